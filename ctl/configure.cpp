@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "common/base/text.h"
-#include "common/cgroup/kubelet.h"
 #include "common/sys/sandbox.h"
 #include "ctl/command.h"
 #include "ctl/configure/docker_service.h"
@@ -29,6 +28,7 @@ namespace {
 /// An engine's file may belong to another user, and keeps its owner and mode.
 constexpr std::array kKeptCapabilities = {CAP_DAC_OVERRIDE, CAP_CHOWN, CAP_FOWNER};
 constexpr const char* kPlugin = "/usr/sbin/podqos-nri";
+constexpr const char* kKubelet = "/var/lib/kubelet";  // its root directory, unless told otherwise
 
 /// Values of the command line options.
 struct ConfigureOptions {
@@ -88,9 +88,8 @@ Result<EngineProgram> find_engine(const ConfigureOptions& options) {
 }
 
 /// What the plan has to know of the node.
-NodeFacts read_node(const EngineFiles& files, const std::string& root) {
-  const bool has_kubelet = cgroup::find_kubelet(root).has_value();
-  return {.plugin_installed = files.exists(kPlugin), .kubelet = has_kubelet};
+NodeFacts read_node(const EngineFiles& files) {
+  return {.plugin_installed = files.exists(kPlugin), .kubelet = files.exists(kKubelet)};
 }
 
 /// Plans what the options ask for.
@@ -99,7 +98,7 @@ Result<ConfigureReport> make_report(const ConfigureOptions& options, const Engin
   ConfigureReport report{.request = {.engine = program.engine,
                                      .way = Way::kWrapper,
                                      .version = program.version,
-                                     .node = read_node(files, options.root)},
+                                     .node = read_node(files)},
                          .undo = options.undo,
                          .root = options.root,
                          .plan = {},

@@ -221,9 +221,7 @@ Result<std::string> own_root_for(Transaction& transaction, const AdmissionReques
   const auto snapshot = cgroup::observe_pod_cgroup(transaction.machine(), placed->pod_path);
   if (snapshot.has_copy) return own_root;
   PODQOS_ASSIGN(const auto record, transaction.store().pod(placed->uid));
-  const bool foreign =
-      core::is_foreign_cgroup(placed->pod_path, snapshot, record, request, own_root);
-  return foreign ? std::string{} : own_root;
+  return core::is_foreign_cgroup(placed->pod_path, snapshot, record) ? std::string{} : own_root;
 }
 
 Result<AdmissionContext> begin_admission(Transaction& transaction, AdmissionRequest& request) {

@@ -19,7 +19,6 @@ std::vector<HeldTier> held_tiers(Transaction& transaction) {
   const core::Settings& settings = transaction.settings();
   const core::TiersRecord& tiers = transaction.tiers();
   for (const core::TreeRecord& tree : tiers.trees) {
-    if (tree.yielded) continue;
     core::TierValues wanted =
         core::wanted_tiers(tree.sums, tiers.sums, settings, transaction.capacity());
     wanted.root = core::root_limits(tiers, tree, settings, transaction.capacity());

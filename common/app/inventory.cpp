@@ -190,11 +190,9 @@ class InventoryBuilder {
       inventory_.warnings.push_back(cat(pod_label(entry.record.pod), ": ", words));
   }
 
-  /// Warns if a cgroup's weight differs. Where a kubelet has taken the root over, podqos sets none.
+  /// Warns if a cgroup's weight differs.
   void check_io_weight(std::string_view name, const std::string& cgroup,
                        const core::CgroupValues& rule) {
-    const core::TreeRecord* tree = core::find_tree(records_.tiers, cgroup);
-    if (tree != nullptr && tree->yielded) return;
     for (const std::string& difference : cgroup::io_weight_differences(cgroups_, cgroup, rule))
       inventory_.warnings.push_back(cat(name, ": ", difference));
   }
@@ -230,15 +228,11 @@ class InventoryBuilder {
     TreeEntry tree{.kubepods = record.kubepods, .tiers = {}, .top = top_of(record, capacity)};
     core::CgroupValues root =
         core::root_limits(records_.tiers, record, settings_, cgroup::with_pids(capacity));
-    if (!tree.top && !record.yielded) root.cpu_shares = shares_of(record, capacity);
+    if (!tree.top) root.cpu_shares = shares_of(record, capacity);
     tree.tiers.push_back(tier_of(record, core::QosClass::kGuaranteed, std::move(root)));
     tree.tiers.push_back(tier_of(record, core::QosClass::kBurstable, rule.burstable));
     tree.tiers.push_back(tier_of(record, core::QosClass::kBestEffort, rule.besteffort));
     find_unmanaged(tree);
-    if (record.yielded) {
-      inventory_.warnings.push_back(cat("a kubelet has taken over cgroup ", record.kubepods,
-                                        ": remove cgroupRoot \"/\" from the configuration"));
-    }
     inventory_.trees.push_back(std::move(tree));
     return {};
   }
@@ -275,9 +269,7 @@ class InventoryBuilder {
                    .sum = tree.sums.of(qos_class),
                    .rule = std::move(rule),
                    .cgroup = {cgroups_, path}};
-    if (tree.yielded) {
-      // Managed by a kubelet.
-    } else if (!tier.cgroup.exists()) {
+    if (!tier.cgroup.exists()) {
       inventory_.warnings.push_back(cat("tier ", path, " does not exist: run podqosctl reconcile"));
     } else {
       check_tier(tier);

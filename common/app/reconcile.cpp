@@ -143,7 +143,7 @@ class Recomputation {
                                .known = known != records_.end(),
                                .populated = populated,
                                .has_copy = copy && copy->has_value(),
-                               .left_over = left_over && tree != nullptr && !tree->yielded,
+                               .left_over = left_over && tree != nullptr,
                                .copy = std::nullopt};
     if (found.has_copy) {
       if (auto record = codec::parse_pod_record(**copy)) found.copy = std::move(*record);
@@ -177,7 +177,7 @@ class Recomputation {
 
   /// Stops slices of ended pods that systemd still lists although record and cgroup are gone.
   void stop_stray_units(const core::TreeRecord& tree) {
-    if (core::driver_of(tree.kubepods) == core::Driver::kCgroupfs || tree.yielded) return;
+    if (core::driver_of(tree.kubepods) == core::Driver::kCgroupfs) return;
     std::string pattern{core::unit_of(tree.kubepods)};
     pattern.replace(pattern.rfind('.'), std::string::npos, "-*.slice");
     auto units = transaction_.machine().learn_units(pattern);

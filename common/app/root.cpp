@@ -5,7 +5,6 @@
 
 #include "common/base/text.h"
 #include "common/cgroup/io_weight.h"
-#include "common/cgroup/kubelet.h"
 #include "common/cgroup/node.h"
 #include "common/cgroup/root.h"
 #include "common/core/pod_plan.h"
@@ -18,24 +17,6 @@
 namespace podqos::app {
 
 namespace {
-
-/// Leaves a tree to a kubelet.
-/// @param kubelet  how it was detected, for the log
-Status leave_root_to(Transaction& transaction, core::TreeRecord& tree, std::string_view kubelet) {
-  if (tree.yielded) return {};
-  transaction.log().warning(core::describe_yield(tree.kubepods, kubelet));
-  return transaction.execute(core::plan_yield(tree));
-}
-
-/// Leaves a tree to a kubelet if its root is the one that kubelets use and the machine has a
-/// kubelet: podqos writes no more values there.
-void leave_root_to_kubelet(Transaction& transaction, core::TreeRecord& tree) {
-  if (!core::is_kubelets_root(tree.kubepods)) return;
-  const auto kubelet = cgroup::find_kubelet();
-  if (!kubelet) return;
-  // The mark of a root that has gone cannot be withdrawn.
-  static_cast<void>(leave_root_to(transaction, tree, *kubelet).has_value());
-}
 
 /// Enters the tree of this root into the state, unless it is there.
 void record_root(core::TiersRecord& tiers, std::string kubepods) {
@@ -90,13 +71,14 @@ bool has_lost_root(Transaction& transaction, const std::string& kubepods) {
 std::vector<Error> find_roots(Transaction& transaction, const core::PodRecords& records) {
   std::vector<Error> failed;
   core::TiersRecord& tiers = transaction.tiers();
-  for (const std::string& root : core::possible_roots(transaction.settings().cgroup_root)) {
+  for (const core::Driver driver : {core::Driver::kCgroupfs, core::Driver::kSystemd}) {
+    std::string root = core::root_path(transaction.settings().cgroup_root, driver);
     if (core::tree_at(tiers, root) != nullptr) continue;
-    auto snapshot = cgroup::observe_root(transaction.machine(), root, std::nullopt);
-    if (!snapshot) {
-      failed.push_back(std::move(snapshot).error());
-    } else if (core::is_own_root(*snapshot)) {
-      record_root(tiers, root);
+    auto marked = cgroup::is_marked(transaction.machine(), root);
+    if (!marked) {
+      failed.push_back(std::move(marked).error());
+    } else if (*marked) {
+      record_root(tiers, std::move(root));
     }
   }
   for (const auto& [uid, record] : records) {
@@ -105,7 +87,6 @@ std::vector<Error> find_roots(Transaction& transaction, const core::PodRecords& 
   }
   for (core::TreeRecord& tree : tiers.trees) {
     if (tree.top.empty()) tree.top = cgroup::marked_top(transaction.machine(), tree.kubepods);
-    leave_root_to_kubelet(transaction, tree);
   }
   transaction.remake_trees();
   return failed;
@@ -113,16 +94,11 @@ std::vector<Error> find_roots(Transaction& transaction, const core::PodRecords& 
 
 Status make_root_for(Transaction& transaction, const core::PodRecord& record,
                      const Result<std::string>& root) {
-  core::TiersRecord& tiers = transaction.tiers();
-  if (record.adopted) {
-    core::TreeRecord* tree = core::find_tree(tiers, record.cgroup);
-    if (tree == nullptr || !core::is_taken_over(*tree, record.cgroup)) return {};
-    return leave_root_to(transaction, *tree, cat("found its pod ", record.cgroup));
-  }
+  if (record.adopted) return {};
   cgroup::Machine& machine = transaction.machine();
   // A cgroup of another name may be the node operator's.
   const bool own_name = transaction.settings().cgroup_root == core::kDefaultCgroupRoot;
-  auto plan = core::plan_root(tiers, *root, [&](const std::string& path) {
+  auto plan = core::plan_root(transaction.tiers(), *root, [&](const std::string& path) {
     return machine.exists(path) && !(own_name && cgroup::is_made_above(machine, path, *root));
   });
   return plan ? transaction.make_tree(*root, std::move(*plan)) : Status{};
@@ -148,13 +124,8 @@ void take_back_root(Transaction& transaction, const std::string& kubepods) {
 }
 
 Status remove_root(Transaction& transaction, std::string kubepods) {
-  core::TreeRecord* tree = core::tree_at(transaction.tiers(), kubepods);
+  const core::TreeRecord* tree = core::tree_at(transaction.tiers(), kubepods);
   if (tree == nullptr) return {};
-  leave_root_to_kubelet(transaction, *tree);
-  if (tree->yielded) {
-    core::forget_root(transaction.tiers(), kubepods);
-    return {};
-  }
   return transaction.remove_tree(kubepods, std::string{tree->top});
 }
 

@@ -22,13 +22,12 @@ namespace podqos::app {
 /// does not name.
 [[nodiscard]] bool has_lost_root(Transaction& transaction, const std::string& kubepods);
 /// Finds the trees that the state does not name: by the mark of their root, and by the records of
-/// the pods in them. Leaves a root to a kubelet if one has come.
+/// the pods in them.
 /// @return why a cgroup could not be examined: it is left out
 [[nodiscard]] std::vector<Error> find_roots(Transaction& transaction,
                                             const core::PodRecords& records);
 
-/// Before a pod is counted: makes root and tiers for one of podqos's own unless they are in use,
-/// and leaves a root to a kubelet if the adopted pod lies in it.
+/// Before a pod is counted: makes root and tiers for one of podqos's own unless they are in use.
 /// @param root  of choose_root()
 [[nodiscard]] Status make_root_for(Transaction& transaction, const core::PodRecord& record,
                                    const Result<std::string>& root);
@@ -38,7 +37,7 @@ namespace podqos::app {
 void take_back_root(Transaction& transaction, const std::string& kubepods);
 
 /// Removes tiers and root of a tree, of which no pod is left, and the cgroups above that podqos has
-/// made. Leaves them to a kubelet if its root is the one that kubelets use and there is a kubelet.
+/// made.
 /// @param kubepods  the root, by value: the tree is forgotten with it
 [[nodiscard]] Status remove_root(Transaction& transaction, std::string kubepods);
 

@@ -202,9 +202,6 @@ Status Transaction::write_pod(const core::PodRecord& record, const core::PodReco
     snapshot.has_io_weight = cgroup::has_io_weight(*machine_, record.cgroup);
   PODQOS_ASSIGN(auto write, core::decide_pod_write(record, snapshot, *settings_));
   if (!write.notice.empty()) log_->info(write.notice);
-  // A weight would enable the controller in the kubelet's root.
-  const core::TreeRecord* tree = core::find_tree(tiers(), record.cgroup);
-  if (tree != nullptr && tree->yielded) write.values.io_weight.reset();
   const core::CgroupLayout& layout =
       write.hugepages ? machine_->layout() : machine_->layout_without_hugepages();
   const bool counts_removed = layout.cpu == core::CgroupVersion::kV1 &&
@@ -312,7 +309,6 @@ Status Transaction::write_tree(const core::TreeRecord& tree) {
     remove_unused(tree);
     return {};
   }
-  if (tree.yielded) return {};
   const bool just_made = std::ranges::find(made_, tree.kubepods) != made_.end();
   auto done = write_tiers(tree, just_made ? core::Tree::kJustMade : trees_);
   if (!done && done.error().code == ErrorCode::kNotFound)

@@ -7,7 +7,6 @@
 #include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
-#include "common/cgroup/kubelet.h"
 #include "common/cgroup/pod_cgroup.h"
 #include "common/core/attributes.h"
 #include "common/core/naming.h"
@@ -82,8 +81,6 @@ Result<core::RootSnapshot> observe_root(Machine& machine, const std::string& roo
     snapshot.marked = marked;
     snapshot.made_by_engine = !marked && container && is_made_for(machine, root, *container);
   }
-  if (core::is_kubelets_root(root) && core::is_available(snapshot))
-    snapshot.kubelet = find_kubelet();
   return snapshot;
 }
 
@@ -133,8 +130,7 @@ core::NodeCpu observe_node_cpu(Machine& machine, const core::TiersRecord& tiers,
   if (tiers.sums.adopted.pods == 0) return node;
   for (const core::Driver driver : {core::Driver::kCgroupfs, core::Driver::kSystemd}) {
     const std::string root = core::root_path("/", driver);
-    const core::TreeRecord* own = core::tree_at(tiers, root);
-    if (own != nullptr && !own->yielded) continue;
+    if (core::tree_at(tiers, root) != nullptr) continue;
     node.kubelets_root = weight_of(root);
     if (node.kubelets_root) break;
   }

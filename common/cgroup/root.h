@@ -15,7 +15,7 @@ namespace podqos::cgroup {
 /// True if the cgroup has podqos's mark.
 [[nodiscard]] Result<bool> is_marked(Machine& machine, const std::string& cgroup);
 
-/// Observes a cgroup that may become the root, or may be podqos's root of which the state was lost.
+/// Observes a cgroup that may become the root.
 /// @param container  the cgroup that the engine names for a container, or where it runs: below the
 ///         root, the engine may have created that on its way there
 [[nodiscard]] Result<core::RootSnapshot> observe_root(Machine& machine, const std::string& root,

@@ -160,7 +160,6 @@ template <class Archive, Is<core::TreeRecord> R>
 void fields(Archive& member, R& tree) {
   member("kubepods", tree.kubepods);
   member("top", tree.top);
-  member("yielded", tree.yielded);
   member("sums", tree.sums);
 }
 

@@ -72,9 +72,8 @@ constexpr std::array<Setting, 40> kTable{{
         "gets the share of all pods together: of the node's allocatable CPU, beside a "
         "kubelet's pods in proportion to what both request; an existing one is left as it is. "
         "If it contains a *kubepods* that podqos did not make, containers that need a place there "
-        "are handled as **onError** says. The same holds for *\"/\"* if a kubelet, which "
-        "takes */kubepods* for its own, is configured or runs on the machine. Pods of a "
-        "kubelet that starts later are adopted, and podqos leaves */kubepods* to it."),
+        "are handled as **onError** says. *\"/\"* states that no kubelet uses */kubepods* on this "
+        "machine: podqos does not look for one."),
     setting<OneOf<kDriverWords>, &Settings::cgroup_driver>(
         "cgroupDriver",
         "What makes the cgroups of this node: the runtimes themselves, or systemd, with "

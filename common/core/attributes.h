@@ -8,8 +8,6 @@ namespace podqos::core {
 /// Marks the root, and the cgroups above it, as made by podqos.
 constexpr const char* kMadeAttribute = "trusted.podqos.made";
 constexpr const char* kMade = "1";
-/// Its value once the root was left to a kubelet.
-constexpr const char* kMarkWithdrawn = "0";
 
 /// Holds a copy of the pod's record, on the pod's cgroup.
 constexpr const char* kRecordAttribute = "trusted.podqos.record";

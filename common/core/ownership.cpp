@@ -5,7 +5,6 @@
 
 #include "common/base/path.h"
 #include "common/base/text.h"
-#include "common/core/pod_plan.h"
 
 namespace podqos::core {
 
@@ -92,11 +91,9 @@ Status check_owner(const PodRecord& record, const Identity& identity) {
 }
 
 bool is_foreign_cgroup(const std::string& pod_cgroup, const PodCgroupSnapshot& snapshot,
-                       const std::optional<PodRecord>& record, const AdmissionRequest& request,
-                       const std::string& own_root) {
+                       const std::optional<PodRecord>& record) {
   if (snapshot.has_copy) return false;
   if (record && record->cgroup == pod_cgroup) return record->adopted;
-  if (request.annotations.engine.pod_uid && is_kubelets_root(own_root)) return true;
   return snapshot.exists && !snapshot.untouched;
 }
 

@@ -38,13 +38,11 @@ struct PodCgroupSnapshot {
 /// Whether the pod cgroup that an engine names, below the root of podqos's own pods, was not
 /// created by podqos, so that the pod is adopted. It is podqos's own if it has a copy of the
 /// record, if the record says so, or if a runtime created it; in the last case it still has a new
-/// cgroup's values. Below "/kubepods" a pod whose uid the engine reports is the kubelet's, unless
-/// the record or its copy says otherwise.
+/// cgroup's values.
 /// @param record  of the pod that the cgroup's name tells
 [[nodiscard]] bool is_foreign_cgroup(const std::string& pod_cgroup,
                                      const PodCgroupSnapshot& snapshot,
-                                     const std::optional<PodRecord>& record,
-                                     const AdmissionRequest& request, const std::string& own_root);
+                                     const std::optional<PodRecord>& record);
 
 /// Whether check_pod_cgroup() depends on a snapshot of the pod's cgroup: not for a kubelet's pod,
 /// nor for one of podqos's own that stays where its record says.

@@ -15,7 +15,6 @@ namespace podqos::core {
 namespace {
 
 constexpr std::string_view kRootName = "/kubepods";
-constexpr std::string_view kHostsRoot = "/";
 
 std::string_view without_slash(std::string_view cgroup_root) {
   while (cgroup_root.ends_with('/'))
@@ -114,21 +113,6 @@ Plan write(const std::string& path, const CgroupValues& values, const CgroupLayo
 std::string root_path(std::string_view cgroup_root, Driver driver) {
   const std::string path = cat(without_slash(cgroup_root), kRootName);
   return driver == Driver::kSystemd ? as_slice(path) : path;
-}
-
-bool is_kubelets_root(std::string_view kubepods) {
-  return kubepods == root_path(kHostsRoot, Driver::kCgroupfs) ||
-         kubepods == root_path(kHostsRoot, Driver::kSystemd);
-}
-
-std::vector<std::string> possible_roots(std::string_view cgroup_root) {
-  std::vector<std::string> roots{root_path(cgroup_root, Driver::kCgroupfs),
-                                 root_path(cgroup_root, Driver::kSystemd)};
-  if (cgroup_root == kDefaultCgroupRoot) {
-    roots.push_back(root_path(kHostsRoot, Driver::kCgroupfs));
-    roots.push_back(root_path(kHostsRoot, Driver::kSystemd));
-  }
-  return roots;
 }
 
 std::string tier_path(std::string_view kubepods, QosClass qos_class) {

@@ -17,12 +17,6 @@ namespace podqos::core {
 /// podqos-kubepods.slice").
 /// @param cgroup_root  as the configuration allows it.
 [[nodiscard]] std::string root_path(std::string_view cgroup_root, Driver driver);
-/// Is it the root that a kubelet makes for its own pods, unless told otherwise?
-[[nodiscard]] bool is_kubelets_root(std::string_view kubepods);
-/// Where podqos's own pods may lie, for both drivers: below `cgroup_root`; where that is the
-/// default, also below "/", which was the default before: pods that an upgrade found there stay.
-[[nodiscard]] std::vector<std::string> possible_roots(std::string_view cgroup_root);
-
 /// Directory of a tier below `kubepods`; Guaranteed pods lie in `kubepods` itself. Which driver it
 /// is, the form of `kubepods` tells here and below.
 [[nodiscard]] std::string tier_path(std::string_view kubepods, QosClass qos_class);

@@ -122,9 +122,6 @@ struct TreeRecord {
   /// The outermost cgroup above `kubepods` that podqos has made ("/podqos"), along with those in
   /// between; "" if it has made none.
   std::string top = {};
-  /// A kubelet has started to use `kubepods` after podqos: podqos removes nothing there and does
-  /// not change the tiers.
-  bool yielded = false;
   TierSums sums = {};  ///< granted requests of its pods; none of them is adopted
   friend bool operator==(const TreeRecord&, const TreeRecord&) = default;
 };

@@ -48,59 +48,29 @@ Status check_slices(std::string_view cgroup_root) {
   return {};
 }
 
-/// The root that the configuration names.
-Result<RootChoice> configured_root(std::string_view cgroup_root, Driver driver) {
-  if (driver == Driver::kSystemd) {
-    PODQOS_TRY(check_slices(cgroup_root));
-  }
-  return RootChoice{.step = RootStep::kCheck, .root = root_path(cgroup_root, driver)};
-}
-
 }  // namespace
 
 Result<RootChoice> choose_root(const TiersRecord& tiers, std::string_view cgroup_root,
                                Driver driver) {
-  if (const TreeRecord* in_use = tree_in_use(tiers, driver)) {
-    if (!in_use->yielded) return RootChoice{.step = RootStep::kUse, .root = in_use->kubepods};
-    return fail(ErrorCode::kConflict,
-                cat("a kubelet has taken over cgroup ", in_use->kubepods,
-                    ", which holds podqos's pods: stop them, and set cgroupRoot to a cgroup "
-                    "other than \"/\" for new ones"));
-  }
+  if (const TreeRecord* in_use = tree_in_use(tiers, driver))
+    return RootChoice{.step = RootStep::kUse, .root = in_use->kubepods};
   std::string root = root_path(cgroup_root, driver);
-  const TreeRecord* known = tree_at(tiers, root);
-  if (known != nullptr && !known->yielded)
+  if (tree_at(tiers, root) != nullptr)
     return RootChoice{.step = RootStep::kUse, .root = std::move(root)};
-  return configured_root(cgroup_root, driver);
-}
-
-bool is_available(const RootSnapshot& snapshot) {
-  return !snapshot.exists || snapshot.marked || snapshot.made_by_engine;
-}
-
-bool is_own_root(const RootSnapshot& snapshot) {
-  return snapshot.exists && snapshot.marked && !snapshot.kubelet;
+  if (driver == Driver::kSystemd) {
+    PODQOS_TRY(check_slices(cgroup_root));
+  }
+  return RootChoice{.step = RootStep::kCheck, .root = std::move(root)};
 }
 
 Status check_root(const std::string& root, const RootSnapshot& snapshot) {
-  if (!is_available(snapshot)) {
-    return fail(
-        ErrorCode::kConflict,
-        cat("cgroup ", root,
-            " exists but was not created by podqos: set cgroupRoot to a cgroup reserved for podqos "
-            "(default: /podqos), or remove ",
-            root, " if nothing uses it"));
-  }
-  if (!snapshot.kubelet) return {};
-  return fail(ErrorCode::kConflict,
-              cat("cgroup ", root, " belongs to the kubelet that was found on this machine (",
-                  printable(*snapshot.kubelet),
-                  "): remove cgroupRoot \"/\" from podqos's "
-                  "configuration, so that its own pods are placed below /podqos"));
-}
-
-bool is_taken_over(const TreeRecord& tree, std::string_view adopted_pod_cgroup) {
-  return is_kubelets_root(tree.kubepods) && holds(tree, adopted_pod_cgroup);
+  if (!snapshot.exists || snapshot.marked || snapshot.made_by_engine) return {};
+  return fail(
+      ErrorCode::kConflict,
+      cat("cgroup ", root,
+          " exists but was not created by podqos: set cgroupRoot to a cgroup reserved for podqos "
+          "(default: /podqos), or remove ",
+          root, " (rmdir) if nothing uses it"));
 }
 
 }  // namespace podqos::core

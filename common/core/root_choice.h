@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -28,8 +27,7 @@ struct RootChoice {
 /// <cgroupRoot>/kubepods. The pods of the other driver have a tree of their own.
 /// @param tiers  the trees, and whether they have pods
 /// @param driver  of the container's runtime
-/// @return kConflict if the root in use has pods and has been taken over by a kubelet;
-///         kInvalidArgument if `cgroup_root` is needed and cannot be a slice
+/// @return kInvalidArgument if `cgroup_root` is needed and cannot be a slice
 [[nodiscard]] Result<RootChoice> choose_root(const TiersRecord& tiers, std::string_view cgroup_root,
                                              Driver driver);
 
@@ -40,20 +38,10 @@ struct RootSnapshot {
   /// An engine has created it on its way to a pod, as podqos or a user named the path: it has a new
   /// cgroup's values, and holds nothing but tiers and pods. Observed only without the mark.
   bool made_by_engine = false;
-  /// How a kubelet was detected on this machine; observed only for the root that kubelets use, and
-  /// if is_available().
-  std::optional<std::string> kubelet = std::nullopt;
 };
 
-/// True if podqos created the cgroup, or may create or take it.
-[[nodiscard]] bool is_available(const RootSnapshot& snapshot);
-/// True if it is a root of podqos's: of which the state was lost, if the state does not name it.
-[[nodiscard]] bool is_own_root(const RootSnapshot& snapshot);
-/// Checks that podqos may use the root.
-/// @return kConflict with the remedy if it exists without podqos's mark, or belongs to a kubelet
+/// Checks that podqos has created the root, or may create or take it.
+/// @return kConflict with the remedy if it is another program's
 [[nodiscard]] Status check_root(const std::string& root, const RootSnapshot& snapshot);
-
-/// True if a kubelet has created a pod's cgroup in the tree: its root is the kubelet's then.
-[[nodiscard]] bool is_taken_over(const TreeRecord& tree, std::string_view adopted_pod_cgroup);
 
 }  // namespace podqos::core

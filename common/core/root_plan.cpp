@@ -33,7 +33,6 @@ std::optional<Plan> plan_root(TiersRecord& tiers, const std::string& kubepods,
       made.push_back(std::move(path));
   }
   tree->top = made.back() == kubepods ? "" : made.back();
-  tree->yielded = false;
   Plan plan = plan_tree(kubepods, tree->top);
   // Without support for the attribute, only the state directory names the root.
   for (std::string& path : made) {
@@ -43,18 +42,6 @@ std::optional<Plan> plan_root(TiersRecord& tiers, const std::string& kubepods,
                                    .on_refusal = OnRefusal::kIgnoreIfUnsupported});
   }
   return plan;
-}
-
-Plan plan_yield(TreeRecord& tree) {
-  tree.yielded = true;
-  // Without support for the attribute, none was set.
-  return {SetAttribute{.path = tree.kubepods, .name = kMadeAttribute, .value = kMarkWithdrawn}};
-}
-
-std::string describe_yield(std::string_view kubepods, std::string_view kubelet) {
-  return cat("cgroup ", kubepods, " now belongs to a kubelet (", kubelet,
-             "): podqos no longer writes to it, and the kubelet will remove podqos's pods in it; "
-             "remove cgroupRoot \"/\" from the configuration");
 }
 
 void forget_root(TiersRecord& tiers, std::string_view kubepods) {

@@ -21,14 +21,7 @@ namespace podqos::core {
 [[nodiscard]] std::optional<Plan> plan_root(TiersRecord& tiers, const std::string& kubepods,
                                             const std::function<bool(const std::string&)>& exists);
 
-/// Leaves the tree to a kubelet: from here on podqos writes nothing there. Withdraws the mark of
-/// its root.
-[[nodiscard]] Plan plan_yield(TreeRecord& tree);
-/// The warning about it.
-/// @param kubelet  how it was detected
-[[nodiscard]] std::string describe_yield(std::string_view kubepods, std::string_view kubelet);
-
-/// Forgets the tree with this root, which was removed or left to a kubelet.
+/// Forgets the tree with this root, which was removed.
 void forget_root(TiersRecord& tiers, std::string_view kubepods);
 
 }  // namespace podqos::core

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/path.h"
 #include "common/core/pod_plan.h"
 #include "common/core/tier.h"
 
@@ -66,7 +67,7 @@ CpuShares root_shares(const NodeCpu& node, CgroupVersion version, WeightFormula 
 }
 
 std::vector<std::string> cgroups_with_share(const TreeRecord& tree) {
-  if (tree.top.empty() && is_kubelets_root(tree.kubepods)) return {tree.kubepods};
+  if (tree.top.empty() && parent_of(tree.kubepods) == "/") return {tree.kubepods};
   return directories_above(tree.kubepods, tree.top);
 }
 

@@ -49,7 +49,7 @@ struct ConfigSource {
 /// What a plan has to know of the machine beside the engine's files.
 struct NodeFacts {
   bool plugin_installed = false;  ///< /usr/sbin/podqos-nri exists
-  bool kubelet = false;           ///< one is configured or runs
+  bool kubelet = false;           ///< /var/lib/kubelet exists
   friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
 };
 

@@ -61,8 +61,7 @@ inline constexpr std::array kHookRules{
     Rule{"fchown", {}},
     Rule{"fchmod", {}},
     Rule{"flock", {}},
-    // Checks whether cgroups are writable and whether a kubelet is configured; directory in which
-    // Podman runs the hook.
+    // Checks whether cgroups are writable; directory in which Podman runs the hook.
     Rule{"faccessat", {}},
     Rule{"faccessat2", {}},
     Rule{"getcwd", {}},

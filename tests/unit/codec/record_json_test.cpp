@@ -207,7 +207,7 @@ class Random {
     for (unsigned i = below(4); i > 0; --i)
       out.uncounted.push_back(text());
     for (unsigned i = below(3); i > 0; --i) {
-      core::TreeRecord tree{.kubepods = text(), .top = text(), .yielded = flag()};
+      core::TreeRecord tree{.kubepods = text(), .top = text()};
       tree.sums = {.guaranteed = sum(), .burstable = sum(), .besteffort = sum()};
       out.trees.push_back(std::move(tree));
     }

@@ -12,8 +12,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr const char* kPod = "/podqos/kubepods/burstable/poda";
-constexpr const char* kOwnRoot = "/podqos/kubepods";
-constexpr const char* kKubeletsRoot = "/kubepods";
 
 const PodCgroupSnapshot kAbsent{};
 const PodCgroupSnapshot kCopied{.has_copy = true};
@@ -36,26 +34,20 @@ PodRecord record(bool adopted, const char* cgroup = kPod) {
 }
 
 TEST(IsForeignCgroup, ACopyOfARecordProvesThatPodqosMadeIt) {
-  EXPECT_FALSE(is_foreign_cgroup(kPod, kCopied, record(true), request("a"), kKubeletsRoot));
+  EXPECT_FALSE(is_foreign_cgroup(kPod, kCopied, record(true)));
 }
 
 TEST(IsForeignCgroup, TheRecordOfThisCgroupDecides) {
-  EXPECT_FALSE(is_foreign_cgroup(kPod, kLimited, record(false), request("a"), kKubeletsRoot));
-  EXPECT_TRUE(is_foreign_cgroup(kPod, kNew, record(true), request(), kOwnRoot));
+  EXPECT_FALSE(is_foreign_cgroup(kPod, kLimited, record(false)));
+  EXPECT_TRUE(is_foreign_cgroup(kPod, kNew, record(true)));
   // A record with another cgroup says nothing about this one.
-  EXPECT_FALSE(is_foreign_cgroup(kPod, kNew, record(true, "/elsewhere/poda"), request(), kOwnRoot));
-}
-
-TEST(IsForeignCgroup, BelowKubepodsAPodOfACriEngineIsTheKubelets) {
-  EXPECT_TRUE(is_foreign_cgroup(kPod, kNew, std::nullopt, request("a"), kKubeletsRoot));
-  EXPECT_FALSE(is_foreign_cgroup(kPod, kNew, std::nullopt, request("a"), kOwnRoot));
-  EXPECT_FALSE(is_foreign_cgroup(kPod, kNew, std::nullopt, request(), kKubeletsRoot));
+  EXPECT_FALSE(is_foreign_cgroup(kPod, kNew, record(true, "/elsewhere/poda")));
 }
 
 TEST(IsForeignCgroup, WithoutARecordItsValuesDecide) {
-  EXPECT_TRUE(is_foreign_cgroup(kPod, kLimited, std::nullopt, request(), kOwnRoot));
-  EXPECT_FALSE(is_foreign_cgroup(kPod, kNew, std::nullopt, request(), kOwnRoot));
-  EXPECT_FALSE(is_foreign_cgroup(kPod, kAbsent, std::nullopt, request(), kOwnRoot));
+  EXPECT_TRUE(is_foreign_cgroup(kPod, kLimited, std::nullopt));
+  EXPECT_FALSE(is_foreign_cgroup(kPod, kNew, std::nullopt));
+  EXPECT_FALSE(is_foreign_cgroup(kPod, kAbsent, std::nullopt));
 }
 
 TEST(MustOwnCgroup, OnlyForAPodOfItsOwnThatIsNewThere) {

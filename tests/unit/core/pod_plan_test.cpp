@@ -39,23 +39,6 @@ INSTANTIATE_TEST_SUITE_P(Table, RootPath,
                            return std::string{row.param.name};
                          });
 
-TEST(KubeletsRoot, IsTheOneBelowTheHostsRoot) {
-  EXPECT_TRUE(is_kubelets_root("/kubepods"));
-  EXPECT_TRUE(is_kubelets_root("/kubepods.slice"));
-  EXPECT_FALSE(is_kubelets_root("/podqos/kubepods"));
-  EXPECT_FALSE(is_kubelets_root("/podqos.slice/podqos-kubepods.slice"));
-  EXPECT_FALSE(is_kubelets_root("/kubepods2"));
-  EXPECT_FALSE(is_kubelets_root(""));
-}
-
-TEST(PossibleRoots, KnowTheFormerDefault) {
-  EXPECT_EQ(possible_roots("/podqos"),
-            (std::vector<std::string>{"/podqos/kubepods", "/podqos.slice/podqos-kubepods.slice",
-                                      "/kubepods", "/kubepods.slice"}));
-  EXPECT_EQ(possible_roots("/a"),
-            (std::vector<std::string>{"/a/kubepods", "/a.slice/a-kubepods.slice"}));
-}
-
 TEST(PodPath, PutsGuaranteedPodsIntoTheRootItself) {
   EXPECT_EQ(tier_path("/kubepods", QosClass::kGuaranteed), "/kubepods");
   EXPECT_EQ(pod_path("/kubepods", QosClass::kGuaranteed, "42"), "/kubepods/pod42");

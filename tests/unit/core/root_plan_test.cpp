@@ -114,13 +114,6 @@ TEST_F(PlanRoot, WhatWasMadeForAnotherRootIsNotMarkedForThisOne) {
               ElementsAre(tree("/a/b/c/kubepods", "/a/b"), tree("/a/b/kubepods", "")));
 }
 
-TEST_F(PlanRoot, ANewRootIsPodqossAgain) {
-  tiers_.trees = {tree("/kubepods", "")};
-  tiers_.trees[0].yielded = true;
-  EXPECT_TRUE(plan("/kubepods"));
-  EXPECT_FALSE(tiers_.trees[0].yielded);
-}
-
 TEST_F(PlanRoot, TheTreeOfAnotherDriverStaysAsItIs) {
   TreeRecord slices = tree("/podqos.slice/podqos-kubepods.slice", "/podqos.slice");
   slices.sums.burstable.pods = 1;
@@ -158,7 +151,6 @@ class PlanRootInUse : public PlanRoot, public WithParamInterface<RootUseCase> {}
 
 TEST_P(PlanRootInUse, IsLeftAloneWithPodsOfPodqosOnly) {
   tiers_.trees = {tree(GetParam().kubepods, "/before")};
-  tiers_.trees[0].yielded = true;
   tiers_.trees[0].sums = GetParam().sums;
   tiers_.retained = GetParam().retained;
   const TiersRecord before = tiers_;
@@ -191,24 +183,6 @@ INSTANTIATE_TEST_SUITE_P(
         {"NoPod", "/podqos/kubepods", {}, {}, true},
     }),
     [](const TestParamInfo<RootUseCase>& row) { return row.param.name; });
-
-TEST(PlanYield, WithdrawsTheMarkOfTheRootAlone) {
-  TreeRecord tree{.kubepods = "/kubepods", .sums = kOneOwnPod};
-  TreeRecord yielded = tree;
-  yielded.yielded = true;
-  EXPECT_THAT(plan_yield(tree), ElementsAre(Step{SetAttribute{.path = "/kubepods",
-                                                              .name = "trusted.podqos.made",
-                                                              .value = "0",
-                                                              .on_refusal = OnRefusal::kIgnore}}));
-  EXPECT_EQ(tree, yielded);
-}
-
-TEST(DescribeYield, NamesTheRootTheKubeletAndTheRemedy) {
-  EXPECT_EQ(describe_yield("/kubepods", "found its pod /kubepods/podx"),
-            "cgroup /kubepods now belongs to a kubelet (found its pod /kubepods/podx): podqos no "
-            "longer writes to it, and the kubelet will remove podqos's pods in it; remove "
-            "cgroupRoot \"/\" from the configuration");
-}
 
 TEST(ForgetRoot, KeepsWhatIsKnownOfPodsAndOtherTrees) {
   TiersRecord tiers;
