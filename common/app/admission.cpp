@@ -172,6 +172,15 @@ Status register_container(Transaction& transaction, const std::optional<core::Po
   PODQOS_TRY(make_root_for(transaction, admission.record, root));
   core::count_pod(transaction.tiers(), admission.record, before);
   core::note_pending(transaction.tiers(), admission.record, admission.container);
+  // The entry of a container that starts again may have been lost.
+  const bool again =
+      before && std::ranges::any_of(before->containers, [&](const core::ContainerRecord& each) {
+        return each.id == admission.container.id;
+      });
+  if (again) {
+    PODQOS_TRY(transaction.store().put_entry(
+        {.name = store::index_name(admission.container.id), .uid = admission.record.pod.uid}));
+  }
   return transaction.save(admission.record, before ? &*before : nullptr);
 }
 
@@ -308,13 +317,6 @@ Result<std::optional<AdmissionRequest>> admission_request(core::ContainerFacts f
                                                           const core::Settings& settings,
                                                           std::optional<std::string> placed_at) {
   auto podqos = codec::parse_podqos_annotations(facts.annotations);
-  return admission_request(std::move(facts), std::move(podqos), settings, std::move(placed_at));
-}
-
-Result<std::optional<AdmissionRequest>> admission_request(core::ContainerFacts&& facts,
-                                                          Result<core::PodqosAnnotations>&& podqos,
-                                                          const core::Settings& settings,
-                                                          std::optional<std::string> placed_at) {
   auto engine =
       facts.engine ? Result<core::EngineAnnotations>{*std::exchange(facts.engine, {})}
                    : codec::parse_engine_annotations(

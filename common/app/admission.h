@@ -30,11 +30,6 @@ template <class Outcome>
 [[nodiscard]] Result<std::optional<AdmissionRequest>> admission_request(
     core::ContainerFacts facts, const core::Settings& settings,
     std::optional<std::string> placed_at);
-/// As above, with podqos's own annotations, or the error of parsing them.
-[[nodiscard]] Result<std::optional<AdmissionRequest>> admission_request(
-    core::ContainerFacts&& facts, Result<core::PodqosAnnotations>&& podqos,
-    const core::Settings& settings, std::optional<std::string> placed_at);
-
 /// Adds the container to its pod: writes the record, and creates the pod's cgroup with its values.
 /// Transaction::finish() writes the tiers' values. If the kernel or systemd refuses a write, the
 /// container is removed from the record again.

@@ -28,7 +28,6 @@ class Log {
   ~Log();
 
   /// True if debug lines are written; callers skip formatting them otherwise.
-  [[nodiscard]] bool shows_debug() const { return threshold_ == core::LogLevel::kDebug; }
   /// Write one line at the given level; lines below the configured level are dropped.
   void debug(std::string_view line) { write(core::LogLevel::kDebug, line); }
   void info(std::string_view line) { write(core::LogLevel::kInfo, line); }

@@ -9,7 +9,6 @@
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
 #include "common/cgroup/node.h"
-#include "common/codec/annotations.h"
 #include "common/codec/oci_config.h"
 #include "common/core/container_values.h"
 #include "common/core/naming.h"
@@ -65,14 +64,13 @@ core::ConfigEdit edit_for(const Admission& admission) {
 
 /// Builds the request of a container that an engine is about to create; nullopt if podqos does not
 /// manage it.
-Result<std::optional<AdmissionRequest>> request_from_engine(
-    const core::Settings& settings, core::ContainerFacts&& facts,
-    Result<core::PodqosAnnotations>&& podqos, std::optional<core::Driver> flags) {
+Result<std::optional<AdmissionRequest>> request_from_engine(const core::Settings& settings,
+                                                            core::ContainerFacts&& facts,
+                                                            std::optional<core::Driver> flags) {
   const auto told = core::detect_driver({.flags = flags, .path = facts.cgroups_path});
   const core::Driver driver = told ? *told : cgroup::machine_driver();
   auto placed_at = placed_at_of(facts.cgroups_path, driver);
-  auto request =
-      admission_request(std::move(facts), std::move(podqos), settings, std::move(placed_at));
+  auto request = admission_request(std::move(facts), settings, std::move(placed_at));
   if (!request || !*request) return request;
   PODQOS_TRY(core::check_driver(settings.cgroup_driver, driver));
   (*request)->driver = driver;
@@ -123,9 +121,7 @@ Result<std::optional<std::string>> place(const core::Settings& settings, Log& lo
   core::ContainerFacts facts = config.facts;
   facts.id = call.id;
   facts.bundle = call.bundle;
-  auto podqos = codec::parse_podqos_annotations(facts.annotations);
-  PODQOS_ASSIGN(auto request,
-                request_from_engine(settings, std::move(facts), std::move(podqos), call.driver));
+  PODQOS_ASSIGN(auto request, request_from_engine(settings, std::move(facts), call.driver));
   if (!request) return std::nullopt;
   PODQOS_ASSIGN(auto admitted,
                 admit_to_pod(settings, log, std::move(*request), call.creator, call.timeouts));
@@ -158,9 +154,7 @@ Result<std::optional<std::string>> make_startable(const PlacementRequest& call) 
 
 Result<std::optional<core::ConfigEdit>> adjust(const core::Settings& settings, Log& log,
                                                AdjustmentRequest call) {
-  auto podqos = codec::parse_podqos_annotations(call.facts.annotations);
-  PODQOS_ASSIGN(auto request, request_from_engine(settings, std::move(call.facts),
-                                                  std::move(podqos), std::nullopt));
+  PODQOS_ASSIGN(auto request, request_from_engine(settings, std::move(call.facts), std::nullopt));
   if (!request) return std::nullopt;
   request->engine_writes = true;
   PODQOS_ASSIGN(auto admitted,

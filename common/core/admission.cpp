@@ -217,10 +217,8 @@ Result<Admission> admit_container(const AdmissionRequest& request,
     admission.oom_score_adj =
         container_oom_score_adj(record, admission.container, snapshot.capacity.memory);
   }
-  admission.changes_values = !has_values_of(record, snapshot.before);
-  if (admission.changes_values) {
-    if (auto sound = pod_values(record, settings); !sound && !record.adopted)
-      return fail(std::move(sound).error());
+  if (!record.adopted && !has_values_of(record, snapshot.before)) {
+    PODQOS_TRY(pod_values(record, settings));
   }
   warn_unknown_container(admission, snapshot.claim);
   return admission;

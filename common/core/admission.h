@@ -55,7 +55,6 @@ struct Admission {
   ContainerRecord container;         ///< cgroup: the target, or where it runs already
   std::optional<int> oom_score_adj;  ///< unset if the engine sets it
   bool left_with_engine = false;     ///< stays in the cgroup chosen by the engine
-  bool changes_values = true;        ///< the values of the pod's cgroup may be others than before
   PodRecord record;
   CgroupValues wanted;   ///< container-level values
   CgroupValues missing;  ///< those that the engine left unset; see fill_in_missing()

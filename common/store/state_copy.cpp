@@ -21,29 +21,40 @@ namespace podqos::store {
 
 namespace {
 
+/// Records that are read without the lock: others wait for the process that does it.
+constexpr std::size_t kMaxUnlocked = 4096;
+
 bool exists(const sys::Directory& directory, const char* name) {
   struct stat found{};
   return ::fstatat(directory.fd(), name, &found, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/// What follows if a record cannot be read although it is not corrupt.
-enum class IfUnreadable : std::uint8_t { kFail, kSkip };
+/// Who reads.
+enum class Reader : std::uint8_t {
+  kLocked,    ///< all of it, no transaction in between
+  kUnlocked,  ///< what figures need; a record that cannot be read is counted
+};
 
 /// Reads one state directory into a copy.
 class Copying {
  public:
-  Copying(const sys::Directory& directory, StoredRecords& records, IfUnreadable if_unreadable)
-      : directory_(directory), records_(records), if_unreadable_(if_unreadable) {}
+  Copying(const sys::Directory& directory, StoredRecords& records, Reader reader)
+      : directory_(directory), records_(records), reader_(reader) {}
 
   Status run() {
+    note_mark();
     PODQOS_TRY(each_file(kPodsName, [this](const sys::Directory& pods, const std::string& name) {
       return copy_pod(pods, name);
     }));
-    PODQOS_TRY(each_file(kContainersName,
-                         [this](const sys::Directory& containers, const std::string& name) {
-                           return copy_index(containers, name);
-                         }));
-    return copy_tiers();
+    if (reader_ == Reader::kLocked) {
+      PODQOS_TRY(each_file(kContainersName,
+                           [this](const sys::Directory& containers, const std::string& name) {
+                             return copy_index(containers, name);
+                           }));
+    }
+    PODQOS_TRY(copy_tiers());
+    note_mark();
+    return {};
   }
 
  private:
@@ -53,11 +64,17 @@ class Copying {
     if (!opened && opened.error().code == ErrorCode::kNotFound) return {};
     if (!opened) return fail(std::move(opened).error());
     PODQOS_ASSIGN(auto names, opened->entries());
+    if (reader_ == Reader::kUnlocked && names.size() > kMaxUnlocked) {
+      return fail(ErrorCode::kTooLarge, cat(opened->path(), ": ", names.size(), " files, at most ",
+                                            kMaxUnlocked, " are read"));
+    }
     for (const std::string& name : names) {
       PODQOS_TRY(copy(*opened, name));
     }
     return {};
   }
+
+  void note_mark() { records_.dirty = records_.dirty || exists(directory_, kMarkName); }
 
   Status copy_pod(const sys::Directory& pods, const std::string& name) {
     if (!name.ends_with(kRecordSuffix)) return {};
@@ -65,7 +82,7 @@ class Copying {
     if (!core::check_pod_uid(uid)) return {};
     auto text = pods.read_file(name, codec::kMaxRecordSize);
     const bool gone = !text && text.error().code == ErrorCode::kNotFound;
-    if (!text && !gone && if_unreadable_ == IfUnreadable::kSkip) {
+    if (!text && !gone && reader_ == Reader::kUnlocked) {
       ++records_.unreadable;
       return {};
     }
@@ -84,8 +101,6 @@ class Copying {
   }
 
   Status copy_tiers() {
-    // Read last, so that it tells of a transaction that was in progress.
-    if (exists(directory_, kMarkName)) records_.dirty = true;
     const auto text = directory_.read_file(kTiersName, codec::kMaxRecordSize);
     if (!text && text.error().code == ErrorCode::kNotFound) {
       records_.dirty = records_.dirty || !records_.pods.empty();
@@ -102,7 +117,8 @@ class Copying {
   Status note(const sys::Directory& directory, const std::string& name, Error error) {
     // Removed since the directory was listed: without a lock a transaction may be in progress.
     if (error.code == ErrorCode::kNotFound) return {};
-    if (error.code != ErrorCode::kCorrupt && error.code != ErrorCode::kTooLarge)
+    const bool corrupt = error.code == ErrorCode::kCorrupt || error.code == ErrorCode::kTooLarge;
+    if (!corrupt || reader_ == Reader::kUnlocked)
       return fail(std::move(error).with_context(cat(directory.path(), "/", name)));
     records_.dirty = true;
     records_.incidents.push_back(cat(directory.path(), "/", name, " is corrupt: ", error.message));
@@ -111,7 +127,7 @@ class Copying {
 
   const sys::Directory& directory_;
   StoredRecords& records_;
-  IfUnreadable if_unreadable_;
+  Reader reader_;
 };
 
 }  // namespace
@@ -127,7 +143,7 @@ Result<std::optional<StateCopy>> copy_state(const StoreOptions& options) {
                                                     options.deadline, *options.clock));
     copy->lock = std::move(lock);
   }
-  PODQOS_TRY(Copying{*directory, copy->records, IfUnreadable::kFail}.run());
+  PODQOS_TRY(Copying{*directory, copy->records, Reader::kLocked}.run());
   return copy;
 }
 
@@ -137,7 +153,7 @@ Result<std::optional<StoredRecords>> read_state(const std::string& path) {
   if (!directory) return fail(std::move(directory).error());
   PODQOS_TRY(check_state_directory(*directory));
   std::optional<StoredRecords> records{std::in_place};
-  PODQOS_TRY(Copying{*directory, *records, IfUnreadable::kSkip}.run());
+  PODQOS_TRY(Copying{*directory, *records, Reader::kUnlocked}.run());
   return records;
 }
 
@@ -146,11 +162,12 @@ bool may_involve(const std::string& state_dir, std::string_view id) {
   const auto lacks = [&](const std::string& name) {
     return ::lstat(cat(state_dir, "/", name).c_str(), &found) != 0 && errno == ENOENT;
   };
-  // An index that is lost tells of none. A transaction sets the mark before it writes the entry, so
-  // the mark is looked for second, and tiers.json is missing where pods' sums are lost.
+  // An index that is lost tells of none, and tiers.json is missing where pods' sums are lost. The
+  // entry is looked for again after the mark: a transaction may have written it in between.
   const std::string index{kContainersName};
-  return lacks(index) || !lacks(cat(index, "/", index_name(id))) || !lacks(kMarkName) ||
-         lacks(std::string{kTiersName});
+  const std::string entry = cat(index, "/", index_name(id));
+  return lacks(index) || !lacks(entry) || !lacks(kMarkName) || lacks(std::string{kTiersName}) ||
+         !lacks(entry);
 }
 
 }  // namespace podqos::store

@@ -22,10 +22,11 @@ struct StateCopy {
 /// @return nullopt if the state directory is missing; the errors of Store::open_existing().
 [[nodiscard]] Result<std::optional<StateCopy>> copy_state(const StoreOptions& options);
 
-/// The same without the lock: it never waits for a transaction, but may see one in progress, with
-/// `dirty` set. Each file is complete, since it is replaced by rename. Records that cannot be read
-/// are counted.
+/// Records and tiers without the lock, and without the index: it never waits for a transaction, but
+/// may see a part of one, mostly with `dirty` set. Each file is complete, since it is replaced by
+/// rename. Records that cannot be read are counted.
 /// @param path  the state directory
+/// @return kTooLarge for more than 4,096 records; kCorrupt for tiers that cannot be parsed
 [[nodiscard]] Result<std::optional<StoredRecords>> read_state(const std::string& path);
 
 /// Whether the end of this container may change the state. False only if no transaction was

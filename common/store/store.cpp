@@ -61,7 +61,8 @@ Result<Store> Store::lock_directory(sys::Directory directory, const StoreOptions
 }
 
 Status Store::load_tiers() {
-  const bool marked = ::faccessat(directory_.fd(), kMarkName, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+  struct stat found{};
+  const bool marked = ::fstatat(directory_.fd(), kMarkName, &found, AT_SYMLINK_NOFOLLOW) == 0;
   if (!marked && errno != ENOENT) return fail_errno(errno, cat(directory_.path(), "/", kMarkName));
   marked_ = dirty_ = marked;
   const auto text = directory_.read_file(kTiersName, codec::kMaxRecordSize);

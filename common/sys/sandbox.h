@@ -18,7 +18,7 @@ namespace podqos::sys {
 
 /// The system call allow-list of a program; see seccomp_gen/filters.h.
 enum class Filter : std::uint8_t {
-  kHook,    ///< podqos-hook, the wrapper's parser process and podqosctl: state, cgroups, syslog
+  kHook,    ///< podqos-hook, the wrapper's child and podqosctl: state, cgroups, syslog
   kPlugin,  ///< podqos-nri: as the hook, plus connections to runtimes
 };
 

@@ -38,7 +38,7 @@ struct Rule {
 constexpr std::uint64_t kInt = 0xffff'ffff;
 constexpr std::uint64_t kWhole = ~std::uint64_t{0};
 
-/// podqos-hook, the wrapper's parser process and podqosctl: statically linked, one thread.
+/// podqos-hook, the wrapper's child and podqosctl: statically linked, one thread.
 inline constexpr std::array kHookRules{
     // Files below the state directory, the bundle, /proc and the cgroup hierarchies.
     Rule{"openat", {}},
@@ -46,7 +46,6 @@ inline constexpr std::array kHookRules{
     Rule{"close", {}},
     Rule{"read", {}},
     Rule{"write", {}},
-    Rule{"pread64", {}},
     Rule{"lseek", {}},
     Rule{"fstat", {}},
     Rule{"newfstatat", {}},
@@ -112,8 +111,8 @@ inline constexpr std::array kHookRules{
     Rule{"pidfd_open", {}},
     // Whether lowering an OOM score is permitted.
     Rule{"capget", {}},
-    // syslog(3) to /dev/log; spdlog creates the log file's directory with plain mkdir; stdio checks
-    // whether the file it opened is a terminal.
+    // syslog(3) to /dev/log; plain mkdir(2) for the state directory; stdio checks whether the file
+    // it opened is a terminal.
     Rule{"socket", Condition{0, kInt, AF_UNIX}},
     Rule{"connect", {}},
     Rule{"sendto", {}},
