@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -71,13 +72,19 @@ std::optional<int> status_of(pid_t child, int options) {
   return reaped == child ? std::optional{status} : std::nullopt;
 }
 
+/// The wait status of a child that is about to end; nullopt if it does not.
+std::optional<int> await_end(pid_t child) {
+  for (auto left = kEnd; left > kEnd.zero(); left -= kTick) {
+    if (auto status = status_of(child, WNOHANG)) return status;
+    ::poll(nullptr, 0, static_cast<int>(kTick.count()));
+  }
+  return std::nullopt;
+}
+
 /// Kills a child that is late. One that hangs in the kernel is left to the runtime's parent.
 void end(pid_t child) {
   ::kill(child, SIGKILL);
-  for (auto left = kEnd; left > kEnd.zero(); left -= kTick) {
-    if (status_of(child, WNOHANG)) return;
-    ::poll(nullptr, 0, static_cast<int>(kTick.count()));
-  }
+  static_cast<void>(await_end(child));
 }
 
 /// @return the exit status
@@ -89,18 +96,23 @@ Result<int> run(const Sandbox& sandbox, Landlock landlock, milliseconds limit,
   sys::UniqueFd held{ends[1]};
   // Like fork(2), but without an exit signal: if the engine has blocked SIGCHLD, it would be
   // pending in the runtime. This program has one thread and no fork handlers.
+  const pid_t self = ::getpid();
   const auto child = static_cast<pid_t>(::syscall(SYS_clone, 0UL, 0UL, 0UL, 0UL, 0UL));
   if (child < 0) return fail_errno(errno, "fork a child");
-  if (child == 0) ::_exit(decide(enter(sandbox, landlock)) ? kYes : kNo);
+  if (child == 0) {
+    // An engine that kills this program creates the container again, perhaps from the same bundle.
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != self) ::_exit(kNo);
+    ::_exit(decide(enter(sandbox, landlock)) ? kYes : kNo);
+  }
   held = sys::UniqueFd{};
-  if (!ends_within(limit, ended.get())) {
+  const auto status = ends_within(limit, ended.get()) ? await_end(child) : std::nullopt;
+  if (!status) {
     end(child);
     return fail(ErrorCode::kTimeout,
                 cat("the child process (pid ", child, ") timed out after ", limit.count(),
                     " ms and was killed: check whether it was stopped or frozen"));
   }
-  const auto status = status_of(child, 0);
-  if (!status) return fail_errno(errno, "wait for the child process");
   if (WIFEXITED(*status)) return WEXITSTATUS(*status);
   return fail(ErrorCode::kCorrupt,
               cat("the child process was killed by signal ", WTERMSIG(*status),
@@ -113,7 +125,12 @@ Result<bool> run_in_sandbox(const Sandbox& sandbox, milliseconds limit,
                             const std::function<bool(const Status&)>& decide) {
   PODQOS_ASSIGN(int status, run(sandbox, Landlock::kUse, limit, decide));
   if (status == kSeesNobody) {
-    PODQOS_ASSIGN(status, run(sandbox, Landlock::kLeave, limit, decide));
+    // Only a child that parses nothing is believed: another one may have been taken over.
+    PODQOS_ASSIGN(const int probe,
+                  run(sandbox, Landlock::kUse, limit, [](const Status&) { return true; }));
+    if (probe == kSeesNobody) {
+      PODQOS_ASSIGN(status, run(sandbox, Landlock::kLeave, limit, decide));
+    }
   }
   if (status == kYes || status == kNo) return status == kYes;
   return fail(ErrorCode::kCorrupt, cat("the child process ended with status ", status));

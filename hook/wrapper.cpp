@@ -164,9 +164,9 @@ class Places {
  public:
   /// Those of bundle and config.json, and the logs.
   Places(const Context& context, Opened& opened) : all_{opened.bundle.fd(), opened.file().fd()} {
-    for (const std::string& log : {context.settings.log_sink, context.call.log_file}) {
-      if (log.contains('/')) add(log);
-    }
+    if (context.settings.log_sink.contains('/')) add(context.settings.log_sink);
+    if (const std::string& log = context.call.log_file; !log.empty())
+      add(log.contains('/') ? log : cat("./", log));
   }
 
   /// Adds the state and the cgroups.

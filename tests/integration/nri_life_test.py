@@ -174,8 +174,8 @@ class Unbacked(nri_case.Case):
             self.assert_values(self.tier_path(tier), memory=32 * GI)
 
 
-class Foreseen(nri_case.Case):
-    """A pod that its annotation tells all of: nothing changes with a container, which is noted once it has started."""
+class Described(nri_case.Case):
+    """A pod that its annotation tells all of: no value changes with a container, which is noted before it exists."""
 
     settings = {"qosReserved": {"memory": None}}
 
@@ -188,10 +188,10 @@ class Foreseen(nri_case.Case):
         self.box = Container(self.pod)
         self.assertTrue(self.create(self.box))
         self.assertEqual(self.box.cgroup, f"{self.pod_path('guaranteed', 'seen-1')}/{self.box.id}")
-        self.assert_noted(False)
+        self.assert_noted("pending")
 
-    def assert_noted(self, noted):
-        self.assertEqual(self.states("seen-1"), {self.pod.id: "live", **({self.box.id: "live"} if noted else {})})
+    def assert_noted(self, state):
+        self.assertEqual(self.states("seen-1"), {self.pod.id: "live", **({self.box.id: state} if state else {})})
 
     def end(self):
         self.die(self.pod)
@@ -200,26 +200,26 @@ class Foreseen(nri_case.Case):
 
     def test_life(self):
         self.start(self.box)
-        self.assert_noted(True)
+        self.assert_noted("live")
         self.assert_values(self.pod_path("guaranteed", "seen-1"), shares=204, quota=20000, memory=128 * MI)
         self.die(self.box)
         self.ask("StopContainer", self.box)
-        self.assert_noted(False)
+        self.assert_noted(None)
         self.end()
 
     def test_never_started(self):
         self.ask("StopContainer", self.box)
         self.ask("RemoveContainer", self.box)
-        self.assert_noted(False)
+        self.assert_noted(None)
         self.end()
 
     def test_plugin_dies_before_it_starts(self):
         self.stop_plugin()
         self.start_plugin()
         self.synchronize(self.pod, self.box)
-        self.assert_noted(False)
+        self.assert_noted("pending")
         self.start(self.box)
-        self.assert_noted(True)
+        self.assert_noted("live")
 
     def test_started_unheard(self):
         self.stop_plugin()
@@ -227,7 +227,7 @@ class Foreseen(nri_case.Case):
         self.box.state = RUNNING
         self.start_plugin()
         self.synchronize(self.pod, self.box)
-        self.assert_noted(True)
+        self.assert_noted("live")
         self.assertNotIn("counted but not moved", self.podqos.log_text().split("seen-1-app", 1)[1])
 
 

@@ -2,10 +2,12 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -72,6 +74,53 @@ TEST_F(RunInSandbox, ReportsAChildThatIsKilled) {
   ASSERT_FALSE(ended);
   EXPECT_EQ(ended.error().code, ErrorCode::kCorrupt);
   EXPECT_THAT(ended.error().message, HasSubstr("killed by signal 6"));
+}
+
+/// Whoever has taken a child over chooses its status: that must not run it without Landlock.
+TEST_F(RunInSandbox, BelievesNoStatusOfAChildThatHasDecided) {
+  const auto runs = directory_.path("place/runs");
+  const auto ended = run([&](const Status&) {
+    if (std::filesystem::exists(runs)) return true;
+    static_cast<void>(can_make(runs));
+    ::_exit(4);
+  });
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().code, ErrorCode::kCorrupt);
+  EXPECT_THAT(ended.error().message, HasSubstr("ended with status 4"));
+}
+
+/// It may close its end of the pipe and stay.
+TEST_F(RunInSandbox, KillsAChildThatOnlySeemsToHaveEnded) {
+  const auto ended = run([](const Status&) {
+    for (int fd = 3; fd < 64; ++fd)
+      ::close(fd);
+    for (;;)
+      ::poll(nullptr, 0, 1000);
+    return true;
+  });
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().code, ErrorCode::kTimeout);
+}
+
+TEST_F(RunInSandbox, EndsTheChildWithThisProcess) {
+  const std::string begun = directory_.path("place/begun");
+  const std::string late = directory_.path("place/late");
+  const pid_t wrapper = ::fork();
+  ASSERT_GE(wrapper, 0);
+  if (wrapper == 0) {
+    static_cast<void>(run([&](const Status&) {
+      static_cast<void>(can_make(begun));
+      ::poll(nullptr, 0, 1000);
+      return can_make(late);
+    }));
+    ::_exit(0);
+  }
+  while (!std::filesystem::exists(begun))
+    ::poll(nullptr, 0, 10);
+  ASSERT_EQ(::kill(wrapper, SIGKILL), 0);
+  ASSERT_EQ(::waitpid(wrapper, nullptr, 0), wrapper);
+  ::poll(nullptr, 0, 1500);
+  EXPECT_FALSE(std::filesystem::exists(late));
 }
 
 TEST_F(RunInSandbox, KillsAChildThatIsLate) {
