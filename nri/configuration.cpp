@@ -30,9 +30,8 @@ Configuration::Configuration(std::optional<std::string> file, app::Configuration
 
 Result<Configuration> Configuration::load(std::optional<std::string> file,
                                           app::ConfigurationPaths paths) {
-  auto settings = app::load_settings(file, paths);
-  if (!settings) return fail(std::move(settings).error());
-  return Configuration{std::move(file), std::move(paths), std::move(*settings)};
+  PODQOS_ASSIGN(auto settings, app::load_settings(file, paths));
+  return Configuration{std::move(file), std::move(paths), std::move(settings)};
 }
 
 Status Configuration::reload() {
@@ -41,7 +40,7 @@ Status Configuration::reload() {
 
 Status Configuration::lay_over(std::string text) {
   if (text == text_) return {};
-  if (auto replaced = replace(text); !replaced) return replaced;
+  PODQOS_TRY(replace(text));
   text_ = std::move(text);
   return {};
 }

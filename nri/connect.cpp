@@ -58,11 +58,10 @@ const char* environment_variable(const char* name) {
 }
 
 Result<sys::UniqueFd> connect_to(const std::string& path) {
-  const auto address = sys::UnixAddress::make(path);
-  if (!address) return fail(address.error());
+  PODQOS_ASSIGN(const auto address, sys::UnixAddress::make(path));
   sys::UniqueFd socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
   if (!socket.valid()) return fail_errno(errno, "create a socket");
-  if (::connect(socket.get(), address->get(), address->size()) == 0) return socket;
+  if (::connect(socket.get(), address.get(), address.size()) == 0) return socket;
   const int err = errno;
   auto error = Error::from_errno(err, cat("connect to ", path));
   if (err == ECONNREFUSED) error.code = ErrorCode::kNotFound;

@@ -102,15 +102,15 @@ Connection::Connection(sys::UniqueFd socket, ConnectionOptions options, Handler&
       node_state_{options_.node_state} {}
 
 Status Connection::begin() {
-  if (auto good = check_identity(options_); !good) return good;
-  const auto message = encode_request(
-      kRegistrationStream, {.service = "nri.pkg.api.v1alpha1.Runtime",
-                            .method = "RegisterPlugin",
-                            .payload = format_registration(options_.name, options_.index),
-                            .budget = std::nullopt});
-  if (!message) return fail(message.error());
+  PODQOS_TRY(check_identity(options_));
+  PODQOS_ASSIGN(const auto message,
+                encode_request(kRegistrationStream,
+                               {.service = "nri.pkg.api.v1alpha1.Runtime",
+                                .method = "RegisterPlugin",
+                                .payload = format_registration(options_.name, options_.index),
+                                .budget = std::nullopt}));
   registering_ = true;
-  return send(Channel::kRuntime, *message);
+  return send(Channel::kRuntime, message);
 }
 
 Status Connection::feed(std::string_view bytes) {
@@ -120,17 +120,16 @@ Status Connection::feed(std::string_view bytes) {
 
 Status Connection::read(std::string_view bytes) {
   while (true) {
-    auto run = frames_.next(bytes);
-    if (!run) return fail(std::move(run).error());
-    if (!*run) return {};
-    std::string_view piece = (*run)->bytes;
-    if ((*run)->channel == Channel::kRuntime) {
+    PODQOS_ASSIGN(auto run, frames_.next(bytes));
+    if (!run) return {};
+    std::string_view piece = run->bytes;
+    if (run->channel == Channel::kRuntime) {
       while (const auto message = answers_.next(piece))
         read_answer(*message);
       continue;
     }
     while (const auto message = calls_.next(piece)) {
-      if (auto done = handle_call(*message); !done) return done;
+      PODQOS_TRY(handle_call(*message));
     }
   }
 }
@@ -148,9 +147,8 @@ Status Connection::handle_call(const Message& message) {
   }
   auto call = parse_call(*message.payload);
   if (!call) return refuse(StatusCode::kInvalidArgument, call.error().message);
-  auto reply = answer(*call);
-  if (!reply) return fail(std::move(reply).error());
-  return send(Channel::kPlugin, encode_response(message.stream, *reply));
+  PODQOS_ASSIGN(auto reply, answer(*call));
+  return send(Channel::kPlugin, encode_response(message.stream, reply));
 }
 
 void Connection::read_answer(const Message& message) {

@@ -43,9 +43,8 @@ Status remove_stale(const std::string& path, const sys::UnixAddress& address) {
   if (!S_ISSOCK(found.st_mode))
     return fail(ErrorCode::kConflict,
                 cat(path, " exists and is not a socket: choose another path"));
-  const auto probe = make_socket(AF_UNIX);
-  if (!probe) return fail(probe.error());
-  const int connected = ::connect(probe->get(), address.get(), address.size());
+  PODQOS_ASSIGN(const auto probe, make_socket(AF_UNIX));
+  const int connected = ::connect(probe.get(), address.get(), address.size());
   if (connected == 0 || errno != ECONNREFUSED)
     return fail(ErrorCode::kConflict,
                 cat("another process is listening on ", path, ": choose another path"));
@@ -55,12 +54,11 @@ Status remove_stale(const std::string& path, const sys::UnixAddress& address) {
 
 /// Binds a unix socket, and replaces a stale one.
 Status bind_unix(int socket, const std::string& path) {
-  const auto address = sys::UnixAddress::make(path);
-  if (!address) return fail(address.error());
-  if (::bind(socket, address->get(), address->size()) == 0) return {};
+  PODQOS_ASSIGN(const auto address, sys::UnixAddress::make(path));
+  if (::bind(socket, address.get(), address.size()) == 0) return {};
   if (errno != EADDRINUSE) return fail_errno(errno, cat("bind ", path));
-  if (auto removed = remove_stale(path, *address); !removed) return removed;
-  if (::bind(socket, address->get(), address->size()) == 0) return {};
+  PODQOS_TRY(remove_stale(path, address));
+  if (::bind(socket, address.get(), address.size()) == 0) return {};
   return fail_errno(errno, cat("bind ", path));
 }
 
@@ -124,26 +122,24 @@ Result<Listener> Listener::open(const core::MetricsAddress& address) {
 }
 
 Result<Listener> Listener::open_unix(const std::string& path) {
-  auto socket = make_socket(AF_UNIX);
-  if (!socket) return fail(std::move(socket).error());
+  PODQOS_ASSIGN(auto socket, make_socket(AF_UNIX));
   // No process can connect before listen(2), so the mode is set in time.
-  if (auto bound = bind_unix(socket->get(), path); !bound) return fail(std::move(bound).error());
-  Listener listener{std::move(*socket)};
+  PODQOS_TRY(bind_unix(socket.get(), path));
+  Listener listener{std::move(socket)};
   struct stat found{};
   if (::lstat(path.c_str(), &found) != 0) return fail_errno(errno, path);
   listener.path_ = path;
   listener.inode_ = found.st_ino;
   if (::chmod(path.c_str(), kSocketMode) != 0) return fail_errno(errno, cat("chmod ", path));
-  if (auto listens = listen_on(listener.fd()); !listens) return fail(std::move(listens).error());
+  PODQOS_TRY(listen_on(listener.fd()));
   return listener;
 }
 
 Result<Listener> Listener::open_tcp(const core::TcpPort& port) {
-  auto socket = make_socket(port.host.contains(':') ? AF_INET6 : AF_INET);
-  if (!socket) return fail(std::move(socket).error());
-  if (auto bound = bind_port(socket->get(), port); !bound) return fail(std::move(bound).error());
-  if (auto listens = listen_on(socket->get()); !listens) return fail(std::move(listens).error());
-  return Listener{std::move(*socket)};
+  PODQOS_ASSIGN(auto socket, make_socket(port.host.contains(':') ? AF_INET6 : AF_INET));
+  PODQOS_TRY(bind_port(socket.get(), port));
+  PODQOS_TRY(listen_on(socket.get()));
+  return Listener{std::move(socket)};
 }
 
 }  // namespace podqos::nri

@@ -67,8 +67,8 @@ std::optional<nri::Listener> listen(const std::optional<podqos::core::MetricsAdd
 
 /// Enters the sandbox and runs the event loop.
 Status serve(nri::Service& service, std::optional<nri::Launch> launch) {
-  if (auto joined = nri::join_cgroup_namespace(); !joined) return joined;
-  if (auto entered = nri::enter_sandbox(); !entered) return entered;
+  PODQOS_TRY(nri::join_cgroup_namespace());
+  PODQOS_TRY(nri::enter_sandbox());
   return launch ? service.run_launched(std::move(launch->socket)) : service.run();
 }
 
@@ -76,20 +76,15 @@ Status serve(nri::Service& service, std::optional<nri::Launch> launch) {
 Status run(const nri::Options& options, nri::Configuration& configuration) {
   std::optional<nri::Launch> launch;
   if (!options.socket) {
-    auto taken = nri::read_launch(nri::launch_environment());
-    if (!taken) return fail(std::move(taken).error());
-    launch = std::move(*taken);
+    PODQOS_ASSIGN(auto taken, nri::read_launch(nri::launch_environment()));
+    launch = std::move(taken);
   }
-  auto identity = nri::identity_for(options, launch);
-  if (!identity) return fail(std::move(identity).error());
+  PODQOS_ASSIGN(auto identity, nri::identity_for(options, launch));
   const std::string& state_dir = configuration.settings().state_dir;
-  auto only = options.take_over ? nri::SingleInstance::contend(state_dir)
-                                : nri::SingleInstance::acquire(state_dir);
-  if (!only) return fail(std::move(only).error());
-  const auto notify = nri::Notify::open(nri::notify_environment());
-  if (!notify) return fail(notify.error());
-  auto signals = nri::Signals::open();
-  if (!signals) return fail(std::move(signals).error());
+  PODQOS_ASSIGN(auto only, options.take_over ? nri::SingleInstance::contend(state_dir)
+                                             : nri::SingleInstance::acquire(state_dir));
+  PODQOS_ASSIGN(const auto notify, nri::Notify::open(nri::notify_environment()));
+  PODQOS_ASSIGN(auto signals, nri::Signals::open());
 
   // A new address requires a restart: the sandbox forbids bind(2).
   const auto address = options.metrics ? options.metrics : configuration.settings().metrics;
@@ -97,19 +92,19 @@ Status run(const nri::Options& options, nri::Configuration& configuration) {
   std::optional<nri::HttpServer> http;
   if (listener) http.emplace(listener->fd());
   nri::Metrics metrics;
-  nri::Plugin plugin{configuration, metrics, podqos::sys::kSteadyClock, &*only};
+  nri::Plugin plugin{configuration, metrics, podqos::sys::kSteadyClock, &only};
   nri::Pages pages{configuration, metrics};
   nri::Service service{
-      {.session = std::move(*identity),
+      {.session = std::move(identity),
        .socket = options.socket.value_or(nri::kDefaultSocket),
        .times = {}},
       {.handler = plugin,
-       .signals = *signals,
-       .notify = *notify,
+       .signals = signals,
+       .notify = notify,
        .log = configuration.log(),
        .reload = [&] { reload(configuration); },
-       .yield = [&] { only->release(); },
-       .regain = [&] { return only->hold(); },
+       .yield = [&] { only.release(); },
+       .regain = [&] { return only.hold(); },
        .housekeep = [&] { return plugin.housekeep(); },
        .http = http ? &*http : nullptr,
        .page = [&](std::string_view path,

@@ -64,9 +64,8 @@ Result<Notify> Notify::open(const NotifyEnvironment& environment,
   if (!out.socket_.valid() ||
       ::setsockopt(out.socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time) != 0)
     return fail_errno(errno, "create a socket for NOTIFY_SOCKET");
-  auto interval = interval_of(environment);
-  if (!interval) return fail(std::move(interval).error());
-  out.watchdog_interval_ = *interval;
+  PODQOS_ASSIGN(auto interval, interval_of(environment));
+  out.watchdog_interval_ = interval;
   return out;
 }
 

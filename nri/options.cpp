@@ -112,7 +112,7 @@ Result<ConnectionOptions> identity_for(const Options& options,
   ConnectionOptions session;
   session.index = chosen(options.index, launch ? launch->index : "", kDefaultIndex);
   session.name = chosen(options.name, launch ? launch->name : "", kDefaultName);
-  if (auto good = check_identity(session); !good) return fail(std::move(good).error());
+  PODQOS_TRY(check_identity(session));
   return session;
 }
 

@@ -38,10 +38,9 @@ Result<Applied> applied(Status done) {
 
 Result<app::Process> Plugin::process_of(std::uint32_t pid) {
   const Pid init{static_cast<pid_t>(pid)};
-  auto started = sys::start_time_of(init);
-  if (!started) return fail(std::move(started).error());
+  PODQOS_ASSIGN(auto started, sys::start_time_of(init));
   // One that has ended matches no process with its pid.
-  return app::Process{.init = init, .runtime = init, .start_time = started->value_or(StartTime{0})};
+  return app::Process{.init = init, .runtime = init, .start_time = started.value_or(StartTime{0})};
 }
 
 app::Timeouts Plugin::timeouts(Budget budget) const {
@@ -94,20 +93,18 @@ Status Plugin::report(std::string_view what, Status done) {
 Status Plugin::start(Result<core::ContainerFacts> facts, std::uint32_t pid, Misplaced misplaced,
                      const app::Timeouts& timeouts) {
   if (!facts) return fail(std::move(facts).error());
-  auto process = process_of(pid);
-  if (!process) return fail(std::move(process).error());
+  PODQOS_ASSIGN(auto process, process_of(pid));
   return apply_or_defer(
-      {.kind = ContainerEvent::Kind::kStarted, .facts = std::move(*facts), .process = *process},
+      {.kind = ContainerEvent::Kind::kStarted, .facts = std::move(*facts), .process = process},
       misplaced, timeouts);
 }
 
 Status Plugin::update(Result<core::ContainerFacts> facts, std::uint32_t pid,
                       const app::Timeouts& timeouts) {
   if (!facts) return fail(std::move(facts).error());
-  auto process = process_of(pid);
-  if (!process) return fail(std::move(process).error());
+  PODQOS_ASSIGN(auto process, process_of(pid));
   return apply_or_defer(
-      {.kind = ContainerEvent::Kind::kChanged, .facts = std::move(*facts), .process = *process},
+      {.kind = ContainerEvent::Kind::kChanged, .facts = std::move(*facts), .process = process},
       Misplaced::kAsConfigured, timeouts);
 }
 
@@ -120,9 +117,8 @@ Status Plugin::apply_event(const ContainerEvent& event, Misplaced misplaced,
                                      .undone_if_refused = misplaced == Misplaced::kUndone};
   if (event.kind == ContainerEvent::Kind::kStarted)
     return app::container_started(settings, log(), reported, timeouts);
-  auto followed = app::resources_changed(settings, log(), reported, timeouts);
-  if (!followed) return fail(std::move(followed).error());
-  if (*followed == app::Followed::kLater) deferred_.defer_recomputation();
+  PODQOS_ASSIGN(auto followed, app::resources_changed(settings, log(), reported, timeouts));
+  if (followed == app::Followed::kLater) deferred_.defer_recomputation();
   return {};
 }
 
@@ -258,9 +254,9 @@ std::vector<std::string> Plugin::created_in(std::string_view sandbox) const {
 Result<Applied> Plugin::apply_end(const std::string& id, const app::Timeouts& timeouts) {
   // A container is being created in the pod's cgroup.
   if (!created_in(id).empty()) return Applied::kHeld;
-  auto ended = app::container_ended(configuration_.settings(), log(), id, own_pid_, timeouts);
-  if (!ended) return fail(std::move(ended).error());
-  return *ended == app::Ending::kDone ? Applied::kDone : Applied::kLater;
+  PODQOS_ASSIGN(auto ended,
+                app::container_ended(configuration_.settings(), log(), id, own_pid_, timeouts));
+  return ended == app::Ending::kDone ? Applied::kDone : Applied::kLater;
 }
 
 Status Plugin::release(const std::string& id, const app::Timeouts& timeouts) {

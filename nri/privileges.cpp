@@ -53,7 +53,7 @@ Status join_cgroup_namespace() {
 }
 
 Status enter_sandbox() {
-  if (auto kept = sys::keep_capabilities(kKept); !kept) return kept;
+  PODQOS_TRY(sys::keep_capabilities(kKept));
 #ifdef PODQOS_WITH_SANITIZER
   // The sanitizers' own runtime needs more syscalls than the allow-list has.
   return {};

@@ -77,7 +77,7 @@ Status Service::loop() {
   ports_.notify.ready(link_ ? "connected" : cat("waiting for a runtime at ", options_.socket));
   while (!stopping_) {
     apply_deadlines();
-    if (auto waited = wait(); !waited) return waited;
+    PODQOS_TRY(wait());
     if (polled_[kSignalsAt].revents != 0) read_signals();
     // The runtime has precedence over metrics.
     if (link_ && !stopping_) serve_link(polled_[kLinkAt].revents);
@@ -202,12 +202,10 @@ void Service::try_to_connect() {
 }
 
 Status Service::make_link(sys::UniqueFd socket) {
-  const auto peer = peer_of(socket.get());
-  if (!peer) return fail(peer.error());
+  PODQOS_ASSIGN(const auto peer, peer_of(socket.get()));
   const std::string where = origin_ == Origin::kLaunched ? "its socket" : options_.socket;
-  if (auto good = check_peer(*peer); !good)
-    return fail(std::move(good).error().with_context(where));
-  peer_ = cat("the runtime at ", where, " (process ", peer->pid, ")");
+  if (auto good = check_peer(peer); !good) return fail(std::move(good).error().with_context(where));
+  peer_ = cat("the runtime at ", where, " (process ", peer.pid, ")");
   progress_ = Progress::kRegistering;
   link_.emplace(std::move(socket), options_.session, ports_.handler);
   if (auto begun = link_->begin(); !begun) {

@@ -35,10 +35,9 @@ std::optional<Pid> holder_of(const sys::Directory& directory) {
 
 /// Writes this process's pid into the lock file, for the message of another plugin.
 Status name_holder(const sys::Directory& directory) {
-  const auto file = directory.open_file(kLockName, O_WRONLY | O_TRUNC);
-  if (!file) return fail(file.error());
+  PODQOS_ASSIGN(const auto file, directory.open_file(kLockName, O_WRONLY | O_TRUNC));
   const std::string text = cat(::getpid(), "\n");
-  if (::write(file->get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+  if (::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
     return fail_errno(errno, cat("write ", directory.path(), "/", kLockName));
   return {};
 }
@@ -53,11 +52,9 @@ bool is_plugin(Pid pid) {
 
 Result<SingleInstance> SingleInstance::open(const std::string& state_directory,
                                             const sys::Clock& clock) {
-  auto directory = store::make_state_directory(state_directory);
-  if (!directory) return fail(std::move(directory).error());
-  if (auto owner = store::check_state_directory(*directory); !owner)
-    return fail(std::move(owner).error());
-  return SingleInstance{std::move(*directory), clock};
+  PODQOS_ASSIGN(auto directory, store::make_state_directory(state_directory));
+  PODQOS_TRY(store::check_state_directory(directory));
+  return SingleInstance{std::move(directory), clock};
 }
 
 Result<SingleInstance> SingleInstance::acquire(const std::string& state_directory,
@@ -65,7 +62,7 @@ Result<SingleInstance> SingleInstance::acquire(const std::string& state_director
                                                const sys::Clock& clock) {
   auto only = open(state_directory, clock);
   if (!only) return only;
-  if (auto locked = only->lock(timeout); !locked) return fail(std::move(locked).error());
+  PODQOS_TRY(only->lock(timeout));
   return only;
 }
 
@@ -100,7 +97,7 @@ Status SingleInstance::lock(std::chrono::milliseconds timeout) {
                     ": stop it first, as two plugins make container creation fail"));
   }
   if (!lock) return fail(std::move(lock).error());
-  if (auto named = name_holder(directory_); !named) return named;
+  PODQOS_TRY(name_holder(directory_));
   lock_ = std::move(*lock);
   return {};
 }
