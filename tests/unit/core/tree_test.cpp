@@ -7,12 +7,12 @@ namespace podqos::core {
 namespace {
 
 constexpr const char* kRoot = "/podqos/kubepods";
-constexpr const char* kSlice = "/podqos.slice/podqos-kubepods.slice";
+constexpr const char* kRootSlice = "/podqos.slice/podqos-kubepods.slice";
 
 /// A node with a tree for each driver.
 TiersRecord both_trees() {
   TiersRecord tiers;
-  tiers.trees = {{.kubepods = kRoot}, {.kubepods = kSlice}};
+  tiers.trees = {{.kubepods = kRoot}, {.kubepods = kRootSlice}};
   return tiers;
 }
 
@@ -23,7 +23,7 @@ TEST(FindTree, IsTheOneAboveTheCgroup) {
             &tiers.trees[1]);
   EXPECT_EQ(find_tree(tiers, "/podqos/kubepods2/pod42"), nullptr);
   EXPECT_EQ(find_tree(tiers, "/kubepods/pod42"), nullptr);
-  EXPECT_EQ(tree_at(tiers, kSlice), &tiers.trees[1]);
+  EXPECT_EQ(tree_at(tiers, kRootSlice), &tiers.trees[1]);
   EXPECT_EQ(tree_at(tiers, "/podqos"), nullptr);
 }
 
@@ -54,7 +54,8 @@ TEST(HasPods, AnAdoptedPodUsesNone) {
 TEST(RootOfPod, IsAboveTheTier) {
   EXPECT_EQ(root_of_pod("/podqos/kubepods/burstable/pod42"), kRoot);
   EXPECT_EQ(root_of_pod("/podqos/kubepods/pod42"), kRoot);
-  EXPECT_EQ(root_of_pod("/podqos.slice/podqos-kubepods.slice/podqos-kubepods-pod42.slice"), kSlice);
+  EXPECT_EQ(root_of_pod("/podqos.slice/podqos-kubepods.slice/podqos-kubepods-pod42.slice"),
+            kRootSlice);
   EXPECT_EQ(root_of_pod("/podqos/kubepods"), std::nullopt);
 }
 
