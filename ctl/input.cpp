@@ -31,6 +31,17 @@ Result<Source> open_source(const std::string& path) {
   return Source{.owned = std::move(fd), .fd = number, .name = path};
 }
 
+/// Reads what is there into `chunk`.
+/// @return the number of bytes; 0 at the end
+Result<std::size_t> read_some(const Source& source, std::string& chunk) {
+  ssize_t got = 0;
+  do {
+    got = ::read(source.fd, chunk.data(), chunk.size());
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) return fail_errno(errno, cat("read ", source.name));
+  return static_cast<std::size_t>(got);
+}
+
 }  // namespace
 
 std::string shown_name(const std::string& path) {
@@ -58,12 +69,9 @@ Status read_lines(const std::string& path, std::size_t limit,
   };
   std::string chunk(kChunk, '\0');
   while (true) {
-    const ssize_t got = ::read(source.fd, chunk.data(), chunk.size());
-    const int err = errno;
-    if (got < 0 && err == EINTR) continue;
-    if (got < 0) return fail_errno(err, cat("read ", source.name));
+    PODQOS_ASSIGN(const std::size_t got, read_some(source, chunk));
     if (got == 0) break;
-    for (const char c : std::string_view{chunk}.substr(0, static_cast<std::size_t>(got))) {
+    for (const char c : std::string_view{chunk}.substr(0, got)) {
       if (c == '\n' && !hand_over()) return {};
       if (c != '\n' && ++length <= limit) line += c;
     }

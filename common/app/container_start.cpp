@@ -149,7 +149,7 @@ Status apply_container(Transaction& transaction, const Admission& admission, con
     plan.emplace_back(core::SetOomScore{
         .pid = container.pid, .start_time = init.start_time, .score = *admission.oom_score_adj});
   }
-  PODQOS_TRY(transaction.execute(std::move(plan)));
+  PODQOS_TRY(transaction.execute(plan));
   if (admission.belongs_to) report_place(transaction, admission, actual);
   return {};
 }

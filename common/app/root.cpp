@@ -101,7 +101,7 @@ Status make_root_for(Transaction& transaction, const core::PodRecord& record,
   auto plan = core::plan_root(transaction.tiers(), *root, [&](const std::string& path) {
     return machine.exists(path) && !(own_name && cgroup::is_made_above(machine, path, *root));
   });
-  return plan ? transaction.make_tree(*root, std::move(*plan)) : Status{};
+  return plan ? transaction.make_tree(*root, *plan) : Status{};
 }
 
 void take_back_root(Transaction& transaction, const std::string& kubepods) {
@@ -118,15 +118,15 @@ void take_back_root(Transaction& transaction, const std::string& kubepods) {
   const std::vector<std::string> directories = core::directories_above(kubepods, top);
   for (auto path = directories.rbegin(); path != directories.rend(); ++path)
     left.emplace_back(core::RemoveCgroup{.path = *path});
-  if (auto done = transaction.execute(std::move(left)); !done)
-    transaction.log().error(done.error().message);
+  if (auto done = transaction.execute(left); !done) transaction.log().error(done.error().message);
   if (!machine.exists(outermost)) core::forget_root(transaction.tiers(), kubepods);
 }
 
-Status remove_root(Transaction& transaction, std::string kubepods) {
-  const core::TreeRecord* tree = core::tree_at(transaction.tiers(), kubepods);
-  if (tree == nullptr) return {};
-  return transaction.remove_tree(kubepods, std::string{tree->top});
+Status remove_root(Transaction& transaction, const std::string& kubepods) {
+  const core::TreeRecord* known = core::tree_at(transaction.tiers(), kubepods);
+  if (known == nullptr) return {};
+  const core::TreeRecord tree = *known;  // it is forgotten with its root
+  return transaction.remove_tree(tree.kubepods, tree.top);
 }
 
 core::Plan plan_top(Transaction& transaction, const core::TreeRecord& tree, core::Make make) {

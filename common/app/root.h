@@ -38,8 +38,8 @@ void take_back_root(Transaction& transaction, const std::string& kubepods);
 
 /// Removes tiers and root of a tree, of which no pod is left, and the cgroups above that podqos has
 /// made.
-/// @param kubepods  the root, by value: the tree is forgotten with it
-[[nodiscard]] Status remove_root(Transaction& transaction, std::string kubepods);
+/// @param kubepods  the root
+[[nodiscard]] Status remove_root(Transaction& transaction, const std::string& kubepods);
 
 /// Writes the share of all of a tree's pods to the cgroups above its root that podqos has made, see
 /// core::tree_shares(). Where the tree is not as it was, systemd is told even what the files hold.

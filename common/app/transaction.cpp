@@ -169,16 +169,16 @@ Status Transaction::erase(const core::PodRecord& record) {
   return {};
 }
 
-Status Transaction::execute(core::Plan plan, core::Transient transient) {
+Status Transaction::execute(const core::Plan& plan, core::Transient transient) {
   changed_ = true;
   PODQOS_ASSIGN(auto report, cgroup::execute(*machine_, plan, unit_changes_, transient));
   note(std::move(report));
   return {};
 }
 
-Status Transaction::make_tree(const std::string& kubepods, core::Plan plan) {
+Status Transaction::make_tree(const std::string& kubepods, const core::Plan& plan) {
   PODQOS_TRY(store_->checkpoint());
-  PODQOS_TRY(execute(std::move(plan)));
+  PODQOS_TRY(execute(plan));
   made_.push_back(kubepods);
   return {};
 }
@@ -208,8 +208,7 @@ Status Transaction::write_pod(const core::PodRecord& record, const core::PodReco
                               core::driver_of(record.cgroup) == core::Driver::kCgroupfs;
   core::Plan plan = core::plan_pod(record.cgroup, write.values, layout, formula(), write.make);
   plan.emplace_back(copy_of(record));
-  auto done =
-      execute(std::move(plan), counts_removed ? core::Transient::kQuota : core::Transient::kNone);
+  auto done = execute(plan, counts_removed ? core::Transient::kQuota : core::Transient::kNone);
   const bool vanished = !done && done.error().code == ErrorCode::kNotFound;
   return vanished && write.make == core::Make::kNo ? write_pod(record, nullptr) : done;
 }
@@ -281,8 +280,8 @@ Status Transaction::write_tiers(const core::TreeRecord& tree, core::Tree state) 
       core::decide_tier_write(tree, std::move(wanted), state, snapshot, *settings_);
   const auto make = state == core::Tree::kAsItWas ? core::Make::kNo : core::Make::kYes;
   Status first;
-  const auto attempt = [&](core::Plan plan) {
-    auto done = execute(std::move(plan));
+  const auto attempt = [&](const core::Plan& plan) {
+    auto done = execute(plan);
     if (first && !done) first = std::move(done);
   };
   if (state == core::Tree::kToMake) attempt(core::plan_tree(tree.kubepods, tree.top));

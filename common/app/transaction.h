@@ -95,10 +95,11 @@ class Transaction {
   [[nodiscard]] Status erase(const core::PodRecord& record);
 
   /// Executes steps of the machine. Logs changed values at debug level.
-  [[nodiscard]] Status execute(core::Plan plan, core::Transient transient = core::Transient::kNone);
+  [[nodiscard]] Status execute(const core::Plan& plan,
+                               core::Transient transient = core::Transient::kNone);
   /// Makes root and tiers, whose values finish() writes. Saves the tiers' record first: a program
   /// that dies in between must not leave a root that nothing tells to be podqos's.
-  [[nodiscard]] Status make_tree(const std::string& kubepods, core::Plan plan);
+  [[nodiscard]] Status make_tree(const std::string& kubepods, const core::Plan& plan);
   /// Removes tiers and root, of which no pod is left, and the cgroups above that podqos has made.
   /// What another program uses stays, and the root with it; then they remain the ones in use.
   [[nodiscard]] Status remove_tree(const std::string& kubepods, const std::string& top);
