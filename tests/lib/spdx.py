@@ -7,8 +7,8 @@ CREATOR = re.compile(r"(Person|Organization|Tool): \S.*")  # 6.8
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")  # 6.9
 SUPPLIER = re.compile(r"NOASSERTION|(Person|Organization): \S.*")  # 7.5
 # Annex A, those that podqos's packages have.
-LICENCES = {"AFL-2.1", "Apache-2.0", "BSD-3-Clause", "GPL-2.0-or-later", "GPL-3.0-or-later", "LGPL-2.1-only",
-            "LGPL-2.1-or-later", "MIT", "Zlib"}
+LICENCES = {"AFL-2.1", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "GPL-2.0-or-later", "GPL-3.0-or-later",
+            "LGPL-2.1-only", "LGPL-2.1-or-later", "MIT", "Zlib"}
 EXCEPTIONS = {"GCC-exception-3.1"}
 PURPOSES = {"APPLICATION", "FRAMEWORK", "LIBRARY", "CONTAINER", "OPERATING-SYSTEM", "DEVICE", "FIRMWARE", "SOURCE",
             "ARCHIVE", "FILE", "INSTALL", "OTHER"}  # 7.24
