@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/text.h"
+#include "common/codec/json_plain.h"
 
 namespace podqos::codec {
 
@@ -258,6 +259,9 @@ JsonPrefix parse_json_prefix(std::string_view text, const JsonBounds& bounds) {
   // nlohmann's lexer takes a NUL as the end of the text and ignores what follows.
   if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos)
     return {.tree = {}, .error = syntax_error(text, nul, "NUL byte"), .rest = text};
+  // The fast path; it fails for any text that the full parser might treat differently.
+  if (auto plain = plain_tree(text, bounds))
+    return {.tree = std::move(*plain), .error = {}, .rest = {}};
   TreeBuilder builder{text, bounds};
   const bool complete =
       json::sax_parse(text.begin(), text.end(), &builder, json::input_format_t::json, true,
