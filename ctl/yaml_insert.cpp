@@ -67,7 +67,7 @@ std::string block_members(std::span<const std::string> path, const Members& memb
 
 /// Puts new members in front of those of a map.
 /// @param path  keys of maps that are to be made around them
-/// @return nullopt if there is no place for them.
+/// @return nullopt if the document cannot take them.
 std::optional<Edit> insert_members(std::string_view text, const YamlNode& map,
                                    std::span<const std::string> path, const Members& members) {
   if (map.flow)

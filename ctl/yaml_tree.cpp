@@ -118,8 +118,7 @@ class Builder {
     place(&node);
     return &node;
   }
-  /// The offset of a mark, which is no earlier than that of the call before. libyaml counts
-  /// characters.
+  /// The offset of a mark; marks must be given in ascending order. libyaml counts characters.
   std::size_t byte_of(const yaml_mark_t& mark) {
     for (; characters_ < mark.index && bytes_ < text_.size(); ++characters_) {
       for (++bytes_; bytes_ < text_.size() && is_continuation(text_[bytes_]);)

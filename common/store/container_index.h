@@ -24,7 +24,7 @@ struct IndexEntry {
 [[nodiscard]] bool is_index_name(std::string_view name);
 
 /// Reads the entries of a name: a symbolic link whose target is the pods' uids, separated by '/'.
-/// @return none if there is no link; kCorrupt for anything else than such a link
+/// @return empty if the link is missing; kCorrupt for a file of another kind or an invalid uid
 [[nodiscard]] Result<std::vector<std::string>> read_entries(const sys::Directory& index,
                                                             const std::string& name);
 /// Adds an entry; one that is there stays. The caller must hold the lock.

@@ -61,7 +61,7 @@ bool is_pattern(std::string_view text) {
   return text.find_first_of("*?[\\") != std::string_view::npos;
 }
 
-/// The texts of a document's imports; "" for what is no text.
+/// The strings in a document's imports; "" for a value of another type.
 Result<std::vector<std::string>> imports_of(const TomlDocument& document) {
   std::vector<std::string> imports;
   const toml::node* found = document.at({"imports"});

@@ -45,7 +45,7 @@ class EngineFiles {
   /// and replaces each file at once with owner and mode as they were (a new file: the caller's,
   /// 0644). Locks out another podqosctl until the object ends.
   /// @return an error, after which everything is as before; kTimeout if another one does not end,
-  ///         kBusy if a file is no longer as it was planned with.
+  ///         kBusy if a file was changed after the plan was made.
   [[nodiscard]] Status apply(const ConfigurePlan& plan);
 
   /// Undoes apply(): the bytes, owners and modes from before. Directories stay.

@@ -47,7 +47,7 @@ class ServiceManager {
   explicit ServiceManager(Run run) : run_(std::move(run)) {}
 
   /// `systemctl WORDS…`.
-  /// @return kUnsupported where there is no systemctl; kIo with its output if it fails.
+  /// @return kUnsupported without systemctl; kIo with its output if it fails.
   [[nodiscard]] Status ask(const std::vector<std::string>& words) const;
   /// Whether `systemctl QUESTION UNIT` says so, such as is-active.
   [[nodiscard]] bool is(const char* question, const std::string& unit) const;

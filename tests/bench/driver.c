@@ -7,7 +7,7 @@
  * PROGRAMS has one line each: NAME, file for standard input, working directory, argv; separated by tabs. Standard input
  * is a pipe that holds the file's bytes, standard output a pipe. RESTORE is what puts the state back after each timed
  * run, outside the measured time: "f PATH HEX" (re)writes a file, "w PATH HEX" writes to a control file, "u PATH"
- * unlinks, "x PATH HEX" sets the record's attribute; separated by tabs too.
+ * unlinks, "l PATH HEX" makes a symbolic link, "x PATH HEX" sets the record's attribute; separated by tabs too.
  *
  * A static program with little memory of its own: what the kernel reports as a child's peak includes the moment before
  * its execve.
