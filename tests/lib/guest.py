@@ -4,7 +4,7 @@
     machine = guest.Guest("systemd", root="trixie")  # Debian 13, made once by tests/guest/mkroot
     machine.require()                              # raises unittest.SkipTest with the reason where it cannot run
     done = machine.run("sh", "-c", "uname -r")     # CompletedProcess: status, and output as text
-    done = machine.run_test("tests/integration/hooks_test.py", "Move_crun")
+    done = machine.run_test("tests/integration/event/hooks_test.py", "Move_crun")
 
 The tree stands in the guest where it stands here: on this machine's root by itself, elsewhere read-only. Test files run
 the programs of the Debian package, which is made of those of PODQOS_BIN and installed first; the PODQOS_ variables go

@@ -9,7 +9,7 @@
 
 It follows Kubernetes 1.36 with its defaults on cgroup v2: pkg/kubelet/cm makes the cgroups, pkg/kubelet/kuberuntime
 talks to the engine, pkg/kubelet/qos scores. Its figures are compared with tests/data/kubernetes by
-tests/integration/kubelet_test.py.
+tests/integration/engine/kubelet_test.py.
 """
 
 import pathlib

@@ -4,7 +4,7 @@
     guest.py systemd tests/lib/matrix.py systemd [RUNTIME|WAY...]
 
 prints one line a cell, "runc v2 systemd wrapper: passed", and below a failed one why. It runs in a guest only;
-tests/integration/matrix_test.py boots the guests.
+tests/integration/engine/matrix_test.py boots the guests.
 """
 
 import argparse

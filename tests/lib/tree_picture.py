@@ -3,7 +3,7 @@
     podqosctl tree | python3 tests/lib/tree_picture.py >tree.svg
 
 What else stands before and behind the tree in its input is passed over, as in the demo's output. The picture in docs is of
-the demo on a host with cgroup v2, and tests/integration/docs_test.py draws it anew:
+the demo on a host with cgroup v2, and tests/integration/ctl/docs_test.py draws it anew:
 
     python3 tests/lib/guest.py v2 tests/lib/demo.py crun | python3 tests/lib/tree_picture.py >docs/tree.svg
 """

@@ -1,0 +1,463 @@
+"""podqosctl configure: engines' files before, after, and once more without podqos.
+
+A tree of this test's own stands for a machine where no engine has to run (--root). In the roots of Debian 12, 13 and
+testing the engines' own programs tell the version and check what was written; there this file runs again, chrooted.
+configure_guest_test starts pods.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import pathlib
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
+
+import guest  # noqa: E402
+import harness  # noqa: E402
+import patience  # noqa: E402
+
+CHROOTED = harness.REPOSITORY / "tests/guest/chrooted"
+STOCK = harness.REPOSITORY / "tests/data/engines/containerd-debian.toml"
+INSIDE = "PODQOS_CONFIGURE_RELEASE"  # set in the root of a release: its name
+CONTAINERD = "etc/containerd/config.toml"
+DAEMON_JSON = "etc/docker/daemon.json"
+VERSIONS = {"containerd": "1.7", "crio": "1.27", "podman": "4.3", "docker": "28.5"}
+NVIDIA = {"runtimes": {"nvidia": {"args": [], "path": "nvidia-container-runtime"}}}
+# What oci-seccomp-bpf-hook and nvidia-container-toolkit install.
+HOOKS = {"usr/share/containers/oci/hooks.d/oci-seccomp-bpf-hook.json": '{"version": "1.0.0"}\n',
+         "usr/share/containers/oci/hooks.d/oci-nvidia-hook.json": '{"version": "1.0.0"}\n'}
+
+
+def configure(*words, check=0):
+    """CompletedProcess, which has ended with this status."""
+    done = subprocess.run([harness.CTL, "configure", *map(str, words)], capture_output=True, text=True, check=False,
+                          timeout=harness.CALL_TIMEOUT)
+    if done.returncode != check:
+        raise AssertionError(f"configure {words}: exit {done.returncode}\n{done.stderr}{done.stdout}")
+    return done
+
+
+def is_locked():
+    """Whether a process holds the lock with which podqosctl changes the files of a tree."""
+    opened = os.open("/run/podqos-configure-root.lock", os.O_RDONLY)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(opened)
+    return False
+
+
+def snapshot(root):
+    """{path: what is there} below a directory, directories left out."""
+    found = {}
+    for path in sorted(root.rglob("*")):
+        status = path.lstat()
+        if path.is_symlink():
+            found[str(path.relative_to(root))] = os.readlink(path)
+        elif path.is_file():
+            content = hashlib.sha256(path.read_bytes()).hexdigest()
+            found[str(path.relative_to(root))] = (content, status.st_uid, status.st_gid, status.st_mode)
+    found.pop("cni/net.d/cni.lock", None)  # Podman 4's own
+    return found
+
+
+class Trees(unittest.TestCase):
+    """A tree without programs."""
+
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="podqos-configure-"))
+        self.addCleanup(shutil.rmtree, self.root)
+
+    def put(self, name, content):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    def configure(self, engine, *words, check=0):
+        return configure(engine, "--root", self.root, "--engine-version", VERSIONS[engine], *words, check=check)
+
+    def fill(self):
+        """Somebody's node: each engine has a file, others have registered themselves."""
+        shutil.copyfile(STOCK, self.put(CONTAINERD, ""))
+        self.put(DAEMON_JSON, json.dumps(NVIDIA, indent=4) + "\n")
+        self.put("etc/crio/crio.conf.d/99-nvidia.conf",
+                 '[crio.runtime.runtimes.nvidia]\nruntime_path = "/usr/bin/nvidia-container-runtime"\n')
+        self.put("etc/containers/containers.conf", '[engine]\nhooks_dir = ["/own"]\n')
+        for name, content in HOOKS.items():
+            self.put(name, content)
+
+    def test_there_and_back(self):
+        """Twice is once, a dry run writes nothing, undo leaves each byte of others as it was."""
+        self.fill()
+        before = snapshot(self.root)
+        for engine in VERSIONS:
+            self.assertIn("+++ ", self.configure(engine, "--dry-run").stdout)
+            self.assertEqual(snapshot(self.root), before)
+        for engine in VERSIONS:
+            self.configure(engine)
+        registered = snapshot(self.root)
+        self.assertNotEqual(registered, before)
+        for name in HOOKS:
+            self.assertEqual(registered[name], before[name])
+        for engine in VERSIONS:
+            self.configure(engine)
+            self.assertNotIn("+++ ", self.configure(engine, "--dry-run").stdout)
+        self.assertEqual(snapshot(self.root), registered)
+        daemon = json.loads((self.root / DAEMON_JSON).read_text(encoding="utf-8"))
+        self.assertEqual(daemon["runtimes"], {**NVIDIA["runtimes"], "podqos": {"path": "/usr/bin/podqos-runtime"}})
+        for engine in VERSIONS:
+            self.configure(engine, "--undo")
+            self.configure(engine, "--undo")
+        self.assertEqual(snapshot(self.root), before)
+
+    def test_owner_mode_and_backup(self):
+        path = self.put(DAEMON_JSON, '{"log-level": "warn"}\n')
+        os.chown(path, 1234, 5678)
+        path.chmod(0o640)
+        self.configure("docker")
+        backup = path.with_name("daemon.json.podqos-backup")
+        for each in (path, backup):
+            status = each.stat()
+            self.assertEqual((status.st_uid, status.st_gid, status.st_mode & 0o7777), (1234, 5678, 0o640), each)
+        self.assertEqual(backup.read_text(encoding="utf-8"), '{"log-level": "warn"}\n')
+        self.assertEqual([each.name for each in path.parent.iterdir() if each not in (path, backup)], [])
+
+    def test_new_files_are_for_all_to_read(self):
+        """Rootless Podman reads the same directory."""
+        self.configure("podman")
+        path = self.root / "etc/containers/containers.conf.d/50-podqos.conf"
+        for each, mode in ((path, 0o644), (path.parent, 0o755), (path.parent.parent, 0o755)):
+            self.assertEqual(each.stat().st_mode & 0o7777, mode, each)
+
+    def test_undo_after_edits_of_others(self):
+        path = self.put(CONTAINERD, 'version = 2\r\n# mine\r\n')
+        self.configure("containerd")
+        path.write_bytes(b"# on top\r\n" + path.read_bytes() + b'[debug]\r\n  level = "debug"\r\n')
+        said = self.configure("containerd", "--undo").stdout
+        self.assertIn("kept backup /etc/containerd/config.toml.podqos-backup", said)
+        self.assertEqual(path.read_bytes(), b'# on top\r\nversion = 2\r\n# mine\r\n[debug]\r\n  level = "debug"\r\n')
+
+    def test_steps_after_undo(self):
+        """CRI-O stops no pod whose runtime it does not know any more; the others need podqos itself until then."""
+        remove = "recreate containers started with podqos-runtime before uninstalling"
+        for engine, steps in (
+                ("containerd", ["systemctl restart containerd.service", remove]),
+                ("crio", ['remove the pods of the runtime "podqos": once restarted, CRI-O cannot stop them',
+                          "systemctl restart crio.service"]),
+                ("docker", ["systemctl restart docker.service", remove]), ("podman", [remove])):
+            with self.subTest(engine):
+                self.configure(engine)
+                self.assertEqual(json.loads(self.configure(engine, "--undo", "-o", "json").stdout)["next"], steps)
+
+    def test_json(self):
+        said = json.loads(self.configure("docker", "-o", "json").stdout)
+        self.assertEqual(said["changes"], [{"path": f"{self.root}/{DAEMON_JSON}", "action": "create",
+                                            "what": 'runtime "podqos"', "backup": None}])
+        self.assertEqual((said["engine"], said["way"], said["version"]), ("docker", "wrapper", "28.5"))
+        said = json.loads(self.configure("docker", "--undo", "--dry-run", "-o", "json").stdout)
+        self.assertIn("-  \"runtimes\": {", said["changes"][0]["diff"])
+
+    def refused(self, engine, *says):
+        """Nothing changes, and the reason says all of this."""
+        before = snapshot(self.root)
+        said = self.configure(engine, check=1).stderr
+        for each in says:
+            self.assertIn(each, said)
+        self.assertEqual(snapshot(self.root), before)
+
+    def test_hostile_files(self):
+        for text, line in (("version = 2\n[a]\n[a]\n", 3), ("version = 2\n[=]\n", 2), ("[" * 100000, 1),
+                           ("version = 2\nb = " + "[" * 100000, 2), (b"version = 2\n\xff\xfe", 2),
+                           ("version = 2\n# podqos: end wrapper\n", 2), ("version = 2\n" + "\0" * 9, 2)):
+            self.put(CONTAINERD, text)
+            self.refused("containerd", f"{CONTAINERD}:{line}: ")
+        for text, says in (("{\n//\n}", ": malformed JSON at line 2, column 1: "), ('{\n"runtimes": 1}', ":2: "),
+                           ("[" * 100000, ": JSON nested deeper than 64 levels at byte 65"),
+                           ("\xff\xfe{", ": malformed JSON at byte 1: "), ('{"runtimes": {},\n"runtimes": {}}', ":2: ")):
+            self.put(DAEMON_JSON, text)
+            self.refused("docker", f"{DAEMON_JSON}{says}", '"podqos": {"path": "/usr/bin/podqos-runtime"}')
+
+    def test_ten_megabytes(self):
+        self.put(CONTAINERD, "version = 2\n" + "#" * (10 << 20))
+        self.put(DAEMON_JSON, "{}" + " " * (10 << 20))
+        for engine in ("containerd", "docker"):
+            self.refused(engine, "4194304")
+
+    def test_as_deep_as_a_file_can_be(self):
+        """Be it refused or the end of the process that reads: nothing has changed."""
+        self.put(CONTAINERD, "version = 2\n[" + "a." * 2000000 + "a]\n")
+        self.refused("containerd", "podqosctl: ")
+
+    def test_deep_keys_in_little_memory(self):
+        """A dotted key of 16 kB took a gigabyte, one of 40 kB six."""
+        limit = 256 << 20
+
+        def bound():
+            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+        for size in (16_000, 40_000):
+            self.put(CONTAINERD, "version = 2\n" + "a." * (size // 2) + "a = 1\n")
+            done = subprocess.run([harness.CTL, "configure", "containerd", "--root", self.root, "--engine-version",
+                                   "1.7"], capture_output=True, text=True, check=False, preexec_fn=bound,
+                                  timeout=harness.CALL_TIMEOUT)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(f"{CONTAINERD}:2: nested deeper than 64 levels", done.stderr)
+
+    def test_a_lock_of_another_user(self):
+        """Whoever may open the engine's directory can lock it, and keeps nobody out."""
+        path = self.put(DAEMON_JSON, "{}\n")
+        opened = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        self.addCleanup(os.close, opened)
+        fcntl.flock(opened, fcntl.LOCK_SH)
+        self.configure("docker")
+        self.configure("docker", "--undo")
+
+    def test_directories_of_drop_ins(self):
+        """CRI-O reads them, too; Podman passes them over."""
+        self.put("etc/crio/crio.conf.d/sub/10.conf", '[crio.runtime.runtimes.podqos]\nruntime_path = "/other"\n')
+        self.refused("crio", "etc/crio/crio.conf.d/sub/10.conf:2: ")
+        self.put("etc/crio/crio.conf.d/sub/10.conf", "")
+        self.put("etc/containers/containers.conf.d/sub.conf/x.conf", "[")
+        for engine in ("crio", "podman"):
+            self.configure(engine)
+            self.configure(engine, "--undo")
+
+    def test_what_is_no_file(self):
+        (self.root / CONTAINERD).mkdir(parents=True)
+        self.refused("containerd", CONTAINERD)
+        path = self.put(DAEMON_JSON, "")
+        path.unlink()
+        os.mkfifo(path)
+        self.refused("docker", DAEMON_JSON)
+
+    def test_symlinks(self):
+        """A file behind a symlink is left alone, and below --root none leads out of the tree."""
+        outside = tempfile.mkdtemp(prefix="podqos-outside-")
+        self.addCleanup(shutil.rmtree, outside)
+        target = pathlib.Path(outside, "daemon.json")
+        target.write_text("{}\n", encoding="utf-8")
+        path = self.put(DAEMON_JSON, "")
+        path.unlink()
+        path.symlink_to(target)
+        self.refused("docker", f"is a symlink to {target}", '"podqos": {"path": ')
+        shutil.rmtree(path.parent)
+        path.parent.symlink_to(outside)
+        self.refused("docker", "etc/docker")
+        self.assertEqual((target.read_text(encoding="utf-8"), os.listdir(outside)), ("{}\n", ["daemon.json"]))
+        # What is only read is looked for in the tree.
+        self.put("etc/containers/containers.conf", "").unlink()
+        (self.root / "etc/containers/containers.conf").symlink_to("/etc/passwd")
+        self.configure("podman")
+
+    def test_symlinks_in_the_tree(self):
+        """What is only read is found behind links of the tree, without openat2, which may be refused."""
+        self.put("opt/real/10.conf", '[crio.runtime.runtimes.podqos]\nruntime_path = "/other"\n')
+        link = self.put("etc/crio/crio.conf", "")
+        for target in ("/opt/real/10.conf", "../../opt/real/10.conf", "../../../../../opt/real/10.conf"):
+            link.unlink()
+            link.symlink_to(target)
+            self.refused("crio", "etc/crio/crio.conf:2: ")
+        link.unlink()
+        link.symlink_to("crio.conf")
+        self.refused("crio", "Too many levels of symbolic links")
+        link.unlink()
+        trace = self.put("trace", "")
+        subprocess.run(["strace", "-f", "-o", trace, "-e", "trace=openat2", harness.CTL, "configure", "crio", "--root",
+                        self.root, "--engine-version", "1.27"], check=True, stdout=subprocess.DEVNULL,
+                       timeout=harness.CALL_TIMEOUT)
+        # All else that openat2 is asked for has a way without it (common/sys/directory.cpp).
+        self.assertNotIn("RESOLVE_IN_ROOT", trace.read_text(encoding="ascii"))
+
+    def test_two_at_once(self):
+        """Each ends well, or says that the other is at work; the file is written once."""
+        path = self.put(CONTAINERD, "version = 2\n")
+        words = [harness.CTL, "configure", "containerd", "--root", self.root, "--engine-version", "1.7"]
+        running = [subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                   for _ in range(8)]
+        for each in running:
+            said = each.communicate(timeout=harness.CALL_TIMEOUT)[1]
+            if each.returncode != 0:
+                self.assertRegex(said, "another podqosctl|modified concurrently")
+        text = path.read_text(encoding="utf-8")
+        self.assertEqual(text.count("# podqos: begin wrapper"), 1)
+        tomllib.loads(text)
+
+    def test_killed_in_between(self):
+        """Whenever it ends, a file is the old or the new one."""
+        whole = (b"version = 2\n" + b"# a line of somebody's\n" * 20000)
+        path = self.put(CONTAINERD, whole)
+        words = [harness.CTL, "configure", "containerd", "--root", self.root, "--engine-version", "1.7"]
+        for delay in range(0, 40, 2):
+            with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
+                time.sleep(delay / 1000)
+                running.kill()
+            self.assertTrue(path.read_bytes().startswith(whole))
+            tomllib.loads(path.read_text(encoding="utf-8"))
+            backup = path.with_name("config.toml.podqos-backup")
+            if backup.exists():
+                self.assertEqual(backup.read_bytes(), whole)
+        # The process that writes ends by itself, a moment after the one that was killed.
+        patience.wait_for(lambda: not is_locked(), 60, "the end of the last writer")
+        self.configure("containerd")
+        self.configure("containerd", "--undo")
+        self.assertEqual(path.read_bytes(), whole)
+
+    def test_usage(self):
+        for words in ((), ("moby",), ("docker", "--way", "shim"), ("docker", "--root", self.root, "--restart"),
+                      ("docker", "--dry-run", "--restart"), ("docker", "--undo", "--way", "nri")):
+            configure(*words, check=2)
+        self.assertIn("--engine-version", configure("containerd", "--root", self.root, check=1).stderr)
+        self.assertIn("--engine-version",
+                      configure("docker", "--root", self.root, "--engine-version", "new", check=1).stderr)
+
+
+class InRelease(unittest.TestCase):
+    """In the root of a release, which is a copy: what this does goes with it."""
+
+    release = os.environ.get(INSIDE)
+
+    def dumped(self):
+        """The configuration as containerd has understood it."""
+        done = subprocess.run(["containerd", "config", "dump"], capture_output=True, text=True, check=True,
+                              timeout=harness.CALL_TIMEOUT)
+        return tomllib.loads(done.stdout)["plugins"]
+
+    def runtimes(self):
+        return next(table["containerd"]["runtimes"] for table in self.dumped().values()
+                    if "runtimes" in table.get("containerd", {}))
+
+    def there_and_back(self, engine, *words, checked=True):
+        """What was printed; afterwards everything is as it was."""
+        before = snapshot(pathlib.Path("/etc"))
+        said = json.loads(configure(engine, *words, "-o", "json").stdout)
+        self.assertEqual(said["checked"], checked)
+        registered = snapshot(pathlib.Path("/etc"))
+        self.assertEqual(json.loads(configure(engine, *words, "-o", "json").stdout)["changes"], [])
+        self.assertEqual(snapshot(pathlib.Path("/etc")), registered)
+        if engine == "containerd":
+            self.seen = self.dumped(), self.runtimes()
+        configure(engine, "--undo")
+        self.assertEqual(snapshot(pathlib.Path("/etc")), before)
+        return said
+
+    def test_containerd(self):
+        """The stock file, what it prints as its default, and what others have added to it."""
+        path = pathlib.Path("/", CONTAINERD)
+        stock = path.read_text(encoding="utf-8")
+        self.assertEqual(stock, STOCK.read_text(encoding="utf-8"))
+        default = subprocess.run(["containerd", "config", "default"], capture_output=True, text=True, check=True,
+                                 timeout=harness.CALL_TIMEOUT).stdout
+        own = ('\n[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.own]\n'
+               '  runtime_type = "io.containerd.runc.v2"\n')
+        for text, others in ((stock, {"runc"}), (default, {"runc"}), (stock + own, {"own"}),
+                             ("\r\n".join(stock.split("\n")), {"runc"}), (stock.rstrip("\n"), {"runc"})):
+            path.write_bytes(text.encode())
+            self.there_and_back("containerd", "--way", "wrapper")
+            _, runtimes = self.seen
+            self.assertGreaterEqual(set(runtimes), others | {"podqos"})
+            self.assertEqual(runtimes["podqos"]["options"]["BinaryName"], "/usr/bin/podqos-runtime")
+            self.assertEqual(runtimes["podqos"]["pod_annotations"], ["podqos.io/*"])
+        path.write_text(stock, encoding="utf-8")
+
+    def test_containerd_imports(self):
+        path = pathlib.Path("/", CONTAINERD)
+        stock = path.read_text(encoding="utf-8")
+        self.addCleanup(path.write_text, stock, encoding="utf-8")
+        path.write_text('imports = ["/etc/containerd/conf.d/*.toml"]\n' + stock, encoding="utf-8")
+        pathlib.Path("/etc/containerd/conf.d").mkdir(exist_ok=True)
+        said = self.there_and_back("containerd", "--way", "wrapper")
+        drop_in = "/etc/containerd/conf.d/50-podqos.toml"
+        self.assertEqual(said["changes"][0]["path"], drop_in if self.release == "testing" else f"/{CONTAINERD}")
+        plugins, runtimes = self.seen
+        self.assertGreaterEqual(set(runtimes), {"runc", "podqos"})
+        networks = next(table["cni"] for table in plugins.values() if "cni" in table)
+        self.assertIn("/usr/lib/cni", (networks["bin_dir"], *networks.get("bin_dirs", ())))
+
+    def test_containerd_nri(self):
+        if self.release == "bookworm":
+            self.assertIn("containerd 1.6 has no NRI", configure("containerd", "--way", "nri", check=1).stderr)
+            return
+        said = self.there_and_back("containerd", "--way", "nri", checked=self.release == "trixie")
+        self.assertEqual(len(said["changes"]), 1 if self.release == "trixie" else 0)
+        self.assertIs(self.seen[0]["io.containerd.nri.v1.nri"]["disable"], False)
+
+    def test_containerd_refuses(self):
+        """What is TOML but no configuration of containerd: the file is as it was."""
+        path = pathlib.Path("/", CONTAINERD)
+        stock = path.read_text(encoding="utf-8")
+        self.addCleanup(path.write_text, stock, encoding="utf-8")
+        path.write_text("oom_score = \"none\"\n" + stock, encoding="utf-8")
+        before = snapshot(path.parent)
+        self.assertIn("changes rolled back", configure("containerd", "--way", "wrapper", check=1).stderr)
+        self.assertEqual(snapshot(path.parent), before)
+
+    def test_podman(self):
+        """Podman's storage cannot be on the overlay that this root is."""
+        pathlib.Path("/etc/containers/storage.conf").write_text(
+            '[storage]\ndriver = "vfs"\nrunroot = "/run/storage"\ngraphroot = "/run/graph"\n', encoding="ascii")
+        shutil.copytree(harness.REPOSITORY / "packaging/containers.conf.d", "/usr/share/podqos/containers.conf.d",
+                        dirs_exist_ok=True)
+        said = self.there_and_back("podman")
+        self.assertEqual(said["changes"][0]["action"], "create" if self.release == "bookworm" else "link")
+        self.there_and_back("podman", "--way", "wrapper")
+
+    def test_docker(self):
+        if not shutil.which("dockerd"):
+            self.skipTest(f"the root of {self.release} has no dockerd")
+        path = pathlib.Path("/", DAEMON_JSON)
+        path.parent.mkdir(exist_ok=True)
+        for text in (None, "{}", json.dumps(NVIDIA, indent=4), '\ufeff{\r\n\t"log-level": "warn"\r\n}\r\n'):
+            path.unlink(missing_ok=True)
+            if text is not None:
+                path.write_bytes(text.encode())
+            self.there_and_back("docker")
+        path.write_text('{"log-level": 3}', encoding="ascii")
+        before = snapshot(path.parent)
+        self.assertIn("changes rolled back", configure("docker", check=1).stderr)
+        self.assertEqual(snapshot(path.parent), before)
+
+
+class Releases(unittest.TestCase):
+    """Here."""
+
+    def check(self, release):
+        root, reason = guest.made_root(release)
+        if root is None:
+            self.skipTest(reason)
+        environment = {**os.environ, INSIDE: release, "PODQOS_BIN": str(harness.BIN.resolve()),
+                       "PYTHONDONTWRITEBYTECODE": "1"}
+        done = subprocess.run([CHROOTED, root, harness.REPOSITORY, "/usr/bin/python3", __file__], env=environment,
+                              capture_output=True, text=True, check=False, timeout=600)
+        print(done.stdout + done.stderr, flush=True)
+        self.assertEqual(done.returncode, 0, f"in the root of {release}")
+        self.assertRegex(done.stderr + done.stdout, re.compile(r"^Ran \d+ tests", re.MULTILINE))
+
+    def test_debian_12(self):
+        self.check("bookworm")
+
+    def test_debian_13(self):
+        self.check("trixie")
+
+    def test_debian_testing(self):
+        self.check("testing")
+
+
+if __name__ == "__main__":
+    if INSIDE in os.environ:
+        del Releases, Trees
+    else:
+        del InRelease
+    harness.main(("runc",))

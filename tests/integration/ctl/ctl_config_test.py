@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""podqosctl config, the words that all subcommands share, and what status shows of the configuration.
+
+Run with PODQOS_BIN naming the directory of the programs, or with --bin DIR.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+if "--bin" in sys.argv:
+    at = sys.argv.index("--bin")
+    os.environ["PODQOS_BIN"] = sys.argv[at + 1]
+    del sys.argv[at : at + 2]
+BIN = pathlib.Path(os.environ.get("PODQOS_BIN", ROOT / "build" / "release" / "bin"))
+
+
+def ctl(*args, stdin="", check=True):
+    """Runs podqosctl; text in, text out."""
+    done = subprocess.run([BIN / "podqosctl", *args], input=stdin, capture_output=True, text=True, check=False)
+    if check and done.returncode != 0:
+        raise AssertionError(f"podqosctl {args}: {done.returncode}: {done.stderr}")
+    return done
+
+
+class Configuration(unittest.TestCase):
+    """config check says ok or names file and field; config show prints every field."""
+
+    def test_check_and_show(self):
+        with tempfile.TemporaryDirectory(prefix="podqos-test-") as directory:
+            good, bad = pathlib.Path(directory) / "good.json", pathlib.Path(directory) / "bad.json"
+            good.write_text('{"cgroupRoot": "/x" /* ours */}')
+            bad.write_text('{"cgroupRot": "/x"}')
+            for file in (good, bad):
+                file.chmod(0o644)
+            done = ctl("config", "check", str(good), str(bad), check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertEqual(done.stdout, f"{good}: ok\n")
+            self.assertIn("bad.json", done.stderr)
+            self.assertIn("cgroupRoot", done.stderr)
+            bad.write_text('{\n  // ours\n  "enabled": true,\n}\n')
+            self.assertIn("bad.json: malformed JSON at line 4, column 1: ", ctl("config", "check", str(bad), check=False).stderr)
+            shown = json.loads(ctl("config", "show", "--config", str(good)).stdout)
+            self.assertEqual(shown["cgroupRoot"], "/x")
+            self.assertEqual(json.loads(ctl("--config", str(good), "config", "show", "-o", "json").stdout), shown)
+
+    def test_errors_do_not_hide_the_pods(self):
+        with tempfile.TemporaryDirectory(prefix="podqos-test-") as directory:
+            file = pathlib.Path(directory) / "podqos.json"
+            file.write_text(json.dumps({"stateDir": directory + "/absent", "nodememory": 1, "podPidsLimt": 2}))
+            file.chmod(0o644)
+            for view in ("status", "tree"):
+                done = ctl("--config", str(file), view, check=False)
+                self.assertEqual(done.returncode, 1)
+                self.assertRegex(done.stdout, r"^error: .*nodeMemory\?\nerror: .*podPidsLimit\?\nwarning: .*\nno pods\n$")
+                shown = json.loads(ctl("--config", str(file), view, "-o", "json", check=False).stdout)
+                self.assertEqual(len(shown["errors"]), 2)
+            checked = ctl("config", "check", str(file), check=False)
+            self.assertEqual((checked.returncode, len(checked.stderr.splitlines())), (1, 2))
+
+    def test_switched_off_is_said(self):
+        with tempfile.TemporaryDirectory(prefix="podqos-test-") as directory:
+            file = pathlib.Path(directory) / "podqos.json"
+            file.write_text(json.dumps({"stateDir": directory + "/absent", "enabled": False}))
+            file.chmod(0o644)
+            done = ctl("--config", str(file), "status")
+            self.assertTrue(done.stdout.startswith('warning: podqos is switched off by "enabled": false'), done.stdout)
+            self.assertFalse(json.loads(ctl("--config", str(file), "status", "-o", "json").stdout)["enabled"])
+            self.assertRegex(ctl("config", "check", str(file)).stdout, r"^.*: ok\npodqos is switched off by ")
+
+    @unittest.skipUnless(os.geteuid() == 0, "is about users other than root")
+    def test_other_users_are_told_who_may(self):
+        with tempfile.TemporaryDirectory(prefix="podqos-test-") as directory:
+            os.chmod(directory, 0o755)
+            state, file = pathlib.Path(directory) / "state", pathlib.Path(directory) / "podqos.json"
+            state.mkdir(mode=0o700)
+            file.write_text(json.dumps({"stateDir": str(state)}))
+            file.chmod(0o644)
+            program = shutil.copy(BIN / "podqosctl", directory)
+            for command in ("status", "tree", "reconcile"):
+                done = subprocess.run([program, "--config", str(file), command], capture_output=True, text=True,
+                                      check=False, user=65534, group=65534, extra_groups=[])
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("Permission denied: run as root", done.stderr)
+
+    def test_fields_fit_a_terminal(self):
+        text = ctl("config", "fields").stdout
+        self.assertIn('\ncpuCFSQuotaPeriod\n    a duration from "1ms" to "1s"; default "100ms"\n', text)
+        self.assertEqual([line for line in text.splitlines() if len(line) >= 80], [])
+
+    def test_no_state_means_no_pods(self):
+        with tempfile.TemporaryDirectory(prefix="podqos-test-") as directory:
+            file = pathlib.Path(directory) / "podqos.json"
+            file.write_text(json.dumps({"stateDir": directory + "/absent"}))
+            file.chmod(0o644)
+            for command in ("status", "tree"):
+                self.assertEqual(ctl(command, "--config", str(file)).stdout, "no pods\n")
+                got = json.loads(ctl(command, "--config", str(file), "-o", "json").stdout)
+                self.assertEqual(got["pods"], [])
+            self.assertFalse(os.path.exists(directory + "/absent"))
+
+    def test_unknown_commands_are_named(self):
+        for args, word in ((["bogus"], 'unknown command "bogus"; expected one of explain, annotate, '),
+                           (["explian", "-f", "x"], 'unknown command "explian"; did you mean explain?'),
+                           (["--config", "/x", "stat"], 'unknown command "stat"; did you mean status?'),
+                           (["config", "showw"], 'unknown command "showw"; did you mean show?')):
+            with self.subTest(args):
+                done = ctl(*args, check=False)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertIn(word, done.stderr)
+        self.assertIn("--bogus", ctl("--bogus", check=False).stderr)
+
+    def test_help(self):
+        for args in (["explain"], ["status"], ["tree"], ["reconcile"], ["config"], ["config", "show"]):
+            with self.subTest(args):
+                self.assertIn("--config", ctl(*args, "--help").stdout)
+        for args in (["annotate"], ["configure"], ["version"]):
+            with self.subTest(args):
+                self.assertNotIn("--config", ctl(*args, "--help").stdout)
+        done = ctl("annotate", "--config", "/dev/null", "-f", "-", stdin="kind: Pod", check=False)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("podqosctl annotate reads no configuration", done.stderr)
+        for kind in ("PodTemplate", "ReplicationController", "List"):
+            self.assertIn(kind, ctl("annotate", "--help").stdout)
+        self.assertIn("linear for auto", " ".join(ctl("explain", "--help").stdout.split()))
+
+    def test_help_fits_a_terminal(self):
+        calls = [[]]
+        for args in calls:
+            text = ctl(*args, "--help").stdout
+            self.assertEqual([line for line in text.splitlines() if len(line) > 80], [])
+            listed = text.partition("\nSubcommands:\n")[2]
+            calls += [[*args, name] for name in re.findall(r"^  (\w+) ", listed, re.MULTILINE)]
+        self.assertEqual([" ".join(args) for args in calls],
+                         ["", "explain", "annotate", "status", "tree", "reconcile", "configure", "config", "version",
+                          "config show", "config check", "config runtimes", "config fields"])
+
+    def test_a_full_disk_is_a_failure(self):
+        for args in (["--version"], ["version"], ["--help"]):
+            with self.subTest(args), open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run([BIN / "podqosctl", *args], stdout=full, stderr=subprocess.PIPE, check=False)
+                self.assertEqual(done.returncode, 1)
+
+    def test_completion_of_values(self):
+        script = ROOT / "packaging" / "completion" / "podqosctl.bash"
+        for words, want in ((["explain", "--driver", "=", "sys"], "systemd"), (["explain", "--driver", "="], "cgroupfs systemd"),
+                            (["explain", "--driver", "sys"], "systemd"),
+                            (["--config", "=", "status", "annotate", "-o", ""], "manifest annotations")):
+            with self.subTest(words):
+                quoted = " ".join(f"'{word}'" for word in words)
+                done = subprocess.run(
+                    ["bash", "-c", f"source {script}; COMP_WORDS=(podqosctl {quoted}); COMP_CWORD={len(words)};"
+                     ' _podqosctl; echo "${COMPREPLY[*]}"'], capture_output=True, text=True, check=True)
+                self.assertEqual(done.stdout.strip(), want)
+
+    def test_version(self):
+        self.assertRegex(ctl("version").stdout, r"^podqosctl \d+\.\d+\.\d+\n$")
+        self.assertEqual(ctl("--version").stdout, ctl("version").stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,601 @@
+#!/usr/bin/env python3
+"""podqosctl explain and annotate answer as Kubernetes would: every row of the vectors, through the program.
+
+Run with PODQOS_BIN naming the directory of the programs, or with --bin DIR.
+"""
+
+import json
+import os
+import pathlib
+import re
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+VECTORS = ROOT / "tests" / "data" / "kubernetes"
+if "--bin" in sys.argv:
+    at = sys.argv.index("--bin")
+    os.environ["PODQOS_BIN"] = sys.argv[at + 1]
+    del sys.argv[at : at + 2]
+BIN = pathlib.Path(os.environ.get("PODQOS_BIN", ROOT / "build" / "release" / "bin"))
+
+
+def ctl(*args, stdin="", check=True):
+    """Runs podqosctl; text in, text out."""
+    done = subprocess.run([BIN / "podqosctl", *args], input=stdin, capture_output=True, text=True, check=False)
+    if check and done.returncode != 0:
+        raise AssertionError(f"podqosctl {args}: {done.returncode}: {done.stderr}")
+    return done
+
+
+def rows(name, count):
+    """The rows of a vector file, which must have as many as expected: an empty file proves nothing."""
+    found = [json.loads(line) for line in (VECTORS / f"{name}.jsonl").read_text().splitlines()]
+    assert len(found) == count, f"{name}: {len(found)} rows"
+    return found
+
+
+def batch(lines):
+    """The answers to JSON objects, one for each line."""
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    answers = [json.loads(line) for line in ctl("explain", "--batch", stdin=text).stdout.splitlines()]
+    assert len(answers) == len(lines), f"{len(answers)} answers to {len(lines)} lines"
+    return answers
+
+
+def sums(expected):
+    return {"cpuMilli": expected["cpuMilli"], "memoryBytes": expected["memoryBytes"]}
+
+
+class Pods(unittest.TestCase):
+    """Every value of every pod equals what Kubernetes 1.36's own code gave."""
+
+    maxDiff = None
+
+    def test_all_rows(self):
+        vectors = rows("pods", 437)
+        asked = [{k: row[k] for k in ("id", "pod", "nodeMemoryBytes", "params")} for row in vectors]
+        for row, got in zip(vectors, batch(asked)):
+            want = row["expect"]
+            with self.subTest(row["id"]):
+                self.assertNotIn("error", got)
+                self.assertEqual(got["id"], row["id"])
+                for name in ("qosClass", "cpuShares", "cpuQuotaUs", "cpuPeriodUs", "memoryLimitBytes", "hugetlb",
+                             "unified", "oomScoreAdj", "cgroupfs", "systemd"):
+                    self.assertEqual(got[name], want[name], name)
+                weights = {"linear": want["cpuWeightLinear"], "log": want["cpuWeightLog"]}
+                self.assertEqual(got["cpuWeight"], weights)
+                self.assertEqual(got["podRequests"], sums(want["podRequests"]))
+                self.assertEqual(got["podLimits"], sums(want["podLimits"]))
+
+    def test_each_containers_own_values(self):
+        """0 stands for "none" in the vectors. Whether pages are limited to nothing or not at all, they do not tell."""
+        vectors = [row for row in rows("containers", 200) if row["valid"]]
+        asked = [{"id": row["id"], "pod": row["pod"], "nodeMemoryBytes": row["nodeMemoryBytes"],
+                  "params": {"enforceCPULimits": row["params"]["cpuCFSQuota"], "podPidsLimit": 77}} for row in vectors]
+        self.assertGreater(len(asked), 100)
+        for row, got in zip(vectors, batch(asked)):
+            with self.subTest(row["id"]):
+                self.assertNotIn("error", got)
+                want = row["expectContainersDefaulted"]
+                self.assertEqual(set(got["containers"]), set(want))
+                for name, values in got["containers"].items():
+                    self.assertEqual(values["cpuShares"], want[name]["cpuShares"])
+                    self.assertEqual(values["cpuQuotaUs"], want[name]["cpuQuotaUs"] or None)
+                    self.assertEqual(values["cpuPeriodUs"], want[name]["cpuPeriodUs"] if values["cpuQuotaUs"] else None)
+                    self.assertEqual(values["memoryLimitBytes"], want[name]["memoryLimitBytes"] or None)
+                    self.assertEqual(values["pidsLimit"], 77)
+                    self.assertEqual({size: values["hugetlb"].get(size, 0) for size in ("2MB", "1GB")},
+                                     want[name]["hugepages"])
+
+    def test_writes_on_cgroup_v2(self):
+        pods = {row["id"]: row for row in rows("pods", 437)}
+        vectors = rows("cgroup2_writes", 200)
+        asked = []
+        for row in vectors:
+            pod = pods[row["id"]]
+            params = dict(pod["params"])
+            if row["pidsLimit"] is not None:
+                params["podPidsLimit"] = row["pidsLimit"]
+            asked.append({"id": row["id"], "pod": pod["pod"], "nodeMemoryBytes": pod["nodeMemoryBytes"],
+                          "params": params})
+        for row, got in zip(vectors, batch(asked)):
+            with self.subTest(row["id"]):
+                self.assertEqual(got["writes"]["cgroupfs"], row["cgroupfsDriverFiles"])
+                self.assertEqual(got["writes"]["systemd"], row["systemdProperties"])
+
+    def test_what_the_api_server_refuses(self):
+        vectors = rows("pods_invalid", 40)
+        for row, got in zip(vectors, batch(vectors)):
+            with self.subTest(row["id"]):
+                self.assertEqual(set(got), {"id", "error"})
+                self.assertEqual(got["id"], row["id"])
+                self.assertTrue(got["error"])
+
+    def test_tiers(self):
+        vectors = rows("tiers", 100)
+        for row, got in zip(vectors, batch(vectors)):
+            want = row["expect"]
+            with self.subTest(row["id"]):
+                self.assertNotIn("error", got)
+                for tier in ("burstable", "besteffort"):
+                    limit = want[f"{tier}MemoryLimit"]
+                    self.assertEqual(got["tiers"][tier], {
+                        "cpuShares": want[f"{tier}CpuShares"],
+                        "memoryLimitBytes": None if limit is None else max(limit, 0)})
+                self.assertEqual(got["memoryQoSUnified"], want["memoryQoSUnified"])
+
+
+POD = {"kind": "Pod", "metadata": {"name": "p", "namespace": "default", "uid": "u-1"},
+       "spec": {"containers": [{"name": "a", "resources": {"limits": {"cpu": "100m", "memory": "1Gi"}}}]}}
+
+
+class Batch(unittest.TestCase):
+    """A line that cannot be answered gets an error of its own, in its place, and the run goes on."""
+
+    def test_order_ids_and_errors(self):
+        good = {"pod": POD, "nodeMemoryBytes": 1 << 33}
+        lines = [
+            json.dumps({"id": 1, **good}),
+            "{",
+            "",
+            json.dumps({"id": {"x": [1.50, None]}, "pod": 5, "nodeMemoryBytes": 1}),
+            json.dumps({"id": "no-memory", "pod": POD}),
+            json.dumps({"id": "neither"}),
+            "[" * 100_000,
+            '{"id":"\xff' + "x" * 100,
+            json.dumps({"id": "bad-uid", "nodeMemoryBytes": 1,
+                        "pod": {**POD, "metadata": {"uid": "../../etc"}}}),
+            json.dumps({"id": "bad-policy", "params": {"memoryReservationPolicy": "Some"}, **good}),
+            json.dumps({"id": "bad-percent", "pods": [], "allocatableMemoryBytes": 1, "reservePercent": 101}),
+            json.dumps(good),
+        ]
+        done = ctl("explain", "--batch", stdin="\n".join(lines) + "\n")
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([a["id"] for a in answers],
+                         [1, None, None, {"x": [1.5, None]}, "no-memory", "neither", None, None, "bad-uid",
+                          "bad-policy", "bad-percent", None])
+        self.assertEqual([("error" in a) for a in answers],
+                         [False, True, True, True, True, True, True, True, True, True, True, False])
+        self.assertIn("nodeMemoryBytes", answers[4]["error"])
+        self.assertIn("metadata.uid", answers[8]["error"])
+
+    def test_errors_name_what_is_wrong(self):
+        good = {"pod": POD, "nodeMemoryBytes": 1 << 33}
+        tier = {"pods": [], "reservePercent": 50}
+        page_size = "hugePageSizes: expected a page size as in the kernel's file names, such as 2MB, found "
+        cases = [
+            (json.dumps(tier), "allocatableMemoryBytes is missing"),
+            (json.dumps({**tier, "allocatableMemoryBytes": -1}), "allocatableMemoryBytes: expected 0 or more, found -1"),
+            ('{"id": 1,}', "the line: malformed JSON at byte 10: "),
+            ("nonsense", "the line: malformed JSON at byte 1: "),
+            ("[" * 100, "the line: JSON nested deeper than 64 levels at byte 65"),
+            (json.dumps({**good, "nodeMemoryBytes": 0}), "nodeMemoryBytes: expected more than 0, found 0"),
+            (json.dumps({**good, "params": {"hugePageSizes": ["2M"]}}), page_size + '"2M"'),
+            (json.dumps({**good, "params": {"hugePageSizes": ["../../x"]}}), page_size + '"../../x"'),
+            (json.dumps({**good, "params": {"hugePageSizes": ["0MB"]}}), page_size + '"0MB"'),
+            (json.dumps({**good, "params": {"hugePageSizes": "2MB"}}), 'like ["2MB"], found "2MB"'),
+            (json.dumps({**good, "params": {"hugePageSizes": ["1024KB"]}}), page_size + '"1024KB"'),
+            (json.dumps({**good, "params": {"cpuPeriodus": 1}}), "unknown member cpuPeriodus; did you mean cpuPeriodUs?"),
+            (json.dumps({**good, "params": {"xyzzy": 1}}), "unknown member xyzzy; expected one of cgroupRoot, "),
+            (json.dumps({**good, "params": {"podPidsLimit": "many"}}), 'whole number of 64 bits, found "many"'),
+            (json.dumps({**good, "pod": {**POD, "spec": {"containers": []}}}), "spec.containers: "),
+            (json.dumps({**good, "pod": {**POD, "spec": {}}}), "spec.containers: "),
+        ]
+        done = ctl("explain", "--batch", stdin="".join(line + "\n" for line, _ in cases))
+        for (line, error), answer in zip(cases, done.stdout.splitlines(), strict=True):
+            with self.subTest(line[:60]):
+                self.assertIn(error, json.loads(answer).get("error", ""))
+
+    def test_memory_that_nobody_knows_reserves_nothing(self):
+        got = batch([{"id": 1, "pods": [], "allocatableMemoryBytes": None, "reservePercent": 50}])[0]
+        self.assertIsNone(got["tiers"]["burstable"]["memoryLimitBytes"])
+
+    def test_the_last_line_needs_no_newline(self):
+        done = ctl("explain", "--batch", stdin=json.dumps({"id": 7, "pod": POD, "nodeMemoryBytes": 1 << 33}))
+        self.assertEqual(json.loads(done.stdout)["qosClass"], "Guaranteed")
+
+    def test_lines_up_to_four_mebibytes(self):
+        line = json.dumps({"id": 1, "pod": POD, "nodeMemoryBytes": 1 << 33})
+        fits = line + " " * ((4 << 20) - len(line))
+        too_long = json.dumps({"id": "x" * (5 << 20)})
+        done = ctl("explain", "--batch", stdin=f"{fits}\n{too_long}\n{line}\n")
+        answers = [json.loads(answer) for answer in done.stdout.splitlines()]
+        self.assertEqual([("error" in a) for a in answers], [False, True, False])
+
+    def test_each_answer_comes_at_once(self):
+        with subprocess.Popen([BIN / "podqosctl", "explain", "--batch"], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, text=True) as process:
+            for number in range(3):
+                process.stdin.write(json.dumps({"id": number, "pod": POD, "nodeMemoryBytes": 1 << 33}) + "\n")
+                process.stdin.flush()
+                self.assertEqual(json.loads(process.stdout.readline())["id"], number)
+            process.stdin.close()
+            self.assertEqual(process.wait(timeout=10), 0)
+
+    def test_hugepage_sizes_and_weight_formula(self):
+        params = {"hugePageSizes": ["64KB"], "weightFormula": "log", "podPidsLimit": 10}
+        got = batch([{"id": 1, "pod": POD, "nodeMemoryBytes": 1 << 33, "params": params}])[0]
+        self.assertEqual(got["writes"]["cgroupfs"], {
+            "cpu.weight": "17", "cpu.max": "10000 100000", "memory.max": "1073741824", "pids.max": "10",
+            "hugetlb.64KB.max": "0", "hugetlb.64KB.rsvd.max": "0"})
+
+
+YAML = """\
+# a comment that is worth keeping
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: other, labels: {answer: "yes"}}
+data:
+  script: |
+    ---not a separator
+    echo hi
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+spec:
+  template:
+    metadata:
+      # why this label
+      labels: {app: web}
+    spec:
+      containers:
+      - name: web
+        args: ["1", "true", 'it''s']
+        resources:
+          requests: {cpu: 0.1, memory: 1e9}   # numbers, no strings
+          limits: {memory: 2G}
+"""
+
+
+class Explain(unittest.TestCase):
+    """For people: the class and why, each value with its rule and source, the writes."""
+
+    def test_text(self):
+        done = ctl("explain", "-f", "-", "--node-memory", "8Gi", "--cgroup-version", "1", stdin=json.dumps(POD))
+        for part in ("Guaranteed", "102", "floor(100m * 1024 / 1000)", "MilliCPUToShares", "-997",
+                     "write  /podqos/kubepods/podu-1/cpu.shares = 102", "mkdir  /podqos/kubepods/podu-1"):
+            self.assertIn(part, done.stdout)
+        self.assertNotIn("\x1b", done.stdout)
+
+    def test_json_of_yaml(self):
+        done = ctl("explain", "-f", "-", "-o", "json", "--node-memory", "8Gi", "--cgroup-version", "2", stdin=YAML)
+        got = json.loads(done.stdout)
+        self.assertEqual(got["qosClass"], "Burstable")
+        self.assertEqual(got["podRequests"], {"cpuMilli": 100, "memoryBytes": 10**9})
+        self.assertIsNone(got["cgroupfs"])
+        self.assertEqual(got["writes"]["cgroupfs"]["memory.max"], str(2 * 10**9))
+
+    def test_systemd(self):
+        done = ctl("explain", "-f", "-", "--node-memory", "8Gi", "--cgroup-version", "2", "--driver", "systemd",
+                   stdin=json.dumps(POD))
+        self.assertIn("property  MemoryMax = 1073741824", done.stdout)
+        self.assertIn("podqos-kubepods-podu_1.slice", done.stdout)
+
+    def test_limits_of_each_container(self):
+        """What a container has none of is said, too."""
+        pod = {**POD, "spec": {"containers": [
+            {"name": "main"},
+            {"name": "helper", "resources": {"limits": {"cpu": "50m", "memory": "32Mi", "hugepages-2Mi": "4Mi"}}}]}}
+        with tempfile.TemporaryDirectory(prefix="podqos-test-") as directory:
+            file = pathlib.Path(directory) / "podqos.json"
+            file.write_text('{"podPidsLimit": 77}')
+            file.chmod(0o644)
+            text = ctl("explain", "-f", "-", "--config", str(file), stdin=json.dumps(pod)).stdout
+        for row in (r"cpu\.shares main +2 ", r"cpu quota main +none +=", r"memory limit main +none +=",
+                    r"pids\.max main +77 ", r"cpu\.shares helper +51 ", r"cpu quota helper +5000us per 100000us ",
+                    r"memory limit helper +33554432 \(32Mi\)", r"hugetlb 2MB helper +4Mi ", r"pids\.max helper +77 "):
+            self.assertRegex(text, rf"(?m)^{row}")
+
+    def test_limit_of_the_pod_for_a_container_without(self):
+        """Pod-level resources are the one way in which a container gets a limit that it does not have."""
+        pod = {**POD, "spec": {"resources": {"limits": {"cpu": "1", "memory": "1Gi"}},
+                               "containers": [{"name": "main"}]}}
+        text = ctl("explain", "-f", "-", stdin=json.dumps(pod)).stdout
+        self.assertRegex(text, r"cpu quota main +100000us per 100000us +=.*of spec\.resources: the container has none")
+        self.assertRegex(text, r"memory limit main +1073741824 \(1Gi\) +=.*of spec\.resources: the container has none")
+
+    def test_priority_of_a_class_that_every_cluster_has(self):
+        """Admission fills it in, so that a manifest need not name it."""
+        def score(name):
+            spec = {**POD["spec"], "priorityClassName": name,
+                    "containers": [{"name": "a", "resources": {"requests": {"memory": "48Mi"}}}]}
+            done = ctl("explain", "-f", "-", "-o", "json", "--node-memory", "8Gi",
+                       stdin=json.dumps({**POD, "spec": spec}))
+            return json.loads(done.stdout)["oomScoreAdj"]["a"]
+        # pkg/kubelet/qos/policy.go has -997 for node-critical pods alone; 48Mi of 8Gi are 5 thousandths.
+        self.assertEqual([score(name) for name in ("system-node-critical", "system-cluster-critical", "high")],
+                         [-997, 995, 995])
+
+    def test_refusals_and_usage(self):
+        pod = json.loads(json.dumps(POD))
+        pod["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "2"}
+        done = ctl("explain", "-f", "-", stdin=json.dumps(pod), check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cpu", done.stderr)
+        self.assertEqual(ctl("explain", check=False).returncode, 2)
+        self.assertEqual(ctl("explain", "--driver", "magic", "-f", "-", check=False).returncode, 2)
+        self.assertEqual(ctl(check=False).returncode, 2)
+        self.assertEqual(ctl("explain", "--help").returncode, 0)
+        self.assertEqual(ctl("explain", "-f", "/nonexistent", check=False).returncode, 1)
+        done = ctl("explain", "-f", "-", "--driver=systemd", "--cgroup-version=1", stdin=json.dumps(POD), check=False)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        for option in ("--output=json", "--driver=systemd", "--cgroup-version=2", "--node-memory=1Gi",
+                       "--weight-formula=log", "--color=always"):
+            done = ctl("explain", "--batch", option, check=False)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), option)
+            self.assertIn("--batch", done.stderr)
+
+    def test_warns_of_mistakes_that_kubernetes_accepts(self):
+        text = ("kind: Pod\nmetadata: {name: a, annotations: {podqos.io/request: cpu=1}}\n"
+                "spec: {containers: [{name: c, resources: {limit: {cpu: 1}, limits: {memory: 256m}}}]}\n")
+        for command in (("explain", "-f", "-"), ("explain", "-o", "json", "-f", "-"), ("annotate", "-f", "-"),
+                        ("annotate", "-o", "annotations", "-f", "-")):
+            with self.subTest(command):
+                done = ctl(*command, stdin=text)
+                self.assertEqual([line.partition("Pod a: ")[2] for line in done.stderr.splitlines()], [
+                    'unknown field "spec.containers[0].resources.limit"; did you mean limits?',
+                    'annotation podqos.io/request = "cpu=1": unknown annotation; did you mean podqos.io/requests?',
+                    'container "c": memory limit is 0.256 bytes: did you mean 256Mi? Kubernetes rounds it up to '
+                    'whole bytes'])
+        # Rounded as Kubernetes does: podqos refuses a fraction in an annotation.
+        done = ctl("annotate", "-o", "annotations", "-f", "-", stdin=text)
+        spec = json.loads(json.loads(done.stdout)["podqos.io/pod"])
+        self.assertEqual(spec["containers"][0]["resources"], {"requests": {"memory": "1"}, "limits": {"memory": "1"}})
+
+    def test_node_memory_must_be_above_zero(self):
+        for amount in ("0", "-1Gi"):
+            done = ctl("explain", "-f", "-", f"--node-memory={amount}", stdin=json.dumps(POD), check=False)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("--node-memory: ", done.stderr)
+            self.assertNotIn("nodeMemoryBytes", done.stderr)
+        done = ctl("explain", "-f", "-", "--node-memory=32m", stdin=json.dumps(POD), check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--node-memory: 32m is 0.032 bytes: did you mean 32Mi?", done.stderr)
+
+    def test_a_list_is_its_items(self):
+        text = json.dumps({"kind": "List", "items": [POD, {"kind": "Service"}, {**POD, "metadata": {"name": "q"}}]})
+        got = json.loads(ctl("explain", "-f", "-", "-o", "json", stdin=text).stdout)
+        self.assertEqual([one["qosClass"] for one in got], ["Guaranteed", "Guaranteed"])
+        self.assertIn("Pod q", ctl("explain", "-f", "-", stdin=text).stdout)
+
+    def test_a_quota_that_is_off_is_unlimited(self):
+        with tempfile.TemporaryDirectory(prefix="podqos-test-") as directory:
+            file = pathlib.Path(directory) / "podqos.json"
+            file.write_text('{"cpuCFSQuota": false}')
+            file.chmod(0o644)
+            done = ctl("explain", "-f", "-", "--config", str(file), stdin=json.dumps(POD))
+        self.assertRegex(done.stdout, r"cpu quota +unlimited +=")
+
+    def test_the_oom_formula_gives_the_score(self):
+        spec = {"resources": {"requests": {"memory": "3Gi"}},
+                "initContainers": [{"name": "side", "restartPolicy": "Always",
+                                    "resources": {"requests": {"memory": "16Mi"}}}],
+                "containers": [{"name": "a", "resources": {"requests": {"memory": "1Gi"}}}]}
+        done = ctl("explain", "-f", "-", "--node-memory", "8Gi", stdin=json.dumps({**POD, "spec": spec}))
+        share = ((3 << 30) - (1 << 30) - (16 << 20)) // 2
+        score = 1000 - 1000 * ((1 << 30) + share) // (8 << 30)
+        for name in ("a", "side"):
+            self.assertRegex(done.stdout, rf"oom_score_adj {name} +{score} +"
+                                          rf"= 1000 - 1000 \* \({1 << 30} \+ {share}\) / {8 << 30}")
+
+    def test_says_what_a_container_gets_on_v2(self):
+        spec = {"containers": [{"name": "a", "resources": {"requests": {"memory": "1Gi"}}}]}
+        manifest = json.dumps({**POD, "spec": spec})
+        done = ctl("explain", "-f", "-", "--cgroup-version", "2", stdin=manifest)
+        self.assertRegex(done.stdout, r"memory\.oom\.group a +1 +=")
+        self.assertRegex(done.stdout, r"memory\.swap\.max a +0 += NoSwap")
+        done = ctl("explain", "-f", "-", "--cgroup-version", "1", stdin=manifest)
+        self.assertNotRegex(done.stdout, r"oom\.group|swap\.max")
+
+    def test_follows_the_settings_for_containers(self):
+        with tempfile.TemporaryDirectory() as directory:
+            file = pathlib.Path(directory) / "podqos.json"
+            file.write_text('{"memorySwap": {"swapBehavior": null}, "singleProcessOOMKill": true}')
+            file.chmod(0o644)
+            done = ctl("explain", "-f", "-", "--cgroup-version", "2", "--config", str(file), stdin=json.dumps(POD))
+        self.assertNotRegex(done.stdout, r"oom\.group|swap\.max")
+
+    def test_no_colour_on_a_dumb_terminal(self):
+        for term, coloured in (("dumb", False), ("xterm", True)):
+            shown, terminal = os.openpty()
+            environment = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
+            subprocess.run([BIN / "podqosctl", "explain", "-f", "-", "--cgroup-version", "2"], stdout=terminal,
+                           input=json.dumps(POD).encode(), env={**environment, "TERM": term}, check=True)
+            with self.subTest(term):
+                self.assertEqual(b"\x1b[" in os.read(shown, 1 << 16), coloured)
+            os.close(shown)
+            os.close(terminal)
+
+    def test_a_pod_needs_containers(self):
+        for command in ("explain", "annotate"):
+            text = json.dumps({**POD, "spec": {"containers": []}})
+            done = ctl(command, "-f", "-", stdin=text, check=False)
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertIn("spec.containers: a pod needs at least one container", done.stderr)
+
+    def test_hostile_yaml(self):
+        bomb = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+            f"{chr(98 + i)}: &{chr(98 + i)} [{', '.join(['*' + chr(97 + i)] * 9)}]\n" for i in range(8))
+        for text in (bomb, "a: " + "[" * 10_000, "kind: Pod\nkind: Pod\n", "\t- x: [", "a: *nowhere", "<<: a"):
+            with self.subTest(text[:20]):
+                done = ctl("explain", "-f", "-", stdin=text, check=False)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertTrue(done.stderr.startswith("podqosctl: standard input: "), done.stderr)
+
+
+class Annotate(unittest.TestCase):
+    """The manifest stays what it was, but for the annotations."""
+
+    def annotated(self, text):
+        return ctl("annotate", "-f", "-", stdin=text).stdout
+
+    def test_yaml_keeps_comments_and_other_documents(self):
+        out = self.annotated(YAML)
+        lines = out.splitlines()
+        added = [line for line in lines if line not in YAML.splitlines()]
+        self.assertEqual([line for line in lines if line not in added], YAML.splitlines())
+        self.assertEqual(len(added), 2)
+        self.assertEqual(added[0], "      annotations:")
+        key, value = added[1].strip().split(": ", 1)
+        self.assertEqual(key, "podqos.io/pod")
+        spec = json.loads(value.strip("'"))
+        self.assertEqual(spec["containers"][0]["resources"]["limits"]["memory"], "2000000000")
+        self.assertEqual(self.annotated(out), out)
+
+    def test_line_ends_stay(self):
+        for text in (YAML, "kind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - name: a\n"):
+            with self.subTest(text[:20]):
+                done = subprocess.run([BIN / "podqosctl", "annotate", "-f", "-"], capture_output=True, check=True,
+                                      input=text.replace("\n", "\r\n").encode())
+                self.assertIn(b"podqos.io/pod", done.stdout)
+                self.assertEqual(done.stdout.count(b"\n"), done.stdout.count(b"\r\n"))
+                self.assertEqual(done.stdout.decode().replace("\r\n", "\n"), self.annotated(text))
+
+    def test_each_item_of_a_list(self):
+        value = {"kind": "List", "apiVersion": "v1", "items": [POD, {"kind": "Service", "spec": {}}, POD]}
+        for text in (json.dumps(value, indent=2), "# pods\nkind: List\nitems:\n- " + json.dumps(POD) + "\n"):
+            out = self.annotated(text)
+            self.assertEqual(out.count("podqos.io/pod-uid"), text.count('"Pod"'))
+            self.assertEqual(self.annotated(out), out)
+        one = json.dumps({"kind": "List", "items": [POD]})
+        got = json.loads(ctl("annotate", "-f", "-", "-o", "annotations", stdin=one).stdout)
+        self.assertEqual(got["podqos.io/pod-uid"], "u-1")
+        two = ctl("annotate", "-f", "-", "-o", "annotations", stdin=json.dumps(value), check=False)
+        self.assertIn("exactly one pod", two.stderr)
+
+    def test_json_keeps_every_byte_but_the_insertion(self):
+        text = '{\n  "kind": "Pod",\n  "metadata": {"uid": "u-1"},\n  "odd": 1.50e+2,\n  "spec": ' + json.dumps(
+            POD["spec"]) + "\n}\n"
+        out = self.annotated(text)
+        self.assertIn('"odd": 1.50e+2', out)
+        got = json.loads(out)["metadata"]["annotations"]
+        self.assertEqual(got["podqos.io/pod-uid"], "u-1")
+        self.assertEqual(json.loads(got["podqos.io/pod"])["containers"][0]["name"], "a")
+        self.assertEqual(self.annotated(out), out)
+
+    def test_flow_style_yaml_keeps_its_layout(self):
+        text = ("kind: Pod\nmetadata: {name: p, labels: {a: \"1\", b: 'no', c: x}}\n"
+                "spec:\n  containers:\n  - name: a\n    args: [\"007\", 'null', \"a: b\", '#x', \"two\\nlines\"]\n"
+                "    tty: yes\n    ports: [{containerPort: 8080}]\n    mode: 0644\n    env: []\n")
+        out = self.annotated(text)
+        again = ctl("annotate", "-f", "-", "-o", "annotations", "--container", "a", stdin=out).stdout
+        self.assertIn("podqos.io/pod", json.loads(again))
+        before, added, after = re.match(r"(.*metadata: \{)(annotations: \{.*?\}'\}, )(name: p.*)", out,
+                                        re.DOTALL).groups()
+        self.assertEqual(before + after, text)
+        self.assertEqual(added, "annotations: {podqos.io/pod: '{\"containers\":[{\"name\":\"a\"}]}'}, ")
+
+    def test_an_earlier_annotation_is_replaced(self):
+        out = self.annotated(YAML)
+        changed = self.annotated(out.replace("memory: 2G", "memory: 3G"))
+        self.assertEqual(changed.count("podqos.io/pod"), 1)
+        self.assertEqual([line for line in changed.splitlines() if "podqos.io" not in line],
+                         [line for line in out.replace("memory: 2G", "memory: 3G").splitlines()
+                          if "podqos.io" not in line])
+        self.assertIn("3000000000", changed)
+
+    def test_what_cannot_be_edited_is_refused_with_the_lines(self):
+        text = ("x: &m {name: p}\nkind: Pod\nmetadata: *m\nspec: {containers: [{name: a}]}\n")
+        done = ctl("annotate", "-f", "-", stdin=text, check=False)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("Pod p: cannot be edited in place", done.stderr)
+        self.assertTrue(done.stderr.endswith(
+            "by hand:\nmetadata.annotations:\n  podqos.io/pod: '{\"containers\":[{\"name\":\"a\"}]}'\n"), done.stderr)
+
+    def test_annotations_for_one_container(self):
+        done = ctl("annotate", "-f", "-", "--container", "a", "-o", "annotations", stdin=json.dumps(POD))
+        got = json.loads(done.stdout)
+        self.assertEqual(got["podqos.io/container"], "a")
+        self.assertEqual(got["podqos.io/pod-uid"], "u-1")
+        done = ctl("annotate", "-f", "-", "--container", "b", "-o", "annotations", stdin=json.dumps(POD), check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("expected one of a", done.stderr)
+
+    def test_a_pod_without_uid_is_known_by_namespace_and_name(self):
+        spec = {"containers": [{"name": "a"}, {"name": "b"}]}
+        for metadata, uid in (({"name": "web"}, "default.web"), ({"name": "web.1", "namespace": "shop"}, "shop.web.1"),
+                              ({"name": "web", "uid": "u-1"}, "u-1")):
+            with self.subTest(uid):
+                text = json.dumps({"kind": "Pod", "metadata": metadata, "spec": spec})
+                for container in ("a", "b"):
+                    done = ctl("annotate", "-f", "-", "--container", container, "-o", "annotations", stdin=text)
+                    self.assertEqual(json.loads(done.stdout)["podqos.io/pod-uid"], uid)
+        manifest = self.annotated(json.dumps({"kind": "Pod", "metadata": {"name": "web"}, "spec": spec}))
+        self.assertNotIn("podqos.io/pod-uid", manifest)
+
+    def test_a_pod_without_any_identity_is_refused(self):
+        spec = {"containers": [{"name": "a"}]}
+        for metadata, word in (({}, "metadata.name"), ({"namespace": "shop"}, "metadata.name"),
+                               ({"name": "a_b"}, "metadata.uid"), ({"name": "n" * 200}, "metadata.uid"),
+                               ({"name": "web", "namespace": "a.b"}, "namespace")):
+            with self.subTest(metadata=metadata):
+                text = json.dumps({"kind": "Pod", "metadata": metadata, "spec": spec})
+                done = ctl("annotate", "-f", "-", "--container", "a", "-o", "annotations", stdin=text, check=False)
+                self.assertEqual((done.returncode, done.stdout), (1, ""))
+                self.assertIn(word, done.stderr)
+
+    def test_a_bundle_is_for_one_container(self):
+        pod = json.dumps({"kind": "Pod", "metadata": {"name": "web"},
+                          "spec": {"containers": [{"name": "a"}], "initContainers": [{"name": "i"}]}})
+        with tempfile.TemporaryDirectory(prefix="podqos-test-") as bundle:
+            config = pathlib.Path(bundle) / "config.json"
+            config.write_text('{"ociVersion": "1.0.2"}')
+            done = ctl("annotate", "-f", "-", "--bundle", bundle, stdin=pod, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("--container", done.stderr)
+            self.assertIn("a, i", done.stderr)
+            done = ctl("annotate", "-f", "-", "--bundle", bundle, "--container", "x", stdin=pod, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("no container x", done.stderr)
+            self.assertEqual(config.read_text(), '{"ociVersion": "1.0.2"}')
+            ctl("annotate", "-f", "-", "--bundle", bundle, "--container", "i", stdin=pod)
+            self.assertEqual(json.loads(config.read_text())["annotations"]["podqos.io/container"], "i")
+
+    def test_bundle_in_place(self):
+        with tempfile.TemporaryDirectory(prefix="podqos-test-") as bundle:
+            config = pathlib.Path(bundle) / "config.json"
+            config.write_text('{\n\t"ociVersion": "1.0.2",\n\t"process": {"oomScoreAdj": -0},\n'
+                              '\t"annotations": {"mine": "1e400"}\n}\n')
+            config.chmod(0o640)
+            ctl("annotate", "-f", "-", "--container", "a", "--bundle", bundle, stdin=json.dumps(POD))
+            text = config.read_text()
+            self.assertIn('"oomScoreAdj": -0', text)
+            self.assertEqual(set(json.loads(text)["annotations"]),
+                             {"mine", "podqos.io/pod", "podqos.io/pod-uid", "podqos.io/container"})
+            self.assertEqual(stat.S_IMODE(config.stat().st_mode), 0o640)
+            self.assertEqual(os.listdir(bundle), ["config.json"])
+            ctl("annotate", "-f", "-", "--container", "a", "--bundle", bundle, stdin=json.dumps(POD))
+            self.assertEqual(config.read_text(), text)
+            other = {**POD, "metadata": {**POD["metadata"], "uid": "u-2"}}
+            done = ctl("annotate", "-f", "-", "--bundle", bundle, stdin=json.dumps(other), check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("podqos.io/pod-uid", done.stderr)
+            self.assertEqual(config.read_text(), text)
+
+    def test_podman_before_5_takes_63_characters(self):
+        tiny = "kind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: c}]}\n"
+        self.assertEqual(ctl("annotate", "--for", "podman4", "-f", "-", stdin=tiny).stdout,
+                         ctl("annotate", "-f", "-", stdin=tiny).stdout)
+        done = ctl("annotate", "--for", "podman4", "-f", "-", stdin=json.dumps(POD), check=False)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertRegex(done.stderr, r"^podqosctl: standard input: Pod default/p: annotation podqos.io/pod has \d+ "
+                         r"characters, but Podman before 5.0 accepts 63: annotate the pod with "
+                         r'podqos.io/cpu-request: "100m", podqos.io/memory-request: "1Gi", '
+                         r'podqos.io/cpu-limit: "100m", podqos.io/memory-limit: "1Gi"\n$')
+
+    def test_refuses_what_the_api_server_refuses(self):
+        pod = json.loads(json.dumps(POD))
+        pod["spec"]["containers"][0]["resources"]["requests"] = {"memory": "2Gi"}
+        done = ctl("annotate", "-f", "-", stdin=json.dumps(pod), check=False)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("memory", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

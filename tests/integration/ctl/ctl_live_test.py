@@ -1,0 +1,408 @@
+"""podqosctl on living pods: status, tree, reconcile."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
+
+import harness  # noqa: E402
+import machine as machines  # noqa: E402
+import patience  # noqa: E402
+from harness import GI, MI, container, pod  # noqa: E402
+
+BURSTABLE = pod(
+    "live-b",
+    container("app", requests={"cpu": "250m", "memory": "1Gi"}, limits={"cpu": "500m", "memory": "2Gi"}),
+)
+GUARANTEED = pod("live-g", container("app", limits={"cpu": "100m", "memory": "64Mi"}))
+
+
+def find(value, wanted):
+    """The objects within a JSON value that have a member whose value is `wanted`."""
+    if isinstance(value, dict):
+        found = [value] if wanted in value.values() else []
+        return found + [hit for child in value.values() for hit in find(child, wanted)]
+    return [hit for child in value for hit in find(child, wanted)] if isinstance(value, list) else []
+
+
+def without_usage(text):
+    """What is in use changes from one look to the next."""
+    return re.sub(r"\s+~?\d+(\.\d+)?[KMG]i\b", " N", text)
+
+
+@harness.runc_only
+class Views(harness.TestCase):
+    """status and tree show what the kernel holds, for people and for programs."""
+
+    def setUp(self):
+        super().setUp()
+        self.launch(BURSTABLE, "app")
+        self.launch(GUARANTEED, "app")
+
+    def test_status(self):
+        text = self.podqos.ctl("status").stdout
+        for word in ("live-b", "live-g", "Burstable", "Guaranteed"):
+            self.assertIn(word, text)
+
+    def test_tree(self):
+        text = self.podqos.ctl("tree").stdout
+        for word in ("kubepods", "burstable", "besteffort", "podlive-b", "podlive-g"):
+            self.assertIn(word, text)
+
+    def test_no_colour_when_piped(self):
+        for view in ("status", "tree"):
+            with self.subTest(view=view):
+                self.assertNotIn("\x1b", self.podqos.ctl(view).stdout)
+
+    def test_on_a_terminal(self):
+        """The C library asks the terminal behind the allow-list, each release in its own way."""
+        environment = {**{k: v for k, v in os.environ.items() if k != "NO_COLOR"}, "TERM": "xterm"}
+        for view in ("status", "tree"):
+            with self.subTest(view=view):
+                shown, terminal = os.openpty()
+                command = [harness.CTL, "--config", str(self.podqos.config(self.kind)), view]
+                done = subprocess.run(command, stdin=terminal, stdout=terminal, stderr=terminal, env=environment,
+                                      check=False, timeout=harness.CALL_TIMEOUT)
+                os.close(terminal)
+                text = os.read(shown, 1 << 16).decode()
+                os.close(shown)
+                self.assertEqual(done.returncode, 0, text)
+                self.assertIn("live-b", text)
+                self.assertIn("\x1b[", text)
+
+    def test_json_names_the_pods_and_their_values(self):
+        for view in ("status", "tree"):
+            with self.subTest(view=view):
+                value = self.podqos.ctl_json(view)
+                self.assertTrue(find(value, "live-b"), value)
+                self.assertTrue(find(value, "Guaranteed"), value)
+                self.assertIn(str(2 * GI), json.dumps(value))
+                self.assertIn(str(64 * MI), json.dumps(value))
+
+    def test_where_nothing_can_be_written(self):
+        for view in ("status", "tree"):
+            with self.subTest(view=view):
+                done = self.call_read_only(view)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                self.assertEqual(without_usage(done.stdout), without_usage(self.podqos.ctl(view).stdout))
+        done = self.call_read_only("reconcile", "--dry-run")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn(f"{self.podqos.state} is mounted read-only", done.stderr)
+
+    def call_read_only(self, *arguments):
+        """podqosctl where the state directory is mounted read-only."""
+        script = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && shift && exec "$@"'
+        command = ["unshare", "--mount", "sh", "-c", script, "sh", str(self.podqos.state), str(harness.CTL),
+                   "--config", str(self.podqos.config(self.kind)), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=harness.CALL_TIMEOUT)
+
+    def test_looking_changes_nothing(self):
+        before = self.podqos.state_bytes()
+        for view in ("status", "tree"):
+            self.podqos.ctl(view)
+            self.podqos.ctl(view, "-o", "json")
+        self.assertEqual(self.podqos.state_bytes(), before)
+
+
+@harness.runc_only
+class OfAKubelet(harness.TestCase):
+    """A kubelet's pod, in a kubepods of its own: the wrapper changes none of its values, status shows those that hold."""
+
+    def setUp(self):
+        super().setUp()
+        self.kubelet = subprocess.Popen(["sleep", "1000"])  # pylint: disable=consider-using-with
+        self.addCleanup(self.end)
+        self.machine.enter(self.kubelet.pid, f"{self.root}/kubepods/besteffort")
+
+    def end(self):
+        self.wrapper.delete_all()
+        self.kubelet.kill()
+        self.kubelet.wait()
+        self.machine.sweep(self.root)
+
+    def test_no_value_changes(self):
+        bundle = self.bundle(label="web")
+        said = {"container-type": "container", "sandbox-id": "box", "sandbox-uid": "k-1", "container-name": "web"}
+        bundle.annotations.update({f"io.kubernetes.cri.{key}": value for key, value in said.items()})
+        bundle.annotations["podqos.io/limits"] = "cpu=50m,memory=32Mi"
+        bundle.config["linux"]["cgroupsPath"] = f"{self.root}/kubepods/burstable/podk-1/web"
+        bundle.resources.update(cpu={"shares": 51})
+        before = json.loads(bundle.save().read())
+        self.wrapper.launch(self.container_id("web"), bundle)
+        after = json.loads(bundle.read())
+        self.assertEqual({**after, "hooks": None}, {**before, "hooks": None})
+        self.assertNotEqual(after["hooks"], before.get("hooks"))
+        status = self.podqos.ctl_json("status")
+        shown = status["pods"][0]
+        self.assertTrue(shown["adopted"])
+        self.assertEqual(shown["limits"], {"cpuMilli": None, "memoryBytes": None})
+        self.assertEqual(set(shown["rule"].values()), {None})
+        self.assertEqual(status["warnings"], [])
+
+
+@harness.runc_only
+class NothingThere(harness.TestCase):
+    """Without any pod every command answers, and looking makes nothing."""
+
+    def test_views(self):
+        for view in ("status", "tree"):
+            with self.subTest(view=view):
+                self.podqos.ctl(view)
+                json.loads(self.podqos.ctl(view, "-o", "json").stdout)
+        self.assertEqual(self.podqos.state_bytes(), {})
+        self.assertFalse(self.machine.exists(self.root))
+
+    def test_reconcile(self):
+        self.podqos.ctl("reconcile")
+        self.assertFalse(self.machine.exists(self.root))
+
+
+@harness.for_each_runtime
+class Reconcile(harness.TestCase):
+    """reconcile brings state and kernel back to the truth, which is the set of living containers."""
+
+    def test_nothing_to_do(self):
+        self.launch(BURSTABLE, "app")
+        before = self.podqos.state_bytes()
+        self.podqos.ctl("reconcile", kind=self.kind)
+        self.assert_values(self.pod_path("burstable", "live-b"), shares=256, quota=50000, memory=2 * GI)
+        self.assert_values(self.tier_path("burstable"), shares=256)
+        self.assertEqual(self.podqos.state_bytes(), before)
+
+    def test_values_changed_behind_our_back(self):
+        self.launch(BURSTABLE, "app")
+        path = self.pod_path("burstable", "live-b")
+        if self.machine.version("cpu") == 1:
+            name, wrong = "cpu.shares", "999"
+        else:
+            name, wrong = "cpu.weight", "77"
+        for cgroup in (path, self.tier_path("burstable")):
+            mount = self.machine.hierarchy("cpu").mount
+            pathlib.Path(mount + cgroup, name).write_text(wrong, encoding="utf-8")
+        said = self.podqos.ctl("reconcile", "--quiet", kind=self.kind).stdout
+        self.assertEqual(len(said.splitlines()), 2, said)
+        self.assert_values(path, shares=256)
+        self.assert_values(self.tier_path("burstable"), shares=256)
+
+    def test_dry_run(self):
+        """It names each change that a reconciliation then makes, and makes none."""
+        self.launch(BURSTABLE, "app")
+        path = self.pod_path("burstable", "live-b")
+        name, right, wrong = ("cpu.shares", "256", "999") if self.machine.version("cpu") == 1 else (
+            "cpu.weight", None, "77")
+        files = [pathlib.Path(self.machine.hierarchy("cpu").mount + cgroup, name)
+                 for cgroup in (path, self.tier_path("burstable"))]
+        right = right or files[0].read_text(encoding="utf-8").strip()
+        for file in files:
+            file.write_text(wrong, encoding="utf-8")
+        before = self.podqos.state_bytes()
+        said = self.podqos.ctl("reconcile", "--dry-run", kind=self.kind).stdout
+        for cgroup in (path, self.tier_path("burstable")):
+            self.assertIn(f"write  {cgroup}/{name} = {right}", said)
+        self.assertEqual([file.read_text(encoding="utf-8").strip() for file in files], [wrong, wrong])
+        self.assertEqual(self.podqos.state_bytes(), before)
+        planned = json.loads(self.podqos.ctl("reconcile", "-n", "-o", "json", kind=self.kind).stdout)
+        self.assertEqual([line for line in said.splitlines() if line.startswith("write ")],
+                         [line for line in planned["plan"] if line.startswith("write ")])
+        self.podqos.ctl("reconcile", kind=self.kind)
+        self.assertEqual([file.read_text(encoding="utf-8").strip() for file in files], [right, right])
+        again = json.loads(self.podqos.ctl("reconcile", "-n", "-o", "json", kind=self.kind).stdout)
+        self.assertEqual(again["plan"], [])
+
+    def test_container_moved_out_of_its_pod(self):
+        """It is told of and stays where it is; elsewhere in its pod it is bound as before."""
+        name, pid = self.launch(BURSTABLE, "app")
+        home, neighbour = machines.cgroup_of(pid), f"{self.pod_path('burstable', 'live-b')}/other"
+        self.machine.enter(pid, neighbour)
+        self.assert_no_stray(name)
+        self.machine.enter(pid, self.elsewhere)
+        said = f"({name}) runs in cgroup {self.elsewhere}, not in {home}"
+        for _ in range(2):
+            self.assertIn(said, self.podqos.ctl("status", kind=self.kind).stdout)
+            done = self.podqos.ctl("reconcile", kind=self.kind)
+            self.assertIn(said, done.stdout + done.stderr)
+            self.assertEqual(machines.cgroup_of(pid), self.elsewhere)
+        logged = self.podqos.log_text()
+        self.assertIn(said, logged)
+        done = self.podqos.ctl("reconcile", "--quiet", kind=self.kind)
+        self.assertEqual((done.stdout + done.stderr, self.podqos.log_text()), ("", logged))
+        self.assert_values(self.tier_path("burstable"), shares=256)
+        self.machine.enter(pid, home)
+        self.assert_no_stray(name)
+        self.machine.remove(neighbour)
+
+    def test_container_moved_is_found_after_a_loss_of_state(self):
+        """And the way back that is told works where its cgroup has gone, as systemd's scopes do when they are empty."""
+        _, pid = self.launch(BURSTABLE, "app")
+        home, pod = machines.cgroup_of(pid), self.pod_path("burstable", "live-b")
+        self.machine.enter(pid, self.elsewhere)
+        self.machine.remove(home)
+        self.lose_state()
+        done = self.podqos.ctl("reconcile", kind=self.kind)
+        self.assertNotIn("has ended", done.stdout)
+        self.assertIn("mkdir -p /sys/fs/cgroup", done.stdout + done.stderr)
+        self.assert_values(pod, shares=256, quota=50000, memory=2 * GI)
+        self.assert_values(self.tier_path("burstable"), shares=256)
+        self.machine.enter(pid, home)
+        self.assertNotIn("runs in cgroup", self.podqos.ctl("status", kind=self.kind).stdout)
+
+    def test_container_that_runs_elsewhere_by_its_engine(self):
+        name, bundle = self.container_id("app"), self.bundle(BURSTABLE, "app")
+        bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/{name}"
+        command = self.podqos.hook_command(self.kind)
+        for stage in ("createRuntime", "poststop"):
+            bundle.add_hook(stage, harness.HOOK, [*command, stage])
+        pid = self.plain.launch(name, bundle.save())
+        self.assertTrue(machines.cgroup_of(pid).startswith(self.elsewhere))
+        self.assert_no_stray(name)
+        self.assertIn(f"container {name} runs in cgroup {self.elsewhere}/{name}, outside the pod's limits",
+                      self.podqos.ctl("status", kind=self.kind).stdout)
+        self.plain.delete(name)
+
+    def assert_no_stray(self, name):
+        for command in ("status", "reconcile"):
+            done = self.podqos.ctl(command, kind=self.kind)
+            self.assertNotIn(f"({name}) runs in", done.stdout + done.stderr)
+
+    def lose_state(self):
+        for file in sorted(self.podqos.state.rglob("*"), reverse=True):
+            if (file.is_symlink() or file.is_file()) and file.name != "lock":
+                file.unlink()
+
+    def test_state_lost(self):
+        name, pid = self.launch(BURSTABLE, "app")
+        self.lose_state()
+        lost = f"cgroup {self.root}/kubepods was created by podqos, but {self.podqos.state} has lost the records"
+        for command in ("status", "tree"):
+            self.assertIn(lost, self.podqos.ctl(command, kind=self.kind).stdout)
+        self.podqos.ctl("reconcile", kind=self.kind)
+        path = self.pod_path("burstable", "live-b")
+        self.assert_placed(pid, path)
+        self.assert_values(path, shares=256, quota=50000, memory=2 * GI)
+        self.assert_values(self.tier_path("burstable"), shares=256)
+        self.wrapper.delete(name)
+        self.podqos.ctl("reconcile", kind=self.kind)
+        self.assert_nothing_left()
+
+    def test_corrupt_record_is_set_aside(self):
+        name, pid = self.launch(BURSTABLE, "app")
+        for file in (self.podqos.state / "pods").iterdir():
+            file.write_text("{", encoding="utf-8")
+        (self.podqos.state / "tiers.json").write_text("garbage", encoding="utf-8")
+        self.podqos.ctl("reconcile", kind=self.kind)
+        self.assert_placed(pid, self.pod_path("burstable", "live-b"))
+        self.assert_values(self.tier_path("burstable"), shares=256)
+        aside = [p for p in self.podqos.state.rglob("*") if "corrupt" in p.name]
+        self.assertTrue(aside, "the corrupt files are gone")
+        for file in aside:
+            file.unlink()
+        self.assertNotIn("interrupted", self.podqos.ctl("status", kind=self.kind).stdout)
+        self.wrapper.delete(name)
+        self.podqos.ctl("reconcile", kind=self.kind)
+        self.assert_nothing_left()
+
+    def test_one_pod_that_no_rule_fits(self):
+        """A quota that was possible before: that pod alone is told of."""
+        big = harness.pod("live-x", harness.container("app", limits={"cpu": "170000000"}))
+        names = [self.launch(manifest, "app")[0] for manifest in (big, BURSTABLE)]
+        self.podqos.settings["cpuCFSQuotaPeriod"] = "1s"
+        shown = self.podqos.ctl("status", kind=self.kind).stdout
+        self.assertIn("live-b  Burstable", shown)
+        self.assertNotIn("the rule says unlimited", shown)
+        self.assertRegex(shown, r"warning: pod .*live-x.*quota of 170000000000000 us")
+        done = self.podqos.ctl("reconcile", check=False, kind=self.kind)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("2 pods, 2 containers", done.stdout)
+        self.assertRegex(done.stderr, "live-x.*quota of 170000000000000 us")
+        self.check_failure_is_once_in_the_journal()
+        for name in names:
+            self.wrapper.delete(name)
+
+    def check_failure_is_once_in_the_journal(self):
+        """Where standard error is the journal and the log leads there as well, only the log tells of what fails."""
+        command = [str(harness.CTL), "--config", str(self.podqos.config(self.kind)), "reconcile", "--quiet"]
+        for sink, to_journal, told in (("syslog", True, 0), ("syslog", False, 1), (str(self.podqos.log), True, 1)):
+            with self.subTest(sink=sink, to_journal=to_journal), tempfile.TemporaryFile() as err:
+                self.podqos.settings["log"] = {**self.podqos.settings.get("log", {}), "sink": sink}
+                self.podqos.config(self.kind)
+                # As systemd says it: the device and the inode of standard error, systemd.exec(5).
+                file = os.fstat(err.fileno())
+                stream = f"{file.st_dev}:{file.st_ino + (0 if to_journal else 1)}"
+                done = subprocess.run(command, stdout=subprocess.PIPE, stderr=err, check=False,
+                                      env={**os.environ, "JOURNAL_STREAM": stream}, timeout=harness.CALL_TIMEOUT)
+                err.seek(0)
+                self.assertEqual((done.returncode, done.stdout), (1, b""))
+                self.assertEqual(err.read().count(b"quota of 170000000000000 us"), told)
+
+    def test_cgroups_that_a_container_has_left(self):
+        name, pid = self.launch(BURSTABLE, "app")
+        for hierarchy in self.machine.hierarchies:
+            cgroup = pathlib.Path(f"{hierarchy.mount}{machines.cgroup_of(pid)}")
+            if cgroup.is_dir():
+                (cgroup / "inner/most").mkdir(parents=True)
+        os.kill(pid, signal.SIGKILL)
+        patience.wait_for(lambda: not machines.alive(pid), 10, "the container has ended")
+        patience.wait_for(lambda: not self.podqos.ctl("reconcile", kind=self.kind) or not self.podqos.records(), 10,
+                          "the pod is released")
+        self.assertEqual(self.machine.leftovers(self.root), [])
+        self.plain.delete(name)
+
+    def test_nothing_to_do(self):
+        """After ordinary starts."""
+        self.launch(BURSTABLE, "app")
+        self.assertIn("would make 0 changes", self.podqos.ctl("reconcile", "-n", kind=self.kind).stdout)
+
+    def test_second_create_of_a_running_container(self):
+        """The runtime refuses it, and podqos's record of the first stays as it is."""
+        name, pid = self.launch(BURSTABLE, "app")
+        first, before = self.wrapper.bundles[name], self.podqos.state_bytes()
+        other = harness.pod("live-x", harness.container("app", requests={"cpu": "1"}))
+        done = self.wrapper.create(name, first, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(f"runs already, as process {pid}", done.stderr)
+        self.assertEqual(self.podqos.state_bytes(), before)
+        self.assertEqual(self.podqos.ctl_json("status", kind=self.kind)["pods"][0]["containers"][0]["state"], "live")
+        # From another bundle it might be another runtime's; what it has left goes with the next event.
+        self.assertNotEqual(self.wrapper.create(name, self.bundle(other, "app"), check=False).returncode, 0)
+        self.wrapper.bundles[name] = first
+        self.wrapper.delete(name)
+        self.podqos.ctl("reconcile", kind=self.kind)
+        self.assert_nothing_left()
+
+    def test_json(self):
+        self.launch(BURSTABLE, "app")
+        json.loads(self.podqos.ctl("reconcile", "-o", "json", kind=self.kind).stdout)
+
+
+@harness.runc_only
+class Bundles(harness.TestCase):
+    """annotate --bundle merges into config.json in place; config show prints what is in force."""
+
+    def test_bundle_in_place(self):
+        bundle = self.bundle()
+        bundle.annotations["com.example.keep"] = "me"
+        bundle.save()
+        manifest = self.tmp / "pod.json"
+        manifest.write_text(json.dumps(BURSTABLE), encoding="utf-8")
+        self.podqos.ctl("annotate", "-f", manifest, "--container", "app", "--bundle", bundle.path)
+        after = bundle.reload().annotations
+        self.assertEqual(after["com.example.keep"], "me")
+        for key, value in self.podqos.annotations(BURSTABLE, "app").items():
+            self.assertEqual(after[key], value)
+
+    def test_config(self):
+        shown = self.podqos.ctl_json("config", "show")
+        self.assertEqual(shown["cgroupRoot"], self.root)
+        self.assertEqual(shown["stateDir"], str(self.podqos.state))
+        self.podqos.ctl("config", "check")
+        self.assertRegex(self.podqos.ctl("version").stdout, r"\d+\.\d+\.\d+")
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,98 @@
+"""What README.md and docs show of podqos is what podqos does now. The tutorial has a test of its own."""
+
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
+
+import guest  # noqa: E402
+import harness  # noqa: E402
+import tree_picture  # noqa: E402
+
+README = harness.REPOSITORY / "README.md"
+PICTURE = harness.REPOSITORY / "docs/tree.svg"
+SOURCE = re.compile(r" +\[[^]]*\]$")  # at the end of a line of explain: where the rule stands
+
+
+class Explain(unittest.TestCase):
+    """README's sixty seconds."""
+
+    def setUp(self):
+        text = README.read_text(encoding="utf-8")
+        self.commands = re.findall(r"^    podqosctl (explain .*)$", text, re.MULTILINE)
+        self.shown = re.findall(r"^    (.* {2,}= .*)$", text, re.MULTILINE)
+
+    def test_prints_what_is_shown(self):
+        self.assertEqual((len(self.commands), len(self.shown)), (1, 4))
+        words = [str(README.parent / word) if word.startswith("examples/") else word for word in self.commands[0].split()]
+        # README leaves out sources, and what comes behind an ellipsis; columns are as wide as their widest cell.
+        printed = [re.sub(" {2,}", "  ", SOURCE.sub("", line)) for line in self.explain(words)]
+        for line in self.shown:
+            begin, ellipsis, _ = re.sub(" {2,}", "  ", line).partition("…")
+            found = [p for p in printed if (p.startswith(begin) if ellipsis else p == begin)]
+            self.assertEqual(len(found), 1, f"{line}\nis not in\n" + "\n".join(printed))
+
+    def explain(self, words):
+        done = subprocess.run([harness.CTL, *words], capture_output=True, text=True, check=True,
+                              timeout=harness.CALL_TIMEOUT)
+        return done.stdout.splitlines()
+
+
+class Settings(unittest.TestCase):
+    """podqos.json(5) lists the fields as the table of the settings does."""
+
+    def test_lists_every_field(self):
+        done = subprocess.run([harness.CTL, "config", "fields", "-o", "markdown"], capture_output=True, text=True,
+                              check=True, timeout=harness.CALL_TIMEOUT)
+        page = (harness.REPOSITORY / "packaging/man/podqos.json.5.md").read_text(encoding="utf-8")
+        listed = page.partition("\n# FIELDS\n\n")[2].partition("\n# ")[0]
+        self.assertEqual(listed, done.stdout, "write what podqosctl config fields -o markdown prints below # FIELDS")
+
+
+class Picture(unittest.TestCase):
+    """docs/tree.svg is what tests/lib/tree_picture.py draws of the demo."""
+
+    def test_shows_the_demo(self):
+        # With crun: runc's own start takes half a minute of the slow guest under the demo's quotas.
+        done = guest.Guest("v2").run_test(harness.REPOSITORY / "tests/lib/demo.py", "crun")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertEqual(tree_picture.draw(done.stdout), PICTURE.read_text(encoding="utf-8"), done.stdout)
+
+
+class Drawing(unittest.TestCase):
+    """What the picture is drawn of."""
+
+    TREE = """before
+CGROUP                 WEIGHT (SHARES)  QUOTA  MEMORY LIMIT  USAGE  PIDS  OOM  PID
+/a/kubepods            100 (2597)       -      -             1      2
+├─ podx                1 (20)           2000   2Gi           1      1
+│  └─ app              1 (26)           2000   2Gi           1      1     3    17
+├─ burstable           1 (2)            -      3Gi           1      0
+└─ besteffort          1 (2)            -      -             1      1
+   └─ pody             1 (2)            -      -             1      1
+      └─ <app>         1 (26)           -      -             1      1     1000 18
+
+behind
+"""
+
+    def test_boxes(self):
+        root = tree_picture.parse(self.TREE)
+        self.assertEqual((root.lines, root.kind), (["kubepods", "weight 100 (2597)"], "root"))
+        pod, burstable, besteffort = root.children
+        self.assertEqual((pod.lines, pod.kind), (["podx", "weight 1 (20)", "quota 2000", "memory 2Gi"], "guaranteed"))
+        self.assertEqual(pod.children[0].lines, ["app", "weight 1", "quota 2000", "memory 2Gi", "OOM 3"])
+        self.assertEqual((burstable.kind, burstable.children), ("burstable", []))
+        self.assertEqual(besteffort.children[0].kind, "")
+        self.assertEqual(besteffort.children[0].children[0].lines, ["<app>", "weight 1", "OOM 1000"])
+
+    def test_names_are_text(self):
+        picture = tree_picture.draw(self.TREE)
+        self.assertIn(">&lt;app&gt;</text>", picture)
+        self.assertEqual(picture.count("<rect"), 1 + 7)
+
+
+if __name__ == "__main__":
+    harness.main(("runc",))

@@ -1,0 +1,311 @@
+"""CRI-O's pods, as CRI-O 1.36 describes them: container.go and sandbox_run_linux.go under internal/factory and server."""
+
+import contextlib
+import json
+import os
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
+
+import harness  # noqa: E402
+import machine as machines  # noqa: E402
+
+UID = "0c5d3c4e-6a51-4ad2-8f41-0a5a3a4b7d11"
+
+
+class EngineCase(harness.TestCase):
+    """Containers where engines put those of a pod without a cgroup parent; nothing of it is left."""
+
+    def setUp(self):
+        machine = machines.Machine()
+        for parent in ("/crio", "/k8s.io"):
+            if not machine.exists(parent):
+                # Runs last: when the containers have gone.
+                self.addCleanup(self.remove_empty, machine, parent)
+        super().setUp()
+
+    @staticmethod
+    def remove_empty(machine, path):
+        for directory in machine.directories(path):
+            with contextlib.suppress(OSError):
+                os.rmdir(directory)
+
+
+class CrioCase(EngineCase):
+    """`self.metadata` is what the client has named; `self.parent` is the pod's cgroup parent, if there is one.
+
+    `self.enforced` is the memory limit that the client has given each container.
+    """
+
+    parent = None
+    enforced = harness.GI
+
+    def setUp(self):
+        super().setUp()
+        self.metadata = ("web", "default", UID)
+        self.pod_annotations = {"podqos.io/requests": "cpu=150m,memory=1Gi"}
+        self.sandbox = self.container_id("sandbox")
+        self.identifiers = {}  # of what launch_pod has launched, by name
+
+    def sandbox_bundle(self):
+        """server/sandbox_run_linux.go, runPodSandbox: populateSandboxLabels completes the client's labels."""
+        name, namespace, uid = self.metadata
+        labels = {"io.kubernetes.container.name": "POD", "io.kubernetes.pod.name": name,
+                  "io.kubernetes.pod.namespace": namespace, "io.kubernetes.pod.uid": uid}
+        bundle = self.bundle(label="sandbox")
+        bundle.annotations.update({
+            "io.container.manager": "cri-o",
+            "io.kubernetes.cri-o.Annotations": json.dumps(self.pod_annotations),
+            "io.kubernetes.cri-o.CgroupParent": self.parent or "",
+            "io.kubernetes.cri-o.ContainerID": self.sandbox,
+            "io.kubernetes.cri-o.ContainerType": "sandbox",
+            "io.kubernetes.cri-o.KubeName": name,
+            "io.kubernetes.cri-o.Labels": json.dumps(labels),
+            "io.kubernetes.cri-o.Namespace": namespace,
+            "io.kubernetes.cri-o.PodLinuxResources": "null",
+            "io.kubernetes.cri-o.SandboxID": self.sandbox,
+            "io.kubernetes.cri-o.SandboxName": self.sandbox_name(),
+        })
+        bundle.annotations.update(self.pod_annotations)
+        bundle.annotations.update(labels)
+        storage = "/run/containers/storage/overlay-containers"
+        bundle.annotations["io.kubernetes.cri-o.HostnamePath"] = f"{storage}/{self.sandbox}/userdata/hostname"
+        bundle.config["process"]["oomScoreAdj"] = max(-998, machines.lowest_oom_score())
+        bundle.resources.setdefault("cpu", {})["shares"] = 2
+        bundle.config["linux"]["cgroupsPath"] = self.cgroups_path(self.sandbox, sandbox=True)
+        return bundle.save()
+
+    def app_bundle(self, identifier, container="app"):
+        """internal/factory/container/container.go, SpecAddAnnotations, for a client that sends no labels."""
+        bundle = self.bundle(label=container)
+        bundle.annotations.update(self.pod_annotations)
+        bundle.annotations.update({
+            "io.container.manager": "cri-o",
+            "io.kubernetes.cri-o.ContainerID": identifier,
+            "io.kubernetes.cri-o.ContainerType": "container",
+            "io.kubernetes.cri-o.Labels": "null",
+            "io.kubernetes.cri-o.Name": f"k8s_{container}_{'_'.join(self.metadata)}_0",
+            "io.kubernetes.cri-o.SandboxID": self.sandbox,
+            "io.kubernetes.cri-o.SandboxName": self.sandbox_name(),
+        })
+        if self.enforced is not None:
+            bundle.resources.setdefault("memory", {})["limit"] = self.enforced
+        bundle.config["linux"]["cgroupsPath"] = self.cgroups_path(identifier)
+        return bundle.save()
+
+    def sandbox_name(self):
+        return f"k8s_{'_'.join(self.metadata)}_0"
+
+    def cgroups_path(self, identifier, sandbox=False):
+        """internal/config/cgmgr/cgroupfs_linux.go: only containers have a parent where the client names none."""
+        if self.parent is None and sandbox:
+            return f"crio-{identifier}"
+        return f"{self.parent or '/crio'}/crio-{identifier}"
+
+    def launch_pod(self, *containers):
+        """The pids of the sandbox and of the containers."""
+        pids = [self.wrapper.launch(self.sandbox, self.sandbox_bundle())]
+        for name in containers:
+            identifier = self.identifiers[name] = self.container_id(name)
+            pids.append(self.wrapper.launch(identifier, self.app_bundle(identifier, name)))
+        return pids
+
+    def pods(self):
+        return [name for name in self.podqos.records() if name.startswith("pods/")]
+
+
+@harness.for_each_runtime
+class WithoutLabels(CrioCase):
+    """Sandbox and containers are one pod, whose requests count once."""
+
+    def setUp(self):
+        super().setUp()
+        self.parent = self.elsewhere
+
+    def assert_one_pod(self, pids):
+        self.assertEqual(self.pods(), [f"pods/{UID}.json"])
+        for pid in pids:
+            self.assert_placed(pid, self.pod_path("burstable", UID))
+        # 150m are 153 shares; 100 % of 32Gi are reserved, of which the pod has requested one.
+        self.assert_values(self.tier_path("burstable"), shares=153)
+        self.assert_values(self.tier_path("besteffort"), memory=31 * harness.GI)
+
+    def test_the_names_that_crio_makes_tell_the_pod(self):
+        self.assert_one_pod(self.launch_pod("app", "log"))
+
+    def test_the_sandbox_leads_to_the_pod_where_its_name_does_not(self):
+        self.metadata = ("web_front", "default", UID)
+        self.assert_one_pod(self.launch_pod("app", "log"))
+
+    def test_an_annotation_of_the_author_tells_nothing(self):
+        self.pod_annotations.update({
+            "io.kubernetes.cri.container-type": "container",
+            "io.kubernetes.cri.sandbox-id": "another",
+            "io.kubernetes.cri.sandbox-uid": "another",
+            "io.kubernetes.pod.uid": "another",
+            "io.kubernetes.cri-o.SandboxID": "another",
+        })
+        self.assert_one_pod(self.launch_pod("app"))
+
+
+@harness.for_each_runtime
+class Claims(CrioCase):
+    """A pod's author writes its annotations: memory is kept for it as far as the engine's limits back the claim."""
+
+    def setUp(self):
+        super().setUp()
+        self.parent = self.elsewhere
+        self.pod_annotations = {"podqos.io/requests": "cpu=16,memory=32Gi"}
+
+    def warnings(self):
+        return [warning for warning in self.podqos.ctl_json("status")["warnings"] if "is reserved, the sum" in warning]
+
+    def test_what_no_limit_backs_takes_nothing_from_others(self):
+        self.enforced = None
+        self.launch_pod("app", "log")
+        for tier in ("burstable", "besteffort"):
+            self.assert_values(self.tier_path(tier), memory=32 * harness.GI)
+        self.assertEqual(len(self.warnings()), 1)
+
+    def test_what_limits_back_counts_while_their_containers_live(self):
+        self.launch_pod("app", "log")
+        self.assert_values(self.tier_path("besteffort"), memory=30 * harness.GI)
+        self.wrapper.delete(self.identifiers["log"])
+        self.assert_values(self.tier_path("besteffort"), memory=31 * harness.GI)
+        self.assertEqual(len(self.warnings()), 1)
+
+    def test_no_alarm_before_a_container_has_come(self):
+        """The sandbox backs nothing; what its containers' limits back is not known yet."""
+        for requested, alarms in (("64Mi", 0), ("2Gi", 1)):
+            with self.subTest(requested):
+                self.pod_annotations = {"podqos.io/requests": f"memory={requested}"}
+                self.launch_pod()
+                self.assertEqual(self.warnings(), [])
+                self.wrapper.launch(name := self.container_id("app"), self.app_bundle(name))
+                self.assertEqual(len(self.warnings()), alarms)
+                self.assertEqual(self.podqos.log_text().count("is reserved, the sum"), alarms)
+                for each in (name, self.sandbox):
+                    self.wrapper.delete(each)
+
+    def test_reconcile_counts_the_same(self):
+        self.launch_pod("app", "log")
+        self.podqos.ctl("reconcile")
+        self.assert_values(self.tier_path("besteffort"), memory=30 * harness.GI)
+
+    def test_one_pod_gets_its_share_at_most(self):
+        self.enforced = 32 * harness.GI
+        self.podqos.settings["maxPodClaim"] = "25%"
+        self.podqos.config(self.kind)
+        self.launch_pod("app")
+        self.assert_values(self.tier_path("besteffort"), memory=24 * harness.GI)
+        self.assertTrue(any("maxPodClaim is 25%" in warning
+                            for warning in self.podqos.ctl_json("status")["warnings"]))
+
+
+class Parentless(CrioCase):
+    """The client names no cgroup parent: CRI-O puts the containers into /crio, and looks for them there."""
+
+    def setUp(self):
+        super().setUp()
+        self.pod_annotations["podqos.io/limits"] = "memory=2Gi"
+
+    def parent_of_the_pod(self):
+        return self.pod_path("burstable", UID)
+
+
+@harness.for_each_runtime
+class StaysAtCrio(Parentless):
+    """By default such a pod stays there, is counted, and has the values of its containers."""
+
+    def assert_stays(self, pid, identifier):
+        self.assertEqual(machines.cgroup_of(pid), f"/crio/crio-{identifier}")
+
+    def test_the_wrapper_leaves_the_path(self):
+        name = self.container_id("app")
+        pid = self.wrapper.launch(name, self.app_bundle(name))
+        self.assert_stays(pid, name)
+        self.assertEqual(self.pods(), [f"pods/{UID}.json"])
+        self.assert_values(self.tier_path("burstable"), shares=153)
+        self.assert_values(self.tier_path("besteffort"), memory=31 * harness.GI)
+        self.assert_told(name)
+        self.assertEqual(self.podqos.log_text().count("no cgroup parent"), 1)
+        self.assertNotIn("the runtime put it into", self.podqos.log_text())
+
+    def assert_told(self, name):
+        """What to do is in the log, and in what status says."""
+        warnings = self.podqos.ctl_json("status")["warnings"]
+        for text in (self.podqos.log_text(), "\n".join(warnings)):
+            self.assertIn(f"the cgroup parent {self.parent_of_the_pod()}", text)
+        self.assertTrue(any(name in warning and "/crio/crio-" in warning for warning in warnings), warnings)
+
+    def test_values_of_its_own(self):
+        """From the pod's spec, since no engine without a kubelet sends them."""
+        self.enforced = None
+        self.pod_annotations = {"podqos.io/requests.app": "cpu=150m,memory=1Gi", "podqos.io/limits.app": "memory=2Gi"}
+        name = self.container_id("app")
+        self.assert_stays(self.wrapper.launch(name, self.app_bundle(name)), name)
+        self.assert_values(f"/crio/crio-{name}", memory=2 * harness.GI)
+        self.assert_container_share(f"/crio/crio-{name}", 153)
+
+    def test_the_hooks_leave_it_there(self):
+        """Whatever onMisplaced says: it is not misplaced."""
+        for policy in ("rewrite", "fail"):
+            with self.subTest(onMisplaced=policy):
+                self.podqos.settings["placement"] = {"onMisplaced": policy}
+                name = self.container_id("app")
+                bundle = self.app_bundle(name)
+                for stage in ("createRuntime", "poststop"):
+                    bundle.add_hook(stage, harness.HOOK, [*self.podqos.hook_command(self.kind), stage])
+                self.podqos.config(self.kind)
+                path = bundle.save().config["linux"]["cgroupsPath"]
+                pid = self.plain.launch(name, bundle)
+                self.assert_stays(pid, name)
+                self.assertEqual(bundle.reload().config["linux"]["cgroupsPath"], path)
+                self.assertEqual(self.pods(), [f"pods/{UID}.json"])
+                self.plain.delete(name)
+
+    def test_a_cgroup_parent_is_the_remedy(self):
+        self.parent = self.parent_of_the_pod()
+        name = self.container_id("app")
+        self.assert_placed(self.wrapper.launch(name, self.app_bundle(name)), self.parent)
+        self.assertEqual(self.podqos.ctl_json("status")["warnings"], [])
+
+
+@harness.for_each_runtime
+class PlacedFromCrio(Parentless):
+    """withoutParent "place": as all other pods."""
+
+    settings = {"placement": {"withoutParent": "place"}}
+
+    def test_sandbox_and_containers_are_placed(self):
+        for pid in self.launch_pod("app"):
+            self.assert_placed(pid, self.parent_of_the_pod())
+
+
+@harness.for_each_runtime
+class StaysAtContainerd(EngineCase):
+    """withoutParent "stay" elsewhere; by default a pod without cgroup parent is placed there."""
+
+    def launch_at(self, path):
+        name = self.container_id("app")
+        bundle = self.bundle()
+        bundle.annotations.update({"io.kubernetes.cri.container-type": "container",
+                                   "io.kubernetes.cri.sandbox-id": "s1", "io.kubernetes.cri.sandbox-uid": UID,
+                                   "podqos.io/requests": "cpu=150m"})
+        bundle.config["linux"]["cgroupsPath"] = path.format(name)
+        return name, self.wrapper.launch(name, bundle.save())
+
+    def test_places_by_default(self):
+        _, pid = self.launch_at("/k8s.io/{}")
+        self.assert_placed(pid, self.pod_path("burstable", UID))
+
+    def test_leaves_it_where_that_is_wanted(self):
+        self.podqos.settings["placement"] = {"withoutParent": "stay"}
+        self.podqos.config(self.kind)
+        name, pid = self.launch_at("/k8s.io/{}")
+        self.assertEqual(machines.cgroup_of(pid), f"/k8s.io/{name}")
+
+
+if __name__ == "__main__":
+    harness.main()

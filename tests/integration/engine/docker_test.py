@@ -1,0 +1,143 @@
+"""Docker 28 with podqos as a runtime of daemon.json, on both cgroup drivers.
+
+Here the package is built, and a guest of Debian testing is booted: systemd as PID 1. There this file runs again. What is
+expected of a pod is Kubernetes' arithmetic on its annotations.
+"""
+
+import json
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
+
+import docker  # noqa: E402
+import engine  # noqa: E402
+import guest  # noqa: E402
+import harness  # noqa: E402
+import machine as machines  # noqa: E402
+from harness import MI  # noqa: E402
+
+BURSTABLE = ("--annotation", "podqos.io/pod-uid=web-1",
+             "--annotation", "podqos.io/requests=cpu=250m,memory=128Mi",
+             "--annotation", "podqos.io/limits=cpu=500m,memory=256Mi")
+GUARANTEED = ("--annotation", "podqos.io/pod-uid=web-2",
+              "--annotation", "podqos.io/requests=cpu=250m,memory=256Mi",
+              "--annotation", "podqos.io/limits=cpu=250m,memory=256Mi")
+
+
+class DockerCase(unittest.TestCase):
+    """One cgroup driver, one runtime."""
+
+    driver, kind = "systemd", "runc"
+
+    @classmethod
+    def setUpClass(cls):
+        engine.choose_runtime(cls.kind)
+        docker.configure(cls.driver)
+        cls.daemon = docker.Docker()
+        cls.daemon.start()
+        cls.addClassCleanup(cls.daemon.stop)
+        cls.daemon.load_image()
+
+    def setUp(self):
+        self.machine = machines.Machine()
+        self.addCleanup(self.daemon.remove_all)
+
+    def tier_path(self, tier):
+        top = "/podqos/kubepods"
+        top = top if self.driver == "cgroupfs" else machines.slice_of(top)
+        return top if tier == "guaranteed" else machines.child_cgroup(top, tier)
+
+    def assert_placed(self, container, tier, uid, **wanted):
+        """The container's process lives in its pod's cgroup, which has these values; the pod's cgroup."""
+        pod = machines.child_cgroup(self.tier_path(tier), f"pod{uid}")
+        leaf = container if self.driver == "cgroupfs" else f"docker-{container}.scope"
+        path = machines.cgroup_of(self.daemon.pid(container))
+        # crun has the processes of a scope in a group of their own.
+        self.assertIn(path, (f"{pod}/{leaf}", f"{pod}/{leaf}/container"))
+        for what, value in wanted.items():
+            self.assertEqual(self.machine.read(pod, what), value, f"{what} of {pod}")
+        return f"{pod}/{leaf}"
+
+    def assert_tiers(self, burstable, besteffort):
+        self.assertEqual(self.machine.read(self.tier_path("burstable"), "memory"), burstable)
+        self.assertEqual(self.machine.read(self.tier_path("besteffort"), "memory"), besteffort)
+
+    def assert_nothing_left(self):
+        self.assertEqual(engine.records(), [])
+        self.assertEqual(engine.leftovers(), [])
+
+
+class Pods(DockerCase):
+    def test_classes(self):
+        """Each class in its tier; whoever may call Docker is the node's operator, so that all claims count."""
+        burstable = self.daemon.run(*BURSTABLE)
+        guaranteed = self.daemon.run(*GUARANTEED)
+        self.assert_placed(burstable, "burstable", "web-1", quota=50000, memory=256 * MI)
+        self.assert_placed(guaranteed, "guaranteed", "web-2", quota=25000, memory=256 * MI)
+        self.assertEqual(machines.oom_score_adj(self.daemon.pid(guaranteed)), -997)
+        self.assert_tiers(engine.NODE_MEMORY - 256 * MI, engine.NODE_MEMORY - 384 * MI)
+        for container in (burstable, guaranteed):
+            self.daemon("rm", "--force", container)
+        self.assert_nothing_left()
+
+    def test_verbs(self):
+        """Docker finds the container where podqos has placed it."""
+        container = self.daemon.run(*BURSTABLE)
+        leaf = self.assert_placed(container, "burstable", "web-1")
+        self.assertEqual(self.machine.read(leaf, "memory"), 256 * MI)
+        self.assertEqual(self.daemon("exec", container, "cat", "/proc/self/cgroup"), "0::/")
+        self.daemon("pause", container)
+        self.assertIn("frozen 1", self.machine.file(leaf, "memory", "cgroup.events"))
+        self.daemon("unpause", container)
+        self.daemon("update", "--memory", "192m", "--memory-swap", "192m", container)
+        self.assertEqual(self.machine.read(leaf, "memory"), 192 * MI)
+        shown = json.loads(self.daemon("stats", "--no-stream", "--format", "{{json .}}", container))
+        self.assertTrue(shown["MemUsage"].endswith("/ 192MiB"), shown)
+        self.daemon("restart", "--time", "0", container)
+        self.assert_placed(container, "burstable", "web-1", quota=50000, memory=256 * MI)
+        self.daemon("rm", "--force", container)
+        self.assert_nothing_left()
+
+    def test_no_pod(self):
+        """What has no annotation stays where Docker puts it."""
+        container = self.daemon.run("--memory", "64m")
+        path = machines.cgroup_of(self.daemon.pid(container))
+        wanted = f"/docker/{container}" if self.driver == "cgroupfs" else f"/system.slice/docker-{container}.scope"
+        self.assertIn(path, (wanted, f"{wanted}/container"))
+        self.assertEqual(engine.records(), [])
+
+
+def cells():
+    """{name: class}: what is run of the classes above with which driver and runtime."""
+    chosen = {}
+    for driver, kind in (("systemd", "runc"), ("cgroupfs", "crun")):
+        name = f"Pods_{driver}_{kind}"
+        chosen[name] = type(name, (Pods,), {"driver": driver, "kind": kind, "__module__": __name__})
+    return chosen
+
+
+TESTS = cells()
+
+
+class Testing(unittest.TestCase):
+    def test_in_the_guest(self):
+        machine = guest.Guest("systemd", root="testing", timeout=900)
+        machine.require()
+        done = machine.run_test(__file__)
+        print(done.stdout, flush=True)
+        self.assertEqual(done.returncode, 0, "in the guest with testing")
+
+
+def setUpModule():
+    if guest.inside():
+        engine.configure()
+
+
+if __name__ == "__main__":
+    del Pods
+    if guest.inside():
+        del Testing
+        globals().update(TESTS)
+    harness.main(("runc",))

@@ -1,0 +1,288 @@
+"""podqos-nri as a process: how it starts, comes back, reloads, is bounded and ends, under its own sandbox.
+
+The runtime is scripted; what the plugin does to pods is tested elsewhere, and none exists here.
+"""
+
+import os
+import pathlib
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
+
+import machine as machines  # noqa: E402
+import nri_daemon  # noqa: E402
+import nri_peer  # noqa: E402
+from nri_daemon import PROGRAM  # noqa: E402
+
+# CAP_DAC_OVERRIDE, CAP_SYS_PTRACE, CAP_SYS_ADMIN, CAP_SYS_NICE, CAP_SYS_RESOURCE
+KEPT = 1 << 1 | 1 << 19 | 1 << 21 | 1 << 23 | 1 << 24
+MB = 1 << 20
+
+
+def resources(shares, quota, memory):
+    """LinuxResources."""
+    def wrapped(number, value):
+        return nri_peer.field(number, nri_peer.field(1, value))
+
+    cpu = wrapped(1, shares) + wrapped(2, quota) + wrapped(3, 100000)
+    return nri_peer.field(1, wrapped(1, memory)) + nri_peer.field(2, cpu)
+
+
+class DaemonTest(nri_daemon.DaemonCase):
+    def test_registers_as_it_is_told(self):
+        runtime = self.listen()
+        process = self.start_at_socket()
+        connection = runtime.accept()
+        connection.register()
+        self.assertEqual(connection.identity, ("10", "podqos"))
+        self.stop(process)
+        process = self.start("--socket", self.socket, "--index", "77", "--name", "other")
+        connection = runtime.accept()
+        connection.register()
+        self.assertEqual(connection.identity, ("77", "other"))
+        self.stop(process)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root has capabilities to give up")
+    def test_narrows_itself_before_it_reads_from_the_runtime(self):
+        _, process, _ = self.connected()
+        self.assertEqual(int(self.status(process, "CapEff"), 16), KEPT & int(self.status(process, "CapBnd"), 16))
+        self.assertEqual(self.status(process, "NoNewPrivs"), "1")
+        self.assertEqual(self.status(process, "Seccomp"), "2")
+        self.assertEqual(self.status(process, "Umask"), "0077")
+        self.assertEqual(self.status(process, "Threads"), "1")
+
+    def test_comes_back_as_often_as_the_runtime_does(self):
+        process = self.start_at_socket()
+        self.wait_for_log("No such file or directory; waiting for a runtime")
+        for _ in range(3):
+            runtime = self.listen()
+            runtime.accept().welcome()
+            runtime.stop()
+        self.stop(process)
+        self.assertEqual(process.stderr.read(), "")
+
+    def test_serves_no_runtime_of_another_pid_namespace(self):
+        before = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--"]
+        tried = subprocess.run([*before, "true"], capture_output=True, text=True, check=False)
+        if tried.returncode != 0:
+            self.skipTest(f"no pid namespace can be made here: {tried.stderr.strip()}")
+        self.listen()
+        self.start_at_socket(before=before)
+        self.wait_for_log(f"{self.socket}: the runtime is in a different pid namespace than this plugin")
+        self.assertIn("hostPID: true", self.log.read_text(encoding="utf-8"))
+        self.assertNotIn("connected to", self.log.read_text(encoding="utf-8"))
+
+    def start_in_cgroup_namespace(self, *before):
+        """As in a container of cgroup v2: below the cgroups of process 1, with its own as their root."""
+        machine, inner = machines.Machine(), f"{self.root}-own"
+        self.addCleanup(machine.remove, inner)
+        return self.start_at_socket(before=("unshare", "--cgroup", "--", *before),
+                                    preexec_fn=lambda: machine.enter(os.getpid(), inner))
+
+    def test_joins_the_cgroup_namespace_of_process_1(self):
+        try:
+            theirs = os.readlink("/proc/1/ns/cgroup")
+        except PermissionError as error:
+            self.skipTest(f"not even we may look at it here: {error}")
+        self.listen()
+        process = self.start_in_cgroup_namespace()
+        self.wait_for_log("connected to")
+        self.assertEqual(os.readlink(f"/proc/{process.pid}/ns/cgroup"), theirs)
+        self.stop(process)
+
+    def test_does_not_serve_from_a_cgroup_namespace_of_its_own(self):
+        process = self.start_in_cgroup_namespace("setpriv", "--bounding-set", "-sys_ptrace", "--")
+        _, said = process.communicate(timeout=nri_peer.PATIENCE)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("join the cgroup namespace /proc/1/ns/cgroup: Permission denied", said)
+        self.assertIn("needs CAP_SYS_PTRACE and CAP_SYS_ADMIN", said)
+
+    def test_goes_on_after_it_was_stopped(self):
+        _, process, connection = self.connected()
+        for _ in range(3):
+            process.send_signal(signal.SIGSTOP)
+            time.sleep(0.05)
+            process.send_signal(signal.SIGCONT)
+            connection.ask("PostStartContainer")
+        self.stop(process)
+
+    def test_refuses_to_start_twice(self):
+        runtime, first, connection = self.connected()
+        second = self.start_at_socket()
+        _, said = second.communicate(timeout=nri_peer.PATIENCE)
+        self.assertEqual(second.returncode, 1)
+        self.assertIn(f"another podqos-nri (process {first.pid}) holds {self.folder}/state/nri.lock", said)
+        connection.ask("PostStartContainer")
+        first.kill()
+        first.wait()
+        third = self.start_at_socket()
+        runtime.accept().welcome()
+        self.stop(third)
+
+    def test_takes_over_while_the_runtime_synchronizes_it(self):
+        """Until then the first one is asked; it serves again when the second one has ended."""
+        runtime, first, connection = self.connected()
+        second = self.start("--socket", self.socket, "--take-over")
+        other = runtime.accept()
+        other.register()
+        other.configure()
+        connection.ask("PostStartContainer")
+        self.assertNotIn("taken over", self.log.read_text(encoding="utf-8"))
+        other.ask("Synchronize")
+        self.assertEqual((self.folder / "state/nri.lock").read_text(encoding="ascii"), f"{second.pid}\n")
+        self.wait_for_log("another podqos-nri has taken over")
+        other.ask("PostStartContainer")
+        self.assertIsNone(first.poll())
+        self.stop(second)
+        runtime.accept().welcome()
+        self.wait_for_log("the other podqos-nri has ended")
+        self.stop(first)
+
+    def test_reloads_and_refuses_what_is_bad(self):
+        _, process, connection = self.connected()
+        self.configure(podPidsLimit=100)
+        process.send_signal(signal.SIGHUP)
+        self.wait_for_log("configuration reloaded")
+        for bad, named in (({"podPidLimit": 100}, self.folder), ({"stateDir": str(self.folder / "other")}, "stateDir: ")):
+            self.configure(**bad)
+            process.send_signal(signal.SIGHUP)
+            self.wait_for_log(f"configuration not reloaded, keeping the previous one: {named}")
+        (self.folder / "podqos.json").unlink()
+        process.send_signal(signal.SIGHUP)
+        self.wait_for_log("configuration not reloaded", times=3)
+        connection.ask("PostStartContainer")
+        self.stop(process)
+
+    def test_does_not_start_with_a_bad_configuration(self):
+        self.configure(podPidLimit=100)
+        process = self.start_at_socket()
+        _, said = process.communicate(timeout=nri_peer.PATIENCE)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("podqos.json: ", said)
+        self.assertIn("podPidsLimit", said)
+
+    def test_serves_the_runtime_that_starts_it(self):
+        ours, its = socket.socketpair()
+        env = {"NRI_PLUGIN_NAME": "podqos", "NRI_PLUGIN_IDX": "42", "NRI_PLUGIN_SOCKET": "3"}
+        # As Go's ExtraFiles does it: the socket becomes descriptor 3.
+        process = self.start(env=env, close_fds=False, preexec_fn=lambda: os.dup2(its.fileno(), 3))
+        its.close()
+        connection = nri_peer.Connection(ours)
+        connection.register()
+        self.assertEqual(connection.identity, ("42", "podqos"))
+        connection.configure(config='{"podPidsLimit": 100}')
+        connection.ask("PostStartContainer")
+        connection.close()
+        self.assertEqual(process.wait(nri_peer.PATIENCE), 0)
+
+    def test_refuses_a_launch_that_is_none(self):
+        process = self.start(env={"NRI_PLUGIN_SOCKET": "900"})
+        _, said = process.communicate(timeout=nri_peer.PATIENCE)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("NRI_PLUGIN_SOCKET=900: SO_TYPE: Bad file descriptor", said)
+
+    def test_tells_systemd(self):
+        systemd = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        systemd.settimeout(nri_peer.PATIENCE)
+        systemd.bind(str(self.folder / "notify"))
+        self.addCleanup(systemd.close)
+        env = {"NOTIFY_SOCKET": str(self.folder / "notify"), "WATCHDOG_USEC": "100000"}
+        process = self.start_at_socket(env=env)
+        self.assertTrue(systemd.recv(4096).startswith(b"READY=1\n"))
+        self.assertEqual([systemd.recv(4096) for _ in range(3)], [b"WATCHDOG=1"] * 3)
+        self.stop(process)
+
+    def test_stays_with_the_runtime_when_another_program_signals(self):
+        _, process, connection = self.connected()
+        process.send_signal(signal.SIGUSR1)
+        self.wait_for_log("warning: SIGUSR1 is ignored: another podqos-nri did not send it")
+        connection.ask("PostStartContainer")
+        self.stop(process)
+
+    def test_stays_small_whatever_comes(self):
+        runtime, process, connection = self.connected()
+        for _ in range(2000):
+            connection.ask("PostStartContainer")
+        before = int(self.status(process, "VmRSS")) * 1024
+        dice = random.Random(4)
+        for _ in range(5):
+            # Frames of the right form around garbage, and then no frames at all.
+            for _ in range(100):
+                content = nri_peer.message(dice.randrange(1 << 32), dice.randrange(4), dice.randbytes(5000))
+                connection.socket.sendall(nri_peer.frame(dice.choice((0, 1, 2, 99)), content))
+            connection.socket.sendall(b"\xff" * 64)
+            self.assertTrue(connection.ended())
+            connection = runtime.accept().welcome()
+        # Messages beyond the limit are thrown away as they come.
+        for stream in range(1001, 1041, 2):
+            head = nri_peer.struct.pack(">IIBB", 5 * MB, stream, nri_peer.REQUEST, 0)
+            connection.socket.sendall(nri_peer.frame(nri_peer.PLUGIN, head))
+            for _ in range(5):
+                connection.socket.sendall(nri_peer.frame(nri_peer.PLUGIN, bytes(MB)))
+            connection.next(nri_peer.PLUGIN)
+        connection.stream = 2001
+        connection.ask("PostStartContainer")
+        self.assertLess(int(self.status(process, "VmRSS")) * 1024, before + 2 * MB)
+        self.assertLess(int(self.status(process, "VmHWM")) * 1024, before + 10 * MB)
+        self.stop(process)
+        self.assertEqual(process.stderr.read(), "")
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root makes cgroups")
+    def test_resizes_a_pod(self):
+        """As the runtimes tell it that know of it (NRI 0.10): containerd 2.2 and CRI-O 1.33."""
+        kernel, root = machines.Machine(), f"{self.root}/kubepods"
+        self.addCleanup(kernel.sweep, os.path.dirname(root))
+        self.configure(weightFormula="linear", cgroupDriver="cgroupfs", releaseDelay="0s")
+        _, process, connection = self.connected()
+        init = subprocess.Popen(["sleep", "1000"])
+        self.addCleanup(self.end, init)
+        # 100m, at most 200m, 128 MiB; then 300m, 600m, 192 MiB.
+        before, after = resources(102, 20000, 128 * MB), resources(307, 60000, 192 * MB)
+        pod = nri_peer.field(1, "sandbox-1") + nri_peer.field(3, "uid-1") + nri_peer.field(9, init.pid)
+        pod += nri_peer.field(8, nri_peer.field(2, before))
+        path = f"{root}/burstable/poduid-1"
+        for method, more, values in (("RunPodSandbox", b"", (102, 20000, 128 * MB)),
+                                     ("UpdatePodSandbox", nri_peer.field(3, after), (307, 60000, 192 * MB))):
+            connection.ask(method, nri_peer.field(1, pod) + more)
+            shares, *limits = values
+            self.assertEqual([kernel.read(path, what) for what in ("quota", "memory")], limits)
+            for cgroup in (path, os.path.dirname(path)):  # the tier holds nobody else
+                self.assertEqual(kernel.share(cgroup), kernel.expected_share(shares), cgroup)
+        init.kill()
+        init.wait()
+        connection.ask("StopPodSandbox", nri_peer.field(1, pod))
+        self.assertEqual(kernel.leftovers(os.path.dirname(root)), [])
+        self.stop(process)
+
+    def test_synchronizes_whatever_the_authors_of_pods_write(self):
+        runtime = self.listen()
+        process = self.start_at_socket()
+        connection = runtime.accept()
+        connection.register()
+        connection.configure()
+        field = nri_peer.field
+        environment = field(8, bytes(1000)) * 1000  # of one container, all of which is in each message
+        for number in range(100):
+            container = field(1, f"c{number}") + field(2, "p") + environment
+            answer = connection.ask("Synchronize", field(2, container) + field(3, int(number < 99)))
+            self.assertEqual(answer, field(2, 1) if number < 99 else b"")
+        self.wait_for_log("synchronized with the runtime")
+        self.assertLess(int(self.status(process, "VmHWM")) * 1024, 25 * MB)
+        self.stop(process)
+
+    def test_command_line(self):
+        version = subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, check=True)
+        self.assertRegex(version.stdout, r"^podqos-nri \d+\.\d+\.\d+\n$")
+        wrong = subprocess.run([PROGRAM, "--index", "1"], capture_output=True, text=True, check=False)
+        self.assertEqual((wrong.returncode, wrong.stdout), (2, ""))
+        self.assertIn("two digits", wrong.stderr)
+
+
+if __name__ == "__main__":
+    nri_daemon.main()

@@ -1,0 +1,515 @@
+"""Metrics and health of podqos-nri as a process, under its own sandbox: what is shown follows the runtime, is written
+as Prometheus' own parser reads it, and holds nobody up.
+
+The runtime is scripted; pods and cgroups are real.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
+sys.path.append("/usr/lib/python3/dist-packages")  # of Debian, whichever Python this is
+
+import machine as machines  # noqa: E402
+import metrics  # noqa: E402
+import nri_daemon  # noqa: E402
+import nri_peer  # noqa: E402
+import patience  # noqa: E402
+import wire  # noqa: E402
+
+try:
+    from prometheus_client.parser import text_string_to_metric_families
+except ImportError:
+    text_string_to_metric_families = None
+
+MANUAL = pathlib.Path(__file__).resolve().parents[3] / "packaging/man/podqos-nri.8.md"
+GI, MI = 1 << 30, 1 << 20
+SCHEMA = {
+    "OptionalInt64": {"value": (1, "int")},
+    "LinuxMemory": {"limit": (1, "OptionalInt64")},
+    "LinuxResources": {"memory": (1, "LinuxMemory")},
+    "LinuxContainer": {"resources": (3, "LinuxResources"), "cgroups_path": (5, "text")},
+    "Pod": {"id": (1, "text"), "name": (2, "text"), "uid": (3, "text"), "namespace": (4, "text"),
+            "annotations": (6, "map"), "pid": (9, "int")},
+    "Container": {"id": (1, "text"), "pod_sandbox_id": (2, "text"), "name": (3, "text"),
+                  "linux": (11, "LinuxContainer"), "pid": (12, "int")},
+    "Request": {"pod": (1, "Pod"), "container": (2, "Container")},
+}
+# Class, and the resources of the pod's one container.
+PODS = {
+    "Guaranteed": {"limits": {"cpu": "250m", "memory": "256Mi"}},
+    "Burstable": {"requests": {"cpu": "100m", "memory": "64Mi"}},
+    "BestEffort": {},
+}
+# The memory limits that the runtime enforces: so much of a request is reserved.
+ENFORCED = {"Guaranteed": 256 * MI, "Burstable": 128 * MI}
+
+
+def count(name, **labels):
+    return name + "{" + ",".join(f'{key}="{value}"' for key, value in labels.items()) + "}"
+
+
+def pods(qos_class, owner="podqos"):
+    return count("podqos_pods", qos_class=qos_class, owner=owner)
+
+
+def free_port(family=socket.AF_INET, host="127.0.0.1"):
+    with socket.socket(family) as probe:
+        probe.bind((host, 0))
+        return probe.getsockname()[1]
+
+
+class MetricsCase(nri_daemon.DaemonCase):
+    def setUp(self):
+        super().setUp()
+        self.address = f"unix:{self.folder}/metrics.sock"
+
+    def configure(self, **settings):
+        super().configure(**{"nodeMemory": "4Gi", "qosReserved": {"memory": "100%"}, "releaseDelay": "0s",
+                             "placement": {"onMisplaced": "ignore"}, **settings})
+
+    def start_shown(self, *options):
+        process = self.start("--socket", self.socket, "--metrics", self.address, *options)
+        self.wait_for(lambda: self.shown("/healthz") == (200, "ok\n"))
+        return process
+
+    def connected(self):
+        runtime = self.listen()
+        process = self.start_shown()
+        return runtime, process, runtime.accept().welcome()
+
+    def shown(self, path):
+        """(status, text), or why there is none."""
+        try:
+            answer = metrics.request(self.address, path)
+        except OSError as error:
+            return None, str(error)
+        return answer.status, answer.text
+
+    def wait_for(self, condition):
+        deadline = time.monotonic() + nri_peer.PATIENCE
+        while not condition():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+
+    def samples(self):
+        """As they are now: what the kernel says is kept for a second."""
+        time.sleep(1.05)
+        return metrics.samples(self.address)
+
+
+class Health(MetricsCase):
+    """Who asks learns how the plugin stands with the runtime."""
+
+    def test_follows_the_runtime(self):
+        process = self.start_shown()
+        status, text = self.shown("/readyz")
+        self.assertEqual(status, 503)
+        self.assertEqual(text, f"connect to {self.socket}: No such file or directory\n")
+        for times in (1, 2):
+            runtime = self.listen()
+            connection = runtime.accept()
+            self.wait_for(lambda: "has not synchronized the plugin yet" in self.shown("/readyz")[1])
+            connection.welcome()
+            self.assertEqual(self.shown("/readyz"), (200, "ok\n"))
+            values = metrics.samples(self.address)
+            self.assertEqual(values["podqos_nri_connected"], 1)
+            self.assertEqual(values["podqos_nri_synchronized"], 1)
+            self.assertEqual(values["podqos_nri_connections_total"], times)
+            self.assertEqual(values[count("podqos_nri_request_duration_seconds_count", request="Synchronize")], times)
+            self.assertAlmostEqual(values["podqos_last_reconcile_timestamp_seconds"], time.time(), delta=5)
+            runtime.stop()
+            self.wait_for(lambda: self.shown("/readyz")[0] == 503)
+            self.assertEqual(metrics.samples(self.address)["podqos_nri_connected"], 0)
+        self.assertEqual(self.shown("/healthz"), (200, "ok\n"))
+        self.stop(process)
+
+    def test_answers_as_http_wants_it(self):
+        self.start_shown()
+        answer = metrics.request(self.address, "/metrics")
+        self.assertEqual(answer.headers["Content-Type"], "text/plain; version=0.0.4; charset=utf-8")
+        self.assertEqual(int(answer.headers["Content-Length"]), len(answer.text))
+        self.assertEqual(answer.headers["Connection"], "close")
+        head = metrics.request(self.address, "/metrics", "HEAD")
+        self.assertEqual((head.status, head.text), (200, ""))
+        self.assertEqual(metrics.request(self.address, "/other").status, 404)
+        refused = metrics.request(self.address, "/metrics", "DELETE")
+        self.assertEqual((refused.status, refused.headers["Allow"]), (405, "GET, HEAD"))
+
+
+class Addresses(MetricsCase):
+    """It listens where it was told to, on this machine alone, and nowhere without."""
+
+    def listening(self, process):
+        """Local addresses that the process listens at, from the kernel."""
+        inodes = set()
+        for link in pathlib.Path(f"/proc/{process.pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # closed since; who listens keeps its own
+                inodes.add(os.readlink(link))
+        found = []
+        for table, state, inode in (("tcp", 3, 9), ("tcp6", 3, 9), ("unix", 3, 6)):
+            for line in pathlib.Path(f"/proc/net/{table}").read_text(encoding="ascii").splitlines()[1:]:
+                fields = line.split()
+                listens = fields[state] == ("0A" if table != "unix" else "00010000")
+                if listens and f"socket:[{fields[inode]}]" in inodes:
+                    found.append((table, fields[1] if table != "unix" else fields[-1]))
+        return found
+
+    def test_opens_nothing_by_itself(self):
+        _, process, _ = self.plain()
+        self.assertEqual(self.listening(process), [])
+        self.stop(process)
+
+    def plain(self):
+        runtime = self.listen()
+        process = self.start_at_socket()
+        return runtime, process, runtime.accept().welcome()
+
+    def test_unix_socket(self):
+        path = pathlib.Path(self.address.removeprefix("unix:"))
+        process = self.start_shown()
+        self.assertEqual(path.stat().st_mode & 0o777, 0o660)
+        self.assertEqual(self.listening(process), [("unix", str(path))])
+        self.stop(process)
+        self.assertFalse(path.exists())
+        process = self.start_shown()
+        process.kill()
+        process.wait()
+        self.assertTrue(path.exists())
+        self.stop(self.start_shown())
+
+    def test_loopback(self):
+        port = free_port()
+        self.address = f"127.0.0.1:{port}"
+        self.configure(nri={"metrics": self.address})
+        process = self.start_at_socket()
+        self.wait_for(lambda: self.shown("/healthz") == (200, "ok\n"))
+        self.assertEqual(self.listening(process), [("tcp", f"0100007F:{port:04X}")])
+        self.stop(process)
+        # The connections of the first are still in TIME_WAIT.
+        process = self.start_at_socket()
+        self.wait_for(lambda: self.shown("/healthz") == (200, "ok\n"))
+        self.stop(process)
+
+    def test_loopback_of_version_six(self):
+        try:
+            port = free_port(socket.AF_INET6, "::1")
+        except OSError as error:
+            self.skipTest(f"no IPv6 here: {error}")
+        process = self.start("--socket", self.socket, "--metrics", f"[::1]:{port}")
+        self.address = f"::1:{port}"
+        self.wait_for(lambda: self.shown("/healthz") == (200, "ok\n"))
+        self.assertEqual(self.listening(process), [("tcp6", f"{'0' * 24}01000000:{port:04X}")])
+        self.stop(process)
+
+    def test_refuses_addresses_of_others(self):
+        command = [nri_daemon.PROGRAM, "--metrics", "10.0.0.1:9464"]
+        said = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.assertEqual(said.returncode, 2)
+        self.assertIn('--metrics: "10.0.0.1:9464" is not a loopback address', said.stderr)
+        self.configure(nri={"metrics": "[fe80::1]:9464"})
+        process = self.start_at_socket()
+        _, said = process.communicate(timeout=nri_peer.PATIENCE)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn('nri.metrics: "[fe80::1]:9464" is not a loopback address', said)
+
+    def test_works_without_a_place_to_listen(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            self.configure(nri={"metrics": f"127.0.0.1:{taken.getsockname()[1]}"})
+            _, process, connection = self.plain()
+            self.wait_for_log(f"error: metrics are disabled: 127.0.0.1:{taken.getsockname()[1]}: bind: Address already in use")
+            connection.ask("PostStartContainer")
+            self.stop(process)
+
+    def test_takes_a_restart_for_another(self):
+        self.configure(nri={"metrics": self.address})
+        process = self.start_at_socket()
+        self.wait_for(lambda: self.shown("/healthz") == (200, "ok\n"))
+        self.configure(nri={"metrics": f"unix:{self.folder}/other.sock"})
+        process.send_signal(signal.SIGHUP)
+        self.wait_for_log(f"warning: nri.metrics: keeping {self.address}; to use unix:{self.folder}/other.sock, set it")
+        self.wait_for_log("configuration reloaded")
+        self.assertEqual(self.shown("/healthz"), (200, "ok\n"))
+        self.assertFalse((self.folder / "other.sock").exists())
+        self.stop(process)
+
+
+class Contents(MetricsCase):
+    """What is counted is what the runtime asked for, and what the kernel has."""
+
+    def setUp(self):
+        if os.geteuid() != 0:
+            self.skipTest("making cgroups takes root")
+        super().setUp()
+        self.machine = machines.Machine()
+        self.addCleanup(self.machine.sweep, self.root)
+        self.processes = []
+        self.addCleanup(self.end_processes)
+
+    def sleeper(self):
+        process = subprocess.Popen(["sleep", "1000"])
+        self.processes.append(process)
+        return process.pid
+
+    def end_processes(self):
+        while self.processes:
+            process = self.processes.pop()
+            process.kill()
+            process.wait()
+
+    def ask(self, connection, method, qos_class, **more):
+        name = qos_class.lower()
+        app = {"name": "app", "resources": PODS[qos_class]}
+        pod = {"id": f"sandbox-{name}", "name": name, "uid": f"uid-{name}", "namespace": "default",
+               "annotations": {"podqos.io/pod": json.dumps({"containers": [app]})}, **more.get("pod", {})}
+        request = {"pod": pod}
+        if "container" in more:
+            memory = {"limit": {"value": ENFORCED[qos_class]}} if qos_class in ENFORCED else {}
+            request["container"] = {
+                "id": f"app-{name}", "pod_sandbox_id": pod["id"], "name": "app",
+                "linux": {"cgroups_path": "/default/app", "resources": {"memory": memory}}, **more["container"]}
+        return connection.ask(method, wire.encode(SCHEMA, "Request", request))
+
+    def start_pod(self, connection, qos_class):
+        self.ask(connection, "RunPodSandbox", qos_class, pod={"pid": self.sleeper()})
+        self.ask(connection, "CreateContainer", qos_class, container={})
+        self.ask(connection, "StartContainer", qos_class, container={"pid": self.sleeper()})
+
+    def end_pod(self, connection, qos_class):
+        self.ask(connection, "StopContainer", qos_class, container={})
+        self.ask(connection, "StopPodSandbox", qos_class)
+        self.ask(connection, "RemovePodSandbox", qos_class)
+
+    def operations(self, values):
+        return [values[count("podqos_cgroup_manager_duration_seconds_count", operation_type=operation)]
+                for operation in ("create", "update", "destroy")]
+
+    def test_pods_and_tiers(self):
+        _, process, connection = self.connected()
+        for qos_class in PODS:
+            self.start_pod(connection, qos_class)
+        values = self.samples()
+        self.assertEqual([values[pods(qos_class)] for qos_class in PODS], [1, 1, 1])
+        self.assertEqual([values[pods(qos_class, "kubelet")] for qos_class in PODS], [0, 0, 0])
+        self.assertEqual(values[count("podqos_pod_requests_cpu_cores", qos_class="Burstable", owner="podqos")], 0.1)
+        self.assertEqual(values[count("podqos_pod_requests_cpu_cores", qos_class="Guaranteed", owner="podqos")], 0.25)
+        self.assertEqual(values[count("podqos_pod_requests_memory_bytes", qos_class="Guaranteed", owner="podqos")],
+                         256 * MI)
+        # Guaranteed leaves 3840 MiB to the Burstable tier, and that leaves 3776 to BestEffort.
+        for tier, limit in (("burstable", 4 * GI - 256 * MI), ("besteffort", 4 * GI - 320 * MI)):
+            cgroup = f"{self.root}/kubepods/{tier}"
+            self.assertEqual(self.machine.read(cgroup, "memory"), limit)
+            self.assertEqual(values[count("podqos_tier_memory_limit_bytes", tier=tier, cgroup=cgroup)], limit)
+            self.assertEqual(values[count("podqos_tier_memory_limit_wanted_bytes", tier=tier, cgroup=cgroup)], limit)
+            self.assertIn(count("podqos_tier_memory_usage_bytes", tier=tier, cgroup=cgroup), values)
+        for name in ("podqos_tier_memory_limit_bytes", "podqos_tier_memory_limit_wanted_bytes"):
+            root = count(name, tier="kubepods", cgroup=f"{self.root}/kubepods")
+            self.assertEqual(values[root], 4 * GI)  # all that is allocatable
+        name = "podqos_tier_cpu_shares" if self.machine.version("cpu") == 1 else "podqos_tier_cpu_weight"
+        self.assertIn(count(name, tier="burstable", cgroup=f"{self.root}/kubepods/burstable"), values)
+        self.assertEqual(self.operations(values), [6, 3, 0])
+        self.assertEqual(values["podqos_state_interrupted"], 0)
+        self.end_processes()
+        for qos_class in PODS:
+            self.end_pod(connection, qos_class)
+        values = self.samples()
+        self.assertEqual([values[pods(qos_class)] for qos_class in PODS], [0, 0, 0])
+        self.assertEqual(self.operations(values), [6, 3, 9])
+        self.assertEqual([name for name in values if name.startswith("podqos_tier")], [])
+        self.assertEqual(sum(value for name, value in values.items() if name.startswith("podqos_errors")), 0)
+        self.stop(process)
+        self.assertEqual(self.machine.leftovers(self.root), [])
+
+    def test_errors_that_the_runtime_does_not_hear_of(self):
+        _, process, connection = self.connected()
+        self.ask(connection, "CreateContainer", "Burstable", container={},
+                 pod={"annotations": {"podqos.io/pod": "no JSON"}})
+        values = metrics.samples(self.address)
+        self.assertEqual(values[count("podqos_errors_total", code="invalid-argument")], 1)
+        self.assertEqual(sum(value for name, value in values.items() if name.startswith("podqos_errors")), 1)
+        self.stop(process)
+
+    def test_while_an_event_holds_the_lock(self):
+        """The state is looked at without it."""
+        _, process, connection = self.connected()
+        self.start_pod(connection, "Burstable")
+        with open(f"{self.folder}/state/lock", "rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+            def is_soon_there():
+                begin = time.monotonic()
+                self.assertEqual(self.samples()[pods("Burstable")], 1)
+                return time.monotonic() - begin < 3
+
+            self.assertTrue(patience.until(is_soon_there, 5, length=0.5))
+        self.end_processes()
+        self.end_pod(connection, "Burstable")
+        self.stop(process)
+
+    @unittest.skipUnless(text_string_to_metric_families, "python3-prometheus-client is not installed")
+    def test_form_and_names(self):
+        """What Prometheus' own parser reads, and the rules for names that promtool and OpenMetrics have."""
+        _, process, connection = self.connected()
+        self.start_pod(connection, "Burstable")
+        time.sleep(1.05)
+        text = metrics.request(self.address, "/metrics").text
+        families = list(text_string_to_metric_families(text))
+        self.assertEqual(len({family.name for family in families}), len(families))
+        manual = MANUAL.read_text(encoding="utf-8")
+        for family in families:
+            with self.subTest(family.name):
+                self.assertRegex(family.name, "^podqos_[a-z_]+$")
+                self.assertTrue(family.documentation.endswith("."))
+                self.assertIn(family.type, ("counter", "gauge", "histogram"))
+                self.assertEqual(f"{family.name}_total " in text or f"{family.name}_total{{" in text,
+                                 family.type == "counter")
+                self.assertNotRegex(family.name, "(milli|micro|kilo|minutes|percent|_count$|_sum$|_bucket$|_info_)")
+                written = family.name + ("_total" if family.type == "counter" else "")
+                short = re.sub("^podqos_tier(_cpu|_memory)?", "**...", written)
+                self.assertTrue(written in manual or short in manual, "podqos-nri(8) does not tell of it")
+                for sample in family.samples:
+                    self.assertLessEqual(set(sample.labels), {"request", "operation_type", "code", "qos_class", "owner",
+                                                              "tier", "cgroup", "resource", "version", "le"})
+                    self.assertNotIn("uid-burstable", str(sample))
+        self.assertLess(len(text.splitlines()), 600)
+        self.end_processes()
+        self.end_pod(connection, "Burstable")
+        self.stop(process)
+
+
+class Strangers(MetricsCase):
+    """Whoever asks, however, holds up neither the runtime nor the next who asks, and costs no memory."""
+
+    def flood(self, until):
+        path = self.address.removeprefix("unix:")
+        dice = 0
+        while not until.is_set():
+            dice += 1
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stranger:
+                stranger.settimeout(0.05)
+                try:
+                    stranger.connect(path)
+                    stranger.sendall((b"GET /metrics HTTP/1.0\r\n\r\n", b"GET /metrics HTT", b"\xff" * 5000,
+                                      b"GET /metrics HTTP/1.0\r\n\r\n" * 100)[dice % 4])
+                    if dice % 3 == 0:
+                        stranger.recv(100)
+                except OSError:
+                    pass
+
+    def slowest_probe(self):
+        """How long the slowest of some probes of a kubelet took."""
+        slowest = 0
+        for path in ("/healthz", "/readyz") * 5:
+            begin = time.monotonic()
+            self.assertEqual(self.shown(path), (200, "ok\n"))
+            slowest = max(slowest, time.monotonic() - begin)
+        return slowest
+
+    def test_clients_that_never_read(self):
+        """More of them than are served at a time and wait in the kernel, of which each asks for the longest page."""
+        for self.address in (self.address, f"127.0.0.1:{free_port()}"):
+            runtime, process, _ = self.connected()
+            family = socket.AF_UNIX if self.address.startswith("unix:") else socket.AF_INET
+            place = self.address.removeprefix("unix:")
+            if family == socket.AF_INET:
+                host, port = place.split(":")
+                place = host, int(port)
+            with contextlib.ExitStack() as held:
+                for _ in range(64):
+                    client = held.enter_context(socket.socket(family, socket.SOCK_STREAM))
+                    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+                    client.connect(place)
+                    client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+                # The kernel refuses whoever comes while the last of them wait to be accepted.
+                self.wait_for(lambda: self.shown("/healthz") == (200, "ok\n"))
+                # A kubelet waits for one second, unless it is told to wait longer.
+                self.assertTrue(patience.until(lambda: self.slowest_probe() < 1, 5, length=1))
+            self.stop(process)
+            runtime.stop()
+
+    @staticmethod
+    def hold(place, begin, begun, enough):
+        """Asks for the longest page and never reads it, for as long as the server waits at most; and again."""
+        enough.wait(begin)
+        while not enough.is_set():
+            with socket.socket() as client:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+                client.settimeout(2)
+                with contextlib.suppress(OSError):
+                    client.connect(place)
+                    client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+                begun.release()
+                enough.wait(2)
+
+    def test_pages_that_are_longer_than_what_the_kernel_takes(self):
+        """Their clients never read. More of them than are served at a time and wait in the kernel come all the time."""
+        if os.geteuid() != 0:
+            self.skipTest("making a network takes root")
+        with machines.private_network(), contextlib.ExitStack() as stack:
+            pathlib.Path("/proc/sys/net/ipv4/tcp_wmem").write_text("4096 4096 4096", encoding="ascii")
+            self.address = "127.0.0.1:9464"
+            _, process, _ = self.connected()
+            self.assertGreater(len(metrics.request(self.address, "/metrics").text), 12_288)
+            begun, enough = threading.Semaphore(0), threading.Event()
+            for number in range(64):
+                one = threading.Thread(target=self.hold, args=(("127.0.0.1", 9464), number / 32, begun, enough))
+                one.start()
+                stack.callback(one.join)
+            stack.callback(enough.set)
+            for _ in range(64):
+                begun.acquire()
+            # A kubelet waits for one second, unless it is told to wait longer.
+            self.assertTrue(patience.until(lambda: self.slowest_probe() < 1, 5, length=1))
+            self.stop(process)
+
+    @staticmethod
+    def slowest_of_many(connection):
+        """How long the slowest answer of three seconds took."""
+        slowest, asked, end = 0, 0, time.monotonic() + 3
+        while time.monotonic() < end:
+            begin = time.monotonic()
+            connection.ask("PostStartContainer")
+            slowest, asked = max(slowest, time.monotonic() - begin), asked + 1
+        print(f"{asked} requests of the runtime beside the flood, the slowest in {slowest * 1000:.1f} ms", flush=True)
+        return slowest
+
+    def test_flood(self):
+        _, process, connection = self.connected()
+        for _ in range(200):
+            metrics.request(self.address, "/metrics")
+            connection.ask("PostStartContainer")
+        before = int(self.status(process, "VmRSS")) * 1024
+        enough = threading.Event()
+        crowd = [threading.Thread(target=self.flood, args=(enough,)) for _ in range(12)]
+        for one in crowd:
+            one.start()
+        try:
+            # A runtime waits for two seconds. On a busy machine one of many may take longer than here.
+            found = patience.until(lambda: self.slowest_of_many(connection) < 1, 5, length=1)
+        finally:
+            enough.set()
+            for one in crowd:
+                one.join()
+        self.assertTrue(found, "the runtime is answered within a second")
+        self.wait_for(lambda: self.shown("/healthz") == (200, "ok\n"))
+        self.assertLess(int(self.status(process, "VmHWM")) * 1024, before + 3 * MI)
+        self.assertEqual(self.status(process, "Threads"), "1")
+        self.stop(process)
+        self.assertEqual(process.stderr.read(), "")
+
+
+if __name__ == "__main__":
+    nri_daemon.main()

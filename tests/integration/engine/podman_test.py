@@ -1,0 +1,386 @@
+"""Podman 5 with the installed package: precreate as the package registers it, and the wrapper, with crun and runc.
+
+Here the package is built, and one guest is booted for each runtime: Debian 13, systemd as PID 1. There this file runs
+again, on Podman's two cgroup managers. What is expected of a pod is Kubernetes' arithmetic on its manifest; where
+Podman keeps a part of the manifest to itself, the test says which.
+"""
+
+import json
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
+
+import engine  # noqa: E402
+import guest  # noqa: E402
+import harness  # noqa: E402
+import machine as machines  # noqa: E402
+import patience  # noqa: E402
+import podman  # noqa: E402
+from harness import MI  # noqa: E402
+
+MONITOR_SETTINGS = pathlib.Path("/etc/podqos/conf.d/90-monitor.json")
+MANIFEST = f"""\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: shop
+spec:
+  hostNetwork: true
+  restartPolicy: Never
+  containers:
+  - name: web  # keeps what it is told
+    image: {engine.IMAGE}
+    imagePullPolicy: Never
+    resources:
+      requests: {{cpu: 100m, memory: 64Mi}}
+      limits: {{cpu: 200m, memory: 128Mi}}
+  - name: log
+    image: {engine.IMAGE}
+    imagePullPolicy: Never
+    resources:
+      requests: {{cpu: 50m}}
+      limits: {{cpu: 100m, memory: 32Mi}}
+"""
+SHORT_FORMS = ("--annotation", "podqos.io/pod-uid=web-1",
+               "--annotation", "podqos.io/requests=cpu=250m,memory=128Mi",
+               "--annotation", "podqos.io/limits=cpu=500m,memory=256Mi")
+GUARANTEED = ("--annotation", "podqos.io/pod-uid=web-2",
+              "--annotation", "podqos.io/requests=cpu=250m,memory=256Mi",
+              "--annotation", "podqos.io/limits=cpu=250m,memory=256Mi")
+
+
+class PodmanCase(unittest.TestCase):
+    """One runtime, one cgroup manager and one way in."""
+
+    kind, manager, way = "crun", "systemd", "precreate"
+
+    def setUp(self):
+        engine.choose_runtime(self.kind)
+        runtime = self.kind if self.way == "precreate" else "podqos"
+        self.podman = podman.Podman(runtime, self.manager, hooks=self.way != "wrapper")
+        self.machine = machines.Machine()
+        self.addCleanup(self.clean_up)
+
+    def clean_up(self):
+        """Only a failed test has left something."""
+        if engine.records() or engine.leftovers():
+            engine.call("podman", "pod", "rm", "--all", "--force", "--time", "0", check=False)
+            engine.call("podman", "rm", "--all", "--force", "--time", "0", check=False)
+
+    def ctl(self, *args, **options):
+        return engine.call("podqosctl", *args, **options).stdout
+
+    def assert_known_as(self, qos_class, source):
+        """What podqosctl says of the only pod."""
+        [known] = json.loads(self.ctl("status", "-o", "json"))["pods"]
+        self.assertEqual((known["qosClass"], known["source"]), (qos_class, source))
+
+    def assert_values(self, path, **wanted):
+        """Values of a cgroup as the kernel has them; shares are compared as weight, None is unlimited."""
+        if "shares" in wanted:
+            self.assertEqual(self.machine.read(path, "weight"), machines.linear_weight(wanted.pop("shares")), path)
+        for what, value in wanted.items():
+            self.assertEqual(self.machine.read(path, what), value, f"{what} of {path}")
+
+    def assert_placed(self, container, pod_path, oom, **wanted):
+        """The container's process lives below the pod, with this OOM score, and its cgroup has these values."""
+        leaf = f"{pod_path}/{self.podman.leaf(container)}"
+        pid = self.podman.pid(container)
+        path = machines.cgroup_of(pid)
+        # crun has the processes of a scope in a group of their own.
+        self.assertIn(path, (leaf, f"{leaf}/container"))
+        self.assertEqual(machines.oom_score_adj(pid), oom)
+        self.assert_values(leaf, **wanted)
+        return leaf
+
+    def assert_tiers(self, guaranteed_memory=0, burstable_memory=0, burstable_shares=2):
+        """The tiers' weights by the requests in them, and what the classes above leave of the memory."""
+        burstable = engine.NODE_MEMORY - guaranteed_memory
+        self.assert_values(self.podman.tier_path("burstable"), shares=burstable_shares, memory=burstable)
+        self.assert_values(self.podman.tier_path("besteffort"), shares=2, memory=burstable - burstable_memory)
+
+    def assert_verbs(self, container, leaf, limit):
+        """Podman finds the container where podqos has placed it."""
+        shown = json.loads(self.podman("stats", "--no-stream", "--format", "json", container))[0]
+        self.assertEqual(shown["mem_usage"].split(" / ")[1], limit)
+        self.assertEqual(shown["pids"], "1")
+        self.podman("exec", "--detach", container, "sleep", "4321")
+        self.assert_beside(container, leaf, b"sleep\x004321\0")
+        self.podman("pause", container)
+        frozen = "frozen 1"
+        path = machines.cgroup_of(self.podman.pid(container))
+        self.assertIn(frozen, self.machine.file(path, "memory", "cgroup.events"))
+        self.podman("unpause", container)
+        self.assertNotIn(frozen, self.machine.file(path, "memory", "cgroup.events"))
+
+    def assert_beside(self, container, leaf, command):
+        """A second process in the container's cgroup, once it has become this command."""
+        for _ in patience.turns(10):
+            beside = self.machine.processes(leaf) - {self.podman.pid(container)}
+            commands = [pathlib.Path(f"/proc/{pid}/cmdline").read_bytes() for pid in beside]
+            if commands == [command]:
+                break
+        self.assertEqual(commands, [command])
+
+    def assert_nothing_left(self):
+        self.assertEqual(engine.records(), [])
+        self.assertEqual(engine.leftovers(), [])
+
+
+class Verbs(PodmanCase):
+    """podman run of a container that names its pod, and what Podman does with a container afterwards."""
+
+    def test_verbs(self):
+        container = self.podman.run("--name", "web", *SHORT_FORMS)
+        pod = self.podman.pod_path("burstable", "web-1")
+        # 250m are 256 shares; 1000 - 1000 * 128Mi / 2Gi is 938, for the quotient is cut.
+        leaf = self.assert_placed(container, pod, 938, quota=50000, memory=256 * MI)
+        self.assert_values(pod, shares=256, quota=50000, memory=256 * MI)
+        self.assert_tiers(burstable_memory=128 * MI, burstable_shares=256)
+        self.assert_verbs(container, leaf, "268.4MB")
+        self.podman("update", "--memory", "200m", container)
+        self.assert_values(leaf, memory=200 * MI)
+        before = self.podman.pid(container)
+        self.podman("restart", "--time", "0", container)
+        self.assertNotEqual(self.podman.pid(container), before)
+        self.assert_placed(container, pod, 938, quota=50000, memory=200 * MI)
+        self.assert_values(pod, shares=256, quota=50000, memory=256 * MI)
+        self.podman("rm", "--force", "--time", "0", container)
+        self.assert_nothing_left()
+
+
+class KubePlay(PodmanCase):
+    """podman kube play of what podqosctl annotate has written: the pod's values are those of a kubelet."""
+
+    def assert_pod(self, containers, pod):
+        web, log = containers
+        # 100m are 102 shares, 50m are 51, and 150m are 153. Without a request for memory the limit is it.
+        leaf = self.assert_placed(web, pod, 969, quota=20000, memory=128 * MI)
+        self.assert_shares(leaf, 102)
+        self.assert_shares(self.assert_placed(log, pod, 985, quota=10000, memory=32 * MI), 51)
+        self.assert_values(pod, shares=153, quota=30000, memory=160 * MI)
+        self.assert_tiers(burstable_memory=96 * MI, burstable_shares=153)
+
+    def assert_shares(self, leaf, shares):
+        """Of a container, which the runtime converts: by either formula."""
+        accepted = (machines.linear_weight(shares), machines.logarithmic_weight(shares))
+        self.assertIn(self.machine.read(leaf, "weight"), accepted)
+
+    def play(self):
+        """(the containers, the pod's cgroup)."""
+        annotated = self.ctl("annotate", "-f", "-", stdin=None, input=MANIFEST)
+        containers = self.podman.play(annotated)
+        return containers, self.podman.pod_path("burstable", self.podman.sandbox(containers[0]))
+
+    def test_annotated(self):
+        containers, pod = self.play()
+        self.assert_pod(containers, pod)
+        self.assert_known_as("Burstable", "podqos.io/pod")
+        self.podman("pod", "rm", "--force", "--time", "0", "shop")
+        self.assert_nothing_left()
+
+
+class PodRestart(KubePlay):
+    """The same, and then podman pod restart."""
+
+    def test_annotated(self):
+        containers, pod = self.play()
+        before = [self.podman.pid(container) for container in containers]
+        self.podman("pod", "restart", "shop")
+        self.assertEqual([pid for pid in before if machines.alive(pid)], [])
+        self.assert_pod(containers, pod)
+        self.podman("pod", "rm", "--force", "--time", "0", "shop")
+        self.assert_nothing_left()
+
+
+class PlainPlay(PodmanCase):
+    """podman kube play of a manifest that nobody has annotated."""
+
+    def test_plain(self):
+        """The CPU requests are lost: the limits count, 300m, where the manifest says 150m."""
+        web, log = self.podman.play(MANIFEST)
+        self.assert_what_podman_passes_on(web)
+        pod = self.podman.pod_path("burstable", self.podman.sandbox(web))
+        self.assert_placed(web, pod, 969, quota=20000, memory=128 * MI)
+        self.assert_placed(log, pod, 985, quota=10000, memory=32 * MI)
+        self.assert_values(pod, shares=307, quota=30000, memory=160 * MI)
+        self.assert_tiers(burstable_memory=96 * MI, burstable_shares=307)
+        self.assert_known_as("Burstable", "inference")
+        self.podman("pod", "rm", "--force", "--time", "0", "shop")
+        self.assert_nothing_left()
+
+    def assert_what_podman_passes_on(self, web):
+        """docs/engines/podman.md says so. podqos adds nothing to resources that it has inferred."""
+        config = self.podman.config(web)
+        resources = config["linux"]["resources"]
+        self.assertEqual(resources["cpu"], {"quota": 20000, "period": 100000})
+        self.assertEqual(resources["memory"], {"limit": 128 * MI, "reservation": 64 * MI})
+        # Neither pod nor container is named, nor is there a uid or a namespace.
+        named = {key for key, value in config["annotations"].items() if "shop" in value or "web" in value}
+        self.assertEqual(named, set())
+
+
+class PodCreate(PodmanCase):
+    """podman pod create, and members with flags of their own."""
+
+    def test_pod_create(self):
+        self.podman("pod", "create", "--name", "mixed")
+        first = self.podman.run("--pod", "mixed", "--memory", "64m", "--cpus", "0.5", "--cpu-shares", "256")
+        infra = self.podman("pod", "inspect", "--format", "{{.InfraContainerID}}", "mixed")
+        pod = self.podman.pod_path("burstable", infra)
+        self.assert_values(pod, shares=256, quota=50000, memory=64 * MI)
+        # A container without limits takes the pod's away. Its request is nothing.
+        second = self.podman.run("--pod", "mixed")
+        self.assert_placed(first, pod, 969, quota=50000, memory=64 * MI)
+        self.assert_placed(second, pod, 999, quota=None, memory=None)
+        self.assert_values(pod, shares=256, quota=None, memory=None)
+        self.assert_tiers(burstable_memory=64 * MI, burstable_shares=256)
+        # Podman's own container of the pod stays where Podman has put it.
+        self.assertNotIn("kubepods", machines.cgroup_of(self.podman.pid(infra)))
+        self.podman("pod", "rm", "--force", "--time", "0", "mixed")
+        self.assert_nothing_left()
+
+
+class BoundedPod(PodmanCase):
+    """podman pod create --memory --cpus: the members leave Podman's cgroup, and its limits come with them."""
+
+    def test_limits_of_the_whole_pod(self):
+        self.podman("pod", "create", "--name", "bounded", "--memory", "100m", "--cpus", "0.5")
+        container = self.podman.run("--pod", "bounded")
+        pod = self.podman.pod_path("burstable", self.podman.sandbox(container))
+        self.assert_placed(container, pod, 999, quota=None, memory=None)
+        self.assert_values(pod, shares=2, quota=50000, memory=100 * MI)
+        self.podman("pod", "rm", "--force", "--time", "0", "bounded")
+        self.assert_nothing_left()
+
+
+class ChargedMonitor(PodmanCase):
+    """chargeMonitor: conmon is in the pod's cgroup while the container lives, and does not hold the pod."""
+
+    def setUp(self):
+        super().setUp()
+        engine.write_json(MONITOR_SETTINGS, {"chargeMonitor": True})
+        self.addCleanup(MONITOR_SETTINGS.unlink)
+
+    def test_conmon(self):
+        container = self.podman.run("--name", "web", *SHORT_FORMS)
+        pod = self.podman.pod_path("burstable", "web-1")
+        self.assert_placed(container, pod, 938)
+        conmon = podman.conmon(container)
+        self.assertEqual(pathlib.Path(f"/proc/{conmon}/comm").read_text(encoding="utf-8").strip(), "conmon")
+        leaf = "podqos-monitor"
+        if self.manager == "systemd":
+            leaf += f"-{pathlib.Path(pod).stem}.scope"
+        self.assertEqual(machines.cgroup_of(conmon), f"{pod}/{leaf}")
+        self.podman("exec", container, "true")
+        self.podman("rm", "--force", "--time", "0", container)
+        self.assert_nothing_left()
+
+
+class Others(PodmanCase):
+    """The other classes, and what has none."""
+
+    def test_best_effort(self):
+        container = self.podman.run("--pod", "new:idle")
+        pod = self.podman.pod_path("besteffort", self.podman.sandbox(container))
+        self.assert_placed(container, pod, 1000, quota=None, memory=None)
+        self.assert_values(pod, shares=2, quota=None, memory=None)
+        self.podman("pod", "rm", "--force", "--time", "0", "idle")
+        self.assert_nothing_left()
+
+    def test_guaranteed(self):
+        container = self.podman.run(*GUARANTEED)
+        pod = self.podman.pod_path("guaranteed", "web-2")
+        self.assert_placed(container, pod, -997, quota=25000, memory=256 * MI)
+        self.assert_values(pod, shares=256, quota=25000, memory=256 * MI)
+        self.assert_tiers(guaranteed_memory=256 * MI)
+        self.podman("rm", "--force", "--time", "0", container)
+        self.assert_nothing_left()
+
+    def test_no_pod(self):
+        """A container that belongs to no pod stays Podman's."""
+        container = self.podman.run()
+        self.assertRegex(machines.cgroup_of(self.podman.pid(container)), f"^/machine.slice/libpod-{container}.scope")
+        self.assertNotIn("poststop", self.podman.config(container)["hooks"])
+        self.assertEqual(engine.records(), [])
+        self.podman("rm", "--force", "--time", "0", container)
+        self.assert_nothing_left()
+
+
+class Rootless(unittest.TestCase):
+    """Containers of an ordinary user: the hooks run in a user namespace, and change nothing."""
+
+    RECORDER = "#!/bin/sh\ncat >/run/user/1000/$1\ncat /run/user/1000/$1\n"
+
+    def record_precreate(self):
+        """Hooks before and behind podqos's that keep what they are given."""
+        program = engine.WORK / "recorder"
+        program.write_text(self.RECORDER, encoding="ascii")
+        program.chmod(0o755)
+        for name in ("40-before", "60-behind"):
+            hook = {"version": "1.0.0", "hook": {"path": str(program), "args": ["recorder", name]},
+                    "when": {"always": True}, "stages": ["precreate"]}
+            file = pathlib.Path(f"/etc/containers/oci/hooks.d/{name}.json")
+            engine.write_json(file, hook)
+            self.addCleanup(file.unlink)
+
+    def test_passes_through(self):
+        user = podman.Rootless()
+        self.record_precreate()
+        # The package registers podqos with root's Podman alone: this user asks for it.
+        for directory in ("/etc/containers/oci/hooks.d", "/usr/share/podqos/podman-hooks.d"):
+            user.flags += ["--hooks-dir", directory]
+        before = {str(path): path.read_bytes() for path in engine.STATE.rglob("*") if path.is_file()}
+        container = user("run", "--detach", "--name", "web", *SHORT_FORMS, engine.IMAGE)
+        self.assertRegex(container, "^[0-9a-f]{64}$")
+        pid = int(user("inspect", "--format", "{{.State.Pid}}", "web"))
+        given = (user.RUNTIME / "40-before").read_bytes()
+        self.assertIn(b"podqos.io/limits", given)
+        self.assertEqual((user.RUNTIME / "60-behind").read_bytes(), given)
+        self.assertEqual(machines.cgroup_of(pid), machines.cgroup_of("self"))
+        self.assertEqual(machines.oom_score_adj(pid), 0)
+        user("rm", "--force", "--time", "0", "web")
+        after = {str(path): path.read_bytes() for path in engine.STATE.rglob("*") if path.is_file()}
+        self.assertEqual(after, before)
+        self.assertEqual(engine.leftovers(), [])
+
+
+def cells():
+    """{name: class}: what is run of the classes above with which runtime, manager and way in."""
+    chosen = {}
+    for kind in harness.KINDS:
+        if kind == "crun":
+            ways = [("precreate", "systemd", (Verbs, PodRestart, PlainPlay, PodCreate, BoundedPod, ChargedMonitor,
+                                                      Others)),
+                    ("wrapper", "systemd", (Verbs, KubePlay)), ("both", "systemd", (KubePlay,)),
+                    ("precreate", "cgroupfs", (KubePlay, BoundedPod, ChargedMonitor)),
+                    ("wrapper", "cgroupfs", (KubePlay,))]
+        else:  # a program in Go, which takes thrice the time in this guest
+            ways = [("precreate", "systemd", (Verbs, KubePlay, PodCreate)), ("wrapper", "systemd", (Verbs, PodRestart)),
+                    ("wrapper", "cgroupfs", (KubePlay,))]
+        for way, manager, classes in ways:
+            for cls in classes:
+                name = f"{cls.__name__}_{way}_{manager}_{kind}"
+                members = {"kind": kind, "manager": manager, "way": way, "__doc__": cls.__doc__, "__module__": __name__}
+                chosen[name] = type(name, (cls,), members)
+    chosen["Rootless_crun"] = Rootless
+    return chosen
+
+
+TESTS = cells()
+Guests = engine.guests(__file__, TESTS)
+
+
+def setUpModule():
+    if guest.inside():
+        podman.configure()
+
+
+if __name__ == "__main__":
+    del PodmanCase, Verbs, KubePlay, PodRestart, PlainPlay, PodCreate, BoundedPod, ChargedMonitor, Others, Rootless
+    if guest.inside():
+        del Guests
+        globals().update(TESTS)
+    harness.main(("runc",))

@@ -1,0 +1,224 @@
+"""The wrapper changes what it must in config.json and not a byte more, twice is once, and anew is anew."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
+
+import harness  # noqa: E402
+import machine as machines  # noqa: E402
+from harness import GI, MI, container, pod  # noqa: E402
+
+GUARANTEED = pod("guaranteed-1", container("app", limits={"cpu": "100m", "memory": "64Mi"}))
+BURSTABLE = pod(
+    "burstable-1",
+    container("app", requests={"cpu": "250m", "memory": "1Gi"}, limits={"cpu": "500m", "memory": "2Gi"}),
+)
+
+
+@harness.for_each_runtime
+class ConfigFile(harness.TestCase):
+    """The wrapper changes what it must in config.json and not a byte more, and twice is once."""
+
+    def test_only_what_is_podqos_own_changes(self):
+        bundle = self.bundle(BURSTABLE, "app")
+        before = json.loads(bundle.read())
+        status = bundle.file.stat()
+        name = self.container_id("app")
+        self.wrapper.create(name, bundle)
+        after = json.loads(bundle.read())
+        self.assertTrue(after["linux"].pop("cgroupsPath").startswith(self.pod_path("burstable", "burstable-1")))
+        self.assertEqual(set(after.pop("hooks")), {"createRuntime", "poststop"})
+        self.assertEqual({edit["at"] for edit in after.pop("podqos.io/edits")},
+                         {"/linux/cgroupsPath", "/process/oomScoreAdj", "/linux/resources/memory/limit",
+                          *(f"/linux/resources/cpu/{name}" for name in ("shares", "quota", "period"))})
+        self.assertEqual(after["process"].pop("oomScoreAdj"), 969)
+        devices = before["linux"]["resources"]["devices"]
+        self.assertEqual(after["linux"].pop("resources")["devices"], devices)
+        before["linux"].pop("resources")
+        self.assertEqual(after, before)
+        now = bundle.file.stat()
+        self.assertEqual((now.st_uid, now.st_gid, now.st_mode), (status.st_uid, status.st_gid, status.st_mode))
+        self.assertEqual(sorted(p.name for p in bundle.path.iterdir() if p.name != "rootfs"), ["config.json"])
+
+    def test_second_create_changes_nothing(self):
+        bundle, name = self.bundle(BURSTABLE, "app"), self.container_id("app")
+        self.wrapper.create(name, bundle)
+        first = bundle.read()
+        self.wrapper.delete(name)
+        self.wrapper.create(name, bundle)
+        self.assertEqual(bundle.read(), first)
+
+    def test_names_in_another_case(self):
+        """runc takes "CPU" for "cpu", in its own test suite too; crun knows no such member."""
+        bundle, name = self.bundle(BURSTABLE, "app"), self.container_id("app")
+        bundle.resources["CPU"] = {"shares": 512}
+        pid = self.wrapper.launch(name, bundle.save())
+        self.assert_placed(pid, self.pod_path("burstable", "burstable-1"))
+        self.assert_values(machines.cgroup_of(pid), shares=512 if self.kind == "runc" else 256, quota=50000)
+        self.assertEqual(bundle.reload().resources["CPU"].get("quota"), 50000 if self.kind == "runc" else None)
+
+    def test_a_config_of_another_name(self):
+        """crun reads `--config FILE` from the working directory, except for the very name config.json."""
+        if self.kind != "crun":
+            self.skipTest("only crun has --config")
+        bundle, other = self.bundle(BURSTABLE, "app"), self.bundle(GUARANTEED, "app")
+        file = other.file.rename(other.path / "mine.json")
+        before = bundle.read()
+        for config in (file, "mine.json", f"../{other.path.name}/mine.json", "./mine.json"):
+            with self.subTest(config=config):
+                name = self.container_id("app")
+                self.wrapper.bundles[name] = bundle
+                self.wrapper.call("create", "--bundle", bundle.path, "--config", config, name, cwd=other.path)
+                path = self.pod_path("guaranteed", "guaranteed-1")
+                self.assert_placed(self.wrapper.pid(name), path)
+                self.assert_values(path, shares=102, quota=10000, memory=64 * MI)
+                self.wrapper.delete(name)
+                self.assertEqual(bundle.read(), before)
+                self.assertIn(b"podqos.io/edits", file.read_bytes())
+        self.wrapper.call("create", "--bundle", bundle.path, "-f", "config.json", name, cwd=other.path)
+        self.assert_placed(self.wrapper.pid(name), self.pod_path("burstable", "burstable-1"))
+
+    def test_a_config_of_another_name_in_a_bundle_without_one(self):
+        if self.kind != "crun":
+            self.skipTest("only crun has --config")
+        bundle, name = self.bundle(BURSTABLE, "app"), self.container_id("app")
+        file = bundle.file.rename(bundle.path / "mine.json")
+        self.wrapper.bundles[name] = bundle
+        self.wrapper.call("create", "--bundle", bundle.path, "--config", file, name)
+        self.assert_placed(self.wrapper.pid(name), self.pod_path("burstable", "burstable-1"))
+        self.assertNotIn("error", self.podqos.log_text())
+        self.wrapper.delete(name)
+        self.assert_nothing_left()
+
+    # BURSTABLE with other resources.
+    other = pod("burstable-1", container("app", requests={"cpu": "100m", "memory": "512Mi"}, limits={"memory": "3Gi"}))
+
+    def annotate_anew(self, bundle, manifest=other):
+        """As a person does: the new manifest's annotations in the file as podqos has left it."""
+        bundle.reload()
+        bundle.annotations.clear()
+        bundle.annotations.update(self.bundle(manifest, "app").annotations)
+        return bundle.save()
+
+    def assert_is_the_other(self, name, bundle):
+        """A container from BURSTABLE's bundle has the other's resources, in every value."""
+        pid = self.wrapper.launch(name, bundle)
+        path = self.pod_path("burstable", "burstable-1")
+        self.assert_placed(pid, path)
+        for cgroup in (path, machines.cgroup_of(pid)):
+            self.assert_values(cgroup, shares=102, quota=None, memory=3 * GI)
+        self.assert_oom(pid, 985)  # 1000 - trunc(1000 * 512Mi / 32Gi)
+
+    def test_annotated_anew(self):
+        bundle, name = self.bundle(BURSTABLE, "app"), self.container_id("app")
+        self.wrapper.launch(name, bundle)
+        self.wrapper.delete(name)
+        self.assert_is_the_other(name, self.annotate_anew(bundle))
+
+    def test_annotated_anew_after_a_loss_of_state(self):
+        bundle, name = self.bundle(BURSTABLE, "app"), self.container_id("app")
+        pid = self.wrapper.launch(name, bundle)
+        shutil.rmtree(self.podqos.state)
+        os.kill(pid, signal.SIGKILL)
+        self.wrapper.delete(name)
+        self.assert_is_the_other(name, self.annotate_anew(bundle))
+
+    def test_annotated_anew_after_a_create_that_failed(self):
+        bundle, name = self.bundle(BURSTABLE, "app"), self.container_id("app")
+        program, bundle.config["root"]["path"] = bundle.config["root"]["path"], "/nowhere"
+        self.assertNotEqual(self.wrapper.create(name, bundle.save(), check=False).returncode, 0)
+        self.assertIn(b"podqos.io/edits", bundle.read())
+        self.annotate_anew(bundle).config["root"]["path"] = program
+        self.assert_is_the_other(name, bundle.save())
+
+    def test_no_longer_annotated(self):
+        """What podqos filled in goes, and the container is an ordinary one again."""
+        bundle, name = self.bundle(BURSTABLE, "app"), self.container_id("app")
+        bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/plain"
+        before = bundle.save().config
+        self.wrapper.launch(name, bundle)
+        self.wrapper.delete(name)
+        bundle.reload().annotations.clear()
+        pid = self.wrapper.launch(name, bundle.save())
+        self.assertEqual(machines.cgroup_of(pid), f"{self.elsewhere}/plain")
+        self.assertFalse([name for name in self.podqos.state_bytes() if "pods/" in name])
+        after = bundle.reload().config
+        self.assertEqual(set(after.pop("hooks")), {"createRuntime", "poststop"})
+        after["linux"]["resources"] = before["linux"]["resources"]
+        after["annotations"] = before["annotations"]
+        self.assertEqual(after, before)
+
+    def check_ordinary_again(self, spoil):
+        """A container of a bundle that podqos has edited, which it does not place now: its cgroup is the engine's, not the
+        one of the pod before, where a runtime would make podqos's root."""
+        bundle, name = self.bundle(BURSTABLE, "app"), self.container_id("app")
+        bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/plain"
+        self.wrapper.launch(name, bundle.save())
+        self.wrapper.delete(name)
+        spoil(bundle.reload())
+        pid = self.wrapper.launch(name, bundle)
+        self.assertEqual(machines.cgroup_of(pid), f"{self.elsewhere}/plain")
+        self.assertNotIn("podqos.io/edits", bundle.reload().config)
+        self.assertNotIn("oomScoreAdj", bundle.config["process"])
+        self.assertEqual((bundle.resources["cpu"], bundle.resources["memory"]), ({}, {}))
+        self.wrapper.delete(name)
+        self.assert_nothing_left()
+
+    def test_annotated_wrongly(self):
+        def spoil(bundle):
+            bundle.annotations["podqos.io/requests"] = "cpu=much"
+            bundle.save()
+
+        self.check_ordinary_again(spoil)
+        self.assertIn("cpu=much", self.podqos.log_text())
+
+    def test_switched_off(self):
+        def spoil(_):
+            self.podqos.settings["enabled"] = False
+            self.podqos.config(self.kind)
+
+        self.check_ordinary_again(spoil)
+
+    def test_configured_wrongly(self):
+        def spoil(_):
+            self.podqos.settings["onError"] = "perhaps"
+            self.podqos.config(self.kind)
+
+        self.check_ordinary_again(spoil)
+        del self.podqos.settings["onError"]
+        self.podqos.config(self.kind)
+
+    def test_registered_by_the_hook_and_annotated_anew(self):
+        """Without the wrapper the edit is for the next start: then it is the new annotations'."""
+        bundle, name = self.bundle(BURSTABLE, "app"), self.container_id("app")
+        bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/app"
+        for stage in ("createRuntime", "poststop"):
+            bundle.add_hook(stage, harness.HOOK, [*self.podqos.hook_command(self.kind), stage])
+        self.plain.launch(name, bundle.save())
+        self.plain.delete(name)
+        self.annotate_anew(bundle)
+        self.plain.launch(name, bundle)
+        self.plain.delete(name)
+        resources = bundle.reload().resources
+        self.assertEqual((resources["memory"]["limit"], resources["cpu"]["shares"]), (3 * GI, 102))
+        self.assertNotIn("quota", resources["cpu"])
+        self.assertEqual(bundle.config["process"]["oomScoreAdj"], 985)
+
+    def test_annotated_as_another_pods(self):
+        bundle, name = self.bundle(BURSTABLE, "app"), self.container_id("app")
+        self.wrapper.launch(name, bundle)
+        self.wrapper.delete(name)
+        pid = self.wrapper.launch(name, self.annotate_anew(bundle, GUARANTEED))
+        path = self.pod_path("guaranteed", "guaranteed-1")
+        self.assert_placed(pid, path)
+        self.assert_values(machines.cgroup_of(pid), shares=102, quota=10000, period=100000, memory=64 * MI)
+        self.assert_oom(pid, -997)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,220 @@
+"""The promise itself: what pods get of a machine's CPU and memory when they fight for it.
+
+Other tests see to it that the right values stand in the right files; this one looks at what the kernel makes of them,
+and cpu_share_test.py at what it makes of all pods' share of the node.
+It does so in a guest with cgroup v2, one CPU and little memory, where nothing else runs: here this file only boots it,
+there it runs again.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
+
+import guest  # noqa: E402
+import harness  # noqa: E402
+import machine as machines  # noqa: E402
+import patience  # noqa: E402
+from busy_case import BURN, PATIENCE, BusyCase  # noqa: E402
+from harness import MI, container, pod  # noqa: E402
+
+MEMORY = 640 * MI  # of the guest; its kernel keeps some for itself
+SHORT_FIGHT = 2  # seconds
+
+
+def take(mebibytes):
+    """A shell command that takes memory and keeps it: dd has read all of it and can write none."""
+    return f"dd if=/dev/zero bs={mebibytes}M count=1 2>/dev/null | sleep 1000"
+
+
+def wait_until(condition, what):
+    patience.wait_for(condition, PATIENCE, what)
+
+
+class Promise(BusyCase):
+    """What memory a cgroup has."""
+
+    def usage(self, path):
+        return self.machine.read(path, "usage")
+
+    def kills(self, path):
+        """Processes below this cgroup that were killed for want of memory."""
+        lines = self.machine.file(path, "memory", "memory.events").splitlines()
+        return int(dict(line.split() for line in lines)["oom_kill"])
+
+
+class PodLimit(Promise):
+    """What the containers of a pod take together is bounded."""
+
+    def test_memory(self):
+        """40 MiB twice are more than 64: the pod loses one of them, its neighbour nothing."""
+        whole = {"limits": {"memory": "64Mi"}}
+        calm = pod("calm", container("only"), resources=whole)
+        greedy = pod("greedy", container("one"), container("two"), resources=whole)
+        calm_path, greedy_path = self.pod_path("burstable", "calm"), self.pod_path("burstable", "greedy")
+        _, calm_pid = self.start(calm, "only", take(40))
+        self.start(greedy, "one", take(40))
+        wait_until(lambda: self.usage(calm_path) > 40 * MI and self.usage(greedy_path) > 40 * MI, "40 MiB in each pod")
+        self.assertEqual(self.kills(greedy_path), 0)
+        self.start(greedy, "two", take(40))
+        wait_until(lambda: self.kills(greedy_path) > 0, "somebody in the pod is killed")
+        self.assertEqual(self.kills(self.root), self.kills(greedy_path))
+        self.assertTrue(machines.alive(calm_pid))
+        self.assertGreater(self.usage(calm_path), 40 * MI)
+
+    def test_slack(self):
+        """A container without a limit has what its pod may use and nobody in it does."""
+        manifest = pod("slack", container("bounded", limits={"cpu": "100m"}), container("free"),
+                       resources={"limits": {"cpu": "400m"}})
+        path = self.pod_path("burstable", "slack")
+        free, _ = self.start(manifest, "free", BURN)
+        self.assert_near(self.cpu_shares([path], SHORT_FIGHT)[path], 0.4)
+        bounded, _ = self.start(manifest, "bounded", BURN)
+        shares = self.cpu_shares([path, f"{path}/{free}", f"{path}/{bounded}"], SHORT_FIGHT)
+        self.assert_near(shares[path], 0.4)
+        # A quota of one tick of this kernel's clock is overrun by up to half of it.
+        self.assertLess(shares[f"{path}/{bounded}"], 0.15)
+        self.assertGreater(shares[f"{path}/{free}"], 0.25)
+
+
+class Contention(Promise):
+    """Everybody wants the whole CPU."""
+
+    def test_requests_decide(self):
+        """1000m, 500m and 1500m are 33, 17 and 50 % of the time; who requests nothing gets next to nothing."""
+        wanted = {self.pod_path("guaranteed", "one"): 1 / 3, self.pod_path("burstable", "half"): 1 / 6,
+                  self.pod_path("burstable", "more"): 1 / 2}
+        whole = {"cpu": "1", "memory": "32Mi"}
+        self.start(pod("one", container("app", requests=whole, limits=whole)), "app", BURN)
+        self.start(pod("half", container("app", requests={"cpu": "500m"})), "app", BURN)
+        self.start(pod("more", container("app", requests={"cpu": "1500m"})), "app", BURN)
+        self.start(pod("none", container("app")), "app", BURN)
+        shares = self.cpu_shares([*wanted, self.pod_path("besteffort", "none")])
+        print(", ".join(f"{path.rpartition('/')[2]} {share:.1%}" for path, share in shares.items()), end=" ")
+        self.assertLess(shares.pop(self.pod_path("besteffort", "none")), 0.03)
+        for path, share in shares.items():
+            self.assert_near(share, wanted[path])
+
+
+class TmpfsVolume(Promise):
+    """Memory in a volume is the pod's, whatever becomes of the container that wrote it."""
+
+    settings = {"releaseDelay": "30s"}
+
+    def setUp(self):
+        super().setUp()
+        self.volume = self.tmp / "volume"
+        self.volume.mkdir()
+        subprocess.run(["mount", "-n", "-t", "tmpfs", "tmpfs", self.volume], check=True, timeout=60)
+        self.addCleanup(self.unmount)
+
+    def unmount(self):
+        if self.volume.is_mount():
+            subprocess.run(["umount", "-n", self.volume], check=True, timeout=60)
+
+    def write(self, manifest, name):
+        """Runs a container that writes 50 MiB into the volume, and ends; its bundle."""
+        bundle = self.bundle(manifest, name, ("sh", "-c", "dd if=/dev/zero of=/tmp/file bs=1M count=50; sleep 1"))
+        bundle.config["mounts"].append({"destination": "/tmp", "type": "bind", "source": str(self.volume),
+                                        "options": ["bind", "rw"]})
+        identifier = self.container_id(name)
+        self.wrapper.run(identifier, bundle.save())
+        return bundle
+
+    def assert_charged(self, path):
+        self.assertEqual((self.volume / "file").stat().st_size, 50 * MI)
+        self.assertGreater(self.usage(path), 50 * MI)
+
+    def test_beside_another_container(self):
+        manifest = pod("volume-1", container("writer", limits={"memory": "96Mi"}), container("other"))
+        path = self.pod_path("burstable", "volume-1")
+        other, _ = self.launch(manifest, "other")
+        before = self.usage(path)
+        self.assertLess(before, 10 * MI)
+        self.write(manifest, "writer")
+        self.assert_charged(path)
+        again, _ = self.launch(manifest, "writer")
+        self.assert_charged(path)
+        self.wrapper.delete(again)
+        self.assert_charged(path)
+        self.unmount()
+        self.wrapper.delete(other)
+
+    def test_of_the_only_container(self):
+        """The pod has ended; its cgroup waits for the restart."""
+        manifest = pod("volume-2", container("writer", limits={"memory": "96Mi"}))
+        path = self.pod_path("burstable", "volume-2")
+        self.write(manifest, "writer")
+        self.assert_charged(path)
+        again, pid = self.launch(manifest, "writer")
+        self.assert_placed(pid, path)
+        self.assert_charged(path)
+        self.unmount()
+        self.assertLess(self.usage(path), 10 * MI)
+        self.wrapper.delete(again)
+
+
+class Reservation(Promise):
+    """Memory that a Guaranteed pod has requested is there for it, although others came first."""
+
+    settings = {"nodeMemory": None, "qosReserved": {"memory": "100%"}}
+
+    def test_best_effort_cannot_take_it(self):
+        requested = {"cpu": "1", "memory": "300Mi"}
+        guaranteed = pod("late", container("app", requests=requested, limits=requested))
+        best_effort = pod("early", container("modest"), container("greedy"))
+        # It has asked, and takes nothing yet.
+        app, _ = self.start(guaranteed, "app", "while [ ! -e /dev/go ]; do sleep 0.1; done; " + take(280))
+        path, tier = self.pod_path("guaranteed", "late"), self.tier_path("besteffort")
+        self.assert_values(tier, memory=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") - 300 * MI)
+        self.start(best_effort, "modest", take(60))
+        wait_until(lambda: self.usage(tier) > 60 * MI, "the modest one has its memory")
+        self.start(best_effort, "greedy", take(300))
+        wait_until(lambda: self.kills(tier) > 0, "the greedy one is killed")
+        self.assertGreater(self.usage(tier), 60 * MI)
+        self.wrapper.exec(app, "sh", "-c", ": >/dev/go")
+        wait_until(lambda: self.usage(path) > 280 * MI, "the Guaranteed pod has what it requested")
+        self.assertEqual(self.kills(path), 0)
+        self.assertGreater(self.usage(tier), 60 * MI)
+
+
+class Allocatable(Promise):
+    """What all pods use above what is allocatable is taken from them, as far as it can be had."""
+
+    settings = {"nodeMemory": "128Mi"}
+
+    def test_files_are_reclaimed(self):
+        """Pages of files that have been read are charged until they are reclaimed."""
+        bundle = self.bundle(pod("reader", container("app")), "app",
+                             ("sh", "-c", "cat /tmp/*/*.so* | busybox head -c 100m >/dev/null; sleep 1000"))
+        bundle.config["mounts"].append({"destination": "/tmp", "type": "bind", "source": "/usr/lib",
+                                        "options": ["bind", "ro"]})
+        pathlib.Path("/proc/sys/vm/drop_caches").write_text("3", encoding="ascii")
+        root = f"{self.root}/kubepods"
+        self.wrapper.launch(self.container_id("app"), bundle.save())
+        wait_until(lambda: self.usage(root) > 90 * MI, "the files have been read")
+        self.assert_values(root, memory=128 * MI)
+        self.podqos.settings["reserved"] = {"system": {"memory": "64Mi"}}
+        self.podqos.ctl("reconcile")
+        self.assert_values(root, memory=64 * MI)
+        self.assertEqual(self.kills(root), 0)
+
+
+class Guests(unittest.TestCase):
+    """Where all this is run."""
+
+    def test_on_v2(self):
+        done = guest.Guest("v2", mem=f"{MEMORY // MI}M").run_test(__file__, show=True)
+        self.assertEqual(done.returncode, 0)
+
+
+if __name__ == "__main__":
+    del Promise, BusyCase
+    if guest.inside():
+        del Guests
+    else:
+        del PodLimit, Contention, TmpfsVolume, Reservation, Allocatable
+    harness.main(("runc",))

@@ -1,0 +1,149 @@
+"""A container with realtimeRuntime, which the kernel does not give it in a pod's cgroup of cgroup v1."""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
+
+import harness  # noqa: E402
+import machine as machines  # noqa: E402
+from harness import container, pod  # noqa: E402
+
+POD = pod("realtime-1", container("app", limits={"cpu": "100m", "memory": "64Mi"}))
+RUNTIME = 10_000  # of each second, in microseconds: a hundredth of a CPU
+
+
+class RealtimeCase(harness.TestCase):
+    """A bundle that its engine places in a cgroup right below the root, which has realtime time to share."""
+
+    def setUp(self):
+        super().setUp()
+        if self.machine.version("cpu") != 1:
+            self.skipTest("realtimeRuntime is for cgroup v1")
+        if self.machine.file("/", "cpu", "cpu.rt_runtime_us") is None:
+            self.skipTest("the kernel lacks CONFIG_RT_GROUP_SCHED")
+
+    def realtime_bundle(self, member="cpu"):
+        bundle = self.bundle(POD, "app")
+        bundle.config["linux"]["cgroupsPath"] = self.elsewhere
+        return self.with_realtime(bundle, member)
+
+    @staticmethod
+    def with_realtime(bundle, member="cpu"):
+        bundle.resources[member] = {**bundle.resources.get(member, {}), "realtimeRuntime": RUNTIME}
+        return bundle.save()
+
+    def assert_left_alone(self, pid, bundle, before):
+        """The container runs as without podqos, which does not count it."""
+        self.assertEqual(machines.cgroup_of(pid), self.elsewhere)
+        self.assertEqual(self.machine.file(self.elsewhere, "cpu", "cpu.rt_runtime_us"), str(RUNTIME))
+        self.assertEqual(bundle.read(), before)
+        self.assert_nothing_left()
+
+    def assert_told(self, text, name):
+        for word in ("realtime-1", name, f"realtimeRuntime {RUNTIME}", "cgroup v1", "podqos.io/ignore"):
+            self.assertIn(word, text)
+
+
+@harness.for_each_runtime
+class Admit(RealtimeCase):
+    """Under "admit" it runs where its engine puts it."""
+
+    def test_plain(self):
+        """What podqos must not break."""
+        bundle, name = self.realtime_bundle(), self.container_id("app")
+        before = bundle.read()
+        self.assert_left_alone(self.plain.launch(name, bundle), bundle, before)
+
+    def test_a_pods_cgroup_has_none(self):
+        """Why podqos leaves it: a new cgroup has no realtime time, and one below it cannot have any."""
+        bundle, name = self.realtime_bundle(), self.container_id("app")
+        bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/pod/{name}"
+        done = self.plain.create(name, bundle.save(), check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("cpu.rt_runtime_us", done.stderr)
+
+    def test_wrapper(self):
+        bundle, name = self.realtime_bundle(), self.container_id("app")
+        before = bundle.read()
+        self.assert_left_alone(self.wrapper.launch(name, bundle), bundle, before)
+        self.assert_told(self.podqos.log_text(), name)
+
+    def test_wrapper_with_names_in_another_case(self):
+        if self.kind != "runc":
+            self.skipTest("crun knows no such member")
+        bundle, name = self.realtime_bundle("CPU"), self.container_id("app")
+        before = bundle.read()
+        self.assert_left_alone(self.wrapper.launch(name, bundle), bundle, before)
+
+    def test_precreate(self):
+        bundle, name = self.realtime_bundle(), self.container_id("app")
+        bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/libpod-{name}"
+        before = bundle.save().read()
+        done = self.podqos.hook("precreate", before, kind=self.kind, cwd=bundle.path)
+        self.assertEqual(done.stdout.encode(), before)
+        self.assert_told(done.stderr, name)
+        self.assert_nothing_left()
+
+    def test_hooks(self):
+        """Neither this start nor the next one from the bundle is podqos's."""
+        bundle, name = self.realtime_bundle(), self.container_id("app")
+        for stage in ("createRuntime", "poststop"):
+            bundle.add_hook(stage, harness.HOOK, [*self.podqos.hook_command(self.kind), stage])
+        before = bundle.save().read()
+        self.assert_left_alone(self.plain.launch(name, bundle), bundle, before)
+        self.assert_told(self.podqos.log_text(), name)
+
+    def test_a_bundle_that_podqos_has_placed(self):
+        """What podqos filled in before would make it fail: the engine's own place counts."""
+        bundle, name = self.bundle(POD, "app"), self.container_id("app")
+        bundle.config["linux"]["cgroupsPath"] = self.elsewhere
+        self.assert_placed(self.wrapper.launch(name, bundle.save()), self.pod_path("guaranteed", "realtime-1"))
+        self.wrapper.delete(name)
+        pid = self.wrapper.launch(name, self.with_realtime(bundle.reload()))
+        self.assert_left_alone(pid, bundle, bundle.read())
+        self.assertEqual(bundle.reload().resources["cpu"], {"realtimeRuntime": RUNTIME})
+
+
+@harness.for_each_runtime
+class Reject(RealtimeCase):
+    """Under "reject" it does not start."""
+
+    settings = {"onError": "reject"}
+
+    def test_wrapper(self):
+        bundle, name = self.realtime_bundle(), self.container_id("app")
+        before = bundle.read()
+        done = self.wrapper.create(name, bundle, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assert_told(done.stderr, name)
+        self.assertEqual(bundle.read(), before)
+        self.assert_nothing_left()
+
+    def test_hooks(self):
+        bundle, name = self.realtime_bundle(), self.container_id("app")
+        bundle.add_hook("createRuntime", harness.HOOK, [*self.podqos.hook_command(self.kind), "createRuntime"])
+        before = bundle.save().read()
+        self.assertNotEqual(self.plain.create(name, bundle, check=False).returncode, 0)
+        self.assertEqual(bundle.read(), before)
+        self.assert_nothing_left()
+
+
+@harness.for_each_runtime
+class OnV2(harness.TestCase):
+    """cgroup v2 has no such value, and runc ignores it: the container is placed as any other."""
+
+    def test_is_placed(self):
+        if self.machine.version("cpu") != 2:
+            self.skipTest("cgroup v1")
+        bundle, name = self.bundle(POD, "app"), self.container_id("app")
+        bundle.resources["cpu"] = {"realtimeRuntime": RUNTIME}
+        done = self.plain.create(name, bundle.save(), check=False)
+        if done.returncode != 0:
+            self.skipTest(f"{self.kind} refuses it on v2: {done.stderr}")
+        self.plain.delete(name)
+        self.assert_placed(self.wrapper.launch(name, bundle), self.pod_path("guaranteed", "realtime-1"))
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,164 @@
+"""`runc update` of a running container, of which nothing tells podqos but the container's own cgroup."""
+
+import os
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
+
+import harness  # noqa: E402
+import machine as machines  # noqa: E402
+
+MI, GI = harness.MI, harness.GI
+NODE = 32 * GI  # nodeMemory of the harness, where qosReserved is 100 %
+
+
+class Updates:
+    """A pod follows its containers at the next reconciliation; until then `status` says so."""
+
+    def use_driver(self):
+        """cgroupfs is what runtimes use unless told otherwise."""
+
+    def place(self, bundle, name):
+        """Starts a container of the pod; returns its cgroup."""
+        return self.assert_placed(self.wrapper.launch(name, bundle.save()), self.pod)
+
+    def app(self, label):
+        """A container as Podman and Docker make it, of half a CPU and 64 MiB; returns (id, its cgroup)."""
+        bundle = self.bundle(label=label)
+        bundle.annotations["podqos.io/pod-uid"] = "updated"
+        bundle.resources.update({"cpu": {"shares": 512, "quota": 50_000, "period": 100_000},
+                                 "memory": {"limit": 64 * MI}})
+        name = self.container_id(label)
+        return name, self.place(bundle, name)
+
+    def setUp(self):
+        super().setUp()
+        self.use_driver()
+        self.pod = self.pod_path("burstable", "updated")
+        self.name, self.own = self.app("app")
+
+    def assert_pod(self, memory, quota, shares, requested):
+        """The pod's values, and what KUBELET.md's formulas make of its requests for the tiers."""
+        self.assert_values(self.pod, memory=memory, quota=quota, shares=shares)
+        self.assert_values(self.tier_path("burstable"), shares=shares, memory=NODE)
+        self.assert_values(self.tier_path("besteffort"), shares=2, memory=NODE - requested)
+
+    def warnings(self):
+        """The warnings of `status`, which are the same in text."""
+        warnings = self.podqos.ctl_json("status")["warnings"]
+        text = self.podqos.ctl("status")
+        for warning in warnings:
+            self.assertIn(warning, text.stdout + text.stderr)
+        return warnings
+
+    def assert_warned(self, words):
+        warnings = self.warnings()
+        self.assertEqual(len(warnings), 1, warnings)
+        for word in words:
+            self.assertIn(word, warnings[0])
+
+    def reconcile(self, changes):
+        """Reconciles; `changes` begins what it says of the pod. A second time changes nothing."""
+        report = self.podqos.ctl_json("reconcile")
+        said = [line for line in report["changes"] if "follows" in line]
+        self.assertEqual(len(said), len(changes), report)
+        for line, words in zip(said, changes):
+            self.assertIn(words, line)
+        again = self.podqos.ctl_json("reconcile")
+        self.assertEqual((again["changes"], again["failed"]), ([], []))
+        return again["warnings"]
+
+    def test_memory(self):
+        self.assert_pod(64 * MI, 50_000, 512, 64 * MI)
+        self.assertEqual(self.warnings(), [])
+        self.reconcile([])
+        for runtime, memory in ((self.wrapper, 256 * MI), (self.plain, 512 * MI)):
+            runtime.call("update", "--memory", str(memory), self.name)
+            self.assert_values(self.own, memory=memory)
+            self.assert_warned([self.name, f"memory limit {memory // MI}Mi is above its pod's", "podqosctl reconcile"])
+            self.assertEqual(self.reconcile([f"memory limit {memory // MI}Mi"]), [])
+            self.assert_pod(memory, 50_000, 512, 64 * MI)
+            self.assertEqual(self.warnings(), [])
+        # Requests end at the limits, as Kubernetes has them.
+        self.plain.call("update", "--memory", str(32 * MI), self.name)
+        self.assertEqual(self.reconcile(["memory limit 32Mi"]), [])
+        self.assert_pod(32 * MI, 50_000, 512, 32 * MI)
+
+    def test_a_second_container(self):
+        other, _ = self.app("other")
+        self.assert_pod(128 * MI, 100_000, 1024, 128 * MI)
+        self.plain.update(other, {"cpu": {"shares": 256, "quota": 25_000, "period": 100_000}})
+        self.plain.call("update", "--memory", str(128 * MI), self.name)
+        self.assertNotEqual(self.podqos.ctl_json("reconcile", "-n")["plan"], [])
+        # Of weight 10, which 256 shares are by runc's older formula, 238 shares are the least: 233m.
+        share, requested = ("CPU shares 256", 750) if self.machine.version("cpu") == 1 else ("CPU weight 10", 733)
+        changes = [f"container {self.name}, updated to memory limit 128Mi",
+                   f"container {other}, updated to CPU limit 250m, {share}"]
+        self.assertEqual(self.reconcile(changes), [])
+        self.assert_pod(192 * MI, 75_000, requested * 1024 // 1000, 128 * MI)
+        self.wrapper.delete(other)
+
+    def test_cpu_quota(self):
+        """cgroup v1 refuses a quota above the pod's; then the pod's is raised first, by hand."""
+        if self.machine.version("cpu") == 1:
+            self.plain.update(self.name, {"cpu": {"quota": 20_000, "period": 100_000}})
+            self.reconcile(["CPU limit 200m"])
+            raised = {"cpu": {"quota": 150_000, "period": 100_000}}
+            self.assertNotEqual(self.plain.update(self.name, raised, check=False).returncode, 0)
+            quota = pathlib.Path(self.machine.hierarchy("cpu").mount + self.pod, "cpu.cfs_quota_us")
+            quota.write_text("-1", encoding="ascii")
+            self.plain.update(self.name, raised)
+        else:
+            self.plain.update(self.name, {"cpu": {"quota": 150_000, "period": 100_000}})
+            self.assert_warned(["CPU limit 1500m is above its pod's 500m", "podqosctl reconcile"])
+        self.reconcile(["CPU limit 1500m"])
+        self.assert_values(self.pod, quota=150_000)
+        self.assertEqual(self.warnings(), [])
+
+    def test_stated_resources(self):
+        """A pod whose annotation states its resources keeps them, and reconcile says so each time."""
+        manifest = harness.pod("stated", harness.container("web", limits={"cpu": "100m", "memory": "64Mi"}))
+        name, _ = self.launch(manifest, "web")
+        path = self.pod_path("guaranteed", "stated")
+        self.plain.call("update", "--memory", str(128 * MI), name)
+        words = ["container web: its memory limit 128Mi is above its pod's 64Mi", "annotations state its resources"]
+        self.assert_warned(words)
+        warnings = self.reconcile([])
+        self.assertEqual(len(warnings), 1, warnings)
+        for word in words:
+            self.assertIn(word, warnings[0])
+        self.assert_values(path, memory=64 * MI, quota=10_000)
+
+
+@harness.for_each_runtime
+class RuntimeUpdate(Updates, harness.TestCase):
+    """With the cgroupfs driver."""
+
+
+@harness.for_each_runtime
+@unittest.skipUnless(os.path.isdir("/run/systemd/system"), "systemd does not run this machine")
+class RuntimeUpdateOnSystemd(Updates, harness.TestCase):
+    """With systemd's, where crun 1.8 sets limits in a cgroup below its scope only."""
+
+    def use_driver(self):
+        flag = {"runc": "--systemd-cgroup", "crun": "--cgroup-manager=systemd"}[self.kind]
+        for runtime in (self.plain, self.wrapper):
+            runtime.prefix.append(flag)
+
+    def pod_path(self, tier, uid):
+        return machines.child_cgroup(self.tier_path(tier), f"pod{uid}")
+
+    def tier_path(self, tier):
+        kubepods = machines.slice_of(f"{self.root}/kubepods")
+        return kubepods if tier == "guaranteed" else machines.child_cgroup(kubepods, tier)
+
+    def place(self, bundle, name):
+        path = machines.cgroup_of(self.wrapper.launch(name, bundle.save()))
+        self.assertTrue(path.startswith(f"{self.pod}/"), path)
+        return path
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,191 @@
+"""What happens to podqos-runtime while it works: it is replaced, its child process is stopped, signals wait."""
+
+import ctypes
+import fcntl
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
+
+import harness  # noqa: E402
+import machine as machines  # noqa: E402
+import patience  # noqa: E402
+from harness import container, pod  # noqa: E402
+
+MANIFEST = pod("faults-1", container("app", limits={"cpu": "100m", "memory": "64Mi"}))
+PATIENCE = 120
+
+
+def children(pid):
+    """Of the first thread."""
+    try:
+        return [int(p) for p in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
+    except FileNotFoundError:
+        return []
+
+
+def executable(pid):
+    try:
+        return os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        return ""
+
+
+@harness.for_each_runtime
+class Upgrade(harness.TestCase):
+    """A program that is replaced while it runs registers the path at which its successor is."""
+
+    def test_replaced_during_create(self):
+        installed = self.tmp / "installed"
+        installed.mkdir()
+        program = installed / "podqos-hook"
+        shutil.copy2(harness.HOOK, program)
+        (installed / "podqos-runtime").symlink_to("podqos-hook")
+        bundle, name = self.bundle(MANIFEST, "app"), self.container_id("app")
+        self.wrapper.bundles[name] = bundle
+        # Before it asks for its own path there is time enough to replace it.
+        slow = ["strace", "-qq", "-o", "/dev/null", "-e", "trace=readlinkat,readlink", "-e",
+                "inject=readlinkat,readlink:delay_enter=3000000:when=1"]
+        command = [*slow, str(installed / "podqos-runtime"), *self.podqos.prefix(self.kind)[1:], "--root",
+                   str(self.wrapper.root), "create", "--bundle", str(bundle.path), name]
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL) as tracer:
+            patience.wait_for(lambda: [p for p in children(tracer.pid) if executable(p) == str(program)], PATIENCE,
+                              "the wrapper's start")
+            shutil.copy2(harness.HOOK, installed / "new")
+            os.replace(installed / "new", program)
+            tracer.wait(PATIENCE)
+        self.assertIsNotNone(self.plain.state(name))
+        hooks = json.loads(bundle.read())["hooks"]
+        self.assertEqual([hook["path"] for stage in hooks.values() for hook in stage], [str(program)] * 2)
+
+
+@harness.for_each_runtime
+class StoppedChild(harness.TestCase):
+    """A stopped child process does not hold a container up for ever: the start has 5 s for all that it waits for."""
+
+    at_once = True
+    settings = {"lockDeadline": "5s"}
+
+    # What a busy machine needs beside them.
+    LIMIT = 15
+
+    def start(self):
+        """A create whose child process is stopped while it waits for the lock; its process, the bundle and the id."""
+        bundle, name = self.bundle(MANIFEST, "app"), self.container_id("app")
+        bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/app"
+        bundle.save()
+        self.wrapper.bundles[name] = bundle
+        self.podqos.state.mkdir(mode=0o700, exist_ok=True)
+        command = [*self.wrapper.command("create"), "--bundle", str(bundle.path), name]
+        with (self.podqos.state / "lock").open("w") as lock, (self.tmp / "error").open("wb") as error:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=error)
+            self.addCleanup(process.kill)
+            [child] = patience.wait_for(lambda: children(process.pid), PATIENCE, "the child process")
+            os.kill(child, signal.SIGSTOP)
+            self.stopped = time.monotonic()
+        return process, bundle, name
+
+    def test_admitted(self):
+        process, bundle, name = self.start()
+        before = bundle.read()
+        self.assertEqual(process.wait(PATIENCE), 0)
+        self.assertLess(time.monotonic() - self.stopped, self.LIMIT)
+        self.assertIn("timed out after 5000 ms", (self.tmp / "error").read_text(encoding="utf-8"))
+        self.assertEqual(bundle.read(), before)
+        self.assertEqual(machines.cgroup_of(self.plain.pid(name)), f"{self.elsewhere}/app")
+
+    def test_rejected(self):
+        self.podqos.settings["onError"] = "reject"
+        self.podqos.config(self.kind)
+        process, bundle, name = self.start()
+        before = bundle.read()
+        self.assertEqual(process.wait(PATIENCE), 1)
+        self.assertLess(time.monotonic() - self.stopped, self.LIMIT)
+        self.assertEqual(bundle.read(), before)
+        self.assertIsNone(self.plain.state(name))
+
+
+@harness.runc_only
+class Confined(harness.TestCase):
+    """Where the kernel has Landlock the child writes to few places, and its parent, the runtime to be, to all."""
+
+    # Of landlock_create_ruleset(2), for the version of the interface.
+    CREATE_RULESET, VERSION = 444, 1
+
+    def setUp(self):
+        super().setUp()
+        if ctypes.CDLL(None).syscall(self.CREATE_RULESET, None, 0, self.VERSION) < 0:
+            self.skipTest("this kernel has no Landlock")
+
+    def test_child_only(self):
+        bundle, name, trace = self.bundle(MANIFEST, "app"), self.container_id("app"), self.tmp / "trace"
+        # Without a container, which strace would wait for.
+        self.podqos.settings["runtimes"] = ["/bin/true"]
+        self.podqos.config(self.kind)
+        command = ["strace", "-f", "-qq", "-o", str(trace), "-e", "trace=landlock_restrict_self,execve",
+                   *self.wrapper.command("create"), "--bundle", str(bundle.path), name]
+        subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=PATIENCE)
+        calls = [line.split(maxsplit=1) for line in trace.read_text(encoding="utf-8").splitlines()]
+        wrapper = calls[0][0]
+        [child] = [pid for pid, call in calls if call.startswith("landlock_restrict_self(") and call.endswith("= 0")]
+        self.assertNotEqual(child, wrapper)
+        self.assertIn(b"cgroupsPath", bundle.read())
+        self.podqos.settings.pop("runtimes")
+        self.podqos.ctl("reconcile")
+
+
+@harness.runc_only
+class NoProgram(harness.TestCase):
+    """A runtime that the kernel cannot execute: its log, where the engine looks, and podqos's say so."""
+
+    def test_is_reported(self):
+        bundle, name = self.bundle(MANIFEST, "app"), self.container_id("app")
+        runtime = self.tmp / "no-program"
+        runtime.write_text("garbage", encoding="ascii")
+        runtime.chmod(0o755)
+        self.podqos.settings["runtimes"] = [str(runtime)]
+        log = self.tmp / "engine.log"
+        done = subprocess.run(
+            [*self.podqos.prefix(self.kind), "--log", str(log), "--log-format", "json", "create", "--bundle",
+             str(bundle.path), name], check=False, capture_output=True, encoding="utf-8", timeout=PATIENCE)
+        error = f"execute {runtime}: Exec format error"
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn(error, done.stderr)
+        self.assertIn(error, self.podqos.log_text())
+        self.assertIn(error, json.loads(log.read_text(encoding="utf-8"))["msg"])
+        self.podqos.ctl("reconcile", kind=self.kind)
+        self.assert_nothing_left()
+
+
+@harness.runc_only
+class Signals(harness.TestCase):
+    """The runtime has the signals that the engine's process had, and none of the wrapper's own."""
+
+    def test_no_signal_is_pending(self):
+        bundle, name = self.bundle(MANIFEST, "app"), self.container_id("app")
+        runtime = self.tmp / "runtime-that-looks"
+        runtime.write_text("#!/bin/sh\nexec grep -E '^(SigPnd|ShdPnd|SigBlk)' /proc/self/status\n", encoding="ascii")
+        runtime.chmod(0o755)
+        self.podqos.settings["runtimes"] = [str(runtime)]
+        self.podqos.config(self.kind)
+        command = [*self.wrapper.command("create"), "--bundle", str(bundle.path), name]
+        block = lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})  # noqa: E731
+        done = subprocess.run(command, capture_output=True, check=True, text=True, preexec_fn=block, timeout=PATIENCE)
+        self.assertIn(b"cgroupsPath", bundle.read())
+        self.assertIn("SigBlk:\t0000000000010000", done.stdout)
+        self.assertIn("SigPnd:\t0000000000000000", done.stdout)
+        self.assertIn("ShdPnd:\t0000000000000000", done.stdout)
+        self.podqos.settings.pop("runtimes")
+        self.podqos.ctl("reconcile")
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,216 @@
+"""What takes a whole kernel: huge pages, cpuset and pressure on cgroup v2, and two CPUs.
+
+This machine may lack any of it, and user-mode-linux lacks all, so the file boots one emulated guest and runs itself in
+there. `emulated_test.py NAME...` runs only the tests of these names.
+"""
+
+import errno
+import mmap
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+TESTS = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(TESTS / "lib"), str(TESTS / "integration/fault")]
+
+import guest  # noqa: E402
+import harness  # noqa: E402
+import player  # noqa: E402
+import state_faults_test  # noqa: E402
+from harness import MI, container, pod  # noqa: E402
+
+GUEST_TIMEOUT = 900  # seconds; many times what it takes on an idle machine
+ENABLED = {"cpu", "memory", "pids", "hugetlb", "cpuset"}  # what podqos enables for the children of its cgroups
+MAP_HUGETLB = 0x40000  # asm-generic/mman-common.h; a page of 2 MiB on x86
+HUGE_PAGE = 2 * MI
+# tests/run builds it with the sanitizers only.
+APP_TEST = os.environ.get("PODQOS_APP_TEST", harness.BIN / "podqos_app_test")
+
+
+def cgroup_file(path, name):
+    """A file of a v2 cgroup."""
+    return pathlib.Path("/sys/fs/cgroup" + path, name)
+
+
+def words(path, name):
+    return cgroup_file(path, name).read_text(encoding="ascii").split()
+
+
+class Programs(unittest.TestCase):
+    """The unit tests of the cgroup layer meet a v2 hierarchy that has every controller."""
+
+    def test_cgroup_layer(self):
+        done = subprocess.run([harness.BIN / "podqos_cgroup_test"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, errors="replace", check=False, timeout=240)
+        self.assertEqual(done.returncode, 0, done.stdout[-4000:])
+        for test in ("OpenCgroupfs.FindsTheControllersOfThisMachine", "ExecuteEnsure.EnablesControllersOnTheWayDown"):
+            self.assertIn(f"[       OK ] {test} ", done.stdout)
+
+
+    def test_tiers_in_figures(self):
+        """Pressure, which podqos-nri shows for each tier, is read where a kernel has it."""
+        done = subprocess.run([APP_TEST, "--gtest_filter=NodeFiguresLive.*"], check=False,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240)
+        self.assertEqual(done.returncode, 0, done.stdout[-4000:] + done.stderr[-4000:])
+        self.assertIn("[       OK ] NodeFiguresLive.ReadsTheTiersOfPodqosAndOfAKubelet ", done.stdout)
+        # There is none in the root.
+        self.assertTrue(any(pathlib.Path("/sys/fs/cgroup").glob("*/memory.pressure")))
+
+
+class EveryController(harness.TestCase):
+    """A machine with cgroup v2 and all its controllers; the guest is no such machine if this fails."""
+
+    def setUp(self):
+        self.assertLessEqual(ENABLED, set(words("", "cgroup.controllers")))
+        super().setUp()
+
+
+@harness.for_each_runtime
+class HugePages(EveryController):
+    """A pod may use as many huge pages as its containers together, each container as many as its own limit says, and
+    of a size that no container names none."""
+
+    POD = pod(
+        "huge-1",
+        container("small", limits={"cpu": "1", "memory": "64Mi", "hugepages-2Mi": "2Mi"}),
+        container("large", limits={"cpu": "1", "memory": "64Mi", "hugepages-2Mi": "4Mi"}),
+    )
+    RESERVED = 8  # pages that the kernel keeps ready
+
+    def setUp(self):
+        super().setUp()
+        pool = pathlib.Path("/proc/sys/vm/nr_hugepages")
+        self.addCleanup(pool.write_text, pool.read_text(encoding="ascii"), encoding="ascii")
+        pool.write_text(str(self.RESERVED), encoding="ascii")
+        self.assertEqual(int(pool.read_text(encoding="ascii")), self.RESERVED)
+
+    def test_limits_of_pod_and_containers(self):
+        small, large = (self.launch(self.POD, name)[1] for name in ("small", "large"))
+        path = self.pod_path("guaranteed", "huge-1")
+        for name in ("hugetlb.2MB.max", "hugetlb.2MB.rsvd.max"):
+            self.assertEqual(words(path, name), [str(3 * HUGE_PAGE)], name)
+        for name in ("hugetlb.1GB.max", "hugetlb.1GB.rsvd.max"):
+            self.assertEqual(words(path, name), ["0"], name)
+        for pid, pages in ((small, 1), (large, 2)):
+            inner = self.assert_placed(pid, path)
+            self.assertEqual(words(inner, "hugetlb.2MB.max"), [str(pages * HUGE_PAGE)])
+            self.assertEqual(self.touch(inner, pages), 0)
+            # What the controller refuses at the touch is a bus error (hugetlb.rst).
+            self.assertEqual(self.touch(inner, pages + 1), -signal.SIGBUS)
+
+    def test_none_for_a_pod_without_them(self):
+        self.launch(pod("huge-2", container("app", requests={"cpu": "100m"})), "app")
+        path = self.pod_path("burstable", "huge-2")
+        for size in ("2MB", "1GB"):
+            self.assertEqual(words(path, f"hugetlb.{size}.max"), ["0"], size)
+        # A reservation that the pod may not have is refused before the first touch.
+        self.assertEqual(self.touch(path + "/" + self.only_child(path), 1), errno.ENOMEM)
+        # The tier limits no pod in this.
+        self.assertEqual(words(self.tier_path("burstable"), "hugetlb.2MB.max"), ["max"])
+
+    def only_child(self, path):
+        (child,) = [entry.name for entry in cgroup_file(path, "").iterdir() if entry.is_dir()]
+        return child
+
+    def touch(self, path, pages):
+        """A process in that cgroup writes to so many new huge pages; returns how it ended."""
+        script = (f"import mmap, sys\n"
+                  f"try: m = mmap.mmap(-1, {pages * HUGE_PAGE}, {mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_HUGETLB})\n"
+                  f"except OSError as error: sys.exit(error.errno)\n"
+                  f"for page in range({pages}): m[page * {HUGE_PAGE}] = 1\n")
+        return subprocess.run([sys.executable, "-c", script], stdin=subprocess.DEVNULL, check=False, timeout=60,
+                              preexec_fn=lambda: cgroup_file(path, "cgroup.procs").write_text("0")).returncode
+
+
+
+
+@harness.runc_only
+class WayDown(EveryController, player.Case):
+    """podqos enables the controllers on the way down to the pod's containers, before a runtime comes to do it."""
+
+    def test_enabled_by_podqos(self):
+        made = self.container(pod("way-1", container("app", requests={"cpu": "100m"})), "app")
+        self.place(made)
+        for path in (self.root, f"{self.root}/kubepods", self.tier_path("burstable"), self.pod_path("burstable", "way-1")):
+            self.assertEqual(set(words(path, "cgroup.subtree_control")), ENABLED, path)
+        self.start(made)
+        self.hook("createRuntime", made)
+        self.delete(made)
+        self.assert_nothing_left()
+
+
+@harness.for_each_runtime
+class Cpuset(EveryController):
+    """A container of a pod can be bound to CPUs, and the pod is not."""
+
+    def test_container_on_one_cpu(self):
+        manifest = pod("cpuset-1", container("app", requests={"cpu": "100m"}))
+        bundle, name = self.bundle(manifest, "app"), self.container_id("app")
+        bundle.resources["cpu"] = {"cpus": "1"}
+        pid = self.wrapper.launch(name, bundle.save())
+        path = self.pod_path("burstable", "cpuset-1")
+        inner = self.assert_placed(pid, path)
+        self.assertEqual(words(path, "cpuset.cpus.effective"), ["0-1"])
+        self.assertEqual(words(inner, "cpuset.cpus.effective"), ["1"])
+        self.assertEqual(os.sched_getaffinity(pid), {1})
+
+
+@harness.runc_only
+class Pressure(EveryController):
+    """The pressure that a pod meets at its own limit is told in the pod's cgroup, and in no other pod's."""
+
+    def some(self, path, resource):
+        """Microseconds for which some process of the cgroup waited."""
+        text = cgroup_file(path, f"{resource}.pressure").read_text(encoding="ascii")
+        return int(re.match(r"some avg10=\S+ avg60=\S+ avg300=\S+ total=(\d+)\n", text)[1])
+
+    def test_of_a_busy_pod_and_an_idle_one(self):
+        self.launch(pod("busy", container("app", limits={"cpu": "300m", "memory": "64Mi"})), "app",
+                    args=("sh", "-c", "while true; do true; done"))
+        self.launch(pod("idle", container("app", limits={"cpu": "1", "memory": "64Mi"})), "app")
+        busy, idle = (self.pod_path("guaranteed", name) for name in ("busy", "idle"))
+        for resource in ("cpu", "memory", "io"):
+            self.assertGreaterEqual(self.some(idle, resource), 0)
+        before = {path: self.some(path, "cpu") for path in (busy, idle)}
+        time.sleep(2)
+        waited = {path: self.some(path, "cpu") - before[path] for path in (busy, idle)}
+        # Three tenths of the time are its quota: it waits for most of the rest.
+        self.assertGreater(waited[busy], 500_000)
+        self.assertLess(waited[idle], 100_000)
+
+
+@harness.runc_only
+class CrowdOnTwoCpus(state_faults_test.Crowd):
+    """100 hooks, 32 at a time, on CPUs that do run at once."""
+
+    PODS, AT_ONCE = 50, 16
+    settings = {**state_faults_test.Crowd.settings, "lockDeadline": "60s"}
+
+    def setUp(self):
+        self.assertEqual(os.sched_getaffinity(0), {0, 1})
+        super().setUp()
+
+
+def run_in_guest():
+    """Boots the guest, runs this file there, and returns the exit status for ctest."""
+    started = time.monotonic()
+    try:
+        status = guest.Guest("emulated", timeout=GUEST_TIMEOUT).run_test(__file__, *sys.argv[1:], show=True).returncode
+    except unittest.SkipTest as skip:
+        print(f"skipped: {skip}")
+        return guest.SKIPPED
+    print(f"the guest took {time.monotonic() - started:.1f} s in all")
+    return status
+
+
+if __name__ == "__main__":
+    if not guest.inside():
+        sys.exit(run_in_guest())
+    uptime = pathlib.Path("/proc/uptime").read_text(encoding="ascii").split()[0]
+    print(f"the guest's first test starts {uptime} s after its kernel", flush=True)
+    harness.main()

@@ -1,0 +1,616 @@
+"""The Debian package: what is in it, and what becomes of living pods when it is upgraded, removed and purged.
+
+Here the package is built from the programs of PODQOS_BIN and looked at. The life of an installed one passes in a guest,
+where this file runs again: real dpkg, real runc and crun, the configuration that the package ships.
+"""
+
+import gzip
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import unittest.mock
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
+
+import guest  # noqa: E402
+import harness  # noqa: E402
+import machine as machines  # noqa: E402
+import oci  # noqa: E402
+import spdx  # noqa: E402
+from package_case import HOOK, KEPT, STATE, VERSION, WORK, WRAPPER, Absences, PackageCase, output  # noqa: E402
+
+BUILD = harness.BIN.parent
+CHROOTED = harness.REPOSITORY / "tests/guest/chrooted"
+DEPENDED = re.compile(r"(?:^|[,|])\s*([a-z0-9][a-z0-9.+-]+)")
+# Where a package may have left something. The whole root would not do: the guest keeps open what it has looked at.
+PLACES = ("/etc", "/usr/bin", "/usr/libexec", "/usr/lib/tmpfiles.d", "/usr/share/podqos", "/usr/share/doc/podqos",
+          "/usr/share/containers", "/usr/share/man/man1", "/usr/share/man/man5", "/usr/share/man/man8", "/run",
+          "/usr/share/bash-completion/completions")
+FILES = {  # mode of what must be there
+    "/etc/podqos/podqos.json": "-rw-r--r--",
+    "/etc/podqos/conf.d/": "drwxr-xr-x",
+    "/usr/share/podqos/containers.conf.d/zz-podqos.conf": "-rw-r--r--",
+    "/usr/libexec/oci/hooks.d/podqos-hook": "-rwxr-xr-x",
+    "/usr/bin/podqosctl": "-rwxr-xr-x",
+    "/usr/share/containers/oci/hooks.d/50-podqos-createruntime.json": "-rw-r--r--",
+    "/usr/share/containers/oci/hooks.d/50-podqos-poststop.json": "-rw-r--r--",
+    "/usr/share/podqos/podman-hooks.d/50-podqos-precreate.json": "-rw-r--r--",
+    "/usr/lib/tmpfiles.d/podqos.conf": "-rw-r--r--",
+    "/usr/lib/systemd/system/podqos-reconcile.service": "-rw-r--r--",
+    "/usr/lib/systemd/system/podqos-reconcile.timer": "-rw-r--r--",
+    "/usr/share/bash-completion/completions/podqosctl": "-rw-r--r--",
+    "/usr/share/man/man1/podqosctl.1.gz": "-rw-r--r--",
+    "/usr/share/man/man5/podqos.json.5.gz": "-rw-r--r--",
+    "/usr/share/man/man8/podqos-hook.8.gz": "-rw-r--r--",
+    "/usr/share/man/man8/podqos-runtime.8.gz": "-rw-r--r--",
+    "/usr/share/doc/podqos/README.md.gz": "-rw-r--r--",
+    "/usr/share/doc/podqos/docs/configuration.md.gz": "-rw-r--r--",
+    "/usr/share/doc/podqos/examples/pod.yaml": "-rw-r--r--",
+    "/usr/share/doc/podqos/changelog.gz": "-rw-r--r--",
+    "/usr/share/doc/podqos/changelog.Debian.gz": "-rw-r--r--",
+    "/usr/share/doc/podqos/copyright": "-rw-r--r--",
+    "/usr/share/doc/podqos/podqos.spdx.json": "-rw-r--r--",
+}
+PLUGIN_FILES = {
+    "/usr/sbin/podqos-nri": "-rwxr-xr-x",
+    "/usr/lib/systemd/system/podqos-nri.service": "-rw-r--r--",
+    "/usr/share/man/man8/podqos-nri.8.gz": "-rw-r--r--",
+    "/usr/share/doc/podqos-nri/podqos-nri.spdx.json": "-rw-r--r--",
+    "/usr/share/doc/podqos-nri/examples/containerd/nri.toml": "-rw-r--r--",
+    "/usr/share/doc/podqos-nri/examples/cri-o/60-podqos-nri.conf": "-rw-r--r--",
+    "/usr/share/doc/podqos-nri/examples/systemd/metrics-over-tcp.conf": "-rw-r--r--",
+}
+
+
+# What is linked into each program, as Debian 12's source packages; gcc's has its version in its name.
+SOURCES = {
+    "podqos-hook": {"dbus", "fmtlib", "gcc", "glibc", "nlohmann-json3", "spdlog"},
+    "podqosctl": {"cli11", "dbus", "fmtlib", "gcc", "glibc", "libyaml", "nlohmann-json3", "spdlog", "tomlplusplus"},
+    "podqos-nri": {"cli11", "dbus", "fmtlib", "gcc", "glibc", "nlohmann-json3", "protozero", "spdlog"},
+}
+# What of them is archives; the others are headers.
+ARCHIVES = {
+    "podqos-hook": {"dbus", "gcc", "glibc"},
+    "podqosctl": {"dbus", "gcc", "glibc", "libyaml"},
+    "podqos-nri": {"dbus", "gcc", "glibc"},
+}
+
+
+def source_of(path):
+    """The source package of a file of this machine."""
+    real = os.path.realpath(path)
+    found = subprocess.run(["dpkg-query", "--search", real, real.removeprefix("/usr")], capture_output=True, text=True,
+                           check=False, timeout=60).stdout
+    source = output("dpkg-query", "--show", "--showformat=${source:Package}", found.partition(": ")[0])
+    return re.sub(r"-\d+$", "", source)
+
+
+class Package(unittest.TestCase):
+    """The package as a file."""
+
+    @classmethod
+    def setUpClass(cls):
+        guest.require_package_tools()
+        cache = (BUILD / "CMakeCache.txt").read_text(encoding="utf-8") if (BUILD / "CMakeCache.txt").exists() else ""
+        if "CMAKE_BUILD_TYPE:STRING=Release\n" not in cache:
+            raise unittest.SkipTest(f"{BUILD} is not a release build, and only that is packaged")
+        place = tempfile.TemporaryDirectory(prefix="podqos-test-package-")
+        cls.addClassCleanup(place.cleanup)
+        cls.place = pathlib.Path(place.name)
+        cls.package, _ = (cls.build(revision, "packages") for revision in ("1", "2"))
+
+    @classmethod
+    def build(cls, revision, folder, *prefix):
+        """The package of that Debian revision."""
+        printed = output(*prefix, harness.REPOSITORY / "packaging/deb/build", "--revision", revision, cls.place / folder,
+                          env={**os.environ, "PODQOS_BUILT": str(BUILD)})
+        return next(pathlib.Path(line) for line in printed.splitlines() if "/podqos_" in line)
+
+    @classmethod
+    def plugin_package(cls):
+        return cls.package.with_name(cls.package.name.replace("podqos_", "podqos-nri_"))
+
+    @staticmethod
+    def contents(package):
+        """{path: mode} of a package whose files are all root's."""
+        lines = [line.split(None, 5) for line in output("dpkg-deb", "--contents", package).splitlines()]
+        owners = {line[1] for line in lines}
+        if owners != {"root/root"}:
+            raise AssertionError(f"{package}: owners {owners}")
+        return {line[5].removeprefix("."): line[0] for line in lines}
+
+    def field(self, name):
+        return output("dpkg-deb", "--field", self.package, name).strip()
+
+    def test_name_and_control(self):
+        architecture = output("dpkg", "--print-architecture").strip()
+        self.assertEqual(self.package.name, f"podqos_{VERSION}-1_{architecture}.deb")
+        self.assertEqual(self.field("Version"), f"{VERSION}-1")
+        # All libraries are linked in.
+        self.assertEqual(self.field("Depends"), "")
+
+    def test_static_built_using(self):
+        """The programs are static executables: whoever ships them must know of what."""
+        for package, programs in ((self.package, ("podqos-hook", "podqosctl")), (self.plugin_package(), ("podqos-nri",))):
+            field = output("dpkg-deb", "--field", package, "Static-Built-Using").strip()
+            named = [re.fullmatch(r"([\w.+-]+?)(-\d+)? \(= [^)]+\)", entry)[1] for entry in field.split(", ")]
+            self.assertEqual(sorted(named), sorted(set().union(*(SOURCES[program] for program in programs))), field)
+
+    def test_what_the_linker_takes(self):
+        """Linked once more, aloud; nothing is compiled."""
+        if "PODQOS_LTO:BOOL=ON" in (BUILD / "CMakeCache.txt").read_text(encoding="utf-8"):
+            self.skipTest("linking compiles, with PODQOS_LTO")
+        for program, expected in ARCHIVES.items():
+            command = output("ninja", "-C", BUILD, "-t", "commands", "-s", f"bin/{program}").splitlines()[-1]
+            link = next(part for part in command.split(" && ") if f" -o bin/{program} " in part)
+            link = link.replace(f" -o bin/{program} ", f" -o {self.place}/{program} ")
+            # Twice, it names each member of an archive.
+            said = output("sh", "-c", re.sub(r"-Map=\S+", f"-Map={self.place}/map", link) + " -Wl,--trace,--trace", cwd=BUILD)
+            taken = {found[1] or found[2] for found in re.finditer(r"(?m)^(?:\((/\S+\.a)\)\S+|(/\S+\.o))$", said)}
+            self.assertEqual({source_of(path) for path in taken}, expected, program)
+
+    def test_sbom(self):
+        """The programs of the package, and what is in each of them."""
+        for package, name, programs in ((self.package, "podqos", ("podqos-hook", "podqosctl")),
+                                        (self.plugin_package(), "podqos-nri", ("podqos-nri",))):
+            unpacked = self.place / f"sbom-{name}"
+            output("dpkg-deb", "--extract", package, unpacked)
+            text = (unpacked / f"usr/share/doc/{name}/{name}.spdx.json").read_text(encoding="utf-8")
+            document = json.loads(text)
+            self.assertEqual(spdx.problems(document), [])
+            self.assertEqual(spdx.related(document, f"Package-{name}", "CONTAINS"), dict.fromkeys(programs, f"{VERSION}-1"))
+            for program in programs:
+                linked = spdx.related(document, f"Program-{program}", "STATIC_LINK")
+                versions = {each: output("dpkg-query", "--show", "--showformat=${Version}", each) for each in linked}
+                self.assertEqual(linked, versions)
+                sources = {re.sub(r"-\d+$", "", output("dpkg-query", "--show", "--showformat=${source:Package}", each))
+                           for each in linked}
+                self.assertEqual((sources, spdx.related(document, f"Program-{program}", "DYNAMIC_LINK")),
+                                 (SOURCES[program], {}))
+                file = next(path for path in unpacked.rglob(program) if path.is_file() and path.stat().st_mode & 0o111)
+                checksums = next(each["checksums"] for each in document["packages"]
+                                 if each["SPDXID"] == f"SPDXRef-Program-{program}")
+                self.assertEqual(checksums[0]["checksumValue"], hashlib.sha256(file.read_bytes()).hexdigest())
+
+    def test_hardening(self):
+        """Of the programs as they are packed: position-independent, nothing writable is executable, all bound at once and
+        read-only then, with the stack protector and the checked functions of _FORTIFY_SOURCE."""
+        unpacked = self.place / "hardening"
+        for package in (self.package, self.plugin_package()):
+            output("dpkg-deb", "--extract", package, unpacked)
+        for path in ("usr/libexec/oci/hooks.d/podqos-hook", "usr/bin/podqosctl", "usr/sbin/podqos-nri"):
+            said = output("readelf", "--wide", "--file-header", "--program-headers", "--dynamic", unpacked / path)
+            self.assertRegex(said, r"Type: +DYN ", path)
+            self.assertRegex(said, r"FLAGS_1\) +Flags: (NOW )?PIE|FLAGS_1\) +Flags: .*PIE", path)
+            self.assertRegex(said, r"\n +GNU_RELRO ", path)
+            self.assertRegex(said, r"FLAGS\) .*BIND_NOW", path)
+            self.assertEqual(re.findall(r"\n +(?:LOAD|GNU_STACK) .* RWE ", said), [], path)
+            linked = (BUILD / "link" / f"{pathlib.PurePath(path).name}.map").read_text(encoding="utf-8")
+            if "INTERP" in said:
+                linked = output("readelf", "--wide", "--dyn-syms", unpacked / path)
+            for word in ("stack_chk_fail", "_chk"):
+                self.assertIn(word, linked.replace("stack_chk_fail", "") if word == "_chk" else linked, path)
+
+    def test_one_version(self):
+        """CMakeLists.txt says which, and all else repeats it."""
+        unpacked = self.place / "version"
+        for package in (self.package, self.plugin_package()):
+            output("dpkg-deb", "--extract", package, unpacked)
+            (unpacked / "control").mkdir(exist_ok=True)
+            output("dpkg-deb", "--control", package, unpacked / "control" / package.name)
+            self.assertEqual(output("dpkg-deb", "--field", package, "Version").strip(), f"{VERSION}-1")
+        for program in ("usr/libexec/oci/hooks.d/podqos-hook", "usr/sbin/podqos-nri", "usr/bin/podqosctl"):
+            self.assertRegex(output(unpacked / program, "--version"), rf"(?m)^{pathlib.PurePath(program).name} "
+                                                                      rf"{re.escape(VERSION)}$")
+        pages = list(unpacked.glob("usr/share/man/man?/*.gz"))
+        self.assertEqual(len(pages), 5)
+        for page in pages:
+            self.assertIn(f"podqos {VERSION}", gzip.decompress(page.read_bytes()).decode(), page.name)
+        for name in ("podqos", "podqos-nri"):
+            changelog = unpacked / f"usr/share/doc/{name}/changelog.Debian.gz"
+            if changelog.exists():
+                self.assertIn(f"podqos ({VERSION}-1)", gzip.decompress(changelog.read_bytes()).decode())
+        for script in unpacked.glob("control/*/preinst"):
+            self.assertIn(f"version {VERSION} is not installed", script.read_text(encoding="utf-8"))
+        self.assertRegex((harness.REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8"), rf"(?m)^## \[?{VERSION}\]?\b")
+
+    def test_contents(self):
+        found = self.contents(self.package)
+        self.assertEqual({path: found.get(path) for path in FILES}, FILES)
+        self.assertIn(f"{WRAPPER} -> ../libexec/oci/hooks.d/podqos-hook", found)
+        self.assertEqual([path for path in found if not re.match(r"/$|/etc/|/usr/", path)], [])
+        self.assertEqual([path for path in found if path.startswith("/usr/local/")], [])
+
+    def test_documents(self):
+        """Every page and picture; those of more than 4 KiB are packed."""
+        where = "/usr/share/doc/podqos/docs/"
+        found = {path.removeprefix(where).removesuffix(".gz") for path in self.contents(self.package)
+                 if path.startswith(where) and not path.endswith("/")}
+        docs = harness.REPOSITORY / "docs"
+        self.assertEqual(found, {str(file.relative_to(docs)) for file in docs.rglob("*") if file.is_file()})
+
+    def test_what_is_of_the_plugin_comes_with_the_plugin(self):
+        found = self.contents(self.plugin_package())
+        self.assertEqual({path: found.get(path) for path in PLUGIN_FILES}, PLUGIN_FILES)
+        self.assertEqual([path for path in self.contents(self.package) if "nri" in path], [])
+
+    def test_configuration_belongs_to_the_operator(self):
+        unpacked = self.place / "control"
+        output("dpkg-deb", "--control", self.package, unpacked)
+        self.assertEqual((unpacked / "conffiles").read_text(encoding="utf-8").split(), ["/etc/podqos/podqos.json"])
+
+    def test_programs_are_those_that_were_tested(self):
+        unpacked = self.place / "files"
+        output("dpkg-deb", "--extract", self.package, unpacked)
+        packed = (unpacked / str(HOOK).lstrip("/")).read_bytes()
+        self.assertEqual(packed, (BUILD / "bin/podqos-hook").read_bytes())
+
+    def test_same_tree_gives_same_package(self):
+        """Whatever the umask, the locale, the time zone and the place."""
+        again = self.build("1", "again", "env", "LC_ALL=C", "TZ=Asia/Tokyo", f"TMPDIR={self.place}", "sh", "-c",
+                           'umask 077; exec "$@"', "sh")
+        self.assertEqual(again.read_bytes(), self.package.read_bytes())
+        plugin = again.with_name(self.plugin_package().name)
+        self.assertEqual(plugin.read_bytes(), self.plugin_package().read_bytes())
+
+    def check_lintian(self, *prefix):
+        # The pages are written by this machine's pandoc, which names a font that newer groffs miss.
+        done = subprocess.run([*prefix, "lintian", "--allow-root", "--fail-on", "error,warning", "--suppress-tags",
+                               "groff-message", self.package, self.plugin_package()], capture_output=True, text=True,
+                              check=False, timeout=600)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_lintian(self):
+        if not shutil.which("lintian"):
+            self.skipTest("lintian is not installed")
+        self.check_lintian()
+
+    def test_lintian_of_testing(self):
+        """It knows all that those before it know."""
+        root, reason = guest.made_root("testing")
+        if reason:
+            self.skipTest(reason)
+        self.check_lintian(CHROOTED, root, self.package.parent)
+
+    def check_life(self, flavour, *classes):
+        """The classes below, in a guest."""
+        with unittest.mock.patch.dict(os.environ, PODQOS_PACKAGES=str(self.package.parent)):
+            done = guest.Guest(flavour, timeout=600).run_test(__file__, *classes, show=True, installed=False)
+        self.assertEqual(done.returncode, 0, f"in the guest with {flavour}")
+
+    def test_life_on_v2(self):
+        self.check_life("v2")
+
+    def test_removal_on_v1(self):
+        self.check_life("v1", "Removal")
+
+
+class Refused(unittest.TestCase):
+    """What is no package."""
+
+    def test_without_manual_pages(self):
+        guest.require_package_tools()
+        with tempfile.TemporaryDirectory(prefix="podqos-test-package-") as place:
+            built = pathlib.Path(place, "built")
+            (built / "bin").mkdir(parents=True)
+            for name in ("podqos-hook", "podqosctl", "podqos-nri"):
+                (built / "bin" / name).symlink_to(harness.BIN / name)
+            done = subprocess.run([harness.REPOSITORY / "packaging/deb/build", place], capture_output=True, text=True,
+                                  check=False, timeout=180, env={**os.environ, "PODQOS_BUILT": str(built)})
+            self.assertEqual((done.returncode, list(pathlib.Path(place).glob("*.deb"))), (2, []))
+            self.assertIn(f"PODQOS_BUILT={built} holds no manual pages", done.stderr)
+
+
+class Installed(PackageCase):
+    """The installed package and what it can leave; each test begins without it and ends with a purge."""
+
+    @classmethod
+    def setUpClass(cls):
+        if oci.runtime_path(cls.kind) is None:
+            raise unittest.SkipTest(f"{cls.kind} is not installed")
+        packages = sorted(pathlib.Path(os.environ["PODQOS_PACKAGES"]).glob("podqos_*.deb"))
+        cls.first, cls.second = packages
+        WORK.mkdir(exist_ok=True)
+        tempfile.tempdir = str(WORK)
+        cls.database = WORK / "dpkg"
+        if not cls.database.exists():
+            cls.make_database()
+
+    @classmethod
+    def make_database(cls):
+        """What dpkg knows of this machine, less what podqos does not depend on: to read it all takes seconds here."""
+        real = pathlib.Path("/var/lib/dpkg")
+        (cls.database / "info").mkdir(parents=True)
+        (cls.database / "updates").mkdir()
+        if (real / "arch").exists():
+            shutil.copy(real / "arch", cls.database)
+        known = {}
+        for stanza in (real / "status").read_text(encoding="utf-8").split("\n\n"):
+            known.setdefault(stanza.partition("\n")[0].removeprefix("Package: "), []).append(stanza)
+        wanted, names = {}, set(DEPENDED.findall(output("dpkg-deb", "--field", cls.first, "Depends")))
+        while names:
+            name = names.pop()
+            if name in wanted or name not in known:
+                continue
+            wanted[name] = known[name]
+            for line in re.findall(r"(?m)^(?:Pre-)?Depends: (.*)", "\n".join(known[name])):
+                names.update(DEPENDED.findall(line))
+            for listing in (real / "info").glob(f"{name}[:.]*list"):
+                (cls.database / "info" / listing.name).touch()
+        kept = [stanza for stanzas in wanted.values() for stanza in stanzas]
+        (cls.database / "status").write_text("\n\n".join(kept) + "\n", encoding="utf-8")
+
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(self.clean_up)
+        self.said = self.dpkg("--install", self.first)
+        if self.kind == "crun":
+            settings = pathlib.Path("/etc/podqos/conf.d/runtime.json")
+            settings.write_text('{"runtimes": ["/usr/bin/crun"]}', encoding="utf-8")
+
+    def clean_up(self):
+        self.delete_all()
+        self.dpkg("--purge", "podqos")
+        self.assert_nothing_left()
+
+    def dpkg(self, *words, status=0):
+        done = subprocess.run(["dpkg", f"--admindir={self.database}", "--force-unsafe-io", *map(str, words)], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=120)
+        self.assertEqual(done.returncode, status, f"dpkg {words}\n{done.stdout}")
+        return done.stdout
+
+    def left(self):
+        found = [path for place in PLACES for folder, folders, files in os.walk(place) for entry in folders + files
+                 if "podqos" in entry and not (path := os.path.join(folder, entry)).startswith(str(WORK))]
+        diverted = output("dpkg-divert", f"--admindir={self.database}", "--list", "*podqos*")
+        return sorted(found) + diverted.splitlines()
+
+    def assert_nothing_left(self):
+        self.assertEqual(self.left(), [])
+        self.assertFalse(HOOK.parent.exists(), "an empty directory of hooks")
+        self.assertEqual(self.machine.directories("/podqos"), [])
+
+    def assert_gone(self):
+        """Nothing of the removed package that could be called, no state; its configuration may be there."""
+        self.assertEqual([path for path in self.left() if not path.startswith("/etc/")], [])
+        self.assertEqual(self.machine.directories("/podqos"), [])
+
+
+class Removal(Installed):
+    """Living pods outlive the package, and nothing outlives them."""
+
+    def test_removal_with_a_pod_alive(self):
+        pids = [self.launch(name, "removed") for name in ("app", "log")]
+        before = self.machine.snapshot(self.pod("removed"))
+        absences = Absences(HOOK.parent)
+        said = self.dpkg("--remove", "podqos")
+        self.assertEqual([name for name in absences.names() if name == HOOK.name], [])
+        self.assertIn(f"podqos: containers live that call {HOOK}", said)
+        for pid in pids:
+            self.assert_managed(pid, "removed")
+        self.assertEqual(self.machine.snapshot(self.pod("removed")), before)
+        self.wrapper.exec("app", "true")
+
+        stranger = self.wrapper.launch("stranger", self.bundle("stranger", **{"podqos.io/pod-uid": "late"}))
+        self.assertNotIn("kubepods", machines.cgroup_of(stranger))
+        self.wrapper.delete("stranger")
+        self.assert_foreign_ran("stranger")
+
+        self.wrapper.delete("app")
+        self.assert_foreign_ran("app")
+        self.assert_managed(pids[1], "removed")
+        self.wrapper.delete("log")
+        self.assert_foreign_ran("log")
+        self.assert_gone()
+
+    def test_purge_with_a_pod_alive(self):
+        pid = self.launch("app", "purged")
+        self.dpkg("--purge", "podqos")
+        self.assert_managed(pid, "purged")
+        self.assertFalse(pathlib.Path("/etc/podqos").exists())
+        self.plain.delete("app")
+        self.assert_foreign_ran("app")
+        self.assert_nothing_left()
+
+
+class RemovalUnderCrun(Removal):
+    """crun runs poststop while the state of the container that ends is still there."""
+
+    kind = "crun"
+
+
+class Life(Installed):
+    """Installation, upgrade and what else may befall an installed package."""
+
+    def test_installation(self):
+        told = [line for line in self.said.splitlines() if "registered by itself" in line]
+        self.assertEqual(len(told), 1, self.said)
+        for name in ("/usr/share/containers/oci/hooks.d/50-podqos-*.json", "podqos-reconcile.timer",
+                     "/usr/lib/tmpfiles.d/podqos.conf", "to undo: ", "apt remove podqos"):
+            self.assertIn(name, told[0])
+        status = STATE.stat()
+        self.assertEqual((status.st_mode & 0o7777, status.st_uid, status.st_gid), (0o700, 0, 0))
+        self.assertIn(VERSION, output("podqosctl", "version"))
+        self.assertIn("ok", output("podqosctl", "config", "check"))
+        self.assertEqual(output(WRAPPER, "--version"), output(oci.runtime_path(self.kind), "--version"))
+        self.dpkg("--remove", "podqos")
+        self.assert_gone()
+        self.assertTrue(pathlib.Path("/etc/podqos/podqos.json").exists())
+
+    def test_upgrade_with_a_pod_alive(self):
+        own = pathlib.Path("/etc/podqos/podqos.json")
+        own.write_text('{"podPidsLimit": 77}', encoding="utf-8")
+        pid = self.launch("app", "upgraded")
+        before = self.machine.snapshot(self.pod("upgraded"))
+        absences = Absences(HOOK.parent)
+        self.assertNotIn("registered by itself", self.dpkg("--force-confold", "--install", self.second))
+        self.assertEqual([name for name in absences.names() if name == HOOK.name], [])
+        self.assertEqual(own.read_text(encoding="utf-8"), '{"podPidsLimit": 77}')
+        self.assert_managed(pid, "upgraded")
+        self.assertEqual(self.machine.snapshot(self.pod("upgraded")), before)
+        self.wrapper.exec("app", "true")
+        self.assert_managed(self.launch("log", "upgraded"), "upgraded")
+        for name in ("app", "log"):
+            self.wrapper.delete(name)
+            self.assert_foreign_ran(name)
+        self.assertEqual(self.machine.directories("/podqos"), [])
+
+    def test_downgrade_with_a_pod_alive(self):
+        """A version that can read the state takes over from a newer one, any other is not installed."""
+        self.dpkg("--install", self.second)
+        pid = self.launch("app", "older")
+        records = [path for path in STATE.rglob("*") if path.is_file() and '"version":1,' in path.read_text(encoding="utf-8")]
+        self.assertEqual({path.parent.name for path in records}, {"podqos", "pods"})
+        texts = {path: path.read_text(encoding="utf-8") for path in records}
+        for path, text in texts.items():
+            path.write_text(re.sub(r'"version":1,"writer":"[^"]*"', '"version":12,"writer":"9.8.7"', text), encoding="utf-8")
+        program = HOOK.read_bytes()
+        said = self.dpkg("--install", self.first, status=1)
+        self.assertIn(f"podqos: version {VERSION} is not installed: the state in {STATE} has format 12, written by podqos "
+                      "9.8.7, and this version reads formats up to 1", said)
+        self.assertIn("remove podqos", said)
+        self.assertEqual(HOOK.read_bytes(), program)
+        self.assertIn("-2\ninstalled", output("dpkg-query", f"--admindir={self.database}", "--show", "--showformat="
+                                              "${Version}\n${db:Status-Status}", "podqos"))
+        # Nor is one that was removed put back before the containers of the newer one have ended.
+        self.dpkg("--remove", "podqos")
+        self.assertIn(f"version {VERSION} is not installed", self.dpkg("--install", self.first, status=1))
+        for path, text in texts.items():
+            path.write_text(text, encoding="utf-8")
+        self.dpkg("--install", self.first)
+        self.assert_managed(pid, "older")
+        self.assert_managed(self.launch("log", "older"), "older")
+        for name in ("app", "log"):
+            self.wrapper.delete(name)
+            self.assert_foreign_ran(name)
+
+    def test_purge_under_a_configuration_of_its_own(self):
+        settings = {"cgroupRoot": "/podqos-test-own", "stateDir": "/run/podqos-own", "podPidsLimit": 55}
+        pathlib.Path("/etc/podqos/conf.d/own.json").write_text(json.dumps(settings), encoding="utf-8")
+        pid = self.launch("app", "own")
+        self.dpkg("--purge", "podqos")
+        self.assert_managed(pid, "own", root="/podqos-test-own")
+        self.assertEqual(self.machine.read(self.pod("own", "/podqos-test-own"), "pids"), 55)
+        self.plain.delete("app")
+        self.assert_foreign_ran("app")
+        self.assert_nothing_left()
+        self.assertEqual(self.machine.leftovers("/podqos-test-own"), [])
+        self.machine.sweep("/podqos-test-own")
+
+    def test_removal_under_a_broken_configuration(self):
+        pathlib.Path("/etc/podqos/podqos.json").write_text("{", encoding="utf-8")
+        self.dpkg("--remove", "podqos")
+        self.assert_gone()
+
+    def test_pod_that_ended_unnoticed_keeps_nothing(self):
+        pid = self.launch("app", "unnoticed")
+        self.plain.kill("app")
+        deadline = time.monotonic() + 10
+        while machines.alive(pid) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        shutil.rmtree(self.plain.root / "app")  # as if the machine's engine had lost it
+        self.dpkg("--remove", "podqos")
+        self.assert_gone()
+
+    def test_container_without_a_pod_keeps_its_hook(self):
+        self.launch("single", runtime=self.plain)
+        self.assertFalse((STATE / "containers").exists() and os.listdir(STATE / "containers"))
+        self.dpkg("--remove", "podqos")
+        self.plain.delete("single")
+        self.assert_foreign_ran("single")
+        self.assert_gone()
+
+    def test_engine_keeps_its_wrapper(self):
+        """A shim of containerd deletes a container with the runtime that its bundle names."""
+        shim = pathlib.Path("/run/containerd/io.containerd.runtime.v2.task/k8s.io/c1")
+        shim.mkdir(parents=True)
+        self.addCleanup(shutil.rmtree, "/run/containerd")
+        (shim / "runtime").write_text(str(WRAPPER), encoding="utf-8")
+        configuration = pathlib.Path("/etc/containerd/config.toml")
+        configuration.parent.mkdir(exist_ok=True)
+        self.addCleanup(configuration.unlink)
+        configuration.write_text(f'BinaryName = "{WRAPPER}"\n', encoding="utf-8")
+        said = self.dpkg("--remove", "podqos")
+        self.assertIn(f"podqos: {configuration} still names podqos-runtime", said)
+        theirs = output(oci.runtime_path(self.kind), "--version")
+        self.assertEqual(output(WRAPPER, "--version"), theirs)
+        (shim / "runtime").unlink()
+
+        # conmon has the runtime in its arguments.
+        conmon = subprocess.Popen(["sh", "-c", "read x", "conmon", "-r", str(WRAPPER)], stdin=subprocess.PIPE)
+        output(HOOK, "--sweep")
+        self.assertEqual(output(WRAPPER, "--version"), theirs)
+        conmon.communicate()
+        output(HOOK, "--sweep")
+        self.assert_gone()
+
+    def test_installation_takes_over_again(self):
+        pid = self.launch("app", "again")
+        self.dpkg("--remove", "podqos")
+        self.dpkg("--install", self.first)
+        self.assertIn("podqos-hook", output(HOOK, "--version"))
+        self.assertFalse(KEPT.exists())
+        self.assert_managed(pid, "again")
+        self.assert_managed(self.launch("log", "again"), "again")
+        self.wrapper.delete("app")
+        self.wrapper.delete("log")
+        self.assert_foreign_ran("app")
+        self.assertTrue(HOOK.exists())
+
+    def test_removal_given_up(self):
+        script = self.database / "info"
+        environment = {**os.environ, "DPKG_ADMINDIR": str(self.database), "DPKG_MAINTSCRIPT_PACKAGE": "podqos"}
+        program = HOOK.read_bytes()
+        for _ in range(2):  # a removal that was cut off is begun again
+            output(script / "podqos.prerm", "remove", env=environment)
+        self.assertNotEqual(HOOK.read_bytes(), program)
+        output(script / "podqos.postinst", "abort-remove", env=environment)
+        self.assertEqual(HOOK.read_bytes(), program)
+        self.assertFalse(KEPT.exists())
+        self.assert_managed(self.launch("app", "kept"), "kept")
+        self.wrapper.delete("app")
+
+    def test_boot_clears(self):
+        if not shutil.which("systemd-tmpfiles"):
+            self.skipTest("systemd-tmpfiles is not installed")
+        pid = self.launch("app", "boot")
+        self.dpkg("--purge", "podqos")
+        output("systemd-tmpfiles", "--remove", "podqos-removed.conf")
+        self.assertTrue(HOOK.exists(), "only a boot may take it away")
+        output("systemd-tmpfiles", "--remove", "--boot", "podqos-removed.conf")
+        self.assertEqual(self.left(), [str(STATE)])
+        # A real boot ends what lives in memory.
+        self.assert_managed(pid, "boot")
+        self.plain.delete("app")
+        for path in (self.pod("boot"), *(f"/podqos/kubepods{tier}" for tier in ("/burstable", "/besteffort", "")), "/podqos"):
+            for directory in self.machine.directories(path):
+                directory.rmdir()
+        shutil.rmtree(STATE)
+
+    def test_foreign_hook_needs_ours(self):
+        """Why all this: with the hook gone, runc runs none behind it."""
+        self.launch("app", "bare")
+        self.dpkg("--remove", "podqos")
+        away = HOOK.rename(HOOK.with_name("away"))
+        self.plain.delete("app")
+        self.assertFalse((WORK / "foreign-app").exists())
+        away.rename(HOOK)
+        output(HOOK, "--sweep")
+        self.assert_gone()
+
+
+if __name__ == "__main__":
+    if guest.inside():
+        del Package, Refused
+    else:
+        del Installed, Removal, RemovalUnderCrun, Life
+    del PackageCase
+    harness.main(("runc",))
