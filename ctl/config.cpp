@@ -17,7 +17,6 @@ namespace podqos::ctl {
 namespace {
 
 struct ConfigOptions {
-  std::string output = "json";
   std::string form = "text";
   std::vector<std::string> files;
 };
@@ -99,8 +98,6 @@ Command add_config(CLI::App& app, const Globals& globals) {
   sub->require_subcommand(1);
   CLI::App* show_command =
       sub->add_subcommand("show", "Print the effective settings, every field, as JSON");
-  show_command->add_option("-o,--output", options->output, "json, the only form")
-      ->check(CLI::IsMember({"json"}));
   CLI::App* check_command = sub->add_subcommand(
       "check",
       "Check whether each file is a valid configuration; without a file, all files that are in "

@@ -33,7 +33,7 @@ constexpr const char* kKubelet = "/var/lib/kubelet";  // its root directory, unl
 /// Values of the command line options.
 struct ConfigureOptions {
   std::string engine;
-  std::string way;
+  std::string method;
   std::string root;
   std::string program;
   std::string engine_version;
@@ -96,7 +96,7 @@ NodeFacts read_node(const EngineFiles& files) {
 Result<ConfigureReport> make_report(const ConfigureOptions& options, const EngineProgram& program,
                                     const EngineFiles& files) {
   ConfigureReport report{.request = {.engine = program.engine,
-                                     .way = Way::kWrapper,
+                                     .method = Method::kWrapper,
                                      .version = program.version,
                                      .node = read_node(files)},
                          .undo = options.undo,
@@ -105,9 +105,9 @@ Result<ConfigureReport> make_report(const ConfigureOptions& options, const Engin
                          .last_changed = {},
                          .outcome = {}};
   ConfigureRequest& request = report.request;
-  request.way =
-      parse_way(options.way)
-          .value_or(best_way(request.engine, request.version, request.node.plugin_installed));
+  request.method =
+      parse_method(options.method)
+          .value_or(best_method(request.engine, request.version, request.node.plugin_installed));
   PODQOS_ASSIGN(report.plan, options.undo ? plan_removal(request.engine, files.source())
                                           : plan_registration(request, files.source()));
   ConfigurePlan& plan = report.plan;
@@ -190,7 +190,7 @@ class Activation {
   [[nodiscard]] bool is_stale(const std::optional<LastChange>& before) const {
     if (service_.empty() || program_.engine == Engine::kDocker || changed_) return false;
     if (!before || !engine_.is_older_than(before->time)) return false;
-    return options_.undo || report_.request.way != Way::kNri || !engine_.has_plugin();
+    return options_.undo || report_.request.method != Method::kNri || !engine_.has_plugin();
   }
 
   /// Has the engine read what has changed, as far as the options allow.
@@ -221,7 +221,7 @@ class Activation {
 
   /// Starts the plugin if NRI was chosen, and waits until it is connected.
   Status start_plugin(ConfigureOutcome& outcome) const {
-    if (report_.request.way != Way::kNri) return {};
+    if (report_.request.method != Method::kNri) return {};
     outcome.plugin_ready =
         systemd_.is("is-active", kPluginUnit) && systemd_.is("is-enabled", kPluginUnit);
     if (options_.restart_choice() == Restart::kNo) return {};
@@ -311,14 +311,15 @@ void add_choices(CLI::App& sub, ConfigureOptions& options) {
   sub.add_option("ENGINE", options.engine, "containerd, crio, podman or docker")
       ->required()
       ->check(CLI::IsMember(names));
-  CLI::Option* way =
-      sub.add_option("--way", options.way,
+  CLI::Option* method =
+      sub.add_option("--method", options.method,
                      "wrapper, nri or hooks; default: nri if this version has it and podqos-nri "
                      "is installed, hooks for Podman, else wrapper")
           ->check(CLI::IsMember({"wrapper", "nri", "hooks"}));
   CLI::Option* dry_run = sub.add_flag("-n,--dry-run", options.dry_run,
                                       "Print the changes as a unified diff without making them");
-  sub.add_flag("--undo", options.undo, "Remove podqos from ENGINE's configuration")->excludes(way);
+  sub.add_flag("--undo", options.undo, "Remove podqos from ENGINE's configuration")
+      ->excludes(method);
   CLI::Option* restart = sub.add_flag(
       "--restart{yes}", options.restart,
       "Have the engine read what has changed: reload Docker, restart others, and enable "

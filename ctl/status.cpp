@@ -43,7 +43,7 @@ std::string containers_of(const app::PodEntry& pod) {
 /// The table of pods.
 std::string pods_table(const app::Inventory& inventory, ColourMode mode) {
   std::vector<Row> rows = {
-      heading({"POD", "CLASS", "SOURCE", "CONTAINERS", "REQUESTS", "LIMITS", "MEMORY NOW"})};
+      heading({"POD", "CLASS", "SOURCE", "CONTAINERS", "REQUESTS", "LIMITS", "USAGE"})};
   for (const app::PodEntry& pod : inventory.pods) {
     const core::PodRecord& record = pod.record;
     rows.push_back(
@@ -57,7 +57,7 @@ std::string pods_table(const app::Inventory& inventory, ColourMode mode) {
   return format_table(rows, mode);
 }
 
-/// "rule / kernel" of a tier's shares; the kernel's alone if there is no rule.
+/// "want/actual" of a tier's shares; the kernel's alone if there is no rule.
 std::string cpu_pair(const app::TierEntry& tier, core::WeightFormula formula) {
   const auto shares = tier.cgroup.shares(tier.rule.cpu_shares, formula);
   std::string kernel = shares ? cat(shares->value()) : "-";
@@ -68,8 +68,8 @@ std::string cpu_pair(const app::TierEntry& tier, core::WeightFormula formula) {
 /// The table of the tiers of all trees, each below the directory above the root if podqos has
 /// created it.
 std::string tiers_table(const app::Inventory& inventory, ColourMode mode) {
-  std::vector<Row> rows = {heading({"TIER", "PODS", "REQUESTS", "SHARES rule / kernel",
-                                    "MEMORY LIMIT rule / kernel", "MEMORY NOW"})};
+  std::vector<Row> rows = {heading(
+      {"TIER", "PODS", "REQUESTS", "SHARES want/actual", "MEMORY LIMIT want/actual", "USAGE"})};
   const auto add = [&](std::string name, const app::TierEntry& tier) {
     rows.push_back({cell(std::move(name), Colour::kBold), cell(cat(tier.sum.pods)),
                     cell(shown(tier.sum)), cell(cpu_pair(tier, inventory.formula)),

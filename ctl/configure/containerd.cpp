@@ -128,10 +128,10 @@ std::string handler_lines(std::int64_t format, bool with_runc, bool systemd_driv
 }
 
 /// "version" of config.toml, within what this containerd and podqos know.
-Result<std::int64_t> format_of(const ContainerdFiles& found, Way way) {
+Result<std::int64_t> format_of(const ContainerdFiles& found, Method method) {
   if (!found.exists) return found.merges() ? 3 : 2;
   // NRI is on, and needs no table of any version.
-  if (found.merges() && way == Way::kNri) return 3;
+  if (found.merges() && method == Method::kNri) return 3;
   const toml::node* version = found.main().at({"version"});
   const std::int64_t format =
       version == nullptr ? 1 : version->value_exact<std::int64_t>().value_or(1);
@@ -183,7 +183,7 @@ Result<ContainerdFiles> read_containerd(const ConfigureRequest& request,
   found.exists = state.kind != FileState::Kind::kAbsent;
   PODQOS_TRY(read_all_documents(source, found));
   PODQOS_TRY(check_cri(found));
-  PODQOS_ASSIGN(found.format, format_of(found, request.way));
+  PODQOS_ASSIGN(found.format, format_of(found, request.method));
   return found;
 }
 
@@ -211,18 +211,19 @@ Status check_imports(const ContainerdFiles& found, std::string_view lines) {
 
 /// Plans a file of podqos's own if containerd merges one, else a block in config.toml; there, too,
 /// if it stands there already.
-Result<ConfigurePlan> plan_containerd_lines(const ContainerdFiles& found, Way way,
+Result<ConfigurePlan> plan_containerd_lines(const ContainerdFiles& found, Method method,
                                             const std::string& text, const ConfigSource& source) {
-  const bool is_nri = way == Way::kNri;
+  const bool is_nri = method == Method::kNri;
   const std::string version = cat("version = ", found.format, "\n");
   Lines lines{.path = kContainerdConfig,
               .text = text,
               .what = is_nri ? "table for NRI" : "handler \"podqos\""};
   PODQOS_ASSIGN(const auto config, source.read(kContainerdConfig));
   PODQOS_ASSIGN(const auto blocks, find_blocks(config.text, kContainerdConfig));
-  const bool is_there = std::ranges::find(blocks, format_way(way), &Block::name) != blocks.end();
+  const bool is_there =
+      std::ranges::find(blocks, format_method(method), &Block::name) != blocks.end();
   if (!found.drop_in_directory || is_there || !(is_nri || found.merges()))
-    return plan_block(lines, format_way(way), version, source);
+    return plan_block(lines, format_method(method), version, source);
   lines.path = cat(*found.drop_in_directory, "/", is_nri ? kContainerdNriDropIn : kHandlerDropIn);
   lines.text = cat(version, "\n", text);
   return plan_own_file(lines, source);
@@ -236,7 +237,7 @@ Result<ConfigurePlan> plan_handler(const ContainerdFiles& found, const ConfigSou
   const bool with_runc = found.format == 2 && last_with(found.documents, runtimes) == nullptr;
   const std::string lines = handler_lines(found.format, with_runc, uses_systemd(found));
   PODQOS_TRY(check_imports(found, lines));
-  return plan_containerd_lines(found, Way::kWrapper, lines, source);
+  return plan_containerd_lines(found, Method::kWrapper, lines, source);
 }
 
 /// The owner's file that switches NRI on; "" if none has its table. Fails where NRI is off.
@@ -263,7 +264,7 @@ Result<ConfigurePlan> plan_containerd_nri(const ContainerdFiles& found,
   if (!file.empty() || found.merges())
     return nothing_to_do(
         cat("NRI is on in this containerd; ", kContainerdConfig, " needs no change"), file);
-  return plan_containerd_lines(found, Way::kNri, std::string{kContainerdNri}, source);
+  return plan_containerd_lines(found, Method::kNri, std::string{kContainerdNri}, source);
 }
 
 /// Fails if a configuration of either version names podqos as the default.
@@ -280,8 +281,8 @@ Status check_no_default(const ContainerdFiles& found) {
 
 Result<ConfigurePlan> plan_containerd(const ConfigureRequest& request, const ConfigSource& source) {
   PODQOS_ASSIGN(const auto found, read_containerd(request, source));
-  return request.way == Way::kNri ? plan_containerd_nri(found, source)
-                                  : plan_handler(found, source);
+  return request.method == Method::kNri ? plan_containerd_nri(found, source)
+                                        : plan_handler(found, source);
 }
 
 Result<ConfigurePlan> plan_containerd_removal(const ConfigSource& source) {

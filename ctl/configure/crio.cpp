@@ -131,10 +131,10 @@ Result<ConfigurePlan> plan_crio_hooks(const ConfigSource& source) {
 }  // namespace
 
 Result<ConfigurePlan> plan_crio(const ConfigureRequest& request, const ConfigSource& source) {
-  if (request.way == Way::kHooks) return plan_crio_hooks(source);
+  if (request.method == Method::kHooks) return plan_crio_hooks(source);
   PODQOS_ASSIGN(const auto documents, read_crio(source));
-  return request.way == Way::kNri ? plan_crio_nri(request, documents, source)
-                                  : plan_crio_runtime(documents, source);
+  return request.method == Method::kNri ? plan_crio_nri(request, documents, source)
+                                        : plan_crio_runtime(documents, source);
 }
 
 Result<ConfigurePlan> plan_crio_removal(const ConfigSource& source) {

@@ -22,8 +22,8 @@ constexpr std::array kEngines = {
 };
 static_assert(kEngines.size() == static_cast<std::size_t>(Engine::kDocker) + 1);
 
-constexpr std::array<std::string_view, 3> kWays = {"wrapper", "nri", "hooks"};
-static_assert(kWays.size() == static_cast<std::size_t>(Way::kHooks) + 1);
+constexpr std::array<std::string_view, 3> kMethods = {"wrapper", "nri", "hooks"};
+static_assert(kMethods.size() == static_cast<std::size_t>(Method::kHooks) + 1);
 
 /// The first versions with NRI; containerd's release notes of 1.7, CRI-O's of 1.26.
 constexpr Version kContainerdNri{.major = 1, .minor = 7};
@@ -62,14 +62,14 @@ Status check_nri(Engine engine, const std::optional<Version>& version) {
   const std::string_view title = facts_of(engine).title;
   if (engine == Engine::kPodman || engine == Engine::kDocker) {
     return fail(ErrorCode::kUnsupported,
-                cat(title, " has no NRI; use --way ",
+                cat(title, " has no NRI; use --method ",
                     engine == Engine::kPodman ? "hooks or wrapper" : "wrapper"));
   }
   if (version && !has_nri(engine, *version)) {
     return fail(ErrorCode::kUnsupported,
                 cat(title, " ", format_version(*version), " has no NRI, which came with ",
                     format_version(engine == Engine::kCrio ? kCrioNri : kContainerdNri),
-                    "; use --way wrapper"));
+                    "; use --method wrapper"));
   }
   return {};
 }
@@ -90,14 +90,14 @@ std::span<const EngineFacts> engines() {
   return kEngines;
 }
 
-std::string_view format_way(Way way) {
-  return kWays.at(static_cast<std::size_t>(way));
+std::string_view format_method(Method method) {
+  return kMethods.at(static_cast<std::size_t>(method));
 }
 
-std::optional<Way> parse_way(std::string_view word) {
-  const auto found = std::ranges::find(kWays, word);
-  if (found == kWays.end()) return std::nullopt;
-  return static_cast<Way>(found - kWays.begin());
+std::optional<Method> parse_method(std::string_view word) {
+  const auto found = std::ranges::find(kMethods, word);
+  if (found == kMethods.end()) return std::nullopt;
+  return static_cast<Method>(found - kMethods.begin());
 }
 
 std::optional<Version> parse_version(std::string_view text) {
@@ -114,22 +114,22 @@ std::string format_version(const Version& version) {
   return cat(version.major, ".", version.minor);
 }
 
-Way best_way(Engine engine, const std::optional<Version>& version, bool plugin_installed) {
-  if (engine == Engine::kPodman) return Way::kHooks;
-  return plugin_installed && version && has_nri(engine, *version) ? Way::kNri : Way::kWrapper;
+Method best_method(Engine engine, const std::optional<Version>& version, bool plugin_installed) {
+  if (engine == Engine::kPodman) return Method::kHooks;
+  return plugin_installed && version && has_nri(engine, *version) ? Method::kNri : Method::kWrapper;
 }
 
-Status check_way(Engine engine, Way way, const std::optional<Version>& version) {
-  switch (way) {
-    case Way::kWrapper: return {};
-    case Way::kNri: return check_nri(engine, version);
-    case Way::kHooks: break;
+Status check_method(Engine engine, Method method, const std::optional<Version>& version) {
+  switch (method) {
+    case Method::kWrapper: return {};
+    case Method::kNri: return check_nri(engine, version);
+    case Method::kHooks: break;
   }
   if (engine == Engine::kPodman || engine == Engine::kCrio) return {};
   return fail(ErrorCode::kUnsupported,
               cat(facts_of(engine).title,
                   " reads no directory of hooks, and hooks alone cannot place containers; use "
-                  "--way wrapper"));
+                  "--method wrapper"));
 }
 
 }  // namespace podqos::ctl

@@ -15,7 +15,7 @@ namespace podqos::ctl {
 enum class Engine : std::uint8_t { kContainerd, kCrio, kPodman, kDocker };
 
 /// How podqos is registered with an engine.
-enum class Way : std::uint8_t {
+enum class Method : std::uint8_t {
   kWrapper,  ///< podqos-runtime in place of the OCI runtime
   kNri,      ///< the plugin podqos-nri
   kHooks,    ///< OCI hooks: Podman's precreate, elsewhere createRuntime and poststop
@@ -44,9 +44,9 @@ struct EngineFacts {
 [[nodiscard]] std::span<const EngineFacts> engines();
 
 /// "wrapper", "nri" or "hooks".
-[[nodiscard]] std::string_view format_way(Way way);
+[[nodiscard]] std::string_view format_method(Method method);
 /// The reverse; nullopt for any other word.
-[[nodiscard]] std::optional<Way> parse_way(std::string_view word);
+[[nodiscard]] std::optional<Method> parse_method(std::string_view word);
 
 /// The first word of a program's `--version` that begins with a number and a dot, "v" in front
 /// allowed: "containerd github.com/containerd/containerd/v2 2.1.9+ds1 …" is {2, 1}.
@@ -55,14 +55,15 @@ struct EngineFacts {
 /// "1.7".
 [[nodiscard]] std::string format_version(const Version& version);
 
-/// The default way: NRI for an engine that has it, if the plugin is installed, because it needs no
-/// handler and adopts a kubelet's pods; else the wrapper. Podman has precreate instead.
+/// The default method: NRI for an engine that has it, if the plugin is installed, because it needs
+/// no handler and adopts a kubelet's pods; else the wrapper. Podman has precreate instead.
 /// @param version  nullopt counts as a version without NRI
-[[nodiscard]] Way best_way(Engine engine, const std::optional<Version>& version,
-                           bool plugin_installed);
+[[nodiscard]] Method best_method(Engine engine, const std::optional<Version>& version,
+                                 bool plugin_installed);
 
-/// Whether the engine of this version can be registered this way.
+/// Whether the engine of this version can be registered by this method.
 /// @return kUnsupported with the reason and the remedy.
-[[nodiscard]] Status check_way(Engine engine, Way way, const std::optional<Version>& version);
+[[nodiscard]] Status check_method(Engine engine, Method method,
+                                  const std::optional<Version>& version);
 
 }  // namespace podqos::ctl

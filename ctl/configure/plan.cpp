@@ -8,7 +8,7 @@ namespace podqos::ctl {
 
 Result<ConfigurePlan> plan_registration(const ConfigureRequest& request,
                                         const ConfigSource& source) {
-  PODQOS_TRY(check_way(request.engine, request.way, request.version));
+  PODQOS_TRY(check_method(request.engine, request.method, request.version));
   switch (request.engine) {
     case Engine::kContainerd: return plan_containerd(request, source);
     case Engine::kCrio: return plan_crio(request, source);

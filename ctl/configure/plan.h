@@ -53,10 +53,10 @@ struct NodeFacts {
   friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
 };
 
-/// One question: the engine and its way in.
+/// One question: the engine and the method.
 struct ConfigureRequest {
   Engine engine = Engine::kContainerd;
-  Way way = Way::kWrapper;
+  Method method = Method::kWrapper;
   std::optional<Version> version;  ///< required where the files depend on it
   NodeFacts node;
 };
@@ -91,7 +91,8 @@ struct ConfigurePlan {
 [[nodiscard]] Result<ConfigurePlan> plan_registration(const ConfigureRequest& request,
                                                       const ConfigSource& source);
 
-/// Plans the removal of all that plan_registration() has ever written for this engine, by any way.
+/// Plans the removal of all that plan_registration() has ever written for this engine, by any
+/// method.
 [[nodiscard]] Result<ConfigurePlan> plan_removal(Engine engine, const ConfigSource& source);
 
 /// A plan that changes nothing, and why.

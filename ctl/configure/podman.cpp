@@ -131,7 +131,7 @@ Result<ConfigurePlan> plan_podman(const ConfigureRequest& request, const ConfigS
   if (linked)
     return nothing_to_do(cat(kPodmanLink, ": registered already, as the package does it"));
   PODQOS_ASSIGN(const auto documents, read_podman(source));
-  if (request.way == Way::kHooks) return plan_podman_hooks(request, documents, source);
+  if (request.method == Method::kHooks) return plan_podman_hooks(request, documents, source);
   const TomlPath runtime = {"engine", "runtimes", std::string{kHandler}};
   PODQOS_ASSIGN(auto there, registered_by_hand(documents, runtime, {}));
   if (there) return *std::move(there);

@@ -97,13 +97,13 @@ std::vector<std::string> next_steps(const ConfigureReport& report) {
   std::vector<std::string> steps;
   const bool changed = !report.plan.changes.empty();
   if (auto command = service_command(report); !command.empty()) steps.push_back(std::move(command));
-  if (report.request.way == Way::kNri) {
+  if (report.request.method == Method::kNri) {
     if (!report.request.node.plugin_installed)
       steps.emplace_back(kPluginPackage);
     else if (!report.outcome.plugin_enabled && !report.outcome.plugin_ready)
       steps.emplace_back(kPluginService);
   }
-  if (changed && report.request.way == Way::kWrapper)
+  if (changed && report.request.method == Method::kWrapper)
     steps.push_back(ask_for_runtime(report.request));
   return steps;
 }
@@ -208,7 +208,7 @@ Result<std::string> format_json(const ConfigureReport& report, WithDiff diffs) {
   Json json;
   json["engine"] = facts_of(report.request.engine).name;
   json["version"] = report.request.version ? Json(format_version(*report.request.version)) : Json{};
-  json["way"] = report.undo ? Json{} : Json(format_way(report.request.way));
+  json["method"] = report.undo ? Json{} : Json(format_method(report.request.method));
   json["undo"] = report.undo;
   json["changes"] = Json::array();
   for (const FileChange& change : report.plan.changes) {

@@ -48,7 +48,7 @@ struct ConfigureReport {
 /// Whether each change in JSON has its "diff", as for --dry-run.
 enum class WithDiff : std::uint8_t { kNo, kYes };
 
-/// For programs: engine, version, way, undo, changes (path, action, what, backup), notes, next,
+/// For programs: engine, version, method, undo, changes (path, action, what, backup), notes, next,
 /// checked, reloaded, restarted, stale, pluginEnabled, pluginConnected,
 /// pluginDisabled.
 [[nodiscard]] Result<std::string> format_json(const ConfigureReport& report, WithDiff diffs);

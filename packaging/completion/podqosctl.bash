@@ -6,10 +6,10 @@ _podqosctl_words() {
     annotate) echo "-f --filename -o --output --for --container --bundle --help" ;;
     status | tree) echo "-o --output --color --config --help" ;;
     reconcile) echo "-n --dry-run -q --quiet -o --output --config --help" ;;
-    configure) echo "containerd crio podman docker --way -n --dry-run --undo --restart --root --program --engine-version -o --output --color --help" ;;
+    configure) echo "containerd crio podman docker --method -n --dry-run --undo --restart --root --program --engine-version -o --output --color --help" ;;
     config) echo "show fields check runtimes --config --help" ;;
-    config-show | config-fields) echo "-o --output --config --help" ;;
-    config-check | config-runtimes) echo "--config --help" ;;
+    config-fields) echo "-o --output --config --help" ;;
+    config-show | config-check | config-runtimes) echo "--config --help" ;;
     version) echo "--help" ;;
     *) echo "explain annotate status tree reconcile configure config version --config --version --help" ;;
   esac
@@ -54,7 +54,7 @@ _podqosctl() {
   COMPREPLY=()
   case "$prev" in
     --for) words="podman4" ;;
-    --way) words="wrapper nri hooks" ;;
+    --method) words="wrapper nri hooks" ;;
     --driver) words="cgroupfs systemd" ;;
     --cgroup-version) words="1 2" ;;
     --weight-formula) words="linear log" ;;
@@ -62,7 +62,6 @@ _podqosctl() {
     -o | --output)
       case "$command" in
         annotate) words="manifest annotations" ;;
-        config-show) words="json" ;;
         config-fields) words="text markdown" ;;
         *) words="text json" ;;
       esac

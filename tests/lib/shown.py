@@ -12,7 +12,7 @@ import re
 HEADER = re.compile(r"(CGROUP|POD|TIER)  ")
 TITLE = re.compile(r"\S+(?: \S+)*")
 COUNTS = {"PID", "PIDS"}
-AMOUNTS = {"USAGE", "MEMORY NOW"}
+AMOUNTS = {"USAGE"}
 UNITS = {"": 1, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
 TOLERANCE = 8 << 20  # bytes
 

@@ -111,7 +111,7 @@ class Containerd(unittest.TestCase):
 
     def test_wrapper(self):
         stock = CONFIG.read_bytes()
-        said = configure("containerd", "--way", "wrapper", "--restart")
+        said = configure("containerd", "--method", "wrapper", "--restart")
         self.assertEqual((said["checked"], said["restarted"], len(said["changes"])), (True, True, 1))
         self.wait()
         self.assertIn("burstable", self.run_pod("podqos"))
@@ -129,7 +129,7 @@ class Containerd(unittest.TestCase):
         engine.call("systemctl", "enable", "--now", "podqos-nri.service")
         time.sleep(7)
         said = configure("containerd", "--restart")
-        self.assertEqual((said["way"], said["pluginEnabled"], said["pluginConnected"]), ("nri", False, True))
+        self.assertEqual((said["method"], said["pluginEnabled"], said["pluginConnected"]), ("nri", False, True))
         self.wait()
         self.assertEqual(state("podqos-nri.service"), "active")
         self.assertIn("burstable", self.run_pod(""))
@@ -171,10 +171,10 @@ class Containerd(unittest.TestCase):
         self.wait()
 
     def test_a_forgotten_restart(self):
-        self.check_forgotten_restart("--way", "wrapper")
+        self.check_forgotten_restart("--method", "wrapper")
         # containerd 2 has NRI switched on: there is no file to be read.
-        if configure("containerd", "--way", "nri", "--dry-run")["changes"]:
-            self.check_forgotten_restart("--way", "nri")
+        if configure("containerd", "--method", "nri", "--dry-run")["changes"]:
+            self.check_forgotten_restart("--method", "nri")
 
     def test_a_service_that_does_not_start(self):
         """containerd's own check accepts it; then all is as before, and containerd runs."""
@@ -187,7 +187,7 @@ class Containerd(unittest.TestCase):
         engine.call("systemctl", "daemon-reload")
         self.addCleanup(engine.call, "systemctl", "daemon-reload")
         self.addCleanup(unit.unlink)
-        done = engine.call("podqosctl", "configure", "containerd", "--way", "wrapper", "--restart", check=False)
+        done = engine.call("podqosctl", "configure", "containerd", "--method", "wrapper", "--restart", check=False)
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertIn("changes rolled back", done.stderr)
         self.assertEqual(CONFIG.read_text(encoding="utf-8"), stock)
@@ -208,7 +208,7 @@ class Crio(unittest.TestCase):
         engine.call("systemctl", "daemon-reload")
         engine.call("systemctl", "start", unit.name)
         self.addCleanup(engine.call, "systemctl", "stop", unit.name)
-        words = ("crio", "--way", "wrapper")
+        words = ("crio", "--method", "wrapper")
         self.assertEqual(len(configure(*words)["changes"]), 1)
         said = configure(*words)
         self.assertEqual((said["stale"], said["next"]), (True, ["systemctl restart crio.service"]))
@@ -338,7 +338,7 @@ class ThreeEngines(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         Containerd.setUpClass.__func__(cls)
-        configure("containerd", "--way", "wrapper", "--restart")
+        configure("containerd", "--method", "wrapper", "--restart")
         cls.cri.wait(containerd.PATIENCE)
         podman.configure_podman()
         cls.podman = podman.Podman("crun", "systemd")

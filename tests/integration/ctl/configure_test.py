@@ -166,7 +166,7 @@ class Trees(unittest.TestCase):
         said = json.loads(self.configure("docker", "-o", "json").stdout)
         self.assertEqual(said["changes"], [{"path": f"{self.root}/{DAEMON_JSON}", "action": "create",
                                             "what": 'runtime "podqos"', "backup": None}])
-        self.assertEqual((said["engine"], said["way"], said["version"]), ("docker", "wrapper", "28.5"))
+        self.assertEqual((said["engine"], said["method"], said["version"]), ("docker", "wrapper", "28.5"))
         said = json.loads(self.configure("docker", "--undo", "--dry-run", "-o", "json").stdout)
         self.assertIn("-  \"runtimes\": {", said["changes"][0]["diff"])
 
@@ -316,8 +316,8 @@ class Trees(unittest.TestCase):
         self.assertEqual(path.read_bytes(), whole)
 
     def test_usage(self):
-        for words in ((), ("moby",), ("docker", "--way", "shim"), ("docker", "--root", self.root, "--restart"),
-                      ("docker", "--dry-run", "--restart"), ("docker", "--undo", "--way", "nri")):
+        for words in ((), ("moby",), ("docker", "--method", "shim"), ("docker", "--root", self.root, "--restart"),
+                      ("docker", "--dry-run", "--restart"), ("docker", "--undo", "--method", "nri")):
             configure(*words, check=2)
         self.assertIn("--engine-version", configure("containerd", "--root", self.root, check=1).stderr)
         self.assertIn("--engine-version",
@@ -365,7 +365,7 @@ class InRelease(unittest.TestCase):
         for text, others in ((stock, {"runc"}), (default, {"runc"}), (stock + own, {"own"}),
                              ("\r\n".join(stock.split("\n")), {"runc"}), (stock.rstrip("\n"), {"runc"})):
             path.write_bytes(text.encode())
-            self.there_and_back("containerd", "--way", "wrapper")
+            self.there_and_back("containerd", "--method", "wrapper")
             _, runtimes = self.seen
             self.assertGreaterEqual(set(runtimes), others | {"podqos"})
             self.assertEqual(runtimes["podqos"]["options"]["BinaryName"], "/usr/bin/podqos-runtime")
@@ -378,7 +378,7 @@ class InRelease(unittest.TestCase):
         self.addCleanup(path.write_text, stock, encoding="utf-8")
         path.write_text('imports = ["/etc/containerd/conf.d/*.toml"]\n' + stock, encoding="utf-8")
         pathlib.Path("/etc/containerd/conf.d").mkdir(exist_ok=True)
-        said = self.there_and_back("containerd", "--way", "wrapper")
+        said = self.there_and_back("containerd", "--method", "wrapper")
         drop_in = "/etc/containerd/conf.d/50-podqos.toml"
         self.assertEqual(said["changes"][0]["path"], drop_in if self.release == "testing" else f"/{CONTAINERD}")
         plugins, runtimes = self.seen
@@ -388,9 +388,9 @@ class InRelease(unittest.TestCase):
 
     def test_containerd_nri(self):
         if self.release == "bookworm":
-            self.assertIn("containerd 1.6 has no NRI", configure("containerd", "--way", "nri", check=1).stderr)
+            self.assertIn("containerd 1.6 has no NRI", configure("containerd", "--method", "nri", check=1).stderr)
             return
-        said = self.there_and_back("containerd", "--way", "nri", checked=self.release == "trixie")
+        said = self.there_and_back("containerd", "--method", "nri", checked=self.release == "trixie")
         self.assertEqual(len(said["changes"]), 1 if self.release == "trixie" else 0)
         self.assertIs(self.seen[0]["io.containerd.nri.v1.nri"]["disable"], False)
 
@@ -401,7 +401,7 @@ class InRelease(unittest.TestCase):
         self.addCleanup(path.write_text, stock, encoding="utf-8")
         path.write_text("oom_score = \"none\"\n" + stock, encoding="utf-8")
         before = snapshot(path.parent)
-        self.assertIn("changes rolled back", configure("containerd", "--way", "wrapper", check=1).stderr)
+        self.assertIn("changes rolled back", configure("containerd", "--method", "wrapper", check=1).stderr)
         self.assertEqual(snapshot(path.parent), before)
 
     def test_podman(self):
@@ -412,7 +412,7 @@ class InRelease(unittest.TestCase):
                         dirs_exist_ok=True)
         said = self.there_and_back("podman")
         self.assertEqual(said["changes"][0]["action"], "create" if self.release == "bookworm" else "link")
-        self.there_and_back("podman", "--way", "wrapper")
+        self.there_and_back("podman", "--method", "wrapper")
 
     def test_docker(self):
         if not shutil.which("dockerd"):

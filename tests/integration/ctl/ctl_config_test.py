@@ -49,7 +49,7 @@ class Configuration(unittest.TestCase):
             self.assertIn("bad.json: malformed JSON at line 4, column 1: ", ctl("config", "check", str(bad), check=False).stderr)
             shown = json.loads(ctl("config", "show", "--config", str(good)).stdout)
             self.assertEqual(shown["cgroupRoot"], "/x")
-            self.assertEqual(json.loads(ctl("--config", str(good), "config", "show", "-o", "json").stdout), shown)
+            self.assertEqual(json.loads(ctl("--config", str(good), "config", "show").stdout), shown)
 
     def test_errors_do_not_hide_the_pods(self):
         with tempfile.TemporaryDirectory(prefix="podqos-test-") as directory:

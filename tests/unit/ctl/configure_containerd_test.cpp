@@ -24,17 +24,17 @@ const std::string kContainerdBackup = "/etc/containerd/config.toml.podqos-backup
 const TomlPath kRuntimes2 = {"plugins", "io.containerd.grpc.v1.cri", "containerd", "runtimes"};
 const TomlPath kRuntimes3 = {"plugins", "io.containerd.cri.v1.runtime", "containerd", "runtimes"};
 
-ConfigureRequest containerd_request(Version version, Way way = Way::kWrapper) {
-  return {.engine = Engine::kContainerd, .way = way, .version = version, .node = {}};
+ConfigureRequest containerd_request(Version version, Method method = Method::kWrapper) {
+  return {.engine = Engine::kContainerd, .method = method, .version = version, .node = {}};
 }
 
 Result<ConfigurePlan> plan_for(const FilesInMemory& files, Version version,
-                               Way way = Way::kWrapper) {
-  return plan_registration(containerd_request(version, way), files.source());
+                               Method method = Method::kWrapper) {
+  return plan_registration(containerd_request(version, method), files.source());
 }
 
-std::string refusal(const std::string& config, Version version, Way way = Way::kWrapper) {
-  const auto plan = plan_for({{kContainerdConfig, FileState::file(config)}}, version, way);
+std::string refusal(const std::string& config, Version version, Method method = Method::kWrapper) {
+  const auto plan = plan_for({{kContainerdConfig, FileState::file(config)}}, version, method);
   return plan ? "no refusal" : plan.error().message;
 }
 
@@ -191,7 +191,7 @@ TEST(PlanContainerd, Version4HasTheTablesOfVersion3) {
   // NRI needs no table, whatever the version.
   files.put(kContainerdConfig, "version = 9\n");
   EXPECT_THAT(must(plan_registration({.engine = Engine::kContainerd,
-                                      .way = Way::kNri,
+                                      .method = Method::kNri,
                                       .version = Version{2, 9},
                                       .node = {}},
                                      files.source()))
@@ -278,7 +278,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(PlanContainerd, RefusesNriWhereNoPodsAreStarted) {
   const std::string config = "version = 3\ndisabled_plugins = [\"io.containerd.cri.v1.runtime\"]\n";
-  EXPECT_THAT(refusal(config, {2, 1}, Way::kNri),
+  EXPECT_THAT(refusal(config, {2, 1}, Method::kNri),
               AllOf(StartsWith(kContainerdConfig + ":2: "), HasSubstr("starts no pods")));
 }
 
@@ -302,14 +302,14 @@ TEST(PlanContainerd, UndoRefusesWhileTheHandlerIsTheDefault) {
 TEST(PlanContainerdNri, SwitchesItOnIn17Only) {
   const std::string stock = project_file("tests/data/engines/containerd-debian.toml");
   FilesInMemory files = {{kContainerdConfig, FileState::file(stock)}};
-  EXPECT_THAT(must(plan_for(files, {2, 1}, Way::kNri)).changes, IsEmpty());
+  EXPECT_THAT(must(plan_for(files, {2, 1}, Method::kNri)).changes, IsEmpty());
   // No file decides it: no change of one makes a daemon out of date.
-  EXPECT_THAT(must(plan_for(files, {2, 1}, Way::kNri)).registered_in, IsEmpty());
-  EXPECT_FALSE(plan_for(files, {1, 6}, Way::kNri));
-  files.apply(must(plan_for(files, {1, 7}, Way::kNri)));
+  EXPECT_THAT(must(plan_for(files, {2, 1}, Method::kNri)).registered_in, IsEmpty());
+  EXPECT_FALSE(plan_for(files, {1, 6}, Method::kNri));
+  files.apply(must(plan_for(files, {1, 7}, Method::kNri)));
   const auto values = toml_values(files.at(kContainerdConfig).text);
   EXPECT_EQ(values.at("plugins").at("io.containerd.nri.v1.nri").at("disable"), false);
-  EXPECT_THAT(must(plan_for(files, {1, 7}, Way::kNri)).changes, IsEmpty());
+  EXPECT_THAT(must(plan_for(files, {1, 7}, Method::kNri)).changes, IsEmpty());
   // The wrapper beside it; undo takes both away.
   files.apply(must(plan_for(files, {1, 7})));
   EXPECT_THAT(files.at(kContainerdConfig).text,
@@ -320,13 +320,14 @@ TEST(PlanContainerdNri, SwitchesItOnIn17Only) {
 
 TEST(PlanContainerdNri, RefusesWhereItsOwnerHasItOff) {
   const std::string table = "version = 2\n[plugins.\"io.containerd.nri.v1.nri\"]\n";
-  EXPECT_THAT(refusal(table, {1, 7}, Way::kNri), HasSubstr(":2: NRI is off"));
-  EXPECT_THAT(refusal(table + "disable = true\n", {2, 1}, Way::kNri),
+  EXPECT_THAT(refusal(table, {1, 7}, Method::kNri), HasSubstr(":2: NRI is off"));
+  EXPECT_THAT(refusal(table + "disable = true\n", {2, 1}, Method::kNri),
               HasSubstr(":3: NRI is off; write \"disable = false\""));
-  EXPECT_THAT(refusal(table + "disable_connections = true\ndisable = false\n", {2, 1}, Way::kNri),
-              HasSubstr(":3: NRI is off; write \"disable_connections = false\""));
+  EXPECT_THAT(
+      refusal(table + "disable_connections = true\ndisable = false\n", {2, 1}, Method::kNri),
+      HasSubstr(":3: NRI is off; write \"disable_connections = false\""));
   const std::string default17 = project_file("tests/data/engines/containerd-1.7-default.toml");
-  EXPECT_THAT(refusal(default17, {1, 7}, Way::kNri), HasSubstr("write \"disable = false\""));
+  EXPECT_THAT(refusal(default17, {1, 7}, Method::kNri), HasSubstr("write \"disable = false\""));
 }
 
 }  // namespace

@@ -16,20 +16,20 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-Result<ConfigurePlan> plan_engine(Engine engine, Way way, std::optional<Version> version,
+Result<ConfigurePlan> plan_engine(Engine engine, Method method, std::optional<Version> version,
                                   const FilesInMemory& files) {
-  return plan_registration({.engine = engine, .way = way, .version = version, .node = {}},
+  return plan_registration({.engine = engine, .method = method, .version = version, .node = {}},
                            files.source());
 }
 
 /// Registers, sees that twice is once, and that undo restores everything; the registered files.
-FilesInMemory there_and_back(Engine engine, Way way, std::optional<Version> version,
+FilesInMemory there_and_back(Engine engine, Method method, std::optional<Version> version,
                              const FilesInMemory& before) {
   FilesInMemory files = before;
-  const ConfigurePlan plan = must(plan_engine(engine, way, version, files));
+  const ConfigurePlan plan = must(plan_engine(engine, method, version, files));
   EXPECT_THAT(plan.changes, testing::Not(IsEmpty()));
   files.apply(plan);
-  EXPECT_THAT(must(plan_engine(engine, way, version, files)).changes, IsEmpty());
+  EXPECT_THAT(must(plan_engine(engine, method, version, files)).changes, IsEmpty());
   FilesInMemory undone = files;
   undone.apply(must(plan_removal(engine, undone.source())));
   EXPECT_EQ(undone, before);
@@ -64,7 +64,7 @@ TEST(PlanCrio, TakesOverWhatTheDefaultRuntimesRowSays) {
   // Without monitor_path CRI-O looks for conmon in PATH, and does not start where it is elsewhere.
   const FilesInMemory packaged = {
       {"/etc/crio/crio.conf.d/10-crio.conf", FileState::file(kPackagedCrio)}};
-  const auto files = there_and_back(Engine::kCrio, Way::kWrapper, std::nullopt, packaged);
+  const auto files = there_and_back(Engine::kCrio, Method::kWrapper, std::nullopt, packaged);
   nlohmann::json row = toml_values(kPackagedCrio)["crio"]["runtime"]["runtimes"]["crun"];
   row.update({{"runtime_path", "/usr/bin/podqos-runtime"},
               {"runtime_type", "oci"},
@@ -81,7 +81,7 @@ TEST(PlanCrio, TakesOverWhatTheDefaultRuntimesRowSays) {
          "/usr/libexec/crio/conmon"}}) {
     FilesInMemory both = packaged;
     both.put("/etc/crio/crio.conf.d/99-own.conf", more);
-    const auto made = there_and_back(Engine::kCrio, Way::kWrapper, std::nullopt, both);
+    const auto made = there_and_back(Engine::kCrio, Method::kWrapper, std::nullopt, both);
     const auto document = TomlDocument::parse(made.at(kCrioDropIn).text, "text");
     EXPECT_EQ(document->text_at({"crio", "runtime", "runtimes", "podqos", "monitor_path"}), path)
         << more;
@@ -91,22 +91,23 @@ TEST(PlanCrio, TakesOverWhatTheDefaultRuntimesRowSays) {
 TEST(PlanCrio, LeavesARowThatIsThereByHand) {
   const FilesInMemory files = {
       {kCrioDropIn, FileState::file(project_file("examples/cri-o/50-podqos.conf"))}};
-  const ConfigurePlan plan = must(plan_engine(Engine::kCrio, Way::kWrapper, std::nullopt, files));
+  const ConfigurePlan plan =
+      must(plan_engine(Engine::kCrio, Method::kWrapper, std::nullopt, files));
   EXPECT_THAT(plan.changes, IsEmpty());
   EXPECT_THAT(plan.notes, ElementsAre(HasSubstr(kCrioDropIn)));
   EXPECT_THAT(must(plan_removal(Engine::kCrio, files.source())).changes, IsEmpty());
   const FilesInMemory other = {
       {"/etc/crio/crio.conf", FileState::file("\n[crio.runtime.runtimes.podqos]\n")}};
-  EXPECT_THAT(plan_engine(Engine::kCrio, Way::kWrapper, std::nullopt, other).error().message,
+  EXPECT_THAT(plan_engine(Engine::kCrio, Method::kWrapper, std::nullopt, other).error().message,
               StartsWith("/etc/crio/crio.conf:2: a runtime \"podqos\" is there already"));
   const FilesInMemory foreign = {{kCrioDropIn, FileState::file("[crio.api]\n")}};
-  EXPECT_THAT(plan_engine(Engine::kCrio, Way::kWrapper, std::nullopt, foreign).error().message,
+  EXPECT_THAT(plan_engine(Engine::kCrio, Method::kWrapper, std::nullopt, foreign).error().message,
               AllOf(HasSubstr("is not podqosctl's file"), HasSubstr("runtime_path")));
 }
 
 TEST(PlanCrio, SwitchesNriOnWhereNobodyHasSwitchedItOff) {
   const auto with = [](const std::string& text, Version version) {
-    return plan_engine(Engine::kCrio, Way::kNri, version,
+    return plan_engine(Engine::kCrio, Method::kNri, version,
                        {{"/etc/crio/crio.conf", FileState::file(text)}});
   };
   EXPECT_THAT(must(with("[crio.nri]\nenable_nri = true\n", {1, 27})).changes, IsEmpty());
@@ -120,11 +121,11 @@ TEST(PlanCrio, SwitchesNriOnWhereNobodyHasSwitchedItOff) {
 }
 
 TEST(PlanCrio, LeavesHooksToThePackage) {
-  EXPECT_EQ(plan_engine(Engine::kCrio, Way::kHooks, std::nullopt, {}).error().code,
+  EXPECT_EQ(plan_engine(Engine::kCrio, Method::kHooks, std::nullopt, {}).error().code,
             ErrorCode::kNotFound);
   const FilesInMemory files = {
       {"/usr/share/containers/oci/hooks.d/50-podqos-createruntime.json", FileState::file("{}")}};
-  EXPECT_THAT(must(plan_engine(Engine::kCrio, Way::kHooks, std::nullopt, files)).notes,
+  EXPECT_THAT(must(plan_engine(Engine::kCrio, Method::kHooks, std::nullopt, files)).notes,
               ElementsAre(HasSubstr("registered already by the package")));
 }
 
@@ -147,29 +148,29 @@ FilesInMemory with_package() {
 }
 
 TEST(PlanPodman, WritesADropInBefore48) {
-  const auto hooks = there_and_back(Engine::kPodman, Way::kHooks, Version{4, 3}, with_package());
+  const auto hooks = there_and_back(Engine::kPodman, Method::kHooks, Version{4, 3}, with_package());
   EXPECT_EQ(toml_values(hooks.at(kPodmanDropIn).text), nlohmann::json::parse(R"({"engine": {
       "hooks_dir": ["/usr/share/containers/oci/hooks.d", "/usr/share/podqos/podman-hooks.d"],
       "runtimes": {"podqos": ["/usr/bin/podqos-runtime"]}}})"));
-  const auto wrapper = there_and_back(Engine::kPodman, Way::kWrapper, Version{4, 3}, {});
+  const auto wrapper = there_and_back(Engine::kPodman, Method::kWrapper, Version{4, 3}, {});
   EXPECT_EQ(toml_values(wrapper.at(kPodmanDropIn).text),
             nlohmann::json::parse(
                 R"({"engine": {"runtimes": {"podqos": ["/usr/bin/podqos-runtime"]}}})"));
 }
 
 TEST(PlanPodman, MakesThePackagesLinkFrom48On) {
-  const auto files = there_and_back(Engine::kPodman, Way::kHooks, Version{5, 4}, with_package());
+  const auto files = there_and_back(Engine::kPodman, Method::kHooks, Version{5, 4}, with_package());
   EXPECT_EQ(files.at(kPodmanLink), FileState::link(kPodmanShipped));
-  EXPECT_THAT(plan_engine(Engine::kPodman, Way::kHooks, Version{5, 4}, {}).error().message,
+  EXPECT_THAT(plan_engine(Engine::kPodman, Method::kHooks, Version{5, 4}, {}).error().message,
               HasSubstr("install the package"));
-  EXPECT_THAT(plan_engine(Engine::kPodman, Way::kHooks, Version{4, 3}, files).error().message,
+  EXPECT_THAT(plan_engine(Engine::kPodman, Method::kHooks, Version{4, 3}, files).error().message,
               StartsWith(kPodmanLink + ":1: Podman before 4.8 refuses"));
 }
 
 TEST(PlanPodman, ReplacesTheOldDropInAfterAnUpgrade) {
   FilesInMemory files = with_package();
-  files.apply(must(plan_engine(Engine::kPodman, Way::kHooks, Version{4, 3}, files)));
-  files.apply(must(plan_engine(Engine::kPodman, Way::kHooks, Version{5, 4}, files)));
+  files.apply(must(plan_engine(Engine::kPodman, Method::kHooks, Version{4, 3}, files)));
+  files.apply(must(plan_engine(Engine::kPodman, Method::kHooks, Version{5, 4}, files)));
   EXPECT_EQ(files.at(kPodmanDropIn), FileState{});
   EXPECT_EQ(files.at(kPodmanLink), FileState::link(kPodmanShipped));
 }
@@ -178,11 +179,11 @@ TEST(PlanPodman, KeepsTheDirectoriesOfOthers) {
   // oci-seccomp-bpf-hook and nvidia-container-toolkit have theirs in the common one.
   FilesInMemory files = {{"/etc/containers/containers.conf",
                           FileState::file("[engine]\nhooks_dir = [\"/own\", \"/b\\\\c\"]\n")}};
-  const auto plan = must(plan_engine(Engine::kPodman, Way::kHooks, Version{4, 3}, files));
+  const auto plan = must(plan_engine(Engine::kPodman, Method::kHooks, Version{4, 3}, files));
   EXPECT_EQ(toml_values(plan.changes.at(0).after.text).at("engine").at("hooks_dir"),
             nlohmann::json::parse(R"(["/own", "/b\\c", "/usr/share/podqos/podman-hooks.d"])"));
   files.put("/etc/containers/containers.conf.d/99-own.conf", "[engine]\nhooks_dir = []\n");
-  EXPECT_THAT(plan_engine(Engine::kPodman, Way::kHooks, Version{4, 3}, files).error().message,
+  EXPECT_THAT(plan_engine(Engine::kPodman, Method::kHooks, Version{4, 3}, files).error().message,
               AllOf(StartsWith("/etc/containers/containers.conf.d/99-own.conf:2: "),
                     HasSubstr("add \"/usr/share/podqos/podman-hooks.d\"")));
 }
@@ -190,7 +191,7 @@ TEST(PlanPodman, KeepsTheDirectoriesOfOthers) {
 TEST(PlanPodman, ObeysAnEmptyFileInPlaceOfTheLink) {
   FilesInMemory files = with_package();
   files.put(kPodmanLink, "");
-  EXPECT_THAT(plan_engine(Engine::kPodman, Way::kHooks, Version{5, 4}, files).error().message,
+  EXPECT_THAT(plan_engine(Engine::kPodman, Method::kHooks, Version{5, 4}, files).error().message,
               StartsWith(kPodmanLink + ":1: registration disabled by this file"));
   EXPECT_THAT(must(plan_removal(Engine::kPodman, files.source())).changes, IsEmpty());
 }
@@ -198,8 +199,9 @@ TEST(PlanPodman, ObeysAnEmptyFileInPlaceOfTheLink) {
 TEST(PlanPodman, LeavesWhatIsThereByHand) {
   const FilesInMemory files = {
       {kPodmanDropIn, FileState::file(project_file("examples/podman/50-podqos.conf"))}};
-  for (const Way way : {Way::kHooks, Way::kWrapper})
-    EXPECT_THAT(must(plan_engine(Engine::kPodman, way, Version{4, 3}, files)).changes, IsEmpty());
+  for (const Method method : {Method::kHooks, Method::kWrapper})
+    EXPECT_THAT(must(plan_engine(Engine::kPodman, method, Version{4, 3}, files)).changes,
+                IsEmpty());
 }
 
 // Docker.
@@ -207,7 +209,7 @@ TEST(PlanPodman, LeavesWhatIsThereByHand) {
 const std::string kDaemonJson = "/etc/docker/daemon.json";
 
 std::string registered_with_docker(const std::string& text) {
-  const auto files = there_and_back(Engine::kDocker, Way::kWrapper, std::nullopt,
+  const auto files = there_and_back(Engine::kDocker, Method::kWrapper, std::nullopt,
                                     {{kDaemonJson, FileState::file(text)}});
   return files.at(kDaemonJson).text;
 }
@@ -216,7 +218,7 @@ TEST(PlanDocker, WritesAFileWhereThereIsNone) {
   const std::string registration =
       "{\n  \"runtimes\": {\n    \"podqos\": {\n      \"path\": \"/usr/bin/podqos-runtime\"\n"
       "    }\n  }\n}\n";
-  const auto files = there_and_back(Engine::kDocker, Way::kWrapper, std::nullopt, {});
+  const auto files = there_and_back(Engine::kDocker, Method::kWrapper, std::nullopt, {});
   EXPECT_EQ(files.at(kDaemonJson).text, registration);
   EXPECT_EQ(registered_with_docker(" \n"), registration);
 }
@@ -249,7 +251,7 @@ TEST(PlanDocker, StandsBesideNvidia) {
 
 TEST(PlanCrio, UndoTellsWhatCriOCannotStopAfterwards) {
   FilesInMemory files;
-  files.apply(must(plan_engine(Engine::kCrio, Way::kWrapper, std::nullopt, files)));
+  files.apply(must(plan_engine(Engine::kCrio, Method::kWrapper, std::nullopt, files)));
   EXPECT_EQ(must(plan_removal(Engine::kCrio, files.source())).restart_harm, "");
   files.put("/run/podqos-runc/0123abcd", "");
   EXPECT_THAT(must(plan_removal(Engine::kCrio, files.source())).restart_harm,
@@ -274,7 +276,7 @@ TEST(PlanPodman, UndoNamesThePackagesHooks) {
 
 TEST(PlanDocker, TakesNullForAbsentAsDockerdDoes) {
   const FilesInMemory files = there_and_back(
-      Engine::kDocker, Way::kWrapper, std::nullopt,
+      Engine::kDocker, Method::kWrapper, std::nullopt,
       {{"/etc/docker/daemon.json", FileState::file("{\"runtimes\": null, \"debug\": true}\n")}});
   EXPECT_EQ(nlohmann::json::parse(files.at("/etc/docker/daemon.json").text),
             nlohmann::json::parse(R"({"debug": true,
@@ -283,7 +285,7 @@ TEST(PlanDocker, TakesNullForAbsentAsDockerdDoes) {
 
 TEST(PlanDocker, UndoKeepsWhatOthersWroteSince) {
   FilesInMemory files = {{kDaemonJson, FileState::file("{\n  \"a\": 1\n}\n")}};
-  files.apply(must(plan_engine(Engine::kDocker, Way::kWrapper, std::nullopt, files)));
+  files.apply(must(plan_engine(Engine::kDocker, Method::kWrapper, std::nullopt, files)));
   files.put(kDaemonJson,
             "{\n  \"b\": 2,\n  \"runtimes\": {\n    \"own\": {\"path\": \"/own\"},\n"
             "    \"podqos\": {\"path\": \"/usr/bin/podqos-runtime\"}\n  }\n}\n");
@@ -305,7 +307,7 @@ class RefusedDocker : public testing::TestWithParam<DockerRefusal> {};
 
 TEST_P(RefusedDocker, NamesTheLineAndWhatToAdd) {
   const FilesInMemory files = {{kDaemonJson, FileState::file(GetParam().text)}};
-  EXPECT_THAT(plan_engine(Engine::kDocker, Way::kWrapper, std::nullopt, files).error().message,
+  EXPECT_THAT(plan_engine(Engine::kDocker, Method::kWrapper, std::nullopt, files).error().message,
               AllOf(StartsWith(kDaemonJson + GetParam().says),
                     HasSubstr(R"("podqos": {"path": "/usr/bin/podqos-runtime"})")));
 }

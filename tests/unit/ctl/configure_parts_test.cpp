@@ -45,26 +45,26 @@ INSTANTIATE_TEST_SUITE_P(
         VersionCase{"TooLarge", "x 99999999999.1\n", std::nullopt}),
     [](const auto& tested) { return tested.param.name; });
 
-TEST(BestWay, IsNriWhereVersionAndPluginHaveIt) {
-  EXPECT_EQ(best_way(Engine::kContainerd, Version{1, 6}, true), Way::kWrapper);
-  EXPECT_EQ(best_way(Engine::kContainerd, Version{1, 7}, true), Way::kNri);
-  EXPECT_EQ(best_way(Engine::kContainerd, Version{2, 1}, false), Way::kWrapper);
-  EXPECT_EQ(best_way(Engine::kContainerd, std::nullopt, true), Way::kWrapper);
-  EXPECT_EQ(best_way(Engine::kCrio, Version{1, 25}, true), Way::kWrapper);
-  EXPECT_EQ(best_way(Engine::kCrio, Version{1, 26}, true), Way::kNri);
-  EXPECT_EQ(best_way(Engine::kDocker, Version{28, 5}, true), Way::kWrapper);
-  EXPECT_EQ(best_way(Engine::kPodman, Version{4, 3}, true), Way::kHooks);
+TEST(BestMethod, IsNriWhereVersionAndPluginHaveIt) {
+  EXPECT_EQ(best_method(Engine::kContainerd, Version{1, 6}, true), Method::kWrapper);
+  EXPECT_EQ(best_method(Engine::kContainerd, Version{1, 7}, true), Method::kNri);
+  EXPECT_EQ(best_method(Engine::kContainerd, Version{2, 1}, false), Method::kWrapper);
+  EXPECT_EQ(best_method(Engine::kContainerd, std::nullopt, true), Method::kWrapper);
+  EXPECT_EQ(best_method(Engine::kCrio, Version{1, 25}, true), Method::kWrapper);
+  EXPECT_EQ(best_method(Engine::kCrio, Version{1, 26}, true), Method::kNri);
+  EXPECT_EQ(best_method(Engine::kDocker, Version{28, 5}, true), Method::kWrapper);
+  EXPECT_EQ(best_method(Engine::kPodman, Version{4, 3}, true), Method::kHooks);
 }
 
-TEST(CheckWay, SaysWhatToUseInstead) {
-  EXPECT_THAT(check_way(Engine::kContainerd, Way::kNri, Version{1, 6}).error().message,
-              "containerd 1.6 has no NRI, which came with 1.7; use --way wrapper");
-  EXPECT_THAT(check_way(Engine::kDocker, Way::kNri, std::nullopt).error().message,
-              "Docker has no NRI; use --way wrapper");
-  EXPECT_THAT(check_way(Engine::kDocker, Way::kHooks, std::nullopt).error().message,
-              HasSubstr("use --way wrapper"));
-  EXPECT_FALSE(check_way(Engine::kContainerd, Way::kHooks, Version{2, 1}));
-  EXPECT_TRUE(check_way(Engine::kCrio, Way::kHooks, std::nullopt));
+TEST(CheckMethod, SaysWhatToUseInstead) {
+  EXPECT_THAT(check_method(Engine::kContainerd, Method::kNri, Version{1, 6}).error().message,
+              "containerd 1.6 has no NRI, which came with 1.7; use --method wrapper");
+  EXPECT_THAT(check_method(Engine::kDocker, Method::kNri, std::nullopt).error().message,
+              "Docker has no NRI; use --method wrapper");
+  EXPECT_THAT(check_method(Engine::kDocker, Method::kHooks, std::nullopt).error().message,
+              HasSubstr("use --method wrapper"));
+  EXPECT_FALSE(check_method(Engine::kContainerd, Method::kHooks, Version{2, 1}));
+  EXPECT_TRUE(check_method(Engine::kCrio, Method::kHooks, std::nullopt));
 }
 
 const std::string kRemark = " (podqosctl configure writes these lines anew; --undo removes them)\n";
