@@ -4,7 +4,6 @@
 #include <array>
 #include <iterator>
 #include <memory>
-#include <ranges>
 #include <span>
 #include <utility>
 
@@ -65,8 +64,8 @@ core::Pod with_whole_bytes(core::Pod pod) {
 }
 
 /// podqos.io/pod with the full spec, and podqos.io/pod-uid if the pod has a uid.
-AnnotationList pod_annotations(const core::Pod& pod) {
-  AnnotationList list = {{std::string{kPodKey}, codec::format_pod_spec(with_whole_bytes(pod))}};
+StringMembers pod_annotations(const core::Pod& pod) {
+  StringMembers list = {{std::string{kPodKey}, codec::format_pod_spec(with_whole_bytes(pod))}};
   if (!pod.uid.empty()) list.emplace_back(kUidKey, pod.uid);
   return list;
 }
@@ -118,19 +117,19 @@ Result<std::string> derived_uid(const core::Pod& pod) {
 }
 
 /// The annotations for one container of the manifest's only pod.
-Result<AnnotationList> container_annotations(const Manifest& manifest,
-                                             const AnnotateOptions& options) {
-  const auto found = documents_with_pods(manifest);
+Result<StringMembers> container_annotations(const Manifest& manifest,
+                                            const AnnotateOptions& options) {
+  const auto found = pods_of(manifest);
   if (found.size() != 1)
     return fail(ErrorCode::kInvalidArgument,
                 cat("expected a manifest with exactly one pod, found ", found.size()));
-  PODQOS_ASSIGN(auto pod, pod_of(*found.front()));
+  PODQOS_ASSIGN(auto pod, admitted_pod(*found.front()));
   PODQOS_TRY(check_container(pod, options));
   if (pod.uid.empty()) {
     PODQOS_ASSIGN(auto uid, derived_uid(pod));
     pod.uid = std::move(uid);
   }
-  AnnotationList list = pod_annotations(pod);
+  StringMembers list = pod_annotations(pod);
   if (!options.container.empty()) list.emplace_back(kContainerKey, options.container);
   return list;
 }
@@ -161,116 +160,65 @@ std::string whole_pod_annotations(const core::Pod& pod) {
 /// @note Podman 4.3 pkg/domain/infra/abi/play.go playKubePod(), define.MaxKubeAnnotation.
 Status check_fits_podman4(const Manifest& manifest) {
   constexpr std::size_t kMaxLength = 63;
-  for (const Document* document : documents_with_pods(manifest)) {
-    const auto pod = pod_of(*document);
-    if (!pod) return fail(pod.error().code, cat(title_of(*document), ": ", pod.error().message));
-    for (const auto& [key, value] : pod_annotations(*pod)) {
+  for (const ManifestPod* each : pods_of(manifest)) {
+    PODQOS_ASSIGN(const auto pod, admitted_pod(*each));
+    for (const auto& [key, value] : pod_annotations(pod)) {
       if (value.size() <= kMaxLength) continue;
       const std::string_view remedy = key == kPodKey ? "annotate the pod with " : "";
       return fail(
           ErrorCode::kTooLarge,
-          cat(title_of(*document), ": annotation ", key, " has ", value.size(),
+          cat(each->title, ": annotation ", key, " has ", value.size(),
               " characters, but Podman before 5.0 accepts ", kMaxLength, ": ",
-              remedy.empty() ? "shorten metadata.uid" : cat(remedy, whole_pod_annotations(*pod))));
+              remedy.empty() ? "shorten metadata.uid" : cat(remedy, whole_pod_annotations(pod))));
     }
   }
   return {};
 }
 
 /// The annotations as one JSON object, one member a line.
-std::string format_annotations(const AnnotationList& list) {
+std::string format_annotations(const StringMembers& list) {
   std::string out = "{";
   for (const auto& [key, value] : list)
     out += cat(out.size() > 1 ? "," : "", "\n  ", json_quote(key), ": ", json_quote(value));
   return out + "\n}\n";
 }
 
-/// An annotated document, before it is written.
-struct Annotated {
-  std::string json;
-  AnnotationList list;
-  std::vector<std::string> path;  ///< to the annotations
-};
-
-/// Adds the annotations to the JSON of a document with a pod.
-Result<Annotated> annotate_json(const Document& document) {
-  const auto pod = pod_of(document);
-  if (!pod) return fail(pod.error().code, cat(title_of(document), ": ", pod.error().message));
-  Annotated out{.json = document.json,
-                .list = pod_annotations(*pod),
-                .path = document.pod_path.value_or(std::vector<std::string>{})};
-  out.path.insert(out.path.end(), {"metadata", "annotations"});
-  for (const auto& [key, value] : std::views::reverse(out.list)) {
-    PODQOS_ASSIGN(auto changed, json_set(out.json, out.path, key, json_quote(value)));
-    out.json = std::move(changed);
+/// Annotates the pods of one document, and keeps the layout of all else.
+/// @return kUnsupported, with what is to be added by hand, for a YAML document whose layout does
+///         not allow it.
+Result<std::string> annotate_document(const Document& document, bool is_yaml) {
+  std::vector<Insertion> insertions;
+  for (const ManifestPod& pod : document.pods) {
+    PODQOS_ASSIGN(const auto admitted, admitted_pod(pod));
+    Insertion& insertion = insertions.emplace_back(pod.path, pod_annotations(admitted));
+    insertion.path.insert(insertion.path.end(), {"metadata", "annotations"});
   }
-  return out;
-}
-
-/// The YAML document with the annotations inserted.
-/// @param expected  its value then, as JSON
-/// @return kUnsupported, with what is to be added by hand, if its layout does not allow it.
-Result<std::string> annotated_yaml(const Document& document,
-                                   const std::vector<YamlInsertion>& insertions,
-                                   std::string_view expected) {
-  if (auto text = insert_yaml(document.text, insertions, expected)) return *std::move(text);
+  PODQOS_ASSIGN(auto json, insert_json(document.json, insertions));
+  if (!is_yaml) return json;
+  if (json == document.json) return document.text;
+  if (auto text = insert_yaml(document.text, insertions, json)) return *std::move(text);
   std::string lines;
-  for (const YamlInsertion& insertion : insertions)
+  for (const Insertion& insertion : insertions)
     lines += cat("\n", join(insertion.path, "."), ":\n", format_members(insertion.members, 2));
   lines.pop_back();
   return fail(ErrorCode::kUnsupported,
-              cat(title_of(document),
+              cat(document.pods.front().title,
                   ": cannot be edited in place (an alias, a merge key, an empty or a multi-line "
                   "value is in the way); add these lines by hand:",
                   lines));
 }
 
-/// Annotates one document, and keeps the layout of all else.
-Result<std::string> annotate_document(const Document& document, bool is_yaml) {
-  PODQOS_ASSIGN(const Annotated annotated, annotate_json(document));
-  if (!is_yaml) return annotated.json;
-  if (annotated.json == document.json) return document.text;
-  return annotated_yaml(document, {{.path = annotated.path, .members = annotated.list}},
-                        annotated.json);
-}
-
-/// Annotates the items of a document of kind List; the bytes between them stay.
-Result<std::string> annotate_list(const Document& document, bool is_yaml) {
-  const std::string_view json = document.json;
-  const codec::JsonTree tree = json_tree(json);
-  const auto elements = json_elements(json_member(tree, "items"));
-  std::string out;
-  std::vector<YamlInsertion> insertions;
-  std::size_t copied = 0;
-  for (std::size_t i = 0; i < document.items.size(); ++i) {
-    if (!document.items[i].pod_path) continue;
-    PODQOS_ASSIGN(Annotated annotated, annotate_json(document.items[i]));
-    const auto begin = static_cast<std::size_t>(elements[i].raw.data() - json.data());
-    out += cat(json.substr(copied, begin - copied), annotated.json);
-    copied = begin + elements[i].raw.size();
-    if (annotated.json == document.items[i].json) continue;
-    annotated.path.insert(annotated.path.begin(), {"items", std::to_string(i)});
-    insertions.push_back({.path = std::move(annotated.path), .members = std::move(annotated.list)});
-  }
-  out += json.substr(copied);
-  if (!is_yaml) return out;
-  return insertions.empty() ? document.text : annotated_yaml(document, insertions, out);
-}
-
 /// Annotates all documents of a manifest and joins them.
 /// @return kInvalidArgument if it has no pod.
 Result<std::string> annotate_manifest(const Manifest& manifest) {
-  if (documents_with_pods(manifest).empty())
-    return fail(ErrorCode::kInvalidArgument,
-                "no Pod found: expected a Pod, a workload with a pod template or a List of these");
+  if (pods_of(manifest).empty()) return fail(ErrorCode::kInvalidArgument, std::string{kNoPod});
   std::string out;
   for (const Document& document : manifest.documents) {
-    if (!document.pod_path && document.items.empty()) {
+    if (document.pods.empty()) {
       out += document.text;
       continue;
     }
-    PODQOS_ASSIGN(auto annotated, document.pod_path ? annotate_document(document, manifest.is_yaml)
-                                                    : annotate_list(document, manifest.is_yaml));
+    PODQOS_ASSIGN(const auto annotated, annotate_document(document, manifest.is_yaml));
     out += annotated;
   }
   return out;

@@ -1,5 +1,7 @@
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "common/app/configuration.h"
 #include "common/base/text.h"
@@ -99,22 +101,21 @@ Result<Target> target_of(const ExplainOptions& options, ExplainParams& params) {
   return target;
 }
 
-/// The explanation of one document in the requested output format.
-Result<std::string> explain_document(const Document& document, const ExplainParams& params,
-                                     const Target& target, const ExplainOptions& options) {
-  auto pod = pod_of(document);
-  if (!pod) return fail(std::move(pod).error().with_context(title_of(document)));
-  auto explanation = explain(std::move(*pod), params);
-  if (!explanation) return fail(std::move(explanation).error().with_context(title_of(document)));
+/// The explanation of one pod in the requested output format.
+Result<std::string> explain_pod(const ManifestPod& pod, const ExplainParams& params,
+                                const Target& target, const ExplainOptions& options) {
+  PODQOS_ASSIGN(auto admitted, admitted_pod(pod));
+  auto explanation = explain(std::move(admitted), params);
+  if (!explanation) return fail(std::move(explanation).error().with_context(pod.title));
   if (options.output.is_json()) {
     if (target.is_v1()) explanation->files = files_on(*explanation, target.layout, params.formula);
     Json json = explanation_json(*explanation);
     json["reason"] = explanation->reason;
-    json["document"] = title_of(document);
+    json["document"] = pod.title;
     return dump(json);
   }
   const ColourMode mode = options.output.mode();
-  return cat(paint(cell(title_of(document), Colour::kCyan), mode), "\n",
+  return cat(paint(cell(pod.title, Colour::kCyan), mode), "\n",
              explain_text(*explanation, params, target, mode));
 }
 
@@ -123,19 +124,15 @@ Result<std::string> explain_manifest(const ExplainOptions& options, const Explai
                                      const Target& target) {
   PODQOS_ASSIGN(const auto text, read_input(options.file, kMaxInput));
   PODQOS_ASSIGN(const auto manifest, parse_manifest(text));
-  std::string out;
-  std::size_t pods = 0;
-  const std::string_view between = options.output.is_json() ? "," : "\n";
-  for (const Document* document : documents_with_pods(manifest)) {
-    PODQOS_ASSIGN(auto explained, explain_document(*document, params, target, options));
-    out += cat(pods++ == 0 ? "" : between, explained);
+  std::vector<std::string> explained;
+  for (const ManifestPod* pod : pods_of(manifest)) {
+    PODQOS_ASSIGN(explained.emplace_back(), explain_pod(*pod, params, target, options));
   }
   print_warnings(manifest, shown_name(options.file));
-  if (pods == 0)
-    return fail(ErrorCode::kInvalidArgument,
-                "no Pod found: expected a Pod, a workload with a pod template or a List of these");
-  if (!options.output.is_json()) return out;
-  return pods == 1 ? cat(out, "\n") : cat("[", out, "]\n");
+  if (explained.empty()) return fail(ErrorCode::kInvalidArgument, std::string{kNoPod});
+  if (!options.output.is_json()) return join(explained, "\n");
+  const std::string list = join(explained, ",");
+  return explained.size() == 1 ? cat(list, "\n") : cat("[", list, "]\n");
 }
 
 /// Drops all capabilities before settings and manifest are parsed.

@@ -4,6 +4,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "common/base/error.h"
 #include "common/codec/json_tree.h"
@@ -20,13 +22,12 @@ constexpr std::size_t kMaxInput = std::size_t{4} << 20U;
 /// or returned; null for any other text.
 [[nodiscard]] codec::JsonTree json_tree(std::string_view text);
 
-/// The elements of an array; none for any other value and for nullptr.
-[[nodiscard]] std::span<const codec::JsonNode> json_elements(const codec::JsonNode* array);
 /// The value of `key`; of a repeated key the last, as Kubernetes' parser (encoding/json) takes it.
 /// @return nullptr if the member is absent or null, or `object` is another value.
 [[nodiscard]] const codec::JsonNode* json_member(const codec::JsonNode& object,
                                                  std::string_view key);
-/// json_member() along a path of objects; nullptr if one on the path is absent.
+/// json_member() along a path, which has the indices of arrays in digits; nullptr if a step is
+/// absent or null.
 [[nodiscard]] const codec::JsonNode* json_at(const codec::JsonNode& object,
                                              std::span<const std::string> path);
 
@@ -37,11 +38,28 @@ constexpr std::size_t kMaxInput = std::size_t{4} << 20U;
 /// `text` as a JSON string; bytes that are not UTF-8 become U+FFFD.
 [[nodiscard]] std::string json_quote(std::string_view text);
 
-/// `object` with the member `key` below `path` set to `value`, both JSON text as for json_tree().
-/// Objects missing on the path are created; all other bytes stay.
+/// Names and values of members, all of them strings.
+using StringMembers = std::vector<std::pair<std::string, std::string>>;
+
+/// Members to be added to an object of a document, or whose values are to be replaced.
+struct Insertion {
+  std::vector<std::string> path;  ///< to the object: keys, and indices of arrays in digits
+  StringMembers members;
+};
+
+/// A text that takes the place of another one.
+struct TextEdit {
+  std::size_t offset = 0;
+  std::size_t length = 0;
+  std::string text;
+};
+/// The text with all edits made, which must not overlap.
+[[nodiscard]] std::string edited(std::string_view text, std::vector<TextEdit> edits);
+
+/// JSON text as for json_tree() with members inserted: in front of the others, in the objects on
+/// the path that are absent or null; all other bytes stay.
 /// @return kInvalidArgument if a value on the path is not an object.
-[[nodiscard]] Result<std::string> json_set(std::string_view object,
-                                           std::span<const std::string> path, std::string_view key,
-                                           std::string_view value);
+[[nodiscard]] Result<std::string> insert_json(std::string_view text,
+                                              std::span<const Insertion> insertions);
 
 }  // namespace podqos::ctl

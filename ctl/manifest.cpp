@@ -53,37 +53,52 @@ std::string text_at(const JsonNode& json, const std::vector<std::string>& path) 
   return text ? std::string{value->text} : "";
 }
 
-/// Document::pod_path for a document of this kind.
-std::optional<std::vector<std::string>> pod_path(const JsonNode& json, std::string_view kind) {
-  // A pasted pod may lack its kind; all other documents need one.
-  if (kind.empty() && json_at(json, std::array{std::string{"spec"}, std::string{"containers"}}))
+/// The path to the pod template of an object of this kind; empty for a Pod, nullopt for a kind
+/// without pods.
+std::optional<std::vector<std::string>> template_path(const JsonNode& object,
+                                                      std::string_view kind) {
+  // A pasted pod may lack its kind; all other objects need one.
+  if (kind.empty() && json_at(object, std::array{std::string{"spec"}, std::string{"containers"}}))
     return std::vector<std::string>{};
   for (const TemplateKind& known : kKinds)
     if (known.kind == kind) return split_path(known.path);
   return std::nullopt;
 }
 
-/// A document with its pod path, items not looked at.
-/// @param kind  for a document that does not name its own
-Document document_of(std::string text, std::string json, std::string_view kind = "") {
-  Document document{
-      .text = std::move(text), .json = std::move(json), .pod_path = {}, .kind = {}, .items = {}};
-  const codec::JsonTree tree = json_tree(document.json);
-  document.kind = text_at(tree, {"kind"});
-  if (document.kind.empty()) document.kind = kind;
-  document.pod_path = pod_path(tree, document.kind);
-  return document;
+/// Adds the pod of an object, if its kind has one.
+/// @param path  of the object in the document
+/// @param kind  for an object that does not name its own
+/// @return the object's kind
+std::string add_pod(const JsonNode& object, std::vector<std::string> path, std::string_view kind,
+                    std::vector<ManifestPod>& pods) {
+  std::string own = text_at(object, {"kind"});
+  if (own.empty()) own = kind;
+  const auto steps = template_path(object, own);
+  if (!steps) return own;
+  const std::string name = printable(text_at(object, {"metadata", "name"}));
+  const std::string space = printable(text_at(object, {"metadata", "namespace"}));
+  ManifestPod& pod = pods.emplace_back();
+  pod.title = cat(own.empty() ? "Pod" : printable(own), " ", space, space.empty() ? "" : "/",
+                  name.empty() ? "(no name)" : name);
+  if (const JsonNode* const holder = json_at(object, *steps)) pod.json = holder->raw;
+  pod.path = std::move(path);
+  pod.path.insert(pod.path.end(), steps->begin(), steps->end());
+  pod.fields = join(*steps, ".");
+  return own;
 }
 
-/// The document with its items, if its kind is List or PodList, DeploymentList and the like, whose
-/// items may lack their kind; lists do not nest.
-Document with_items(Document document) {
+/// A document with its pods. Items of a typed list may lack their kind; lists do not nest.
+Document document_of(std::string text, std::string json) {
   constexpr std::string_view kList = "List";
-  if (!document.kind.ends_with(kList)) return document;
-  const std::string kind = document.kind.substr(0, document.kind.size() - kList.size());
+  Document document{.text = std::move(text), .json = std::move(json), .pods = {}};
   const codec::JsonTree tree = json_tree(document.json);
-  for (const JsonNode& item : json_elements(json_member(tree, "items")))
-    document.items.push_back(document_of(std::string{item.raw}, std::string{item.raw}, kind));
+  std::string kind = add_pod(tree, {}, "", document.pods);
+  const JsonNode* const items = json_member(tree, "items");
+  if (!kind.ends_with(kList) || items == nullptr || items->kind != JsonNode::Kind::kArray)
+    return document;
+  kind.resize(kind.size() - kList.size());
+  for (std::size_t i = 0; i < items->children.size(); ++i)
+    add_pod(items->children[i], {"items", std::to_string(i)}, kind, document.pods);
   return document;
 }
 
@@ -134,23 +149,20 @@ std::vector<std::string_view> split_json(std::string_view text) {
 Result<Manifest> parse_manifest(std::string_view text) {
   Manifest manifest;
   for (const std::string_view part : split_json(text))
-    manifest.documents.push_back(with_items(document_of(std::string{part}, std::string{part})));
+    manifest.documents.push_back(document_of(std::string{part}, std::string{part}));
   if (!manifest.documents.empty()) return manifest;
   PODQOS_ASSIGN(auto documents, parse_yaml(text));
   manifest.is_yaml = true;
   for (YamlDocument& document : documents)
-    manifest.documents.push_back(
-        with_items(document_of(std::move(document.text), std::move(document.json))));
+    manifest.documents.push_back(document_of(std::move(document.text), std::move(document.json)));
   return manifest;
 }
 
-std::vector<const Document*> documents_with_pods(const Manifest& manifest) {
-  std::vector<const Document*> found;
-  for (const Document& document : manifest.documents) {
-    if (document.pod_path) found.push_back(&document);
-    for (const Document& item : document.items)
-      if (item.pod_path) found.push_back(&item);
-  }
+std::vector<const ManifestPod*> pods_of(const Manifest& manifest) {
+  std::vector<const ManifestPod*> found;
+  for (const Document& document : manifest.documents)
+    for (const ManifestPod& pod : document.pods)
+      found.push_back(&pod);
   return found;
 }
 
@@ -166,31 +178,12 @@ Result<core::Pod> admitted_pod(std::string_view json) {
   return defaulted;
 }
 
-Result<std::string> pod_json(const Document& document) {
-  if (!document.pod_path) return fail(ErrorCode::kInvalidArgument, "has no pod");
-  if (document.pod_path->empty()) return document.json;
-  const codec::JsonTree tree = json_tree(document.json);
-  const JsonNode* const holder = json_at(tree, *document.pod_path);
-  if (holder == nullptr) return fail(ErrorCode::kInvalidArgument, "has no pod template");
-  const JsonNode* const metadata = json_member(*holder, "metadata");
-  const JsonNode* const spec = json_member(*holder, "spec");
-  if (spec == nullptr) return fail(ErrorCode::kInvalidArgument, "its pod template has no spec");
-  return cat(R"({"apiVersion":"v1","kind":"Pod","metadata":)",
-             metadata == nullptr ? "{}" : metadata->raw, R"(,"spec":)", spec->raw, "}");
-}
-
-Result<core::Pod> pod_of(const Document& document) {
-  PODQOS_ASSIGN(const auto json, pod_json(document));
-  PODQOS_ASSIGN(auto pod, admitted_pod(json));
-  return core::with_priority_of_class(std::move(pod));
-}
-
-std::string title_of(const Document& document) {
-  const codec::JsonTree tree = json_tree(document.json);
-  const std::string name = text_at(tree, {"metadata", "name"});
-  const std::string space = text_at(tree, {"metadata", "namespace"});
-  return cat(document.kind.empty() ? "Pod" : printable(document.kind), " ", printable(space),
-             space.empty() ? "" : "/", name.empty() ? "(no name)" : printable(name));
+Result<core::Pod> admitted_pod(const ManifestPod& pod) {
+  if (pod.json.empty())
+    return fail(ErrorCode::kInvalidArgument, cat(pod.title, ": has no pod template"));
+  auto admitted = admitted_pod(pod.json);
+  if (!admitted) return fail(std::move(admitted).error().with_context(pod.title));
+  return core::with_priority_of_class(*std::move(admitted));
 }
 
 }  // namespace podqos::ctl

@@ -10,17 +10,25 @@
 
 namespace podqos::ctl {
 
+/// What a manifest without pods is refused with.
+constexpr std::string_view kNoPod =
+    "no Pod found: expected a Pod, a workload with a pod template or a List of these";
+
+/// A pod or pod template of a manifest.
+struct ManifestPod {
+  std::string title;              ///< kind, namespace and name: "Pod default/web", "Deployment web"
+  std::string json;               ///< what holds its metadata and spec; "" if there is no template
+  std::vector<std::string> path;  ///< to that in the document: {"items", "0", "spec", "template"}
+  std::string fields;  ///< the same in the object that has the title: "", "spec.template"
+};
+
 /// A document of a manifest file.
 struct Document {
   std::string text;  ///< as its author wrote it
   std::string json;  ///< its value as JSON text; "" for a document that only has comments
-  /// Path to the object that holds the pod's metadata and spec: {} for kind Pod, {"spec",
-  /// "template"} for a Deployment; nullopt for a kind without a pod.
-  std::optional<std::vector<std::string>> pod_path;
-  std::string kind;  ///< as written, else by the kind of its list; "" if neither tells
-  /// The items of a kind List or PodList, DeploymentList and the like; `text` and `json` of an item
-  /// are both JSON.
-  std::vector<Document> items;
+  /// The pod of the document, or the pods of the items of a kind List, PodList, DeploymentList and
+  /// the like.
+  std::vector<ManifestPod> pods;
 };
 
 /// A manifest file: JSON documents, one after the other, or a stream of YAML documents.
@@ -35,32 +43,24 @@ struct Manifest {
 /// @return kInvalidArgument or kTooLarge, see parse_yaml().
 [[nodiscard]] Result<Manifest> parse_manifest(std::string_view text);
 
-/// The documents with a pod or pod template, including items of lists, in order. The pointers are
-/// into `manifest`.
-[[nodiscard]] std::vector<const Document*> documents_with_pods(const Manifest& manifest);
+/// The pods of all documents, in order. The pointers are into `manifest`.
+[[nodiscard]] std::vector<const ManifestPod*> pods_of(const Manifest& manifest);
 
-/// The pod of a document as JSON; a pod template becomes a Pod with its metadata and spec.
-/// @return kInvalidArgument if the document has no pod.
-[[nodiscard]] Result<std::string> pod_json(const Document& document);
-
-/// The pod of a document, with API defaults and the priority of its priorityClassName.
-/// @return kInvalidArgument if the document has no pod or an invalid one, with the API server's
-///         message for a pod that the API server would reject.
-[[nodiscard]] Result<core::Pod> pod_of(const Document& document);
+/// The pod with API defaults and the priority of its priorityClassName.
+/// @return kInvalidArgument, with the title, for an invalid pod: for one that the API server would
+///         reject with its message.
+[[nodiscard]] Result<core::Pod> admitted_pod(const ManifestPod& pod);
 
 /// Parses a Pod from JSON text, applies the API defaults and validates it as the API server does.
 /// @return kInvalidArgument with the API server's messages, joined by "; ".
 [[nodiscard]] Result<core::Pod> admitted_pod(std::string_view json);
 
-/// Kind, namespace and name of a document for messages: "Pod default/web", "Deployment web".
-[[nodiscard]] std::string title_of(const Document& document);
-
-/// What is most likely a mistake in the pod of a document, although Kubernetes and podqos accept
+/// What is most likely a mistake in a pod, although Kubernetes and podqos accept
 /// it: fields that Kubernetes does not have, beside those that podqos reads; amounts that are not
 /// whole bytes, which are rounded up; podqos.io annotations that podqos would refuse.
-/// @param document  one that pod_of() accepts
-/// @return a sentence each, with the path in the document or the annotation
-[[nodiscard]] std::vector<std::string> manifest_warnings(const Document& document);
+/// @param pod  one that admitted_pod() accepts
+/// @return a sentence each, with the path in the object or the annotation
+[[nodiscard]] std::vector<std::string> manifest_warnings(const ManifestPod& pod);
 
 /// Prints the warnings of all pods of a manifest to standard error.
 /// @param file  its name for the messages

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <iterator>
 #include <string_view>
@@ -51,6 +52,24 @@ constexpr std::string_view kContainerFields =
 /// types.go ResourceRequirements.
 constexpr std::string_view kResourceFields = "limits requests claims";
 
+/// An object below a pod, and the fields that it may have.
+struct KnownFields {
+  std::string_view place;  ///< "[]" stands for each element of a list
+  std::string_view fields;
+};
+constexpr std::array kKnown = {
+    KnownFields{.place = "", .fields = kPodFields},
+    KnownFields{.place = "metadata", .fields = kMetadataFields},
+    KnownFields{.place = "spec", .fields = kSpecFields},
+    KnownFields{.place = "spec.resources", .fields = kResourceFields},
+    KnownFields{.place = "spec.containers[]", .fields = kContainerFields},
+    KnownFields{.place = "spec.containers[].resources", .fields = kResourceFields},
+    KnownFields{.place = "spec.initContainers[]", .fields = kContainerFields},
+    KnownFields{.place = "spec.initContainers[].resources", .fields = kResourceFields},
+    KnownFields{.place = "spec.ephemeralContainers[]", .fields = kContainerFields},
+    KnownFields{.place = "spec.ephemeralContainers[].resources", .fields = kResourceFields},
+};
+
 /// The words of a text.
 std::vector<std::string_view> split_words(std::string_view text) {
   std::vector<std::string_view> words;
@@ -61,62 +80,44 @@ std::vector<std::string_view> split_words(std::string_view text) {
   return words;
 }
 
-/// Fields of a known object, as kubectl's strict decoding reports them.
-class FieldChecker {
- public:
-  explicit FieldChecker(std::vector<std::string>& warnings) : warnings_(warnings) {}
+/// "a.b", or "b" if `path` is empty.
+std::string field_of(std::string_view path, std::string_view field) {
+  return cat(path, path.empty() ? "" : ".", field);
+}
 
-  void check_pod(const JsonNode& pod, const std::string& path) {
-    check(pod, path, kPodFields);
-    if (const JsonNode* metadata = json_member(pod, "metadata"))
-      check(*metadata, cat(path, "metadata."), kMetadataFields);
-    if (const JsonNode* spec = json_member(pod, "spec")) check_spec(*spec, cat(path, "spec."));
+/// Adds the unknown fields of a value and of those below it, as kubectl's strict decoding reports
+/// them.
+/// @param path   of the value in the document
+/// @param place  the same as in kKnown
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the JSON text
+void check_fields(const JsonNode& value, const std::string& path, const std::string& place,
+                  std::vector<std::string>& warnings) {
+  if (value.kind == JsonNode::Kind::kArray) {
+    for (std::size_t i = 0; i < value.children.size(); ++i)
+      check_fields(value.children[i], cat(path, "[", i, "]"), cat(place, "[]"), warnings);
+    return;
   }
-
- private:
-  void check_spec(const JsonNode& spec, const std::string& path) {
-    check(spec, path, kSpecFields);
-    check_resources(spec, path);
-    for (const std::string_view list : {"containers", "initContainers", "ephemeralContainers"}) {
-      std::size_t index = 0;
-      for (const JsonNode& container : json_elements(json_member(spec, list))) {
-        const std::string below = cat(path, list, "[", index++, "].");
-        check(container, below, kContainerFields);
-        check_resources(container, below);
-      }
+  const auto known = std::ranges::find(kKnown, place, &KnownFields::place);
+  if (known == kKnown.end()) return;
+  const std::vector<std::string_view> names = split_words(known->fields);
+  for (const JsonNode& field : value.children) {
+    if (std::ranges::find(names, field.key) != names.end()) continue;
+    if (warnings.size() >= kMaxUnknown) {
+      if (warnings.size() == kMaxUnknown) warnings.emplace_back("more unknown fields");
+      return;
     }
+    const std::string nearest = codec::nearest_name(field.key, names);
+    warnings.push_back(cat("unknown field \"", field_of(path, printable(field.key)), "\"",
+                           nearest.empty() ? "" : cat("; did you mean ", nearest, "?")));
   }
-
-  void check_resources(const JsonNode& holder, const std::string& path) {
-    if (const JsonNode* resources = json_member(holder, "resources"))
-      check(*resources, cat(path, "resources."), kResourceFields);
-  }
-
-  /// @param path   of the object, with a dot at its end
-  /// @param known  the fields that it may have
-  void check(const JsonNode& object, std::string_view path, std::string_view known) {
-    const std::vector<std::string_view> names = split_words(known);
-    for (const JsonNode& field : object.children) {
-      if (warnings_.size() > kMaxUnknown) return;
-      if (std::ranges::find(names, field.key) != names.end()) continue;
-      if (warnings_.size() == kMaxUnknown) {
-        warnings_.emplace_back("more unknown fields");
-        return;
-      }
-      const std::string nearest = codec::nearest_name(field.key, names);
-      warnings_.push_back(cat("unknown field \"", path, printable(field.key), "\"",
-                              nearest.empty() ? "" : cat("; did you mean ", nearest, "?")));
-    }
-  }
-
-  std::vector<std::string>& warnings_;
-};
+  for (const JsonNode& field : value.children)
+    check_fields(field, field_of(path, field.key), field_of(place, field.key), warnings);
+}
 
 /// What podqos would refuse of the pod's podqos.io annotations, each by itself and all together.
 void check_annotations(const JsonNode& pod, std::vector<std::string>& warnings) {
-  const JsonNode* const metadata = json_member(pod, "metadata");
   const JsonNode* const written =
-      metadata == nullptr ? nullptr : json_member(*metadata, "annotations");
+      json_at(pod, std::array{std::string{"metadata"}, std::string{"annotations"}});
   if (written == nullptr) return;
   core::Annotations all;
   bool refused = false;
@@ -147,26 +148,19 @@ void check_amounts(std::string_view pod_json, std::vector<std::string>& warnings
 
 }  // namespace
 
-std::vector<std::string> manifest_warnings(const Document& document) {
+std::vector<std::string> manifest_warnings(const ManifestPod& pod) {
   std::vector<std::string> warnings;
-  if (!document.pod_path) return warnings;
-  const codec::JsonTree tree = json_tree(document.json);
-  const JsonNode* const pod = json_at(tree, *document.pod_path);
-  if (pod == nullptr) return warnings;
-  std::string path;
-  for (const std::string& step : *document.pod_path)
-    path += cat(step, ".");
-  FieldChecker{warnings}.check_pod(*pod, path);
-  check_annotations(*pod, warnings);
-  if (const auto text = pod_json(document)) check_amounts(*text, warnings);
+  const codec::JsonTree tree = json_tree(pod.json);
+  check_fields(tree, pod.fields, "", warnings);
+  check_annotations(tree, warnings);
+  check_amounts(pod.json, warnings);
   return warnings;
 }
 
 void print_warnings(const Manifest& manifest, const std::string& file) {
-  for (const Document* document : documents_with_pods(manifest)) {
-    for (const std::string& warning : manifest_warnings(*document))
-      warn(cat("warning: ", file, ": ", title_of(*document), ": ", warning));
-  }
+  for (const ManifestPod* pod : pods_of(manifest))
+    for (const std::string& warning : manifest_warnings(*pod))
+      warn(cat("warning: ", file, ": ", pod->title, ": ", warning));
 }
 
 }  // namespace podqos::ctl

@@ -4,10 +4,10 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "common/base/error.h"
+#include "ctl/json_text.h"
 
 namespace podqos::ctl {
 
@@ -27,23 +27,15 @@ struct YamlDocument {
 ///         document that repeats a key, with its first line
 [[nodiscard]] Result<std::vector<YamlDocument>> parse_yaml(std::string_view text);
 
-/// Members to be added to a map of a document.
-struct YamlInsertion {
-  std::vector<std::string> path;  ///< to the map: keys, and indices of sequences in digits
-  std::vector<std::pair<std::string, std::string>> members;  ///< key and value, both strings
-};
-
 /// The members as lines of YAML, each with its indentation.
-[[nodiscard]] std::string format_members(
-    const std::vector<std::pair<std::string, std::string>>& members, std::size_t indent);
+[[nodiscard]] std::string format_members(const StringMembers& members, std::size_t indent);
 
 /// Adds members to maps of one document or replaces their values, and keeps all else to the byte.
 /// @param expected  the JSON value that the result must have
 /// @return nullopt if the layout does not allow it: a map that is an alias, merged or null, or
-/// whose
-///         first line it shares; a value of several lines.
+///         whose first line it shares; a value of several lines.
 [[nodiscard]] std::optional<std::string> insert_yaml(const std::string& document,
-                                                     std::span<const YamlInsertion> insertions,
+                                                     std::span<const Insertion> insertions,
                                                      std::string_view expected);
 
 }  // namespace podqos::ctl

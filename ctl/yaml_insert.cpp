@@ -11,17 +11,8 @@
 namespace podqos::ctl {
 namespace {
 
-using Members = std::vector<std::pair<std::string, std::string>>;
-
 /// Columns by which a new map is indented.
 constexpr std::size_t kInsertedIndent = 2;
-
-/// A text that takes the place of another one.
-struct Edit {
-  std::size_t offset = 0;
-  std::size_t length = 0;
-  std::string text;
-};
 
 /// A string that every YAML version reads as one.
 std::string yaml_string(std::string_view text) {
@@ -35,7 +26,7 @@ std::string yaml_string(std::string_view text) {
 }
 
 /// The value of a key, or the element of a sequence; nullptr if it is absent or null.
-const YamlNode* child(const YamlNode& node, const std::string& step) {
+const YamlNode* yaml_child(const YamlNode& node, const std::string& step) {
   if (node.kind == YamlNode::Kind::kSequence) {
     const auto index = static_cast<std::size_t>(parse_int(step).value_or(-1));
     return index < node.children.size() ? node.children[index] : nullptr;
@@ -46,7 +37,7 @@ const YamlNode* child(const YamlNode& node, const std::string& step) {
 }
 
 /// "a: {b: {x: 'y'}}", without the outermost braces.
-std::string flow_members(std::span<const std::string> path, const Members& members) {
+std::string flow_members(std::span<const std::string> path, const StringMembers& members) {
   if (!path.empty()) return cat(path.front(), ": {", flow_members(path.subspan(1), members), "}");
   std::string out;
   for (const auto& [key, value] : members)
@@ -55,7 +46,7 @@ std::string flow_members(std::span<const std::string> path, const Members& membe
 }
 
 /// "a:", "  b:" and the members below, as lines.
-std::string block_members(std::span<const std::string> path, const Members& members,
+std::string block_members(std::span<const std::string> path, const StringMembers& members,
                           std::size_t indent) {
   std::string out;
   for (const std::string& key : path) {
@@ -68,11 +59,12 @@ std::string block_members(std::span<const std::string> path, const Members& memb
 /// Puts new members in front of those of a map.
 /// @param path  keys of maps that are to be made around them
 /// @return nullopt if the document cannot take them.
-std::optional<Edit> insert_members(std::string_view text, const YamlNode& map,
-                                   std::span<const std::string> path, const Members& members) {
+std::optional<TextEdit> insert_members(std::string_view text, const YamlNode& map,
+                                       std::span<const std::string> path,
+                                       const StringMembers& members) {
   if (map.flow)
-    return Edit{.offset = map.offset + 1,
-                .text = cat(flow_members(path, members), map.children.empty() ? "" : ", ")};
+    return TextEdit{.offset = map.offset + 1,
+                    .text = cat(flow_members(path, members), map.children.empty() ? "" : ", ")};
   // With "- ", a tag or an anchor before the first key, no line can be inserted before it.
   const YamlNode& first = *map.children.front();
   const std::size_t begin = first.offset - std::min(first.column, first.offset);
@@ -83,23 +75,23 @@ std::optional<Edit> insert_members(std::string_view text, const YamlNode& map,
     for (std::size_t at = 0; (at = lines.find('\n', at)) != std::string::npos; at += 2)
       lines.insert(at, 1, '\r');
   }
-  return Edit{.offset = begin, .text = std::move(lines)};
+  return TextEdit{.offset = begin, .text = std::move(lines)};
 }
 
 /// Adds what one insertion does to the text. @return false if it cannot be made.
-bool add_edits(std::string_view text, const YamlNode& root, const YamlInsertion& insertion,
-               std::vector<Edit>& edits) {
+bool add_yaml_edits(std::string_view text, const YamlNode& root, const Insertion& insertion,
+                    std::vector<TextEdit>& edits) {
   const YamlNode* map = &root;
   std::span<const std::string> path = insertion.path;
   for (; !path.empty(); path = path.subspan(1)) {
-    const YamlNode* next = child(*map, path.front());
+    const YamlNode* next = yaml_child(*map, path.front());
     if (next == nullptr) break;
     map = next;
   }
   if (map->kind != YamlNode::Kind::kMap) return false;
-  Members missing;
+  StringMembers missing;
   for (const auto& [key, value] : insertion.members) {
-    const YamlNode* present = path.empty() ? child(*map, key) : nullptr;
+    const YamlNode* present = path.empty() ? yaml_child(*map, key) : nullptr;
     if (present == nullptr)
       missing.emplace_back(key, value);
     else if (present->text != value)
@@ -121,7 +113,7 @@ bool same_value(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::string format_members(const Members& members, std::size_t indent) {
+std::string format_members(const StringMembers& members, std::size_t indent) {
   std::string out;
   for (const auto& [key, value] : members)
     out += cat(std::string(indent, ' '), key, ": ", yaml_string(value), "\n");
@@ -129,17 +121,14 @@ std::string format_members(const Members& members, std::size_t indent) {
 }
 
 std::optional<std::string> insert_yaml(const std::string& document,
-                                       std::span<const YamlInsertion> insertions,
+                                       std::span<const Insertion> insertions,
                                        std::string_view expected) {
   const auto tree = YamlTree::parse(document);
   if (!tree || tree->root == nullptr) return std::nullopt;
-  std::vector<Edit> edits;
-  for (const YamlInsertion& insertion : insertions)
-    if (!add_edits(document, *tree->root, insertion, edits)) return std::nullopt;
-  std::ranges::sort(edits, std::ranges::greater{}, &Edit::offset);
-  std::string text = document;
-  for (const Edit& edit : edits)
-    text.replace(edit.offset, edit.length, edit.text);
+  std::vector<TextEdit> edits;
+  for (const Insertion& insertion : insertions)
+    if (!add_yaml_edits(document, *tree->root, insertion, edits)) return std::nullopt;
+  std::string text = edited(document, std::move(edits));
   // What was an alias or is there twice shows in the value.
   const auto read = parse_yaml(text);
   if (!read || read->size() != 1 || !same_value(read->front().json, expected)) return std::nullopt;

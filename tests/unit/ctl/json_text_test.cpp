@@ -1,6 +1,8 @@
 #include "ctl/json_text.h"
 
+#include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -9,25 +11,12 @@
 namespace podqos::ctl {
 namespace {
 
-using codec::JsonNode;
-using testing::ElementsAre;
-using testing::Field;
 using testing::HasSubstr;
 
 TEST(JsonTree, IsNullForWhatIsNotJson) {
   EXPECT_EQ(json_tree("[1]").raw, "[1]");
   EXPECT_TRUE(json_tree("").is_null());
   EXPECT_TRUE(json_tree("[1").is_null());
-}
-
-TEST(JsonElements, AreTheValuesOfAnArray) {
-  const auto array = json_tree(R"([1, "a,b", [2, 3], {"k": []}])");
-  EXPECT_THAT(json_elements(&array),
-              ElementsAre(Field(&JsonNode::raw, "1"), Field(&JsonNode::raw, R"("a,b")"),
-                          Field(&JsonNode::raw, "[2, 3]"), Field(&JsonNode::raw, R"({"k": []})")));
-  const auto object = json_tree(R"({"a": 1})");
-  EXPECT_TRUE(json_elements(&object).empty());
-  EXPECT_TRUE(json_elements(nullptr).empty());
 }
 
 // encoding/json, which Kubernetes uses, keeps the last of several.
@@ -43,25 +32,37 @@ TEST(JsonMember, IsTheLastOfSeveral) {
   EXPECT_EQ(json_member(json_tree("[1]"), ""), nullptr);
 }
 
-TEST(JsonSet, ChangesNoOtherByte) {
-  const std::vector<std::string> path = {"metadata", "annotations"};
-  const std::string pod = "{\n  \"metadata\": {\n    \"name\": \"a\"\n  }, \"n\": 1.0}\n";
-  const auto changed = json_set(pod, path, "k", "\"v\"");
-  ASSERT_TRUE(changed);
-  EXPECT_EQ(*changed,
-            "{\n  \"metadata\": {\n    \"annotations\": {\"k\": \"v\"},\n    \"name\": \"a\"\n  }, "
-            "\"n\": 1.0}\n");
-  const auto again = json_set(*changed, path, "k", "\"w\"");
-  ASSERT_TRUE(again);
-  EXPECT_THAT(*again, HasSubstr(R"({"k": "w"})"));
+std::string with(std::string_view text, std::vector<std::string> path, StringMembers members) {
+  const auto inserted = insert_json(
+      text, std::array{Insertion{.path = std::move(path), .members = std::move(members)}});
+  return inserted ? *inserted : inserted.error().message;
 }
 
-TEST(JsonSet, RefusesWhatIsNotAnObject) {
-  const std::vector<std::string> path = {"metadata"};
-  EXPECT_EQ(json_set(R"({"metadata": [1]})", path, "k", "1").error().code,
-            ErrorCode::kInvalidArgument);
+TEST(InsertJson, ChangesNoOtherByte) {
+  const std::vector<std::string> path = {"metadata", "annotations"};
+  const std::string pod = "{\n  \"metadata\": {\n    \"name\": \"a\"\n  }, \"n\": 1.0}\n";
+  const std::string changed = with(pod, path, {{"k", "v"}});
+  EXPECT_EQ(changed,
+            "{\n  \"metadata\": {\n    \"annotations\": {\"k\": \"v\"},\n    \"name\": \"a\"\n  }, "
+            "\"n\": 1.0}\n");
+  EXPECT_THAT(with(changed, path, {{"k", "w"}}), HasSubstr(R"({"k": "w"})"));
+  EXPECT_EQ(with(changed, path, {{"k", "v"}}), changed);
+  EXPECT_THAT(with(changed, path, {{"i", "1"}, {"k", "w"}}), HasSubstr(R"({"i": "1","k": "w"})"));
+}
+
+TEST(InsertJson, FindsAnItemOfAList) {
+  EXPECT_EQ(with(R"({"items": [{}, {"a": 1}]})", {"items", "1"}, {{"k", "v"}, {"l", "w"}}),
+            R"({"items": [{}, {"k": "v","l": "w","a": 1}]})");
+}
+
+TEST(InsertJson, RefusesWhatIsNotAnObject) {
+  EXPECT_EQ(with(R"({"metadata": [1]})", {"metadata"}, {{"k", "1"}}),
+            "metadata: expected an object, found [1]");
   // null stands for an absent object.
-  EXPECT_EQ(json_set(R"({"metadata": null})", path, "k", "1"), R"({"metadata": {"k": 1}})");
+  EXPECT_EQ(with(R"({"metadata": null})", {"metadata"}, {{"k", "1"}}),
+            R"({"metadata": {"k": "1"}})");
+  EXPECT_EQ(with(R"({"metadata": null})", {"metadata", "a"}, {{"k", "1"}}),
+            R"({"metadata": {"a": {"k": "1"}}})");
 }
 
 TEST(JsonShown, FitsOneLine) {

@@ -28,10 +28,10 @@ TEST(ParseManifest, FindsThePodOfAWorkload) {
   ASSERT_TRUE(manifest) << manifest.error().message;
   EXPECT_TRUE(manifest->is_yaml);
   ASSERT_EQ(manifest->documents.size(), 1U);
-  const Document& document = manifest->documents.front();
-  EXPECT_EQ(document.pod_path, (Path{"spec", "template"}));
-  EXPECT_EQ(title_of(document), "Deployment shop/web");
-  const auto pod = pod_of(document);
+  const ManifestPod& found = manifest->documents.front().pods.at(0);
+  EXPECT_EQ(found.path, (Path{"spec", "template"}));
+  EXPECT_EQ(found.title, "Deployment shop/web");
+  const auto pod = admitted_pod(found);
   ASSERT_TRUE(pod) << pod.error().message;
   // k8s.io/kubernetes/pkg/apis/scheduling: SystemCriticalPriority + 1000.
   EXPECT_EQ(pod->priority, 2'000'001'000);
@@ -42,9 +42,9 @@ TEST(ParseManifest, FindsTheItemsOfAList) {
       R"({"kind": "List", "items": [{"kind": "Service"}, {"kind": "Pod", "metadata": {"name": "a"}}]})");
   ASSERT_TRUE(manifest);
   EXPECT_FALSE(manifest->is_yaml);
-  const auto found = documents_with_pods(*manifest);
+  const auto found = pods_of(*manifest);
   ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found.front()->pod_path, Path{});
+  EXPECT_EQ(found.front()->path, (Path{"items", "1"}));
 }
 
 // kubectl get pods -o json, and kubectl get deployments -o json of an older server.
@@ -54,12 +54,12 @@ TEST(ParseManifest, KnowsTheItemsOfATypedListByTheKindOfTheList) {
 {"kind": "DeploymentList", "items": [{"metadata": {"name": "b"}, "spec": {"template": {"spec":
   {"containers": [{"name": "c"}]}}}}]})");
   ASSERT_TRUE(manifest);
-  const auto found = documents_with_pods(*manifest);
+  const auto found = pods_of(*manifest);
   ASSERT_EQ(found.size(), 2U);
-  EXPECT_EQ(title_of(*found[0]), "Pod a");
-  EXPECT_EQ(title_of(*found[1]), "Deployment b");
-  EXPECT_EQ(found[1]->pod_path, (Path{"spec", "template"}));
-  EXPECT_TRUE(pod_of(*found[1]));
+  EXPECT_EQ(found[0]->title, "Pod a");
+  EXPECT_EQ(found[1]->title, "Deployment b");
+  EXPECT_EQ(found[1]->path, (Path{"items", "0", "spec", "template"}));
+  EXPECT_TRUE(admitted_pod(*found[1]));
 }
 
 TEST(ParseManifest, ReadsJsonDocumentsBackToBack) {
@@ -69,7 +69,7 @@ TEST(ParseManifest, ReadsJsonDocumentsBackToBack) {
   ASSERT_TRUE(manifest) << manifest.error().message;
   EXPECT_FALSE(manifest->is_yaml);
   ASSERT_EQ(manifest->documents.size(), 3U);
-  EXPECT_EQ(documents_with_pods(*manifest).size(), 2U);
+  EXPECT_EQ(pods_of(*manifest).size(), 2U);
   std::string all;
   for (const Document& document : manifest->documents)
     all += document.text;

@@ -148,8 +148,8 @@ TEST(ParseYaml, TellsStringsByQuoteOrTag) {
 
 /// The document with annotations "k" and "u"; "" if it cannot be edited.
 std::string inserted(const std::string& document, std::string_view expected) {
-  const YamlInsertion annotations{.path = {"metadata", "annotations"},
-                                  .members = {{"k", "{\"it's\"}"}, {"u", "1"}}};
+  const Insertion annotations{.path = {"metadata", "annotations"},
+                              .members = {{"k", "{\"it's\"}"}, {"u", "1"}}};
   return insert_yaml(document, std::array{annotations}, expected).value_or("");
 }
 
@@ -181,7 +181,7 @@ TEST(InsertYaml, MakesTheMapsThatAreMissing) {
 }
 
 TEST(InsertYaml, FindsAnItemOfAList) {
-  const YamlInsertion second{.path = {"items", "1", "metadata"}, .members = {{"k", "v"}}};
+  const Insertion second{.path = {"items", "1", "metadata"}, .members = {{"k", "v"}}};
   EXPECT_EQ(insert_yaml("items:\n- metadata: {a: b}\n- metadata:\n    a: b\n", std::array{second},
                         R"({"items":[{"metadata":{"a":"b"}},{"metadata":{"a":"b","k":"v"}}]})"),
             "items:\n- metadata: {a: b}\n- metadata:\n    k: 'v'\n    a: b\n");
