@@ -38,7 +38,30 @@ Status add_container(Explanation& explanation, const core::Container& container,
   return {};
 }
 
+Json hugepages_json(const core::HugePageLimits& limits) {
+  Json json = Json::object();
+  for (const auto& [size, limit] : limits)
+    json[size] = limit.value();
+  return json;
+}
+
+Json weights_json(const std::optional<CpuShares>& shares) {
+  const auto weight = [&](core::WeightFormula formula) {
+    return shares ? Json(core::cpu_weight_for(*shares, formula).value()) : Json(nullptr);
+  };
+  return {{"linear", weight(core::WeightFormula::kLinear)},
+          {"log", weight(core::WeightFormula::kLog)}};
+}
+
 }  // namespace
+
+std::vector<const core::Container*> containers_of(const core::Pod& pod) {
+  std::vector<const core::Container*> all;
+  for (const auto* list : {&pod.containers, &pod.init_containers})
+    for (const core::Container& container : *list)
+      all.push_back(&container);
+  return all;
+}
 
 Result<Explanation> explain(core::Pod pod, const ExplainParams& params) {
   if (!params.node_memory || params.node_memory->value() <= 0)
@@ -54,30 +77,73 @@ Result<Explanation> explain(core::Pod pod, const ExplainParams& params) {
   PODQOS_ASSIGN(auto values, core::pod_cgroup_values(result.pod, result.qos_class, params.config));
   result.values = std::move(values);
   PODQOS_TRY(add_names(result, params));
-  for (const auto* list : {&result.pod.containers, &result.pod.init_containers}) {
-    for (const core::Container& container : *list) {
-      PODQOS_TRY(add_container(result, container, params));
-    }
-  }
+  for (const core::Container* container : containers_of(result.pod))
+    PODQOS_TRY(add_container(result, *container, params));
   result.files = core::v2_files(result.values, params.hugepage_labels, params.formula);
   result.systemd_writes =
       core::systemd_writes(result.values, params.hugepage_labels, params.formula);
   return result;
 }
 
-TierExplanation explain_tiers(const std::vector<core::Pod>& pods, const core::TierParams& params) {
-  TierExplanation result;
-  for (const core::Pod& pod : pods) {
-    core::TierSum& sum = result.sums.of(core::classify(pod).qos_class);
-    const core::ResourceList requests = core::pod_requests(pod);
-    const auto cpu = core::find(requests, core::kCpu);
-    const auto memory = core::find(requests, core::kMemory);
-    ++sum.pods;
-    sum.cpu = MilliCpu{saturating_add(sum.cpu.value(), cpu ? cpu->milli_value() : 0)};
-    sum.memory = Bytes{saturating_add(sum.memory.value(), memory ? memory->value() : 0)};
-  }
-  result.values = core::tier_values(result.sums, params);
-  return result;
+core::CgroupLayout layout_of(core::CgroupVersion version,
+                             const std::vector<std::string>& hugepage_labels) {
+  return {.cpu = version,
+          .memory = version,
+          .hugetlb = version,
+          .pids = version,
+          .cpuset = version,
+          .io = version,
+          .hugepage_labels = hugepage_labels};
+}
+
+std::map<std::string, std::string, std::less<>> files_on(const Explanation& explanation,
+                                                         const core::CgroupLayout& layout,
+                                                         core::WeightFormula formula) {
+  std::map<std::string, std::string, std::less<>> files;
+  for (const core::Step& step : core::lower_values("/", explanation.values, layout, formula, ""))
+    if (const auto* write = std::get_if<core::WriteFile>(&step)) files[write->file] = write->value;
+  return files;
+}
+
+Json json_of(const core::ResourceList& list) {
+  const auto cpu = core::find(list, core::kCpu);
+  const auto memory = core::find(list, core::kMemory);
+  return {{"cpuMilli", cpu ? Json(cpu->milli_value()) : Json(nullptr)},
+          {"memoryBytes", memory ? Json(memory->value()) : Json(nullptr)}};
+}
+
+Json limits_json(const core::CgroupValues& values) {
+  const auto limit = [](const auto& value) {
+    return value && value->value() > 0 ? json_of(value) : Json(nullptr);
+  };
+  const Json quota = limit(values.cpu_quota);
+  return {{"cpuShares", json_of(values.cpu_shares)},
+          {"cpuQuotaUs", quota},
+          {"cpuPeriodUs", quota.is_null() ? quota : json_of(values.cpu_period)},
+          {"memoryLimitBytes", limit(values.memory_limit)},
+          {"pidsLimit", json_of(values.pids_limit)}};
+}
+
+Json explanation_json(const Explanation& e) {
+  Json containers = Json::object();
+  for (const auto& [name, values] : e.containers)
+    (containers[name] = limits_json(values))["hugetlb"] = hugepages_json(values.hugepages);
+  return {{"qosClass", core::format_qos_class(e.qos_class)},
+          {"cpuShares", json_of(e.values.cpu_shares)},
+          {"cpuWeight", weights_json(e.values.cpu_shares)},
+          {"cpuQuotaUs", json_of(e.values.cpu_quota)},
+          {"cpuPeriodUs", json_of(e.values.cpu_period)},
+          {"memoryLimitBytes", json_of(e.values.memory_limit)},
+          {"pidsLimit", json_of(e.values.pids_limit)},
+          {"hugetlb", hugepages_json(e.values.hugepages)},
+          {"unified", e.values.unified.empty() ? Json(nullptr) : Json(e.values.unified)},
+          {"podRequests", json_of(e.requests)},
+          {"podLimits", json_of(e.limits)},
+          {"oomScoreAdj", e.oom_score_adj},
+          {"containers", std::move(containers)},
+          {"cgroupfs", json_of(e.cgroupfs)},
+          {"systemd", json_of(e.systemd)},
+          {"writes", {{"cgroupfs", e.files}, {"systemd", e.systemd_writes.properties}}}};
 }
 
 }  // namespace podqos::ctl

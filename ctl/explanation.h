@@ -46,6 +46,9 @@ struct Explanation {
   core::SystemdWrites systemd_writes;
 };
 
+/// The app and init containers, in this order.
+[[nodiscard]] std::vector<const core::Container*> containers_of(const core::Pod& pod);
+
 /// Decides class, values, names and writes of a pod, without reading the machine.
 /// @param pod  as returned by admitted_pod() or pod_of()
 /// @return kInvalidArgument without node_memory, for a uid that cannot name a cgroup, and for
@@ -54,20 +57,6 @@ struct Explanation {
 
 /// The explanation in the form of `explain -o json` and `--batch`.
 [[nodiscard]] Json explanation_json(const Explanation& explanation);
-
-/// The tiers of one node: the sums of its pods' requests, and the values that follow.
-struct TierExplanation {
-  core::TierSums sums;
-  core::TierValues values;
-};
-/// Sums the pods by class and computes the tiers' values.
-/// @param pods  as a kubelet has them: defaulted and admitted
-[[nodiscard]] TierExplanation explain_tiers(const std::vector<core::Pod>& pods,
-                                            const core::TierParams& params);
-/// The values of the tiers, for `--batch`.
-[[nodiscard]] Json tiers_json(const core::TierValues& values);
-/// The MemoryQoS values of the tiers, for `--batch`.
-[[nodiscard]] Json tier_memory_qos_json(const core::TierMemoryQos& values);
 
 /// The driver and the cgroup layout for which `explain` shows writes.
 struct Target {

@@ -41,13 +41,21 @@ std::int64_t least_app_request(const Pod& pod) {
 
 /// 1000 * request wraps in 64 bits as in the kubelet, so that both compute the same score. This
 /// happens only beyond 9.2e15 bytes, more than any node has.
-std::int64_t score_for(std::int64_t request, std::int64_t share, Bytes node_memory) {
-  const auto claim = static_cast<std::uint64_t>(saturating_add(request, share));
-  const auto scaled = static_cast<std::int64_t>(claim * std::uint64_t{kMaxScore});
+std::int64_t score_for(const OomClaim& claim, Bytes node_memory) {
+  const auto bytes = static_cast<std::uint64_t>(saturating_add(claim.request, claim.share));
+  const auto scaled = static_cast<std::int64_t>(bytes * std::uint64_t{kMaxScore});
   return saturating_sub(kMaxScore, scaled / node_memory.value());
 }
 
 }  // namespace
+
+OomClaim oom_claim(const Pod& pod, const Container& container, Bytes node_memory) {
+  const OomClaim own{.request = memory_of(container.resources.requests).value(),
+                     .share = share_of_pod_request(pod)};
+  if (container.kind != ContainerKind::kSidecar || pod.containers.empty()) return own;
+  const OomClaim least{.request = least_app_request(pod), .share = own.share, .of_least = true};
+  return score_for(least, node_memory) < score_for(own, node_memory) ? least : own;
+}
 
 int oom_score_adj(const Pod& pod, QosClass qos_class, const Container& container,
                   Bytes node_memory) {
@@ -58,13 +66,7 @@ int oom_score_adj(const Pod& pod, QosClass qos_class, const Container& container
     case QosClass::kBurstable: break;
   }
   if (node_memory.value() <= 0) return kBestEffortOomScoreAdj - 1;
-  const std::int64_t share = share_of_pod_request(pod);
-  std::int64_t score =
-      score_for(memory_of(container.resources.requests).value(), share, node_memory);
-  if (container.kind == ContainerKind::kSidecar && !pod.containers.empty()) {
-    // The OOM killer must not choose a sidecar before the containers that depend on it.
-    score = std::min(score, score_for(least_app_request(pod), share, node_memory));
-  }
+  const std::int64_t score = score_for(oom_claim(pod, container, node_memory), node_memory);
   // Only 1000 itself, which means BestEffort, is lowered; more, by a negative share, is clamped.
   if (score == kBestEffortOomScoreAdj) return kBestEffortOomScoreAdj - 1;
   return static_cast<int>(std::clamp(score, kMinBurstableScore, kMaxScore));

@@ -382,7 +382,7 @@ class Explain(unittest.TestCase):
         score = 1000 - 1000 * ((1 << 30) + share) // (8 << 30)
         for name in ("a", "side"):
             self.assertRegex(done.stdout, rf"oom_score_adj {name} +{score} +"
-                                          rf"= 1000 - 1000 \* \({1 << 30} \+ {share}\) / {8 << 30}")
+                                          r"= 1000 - 1000 \* \(1Gi \+ 1016Mi\) / 8Gi, clamped to \[3, 999\]")
 
     def test_says_what_a_container_gets_on_v2(self):
         spec = {"containers": [{"name": "a", "resources": {"requests": {"memory": "1Gi"}}}]}
