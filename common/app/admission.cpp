@@ -252,13 +252,21 @@ Result<AdmissionContext> begin_admission(Transaction& transaction, AdmissionRequ
   return context;
 }
 
-/// Restores lost records from the cgroups, then admits the container.
-Result<std::optional<Admission>> admit_after_loss(Transaction& transaction,
-                                                  AdmissionRequest request) {
-  transaction.log().error("the state directory lacks records of existing cgroups: restoring them");
-  transaction.begin_recovery();
-  PODQOS_TRY(recompute(transaction));
-  return admit(transaction, std::move(request));
+/// Checks that the node has room for the pod; where not, the error names the pods that have it.
+Status check_room(Transaction& transaction, const AdmissionRequest& request,
+                  const core::AdmissionSnapshot& snapshot, Admission& admission) {
+  core::NodeFit fit{.pod = admission.record,
+                    .before = snapshot.before,
+                    .others = snapshot.others,
+                    .capacity = snapshot.capacity};
+  const core::Settings& settings = transaction.settings();
+  if (auto words = core::describe_pids(fit, settings))
+    admission.warnings.push_back(cat(core::name_of(admission.record.pod), ": ", *words));
+  // Nothing undoes the start of a container that runs.
+  if (request.running && !request.undone_if_refused) return {};
+  if (core::check_node_fit(fit, settings)) return {};
+  fit.holders = holders_in(transaction.store(), admission.record.pod.uid);
+  return core::check_node_fit(fit, settings);
 }
 
 Result<std::optional<Admission>> admit_to_pod(AdmissionContext& context) {
@@ -271,26 +279,29 @@ Result<std::optional<Admission>> admit_to_pod(AdmissionContext& context) {
   const auto existing =
       before ? std::optional{without_dead(machine, *before, request.facts)} : std::nullopt;
   const core::NodeCapacity capacity = capacity_for(transaction);
-  const core::AdmissionSnapshot snapshot{
-      .identity = context.identity,
-      .claim = context.claim,
-      .before = before,
-      .existing = existing,
-      .running = find_running(machine, request, before),
-      .restored = transaction.recovered(),
-      .others = core::sums_beside(transaction.tiers(), before),
-      .capacity = capacity,
-      .cpu = machine.layout_without_hugepages().cpu,
-      .root = context.root,
-      .pod_cgroup =
-          [&](const std::string& cgroup) { return cgroup::observe_pod_cgroup(machine, cgroup); },
-      .holders = [&] { return holders_in(transaction.store(), context.identity.uid); }};
-  PODQOS_ASSIGN(auto admission, core::decide_admission(request, snapshot, transaction.settings()));
-  switch (admission.outcome) {
-    case core::AdmissionOutcome::kAdmitted: break;
-    case core::AdmissionOutcome::kLeft: return std::nullopt;
-    case core::AdmissionOutcome::kRecordLost: return admit_after_loss(transaction, request);
+  const core::AdmissionSnapshot snapshot{.identity = context.identity,
+                                         .claim = context.claim,
+                                         .before = before,
+                                         .existing = existing,
+                                         .running = find_running(machine, request, before),
+                                         .others = core::sums_beside(transaction.tiers(), before),
+                                         .capacity = capacity,
+                                         .cpu = machine.layout_without_hugepages().cpu,
+                                         .root = context.root};
+  const core::Settings& settings = transaction.settings();
+  PODQOS_ASSIGN(auto pod, core::decide_pod(request, snapshot, settings));
+  if (!pod) return std::nullopt;
+  if (core::must_own_cgroup(before, pod->record)) {
+    const auto cgroup = cgroup::observe_pod_cgroup(machine, pod->record.cgroup);
+    if (!before && cgroup.has_copy && !transaction.recovered()) {
+      PODQOS_TRY(restore_lost(transaction));
+      return admit(transaction, request);
+    }
+    PODQOS_TRY(core::check_pod_cgroup(pod->record, cgroup, request));
   }
+  PODQOS_ASSIGN(auto admission,
+                core::decide_admission(request, snapshot, std::move(*pod), settings));
+  PODQOS_TRY(check_room(transaction, request, snapshot, admission));
   log_warnings(transaction, admission.warnings);
   bound_oom_score(transaction, request, admission);
   PODQOS_TRY(write_admission(context, before, admission));
@@ -303,8 +314,6 @@ Result<std::optional<Admission>> admit_unfinished(Transaction& transaction,
   PODQOS_TRY(recover(transaction));
   expire_pending(transaction, {.id = request.facts.id, .bundle = request.facts.bundle});
   PODQOS_ASSIGN(auto context, begin_admission(transaction, request));
-  if (context.root && has_lost_root(transaction, *context.root))
-    return admit_after_loss(transaction, request);
   auto admission = admit_to_pod(context);
   if (!admission)
     return fail(std::move(admission).error().with_context(cat("pod ", context.identity.uid)));

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -339,13 +340,35 @@ Result<Ids> recompute_beside(Transaction& transaction, const EngineList& list) {
   return recomputation.live();
 }
 
-Status recover(Transaction& transaction) {
-  if (!transaction.store().dirty() || transaction.recovered()) return {};
-  transaction.log().warning(
-      "an earlier transaction was interrupted: recomputing all records and values");
+namespace {
+
+constexpr std::string_view kLost =
+    "the state directory lacks records of existing cgroups: restoring them";
+
+Status recover_all(Transaction& transaction) {
   transaction.begin_recovery();
   PODQOS_TRY(recompute(transaction));
   return {};
+}
+
+}  // namespace
+
+Status recover(Transaction& transaction) {
+  if (transaction.recovered()) return {};
+  if (transaction.store().dirty()) {
+    transaction.log().warning(
+        "an earlier transaction was interrupted: recomputing all records and values");
+  } else if (has_lost_roots(transaction)) {
+    transaction.log().error(kLost);
+  } else {
+    return {};
+  }
+  return recover_all(transaction);
+}
+
+Status restore_lost(Transaction& transaction) {
+  transaction.log().error(kLost);
+  return recover_all(transaction);
 }
 
 Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log, Warnings warnings) {

@@ -39,7 +39,10 @@ using FollowRuntime = void (*)(Transaction&, core::PodRecord&, ReconcileReport&)
 /// @return ids of the live containers.
 [[nodiscard]] Result<Ids> recompute_beside(Transaction& transaction, const EngineList& list);
 
-/// Recomputes if an earlier transaction was interrupted, at most once per transaction.
+/// Recomputes if an earlier transaction was interrupted, or if the state was lost while cgroups
+/// still exist, at most once per transaction.
 [[nodiscard]] Status recover(Transaction& transaction);
+/// Restores a single record that was lost: the pod's cgroup has a copy of it.
+[[nodiscard]] Status restore_lost(Transaction& transaction);
 
 }  // namespace podqos::app

@@ -1,5 +1,7 @@
 #include "common/app/root.h"
 
+#include <algorithm>
+#include <array>
 #include <string_view>
 #include <utility>
 
@@ -17,6 +19,8 @@
 namespace podqos::app {
 
 namespace {
+
+constexpr std::array kDrivers{core::Driver::kCgroupfs, core::Driver::kSystemd};
 
 /// Enters the tree of this root into the state, unless it is there.
 void record_root(core::TiersRecord& tiers, std::string kubepods) {
@@ -62,16 +66,18 @@ Result<std::string> choose_root(Transaction& transaction, core::Driver driver,
   return std::move(choice.root);
 }
 
-bool has_lost_root(Transaction& transaction, const std::string& kubepods) {
-  if (transaction.recovered() || core::tree_at(transaction.tiers(), kubepods) != nullptr)
-    return false;
-  return cgroup::is_marked(transaction.machine(), kubepods).value_or(false);
+bool has_lost_roots(Transaction& transaction) {
+  if (!transaction.tiers().trees.empty()) return false;
+  return std::ranges::any_of(kDrivers, [&](core::Driver driver) {
+    const std::string root = core::root_path(transaction.settings().cgroup_root, driver);
+    return cgroup::is_marked(transaction.machine(), root).value_or(false);
+  });
 }
 
 std::vector<Error> find_roots(Transaction& transaction, const core::PodRecords& records) {
   std::vector<Error> failed;
   core::TiersRecord& tiers = transaction.tiers();
-  for (const core::Driver driver : {core::Driver::kCgroupfs, core::Driver::kSystemd}) {
+  for (const core::Driver driver : kDrivers) {
     std::string root = core::root_path(transaction.settings().cgroup_root, driver);
     if (core::tree_at(tiers, root) != nullptr) continue;
     auto marked = cgroup::is_marked(transaction.machine(), root);
@@ -95,13 +101,15 @@ std::vector<Error> find_roots(Transaction& transaction, const core::PodRecords& 
 Status make_root_for(Transaction& transaction, const core::PodRecord& record,
                      const Result<std::string>& root) {
   if (record.adopted) return {};
+  if (core::is_root_in_use(transaction.tiers(), *root)) return {};
   cgroup::Machine& machine = transaction.machine();
   // A cgroup of another name may be the node operator's.
   const bool own_name = transaction.settings().cgroup_root == core::kDefaultCgroupRoot;
-  auto plan = core::plan_root(transaction.tiers(), *root, [&](const std::string& path) {
+  std::vector<std::string> missing = core::with_parents(*root);
+  std::erase_if(missing, [&](const std::string& path) {
     return machine.exists(path) && !(own_name && cgroup::is_made_above(machine, path, *root));
   });
-  return plan ? transaction.make_tree(*root, *plan) : Status{};
+  return transaction.make_tree(*root, core::plan_root(transaction.tiers(), *root, missing));
 }
 
 void take_back_root(Transaction& transaction, const std::string& kubepods) {

@@ -18,9 +18,9 @@ namespace podqos::app {
 [[nodiscard]] Result<std::string> choose_root(Transaction& transaction, core::Driver driver,
                                               const std::optional<std::string>& container);
 
-/// True if the state directory was lost while the cgroups still exist: a marked root that the state
-/// does not name.
-[[nodiscard]] bool has_lost_root(Transaction& transaction, const std::string& kubepods);
+/// True if the state was lost while cgroups still exist: it names no tree, and a root has
+/// podqos's mark.
+[[nodiscard]] bool has_lost_roots(Transaction& transaction);
 /// Finds the trees that the state does not name: by the mark of their root, and by the records of
 /// the pods in them.
 /// @return why a cgroup could not be examined: it is left out

@@ -194,14 +194,16 @@ Status Transaction::remove_tree(const std::string& kubepods, const std::string& 
 }
 
 Status Transaction::write_pod(const core::PodRecord& record, const core::PodRecord* before) {
-  core::PodWriteSnapshot snapshot{.usage_above = [&](Bytes limit) {
-    return cgroup::usage_above(*machine_, record.cgroup, limit);
-  }};
+  core::PodWriteSnapshot snapshot;
   if (before != nullptr && cgroup::is_written(*machine_, record.cgroup)) snapshot.written = *before;
   if (trees_ == core::Tree::kToMake)
     snapshot.has_io_weight = cgroup::has_io_weight(*machine_, record.cgroup);
   PODQOS_ASSIGN(auto write, core::decide_pod_write(record, snapshot, *settings_));
-  if (!write.notice.empty()) log_->info(write.notice);
+  if (write.may_cut) {
+    const auto usage = cgroup::usage_above(*machine_, record.cgroup, *write.values.memory_limit);
+    if (const auto notice = core::hold_above_usage(write, record.cgroup, usage))
+      log_->info(*notice);
+  }
   const core::CgroupLayout& layout =
       write.hugepages ? machine_->layout() : machine_->layout_without_hugepages();
   const bool counts_removed = layout.cpu == core::CgroupVersion::kV1 &&
@@ -267,17 +269,23 @@ Result<std::optional<Error>> Transaction::remove_pod(const core::PodRecord& reco
 }
 
 Status Transaction::write_tiers(const core::TreeRecord& tree, core::Tree state) {
-  const core::TierSnapshot snapshot{
-      .usage = [this](const std::string& tier) -> std::optional<Bytes> {
-        const auto usage = machine_->memory_usage(tier);
-        return usage ? std::optional{*usage} : std::nullopt;
-      },
-      .has_io_weight =
-          [this](const std::string& tier) { return cgroup::has_io_weight(*machine_, tier); }};
   core::TierValues wanted = core::wanted_tiers(tree.sums, tiers().sums, *settings_, capacity_);
   wanted.root = changed_root_values(*this, tree, state);
-  const core::TierValues values =
-      core::decide_tier_write(tree, std::move(wanted), state, snapshot, *settings_);
+  const auto observe = [&](const core::CgroupValues& tier, core::QosClass qos_class) {
+    const std::string path = core::tier_path(tree.kubepods, qos_class);
+    core::TierSnapshot snapshot;
+    if (tier.memory_limit) {
+      if (const auto usage = machine_->memory_usage(path)) snapshot.usage = *usage;
+    }
+    snapshot.has_io_weight = state == core::Tree::kToMake && cgroup::has_io_weight(*machine_, path);
+    return snapshot;
+  };
+  const core::TierValues values = core::decide_tier_write(
+      wanted, state,
+      {.root = observe(wanted.root, core::QosClass::kGuaranteed),
+       .burstable = observe(wanted.burstable, core::QosClass::kBurstable),
+       .besteffort = observe(wanted.besteffort, core::QosClass::kBestEffort)},
+      *settings_);
   const auto make = state == core::Tree::kAsItWas ? core::Make::kNo : core::Make::kYes;
   Status first;
   const auto attempt = [&](const core::Plan& plan) {

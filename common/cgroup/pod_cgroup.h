@@ -27,7 +27,7 @@ namespace podqos::cgroup {
 [[nodiscard]] Result<bool> holds_container(Machine& machine, const std::string& pod_cgroup);
 
 /// The memory in use that a limit of the cgroup would cut off, see
-/// core::PodWriteSnapshot::usage_above.
+/// core::hold_above_usage().
 [[nodiscard]] std::optional<Bytes> usage_above(Machine& machine, const std::string& cgroup,
                                                Bytes limit);
 /// True if it is known which values the cgroup holds: it has a copy of a record, and none was

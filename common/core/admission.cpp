@@ -139,23 +139,6 @@ void warn_uncounted(Admission& admission, const AdmissionSnapshot& snapshot,
   admission.warnings.push_back(cat(name_of(record.pod), " ", *words));
 }
 
-/// Checks that the node has room for the pod, or warns that it has not.
-Status check_fit(Admission& admission, const AdmissionRequest& request,
-                 const AdmissionSnapshot& snapshot, const Settings& settings) {
-  const NodeFit fit{.pod = admission.record,
-                    .before = snapshot.before,
-                    .others = snapshot.others,
-                    .capacity = snapshot.capacity,
-                    .holders = snapshot.holders};
-  if (!request.running || request.undone_if_refused) {
-    PODQOS_TRY(check_node_fit(fit, settings));
-  }
-  warn_uncounted(admission, snapshot, settings);
-  if (auto words = describe_pids(fit, settings))
-    admission.warnings.push_back(cat(name_of(admission.record.pod), ": ", *words));
-  return {};
-}
-
 /// Refuses to create a container that runs: its runtime will refuse it too, and the record of the
 /// running one must not be lost to it.
 Error runs_already(const ContainerRecord& running) {
@@ -165,63 +148,11 @@ Error runs_already(const ContainerRecord& running) {
           ": its record stays as it is; delete it before it is created again")};
 }
 
-/// Decides the record of the pod, the container not included.
-Result<MergedPod> decide_pod(const AdmissionRequest& request, const AdmissionSnapshot& snapshot,
-                             const Settings& settings) {
-  auto pod = merge_claim(snapshot.existing, snapshot.identity, snapshot.claim, settings);
-  if (!pod) return pod;
-  PodRecord& record = pod->record;
-  for (std::string& warning : pod->warnings) {
-    warning = cat(name_of(record.pod), ", container ", printable(request.facts.id), ": ", warning);
-  }
-  const auto& placed = snapshot.identity.placed;
-  const bool fresh = record.cgroup.empty();
-  if (fresh) record.adopted = placed.has_value();
-  if (!record.adopted && !snapshot.root) return fail(snapshot.root.error());
-  if (fresh) {
-    record.cgroup =
-        placed ? placed->pod_path : pod_path(*snapshot.root, record.qos_class, record.pod.uid);
-  }
-  return pod;
-}
-
 /// True if the pod's values follow from what they followed from before: they need no check.
 bool has_values_of(const PodRecord& record, const std::optional<PodRecord>& before) {
   return before && record.granted == before->granted && record.claimed == before->claimed &&
          record.complete == before->complete && record.qos_class == before->qos_class &&
          record.sums == before->sums && record.pod == before->pod;
-}
-
-/// Decides what the container becomes in the pod of decide_pod(), and grants the pod its requests.
-Result<Admission> admit_container(const AdmissionRequest& request,
-                                  const AdmissionSnapshot& snapshot, MergedPod pod,
-                                  const Settings& settings) {
-  Admission admission;
-  admission.container = describe(request, snapshot, std::move(pod.container));
-  admission.record = std::move(pod.record);
-  admission.warnings = std::move(pod.warnings);
-  admission.on_misplaced = request.on_misplaced;
-  PodRecord& record = admission.record;
-  if (!stays(request, record, settings)) {
-    PODQOS_TRY(place_in_pod(admission, request, snapshot));
-  } else if (!record.adopted && !is_in_place(request, record)) {
-    leave_with_engine(admission);
-  }
-  record.containers.push_back(admission.container);
-  // Before computing values: they follow from the granted requests.
-  grant_requests(record, snapshot.others, settings, snapshot.capacity);
-  PODQOS_TRY(check_fit(admission, request, snapshot, settings));
-  PODQOS_ASSIGN(auto values, container_values(record, admission.container.name, settings));
-  admission.wanted = std::move(values);
-  if (!record.adopted && !engine_sets_oom(request.facts)) {
-    admission.oom_score_adj =
-        container_oom_score_adj(record, admission.container, snapshot.capacity.memory);
-  }
-  if (!record.adopted && !has_values_of(record, snapshot.before)) {
-    PODQOS_TRY(pod_values(record, settings));
-  }
-  warn_unknown_container(admission, snapshot.claim);
-  return admission;
 }
 
 /// Finds the pod's record of a reported container: in the same bundle, or the only one of its id if
@@ -236,12 +167,6 @@ ContainerRecord* find_recorded(PodRecord& record, const ContainerFacts& facts) {
   }
   if (found == nullptr || (!found->bundle.empty() && !facts.bundle.empty())) return nullptr;
   return found;
-}
-
-Admission not_admitted(AdmissionOutcome outcome) {
-  Admission admission;
-  admission.outcome = outcome;
-  return admission;
 }
 
 }  // namespace
@@ -280,20 +205,58 @@ void recognise(TiersRecord& tiers, PodRecord& record, ContainerFacts& facts) {
   known->bundle = facts.bundle;
 }
 
-Result<Admission> decide_admission(const AdmissionRequest& request,
-                                   const AdmissionSnapshot& snapshot, const Settings& settings) {
+Result<std::optional<MergedPod>> decide_pod(const AdmissionRequest& request,
+                                            const AdmissionSnapshot& snapshot,
+                                            const Settings& settings) {
   if (snapshot.running != nullptr) return fail(runs_already(*snapshot.running));
-  const Identity& identity = snapshot.identity;
-  if (identity.is_sandbox && !snapshot.claim.known && !snapshot.before && !identity.placed)
-    return not_admitted(AdmissionOutcome::kLeft);
-  PODQOS_ASSIGN(auto pod, decide_pod(request, snapshot, settings));
-  if (must_own_cgroup(snapshot.before, pod.record)) {
-    const auto cgroup = snapshot.pod_cgroup(pod.record.cgroup);
-    if (!snapshot.before && cgroup.has_copy && !snapshot.restored)
-      return not_admitted(AdmissionOutcome::kRecordLost);
-    PODQOS_TRY(check_pod_cgroup(pod.record, cgroup, request));
+  const auto& placed = snapshot.identity.placed;
+  if (snapshot.identity.is_sandbox && !snapshot.claim.known && !snapshot.before && !placed)
+    return std::nullopt;
+  PODQOS_ASSIGN(auto pod,
+                merge_claim(snapshot.existing, snapshot.identity, snapshot.claim, settings));
+  PodRecord& record = pod.record;
+  for (std::string& warning : pod.warnings) {
+    warning = cat(name_of(record.pod), ", container ", printable(request.facts.id), ": ", warning);
   }
-  return admit_container(request, snapshot, std::move(pod), settings);
+  const bool fresh = record.cgroup.empty();
+  if (fresh) record.adopted = placed.has_value();
+  if (!record.adopted && !snapshot.root) return fail(snapshot.root.error());
+  if (fresh) {
+    record.cgroup =
+        placed ? placed->pod_path : pod_path(*snapshot.root, record.qos_class, record.pod.uid);
+  }
+  return pod;
+}
+
+Result<Admission> decide_admission(const AdmissionRequest& request,
+                                   const AdmissionSnapshot& snapshot, MergedPod pod,
+                                   const Settings& settings) {
+  Admission admission;
+  admission.container = describe(request, snapshot, std::move(pod.container));
+  admission.record = std::move(pod.record);
+  admission.warnings = std::move(pod.warnings);
+  admission.on_misplaced = request.on_misplaced;
+  PodRecord& record = admission.record;
+  if (!stays(request, record, settings)) {
+    PODQOS_TRY(place_in_pod(admission, request, snapshot));
+  } else if (!record.adopted && !is_in_place(request, record)) {
+    leave_with_engine(admission);
+  }
+  record.containers.push_back(admission.container);
+  // Before computing values: they follow from the granted requests.
+  grant_requests(record, snapshot.others, settings, snapshot.capacity);
+  warn_uncounted(admission, snapshot, settings);
+  PODQOS_ASSIGN(auto values, container_values(record, admission.container.name, settings));
+  admission.wanted = std::move(values);
+  if (!record.adopted && !engine_sets_oom(request.facts)) {
+    admission.oom_score_adj =
+        container_oom_score_adj(record, admission.container, snapshot.capacity.memory);
+  }
+  if (!record.adopted && !has_values_of(record, snapshot.before)) {
+    PODQOS_TRY(pod_values(record, settings));
+  }
+  warn_unknown_container(admission, snapshot.claim);
+  return admission;
 }
 
 void fill_in_missing(Admission& admission, const AdmissionRequest& request, const PodClaim& claim,

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,28 +29,14 @@ struct AdmissionSnapshot {
   const std::optional<PodRecord>& existing;  ///< the same without containers that have ended
   /// The container if it runs already, although it is requested to be created; else nullptr.
   const ContainerRecord* running = nullptr;
-  bool restored = false;  ///< lost records have been restored from the cgroups already
-  TierSums others;        ///< sums_beside() of `before`
+  TierSums others;  ///< sums_beside() of `before`
   const NodeCapacity& capacity;
   std::optional<CgroupVersion> cpu = std::nullopt;  ///< version of the cpu controller's hierarchy
   const Result<std::string>& root;  ///< root of podqos's own pods, or why there is none
-  /// Observes the cgroup of a pod; asked for only if must_own_cgroup(), or if the pod is new.
-  std::function<PodCgroupSnapshot(const std::string& cgroup)> pod_cgroup = {};
-  /// Reads the pods of the node; asked for only if the pod is refused since it does not fit.
-  std::function<std::vector<PodShare>()> holders = {};
-};
-
-/// What becomes of a container that requests admission.
-enum class AdmissionOutcome : std::uint8_t {
-  kAdmitted,
-  kLeft,        ///< the sandbox of an unknown pod: it stays where the engine puts it
-  kRecordLost,  ///< the pod's cgroup has a copy of a record that is not stored: restore it first
 };
 
 /// The result of an admission: the pod's record with the container, and what the container needs.
-/// Only `outcome` counts unless that is kAdmitted.
 struct Admission {
-  AdmissionOutcome outcome = AdmissionOutcome::kAdmitted;
   ContainerRecord container;         ///< cgroup: the target, or where it runs already
   std::optional<int> oom_score_adj;  ///< unset if the engine sets it
   bool left_with_engine = false;     ///< stays in the cgroup chosen by the engine
@@ -78,16 +63,21 @@ struct Admission {
 /// round, and sets the bundle in both.
 void recognise(TiersRecord& tiers, PodRecord& record, ContainerFacts& facts);
 
-/// Decides what becomes of a container: the class, resources and cgroup of its pod, whether that is
-/// a kubelet's and adopted, and the container's place and values in it. Grants the pod its
-/// requests.
-/// @return `missing` is set by fill_in_missing(). kConflict for a container that runs already, and
-///         from merge_claim(), check_pod_cgroup(); kRefused for a running container outside its pod
-///         if onMisplaced is "fail", and from check_node_fit(), except for a running container that
-///         its engine would not undo; the error of `snapshot.root` for a pod of podqos's own; the
-///         errors of check_realtime(), container_leaf(), container_values() and pod_values()
+/// Decides what the pod of a container is without it: its class, resources and cgroup, and whether
+/// that is a kubelet's and adopted. check_pod_cgroup() comes next.
+/// @return nullopt for the sandbox of an unknown pod, which stays where the engine puts it;
+///         kConflict for a container that runs already, and from merge_claim(); the error of
+///         `snapshot.root` for a pod of podqos's own
+[[nodiscard]] Result<std::optional<MergedPod>> decide_pod(const AdmissionRequest& request,
+                                                          const AdmissionSnapshot& snapshot,
+                                                          const Settings& settings);
+/// Decides the container's place and values in that pod, and grants the pod its requests.
+/// check_node_fit() comes next.
+/// @return `missing` is set by fill_in_missing(). kRefused for a running container outside its pod
+///         if onMisplaced is "fail"; the errors of check_realtime(), container_leaf(),
+///         container_values() and pod_values()
 [[nodiscard]] Result<Admission> decide_admission(const AdmissionRequest& request,
-                                                 const AdmissionSnapshot& snapshot,
+                                                 const AdmissionSnapshot& snapshot, MergedPod pod,
                                                  const Settings& settings);
 
 /// Sets `missing` from `wanted`, once it is known which files the kernel has in the pod's cgroup.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string_view>
 
 #include "common/base/text.h"
@@ -24,7 +23,7 @@ bool is_counted(const std::optional<PodRecord>& pod) {
 /// ", most of it pod 1 2, pod 2 500m", the largest first.
 template <class Amount>
 std::string name_holders(const NodeFit& fit, Amount TierSum::* resource) {
-  std::vector<PodShare> pods = fit.holders ? fit.holders() : std::vector<PodShare>{};
+  std::vector<PodShare> pods = fit.holders;
   std::erase_if(pods, [&](const PodShare& pod) { return pod.requested.*resource == Amount{}; });
   if (pods.empty()) return {};
   std::ranges::stable_sort(pods, std::ranges::greater{},

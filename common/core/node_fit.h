@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,7 +25,7 @@ struct NodeFit {
   const TierSums& others;                  ///< sums_beside() of `before`
   const NodeCapacity& capacity;
   /// The pods of the node, for messages; empty if there are too many to read.
-  std::function<std::vector<PodShare>()> holders = {};
+  std::vector<PodShare> holders = {};
 };
 
 /// Checks that the node has room for what a pod requests of the resources whose `admission` is

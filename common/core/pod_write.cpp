@@ -27,18 +27,6 @@ void lift_quota(CgroupValues& values, const Settings& settings) {
   values.cpu_period = settings.cpu_cfs_quota_period;
 }
 
-void hold_above_usage(PodWrite& write, const std::string& cgroup,
-                      const PodWriteSnapshot& snapshot) {
-  auto& limit = write.values.memory_limit;
-  if (!is_bounded(write.values)) return;
-  const auto usage = snapshot.usage_above(*limit);
-  if (!usage) return;
-  const Bytes held = bounded_tier_limit(*limit, usage, Bytes{0});
-  write.notice = cat("cgroup ", cgroup, ": memory limit lowered to ", held.value(), " instead of ",
-                     limit->value(), ": ", usage->value(), " bytes are in use");
-  limit = held;
-}
-
 }  // namespace
 
 Result<PodWrite> decide_pod_write(const PodRecord& record, const PodWriteSnapshot& snapshot,
@@ -46,8 +34,7 @@ Result<PodWrite> decide_pod_write(const PodRecord& record, const PodWriteSnapsho
   PODQOS_ASSIGN(auto values, pod_values(record, settings));
   PodWrite write{.make = snapshot.written ? Make::kNo : Make::kYes,
                  .values = std::move(values),
-                 .hugepages = true,
-                 .notice = {}};
+                 .hugepages = true};
   CgroupValues& wanted = write.values;
   if (snapshot.written) {
     PODQOS_ASSIGN(const auto held, pod_values(*snapshot.written, settings));
@@ -57,8 +44,8 @@ Result<PodWrite> decide_pod_write(const PodRecord& record, const PodWriteSnapsho
     if (wanted.memory_limit == held.memory_limit) {
       // An earlier event may have left the limit above the rule, since the usage was.
       wanted.memory_limit.reset();
-    } else if (bound_of(wanted) < bound_of(held)) {
-      hold_above_usage(write, record.cgroup, snapshot);
+    } else {
+      write.may_cut = is_bounded(wanted) && bound_of(wanted) < bound_of(held);
     }
     // Constant: written when the cgroup was created.
     wanted.io_weight.reset();
@@ -68,9 +55,20 @@ Result<PodWrite> decide_pod_write(const PodRecord& record, const PodWriteSnapsho
   // Remove limits that other programs have set.
   if (!wanted.cpu_quota) lift_quota(wanted, settings);
   if (wanted.memory_limit.value_or(Bytes{0}).value() == 0) wanted.memory_limit = Bytes{-1};
-  hold_above_usage(write, record.cgroup, snapshot);
+  write.may_cut = is_bounded(wanted);
   if (snapshot.has_io_weight && !wanted.io_weight) wanted.io_weight = kDefaultIoWeight;
   return write;
+}
+
+std::optional<std::string> hold_above_usage(PodWrite& write, const std::string& cgroup,
+                                            std::optional<Bytes> usage) {
+  auto& limit = write.values.memory_limit;
+  if (!limit || !usage) return std::nullopt;
+  const Bytes held = bounded_tier_limit(*limit, usage, Bytes{0});
+  auto notice = cat("cgroup ", cgroup, ": memory limit lowered to ", held.value(), " instead of ",
+                    limit->value(), ": ", usage->value(), " bytes are in use");
+  limit = held;
+  return notice;
 }
 
 }  // namespace podqos::core

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 
@@ -20,9 +19,6 @@ struct PodWriteSnapshot {
   std::optional<PodRecord> written = std::nullopt;
   /// podqos has set the cgroup's I/O weight, and may no longer want one.
   bool has_io_weight = false;
-  /// The memory in use that a limit would cut off; nullopt if none is, or if the limit is not lower
-  /// than the present one. Asked for only where a limit may be lowered.
-  std::function<std::optional<Bytes>(Bytes limit)> usage_above;
 };
 
 /// What is written of a pod's values.
@@ -30,16 +26,23 @@ struct PodWrite {
   Make make = Make::kNo;  ///< kYes: make the cgroup and write all values
   CgroupValues values;
   bool hugepages = false;  ///< huge page limits too: two files for each page size of the host
-  std::string notice;      ///< for the log if the memory limit stays above the rule; empty if not
+  bool may_cut = false;    ///< the memory limit may be below the usage: see hold_above_usage()
 };
 
 /// Decides what is written of the pod's values: all of them, with limits that other programs have
-/// set removed, or what may differ from `written`. A memory limit stays above the usage: below it
-/// the kernel would invoke the OOM killer (Documentation/admin-guide/cgroup-v2.rst, memory.max).
-/// One that stays above the rule for this is lowered by a reconciliation.
+/// set removed, or what may differ from `written`.
 /// @return the errors of pod_values()
 [[nodiscard]] Result<PodWrite> decide_pod_write(const PodRecord& record,
                                                 const PodWriteSnapshot& snapshot,
                                                 const Settings& settings);
+
+/// Keeps a memory limit above the usage: below it the kernel would invoke the OOM killer
+/// (Documentation/admin-guide/cgroup-v2.rst, memory.max). A reconciliation lowers one that stays
+/// above the rule for this.
+/// @param usage  the memory in use that the limit would cut off; nullopt if it cuts off none
+/// @return a notice for the log; nullopt if the limit is the rule's
+[[nodiscard]] std::optional<std::string> hold_above_usage(PodWrite& write,
+                                                          const std::string& cgroup,
+                                                          std::optional<Bytes> usage);
 
 }  // namespace podqos::core

@@ -1,5 +1,6 @@
 #include "common/core/root_plan.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/path.h"
@@ -19,17 +20,20 @@ std::vector<std::string> with_parents(std::string_view path) {
   return out;
 }
 
-std::optional<Plan> plan_root(TiersRecord& tiers, const std::string& kubepods,
-                              const std::function<bool(const std::string&)>& exists) {
-  // Without pods the tiers may be missing, even if another program's cgroup keeps the root.
+bool is_root_in_use(const TiersRecord& tiers, std::string_view kubepods) {
+  const TreeRecord* tree = tree_at(tiers, kubepods);
+  return tree != nullptr && has_pods(tiers, *tree);
+}
+
+Plan plan_root(TiersRecord& tiers, const std::string& kubepods,
+               std::span<const std::string> missing) {
   TreeRecord* tree = tree_at(tiers, kubepods);
-  if (tree != nullptr && has_pods(tiers, *tree)) return std::nullopt;
   if (tree == nullptr) tree = &tiers.trees.emplace_back(TreeRecord{.kubepods = kubepods});
   // A transaction interrupted here may have left directories without marks.
   const std::string known = tree->top;
   std::vector<std::string> made;
   for (std::string& path : with_parents(kubepods)) {
-    if (path == kubepods || is_at_or_below(path, known) || !exists(path))
+    if (path == kubepods || is_at_or_below(path, known) || std::ranges::count(missing, path) > 0)
       made.push_back(std::move(path));
   }
   tree->top = made.back() == kubepods ? "" : made.back();

@@ -1,7 +1,6 @@
 #pragma once
 
-#include <functional>
-#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,12 +13,15 @@ namespace podqos::core {
 /// "/a/b/c" → {"/a/b/c", "/a/b", "/a"}: a cgroup and its parents up to the hierarchy's root.
 [[nodiscard]] std::vector<std::string> with_parents(std::string_view path);
 
-/// Enters the tree into `tiers`, and plans to create and mark its root and tiers, unless pods use
-/// them already. Comes before the new pod is counted.
-/// @param exists  whether a cgroup exists; asked for the parents of the root
-/// @return nullopt if there is nothing to make
-[[nodiscard]] std::optional<Plan> plan_root(TiersRecord& tiers, const std::string& kubepods,
-                                            const std::function<bool(const std::string&)>& exists);
+/// True if pods are below the root. Without them its tiers may be missing, even if another
+/// program's cgroup keeps it.
+[[nodiscard]] bool is_root_in_use(const TiersRecord& tiers, std::string_view kubepods);
+
+/// Enters the tree of a root without pods into `tiers`, and plans to create and mark its root and
+/// tiers. Comes before the new pod is counted.
+/// @param missing  those of with_parents() that do not exist
+[[nodiscard]] Plan plan_root(TiersRecord& tiers, const std::string& kubepods,
+                             std::span<const std::string> missing);
 
 /// Forgets the tree with this root, which was removed.
 void forget_root(TiersRecord& tiers, std::string_view kubepods);

@@ -15,29 +15,28 @@ TierValues wanted_tiers(const TierSums& tree, const TierSums& node, const Settin
   return values;
 }
 
-TierValues decide_tier_write(const TreeRecord& record, TierValues wanted, Tree tree,
-                             const TierSnapshot& snapshot, const Settings& settings) {
-  const auto decide = [&](CgroupValues& tier, QosClass qos_class,
-                          std::optional<std::int64_t> io_weight) {
-    const std::string path = tier_path(record.kubepods, qos_class);
+TierValues decide_tier_write(TierValues wanted, Tree tree, const TierSnapshots& snapshots,
+                             const Settings& settings) {
+  const auto hold_above_usage = [&](CgroupValues& tier, const TierSnapshot& snapshot) {
     if (tier.memory_limit) {
       tier.memory_limit =
-          bounded_tier_limit(*tier.memory_limit, snapshot.usage(path), settings.tier_memory_floor);
+          bounded_tier_limit(*tier.memory_limit, snapshot.usage, settings.tier_memory_floor);
     }
+  };
+  const auto decide = [&](CgroupValues& tier, const TierSnapshot& snapshot,
+                          std::optional<std::int64_t> io_weight) {
+    hold_above_usage(tier, snapshot);
     if (tree == Tree::kAsItWas) return;
     // Remove limits of a reservation (qosReserved) that has been turned off.
     if (!tier.memory_limit) tier.memory_limit = Bytes{-1};
     tier.io_weight = io_weight;
-    if (tree == Tree::kToMake && !io_weight && snapshot.has_io_weight(path))
+    if (tree == Tree::kToMake && !io_weight && snapshot.has_io_weight)
       tier.io_weight = kDefaultIoWeight;
   };
-  decide(wanted.burstable, QosClass::kBurstable, settings.io_weight.burstable);
-  decide(wanted.besteffort, QosClass::kBestEffort, settings.io_weight.besteffort);
+  decide(wanted.burstable, snapshots.burstable, settings.io_weight.burstable);
+  decide(wanted.besteffort, snapshots.besteffort, settings.io_weight.besteffort);
   CgroupValues& root = wanted.root;
-  if (root.memory_limit) {
-    root.memory_limit = bounded_tier_limit(*root.memory_limit, snapshot.usage(record.kubepods),
-                                           settings.tier_memory_floor);
-  }
+  hold_above_usage(root, snapshots.root);
   // Remove limits of an enforceNodeAllocatable that has been turned off.
   if (tree == Tree::kToMake && !root.memory_limit) root.memory_limit = Bytes{-1};
   if (tree == Tree::kToMake && !root.pids_limit) root.pids_limit = -1;

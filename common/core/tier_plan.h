@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 
@@ -20,12 +19,17 @@ enum class Tree : std::uint8_t {
   kJustMade,  ///< made by this transaction, without values
 };
 
-/// What is observed of the tiers before their values are written.
+/// What is observed of a tier before its values are written.
 struct TierSnapshot {
-  /// Memory usage of a tier; nullopt if it cannot be read. Asked for only if the tier has a limit.
-  std::function<std::optional<Bytes>(const std::string& tier)> usage;
-  /// Whether podqos has set a tier's I/O weight. Asked for only with kToMake.
-  std::function<bool(const std::string& tier)> has_io_weight;
+  std::optional<Bytes> usage = std::nullopt;  ///< of memory; nullopt also if it has no limit
+  bool has_io_weight = false;  ///< podqos has set its I/O weight; observed only with kToMake
+};
+
+/// What is observed of a tree's tiers.
+struct TierSnapshots {
+  TierSnapshot root;
+  TierSnapshot burstable;
+  TierSnapshot besteffort;
 };
 
 /// The values of a tree's tiers that follow from the sums, without regard to usage: CPU shares from
@@ -35,8 +39,9 @@ struct TierSnapshot {
 
 /// What is written of the tiers' values: a memory limit stays above usage (bounded_tier_limit()),
 /// and what does not change later is written only if the tree is not as it was.
-[[nodiscard]] TierValues decide_tier_write(const TreeRecord& record, TierValues wanted, Tree tree,
-                                           const TierSnapshot& snapshot, const Settings& settings);
+[[nodiscard]] TierValues decide_tier_write(TierValues wanted, Tree tree,
+                                           const TierSnapshots& snapshots,
+                                           const Settings& settings);
 
 /// How far a tier's memory limit stays above the rule because its usage is; 0 if it does not.
 [[nodiscard]] Bytes excess_of_limit(Bytes wanted, Bytes usage, const Settings& settings);

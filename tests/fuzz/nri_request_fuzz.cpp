@@ -54,17 +54,17 @@ std::optional<core::Admission> admitted(const core::ContainerFacts& facts,
   require(core::check_pod_uid(identity->uid).has_value());
   const auto claim = core::claim_for(*identity, facts, request.annotations, settings, kNode.memory);
   const podqos::Result<std::string> root{"/kubepods"};
-  const core::AdmissionSnapshot snapshot{
-      .identity = *identity,
-      .claim = claim,
-      .before = existing,
-      .existing = existing,
-      .others = {},
-      .capacity = kNode,
-      .root = root,
-      .pod_cgroup = [](const std::string&) { return core::PodCgroupSnapshot{}; }};
-  auto admission = core::decide_admission(request, snapshot, settings);
-  if (!admission || admission->outcome != core::AdmissionOutcome::kAdmitted) return std::nullopt;
+  const core::AdmissionSnapshot snapshot{.identity = *identity,
+                                         .claim = claim,
+                                         .before = existing,
+                                         .existing = existing,
+                                         .others = {},
+                                         .capacity = kNode,
+                                         .root = root};
+  auto pod = core::decide_pod(request, snapshot, settings);
+  if (!pod || !*pod) return std::nullopt;
+  auto admission = core::decide_admission(request, snapshot, std::move(**pod), settings);
+  if (!admission) return std::nullopt;
   const core::PodRecord& record = admission->record;
   require(record.granted.cpu <= kNode.cpu && record.granted.memory <= kNode.memory);
   require(record.granted.cpu.value() >= 0 && record.granted.memory.value() >= 0);

@@ -47,7 +47,7 @@ class NodeFitTest : public ::testing::Test {
                            .before = before_,
                            .others = others_,
                            .capacity = capacity_,
-                           .holders = [this] { return holders_; }},
+                           .holders = holders_},
                           settings_);
   }
   /// The message of the refusal; "" if the pod fits.

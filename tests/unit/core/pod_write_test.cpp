@@ -46,12 +46,8 @@ PodRecord pod_with_memory_limit(const char* limit) {
 class DecidePodWrite : public ::testing::Test {
  protected:
   Result<PodWrite> try_decide(const PodRecord& record) {
-    const PodWriteSnapshot snapshot{
-        .written = written_, .has_io_weight = has_io_weight_, .usage_above = [this](Bytes limit) {
-          asked_.push_back(limit);
-          return usage_above_;
-        }};
-    return decide_pod_write(record, snapshot, settings_);
+    return decide_pod_write(record, {.written = written_, .has_io_weight = has_io_weight_},
+                            settings_);
   }
 
   PodWrite decide(const PodRecord& record) {
@@ -63,9 +59,7 @@ class DecidePodWrite : public ::testing::Test {
 
   std::optional<PodRecord> written_;
   bool has_io_weight_ = false;
-  std::optional<Bytes> usage_above_;
   Settings settings_;
-  std::vector<Bytes> asked_;  ///< limits that the usage was asked for
 };
 
 TEST_F(DecidePodWrite, ACgroupOfUnknownValuesIsMadeAndGetsAllOfThem) {
@@ -77,7 +71,6 @@ TEST_F(DecidePodWrite, ACgroupOfUnknownValuesIsMadeAndGetsAllOfThem) {
                                         .cpu_period = Micros{100'000},
                                         .memory_limit = Bytes{128 * kMi},
                                         .pids_limit = 77}));
-  EXPECT_EQ(write.notice, "");
 }
 
 TEST_F(DecidePodWrite, ACgroupOfKnownValuesIsNotMade) {
@@ -89,7 +82,7 @@ TEST_F(DecidePodWrite, ACgroupOfKnownValuesIsNotMade) {
                                         .cpu_quota = Micros{100'000},
                                         .cpu_period = Micros{100'000},
                                         .memory_limit = Bytes{256 * kMi}}));
-  EXPECT_EQ(write.notice, "");
+  EXPECT_FALSE(write.may_cut);
 }
 
 TEST_F(DecidePodWrite, APartialPodThatIsUnboundedLosesItsLimits) {
@@ -133,57 +126,54 @@ INSTANTIATE_TEST_SUITE_P(
     }),
     [](const TestParamInfo<ForeignLimitCase>& row) { return row.param.name; });
 
-TEST_F(DecidePodWrite, ALimitOfANewCgroupStaysAboveUsage) {
-  usage_above_ = Bytes{209'715'200};
+TEST_F(DecidePodWrite, ALimitOfANewCgroupMayCut) {
   const PodWrite write = decide(bounded_pod());
-  EXPECT_THAT(asked_, ElementsAre(Bytes{134'217'728}));
-  // 16 MiB above the usage.
-  EXPECT_EQ(write.values.memory_limit, Bytes{226'492'416});
-  EXPECT_EQ(write.notice,
-            "cgroup /kubepods/burstable/pod42: memory limit lowered to 226492416 instead of "
-            "134217728: 209715200 bytes are in use");
+  EXPECT_TRUE(write.may_cut);
+  EXPECT_EQ(write.values.memory_limit, Bytes{134'217'728});
 }
 
-TEST_F(DecidePodWrite, ALoweredLimitStaysAboveUsage) {
-  written_ = pod_with_memory_limit("256Mi");
-  usage_above_ = Bytes{200 * kMi};
-  const PodWrite write = decide(bounded_pod());
-  EXPECT_EQ(write.values.memory_limit, Bytes{216 * kMi});
-  EXPECT_EQ(write.notice,
-            "cgroup /kubepods/burstable/pod42: memory limit lowered to 226492416 instead of "
-            "134217728: 209715200 bytes are in use");
-}
-
-TEST_F(DecidePodWrite, ANewCgroupWithoutALimitIsNotAskedForItsUsage) {
-  usage_above_ = Bytes{200 * kMi};
+TEST_F(DecidePodWrite, ANewCgroupWithoutALimitCutsNothing) {
   const PodWrite write = decide(pod_with_memory_limit(""));
   EXPECT_EQ(write.values.memory_limit, Bytes{-1});
-  EXPECT_EQ(write.notice, "");
-  EXPECT_THAT(asked_, IsEmpty());
+  EXPECT_FALSE(write.may_cut);
+}
+
+TEST(HoldAboveUsage, KeepsALimitAboveWhatIsInUse) {
+  PodWrite write{.values = {.memory_limit = Bytes{134'217'728}}};
+  EXPECT_EQ(hold_above_usage(write, "/kubepods/burstable/pod42", Bytes{209'715'200}),
+            "cgroup /kubepods/burstable/pod42: memory limit lowered to 226492416 instead of "
+            "134217728: 209715200 bytes are in use");
+  // 16 MiB above the usage.
+  EXPECT_EQ(write.values.memory_limit, Bytes{226'492'416});
+}
+
+TEST(HoldAboveUsage, LeavesALimitThatCutsNothing) {
+  PodWrite write{.values = {.memory_limit = Bytes{134'217'728}}};
+  EXPECT_EQ(hold_above_usage(write, "/kubepods/burstable/pod42", std::nullopt), std::nullopt);
+  EXPECT_EQ(write.values.memory_limit, Bytes{134'217'728});
 }
 
 struct LimitChangeCase {
   const char* name;
   const char* before;
   const char* now;
-  std::vector<Bytes> asked;
+  bool may_cut;
 };
 
-class DecidePodWriteAsks : public DecidePodWrite, public WithParamInterface<LimitChangeCase> {};
+class DecidePodWriteCuts : public DecidePodWrite, public WithParamInterface<LimitChangeCase> {};
 
-TEST_P(DecidePodWriteAsks, ForTheUsageAboveALoweredLimitOnly) {
+TEST_P(DecidePodWriteCuts, WithALoweredLimitOnly) {
   written_ = pod_with_memory_limit(GetParam().before);
-  EXPECT_EQ(decide(pod_with_memory_limit(GetParam().now)).notice, "");
-  EXPECT_EQ(asked_, GetParam().asked);
+  EXPECT_EQ(decide(pod_with_memory_limit(GetParam().now)).may_cut, GetParam().may_cut);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DecidePodWriteAsks,
+INSTANTIATE_TEST_SUITE_P(All, DecidePodWriteCuts,
                          ValuesIn(std::vector<LimitChangeCase>{
-                             {"Lowered", "128Mi", "64Mi", {Bytes{67'108'864}}},
-                             {"FirstLimit", "", "64Mi", {Bytes{67'108'864}}},
-                             {"Same", "64Mi", "64Mi", {}},
-                             {"Raised", "64Mi", "128Mi", {}},
-                             {"NoLimitAnyMore", "64Mi", "", {}},
+                             {"Lowered", "128Mi", "64Mi", true},
+                             {"FirstLimit", "", "64Mi", true},
+                             {"Same", "64Mi", "64Mi", false},
+                             {"Raised", "64Mi", "128Mi", false},
+                             {"NoLimitAnyMore", "64Mi", "", false},
                          }),
                          [](const TestParamInfo<LimitChangeCase>& row) { return row.param.name; });
 

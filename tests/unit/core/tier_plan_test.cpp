@@ -77,69 +77,33 @@ TEST(WantedTiers, HaveSharesOfTheirTreeAndMemoryOfTheNode) {
 
 class DecideTierWrite : public ::testing::Test {
  protected:
-  DecideTierWrite() { tree_.kubepods = "/podqos/kubepods"; }
-
-  TierValues decide(Tree tree) {
-    usage_of_.clear();
-    weight_of_.clear();
-    const TierSnapshot snapshot{.usage = [this](const std::string& tier) -> std::optional<Bytes> {
-                                  usage_of_.push_back(tier);
-                                  const auto found = usage_.find(tier);
-                                  return found == usage_.end() ? std::nullopt
-                                                               : std::optional{found->second};
-                                },
-                                .has_io_weight =
-                                    [this](const std::string& tier) {
-                                      weight_of_.push_back(tier);
-                                      return has_io_weight_;
-                                    }};
-    return decide_tier_write(tree_, wanted_, tree, snapshot, settings_);
+  [[nodiscard]] TierValues decide(Tree tree) const {
+    return decide_tier_write(wanted_, tree, observed_, settings_);
   }
 
-  TreeRecord tree_;
   TierValues wanted_{.burstable = {.cpu_shares = CpuShares{256}},
                      .besteffort = {.cpu_shares = CpuShares{2}}};
   Settings settings_;
-  std::map<std::string, Bytes> usage_;  ///< by tier; unknown for others
-  bool has_io_weight_ = false;
-  std::vector<std::string> usage_of_;   ///< tiers whose usage was asked for
-  std::vector<std::string> weight_of_;  ///< tiers whose weight was asked for
+  TierSnapshots observed_;
 };
 
 TEST_F(DecideTierWrite, WhatIsConstantIsNotWrittenAgain) {
   settings_.io_weight = {.guaranteed = {}, .burstable = 200, .besteffort = 10};
-  has_io_weight_ = true;
+  observed_.burstable.has_io_weight = observed_.besteffort.has_io_weight = true;
   const TierValues values = decide(Tree::kAsItWas);
   EXPECT_EQ(values.burstable, CgroupValues{.cpu_shares = CpuShares{256}});
   EXPECT_EQ(values.besteffort, CgroupValues{});
-  EXPECT_THAT(usage_of_, IsEmpty());
-  EXPECT_THAT(weight_of_, IsEmpty());
 }
 
 TEST_F(DecideTierWrite, TheRootsLimitStaysAboveItsUsage) {
   wanted_.root = {.memory_limit = Bytes{kGi}, .pids_limit = 100};
-  usage_ = {{"/podqos/kubepods", Bytes{2 * kGi}}};
+  observed_.root.usage = Bytes{2 * kGi};
   EXPECT_EQ(decide(Tree::kAsItWas).root,
             (CgroupValues{.memory_limit = Bytes{2 * kGi + 16 * kMi}, .pids_limit = 100}));
   wanted_.root = {};
   EXPECT_EQ(decide(Tree::kAsItWas).root, CgroupValues{});
   EXPECT_EQ(decide(Tree::kToMake).root,
             (CgroupValues{.memory_limit = Bytes{-1}, .pids_limit = -1}));
-}
-
-TEST_F(DecideTierWrite, UsageIsAskedForWhereThereIsALimit) {
-  wanted_.besteffort.memory_limit = Bytes{kGi};
-  EXPECT_EQ(decide(Tree::kAsItWas).burstable.memory_limit, std::nullopt);
-  EXPECT_THAT(usage_of_, ElementsAre("/podqos/kubepods/besteffort"));
-}
-
-TEST_F(DecideTierWrite, UsageIsThatOfTheSlices) {
-  tree_.kubepods = "/kubepods.slice";
-  wanted_.burstable.memory_limit = Bytes{kGi};
-  wanted_.besteffort.memory_limit = Bytes{kGi};
-  decide(Tree::kAsItWas);
-  EXPECT_THAT(usage_of_, ElementsAre("/kubepods.slice/kubepods-burstable.slice",
-                                     "/kubepods.slice/kubepods-besteffort.slice"));
 }
 
 struct TreeCase {
@@ -163,7 +127,7 @@ TEST_P(DecideTierWriteOfAny, TreeHoldsLimitsAboveUsageAndFloor) {
   settings_.tier_memory_floor = Bytes{32 * kMi};
   wanted_.burstable.memory_limit = Bytes{1'073'741'824};
   wanted_.besteffort.memory_limit = Bytes{0};
-  usage_ = {{"/podqos/kubepods/burstable", Bytes{2'147'483'648}}};
+  observed_.burstable.usage = Bytes{2'147'483'648};
   const TierValues values = decide(GetParam().tree);
   // 16 MiB above the usage.
   EXPECT_EQ(values.burstable.memory_limit, Bytes{2'164'260'864});
@@ -182,7 +146,6 @@ TEST_F(DecideTierWrite, ANewTreeGetsAllValuesAndLosesLimits) {
     EXPECT_EQ(
         values.besteffort,
         (CgroupValues{.cpu_shares = CpuShares{2}, .memory_limit = Bytes{-1}, .io_weight = 10}));
-    EXPECT_THAT(usage_of_, IsEmpty());
   }
 }
 
@@ -191,7 +154,6 @@ struct TierIoWeightCase {
   Tree tree;
   bool has_io_weight;
   std::optional<std::int64_t> want;
-  std::vector<std::string> asked;
 };
 
 class DecideTierWriteResets : public DecideTierWrite,
@@ -200,21 +162,19 @@ class DecideTierWriteResets : public DecideTierWrite,
 /// Of the two tiers, only besteffort is to have a weight.
 TEST_P(DecideTierWriteResets, AnIoWeightThatIsNoLongerWanted) {
   settings_.io_weight.besteffort = 10;
-  has_io_weight_ = GetParam().has_io_weight;
+  observed_.burstable.has_io_weight = GetParam().has_io_weight;
   EXPECT_EQ(decide(GetParam().tree).burstable.io_weight, GetParam().want);
-  EXPECT_EQ(weight_of_, GetParam().asked);
 }
 
 // 100 is the kernel's default.
-INSTANTIATE_TEST_SUITE_P(
-    All, DecideTierWriteResets,
-    ValuesIn(std::vector<TierIoWeightCase>{
-        {"AsItWas", Tree::kAsItWas, true, {}, {}},
-        {"JustMade", Tree::kJustMade, true, {}, {}},
-        {"ToMakeWithOne", Tree::kToMake, true, 100, {"/podqos/kubepods/burstable"}},
-        {"ToMakeWithout", Tree::kToMake, false, {}, {"/podqos/kubepods/burstable"}},
-    }),
-    [](const TestParamInfo<TierIoWeightCase>& row) { return row.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, DecideTierWriteResets,
+                         ValuesIn(std::vector<TierIoWeightCase>{
+                             {"AsItWas", Tree::kAsItWas, true, {}},
+                             {"JustMade", Tree::kJustMade, true, {}},
+                             {"ToMakeWithOne", Tree::kToMake, true, 100},
+                             {"ToMakeWithout", Tree::kToMake, false, {}},
+                         }),
+                         [](const TestParamInfo<TierIoWeightCase>& row) { return row.param.name; });
 
 struct ExcessCase {
   const char* name;
