@@ -9,7 +9,6 @@
 
 #include "common/base/text.h"
 #include "common/codec/pod_json.h"
-#include "common/codec/setting_types.h"
 #include "common/core/aggregation.h"
 #include "common/core/naming.h"
 #include "common/core/validation.h"
@@ -141,17 +140,18 @@ std::string whole_pod_annotations(const core::Pod& pod) {
   const auto add = [&](std::string_view name, std::string_view amount) {
     out += cat(out.empty() ? "" : ", ", "podqos.io/", name, ": ", amount);
   };
+  const auto quoted = [](auto amount) { return cat("\"", format_amount(amount), "\""); };
   const core::ResourceList requests = core::pod_requests(pod);
   const core::ResourceList limits = core::pod_limits(pod);
   if (const auto cpu = core::find(requests, core::kCpu))
-    add("cpu-request", codec::CpuAmount{}.format(MilliCpu{cpu->milli_value()}));
+    add("cpu-request", quoted(MilliCpu{cpu->milli_value()}));
   if (const auto memory = core::find(requests, core::kMemory))
-    add("memory-request", codec::MemoryAmount{}.format(Bytes{memory->value()}));
+    add("memory-request", quoted(Bytes{memory->value()}));
   if (const auto cpu = core::find(limits, core::kCpu); cpu && core::limit_declared(pod, core::kCpu))
-    add("cpu-limit", codec::CpuAmount{}.format(MilliCpu{cpu->milli_value()}));
+    add("cpu-limit", quoted(MilliCpu{cpu->milli_value()}));
   if (const auto memory = core::find(limits, core::kMemory);
       memory && core::limit_declared(pod, core::kMemory))
-    add("memory-limit", codec::MemoryAmount{}.format(Bytes{memory->value()}));
+    add("memory-limit", quoted(Bytes{memory->value()}));
   if (out.empty()) add("qos-class", core::format_qos_class(core::QosClass::kBestEffort));
   return out;
 }

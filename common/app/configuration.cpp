@@ -14,7 +14,6 @@
 
 #include "common/base/text.h"
 #include "common/cgroup/node.h"
-#include "common/codec/runtimes_json.h"
 #include "common/codec/settings_json.h"
 #include "common/sys/directory.h"
 #include "common/sys/fd.h"

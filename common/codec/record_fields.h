@@ -2,16 +2,23 @@
 
 #include <array>
 #include <concepts>
+#include <string_view>
 #include <type_traits>
 
-#include "common/codec/words.h"
 #include "common/core/record.h"
 
 // The members of records as JSON: each list serves reading and writing, so that they cannot differ.
 // All are part of the file format.
 namespace podqos::codec {
 
-/// Enumerators as they are spelled in records.
+/// An enumerator, and the word that it is in records.
+template <class T>
+struct Word {
+  std::string_view text;
+  T value;
+};
+
+/// Every enumerator of a type.
 template <class T>
 inline constexpr std::array<Word<T>, 0> kWords{};
 template <>

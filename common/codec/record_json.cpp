@@ -158,7 +158,8 @@ class RecordWriter {
   template <class T>
     requires std::is_enum_v<T>
   void write(const T& value) {
-    out_ += quote_json(word_for(kWords<T>, value));
+    for (const Word<T>& row : kWords<T>)
+      if (row.value == value) out_ += quote_json(row.text);
   }
   template <class T>
   void write(const T& value) {

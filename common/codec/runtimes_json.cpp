@@ -1,11 +1,10 @@
-#include "common/codec/runtimes_json.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <utility>
 
 #include "common/base/text.h"
-#include "common/codec/setting_types.h"
+#include "common/codec/json_tree.h"
+#include "common/codec/setting_kinds.h"
 #include "common/codec/settings_json.h"
 
 namespace podqos::codec {
@@ -57,9 +56,9 @@ Result<std::optional<std::vector<std::string>>> salvage_runtimes(std::string_vie
   }
   if (std::ranges::count(members, kRuntimes, &JsonNode::key) > 1)
     return refuse_value(cat(kRuntimes, ": field is repeated"));
-  auto paths = RuntimePaths::read(*found);
+  auto paths = read_value(kRuntimePaths, *found);
   if (!paths) return fail(std::move(paths).error().with_context(kRuntimes));
-  return std::move(*paths);
+  return std::get<std::vector<std::string>>(*std::move(paths));
 }
 
 }  // namespace podqos::codec

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "common/base/text.h"
 #include "common/codec/json_tree.h"
 #include "common/codec/settings_table.h"
@@ -89,8 +91,10 @@ Status read_member(const JsonNode& object, const JsonNode& member, const std::st
   if (std::ranges::count(object.children, member.key, &JsonNode::key) > 1)
     return refuse_value(cat(path, ": field is repeated"));
   if (const Setting* setting = find_setting(path); setting != nullptr) {
-    auto done = setting->read(member, settings);
-    return done ? done : fail(std::move(done).error().with_context(path));
+    const auto value = read_value(setting->kind, member);
+    if (!value) return fail(Error{value.error()}.with_context(path));
+    setting->set(settings, *value);
+    return {};
   }
   if (member.kind != Kind::kObject)
     return fail(unexpected_kind("an object", member).error().with_context(path));
@@ -118,6 +122,33 @@ Result<Settings> merge_settings(Settings base, std::string_view text) {
   CheckedSettings checked = check_settings(std::move(base), text);
   if (!checked.errors.empty()) return fail(std::move(checked.errors.front()));
   return std::move(checked.settings);
+}
+
+std::string format_settings(const core::Settings& settings) {
+  using nlohmann::ordered_json;
+  ordered_json out;
+  for (const Setting& row : settings_table()) {
+    ordered_json* object = &out;
+    std::string_view rest = row.path;
+    for (auto dot = rest.find('.'); dot != std::string_view::npos; dot = rest.find('.')) {
+      object = &(*object)[std::string{rest.substr(0, dot)}];
+      rest.remove_prefix(dot + 1);
+    }
+    (*object)[std::string{rest}] = ordered_json::parse(format_value(row.kind, row.get(settings)));
+  }
+  return out.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::vector<SettingHelp> describe_settings() {
+  const core::Settings defaults;
+  std::vector<SettingHelp> all;
+  for (const Setting& row : settings_table()) {
+    all.push_back({.path = row.path,
+                   .expected = expected_value(row.kind),
+                   .default_value = format_value(row.kind, row.get(defaults)),
+                   .help = row.help});
+  }
+  return all;
 }
 
 }  // namespace podqos::codec

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,14 @@ struct CheckedSettings {
 };
 /// As merge_settings(), but goes on after an error.
 [[nodiscard]] CheckedSettings check_settings(core::Settings base, std::string_view text);
+
+/// Reads `runtimes` from a configuration file that may be invalid otherwise: an unknown field, a
+/// value out of range, malformed JSON after it.
+/// @return nullopt if the file certainly does not set the field; an error if this cannot be
+/// decided: the field is malformed or repeated, an unknown field may be a misspelling of it, or the
+/// JSON is malformed before the end of the field.
+[[nodiscard]] Result<std::optional<std::vector<std::string>>> salvage_runtimes(
+    std::string_view text);
 
 /// The settings as one JSON object in the same form, every field present; indented for people.
 [[nodiscard]] std::string format_settings(const core::Settings& settings);

@@ -1,4 +1,4 @@
-#include "common/codec/runtimes_json.h"
+#include "common/codec/settings_json.h"
 
 #include <string>
 #include <vector>
