@@ -38,6 +38,11 @@ bool is_of_name(char c) {
 /// The service of plugins in containerd/nri, pkg/api/api.proto.
 constexpr std::string_view kService = "nri.pkg.api.v1alpha1.Plugin";
 
+/// Masks of events: 1 << (number in enum Event - 1). Never 0, which means all, validation of
+/// adjustments included.
+constexpr std::int32_t kOldestEvents = 0x07ff;  ///< of NRI 0.2 to 0.9
+constexpr std::int32_t kNewestEvents = 0x1fff;  ///< and the updates of pods of NRI 0.10
+
 /// Percentage of the budget within which an answer counts as in time; the rest is for transmission,
 /// since the runtime's timeout starts before the call is sent. NRI up to 0.6 keeps the connection
 /// of a plugin whose Synchronize was late, but sends it no events.
@@ -278,10 +283,9 @@ Reply Connection::configure(const Call& call) {
   Status done =
       timed(Request::kConfigure, [&] { return handler_->configure(*request, call.budget); });
   if (!done) return failure(std::move(done).error());
-  const EventMask events =
-      options_.events == EventChoice::kOldest ? EventMask::kOldest : events_known_to(*request);
   progress_ = Progress::kConfigured;
-  return format_configure_response(static_cast<std::int32_t>(events));
+  const bool newest = options_.newest_events || !request->nri_version.empty();
+  return format_configure_response(newest ? kNewestEvents : kOldestEvents);
 }
 
 Result<Reply> Connection::synchronize(const Call& call) {

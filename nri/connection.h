@@ -9,18 +9,11 @@
 #include "common/base/error.h"
 #include "common/sys/clock.h"
 #include "common/sys/fd.h"
-#include "nri/events.h"
 #include "nri/handler.h"
 #include "nri/messages.h"
 #include "nri/wire.h"
 
 namespace podqos::nri {
-
-/// How the event mask in the answer to Configure is chosen.
-enum class EventChoice : std::uint8_t {
-  kByRuntime,  ///< events_known_to()
-  kOldest,     ///< EventMask::kOldest, after a runtime closed the connection at Configure
-};
 
 /// The state of a connection, from the registration to the first event.
 enum class Progress : std::uint8_t {
@@ -35,7 +28,9 @@ enum class Progress : std::uint8_t {
 struct ConnectionOptions {
   std::string index;  ///< two digits; runtimes call plugins in ascending order
   std::string name;   ///< of letters, digits and _.+-
-  EventChoice events = EventChoice::kByRuntime;
+  /// Whether to ask for the events of NRI 0.10 as well, for which an older runtime closes the
+  /// connection. One that states its version of NRI, from 0.12 on, is asked for them anyway.
+  bool newest_events = true;
   NodeStateLimits node_state;
   /// Maximum of unsent bytes; has to exceed one message of 4 MiB.
   std::size_t unsent_bytes = std::size_t{16} << 20U;

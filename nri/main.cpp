@@ -1,5 +1,6 @@
 #include <sys/stat.h>
 
+#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <optional>
@@ -32,6 +33,11 @@ namespace nri = podqos::nri;
 /// Exit statuses; 2, usage error, comes from parse_options().
 constexpr int kDone = 0;
 constexpr int kFailed = 1;
+
+/// How long a plugin that a runtime has started waits for a previous one to exit, which notices the
+/// end of its runtime only after answering the last request. Below the 5 s that the runtime grants
+/// for the registration.
+constexpr std::chrono::milliseconds kLaunchPatience{3000};
 
 /// Writes to a standard stream; an error is ignored, because it cannot be reported anywhere.
 void print(std::FILE* stream, std::string_view text) {
@@ -81,8 +87,9 @@ Status run(const nri::Options& options, nri::Configuration& configuration) {
   }
   PODQOS_ASSIGN(auto identity, nri::identity_for(options, launch));
   const std::string& state_dir = configuration.settings().state_dir;
-  PODQOS_ASSIGN(auto only, options.take_over ? nri::SingleInstance::contend(state_dir)
-                                             : nri::SingleInstance::acquire(state_dir));
+  PODQOS_ASSIGN(auto only, nri::SingleInstance::open(state_dir));
+  // One that a runtime has started registers in time or never.
+  if (launch) PODQOS_TRY(only.hold(kLaunchPatience));
   PODQOS_ASSIGN(const auto notify, nri::Notify::open(nri::notify_environment()));
   PODQOS_ASSIGN(auto signals, nri::Signals::open());
 
@@ -92,7 +99,7 @@ Status run(const nri::Options& options, nri::Configuration& configuration) {
   std::optional<nri::HttpServer> http;
   if (listener) http.emplace(listener->fd());
   nri::Metrics metrics;
-  nri::Plugin plugin{configuration, metrics, podqos::sys::kSteadyClock, &only};
+  nri::Plugin plugin{configuration, metrics};
   nri::Pages pages{configuration, metrics};
   nri::Service service{
       {.session = std::move(identity),
@@ -103,8 +110,7 @@ Status run(const nri::Options& options, nri::Configuration& configuration) {
        .notify = notify,
        .log = configuration.log(),
        .reload = [&] { reload(configuration); },
-       .yield = [&] { only.release(); },
-       .regain = [&] { return only.hold(); },
+       .hold = [&] { return only.hold({}); },
        .housekeep = [&] { return plugin.housekeep(); },
        .http = http ? &*http : nullptr,
        .page = [&](std::string_view path,

@@ -84,8 +84,6 @@ std::variant<Options, Answer> parse_options(int argc, const char* const* argv) {
                  "0.0.0.0:PORT or [::]:PORT")
       ->type_name("ADDRESS")
       ->check(metrics_fault);
-  app.add_flag("--take-over", options.take_over,
-               "Take the place of another podqos-nri when the\nruntime synchronizes this one");
   app.footer(
       "A runtime that starts the plugin sets NRI_PLUGIN_SOCKET, NRI_PLUGIN_NAME and\n"
       "NRI_PLUGIN_IDX; options take precedence over them. SIGHUP reloads the\n"

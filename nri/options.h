@@ -18,7 +18,6 @@ struct Options {
   std::optional<std::string> index;             ///< --index NN
   std::optional<std::string> name;              ///< --name NAME
   std::optional<core::MetricsAddress> metrics;  ///< --metrics ADDRESS
-  bool take_over = false;                       ///< --take-over
   friend bool operator==(const Options&, const Options&) = default;
 };
 

@@ -46,6 +46,7 @@ Pages::Pages(Configuration& configuration, const Metrics& metrics, const sys::Cl
 HttpAnswer Pages::answer(std::string_view path, const ConnectionStatus& status) {
   if (path == "/metrics") return metrics(status);
   if (path == "/healthz") return text(HttpStatus::kOk, "ok");
+  if (path == "/readyz" && status.standby) return text(HttpStatus::kOk, "standby");
   if (path == "/readyz")
     return status.synchronized ? text(HttpStatus::kOk, "ok")
                                : text(HttpStatus::kUnavailable, status.obstacle);

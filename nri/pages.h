@@ -24,8 +24,8 @@ class Pages {
   Pages(Configuration& configuration, const Metrics& metrics,
         const sys::Clock& clock = sys::kSteadyClock);
 
-  /// The page at `path`. /readyz is 503 with the obstacle unless `status` is synchronized; an
-  /// unknown path is 404.
+  /// The page at `path`. /readyz is 503 with the obstacle unless `status` is synchronized or
+  /// standby; an unknown path is 404.
   [[nodiscard]] HttpAnswer answer(std::string_view path, const ConnectionStatus& status);
 
  private:

@@ -150,12 +150,6 @@ void Plugin::drop(const ContainerEvent& event, const Error& error) {
 }
 
 Status Plugin::synchronize(NodeState state, Budget) {
-  if (only_ != nullptr) {
-    if (auto taken = only_->take(); !taken) {
-      log_failure("synchronize", taken.error(), "");
-      return fail(std::move(taken).error());
-    }
-  }
   // Done by housekeep() right after the answer: thousands of containers take a while.
   deferred_.defer_synchronization(std::move(state));
   sandboxes_.clear();

@@ -22,7 +22,6 @@
 #include "nri/deferred_events.h"
 #include "nri/handler.h"
 #include "nri/metrics.h"
-#include "nri/single_instance.h"
 
 namespace podqos::nri {
 
@@ -33,11 +32,9 @@ class Plugin : public Handler {
  public:
   /// All arguments outlive the plugin; the settings may change between two calls.
   /// @param metrics  counts requests and errors
-  /// @param only  is taken at Synchronize, before which the runtime asks a plugin nothing, and
-  ///              during which it asks none: another plugin may serve it until then; null: no other
   Plugin(Configuration& configuration, Metrics& metrics,
-         const sys::Clock& clock = sys::kSteadyClock, SingleInstance* only = nullptr)
-      : configuration_(configuration), metrics_(metrics), clock_(clock), only_(only) {}
+         const sys::Clock& clock = sys::kSteadyClock)
+      : configuration_(configuration), metrics_(metrics), clock_(clock) {}
 
   /// Work between two requests, in bounded pieces: registers the runtime's state after Synchronize,
   /// retries deferred events, and releases sandboxes whose end was not reported, since a restarted
@@ -156,7 +153,6 @@ class Plugin : public Handler {
   Configuration& configuration_;
   Metrics& metrics_;
   const sys::Clock& clock_;
-  SingleInstance* only_;
   /// The creator of pending containers: their requests count while this process can receive their
   /// events.
   Pid own_pid_{::getpid()};

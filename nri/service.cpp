@@ -67,6 +67,8 @@ Status Service::run() {
 
 Status Service::run_launched(sys::UniqueFd socket) {
   origin_ = Origin::kLaunched;
+  // It could not connect again without those that the runtime does not know.
+  options_.session.newest_events = false;
   if (auto made = make_link(std::move(socket)); !made)
     return fail(std::move(made).error().with_context("the runtime that started this plugin"));
   return loop();
@@ -107,46 +109,10 @@ void Service::read_signals() {
       stopping_ = true;
       return;
     }
-    if (*signal == Signal::kYield) {
-      yield();
-      continue;
-    }
-    if (*signal == Signal::kForeign) {
-      ports_.log.warning("SIGUSR1 is ignored: another podqos-nri did not send it");
-      continue;
-    }
     ports_.notify.reloading();
     ports_.reload();
     ports_.notify.ready(status_.synchronized ? cat("synchronized with ", peer_) : status_.obstacle);
   }
-}
-
-void Service::yield() {
-  if (yielded_) return;
-  link_.reset();
-  timeout_.reset();
-  yielded_ = true;
-  if (ports_.yield) ports_.yield();
-  set_status(false, "another podqos-nri has taken over");
-  ports_.log.info("another podqos-nri has taken over");
-  ports_.notify.status("another podqos-nri has taken over");
-  // The runtime does not start it again before its own restart.
-  stopping_ = origin_ == Origin::kLaunched;
-  next_attempt_ = ports_.clock.now() + options_.times.turn;
-}
-
-bool Service::regain() {
-  if (ports_.regain) {
-    if (const auto regained = ports_.regain(); !regained) {
-      next_attempt_ = ports_.clock.now() + options_.times.turn;
-      return false;
-    }
-  }
-  yielded_ = false;
-  retry_ = options_.times.first_retry;
-  ports_.log.info("the other podqos-nri has ended");
-  set_status(false, cat("waiting for a runtime at ", options_.socket));
-  return true;
 }
 
 std::optional<Service::TimePoint> Service::next_deadline() const {
@@ -182,23 +148,38 @@ void Service::apply_deadlines() {
   if (!link_ && now >= next_attempt_) try_to_connect();
 }
 
+Status Service::connect() {
+  if (!only_) PODQOS_TRY(ports_.hold());
+  only_ = true;
+  status_.standby = false;
+  PODQOS_ASSIGN(auto socket, connect_to(options_.socket));
+  return make_link(std::move(socket));
+}
+
 void Service::try_to_connect() {
-  if (yielded_ && !regain()) return;
-  auto socket = connect_to(options_.socket);
-  const Status made = socket ? make_link(std::move(*socket)) : Status{fail(socket.error())};
+  const Status made = connect();
   if (made) return;
   const Error& error = made.error();
+  status_.standby = !only_ && error.code == ErrorCode::kConflict;
   // Logged once per reason: a runtime may be absent for days.
   if (error.message != last_failure_) {
-    const std::string line = cat(error.message, remedy_for(error, options_.socket));
-    if (error.code == ErrorCode::kNotFound || error.code == ErrorCode::kBusy)
+    const bool normal =
+        status_.standby || error.code == ErrorCode::kNotFound || error.code == ErrorCode::kBusy;
+    const std::string line =
+        cat(error.message, status_.standby ? "; standing by until that one ends"
+                                           : remedy_for(error, options_.socket));
+    if (normal)
       ports_.log.info(line);
     else
       ports_.log.warning(line);
+    if (status_.standby) ports_.notify.status(line);
     last_failure_ = error.message;
   }
   status_.obstacle = error.message;
-  retry_later();
+  if (status_.standby)
+    next_attempt_ = ports_.clock.now() + options_.times.standby;
+  else
+    retry_later();
 }
 
 Status Service::make_link(sys::UniqueFd socket) {
@@ -274,17 +255,22 @@ void Service::end_link(const Error& reason) {
     stopping_ = true;
     return;
   }
-  EventChoice& events = options_.session.events;
+  bool& newest = options_.session.newest_events;
   if (progress_ == Progress::kConfigured && reason.code == ErrorCode::kNotFound) {
     // A runtime closes the connection without an error if the event mask has unknown events.
-    events = events == EventChoice::kOldest ? EventChoice::kByRuntime : EventChoice::kOldest;
+    newest = !newest;
     line += " after Configure; requesting another set of events";
   } else if (status_.synchronized) {
-    events = EventChoice::kByRuntime;
+    newest = true;
     if (ports_.clock.now() - status_.since >= options_.times.longest_retry)
       retry_ = options_.times.first_retry;
   }
-  ports_.log.warning(cat(line, "; retrying in ", retry_.count(), " ms"));
+  line += cat("; retrying in ", retry_.count(), " ms");
+  // Runtimes with NRI up to 0.9 do not know the newest events.
+  if (newest)
+    ports_.log.warning(line);
+  else
+    ports_.log.info(line);
   ports_.notify.status(line);
   set_status(false, std::move(line));
   retry_later();

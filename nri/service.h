@@ -36,15 +36,15 @@ struct ServiceTimes {
   std::chrono::milliseconds synchronize{10'000};
   /// Between two rounds of housekeeping.
   std::chrono::milliseconds housekeeping{2000};
-  /// Between two attempts of a plugin that has yielded to serve the runtime again.
-  std::chrono::milliseconds turn{1000};
+  /// Between two attempts of a plugin that stands by to become the only one.
+  std::chrono::milliseconds standby{50};
   /// Between two pieces of a round; waiters for the lock poll it at least every 5 ms.
   std::chrono::milliseconds piece{10};
 };
 
 /// Identity and connection parameters of the plugin.
 struct ServiceOptions {
-  ConnectionOptions session;  ///< `events` applies to the first connection
+  ConnectionOptions session;  ///< `newest_events` applies to the first connection
   std::string socket = kDefaultSocket;
   ServiceTimes times;
 };
@@ -53,6 +53,7 @@ struct ServiceOptions {
 struct ConnectionStatus {
   bool connected = false;
   bool synchronized = false;      ///< the runtime sends events to this plugin
+  bool standby = false;           ///< another plugin serves the runtime; this one follows it
   sys::Clock::TimePoint since;    ///< of the last change
   std::uint64_t connections = 0;  ///< made so far
   std::string obstacle;           ///< why it is not synchronized, as text for users; else ""
@@ -66,10 +67,9 @@ struct ServicePorts {
   const Notify& notify;
   app::Log& log;
   std::function<void()> reload;  ///< called at SIGHUP
-  /// Called at SIGUSR1, after the connection was closed: another plugin may serve the runtime.
-  std::function<void()> yield = {};
-  /// Called after a yield, before the plugin connects again: an error while another one serves.
-  std::function<Status()> regain = {};
+  /// Called before the plugin connects by path, until it succeeds; kConflict: another plugin serves
+  /// the runtime.
+  std::function<Status()> hold;
   /// Called regularly while the runtime sends events to the plugin, which may not have been
   /// synchronized. If it returns true, it is called again after pending requests.
   std::function<bool()> housekeep;
@@ -103,19 +103,17 @@ class Service {
   /// Polls all descriptors until one is ready or a deadline has passed.
   [[nodiscard]] Status wait();
   void read_signals();
-  /// Leaves the runtime to another plugin until that one has ended; a plugin that the runtime has
-  /// started stops.
-  void yield();
-  /// Whether this plugin, after a yield, serves the runtime again; else schedules the next attempt.
-  [[nodiscard]] bool regain();
   /// Whether the runtime sends events to the plugin, as far as can be known.
   [[nodiscard]] bool counts_on_plugin() const;
   /// Does what is due: watchdog, housekeeping, timeout of the link, next attempt to connect.
   void apply_deadlines();
   [[nodiscard]] std::optional<TimePoint> next_deadline() const;
 
-  /// Connects by path; after an error schedules the next attempt, and logs each reason once.
+  /// Connects by path, or stands by; after an error schedules the next attempt, and logs each
+  /// reason once.
   void try_to_connect();
+  /// Becomes the only plugin, and connects.
+  [[nodiscard]] Status connect();
   /// Checks the peer and registers the plugin on a connected socket.
   /// @return kPermission or kConflict: a peer that podqos does not accept as a runtime
   [[nodiscard]] Status make_link(sys::UniqueFd socket);
@@ -143,7 +141,7 @@ class Service {
   std::optional<TimePoint> next_watchdog_;
   TimePoint next_housekeeping_;
   std::vector<pollfd> polled_;  ///< signals, the link, and the descriptors of the HTTP server
-  bool yielded_ = false;        ///< another plugin serves the runtime
+  bool only_ = false;           ///< ServicePorts::hold has succeeded
   bool stopping_ = false;
 };
 

@@ -5,15 +5,12 @@
 
 #include <cerrno>
 
-#include "common/base/units.h"
-#include "nri/single_instance.h"
-
 namespace podqos::nri {
 
 Result<Signals> Signals::open() {
   sigset_t taken{};
   ::sigemptyset(&taken);
-  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1})
+  for (const int number : {SIGTERM, SIGINT, SIGHUP})
     ::sigaddset(&taken, number);
   sys::UniqueFd fd{::signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK)};
   if (!fd.valid()) return fail_errno(errno, "signalfd");
@@ -30,12 +27,7 @@ Signals::~Signals() {
 std::optional<Signal> Signals::read() {
   signalfd_siginfo signal{};
   if (::read(fd_.get(), &signal, sizeof signal) != sizeof signal) return std::nullopt;
-  switch (signal.ssi_signo) {
-    case SIGHUP: return Signal::kReload;
-    case SIGUSR1:
-      return is_plugin(Pid{static_cast<pid_t>(signal.ssi_pid)}) ? Signal::kYield : Signal::kForeign;
-    default: return Signal::kStop;
-  }
+  return signal.ssi_signo == SIGHUP ? Signal::kReload : Signal::kStop;
 }
 
 }  // namespace podqos::nri

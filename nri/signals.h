@@ -12,17 +12,15 @@ namespace podqos::nri {
 
 /// What a signal asks the plugin to do.
 enum class Signal : std::uint8_t {
-  kStop,     ///< SIGTERM, SIGINT
-  kReload,   ///< SIGHUP
-  kYield,    ///< SIGUSR1 of another podqos-nri, which takes over
-  kForeign,  ///< SIGUSR1 of another program
+  kStop,    ///< SIGTERM, SIGINT
+  kReload,  ///< SIGHUP
 };
 
 /// The signals that the plugin handles, as a descriptor for poll(2). While the object exists they
 /// are blocked. For programs with one thread.
 class Signals {
  public:
-  /// Blocks SIGTERM, SIGINT, SIGHUP and SIGUSR1, and opens a signalfd(2) for them.
+  /// Blocks SIGTERM, SIGINT and SIGHUP, and opens a signalfd(2) for them.
   static Result<Signals> open();
   /// Restores the signal mask.
   ~Signals();

@@ -41,7 +41,7 @@ class ManifestPod:
         self.labels = template["metadata"]["labels"]
         self.spec = taken(template["spec"], {"hostPID", "containers", "volumes", *UNHEARD_OF_POD})
         (self.main,) = self.spec["containers"]
-        taken(self.main, {"name", "image", "args", "resources", "securityContext", "volumeMounts", *UNHEARD_OF_CONTAINER})
+        taken(self.main, {"name", "image", "resources", "securityContext", "volumeMounts", *UNHEARD_OF_CONTAINER})
         self.config_maps, self.directory = config_maps, pathlib.Path(directory)
 
     def namespaces(self):
@@ -57,7 +57,7 @@ class ManifestPod:
     def container(self):
         main = self.main
         config = cri.container(main["name"], main["image"], command=(), **self.resources())
-        config.update(args=main["args"], mounts=[self.mount(each) for each in main["volumeMounts"]])
+        config.update(mounts=[self.mount(each) for each in main["volumeMounts"]])
         config["linux"]["security_context"] = self.security_context()
         return config
 

@@ -155,8 +155,6 @@ constexpr std::array kPluginRules{
     // Metrics clients; the end of a response.
     Rule{"accept4", Condition{3, kInt, SOCK_NONBLOCK | SOCK_CLOEXEC}},
     Rule{"shutdown", Condition{1, kInt, SHUT_WR}},
-    // Asks another plugin to yield.
-    Rule{"kill", Condition{1, kInt, SIGUSR1}},
 };
 
 /// An array to generate and its rules.

@@ -16,6 +16,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
 import machine as machines  # noqa: E402
+import metrics  # noqa: E402
 import nri_daemon  # noqa: E402
 import nri_peer  # noqa: E402
 from nri_daemon import PROGRAM  # noqa: E402
@@ -112,37 +113,39 @@ class DaemonTest(nri_daemon.DaemonCase):
             connection.ask("PostStartContainer")
         self.stop(process)
 
-    def test_refuses_to_start_twice(self):
+    def test_stands_by_while_another_serves(self):
+        """It answers HTTP meanwhile, and is the only one once the first has ended, however that ended."""
         runtime, first, connection = self.connected()
-        second = self.start_at_socket()
-        _, said = second.communicate(timeout=nri_peer.PATIENCE)
-        self.assertEqual(second.returncode, 1)
-        self.assertIn(f"another podqos-nri (process {first.pid}) holds {self.folder}/state/nri.lock", said)
+        address = f"unix:{self.folder}/http"
+        second = self.start("--socket", self.socket, "--metrics", address)
+        self.wait_for_log(f"another podqos-nri (process {first.pid}) holds {self.folder}/state/nri.lock: "
+                          "only one may serve a runtime; standing by until that one ends")
+        for path, body in (("/healthz", "ok\n"), ("/readyz", "standby\n")):
+            answer = metrics.request(address, path)
+            self.assertEqual((answer.status, answer.text), (200, body))
+        self.assertEqual(metrics.samples(address)["podqos_nri_connections_total"], 0)
         connection.ask("PostStartContainer")
         first.kill()
         first.wait()
-        third = self.start_at_socket()
         runtime.accept().welcome()
-        self.stop(third)
-
-    def test_takes_over_while_the_runtime_synchronizes_it(self):
-        """Until then the first one is asked; it serves again when the second one has ended."""
-        runtime, first, connection = self.connected()
-        second = self.start("--socket", self.socket, "--take-over")
-        other = runtime.accept()
-        other.register()
-        other.configure()
-        connection.ask("PostStartContainer")
-        self.assertNotIn("taken over", self.log.read_text(encoding="utf-8"))
-        other.ask("Synchronize")
         self.assertEqual((self.folder / "state/nri.lock").read_text(encoding="ascii"), f"{second.pid}\n")
-        self.wait_for_log("another podqos-nri has taken over")
-        other.ask("PostStartContainer")
-        self.assertIsNone(first.poll())
+        third = self.start_at_socket()
+        self.wait_for_log(f"another podqos-nri (process {second.pid}) holds")
+        self.stop(third)
+        self.assertIsNone(second.poll())
         self.stop(second)
-        runtime.accept().welcome()
-        self.wait_for_log("the other podqos-nri has ended")
-        self.stop(first)
+
+    def test_is_not_started_by_a_runtime_beside_another(self):
+        _, first, connection = self.connected()
+        ours, its = socket.socketpair()
+        self.addCleanup(ours.close)
+        process = self.start(env={"NRI_PLUGIN_SOCKET": "3"}, close_fds=False,
+                             preexec_fn=lambda: os.dup2(its.fileno(), 3))
+        its.close()
+        _, said = process.communicate(timeout=nri_peer.PATIENCE)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn(f"another podqos-nri (process {first.pid}) holds {self.folder}/state/nri.lock", said)
+        connection.ask("PostStartContainer")
 
     def test_reloads_and_refuses_what_is_bad(self):
         _, process, connection = self.connected()
@@ -196,13 +199,6 @@ class DaemonTest(nri_daemon.DaemonCase):
         process = self.start_at_socket(env=env)
         self.assertTrue(systemd.recv(4096).startswith(b"READY=1\n"))
         self.assertEqual([systemd.recv(4096) for _ in range(3)], [b"WATCHDOG=1"] * 3)
-        self.stop(process)
-
-    def test_stays_with_the_runtime_when_another_program_signals(self):
-        _, process, connection = self.connected()
-        process.send_signal(signal.SIGUSR1)
-        self.wait_for_log("warning: SIGUSR1 is ignored: another podqos-nri did not send it")
-        connection.ask("PostStartContainer")
         self.stop(process)
 
     def test_stays_small_whatever_comes(self):

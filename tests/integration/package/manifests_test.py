@@ -139,7 +139,7 @@ class Kustomize(unittest.TestCase):
                                   ("/sys/fs/cgroup", "/sys/fs/cgroup", False), ("/run/podqos", "/run/podqos", False),
                                   ("/run/systemd", "/run/systemd", False)})
         self.assertEqual({name for name, value in self.container.items() if value},
-                         {"name", "image", "imagePullPolicy", "args", "ports", "livenessProbe", "readinessProbe",
+                         {"name", "image", "imagePullPolicy", "ports", "livenessProbe", "readinessProbe",
                           "resources", "securityContext", "volumeMounts"})
 
     def test_is_there_before_others_and_stays(self):
@@ -147,7 +147,6 @@ class Kustomize(unittest.TestCase):
         self.assertEqual(self.pod["tolerations"], [{"operator": "Exists"}])
         self.assertEqual(self.daemon_set["spec"]["updateStrategy"],
                          {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}})
-        self.assertEqual(self.container["args"], ["--take-over"])
         self.assertNotIn("cpu", self.container["resources"]["limits"])
         self.assertEqual(self.daemon_set["spec"]["template"]["metadata"]["annotations"], {"podqos.io/ignore": "true"})
 

@@ -184,6 +184,11 @@ TEST_F(PagesTest, ShowReadinessWithTheReason) {
   HttpAnswer answer = pages_->answer("/readyz", status_);
   EXPECT_EQ(answer.status, HttpStatus::kUnavailable);
   EXPECT_EQ(answer.body, "connect to /x: No such file or directory\n");
+  status_.standby = true;
+  answer = pages_->answer("/readyz", status_);
+  EXPECT_EQ(answer.status, HttpStatus::kOk);
+  EXPECT_EQ(answer.body, "standby\n");
+  status_.standby = false;
   status_.synchronized = true;
   answer = pages_->answer("/readyz", status_);
   EXPECT_EQ(answer.status, HttpStatus::kOk);

@@ -38,10 +38,9 @@ TEST(ParseOptions, TakesThemAll) {
                      .config = "/c.json",
                      .index = "07",
                      .name = "n",
-                     .metrics = core::UnixSocket{"/run/m"},
-                     .take_over = true};
+                     .metrics = core::UnixSocket{"/run/m"}};
   EXPECT_EQ(std::get<Options>(parse({"--socket", "/run/s", "--config=/c.json", "--index", "07",
-                                     "--name", "n", "--metrics", "unix:/run/m", "--take-over"})),
+                                     "--name", "n", "--metrics", "unix:/run/m"})),
             want);
 }
 
@@ -104,13 +103,8 @@ TEST(IdentityFor, IsWhatTheRuntimeSays) {
   ASSERT_TRUE(identity);
   EXPECT_EQ(identity->name, "qos");
   EXPECT_EQ(identity->index, "55");
-  identity = identity_for({.socket = {},
-                           .config = {},
-                           .index = "66",
-                           .name = "mine",
-                           .metrics = {},
-                           .take_over = false},
-                          launch);
+  identity = identity_for(
+      {.socket = {}, .config = {}, .index = "66", .name = "mine", .metrics = {}}, launch);
   ASSERT_TRUE(identity);
   EXPECT_EQ(identity->name, "mine");
   EXPECT_EQ(identity->index, "66");

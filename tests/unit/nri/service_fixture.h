@@ -41,7 +41,7 @@ class ServiceTest : public ::testing::Test {
                       .longest_retry = std::chrono::milliseconds{40},
                       .configure = kLong,
                       .synchronize = kLong,
-                      .turn = std::chrono::milliseconds{50}};
+                      .standby = std::chrono::milliseconds{50}};
   }
   ~ServiceTest() override {
     if (thread_.joinable()) static_cast<void>(stop());
@@ -66,11 +66,9 @@ class ServiceTest : public ::testing::Test {
                        .notify = notify_,
                        .log = log,
                        .reload = [this] { ++reloads_; },
-                       .yield = [this] { ++yields_; },
-                       .regain = [this]() -> Status {
-                         ++attempts_to_regain_;
-                         if (attempts_to_regain_ < regained_at_)
-                           return fail(ErrorCode::kConflict, "another");
+                       .hold = [this]() -> Status {
+                         if (++attempts_to_hold_ < held_at_)
+                           return fail(ErrorCode::kConflict, "another plugin");
                          return {};
                        },
                        .housekeep = [this] { return ++housekeepings_ < wanted_housekeepings_; },
@@ -137,9 +135,8 @@ class ServiceTest : public ::testing::Test {
   std::optional<RuntimePeer> runtime_;
   std::optional<PeerConnection> connection_;
   int reloads_ = 0;
-  int yields_ = 0;
-  int attempts_to_regain_ = 0;
-  int regained_at_ = 2;  ///< the attempt that succeeds
+  int attempts_to_hold_ = 0;
+  int held_at_ = 1;  ///< the attempt to be the only plugin that succeeds
   int housekeepings_ = 0;
   int wanted_housekeepings_ = 0;  ///< so many at once, with requests between them
   Status result_;

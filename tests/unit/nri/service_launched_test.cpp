@@ -1,5 +1,4 @@
 #include <chrono>
-#include <csignal>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -13,6 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::connected_pair;
 using test::kAllEvents;
+using test::kOldestEvents;
 using test::ServiceTest;
 
 TEST_F(ServiceTest, EndsWithTheRuntimeThatStartedIt) {
@@ -45,13 +45,12 @@ TEST_F(ServiceTest, LooksForWhatARuntimeThatDoesNotSynchronizeItDoesNotTell) {
   EXPECT_EQ(housekeepings_, 2);
 }
 
-TEST_F(ServiceTest, EndsWhenAnotherTakesOverFromTheRuntimeThatStartedIt) {
-  ASSERT_NO_FATAL_FAILURE(start_launched());
-  EXPECT_EQ(connection_->configure(), kAllEvents);
-  send(SIGUSR1);
-  EXPECT_TRUE(connection_->ends());
-  EXPECT_TRUE(join());
-  EXPECT_EQ(yields_, 1);
+TEST_F(ServiceTest, AsksForNoEventThatEndsTheConnectionToTheRuntimeThatStartsIt) {
+  for (const auto& [version, events] : {std::pair{"", kOldestEvents}, {"v0.12.0", kAllEvents}}) {
+    ASSERT_NO_FATAL_FAILURE(start_launched());
+    EXPECT_EQ(connection_->configure(version), events);
+    EXPECT_TRUE(stop());
+  }
 }
 
 TEST_F(ServiceTest, LeavesTimeToSynchronizeToARuntimeThatStartsIt) {

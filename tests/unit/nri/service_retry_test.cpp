@@ -115,7 +115,7 @@ TEST_F(ServiceTest, AsksForOtherEventsAfterADropAtConfigure) {
   for (const std::int32_t events : {kAllEvents, kOldestEvents, kAllEvents}) {
     auto connection = runtime.accept();
     ASSERT_TRUE(connection && connection->accepts_registration());
-    EXPECT_EQ(connection->configure(), events);
+    EXPECT_EQ(connection->configure(""), events);
     connection->close();
     clock_.pass(40ms);
   }
@@ -124,13 +124,13 @@ TEST_F(ServiceTest, AsksForOtherEventsAfterADropAtConfigure) {
   clock_.pass(40ms);
   auto connection = runtime.accept();
   ASSERT_TRUE(connection && connection->accepts_registration());
-  EXPECT_EQ(connection->configure(), kOldestEvents);
+  EXPECT_EQ(connection->configure(""), kOldestEvents);
   EXPECT_TRUE(connection->synchronize());
   connection->close();
   clock_.pass(40ms);
   connection = runtime.accept();
   ASSERT_TRUE(connection && connection->accepts_registration());
-  EXPECT_EQ(connection->configure(), kAllEvents);
+  EXPECT_EQ(connection->configure(""), kAllEvents);
   EXPECT_TRUE(stop());
   EXPECT_EQ(logged("closed by the runtime after Configure; requesting another set of events"), 3);
 }

@@ -42,22 +42,23 @@ TEST_F(ServiceTest, ServesARuntimeUntilItIsToldToStop) {
   EXPECT_EQ(logged(" ended: "), 0);
 }
 
-TEST_F(ServiceTest, LeavesTheRuntimeToAnotherUntilThatHasEnded) {
-  ASSERT_NO_FATAL_FAILURE(start_synchronized());
-  send(SIGUSR1);
-  EXPECT_TRUE(connection_->ends());
-  clock_.settle();
-  send(SIGUSR1);
-  clock_.pass(50ms);  // the other still serves
+TEST_F(ServiceTest, StandsByUntilTheOtherHasEnded) {
+  held_at_ = 4;
+  runtime_.emplace(options_.socket);
+  start();
+  clock_.pass(50ms);
+  clock_.pass(50ms);
+  EXPECT_EQ(clock_.left(), 50ms);
   clock_.pass(50ms);
   connection_ = runtime_->accept();
   ASSERT_TRUE(connection_ && connection_->welcomes());
+  connection_->close();
+  clock_.pass(10ms);
+  ASSERT_TRUE(runtime_->accept());
   EXPECT_TRUE(stop());
-  EXPECT_EQ(yields_, 1);
-  EXPECT_EQ(attempts_to_regain_, 2);
+  EXPECT_EQ(attempts_to_hold_, 4);  // it stays the only one
   EXPECT_EQ(status_.connections, 2U);
-  EXPECT_EQ(logged("another podqos-nri has taken over"), 1);
-  EXPECT_EQ(logged("the other podqos-nri has ended"), 1);
+  EXPECT_EQ(logged("another plugin; standing by until that one ends"), 1);
 }
 
 TEST_F(ServiceTest, EndsAtSigint) {
@@ -102,7 +103,7 @@ TEST_F(ServiceTest, TakesFramesByteByByte) {
     ASSERT_TRUE(connection_->send({&byte, 1}));
   const auto answer = connection_->next();
   ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->payload, "\x12\x03\x10\xff\x0f");
+  EXPECT_EQ(answer->payload, "\x12\x03\x10\xff\x3f");
   // Half a frame is left behind without harm.
   EXPECT_TRUE(connection_->send(call(3, "Synchronize", "").substr(0, 7)));
   connection_->close();
