@@ -11,7 +11,7 @@ import sys
 import unittest
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS / "lib"), str(TESTS / "bench")]
+sys.path.insert(0, str(TESTS / "lib"))
 
 import bus  # noqa: E402
 import guest  # noqa: E402

@@ -1,4 +1,4 @@
-"""The Go side of NRI, built by tests/nri/build: a runtime that embeds it as containerd does, and a small plugin.
+"""Programs in Go, built by tests/nri/build: a runtime that embeds NRI as containerd does, and a small plugin.
 
     runtime = go_nri.Runtime(directory / "nri.sock", plugins=directory / "plugins", configs=directory / "conf.d")
     runtime.wait('plugin "10-podqos" connected')
@@ -27,17 +27,20 @@ class Refused(AssertionError):
 
 
 @functools.cache
-def programs():
-    """The directory of the programs; skips the calling test where they cannot be had."""
-    given = os.environ.get("PODQOS_GO_NRI")
-    if given:
-        return pathlib.Path(given)
-    done = subprocess.run([BUILD], capture_output=True, text=True, check=False, timeout=BUILD_TIMEOUT)
+def built(*words):
+    """The directory of the programs that `build` makes; skips the calling test where they cannot be had."""
+    done = subprocess.run([BUILD, *words], capture_output=True, text=True, check=False, timeout=BUILD_TIMEOUT)
     if done.returncode == SKIPPED:
         raise unittest.SkipTest(done.stderr.strip())
     if done.returncode != 0:
         raise RuntimeError(f"tests/nri/build: exit {done.returncode}\n{done.stderr}")
     return pathlib.Path(done.stdout.strip())
+
+
+def programs():
+    """The directory of runtime and plugin."""
+    given = os.environ.get("PODQOS_GO_NRI")
+    return pathlib.Path(given) if given else built()
 
 
 class Runtime:

@@ -17,7 +17,7 @@ packages_containers=(runc crun busybox-static python3 procps util-linux)
 packages_packaging=(debhelper dpkg-dev fakeroot lintian pandoc rpm rpmlint cpio)
 # To test them.
 packages_testing=(
-  "${packages_unit[@]}" golang-go golang-github-opencontainers-specs-dev
+  "${packages_unit[@]}" golang-go
   clang-19 libclang-rt-19-dev clang-tidy-19 clang-format-19 shellcheck codespell
   strace valgrind attr libcap2-bin man-db pandoc git
   python3-prometheus-client

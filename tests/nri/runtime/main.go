@@ -7,7 +7,6 @@
 //	{"do": "call", "method": "CreateContainer", "pod": POD, "container": CONTAINER, "resources": RESOURCES, "size": N}
 //	{"do": "wait", "text": "connected", "times": N, "seconds": S}     until NRI has logged that so often
 //	{"do": "synchronized"}                                            how each Synchronize has ended
-//	{"do": "bench", ...}                                              see bench.go
 //
 // "runtime" names one of several runtimes in this process. With "size" the pod gets an annotation that makes the message
 // so many bytes long, its header of ttrpc included. The log of NRI goes to standard error.
@@ -51,7 +50,6 @@ type command struct {
 	Text       string
 	Times      int
 	Seconds    float64
-	bench
 }
 
 type answer struct {
@@ -61,7 +59,6 @@ type answer struct {
 	Sent         []int             `json:"sent,omitempty"` // bytes of each message, with its header
 	Nanoseconds  int64             `json:"ns,omitempty"`
 	Synchronized []synchronized    `json:"synchronized,omitempty"`
-	Bench        *results          `json:"bench,omitempty"`
 }
 
 type synchronized struct {
@@ -311,9 +308,6 @@ func obey(c *command) (answer, error) {
 		r.lock.Lock()
 		defer r.lock.Unlock()
 		return answer{Synchronized: append([]synchronized(nil), r.synced...)}, nil
-	case "bench":
-		found, err := c.bench.run()
-		return answer{Bench: found}, err
 	}
 	return answer{}, fmt.Errorf("what is %q?", c.Do)
 }

@@ -3,9 +3,9 @@
 import json
 import shutil
 
-import driver
 import scenario
-from syscalls import Program
+import spawn
+from spawn import Program
 
 POD_SIZE = 10  # containers
 NODE = {"nodeMemory": "1Ti", "nodeCpu": "10000"}  # large enough to grant all that is asked for
@@ -25,7 +25,7 @@ def instructions(pods):
         ground.copy_pods(pods)
         second = ground.second_container()
         before = sums(ground)
-        steps = driver.Driver(ground.tmp).steps(program_for(ground, second))
+        steps = spawn.instructions(program_for(ground, second))
         after = sums(ground)
         if after["pods"] != pods or after["cpuMilli"] != before["cpuMilli"] + 100:
             raise RuntimeError(f"the sums went from {before} to {after}")
@@ -46,12 +46,12 @@ def run_many(count, at_a_time):
     with scenario.Scenario(f"many-{at_a_time}", lockDeadline="60s", **NODE) as ground:
         ground.first_container()
         before = sums(ground)
-        programs = {}
+        programs = []
         for number in range(count):
             uid = f"{number // POD_SIZE + 1:08x}{scenario.UID[8:]}"
             made = ground.container(f"c{number}", uid, requests="cpu=10m,memory=1Mi", limits="memory=4Mi")
-            programs[f"hook-{number}"] = program_for(ground, ground.spawn(made))
-        seconds = driver.Driver(ground.tmp).once(programs, at_a_time)
+            programs.append(program_for(ground, ground.spawn(made)))
+        seconds = spawn.run_all(programs, at_a_time)
         check_sums(ground, before, count)
         shutil.rmtree(ground.state)
         return seconds

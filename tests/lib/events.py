@@ -1,14 +1,13 @@
-"""The four events that are timed: each makes the moment before, knows the program, and what puts the state back."""
+"""Events, each as the moment before it and the program that makes it."""
 
 import json
 
-import driver
 import scenario
-from syscalls import Program
+from spawn import Program
 
 
 class Event:
-    """A program in a prepared Scenario. After prepare(): `program`, `driver` with its restore script, before, after."""
+    """A `program` in a prepared Scenario."""
 
     name = ""
 
@@ -17,7 +16,8 @@ class Event:
 
     def __enter__(self):
         try:
-            self.prepare()
+            self.first = self.scenario.first_container()
+            self.second = self.arrange()
         except BaseException:
             self.scenario.__exit__()
             raise
@@ -25,18 +25,6 @@ class Event:
 
     def __exit__(self, *_):
         self.scenario.__exit__()
-
-    def prepare(self):
-        self.driver = driver.Driver(self.scenario.tmp)
-        self.first = self.scenario.first_container()
-        self.second = self.arrange()
-        everything = [c for c in (self.first, self.second) if c.process and c.process.poll() is None]
-        before = self.scenario.snapshot(*everything)
-        self.before = self.scenario.values(self.second)
-        scenario.run(self.program.argv, input=self.program.given, cwd=self.program.cwd)
-        self.after = self.scenario.values(self.second)
-        self.scenario.restore_script(before, self.scenario.snapshot(*everything))
-        self.driver.restore()
 
     def arrange(self):
         """The moment before the event; sets `program`, returns the second container."""
@@ -53,7 +41,10 @@ class CreateRuntime(Event):
         return second
 
     def check(self):
-        """Everything that the event is about has changed, to the values that Kubernetes' rules give."""
+        """The event changes everything that it is about, to the values that Kubernetes' rules give."""
+        before = self.scenario.values(self.second)
+        scenario.run(self.program.argv, input=self.program.given, cwd=self.program.cwd)
+        after = self.scenario.values(self.second)
         machine = self.scenario.machine
         share = "shares" if machine.version("cpu") == 1 else "weight"
         one, two = (256, 358) if share == "shares" else (10, 14)
@@ -63,7 +54,7 @@ class CreateRuntime(Event):
             "memory limit of the pod": (256 * scenario.MI, 384 * scenario.MI),
             f"cpu {share} of burstable": (one, two),
         }
-        found = {name: (self.before[name], self.after[name]) for name in self.before}
+        found = {name: (before[name], after[name]) for name in before}
         wrong = [f"{name}: {found[name]}, not {pair}" for name, pair in wanted.items() if found[name] != pair]
         wrong += [f"{name} stayed {pair[0]}" for name, pair in found.items() if pair[0] == pair[1]]
         limits = found["memory limit of besteffort"]
@@ -94,14 +85,4 @@ class Precreate(Event):
         config["linux"]["cgroupsPath"] = f"/machine/libpod-{second.identifier}"
         given = json.dumps(config, separators=(",", ":")).encode()
         self.program = Program([*self.scenario.hook, "precreate"], given, second.bundle)
-        return second
-
-
-class Wrapper(Event):
-    name = "wrapper"
-
-    def arrange(self):
-        second = self.scenario.container("sidecar")
-        argv = [*self.scenario.wrapper, "create", "--bundle", str(second.bundle), second.identifier]
-        self.program = Program(argv, b"", "/")
         return second

@@ -14,7 +14,7 @@ import tempfile
 import time
 
 import scenario
-from syscalls import Program
+from spawn import Program
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 TIMEOUT = 60  # seconds
@@ -125,7 +125,6 @@ class Node:
         """A container of a Burstable pod, of a new one without `uid`; annotated with the short forms."""
         forms = {f"podqos.io/requests.{name}": "cpu=100m,memory=64Mi", f"podqos.io/limits.{name}": "memory=128Mi"}
         return Container(self, uid or new_uid(), name, annotations or forms)
-
 
     def release(self):
         """Ends all that lives; afterwards there is no pod and no root of pods."""

@@ -13,11 +13,10 @@ AT_FDCWD = -100
 OPENS = ("openat", "openat2")
 
 Call = collections.namedtuple("Call", "name arguments result pid")
-Program = collections.namedtuple("Program", "argv given cwd")  # given: bytes for standard input
 
 
 def trace(program, file):
-    """Runs a Program under strace; its calls, execve excepted. `file` keeps strace's own words."""
+    """Runs a spawn.Program under strace; its calls, execve excepted. `file` keeps strace's own words."""
     command = ["strace", "-f", "-X", "raw", "-xx", "-s", "1048576", "-o", str(file), *map(str, program.argv)]
     done = subprocess.run(command, input=program.given, capture_output=True, check=False, cwd=program.cwd,
                           timeout=TIMEOUT)

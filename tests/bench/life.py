@@ -1,0 +1,167 @@
+"""A pod's whole life with one container: a real `runc run` to its end, in four ways that take turns.
+
+plain    runc, with the container's limits in config.json
+empty    the same, with two static hooks that do nothing
+go       the job of podqos done by tests/bench/go/pod: a wrapper and two hooks over runc's own cgroup library
+podqos   podqos-runtime, and podqos-hook as createRuntime and poststop
+
+What a way adds is counted beyond "empty". Each way has a root of its own. There the pod is the only one, which makes the
+tiers and takes them away; or another pod lives beside it, so that they are there.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+
+import go_nri  # noqa: E402
+import machine as machines  # noqa: E402
+import oci  # noqa: E402
+import spawn  # noqa: E402
+
+HERE = pathlib.Path(__file__).resolve().parent
+REPOSITORY = HERE.parents[1]
+BIN = pathlib.Path(os.environ.get("PODQOS_BIN", REPOSITORY / "build/release/bin"))
+ENGINE_CONFIG = REPOSITORY / "tests/data/bundles/containerd.json"  # with the seccomp profile that engines add
+WAYS = ("plain", "empty", "go", "podqos")
+UID = "0b6f3b4e-6c0f-4f6e-9d0c-6a1c7d2f5b10"
+REQUESTS, LIMITS = "cpu=250m,memory=64Mi", "cpu=500m,memory=128Mi"
+RESOURCES = {"cpu": {"shares": 256, "quota": 50_000, "period": 100_000}, "memory": {"limit": 128 << 20}}
+CONTAINER = "app"
+EMPTY = "int main(void) { return 0; }"  # a hook in C
+
+
+class Node:
+    """All four ways on one machine. Use as a context manager: it leaves nothing behind."""
+
+    def __init__(self, go, empty):
+        """`go`, `empty`: programs."""
+        self.go, self.empty = go, empty
+        self.tmp = pathlib.Path(tempfile.mkdtemp(prefix="podqos-test-bench-", dir="/dev/shm"))
+        self.root = f"/podqos-test-bench-{os.getpid()}"
+        self.machine = machines.Machine()
+        self.runc = oci.runtime_path("runc")
+        self.count, self.staying = 0, {}
+        self.config = self.tmp / "podqos.json"
+        self.config.write_text(json.dumps({
+            "stateDir": str(self.tmp / "podqos"), "cgroupRoot": f"{self.root}-podqos", "runtimes": [self.runc],
+            "log": {"sink": str(self.tmp / "podqos.log"), "level": "info"}}), encoding="utf-8")
+        base = json.loads(ENGINE_CONFIG.read_text(encoding="utf-8"))
+        base["process"] |= {"args": ["true"], "oomScoreAdj": 0}
+        base["process"].pop("apparmorProfile")
+        base["root"] = {"path": str(oci.shared_rootfs()), "readonly": True}
+        base["mounts"] = json.loads(oci.spec_text("runc"))["mounts"]
+        for namespace in base["linux"]["namespaces"]:
+            namespace.pop("path", None)
+        base["linux"]["seccomp"]["defaultAction"] = "SCMP_ACT_ALLOW"  # the data's profile is not for a real program
+        base.pop("hooks")
+        self.base = base
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for way in list(self.staying):
+            self.end(way)
+        for way in WAYS:
+            self.machine.sweep(f"{self.root}-{way}")
+        shutil.rmtree(self.tmp, ignore_errors=True)
+
+    def prefix(self, way):
+        """argv of the runtime."""
+        return {"go": [str(self.go), "runtime", *self.go_words(), "--"],
+                "podqos": [str(BIN / "podqos-runtime"), "--config", str(self.config)]}.get(way, [self.runc])
+
+    def go_words(self):
+        return ["-root", f"{self.root}-go", "-state", str(self.tmp / "go"), "-runc", self.runc]
+
+    def hooks(self, way):
+        argv = {"empty": lambda stage: [str(self.empty)],
+                "go": lambda stage: [str(self.go), stage, *self.go_words()],
+                "podqos": lambda stage: [str(BIN / "podqos-hook"), "--config", str(self.config), stage]}[way]
+        return {stage: [{"path": argv(stage)[0], "args": argv(stage)}] for stage in ("createRuntime", "poststop")}
+
+    def bundle(self, way, args=("true",)):
+        """A new pod's bundle: its command line of `run`, with what follows the runtime's own name."""
+        self.count += 1
+        uid, name = f"{self.count:08x}{UID[8:]}", f"{way}-{os.getpid()}-{self.count}"
+        config = json.loads(json.dumps(self.base))
+        config["process"]["args"] = list(args)
+        config["annotations"] = {"podqos.io/pod-uid": uid, "podqos.io/container": CONTAINER,
+                                 f"podqos.io/requests.{CONTAINER}": REQUESTS, f"podqos.io/limits.{CONTAINER}": LIMITS}
+        config["linux"]["cgroupsPath"] = f"{self.root}-{way}/engine/{name}"
+        config["linux"]["resources"] = {"devices": [{"allow": False, "access": "rwm"}], **RESOURCES}
+        if way != "plain":
+            config["hooks"] = self.hooks(way)
+        bundle = self.tmp / "bundles" / name
+        bundle.mkdir(parents=True)
+        (bundle / "config.json").write_text(json.dumps(config, separators=(",", ":")), encoding="utf-8")
+        return name, bundle
+
+    def command(self, way, verb, *words):
+        return spawn.Program([*self.prefix(way), "--root", self.tmp / "runc", verb, *words], b"", "/")
+
+    def live(self, way):
+        """One pod's life: (wall, CPU of all its processes) in milliseconds."""
+        name, bundle = self.bundle(way)
+        spent = spawn.run(self.command(way, "run", "--bundle", bundle, name))
+        shutil.rmtree(bundle)
+        return spent
+
+    def stay(self, way):
+        """A pod that lives on."""
+        name, bundle = self.bundle(way, ("sleep", "10000"))
+        spawn.run(self.command(way, "run", "--detach", "--bundle", bundle, name))
+        self.staying[way] = name
+
+    def end(self, way):
+        spawn.run(self.command(way, "delete", "--force", self.staying.pop(way)))
+
+    def check(self):
+        """Pods that stay have the same values with both."""
+        found = {}
+        for way in ("go", "podqos"):
+            root, name = f"{self.root}-{way}", self.staying[way]
+            paths = {"root": root, "pods": f"{root}/kubepods", "burstable": f"{root}/kubepods/burstable",
+                     "besteffort": f"{root}/kubepods/besteffort"}
+            uid = f"{int(name.rpartition('-')[2]):08x}{UID[8:]}"
+            paths["pod"] = f"{paths['burstable']}/pod{uid}"
+            paths["container"] = f"{paths['pod']}/{name}"
+            found[way] = {what: self.machine.snapshot(path) for what, path in paths.items()}
+        if found["go"] != found["podqos"]:
+            raise RuntimeError(f"the cgroups differ: {json.dumps(found, indent=1)}")
+
+
+def measure_with(table, node, rounds, beside):
+    """Rows of `rounds` pods that each way makes, in turn."""
+    spent = {way: [] for way in WAYS}
+    for _ in range(rounds):
+        for way in WAYS:
+            spent[way].append(node.live(way))
+    for index, what in enumerate(("wall time", "CPU")):
+        times = {way: [each[index] for each in spent[way]] for way in WAYS}
+        table.add(f"plain runc, {what}", f"{statistics.median(times['plain']):.1f} ms")
+        added = {way: statistics.median(one - other for one, other in zip(times[way], times["empty"], strict=True))
+                 for way in WAYS}
+        table.add(f"two empty hooks add, {what}", f"{-added['plain']:.1f} ms")
+        table.compare(f"podqos adds to those, {beside}, {what}", added["podqos"], added["go"], "ms", 0.5)
+
+
+def measure(table, rounds):
+    empty = pathlib.Path(tempfile.mkdtemp(prefix="podqos-test-bench-"), "empty")
+    try:
+        subprocess.run(["gcc", "-O2", "-static", "-x", "c", "-o", empty, "-"], input=EMPTY, text=True, check=True)
+        with Node(go_nri.built(str(HERE / "go"), "pod", "plugin") / "pod", empty) as node:
+            measure_with(table, node, rounds, "the only pod")
+            for way in ("go", "podqos"):
+                node.stay(way)
+            node.check()
+            measure_with(table, node, rounds, "beside another pod")
+    finally:
+        shutil.rmtree(empty.parent)
