@@ -8,7 +8,6 @@
 #include <fnmatch.h>
 
 #include "common/base/text.h"
-#include "ctl/configure/block.h"
 #include "ctl/configure/parts.h"
 #include "ctl/configure/plan.h"
 #include "ctl/configure/toml.h"
@@ -61,34 +60,27 @@ bool is_pattern(std::string_view text) {
   return text.find_first_of("*?[\\") != std::string_view::npos;
 }
 
-/// The strings in a document's imports; "" for a value of another type.
-Result<std::vector<std::string>> imports_of(const TomlDocument& document) {
-  std::vector<std::string> imports;
-  const toml::node* found = document.at({"imports"});
-  if (found == nullptr) return imports;
-  if (!found->is_array())
-    return fail(ErrorCode::kInvalidArgument,
-                cat(document.place_of({"imports"}), ": imports is not a list"));
-  for (const toml::node& each : *found->as_array())
-    imports.push_back(each.value_exact<std::string>().value_or(""));
-  return imports;
-}
-
 /// The files that the imports of a document name.
+/// @param directory  is set to the first of which every *.toml is read, unless it is set already
 Result<std::vector<std::string>> expand_imports(const TomlDocument& document,
-                                                const ConfigSource& source) {
+                                                const ConfigSource& source,
+                                                std::optional<std::string>& directory) {
   std::vector<std::string> files;
-  PODQOS_ASSIGN(const auto imports, imports_of(document));
-  for (const std::string& each : imports) {
-    const auto [directory, name] = split_import(each);
-    if (name.empty() || is_pattern(directory))
+  const toml::node* imports = document.at({"imports"});
+  if (imports == nullptr) return files;
+  const std::string place = document.place_of({"imports"});
+  if (!imports->is_array())
+    return fail(ErrorCode::kInvalidArgument, cat(place, ": imports is not a list"));
+  for (const toml::node& each : *imports->as_array()) {
+    const std::string pattern = each.value_exact<std::string>().value_or("");
+    const auto [parent, name] = split_import(pattern);
+    if (name.empty() || is_pattern(parent))
       return fail(ErrorCode::kUnsupported,
-                  cat(document.place_of({"imports"}), ": cannot follow the import \"",
-                      printable(each), "\""));
-    PODQOS_ASSIGN(const auto entries, source.list(directory));
+                  cat(place, ": cannot follow the import \"", printable(pattern), "\""));
+    if (!directory && (name == "*.toml" || name == "*")) directory = parent;
+    PODQOS_ASSIGN(const auto entries, source.list(parent));
     for (const std::string& entry : entries)
-      if (::fnmatch(name.c_str(), entry.c_str(), 0) == 0)
-        files.push_back(cat(directory, "/", entry));
+      if (::fnmatch(name.c_str(), entry.c_str(), 0) == 0) files.push_back(cat(parent, "/", entry));
   }
   return files;
 }
@@ -96,23 +88,18 @@ Result<std::vector<std::string>> expand_imports(const TomlDocument& document,
 /// Reads config.toml and all that it imports into `found`.
 Status read_all_documents(const ConfigSource& source, ContainerdFiles& found) {
   std::vector<std::string> paths = {kContainerdConfig};
+  std::optional<std::string> of_imported;  // podqos's drop-in is one that config.toml imports
   for (std::size_t next = 0; next < paths.size(); ++next) {
     PODQOS_ASSIGN(auto document, read_others(paths[next], source));
-    PODQOS_ASSIGN(const auto imports, expand_imports(document, source));
+    PODQOS_ASSIGN(
+        const auto imports,
+        expand_imports(document, source, next == 0 ? found.drop_in_directory : of_imported));
     for (const std::string& each : imports)
       if (std::ranges::find(paths, each) == paths.end()) paths.push_back(each);
     if (paths.size() > kMaxImports)
       return fail(ErrorCode::kTooLarge,
                   cat(kContainerdConfig, ": imports more than ", kMaxImports, " files"));
     found.documents.push_back(std::move(document));
-  }
-  // The first directory of which every *.toml is read.
-  PODQOS_ASSIGN(const auto imports, imports_of(found.main()));
-  for (const std::string& each : imports) {
-    auto [directory, name] = split_import(each);
-    if (found.drop_in_directory || is_pattern(directory) || (name != "*.toml" && name != "*"))
-      continue;
-    found.drop_in_directory = std::move(directory);
   }
   return {};
 }

@@ -135,19 +135,17 @@ Status add_removal(const FileState& before, const ConfigSource& source, Configur
 }  // namespace
 
 Result<ConfigurePlan> plan_docker(const ConfigureRequest& /*request*/, const ConfigSource& source) {
-  PODQOS_ASSIGN(auto before, source.read(kDaemonJson));
-  const bool is_link = before.kind == FileState::Kind::kLink;
-  auto after = is_link ? fail(ErrorCode::kConflict, refused_link(kDaemonJson, before))
-                       : registered(before.text);
+  auto before = read_changeable(kDaemonJson, source);
+  auto after = before ? registered(before->text) : Result<std::string>{fail(before.error())};
   if (!after)
     return fail(after.error().code, cat(after.error().message, "; add to \"runtimes\" by hand: \"",
                                         kHandler, "\": {\"path\": \"", kWrapperPath, "\"}"));
-  if (*after == before.text)
+  if (*after == before->text)
     return nothing_to_do(cat(kDaemonJson, ": podqos is registered there already"));
   ConfigurePlan plan;
-  const bool is_new = before.kind == FileState::Kind::kAbsent;
+  const bool is_new = before->kind == FileState::Kind::kAbsent;
   plan.changes.push_back({.path = kDaemonJson,
-                          .before = std::move(before),
+                          .before = *std::move(before),
                           .after = FileState::file(std::move(*after)),
                           .what = "runtime \"podqos\"",
                           .backup = !is_new});
@@ -155,12 +153,10 @@ Result<ConfigurePlan> plan_docker(const ConfigureRequest& /*request*/, const Con
 }
 
 Result<ConfigurePlan> plan_docker_removal(const ConfigSource& source) {
-  PODQOS_ASSIGN(auto before, source.read(kDaemonJson));
+  PODQOS_ASSIGN(auto before, read_changeable(kDaemonJson, source));
   const std::string_view text = without_mark(before.text);
   ConfigurePlan plan;
   if (is_blank(text)) return plan;
-  if (before.kind == FileState::Kind::kLink)
-    return fail(ErrorCode::kConflict, refused_link(kDaemonJson, before));
   PODQOS_ASSIGN(const auto found, parse_daemon_json(text));
   if (found.podqos == nullptr) return plan;
   if (found.default_runtime != nullptr && found.default_runtime->text == kHandler)

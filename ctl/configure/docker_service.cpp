@@ -1,12 +1,13 @@
 #include "ctl/configure/docker_service.h"
 
 #include <algorithm>
-#include <charconv>
+#include <ranges>
 #include <string_view>
 #include <thread>
 #include <utility>
 
 #include "common/base/text.h"
+#include "common/base/units.h"
 #include "ctl/configure/plan.h"
 #include "ctl/table.h"
 
@@ -23,73 +24,50 @@ constexpr const char* kFormat =
     "{{range $name, $runtime := .Runtimes}} {{$name}}{{end}}";
 constexpr std::chrono::milliseconds kPause{100};
 
-/// The next word, which `text` loses.
-std::string_view take_word(std::string_view& text) {
-  const std::string_view word = text.substr(0, text.find(' '));
-  text.remove_prefix(std::min(word.size() + 1, text.size()));
-  return word;
-}
-
-std::optional<std::uint32_t> number_of(std::string_view word) {
-  std::uint32_t number = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-  if (error != std::errc{} || end != word.data() + word.size()) return std::nullopt;
-  return number;
-}
-
-/// What kFormat prints.
-std::optional<DockerInfo> parse_info(std::string_view line) {
-  const std::string_view live_restore = take_word(line);
-  const auto running = number_of(take_word(line));
-  const auto paused = number_of(take_word(line));
-  if ((live_restore != "true" && live_restore != "false") || !running || !paused)
-    return std::nullopt;
-  DockerInfo info{.registered = false,
-                  .live_restore = live_restore == "true",
-                  .containers = *running + *paused};
-  while (!line.empty())
-    if (take_word(line) == kHandler) info.registered = true;
-  return info;
-}
-
 }  // namespace
 
-bool DockerService::is_active() const {
-  return systemd_.is("is-active", kService);
+/// What kFormat prints.
+std::optional<DockerService::DockerInfo> DockerService::parse_info(std::string_view line) {
+  std::vector<std::string_view> words;
+  for (const auto word : std::views::split(line, ' '))
+    words.emplace_back(word.begin(), word.end());
+  if (words.size() < 3 || (words[0] != "true" && words[0] != "false")) return std::nullopt;
+  const auto running = parse_int(words[1]);
+  const auto paused = parse_int(words[2]);
+  if (!running || !paused) return std::nullopt;
+  return DockerInfo{
+      .registered = std::ranges::find(words.begin() + 3, words.end(), kHandler) != words.end(),
+      .live_restore = words[0] == "true",
+      .containers = saturating_add(*running, *paused)};
 }
 
-std::optional<DockerInfo> DockerService::ask() const {
+std::optional<DockerService::DockerInfo> DockerService::ask(bool active) const {
   // The socket is systemd's: to ask would start a daemon that is stopped.
-  if (!client_ || !is_active()) return std::nullopt;
+  if (!client_ || !active) return std::nullopt;
   const auto end = run_({*client_, "--host", kSocket, "info", "--format", kFormat});
   if (!end || end->status != 0) return std::nullopt;
   return parse_info(end->output);
 }
 
 DockerOutcome DockerService::compare(const std::optional<DockerInfo>& info, bool registered,
-                                     bool otherwise) const {
-  DockerOutcome outcome;
-  outcome.stale = info ? info->registered != registered : otherwise;
-  outcome.containers = info && !info->live_restore ? info->containers : 0;
-  return outcome;
+                                     bool otherwise) {
+  return {.stale = info ? info->registered != registered : otherwise,
+          .containers = info && !info->live_restore ? info->containers : 0};
 }
 
-DockerOutcome DockerService::observe(bool registered, bool changed) const {
-  return compare(ask(), registered, changed && is_active());
-}
-
-std::optional<DockerInfo> DockerService::wait_for(bool registered) const {
+std::optional<DockerService::DockerInfo> DockerService::wait_for(bool registered) const {
   const auto deadline = steady_clock::now() + patience_;
   while (true) {
-    auto info = ask();
+    auto info = ask(systemd_.is("is-active", kService));
     if (!info || info->registered == registered || steady_clock::now() >= deadline) return info;
     std::this_thread::sleep_for(kPause);
   }
 }
 
 Result<DockerOutcome> DockerService::update(bool registered, bool changed, Restart restart) const {
-  DockerOutcome outcome = observe(registered, changed);
-  if (!is_active()) {
+  const bool active = systemd_.is("is-active", kService);
+  DockerOutcome outcome = compare(ask(active), registered, changed && active);
+  if (!active) {
     // It reads the file when it starts.
     if (!registered || !changed || restart == Restart::kNo) return outcome;
     PODQOS_TRY(systemd_.ask({"restart", kService}));

@@ -10,12 +10,18 @@
 namespace podqos::ctl {
 namespace {
 
+/// NRI by containerd's release notes of 1.7 and CRI-O's of 1.26.
 constexpr std::array kEngines = {
     EngineFacts{.name = "containerd",
                 .title = "containerd",
                 .program = "containerd",
-                .service = "containerd.service"},
-    EngineFacts{.name = "crio", .title = "CRI-O", .program = "crio", .service = "crio.service"},
+                .service = "containerd.service",
+                .nri = Version{.major = 1, .minor = 7}},
+    EngineFacts{.name = "crio",
+                .title = "CRI-O",
+                .program = "crio",
+                .service = "crio.service",
+                .nri = Version{.major = 1, .minor = 26}},
     EngineFacts{.name = "podman", .title = "Podman", .program = "podman", .service = ""},
     EngineFacts{
         .name = "docker", .title = "Docker", .program = "dockerd", .service = "docker.service"},
@@ -24,20 +30,6 @@ static_assert(kEngines.size() == static_cast<std::size_t>(Engine::kDocker) + 1);
 
 constexpr std::array<std::string_view, 3> kMethods = {"wrapper", "nri", "hooks"};
 static_assert(kMethods.size() == static_cast<std::size_t>(Method::kHooks) + 1);
-
-/// The first versions with NRI; containerd's release notes of 1.7, CRI-O's of 1.26.
-constexpr Version kContainerdNri{.major = 1, .minor = 7};
-constexpr Version kCrioNri{.major = 1, .minor = 26};
-
-bool has_nri(Engine engine, const Version& version) {
-  switch (engine) {
-    case Engine::kContainerd: return version >= kContainerdNri;
-    case Engine::kCrio: return version >= kCrioNri;
-    case Engine::kPodman:
-    case Engine::kDocker: return false;
-  }
-  return false;
-}
 
 /// The number at the beginning of `text`, which it is taken off.
 std::optional<std::uint32_t> take_number(std::string_view& text) {
@@ -54,24 +46,7 @@ std::optional<Version> version_of_word(std::string_view word) {
   if (!major || !word.starts_with('.')) return std::nullopt;
   word.remove_prefix(1);
   const auto minor = take_number(word);
-  if (!minor) return std::nullopt;
-  return Version{.major = *major, .minor = *minor};
-}
-
-Status check_nri(Engine engine, const std::optional<Version>& version) {
-  const std::string_view title = facts_of(engine).title;
-  if (engine == Engine::kPodman || engine == Engine::kDocker) {
-    return fail(ErrorCode::kUnsupported,
-                cat(title, " has no NRI; use --method ",
-                    engine == Engine::kPodman ? "hooks or wrapper" : "wrapper"));
-  }
-  if (version && !has_nri(engine, *version)) {
-    return fail(ErrorCode::kUnsupported,
-                cat(title, " ", format_version(*version), " has no NRI, which came with ",
-                    format_version(engine == Engine::kCrio ? kCrioNri : kContainerdNri),
-                    "; use --method wrapper"));
-  }
-  return {};
+  return minor ? std::optional{Version{.major = *major, .minor = *minor}} : std::nullopt;
 }
 
 }  // namespace
@@ -115,21 +90,32 @@ std::string format_version(const Version& version) {
 }
 
 Method best_method(Engine engine, const std::optional<Version>& version, bool plugin_installed) {
-  if (engine == Engine::kPodman) return Method::kHooks;
-  return plugin_installed && version && has_nri(engine, *version) ? Method::kNri : Method::kWrapper;
+  const auto nri = facts_of(engine).nri;
+  if (nri && plugin_installed && version && *version >= *nri) return Method::kNri;
+  return engine == Engine::kPodman ? Method::kHooks : Method::kWrapper;
 }
 
 Status check_method(Engine engine, Method method, const std::optional<Version>& version) {
+  const EngineFacts& facts = facts_of(engine);
+  const auto refuse = [&](std::string_view why, std::string_view instead) {
+    return fail(ErrorCode::kUnsupported, cat(facts.title, why, "; use --method ", instead));
+  };
+  const bool is_podman = engine == Engine::kPodman;
   switch (method) {
-    case Method::kWrapper: return {};
-    case Method::kNri: return check_nri(engine, version);
-    case Method::kHooks: break;
+    case Method::kWrapper: break;
+    case Method::kNri:
+      if (!facts.nri) return refuse(" has no NRI", is_podman ? "hooks or wrapper" : "wrapper");
+      if (version && *version < *facts.nri)
+        return refuse(cat(" ", format_version(*version), " has no NRI, which came with ",
+                          format_version(*facts.nri)),
+                      "wrapper");
+      break;
+    case Method::kHooks:
+      if (!is_podman && engine != Engine::kCrio)
+        return refuse(" reads no directory of hooks, and hooks alone cannot place containers",
+                      "wrapper");
   }
-  if (engine == Engine::kPodman || engine == Engine::kCrio) return {};
-  return fail(ErrorCode::kUnsupported,
-              cat(facts_of(engine).title,
-                  " reads no directory of hooks, and hooks alone cannot place containers; use "
-                  "--method wrapper"));
+  return {};
 }
 
 }  // namespace podqos::ctl

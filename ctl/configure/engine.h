@@ -30,10 +30,11 @@ struct Version {
 
 /// An engine's names and programs.
 struct EngineFacts {
-  std::string_view name;     ///< of the command line, "containerd"
-  std::string_view title;    ///< in messages, "containerd"
-  std::string_view program;  ///< that tells the version and checks the configuration
-  std::string_view service;  ///< to restart; "" for an engine without daemon
+  std::string_view name;            ///< of the command line, "containerd"
+  std::string_view title;           ///< in messages, "containerd"
+  std::string_view program;         ///< that tells the version and checks the configuration
+  std::string_view service;         ///< to restart; "" for an engine without daemon
+  std::optional<Version> nri = {};  ///< the first version with NRI
 };
 
 /// The facts of one engine.

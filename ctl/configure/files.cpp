@@ -38,29 +38,30 @@ std::optional<std::string> read_link(int directory, const std::string& name) {
   return std::string{target.data(), static_cast<std::size_t>(length)};
 }
 
-/// What is at a name, not followed.
-Result<FileState> state_of(const sys::Directory& directory, const std::string& name) {
+/// What is at a name, not followed. Where there is nothing, a new file's owner and mode.
+struct Entry {
+  FileState state;
+  sys::FileOwner owner;
+};
+
+Result<Entry> entry_at(const sys::Directory& directory, const std::string& name) {
   struct stat found{};
   if (::fstatat(directory.fd(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) {
     const int err = errno;
-    if (err == ENOENT) return FileState{};
-    return fail_errno(err, cat("stat ", directory.path(), "/", name));
+    if (err != ENOENT) return fail_errno(err, cat("stat ", directory.path(), "/", name));
+    return Entry{.state = {}, .owner = {.uid = ::geteuid(), .gid = ::getegid(), .mode = kNewFile}};
   }
+  Entry entry{.state = {},
+              .owner = {.uid = found.st_uid, .gid = found.st_gid, .mode = found.st_mode}};
   if (S_ISLNK(found.st_mode)) {
     auto target = read_link(directory.fd(), name);
     if (!target) return fail_errno(errno, cat("read the link ", directory.path(), "/", name));
-    return FileState::link(std::move(*target));
+    entry.state = FileState::link(std::move(*target));
+    return entry;
   }
   PODQOS_ASSIGN(auto text, directory.read_file(name, EngineFiles::kMaxFile));
-  return FileState::file(std::move(text));
-}
-
-/// Owner and mode of a file; the caller's and 0644 for a new one.
-sys::FileOwner owner_of(const sys::Directory& directory, const std::string& name) {
-  struct stat found{};
-  if (::fstatat(directory.fd(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0)
-    return {.uid = ::geteuid(), .gid = ::getegid(), .mode = kNewFile};
-  return {.uid = found.st_uid, .gid = found.st_gid, .mode = found.st_mode};
+  entry.state = FileState::file(std::move(text));
+  return entry;
 }
 
 Status write_state(const sys::Directory& directory, const std::string& name, const FileState& state,
@@ -161,7 +162,8 @@ Result<FileState> EngineFiles::read(const std::string& path) const {
   auto directory = open(parent);
   if (!directory && directory.error().code == ErrorCode::kNotFound) return FileState{};
   if (!directory) return fail(std::move(directory).error());
-  return state_of(*directory, name);
+  PODQOS_ASSIGN(auto entry, entry_at(*directory, name));
+  return std::move(entry.state);
 }
 
 Result<std::optional<std::string>> EngineFiles::follow(const std::string& path) const {
@@ -208,13 +210,12 @@ Status EngineFiles::put(const std::string& path, const FileState& after,
                         const sys::FileOwner& owner) {
   const auto [parent, name] = split(path);
   PODQOS_ASSIGN(auto directory, open(parent));
-  PODQOS_ASSIGN(auto before, state_of(directory, name));
-  const sys::FileOwner old_owner = owner_of(directory, name);
+  PODQOS_ASSIGN(auto before, entry_at(directory, name));
   PODQOS_TRY(write_state(directory, name, after, owner));
   made_.push_back({.directory = std::move(directory),
                    .name = name,
-                   .state = std::move(before),
-                   .owner = old_owner});
+                   .state = std::move(before.state),
+                   .owner = before.owner});
   return {};
 }
 
@@ -235,14 +236,13 @@ Status EngineFiles::make(const FileChange& change) {
   const auto [parent, name] = split(change.path);
   PODQOS_TRY(make_directories(parent));
   PODQOS_ASSIGN(const auto directory, open(parent));
-  PODQOS_ASSIGN(const auto now, state_of(directory, name));
-  if (now != change.before)
+  PODQOS_ASSIGN(const auto now, entry_at(directory, name));
+  if (now.state != change.before)
     return fail(ErrorCode::kBusy, cat(change.path, ": modified concurrently; retry"));
-  const sys::FileOwner owner = owner_of(directory, name);
   const std::string backup = cat(change.path, kBackupSuffix);
-  if (change.backup && !exists(backup)) PODQOS_TRY(put(backup, change.before, owner));
-  PODQOS_TRY(put(change.path, change.after, owner));
-  return change.drop_backup ? put(backup, {}, owner) : Status{};
+  if (change.backup && !exists(backup)) PODQOS_TRY(put(backup, change.before, now.owner));
+  PODQOS_TRY(put(change.path, change.after, now.owner));
+  return change.drop_backup ? put(backup, {}, now.owner) : Status{};
 }
 
 Status EngineFiles::apply(const ConfigurePlan& plan) {
@@ -262,11 +262,7 @@ Status EngineFiles::roll_back() {
   Status result;
   for (; !made_.empty(); made_.pop_back()) {
     const Made& made = made_.back();
-    // A name that is to be a symlink again has to be free.
-    auto undone = made.state.kind == FileState::Kind::kLink
-                      ? sys::remove_durable_file(made.directory, made.name)
-                      : Status{};
-    if (undone) undone = write_state(made.directory, made.name, made.state, made.owner);
+    auto undone = write_state(made.directory, made.name, made.state, made.owner);
     if (!undone && result)
       result = fail(std::move(undone).error().with_context(
           cat("cannot restore ", made.directory.path(), "/", made.name)));

@@ -1,13 +1,25 @@
 #include "ctl/configure/parts.h"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include "common/base/text.h"
-#include "ctl/configure/block.h"
 
 namespace podqos::ctl {
 namespace {
+
+constexpr std::string_view kBegin = "# podqos: begin ";
+constexpr std::string_view kEnd = "# podqos: end ";
+constexpr std::string_view kRemark =
+    " (podqosctl configure writes these lines anew; --undo removes them)";
+
+/// The name in a line that is this mark, perhaps with a remark behind it.
+std::optional<std::string_view> name_in(std::string_view line, std::string_view mark) {
+  if (!line.starts_with(mark)) return std::nullopt;
+  line.remove_prefix(mark.size());
+  return line.substr(0, line.find_first_of(" \r\n"));
+}
 
 /// The first line of a file that is podqos's alone.
 constexpr std::string_view kOwnFile =
@@ -17,31 +29,24 @@ bool is_own(const FileState& state) {
   return state.kind == FileState::Kind::kFile && state.text.starts_with(kOwnFile);
 }
 
-/// The block cannot be added: names the table of the file that it would have to extend.
-std::unexpected<Error> refuse_table(const TomlDocument& before, const toml::table& added,
-                                    const Error& cause) {
+/// Checks that the file is TOML with the block in it.
+/// @return kInvalidArgument with the table of the file that the block would have to extend
+Status check_result(const Lines& lines, std::string_view rest, std::string_view after) {
+  PODQOS_ASSIGN(const auto before, TomlDocument::parse(rest, lines.path));
+  PODQOS_ASSIGN(const auto added, TomlDocument::parse(lines.text, lines.path));
+  const auto result = TomlDocument::parse(after, lines.path);
+  if (result) return {};
   TomlPath path;
-  for (const toml::table* more = &added; more != nullptr && !more->empty();
+  for (const toml::table* more = &added.values; more != nullptr && !more->empty();
        more = more->begin()->second.as_table()) {
     path.emplace_back(more->begin()->first.str());
     if (before.at(path) == nullptr) break;
   }
+  // The error's own line is one of podqos's, which the file does not have.
+  const Error& cause = result.error();
   return fail(cause.code,
               cat(before.place_of(path), ": no table can be added to what stands here (",
                   cause.message.substr(cause.message.rfind(": ") + 2), ")"));
-}
-
-/// Checks that a file says what it said before and what the block says.
-Status check_result(const Lines& lines, std::string_view rest, std::string_view after) {
-  PODQOS_ASSIGN(auto before, TomlDocument::parse(rest, lines.path));
-  PODQOS_ASSIGN(const auto added, TomlDocument::parse(lines.text, lines.path));
-  const auto result = TomlDocument::parse(after, lines.path);
-  // Its line is one of podqos's, which the file does not have.
-  if (!result) return refuse_table(before, added.values, result.error());
-  merge(before.values, added.values);
-  if (result->values == before.values) return {};
-  return fail(ErrorCode::kConflict,
-              cat(lines.path, ":1: podqos's lines would change what it says"));
 }
 
 /// Where the backup has the text of the file without the blocks, save the last newline.
@@ -60,41 +65,104 @@ ConfigurePlan plan_of(FileChange change) {
 
 }  // namespace
 
+Result<std::vector<Block>> find_blocks(std::string_view text, const std::string& file) {
+  const auto misplaced = [&](std::size_t line, std::string_view mark, std::string_view name,
+                             std::string_view what) {
+    return fail(ErrorCode::kInvalidArgument,
+                cat(file, ":", line, ": \"", mark, name, "\" ", what,
+                    "; remove podqos's lines there by hand, both marks included"));
+  };
+  std::vector<Block> blocks;
+  std::size_t opened = 0;  // line of the begin mark that has no end yet
+  std::size_t line = 1;
+  for (std::size_t begin = 0; begin < text.size(); ++line) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;
+    const std::string_view content = text.substr(begin, end - begin);
+    if (const auto name = name_in(content, kBegin)) {
+      if (opened != 0) return misplaced(line, kBegin, *name, "is a duplicate marker");
+      blocks.push_back({.name = std::string{*name}, .begin = begin, .end = 0});
+      opened = line;
+    } else if (const auto ended = name_in(content, kEnd)) {
+      if (opened == 0 || blocks.back().name != *ended)
+        return misplaced(line, kEnd, *ended, "has no begin above it");
+      blocks.back().end = end;
+      opened = 0;
+    }
+    begin = end;
+  }
+  if (opened != 0) return misplaced(opened, kBegin, blocks.back().name, "has no end below it");
+  return blocks;
+}
+
+Result<std::string> put_block(std::string_view text, std::string_view name, std::string_view body,
+                              const std::string& file) {
+  PODQOS_ASSIGN(const auto blocks, find_blocks(text, file));
+  const std::size_t first_end = text.find('\n');
+  const bool crlf =
+      first_end != std::string_view::npos && text.substr(0, first_end).ends_with('\r');
+  const std::string_view newline = crlf ? "\r\n" : "\n";
+  std::string lines;
+  for (const char c : cat(kBegin, name, kRemark, "\n", body, kEnd, name, "\n"))
+    c == '\n' ? lines += newline : lines += c;
+  const auto found = std::ranges::find(blocks, name, &Block::name);
+  if (found != blocks.end())
+    return cat(text.substr(0, found->begin), lines, text.substr(found->end));
+  return cat(text, text.empty() || text.ends_with('\n') ? "" : newline, lines);
+}
+
+Result<std::string> without_blocks(std::string text, const std::string& file) {
+  PODQOS_ASSIGN(const auto blocks, find_blocks(text, file));
+  for (const Block& block : std::views::reverse(blocks))
+    text.erase(block.begin, block.end - block.begin);
+  return text;
+}
+
+ConfigurePlan nothing_to_do(std::string note, std::string registered_in) {
+  ConfigurePlan plan;
+  plan.notes.push_back(std::move(note));
+  if (!registered_in.empty()) plan.registered_in.push_back(std::move(registered_in));
+  return plan;
+}
+
+Result<FileState> read_changeable(const std::string& path, const ConfigSource& source) {
+  PODQOS_ASSIGN(auto state, source.read(path));
+  if (state.kind != FileState::Kind::kLink) return state;
+  return fail(ErrorCode::kConflict, cat(path, ":1: is a symlink to ", printable(state.text),
+                                        ", and podqosctl changes no file through a symlink"));
+}
+
 std::string by_hand(std::string_view lines) {
   return cat("; add these lines by hand:\n", lines.substr(0, lines.find_last_not_of('\n') + 1));
 }
 
 Result<ConfigurePlan> plan_own_file(const Lines& lines, const ConfigSource& source) {
-  PODQOS_ASSIGN(auto before, source.read(lines.path));
-  if (before.kind == FileState::Kind::kLink)
-    return fail(ErrorCode::kConflict, refused_link(lines.path, before) + by_hand(lines.text));
-  if (before.kind != FileState::Kind::kAbsent && !is_own(before))
+  auto before = read_changeable(lines.path, source);
+  if (!before) return fail(before.error().code, before.error().message + by_hand(lines.text));
+  if (before->kind != FileState::Kind::kAbsent && !is_own(*before))
     return fail(ErrorCode::kConflict,
                 cat(lines.path, ":1: is not podqosctl's file; move it away, or",
                     by_hand(lines.text).substr(1)));
   return plan_of({.path = lines.path,
-                  .before = std::move(before),
+                  .before = *std::move(before),
                   .after = FileState::file(cat(kOwnFile, lines.text)),
                   .what = lines.what});
 }
 
 Result<ConfigurePlan> plan_block(const Lines& lines, std::string_view name, const std::string& base,
                                  const ConfigSource& source) {
-  PODQOS_ASSIGN(auto before, source.read(lines.path));
-  if (before.kind == FileState::Kind::kLink)
-    return fail(ErrorCode::kConflict, refused_link(lines.path, before) + by_hand(lines.text));
-  const bool is_new = before.kind == FileState::Kind::kAbsent;
-  const std::string& text = is_new ? base : before.text;
-  PODQOS_ASSIGN(auto after, put_block(text, name, lines.text, lines.path));
-  PODQOS_ASSIGN(const auto rest, put_block(text, name, "", lines.path));
-  const auto checked = after == before.text ? Status{} : check_result(lines, rest, after);
-  if (!checked)
-    return fail(checked.error().code, cat(checked.error().message, by_hand(lines.text)));
-  return plan_of({.path = lines.path,
-                  .before = std::move(before),
-                  .after = FileState::file(std::move(after)),
-                  .what = lines.what,
-                  .backup = !is_new});
+  FileChange change{.path = lines.path, .before = {}, .after = {}, .what = lines.what};
+  const auto planned = [&]() -> Status {
+    PODQOS_ASSIGN(change.before, read_changeable(lines.path, source));
+    change.backup = change.before.kind != FileState::Kind::kAbsent;
+    const std::string& text = change.backup ? change.before.text : base;
+    PODQOS_ASSIGN(auto after, put_block(text, name, lines.text, lines.path));
+    PODQOS_ASSIGN(const auto rest, put_block(text, name, "", lines.path));
+    change.after = FileState::file(std::move(after));
+    return check_result(lines, rest, change.after.text);
+  }();
+  if (!planned)
+    return fail(planned.error().code, cat(planned.error().message, by_hand(lines.text)));
+  return plan_of(std::move(change));
 }
 
 Status plan_own_removal(const std::string& path, const ConfigSource& source, ConfigurePlan& plan) {

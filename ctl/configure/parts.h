@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,34 @@
 // What the plans of several engines have in common.
 namespace podqos::ctl {
 
+// podqos's own lines in a file of an engine stand between two comments, which no other line of the
+// file has to change for:
+//
+//     # podqos: begin wrapper (podqosctl configure writes these lines anew; --undo removes them)
+//     …
+//     # podqos: end wrapper
+
+/// A block in a text: the bytes from its begin mark to the newline after its end mark.
+struct Block {
+  std::string name;
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
+/// All blocks of podqos in `text`.
+/// @return kInvalidArgument, "FILE:LINE: …", for a mark without its counterpart.
+[[nodiscard]] Result<std::vector<Block>> find_blocks(std::string_view text,
+                                                     const std::string& file);
+
+/// `text` with `body` as the block `name`: in the place of that block, or at the end. Lines end as
+/// the first line of `text` does (CRLF or LF); a newline is added to a last line without one.
+/// @param body  lines that end with LF
+[[nodiscard]] Result<std::string> put_block(std::string_view text, std::string_view name,
+                                            std::string_view body, const std::string& file);
+
+/// `text` without podqos's blocks.
+[[nodiscard]] Result<std::string> without_blocks(std::string text, const std::string& file);
+
 /// Lines of podqos for an engine's files.
 struct Lines {
   std::string path;
@@ -22,13 +51,21 @@ struct Lines {
 /// ": add these lines by hand:" and the lines, for the end of an error.
 [[nodiscard]] std::string by_hand(std::string_view lines);
 
+/// A plan that changes nothing, and why.
+/// @param registered_in  the file that registers podqos; "" where none has to
+[[nodiscard]] ConfigurePlan nothing_to_do(std::string note, std::string registered_in = {});
+
+/// The state of a file that is to be changed.
+/// @return kConflict for a symlink: "PATH:1: is a symlink to …".
+[[nodiscard]] Result<FileState> read_changeable(const std::string& path,
+                                                const ConfigSource& source);
+
 /// Plans a file that is podqos's alone and says so in its first line; no change if it is as it
 /// should be. No backup is made, since of such a directory some engines read every file.
 /// @return kConflict for another's file of this name, with what to add by hand.
 [[nodiscard]] Result<ConfigurePlan> plan_own_file(const Lines& lines, const ConfigSource& source);
 
-/// Plans a block in a file of the engine's operator; no change if it stands there already. The
-/// result is parsed, and must say what the file said before and what the block says.
+/// Plans a block in a file of the engine's operator; no change if it stands there already.
 /// @param name  of the block
 /// @param base  content of a new file in front of the block
 /// @return an error for a symlink, for a file that is no TOML, and for one to which the block

@@ -1,43 +1,30 @@
 #include "ctl/configure/plan.h"
 
-#include <utility>
-
-#include "common/base/text.h"
+#include <array>
+#include <cstddef>
 
 namespace podqos::ctl {
+namespace {
+
+struct Planner {
+  Result<ConfigurePlan> (*registration)(const ConfigureRequest&, const ConfigSource&);
+  Result<ConfigurePlan> (*removal)(const ConfigSource&);
+};
+constexpr std::array kPlanners = {
+    Planner{plan_containerd, plan_containerd_removal}, Planner{plan_crio, plan_crio_removal},
+    Planner{plan_podman, plan_podman_removal}, Planner{plan_docker, plan_docker_removal}};
+static_assert(kPlanners.size() == static_cast<std::size_t>(Engine::kDocker) + 1);
+
+}  // namespace
 
 Result<ConfigurePlan> plan_registration(const ConfigureRequest& request,
                                         const ConfigSource& source) {
   PODQOS_TRY(check_method(request.engine, request.method, request.version));
-  switch (request.engine) {
-    case Engine::kContainerd: return plan_containerd(request, source);
-    case Engine::kCrio: return plan_crio(request, source);
-    case Engine::kPodman: return plan_podman(request, source);
-    case Engine::kDocker: return plan_docker(request, source);
-  }
-  return {};
+  return kPlanners.at(static_cast<std::size_t>(request.engine)).registration(request, source);
 }
 
 Result<ConfigurePlan> plan_removal(Engine engine, const ConfigSource& source) {
-  switch (engine) {
-    case Engine::kContainerd: return plan_containerd_removal(source);
-    case Engine::kCrio: return plan_crio_removal(source);
-    case Engine::kPodman: return plan_podman_removal(source);
-    case Engine::kDocker: return plan_docker_removal(source);
-  }
-  return {};
-}
-
-ConfigurePlan nothing_to_do(std::string note, std::string registered_in) {
-  ConfigurePlan plan;
-  plan.notes.push_back(std::move(note));
-  if (!registered_in.empty()) plan.registered_in.push_back(std::move(registered_in));
-  return plan;
-}
-
-std::string refused_link(const std::string& path, const FileState& link) {
-  return cat(path, ":1: is a symlink to ", printable(link.text),
-             ", and podqosctl changes no file through a symlink");
+  return kPlanners.at(static_cast<std::size_t>(engine)).removal(source);
 }
 
 }  // namespace podqos::ctl

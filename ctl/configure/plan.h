@@ -95,13 +95,6 @@ struct ConfigurePlan {
 /// method.
 [[nodiscard]] Result<ConfigurePlan> plan_removal(Engine engine, const ConfigSource& source);
 
-/// A plan that changes nothing, and why.
-/// @param registered_in  the file that registers podqos; "" where none has to
-[[nodiscard]] ConfigurePlan nothing_to_do(std::string note, std::string registered_in = {});
-
-/// Why a file is left alone that is a symlink: "PATH:1: is a symlink to …".
-[[nodiscard]] std::string refused_link(const std::string& path, const FileState& link);
-
 // One engine each; called by the two above.
 [[nodiscard]] Result<ConfigurePlan> plan_containerd(const ConfigureRequest& request,
                                                     const ConfigSource& source);

@@ -34,57 +34,37 @@ constexpr std::array<std::string_view, 4> kProgramDirectories = {
     "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"};
 constexpr Version kDockerValidates{.major = 23, .minor = 0};
 
-/// How posix_spawn starts the child: without input, both outputs to one descriptor, SIGPIPE not
-/// ignored, in a process group of its own.
-class SpawnOptions {
- public:
-  explicit SpawnOptions(int output) {
-    ::posix_spawn_file_actions_init(&actions_);
-    ::posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    ::posix_spawn_file_actions_adddup2(&actions_, output, STDOUT_FILENO);
-    ::posix_spawn_file_actions_adddup2(&actions_, output, STDERR_FILENO);
-    ::posix_spawnattr_init(&attributes_);
-    sigset_t reset;
-    ::sigemptyset(&reset);
-    ::sigaddset(&reset, SIGPIPE);
-    ::posix_spawnattr_setsigdefault(&attributes_, &reset);
-    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  }
-  SpawnOptions(const SpawnOptions&) = delete;
-  SpawnOptions& operator=(const SpawnOptions&) = delete;
-  ~SpawnOptions() {
-    ::posix_spawnattr_destroy(&attributes_);
-    ::posix_spawn_file_actions_destroy(&actions_);
-  }
-  [[nodiscard]] const posix_spawn_file_actions_t* actions() const { return &actions_; }
-  [[nodiscard]] const posix_spawnattr_t* attributes() const { return &attributes_; }
-
- private:
-  posix_spawn_file_actions_t actions_{};
-  posix_spawnattr_t attributes_{};
-};
-
-/// Starts the program. @return its pid, which is its process group's, too.
-Result<pid_t> spawn(const std::vector<std::string>& argv, int output) {
-  std::vector<std::string> words = argv;
-  std::vector<char*> pointers;
-  pointers.reserve(words.size() + 1);
-  for (std::string& word : words)
-    pointers.push_back(word.data());
-  pointers.push_back(nullptr);
+/// Starts the program without input, with both outputs to one descriptor.
+/// @return its pid, which is its process group's, too.
+Result<pid_t> spawn(std::vector<std::string> argv, int output) {
+  std::vector<char*> words;
+  for (std::string& word : argv)
+    words.push_back(word.data());
+  words.push_back(nullptr);
   std::array<std::string, 4> environment = {
       "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin", "HOME=/root", "LC_ALL=C.UTF-8",
       "TERM=dumb"};
-  std::array<char*, 5> environment_pointers{};
-  std::ranges::transform(environment, environment_pointers.begin(),
+  std::array<char*, 5> variables{};
+  std::ranges::transform(environment, variables.begin(),
                          [](std::string& each) { return each.data(); });
-  const SpawnOptions options{output};
+  posix_spawn_file_actions_t actions{};
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
+  sigset_t not_ignored;
+  ::sigemptyset(&not_ignored);
+  ::sigaddset(&not_ignored, SIGPIPE);
+  posix_spawnattr_t attributes{};
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawnattr_setsigdefault(&attributes, &not_ignored);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   pid_t pid = 0;
-  if (const int err =
-          ::posix_spawn(&pid, argv.front().c_str(), options.actions(), options.attributes(),
-                        pointers.data(), environment_pointers.data());
-      err != 0)
-    return fail_errno(err, cat("run ", argv.front()));
+  const int err =
+      ::posix_spawn(&pid, words.front(), &actions, &attributes, words.data(), variables.data());
+  ::posix_spawnattr_destroy(&attributes);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (err != 0) return fail_errno(err, cat("run ", argv.front()));
   return pid;
 }
 

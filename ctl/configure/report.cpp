@@ -53,7 +53,7 @@ std::string ask_for_runtime(const ConfigureRequest& request) {
 /// What makes Docker read its configuration; a reload does not forget the last runtime.
 std::string docker_command(const ConfigureReport& report) {
   if (!report.undo) return "systemctl reload docker.service";
-  const std::uint32_t containers = report.outcome.docker.containers;
+  const std::int64_t containers = report.outcome.docker.containers;
   const std::string cost = containers == 0 ? ""
                                            : cat(" (stops the ", containers,
                                                  " running containers: live-restore is off; "
@@ -120,7 +120,7 @@ std::string format_change(const ConfigureReport& report, const FileChange& chang
 
 /// A restart, and what it has cost.
 std::string format_restart(const ConfigureReport& report) {
-  const std::uint32_t containers = report.outcome.docker.containers;
+  const std::int64_t containers = report.outcome.docker.containers;
   const std::string cost = containers == 0 ? ""
                                            : cat(", which stopped ", containers,
                                                  " running containers: live-restore is off");

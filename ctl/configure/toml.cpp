@@ -147,15 +147,4 @@ std::string format_toml(const toml::node& value) {
   return cat("[", list, "]");
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the parser has been
-void merge(toml::table& values, const toml::table& more) {
-  for (const auto& [key, value] : more) {
-    toml::node* const found = values.get(key);
-    if (found != nullptr && found->is_table() && value.is_table())
-      merge(*found->as_table(), *value.as_table());
-    else
-      values.insert_or_assign(key, value);
-  }
-}
-
 }  // namespace podqos::ctl

@@ -58,7 +58,4 @@ struct TomlDocument {
 /// no engine takes.
 [[nodiscard]] std::string format_toml(const toml::node& value);
 
-/// Adds all that `more` has to `values`, tables merged into tables.
-void merge(toml::table& values, const toml::table& more);
-
 }  // namespace podqos::ctl

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ctl/configure/block.h"
 #include "ctl/configure/engine.h"
+#include "ctl/configure/parts.h"
 #include "ctl/configure/report.h"
 #include "ctl/configure/toml.h"
 
