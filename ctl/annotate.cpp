@@ -142,16 +142,16 @@ std::string whole_pod_annotations(const core::Pod& pod) {
   };
   const auto quoted = [](auto amount) { return cat("\"", format_amount(amount), "\""); };
   const core::ResourceList requests = core::pod_requests(pod);
-  const core::ResourceList limits = core::pod_limits(pod);
-  if (const auto cpu = core::find(requests, core::kCpu))
-    add("cpu-request", quoted(MilliCpu{cpu->milli_value()}));
-  if (const auto memory = core::find(requests, core::kMemory))
-    add("memory-request", quoted(Bytes{memory->value()}));
-  if (const auto cpu = core::find(limits, core::kCpu); cpu && core::limit_declared(pod, core::kCpu))
-    add("cpu-limit", quoted(MilliCpu{cpu->milli_value()}));
-  if (const auto memory = core::find(limits, core::kMemory);
-      memory && core::limit_declared(pod, core::kMemory))
-    add("memory-limit", quoted(Bytes{memory->value()}));
+  core::ResourceList limits = core::pod_limits(pod);
+  std::erase_if(limits, [&](const auto& each) { return !core::limit_declared(pod, each.first); });
+  for (const auto& [list, what] :
+       {std::pair<const core::ResourceList*, const char*>{&requests, "request"},
+        {&limits, "limit"}}) {
+    if (const auto cpu = core::find(*list, core::kCpu))
+      add(cat("cpu-", what), quoted(MilliCpu{cpu->milli_value()}));
+    if (const auto memory = core::find(*list, core::kMemory))
+      add(cat("memory-", what), quoted(Bytes{memory->value()}));
+  }
   if (out.empty()) add("qos-class", core::format_qos_class(core::QosClass::kBestEffort));
   return out;
 }

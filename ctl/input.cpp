@@ -1,45 +1,27 @@
 #include "ctl/input.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cerrno>
+#include <cstdio>
+#include <memory>
 
 #include "common/base/text.h"
 #include "common/sys/directory.h"
-#include "common/sys/fd.h"
 
 namespace podqos::ctl {
 namespace {
 
-/// Bytes of one read(2).
-constexpr std::size_t kChunk = std::size_t{64} << 10U;
-
-/// An open file, or standard input, whose descriptor the program does not own.
-struct Source {
-  sys::UniqueFd owned;
-  int fd = STDIN_FILENO;
-  std::string name = shown_name("-");
+struct FileCloser {
+  void operator()(std::FILE* file) const {
+    if (file != stdin) static_cast<void>(std::fclose(file));
+  }
 };
+using File = std::unique_ptr<std::FILE, FileCloser>;
 
 /// Opens a file, or standard input for "-".
-Result<Source> open_source(const std::string& path) {
-  if (path == "-") return Source{};
-  sys::UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY)};
-  if (!fd.valid()) return fail_errno(errno, cat("open ", path));
-  const int number = fd.get();
-  return Source{.owned = std::move(fd), .fd = number, .name = path};
-}
-
-/// Reads what is there into `chunk`.
-/// @return the number of bytes; 0 at the end
-Result<std::size_t> read_some(const Source& source, std::string& chunk) {
-  ssize_t got = 0;
-  do {
-    got = ::read(source.fd, chunk.data(), chunk.size());
-  } while (got < 0 && errno == EINTR);
-  if (got < 0) return fail_errno(errno, cat("read ", source.name));
-  return static_cast<std::size_t>(got);
+Result<File> open_input(const std::string& path) {
+  File file{path == "-" ? stdin : std::fopen(path.c_str(), "re")};
+  if (!file) return fail_errno(errno, cat("open ", path));
+  return file;
 }
 
 }  // namespace
@@ -49,34 +31,31 @@ std::string shown_name(const std::string& path) {
 }
 
 Result<std::string> read_input(const std::string& path, std::size_t limit) {
-  PODQOS_ASSIGN(const Source source, open_source(path));
-  return sys::read_all(source.fd, limit, source.name);
+  PODQOS_ASSIGN(const File file, open_input(path));
+  return sys::read_all(::fileno(file.get()), limit, shown_name(path));
 }
 
 Status read_lines(const std::string& path, std::size_t limit,
                   const std::function<bool(const Result<std::string>&)>& take) {
-  PODQOS_ASSIGN(const Source source, open_source(path));
+  PODQOS_ASSIGN(const File file, open_input(path));
   std::string line;
   std::size_t length = 0;  // of the line, beyond the limit, too
-  const auto hand_over = [&] {
+  for (int c = 0; c != EOF;) {
+    c = std::getc(file.get());
+    if (c != '\n' && c != EOF) {
+      if (++length <= limit) line += static_cast<char>(c);
+      continue;
+    }
+    if (c == EOF && length == 0) break;
     const bool more =
         length > limit
             ? take(fail(ErrorCode::kTooLarge, cat("line is longer than ", limit, " bytes")))
             : take(line);
+    if (!more) return {};
     line.clear();
     length = 0;
-    return more;
-  };
-  std::string chunk(kChunk, '\0');
-  while (true) {
-    PODQOS_ASSIGN(const std::size_t got, read_some(source, chunk));
-    if (got == 0) break;
-    for (const char c : std::string_view{chunk}.substr(0, got)) {
-      if (c == '\n' && !hand_over()) return {};
-      if (c != '\n' && ++length <= limit) line += c;
-    }
   }
-  if (length > 0) hand_over();
+  if (std::ferror(file.get()) != 0) return fail_errno(errno, cat("read ", shown_name(path)));
   return {};
 }
 

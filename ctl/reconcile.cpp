@@ -41,27 +41,22 @@ std::vector<std::string> failures_of(const app::ReconcileReport& report) {
   return failures;
 }
 
-Json report_json(const app::ReconcileReport& report) {
-  Json json;
-  json["pods"] = report.pods;
-  json["containers"] = report.containers;
-  json["released"] = report.released;
-  json["repaired"] = report.repaired;
-  json["changes"] = report.changes;
-  json["warnings"] = report.warnings;
-  json["failed"] = failures_of(report);
-  return json;
-}
-
-std::string format_json(const app::ReconcileReport& report) {
-  return dump(report_json(report)) + "\n";
-}
-
-/// The report, and the plan as a list of lines.
-std::string format_json(const app::ReconcilePreview& preview) {
-  Json json = report_json(preview.report);
-  json["plan"] = preview.plan;
+/// @param plan  of a dry run, one line each
+std::string format_json(const app::ReconcileReport& report, const std::vector<std::string>* plan) {
+  Json json = {{"pods", report.pods},          {"containers", report.containers},
+               {"released", report.released},  {"repaired", report.repaired},
+               {"changes", report.changes},    {"warnings", report.warnings},
+               {"failed", failures_of(report)}};
+  if (plan != nullptr) json["plan"] = *plan;
   return dump(json) + "\n";
+}
+
+/// "12 pods, 30 containers; 1 pod released, 0 records restored".
+std::string format_totals(const app::ReconcileReport& report, std::string_view released,
+                          std::string_view restored) {
+  return cat(format_count(report.pods, "pod"), ", ", format_count(report.containers, "container"),
+             "; ", format_count(report.released, "pod"), " ", released, ", ",
+             format_count(report.repaired, "record"), " ", restored, "\n");
 }
 
 /// The report for people: changes, and unless `quiet` warnings and totals, one a line.
@@ -72,10 +67,7 @@ std::string format_text(const app::ReconcileReport& report, bool quiet) {
   if (quiet) return out;
   for (const std::string& warning : report.warnings)
     out += cat("warning: ", warning, "\n");
-  return cat(out, format_count(report.pods, "pod"), ", ",
-             format_count(report.containers, "container"), "; ",
-             format_count(report.released, "pod"), " released, ",
-             format_count(report.repaired, "record"), " restored\n");
+  return out + format_totals(report, "released", "restored");
 }
 
 /// The plan for people, with the reasons as comments in front of it.
@@ -92,17 +84,15 @@ std::string format_text(const app::ReconcilePreview& preview) {
   for (const std::string& failure : failures_of(report))
     out += cat("error: ", failure, "\n");
   return cat(out, "dry run: would make ", format_count(std::ssize(preview.plan), "change"), "; ",
-             format_count(report.pods, "pod"), ", ", format_count(report.containers, "container"),
-             "; ", format_count(report.released, "pod"), " to release, ",
-             format_count(report.repaired, "record"), " to restore\n");
+             format_totals(report, "to release", "to restore"));
 }
 
 /// Prints what a reconciliation would do.
 Result<int> run_preview(const ReconcileOptions& options, const core::Settings& settings) {
   PODQOS_ASSIGN(const auto preview, app::preview_reconcile(settings));
-  const bool printed =
-      print(options.output.is_json() ? format_json(preview) : format_text(preview));
-  const int status = finish(printed);
+  const int status =
+      finish(print(options.output.is_json() ? format_json(preview.report, &preview.plan)
+                                            : format_text(preview)));
   return status == kDone && !failures_of(preview.report).empty() ? kRefused : status;
 }
 
@@ -126,8 +116,8 @@ Result<int> run_reconcile(const ReconcileOptions& options, const Globals& global
   const auto report = app::reconcile(
       settings, log, options.quiet ? app::Warnings::kReported : app::Warnings::kLogged);
   if (!report) return fail(for_root(report.error()));
-  const int status = finish(
-      print(options.output.is_json() ? format_json(*report) : format_text(*report, options.quiet)));
+  const int status = finish(print(options.output.is_json() ? format_json(*report, nullptr)
+                                                           : format_text(*report, options.quiet)));
   if (!logs_to_the_same_journal(settings)) {
     for (const std::string& failure : failures_of(*report))
       log_failure({ErrorCode::kIo, failure});

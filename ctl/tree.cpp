@@ -13,14 +13,15 @@ namespace {
 
 /// Characters of a container id, as engines shorten it.
 constexpr std::size_t kShownId = 12;
+
 /// A line of the tree and its children.
 struct Node {
   Cell label;
   const cgroup::CgroupView* cgroup = nullptr;
   std::optional<CpuShares> shares;
-  std::optional<int> oom_score_adj;
-  std::optional<Pid> pid;
-  std::vector<Node> children;
+  std::optional<int> oom_score_adj = {};
+  std::optional<Pid> pid = {};
+  std::vector<Node> children = {};
 };
 
 /// The colour of a class, also for its tier.
@@ -42,8 +43,7 @@ std::string_view leaf(std::string_view path) {
 Node container_node(const app::ContainerEntry& container, const app::PodEntry& pod,
                     core::WeightFormula formula) {
   const core::ContainerRecord& record = container.record;
-  std::string label = cat(record.name.empty() ? record.id.substr(0, kShownId) : record.name);
-  label = printable(label);
+  std::string label = printable(record.name.empty() ? record.id.substr(0, kShownId) : record.name);
   if (format_state(container) != "live") label += cat(" (", format_state(container), ")");
   if (record.sandbox) label += " (sandbox)";
   if (!record.cgroup.starts_with(cat(pod.record.cgroup, "/")))
@@ -51,9 +51,7 @@ Node container_node(const app::ContainerEntry& container, const app::PodEntry& p
   Node node{.label = cell(std::move(label), container.alive ? Colour::kNone : Colour::kRed),
             .cgroup = &container.cgroup,
             .shares = container.cgroup.shares({}, formula),
-            .oom_score_adj = container.oom_score_adj,
-            .pid = {},
-            .children = {}};
+            .oom_score_adj = container.oom_score_adj};
   if (container.alive) node.pid = record.pid;
   return node;
 }
@@ -68,10 +66,7 @@ Node pod_node(const app::PodEntry& pod, core::WeightFormula formula, bool whole_
                               pod.cgroup.exists() ? "" : "  (gone)"),
                           colour_of(record.qos_class)),
             .cgroup = &pod.cgroup,
-            .shares = pod.cgroup.shares(pod.rule.cpu_shares, formula),
-            .oom_score_adj = {},
-            .pid = {},
-            .children = {}};
+            .shares = pod.cgroup.shares(pod.rule.cpu_shares, formula)};
   for (const app::ContainerEntry& container : pod.containers)
     node.children.push_back(container_node(container, pod, formula));
   return node;
@@ -83,10 +78,7 @@ Node tier_node(const app::TierEntry& tier, core::WeightFormula formula) {
   return {.label = cell(root ? tier.cgroup.path() : std::string{leaf(tier.cgroup.path())},
                         root ? Colour::kBold : colour_of(tier.qos_class)),
           .cgroup = &tier.cgroup,
-          .shares = tier.cgroup.shares(tier.rule.cpu_shares, formula),
-          .oom_score_adj = {},
-          .pid = {},
-          .children = {}};
+          .shares = tier.cgroup.shares(tier.rule.cpu_shares, formula)};
 }
 
 /// The root of a tree with Guaranteed pods and the tiers below it.
