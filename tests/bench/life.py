@@ -10,6 +10,7 @@ tiers and takes them away; or another pod lives beside it, so that they are ther
 """
 
 import json
+import operator
 import os
 import pathlib
 import shutil
@@ -21,6 +22,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
 import go_nri  # noqa: E402
+import guest  # noqa: E402
 import machine as machines  # noqa: E402
 import oci  # noqa: E402
 import spawn  # noqa: E402
@@ -34,6 +36,7 @@ UID = "0b6f3b4e-6c0f-4f6e-9d0c-6a1c7d2f5b10"
 REQUESTS, LIMITS = "cpu=250m,memory=64Mi", "cpu=500m,memory=128Mi"
 RESOURCES = {"cpu": {"shares": 256, "quota": 50_000, "period": 100_000}, "memory": {"limit": 128 << 20}}
 CONTAINER = "app"
+GUEST_ROUNDS = 11
 EMPTY = "int main(void) { return 0; }"  # a hook in C
 
 
@@ -108,7 +111,7 @@ class Node:
         return spawn.Program([*self.prefix(way), "--root", self.tmp / "runc", verb, *words], b"", "/")
 
     def live(self, way):
-        """One pod's life: (wall, CPU of all its processes) in milliseconds."""
+        """One pod's life: what it costs with all its processes."""
         name, bundle = self.bundle(way)
         spent = spawn.run(self.command(way, "run", "--bundle", bundle, name))
         shutil.rmtree(bundle)
@@ -138,30 +141,78 @@ class Node:
             raise RuntimeError(f"the cgroups differ: {json.dumps(found, indent=1)}")
 
 
-def measure_with(table, node, rounds, beside):
-    """Rows of `rounds` pods that each way makes, in turn."""
+def lives(node, rounds):
+    """{way: Spent of each of `rounds` pods}."""
     spent = {way: [] for way in WAYS}
     for _ in range(rounds):
         for way in WAYS:
             spent[way].append(node.live(way))
-    for index, what in enumerate(("wall time", "CPU")):
-        times = {way: [each[index] for each in spent[way]] for way in WAYS}
-        table.add(f"plain runc, {what}", f"{statistics.median(times['plain']):.1f} ms")
-        added = {way: statistics.median(one - other for one, other in zip(times[way], times["empty"], strict=True))
-                 for way in WAYS}
-        table.add(f"two empty hooks add, {what}", f"{-added['plain']:.1f} ms")
-        table.compare(f"podqos adds to those, {beside}, {what}", added["podqos"], added["go"], "ms", 0.5)
+    return spent
+
+
+def system_calls(node, way):
+    """How many one pod's life takes, in all processes."""
+    name, bundle = node.bundle(way)
+    command, found = node.command(way, "run", "--bundle", bundle, name), node.tmp / "strace"
+    spawn.run(command._replace(argv=["/usr/bin/strace", "-f", "-qq", "-c", "-U", "calls,name", "-o", found, *command.argv]))
+    return int(found.read_text(encoding="ascii").splitlines()[-1].split()[0])
+
+
+def add_rows(table, spent, what, unit):
+    """`spent`: {way: numbers}. Differences are of programs that ran one after the other."""
+    added = {way: statistics.median(map(operator.sub, spent[way], spent["empty"])) for way in WAYS}
+    plain = statistics.median(spent["plain"])
+    table.add(f"{what}: runc alone; two empty hooks add", f"{plain:.4g}; {-added['plain']:.4g} {unit}".strip())
+    table.compare(f"{what}: what podqos adds to those, and what Go does", added["podqos"], added["go"], unit, 0.5)
+
+
+def add_times(table, spent, beside):
+    for index, kind in enumerate(("CPU", "time")):
+        add_rows(table, {way: [each[index] for each in spent[way]] for way in WAYS}, f"{beside}, {kind}", "ms")
+
+
+def with_neighbours(node):
+    for way in ("go", "podqos"):
+        node.stay(way)
+    node.check()
 
 
 def measure(table, rounds):
     empty = pathlib.Path(tempfile.mkdtemp(prefix="podqos-test-bench-"), "empty")
     try:
         subprocess.run(["gcc", "-O2", "-static", "-x", "c", "-o", empty, "-"], input=EMPTY, text=True, check=True)
-        with Node(go_nri.built(str(HERE / "go"), "pod", "plugin") / "pod", empty) as node:
-            measure_with(table, node, rounds, "the only pod")
-            for way in ("go", "podqos"):
-                node.stay(way)
-            node.check()
-            measure_with(table, node, rounds, "beside another pod")
+        go = go_nri.built(str(HERE / "go"), "pod", "plugin") / "pod"
+        with Node(go, empty) as node:
+            add_times(table, lives(node, rounds), "a node's only pod")
+            with_neighbours(node)
+            add_times(table, lives(node, rounds), "a pod beside another")
+        measure_in_guest(table, go, empty)
     finally:
         shutil.rmtree(empty.parent)
+
+
+def measure_in_guest(table, go, empty):
+    """On cgroup v2, in a guest where CPU time is instructions: few pods do, for they hardly differ."""
+    done = guest.Guest("counted", timeout=1200).run_test(__file__, go, empty, installed=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"life.py in a guest: exit {done.returncode}\n{done.stdout}")
+    for beside, found in json.loads(done.stdout.splitlines()[-1]).items():
+        instructions = {way: [cpu for cpu, _ in found["spent"][way]] for way in WAYS}
+        add_rows(table, instructions, f"{beside}, cgroup v2, instructions", "million")
+        add_rows(table, {way: [count] for way, count in found["calls"].items()}, f"{beside}, cgroup v2, system calls", "")
+
+
+def main():
+    """In the guest."""
+    with Node(*sys.argv[1:]) as node:
+        found = {}
+        for beside in ("a node's only pod", "a pod beside another"):
+            lives(node, 1)  # files that have not been read are not what is measured
+            found[beside] = {"spent": lives(node, GUEST_ROUNDS), "calls": {way: system_calls(node, way) for way in WAYS}}
+            if not node.staying:
+                with_neighbours(node)
+        print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -13,7 +13,8 @@ along. As a program it runs one test file or test program, for ctest:
     guest.py [--root NAME] [--mem SIZE] [--timeout SECONDS] FLAVOUR TEST [ARGUMENT...]
 
 FLAVOUR is v1, hybrid, v2 (all three with a shell as PID 1), systemd (v2), or emulated: v2 with a shell as PID 1 and all
-that user-mode-linux lacks (PSI, cpuset, huge pages, two CPUs), for the tests that need it.
+that user-mode-linux lacks (PSI, cpuset, huge pages, two CPUs), for the tests that need it. In counted, one more of that
+kind, CPU time is the number of instructions.
 """
 
 import argparse
@@ -37,6 +38,7 @@ FLAVOURS = {
     "v2": ("--cgroup", "v2"),
     "systemd": ("--systemd",),
     "emulated": ("--emulated", "--cpus", "2"),
+    "counted": ("--emulated", "--count"),
 }
 MACHINE = "machine"  # the root of this machine; every other name is a release of Debian
 SKIPPED, FAULT, TIMEOUT, DIED = 77, 123, 124, 125  # exit statuses of tests/guest/boot

@@ -32,11 +32,14 @@ find_machine() {
 }
 
 # The console is on descriptor 1, the command's output on 3: the second and the first serial line.
+# With --count the clock goes on by a nanosecond for each instruction, and skips the time in which there is none to execute.
 # A page table of five levels, which "max" includes, costs time and is of no use.
 compose_machine() {
+  local pace=(-accel "tcg,thread=multi")
+  if ((count)); then pace=(-accel "tcg,thread=single" -icount "shift=0,sleep=off"); fi
   machine=(
     "$here/machine/share-host" "$sharer" "$dir/host.socket"
-    "$emulator" -machine q35,memory-backend=memory -accel tcg,thread=multi -cpu max,la57=off -smp "$cpus" -m "$mem"
+    "$emulator" -machine q35,memory-backend=memory "${pace[@]}" -cpu max,la57=off -smp "$cpus" -m "$mem"
     -object "memory-backend-memfd,id=memory,size=$mem,share=on" -nodefaults -no-reboot -display none
     -chardev "socket,id=host,path=$dir/host.socket" -device vhost-user-fs-pci,chardev=host,tag=host
     -chardev file,id=output,path=/dev/fd/3 -serial chardev:output
