@@ -73,8 +73,7 @@ Result<EngineProgram> find_engine(const ConfigureOptions& options) {
   } else {
     PODQOS_ASSIGN(found.path, find_program(found.engine));
   }
-  if (found.version) return found;
-  if (!found.path && options.undo) return found;
+  if (found.version || (!found.path && options.undo)) return found;
   if (!found.path)
     return fail(
         ErrorCode::kNotFound,
@@ -87,23 +86,15 @@ Result<EngineProgram> find_engine(const ConfigureOptions& options) {
   return found;
 }
 
-/// What the plan has to know of the node.
-NodeFacts read_node(const EngineFiles& files) {
-  return {.plugin_installed = files.exists(kPlugin), .kubelet = files.exists(kKubelet)};
-}
-
 /// Plans what the options ask for.
 Result<ConfigureReport> make_report(const ConfigureOptions& options, const EngineProgram& program,
                                     const EngineFiles& files) {
   ConfigureReport report{.request = {.engine = program.engine,
-                                     .method = Method::kWrapper,
                                      .version = program.version,
-                                     .node = read_node(files)},
+                                     .node = {.plugin_installed = files.exists(kPlugin),
+                                              .kubelet = files.exists(kKubelet)}},
                          .undo = options.undo,
-                         .root = options.root,
-                         .plan = {},
-                         .last_changed = {},
-                         .outcome = {}};
+                         .root = options.root};
   ConfigureRequest& request = report.request;
   request.method =
       parse_method(options.method)

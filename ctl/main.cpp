@@ -101,16 +101,12 @@ bool log_unknown_command(const CLI::App& app) {
                                   "\"; use --help to list the options"));
     return true;
   }
-  std::vector<std::string> names;
-  for (const CLI::App* sub : parent.get_subcommands([](const CLI::App* /*sub*/) { return true; }))
-    names.push_back(sub->get_name());
-  const std::string nearest =
-      podqos::codec::nearest_name(words.front(), {names.begin(), names.end()});
-  std::string hint = nearest.empty() ? "expected one of " : "did you mean ";
-  for (std::size_t i = 0; nearest.empty() && i < names.size(); ++i)
-    hint += podqos::cat(i == 0 ? "" : ", ", names[i]);
-  podqos::ctl::warn(podqos::cat("unknown command \"", podqos::printable(words.front()), "\"; ",
-                                hint, nearest, nearest.empty() ? "" : "?"));
+  const auto commands = parent.get_subcommands([](const CLI::App* /*sub*/) { return true; });
+  std::vector<std::string> names(commands.size());
+  std::ranges::transform(commands, names.begin(), [](const auto* sub) { return sub->get_name(); });
+  podqos::ctl::warn(
+      podqos::cat("unknown command \"", podqos::printable(words.front()), "\"",
+                  podqos::codec::hint_for(words.front(), {names.begin(), names.end()})));
   return true;
 }
 

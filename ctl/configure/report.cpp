@@ -13,10 +13,8 @@
 namespace podqos::ctl {
 namespace {
 
-constexpr std::string_view kPluginPackage = "install the package podqos-nri";
 /// API 1.43, which has HostConfig.Annotations.
 constexpr Version kDockerAnnotates{.major = 24, .minor = 0};
-constexpr std::string_view kPluginService = "systemctl enable --now podqos-nri.service";
 
 /// "create", "edit", "remove" or "link".
 std::string_view action_of(const FileChange& change) {
@@ -50,58 +48,45 @@ std::string ask_for_runtime(const ConfigureRequest& request) {
   return {};
 }
 
-/// What makes Docker read its configuration; a reload does not forget the last runtime.
-std::string docker_command(const ConfigureReport& report) {
-  if (!report.undo) return "systemctl reload docker.service";
-  const std::int64_t containers = report.outcome.docker.containers;
-  const std::string cost = containers == 0 ? ""
-                                           : cat(" (stops the ", containers,
-                                                 " running containers: live-restore is off; "
-                                                 "--restart=force does the same)");
-  return cat("systemctl restart docker.service", cost);
-}
-
 /// What makes the engine read its configuration; "" if it has.
 std::string service_command(const ConfigureReport& report) {
   const std::string_view service = facts_of(report.request.engine).service;
-  if (service.empty() || report.outcome.restarted) return {};
+  const ConfigureOutcome& outcome = report.outcome;
+  if (service.empty() || outcome.restarted) return {};
   const bool is_docker = report.request.engine == Engine::kDocker;
-  const bool changed = !report.plan.changes.empty();
-  // With --root no daemon was asked.
-  if (is_docker)
-    return report.outcome.stale || (changed && !report.root.empty()) ? docker_command(report)
-                                                                     : std::string{};
-  return changed || report.outcome.stale ? cat("systemctl restart ", service) : std::string{};
-}
-
-/// What is left to the operator after --undo, in order.
-std::vector<std::string> steps_of_undo(const ConfigureReport& report) {
-  const bool is_crio = report.request.engine == Engine::kCrio;
-  const std::string command = service_command(report);
-  std::vector<std::string> steps;
-  const bool changed = !report.plan.changes.empty();
-  if (changed && is_crio && !command.empty()) {
-    steps.emplace_back(
-        "remove the pods of the runtime \"podqos\": once restarted, CRI-O cannot stop them");
-  }
-  if (!command.empty()) steps.push_back(command);
-  if (changed && !is_crio) {
-    steps.emplace_back("recreate containers started with podqos-runtime before uninstalling");
-  }
-  return steps;
+  // With --root no daemon was asked; Docker says itself whether it is stale.
+  const bool changed = !report.plan.changes.empty() && (!is_docker || !report.root.empty());
+  if (!changed && !outcome.stale) return {};
+  // A reload does not forget Docker's last runtime.
+  if (is_docker && !report.undo) return cat("systemctl reload ", service);
+  const std::int64_t containers = outcome.docker.containers;
+  return cat("systemctl restart ", service,
+             containers == 0 ? ""
+                             : cat(" (stops the ", containers,
+                                   " running containers: live-restore is off; --restart=force "
+                                   "does the same)"));
 }
 
 /// What is left to the operator, in order.
 std::vector<std::string> next_steps(const ConfigureReport& report) {
-  if (report.undo) return steps_of_undo(report);
-  std::vector<std::string> steps;
   const bool changed = !report.plan.changes.empty();
-  if (auto command = service_command(report); !command.empty()) steps.push_back(std::move(command));
+  const bool is_crio = report.request.engine == Engine::kCrio;
+  const std::string command = service_command(report);
+  std::vector<std::string> steps;
+  if (report.undo && changed && is_crio && !command.empty())
+    steps.emplace_back(
+        "remove the pods of the runtime \"podqos\": once restarted, CRI-O cannot stop them");
+  if (!command.empty()) steps.push_back(command);
+  if (report.undo) {
+    if (changed && !is_crio)
+      steps.emplace_back("recreate containers started with podqos-runtime before uninstalling");
+    return steps;
+  }
   if (report.request.method == Method::kNri) {
     if (!report.request.node.plugin_installed)
-      steps.emplace_back(kPluginPackage);
+      steps.emplace_back("install the package podqos-nri");
     else if (!report.outcome.plugin_enabled && !report.outcome.plugin_ready)
-      steps.emplace_back(kPluginService);
+      steps.emplace_back("systemctl enable --now podqos-nri.service");
   }
   if (changed && report.request.method == Method::kWrapper)
     steps.push_back(ask_for_runtime(report.request));
@@ -116,15 +101,6 @@ std::string format_change(const ConfigureReport& report, const FileChange& chang
   if (change.drop_backup) line += "; restored from backup; backup removed";
   if (!report.undo) line += cat(" (undo: ", undo_command(report), ")");
   return line + "\n";
-}
-
-/// A restart, and what it has cost.
-std::string format_restart(const ConfigureReport& report) {
-  const std::int64_t containers = report.outcome.docker.containers;
-  const std::string cost = containers == 0 ? ""
-                                           : cat(", which stopped ", containers,
-                                                 " running containers: live-restore is off");
-  return cat(facts_of(report.request.engine).service, " restarted", cost, "\n");
 }
 
 /// What the engine that runs does not know yet.
@@ -181,7 +157,12 @@ std::string format_text(const ConfigureReport& report) {
   if (report.plan.changes.empty() && !acted) out += cat(facts.title, ": nothing to do\n");
   if (outcome.checked) out += cat(facts.title, " accepts its configuration\n");
   if (outcome.docker.reloaded) out += cat(facts.service, " reloaded\n");
-  if (outcome.restarted) out += format_restart(report);
+  if (const std::int64_t stopped = outcome.docker.containers; outcome.restarted)
+    out += cat(facts.service, " restarted",
+               stopped == 0
+                   ? ""
+                   : cat(", which stopped ", stopped, " running containers: live-restore is off"),
+               "\n");
   if (outcome.stale) out += format_stale(report);
   if (outcome.plugin_enabled) out += "podqos-nri.service enabled and started\n";
   if (outcome.plugin_connected)
@@ -205,32 +186,34 @@ Result<std::string> format_dry_run(const ConfigureReport& report, ColourMode mod
 }
 
 Result<std::string> format_json(const ConfigureReport& report, WithDiff diffs) {
-  Json json;
-  json["engine"] = facts_of(report.request.engine).name;
-  json["version"] = report.request.version ? Json(format_version(*report.request.version)) : Json{};
-  json["method"] = report.undo ? Json{} : Json(format_method(report.request.method));
-  json["undo"] = report.undo;
-  json["changes"] = Json::array();
+  const ConfigureRequest& request = report.request;
+  const ConfigureOutcome& outcome = report.outcome;
+  Json changes = Json::array();
   for (const FileChange& change : report.plan.changes) {
-    Json each;
-    each["path"] = cat(report.root, change.path);
-    each["action"] = action_of(change);
-    each["what"] = change.what;
-    each["backup"] = change.backup ? Json(cat(report.root, change.path, kBackupSuffix)) : Json{};
+    const std::string path = cat(report.root, change.path);
+    Json each = {{"path", path},
+                 {"action", action_of(change)},
+                 {"what", change.what},
+                 {"backup", change.backup ? Json(cat(path, kBackupSuffix)) : Json{}}};
     if (diffs == WithDiff::kYes) {
       PODQOS_ASSIGN(each["diff"], format_diff(change, report.root, ColourMode::kPlain));
     }
-    json["changes"].push_back(std::move(each));
+    changes.push_back(std::move(each));
   }
-  json["notes"] = report.plan.notes;
-  json["next"] = next_steps(report);
-  json["checked"] = report.outcome.checked;
-  json["reloaded"] = report.outcome.docker.reloaded;
-  json["restarted"] = report.outcome.restarted;
-  json["stale"] = report.outcome.stale;
-  json["pluginEnabled"] = report.outcome.plugin_enabled;
-  json["pluginConnected"] = report.outcome.plugin_connected;
-  json["pluginDisabled"] = report.outcome.plugin_disabled;
+  const Json json = {{"engine", facts_of(request.engine).name},
+                     {"version", request.version ? Json(format_version(*request.version)) : Json{}},
+                     {"method", report.undo ? Json{} : Json(format_method(request.method))},
+                     {"undo", report.undo},
+                     {"changes", std::move(changes)},
+                     {"notes", report.plan.notes},
+                     {"next", next_steps(report)},
+                     {"checked", outcome.checked},
+                     {"reloaded", outcome.docker.reloaded},
+                     {"restarted", outcome.restarted},
+                     {"stale", outcome.stale},
+                     {"pluginEnabled", outcome.plugin_enabled},
+                     {"pluginConnected", outcome.plugin_connected},
+                     {"pluginDisabled", outcome.plugin_disabled}};
   return dump(json) + "\n";
 }
 

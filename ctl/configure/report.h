@@ -27,9 +27,9 @@ struct ConfigureReport {
   ConfigureRequest request;
   bool undo = false;
   std::string root;  ///< of --root; "" for the machine itself
-  ConfigurePlan plan;
-  std::string last_changed;  ///< the file or directory of the plan's that changed last
-  ConfigureOutcome outcome;
+  ConfigurePlan plan = {};
+  std::string last_changed = {};  ///< the file or directory of the plan's that changed last
+  ConfigureOutcome outcome = {};
 };
 
 /// A line for each change with how to undo it, the notes, and what is left to the operator.
