@@ -14,7 +14,6 @@
 #include "common/core/validation.h"
 #include "ctl/bundle.h"
 #include "ctl/command.h"
-#include "ctl/input.h"
 #include "ctl/json_text.h"
 #include "ctl/manifest.h"
 #include "ctl/table.h"

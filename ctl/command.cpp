@@ -2,12 +2,32 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <memory>
 
 #include "common/base/text.h"
+#include "common/sys/directory.h"
 #include "common/sys/sandbox.h"
 
 namespace podqos::ctl {
+namespace {
+
+struct FileCloser {
+  void operator()(std::FILE* file) const {
+    if (file != stdin) static_cast<void>(std::fclose(file));
+  }
+};
+using File = std::unique_ptr<std::FILE, FileCloser>;
+
+/// Opens a file, or standard input for "-".
+Result<File> open_input(const std::string& path) {
+  File file{path == "-" ? stdin : std::fopen(path.c_str(), "re")};
+  if (!file) return fail_errno(errno, cat("open ", path));
+  return file;
+}
+
+}  // namespace
 
 Status narrow(std::span<const int> kept) {
   PODQOS_TRY(sys::keep_capabilities(kept));
@@ -51,6 +71,39 @@ void warn(std::string_view message) {
   const std::string line = cat("podqosctl: ", message, "\n");
   // A failure to write to standard error cannot be reported anywhere.
   static_cast<void>(std::fwrite(line.data(), 1, line.size(), stderr));
+}
+
+std::string shown_name(const std::string& path) {
+  return path == "-" ? "standard input" : path;
+}
+
+Result<std::string> read_input(const std::string& path, std::size_t limit) {
+  PODQOS_ASSIGN(const File file, open_input(path));
+  return sys::read_all(::fileno(file.get()), limit, shown_name(path));
+}
+
+Status read_lines(const std::string& path, std::size_t limit,
+                  const std::function<bool(const Result<std::string>&)>& take) {
+  PODQOS_ASSIGN(const File file, open_input(path));
+  std::string line;
+  std::size_t length = 0;  // of the line, beyond the limit, too
+  for (int c = 0; c != EOF;) {
+    c = std::getc(file.get());
+    if (c != '\n' && c != EOF) {
+      if (++length <= limit) line += static_cast<char>(c);
+      continue;
+    }
+    if (c == EOF && length == 0) break;
+    const bool more =
+        length > limit
+            ? take(fail(ErrorCode::kTooLarge, cat("line is longer than ", limit, " bytes")))
+            : take(line);
+    if (!more) return {};
+    line.clear();
+    length = 0;
+  }
+  if (std::ferror(file.get()) != 0) return fail_errno(errno, cat("read ", shown_name(path)));
+  return {};
 }
 
 }  // namespace podqos::ctl

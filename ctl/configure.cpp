@@ -13,13 +13,12 @@
 #include "common/base/text.h"
 #include "common/sys/sandbox.h"
 #include "ctl/command.h"
-#include "ctl/configure/docker_service.h"
 #include "ctl/configure/engine.h"
-#include "ctl/configure/engine_service.h"
 #include "ctl/configure/files.h"
 #include "ctl/configure/plan.h"
 #include "ctl/configure/program.h"
 #include "ctl/configure/report.h"
+#include "ctl/configure/service.h"
 #include "ctl/table.h"
 
 namespace podqos::ctl {
@@ -152,8 +151,8 @@ class Activation {
   /// @return an error after which nothing is to be reported; the files are as they were.
   Status run(const std::optional<LastChange>& before) {
     ConfigureOutcome& outcome = report_.outcome;
-    outcome.stale = is_stale(before);
-    if (changed_ || (outcome.stale && options_.restart_choice() != Restart::kNo)) {
+    outcome.service.stale = is_stale(before);
+    if (changed_ || (outcome.service.stale && options_.restart_choice() != Restart::kNo)) {
       auto checked = check(program_);
       // Without podqos's lines the engine has another reason to refuse its configuration.
       if (!checked && options_.undo) {
@@ -189,15 +188,14 @@ class Activation {
     const Restart restart = options_.restart_choice();
     if (program_.engine == Engine::kDocker) {
       const DockerService docker{run_program, find_docker_client(), kReloadPatience};
-      PODQOS_ASSIGN(outcome.docker, docker.update(!options_.undo, changed_, restart));
-      outcome.restarted = outcome.docker.restarted;
-      outcome.stale = outcome.docker.stale;
+      PODQOS_ASSIGN(outcome.service, docker.update(!options_.undo, changed_, restart));
       return {};
     }
     // A restart of containerd or CRI-O costs no container anything.
-    if (restart == Restart::kNo || service_.empty() || !(changed_ || outcome.stale)) return {};
-    outcome.restarted = true;
-    outcome.stale = false;
+    if (restart == Restart::kNo || service_.empty() || !(changed_ || outcome.service.stale))
+      return {};
+    outcome.service.restarted = true;
+    outcome.service.stale = false;
     return systemd_.ask({"restart", service_});
   }
 

@@ -13,7 +13,6 @@
 #include "common/sys/process.h"
 #include "ctl/command.h"
 #include "ctl/explanation.h"
-#include "ctl/input.h"
 #include "ctl/json_text.h"
 #include "ctl/manifest.h"
 

@@ -23,19 +23,9 @@ std::size_t width(std::string_view text) {
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
-/// The SGR parameter of ECMA-48.
-std::string_view code_of(Colour colour) {
-  switch (colour) {
-    case Colour::kNone: return "";
-    case Colour::kBold: return "1";
-    case Colour::kDim: return "2";
-    case Colour::kRed: return "31";
-    case Colour::kGreen: return "32";
-    case Colour::kYellow: return "33";
-    case Colour::kCyan: return "36";
-  }
-  return "";
-}
+/// The SGR parameters of ECMA-48, in the order of Colour.
+constexpr std::array kCodes = {"", "1", "2", "31", "32", "33", "36"};
+static_assert(kCodes.size() == static_cast<std::size_t>(Colour::kCyan) + 1);
 
 /// An environment variable; nullopt if it is not set.
 std::optional<std::string_view> environment(const char* name) {
@@ -103,7 +93,7 @@ ColourMode colour_mode(std::string_view word) {
 
 std::string paint(const Cell& cell, ColourMode mode) {
   if (mode == ColourMode::kPlain || cell.colour == Colour::kNone) return cell.text;
-  return cat("\x1b[", code_of(cell.colour), "m", cell.text, "\x1b[0m");
+  return cat("\x1b[", kCodes.at(static_cast<std::size_t>(cell.colour)), "m", cell.text, "\x1b[0m");
 }
 
 std::string format_table(const std::vector<Row>& rows, ColourMode mode) {

@@ -254,16 +254,6 @@ Result<ConfigurePlan> plan_containerd_nri(const ContainerdFiles& found,
   return plan_containerd_lines(found, Method::kNri, std::string{kContainerdNri}, source);
 }
 
-/// Fails if a configuration of either version names podqos as the default.
-Status check_no_default(const ContainerdFiles& found) {
-  for (const TomlDocument& document : found.documents) {
-    for (const std::string_view plugin : {kCriPlugin2, kCriPlugin3})
-      PODQOS_TRY(check_not_default(
-          document, {"plugins", std::string{plugin}, "containerd", "default_runtime_name"}));
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<ConfigurePlan> plan_containerd(const ConfigureRequest& request, const ConfigSource& source) {
@@ -275,7 +265,9 @@ Result<ConfigurePlan> plan_containerd(const ConfigureRequest& request, const Con
 Result<ConfigurePlan> plan_containerd_removal(const ConfigSource& source) {
   ContainerdFiles found;
   PODQOS_TRY(read_all_documents(source, found));
-  PODQOS_TRY(check_no_default(found));
+  for (const std::string_view plugin : {kCriPlugin2, kCriPlugin3})
+    PODQOS_TRY(check_not_default(
+        found.documents, {"plugins", std::string{plugin}, "containerd", "default_runtime_name"}));
   ConfigurePlan plan;
   PODQOS_TRY(
       plan_block_removal(kContainerdConfig, {"version = 2\n", "version = 3\n"}, source, plan));

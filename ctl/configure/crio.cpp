@@ -139,8 +139,7 @@ Result<ConfigurePlan> plan_crio(const ConfigureRequest& request, const ConfigSou
 
 Result<ConfigurePlan> plan_crio_removal(const ConfigSource& source) {
   PODQOS_ASSIGN(const auto documents, read_crio(source));
-  for (const TomlDocument& document : documents)
-    PODQOS_TRY(check_not_default(document, {"crio", "runtime", "default_runtime"}));
+  PODQOS_TRY(check_not_default(documents, {"crio", "runtime", "default_runtime"}));
   ConfigurePlan plan;
   plan.registered_in.emplace_back(kCrioDropIns);
   for (const char* path : {kCrioRuntimeDropIn, kCrioNriDropIn})

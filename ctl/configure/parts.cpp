@@ -202,10 +202,13 @@ void restore_backup(FileChange& change, const FileState& backup, bool is_origina
                              " was modified since; remove it when you no longer need it"));
 }
 
-Status check_not_default(const TomlDocument& document, const TomlPath& key) {
-  if (document.text_at(key) != kHandler) return {};
-  return fail(ErrorCode::kConflict, cat(document.place_of(key), ": ", key.back(), " = \"", kHandler,
-                                        "\" still needs podqos; change that line first"));
+Status check_not_default(const std::vector<TomlDocument>& documents, const TomlPath& key) {
+  for (const TomlDocument& document : documents)
+    if (document.text_at(key) == kHandler)
+      return fail(ErrorCode::kConflict,
+                  cat(document.place_of(key), ": ", key.back(), " = \"", kHandler,
+                      "\" still needs podqos; change that line first"));
+  return {};
 }
 
 Result<TomlDocument> read_others(const std::string& path, const ConfigSource& source) {

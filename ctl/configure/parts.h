@@ -89,9 +89,10 @@ struct Lines {
 void restore_backup(FileChange& change, const FileState& backup, bool is_original,
                     ConfigurePlan& plan);
 
-/// Fails, naming the line, if the string at `key` is podqos's runtime: the engine would not start
-/// containers without it.
-[[nodiscard]] Status check_not_default(const TomlDocument& document, const TomlPath& key);
+/// Fails, naming the line, if the string at `key` of a document is podqos's runtime: the engine
+/// would not start containers without it.
+[[nodiscard]] Status check_not_default(const std::vector<TomlDocument>& documents,
+                                       const TomlPath& key);
 
 /// A TOML file as its owner wrote it: without podqos's blocks, and empty if it is podqos's own or
 /// does not exist; symlinks are followed.

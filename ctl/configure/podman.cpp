@@ -141,8 +141,7 @@ Result<ConfigurePlan> plan_podman(const ConfigureRequest& request, const ConfigS
 
 Result<ConfigurePlan> plan_podman_removal(const ConfigSource& source) {
   PODQOS_ASSIGN(const auto documents, read_podman(source));
-  for (const TomlDocument& document : documents)
-    PODQOS_TRY(check_not_default(document, {"engine", "runtime"}));
+  PODQOS_TRY(check_not_default(documents, {"engine", "runtime"}));
   ConfigurePlan plan;
   PODQOS_TRY(plan_own_removal(kPodmanDropIn, source, plan));
   PODQOS_ASSIGN(auto link, source.read(kPodmanLink));

@@ -29,7 +29,6 @@ using std::chrono::steady_clock;
 constexpr std::chrono::minutes kTimeout{2};
 constexpr std::size_t kMaxOutput = std::size_t{16} << 20U;
 constexpr int kSignalled = 128;
-constexpr const char* kSystemctl = "/usr/bin/systemctl";
 constexpr std::array<std::string_view, 4> kProgramDirectories = {
     "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"};
 constexpr Version kDockerValidates{.major = 23, .minor = 0};
@@ -149,29 +148,6 @@ std::optional<std::vector<std::string>> check_command(Engine engine, const std::
   }
   if (!version || *version < kDockerValidates) return std::nullopt;
   return {{program, "--validate"}};
-}
-
-Status ServiceManager::ask(const std::vector<std::string>& words) const {
-  std::vector<std::string> argv = {kSystemctl};
-  argv.insert(argv.end(), words.begin(), words.end());
-  const auto end = run_(argv);
-  if (!end && end.error().code == ErrorCode::kNotFound)
-    return fail(ErrorCode::kUnsupported,
-                cat("systemctl not found: run `systemctl ", join(words, " "), "` manually"));
-  if (!end) return fail(end.error());
-  if (end->status == 0) return {};
-  return fail(ErrorCode::kIo, cat(join(argv, " "), ": ", printable(end->output, 1000)));
-}
-
-bool ServiceManager::is(const char* question, const std::string& unit) const {
-  return ask({question, "--quiet", unit}).has_value();
-}
-
-std::optional<std::string> ServiceManager::property(const std::string& unit,
-                                                    const char* name) const {
-  auto end = run_({kSystemctl, "show", cat("--property=", name), "--value", unit});
-  if (!end || end->status != 0) return std::nullopt;
-  return std::move(end->output);
 }
 
 }  // namespace podqos::ctl

@@ -1,17 +1,13 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "common/base/error.h"
 #include "ctl/configure/engine.h"
 
 namespace podqos::ctl {
-
-constexpr const char* kPluginUnit = "podqos-nri.service";
 
 /// How a program ended.
 struct ProgramEnd {
@@ -37,26 +33,5 @@ struct ProgramEnd {
 /// --validate came with 23.0).
 [[nodiscard]] std::optional<std::vector<std::string>> check_command(
     Engine engine, const std::string& program, const std::optional<Version>& version);
-
-/// Runs a program, as run_program() does.
-using Run = std::function<Result<ProgramEnd>(const std::vector<std::string>& argv)>;
-
-/// systemd, by systemctl.
-class ServiceManager {
- public:
-  explicit ServiceManager(Run run) : run_(std::move(run)) {}
-
-  /// `systemctl WORDS…`.
-  /// @return kUnsupported without systemctl; kIo with its output if it fails.
-  [[nodiscard]] Status ask(const std::vector<std::string>& words) const;
-  /// Whether `systemctl QUESTION UNIT` says so, such as is-active.
-  [[nodiscard]] bool is(const char* question, const std::string& unit) const;
-  /// A property of a unit; nullopt if systemd cannot be asked.
-  [[nodiscard]] std::optional<std::string> property(const std::string& unit,
-                                                    const char* name) const;
-
- private:
-  Run run_;
-};
 
 }  // namespace podqos::ctl

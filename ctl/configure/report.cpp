@@ -52,14 +52,14 @@ std::string ask_for_runtime(const ConfigureRequest& request) {
 std::string service_command(const ConfigureReport& report) {
   const std::string_view service = facts_of(report.request.engine).service;
   const ConfigureOutcome& outcome = report.outcome;
-  if (service.empty() || outcome.restarted) return {};
+  if (service.empty() || outcome.service.restarted) return {};
   const bool is_docker = report.request.engine == Engine::kDocker;
   // With --root no daemon was asked; Docker says itself whether it is stale.
   const bool changed = !report.plan.changes.empty() && (!is_docker || !report.root.empty());
-  if (!changed && !outcome.stale) return {};
+  if (!changed && !outcome.service.stale) return {};
   // A reload does not forget Docker's last runtime.
   if (is_docker && !report.undo) return cat("systemctl reload ", service);
-  const std::int64_t containers = outcome.docker.containers;
+  const std::int64_t containers = outcome.service.containers;
   return cat("systemctl restart ", service,
              containers == 0 ? ""
                              : cat(" (stops the ", containers,
@@ -152,18 +152,18 @@ std::string format_text(const ConfigureReport& report) {
     out += cat(note, "\n");
   const EngineFacts& facts = facts_of(report.request.engine);
   const ConfigureOutcome& outcome = report.outcome;
-  const bool acted = outcome.restarted || outcome.docker.reloaded || outcome.stale ||
-                     outcome.plugin_enabled || outcome.plugin_disabled;
+  const bool acted = outcome.service.restarted || outcome.service.reloaded ||
+                     outcome.service.stale || outcome.plugin_enabled || outcome.plugin_disabled;
   if (report.plan.changes.empty() && !acted) out += cat(facts.title, ": nothing to do\n");
   if (outcome.checked) out += cat(facts.title, " accepts its configuration\n");
-  if (outcome.docker.reloaded) out += cat(facts.service, " reloaded\n");
-  if (const std::int64_t stopped = outcome.docker.containers; outcome.restarted)
+  if (outcome.service.reloaded) out += cat(facts.service, " reloaded\n");
+  if (const std::int64_t stopped = outcome.service.containers; outcome.service.restarted)
     out += cat(facts.service, " restarted",
                stopped == 0
                    ? ""
                    : cat(", which stopped ", stopped, " running containers: live-restore is off"),
                "\n");
-  if (outcome.stale) out += format_stale(report);
+  if (outcome.service.stale) out += format_stale(report);
   if (outcome.plugin_enabled) out += "podqos-nri.service enabled and started\n";
   if (outcome.plugin_connected)
     out += cat("podqos-nri.service is connected to ", facts.title, "\n");
@@ -208,9 +208,9 @@ Result<std::string> format_json(const ConfigureReport& report, WithDiff diffs) {
                      {"notes", report.plan.notes},
                      {"next", next_steps(report)},
                      {"checked", outcome.checked},
-                     {"reloaded", outcome.docker.reloaded},
-                     {"restarted", outcome.restarted},
-                     {"stale", outcome.stale},
+                     {"reloaded", outcome.service.reloaded},
+                     {"restarted", outcome.service.restarted},
+                     {"stale", outcome.service.stale},
                      {"pluginEnabled", outcome.plugin_enabled},
                      {"pluginConnected", outcome.plugin_connected},
                      {"pluginDisabled", outcome.plugin_disabled}};

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
-#include "ctl/configure/docker_service.h"
 #include "ctl/configure/plan.h"
+#include "ctl/configure/service.h"
 #include "ctl/json.h"
 #include "ctl/table.h"
 
@@ -13,13 +13,11 @@ namespace podqos::ctl {
 /// What was done beside the files.
 struct ConfigureOutcome {
   bool checked = false;           ///< the engine has accepted the configuration
-  bool restarted = false;         ///< the engine was restarted
-  bool stale = false;             ///< what runs does not have the configuration of the files
   bool plugin_enabled = false;    ///< podqos-nri.service was enabled and started
   bool plugin_ready = false;      ///< it was enabled and running before
   bool plugin_connected = false;  ///< the engine sends it its events
   bool plugin_disabled = false;   ///< it was stopped and disabled
-  DockerOutcome docker;           ///< for Docker
+  ServiceOutcome service = {};    ///< the engine's
 };
 
 /// Everything that a report is made of.

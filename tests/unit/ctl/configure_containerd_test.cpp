@@ -34,7 +34,7 @@ Result<ConfigurePlan> plan_for(const FilesInMemory& files, Version version,
 }
 
 std::string refusal(const std::string& config, Version version, Method method = Method::kWrapper) {
-  const auto plan = plan_for({{kContainerdConfig, FileState::file(config)}}, version, method);
+  const auto plan = plan_for({{kContainerdConfig, config}}, version, method);
   return plan ? "no refusal" : plan.error().message;
 }
 
@@ -50,7 +50,7 @@ class StockContainerd : public testing::TestWithParam<StockCase> {};
 
 TEST_P(StockContainerd, GetsAHandlerTwiceIsOnceAndUndoRestoresEachByte) {
   const std::string stock = project_file(std::string{"tests/data/engines/"} + GetParam().file);
-  const FilesInMemory before = {{kContainerdConfig, FileState::file(stock)}};
+  const FilesInMemory before = {{kContainerdConfig, stock}};
   FilesInMemory files = before;
   files.apply(must(plan_for(files, GetParam().version)));
   const std::string after = files.at(kContainerdConfig).text;
@@ -95,8 +95,7 @@ TEST(PlanContainerd, WritesAFileWhereThereIsNone) {
 }
 
 TEST(PlanContainerd, UsesADropInWhereContainerdMergesIt) {
-  FilesInMemory files = {
-      {kContainerdConfig, FileState::file("version = 3\nimports = ['conf.d/*.toml']\n")}};
+  FilesInMemory files = {{kContainerdConfig, "version = 3\nimports = ['conf.d/*.toml']\n"}};
   const FilesInMemory before = files;
   const ConfigurePlan plan = must(plan_for(files, {2, 1}));
   ASSERT_EQ(plan.changes.size(), 1U);
@@ -111,8 +110,7 @@ TEST(PlanContainerd, UsesADropInWhereContainerdMergesIt) {
 TEST(PlanContainerd, UsesNoDropInForCriBefore2) {
   // There it would be the whole configuration of CRI (containerd #5837).
   const FilesInMemory files = {
-      {kContainerdConfig,
-       FileState::file("version = 2\nimports = [\"/etc/containerd/conf.d/*.toml\"]\n")}};
+      {kContainerdConfig, "version = 2\nimports = [\"/etc/containerd/conf.d/*.toml\"]\n"}};
   const ConfigurePlan plan = must(plan_for(files, {1, 7}));
   ASSERT_EQ(plan.changes.size(), 1U);
   EXPECT_EQ(plan.changes.front().path, kContainerdConfig);
@@ -120,11 +118,10 @@ TEST(PlanContainerd, UsesNoDropInForCriBefore2) {
 
 TEST(PlanContainerd, RefusesAnImportThatWouldHideIt) {
   const FilesInMemory files = {
-      {kContainerdConfig,
-       FileState::file("version = 2\nimports = [\"/etc/containerd/conf.d/*.toml\"]\n")},
+      {kContainerdConfig, "version = 2\nimports = [\"/etc/containerd/conf.d/*.toml\"]\n"},
       {"/etc/containerd/conf.d/99-nvidia.toml",
-       FileState::file("version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".containerd]\n"
-                       "default_runtime_name = \"nvidia\"\n")}};
+       "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".containerd]\n"
+       "default_runtime_name = \"nvidia\"\n"}};
   EXPECT_THAT(plan_for(files, {1, 7}).error().message,
               AllOf(StartsWith("/etc/containerd/conf.d/99-nvidia.toml:2: "),
                     HasSubstr("BinaryName = \"/usr/bin/podqos-runtime\"")));
@@ -138,7 +135,7 @@ TEST(PlanContainerd, FollowsTheDriverOfTheDefaultHandler) {
       "[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.own.options]\n"
       "SystemdCgroup = ";
   for (const char* driver : {"true", "false"}) {
-    const FilesInMemory files = {{kContainerdConfig, FileState::file(said + driver + "\n")}};
+    const FilesInMemory files = {{kContainerdConfig, said + driver + "\n"}};
     const auto values = toml_values(must(plan_for(files, {1, 7})).changes.at(0).after.text);
     const auto& runtimes =
         values.at("plugins").at("io.containerd.grpc.v1.cri").at("containerd").at("runtimes");
@@ -152,8 +149,7 @@ TEST(PlanContainerd, FollowsTheDriverOfTheDefaultHandler) {
 // does podqos's beside it.
 TEST(PlanContainerd, UsesCgroupfsWhereTheDefaultHandlerDoes) {
   const FilesInMemory files = {
-      {kContainerdConfig,
-       FileState::file(project_file("tests/data/engines/containerd-debian.toml"))}};
+      {kContainerdConfig, project_file("tests/data/engines/containerd-debian.toml")}};
   const auto values = toml_values(must(plan_for(files, {1, 7})).changes.at(0).after.text);
   const auto& runtimes =
       values.at("plugins").at("io.containerd.grpc.v1.cri").at("containerd").at("runtimes");
@@ -161,7 +157,7 @@ TEST(PlanContainerd, UsesCgroupfsWhereTheDefaultHandlerDoes) {
 }
 
 TEST(PlanContainerd, UndoKeepsWhatOthersWroteSince) {
-  FilesInMemory files = {{kContainerdConfig, FileState::file("version = 2\r\n")}};
+  FilesInMemory files = {{kContainerdConfig, "version = 2\r\n"}};
   files.apply(must(plan_for(files, {1, 7})));
   const std::string registered = files.at(kContainerdConfig).text;
   EXPECT_EQ(std::ranges::count(registered, '\n'), std::ranges::count(registered, '\r'));
@@ -175,7 +171,7 @@ TEST(PlanContainerd, UndoKeepsWhatOthersWroteSince) {
 }
 
 TEST(PlanContainerd, RestoresALastLineWithoutNewline) {
-  const FilesInMemory before = {{kContainerdConfig, FileState::file("\xef\xbb\xbfversion = 2")}};
+  const FilesInMemory before = {{kContainerdConfig, "\xef\xbb\xbfversion = 2"}};
   FilesInMemory files = before;
   files.apply(must(plan_for(files, {1, 7})));
   EXPECT_THAT(files.at(kContainerdConfig).text, StartsWith("\xef\xbb\xbfversion = 2\n# podqos"));
@@ -184,7 +180,7 @@ TEST(PlanContainerd, RestoresALastLineWithoutNewline) {
 }
 
 TEST(PlanContainerd, Version4HasTheTablesOfVersion3) {
-  FilesInMemory files = {{kContainerdConfig, FileState::file("version = 4\n")}};
+  FilesInMemory files = {{kContainerdConfig, "version = 4\n"}};
   files.apply(must(plan_for(files, {2, 3})));
   EXPECT_THAT(files.at(kContainerdConfig).text,
               HasSubstr("[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.podqos]"));
@@ -202,7 +198,7 @@ TEST(PlanContainerd, Version4HasTheTablesOfVersion3) {
 TEST(PlanContainerd, LeavesAHandlerThatIsThereByHand) {
   const std::string stock = project_file("tests/data/engines/containerd-debian.toml");
   const std::string by_hand = stock + project_file("examples/containerd/config-v2.toml");
-  const FilesInMemory files = {{kContainerdConfig, FileState::file(by_hand)}};
+  const FilesInMemory files = {{kContainerdConfig, by_hand}};
   const ConfigurePlan plan = must(plan_for(files, {1, 7}));
   EXPECT_THAT(plan.changes, IsEmpty());
   EXPECT_THAT(plan.notes, ElementsAre(HasSubstr("registered there already")));
@@ -292,8 +288,8 @@ TEST(PlanContainerd, RefusesSymlinksWithWhatToAddByHand) {
 
 TEST(PlanContainerd, UndoRefusesWhileTheHandlerIsTheDefault) {
   FilesInMemory files = {
-      {kContainerdConfig, FileState::file("version = 2\n" + kCriTable2 +
-                                          ".containerd]\ndefault_runtime_name = \"podqos\"\n")}};
+      {kContainerdConfig,
+       "version = 2\n" + kCriTable2 + ".containerd]\ndefault_runtime_name = \"podqos\"\n"}};
   files.apply(must(plan_for(files, {1, 7})));
   EXPECT_THAT(plan_removal(Engine::kContainerd, files.source()).error().message,
               StartsWith(kContainerdConfig + ":3: default_runtime_name = \"podqos\" still needs"));
@@ -301,7 +297,7 @@ TEST(PlanContainerd, UndoRefusesWhileTheHandlerIsTheDefault) {
 
 TEST(PlanContainerdNri, SwitchesItOnIn17Only) {
   const std::string stock = project_file("tests/data/engines/containerd-debian.toml");
-  FilesInMemory files = {{kContainerdConfig, FileState::file(stock)}};
+  FilesInMemory files = {{kContainerdConfig, stock}};
   EXPECT_THAT(must(plan_for(files, {2, 1}, Method::kNri)).changes, IsEmpty());
   // No file decides it: no change of one makes a daemon out of date.
   EXPECT_THAT(must(plan_for(files, {2, 1}, Method::kNri)).registered_in, IsEmpty());
@@ -315,7 +311,7 @@ TEST(PlanContainerdNri, SwitchesItOnIn17Only) {
   EXPECT_THAT(files.at(kContainerdConfig).text,
               AllOf(HasSubstr("# podqos: end nri\n"), EndsWith("# podqos: end wrapper\n")));
   files.apply(must(plan_removal(Engine::kContainerd, files.source())));
-  EXPECT_EQ(files, (FilesInMemory{{kContainerdConfig, FileState::file(stock)}}));
+  EXPECT_EQ(files, (FilesInMemory{{kContainerdConfig, stock}}));
 }
 
 TEST(PlanContainerdNri, RefusesWhereItsOwnerHasItOff) {

@@ -62,8 +62,7 @@ monitor_path = "/usr/libexec/crio/other"
 
 TEST(PlanCrio, TakesOverWhatTheDefaultRuntimesRowSays) {
   // Without monitor_path CRI-O looks for conmon in PATH, and does not start where it is elsewhere.
-  const FilesInMemory packaged = {
-      {"/etc/crio/crio.conf.d/10-crio.conf", FileState::file(kPackagedCrio)}};
+  const FilesInMemory packaged = {{"/etc/crio/crio.conf.d/10-crio.conf", kPackagedCrio}};
   const auto files = there_and_back(Engine::kCrio, Method::kWrapper, std::nullopt, packaged);
   nlohmann::json row = toml_values(kPackagedCrio)["crio"]["runtime"]["runtimes"]["crun"];
   row.update({{"runtime_path", "/usr/bin/podqos-runtime"},
@@ -89,26 +88,23 @@ TEST(PlanCrio, TakesOverWhatTheDefaultRuntimesRowSays) {
 }
 
 TEST(PlanCrio, LeavesARowThatIsThereByHand) {
-  const FilesInMemory files = {
-      {kCrioDropIn, FileState::file(project_file("examples/cri-o/50-podqos.conf"))}};
+  const FilesInMemory files = {{kCrioDropIn, project_file("examples/cri-o/50-podqos.conf")}};
   const ConfigurePlan plan =
       must(plan_engine(Engine::kCrio, Method::kWrapper, std::nullopt, files));
   EXPECT_THAT(plan.changes, IsEmpty());
   EXPECT_THAT(plan.notes, ElementsAre(HasSubstr(kCrioDropIn)));
   EXPECT_THAT(must(plan_removal(Engine::kCrio, files.source())).changes, IsEmpty());
-  const FilesInMemory other = {
-      {"/etc/crio/crio.conf", FileState::file("\n[crio.runtime.runtimes.podqos]\n")}};
+  const FilesInMemory other = {{"/etc/crio/crio.conf", "\n[crio.runtime.runtimes.podqos]\n"}};
   EXPECT_THAT(plan_engine(Engine::kCrio, Method::kWrapper, std::nullopt, other).error().message,
               StartsWith("/etc/crio/crio.conf:2: a runtime \"podqos\" is there already"));
-  const FilesInMemory foreign = {{kCrioDropIn, FileState::file("[crio.api]\n")}};
+  const FilesInMemory foreign = {{kCrioDropIn, "[crio.api]\n"}};
   EXPECT_THAT(plan_engine(Engine::kCrio, Method::kWrapper, std::nullopt, foreign).error().message,
               AllOf(HasSubstr("is not podqosctl's file"), HasSubstr("runtime_path")));
 }
 
 TEST(PlanCrio, SwitchesNriOnWhereNobodyHasSwitchedItOff) {
   const auto with = [](const std::string& text, Version version) {
-    return plan_engine(Engine::kCrio, Method::kNri, version,
-                       {{"/etc/crio/crio.conf", FileState::file(text)}});
+    return plan_engine(Engine::kCrio, Method::kNri, version, {{"/etc/crio/crio.conf", text}});
   };
   EXPECT_THAT(must(with("[crio.nri]\nenable_nri = true\n", {1, 27})).changes, IsEmpty());
   EXPECT_THAT(must(with("", {1, 30})).changes, IsEmpty());
@@ -124,14 +120,14 @@ TEST(PlanCrio, LeavesHooksToThePackage) {
   EXPECT_EQ(plan_engine(Engine::kCrio, Method::kHooks, std::nullopt, {}).error().code,
             ErrorCode::kNotFound);
   const FilesInMemory files = {
-      {"/usr/share/containers/oci/hooks.d/50-podqos-createruntime.json", FileState::file("{}")}};
+      {"/usr/share/containers/oci/hooks.d/50-podqos-createruntime.json", "{}"}};
   EXPECT_THAT(must(plan_engine(Engine::kCrio, Method::kHooks, std::nullopt, files)).notes,
               ElementsAre(HasSubstr("registered already by the package")));
 }
 
 TEST(PlanCrio, UndoRefusesWhileTheRuntimeIsTheDefault) {
   const FilesInMemory files = {
-      {"/etc/crio/crio.conf", FileState::file("[crio.runtime]\ndefault_runtime = \"podqos\"\n")}};
+      {"/etc/crio/crio.conf", "[crio.runtime]\ndefault_runtime = \"podqos\"\n"}};
   EXPECT_THAT(plan_removal(Engine::kCrio, files.source()).error().message,
               StartsWith("/etc/crio/crio.conf:2: default_runtime = \"podqos\" still needs podqos"));
 }
@@ -143,8 +139,7 @@ const std::string kPodmanLink = "/etc/containers/containers.conf.d/zz-podqos.con
 const std::string kPodmanShipped = "/usr/share/podqos/containers.conf.d/zz-podqos.conf";
 
 FilesInMemory with_package() {
-  return {{kPodmanShipped,
-           FileState::file(project_file("packaging/containers.conf.d/zz-podqos.conf"))}};
+  return {{kPodmanShipped, project_file("packaging/containers.conf.d/zz-podqos.conf")}};
 }
 
 TEST(PlanPodman, WritesADropInBefore48) {
@@ -177,8 +172,8 @@ TEST(PlanPodman, ReplacesTheOldDropInAfterAnUpgrade) {
 
 TEST(PlanPodman, KeepsTheDirectoriesOfOthers) {
   // oci-seccomp-bpf-hook and nvidia-container-toolkit have theirs in the common one.
-  FilesInMemory files = {{"/etc/containers/containers.conf",
-                          FileState::file("[engine]\nhooks_dir = [\"/own\", \"/b\\\\c\"]\n")}};
+  FilesInMemory files = {
+      {"/etc/containers/containers.conf", "[engine]\nhooks_dir = [\"/own\", \"/b\\\\c\"]\n"}};
   const auto plan = must(plan_engine(Engine::kPodman, Method::kHooks, Version{4, 3}, files));
   EXPECT_EQ(toml_values(plan.changes.at(0).after.text).at("engine").at("hooks_dir"),
             nlohmann::json::parse(R"(["/own", "/b\\c", "/usr/share/podqos/podman-hooks.d"])"));
@@ -197,8 +192,7 @@ TEST(PlanPodman, ObeysAnEmptyFileInPlaceOfTheLink) {
 }
 
 TEST(PlanPodman, LeavesWhatIsThereByHand) {
-  const FilesInMemory files = {
-      {kPodmanDropIn, FileState::file(project_file("examples/podman/50-podqos.conf"))}};
+  const FilesInMemory files = {{kPodmanDropIn, project_file("examples/podman/50-podqos.conf")}};
   for (const Method method : {Method::kHooks, Method::kWrapper})
     EXPECT_THAT(must(plan_engine(Engine::kPodman, method, Version{4, 3}, files)).changes,
                 IsEmpty());
@@ -209,8 +203,8 @@ TEST(PlanPodman, LeavesWhatIsThereByHand) {
 const std::string kDaemonJson = "/etc/docker/daemon.json";
 
 std::string registered_with_docker(const std::string& text) {
-  const auto files = there_and_back(Engine::kDocker, Method::kWrapper, std::nullopt,
-                                    {{kDaemonJson, FileState::file(text)}});
+  const auto files =
+      there_and_back(Engine::kDocker, Method::kWrapper, std::nullopt, {{kDaemonJson, text}});
   return files.at(kDaemonJson).text;
 }
 
@@ -275,16 +269,16 @@ TEST(PlanPodman, UndoNamesThePackagesHooks) {
 }
 
 TEST(PlanDocker, TakesNullForAbsentAsDockerdDoes) {
-  const FilesInMemory files = there_and_back(
-      Engine::kDocker, Method::kWrapper, std::nullopt,
-      {{"/etc/docker/daemon.json", FileState::file("{\"runtimes\": null, \"debug\": true}\n")}});
+  const FilesInMemory files =
+      there_and_back(Engine::kDocker, Method::kWrapper, std::nullopt,
+                     {{"/etc/docker/daemon.json", "{\"runtimes\": null, \"debug\": true}\n"}});
   EXPECT_EQ(nlohmann::json::parse(files.at("/etc/docker/daemon.json").text),
             nlohmann::json::parse(R"({"debug": true,
                 "runtimes": {"podqos": {"path": "/usr/bin/podqos-runtime"}}})"));
 }
 
 TEST(PlanDocker, UndoKeepsWhatOthersWroteSince) {
-  FilesInMemory files = {{kDaemonJson, FileState::file("{\n  \"a\": 1\n}\n")}};
+  FilesInMemory files = {{kDaemonJson, "{\n  \"a\": 1\n}\n"}};
   files.apply(must(plan_engine(Engine::kDocker, Method::kWrapper, std::nullopt, files)));
   files.put(kDaemonJson,
             "{\n  \"b\": 2,\n  \"runtimes\": {\n    \"own\": {\"path\": \"/own\"},\n"
@@ -306,7 +300,7 @@ struct DockerRefusal {
 class RefusedDocker : public testing::TestWithParam<DockerRefusal> {};
 
 TEST_P(RefusedDocker, NamesTheLineAndWhatToAdd) {
-  const FilesInMemory files = {{kDaemonJson, FileState::file(GetParam().text)}};
+  const FilesInMemory files = {{kDaemonJson, GetParam().text}};
   EXPECT_THAT(plan_engine(Engine::kDocker, Method::kWrapper, std::nullopt, files).error().message,
               AllOf(StartsWith(kDaemonJson + GetParam().says),
                     HasSubstr(R"("podqos": {"path": "/usr/bin/podqos-runtime"})")));
@@ -334,7 +328,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(PlanDocker, UndoRefusesWhatIsNotItsOwn) {
   const auto refused = [](const std::string& text) {
-    const FilesInMemory files = {{kDaemonJson, FileState::file(text)}};
+    const FilesInMemory files = {{kDaemonJson, text}};
     return plan_removal(Engine::kDocker, files.source()).error().message;
   };
   EXPECT_THAT(refused("{\"runtimes\": {\"podqos\":\n{\"path\": \"/usr/bin/podqos-runtime\", "

@@ -24,6 +24,10 @@ class FilesInMemory {
   FilesInMemory() = default;
   FilesInMemory(std::initializer_list<std::pair<const std::string, FileState>> files)
       : files_(files) {}
+  FilesInMemory(std::initializer_list<std::pair<const std::string, std::string>> files) {
+    for (const auto& [path, text] : files)
+      put(path, text);
+  }
 
   [[nodiscard]] ConfigSource source() const {
     return {.read = [this](const std::string& path) -> Result<FileState> { return at(path); },
