@@ -174,7 +174,7 @@ class Places {
     add(settings.state_dir);
     const auto state = store::open_state_directory(settings.state_dir);
     cgroup::CgroupfsOptions options;
-    if (state) options.memory = &*state;
+    if (state) options.mountinfo_cache = &*state;
     for (const std::string& mount_point : cgroup::mount_points(options))
       add(mount_point);
   }

@@ -16,7 +16,7 @@
 #include "common/cgroup/io_weight.h"
 #include "common/cgroup/node.h"
 #include "common/cgroup/root.h"
-#include "common/cgroup/stray.h"
+#include "common/cgroup/container.h"
 #include "common/core/attributes.h"
 #include "common/core/cgroup_parent.h"
 #include "common/core/driver.h"

@@ -17,7 +17,6 @@
 #include "common/base/text.h"
 #include "common/cgroup/container.h"
 #include "common/cgroup/pod_cgroup.h"
-#include "common/cgroup/stray.h"
 #include "common/codec/record_json.h"
 #include "common/core/attributes.h"
 #include "common/core/counting.h"

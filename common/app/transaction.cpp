@@ -100,7 +100,7 @@ Transaction::Transaction(const core::Settings& settings, Log& log,
 
 Result<Transaction> Transaction::with_store(const core::Settings& settings, Log& log,
                                             store::Store store, const Timeouts& timeouts) {
-  PODQOS_ASSIGN(auto cgroups, cgroup::Cgroupfs::open({.memory = &store.directory(),
+  PODQOS_ASSIGN(auto cgroups, cgroup::Cgroupfs::open({.mountinfo_cache = &store.directory(),
                                                       .systemd_answer = timeouts.systemd,
                                                       .systemd_end = timeouts.deadline,
                                                       .clock = timeouts.clock}));

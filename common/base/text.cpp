@@ -71,6 +71,13 @@ std::vector<std::string> parts_of(std::string_view text, char separator) {
   return parts;
 }
 
+bool has_word(std::string_view text, std::string_view word) {
+  while (!text.empty()) {
+    if (read_until(text, ' ') == word) return true;
+  }
+  return false;
+}
+
 std::string_view without_newline(std::string_view text) {
   while (text.ends_with('\n'))
     text.remove_suffix(1);

@@ -65,6 +65,8 @@ template <class... Parts>
 std::string_view read_until(std::string_view& rest, char separator);
 /// The parts between separators that are not empty.
 [[nodiscard]] std::vector<std::string> parts_of(std::string_view text, char separator);
+/// Whether one of the words between spaces is `word`.
+[[nodiscard]] bool has_word(std::string_view text, std::string_view word);
 /// Without the newlines at its end.
 [[nodiscard]] std::string_view without_newline(std::string_view text);
 

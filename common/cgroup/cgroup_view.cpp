@@ -1,7 +1,7 @@
 #include "common/cgroup/cgroup_view.h"
 
 #include "common/base/text.h"
-#include "common/cgroup/flat_keyed.h"
+#include "common/cgroup/control_file.h"
 
 namespace podqos::cgroup {
 namespace {

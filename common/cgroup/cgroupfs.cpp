@@ -12,10 +12,9 @@
 namespace podqos::cgroup {
 
 Result<Cgroupfs> Cgroupfs::open(const CgroupfsOptions& options) {
-  Result<std::vector<OpenHierarchy>> found = find_hierarchies(options);
-  if (!found) return fail(std::move(found).error());
+  PODQOS_ASSIGN(auto found, find_hierarchies(options));
   Cgroupfs cgroupfs;
-  cgroupfs.layout_ = layout_of(*found);
+  cgroupfs.layout_ = layout_of(found);
   if (!cgroupfs.layout_.cpu && !cgroupfs.layout_.memory) {
     return fail(
         ErrorCode::kUnsupported,
@@ -30,7 +29,7 @@ Result<Cgroupfs> Cgroupfs::open(const CgroupfsOptions& options) {
   systemd.end = options.systemd_end;
   systemd.clock = options.clock;
   cgroupfs.systemd_ = Systemd{std::move(systemd)};
-  cgroupfs.hierarchies_ = std::move(*found);
+  cgroupfs.hierarchies_ = std::move(found);
   // Each controller is in one hierarchy; the first one wins if mountinfo shows it twice.
   for (std::size_t index = 0; index < cgroupfs.hierarchies_.size(); ++index) {
     const OpenHierarchy& hierarchy = cgroupfs.hierarchies_[index];
@@ -44,9 +43,8 @@ Result<Cgroupfs> Cgroupfs::open(const CgroupfsOptions& options) {
   const auto cpu = static_cast<std::size_t>(core::Controller::kCpu);
   cgroupfs.primary_ =
       cgroupfs.by_controller_[memory].value_or(cgroupfs.by_controller_[cpu].value_or(0));
-  if (options.access == Access::kRead) return cgroupfs;
-  if (Status writable = cgroupfs.check_writable(); !writable) {
-    return fail(std::move(writable).error());
+  if (options.access == Access::kWrite) {
+    PODQOS_TRY(cgroupfs.check_writable());
   }
   return cgroupfs;
 }
@@ -65,10 +63,9 @@ Status Cgroupfs::check_writable() {
   if (!hierarchy.writable) {
     return fail(ErrorCode::kPermission, cat(hierarchy.mount_point, ": mounted read-only"));
   }
-  const Result<DirectoryRef> root = primary().directory("/");
-  if (!root) return fail(root.error());
+  PODQOS_ASSIGN(const auto root, primary().directory("/"));
   // faccessat(2) also takes capabilities and read-only bind mounts into account.
-  if (::faccessat((*root)->fd(), ".", W_OK, 0) == 0) return {};
+  if (::faccessat(root->fd(), ".", W_OK, 0) == 0) return {};
   return fail_errno(errno, cat(hierarchy.mount_point, ": cgroups cannot be written"));
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -18,7 +19,6 @@
 #include "common/cgroup/mountinfo.h"
 #include "common/cgroup/open_hierarchy.h"
 #include "common/cgroup/systemd.h"
-#include "common/cgroup/wait_budget.h"
 #include "common/core/driver.h"
 #include "common/core/layout.h"
 #include "common/core/memory_charge.h"
@@ -48,7 +48,7 @@ class Cgroupfs final : public Machine {
 
   using Machine::execute;
   [[nodiscard]] Result<Report> execute(const core::Plan& plan, UnitChanges when) override;
-  [[nodiscard]] bool wait(std::chrono::milliseconds time) override { return waits_.wait(time); }
+  [[nodiscard]] bool wait(std::chrono::milliseconds time) override;
 
   [[nodiscard]] bool exists(std::string_view path) override;
   [[nodiscard]] Result<std::string> read(std::string_view path, core::Controller controller,
@@ -65,7 +65,6 @@ class Cgroupfs final : public Machine {
 
   [[nodiscard]] Result<std::vector<ListedUnit>> learn_units(const std::string& pattern) override;
 
-  [[nodiscard]] Result<std::string> cgroup_of(Pid pid) override;
   [[nodiscard]] Result<std::vector<sys::ProcCgroup>> cgroups_of(Pid pid) override {
     return sys::cgroups_of(pid);
   }
@@ -114,9 +113,6 @@ class Cgroupfs final : public Machine {
   [[nodiscard]] Status stop(const core::StopUnit& step);
   /// kConflict if a scope of this name exists for another cgroup.
   [[nodiscard]] Status check_scope(const std::string& path, const std::string& unit);
-  /// Whether the unit named like this cgroup is this cgroup: always for a slice, whereas a scope of
-  /// that name may have another cgroup.
-  [[nodiscard]] Result<bool> is_own_unit(const std::string& path);
 
   core::CgroupLayout layout_;  ///< without huge pages
   std::optional<core::CgroupVersion> hugetlb_;
@@ -125,7 +121,9 @@ class Cgroupfs final : public Machine {
   std::vector<OpenHierarchy> hierarchies_;
   std::array<std::optional<std::size_t>, core::kControllers.size()> by_controller_;
   Systemd systemd_;
-  WaitBudget waits_;
+  /// What is left of the time that one transaction may wait for the kernel or systemd to release a
+  /// cgroup or unit. The state lock is held meanwhile, and all container starts on the node wait.
+  std::chrono::milliseconds wait_left_{50};
   int nested_steps_ = 0;  ///< left to the plan that is executed, see remove_nested()
   std::vector<core::SetUnit> deferred_changes_;
   std::set<std::string, std::less<>> active_units_;    ///< filled by learn_units()

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cerrno>
+#include <utility>
 
 #include "common/base/text.h"
 
@@ -36,10 +37,11 @@ OrErrno<std::string> read_value(int fd) {
   return std::string{without_newline({buffer.data(), static_cast<std::size_t>(size)})};
 }
 
-OrErrno<std::string> read_value(const sys::Directory& cgroup, const std::string& name) {
+Result<std::string> read_value(const sys::Directory& cgroup, const std::string& name) {
   const OrErrno<sys::UniqueFd> file = open_control_file(cgroup, name, O_RDONLY);
-  if (!file) return std::unexpected(file.error());
-  return read_value(file->get());
+  auto text = file ? read_value(file->get()) : std::unexpected(file.error());
+  if (!text) return fail_errno(text.error(), cat("read ", cgroup.path(), "/", name));
+  return std::move(*text);
 }
 
 OrErrno<void> write_value(int fd, std::string_view value) {
@@ -53,8 +55,7 @@ OrErrno<void> write_value(int fd, std::string_view value) {
 OrErrno<void> write_value(const sys::Directory& cgroup, const std::string& name,
                           std::string_view value) {
   const OrErrno<sys::UniqueFd> file = open_control_file(cgroup, name, O_WRONLY);
-  if (!file) return std::unexpected(file.error());
-  return write_value(file->get(), value);
+  return file ? write_value(file->get(), value) : std::unexpected(file.error());
 }
 
 Result<std::string> read_long(const sys::Directory& cgroup, const std::string& name,
@@ -65,6 +66,14 @@ Result<std::string> read_long(const sys::Directory& cgroup, const std::string& n
   Result<std::string> text = sys::read_all(file->get(), limit, what, end);
   if (text) text->resize(without_newline(*text).size());
   return text;
+}
+
+std::optional<std::int64_t> find_key(std::string_view text, std::string_view key) {
+  while (!text.empty()) {
+    std::string_view line = read_until(text, '\n');
+    if (read_until(line, ' ') == key) return parse_int(line);
+  }
+  return std::nullopt;
 }
 
 }  // namespace podqos::cgroup

@@ -22,13 +22,23 @@ namespace {
 constexpr std::size_t kMaxList = 64U << 20U;  // some 400,000 mounts
 
 /// The file in the state directory that caches lines of mountinfo, and its maximum size.
-constexpr std::string_view kMemoryName = "mountinfo";
-constexpr std::size_t kMaxMemory = std::size_t{64} << 10U;
+constexpr std::string_view kCacheName = "mountinfo";
+constexpr std::size_t kMaxCache = std::size_t{64} << 10U;
+
+/// The inode number of a hierarchy's root: kernfs_create_root() allocates it first. A bind mount of
+/// a part, or a cgroup namespace, has another one.
+constexpr ino_t kTopmost = 1;
+
+/// The type of the file system at a path, one of linux/magic.h; nullopt if it cannot be told.
+std::optional<long> type_at(const std::string& path) {
+  struct statfs file_system{};
+  if (::statfs(path.c_str(), &file_system) != 0) return std::nullopt;
+  return file_system.f_type;
+}
 
 /// Whether a pure v2 host mounts its hierarchy here.
 bool is_cgroup2_at(const std::string& path) {
-  struct statfs file_system{};
-  return ::statfs(path.c_str(), &file_system) == 0 && file_system.f_type == CGROUP2_SUPER_MAGIC;
+  return type_at(path) == CGROUP2_SUPER_MAGIC;
 }
 
 Result<std::string> read_list(const std::string& path, sys::FileEnd end) {
@@ -42,83 +52,87 @@ bool is_relevant(const Hierarchy& hierarchy) {
   return hierarchy.version == core::CgroupVersion::kV2 || has_used_controller(hierarchy);
 }
 
-/// Drops relevant hierarchies that are gone; others stay unopened.
-Result<std::vector<OpenHierarchy>> usable_of(std::vector<Hierarchy> mounted, sys::Resolve resolve) {
+/// Which hierarchies to open at once.
+enum class Open : std::uint8_t { kRelevant, kAll };
+
+/// Opens hierarchies, and drops those that are gone.
+Result<std::vector<OpenHierarchy>> usable_of(std::vector<Hierarchy> mounted, sys::Resolve resolve,
+                                             Open open = Open::kRelevant) {
   std::vector<OpenHierarchy> hierarchies;
   for (Hierarchy& description : mounted) {
-    const bool relevant = is_relevant(description);
+    const bool opens = open == Open::kAll || is_relevant(description);
     OpenHierarchy hierarchy{std::move(description), resolve};
-    const Result<bool> usable = relevant ? hierarchy.is_usable() : true;
     // Without it, a pod would lack limits, and its directory there would stay.
-    if (!usable) return fail(usable.error());
-    if (*usable) hierarchies.push_back(std::move(hierarchy));
+    PODQOS_ASSIGN(const bool usable, opens ? hierarchy.is_usable() : true);
+    if (usable) hierarchies.push_back(std::move(hierarchy));
   }
   return hierarchies;
 }
 
-/// Whether each relevant hierarchy is still mounted where its description says.
-bool are_described(std::vector<OpenHierarchy>& hierarchies) {
-  return std::ranges::all_of(hierarchies, [](OpenHierarchy& hierarchy) {
-    return !is_relevant(hierarchy.description()) || hierarchy.is_described();
-  });
-}
-
-/// The active hierarchies of the kernel, mounted or not.
-struct ActiveHierarchies {
-  /// "4:memory\n" for each hierarchy. The kernel does not reuse a hierarchy number soon, so that an
-  /// equal text means the same hierarchies.
-  std::string names;
-  std::ptrdiff_t count = 0;
-};
-
-/// Reads /proc/self/cgroup; nullopt if it cannot be read.
+/// The active hierarchies of the kernel, mounted or not, from /proc/self/cgroup: "4:memory\n" for
+/// each; nullopt if they cannot be read. The kernel does not reuse a hierarchy number soon, so that
+/// an equal text means the same hierarchies.
 /// @note cgroups(7), "/proc/[pid]/cgroup"
-std::optional<ActiveHierarchies> read_active_hierarchies(const std::string& path) {
+std::optional<std::string> active_hierarchies(const std::string& path) {
   // The kernel produces the file in one piece: proc_cgroup_show() in kernel/cgroup/cgroup.c.
   const auto text = read_list(path, sys::FileEnd::kShortRead);
   if (!text) return std::nullopt;
-  ActiveHierarchies active;
+  std::string active;
   for (std::string_view rest = *text; !rest.empty();) {
-    const std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-    active.names += cat(line.substr(0, line.find(':', line.find(':') + 1)), "\n");
-    ++active.count;
+    std::string_view line = read_until(rest, '\n');
+    const std::string_view number = read_until(line, ':');
+    active += cat(number, ":", read_until(line, ':'), "\n");
   }
   return active;
+}
+
+/// Whether these are all active hierarchies, and each relevant one is mounted where its description
+/// says.
+bool are_all(std::vector<OpenHierarchy>& hierarchies, std::string_view active) {
+  return std::ranges::count(active, '\n') == std::ssize(hierarchies) &&
+         std::ranges::all_of(hierarchies, [](OpenHierarchy& hierarchy) {
+           return !is_relevant(hierarchy.description()) || hierarchy.root_inode() == kTopmost;
+         });
 }
 
 /// The hierarchies that an earlier transaction cached; nullopt if one was added, removed or moved
 /// since.
 std::optional<std::vector<OpenHierarchy>> cached_hierarchies(const CgroupfsOptions& options,
-                                                             const ActiveHierarchies& active) {
-  const auto text = options.memory->read_file(kMemoryName, kMaxMemory);
-  const std::string head = cat(active.names, "\n");
+                                                             const std::string& active) {
+  const auto text = options.mountinfo_cache->read_file(kCacheName, kMaxCache);
+  const std::string head = cat(active, "\n");
   if (!text || !text->starts_with(head)) return std::nullopt;
-  std::vector<Hierarchy> mounted = parse_mountinfo(std::string_view{*text}.substr(head.size()));
-  if (std::ssize(mounted) != active.count) return std::nullopt;
-  auto hierarchies = usable_of(std::move(mounted), options.resolve);
-  if (!hierarchies || std::ssize(*hierarchies) != active.count || !are_described(*hierarchies))
-    return std::nullopt;
+  auto hierarchies =
+      usable_of(parse_mountinfo(std::string_view{*text}.substr(head.size())), options.resolve);
+  if (!hierarchies || !are_all(*hierarchies, active)) return std::nullopt;
   return std::move(*hierarchies);
 }
 
-/// Best effort: after a failure the next transaction reads mountinfo again.
-void cache_lines(const sys::Directory& memory, std::string_view text) {
-  static_cast<void>(sys::replace_file(memory, kMemoryName, text).has_value());
+/// Whether these are mounts of the same hierarchy.
+bool are_same(const Hierarchy& a, const Hierarchy& b) {
+  return a.version == b.version && a.controllers == b.controllers;
 }
 
-/// Reads the hierarchies from mountinfo, and caches the relevant lines.
-Result<std::vector<OpenHierarchy>> mounted_hierarchies(
-    const CgroupfsOptions& options, const std::optional<ActiveHierarchies>& active) {
-  const Result<std::string> text = read_list(options.mountinfo, sys::FileEnd::kEmptyRead);
-  if (!text) return fail(text.error());
-  std::vector<Hierarchy> mounted = parse_mountinfo(*text);
-  const bool is_whole = active && std::ssize(mounted) == active->count;
-  const std::string lines = is_whole ? lines_about(mounted, *text) : std::string{};
-  auto hierarchies = usable_of(std::move(mounted), options.resolve);
-  // Not cached if the next transaction would reject it.
-  if (hierarchies && is_whole && are_described(*hierarchies))
-    cache_lines(*options.memory, cat(active->names, "\n", lines));
+/// Reads the hierarchies from mountinfo, without those that another mount hides, and each only
+/// once. Caches the relevant lines unless the next transaction would reject them.
+Result<std::vector<OpenHierarchy>> mounted_hierarchies(const CgroupfsOptions& options,
+                                                       const std::optional<std::string>& active) {
+  PODQOS_ASSIGN(const auto text, read_list(options.mountinfo, sys::FileEnd::kEmptyRead));
+  PODQOS_ASSIGN(auto found, usable_of(parse_mountinfo(text), options.resolve, Open::kAll));
+  std::vector<OpenHierarchy> hierarchies;
+  std::vector<Hierarchy> described;
+  for (OpenHierarchy& hierarchy : found) {
+    const Hierarchy& description = hierarchy.description();
+    const bool is_known = std::ranges::any_of(
+        described, [&](const Hierarchy& other) { return are_same(description, other); });
+    if (is_known || !hierarchy.root_inode()) continue;
+    described.push_back(description);
+    hierarchies.push_back(std::move(hierarchy));
+  }
+  // Best effort: after a failure the next transaction reads mountinfo again.
+  if (active && are_all(hierarchies, *active))
+    static_cast<void>(sys::replace_file(*options.mountinfo_cache, kCacheName,
+                                        cat(*active, "\n", lines_about(described, text))));
   return hierarchies;
 }
 
@@ -157,7 +171,7 @@ Result<std::vector<OpenHierarchy>> find_hierarchies(const CgroupfsOptions& optio
         options.resolve);
   }
   const auto active =
-      options.memory != nullptr ? read_active_hierarchies(options.own_cgroups) : std::nullopt;
+      options.mountinfo_cache != nullptr ? active_hierarchies(options.own_cgroups) : std::nullopt;
   if (active) {
     if (auto known = cached_hierarchies(options, *active)) return std::move(*known);
   }
@@ -167,12 +181,17 @@ Result<std::vector<OpenHierarchy>> find_hierarchies(const CgroupfsOptions& optio
 std::vector<std::string> mount_points(const CgroupfsOptions& options) {
   std::vector<std::string> points{options.unified};
   if (is_cgroup2_at(options.unified)) return points;
-  auto text = options.memory != nullptr ? options.memory->read_file(kMemoryName, kMaxMemory)
-                                        : fail(ErrorCode::kNotFound, "nothing is cached");
+  auto text = options.mountinfo_cache != nullptr
+                  ? options.mountinfo_cache->read_file(kCacheName, kMaxCache)
+                  : fail(ErrorCode::kNotFound, "nothing is cached");
   if (!text) text = read_list(options.mountinfo, sys::FileEnd::kEmptyRead);
   for (Hierarchy& hierarchy : parse_mountinfo(text.value_or(""))) {
-    if (!hierarchy.mount_point.starts_with(cat(options.unified, "/")))
-      points.push_back(std::move(hierarchy.mount_point));
+    std::string& point = hierarchy.mount_point;
+    if (point.starts_with(cat(options.unified, "/"))) continue;
+    // Another mount may hide it.
+    const auto type = type_at(point);
+    if (type == CGROUP_SUPER_MAGIC || type == CGROUP2_SUPER_MAGIC)
+      points.push_back(std::move(point));
   }
   return points;
 }

@@ -28,7 +28,7 @@ struct CgroupfsOptions {
   /// State directory that caches the relevant lines of mountinfo for the next transaction, since
   /// mountinfo is long on a host with many containers. The caller must hold the state lock. With
   /// nullptr mountinfo is read each time.
-  const sys::Directory* memory = nullptr;
+  const sys::Directory* mountinfo_cache = nullptr;
   /// Timeout for one reply of systemd, and the deadline for all of them.
   std::chrono::milliseconds systemd_answer{2000};
   std::chrono::steady_clock::time_point systemd_end = std::chrono::steady_clock::time_point::max();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "common/base/overloaded.h"
 #include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/value.h"
@@ -15,11 +16,6 @@ std::unexpected<Error> missing(std::string_view path) {
   return fail(ErrorCode::kNotFound, cat(path, ": no such cgroup"));
 }
 
-/// "/a/b/c", whose parent is `parent`.
-bool is_child(std::string_view path, std::string_view parent) {
-  return path != "/" && parent_of(path) == parent;
-}
-
 }  // namespace
 
 void DryRun::record(const core::Step& step) {
@@ -28,36 +24,54 @@ void DryRun::record(const core::Step& step) {
   changes_->push_back(std::move(line));
 }
 
+const DryRun::Changed& DryRun::changed(std::string_view path) const {
+  static const Changed kNothing;
+  const auto found = cgroups_.find(path);
+  return found == cgroups_.end() ? kNothing : found->second;
+}
+
 Result<Report> DryRun::execute(const core::Plan& plan, UnitChanges /*when*/) {
   Report report;
-  changed_.clear();
-  for (const core::Step& step : plan)
-    std::visit([&](const auto& concrete) { run(concrete, report); }, step);
+  for (auto& [path, cgroup] : cgroups_)
+    cgroup.has_new_value = false;
+  for (const core::Step& step : plan) {
+    std::visit(Overloaded{
+                   [&](const core::EnsureCgroup& s) { run(s, report); },
+                   [&](const core::WriteFile& s) { run(s); },
+                   [&](const core::MoveProcess& s) {
+                     record(s);
+                     moved_.insert_or_assign(s.pid, s.path);
+                   },
+                   [&](const core::RemoveCgroup& s) { run(s, report); },
+                   [&](const core::SetAttribute& s) { run(s); },
+                   [&](const core::SetOomScore& s) { record(s); },
+                   [&](const core::SetUnit&) {},  // see below
+                   [&](const auto& unit) {
+                     if (!exists(unit.path)) record(unit);
+                   },
+               },
+               step);
+  }
   // After all other steps, as on the real machine.
   for (const core::Step& step : plan) {
     const auto* set = std::get_if<core::SetUnit>(&step);
-    if (set != nullptr && !set->properties.empty() && changed_.contains(set->path)) record(step);
+    if (set != nullptr && !set->properties.empty() && changed(set->path).has_new_value)
+      record(step);
   }
   return report;
 }
 
 bool DryRun::enables(const std::string& path, core::Controller controller) {
-  if (enabled_.contains({path, controller})) return true;
-  const std::string_view name = core::row_of(controller).v2_name;
+  if (changed(path).enabled.contains(controller)) return true;
   const auto enabled = machine_->read(path, controller, "cgroup.subtree_control");
-  if (!enabled) return false;
-  std::string_view rest = *enabled;
-  while (!rest.empty()) {
-    if (read_until(rest, ' ') == name) return true;
-  }
-  return false;
+  return enabled && has_word(*enabled, core::row_of(controller).v2_name);
 }
 
 bool DryRun::may_lack(const core::WriteFile& step) {
   if (step.on_refusal != core::OnRefusal::kIgnore) return false;
   std::string_view path = step.path;
   // The files of a new cgroup are those of the ones above, other than the root, which has few.
-  while (is_made(path))
+  while (changed(path).state == Changed::State::kMade)
     path = parent_of(path);
   return path == "/" || !machine_->read(path, step.controller, step.file);
 }
@@ -70,31 +84,25 @@ void DryRun::run(const core::EnsureCgroup& step, Report& report) {
         !enables(step.path, *step.also);
     if (!enable) return;
     record(step);
-    enabled_.emplace(step.path, *step.also);
+    cgroups_[step.path].enabled.insert(*step.also);
     return;
   }
   record(step);
   ++report.made;
-  for (std::string_view path = step.path; path != "/" && !exists(path); path = parent_of(path)) {
-    removed_.erase(std::string{path});
-    made_.emplace(path);
-  }
+  for (std::string_view path = step.path; path != "/" && !exists(path); path = parent_of(path))
+    cgroups_.insert_or_assign(std::string{path}, Changed{.state = Changed::State::kMade});
 }
 
-void DryRun::run(const core::WriteFile& step, Report& /*report*/) {
+void DryRun::run(const core::WriteFile& step) {
   const auto held = read(step.path, step.controller, step.file);
   if (held && holds_value(step.file, *held, step.value)) return;
   // With its controller enabled only now, the kernel shows which files it has only then.
-  const bool is_unknown = enabled_.contains({std::string{parent_of(step.path)}, step.controller});
+  const bool is_unknown = changed(parent_of(step.path)).enabled.contains(step.controller);
   if (!held && !is_unknown && may_lack(step)) return;
   record(step);
-  files_.insert_or_assign(Key{step.path, step.file}, step.value);
-  changed_.insert(step.path);
-}
-
-void DryRun::run(const core::MoveProcess& step, Report& /*report*/) {
-  record(step);
-  moved_.insert_or_assign(step.pid, step.path);
+  Changed& cgroup = cgroups_[step.path];
+  cgroup.files.insert_or_assign(step.file, step.value);
+  cgroup.has_new_value = true;
 }
 
 void DryRun::run(const core::RemoveCgroup& step, Report& report) {
@@ -110,56 +118,45 @@ void DryRun::run(const core::RemoveCgroup& step, Report& report) {
   if (below->empty()) shown.nested = core::Nested::kKept;
   record(shown);
   ++report.removed;
-  made_.erase(step.path);
-  removed_.insert(step.path);
-  const auto is_of_cgroup = [&](const auto& entry) { return entry.first.first == step.path; };
-  std::erase_if(files_, is_of_cgroup);
-  std::erase_if(attributes_, is_of_cgroup);
+  cgroups_.insert_or_assign(step.path, Changed{.state = Changed::State::kRemoved});
 }
 
-void DryRun::run(const core::SetAttribute& step, Report& /*report*/) {
+void DryRun::run(const core::SetAttribute& step) {
   const auto held = attribute(step.path, step.name.c_str());
   if (!held || *held == step.value) return;
   record(step);
-  attributes_.insert_or_assign(Key{step.path, step.name}, step.value);
-}
-
-void DryRun::run(const core::SetOomScore& step, Report& /*report*/) {
-  record(step);
-}
-
-void DryRun::run(const core::StartUnit& step, Report& /*report*/) {
-  if (!exists(step.path)) record(step);
-}
-
-void DryRun::run(const core::StopUnit& step, Report& /*report*/) {
-  if (!exists(step.path)) record(step);
+  cgroups_[step.path].attributes.insert_or_assign(step.name, step.value);
 }
 
 bool DryRun::exists(std::string_view path) {
-  if (is_made(path)) return true;
-  return !removed_.contains(path) && machine_->exists(path);
+  switch (changed(path).state) {
+    case Changed::State::kThere: return machine_->exists(path);
+    case Changed::State::kMade: return true;
+    case Changed::State::kRemoved: return false;
+  }
+  return false;
 }
 
 Result<std::string> DryRun::read(std::string_view path, core::Controller controller,
                                  const std::string& file) {
   if (!exists(path)) return missing(path);
-  const auto written = files_.find(Key{path, file});
-  if (written != files_.end()) return written->second;
+  const auto& files = changed(path).files;
+  const auto written = files.find(file);
+  if (written != files.end()) return written->second;
   return machine_->read(path, controller, file);
 }
 
 Result<std::vector<std::string>> DryRun::children(std::string_view path) {
-  auto names = machine_->children(path);
-  if (!names) return names;
+  PODQOS_ASSIGN(auto names, machine_->children(path));
   const std::string prefix = path == "/" ? "/" : cat(path, "/");
-  std::erase_if(*names, [&](const std::string& name) { return !exists(cat(prefix, name)); });
-  for (const std::string& made : made_) {
-    if (is_child(made, path)) names->push_back(made.substr(prefix.size()));
+  std::erase_if(names, [&](const std::string& name) { return !exists(cat(prefix, name)); });
+  for (const auto& [each, cgroup] : cgroups_) {
+    if (cgroup.state == Changed::State::kMade && parent_of(each) == path)
+      names.emplace_back(leaf_of(each));
   }
-  std::ranges::sort(*names);
-  const auto repeated = std::ranges::unique(*names);
-  names->erase(repeated.begin(), repeated.end());
+  std::ranges::sort(names);
+  const auto repeated = std::ranges::unique(names);
+  names.erase(repeated.begin(), repeated.end());
   return names;
 }
 
@@ -170,28 +167,22 @@ Result<bool> DryRun::populated(std::string_view path) {
 }
 
 Result<std::vector<Pid>> DryRun::processes(std::string_view path) {
-  auto pids = machine_->processes(path);
-  if (!pids) return pids;
-  std::erase_if(*pids, [&](Pid pid) { return moved_.contains(pid); });
+  PODQOS_ASSIGN(auto pids, machine_->processes(path));
+  std::erase_if(pids, [&](Pid pid) { return moved_.contains(pid); });
   for (const auto& [pid, cgroup] : moved_) {
-    if (is_at_or_below(cgroup, path)) pids->push_back(pid);
+    if (is_at_or_below(cgroup, path)) pids.push_back(pid);
   }
-  std::ranges::sort(*pids);
+  std::ranges::sort(pids);
   return pids;
 }
 
 Result<std::optional<std::string>> DryRun::attribute(std::string_view path, const char* name) {
   if (!exists(path)) return missing(path);
-  const auto set = attributes_.find(Key{path, name});
-  if (set != attributes_.end()) return std::optional{set->second};
-  if (is_made(path)) return std::nullopt;
+  const Changed& cgroup = changed(path);
+  const auto set = cgroup.attributes.find(name);
+  if (set != cgroup.attributes.end()) return std::optional{set->second};
+  if (cgroup.state == Changed::State::kMade) return std::nullopt;
   return machine_->attribute(path, name);
-}
-
-Result<std::string> DryRun::cgroup_of(Pid pid) {
-  const auto moved = moved_.find(pid);
-  if (moved != moved_.end()) return moved->second;
-  return machine_->cgroup_of(pid);
 }
 
 }  // namespace podqos::cgroup

@@ -24,17 +24,6 @@ constexpr const char* kSubtreeControl = "cgroup.subtree_control";
 
 enum class Age : std::uint8_t { kExisting, kNew };
 
-/// Whether a space-separated list contains the word.
-bool has_word(std::string_view list, std::string_view word) {
-  while (!list.empty()) {
-    const std::size_t space = list.find(' ');
-    if (list.substr(0, space) == word) return true;
-    if (space == std::string_view::npos) return false;
-    list.remove_prefix(space + 1);
-  }
-  return false;
-}
-
 /// What to write to cgroup.subtree_control, "+cpu +memory": the controllers that podqos uses, the
 /// hierarchy has and `enabled` lacks.
 std::string missing_controllers(const OpenHierarchy& hierarchy, std::string_view enabled,
@@ -43,9 +32,7 @@ std::string missing_controllers(const OpenHierarchy& hierarchy, std::string_view
   for (const core::ControllerRow& row : core::kControllers) {
     if (row.enabled == core::Enabled::kOnDemand && row.controller != also) continue;
     if (!hierarchy.has(row.v2_name) || has_word(enabled, row.v2_name)) continue;
-    if (!missing.empty()) missing += ' ';
-    missing += '+';
-    missing += row.v2_name;
+    missing += cat(missing.empty() ? "" : " ", "+", row.v2_name);
   }
   return missing;
 }
@@ -53,16 +40,12 @@ std::string missing_controllers(const OpenHierarchy& hierarchy, std::string_view
 /// Up to five pids of a cgroup, "12, 13"; "" if it has none.
 std::string some_processes(const sys::Directory& cgroup) {
   constexpr int kShown = 5;
-  const OrErrno<std::string> pids = read_value(cgroup, "cgroup.procs");
+  const Result<std::string> pids = read_value(cgroup, "cgroup.procs");
   if (!pids) return {};
   std::string shown;
   std::string_view rest = *pids;
-  for (int i = 0; i < kShown && !rest.empty(); ++i) {
-    const std::size_t end = rest.find('\n');
-    if (i > 0) shown += ", ";
-    shown += rest.substr(0, end);
-    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
-  }
+  for (int i = 0; i < kShown && !rest.empty(); ++i)
+    shown += cat(i > 0 ? ", " : "", read_until(rest, '\n'));
   if (!rest.empty()) shown += ", …";
   return shown;
 }
@@ -86,8 +69,7 @@ Status enable_each(OpenHierarchy& hierarchy, const sys::Directory& cgroup,
   std::map<std::string, Error, std::less<>> refused;
   std::size_t tried = 0;
   while (!controllers.empty()) {
-    const std::string_view controller = controllers.substr(0, controllers.find(' '));
-    controllers.remove_prefix(std::min(controllers.size(), controller.size() + 1));
+    const std::string_view controller = read_until(controllers, ' ');
     ++tried;
     const OrErrno<void> written = write_value(cgroup, kSubtreeControl, std::string{controller});
     if (written) continue;
@@ -113,17 +95,14 @@ Status enable(OpenHierarchy& hierarchy, const sys::Directory& cgroup,
               const std::string& controllers) {
   OrErrno<void> written = write_value(cgroup, kSubtreeControl, controllers);
   if (written) return {};
-  std::string pids;
   // EOPNOTSUPP instead of EBUSY if systemd has enabled threaded controllers here: the kernel then
   // treats the cgroup as the root of a threaded subtree.
-  if (written.error() == EBUSY || written.error() == EOPNOTSUPP) {
-    pids = some_processes(cgroup);
-    // The processes have ended meanwhile.
-    if (pids.empty()) written = write_value(cgroup, kSubtreeControl, controllers);
-    if (written) return {};
-  } else {
+  if (written.error() != EBUSY && written.error() != EOPNOTSUPP)
     return enable_each(hierarchy, cgroup, controllers);
-  }
+  const std::string pids = some_processes(cgroup);
+  // The processes have ended meanwhile.
+  if (pids.empty()) written = write_value(cgroup, kSubtreeControl, controllers);
+  if (written) return {};
   Error error = Error::from_errno(
       written.error(), cat(cgroup.path(), ": write \"", controllers, "\" to ", kSubtreeControl));
   if (!pids.empty()) {
@@ -144,10 +123,9 @@ Status inherit(const sys::Directory& parent, const sys::Directory& cgroup, const
   const OrErrno<std::string> current = read_value(own->get());
   if (!current) return fail_errno(current.error(), cat("read ", what));
   if (!current->empty()) return {};
-  const OrErrno<std::string> inherited = read_value(parent, file);
-  if (!inherited) return fail_errno(inherited.error(), cat("read ", parent.path(), "/", file));
-  const OrErrno<void> written = write_value(own->get(), *inherited);
-  if (!written) return fail_errno(written.error(), cat("write \"", *inherited, "\" to ", what));
+  PODQOS_ASSIGN(const auto inherited, read_value(parent, file));
+  const OrErrno<void> written = write_value(own->get(), inherited);
+  if (!written) return fail_errno(written.error(), cat("write \"", inherited, "\" to ", what));
   return {};
 }
 
@@ -163,6 +141,9 @@ class Walk {
   [[nodiscard]] std::int64_t made() const { return made_; }
 
  private:
+  Status prepare_above(const std::string& path) {
+    return prepare(std::string{parent_of(path)}, CgroupUse::kInner);
+  }
   /// mkdir(2) of one cgroup whose parent exists.
   Status make(const std::string& path);
   /// Sets what an empty cgroup needs before it can be used: subtree controllers or CPUs.
@@ -183,62 +164,54 @@ Status Walk::prepare(const std::string& path, CgroupUse use) {
   const Result<DirectoryRef> found = hierarchy_.directory(path);
   if (found) return configure(path, use, Age::kExisting);
   if (found.error().code != ErrorCode::kNotFound || path == "/") return fail(found.error());
-  if (Status parent = prepare(std::string{parent_of(path)}, CgroupUse::kInner); !parent)
-    return parent;
-  if (Status made = make(path); !made) return made;
+  PODQOS_TRY(prepare_above(path));
+  PODQOS_TRY(make(path));
   return configure(path, use, Age::kNew);
 }
 
 Status Walk::make(const std::string& path) {
-  const Result<DirectoryRef> parent = hierarchy_.directory(std::string{parent_of(path)});
-  if (!parent) return fail(parent.error());
+  PODQOS_ASSIGN(const auto parent, hierarchy_.directory(parent_of(path)));
   // directory(path) returned kNotFound, so that the name is a valid component.
   const std::string name{leaf_of(path)};
-  if (::mkdirat((*parent)->fd(), name.c_str(), kMode) != 0) {
+  if (::mkdirat(parent->fd(), name.c_str(), kMode) != 0) {
     const int err = errno;
     if (err == EEXIST) return {};
-    Error error = Error::from_errno(err, cat("mkdir ", (*parent)->path(), "/", name));
+    Error error = Error::from_errno(err, cat("mkdir ", parent->path(), "/", name));
     // Not a lack of memory on the host: the cgroup's structures are charged to its parent.
     if (err == ENOMEM) error.message += " (the parent's memory limit is exhausted)";
     return fail(std::move(error));
   }
   ++made_;
-  const Result<DirectoryRef> cgroup = hierarchy_.directory(path);
-  if (!cgroup) return fail(cgroup.error());
+  PODQOS_ASSIGN(const auto cgroup, hierarchy_.directory(path));
   // Overrides a strict umask, so that monitoring tools can read the cgroup; podqos does not depend
   // on it.
-  static_cast<void>(::fchmod((*cgroup)->fd(), kMode));
+  static_cast<void>(::fchmod(cgroup->fd(), kMode));
   return {};
 }
 
 Status Walk::configure(const std::string& path, CgroupUse use, Age age) {
   const bool is_cpuset = !is_v2() && hierarchy_.has("cpuset");
   if (!is_v2() && !is_cpuset) return {};
-  const Result<DirectoryRef> cgroup = hierarchy_.directory(path);
-  if (!cgroup) return fail(cgroup.error());
-  if (is_cpuset) return configure_cpuset(path, **cgroup, age);
-  return configure_v2(path, **cgroup, use, age);
+  PODQOS_ASSIGN(const auto cgroup, hierarchy_.directory(path));
+  if (is_cpuset) return configure_cpuset(path, *cgroup, age);
+  return configure_v2(path, *cgroup, use, age);
 }
 
 Status Walk::configure_v2(const std::string& path, const sys::Directory& cgroup, CgroupUse use,
                           Age age) {
   if (use == CgroupUse::kLeaf) {
-    if (age == Age::kNew || path == "/") return {};
-    return prepare(std::string{parent_of(path)}, CgroupUse::kInner);
+    return age == Age::kNew || path == "/" ? Status{} : prepare_above(path);
   }
   std::string enabled;
   if (age == Age::kExisting) {
-    OrErrno<std::string> read = read_value(cgroup, kSubtreeControl);
-    if (!read) return fail_errno(read.error(), cat("read ", cgroup.path(), "/", kSubtreeControl));
-    enabled = std::move(*read);
+    PODQOS_ASSIGN(enabled, read_value(cgroup, kSubtreeControl));
   }
   std::string missing = missing_controllers(hierarchy_, enabled, also_);
   // A controller enabled here is enabled in all ancestors; if nothing is missing here, nothing is
   // missing above.
   if (missing.empty()) return {};
   if (age == Age::kExisting && path != "/") {
-    if (Status parent = prepare(std::string{parent_of(path)}, CgroupUse::kInner); !parent)
-      return parent;
+    PODQOS_TRY(prepare_above(path));
   }
   // What an ancestor has been refused is not available here.
   missing = missing_controllers(hierarchy_, enabled, also_);
@@ -248,22 +221,15 @@ Status Walk::configure_v2(const std::string& path, const sys::Directory& cgroup,
 Status Walk::configure_cpuset(const std::string& path, const sys::Directory& cgroup, Age age) {
   if (path == "/") return {};
   if (age == Age::kExisting) {
-    const OrErrno<std::string> cpus = read_value(cgroup, "cpuset.cpus");
-    if (!cpus) return fail_errno(cpus.error(), cat("read ", cgroup.path(), "/cpuset.cpus"));
+    PODQOS_ASSIGN(const auto cpus, read_value(cgroup, "cpuset.cpus"));
     // The CPUs are copied last; if they are set, so are the memory nodes, and both in all
     // ancestors.
-    if (!cpus->empty()) return {};
-    if (Status above = prepare(std::string{parent_of(path)}, CgroupUse::kInner); !above)
-      return above;
+    if (!cpus.empty()) return {};
+    PODQOS_TRY(prepare_above(path));
   }
-  const Result<DirectoryRef> parent = hierarchy_.directory(std::string{parent_of(path)});
-  if (!parent) return fail(parent.error());
-  if (Status nodes = inherit(**parent, cgroup, "cpuset.mems"); !nodes) return nodes;
-  return inherit(**parent, cgroup, "cpuset.cpus");
-}
-
-std::string topmost_of(std::string_view path) {
-  return std::string{path.substr(0, path.find('/', 1))};
+  PODQOS_ASSIGN(const auto parent, hierarchy_.directory(parent_of(path)));
+  PODQOS_TRY(inherit(*parent, cgroup, "cpuset.mems"));
+  return inherit(*parent, cgroup, "cpuset.cpus");
 }
 
 }  // namespace
@@ -274,11 +240,10 @@ Result<std::int64_t> ensure_cgroup(OpenHierarchy& hierarchy, const std::string& 
   for (int attempt = 1;; ++attempt) {
     Status done = walk.prepare(path, use);
     if (done) return walk.made();
-    if (done.error().code != ErrorCode::kNotFound || attempt == kMaxAttempts) {
+    if (done.error().code != ErrorCode::kNotFound || attempt == kMaxAttempts)
       return fail(std::move(done).error());
-    }
     // An ancestor was removed concurrently; the cached directories may be stale.
-    hierarchy.forget(topmost_of(path));
+    hierarchy.forget(std::string_view{path}.substr(0, path.find('/', 1)));
   }
 }
 

@@ -114,23 +114,6 @@ bool has_changed(const std::string& path, const Report& report) {
   });
 }
 
-std::vector<UnitChange> changes_for(const std::vector<core::SetUnit>& steps) {
-  std::vector<UnitChange> changes;
-  changes.reserve(steps.size());
-  for (const core::SetUnit& step : steps)
-    changes.push_back(
-        {.unit = std::string{core::unit_of(step.path)}, .properties = step.properties});
-  return changes;
-}
-
-std::vector<UnitPlace> places_of(const std::vector<core::SetUnit>& steps) {
-  std::vector<UnitPlace> places;
-  places.reserve(steps.size());
-  for (const core::SetUnit& step : steps)
-    places.push_back({.unit = std::string{core::scope_of(step.path)}, .cgroup = step.path});
-  return places;
-}
-
 }  // namespace
 
 Result<Report> Cgroupfs::execute(const core::Plan& plan, UnitChanges when) {
@@ -156,9 +139,8 @@ Status Cgroupfs::carry_out(const core::Plan& plan, Report& report) {
       case Refused::kIsTriedAgain: again.push_back(&step); break;
     }
   }
-  for (const core::Step* step : again) {
-    if (Status done = run(*step, plan, report); !done) return done;
-  }
+  for (const core::Step* step : again)
+    PODQOS_TRY(run(*step, plan, report));
   return {};
 }
 
@@ -186,7 +168,7 @@ Status Cgroupfs::apply_unit_changes(Report& report) {
     }
   };
   // A scope's name does not determine its cgroup, so that the cgroup must be looked up.
-  const UnitAnswers answers = systemd_.set_and_find(changes_for(slices), places_of(scopes));
+  const UnitAnswers answers = systemd_.set_and_find(slices, scopes);
   std::vector<core::SetUnit> own;
   for (std::size_t i = 0; i < scopes.size(); ++i) {
     const Result<bool>& held = answers.held[i];
@@ -198,8 +180,8 @@ Status Cgroupfs::apply_unit_changes(Report& report) {
   const std::vector<std::string> together = ending_together(own);
   // After its reply to SetUnitProperties, and before it reads the next message, systemd applies its
   // OOMPolicy= to memory.oom.group. The reply to a second call shows that this is done.
-  const UnitAnswers last = systemd_.set_and_find(
-      changes_for(own), together.empty() ? std::vector<UnitPlace>{} : places_of(own));
+  const UnitAnswers last =
+      systemd_.set_and_find(own, together.empty() ? std::vector<core::SetUnit>{} : own);
   for (std::size_t i = 0; i < own.size(); ++i)
     record(own[i], last.set[i]);
   Status kept = keep_together(together, report);
@@ -252,13 +234,11 @@ Status Cgroupfs::run(const core::Step& step, const core::Plan& plan, Report& rep
 Status Cgroupfs::ensure(const core::EnsureCgroup& step, CgroupUse use, Report& report) {
   std::int64_t most = 0;
   for (OpenHierarchy& hierarchy : hierarchies_) {
-    const Result<bool> writable = hierarchy.is_writable();
-    if (!writable) return fail(writable.error());
-    if (!*writable) continue;
-    Result<std::int64_t> made = ensure_cgroup(hierarchy, step.path, use, step.also);
-    if (!made) return fail(std::move(made).error());
+    PODQOS_ASSIGN(const bool writable, hierarchy.is_writable());
+    if (!writable) continue;
+    PODQOS_ASSIGN(const auto made, ensure_cgroup(hierarchy, step.path, use, step.also));
     drop_refused(hierarchy, report);
-    most = std::max(most, *made);
+    most = std::max(most, made);
   }
   report.made += most;
   return {};
@@ -292,12 +272,11 @@ Status Cgroupfs::write(const core::WriteFile& step, Report& report) {
 }
 
 Status Cgroupfs::set_attribute(const core::SetAttribute& step) {
-  const Result<DirectoryRef> cgroup = primary().directory(step.path);
-  if (!cgroup) return fail(cgroup.error());
-  Status done = (*cgroup)->set_attribute(step.name.c_str(), step.value);
+  PODQOS_ASSIGN(const auto cgroup, primary().directory(step.path));
+  Status done = cgroup->set_attribute(step.name.c_str(), step.value);
   // The refusal of the first value is what the report tells.
   if (!done && step.otherwise)
-    static_cast<void>((*cgroup)->set_attribute(step.name.c_str(), *step.otherwise).has_value());
+    static_cast<void>(cgroup->set_attribute(step.name.c_str(), *step.otherwise).has_value());
   return done;
 }
 
@@ -305,15 +284,13 @@ Status Cgroupfs::move(const core::MoveProcess& step) {
   const std::string pid = std::to_string(step.pid.value());
   for (OpenHierarchy& hierarchy : hierarchies_) {
     if (!has_used_controller(hierarchy.description())) continue;
-    const Result<bool> writable = hierarchy.is_writable();
-    if (!writable) return fail(writable.error());
-    if (!*writable) continue;
-    const Result<DirectoryRef> cgroup = hierarchy.directory(step.path);
-    if (!cgroup) return fail(cgroup.error());
-    const OrErrno<void> moved = write_value(**cgroup, "cgroup.procs", pid);
+    PODQOS_ASSIGN(const bool writable, hierarchy.is_writable());
+    if (!writable) continue;
+    PODQOS_ASSIGN(const auto cgroup, hierarchy.directory(step.path));
+    const OrErrno<void> moved = write_value(*cgroup, "cgroup.procs", pid);
     if (moved) continue;
     if (means_gone(moved.error())) hierarchy.forget(step.path);
-    return fail(move_refusal(step, **cgroup, moved.error()));
+    return fail(move_refusal(step, *cgroup, moved.error()));
   }
   return {};
 }
@@ -354,16 +331,15 @@ Status Cgroupfs::remove(const core::RemoveCgroup& step, Report& report) {
   }
   // The memory hierarchy goes first: if the cgroup is still in use, it stays in all hierarchies,
   // with all its limits.
-  Result<bool> removed = remove_from(primary(), step, report);
-  if (!removed) return fail(std::move(removed).error());
+  PODQOS_ASSIGN(bool removed, remove_from(primary(), step, report));
   Status first;
   for (OpenHierarchy& hierarchy : hierarchies_) {
     if (&hierarchy == &primary()) continue;
     Result<bool> gone = remove_from(hierarchy, step, report);
-    removed = *removed || gone.value_or(false);
+    removed = removed || gone.value_or(false);
     if (!gone && first) first = fail(std::move(gone).error());
   }
-  if (*removed) ++report.removed;
+  if (removed) ++report.removed;
   return first;
 }
 

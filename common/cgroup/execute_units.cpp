@@ -4,6 +4,7 @@
 #include <chrono>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "common/base/text.h"
@@ -33,18 +34,14 @@ enum class IoWeight : std::uint8_t { kPodqos, kAdministrator };
 
 /// Removes the drop-ins of a stopped unit.
 Status remove_drop_ins(const std::string& unit, IoWeight io_weight) {
-  auto control = sys::Directory::open(kControlDirectory);
-  if (!control) {
-    if (control.error().code == ErrorCode::kNotFound) return {};
-    return fail(std::move(control).error());
-  }
   const std::string name = cat(unit, ".d");
-  auto drop_ins = control->open_directory(name);
+  const auto control = sys::Directory::open(kControlDirectory);
+  const auto drop_ins = control ? control->open_directory(name) : fail(control.error());
   if (!drop_ins) {
     if (drop_ins.error().code == ErrorCode::kNotFound) return {};
-    return fail(std::move(drop_ins).error());
+    return fail(drop_ins.error());
   }
-  PODQOS_ASSIGN(auto files, drop_ins->entries());
+  PODQOS_ASSIGN(const auto files, drop_ins->entries());
   for (const std::string& file : files) {
     // Other drop-ins are the administrator's and are kept.
     if (!core::is_drop_in(file)) continue;
@@ -67,6 +64,13 @@ void touch_unit_directory() {
 
 }  // namespace
 
+bool Cgroupfs::wait(std::chrono::milliseconds time) {
+  if (time > wait_left_) return false;
+  wait_left_ -= time;
+  std::this_thread::sleep_for(time);
+  return true;
+}
+
 Result<std::vector<ListedUnit>> Cgroupfs::learn_units(const std::string& pattern) {
   auto units = systemd_.list(pattern);
   if (!units) return units;
@@ -74,12 +78,6 @@ Result<std::vector<ListedUnit>> Cgroupfs::learn_units(const std::string& pattern
     if (unit.active_state == "active") active_units_.insert(unit.name);
   }
   return units;
-}
-
-Result<bool> Cgroupfs::is_own_unit(const std::string& path) {
-  const std::string_view scope = core::scope_of(path);
-  if (scope.empty()) return true;
-  return systemd_.holds({.unit = std::string{scope}, .cgroup = path});
 }
 
 Status Cgroupfs::start(const core::StartUnit& step, Report& report) {
@@ -100,12 +98,13 @@ Status Cgroupfs::start(const core::StartUnit& step, Report& report) {
     done = systemd_.start(unit);
     if (done && !step.properties.empty()) done = systemd_.set_properties(unit, step.properties);
     if (done) return {};
-    if (done.error().code != ErrorCode::kNotFound || !waits_.wait(kStartPause)) return done;
+    if (done.error().code != ErrorCode::kNotFound || !wait(kStartPause)) return done;
   }
 }
 
 Status Cgroupfs::check_scope(const std::string& path, const std::string& unit) {
-  PODQOS_ASSIGN(auto own, is_own_unit(path));
+  const core::SetUnit place{.path = path, .properties = {}};
+  PODQOS_ASSIGN(const bool own, systemd_.set_and_find({}, {place}).held.front());
   if (own) return {};
   return fail(ErrorCode::kConflict,
               cat(path, ": unit ", unit, " already exists for another cgroup and is not changed"));

@@ -9,7 +9,6 @@
 
 #include "common/base/error.h"
 #include "common/base/units.h"
-#include "common/cgroup/listed_unit.h"
 #include "common/core/driver.h"
 #include "common/core/layout.h"
 #include "common/core/memory_charge.h"
@@ -28,6 +27,14 @@ struct Report {
   std::int64_t removed = 0;
   /// Of what is nested in a cgroup that was to be removed, a part is: the next plan goes on.
   bool partly = false;
+};
+
+/// A unit as ListUnitsByPatterns returns it.
+/// @note org.freedesktop.systemd1(5).
+struct ListedUnit {
+  std::string name;
+  std::string load_state;    ///< "loaded", "not-found" …
+  std::string active_state;  ///< "active", "deactivating", "inactive" …
 };
 
 /// When execute() sends a plan's unit property changes to systemd.
@@ -69,7 +76,7 @@ class Machine {
     return execute(plan, UnitChanges::kNow);
   }
 
-  /// Waits for the kernel or systemd, within what one transaction may wait (WaitBudget).
+  /// Waits for the kernel or systemd, within what one transaction may wait (50 ms).
   /// @return false, without waiting, if less than `time` is left of it
   [[nodiscard]] virtual bool wait(std::chrono::milliseconds time) = 0;
 
@@ -113,9 +120,6 @@ class Machine {
   /// active are not started again; only their properties are set: one call instead of three.
   [[nodiscard]] virtual Result<std::vector<ListedUnit>> learn_units(const std::string& pattern) = 0;
 
-  /// The cgroup path of a process in the hierarchy of the memory controller (or of cpu if there is
-  /// none). kNotFound if the process does not exist or is not in that hierarchy.
-  [[nodiscard]] virtual Result<std::string> cgroup_of(Pid pid) = 0;
   /// The cgroups of a process in all hierarchies, see sys::cgroups_of().
   [[nodiscard]] virtual Result<std::vector<sys::ProcCgroup>> cgroups_of(Pid pid) = 0;
   /// Start time of a running process, see sys::start_time_of().
@@ -125,6 +129,9 @@ class Machine {
   /// A running thread of a process, see sys::living_thread_of().
   [[nodiscard]] virtual Result<std::optional<Pid>> living_thread_of(Pid pid) = 0;
 
+  /// The cgroup path of a process in the hierarchy of the memory controller (or of cpu if there is
+  /// none). kNotFound if the process does not exist or is not in that hierarchy.
+  [[nodiscard]] Result<std::string> cgroup_of(Pid pid);
   /// Whether the process with this pid and start time is still running, that is, the pid was not
   /// reused. Also true if that cannot be found out.
   [[nodiscard]] bool is_alive(Pid pid, StartTime start_time) {

@@ -7,7 +7,6 @@
 #include <optional>
 #include <utility>
 
-#include "common/base/path.h"
 #include "common/base/text.h"
 
 namespace podqos::cgroup {
@@ -16,8 +15,6 @@ namespace {
 
 /// Fields of a line; the views point into the text, with escapes.
 struct Mount {
-  std::int64_t id = 0;
-  std::int64_t parent = 0;
   dev_t device = 0;
   std::string_view root;
   std::string_view point;
@@ -37,17 +34,12 @@ dev_t parse_device(std::string_view text) {
 /// Parses the fields up to the mount point and removes them from `line`.
 std::optional<Mount> parse_place(std::string_view& line) {
   Mount mount;
-  const std::string_view id = read_until(line, ' ');
-  const std::string_view parent = read_until(line, ' ');
+  read_until(line, ' ');  // id
+  read_until(line, ' ');  // id of the parent
   mount.device = parse_device(read_until(line, ' '));
   mount.root = read_until(line, ' ');
   mount.point = read_until(line, ' ');
   if (!mount.root.starts_with('/') || !mount.point.starts_with('/')) return std::nullopt;
-  const std::optional<std::int64_t> id_number = parse_int(id);
-  const std::optional<std::int64_t> parent_number = parse_int(parent);
-  if (!id_number || !parent_number) return std::nullopt;
-  mount.id = *id_number;
-  mount.parent = *parent_number;
   return mount;
 }
 
@@ -86,37 +78,6 @@ std::string decode(std::string_view text) {
   return out;
 }
 
-const Mount* find_mount(const std::vector<Mount>& mounts, std::int64_t id) {
-  const auto found = std::ranges::find(mounts, id, &Mount::id);
-  return found == mounts.end() ? nullptr : &*found;
-}
-
-/// Whether `other` hides `mount` from path lookup: it is stacked on its root, or mounted on a
-/// directory above it in the same parent. (If it had been mounted first, `mount` would be its
-/// child.)
-bool hides(const Mount& other, const Mount& mount) {
-  if (other.id == mount.id) return false;
-  if (other.parent == mount.id) return other.point == mount.point;
-  return other.parent == mount.parent && is_below(mount.point, other.point);
-}
-
-/// Whether the mount or one of its parents is hidden.
-bool is_covered(const std::vector<Mount>& mounts, const Mount& mount) {
-  constexpr int kMaxNesting = 64;  // a loop is only possible in a forged text
-  const Mount* current = &mount;
-  for (int depth = 0; current != nullptr && depth < kMaxNesting; ++depth) {
-    const auto hides_current = [current](const Mount& other) { return hides(other, *current); };
-    // A mount stacked on a parent's root hides the child by the rule for directories above;
-    // stacking only counts for the mount itself.
-    const bool hidden = std::ranges::any_of(mounts, [&](const Mount& other) {
-      return hides_current(other) && (current == &mount || other.parent != current->id);
-    });
-    if (hidden) return true;
-    current = current->parent == current->id ? nullptr : find_mount(mounts, current->parent);
-  }
-  return false;
-}
-
 /// The super options ("rw,xattr,cpu,cpuacct") without the first: controllers, "name=…", and what
 /// else concerns the mount. A list of controllers would lack those of later kernels.
 std::vector<std::string> v1_options(std::string_view options) {
@@ -152,40 +113,17 @@ std::vector<Mount> cgroup_mounts(std::string_view text) {
   return mounts;
 }
 
-/// Mounts that may hide one of `targets` or be its parent: at its mount point or above.
-std::vector<Mount> mounts_over(const std::vector<Mount>& targets, std::string_view text) {
-  std::vector<Mount> mounts;
-  for_each_line(text, [&](std::string_view line) {
-    const std::optional<Mount> mount = parse_place(line);
-    if (!mount) return;
-    const bool over = std::ranges::any_of(
-        targets, [&](const Mount& target) { return is_at_or_below(target.point, mount->point); });
-    if (over) mounts.push_back(*mount);
-  });
-  return mounts;
-}
-
 }  // namespace
 
 std::vector<Hierarchy> parse_mountinfo(std::string_view text) {
-  const std::vector<Mount> candidates = cgroup_mounts(text);
-  const std::vector<Mount> mounts = mounts_over(candidates, text);
   std::vector<Hierarchy> hierarchies;
-  for (const Mount& mount : candidates) {
-    if (is_covered(mounts, mount)) continue;
-    Hierarchy found{.version = core::CgroupVersion::kV2,
-                    .controllers = {},
+  for (const Mount& mount : cgroup_mounts(text)) {
+    const bool is_v1 = mount.type == "cgroup";
+    Hierarchy found{.version = is_v1 ? core::CgroupVersion::kV1 : core::CgroupVersion::kV2,
+                    .controllers = is_v1 ? v1_options(mount.options) : std::vector<std::string>{},
                     .mount_point = decode(mount.point),
                     .device = mount.device};
-    if (mount.type == "cgroup") {
-      found.version = core::CgroupVersion::kV1;
-      found.controllers = v1_options(mount.options);
-      if (found.controllers.empty()) continue;
-    }
-    const bool known = std::ranges::any_of(hierarchies, [&](const Hierarchy& other) {
-      return other.version == found.version && other.controllers == found.controllers;
-    });
-    if (!known) hierarchies.push_back(std::move(found));
+    if (!is_v1 || !found.controllers.empty()) hierarchies.push_back(std::move(found));
   }
   return hierarchies;
 }

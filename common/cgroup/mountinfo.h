@@ -19,13 +19,13 @@ struct Hierarchy {
   /// Absolute path, escapes decoded.
   std::string mount_point;
   bool writable = true;  ///< false if mounted read-only; set when it is opened
-  dev_t device = 0;      ///< device number of the file system
+  dev_t device = 0;      ///< device number of the file system; 0 if the text does not tell it
   friend bool operator==(const Hierarchy&, const Hierarchy&) = default;
 };
 
 /// Finds the hierarchies in the text of /proc/self/mountinfo: cgroup and cgroup2 mounts with root
-/// "/", whatever their controllers. A mount hidden by another one is left out, and a hierarchy
-/// mounted twice is returned once.
+/// "/", whatever their controllers, also if another mount hides them. One that is mounted twice is
+/// returned twice.
 /// Octal escapes are decoded; malformed lines are ignored.
 /// @note proc_pid_mountinfo(5); v1 controllers are among the super options, see
 /// cgroup_show_options() in the kernel.

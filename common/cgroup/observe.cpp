@@ -12,7 +12,6 @@
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/control_file.h"
-#include "common/cgroup/flat_keyed.h"
 #include "common/sys/process.h"
 
 namespace podqos::cgroup {
@@ -98,17 +97,12 @@ Result<std::optional<bool>> lists_process(const sys::Directory& cgroup, Walk& wa
 /// process until the kernel has switched away from it for the last time, when it is in no
 /// cgroup.procs any more and its cgroup may be removed already.
 Result<std::optional<bool>> populated_v2(const sys::Directory& cgroup, Walk& walk) {
-  const OrErrno<std::string> events = read_value(cgroup, "cgroup.events");
-  if (!events) {
-    const int err = events.error();
-    if (err != ENOENT && err != ENODEV) {
-      return fail_errno(err, cat("read ", cgroup.path(), "/cgroup.events"));
-    }
-    return false;
-  }
+  const Result<std::string> events = read_value(cgroup, "cgroup.events");
+  if (!events && is_gone(events.error())) return false;
+  if (!events) return fail(events.error());
   if (find_key(*events, "populated") != 1) return false;
   // A threaded cgroup has no list of its processes.
-  const OrErrno<std::string> type = read_value(cgroup, "cgroup.type");
+  const Result<std::string> type = read_value(cgroup, "cgroup.type");
   if (type && *type == "threaded") return true;
   return lists_process(cgroup, walk);
 }
@@ -132,15 +126,13 @@ Result<std::string> Cgroupfs::read(std::string_view path, core::Controller contr
     return fail(ErrorCode::kUnsupported,
                 cat(path, ": this machine has no ", controller_name(controller), " controller"));
   }
-  Result<DirectoryRef> cgroup = hierarchy->directory(path);
-  if (!cgroup) return fail(std::move(cgroup).error());
-  Result<std::string> text = read_long(**cgroup, file, kMaxFile, sys::FileEnd::kShortRead);
-  if (text || !is_gone(text.error())) return text;
-  // The cached directory may belong to a removed cgroup; another one may have the same path now.
-  hierarchy->forget(path);
-  cgroup = hierarchy->directory(path);
-  if (!cgroup) return fail(std::move(cgroup).error());
-  return read_long(**cgroup, file, kMaxFile, sys::FileEnd::kShortRead);
+  for (bool again = false;; again = true) {
+    PODQOS_ASSIGN(const auto cgroup, hierarchy->directory(path));
+    Result<std::string> text = read_long(*cgroup, file, kMaxFile, sys::FileEnd::kShortRead);
+    if (text || again || !is_gone(text.error())) return text;
+    // The cached directory may belong to a removed cgroup; another one may have the same path now.
+    hierarchy->forget(path);
+  }
 }
 
 Result<std::vector<std::string>> Cgroupfs::children(std::string_view path) {
@@ -232,11 +224,10 @@ core::MemoryFiles Cgroupfs::memory_files(std::string_view path) {
 }
 
 Result<Bytes> Cgroupfs::memory_amount(std::string_view path, const std::string& file) {
-  const Result<std::string> text = read(path, core::Controller::kMemory, file);
-  if (!text) return fail(text.error());
-  const std::optional<std::int64_t> amount = parse_int(*text);
+  PODQOS_ASSIGN(const auto text, read(path, core::Controller::kMemory, file));
+  const std::optional<std::int64_t> amount = parse_int(text);
   if (!amount)
-    return fail(ErrorCode::kIo, cat(path, "/", file, ": unexpected \"", printable(*text), "\""));
+    return fail(ErrorCode::kIo, cat(path, "/", file, ": unexpected \"", printable(text), "\""));
   return Bytes{*amount};
 }
 
@@ -246,13 +237,12 @@ Result<Bytes> Cgroupfs::memory_usage(std::string_view path) {
 }
 
 Result<core::MemoryCharge> Cgroupfs::memory_charge(std::string_view path) {
-  const Result<std::string> stat = read(path, core::Controller::kMemory, "memory.stat");
-  if (!stat) return fail(stat.error());
+  PODQOS_ASSIGN(const auto stat, read(path, core::Controller::kMemory, "memory.stat"));
   PODQOS_ASSIGN(const auto usage, memory_usage(path));
   const auto sum = [&](std::initializer_list<std::string_view> keys) {
     std::int64_t total = 0;
     for (const std::string_view key : keys)
-      total = saturating_add(total, find_key(*stat, key).value_or(0));
+      total = saturating_add(total, find_key(stat, key).value_or(0));
     return total;
   };
   core::MemoryCharge charge{.usage = usage, .counted = {}, .shmem = {}};
@@ -261,7 +251,7 @@ Result<core::MemoryCharge> Cgroupfs::memory_charge(std::string_view path) {
     counted = sum({"anon", "file", "sock", "swapcached"});
     // Linux 5.18 added the sum "kernel"; before, its parts are listed.
     const std::int64_t parts = sum({"kernel_stack", "pagetables", "percpu", "slab"});
-    counted = saturating_add(counted, find_key(*stat, "kernel").value_or(parts));
+    counted = saturating_add(counted, find_key(stat, "kernel").value_or(parts));
     charge.shmem = Bytes{sum({"shmem"})};
   } else {
     counted = sum({"total_rss", "total_cache", "total_swapcached"});
@@ -275,24 +265,23 @@ Result<core::MemoryCharge> Cgroupfs::memory_charge(std::string_view path) {
 }
 
 Result<std::optional<std::string>> Cgroupfs::attribute(std::string_view path, const char* name) {
-  const Result<DirectoryRef> cgroup = primary().directory(path);
-  if (!cgroup) return fail(cgroup.error());
-  return (*cgroup)->attribute(name);
+  PODQOS_ASSIGN(const auto cgroup, primary().directory(path));
+  return cgroup->attribute(name);
 }
 
-Result<std::string> Cgroupfs::cgroup_of(Pid pid) {
-  Result<std::vector<sys::ProcCgroup>> cgroups = sys::cgroups_of(pid);
-  if (!cgroups) return fail(std::move(cgroups).error());
-  const bool is_v2 = primary().description().version == core::CgroupVersion::kV2;
-  const std::string_view wanted = layout_.memory ? "memory" : "cpu";
-  for (sys::ProcCgroup& cgroup : *cgroups) {
+Result<std::string> Machine::cgroup_of(Pid pid) {
+  const core::CgroupLayout& layout = layout_without_hugepages();
+  const bool is_v2 = (layout.memory ? layout.memory : layout.cpu) == core::CgroupVersion::kV2;
+  const std::string_view wanted = layout.memory ? "memory" : "cpu";
+  PODQOS_ASSIGN(auto cgroups, cgroups_of(pid));
+  for (sys::ProcCgroup& cgroup : cgroups) {
     const bool carries =
         is_v2 ? cgroup.controllers.empty()
               : std::ranges::find(cgroup.controllers, wanted) != cgroup.controllers.end();
     if (carries) return std::move(cgroup.path);
   }
-  return fail(ErrorCode::kNotFound, cat("process ", pid.value(), " is not in a cgroup of ",
-                                        primary().description().mount_point));
+  return fail(ErrorCode::kNotFound,
+              cat("process ", pid.value(), " is in no cgroup of the ", wanted, " controller"));
 }
 
 }  // namespace podqos::cgroup

@@ -38,27 +38,22 @@ OpenHierarchy::OpenHierarchy(Hierarchy description, sys::Resolve resolve)
 
 Result<bool> OpenHierarchy::is_usable() {
   if (!root_) {
-    Result<DirectoryRef> opened = open_root();
-    if (!opened) return fail(std::move(opened).error());
-    root_ = std::move(*opened);
+    PODQOS_ASSIGN(root_, open_root());
   }
   return *root_ != nullptr;
 }
 
 Result<bool> OpenHierarchy::is_writable() {
-  const Result<bool> usable = is_usable();
-  if (!usable) return usable;
-  return *usable && description_.writable;
+  PODQOS_ASSIGN(const bool usable, is_usable());
+  return usable && description_.writable;
 }
 
-bool OpenHierarchy::is_described() {
-  // The inode number of a hierarchy's root: kernfs_create_root() allocates it first. A bind mount
-  // of a part, or a cgroup namespace, has another one.
-  constexpr ino_t kTopmost = 1;
-  if (!is_usable().value_or(false)) return false;
+std::optional<ino_t> OpenHierarchy::root_inode() {
   struct stat file{};
-  if (::fstat((*root_)->fd(), &file) != 0) return false;
-  return file.st_ino == kTopmost && file.st_dev == description_.device;
+  if (!is_usable().value_or(false) || ::fstat((*root_)->fd(), &file) != 0 ||
+      file.st_dev != description_.device)
+    return std::nullopt;
+  return file.st_ino;
 }
 
 Result<DirectoryRef> OpenHierarchy::open_root() {
@@ -72,12 +67,8 @@ Result<DirectoryRef> OpenHierarchy::open_root() {
   // Includes a read-only bind mount: statfs(2) reports the flags of the mount.
   description_.writable = (static_cast<std::uint64_t>(file_system.f_flags) & ST_RDONLY) == 0;
   if (description_.version == core::CgroupVersion::kV2) {
-    const OrErrno<std::string> controllers = read_value(*root, "cgroup.controllers");
-    if (!controllers) {
-      return fail_errno(controllers.error(),
-                        cat("read ", description_.mount_point, "/cgroup.controllers"));
-    }
-    description_.controllers = parts_of(*controllers, ' ');
+    PODQOS_ASSIGN(const auto controllers, read_value(*root, "cgroup.controllers"));
+    description_.controllers = parts_of(controllers, ' ');
   }
   return std::make_shared<const sys::Directory>(std::move(*root));
 }
@@ -98,9 +89,8 @@ const std::string* OpenHierarchy::refusal_of(std::string_view controller) const 
 }
 
 Result<DirectoryRef> OpenHierarchy::directory(std::string_view path) {
-  const Result<bool> usable = is_usable();
-  if (!usable) return fail(usable.error());
-  if (!*usable)
+  PODQOS_ASSIGN(const bool usable, is_usable());
+  if (!usable)
     return fail(ErrorCode::kNotFound, cat(description_.mount_point, ": no longer mounted"));
   if (path == "/") return *root_;
   if (const auto found = directories_.find(path); found != directories_.end()) {
@@ -110,10 +100,9 @@ Result<DirectoryRef> OpenHierarchy::directory(std::string_view path) {
   if (!path.starts_with('/') || path == "/.") {
     return fail(ErrorCode::kInvalidArgument, cat("\"", printable(path), "\" is not a cgroup path"));
   }
-  Result<sys::Directory> opened = (*root_)->open_directory(path.substr(1), resolve_);
-  if (!opened) return fail(std::move(opened).error());
+  PODQOS_ASSIGN(auto opened, (*root_)->open_directory(path.substr(1), resolve_));
   if (directories_.size() >= kMaxOpenDirectories) directories_.clear();
-  auto directory = std::make_shared<const sys::Directory>(std::move(*opened));
+  auto directory = std::make_shared<const sys::Directory>(std::move(opened));
   directories_.emplace(path, directory);
   return directory;
 }

@@ -9,7 +9,7 @@
 namespace podqos::cgroup {
 
 /// Repeats an attempt with a pause of 10 ms in between, within what the transaction may wait
-/// (WaitBudget). All waiting for the kernel or systemd under the lock is done here.
+/// (Machine::wait). All waiting for the kernel or systemd under the lock is done here.
 /// @param attempt  returns true if no further attempt is needed
 /// @return false if the last attempt wanted another one; an error ends it at once.
 [[nodiscard]] Result<bool> repeat(Machine& machine, const std::function<Result<bool>()>& attempt);

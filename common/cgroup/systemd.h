@@ -7,28 +7,19 @@
 #include <vector>
 
 #include "common/base/error.h"
-#include "common/cgroup/listed_unit.h"
+#include "common/cgroup/machine.h"
+#include "common/core/plan.h"
 #include "common/core/unit.h"
 #include "common/sys/clock.h"
 
 namespace podqos::cgroup {
 
-/// Properties to set on a unit.
-struct UnitChange {
-  std::string unit;
-  std::vector<core::UnitProperty> properties;
-};
-
-/// A unit and the cgroup it is expected to have.
-struct UnitPlace {
-  std::string unit;
-  std::string cgroup;
-};
+class Bus;
 
 /// The results of set_and_find(), in the order of its arguments.
 struct UnitAnswers {
   std::vector<Status> set;         ///< of set_properties()
-  std::vector<Result<bool>> held;  ///< of holds()
+  std::vector<Result<bool>> held;  ///< whether the cgroup is the unit's
 };
 
 /// What listens on a socket.
@@ -105,21 +96,17 @@ class Systemd {
   /// ListUnitsByPatterns, e.g. "kubepods*.slice"; returns loaded units only.
   [[nodiscard]] Result<std::vector<ListedUnit>> list(const std::string& pattern);
 
-  /// GetUnitByControlGroup: whether the cgroup is the unit's or below it. False if it belongs to
-  /// another unit or to none.
-  [[nodiscard]] Result<bool> holds(const UnitPlace& place);
-
-  /// set_properties() for `changes` and holds() for `places` in one round trip: all calls are sent
-  /// before the first reply is awaited. Nothing is sent if both are empty.
-  [[nodiscard]] UnitAnswers set_and_find(const std::vector<UnitChange>& changes,
-                                         const std::vector<UnitPlace>& places);
+  /// set_properties() for the units of `changes` and, by GetUnitByControlGroup, whether the cgroups
+  /// of `places` are the units that are named like them, or below: in one round trip, for all calls
+  /// are sent before the first reply is awaited. Nothing is sent if both are empty.
+  [[nodiscard]] UnitAnswers set_and_find(const std::vector<core::SetUnit>& changes,
+                                         const std::vector<core::SetUnit>& places);
 
   /// Number of round trips so far, including the bus's Hello.
   [[nodiscard]] int round_trips() const;
 
  private:
-  class Connection;
-  std::unique_ptr<Connection> connection_;
+  std::unique_ptr<Bus> bus_;
 };
 
 /// Whether the machine runs systemd: /run/systemd/system is a directory, as in sd_booted(3).

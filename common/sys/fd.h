@@ -1,11 +1,16 @@
 #pragma once
 
+#include <expected>
 #include <string_view>
 #include <utility>
 
 #include "common/base/error.h"
 
 namespace podqos::sys {
+
+/// A value or an errno, where the caller words the error: what it means depends on the file.
+template <class T>
+using OrErrno = std::expected<T, int>;
 
 /// Owns a file descriptor and closes it on destruction. -1 means none.
 class UniqueFd {

@@ -80,6 +80,31 @@ TEST_F(OpenCgroupfs, ACoveredHierarchyIsLeftOut) {
   });
 }
 
+TEST_F(OpenCgroupfs, OneUnderAnotherIsLeftOut) {
+  const std::string mount_point = memory_mount();
+  const std::string cpu = hierarchy_with("cpu").mount_point;
+  if (mount_point == cpu) GTEST_SKIP() << "takes hierarchies of cgroup v1";
+  in_private_mounts([&] {
+    if (::mount(cpu.c_str(), mount_point.c_str(), nullptr, MS_BIND, nullptr) != 0)
+      ::_exit(kCannotMount);
+    auto opened = Cgroupfs::open();
+    ASSERT_TRUE(opened) << opened.error().message;
+    EXPECT_EQ(opened->layout().memory, std::nullopt);
+    EXPECT_EQ(opened->layout().cpu, core::CgroupVersion::kV1);
+  });
+}
+
+TEST_F(OpenCgroupfs, OneMountedTwiceIsTakenOnce) {
+  const std::string mount_point = memory_mount();
+  in_private_mounts([&] {
+    if (::mount(mount_point.c_str(), mount_point.c_str(), nullptr, MS_BIND, nullptr) != 0)
+      ::_exit(kCannotMount);
+    const auto found = find_hierarchies({});
+    ASSERT_TRUE(found) << found.error().message;
+    EXPECT_EQ(found->size(), hierarchies().size());
+  });
+}
+
 class OpenElsewhere : public ::testing::Test {
  protected:
   OpenElsewhere() {
@@ -129,7 +154,7 @@ class RememberedMounts : public OpenElsewhere {
     auto memory = sys::Directory::open(place_.path("state"));
     ASSERT_TRUE(memory);
     memory_ = std::move(*memory);
-    options_.memory = &*memory_;
+    options_.mountinfo_cache = &*memory_;
     ASSERT_TRUE(find_hierarchies(options_));
     const auto mounted = parse_mountinfo(text_);
     std::ifstream own{"/proc/self/cgroup"};

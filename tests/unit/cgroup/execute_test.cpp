@@ -425,8 +425,8 @@ TEST_F(Execute, LacksAControllerOnlyWhereThePlanDemandsIt) {
   if (memory.version == core::CgroupVersion::kV2)
     GTEST_SKIP() << "takes a cgroup v1 memory hierarchy";
   const TemporaryDirectory place;
-  place.write("mountinfo",
-              cat("40 31 0:32 / ", memory.mount_point, " rw - cgroup cgroup rw,memory\n"));
+  place.write("mountinfo", cat("40 31 0:", minor(memory.device), " / ", memory.mount_point,
+                               " rw - cgroup cgroup rw,memory\n"));
   CgroupfsOptions options;
   options.unified = place.path("none");
   options.mountinfo = place.path("mountinfo");

@@ -127,19 +127,14 @@ class FakeMachine final : public Machine {
     return units;
   }
 
-  Result<std::string> cgroup_of(Pid pid) override {
+  Result<std::vector<sys::ProcCgroup>> cgroups_of(Pid pid) override {
     if (auto asked = ask(cat("cgroup of ", pid.value())); !asked)
       return fail(std::move(asked).error());
     const auto found = tree_->processes.find(pid);
     if (found == tree_->processes.end()) return fail(ErrorCode::kNotFound, "no such process");
-    return found->second.cgroup;
-  }
-  Result<std::vector<sys::ProcCgroup>> cgroups_of(Pid pid) override {
-    auto path = cgroup_of(pid);
-    if (!path) return fail(std::move(path).error());
     std::vector<std::string> controllers;
     if (!tree_->is_v2()) controllers = {"cpu", "memory"};
-    return std::vector{sys::ProcCgroup{.controllers = controllers, .path = std::move(*path)}};
+    return std::vector{sys::ProcCgroup{.controllers = controllers, .path = found->second.cgroup}};
   }
   Result<std::optional<StartTime>> start_time_of(Pid pid) override {
     if (auto asked = ask(cat("start time of ", pid.value())); !asked)

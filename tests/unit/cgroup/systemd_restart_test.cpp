@@ -62,11 +62,11 @@ TEST_F(SystemdRestart, WhatWasAnsweredIsNotToldAgain) {
                    }};
   {
     Systemd systemd{options(fake)};
-    const std::vector<Status> set =
-        systemd
-            .set_and_find(
-                {{.unit = "a.slice", .properties = {}}, {.unit = "b.slice", .properties = {}}}, {})
-            .set;
+    const std::vector<Status> set = systemd
+                                        .set_and_find({{.path = "/a.slice", .properties = {}},
+                                                       {.path = "/b.slice", .properties = {}}},
+                                                      {})
+                                        .set;
     ASSERT_EQ(set.size(), 2U);
     EXPECT_TRUE(set[0]) << set[0].error().message;
     EXPECT_TRUE(set[1]) << set[1].error().message;

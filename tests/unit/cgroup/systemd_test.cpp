@@ -106,10 +106,10 @@ TEST_F(SystemdCalls, SeveralUnitsAreToldBeforeTheFirstAnswers) {
   {
     Systemd systemd{only(fake)};
     const UnitAnswers answers = systemd.set_and_find(
-        {{.unit = "a.slice", .properties = {{"CPUWeight", std::uint64_t{79}}}},
-         {.unit = "not a unit", .properties = {}},
-         {.unit = "b.slice", .properties = {{"TasksMax", std::uint64_t{100}}}}},
-        {{.unit = "c.scope", .cgroup = "/a.slice/c.scope"}});
+        {{.path = "/a.slice", .properties = {{"CPUWeight", std::uint64_t{79}}}},
+         {.path = "/not a unit", .properties = {}},
+         {.path = "/b.slice", .properties = {{"TasksMax", std::uint64_t{100}}}}},
+        {{.path = "/a.slice/c.scope", .properties = {}}});
     const std::vector<Status>& set = answers.set;
     ASSERT_THAT(set, SizeIs(3));
     ASSERT_FALSE(set[0]);

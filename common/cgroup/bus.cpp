@@ -1,0 +1,328 @@
+#include "common/cgroup/bus.h"
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <cstdlib>
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/sys/wake_up.h"
+
+namespace podqos::cgroup {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::string_view kNoSuchUnit = "org.freedesktop.systemd1.NoSuchUnit";
+constexpr std::string_view kUseCgroupfs =
+    "; if systemd is not running, configure the engine to use the cgroupfs driver";
+constexpr std::string_view kMayNot = "; run as root, or allow the call in the bus policy";
+constexpr std::string_view kMasked = "; `systemctl unmask` it unless it was masked deliberately";
+constexpr std::string_view kHangs =
+    "; if systemd hangs, check `systemctl is-system-running` and the journal of PID 1";
+// Longer error messages of systemd are cut.
+constexpr std::size_t kLongestWords = 512;
+// A list of 10,000 units takes 3 MB. A peer that announces a larger message is disconnected.
+constexpr long kLargestMessage = 16L * 1024 * 1024;
+constexpr milliseconds kRestartPause{20};
+
+/// The error code and the remedy for a D-Bus error name.
+struct Meaning {
+  std::string_view name;
+  ErrorCode code;
+  std::string_view remedy;
+};
+
+// Errors of systemd and of the bus that callers distinguish; all others are kIo.
+constexpr std::array kMeanings{
+    Meaning{"org.freedesktop.systemd1.UnitExists", ErrorCode::kAlreadyExists, ""},
+    Meaning{kNoSuchUnit, ErrorCode::kNotFound, ""},
+    Meaning{"org.freedesktop.systemd1.UnitMasked", ErrorCode::kConflict, kMasked},
+    Meaning{DBUS_ERROR_ACCESS_DENIED, ErrorCode::kPermission, kMayNot},
+    Meaning{DBUS_ERROR_AUTH_FAILED, ErrorCode::kPermission, kMayNot},
+    Meaning{DBUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED, ErrorCode::kPermission, kMayNot},
+    Meaning{DBUS_ERROR_NO_REPLY, ErrorCode::kTimeout, kHangs},
+    Meaning{DBUS_ERROR_TIMEOUT, ErrorCode::kTimeout, kHangs},
+    // systemd's error for an unknown property.
+    Meaning{DBUS_ERROR_PROPERTY_READ_ONLY, ErrorCode::kUnsupported, ""},
+    // From a message bus if systemd is not running and cannot be started by it.
+    Meaning{DBUS_ERROR_SERVICE_UNKNOWN, ErrorCode::kNotFound, kUseCgroupfs},
+    Meaning{DBUS_ERROR_NAME_HAS_NO_OWNER, ErrorCode::kNotFound, kUseCgroupfs},
+    Meaning{DBUS_ERROR_SPAWN_CHILD_EXITED, ErrorCode::kNotFound, kUseCgroupfs},
+};
+
+Meaning meaning_of(std::string_view name) {
+  const auto* known = std::ranges::find(kMeanings, name, &Meaning::name);
+  return known == kMeanings.end() ? Meaning{name, ErrorCode::kIo, ""} : *known;
+}
+
+struct UnrefPendingCall {
+  void operator()(DBusPendingCall* call) const { dbus_pending_call_unref(call); }
+};
+using PendingCall = std::unique_ptr<DBusPendingCall, UnrefPendingCall>;
+
+}  // namespace
+
+class Bus::ErrorSlot {
+ public:
+  ErrorSlot() { dbus_error_init(&error_); }
+  ~ErrorSlot() { dbus_error_free(&error_); }
+  ErrorSlot(const ErrorSlot&) = delete;
+  ErrorSlot& operator=(const ErrorSlot&) = delete;
+
+  DBusError* get() { return &error_; }
+  [[nodiscard]] std::unexpected<Failure> failure() const {
+    return std::unexpected(Failure{.name = error_.name, .text = error_.message});
+  }
+
+  static std::unexpected<Failure> out_of_memory() {
+    return std::unexpected(Failure{.name = DBUS_ERROR_NO_MEMORY, .text = "out of memory"});
+  }
+  static std::unexpected<Failure> no_reply() {
+    return std::unexpected(
+        Failure{.name = DBUS_ERROR_NO_REPLY, .text = "no reply before the deadline"});
+  }
+
+ private:
+  DBusError error_{};
+};
+
+void Bus::CloseConnection::operator()(DBusConnection* connection) const {
+  dbus_connection_close(connection);
+  dbus_connection_unref(connection);
+}
+
+Bus::Bus(SystemdOptions options) : options_(std::move(options)) {
+  // libdbus aborts the process on a failed check and, if the environment asks for it, on a warning,
+  // for example about a keyring that a server made it read. Programs that call systemd do not
+  // execute others, which would inherit this variable.
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): one thread
+  static_cast<void>(::setenv("DBUS_FATAL_WARNINGS", "0", /*replace*/ 1));
+}
+
+Result<Message> Bus::call(Request request) {
+  std::vector<Request> one;
+  one.push_back(std::move(request));
+  return std::move(call(std::move(one)).front());
+}
+
+std::vector<Result<Message>> Bus::call(std::vector<Request> requests) {
+  std::vector<DBusMessage*> messages;
+  std::vector<Result<Message>> answers;
+  for (Request& request : requests) {
+    if (!request.message) {
+      answers.emplace_back(fail(std::move(request.message).error().with_context(request.what)));
+    } else if (const Status started = start_clock(request.what); !started) {
+      answers.emplace_back(fail(started.error()));
+    } else {
+      messages.push_back(request.message->get());
+      answers.emplace_back(Message{});
+    }
+  }
+  if (messages.empty()) return answers;
+  std::vector<Reply> replies = call_with_retry(messages);
+  // The wait may end slightly before the deadline.
+  hangs_ = clock().now() + kRestartPause >= deadline_;
+  auto reply = replies.begin();
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (!answers[i]) continue;
+    const auto& [what, message, unloaded] = requests[i];
+    if (*reply) {
+      answers[i] = std::move(**reply);
+    } else if (unloaded == Unloaded::kFails || reply->error().name != kNoSuchUnit) {
+      answers[i] = fail(error_for(what, reply->error()));
+    }
+    ++reply;
+  }
+  return answers;
+}
+
+Status Bus::start_clock(std::string_view what) {
+  const auto now = clock().now();
+  if (hangs_) {
+    return fail(ErrorCode::kTimeout,
+                cat(what, ": not called, since an earlier call timed out after ",
+                    options_.deadline.count(), " ms", kHangs));
+  }
+  if (now >= options_.end) {
+    return fail(
+        ErrorCode::kTimeout,
+        cat(what, ": not called, since the deadline for the reply to the runtime has passed"));
+  }
+  deadline_ = std::min(now + options_.deadline, options_.end);
+  return {};
+}
+
+std::vector<Bus::Reply> Bus::call_with_retry(Messages requests) {
+  std::vector<Reply> replies = attempt(requests);
+  // During daemon-reexec systemd disconnects all clients, and its socket is missing for a moment.
+  // Whether it has received a call is unknown, so that a call may be made twice.
+  const auto give_up = std::min(clock().now() + options_.restart, deadline_);
+  while (clock().now() < give_up) {
+    std::vector<Reply*> unanswered;
+    std::vector<Message> copies;  // a sent message keeps its connection's serial number
+    std::vector<DBusMessage*> again;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      if (!has_left(replies[i])) continue;
+      Message copy{dbus_message_copy(requests[i])};
+      if (!copy) return replies;
+      unanswered.push_back(&replies[i]);
+      again.push_back(copy.get());
+      copies.push_back(std::move(copy));
+    }
+    if (unanswered.empty()) return replies;
+    static_cast<void>(clock().poll({}, clock().now() + kRestartPause));
+    std::vector<Reply> answers = attempt(again);
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      // Still not running: the first error of the call tells more.
+      const bool absent = !answers[i] && answers[i].error().name == DBUS_ERROR_NO_SERVER;
+      if (!absent && !has_left(answers[i])) *unanswered[i] = std::move(answers[i]);
+    }
+  }
+  return replies;
+}
+
+std::vector<Bus::Reply> Bus::attempt(Messages requests) {
+  std::vector<Reply> replies;
+  if (const auto connected = connection_ ? OrFailure<void>{} : connect(); !connected) {
+    for (std::size_t i = 0; i < requests.size(); ++i)
+      replies.emplace_back(std::unexpected(connected.error()));
+    return replies;
+  }
+  replies = exchange(requests);
+  // The bus may notice systemd's restart later than its own socket does.
+  const bool left =
+      std::ranges::any_of(replies, [&](const Reply& reply) { return has_left(reply); });
+  if (left || dbus_connection_get_is_connected(connection_.get()) == 0) connection_.reset();
+  return replies;
+}
+
+std::vector<Bus::Reply> Bus::exchange(Messages requests) {
+  ++round_trips_;
+  std::vector<Reply> replies;
+  std::vector<PendingCall> pending;
+  // All requests are queued before the first reply is awaited.
+  for (DBusMessage* request : requests) {
+    DBusPendingCall* sent = nullptr;
+    if (!in_time()) {
+      replies.emplace_back(ErrorSlot::no_reply());
+    } else if (dbus_connection_send_with_reply(connection_.get(), request, &sent,
+                                               DBUS_TIMEOUT_INFINITE) == 0) {
+      replies.emplace_back(ErrorSlot::out_of_memory());
+    } else {
+      replies.emplace_back(lost());  // unless it is pending
+    }
+    pending.emplace_back(sent);
+  }
+  for (std::size_t i = 0; i < pending.size(); ++i) {
+    if (pending[i]) replies[i] = answer_to(pending[i].get());
+  }
+  return replies;
+}
+
+Bus::Reply Bus::answer_to(DBusPendingCall* pending) {
+  while (dbus_pending_call_get_completed(pending) == 0) {
+    // For libdbus 0 means do not block, and INT_MAX no timeout.
+    const auto left = std::chrono::ceil<milliseconds>(clock().time_until(deadline_)).count();
+    if (left == 0) {
+      dbus_pending_call_cancel(pending);
+      return ErrorSlot::no_reply();
+    }
+    // Not dbus_connection_send_with_reply_and_block(): its timeout starts when the request has been
+    // sent, and it waits forever for a server that does not finish the authentication. Signals
+    // about units and jobs, which systemd broadcasts, are discarded here.
+    const bool goes_on = dbus_connection_read_write_dispatch(
+                             connection_.get(),
+                             static_cast<int>(std::min<milliseconds::rep>(left, INT_MAX - 1))) != 0;
+    if (!goes_on && dbus_pending_call_get_completed(pending) == 0) return lost();
+  }
+  Message reply{dbus_pending_call_steal_reply(pending)};
+  ErrorSlot error;
+  if (dbus_set_error_from_message(error.get(), reply.get()) == 0) return reply;
+  return error.failure();
+}
+
+Bus::OrFailure<void> Bus::connect() {
+  std::string tried;
+  for (const SystemdAddress& place : options_.addresses) {
+    address_ = place.address;
+    const auto opened = open(place.address);
+    if (opened) {
+      auto greeted = greet(place.peer);
+      if (!greeted) connection_.reset();
+      return greeted;
+    }
+    const auto& [name, text] = opened.error();
+    if (name != DBUS_ERROR_FILE_NOT_FOUND && name != DBUS_ERROR_NO_SERVER) return opened;
+    tried += cat(tried.empty() ? "" : "; ", text);
+  }
+  return std::unexpected(Failure{.name = DBUS_ERROR_NO_SERVER, .text = std::move(tried)});
+}
+
+Bus::OrFailure<void> Bus::open(const std::string& address) {
+  const auto time = clock().time_until(deadline_);
+  if (time == time.zero()) return ErrorSlot::no_reply();
+  // libdbus sends with MSG_NOSIGNAL, but would still set SIGPIPE to ignored for the whole process.
+  dbus_connection_set_change_sigpipe(0);
+  ErrorSlot error;
+  {
+    // libdbus connects without a timeout, and connect(2) blocks while the socket's backlog is full:
+    // for example when PID 1 is frozen and 4096 clients have connected.
+    const sys::WakeUp wake_up{std::chrono::ceil<std::chrono::microseconds>(time)};
+    connection_.reset(dbus_connection_open_private(address.c_str(), error.get()));
+  }
+  if (!connection_) return in_time() ? error.failure() : ErrorSlot::no_reply();
+  dbus_connection_set_exit_on_disconnect(connection_.get(), 0);
+  dbus_connection_set_max_message_size(connection_.get(), kLargestMessage);
+  // No reply carries file descriptors.
+  dbus_connection_set_max_message_unix_fds(connection_.get(), 0);
+  return {};
+}
+
+Bus::OrFailure<void> Bus::greet(Peer peer) {
+  const auto first = peer == Peer::kMessageBus ? hello_call() : ping_call();
+  if (!first) return ErrorSlot::out_of_memory();
+  DBusMessage* const message = first->get();
+  if (peer == Peer::kMessageBus) {
+    const auto replies = exchange(std::array{message});
+    return replies.front() ? OrFailure<void>{} : std::unexpected(replies.front().error());
+  }
+  // systemd 252 to 257 reads the end of the authentication into a buffer of 256 bytes, and does not
+  // process what else is in the buffer until more data arrives: a short call would get no reply.
+  // After another message it does not fit into the buffer.
+  if (dbus_connection_send(connection_.get(), message, nullptr) == 0)
+    return ErrorSlot::out_of_memory();
+  return {};
+}
+
+bool Bus::has_left(const Reply& reply) const {
+  if (reply) return false;
+  const std::string& name = reply.error().name;
+  // Before the deadline, NoReply comes from the bus: its peer has gone.
+  if (name == DBUS_ERROR_NO_REPLY) return in_time();
+  return name == DBUS_ERROR_DISCONNECTED || name == DBUS_ERROR_SERVICE_UNKNOWN ||
+         name == DBUS_ERROR_NAME_HAS_NO_OWNER;
+}
+
+std::unexpected<Bus::Failure> Bus::lost() const {
+  const bool is_known = dbus_connection_get_is_authenticated(connection_.get()) != 0;
+  return std::unexpected(Failure{
+      .name = DBUS_ERROR_DISCONNECTED,
+      .text = cat("connection closed ", is_known ? "before the reply" : "during authentication")});
+}
+
+Error Bus::error_for(std::string_view what, const Failure& failure) const {
+  if (failure.name == DBUS_ERROR_NO_SERVER) {
+    return Error{ErrorCode::kNotFound,
+                 cat(what, ": cannot connect to systemd: ", failure.text, kUseCgroupfs)};
+  }
+  const auto [name, code, remedy] = meaning_of(failure.name);
+  const std::string allowed =
+      code == ErrorCode::kTimeout ? cat("; the timeout is ", options_.deadline.count(), " ms") : "";
+  return Error{code, cat(what, " at ", address_, ": ", printable(failure.text, kLongestWords), " (",
+                         printable(failure.name), ")", allowed, remedy)};
+}
+
+}  // namespace podqos::cgroup
