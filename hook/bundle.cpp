@@ -2,36 +2,21 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <climits>
 #include <utility>
 
 #include "common/base/text.h"
 #include "common/codec/oci_config.h"
-#include "hook/former_config.h"
+#include "hook/process.h"
 
 namespace podqos::hook {
-
-namespace {
-
-/// The path of an open directory as the kernel knows it; `fallback` if it cannot be read.
-std::string path_of(int fd, const std::string& fallback) {
-  std::array<char, PATH_MAX> buffer{};
-  const std::string link = cat("/proc/self/fd/", fd);
-  const ssize_t size = ::readlinkat(AT_FDCWD, link.c_str(), buffer.data(), buffer.size());
-  if (size <= 0 || static_cast<std::size_t>(size) == buffer.size()) return fallback;
-  return {buffer.data(), static_cast<std::size_t>(size)};
-}
-
-}  // namespace
 
 Result<Bundle> Bundle::open(const std::string& path) {
   auto directory = sys::Directory::open(path);
   if (!directory) return fail(std::move(directory).error().with_context("bundle"));
-  std::string canonical = path_of(directory->fd(), path);
+  std::string canonical = link_text(cat("/proc/self/fd/", directory->fd()));
+  if (canonical.empty()) canonical = path;
   return Bundle{std::move(*directory), std::move(canonical)};
 }
 

@@ -51,6 +51,15 @@ class Bundle {
   sys::FileOwner owner_;
 };
 
+/// A config.json as it was before podqos edited it; nullopt if podqos has not.
+///
+/// Bundles are used again, possibly with other annotations: what podqos filled in for an earlier
+/// container must not count as set by the engine. Each edit is recorded in the config.json itself
+/// (codec::kEditRecord), since records in the state directory end with the container. A value that
+/// differs from what podqos wrote was set by another program: it stays, as the hooks do. A record
+/// longer than any that podqos writes is removed without being applied.
+[[nodiscard]] std::optional<std::string> former_config(std::string_view config);
+
 /// The path with all symlinks resolved; returned unchanged if it cannot be opened, for example
 /// after the bundle was deleted; "" for a directory that is no bundle, see Bundle::identity().
 [[nodiscard]] std::string canonical_bundle(const std::string& path);

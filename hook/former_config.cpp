@@ -1,5 +1,3 @@
-#include "hook/former_config.h"
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -10,6 +8,7 @@
 
 #include "common/codec/json_tree.h"
 #include "common/codec/oci_edit.h"
+#include "hook/bundle.h"
 
 namespace podqos::hook {
 

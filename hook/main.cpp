@@ -1,7 +1,7 @@
 #include <span>
 #include <string_view>
 
-#include "hook/programs.h"
+#include "hook/process.h"
 
 /// One executable for both programs: called as podqos-runtime it is the wrapper, else the hook.
 int main(int argc, char** argv) {

@@ -27,13 +27,10 @@ constexpr std::array<int, 5> kKeptCapabilities = {
     CAP_SYS_RESOURCE,  // lower an OOM score
 };
 
-/// Absolute path of the running executable; "" if /proc cannot be read or it exceeds PATH_MAX.
+/// Absolute path of the running executable; "" if /proc cannot be read.
 std::string own_path() {
   constexpr std::string_view kDeleted = " (deleted)";
-  std::array<char, PATH_MAX> buffer{};
-  const ssize_t size = ::readlinkat(AT_FDCWD, "/proc/self/exe", buffer.data(), buffer.size());
-  if (size <= 0 || static_cast<std::size_t>(size) == buffer.size()) return {};
-  std::string path{buffer.data(), static_cast<std::size_t>(size)};
+  std::string path = link_text("/proc/self/exe");
   // The kernel (fs/d_path.c) appends this if an upgrade has replaced the file; a file may also have
   // that name itself.
   if (path.ends_with(kDeleted) && ::faccessat(AT_FDCWD, path.c_str(), F_OK, 0) != 0)
@@ -51,6 +48,13 @@ void print_error(std::string_view program, std::string_view line) {
 Error with_remedy(Error error) {
   error.message += "; fix it and verify it with `podqosctl config check`";
   return error;
+}
+
+std::string link_text(const std::string& path) {
+  std::array<char, PATH_MAX> buffer{};
+  const ssize_t size = ::readlinkat(AT_FDCWD, path.c_str(), buffer.data(), buffer.size());
+  if (size <= 0 || static_cast<std::size_t>(size) == buffer.size()) return {};
+  return {buffer.data(), static_cast<std::size_t>(size)};
 }
 
 std::string working_directory() {

@@ -1,52 +1,33 @@
 #include "hook/runtime_argv.h"
 
-#include <algorithm>
-#include <array>
+#include <cstddef>
+
+#include "common/base/text.h"
 
 namespace podqos::hook {
 
 namespace {
 
+// Names are separated by spaces.
+
 /// Options before the subcommand that take a value in the next argument. A value such as a log file
 /// named "create" must not be mistaken for the subcommand.
-constexpr std::array<std::string_view, 10> kGlobalValues = {
-    "root",           "r",     "log", "l", "log-format", "log-level", "criu", "rootless",
-    "cgroup-manager", "config"};
+constexpr std::string_view kGlobalValues =
+    "root r log l log-format log-level criu rootless cgroup-manager config";
 
 /// Options after the subcommand that take a value.
-constexpr std::array<std::string_view, 18> kVerbValues = {"bundle",
-                                                          "b",
-                                                          "config",
-                                                          "f",
-                                                          "console-socket",
-                                                          "c",
-                                                          "pidfd-socket",
-                                                          "pid-file",
-                                                          "p",
-                                                          "preserve-fds",
-                                                          "image-path",
-                                                          "work-path",
-                                                          "parent-path",
-                                                          "manage-cgroups-mode",
-                                                          "empty-ns",
-                                                          "lsm-profile",
-                                                          "lsm-mount-context",
-                                                          "status-fd"};
+constexpr std::string_view kVerbValues =
+    "bundle b config f console-socket c pidfd-socket pid-file p preserve-fds image-path work-path "
+    "parent-path manage-cgroups-mode empty-ns lsm-profile lsm-mount-context status-fd";
 
 /// Options that only print text: no container is created.
-constexpr std::array<std::string_view, 7> kQuestions = {"help",    "h", "?", "usage",
-                                                        "version", "v", "V"};
+constexpr std::string_view kQuestions = "help h ? usage version v V";
 
 /// Values that Go's flag parser reads as false (strconv.ParseBool).
-constexpr std::array<std::string_view, 6> kFalse = {"0", "f", "F", "false", "FALSE", "False"};
+constexpr std::string_view kFalse = "0 f F false FALSE False";
 
 /// Subcommands that create a container from a bundle.
-constexpr std::array<std::string_view, 3> kPlacingVerbs = {"create", "run", "restore"};
-
-template <std::size_t N>
-bool contains(const std::array<std::string_view, N>& names, std::string_view name) {
-  return std::ranges::find(names, name) != names.end();
-}
+constexpr std::string_view kPlacingVerbs = "create run restore";
 
 /// One option word of the command line.
 struct Option {
@@ -64,7 +45,7 @@ std::optional<Option> parse_option(std::string_view word) {
   // "-bDIR" as argp and clap accept it, where DIR may contain '='; Go's parser accepts only
   // "-b DIR" and "-b=DIR".
   if (!is_long && name.size() > 1 && (word[0] == 'b' || word[0] == 'f') &&
-      !contains(kVerbValues, name))
+      !has_word(kVerbValues, name))
     return Option{word.substr(0, 1), word.substr(1)};
   if (equals == std::string_view::npos) return Option{name, std::nullopt};
   return Option{name, word.substr(equals + 1)};
@@ -78,7 +59,7 @@ class Parser {
   RuntimeCall parse() {
     read_own_option();
     const std::string_view verb = skip_globals();
-    if (!contains(kPlacingVerbs, verb)) return std::move(call_);
+    if (!has_word(kPlacingVerbs, verb)) return std::move(call_);
     call_.verb = Verb::kPlaces;
     read_verb_arguments();
     // Without an id, or with --help, there is nothing to place; with the cgroup manager disabled
@@ -120,7 +101,7 @@ class Parser {
       if (word() == "--") continue;
       const auto option = parse_option(word());
       if (!option) return args_[at_++];
-      if (contains(kQuestions, option->name)) return {};
+      if (has_word(kQuestions, option->name)) return {};
       read_global(*option);
     }
     return {};
@@ -129,10 +110,10 @@ class Parser {
   /// Reads one option before the subcommand, with its value.
   void read_global(const Option& option) {
     if (option.name == "systemd-cgroup" || option.name == "s") {
-      call_.systemd = !contains(kFalse, option.value.value_or("true"));
+      call_.systemd = !has_word(kFalse, option.value.value_or("true"));
       return;
     }
-    if (!contains(kGlobalValues, option.name)) return;
+    if (!has_word(kGlobalValues, option.name)) return;
     const std::string value = value_of(option);
     if (option.name == "cgroup-manager") {
       call_.systemd = value == "systemd";
@@ -155,11 +136,11 @@ class Parser {
         call_.id = word();
         continue;
       }
-      if (contains(kQuestions, option->name)) {
+      if (has_word(kQuestions, option->name)) {
         call_.id.clear();
         return;
       }
-      if (!contains(kVerbValues, option->name)) continue;
+      if (!has_word(kVerbValues, option->name)) continue;
       const std::string value = value_of(*option);
       if (option->name == "bundle" || option->name == "b") call_.bundle = value;
       if (option->name == "config" || option->name == "f") call_.config_name = value;

@@ -26,7 +26,6 @@
 #include "common/sys/fd.h"
 #include "hook/lifecycle.h"
 #include "hook/process.h"
-#include "hook/programs.h"
 
 namespace podqos::hook {
 

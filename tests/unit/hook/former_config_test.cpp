@@ -1,5 +1,3 @@
-#include "hook/former_config.h"
-
 #include <string>
 
 #include <gtest/gtest.h>
@@ -7,6 +5,7 @@
 
 #include "common/base/text.h"
 #include "common/codec/oci_edit.h"
+#include "hook/bundle.h"
 
 namespace podqos::hook {
 namespace {
