@@ -11,7 +11,7 @@ set_target_properties(podqos_seccomp_gen PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${
 set(podqos_seccomp_h "${PROJECT_BINARY_DIR}/generated/podqos_seccomp.h")
 add_custom_command(
   OUTPUT "${podqos_seccomp_h}"
-  COMMAND podqos_seccomp_gen "${podqos_seccomp_h}"
+  COMMAND podqos_seccomp_gen > "${podqos_seccomp_h}"
   DEPENDS podqos_seccomp_gen
   COMMENT "Compiling the seccomp allow-lists"
   VERBATIM)

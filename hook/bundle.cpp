@@ -31,8 +31,8 @@ std::string Bundle::identity() const {
 Status Bundle::read_config(std::string_view name) {
   PODQOS_ASSIGN(const auto file, directory_.open_with_status(name, O_RDONLY));
   const struct stat& status = file.status;
-  PODQOS_ASSIGN(file_, sys::read_regular(file.fd.get(), static_cast<std::size_t>(status.st_size),
-                                         codec::kMaxConfigSize, cat(canonical_, "/", name)));
+  PODQOS_ASSIGN(file_, sys::read_all(file.fd.get(), codec::kMaxConfigSize,
+                                     cat(canonical_, "/", name), sys::FileEnd::kShortRead));
   name_ = name;
   owner_ = {.uid = status.st_uid, .gid = status.st_gid, .mode = status.st_mode & 07777U};
   return {};

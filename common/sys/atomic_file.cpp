@@ -78,9 +78,8 @@ Status fill_and_close(UniqueFd fd, const Fill& fill) {
 
 /// Puts the directory's entries on the disk.
 Status sync_directory(const Directory& directory) {
-  if (auto synced = sync(directory.fd()); !synced)
-    return fail(std::move(synced).error().with_context(directory.path()));
-  return {};
+  auto synced = sync(directory.fd());
+  return synced ? synced : fail(std::move(synced).error().with_context(directory.path()));
 }
 
 // kUntilBoot has no fsync(2): the state is on a tmpfs and is lost with the boot it describes, and

@@ -15,8 +15,6 @@
 #include <cerrno>
 #include <climits>
 #include <cstddef>
-#include <expected>
-#include <functional>
 #include <utility>
 
 #include "common/base/text.h"
@@ -37,8 +35,6 @@ constexpr std::size_t kFirstAttribute = 4'096;
 // follows symlinks.
 constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 
-template <class T>
-using OrErrno = std::expected<T, int>;
 using Opened = OrErrno<UniqueFd>;
 
 /// Wraps the result of an open call.
@@ -149,59 +145,46 @@ std::unexpected<Error> refuse_kind(const std::string& path) {
   return fail(ErrorCode::kConflict, cat("open ", path, ": not a regular file"));
 }
 
-/// A directory entry and its type as getdents64(2) reports it.
-struct Entry {
-  std::string name;
-  unsigned char type = DT_UNKNOWN;
-};
-
-using VisitEntry = std::function<bool(Entry)>;
-
-/// Calls `visit` with the records of a getdents64(2) buffer, except "." and "..".
-/// @return false if it has returned false
-bool visit_records(const char* buffer, std::size_t size, const VisitEntry& visit) {
-  for (std::size_t offset = 0; offset < size;) {
-    const auto* record = reinterpret_cast<const dirent64*>(buffer + offset);
-    const std::string_view name{static_cast<const char*>(record->d_name)};
-    if (name != "." && name != ".." && !visit({.name = std::string{name}, .type = record->d_type}))
-      return false;
-    offset += record->d_reclen;
-  }
-  return true;
+/// Some file systems do not report the type; then fstatat(2) decides.
+bool is_directory(int parent, const dirent64& entry) {
+  if (entry.d_type != DT_UNKNOWN) return entry.d_type == DT_DIR;
+  struct stat status{};
+  return ::fstatat(parent, static_cast<const char*>(entry.d_name), &status, AT_SYMLINK_NOFOLLOW) ==
+             0 &&
+         S_ISDIR(status.st_mode);
 }
 
-/// Calls `visit` with all entries until it returns false.
+enum class Entries : std::uint8_t { kAll, kDirectories };
+
+/// The names of entries except "." and "..", the first `most` of them.
 // getdents64(2) on the existing descriptor: opendir(3) would open, stat and allocate once more.
-Status visit_entries(const Directory& directory, const VisitEntry& visit) {
+Result<std::vector<std::string>> list(const Directory& directory, Entries which, std::size_t most) {
   const std::string what = cat("list ", directory.path());
   // The descriptor's offset is shared by all calls.
   if (::lseek(directory.fd(), 0, SEEK_SET) != 0) return fail_errno(errno, what);
   alignas(dirent64) std::array<char, 16'384> buffer;  // NOLINT(*-member-init): the kernel fills it
+  std::vector<std::string> names;
   while (true) {
     const ssize_t size = ::getdents64(directory.fd(), buffer.data(), buffer.size());
     if (size < 0) return fail_errno(errno, what);
-    if (size == 0 || !visit_records(buffer.data(), static_cast<std::size_t>(size), visit))
-      return {};
+    if (size == 0) return names;
+    const dirent64* entry = nullptr;
+    for (std::size_t at = 0; at < static_cast<std::size_t>(size); at += entry->d_reclen) {
+      entry = reinterpret_cast<const dirent64*>(buffer.data() + at);
+      const std::string_view name{static_cast<const char*>(entry->d_name)};
+      const bool is_wanted = which == Entries::kAll || is_directory(directory.fd(), *entry);
+      if (is_wanted && name != "." && name != "..") names.emplace_back(name);
+      if (names.size() >= most) return names;
+    }
   }
-}
-
-/// Some file systems do not report the type; then fstatat(2) decides.
-bool is_directory(int parent, const Entry& entry) {
-  if (entry.type != DT_UNKNOWN) return entry.type == DT_DIR;
-  struct stat status{};
-  return ::fstatat(parent, entry.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-         S_ISDIR(status.st_mode);
 }
 
 }  // namespace
 
-namespace {
-
-Status append_all(int fd, std::size_t limit, std::string_view what, FileEnd end,
-                  std::string& content) {
-  // Most files are small: one read into an uninitialised buffer on the stack.
-  std::array<char, 4'096>
-      chunk;  // NOLINT(cppcoreguidelines-pro-type-member-init): read(2) fills it
+Result<std::string> read_all(int fd, std::size_t limit, std::string_view what, FileEnd end) {
+  // One read for most files, a config.json included, into an uninitialised buffer on the stack.
+  std::array<char, 65'536> chunk;  // NOLINT(*-member-init): read(2) fills it
+  std::string content;
   while (content.size() <= limit) {
     const ssize_t size = ::read(fd, chunk.data(), chunk.size());
     if (size < 0 && errno == EINTR) continue;
@@ -209,36 +192,9 @@ Status append_all(int fd, std::size_t limit, std::string_view what, FileEnd end,
     content.append(chunk.data(), static_cast<std::size_t>(size));
     const bool is_short = static_cast<std::size_t>(size) < chunk.size();
     const bool is_last = size == 0 || (is_short && end == FileEnd::kShortRead);
-    if (is_last && content.size() <= limit) return {};
+    if (is_last && content.size() <= limit) return content;
   }
   return fail(ErrorCode::kTooLarge, cat("read ", what, ": more than ", limit, " bytes"));
-}
-
-}  // namespace
-
-Result<std::string> read_all(int fd, std::size_t limit, std::string_view what, FileEnd end) {
-  std::string content;
-  if (Status done = append_all(fd, limit, what, end, content); !done)
-    return fail(std::move(done).error());
-  return content;
-}
-
-Result<std::string> read_regular(int fd, std::size_t size, std::size_t limit,
-                                 std::string_view what) {
-  std::string content;
-  const std::size_t expected = std::min(size, limit);
-  int err = 0;
-  // One byte more than expected: a read that does not fill the buffer is the last.
-  content.resize_and_overwrite(expected + 1, [&](char* data, std::size_t room) {
-    const ssize_t got = ::read(fd, data, room);
-    err = got < 0 ? errno : 0;
-    return static_cast<std::size_t>(std::max<ssize_t>(got, 0));
-  });
-  if (err == 0 && content.size() <= expected) return content;
-  if (err != 0 && err != EINTR) return fail_errno(err, cat("read ", what));
-  if (Status done = append_all(fd, limit, what, FileEnd::kEmptyRead, content); !done)
-    return fail(std::move(done).error());
-  return content;
 }
 
 Result<Directory> Directory::open(const std::string& path) {
@@ -285,9 +241,8 @@ Result<OpenFile> Directory::open_with_status(std::string_view path, int flags,
 }
 
 Result<std::string> Directory::read_file(std::string_view path, std::size_t limit) const {
-  const Result<UniqueFd> file = open_file(path, O_RDONLY);
-  if (!file) return fail(file.error());
-  return read_all(file->get(), limit, join(path_, path), FileEnd::kShortRead);
+  PODQOS_ASSIGN(const auto file, open_file(path, O_RDONLY));
+  return read_all(file.get(), limit, join(path_, path), FileEnd::kShortRead);
 }
 
 Result<bool> Directory::make_directory(std::string_view name, mode_t mode) const {
@@ -308,41 +263,27 @@ Result<bool> Directory::make_directory(std::string_view name, mode_t mode) const
 }
 
 Result<bool> Directory::remove_directory(std::string_view name) const {
-  if (!is_component(name)) return refuse_path(path_, name);
-  const std::string terminated{name};
-  if (::unlinkat(fd(), terminated.c_str(), AT_REMOVEDIR) == 0) return true;
-  const int err = errno;
-  if (err == ENOENT) return false;
-  return fail_errno(err, cat("rmdir ", join(path_, name)));
+  return unlink(name, "rmdir ", AT_REMOVEDIR);
 }
 
 Result<bool> Directory::remove_file(std::string_view name) const {
+  return unlink(name, "remove ", 0);
+}
+
+Result<bool> Directory::unlink(std::string_view name, const char* verb, int flags) const {
   if (!is_component(name)) return refuse_path(path_, name);
-  const std::string terminated{name};
-  if (::unlinkat(fd(), terminated.c_str(), 0) == 0) return true;
+  if (::unlinkat(fd(), std::string{name}.c_str(), flags) == 0) return true;
   const int err = errno;
   if (err == ENOENT) return false;
-  return fail_errno(err, cat("remove ", join(path_, name)));
+  return fail_errno(err, cat(verb, join(path_, name)));
 }
 
 Result<std::vector<std::string>> Directory::entries() const {
-  std::vector<std::string> names;
-  Status read = visit_entries(*this, [&](Entry entry) {
-    names.push_back(std::move(entry.name));
-    return true;
-  });
-  if (!read) return fail(std::move(read).error());
-  return names;
+  return list(*this, Entries::kAll, SIZE_MAX);
 }
 
 Result<std::vector<std::string>> Directory::subdirectories(std::size_t most) const {
-  std::vector<std::string> names;
-  Status read = visit_entries(*this, [&](Entry entry) {
-    if (is_directory(fd(), entry)) names.push_back(std::move(entry.name));
-    return names.size() < most;
-  });
-  if (!read) return fail(std::move(read).error());
-  return names;
+  return list(*this, Entries::kDirectories, most);
 }
 
 Result<std::optional<std::string>> Directory::attribute(const char* name) const {

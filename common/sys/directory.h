@@ -36,10 +36,6 @@ enum class FileEnd : std::uint8_t {
 /// @param what  name of the file, for errors
 [[nodiscard]] Result<std::string> read_all(int fd, std::size_t limit, std::string_view what,
                                            FileEnd end = FileEnd::kEmptyRead);
-/// The same for a regular file that had `size` bytes at fstat(2), with a single read in the common
-/// case. The file may have grown or shrunk since.
-[[nodiscard]] Result<std::string> read_regular(int fd, std::size_t size, std::size_t limit,
-                                               std::string_view what);
 
 /// A file that was opened, and its state then.
 struct OpenFile {
@@ -95,6 +91,9 @@ class Directory {
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
+  /// unlinkat(2) of one component. False if it does not exist.
+  [[nodiscard]] Result<bool> unlink(std::string_view name, const char* verb, int flags) const;
+
   Directory(UniqueFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
   UniqueFd fd_;
   std::string path_;

@@ -33,6 +33,18 @@ Result<std::string> read_at(int directory, const std::string& path, std::size_t 
   return read_all(file.get(), limit, path, FileEnd::kShortRead);
 }
 
+std::unexpected<Error> unexpected_text(const std::string& path, std::string_view text) {
+  return fail(ErrorCode::kIo, cat(path, ": unexpected \"", printable(text), "\""));
+}
+
+/// Reads a file that holds one number.
+Result<std::int64_t> read_number(const std::string& path) {
+  PODQOS_ASSIGN(const auto text, read_at(AT_FDCWD, path, kMaxNumber));
+  const std::optional<std::int64_t> number = parse_int(without_newline(text));
+  if (!number) return unexpected_text(path, text);
+  return *number;
+}
+
 std::unexpected<Error> gone(Pid pid) {
   return fail(ErrorCode::kNotFound, cat("process ", pid.value(), " is gone"));
 }
@@ -105,17 +117,16 @@ std::optional<ProcStat> parse_proc_stat(std::string_view text) {
   const std::string_view state = read_until(rest, ' ');
   if (state.size() != 1) return std::nullopt;
   const std::optional<std::int64_t> parent = parse_int(read_until(rest, ' '));
-  constexpr int kFieldsToFlags = 4;       // after field 4 (ppid), before field 9 (flags)
-  constexpr int kFieldsToStartTime = 12;  // before field 22 (starttime)
+  const auto after = [&rest](int fields) {
+    for (int i = 0; i < fields; ++i)
+      read_until(rest, ' ');
+    return parse_int(read_until(rest, ' '));
+  };
+  const std::int64_t flags = after(4).value_or(0);      // field 9; the parent is field 4
+  const std::optional<std::int64_t> start = after(12);  // field 22
   // PF_EXITING and PF_SIGNALED, include/linux/sched.h.
   constexpr std::int64_t kExiting = 0x4;
   constexpr std::int64_t kSignaled = 0x400;
-  for (int i = 0; i < kFieldsToFlags; ++i)
-    read_until(rest, ' ');
-  const std::int64_t flags = parse_int(read_until(rest, ' ')).value_or(0);
-  for (int i = 0; i < kFieldsToStartTime; ++i)
-    read_until(rest, ' ');
-  const std::optional<std::int64_t> start = parse_int(read_until(rest, ' '));
   if (!parent || !start) return std::nullopt;
   return ProcStat{.name = std::string{text.substr(name_begin + 1, name_end - name_begin - 1)},
                   .state = state.front(),
@@ -153,6 +164,11 @@ bool is_alive(Pid pid, StartTime start_time) {
 
 namespace {
 
+/// The text of /proc/PID/status.
+Result<std::string> status_of(std::string_view process) {
+  return read_at(AT_FDCWD, cat("/proc/", process, "/status"), kMaxStatus);
+}
+
 /// The value of a field of /proc/PID/status; empty if it is missing.
 std::string_view field_of(std::string_view status, std::string_view name) {
   const std::string label = cat("\n", name, ":\t");
@@ -160,12 +176,6 @@ std::string_view field_of(std::string_view status, std::string_view name) {
   if (at == std::string_view::npos) return {};
   status.remove_prefix(at + label.size());
   return read_until(status, '\n');
-}
-
-/// The pids of a process in the namespaces from that of /proc to its own (NSpid). Unlike
-/// /proc/PID/ns/pid, reading it requires no ptrace access to the process.
-std::string_view pids_in(std::string_view status) {
-  return field_of(status, "NSpid");
 }
 
 /// Whether a signal set contains SIGKILL.
@@ -189,18 +199,20 @@ bool is_ending(Pid pid) {
   if (!stat) return false;
   const std::optional<Pid> thread = living_thread(pid, *stat);
   if (!thread || (*stat)->killed) return true;
-  const Result<std::string> status =
-      read_at(AT_FDCWD, cat("/proc/", thread->value(), "/status"), kMaxStatus);
+  const Result<std::string> status = status_of(std::to_string(thread->value()));
   return status && has_pending_kill(*status);
 }
 
 bool shares_pid_namespace(Pid pid) {
-  const Result<std::string> own = read_at(AT_FDCWD, "/proc/self/status", kMaxStatus);
-  const Result<std::string> other =
-      read_at(AT_FDCWD, cat("/proc/", pid.value(), "/status"), kMaxStatus);
+  const Result<std::string> own = status_of("self");
+  const Result<std::string> other = status_of(std::to_string(pid.value()));
   if (!own || !other) return true;
-  // NSpid has one pid for each level of nesting.
-  return std::ranges::count(pids_in(*own), '\t') == std::ranges::count(pids_in(*other), '\t');
+  // NSpid has one pid for each level of nesting. Unlike /proc/PID/ns/pid, reading it requires no
+  // ptrace access to the process.
+  const auto levels = [](std::string_view status) {
+    return std::ranges::count(field_of(status, "NSpid"), '\t');
+  };
+  return levels(*own) == levels(*other);
 }
 
 std::vector<ProcCgroup> parse_proc_cgroup(std::string_view text) {
@@ -240,9 +252,8 @@ Status set_oom_score_adj(Pid pid, std::optional<StartTime> start_time, int score
     return fail_errno(err, what);
   }
   if (start_time) {
-    const Result<std::optional<StartTime>> found = start_time_of(pid);
-    if (!found) return fail(found.error());
-    if (*found != start_time) return gone(pid);
+    PODQOS_ASSIGN(const auto found, start_time_of(pid));
+    if (found != start_time) return gone(pid);
   }
 
   const std::string value = std::to_string(score);
@@ -255,15 +266,10 @@ Status set_oom_score_adj(Pid pid, std::optional<StartTime> start_time, int score
 
 Result<int> oom_score_adj_of(Pid pid) {
   if (pid <= Pid{0}) return gone(pid);
-  const std::string path = cat("/proc/", pid.value(), "/oom_score_adj");
-  const Result<std::string> text = read_at(AT_FDCWD, path, kMaxNumber);
-  if (!text) {
-    if (text.error().code == ErrorCode::kNotFound) return not_shown(pid);
-    return fail(text.error());
-  }
-  const std::optional<std::int64_t> score = parse_int(without_newline(*text));
-  if (!score) return fail(ErrorCode::kIo, cat(path, ": unexpected \"", printable(*text), "\""));
-  return static_cast<int>(*score);
+  const auto score = read_number(cat("/proc/", pid.value(), "/oom_score_adj"));
+  if (score) return static_cast<int>(*score);
+  if (score.error().code == ErrorCode::kNotFound) return not_shown(pid);
+  return fail(score.error());
 }
 
 std::optional<Bytes> meminfo_field(std::string_view text, std::string_view name) {
@@ -308,20 +314,14 @@ std::optional<std::int64_t> count_cpu_list(std::string_view text) {
 Result<MilliCpu> online_cpu() {
   constexpr std::int64_t kMilliPerCpu = 1000;
   const std::string path = "/sys/devices/system/cpu/online";
-  const Result<std::string> text = read_at(AT_FDCWD, path, kMaxNumber);
-  if (!text) return fail(text.error());
-  const std::optional<std::int64_t> count = count_cpu_list(*text);
-  if (!count) return fail(ErrorCode::kIo, cat(path, ": unexpected \"", printable(*text), "\""));
+  PODQOS_ASSIGN(const auto text, read_at(AT_FDCWD, path, kMaxNumber));
+  const std::optional<std::int64_t> count = count_cpu_list(text);
+  if (!count) return unexpected_text(path, text);
   return MilliCpu{*count * kMilliPerCpu};
 }
 
 Result<std::int64_t> max_pids() {
-  const std::string path = "/proc/sys/kernel/pid_max";
-  const Result<std::string> text = read_at(AT_FDCWD, path, kMaxNumber);
-  if (!text) return fail(text.error());
-  const std::optional<std::int64_t> count = parse_int(without_newline(*text));
-  if (!count) return fail(ErrorCode::kIo, cat(path, ": unexpected \"", printable(*text), "\""));
-  return *count;
+  return read_number("/proc/sys/kernel/pid_max");
 }
 
 }  // namespace podqos::sys

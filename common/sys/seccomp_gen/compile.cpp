@@ -5,7 +5,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "common/base/text.h"
@@ -26,27 +28,29 @@ struct ReleaseContext {
 using File = std::unique_ptr<std::FILE, CloseFile>;
 using Context = std::unique_ptr<void, ReleaseContext>;
 
-/// Adds a rule for each system call; several rules of one call are alternatives.
+/// Allows a system call; several rules of one call are alternatives.
+Status allow(void* context, const std::string& syscall, const std::optional<Condition>& only_if) {
+  // libseccomp takes the number of the architecture that it runs on, and translates it.
+  const int number = ::seccomp_syscall_resolve_name(syscall.c_str());
+  if (number == __NR_SCMP_ERROR)
+    return fail(ErrorCode::kInvalidArgument, cat("unknown syscall ", syscall));
+  const Condition wanted = only_if.value_or(Condition{});
+  const scmp_arg_cmp condition{.arg = wanted.argument,
+                               .op = SCMP_CMP_MASKED_EQ,
+                               .datum_a = wanted.mask,
+                               .datum_b = wanted.value};
+  const int result = ::seccomp_rule_add_array(context, SCMP_ACT_ALLOW, number, only_if ? 1 : 0,
+                                              only_if ? &condition : nullptr);
+  // A negative number is a system call that this architecture does not have (mkdir on arm64), so
+  // that no rule is needed.
+  if (result != 0 && number >= 0) return fail_errno(-result, cat("rule for ", syscall));
+  return {};
+}
+
 Status add_rules(void* context, std::span<const Rule> rules) {
   for (const Rule& rule : rules) {
-    // libseccomp takes the number of the architecture that it runs on, and translates it.
-    const int number = ::seccomp_syscall_resolve_name(rule.syscall);
-    if (number == __NR_SCMP_ERROR) {
-      return fail(ErrorCode::kInvalidArgument, cat("unknown syscall ", rule.syscall));
-    }
-    int result = 0;
-    if (rule.only_if) {
-      const scmp_arg_cmp condition{.arg = rule.only_if->argument,
-                                   .op = SCMP_CMP_MASKED_EQ,
-                                   .datum_a = rule.only_if->mask,
-                                   .datum_b = rule.only_if->value};
-      result = ::seccomp_rule_add_array(context, SCMP_ACT_ALLOW, number, 1, &condition);
-    } else {
-      result = ::seccomp_rule_add_array(context, SCMP_ACT_ALLOW, number, 0, nullptr);
-    }
-    // A negative number is a system call that this architecture does not have (mkdir on arm64), so
-    // that no rule is needed.
-    if (result != 0 && number >= 0) return fail_errno(-result, cat("rule for ", rule.syscall));
+    for (const std::string& syscall : parts_of(rule.syscalls, ' '))
+      PODQOS_TRY(allow(context, syscall, rule.only_if));
   }
   return {};
 }

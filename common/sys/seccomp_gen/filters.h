@@ -29,9 +29,9 @@ struct Condition {
   std::uint64_t value = 0;
 };
 
-/// A system call that is allowed, always or under a condition.
+/// System calls that are allowed, always or under a condition.
 struct Rule {
-  const char* syscall = nullptr;
+  std::string_view syscalls;  ///< separated by spaces
   std::optional<Condition> only_if;
 };
 
@@ -41,34 +41,14 @@ constexpr std::uint64_t kWhole = ~std::uint64_t{0};
 /// podqos-hook, the wrapper's child and podqosctl: statically linked, one thread.
 inline constexpr std::array kHookRules{
     // Files below the state directory, the bundle, /proc and the cgroup hierarchies.
-    Rule{"openat", {}},
-    Rule{"openat2", {}},
-    Rule{"close", {}},
-    Rule{"read", {}},
-    Rule{"write", {}},
-    Rule{"lseek", {}},
-    Rule{"fstat", {}},
-    Rule{"newfstatat", {}},
-    Rule{"getdents64", {}},
-    Rule{"readlink", {}},
-    Rule{"readlinkat", {}},
-    Rule{"mkdirat", {}},
-    Rule{"unlinkat", {}},
-    Rule{"symlinkat", {}},
-    Rule{"renameat", {}},
-    Rule{"renameat2", {}},
-    Rule{"fchown", {}},
-    Rule{"fchmod", {}},
-    Rule{"flock", {}},
+    Rule{"openat openat2 close read write lseek fstat newfstatat getdents64 readlink "
+         "readlinkat mkdirat unlinkat symlinkat renameat renameat2 fchown fchmod "
+         "flock",
+         {}},
     // Checks whether cgroups are writable; directory in which Podman runs the hook.
-    Rule{"faccessat", {}},
-    Rule{"faccessat2", {}},
-    Rule{"getcwd", {}},
+    Rule{"faccessat faccessat2 getcwd", {}},
     // Type of the file system, and podqos's mark of ownership on a cgroup.
-    Rule{"statfs", {}},
-    Rule{"fstatfs", {}},
-    Rule{"fgetxattr", {}},
-    Rule{"fsetxattr", {}},
+    Rule{"statfs fstatfs fgetxattr fsetxattr", {}},
     // Descriptor flags only: no locks, signal owners or leases.
     Rule{"fcntl", Condition{1, kInt, F_GETFD}},
     Rule{"fcntl", Condition{1, kInt, F_SETFD}},
@@ -80,33 +60,18 @@ inline constexpr std::array kHookRules{
     Rule{"brk", {}},
     Rule{"mmap", Condition{2, PROT_EXEC, 0}},
     Rule{"mprotect", Condition{2, PROT_EXEC, 0}},
-    Rule{"munmap", {}},
-    Rule{"mremap", {}},
-    Rule{"madvise", {}},
-    Rule{"sched_getaffinity", {}},
-    Rule{"getrandom", {}},
+    Rule{"munmap mremap madvise sched_getaffinity getrandom", {}},
     // malloc names its mappings if glibc.mem.decorate_maps is set (glibc 2.39).
     Rule{"prctl", Condition{0, kInt, PR_SET_VMA}},
     // Waiting for the lock, deadlines, log times. The clock calls enter the kernel where the vDSO
     // does not provide the clock.
-    Rule{"clock_gettime", {}},
-    Rule{"clock_nanosleep", {}},
-    Rule{"gettimeofday", {}},
-    Rule{"time", {}},
-    Rule{"futex", {}},
+    Rule{"clock_gettime clock_nanosleep gettimeofday time futex", {}},
     // The kernel resumes a wait with this call after the process or its cgroup was stopped.
     Rule{"restart_syscall", {}},
     // futimens(3) on an open descriptor; not by path.
     Rule{"utimensat", Condition{1, kWhole, 0}},
     // Own ids, and the size of the memory.
-    Rule{"getpid", {}},
-    Rule{"getppid", {}},
-    Rule{"gettid", {}},
-    Rule{"getuid", {}},
-    Rule{"geteuid", {}},
-    Rule{"getgid", {}},
-    Rule{"getegid", {}},
-    Rule{"sysinfo", {}},
+    Rule{"getpid getppid gettid getuid geteuid getgid getegid sysinfo", {}},
     // Whether a process exists that /proc does not show.
     Rule{"pidfd_open", {}},
     // Whether lowering an OOM score is permitted.
@@ -114,9 +79,7 @@ inline constexpr std::array kHookRules{
     // syslog(3) to /dev/log; plain mkdir(2) for the state directory; stdio checks whether the file
     // it opened is a terminal.
     Rule{"socket", Condition{0, kInt, AF_UNIX}},
-    Rule{"connect", {}},
-    Rule{"sendto", {}},
-    Rule{"mkdir", {}},
+    Rule{"connect sendto mkdir", {}},
     Rule{"ioctl", Condition{1, kInt, TCGETS}},
 #ifdef TCGETS2
     Rule{"ioctl", Condition{1, kInt, TCGETS2}},  // isatty(3) of glibc 2.42 and later
@@ -126,22 +89,16 @@ inline constexpr std::array kHookRules{
     // sendmsg and libdbus's flags, poll with the remaining time; a timer bounds its connect.
     // libdbus queries the socket's family, the monotonic clock, and whether the program is set-uid.
     // Newer architectures only have ppoll.
-    Rule{"poll", {}},
-    Rule{"ppoll", {}},
+    Rule{"poll ppoll", {}},
     Rule{"recvmsg", Condition{2, kInt, MSG_CMSG_CLOEXEC}},
     Rule{"sendmsg", Condition{2, kInt, MSG_NOSIGNAL}},
     Rule{"getsockname", {}},
     Rule{"setitimer", Condition{0, kInt, ITIMER_REAL}},
-    Rule{"clock_getres", {}},
-    Rule{"getresuid", {}},
-    Rule{"getresgid", {}},
+    Rule{"clock_getres getresuid getresgid", {}},
     // Exit, abort(3) included.
-    Rule{"rt_sigprocmask", {}},
-    Rule{"rt_sigaction", {}},
-    Rule{"rt_sigreturn", {}},
+    Rule{"rt_sigprocmask rt_sigaction rt_sigreturn", {}},
     Rule{"tgkill", Condition{2, kInt, SIGABRT}},
-    Rule{"exit", {}},
-    Rule{"exit_group", {}},
+    Rule{"exit exit_group", {}},
 };
 
 /// podqos-nri, in addition to the hook's rules: one thread in one poll loop. The signal descriptor,

@@ -1,13 +1,9 @@
-// Compiles the allow-lists of filters.h to BPF at build time and writes them as a C++ header, so
+// Compiles the allow-lists of filters.h to BPF at build time and prints them as a C++ header, so
 // that programs need neither link libseccomp nor compile filters at start.
 
 #include <seccomp.h>
 
-#include <cerrno>
-#include <cstddef>
 #include <cstdio>
-#include <memory>
-#include <span>
 #include <string>
 
 #include "common/base/error.h"
@@ -19,11 +15,6 @@ namespace {
 
 using podqos::seccomp_gen::FilterSource;
 using podqos::seccomp_gen::kFilters;
-
-struct CloseFile {
-  void operator()(std::FILE* file) const { static_cast<void>(std::fclose(file)); }
-};
-using File = std::unique_ptr<std::FILE, CloseFile>;
 
 /// One array per filter, in podqos::sys::generated.
 podqos::Result<std::string> format_header() {
@@ -44,30 +35,13 @@ podqos::Result<std::string> format_header() {
   return text + "}  // namespace podqos::sys::generated\n";
 }
 
-podqos::Status write_file(const char* path, const std::string& text) {
-  File file{std::fopen(path, "we")};
-  if (!file) return podqos::fail_errno(errno, path);
-  if (std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() ||
-      std::fclose(file.release()) != 0) {
-    return podqos::fail_errno(errno, path);
-  }
-  return {};
-}
-
-podqos::Status run(std::span<char*> arguments) {
-  if (arguments.size() != 2) {
-    return podqos::fail(podqos::ErrorCode::kInvalidArgument, "usage: podqos_seccomp_gen HEADER");
-  }
-  const auto text = format_header();
-  if (!text) return podqos::fail(text.error());
-  return write_file(arguments[1], *text);
-}
-
 }  // namespace
 
-int main(int argc, char** argv) {
-  const auto status = run({argv, static_cast<std::size_t>(argc)});
-  if (status) return 0;
-  static_cast<void>(std::fputs(podqos::cat(status.error().message, "\n").c_str(), stderr));
-  return 1;
+int main() {
+  const auto text = format_header();
+  if (!text) {
+    static_cast<void>(std::fputs(podqos::cat(text.error().message, "\n").c_str(), stderr));
+    return 1;
+  }
+  return std::fputs(text->c_str(), stdout) < 0 || std::fflush(stdout) != 0 ? 1 : 0;
 }
