@@ -24,9 +24,12 @@ struct TimeUnit {
   std::int64_t micros;
 };
 constexpr std::int64_t kMilli = 1'000;
-constexpr std::int64_t kSecond = 1'000'000;
-constexpr std::array<TimeUnit, 5> kTimeUnits{
-    {{"us", 1}, {"ms", kMilli}, {"s", kSecond}, {"m", 60 * kSecond}, {"h", 3600 * kSecond}}};
+constexpr std::int64_t kOneSecond = 1'000'000;
+constexpr std::array<TimeUnit, 5> kTimeUnits{{{"us", 1},
+                                              {"ms", kMilli},
+                                              {"s", kOneSecond},
+                                              {"m", 60 * kOneSecond},
+                                              {"h", 3600 * kOneSecond}}};
 
 /// Microseconds of "<number><unit>".
 std::optional<std::int64_t> parse_duration(std::string_view text) {
@@ -41,20 +44,20 @@ std::optional<std::int64_t> parse_duration(std::string_view text) {
 
 /// In the largest unit that divides it, at most seconds.
 std::string format_duration(std::int64_t micros) {
-  const TimeUnit& unit = kTimeUnits.at(micros % kSecond == 0 ? 2 : micros % kMilli == 0 ? 1 : 0);
+  const TimeUnit& unit = kTimeUnits.at(micros % kOneSecond == 0 ? 2 : micros % kMilli == 0 ? 1 : 0);
   return cat("\"", micros / unit.micros, unit.name, "\"");
 }
 
 std::string expected_duration(const SettingKind& kind) {
   const auto end = [&](std::int64_t steps) {
-    constexpr std::int64_t kHour = 3600 * kSecond;
+    constexpr std::int64_t kHour = 3600 * kOneSecond;
     const std::int64_t micros = steps * kind.step;
     return micros != 0 && micros % kHour == 0 ? cat("\"", micros / kHour, "h\"")
                                               : format_duration(micros);
   };
-  const std::string_view whole = kind.step == kSecond  ? ", in whole seconds"
-                                 : kind.step == kMilli ? ", in whole milliseconds"
-                                                       : "";
+  const std::string_view whole = kind.step == kOneSecond ? ", in whole seconds"
+                                 : kind.step == kMilli   ? ", in whole milliseconds"
+                                                         : "";
   return cat("a duration from ", end(kind.min), " to ", end(kind.max), whole);
 }
 
