@@ -1,26 +1,62 @@
 #include "common/cgroup/systemd.h"
 
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/base/text.h"
 #include "tests/unit/cgroup/fake_systemd.h"
-#include "tests/unit/cgroup/systemd_calls.h"
+#include "tests/unit/temporary_directory.h"
+#include "tests/unit/test_clock.h"
 
 namespace podqos::cgroup {
 namespace {
 
-using calls::kManager;
-using calls::kPing;
-using calls::only;
-using calls::SystemdCalls;
+using core::UnitProperty;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
+using namespace std::chrono_literals;
+using ::testing::Not;
+
+constexpr const char* kManager =
+    "org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager.";
+
+/// Goes before the first call on systemd's own socket; see AShortFirstCallIsNotAlone.
+constexpr const char* kPing = "- / org.freedesktop.DBus.Peer.Ping  \n";
+
+SystemdOptions only(const FakeSystemd& fake, Peer peer = Peer::kSystemd) {
+  return {.addresses = {{.address = fake.address(), .peer = peer}},
+          .restart = std::chrono::milliseconds{0}};
+}
+
+class SystemdCalls : public ::testing::Test {
+ protected:
+  /// What systemd is told when `call` is made.
+  template <class Call>
+  std::string told(Call call) const {
+    FakeSystemd fake{directory_.path("private"), kAnswersJobs};
+    {
+      Systemd systemd{only(fake)};
+      const auto done = call(systemd);
+      EXPECT_TRUE(done) << done.error().message;
+      EXPECT_EQ(systemd.round_trips(), 1);
+    }
+    const std::string heard = fake.heard();
+    EXPECT_THAT(heard, ::testing::StartsWith(kPing));
+    return heard.substr(heard.find('\n') + 1);
+  }
+
+  TemporaryDirectory directory_;
+};
 
 // Signatures and meaning of the arguments: org.freedesktop.systemd1(5).
 TEST_F(SystemdCalls, StartTransientUnitSendsEachTypeOfProperty) {
@@ -255,6 +291,280 @@ TEST_F(SystemdCalls, AShortFirstCallIsNotAlone) {
   Systemd systemd{only(fake)};
   const auto done = systemd.reset_failed("a.slice");
   EXPECT_TRUE(done) << done.error().message;
+}
+
+struct BadCase {
+  const char* name;
+  std::string unit;
+  std::vector<UnitProperty> properties;
+  const char* message;
+};
+
+class SystemdInput : public ::testing::TestWithParam<BadCase> {};
+
+// libdbus would end the process.
+TEST_P(SystemdInput, IsCheckedBeforeItIsSent) {
+  Systemd systemd{{.addresses = {}}};
+  for (const auto& refused : {systemd.start_transient(GetParam().unit, GetParam().properties),
+                              systemd.set_properties(GetParam().unit, GetParam().properties)}) {
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument) << refused.error().message;
+    EXPECT_THAT(refused.error().message, HasSubstr(GetParam().message));
+  }
+  EXPECT_EQ(systemd.round_trips(), 0);
+}
+
+constexpr const char* kNoUnit =
+    " is not a systemd unit name: expected 1 to 255 letters, digits and ";
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, SystemdInput,
+    ::testing::ValuesIn<BadCase>({
+        {"EmptyUnit", "", {}, kNoUnit},
+        {"UnitOf256Bytes", std::string(256, 'a'), {}, kNoUnit},
+        {"UnitWithASlash", "a/b.slice", {}, "\"a/b.slice\" is not a systemd unit name"},
+        {"UnitWithANul",
+         std::string{"a\0.slice", 8},
+         {},
+         "\"a\\x00.slice\" is not a systemd unit name"},
+        {"UnitThatIsNoUtf8", "a\xff.slice", {}, "\"a\\xff.slice\" is not a systemd unit name"},
+        {"EmptyProperty", "a.slice", {{"", true}}, " a.slice: \"\" is not a unit property name"},
+        {"PropertyWithASpace", "a.slice", {{"a b", true}}, "\"a b\" is not a unit property name"},
+        {"TextThatIsNoUtf8",
+         "a.slice",
+         {{"Description", std::string{"\xc3("}}},
+         " a.slice: Description: \"\\xc3(\" is not UTF-8"},
+        {"TextWithANul",
+         "a.slice",
+         {{"Description", std::string{"a\0b", 3}}},
+         "Description: \"a\\x00b\" is not UTF-8"},
+        {"TextTooLong",
+         "a.slice",
+         {{"Description", std::string(4097, 'x')}},
+         "Description: 4097 bytes, at most 4096"},
+        {"ElementThatIsNoUtf8",
+         "a.slice",
+         {{"Before", std::vector<std::string>{"good", "\xff"}}},
+         "Before: \"\\xff\" is not UTF-8"},
+        {"TooManyElements",
+         "a.slice",
+         {{"Before", std::vector<std::string>(257, "x")}},
+         "Before: 257 elements, at most 256"},
+        {"TooManyNumbers",
+         "a.slice",
+         {{"PIDs", std::vector<std::uint32_t>(257, 1)}},
+         "PIDs: 257 elements, at most 256"},
+        {"TooManyProperties", "a.slice", std::vector<UnitProperty>(257, {"A", true}),
+         "properties: 257 elements, at most 256"},
+    }),
+    [](const auto& param) { return param.param.name; });
+
+TEST(SystemdNames, AreCheckedByEveryCall) {
+  Systemd systemd{{.addresses = {}}};
+  for (const auto& refused :
+       {systemd.start("\xff"), systemd.stop("\xff"), systemd.reset_failed("\xff")}) {
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  }
+  const auto list = systemd.list("\xff");
+  ASSERT_FALSE(list);
+  EXPECT_EQ(list.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(list.error().message,
+              AllOf(StartsWith("ListUnitsByPatterns"), HasSubstr("is not UTF-8")));
+}
+
+struct ErrorCase {
+  const char* name;
+  const char* dbus_name;
+  ErrorCode code;
+  const char* remedy;
+};
+
+class SystemdErrors : public ::testing::TestWithParam<ErrorCase> {
+ protected:
+  TemporaryDirectory directory_;
+};
+
+TEST_P(SystemdErrors, AreToldApartAndQuoted) {
+  FakeSystemd fake{directory_.path("private"), [&](auto accept) {
+                     Session session = accept();
+                     session.authenticate();
+                     while (true) {
+                       session.refuse(session.receive().get(), GetParam().dbus_name,
+                                      "Unit a.slice\nis special.");
+                     }
+                   }};
+  Systemd systemd{only(fake)};
+  // An error is an answer, the connection goes on; unless it says that systemd has left it.
+  const std::string_view said = GetParam().dbus_name;
+  const bool left = said.ends_with(".NoReply") || said.ends_with(".ServiceUnknown") ||
+                    said.ends_with(".NameHasNoOwner");
+  for (int i = 0; i < (left ? 1 : 2); ++i) {
+    const auto refused = systemd.start_transient("a.slice", {});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, GetParam().code) << refused.error().message;
+    EXPECT_EQ(refused.error().message, cat("StartTransientUnit a.slice at ", fake.address(),
+                                           ": Unit a.slice\\x0ais special. (", GetParam().dbus_name,
+                                           ")", GetParam().remedy));
+  }
+}
+
+constexpr const char* kRoot = "; run as root, or allow the call in the bus policy";
+constexpr const char* kHangs =
+    "; the timeout is 2000 ms; if systemd hangs, check `systemctl is-system-running` and the "
+    "journal of PID 1";
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, SystemdErrors,
+    ::testing::ValuesIn<ErrorCase>({
+        {"UnitExists", "org.freedesktop.systemd1.UnitExists", ErrorCode::kAlreadyExists, ""},
+        {"NoSuchUnit", "org.freedesktop.systemd1.NoSuchUnit", ErrorCode::kNotFound, ""},
+        {"AccessDenied", "org.freedesktop.DBus.Error.AccessDenied", ErrorCode::kPermission, kRoot},
+        {"Interactive", "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired",
+         ErrorCode::kPermission, kRoot},
+        {"NoReply", "org.freedesktop.DBus.Error.NoReply", ErrorCode::kTimeout, kHangs},
+        {"Timeout", "org.freedesktop.DBus.Error.Timeout", ErrorCode::kTimeout, kHangs},
+        {"NoSystemdOnTheBus", "org.freedesktop.DBus.Error.NameHasNoOwner", ErrorCode::kNotFound,
+         kNoSystemdRemedy},
+        {"UnknownOnTheBus", "org.freedesktop.DBus.Error.ServiceUnknown", ErrorCode::kNotFound,
+         kNoSystemdRemedy},
+        {"NotStartedByTheBus", "org.freedesktop.DBus.Error.Spawn.ChildExited", ErrorCode::kNotFound,
+         kNoSystemdRemedy},
+        {"Masked", "org.freedesktop.systemd1.UnitMasked", ErrorCode::kConflict,
+         "; `systemctl unmask` it unless it was masked deliberately"},
+        {"ReadOnly", "org.freedesktop.DBus.Error.PropertyReadOnly", ErrorCode::kUnsupported, ""},
+    }),
+    [](const auto& param) { return param.param.name; });
+
+TEST_F(SystemdCalls, StoppingWhatIsNotLoadedIsFine) {
+  FakeSystemd fake{directory_.path("private"), [](auto accept) {
+                     Session session = accept();
+                     session.authenticate();
+                     while (true) {
+                       session.refuse(session.receive().get(),
+                                      "org.freedesktop.systemd1.NoSuchUnit",
+                                      "Unit a.slice not loaded.");
+                     }
+                   }};
+  Systemd systemd{only(fake)};
+  EXPECT_TRUE(systemd.stop("a.slice"));
+  EXPECT_TRUE(systemd.reset_failed("a.slice"));
+  const auto start = systemd.start("a.slice");
+  ASSERT_FALSE(start);
+  EXPECT_EQ(start.error().code, ErrorCode::kNotFound);
+  const auto set = systemd.set_properties("a.slice", {});
+  ASSERT_FALSE(set);
+  EXPECT_EQ(set.error().code, ErrorCode::kNotFound);
+}
+
+/// The next connection ends without an answer to its first call.
+template <class Accept>
+void hang_up(Accept& accept) {
+  Session session = accept();
+  session.authenticate();
+  static_cast<void>(session.receive());
+}
+
+/// As systemd does when it executes itself anew: it leaves its clients in the middle of a call, and
+/// comes back.
+class SystemdRestart : public ::testing::Test {
+ protected:
+  [[nodiscard]] SystemdOptions options(const FakeSystemd& fake) const {
+    return {.addresses = {{.address = fake.address()}}, .clock = &clock_};
+  }
+  [[nodiscard]] std::string path() const { return directory_.path("private"); }
+
+  SharedClock clock_;  ///< which nothing but a pause lets pass
+  TemporaryDirectory directory_;
+};
+
+TEST_F(SystemdRestart, ACallIsMadeAgain) {
+  const FakeSystemd fake{path(), [](auto accept) {
+                           hang_up(accept);
+                           kAnswersJobs(accept);
+                         }};
+  Systemd systemd{options(fake)};
+  const auto done = systemd.start("a.slice");
+  EXPECT_TRUE(done) << done.error().message;
+  EXPECT_EQ(systemd.round_trips(), 2);
+}
+
+TEST_F(SystemdRestart, WhatWasAnsweredIsNotToldAgain) {
+  FakeSystemd fake{path(), [](auto accept) {
+                     {
+                       Session session = accept();
+                       session.authenticate();
+                       const auto first = session.receive();
+                       static_cast<void>(session.receive());
+                       session.answer_job(first.get());
+                     }
+                     kAnswersJobs(accept);
+                   }};
+  {
+    Systemd systemd{options(fake)};
+    const std::vector<Status> set = systemd
+                                        .set_and_find({{.path = "/a.slice", .properties = {}},
+                                                       {.path = "/b.slice", .properties = {}}},
+                                                      {})
+                                        .set;
+    ASSERT_EQ(set.size(), 2U);
+    EXPECT_TRUE(set[0]) << set[0].error().message;
+    EXPECT_TRUE(set[1]) << set[1].error().message;
+    EXPECT_EQ(systemd.round_trips(), 2);
+  }
+  const std::string heard = fake.heard();
+  const std::string told_again = heard.substr(heard.rfind("org.freedesktop.DBus.Peer.Ping"));
+  EXPECT_THAT(told_again, HasSubstr("\"b.slice\""));
+  EXPECT_THAT(told_again, Not(HasSubstr("\"a.slice\"")));
+}
+
+TEST_F(SystemdRestart, BetweenTwoCalls) {
+  const auto start = clock_.now();
+  const FakeSystemd fake{path(), [this](auto accept) {
+                           {
+                             Session session = accept();
+                             session.authenticate();
+                             session.answer_job(session.receive().get());
+                           }
+                           clock_.pass(1ms);
+                           kAnswersJobs(accept);
+                         }};
+  Systemd systemd{options(fake)};
+  EXPECT_TRUE(systemd.start("a.slice"));
+  while (clock_.now() == start)
+    ::usleep(1000);
+  const auto done = systemd.stop("a.slice");
+  EXPECT_TRUE(done) << done.error().message;
+}
+
+/// Nobody has systemd's name on the bus yet when it is asked again.
+TEST_F(SystemdRestart, ACallIsMadeUntilSystemdIsBack) {
+  const FakeSystemd fake{path(), [](auto accept) {
+                           hang_up(accept);
+                           {
+                             Session session = accept();
+                             session.authenticate();
+                             session.refuse(session.receive().get(),
+                                            "org.freedesktop.DBus.Error.NameHasNoOwner", "nobody");
+                           }
+                           kAnswersJobs(accept);
+                         }};
+  Systemd systemd{options(fake)};
+  const auto done = systemd.start("a.slice");
+  EXPECT_TRUE(done) << done.error().message;
+  EXPECT_EQ(systemd.round_trips(), 3);
+}
+
+TEST_F(SystemdRestart, ACallIsNotMadeForEver) {
+  const FakeSystemd fake{path(), [](auto accept) {
+                           while (true)
+                             static_cast<void>(accept().line());
+                         }};
+  Systemd systemd{{.addresses = {{.address = fake.address()}}, .restart = 100ms, .clock = &clock_}};
+  const auto start = clock_.now();
+  EXPECT_FALSE(systemd.start("a.slice"));
+  EXPECT_EQ(clock_.now() - start, 100ms);
+  EXPECT_GT(systemd.round_trips(), 1);
 }
 
 }  // namespace

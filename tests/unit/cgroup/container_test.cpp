@@ -1,10 +1,10 @@
+#include "common/cgroup/container.h"
+
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
-
-#include "common/cgroup/container.h"
 
 namespace podqos::cgroup {
 namespace {
