@@ -15,31 +15,24 @@ namespace podqos::nri {
 namespace {
 
 /// The value of a variable; "" if it is not set.
-std::string text_of(const char* variable) {
-  return variable == nullptr ? "" : variable;
+std::string text_of(const char* name) {
+  const char* value = environment_variable(name);
+  return value == nullptr ? "" : value;
 }
 
-/// Checks that the descriptor is a connected unix stream socket.
-Status check_socket(int fd) {
+/// Checks that an inherited descriptor is a connected unix stream socket, and sets O_NONBLOCK and
+/// FD_CLOEXEC, which it lacks.
+Status prepare(int fd) {
   int type = 0;
-  int domain = 0;
   socklen_t size = sizeof type;
   if (::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0) return fail_errno(errno, "SO_TYPE");
-  size = sizeof domain;
-  if (::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) != 0)
-    return fail_errno(errno, "SO_DOMAIN");
   sockaddr_storage peer{};
   size = sizeof peer;
   // The socket calls take every kind of address as a sockaddr.
   if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0)
     return fail_errno(errno, "get its peer address");
-  if (type != SOCK_STREAM || domain != AF_UNIX)
+  if (type != SOCK_STREAM || peer.ss_family != AF_UNIX)
     return fail(ErrorCode::kInvalidArgument, "not a unix stream socket");
-  return {};
-}
-
-/// Sets O_NONBLOCK and FD_CLOEXEC, which an inherited descriptor lacks.
-Status set_flags(int fd) {
   const int flags = ::fcntl(fd, F_GETFL);
   if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
       ::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
@@ -69,16 +62,11 @@ Result<sys::UniqueFd> connect_to(const std::string& path) {
   return fail(std::move(error));
 }
 
-LaunchEnvironment launch_environment() {
-  return {.socket = environment_variable("NRI_PLUGIN_SOCKET"),
-          .name = environment_variable("NRI_PLUGIN_NAME"),
-          .index = environment_variable("NRI_PLUGIN_IDX")};
-}
-
-Result<std::optional<Launch>> read_launch(const LaunchEnvironment& environment) {
-  if (environment.socket == nullptr) return std::nullopt;
-  const std::string context = cat("NRI_PLUGIN_SOCKET=", printable(environment.socket));
-  const auto number = parse_int(environment.socket);
+Result<std::optional<Launch>> read_launch() {
+  const char* value = environment_variable("NRI_PLUGIN_SOCKET");
+  if (value == nullptr) return std::nullopt;
+  const std::string context = cat("NRI_PLUGIN_SOCKET=", printable(value));
+  const auto number = parse_int(value);
   constexpr std::int64_t kFirstInherited = 3;
   if (!number || *number < kFirstInherited || !std::in_range<int>(*number)) {
     return fail(ErrorCode::kInvalidArgument,
@@ -87,12 +75,10 @@ Result<std::optional<Launch>> read_launch(const LaunchEnvironment& environment) 
                     "connect by path"));
   }
   const int fd = static_cast<int>(*number);
-  auto checked = check_socket(fd);
-  if (checked) checked = set_flags(fd);
-  if (!checked) return fail(std::move(checked).error().with_context(context));
+  if (auto done = prepare(fd); !done) return fail(std::move(done).error().with_context(context));
   return Launch{.socket = sys::UniqueFd{fd},
-                .name = text_of(environment.name),
-                .index = text_of(environment.index)};
+                .name = text_of("NRI_PLUGIN_NAME"),
+                .index = text_of("NRI_PLUGIN_IDX")};
 }
 
 Result<Peer> peer_of(int socket) {

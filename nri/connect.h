@@ -26,16 +26,6 @@ constexpr const char* kDefaultSocket = "/var/run/nri/nri.sock";
 /// @return nullptr if it is not set.
 [[nodiscard]] const char* environment_variable(const char* name);
 
-/// The environment variables that a runtime sets for a plugin that it starts; nullptr if unset
-/// (containerd/nri, pkg/api/plugin.go).
-struct LaunchEnvironment {
-  const char* socket = nullptr;  ///< NRI_PLUGIN_SOCKET
-  const char* name = nullptr;    ///< NRI_PLUGIN_NAME
-  const char* index = nullptr;   ///< NRI_PLUGIN_IDX
-};
-/// The variables of this process.
-[[nodiscard]] LaunchEnvironment launch_environment();
-
 /// The connection and identity of a plugin that a runtime has started.
 struct Launch {
   sys::UniqueFd socket;
@@ -43,11 +33,12 @@ struct Launch {
   std::string index;  ///< "": not set
 };
 
-/// Takes ownership of the socket that the runtime has passed, and makes it non-blocking and
-/// close-on-exec.
+/// Reads what a runtime sets in the environment of a plugin that it starts (containerd/nri,
+/// pkg/api/plugin.go). Takes ownership of the socket that it has passed, and makes it non-blocking
+/// and close-on-exec.
 /// @return nullopt if NRI_PLUGIN_SOCKET is not set. kInvalidArgument: its value is not a number, or
 ///         not that of a connected unix stream socket.
-[[nodiscard]] Result<std::optional<Launch>> read_launch(const LaunchEnvironment& environment);
+[[nodiscard]] Result<std::optional<Launch>> read_launch();
 
 /// The process at the other end of a unix socket, as of connect(2) or socketpair(2).
 struct Peer {

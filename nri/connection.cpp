@@ -21,19 +21,8 @@ namespace {
 
 /// The registration is the only call to the runtime.
 constexpr std::uint32_t kRegistrationStream = 1;
-/// Sent bytes that may stay at the front of the buffer before the unsent ones are moved.
-constexpr std::size_t kMaxGap = std::size_t{64} << 10U;
-
-/// Whether `c` is an ASCII digit.
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
-/// Whether `c` is allowed in a plugin's name (containerd/nri, pkg/api/plugin.go, CheckPluginName).
-bool is_of_name(char c) {
-  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-         std::string_view{"_.+-"}.contains(c);
-}
+/// Capacity of the output above which it is freed after use.
+constexpr std::size_t kKeptCapacity = std::size_t{64} << 10U;
 
 /// The service of plugins in containerd/nri, pkg/api/api.proto.
 constexpr std::string_view kService = "nri.pkg.api.v1alpha1.Plugin";
@@ -53,22 +42,25 @@ bool is_in_time(std::chrono::nanoseconds taken, Budget budget) {
   return !budget || taken <= *budget / 100 * kPunctualPercent;
 }
 
+/// The answer to a failed call.
+Reply refusal(StatusCode code, std::string text) {
+  return std::unexpected(CallError{.code = code, .text = std::move(text)});
+}
+
 /// An error of the handler, as the Go side answers one.
 Reply failure(Error error) {
-  return std::unexpected(CallError{.code = StatusCode::kUnknown, .text = std::move(error.message)});
+  return refusal(StatusCode::kUnknown, std::move(error.message));
 }
 
 /// The answer to a payload that is not the method's message.
 Reply malformed(const Call& call) {
-  return std::unexpected(CallError{.code = StatusCode::kInternal,
-                                   .text = cat(call.method, ": cannot parse the payload")});
+  return refusal(StatusCode::kInternal, cat(call.method, ": cannot parse the payload"));
 }
 
 /// The answer to an unknown service or method.
 Reply unimplemented(const Call& call) {
-  return std::unexpected(CallError{
-      .code = StatusCode::kUnimplemented,
-      .text = cat("unknown method ", printable(call.service), "/", printable(call.method))});
+  return refusal(StatusCode::kUnimplemented,
+                 cat("unknown method ", printable(call.service), "/", printable(call.method)));
 }
 
 /// Bytes of one read. Most messages fit; longer ones take several turns of the event loop, so that
@@ -87,114 +79,68 @@ Status ended() {
 
 }  // namespace
 
-Status check_identity(const ConnectionOptions& options) {
-  if (options.index.size() != 2 || !std::ranges::all_of(options.index, is_digit)) {
-    return fail(ErrorCode::kInvalidArgument, cat("expected a plugin index of two digits, found \"",
-                                                 printable(options.index), "\""));
-  }
-  if (options.name.empty() || !std::ranges::all_of(options.name, is_of_name)) {
-    return fail(ErrorCode::kInvalidArgument,
-                cat("expected a plugin name of letters, digits and _.+-, found \"",
-                    printable(options.name), "\""));
-  }
-  return {};
-}
-
 Connection::Connection(sys::UniqueFd socket, ConnectionOptions options, Handler& handler)
     : socket_{std::move(socket)},
       options_{std::move(options)},
       handler_{&handler},
-      node_state_{options_.node_state} {}
+      node_state_{options_.node_state_bytes} {}
 
-Status Connection::begin() {
-  PODQOS_TRY(check_identity(options_));
-  PODQOS_ASSIGN(const auto message,
+void Connection::begin() {
+  registering_ = true;
+  append_frames(output_, Channel::kRuntime,
                 encode_request(kRegistrationStream,
                                {.service = "nri.pkg.api.v1alpha1.Runtime",
                                 .method = "RegisterPlugin",
-                                .payload = format_registration(options_.name, options_.index),
-                                .budget = std::nullopt}));
-  registering_ = true;
-  return send(Channel::kRuntime, message);
+                                .payload = format_registration(options_.name, options_.index)}));
 }
 
 Status Connection::feed(std::string_view bytes) {
-  if (state_) state_ = read(bytes);
-  return state_;
-}
-
-Status Connection::read(std::string_view bytes) {
   while (true) {
     PODQOS_ASSIGN(auto run, frames_.next(bytes));
     if (!run) return {};
-    std::string_view piece = run->bytes;
-    if (run->channel == Channel::kRuntime) {
-      while (const auto message = answers_.next(piece))
-        read_answer(*message);
-      continue;
-    }
-    while (const auto message = calls_.next(piece)) {
-      PODQOS_TRY(handle_call(*message));
+    const bool is_call = run->channel == Channel::kPlugin;
+    MessageReader& reader = is_call ? calls_ : answers_;
+    while (true) {
+      PODQOS_ASSIGN(const auto message, reader.next(run->bytes));
+      if (!message) break;
+      PODQOS_TRY(is_call ? handle_call(*message) : read_answer(*message));
     }
   }
 }
 
 Status Connection::handle_call(const Message& message) {
   if (message.type != MessageType::kRequest) return {};
-  const auto refuse = [&](StatusCode code, std::string text) {
-    return send(Channel::kPlugin,
-                encode_response(message.stream,
-                                std::unexpected(CallError{.code = code, .text = std::move(text)})));
-  };
-  if (!message.payload) {
-    return refuse(StatusCode::kResourceExhausted,
-                  cat("a message of more than ", kMaxMessageSize, " bytes"));
+  Reply reply;
+  if (const auto call = parse_call(message.payload)) {
+    PODQOS_ASSIGN(reply, answer(*call));
+  } else {
+    reply = refusal(StatusCode::kInvalidArgument, call.error().message);
   }
-  auto call = parse_call(*message.payload);
-  if (!call) return refuse(StatusCode::kInvalidArgument, call.error().message);
-  PODQOS_ASSIGN(auto reply, answer(*call));
-  return send(Channel::kPlugin, encode_response(message.stream, reply));
+  append_frames(output_, Channel::kPlugin, encode_response(message.stream, reply));
+  if (output_.size() <= options_.unsent_bytes) return {};
+  return fail(ErrorCode::kTooLarge,
+              cat(output_.size(), " bytes wait for the runtime to read them, at most ",
+                  options_.unsent_bytes));
 }
 
-void Connection::read_answer(const Message& message) {
+Status Connection::read_answer(const Message& message) {
   const bool awaited = registering_ && message.type == MessageType::kResponse &&
                        message.stream == kRegistrationStream;
-  if (!awaited) return;
+  if (!awaited) return {};
   registering_ = false;
-  const auto answer =
-      message.payload
-          ? parse_answer(*message.payload)
-          : fail(ErrorCode::kIo, cat("an answer of more than ", kMaxMessageSize, " bytes"));
-  refused_ = !answer;
-  if (answer)
-    handler_->registered({});
-  else
-    handler_->registered(fail(Error{answer.error()}.with_context("RegisterPlugin")));
-}
-
-Status Connection::send(Channel channel, std::string_view message) {
-  append_frames(output_, channel, message);
-  const std::size_t unsent = output_.size() - sent_;
-  if (unsent <= options_.unsent_bytes) return {};
-  return fail(
-      ErrorCode::kTooLarge,
-      cat(unsent, " bytes wait for the runtime to read them, at most ", options_.unsent_bytes));
+  const auto answer = parse_answer(message.payload);
+  if (answer) return {};
+  return fail(ErrorCode::kConflict,
+              cat("the runtime rejected the plugin's registration: ", answer.error().message));
 }
 
 void Connection::sent(std::size_t size) {
-  sent_ += size;
-  if (sent_ >= output_.size()) {
-    sent_ = 0;
-    output_.clear();
-    if (output_.capacity() > kMaxGap) output_.shrink_to_fit();
-  } else if (sent_ > kMaxGap) {
-    output_.erase(0, sent_);
-    sent_ = 0;
-  }
+  output_.erase(0, size);
+  if (output_.empty() && output_.capacity() > kKeptCapacity) output_.shrink_to_fit();
 }
 
 short Connection::events() const {
-  return output().empty() ? POLLIN : POLLIN | POLLOUT;
+  return output_.empty() ? POLLIN : POLLIN | POLLOUT;
 }
 
 Status Connection::serve(short ready) {
@@ -232,9 +178,8 @@ Status Connection::remove(std::span<char> seen) {
 }
 
 Status Connection::send_output() {
-  while (!output().empty()) {
-    const std::string_view unsent = output();
-    const ssize_t size = ::send(socket_.get(), unsent.data(), unsent.size(), MSG_NOSIGNAL);
+  while (!output_.empty()) {
+    const ssize_t size = ::send(socket_.get(), output_.data(), output_.size(), MSG_NOSIGNAL);
     const int err = errno;
     if (size >= 0) {
       sent(static_cast<std::size_t>(size));
@@ -247,42 +192,22 @@ Status Connection::send_output() {
   return {};
 }
 
-template <class Function>
-auto Connection::timed(Request request, const Function& call) {
-  const auto begun = options_.clock->now();
-  auto done = call();
-  handler_->handled(request, options_.clock->now() - begun);
-  return done;
-}
-
 Result<Reply> Connection::answer(const Call& call) {
   if (call.service != kService) return unimplemented(call);
   if (call.method == kind_of(Request::kConfigure).name) return configure(call);
   if (call.method == kind_of(Request::kSynchronize).name) return synchronize(call);
   // A runtime sends other calls only to plugins that it has synchronized.
   if (progress_ == Progress::kSynchronizing) progress_ = Progress::kSynchronized;
-  if (call.method == "StateChange") return state_change(call);
   // No version up to 0.12 sends it; the end of the connection says the same.
   if (call.method == "Shutdown") return std::string{};
-  const auto* kind = std::ranges::find(kRequests, call.method, &RequestKind::name);
-  if (kind == kRequests.end()) return unimplemented(call);
-  const auto parsed = parse_event(call.payload, kind->fields);
-  if (!parsed) return malformed(call);
-  return handle(static_cast<Request>(kind - kRequests.begin()), parsed->event, call.budget);
-}
-
-Reply Connection::handle(Request request, const PodEvent& event, Budget budget) {
-  auto answer = timed(request, [&] { return handler_->handle(request, event, budget); });
-  if (!answer) return failure(std::move(answer).error());
-  return std::move(*answer);
+  return handle(call);
 }
 
 Reply Connection::configure(const Call& call) {
   const auto request = parse_configure_request(call.payload);
   if (!request) return malformed(call);
-  Status done =
-      timed(Request::kConfigure, [&] { return handler_->configure(*request, call.budget); });
-  if (!done) return failure(std::move(done).error());
+  if (auto done = handler_->configure(*request, call.budget); !done)
+    return failure(std::move(done).error());
   progress_ = Progress::kConfigured;
   const bool newest = options_.newest_events || !request->nri_version.empty();
   return format_configure_response(newest ? kNewestEvents : kOldestEvents);
@@ -298,19 +223,26 @@ Result<Reply> Connection::synchronize(const Call& call) {
   }
   // The runtime sends the next part only after an answer with `more` and without updates.
   if (!*last) return format_more_response();
-  Status done = timed(Request::kSynchronize,
-                      [&] { return handler_->synchronize(node_state_.release(), call.budget); });
-  if (!done) return failure(std::move(done).error());
+  if (auto done = handler_->synchronize(node_state_.release(), call.budget); !done)
+    return failure(std::move(done).error());
   if (is_in_time(options_.clock->now() - start, call.budget)) progress_ = Progress::kSynchronized;
   return std::string{};
 }
 
-Reply Connection::state_change(const Call& call) {
-  const auto parsed = parse_event(call.payload, kStateChange);
+Reply Connection::handle(const Call& call) {
+  const bool named = call.method == "StateChange";
+  const auto* kind = std::ranges::find(kRequests, call.method, &RequestKind::name);
+  if (!named && kind == kRequests.end()) return unimplemented(call);
+  const auto parsed = parse_event(call.payload, named ? kStateChange : kind->fields);
   if (!parsed) return malformed(call);
-  const auto* kind = std::ranges::find(kRequests, parsed->number, &RequestKind::event);
-  if (parsed->number == 0 || kind == kRequests.end()) return std::string{};
-  return handle(static_cast<Request>(kind - kRequests.begin()), parsed->event, call.budget);
+  if (named) {
+    kind = std::ranges::find(kRequests, parsed->number, &RequestKind::event);
+    if (parsed->number == 0 || kind == kRequests.end()) return std::string{};
+  }
+  const auto request = static_cast<Request>(kind - kRequests.begin());
+  auto answer = handler_->handle(request, parsed->event, call.budget);
+  if (!answer) return failure(std::move(answer).error());
+  return std::move(*answer);
 }
 
 }  // namespace podqos::nri

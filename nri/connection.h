@@ -18,7 +18,6 @@ namespace podqos::nri {
 /// The state of a connection, from the registration to the first event.
 enum class Progress : std::uint8_t {
   kRegistering,
-  kRefused,        ///< the registration was answered with an error
   kConfigured,     ///< Configure was answered with success
   kSynchronizing,  ///< Synchronize was called, and not yet answered with success and in time
   kSynchronized,   ///< the runtime sends events to this plugin
@@ -31,20 +30,15 @@ struct ConnectionOptions {
   /// Whether to ask for the events of NRI 0.10 as well, for which an older runtime closes the
   /// connection. One that states its version of NRI, from 0.12 on, is asked for them anyway.
   bool newest_events = true;
-  NodeStateLimits node_state;
+  std::size_t node_state_bytes = NodeStateReader::kLimit;  ///< of one Synchronize
   /// Maximum of unsent bytes; has to exceed one message of 4 MiB.
   std::size_t unsent_bytes = std::size_t{16} << 20U;
   const sys::Clock* clock = &sys::kSteadyClock;  ///< never null
 };
 
-/// Checks index and name by the rules of containerd/nri (pkg/api/plugin.go).
-/// @return kInvalidArgument: an index or name that a runtime would reject.
-[[nodiscard]] Status check_identity(const ConnectionOptions& options);
-
 /// One connection to a runtime: its socket, the registration of the plugin, and the requests of the
 /// runtime, which are calls of a Handler (the ttrpc service nri.pkg.api.v1alpha1.Plugin). Buffers
-/// at most one message per channel, the parts of a Synchronize (NodeStateLimits), and unsent bytes
-/// (ConnectionOptions::unsent_bytes).
+/// at most one message per channel, the parts of a Synchronize, and unsent bytes.
 class Connection {
  public:
   /// @param socket   connected and non-blocking
@@ -52,40 +46,35 @@ class Connection {
   Connection(sys::UniqueFd socket, ConnectionOptions options, Handler& handler);
 
   /// Queues RegisterPlugin, which serve() sends. To be called once, before serve().
-  /// @return kInvalidArgument: see check_identity().
-  [[nodiscard]] Status begin();
+  void begin();
 
   [[nodiscard]] int fd() const { return socket_.get(); }
   /// The events to poll(2) for.
   [[nodiscard]] short events() const;
   /// Reads once, calls the handler for each complete request, and sends answers without blocking.
   /// @param ready  revents of poll(2)
-  /// @return kNotFound: the runtime has closed the connection. After any error the connection is
-  ///         unusable.
+  /// @return kNotFound: the runtime has closed the connection; otherwise as feed(). After any error
+  ///         the connection is unusable.
   [[nodiscard]] Status serve(short ready);
 
-  /// The state of the connection.
-  [[nodiscard]] Progress progress() const { return refused_ ? Progress::kRefused : progress_; }
+  [[nodiscard]] Progress progress() const { return progress_; }
 
   // What serve() does with the bytes, without the socket.
 
   /// Processes bytes from the runtime, in pieces of any size, and calls the handler for each
   /// complete request.
-  /// @return kTooLarge: the runtime exceeds a limit. The caller has to close the connection; until
-  ///         then further calls return the same error without effect.
+  /// @return kTooLarge: the runtime exceeds a limit; kConflict: it rejects the plugin's
+  ///         registration.
   [[nodiscard]] Status feed(std::string_view bytes);
   /// The bytes to send; valid until the next call of a non-const function.
-  [[nodiscard]] std::string_view output() const { return std::string_view{output_}.substr(sent_); }
+  [[nodiscard]] std::string_view output() const { return output_; }
   /// Removes the first `size` bytes of output(), which have been sent.
   void sent(std::size_t size);
 
  private:
-  [[nodiscard]] Status read(std::string_view bytes);
   [[nodiscard]] Status handle_call(const Message& message);
   /// Handles the answer to RegisterPlugin; ignores all others.
-  void read_answer(const Message& message);
-  /// Queues a message. @return kTooLarge beyond ConnectionOptions::unsent_bytes
-  [[nodiscard]] Status send(Channel channel, std::string_view message);
+  [[nodiscard]] Status read_answer(const Message& message);
   /// Sends as much of the output as the socket accepts.
   [[nodiscard]] Status send_output();
   /// Removes the peeked bytes from the socket; `seen` is used as the buffer.
@@ -98,13 +87,8 @@ class Connection {
   [[nodiscard]] Reply configure(const Call& call);
   /// Collects the parts of a Synchronize, and calls the handler after the last one.
   [[nodiscard]] Result<Reply> synchronize(const Call& call);
-  /// Events of NRI up to 0.11.
-  [[nodiscard]] Reply state_change(const Call& call);
-  /// All other requests.
-  [[nodiscard]] Reply handle(Request request, const PodEvent& event, Budget budget);
-  /// Calls the handler by `call`, and reports the time to Handler::handled().
-  template <class Function>
-  [[nodiscard]] auto timed(Request request, const Function& call);
+  /// Answers a request about a pod or container, which a StateChange of NRI up to 0.11 may name.
+  [[nodiscard]] Reply handle(const Call& call);
 
   sys::UniqueFd socket_;
   ConnectionOptions options_;
@@ -115,10 +99,7 @@ class Connection {
   NodeStateReader node_state_;  ///< parts received so far
   Progress progress_ = Progress::kRegistering;
   bool registering_ = false;
-  bool refused_ = false;
-  Status state_;  ///< the error that ended the connection
   std::string output_;
-  std::size_t sent_ = 0;  ///< bytes at the front of output_
 };
 
 }  // namespace podqos::nri

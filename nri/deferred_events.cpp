@@ -121,19 +121,8 @@ bool DeferredEvents::apply(const Apply& apply, const Drop& drop, sys::Clock::Tim
   return true;
 }
 
-void DeferredEvents::defer_synchronization(NodeState state) {
-  state_ = std::move(state);
-  synchronization_.reset();
+void DeferredEvents::keep_changes() {
   std::erase_if(events_, [](const auto& entry) { return entry.first.second != Kind::kChanged; });
-}
-
-std::optional<NodeState> DeferredEvents::remove_state() {
-  return std::exchange(state_, std::nullopt);
-}
-
-void DeferredEvents::end_synchronization() {
-  state_.reset();
-  synchronization_.reset();
 }
 
 }  // namespace podqos::nri

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -11,7 +10,6 @@
 #include "common/base/error.h"
 #include "common/core/container_facts.h"
 #include "common/sys/clock.h"
-#include "nri/messages.h"
 
 namespace podqos::nri {
 
@@ -33,8 +31,8 @@ enum class Applied : std::uint8_t {
 /// Whether a result is kTimeout, so that a later attempt can succeed.
 [[nodiscard]] bool is_late(const Status& done);
 
-/// Work that could not be done when the runtime reported it: what is pending for each container,
-/// the runtime's whole state, and a recomputation of everything.
+/// Events that could not be handled when the runtime reported them: at most one of a kind for each
+/// container, applied in the order of the kinds.
 class DeferredEvents {
  public:
   /// Applies one event.
@@ -45,10 +43,8 @@ class DeferredEvents {
   /// @param clock  outlives the object
   explicit DeferredEvents(const sys::Clock& clock) : clock_(clock) {}
 
-  // Events of containers: at most one of a kind for each, applied in the order of the kinds. Only
-  // annotations can be long, because authors of pods write them.
-
-  /// Defers a start or change, which replaces a deferred one of the container.
+  /// Defers a start or change, which replaces a deferred one of the container. Only annotations can
+  /// be long, because authors of pods write them.
   /// @return kTooLarge if its annotations have more than 4 KiB, and more than 8 MiB together with
   ///         those of the events that are deferred already.
   [[nodiscard]] Status defer(ContainerEvent event);
@@ -70,25 +66,9 @@ class DeferredEvents {
   ///         passed.
   [[nodiscard]] bool apply(const Apply& apply, const Drop& drop, sys::Clock::TimePoint deadline);
 
-  // The runtime's whole state.
-
-  /// Defers a synchronization, which replaces the deferred starts and ends. Changes stay: the state
+  /// Removes starts and ends, which a new list of all containers replaces. Changes stay: the list
   /// does not contain them.
-  void defer_synchronization(NodeState state);
-  /// Removes and returns the state that was not taken in yet; nullopt: none.
-  [[nodiscard]] std::optional<NodeState> remove_state();
-  void begin_synchronization(app::Synchronization all) { synchronization_.emplace(std::move(all)); }
-  void end_synchronization();
-  /// The synchronization in progress; nullptr: none.
-  [[nodiscard]] app::Synchronization* synchronization() {
-    return synchronization_ ? &*synchronization_ : nullptr;
-  }
-
-  // A recomputation of everything.
-
-  void defer_recomputation() { recomputation_ = true; }
-  void remove_recomputation() { recomputation_ = false; }
-  [[nodiscard]] bool has_recomputation() const { return recomputation_; }
+  void keep_changes();
 
  private:
   using Key = std::pair<std::string, ContainerEvent::Kind>;  ///< id and kind
@@ -103,9 +83,6 @@ class DeferredEvents {
 
   const sys::Clock& clock_;
   std::map<Key, Deferred> events_;
-  std::optional<NodeState> state_;
-  std::optional<app::Synchronization> synchronization_;
-  bool recomputation_ = true;  ///< events may have been missed, at least before the start
 };
 
 }  // namespace podqos::nri

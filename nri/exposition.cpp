@@ -31,19 +31,9 @@ std::string format_number(double value) {
   return {text.data(), end.ptr};
 }
 
-/// The word of a # TYPE line.
-std::string_view format_type(MetricType type) {
-  switch (type) {
-    case MetricType::kCounter: return "counter";
-    case MetricType::kGauge: return "gauge";
-    case MetricType::kHistogram: return "histogram";
-  }
-  return "";
-}
-
 }  // namespace
 
-void Exposition::metric(MetricType type, std::string_view name, std::string_view help) {
+void Exposition::metric(std::string_view type, std::string_view name, std::string_view help) {
   type_ = type;
   name_ = name;
   help_ = help;
@@ -54,7 +44,7 @@ void Exposition::sample(Labels labels, double value, std::string_view suffix) {
   if (!std::exchange(has_samples_, true)) {
     text_.append("# HELP ").append(name_).append(" ");
     append_escaped(text_, help_, "\\\n");
-    text_.append("\n# TYPE ").append(name_).append(" ").append(format_type(type_)).append("\n");
+    text_.append("\n# TYPE ").append(name_).append(" ").append(type_).append("\n");
   }
   text_.append(name_).append(suffix);
   char before = '{';
@@ -67,7 +57,7 @@ void Exposition::sample(Labels labels, double value, std::string_view suffix) {
   text_.append(labels.size() == 0 ? " " : "} ").append(format_number(value)).append("\n");
 }
 
-void Exposition::single(MetricType type, std::string_view name, std::string_view help,
+void Exposition::single(std::string_view type, std::string_view name, std::string_view help,
                         double value) {
   metric(type, name, help);
   sample({}, value);

@@ -10,8 +10,6 @@
 
 namespace podqos::nri {
 
-enum class MetricType : std::uint8_t { kCounter, kGauge, kHistogram };
-
 /// A label of a sample. The value may be any UTF-8; it is escaped on output.
 struct Label {
   std::string_view name;
@@ -24,18 +22,18 @@ using Labels = std::initializer_list<Label>;
 /// @note https://prometheus.io/docs/instrumenting/exposition_formats/
 class Exposition {
  public:
-  /// @param name,help  outlive the samples of this metric
-  void metric(MetricType type, std::string_view name, std::string_view help);
+  /// @param type  "counter", "gauge" or "histogram"; all three outlive the samples of this metric
+  void metric(std::string_view type, std::string_view name, std::string_view help);
   /// @param suffix  after the metric's name, such as "_sum" of a histogram
   void sample(Labels labels, double value, std::string_view suffix = {});
   /// Writes a metric with one sample and no labels.
-  void single(MetricType type, std::string_view name, std::string_view help, double value);
+  void single(std::string_view type, std::string_view name, std::string_view help, double value);
 
   /// The text written so far.
   [[nodiscard]] std::string release() && { return std::move(text_); }
 
  private:
-  MetricType type_ = MetricType::kGauge;
+  std::string_view type_;
   std::string_view name_;
   std::string_view help_;
   bool has_samples_ = false;  ///< of the current metric

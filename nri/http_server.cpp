@@ -45,6 +45,19 @@ bool is_complete(std::string_view text) {
 
 }  // namespace
 
+HttpRequest parse_http_request(std::string_view text) {
+  const std::string_view line = text.substr(0, text.find_first_of("\r\n"));
+  const std::size_t first = line.find(' ');
+  const std::size_t last = line.rfind(' ');
+  if (first == last || !line.substr(last + 1).starts_with("HTTP/1."))
+    return {.status = HttpStatus::kBadRequest};
+  const std::string_view method = line.substr(0, first);
+  if (method != "GET" && method != "HEAD") return {.status = HttpStatus::kMethodNotAllowed};
+  const std::string_view target = line.substr(first + 1, last - first - 1);
+  if (!target.starts_with('/')) return {.status = HttpStatus::kBadRequest};
+  return {.head_only = method == "HEAD", .path = target.substr(0, target.find('?'))};
+}
+
 void HttpServer::add_to(std::vector<pollfd>& polled) const {
   // poll(2) passes over a negative descriptor.
   polled.push_back({.fd = deaf_until_ ? -1 : listener_, .events = POLLIN, .revents = 0});
@@ -63,19 +76,13 @@ std::optional<HttpServer::Clock::time_point> HttpServer::next_deadline() const {
 }
 
 void HttpServer::serve(std::span<const pollfd> polled, const Pages& pages, Clock::time_point now) {
-  bool asked = false;
-  // New connections are appended after those that were polled.
+  // polled.front() is the listener's.
   for (std::size_t i = 0; i < connections_.size() && i + 1 < polled.size(); ++i) {
     Connection& connection = connections_[i];
-    connection.waits = polled[i + 1].revents == 0;
-    connection.over = now >= connection.deadline;
-    if (connection.over || connection.waits) continue;
-    if (connection.answered) {
-      send(connection);
-    } else if (!asked) {
-      receive(connection, pages);
-      asked = connection.answered;
-    }
+    if (now >= connection.deadline)
+      connection.over = true;
+    else if (polled[i + 1].revents != 0)
+      connection.answered ? send(connection) : receive(connection, pages);
   }
   std::erase_if(connections_, [](const Connection& connection) { return connection.over; });
   if (deaf_until_ && now >= *deaf_until_) deaf_until_.reset();
@@ -83,22 +90,14 @@ void HttpServer::serve(std::span<const pollfd> polled, const Pages& pages, Clock
 }
 
 void HttpServer::accept(Clock::time_point now) {
-  // Ends: a new connection gives way only after it was polled.
-  while (true) {
-    const bool full = connections_.size() >= kMaxConnections;
-    const auto oldest = std::ranges::find_if(connections_, &Connection::gives_way);
-    if (full && oldest == connections_.end()) return;
-    const int socket = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    const int err = errno;
-    if (socket < 0) {
-      if (err == ECONNABORTED || err == EINTR) continue;
-      // Any other error would make poll(2) return at once, as long as it persists.
-      if (err != EAGAIN) deaf_until_ = now + kDeafness;
-      return;
-    }
-    if (full) connections_.erase(oldest);
-    connections_.push_back({.socket = sys::UniqueFd{socket}, .deadline = now + timeout_});
+  sys::UniqueFd socket{::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)};
+  if (const int err = errno; !socket.valid()) {
+    // Another error would make poll(2) return at once, as long as it persists.
+    if (!is_later(err) && err != ECONNABORTED) deaf_until_ = now + kDeafness;
+    return;
   }
+  if (connections_.size() >= kMaxConnections) connections_.erase(connections_.begin());
+  connections_.push_back({.socket = std::move(socket), .deadline = now + timeout_});
 }
 
 void HttpServer::receive(Connection& connection, const Pages& pages) {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
@@ -12,9 +13,28 @@
 #include <vector>
 
 #include "common/sys/fd.h"
-#include "nri/http_request.h"
 
 namespace podqos::nri {
+
+/// The statuses of RFC 9110 that podqos-nri answers with.
+enum class HttpStatus : std::uint16_t {
+  kOk = 200,
+  kBadRequest = 400,
+  kNotFound = 404,
+  kMethodNotAllowed = 405,
+  kUnavailable = 503,
+};
+
+/// What a client asks for.
+struct HttpRequest {
+  HttpStatus status = HttpStatus::kOk;  ///< kOk, or the error to answer with
+  bool head_only = false;               ///< HEAD: the answer has no body
+  std::string_view path = {};           ///< of the target, without its query; not decoded
+};
+
+/// Parses the request line at the front of `text`, which has to be that of a GET or HEAD of HTTP/1
+/// for a path. Header fields are not read: no answer depends on them.
+[[nodiscard]] HttpRequest parse_http_request(std::string_view text);
 
 /// A page or an error.
 struct HttpAnswer {
@@ -23,10 +43,10 @@ struct HttpAnswer {
   std::string body;
 };
 
-/// Answers GET and HEAD on a listening socket, within the caller's event loop: it never blocks, and
-/// computes at most one answer per turn. A connection serves one request, of at most kMaxRequest
-/// bytes, and lasts no longer than the timeout. No client can delay the others: at kMaxConnections
-/// a new connection replaces the oldest one that waits for its client.
+/// Answers GET and HEAD on a listening socket, within the caller's event loop, without blocking. A
+/// connection serves one request, of at most kMaxRequest bytes, and lasts no longer than the
+/// timeout. No client can delay the others: in each turn requests that have come are answered, and
+/// then one connection is accepted, which replaces the oldest one at kMaxConnections.
 class HttpServer {
  public:
   using Clock = std::chrono::steady_clock;
@@ -37,7 +57,7 @@ class HttpServer {
 
   /// @param listener  non-blocking listening socket; outlives the server
   /// @param timeout   maximum duration of a connection
-  explicit HttpServer(int listener, std::chrono::milliseconds timeout = kTimeout)
+  explicit HttpServer(int listener, std::chrono::milliseconds timeout = std::chrono::seconds{2})
       : listener_(listener), timeout_(timeout) {}
 
   /// Appends the descriptors to poll(2) for: the listener, then each connection.
@@ -46,23 +66,16 @@ class HttpServer {
   [[nodiscard]] std::optional<Clock::time_point> next_deadline() const;
   /// Accepts, reads and writes without blocking.
   /// @param polled  the entries that add_to() appended, after poll(2)
-  /// @param pages   called at most once
   void serve(std::span<const pollfd> polled, const Pages& pages, Clock::time_point now);
 
  private:
-  static constexpr std::chrono::milliseconds kTimeout{2000};
-
   struct Connection {
     sys::UniqueFd socket;
     Clock::time_point deadline;
     std::string input = {};   ///< the request so far
     std::string output = {};  ///< bytes of the answer that are still to be sent
     bool answered = false;    ///< the answer was computed
-    bool waits = false;       ///< for its client, as of the last poll(2)
     bool over = false;        ///< to be closed
-
-    /// Whether a new connection may replace this one.
-    [[nodiscard]] bool gives_way() const { return waits || (answered && output.empty()); }
   };
 
   void accept(Clock::time_point now);
@@ -72,8 +85,8 @@ class HttpServer {
   int listener_;
   std::chrono::milliseconds timeout_;
   std::vector<Connection> connections_;  ///< oldest first
-  std::optional<Clock::time_point>
-      deaf_until_;  ///< no accept(2) until then, for lack of descriptors
+  /// No accept(2) until then, after an error such as EMFILE.
+  std::optional<Clock::time_point> deaf_until_;
 };
 
 }  // namespace podqos::nri

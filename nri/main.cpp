@@ -82,7 +82,7 @@ Status serve(nri::Service& service, std::optional<nri::Launch> launch) {
 Status run(const nri::Options& options, nri::Configuration& configuration) {
   std::optional<nri::Launch> launch;
   if (!options.socket) {
-    PODQOS_ASSIGN(auto taken, nri::read_launch(nri::launch_environment()));
+    PODQOS_ASSIGN(auto taken, nri::read_launch());
     launch = std::move(taken);
   }
   PODQOS_ASSIGN(auto identity, nri::identity_for(options, launch));
@@ -90,7 +90,7 @@ Status run(const nri::Options& options, nri::Configuration& configuration) {
   PODQOS_ASSIGN(auto only, nri::SingleInstance::open(state_dir));
   // One that a runtime has started registers in time or never.
   if (launch) PODQOS_TRY(only.hold(kLaunchPatience));
-  PODQOS_ASSIGN(const auto notify, nri::Notify::open(nri::notify_environment()));
+  PODQOS_ASSIGN(const auto notify, nri::Notify::open());
   PODQOS_ASSIGN(auto signals, nri::Signals::open());
 
   // A new address requires a restart: the sandbox forbids bind(2).

@@ -84,35 +84,31 @@ struct NodeState {
   std::vector<Container> containers;
 };
 
-/// Limits of one Synchronize. The largest nodes have some hundreds of pods.
-struct NodeStateLimits {
-  std::size_t parts = 4096;
-  std::size_t bytes = std::size_t{64} << 20U;  ///< of what is kept
-  std::size_t pods = 10'000;
-  std::size_t containers = 100'000;
-};
-
 /// Reads the parts of a Synchronize: NRI 0.7 and newer split a state that exceeds one message. What
 /// podqos does not read is not kept: pod authors decide how much that is, and must not be able to
 /// keep a node from being synchronized.
 class NodeStateReader {
  public:
-  explicit NodeStateReader(const NodeStateLimits& limits = {}) : limits_{limits} {}
+  /// Bytes of one Synchronize, a hundred times what the largest nodes have.
+  static constexpr std::size_t kLimit = std::size_t{64} << 20U;
+
+  /// @param limit  of the bytes that are kept
+  explicit NodeStateReader(std::size_t limit = kLimit) : limit_{limit} {}
 
   /// Adds a part, a SynchronizeRequest. After an error all parts are dropped.
-  /// @return whether it was the last part; kInvalidArgument: malformed bytes; kTooLarge: beyond a
+  /// @return whether it was the last part; kInvalidArgument: malformed bytes; kTooLarge: beyond the
   ///         limit.
   [[nodiscard]] Result<bool> add(std::string_view bytes);
   /// The state so far; the next part begins a new one.
   [[nodiscard]] NodeState release();
 
  private:
-  [[nodiscard]] Result<bool> read(const protozero::pbf_reader& reader);
+  /// Reads a part. @return whether there are more
+  [[nodiscard]] bool read(const protozero::pbf_reader& reader);
 
-  NodeStateLimits limits_;
+  std::size_t limit_;
   NodeState state_;
-  std::size_t parts_ = 0;
-  std::size_t bytes_ = 0;
+  std::size_t size_ = 0;  ///< bytes of state_
 };
 
 /// RegisterPluginRequest.

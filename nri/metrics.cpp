@@ -2,31 +2,11 @@
 
 namespace podqos::nri {
 
-std::optional<Metrics::Operation> Metrics::operation_of(Request request) {
-  switch (request) {
-    case Request::kRunPodSandbox:
-    case Request::kCreateContainer: return Operation::kCreate;
-    case Request::kStartContainer:
-    case Request::kUpdateContainer:
-    case Request::kUpdatePodSandbox: return Operation::kUpdate;
-    case Request::kStopContainer:
-    case Request::kRemoveContainer:
-    case Request::kStopPodSandbox:
-    case Request::kRemovePodSandbox: return Operation::kDestroy;
-    case Request::kConfigure:
-    case Request::kSynchronize:
-    case Request::kPostUpdatePodSandbox:
-    case Request::kPostCreateContainer:
-    case Request::kPostStartContainer:
-    case Request::kPostUpdateContainer: return std::nullopt;
-  }
-  return std::nullopt;
-}
-
 void Metrics::handled(Request request, std::chrono::steady_clock::duration time) {
   requests_.at(static_cast<std::size_t>(request)).observe(time);
-  if (const auto operation = operation_of(request))
-    operations_.at(static_cast<std::size_t>(*operation)).observe(time);
+  const Operation operation = kind_of(request).operation;
+  if (operation != Operation::kNone)
+    operations_.at(static_cast<std::size_t>(operation)).observe(time);
 }
 
 void Metrics::failed(ErrorCode code) {
@@ -38,31 +18,31 @@ void Metrics::reconciled() {
 }
 
 void Metrics::write(Exposition& out) const {
-  out.metric(MetricType::kHistogram, "podqos_nri_request_duration_seconds",
+  out.metric("histogram", "podqos_nri_request_duration_seconds",
              "Time in seconds that a request of the runtime took podqos, by NRI request: from the "
              "whole message to the answer.");
   for (std::size_t i = 0; i < requests_.size(); ++i)
     requests_.at(i).write(out, {.name = "request", .value = kRequests.at(i).name});
-  out.metric(MetricType::kHistogram, "podqos_cgroup_manager_duration_seconds",
+  out.metric("histogram", "podqos_cgroup_manager_duration_seconds",
              "Duration in seconds for cgroup operations of podqos-nri, broken down by method: "
              "create (a pod or container joins), update (it started, or its resources changed), "
              "destroy (it has ended).");
   for (std::size_t i = 0; i < operations_.size(); ++i)
     operations_.at(i).write(out, {.name = "operation_type", .value = kOperationNames.at(i)});
-  out.metric(MetricType::kCounter, "podqos_errors_total",
+  out.metric("counter", "podqos_errors_total",
              "Requests of the runtime, and clean-ups of podqos-nri, that failed, by kind of error; "
              "under onError \"admit\" the runtime was not told.");
   for (std::size_t i = 0; i < errors_.size(); ++i) {
     out.sample({{.name = "code", .value = format_error_code(static_cast<ErrorCode>(i))}},
                static_cast<double>(errors_.at(i)));
   }
-  out.single(MetricType::kCounter, "podqos_nri_dropped_events_total",
+  out.single("counter", "podqos_nri_dropped_events_total",
              "Events of pods and containers that podqos-nri could not handle in time and, after "
              "further attempts, has given up.",
              static_cast<double>(dropped_));
   if (!last_reconcile_) return;
   const std::chrono::duration<double> time = last_reconcile_->time_since_epoch();
-  out.single(MetricType::kGauge, "podqos_last_reconcile_timestamp_seconds",
+  out.single("gauge", "podqos_last_reconcile_timestamp_seconds",
              "Unix time at which podqos-nri last made state and cgroups agree with all that the "
              "runtime has (Synchronize); absent before.",
              time.count());

@@ -9,7 +9,7 @@
 
 #include "common/base/error.h"
 #include "nri/exposition.h"
-#include "nri/request.h"
+#include "nri/handler.h"
 
 namespace podqos::nri {
 
@@ -31,14 +31,10 @@ class Metrics {
 
  private:
   /// The operation types of the kubelet's cgroup manager metric (pkg/kubelet/metrics/metrics.go,
-  /// cgroup_manager_duration_seconds).
-  enum class Operation : std::uint8_t { kCreate, kUpdate, kDestroy };
+  /// cgroup_manager_duration_seconds), in the order of Operation.
   static constexpr std::array<std::string_view, 3> kOperationNames = {"create", "update",
                                                                       "destroy"};
   static constexpr std::size_t kErrorCodes = static_cast<std::size_t>(ErrorCode::kIo) + 1;
-
-  /// The operation that a request counts as; nullopt: none.
-  [[nodiscard]] static std::optional<Operation> operation_of(Request request);
 
   std::array<Histogram, kRequests.size()> requests_;
   std::array<Histogram, kOperationNames.size()> operations_;

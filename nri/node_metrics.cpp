@@ -51,43 +51,43 @@ std::optional<double> cpu_limit(const cgroup::CgroupView& cgroup) {
 
 /// Metrics with one sample per tier.
 struct TierMetric {
-  MetricType type;
+  std::string_view type;
   std::string_view name;
   std::string_view help;
   std::optional<double> (*value)(const app::TierFigures&);
 };
 using Tier = app::TierFigures;
 constexpr std::array kTierMetrics = {
-    TierMetric{MetricType::kGauge, "podqos_tier_cpu_shares", "CPU shares of the tier (cgroup v1).",
+    TierMetric{"gauge", "podqos_tier_cpu_shares", "CPU shares of the tier (cgroup v1).",
                [](const Tier& t) { return scaled(t.cgroup.cpu_shares()); }},
-    TierMetric{MetricType::kGauge, "podqos_tier_cpu_weight", "CPU weight of the tier (cgroup v2).",
+    TierMetric{"gauge", "podqos_tier_cpu_weight", "CPU weight of the tier (cgroup v2).",
                [](const Tier& t) { return scaled(t.cgroup.cpu_weight()); }},
-    TierMetric{MetricType::kGauge, "podqos_tier_cpu_limit_cores",
+    TierMetric{"gauge", "podqos_tier_cpu_limit_cores",
                "CPU quota of the tier in CPUs; absent without one.",
                [](const Tier& t) { return cpu_limit(t.cgroup); }},
-    TierMetric{MetricType::kCounter, "podqos_tier_cpu_usage_seconds_total",
+    TierMetric{"counter", "podqos_tier_cpu_usage_seconds_total",
                "CPU time that the tier has used, in seconds.",
                [](const Tier& t) { return scaled(t.cgroup.cpu_usage_ns(), kNano); }},
-    TierMetric{MetricType::kGauge, "podqos_tier_memory_limit_bytes",
+    TierMetric{"gauge", "podqos_tier_memory_limit_bytes",
                "Memory limit of the tier as the kernel has it; absent without one.",
                [](const Tier& t) { return scaled(t.cgroup.memory_limit()); }},
-    TierMetric{MetricType::kGauge, "podqos_tier_memory_limit_wanted_bytes",
+    TierMetric{"gauge", "podqos_tier_memory_limit_wanted_bytes",
                "Memory limit that the reservation (qosReserved) asks for: the kernel's is higher "
                "while the tier uses more than that.",
                [](const Tier& t) { return scaled(t.wanted_memory_limit); }},
-    TierMetric{MetricType::kGauge, "podqos_tier_memory_usage_bytes",
+    TierMetric{"gauge", "podqos_tier_memory_usage_bytes",
                "Memory charged to the tier, page cache included.",
                [](const Tier& t) { return scaled(t.cgroup.memory_usage()); }},
-    TierMetric{MetricType::kGauge, "podqos_tier_memory_min_bytes",
+    TierMetric{"gauge", "podqos_tier_memory_min_bytes",
                "Memory of the tier that is never reclaimed (memory.min, cgroup v2).",
                [](const Tier& t) { return scaled(t.cgroup.memory_min()); }},
-    TierMetric{MetricType::kGauge, "podqos_tier_memory_low_bytes",
+    TierMetric{"gauge", "podqos_tier_memory_low_bytes",
                "Memory of the tier that is reclaimed last (memory.low, cgroup v2).",
                [](const Tier& t) { return scaled(t.cgroup.memory_low()); }},
-    TierMetric{MetricType::kCounter, "podqos_tier_oom_kills_total",
+    TierMetric{"counter", "podqos_tier_oom_kills_total",
                "Processes in the tier that the OOM killer has ended (cgroup v2).",
                [](const Tier& t) { return scaled(t.cgroup.oom_kills()); }},
-    TierMetric{MetricType::kGauge, "podqos_tier_threads", "Processes and threads in the tier.",
+    TierMetric{"gauge", "podqos_tier_threads", "Processes and threads in the tier.",
                [](const Tier& t) { return scaled(t.cgroup.pids()); }},
 };
 
@@ -104,39 +104,36 @@ void write_tiers(const app::NodeFigures& figures, Exposition& out) {
   }
 }
 
-/// Writes the tiers' pressure stall information (Documentation/accounting/psi.rst).
-void write_pressure(const app::NodeFigures& figures, Exposition& out) {
-  struct Reading {
-    const app::TierFigures* tier;
-    std::string_view resource;
-    cgroup::Pressure pressure;
-  };
-  std::vector<Reading> readings;
+/// Writes one value of the tiers' pressure stall information (Documentation/accounting/psi.rst).
+void write_pressure(const app::NodeFigures& figures, Exposition& out,
+                    std::optional<double> (*value)(const cgroup::Pressure&)) {
   for (const app::TierFigures& tier : figures.tiers) {
     const cgroup::CgroupView& cgroup = tier.cgroup;
     for (const auto& [resource, pressure] :
          {std::pair{"cpu", cgroup.cpu_pressure()}, std::pair{"memory", cgroup.memory_pressure()},
           std::pair{"io", cgroup.io_pressure()}}) {
-      if (pressure) readings.push_back({&tier, resource, *pressure});
+      const auto seconds = pressure ? value(*pressure) : std::nullopt;
+      if (!seconds) continue;
+      out.sample({{.name = "tier", .value = tier_label(tier.qos_class)},
+                  {.name = "cgroup", .value = cgroup.path()},
+                  {.name = "resource", .value = resource}},
+                 *seconds);
     }
   }
-  const auto write = [&](const Reading& reading, const std::optional<double>& seconds) {
-    if (!seconds) return;
-    out.sample({{.name = "tier", .value = tier_label(reading.tier->qos_class)},
-                {.name = "cgroup", .value = reading.tier->cgroup.path()},
-                {.name = "resource", .value = reading.resource}},
-               *seconds);
-  };
-  out.metric(MetricType::kCounter, "podqos_tier_pressure_waiting_seconds_total",
+}
+
+void write_pressures(const app::NodeFigures& figures, Exposition& out) {
+  out.metric("counter", "podqos_tier_pressure_waiting_seconds_total",
              "Time in seconds for which some task of the tier waited for the resource (PSI some, "
              "cgroup v2).");
-  for (const Reading& reading : readings)
-    write(reading, scaled(std::optional{reading.pressure.waiting}, kMicro));
-  out.metric(MetricType::kCounter, "podqos_tier_pressure_stalled_seconds_total",
+  write_pressure(figures, out, [](const cgroup::Pressure& pressure) {
+    return scaled(std::optional{pressure.waiting}, kMicro);
+  });
+  out.metric("counter", "podqos_tier_pressure_stalled_seconds_total",
              "Time in seconds for which all tasks of the tier waited for the resource (PSI full, "
              "cgroup v2).");
-  for (const Reading& reading : readings)
-    write(reading, scaled(reading.pressure.stalled, kMicro));
+  write_pressure(figures, out,
+                 [](const cgroup::Pressure& pressure) { return scaled(pressure.stalled, kMicro); });
 }
 
 /// Writes one metric of the sums of each class, for podqos's pods and for a kubelet's.
@@ -155,15 +152,15 @@ void write_sums(const app::NodeFigures& figures, Exposition& out,
 /// Writes numbers of pods and their requests by class.
 void write_pods(const app::NodeFigures& figures, Exposition& out) {
   using core::TierSum;
-  out.metric(MetricType::kGauge, "podqos_pods",
+  out.metric("gauge", "podqos_pods",
              "Pods that podqos knows, by QoS class and by whose cgroup they live in: podqos', or "
              "a kubelet's that podqos has adopted.");
   write_sums(figures, out, [](const TierSum& sum) { return static_cast<double>(sum.pods); });
-  out.metric(MetricType::kGauge, "podqos_pod_requests_cpu_cores",
+  out.metric("gauge", "podqos_pod_requests_cpu_cores",
              "CPU that the pods of a QoS class request, in CPUs, as far as the node can grant it.");
   write_sums(figures, out,
              [](const TierSum& sum) { return static_cast<double>(sum.cpu.value()) * kMilli; });
-  out.metric(MetricType::kGauge, "podqos_pod_requests_memory_bytes",
+  out.metric("gauge", "podqos_pod_requests_memory_bytes",
              "Memory that the pods of a QoS class request, as far as it is reserved for them.");
   write_sums(figures, out,
              [](const TierSum& sum) { return static_cast<double>(sum.memory.value()); });
@@ -172,21 +169,19 @@ void write_pods(const app::NodeFigures& figures, Exposition& out) {
 }  // namespace
 
 void write_node_metrics(const std::optional<app::NodeFigures>& figures, Exposition& out) {
-  using enum MetricType;
-  out.single(kGauge, "podqos_collector_success",
+  out.single("gauge", "podqos_collector_success",
              "Whether pods and tiers could be read: 1, or 0 and their samples are absent.",
              figures ? 1 : 0);
   if (!figures) return;
-  out.single(kGauge, "podqos_state_interrupted",
-             "1 while an event is under way, and after one that was interrupted: the next event, "
-             "or podqosctl reconcile, makes it good.",
+  out.single("gauge", "podqos_state_interrupted",
+             "1 while an event is under way, and if an interrupted one awaits reconciliation.",
              figures->interrupted ? 1 : 0);
-  out.single(kGauge, "podqos_state_unreadable_records",
+  out.single("gauge", "podqos_state_unreadable_records",
              "Records of pods that cannot be read: damaged, or of a newer podqos.",
              static_cast<double>(figures->unreadable));
   write_pods(*figures, out);
   write_tiers(*figures, out);
-  write_pressure(*figures, out);
+  write_pressures(*figures, out);
 }
 
 }  // namespace podqos::nri

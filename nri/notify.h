@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <optional>
-#include <string>
 #include <string_view>
 
 #include "common/base/error.h"
@@ -11,28 +10,17 @@
 
 namespace podqos::nri {
 
-/// The environment variables that systemd sets for a service of Type=notify or notify-reload;
-/// nullptr if unset. See sd_notify(3) and sd_watchdog_enabled(3).
-struct NotifyEnvironment {
-  const char* socket = nullptr;         ///< NOTIFY_SOCKET
-  const char* watchdog_usec = nullptr;  ///< WATCHDOG_USEC
-  const char* watchdog_pid = nullptr;   ///< WATCHDOG_PID
-};
-/// The variables of this process.
-[[nodiscard]] NotifyEnvironment notify_environment();
-
 /// Reports the state of the service to systemd, by the protocol of sd_notify(3). Does nothing
-/// without NOTIFY_SOCKET. If systemd's socket is full, the messages that systemd waits for block up
-/// to the timeout, and others are dropped.
+/// without NOTIFY_SOCKET. If systemd's socket is full, the messages that systemd waits for block
+/// for a second, and others are dropped.
 class Notify {
  public:
   Notify() = default;
-  /// Opens a socket for the messages; does not connect.
-  /// @param timeout  for messages that systemd waits for; at least 1 us
+  /// Opens a socket for the messages, by the environment variables that systemd sets for a service
+  /// of Type=notify; does not connect. See sd_watchdog_enabled(3).
   /// @return kInvalidArgument: NOTIFY_SOCKET is not the address of a unix socket, or WATCHDOG_USEC
   ///         is not a positive number.
-  static Result<Notify> open(const NotifyEnvironment& environment,
-                             std::chrono::microseconds timeout = std::chrono::seconds{1});
+  static Result<Notify> open();
 
   /// READY=1 and STATUS=: the service has started or finished a reload.
   void ready(std::string_view status) const;

@@ -1,5 +1,8 @@
 #include "nri/options.h"
 
+#include <algorithm>
+#include <string_view>
+
 #include <CLI/CLI.hpp>
 
 #include "common/base/text.h"
@@ -22,12 +25,8 @@ std::string chosen(const std::optional<std::string>& option, const std::string& 
   return launched.empty() ? fallback : launched;
 }
 
-/// The result of a CLI11 validator: a message, or "" for a valid value.
-std::string fault_of(const Status& status) {
-  return status ? "" : status.error().message;
-}
-
-/// Validates --socket: a path that fits a socket address.
+/// Validates --socket: a path that fits a socket address. The result of a validator of CLI11 is a
+/// message, or "" for a valid value.
 std::string socket_fault(const std::string& path) {
   const auto address = sys::UnixAddress::make(path);
   return address ? "" : address.error().message;
@@ -39,20 +38,19 @@ std::string metrics_fault(const std::string& text) {
   return address ? "" : address.error().message;
 }
 
-/// Validates --index.
+/// Validates an index by the rule of containerd/nri, pkg/api/plugin.go, CheckPluginIndex.
 std::string index_fault(const std::string& index) {
-  ConnectionOptions session;
-  session.index = index;
-  session.name = kDefaultName;
-  return fault_of(check_identity(session));
+  if (index.size() == 2 && std::ranges::all_of(index, is_digit)) return "";
+  return cat("expected a plugin index of two digits, found \"", printable(index), "\"");
 }
 
-/// Validates --name.
+/// Validates a name by the rule of CheckPluginName there.
 std::string name_fault(const std::string& name) {
-  ConnectionOptions session;
-  session.index = kDefaultIndex;
-  session.name = name;
-  return fault_of(check_identity(session));
+  const auto is_of_name = [](char c) {
+    return is_alphanumeric(c) || std::string_view{"_.+-"}.contains(c);
+  };
+  if (!name.empty() && std::ranges::all_of(name, is_of_name)) return "";
+  return cat("expected a plugin name of letters, digits and _.+-, found \"", printable(name), "\"");
 }
 
 }  // namespace
@@ -110,8 +108,9 @@ Result<ConnectionOptions> identity_for(const Options& options,
   ConnectionOptions session;
   session.index = chosen(options.index, launch ? launch->index : "", kDefaultIndex);
   session.name = chosen(options.name, launch ? launch->name : "", kDefaultName);
-  PODQOS_TRY(check_identity(session));
-  return session;
+  const std::string fault = index_fault(session.index);
+  if (fault.empty() && name_fault(session.name).empty()) return session;
+  return fail(ErrorCode::kInvalidArgument, fault.empty() ? name_fault(session.name) : fault);
 }
 
 }  // namespace podqos::nri

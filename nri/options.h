@@ -34,7 +34,7 @@ struct Answer {
 /// Name and index of the plugin: from the command line, else from the runtime that started it, else
 /// "podqos" and "10". Plugins are called in the order of their indices, and see what earlier ones
 /// have set: 10 is early, so that plugins that read a container's cgroup path see the final one.
-/// @return kInvalidArgument: an index or name that a runtime would reject, see check_identity().
+/// @return kInvalidArgument: an index or name that a runtime would reject.
 [[nodiscard]] Result<ConnectionOptions> identity_for(const Options& options,
                                                      const std::optional<Launch>& launch);
 

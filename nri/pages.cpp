@@ -19,16 +19,14 @@ constexpr const char* kExposition = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Writes the metrics of program and connection, which need no state.
 void write_connection_metrics(const ConnectionStatus& status, Exposition& out) {
-  using enum MetricType;
-  out.metric(kGauge, "podqos_build_info", "1, with the version of podqos-nri as a label.");
+  out.metric("gauge", "podqos_build_info", "1, with the version of podqos-nri as a label.");
   out.sample({{.name = "version", .value = PODQOS_VERSION}}, 1);
-  out.single(kGauge, "podqos_nri_connected", "Whether podqos-nri has a connection to the runtime.",
+  out.single("gauge", "podqos_nri_connected", "Whether podqos-nri has a connection to the runtime.",
              status.connected ? 1 : 0);
-  out.single(kGauge, "podqos_nri_synchronized",
-             "Whether the runtime has told podqos-nri of all that there is, and asks it about each "
-             "container.",
+  out.single("gauge", "podqos_nri_synchronized",
+             "1 if synchronized with the runtime, which sends it each container.",
              status.synchronized ? 1 : 0);
-  out.single(kCounter, "podqos_nri_connections_total",
+  out.single("counter", "podqos_nri_connections_total",
              "Connections to the runtime since podqos-nri started.",
              static_cast<double>(status.connections));
 }

@@ -64,18 +64,17 @@ app::Timeouts Plugin::whole_node(const app::Timeouts& round) const {
           .clock = &clock_};
 }
 
-void Plugin::registered(Status status) {
-  if (!status) log().error(cat("the runtime rejected the plugin: ", status.error().message));
-}
-
 Status Plugin::configure(const ConfigureRequest& request, Budget) {
+  const auto begun = clock_.now();
   // The state of an earlier connection may be outdated.
-  deferred_.end_synchronization();
+  state_.reset();
+  synchronization_.reset();
   log().info(cat("configured by ", printable(request.runtime_name), " ",
                  printable(request.runtime_version)));
   auto done = configuration_.lay_over(request.config);
   // Errors of pods and containers are counted in log_failure().
   if (!done) metrics_.failed(done.error().code);
+  metrics_.handled(Request::kConfigure, clock_.now() - begun);
   return done;
 }
 
@@ -118,7 +117,7 @@ Status Plugin::apply_event(const ContainerEvent& event, Misplaced misplaced,
   if (event.kind == ContainerEvent::Kind::kStarted)
     return app::container_started(settings, log(), reported, timeouts);
   PODQOS_ASSIGN(auto followed, app::resources_changed(settings, log(), reported, timeouts));
-  if (followed == app::Followed::kLater) deferred_.defer_recomputation();
+  if (followed == app::Followed::kLater) recomputes_ = true;
   return {};
 }
 
@@ -142,7 +141,7 @@ Status Plugin::apply_or_defer(const ContainerEvent& event, Misplaced misplaced,
 
 void Plugin::drop(const ContainerEvent& event, const Error& error) {
   metrics_.dropped();
-  deferred_.defer_recomputation();
+  recomputes_ = true;
   if (event.kind == ContainerEvent::Kind::kEnded)
     log_failure("release", error, "; deferred to the next recomputation");
   else
@@ -150,15 +149,26 @@ void Plugin::drop(const ContainerEvent& event, const Error& error) {
 }
 
 Status Plugin::synchronize(NodeState state, Budget) {
+  const auto begun = clock_.now();
   // Done by housekeep() right after the answer: thousands of containers take a while.
-  deferred_.defer_synchronization(std::move(state));
+  state_ = std::move(state);
+  synchronization_.reset();
+  deferred_.keep_changes();
   sandboxes_.clear();
   created_.clear();
+  metrics_.handled(Request::kSynchronize, clock_.now() - begun);
   return {};
 }
 
 Result<std::string> Plugin::handle(Request request, const PodEvent& event, Budget budget) {
-  const auto answer =
+  const auto begun = clock_.now();
+  auto done = answer(request, event, budget);
+  metrics_.handled(request, clock_.now() - begun);
+  return done;
+}
+
+Result<std::string> Plugin::answer(Request request, const PodEvent& event, Budget budget) {
+  const auto call =
       [&](Status (Plugin::*function)(const PodEvent&, Budget)) -> Result<std::string> {
     PODQOS_TRY((this->*function)(event, budget));
     return std::string{};
@@ -168,14 +178,14 @@ Result<std::string> Plugin::handle(Request request, const PodEvent& event, Budge
       PODQOS_ASSIGN(const auto edit, create_container(event, budget));
       return format_create_response(edit);
     }
-    case Request::kRunPodSandbox: return answer(&Plugin::run_pod_sandbox);
-    case Request::kUpdatePodSandbox: return answer(&Plugin::update_pod_sandbox);
-    case Request::kStopPodSandbox: return answer(&Plugin::stop_pod_sandbox);
-    case Request::kRemovePodSandbox: return answer(&Plugin::remove_pod_sandbox);
-    case Request::kStartContainer: return answer(&Plugin::start_container);
-    case Request::kUpdateContainer: return answer(&Plugin::update_container);
-    case Request::kStopContainer: return answer(&Plugin::stop_container);
-    case Request::kRemoveContainer: return answer(&Plugin::remove_container);
+    case Request::kRunPodSandbox: return call(&Plugin::run_pod_sandbox);
+    case Request::kUpdatePodSandbox: return call(&Plugin::update_pod_sandbox);
+    case Request::kStopPodSandbox: return call(&Plugin::stop_pod_sandbox);
+    case Request::kRemovePodSandbox: return call(&Plugin::remove_pod_sandbox);
+    case Request::kStartContainer: return call(&Plugin::start_container);
+    case Request::kUpdateContainer: return call(&Plugin::update_container);
+    case Request::kStopContainer: return call(&Plugin::stop_container);
+    case Request::kRemoveContainer: return call(&Plugin::remove_container);
     // podqos has acted on the preceding event or request; the first two have functions of their
     // own.
     case Request::kConfigure:
@@ -314,7 +324,7 @@ bool Plugin::apply_deferred(const app::Timeouts& timeouts) {
 
 void Plugin::reconcile(const app::Timeouts& timeouts) {
   const auto now = clock_.now();
-  const bool everything = deferred_.has_recomputation() || now >= next_recomputation_;
+  const bool everything = recomputes_ || now >= next_recomputation_;
   if (!everything && now < next_release_) return;
   next_release_ = now + kReleaseInterval;
   if (auto done = app::housekeep(configuration_.settings(), log(), listener(), everything,
@@ -324,7 +334,7 @@ void Plugin::reconcile(const app::Timeouts& timeouts) {
     return;
   }
   if (!everything) return;
-  deferred_.remove_recomputation();
+  recomputes_ = false;
   next_recomputation_ = now + kRecomputation;
 }
 
@@ -336,10 +346,6 @@ bool Plugin::housekeep() {
   // After a timeout, waiting for the lock or systemd, the following steps would time out as well.
   if (apply_deferred(timeouts) && release_ended_sandboxes(timeouts)) reconcile(timeouts);
   return false;
-}
-
-void Plugin::handled(Request request, std::chrono::nanoseconds time) {
-  metrics_.handled(request, time);
 }
 
 }  // namespace podqos::nri

@@ -42,11 +42,9 @@ class Plugin : public Handler {
   /// @return whether to be called again as soon as the runtime has been served
   [[nodiscard]] bool housekeep();
 
-  void registered(Status status) override;
   Status configure(const ConfigureRequest& request, Budget budget) override;
   Status synchronize(NodeState state, Budget budget) override;
   Result<std::string> handle(Request request, const PodEvent& event, Budget budget) override;
-  void handled(Request request, std::chrono::nanoseconds time) override;
 
   // What handle() calls.
 
@@ -124,6 +122,8 @@ class Plugin : public Handler {
   /// Releases a pod or container; defers that if it does not succeed.
   [[nodiscard]] Status release(const std::string& id, const app::Timeouts& timeouts);
 
+  /// Handles a request about a pod or container.
+  [[nodiscard]] Result<std::string> answer(Request request, const PodEvent& event, Budget budget);
   /// Takes in the state of the last Synchronize, once.
   /// @return whether a synchronization is in progress
   [[nodiscard]] bool read_state();
@@ -160,6 +160,9 @@ class Plugin : public Handler {
   std::string observed_;  ///< the last one whose process was checked
   std::map<std::string, Creation, std::less<>> created_;  ///< neither started nor ended, by id
   DeferredEvents deferred_{clock_};
+  std::optional<NodeState> state_;  ///< of the last Synchronize, until it is taken in
+  std::optional<app::Synchronization> synchronization_;  ///< in progress
+  bool recomputes_ = true;  ///< soon: events may have been missed, at least before the start
   TimePoint next_release_;
   TimePoint next_recomputation_;
 };

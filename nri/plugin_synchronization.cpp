@@ -72,8 +72,8 @@ std::vector<app::ContainerEvent> Plugin::reported_in(NodeState state) {
 }
 
 bool Plugin::read_state() {
-  auto state = deferred_.remove_state();
-  if (!state) return deferred_.synchronization() != nullptr;
+  auto state = std::exchange(state_, std::nullopt);
+  if (!state) return synchronization_.has_value();
   // Long-lived allocations first: among temporary ones they would keep pages from being returned.
   for (const Pod& pod : state->pods)
     register_sandbox(pod);
@@ -82,11 +82,10 @@ bool Plugin::read_state() {
       created_.try_emplace(container.id,
                            Creation{.sandbox = container.sandbox_id, .since = clock_.now()});
   }
-  deferred_.begin_synchronization(
-      app::Synchronization{reported_in(std::move(*state)),
-                           [this](const Error& error) { log_failure("synchronize", error, ""); }});
+  synchronization_.emplace(reported_in(std::move(*state)),
+                           [this](const Error& error) { log_failure("synchronize", error, ""); });
   // A recomputation deferred from here on runs after the synchronization.
-  deferred_.remove_recomputation();
+  recomputes_ = false;
   return true;
 }
 
@@ -99,21 +98,20 @@ app::Listener Plugin::listener() const {
 
 bool Plugin::synchronize_piece(const app::Timeouts& timeouts) {
   if (!read_state()) return false;
-  return note_synchronized(deferred_.synchronization()->resume(
-      configuration_.settings(), log(), listener(), kPieceAtOnce, whole_node(timeouts)));
+  return note_synchronized(synchronization_->resume(configuration_.settings(), log(), listener(),
+                                                    kPieceAtOnce, whole_node(timeouts)));
 }
 
 bool Plugin::note_synchronized(const Result<bool>& taken) {
   if (!taken) {
     log_failure("synchronize", taken.error(), "; retrying");
-    deferred_.defer_recomputation();
+    recomputes_ = true;
     return false;
   }
   if (!*taken) return true;
-  log().info(
-      cat("synchronized ", deferred_.synchronization()->size(), " sandboxes and containers"));
+  log().info(cat("synchronized ", synchronization_->size(), " sandboxes and containers"));
   // The synchronization of a full node needs more memory than everything until the next one.
-  deferred_.end_synchronization();
+  synchronization_.reset();
   static_cast<void>(::malloc_trim(0));
   // It has compared everything.
   next_recomputation_ = clock_.now() + kRecomputation;
@@ -122,13 +120,13 @@ bool Plugin::note_synchronized(const Result<bool>& taken) {
 }
 
 void Plugin::forget_reported(const std::string& id) {
-  if (auto* synchronization = deferred_.synchronization()) synchronization->forget(id);
+  if (synchronization_) synchronization_->forget(id);
 }
 
 void Plugin::synchronize_pod(const std::string& sandbox, const app::Timeouts& timeouts) {
-  if (!read_state() || !deferred_.synchronization()->awaits(sandbox)) return;
-  static_cast<void>(note_synchronized(deferred_.synchronization()->run_pod(
-      configuration_.settings(), log(), listener(), sandbox, timeouts)));
+  if (!read_state() || !synchronization_->awaits(sandbox)) return;
+  static_cast<void>(note_synchronized(
+      synchronization_->run_pod(configuration_.settings(), log(), listener(), sandbox, timeouts)));
 }
 
 }  // namespace podqos::nri

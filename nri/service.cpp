@@ -61,20 +61,16 @@ Service::Service(ServiceOptions options, ServicePorts ports)
   set_status(false, cat("waiting for a runtime at ", options_.socket));
 }
 
-Status Service::run() {
-  return loop();
-}
-
 Status Service::run_launched(sys::UniqueFd socket) {
-  origin_ = Origin::kLaunched;
+  launched_ = true;
   // It could not connect again without those that the runtime does not know.
   options_.session.newest_events = false;
   if (auto made = make_link(std::move(socket)); !made)
     return fail(std::move(made).error().with_context("the runtime that started this plugin"));
-  return loop();
+  return run();
 }
 
-Status Service::loop() {
+Status Service::run() {
   if (ports_.notify.watchdog_interval()) next_watchdog_ = ports_.clock.now();
   ports_.notify.ready(link_ ? "connected" : cat("waiting for a runtime at ", options_.socket));
   while (!stopping_) {
@@ -125,8 +121,7 @@ std::optional<Service::TimePoint> Service::next_deadline() const {
 
 bool Service::counts_on_plugin() const {
   // NRI up to 0.6.1 never synchronizes a plugin that it has started.
-  const bool launched = origin_ == Origin::kLaunched && link_ && progress_ == Progress::kConfigured;
-  return status_.synchronized || launched;
+  return status_.synchronized || (launched_ && link_ && progress_ == Progress::kConfigured);
 }
 
 void Service::apply_deadlines() {
@@ -184,23 +179,19 @@ void Service::try_to_connect() {
 
 Status Service::make_link(sys::UniqueFd socket) {
   PODQOS_ASSIGN(const auto peer, peer_of(socket.get()));
-  const std::string where = origin_ == Origin::kLaunched ? "its socket" : options_.socket;
+  const std::string where = launched_ ? "its socket" : options_.socket;
   if (auto good = check_peer(peer); !good) return fail(std::move(good).error().with_context(where));
   peer_ = cat("the runtime at ", where, " (process ", peer.pid, ")");
   progress_ = Progress::kRegistering;
   link_.emplace(std::move(socket), options_.session, ports_.handler);
-  if (auto begun = link_->begin(); !begun) {
-    link_.reset();
-    return fail(std::move(begun).error().with_context(peer_));
-  }
+  link_->begin();
   ++status_.connections;
   set_status(true, cat("connected to ", peer_, ", which has not synchronized the plugin yet"));
   last_failure_.clear();
-  ports_.log.info(cat("connected to ", peer_));
-  ports_.notify.status(cat("connected to ", peer_));
+  announce(cat("connected to ", peer_));
   // No timeout for a launched plugin: up to NRI 0.6 the runtime never synchronizes it, but sends
   // events.
-  if (origin_ == Origin::kByPath) timeout_ = ports_.clock.now() + options_.times.configure;
+  if (!launched_) timeout_ = ports_.clock.now() + options_.times.configure;
   return {};
 }
 
@@ -225,23 +216,19 @@ void Service::observe_progress() {
   progress_ = progress;
   switch (progress) {
     case Progress::kRegistering: return;
-    case Progress::kRefused:
-      // The handler has logged the reason.
-      end_link({ErrorCode::kConflict, "the runtime rejected the plugin's registration"});
-      return;
     case Progress::kConfigured:
     case Progress::kSynchronizing:
-      if (origin_ == Origin::kByPath) timeout_ = ports_.clock.now() + options_.times.synchronize;
       // From NRI 0.7 on the runtime synchronizes a launched plugin now: housekeeping waits for it.
-      if (origin_ == Origin::kLaunched)
+      if (launched_)
         next_housekeeping_ = ports_.clock.now() + options_.times.housekeeping;
+      else
+        timeout_ = ports_.clock.now() + options_.times.synchronize;
       return;
     case Progress::kSynchronized:
       timeout_.reset();
       set_status(true, "");
       next_housekeeping_ = ports_.clock.now();
-      ports_.log.info(cat("synchronized with ", peer_));
-      ports_.notify.status(cat("synchronized with ", peer_));
+      announce(cat("synchronized with ", peer_));
       return;
   }
 }
@@ -250,7 +237,7 @@ void Service::end_link(const Error& reason) {
   link_.reset();
   timeout_.reset();
   std::string line = cat("connection to ", peer_, " ended: ", reason.message);
-  if (origin_ == Origin::kLaunched) {
+  if (launched_) {
     ports_.log.warning(cat(line, "; exiting, because that runtime started this plugin"));
     stopping_ = true;
     return;
@@ -274,6 +261,11 @@ void Service::end_link(const Error& reason) {
   ports_.notify.status(line);
   set_status(false, std::move(line));
   retry_later();
+}
+
+void Service::announce(const std::string& line) {
+  ports_.log.info(line);
+  ports_.notify.status(line);
 }
 
 void Service::retry_later() {

@@ -97,9 +97,7 @@ class Service {
 
  private:
   using TimePoint = sys::Clock::TimePoint;
-  enum class Origin : std::uint8_t { kByPath, kLaunched };
 
-  [[nodiscard]] Status loop();
   /// Polls all descriptors until one is ready or a deadline has passed.
   [[nodiscard]] Status wait();
   void read_signals();
@@ -124,13 +122,15 @@ class Service {
   /// Closes the link; schedules the next attempt, or stops a plugin that the runtime started.
   void end_link(const Error& reason);
   void retry_later();
+  /// Logs a change for the better, and reports it to systemd.
+  void announce(const std::string& line);
   /// @param obstacle  "" if the plugin is synchronized
   void set_status(bool connected, std::string obstacle);
 
   ServiceOptions options_;
   ServicePorts ports_;
-  Origin origin_ = Origin::kByPath;
-  std::string peer_;  ///< description of the runtime for messages
+  bool launched_ = false;  ///< by a runtime
+  std::string peer_;       ///< description of the runtime for messages
   std::optional<Connection> link_;
   Progress progress_ = Progress::kRegistering;  ///< as last observed
   ConnectionStatus status_;

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "common/base/text.h"
+#include "common/codec/json_text.h"
 #include "nri/protobuf.h"
-#include "nri/utf8.h"
 
 namespace podqos::nri {
 
@@ -63,12 +63,6 @@ constexpr std::size_t kKeptCapacity = std::size_t{64} << 10U;
 /// Maximum size of an error's text in bytes.
 constexpr std::size_t kLongestErrorText = 4096;
 
-/// Whether a type is that of a request or response.
-bool is_call(std::uint8_t type) {
-  return type == static_cast<std::uint8_t>(MessageType::kRequest) ||
-         type == static_cast<std::uint8_t>(MessageType::kResponse);
-}
-
 /// Encodes a message. The envelope may be empty: an empty answer has no bytes.
 std::string encode(std::uint32_t stream, MessageType type, std::string_view envelope) {
   std::string out;
@@ -82,25 +76,31 @@ std::string encode(std::uint32_t stream, MessageType type, std::string_view enve
 }
 
 /// The numbers of an envelope's fields (containerd/ttrpc, request.proto, and google.rpc.Status).
-namespace field {
-namespace request {
-enum : std::uint8_t { kService = 1, kMethod = 2, kPayload = 3, kTimeout = 4 };
+enum RequestField : std::uint8_t { kService = 1, kMethod = 2, kRequestPayload = 3, kTimeout = 4 };
+enum ResponseField : std::uint8_t { kStatus = 1, kResponsePayload = 2 };
+enum StatusField : std::uint8_t { kCode = 1, kErrorText = 2 };
+
+/// `text` as valid UTF-8: each byte that is not part of a character becomes '?', and text beyond
+/// kLongestErrorText is cut off between two characters.
+std::string valid_utf8(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t character = codec::utf8_length(text);
+    const std::size_t size = std::max<std::size_t>(character, 1);
+    if (out.size() + size > kLongestErrorText) break;
+    out += character == 0 ? "?" : text.substr(0, size);
+    text.remove_prefix(size);
+  }
+  return out;
 }
-namespace response {
-enum : std::uint8_t { kStatus = 1, kPayload = 2 };
-}
-namespace status {
-enum : std::uint8_t { kCode = 1, kMessage = 2 };
-}
-}  // namespace field
 
 /// The envelope of an error response.
 std::string envelope_of(const CallError& error) {
   std::string out;
   pbf_writer response{out};
-  pbf_writer status{response, field::response::kStatus};
-  status.add_int32(field::status::kCode, static_cast<std::int32_t>(error.code));
-  status.add_string(field::status::kMessage, valid_utf8(error.text, kLongestErrorText));
+  pbf_writer status{response, kStatus};
+  status.add_int32(kCode, static_cast<std::int32_t>(error.code));
+  status.add_string(kErrorText, valid_utf8(error.text));
   status.commit();
   return out;
 }
@@ -138,65 +138,34 @@ void append_frames(std::string& out, Channel channel, std::string_view message) 
   append_frame(out, channel, message.substr(kMessageHeaderSize));
 }
 
-std::optional<Message> MessageReader::next(std::string_view& input) {
-  while (true) {
-    if (!in_payload_) {
-      if (!fill_up(header_, kMessageHeaderSize, input)) return std::nullopt;
-      left_ = read_u32(header_);
-      in_payload_ = true;
-      payload_.clear();
-      if (payload_.capacity() > kKeptCapacity) payload_.shrink_to_fit();
-    }
-    const auto type = static_cast<std::uint8_t>(header_[kTypeOffset]);
-    Message message{.type = MessageType{type},
-                    .stream = read_u32(std::string_view{header_}.substr(4)),
-                    .payload = std::nullopt};
-    const bool kept = is_call(type) && read_u32(header_) <= kMaxMessageSize;
-    if (kept) {
-      message.payload = read_payload(input);
-      if (!message.payload) return std::nullopt;
-    } else if (!skip_payload(input)) {
-      return std::nullopt;
-    }
-    in_payload_ = false;
-    header_.clear();
-    if (is_call(type)) return message;
+Result<std::optional<Message>> MessageReader::next(std::string_view& input) {
+  if (std::exchange(complete_, false)) {
+    message_.clear();
+    if (message_.capacity() > kKeptCapacity) message_.shrink_to_fit();
   }
+  if (message_.size() < kMessageHeaderSize && !fill_up(message_, kMessageHeaderSize, input))
+    return std::nullopt;
+  const std::uint32_t size = read_u32(message_);
+  if (size > kMaxMessageSize) {
+    return fail(ErrorCode::kTooLarge,
+                cat("a message of ", size, " bytes, at most ", kMaxMessageSize));
+  }
+  message_.reserve(kMessageHeaderSize + size);
+  if (!fill_up(message_, kMessageHeaderSize + size, input)) return std::nullopt;
+  complete_ = true;
+  const std::string_view whole = message_;
+  return Message{.type = MessageType{static_cast<std::uint8_t>(whole[kTypeOffset])},
+                 .stream = read_u32(whole.substr(4)),
+                 .payload = whole.substr(kMessageHeaderSize)};
 }
 
-std::optional<std::string_view> MessageReader::read_payload(std::string_view& input) {
-  const std::string_view piece = input.substr(0, left_);
-  input.remove_prefix(piece.size());
-  left_ -= static_cast<std::uint32_t>(piece.size());
-  // Most messages arrive in one piece, which is not copied.
-  if (left_ == 0 && payload_.empty()) return piece;
-  // Reserves a bounded amount: the length is the peer's claim.
-  constexpr std::size_t kMostAhead = std::size_t{1} << 20U;
-  if (payload_.empty()) payload_.reserve(std::min(piece.size() + left_, kMostAhead));
-  payload_ += piece;
-  if (left_ > 0) return std::nullopt;
-  return payload_;
-}
-
-bool MessageReader::skip_payload(std::string_view& input) {
-  const std::size_t piece = std::min<std::size_t>(left_, input.size());
-  input.remove_prefix(piece);
-  left_ -= static_cast<std::uint32_t>(piece);
-  return left_ == 0;
-}
-
-Result<std::string> encode_request(std::uint32_t stream, const Call& call) {
+std::string encode_request(std::uint32_t stream, const Call& call) {
   std::string envelope;
   pbf_writer request{envelope};
-  request.add_string(field::request::kService, call.service);
-  request.add_string(field::request::kMethod, call.method);
-  if (!call.payload.empty())
-    request.add_bytes(field::request::kPayload, call.payload.data(), call.payload.size());
-  if (call.budget) request.add_int64(field::request::kTimeout, call.budget->count());
-  if (envelope.size() > kMaxMessageSize) {
-    return fail(ErrorCode::kTooLarge, cat(call.method, ": a message of ", envelope.size(),
-                                          " bytes, at most ", kMaxMessageSize));
-  }
+  request.add_string(kService, call.service);
+  request.add_string(kMethod, call.method);
+  if (!call.payload.empty()) request.add_bytes(kRequestPayload, call.payload);
+  if (call.budget) request.add_int64(kTimeout, call.budget->count());
   return encode(stream, MessageType::kRequest, envelope);
 }
 
@@ -204,22 +173,16 @@ std::string encode_response(std::uint32_t stream, const Reply& reply) {
   if (!reply) return encode(stream, MessageType::kResponse, envelope_of(reply.error()));
   std::string envelope;
   // An empty answer has no bytes.
-  if (!reply->empty()) pbf_writer{envelope}.add_bytes(field::response::kPayload, *reply);
-  if (envelope.size() <= kMaxMessageSize) return encode(stream, MessageType::kResponse, envelope);
-  const CallError error{
-      .code = StatusCode::kResourceExhausted,
-      .text = cat("an answer of ", envelope.size(), " bytes, at most ", kMaxMessageSize)};
-  return encode(stream, MessageType::kResponse, envelope_of(error));
+  if (!reply->empty()) pbf_writer{envelope}.add_bytes(kResponsePayload, *reply);
+  return encode(stream, MessageType::kResponse, envelope);
 }
 
 Result<Call> parse_call(std::string_view payload) {
   return parse_message("ttrpc request", payload, [](const pbf_reader& reader) {
     Call call;
     std::int64_t timeout = 0;
-    read_fields(reader, text(field::request::kService, call.service),
-                text(field::request::kMethod, call.method),
-                text(field::request::kPayload, call.payload),
-                number(field::request::kTimeout, timeout));
+    read_fields(reader, text(kService, call.service), text(kMethod, call.method),
+                text(kRequestPayload, call.payload), number(kTimeout, timeout));
     if (timeout > 0) call.budget = std::chrono::nanoseconds{timeout};
     return call;
   });
@@ -231,12 +194,11 @@ Result<std::string> parse_answer(std::string_view payload) {
   std::string error;
   PODQOS_TRY(parse_message("ttrpc response", payload, [&](const pbf_reader& reader) {
     read_fields(reader,
-                message(field::response::kStatus,
+                message(kStatus,
                         [&](const pbf_reader& status) {
-                          read_fields(status, number(field::status::kCode, code),
-                                      text(field::status::kMessage, error));
+                          read_fields(status, number(kCode, code), text(kErrorText, error));
                         }),
-                text(field::response::kPayload, answer));
+                text(kResponsePayload, answer));
     return true;
   }));
   if (code == 0) return answer;

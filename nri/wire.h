@@ -28,7 +28,6 @@ enum class Channel : std::uint8_t {
 
 constexpr std::size_t kMessageHeaderSize = 10;
 /// Maximum length of a message without the header (containerd/ttrpc, channel.go, messageLengthMax).
-/// Longer messages are neither sent nor kept.
 constexpr std::uint32_t kMaxMessageSize = std::uint32_t{4} << 20U;
 
 constexpr std::size_t kFrameHeaderSize = 8;
@@ -45,7 +44,6 @@ enum class MessageType : std::uint8_t {
 enum class StatusCode : std::uint8_t {
   kUnknown = 2,  ///< as for a plain error of a Go handler
   kInvalidArgument = 3,
-  kResourceExhausted = 8,
   kUnimplemented = 12,
   kInternal = 13,
 };
@@ -74,22 +72,17 @@ struct Call {
   friend bool operator==(const Call&, const Call&) = default;
 };
 
-/// A request or response as received.
+/// A message as received.
 struct Message {
-  MessageType type = MessageType::kRequest;
+  MessageType type;  ///< or one of another number
   std::uint32_t stream = 0;
-  /// The envelope; valid until the next call of the reader; nullopt if it exceeds kMaxMessageSize.
-  std::optional<std::string_view> payload;
-
-  friend bool operator==(const Message&, const Message&) = default;
+  std::string_view payload;  ///< the envelope; valid until the next call of the reader
 };
 
 /// Bytes received on one channel.
 struct ChannelBytes {
-  Channel channel = Channel::kPlugin;
+  Channel channel;
   std::string_view bytes;
-
-  friend bool operator==(const ChannelBytes&, const ChannelBytes&) = default;
 };
 
 /// Splits the bytes of the socket, in pieces of any size, by channel. Buffers at most one frame
@@ -108,31 +101,23 @@ class FrameReader {
   std::uint32_t left_ = 0;  ///< bytes of the current frame still to be read
 };
 
-/// Splits a channel's bytes, in pieces of any size, into messages. Buffers at most one message.
+/// Splits a channel's bytes, in pieces of any size, into messages. Buffers one message.
 class MessageReader {
  public:
-  /// Removes bytes from the front of `input` up to the end of the next request or response; skips
-  /// messages of other types.
-  /// @return nullopt when `input` is used up.
-  [[nodiscard]] std::optional<Message> next(std::string_view& input);
+  /// Removes bytes from the front of `input` up to the end of the next message.
+  /// @return nullopt when `input` is used up; kTooLarge for a message above kMaxMessageSize, which
+  ///         ends all reading from the socket.
+  [[nodiscard]] Result<std::optional<Message>> next(std::string_view& input);
 
  private:
-  /// The payload, once it is complete, as a view into `input` or into payload_.
-  [[nodiscard]] std::optional<std::string_view> read_payload(std::string_view& input);
-  /// Discards bytes of the payload. @return whether it was skipped completely
-  [[nodiscard]] bool skip_payload(std::string_view& input);
-
-  std::string header_;
-  std::string payload_;
-  std::uint32_t left_ = 0;  ///< bytes of the payload still to be read
-  bool in_payload_ = false;
+  std::string message_;  ///< with its header, so far
+  bool complete_ = false;
 };
 
 /// Encodes a request as a complete message.
-/// @return kTooLarge if its envelope exceeds kMaxMessageSize.
-[[nodiscard]] Result<std::string> encode_request(std::uint32_t stream, const Call& call);
-/// Encodes a response as a complete message; one that is too large becomes kResourceExhausted. The
-/// text of an error becomes UTF-8 of at most 4096 bytes: the Go side fails a call with other bytes.
+[[nodiscard]] std::string encode_request(std::uint32_t stream, const Call& call);
+/// Encodes a response as a complete message. The text of an error becomes UTF-8 of at most 4096
+/// bytes: the Go side fails a call with other bytes.
 [[nodiscard]] std::string encode_response(std::uint32_t stream, const Reply& reply);
 
 /// Appends one complete ttrpc message, including its header, as frames.

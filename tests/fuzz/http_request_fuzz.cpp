@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "nri/http_request.h"
+#include "nri/http_server.h"
 #include "tests/fuzz/require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -12,6 +12,7 @@
 
 #include "tests/unit/nri/runtime_peer.h"
 #include "tests/unit/temporary_directory.h"
+#include "tests/unit/temporary_variable.h"
 
 namespace podqos::nri {
 namespace {
@@ -70,8 +71,17 @@ TEST(ConnectTo, RefusesWhatIsNoAddress) {
   EXPECT_EQ(connect_to("nri.sock").error().code, ErrorCode::kInvalidArgument);
 }
 
+/// A plugin that is started with these variables; nullptr: not set.
+Result<std::optional<Launch>> launched(const char* socket, const char* name = nullptr,
+                                       const char* index = nullptr) {
+  const TemporaryVariable first{"NRI_PLUGIN_SOCKET", socket};
+  const TemporaryVariable second{"NRI_PLUGIN_NAME", name};
+  const TemporaryVariable third{"NRI_PLUGIN_IDX", index};
+  return read_launch();
+}
+
 TEST(TakeLaunch, IsNotOneWithoutTheVariable) {
-  const auto launch = read_launch({});
+  const auto launch = launched(nullptr);
   ASSERT_TRUE(launch);
   EXPECT_FALSE(*launch);
 }
@@ -83,7 +93,7 @@ TEST(TakeLaunch, TakesTheSocketOver) {
   ASSERT_EQ(::fcntl(fd, F_SETFD, 0), 0);
   const std::string number = std::to_string(fd);
   {
-    const auto launch = read_launch({.socket = number.c_str(), .name = "podqos", .index = "20"});
+    const auto launch = launched(number.c_str(), "podqos", "20");
     ASSERT_TRUE(launch) << launch.error().message;
     ASSERT_TRUE(*launch);
     EXPECT_EQ((*launch)->socket.get(), fd);
@@ -103,8 +113,7 @@ struct LaunchCase {
 class TakeLaunchRefuses : public TestWithParam<LaunchCase> {};
 
 TEST_P(TakeLaunchRefuses, WhatIsNoSocketOfARuntime) {
-  const auto launch =
-      read_launch({.socket = GetParam().socket.c_str(), .name = nullptr, .index = nullptr});
+  const auto launch = launched(GetParam().socket.c_str());
   ASSERT_FALSE(launch);
   EXPECT_EQ(launch.error().message,
             "NRI_PLUGIN_SOCKET=" + GetParam().socket + ": " + GetParam().want);
@@ -127,7 +136,7 @@ INSTANTIATE_TEST_SUITE_P(Table, TakeLaunchRefuses,
 /// Why this descriptor is none of a runtime.
 std::string fault_of(const sys::UniqueFd& fd) {
   const std::string number = std::to_string(fd.get());
-  const auto launch = read_launch({.socket = number.c_str(), .name = nullptr, .index = nullptr});
+  const auto launch = launched(number.c_str());
   return launch ? "" : launch.error().message.substr(launch.error().message.find(": ") + 2);
 }
 

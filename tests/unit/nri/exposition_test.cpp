@@ -11,12 +11,11 @@ namespace podqos::nri {
 namespace {
 
 using namespace std::chrono_literals;
-using enum MetricType;
 
 /// The line of a sample with this value.
 std::string written(double value) {
   Exposition out;
-  out.single(kGauge, "n", "", value);
+  out.single("gauge", "n", "", value);
   const std::string text = std::move(out).release();
   return text.substr(text.find("\nn ") + 3);
 }
@@ -24,11 +23,11 @@ std::string written(double value) {
 // Each expectation is a text that the format's page allows: what Go's ParseFloat reads.
 TEST(ExpositionOfMetrics, HasThemOneAfterAnother) {
   Exposition out;
-  out.metric(kCounter, "a_total", "What a is.");
+  out.metric("counter", "a_total", "What a is.");
   out.sample({{.name = "x", .value = "1"}}, 3);
   out.sample({{.name = "x", .value = "2"}, {.name = "y", .value = ""}}, 0.5);
-  out.metric(kGauge, "none", "Nothing.");
-  out.single(kGauge, "b", "B.", -1);
+  out.metric("gauge", "none", "Nothing.");
+  out.single("gauge", "b", "B.", -1);
   EXPECT_EQ(std::move(out).release(),
             "# HELP a_total What a is.\n"
             "# TYPE a_total counter\n"
@@ -42,7 +41,7 @@ TEST(ExpositionOfMetrics, HasThemOneAfterAnother) {
 
 TEST(ExpositionOfMetrics, EscapesWhatEndsALineOrALabel) {
   Exposition out;
-  out.metric(kGauge, "n", "a \"b\" \\ c\ne");
+  out.metric("gauge", "n", "a \"b\" \\ c\ne");
   out.sample({{.name = "l", .value = "a\"b\\c\ne}"}}, 1);
   EXPECT_EQ(std::move(out).release(),
             "# HELP n a \"b\" \\\\ c\\ne\n"
@@ -68,7 +67,7 @@ TEST(HistogramOfTimes, CountsUpToEachBound) {
   histogram.observe(101us);
   histogram.observe(1h);
   Exposition out;
-  out.metric(kHistogram, "h", "H.");
+  out.metric("histogram", "h", "H.");
   histogram.write(out, {.name = "x", .value = "y"});
   EXPECT_EQ(std::move(out).release(),
             "# HELP h H.\n"

@@ -1,10 +1,10 @@
-#include "nri/http_request.h"
-
 #include <string>
 #include <string_view>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "nri/http_server.h"
 
 namespace podqos::nri {
 namespace {

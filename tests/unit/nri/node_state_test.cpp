@@ -7,7 +7,7 @@
 
 #include "nri/messages.h"
 #include "tests/unit/nri/oracle.h"
-#include "tests/unit/nri/session_limits.h"
+#include "tests/unit/nri/session_fixture.h"
 
 namespace podqos::nri {
 namespace {
@@ -67,9 +67,9 @@ api::SynchronizeRequest node(bool with_all) {
   return request;
 }
 
-/// The state in one part, within some limits.
-NodeState read(const std::string& part, const NodeStateLimits& limits = {}) {
-  NodeStateReader reader{limits};
+/// The state in one part, within a limit.
+NodeState read(const std::string& part, std::size_t limit = NodeStateReader::kLimit) {
+  NodeStateReader reader{limit};
   const auto last = reader.add(part);
   EXPECT_TRUE(last.has_value()) << last.error().message;
   EXPECT_TRUE(last.value_or(false));
@@ -77,8 +77,8 @@ NodeState read(const std::string& part, const NodeStateLimits& limits = {}) {
 }
 
 TEST(NodeStateTest, KeepsAndCountsOnlyWhatPodqosReads) {
-  // More than all that is read, less than one of the texts that are not.
-  const NodeState all = read(node(true).SerializeAsString(), {.bytes = 500});
+  // More than all that is read, less than that and one of the texts that are not.
+  const NodeState all = read(node(true).SerializeAsString(), sizeof(Pod) + sizeof(Container) + 500);
   const NodeState known = read(node(false).SerializeAsString());
   EXPECT_EQ(all.pods, known.pods);
   EXPECT_EQ(all.containers, known.containers);
@@ -122,10 +122,10 @@ TEST(NodeStateTest, CountsWhatManySmallEntriesTake) {
       *request.add_containers()->mutable_linux()->mutable_resources()->mutable_unified();
   for (int i = 0; i < 100; ++i)
     unified[std::to_string(i)] = "";
-  NodeStateReader reader{{.bytes = 5000}};
+  NodeStateReader reader{5000};
   const auto refused = reader.add(request.SerializeAsString());
   ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().message, "Synchronize: 6590 bytes, at most 5000");
+  EXPECT_EQ(refused.error().message, "Synchronize: more than 5000 bytes of pods and containers");
 }
 
 TEST(NodeStateTest, HasNothingLeftOfAPartThatIsRefused) {

@@ -13,7 +13,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::StartsWith;
 using ::testing::TestWithParam;
 using ::testing::ValuesIn;
 
@@ -37,10 +36,10 @@ TEST(ParseOptions, TakesThemAll) {
   const Options want{.socket = "/run/s",
                      .config = "/c.json",
                      .index = "07",
-                     .name = "n",
+                     .name = "aZ0_.+-",
                      .metrics = core::UnixSocket{"/run/m"}};
   EXPECT_EQ(std::get<Options>(parse({"--socket", "/run/s", "--config=/c.json", "--index", "07",
-                                     "--name", "n", "--metrics", "unix:/run/m"})),
+                                     "--name", "aZ0_.+-", "--metrics", "unix:/run/m"})),
             want);
 }
 
@@ -75,6 +74,15 @@ INSTANTIATE_TEST_SUITE_P(
     Table, ParseOptionsRefuses,
     ValuesIn<WrongCase>({
         {"Index", {"--index", "7"}, "--index: expected a plugin index of two digits, found \"7\""},
+        {"LongIndex",
+         {"--index", "100"},
+         "--index: expected a plugin index of two digits, found \"100\""},
+        {"LetterIndex",
+         {"--index", "1x"},
+         "--index: expected a plugin index of two digits, found \"1x\""},
+        {"NoName",
+         {"--name", ""},
+         "--name: expected a plugin name of letters, digits and _.+-, found \"\""},
         {"Name",
          {"--name", "a/b"},
          "--name: expected a plugin name of letters, digits and _.+-, found \"a/b\""},
@@ -111,11 +119,14 @@ TEST(IdentityFor, IsWhatTheRuntimeSays) {
 }
 
 TEST(IdentityFor, RefusesWhatNoRuntimeWouldAccept) {
-  const auto refused =
-      identity_for({}, std::optional{Launch{.socket = {}, .name = "qos", .index = "5"}});
-  ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message,
-              StartsWith("expected a plugin index of two digits, found \"5\""));
+  const auto refused = [](const char* name, const char* index) {
+    const auto identity =
+        identity_for({}, std::optional{Launch{.socket = {}, .name = name, .index = index}});
+    return identity ? "" : identity.error().message;
+  };
+  EXPECT_EQ(refused("qos", "5"), "expected a plugin index of two digits, found \"5\"");
+  EXPECT_EQ(refused("a/b", "05"),
+            "expected a plugin name of letters, digits and _.+-, found \"a/b\"");
 }
 
 }  // namespace

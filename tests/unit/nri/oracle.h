@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "nri/handler.h"
 #include "nri/messages.h"
-#include "nri/request.h"
 #include "tests/unit/nri/nri.pb.h"
 
 namespace podqos::nri {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -17,15 +16,11 @@ class RecordingHandler : public Handler {
  public:
   std::vector<std::string> heard;
   std::vector<Budget> budgets;
-  std::vector<std::pair<Request, std::chrono::nanoseconds>> times;
   NodeState state;
   Status synchronize_answer;
   Result<api::CreateContainerResponse> create_answer;
   Status answer;  ///< to all the rest
 
-  void registered(Status status) override {
-    heard.push_back("registered" + (status ? "" : ": " + status.error().message));
-  }
   Status configure(const ConfigureRequest& request, Budget budget) override {
     note("configure " + request.runtime_name + " " + request.runtime_version, budget);
     return answer;
@@ -52,9 +47,6 @@ class RecordingHandler : public Handler {
     }
     if (!answer) return fail(answer.error());
     return std::string{};
-  }
-  void handled(Request request, std::chrono::nanoseconds time) override {
-    times.emplace_back(request, time);
   }
 
  private:

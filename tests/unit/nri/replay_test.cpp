@@ -105,46 +105,26 @@ ConnectionOptions as_recorded(const std::string& transcript) {
 
 /// In every version the same, whatever the events look like on the wire.
 const std::vector<std::string> kLife = {
-    "registered",
-    "configure containerd v2.3.3",
-    "synchronize 0 0",
-    "run-pod p1-guaranteed",
-    "create p1-guaranteed/c0",
-    "post-create p1-guaranteed/c0",
-    "start p1-guaranteed/c0",
-    "post-start p1-guaranteed/c0",
-    "run-pod p2-burstable",
-    "create p2-burstable/c0",
-    "post-create p2-burstable/c0",
-    "start p2-burstable/c0",
-    "post-start p2-burstable/c0",
-    "run-pod p3-besteffort",
-    "create p3-besteffort/c0",
-    "post-create p3-besteffort/c0",
-    "start p3-besteffort/c0",
-    "post-start p3-besteffort/c0",
-    "update p2-burstable/c0 shares 1024",
-    "post-update p2-burstable/c0",
-    "stop p1-guaranteed/c0",
-    "remove p1-guaranteed/c0",
-    "stop-pod p1-guaranteed",
-    "remove-pod p1-guaranteed",
-    "stop p2-burstable/c0",
-    "remove p2-burstable/c0",
-    "stop-pod p2-burstable",
-    "remove-pod p2-burstable",
-    "stop p3-besteffort/c0",
-    "remove p3-besteffort/c0",
-    "stop-pod p3-besteffort",
+    "configure containerd v2.3.3",  "synchronize 0 0",
+    "run-pod p1-guaranteed",        "create p1-guaranteed/c0",
+    "post-create p1-guaranteed/c0", "start p1-guaranteed/c0",
+    "post-start p1-guaranteed/c0",  "run-pod p2-burstable",
+    "create p2-burstable/c0",       "post-create p2-burstable/c0",
+    "start p2-burstable/c0",        "post-start p2-burstable/c0",
+    "run-pod p3-besteffort",        "create p3-besteffort/c0",
+    "post-create p3-besteffort/c0", "start p3-besteffort/c0",
+    "post-start p3-besteffort/c0",  "update p2-burstable/c0 shares 1024",
+    "post-update p2-burstable/c0",  "stop p1-guaranteed/c0",
+    "remove p1-guaranteed/c0",      "stop-pod p1-guaranteed",
+    "remove-pod p1-guaranteed",     "stop p2-burstable/c0",
+    "remove p2-burstable/c0",       "stop-pod p2-burstable",
+    "remove-pod p2-burstable",      "stop p3-besteffort/c0",
+    "remove p3-besteffort/c0",      "stop-pod p3-besteffort",
     "remove-pod p3-besteffort",
 };
 const std::vector<std::string> kLifeOfCreations = {
-    "registered",
-    "configure containerd v2.3.3",
-    "synchronize 0 0",
-    "create p1-guaranteed/c0",
-    "create p2-burstable/c0",
-    "create p3-besteffort/c0",
+    "configure containerd v2.3.3", "synchronize 0 0",         "create p1-guaranteed/c0",
+    "create p2-burstable/c0",      "create p3-besteffort/c0",
 };
 
 class Replay : public TestWithParam<std::tuple<std::string, std::size_t>> {
@@ -152,7 +132,7 @@ class Replay : public TestWithParam<std::tuple<std::string, std::size_t>> {
   [[nodiscard]] static std::string transcript() { return std::get<0>(GetParam()); }
 
   void play() {
-    ASSERT_TRUE(session_.begin().has_value());
+    session_.begin();
     feed(session_, sent_by("runtime", transcript()), std::get<1>(GetParam()));
   }
 
@@ -225,7 +205,7 @@ TEST_P(Encoding, IsGosByteForByte) {
     for (const Heard& heard : all) {
       const bool is_request = heard.type == MessageType::kRequest;
       const std::string ours =
-          is_request ? encode_request(heard.stream, parse_call(heard.payload).value()).value()
+          is_request ? encode_request(heard.stream, parse_call(heard.payload).value())
                      : encode_response(heard.stream, parse_answer(heard.payload).value());
       EXPECT_EQ(ours, message(heard.stream, is_request ? 1 : 2, heard.payload));
     }

@@ -100,7 +100,10 @@ TEST_F(ServiceTest, LeavesARuntimeThatRefusesIt) {
   clock_.pass(10ms);
   EXPECT_TRUE(runtime.accept());
   EXPECT_TRUE(stop());
-  EXPECT_EQ(logged(" ended: the runtime rejected the plugin's registration"), 1);
+  EXPECT_EQ(
+      logged(
+          " ended: the runtime rejected the plugin's registration: refused with code 2: \"bad\""),
+      1);
 }
 
 }  // namespace

@@ -34,8 +34,7 @@ TEST_F(ServiceTest, ServesARuntimeUntilItIsToldToStop) {
   EXPECT_TRUE(connection_->ask("StartContainer", ""));
   EXPECT_TRUE(stop());
   EXPECT_TRUE(connection_->ends());
-  EXPECT_THAT(handler_.heard,
-              ElementsAre("registered", "configure  ", "synchronize 0 0", "start "));
+  EXPECT_THAT(handler_.heard, ElementsAre("configure  ", "synchronize 0 0", "start "));
   EXPECT_EQ(status_.connections, 1U);
   EXPECT_EQ(logged("connected to the runtime at " + options_.socket + " (process "), 1);
   EXPECT_EQ(logged("synchronized with the runtime at " + options_.socket), 1);

@@ -25,6 +25,25 @@ inline ConnectionOptions podqos_plugin() {
   return options;
 }
 
+/// Limits that a few pods reach.
+inline ConnectionOptions small_limits() {
+  ConnectionOptions options = podqos_plugin();
+  options.node_state_bytes = 10'000;
+  options.unsent_bytes = 100;
+  return options;
+}
+
+/// A piece of a Synchronize.
+inline std::string part(int pods, int containers, bool more) {
+  api::SynchronizeRequest request;
+  for (int i = 0; i < pods; ++i)
+    request.add_pods()->set_id("p" + std::to_string(i));
+  for (int i = 0; i < containers; ++i)
+    request.add_containers()->set_id("c" + std::to_string(i));
+  request.set_more(more);
+  return request.SerializeAsString();
+}
+
 class SessionTest : public ::testing::Test {
  protected:
   /// What the session sends for these bytes, as the runtime takes it.

@@ -37,12 +37,11 @@ inline std::string message(std::uint32_t stream, int type, std::string_view enve
 /// The runtime calls the plugin: one frame, or two, as the Go side does it.
 inline std::string call(std::uint32_t stream, std::string method, std::string payload,
                         Budget budget = std::nullopt) {
-  const auto request = encode_request(stream, {.service = "nri.pkg.api.v1alpha1.Plugin",
-                                               .method = std::move(method),
-                                               .payload = std::move(payload),
-                                               .budget = budget});
-  EXPECT_TRUE(request.has_value());
-  const std::string_view whole = *request;
+  const std::string request = encode_request(stream, {.service = "nri.pkg.api.v1alpha1.Plugin",
+                                                      .method = std::move(method),
+                                                      .payload = std::move(payload),
+                                                      .budget = budget});
+  const std::string_view whole = request;
   std::string out = frame(1, whole.substr(0, 4096));
   if (whole.size() > 4096) out += frame(1, whole.substr(4096));
   return out;
@@ -70,12 +69,14 @@ inline std::vector<Heard> hear(std::string_view bytes) {
     if (!run || !*run) return out;
     std::string_view piece = (*run)->bytes;
     MessageReader& reader = (*run)->channel == Channel::kPlugin ? plugin : runtime;
-    while (const auto message = reader.next(piece)) {
-      EXPECT_TRUE(message->payload.has_value());
+    while (true) {
+      const auto message = reader.next(piece);
+      EXPECT_TRUE(message.has_value());
+      if (!message || !*message) break;
       out.push_back({.connection = (*run)->channel,
-                     .type = message->type,
-                     .stream = message->stream,
-                     .payload = std::string{message->payload.value_or("")}});
+                     .type = (*message)->type,
+                     .stream = (*message)->stream,
+                     .payload = std::string{(*message)->payload}});
     }
   }
 }

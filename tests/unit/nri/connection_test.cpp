@@ -1,7 +1,15 @@
+#include "nri/connection.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,12 +28,81 @@ using test::frame;
 using test::kRequest;
 using test::kResponse;
 using test::message;
+using test::podqos_plugin;
+using test::RecordingHandler;
 using test::SessionTest;
 using test::u32;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::ValuesIn;
+
+TEST_F(SessionTest, BeginsWithTheRegistration) {
+  session_.begin();
+  EXPECT_EQ(session_.output(),
+            u32(2) + u32(70) + u32(60) + u32(1) +
+                "\x01\x00\n\x1cnri.pkg.api.v1alpha1.Runtime\x12\x0eRegisterPlugin"
+                "\x1a\x0c\n\x06podqos\x12\x02"
+                "10"s);
+}
+
+TEST_F(SessionTest, EndsWhenItIsRefused) {
+  session_.begin();
+  const Status fed = session_.feed(frame(2, message(1, kResponse,
+                                                    "\n\x07\x08\x02\x12\x03"
+                                                    "bad")));
+  ASSERT_FALSE(fed);
+  EXPECT_EQ(fed.error().code, ErrorCode::kConflict);
+  EXPECT_EQ(fed.error().message,
+            "the runtime rejected the plugin's registration: refused with code 2: \"bad\"");
+}
+
+TEST_F(SessionTest, IgnoresWhatItDidNotAskFor) {
+  EXPECT_TRUE(session_.feed(frame(2, message(1, kResponse, ""))).has_value());
+  session_.begin();
+  const std::string noise =
+      frame(2, message(3, kResponse, "")) + frame(2, message(1, kRequest, "")) +
+      frame(2, message(1, kResponse, "")) + frame(2, message(1, kResponse, "\n\x02\x08\x02")) +
+      frame(1, message(1, kResponse, "")) + frame(1, message(1, 3, "streamed")) +
+      frame(1, message(1, 255, ""));
+  EXPECT_TRUE(session_.feed(noise).has_value());
+  EXPECT_THAT(handler_.heard, IsEmpty());
+}
+
+TEST_F(SessionTest, IsConfiguredBeforeTheRegistrationIsAnswered) {
+  session_.begin();
+  session_.sent(session_.output().size());
+  api::ConfigureRequest request;
+  request.set_runtime_name("containerd");
+  request.set_runtime_version("v2.2.1");
+  const std::string whole = call(1, "Configure", request.SerializeAsString());
+  // The answer comes between two frames of the same message.
+  const std::string_view bytes = std::string_view{whole}.substr(8);
+  const auto heard = answers(frame(1, bytes.substr(0, 20)) + frame(2, message(1, kResponse, "")) +
+                             frame(1, bytes.substr(20)));
+  EXPECT_THAT(handler_.heard, ElementsAre("configure containerd v2.2.1"));
+  ASSERT_THAT(heard, SizeIs(1));
+  EXPECT_EQ(heard[0].payload, "\x12\x03\x10\xff\x3f");
+}
+
+TEST_F(SessionTest, AsksForTheOldestEventsWhenToldUnlessTheRuntimeKnowsTheNewest) {
+  ConnectionOptions options = podqos_plugin();
+  options.newest_events = false;
+  Connection session{{}, options, handler_};
+  EXPECT_TRUE(session.feed(call(1, "Configure", "")).has_value());
+  EXPECT_EQ(session.output(), frame(1, message(1, kResponse, "\x12\x03\x10\xff\x0f")));
+  session.sent(session.output().size());
+  api::ConfigureRequest request;
+  request.set_nri_version("0.0.0-unknown");  // as some builds of 0.12 say
+  EXPECT_TRUE(session.feed(call(3, "Configure", request.SerializeAsString())).has_value());
+  EXPECT_EQ(session.output(), frame(1, message(3, kResponse, "\x12\x03\x10\xff\x3f")));
+}
+
+TEST_F(SessionTest, HandsOnTheBudget) {
+  EXPECT_TRUE(session_.feed(call(1, "Configure", "", 1500ms)).has_value());
+  EXPECT_TRUE(session_.feed(call(3, "Configure", "")).has_value());
+  EXPECT_THAT(handler_.budgets, ElementsAre(Budget{1500ms}, Budget{}));
+}
 
 template <class Request>
 std::string about(const std::string& pod, const std::string& container) {
@@ -50,11 +127,6 @@ TEST_F(SessionTest, AnswersUpdateContainer) {
   request.mutable_linux_resources()->mutable_cpu()->mutable_shares()->set_value(512);
   EXPECT_EQ(answer("UpdateContainer", request.SerializeAsString()), "");
   EXPECT_THAT(handler_.heard, ElementsAre("update p/c shares 512"));
-}
-
-TEST_F(SessionTest, AnswersStopContainer) {
-  EXPECT_EQ(answer("StopContainer", about<api::StopContainerRequest>("p", "c")), "");
-  EXPECT_THAT(handler_.heard, ElementsAre("stop p/c"));
 }
 
 TEST_F(SessionTest, AnswersUpdatePodSandbox) {
@@ -91,25 +163,28 @@ TEST_F(SessionTest, SendsErrorsOfEveryOtherKindOfCall) {
 
 struct EventCase {
   std::string method;
-  api::Event event;
+  api::Event event;  ///< UNKNOWN: no StateChange reports it
   std::string want;
 };
 class SessionEvents : public SessionTest, public ::testing::WithParamInterface<EventCase> {};
 
 TEST_P(SessionEvents, ReachOneFunctionHoweverTheyCome) {
-  const bool of_container = GetParam().want.contains('/');
-  const std::string container = of_container ? "c" : "";
-  EXPECT_EQ(answer(GetParam().method, about<api::EventRequest>("p", container)), "");
+  const std::string container = GetParam().want.contains('/') ? "c" : "";
+  const std::string payload = about<api::EventRequest>("p", container);
   api::StateChangeEvent change;
   change.set_event(GetParam().event);
   change.mutable_pod()->set_name("p");
-  if (of_container) change.mutable_container()->set_name("c");
-  EXPECT_EQ(answer("StateChange", change.SerializeAsString()), "");
-  EXPECT_THAT(handler_.heard, ElementsAre(GetParam().want, GetParam().want));
-
-  handler_.answer = fail(ErrorCode::kIo, "broken");
-  EXPECT_FALSE(answer(GetParam().method, about<api::EventRequest>("p", container)).has_value());
-  EXPECT_FALSE(answer("StateChange", change.SerializeAsString()).has_value());
+  if (!container.empty()) change.mutable_container()->set_name("c");
+  for (const Status& answer_of_handler : {Status{}, Status{fail(ErrorCode::kIo, "broken")}}) {
+    handler_.answer = answer_of_handler;
+    handler_.heard.clear();
+    EXPECT_EQ(answer(GetParam().method, payload).has_value(), answer_of_handler.has_value());
+    EXPECT_THAT(handler_.heard, ElementsAre(GetParam().want));
+    if (GetParam().event == api::UNKNOWN) continue;
+    EXPECT_EQ(answer("StateChange", change.SerializeAsString()).has_value(),
+              answer_of_handler.has_value());
+    EXPECT_THAT(handler_.heard, ElementsAre(GetParam().want, GetParam().want));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, SessionEvents,
@@ -123,6 +198,7 @@ INSTANTIATE_TEST_SUITE_P(Table, SessionEvents,
                              {"StartContainer", api::START_CONTAINER, "start p/c"},
                              {"PostStartContainer", api::POST_START_CONTAINER, "post-start p/c"},
                              {"PostUpdateContainer", api::POST_UPDATE_CONTAINER, "post-update p/c"},
+                             {"StopContainer", api::UNKNOWN, "stop p/c"},
                              {"RemoveContainer", api::REMOVE_CONTAINER, "remove p/c"},
                          }),
                          [](const auto& c) { return c.param.method; });
@@ -155,7 +231,7 @@ TEST_F(SessionTest, SaysWhatItDoesNotImplement) {
                                         .method = "Configure",
                                         .payload = "",
                                         .budget = std::nullopt});
-  const auto heard = answers(frame(1, *other));
+  const auto heard = answers(frame(1, other));
   ASSERT_THAT(heard, SizeIs(1));
   EXPECT_EQ(parse_answer(heard[0].payload).error().message,
             "refused with code 12: \"unknown method grpc.health.v1.Health/Configure\"");
@@ -181,16 +257,10 @@ TEST_F(SessionTest, RefusesAnEnvelopeThatItCannotRead) {
             "refused with code 3: \"not a ttrpc request\"");
 }
 
-TEST_F(SessionTest, RefusesAnOversizedCallAndGoesOn) {
-  EXPECT_THAT(answers(frame(1, u32(kMaxMessageSize + 1) + u32(1) + "\x01\x00"s)), IsEmpty());
-  EXPECT_THAT(answers(frame(1, std::string(kMaxMessageSize, 'x'))), IsEmpty());
-  const auto heard = answers(frame(1, "x"));
-  ASSERT_THAT(heard, SizeIs(1));
-  EXPECT_EQ(heard[0].stream, 1U);
-  EXPECT_EQ(parse_answer(heard[0].payload).error().message,
-            "refused with code 8: \"a message of more than 4194304 bytes\"");
-  stream_ = 3;
-  EXPECT_EQ(answer("Shutdown", ""), "");
+TEST_F(SessionTest, EndsAtAnOversizedCall) {
+  const Status fed = session_.feed(frame(1, u32(kMaxMessageSize + 1) + u32(1) + "\x01\x00"s));
+  ASSERT_FALSE(fed);
+  EXPECT_EQ(fed.error().message, "a message of 4194305 bytes, at most 4194304");
 }
 
 TEST_F(SessionTest, AnswersSeveralCallsThatCameTogether) {
@@ -200,6 +270,76 @@ TEST_F(SessionTest, AnswersSeveralCallsThatCameTogether) {
   EXPECT_EQ(heard[0].stream, 1U);
   EXPECT_EQ(heard[1].stream, 3U);
   EXPECT_EQ(heard[2].stream, 5U);
+}
+
+/// A runtime at the other end of the socket.
+class ConnectionTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::array<int, 2> ends{};
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()), 0);
+    runtime_ = sys::UniqueFd{ends[0]};
+    plugin_fd_ = ends[1];
+    link_.emplace(sys::UniqueFd{ends[1]}, podqos_plugin(), handler_);
+    link_->begin();
+    ASSERT_TRUE(link_->serve(POLLOUT));
+    static_cast<void>(heard());
+  }
+
+  void say(std::string_view bytes) {
+    ASSERT_EQ(::write(runtime_.get(), bytes.data(), bytes.size()),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  /// What the runtime has been sent.
+  [[nodiscard]] std::string heard() {
+    std::array<char, 4096> text{};
+    const ssize_t size = ::read(runtime_.get(), text.data(), text.size());
+    return size < 0 ? "" : std::string{text.data(), static_cast<std::size_t>(size)};
+  }
+  [[nodiscard]] bool has_unread() const {
+    char byte = 0;
+    return ::recv(plugin_fd_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+  }
+
+  RecordingHandler handler_;
+  sys::UniqueFd runtime_;
+  int plugin_fd_ = -1;
+  std::optional<Connection> link_;
+};
+
+/// A call that is answered at once.
+std::string configure_call(std::uint32_t stream) {
+  return call(stream, "Configure", "");
+}
+
+TEST_F(ConnectionTest, TakesWhatItHasAnswered) {
+  say(configure_call(1) + configure_call(3));
+  ASSERT_TRUE(link_->serve(POLLIN));
+  EXPECT_NE(heard(), "");
+  EXPECT_FALSE(has_unread());
+}
+
+TEST_F(ConnectionTest, TakesEachByteOnce) {
+  for (const char byte : configure_call(1)) {
+    EXPECT_EQ(heard(), "");
+    say({&byte, 1});
+    ASSERT_TRUE(link_->serve(POLLIN));
+    EXPECT_FALSE(has_unread());
+  }
+  EXPECT_NE(heard(), "");
+}
+
+TEST_F(ConnectionTest, HasNothingToDoWhenNothingHasCome) {
+  EXPECT_TRUE(link_->serve(POLLIN));
+  EXPECT_EQ(heard(), "");
+}
+
+TEST_F(ConnectionTest, EndsWithTheRuntime) {
+  say(configure_call(1));
+  runtime_ = {};
+  const auto ended = link_->serve(POLLIN | POLLHUP);
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().code, ErrorCode::kNotFound);
 }
 
 }  // namespace

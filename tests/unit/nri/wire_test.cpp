@@ -1,0 +1,329 @@
+#include "nri/wire.h"
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/nri/wire.h"
+
+namespace podqos::nri {
+namespace {
+
+using namespace std::chrono_literals;
+using namespace std::string_literals;
+using test::frame;
+using test::kRequest;
+using test::kResponse;
+using test::message;
+using test::u32;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::TestWithParam;
+using ::testing::Values;
+using ::testing::ValuesIn;
+
+using Runs = std::vector<std::pair<Channel, std::string>>;
+
+/// What the bytes hold for each channel in turn; runs of one channel are joined.
+Runs runs_in(FrameReader& reader, std::string_view bytes, std::size_t piece_size) {
+  Runs out;
+  while (!bytes.empty()) {
+    std::string_view piece = bytes.substr(0, piece_size);
+    bytes.remove_prefix(piece.size());
+    while (true) {
+      const auto run = reader.next(piece);
+      EXPECT_TRUE(run.has_value()) << run.error().message;
+      if (!run || !*run) break;
+      const auto [connection, text] = **run;
+      if (out.empty() || out.back().first != connection) out.emplace_back(connection, "");
+      out.back().second += text;
+    }
+    EXPECT_TRUE(piece.empty());
+  }
+  return out;
+}
+
+class FrameReaderInPieces : public TestWithParam<std::size_t> {};
+
+TEST_P(FrameReaderInPieces, GivesEachConnectionItsBytes) {
+  FrameReader reader;
+  const std::string bytes = frame(1, "calls ") + frame(2, "answer") + frame(1, "from ") +
+                            frame(1, "") + frame(1, "the runtime");
+  EXPECT_THAT(
+      runs_in(reader, bytes, GetParam()),
+      ElementsAre(std::pair{Channel::kPlugin, "calls "}, std::pair{Channel::kRuntime, "answer"},
+                  std::pair{Channel::kPlugin, "from the runtime"}));
+}
+
+TEST_P(FrameReaderInPieces, ThrowsAwayWhatIsForNobody) {
+  FrameReader reader;
+  const std::string bytes = frame(0, "reserved") + frame(3, std::string(5000, 'x')) +
+                            frame(0xffffffff, "") + frame(2, "for us") + frame(7, "end");
+  EXPECT_THAT(runs_in(reader, bytes, GetParam()),
+              ElementsAre(std::pair{Channel::kRuntime, "for us"}));
+}
+
+TEST_P(FrameReaderInPieces, WaitsForTheRest) {
+  const std::string bytes = frame(1, "0123456789");
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    FrameReader reader;
+    const std::string got = size <= kFrameHeaderSize ? "" : bytes.substr(8, size - 8);
+    const Runs runs = runs_in(reader, bytes.substr(0, size), GetParam());
+    EXPECT_EQ(runs.empty() ? "" : runs[0].second, got);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, FrameReaderInPieces, Values(1, 2, 3, 7, 8, 9, 4096, 1 << 20));
+
+TEST(FrameReader, AcceptsTheLargestFrame) {
+  FrameReader reader;
+  const std::string bytes = frame(1, std::string(4194314, 'x')) + frame(2, "next");
+  const Runs runs = runs_in(reader, bytes, 65536);
+  ASSERT_EQ(runs.size(), 2U);
+  EXPECT_EQ(runs[0].second.size(), 4194314U);
+  EXPECT_EQ(runs[1].second, "next");
+}
+
+TEST(FrameReader, RefusesALargerFrameForGood) {
+  FrameReader reader;
+  const std::string bytes = frame(1, "before") + u32(1) + u32(4194315) + "xxxxxxxxxxxx";
+  std::string_view input = bytes;
+  EXPECT_EQ(reader.next(input).value()->bytes, "before");
+  const auto refused = reader.next(input);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::kTooLarge);
+  EXPECT_EQ(refused.error().message, "a frame of 4194315 bytes for connection 1, at most 4194314");
+  input = "more";
+  EXPECT_FALSE(reader.next(input).has_value());
+}
+
+std::string framed(std::string_view message) {
+  std::string out;
+  append_frames(out, Channel::kPlugin, message);
+  return out;
+}
+
+TEST(AppendFrames, SendsAMessageWholeUpTo4096Bytes) {
+  for (const std::size_t size : {10U, 4095U, 4096U}) {
+    const std::string message(size, 'm');
+    EXPECT_EQ(framed(message), frame(1, message)) << size;
+  }
+}
+
+TEST(AppendFrames, GivesTheHeaderOfALongerOneItsOwnFrame) {
+  for (const std::size_t size : {4097U, 200'000U, 4194314U}) {
+    const std::string header(10, 'h');
+    const std::string payload(size - 10, 'p');
+    EXPECT_EQ(framed(header + payload), frame(1, header) + frame(1, payload)) << size;
+  }
+}
+
+TEST(AppendFrames, NamesTheConnection) {
+  std::string out = "before";
+  append_frames(out, Channel::kRuntime, "message");
+  EXPECT_EQ(out, "before" + frame(2, "message"));
+}
+
+/// "type stream payload" of each message.
+std::vector<std::string> read(MessageReader& reader, std::string_view bytes,
+                              std::size_t piece_size) {
+  std::vector<std::string> out;
+  while (!bytes.empty()) {
+    std::string_view piece = bytes.substr(0, piece_size);
+    bytes.remove_prefix(piece.size());
+    while (true) {
+      const auto got = reader.next(piece);
+      EXPECT_TRUE(got.has_value()) << got.error().message;
+      if (!got || !*got) break;
+      out.push_back(std::to_string(static_cast<int>((*got)->type)) + " " +
+                    std::to_string((*got)->stream) + " " + std::string{(*got)->payload});
+    }
+    EXPECT_TRUE(piece.empty());
+  }
+  return out;
+}
+
+class MessageReaderInPieces : public TestWithParam<std::size_t> {};
+
+TEST_P(MessageReaderInPieces, GivesEachMessageWhole) {
+  MessageReader reader;
+  const std::string bytes = message(1, kRequest, "first") + message(1, kResponse, "") +
+                            message(0xfffffffd, kRequest, std::string(20, 'x'));
+  EXPECT_THAT(read(reader, bytes, GetParam()),
+              ElementsAre("1 1 first", "2 1 ", "1 4294967293 xxxxxxxxxxxxxxxxxxxx"));
+}
+
+TEST_P(MessageReaderInPieces, IgnoresFlags) {
+  MessageReader reader;
+  std::string bytes = message(1, kRequest, "call");
+  bytes[9] = '\x07';
+  EXPECT_THAT(read(reader, bytes, GetParam()), ElementsAre("1 1 call"));
+}
+
+TEST_P(MessageReaderInPieces, WaitsForTheRest) {
+  const std::string bytes = message(1, kRequest, "a call");
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    MessageReader reader;
+    EXPECT_THAT(read(reader, bytes.substr(0, size), GetParam()), IsEmpty());
+    EXPECT_THAT(read(reader, bytes.substr(size), GetParam()), ElementsAre("1 1 a call"));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, MessageReaderInPieces, Values(1, 2, 3, 9, 10, 11, 4096, 1 << 20));
+
+TEST(MessageReader, KeepsTheLargestMessage) {
+  MessageReader reader;
+  const std::string payload(kMaxMessageSize, 'x');
+  const auto got = read(reader, message(1, kRequest, payload), 65536);
+  ASSERT_EQ(got.size(), 1U);
+  EXPECT_TRUE(got[0] == "1 1 " + payload);
+}
+
+TEST(MessageReader, RefusesALargerOneAtItsHeader) {
+  MessageReader reader;
+  const std::string header = u32(kMaxMessageSize + 1) + u32(5) + "\x01\x00"s;
+  std::string_view input = header;
+  const auto refused = reader.next(input);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::kTooLarge);
+  EXPECT_EQ(refused.error().message, "a message of 4194305 bytes, at most 4194304");
+}
+
+TEST(EncodeRequest, IsWhatGoSends) {
+  const auto request = encode_request(1, {.service = "nri.pkg.api.v1alpha1.Runtime",
+                                          .method = "RegisterPlugin",
+                                          .payload = "\n\x06podqos\x12\x02"
+                                                     "10",
+                                          .budget = std::nullopt});
+  EXPECT_EQ(request, u32(60) + u32(1) +
+                         "\x01\x00\n\x1cnri.pkg.api.v1alpha1.Runtime"
+                         "\x12\x0eRegisterPlugin\x1a\x0c\n\x06podqos"
+                         "\x12\x02"
+                         "10"s);
+}
+
+TEST(EncodeRequest, CarriesTheBudgetAndComesBack) {
+  const Call call{.service = "s", .method = "m", .payload = "\0\xff"s, .budget = 1500ms};
+  const auto request = encode_request(9, call);
+  EXPECT_THAT(request, HasSubstr("\x20\x80\xde\xa0\xcb\x05"));
+  EXPECT_EQ(parse_call(std::string_view{request}.substr(10)), call);
+}
+
+TEST(ParseCall, TakesNoBudgetFromNonsense) {
+  EXPECT_EQ(parse_call("\x12\x01m\x20\x00"s).value().budget, std::nullopt);
+  EXPECT_EQ(parse_call("\x20\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"s).value().budget,
+            std::nullopt);
+}
+
+TEST(ParseCall, SkipsWhatItDoesNotKnow) {
+  const auto call = parse_call("\x12\x01m\x2a\x06\n\x01k\x12\x01v\xfa\x01\x01z"s);
+  EXPECT_EQ(call.value().method, "m");
+}
+
+TEST(ParseCall, RefusesWhatIsNoEnvelope) {
+  for (const std::string_view bytes : {"\x12\x05m", "\xff", "\x0b", "garbage"})
+    EXPECT_EQ(parse_call(bytes).error().code, ErrorCode::kInvalidArgument) << bytes;
+}
+
+TEST(EncodeResponse, IsAHeaderAloneForAnEmptyAnswer) {
+  EXPECT_EQ(encode_response(3, ""), u32(0) + u32(3) + "\x02\x00"s);
+}
+
+TEST(EncodeResponse, CarriesThePayload) {
+  EXPECT_EQ(encode_response(3, "abc"), u32(5) + u32(3) +
+                                           "\x02\x00\x12\x03"
+                                           "abc"s);
+}
+
+TEST(EncodeResponse, CarriesAnError) {
+  const CallError error{.code = StatusCode::kUnimplemented, .text = "no"};
+  EXPECT_EQ(encode_response(3, std::unexpected(error)),
+            u32(8) + u32(3) + "\x02\x00\n\x06\x08\x0c\x12\x02no"s);
+}
+
+/// The text of an error as it is sent: one of less than 128 bytes.
+std::string text_of(const CallError& error) {
+  return encode_response(1, std::unexpected(error)).substr(16);
+}
+
+struct Utf8Case {
+  std::string name;
+  std::string_view text;
+  std::string_view want;
+};
+class EncodeResponseError : public TestWithParam<Utf8Case> {};
+
+TEST_P(EncodeResponseError, IsUtf8) {
+  EXPECT_EQ(text_of({.code = StatusCode::kUnimplemented, .text = std::string{GetParam().text}}),
+            GetParam().want);
+}
+
+constexpr std::string_view kNul{"a\0b", 3};
+
+INSTANTIATE_TEST_SUITE_P(Table, EncodeResponseError,
+                         ValuesIn<Utf8Case>({
+
+                             {"Ascii", "pod \"a\"\n", "pod \"a\"\n"},
+                             {"Nul", kNul, kNul},
+                             {"TwoBytes", "\xc3\xa4", "\xc3\xa4"},
+                             {"ThreeBytes", "\xe2\x82\xac", "\xe2\x82\xac"},
+                             {"FourBytes", "\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"},
+                             {"LastCharacter", "\xf4\x8f\xbf\xbf", "\xf4\x8f\xbf\xbf"},
+                             {"BeyondTheLast", "\xf4\x90\x80\x80", "????"},
+                             {"Surrogate", "\xed\xa0\x80", "???"},
+                             {"BeforeSurrogates", "\xed\x9f\xbf", "\xed\x9f\xbf"},
+                             {"OverlongSlash", "\xc0\xaf", "??"},
+                             {"OverlongThree", "\xe0\x9f\xbf", "???"},
+                             {"OverlongFour", "\xf0\x8f\xbf\xbf", "????"},
+                             {"LoneContinuation", "a\x80z", "a?z"},
+                             {"CutOff", "a\xe2\x82", "a??"},
+                             {"CutOffByAscii", "\xe2\x82z\xc3z", "??z?z"},
+                             {"NoByteOfUtf8", "\xfe\xff\xf8", "???"},
+                         }),
+                         [](const auto& c) { return c.param.name; });
+
+TEST(EncodeResponse, ShortensAnErrorBetweenTwoCharacters) {
+  const auto size_of = [](const std::string& text) {
+    const CallError error{.code = StatusCode::kUnknown, .text = text};
+    return encode_response(3, std::unexpected(error)).size() - 18;
+  };
+  EXPECT_EQ(size_of(std::string(4096, 'e')), 4096U);
+  EXPECT_EQ(size_of(std::string(10'000, 'e')), 4096U);
+  EXPECT_EQ(size_of(std::string(4093, 'e') + "\xe2\x82\xac"), 4096U);
+  EXPECT_EQ(size_of(std::string(4094, 'e') + "\xe2\x82\xac"), 4094U);
+}
+
+TEST(ParseAnswer, GivesThePayload) {
+  EXPECT_EQ(parse_answer(""), "");
+  EXPECT_EQ(parse_answer("\x12\x03"
+                         "abc"),
+            "abc");
+  EXPECT_EQ(parse_answer("\n\x00\x12\x03"
+                         "abc"s),
+            "abc");
+  EXPECT_EQ(parse_answer("\n\x02\x08\x00\x12\x03"
+                         "abc"s),
+            "abc");
+}
+
+TEST(ParseAnswer, NamesTheRefusal) {
+  EXPECT_EQ(parse_answer("\n\x07\x08\x02\x12\x03"
+                         "bad")
+                .error(),
+            (Error{.code = ErrorCode::kIo, .message = "refused with code 2: \"bad\""}));
+  EXPECT_EQ(parse_answer("\x12\x09"
+                         "abc")
+                .error()
+                .message,
+            "not a ttrpc response");
+}
+
+}  // namespace
+}  // namespace podqos::nri
