@@ -9,8 +9,8 @@
 
 #include "common/base/text.h"
 #include "common/codec/pod_json.h"
-#include "common/core/aggregation.h"
 #include "common/core/naming.h"
+#include "common/core/pod_resources.h"
 #include "common/core/validation.h"
 #include "ctl/bundle.h"
 #include "ctl/command.h"

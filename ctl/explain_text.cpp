@@ -1,10 +1,10 @@
 #include <utility>
 
 #include "common/base/text.h"
-#include "common/core/aggregation.h"
 #include "common/core/oom.h"
 #include "common/core/plan.h"
 #include "common/core/pod_plan.h"
+#include "common/core/pod_resources.h"
 #include "ctl/explanation.h"
 
 namespace podqos::ctl {

@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "common/base/text.h"
-#include "common/core/aggregation.h"
-#include "common/core/container_config.h"
+#include "common/core/cgroup_values.h"
 #include "common/core/naming.h"
 #include "common/core/oom.h"
+#include "common/core/pod_resources.h"
 #include "common/core/qos.h"
 
 namespace podqos::ctl {

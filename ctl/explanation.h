@@ -7,11 +7,10 @@
 #include <vector>
 
 #include "common/base/error.h"
-#include "common/core/container_memory.h"
-#include "common/core/driver.h"
+#include "common/core/cgroup_values.h"
 #include "common/core/lowering.h"
-#include "common/core/pod.h"
-#include "common/core/pod_config.h"
+#include "common/core/naming.h"
+#include "common/core/pod_resources.h"
 #include "common/core/settings.h"
 #include "common/core/tier.h"
 #include "ctl/json.h"

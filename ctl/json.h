@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/units.h"
-#include "common/core/pod.h"
-#include "common/core/pod_config.h"
+#include "common/core/cgroup_values.h"
+#include "common/core/pod_resources.h"
 
 namespace podqos::ctl {
 

@@ -5,8 +5,8 @@
 
 #include "common/base/text.h"
 #include "common/codec/pod_json.h"
-#include "common/core/defaulting.h"
 #include "common/core/naming.h"
+#include "common/core/pod_resources.h"
 #include "common/core/validation.h"
 #include "ctl/json_text.h"
 #include "ctl/table.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/base/error.h"
-#include "common/core/pod.h"
+#include "common/core/pod_resources.h"
 
 namespace podqos::ctl {
 

@@ -16,8 +16,8 @@
 #include "common/codec/oci_config.h"
 #include "common/codec/oci_edit.h"
 #include "common/codec/oci_state.h"
-#include "common/core/container_values.h"
 #include "common/core/naming.h"
+#include "common/core/pod_values.h"
 #include "hook/bundle.h"
 
 namespace podqos::hook {

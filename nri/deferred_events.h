@@ -8,7 +8,7 @@
 
 #include "common/app/engine_events.h"
 #include "common/base/error.h"
-#include "common/core/container_facts.h"
+#include "common/core/request.h"
 #include "common/sys/clock.h"
 
 namespace podqos::nri {

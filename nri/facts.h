@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/base/error.h"
-#include "common/core/container_facts.h"
+#include "common/core/request.h"
 #include "nri/messages.h"
 
 namespace podqos::nri {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/core/pod.h"
+#include "common/core/pod_resources.h"
 #include "common/core/qos.h"
 
 namespace podqos::nri {

@@ -8,8 +8,7 @@
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/core/admission.h"
-#include "common/core/claims.h"
-#include "common/core/container_facts.h"
+#include "common/core/request.h"
 
 namespace podqos::app {
 
@@ -37,7 +36,7 @@ template <class Outcome>
 ///         if the pod's cgroup or the root is not podqos's; kRefused for a running container
 ///         outside its pod if placement.onMisplaced is "fail", and for one whose pod does not fit
 ///         the node if that is enforced (core/node_fit.h); kInvalidArgument for one that the kernel
-///         gives no realtime time in its pod (core/kernel_bounds.h).
+///         gives no realtime time in its pod (core/pod_values.h).
 [[nodiscard]] Result<std::optional<Admission>> admit(Transaction& transaction,
                                                      AdmissionRequest request);
 

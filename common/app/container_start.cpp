@@ -12,9 +12,10 @@
 #include "common/cgroup/node.h"
 #include "common/cgroup/pod_cgroup.h"
 #include "common/core/confirmation.h"
-#include "common/core/container_values.h"
-#include "common/core/driver.h"
+#include "common/core/naming.h"
+#include "common/core/placement.h"
 #include "common/core/pod_plan.h"
+#include "common/core/pod_values.h"
 #include "common/core/value_table.h"
 
 namespace podqos::app {

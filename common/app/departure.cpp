@@ -18,7 +18,7 @@
 #include "common/cgroup/pod_cgroup.h"
 #include "common/core/counting.h"
 #include "common/core/pod_plan.h"
-#include "common/core/policy.h"
+#include "common/core/pod_values.h"
 #include "common/store/known_container.h"
 #include "common/store/state_copy.h"
 

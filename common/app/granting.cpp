@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/base/text.h"
-#include "common/core/cut_requests.h"
+#include "common/core/grants.h"
 
 namespace podqos::app {
 

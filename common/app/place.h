@@ -10,8 +10,8 @@
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/codec/oci_edit.h"
-#include "common/core/container_facts.h"
-#include "common/core/driver.h"
+#include "common/core/naming.h"
+#include "common/core/request.h"
 #include "common/core/settings.h"
 
 namespace podqos::app {

@@ -18,9 +18,9 @@
 #include "common/cgroup/container.h"
 #include "common/cgroup/pod_cgroup.h"
 #include "common/codec/record_json.h"
-#include "common/core/attributes.h"
 #include "common/core/counting.h"
-#include "common/core/driver.h"
+#include "common/core/layout.h"
+#include "common/core/naming.h"
 #include "common/core/pod_plan.h"
 #include "common/core/tree.h"
 

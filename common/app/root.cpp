@@ -11,9 +11,8 @@
 #include "common/cgroup/root.h"
 #include "common/core/pod_plan.h"
 #include "common/core/root_choice.h"
-#include "common/core/root_limits.h"
 #include "common/core/root_plan.h"
-#include "common/core/root_share.h"
+#include "common/core/root_values.h"
 #include "common/core/tree.h"
 
 namespace podqos::app {

@@ -5,7 +5,7 @@
 
 #include "common/app/transaction.h"
 #include "common/base/error.h"
-#include "common/core/driver.h"
+#include "common/core/naming.h"
 #include "common/core/pod_plan.h"
 #include "common/core/record.h"
 #include "common/core/tier_plan.h"

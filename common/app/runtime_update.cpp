@@ -7,8 +7,7 @@
 
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
-#include "common/core/policy.h"
-#include "common/core/reservation.h"
+#include "common/core/grants.h"
 #include "common/core/runtime_update.h"
 
 namespace podqos::app {

@@ -10,8 +10,7 @@
 
 #include "common/base/units.h"
 #include "common/cgroup/machine.h"
-#include "common/core/cpu.h"
-#include "common/core/pod_config.h"
+#include "common/core/cgroup_values.h"
 #include "common/core/record.h"
 #include "common/core/runtime_update.h"
 #include "common/core/value_table.h"

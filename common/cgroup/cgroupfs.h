@@ -19,9 +19,9 @@
 #include "common/cgroup/mountinfo.h"
 #include "common/cgroup/open_hierarchy.h"
 #include "common/cgroup/systemd.h"
-#include "common/core/driver.h"
 #include "common/core/layout.h"
 #include "common/core/memory_charge.h"
+#include "common/core/naming.h"
 #include "common/core/plan.h"
 
 namespace podqos::cgroup {

@@ -9,7 +9,7 @@
 
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
-#include "common/core/driver.h"
+#include "common/core/naming.h"
 #include "common/core/value_table.h"
 
 namespace podqos::cgroup {

@@ -5,7 +5,7 @@
 
 #include "common/base/text.h"
 #include "common/cgroup/value.h"
-#include "common/core/attributes.h"
+#include "common/core/layout.h"
 #include "common/core/value_table.h"
 
 namespace podqos::cgroup {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "common/cgroup/machine.h"
-#include "common/core/pod_config.h"
+#include "common/core/cgroup_values.h"
 
 namespace podqos::cgroup {
 

@@ -9,9 +9,9 @@
 
 #include "common/base/error.h"
 #include "common/base/units.h"
-#include "common/core/driver.h"
 #include "common/core/layout.h"
 #include "common/core/memory_charge.h"
+#include "common/core/naming.h"
 #include "common/core/plan.h"
 #include "common/sys/process.h"
 

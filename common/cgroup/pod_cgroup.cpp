@@ -10,7 +10,7 @@
 
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
-#include "common/core/attributes.h"
+#include "common/core/layout.h"
 #include "common/core/pod_plan.h"
 #include "common/core/value_table.h"
 #include "common/sys/process.h"

@@ -10,7 +10,7 @@
 #include "common/base/text.h"
 #include "common/cgroup/retry.h"
 #include "common/cgroup/root.h"
-#include "common/core/driver.h"
+#include "common/core/naming.h"
 #include "common/core/pod_plan.h"
 #include "common/core/root_plan.h"
 #include "common/core/value_table.h"

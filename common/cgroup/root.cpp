@@ -8,7 +8,7 @@
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
 #include "common/cgroup/pod_cgroup.h"
-#include "common/core/attributes.h"
+#include "common/core/layout.h"
 #include "common/core/naming.h"
 #include "common/core/pod_plan.h"
 #include "common/core/root_plan.h"

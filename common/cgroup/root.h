@@ -7,7 +7,7 @@
 #include "common/cgroup/machine.h"
 #include "common/core/record.h"
 #include "common/core/root_choice.h"
-#include "common/core/root_share.h"
+#include "common/core/root_values.h"
 
 // What is observed of the root cgroup of the node's pods.
 namespace podqos::cgroup {

@@ -9,7 +9,7 @@
 #include "common/base/text.h"
 #include "common/cgroup/bus.h"
 #include "common/cgroup/bus_message.h"
-#include "common/core/driver.h"
+#include "common/core/naming.h"
 
 namespace podqos::cgroup {
 

@@ -12,9 +12,9 @@
 #include "common/codec/engine_annotations.h"
 #include "common/codec/pod_json.h"
 #include "common/codec/settings_json.h"
-#include "common/core/defaulting.h"
-#include "common/core/hugepages.h"
+#include "common/core/cgroup_values.h"
 #include "common/core/naming.h"
+#include "common/core/pod_resources.h"
 #include "common/core/validation.h"
 
 namespace podqos::codec {

@@ -4,9 +4,8 @@
 #include <string_view>
 
 #include "common/base/error.h"
-#include "common/core/claims.h"
-#include "common/core/container_facts.h"
-#include "common/core/pod.h"
+#include "common/core/pod_resources.h"
+#include "common/core/request.h"
 
 namespace podqos::codec {
 

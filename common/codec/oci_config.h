@@ -7,7 +7,7 @@
 
 #include "common/base/error.h"
 #include "common/codec/oci_schema.h"
-#include "common/core/container_facts.h"
+#include "common/core/request.h"
 
 namespace podqos::codec {
 

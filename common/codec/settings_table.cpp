@@ -4,8 +4,7 @@
 #include <functional>
 #include <utility>
 
-#include "common/core/kernel_bounds.h"
-#include "common/core/pod_config.h"
+#include "common/core/cgroup_values.h"
 
 namespace podqos::codec {
 

@@ -6,14 +6,14 @@
 
 #include "common/base/path.h"
 #include "common/base/text.h"
-#include "common/core/cgroup_parent.h"
-#include "common/core/container_values.h"
+#include "common/core/cgroup_values.h"
 #include "common/core/counting.h"
-#include "common/core/kernel_bounds.h"
+#include "common/core/grants.h"
 #include "common/core/naming.h"
+#include "common/core/placement.h"
 #include "common/core/pod_plan.h"
+#include "common/core/pod_values.h"
 #include "common/core/qos.h"
-#include "common/core/reservation.h"
 
 namespace podqos::core {
 

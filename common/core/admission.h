@@ -6,17 +6,16 @@
 #include <vector>
 
 #include "common/base/error.h"
-#include "common/core/admission_request.h"
-#include "common/core/claims.h"
-#include "common/core/container_facts.h"
-#include "common/core/container_memory.h"
+#include "common/core/cgroup_values.h"
+#include "common/core/claim.h"
+#include "common/core/grants.h"
 #include "common/core/identity.h"
 #include "common/core/layout.h"
+#include "common/core/merge.h"
 #include "common/core/node_fit.h"
 #include "common/core/ownership.h"
-#include "common/core/pod_claim.h"
-#include "common/core/policy.h"
 #include "common/core/record.h"
+#include "common/core/request.h"
 #include "common/core/settings.h"
 
 namespace podqos::core {

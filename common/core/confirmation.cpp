@@ -4,8 +4,8 @@
 
 #include "common/base/path.h"
 #include "common/base/text.h"
-#include "common/core/cgroup_parent.h"
 #include "common/core/counting.h"
+#include "common/core/placement.h"
 #include "common/core/reconciliation.h"
 
 namespace podqos::core {

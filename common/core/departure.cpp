@@ -6,7 +6,7 @@
 
 #include "common/base/text.h"
 #include "common/core/counting.h"
-#include "common/core/cut_requests.h"
+#include "common/core/grants.h"
 #include "common/core/qos.h"
 #include "common/core/whole_pod.h"
 

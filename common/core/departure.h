@@ -7,8 +7,8 @@
 #include <string>
 
 #include "common/base/units.h"
+#include "common/core/grants.h"
 #include "common/core/memory_charge.h"
-#include "common/core/policy.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
 

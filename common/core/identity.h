@@ -5,10 +5,9 @@
 #include <string_view>
 
 #include "common/base/error.h"
-#include "common/core/claims.h"
-#include "common/core/container_facts.h"
 #include "common/core/naming.h"
 #include "common/core/record.h"
+#include "common/core/request.h"
 #include "common/core/settings.h"
 
 namespace podqos::core {

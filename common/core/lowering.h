@@ -3,9 +3,9 @@
 #include <map>
 #include <string>
 
+#include "common/core/cgroup_values.h"
 #include "common/core/layout.h"
 #include "common/core/plan.h"
-#include "common/core/pod_config.h"
 
 namespace podqos::core {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/core/aggregation.h"
+#include "common/core/pod_resources.h"
 
 namespace podqos::core {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "common/base/units.h"
-#include "common/core/pod.h"
+#include "common/core/pod_resources.h"
 
 namespace podqos::core {
 

@@ -4,9 +4,9 @@
 #include <string>
 
 #include "common/base/error.h"
-#include "common/core/admission_request.h"
 #include "common/core/identity.h"
 #include "common/core/record.h"
+#include "common/core/request.h"
 
 namespace podqos::core {
 

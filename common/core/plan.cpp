@@ -3,8 +3,8 @@
 #include <string_view>
 
 #include "common/base/text.h"
-#include "common/core/driver.h"
 #include "common/core/layout.h"
+#include "common/core/naming.h"
 
 namespace podqos::core {
 

@@ -6,7 +6,7 @@
 
 #include "common/base/path.h"
 #include "common/base/text.h"
-#include "common/core/attributes.h"
+#include "common/core/layout.h"
 #include "common/core/lowering.h"
 #include "common/core/settings.h"
 

@@ -4,10 +4,10 @@
 #include <string_view>
 #include <vector>
 
-#include "common/core/driver.h"
+#include "common/core/cgroup_values.h"
 #include "common/core/layout.h"
+#include "common/core/naming.h"
 #include "common/core/plan.h"
-#include "common/core/pod_config.h"
 #include "common/core/record.h"
 #include "common/core/tier.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "common/base/text.h"
-#include "common/core/policy.h"
+#include "common/core/pod_values.h"
 #include "common/core/tier.h"
 
 namespace podqos::core {

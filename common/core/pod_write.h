@@ -5,7 +5,7 @@
 
 #include "common/base/error.h"
 #include "common/base/units.h"
-#include "common/core/pod_config.h"
+#include "common/core/cgroup_values.h"
 #include "common/core/pod_plan.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "common/core/pod.h"
+#include "common/core/pod_resources.h"
 
 namespace podqos::core {
 

@@ -9,9 +9,8 @@
 #include <vector>
 
 #include "common/base/units.h"
-#include "common/core/cpu.h"
-#include "common/core/engine_sums.h"
-#include "common/core/pod.h"
+#include "common/core/cgroup_values.h"
+#include "common/core/pod_resources.h"
 #include "common/core/tier.h"
 
 namespace podqos::core {
@@ -63,6 +62,17 @@ enum class ClassSource : std::uint8_t {
   kShortForms,     ///< podqos.io/requests, podqos.io/limits
   kCriSums,        ///< pod sums of the engine
   kInference       ///< linux.resources
+};
+
+/// Resources of a whole pod as its engine reports them. Unlike spec.resources they give the pod's
+/// request, its class and the limits of its cgroup only, and never a value of a container.
+struct EngineSums {
+  Resources resources;
+  /// True if the engine limits the pod itself (podman pod create --memory): the limits always
+  /// apply. False if the limits are sums over the containers that have one (CRI): they apply only
+  /// if every known container has a limit.
+  bool enforced = false;
+  friend bool operator==(const EngineSums&, const EngineSums&) = default;
 };
 
 /// The stored state of a pod, pods/<uid>.json.

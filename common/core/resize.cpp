@@ -5,9 +5,9 @@
 #include <optional>
 #include <string_view>
 
-#include "common/core/aggregation.h"
-#include "common/core/cpu.h"
-#include "common/core/inference.h"
+#include "common/core/cgroup_values.h"
+#include "common/core/claim.h"
+#include "common/core/pod_resources.h"
 
 namespace podqos::core {
 

@@ -2,10 +2,10 @@
 
 #include <string>
 
-#include "common/core/container_facts.h"
+#include "common/core/claim.h"
 #include "common/core/identity.h"
-#include "common/core/pod_claim.h"
 #include "common/core/record.h"
+#include "common/core/request.h"
 
 namespace podqos::core {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "common/base/error.h"
-#include "common/core/driver.h"
+#include "common/core/naming.h"
 #include "common/core/record.h"
 
 namespace podqos::core {

@@ -5,7 +5,7 @@
 
 #include "common/base/path.h"
 #include "common/base/text.h"
-#include "common/core/attributes.h"
+#include "common/core/layout.h"
 #include "common/core/pod_plan.h"
 #include "common/core/tree.h"
 

@@ -8,10 +8,10 @@
 
 #include "common/base/path.h"
 #include "common/base/text.h"
-#include "common/core/cgroup_parent.h"
-#include "common/core/driver.h"
 #include "common/core/lowering.h"
-#include "common/core/policy.h"
+#include "common/core/naming.h"
+#include "common/core/placement.h"
+#include "common/core/pod_values.h"
 #include "common/core/record_size.h"
 #include "common/core/resize.h"
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "common/base/units.h"
-#include "common/core/container_facts.h"
-#include "common/core/cpu.h"
+#include "common/core/cgroup_values.h"
 #include "common/core/record.h"
+#include "common/core/request.h"
 #include "common/core/settings.h"
 
 namespace podqos::core {

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "common/base/units.h"
-#include "common/core/pod_config.h"
+#include "common/core/cgroup_values.h"
 
 namespace podqos::core {
 
@@ -42,7 +42,7 @@ struct TierParams {
 struct TierValues {
   CgroupValues burstable;
   CgroupValues besteffort;
-  CgroupValues root = {};  ///< root_limits.h
+  CgroupValues root = {};  ///< root_limits()
   friend bool operator==(const TierValues&, const TierValues&) = default;
 };
 /// Computes the tiers' values. Shares: burstable by the sum of its CPU requests (2 without pods),

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "common/base/units.h"
-#include "common/core/policy.h"
+#include "common/core/grants.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
 #include "common/core/tier.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/core/driver.h"
+#include "common/core/naming.h"
 #include "common/core/record.h"
 
 namespace podqos::core {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "common/base/text.h"
-#include "common/core/aggregation.h"
+#include "common/core/pod_resources.h"
 
 namespace podqos::core {
 

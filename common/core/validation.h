@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/core/pod.h"
+#include "common/core/pod_resources.h"
 
 namespace podqos::core {
 

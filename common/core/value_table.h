@@ -6,14 +6,13 @@
 #include <string>
 #include <string_view>
 
-#include "common/core/cpu.h"
+#include "common/core/cgroup_values.h"
 #include "common/core/layout.h"
 #include "common/core/plan.h"
-#include "common/core/pod_config.h"
 
 // The files of cgroups that hold values, one row each: all that is known of where a value stands
-// and how it is spelled. What a value is to be, the rules say (pod_config.h, tier.h,
-// container_values.h). Huge pages have a file for each page size: hugepage_file().
+// and how it is spelled. What a value is to be, the rules say (cgroup_values.h, tier.h,
+// pod_values.h). Huge pages have a file for each page size: hugepage_file().
 namespace podqos::core {
 
 /// The rows that code asks for by name; kOther is known by its files only.

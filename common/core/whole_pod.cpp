@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "common/core/aggregation.h"
+#include "common/core/pod_resources.h"
 
 namespace podqos::core {
 
@@ -69,6 +69,18 @@ void forget_container(PodRecord& record, const ContainerRecord& ended) {
   if (described == containers.end()) return;
   if (ended.state == ContainerState::kLive) remember_sum(record);
   containers.erase(described);
+}
+
+Pod with_sums(Pod pod, const EngineSums& sums) {
+  Resources whole = pod.resources.value_or(Resources{});
+  for (const auto& [name, request] : sums.resources.requests)
+    whole.requests.insert_or_assign(name, request);
+  for (const auto& [name, limit] : sums.resources.limits) {
+    if (sums.enforced || limit_declared(pod, name)) whole.limits.insert_or_assign(name, limit);
+  }
+  // Empty pod-level resources would make the pod BestEffort (qos.h).
+  if (whole != Resources{}) pod.resources = std::move(whole);
+  return pod;
 }
 
 }  // namespace podqos::core

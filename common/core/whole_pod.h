@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/core/pod.h"
+#include "common/core/pod_resources.h"
 #include "common/core/record.h"
 
 namespace podqos::core {
@@ -19,5 +19,9 @@ namespace podqos::core {
 /// container that is still pending never started and leaves nothing. Does nothing for complete
 /// pods.
 void forget_container(PodRecord& record, const ContainerRecord& ended);
+
+/// The pod with the sums as its pod-level resources, to compute its class, its request and the
+/// values of its cgroup.
+[[nodiscard]] Pod with_sums(Pod pod, const EngineSums& sums);
 
 }  // namespace podqos::core

@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/core/attributes.h"
-#include "common/core/pod_config.h"
+#include "common/core/cgroup_values.h"
+#include "common/core/layout.h"
 #include "tests/unit/cgroup/fake_machine.h"
 
 namespace podqos::cgroup {

@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "common/core/container_config.h"
-#include "common/core/container_memory.h"
+#include "common/core/cgroup_values.h"
 #include "common/core/oom.h"
 #include "common/core/qos.h"
 #include "tests/unit/codec/vectors.h"

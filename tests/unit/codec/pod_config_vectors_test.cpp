@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "common/core/cgroup_values.h"
 #include "common/core/naming.h"
-#include "common/core/pod_config.h"
 #include "common/core/qos.h"
 #include "tests/unit/codec/vectors.h"
 

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "common/core/aggregation.h"
 #include "common/core/oom.h"
+#include "common/core/pod_resources.h"
 #include "common/core/qos.h"
 #include "common/core/validation.h"
 #include "tests/unit/codec/vectors.h"

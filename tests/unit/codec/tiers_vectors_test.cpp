@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "common/codec/pod_json.h"
-#include "common/core/aggregation.h"
+#include "common/core/pod_resources.h"
 #include "common/core/qos.h"
 #include "common/core/tier.h"
 #include "tests/unit/codec/vectors.h"

@@ -1,7 +1,6 @@
-#include "common/core/aggregation.h"
-
 #include <gtest/gtest.h>
 
+#include "common/core/pod_resources.h"
 #include "tests/unit/core/pod_text.h"
 
 namespace podqos::core {

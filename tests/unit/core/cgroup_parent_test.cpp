@@ -1,10 +1,10 @@
-#include "common/core/cgroup_parent.h"
-
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "common/core/placement.h"
 
 namespace podqos::core {
 namespace {

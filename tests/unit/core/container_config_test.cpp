@@ -1,8 +1,7 @@
-#include "common/core/container_config.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/core/cgroup_values.h"
 #include "tests/unit/core/pod_text.h"
 
 namespace podqos::core {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/core/policy.h"
+#include "common/core/placement.h"
 #include "tests/unit/core/facts.h"
 
 namespace podqos::core {

@@ -1,7 +1,6 @@
-#include "common/core/container_memory.h"
-
 #include <gtest/gtest.h>
 
+#include "common/core/cgroup_values.h"
 #include "tests/unit/core/pod_text.h"
 
 namespace podqos::core {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/core/pod_claim.h"
+#include "common/core/claim.h"
 #include "tests/unit/core/arrivals.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/facts.h"

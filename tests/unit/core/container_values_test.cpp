@@ -1,5 +1,3 @@
-#include "common/core/container_values.h"
-
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -7,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/core/pod_values.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/pod_records.h"
 #include "tests/unit/core/pod_text.h"

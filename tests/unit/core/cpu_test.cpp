@@ -1,8 +1,8 @@
-#include "common/core/cpu.h"
-
 #include <string>
 
 #include <gtest/gtest.h>
+
+#include "common/core/cgroup_values.h"
 
 namespace podqos::core {
 namespace {

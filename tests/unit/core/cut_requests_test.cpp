@@ -1,5 +1,3 @@
-#include "common/core/cut_requests.h"
-
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -7,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/core/grants.h"
 #include "tests/unit/core/byte_units.h"
 
 namespace podqos::core {

@@ -1,11 +1,10 @@
-#include "common/core/defaulting.h"
-
 #include <cstdint>
 #include <optional>
 #include <utility>
 
 #include <gtest/gtest.h>
 
+#include "common/core/pod_resources.h"
 #include "tests/unit/core/pod_text.h"
 
 namespace podqos::core {

@@ -1,9 +1,9 @@
-#include "common/core/driver.h"
-
 #include <optional>
 #include <string>
 
 #include <gtest/gtest.h>
+
+#include "common/core/naming.h"
 
 namespace podqos::core {
 namespace {

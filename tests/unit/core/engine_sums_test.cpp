@@ -11,10 +11,11 @@
 
 #include <gtest/gtest.h>
 
-#include "common/core/container_values.h"
+#include "common/core/claim.h"
 #include "common/core/departure.h"
-#include "common/core/pod_claim.h"
-#include "common/core/policy.h"
+#include "common/core/grants.h"
+#include "common/core/merge.h"
+#include "common/core/pod_values.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/facts.h"
 #include "tests/unit/core/pod_text.h"

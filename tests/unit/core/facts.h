@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "common/core/container_facts.h"
 #include "common/core/identity.h"
+#include "common/core/request.h"
 
 namespace podqos::core::facts {
 

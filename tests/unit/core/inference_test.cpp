@@ -1,11 +1,10 @@
-#include "common/core/inference.h"
-
 #include <cstdint>
 #include <optional>
 #include <string>
 
 #include <gtest/gtest.h>
 
+#include "common/core/claim.h"
 #include "tests/unit/core/facts.h"
 #include "tests/unit/core/pod_text.h"
 

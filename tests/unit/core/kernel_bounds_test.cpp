@@ -1,10 +1,11 @@
-#include "common/core/kernel_bounds.h"
-
 #include <cstdint>
 #include <optional>
 #include <string>
 
 #include <gtest/gtest.h>
+
+#include "common/core/cgroup_values.h"
+#include "common/core/pod_values.h"
 
 namespace podqos::core {
 namespace {

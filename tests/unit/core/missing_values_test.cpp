@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/core/container_values.h"
+#include "common/core/pod_values.h"
 #include "tests/unit/core/facts.h"
 #include "tests/unit/core/layouts.h"
 

@@ -4,7 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "common/core/policy.h"
+#include "common/core/grants.h"
+#include "common/core/pod_values.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/pod_text.h"
 

@@ -1,11 +1,10 @@
-#include "common/core/pod_claim.h"
-
 #include <optional>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/core/claim.h"
 #include "tests/unit/core/arrivals.h"
 #include "tests/unit/core/facts.h"
 #include "tests/unit/core/pod_text.h"

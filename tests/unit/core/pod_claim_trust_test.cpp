@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/core/pod_claim.h"
+#include "common/core/claim.h"
 #include "tests/unit/core/arrivals.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/facts.h"

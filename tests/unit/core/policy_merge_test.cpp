@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/core/policy.h"
+#include "common/core/merge.h"
 #include "tests/unit/core/merging.h"
 #include "tests/unit/core/pod_text.h"
 

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/core/policy.h"
+#include "common/core/merge.h"
 #include "tests/unit/core/facts.h"
 #include "tests/unit/core/merging.h"
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/core/policy.h"
+#include "common/core/grants.h"
 #include "tests/unit/core/pod_text.h"
 
 namespace podqos::core {

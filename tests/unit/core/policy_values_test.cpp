@@ -7,7 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "common/core/departure.h"
-#include "common/core/policy.h"
+#include "common/core/placement.h"
+#include "common/core/pod_values.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/facts.h"
 #include "tests/unit/core/pod_records.h"

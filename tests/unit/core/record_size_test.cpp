@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/text.h"
-#include "common/core/policy.h"
+#include "common/core/merge.h"
 #include "tests/unit/core/facts.h"
 #include "tests/unit/core/pod_text.h"
 

@@ -1,5 +1,3 @@
-#include "common/core/reservation.h"
-
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -7,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/core/policy.h"
+#include "common/core/grants.h"
 #include "common/core/resize.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/pod_text.h"

@@ -1,7 +1,6 @@
-#include "common/core/root_limits.h"
-
 #include <gtest/gtest.h>
 
+#include "common/core/root_values.h"
 #include "tests/unit/core/byte_units.h"
 
 namespace podqos::core {

@@ -1,11 +1,10 @@
-#include "common/core/root_share.h"
-
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/core/root_values.h"
 #include "tests/unit/core/layouts.h"
 
 namespace podqos::core {

@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/core/policy.h"
+#include "common/core/pod_values.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/pod_records.h"
 

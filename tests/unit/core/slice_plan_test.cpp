@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/core/placement.h"
 #include "common/core/pod_plan.h"
-#include "common/core/policy.h"
 
 namespace podqos::core {
 namespace {

@@ -1,12 +1,14 @@
-#include "common/core/container_values.h"
+#include "common/core/pod_values.h"
 
 #include <algorithm>
 
 #include "common/base/text.h"
-#include "common/core/aggregation.h"
-#include "common/core/container_config.h"
-#include "common/core/kernel_bounds.h"
+#include "common/core/cgroup_values.h"
+#include "common/core/grants.h"
+#include "common/core/oom.h"
+#include "common/core/pod_resources.h"
 #include "common/core/value_table.h"
+#include "common/core/whole_pod.h"
 
 namespace podqos::core {
 
@@ -137,6 +139,16 @@ CgroupValues missing_values(const CgroupValues& wanted, const EngineResources& e
   return missing;
 }
 
+Status check_realtime(const EngineResources& resources, std::optional<CgroupVersion> cpu,
+                      std::string_view pod_cgroup) {
+  if (!resources.cpu_realtime_runtime || cpu != CgroupVersion::kV1) return {};
+  return fail(ErrorCode::kInvalidArgument,
+              cat("linux.resources.cpu.realtimeRuntime ", *resources.cpu_realtime_runtime,
+                  ": on cgroup v1 the kernel refuses it in ", pod_cgroup,
+                  ", which has no realtime time to share: remove it, or annotate the container "
+                  "with podqos.io/ignore=true, so that it runs where its engine puts it"));
+}
+
 ConfigEdit config_edit(const std::string& cgroup, const CgroupValues& missing,
                        std::optional<int> oom_score_adj) {
   return ConfigEdit{.cgroups_path = cgroup,
@@ -148,6 +160,75 @@ ConfigEdit config_edit(const std::string& cgroup, const CgroupValues& missing,
                     .hugepages = missing.hugepages,
                     .unified = missing.unified,
                     .oom_score_adj = oom_score_adj};
+}
+
+namespace {
+
+/// The limit of one resource of an incomplete pod; nullopt if a container has none.
+std::optional<Quantity> partial_limit(const Pod& whole, const ResourceList& limits,
+                                      std::string_view resource) {
+  const auto limit = find(limits, resource);
+  const bool bounded = limit && !limit->is_zero() && limit_declared(whole, resource);
+  return bounded ? limit : std::nullopt;
+}
+
+/// Sets the limits of an incomplete pod whatever its class is, so that they can grow with it: those
+/// of its containers, or unlimited.
+void apply_partial_limits(CgroupValues& values, const Pod& whole, const Settings& settings) {
+  const ResourceList limits = pod_limits(whole);
+  const auto cpu = settings.cpu_cfs_quota ? partial_limit(whole, limits, kCpu) : std::nullopt;
+  const auto memory = partial_limit(whole, limits, kMemory);
+  values.cpu_quota =
+      cpu ? cpu_quota_for(MilliCpu{cpu->milli_value()}, settings.cpu_cfs_quota_period) : Micros{-1};
+  values.cpu_period = settings.cpu_cfs_quota_period;
+  values.memory_limit = Bytes{memory ? memory->value() : -1};
+}
+
+}  // namespace
+
+PodConfigParams pod_config_params(const Settings& settings) {
+  return {.enforce_cpu_limits = settings.cpu_cfs_quota,
+          .cpu_period = settings.cpu_cfs_quota_period,
+          .enforce_memory_qos = false,
+          .reservation_policy = MemoryReservationPolicy::kNone,
+          .pod_pids_limit = settings.pod_pids_limit,
+          .guaranteed_io_weight = settings.io_weight.guaranteed};
+}
+
+Result<CgroupValues> pod_values(const PodRecord& record, const Settings& settings) {
+  PodConfigParams params = pod_config_params(settings);
+  if (record.adopted) params.guaranteed_io_weight.reset();
+  std::optional<Pod> with;
+  if (record.sums) with = whole_pod(record);
+  const Pod& whole = with ? *with : record.pod;
+  auto values = pod_cgroup_values(whole, record.qos_class, params);
+  if (values && exceeds_node_cpu(record)) values->cpu_shares = cpu_shares_for(record.claimed.cpu);
+  if (values && !record.complete) apply_partial_limits(*values, whole, settings);
+  if (!values || record.adopted) return values;
+  PODQOS_TRY(check_kernel_bounds(*values));
+  return values;
+}
+
+int container_oom_score_adj(const PodRecord& record, const ContainerRecord& container,
+                            Bytes node_memory) {
+  if (container.sandbox) return kSandboxOomScoreAdj;
+  static const Container unknown;
+  const Container* known = find_container(record.pod, container.name);
+  const Container& facts = known != nullptr ? *known : unknown;
+  if (!exceeds_node(record)) return oom_score_adj(record.pod, record.qos_class, facts, node_memory);
+  Pod uncritical = record.pod;
+  uncritical.is_static = false;
+  uncritical.priority.reset();
+  return oom_score_adj(uncritical, QosClass::kBurstable, facts, node_memory);
+}
+
+WeightFormula weight_formula(const Settings& settings, std::optional<WeightFormula> observed) {
+  switch (settings.weight_formula) {
+    case WeightFormulaSetting::kLinear: return WeightFormula::kLinear;
+    case WeightFormulaSetting::kLog: return WeightFormula::kLog;
+    case WeightFormulaSetting::kAuto: break;
+  }
+  return observed.value_or(WeightFormula::kLog);
 }
 
 }  // namespace podqos::core

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
-#include "common/core/container_facts.h"
-#include "common/core/driver.h"
+#include "common/base/error.h"
+#include "common/core/naming.h"
+#include "common/core/record.h"
+#include "common/core/request.h"
 #include "common/core/settings.h"
 
 namespace podqos::core {
@@ -35,5 +38,19 @@ namespace podqos::core {
 /// Warning about a container that stays at `cgroup`, with cause and remedy.
 [[nodiscard]] std::string describe_missing_parent(std::string_view id, std::string_view cgroup,
                                                   const std::string& pod_cgroup);
+
+/// Name of the container's cgroup in `pod_cgroup`: the engine's own name if it contains the id,
+/// else the id; with systemd the engine's own scope "prefix-name.scope", else
+/// "podqos-ID-HASH.scope".
+/// @param known  containers of the pod, which must have other names. Must include those that have
+///               ended: their runtimes delete their cgroups later.
+/// @return kInvalidArgument for an id that cannot be part of a name, kConflict if another container
+///         has the name already
+[[nodiscard]] Result<std::string> container_leaf(const ContainerFacts& facts,
+                                                 const std::string& pod_cgroup,
+                                                 std::span<const ContainerRecord> known);
+
+/// Whether the engine has set oomScoreAdj. False for 0, which Docker always writes.
+[[nodiscard]] bool engine_sets_oom(const ContainerFacts& facts);
 
 }  // namespace podqos::core

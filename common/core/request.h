@@ -2,12 +2,18 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "common/core/pod_config.h"
+#include "common/base/units.h"
+#include "common/core/cgroup_values.h"
+#include "common/core/naming.h"
+#include "common/core/pod_resources.h"
+#include "common/core/record.h"
+#include "common/core/settings.h"
 
 namespace podqos::core {
 
@@ -81,6 +87,55 @@ struct ConfigEdit {
   UnifiedValues unified = {};     ///< members to append to unified
   std::optional<int> oom_score_adj = {};
   friend bool operator==(const ConfigEdit&, const ConfigEdit&) = default;
+};
+
+/// The podqos.io/* annotations of a container, parsed and validated.
+struct PodqosAnnotations {
+  bool ignore = false;                   ///< podqos.io/ignore: "true"
+  std::optional<std::string> pod_uid;    ///< podqos.io/pod-uid
+  std::optional<std::string> container;  ///< podqos.io/container
+  std::optional<QosClass> qos_class;     ///< podqos.io/qos-class
+  std::shared_ptr<const Pod> pod;        ///< podqos.io/pod with API defaults; null if absent
+  std::optional<Resources> pod_level;    ///< podqos.io/requests, podqos.io/limits
+  std::map<std::string, Resources, std::less<>>
+      containers;  ///< podqos.io/requests.<name>, limits.<name>
+
+  /// Whether any annotation except podqos.io/ignore is present.
+  [[nodiscard]] bool any_identity_or_resource() const {
+    return pod_uid || container || qos_class || pod || pod_level || !containers.empty();
+  }
+};
+
+/// All annotations of a container that podqos uses.
+struct ParsedAnnotations {
+  PodqosAnnotations podqos;
+  EngineAnnotations engine;
+};
+
+/// A container requesting admission to its pod.
+struct AdmissionRequest {
+  ContainerFacts facts;
+  /// podqos's own annotations and those of the engine.
+  ParsedAnnotations annotations;
+  /// cgroupsPath from config.json before the container exists, or the cgroup of its init process.
+  /// Absent if config.json has none.
+  std::optional<std::string> placed_at;
+  Driver driver = Driver::kCgroupfs;  ///< cgroup driver of its runtime
+  /// True if placed_at is the cgroup of a running process.
+  bool running = false;
+  /// True if its engine undoes it on an error although it runs (the sandbox of NRI's
+  /// RunPodSandbox), so that it is refused like one that does not run yet.
+  bool undone_if_refused = false;
+  /// What to do if it runs outside its pod's cgroup: placement.onMisplaced, or kIgnore where the
+  /// call is not about placing it.
+  OnMisplaced on_misplaced = OnMisplaced::kRewrite;
+  /// True if the engine applies the values with its own privileges (NRI), so that this program's
+  /// capabilities do not limit them.
+  bool engine_writes = false;
+  /// kPending: pid is the process that creates the container; kLive: pid is its init.
+  ContainerState state = ContainerState::kPending;
+  Pid pid;
+  StartTime start_time;
 };
 
 }  // namespace podqos::core

@@ -1,4 +1,4 @@
-#include "common/core/root_share.h"
+#include "common/core/root_values.h"
 
 #include <algorithm>
 
@@ -85,6 +85,22 @@ CpuShares tree_shares(const NodeCpu& node, const TiersRecord& tiers, const TreeR
   }
   if (all == own) return root_shares(node, version, formula);
   return to_shares(mul_div(kernel_value(node, version, formula), own, all), version, formula);
+}
+
+CgroupValues root_limits(const TiersRecord& tiers, const TreeRecord& tree, const Settings& settings,
+                         const NodeCapacity& capacity) {
+  CgroupValues values;
+  if (!settings.enforce_node_allocatable) return values;
+  const Bytes allocatable = allocatable_memory(settings, capacity);
+  if (allocatable.value() > 0) {
+    const std::int64_t in_other_trees =
+        saturating_sub(sum_of_own(tiers.sums).memory.value(), sum_of_own(tree.sums).memory.value());
+    const std::int64_t outside = saturating_add(tiers.sums.adopted.memory.value(), in_other_trees);
+    values.memory_limit =
+        Bytes{std::max<std::int64_t>(saturating_sub(allocatable.value(), outside), 0)};
+  }
+  if (capacity.pids > 0) values.pids_limit = capacity.pids;
+  return values;
 }
 
 }  // namespace podqos::core

@@ -4,11 +4,12 @@
 #include <string>
 
 #include "common/base/error.h"
-#include "common/core/container_facts.h"
-#include "common/core/container_memory.h"
+#include "common/core/cgroup_values.h"
+#include "common/core/claim.h"
+#include "common/core/grants.h"
 #include "common/core/layout.h"
-#include "common/core/policy.h"
 #include "common/core/record.h"
+#include "common/core/request.h"
 #include "common/core/settings.h"
 
 namespace podqos::core {
@@ -40,8 +41,37 @@ namespace podqos::core {
 [[nodiscard]] CgroupValues missing_values(const CgroupValues& wanted, const EngineResources& engine,
                                           const CgroupLayout& layout);
 
+/// Checks that a container in the pod's cgroup can have its realtimeRuntime. Runtimes write it on
+/// cgroup v1 only, where a cgroup has at most what its parent has, and the cgroups of pods have
+/// none. Without CONFIG_RT_GROUP_SCHED the runtime cannot write it in any cgroup.
+/// @note kernel/sched/rt.c tg_rt_schedulable(); opencontainers/cgroups fs/cpu.go SetRtSched().
+/// @param cpu  version of the hierarchy of the cpu controller
+/// @return kInvalidArgument with the value, the cause and the remedy
+[[nodiscard]] Status check_realtime(const EngineResources& resources,
+                                    std::optional<CgroupVersion> cpu, std::string_view pod_cgroup);
+
 /// The edit of config.json that creates the container in `cgroup` with these values.
 [[nodiscard]] ConfigEdit config_edit(const std::string& cgroup, const CgroupValues& missing,
                                      std::optional<int> oom_score_adj);
+
+/// The parameters of pods' values that these settings mean.
+[[nodiscard]] PodConfigParams pod_config_params(const Settings& settings);
+
+/// Values of the pod's cgroup, as Kubernetes computes them. Two cases differ: an incomplete pod has
+/// the limits of its containers whatever its class is, and is unlimited as soon as one has none;
+/// the shares of a pod that exceeds the node are those of its claimed CPU (exceeds_node()).
+/// @return the errors of pod_cgroup_values() and, unless the pod is adopted, check_kernel_bounds()
+[[nodiscard]] Result<CgroupValues> pod_values(const PodRecord& record, const Settings& settings);
+
+/// oom_score_adj of a container, as Kubernetes computes it (oom.h). A container of a pod that
+/// exceeds the node (exceeds_node()) is scored as Burstable without priority, whatever its class,
+/// so that excessive claims give no protection.
+[[nodiscard]] int container_oom_score_adj(const PodRecord& record, const ContainerRecord& container,
+                                          Bytes node_memory);
+
+/// The shares→weight formula to use: the configured one, else the one observed in a container, else
+/// kLog.
+[[nodiscard]] WeightFormula weight_formula(const Settings& settings,
+                                           std::optional<WeightFormula> observed);
 
 }  // namespace podqos::core

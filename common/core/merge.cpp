@@ -1,21 +1,14 @@
-#include "common/core/policy.h"
+#include "common/core/merge.h"
 
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
-#include "common/base/path.h"
 #include "common/base/text.h"
-#include "common/core/aggregation.h"
-#include "common/core/driver.h"
-#include "common/core/kernel_bounds.h"
-#include "common/core/node_bound.h"
-#include "common/core/oom.h"
 #include "common/core/ownership.h"
-#include "common/core/pod_plan.h"
+#include "common/core/pod_resources.h"
 #include "common/core/qos.h"
 #include "common/core/record_size.h"
-#include "common/core/reservation.h"
 #include "common/core/resize.h"
 #include "common/core/whole_pod.h"
 
@@ -189,185 +182,6 @@ Result<MergedPod> merge_claim(const std::optional<PodRecord>& existing, const Id
   }
   PODQOS_TRY(check_record_size(merged.record));
   return merged;
-}
-
-MilliCpu reserved_cpu(const Settings& settings) {
-  return MilliCpu{
-      saturating_add(settings.system_reserved.cpu.value(), settings.kube_reserved.cpu.value())};
-}
-
-MilliCpu allocatable_cpu(const Settings& settings, const NodeCapacity& capacity) {
-  const std::int64_t left = saturating_sub(capacity.cpu.value(), reserved_cpu(settings).value());
-  return MilliCpu{std::max<std::int64_t>(left, 0)};
-}
-
-Bytes allocatable_memory(const Settings& settings, const NodeCapacity& capacity) {
-  return allocatable(capacity.memory, settings.system_reserved.memory,
-                     settings.kube_reserved.memory);
-}
-
-TierSum free_resources(const TierSums& sums, const Settings& settings,
-                       const NodeCapacity& capacity) {
-  const TierSum own = sum_of_own(sums);
-  const auto left = [](auto allocatable, auto granted, auto adopted) {
-    return grant(allocatable.value(), allocatable.value(),
-                 saturating_add(granted.value(), adopted.value()));
-  };
-  return {.pods = 0,
-          .cpu = MilliCpu{left(allocatable_cpu(settings, capacity), own.cpu, sums.adopted.cpu)},
-          .memory =
-              Bytes{left(allocatable_memory(settings, capacity), own.memory, sums.adopted.memory)}};
-}
-
-Grants grants_for(const PodRecord& record, const TierSums& others, const Settings& settings,
-                  const NodeCapacity& capacity) {
-  const ResourceList requests = requests_of(record);
-  const auto cpu = find(requests, kCpu);
-  const auto memory = find(requests, kMemory);
-  const std::int64_t cpu_capacity = allocatable_cpu(settings, capacity).value();
-  const std::int64_t memory_capacity = allocatable_memory(settings, capacity).value();
-  const auto may_claim = [&](std::int64_t of_node) {
-    return record.adopted ? of_node : claimable(of_node, settings);
-  };
-  Grants grants;
-  grants.claimed =
-      TierSum{.pods = 1,
-              .cpu = MilliCpu{grant(cpu ? cpu->milli_value() : 0, may_claim(cpu_capacity), 0)},
-              .memory = Bytes{grant(memory ? memory->value() : 0, may_claim(memory_capacity), 0)}};
-  grants.granted = countable(record, grants.claimed, settings);
-  // The kubelet has granted the requests of its pods.
-  if (record.adopted) return grants;
-  const TierSum free = free_resources(others, settings, capacity);
-  grants.granted.cpu = std::min(grants.granted.cpu, free.cpu);
-  grants.granted.memory = std::min(grants.granted.memory, free.memory);
-  return grants;
-}
-
-void grant_requests(PodRecord& record, const TierSums& others, const Settings& settings,
-                    const NodeCapacity& capacity) {
-  const Grants grants = grants_for(record, others, settings, capacity);
-  record.claimed = grants.claimed;
-  record.granted = grants.granted;
-}
-
-namespace {
-
-/// The limit of one resource of an incomplete pod; nullopt if a container has none.
-std::optional<Quantity> partial_limit(const Pod& whole, const ResourceList& limits,
-                                      std::string_view resource) {
-  const auto limit = find(limits, resource);
-  const bool bounded = limit && !limit->is_zero() && limit_declared(whole, resource);
-  return bounded ? limit : std::nullopt;
-}
-
-/// Sets the limits of an incomplete pod whatever its class is, so that they can grow with it: those
-/// of its containers, or unlimited.
-void apply_partial_limits(CgroupValues& values, const Pod& whole, const Settings& settings) {
-  const ResourceList limits = pod_limits(whole);
-  const auto cpu = settings.cpu_cfs_quota ? partial_limit(whole, limits, kCpu) : std::nullopt;
-  const auto memory = partial_limit(whole, limits, kMemory);
-  values.cpu_quota =
-      cpu ? cpu_quota_for(MilliCpu{cpu->milli_value()}, settings.cpu_cfs_quota_period) : Micros{-1};
-  values.cpu_period = settings.cpu_cfs_quota_period;
-  values.memory_limit = Bytes{memory ? memory->value() : -1};
-}
-
-}  // namespace
-
-PodConfigParams pod_config_params(const Settings& settings) {
-  return {.enforce_cpu_limits = settings.cpu_cfs_quota,
-          .cpu_period = settings.cpu_cfs_quota_period,
-          .enforce_memory_qos = false,
-          .reservation_policy = MemoryReservationPolicy::kNone,
-          .pod_pids_limit = settings.pod_pids_limit,
-          .guaranteed_io_weight = settings.io_weight.guaranteed};
-}
-
-Result<CgroupValues> pod_values(const PodRecord& record, const Settings& settings) {
-  PodConfigParams params = pod_config_params(settings);
-  if (record.adopted) params.guaranteed_io_weight.reset();
-  std::optional<Pod> with;
-  if (record.sums) with = whole_pod(record);
-  const Pod& whole = with ? *with : record.pod;
-  auto values = pod_cgroup_values(whole, record.qos_class, params);
-  if (values && exceeds_node_cpu(record)) values->cpu_shares = cpu_shares_for(record.claimed.cpu);
-  if (values && !record.complete) apply_partial_limits(*values, whole, settings);
-  if (!values || record.adopted) return values;
-  PODQOS_TRY(check_kernel_bounds(*values));
-  return values;
-}
-
-int container_oom_score_adj(const PodRecord& record, const ContainerRecord& container,
-                            Bytes node_memory) {
-  if (container.sandbox) return kSandboxOomScoreAdj;
-  static const Container unknown;
-  const Container* known = find_container(record.pod, container.name);
-  const Container& facts = known != nullptr ? *known : unknown;
-  if (!exceeds_node(record)) return oom_score_adj(record.pod, record.qos_class, facts, node_memory);
-  Pod uncritical = record.pod;
-  uncritical.is_static = false;
-  uncritical.priority.reset();
-  return oom_score_adj(uncritical, QosClass::kBurstable, facts, node_memory);
-}
-
-namespace {
-
-/// The engine's own name if it contains the id, else one made of the id.
-std::string wanted_leaf(const ContainerFacts& facts, bool systemd) {
-  const std::string_view path = facts.cgroups_path ? *facts.cgroups_path : std::string_view{};
-  std::string_view leaf = leaf_of(path);
-  if (systemd) {
-    const auto unit = parse_systemd_cgroups_path(path);
-    if (unit && unit->name.find(facts.id) != std::string::npos && !unit->name.ends_with(".slice"))
-      return cat(unit->prefix, "-", unit->name, ".scope");
-    leaf = scope_of(path);
-    if (!leaf.empty() && leaf.find(facts.id) != std::string_view::npos) return std::string{leaf};
-    // Unit names are unique on a machine, but two runtimes may use one id.
-    return cat("podqos-", facts.id, "-", stable_hash(cat(facts.id, "\n", facts.bundle)), ".scope");
-  }
-  return leaf.find(facts.id) == std::string_view::npos ? facts.id : std::string{leaf};
-}
-
-}  // namespace
-
-Result<std::string> container_leaf(const ContainerFacts& facts, const std::string& pod_cgroup,
-                                   std::span<const ContainerRecord> known) {
-  const bool systemd = driver_of(pod_cgroup) == Driver::kSystemd;
-  constexpr std::string_view kScope = ".scope";
-  std::string leaf = wanted_leaf(facts, systemd);
-  const std::string monitor = monitor_path(pod_cgroup);
-  const auto taken = [&](const std::string& name) {
-    const std::string path = cat(pod_cgroup, "/", name);
-    if (path == monitor) return true;
-    return std::ranges::any_of(known, [&](const ContainerRecord& other) {
-      return other.cgroup == path && (other.id != facts.id || other.bundle != facts.bundle);
-    });
-  };
-  // Two runtimes may use one id, but not one bundle.
-  if (taken(leaf)) {
-    if (systemd) leaf.resize(leaf.size() - kScope.size());
-    leaf = cat(leaf.substr(0, 128), "-", stable_hash(cat(facts.id, "\n", facts.bundle)),
-               systemd ? kScope : "");
-  }
-  PODQOS_TRY(check_cgroup_component(leaf));
-  if (taken(leaf)) {
-    return fail(ErrorCode::kConflict, cat("cgroup ", pod_cgroup, "/", leaf,
-                                          " belongs to another container: use another id"));
-  }
-  return leaf;
-}
-
-bool engine_sets_oom(const ContainerFacts& facts) {
-  return facts.oom_score_adj.value_or(0) != 0;
-}
-
-WeightFormula weight_formula(const Settings& settings, std::optional<WeightFormula> observed) {
-  switch (settings.weight_formula) {
-    case WeightFormulaSetting::kLinear: return WeightFormula::kLinear;
-    case WeightFormulaSetting::kLog: return WeightFormula::kLog;
-    case WeightFormulaSetting::kAuto: break;
-  }
-  return observed.value_or(WeightFormula::kLog);
 }
 
 }  // namespace podqos::core
