@@ -25,7 +25,7 @@ namespace podqos::ctl {
 namespace {
 
 /// An engine's file may belong to another user, and keeps its owner and mode.
-constexpr std::array kKeptCapabilities = {CAP_DAC_OVERRIDE, CAP_CHOWN, CAP_FOWNER};
+constexpr std::array kFileCapabilities = {CAP_DAC_OVERRIDE, CAP_CHOWN, CAP_FOWNER};
 constexpr const char* kPlugin = "/usr/sbin/podqos-nri";
 constexpr const char* kKubelet = "/var/lib/kubelet";  // its root directory, unless told otherwise
 
@@ -47,59 +47,51 @@ struct ConfigureOptions {
   }
 };
 
-/// What is known before any file is read.
-struct EngineProgram {
-  Engine engine = Engine::kContainerd;
-  std::optional<std::string> path;  ///< nullopt if it is not installed, and with --root
-  std::optional<Version> version;
-};
-
 /// Finds the engine's program and its version.
-Result<EngineProgram> find_engine(const ConfigureOptions& options) {
-  EngineProgram found{.engine = parse_engine(options.engine).value_or(Engine::kContainerd),
-                      .path = std::nullopt,
-                      .version = std::nullopt};
+Status find_engine(const ConfigureOptions& options, ConfigureRequest& request) {
   if (!options.engine_version.empty()) {
-    found.version = parse_version(options.engine_version);
-    if (!found.version)
+    request.version = parse_version(options.engine_version);
+    if (!request.version)
       return fail(ErrorCode::kInvalidArgument,
                   cat("--engine-version: expected a version such as 1.7, found \"",
                       printable(options.engine_version), "\""));
   }
-  if (!options.root.empty()) return found;
+  if (!options.root.empty()) return {};
   if (!options.program.empty()) {
-    found.path = options.program;
+    request.program = options.program;
   } else {
-    PODQOS_ASSIGN(found.path, find_program(found.engine));
+    PODQOS_ASSIGN(request.program, find_program(request.engine));
   }
-  if (found.version || (!found.path && options.undo)) return found;
-  if (!found.path)
-    return fail(
-        ErrorCode::kNotFound,
-        cat(facts_of(found.engine).title, " is not installed: no ", facts_of(found.engine).program,
-            " in /usr/bin, /usr/sbin, /usr/local/bin or /usr/local/sbin; to configure it "
-            "beforehand, set --engine-version"));
-  const auto version = version_of(*found.path);
-  if (version) found.version = *version;
-  if (!version && !options.undo) return fail(version.error());
-  return found;
+  if (request.version || (!request.program && options.undo)) return {};
+  const EngineFacts& facts = facts_of(request.engine);
+  if (!request.program)
+    return fail(ErrorCode::kNotFound,
+                cat(facts.title, " is not installed: no ", facts.program,
+                    " in /usr/bin, /usr/sbin, /usr/local/bin or /usr/local/sbin; to configure it "
+                    "beforehand, set --engine-version"));
+  const auto version = version_of(*request.program);
+  if (version) request.version = *version;
+  return version || options.undo ? Status{} : fail(version.error());
 }
 
 /// Plans what the options ask for.
-Result<ConfigureReport> make_report(const ConfigureOptions& options, const EngineProgram& program,
-                                    const EngineFiles& files) {
-  ConfigureReport report{.request = {.engine = program.engine,
-                                     .version = program.version,
-                                     .node = {.plugin_installed = files.exists(kPlugin),
-                                              .kubelet = files.exists(kKubelet)}},
-                         .undo = options.undo,
-                         .root = options.root};
+Result<ConfigureReport> make_report(const ConfigureOptions& options, const EngineFiles& files) {
+  ConfigureReport report{
+      .request = {.engine = parse_engine(options.engine).value_or(Engine::kContainerd),
+                  .plugin_installed = files.exists(kPlugin),
+                  .kubelet = files.exists(kKubelet)},
+      .undo = options.undo,
+      .root = options.root};
   ConfigureRequest& request = report.request;
+  PODQOS_TRY(find_engine(options, request));
   request.method =
       parse_method(options.method)
-          .value_or(best_method(request.engine, request.version, request.node.plugin_installed));
-  PODQOS_ASSIGN(report.plan, options.undo ? plan_removal(request.engine, files.source())
-                                          : plan_registration(request, files.source()));
+          .value_or(best_method(request.engine, request.version, request.plugin_installed));
+  auto planned = options.undo ? plan_removal(request.engine, files.source())
+                              : plan_registration(request, files.source());
+  if (!planned && !options.root.empty())
+    return fail(std::move(planned).error().with_context(options.root));
+  PODQOS_ASSIGN(report.plan, std::move(planned));
   ConfigurePlan& plan = report.plan;
   if (!plan.restart_harm.empty() && options.restart_choice() == Restart::kHarmless)
     return fail(ErrorCode::kConflict,
@@ -109,9 +101,9 @@ Result<ConfigureReport> make_report(const ConfigureOptions& options, const Engin
 }
 
 /// Has the engine check its configuration. @return false if it has no check.
-Result<bool> check(const EngineProgram& program) {
-  if (!program.path) return false;
-  const auto command = check_command(program.engine, *program.path, program.version);
+Result<bool> check(const ConfigureRequest& request) {
+  if (!request.program) return false;
+  const auto command = check_command(request.engine, *request.program, request.version);
   if (!command) return false;
   PODQOS_ASSIGN(const auto end, run_program(*command));
   if (end.status == 0) return true;
@@ -136,14 +128,13 @@ std::optional<std::string> find_docker_client() {
 /// What follows once the files are as planned: all that asks the engine and the plugin.
 class Activation {
  public:
-  Activation(const ConfigureOptions& options, const EngineProgram& program, EngineFiles& files,
-             ConfigureReport& report)
+  Activation(const ConfigureOptions& options, EngineFiles& files, ConfigureReport& report)
       : options_(options),
-        program_(program),
+        request_(report.request),
         files_(files),
         report_(report),
         changed_(!report.plan.changes.empty()),
-        service_(facts_of(program.engine).service),
+        service_(facts_of(report.request.engine).service),
         engine_(run_program, service_, kPluginPatience) {}
 
   /// Checks, has the engine read its configuration, and starts or stops the plugin.
@@ -153,7 +144,7 @@ class Activation {
     ConfigureOutcome& outcome = report_.outcome;
     outcome.service.stale = is_stale(before);
     if (changed_ || (outcome.service.stale && options_.restart_choice() != Restart::kNo)) {
-      auto checked = check(program_);
+      auto checked = check(request_);
       // Without podqos's lines the engine has another reason to refuse its configuration.
       if (!checked && options_.undo) {
         outcome = {};
@@ -178,15 +169,15 @@ class Activation {
   /// Whether containerd or CRI-O has run since before a file changed that is right by now. A plugin
   /// that is connected shows that NRI is on.
   [[nodiscard]] bool is_stale(const std::optional<LastChange>& before) const {
-    if (service_.empty() || program_.engine == Engine::kDocker || changed_) return false;
+    if (service_.empty() || request_.engine == Engine::kDocker || changed_) return false;
     if (!before || !engine_.is_older_than(before->time)) return false;
-    return options_.undo || report_.request.method != Method::kNri || !engine_.has_plugin();
+    return options_.undo || request_.method != Method::kNri || !engine_.has_plugin();
   }
 
   /// Has the engine read what has changed, as far as the options allow.
   Status update_service(ConfigureOutcome& outcome) const {
     const Restart restart = options_.restart_choice();
-    if (program_.engine == Engine::kDocker) {
+    if (request_.engine == Engine::kDocker) {
       const DockerService docker{run_program, find_docker_client(), kReloadPatience};
       PODQOS_ASSIGN(outcome.service, docker.update(!options_.undo, changed_, restart));
       return {};
@@ -200,8 +191,8 @@ class Activation {
   }
 
   Status stop_plugin(ConfigureOutcome& outcome) const {
-    const bool serves = program_.path && (program_.engine == Engine::kContainerd ||
-                                          program_.engine == Engine::kCrio);
+    const bool serves = request_.program && (request_.engine == Engine::kContainerd ||
+                                             request_.engine == Engine::kCrio);
     if (!serves || !systemd_.is("is-active", kPluginUnit)) return {};
     PODQOS_TRY(systemd_.ask({"disable", "--now", kPluginUnit}));
     outcome.plugin_disabled = true;
@@ -210,7 +201,7 @@ class Activation {
 
   /// Starts the plugin if NRI was chosen, and waits until it is connected.
   Status start_plugin(ConfigureOutcome& outcome) const {
-    if (report_.request.method != Method::kNri) return {};
+    if (request_.method != Method::kNri) return {};
     outcome.plugin_ready =
         systemd_.is("is-active", kPluginUnit) && systemd_.is("is-enabled", kPluginUnit);
     if (options_.restart_choice() == Restart::kNo) return {};
@@ -231,7 +222,7 @@ class Activation {
     // systemd counts the starts that have failed, and may refuse one more.
     if (auto reset = systemd_.ask({"reset-failed", service_}); !reset) log_failure(reset.error());
     // A reload that systemd refused has changed nothing, and a restart may stop containers.
-    const bool lives = program_.engine == Engine::kDocker && systemd_.is("is-active", service_);
+    const bool lives = request_.engine == Engine::kDocker && systemd_.is("is-active", service_);
     if (lives) return failed;
     if (auto again = systemd_.ask({"restart", service_}); !again) log_failure(again.error());
     return failed;
@@ -245,7 +236,7 @@ class Activation {
   }
 
   const ConfigureOptions& options_;
-  const EngineProgram& program_;
+  const ConfigureRequest& request_;
   EngineFiles& files_;
   ConfigureReport& report_;
   bool changed_;
@@ -257,26 +248,22 @@ class Activation {
 
 /// Does all that was asked for. @return what is to be printed; `later` is what failed nevertheless.
 Result<std::string> configure(const ConfigureOptions& options, std::optional<Error>& later) {
-  PODQOS_ASSIGN(const auto program, find_engine(options));
   EngineFiles files{options.root};
-  auto report = make_report(options, program, files);
-  if (!report && !options.root.empty())
-    return fail(std::move(report).error().with_context(options.root));
-  if (!report) return fail(std::move(report).error());
+  PODQOS_ASSIGN(auto report, make_report(options, files));
   const bool json = options.output.is_json();
   if (options.dry_run)
-    return json ? format_json(*report, WithDiff::kYes)
-                : format_dry_run(*report, options.output.mode());
-  const auto before = files.last_change(report->plan.registered_in);
-  if (before) report->last_changed = before->path;
-  PODQOS_TRY(files.apply(report->plan));
+    return json ? format_json(report, WithDiff::kYes)
+                : format_dry_run(report, options.output.mode());
+  const auto before = files.last_change(report.plan.registered_in);
+  if (before) report.last_changed = before->path;
+  PODQOS_TRY(files.apply(report.plan));
   // The programs of another root are not run.
   if (options.root.empty()) {
-    Activation activation{options, program, files, *report};
+    Activation activation{options, files, report};
     PODQOS_TRY(activation.run(before));
     later = activation.later();
   }
-  return json ? format_json(*report, WithDiff::kNo) : format_text(*report);
+  return json ? format_json(report, WithDiff::kNo) : format_text(report);
 }
 
 Result<int> run_configure(ConfigureOptions& options) {
@@ -285,7 +272,7 @@ Result<int> run_configure(ConfigureOptions& options) {
   // Users other than root read the files of engines, too.
   ::umask(S_IWGRP | S_IWOTH);
   // No system call filter: the engine's programs, which are executed, would inherit it.
-  PODQOS_TRY(sys::keep_capabilities(kKeptCapabilities));
+  PODQOS_TRY(sys::keep_capabilities(kFileCapabilities));
   std::optional<Error> later;
   PODQOS_ASSIGN(const std::string text, configure(options, later));
   const int status = finish(print(text));

@@ -46,19 +46,14 @@ struct ConfigSource {
   std::function<Result<std::vector<std::string>>(const std::string& directory)> list;
 };
 
-/// What a plan has to know of the machine beside the engine's files.
-struct NodeFacts {
-  bool plugin_installed = false;  ///< /usr/sbin/podqos-nri exists
-  bool kubelet = false;           ///< /var/lib/kubelet exists
-  friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
-};
-
-/// One question: the engine and the method.
+/// One question: the engine and the method, and what is known before an engine's file is read.
 struct ConfigureRequest {
   Engine engine = Engine::kContainerd;
   Method method = Method::kWrapper;
-  std::optional<Version> version;  ///< required where the files depend on it
-  NodeFacts node;
+  std::optional<Version> version = {};      ///< required where the files depend on it
+  std::optional<std::string> program = {};  ///< nullopt if it is not installed, and with --root
+  bool plugin_installed = false;            ///< /usr/sbin/podqos-nri exists
+  bool kubelet = false;                     ///< /var/lib/kubelet exists
 };
 
 /// One file that changes.

@@ -34,7 +34,7 @@ std::string ask_for_runtime(const ConfigureRequest& request) {
     case Engine::kContainerd:
     case Engine::kCrio:
       // Without a kubelet there is none.
-      if (!request.node.kubelet) return "crictl runp --runtime podqos …";
+      if (!request.kubelet) return "crictl runp --runtime podqos …";
       return "set runtimeClassName: podqos in pods "
              "(/usr/share/doc/podqos/examples/runtimeclass.yaml)";
     case Engine::kPodman: return "podman --runtime podqos run …";
@@ -83,7 +83,7 @@ std::vector<std::string> next_steps(const ConfigureReport& report) {
     return steps;
   }
   if (report.request.method == Method::kNri) {
-    if (!report.request.node.plugin_installed)
+    if (!report.request.plugin_installed)
       steps.emplace_back("install the package podqos-nri");
     else if (!report.outcome.plugin_enabled && !report.outcome.plugin_ready)
       steps.emplace_back("systemctl enable --now podqos-nri.service");

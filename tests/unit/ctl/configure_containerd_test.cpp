@@ -25,7 +25,7 @@ const TomlPath kRuntimes2 = {"plugins", "io.containerd.grpc.v1.cri", "containerd
 const TomlPath kRuntimes3 = {"plugins", "io.containerd.cri.v1.runtime", "containerd", "runtimes"};
 
 ConfigureRequest containerd_request(Version version, Method method = Method::kWrapper) {
-  return {.engine = Engine::kContainerd, .method = method, .version = version, .node = {}};
+  return {.engine = Engine::kContainerd, .method = method, .version = version};
 }
 
 Result<ConfigurePlan> plan_for(const FilesInMemory& files, Version version,
@@ -186,13 +186,12 @@ TEST(PlanContainerd, Version4HasTheTablesOfVersion3) {
               HasSubstr("[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.podqos]"));
   // NRI needs no table, whatever the version.
   files.put(kContainerdConfig, "version = 9\n");
-  EXPECT_THAT(must(plan_registration({.engine = Engine::kContainerd,
-                                      .method = Method::kNri,
-                                      .version = Version{2, 9},
-                                      .node = {}},
-                                     files.source()))
-                  .changes,
-              IsEmpty());
+  EXPECT_THAT(
+      must(plan_registration(
+               {.engine = Engine::kContainerd, .method = Method::kNri, .version = Version{2, 9}},
+               files.source()))
+          .changes,
+      IsEmpty());
 }
 
 TEST(PlanContainerd, LeavesAHandlerThatIsThereByHand) {

@@ -18,7 +18,7 @@ using testing::StartsWith;
 
 Result<ConfigurePlan> plan_engine(Engine engine, Method method, std::optional<Version> version,
                                   const FilesInMemory& files) {
-  return plan_registration({.engine = engine, .method = method, .version = version, .node = {}},
+  return plan_registration({.engine = engine, .method = method, .version = version},
                            files.source());
 }
 
