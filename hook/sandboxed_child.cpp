@@ -16,7 +16,7 @@
 
 #include "common/base/text.h"
 #include "common/sys/fd.h"
-#include "common/sys/landlock.h"
+#include "common/sys/sandbox.h"
 #include "hook/process.h"
 
 namespace podqos::hook {

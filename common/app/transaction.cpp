@@ -102,9 +102,9 @@ Transaction::Transaction(const core::Settings& settings, Log& log,
 Result<Transaction> Transaction::with_store(const core::Settings& settings, Log& log,
                                             store::Store store, const Timeouts& timeouts) {
   PODQOS_ASSIGN(auto cgroups, cgroup::Cgroupfs::open({.mountinfo_cache = &store.directory(),
-                                                      .systemd_answer = timeouts.systemd,
-                                                      .systemd_end = timeouts.deadline,
-                                                      .clock = timeouts.clock}));
+                                                      .systemd = {.deadline = timeouts.systemd,
+                                                                  .end = timeouts.deadline,
+                                                                  .clock = timeouts.clock}}));
   PODQOS_ASSIGN(auto capacity, cgroup::node_capacity(settings));
   return Transaction{settings, log, std::make_unique<store::Store>(std::move(store)),
                      std::make_unique<cgroup::Cgroupfs>(std::move(cgroups)), capacity};

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -24,25 +25,13 @@ Result<Cgroupfs> Cgroupfs::open(const CgroupfsOptions& options) {
   // Huge page sizes are only read when layout() is called.
   cgroupfs.hugetlb_ = std::exchange(cgroupfs.layout_.hugetlb, std::nullopt);
   cgroupfs.hugepages_ = options.hugepages;
-  SystemdOptions systemd;
-  systemd.deadline = options.systemd_answer;
-  systemd.end = options.systemd_end;
-  systemd.clock = options.clock;
-  cgroupfs.systemd_ = Systemd{std::move(systemd)};
+  cgroupfs.systemd_ = Systemd{options.systemd};
   cgroupfs.hierarchies_ = std::move(found);
-  // Each controller is in one hierarchy; the first one wins if mountinfo shows it twice.
-  for (std::size_t index = 0; index < cgroupfs.hierarchies_.size(); ++index) {
-    const OpenHierarchy& hierarchy = cgroupfs.hierarchies_[index];
-    for (const core::ControllerRow& row : core::kControllers) {
-      auto& carrier = cgroupfs.by_controller_.at(static_cast<std::size_t>(row.controller));
-      if (!carrier && carries(hierarchy.description(), row)) carrier = index;
-    }
-  }
   // Attributes and reads that concern the whole cgroup use this hierarchy.
-  const auto memory = static_cast<std::size_t>(core::Controller::kMemory);
-  const auto cpu = static_cast<std::size_t>(core::Controller::kCpu);
-  cgroupfs.primary_ =
-      cgroupfs.by_controller_[memory].value_or(cgroupfs.by_controller_[cpu].value_or(0));
+  const bool has_memory = cgroupfs.layout_.memory.has_value();
+  cgroupfs.primary_ = static_cast<std::size_t>(
+      cgroupfs.hierarchy_of(has_memory ? core::Controller::kMemory : core::Controller::kCpu) -
+      cgroupfs.hierarchies_.data());
   if (options.access == Access::kWrite) {
     PODQOS_TRY(cgroupfs.check_writable());
   }
@@ -53,7 +42,7 @@ const core::CgroupLayout& Cgroupfs::layout() {
   if (!whole_layout_) {
     whole_layout_ = layout_;
     whole_layout_->hugetlb = hugetlb_;
-    if (hugetlb_) whole_layout_->hugepage_labels = hugepage_labels_of(hugepages_);
+    if (hugetlb_) whole_layout_->hugepage_labels = hugepage_labels(hugepages_);
   }
   return *whole_layout_;
 }
@@ -96,8 +85,10 @@ bool Cgroupfs::is_refused(OpenHierarchy& hierarchy, const core::WriteFile& step,
 }
 
 OpenHierarchy* Cgroupfs::hierarchy_of(core::Controller controller) {
-  const std::optional<std::size_t> index = by_controller_.at(static_cast<std::size_t>(controller));
-  return index ? &hierarchies_[*index] : nullptr;
+  const auto found = std::ranges::find_if(hierarchies_, [&](const OpenHierarchy& hierarchy) {
+    return carries(hierarchy.description(), core::row_of(controller));
+  });
+  return found == hierarchies_.end() ? nullptr : &*found;
 }
 
 }  // namespace podqos::cgroup

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -119,7 +118,6 @@ class Cgroupfs final : public Machine {
   std::string hugepages_;                           ///< directory that lists the huge page sizes
   std::optional<core::CgroupLayout> whole_layout_;  ///< with hugetlb; set by layout()
   std::vector<OpenHierarchy> hierarchies_;
-  std::array<std::optional<std::size_t>, core::kControllers.size()> by_controller_;
   Systemd systemd_;
   /// What is left of the time that one transaction may wait for the kernel or systemd to release a
   /// cgroup or unit. The state lock is held meanwhile, and all container starts on the node wait.

@@ -207,16 +207,12 @@ core::CgroupLayout layout_of(const std::vector<OpenHierarchy>& hierarchies) {
   return layout;
 }
 
-std::vector<std::string> hugepage_labels_of(const std::string& directory) {
-  const Result<sys::Directory> sizes = sys::Directory::open(directory);
-  if (!sizes) return {};
-  const auto names = sizes->subdirectories();
-  return names ? hugepage_labels(*names) : std::vector<std::string>{};
-}
-
-std::vector<std::string> hugepage_labels(const std::vector<std::string>& names) {
+std::vector<std::string> hugepage_labels(const std::string& directory) {
+  const Result<sys::Directory> pools = sys::Directory::open(directory);
+  const auto names = pools ? pools->subdirectories() : fail(pools.error());
+  if (!names) return {};
   std::vector<Bytes> sizes;
-  for (const std::string& name : names) {
+  for (const std::string& name : *names) {
     if (const std::optional<Bytes> size = page_size_of(name)) sizes.push_back(*size);
   }
   std::ranges::sort(sizes);

@@ -1,14 +1,13 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "common/base/error.h"
 #include "common/cgroup/open_hierarchy.h"
+#include "common/cgroup/systemd.h"
 #include "common/core/layout.h"
-#include "common/sys/clock.h"
 #include "common/sys/directory.h"
 
 namespace podqos::cgroup {
@@ -29,10 +28,7 @@ struct CgroupfsOptions {
   /// mountinfo is long on a host with many containers. The caller must hold the state lock. With
   /// nullptr mountinfo is read each time.
   const sys::Directory* mountinfo_cache = nullptr;
-  /// Timeout for one reply of systemd, and the deadline for all of them.
-  std::chrono::milliseconds systemd_answer{2000};
-  std::chrono::steady_clock::time_point systemd_end = std::chrono::steady_clock::time_point::max();
-  const sys::Clock* clock = &sys::kSteadyClock;  ///< measures these timeouts; never null
+  SystemdOptions systemd = {};
 };
 
 /// The mounted hierarchies, in mount order. A hierarchy with a controller that podqos uses is left
@@ -47,12 +43,10 @@ struct CgroupfsOptions {
 /// The cgroup version that carries each controller, without huge page sizes.
 [[nodiscard]] core::CgroupLayout layout_of(const std::vector<OpenHierarchy>& hierarchies);
 
-/// Labels of the host's huge page sizes ("2MB", "1GB"), from a directory like
-/// /sys/kernel/mm/hugepages; empty if it cannot be read.
-[[nodiscard]] std::vector<std::string> hugepage_labels_of(const std::string& directory);
-
-/// Labels, in ascending order of size, for names like "hugepages-2048kB"; other names are ignored.
-[[nodiscard]] std::vector<std::string> hugepage_labels(const std::vector<std::string>& names);
+/// Labels of the host's huge page sizes ("2MB", "1GB"), in ascending order, from a directory like
+/// /sys/kernel/mm/hugepages, with subdirectories like "hugepages-2048kB"; others are ignored. Empty
+/// if it cannot be read.
+[[nodiscard]] std::vector<std::string> hugepage_labels(const std::string& directory);
 
 /// The controller's name on cgroup v2: "cpu" for kCpu.
 [[nodiscard]] std::string_view controller_name(core::Controller controller);

@@ -297,22 +297,19 @@ Status Cgroupfs::move(const core::MoveProcess& step) {
 
 Result<bool> Cgroupfs::remove_from(OpenHierarchy& hierarchy, const core::RemoveCgroup& step,
                                    Report& report) {
-  const Result<bool> writable = hierarchy.is_writable();
-  if (!writable || !*writable) return writable;
+  PODQOS_ASSIGN(const bool writable, hierarchy.is_writable());
+  if (!writable) return false;
   hierarchy.forget(step.path);
   const std::string above{parent_of(step.path)};
-  Result<DirectoryRef> parent = hierarchy.directory(above);
-  if (!parent) {
-    if (parent.error().code == ErrorCode::kNotFound) return false;
-    return fail(std::move(parent).error());
-  }
+  PODQOS_ASSIGN(const auto parent, hierarchy.find(above));
+  if (!parent) return false;
   const std::string_view name = leaf_of(step.path);
-  Result<bool> removed = (*parent)->remove_directory(name);
+  Result<bool> removed = parent->remove_directory(name);
   if (!removed && step.nested == core::Nested::kRemoved) {
     const bool has_steps = nested_steps_ > 0;
-    const std::int64_t nested = remove_nested(**parent, name, nested_steps_);
+    const std::int64_t nested = remove_nested(*parent, name, nested_steps_);
     report.removed += nested;
-    removed = (*parent)->remove_directory(name);
+    removed = parent->remove_directory(name);
     report.partly = report.partly || (!removed && (nested > 0 || !has_steps));
   }
   if (!removed) return fail(std::move(removed).error().with_context(step.path));

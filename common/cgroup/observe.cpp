@@ -43,12 +43,12 @@ bool has_no_list(const Error& error) {
 }
 
 /// Reads cgroup.procs of cgroups and all their descendants.
-class Walk {
+class ProcessWalk {
  public:
   /// Called with the contents of each file, until it returns false.
   using Visit = std::function<bool(std::string_view)>;
 
-  explicit Walk(Visit visit) : visit_(std::move(visit)) {}
+  explicit ProcessWalk(Visit visit) : visit_(std::move(visit)) {}
 
   /// Cgroups that are removed meanwhile are skipped.
   /// @return false if it was stopped; kTooLarge beyond what one call looks into.
@@ -86,7 +86,7 @@ class Walk {
 };
 
 /// Whether the cgroup or a descendant lists a process; nullopt if the walk does not come to all.
-Result<std::optional<bool>> lists_process(const sys::Directory& cgroup, Walk& walk) {
+Result<std::optional<bool>> lists_process(const sys::Directory& cgroup, ProcessWalk& walk) {
   const Result<bool> empty = walk.run(cgroup);
   if (empty) return !*empty;
   if (empty.error().code == ErrorCode::kTooLarge) return std::nullopt;
@@ -96,7 +96,7 @@ Result<std::optional<bool>> lists_process(const sys::Directory& cgroup, Walk& wa
 /// cgroup.events covers all descendants (cgroup-v2.rst, "[Un]populated Notification"), and a killed
 /// process until the kernel has switched away from it for the last time, when it is in no
 /// cgroup.procs any more and its cgroup may be removed already.
-Result<std::optional<bool>> populated_v2(const sys::Directory& cgroup, Walk& walk) {
+Result<std::optional<bool>> populated_v2(const sys::Directory& cgroup, ProcessWalk& walk) {
   const Result<std::string> events = read_value(cgroup, "cgroup.events");
   if (!events && is_gone(events.error())) return false;
   if (!events) return fail(events.error());
@@ -161,17 +161,14 @@ bool Cgroupfs::counts_processes(std::string_view path) {
 }
 
 Result<bool> Cgroupfs::populated(std::string_view path) {
-  Walk walk{[](std::string_view pids) { return pids.empty(); }};
+  ProcessWalk walk{[](std::string_view pids) { return pids.empty(); }};
   for (OpenHierarchy& hierarchy : hierarchies_) {
-    const Result<DirectoryRef> cgroup = hierarchy.directory(path);
-    if (!cgroup) {
-      if (is_gone(cgroup.error())) continue;
-      return fail(cgroup.error());
-    }
+    PODQOS_ASSIGN(const auto cgroup, hierarchy.find(path));
+    if (!cgroup) continue;
     const bool is_v2 = hierarchy.description().version == core::CgroupVersion::kV2;
     // Neither v1 nor the root has cgroup.events.
-    PODQOS_ASSIGN(const auto found, is_v2&& path != "/" ? populated_v2(**cgroup, walk)
-                                                        : lists_process(**cgroup, walk));
+    PODQOS_ASSIGN(const auto found,
+                  is_v2&& path != "/" ? populated_v2(*cgroup, walk) : lists_process(*cgroup, walk));
     if (found ? *found : is_v2 || counts_processes(path)) return true;
   }
   return false;
@@ -179,7 +176,7 @@ Result<bool> Cgroupfs::populated(std::string_view path) {
 
 Result<std::vector<Pid>> Cgroupfs::processes(std::string_view path) {
   std::vector<Pid> all;
-  Walk walk{[&all](std::string_view pids) {
+  ProcessWalk walk{[&all](std::string_view pids) {
     while (!pids.empty()) {
       // 0 stands for a process outside the own pid namespace.
       const std::optional<std::int64_t> pid = parse_int(read_until(pids, '\n'));
@@ -188,12 +185,9 @@ Result<std::vector<Pid>> Cgroupfs::processes(std::string_view path) {
     return true;
   }};
   for (OpenHierarchy& hierarchy : hierarchies_) {
-    const Result<DirectoryRef> cgroup = hierarchy.directory(path);
-    if (!cgroup) {
-      if (is_gone(cgroup.error())) continue;
-      return fail(cgroup.error());
-    }
-    const Result<bool> walked = walk.run(**cgroup);
+    PODQOS_ASSIGN(const auto cgroup, hierarchy.find(path));
+    if (!cgroup) continue;
+    const Result<bool> walked = walk.run(*cgroup);
     if (walked) continue;
     if (walked.error().code != ErrorCode::kTooLarge) return fail(walked.error());
     const Result<bool> any = populated(path);

@@ -107,6 +107,12 @@ Result<DirectoryRef> OpenHierarchy::directory(std::string_view path) {
   return directory;
 }
 
+Result<DirectoryRef> OpenHierarchy::find(std::string_view path) {
+  auto found = directory(path);
+  if (!found && found.error().code == ErrorCode::kNotFound) return nullptr;
+  return found;
+}
+
 void OpenHierarchy::forget(std::string_view path) {
   std::erase_if(directories_,
                 [path](const auto& entry) { return is_at_or_below(entry.first, path); });

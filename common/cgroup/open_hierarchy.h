@@ -48,6 +48,8 @@ class OpenHierarchy {
   /// kInvalidArgument for a path that is not absolute or has an invalid component; the errors of
   /// is_usable().
   [[nodiscard]] Result<DirectoryRef> directory(std::string_view path);
+  /// The same; null if the cgroup does not exist.
+  [[nodiscard]] Result<DirectoryRef> find(std::string_view path);
   /// Removes `path` and everything below it from the cache.
   void forget(std::string_view path);
 

@@ -22,7 +22,7 @@ namespace {
 /// Moves all processes of the monitor's cgroup to the root cgroup. Processes that the monitor
 /// starts meanwhile, such as its engine's clean-up, start in the cgroup.
 Status free_monitor(Machine& machine, const std::string& monitor) {
-  const auto freed = repeat(machine, [&]() -> Result<bool> {
+  const auto freed = retry_until_done(machine, [&]() -> Result<bool> {
     PODQOS_ASSIGN(const auto pids, machine.processes(monitor));
     for (const Pid pid : pids) {
       const auto moved =
@@ -88,7 +88,7 @@ Result<Report> remove_once(Machine& machine, const RemoveChildren& step) {
 Result<Removal> remove_beside_systemd(Machine& machine, const std::string& cgroup,
                                       const std::function<Result<bool>(Report&)>& attempt) {
   Removal removal;
-  PODQOS_ASSIGN(const auto settled, repeat(machine, [&]() -> Result<bool> {
+  PODQOS_ASSIGN(const auto settled, retry_until_done(machine, [&]() -> Result<bool> {
                   PODQOS_ASSIGN(const auto again, attempt(removal.report));
                   return !again || !is_held_by_systemd(machine, cgroup);
                 }));
@@ -119,7 +119,7 @@ Status remove_unused(Machine& machine, const std::string& cgroup, Report& report
 Result<Report> remove_children(Machine& machine, const RemoveChildren& step) {
   using Until = RemoveChildren::Until;
   Report all;
-  PODQOS_TRY(repeat(machine, [&]() -> Result<bool> {
+  PODQOS_TRY(retry_until_done(machine, [&]() -> Result<bool> {
     PODQOS_ASSIGN(auto report, remove_once(machine, step));
     append(all, std::move(report));
     if (step.until == Until::kOnce || all.partly) return true;

@@ -19,7 +19,7 @@ bool may_pass(const Error& error, core::Transient transient) {
 
 }  // namespace
 
-Result<bool> repeat(Machine& machine, const std::function<Result<bool>()>& attempt) {
+Result<bool> retry_until_done(Machine& machine, const std::function<Result<bool>()>& attempt) {
   while (true) {
     auto done = attempt();
     if (!done || *done || !machine.wait(kPause)) return done;
@@ -29,7 +29,7 @@ Result<bool> repeat(Machine& machine, const std::function<Result<bool>()>& attem
 Result<Report> execute(Machine& machine, const core::Plan& plan, UnitChanges when,
                        core::Transient transient) {
   Result<Report> report;
-  const auto settled = repeat(machine, [&]() -> Result<bool> {
+  const auto settled = retry_until_done(machine, [&]() -> Result<bool> {
     report = machine.execute(plan, when);
     return report || !may_pass(report.error(), transient);
   });

@@ -12,7 +12,8 @@ namespace podqos::cgroup {
 /// (Machine::wait). All waiting for the kernel or systemd under the lock is done here.
 /// @param attempt  returns true if no further attempt is needed
 /// @return false if the last attempt wanted another one; an error ends it at once.
-[[nodiscard]] Result<bool> repeat(Machine& machine, const std::function<Result<bool>()>& attempt);
+[[nodiscard]] Result<bool> retry_until_done(Machine& machine,
+                                            const std::function<Result<bool>()>& attempt);
 
 /// Executes a plan, and executes it again while it is refused as `transient` says.
 /// @return the errors of Machine::execute(); kBusy for a quota that is still refused.

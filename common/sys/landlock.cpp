@@ -1,5 +1,3 @@
-#include "common/sys/landlock.h"
-
 #include <linux/landlock.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -10,6 +8,7 @@
 #include <cstdint>
 
 #include "common/sys/fd.h"
+#include "common/sys/sandbox.h"
 
 namespace podqos::sys {
 

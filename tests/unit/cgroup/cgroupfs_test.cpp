@@ -272,15 +272,14 @@ TEST_F(RememberedMounts, AreNotKeptOnAHostOfV2) {
   EXPECT_FALSE(place_.has("state/mountinfo"));
 }
 
-TEST(HugepageLabels, AreSortedBySize) {
-  EXPECT_THAT(hugepage_labels({"hugepages-1048576kB", "hugepages-64kB", "hugepages-2048kB"}),
-              ElementsAre("64KB", "2MB", "1GB"));
-}
-
-TEST(HugepageLabels, LeavesOtherNamesOut) {
-  EXPECT_THAT(hugepage_labels(
-                  {"hugepages-", "hugepages-xkB", "hugepages-0kB", "hugepages-2048MB", "other"}),
-              ElementsAre());
+TEST(HugepageLabels, AreSortedBySizeWithoutOtherNames) {
+  const TemporaryDirectory pools;
+  EXPECT_THAT(hugepage_labels(pools.path("none")), ElementsAre());
+  for (const char* name :
+       {"hugepages-1048576kB", "hugepages-64kB", "hugepages-2048kB", "hugepages-", "hugepages-xkB",
+        "hugepages-0kB", "hugepages-2048MB", "other"})
+    std::filesystem::create_directory(pools.path(name));
+  EXPECT_THAT(hugepage_labels(pools.path()), ElementsAre("64KB", "2MB", "1GB"));
 }
 
 }  // namespace

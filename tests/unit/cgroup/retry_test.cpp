@@ -29,7 +29,7 @@ TEST(Repeat, EndsWithTheFirstAttemptThatIsEnough) {
   int waits = 0;
   tree.on_wait = [&] { return ++waits < 10; };
   int attempts = 0;
-  const auto done = repeat(machine, [&]() -> Result<bool> { return ++attempts == 3; });
+  const auto done = retry_until_done(machine, [&]() -> Result<bool> { return ++attempts == 3; });
   ASSERT_TRUE(done);
   EXPECT_TRUE(*done);
   EXPECT_EQ(attempts, 3);
@@ -40,8 +40,8 @@ TEST(Repeat, EndsWithAnError) {
   FakeTree tree{core::CgroupVersion::kV2};
   FakeMachine machine{tree, allow};
   tree.on_wait = [] { return true; };
-  const auto done =
-      repeat(machine, []() -> Result<bool> { return fail(ErrorCode::kPermission, "refused"); });
+  const auto done = retry_until_done(
+      machine, []() -> Result<bool> { return fail(ErrorCode::kPermission, "refused"); });
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().message, "refused");
 }

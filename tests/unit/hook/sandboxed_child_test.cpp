@@ -17,7 +17,7 @@
 #include <gtest/gtest.h>
 
 #include "common/sys/fd.h"
-#include "common/sys/landlock.h"
+#include "common/sys/sandbox.h"
 #include "tests/unit/child_process.h"
 #include "tests/unit/temporary_directory.h"
 

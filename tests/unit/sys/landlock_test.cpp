@@ -1,5 +1,3 @@
-#include "common/sys/landlock.h"
-
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -16,6 +14,7 @@
 #include "common/sys/atomic_file.h"
 #include "common/sys/directory.h"
 #include "common/sys/fd.h"
+#include "common/sys/sandbox.h"
 #include "tests/unit/child_process.h"
 #include "tests/unit/temporary_directory.h"
 
