@@ -18,8 +18,8 @@ namespace podqos::ctl {
 /// Maximum size of a manifest or batch line in bytes.
 constexpr std::size_t kMaxInput = std::size_t{4} << 20U;
 
-/// The tree of JSON text that parse_manifest(), insert_json() or codec::parse_json_tree() has accepted
-/// or returned; null for any other text.
+/// The tree of JSON text that parse_manifest(), insert_json() or codec::parse_json_tree() has
+/// accepted or returned; null for any other text.
 [[nodiscard]] codec::JsonTree json_tree(std::string_view text);
 
 /// The value of `key`; of a repeated key the last, as Kubernetes' parser (encoding/json) takes it.
