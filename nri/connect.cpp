@@ -14,12 +14,6 @@ namespace podqos::nri {
 
 namespace {
 
-/// The value of a variable; "" if it is not set.
-std::string text_of(const char* name) {
-  const char* value = environment_variable(name);
-  return value == nullptr ? "" : value;
-}
-
 /// Checks that an inherited descriptor is a connected unix stream socket, and sets O_NONBLOCK and
 /// FD_CLOEXEC, which it lacks.
 Status prepare(int fd) {
@@ -62,7 +56,7 @@ Result<sys::UniqueFd> connect_to(const std::string& path) {
   return fail(std::move(error));
 }
 
-Result<std::optional<Launch>> read_launch() {
+Result<std::optional<sys::UniqueFd>> inherited_socket() {
   const char* value = environment_variable("NRI_PLUGIN_SOCKET");
   if (value == nullptr) return std::nullopt;
   const std::string context = cat("NRI_PLUGIN_SOCKET=", printable(value));
@@ -76,9 +70,7 @@ Result<std::optional<Launch>> read_launch() {
   }
   const int fd = static_cast<int>(*number);
   if (auto done = prepare(fd); !done) return fail(std::move(done).error().with_context(context));
-  return Launch{.socket = sys::UniqueFd{fd},
-                .name = text_of("NRI_PLUGIN_NAME"),
-                .index = text_of("NRI_PLUGIN_IDX")};
+  return sys::UniqueFd{fd};
 }
 
 Result<Peer> peer_of(int socket) {

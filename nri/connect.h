@@ -26,19 +26,11 @@ constexpr const char* kDefaultSocket = "/var/run/nri/nri.sock";
 /// @return nullptr if it is not set.
 [[nodiscard]] const char* environment_variable(const char* name);
 
-/// The connection and identity of a plugin that a runtime has started.
-struct Launch {
-  sys::UniqueFd socket;
-  std::string name;   ///< "": not set
-  std::string index;  ///< "": not set
-};
-
-/// Reads what a runtime sets in the environment of a plugin that it starts (containerd/nri,
-/// pkg/api/plugin.go). Takes ownership of the socket that it has passed, and makes it non-blocking
-/// and close-on-exec.
+/// Takes ownership of the socket that a runtime passes to a plugin that it starts (containerd/nri,
+/// pkg/api/plugin.go), and makes it non-blocking and close-on-exec.
 /// @return nullopt if NRI_PLUGIN_SOCKET is not set. kInvalidArgument: its value is not a number, or
 ///         not that of a connected unix stream socket.
-[[nodiscard]] Result<std::optional<Launch>> read_launch();
+[[nodiscard]] Result<std::optional<sys::UniqueFd>> inherited_socket();
 
 /// The process at the other end of a unix socket, as of connect(2) or socketpair(2).
 struct Peer {

@@ -11,7 +11,7 @@ namespace podqos::nri {
 
 namespace {
 
-using Kind = ContainerEvent::Kind;
+using Kind = DeferredEvent::Kind;
 
 /// Maximum size of all annotations of deferred events, in bytes.
 constexpr std::size_t kMost = std::size_t{8} << 20U;
@@ -26,46 +26,37 @@ constexpr std::chrono::milliseconds kAtOnce{200};
 constexpr int kEndsAtOnce = 16;
 
 /// Bytes of an event's annotations.
-std::size_t size_of(const ContainerEvent& event) {
+std::size_t size_of(const DeferredEvent& deferred) {
   std::size_t size = 0;
-  for (const auto& [key, value] : event.facts.annotations)
+  for (const auto& [key, value] : deferred.event.facts.annotations)
     size += key.size() + value.size();
   return size;
 }
 
-/// Whether a later attempt can succeed, because a lock or systemd may be free then.
-bool is_timeout(const Error& error) {
-  return error.code == ErrorCode::kTimeout;
-}
-
 }  // namespace
 
-bool is_late(const Status& done) {
-  return !done && is_timeout(done.error());
-}
-
-Status DeferredEvents::defer(ContainerEvent event) {
-  Key key{event.facts.id, event.kind};
+void DeferredEvents::defer(DeferredEvent event) {
+  Key key{event.event.facts.id, event.kind};
   events_.erase(key);
   const std::size_t size = size_of(event);
   std::size_t whole = size;
   for (const auto& [_, deferred] : events_)
-    whole += size_of(deferred.event);
-  if (size > kUsual && whole > kMost) {
-    return fail(
-        ErrorCode::kTooLarge,
-        cat("container ", printable(event.facts.id), ": its annotations have ", size,
-            " bytes, and with those of other events that are to be handled later more than ",
-            kMost));
+    whole += size_of(deferred);
+  if (size <= kUsual || whole <= kMost) {
+    events_.emplace(std::move(key), std::move(event));
+    return;
   }
-  events_.emplace(std::move(key), Deferred{.event = std::move(event)});
-  return {};
+  drop_(event,
+        {ErrorCode::kTooLarge,
+         cat("container ", printable(key.first), ": its annotations have ", size,
+             " bytes, and with those of other events that are to be handled later more than ",
+             kMost)});
 }
 
 void DeferredEvents::defer_end(const std::string& id) {
-  ContainerEvent event{.kind = Kind::kEnded, .facts = {}};
-  event.facts.id = id;
-  events_.try_emplace(Key{id, Kind::kEnded}, Deferred{.event = std::move(event)});
+  DeferredEvent event{.kind = Kind::kEnded, .event = {}};
+  event.event.facts.id = id;
+  events_.try_emplace(Key{id, Kind::kEnded}, std::move(event));
 }
 
 void DeferredEvents::remove(const std::string& id) {
@@ -73,56 +64,51 @@ void DeferredEvents::remove(const std::string& id) {
                 events_.upper_bound(Key{id, Kind::kEnded}));
 }
 
-Status DeferredEvents::apply_before(const ContainerEvent& later, const Apply& apply,
-                                    const Drop& drop) {
-  events_.erase(Key{later.facts.id, later.kind});
-  const auto start = events_.find(Key{later.facts.id, Kind::kStarted});
+void DeferredEvents::keep_changes() {
+  std::erase_if(events_, [](const auto& entry) { return entry.first.second != Kind::kChanged; });
+}
+
+Status DeferredEvents::apply_before(const DeferredEvent& later, const app::Timeouts& timeouts) {
+  const std::string& id = later.event.facts.id;
+  events_.erase(Key{id, later.kind});
+  const auto start = events_.find(Key{id, Kind::kStarted});
   if (start == events_.end()) return {};
-  auto applied = apply(start->second.event);
-  if (!applied && is_timeout(applied.error())) return fail(std::move(applied).error());
-  static_cast<void>(keeps(start->second, applied, drop));
+  auto applied = apply_(start->second, timeouts);
+  if (is_late(applied)) return fail(std::move(applied).error());
+  static_cast<void>(keeps(start->second, applied));
   events_.erase(start);
   return {};
 }
 
-bool DeferredEvents::keeps(Deferred& deferred, const Result<Applied>& applied, const Drop& drop) {
-  if (applied == Applied::kDone) return false;
-  if (applied == Applied::kHeld) return true;
-  const ContainerEvent& event = deferred.event;
+bool DeferredEvents::keeps(DeferredEvent& event, const Result<bool>& applied) const {
+  if (applied) return !*applied;
   const bool is_end = event.kind == Kind::kEnded;
   // A start or change of a container that has ended meanwhile.
-  if (!applied && applied.error().code == ErrorCode::kNotFound && !is_end) return false;
-  const bool again = applied || is_timeout(applied.error()) || is_end;
-  if (again && ++deferred.tries < kTries) return true;
-  drop(event, applied ? Error{ErrorCode::kBusy, cat("container ", printable(event.facts.id),
-                                                    " has not ended after ", kTries, " attempts")}
-                      : applied.error());
+  if (applied.error().code == ErrorCode::kNotFound && !is_end) return false;
+  if ((is_end || is_late(applied)) && ++event.tries < kTries) return true;
+  drop_(event, applied.error());
   return false;
 }
 
-bool DeferredEvents::apply(const Apply& apply, const Drop& drop, sys::Clock::TimePoint deadline) {
+bool DeferredEvents::apply(const app::Timeouts& timeouts) {
   const auto end = clock_.now() + kAtOnce;
   int ends = kEndsAtOnce;
   for (auto next = events_.begin(); next != events_.end();) {
-    if (clock_.now() >= deadline) return false;
-    const ContainerEvent& event = next->second.event;
+    if (clock_.now() >= timeouts.deadline) return false;
+    DeferredEvent& event = next->second;
     const bool is_end = event.kind == Kind::kEnded;
     if (is_end ? ends == 0 : clock_.now() >= end) {
       ++next;
       continue;
     }
-    const auto applied = apply(event);
-    if (is_end && applied != Applied::kHeld) --ends;
-    const bool kept = keeps(next->second, applied, drop);
-    next = kept ? std::next(next) : events_.erase(next);
+    const auto applied = apply_(event, timeouts);
+    const bool held = applied && !*applied;
+    if (is_end && !held) --ends;
+    next = keeps(event, applied) ? std::next(next) : events_.erase(next);
     // The other events would time out as well.
-    if (!applied && is_timeout(applied.error())) return false;
+    if (is_late(applied)) return false;
   }
   return true;
-}
-
-void DeferredEvents::keep_changes() {
-  std::erase_if(events_, [](const auto& entry) { return entry.first.second != Kind::kChanged; });
 }
 
 }  // namespace podqos::nri

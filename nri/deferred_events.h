@@ -7,82 +7,73 @@
 #include <utility>
 
 #include "common/app/engine_events.h"
+#include "common/app/timeouts.h"
 #include "common/base/error.h"
-#include "common/core/request.h"
 #include "common/sys/clock.h"
 
 namespace podqos::nri {
 
 /// An event of a pod or container as the runtime reported it.
-struct ContainerEvent {
+struct DeferredEvent {
   enum class Kind : std::uint8_t { kStarted, kChanged, kEnded };
   Kind kind;
-  core::ContainerFacts facts;  ///< for kEnded only the id
-  app::Process process = {};   ///< as it was reported
+  app::ContainerEvent event;  ///< for kEnded only the id
+  int tries = 0;              ///< retries so far
 };
 
-/// The outcome of applying an event without an error.
-enum class Applied : std::uint8_t {
-  kDone,
-  kLater,  ///< incomplete: to be applied again
-  kHeld,   ///< not attempted: another event has to come first
-};
-
-/// Whether a result is kTimeout, so that a later attempt can succeed.
-[[nodiscard]] bool is_late(const Status& done);
+/// Whether a result is kTimeout, so that a later attempt can succeed: a lock or systemd was not
+/// free.
+template <class Value>
+[[nodiscard]] bool is_late(const Result<Value>& done) {
+  return !done && done.error().code == ErrorCode::kTimeout;
+}
 
 /// Events that could not be handled when the runtime reported them: at most one of a kind for each
 /// container, applied in the order of the kinds.
 class DeferredEvents {
  public:
   /// Applies one event.
-  using Apply = std::function<Result<Applied>(const ContainerEvent&)>;
-  /// Called for each event that is dropped, with the reason.
-  using Drop = std::function<void(const ContainerEvent&, const Error&)>;
+  /// @return false: held, because another event has to come first; kTimeout: the lock or systemd
+  ///         was not free
+  using Apply = std::function<Result<bool>(const DeferredEvent&, const app::Timeouts&)>;
+  /// Called for each event that is dropped, with the reason; not for a start or change whose
+  /// container has ended.
+  using Drop = std::function<void(const DeferredEvent&, const Error&)>;
 
   /// @param clock  outlives the object
-  explicit DeferredEvents(const sys::Clock& clock) : clock_(clock) {}
+  DeferredEvents(const sys::Clock& clock, Apply apply, Drop drop)
+      : clock_(clock), apply_(std::move(apply)), drop_(std::move(drop)) {}
 
-  /// Defers a start or change, which replaces a deferred one of the container. Only annotations can
-  /// be long, because authors of pods write them.
-  /// @return kTooLarge if its annotations have more than 4 KiB, and more than 8 MiB together with
-  ///         those of the events that are deferred already.
-  [[nodiscard]] Status defer(ContainerEvent event);
+  /// Defers a start or change, which replaces a deferred one of the container. Dropped if its
+  /// annotations, which authors of pods write, have more than 4 KiB, and more than 8 MiB together
+  /// with those of the events that are deferred already.
+  void defer(DeferredEvent event);
   /// Defers the end of a pod or container, unless it is deferred already.
   void defer_end(const std::string& id);
   /// Removes all events of a pod or container that has ended or been released.
   void remove(const std::string& id);
-  /// Prepares for a later start or change: removes the deferred one of its kind, which it replaces,
-  /// and applies a deferred start before a change.
-  /// @param drop  as for apply(): with another error than kTimeout a retry would not help
-  /// @return kTimeout: the lock is still held.
-  [[nodiscard]] Status apply_before(const ContainerEvent& later, const Apply& apply,
-                                    const Drop& drop);
-  /// Applies deferred events for a bounded time, and each for a bounded number of attempts.
-  /// @param deadline  when no further event is attempted
-  /// @param drop  called for each event that is dropped; not for kNotFound of a start or change,
-  ///              whose container has ended
-  /// @return false: an attempt timed out, waiting for the lock or for systemd, or the deadline has
-  ///         passed.
-  [[nodiscard]] bool apply(const Apply& apply, const Drop& drop, sys::Clock::TimePoint deadline);
-
   /// Removes starts and ends, which a new list of all containers replaces. Changes stay: the list
   /// does not contain them.
   void keep_changes();
+  /// Prepares for a later start or change: removes the deferred one of its kind, which it replaces,
+  /// and applies a deferred start before a change.
+  /// @return kTimeout: the lock is still held.
+  [[nodiscard]] Status apply_before(const DeferredEvent& later, const app::Timeouts& timeouts);
+  /// Applies deferred events for a bounded time, and each for a bounded number of attempts.
+  /// @return false: an attempt timed out, waiting for the lock or for systemd, or the deadline has
+  ///         passed.
+  [[nodiscard]] bool apply(const app::Timeouts& timeouts);
 
  private:
-  using Key = std::pair<std::string, ContainerEvent::Kind>;  ///< id and kind
-  struct Deferred {
-    ContainerEvent event;
-    int tries = 0;  ///< retries so far
-  };
+  using Key = std::pair<std::string, DeferredEvent::Kind>;  ///< id and kind
   /// Decides after an attempt, and reports an event that is dropped.
   /// @return whether the event stays deferred.
-  [[nodiscard]] static bool keeps(Deferred& deferred, const Result<Applied>& applied,
-                                  const Drop& drop);
+  [[nodiscard]] bool keeps(DeferredEvent& event, const Result<bool>& applied) const;
 
   const sys::Clock& clock_;
-  std::map<Key, Deferred> events_;
+  Apply apply_;
+  Drop drop_;
+  std::map<Key, DeferredEvent> events_;
 };
 
 }  // namespace podqos::nri

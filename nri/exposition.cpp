@@ -48,10 +48,10 @@ void Exposition::sample(Labels labels, double value, std::string_view suffix) {
   }
   text_.append(name_).append(suffix);
   char before = '{';
-  for (const Label& label : labels) {
+  for (const auto& [name, text] : labels) {
     text_ += std::exchange(before, ',');
-    text_.append(label.name).append("=\"");
-    append_escaped(text_, label.value, "\\\"\n");
+    text_.append(name).append("=\"");
+    append_escaped(text_, text, "\\\"\n");
     text_ += '"';
   }
   text_.append(labels.size() == 0 ? " " : "} ").append(format_number(value)).append("\n");
@@ -75,7 +75,7 @@ void Histogram::write(Exposition& out, const Label& label) const {
   for (std::size_t i = 0; i < counts_.size(); ++i) {
     count += counts_.at(i);
     const std::string bound = i < kBounds.size() ? format_number(kBounds.at(i)) : "+Inf";
-    out.sample({label, {.name = "le", .value = bound}}, static_cast<double>(count), "_bucket");
+    out.sample({label, {"le", bound}}, static_cast<double>(count), "_bucket");
   }
   out.sample({label}, sum_, "_sum");
   out.sample({label}, static_cast<double>(count), "_count");

@@ -10,11 +10,8 @@
 
 namespace podqos::nri {
 
-/// A label of a sample. The value may be any UTF-8; it is escaped on output.
-struct Label {
-  std::string_view name;
-  std::string_view value;
-};
+/// Name and value of a sample's label. The value may be any UTF-8; it is escaped on output.
+using Label = std::pair<std::string_view, std::string_view>;
 using Labels = std::initializer_list<Label>;
 
 /// Writes metrics in the text format of Prometheus, version 0.0.4: each call of metric() is

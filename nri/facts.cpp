@@ -42,13 +42,10 @@ Status set(std::optional<std::string>& out, std::string_view what, const std::st
 /// Sets the identity of a pod as the CRI has it.
 Status set_identity(core::EngineAnnotations& engine, const Pod& pod) {
   engine.cri = true;
-  auto done = set(engine.pod_uid, "pod uid", pod.uid, core::check_pod_uid);
-  if (done) done = set(engine.sandbox_id, "sandbox id", pod.id, core::check_cgroup_component);
-  if (done) done = set(engine.pod_name, "pod name", pod.name, core::check_cgroup_component);
-  if (done) {
-    done = set(engine.pod_namespace, "pod namespace", pod.name_space, core::check_cgroup_component);
-  }
-  return done;
+  PODQOS_TRY(set(engine.pod_uid, "pod uid", pod.uid, core::check_pod_uid));
+  PODQOS_TRY(set(engine.sandbox_id, "sandbox id", pod.id, core::check_cgroup_component));
+  PODQOS_TRY(set(engine.pod_name, "pod name", pod.name, core::check_cgroup_component));
+  return set(engine.pod_namespace, "pod namespace", pod.name_space, core::check_cgroup_component);
 }
 
 /// CPU and memory of the whole pod; nullopt if none is set.
@@ -73,18 +70,16 @@ void add_whole_pod(core::EngineAnnotations& engine, const Pod& pod) {
 Result<core::ContainerFacts> container_facts(const Pod& pod, const Container& container) {
   core::ContainerFacts facts;
   facts.id = container.id;
-  const auto context = [&] { return cat("container ", printable(facts.id)); };
-  for (const auto* annotations : {&pod.annotations, &container.annotations}) {
-    if (auto added = add_annotations(*annotations, facts.annotations); !added)
-      return fail(std::move(added).error().with_context(context()));
-  }
   core::EngineAnnotations& engine = facts.engine.emplace();
-  auto done = set_identity(engine, pod);
-  if (done) {
-    done =
-        set(engine.container_name, "container name", container.name, core::check_cgroup_component);
-  }
-  if (!done) return fail(std::move(done).error().with_context(context()));
+  const auto read = [&]() -> Status {
+    PODQOS_TRY(add_annotations(pod.annotations, facts.annotations));
+    PODQOS_TRY(add_annotations(container.annotations, facts.annotations));
+    PODQOS_TRY(set_identity(engine, pod));
+    return set(engine.container_name, "container name", container.name,
+               core::check_cgroup_component);
+  };
+  if (auto done = read(); !done)
+    return fail(std::move(done).error().with_context(cat("container ", printable(facts.id))));
   // With a pid the sandbox is registered, and its facts had these values.
   if (pod.pid == 0) add_whole_pod(engine, pod);
   if (!container.cgroups_path.empty()) facts.cgroups_path = container.cgroups_path;
@@ -96,12 +91,10 @@ Result<core::ContainerFacts> container_facts(const Pod& pod, const Container& co
 Result<core::ContainerFacts> sandbox_facts(const Pod& pod) {
   core::ContainerFacts facts;
   facts.id = pod.id;
-  const auto context = [&] { return cat("pod ", printable(pod.uid)); };
-  if (auto added = add_annotations(pod.annotations, facts.annotations); !added)
-    return fail(std::move(added).error().with_context(context()));
   core::EngineAnnotations& engine = facts.engine.emplace();
-  if (auto done = set_identity(engine, pod); !done)
-    return fail(std::move(done).error().with_context(context()));
+  auto done = add_annotations(pod.annotations, facts.annotations);
+  if (done) done = set_identity(engine, pod);
+  if (!done) return fail(std::move(done).error().with_context(cat("pod ", printable(pod.uid))));
   engine.is_sandbox = true;
   add_whole_pod(engine, pod);
   if (!pod.cgroups_path.empty()) facts.cgroups_path = pod.cgroups_path;

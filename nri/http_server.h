@@ -55,7 +55,7 @@ class HttpServer {
   static constexpr std::size_t kMaxConnections = 8;
   static constexpr std::size_t kMaxRequest = 2048;  ///< bytes, header fields included
 
-  /// @param listener  non-blocking listening socket; outlives the server
+  /// @param listener  non-blocking listening socket, which outlives the server; -1: none
   /// @param timeout   maximum duration of a connection
   explicit HttpServer(int listener, std::chrono::milliseconds timeout = std::chrono::seconds{2})
       : listener_(listener), timeout_(timeout) {}

@@ -62,35 +62,28 @@ Status bind_unix(int socket, const std::string& path) {
   return fail_errno(errno, cat("bind ", path));
 }
 
-/// Binds an internet socket.
-template <class Address>
-Status bind_to(int socket, const Address& address) {
-  // The socket calls take every kind of address as a sockaddr.
-  if (::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    return fail_errno(errno, "bind");
-  return {};
-}
-
 /// Binds to a port, IPv4 or IPv6.
 Status bind_port(int socket, const core::TcpPort& port) {
   // Connections of a previous plugin in TIME_WAIT must not block the port.
   const int yes = 1;
   if (::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0)
     return fail_errno(errno, "SO_REUSEADDR");
-  if (port.host.contains(':')) {
-    sockaddr_in6 address{};
-    address.sin6_family = AF_INET6;
-    address.sin6_port = htons(port.port);
-    if (::inet_pton(AF_INET6, port.host.c_str(), &address.sin6_addr) != 1)
-      return fail(ErrorCode::kInvalidArgument, "invalid address");
-    return bind_to(socket, address);
-  }
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port.port);
-  if (::inet_pton(AF_INET, port.host.c_str(), &address.sin_addr) != 1)
-    return fail(ErrorCode::kInvalidArgument, "invalid address");
-  return bind_to(socket, address);
+  sockaddr_in four{};
+  four.sin_family = AF_INET;
+  four.sin_port = htons(port.port);
+  sockaddr_in6 six{};
+  six.sin6_family = AF_INET6;
+  six.sin6_port = htons(port.port);
+  const bool is_six = port.host.contains(':');
+  const int known = is_six ? ::inet_pton(AF_INET6, port.host.c_str(), &six.sin6_addr)
+                           : ::inet_pton(AF_INET, port.host.c_str(), &four.sin_addr);
+  if (known != 1) return fail(ErrorCode::kInvalidArgument, "invalid address");
+  // The socket calls take every kind of address as a sockaddr.
+  const auto* address =
+      is_six ? reinterpret_cast<const sockaddr*>(&six) : reinterpret_cast<const sockaddr*>(&four);
+  if (::bind(socket, address, is_six ? sizeof six : sizeof four) != 0)
+    return fail_errno(errno, "bind");
+  return {};
 }
 
 /// Starts to listen.

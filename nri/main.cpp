@@ -71,33 +71,26 @@ std::optional<nri::Listener> listen(const std::optional<podqos::core::MetricsAdd
   return std::nullopt;
 }
 
-/// Enters the sandbox and runs the event loop.
-Status serve(nri::Service& service, std::optional<nri::Launch> launch) {
-  PODQOS_TRY(nri::join_cgroup_namespace());
-  PODQOS_TRY(nri::enter_sandbox());
-  return launch ? service.run_launched(std::move(launch->socket)) : service.run();
-}
-
 /// Sets up the plugin and serves runtimes until it is told to stop.
 Status run(const nri::Options& options, nri::Configuration& configuration) {
-  std::optional<nri::Launch> launch;
+  std::optional<podqos::sys::UniqueFd> launched;
   if (!options.socket) {
-    PODQOS_ASSIGN(auto taken, nri::read_launch());
-    launch = std::move(taken);
+    PODQOS_ASSIGN(launched, nri::inherited_socket());
   }
-  PODQOS_ASSIGN(auto identity, nri::identity_for(options, launch));
+  nri::ConnectionOptions identity;
+  identity.index = options.index;
+  identity.name = options.name;
   const std::string& state_dir = configuration.settings().state_dir;
   PODQOS_ASSIGN(auto only, nri::SingleInstance::open(state_dir));
   // One that a runtime has started registers in time or never.
-  if (launch) PODQOS_TRY(only.hold(kLaunchPatience));
+  if (launched) PODQOS_TRY(only.hold(kLaunchPatience));
   PODQOS_ASSIGN(const auto notify, nri::Notify::open());
   PODQOS_ASSIGN(auto signals, nri::Signals::open());
 
   // A new address requires a restart: the sandbox forbids bind(2).
   const auto address = options.metrics ? options.metrics : configuration.settings().metrics;
   const auto listener = listen(address, configuration.log());
-  std::optional<nri::HttpServer> http;
-  if (listener) http.emplace(listener->fd());
+  nri::HttpServer http{listener ? listener->fd() : -1};
   nri::Metrics metrics;
   nri::Plugin plugin{configuration, metrics};
   nri::Pages pages{configuration, metrics};
@@ -112,10 +105,12 @@ Status run(const nri::Options& options, nri::Configuration& configuration) {
        .reload = [&] { reload(configuration); },
        .hold = [&] { return only.hold({}); },
        .housekeep = [&] { return plugin.housekeep(); },
-       .http = http ? &*http : nullptr,
+       .http = http,
        .page = [&](std::string_view path,
                    const nri::ConnectionStatus& status) { return pages.answer(path, status); }}};
-  return serve(service, std::move(launch));
+  PODQOS_TRY(nri::join_cgroup_namespace());
+  PODQOS_TRY(nri::enter_sandbox());
+  return launched ? service.run_launched(std::move(*launched)) : service.run();
 }
 
 /// Parses the command line, loads the configuration and runs the plugin.

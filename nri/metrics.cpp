@@ -22,18 +22,18 @@ void Metrics::write(Exposition& out) const {
              "Time in seconds that a request of the runtime took podqos, by NRI request: from the "
              "whole message to the answer.");
   for (std::size_t i = 0; i < requests_.size(); ++i)
-    requests_.at(i).write(out, {.name = "request", .value = kRequests.at(i).name});
+    requests_.at(i).write(out, {"request", kRequests.at(i).name});
   out.metric("histogram", "podqos_cgroup_manager_duration_seconds",
              "Duration in seconds for cgroup operations of podqos-nri, broken down by method: "
              "create (a pod or container joins), update (it started, or its resources changed), "
              "destroy (it has ended).");
   for (std::size_t i = 0; i < operations_.size(); ++i)
-    operations_.at(i).write(out, {.name = "operation_type", .value = kOperationNames.at(i)});
+    operations_.at(i).write(out, {"operation_type", kOperationNames.at(i)});
   out.metric("counter", "podqos_errors_total",
              "Requests of the runtime, and clean-ups of podqos-nri, that failed, by kind of error; "
              "under onError \"admit\" the runtime was not told.");
   for (std::size_t i = 0; i < errors_.size(); ++i) {
-    out.sample({{.name = "code", .value = format_error_code(static_cast<ErrorCode>(i))}},
+    out.sample({{"code", format_error_code(static_cast<ErrorCode>(i))}},
                static_cast<double>(errors_.at(i)));
   }
   out.single("counter", "podqos_nri_dropped_events_total",

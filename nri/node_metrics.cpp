@@ -97,9 +97,7 @@ void write_tiers(const app::NodeFigures& figures, Exposition& out) {
     for (const app::TierFigures& tier : figures.tiers) {
       const auto value = metric.value(tier);
       if (!value) continue;
-      out.sample({{.name = "tier", .value = tier_label(tier.qos_class)},
-                  {.name = "cgroup", .value = tier.cgroup.path()}},
-                 *value);
+      out.sample({{"tier", tier_label(tier.qos_class)}, {"cgroup", tier.cgroup.path()}}, *value);
     }
   }
 }
@@ -114,10 +112,9 @@ void write_pressure(const app::NodeFigures& figures, Exposition& out,
           std::pair{"io", cgroup.io_pressure()}}) {
       const auto seconds = pressure ? value(*pressure) : std::nullopt;
       if (!seconds) continue;
-      out.sample({{.name = "tier", .value = tier_label(tier.qos_class)},
-                  {.name = "cgroup", .value = cgroup.path()},
-                  {.name = "resource", .value = resource}},
-                 *seconds);
+      out.sample(
+          {{"tier", tier_label(tier.qos_class)}, {"cgroup", cgroup.path()}, {"resource", resource}},
+          *seconds);
     }
   }
 }
@@ -142,8 +139,7 @@ void write_sums(const app::NodeFigures& figures, Exposition& out,
   for (const auto& [owner, sums] :
        {std::pair{"podqos", &figures.own}, std::pair{"kubelet", &figures.adopted}}) {
     for (const core::QosClass qos_class : kClasses) {
-      out.sample({{.name = "qos_class", .value = core::format_qos_class(qos_class)},
-                  {.name = "owner", .value = owner}},
+      out.sample({{"qos_class", core::format_qos_class(qos_class)}, {"owner", owner}},
                  value(sums->of(qos_class)));
     }
   }

@@ -7,6 +7,7 @@
 
 #include "common/base/text.h"
 #include "common/sys/unix_address.h"
+#include "nri/connect.h"
 
 namespace podqos::nri {
 
@@ -14,17 +15,6 @@ namespace {
 
 /// Exit status of a usage error.
 constexpr int kUsage = 2;
-/// Early among the plugins, see identity_for().
-constexpr const char* kDefaultIndex = "10";
-constexpr const char* kDefaultName = "podqos";
-
-/// The first value that is set: option, variable of the runtime, default.
-std::string chosen(const std::optional<std::string>& option, const std::string& launched,
-                   const char* fallback) {
-  if (option) return *option;
-  return launched.empty() ? fallback : launched;
-}
-
 /// Validates --socket: a path that fits a socket address. The result of a validator of CLI11 is a
 /// message, or "" for a valid value.
 std::string socket_fault(const std::string& path) {
@@ -68,11 +58,13 @@ std::variant<Options, Answer> parse_options(int argc, const char* const* argv) {
       ->type_name("FILE");
   app.add_option(
          "--index", options.index,
-         cat("Two digits: position of this plugin in the call\norder (", kDefaultIndex, ")"))
+         cat("Two digits: position of this plugin in the call\norder (", options.index, ")"))
       ->type_name("NN")
+      ->envname("NRI_PLUGIN_IDX")
       ->check(index_fault);
-  app.add_option("--name", options.name, cat("The plugin's name (", kDefaultName, ")"))
+  app.add_option("--name", options.name, cat("The plugin's name (", options.name, ")"))
       ->type_name("NAME")
+      ->envname("NRI_PLUGIN_NAME")
       ->check(name_fault);
   std::string metrics;
   app.add_option("--metrics", metrics,
@@ -101,16 +93,6 @@ std::variant<Options, Answer> parse_options(int argc, const char* const* argv) {
   // Validated by metrics_fault(); CLI11 cannot keep the result of a validator.
   if (!metrics.empty()) options.metrics = *core::parse_metrics_address(metrics);
   return options;
-}
-
-Result<ConnectionOptions> identity_for(const Options& options,
-                                       const std::optional<Launch>& launch) {
-  ConnectionOptions session;
-  session.index = chosen(options.index, launch ? launch->index : "", kDefaultIndex);
-  session.name = chosen(options.name, launch ? launch->name : "", kDefaultName);
-  const std::string fault = index_fault(session.index);
-  if (fault.empty() && name_fault(session.name).empty()) return session;
-  return fail(ErrorCode::kInvalidArgument, fault.empty() ? name_fault(session.name) : fault);
 }
 
 }  // namespace podqos::nri

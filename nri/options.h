@@ -4,19 +4,19 @@
 #include <string>
 #include <variant>
 
-#include "common/base/error.h"
 #include "common/core/metrics_address.h"
-#include "nri/connect.h"
-#include "nri/connection.h"
 
 namespace podqos::nri {
 
 /// The command line options; nullopt if not given.
 struct Options {
-  std::optional<std::string> socket;            ///< --socket PATH
-  std::optional<std::string> config;            ///< --config FILE
-  std::optional<std::string> index;             ///< --index NN
-  std::optional<std::string> name;              ///< --name NAME
+  std::optional<std::string> socket;  ///< --socket PATH
+  std::optional<std::string> config;  ///< --config FILE
+  /// --index NN, else NRI_PLUGIN_IDX. Plugins are called in the order of their indices, and see
+  /// what earlier ones have set: 10 is early, so that plugins that read a container's cgroup path
+  /// see the final one.
+  std::string index = "10";
+  std::string name = "podqos";                  ///< --name NAME, else NRI_PLUGIN_NAME
   std::optional<core::MetricsAddress> metrics;  ///< --metrics ADDRESS
   friend bool operator==(const Options&, const Options&) = default;
 };
@@ -28,14 +28,8 @@ struct Answer {
   friend bool operator==(const Answer&, const Answer&) = default;
 };
 
-/// Parses and validates the command line.
+/// Parses and validates the command line, and the variables that a runtime sets for a plugin that
+/// it starts.
 [[nodiscard]] std::variant<Options, Answer> parse_options(int argc, const char* const* argv);
-
-/// Name and index of the plugin: from the command line, else from the runtime that started it, else
-/// "podqos" and "10". Plugins are called in the order of their indices, and see what earlier ones
-/// have set: 10 is early, so that plugins that read a container's cgroup path see the final one.
-/// @return kInvalidArgument: an index or name that a runtime would reject.
-[[nodiscard]] Result<ConnectionOptions> identity_for(const Options& options,
-                                                     const std::optional<Launch>& launch);
 
 }  // namespace podqos::nri

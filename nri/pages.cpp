@@ -20,7 +20,7 @@ constexpr const char* kExposition = "text/plain; version=0.0.4; charset=utf-8";
 /// Writes the metrics of program and connection, which need no state.
 void write_connection_metrics(const ConnectionStatus& status, Exposition& out) {
   out.metric("gauge", "podqos_build_info", "1, with the version of podqos-nri as a label.");
-  out.sample({{.name = "version", .value = PODQOS_VERSION}}, 1);
+  out.sample({{"version", PODQOS_VERSION}}, 1);
   out.single("gauge", "podqos_nri_connected", "Whether podqos-nri has a connection to the runtime.",
              status.connected ? 1 : 0);
   out.single("gauge", "podqos_nri_synchronized",

@@ -14,6 +14,7 @@ namespace podqos::nri {
 
 namespace {
 
+using Kind = DeferredEvent::Kind;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -27,12 +28,6 @@ constexpr milliseconds kHousekeepingLock{100};
 /// Maximum wait in a whole round of housekeeping, for the lock and for systemd: a request that
 /// arrives meanwhile is answered within the runtime's 2 s, since its own waits take at most 1 s.
 constexpr milliseconds kHousekeeping{500};
-
-/// Turns a Status into the result of DeferredEvents::Apply.
-Result<Applied> applied(Status done) {
-  if (!done) return fail(std::move(done).error());
-  return Applied::kDone;
-}
 
 }  // namespace
 
@@ -89,60 +84,58 @@ Status Plugin::report(std::string_view what, Status done) {
   return core::refuses(configuration_.settings(), done.error()) ? done : Status{};
 }
 
-Status Plugin::start(Result<core::ContainerFacts> facts, std::uint32_t pid, Misplaced misplaced,
-                     const app::Timeouts& timeouts) {
-  if (!facts) return fail(std::move(facts).error());
-  PODQOS_ASSIGN(auto process, process_of(pid));
-  return apply_or_defer(
-      {.kind = ContainerEvent::Kind::kStarted, .facts = std::move(*facts), .process = process},
-      misplaced, timeouts);
-}
-
-Status Plugin::update(Result<core::ContainerFacts> facts, std::uint32_t pid,
-                      const app::Timeouts& timeouts) {
-  if (!facts) return fail(std::move(facts).error());
-  PODQOS_ASSIGN(auto process, process_of(pid));
-  return apply_or_defer(
-      {.kind = ContainerEvent::Kind::kChanged, .facts = std::move(*facts), .process = process},
-      Misplaced::kAsConfigured, timeouts);
-}
-
-Status Plugin::apply_event(const ContainerEvent& event, Misplaced misplaced,
-                           const app::Timeouts& timeouts) {
+Result<bool> Plugin::apply(const DeferredEvent& deferred, const app::Timeouts& timeouts) {
   const core::Settings& settings = configuration_.settings();
-  const app::ContainerEvent reported{.facts = event.facts,
-                                     .process = event.process,
-                                     .stays = misplaced != Misplaced::kAsConfigured,
-                                     .undone_if_refused = misplaced == Misplaced::kUndone};
-  if (event.kind == ContainerEvent::Kind::kStarted)
-    return app::container_started(settings, log(), reported, timeouts);
-  PODQOS_ASSIGN(auto followed, app::resources_changed(settings, log(), reported, timeouts));
-  if (followed == app::Followed::kLater) recomputes_ = true;
-  return {};
+  const std::string& id = deferred.event.facts.id;
+  switch (deferred.kind) {
+    case Kind::kStarted:
+      PODQOS_TRY(app::container_started(settings, log(), deferred.event, timeouts));
+      return true;
+    case Kind::kChanged: {
+      PODQOS_ASSIGN(auto followed,
+                    app::resources_changed(settings, log(), deferred.event, timeouts));
+      if (followed == app::Followed::kLater) recomputes_ = true;
+      return true;
+    }
+    case Kind::kEnded: break;
+  }
+  // A container is being created in the pod's cgroup.
+  if (!created_in(id).empty()) return false;
+  PODQOS_ASSIGN(auto ended, app::container_ended(settings, log(), id, own_pid_, timeouts));
+  if (ended == app::Ending::kDone) return true;
+  return fail(ErrorCode::kBusy, cat("container ", printable(id), " has not ended"));
 }
 
-Status Plugin::apply_or_defer(const ContainerEvent& event, Misplaced misplaced,
+Status Plugin::apply_or_defer(Kind kind, Result<core::ContainerFacts> facts, std::uint32_t pid,
                               const app::Timeouts& timeouts) {
-  Status done = deferred_.apply_before(
-      event,
-      [&](const ContainerEvent& older) {
-        // The container is running: it is not moved any more.
-        return applied(apply_event(older, Misplaced::kStays, timeouts));
-      },
-      [&](const ContainerEvent& older, const Error& error) { drop(older, error); });
-  if (done) done = apply_event(event, misplaced, timeouts);
+  if (!facts) return fail(std::move(facts).error());
+  PODQOS_ASSIGN(auto process, process_of(pid));
+  // Plugins cannot change a sandbox's cgroup, so onMisplaced does not apply to it.
+  const bool sandbox = kind == Kind::kStarted && facts->engine && facts->engine->is_sandbox;
+  DeferredEvent event{.kind = kind,
+                      .event = {.facts = std::move(*facts),
+                                .process = process,
+                                .stays = sandbox,
+                                .undone_if_refused = sandbox}};
+  auto done = deferred_.apply_before(event, timeouts);
+  if (done) {
+    if (auto applied = apply(event, timeouts); !applied) done = fail(std::move(applied).error());
+  }
   // CRI-O starts a container also after an error of the plugin.
-  const bool goes_on = event.kind == ContainerEvent::Kind::kStarted ||
-                       configuration_.settings().on_error == core::OnError::kAdmit;
+  const bool goes_on =
+      kind == Kind::kStarted || configuration_.settings().on_error == core::OnError::kAdmit;
   if (!is_late(done) || !goes_on) return done;
-  if (auto kept = deferred_.defer(event); !kept) drop(event, kept.error());
+  // By then the container is running: it is not moved or undone any more.
+  event.event.stays = true;
+  event.event.undone_if_refused = false;
+  deferred_.defer(std::move(event));
   return done;
 }
 
-void Plugin::drop(const ContainerEvent& event, const Error& error) {
+void Plugin::drop(const DeferredEvent& event, const Error& error) {
   metrics_.dropped();
   recomputes_ = true;
-  if (event.kind == ContainerEvent::Kind::kEnded)
+  if (event.kind == Kind::kEnded)
     log_failure("release", error, "; deferred to the next recomputation");
   else
     log_failure("deferred event", error, "; dropped, waiting for the runtime's next update");
@@ -224,8 +217,8 @@ Status Plugin::update_container(const PodEvent& event, Budget budget) {
   const auto& [pod, container] = event;
   const app::Timeouts timeouts = this->timeouts(budget);
   synchronize_pod(pod.id, timeouts);
-  return report("update container",
-                update(container_facts(pod, container), container.pid, timeouts));
+  return report("update container", apply_or_defer(Kind::kChanged, container_facts(pod, container),
+                                                   container.pid, timeouts));
 }
 
 Status Plugin::stop_container(const PodEvent& event, Budget budget) {
@@ -235,16 +228,16 @@ Status Plugin::stop_container(const PodEvent& event, Budget budget) {
 Status Plugin::update_pod_sandbox(const PodEvent& event, Budget budget) {
   const app::Timeouts timeouts = this->timeouts(budget);
   synchronize_pod(event.pod.id, timeouts);
-  return report("update pod", update(sandbox_facts(event.pod), event.pod.pid, timeouts));
+  return report("update pod",
+                apply_or_defer(Kind::kChanged, sandbox_facts(event.pod), event.pod.pid, timeouts));
 }
 
 Status Plugin::run_pod_sandbox(const PodEvent& event, Budget budget) {
   // Without a process the pod is registered with its first container.
   if (event.pod.pid == 0) return {};
   register_sandbox(event.pod);
-  // Plugins cannot change the sandbox's cgroup, so onMisplaced does not apply to it.
-  return report("run pod", start(sandbox_facts(event.pod), event.pod.pid, Misplaced::kUndone,
-                                 timeouts(budget)));
+  return report("run pod", apply_or_defer(Kind::kStarted, sandbox_facts(event.pod), event.pod.pid,
+                                          timeouts(budget)));
 }
 
 std::vector<std::string> Plugin::created_in(std::string_view sandbox) const {
@@ -255,21 +248,16 @@ std::vector<std::string> Plugin::created_in(std::string_view sandbox) const {
   return ids;
 }
 
-Result<Applied> Plugin::apply_end(const std::string& id, const app::Timeouts& timeouts) {
-  // A container is being created in the pod's cgroup.
-  if (!created_in(id).empty()) return Applied::kHeld;
-  PODQOS_ASSIGN(auto ended,
-                app::container_ended(configuration_.settings(), log(), id, own_pid_, timeouts));
-  return ended == app::Ending::kDone ? Applied::kDone : Applied::kLater;
-}
-
 Status Plugin::release(const std::string& id, const app::Timeouts& timeouts) {
   created_.erase(id);
   deferred_.remove(id);
-  auto applied = apply_end(id, timeouts);
-  if (!applied || *applied != Applied::kDone) deferred_.defer_end(id);
-  if (!applied) return fail(std::move(applied).error());
-  return {};
+  DeferredEvent end{.kind = Kind::kEnded, .event = {}};
+  end.event.facts.id = id;
+  auto ended = apply(end, timeouts);
+  if (ended && *ended) return {};
+  deferred_.defer_end(id);
+  if (ended || ended.error().code == ErrorCode::kBusy) return {};
+  return fail(std::move(ended).error());
 }
 
 Status Plugin::stop_pod_sandbox(const PodEvent& event, Budget budget) {
@@ -302,24 +290,14 @@ Status Plugin::start_container(const PodEvent& event, Budget budget) {
   if (event.container.pid != 0) synchronize_pod(event.pod.id, timeouts);
   created_.erase(event.container.id);
   if (event.container.pid == 0) return {};
-  return report("start container", start(container_facts(event.pod, event.container),
-                                         event.container.pid, Misplaced::kAsConfigured, timeouts));
+  return report("start container",
+                apply_or_defer(Kind::kStarted, container_facts(event.pod, event.container),
+                               event.container.pid, timeouts));
 }
 
 Status Plugin::remove_container(const PodEvent& event, Budget budget) {
   forget_reported(event.container.id);
   return report("remove container", release(event.container.id, timeouts(budget)));
-}
-
-bool Plugin::apply_deferred(const app::Timeouts& timeouts) {
-  const auto apply = [&](const ContainerEvent& event) -> Result<Applied> {
-    if (event.kind == ContainerEvent::Kind::kEnded) return apply_end(event.facts.id, timeouts);
-    // The container is running: it is not moved any more.
-    return applied(apply_event(event, Misplaced::kStays, timeouts));
-  };
-  return deferred_.apply(
-      apply, [&](const ContainerEvent& event, const Error& error) { drop(event, error); },
-      timeouts.deadline);
 }
 
 void Plugin::reconcile(const app::Timeouts& timeouts) {
@@ -344,7 +322,7 @@ bool Plugin::housekeep() {
   const app::Timeouts timeouts = housekeeping();
   if (synchronize_piece(timeouts)) return true;
   // After a timeout, waiting for the lock or systemd, the following steps would time out as well.
-  if (apply_deferred(timeouts) && release_ended_sandboxes(timeouts)) reconcile(timeouts);
+  if (deferred_.apply(timeouts) && release_ended_sandboxes(timeouts)) reconcile(timeouts);
   return false;
 }
 

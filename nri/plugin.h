@@ -60,12 +60,6 @@ class Plugin : public Handler {
   [[nodiscard]] Status remove_container(const PodEvent& event, Budget budget);
 
  private:
-  /// What to do with a container that runs outside its pod's cgroup.
-  enum class Misplaced : std::uint8_t {
-    kAsConfigured,  ///< placement.onMisplaced
-    kStays,         ///< it is counted where it runs
-    kUndone,        ///< the same; the runtime undoes it if it is refused
-  };
   using TimePoint = sys::Clock::TimePoint;
   /// Interval at which everything is recomputed.
   static constexpr std::chrono::seconds kRecomputation{300};
@@ -98,23 +92,16 @@ class Plugin : public Handler {
   [[nodiscard]] Status report(std::string_view what, Status done);
   /// Logs "what: error then" and counts the error.
   void log_failure(std::string_view what, const Error& error, std::string_view then);
-  /// Registers a started pod or container, or defers that.
-  [[nodiscard]] Status start(Result<core::ContainerFacts> facts, std::uint32_t pid,
-                             Misplaced misplaced, const app::Timeouts& timeouts);
-  /// Applies changed resources of a pod or container, or defers that.
-  [[nodiscard]] Status update(Result<core::ContainerFacts> facts, std::uint32_t pid,
-                              const app::Timeouts& timeouts);
-  /// Applies an event after older ones of the same pod or container. If the lock cannot be taken in
-  /// time and the runtime continues nevertheless, the event is deferred.
-  [[nodiscard]] Status apply_or_defer(const ContainerEvent& event, Misplaced misplaced,
-                                      const app::Timeouts& timeouts);
+  /// Applies a start or change after older ones of the same pod or container. If the lock cannot be
+  /// taken in time and the runtime continues nevertheless, the event is deferred.
+  [[nodiscard]] Status apply_or_defer(DeferredEvent::Kind kind, Result<core::ContainerFacts> facts,
+                                      std::uint32_t pid, const app::Timeouts& timeouts);
+  /// Applies one event.
+  /// @return false: an end is held while containers of the pod are being created; kBusy: what is to
+  ///         end has not ended
+  [[nodiscard]] Result<bool> apply(const DeferredEvent& deferred, const app::Timeouts& timeouts);
   /// Logs and counts that a deferred event is dropped.
-  void drop(const ContainerEvent& event, const Error& error);
-  /// Applies a start or change.
-  [[nodiscard]] Status apply_event(const ContainerEvent& event, Misplaced misplaced,
-                                   const app::Timeouts& timeouts);
-  /// Applies an end; held while containers of the pod are being created.
-  [[nodiscard]] Result<Applied> apply_end(const std::string& id, const app::Timeouts& timeouts);
+  void drop(const DeferredEvent& event, const Error& error);
   /// Notes the process of a sandbox, whose end may not be reported.
   void register_sandbox(const Pod& pod);
   /// Ids of the containers of a sandbox that are being created.
@@ -143,9 +130,7 @@ class Plugin : public Handler {
   [[nodiscard]] bool note_synchronized(const Result<bool>& taken);
   /// Removes a container from the synchronization in progress: the runtime has removed it.
   void forget_reported(const std::string& id);
-  /// Retries deferred events. @return false: an attempt timed out, or the deadline has passed
-  [[nodiscard]] bool apply_deferred(const app::Timeouts& timeouts);
-  /// Releases sandboxes whose process has ended. @return as apply_deferred()
+  /// Releases sandboxes whose process has ended. @return as DeferredEvents::apply()
   [[nodiscard]] bool release_ended_sandboxes(const app::Timeouts& timeouts);
   /// Releases due pods, and recomputes everything if that was deferred or is due.
   void reconcile(const app::Timeouts& timeouts);
@@ -159,7 +144,12 @@ class Plugin : public Handler {
   std::map<std::string, Sandbox, std::less<>> sandboxes_;  ///< running ones, by id
   std::string observed_;  ///< the last one whose process was checked
   std::map<std::string, Creation, std::less<>> created_;  ///< neither started nor ended, by id
-  DeferredEvents deferred_{clock_};
+  DeferredEvents deferred_{
+      clock_,
+      [this](const DeferredEvent& event, const app::Timeouts& timeouts) {
+        return apply(event, timeouts);
+      },
+      [this](const DeferredEvent& event, const Error& error) { drop(event, error); }};
   std::optional<NodeState> state_;  ///< of the last Synchronize, until it is taken in
   std::optional<app::Synchronization> synchronization_;  ///< in progress
   bool recomputes_ = true;  ///< soon: events may have been missed, at least before the start

@@ -78,8 +78,11 @@ Status Service::run() {
     PODQOS_TRY(wait());
     if (polled_[kSignalsAt].revents != 0) read_signals();
     // The runtime has precedence over metrics.
-    if (link_ && !stopping_) serve_link(polled_[kLinkAt].revents);
-    if (!stopping_) serve_http();
+    if (link_ && !stopping_ && polled_[kLinkAt].revents != 0) serve_link();
+    if (stopping_) break;
+    ports_.http.serve(
+        std::span{polled_}.subspan(kHttpAt),
+        [this](std::string_view path) { return ports_.page(path, status_); }, ports_.clock.now());
   }
   ports_.notify.stopping();
   link_.reset();
@@ -93,7 +96,7 @@ Status Service::wait() {
                   {.fd = link_ ? link_->fd() : -1,
                    .events = link_ ? link_->events() : short{0},
                    .revents = 0}});
-  if (ports_.http != nullptr) ports_.http->add_to(polled_);
+  ports_.http.add_to(polled_);
   if (ports_.clock.poll(polled_, next_deadline()) < 0 && errno != EINTR)
     return fail_errno(errno, "poll");
   return {};
@@ -101,7 +104,7 @@ Status Service::wait() {
 
 void Service::read_signals() {
   while (const auto signal = ports_.signals.read()) {
-    if (*signal == Signal::kStop) {
+    if (*signal != SIGHUP) {
       stopping_ = true;
       return;
     }
@@ -115,7 +118,7 @@ std::optional<Service::TimePoint> Service::next_deadline() const {
   auto earliest = next_watchdog_;
   keep_earlier(earliest, link_ ? timeout_ : next_attempt_);
   if (counts_on_plugin()) keep_earlier(earliest, next_housekeeping_);
-  if (ports_.http != nullptr) keep_earlier(earliest, ports_.http->next_deadline());
+  keep_earlier(earliest, ports_.http.next_deadline());
   return earliest;
 }
 
@@ -195,18 +198,10 @@ Status Service::make_link(sys::UniqueFd socket) {
   return {};
 }
 
-void Service::serve_link(short ready) {
-  if (ready == 0) return;
-  const Status served = link_->serve(ready);
+void Service::serve_link() {
+  const Status served = link_->serve(polled_[kLinkAt].revents);
   observe_progress();
   if (link_ && !served) end_link(served.error());
-}
-
-void Service::serve_http() {
-  if (ports_.http == nullptr) return;
-  ports_.http->serve(
-      std::span{polled_}.subspan(kHttpAt),
-      [this](std::string_view path) { return ports_.page(path, status_); }, ports_.clock.now());
 }
 
 void Service::observe_progress() {

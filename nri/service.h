@@ -73,7 +73,7 @@ struct ServicePorts {
   /// Called regularly while the runtime sends events to the plugin, which may not have been
   /// synchronized. If it returns true, it is called again after pending requests.
   std::function<bool()> housekeep;
-  HttpServer* http = nullptr;  ///< nullptr: no HTTP
+  HttpServer& http;
   /// Computes the page at a path.
   std::function<HttpAnswer(std::string_view path, const ConnectionStatus&)> page = {};
   const sys::Clock& clock = sys::kSteadyClock;
@@ -115,8 +115,7 @@ class Service {
   /// Checks the peer and registers the plugin on a connected socket.
   /// @return kPermission or kConflict: a peer that podqos does not accept as a runtime
   [[nodiscard]] Status make_link(sys::UniqueFd socket);
-  void serve_link(short ready);
-  void serve_http();
+  void serve_link();
   /// Follows the progress of the link: sets status and timeouts.
   void observe_progress();
   /// Closes the link; schedules the next attempt, or stops a plugin that the runtime started.

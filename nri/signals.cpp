@@ -24,10 +24,10 @@ Signals::~Signals() {
   if (fd_.valid()) static_cast<void>(::pthread_sigmask(SIG_SETMASK, &old_mask_, nullptr));
 }
 
-std::optional<Signal> Signals::read() {
+std::optional<int> Signals::read() {
   signalfd_siginfo signal{};
   if (::read(fd_.get(), &signal, sizeof signal) != sizeof signal) return std::nullopt;
-  return signal.ssi_signo == SIGHUP ? Signal::kReload : Signal::kStop;
+  return static_cast<int>(signal.ssi_signo);
 }
 
 }  // namespace podqos::nri

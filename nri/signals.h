@@ -1,7 +1,6 @@
 #pragma once
 
 #include <csignal>
-#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -9,12 +8,6 @@
 #include "common/sys/fd.h"
 
 namespace podqos::nri {
-
-/// What a signal asks the plugin to do.
-enum class Signal : std::uint8_t {
-  kStop,    ///< SIGTERM, SIGINT
-  kReload,  ///< SIGHUP
-};
 
 /// The signals that the plugin handles, as a descriptor for poll(2). While the object exists they
 /// are blocked. For programs with one thread.
@@ -31,7 +24,7 @@ class Signals {
 
   [[nodiscard]] int fd() const { return fd_.get(); }
   /// The next pending signal; nullopt: none.
-  [[nodiscard]] std::optional<Signal> read();
+  [[nodiscard]] std::optional<int> read();
 
  private:
   Signals(sys::UniqueFd fd, const sigset_t& old_mask) : fd_(std::move(fd)), old_mask_(old_mask) {}

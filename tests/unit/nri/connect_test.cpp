@@ -71,34 +71,29 @@ TEST(ConnectTo, RefusesWhatIsNoAddress) {
   EXPECT_EQ(connect_to("nri.sock").error().code, ErrorCode::kInvalidArgument);
 }
 
-/// A plugin that is started with these variables; nullptr: not set.
-Result<std::optional<Launch>> launched(const char* socket, const char* name = nullptr,
-                                       const char* index = nullptr) {
-  const TemporaryVariable first{"NRI_PLUGIN_SOCKET", socket};
-  const TemporaryVariable second{"NRI_PLUGIN_NAME", name};
-  const TemporaryVariable third{"NRI_PLUGIN_IDX", index};
-  return read_launch();
+/// The socket of a plugin that is started with this variable; nullptr: not set.
+Result<std::optional<sys::UniqueFd>> launched(const char* socket) {
+  const TemporaryVariable variable{"NRI_PLUGIN_SOCKET", socket};
+  return inherited_socket();
 }
 
-TEST(TakeLaunch, IsNotOneWithoutTheVariable) {
+TEST(InheritedSocket, IsNotOneWithoutTheVariable) {
   const auto launch = launched(nullptr);
   ASSERT_TRUE(launch);
   EXPECT_FALSE(*launch);
 }
 
-TEST(TakeLaunch, TakesTheSocketOver) {
+TEST(InheritedSocket, TakesTheSocketOver) {
   auto [plugin, runtime] = connected_pair();
   const int fd = plugin.release();
   ASSERT_EQ(::fcntl(fd, F_SETFL, 0), 0);
   ASSERT_EQ(::fcntl(fd, F_SETFD, 0), 0);
   const std::string number = std::to_string(fd);
   {
-    const auto launch = launched(number.c_str(), "podqos", "20");
+    const auto launch = launched(number.c_str());
     ASSERT_TRUE(launch) << launch.error().message;
     ASSERT_TRUE(*launch);
-    EXPECT_EQ((*launch)->socket.get(), fd);
-    EXPECT_EQ((*launch)->name, "podqos");
-    EXPECT_EQ((*launch)->index, "20");
+    EXPECT_EQ((*launch)->get(), fd);
     EXPECT_EQ(::fcntl(fd, F_GETFL) & O_NONBLOCK, O_NONBLOCK);
     EXPECT_EQ(::fcntl(fd, F_GETFD), FD_CLOEXEC);
   }
@@ -110,9 +105,9 @@ struct LaunchCase {
   std::string socket;
   std::string want;
 };
-class TakeLaunchRefuses : public TestWithParam<LaunchCase> {};
+class InheritedSocketRefuses : public TestWithParam<LaunchCase> {};
 
-TEST_P(TakeLaunchRefuses, WhatIsNoSocketOfARuntime) {
+TEST_P(InheritedSocketRefuses, WhatIsNoSocketOfARuntime) {
   const auto launch = launched(GetParam().socket.c_str());
   ASSERT_FALSE(launch);
   EXPECT_EQ(launch.error().message,
@@ -122,7 +117,7 @@ TEST_P(TakeLaunchRefuses, WhatIsNoSocketOfARuntime) {
 const std::string kNoNumber =
     "expected a file descriptor number as set by a runtime; unset it to connect by path";
 
-INSTANTIATE_TEST_SUITE_P(Table, TakeLaunchRefuses,
+INSTANTIATE_TEST_SUITE_P(Table, InheritedSocketRefuses,
                          ValuesIn<LaunchCase>({
                              {"Empty", "", kNoNumber},
                              {"Word", "x3", kNoNumber},
@@ -140,7 +135,7 @@ std::string fault_of(const sys::UniqueFd& fd) {
   return launch ? "" : launch.error().message.substr(launch.error().message.find(": ") + 2);
 }
 
-TEST(TakeLaunch, LooksAtWhatTheDescriptorIs) {
+TEST(InheritedSocket, LooksAtWhatTheDescriptorIs) {
   EXPECT_EQ(fault_of(sys::UniqueFd{::open("/dev/null", O_RDWR | O_CLOEXEC)}),
             "SO_TYPE: Socket operation on non-socket");
   EXPECT_EQ(fault_of(sys::UniqueFd{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)}),

@@ -31,58 +31,64 @@ using test::tell;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
-using ::testing::Pair;
 
 class DeferredEventsTest : public ::testing::Test {
  protected:
-  using Kind = ContainerEvent::Kind;
+  using Kind = DeferredEvent::Kind;
 
-  static ContainerEvent event(Kind kind, const std::string& id) {
-    ContainerEvent event{.kind = kind, .facts = {}};
-    event.facts.id = id;
+  static DeferredEvent event(Kind kind, const std::string& id) {
+    DeferredEvent event{.kind = kind, .event = {}};
+    event.event.facts.id = id;
     return event;
   }
-  /// What is applied, each with the same result, and what is dropped.
-  bool apply(const Result<Applied>& result) {
-    return events_.apply(
-        [&](const ContainerEvent& event) {
-          applied_.push_back(event.facts.id);
-          clock_.pass(takes_);
-          return result;
-        },
-        drop(), clock_.now() + at_most_);
-  }
-  DeferredEvents::Drop drop() {
-    return [&](const ContainerEvent& event, const Error&) { dropped_.push_back(event.facts.id); };
+  /// Applies what is deferred, each with the same result.
+  bool apply(const Result<bool>& result) {
+    result_ = result;
+    return events_.apply({.deadline = clock_.now() + at_most_});
   }
   /// Defers a change with an annotation of this length.
-  Status defer(const std::string& id, std::size_t length) {
-    ContainerEvent annotated = event(Kind::kChanged, id);
-    annotated.facts.annotations.emplace("podqos.io/pod", std::string(length, 'x'));
-    return events_.defer(std::move(annotated));
+  void defer(const std::string& id, std::size_t length) {
+    DeferredEvent annotated = event(Kind::kChanged, id);
+    annotated.event.facts.annotations.emplace("podqos.io/pod", std::string(length, 'x'));
+    events_.defer(std::move(annotated));
   }
 
   LeapingClock clock_;
-  DeferredEvents events_{clock_};
+  Result<bool> result_ = true;
+  DeferredEvents events_{clock_,
+                         [this](const DeferredEvent& event, const app::Timeouts&) {
+                           const auto& facts = event.event.facts;
+                           applied_.push_back(facts.id);
+                           shares_.push_back(facts.resources.cpu_shares.value_or(0));
+                           clock_.pass(takes_);
+                           return result_;
+                         },
+                         [this](const DeferredEvent& event, const Error& error) {
+                           dropped_.push_back(event.event.facts.id);
+                           reason_ = error.message;
+                         }};
   std::chrono::milliseconds takes_{0};
   std::chrono::milliseconds at_most_{500};
   std::vector<std::string> applied_;
+  std::vector<std::int64_t> shares_;
   std::vector<std::string> dropped_;
+  std::string reason_;  ///< of the last one that was dropped
 };
 
 TEST_F(DeferredEventsTest, AreAppliedInTheirOrderOnce) {
-  ASSERT_TRUE(events_.defer(event(Kind::kStarted, "a")));
+  events_.defer(event(Kind::kStarted, "a"));
   events_.defer_end("b");
   events_.defer_end("b");
-  ASSERT_TRUE(events_.defer(event(Kind::kChanged, "c")));
-  EXPECT_TRUE(apply(Applied::kDone));
-  EXPECT_TRUE(apply(Applied::kDone));
+  events_.defer(event(Kind::kChanged, "c"));
+  EXPECT_TRUE(apply(true));
+  EXPECT_TRUE(apply(true));
   EXPECT_THAT(applied_, ElementsAre("a", "b", "c"));
 }
 
 TEST_F(DeferredEventsTest, WaitBehindOneThatHasWaitedInVain) {
-  ASSERT_TRUE(events_.defer(event(Kind::kStarted, "a")));
+  events_.defer(event(Kind::kStarted, "a"));
   events_.defer_end("b");
   for (int i = 0; i < 30; ++i)
     EXPECT_FALSE(apply(fail(ErrorCode::kTimeout, "locked")));
@@ -92,7 +98,7 @@ TEST_F(DeferredEventsTest, WaitBehindOneThatHasWaitedInVain) {
 }
 
 TEST_F(DeferredEventsTest, AreNotTriedAgainAfterAnotherErrorUnlessTheyAreEnds) {
-  ASSERT_TRUE(events_.defer(event(Kind::kChanged, "a")));
+  events_.defer(event(Kind::kChanged, "a"));
   events_.defer_end("b");
   EXPECT_TRUE(apply(fail(ErrorCode::kIo, "broken")));
   EXPECT_THAT(dropped_, ElementsAre("a"));
@@ -102,9 +108,9 @@ TEST_F(DeferredEventsTest, AreNotTriedAgainAfterAnotherErrorUnlessTheyAreEnds) {
 }
 
 TEST_F(DeferredEventsTest, OfWhatHasEndedAreDroppedWithoutAWord) {
-  ASSERT_TRUE(events_.defer(event(Kind::kChanged, "a")));
+  events_.defer(event(Kind::kChanged, "a"));
   EXPECT_TRUE(apply(fail(ErrorCode::kNotFound, "gone")));
-  EXPECT_TRUE(apply(Applied::kDone));
+  EXPECT_TRUE(apply(true));
   EXPECT_THAT(applied_, ElementsAre("a"));
   EXPECT_TRUE(dropped_.empty());
 }
@@ -112,21 +118,21 @@ TEST_F(DeferredEventsTest, OfWhatHasEndedAreDroppedWithoutAWord) {
 TEST_F(DeferredEventsTest, LeaveTimeForRequests) {
   takes_ = std::chrono::milliseconds{100};
   for (const char* id : {"a", "b", "c"})
-    ASSERT_TRUE(events_.defer(event(Kind::kStarted, id)));
-  EXPECT_TRUE(apply(Applied::kDone));
+    events_.defer(event(Kind::kStarted, id));
+  EXPECT_TRUE(apply(true));
   EXPECT_THAT(applied_, ElementsAre("a", "b"));
-  EXPECT_TRUE(apply(Applied::kDone));
+  EXPECT_TRUE(apply(true));
   EXPECT_EQ(applied_.back(), "c");
 }
 
 TEST_F(DeferredEventsTest, EndSixteenAtATime) {
   for (int i = 0; i < 20; ++i)
     events_.defer_end(std::to_string(i));
-  EXPECT_TRUE(apply(Applied::kHeld));
+  EXPECT_TRUE(apply(false));
   EXPECT_EQ(applied_.size(), 20U) << "what is held takes no turn";
-  EXPECT_TRUE(apply(Applied::kDone));
+  EXPECT_TRUE(apply(true));
   EXPECT_EQ(applied_.size(), 36U);
-  EXPECT_TRUE(apply(Applied::kDone));
+  EXPECT_TRUE(apply(true));
   EXPECT_EQ(applied_.size(), 40U);
 }
 
@@ -135,79 +141,74 @@ TEST_F(DeferredEventsTest, WaitForTheNextRoundAfterTheDeadline) {
   at_most_ = std::chrono::milliseconds{150};
   for (const char* id : {"a", "b", "c"})
     events_.defer_end(id);
-  EXPECT_FALSE(apply(Applied::kDone));
+  EXPECT_FALSE(apply(true));
   EXPECT_THAT(applied_, ElementsAre("a", "b"));
-  EXPECT_TRUE(apply(Applied::kDone));
+  EXPECT_TRUE(apply(true));
   EXPECT_THAT(applied_, ElementsAre("a", "b", "c"));
 }
 
 TEST_F(DeferredEventsTest, AreKeptHoweverManyThereAre) {
   for (int i = 0; i < 300; ++i)
-    ASSERT_TRUE(defer(std::to_string(i), 1'000));
-  ASSERT_TRUE(defer("large", 256 << 10U));
-  EXPECT_TRUE(apply(Applied::kDone));
+    defer(std::to_string(i), 1'000);
+  defer("large", 256 << 10U);
+  EXPECT_TRUE(apply(true));
   EXPECT_EQ(applied_.size(), 301U);
 }
 
 TEST_F(DeferredEventsTest, TakeNoMoreMemoryForLongAnnotationsThanIsGivenForThem) {
   for (int i = 0; i < 31; ++i)
-    ASSERT_TRUE(defer(cat("large", i), 256 << 10U));
-  const auto kept = defer("one too many", 256 << 10U);
-  ASSERT_FALSE(kept);
-  EXPECT_EQ(kept.error().code, ErrorCode::kTooLarge);
-  EXPECT_THAT(kept.error().message, AllOf(HasSubstr("one too many"), HasSubstr("262157 bytes")));
-  EXPECT_TRUE(defer("small", 1'000));
+    defer(cat("large", i), 256 << 10U);
+  EXPECT_THAT(dropped_, IsEmpty());
+  defer("one too many", 256 << 10U);
+  defer("small", 1'000);
+  EXPECT_THAT(dropped_, ElementsAre("one too many"));
+  EXPECT_THAT(reason_, AllOf(HasSubstr("one too many"), HasSubstr("262157 bytes")));
 }
 
 TEST_F(DeferredEventsTest, AreReportedIfTheyFailBeforeALaterOne) {
-  const auto before = [&](const Result<Applied>& result) {
-    ASSERT_TRUE(events_.defer(event(Kind::kStarted, "a")));
-    ASSERT_TRUE(events_.apply_before(
-        event(Kind::kChanged, "a"), [&](const ContainerEvent&) { return result; }, drop()));
-  };
-  before(Applied::kDone);
-  before(fail(ErrorCode::kNotFound, "gone"));
-  EXPECT_TRUE(dropped_.empty());
-  before(fail(ErrorCode::kIo, "broken"));
+  for (const Result<bool>& result : {Result<bool>{true},
+                                     {fail(ErrorCode::kNotFound, "gone")},
+                                     {fail(ErrorCode::kIo, "broken")}}) {
+    EXPECT_THAT(dropped_, IsEmpty());
+    events_.defer(event(Kind::kStarted, "a"));
+    result_ = result;
+    ASSERT_TRUE(events_.apply_before(event(Kind::kChanged, "a"), {}));
+  }
   EXPECT_THAT(dropped_, ElementsAre("a"));
 }
 
 /// The lock is still held when the start is tried again, so that it stays.
 TEST_F(DeferredEventsTest, AreOneOfAKindForEachContainer) {
-  ASSERT_TRUE(events_.defer(event(Kind::kStarted, "a")));
+  events_.defer(event(Kind::kStarted, "a"));
+  result_ = fail(ErrorCode::kTimeout, "locked");
   for (const std::int64_t shares : {2, 102, 204}) {
-    ContainerEvent change = event(Kind::kChanged, "a");
-    change.facts.resources.cpu_shares = shares;
-    ASSERT_FALSE(events_.apply_before(
-        change, [](const ContainerEvent&) { return fail(ErrorCode::kTimeout, "locked"); }, drop()));
-    ASSERT_TRUE(events_.defer(std::move(change)));
+    DeferredEvent change = event(Kind::kChanged, "a");
+    change.event.facts.resources.cpu_shares = shares;
+    ASSERT_FALSE(events_.apply_before(change, {}));
+    events_.defer(std::move(change));
   }
-  ASSERT_TRUE(events_.defer(event(Kind::kChanged, "b")));
-  std::vector<std::pair<std::string, std::optional<std::int64_t>>> applied;
-  EXPECT_TRUE(events_.apply(
-      [&](const ContainerEvent& event) {
-        applied.emplace_back(event.facts.id, event.facts.resources.cpu_shares);
-        return Applied::kDone;
-      },
-      drop(), clock_.now() + at_most_));
-  EXPECT_THAT(applied,
-              ElementsAre(Pair("a", std::nullopt), Pair("a", 204), Pair("b", std::nullopt)));
+  events_.defer(event(Kind::kChanged, "b"));
+  applied_.clear();
+  shares_.clear();
+  EXPECT_TRUE(apply(true));
+  EXPECT_THAT(applied_, ElementsAre("a", "a", "b"));
+  EXPECT_THAT(shares_, ElementsAre(0, 204, 0));
 }
 
 TEST_F(DeferredEventsTest, OfAContainerThatDoesNotEndAreReported) {
   events_.defer_end("a");
   for (int i = 0; i < 30; ++i)
-    EXPECT_TRUE(apply(Applied::kLater));
+    EXPECT_TRUE(apply(fail(ErrorCode::kBusy, "it has not ended")));
   EXPECT_THAT(dropped_, ElementsAre("a"));
 }
 
 /// All that runs is reported anew, and what ended is missing there; of changes nothing is said.
 TEST_F(DeferredEventsTest, GiveWayToASynchronizationButForChanges) {
-  ASSERT_TRUE(events_.defer(event(Kind::kStarted, "a")));
-  ASSERT_TRUE(events_.defer(event(Kind::kChanged, "b")));
+  events_.defer(event(Kind::kStarted, "a"));
+  events_.defer(event(Kind::kChanged, "b"));
   events_.defer_end("c");
   events_.keep_changes();
-  EXPECT_TRUE(apply(Applied::kDone));
+  EXPECT_TRUE(apply(true));
   EXPECT_THAT(applied_, ElementsAre("b"));
 }
 

@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/unit/temporary_variable.h"
+
 namespace podqos::nri {
 namespace {
 
@@ -29,7 +31,10 @@ Answer answer_to(const std::vector<const char*>& words) {
 }
 
 TEST(ParseOptions, NeedsNone) {
-  EXPECT_EQ(std::get<Options>(parse({})), Options{});
+  const auto options = std::get<Options>(parse({}));
+  EXPECT_EQ(options, Options{});
+  EXPECT_EQ(options.name, "podqos");
+  EXPECT_EQ(options.index, "10");
 }
 
 TEST(ParseOptions, TakesThemAll) {
@@ -98,35 +103,22 @@ INSTANTIATE_TEST_SUITE_P(
     }),
     [](const auto& c) { return c.param.name; });
 
-TEST(IdentityFor, IsPodqosAt10) {
-  const auto identity = identity_for({}, std::nullopt);
-  ASSERT_TRUE(identity);
-  EXPECT_EQ(identity->name, "podqos");
-  EXPECT_EQ(identity->index, "10");
+TEST(ParseOptions, TakesWhatTheRuntimeSaysUnlessItIsToldOtherwise) {
+  const TemporaryVariable name{"NRI_PLUGIN_NAME", "qos"};
+  const TemporaryVariable index{"NRI_PLUGIN_IDX", "55"};
+  auto options = std::get<Options>(parse({}));
+  EXPECT_EQ(options.name, "qos");
+  EXPECT_EQ(options.index, "55");
+  options = std::get<Options>(parse({"--index", "66", "--name", "mine"}));
+  EXPECT_EQ(options.name, "mine");
+  EXPECT_EQ(options.index, "66");
 }
 
-TEST(IdentityFor, IsWhatTheRuntimeSays) {
-  const std::optional<Launch> launch{Launch{.socket = {}, .name = "qos", .index = "55"}};
-  auto identity = identity_for({}, launch);
-  ASSERT_TRUE(identity);
-  EXPECT_EQ(identity->name, "qos");
-  EXPECT_EQ(identity->index, "55");
-  identity = identity_for(
-      {.socket = {}, .config = {}, .index = "66", .name = "mine", .metrics = {}}, launch);
-  ASSERT_TRUE(identity);
-  EXPECT_EQ(identity->name, "mine");
-  EXPECT_EQ(identity->index, "66");
-}
-
-TEST(IdentityFor, RefusesWhatNoRuntimeWouldAccept) {
-  const auto refused = [](const char* name, const char* index) {
-    const auto identity =
-        identity_for({}, std::optional{Launch{.socket = {}, .name = name, .index = index}});
-    return identity ? "" : identity.error().message;
-  };
-  EXPECT_EQ(refused("qos", "5"), "expected a plugin index of two digits, found \"5\"");
-  EXPECT_EQ(refused("a/b", "05"),
-            "expected a plugin name of letters, digits and _.+-, found \"a/b\"");
+TEST(ParseOptions, RefusesWhatNoRuntimeWouldAccept) {
+  const TemporaryVariable index{"NRI_PLUGIN_IDX", "5"};
+  const Answer answer = answer_to({});
+  EXPECT_EQ(answer.status, 2);
+  EXPECT_THAT(answer.text, HasSubstr("expected a plugin index of two digits, found \"5\""));
 }
 
 }  // namespace

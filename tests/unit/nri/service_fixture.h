@@ -58,8 +58,7 @@ class ServiceTest : public ::testing::Test {
       app::Log log{"podqos-nri", settings};
       // Signals that are sent to this thread are taken by this thread only.
       auto signals = Signals::open();
-      std::optional<HttpServer> http;
-      if (listener_) http.emplace(listener_->fd(), kLong);
+      HttpServer http{listener_ ? listener_->fd() : -1, kLong};
       Service service{options_,
                       {.handler = handler_,
                        .signals = *signals,
@@ -72,7 +71,7 @@ class ServiceTest : public ::testing::Test {
                          return {};
                        },
                        .housekeep = [this] { return ++housekeepings_ < wanted_housekeepings_; },
-                       .http = http ? &*http : nullptr,
+                       .http = http,
                        .page =
                            [](std::string_view path, const ConnectionStatus& status) {
                              return HttpAnswer{.body = std::string{path} + ": " + status.obstacle};

@@ -1,0 +1,283 @@
+// How a service finds, keeps and leaves its runtime.
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/nri/runtime_peer.h"
+#include "tests/unit/nri/service_fixture.h"
+#include "tests/unit/nri/wire.h"
+
+namespace podqos::nri {
+namespace {
+
+using namespace std::chrono_literals;
+using test::connected_pair;
+using test::frame;
+using test::kAllEvents;
+using test::kOldestEvents;
+using test::kResponse;
+using test::message;
+using test::RuntimePeer;
+using test::ServiceTest;
+using ::testing::ElementsAre;
+
+TEST_F(ServiceTest, WaitsForARuntimeThatIsNotThereYet) {
+  start();
+  for (int attempt = 0; attempt < 10; ++attempt)
+    clock_.pass(40ms);
+  RuntimePeer runtime{options_.socket};
+  clock_.pass(40ms);
+  auto connection = runtime.accept();
+  ASSERT_TRUE(connection);
+  EXPECT_TRUE(connection->welcomes());
+  EXPECT_TRUE(stop());
+  EXPECT_EQ(logged("connect to " + options_.socket +
+                   ": No such file or directory; waiting for a runtime with NRI enabled, see"),
+            1);
+}
+
+TEST_F(ServiceTest, ComesBackWhenTheRuntimeDoes) {
+  std::optional<RuntimePeer> runtime{options_.socket};
+  start();
+  for (int life = 0; life < 3; ++life) {
+    auto connection = runtime->accept();
+    ASSERT_TRUE(connection) << life;
+    ASSERT_TRUE(connection->welcomes()) << life;
+    // A runtime that is killed leaves its socket's file behind.
+    runtime.reset();
+    connection->close();
+    clock_.pass(40ms);
+    runtime.emplace(options_.socket);
+    clock_.pass(40ms);
+  }
+  const auto last = runtime->accept();
+  ASSERT_TRUE(last);
+  EXPECT_TRUE(stop());
+  EXPECT_EQ(status_.connections, 4U);
+  EXPECT_EQ(logged(" ended: closed by the runtime; retrying in "), 3);
+  EXPECT_EQ(logged("connect to " + options_.socket + ": Connection refused"), 3);
+  EXPECT_EQ(logged(" warning: "), 3);
+}
+
+TEST_F(ServiceTest, TriesAgainEverMoreSlowly) {
+  options_.times.first_retry = 50ms;
+  options_.times.longest_retry = 200ms;
+  RuntimePeer runtime{options_.socket};
+  start();
+  std::vector<std::chrono::nanoseconds> pauses;
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(runtime.accept());
+    pauses.push_back(clock_.left().value());
+    clock_.pass(pauses.back());
+  }
+  EXPECT_TRUE(stop());
+  EXPECT_THAT(pauses, ElementsAre(50ms, 100ms, 200ms, 200ms, 200ms));
+  for (const std::string pause : {"50", "100"})
+    EXPECT_EQ(logged("retrying in " + pause + " ms"), 1) << pause;
+  EXPECT_EQ(logged("retrying in 200 ms"), 3);
+}
+
+TEST_F(ServiceTest, TriesSoonAgainAfterAConnectionThatWasGood) {
+  RuntimePeer runtime{options_.socket};
+  start();
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(runtime.accept());
+    clock_.pass(40ms);
+  }
+  auto connection = runtime.accept();
+  ASSERT_TRUE(connection && connection->welcomes());
+  clock_.pass(40ms);
+  connection->close();
+  clock_.pass(10ms);
+  ASSERT_TRUE(runtime.accept());
+  EXPECT_TRUE(stop());
+  EXPECT_EQ(logged("retrying in 10 ms"), 2);
+}
+
+TEST_F(ServiceTest, DoesNotHurryAfterOneThatEndsAtOnce) {
+  RuntimePeer runtime{options_.socket};
+  options_.times.longest_retry = kLong;
+  start();
+  for (const auto pause : {10ms, 20ms, 40ms}) {
+    auto connection = runtime.accept();
+    ASSERT_TRUE(connection && connection->welcomes());
+    connection->close();
+    clock_.pass(pause);
+  }
+  ASSERT_TRUE(runtime.accept());
+  EXPECT_TRUE(stop());
+  for (const std::string pause : {"10", "20", "40"})
+    EXPECT_EQ(logged("retrying in " + pause + " ms"), 1) << pause;
+}
+
+TEST_F(ServiceTest, AsksForOtherEventsAfterADropAtConfigure) {
+  RuntimePeer runtime{options_.socket};
+  start();
+  for (const std::int32_t events : {kAllEvents, kOldestEvents, kAllEvents}) {
+    auto connection = runtime.accept();
+    ASSERT_TRUE(connection && connection->accepts_registration());
+    EXPECT_EQ(connection->configure(""), events);
+    connection->close();
+    clock_.pass(40ms);
+  }
+  // A drop at any other time changes nothing.
+  ASSERT_TRUE(runtime.accept());
+  clock_.pass(40ms);
+  auto connection = runtime.accept();
+  ASSERT_TRUE(connection && connection->accepts_registration());
+  EXPECT_EQ(connection->configure(""), kOldestEvents);
+  EXPECT_TRUE(connection->synchronize());
+  connection->close();
+  clock_.pass(40ms);
+  connection = runtime.accept();
+  ASSERT_TRUE(connection && connection->accepts_registration());
+  EXPECT_EQ(connection->configure(""), kAllEvents);
+  EXPECT_TRUE(stop());
+  EXPECT_EQ(logged("closed by the runtime after Configure; requesting another set of events"), 3);
+}
+
+constexpr const char* kMorePieces = "\x18\x01";  ///< SynchronizeRequest with `more` set
+
+TEST_F(ServiceTest, LeavesARuntimeThatDoesNotSynchronize) {
+  options_.times.synchronize = 50ms;
+  RuntimePeer runtime{options_.socket};
+  start();
+  for (int i = 0; i < 2; ++i) {
+    auto connection = runtime.accept();
+    ASSERT_TRUE(connection && connection->accepts_registration());
+    EXPECT_EQ(connection->configure(), kAllEvents);
+    clock_.pass(49ms);
+    EXPECT_EQ(logged(" ended: the runtime did not synchronize the plugin in time"), i);
+    clock_.pass(1ms);
+    EXPECT_TRUE(connection->ends());
+    clock_.pass(40ms);
+  }
+  EXPECT_TRUE(stop());
+  EXPECT_EQ(logged(" ended: the runtime did not synchronize the plugin in time"), 2);
+}
+
+TEST_F(ServiceTest, LeavesARuntimeWhoseSynchronizeItCouldNotAnswer) {
+  options_.times.synchronize = 50ms;
+  handler_.synchronize_answer = fail(ErrorCode::kIo, "no");
+  ASSERT_NO_FATAL_FAILURE(start_registered());
+  EXPECT_EQ(connection_->configure(), kAllEvents);
+  EXPECT_FALSE(connection_->synchronize());
+  clock_.pass(50ms);
+  EXPECT_TRUE(connection_->ends());
+  EXPECT_TRUE(stop());
+}
+
+TEST_F(ServiceTest, StaysWithARuntimeThatHasSynchronizedIt) {
+  options_.times.synchronize = 1s;
+  options_.times.configure = 1s;
+  ASSERT_NO_FATAL_FAILURE(start_synchronized());
+  clock_.pass(1200ms);
+  EXPECT_TRUE(connection_->ask("StartContainer", ""));
+  EXPECT_TRUE(stop());
+}
+
+/// A busy runtime of a full node: each piece comes in time, all of them together do not.
+TEST_F(ServiceTest, WaitsWhilePiecesOfASynchronizationCome) {
+  options_.times.synchronize = 400ms;
+  ASSERT_NO_FATAL_FAILURE(start_registered());
+  EXPECT_EQ(connection_->configure(), kAllEvents);
+  for (int piece = 0; piece < 6; ++piece) {
+    clock_.pass(399ms);
+    ASSERT_TRUE(connection_->ask("Synchronize", kMorePieces)) << piece;
+  }
+  EXPECT_TRUE(connection_->synchronize());
+  EXPECT_TRUE(stop());
+  EXPECT_EQ(logged("in time"), 0);
+}
+
+TEST_F(ServiceTest, LeavesARuntimeThatSaysNothing) {
+  options_.times.configure = 50ms;
+  RuntimePeer runtime{options_.socket};
+  start();
+  auto connection = runtime.accept();
+  ASSERT_TRUE(connection);
+  clock_.pass(50ms);
+  EXPECT_TRUE(connection->ends());
+  clock_.pass(10ms);
+  EXPECT_TRUE(runtime.accept());
+  EXPECT_TRUE(stop());
+  EXPECT_EQ(logged(" ended: the runtime did not configure the plugin in time"), 1);
+}
+
+TEST_F(ServiceTest, LeavesARuntimeThatRefusesIt) {
+  RuntimePeer runtime{options_.socket};
+  start();
+  auto connection = runtime.accept();
+  ASSERT_TRUE(connection);
+  const auto registration = connection->next();
+  ASSERT_TRUE(registration);
+  // code 2, "bad"
+  EXPECT_TRUE(connection->send(frame(2, message(1, kResponse,
+                                                "\n\x07\x08\x02\x12\x03"
+                                                "bad"))));
+  EXPECT_TRUE(connection->ends());
+  clock_.pass(10ms);
+  EXPECT_TRUE(runtime.accept());
+  EXPECT_TRUE(stop());
+  EXPECT_EQ(
+      logged(
+          " ended: the runtime rejected the plugin's registration: refused with code 2: \"bad\""),
+      1);
+}
+
+TEST_F(ServiceTest, EndsWithTheRuntimeThatStartedIt) {
+  auto [plugin, connection] = connected_pair();
+  start(std::move(plugin));
+  ASSERT_TRUE(connection.welcomes());
+  connection.close();
+  EXPECT_TRUE(join());
+  EXPECT_EQ(status_.connections, 1U);
+  EXPECT_EQ(logged("exiting, because that runtime started this plugin"), 1);
+}
+
+TEST_F(ServiceTest, ServesARuntimeThatStartsItAndDoesNotSynchronizeIt) {
+  options_.times.configure = 50ms;
+  options_.times.synchronize = 50ms;
+  ASSERT_NO_FATAL_FAILURE(start_launched());
+  EXPECT_EQ(connection_->configure(), kAllEvents);
+  clock_.pass(150ms);
+  EXPECT_TRUE(connection_->ask("StartContainer", ""));
+  EXPECT_TRUE(stop());
+}
+
+TEST_F(ServiceTest, LooksForWhatARuntimeThatDoesNotSynchronizeItDoesNotTell) {
+  options_.times.housekeeping = 10ms;
+  ASSERT_NO_FATAL_FAILURE(start_launched());
+  EXPECT_EQ(connection_->configure(), kAllEvents);
+  clock_.pass(10ms);
+  clock_.pass(10ms);
+  EXPECT_TRUE(stop());
+  EXPECT_EQ(housekeepings_, 2);
+}
+
+TEST_F(ServiceTest, AsksForNoEventThatEndsTheConnectionToTheRuntimeThatStartsIt) {
+  for (const auto& [version, events] : {std::pair{"", kOldestEvents}, {"v0.12.0", kAllEvents}}) {
+    ASSERT_NO_FATAL_FAILURE(start_launched());
+    EXPECT_EQ(connection_->configure(version), events);
+    EXPECT_TRUE(stop());
+  }
+}
+
+TEST_F(ServiceTest, LeavesTimeToSynchronizeToARuntimeThatStartsIt) {
+  options_.times.housekeeping = kLong;
+  ASSERT_NO_FATAL_FAILURE(start_launched());
+  EXPECT_EQ(connection_->configure(), kAllEvents);
+  EXPECT_TRUE(connection_->ask("StartContainer", ""));
+  EXPECT_TRUE(stop());
+  EXPECT_EQ(housekeepings_, 0);
+}
+
+}  // namespace
+}  // namespace podqos::nri
