@@ -33,12 +33,8 @@ constexpr std::array<std::string_view, 7> kOfTheRuntime = {
 
 /// crio.conf and its drop-ins, podqos's own lines left out.
 Result<std::vector<TomlDocument>> read_crio(const ConfigSource& source) {
-  std::vector<TomlDocument> documents;
-  PODQOS_ASSIGN(auto main, read_others(kCrioConfig, source));
-  documents.push_back(std::move(main));
   // CRI-O reads every file of the directory, whatever its name.
-  PODQOS_TRY(read_drop_ins(kCrioDropIns, "", source, documents));
-  return documents;
+  return read_files({kCrioConfig}, kCrioDropIns, "", source);
 }
 
 /// The row of the runtime that pods get without a RuntimeClass; where conmon does not serve that

@@ -56,6 +56,23 @@ bool is_original(std::string_view rest, std::string_view backup) {
   return more.empty() || more == "\n" || more == "\r\n";
 }
 
+/// Appends the paths of the files that read_files() reads of a directory.
+// NOLINTNEXTLINE(misc-no-recursion): as deep as directories are
+Status add_drop_ins(const std::string& directory, std::string_view suffix,
+                    const ConfigSource& source, std::vector<std::string>& paths) {
+  PODQOS_ASSIGN(const auto entries, source.list(directory));
+  for (const std::string& entry : entries) {
+    std::string path = cat(directory, "/", entry);
+    if (suffix.empty() && entry.ends_with('/')) {
+      path.pop_back();
+      PODQOS_TRY(add_drop_ins(path, suffix, source, paths));
+    } else if (!entry.ends_with('/') && entry.ends_with(suffix)) {
+      paths.push_back(std::move(path));
+    }
+  }
+  return {};
+}
+
 ConfigurePlan plan_of(FileChange change) {
   ConfigurePlan plan;
   plan.registered_in.push_back(change.path);
@@ -218,19 +235,15 @@ Result<TomlDocument> read_others(const std::string& path, const ConfigSource& so
   return TomlDocument::parse(rest, path);
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as directories are
-Status read_drop_ins(const std::string& directory, std::string_view suffix,
-                     const ConfigSource& source, std::vector<TomlDocument>& documents) {
-  PODQOS_ASSIGN(const auto entries, source.list(directory));
-  for (const std::string& entry : entries) {
-    const std::string path = cat(directory, "/", entry);
-    if (suffix.empty() && entry.ends_with('/'))
-      PODQOS_TRY(read_drop_ins(path.substr(0, path.size() - 1), suffix, source, documents));
-    if (entry.ends_with('/') || !entry.ends_with(suffix)) continue;
-    PODQOS_ASSIGN(auto document, read_others(path, source));
-    documents.push_back(std::move(document));
+Result<std::vector<TomlDocument>> read_files(std::vector<std::string> paths,
+                                             const std::string& directory, std::string_view suffix,
+                                             const ConfigSource& source) {
+  PODQOS_TRY(add_drop_ins(directory, suffix, source, paths));
+  std::vector<TomlDocument> documents;
+  for (const std::string& path : paths) {
+    PODQOS_ASSIGN(documents.emplace_back(), read_others(path, source));
   }
-  return {};
+  return documents;
 }
 
 const TomlDocument* last_with(const std::vector<TomlDocument>& documents, const TomlPath& path) {

@@ -98,13 +98,13 @@ void restore_backup(FileChange& change, const FileState& backup, bool is_origina
 /// does not exist; symlinks are followed.
 [[nodiscard]] Result<TomlDocument> read_others(const std::string& path, const ConfigSource& source);
 
-/// Appends to `documents` the read_others() of the files of a directory whose names end with
-/// `suffix`, in the order in which engines read them. Without a suffix those of its directories,
-/// too, as CRI-O reads them (pkg/config, UpdateFromPath); with one, directories are passed over, as
-/// by Podman.
-[[nodiscard]] Status read_drop_ins(const std::string& directory, std::string_view suffix,
-                                   const ConfigSource& source,
-                                   std::vector<TomlDocument>& documents);
+/// The read_others() of these files, then of those of a directory whose names end with `suffix`, in
+/// the order in which engines read them. Without a suffix those of its directories, too, as CRI-O
+/// reads them (pkg/config, UpdateFromPath); with one, directories are passed over, as by Podman.
+[[nodiscard]] Result<std::vector<TomlDocument>> read_files(std::vector<std::string> paths,
+                                                           const std::string& directory,
+                                                           std::string_view suffix,
+                                                           const ConfigSource& source);
 
 /// The last of the documents that has `path`, which is the one that counts; nullptr if none has.
 [[nodiscard]] const TomlDocument* last_with(const std::vector<TomlDocument>& documents,

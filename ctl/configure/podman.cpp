@@ -35,13 +35,7 @@ TomlPath hooks_key() {
 
 /// Podman's files in the order in which it reads them, podqos's lines left out.
 Result<std::vector<TomlDocument>> read_podman(const ConfigSource& source) {
-  std::vector<TomlDocument> documents;
-  for (const char* path : {kPodmanShipped, kPodmanConfig}) {
-    PODQOS_ASSIGN(auto document, read_others(path, source));
-    documents.push_back(std::move(document));
-  }
-  PODQOS_TRY(read_drop_ins(kPodmanDropIns, ".conf", source, documents));
-  return documents;
+  return read_files({kPodmanShipped, kPodmanConfig}, kPodmanDropIns, ".conf", source);
 }
 
 /// Whether the package's link, or one like it, is there.

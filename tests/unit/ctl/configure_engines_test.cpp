@@ -16,25 +16,31 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-Result<ConfigurePlan> plan_engine(Engine engine, Method method, std::optional<Version> version,
-                                  const FilesInMemory& files) {
+Result<ConfigurePlan> plan_engine(Engine engine, Method method, const FilesInMemory& files,
+                                  std::optional<Version> version = std::nullopt) {
   return plan_registration({.engine = engine, .method = method, .version = version},
                            files.source());
 }
 
 /// Registers, sees that twice is once, and that undo restores everything; the registered files.
-FilesInMemory there_and_back(Engine engine, Method method, std::optional<Version> version,
-                             const FilesInMemory& before) {
+FilesInMemory there_and_back(Engine engine, Method method, const FilesInMemory& before,
+                             std::optional<Version> version = std::nullopt) {
   FilesInMemory files = before;
-  const ConfigurePlan plan = must(plan_engine(engine, method, version, files));
+  const ConfigurePlan plan = must(plan_engine(engine, method, files, version));
   EXPECT_THAT(plan.changes, testing::Not(IsEmpty()));
   files.apply(plan);
-  EXPECT_THAT(must(plan_engine(engine, method, version, files)).changes, IsEmpty());
+  EXPECT_THAT(must(plan_engine(engine, method, files, version)).changes, IsEmpty());
   FilesInMemory undone = files;
   undone.apply(must(plan_removal(engine, undone.source())));
   EXPECT_EQ(undone, before);
   EXPECT_THAT(must(plan_removal(engine, undone.source())).changes, IsEmpty());
   return files;
+}
+
+std::string refusal(Engine engine, Method method, const FilesInMemory& files,
+                    std::optional<Version> version = std::nullopt) {
+  const auto plan = plan_engine(engine, method, files, version);
+  return plan ? "no refusal" : plan.error().message;
 }
 
 // CRI-O.
@@ -63,7 +69,7 @@ monitor_path = "/usr/libexec/crio/other"
 TEST(PlanCrio, TakesOverWhatTheDefaultRuntimesRowSays) {
   // Without monitor_path CRI-O looks for conmon in PATH, and does not start where it is elsewhere.
   const FilesInMemory packaged = {{"/etc/crio/crio.conf.d/10-crio.conf", kPackagedCrio}};
-  const auto files = there_and_back(Engine::kCrio, Method::kWrapper, std::nullopt, packaged);
+  const auto files = there_and_back(Engine::kCrio, Method::kWrapper, packaged);
   nlohmann::json row = toml_values(kPackagedCrio)["crio"]["runtime"]["runtimes"]["crun"];
   row.update({{"runtime_path", "/usr/bin/podqos-runtime"},
               {"runtime_type", "oci"},
@@ -80,7 +86,7 @@ TEST(PlanCrio, TakesOverWhatTheDefaultRuntimesRowSays) {
          "/usr/libexec/crio/conmon"}}) {
     FilesInMemory both = packaged;
     both.put("/etc/crio/crio.conf.d/99-own.conf", more);
-    const auto made = there_and_back(Engine::kCrio, Method::kWrapper, std::nullopt, both);
+    const auto made = there_and_back(Engine::kCrio, Method::kWrapper, both);
     const auto document = TomlDocument::parse(made.at(kCrioDropIn).text, "text");
     EXPECT_EQ(document->text_at({"crio", "runtime", "runtimes", "podqos", "monitor_path"}), path)
         << more;
@@ -89,22 +95,21 @@ TEST(PlanCrio, TakesOverWhatTheDefaultRuntimesRowSays) {
 
 TEST(PlanCrio, LeavesARowThatIsThereByHand) {
   const FilesInMemory files = {{kCrioDropIn, project_file("examples/cri-o/50-podqos.conf")}};
-  const ConfigurePlan plan =
-      must(plan_engine(Engine::kCrio, Method::kWrapper, std::nullopt, files));
+  const ConfigurePlan plan = must(plan_engine(Engine::kCrio, Method::kWrapper, files));
   EXPECT_THAT(plan.changes, IsEmpty());
   EXPECT_THAT(plan.notes, ElementsAre(HasSubstr(kCrioDropIn)));
   EXPECT_THAT(must(plan_removal(Engine::kCrio, files.source())).changes, IsEmpty());
   const FilesInMemory other = {{"/etc/crio/crio.conf", "\n[crio.runtime.runtimes.podqos]\n"}};
-  EXPECT_THAT(plan_engine(Engine::kCrio, Method::kWrapper, std::nullopt, other).error().message,
+  EXPECT_THAT(refusal(Engine::kCrio, Method::kWrapper, other),
               StartsWith("/etc/crio/crio.conf:2: a runtime \"podqos\" is there already"));
   const FilesInMemory foreign = {{kCrioDropIn, "[crio.api]\n"}};
-  EXPECT_THAT(plan_engine(Engine::kCrio, Method::kWrapper, std::nullopt, foreign).error().message,
+  EXPECT_THAT(refusal(Engine::kCrio, Method::kWrapper, foreign),
               AllOf(HasSubstr("is not podqosctl's file"), HasSubstr("runtime_path")));
 }
 
 TEST(PlanCrio, SwitchesNriOnWhereNobodyHasSwitchedItOff) {
   const auto with = [](const std::string& text, Version version) {
-    return plan_engine(Engine::kCrio, Method::kNri, version, {{"/etc/crio/crio.conf", text}});
+    return plan_engine(Engine::kCrio, Method::kNri, {{"/etc/crio/crio.conf", text}}, version);
   };
   EXPECT_THAT(must(with("[crio.nri]\nenable_nri = true\n", {1, 27})).changes, IsEmpty());
   EXPECT_THAT(must(with("", {1, 30})).changes, IsEmpty());
@@ -117,11 +122,10 @@ TEST(PlanCrio, SwitchesNriOnWhereNobodyHasSwitchedItOff) {
 }
 
 TEST(PlanCrio, LeavesHooksToThePackage) {
-  EXPECT_EQ(plan_engine(Engine::kCrio, Method::kHooks, std::nullopt, {}).error().code,
-            ErrorCode::kNotFound);
+  EXPECT_EQ(plan_engine(Engine::kCrio, Method::kHooks, {}).error().code, ErrorCode::kNotFound);
   const FilesInMemory files = {
       {"/usr/share/containers/oci/hooks.d/50-podqos-createruntime.json", "{}"}};
-  EXPECT_THAT(must(plan_engine(Engine::kCrio, Method::kHooks, std::nullopt, files)).notes,
+  EXPECT_THAT(must(plan_engine(Engine::kCrio, Method::kHooks, files)).notes,
               ElementsAre(HasSubstr("registered already by the package")));
 }
 
@@ -143,29 +147,29 @@ FilesInMemory with_package() {
 }
 
 TEST(PlanPodman, WritesADropInBefore48) {
-  const auto hooks = there_and_back(Engine::kPodman, Method::kHooks, Version{4, 3}, with_package());
+  const auto hooks = there_and_back(Engine::kPodman, Method::kHooks, with_package(), Version{4, 3});
   EXPECT_EQ(toml_values(hooks.at(kPodmanDropIn).text), nlohmann::json::parse(R"({"engine": {
       "hooks_dir": ["/usr/share/containers/oci/hooks.d", "/usr/share/podqos/podman-hooks.d"],
       "runtimes": {"podqos": ["/usr/bin/podqos-runtime"]}}})"));
-  const auto wrapper = there_and_back(Engine::kPodman, Method::kWrapper, Version{4, 3}, {});
+  const auto wrapper = there_and_back(Engine::kPodman, Method::kWrapper, {}, Version{4, 3});
   EXPECT_EQ(toml_values(wrapper.at(kPodmanDropIn).text),
             nlohmann::json::parse(
                 R"({"engine": {"runtimes": {"podqos": ["/usr/bin/podqos-runtime"]}}})"));
 }
 
 TEST(PlanPodman, MakesThePackagesLinkFrom48On) {
-  const auto files = there_and_back(Engine::kPodman, Method::kHooks, Version{5, 4}, with_package());
+  const auto files = there_and_back(Engine::kPodman, Method::kHooks, with_package(), Version{5, 4});
   EXPECT_EQ(files.at(kPodmanLink), FileState::link(kPodmanShipped));
-  EXPECT_THAT(plan_engine(Engine::kPodman, Method::kHooks, Version{5, 4}, {}).error().message,
+  EXPECT_THAT(refusal(Engine::kPodman, Method::kHooks, {}, Version{5, 4}),
               HasSubstr("install the package"));
-  EXPECT_THAT(plan_engine(Engine::kPodman, Method::kHooks, Version{4, 3}, files).error().message,
+  EXPECT_THAT(refusal(Engine::kPodman, Method::kHooks, files, Version{4, 3}),
               StartsWith(kPodmanLink + ":1: Podman before 4.8 refuses"));
 }
 
 TEST(PlanPodman, ReplacesTheOldDropInAfterAnUpgrade) {
   FilesInMemory files = with_package();
-  files.apply(must(plan_engine(Engine::kPodman, Method::kHooks, Version{4, 3}, files)));
-  files.apply(must(plan_engine(Engine::kPodman, Method::kHooks, Version{5, 4}, files)));
+  files.apply(must(plan_engine(Engine::kPodman, Method::kHooks, files, Version{4, 3})));
+  files.apply(must(plan_engine(Engine::kPodman, Method::kHooks, files, Version{5, 4})));
   EXPECT_EQ(files.at(kPodmanDropIn), FileState{});
   EXPECT_EQ(files.at(kPodmanLink), FileState::link(kPodmanShipped));
 }
@@ -174,11 +178,11 @@ TEST(PlanPodman, KeepsTheDirectoriesOfOthers) {
   // oci-seccomp-bpf-hook and nvidia-container-toolkit have theirs in the common one.
   FilesInMemory files = {
       {"/etc/containers/containers.conf", "[engine]\nhooks_dir = [\"/own\", \"/b\\\\c\"]\n"}};
-  const auto plan = must(plan_engine(Engine::kPodman, Method::kHooks, Version{4, 3}, files));
+  const auto plan = must(plan_engine(Engine::kPodman, Method::kHooks, files, Version{4, 3}));
   EXPECT_EQ(toml_values(plan.changes.at(0).after.text).at("engine").at("hooks_dir"),
             nlohmann::json::parse(R"(["/own", "/b\\c", "/usr/share/podqos/podman-hooks.d"])"));
   files.put("/etc/containers/containers.conf.d/99-own.conf", "[engine]\nhooks_dir = []\n");
-  EXPECT_THAT(plan_engine(Engine::kPodman, Method::kHooks, Version{4, 3}, files).error().message,
+  EXPECT_THAT(refusal(Engine::kPodman, Method::kHooks, files, Version{4, 3}),
               AllOf(StartsWith("/etc/containers/containers.conf.d/99-own.conf:2: "),
                     HasSubstr("add \"/usr/share/podqos/podman-hooks.d\"")));
 }
@@ -186,7 +190,7 @@ TEST(PlanPodman, KeepsTheDirectoriesOfOthers) {
 TEST(PlanPodman, ObeysAnEmptyFileInPlaceOfTheLink) {
   FilesInMemory files = with_package();
   files.put(kPodmanLink, "");
-  EXPECT_THAT(plan_engine(Engine::kPodman, Method::kHooks, Version{5, 4}, files).error().message,
+  EXPECT_THAT(refusal(Engine::kPodman, Method::kHooks, files, Version{5, 4}),
               StartsWith(kPodmanLink + ":1: registration disabled by this file"));
   EXPECT_THAT(must(plan_removal(Engine::kPodman, files.source())).changes, IsEmpty());
 }
@@ -194,7 +198,7 @@ TEST(PlanPodman, ObeysAnEmptyFileInPlaceOfTheLink) {
 TEST(PlanPodman, LeavesWhatIsThereByHand) {
   const FilesInMemory files = {{kPodmanDropIn, project_file("examples/podman/50-podqos.conf")}};
   for (const Method method : {Method::kHooks, Method::kWrapper})
-    EXPECT_THAT(must(plan_engine(Engine::kPodman, method, Version{4, 3}, files)).changes,
+    EXPECT_THAT(must(plan_engine(Engine::kPodman, method, files, Version{4, 3})).changes,
                 IsEmpty());
 }
 
@@ -203,8 +207,7 @@ TEST(PlanPodman, LeavesWhatIsThereByHand) {
 const std::string kDaemonJson = "/etc/docker/daemon.json";
 
 std::string registered_with_docker(const std::string& text) {
-  const auto files =
-      there_and_back(Engine::kDocker, Method::kWrapper, std::nullopt, {{kDaemonJson, text}});
+  const auto files = there_and_back(Engine::kDocker, Method::kWrapper, {{kDaemonJson, text}});
   return files.at(kDaemonJson).text;
 }
 
@@ -212,7 +215,7 @@ TEST(PlanDocker, WritesAFileWhereThereIsNone) {
   const std::string registration =
       "{\n  \"runtimes\": {\n    \"podqos\": {\n      \"path\": \"/usr/bin/podqos-runtime\"\n"
       "    }\n  }\n}\n";
-  const auto files = there_and_back(Engine::kDocker, Method::kWrapper, std::nullopt, {});
+  const auto files = there_and_back(Engine::kDocker, Method::kWrapper, {});
   EXPECT_EQ(files.at(kDaemonJson).text, registration);
   EXPECT_EQ(registered_with_docker(" \n"), registration);
 }
@@ -245,7 +248,7 @@ TEST(PlanDocker, StandsBesideNvidia) {
 
 TEST(PlanCrio, UndoTellsWhatCriOCannotStopAfterwards) {
   FilesInMemory files;
-  files.apply(must(plan_engine(Engine::kCrio, Method::kWrapper, std::nullopt, files)));
+  files.apply(must(plan_engine(Engine::kCrio, Method::kWrapper, files)));
   EXPECT_EQ(must(plan_removal(Engine::kCrio, files.source())).restart_harm, "");
   files.put("/run/podqos-runc/0123abcd", "");
   EXPECT_THAT(must(plan_removal(Engine::kCrio, files.source())).restart_harm,
@@ -270,7 +273,7 @@ TEST(PlanPodman, UndoNamesThePackagesHooks) {
 
 TEST(PlanDocker, TakesNullForAbsentAsDockerdDoes) {
   const FilesInMemory files =
-      there_and_back(Engine::kDocker, Method::kWrapper, std::nullopt,
+      there_and_back(Engine::kDocker, Method::kWrapper,
                      {{"/etc/docker/daemon.json", "{\"runtimes\": null, \"debug\": true}\n"}});
   EXPECT_EQ(nlohmann::json::parse(files.at("/etc/docker/daemon.json").text),
             nlohmann::json::parse(R"({"debug": true,
@@ -279,7 +282,7 @@ TEST(PlanDocker, TakesNullForAbsentAsDockerdDoes) {
 
 TEST(PlanDocker, UndoKeepsWhatOthersWroteSince) {
   FilesInMemory files = {{kDaemonJson, "{\n  \"a\": 1\n}\n"}};
-  files.apply(must(plan_engine(Engine::kDocker, Method::kWrapper, std::nullopt, files)));
+  files.apply(must(plan_engine(Engine::kDocker, Method::kWrapper, files)));
   files.put(kDaemonJson,
             "{\n  \"b\": 2,\n  \"runtimes\": {\n    \"own\": {\"path\": \"/own\"},\n"
             "    \"podqos\": {\"path\": \"/usr/bin/podqos-runtime\"}\n  }\n}\n");
@@ -301,7 +304,7 @@ class RefusedDocker : public testing::TestWithParam<DockerRefusal> {};
 
 TEST_P(RefusedDocker, NamesTheLineAndWhatToAdd) {
   const FilesInMemory files = {{kDaemonJson, GetParam().text}};
-  EXPECT_THAT(plan_engine(Engine::kDocker, Method::kWrapper, std::nullopt, files).error().message,
+  EXPECT_THAT(refusal(Engine::kDocker, Method::kWrapper, files),
               AllOf(StartsWith(kDaemonJson + GetParam().says),
                     HasSubstr(R"("podqos": {"path": "/usr/bin/podqos-runtime"})")));
 }
