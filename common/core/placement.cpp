@@ -82,7 +82,7 @@ std::string wanted_leaf(const ContainerFacts& facts, bool systemd) {
 Result<std::string> container_leaf(const ContainerFacts& facts, const std::string& pod_cgroup,
                                    std::span<const ContainerRecord> known) {
   const bool systemd = driver_of(pod_cgroup) == Driver::kSystemd;
-  constexpr std::string_view kScope = ".scope";
+  constexpr std::string_view kScopeSuffix = ".scope";
   std::string leaf = wanted_leaf(facts, systemd);
   const std::string monitor = monitor_path(pod_cgroup);
   const auto taken = [&](const std::string& name) {
@@ -94,9 +94,9 @@ Result<std::string> container_leaf(const ContainerFacts& facts, const std::strin
   };
   // Two runtimes may use one id, but not one bundle.
   if (taken(leaf)) {
-    if (systemd) leaf.resize(leaf.size() - kScope.size());
+    if (systemd) leaf.resize(leaf.size() - kScopeSuffix.size());
     leaf = cat(leaf.substr(0, 128), "-", stable_hash(cat(facts.id, "\n", facts.bundle)),
-               systemd ? kScope : "");
+               systemd ? kScopeSuffix : "");
   }
   PODQOS_TRY(check_cgroup_component(leaf));
   if (taken(leaf)) {
