@@ -126,12 +126,7 @@ class Writer {
   void append(const core::UnitProperty& property) {
     container(DBUS_TYPE_STRUCT, nullptr, [&](Writer& pair) {
       pair.append(property.name);
-      std::visit(
-          [&]<class T>(const T& value) {
-            pair.container(DBUS_TYPE_VARIANT, kSignature<T>,
-                           [&](Writer& variant) { variant.append(value); });
-          },
-          property.value);
+      std::visit([&](const auto& value) { pair.variant(value); }, property.value);
     });
   }
 
@@ -142,6 +137,11 @@ class Writer {
 
   void basic(int type, const void* value) {
     complete_ = complete_ && dbus_message_iter_append_basic(&place_, type, value) != 0;
+  }
+
+  template <class T>
+  void variant(const T& value) {
+    container(DBUS_TYPE_VARIANT, kSignature<T>, [&](Writer& inner) { inner.append(value); });
   }
 
   /// Appends a container and lets `fill` append its contents.

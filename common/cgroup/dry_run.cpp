@@ -25,9 +25,9 @@ void DryRun::record(const core::Step& step) {
 }
 
 const DryRun::Changed& DryRun::changed(std::string_view path) const {
-  static const Changed kNothing;
+  static const Changed nothing;
   const auto found = cgroups_.find(path);
-  return found == cgroups_.end() ? kNothing : found->second;
+  return found == cgroups_.end() ? nothing : found->second;
 }
 
 Result<Report> DryRun::execute(const core::Plan& plan, UnitChanges /*when*/) {

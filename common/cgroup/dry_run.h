@@ -44,7 +44,7 @@ class DryRun final : public Machine {
 
   // What no plan of a reconciliation changes, or where the change does not matter.
   const core::CgroupLayout& layout() override { return machine_->layout(); }
-  const core::CgroupLayout& layout_without_hugepages() const override {
+  [[nodiscard]] const core::CgroupLayout& layout_without_hugepages() const override {
     return machine_->layout_without_hugepages();
   }
   core::MemoryFiles memory_files(std::string_view path) override {

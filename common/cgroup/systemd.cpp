@@ -57,6 +57,7 @@ Status Systemd::set_properties(const std::string& unit,
 UnitAnswers Systemd::set_and_find(const std::vector<core::SetUnit>& changes,
                                   const std::vector<core::SetUnit>& places) {
   std::vector<Bus::Request> requests;
+  requests.reserve(changes.size() + places.size());
   for (const core::SetUnit& change : changes) {
     requests.push_back(about("SetUnitProperties", std::string{core::unit_of(change.path)},
                              {/*runtime*/ true, change.properties}));
