@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "common/base/text.h"
-#include "common/cgroup/io_weight.h"
+#include "common/cgroup/cgroup_view.h"
 #include "common/cgroup/node.h"
 #include "common/cgroup/root.h"
 #include "common/core/pod_plan.h"

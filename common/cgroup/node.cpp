@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "common/cgroup/systemd.h"
 #include "common/sys/process.h"
 #include "common/sys/sandbox.h"
 
@@ -31,7 +30,10 @@ int reachable_oom_score(int wanted) {
 }
 
 core::Driver machine_driver() {
-  return systemd_runs_here() ? core::Driver::kSystemd : core::Driver::kCgroupfs;
+  // As in sd_booted(3).
+  struct stat status{};
+  const bool systemd = ::lstat("/run/systemd/system", &status) == 0 && S_ISDIR(status.st_mode);
+  return systemd ? core::Driver::kSystemd : core::Driver::kCgroupfs;
 }
 
 core::NodeCapacity with_pids(core::NodeCapacity capacity) {

@@ -1,7 +1,5 @@
 #include "common/cgroup/systemd.h"
 
-#include <sys/stat.h>
-
 #include <cstddef>
 #include <string_view>
 #include <utility>
@@ -106,11 +104,6 @@ Result<std::vector<ListedUnit>> Systemd::list(const std::string& pattern) {
 
 int Systemd::round_trips() const {
   return bus_->round_trips();
-}
-
-bool systemd_runs_here() {
-  struct stat status{};
-  return ::lstat("/run/systemd/system", &status) == 0 && S_ISDIR(status.st_mode);
 }
 
 }  // namespace podqos::cgroup

@@ -109,7 +109,4 @@ class Systemd {
   std::unique_ptr<Bus> bus_;
 };
 
-/// Whether the machine runs systemd: /run/systemd/system is a directory, as in sd_booted(3).
-[[nodiscard]] bool systemd_runs_here();
-
 }  // namespace podqos::cgroup

@@ -1,10 +1,9 @@
-#include "common/cgroup/io_weight.h"
-
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/cgroup/cgroup_view.h"
 #include "common/core/cgroup_values.h"
 #include "common/core/layout.h"
 #include "tests/unit/cgroup/fake_machine.h"
