@@ -9,10 +9,12 @@ What a way adds is counted beyond "empty". Each way has a root of its own. There
 tiers and takes them away; or another pod lives beside it, so that they are there.
 """
 
+import collections
 import json
 import operator
 import os
 import pathlib
+import re
 import shutil
 import statistics
 import subprocess
@@ -151,11 +153,19 @@ def lives(node, rounds):
 
 
 def system_calls(node, way):
-    """How many one pod's life takes, in all processes."""
+    """How many the programs make that a way adds to runc, in one pod's life."""
     name, bundle = node.bundle(way)
     command, found = node.command(way, "run", "--bundle", bundle, name), node.tmp / "strace"
-    spawn.run(command._replace(argv=["/usr/bin/strace", "-f", "-qq", "-c", "-U", "calls,name", "-o", found, *command.argv]))
-    return int(found.read_text(encoding="ascii").splitlines()[-1].split()[0])
+    spawn.run(command._replace(argv=["/usr/bin/strace", "-f", "-qq", "-e", "signal=none", "-o", found, *command.argv]))
+    programs, calls = {}, collections.Counter()
+    for line in found.read_text(encoding="utf-8").splitlines():
+        pid, call = line.split(None, 1)
+        if match := re.match(r'execve\("([^"]+)"', call):
+            programs[pid] = match[1]
+        calls[programs.get(pid)] += "resumed>" not in call
+        if match := re.search(r"(?:clone|fork).* = (\d+)$", call):
+            programs.setdefault(match[1], programs.get(pid))
+    return sum(calls[str(program)] for program in (node.go, node.empty, BIN / "podqos-hook", BIN / "podqos-runtime"))
 
 
 def add_rows(table, spent, what, unit):
@@ -199,7 +209,8 @@ def measure_in_guest(table, go, empty):
     for beside, found in json.loads(done.stdout.splitlines()[-1]).items():
         instructions = {way: [cpu for cpu, _ in found["spent"][way]] for way in WAYS}
         add_rows(table, instructions, f"{beside}, cgroup v2, instructions", "million")
-        add_rows(table, {way: [count] for way, count in found["calls"].items()}, f"{beside}, cgroup v2, system calls", "")
+        calls = {way: count - found["calls"]["empty"] for way, count in found["calls"].items()}
+        table.compare(f"{beside}, cgroup v2, system calls beyond two empty hooks", calls["podqos"], calls["go"], "", 0.5)
 
 
 def main():
@@ -208,7 +219,7 @@ def main():
         found = {}
         for beside in ("a node's only pod", "a pod beside another"):
             lives(node, 1)  # files that have not been read are not what is measured
-            found[beside] = {"spent": lives(node, GUEST_ROUNDS), "calls": {way: system_calls(node, way) for way in WAYS}}
+            found[beside] = {"spent": lives(node, GUEST_ROUNDS), "calls": {way: system_calls(node, way) for way in WAYS[1:]}}
             if not node.staying:
                 with_neighbours(node)
         print(json.dumps(found))

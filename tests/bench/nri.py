@@ -8,7 +8,6 @@ so that what comes behind an answer is in it.
 
 import json
 import pathlib
-import signal
 import statistics
 import subprocess
 import time
@@ -70,27 +69,37 @@ class Node(life.Node):
             return self.spawn(self.go, f"-socket={socket}", f"-root={self.root}-go", f"-state={self.tmp / 'go'}")
         return self.spawn(life.BIN / "podqos-nri", "--config", self.config, "--socket", socket)
 
-    def live(self, name, runtime, process):
-        """A pod's whole life with one plugin: its CPU in milliseconds."""
+    def run(self, name, runtime):
+        """A pod and its containers, which run when it returns."""
         self.count += 1
         uid = f"{self.count:08x}{life.UID[8:]}"
-        sandbox = self.spawn("sleep", "1000")
-        pod = {"id": f"sandbox-{uid}", "uid": uid, "name": "pod", "namespace": "default", "pid": sandbox.pid,
+        pod = {"id": f"sandbox-{uid}", "uid": uid, "name": "pod", "namespace": "default",
+               "pid": self.spawn("sleep", "10000").pid,
                "annotations": {"podqos.io/pod-uid": uid, "podqos.io/pod": self.annotation},
                "linux": {"cgroups_path": f"{self.root}-{name}/engine/{uid}"}}
-        begin = cpu(process)
         runtime.call("RunPodSandbox", pod, runtime=name)
-        boxes = [self.start(name, runtime, pod, each["name"]) for each in SPEC]
+        return pod, [self.start(name, runtime, pod, each["name"]) for each in SPEC]
+
+    def live(self, name, runtime, process):
+        """A pod's whole life with one plugin: its CPU in milliseconds."""
+        begin = cpu(process)
+        pod, boxes = self.run(name, runtime)
         for box in boxes:
             self.stop(name, runtime, pod, box)
-        sandbox.kill()
-        sandbox.wait()
+        self.kill(pod)
         for event in ("StopPodSandbox", "RemovePodSandbox"):
             runtime.call(event, pod, runtime=name)
         time.sleep(WORK_AFTER)
-        if self.machine.exists(f"{self.root}-{name}/kubepods/burstable/pod{uid}"):
-            raise RuntimeError(f"{name} has left the cgroup of pod {uid}")
+        if self.machine.exists(f"{self.root}-{name}/kubepods/burstable/pod{pod['uid']}"):
+            raise RuntimeError(f"{name} has left the cgroup of pod {pod['uid']}")
         return cpu(process) - begin
+
+    def kill(self, what):
+        """The process of a pod or container."""
+        child = next(each for each in self.children if each.pid == what["pid"])
+        child.kill()
+        child.wait()
+        self.children.remove(child)
 
     def start(self, name, runtime, pod, box_name):
         box = {"id": f"{pod['uid']}-{box_name}", "pod_sandbox_id": pod["id"], "name": box_name,
@@ -99,7 +108,7 @@ class Node(life.Node):
         wanted = f"{self.root}-{name}/kubepods/burstable/pod{pod['uid']}/{box['id']}"
         if asked["cgroups_path"] != wanted or asked["resources"]["cpu"]["shares"]["value"] != "102":
             raise RuntimeError(f"{name} asks for {asked}, not for shares 102 in {wanted}")
-        child = self.spawn("sleep", "1000")
+        child = self.spawn("sleep", "10000")
         self.machine.enter(child.pid, wanted)
         box |= {"pid": child.pid, "linux": asked}
         runtime.call("StartContainer", pod, box, runtime=name)
@@ -109,10 +118,7 @@ class Node(life.Node):
         return box
 
     def stop(self, name, runtime, pod, box):
-        child = next(each for each in self.children if each.pid == box["pid"])
-        child.send_signal(signal.SIGKILL)
-        child.wait()
-        self.children.remove(child)
+        self.kill(box)
         self.machine.remove(box["linux"]["cgroups_path"])
         for event in ("StopContainer", "RemoveContainer"):
             runtime.call(event, pod, box, runtime=name)
@@ -126,6 +132,7 @@ def measure_life(table, node, rounds):
         runtime.wait("connected", len(NAMES))
         for name in NAMES:
             patience.until(lambda name=name: runtime.synchronized(name), TIMEOUT)
+            node.run(name, runtime)  # a pod that stays, so that the tiers do
         spent = {name: [] for name in NAMES}
         for _ in range(rounds):
             for name in NAMES:
@@ -168,7 +175,7 @@ def stock(pid):
 
 def measure_synchronize(table, node):
     """By a runtime that has the bytes ready, so that nothing but the plugin takes its time."""
-    payload = stock(node.spawn("sleep", "1000").pid)
+    payload = stock(node.spawn("sleep", "10000").pid)
     peer = nri_peer.Runtime(str(node.tmp / "peer.sock"))
     wall, spent, sizes = ({name: [] for name in NAMES} for _ in range(3))
     try:
