@@ -18,6 +18,7 @@
 #include "common/codec/oci_state.h"
 #include "common/core/naming.h"
 #include "common/core/pod_values.h"
+#include "common/sys/process.h"
 #include "hook/bundle.h"
 
 namespace podqos::hook {
@@ -93,7 +94,10 @@ Status start_in_bundle(const core::Settings& settings, app::Log& log, const code
                 "the OCI state has no pid: register podqos-hook for the stage createRuntime");
   }
   PODQOS_ASSIGN(auto actual, cgroup::real_cgroup(*state.pid));
-  app::Init init{.pid = *state.pid, .runtime = runtime, .cgroup = std::move(actual)};
+  PODQOS_ASSIGN(const auto started, sys::start_time_of(*state.pid));
+  core::Init init{.process = {.pid = *state.pid, .start_time = started.value_or(StartTime{0})},
+                  .cgroup = std::move(actual),
+                  .child_of_monitor = runtime};
   core::ContainerFacts facts;
   facts.id = state.id;
   facts.annotations = state.annotations;

@@ -31,11 +31,11 @@ constexpr milliseconds kHousekeeping{500};
 
 }  // namespace
 
-Result<app::Process> Plugin::process_of(std::uint32_t pid) {
+Result<core::Process> Plugin::process_of(std::uint32_t pid) {
   const Pid init{static_cast<pid_t>(pid)};
   PODQOS_ASSIGN(auto started, sys::start_time_of(init));
   // One that has ended matches no process with its pid.
-  return app::Process{.init = init, .runtime = init, .start_time = started.value_or(StartTime{0})};
+  return core::Process{.pid = init, .start_time = started.value_or(StartTime{0})};
 }
 
 app::Timeouts Plugin::timeouts(Budget budget) const {
@@ -101,7 +101,7 @@ Result<bool> Plugin::apply(const DeferredEvent& deferred, const app::Timeouts& t
   }
   // A container is being created in the pod's cgroup.
   if (!created_in(id).empty()) return false;
-  PODQOS_ASSIGN(auto ended, app::container_ended(settings, log(), id, own_pid_, timeouts));
+  PODQOS_ASSIGN(auto ended, app::container_ended(settings, log(), id, own_process_.pid, timeouts));
   if (ended == app::Ending::kDone) return true;
   return fail(ErrorCode::kBusy, cat("container ", printable(id), " has not ended"));
 }
@@ -114,7 +114,7 @@ Status Plugin::apply_or_defer(Kind kind, Result<core::ContainerFacts> facts, std
   const bool sandbox = kind == Kind::kStarted && facts->engine && facts->engine->is_sandbox;
   DeferredEvent event{.kind = kind,
                       .event = {.facts = std::move(*facts),
-                                .process = process,
+                                .init = process,
                                 .stays = sandbox,
                                 .undone_if_refused = sandbox}};
   auto done = deferred_.apply_before(event, timeouts);
@@ -198,8 +198,9 @@ Result<core::ConfigEdit> Plugin::create_container(const PodEvent& event, Budget 
   core::ConfigEdit adjustment;
   const auto create = [&]() -> Status {
     PODQOS_ASSIGN(auto facts, container_facts(event.pod, container));
-    auto edit = app::adjust(configuration_.settings(), log(),
-                            {.facts = std::move(facts), .creator = own_pid_, .timeouts = timeouts});
+    auto edit =
+        app::adjust(configuration_.settings(), log(),
+                    {.facts = std::move(facts), .creator = own_process_.pid, .timeouts = timeouts});
     if (!edit) {
       return fail(std::move(edit).error().with_context(cat("container ", printable(container.id))));
     }

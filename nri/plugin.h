@@ -18,6 +18,7 @@
 #include "common/core/request.h"
 #include "common/core/settings.h"
 #include "common/sys/clock.h"
+#include "common/sys/process.h"
 #include "nri/configuration.h"
 #include "nri/deferred_events.h"
 #include "nri/handler.h"
@@ -68,16 +69,11 @@ class Plugin : public Handler {
     std::string sandbox;  ///< id of its pod's sandbox
     TimePoint since;
   };
-  /// The process of a pod's sandbox.
-  struct Sandbox {
-    Pid pid;
-    StartTime start_time;
-  };
 
   /// A container's init, with the start time that its pid has now. Its parent is the monitor: the
   /// containerd shim, or conmon.
   /// @param pid  0: none runs
-  [[nodiscard]] static Result<app::Process> process_of(std::uint32_t pid);
+  [[nodiscard]] static Result<core::Process> process_of(std::uint32_t pid);
   /// Timeouts for a request: a deadline that leaves time to answer.
   [[nodiscard]] app::Timeouts timeouts(Budget budget) const;
   /// Timeouts for a whole round of housekeep(): a request may arrive meanwhile.
@@ -117,7 +113,7 @@ class Plugin : public Handler {
   /// Registers a pod with its containers before the others, because an event concerns it.
   void synchronize_pod(const std::string& sandbox, const app::Timeouts& timeouts);
   /// This process, with the ids of the containers that are being created.
-  [[nodiscard]] app::Listener listener() const;
+  [[nodiscard]] app::EngineList listener() const;
   /// The pods and containers of a Synchronize as events.
   [[nodiscard]] std::vector<app::ContainerEvent> reported_in(NodeState state);
 
@@ -140,8 +136,11 @@ class Plugin : public Handler {
   const sys::Clock& clock_;
   /// The creator of pending containers: their requests count while this process can receive their
   /// events.
-  Pid own_pid_{::getpid()};
-  std::map<std::string, Sandbox, std::less<>> sandboxes_;  ///< running ones, by id
+  core::Process own_process_{
+      .pid = Pid{::getpid()},
+      .start_time =
+          sys::start_time_of(Pid{::getpid()}).value_or(std::nullopt).value_or(StartTime{0})};
+  std::map<std::string, core::Process, std::less<>> sandboxes_;  ///< running ones, by id
   std::string observed_;  ///< the last one whose process was checked
   std::map<std::string, Creation, std::less<>> created_;  ///< neither started nor ended, by id
   DeferredEvents deferred_{

@@ -23,7 +23,7 @@ void Plugin::register_sandbox(const Pod& pod) {
   if (pid == Pid{0}) return;
   const auto started = sys::start_time_of(pid);
   if (!started || !*started) return;
-  sandboxes_.insert_or_assign(pod.id, Sandbox{.pid = pid, .start_time = **started});
+  sandboxes_.insert_or_assign(pod.id, core::Process{.pid = pid, .start_time = **started});
 }
 
 bool Plugin::release_ended_sandboxes(const app::Timeouts& timeouts) {

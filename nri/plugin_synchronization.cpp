@@ -34,14 +34,14 @@ std::vector<app::ContainerEvent> Plugin::reported_in(NodeState state) {
       log_failure("synchronize", facts ? process.error() : facts.error(), "");
     } else {
       event.facts = std::move(*facts);
-      event.process = *process;
+      event.init = *process;
     }
     all.push_back(std::move(event));
   };
   const auto event_of = [](const std::string& id, const std::string& sandbox,
                            std::shared_ptr<const core::Annotations> of_pod) {
     app::ContainerEvent event{
-        .facts = {}, .process = {}, .sandbox = sandbox, .of_pod = std::move(of_pod)};
+        .facts = {}, .init = {}, .sandbox = sandbox, .of_pod = std::move(of_pod)};
     event.facts.id = id;
     return event;
   };
@@ -89,8 +89,8 @@ bool Plugin::read_state() {
   return true;
 }
 
-app::Listener Plugin::listener() const {
-  app::Listener self{.pid = own_pid_, .ids = {}};
+app::EngineList Plugin::listener() const {
+  app::EngineList self{.ids = {}, .listener = own_process_};
   for (const auto& [id, creation] : created_)
     self.ids.insert(id);
   return self;

@@ -11,7 +11,6 @@
 #include "common/cgroup/container.h"
 #include "common/cgroup/node.h"
 #include "common/cgroup/pod_cgroup.h"
-#include "common/core/confirmation.h"
 #include "common/core/naming.h"
 #include "common/core/placement.h"
 #include "common/core/pod_plan.h"
@@ -93,20 +92,9 @@ Status set_oom_score(Transaction& transaction, const store::KnownContainer& foun
   if (core::engine_sets_oom(event) || found.record.adopted) return {};
   const int score = core::container_oom_score_adj(
       found.record, found.record.containers[found.index], transaction.capacity().memory);
-  return transaction.execute({core::SetOomScore{.pid = init.pid,
-                                                .start_time = init.start_time,
+  return transaction.execute({core::SetOomScore{.pid = init.process.pid,
+                                                .start_time = init.process.start_time,
                                                 .score = cgroup::reachable_oom_score(score)}});
-}
-
-/// The start time of a container's init.
-/// @return kNotFound if another process has got the pid since the init was reported.
-Result<StartTime> start_time_of(Transaction& transaction, const Init& init) {
-  PODQOS_ASSIGN(const auto started, transaction.machine().start_time_of(init.pid));
-  if (init.start_time && started != init.start_time) {
-    return fail(ErrorCode::kNotFound,
-                cat("process ", init.pid.value(), ", the container's init, has ended"));
-  }
-  return started.value_or(StartTime{0});
 }
 
 /// The limits of a container must not be written to a cgroup that its runtime shares.
@@ -147,8 +135,9 @@ Status apply_container(Transaction& transaction, const Admission& admission, con
       core::plan_container(container, admission.missing, transaction.layout_for(admission.missing),
                            transaction.formula());
   if (admission.oom_score_adj) {
-    plan.emplace_back(core::SetOomScore{
-        .pid = container.pid, .start_time = init.start_time, .score = *admission.oom_score_adj});
+    plan.emplace_back(core::SetOomScore{.pid = init.process.pid,
+                                        .start_time = init.process.start_time,
+                                        .score = *admission.oom_score_adj});
   }
   PODQOS_TRY(transaction.execute(plan));
   if (admission.belongs_to) report_place(transaction, admission, actual);
@@ -164,11 +153,10 @@ Result<std::optional<Admission>> admit_running(Transaction& transaction, Admissi
   request.driver = core::detect_driver({.path = request.facts.cgroups_path, .real = init.cgroup})
                        .value_or(cgroup::machine_driver());
   PODQOS_TRY(core::check_driver(transaction.settings().cgroup_driver, request.driver));
-  PODQOS_ASSIGN(const auto started, start_time_of(transaction, init));
   request.running = true;
   request.state = core::ContainerState::kLive;
-  request.pid = init.pid;
-  request.start_time = started;
+  request.pid = init.process.pid;
+  request.start_time = init.process.start_time;
   transaction.defer_unit_changes();
   return admit(transaction, std::move(request));
 }
@@ -182,23 +170,13 @@ Result<bool> register_started(Transaction& transaction, StartedContainer& starte
     if (!*request) return false;
     started.request = std::move(**request);
   }
-  const core::EngineResources told = started.request.facts.resources;
   PODQOS_ASSIGN(auto admitted,
                 admit_running(transaction, std::move(started.request), started.init));
   if (!admitted) return false;
   Admission& admission = *admitted;
-  Status learned;
-  const bool in_place = !admission.belongs_to && !admission.left_with_engine;
-  if (started.reporter == Reporter::kPlugin && in_place) {
-    // An earlier interface placed it here, and its values are in effect.
-    admission.missing = {};
-    if (told.cpu_shares)
-      learned = learn_formula(transaction, admission.record, admission.container, told);
-  }
   auto done = apply_container(transaction, admission, started.init);
-  if (done) done = std::move(learned);
   if (done && started.registered) done = started.registered(admission);
-  charge_monitor(transaction, admission.record, started.init.runtime);
+  charge_monitor(transaction, admission.record, started.init.child_of_monitor);
   auto finished = transaction.finish();
   if (done) done = std::move(finished);
   if (!done) return fail(std::move(done).error());
@@ -220,17 +198,15 @@ Result<std::optional<AdmissionRequest>> request_of_started(const core::Settings&
 
 Status confirm(Transaction& transaction, const store::KnownContainer& found,
                const core::ContainerFacts& facts, const Init& init, Reporter reporter) {
-  PODQOS_ASSIGN(const auto started, start_time_of(transaction, init));
   if (reporter == Reporter::kPlugin) {
     PODQOS_TRY(set_oom_score(transaction, found, facts, init));
   }
-  const auto confirmation = core::decide_confirmation(
-      found.record, found.index, {.pid = init.pid, .start_time = started, .cgroup = init.cgroup},
-      facts.bundle, transaction.tiers());
+  const auto confirmation =
+      core::decide_confirmation(found.record, found.index, init, facts.bundle, transaction.tiers());
   if (!confirmation.warning.empty()) transaction.log().warning(confirmation.warning);
   PODQOS_TRY(transaction.save(confirmation.record, &found.record));
   transaction.renew_copy(confirmation.record);
-  charge_monitor(transaction, confirmation.record, init.runtime);
+  charge_monitor(transaction, confirmation.record, init.child_of_monitor);
   return learn_formula(transaction, confirmation.record,
                        confirmation.record.containers[found.index], facts.resources);
 }
@@ -248,6 +224,15 @@ void detect_formula_again(Transaction& transaction, const core::PodRecords& reco
 }
 
 Status container_started(Transaction& transaction, StartedContainer started) {
+  const core::Process& init = started.init.process;
+  // No runtime waits for the plugin, as it does for its hook.
+  if (started.reporter == Reporter::kPlugin) {
+    PODQOS_ASSIGN(const auto now, transaction.machine().start_time_of(init.pid));
+    if (now != init.start_time) {
+      return fail(ErrorCode::kNotFound,
+                  cat("process ", init.pid.value(), ", the container's init, has ended"));
+    }
+  }
   PODQOS_TRY(recover(transaction));
   const core::ContainerFacts& facts = started.request.facts;
   PODQOS_ASSIGN(const auto found,

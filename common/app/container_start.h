@@ -15,22 +15,13 @@
 
 namespace podqos::app {
 
-/// A container's init process, the runtime that started it, and the init's current cgroup.
-struct Init {
-  Pid pid;
-  Pid runtime;  ///< the process that runs the hook, or the one that NRI's plugin serves
-  std::string cgroup;
-  /// When it had been started as it was reported; absent if its runtime waits for the hook, so that
-  /// the pid cannot be reused.
-  std::optional<StartTime> start_time = {};
-};
+using core::Init;
 
 /// Which interface reports a start, and so what it leaves to podqos.
 enum class Reporter : std::uint8_t {
   /// createRuntime. The OOM score of a placed container is in its config.json.
   kHook,
-  /// NRI. The score is written once it has started, and the values of a container that runs in its
-  /// pod are in effect.
+  /// NRI. The score is written once it has started.
   kPlugin,
 };
 
@@ -62,13 +53,12 @@ void detect_formula_again(Transaction& transaction, const core::PodRecords& reco
 /// Handles the start of a container: confirms one that was placed, registers one that was not and
 /// writes its values where it runs (placement.onMisplaced). Finishes the transaction.
 /// @return kRefused if placement.onMisplaced is "fail" and the container runs outside its pod;
-///         kNotFound if its init has ended; kConflict if the container shares its runtime's cgroup,
-///         where no limit may be written.
+///         kNotFound if its init has ended since the plugin was told of it; kConflict if the
+///         container shares its runtime's cgroup, where no limit may be written.
 [[nodiscard]] Status container_started(Transaction& transaction, StartedContainer started);
 
 /// Confirms a container that was placed. Part of a transaction.
 /// @param facts  its bundle, and its resources as far as they are known
-/// @return kNotFound if its init has ended.
 [[nodiscard]] Status confirm(Transaction& transaction, const store::KnownContainer& found,
                              const core::ContainerFacts& facts, const Init& init,
                              Reporter reporter);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <ctime>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -30,25 +29,15 @@ constexpr int kReleasedPerTransaction = 4;
 constexpr int kExpiredPerTransaction = 4;
 constexpr std::size_t kCreatorsPerTransaction = 16;
 
-/// Seconds since a time in a record; negative if it is in the future. Times above 10^9 were written
-/// by an older podqos from the wall clock, the others count from boot.
+/// Seconds since a time in a record, which counts from boot.
 std::int64_t seconds_since(UnixSeconds moment, const Transaction& transaction) {
-  constexpr UnixSeconds kWallClock{1'000'000'000};
-  const std::int64_t now = moment < kWallClock ? transaction.now().value() : std::time(nullptr);
-  return now - moment.value();
+  return transaction.now().value() - moment.value();
 }
 
-/// Why a pod is looked at.
-enum class Cause : std::uint8_t {
-  kEnded,  ///< a container of it has ended
-  kDue,    ///< it was retained until now, or a reconciliation has released it
-};
-
-core::DepartureSnapshot observe(Transaction& transaction, const core::PodRecord& record,
-                                Cause cause) {
+core::DepartureSnapshot observe(Transaction& transaction, const core::PodRecord& record, bool due) {
   cgroup::Machine& machine = transaction.machine();
   core::DepartureSnapshot snapshot{
-      .due = cause == Cause::kDue,
+      .due = due,
       .charge = [&machine, &record] { return cgroup::tmpfs_memory(machine, record.cgroup); },
       .capacity = transaction.capacity(),
       .now = transaction.now()};
@@ -67,9 +56,10 @@ core::DepartureSnapshot observe(Transaction& transaction, const core::PodRecord&
 }
 
 /// Decides what becomes of a pod.
-core::Departure decide(Transaction& transaction, const core::PodRecord& record, Cause cause) {
+/// @param due  see DepartureSnapshot
+core::Departure decide(Transaction& transaction, const core::PodRecord& record, bool due) {
   auto departure = core::decide_departure(
-      record, transaction.tiers(), observe(transaction, record, cause), transaction.settings());
+      record, transaction.tiers(), observe(transaction, record, due), transaction.settings());
   if (!departure.message.empty()) transaction.log().info(departure.message);
   return departure;
 }
@@ -123,7 +113,7 @@ Result<std::optional<core::Departure>> remove_container(Transaction& transaction
   if (found == record.containers.end()) return std::nullopt;
   core::forget_pending(transaction.tiers(), record.pod.uid, key);
   core::remove_container(record, static_cast<std::size_t>(found - record.containers.begin()));
-  core::Departure departure = decide(transaction, record, Cause::kEnded);
+  core::Departure departure = decide(transaction, record, false);
   PODQOS_TRY(log_refusal(transaction, record.pod.uid, carry_out(transaction, departure, before)));
   return departure;
 }
@@ -146,7 +136,7 @@ Status drop_container(Transaction& transaction, const core::PodRecord& record,
 }
 
 Result<std::optional<Error>> handle_due(Transaction& transaction, const core::PodRecord& record) {
-  return carry_out(transaction, decide(transaction, record, Cause::kDue), record);
+  return carry_out(transaction, decide(transaction, record, true), record);
 }
 
 void withdraw(Transaction& transaction, const core::PodRecord& record,
@@ -264,7 +254,7 @@ void expire_pending(Transaction& transaction, const ContainerKey& handled,
   // One process may create many containers: look up each once.
   std::map<Pid, Result<std::optional<StartTime>>> creators;
   const auto is_created = [&](const core::PendingEntry& entry) {
-    if (list != nullptr && list->is_listener(entry.pid, entry.start_time))
+    if (list != nullptr && list->listener == core::Process{entry.pid, entry.start_time})
       return list->ids.contains(entry.id);
     const auto [creator, is_new] = creators.try_emplace(entry.pid);
     if (is_new) creator->second = transaction.machine().start_time_of(entry.pid);

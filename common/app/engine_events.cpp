@@ -27,19 +27,16 @@ namespace {
 
 /// Reads the container's current cgroup; nullopt if its init has ended, also if another process has
 /// got its pid since.
-Result<std::optional<Init>> init_of(const Process& process) {
-  PODQOS_ASSIGN(auto thread, sys::living_thread_of(process.init));
+Result<std::optional<Init>> init_of(const core::Process& process) {
+  PODQOS_ASSIGN(auto thread, sys::living_thread_of(process.pid));
   if (!thread) return std::nullopt;
   auto actual = cgroup::real_cgroup(*thread);
   if (!actual && actual.error().code == ErrorCode::kNotFound) return std::nullopt;
   if (!actual) return fail(std::move(actual).error());
   // Read last, so that the cgroup too is that of this process.
-  PODQOS_ASSIGN(const auto started, sys::start_time_of(process.init));
+  PODQOS_ASSIGN(const auto started, sys::start_time_of(process.pid));
   if (started != process.start_time) return std::nullopt;
-  return Init{.pid = process.init,
-              .runtime = process.runtime,
-              .cgroup = std::move(*actual),
-              .start_time = process.start_time};
+  return Init{.process = process, .cgroup = std::move(*actual), .child_of_monitor = process.pid};
 }
 
 /// As request_of_started(), for what NRI reports.
@@ -54,10 +51,10 @@ Result<std::optional<AdmissionRequest>> request_of(const core::Settings& setting
 /// Handles container_started() in one transaction.
 Status start(const core::Settings& settings, Log& log, const ContainerEvent& event,
              const Timeouts& timeouts) {
-  PODQOS_ASSIGN(auto init, init_of(event.process));
+  PODQOS_ASSIGN(auto init, init_of(event.init));
   if (!init) {
     return fail(ErrorCode::kNotFound,
-                cat("process ", event.process.init.value(), ", the container's init, has ended"));
+                cat("process ", event.init.pid.value(), ", the container's init, has ended"));
   }
   PODQOS_ASSIGN(auto request, request_of(settings, log, event, init->cgroup));
   if (!request) return {};
@@ -143,7 +140,7 @@ Result<bool> count_unknown(Transaction& transaction, const AdmissionRequest& req
 /// Handles resources_changed() in one transaction.
 Result<Followed> change(const core::Settings& settings, Log& log, const ContainerEvent& event,
                         const Timeouts& timeouts) {
-  PODQOS_ASSIGN(auto init, init_of(event.process));
+  PODQOS_ASSIGN(auto init, init_of(event.init));
   PODQOS_ASSIGN(auto request, request_of(settings, log, event, init ? init->cgroup : ""));
   if (!request) return Followed::kNow;
   PODQOS_ASSIGN(auto transaction, Transaction::open(settings, log, timeouts));
@@ -172,7 +169,7 @@ Result<Followed> change(const core::Settings& settings, Log& log, const Containe
 /// is the first container of podqos.
 Status observe_container(std::optional<Transaction>& transaction, const core::Settings& settings,
                          Log& log, const ContainerEvent& event, const Timeouts& timeouts) {
-  PODQOS_ASSIGN(auto init, init_of(event.process));
+  PODQOS_ASSIGN(auto init, init_of(event.init));
   if (!init) return {};
   PODQOS_ASSIGN(auto request, request_of(settings, log, event, init->cgroup));
   if (!request) return {};
@@ -188,14 +185,6 @@ Status observe_container(std::optional<Transaction>& transaction, const core::Se
   // anything was written.
   if (!done && done.error().code != ErrorCode::kInvalidArgument) transaction->store().keep_mark();
   return done;
-}
-
-/// Adds the listener's start time, which tells it from a later process with its pid.
-Result<EngineList> list_of(const Listener& listener) {
-  PODQOS_ASSIGN(auto started, sys::start_time_of(listener.pid));
-  return EngineList{.ids = listener.ids,
-                    .listener = listener.pid,
-                    .listener_start = started.value_or(StartTime{0})};
 }
 
 }  // namespace
@@ -221,18 +210,18 @@ void Synchronization::forget(std::string_view id) {
   all_.erase(gone);
 }
 
-Status Synchronization::compare(Transaction& transaction, const Listener& listener) {
-  PODQOS_ASSIGN(auto list, list_of(listener));
+Status Synchronization::compare(Transaction& transaction, const EngineList& list) {
+  EngineList whole = list;
   for (const ContainerEvent& event : all_)
-    list.ids.insert(event.facts.id);
-  PODQOS_ASSIGN(auto live, recompute_beside(transaction, list));
+    whole.ids.insert(event.facts.id);
+  PODQOS_ASSIGN(auto live, recompute_beside(transaction, whole));
   live_ = std::move(live);
   return {};
 }
 
-Status Synchronization::prepare(Transaction& transaction, const Listener& listener) {
+Status Synchronization::prepare(Transaction& transaction, const EngineList& list) {
   if (!compared_) {
-    PODQOS_TRY(compare(transaction, listener));
+    PODQOS_TRY(compare(transaction, list));
     compared_ = true;
     return {};
   }
@@ -243,19 +232,19 @@ Status Synchronization::prepare(Transaction& transaction, const Listener& listen
   return {};
 }
 
-Result<bool> Synchronization::run(const core::Settings& settings, Log& log,
-                                  const Listener& listener, const Piece& piece) {
+Result<bool> Synchronization::run(const core::Settings& settings, Log& log, const EngineList& list,
+                                  const Piece& piece) {
   if (!cgroup::owns_host()) return true;
   PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log, piece.timeouts));
   if (transaction) {
-    PODQOS_TRY(prepare(*transaction, listener));
+    PODQOS_TRY(prepare(*transaction, list));
   }
   compared_ = true;  // without a state there is nothing to compare
   const sys::Clock& clock = *piece.timeouts.clock;
   const auto begin = clock.now();
   while (next_ < piece.end) {
     const ContainerEvent& event = all_[next_++];
-    if (event.process.init == Pid{0} || live_.contains(event.facts.id)) continue;
+    if (event.init.pid == Pid{0} || live_.contains(event.facts.id)) continue;
     if (auto done = with_container_id(
             observe_container(transaction, settings, log, event, piece.timeouts), event.facts.id);
         !done)
@@ -270,10 +259,9 @@ Result<bool> Synchronization::run(const core::Settings& settings, Log& log,
 }
 
 Result<bool> Synchronization::resume(const core::Settings& settings, Log& log,
-                                     const Listener& listener, std::chrono::milliseconds at_most,
+                                     const EngineList& list, std::chrono::milliseconds at_most,
                                      const Timeouts& timeouts) {
-  return run(settings, log, listener,
-             {.end = all_.size(), .at_most = at_most, .timeouts = timeouts});
+  return run(settings, log, list, {.end = all_.size(), .at_most = at_most, .timeouts = timeouts});
 }
 
 bool Synchronization::awaits(std::string_view sandbox) const {
@@ -282,13 +270,13 @@ bool Synchronization::awaits(std::string_view sandbox) const {
 }
 
 Result<bool> Synchronization::run_pod(const core::Settings& settings, Log& log,
-                                      const Listener& listener, std::string_view sandbox,
+                                      const EngineList& list, std::string_view sandbox,
                                       const Timeouts& timeouts) {
   const auto rest =
       std::stable_partition(all_.begin() + static_cast<std::ptrdiff_t>(next_), all_.end(),
                             [&](const ContainerEvent& event) { return event.sandbox == sandbox; });
   const auto end = static_cast<std::size_t>(rest - all_.begin());
-  return run(settings, log, listener, {.end = end, .at_most = std::nullopt, .timeouts = timeouts});
+  return run(settings, log, list, {.end = end, .at_most = std::nullopt, .timeouts = timeouts});
 }
 
 Result<Ending> container_ended(const core::Settings& settings, Log& log, const std::string& id,
@@ -302,10 +290,9 @@ Result<Ending> container_ended(const core::Settings& settings, Log& log, const s
   return ended.ending;
 }
 
-Status housekeep(const core::Settings& settings, Log& log, const Listener& listener,
-                 bool everything, const Timeouts& timeouts) {
+Status housekeep(const core::Settings& settings, Log& log, const EngineList& list, bool everything,
+                 const Timeouts& timeouts) {
   if (!cgroup::owns_host()) return {};
-  PODQOS_ASSIGN(auto list, list_of(listener));
   PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log, timeouts));
   if (!transaction) return {};
   if (everything) {

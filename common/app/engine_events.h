@@ -22,26 +22,10 @@
 
 namespace podqos::app {
 
-/// The process that places containers for an engine, and the ids of containers that the engine has
-/// announced to it.
-struct Listener {
-  Pid pid;
-  Ids ids;
-};
-
-/// A container's init process, and the runtime that reported it. init is 0 if none runs.
-struct Process {
-  Pid init;
-  Pid runtime;
-  /// Of the init when it was reported. The event may be handled later, when the pid may be another
-  /// process's.
-  StartTime start_time;
-};
-
 /// What an engine reports about a container: the content of its config.json, without the bundle.
 struct ContainerEvent {
   core::ContainerFacts facts;
-  Process process;
+  core::Process init;        ///< pid 0 if none runs
   std::string sandbox = {};  ///< sandbox id of its pod (its own for a sandbox); for Synchronization
   /// Annotations of its pod, which those in `facts` override; held once for all of its containers,
   /// because authors of pods decide how long they are. nullptr: all are in `facts`.
@@ -94,16 +78,16 @@ class Synchronization {
   /// True if containers of this sandbox's pod are still unprocessed.
   [[nodiscard]] bool awaits(std::string_view sandbox) const;
   /// Processes one piece. After an error the next call continues with the rest.
-  /// @param listener  with the ids of containers that the engine is creating in addition
+  /// @param list  the listener, with the ids of containers that the engine is creating in addition
   /// @param at_most  time limit, not counting the wait for the lock and the comparison; at least
   ///         one container is processed
   /// @return true if all have been processed.
   [[nodiscard]] Result<bool> resume(const core::Settings& settings, Log& log,
-                                    const Listener& listener, std::chrono::milliseconds at_most,
+                                    const EngineList& list, std::chrono::milliseconds at_most,
                                     const Timeouts& timeouts = {});
   /// Processes all containers of one sandbox's pod, before later events of that pod are handled.
   [[nodiscard]] Result<bool> run_pod(const core::Settings& settings, Log& log,
-                                     const Listener& listener, std::string_view sandbox,
+                                     const EngineList& list, std::string_view sandbox,
                                      const Timeouts& timeouts = {});
 
  private:
@@ -113,12 +97,12 @@ class Synchronization {
     std::optional<std::chrono::milliseconds> at_most;
     Timeouts timeouts;
   };
-  [[nodiscard]] Result<bool> run(const core::Settings& settings, Log& log, const Listener& listener,
+  [[nodiscard]] Result<bool> run(const core::Settings& settings, Log& log, const EngineList& list,
                                  const Piece& piece);
   /// Recomputes everything against the engine's list; the first piece.
-  [[nodiscard]] Status compare(Transaction& transaction, const Listener& listener);
+  [[nodiscard]] Status compare(Transaction& transaction, const EngineList& list);
   /// Compares once; in later pieces recovers from an interrupted transaction, if one was.
-  [[nodiscard]] Status prepare(Transaction& transaction, const Listener& listener);
+  [[nodiscard]] Status prepare(Transaction& transaction, const EngineList& list);
 
   std::vector<ContainerEvent> all_;
   Failed failed_;
@@ -136,9 +120,10 @@ class Synchronization {
 
 /// Periodic work: withdraws containers that never started and releases retained pods that are due.
 /// With `everything` set, recomputes all records and cgroups.
-/// @param listener  with the ids of containers that the engine is creating: all other pending
+/// @param list  the listener, with the ids of containers that the engine is creating: all other
+/// pending
 ///         containers placed by the listener are withdrawn
-[[nodiscard]] Status housekeep(const core::Settings& settings, Log& log, const Listener& listener,
+[[nodiscard]] Status housekeep(const core::Settings& settings, Log& log, const EngineList& list,
                                bool everything, const Timeouts& timeouts = {});
 
 }  // namespace podqos::app

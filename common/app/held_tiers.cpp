@@ -9,6 +9,7 @@
 #include "common/app/reconcile.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/core/pod_plan.h"
+#include "common/core/root.h"
 #include "common/core/root_values.h"
 #include "common/core/tier_plan.h"
 

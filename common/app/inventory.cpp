@@ -25,6 +25,7 @@
 #include "common/core/placement.h"
 #include "common/core/pod_plan.h"
 #include "common/core/pod_values.h"
+#include "common/core/root.h"
 #include "common/core/root_values.h"
 #include "common/core/runtime_update.h"
 #include "common/core/tier_plan.h"

@@ -7,6 +7,7 @@
 #include "common/cgroup/node.h"
 #include "common/codec/record_json.h"
 #include "common/core/pod_plan.h"
+#include "common/core/root.h"
 #include "common/core/root_values.h"
 #include "common/core/tier_plan.h"
 #include "common/core/tree.h"

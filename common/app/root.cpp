@@ -10,8 +10,7 @@
 #include "common/cgroup/node.h"
 #include "common/cgroup/root.h"
 #include "common/core/pod_plan.h"
-#include "common/core/root_choice.h"
-#include "common/core/root_plan.h"
+#include "common/core/root.h"
 #include "common/core/root_values.h"
 #include "common/core/tree.h"
 
@@ -59,7 +58,7 @@ Result<std::string> choose_root(Transaction& transaction, core::Driver driver,
                                 const std::optional<std::string>& container) {
   PODQOS_ASSIGN(auto choice,
                 core::choose_root(transaction.tiers(), transaction.settings().cgroup_root, driver));
-  if (choice.step == core::RootStep::kUse) return std::move(choice.root);
+  if (choice.in_use) return std::move(choice.root);
   PODQOS_ASSIGN(auto snapshot, cgroup::observe_root(transaction.machine(), choice.root, container));
   PODQOS_TRY(core::check_root(choice.root, snapshot));
   return std::move(choice.root);

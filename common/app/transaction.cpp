@@ -23,7 +23,7 @@
 #include "common/core/pod_plan.h"
 #include "common/core/pod_values.h"
 #include "common/core/pod_write.h"
-#include "common/core/root_plan.h"
+#include "common/core/root.h"
 #include "common/core/tree.h"
 #include "common/sys/clock.h"
 

@@ -72,19 +72,19 @@ bool lives(Machine& machine, const core::ContainerRecord& container) {
   return machine.is_alive(container.pid, container.start_time);
 }
 
-Result<std::optional<core::InitProcess>> find_init(Machine& machine,
-                                                   const core::ContainerRecord& container) {
+Result<std::optional<core::Process>> find_init(Machine& machine,
+                                               const core::ContainerRecord& container) {
   // A cgroup that is shared with other containers proves nothing.
   const std::string_view leaf = leaf_of(container.cgroup);
   if (container.id.empty() || leaf.find(container.id) == std::string_view::npos)
     return std::nullopt;
   PODQOS_ASSIGN(const auto pids, machine.processes(container.cgroup));
   // The oldest process is the init: all others descend from it or joined later.
-  std::optional<core::InitProcess> oldest;
+  std::optional<core::Process> oldest;
   for (const Pid pid : pids) {
     const auto start = machine.start_time_of(pid);
     if (!start || !*start || (oldest && **start >= oldest->start_time)) continue;
-    oldest = core::InitProcess{.pid = pid, .start_time = **start};
+    oldest = core::Process{.pid = pid, .start_time = **start};
   }
   return oldest;
 }

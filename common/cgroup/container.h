@@ -32,7 +32,7 @@ namespace podqos::cgroup {
 /// The init process of a container, found in its cgroup.
 /// @return nullopt if the cgroup has no process, or if the cgroup is not the container's
 ///         alone; the errors of Machine::processes(), which do not tell that it has ended
-[[nodiscard]] Result<std::optional<core::InitProcess>> find_init(
+[[nodiscard]] Result<std::optional<core::Process>> find_init(
     Machine& machine, const core::ContainerRecord& container);
 
 /// Observes a container that its engine reports as ended, as far as core::decide_ending() needs it.

@@ -12,7 +12,7 @@
 #include "common/cgroup/root.h"
 #include "common/core/naming.h"
 #include "common/core/pod_plan.h"
-#include "common/core/root_plan.h"
+#include "common/core/root.h"
 #include "common/core/value_table.h"
 
 namespace podqos::cgroup {

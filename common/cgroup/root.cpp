@@ -11,7 +11,7 @@
 #include "common/core/layout.h"
 #include "common/core/naming.h"
 #include "common/core/pod_plan.h"
-#include "common/core/root_plan.h"
+#include "common/core/root.h"
 #include "common/core/tier.h"
 #include "common/core/tree.h"
 

@@ -6,7 +6,7 @@
 #include "common/base/error.h"
 #include "common/cgroup/machine.h"
 #include "common/core/record.h"
-#include "common/core/root_choice.h"
+#include "common/core/root.h"
 #include "common/core/root_values.h"
 
 // What is observed of the root cgroup of the node's pods.

@@ -14,6 +14,7 @@
 #include "common/core/pod_plan.h"
 #include "common/core/pod_values.h"
 #include "common/core/qos.h"
+#include "common/core/reconciliation.h"
 
 namespace podqos::core {
 
@@ -264,6 +265,24 @@ void fill_in_missing(Admission& admission, const AdmissionRequest& request, cons
   admission.wanted.unified =
       container_unified(admission.record, claim, admission.container.name, params);
   admission.missing = missing_values(admission.wanted, request.facts.resources, layout);
+}
+
+Confirmation decide_confirmation(PodRecord record, std::size_t index, const Init& init,
+                                 const std::string& bundle, TiersRecord& tiers) {
+  Confirmation out;
+  ContainerRecord& container = record.containers[index];
+  confirm_container(container, init.process);
+  note_pending(tiers, record, container);
+  const bool elsewhere = !is_at_or_below(init.cgroup, container.cgroup);
+  if (elsewhere && is_below(container.cgroup, record.cgroup)) {
+    out.warning = cat("pod ", record.pod.uid, ", container ", printable(container.id),
+                      ": the runtime put it into cgroup ", init.cgroup, ", not into ",
+                      container.cgroup, ": the pod's limits do not apply to it");
+  }
+  if (elsewhere) container.cgroup = init.cgroup;
+  if (!bundle.empty()) container.bundle = bundle;
+  out.record = std::move(record);
+  return out;
 }
 
 }  // namespace podqos::core

@@ -83,4 +83,25 @@ void recognise(TiersRecord& tiers, PodRecord& record, ContainerFacts& facts);
 void fill_in_missing(Admission& admission, const AdmissionRequest& request, const PodClaim& claim,
                      const ContainerMemoryParams& params, const CgroupLayout& layout);
 
+/// The init process of a container that has started.
+struct Init {
+  Process process;
+  std::string cgroup;         ///< its current one
+  Pid child_of_monitor = {};  ///< the process that runs the hook; under NRI the init itself
+};
+
+/// A container's record once it has started.
+struct Confirmation {
+  PodRecord record;
+  std::string warning;  ///< for the log; empty if the container is where it was placed
+};
+
+/// Makes a placed container live, and notes where it really is and the bundle that its engine
+/// reports.
+/// @param index  of the container in the record
+/// @param bundle  canonical; empty if the engine reports none
+[[nodiscard]] Confirmation decide_confirmation(PodRecord record, std::size_t index,
+                                               const Init& init, const std::string& bundle,
+                                               TiersRecord& tiers);
+
 }  // namespace podqos::core

@@ -28,82 +28,52 @@ bool update_container(ContainerRecord& container, const ContainerObservation& ob
   if (!is_listed_by(container, list)) return observation.lives;
   if (list->ids.contains(container.id)) {
     // The listener is told when it has started, or was removed.
-    container.pid = list->listener;
-    container.start_time = list->listener_start;
+    container.pid = list->listener.pid;
+    container.start_time = list->listener.start_time;
     return true;
   }
-  return observation.lives && !list->is_listener(container.pid, container.start_time);
+  return observation.lives && list->listener != Process{container.pid, container.start_time};
 }
 
-/// A reconciliation in progress.
-class Summary {
- public:
-  Summary(ReconcileReport report, const ReconcileSnapshot& snapshot, const Settings& settings)
-      : snapshot_(&snapshot), settings_(&settings) {
-    out_.report = std::move(report);
-    out_.sums = snapshot.unreadable;
+/// A pod that lives on.
+void count(Reconciliation& out, ReconciledPod pod) {
+  PodRecord& record = pod.record;
+  if (record.containers.empty()) {
+    out.report.warnings.push_back(
+        cat("cgroup ", record.cgroup, " of pod ", record.pod.uid,
+            " contains processes but its containers have ended: stop the processes, then run "
+            "podqosctl reconcile"));
   }
-
-  void add(ReconciledPod pod) {
-    for (const ContainerRecord& container : pod.ended) {
-      out_.report.changes.push_back(
-          cat("pod ", pod.record.pod.uid, ": container ", printable(container.id), " has ended"));
-    }
-    const bool lives = !pod.record.containers.empty() || (!pod.record.adopted && pod.populated);
-    lives ? count(std::move(pod)) : release(std::move(pod.record));
+  record.released_at.reset();
+  for (const std::string& stray : pod.strays)
+    out.report.warnings.push_back(cat("pod ", record.pod.uid, ": ", stray));
+  for (const ContainerRecord& container : record.containers) {
+    if (container.state == ContainerState::kPending)
+      out.pending.push_back(pending_entry(record, container));
   }
+  add_pod(out.sums, record);
+  ++out.report.pods;
+  out.report.containers += static_cast<std::int64_t>(record.containers.size());
+  std::string uid = record.pod.uid;
+  out.living.emplace(std::move(uid), std::move(record));
+}
 
-  Reconciliation finish() && {
-    std::ranges::copy_if(snapshot_->retained, std::back_inserter(out_.retained),
-                         [this](const RetainedEntry& entry) { return is_due_again(entry.uid); });
-    grant_all(out_.living, out_.sums, snapshot_->cut, *settings_, snapshot_->capacity);
-    return std::move(out_);
+void release(Reconciliation& out, PodRecord record, UnixSeconds now) {
+  if (!record.released_at) {
+    ++out.report.released;
+    out.report.changes.push_back(cat("pod ", record.pod.uid, " released"));
+    record.released_at = now;
   }
+  out.ended.push_back(std::move(record));
+}
 
- private:
-  /// Not the pods that have containers: their values are written now.
-  [[nodiscard]] bool is_due_again(const std::string& uid) const {
-    const auto living = out_.living.find(uid);
-    if (living != out_.living.end()) return living->second.containers.empty();
-    return std::ranges::any_of(out_.ended,
-                               [&](const PodRecord& record) { return record.pod.uid == uid; });
-  }
-
-  void count(ReconciledPod pod) {
-    PodRecord& record = pod.record;
-    if (record.containers.empty()) {
-      out_.report.warnings.push_back(
-          cat("cgroup ", record.cgroup, " of pod ", record.pod.uid,
-              " contains processes but its containers have ended: stop the processes, then run "
-              "podqosctl reconcile"));
-    }
-    record.released_at.reset();
-    for (const std::string& stray : pod.strays)
-      out_.report.warnings.push_back(cat("pod ", record.pod.uid, ": ", stray));
-    for (const ContainerRecord& container : record.containers) {
-      if (container.state == ContainerState::kPending)
-        out_.pending.push_back(pending_entry(record, container));
-    }
-    add_pod(out_.sums, record);
-    ++out_.report.pods;
-    out_.report.containers += static_cast<std::int64_t>(record.containers.size());
-    std::string uid = record.pod.uid;
-    out_.living.emplace(std::move(uid), std::move(record));
-  }
-
-  void release(PodRecord record) {
-    if (!record.released_at) {
-      ++out_.report.released;
-      out_.report.changes.push_back(cat("pod ", record.pod.uid, " released"));
-      record.released_at = snapshot_->now;
-    }
-    out_.ended.push_back(std::move(record));
-  }
-
-  const ReconcileSnapshot* snapshot_;
-  const Settings* settings_;
-  Reconciliation out_;
-};
+/// Not for pods that have containers: their values are written now.
+bool is_due_again(const Reconciliation& out, const std::string& uid) {
+  const auto living = out.living.find(uid);
+  if (living != out.living.end()) return living->second.containers.empty();
+  return std::ranges::any_of(out.ended,
+                             [&](const PodRecord& record) { return record.pod.uid == uid; });
+}
 
 }  // namespace
 
@@ -129,7 +99,7 @@ Restoration decide_restoration(FoundPodCgroup found) {
   return out;
 }
 
-void confirm_container(ContainerRecord& container, const InitProcess& init) {
+void confirm_container(ContainerRecord& container, const Process& init) {
   container.pid = init.pid;
   container.start_time = init.start_time;
   container.state = ContainerState::kLive;
@@ -138,7 +108,7 @@ void confirm_container(ContainerRecord& container, const InitProcess& init) {
 bool needs_init(const ContainerRecord& container, bool lives, const EngineList* list) {
   if (!is_listed_by(container, list)) return !lives;
   return !lives || list->ids.contains(container.id) ||
-         list->is_listener(container.pid, container.start_time);
+         list->listener == Process{container.pid, container.start_time};
 }
 
 ReconciledPod remove_ended(PodRecord record, std::span<const ContainerObservation> observations,
@@ -160,10 +130,21 @@ ReconciledPod remove_ended(PodRecord record, std::span<const ContainerObservatio
 
 Reconciliation reconcile_pods(std::vector<ReconciledPod> pods, ReconcileReport report,
                               const ReconcileSnapshot& snapshot, const Settings& settings) {
-  Summary summary{std::move(report), snapshot, settings};
-  for (ReconciledPod& pod : pods)
-    summary.add(std::move(pod));
-  return std::move(summary).finish();
+  Reconciliation out;
+  out.report = std::move(report);
+  out.sums = snapshot.unreadable;
+  for (ReconciledPod& pod : pods) {
+    for (const ContainerRecord& container : pod.ended) {
+      out.report.changes.push_back(
+          cat("pod ", pod.record.pod.uid, ": container ", printable(container.id), " has ended"));
+    }
+    const bool lives = !pod.record.containers.empty() || (!pod.record.adopted && pod.populated);
+    lives ? count(out, std::move(pod)) : release(out, std::move(pod.record), snapshot.now);
+  }
+  std::ranges::copy_if(snapshot.retained, std::back_inserter(out.retained),
+                       [&](const RetainedEntry& entry) { return is_due_again(out, entry.uid); });
+  grant_all(out.living, out.sums, snapshot.cut, settings, snapshot.capacity);
+  return out;
 }
 
 void grant_all(PodRecords& records, TierSums& sums, std::span<const CutEntry> cut,

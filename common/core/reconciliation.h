@@ -23,15 +23,8 @@ using Ids = std::set<std::string, std::less<>>;
 
 /// All containers of an engine, as the engine reports them.
 struct EngineList {
-  Ids ids;       ///< sandboxes and containers, including those not started yet
-  Pid listener;  ///< the process that received the list and places containers
-  StartTime listener_start;
-
-  /// True if the process that placed a container is the listener itself and not a later process
-  /// with its pid.
-  [[nodiscard]] bool is_listener(Pid pid, StartTime start_time) const {
-    return pid == listener && start_time == listener_start;
-  }
+  Ids ids;           ///< sandboxes and containers, including those not started yet
+  Process listener;  ///< received the list, and places containers
 };
 
 /// What a reconciliation found and changed.
@@ -75,14 +68,8 @@ struct Restoration {
 /// removed, and a pod is restored only from a copy that is about this cgroup.
 [[nodiscard]] Restoration decide_restoration(FoundPodCgroup found);
 
-/// The init process of a container.
-struct InitProcess {
-  Pid pid;
-  StartTime start_time;
-};
-
 /// Makes a container live with this init process.
-void confirm_container(ContainerRecord& container, const InitProcess& init);
+void confirm_container(ContainerRecord& container, const Process& init);
 
 /// What was observed of a recorded container.
 struct ContainerObservation {
@@ -90,7 +77,7 @@ struct ContainerObservation {
   /// it.
   bool lives = false;
   /// The init process found in its cgroup; observed only where needs_init().
-  std::optional<InitProcess> init = std::nullopt;
+  std::optional<Process> init = std::nullopt;
 };
 
 /// Whether the process in the record does not decide if the container lives, so that its cgroup

@@ -28,6 +28,13 @@ struct ContainerKey {
   friend bool operator==(const ContainerKey&, const ContainerKey&) = default;
 };
 
+/// A process, and when it started: its pid may be that of another one later.
+struct Process {
+  Pid pid;
+  StartTime start_time;
+  friend bool operator==(const Process&, const Process&) = default;
+};
+
 /// A container of a pod.
 struct ContainerRecord {
   std::string id;

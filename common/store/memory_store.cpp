@@ -61,7 +61,9 @@ Result<std::optional<core::PodRecord>> MemoryStore::pod(std::string_view uid) {
   return std::nullopt;
 }
 
-Status MemoryStore::put_pod(const std::string& uid, std::string_view text) {
+Status MemoryStore::put_pod(const core::PodRecord& record) {
+  const std::string& uid = record.pod.uid;
+  const std::string text = codec::format_pod_record(record);
   PODQOS_TRY(core::check_pod_uid(uid));
   if (text.size() > codec::kMaxRecordSize) {
     return fail(ErrorCode::kTooLarge, cat("record of pod ", uid, " has ", text.size(),
@@ -71,7 +73,7 @@ Status MemoryStore::put_pod(const std::string& uid, std::string_view text) {
   const auto found = stored_->pods.find(uid);
   if (found != stored_->pods.end() && found->second == text) return {};
   PODQOS_TRY(on_change_({.what = Change::What::kPod, .subject = uid}));
-  stored_->pods.insert_or_assign(uid, std::string{text});
+  stored_->pods.insert_or_assign(uid, text);
   return {};
 }
 

@@ -58,8 +58,7 @@ class MemoryStore final : public RecordStore {
   [[nodiscard]] Status checkpoint() override;
 
   [[nodiscard]] Result<std::optional<core::PodRecord>> pod(std::string_view uid) override;
-  using RecordStore::put_pod;
-  [[nodiscard]] Status put_pod(const std::string& uid, std::string_view text) override;
+  [[nodiscard]] Status put_pod(const core::PodRecord& record) override;
   [[nodiscard]] Status erase_pod(std::string_view uid) override;
   [[nodiscard]] Result<std::vector<std::string>> pod_uids() override;
 

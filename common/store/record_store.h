@@ -52,12 +52,10 @@ class RecordStore {
   /// @return nullopt for a missing or corrupt record; kInvalidArgument for a uid that
   ///         check_pod_uid() rejects; kUnsupported for a record of a newer version, which stays.
   [[nodiscard]] virtual Result<std::optional<core::PodRecord>> pod(std::string_view uid) = 0;
-  /// Creates or replaces a pod's record, formatted by codec::format_pod_record().
+  /// Creates or replaces a pod's record.
   /// @return kTooLarge for a record beyond codec::kMaxRecordSize, kInvalidArgument for a uid that
   ///         check_pod_uid() rejects.
-  [[nodiscard]] virtual Status put_pod(const std::string& uid, std::string_view text) = 0;
-  /// The same for a record that is not formatted yet.
-  [[nodiscard]] Status put_pod(const core::PodRecord& record);
+  [[nodiscard]] virtual Status put_pod(const core::PodRecord& record) = 0;
   /// Removes a pod's record. A missing record is not an error.
   [[nodiscard]] virtual Status erase_pod(std::string_view uid) = 0;
   /// Uids of all records, sorted. Lists all of them, so ordinary transactions do without.

@@ -143,7 +143,9 @@ Result<std::optional<core::PodRecord>> Store::pod(std::string_view uid) {
   return std::nullopt;
 }
 
-Status Store::put_pod(const std::string& uid, std::string_view text) {
+Status Store::put_pod(const core::PodRecord& record) {
+  const std::string& uid = record.pod.uid;
+  const std::string text = codec::format_pod_record(record);
   PODQOS_TRY(core::check_pod_uid(uid));
   // pod() would refuse a larger file.
   if (text.size() > codec::kMaxRecordSize) {

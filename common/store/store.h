@@ -51,8 +51,7 @@ class Store final : public RecordStore {
 
   /// A corrupt record is renamed to <uid>.json.corrupt-<n>, which overwrites no earlier one.
   [[nodiscard]] Result<std::optional<core::PodRecord>> pod(std::string_view uid) override;
-  using RecordStore::put_pod;
-  [[nodiscard]] Status put_pod(const std::string& uid, std::string_view text) override;
+  [[nodiscard]] Status put_pod(const core::PodRecord& record) override;
   [[nodiscard]] Status erase_pod(std::string_view uid) override;
   [[nodiscard]] Result<std::vector<std::string>> pod_uids() override;
 

@@ -118,9 +118,11 @@ class FakeNode {
       return fail(ErrorCode::kNotFound, "container is not known");
     };
     Transaction transaction = begin();
-    return container_started(transaction, {.request = std::move(**request),
-                                           .init = {.pid = init, .runtime = {}, .cgroup = cgroup},
-                                           .complete = was_placed});
+    return container_started(
+        transaction,
+        {.request = std::move(**request),
+         .init = {.process = {init, tree.processes.at(init).start_time}, .cgroup = cgroup},
+         .complete = was_placed});
   }
 
   /// NRI's StartContainer of a process that started then; of a placed container or another.
@@ -133,11 +135,10 @@ class FakeNode {
     auto request = admission_request(std::move(facts), settings, cgroup);
     if (!request) return fail(std::move(request).error());
     Transaction transaction = begin();
-    return container_started(
-        transaction,
-        {.request = std::move(**request),
-         .init = {.pid = init, .runtime = {}, .cgroup = cgroup, .start_time = start_time},
-         .reporter = Reporter::kPlugin});
+    return container_started(transaction,
+                             {.request = std::move(**request),
+                              .init = {.process = {init, start_time}, .cgroup = cgroup},
+                              .reporter = Reporter::kPlugin});
   }
 
   /// Creates, starts and confirms the container as process `init`.

@@ -144,7 +144,8 @@ TEST_F(FullNode, OnlyWarnsOfAContainerThatRuns) {
   facts.annotations["podqos.io/pod-uid"] = "a";
   auto request = admission_request(facts, node_.settings, "/elsewhere/web");
   ASSERT_TRUE(request && *request);
-  const Init init{.pid = Pid{12}, .runtime = {}, .cgroup = "/elsewhere/web"};
+  const Init init{.process = {.pid = Pid{12}, .start_time = StartTime{120}},
+                  .cgroup = "/elsewhere/web"};
   {
     Transaction transaction = node_.begin();
     AdmissionRequest undone = **request;

@@ -53,19 +53,19 @@ class Realtime : public ::testing::Test {
     auto request = admission_request(std::move(facts), node_.settings, cgroup);
     if (!request) return fail(std::move(request).error());
     Transaction transaction = node_.begin();
-    return container_started(transaction,
-                             {.request = std::move(**request),
-                              .init = {.pid = init, .runtime = {}, .cgroup = cgroup},
-                              .complete =
-                                  [&](AdmissionRequest told) {
-                                    told.facts.resources = container.resources;
-                                    return Result<std::optional<AdmissionRequest>>{std::move(told)};
-                                  },
-                              .registered =
-                                  [&](const Admission&) {
-                                    registered = true;
-                                    return Status{};
-                                  }});
+    return container_started(
+        transaction, {.request = std::move(**request),
+                      .init = {.process = {init, StartTime{init.value() * 10}}, .cgroup = cgroup},
+                      .complete =
+                          [&](AdmissionRequest told) {
+                            told.facts.resources = container.resources;
+                            return Result<std::optional<AdmissionRequest>>{std::move(told)};
+                          },
+                      .registered =
+                          [&](const Admission&) {
+                            registered = true;
+                            return Status{};
+                          }});
   }
 
   FakeNode node_{core::CgroupVersion::kV1};

@@ -31,7 +31,7 @@ using ::testing::ValuesIn;
 using What = Restoration::What;
 
 constexpr const char* kCgroup = "/podqos/kubepods/burstable/pod42";
-constexpr InitProcess kInit{.pid = Pid{20}, .start_time = StartTime{200}};
+constexpr Process kInit{.pid = Pid{20}, .start_time = StartTime{200}};
 constexpr Pid kListener{1};
 constexpr StartTime kListenerStart{10};
 
@@ -59,7 +59,7 @@ PodRecord requesting_pod(std::string uid, const char* cpu) {
 }
 
 EngineList engine_list(Ids ids) {
-  return {.ids = std::move(ids), .listener = kListener, .listener_start = kListenerStart};
+  return {.ids = std::move(ids), .listener = {kListener, kListenerStart}};
 }
 
 FoundPodCgroup found_cgroup() {

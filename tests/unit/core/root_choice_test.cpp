@@ -1,11 +1,11 @@
-#include "common/core/root_choice.h"
-
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "common/core/root.h"
 
 namespace podqos::core {
 namespace {
@@ -53,23 +53,20 @@ TEST_P(ChooseRoot, KeepsTheRootInUseWhileItHasPods) {
 INSTANTIATE_TEST_SUITE_P(
     All, ChooseRoot,
     ValuesIn(std::vector<Choice>{
-        {"FirstPod", {}, Driver::kCgroupfs, {RootStep::kCheck, kDefaultRoot}},
-        {"FirstPodWithSystemd", {}, Driver::kSystemd, {RootStep::kCheck, kDefaultSlice}},
-        {"NextPod", {kDefaultRoot, 1}, Driver::kCgroupfs, {RootStep::kUse, kDefaultRoot}},
-        {"WithoutPods", {kDefaultRoot}, Driver::kCgroupfs, {RootStep::kUse, kDefaultRoot}},
+        {"FirstPod", {}, Driver::kCgroupfs, {kDefaultRoot, false}},
+        {"FirstPodWithSystemd", {}, Driver::kSystemd, {kDefaultSlice, false}},
+        {"NextPod", {kDefaultRoot, 1}, Driver::kCgroupfs, {kDefaultRoot}},
+        {"WithoutPods", {kDefaultRoot}, Driver::kCgroupfs, {kDefaultRoot}},
         {"OfAnEarlierConfiguration",
          {"/other/kubepods", 1},
          Driver::kCgroupfs,
-         {RootStep::kUse, "/other/kubepods"}},
-        {"NoLongerConfigured",
-         {"/other/kubepods"},
-         Driver::kCgroupfs,
-         {RootStep::kCheck, kDefaultRoot}},
-        {"OtherDriver", {kDefaultRoot, 1}, Driver::kSystemd, {RootStep::kCheck, kDefaultSlice}},
+         {"/other/kubepods"}},
+        {"NoLongerConfigured", {"/other/kubepods"}, Driver::kCgroupfs, {kDefaultRoot, false}},
+        {"OtherDriver", {kDefaultRoot, 1}, Driver::kSystemd, {kDefaultSlice, false}},
         {"OtherDriverTheOtherWayRound",
          {kDefaultSlice, 1},
          Driver::kCgroupfs,
-         {RootStep::kCheck, kDefaultRoot}},
+         {kDefaultRoot, false}},
     }),
     [](const TestParamInfo<Choice>& row) { return row.param.name; });
 
@@ -90,7 +87,7 @@ TEST(ChooseRoot, PodsOfEachDriverHaveATreeOfTheirOwn) {
        {std::pair{Driver::kCgroupfs, kDefaultRoot}, std::pair{Driver::kSystemd, kDefaultSlice}}) {
     const auto chosen = choose_root(tiers, "/podqos", driver);
     ASSERT_TRUE(chosen) << chosen.error().to_string();
-    EXPECT_EQ(*chosen, (RootChoice{RootStep::kUse, root}));
+    EXPECT_EQ(*chosen, (RootChoice{root}));
   }
 }
 

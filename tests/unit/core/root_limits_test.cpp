@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "common/core/root.h"
 #include "common/core/root_values.h"
 #include "tests/unit/core/byte_units.h"
 

@@ -1,5 +1,3 @@
-#include "common/core/root_plan.h"
-
 #include <optional>
 #include <set>
 #include <string>
@@ -8,6 +6,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "common/core/root.h"
 
 namespace podqos::core {
 namespace {

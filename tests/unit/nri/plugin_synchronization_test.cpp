@@ -159,15 +159,15 @@ class SynchronizationTest : public PluginTest {
     EXPECT_TRUE(facts);
     const auto started = sys::start_time_of(init);
     EXPECT_TRUE(started && *started);
-    return {.facts = std::move(*facts),
-            .process = {.init = init, .runtime = init, .start_time = **started}};
+    return {.facts = std::move(*facts), .init = {.pid = init, .start_time = **started}};
   }
   [[nodiscard]] app::Synchronization::Failed failed() {
     return [this](const Error& error) { configuration().log().error(error.message); };
   }
   [[nodiscard]] Result<bool> resume(app::Synchronization& taking, milliseconds at_most = kOneOnly) {
-    return taking.resume(settings(), configuration().log(), {.pid = Pid{::getpid()}, .ids = {}},
-                         at_most, {.clock = &clock()});
+    return taking.resume(settings(), configuration().log(),
+                         {.ids = {}, .listener = {Pid{::getpid()}, {}}}, at_most,
+                         {.clock = &clock()});
   }
   [[nodiscard]] core::Settings settings() {
     core::Settings settings = configuration().settings();
@@ -261,7 +261,7 @@ TEST_F(SynchronizationTest, TakesOnePodBeforeTheOthers) {
   ASSERT_TRUE(resume(taking));
   EXPECT_TRUE(taking.awaits("sandbox-3"));
   const auto done = taking.run_pod(settings(), configuration().log(),
-                                   {.pid = Pid{::getpid()}, .ids = {}}, "sandbox-3");
+                                   {.ids = {}, .listener = {Pid{::getpid()}, {}}}, "sandbox-3");
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_FALSE(*done);
   EXPECT_FALSE(taking.awaits("sandbox-3"));

@@ -118,7 +118,9 @@ TEST_P(EachStore, RefusesWhatCannotBeAFileName) {
 
 TEST_P(EachStore, RefusesARecordThatCouldNotBeReadBack) {
   const auto store = next();
-  const auto put = store->put_pod("pod-1", std::string(codec::kMaxRecordSize + 1, ' '));
+  core::PodRecord large = record_of("pod-1");
+  large.sandbox_id = std::string(codec::kMaxRecordSize, 'a');
+  const auto put = store->put_pod(large);
   ASSERT_FALSE(put);
   EXPECT_EQ(put.error().code, ErrorCode::kTooLarge);
   EXPECT_EQ(*store->pod("pod-1"), std::nullopt);

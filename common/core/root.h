@@ -1,25 +1,21 @@
 #pragma once
 
-#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/base/error.h"
 #include "common/core/naming.h"
+#include "common/core/plan.h"
 #include "common/core/record.h"
 
 namespace podqos::core {
 
-/// What is needed before a root holds podqos's pods.
-enum class RootStep : std::uint8_t {
-  kUse,    ///< nothing: it is in use
-  kCheck,  ///< check_root(); then it is made where it is missing
-};
-
 /// The root for podqos's own pods of one driver.
 struct RootChoice {
-  RootStep step = RootStep::kUse;
   std::string root;
+  bool in_use = true;  ///< else check_root() comes next; then it is made where it is missing
   friend bool operator==(const RootChoice&, const RootChoice&) = default;
 };
 
@@ -43,5 +39,21 @@ struct RootSnapshot {
 /// Checks that podqos has created the root, or may create or take it.
 /// @return kConflict with the remedy if it is another program's
 [[nodiscard]] Status check_root(const std::string& root, const RootSnapshot& snapshot);
+
+/// "/a/b/c" → {"/a/b/c", "/a/b", "/a"}: a cgroup and its parents up to the hierarchy's root.
+[[nodiscard]] std::vector<std::string> with_parents(std::string_view path);
+
+/// True if pods are below the root. Without them its tiers may be missing, even if another
+/// program's cgroup keeps it.
+[[nodiscard]] bool is_root_in_use(const TiersRecord& tiers, std::string_view kubepods);
+
+/// Enters the tree of a root without pods into `tiers`, and plans to create and mark its root and
+/// tiers. Comes before the new pod is counted.
+/// @param missing  those of with_parents() that do not exist
+[[nodiscard]] Plan plan_root(TiersRecord& tiers, const std::string& kubepods,
+                             std::span<const std::string> missing);
+
+/// Forgets the tree with this root, which was removed.
+void forget_root(TiersRecord& tiers, std::string_view kubepods);
 
 }  // namespace podqos::core

@@ -1,10 +1,12 @@
-#include "common/core/root_choice.h"
+#include "common/core/root.h"
 
+#include <algorithm>
 #include <cstddef>
-#include <string>
 #include <utility>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
+#include "common/core/layout.h"
 #include "common/core/naming.h"
 #include "common/core/pod_plan.h"
 #include "common/core/tree.h"
@@ -53,14 +55,14 @@ Status check_slices(std::string_view cgroup_root) {
 Result<RootChoice> choose_root(const TiersRecord& tiers, std::string_view cgroup_root,
                                Driver driver) {
   if (const TreeRecord* in_use = tree_in_use(tiers, driver))
-    return RootChoice{.step = RootStep::kUse, .root = in_use->kubepods};
+    return RootChoice{.root = in_use->kubepods};
   std::string root = root_path(cgroup_root, driver);
   if (tree_at(tiers, root) != nullptr)
-    return RootChoice{.step = RootStep::kUse, .root = std::move(root)};
+    return RootChoice{.root = std::move(root)};
   if (driver == Driver::kSystemd) {
     PODQOS_TRY(check_slices(cgroup_root));
   }
-  return RootChoice{.step = RootStep::kCheck, .root = std::move(root)};
+  return RootChoice{.root = std::move(root), .in_use = false};
 }
 
 Status check_root(const std::string& root, const RootSnapshot& snapshot) {
@@ -71,6 +73,47 @@ Status check_root(const std::string& root, const RootSnapshot& snapshot) {
           " exists but was not created by podqos: set cgroupRoot to a cgroup reserved for podqos "
           "(default: /podqos), or remove ",
           root, " (rmdir) if nothing uses it"));
+}
+
+std::vector<std::string> with_parents(std::string_view path) {
+  std::vector<std::string> out;
+  while (path.size() > 1) {
+    out.emplace_back(path);
+    path = parent_of(path);
+  }
+  return out;
+}
+
+bool is_root_in_use(const TiersRecord& tiers, std::string_view kubepods) {
+  const TreeRecord* tree = tree_at(tiers, kubepods);
+  return tree != nullptr && has_pods(tiers, *tree);
+}
+
+Plan plan_root(TiersRecord& tiers, const std::string& kubepods,
+               std::span<const std::string> missing) {
+  TreeRecord* tree = tree_at(tiers, kubepods);
+  if (tree == nullptr) tree = &tiers.trees.emplace_back(TreeRecord{.kubepods = kubepods});
+  // A transaction interrupted here may have left directories without marks.
+  const std::string known = tree->top;
+  std::vector<std::string> made;
+  for (std::string& path : with_parents(kubepods)) {
+    if (path == kubepods || is_at_or_below(path, known) || std::ranges::count(missing, path) > 0)
+      made.push_back(std::move(path));
+  }
+  tree->top = made.back() == kubepods ? "" : made.back();
+  Plan plan = plan_tree(kubepods, tree->top);
+  // Without support for the attribute, only the state directory names the root.
+  for (std::string& path : made) {
+    plan.emplace_back(SetAttribute{.path = std::move(path),
+                                   .name = kMadeAttribute,
+                                   .value = kMade,
+                                   .on_refusal = OnRefusal::kIgnoreIfUnsupported});
+  }
+  return plan;
+}
+
+void forget_root(TiersRecord& tiers, std::string_view kubepods) {
+  std::erase_if(tiers.trees, [&](const TreeRecord& tree) { return tree.kubepods == kubepods; });
 }
 
 }  // namespace podqos::core
