@@ -22,10 +22,10 @@ namespace {
 /// The registration is the only call to the runtime.
 constexpr std::uint32_t kRegistrationStream = 1;
 /// Capacity of the output above which it is freed after use.
-constexpr std::size_t kKeptCapacity = std::size_t{64} << 10U;
+constexpr std::size_t kKeptOutput = std::size_t{64} << 10U;
 
 /// The service of plugins in containerd/nri, pkg/api/api.proto.
-constexpr std::string_view kService = "nri.pkg.api.v1alpha1.Plugin";
+constexpr std::string_view kPluginService = "nri.pkg.api.v1alpha1.Plugin";
 
 /// Masks of events: 1 << (number in enum Event - 1). Never 0, which means all, validation of
 /// adjustments included.
@@ -136,7 +136,7 @@ Status Connection::read_answer(const Message& message) {
 
 void Connection::sent(std::size_t size) {
   output_.erase(0, size);
-  if (output_.empty() && output_.capacity() > kKeptCapacity) output_.shrink_to_fit();
+  if (output_.empty() && output_.capacity() > kKeptOutput) output_.shrink_to_fit();
 }
 
 short Connection::events() const {
@@ -193,7 +193,7 @@ Status Connection::send_output() {
 }
 
 Result<Reply> Connection::answer(const Call& call) {
-  if (call.service != kService) return unimplemented(call);
+  if (call.service != kPluginService) return unimplemented(call);
   if (call.method == kind_of(Request::kConfigure).name) return configure(call);
   if (call.method == kind_of(Request::kSynchronize).name) return synchronize(call);
   // A runtime sends other calls only to plugins that it has synchronized.
