@@ -100,9 +100,7 @@ Status Connection::feed(std::string_view bytes) {
     if (!run) return {};
     const bool is_call = run->channel == Channel::kPlugin;
     MessageReader& reader = is_call ? calls_ : answers_;
-    while (true) {
-      PODQOS_ASSIGN(const auto message, reader.next(run->bytes));
-      if (!message) break;
+    while (const auto message = reader.next(run->bytes)) {
       PODQOS_TRY(is_call ? handle_call(*message) : read_answer(*message));
     }
   }
@@ -111,7 +109,11 @@ Status Connection::feed(std::string_view bytes) {
 Status Connection::handle_call(const Message& message) {
   if (message.type != MessageType::kRequest) return {};
   Reply reply;
-  if (const auto call = parse_call(message.payload)) {
+  if (message.oversized) {
+    // Runtimes with NRI up to 0.6 send what authors of pods have made so large.
+    reply = refusal(StatusCode::kResourceExhausted,
+                    cat("a message of more than ", kMaxMessageSize, " bytes"));
+  } else if (const auto call = parse_call(message.payload)) {
     PODQOS_ASSIGN(reply, answer(*call));
   } else {
     reply = refusal(StatusCode::kInvalidArgument, call.error().message);
@@ -125,7 +127,7 @@ Status Connection::handle_call(const Message& message) {
 
 Status Connection::read_answer(const Message& message) {
   const bool awaited = registering_ && message.type == MessageType::kResponse &&
-                       message.stream == kRegistrationStream;
+                       message.stream == kRegistrationStream && !message.oversized;
   if (!awaited) return {};
   registering_ = false;
   const auto answer = parse_answer(message.payload);

@@ -138,25 +138,31 @@ void append_frames(std::string& out, Channel channel, std::string_view message) 
   append_frame(out, channel, message.substr(kMessageHeaderSize));
 }
 
-Result<std::optional<Message>> MessageReader::next(std::string_view& input) {
+std::optional<Message> MessageReader::next(std::string_view& input) {
   if (std::exchange(complete_, false)) {
     message_.clear();
     if (message_.capacity() > kKeptCapacity) message_.shrink_to_fit();
+    skipped_ = 0;
   }
   if (message_.size() < kMessageHeaderSize && !fill_up(message_, kMessageHeaderSize, input))
     return std::nullopt;
   const std::uint32_t size = read_u32(message_);
-  if (size > kMaxMessageSize) {
-    return fail(ErrorCode::kTooLarge,
-                cat("a message of ", size, " bytes, at most ", kMaxMessageSize));
+  const bool oversized = size > kMaxMessageSize;
+  if (oversized) {
+    const std::size_t piece = std::min<std::size_t>(size - skipped_, input.size());
+    input.remove_prefix(piece);
+    skipped_ += static_cast<std::uint32_t>(piece);
+    if (skipped_ < size) return std::nullopt;
+  } else {
+    message_.reserve(kMessageHeaderSize + size);
+    if (!fill_up(message_, kMessageHeaderSize + size, input)) return std::nullopt;
   }
-  message_.reserve(kMessageHeaderSize + size);
-  if (!fill_up(message_, kMessageHeaderSize + size, input)) return std::nullopt;
   complete_ = true;
   const std::string_view whole = message_;
   return Message{.type = MessageType{static_cast<std::uint8_t>(whole[kTypeOffset])},
                  .stream = read_u32(whole.substr(4)),
-                 .payload = whole.substr(kMessageHeaderSize)};
+                 .payload = whole.substr(kMessageHeaderSize),
+                 .oversized = oversized};
 }
 
 std::string encode_request(std::uint32_t stream, const Call& call) {

@@ -44,6 +44,7 @@ enum class MessageType : std::uint8_t {
 enum class StatusCode : std::uint8_t {
   kUnknown = 2,  ///< as for a plain error of a Go handler
   kInvalidArgument = 3,
+  kResourceExhausted = 8,
   kUnimplemented = 12,
   kInternal = 13,
 };
@@ -77,6 +78,7 @@ struct Message {
   MessageType type;  ///< or one of another number
   std::uint32_t stream = 0;
   std::string_view payload;  ///< the envelope; valid until the next call of the reader
+  bool oversized = false;    ///< it has more than kMaxMessageSize, and is not kept
 };
 
 /// Bytes received on one channel.
@@ -105,12 +107,12 @@ class FrameReader {
 class MessageReader {
  public:
   /// Removes bytes from the front of `input` up to the end of the next message.
-  /// @return nullopt when `input` is used up; kTooLarge for a message above kMaxMessageSize, which
-  ///         ends all reading from the socket.
-  [[nodiscard]] Result<std::optional<Message>> next(std::string_view& input);
+  /// @return nullopt when `input` is used up.
+  [[nodiscard]] std::optional<Message> next(std::string_view& input);
 
  private:
-  std::string message_;  ///< with its header, so far
+  std::string message_;        ///< with its header, so far
+  std::uint32_t skipped_ = 0;  ///< bytes of an oversized message so far
   bool complete_ = false;
 };
 

@@ -68,17 +68,14 @@ void check_output(std::string_view bytes) {
     if (!*run) break;
     std::string_view piece = (*run)->bytes;
     const bool is_call = (*run)->channel == Channel::kRuntime;
-    while (true) {
-      const auto next = (is_call ? calls : answers).next(piece);
-      require(next.has_value());
-      if (!*next) break;
-      const auto& message = **next;
-      require((message.type == MessageType::kRequest) == is_call);
+    while (const auto message = (is_call ? calls : answers).next(piece)) {
+      require(!message->oversized);
+      require((message->type == MessageType::kRequest) == is_call);
       if (is_call) {
-        require(message.stream == 1 && podqos::nri::parse_call(message.payload).has_value());
+        require(message->stream == 1 && podqos::nri::parse_call(message->payload).has_value());
         continue;
       }
-      const auto answer = podqos::nri::parse_answer(message.payload);
+      const auto answer = podqos::nri::parse_answer(message->payload);
       require(answer.has_value() || answer.error().message.starts_with("refused with code "));
     }
   }

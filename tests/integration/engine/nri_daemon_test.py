@@ -215,12 +215,14 @@ class DaemonTest(nri_daemon.DaemonCase):
             connection.socket.sendall(b"\xff" * 64)
             self.assertTrue(connection.ended())
             connection = runtime.accept().welcome()
-        # Messages beyond the limit end the connection at their header.
-        for _ in range(2):
-            head = nri_peer.struct.pack(">IIBB", 4 * MB + 1, 1001, nri_peer.REQUEST, 0)
+        # Messages beyond the limit are thrown away as they come.
+        for stream in range(1001, 1041, 2):
+            head = nri_peer.struct.pack(">IIBB", 5 * MB, stream, nri_peer.REQUEST, 0)
             connection.socket.sendall(nri_peer.frame(nri_peer.PLUGIN, head))
-            self.assertTrue(connection.ended())
-            connection = runtime.accept().welcome()
+            for _ in range(5):
+                connection.socket.sendall(nri_peer.frame(nri_peer.PLUGIN, bytes(MB)))
+            connection.next(nri_peer.PLUGIN)
+        connection.stream = 2001
         connection.ask("PostStartContainer")
         self.assertLess(int(self.status(process, "VmRSS")) * 1024, before + 2 * MB)
         self.assertLess(int(self.status(process, "VmHWM")) * 1024, before + 10 * MB)

@@ -257,10 +257,16 @@ TEST_F(SessionTest, RefusesAnEnvelopeThatItCannotRead) {
             "refused with code 3: \"not a ttrpc request\"");
 }
 
-TEST_F(SessionTest, EndsAtAnOversizedCall) {
-  const Status fed = session_.feed(frame(1, u32(kMaxMessageSize + 1) + u32(1) + "\x01\x00"s));
-  ASSERT_FALSE(fed);
-  EXPECT_EQ(fed.error().message, "a message of 4194305 bytes, at most 4194304");
+TEST_F(SessionTest, RefusesAnOversizedCallAndGoesOn) {
+  EXPECT_THAT(answers(frame(1, u32(kMaxMessageSize + 1) + u32(1) + "\x01\x00"s)), IsEmpty());
+  EXPECT_THAT(answers(frame(1, std::string(kMaxMessageSize, 'x'))), IsEmpty());
+  const auto heard = answers(frame(1, "x"));
+  ASSERT_THAT(heard, SizeIs(1));
+  EXPECT_EQ(heard[0].stream, 1U);
+  EXPECT_EQ(parse_answer(heard[0].payload).error().message,
+            "refused with code 8: \"a message of more than 4194304 bytes\"");
+  stream_ = 3;
+  EXPECT_EQ(answer("Shutdown", ""), "");
 }
 
 TEST_F(SessionTest, AnswersSeveralCallsThatCameTogether) {

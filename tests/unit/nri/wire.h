@@ -69,14 +69,12 @@ inline std::vector<Heard> hear(std::string_view bytes) {
     if (!run || !*run) return out;
     std::string_view piece = (*run)->bytes;
     MessageReader& reader = (*run)->channel == Channel::kPlugin ? plugin : runtime;
-    while (true) {
-      const auto message = reader.next(piece);
-      EXPECT_TRUE(message.has_value());
-      if (!message || !*message) break;
+    while (const auto message = reader.next(piece)) {
+      EXPECT_FALSE(message->oversized);
       out.push_back({.connection = (*run)->channel,
-                     .type = (*message)->type,
-                     .stream = (*message)->stream,
-                     .payload = std::string{(*message)->payload}});
+                     .type = message->type,
+                     .stream = message->stream,
+                     .payload = std::string{message->payload}});
     }
   }
 }
