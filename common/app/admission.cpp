@@ -294,7 +294,7 @@ Result<std::optional<Admission>> admit_to_pod(AdmissionContext& context) {
   if (core::must_own_cgroup(before, pod->record)) {
     const auto cgroup = cgroup::observe_pod_cgroup(machine, pod->record.cgroup);
     if (!before && cgroup.has_copy && !transaction.recovered()) {
-      PODQOS_TRY(restore_lost(transaction));
+      PODQOS_TRY(recover(transaction, true));
       return admit(transaction, request);
     }
     PODQOS_TRY(core::check_pod_cgroup(pod->record, cgroup, request));

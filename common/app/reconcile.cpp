@@ -4,7 +4,6 @@
 #include <iterator>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -339,35 +338,20 @@ Result<Ids> recompute_beside(Transaction& transaction, const EngineList& list) {
   return recomputation.live();
 }
 
-namespace {
-
-constexpr std::string_view kLost =
-    "the state directory lacks records of existing cgroups: restoring them";
-
-Status recover_all(Transaction& transaction) {
-  transaction.begin_recovery();
-  PODQOS_TRY(recompute(transaction));
-  return {};
-}
-
-}  // namespace
-
-Status recover(Transaction& transaction) {
+Status recover(Transaction& transaction, bool record_lost) {
   if (transaction.recovered()) return {};
   if (transaction.store().dirty()) {
     transaction.log().warning(
         "an earlier transaction was interrupted: recomputing all records and values");
-  } else if (has_lost_roots(transaction)) {
-    transaction.log().error(kLost);
+  } else if (record_lost || has_lost_roots(transaction)) {
+    transaction.log().error(
+        "the state directory lacks records of existing cgroups: restoring them");
   } else {
     return {};
   }
-  return recover_all(transaction);
-}
-
-Status restore_lost(Transaction& transaction) {
-  transaction.log().error(kLost);
-  return recover_all(transaction);
+  transaction.begin_recovery();
+  PODQOS_TRY(recompute(transaction));
+  return {};
 }
 
 Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log, Warnings warnings) {

@@ -41,8 +41,7 @@ using FollowRuntime = void (*)(Transaction&, core::PodRecord&, ReconcileReport&)
 
 /// Recomputes if an earlier transaction was interrupted, or if the state was lost while cgroups
 /// still exist, at most once per transaction.
-[[nodiscard]] Status recover(Transaction& transaction);
-/// Restores a single record that was lost: the pod's cgroup has a copy of it.
-[[nodiscard]] Status restore_lost(Transaction& transaction);
+/// @param record_lost  a single record is: its pod's cgroup has a copy of it
+[[nodiscard]] Status recover(Transaction& transaction, bool record_lost = false);
 
 }  // namespace podqos::app
