@@ -93,18 +93,22 @@ Status enable_each(OpenHierarchy& hierarchy, const sys::Directory& cgroup,
 /// Enables controllers for the children of a cgroup.
 Status enable(OpenHierarchy& hierarchy, const sys::Directory& cgroup,
               const std::string& controllers) {
-  OrErrno<void> written = write_value(cgroup, kSubtreeControl, controllers);
+  const OrErrno<void> written = write_value(cgroup, kSubtreeControl, controllers);
   if (written) return {};
   // EOPNOTSUPP instead of EBUSY if systemd has enabled threaded controllers here: the kernel then
   // treats the cgroup as the root of a threaded subtree.
   if (written.error() != EBUSY && written.error() != EOPNOTSUPP)
     return enable_each(hierarchy, cgroup, controllers);
+  int refusal = written.error();
   const std::string pids = some_processes(cgroup);
   // The processes have ended meanwhile.
-  if (pids.empty()) written = write_value(cgroup, kSubtreeControl, controllers);
-  if (written) return {};
+  if (pids.empty()) {
+    const OrErrno<void> again = write_value(cgroup, kSubtreeControl, controllers);
+    if (again) return {};
+    refusal = again.error();
+  }
   Error error = Error::from_errno(
-      written.error(), cat(cgroup.path(), ": write \"", controllers, "\" to ", kSubtreeControl));
+      refusal, cat(cgroup.path(), ": write \"", controllers, "\" to ", kSubtreeControl));
   if (!pids.empty()) {
     // Unlike other EBUSY errors, retrying does not help.
     error.code = ErrorCode::kConflict;
