@@ -37,6 +37,7 @@ constexpr Version kDockerValidates{.major = 23, .minor = 0};
 /// @return its pid, which is its process group's, too.
 Result<pid_t> spawn(std::vector<std::string> argv, int output) {
   std::vector<char*> words;
+  words.reserve(argv.size() + 1);
   for (std::string& word : argv)
     words.push_back(word.data());
   words.push_back(nullptr);
