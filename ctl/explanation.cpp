@@ -79,9 +79,9 @@ Result<Explanation> explain(core::Pod pod, const ExplainParams& params) {
   PODQOS_TRY(add_names(result, params));
   for (const core::Container* container : containers_of(result.pod))
     PODQOS_TRY(add_container(result, *container, params));
-  result.files = core::v2_files(result.values, params.hugepage_labels, params.formula);
-  result.systemd_writes =
-      core::systemd_writes(result.values, params.hugepage_labels, params.formula);
+  const core::CgroupLayout layout = layout_of(core::CgroupVersion::kV2, params.hugepage_labels);
+  result.files = files_on(result.values, layout, params.formula);
+  result.systemd_writes = systemd_writes(result.values, layout, params.formula);
   return result;
 }
 
@@ -96,13 +96,23 @@ core::CgroupLayout layout_of(core::CgroupVersion version,
           .hugepage_labels = hugepage_labels};
 }
 
-std::map<std::string, std::string, std::less<>> files_on(const Explanation& explanation,
-                                                         const core::CgroupLayout& layout,
-                                                         core::WeightFormula formula) {
-  std::map<std::string, std::string, std::less<>> files;
-  for (const core::Step& step : core::lower_values("/", explanation.values, layout, formula, ""))
+Contents files_on(const core::CgroupValues& values, const core::CgroupLayout& layout,
+                  core::WeightFormula formula) {
+  Contents files;
+  // A later write of the same file wins, as on the machine.
+  for (const core::Step& step : core::lower_values("/", values, layout, formula, ""))
     if (const auto* write = std::get_if<core::WriteFile>(&step)) files[write->file] = write->value;
   return files;
+}
+
+SystemdWrites systemd_writes(const core::CgroupValues& values, const core::CgroupLayout& layout,
+                             core::WeightFormula formula) {
+  SystemdWrites writes;
+  for (const core::UnitProperty& property : core::unit_properties(values, layout, formula))
+    if (const auto* number = std::get_if<std::uint64_t>(&property.value))
+      writes.properties[property.name] = cat(*number);
+  writes.files = files_on(core::rounded_by_systemd(values), layout, formula);
+  return writes;
 }
 
 Json json_of(const core::ResourceList& list) {

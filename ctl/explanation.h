@@ -8,11 +8,11 @@
 
 #include "common/base/error.h"
 #include "common/core/cgroup_values.h"
-#include "common/core/lowering.h"
 #include "common/core/naming.h"
 #include "common/core/pod_resources.h"
 #include "common/core/settings.h"
 #include "common/core/tier.h"
+#include "common/core/value_table.h"
 #include "ctl/json.h"
 #include "ctl/table.h"
 
@@ -28,6 +28,16 @@ struct ExplainParams {
   std::optional<Bytes> node_memory;  ///< required for the OOM scores; above 0
 };
 
+/// Texts by name of a control file or property.
+using Contents = std::map<std::string, std::string, std::less<>>;
+
+/// What systemd's driver does: unit properties, and the files after systemd's rounding. "Unlimited"
+/// is systemd's infinity, 2^64-1.
+struct SystemdWrites {
+  Contents properties;
+  Contents files;
+};
+
 /// Everything that podqos decides for one pod.
 struct Explanation {
   core::Pod pod;  ///< with API defaults
@@ -41,8 +51,8 @@ struct Explanation {
   std::map<std::string, int, std::less<>>
       oom_score_adj;  ///< by container, init containers included
   std::map<std::string, core::CgroupValues, std::less<>> containers;  ///< own values, by name
-  std::map<std::string, std::string, std::less<>> files;  ///< cgroup v2, cgroupfs driver
-  core::SystemdWrites systemd_writes;
+  Contents files;                                                     ///< cgroupfs driver
+  SystemdWrites systemd_writes;
 };
 
 /// The app and init containers, in this order.
@@ -70,9 +80,12 @@ struct Target {
 [[nodiscard]] core::CgroupLayout layout_of(core::CgroupVersion version,
                                            const std::vector<std::string>& hugepage_labels);
 
-/// Control file → value, as the cgroupfs driver writes them to a pod's cgroup on `layout`.
-[[nodiscard]] std::map<std::string, std::string, std::less<>> files_on(
-    const Explanation& explanation, const core::CgroupLayout& layout, core::WeightFormula formula);
+/// What the cgroupfs driver writes to a cgroup with these values.
+[[nodiscard]] Contents files_on(const core::CgroupValues& values, const core::CgroupLayout& layout,
+                                core::WeightFormula formula);
+[[nodiscard]] SystemdWrites systemd_writes(const core::CgroupValues& values,
+                                           const core::CgroupLayout& layout,
+                                           core::WeightFormula formula);
 
 /// The text form of `explain`: the class with its reason, each value with its rule and the upstream
 /// file of that rule, the cgroup names, and the writes.

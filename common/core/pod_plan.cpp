@@ -7,8 +7,8 @@
 #include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/core/layout.h"
-#include "common/core/lowering.h"
 #include "common/core/settings.h"
+#include "common/core/value_table.h"
 
 namespace podqos::core {
 

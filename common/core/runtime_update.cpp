@@ -8,12 +8,12 @@
 
 #include "common/base/path.h"
 #include "common/base/text.h"
-#include "common/core/lowering.h"
 #include "common/core/naming.h"
 #include "common/core/placement.h"
 #include "common/core/pod_values.h"
 #include "common/core/record_size.h"
 #include "common/core/resize.h"
+#include "common/core/value_table.h"
 
 namespace podqos::core {
 

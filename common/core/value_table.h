@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/core/cgroup_values.h"
 #include "common/core/layout.h"
@@ -31,15 +32,14 @@ using NumberOf = std::optional<std::int64_t> (*)(const CgroupValues& values, Wei
 
 /// A value on one cgroup version.
 struct ValueFile {
-  std::string_view name = {};   ///< "": this version has no such file
-  std::string_view unset = {};  ///< content in a new cgroup; of a limit that is "no limit"
-  NumberOf number = nullptr;    ///< what podqos writes; nullptr: nothing of its own
+  std::string_view name = {};      ///< "": this version has no such file
+  std::string_view unset = {};     ///< content in a new cgroup; of a limit that is "no limit"
+  NumberOf number = nullptr;       ///< what podqos writes; nullptr: nothing of its own
+  std::string_view property = {};  ///< of a systemd unit; "": none
+  OnRefusal on_refusal = OnRefusal::kFail;
+  NumberOf told = nullptr;  ///< the property, where it is not `number`
   /// Instead of `number` where the file holds more than a number; "" for "not set".
   std::string (*text)(const CgroupValues& values) = nullptr;
-  OnRefusal on_refusal = OnRefusal::kFail;
-  std::string_view property = {};  ///< of a systemd unit; "": none
-  std::string_view drop_in = {};   ///< where systemd keeps the property, below UNIT.d
-  NumberOf told = nullptr;         ///< the property, where it is not `number`
 };
 
 /// A value: its file on cgroup v1 and on v2.
@@ -71,33 +71,38 @@ struct ValueRow {
 /// What podqos writes to `file` for these values; "" for nothing.
 [[nodiscard]] std::string content_for(const ValueFile& file, const CgroupValues& values,
                                       WeightFormula formula);
-/// The number of the file's systemd property, as NumberOf.
-[[nodiscard]] std::optional<std::int64_t> property_for(const ValueFile& file,
-                                                       const CgroupValues& values,
-                                                       WeightFormula formula);
 /// Whether systemd keeps a value of the table in a drop-in of this name.
 [[nodiscard]] bool is_drop_in(std::string_view name);
 
-/// Which limit of huge pages a file holds.
-enum class HugePageUse : std::uint8_t {
-  kUsed,
-  kReserved,  ///< since Linux 5.7
-};
-/// "hugetlb.2MB.max", "hugetlb.2MB.rsvd.limit_in_bytes".
-/// @note Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/hugetlb.rst
-[[nodiscard]] std::string hugepage_file(std::string_view label, CgroupVersion version,
-                                        HugePageUse use = HugePageUse::kUsed);
-/// The label in such a name: "2MB"; "" for any other file.
+/// The label in the name of a file for huge pages: "2MB"; "" for any other file.
 [[nodiscard]] std::string_view hugepage_label_in(std::string_view file);
-/// Content of such a file in a new cgroup.
-[[nodiscard]] std::string_view unset_hugepages(CgroupVersion version);
+/// "hugetlb.2MB.max", "hugetlb.2MB.limit_in_bytes".
+/// @note Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/hugetlb.rst
+[[nodiscard]] std::string hugepage_file(std::string_view label, CgroupVersion version);
 
-/// The quota after systemd's rounding: it keeps whole 10 ms a second, so the rest is rounded up.
-/// @note opencontainers/cgroups systemd/common.go addCpuQuota
-[[nodiscard]] Micros quota_of_systemd(Micros quota, Micros period);
 /// A quota that limits; "none" (0) and "unlimited" (-1) are nullopt.
 [[nodiscard]] std::optional<Micros> limiting_quota(const CgroupValues& values);
-/// The period of the quota: the default where none is set.
-[[nodiscard]] Micros period_of(const CgroupValues& values);
+
+/// Turns values into the writes of the cgroupfs driver for one cgroup, controller by controller, v1
+/// or v2 by where the controller lives (a hybrid host mixes them). Order matters: v1 period before
+/// quota (retry at the end), memory last. Huge page sizes of the host that the values do not name
+/// get 0 (kubelet: maybeSetHugetlb); the files of sizes that the host lacks and the rsvd files are
+/// optional. No EnsureCgroup step for the cgroup: making it is the caller's. Where a value's
+/// controller is enabled on demand, one for the cgroup's parent precedes the value. A quota of 0 or
+/// -1 is written as "none" (v1 -1, v2 max), so that a cgroup that had one loses it.
+/// @param reason  why, put behind each step for people ("pod 42: sum of limits").
+/// @note v2 files: opencontainers/cgroups fs2/{cpu,memory,pids,hugetlb}.go; v1: fs/.
+[[nodiscard]] Plan lower_values(const std::string& path, const CgroupValues& values,
+                                const CgroupLayout& layout, WeightFormula formula,
+                                const std::string& reason);
+
+/// The same values as properties of a unit. v1 controllers have other ones (CPUShares,
+/// MemoryLimit). Of `unified`, cpu.weight, pids.max and the memory limits become properties.
+/// @note opencontainers/cgroups systemd/{common,v1,v2}.go: CPUQuotaPerSecUSec rounded up to 10 ms.
+[[nodiscard]] std::vector<UnitProperty> unit_properties(const CgroupValues& values,
+                                                        const CgroupLayout& layout,
+                                                        WeightFormula formula);
+/// The values after systemd's rounding of the quota: what the files hold in the end.
+[[nodiscard]] CgroupValues rounded_by_systemd(CgroupValues values);
 
 }  // namespace podqos::core

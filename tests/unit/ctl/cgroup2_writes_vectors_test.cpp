@@ -3,12 +3,11 @@
 
 #include <map>
 #include <string>
-#include <vector>
 
 #include <gtest/gtest.h>
 
-#include "common/core/lowering.h"
 #include "common/core/qos.h"
+#include "ctl/explanation.h"
 #include "tests/unit/codec/vectors.h"
 
 namespace podqos::core {
@@ -38,7 +37,7 @@ std::map<std::string, json, std::less<>> pods_by_id() {
 
 TEST(Cgroup2WritesVectors, AgreeForBothDrivers) {
   const auto pods = pods_by_id();
-  const std::vector<std::string> host_sizes = {"2MB", "1GB"};
+  const CgroupLayout layout = ctl::layout_of(CgroupVersion::kV2, {"2MB", "1GB"});
   const auto rows = vectors::read_rows("cgroup2_writes");
   ASSERT_EQ(rows.size(), 200U);
   for (const auto& row : rows) {
@@ -50,9 +49,9 @@ TEST(Cgroup2WritesVectors, AgreeForBothDrivers) {
                                           params_of(input.at("params"), row.at("pidsLimit")));
     ASSERT_TRUE(values) << values.error().to_string();
 
-    EXPECT_EQ(json(v2_files(*values, host_sizes, WeightFormula::kLinear)),
+    EXPECT_EQ(json(ctl::files_on(*values, layout, WeightFormula::kLinear)),
               row.at("cgroupfsDriverFiles"));
-    const SystemdWrites systemd = systemd_writes(*values, host_sizes, WeightFormula::kLinear);
+    const auto systemd = ctl::systemd_writes(*values, layout, WeightFormula::kLinear);
     EXPECT_EQ(json(systemd.properties), row.at("systemdProperties"));
     EXPECT_EQ(json(systemd.files), row.at("systemdDriverFiles"));
   }
