@@ -15,12 +15,15 @@ namespace {
 /// Sets the cgroup names, if the pod has a uid.
 Status add_names(Explanation& explanation, const ExplainParams& params) {
   if (explanation.pod.uid.empty()) return {};
-  const core::CgroupName name = core::pod_name(core::kubepods_name(params.cgroup_root),
-                                               explanation.qos_class, explanation.pod.uid);
-  PODQOS_ASSIGN(auto cgroupfs, core::format_cgroupfs(name));
-  PODQOS_ASSIGN(auto systemd, core::format_systemd(name));
-  explanation.cgroupfs = std::move(cgroupfs);
-  explanation.systemd = std::move(systemd);
+  PODQOS_TRY(core::check_pod_uid(explanation.pod.uid));
+  const auto path = [&](core::Driver driver) {
+    return core::pod_path(core::root_path(params.cgroup_root, driver), explanation.qos_class,
+                          explanation.pod.uid);
+  };
+  // Also checks that the root's name can be that of a slice.
+  explanation.cgroupfs = path(core::Driver::kCgroupfs);
+  PODQOS_TRY(core::format_systemd(core::parse_cgroupfs(*explanation.cgroupfs)));
+  explanation.systemd = path(core::Driver::kSystemd);
   return {};
 }
 

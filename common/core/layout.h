@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -54,7 +55,13 @@ inline constexpr std::array kControllers = {
     ControllerRow{Controller::kIo, "blkio", "io", &CgroupLayout::io, Enabled::kOnDemand},
 };
 /// The row of `controller`.
-[[nodiscard]] const ControllerRow& row_of(Controller controller);
+[[nodiscard]] constexpr const ControllerRow& row_of(Controller controller) {
+  return *std::ranges::find(kControllers, controller, &ControllerRow::controller);
+}
+
+inline std::optional<CgroupVersion> CgroupLayout::version_of(Controller controller) const {
+  return this->*row_of(controller).version;
+}
 
 /// Files of the cgroup v2 memory controller that some kernels lack. The root cgroup has neither.
 struct MemoryFiles {

@@ -19,13 +19,10 @@ constexpr std::size_t kMaxComponentLength = 255;  // NAME_MAX
 
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
-  std::size_t begin = 0;
-  for (std::size_t end = text.find(separator); end != std::string_view::npos;
-       end = text.find(separator, begin)) {
-    parts.emplace_back(text.substr(begin, end - begin));
-    begin = end + 1;
+  for (bool more = true; more;) {
+    more = text.find(separator) != std::string_view::npos;
+    parts.emplace_back(read_until(text, separator));
   }
-  parts.emplace_back(text.substr(begin));
   return parts;
 }
 
@@ -86,31 +83,19 @@ std::vector<Component> components_of(std::string_view path) {
   return components;
 }
 
-/// A kubepods directory found in a path.
-struct KubepodsRoot {
-  bool systemd = false;
-  std::string_view stem;  ///< systemd: its name without ".slice", the prefix of its children
-};
-
-std::optional<KubepodsRoot> as_kubepods(std::string_view component) {
-  if (component == kKubepods) return KubepodsRoot{};
-  if (!component.ends_with(kSlice)) return std::nullopt;
-  const std::string_view stem = without_suffix(component, kSlice);
-  const bool is_last_part = stem == kKubepods || (stem.ends_with(kKubepods) &&
-                                                  stem[stem.size() - kKubepods.size() - 1] == '-');
-  if (!is_last_part) return std::nullopt;
-  return KubepodsRoot{.systemd = true, .stem = stem};
+/// Whether a directory of this name is a root of pods, under any cgroup root.
+bool is_kubepods(std::string_view component) {
+  if (component == kKubepods || component == "kubepods.slice") return true;
+  return component.ends_with("-kubepods.slice");
 }
 
-/// Name of `component` without the prefix of `root`: "kubepods-burstable.slice" → "burstable";
-/// nullopt if it is not a child of `root`.
-std::optional<std::string_view> child_of(const KubepodsRoot& root, std::string_view component) {
-  if (!root.systemd) return component;
-  if (!component.ends_with(kSlice) || !component.starts_with(root.stem)) return std::nullopt;
-  component.remove_suffix(kSlice.size());
-  component.remove_prefix(root.stem.size());
-  if (!component.starts_with('-')) return std::nullopt;
-  return component.substr(1);
+/// What `component` is called in `parent`: "kubepods-burstable.slice" → "burstable"; nullopt if it
+/// is not a child of it.
+std::optional<std::string_view> name_in(std::string_view parent, std::string_view component) {
+  if (!parent.ends_with(kSlice)) return component;
+  const std::string_view stem = without_suffix(parent, kSlice);
+  if (!component.ends_with(kSlice) || !component.starts_with(cat(stem, "-"))) return std::nullopt;
+  return without_suffix(component, kSlice).substr(stem.size() + 1);
 }
 
 std::optional<std::string> uid_of(std::string_view pod_component, bool systemd) {
@@ -123,26 +108,22 @@ std::optional<std::string> uid_of(std::string_view pod_component, bool systemd) 
   return uid;
 }
 
-QosClass class_of_tier(std::string_view tier) {
-  return tier == kBurstable ? QosClass::kBurstable : QosClass::kBestEffort;
-}
-
 /// The pod cgroup whose kubepods directory is `components[at]`.
 std::optional<PodCgroup> pod_below(std::string_view path, const std::vector<Component>& components,
                                    std::size_t at) {
-  auto root = as_kubepods(components[at].text);
-  if (!root || at + 1 >= components.size()) return std::nullopt;
+  std::string_view parent = components[at].text;
+  const bool systemd = parent.ends_with(kSlice);
   std::size_t pod_at = at + 1;
+  if (!is_kubepods(parent) || pod_at >= components.size()) return std::nullopt;
   QosClass qos_class = QosClass::kGuaranteed;
-  auto child = child_of(*root, components[pod_at].text);
-  if (child == kBurstable || child == kBestEffort) {
-    qos_class = class_of_tier(*child);
-    root->stem = without_suffix(components[pod_at].text, kSlice);
+  auto name = name_in(parent, components[pod_at].text);
+  if (name == kBurstable || name == kBestEffort) {
+    qos_class = name == kBurstable ? QosClass::kBurstable : QosClass::kBestEffort;
+    parent = components[pod_at].text;
     if (++pod_at >= components.size()) return std::nullopt;
-    child = child_of(*root, components[pod_at].text);
+    name = name_in(parent, components[pod_at].text);
   }
-  if (!child) return std::nullopt;
-  auto uid = uid_of(*child, root->systemd);
+  auto uid = name ? uid_of(*name, systemd) : std::nullopt;
   if (!uid) return std::nullopt;
   std::string_view below = path.substr(components[pod_at].end);
   while (below.starts_with('/'))
@@ -153,7 +134,7 @@ std::optional<PodCgroup> pod_below(std::string_view path, const std::vector<Comp
                    .uid = *std::move(uid),
                    .pod_path = std::string{path.substr(0, components[pod_at].end)},
                    .below = std::string{below},
-                   .systemd = root->systemd};
+                   .systemd = systemd};
 }
 
 bool is_uid_char(char c) {
@@ -161,15 +142,6 @@ bool is_uid_char(char c) {
 }
 
 }  // namespace
-
-Result<std::string> format_cgroupfs(const CgroupName& name) {
-  PODQOS_TRY(check_name(name));
-  std::string path;
-  for (const std::string& component : name) {
-    if (!component.empty()) path.append("/").append(component);
-  }
-  return path.empty() ? "/" : path;
-}
 
 Result<std::string> format_systemd(const CgroupName& name) {
   PODQOS_TRY(check_name(name));
@@ -199,30 +171,6 @@ Result<std::string> expand_slice(std::string_view slice) {
     prefix += '-';
   }
   return path;
-}
-
-CgroupName kubepods_name(std::string_view cgroup_root) {
-  CgroupName name = parse_cgroupfs(cgroup_root);
-  // "/a/" means "/a". An empty component would be invalid in a slice's name.
-  std::erase_if(name, [](const std::string& component) { return component.empty(); });
-  name.emplace_back(kKubepods);
-  return name;
-}
-
-CgroupName tier_name(const CgroupName& kubepods, QosClass qos_class) {
-  CgroupName name = kubepods;
-  switch (qos_class) {
-    case QosClass::kGuaranteed: break;
-    case QosClass::kBurstable: name.emplace_back(kBurstable); break;
-    case QosClass::kBestEffort: name.emplace_back(kBestEffort); break;
-  }
-  return name;
-}
-
-CgroupName pod_name(const CgroupName& kubepods, QosClass qos_class, std::string_view uid) {
-  CgroupName name = tier_name(kubepods, qos_class);
-  name.push_back(cat(kPodPrefix, uid));
-  return name;
 }
 
 std::optional<PodCgroup> find_pod_cgroup(std::string_view path) {
@@ -293,6 +241,19 @@ bool is_slice(std::string_view cgroup) {
   return expanded && *expanded == cgroup;
 }
 
+/// Whether a runtime that uses systemd has this path: "slice:prefix:name", a scope, or crun's inner
+/// cgroup "container" in a scope.
+bool is_systemd_path(std::string_view path) {
+  return parse_systemd_cgroups_path(path) || !scope_of(path).empty();
+}
+
+/// "/a.slice" and "b" → "/a.slice/a-b.slice"; "/a" and "b" → "/a/b".
+std::string child_of(std::string_view parent, std::string_view name) {
+  if (driver_of(parent) == Driver::kCgroupfs) return cat(parent, "/", name);
+  const std::string_view stem = without_suffix(leaf_of(parent), kSlice);
+  return cat(parent, "/", stem, "-", replaced(name, '-', '_'), kSlice);
+}
+
 }  // namespace
 
 std::string_view format_driver(Driver driver) {
@@ -302,6 +263,36 @@ std::string_view format_driver(Driver driver) {
 Driver driver_of(std::string_view cgroup) {
   const bool unit = is_slice(cgroup) || !scope_of(cgroup).empty();
   return unit ? Driver::kSystemd : Driver::kCgroupfs;
+}
+
+std::string root_path(std::string_view cgroup_root, Driver driver) {
+  CgroupName name = parts_of(cgroup_root, '/');
+  name.emplace_back(kKubepods);
+  std::string path;
+  for (const std::string& component : name)
+    path.append("/").append(component);
+  // The configuration allows only names that a slice can have.
+  return driver == Driver::kSystemd ? format_systemd(name).value_or(path) : path;
+}
+
+std::string tier_path(std::string_view kubepods, QosClass qos_class) {
+  switch (qos_class) {
+    case QosClass::kGuaranteed: break;
+    case QosClass::kBurstable: return child_of(kubepods, kBurstable);
+    case QosClass::kBestEffort: return child_of(kubepods, kBestEffort);
+  }
+  return std::string{kubepods};
+}
+
+std::string pod_path(std::string_view kubepods, QosClass qos_class, std::string_view uid) {
+  return child_of(tier_path(kubepods, qos_class), cat(kPodPrefix, uid));
+}
+
+std::optional<std::string> root_of_pod(std::string_view pod_cgroup) {
+  const auto pod = find_pod_cgroup(pod_cgroup);
+  if (!pod) return std::nullopt;
+  const std::string_view tier = parent_of(pod->pod_path);
+  return std::string{pod->qos_class == QosClass::kGuaranteed ? tier : parent_of(tier)};
 }
 
 std::optional<Driver> detect_driver(const DriverSigns& signs) {
@@ -333,10 +324,6 @@ Status check_driver(DriverSetting setting, Driver driver) {
           "cgroupDriver to \"auto\"");
   }
   return {};
-}
-
-bool is_systemd_path(std::string_view path) {
-  return parse_systemd_cgroups_path(path) || !scope_of(path).empty();
 }
 
 std::optional<std::string> scope_path(const SystemdCgroupsPath& path) {

@@ -16,15 +16,12 @@ namespace podqos::core {
 /// "burstable", "pod42"}.
 using CgroupName = std::vector<std::string>;
 
-/// Formats a name for the cgroupfs driver: "/kubepods/burstable/pod42"; {} and {""} give "/".
-/// @return kInvalidArgument for components with '/' or '_', which the kubelet refuses too, and for
-///         "." and "..", which the kubelet resolves
-/// @note pkg/kubelet/cm/cgroup_manager_linux.go.
-[[nodiscard]] Result<std::string> format_cgroupfs(const CgroupName& name);
 /// Formats a name for the systemd driver:
 /// "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod42.slice". '-' in a component
 /// becomes '_'.
-/// @return kInvalidArgument as format_cgroupfs()
+/// @return kInvalidArgument for components with '/' or '_', which the kubelet refuses too, and for
+///         "." and "..", which the kubelet resolves
+/// @note pkg/kubelet/cm/cgroup_manager_linux.go.
 [[nodiscard]] Result<std::string> format_systemd(const CgroupName& name);
 
 constexpr std::string_view kSlice = ".slice";  ///< suffix of a slice's name
@@ -36,14 +33,6 @@ constexpr std::string_view kSlice = ".slice";  ///< suffix of a slice's name
 /// @return kInvalidArgument for a name without the suffix, with '/' or with an empty part
 /// @note opencontainers/cgroups systemd/common.go ExpandSlice.
 [[nodiscard]] Result<std::string> expand_slice(std::string_view slice);
-
-/// Name of the root of all pods: "kubepods" below `cgroup_root`.
-[[nodiscard]] CgroupName kubepods_name(std::string_view cgroup_root);
-/// Name of a tier; the root itself for Guaranteed pods.
-[[nodiscard]] CgroupName tier_name(const CgroupName& kubepods, QosClass qos_class);
-/// Name of a pod's cgroup: "pod" and its uid below its tier.
-[[nodiscard]] CgroupName pod_name(const CgroupName& kubepods, QosClass qos_class,
-                                  std::string_view uid);
 
 /// A pod cgroup found in a path.
 struct PodCgroup {
@@ -90,6 +79,19 @@ enum class Driver : std::uint8_t { kCgroupfs, kSystemd };
 /// author may have chosen its name.
 [[nodiscard]] Driver driver_of(std::string_view cgroup);
 
+/// "<cgroup_root>/kubepods"; with systemd the slices of these names ("/podqos.slice/
+/// podqos-kubepods.slice").
+/// @param cgroup_root  as the configuration allows it.
+[[nodiscard]] std::string root_path(std::string_view cgroup_root, Driver driver);
+/// Directory of a tier below `kubepods`; Guaranteed pods lie in `kubepods` itself. Which driver it
+/// is, the form of `kubepods` tells.
+[[nodiscard]] std::string tier_path(std::string_view kubepods, QosClass qos_class);
+[[nodiscard]] std::string pod_path(std::string_view kubepods, QosClass qos_class,
+                                   std::string_view uid);
+/// The root of a pod's cgroup: "/kubepods" for "/kubepods/burstable/pod42"; nullopt if the path is
+/// not a pod's.
+[[nodiscard]] std::optional<std::string> root_of_pod(std::string_view pod_cgroup);
+
 /// Evidence of the driver that a container's runtime uses, strongest first.
 struct DriverSigns {
   std::optional<Driver> flags = std::nullopt;           ///< command-line flags of the runtime
@@ -103,10 +105,6 @@ struct DriverSigns {
 /// Checks that `cgroupDriver` allows a container of this driver.
 /// @return kUnsupported with the engine options to change if it asks for the other driver
 [[nodiscard]] Status check_driver(DriverSetting setting, Driver driver);
-
-/// Whether a runtime that uses systemd has this path: "slice:prefix:name", a scope, or crun's inner
-/// cgroup "container" in a scope.
-[[nodiscard]] bool is_systemd_path(std::string_view path);
 
 /// Absolute cgroup of a container with the cgroupsPath "slice:prefix:name"; nullopt for an invalid
 /// slice name.

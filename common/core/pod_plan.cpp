@@ -1,70 +1,33 @@
 #include "common/core/pod_plan.h"
 
-#include <algorithm>
+#include <cstddef>
+#include <span>
 #include <utility>
 #include <variant>
 
 #include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/core/layout.h"
-#include "common/core/settings.h"
 #include "common/core/value_table.h"
 
 namespace podqos::core {
 
 namespace {
 
-constexpr std::string_view kRootName = "/kubepods";
-
-std::string_view without_slash(std::string_view cgroup_root) {
-  while (cgroup_root.ends_with('/'))
-    cgroup_root.remove_suffix(1);
-  return cgroup_root;
-}
-
 void append(Plan& plan, Plan more) {
   for (Step& step : more)
     plan.push_back(std::move(step));
 }
 
-/// The slice of a cgroupfs path; components hold neither '_' nor dots alone, as the configuration
-/// has seen to.
-std::string as_slice(std::string_view path) {
-  CgroupName name = parse_cgroupfs(path);
-  std::erase_if(name, [](const std::string& component) { return component.empty(); });
-  return format_systemd(name).value_or(std::string{path});
-}
-
-/// "/a.slice" and "b" → "/a.slice/a-b.slice".
-std::string child_slice(std::string_view parent, std::string_view name) {
-  std::string_view stem = leaf_of(parent);
-  stem.remove_suffix(kSlice.size());
-  std::string escaped{name};
-  std::ranges::replace(escaped, '-', '_');
-  return cat(parent, "/", stem, "-", escaped, kSlice);
-}
-
-std::string child_of(std::string_view parent, std::string_view name) {
-  return driver_of(parent) == Driver::kSystemd ? child_slice(parent, name) : cat(parent, "/", name);
-}
-
-/// Accounting turns the controllers on, whatever values follow.
-void add_accounting(std::vector<UnitProperty>& properties) {
-  for (const char* name : {"CPUAccounting", "MemoryAccounting", "IOAccounting", "TasksAccounting"})
-    properties.push_back({.name = name, .value = true});
-}
-
+/// A unit that podqos makes, with what only a new one is told. Accounting turns the controllers on,
+/// whatever values follow.
 /// @note opencontainers/cgroups systemd/v2.go Apply.
-StartUnit start_slice(std::string path, std::string_view what,
-                      std::vector<UnitProperty> properties) {
-  const std::string_view above = leaf_of(parent_of(path));
-  const std::string parent{above.empty() ? "-.slice" : above};
-  StartUnit step{.path = std::move(path), .properties = std::move(properties)};
-  step.once = {{.name = "Description", .value = cat("podqos ", what)},
-               {.name = "Wants", .value = std::vector{parent}},
-               {.name = "DefaultDependencies", .value = false}};
-  add_accounting(step.once);
-  return step;
+StartUnit start_unit(const std::string& path, std::vector<UnitProperty> properties,
+                     std::vector<UnitProperty> once) {
+  once.push_back({.name = "DefaultDependencies", .value = false});
+  for (const char* name : {"CPUAccounting", "MemoryAccounting", "IOAccounting", "TasksAccounting"})
+    once.push_back({.name = name, .value = true});
+  return {.path = path, .properties = std::move(properties), .once = std::move(once)};
 }
 
 /// So that systemd keeps what the files of a unit were given.
@@ -73,24 +36,16 @@ SetUnit set_unit(std::string path, const CgroupValues& values, const CgroupLayou
   return {.path = std::move(path), .properties = unit_properties(values, layout, formula)};
 }
 
-/// A scope of podqos's own for a process that is in its cgroup already.
-StartUnit adopt_scope(std::string path, Pid pid) {
-  const std::string parent{leaf_of(parent_of(path))};
-  StartUnit step{.path = std::move(path), .properties = {}};
-  step.once = {{.name = "Description", .value = std::string{"podqos scope"}},
-               {.name = "Slice", .value = parent},
-               {.name = "PIDs", .value = std::vector{static_cast<std::uint32_t>(pid.value())}},
-               {.name = "Delegate", .value = true},
-               {.name = "DefaultDependencies", .value = false}};
-  add_accounting(step.once);
-  return step;
-}
-
-/// Makes one directory of ours, and the unit that it is.
+/// Creates one of podqos's cgroups, with systemd also its slice.
 void make(Plan& plan, const std::string& path, std::string_view what,
           std::vector<UnitProperty> properties) {
-  if (driver_of(path) == Driver::kSystemd)
-    plan.emplace_back(start_slice(path, what, std::move(properties)));
+  if (driver_of(path) == Driver::kSystemd) {
+    const std::string_view above = leaf_of(parent_of(path));
+    const std::string parent{above.empty() ? "-.slice" : above};
+    plan.emplace_back(start_unit(path, std::move(properties),
+                                 {{.name = "Description", .value = cat("podqos ", what)},
+                                  {.name = "Wants", .value = std::vector{parent}}}));
+  }
   plan.emplace_back(EnsureCgroup{path});
 }
 
@@ -108,25 +63,27 @@ Plan write(const std::string& path, const CgroupValues& values, const CgroupLayo
   return plan;
 }
 
+/// How the values of a cgroup above pods are written.
+struct Manner {
+  const CgroupLayout& layout;
+  WeightFormula formula;
+  Make make;  ///< kYes: systemd is told even what the files hold already
+};
+
+/// Writes the values of a cgroup above pods, and tells its unit. Huge pages are bounded per pod
+/// only; a tier that limits none must not be lowered to zero pages.
+void write_shared(Plan& plan, const std::string& path, const std::string& what,
+                  const CgroupValues& values, const Manner& manner) {
+  CgroupLayout without_hugetlb = manner.layout;
+  without_hugetlb.hugetlb.reset();
+  append(plan, write(path, values, without_hugetlb, manner.formula, what));
+  if (driver_of(path) == Driver::kCgroupfs) return;
+  SetUnit tell = set_unit(path, values, without_hugetlb, manner.formula);
+  tell.always = manner.make == Make::kYes;
+  plan.emplace_back(std::move(tell));
+}
+
 }  // namespace
-
-std::string root_path(std::string_view cgroup_root, Driver driver) {
-  const std::string path = cat(without_slash(cgroup_root), kRootName);
-  return driver == Driver::kSystemd ? as_slice(path) : path;
-}
-
-std::string tier_path(std::string_view kubepods, QosClass qos_class) {
-  switch (qos_class) {
-    case QosClass::kGuaranteed: break;
-    case QosClass::kBurstable: return child_of(kubepods, "burstable");
-    case QosClass::kBestEffort: return child_of(kubepods, "besteffort");
-  }
-  return std::string{kubepods};
-}
-
-std::string pod_path(std::string_view kubepods, QosClass qos_class, std::string_view uid) {
-  return child_of(tier_path(kubepods, qos_class), cat("pod", uid));
-}
 
 std::vector<std::string> directories_above(std::string_view kubepods, std::string_view top) {
   std::vector<std::string> directories;
@@ -151,38 +108,26 @@ Plan plan_tree(std::string_view kubepods, std::string_view top) {
 
 Plan plan_top(const std::vector<std::string>& directories, CpuShares shares,
               const CgroupLayout& layout, WeightFormula formula, Make make_it) {
-  const CgroupValues values{.cpu_shares = shares};
-  CgroupLayout without_hugetlb = layout;
-  without_hugetlb.hugetlb.reset();
   Plan plan;
   for (const std::string& directory : directories) {
-    append(plan, write(directory, values, without_hugetlb, formula, "all pods of podqos"));
-    if (driver_of(directory) == Driver::kCgroupfs) continue;
-    SetUnit tell = set_unit(directory, values, without_hugetlb, formula);
-    tell.always = make_it == Make::kYes;
-    plan.emplace_back(std::move(tell));
+    const CgroupValues values{.cpu_shares = shares};
+    write_shared(plan, directory, "all pods of podqos", values, {layout, formula, make_it});
   }
   return plan;
 }
 
 Plan plan_tiers(std::string_view kubepods, const TierValues& values, const CgroupLayout& layout,
                 WeightFormula formula, Make make_it) {
-  // Huge pages are bounded per pod only; a tier that limits none must not be lowered to zero pages.
-  CgroupLayout without_hugetlb = layout;
-  without_hugetlb.hugetlb.reset();
   Plan plan;
-  const auto add = [&](const std::string& tier, const CgroupValues& held, const std::string& what) {
-    for (Step& step : write(tier, held, without_hugetlb, formula, what)) {
-      // One that is refused keeps none of the others from being written.
+  const auto add = [&](const std::string& tier, const CgroupValues& held, const char* what) {
+    const std::size_t begin = plan.size();
+    write_shared(plan, tier, what, held, {layout, formula, make_it});
+    // One that is refused keeps none of the others from being written.
+    for (Step& step : std::span{plan}.subspan(begin)) {
       if (auto* file = std::get_if<WriteFile>(&step);
           file != nullptr && file->on_refusal == OnRefusal::kFail)
         file->on_refusal = OnRefusal::kRetryAfterPlan;
-      plan.push_back(std::move(step));
     }
-    if (driver_of(tier) == Driver::kCgroupfs) return;
-    SetUnit tell = set_unit(tier, held, without_hugetlb, formula);
-    tell.always = make_it == Make::kYes;
-    plan.emplace_back(std::move(tell));
   };
   if (values.root != CgroupValues{}) add(std::string{kubepods}, values.root, "root");
   add(tier_path(kubepods, QosClass::kBurstable), values.burstable, "burstable tier");
@@ -221,7 +166,13 @@ std::string monitor_path(const std::string& pod_cgroup) {
 Plan plan_monitor(const std::string& pod_cgroup, Pid monitor) {
   const std::string path = monitor_path(pod_cgroup);
   Plan plan{EnsureCgroup{path}, MoveProcess{.path = path, .pid = monitor}};
-  if (driver_of(path) == Driver::kSystemd) plan.emplace_back(adopt_scope(path, monitor));
+  if (driver_of(path) == Driver::kCgroupfs) return plan;
+  plan.emplace_back(start_unit(
+      path, {},
+      {{.name = "Description", .value = std::string{"podqos scope"}},
+       {.name = "Slice", .value = std::string{leaf_of(pod_cgroup)}},
+       {.name = "PIDs", .value = std::vector{static_cast<std::uint32_t>(monitor.value())}},
+       {.name = "Delegate", .value = true}}));
   return plan;
 }
 

@@ -13,16 +13,6 @@
 
 namespace podqos::core {
 
-/// "<cgroup_root>/kubepods"; with systemd the slices of these names ("/podqos.slice/
-/// podqos-kubepods.slice").
-/// @param cgroup_root  as the configuration allows it.
-[[nodiscard]] std::string root_path(std::string_view cgroup_root, Driver driver);
-/// Directory of a tier below `kubepods`; Guaranteed pods lie in `kubepods` itself. Which driver it
-/// is, the form of `kubepods` tells here and below.
-[[nodiscard]] std::string tier_path(std::string_view kubepods, QosClass qos_class);
-[[nodiscard]] std::string pod_path(std::string_view kubepods, QosClass qos_class,
-                                   std::string_view uid);
-
 /// Makes root and tiers.
 /// @param top  the outermost directory above `kubepods` that podqos makes too; "" for none
 [[nodiscard]] Plan plan_tree(std::string_view kubepods, std::string_view top = {});

@@ -1,31 +1,33 @@
 #pragma once
 
-#include <optional>
-#include <string>
+#include <algorithm>
 #include <string_view>
 
+#include "common/base/path.h"
 #include "common/core/naming.h"
 #include "common/core/record.h"
 
 namespace podqos::core {
 
-/// True if the cgroup lies below the tree's root.
-[[nodiscard]] bool holds(const TreeRecord& tree, std::string_view cgroup);
 /// The tree that a cgroup lies in; nullptr if it lies in none.
-[[nodiscard]] const TreeRecord* find_tree(const TiersRecord& tiers, std::string_view cgroup);
-[[nodiscard]] TreeRecord* find_tree(TiersRecord& tiers, std::string_view cgroup);
+/// @param tiers  constant or changeable, as the tree is then
+template <class Tiers>
+[[nodiscard]] auto* find_tree(Tiers& tiers, std::string_view cgroup) {
+  const auto found = std::ranges::find_if(
+      tiers.trees, [&](const TreeRecord& tree) { return is_below(cgroup, tree.kubepods); });
+  return found == tiers.trees.end() ? nullptr : &*found;
+}
 /// The tree with this root; nullptr if there is none.
-[[nodiscard]] const TreeRecord* tree_at(const TiersRecord& tiers, std::string_view kubepods);
-[[nodiscard]] TreeRecord* tree_at(TiersRecord& tiers, std::string_view kubepods);
+template <class Tiers>
+[[nodiscard]] auto* tree_at(Tiers& tiers, std::string_view kubepods) {
+  const auto found = std::ranges::find(tiers.trees, kubepods, &TreeRecord::kubepods);
+  return found == tiers.trees.end() ? nullptr : &*found;
+}
 
 /// True if a pod of the tree counts or is retained: then its root and tiers are in use.
 [[nodiscard]] bool has_pods(const TiersRecord& tiers, const TreeRecord& tree);
 /// The tree with pods of this driver, which new ones join; nullptr if there is none.
 [[nodiscard]] const TreeRecord* tree_in_use(const TiersRecord& tiers, Driver driver);
-
-/// The root of a pod's cgroup: "/kubepods" for "/kubepods/burstable/pod42"; nullopt if the path is
-/// not a pod's.
-[[nodiscard]] std::optional<std::string> root_of_pod(std::string_view pod_cgroup);
 
 /// Adds pods to the sums of their trees.
 void count_trees(TiersRecord& tiers, const PodRecords& living);

@@ -68,10 +68,11 @@ TEST(PodConfigVectors, AgreeWithKubernetes) {
     ASSERT_TRUE(values) << values.error().to_string();
     check_values(expect, *values);
 
-    const CgroupName root = kubepods_name(row.at("params").at("cgroupRoot").get<std::string>());
-    const CgroupName name = pod_name(root, qos_class, pod.uid);
-    EXPECT_EQ(format_cgroupfs(name), expect.at("cgroupfs").get<std::string>());
-    EXPECT_EQ(format_systemd(name), expect.at("systemd").get<std::string>());
+    const auto root = row.at("params").at("cgroupRoot").get<std::string>();
+    EXPECT_EQ(pod_path(root_path(root, Driver::kCgroupfs), qos_class, pod.uid),
+              expect.at("cgroupfs").get<std::string>());
+    EXPECT_EQ(pod_path(root_path(root, Driver::kSystemd), qos_class, pod.uid),
+              expect.at("systemd").get<std::string>());
   }
 }
 

@@ -20,13 +20,14 @@ struct Form {
   const char* path;
   bool systemd;
 };
-class IsSystemdPath : public TestWithParam<Form> {};
+class DriverOfPath : public TestWithParam<Form> {};
 
-TEST_P(IsSystemdPath, KnowsBothForms) {
-  EXPECT_EQ(is_systemd_path(GetParam().path), GetParam().systemd);
+TEST_P(DriverOfPath, KnowsBothForms) {
+  const bool systemd = detect_driver({.path = GetParam().path}) == Driver::kSystemd;
+  EXPECT_EQ(systemd, GetParam().systemd);
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, IsSystemdPath,
+INSTANTIATE_TEST_SUITE_P(Table, DriverOfPath,
                          ValuesIn<Form>({
                              {"ThreeFields", "machine.slice:libpod:c1", true},
                              {"ThreeEmptyFields", "::", true},

@@ -15,19 +15,11 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-TEST(FormatCgroupfs, DropsEmptyComponents) {
-  EXPECT_EQ(format_cgroupfs({}), "/");
-  EXPECT_EQ(format_cgroupfs({""}), "/");
-  EXPECT_EQ(format_cgroupfs({"a", "", "b"}), "/a/b");
-  EXPECT_EQ(format_cgroupfs({"kubepods", "burstable", "pod1-2"}), "/kubepods/burstable/pod1-2");
-}
-
-TEST(FormatCgroupfs, RefusesWhatWouldLeadElsewhere) {
+TEST(FormatSystemd, RefusesWhatWouldLeadElsewhere) {
   for (const auto* bad : {"a/b", "/", "a_b", "_", ".", ".."}) {
-    const auto path = format_cgroupfs({"kubepods", bad});
+    const auto path = format_systemd({"kubepods", bad});
     ASSERT_FALSE(path) << bad;
     EXPECT_EQ(path.error().code, ErrorCode::kInvalidArgument);
-    EXPECT_EQ(format_systemd({"kubepods", bad}).error(), path.error()) << bad;
   }
 }
 
@@ -63,22 +55,6 @@ TEST(ExpandSlice, RefusesWhatSystemdWould) {
     ASSERT_FALSE(path) << bad;
     EXPECT_EQ(path.error().to_string(), std::string{"invalid slice name: "} + bad);
   }
-}
-
-TEST(KubepodsName, LiesBelowTheCgroupRoot) {
-  EXPECT_THAT(kubepods_name(""), ElementsAre("kubepods"));
-  EXPECT_THAT(kubepods_name("/"), ElementsAre("kubepods"));
-  EXPECT_THAT(kubepods_name("/podqos"), ElementsAre("podqos", "kubepods"));
-  EXPECT_THAT(kubepods_name("/a/b/"), ElementsAre("a", "b", "kubepods"));
-}
-
-TEST(PodName, PutsGuaranteedPodsDirectlyBelowTheRoot) {
-  const CgroupName root{"kubepods"};
-  EXPECT_THAT(pod_name(root, QosClass::kGuaranteed, "42"), ElementsAre("kubepods", "pod42"));
-  EXPECT_THAT(pod_name(root, QosClass::kBurstable, "42"),
-              ElementsAre("kubepods", "burstable", "pod42"));
-  EXPECT_THAT(pod_name(root, QosClass::kBestEffort, "42"),
-              ElementsAre("kubepods", "besteffort", "pod42"));
 }
 
 /// Every field as text, so that a failure can be read.
@@ -173,13 +149,13 @@ TEST(FindPodCgroup, RefusesWhatIsNoPod) {
   }
 }
 
-TEST(FindPodCgroup, FindsEveryNameThatPodNameMakes) {
-  const CgroupName name = pod_name(kubepods_name("/my-root"), QosClass::kBurstable, "a-b.C");
-  const std::string cgroupfs = format_cgroupfs(name).value_or("");
-  EXPECT_EQ(describe(find_pod_cgroup(cgroupfs)),
+TEST(FindPodCgroup, FindsEachPathThatPodPathMakes) {
+  const auto path = [](Driver driver) {
+    return pod_path(root_path("/my-root", driver), QosClass::kBurstable, "a-b.C");
+  };
+  EXPECT_EQ(describe(find_pod_cgroup(path(Driver::kCgroupfs))),
             "Burstable uid=a-b.C path=/my-root/kubepods/burstable/poda-b.C below= cgroupfs");
-  const std::string systemd = format_systemd(name).value_or("");
-  EXPECT_EQ(describe(find_pod_cgroup(systemd)),
+  EXPECT_EQ(describe(find_pod_cgroup(path(Driver::kSystemd))),
             "Burstable uid=a-b.C path=/my_root.slice/my_root-kubepods.slice/"
             "my_root-kubepods-burstable.slice/my_root-kubepods-burstable-poda_b.C.slice "
             "below= systemd");
