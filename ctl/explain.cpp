@@ -107,7 +107,8 @@ Result<std::string> explain_pod(const ManifestPod& pod, const ExplainParams& par
   auto explanation = explain(std::move(admitted), params);
   if (!explanation) return fail(std::move(explanation).error().with_context(pod.title));
   if (options.output.is_json()) {
-    if (target.is_v1()) explanation->files = files_on(explanation->values, target.layout, params.formula);
+    if (target.is_v1())
+      explanation->files = files_on(explanation->values, target.layout, params.formula);
     Json json = explanation_json(*explanation);
     json["reason"] = explanation->reason;
     json["document"] = pod.title;

@@ -74,10 +74,8 @@ class Members {
     return word == second;
   }
   /// memoryReservationPolicy as in the kubelet's configuration (KEP-2570).
-  core::MemoryReservationPolicy reservation_policy() {
-    return is_second("memoryReservationPolicy", "None", "TieredReservation")
-               ? core::MemoryReservationPolicy::kTieredReservation
-               : core::MemoryReservationPolicy::kNone;
+  bool tiered_reservation() {
+    return is_second("memoryReservationPolicy", "None", "TieredReservation");
   }
   std::vector<std::string> page_sizes(std::string_view key, std::vector<std::string> by_default) {
     const JsonNode* const raw = take(key);
@@ -138,12 +136,12 @@ Result<ExplainParams> params_of(const JsonNode& line) {
   config.cpu_period = Micros{members.integer("cpuPeriodUs", cat("1 to ", kMaxPeriod), 1, kMaxPeriod)
                                  .value_or(core::kDefaultPeriod.value())};
   config.enforce_cpu_limits = members.flag("enforceCPULimits", true);
-  config.enforce_memory_qos = members.flag("enforceMemoryQoS", false);
+  config.reserve_memory = members.flag("enforceMemoryQoS", false);
   params.hugepage_labels = members.page_sizes("hugePageSizes", params.hugepage_labels);
   config.pod_pids_limit = members.integer("podPidsLimit", "", kInt64Min);
   if (members.is_second("weightFormula", "linear", "log"))
     params.formula = core::WeightFormula::kLog;
-  config.reservation_policy = members.reservation_policy();
+  config.reserve_memory = members.tiered_reservation() && config.reserve_memory;
   PODQOS_TRY(members.no_others());
   return params;
 }
@@ -184,7 +182,7 @@ Result<Json> answer_tiers(const JsonNode& line, const JsonNode& list) {
   const auto percent = members.integer("reservePercent", "0 to 100 or null", 0, 100);
   // Without a percentage it counts for nothing.
   const auto memory = members.integer(kMemory, "0 or more", percent ? 0 : kInt64Min);
-  const core::MemoryReservationPolicy policy = members.reservation_policy();
+  const bool tiered = members.tiered_reservation();
   PODQOS_TRY(members.status());
   if (percent && std::ranges::find(line.children, kMemory, &JsonNode::key) == line.children.end())
     return fail(ErrorCode::kInvalidArgument,
@@ -198,7 +196,8 @@ Result<Json> answer_tiers(const JsonNode& line, const JsonNode& list) {
   answer["tiers"] = {{"burstable", tier_answer(values.burstable)},
                      {"besteffort", tier_answer(values.besteffort)}};
   if (json_member(line, "memoryReservationPolicy") != nullptr) {
-    const core::TierMemoryQos unified = core::tier_memory_qos(sums, policy);
+    const core::TierMemoryQos unified =
+        tiered ? core::tier_memory_qos(sums) : core::TierMemoryQos{};
     answer["memoryQoSUnified"] = {
         {"guaranteed", {{"memory.min", cat(unified.root_memory_min.value())}}},
         {"burstable", {{"memory.low", cat(unified.burstable_memory_low.value())}}},

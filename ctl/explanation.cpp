@@ -32,10 +32,8 @@ Status add_container(Explanation& explanation, const core::Container& container,
                      const ExplainParams& params) {
   explanation.oom_score_adj[container.name] =
       core::oom_score_adj(explanation.pod, explanation.qos_class, container, *params.node_memory);
-  PODQOS_ASSIGN(auto values, core::container_cgroup_values(
-                                 explanation.pod, container,
-                                 {.enforce_cpu_limits = params.config.enforce_cpu_limits,
-                                  .cpu_period = params.config.cpu_period}));
+  PODQOS_ASSIGN(auto values,
+                core::container_cgroup_values(explanation.pod, container, params.config));
   values.pids_limit = params.config.pod_pids_limit;
   explanation.containers[container.name] = std::move(values);
   return {};

@@ -33,11 +33,10 @@ using std::chrono::milliseconds;
 /// @param text  the config.json without earlier edits of podqos
 Result<std::string> for_next_start(std::string_view text, const codec::OciConfig& config,
                                    const Admission& admission) {
-  core::ConfigEdit edit = core::config_edit(
-      core::oci_cgroups_path(admission.belongs_to.value_or(admission.container.cgroup),
-                             admission.container.id),
-      admission.missing, admission.oom_score_adj);
-  if (admission.record.adopted || admission.left_with_engine) edit.cgroups_path.reset();
+  core::ConfigEdit edit{.values = admission.missing, .oom_score_adj = admission.oom_score_adj};
+  if (!admission.record.adopted && !admission.left_with_engine)
+    edit.cgroups_path = core::oci_cgroups_path(
+        admission.belongs_to.value_or(admission.container.cgroup), admission.container.id);
   return codec::edit_config(text, config, edit, std::nullopt);
 }
 

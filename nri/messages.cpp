@@ -214,33 +214,33 @@ void write_wrapper(pbf_writer& writer, pbf_tag_type number, std::int64_t value) 
   wrapper.add_int64(kWrapped, value);
 }
 
-void write_cpu(pbf_writer& resources, const core::ConfigEdit& edit) {
+void write_cpu(pbf_writer& resources, const core::CgroupValues& values) {
   pbf_writer cpu{resources, kCpu};
-  if (edit.cpu_shares) write_wrapper(cpu, kShares, edit.cpu_shares->value());
-  if (edit.cpu_quota) write_wrapper(cpu, kQuota, edit.cpu_quota->value());
-  if (edit.cpu_period) write_wrapper(cpu, kPeriod, edit.cpu_period->value());
+  if (values.cpu_shares) write_wrapper(cpu, kShares, values.cpu_shares->value());
+  if (values.cpu_quota) write_wrapper(cpu, kQuota, values.cpu_quota->value());
+  if (values.cpu_period) write_wrapper(cpu, kPeriod, values.cpu_period->value());
 }
 
 /// Writes LinuxResources. protozero leaves out a message in which nothing was written.
-void write_resources(pbf_writer& on_linux, const core::ConfigEdit& edit) {
+void write_resources(pbf_writer& on_linux, const core::CgroupValues& values) {
   pbf_writer resources{on_linux, kAdjustResources};
-  if (edit.memory_limit) {
+  if (values.memory_limit) {
     pbf_writer memory{resources, kMemory};
-    write_wrapper(memory, kMemoryLimit, edit.memory_limit->value());
+    write_wrapper(memory, kMemoryLimit, values.memory_limit->value());
   }
-  write_cpu(resources, edit);
-  for (const auto& [size, limit] : edit.hugepages) {
+  write_cpu(resources, values);
+  for (const auto& [size, limit] : values.hugepages) {
     pbf_writer added{resources, kHugepageLimits};
     added.add_string(kPageSize, size);
     added.add_uint64(kLimit, static_cast<std::uint64_t>(limit.value()));
   }
-  for (const auto& [file, value] : edit.unified) {
+  for (const auto& [file, value] : values.unified) {
     pbf_writer entry{resources, kUnified};
     entry.add_string(kKey, file);
     entry.add_string(kValue, value);
   }
   // LinuxPids has its limit where a wrapper has its value.
-  if (edit.pids_limit) write_wrapper(resources, kPids, *edit.pids_limit);
+  if (values.pids_limit) write_wrapper(resources, kPids, *values.pids_limit);
 }
 
 }  // namespace
@@ -329,7 +329,7 @@ std::string format_create_response(const core::ConfigEdit& edit) {
     pbf_writer response{out};
     pbf_writer adjust{response, kAdjust};
     pbf_writer on_linux{adjust, kAdjustLinux};
-    write_resources(on_linux, edit);
+    write_resources(on_linux, edit.values);
     if (edit.cgroups_path) on_linux.add_string(kAdjustCgroupsPath, *edit.cgroups_path);
     if (edit.oom_score_adj) write_wrapper(on_linux, kAdjustOomScoreAdj, *edit.oom_score_adj);
   }

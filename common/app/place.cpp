@@ -55,10 +55,9 @@ struct Admitted {
 
 /// The edit of config.json.
 core::ConfigEdit edit_for(const Admission& admission) {
-  core::ConfigEdit edit =
-      core::config_edit(core::oci_cgroups_path(admission.container.cgroup, admission.container.id),
-                        admission.missing, admission.oom_score_adj);
-  if (admission.record.adopted || admission.left_with_engine) edit.cgroups_path.reset();
+  core::ConfigEdit edit{.values = admission.missing, .oom_score_adj = admission.oom_score_adj};
+  if (!admission.record.adopted && !admission.left_with_engine)
+    edit.cgroups_path = core::oci_cgroups_path(admission.container.cgroup, admission.container.id);
   return edit;
 }
 

@@ -132,18 +132,18 @@ void plan_edit(SplicePlanner& planner, const OciConfig& config, const core::Conf
   if (edit.cgroups_path && edit.cgroups_path != config.facts.cgroups_path) {
     planner.set(kCgroupsPath, quote_json(*edit.cgroups_path));
   }
-  set_number(kCpuShares, edit.cpu_shares);
-  set_number(kCpuQuota, edit.cpu_quota);
-  set_number(kCpuPeriod, edit.cpu_period);
-  set_number(kMemoryLimit, edit.memory_limit);
-  if (edit.pids_limit) planner.set(kPidsLimit, std::to_string(*edit.pids_limit));
+  set_number(kCpuShares, edit.values.cpu_shares);
+  set_number(kCpuQuota, edit.values.cpu_quota);
+  set_number(kCpuPeriod, edit.values.cpu_period);
+  set_number(kMemoryLimit, edit.values.memory_limit);
+  if (edit.values.pids_limit) planner.set(kPidsLimit, std::to_string(*edit.values.pids_limit));
   if (edit.oom_score_adj) planner.set(kOomScoreAdj, std::to_string(*edit.oom_score_adj));
-  for (const auto& [size, limit] : edit.hugepages) {
+  for (const auto& [size, limit] : edit.values.hugepages) {
     // The engine's own value stays.
     if (config.facts.resources.hugepages.contains(size)) continue;
     planner.add_keyed(kHugepageLimits, size, std::to_string(limit.value()));
   }
-  for (const auto& [file, value] : edit.unified) {
+  for (const auto& [file, value] : edit.values.unified) {
     if (config.facts.resources.unified.contains(file)) continue;
     planner.add_keyed(kUnified, file, quote_json(value));
   }

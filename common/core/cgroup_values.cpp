@@ -66,6 +66,17 @@ CpuWeight cpu_weight_for(CpuShares shares, WeightFormula formula) {
   return CpuWeight{1};
 }
 
+CpuShares shares_for_weight(CpuWeight weight, WeightFormula formula) {
+  std::int64_t low = kMinShares.value();
+  std::int64_t high = kMaxShares.value();
+  while (low < high) {
+    const std::int64_t middle = low + ((high - low) / 2);
+    const bool below = cpu_weight_for(CpuShares{middle}, formula) < weight;
+    (below ? low : high) = below ? middle + 1 : middle;
+  }
+  return CpuShares{low};
+}
+
 CpuShares shares_for_linear_weight(CpuWeight weight) {
   const std::int64_t above_minimum = std::clamp(weight.value(), std::int64_t{1}, kMaxWeight) - 1;
   return CpuShares{(above_minimum * kSharesSpan / kWeightSpan) + kMinShares.value()};
@@ -109,20 +120,9 @@ Result<HugePageLimits> hugepage_limits(const ResourceList& requests) {
   return limits;
 }
 
-HugePageLimits with_host_sizes(HugePageLimits limits, const std::vector<std::string>& host_labels) {
-  for (const std::string& label : host_labels)
-    limits.try_emplace(label, Bytes{0});
-  return limits;
-}
-
 namespace {
 
 constexpr Micros kUnlimitedQuota{-1};
-
-MilliCpu milli_cpu_of(const ResourceList& list) {
-  const auto cpu = find(list, kCpu);
-  return MilliCpu{cpu ? cpu->milli_value() : 0};
-}
 
 void set_quota(CgroupValues& values, MilliCpu limit, const PodConfigParams& params) {
   values.cpu_quota =
@@ -132,9 +132,7 @@ void set_quota(CgroupValues& values, MilliCpu limit, const PodConfigParams& para
 
 void set_memory_qos(CgroupValues& values, QosClass qos_class, Bytes request,
                     const PodConfigParams& params) {
-  const bool reserves = params.enforce_memory_qos &&
-                        params.reservation_policy == MemoryReservationPolicy::kTieredReservation;
-  if (!reserves || request.value() <= 0) return;
+  if (!params.reserve_memory || request.value() <= 0) return;
   // All other classes, also a BestEffort pod with overhead, get the soft protection.
   const std::string file = qos_class == QosClass::kGuaranteed ? "memory.min" : "memory.low";
   values.unified[file] = std::to_string(request.value());
@@ -152,13 +150,13 @@ Result<CgroupValues> pod_cgroup_values(const Pod& pod, QosClass qos_class,
   values.hugepages = std::move(hugepages);
   switch (qos_class) {
     case QosClass::kGuaranteed:
-      values.cpu_shares = cpu_shares_for(milli_cpu_of(requests));
-      set_quota(values, milli_cpu_of(limits), params);
+      values.cpu_shares = cpu_shares_for(cpu_of(requests));
+      set_quota(values, cpu_of(limits), params);
       values.memory_limit = Bytes{memory_of(limits).value()};
       break;
     case QosClass::kBurstable:
-      values.cpu_shares = cpu_shares_for(milli_cpu_of(requests));
-      if (limit_declared(pod, kCpu)) set_quota(values, milli_cpu_of(limits), params);
+      values.cpu_shares = cpu_shares_for(cpu_of(requests));
+      if (limit_declared(pod, kCpu)) set_quota(values, cpu_of(limits), params);
       if (limit_declared(pod, kMemory)) values.memory_limit = Bytes{memory_of(limits).value()};
       break;
     case QosClass::kBestEffort: values.cpu_shares = kMinShares; break;
@@ -195,7 +193,7 @@ Result<HugePageLimits> effective_hugepages(const Pod& pod, const Container& cont
 }  // namespace
 
 Result<CgroupValues> container_cgroup_values(const Pod& pod, const Container& container,
-                                             const ContainerConfigParams& params) {
+                                             const PodConfigParams& params) {
   const Quantity cpu_limit = effective_limit(pod, container, kCpu);
   // Only an absent request defaults to the limit; a request of 0 is kept.
   const Quantity cpu_request = find(container.resources.requests, kCpu).value_or(cpu_limit);

@@ -45,6 +45,8 @@ enum class WeightFormula : std::uint8_t {
 /// @note linear: pkg/kubelet/cm/cgroup_manager_linux.go getCPUWeight; log: opencontainers/cgroups
 ///       utils.go ConvertCPUSharesToCgroupV2Value. -ffast-math would move 1024 to 101.
 [[nodiscard]] CpuWeight cpu_weight_for(CpuShares shares, WeightFormula formula);
+/// The smallest shares that the formula converts to at least this weight.
+[[nodiscard]] CpuShares shares_for_weight(CpuWeight weight, WeightFormula formula);
 /// Shares for a weight of the linear formula: floor((w-1)*262142/9999)+2. Lossy: 1024 becomes 998.
 /// @note pkg/kubelet/cm/cgroup_manager_linux.go.
 [[nodiscard]] CpuShares shares_for_linear_weight(CpuWeight weight);
@@ -61,11 +63,6 @@ using HugePageLimits = std::map<std::string, Bytes, std::less<>>;
 /// @return kInvalidArgument for a name like "hugepages-x" or "hugepages-0"
 /// @note pkg/kubelet/cm/helpers_linux.go HugePageLimits, which skips such names.
 [[nodiscard]] Result<HugePageLimits> hugepage_limits(const ResourceList& requests);
-
-/// Adds a limit of 0 for each page size of the host that `limits` lacks, as the kubelet does.
-/// @note pkg/kubelet/cm/cgroup_manager_linux.go maybeSetHugetlb.
-[[nodiscard]] HugePageLimits with_host_sizes(HugePageLimits limits,
-                                             const std::vector<std::string>& host_labels);
 
 /// Contents of cgroup v2 files by file name: OCI's linux.resources.unified.
 using UnifiedValues = std::map<std::string, std::string, std::less<>>;
@@ -96,16 +93,13 @@ struct CgroupValues {
   friend bool operator==(const CgroupValues&, const CgroupValues&) = default;
 };
 
-/// Kubelet setting memoryReservationPolicy: whether memory requests are protected by memory.min and
-/// memory.low (KEP-2570).
-enum class MemoryReservationPolicy : std::uint8_t { kNone, kTieredReservation };
-
-/// Node settings for pod_cgroup_values().
+/// Node settings for the values of pods and containers.
 struct PodConfigParams {
-  bool enforce_cpu_limits = true;      ///< cpuCFSQuota; false: -1 instead of a quota
+  bool enforce_cpu_limits = true;      ///< cpuCFSQuota; false: a pod has -1 instead of a quota
   Micros cpu_period = kDefaultPeriod;  ///< cpuCFSQuotaPeriod
-  bool enforce_memory_qos = false;     ///< feature gate MemoryQoS
-  MemoryReservationPolicy reservation_policy = MemoryReservationPolicy::kNone;
+  /// Feature gate MemoryQoS with memoryReservationPolicy TieredReservation (KEP-2570): memory.min
+  /// and memory.low protect memory requests.
+  bool reserve_memory = false;
   /// podPidsLimit; absent or negative: not set. 0 is lowered to 1.
   std::optional<std::int64_t> pod_pids_limit = std::nullopt;
   /// ioWeight.guaranteed: of each Guaranteed pod. Others share the weight of their tier.
@@ -121,12 +115,6 @@ struct PodConfigParams {
 [[nodiscard]] Result<CgroupValues> pod_cgroup_values(const Pod& pod, QosClass qos_class,
                                                      const PodConfigParams& params);
 
-/// Node settings for container_cgroup_values().
-struct ContainerConfigParams {
-  bool enforce_cpu_limits = true;      ///< cpuCFSQuota; false: no quota and no period
-  Micros cpu_period = kDefaultPeriod;  ///< cpuCFSQuotaPeriod
-};
-
 /// Values of a container's cgroup: shares from the CPU request (by default the limit), quota and
 /// period from the CPU limit, memory limit and huge pages. A container without a limit gets the
 /// pod-level one. Quota 0 and memory limit 0 mean "no limit", as in CRI's LinuxContainerResources.
@@ -134,7 +122,7 @@ struct ContainerConfigParams {
 /// @note pkg/kubelet/kuberuntime/kuberuntime_container_linux.go calculateLinuxResources.
 [[nodiscard]] Result<CgroupValues> container_cgroup_values(const Pod& pod,
                                                            const Container& container,
-                                                           const ContainerConfigParams& params);
+                                                           const PodConfigParams& params);
 
 /// Node settings for container_unified_values().
 struct ContainerMemoryParams {

@@ -23,7 +23,7 @@ std::string exceeds_engine(std::string_view kind, const ResourceList& list,
   }
   const auto cpu = find(list, kCpu);
   if (cpu && engine.cpu_quota && *engine.cpu_quota > 0) {
-    const Micros period{engine.cpu_period.value_or(kDefaultPeriod.value())};
+    const Micros period = engine.period();
     // The engine may have rounded its quota down, so 1 us more is accepted.
     if (cpu_quota_for(MilliCpu{cpu->milli_value()}, period).value() > *engine.cpu_quota + 1) {
       return cat("cpu ", kind, " ", cpu->milli_value(), "m exceeds the engine's quota ",
@@ -50,8 +50,8 @@ bool fits(const Resources& resources, const EngineResources& engine) {
   }
   const auto cpu = find(resources.limits, kCpu);
   if (cpu.has_value() != engine.cpu_quota.has_value()) return false;
-  const Micros period{engine.cpu_period.value_or(kDefaultPeriod.value())};
-  return !cpu || cpu_quota_for(MilliCpu{cpu->milli_value()}, period).value() == *engine.cpu_quota;
+  return !cpu ||
+         cpu_quota_for(MilliCpu{cpu->milli_value()}, engine.period()).value() == *engine.cpu_quota;
 }
 
 /// True if no limit that the engine gives a container is another than that of its spec.
@@ -113,40 +113,32 @@ std::string name_in(const Pod* spec, const Identity& identity, const ContainerFa
   return fitting == nullptr ? facts.id : fitting->name;
 }
 
-/// The container whose admission request makes the claim.
-struct Claimant {
-  const Identity& identity;
-  const ContainerFacts& facts;
-  std::string name;  ///< in the pod, unless a spec tells it
-};
-
-void claim_inferred(PodClaim& claim, const Claimant& claimant, Bytes node_memory) {
-  const auto& [identity, facts, name] = claimant;
+void claim_inferred(PodClaim& claim, const Identity& identity, const ContainerFacts& facts,
+                    Bytes node_memory) {
   // Only a kubelet's scores encode the memory request.
   const bool kubelet = identity.placed.has_value() || identity.source == IdentitySource::kEngine;
-  Container container{
-      .name = name,
-      .kind = ContainerKind::kApp,
-      .resources = infer_resources(facts.resources, facts.oom_score_adj, kubelet, node_memory)};
-  claim.pod.containers.push_back(std::move(container));
+  claim.pod.containers.push_back(
+      {.name = claim.container,
+       .kind = ContainerKind::kApp,
+       .resources = infer_resources(facts.resources, kubelet ? facts.oom_score_adj : std::nullopt,
+                                    node_memory)});
   if (!kubelet) claim.pod = with_api_defaults(std::move(claim.pod));
   claim.source = ClassSource::kInference;
   claim.known = true;
 }
 
-void claim_short_forms(PodClaim& claim, const Claimant& claimant, const PodqosAnnotations& podqos) {
-  const auto& [identity, facts, name] = claimant;
+void claim_short_forms(PodClaim& claim, const Identity& identity, const ContainerFacts& facts,
+                       const PodqosAnnotations& podqos) {
   claim.pod.resources = podqos.pod_level;
   for (const auto& [container, resources] : podqos.containers) {
     claim.pod.containers.push_back(
         {.name = container, .kind = ContainerKind::kApp, .resources = resources});
   }
   // A sandbox is not in the pod's spec. A container without annotations keeps the engine's values.
-  if (!identity.is_sandbox && find_container(claim.pod, name) == nullptr) {
-    claim.pod.containers.push_back(
-        {.name = name,
-         .kind = ContainerKind::kApp,
-         .resources = infer_resources(facts.resources, std::nullopt, false, Bytes{0})});
+  if (!identity.is_sandbox && find_container(claim.pod, claim.container) == nullptr) {
+    claim.pod.containers.push_back({.name = claim.container,
+                                    .kind = ContainerKind::kApp,
+                                    .resources = infer_resources(facts.resources)});
   }
   claim.pod = with_api_defaults(std::move(claim.pod));
   claim.source = ClassSource::kShortForms;
@@ -154,10 +146,8 @@ void claim_short_forms(PodClaim& claim, const Claimant& claimant, const PodqosAn
   claim.known = true;
 }
 
-bool claim_pod_annotation(PodClaim& claim, const Claimant& claimant,
+bool claim_pod_annotation(PodClaim& claim, const Identity& identity, const ContainerFacts& facts,
                           const PodqosAnnotations& podqos, bool checked) {
-  const Identity& identity = claimant.identity;
-  const ContainerFacts& facts = claimant.facts;
   const Pod& pod = *podqos.pod;
   const std::string name = name_in(&pod, identity, facts);
   const bool named = !identity.container_name.empty() && identity.source == IdentitySource::kEngine;
@@ -195,17 +185,16 @@ void warn_of_split(PodClaim& claim, const Resources& pod_level, const Annotation
                                what, "=", printable(rest->second)));
 }
 
-bool claim_annotated(PodClaim& claim, const Claimant& claimant, const PodqosAnnotations& podqos,
-                     const Settings& settings) {
-  const auto& [identity, facts, name] = claimant;
+bool claim_annotated(PodClaim& claim, const Identity& identity, const ContainerFacts& facts,
+                     const PodqosAnnotations& podqos, const Settings& settings) {
   if (settings.trust_annotations == TrustAnnotations::kNone) return false;
   claim.declared_class = podqos.qos_class;
   // What a kubelet's pod requests is what the kubelet says: its author could claim the whole node.
   if (identity.placed) return false;
   const bool checked = settings.trust_annotations == TrustAnnotations::kEngineChecked;
-  if (podqos.pod) return claim_pod_annotation(claim, claimant, podqos, checked);
+  if (podqos.pod) return claim_pod_annotation(claim, identity, facts, podqos, checked);
   if (!podqos.pod_level && podqos.containers.empty()) return false;
-  const auto own = podqos.containers.find(name);
+  const auto own = podqos.containers.find(claim.container);
   std::string excess;
   if (checked && own != podqos.containers.end())
     excess = exceeds_engine(own->second, facts.resources);
@@ -217,14 +206,14 @@ bool claim_annotated(PodClaim& claim, const Claimant& claimant, const PodqosAnno
     return false;
   }
   if (podqos.pod_level) warn_of_split(claim, *podqos.pod_level, facts.annotations);
-  claim_short_forms(claim, claimant, podqos);
+  claim_short_forms(claim, identity, facts, podqos);
   return true;
 }
 
 /// Applies a limit that the engine has set for its pod (podman pod create --memory). podqos moves
 /// the containers out of the cgroup with that limit, so the claim has to keep it.
 void bound_by_engine(PodClaim& claim, const EngineResources& engine) {
-  const ResourceList bounds = infer_resources(engine, std::nullopt, false, Bytes{0}).limits;
+  const ResourceList bounds = infer_resources(engine).limits;
   for (const auto& [name, bound] : bounds) {
     const auto own = find(pod_limits(claim.pod), name);
     // In an incomplete pod, containers without a limit may follow.
@@ -242,10 +231,10 @@ void bound_by_engine(PodClaim& claim, const EngineResources& engine) {
 /// without a limit have requests too.
 void claim_sums(PodClaim& claim, EngineResources reported) {
   EngineSums sums;
-  sums.resources.limits = infer_resources(reported, std::nullopt, false, Bytes{0}).limits;
+  sums.resources.limits = infer_resources(reported).limits;
   reported.cpu_quota.reset();
   reported.memory_limit.reset();
-  sums.resources.requests = infer_resources(reported, std::nullopt, false, Bytes{0}).requests;
+  sums.resources.requests = infer_resources(reported).requests;
   if (sums.resources != Resources{}) claim.sums = std::move(sums);
 }
 
@@ -253,7 +242,7 @@ void claim_sums(PodClaim& claim, EngineResources reported) {
 /// millicpu.
 /// @note pkg/kubelet/kuberuntime convertOverheadToLinuxResources: request and limit are equal.
 ResourceList overhead_of(const EngineResources& engine) {
-  Resources resources = infer_resources(engine, std::nullopt, false, Bytes{0});
+  Resources resources = infer_resources(engine);
   // Prefer the request: a limit below 10m was raised to the minimum quota.
   resources.requests.merge(resources.limits);
   return std::move(resources.requests);
@@ -306,12 +295,11 @@ PodClaim claim_for(const Identity& identity, const ContainerFacts& facts,
   const auto& [podqos, engine] = annotations;
   PodClaim claim;
   if (identity.placed) claim.engine_class = identity.placed->qos_class;
-  const Claimant claimant{
-      .identity = identity, .facts = facts, .name = name_in(nullptr, identity, facts)};
-  if (!claim_annotated(claim, claimant, podqos, settings)) {
+  claim.container = name_in(nullptr, identity, facts);
+  if (!claim_annotated(claim, identity, facts, podqos, settings)) {
     if (engine.pod_sums) claim_sums(claim, *engine.pod_sums);
     if (!identity.is_sandbox) {
-      claim_inferred(claim, claimant, node_memory);
+      claim_inferred(claim, identity, facts, node_memory);
     } else if (claim.sums) {
       claim.source = ClassSource::kCriSums;
       claim.known = true;
@@ -346,8 +334,8 @@ std::optional<Quantity> memory_request_from_score(std::int64_t score, Bytes node
 
 }  // namespace
 
-Resources infer_resources(const EngineResources& engine, std::optional<std::int64_t> oom_score_adj,
-                          bool believe_oom_score, Bytes node_memory) {
+Resources infer_resources(const EngineResources& engine, std::optional<std::int64_t> kubelets_score,
+                          Bytes node_memory) {
   Resources out;
   // A kubelet writes 2 shares for "no request".
   if (engine.cpu_shares && *engine.cpu_shares > kMinShares.value()) {
@@ -355,8 +343,7 @@ Resources infer_resources(const EngineResources& engine, std::optional<std::int6
         kCpu, Quantity::from_milli(milli_cpu_for(CpuShares{*engine.cpu_shares}).value()));
   }
   if (engine.cpu_quota && *engine.cpu_quota > 0) {
-    const Micros period{engine.cpu_period.value_or(kDefaultPeriod.value())};
-    if (const auto limit = milli_cpu_for_quota(Micros{*engine.cpu_quota}, period))
+    if (const auto limit = milli_cpu_for_quota(Micros{*engine.cpu_quota}, engine.period()))
       out.limits.emplace(kCpu, Quantity::from_milli(limit->value()));
   }
   if (engine.memory_limit && *engine.memory_limit > 0) {
@@ -364,9 +351,9 @@ Resources infer_resources(const EngineResources& engine, std::optional<std::int6
   }
   if (engine.memory_reservation && *engine.memory_reservation > 0) {
     out.requests.emplace(kMemory, Quantity::from_units(*engine.memory_reservation));
-  } else if (believe_oom_score && oom_score_adj) {
+  } else if (kubelets_score) {
     const auto request =
-        memory_request_from_score(*oom_score_adj, node_memory, find(out.limits, kMemory));
+        memory_request_from_score(*kubelets_score, node_memory, find(out.limits, kMemory));
     if (request) out.requests.emplace(kMemory, *request);
   }
   // Shares may exceed the CPU limit and a score is imprecise, but a request cannot exceed its

@@ -59,13 +59,13 @@ struct PodClaim {
 /// Derives requests and limits from linux.resources: the CPU request from shares, limits from
 /// quota, period and memory limit, the memory request from the reservation (Podman). Requests are
 /// capped at the limits.
-/// @param believe_oom_score  the engine serves a kubelet: without a reservation, the memory request
-///                           is the smallest that gives `oom_score_adj`
-/// @param node_memory        capacity that the kubelet computed the score with
+/// @param kubelets_score  oom_score_adj where the engine serves a kubelet: without a reservation,
+///                        the memory request is the smallest that gives it
+/// @param node_memory     capacity that the kubelet computed the score with
 /// @note The inverse of pkg/kubelet/qos/policy.go; its resolution is a thousandth of the node's
 ///       memory.
 [[nodiscard]] Resources infer_resources(const EngineResources& engine,
-                                        std::optional<std::int64_t> oom_score_adj,
-                                        bool believe_oom_score, Bytes node_memory);
+                                        std::optional<std::int64_t> kubelets_score = std::nullopt,
+                                        Bytes node_memory = {});
 
 }  // namespace podqos::core

@@ -13,37 +13,30 @@ namespace podqos::core {
 
 namespace {
 
+/// all - part, at least 0.
 template <class Amount>
-std::string claim_warning(std::string_view name, Amount requested, Amount claimed,
-                          const Settings& settings) {
-  const std::string counts = cat("requests ", name, " ", format_amount(requested), ", of which ",
-                                 format_amount(claimed), " counts: ");
-  if (settings.max_pod_claim_percent == kPercent)
-    return cat(counts, "the node has no more allocatable; lower the request");
-  return cat(counts, "maxPodClaim is ", settings.max_pod_claim_percent,
-             "% of what is allocatable; lower the request or raise maxPodClaim");
+Amount less(Amount all, Amount part) {
+  return std::max(Amount{saturating_sub(all.value(), part.value())}, Amount{0});
 }
-
-/// What a pod requests of one resource, and what of it counts.
-template <class Amount>
-struct Amounts {
-  std::string_view name;
-  Amount requested;
-  Amount claimed;    ///< see Grants
-  Amount countable;  ///< of the claim, if the node had room
-  Amount granted;
-};
 
 /// Warning that the request of one resource does not count in full.
 template <class Amount>
-std::optional<std::string> describe_cut(const Amounts<Amount>& amounts, AdmissionPolicy policy,
+std::optional<std::string> describe_cut(const PodRecord& record, std::string_view name,
+                                        Amount TierSum::* of, AdmissionPolicy policy,
                                         const Settings& settings) {
-  const auto& [name, requested, claimed, countable, granted] = amounts;
+  const Amount requested = amounts_requested(record).*of;
+  const Amount claimed = record.claimed.*of;
   const bool fits = policy == AdmissionPolicy::kOff;  // nothing is said if it does not
   const bool bounded = settings.max_pod_claim_percent != kPercent;
-  if (requested > claimed && (bounded || !fits))
-    return claim_warning(name, requested, claimed, settings);
-  if (granted >= countable || fits) return std::nullopt;
+  if (requested > claimed && (bounded || !fits)) {
+    return cat("requests ", name, " ", format_amount(requested), ", of which ",
+               format_amount(claimed), " counts: ",
+               bounded ? cat("maxPodClaim is ", settings.max_pod_claim_percent,
+                             "% of what is allocatable; lower the request or raise maxPodClaim")
+                       : "the node has no more allocatable; lower the request");
+  }
+  const Amount granted = record.granted.*of;
+  if (granted >= countable(record, record.claimed, settings).*of || fits) return std::nullopt;
   return cat(
       "requests ", name, " ", format_amount(claimed), ", of which ", format_amount(granted),
       " counts: other pods have requested the rest of what is allocatable; end some, or lower "
@@ -92,31 +85,15 @@ TierSum countable(const PodRecord& record, TierSum claimed, const Settings& sett
   return claimed;
 }
 
-std::int64_t claimable(std::int64_t capacity, const Settings& settings) {
-  return mul_div(capacity, settings.max_pod_claim_percent, kPercent);
-}
-
 std::optional<std::string> describe_uncounted(const PodRecord& record, const Settings& settings) {
   if (record.adopted || record.released_at || record.qos_class == QosClass::kBestEffort)
     return std::nullopt;
-  const ResourceList requests = requests_of(record);
-  const auto cpu = find(requests, kCpu);
-  const auto memory = find(requests, kMemory);
-  if (auto cut = describe_cut<MilliCpu>({.name = "cpu",
-                                         .requested = MilliCpu{cpu ? cpu->milli_value() : 0},
-                                         .claimed = record.claimed.cpu,
-                                         .countable = record.claimed.cpu,
-                                         .granted = record.granted.cpu},
-                                        settings.admission.cpu, settings))
+  if (auto cut = describe_cut(record, "cpu", &TierSum::cpu, settings.admission.cpu, settings))
+    return cut;
+  if (auto cut =
+          describe_cut(record, "memory", &TierSum::memory, settings.admission.memory, settings))
     return cut;
   const Bytes most = countable(record, record.claimed, settings).memory;
-  if (auto cut = describe_cut<Bytes>({.name = "memory",
-                                      .requested = Bytes{memory ? memory->value() : 0},
-                                      .claimed = record.claimed.memory,
-                                      .countable = most,
-                                      .granted = record.granted.memory},
-                                     settings.admission.memory, settings))
-    return cut;
   if (most == record.claimed.memory || awaits_containers(record)) return std::nullopt;
   return cat("requests memory ", format_amount(record.claimed.memory), ", of which ",
              format_amount(most),
@@ -130,49 +107,36 @@ MilliCpu reserved_cpu(const Settings& settings) {
 }
 
 MilliCpu allocatable_cpu(const Settings& settings, const NodeCapacity& capacity) {
-  const std::int64_t left = saturating_sub(capacity.cpu.value(), reserved_cpu(settings).value());
-  return MilliCpu{std::max<std::int64_t>(left, 0)};
+  return less(capacity.cpu, reserved_cpu(settings));
 }
 
 Bytes allocatable_memory(const Settings& settings, const NodeCapacity& capacity) {
-  return allocatable(capacity.memory, settings.system_reserved.memory,
-                     settings.kube_reserved.memory);
+  return less(capacity.memory, Bytes{saturating_add(settings.system_reserved.memory.value(),
+                                                    settings.kube_reserved.memory.value())});
 }
 
 TierSum free_resources(const TierSums& sums, const Settings& settings,
                        const NodeCapacity& capacity) {
-  const TierSum own = sum_of_own(sums);
-  const auto left = [](auto allocatable, auto granted, auto adopted) {
-    return grant(allocatable.value(), allocatable.value(),
-                 saturating_add(granted.value(), adopted.value()));
-  };
+  TierSum used = sum_of_own(sums);
+  used += sums.adopted;
   return {.pods = 0,
-          .cpu = MilliCpu{left(allocatable_cpu(settings, capacity), own.cpu, sums.adopted.cpu)},
-          .memory =
-              Bytes{left(allocatable_memory(settings, capacity), own.memory, sums.adopted.memory)}};
+          .cpu = less(allocatable_cpu(settings, capacity), used.cpu),
+          .memory = less(allocatable_memory(settings, capacity), used.memory)};
 }
 
 Grants grants_for(const PodRecord& record, const TierSums& others, const Settings& settings,
                   const NodeCapacity& capacity) {
-  const ResourceList requests = requests_of(record);
-  const auto cpu = find(requests, kCpu);
-  const auto memory = find(requests, kMemory);
-  const std::int64_t cpu_capacity = allocatable_cpu(settings, capacity).value();
-  const std::int64_t memory_capacity = allocatable_memory(settings, capacity).value();
-  const auto may_claim = [&](std::int64_t of_node) {
-    return record.adopted ? of_node : claimable(of_node, settings);
-  };
-  Grants grants;
-  grants.claimed =
-      TierSum{.pods = 1,
-              .cpu = MilliCpu{grant(cpu ? cpu->milli_value() : 0, may_claim(cpu_capacity), 0)},
-              .memory = Bytes{grant(memory ? memory->value() : 0, may_claim(memory_capacity), 0)}};
-  grants.granted = countable(record, grants.claimed, settings);
   // The kubelet has granted the requests of its pods.
+  const std::int64_t percent = record.adopted ? kPercent : settings.max_pod_claim_percent;
+  const TierSum most{
+      .pods = 1,
+      .cpu = MilliCpu{mul_div(allocatable_cpu(settings, capacity).value(), percent, kPercent)},
+      .memory = Bytes{mul_div(allocatable_memory(settings, capacity).value(), percent, kPercent)}};
+  Grants grants;
+  grants.claimed = amounts_requested(record).capped(most);
+  grants.granted = countable(record, grants.claimed, settings);
   if (record.adopted) return grants;
-  const TierSum free = free_resources(others, settings, capacity);
-  grants.granted.cpu = std::min(grants.granted.cpu, free.cpu);
-  grants.granted.memory = std::min(grants.granted.memory, free.memory);
+  grants.granted = grants.granted.capped(free_resources(others, settings, capacity));
   return grants;
 }
 
@@ -190,26 +154,16 @@ bool is_bound_by_us(const PodRecord& record) {
   return !record.adopted && record.qos_class != QosClass::kBestEffort;
 }
 
-bool exceeds_cpu(const PodRecord& record, const ResourceList& requests) {
-  const auto cpu = find(requests, kCpu);
-  return cpu && cpu->milli_value() > record.claimed.cpu.value();
-}
-
-bool exceeds_memory(const PodRecord& record, const ResourceList& requests) {
-  const auto memory = find(requests, kMemory);
-  return memory && memory->value() > record.claimed.memory.value();
-}
-
 }  // namespace
 
 bool exceeds_node_cpu(const PodRecord& record) {
-  return is_bound_by_us(record) && exceeds_cpu(record, requests_of(record));
+  return is_bound_by_us(record) && amounts_requested(record).cpu > record.claimed.cpu;
 }
 
 bool exceeds_node(const PodRecord& record) {
-  if (!is_bound_by_us(record)) return false;
-  const ResourceList requests = requests_of(record);
-  return exceeds_cpu(record, requests) || exceeds_memory(record, requests);
+  const TierSum requested = amounts_requested(record);
+  return is_bound_by_us(record) &&
+         (requested.cpu > record.claimed.cpu || requested.memory > record.claimed.memory);
 }
 
 namespace {

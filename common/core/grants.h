@@ -68,9 +68,6 @@ void grant_requests(PodRecord& record, const TierSums& others, const Settings& s
 /// limits back it.
 [[nodiscard]] TierSum countable(const PodRecord& record, TierSum claimed, const Settings& settings);
 
-/// The part of a capacity (millicpu or bytes) that one pod may claim: maxPodClaim percent.
-[[nodiscard]] std::int64_t claimable(std::int64_t capacity, const Settings& settings);
-
 /// Warning for the node's operator that not all requests of a pod count, with cause and remedy.
 /// nullopt if they all do, for adopted, released and BestEffort pods, where the node has no room
 /// for them but `admission` of the resource is "off", and where the limits of containers that are

@@ -41,9 +41,7 @@ template <class Amount>
 std::string describe_shortage(const NodeFit& fit, std::string_view name, Amount allocatable,
                               Amount TierSum::* resource) {
   const auto requested = [&](const PodRecord& pod) {
-    const auto amount = find(requests_of(pod), name);
-    if (!amount) return std::int64_t{0};
-    return name == kCpu ? amount->milli_value() : amount->value();
+    return (amounts_requested(pod).*resource).value();
   };
   const std::int64_t request = requested(fit.pod);
   const std::int64_t held = saturating_add((fit.others.requested.*resource).value(),

@@ -1,9 +1,22 @@
 #include "common/core/pod_resources.h"
 
 #include <algorithm>
-#include <functional>
 
 namespace podqos::core {
+
+namespace {
+
+/// For constant and changeable pods alike.
+template <class AnyPod>
+auto find_in(AnyPod& pod, std::string_view name) -> decltype(pod.containers.data()) {
+  for (auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers}) {
+    const auto found = std::ranges::find(*list, name, &Container::name);
+    if (found != list->end()) return &*found;
+  }
+  return nullptr;
+}
+
+}  // namespace
 
 std::optional<Quantity> find(const ResourceList& list, std::string_view name) {
   const auto found = list.find(name);
@@ -13,6 +26,10 @@ std::optional<Quantity> find(const ResourceList& list, std::string_view name) {
 
 Quantity memory_of(const ResourceList& list) {
   return find(list, kMemory).value_or(Quantity{});
+}
+
+MilliCpu cpu_of(const ResourceList& list) {
+  return MilliCpu{find(list, kCpu).value_or(Quantity{}).milli_value()};
 }
 
 std::string_view format_qos_class(QosClass qos_class) {
@@ -33,11 +50,11 @@ std::optional<QosClass> parse_qos_class(std::string_view text) {
 }
 
 const Container* find_container(const Pod& pod, std::string_view name) {
-  for (const auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers}) {
-    const auto found = std::ranges::find(*list, name, &Container::name);
-    if (found != list->end()) return &*found;
-  }
-  return nullptr;
+  return find_in(pod, name);
+}
+
+Container* find_container(Pod& pod, std::string_view name) {
+  return find_in(pod, name);
 }
 
 namespace {
@@ -51,11 +68,19 @@ void add(ResourceList& sum, const ResourceList& addend) {
   }
 }
 
+/// Raises each quantity of `most` to at least that of `candidate`, adding missing resources.
+void raise_to(ResourceList& most, const ResourceList& candidate) {
+  for (const auto& [name, quantity] : candidate) {
+    const auto [entry, inserted] = most.try_emplace(name, quantity);
+    if (!inserted) entry->second = std::max(entry->second, quantity);
+  }
+}
+
 /// Calls `visit` with the resources in use at each step of the pod's start: an init container plus
 /// the sidecars already running, or for a sidecar the sidecars up to and including it.
 /// @return the sum of all sidecars
-ResourceList walk_init_containers(const Pod& pod, ListOf list,
-                                  const std::function<void(const ResourceList&)>& visit) {
+template <class Visit>
+ResourceList walk_init_containers(const Pod& pod, ListOf list, const Visit& visit) {
   ResourceList sidecars;
   for (const Container& container : pod.init_containers) {
     const ResourceList& own = container.resources.*list;
@@ -83,6 +108,11 @@ ResourceList aggregate(const Pod& pod, ListOf list) {
   return running;
 }
 
+/// Whether spec.resources may contain the resource.
+bool is_supported_pod_level_resource(std::string_view name) {
+  return name == kCpu || name == kMemory || name.starts_with(kHugePagesPrefix);
+}
+
 void overwrite_supported(ResourceList& sum, const ResourceList& pod_level) {
   for (const auto& [name, quantity] : pod_level) {
     if (is_supported_pod_level_resource(name)) sum.insert_or_assign(name, quantity);
@@ -90,13 +120,6 @@ void overwrite_supported(ResourceList& sum, const ResourceList& pod_level) {
 }
 
 }  // namespace
-
-void raise_to(ResourceList& most, const ResourceList& candidate) {
-  for (const auto& [name, quantity] : candidate) {
-    const auto [entry, inserted] = most.try_emplace(name, quantity);
-    if (!inserted) entry->second = std::max(entry->second, quantity);
-  }
-}
 
 ResourceList pod_requests(const Pod& pod, PodLevel pod_level, Overhead overhead) {
   ResourceList requests = aggregate(pod, &Resources::requests);
@@ -131,10 +154,6 @@ bool limit_declared(const Pod& pod, std::string_view resource) {
   walk_init_containers(pod, &Resources::limits,
                        [&](const ResourceList& limits) { declared = declared && is_set(limits); });
   return declared;
-}
-
-bool is_supported_pod_level_resource(std::string_view name) {
-  return name == kCpu || name == kMemory || name.starts_with(kHugePagesPrefix);
 }
 
 namespace {
@@ -176,11 +195,6 @@ void round_up(Resources& resources) {
   round_up(resources.limits);
 }
 
-void round_up(std::vector<Container>& containers) {
-  for (Container& container : containers)
-    round_up(container.resources);
-}
-
 }  // namespace
 
 Pod with_api_defaults(Pod pod) {
@@ -193,19 +207,19 @@ Pod with_api_defaults(Pod pod) {
     round_up(*pod.resources);
   }
   // Last, as in the API server: the sums above use unrounded values.
-  round_up(pod.containers);
-  round_up(pod.init_containers);
-  round_up(pod.ephemeral_containers);
+  for (auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers}) {
+    for (Container& container : *list)
+      round_up(container.resources);
+  }
   round_up(pod.overhead);
   return pod;
 }
 
 Pod with_priority_of_class(Pod pod) {
-  constexpr std::int64_t kSystemCritical = 2'000'000'000;
-  constexpr std::int64_t kNodeCritical = kSystemCritical + 1000;
   if (pod.priority) return pod;
-  if (pod.priority_class_name == "system-cluster-critical") pod.priority = kSystemCritical;
-  if (pod.priority_class_name == "system-node-critical") pod.priority = kNodeCritical;
+  if (pod.priority_class_name == "system-cluster-critical") pod.priority = kSystemCriticalPriority;
+  if (pod.priority_class_name == "system-node-critical")
+    pod.priority = kSystemCriticalPriority + 1000;
   return pod;
 }
 

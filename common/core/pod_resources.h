@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/units.h"
 #include "common/core/quantity.h"
 
 namespace podqos::core {
@@ -22,6 +23,8 @@ constexpr std::string_view kHugePagesPrefix = "hugepages-";
 [[nodiscard]] std::optional<Quantity> find(const ResourceList& list, std::string_view name);
 /// The quantity of memory in bytes; 0 if absent.
 [[nodiscard]] Quantity memory_of(const ResourceList& list);
+/// The quantity of CPU, rounded up; 0 if absent.
+[[nodiscard]] MilliCpu cpu_of(const ResourceList& list);
 
 /// Lowest priority of a pod that is critical to its node or cluster.
 /// @note pkg/apis/scheduling/types.go SystemCriticalPriority.
@@ -79,6 +82,7 @@ struct Pod {
 
 /// The container of any kind with this name; nullptr if there is none.
 [[nodiscard]] const Container* find_container(const Pod& pod, std::string_view name);
+[[nodiscard]] Container* find_container(Pod& pod, std::string_view name);
 
 /// Whether spec.resources counts in a sum.
 enum class PodLevel : std::uint8_t {
@@ -101,16 +105,10 @@ enum class Overhead : std::uint8_t { kInclude, kSkip };
 [[nodiscard]] ResourceList pod_limits(const Pod& pod, PodLevel pod_level = PodLevel::kInclude,
                                       Overhead overhead = Overhead::kInclude);
 
-/// Raises each quantity of `most` to at least that of `candidate`, adding missing resources.
-void raise_to(ResourceList& most, const ResourceList& candidate);
-
 /// Whether the pod as a whole has a limit for `resource`: a non-zero pod-level limit, or a non-zero
 /// limit in every container. For init containers the limits of sidecars already running count.
 /// @note pkg/kubelet/cm/helpers_linux.go ResourceConfigForPod.
 [[nodiscard]] bool limit_declared(const Pod& pod, std::string_view resource);
-
-/// Whether spec.resources may contain the resource: cpu, memory and hugepages-*.
-[[nodiscard]] bool is_supported_pod_level_resource(std::string_view name);
 
 /// Applies the API server's defaults for resources: missing requests of containers and init
 /// containers become their limits, pod-level requests and huge page limits are filled in, and every

@@ -28,9 +28,7 @@ Result<CgroupValues> container_values(const PodRecord& record, const std::string
                                       const Settings& settings) {
   const Container* container = described_container(record, name);
   if (container == nullptr) return CgroupValues{};
-  auto values = container_cgroup_values(
-      record.pod, *container,
-      {.enforce_cpu_limits = settings.cpu_cfs_quota, .cpu_period = settings.cpu_cfs_quota_period});
+  auto values = container_cgroup_values(record.pod, *container, pod_config_params(settings));
   if (!values) return values;
   values->pids_limit = settings.pod_pids_limit;
   if (auto taken = check_kernel_bounds(*values); !taken)
@@ -149,19 +147,6 @@ Status check_realtime(const EngineResources& resources, std::optional<CgroupVers
                   "with podqos.io/ignore=true, so that it runs where its engine puts it"));
 }
 
-ConfigEdit config_edit(const std::string& cgroup, const CgroupValues& missing,
-                       std::optional<int> oom_score_adj) {
-  return ConfigEdit{.cgroups_path = cgroup,
-                    .cpu_shares = missing.cpu_shares,
-                    .cpu_quota = missing.cpu_quota,
-                    .cpu_period = missing.cpu_period,
-                    .memory_limit = missing.memory_limit,
-                    .pids_limit = missing.pids_limit,
-                    .hugepages = missing.hugepages,
-                    .unified = missing.unified,
-                    .oom_score_adj = oom_score_adj};
-}
-
 namespace {
 
 /// The limit of one resource of an incomplete pod; nullopt if a container has none.
@@ -189,8 +174,7 @@ void apply_partial_limits(CgroupValues& values, const Pod& whole, const Settings
 PodConfigParams pod_config_params(const Settings& settings) {
   return {.enforce_cpu_limits = settings.cpu_cfs_quota,
           .cpu_period = settings.cpu_cfs_quota_period,
-          .enforce_memory_qos = false,
-          .reservation_policy = MemoryReservationPolicy::kNone,
+          .reserve_memory = false,
           .pod_pids_limit = settings.pod_pids_limit,
           .guaranteed_io_weight = settings.io_weight.guaranteed};
 }

@@ -50,10 +50,6 @@ namespace podqos::core {
 [[nodiscard]] Status check_realtime(const EngineResources& resources,
                                     std::optional<CgroupVersion> cpu, std::string_view pod_cgroup);
 
-/// The edit of config.json that creates the container in `cgroup` with these values.
-[[nodiscard]] ConfigEdit config_edit(const std::string& cgroup, const CgroupValues& missing,
-                                     std::optional<int> oom_score_adj);
-
 /// The parameters of pods' values that these settings mean.
 [[nodiscard]] PodConfigParams pod_config_params(const Settings& settings);
 

@@ -42,12 +42,10 @@ void count(Tally& tally, const Resources& resources, Owner owner) {
 
 Tally tally_containers(const Pod& pod) {
   Tally tally;
-  for (const Container& container : pod.containers) {
-    count(tally, container.resources, [&] { return cat("container \"", container.name, "\""); });
-  }
-  for (const Container& container : pod.init_containers) {
-    count(tally, container.resources,
-          [&] { return cat("init container \"", container.name, "\""); });
+  for (const auto* list : {&pod.containers, &pod.init_containers}) {
+    const char* kind = list == &pod.containers ? "container" : "init container";
+    for (const Container& container : *list)
+      count(tally, container.resources, [&] { return cat(kind, " \"", container.name, "\""); });
   }
   return tally;
 }

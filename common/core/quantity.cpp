@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <optional>
 
@@ -112,21 +113,15 @@ Nano append_digit(Nano number, char digit) {
 
 /// whole.fraction * 10^decimal in billionths, rounded up.
 Nano scale_decimal(const Parts& parts, int decimal) {
-  const auto digit_count = static_cast<std::ptrdiff_t>(parts.whole.size() + parts.fraction.size());
-  const auto digit_at = [&](std::ptrdiff_t index) {
-    const auto i = static_cast<std::size_t>(index);
-    return i < parts.whole.size() ? parts.whole[i] : parts.fraction[i - parts.whole.size()];
-  };
+  const std::string digits = cat(parts.whole, parts.fraction);
   // Number of digits before the point after conversion to billionths.
-  const auto kept = static_cast<std::ptrdiff_t>(parts.whole.size()) + decimal + kNanoDigits;
+  const auto signed_kept = std::ssize(parts.whole) + decimal + kNanoDigits;
+  const auto kept = static_cast<std::size_t>(std::max<std::ptrdiff_t>(signed_kept, 0));
   Nano number = 0;
-  for (std::ptrdiff_t i = 0; i < kept; ++i) {
-    number = append_digit(number, i < digit_count ? digit_at(i) : '0');
-  }
-  for (auto i = std::max<std::ptrdiff_t>(kept, 0); i < digit_count; ++i) {
-    if (digit_at(i) != '0') return number == kNanoMax ? number : number + 1;
-  }
-  return number;
+  for (std::size_t i = 0; i < kept; ++i)
+    number = append_digit(number, i < digits.size() ? digits[i] : '0');
+  const bool inexact = digits.find_first_not_of('0', kept) != std::string::npos;
+  return inexact && number != kNanoMax ? number + 1 : number;
 }
 
 /// whole.fraction * 2^binary in billionths, rounded up, at most 2^63-1 units.
@@ -215,8 +210,7 @@ bool Quantity::is_whole() const {
 }
 
 int Quantity::sign() const {
-  if (nano_ == 0) return 0;
-  return nano_ > 0 ? 1 : -1;
+  return static_cast<int>(nano_ > 0) - static_cast<int>(nano_ < 0);
 }
 
 Quantity Quantity::rounded_to_milli() const {

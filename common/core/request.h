@@ -38,6 +38,10 @@ struct EngineResources {
   std::optional<std::int64_t> pids_limit;
   HugePageLimits hugepages;  ///< by page size label as in config.json ("2MB")
   UnifiedValues unified;
+
+  [[nodiscard]] Micros period() const {
+    return Micros{cpu_period.value_or(kDefaultPeriod.value())};
+  }
   friend bool operator==(const EngineResources&, const EngineResources&) = default;
 };
 
@@ -78,13 +82,7 @@ struct ContainerFacts {
 /// byte.
 struct ConfigEdit {
   std::optional<std::string> cgroups_path = {};
-  std::optional<CpuShares> cpu_shares = {};
-  std::optional<Micros> cpu_quota = {};
-  std::optional<Micros> cpu_period = {};
-  std::optional<Bytes> memory_limit = {};
-  std::optional<std::int64_t> pids_limit = {};
-  HugePageLimits hugepages = {};  ///< page sizes to append to hugepageLimits
-  UnifiedValues unified = {};     ///< members to append to unified
+  CgroupValues values = {};  ///< huge pages and unified: what to append to config.json's
   std::optional<int> oom_score_adj = {};
   friend bool operator==(const ConfigEdit&, const ConfigEdit&) = default;
 };

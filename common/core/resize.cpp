@@ -14,19 +14,10 @@ namespace podqos::core {
 bool gives_quota(const Resources& known, const EngineResources& now) {
   const auto limit = find(known.limits, kCpu);
   if (!limit) return *now.cpu_quota <= 0;
-  const Micros period{now.cpu_period.value_or(kDefaultPeriod.value())};
-  return cpu_quota_for(MilliCpu{limit->milli_value()}, period).value() == *now.cpu_quota;
+  return cpu_quota_for(MilliCpu{limit->milli_value()}, now.period()).value() == *now.cpu_quota;
 }
 
 namespace {
-
-Resources* find_resources(Pod& pod, std::string_view name) {
-  for (auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers}) {
-    const auto found = std::ranges::find(*list, name, &Container::name);
-    if (found != list->end()) return &found->resources;
-  }
-  return nullptr;
-}
 
 void set_or_erase(ResourceList& list, std::string_view name, const std::optional<Quantity>& value) {
   if (value)
@@ -35,14 +26,9 @@ void set_or_erase(ResourceList& list, std::string_view name, const std::optional
     list.erase(known);
 }
 
-bool gives_shares(const Resources& known, std::int64_t shares) {
-  const auto request = find(known.requests, kCpu);
-  return cpu_shares_for(MilliCpu{request ? request->milli_value() : 0}).value() == shares;
-}
-
 void update(Resources& known, const EngineResources& now) {
-  const Resources updated = infer_resources(now, std::nullopt, false, Bytes{0});
-  if (now.cpu_shares && !gives_shares(known, *now.cpu_shares))
+  const Resources updated = infer_resources(now);
+  if (now.cpu_shares && cpu_shares_for(cpu_of(known.requests)).value() != *now.cpu_shares)
     set_or_erase(known.requests, kCpu, find(updated.requests, kCpu));
   if (now.cpu_quota && !gives_quota(known, now))
     set_or_erase(known.limits, kCpu, find(updated.limits, kCpu));
@@ -63,10 +49,6 @@ void raise(ResourceList& pod_level, const ResourceList& sums) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 /// Updates the pod-level resources if the pod has some, else the engine's sums. Sums of requests
 /// may exceed those of limits, since containers may lack a limit.
 void resize_whole(PodRecord& record, const EngineResources& now) {
@@ -86,23 +68,14 @@ void resize_whole(PodRecord& record, const EngineResources& now) {
 /// engine's.
 void update_backing(PodRecord& record, const Resize& resize) {
   if (!resize.now.memory_limit) return;
-  const Resources* known = find_resources(record.pod, resize.container);
-  const auto limit = known == nullptr ? std::nullopt : find(known->limits, kMemory);
+  const Container* known = find_container(record.pod, resize.container);
+  const auto limit = known == nullptr ? std::nullopt : find(known->resources.limits, kMemory);
   if (limit && limit->value() == *resize.now.memory_limit) return;
   for (ContainerRecord& container : record.containers) {
     if (container.name != resize.container || !container.backed_memory) continue;
     container.backed_memory = Bytes{std::max<std::int64_t>(*resize.now.memory_limit, 0)};
   }
 }
-
-}  // namespace
-
-void raise_to_containers(Resources& whole, const Pod& pod) {
-  raise(whole.requests, pod_requests(pod, PodLevel::kSkip, Overhead::kSkip));
-  raise(whole.limits, pod_limits(pod, PodLevel::kSkip, Overhead::kSkip));
-}
-
-namespace {
 
 /// True if the containers together request more than the engine says of their pod: then that states
 /// pod-level resources, which a container's update does not change.
@@ -116,11 +89,16 @@ bool are_pod_level(const EngineSums& sums, const Pod& pod) {
 
 }  // namespace
 
+void raise_to_containers(Resources& whole, const Pod& pod) {
+  raise(whole.requests, pod_requests(pod, PodLevel::kSkip, Overhead::kSkip));
+  raise(whole.limits, pod_limits(pod, PodLevel::kSkip, Overhead::kSkip));
+}
+
 bool undo_resize(PodRecord& record, const Identity& identity, const PodClaim& claim) {
   if (identity.source != IdentitySource::kEngine || claim.source != ClassSource::kPodAnnotation)
     return false;
   const Container* const claimed = find_container(claim.pod, identity.container_name);
-  Resources* const own = find_resources(record.pod, identity.container_name);
+  Container* const own = find_container(record.pod, identity.container_name);
   if (claimed == nullptr || own == nullptr) return false;
   Pod as_specified = record.pod;
   if (as_specified.resources && claim.pod.resources) as_specified.resources = claim.pod.resources;
@@ -132,7 +110,7 @@ bool undo_resize(PodRecord& record, const Identity& identity, const PodClaim& cl
   }
   if (describes_otherwise(claim, as_specified)) return false;
   // An update may come before the start, which then claims the spec once more.
-  if (claim.runs_as_specified) *own = claimed->resources;
+  if (claim.runs_as_specified) own->resources = claimed->resources;
   return true;
 }
 
@@ -144,14 +122,12 @@ void apply_resize(PodRecord& record, const Resize& resize) {
   }
   update_backing(record, resize);
   const bool pod_level = record.sums && are_pod_level(*record.sums, pod);
-  Resources* known = find_resources(pod, resize.container);
-  if (known == nullptr) {
-    pod.containers.push_back(
-        {.name = resize.container, .kind = ContainerKind::kApp, .resources = {}});
-    known = &pod.containers.back().resources;
-  }
-  update(*known, resize.now);
-  cap_requests(*known);
+  Container* known = find_container(pod, resize.container);
+  if (known == nullptr)
+    known = &pod.containers.emplace_back(
+        Container{.name = resize.container, .kind = ContainerKind::kApp, .resources = {}});
+  update(known->resources, resize.now);
+  cap_requests(known->resources);
   if (pod.resources) raise_to_containers(*pod.resources, pod);
   if (record.sums && !record.sums->enforced && !pod_level)
     raise_to_containers(record.sums->resources, pod);

@@ -46,20 +46,6 @@ CpuShares to_shares(std::int64_t value, CgroupVersion version, WeightFormula for
 
 }  // namespace
 
-CpuShares shares_for_weight(CpuWeight weight, WeightFormula formula) {
-  std::int64_t low = kMinShares.value();
-  std::int64_t high = kMaxShares.value();
-  while (low < high) {
-    const std::int64_t middle = low + ((high - low) / 2);
-    if (cpu_weight_for(CpuShares{middle}, formula) < weight) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return CpuShares{low};
-}
-
 CpuShares root_shares(const NodeCpu& node, CgroupVersion version, WeightFormula formula) {
   // Not by way of the weight, which stands for many numbers of shares.
   if (has_kubelets_rule(node)) return cpu_shares_for(node.allocatable);

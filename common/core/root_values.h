@@ -27,9 +27,6 @@ struct NodeCpu {
   std::optional<std::int64_t> system = std::nullopt;
 };
 
-/// The smallest shares that the formula converts to at least this weight.
-[[nodiscard]] CpuShares shares_for_weight(CpuWeight weight, WeightFormula formula);
-
 /// CPU shares of the outermost cgroup that podqos has made for its pods, beside the system's
 /// (cgroups_with_share).
 /// Without a kubelet's pods they are those of what is allocatable, C, as a kubelet's own root has.

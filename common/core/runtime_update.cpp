@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <ranges>
 #include <string_view>
 #include <utility>
 
@@ -45,20 +44,10 @@ bool has_lost_limits(const Resources& known, const HeldResources& held) {
   return had && !limits_memory(held.values) && !limits_cpu(held.values) && has_new_share(held);
 }
 
-/// The least shares with this weight.
-CpuShares shares_for(CpuWeight weight, WeightFormula formula) {
-  const auto all = std::views::iota(kMinShares.value(), kMaxShares.value());
-  const auto found = std::ranges::lower_bound(all, weight, {}, [formula](std::int64_t shares) {
-    return cpu_weight_for(CpuShares{shares}, formula);
-  });
-  return found == all.end() ? kMaxShares : CpuShares{*found};
-}
-
 /// Whether the shares or weight are what a runtime was given for the request: by either formula,
 /// as that of the node may not be known yet. A request stands for shares that are up to one less.
 bool gives_share(const Resources& known, const HeldResources& held) {
-  const auto request = find(known.requests, kCpu);
-  const CpuShares most = cpu_shares_for(MilliCpu{request ? request->milli_value() : 0});
+  const CpuShares most = cpu_shares_for(cpu_of(known.requests));
   for (const CpuShares shares : {most, CpuShares{most.value() - 1}}) {
     if (!held.cpu_weight && held.values.cpu_shares == shares.value()) return true;
     if (held.cpu_weight == cpu_weight_for(shares, WeightFormula::kLinear) ||
@@ -75,7 +64,7 @@ std::optional<std::int64_t> updated_shares(const Resources& known, const HeldRes
   if (has_new_share(held) || held.cpu_weight == CpuWeight{0} || gives_share(known, held))
     return std::nullopt;
   if (!held.cpu_weight) return held.values.cpu_shares;
-  return shares_for(*held.cpu_weight, formula).value();
+  return shares_for_weight(*held.cpu_weight, formula).value();
 }
 
 /// Whether the quota is that of the known limit as systemd rounds it.
@@ -83,9 +72,9 @@ bool is_rounded_quota(const Resources& known, const EngineResources& values,
                       const ContainerRecord& container) {
   const auto limit = find(known.limits, kCpu);
   if (!limit || driver_of(container.cgroup) != Driver::kSystemd) return false;
-  const Micros period{values.cpu_period.value_or(kDefaultPeriod.value())};
-  const CgroupValues wanted{.cpu_quota = cpu_quota_for(MilliCpu{limit->milli_value()}, period),
-                            .cpu_period = period};
+  const CgroupValues wanted{
+      .cpu_quota = cpu_quota_for(MilliCpu{limit->milli_value()}, values.period()),
+      .cpu_period = values.period()};
   return rounded_by_systemd(wanted).cpu_quota == Micros{*values.cpu_quota};
 }
 
@@ -128,8 +117,7 @@ std::string memory_text(std::int64_t limit) {
 }
 
 std::string cpu_text(const EngineResources& values) {
-  const Micros period{values.cpu_period.value_or(kDefaultPeriod.value())};
-  const auto limit = milli_cpu_for_quota(Micros{*values.cpu_quota}, period);
+  const auto limit = milli_cpu_for_quota(Micros{*values.cpu_quota}, values.period());
   return cat("CPU limit ", limit ? format_amount(*limit) : "unlimited");
 }
 
@@ -209,8 +197,7 @@ std::optional<std::string> excess_of(const EngineResources& held, const CgroupVa
                format_amount(Bytes{memory}));
   if (!limits_cpu(held) || !pod.cpu_quota) return std::nullopt;
   // In millicpu, since the pod's quota is that of whole ones.
-  const Micros period{held.cpu_period.value_or(kDefaultPeriod.value())};
-  const auto own = milli_cpu_for_quota(Micros{*held.cpu_quota}, period);
+  const auto own = milli_cpu_for_quota(Micros{*held.cpu_quota}, held.period());
   const auto bound = milli_cpu_for_quota(*pod.cpu_quota, pod.cpu_period.value_or(kDefaultPeriod));
   if (!own || !bound || *own <= *bound) return std::nullopt;
   return cat(cpu_text(held), " is above its pod's ", format_amount(*bound));

@@ -12,24 +12,25 @@ Bytes after_reserve(Bytes available, Bytes requested, std::int64_t percent) {
   return Bytes{std::max<std::int64_t>(saturating_sub(available.value(), reserved), 0)};
 }
 
+/// For constant and changeable sums alike.
+template <class Sums>
+auto& of_class(Sums& sums, QosClass qos_class) {
+  switch (qos_class) {
+    case QosClass::kGuaranteed: return sums.guaranteed;
+    case QosClass::kBurstable: return sums.burstable;
+    case QosClass::kBestEffort: return sums.besteffort;
+  }
+  return sums.besteffort;
+}
+
 }  // namespace
 
 TierSum& TierSums::of(QosClass qos_class) {
-  switch (qos_class) {
-    case QosClass::kGuaranteed: return guaranteed;
-    case QosClass::kBurstable: return burstable;
-    case QosClass::kBestEffort: return besteffort;
-  }
-  return besteffort;
+  return of_class(*this, qos_class);
 }
 
 const TierSum& TierSums::of(QosClass qos_class) const {
-  switch (qos_class) {
-    case QosClass::kGuaranteed: return guaranteed;
-    case QosClass::kBurstable: return burstable;
-    case QosClass::kBestEffort: return besteffort;
-  }
-  return besteffort;
+  return of_class(*this, qos_class);
 }
 
 TierValues tier_values(const TierSums& sums, const TierParams& params) {
@@ -54,6 +55,12 @@ TierSum& TierSum::operator+=(const TierSum& more) {
   return *this;
 }
 
+TierSum TierSum::capped(const TierSum& most) const {
+  return {.pods = pods,
+          .cpu = std::max(std::min(cpu, most.cpu), MilliCpu{0}),
+          .memory = std::max(std::min(memory, most.memory), Bytes{0})};
+}
+
 TierSum sum_of_own(const TierSums& sums) {
   TierSum all;
   for (const TierSum* sum : {&sums.guaranteed, &sums.burstable, &sums.besteffort})
@@ -61,32 +68,16 @@ TierSum sum_of_own(const TierSums& sums) {
   return all;
 }
 
-TierMemoryQos tier_memory_qos(const TierSums& sums, MemoryReservationPolicy policy) {
-  switch (policy) {
-    case MemoryReservationPolicy::kNone:
-      return {.root_memory_min = Bytes{0}, .burstable_memory_low = Bytes{0}};
-    case MemoryReservationPolicy::kTieredReservation:
-      return {.root_memory_min = Bytes{saturating_add(sums.guaranteed.memory.value(),
-                                                      sums.burstable.memory.value())},
-              .burstable_memory_low = sums.burstable.memory};
-  }
-  return {};
+TierMemoryQos tier_memory_qos(const TierSums& sums) {
+  return {.root_memory_min =
+              Bytes{saturating_add(sums.guaranteed.memory.value(), sums.burstable.memory.value())},
+          .burstable_memory_low = sums.burstable.memory};
 }
 
 Bytes bounded_tier_limit(Bytes wanted, std::optional<Bytes> usage, Bytes floor) {
   const Bytes at_least_floor = std::max(wanted, floor);
   if (!usage) return at_least_floor;
   return std::max(at_least_floor, Bytes{saturating_add(usage->value(), kTierMemoryMargin.value())});
-}
-
-Bytes allocatable(Bytes capacity, Bytes system_reserved, Bytes kube_reserved) {
-  const std::int64_t reserved = saturating_add(system_reserved.value(), kube_reserved.value());
-  return Bytes{std::max<std::int64_t>(saturating_sub(capacity.value(), reserved), 0)};
-}
-
-std::int64_t grant(std::int64_t claimed, std::int64_t capacity, std::int64_t already_granted) {
-  const std::int64_t left = saturating_sub(capacity, already_granted);
-  return std::max<std::int64_t>(std::min(claimed, left), 0);
 }
 
 }  // namespace podqos::core

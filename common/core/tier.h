@@ -14,6 +14,8 @@ struct TierSum {
   Bytes memory;
   /// Saturates.
   TierSum& operator+=(const TierSum& more);
+  /// CPU and memory, each at most that of `most` and at least 0.
+  [[nodiscard]] TierSum capped(const TierSum& most) const;
   friend bool operator==(const TierSum&, const TierSum&) = default;
 };
 
@@ -62,21 +64,14 @@ struct TierMemoryQos {
   Bytes root_memory_min;       ///< kubepods memory.min
   Bytes burstable_memory_low;  ///< burstable memory.low
 };
-/// Computes the MemoryQoS values; both are 0 if the policy is None.
+/// Computes the MemoryQoS values with memoryReservationPolicy TieredReservation.
 /// @note pkg/kubelet/cm/qos_container_manager_linux.go setMemoryQoS (1.36).
-[[nodiscard]] TierMemoryQos tier_memory_qos(const TierSums& sums, MemoryReservationPolicy policy);
+[[nodiscard]] TierMemoryQos tier_memory_qos(const TierSums& sums);
 
 /// The memory limit to write for a tier: `wanted`, but at least `floor` and at least usage +
 /// kTierMemoryMargin, since cgroup v2 reclaims memory or kills processes to enforce a lower limit.
 /// @param usage  current memory usage of the tier; nullopt if unknown, then only `floor` counts
 [[nodiscard]] Bytes bounded_tier_limit(Bytes wanted, std::optional<Bytes> usage, Bytes floor);
 constexpr Bytes kTierMemoryMargin{16LL << 20U};  ///< 16 MiB
-
-/// Memory for pods: capacity - systemReserved - kubeReserved, at least 0.
-[[nodiscard]] Bytes allocatable(Bytes capacity, Bytes system_reserved, Bytes kube_reserved);
-
-/// The part of a claimed request that is granted: at most capacity - already_granted, at least 0.
-[[nodiscard]] std::int64_t grant(std::int64_t claimed, std::int64_t capacity,
-                                 std::int64_t already_granted);
 
 }  // namespace podqos::core

@@ -58,6 +58,11 @@ ResourceList requests_of(const PodRecord& record) {
   return record.sums ? pod_requests(whole_pod(record)) : pod_requests(record.pod);
 }
 
+TierSum amounts_requested(const PodRecord& record) {
+  const ResourceList requests = requests_of(record);
+  return {.pods = 1, .cpu = cpu_of(requests), .memory = Bytes{memory_of(requests).value()}};
+}
+
 ResourceList limits_of(const PodRecord& record) {
   return record.sums ? pod_limits(whole_pod(record)) : pod_limits(record.pod);
 }

@@ -9,6 +9,8 @@ namespace podqos::core {
 [[nodiscard]] Pod whole_pod(const PodRecord& record);
 /// pod_requests() of whole_pod().
 [[nodiscard]] ResourceList requests_of(const PodRecord& record);
+/// Their CPU and memory; `pods` is 1.
+[[nodiscard]] TierSum amounts_requested(const PodRecord& record);
 /// pod_limits() of whole_pod().
 [[nodiscard]] ResourceList limits_of(const PodRecord& record);
 

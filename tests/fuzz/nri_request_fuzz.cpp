@@ -83,8 +83,9 @@ void check_answer(const core::ContainerFacts& facts, const core::Admission& admi
   }
   const int score = admission.oom_score_adj.value_or(0);
   require(score >= -1000 && score <= 1000);
-  const auto edit = core::config_edit(core::oci_cgroups_path(cgroup, facts.id), admission.missing,
-                                      admission.oom_score_adj);
+  const core::ConfigEdit edit{.cgroups_path = core::oci_cgroups_path(cgroup, facts.id),
+                              .values = admission.missing,
+                              .oom_score_adj = admission.oom_score_adj};
   api::CreateContainerResponse read;
   require(read.ParseFromString(podqos::nri::format_create_response(edit)));
   require(read.adjust().linux().cgroups_path() == *edit.cgroups_path);

@@ -33,12 +33,12 @@ ConfigEdit edit_for(std::string_view text) {
   ConfigEdit edit;
   if (chosen(0)) edit.cgroups_path = kPath;
   if (chosen(1)) edit.cgroups_path = podqos::cat("/", text.substr(0, 24));
-  if (chosen(2)) edit.cpu_shares = podqos::CpuShares{512};
-  if (chosen(3)) edit.cpu_quota = podqos::Micros{-1};
-  if (chosen(4)) edit.cpu_period = podqos::Micros{100'000};
-  if (chosen(5)) edit.memory_limit = podqos::Bytes{1LL << 40U};
-  if (chosen(6)) edit.pids_limit = 99;
-  if (chosen(7)) edit.hugepages = {{"1GB", podqos::Bytes{1}}, {"2MB", podqos::Bytes{0}}};
+  if (chosen(2)) edit.values.cpu_shares = podqos::CpuShares{512};
+  if (chosen(3)) edit.values.cpu_quota = podqos::Micros{-1};
+  if (chosen(4)) edit.values.cpu_period = podqos::Micros{100'000};
+  if (chosen(5)) edit.values.memory_limit = podqos::Bytes{1LL << 40U};
+  if (chosen(6)) edit.values.pids_limit = 99;
+  if (chosen(7)) edit.values.hugepages = {{"1GB", podqos::Bytes{1}}, {"2MB", podqos::Bytes{0}}};
   if (chosen(8)) edit.oom_score_adj = -998;
   return edit;
 }
@@ -82,13 +82,13 @@ void check_facts(const json& document, const OciConfig& config) {
 void check_reached(const OciConfig& before, const OciConfig& after, const ConfigEdit& edit) {
   podqos::core::ContainerFacts want = before.facts;
   if (edit.cgroups_path) want.cgroups_path = edit.cgroups_path;
-  if (edit.cpu_shares) want.resources.cpu_shares = edit.cpu_shares->value();
-  if (edit.cpu_quota) want.resources.cpu_quota = edit.cpu_quota->value();
-  if (edit.cpu_period) want.resources.cpu_period = edit.cpu_period->value();
-  if (edit.memory_limit) want.resources.memory_limit = edit.memory_limit->value();
-  if (edit.pids_limit) want.resources.pids_limit = edit.pids_limit;
+  if (edit.values.cpu_shares) want.resources.cpu_shares = edit.values.cpu_shares->value();
+  if (edit.values.cpu_quota) want.resources.cpu_quota = edit.values.cpu_quota->value();
+  if (edit.values.cpu_period) want.resources.cpu_period = edit.values.cpu_period->value();
+  if (edit.values.memory_limit) want.resources.memory_limit = edit.values.memory_limit->value();
+  if (edit.values.pids_limit) want.resources.pids_limit = edit.values.pids_limit;
   if (edit.oom_score_adj) want.oom_score_adj = edit.oom_score_adj;
-  want.resources.hugepages.insert(edit.hugepages.begin(), edit.hugepages.end());
+  want.resources.hugepages.insert(edit.values.hugepages.begin(), edit.values.hugepages.end());
   require(after.facts == want);
 }
 

@@ -63,15 +63,15 @@ INSTANTIATE_TEST_SUITE_P(
         EditCase{"NothingAsked", "{ }", {}, "{ }"},
         EditCase{"ReplacesAValueInPlace",
                  R"({"linux" : {"resources":{"cpu":{"shares" : 2 , "burst":1e2}}}})",
-                 {.cpu_shares = CpuShares{512}},
+                 {.values = {.cpu_shares = CpuShares{512}}},
                  R"({"linux" : {"resources":{"cpu":{"shares" : 512 , "burst":1e2}}}})"},
         EditCase{"ReplacesNull",
                  R"({"linux":{"resources":{"memory":{"limit":null}}}})",
-                 {.memory_limit = Bytes{4096}},
+                 {.values = {.memory_limit = Bytes{4096}}},
                  R"({"linux":{"resources":{"memory":{"limit":4096}}}})"},
         EditCase{"AddsAMemberBehindTheLast",
                  "{\"linux\":{\"resources\":{\"cpu\":{\n  \"shares\":2\n}}}}",
-                 {.cpu_quota = Micros{50'000}, .cpu_period = Micros{100'000}},
+                 {.values = {.cpu_quota = Micros{50'000}, .cpu_period = Micros{100'000}}},
                  "{\"linux\":{\"resources\":{\"cpu\":{\n  "
                  "\"shares\":2,\"quota\":50000,\"period\":100000\n}}}}"},
         EditCase{"FillsAnEmptyObject",
@@ -80,11 +80,11 @@ INSTANTIATE_TEST_SUITE_P(
                  R"({"process":{"oomScoreAdj":-997 }})"},
         EditCase{"AddsMissingObjects",
                  R"({"linux":{"x":[]}})",
-                 {.cpu_shares = CpuShares{512}},
+                 {.values = {.cpu_shares = CpuShares{512}}},
                  R"({"linux":{"x":[],"resources":{"cpu":{"shares":512}}}})"},
         EditCase{"ReplacesANullObject",
                  R"({"a":0,"linux":null,"b":0})",
-                 {.pids_limit = 7},
+                 {.values = {.pids_limit = 7}},
                  R"({"a":0,"linux":{"resources":{"pids":{"limit":7}}},"b":0})"},
         EditCase{"StartsFromNothing",
                  "{}",
@@ -101,22 +101,22 @@ INSTANTIATE_TEST_SUITE_P(
         EditCase{
             "AppendsHugePages",
             R"({"linux":{"resources":{"hugepageLimits":[{"pageSize":"2MB","limit":1}]}}})",
-            {.hugepages = {{"1GB", Bytes{8}}, {"2MB", Bytes{9}}}},
+            {.values = {.hugepages = {{"1GB", Bytes{8}}, {"2MB", Bytes{9}}}}},
             R"({"linux":{"resources":{"hugepageLimits":[{"pageSize":"2MB","limit":1},{"pageSize":"1GB","limit":8}]}}})"},
         EditCase{
             "AppendsUnifiedValues",
             R"({"linux":{"resources":{"unified":{"memory.oom.group":"0"}}}})",
-            {.unified = {{"memory.oom.group", "1"}, {"memory.swap.max", "0"}}},
+            {.values = {.unified = {{"memory.oom.group", "1"}, {"memory.swap.max", "0"}}}},
             R"({"linux":{"resources":{"unified":{"memory.oom.group":"0","memory.swap.max":"0"}}}})"},
         EditCase{
             "MakesTheUnifiedValues",
             R"({"linux":{"resources":{"unified":null}}})",
-            {.unified = {{"memory.oom.group", "1"}, {"memory.swap.max", "0"}}},
+            {.values = {.unified = {{"memory.oom.group", "1"}, {"memory.swap.max", "0"}}}},
             R"({"linux":{"resources":{"unified":{"memory.oom.group":"1","memory.swap.max":"0"}}}})"},
         EditCase{
             "MakesTheHugePageList",
             R"({"linux":{"resources":{}}})",
-            {.hugepages = {{"1GB", Bytes{8}}, {"2MB", Bytes{9}}}},
+            {.values = {.hugepages = {{"1GB", Bytes{8}}, {"2MB", Bytes{9}}}}},
             R"({"linux":{"resources":{"hugepageLimits":[{"pageSize":"1GB","limit":8},{"pageSize":"2MB","limit":9}]}}})"}),
     [](const auto& instance) { return instance.param.name; });
 
@@ -124,10 +124,10 @@ TEST(PlanSplicesRecord, TellsWhatWasFilledInAndWhatStoodThere) {
   EXPECT_EQ(
       recorded(R"({"linux":{"cgroupsPath":"/a","resources":{"cpu":{"shares":0},"memory":{}}}})",
                {.cgroups_path = "/b",
-                .cpu_shares = CpuShares{102},
-                .memory_limit = Bytes{4096},
-                .hugepages = {{"2MB", Bytes{9}}},
-                .unified = {{"memory.swap.max", "0"}}}),
+                .values = {.cpu_shares = CpuShares{102},
+                           .memory_limit = Bytes{4096},
+                           .hugepages = {{"2MB", Bytes{9}}},
+                           .unified = {{"memory.swap.max", "0"}}}}),
       R"({"linux":{"cgroupsPath":"/b","resources":{"cpu":{"shares":102},"memory":{"limit":4096},)"
       R"("unified":{"memory.swap.max":"0"},"hugepageLimits":[{"pageSize":"2MB","limit":9}]}},)"
       R"("podqos.io/edits":[{"at":"/linux/cgroupsPath","is":"/b","was":"/a"},)"
@@ -287,12 +287,13 @@ class ConfigWriter {
 core::ConfigEdit random_edit(ConfigWriter& writer) {
   core::ConfigEdit edit;
   if (writer.chance(60)) edit.cgroups_path = "/kubepods/pod1/\"c\"";
-  if (writer.chance(60)) edit.cpu_shares = CpuShares{512};
-  if (writer.chance(60)) edit.cpu_quota = Micros{-1};
-  if (writer.chance(60)) edit.cpu_period = Micros{100'000};
-  if (writer.chance(60)) edit.memory_limit = Bytes{1LL << 40U};
-  if (writer.chance(60)) edit.pids_limit = 99;
-  if (writer.chance(60)) edit.hugepages = {{"1GB", Bytes{1LL << 30U}}, {"2MB", Bytes{2LL << 20U}}};
+  if (writer.chance(60)) edit.values.cpu_shares = CpuShares{512};
+  if (writer.chance(60)) edit.values.cpu_quota = Micros{-1};
+  if (writer.chance(60)) edit.values.cpu_period = Micros{100'000};
+  if (writer.chance(60)) edit.values.memory_limit = Bytes{1LL << 40U};
+  if (writer.chance(60)) edit.values.pids_limit = 99;
+  if (writer.chance(60))
+    edit.values.hugepages = {{"1GB", Bytes{1LL << 30U}}, {"2MB", Bytes{2LL << 20U}}};
   if (writer.chance(60)) edit.oom_score_adj = -998;
   return edit;
 }
@@ -308,13 +309,14 @@ json& made(json& parent, const char* name, json empty = json::object()) {
 json edited_document(json document, const core::ConfigEdit& edit, const OciConfig& config) {
   const auto resources = [&]() -> json& { return made(made(document, "linux"), "resources"); };
   if (edit.cgroups_path) made(document, "linux")["cgroupsPath"] = *edit.cgroups_path;
-  if (edit.cpu_shares) made(resources(), "cpu")["shares"] = edit.cpu_shares->value();
-  if (edit.cpu_quota) made(resources(), "cpu")["quota"] = edit.cpu_quota->value();
-  if (edit.cpu_period) made(resources(), "cpu")["period"] = edit.cpu_period->value();
-  if (edit.memory_limit) made(resources(), "memory")["limit"] = edit.memory_limit->value();
-  if (edit.pids_limit) made(resources(), "pids")["limit"] = *edit.pids_limit;
+  if (edit.values.cpu_shares) made(resources(), "cpu")["shares"] = edit.values.cpu_shares->value();
+  if (edit.values.cpu_quota) made(resources(), "cpu")["quota"] = edit.values.cpu_quota->value();
+  if (edit.values.cpu_period) made(resources(), "cpu")["period"] = edit.values.cpu_period->value();
+  if (edit.values.memory_limit)
+    made(resources(), "memory")["limit"] = edit.values.memory_limit->value();
+  if (edit.values.pids_limit) made(resources(), "pids")["limit"] = *edit.values.pids_limit;
   if (edit.oom_score_adj) made(document, "process")["oomScoreAdj"] = *edit.oom_score_adj;
-  for (const auto& [size, limit] : edit.hugepages) {
+  for (const auto& [size, limit] : edit.values.hugepages) {
     if (config.facts.resources.hugepages.contains(size)) continue;
     made(resources(), "hugepageLimits", json::array())
         .push_back({{"pageSize", size}, {"limit", limit.value()}});
@@ -381,9 +383,9 @@ TEST(PlanSplicesProperty, HoldsForConfigsOfRealEngines) {
     std::ifstream file{cat(PODQOS_TEST_DATA "/bundles/", name)};
     const std::string before{std::istreambuf_iterator<char>{file}, {}};
     const core::ConfigEdit edit{.cgroups_path = "/kubepods/burstable/pod1/c",
-                                .cpu_shares = CpuShares{102},
-                                .memory_limit = Bytes{1 << 30U},
-                                .hugepages = {{"2MB", Bytes{0}}},
+                                .values = {.cpu_shares = CpuShares{102},
+                                           .memory_limit = Bytes{1 << 30U},
+                                           .hugepages = {{"2MB", Bytes{0}}}},
                                 .oom_score_adj = 999};
     const auto config = OciConfig::parse(before);
     ASSERT_TRUE(config) << config.error().message;

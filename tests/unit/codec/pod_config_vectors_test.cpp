@@ -21,10 +21,8 @@ using nlohmann::json;
 PodConfigParams params_of(const json& params) {
   return {.enforce_cpu_limits = params.at("enforceCPULimits").get<bool>(),
           .cpu_period = Micros{params.at("cpuPeriodUs").get<std::int64_t>()},
-          .enforce_memory_qos = params.at("enforceMemoryQoS").get<bool>(),
-          .reservation_policy = params.at("memoryReservationPolicy") == "TieredReservation"
-                                    ? MemoryReservationPolicy::kTieredReservation
-                                    : MemoryReservationPolicy::kNone};
+          .reserve_memory = params.at("enforceMemoryQoS").get<bool>() &&
+                            params.at("memoryReservationPolicy") == "TieredReservation"};
 }
 
 std::optional<std::int64_t> number_or_null(const json& value) {

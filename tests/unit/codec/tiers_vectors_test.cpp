@@ -46,10 +46,8 @@ std::optional<Bytes> limit_of(const json& limit) {
 }
 
 void check_memory_qos(const json& row, const TierSums& sums) {
-  const auto policy = row.at("memoryReservationPolicy") == "TieredReservation"
-                          ? MemoryReservationPolicy::kTieredReservation
-                          : MemoryReservationPolicy::kNone;
-  const TierMemoryQos values = tier_memory_qos(sums, policy);
+  const bool tiered = row.at("memoryReservationPolicy") == "TieredReservation";
+  const TierMemoryQos values = tiered ? tier_memory_qos(sums) : TierMemoryQos{};
   const json& unified = row.at("expect").at("memoryQoSUnified");
   EXPECT_EQ(std::to_string(values.root_memory_min.value()),
             unified.at("guaranteed").at("memory.min").get<std::string>());

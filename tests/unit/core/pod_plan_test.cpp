@@ -1,10 +1,15 @@
+// The plans of the systemd driver. Values and properties are those of a kubelet
+// (opencontainers/cgroups systemd/v2.go).
+
 #include "common/core/pod_plan.h"
 
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/core/placement.h"
 #include "tests/unit/core/layouts.h"
 
 namespace podqos::core {
@@ -154,6 +159,212 @@ TEST(PlanPod, BoundsHugePagesThatThePodDoesNotName) {
       render(plan_pod("/kubepods/pod42", {}, with_2mb_pages(kV2), WeightFormula::kLog, Make::kNo)),
       "write  /kubepods/pod42/hugetlb.2MB.max = 0  # pod\n"
       "write  /kubepods/pod42/hugetlb.2MB.rsvd.max = 0  # pod\n");
+}
+
+constexpr CgroupLayout kLayoutV2{
+    .cpu = CgroupVersion::kV2, .memory = CgroupVersion::kV2, .pids = CgroupVersion::kV2};
+constexpr CgroupLayout kLayoutV1{
+    .cpu = CgroupVersion::kV1, .memory = CgroupVersion::kV1, .pids = CgroupVersion::kV1};
+
+std::string new_slice(const std::string& unit, const std::string& what, const std::string& parent) {
+  return "start  " + unit + " Description=\"podqos " + what + "\" Wants=" + parent +
+         " DefaultDependencies=no CPUAccounting=yes MemoryAccounting=yes IOAccounting=yes "
+         "TasksAccounting=yes";
+}
+
+TEST(SliceNames, NestAsSystemdNestsThem) {
+  EXPECT_EQ(root_path("/", Driver::kSystemd), "/kubepods.slice");
+  EXPECT_EQ(root_path("/podqos", Driver::kSystemd), "/podqos.slice/podqos-kubepods.slice");
+  EXPECT_EQ(root_path("/a-b/c", Driver::kSystemd), "/a_b.slice/a_b-c.slice/a_b-c-kubepods.slice");
+  EXPECT_EQ(tier_path("/kubepods.slice", QosClass::kBurstable),
+            "/kubepods.slice/kubepods-burstable.slice");
+  EXPECT_EQ(pod_path("/kubepods.slice", QosClass::kGuaranteed, "4-2"),
+            "/kubepods.slice/kubepods-pod4_2.slice");
+  EXPECT_EQ(pod_path("/podqos.slice/podqos-kubepods.slice", QosClass::kBestEffort, "42"),
+            "/podqos.slice/podqos-kubepods.slice/podqos-kubepods-besteffort.slice/"
+            "podqos-kubepods-besteffort-pod42.slice");
+}
+
+TEST(SlicePlanTree, StartsEachUnitBeforeItsDirectory) {
+  EXPECT_EQ(render(plan_tree("/kubepods.slice")),
+            new_slice("kubepods.slice", "root of the pods", "-.slice") +
+                "\nmkdir  /kubepods.slice\n" +
+                new_slice("kubepods-burstable.slice", "burstable tier", "kubepods.slice") +
+                "\nmkdir  /kubepods.slice/kubepods-burstable.slice\n" +
+                new_slice("kubepods-besteffort.slice", "besteffort tier", "kubepods.slice") +
+                "\nmkdir  /kubepods.slice/kubepods-besteffort.slice\n");
+}
+
+TEST(SlicePlanTree, StartsWhatItMakesAboveTheRoot) {
+  const std::string plan =
+      render(plan_tree("/podqos.slice/podqos-kubepods.slice", "/podqos.slice"));
+  EXPECT_THAT(plan, ::testing::StartsWith(new_slice("podqos.slice", "tree", "-.slice") +
+                                          "\nmkdir  /podqos.slice\n"));
+}
+
+TEST(SlicePlanTop, TellsSystemd) {
+  EXPECT_EQ(render(plan_top({"/podqos.slice"}, CpuShares{1024}, kLayoutV2, WeightFormula::kLinear)),
+            "write  /podqos.slice/cpu.weight = 39  # all pods of podqos\n"
+            "set    podqos.slice CPUWeight=39\n");
+}
+
+TEST(SlicePlanRemoval, StopsTheUnitOnceItsDirectoryHasGone) {
+  EXPECT_EQ(render(plan_removal("/kubepods.slice/kubepods-burstable.slice")),
+            "rmdir  /kubepods.slice/kubepods-burstable.slice\n"
+            "stop   kubepods-burstable.slice\n");
+}
+
+TEST(SlicePlanTiers, TellsSystemdWhatItWrites) {
+  const TierValues values{.burstable = {.cpu_shares = CpuShares{1024}},
+                          .besteffort = {.memory_limit = Bytes{-1}}};
+  EXPECT_EQ(render(plan_tiers("/kubepods.slice", values, kLayoutV2, WeightFormula::kLinear)),
+            "write  /kubepods.slice/kubepods-burstable.slice/cpu.weight = 39  # burstable tier\n"
+            "set    kubepods-burstable.slice CPUWeight=39\n"
+            "write  /kubepods.slice/kubepods-besteffort.slice/memory.max = max  # besteffort tier\n"
+            "set    kubepods-besteffort.slice MemoryMax=infinity\n");
+}
+
+TEST(SlicePlanTiers, TellsSystemdTheIoWeight) {
+  const TierValues values{.burstable = {}, .besteffort = {.io_weight = 10}};
+  const CgroupLayout layout{.io = CgroupVersion::kV2};
+  const Plan plan = plan_tiers("/kubepods.slice", values, layout, WeightFormula::kLinear);
+  EXPECT_EQ(render({plan.back()}), "set    kubepods-besteffort.slice IOWeight=10\n");
+}
+
+const CgroupValues kPodValues{.cpu_shares = CpuShares{1024},
+                              .cpu_quota = Micros{33'300},
+                              .cpu_period = Micros{100'000},
+                              .memory_limit = Bytes{134'217'728},
+                              .pids_limit = 64};
+
+TEST(SlicePlanPod, RoundsTheQuotaAsSystemdDoes) {
+  const std::string cgroup = "/kubepods.slice/kubepods-pod42.slice";
+  const std::string properties =
+      " CPUWeight=39 CPUQuotaPeriodUSec=100000 CPUQuotaPerSecUSec=340000 MemoryMax=134217728 "
+      "TasksMax=64\n";
+  EXPECT_EQ(render(plan_pod(cgroup, kPodValues, kLayoutV2, WeightFormula::kLinear, Make::kYes)),
+            new_slice("kubepods-pod42.slice", "pod", "kubepods.slice") + properties + "mkdir  " +
+                cgroup + "\nwrite  " + cgroup + "/cpu.weight = 39  # pod\nwrite  " + cgroup +
+                "/cpu.max = 34000 100000  # pod\nwrite  " + cgroup +
+                "/pids.max = 64  # pod\nwrite  " + cgroup + "/memory.max = 134217728  # pod\n");
+  // Where the unit is there already it is told, if that changes anything.
+  const Plan again = plan_pod(cgroup, kPodValues, kLayoutV2, WeightFormula::kLinear, Make::kNo);
+  EXPECT_EQ(render({again.back()}), "set    kubepods-pod42.slice" + properties);
+}
+
+TEST(SlicePlanPod, HasTheOldPropertiesOnV1) {
+  const Plan plan = plan_pod("/kubepods.slice/kubepods-pod42.slice", kPodValues, kLayoutV1,
+                             WeightFormula::kLinear, Make::kNo);
+  EXPECT_EQ(render({plan.back()}),
+            "set    kubepods-pod42.slice CPUShares=1024 CPUQuotaPeriodUSec=100000 "
+            "CPUQuotaPerSecUSec=340000 MemoryLimit=134217728 TasksMax=64\n");
+}
+
+TEST(SlicePlanRemoval, StopsTheUnitLast) {
+  EXPECT_EQ(render(plan_removal("/kubepods.slice/kubepods-pod42.slice")),
+            "rmdir  /kubepods.slice/kubepods-pod42.slice\nstop   kubepods-pod42.slice\n");
+  EXPECT_EQ(render(plan_removal("/kubepods/pod42")), "rmdir  /kubepods/pod42\n");
+}
+
+ContainerRecord at(const char* cgroup) {
+  ContainerRecord container;
+  container.cgroup = cgroup;
+  container.pid = Pid{7};
+  return container;
+}
+
+TEST(PlanContainer, TellsSystemdOfAScope) {
+  const CgroupValues values{.memory_limit = Bytes{4096}};
+  EXPECT_EQ(render(plan_container(at("/m.slice/crun-c.scope/container"), values, kLayoutV2,
+                                  WeightFormula::kLog)),
+            "write  /m.slice/crun-c.scope/container/memory.max = 4096  # container\n"
+            "set    crun-c.scope MemoryMax=4096\n");
+  EXPECT_EQ(render(plan_container(at("/m/c"), values, kLayoutV2, WeightFormula::kLog)),
+            "write  /m/c/memory.max = 4096  # container\n");
+}
+
+TEST(PlanMonitor, HasACgroupOfItsOwnInThePod) {
+  EXPECT_EQ(render(plan_monitor("/kubepods/pod42", Pid{9})),
+            "mkdir  /kubepods/pod42/podqos-monitor\n"
+            "move   9 -> /kubepods/pod42/podqos-monitor\n");
+  const std::string scope =
+      "/kubepods.slice/kubepods-pod42.slice/podqos-monitor-kubepods-pod42.scope";
+  EXPECT_EQ(render(plan_monitor("/kubepods.slice/kubepods-pod42.slice", Pid{9})),
+            "mkdir  " + scope + "\nmove   9 -> " + scope +
+                "\nstart  podqos-monitor-kubepods-pod42.scope Description=\"podqos scope\" "
+                "Slice=\"kubepods-pod42.slice\" PIDs=9 Delegate=yes DefaultDependencies=no "
+                "CPUAccounting=yes MemoryAccounting=yes IOAccounting=yes TasksAccounting=yes\n");
+}
+
+struct ScopePath {
+  const char* name;
+  std::optional<std::string> path;
+  const char* leaf;
+};
+class ScopeLeaf : public ::testing::TestWithParam<ScopePath> {};
+
+TEST_P(ScopeLeaf, IsTheEnginesWhereItNamesTheContainer) {
+  ContainerFacts facts;
+  facts.id = "c1";
+  facts.bundle = "/b";
+  facts.cgroups_path = GetParam().path;
+  PodRecord record;
+  record.cgroup = "/kubepods.slice/kubepods-pod42.slice";
+  EXPECT_EQ(container_leaf(facts, record.cgroup, record.containers).value_or("refused"),
+            GetParam().leaf);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, ScopeLeaf,
+    ::testing::ValuesIn<ScopePath>({
+        {"Podman", "machine.slice:libpod:c1", "libpod-c1.scope"},
+        {"Containerd", "system.slice:cri-containerd:c1", "cri-containerd-c1.scope"},
+        {"NoPrefix", "system.slice::c1", "-c1.scope"},
+        {"AnotherName", "system.slice:libpod:web", "podqos-c1-f4ac0ccb5b6f64d0.scope"},
+        {"Absent", std::nullopt, "podqos-c1-f4ac0ccb5b6f64d0.scope"},
+        {"Relative", "a/c1", "podqos-c1-f4ac0ccb5b6f64d0.scope"},
+        {"AScope", "/machine.slice/libpod-c1.scope", "libpod-c1.scope"},
+        {"ASlice", "machine.slice:x:c1.slice", "podqos-c1-f4ac0ccb5b6f64d0.scope"},
+    }),
+    [](const ::testing::TestParamInfo<ScopePath>& row) { return std::string{row.param.name}; });
+
+TEST(ScopeLeaf, IsUniqueOnTheMachine) {
+  // runc and crun may both run a c1, in two pods; names of units know no slices.
+  ContainerFacts facts;
+  facts.id = "c1";
+  facts.bundle = "/other";
+  PodRecord record;
+  record.cgroup = "/kubepods.slice/kubepods-pod7.slice";
+  EXPECT_NE(container_leaf(facts, record.cgroup, record.containers).value_or("refused"),
+            "podqos-c1-f4ac0ccb5b6f64d0.scope");
+}
+
+TEST(ScopeLeaf, IsUniqueInThePod) {
+  ContainerFacts facts;
+  facts.id = "c1";
+  facts.bundle = "/b";
+  facts.cgroups_path = "machine.slice:libpod:c1";
+  PodRecord record;
+  record.cgroup = "/k.slice/k-pod42.slice";
+  ContainerRecord other;
+  other.id = "c1";
+  other.bundle = "/other";
+  other.cgroup = "/k.slice/k-pod42.slice/libpod-c1.scope";
+  record.containers.push_back(other);
+  EXPECT_EQ(container_leaf(facts, record.cgroup, record.containers).value_or("refused"),
+            "libpod-c1-f4ac0ccb5b6f64d0.scope");
+}
+
+TEST(ScopeLeaf, IsNeverTheMonitors) {
+  ContainerFacts facts;
+  facts.id = "podqos-monitor";
+  facts.bundle = "/b";
+  PodRecord record;
+  record.cgroup = "/kubepods/pod42";
+  const std::string leaf =
+      container_leaf(facts, record.cgroup, record.containers).value_or("refused");
+  EXPECT_NE(leaf, "podqos-monitor");
+  EXPECT_TRUE(leaf.starts_with("podqos-monitor-")) << leaf;
 }
 
 }  // namespace

@@ -100,14 +100,10 @@ INSTANTIATE_TEST_SUITE_P(
     }),
     [](const auto& c) { return c.param.name; });
 
-TEST(TierMemoryQos, ReservesOnlyUnderTheTieredPolicy) {
-  const TierMemoryQos tiered =
-      tier_memory_qos(sums(3, 4), MemoryReservationPolicy::kTieredReservation);
-  EXPECT_EQ(tiered.root_memory_min, Bytes{7});
-  EXPECT_EQ(tiered.burstable_memory_low, Bytes{4});
-  const TierMemoryQos none = tier_memory_qos(sums(3, 4), MemoryReservationPolicy::kNone);
-  EXPECT_EQ(none.root_memory_min, Bytes{0});
-  EXPECT_EQ(none.burstable_memory_low, Bytes{0});
+TEST(TierMemoryQos, ReservesWhatIsRequested) {
+  const TierMemoryQos values = tier_memory_qos(sums(3, 4));
+  EXPECT_EQ(values.root_memory_min, Bytes{7});
+  EXPECT_EQ(values.burstable_memory_low, Bytes{4});
 }
 
 struct BoundCase {
@@ -135,18 +131,13 @@ INSTANTIATE_TEST_SUITE_P(Table, BoundedTierLimit,
                          }),
                          [](const auto& c) { return c.param.name; });
 
-TEST(Allocatable, IsNeverNegative) {
-  EXPECT_EQ(allocatable(Bytes{10}, Bytes{3}, Bytes{2}), Bytes{5});
-  EXPECT_EQ(allocatable(Bytes{10}, Bytes{8}, Bytes{3}), Bytes{0});
-  EXPECT_EQ(allocatable(Bytes{10}, Bytes{kInt64Max}, Bytes{kInt64Max}), Bytes{0});
-}
-
-TEST(Grant, GivesNoMoreThanIsLeft) {
-  EXPECT_EQ(grant(3, 10, 5), 3);
-  EXPECT_EQ(grant(8, 10, 5), 5);
-  EXPECT_EQ(grant(8, 10, 12), 0);
-  EXPECT_EQ(grant(-1, 10, 0), 0);
-  EXPECT_EQ(grant(kInt64Max, 10, 0), 10);
+TEST(TierSumCapped, GivesNoMoreThanIsThere) {
+  const TierSum claim{.pods = 1, .cpu = MilliCpu{3}, .memory = Bytes{8}};
+  const TierSum most{.pods = 0, .cpu = MilliCpu{5}, .memory = Bytes{5}};
+  EXPECT_EQ(claim.capped(most), (TierSum{.pods = 1, .cpu = MilliCpu{3}, .memory = Bytes{5}}));
+  const TierSum negative{.pods = 1, .cpu = MilliCpu{-1}, .memory = Bytes{1}};
+  EXPECT_EQ(negative.capped({.pods = 0, .cpu = MilliCpu{5}, .memory = Bytes{-2}}),
+            (TierSum{.pods = 1, .cpu = {}, .memory = {}}));
 }
 
 }  // namespace

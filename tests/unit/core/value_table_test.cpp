@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/text.h"
+#include "common/core/layout.h"
 #include "tests/unit/core/layouts.h"
 
 namespace podqos::core {
@@ -425,6 +426,26 @@ TEST(UnitProperties, TurnUnlimitedIntoInfinity) {
       shown({.memory_limit = Bytes{-1}, .pids_limit = -1, .unified = {{"memory.swap.max", "max"}}},
             WeightFormula::kLinear),
       UnorderedElementsAre("MemoryMax=infinity", "TasksMax=infinity", "MemorySwapMax=infinity"));
+}
+
+TEST(CgroupLayout, KnowsTheVersionOfEachController) {
+  const CgroupLayout layout{.cpu = kV1, .hugetlb = kV2, .pids = kV1, .io = kV2};
+  EXPECT_EQ(layout.version_of(Controller::kCpu), kV1);
+  EXPECT_EQ(layout.version_of(Controller::kMemory), std::nullopt);
+  EXPECT_EQ(layout.version_of(Controller::kHugetlb), kV2);
+  EXPECT_EQ(layout.version_of(Controller::kPids), kV1);
+  EXPECT_EQ(layout.version_of(Controller::kCpuset), std::nullopt);
+  EXPECT_EQ(layout.version_of(Controller::kIo), kV2);
+}
+
+// Documentation/admin-guide/cgroup-v2.rst; cgroup-v1/blkio-controller.rst.
+TEST(RowOf, NamesTheControllerOfDisksAsEachVersionDoes) {
+  EXPECT_EQ(row_of(Controller::kIo).v1_name, "blkio");
+  EXPECT_EQ(row_of(Controller::kIo).v2_name, "io");
+  EXPECT_EQ(row_of(Controller::kIo).enabled, Enabled::kOnDemand);
+  EXPECT_EQ(row_of(Controller::kMemory).v1_name, "memory");
+  EXPECT_EQ(row_of(Controller::kMemory).v2_name, "memory");
+  EXPECT_EQ(row_of(Controller::kMemory).enabled, Enabled::kAlways);
 }
 
 }  // namespace

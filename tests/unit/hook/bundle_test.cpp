@@ -140,15 +140,16 @@ TEST_F(BundleTest, KnowsNoBundleWithoutConfig) {
   EXPECT_EQ(canonical_bundle("/"), "");
 }
 
-const core::ConfigEdit kAll{.cgroups_path = "/podqos/kubepods/pod1/c",
-                            .cpu_shares = CpuShares{102},
-                            .cpu_quota = Micros{50'000},
-                            .cpu_period = Micros{100'000},
-                            .memory_limit = Bytes{4096},
-                            .pids_limit = 7,
-                            .hugepages = {{"1GB", Bytes{8}}, {"2MB", Bytes{9}}},
-                            .unified = {{"memory.oom.group", "1"}, {"memory.swap.max", "0"}},
-                            .oom_score_adj = 997};
+const core::ConfigEdit kAll{
+    .cgroups_path = "/podqos/kubepods/pod1/c",
+    .values = {.cpu_shares = CpuShares{102},
+               .cpu_quota = Micros{50'000},
+               .cpu_period = Micros{100'000},
+               .memory_limit = Bytes{4096},
+               .pids_limit = 7,
+               .hugepages = {{"1GB", Bytes{8}}, {"2MB", Bytes{9}}},
+               .unified = {{"memory.oom.group", "1"}, {"memory.swap.max", "0"}}},
+    .oom_score_adj = 997};
 
 std::string edited(const std::string& text, const core::ConfigEdit& edit = kAll) {
   const auto config = codec::OciConfig::parse(text);
@@ -200,8 +201,9 @@ TEST(FormerConfigOf, TakesObjectsThatHadToBeMadeForEmptyOnes) {
 }
 
 TEST(FormerConfigOf, LeavesWhatSomebodyHasChangedSince) {
-  std::string text = edited(R"({"linux":{"resources":{"memory":{},"cpu":{}}}})",
-                            {.cpu_shares = CpuShares{102}, .memory_limit = Bytes{4096}});
+  std::string text =
+      edited(R"({"linux":{"resources":{"memory":{},"cpu":{}}}})",
+             {.values = {.cpu_shares = CpuShares{102}, .memory_limit = Bytes{4096}}});
   text.replace(text.find("4096"), 4, "8192");
   EXPECT_EQ(former_config(text), R"({"linux":{"resources":{"memory":{"limit":8192},"cpu":{}}}})");
 }

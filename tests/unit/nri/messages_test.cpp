@@ -190,7 +190,7 @@ TEST(Adjustment, OnlyWhatIsSetIsClaimed) {
   EXPECT_FALSE(placed.linux().has_oom_score_adj());
 
   const api::ContainerAdjustment quota =
-      adjustment_for({.cpu_quota = Micros{50000}, .cpu_period = Micros{100000}});
+      adjustment_for({.values = {.cpu_quota = Micros{50000}, .cpu_period = Micros{100000}}});
   EXPECT_EQ(quota.linux().cgroups_path(), "");
   EXPECT_EQ(quota.linux().resources().cpu().quota().value(), 50000);
   EXPECT_EQ(quota.linux().resources().cpu().period().value(), 100000U);
@@ -207,20 +207,21 @@ TEST(Adjustment, AScoreOf0IsSet) {
 }
 
 TEST(Adjustment, NumbersBelowZero) {
-  const api::ContainerAdjustment all =
-      adjustment_for({.cpu_quota = Micros{-1}, .pids_limit = -1, .oom_score_adj = -997});
+  const api::ContainerAdjustment all = adjustment_for(
+      {.values = {.cpu_quota = Micros{-1}, .pids_limit = -1}, .oom_score_adj = -997});
   EXPECT_EQ(all.linux().resources().cpu().quota().value(), -1);
   EXPECT_EQ(all.linux().resources().pids().limit(), -1);
   EXPECT_EQ(all.linux().oom_score_adj().value(), -997);
 }
 
 TEST(Adjustment, EveryValue) {
-  const api::ContainerAdjustment all = adjustment_for({.cpu_shares = CpuShares{102},
-                                                       .memory_limit = Bytes{1 << 27},
-                                                       .pids_limit = 64,
-                                                       .hugepages = {{"2MB", Bytes{4 << 20}}},
-                                                       .unified = {{"memory.swap.max", "0"}},
-                                                       .oom_score_adj = 938});
+  const api::ContainerAdjustment all =
+      adjustment_for({.values = {.cpu_shares = CpuShares{102},
+                                 .memory_limit = Bytes{1 << 27},
+                                 .pids_limit = 64,
+                                 .hugepages = {{"2MB", Bytes{4 << 20}}},
+                                 .unified = {{"memory.swap.max", "0"}}},
+                      .oom_score_adj = 938});
   const api::LinuxResources& resources = all.linux().resources();
   EXPECT_EQ(resources.cpu().shares().value(), 102U);
   EXPECT_EQ(resources.memory().limit().value(), 1 << 27);

@@ -1,0 +1,367 @@
+#include "common/core/grants.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/core/pod_values.h"
+#include "tests/unit/core/byte_units.h"
+#include "tests/unit/core/pod_text.h"
+
+namespace podqos::core {
+namespace {
+
+using byte_units::kGi;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::TestParamInfo;
+using ::testing::TestWithParam;
+using ::testing::ValuesIn;
+using enum QosClass;
+using pod_text::container;
+using pod_text::list;
+
+PodRecord requesting(const char* cpu, const char* memory, QosClass qos_class = kBurstable) {
+  PodRecord record;
+  record.pod = pod_text::pod({container("a", list({{"cpu", cpu}, {"memory", memory}}))});
+  record.qos_class = qos_class;
+  return record;
+}
+
+PodRecord adopted(PodRecord record) {
+  record.adopted = true;
+  return record;
+}
+
+constexpr NodeCapacity kNodeOf8000Bytes{.memory = Bytes{8'000}, .cpu = MilliCpu{4'000}};
+
+struct Granting {
+  const char* name;
+  PodRecord record;
+  TierSums others;
+  Reserved reserved;
+  TierSum claimed;
+  TierSum granted;
+};
+class GrantRequests : public TestWithParam<Granting> {};
+
+TEST_P(GrantRequests, CountsWhatIsFree) {
+  Settings settings;
+  settings.kube_reserved = GetParam().reserved;
+  PodRecord record = GetParam().record;
+  grant_requests(record, GetParam().others, settings, kNodeOf8000Bytes);
+  EXPECT_EQ(record.claimed, GetParam().claimed);
+  EXPECT_EQ(record.granted, GetParam().granted);
+}
+
+TierSum sum(std::int64_t pods, std::int64_t cpu, std::int64_t memory) {
+  return {.pods = pods, .cpu = MilliCpu{cpu}, .memory = Bytes{memory}};
+}
+TierSums others(const TierSum& guaranteed, const TierSum& burstable, const TierSum& besteffort) {
+  return {.guaranteed = guaranteed, .burstable = burstable, .besteffort = besteffort};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, GrantRequests,
+    ValuesIn<Granting>({
+        {"AllOfIt", requesting("1", "1k"), {}, {}, sum(1, 1000, 1000), sum(1, 1000, 1000)},
+        {"AnExbibyte", requesting("1", "1Ei"), {}, {}, sum(1, 1000, 8000), sum(1, 1000, 8000)},
+        {"AnExaCpu", requesting("1E", "1k"), {}, {}, sum(1, 4000, 1000), sum(1, 4000, 1000)},
+        {"WhatOthersLeave",
+         requesting("4", "8k"),
+         others(sum(1, 500, 1000), sum(1, 1000, 2000), {}),
+         {},
+         sum(1, 4000, 8000),
+         sum(1, 2500, 5000)},
+        {"WhatTheReserveLeaves",
+         requesting("4", "8k"),
+         {},
+         {MilliCpu{1000}, Bytes{3000}},
+         sum(1, 3000, 5000),
+         sum(1, 3000, 5000)},
+        {"NothingWhereAllIsGiven",
+         requesting("1", "1k"),
+         others(sum(1, 4000, 8000), {}, {}),
+         {},
+         sum(1, 1000, 1000),
+         sum(1, 0, 0)},
+        {"NothingWhereMoreIsGiven",
+         requesting("1", "1k"),
+         others(sum(1, 4000, 8000), sum(1, 4000, 8000), {}),
+         {},
+         sum(1, 1000, 1000),
+         sum(1, 0, 0)},
+        {"NothingWhereAllIsReserved",
+         requesting("1", "1k"),
+         {},
+         {MilliCpu{9000}, Bytes{9000}},
+         sum(1, 0, 0),
+         sum(1, 0, 0)},
+        {"WhatAKubeletsPodsLeave",
+         requesting("4", "8k"),
+         {.guaranteed = sum(1, 500, 1000),
+          .burstable = {},
+          .besteffort = {},
+          .adopted = sum(3, 1000, 2000)},
+         {},
+         sum(1, 4000, 8000),
+         sum(1, 2500, 5000)},
+        {"NothingWhereAKubeletsPodsHaveMore",
+         requesting("1", "1k"),
+         {.guaranteed = {},
+          .burstable = {},
+          .besteffort = {},
+          .adopted = sum(3, kInt64Max, kInt64Max)},
+         {},
+         sum(1, 1000, 1000),
+         sum(1, 0, 0)},
+        {"AllThatAnAdoptedPodClaims",
+         adopted(requesting("1", "1k")),
+         others(sum(1, 4000, 8000), {}, {}),
+         {},
+         sum(1, 1000, 1000),
+         sum(1, 1000, 1000)},
+        {"NothingToAnAdoptedBestEffortPod",
+         adopted(requesting("1", "1k", kBestEffort)),
+         {},
+         {},
+         sum(1, 1000, 1000),
+         sum(1, 0, 0)},
+        {"NothingToBestEffort",
+         requesting("1", "1k", kBestEffort),
+         {},
+         {},
+         sum(1, 1000, 1000),
+         sum(1, 0, 0)},
+        {"AsMuchToGuaranteed",
+         requesting("1", "1k", kGuaranteed),
+         {},
+         {},
+         sum(1, 1000, 1000),
+         sum(1, 1000, 1000)},
+        {"SumsAtTheEndOfTheRange",
+         requesting("1", "1k"),
+         others(sum(1, kInt64Max, kInt64Max), sum(1, kInt64Max, kInt64Max), {}),
+         {},
+         sum(1, 1000, 1000),
+         sum(1, 0, 0)},
+    }),
+    [](const TestParamInfo<Granting>& row) { return std::string{row.param.name}; });
+
+TEST(GrantRequests, NeedsNoRequest) {
+  PodRecord record;
+  record.qos_class = kBurstable;
+  grant_requests(record, {}, {}, kNodeOf8000Bytes);
+  EXPECT_EQ(record.claimed, sum(1, 0, 0));
+  EXPECT_EQ(record.granted, sum(1, 0, 0));
+}
+
+TEST(AllocatableMemory, LeavesOutBothReserves) {
+  Settings settings;
+  settings.system_reserved.memory = Bytes{1000};
+  settings.kube_reserved.memory = Bytes{2000};
+  EXPECT_EQ(allocatable_memory(settings, kNodeOf8000Bytes), Bytes{5000});
+}
+
+TEST(AllocatableCpu, IsCapacityWithoutReserves) {
+  Settings settings;
+  settings.system_reserved.cpu = MilliCpu{500};
+  settings.kube_reserved.cpu = MilliCpu{250};
+  EXPECT_EQ(allocatable_cpu(settings, {.memory = {}, .cpu = MilliCpu{4000}}), MilliCpu{3250});
+  EXPECT_EQ(allocatable_cpu(settings, {.memory = {}, .cpu = MilliCpu{700}}), MilliCpu{0});
+}
+
+constexpr Bytes kMemoryOf10Gi{10 * kGi};
+
+Container full(const char* name, const char* cpu, const char* memory) {
+  const ResourceList both = list({{"cpu", cpu}, {"memory", memory}});
+  return container(name, both, both);
+}
+
+/// The record of a pod of one container "a" on a node with 4 cpus, where others hold `held`.
+PodRecord recorded(Container only, QosClass qos_class, const TierSum& held = {}) {
+  PodRecord record;
+  record.pod = pod_text::pod({std::move(only)});
+  record.complete = true;
+  record.qos_class = qos_class;
+  record.class_source = ClassSource::kPodAnnotation;
+  TierSums others;
+  others.burstable = held;
+  grant_requests(record, others, {}, {.memory = kMemoryOf10Gi, .cpu = MilliCpu{4000}});
+  return record;
+}
+
+int score_of(const PodRecord& record, const char* name = "a") {
+  ContainerRecord container;
+  container.name = name;
+  return container_oom_score_adj(record, container, kMemoryOf10Gi);
+}
+
+struct Claim {
+  const char* name;
+  const char* cpu;
+  const char* memory;
+  QosClass qos_class;
+  TierSum held;
+  std::int64_t shares;
+  int score;
+};
+class NodeBound : public TestWithParam<Claim> {};
+
+TEST_P(NodeBound, HoldsOnlyWhatNoNodeCouldGive) {
+  const Claim& row = GetParam();
+  PodRecord record = recorded(full("a", row.cpu, row.memory), row.qos_class, row.held);
+  const auto values = pod_values(record, {});
+  ASSERT_TRUE(values) << values.error().message;
+  EXPECT_EQ(values->cpu_shares, CpuShares{row.shares});
+  EXPECT_EQ(score_of(record), row.score);
+}
+
+constexpr TierSum kNothingHeld{};
+constexpr TierSum kAllHeld{.pods = 1, .cpu = MilliCpu{4000}, .memory = Bytes{10 * kGi}};
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, NodeBound,
+    ValuesIn<Claim>({
+        {"WholeNodeGuaranteed", "4", "10Gi", QosClass::kGuaranteed, kNothingHeld, 4096, -997},
+        {"HalfOfIt", "1", "5Gi", QosClass::kBurstable, kNothingHeld, 1024, 500},
+        // A kubelet would have refused it; beside others that took all before it keeps its values.
+        {"NothingLeftForGuaranteed", "1", "5Gi", QosClass::kGuaranteed, kAllHeld, 1024, -997},
+        {"NothingLeftForBurstable", "1", "5Gi", QosClass::kBurstable, kAllHeld, 1024, 500},
+        {"BestEffort", "8", "20Gi", QosClass::kBestEffort, kNothingHeld, 2, 1000},
+        {"TwiceTheNode", "8", "20Gi", QosClass::kGuaranteed, kNothingHeld, 4096, 3},
+        {"TwiceItsCpu", "8", "5Gi", QosClass::kGuaranteed, kNothingHeld, 4096, 500},
+        {"TwiceItsMemory", "1", "20Gi", QosClass::kGuaranteed, kNothingHeld, 1024, 3},
+        {"OneByteMore", "1", "10737418241", QosClass::kGuaranteed, kNothingHeld, 1024, 3},
+        {"OneMilliCpuMore", "4001m", "5Gi", QosClass::kGuaranteed, kNothingHeld, 4096, 500},
+        {"APebibyte", "1", "1Pi", QosClass::kBurstable, kNothingHeld, 1024, 3},
+        // The most for which the kernel takes a quota.
+        {"MostCpusOfAQuota", "175921860", "1Gi", QosClass::kBurstable, kNothingHeld, 4096, 900},
+    }),
+    [](const TestParamInfo<Claim>& row) { return std::string{row.param.name}; });
+
+TEST(ContainerOomScoreAdj, ScoresEachContainerOfAPodBeyondTheNode) {
+  PodRecord record = recorded(full("a", "1", "2Gi"), QosClass::kGuaranteed);
+  record.pod.containers.push_back(full("b", "1", "15Gi"));
+  grant_requests(record, {}, {}, {.memory = kMemoryOf10Gi, .cpu = MilliCpu{4000}});
+  EXPECT_EQ(score_of(record, "a"), 800);
+  EXPECT_EQ(score_of(record, "b"), 3);
+}
+
+TEST(ContainerOomScoreAdj, ProtectsACriticalPodOnlyWithinTheNode) {
+  for (const auto& [memory, score] : {std::pair{"5Gi", -997}, std::pair{"11Gi", 3}}) {
+    PodRecord record = recorded(full("a", "1", memory), QosClass::kBurstable);
+    record.pod.priority = 2'000'001'000;
+    record.pod.priority_class_name = "system-node-critical";
+    EXPECT_EQ(score_of(record), score) << memory;
+    record.pod.priority.reset();
+    record.pod.is_static = true;
+    EXPECT_EQ(score_of(record), score) << memory;
+  }
+}
+
+TEST(NodeBound, LeavesAKubeletsPodsAlone) {
+  PodRecord record = recorded(full("a", "8", "20Gi"), QosClass::kGuaranteed);
+  record.adopted = true;
+  EXPECT_EQ(score_of(record), -997);
+  EXPECT_EQ(pod_values(record, {})->cpu_shares, CpuShares{8192});
+}
+
+TierSum sum(std::int64_t milli_cpu, std::int64_t memory) {
+  return {.pods = 1, .cpu = MilliCpu{milli_cpu}, .memory = Bytes{memory}};
+}
+
+PodRecord claiming(const std::string& uid, const TierSum& claimed, const TierSum& granted) {
+  PodRecord record;
+  record.pod.uid = uid;
+  record.qos_class = QosClass::kBurstable;
+  record.claimed = claimed;
+  record.granted = granted;
+  return record;
+}
+
+CutEntry entry(const std::string& uid, std::int64_t milli_cpu, std::int64_t memory) {
+  return {.uid = uid, .cpu = MilliCpu{milli_cpu}, .memory = Bytes{memory}};
+}
+
+TEST(NoteCut, ListsWhatIsStillToBeGranted) {
+  TiersRecord tiers;
+  note_cut(tiers, claiming("a", sum(500, kGi), sum(100, kGi)), {});
+  note_cut(tiers, claiming("b", sum(500, 2 * kGi), sum(500, kGi)), {});
+  note_cut(tiers, claiming("c", sum(500, kGi), sum(500, kGi)), {});
+  EXPECT_THAT(tiers.cut, ElementsAre(entry("a", 400, 0), entry("b", 0, kGi)));
+}
+
+TEST(NoteCut, KeepsThePlaceOfAPodUntilAllIsGranted) {
+  TiersRecord tiers;
+  tiers.cut = {entry("a", 400, 0), entry("b", 0, kGi)};
+  note_cut(tiers, claiming("a", sum(500, kGi), sum(200, kGi)), {});
+  EXPECT_THAT(tiers.cut, ElementsAre(entry("a", 300, 0), entry("b", 0, kGi)));
+  note_cut(tiers, claiming("a", sum(500, kGi), sum(500, kGi)), {});
+  EXPECT_THAT(tiers.cut, ElementsAre(entry("b", 0, kGi)));
+}
+
+TEST(NoteCut, ForgetsAReleasedPod) {
+  TiersRecord tiers;
+  tiers.cut = {entry("a", 400, 0)};
+  PodRecord released = claiming("a", sum(500, kGi), sum(100, kGi));
+  released.released_at = UnixSeconds{1};
+  note_cut(tiers, released, {});
+  EXPECT_THAT(tiers.cut, IsEmpty());
+}
+
+/// Only overhead can give a BestEffort pod requests.
+TEST(NoteCut, LeavesOutWhatDoesNotCount) {
+  TiersRecord tiers;
+  PodRecord record = claiming("a", sum(500, kGi), sum(0, 0));
+  record.qos_class = QosClass::kBestEffort;
+  note_cut(tiers, record, {});
+  record = claiming("b", sum(500, kGi), sum(500, 0));
+  record.containers.emplace_back().backed_memory = Bytes{0};
+  Settings reserving;
+  reserving.reserve_memory_percent = 100;
+  note_cut(tiers, record, reserving);
+  EXPECT_THAT(tiers.cut, IsEmpty());
+  note_cut(tiers, record, {});
+  EXPECT_THAT(tiers.cut, ElementsAre(entry("b", 0, kGi)));
+}
+
+/// It is written with each event.
+TEST(NoteCut, KeepsTheListShort) {
+  TiersRecord tiers;
+  for (int n = 0; n < 100; ++n)
+    note_cut(tiers, claiming(std::to_string(n), sum(500, 0), sum(100, 0)), {});
+  EXPECT_THAT(tiers.cut, SizeIs(64));
+}
+
+/// A node of 4 CPUs and 8 GiB, of which pods have 3 CPUs and 8 GiB.
+class Grantable : public ::testing::Test {
+ protected:
+  Grantable() { tiers_.sums.guaranteed = sum(3000, 8 * kGi); }
+  [[nodiscard]] std::vector<std::string> uids() const {
+    return grantable(tiers_, {}, {.memory = Bytes{8 * kGi}, .cpu = MilliCpu{4000}});
+  }
+  TiersRecord tiers_;
+};
+
+TEST_F(Grantable, AreThoseThatLackWhatIsFree) {
+  tiers_.cut = {entry("a", 0, kGi), entry("b", 600, kGi), entry("c", 0, kGi), entry("d", 600, 0),
+                entry("e", 100, 0)};
+  EXPECT_THAT(uids(), ElementsAre("b", "d"));
+  tiers_.sums.adopted = sum(1000, 0);
+  EXPECT_THAT(uids(), IsEmpty());
+}
+
+TEST_F(Grantable, AreFourAtMost) {
+  for (const char* uid : {"f", "e", "d", "c", "b"})
+    tiers_.cut.push_back(entry(uid, 100, 0));
+  EXPECT_THAT(uids(), ElementsAre("f", "e", "d", "c"));
+}
+
+}  // namespace
+}  // namespace podqos::core

@@ -1,0 +1,516 @@
+#include "common/core/merge.h"
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/core/ownership.h"
+#include "tests/unit/core/facts.h"
+#include "tests/unit/core/merging.h"
+#include "tests/unit/core/pod_text.h"
+
+namespace podqos::core {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::TestParamInfo;
+using ::testing::TestWithParam;
+using ::testing::ValuesIn;
+using enum QosClass;
+using merging::full;
+using merging::identity_in;
+using merging::join;
+using merging::living;
+using merging::none;
+using merging::partial;
+using merging::some;
+using merging::whole;
+using pod_text::list;
+
+struct FirstClass {
+  const char* name;
+  PodClaim claim;
+  std::optional<QosClass> declared;
+  bool may_raise;
+  QosClass want;
+  ClassSource source;
+  std::size_t warnings = 0;
+};
+class JoinPodFirst : public TestWithParam<FirstClass> {};
+
+TEST_P(JoinPodFirst, FixesTheClass) {
+  const FirstClass& row = GetParam();
+  PodClaim claim = row.claim;
+  claim.declared_class = row.declared;
+  Settings settings;
+  settings.allow_qos_override = row.may_raise;
+  const MergedPod joined = join(std::nullopt, claim, settings);
+  EXPECT_EQ(joined.record.qos_class, row.want);
+  EXPECT_EQ(joined.record.class_source, row.source);
+  EXPECT_EQ(joined.record.complete, row.claim.complete);
+  EXPECT_EQ(joined.warnings.size(), row.warnings);
+}
+
+constexpr auto kSpecified = ClassSource::kPodAnnotation;
+constexpr auto kDeclared = ClassSource::kQosAnnotation;
+constexpr auto kInferred = ClassSource::kInference;
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, JoinPodFirst,
+    ValuesIn<FirstClass>({
+        {"WholeGuaranteed", whole(full("a")), {}, false, kGuaranteed, kSpecified},
+        {"WholeBurstable", whole(some("a")), {}, false, kBurstable, kSpecified},
+        {"WholeBestEffort", whole(none("a")), {}, false, kBestEffort, kSpecified},
+        {"PartialIsNeverGuaranteed", partial(full("a")), {}, false, kBurstable, kInferred},
+        {"PartialIsNotGuaranteedByOverride", partial(full("a")), {}, true, kBurstable, kInferred},
+        {"PartialBurstable", partial(some("a")), {}, false, kBurstable, kInferred},
+        {"PartialBestEffort", partial(none("a")), {}, false, kBestEffort, kInferred},
+        {"PartialDeclaredGuaranteed", partial(full("a")), kGuaranteed, false, kGuaranteed,
+         kDeclared},
+        {"PartialDeclaredGuaranteedButBurstable", partial(some("a")), kGuaranteed, false,
+         kBurstable, kInferred, 1},
+        {"LoweredToBurstable", whole(full("a")), kBurstable, false, kBurstable, kDeclared},
+        {"LoweredToBestEffort", whole(full("a")), kBestEffort, false, kBestEffort, kDeclared},
+        {"RaisedToGuaranteed", whole(some("a")), kGuaranteed, false, kBurstable, kSpecified, 1},
+        {"RaisedFromBestEffort", whole(none("a")), kBurstable, false, kBestEffort, kSpecified, 1},
+        {"RaisedByTheOperatorsLeave", whole(none("a")), kGuaranteed, true, kGuaranteed, kDeclared},
+        {"DeclaredAsItIs", whole(some("a")), kBurstable, false, kBurstable, kDeclared},
+    }),
+    [](const TestParamInfo<FirstClass>& row) { return std::string{row.param.name}; });
+
+TEST(JoinPod, SaysWhyAClassIsRefused) {
+  PodClaim claim = whole(some("a"));
+  claim.declared_class = kGuaranteed;
+  EXPECT_THAT(join(std::nullopt, claim).warnings,
+              ElementsAre(AllOf(HasSubstr("podqos.io/qos-class \"Guaranteed\" refused"),
+                                HasSubstr("Burstable"), HasSubstr("allowQosOverride"))));
+}
+
+TEST(JoinPod, TakesAKubeletsClassAsItIs) {
+  for (const QosClass placed : {kGuaranteed, kBurstable, kBestEffort}) {
+    PodClaim claim = partial(some("a"));
+    claim.engine_class = placed;
+    claim.declared_class = kBestEffort;
+    const PodRecord record = join(std::nullopt, claim).record;
+    EXPECT_EQ(record.qos_class, placed);
+    EXPECT_EQ(record.class_source, ClassSource::kEngine);
+  }
+}
+
+TEST(JoinPod, SaysThatTheEnginesClassCounts) {
+  PodClaim claim = partial(some("a"));
+  claim.engine_class = kBurstable;
+  claim.declared_class = kBestEffort;
+  EXPECT_THAT(join(std::nullopt, claim).warnings,
+              ElementsAre(AllOf(HasSubstr("podqos.io/qos-class \"BestEffort\" refused"),
+                                HasSubstr("the engine runs the pod as Burstable"))));
+  claim.declared_class = kBurstable;
+  EXPECT_THAT(join(std::nullopt, claim).warnings, IsEmpty());
+}
+
+TEST(JoinPod, SaysThatADeclaredClassComesTooLate) {
+  PodClaim second = partial(some("b"));
+  second.declared_class = kBestEffort;
+  const MergedPod joined = join(living(partial(some("a"))), second);
+  EXPECT_EQ(joined.record.qos_class, kBurstable);
+  EXPECT_THAT(joined.warnings,
+              ElementsAre(AllOf(HasSubstr("podqos.io/qos-class \"BestEffort\" is too late"),
+                                HasSubstr("Burstable"))));
+}
+
+TEST(JoinPod, KeepsTheClassOfTheFirstContainer) {
+  const MergedPod joined = join(living(partial(none("a"))), partial(some("b")));
+  EXPECT_EQ(joined.record.qos_class, kBestEffort);
+  EXPECT_THAT(joined.warnings, ElementsAre(AllOf(HasSubstr("Burstable"), HasSubstr("BestEffort"),
+                                                 HasSubstr("podqosctl annotate"))));
+}
+
+TEST(JoinPod, PassesOnWhatTheClaimWarnsOf) {
+  PodClaim claim = whole(some("a"));
+  claim.warnings = {"refused"};
+  EXPECT_THAT(join(std::nullopt, claim).warnings, ElementsAre("refused"));
+}
+
+TEST(JoinPod, RemembersTheSandbox) {
+  const auto joined = merge_claim(std::nullopt, identity_in("s1"), whole(some("a")), {});
+  ASSERT_TRUE(joined);
+  EXPECT_EQ(joined->record.sandbox_id, "s1");
+}
+
+TEST(JoinPod, CollectsTheContainersOfAPartialPod) {
+  const PodRecord record = join(living(partial(some("a"))), partial(some("b"))).record;
+  EXPECT_THAT(record.pod.containers, ElementsAre(some("a"), some("b")));
+  EXPECT_FALSE(record.complete);
+}
+
+TEST(JoinPod, LetsARestartedContainerReplaceItself) {
+  const MergedPod joined = join(living(partial(some("a"))), partial(none("a")));
+  EXPECT_THAT(joined.record.pod.containers, ElementsAre(none("a")));
+  EXPECT_THAT(joined.warnings, IsEmpty());
+}
+
+/// A pod of containers that have started, each with this name in the pod.
+PodRecord running(const PodClaim& claim, std::vector<std::string> names) {
+  PodRecord record = living(claim);
+  record.containers.clear();
+  for (std::string& name : names) {
+    ContainerRecord& container = record.containers.emplace_back();
+    container.id = container.name = std::move(name);
+    container.state = ContainerState::kLive;
+  }
+  return record;
+}
+
+TEST(JoinPod, LetsNoContainerReplaceAnotherOfItsName) {
+  const MergedPod second = join(running(partial(some("a")), {"a"}), partial(none("a")));
+  EXPECT_EQ(second.container, "a-2");
+  EXPECT_THAT(second.record.pod.containers, ElementsAre(some("a"), none("a-2")));
+  const MergedPod third = join(running(partial(some("a")), {"a", "a-2"}), partial(some("a")));
+  EXPECT_EQ(third.container, "a-3");
+}
+
+TEST(JoinPod, LeavesContainersOfASpecTheirNames) {
+  EXPECT_EQ(join(running(whole(some("a")), {"a"}), whole(some("a"))).container, "a");
+  EXPECT_EQ(join(running(partial(some("a")), {"a"}), whole(some("a"))).container, "a");
+}
+
+/// podqos.io/limits.a of the container b, or of the whole sandbox.
+TEST(JoinPod, LetsNoContainerDescribeAnotherAnew) {
+  PodClaim claim = partial(some("b"));
+  claim.pod.containers.push_back(none("a"));
+  claim.pod.containers.push_back(none("c"));
+  const MergedPod joined = join(running(partial(some("a")), {"a"}), claim);
+  EXPECT_THAT(joined.record.pod.containers, ElementsAre(some("a"), some("b"), none("c")));
+}
+
+TEST(JoinPod, LetsASpecCompleteAPartialPod) {
+  const MergedPod joined = join(living(partial(none("a"))), whole(full("a")));
+  EXPECT_TRUE(joined.record.complete);
+  EXPECT_EQ(joined.record.pod, whole(full("a")).pod);
+  EXPECT_EQ(joined.record.qos_class, kBestEffort);
+  EXPECT_EQ(joined.warnings.size(), 1U);
+}
+
+TEST(JoinPod, KeepsTheFirstOfTwoSpecs) {
+  const MergedPod joined = join(living(whole(some("a"))), whole(none("a")));
+  EXPECT_EQ(joined.record.pod, whole(some("a")).pod);
+  EXPECT_THAT(joined.warnings, ElementsAre(HasSubstr("which applies until the pod has ended")));
+}
+
+TEST(JoinPod, IsSilentWhereTheSpecsAgree) {
+  EXPECT_THAT(join(living(whole(some("a"))), whole(some("a"))).warnings, IsEmpty());
+}
+
+TEST(JoinPod, AddsNothingToAWholePod) {
+  const PodRecord record = join(living(whole(some("a"))), partial(some("b"))).record;
+  EXPECT_THAT(record.pod.containers, ElementsAre(some("a")));
+}
+
+/// podqos.io/limits of the pod, as the container `name` tells it.
+PodClaim sums(const char* name, const char* limit) {
+  PodClaim claim = whole(none(name));
+  claim.source = ClassSource::kShortForms;
+  claim.pod.resources = Resources{.requests = {}, .limits = list({{"cpu", limit}})};
+  return claim;
+}
+
+TEST(JoinPod, SaysWhenAContainerDescribesAWholePodOtherwise) {
+  const PodRecord known = living(whole(some("a")));
+  EXPECT_THAT(join(known, whole(some("a"))).warnings, IsEmpty());
+  EXPECT_THAT(join(known, whole(some("b"))).warnings,
+              ElementsAre(HasSubstr("pod spec differs from the first container's")));
+}
+
+/// A pod of a CRI engine, of which every container has the annotations of its sandbox.
+TEST(JoinPod, GivesAReplacedContainerItsSpecAgainAfterAResize) {
+  PodClaim claim = whole(full("a"));
+  claim.pod.containers.push_back(full("b"));
+  claim.runs_as_specified = true;
+  PodRecord resized = living(claim);
+  for (Container& container : resized.pod.containers)
+    container.resources.limits = list({{"cpu", "500m"}, {"memory", "512Mi"}});
+  Identity engines = identity_in("", "", IdentitySource::kEngine);
+  engines.container_name = "a";
+  resized.founded_by = IdentitySource::kEngine;
+  const auto joined = merge_claim(resized, engines, claim, {});
+  ASSERT_TRUE(joined) << joined.error().message;
+  EXPECT_THAT(joined->warnings, IsEmpty());
+  EXPECT_EQ(joined->record.pod.containers[0], full("a"));
+  // This one still runs as it was resized.
+  EXPECT_EQ(joined->record.pod.containers[1], resized.pod.containers[1]);
+}
+
+TEST(JoinPod, ExpectsTheSameSumsOfAllContainersAndNotTheSameContainers) {
+  const PodRecord known = living(sums("a", "1"));
+  EXPECT_THAT(join(known, sums("b", "1")).warnings, IsEmpty());
+  EXPECT_THAT(join(known, sums("b", "2")).warnings,
+              ElementsAre(HasSubstr("pod spec differs from the first container's")));
+}
+
+TEST(JoinPod, LearnsNothingFromASandbox) {
+  PodClaim sandbox;
+  sandbox.declared_class = kBestEffort;
+  const PodRecord before = living(partial(some("a")));
+  const MergedPod joined = join(before, sandbox);
+  EXPECT_EQ(joined.record, before);
+  EXPECT_THAT(joined.warnings, IsEmpty());
+}
+
+TEST(JoinPod, StartsAnewUnderTheUidOfAPodThatHasEnded) {
+  PodRecord ended = living(whole(full("a")));
+  ended.containers.clear();
+  ended.released_at = UnixSeconds{1};
+  ended.granted.cpu = MilliCpu{1000};
+  const PodRecord record = join(ended, partial(none("b"))).record;
+  EXPECT_EQ(record.qos_class, kBestEffort);
+  EXPECT_FALSE(record.complete);
+  EXPECT_EQ(record.released_at, std::nullopt);
+  EXPECT_EQ(record.cgroup, "");
+  EXPECT_THAT(record.pod.containers, ElementsAre(none("b")));
+}
+
+TEST(JoinPod, WakesAnEndedPodForASandboxThatKnowsNothing) {
+  PodRecord ended = living(whole(full("a")));
+  ended.containers.clear();
+  ended.released_at = UnixSeconds{1};
+  const PodRecord record = join(ended, PodClaim{}).record;
+  EXPECT_EQ(record.released_at, std::nullopt);
+  EXPECT_EQ(record.pod, ended.pod);
+}
+
+TEST(JoinPod, KeepsTheNamespaceOfAPodThatIsCompleted) {
+  PodRecord before = living(partial(none("a")));
+  before.pod.pod_namespace = "shop";
+  EXPECT_EQ(join(before, whole(full("a"))).record.pod.pod_namespace, "shop");
+}
+
+Identity of_engine(std::string sandbox, std::string pod_namespace = "") {
+  return identity_in(std::move(sandbox), std::move(pod_namespace), IdentitySource::kEngine);
+}
+Identity of_cgroup(std::string sandbox) {
+  return identity_in(std::move(sandbox), "", IdentitySource::kCgroup);
+}
+Identity of_sandbox(std::string sandbox) {
+  return identity_in(std::move(sandbox), "", IdentitySource::kSandbox);
+}
+Identity lone() {
+  return identity_in("", "", IdentitySource::kLone);
+}
+
+struct Owner {
+  const char* name;
+  Identity first;
+  Identity second;
+  bool joins;
+};
+class JoinPodOwner : public TestWithParam<Owner> {};
+
+TEST_P(JoinPodOwner, IsRespected) {
+  auto record = merge_claim(std::nullopt, GetParam().first, whole(some("a")), {});
+  ASSERT_TRUE(record);
+  record->record.pod.pod_namespace = GetParam().first.pod_namespace;
+  record->record.containers.emplace_back().id = "first";
+  const auto joined = merge_claim(record->record, GetParam().second, whole(some("a")), {});
+  ASSERT_EQ(joined.has_value(), GetParam().joins);
+  if (!joined) {
+    EXPECT_EQ(joined.error().code, ErrorCode::kConflict);
+    EXPECT_THAT(joined.error().message, HasSubstr("\"42\""));
+  }
+}
+
+TEST_P(JoinPodOwner, MeansNothingOnceThePodHasEnded) {
+  auto record = merge_claim(std::nullopt, GetParam().first, whole(some("a")), {});
+  ASSERT_TRUE(record);
+  EXPECT_TRUE(merge_claim(record->record, GetParam().second, whole(some("a")), {}));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, JoinPodOwner,
+    ValuesIn<Owner>({
+        {"NoSandboxAtAll", identity_in(""), identity_in(""), true},
+        {"TheSameSandbox", identity_in("s1"), identity_in("s1"), true},
+        {"AnotherSandbox", identity_in("s1"), identity_in("s2"), false},
+        {"AStrangerToTheSandbox", identity_in("s1"), identity_in(""), false},
+        {"ASandboxToAStranger", identity_in(""), identity_in("s2"), false},
+        {"AnotherNamespace", identity_in("", "shop"), identity_in("", "evil"), false},
+        {"TheSameNamespace", identity_in("", "shop"), identity_in("", "shop"), true},
+        {"AnotherNamespaceOfTheSameSandbox", identity_in("s1", "a"), identity_in("s1", "b"), false},
+        {"NoNamespace", identity_in("", "shop"), identity_in(""), true},
+        {"ANewerSandboxByTheEnginesWord", identity_in("s1", "", IdentitySource::kEngine),
+         identity_in("s2", "", IdentitySource::kEngine), true},
+        {"AnAnnotationToAnEnginesPod", identity_in("s1", "", IdentitySource::kEngine),
+         identity_in(""), false},
+        {"ALoneContainerToASandbox", identity_in("s1"), lone(), false},
+        {"ALoneContainerToWhoClaimedItsUid", identity_in(""), lone(), false},
+        {"ALoneContainerToAnother", lone(), lone(), false},
+        {"AnAnnotationToALoneContainer", lone(), identity_in(""), false},
+        {"TheEngineToALoneContainer", lone(), of_engine("s1"), false},
+        {"AnAnnotationToAnEnginesPodWithoutSandbox", of_engine(""), identity_in(""), false},
+        {"AnAnnotationToAnEnginesSandbox", of_engine("s1"), identity_in("s2"), false},
+        {"AnAnnotationInAnEnginesOwnSandbox", of_engine("s1"), identity_in("s1"), true},
+        {"AnAnnotationToAKubeletsPod", of_cgroup(""), identity_in(""), false},
+        {"AnAnnotationToASandboxsPod", of_sandbox("s1"), identity_in("s2"), false},
+        {"AnAnnotationInItsOwnSandbox", of_sandbox("s1"), identity_in("s1"), true},
+        {"TheEngineToWhoClaimedItsUid", identity_in(""), of_engine("s1"), false},
+        {"TheEngineToAnothersSandbox", identity_in("s2"), of_engine("s1"), false},
+        {"TheEngineInOneSandbox", identity_in("s1"), of_engine("s1"), true},
+        {"AKubeletsToWhoClaimedItsUid", identity_in(""), of_cgroup(""), false},
+        {"ASandboxToWhoClaimedItsId", identity_in("s2"), of_sandbox("s1"), false},
+        {"ASandboxsSecondContainer", of_sandbox("s1"), of_sandbox("s1"), true},
+        {"TheEngineAndACgroupKnowOnePod", of_engine("s1"), of_cgroup(""), true},
+        {"AnotherNamespaceByTheEnginesWord", of_engine("s1", "a"), of_engine("s2", "b"), false},
+        {"TheSameNamespaceByTheEnginesWord", of_engine("s1", "a"), of_engine("s2", "a"), true},
+    }),
+    [](const TestParamInfo<Owner>& row) { return std::string{row.param.name}; });
+
+TEST(JoinPod, SaysWhoHoldsTheUidOfAnEnginesPod) {
+  PodRecord squatted = merge_claim(std::nullopt, identity_in("s2"), whole(some("a")), {})->record;
+  squatted.containers.emplace_back().id = "first";
+  const auto joined = merge_claim(squatted, of_engine("s1"), whole(some("a")), {});
+  ASSERT_FALSE(joined);
+  EXPECT_THAT(joined.error().message,
+              AllOf(HasSubstr("\"42\""), HasSubstr("sandbox \"s2\""), HasSubstr("sandbox \"s1\""),
+                    HasSubstr("podqos.io/pod-uid claims this uid")));
+}
+
+/// A record of an earlier release does not say who founded it.
+TEST(JoinPod, HoldsOldRecordsToTheSandbox) {
+  PodRecord old = living(whole(some("a")));
+  old.founded_by.reset();
+  old.sandbox_id = "s1";
+  EXPECT_TRUE(merge_claim(old, of_engine("s2"), whole(some("a")), {}));
+  EXPECT_TRUE(merge_claim(old, identity_in("s1"), whole(some("a")), {}));
+  EXPECT_FALSE(merge_claim(old, identity_in(""), whole(some("a")), {}));
+  EXPECT_FALSE(merge_claim(old, lone(), whole(some("a")), {}));
+}
+
+TEST(JoinPod, JoinsTheCgroupThatTheContainerLiesIn) {
+  PodRecord record = living(whole(some("a")));
+  Identity there = of_cgroup("");
+  there.placed = facts::kubelet_pod(kBurstable);
+  there.placed->pod_path = record.cgroup;
+  EXPECT_TRUE(merge_claim(record, there, whole(some("a")), {}));
+}
+
+/// One of the two has the uid by mistake or by intent: the kubelet's container stays where it is.
+TEST(JoinPod, RefusesAKubeletsContainerInAPodOfPodqosItself) {
+  PodRecord record = living(whole(some("a")));
+  record.founded_by = IdentitySource::kEngine;
+  Identity kubelets = of_engine("s1");
+  kubelets.placed = facts::kubelet_pod(kBurstable);
+  const auto joined = merge_claim(record, kubelets, whole(some("a")), {});
+  ASSERT_FALSE(joined);
+  EXPECT_EQ(joined.error().code, ErrorCode::kConflict);
+  EXPECT_THAT(joined.error().message, HasSubstr("is in the kubelet's pod cgroup"));
+  record.adopted = true;
+  EXPECT_TRUE(merge_claim(record, kubelets, whole(some("a")), {}));
+}
+
+/// Its cgroup lingers, and a kubelet brings a pod of the same uid, whose sandbox says nothing.
+TEST(JoinPod, BeginsAnewWhereAKubeletBringsThePodOfAnEndedOne) {
+  PodRecord ended = living(whole(some("a")));
+  ended.containers.clear();
+  Identity kubelets = of_engine("s1");
+  kubelets.placed = facts::kubelet_pod(kBurstable);
+  const auto joined = merge_claim(ended, kubelets, PodClaim{}, {});
+  ASSERT_TRUE(joined);
+  EXPECT_EQ(joined->record.cgroup, "");
+  EXPECT_THAT(joined->record.pod.containers, IsEmpty());
+}
+
+TEST(JoinPod, NamesTheFounderAnewOnceThePodHasEnded) {
+  PodRecord ended = living(whole(some("a")));
+  ended.containers.clear();
+  EXPECT_EQ(merge_claim(ended, of_engine("s1"), PodClaim{}, {})->record.founded_by,
+            IdentitySource::kEngine);
+  EXPECT_EQ(merge_claim(ended, of_engine("s1"), partial(some("a")), {})->record.founded_by,
+            IdentitySource::kEngine);
+}
+
+TEST(JoinPod, TakesOverTheNewerSandbox) {
+  PodRecord before = living(whole(some("a")));
+  before.founded_by = IdentitySource::kEngine;
+  before.sandbox_id = "s1";
+  const auto joined =
+      merge_claim(before, identity_in("s2", "", IdentitySource::kEngine), whole(some("a")), {});
+  ASSERT_TRUE(joined);
+  EXPECT_EQ(joined->record.sandbox_id, "s2");
+}
+
+constexpr const char* kPod = "/podqos/kubepods/burstable/poda";
+
+const PodCgroupSnapshot kAbsent{};
+const PodCgroupSnapshot kCopied{.has_copy = true};
+const PodCgroupSnapshot kNew{.exists = true, .untouched = true};
+const PodCgroupSnapshot kLimited{.exists = true};
+
+AdmissionRequest request(std::optional<std::string> uid_of_engine = std::nullopt,
+                         std::optional<std::string> placed_at = std::nullopt) {
+  AdmissionRequest request;
+  request.annotations.engine.pod_uid = std::move(uid_of_engine);
+  request.placed_at = std::move(placed_at);
+  return request;
+}
+
+PodRecord record(bool adopted, const char* cgroup = kPod) {
+  PodRecord record;
+  record.adopted = adopted;
+  record.cgroup = cgroup;
+  return record;
+}
+
+TEST(IsForeignCgroup, ACopyOfARecordProvesThatPodqosMadeIt) {
+  EXPECT_FALSE(is_foreign_cgroup(kPod, kCopied, record(true)));
+}
+
+TEST(IsForeignCgroup, TheRecordOfThisCgroupDecides) {
+  EXPECT_FALSE(is_foreign_cgroup(kPod, kLimited, record(false)));
+  EXPECT_TRUE(is_foreign_cgroup(kPod, kNew, record(true)));
+  // A record with another cgroup says nothing about this one.
+  EXPECT_FALSE(is_foreign_cgroup(kPod, kNew, record(true, "/elsewhere/poda")));
+}
+
+TEST(IsForeignCgroup, WithoutARecordItsValuesDecide) {
+  EXPECT_TRUE(is_foreign_cgroup(kPod, kLimited, std::nullopt));
+  EXPECT_FALSE(is_foreign_cgroup(kPod, kNew, std::nullopt));
+  EXPECT_FALSE(is_foreign_cgroup(kPod, kAbsent, std::nullopt));
+}
+
+TEST(MustOwnCgroup, OnlyForAPodOfItsOwnThatIsNewThere) {
+  EXPECT_TRUE(must_own_cgroup(std::nullopt, record(false)));
+  EXPECT_TRUE(must_own_cgroup(record(true), record(false)));
+  EXPECT_TRUE(must_own_cgroup(record(false, "/elsewhere/poda"), record(false)));
+  EXPECT_FALSE(must_own_cgroup(record(false), record(false)));
+  EXPECT_FALSE(must_own_cgroup(std::nullopt, record(true)));
+}
+
+TEST(CheckPodCgroup, AdmitsToWhatPodqosMadeOrMayMake) {
+  EXPECT_TRUE(check_pod_cgroup(record(false), kAbsent, request()));
+  EXPECT_TRUE(check_pod_cgroup(record(false), kCopied, request()));
+  // Made by the container's runtime, because its config.json names it.
+  EXPECT_TRUE(
+      check_pod_cgroup(record(false), kNew, request({}, "/podqos/kubepods/burstable/poda/c")));
+}
+
+TEST(CheckPodCgroup, RefusesACgroupOfAnotherProgram) {
+  for (const auto& [snapshot, placed_at] :
+       {std::pair{kNew, "/elsewhere/c"}, std::pair{kLimited, "/podqos/kubepods/burstable/poda/c"},
+        std::pair{kNew, "/podqos/kubepods/burstable/podab/c"}}) {
+    const auto refused = check_pod_cgroup(record(false), snapshot, request({}, placed_at));
+    ASSERT_FALSE(refused) << placed_at;
+    EXPECT_EQ(refused.error().code, ErrorCode::kConflict);
+    EXPECT_THAT(refused.error().message, AllOf(HasSubstr(kPod), HasSubstr("not created by podqos"),
+                                               HasSubstr("another uid")));
+  }
+}
+
+}  // namespace
+}  // namespace podqos::core

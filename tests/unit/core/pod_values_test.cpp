@@ -1,0 +1,550 @@
+#include "common/core/pod_values.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/core/departure.h"
+#include "common/core/placement.h"
+#include "tests/unit/core/byte_units.h"
+#include "tests/unit/core/facts.h"
+#include "tests/unit/core/layouts.h"
+#include "tests/unit/core/pod_records.h"
+#include "tests/unit/core/pod_text.h"
+
+namespace podqos::core {
+namespace {
+
+using byte_units::kMi;
+using facts::container_facts;
+using facts::engine;
+using layouts::kV1;
+using layouts::kV2;
+using layouts::layout_of;
+using pod_text::container;
+using pod_text::limited;
+using pod_text::list;
+using pod_text::record_of;
+using ::testing::TestParamInfo;
+using ::testing::TestWithParam;
+using ::testing::ValuesIn;
+
+CgroupValues values_of(const PodRecord& record, const Settings& settings = {}) {
+  auto values = pod_values(record, settings);
+  if (values) return std::move(*values);
+  ADD_FAILURE() << values.error().message;
+  return {};
+}
+
+TEST(PodValues, BoundsAPartialPodByAllItsContainers) {
+  PodRecord record = record_of({limited("a", "500m", "64Mi"), limited("b", "1", "128Mi")});
+  const CgroupValues values = values_of(record);
+  EXPECT_EQ(values.cpu_quota, Micros{150'000});
+  EXPECT_EQ(values.cpu_period, Micros{100'000});
+  EXPECT_EQ(values.memory_limit, Bytes{192 * kMi});
+}
+
+TEST(PodValues, GivesAnIoWeightToGuaranteedPodsOnly) {
+  Settings settings;
+  settings.io_weight = {.guaranteed = 500, .burstable = 100, .besteffort = 10};
+  PodRecord record = record_of({limited("a", "500m", "64Mi")});
+  for (const auto qos_class : {QosClass::kBurstable, QosClass::kBestEffort}) {
+    record.qos_class = qos_class;
+    EXPECT_EQ(values_of(record, settings).io_weight, std::nullopt);
+  }
+  record.qos_class = QosClass::kGuaranteed;
+  EXPECT_EQ(values_of(record, settings).io_weight, 500);
+  EXPECT_EQ(values_of(record).io_weight, std::nullopt);
+  // A kubelet's.
+  record.adopted = true;
+  EXPECT_EQ(values_of(record, settings).io_weight, std::nullopt);
+}
+
+/// The container ends and comes again.
+void replace(PodRecord& record, Container next) {
+  ContainerRecord ended;
+  ended.name = next.name;
+  ended.state = ContainerState::kLive;
+  record.containers = {ended};
+  remove_container(record, 0);
+  record.pod.containers.push_back(std::move(next));
+}
+
+TEST(PodValues, NeverShrinksAPartialPod) {
+  PodRecord record = record_of({limited("a", "1", "128Mi")});
+  replace(record, limited("a", "500m", "64Mi"));
+  const CgroupValues values = values_of(record);
+  EXPECT_EQ(values.cpu_quota, Micros{100'000});
+  EXPECT_EQ(values.memory_limit, Bytes{128 * kMi});
+}
+
+TEST(PodValues, GrowsAPartialPod) {
+  PodRecord record = record_of({limited("a", "1", "128Mi")});
+  record.pod.containers.push_back(limited("b", "1", "64Mi"));
+  const CgroupValues values = values_of(record);
+  EXPECT_EQ(values.cpu_quota, Micros{200'000});
+  EXPECT_EQ(values.memory_limit, Bytes{192 * kMi});
+}
+
+TEST(PodValues, GrowsCpuAndMemoryApart) {
+  PodRecord record = record_of({limited("a", "1", "128Mi")});
+  replace(record, limited("a", "2", "64Mi"));
+  const CgroupValues values = values_of(record);
+  EXPECT_EQ(values.cpu_quota, Micros{200'000});
+  EXPECT_EQ(values.memory_limit, Bytes{128 * kMi});
+}
+
+TEST(PodValues, UnboundsAPartialPodWithAContainerThatHasNoLimit) {
+  PodRecord record = record_of({limited("a", "1", "128Mi")});
+  record.pod.containers.push_back(container("b", list({{"cpu", "100m"}})));
+  const CgroupValues values = values_of(record);
+  EXPECT_EQ(values.cpu_quota, Micros{-1});
+  EXPECT_EQ(values.cpu_period, Micros{100'000});
+  EXPECT_EQ(values.memory_limit, Bytes{-1});
+}
+
+TEST(PodValues, UnboundsOnlyWhatHasNoLimit) {
+  PodRecord record =
+      record_of({limited("a", "1", "128Mi"), container("b", {}, list({{"memory", "64Mi"}}))});
+  const CgroupValues values = values_of(record);
+  EXPECT_EQ(values.cpu_quota, Micros{-1});
+  EXPECT_EQ(values.memory_limit, Bytes{192 * kMi});
+}
+
+TEST(PodValues, NeverBoundsAPartialPodThatWasUnbounded) {
+  PodRecord record = record_of({container("a", {})});
+  replace(record, limited("a", "1", "64Mi"));
+  const CgroupValues values = values_of(record);
+  EXPECT_EQ(values.cpu_quota, Micros{-1});
+  EXPECT_EQ(values.memory_limit, Bytes{-1});
+}
+
+TEST(PodValues, RemembersWhichOfTheTwoWasUnbounded) {
+  PodRecord record = record_of({container("a", {}, list({{"memory", "64Mi"}}))});
+  replace(record, limited("a", "1", "128Mi"));
+  const CgroupValues values = values_of(record);
+  EXPECT_EQ(values.cpu_quota, Micros{-1});
+  EXPECT_EQ(values.memory_limit, Bytes{128 * kMi});
+}
+
+TEST(PodValues, UnboundsAPartialPodThatIsDeclaredGuaranteed) {
+  const ResourceList both = list({{"cpu", "1"}, {"memory", "64Mi"}});
+  PodRecord record = record_of({container("a", both, both), container("b", {})});
+  record.qos_class = QosClass::kGuaranteed;
+  const CgroupValues values = values_of(record);
+  EXPECT_EQ(values.cpu_quota, Micros{-1});
+  EXPECT_EQ(values.memory_limit, Bytes{-1});
+}
+
+TEST(PodValues, BoundsAPartialPodThatIsDeclaredGuaranteed) {
+  const ResourceList both = list({{"cpu", "1"}, {"memory", "64Mi"}});
+  PodRecord record = record_of({container("a", both, both)});
+  record.qos_class = QosClass::kGuaranteed;
+  const CgroupValues values = values_of(record);
+  EXPECT_EQ(values.cpu_quota, Micros{100'000});
+  EXPECT_EQ(values.memory_limit, Bytes{64 * kMi});
+}
+
+TEST(PodValues, UnboundsAPartialPodOfWhichNothingIsKnown) {
+  PodRecord record = record_of({});
+  const CgroupValues values = values_of(record);
+  EXPECT_EQ(values.cpu_quota, Micros{-1});
+  EXPECT_EQ(values.memory_limit, Bytes{-1});
+}
+
+TEST(PodValues, KeepsToTheConfiguredPeriod) {
+  PodRecord record = record_of({limited("a", "1", "64Mi")});
+  Settings settings;
+  settings.cpu_cfs_quota_period = Micros{20'000};
+  const CgroupValues values = values_of(record, settings);
+  EXPECT_EQ(values.cpu_quota, Micros{20'000});
+  EXPECT_EQ(values.cpu_period, Micros{20'000});
+}
+
+TEST(PodValues, SetsNoQuotaWhereTheOperatorWantsNone) {
+  PodRecord record = record_of({limited("a", "1", "64Mi")});
+  Settings settings;
+  settings.cpu_cfs_quota = false;
+  EXPECT_EQ(values_of(record, settings).cpu_quota, Micros{-1});
+}
+
+TEST(PodValues, LeavesAWholePodAsKubernetesHasIt) {
+  PodRecord record =
+      record_of({limited("a", "1", "128Mi"), container("b", list({{"cpu", "100m"}}))}, true);
+  const CgroupValues values = values_of(record);
+  EXPECT_EQ(values.cpu_shares, CpuShares{102});
+  EXPECT_EQ(values.cpu_quota, std::nullopt);
+  EXPECT_EQ(values.memory_limit, std::nullopt);
+}
+
+TEST(PodValues, LimitsProcessesAsConfigured) {
+  PodRecord record = record_of({}, true);
+  Settings settings;
+  settings.pod_pids_limit = 77;
+  EXPECT_EQ(values_of(record, settings).pids_limit, 77);
+}
+
+TEST(ContainerOomScoreAdj, FollowsTheClass) {
+  PodRecord record = record_of({container("a", list({{"memory", "500"}}))});
+  ContainerRecord app;
+  app.name = "a";
+  EXPECT_EQ(container_oom_score_adj(record, app, Bytes{1000}), 500);
+  record.qos_class = QosClass::kGuaranteed;
+  EXPECT_EQ(container_oom_score_adj(record, app, Bytes{1000}), -997);
+  record.qos_class = QosClass::kBestEffort;
+  EXPECT_EQ(container_oom_score_adj(record, app, Bytes{1000}), 1000);
+}
+
+TEST(ContainerOomScoreAdj, ProtectsASandbox) {
+  PodRecord record = record_of({});
+  record.qos_class = QosClass::kBestEffort;
+  ContainerRecord sandbox;
+  sandbox.sandbox = true;
+  EXPECT_EQ(container_oom_score_adj(record, sandbox, Bytes{1000}), -998);
+}
+
+TEST(ContainerOomScoreAdj, TakesAnUnknownContainerForOneWithoutRequests) {
+  ContainerRecord stranger;
+  stranger.name = "b";
+  EXPECT_EQ(container_oom_score_adj(record_of({}), stranger, Bytes{1000}), 999);
+}
+
+TEST(EngineSetsOom, TakesZeroForUnset) {
+  ContainerFacts facts = container_facts("c1");
+  EXPECT_FALSE(engine_sets_oom(facts));
+  facts.oom_score_adj = 0;
+  EXPECT_FALSE(engine_sets_oom(facts));
+  facts.oom_score_adj = -998;
+  EXPECT_TRUE(engine_sets_oom(facts));
+}
+
+struct Formula {
+  const char* name;
+  WeightFormulaSetting setting;
+  std::optional<WeightFormula> observed;
+  WeightFormula want;
+};
+class WeightFormulaFor : public TestWithParam<Formula> {};
+
+TEST_P(WeightFormulaFor, IsTheConfiguredOneElseTheObserved) {
+  Settings settings;
+  settings.weight_formula = GetParam().setting;
+  EXPECT_EQ(weight_formula(settings, GetParam().observed), GetParam().want);
+}
+
+constexpr auto kLinear = WeightFormula::kLinear;
+constexpr auto kLog = WeightFormula::kLog;
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, WeightFormulaFor,
+    ValuesIn<Formula>({
+        {"Unknown", WeightFormulaSetting::kAuto, std::nullopt, kLog},
+        {"ObservedLinear", WeightFormulaSetting::kAuto, kLinear, kLinear},
+        {"ObservedLog", WeightFormulaSetting::kAuto, kLog, kLog},
+        {"LinearAgainstTheObserved", WeightFormulaSetting::kLinear, kLog, kLinear},
+        {"LogAgainstTheObserved", WeightFormulaSetting::kLog, kLinear, kLog},
+    }),
+    [](const TestParamInfo<Formula>& row) { return std::string{row.param.name}; });
+
+CgroupValues container_values_of(const PodRecord& record, const std::string& name,
+                                 const Settings& settings = {}) {
+  auto values = container_values(record, name, settings);
+  if (values) return std::move(*values);
+  ADD_FAILURE() << values.error().message;
+  return {};
+}
+
+TEST(ContainerValues, FollowTheSpec) {
+  Settings settings;
+  settings.pod_pids_limit = 77;
+  const CgroupValues values =
+      container_values_of(record_of({limited("a", "1", "64Mi")}, true), "a", settings);
+  EXPECT_EQ(values.cpu_shares, CpuShares{1024});
+  EXPECT_EQ(values.cpu_quota, Micros{100'000});
+  EXPECT_EQ(values.memory_limit, Bytes{64 * kMi});
+  EXPECT_EQ(values.pids_limit, 77);
+}
+
+TEST(ContainerValues, AreNoneForAnUnknownContainer) {
+  EXPECT_EQ(container_values_of(record_of({limited("a", "1", "64Mi")}, true), "b"), CgroupValues{});
+}
+
+TEST(ContainerValues, AreNoneWhereTheEngineHasSetThemAll) {
+  PodRecord record = record_of({limited("a", "1", "64Mi")});
+  record.class_source = ClassSource::kInference;
+  EXPECT_EQ(container_values_of(record, "a"), CgroupValues{});
+}
+
+TEST(ContainerValues, FollowASpecThatHasCompletedAnInferredPod) {
+  PodRecord record = record_of({limited("a", "1", "64Mi")}, true);
+  record.class_source = ClassSource::kInference;
+  EXPECT_EQ(container_values_of(record, "a").memory_limit, Bytes{64 * kMi});
+}
+
+TEST(ContainerValues, FindInitAndEphemeralContainers) {
+  PodRecord record = record_of({}, true);
+  record.pod.init_containers = {pod_text::init("i", list({{"cpu", "1"}}))};
+  record.pod.ephemeral_containers = {container("e", {}, {}, ContainerKind::kEphemeral)};
+  EXPECT_EQ(container_values_of(record, "i").cpu_shares, CpuShares{1024});
+  EXPECT_EQ(container_values_of(record, "e").cpu_shares, CpuShares{2});
+}
+
+constexpr MemoryFiles kBothFiles{.swap_max = true, .oom_group = true};
+constexpr NodeCapacity kSwappingNode{
+    .memory = Bytes{8192 * kMi}, .cpu = MilliCpu{1000}, .swap = Bytes{4096 * kMi}};
+
+PodClaim short_forms() {
+  PodClaim claim;
+  claim.source = ClassSource::kShortForms;
+  return claim;
+}
+
+UnifiedValues unified_of(const PodRecord& record, const Settings& settings = {},
+                         const MemoryFiles& files = kBothFiles, const std::string& name = "a") {
+  return container_unified(record, short_forms(), name,
+                           container_memory_params(settings, kSwappingNode, files));
+}
+
+PodRecord burstable_record() {
+  return record_of({container("a", list({{"memory", "1Gi"}}), list({{"memory", "2Gi"}}))}, true);
+}
+
+// KubeletConfiguration: memorySwap.swapBehavior NoSwap and singleProcessOOMKill false are the
+// defaults on cgroup v2.
+TEST(ContainerUnified, IsWhatAKubeletAsksForByDefault) {
+  EXPECT_EQ(unified_of(burstable_record()),
+            (UnifiedValues{{"memory.oom.group", "1"}, {"memory.swap.max", "0"}}));
+}
+
+TEST(ContainerUnified, IsOnlyWhatTheMachineHasFilesFor) {
+  EXPECT_EQ(unified_of(burstable_record(), {}, {.swap_max = true}),
+            (UnifiedValues{{"memory.swap.max", "0"}}));
+  EXPECT_EQ(unified_of(burstable_record(), {}, {.oom_group = true}),
+            (UnifiedValues{{"memory.oom.group", "1"}}));
+  EXPECT_EQ(unified_of(burstable_record(), {}, {}), UnifiedValues{});
+}
+
+TEST(ContainerUnified, FollowsTheSettings) {
+  Settings settings;
+  settings.swap_behavior = SwapBehavior::kLimitedSwap;
+  // KEP-2400: 1Gi of 8Gi, so an eighth of the 4Gi.
+  EXPECT_EQ(unified_of(burstable_record(), settings),
+            (UnifiedValues{{"memory.oom.group", "1"}, {"memory.swap.max", "536870912"}}));
+  settings.swap_behavior.reset();
+  EXPECT_EQ(unified_of(burstable_record(), settings), (UnifiedValues{{"memory.oom.group", "1"}}));
+  settings.single_process_oom_kill = true;
+  EXPECT_EQ(unified_of(burstable_record(), settings), UnifiedValues{});
+}
+
+TEST(ContainerUnified, IsNothingForContainersThatNobodyHasDescribed) {
+  EXPECT_EQ(unified_of(burstable_record(), {}, kBothFiles, "other"), UnifiedValues{});
+  PodRecord inferred = burstable_record();
+  inferred.complete = false;
+  inferred.class_source = ClassSource::kInference;
+  EXPECT_EQ(unified_of(inferred), UnifiedValues{});
+}
+
+// In whichever order they come.
+TEST(ContainerUnified, IsNothingForAContainerBesideOneThatIsDescribed) {
+  PodRecord partial = burstable_record();
+  partial.complete = false;
+  const PodClaim inferred;
+  const ContainerMemoryParams params = container_memory_params({}, kSwappingNode, kBothFiles);
+  EXPECT_EQ(container_unified(partial, inferred, "a", params), UnifiedValues{});
+  EXPECT_EQ(container_unified(burstable_record(), inferred, "a", params),
+            unified_of(burstable_record()))
+      << "podqos.io/pod describes all of them";
+}
+
+TEST(ContainerUnified, SharesSwapAsFarAsTheRequestWasGranted) {
+  Settings settings;
+  settings.swap_behavior = SwapBehavior::kLimitedSwap;
+  settings.single_process_oom_kill = true;
+  PodRecord record = burstable_record();
+  record.granted.memory = Bytes{256 * kMi};
+  EXPECT_EQ(unified_of(record, settings), (UnifiedValues{{"memory.swap.max", "134217728"}}));
+  record.granted.memory = Bytes{0};
+  EXPECT_EQ(unified_of(record, settings), (UnifiedValues{{"memory.swap.max", "0"}}));
+}
+
+// Its kubelet may have been told singleProcessOOMKill: true.
+TEST(ContainerUnified, IsNothingInAKubeletsPod) {
+  PodRecord adopted = burstable_record();
+  adopted.adopted = true;
+  EXPECT_EQ(unified_of(adopted), UnifiedValues{});
+}
+
+CgroupValues wanted() {
+  return {.cpu_shares = CpuShares{512},
+          .cpu_quota = Micros{50'000},
+          .cpu_period = Micros{100'000},
+          .memory_limit = Bytes{4096},
+          .hugepages = {{"2MB", Bytes{4'194'304}}},
+          .pids_limit = 77};
+}
+
+struct Missing {
+  const char* name;
+  EngineResources engine;
+  CgroupValues want;
+};
+class MissingValues : public TestWithParam<Missing> {};
+
+TEST_P(MissingValues, LeavesAloneWhatTheEngineHasSet) {
+  for (const CgroupVersion version : {kV1, kV2}) {
+    EXPECT_EQ(missing_values(wanted(), GetParam().engine, layout_of(version)), GetParam().want);
+  }
+}
+
+template <class Change>
+CgroupValues wanted_but(Change change) {
+  CgroupValues out = wanted();
+  change(out);
+  return out;
+}
+EngineResources with_unified(const char* file) {
+  EngineResources out;
+  out.unified.emplace(file, "1");
+  return out;
+}
+EngineResources with_hugepages(const char* label) {
+  EngineResources out;
+  out.hugepages.emplace(label, Bytes{0});
+  return out;
+}
+
+constexpr auto kNoShares = [](CgroupValues& v) { v.cpu_shares.reset(); };
+constexpr auto kNoMemory = [](CgroupValues& v) { v.memory_limit.reset(); };
+constexpr auto kNoPids = [](CgroupValues& v) { v.pids_limit.reset(); };
+constexpr auto kNoPages = [](CgroupValues& v) { v.hugepages.clear(); };
+constexpr auto kNoQuota = [](CgroupValues& v) {
+  v.cpu_quota.reset();
+  v.cpu_period.reset();
+};
+/// The wanted 50 % of a CPU, in a period that the engine has set.
+CgroupValues wanted_quota(std::int64_t quota) {
+  return wanted_but([&](CgroupValues& v) {
+    v.cpu_quota = Micros{quota};
+    v.cpu_period.reset();
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, MissingValues,
+    ValuesIn<Missing>({
+        {"Nothing", {}, wanted()},
+        {"Shares", engine({.shares = 1024}), wanted_but(kNoShares)},
+        {"Weight", with_unified("cpu.weight"), wanted_but(kNoShares)},
+        {"Quota", engine({.quota = 10'000}), wanted_but(kNoQuota)},
+        {"UnlimitedQuota", engine({.quota = -1}), wanted_but(kNoQuota)},
+        {"CpuMax", with_unified("cpu.max"), wanted_but(kNoQuota)},
+        {"Memory", engine({.memory = 8192}), wanted_but(kNoMemory)},
+        {"UnlimitedMemory", engine({.memory = -1}), wanted_but(kNoMemory)},
+        {"MemoryMax", with_unified("memory.max"), wanted_but(kNoMemory)},
+        {"Pids", engine({.pids = 5}), wanted_but(kNoPids)},
+        {"UnlimitedPids", engine({.pids = -1}), wanted_but(kNoPids)},
+        {"PidsMax", with_unified("pids.max"), wanted_but(kNoPids)},
+        {"ThesePages", with_hugepages("2MB"), wanted_but(kNoPages)},
+        {"PagesMax", with_unified("hugetlb.2MB.max"), wanted_but(kNoPages)},
+        {"OtherPagesMax", with_unified("hugetlb.1GB.max"), wanted()},
+        {"Period", engine({.period = 50'000}), wanted_quota(25'000)},
+        {"ALongPeriod", engine({.period = 1'000'000}), wanted_quota(500'000)},
+        {"APeriodBelowTheKernelsSmallestQuota", engine({.period = 1'000}), wanted_quota(1'000)},
+        {"QuotaAndPeriod", engine({.quota = 10'000, .period = 20'000}), wanted_but(kNoQuota)},
+        {"OtherPages", with_hugepages("1GB"), wanted()},
+        {"AnotherFile", with_unified("memory.high"), wanted()},
+    }),
+    [](const TestParamInfo<Missing>& row) { return std::string{row.param.name}; });
+
+CgroupValues wanted_unified() {
+  CgroupValues values;
+  values.unified = {{"memory.oom.group", "1"}, {"memory.swap.max", "0"}};
+  return values;
+}
+
+TEST(MissingValues, AreThoseOfV2FilesThatTheEngineHasNotSet) {
+  EXPECT_EQ(missing_values(wanted_unified(), {}, layout_of(kV2)), wanted_unified());
+  EXPECT_EQ(
+      missing_values(wanted_unified(), with_unified("memory.oom.group"), layout_of(kV2)).unified,
+      (UnifiedValues{{"memory.swap.max", "0"}}));
+  EXPECT_EQ(
+      missing_values(wanted_unified(), with_unified("memory.swap.max"), layout_of(kV2)).unified,
+      (UnifiedValues{{"memory.oom.group", "1"}}));
+}
+
+// OCI runtime-spec config-linux.md: memory and swap together, which a runtime turns into
+// memory.swap.max.
+TEST(MissingValues, LeaveTheEnginesSwapAlone) {
+  for (const std::int64_t swap : {-1LL, 134'217'728LL}) {
+    EngineResources set;
+    set.memory_swap = swap;
+    EXPECT_EQ(missing_values(wanted_unified(), set, layout_of(kV2)).unified,
+              (UnifiedValues{{"memory.oom.group", "1"}}));
+  }
+}
+
+// runc and crun refuse `with_unified` on a host whose /sys/fs/cgroup is no cgroup2.
+TEST(MissingValues, AreNoV2FilesForARuntimeThatUsesV1) {
+  EXPECT_EQ(missing_values(wanted_unified(), {}, layout_of(kV1)), CgroupValues{});
+  CgroupLayout hybrid = layout_of(kV2);
+  hybrid.cpu = kV1;
+  EXPECT_EQ(missing_values(wanted_unified(), {}, hybrid), CgroupValues{});
+}
+
+TEST(MissingValues, AreOnlyThoseThatLimit) {
+  const CgroupValues unlimited{.cpu_quota = Micros{-1},
+                               .cpu_period = Micros{100'000},
+                               .memory_limit = Bytes{0},
+                               .hugepages = {{"2MB", Bytes{0}}}};
+  EXPECT_EQ(missing_values(unlimited, {}, layout_of(kV2)), CgroupValues{});
+}
+
+TEST(MissingValues, AreOnlyPagesThatTheHostHas) {
+  CgroupValues pages;
+  pages.hugepages = {{"1GB", Bytes{1'073'741'824}}, {"2MB", Bytes{4'194'304}}};
+  CgroupLayout layout = layout_of(kV2);
+  layout.hugepage_labels = {"2MB"};
+  EXPECT_EQ(missing_values(pages, {}, layout).hugepages,
+            (HugePageLimits{{"2MB", Bytes{4'194'304}}}));
+  layout.hugepage_labels.clear();
+  EXPECT_EQ(missing_values(pages, {}, layout).hugepages, HugePageLimits{});
+}
+
+struct Lacking {
+  const char* name;
+  void (*lose)(CgroupLayout&);
+  CgroupValues want;
+};
+class MissingValuesLayout : public TestWithParam<Lacking> {};
+
+TEST_P(MissingValuesLayout, AreOnlyThoseOfControllersThatAreThere) {
+  CgroupLayout layout = layout_of(kV1);
+  GetParam().lose(layout);
+  EXPECT_EQ(missing_values(wanted(), {}, layout), GetParam().want);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, MissingValuesLayout,
+    ValuesIn<Lacking>({
+        {"Cpu", [](CgroupLayout& l) { l.cpu.reset(); }, wanted_but([](CgroupValues& v) {
+           kNoShares(v);
+           kNoQuota(v);
+         })},
+        {"Memory", [](CgroupLayout& l) { l.memory.reset(); }, wanted_but([](CgroupValues& v) {
+           kNoMemory(v);
+           kNoPages(v);
+         })},
+        {"Pids", [](CgroupLayout& l) { l.pids.reset(); }, wanted_but(kNoPids)},
+        {"HugePages", [](CgroupLayout& l) { l.hugetlb.reset(); }, wanted_but(kNoPages)},
+        {"HugePagesElsewhere", [](CgroupLayout& l) { l.hugetlb = kV2; }, wanted_but(kNoPages)},
+        {"All", [](CgroupLayout& l) { l = {}; }, {}},
+    }),
+    [](const TestParamInfo<Lacking>& row) { return std::string{row.param.name}; });
+
+}  // namespace
+}  // namespace podqos::core
