@@ -19,7 +19,6 @@
 #include "common/core/ownership.h"
 #include "common/core/placement.h"
 #include "common/core/pod_values.h"
-#include "common/core/tree.h"
 #include "common/core/whole_pod.h"
 #include "common/store/known_container.h"
 #include "common/sys/process.h"

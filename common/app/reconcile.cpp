@@ -21,7 +21,6 @@
 #include "common/core/layout.h"
 #include "common/core/naming.h"
 #include "common/core/pod_plan.h"
-#include "common/core/tree.h"
 
 namespace podqos::app {
 

@@ -9,10 +9,10 @@
 #include "common/cgroup/cgroup_view.h"
 #include "common/cgroup/node.h"
 #include "common/cgroup/root.h"
+#include "common/core/counting.h"
 #include "common/core/pod_plan.h"
 #include "common/core/root.h"
 #include "common/core/root_values.h"
-#include "common/core/tree.h"
 
 namespace podqos::app {
 

@@ -8,7 +8,7 @@
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
 #include "common/core/grants.h"
-#include "common/core/runtime_update.h"
+#include "common/core/resize.h"
 
 namespace podqos::app {
 

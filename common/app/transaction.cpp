@@ -24,7 +24,6 @@
 #include "common/core/pod_values.h"
 #include "common/core/pod_write.h"
 #include "common/core/root.h"
-#include "common/core/tree.h"
 #include "common/sys/clock.h"
 
 namespace podqos::app {

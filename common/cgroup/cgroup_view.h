@@ -12,7 +12,7 @@
 #include "common/cgroup/machine.h"
 #include "common/core/cgroup_values.h"
 #include "common/core/record.h"
-#include "common/core/runtime_update.h"
+#include "common/core/resize.h"
 #include "common/core/value_table.h"
 
 namespace podqos::cgroup {

@@ -9,7 +9,6 @@
 #include "common/base/error.h"
 #include "common/cgroup/machine.h"
 #include "common/core/plan.h"
-#include "common/core/unit.h"
 #include "common/sys/clock.h"
 
 namespace podqos::cgroup {

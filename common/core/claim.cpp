@@ -38,34 +38,31 @@ std::string exceeds_engine(const Resources& annotated, const EngineResources& en
   return excess.empty() ? exceeds_engine("request", annotated.requests, engine) : excess;
 }
 
+/// The memory limit of config.json for these resources; nullopt for none.
+std::optional<std::int64_t> memory_limit_of(const Resources& resources) {
+  return find(resources.limits, kMemory).transform(&Quantity::value);
+}
+
+/// The quota of config.json, as above.
+std::optional<std::int64_t> quota_of(const Resources& resources, Micros period) {
+  return find(resources.limits, kCpu).transform([&](const Quantity& limit) {
+    return cpu_quota_for(MilliCpu{limit.milli_value()}, period).value();
+  });
+}
+
 /// Whether an engine sets these values for a container with `resources`. Podman sets a reservation
 /// only if it is given one.
 bool fits(const Resources& resources, const EngineResources& engine) {
-  const auto memory = find(resources.limits, kMemory);
-  if (memory.has_value() != engine.memory_limit.has_value()) return false;
-  if (memory && memory->value() != *engine.memory_limit) return false;
-  if (engine.memory_reservation) {
-    const auto request = find(resources.requests, kMemory);
-    if (!request || request->value() != *engine.memory_reservation) return false;
-  }
-  const auto cpu = find(resources.limits, kCpu);
-  if (cpu.has_value() != engine.cpu_quota.has_value()) return false;
-  return !cpu ||
-         cpu_quota_for(MilliCpu{cpu->milli_value()}, engine.period()).value() == *engine.cpu_quota;
+  const auto request = find(resources.requests, kMemory).transform(&Quantity::value);
+  if (engine.memory_reservation && engine.memory_reservation != request) return false;
+  return engine.memory_limit == memory_limit_of(resources) &&
+         engine.cpu_quota == quota_of(resources, engine.period());
 }
 
 /// True if no limit that the engine gives a container is another than that of its spec.
 bool has_no_other_limit(const Resources& spec, const EngineResources& engine) {
-  Resources limits;
-  if (engine.memory_limit) {
-    if (const auto memory = find(spec.limits, kMemory)) limits.limits.emplace(kMemory, *memory);
-  }
-  if (engine.cpu_quota) {
-    if (const auto cpu = find(spec.limits, kCpu)) limits.limits.emplace(kCpu, *cpu);
-  }
-  EngineResources given = engine;
-  given.memory_reservation.reset();
-  return fits(limits, given);
+  return (!engine.memory_limit || engine.memory_limit == memory_limit_of(spec)) &&
+         (!engine.cpu_quota || engine.cpu_quota == quota_of(spec, engine.period()));
 }
 
 /// The only container of `pod` that has the engine's values; nullptr if none or several have, or if

@@ -305,25 +305,16 @@ std::optional<Driver> detect_driver(const DriverSigns& signs) {
 }
 
 Status check_driver(DriverSetting setting, Driver driver) {
-  switch (setting) {
-    case DriverSetting::kAuto: return {};
-    case DriverSetting::kCgroupfs:
-      if (driver == Driver::kCgroupfs) return {};
-      return fail(
-          ErrorCode::kUnsupported,
-          "its runtime uses systemd's cgroup driver, but cgroupDriver is \"cgroupfs\": let the "
-          "engine use cgroupfs (containerd: SystemdCgroup = false; CRI-O: cgroup_manager; Podman: "
-          "--cgroup-manager; Docker: native.cgroupdriver), or set cgroupDriver to \"auto\"");
-    case DriverSetting::kSystemd:
-      if (driver == Driver::kSystemd) return {};
-      return fail(
-          ErrorCode::kUnsupported,
-          "its runtime uses the cgroupfs driver, but cgroupDriver is \"systemd\": let the engine "
-          "use systemd (containerd: SystemdCgroup = true; CRI-O: cgroup_manager; Podman: "
-          "--cgroup-manager; Docker: native.cgroupdriver; by hand: runc --systemd-cgroup), or set "
-          "cgroupDriver to \"auto\"");
-  }
-  return {};
+  const bool systemd = setting == DriverSetting::kSystemd;
+  const Driver wanted = systemd ? Driver::kSystemd : Driver::kCgroupfs;
+  if (setting == DriverSetting::kAuto || driver == wanted) return {};
+  return fail(
+      ErrorCode::kUnsupported,
+      cat("its runtime uses ", systemd ? "the cgroupfs driver" : "systemd's cgroup driver",
+          ", but cgroupDriver is \"", format_driver(wanted), "\": let the engine use ",
+          format_driver(wanted), " (containerd: SystemdCgroup = ", systemd ? "true" : "false",
+          "; CRI-O: cgroup_manager; Podman: --cgroup-manager; Docker: native.cgroupdriver",
+          systemd ? "; by hand: runc --systemd-cgroup" : "", "), or set cgroupDriver to \"auto\""));
 }
 
 std::optional<std::string> scope_path(const SystemdCgroupsPath& path) {

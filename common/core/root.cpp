@@ -6,10 +6,10 @@
 
 #include "common/base/path.h"
 #include "common/base/text.h"
+#include "common/core/counting.h"
 #include "common/core/layout.h"
 #include "common/core/naming.h"
 #include "common/core/pod_plan.h"
-#include "common/core/tree.h"
 
 namespace podqos::core {
 
@@ -57,8 +57,7 @@ Result<RootChoice> choose_root(const TiersRecord& tiers, std::string_view cgroup
   if (const TreeRecord* in_use = tree_in_use(tiers, driver))
     return RootChoice{.root = in_use->kubepods};
   std::string root = root_path(cgroup_root, driver);
-  if (tree_at(tiers, root) != nullptr)
-    return RootChoice{.root = std::move(root)};
+  if (tree_at(tiers, root) != nullptr) return RootChoice{.root = std::move(root)};
   if (driver == Driver::kSystemd) {
     PODQOS_TRY(check_slices(cgroup_root));
   }

@@ -106,11 +106,10 @@ void check_pod_level(Problems& problems, const Pod& pod, const Resources& pod_le
 
 std::vector<std::string> validate(const Pod& pod) {
   Problems problems;
-  for (const Container& container : pod.containers) {
-    check_resources(problems, container.resources, cat("container \"", container.name, "\""));
-  }
-  for (const Container& container : pod.init_containers) {
-    check_resources(problems, container.resources, cat("init container \"", container.name, "\""));
+  for (const auto* list : {&pod.containers, &pod.init_containers}) {
+    const char* kind = list == &pod.containers ? "container" : "init container";
+    for (const Container& container : *list)
+      check_resources(problems, container.resources, cat(kind, " \"", container.name, "\""));
   }
   check_quantities(problems, pod.overhead, "pod", "overhead");
   if (pod.resources) check_pod_level(problems, pod, *pod.resources);

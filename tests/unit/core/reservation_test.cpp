@@ -1,6 +1,8 @@
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -75,67 +77,52 @@ TEST(BackingOf, IsNotNeededByWhatTheOperatorMakes) {
   EXPECT_EQ(backing_of(with_limit(5 * kGi), {}), std::nullopt);
 }
 
-TEST(GrantRequests, KeepsNoMemoryForAClaimThatNoLimitBacks) {
-  PodRecord record = claiming("16", "32Gi");
-  add_container(record, "sandbox", Bytes{0});
-  add_container(record, "a", Bytes{0});
-  EXPECT_EQ(granted_memory(record), Bytes{0});
-}
+/// A pod that requests 8Gi.
+struct Backing {
+  const char* name;
+  std::vector<std::optional<Bytes>> containers;  ///< what backs the request, as they tell it
+  Bytes want;
+  void (*change)(PodRecord& record, Settings& settings) = nullptr;
+};
+class GrantRequestsByBacking : public testing::TestWithParam<Backing> {};
 
-TEST(GrantRequests, KeepsWhatTheLimitsOfAllContainersBack) {
+TEST_P(GrantRequestsByBacking, KeepsTheMemoryThatIsBacked) {
   PodRecord record = claiming("1", "8Gi");
-  add_container(record, "a", Bytes{2 * kGi});
-  add_container(record, "b", Bytes{3 * kGi});
-  EXPECT_EQ(granted_memory(record), Bytes{5 * kGi});
+  Settings settings = reserving();
+  for (const auto& backed : GetParam().containers)
+    add_container(record, "a", backed);
+  if (GetParam().change != nullptr) GetParam().change(record, settings);
+  EXPECT_EQ(granted_memory(record, settings), GetParam().want);
 }
 
-TEST(GrantRequests, KeepsNoMoreThanIsRequested) {
-  PodRecord record = claiming("1", "1Gi");
-  add_container(record, "a", Bytes{2 * kGi});
-  EXPECT_EQ(granted_memory(record), Bytes{kGi});
-}
-
-TEST(GrantRequests, KeepsAllThatAnOperatorsPodRequests) {
-  PodRecord record = claiming("1", "8Gi");
-  add_container(record, "a", std::nullopt);
-  EXPECT_EQ(granted_memory(record), Bytes{8 * kGi});
-}
-
-TEST(GrantRequests, KeepsAllThatAKubeletsPodRequests) {
-  PodRecord record = claiming("1", "8Gi");
-  record.adopted = true;
-  add_container(record, "a", Bytes{0});
-  EXPECT_EQ(granted_memory(record), Bytes{8 * kGi});
-}
-
-/// LimitedSwap goes by it, too.
-TEST(GrantRequests, CountsTheWholeRequestWhereNothingIsReserved) {
-  PodRecord record = claiming("1", "8Gi");
-  add_container(record, "a", Bytes{0});
-  EXPECT_EQ(granted_memory(record, {}), Bytes{8 * kGi});
-}
-
-TEST(GrantRequests, KeepsNothingForACriPodWithoutContainers) {
-  PodRecord record = claiming("1", "8Gi");
+void by_engine(PodRecord& record, Settings&) {
   record.founded_by = IdentitySource::kEngine;
-  EXPECT_EQ(granted_memory(record), Bytes{0});
 }
 
-TEST(GrantRequests, KeepsAllWhereAContainerIsOfAnEarlierRelease) {
-  PodRecord record = claiming("1", "8Gi");
-  record.founded_by = IdentitySource::kEngine;
-  add_container(record, "old", std::nullopt);
-  add_container(record, "new", Bytes{kGi});
-  EXPECT_EQ(granted_memory(record), Bytes{8 * kGi});
-}
-
-TEST(GrantRequests, PassesOverASandboxThatTellsNothing) {
-  PodRecord record = claiming("1", "8Gi");
-  add_container(record, "sandbox", std::nullopt);
-  record.containers.back().sandbox = true;
-  add_container(record, "a", Bytes{kGi});
-  EXPECT_EQ(granted_memory(record), Bytes{kGi});
-}
+INSTANTIATE_TEST_SUITE_P(
+    Table, GrantRequestsByBacking,
+    testing::ValuesIn<Backing>({
+        {"NoLimit", {Bytes{0}, Bytes{0}}, Bytes{0}},
+        {"TheLimitsOfAllContainers", {Bytes{2 * kGi}, Bytes{3 * kGi}}, Bytes{5 * kGi}},
+        {"NoMoreThanIsRequested", {Bytes{9 * kGi}}, Bytes{8 * kGi}},
+        {"AnOperatorsPod", {std::nullopt}, Bytes{8 * kGi}},
+        {"AKubeletsPod",
+         {Bytes{0}},
+         Bytes{8 * kGi},
+         [](PodRecord& record, Settings&) { record.adopted = true; }},
+        // LimitedSwap goes by it, too.
+        {"WhereNothingIsReserved",
+         {Bytes{0}},
+         Bytes{8 * kGi},
+         [](PodRecord&, Settings& settings) { settings = {}; }},
+        {"ACriPodWithoutContainers", {}, Bytes{0}, by_engine},
+        {"AnOperatorsContainerInACriPod", {std::nullopt, Bytes{kGi}}, Bytes{8 * kGi}, by_engine},
+        {"ASandboxThatTellsNothing",
+         {std::nullopt, Bytes{kGi}},
+         Bytes{kGi},
+         [](PodRecord& record, Settings&) { record.containers.front().sandbox = true; }},
+    }),
+    [](const auto& row) { return std::string{row.param.name}; });
 
 TEST(GrantRequests, CountsOnePodUpToMaxPodClaim) {
   Settings settings;
