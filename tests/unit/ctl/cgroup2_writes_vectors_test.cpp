@@ -18,11 +18,11 @@ namespace vectors = codec::vectors;
 using nlohmann::json;
 
 PodConfigParams params_of(const json& params, const json& pids_limit) {
-  PodConfigParams out{.enforce_cpu_limits = params.at("enforceCPULimits").get<bool>(),
-                      .cpu_period = Micros{params.at("cpuPeriodUs").get<std::int64_t>()},
-                      .reserve_memory =
-                          params.at("enforceMemoryQoS").get<bool>() &&
-                          params.at("memoryReservationPolicy") == "TieredReservation"};
+  PodConfigParams out{
+      .enforce_cpu_limits = params.at("enforceCPULimits").get<bool>(),
+      .cpu_period = Micros{params.at("cpuPeriodUs").get<std::int64_t>()},
+      .reserve_memory = params.at("enforceMemoryQoS").get<bool>() &&
+                        params.at("memoryReservationPolicy") == "TieredReservation"};
   if (!pids_limit.is_null()) out.pod_pids_limit = pids_limit.get<std::int64_t>();
   return out;
 }
