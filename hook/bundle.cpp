@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/base/text.h"
+#include "common/codec/json_text.h"
 #include "common/codec/oci_config.h"
 #include "hook/process.h"
 
@@ -17,6 +18,9 @@ Result<Bundle> Bundle::open(const std::string& path) {
   if (!directory) return fail(std::move(directory).error().with_context("bundle"));
   std::string canonical = link_text(cat("/proc/self/fd/", directory->fd()));
   if (canonical.empty()) canonical = path;
+  if (!codec::is_utf8(canonical))
+    return fail(ErrorCode::kInvalidArgument, cat("bundle ", printable(canonical),
+                                                 ": the path is not UTF-8: rename the directory"));
   return Bundle{std::move(*directory), std::move(canonical)};
 }
 

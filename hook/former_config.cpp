@@ -14,7 +14,6 @@ namespace podqos::hook {
 
 namespace {
 
-using codec::ConfigNode;
 using codec::JsonNode;
 
 // podqos writes one record for each value that it fills in, a dozen in all: a longer note is not
@@ -23,29 +22,16 @@ constexpr std::size_t kMaxRecords = 64;
 constexpr std::size_t kMaxRecordBytes = 65'536;
 
 /// The members and the files that podqos fills in, beside limits of huge pages.
-constexpr std::array kMembers{ConfigNode::kCgroupsPath, ConfigNode::kCpuShares,
-                              ConfigNode::kCpuQuota,    ConfigNode::kCpuPeriod,
-                              ConfigNode::kMemoryLimit, ConfigNode::kPidsLimit,
-                              ConfigNode::kOomScoreAdj};
+constexpr std::array<std::string_view, 7> kMembers{
+    "/linux/cgroupsPath",          "/linux/resources/cpu/shares",   "/linux/resources/cpu/quota",
+    "/linux/resources/cpu/period", "/linux/resources/memory/limit", "/linux/resources/pids/limit",
+    "/process/oomScoreAdj"};
+constexpr std::string_view kHugepageLimits = "/linux/resources/hugepageLimits/";
+constexpr std::string_view kUnified = "/linux/resources/unified/";
 constexpr std::array<std::string_view, 2> kFiles{"memory.swap.max", "memory.oom.group"};
 
 constexpr bool has(const auto& range, const auto& value) {
   return std::ranges::find(range, value) != range.end();
-}
-
-/// The member `name` of an object or, if there is none, one with this name in another case; nullptr
-/// if it is absent or repeated.
-const JsonNode* find_member(const JsonNode& object, std::string_view name) {
-  for (const auto names : {codec::MemberNames::kExact, codec::MemberNames::kAnyCase}) {
-    const JsonNode* found = nullptr;
-    for (const JsonNode& member : object.children) {
-      if (!codec::is_member_name(member.key, name, names)) continue;
-      if (found != nullptr) return nullptr;
-      found = &member;
-    }
-    if (found != nullptr) return found;
-  }
-  return nullptr;
 }
 
 /// A value that podqos has filled in, and what came with it: a member or element of an object or
@@ -59,33 +45,37 @@ struct Edited {
 /// The limit of one page size, in the list of them.
 std::optional<Edited> find_hugepage(const JsonNode& list, std::string_view size) {
   for (const JsonNode& item : list.children) {
-    const JsonNode* const found = find_member(item, "pageSize");
+    const JsonNode* const found = item.find("pageSize");
     if (found == nullptr || found->text != size) continue;
-    const JsonNode* const limit = find_member(item, "limit");
+    const JsonNode* const limit = item.find("limit");
     if (limit != nullptr) return Edited{.value = limit, .item = &item, .container = &list};
   }
   return std::nullopt;
 }
 
+/// Whether podqos fills in the value at this path.
+bool is_edited(std::string_view path) {
+  if (path.starts_with(kUnified)) return has(kFiles, path.substr(kUnified.size()));
+  return has(kMembers, path) || path.starts_with(kHugepageLimits);
+}
+
 /// The value at a path such as "/linux/resources/cpu/shares", if podqos fills in such values.
 std::optional<Edited> find_value(const JsonNode& root, std::string_view path) {
-  ConfigNode node = ConfigNode::kRoot;
+  if (!is_edited(path)) return std::nullopt;
+  const bool hugepages = path.starts_with(kHugepageLimits);
+  const std::string_view size = hugepages ? path.substr(kHugepageLimits.size()) : "";
+  if (hugepages) path = kHugepageLimits.substr(0, kHugepageLimits.size() - 1);
   const JsonNode* container = nullptr;
   const JsonNode* value = &root;
-  bool edits = false;
-  while (path.starts_with('/')) {
+  while (value != nullptr && path.starts_with('/')) {
     path.remove_prefix(1);
     const std::string_view name = path.substr(0, path.find('/'));
     path.remove_prefix(name.size());
-    if (node == ConfigNode::kHugepageLimits) return find_hugepage(*value, name);
     container = value;
-    value = find_member(*container, name);
-    if (value == nullptr) return std::nullopt;
-    const ConfigNode child = codec::find_member(node, name, codec::MemberNames::kExact);
-    edits = node == ConfigNode::kUnified ? has(kFiles, name) : has(kMembers, child);
-    node = child;
+    value = container->find(name);
   }
-  if (!edits) return std::nullopt;
+  if (value == nullptr) return std::nullopt;
+  if (hugepages) return find_hugepage(*value, size);
   return Edited{.value = value, .item = value, .container = container};
 }
 
@@ -149,9 +139,9 @@ class Restoration {
 
 /// Takes one recorded edit back: `{"at":PATH,"is":VALUE}`, with `"was":VALUE` if there was a value.
 void take_back(const JsonNode& root, const JsonNode& record, Restoration& restoration) {
-  const JsonNode* const at = find_member(record, "at");
-  const JsonNode* const is = find_member(record, "is");
-  const JsonNode* const was = find_member(record, "was");
+  const JsonNode* const at = record.find("at");
+  const JsonNode* const is = record.find("is");
+  const JsonNode* const was = record.find("was");
   if (at == nullptr || is == nullptr) return;
   const auto found = find_value(root, at->text);
   if (!found || found->value->raw != is->raw) return;
@@ -173,7 +163,7 @@ std::optional<std::string> former_config(std::string_view config) {
   const auto root =
       codec::parse_json_tree(config, {.bytes = codec::kMaxConfigSize, .is_read = kIsRead});
   if (!root) return std::nullopt;
-  const JsonNode* const record = find_member(*root, codec::kEditRecord);
+  const JsonNode* const record = root->find(codec::kEditRecord);
   if (record == nullptr) return std::nullopt;
   Restoration restoration{config};
   restoration.remove(*root, *record);

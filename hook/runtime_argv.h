@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "common/codec/oci_schema.h"
 
 namespace podqos::hook {
 
@@ -30,7 +29,6 @@ struct RuntimeCall {
   std::optional<std::string> podqos_config;  ///< podqos's own --config; first option only
   /// Arguments for the runtime: `args` without podqos's own option.
   std::vector<std::string> runtime_args;
-  codec::MemberNames member_names = codec::MemberNames::kAnyCase;  ///< see member_names_of()
 };
 
 /// Parses the argv of runc, crun and youki as engines write it: "--x v", "--x=v", "-x v", "-bDIR"
@@ -41,9 +39,5 @@ struct RuntimeCall {
 ///         --cgroup-manager=disabled: there is nothing to place.
 /// @note runc main.go, crun src/crun.c, youki crates/liboci-cli.
 [[nodiscard]] RuntimeCall parse_runtime_argv(std::span<const char* const> args);
-
-/// How a runtime compares the names of config.json's members, by the name of its program.
-/// @note crun: libocispec; youki: serde; all others are written in Go.
-[[nodiscard]] codec::MemberNames member_names_of(std::string_view runtime);
 
 }  // namespace podqos::hook

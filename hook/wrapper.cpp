@@ -206,7 +206,6 @@ app::PlacementRequest request_for(const Context& context, Opened& opened,
           .creator = context.self,
           .driver = call.systemd ? core::Driver::kSystemd : core::Driver::kCgroupfs,
           .hooks = own_hooks(call.podqos_config),
-          .names = call.member_names,
           .timeouts = timeouts};
 }
 
@@ -340,7 +339,6 @@ int run_wrapper(std::span<const char* const> args) {
   }
   const auto runtime = find_runtime(settings.runtimes);
   if (!runtime) return refuse_call(call, log, runtime.error());
-  call.member_names = member_names_of(*runtime);
 
   if (!cgroup::owns_host()) {
     log.debug("not managed: podqos is not root on the host");

@@ -24,7 +24,6 @@ struct PlacementRequest {
   Pid creator;              ///< the process that creates the container and then ends
   std::optional<core::Driver> driver = std::nullopt;        ///< from the runtime's own flags
   codec::HookRegistration hooks;                            ///< the hooks to add to config.json
-  codec::MemberNames names = codec::MemberNames::kAnyCase;  ///< as the runtime compares them
   Timeouts timeouts = {};
 };
 

@@ -88,7 +88,7 @@ Status add_short_form_item(core::ResourceList& list, std::string_view item) {
                 cat("\"", printable(item), "\": expected name=quantity"));
   }
   const std::string_view name = trimmed(item.substr(0, equals));
-  if (Status status = check_short_form_resource(name); !status) return status;
+  PODQOS_TRY(check_short_form_resource(name));
   PODQOS_ASSIGN(const auto quantity, parse_amount(name, trimmed(item.substr(equals + 1))));
   if (!list.emplace(name, quantity).second) {
     return fail(ErrorCode::kInvalidArgument, cat(name, " is repeated"));
@@ -127,7 +127,7 @@ Status read_list(core::ResourceList& list, std::string_view value) {
 /// Reads requests.NAME or limits.NAME, as `list` says.
 Status read_container_list(PodqosAnnotations& out, std::string_view name,
                            core::ResourceList core::Resources::* list, std::string_view value) {
-  if (Status status = check_container_name(name); !status) return status;
+  PODQOS_TRY(check_container_name(name));
   auto& resources = out.containers.try_emplace(std::string{name}).first->second;
   return read_list(resources.*list, value);
 }
@@ -163,7 +163,7 @@ Status read_pod_amount(PodqosAnnotations& out, core::ResourceList core::Resource
 
 Status read_text(std::optional<std::string>& out, std::string_view value,
                  Status (*check)(std::string_view)) {
-  if (Status status = check(value); !status) return status;
+  PODQOS_TRY(check(value));
   out = value;
   return {};
 }
@@ -271,13 +271,30 @@ bool is_known_annotation(std::string_view key) {
   return key.starts_with(kPrefix) || key == core::kSplitMemory || is_engine_annotation(key);
 }
 
+Result<core::Annotations> read_known_annotations(const JsonPlace& object) {
+  core::Annotations known;
+  for (const JsonNode& each : object.children()) {
+    if (!is_known_annotation(each.key)) continue;
+    const JsonPlace annotation = object.child(each);
+    PODQOS_TRY(annotation.expect(JsonNode::Kind::kString));
+    if (each.text.size() > kMaxAnnotationSize)
+      return annotation.refuse(
+          cat("has ", each.text.size(), " bytes, at most ", kMaxAnnotationSize, " are read"),
+          ErrorCode::kTooLarge);
+    if (known.size() == kMaxKnownAnnotations)
+      return object.refuse(cat("more than ", kMaxKnownAnnotations, " that podqos reads"),
+                           ErrorCode::kTooLarge);
+    if (!known.emplace(each.key, each.text).second) return annotation.refuse_repeated();
+  }
+  return known;
+}
+
 Result<core::ResourceList> parse_short_form(std::string_view text) {
   core::ResourceList list;
   std::size_t begin = 0;
   while (begin <= text.size()) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
-    Status status = add_short_form_item(list, trimmed(text.substr(begin, end - begin)));
-    if (!status) return fail(std::move(status).error());
+    PODQOS_TRY(add_short_form_item(list, trimmed(text.substr(begin, end - begin))));
     begin = end + 1;
   }
   return list;
@@ -296,7 +313,7 @@ Result<PodqosAnnotations> parse_podqos_annotations(const core::Annotations& anno
     }
   }
   if (!out.pod_level && out.containers.empty()) return out;
-  if (Status status = default_and_check(out); !status) return fail(std::move(status).error());
+  PODQOS_TRY(default_and_check(out));
   return out;
 }
 

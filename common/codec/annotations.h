@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "common/base/error.h"
+#include "common/codec/json_place.h"
 #include "common/core/pod_resources.h"
 #include "common/core/request.h"
 
@@ -18,6 +19,10 @@ constexpr std::size_t kMaxAnnotationSize = std::size_t{256} << 10U;
 /// Whether podqos reads annotations of this key: podqos.io/*, core::kSplitMemory and those of
 /// parse_engine_annotations().
 [[nodiscard]] bool is_known_annotation(std::string_view key);
+
+/// Reads the annotations of an object that podqos knows.
+/// @return kTooLarge beyond the bounds; kInvalidArgument for one that is repeated or not a string.
+[[nodiscard]] Result<core::Annotations> read_known_annotations(const JsonPlace& object);
 
 /// Parses the podqos.io/* annotations. The spec in podqos.io/pod has the API's defaults applied and
 /// is validated by the API's rules. In the short forms, requests of containers default to their

@@ -13,7 +13,7 @@
 
 #include "common/base/text.h"
 #include "common/codec/annotations.h"
-#include "common/codec/json_tree.h"
+#include "common/codec/json_place.h"
 #include "common/core/naming.h"
 
 namespace podqos::codec {
@@ -133,8 +133,7 @@ struct TextField {
 Status read_texts(const Annotations& annotations, std::initializer_list<TextField> fields,
                   EngineAnnotations& out) {
   for (const TextField& field : fields) {
-    if (Status status = read_text(annotations, field.key, field.check, out.*field.field); !status)
-      return status;
+    PODQOS_TRY(read_text(annotations, field.key, field.check, out.*field.field));
   }
   return {};
 }
@@ -181,11 +180,6 @@ struct NumberField {
   std::optional<std::int64_t> EngineResources::* field;
 };
 
-std::unexpected<Error> no_number(std::string_view key, std::string_view text) {
-  return fail(ErrorCode::kInvalidArgument,
-              cat("annotation ", key, " = \"", printable(text), "\": expected an integer"));
-}
-
 /// Reads the pod's sums from containerd's sandbox annotations, which a kubelet passes as
 /// LinuxPodSandboxConfig.resources. 0 means unset.
 Status read_cri_sums(const Annotations& annotations, EngineAnnotations& out) {
@@ -198,7 +192,9 @@ Status read_cri_sums(const Annotations& annotations, EngineAnnotations& out) {
     const std::string* const text = find(annotations, row.key);
     if (text == nullptr) continue;
     const auto number = parse_int(*text);
-    if (!number) return no_number(row.key, *text);
+    if (!number)
+      return fail(ErrorCode::kInvalidArgument, cat("annotation ", row.key, " = \"",
+                                                   printable(*text), "\": expected an integer"));
     if (*number != 0) sums.*row.field = number;
   }
   if (sums != EngineResources{}) out.pod_sums = std::move(sums);
@@ -220,13 +216,9 @@ Status read_cri_message(const Annotations& annotations, std::string_view key,
   if (!tree) return fail(Error{tree.error()}.with_context(cat("annotation ", key)));
   EngineResources sums;
   for (const NumberField& row : kFields) {
-    const auto member = tree->member(row.key);
-    if (!member) return fail(Error{member.error()}.with_context(cat("annotation ", key)));
-    if (*member == nullptr) continue;
-    const auto number =
-        (*member)->kind == JsonNode::Kind::kNumber ? parse_int((*member)->text) : std::nullopt;
-    if (!number) return no_number(cat(key, ".", row.key), (*member)->text);
-    if (*number != 0) sums.*row.field = number;
+    const auto number = JsonPlace{*tree}.integer(row.key);
+    if (!number) return fail(Error{number.error()}.with_context(cat("annotation ", key)));
+    if (number->value_or(0) != 0) sums.*row.field = *number;
   }
   if (sums != EngineResources{}) out = std::move(sums);
   return {};
@@ -246,8 +238,8 @@ Status read_crio_sums(const Annotations& annotations, EngineAnnotations& out) {
 
 /// Reads containerd's annotations.
 Status read_cri(const Annotations& annotations, EngineAnnotations& out) {
-  if (Status status = read_type(annotations, kCriContainerType, out); !status) return status;
-  if (Status status = read_cri_sums(annotations, out); !status) return status;
+  PODQOS_TRY(read_type(annotations, kCriContainerType, out));
+  PODQOS_TRY(read_cri_sums(annotations, out));
   return read_texts(
       annotations,
       {{kCriSandboxUid, core::check_pod_uid, &EngineAnnotations::pod_uid},
@@ -292,7 +284,7 @@ Status read_crio_names(const Annotations& annotations, EngineAnnotations& out) {
 
 /// Reads what a sandbox says of its pod, unless a more reliable source has set it.
 Status read_crio_pod(const Annotations& annotations, EngineAnnotations& out) {
-  if (Status status = read_crio_sums(annotations, out); !status) return status;
+  PODQOS_TRY(read_crio_sums(annotations, out));
   return read_texts(
       annotations,
       {{kCrioKubeName, core::check_cgroup_component, &EngineAnnotations::pod_name},
@@ -303,17 +295,17 @@ Status read_crio_pod(const Annotations& annotations, EngineAnnotations& out) {
 /// CRI-O copies the pod's annotations and labels over its own keys, and the labels last, in which
 /// it sets uid, name and namespace: only those are reliable.
 Status read_crio_sandbox(const Annotations& annotations, EngineAnnotations& out) {
-  if (Status status = read_plain(annotations, out); !status) return status;
-  if (Status status = read_labels(annotations, out); !status) return status;
-  if (Status status = read_sandbox_id(annotations, out); !status) return status;
+  PODQOS_TRY(read_plain(annotations, out));
+  PODQOS_TRY(read_labels(annotations, out));
+  PODQOS_TRY(read_sandbox_id(annotations, out));
   return read_crio_pod(annotations, out);
 }
 
 /// CRI-O copies the pod's annotations first: only what it writes to the container afterwards is
 /// reliable.
 Status read_crio_container(const Annotations& annotations, EngineAnnotations& out) {
-  if (Status status = read_sandbox_id(annotations, out); !status) return status;
-  if (Status status = read_labels(annotations, out); !status) return status;
+  PODQOS_TRY(read_sandbox_id(annotations, out));
+  PODQOS_TRY(read_labels(annotations, out));
   return read_crio_names(annotations, out);
 }
 
@@ -321,7 +313,7 @@ Status read_crio(const Annotations& annotations, const EngineEvidence& evidence,
                  EngineAnnotations& out) {
   out.is_sandbox = is_crios_sandbox(annotations, evidence);
   if (!out.is_sandbox) {
-    if (Status status = read_type(annotations, kCrioContainerType, out); !status) return status;
+    PODQOS_TRY(read_type(annotations, kCrioContainerType, out));
   }
   if (!out.is_sandbox) return read_crio_container(annotations, out);
   if (!evidence.id.empty()) out.sandbox_id = evidence.id;
@@ -331,8 +323,8 @@ Status read_crio(const Annotations& annotations, const EngineEvidence& evidence,
 /// Unknown engine: reads at most the sandbox and the link to it, as CRI-O writes them. Plain keys
 /// and labels are an author's then, since only CRI-O, which names itself, writes them.
 Status read_other(const Annotations& annotations, EngineAnnotations& out) {
-  if (Status status = read_type(annotations, kCrioContainerType, out); !status) return status;
-  if (Status status = read_sandbox_id(annotations, out); !status) return status;
+  PODQOS_TRY(read_type(annotations, kCrioContainerType, out));
+  PODQOS_TRY(read_sandbox_id(annotations, out));
   return out.is_sandbox ? read_crio_pod(annotations, out) : Status{};
 }
 
@@ -367,8 +359,7 @@ std::string_view podman_container_id(std::string_view cgroup) {
 Result<EngineAnnotations> parse_engine_annotations(const Annotations& annotations,
                                                    const EngineEvidence& evidence) {
   EngineAnnotations out;
-  if (Status status = read_all(annotations, evidence, out); !status)
-    return fail(std::move(status).error());
+  PODQOS_TRY(read_all(annotations, evidence, out));
   return out;
 }
 

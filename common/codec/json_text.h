@@ -22,11 +22,4 @@ namespace podqos::codec {
 /// `text` as a quoted JSON string. Bytes from 0x80 up are copied, so that valid UTF-8 stays valid.
 [[nodiscard]] std::string quote_json(std::string_view text);
 
-/// Encodes arbitrary bytes as valid UTF-8, and decodes them without loss: a byte that is not part
-/// of a valid sequence becomes U+10FF00 + byte, and so do the bytes of real characters from
-/// U+10FF00 up. Needed since file names need not be UTF-8 but JSON text must be.
-[[nodiscard]] std::string utf8_from_bytes(std::string_view bytes);
-/// The inverse of utf8_from_bytes().
-[[nodiscard]] std::string bytes_from_utf8(std::string_view text);
-
 }  // namespace podqos::codec

@@ -201,16 +201,37 @@ class TreeBuilder : public nlohmann::json_sax<json> {
   std::size_t left_;    ///< values that may still be stored
 };
 
+/// Removes the first character, folded as Unicode does it to a lower case letter if it is one.
+char take_folded(std::string_view& name) {
+  // The only characters beside capitals that fold to ASCII letters.
+  constexpr std::string_view kLongS = "\xc5\xbf";
+  constexpr std::string_view kKelvin = "\xe2\x84\xaa";
+  for (const auto& [text, letter] : {std::pair{kLongS, 's'}, std::pair{kKelvin, 'k'}}) {
+    if (!name.starts_with(text)) continue;
+    name.remove_prefix(text.size());
+    return letter;
+  }
+  const char c = name.front();
+  name.remove_prefix(1);
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
 }  // namespace
 
-Result<const JsonNode*> JsonNode::member(std::string_view name) const {
+bool is_named(std::string_view key, std::string_view name, MemberNames names) {
+  if (key == name || names == MemberNames::kExact) return key == name;
+  while (!key.empty() && !name.empty()) {
+    if (take_folded(key) != take_folded(name)) return false;
+  }
+  return key.empty() && name.empty();
+}
+
+const JsonNode* JsonNode::find(std::string_view name) const {
   const JsonNode* found = nullptr;
-  bool seen = false;
-  for (const JsonNode& child : children) {
-    if (child.key != name) continue;
-    if (seen) return fail(ErrorCode::kInvalidArgument, cat(name, " is repeated"));
-    seen = true;
-    found = child.is_null() ? nullptr : &child;
+  for (const JsonNode& member : children) {
+    if (!is_named(member.key, name, MemberNames::kAnyCase)) continue;
+    if (found != nullptr) return nullptr;
+    found = &member;
   }
   return found;
 }

@@ -14,6 +14,16 @@
 
 namespace podqos::codec {
 
+/// How the names of members are compared.
+enum class MemberNames : std::uint8_t {
+  kExact,
+  kAnyCase,  ///< as Go's encoding/json does, which reads "CPU" as "cpu"
+};
+
+/// Whether `key` is taken for the name of the member `name`.
+/// @note Go's encoding/json folds as Unicode does: U+017F equals s, U+212A equals k.
+[[nodiscard]] bool is_named(std::string_view key, std::string_view name, MemberNames names);
+
 /// A JSON value from untrusted input. The tree is lossless: numbers keep their exact text, and
 /// objects keep all members in order, duplicates included. Views are valid as long as the tree and
 /// the text it was parsed from.
@@ -30,9 +40,8 @@ struct JsonNode {
 
   /// Whether the value is the literal null.
   [[nodiscard]] bool is_null() const { return kind == Kind::kNull; }
-  /// The member `name` of an object; nullptr if it is absent or null.
-  /// @return kInvalidArgument, naming the member, if it is repeated.
-  [[nodiscard]] Result<const JsonNode*> member(std::string_view name) const;
+  /// The member `name` in any case, also if it is null; nullptr if it is absent or repeated.
+  [[nodiscard]] const JsonNode* find(std::string_view name) const;
 };
 
 /// The tree of a whole text, and the strings of it that are not stored verbatim there (escapes).

@@ -1,7 +1,6 @@
 #include "common/codec/oci_config.h"
 
 #include <algorithm>
-#include <bitset>
 #include <charconv>
 #include <cstdint>
 #include <string>
@@ -10,228 +9,192 @@
 
 #include "common/base/text.h"
 #include "common/codec/annotations.h"
+#include "common/codec/json_place.h"
 #include "common/codec/json_text.h"
-#include "common/codec/json_tree.h"
 
 namespace podqos::codec {
 
 namespace {
 
-using enum ConfigNode;
 using Kind = JsonNode::Kind;
+using core::EngineResources;
 
 /// Basename of a hook by which podqos recognises its own.
 constexpr std::string_view kHookName = "podqos-hook";
-/// The numeric resources and the facts they set.
+
+/// The objects and lists that are read, after their parent's name: "" for the root and elements.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kContainers{{
+    {"", "process"},
+    {"", "annotations"},
+    {"", "hooks"},
+    {"", "linux"},
+    {"", kEditRecord},
+    {"", "args"},  // of a hook
+    {"hooks", "prestart"},
+    {"hooks", "createRuntime"},
+    {"hooks", "poststop"},
+    {"linux", "resources"},
+    {"resources", "cpu"},
+    {"resources", "memory"},
+    {"resources", "pids"},
+    {"resources", "hugepageLimits"},
+    {"resources", "unified"},
+}};
+
+/// A number in linux.resources, and the fact that it is.
 struct ResourceField {
-  ConfigNode node;
-  std::optional<std::int64_t> core::EngineResources::* field;
+  std::string_view group;
+  std::string_view name;
+  std::int64_t least;
+  std::optional<std::int64_t> EngineResources::* field;
 };
 constexpr std::array<ResourceField, 8> kResourceFields{{
-    {kCpuShares, &core::EngineResources::cpu_shares},
-    {kCpuQuota, &core::EngineResources::cpu_quota},
-    {kCpuPeriod, &core::EngineResources::cpu_period},
-    {kCpuRealtimeRuntime, &core::EngineResources::cpu_realtime_runtime},
-    {kMemoryLimit, &core::EngineResources::memory_limit},
-    {kMemoryReservation, &core::EngineResources::memory_reservation},
-    {kMemorySwap, &core::EngineResources::memory_swap},
-    {kPidsLimit, &core::EngineResources::pids_limit},
+    {"cpu", "shares", 0, &EngineResources::cpu_shares},
+    {"cpu", "quota", kInt64Min, &EngineResources::cpu_quota},
+    {"cpu", "period", 0, &EngineResources::cpu_period},
+    {"cpu", "realtimeRuntime", kInt64Min, &EngineResources::cpu_realtime_runtime},
+    {"memory", "limit", kInt64Min, &EngineResources::memory_limit},
+    {"memory", "reservation", kInt64Min, &EngineResources::memory_reservation},
+    {"memory", "swap", kInt64Min, &EngineResources::memory_swap},
+    {"pids", "limit", kInt64Min, &EngineResources::pids_limit},
 }};
+
+/// As JsonPlace::integer(); what only fits in 64 bits without a sign becomes 2^63-1.
+Result<std::optional<std::int64_t>> read_integer(const JsonPlace& object, std::string_view name,
+                                                 std::int64_t least = kInt64Min) {
+  PODQOS_ASSIGN(const auto place, object.member(name));
+  if (place && place.node()->kind == Kind::kNumber) {
+    std::uint64_t number = 0;
+    const auto [end, error] = std::from_chars(place.text().begin(), place.text().end(), number);
+    if (error == std::errc{} && end == place.text().end() &&
+        number > static_cast<std::uint64_t>(kInt64Max))
+      return kInt64Max;
+  }
+  return object.integer(name, least);
+}
+
+Status read_hugepages(const JsonPlace& resources, core::HugePageLimits& limits) {
+  PODQOS_ASSIGN(const auto list, resources.member("hugepageLimits", Kind::kArray));
+  for (const JsonNode& each : list.children()) {
+    const JsonPlace limit = list.child(each);
+    PODQOS_TRY(limit.expect(Kind::kObject));
+    std::string size;
+    PODQOS_TRY(limit.read_text("pageSize", size));
+    PODQOS_ASSIGN(const auto bytes, read_integer(limit, "limit", 0));
+    if (!size.empty()) limits.insert_or_assign(std::move(size), Bytes{bytes.value_or(0)});
+  }
+  return {};
+}
+
+Status read_resources(const JsonPlace& resources, EngineResources& out) {
+  for (const auto& [group, name, least, field] : kResourceFields) {
+    PODQOS_ASSIGN(const auto place, resources.member(group, Kind::kObject));
+    PODQOS_ASSIGN(const auto number, read_integer(place, name, least));
+    // 0 means unset, as in opencontainers/cgroups.
+    if (number.value_or(0) != 0) out.*field = number;
+  }
+  PODQOS_TRY(read_hugepages(resources, out.hugepages));
+  PODQOS_ASSIGN(const auto unified, resources.member("unified", Kind::kObject));
+  for (const JsonNode& each : unified.children()) {
+    const JsonPlace value = unified.child(each);
+    PODQOS_TRY(value.expect(Kind::kString));
+    if (!out.unified.emplace(each.key, each.text).second) return value.refuse_repeated();
+  }
+  return {};
+}
+
+Status read_linux(const JsonPlace& root, core::ContainerFacts& facts) {
+  PODQOS_ASSIGN(const auto linux_part, root.member("linux", Kind::kObject));
+  PODQOS_ASSIGN(const auto path, linux_part.member("cgroupsPath", Kind::kString));
+  if (std::ranges::any_of(path.text(), is_control))
+    return path.refuse("path contains control bytes");
+  if (path.text().size() > kMaxCgroupsPathSize)
+    return path.refuse("path is too long", ErrorCode::kTooLarge);
+  if (!path.text().empty()) facts.cgroups_path = path.text();  // "": unset in Go
+  PODQOS_ASSIGN(const auto resources, linux_part.member("resources", Kind::kObject));
+  return read_resources(resources, facts.resources);
+}
 
 bool is_podqos_hook(std::string_view path) {
   return path.substr(path.rfind('/') + 1) == kHookName;
 }
 
-std::string_view format_node_type(NodeType type) {
-  switch (type) {
-    case NodeType::kObject: return "an object";
-    case NodeType::kArray: return "an array";
-    case NodeType::kSigned: return "an integer";
-    case NodeType::kUnsigned: return "a non-negative integer";
-    case NodeType::kString: return "a string";
+/// Whether a list of hooks has one of podqos.
+Result<bool> has_own_hook(const JsonPlace& hooks, std::string_view stage) {
+  bool found = false;
+  PODQOS_ASSIGN(const auto list, hooks.member(stage, Kind::kArray));
+  for (const JsonNode& each : list.children()) {
+    const JsonPlace hook = list.child(each);
+    PODQOS_TRY(hook.expect(Kind::kObject));
+    PODQOS_ASSIGN(const auto path, hook.member("path", Kind::kString));
+    PODQOS_ASSIGN(const auto args, hook.member("args", Kind::kArray));
+    // Only args[0] names a program; later arguments may be anything.
+    const bool named = !args.children().empty() && is_podqos_hook(args.children().front().text);
+    found = found || named || is_podqos_hook(path.text());
   }
-  return "";
+  return found;
 }
 
-/// The number as nlohmann_json reads integers: of up to 64 bits, a fraction or exponent makes it a
-/// float. What only fits in 64 unsigned bits becomes 2^63-1.
-std::optional<std::int64_t> integer_of(const JsonNode& value) {
-  if (value.kind != Kind::kNumber) return std::nullopt;
-  const std::string_view digits = value.text;
-  if (const auto number = parse_int(digits)) return number;
-  std::uint64_t large = 0;
-  const auto [end, error] = std::from_chars(digits.begin(), digits.end(), large);
-  if (error != std::errc{} || end != digits.end()) return std::nullopt;
-  return kInt64Max;
+Status read_hooks(const JsonPlace& root, OciConfig& config) {
+  PODQOS_ASSIGN(const auto hooks, root.member("hooks", Kind::kObject));
+  PODQOS_ASSIGN(const bool prestart, has_own_hook(hooks, "prestart"));
+  PODQOS_ASSIGN(const bool create, has_own_hook(hooks, "createRuntime"));
+  PODQOS_ASSIGN(config.has_poststop_hook, has_own_hook(hooks, "poststop"));
+  config.has_create_hook = prestart || create;
+  return {};
 }
 
-/// Whether a value has the type that the runtime-spec requires.
-bool fits(NodeType type, const JsonNode& value) {
-  switch (type) {
-    case NodeType::kSigned: return integer_of(value).has_value();
-    case NodeType::kUnsigned: return integer_of(value).value_or(-1) >= 0;
-    case NodeType::kString: return value.kind == Kind::kString;
-    case NodeType::kObject: return value.kind == Kind::kObject;
-    case NodeType::kArray: return value.kind == Kind::kArray;
+NodePlace place_of(std::string_view text, const JsonNode* node) {
+  if (node == nullptr) return {};
+  const auto begin = static_cast<std::size_t>(node->raw.data() - text.data());
+  return {.value = ByteRange{begin, begin + node->raw.size()},
+          .null = node->is_null(),
+          .empty = node->children.empty()};
+}
+
+void note_places(std::string_view text, const JsonNode& root, OciConfig& config) {
+  std::array<const JsonNode*, kConfigMembers.size()> nodes{&root};
+  config.places.front() = place_of(text, &root);
+  for (std::size_t i = 1; i < nodes.size(); ++i) {
+    const std::string_view pointer = kConfigMembers.at(i);
+    const std::size_t slash = pointer.rfind('/');
+    const JsonNode* const parent = nodes.at(index_of(pointer.substr(0, slash)));
+    nodes.at(i) = parent == nullptr ? nullptr : parent->find(pointer.substr(slash + 1));
+    config.places.at(i) = place_of(text, nodes.at(i));
   }
-  return false;
+  config.edits = place_of(text, root.find(kEditRecord));
 }
 
 }  // namespace
 
-/// Follows the tree through the schema and ignores members that podqos does not know.
-class ConfigReader {
- public:
-  ConfigReader(std::string_view text, MemberNames names) : text_(text), names_(names) {}
-
-  /// Reads the value of `node`, and what is in it.
-  Status read(ConfigNode node, const JsonNode& value);
-
-  OciConfig release() { return std::move(config_); }
-
- private:
-  Status read_members(ConfigNode node, const JsonNode& object);
-  /// Reads a map: annotations that podqos knows, and all of `unified`.
-  Status read_map(ConfigNode node, const JsonNode& object);
-  Status read_elements(ConfigNode node, const JsonNode& array);
-  Status read_hugepage_limit(const JsonNode& object);
-  Status read_annotation(const JsonNode& member);
-  Status read_cgroups_path(const JsonNode& value);
-  void set_integer(ConfigNode node, std::int64_t value);
-  void note_hook() {
-    (hook_list_ == kPoststop ? config_.has_poststop_hook : config_.has_create_hook) = true;
-  }
-
-  /// @param part  the name or value that the error is about
-  [[nodiscard]] std::unexpected<Error> refuse(ConfigNode node, std::string_view part,
-                                              std::string_view problem,
-                                              ErrorCode code = ErrorCode::kInvalidArgument) const {
-    return fail(code, cat(format_path(node), " at ", format_position(text_, part), ": ", problem));
-  }
-
-  std::string_view text_;
-  MemberNames names_;
-  OciConfig config_;
-  ConfigNode hook_list_ = kOther;  ///< list of the hook that is being read
-};
-
-Status ConfigReader::read(ConfigNode node, const JsonNode& value) {
-  const NodeType type = spec_of(node).type;
-  const bool nullable = node != kRoot && node != kAnnotation && node != kUnifiedValue;
-  if (!fits(type, value) && !(nullable && value.is_null())) {
-    const bool number = value.kind == Kind::kNumber;
-    return refuse(node, value.raw,
-                  cat("expected ", format_node_type(type), ", found ",
-                      number ? printable(value.text) : format_kind(value.kind)));
-  }
-  const auto begin = static_cast<std::size_t>(value.raw.data() - text_.data());
-  config_.places_.at(index_of(node)) = {.value = ByteRange{begin, begin + value.raw.size()},
-                                        .null = value.is_null(),
-                                        .empty = value.children.empty()};
-  if (value.is_null() || node == kEdits) return {};
-  if (node == kAnnotations || node == kUnified) return read_map(node, value);
-  if (node == kHugepageLimit) return read_hugepage_limit(value);
-  if (node == kAnnotation) return read_annotation(value);
-  if (node == kCgroupsPath) return read_cgroups_path(value);
-  if (node == kHookPath && is_podqos_hook(value.text)) note_hook();
-  if (type == NodeType::kObject) return read_members(node, value);
-  if (type == NodeType::kArray) return read_elements(node, value);
-  if (const auto number = integer_of(value)) set_integer(node, *number);
-  return {};
-}
-
-Status ConfigReader::read_members(ConfigNode node, const JsonNode& object) {
-  std::bitset<kConfigNodes> seen;
-  for (const JsonNode& member : object.children) {
-    const ConfigNode known = find_member(node, member.key, names_);
-    if (known == kOther) continue;
-    if (seen.test(index_of(known))) return refuse(known, member.raw_key, "member is repeated");
-    seen.set(index_of(known));
-    if (Status status = read(known, member); !status) return status;
-  }
-  return {};
-}
-
-Status ConfigReader::read_map(ConfigNode node, const JsonNode& object) {
-  core::ContainerFacts& facts = config_.facts;
-  for (const JsonNode& member : object.children) {
-    const bool annotation = node == kAnnotations;
-    if (annotation && !is_known_annotation(member.key)) continue;
-    const std::string key{member.key};
-    if (annotation ? facts.annotations.contains(key) : facts.resources.unified.contains(key))
-      return refuse(node, member.raw_key, cat("\"", printable(key), "\" is repeated"));
-    const ConfigNode value = element_of(node);
-    if (Status status = read(value, member); !status) return status;
-    if (!annotation) facts.resources.unified.emplace(key, member.text);
-  }
-  return {};
-}
-
-Status ConfigReader::read_elements(ConfigNode node, const JsonNode& array) {
-  const ConfigNode element = element_of(node);
-  if (element == kHook) hook_list_ = node;
-  // Only args[0] names a program; later arguments may be anything.
-  if (node == kHookArgs && !array.children.empty() && is_podqos_hook(array.children.front().text))
-    note_hook();
-  for (const JsonNode& child : array.children) {
-    if (Status status = read(element, child); !status) return status;
-  }
-  return {};
-}
-
-Status ConfigReader::read_hugepage_limit(const JsonNode& object) {
-  if (Status status = read_members(kHugepageLimit, object); !status) return status;
-  const auto find = [&](ConfigNode wanted) {
-    return std::ranges::find_if(object.children, [&](const JsonNode& member) {
-      return find_member(kHugepageLimit, member.key, names_) == wanted;
-    });
+bool is_container_name(std::string_view parent, std::string_view name) {
+  const auto is = [](std::string_view key, std::string_view known) {
+    return is_named(key, known, MemberNames::kAnyCase);
   };
-  const auto size = find(kHugepageSize);
-  if (size == object.children.end() || size->text.empty()) return {};
-  const auto limit = find(kHugepageBytes);
-  const auto bytes = limit == object.children.end() ? 0 : integer_of(*limit).value_or(0);
-  config_.facts.resources.hugepages.insert_or_assign(std::string{size->text}, Bytes{bytes});
-  return {};
+  return std::ranges::any_of(
+      kContainers, [&](const auto& row) { return is(name, row.second) && is(parent, row.first); });
 }
 
-Status ConfigReader::read_annotation(const JsonNode& member) {
-  if (member.text.size() > kMaxAnnotationSize) {
-    return refuse(kAnnotation, member.raw,
-                  cat("annotation \"", printable(member.key), "\" has ", member.text.size(),
-                      " bytes, at most ", kMaxAnnotationSize, " are read"),
-                  ErrorCode::kTooLarge);
-  }
-  if (config_.facts.annotations.size() == kMaxKnownAnnotations) {
-    return refuse(kAnnotation, member.raw,
-                  cat("more than ", kMaxKnownAnnotations, " annotations that podqos reads"),
-                  ErrorCode::kTooLarge);
-  }
-  config_.facts.annotations.emplace(member.key, member.text);
-  return {};
+std::size_t index_of(std::string_view pointer) {
+  const auto* const found = std::ranges::find(kConfigMembers, pointer);
+  return static_cast<std::size_t>(found - kConfigMembers.begin());
 }
 
-Status ConfigReader::read_cgroups_path(const JsonNode& value) {
-  if (std::ranges::any_of(value.text, is_control))
-    return refuse(kCgroupsPath, value.raw, "path contains control bytes");
-  if (value.text.size() > kMaxCgroupsPathSize)
-    return refuse(kCgroupsPath, value.raw, "path is too long", ErrorCode::kTooLarge);
-  if (!value.text.empty()) config_.facts.cgroups_path = value.text;  // "": unset in Go
-  return {};
-}
-
-void ConfigReader::set_integer(ConfigNode node, std::int64_t value) {
-  if (node == kOomScoreAdj) config_.facts.oom_score_adj = value;
-  // 0 means unset, as in opencontainers/cgroups.
-  const auto* const row = std::ranges::find(kResourceFields, node, &ResourceField::node);
-  if (row != kResourceFields.end() && value != 0) config_.facts.resources.*(row->field) = value;
-}
-
-Result<OciConfig> OciConfig::parse(std::string_view text, MemberNames names) {
-  PODQOS_ASSIGN(auto tree,
+Result<OciConfig> OciConfig::parse(std::string_view text) {
+  PODQOS_ASSIGN(const auto tree,
                 parse_json_tree(text, {.bytes = kMaxConfigSize, .is_read = is_container_name}));
-  ConfigReader reader{text, names};
-  if (Status status = reader.read(kRoot, tree); !status) return fail(std::move(status).error());
-  return reader.release();
+  const JsonPlace root{tree, "config.json", text, MemberNames::kAnyCase};
+  PODQOS_TRY(root.expect(Kind::kObject));
+  OciConfig config;
+  PODQOS_ASSIGN(const auto process, root.member("process", Kind::kObject));
+  PODQOS_ASSIGN(config.facts.oom_score_adj, read_integer(process, "oomScoreAdj"));
+  PODQOS_ASSIGN(const auto annotations, root.member("annotations", Kind::kObject));
+  PODQOS_ASSIGN(config.facts.annotations, read_known_annotations(annotations));
+  PODQOS_TRY(read_linux(root, config.facts));
+  PODQOS_TRY(read_hooks(root, config));
+  PODQOS_TRY(root.member(kEditRecord, Kind::kArray));
+  note_places(text, tree, config);
+  return config;
 }
 
 }  // namespace podqos::codec

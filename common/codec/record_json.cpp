@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "common/base/text.h"
+#include "common/codec/json_place.h"
 #include "common/codec/json_text.h"
-#include "common/codec/json_tree.h"
 #include "common/codec/record_fields.h"
 
 namespace podqos::codec {
@@ -21,90 +21,88 @@ using Kind = JsonNode::Kind;
 /// the whole record; what follows is read on, and the caller checks once.
 class RecordReader {
  public:
-  RecordReader(const JsonNode& object, std::optional<std::string>& error)
+  RecordReader(const JsonPlace& object, std::optional<Error>& error)
       : object_(object), error_(error) {}
 
   template <class T>
   void operator()(std::string_view name, T& out) {
-    const auto node = object_.member(name);
-    if (!node) return give_up(name, "is repeated");
-    read(name, *node, out);
+    const auto place = object_.member(name);
+    if (!place) return give_up(place.error());
+    read(*place, out);
   }
 
  private:
-  void read(std::string_view name, const JsonNode* node, std::string& out) {
-    if (is(name, node, Kind::kString)) out = bytes_from_utf8(node->text);
+  void read(const JsonPlace& place, std::string& out) {
+    if (is(place, Kind::kString)) out = place.text();
   }
-  void read(std::string_view name, const JsonNode* node, bool& out) {
-    if (is(name, node, Kind::kBoolean)) out = node->text == "true";
+  void read(const JsonPlace& place, bool& out) {
+    if (is(place, Kind::kBoolean)) out = place.text() == "true";
   }
-  void read(std::string_view name, const JsonNode* node, std::int64_t& out) {
-    if (!is(name, node, Kind::kNumber)) return;
-    const auto value = parse_int(node->text);
-    if (!value) return give_up(name, "expected an integer");
+  void read(const JsonPlace& place, std::int64_t& out) {
+    if (!is(place, Kind::kNumber)) return;
+    const auto value = parse_int(place.text());
+    if (!value) return give_up(place.refuse("expected an integer").error());
     out = *value;
   }
   template <class Tag>
-  void read(std::string_view name, const JsonNode* node, Unit<Tag>& out) {
+  void read(const JsonPlace& place, Unit<Tag>& out) {
     std::int64_t value = 0;
-    read(name, node, value);
+    read(place, value);
     out = Unit<Tag>{value};
   }
   /// Absent and null stay nullopt.
   template <class T>
-  void read(std::string_view name, const JsonNode* node, std::optional<T>& out) {
-    if (node != nullptr) read(name, node, out.emplace());
+  void read(const JsonPlace& place, std::optional<T>& out) {
+    if (place) read(place, out.emplace());
   }
   template <class T>
-  void read(std::string_view name, const JsonNode* node, std::vector<T>& out) {
-    if (!is(name, node, Kind::kArray)) return;
-    out.reserve(node->children.size());
-    for (const JsonNode& child : node->children) {
+  void read(const JsonPlace& place, std::vector<T>& out) {
+    if (!is(place, Kind::kArray)) return;
+    out.reserve(place.children().size());
+    for (const JsonNode& child : place.children()) {
       if (error_) return;
-      read(name, &child, out.emplace_back());
+      read(place.child(child), out.emplace_back());
     }
   }
-  void read(std::string_view name, const JsonNode* node, core::ResourceList& out) {
-    if (!is(name, node, Kind::kObject)) return;
-    for (const JsonNode& member : node->children) {
+  void read(const JsonPlace& place, core::ResourceList& out) {
+    if (!is(place, Kind::kObject)) return;
+    for (const JsonNode& member : place.children()) {
       const auto quantity = core::Quantity::parse(member.text);
       const bool usable = quantity && member.kind == Kind::kString;
-      if (!usable || !out.emplace(bytes_from_utf8(member.key), *quantity).second)
-        return give_up(member.key, "is not a quantity, or is repeated");
+      if (!usable || !out.emplace(member.key, *quantity).second)
+        return give_up(place.child(member).refuse("is not a quantity, or is repeated").error());
     }
   }
   template <class T>
     requires std::is_enum_v<T>
-  void read(std::string_view name, const JsonNode* node, T& out) {
-    if (!is(name, node, Kind::kString)) return;
+  void read(const JsonPlace& place, T& out) {
+    if (!is(place, Kind::kString)) return;
     for (const Word<T>& row : kWords<T>) {
-      if (row.text != node->text) continue;
+      if (row.text != place.text()) continue;
       out = row.value;
       return;
     }
-    give_up(name, cat("\"", printable(node->text), "\": unknown value"));
+    give_up(place.refuse(cat("\"", printable(place.text()), "\": unknown value")).error());
   }
   template <class T>
-  void read(std::string_view name, const JsonNode* node, T& out) {
-    if (!is(name, node, Kind::kObject)) return;
-    RecordReader nested{*node, error_};
+  void read(const JsonPlace& place, T& out) {
+    if (!is(place, Kind::kObject)) return;
+    RecordReader nested{place, error_};
     fields(nested, out);
   }
 
-  /// Whether the member is there and of this kind.
-  bool is(std::string_view name, const JsonNode* node, Kind kind) {
-    if (node != nullptr && node->kind == kind) return true;
-    give_up(name, cat("expected ", format_kind(kind), ", found ",
-                      node == nullptr ? "nothing" : format_kind(node->kind)));
-    return false;
+  bool is(const JsonPlace& place, Kind kind) {
+    auto expected = place.expect(kind);
+    if (!expected) give_up(std::move(expected).error());
+    return expected.has_value();
   }
   /// Keeps the first error only.
-  void give_up(std::string_view name, std::string_view problem) {
-    if (!error_) error_ = cat("record: ", printable(name), ": ", problem);
+  void give_up(Error error) {
+    if (!error_) error_ = std::move(error);
   }
 
-  const JsonNode& object_;
-  std::optional<std::string>& error_;
+  const JsonPlace& object_;
+  std::optional<Error>& error_;
 };
 
 /// Appends an object to a string, member by member. No tree is built, since records are written on
@@ -122,7 +120,7 @@ class RecordWriter {
   void operator()(std::string_view name, const T& value) {
     out_ += first_ ? "" : ",";
     first_ = false;
-    out_ += quote_json(utf8_from_bytes(name));
+    out_ += quote_json(name);
     out_ += ':';
     write(value);
   }
@@ -133,8 +131,7 @@ class RecordWriter {
   }
 
  private:
-  // Paths and names may contain bytes that are not UTF-8.
-  void write(const std::string& value) { out_ += quote_json(utf8_from_bytes(value)); }
+  void write(const std::string& value) { out_ += quote_json(value); }
   void write(bool value) { out_ += value ? "true" : "false"; }
   void write(std::int64_t value) { out_ += std::to_string(value); }
   template <class Tag>
@@ -171,32 +168,36 @@ class RecordWriter {
   bool first_ = true;
 };
 
+std::unexpected<Error> corrupt(const Error& error) {
+  return fail(ErrorCode::kCorrupt, cat("record: ", error.message));
+}
+
 /// Parses a record, and checks its version before any other member.
 template <class Record>
 Result<Record> parse_record(std::string_view text) {
   // podqos has written it: its size is bound enough.
   const auto tree = parse_json_tree(text, {.bytes = kMaxRecordSize, .values = kUnbounded});
-  if (!tree) return fail(ErrorCode::kCorrupt, cat("record: ", tree.error().message));
-  std::optional<std::string> error;
-  RecordReader reader{*tree, error};
+  if (!tree) return corrupt(tree.error());
+  const JsonPlace root{*tree};
+  std::optional<Error> error;
+  RecordReader reader{root, error};
   std::int64_t version = 0;
   reader("version", version);
-  if (error) return fail(ErrorCode::kCorrupt, std::move(*error));
+  if (error) return corrupt(*error);
   if (version < 1)
     return fail(ErrorCode::kCorrupt, cat("record: version ", version, " is invalid"));
   if (version > kRecordVersion) {
-    const auto writer = tree->member("writer");
-    const bool named = writer && *writer != nullptr;
+    const auto writer = root.member("writer");
     return fail(ErrorCode::kUnsupported,
                 cat("record of version ", version, ", written by podqos ",
-                    named ? printable((*writer)->text) : "of an unknown release", "; this podqos ",
-                    PODQOS_VERSION, " reads up to version ", kRecordVersion,
+                    writer && *writer ? printable(writer->text()) : "of an unknown release",
+                    "; this podqos ", PODQOS_VERSION, " reads up to version ", kRecordVersion,
                     ": use the newer release on this node, or let its ",
                     "containers end before downgrading"));
   }
   Record record;
   fields(reader, record);
-  if (error) return fail(ErrorCode::kCorrupt, std::move(*error));
+  if (error) return corrupt(*error);
   return record;
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "common/base/text.h"
+#include "common/codec/json_text.h"
 #include "common/codec/record_json.h"
 #include "common/core/naming.h"
 #include "common/store/state_directory.h"
@@ -21,9 +22,22 @@ namespace podqos::store {
 namespace {
 
 constexpr int kMaxSetAside = 1000;
+constexpr std::size_t kMaxShown = 1024;  // bytes of a record in an error
 
 bool is_corrupt(const Error& error) {
   return error.code == ErrorCode::kCorrupt || error.code == ErrorCode::kTooLarge;
+}
+
+/// Never writes what pod() or load_tiers() would refuse.
+Status check_text(std::string_view what, std::string_view text) {
+  if (text.size() > codec::kMaxRecordSize)
+    return fail(ErrorCode::kTooLarge, cat(what, " would have ", text.size(),
+                                          " bytes, the limit is ", codec::kMaxRecordSize));
+  if (!codec::is_utf8(text))
+    return fail(ErrorCode::kInvalidArgument,
+                cat(what, ": the path of a bundle or cgroup in it is not UTF-8: ",
+                    printable(text, kMaxShown)));
+  return {};
 }
 
 template <class T>
@@ -113,12 +127,7 @@ Status Store::commit() {
 
 Status Store::write_tiers() {
   const std::string text = codec::format_tiers(tiers_);
-  // load_tiers() would refuse a larger file.
-  if (text.size() > codec::kMaxRecordSize) {
-    return fail(ErrorCode::kTooLarge,
-                cat(directory_.path(), "/", kTiersName, " would have ", text.size(),
-                    " bytes, the limit is ", codec::kMaxRecordSize));
-  }
+  PODQOS_TRY(check_text(cat(directory_.path(), "/", kTiersName), text));
   return sys::replace_file(directory_, kTiersName, text);
 }
 
@@ -147,11 +156,7 @@ Status Store::put_pod(const core::PodRecord& record) {
   const std::string& uid = record.pod.uid;
   const std::string text = codec::format_pod_record(record);
   PODQOS_TRY(core::check_pod_uid(uid));
-  // pod() would refuse a larger file.
-  if (text.size() > codec::kMaxRecordSize) {
-    return fail(ErrorCode::kTooLarge, cat("record of pod ", uid, " has ", text.size(),
-                                          " bytes, the limit is ", codec::kMaxRecordSize));
-  }
+  PODQOS_TRY(check_text(cat("record of pod ", uid), text));
   PODQOS_TRY(begin());
   PODQOS_ASSIGN(const auto pods, find_or_make(pods_, kPodsName));
   return sys::replace_file(*pods, record_name(uid), text);

@@ -18,8 +18,8 @@ inline std::string read_bundle(const std::string& name) {
 
 /// The bytes at the place where a value was found.
 inline std::string_view value_text(std::string_view text, const OciConfig& config,
-                                   ConfigNode node) {
-  const auto& value = config.place(node).value;
+                                   std::string_view pointer) {
+  const auto& value = config.place(pointer).value;
   return value ? text.substr(value->begin, value->end - value->begin) : "(absent)";
 }
 

@@ -240,9 +240,8 @@ std::string findings(std::string_view text) {
   if (!config) return config.error().message;
   const core::ContainerFacts& facts = config->facts;
   return cat(facts.cgroups_path.value_or("(none)"), " ", facts.oom_score_adj.value_or(-1), " ",
-             value_text(text, *config, ConfigNode::kCgroupsPath), " ",
-             value_text(text, *config, ConfigNode::kOomScoreAdj), " ",
-             value_text(text, *config, ConfigNode::kRoot));
+             value_text(text, *config, "/linux/cgroupsPath"), " ",
+             value_text(text, *config, "/process/oomScoreAdj"), " ", value_text(text, *config, ""));
 }
 
 TEST_P(UnreadValue, IsIgnored) {

@@ -47,28 +47,5 @@ TEST(IsUtf8, LooksAtEveryByte) {
   EXPECT_FALSE(is_utf8("\xc3\xa9\xc3"));
 }
 
-TEST(Utf8FromBytes, CarriesEveryByte) {
-  for (int byte = 0; byte < 0x100; ++byte) {
-    const std::string bytes = cat("/", std::string(1, static_cast<char>(byte)));
-    EXPECT_TRUE(is_utf8(utf8_from_bytes(bytes))) << byte;
-    EXPECT_EQ(bytes_from_utf8(utf8_from_bytes(bytes)), bytes) << byte;
-  }
-}
-
-TEST(Utf8FromBytes, KeepsUtf8AndCarriesOtherBytes) {
-  EXPECT_EQ(utf8_from_bytes("/b\xc3\xa9"), "/b\xc3\xa9");
-  EXPECT_EQ(utf8_from_bytes("\xff"), "\xf4\x8f\xbf\xbf");  // U+10FFFF
-  EXPECT_EQ(utf8_from_bytes("\x80"), "\xf4\x8f\xbe\x80");  // U+10FF80
-  EXPECT_EQ(bytes_from_utf8("\xf4\x8f\xbe\x80\xc3\xa9"), "\x80\xc3\xa9");
-}
-
-TEST(Utf8FromBytes, LosesNothing) {
-  for (const std::string bytes : {"", "\xf4\x8f\xbf\xbf", "\xf4\x8f\xbc\x80", "\xf4\x8f\xbb\xbf",
-                                  "a\xf4\x8f", "\xed\xa0\x80"}) {
-    EXPECT_TRUE(is_utf8(utf8_from_bytes(bytes)));
-    EXPECT_EQ(bytes_from_utf8(utf8_from_bytes(bytes)), bytes);
-  }
-}
-
 }  // namespace
 }  // namespace podqos::codec

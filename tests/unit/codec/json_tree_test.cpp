@@ -319,20 +319,29 @@ TEST(ParseJsonTree, KeepsNoSpaceForChildrenThatAreNotThere) {
   EXPECT_LE(capacity(*tree), 2 * kObjects + 2 * kObjects);
 }
 
-TEST(JsonNode, FindsAMemberThatIsThereOnce) {
-  const auto tree = parse_json_tree(R"({"a":1,"n":null,"d":1,"d":1,"e":null,"e":2})");
-  ASSERT_TRUE(tree);
-  const auto a = tree->member("a");
-  ASSERT_TRUE(a);
-  ASSERT_NE(*a, nullptr);
-  EXPECT_EQ((*a)->text, "1");
-  for (const std::string_view absent : {"n", "b", "A", ""})
-    EXPECT_EQ(tree->member(absent), nullptr) << absent;
-  for (const std::string_view twice : {"d", "e"}) {
-    const auto member = tree->member(twice);
-    ASSERT_FALSE(member) << twice;
-    EXPECT_EQ(member.error().code, ErrorCode::kInvalidArgument);
-    EXPECT_THAT(member.error().message, HasSubstr(cat(twice, " is repeated")));
+struct NameCase {
+  std::string key;
+  std::string name;
+  bool folded;
+};
+
+TEST(IsNamed, GoesByLetterCaseWhereAsked) {
+  const std::vector<NameCase> cases = {
+      {"linux", "linux", true},
+      {"Linux", "linux", true},
+      {"CGROUPSPATH", "cgroupsPath", true},
+      {"linu", "linux", false},
+      {"linuxx", "linux", false},
+      {"", "linux", false},
+      // Unicode's simple folding, as in Go's encoding/json: long s and the Kelvin sign.
+      {"proce\xc5\xbf\xc5\xbf", "process", true},
+      {"HOO\xe2\x84\xaa\xc5\xbf", "hooks", true},
+      {"l\xc4\xb1nux", "linux", false},  // the dotless i folds to itself
+      {"linux\xc5", "linux", false},
+  };
+  for (const auto& [key, name, folded] : cases) {
+    EXPECT_EQ(is_named(key, name, MemberNames::kExact), key == name) << key;
+    EXPECT_EQ(is_named(key, name, MemberNames::kAnyCase), folded) << key;
   }
 }
 

@@ -110,7 +110,7 @@ class Random {
   }
   std::string text() {
     constexpr std::array<std::string_view, 9> kPieces{
-        "a", "/", "\"\\", "\n", "\xc3\xa9", "\xff\xfe", "\xf4\x8f\xbf\xbf", "\xed\xa0\x80", "\x7f"};
+        "a", "/", "\"\\", "\n", "\xc3\xa9", "\xf4\x8f\xbf\xbf", "\x7f"};
     std::string out;
     for (unsigned i = below(5); i > 0; --i)
       out += kPieces.at(below(kPieces.size()));
@@ -269,10 +269,10 @@ TEST(ParsePodRecord, SaysWhatIsWrong) {
   const std::vector<RecordRefusal> cases = {
       {"", ErrorCode::kCorrupt, "malformed JSON"},
       {"[]", ErrorCode::kCorrupt, "version"},
-      {"{}", ErrorCode::kCorrupt, "version: expected number, found nothing"},
+      {"{}", ErrorCode::kCorrupt, "version: expected a number, found nothing"},
       {R"({"version":0})", ErrorCode::kCorrupt, "version 0 is invalid"},
-      {R"({"version":1})", ErrorCode::kCorrupt, "pod: expected object, found nothing"},
-      {R"({"version":"1"})", ErrorCode::kCorrupt, "version: expected number, found string"},
+      {R"({"version":1})", ErrorCode::kCorrupt, "pod: expected an object, found nothing"},
+      {R"({"version":"1"})", ErrorCode::kCorrupt, "version: expected a number, found string"},
       {R"({"version":2,"writer":"9.9.9","pod":[]})", ErrorCode::kUnsupported,
        "written by podqos 9.9.9"},
       {R"({"version":2})", ErrorCode::kUnsupported, "use the newer release"},

@@ -1,10 +1,10 @@
-#include "common/codec/settings_json.h"
-
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "common/codec/settings_json.h"
 
 namespace podqos::codec {
 namespace {

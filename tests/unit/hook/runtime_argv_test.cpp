@@ -239,12 +239,5 @@ TEST(RuntimeArgv, LeavesNothingToTheRuntimeOfItsOwnOption) {
   EXPECT_THAT(parse({"--config", "/p.json"}).runtime_args, IsEmpty());
 }
 
-TEST(MemberNamesOf, AreExactForRuntimesThatAreNotWrittenInGo) {
-  for (const char* go : {"/usr/sbin/runc", "/usr/bin/kata-runtime", "/opt/runsc"})
-    EXPECT_EQ(member_names_of(go), codec::MemberNames::kAnyCase) << go;
-  for (const char* other : {"/usr/bin/crun", "/usr/libexec/crio/crun-wasm", "/usr/bin/youki"})
-    EXPECT_EQ(member_names_of(other), codec::MemberNames::kExact) << other;
-}
-
 }  // namespace
 }  // namespace podqos::hook

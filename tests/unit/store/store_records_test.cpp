@@ -24,6 +24,17 @@ using ::testing::UnorderedElementsAre;
 
 class StorePods : public StoreTest {};
 
+TEST_F(StorePods, WritesNoBytesThatJsonCannotHold) {
+  Store store = opened();
+  core::PodRecord record = record_of("pod-1");
+  record.cgroup = "/podqos/\xff";
+  const auto put = store.put_pod(record);
+  ASSERT_FALSE(put);
+  EXPECT_THAT(put.error().message,
+              HasSubstr("record of pod pod-1: the path of a bundle or cgroup"));
+  EXPECT_EQ(*store.pod("pod-1"), std::nullopt);
+}
+
 TEST_F(StorePods, KeepsAndErasesRecords) {
   Store store = opened();
   EXPECT_EQ(*store.pod("pod-1"), std::nullopt);
