@@ -8,12 +8,15 @@ endfunction()
 
 # A layer of common/ is one static library of all its sources, named podqos_<layer>.
 #
-# podqos_layer(<layer> [DEPENDS <layer>...] [LIBS <target>...])
+# podqos_layer(<layer> [FOLDERS <folder>...] [DEPENDS <layer>...] [LIBS <target>...])
+#   FOLDERS  parts of the layer that have a folder in its own
 #   DEPENDS  layers whose headers this layer may include
 #   LIBS     third-party targets that only this layer's sources see
 function(podqos_layer layer)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;LIBS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${layer}/*.cpp")
+  cmake_parse_arguments(ARG "" "" "FOLDERS;DEPENDS;LIBS" ${ARGN})
+  list(TRANSFORM ARG_FOLDERS PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/${layer}/")
+  list(TRANSFORM ARG_FOLDERS APPEND "/*.cpp")
+  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${layer}/*.cpp" ${ARG_FOLDERS})
   add_library(podqos_${layer} STATIC ${sources})
   podqos_unite(podqos_${layer})
   target_link_libraries(podqos_${layer} PUBLIC podqos_options)

@@ -9,9 +9,9 @@
 
 #include "common/base/text.h"
 #include "common/codec/pod_json.h"
-#include "common/core/naming.h"
-#include "common/core/pod_resources.h"
-#include "common/core/validation.h"
+#include "common/core/cgroups/naming.h"
+#include "common/core/kubernetes/pod_resources.h"
+#include "common/core/kubernetes/validation.h"
 #include "ctl/bundle.h"
 #include "ctl/command.h"
 #include "ctl/json_text.h"

@@ -1,10 +1,10 @@
 #include <utility>
 
 #include "common/base/text.h"
-#include "common/core/oom.h"
-#include "common/core/plan.h"
-#include "common/core/pod_plan.h"
-#include "common/core/pod_resources.h"
+#include "common/core/cgroups/plan.h"
+#include "common/core/cgroups/pod_plan.h"
+#include "common/core/kubernetes/oom.h"
+#include "common/core/kubernetes/pod_resources.h"
 #include "ctl/explanation.h"
 
 namespace podqos::ctl {
@@ -246,8 +246,8 @@ std::string explain_writes(const Explanation& explanation, const ExplainParams& 
                            const Target& target) {
   if (target.driver == core::Driver::kCgroupfs) {
     const std::string path = explanation.cgroupfs.value_or("pod<UID>");
-    core::Plan plan =
-        core::plan_pod(path, explanation.values, target.layout, params.formula, core::Make::kYes);
+    core::Plan plan = core::plan_pod(path, explanation.values, target.layout, params.formula,
+                                     core::Cgroup::kCreate);
     for (core::Step& step : plan)
       if (auto* write = std::get_if<core::WriteFile>(&step))
         write->reason = write->on_refusal == core::OnRefusal::kIgnore ? "optional" : "";

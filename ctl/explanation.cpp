@@ -3,11 +3,11 @@
 #include <utility>
 
 #include "common/base/text.h"
-#include "common/core/cgroup_values.h"
-#include "common/core/naming.h"
-#include "common/core/oom.h"
-#include "common/core/pod_resources.h"
-#include "common/core/qos.h"
+#include "common/core/cgroups/naming.h"
+#include "common/core/kubernetes/cgroup_values.h"
+#include "common/core/kubernetes/oom.h"
+#include "common/core/kubernetes/pod_resources.h"
+#include "common/core/kubernetes/qos.h"
 
 namespace podqos::ctl {
 namespace {

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "common/base/error.h"
-#include "common/core/cgroup_values.h"
-#include "common/core/naming.h"
-#include "common/core/pod_resources.h"
+#include "common/core/cgroups/naming.h"
+#include "common/core/cgroups/value_table.h"
+#include "common/core/kubernetes/cgroup_values.h"
+#include "common/core/kubernetes/pod_resources.h"
+#include "common/core/kubernetes/tier.h"
 #include "common/core/settings.h"
-#include "common/core/tier.h"
-#include "common/core/value_table.h"
 #include "ctl/json.h"
 #include "ctl/table.h"
 

@@ -8,7 +8,7 @@
 
 #include "common/app/configuration.h"
 #include "common/base/text.h"
-#include "common/core/whole_pod.h"
+#include "common/core/pods/whole_pod.h"
 #include "ctl/json.h"
 
 namespace podqos::ctl {

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/units.h"
-#include "common/core/cgroup_values.h"
-#include "common/core/pod_resources.h"
+#include "common/core/kubernetes/cgroup_values.h"
+#include "common/core/kubernetes/pod_resources.h"
 
 namespace podqos::ctl {
 

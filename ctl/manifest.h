@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/base/error.h"
-#include "common/core/pod_resources.h"
+#include "common/core/kubernetes/pod_resources.h"
 
 namespace podqos::ctl {
 

@@ -9,7 +9,7 @@
 #include "common/codec/annotations.h"
 #include "common/codec/pod_json.h"
 #include "common/codec/settings_json.h"
-#include "common/core/validation.h"
+#include "common/core/kubernetes/validation.h"
 #include "ctl/command.h"
 #include "ctl/json_text.h"
 #include "ctl/manifest.h"

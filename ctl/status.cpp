@@ -4,7 +4,7 @@
 
 #include "common/app/inventory.h"
 #include "common/base/text.h"
-#include "common/core/whole_pod.h"
+#include "common/core/pods/whole_pod.h"
 #include "ctl/command.h"
 #include "ctl/inventory_view.h"
 #include "ctl/table.h"

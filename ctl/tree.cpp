@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "common/base/text.h"
-#include "common/core/cgroup_values.h"
+#include "common/core/kubernetes/cgroup_values.h"
 #include "ctl/command.h"
 #include "ctl/inventory_view.h"
 #include "ctl/table.h"

@@ -16,8 +16,8 @@
 #include "common/codec/oci_config.h"
 #include "common/codec/oci_edit.h"
 #include "common/codec/oci_state.h"
-#include "common/core/naming.h"
-#include "common/core/pod_values.h"
+#include "common/core/cgroups/naming.h"
+#include "common/core/pods/pod_values.h"
 #include "common/sys/process.h"
 #include "hook/bundle.h"
 
@@ -111,8 +111,9 @@ Status start_in_bundle(const core::Settings& settings, app::Log& log, const code
       transaction,
       {.request = std::move(*request),
        .init = std::move(init),
-       .complete = [&](AdmissionRequest r) { return bundle.complete(std::move(r)); },
-       .registered = [&](const Admission& admission) { return bundle.registered(admission); }});
+       .read_config = [&](AdmissionRequest r) { return bundle.complete(std::move(r)); },
+       .after_registration =
+           [&](const Admission& admission) { return bundle.registered(admission); }});
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-
 namespace podqos::hook {
 
 /// The runtime subcommand, as far as the wrapper distinguishes it.

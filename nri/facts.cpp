@@ -6,7 +6,7 @@
 
 #include "common/base/text.h"
 #include "common/codec/annotations.h"
-#include "common/core/naming.h"
+#include "common/core/cgroups/naming.h"
 
 namespace podqos::nri {
 

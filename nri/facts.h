@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/base/error.h"
-#include "common/core/request.h"
+#include "common/core/pods/request.h"
 #include "nri/messages.h"
 
 namespace podqos::nri {

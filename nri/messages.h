@@ -10,7 +10,7 @@
 #include <protozero/pbf_reader.hpp>
 
 #include "common/base/error.h"
-#include "common/core/request.h"
+#include "common/core/pods/request.h"
 
 /// The messages of NRI, as far as podqos reads and writes them: containerd/nri, pkg/api/api.proto.
 /// Of annotations only podqos's own are kept, and of resources 0 is unset, as in NRI.

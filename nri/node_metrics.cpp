@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/core/pod_resources.h"
-#include "common/core/qos.h"
+#include "common/core/kubernetes/pod_resources.h"
+#include "common/core/kubernetes/qos.h"
 
 namespace podqos::nri {
 

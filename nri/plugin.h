@@ -15,7 +15,7 @@
 #include "common/app/log.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
-#include "common/core/request.h"
+#include "common/core/pods/request.h"
 #include "common/core/settings.h"
 #include "common/sys/clock.h"
 #include "common/sys/process.h"

@@ -14,12 +14,12 @@
 #include "common/cgroup/node.h"
 #include "common/cgroup/pod_cgroup.h"
 #include "common/codec/annotations.h"
-#include "common/core/counting.h"
-#include "common/core/grants.h"
-#include "common/core/ownership.h"
-#include "common/core/placement.h"
-#include "common/core/pod_values.h"
-#include "common/core/whole_pod.h"
+#include "common/core/pods/counting.h"
+#include "common/core/pods/grants.h"
+#include "common/core/pods/ownership.h"
+#include "common/core/pods/placement.h"
+#include "common/core/pods/pod_values.h"
+#include "common/core/pods/whole_pod.h"
 #include "common/store/known_container.h"
 #include "common/sys/process.h"
 
@@ -273,7 +273,7 @@ Result<std::optional<Admission>> admit_to_pod(AdmissionContext& context) {
   cgroup::Machine& machine = transaction.machine();
   release_retained(transaction, context.identity.uid);
   PODQOS_ASSIGN(auto before, transaction.store().pod(context.identity.uid));
-  if (before) core::recognise(transaction.tiers(), *before, context.request->facts);
+  if (before) core::reconcile_bundle(transaction.tiers(), *before, context.request->facts);
   const AdmissionRequest& request = *context.request;
   const auto existing =
       before ? std::optional{without_dead(machine, *before, request.facts)} : std::nullopt;
@@ -335,7 +335,7 @@ Result<std::optional<AdmissionRequest>> admission_request(core::ContainerFacts f
   if (!podqos && engine->cri && settings.trust_annotations == core::TrustAnnotations::kNone)
     podqos = core::PodqosAnnotations{};
   if (!podqos) return fail(std::move(podqos).error());
-  if (!core::concerns_podqos(*podqos, *engine, settings, placed_at)) return std::nullopt;
+  if (!core::is_managed(*podqos, *engine, settings, placed_at)) return std::nullopt;
   Result<std::optional<AdmissionRequest>> found{std::in_place, std::in_place};
   (*found)->facts = std::move(facts);
   (*found)->annotations = {.podqos = std::move(*podqos), .engine = std::move(*engine)};

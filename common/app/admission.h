@@ -7,8 +7,8 @@
 #include "common/app/transaction.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
-#include "common/core/admission.h"
-#include "common/core/request.h"
+#include "common/core/events/admission.h"
+#include "common/core/pods/request.h"
 
 namespace podqos::app {
 

@@ -11,11 +11,11 @@
 #include "common/cgroup/container.h"
 #include "common/cgroup/node.h"
 #include "common/cgroup/pod_cgroup.h"
-#include "common/core/naming.h"
-#include "common/core/placement.h"
-#include "common/core/pod_plan.h"
-#include "common/core/pod_values.h"
-#include "common/core/value_table.h"
+#include "common/core/cgroups/naming.h"
+#include "common/core/cgroups/pod_plan.h"
+#include "common/core/cgroups/value_table.h"
+#include "common/core/pods/placement.h"
+#include "common/core/pods/pod_values.h"
 
 namespace podqos::app {
 
@@ -164,8 +164,8 @@ Result<std::optional<Admission>> admit_running(Transaction& transaction, Admissi
 /// Registers a container that podqos did not place, and writes its values.
 /// @return false if podqos does not manage it
 Result<bool> register_started(Transaction& transaction, StartedContainer& started) {
-  if (started.complete) {
-    auto request = started.complete(std::move(started.request));
+  if (started.read_config) {
+    auto request = started.read_config(std::move(started.request));
     if (!request) return fail(std::move(request).error());
     if (!*request) return false;
     started.request = std::move(**request);
@@ -175,7 +175,7 @@ Result<bool> register_started(Transaction& transaction, StartedContainer& starte
   if (!admitted) return false;
   Admission& admission = *admitted;
   auto done = apply_container(transaction, admission, started.init);
-  if (done && started.registered) done = started.registered(admission);
+  if (done && started.after_registration) done = started.after_registration(admission);
   charge_monitor(transaction, admission.record, started.init.child_of_monitor);
   auto finished = transaction.finish();
   if (done) done = std::move(finished);

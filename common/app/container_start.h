@@ -9,7 +9,7 @@
 #include "common/app/transaction.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
-#include "common/core/request.h"
+#include "common/core/pods/request.h"
 #include "common/core/settings.h"
 #include "common/store/known_container.h"
 
@@ -32,10 +32,10 @@ struct StartedContainer {
   Reporter reporter = Reporter::kHook;
   /// Reads what only config.json tells; asked for only if podqos did not place the container.
   /// @return nullopt if podqos does not manage it after all
-  std::function<Result<std::optional<AdmissionRequest>>(AdmissionRequest)> complete = {};
+  std::function<Result<std::optional<AdmissionRequest>>(AdmissionRequest)> read_config = {};
   /// Called with the admission of a container that podqos did not place, once its values are
   /// written.
-  std::function<Status(const Admission&)> registered = {};
+  std::function<Status(const Admission&)> after_registration = {};
 };
 
 /// Builds the request of a container that an engine has reported as started.

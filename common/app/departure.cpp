@@ -15,9 +15,9 @@
 #include "common/base/text.h"
 #include "common/cgroup/container.h"
 #include "common/cgroup/pod_cgroup.h"
-#include "common/core/counting.h"
-#include "common/core/pod_plan.h"
-#include "common/core/pod_values.h"
+#include "common/core/cgroups/pod_plan.h"
+#include "common/core/pods/counting.h"
+#include "common/core/pods/pod_values.h"
 #include "common/store/known_container.h"
 #include "common/store/state_copy.h"
 
@@ -30,7 +30,7 @@ constexpr int kExpiredPerTransaction = 4;
 constexpr std::size_t kCreatorsPerTransaction = 16;
 
 /// Seconds since a time in a record, which counts from boot.
-std::int64_t seconds_since(UnixSeconds moment, const Transaction& transaction) {
+std::int64_t seconds_since(BootSeconds moment, const Transaction& transaction) {
   return transaction.now().value() - moment.value();
 }
 

@@ -10,8 +10,8 @@
 #include "common/app/transaction.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
-#include "common/core/departure.h"
-#include "common/core/reconciliation.h"
+#include "common/core/events/departure.h"
+#include "common/core/events/reconciliation.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
 

@@ -17,7 +17,7 @@
 #include "common/app/transaction.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
-#include "common/core/request.h"
+#include "common/core/pods/request.h"
 #include "common/core/settings.h"
 
 namespace podqos::app {

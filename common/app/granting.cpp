@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/base/text.h"
-#include "common/core/grants.h"
+#include "common/core/pods/grants.h"
 
 namespace podqos::app {
 

@@ -8,10 +8,10 @@
 
 #include "common/base/error.h"
 #include "common/cgroup/cgroup_view.h"
-#include "common/core/layout.h"
+#include "common/core/cgroups/layout.h"
+#include "common/core/kubernetes/tier.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
-#include "common/core/tier.h"
 
 namespace podqos::app {
 

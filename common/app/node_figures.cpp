@@ -6,11 +6,11 @@
 #include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/node.h"
 #include "common/codec/record_json.h"
-#include "common/core/counting.h"
-#include "common/core/pod_plan.h"
-#include "common/core/root.h"
-#include "common/core/root_values.h"
-#include "common/core/tier_plan.h"
+#include "common/core/cgroups/pod_plan.h"
+#include "common/core/events/root.h"
+#include "common/core/events/tier_plan.h"
+#include "common/core/pods/counting.h"
+#include "common/core/pods/root_values.h"
 
 namespace podqos::app {
 

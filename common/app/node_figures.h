@@ -10,9 +10,9 @@
 
 #include "common/base/error.h"
 #include "common/cgroup/cgroup_view.h"
-#include "common/core/pod_resources.h"
+#include "common/core/kubernetes/pod_resources.h"
+#include "common/core/kubernetes/tier.h"
 #include "common/core/settings.h"
-#include "common/core/tier.h"
 #include "common/store/memory_store.h"
 
 namespace podqos::app {

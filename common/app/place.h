@@ -10,8 +10,8 @@
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/codec/oci_edit.h"
-#include "common/core/naming.h"
-#include "common/core/request.h"
+#include "common/core/cgroups/naming.h"
+#include "common/core/pods/request.h"
 #include "common/core/settings.h"
 
 namespace podqos::app {
@@ -22,8 +22,8 @@ struct PlacementRequest {
   std::string bundle;       ///< canonical; empty if the caller does not know it
   std::string_view config;  ///< content of config.json
   Pid creator;              ///< the process that creates the container and then ends
-  std::optional<core::Driver> driver = std::nullopt;        ///< from the runtime's own flags
-  codec::HookRegistration hooks;                            ///< the hooks to add to config.json
+  std::optional<core::Driver> driver = std::nullopt;  ///< from the runtime's own flags
+  codec::HookRegistration hooks;                      ///< the hooks to add to config.json
   Timeouts timeouts = {};
 };
 

@@ -14,7 +14,7 @@
 #include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/dry_run.h"
 #include "common/cgroup/node.h"
-#include "common/core/layout.h"
+#include "common/core/cgroups/layout.h"
 #include "common/store/memory_store.h"
 #include "common/store/state_copy.h"
 

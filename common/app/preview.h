@@ -7,7 +7,7 @@
 #include "common/app/reconcile.h"
 #include "common/base/error.h"
 #include "common/cgroup/machine.h"
-#include "common/core/grants.h"
+#include "common/core/pods/grants.h"
 #include "common/core/settings.h"
 #include "common/store/memory_store.h"
 

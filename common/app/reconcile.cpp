@@ -17,10 +17,10 @@
 #include "common/cgroup/container.h"
 #include "common/cgroup/pod_cgroup.h"
 #include "common/codec/record_json.h"
-#include "common/core/counting.h"
-#include "common/core/layout.h"
-#include "common/core/naming.h"
-#include "common/core/pod_plan.h"
+#include "common/core/cgroups/layout.h"
+#include "common/core/cgroups/naming.h"
+#include "common/core/cgroups/pod_plan.h"
+#include "common/core/pods/counting.h"
 
 namespace podqos::app {
 

@@ -3,7 +3,7 @@
 #include "common/app/log.h"
 #include "common/app/transaction.h"
 #include "common/base/error.h"
-#include "common/core/reconciliation.h"
+#include "common/core/events/reconciliation.h"
 #include "common/core/settings.h"
 
 namespace podqos::app {

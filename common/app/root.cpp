@@ -9,10 +9,10 @@
 #include "common/cgroup/cgroup_view.h"
 #include "common/cgroup/node.h"
 #include "common/cgroup/root.h"
-#include "common/core/counting.h"
-#include "common/core/pod_plan.h"
-#include "common/core/root.h"
-#include "common/core/root_values.h"
+#include "common/core/cgroups/pod_plan.h"
+#include "common/core/events/root.h"
+#include "common/core/pods/counting.h"
+#include "common/core/pods/root_values.h"
 
 namespace podqos::app {
 
@@ -41,10 +41,10 @@ std::optional<CpuShares> observe_share(Transaction& transaction, const core::Tre
 /// The limits to write to a tree's root, see core::root_limits(); empty where the transaction has
 /// changed nothing that they follow from, and the tree is as it was.
 core::CgroupValues changed_root_limits(const Transaction& transaction, const core::TreeRecord& tree,
-                                       core::Tree state) {
+                                       core::TreeState state) {
   const core::Settings& settings = transaction.settings();
   const core::TreeRecord* old = core::tree_at(transaction.before(), tree.kubepods);
-  if (state == core::Tree::kAsItWas && old != nullptr &&
+  if (state == core::TreeState::kUnchanged && old != nullptr &&
       core::root_limits(transaction.before(), *old, settings, transaction.capacity()) ==
           core::root_limits(transaction.tiers(), tree, settings, transaction.capacity()))
     return {};
@@ -135,7 +135,7 @@ Status remove_root(Transaction& transaction, const std::string& kubepods) {
   return transaction.remove_tree(tree.kubepods, tree.top);
 }
 
-core::Plan plan_top(Transaction& transaction, const core::TreeRecord& tree, core::Make make) {
+core::Plan plan_top(Transaction& transaction, const core::TreeRecord& tree, core::Cgroup make) {
   const auto share = tree.top.empty() ? std::nullopt : observe_share(transaction, tree);
   if (!share) return {};
   return core::plan_top(core::cgroups_with_share(tree), *share,
@@ -144,7 +144,7 @@ core::Plan plan_top(Transaction& transaction, const core::TreeRecord& tree, core
 }
 
 core::CgroupValues changed_root_values(Transaction& transaction, const core::TreeRecord& tree,
-                                       core::Tree state) {
+                                       core::TreeState state) {
   core::CgroupValues values = changed_root_limits(transaction, tree, state);
   if (tree.top.empty()) values.cpu_shares = observe_share(transaction, tree);
   return values;

@@ -5,10 +5,10 @@
 
 #include "common/app/transaction.h"
 #include "common/base/error.h"
-#include "common/core/naming.h"
-#include "common/core/pod_plan.h"
+#include "common/core/cgroups/naming.h"
+#include "common/core/cgroups/pod_plan.h"
+#include "common/core/events/tier_plan.h"
 #include "common/core/record.h"
-#include "common/core/tier_plan.h"
 
 namespace podqos::app {
 
@@ -44,14 +44,14 @@ void take_back_root(Transaction& transaction, const std::string& kubepods);
 /// Writes the share of all of a tree's pods to the cgroups above its root that podqos has made, see
 /// core::tree_shares(). Where the tree is not as it was, systemd is told even what the files hold.
 [[nodiscard]] core::Plan plan_top(Transaction& transaction, const core::TreeRecord& tree,
-                                  core::Make make);
+                                  core::Cgroup make);
 
 /// The values to write to a tree's root: core::root_limits(), unless the transaction has changed
 /// nothing that they follow from and the tree is as it was; and the share, if no cgroup above has
 /// it.
 [[nodiscard]] core::CgroupValues changed_root_values(Transaction& transaction,
                                                      const core::TreeRecord& tree,
-                                                     core::Tree state);
+                                                     core::TreeState state);
 
 /// Warns if ioWeight has no effect on this kernel: when the root is made, not at each container.
 [[nodiscard]] Status check_io_weight(Transaction& transaction, const std::string& kubepods);

@@ -7,8 +7,8 @@
 
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
-#include "common/core/grants.h"
-#include "common/core/resize.h"
+#include "common/core/pods/grants.h"
+#include "common/core/pods/resize.h"
 
 namespace podqos::app {
 

@@ -15,15 +15,15 @@
 #include "common/cgroup/pod_cgroup.h"
 #include "common/cgroup/retry.h"
 #include "common/codec/record_json.h"
-#include "common/core/counting.h"
-#include "common/core/departure.h"
-#include "common/core/grants.h"
-#include "common/core/layout.h"
-#include "common/core/naming.h"
-#include "common/core/pod_plan.h"
-#include "common/core/pod_values.h"
-#include "common/core/pod_write.h"
-#include "common/core/root.h"
+#include "common/core/cgroups/layout.h"
+#include "common/core/cgroups/naming.h"
+#include "common/core/cgroups/pod_plan.h"
+#include "common/core/events/departure.h"
+#include "common/core/events/pod_write.h"
+#include "common/core/events/root.h"
+#include "common/core/pods/counting.h"
+#include "common/core/pods/grants.h"
+#include "common/core/pods/pod_values.h"
 #include "common/sys/clock.h"
 
 namespace podqos::app {
@@ -169,7 +169,7 @@ Status Transaction::erase(const core::PodRecord& record) {
   return {};
 }
 
-Status Transaction::execute(const core::Plan& plan, core::Transient transient) {
+Status Transaction::execute(const core::Plan& plan, core::RetryOn transient) {
   changed_ = true;
   PODQOS_ASSIGN(auto report, cgroup::execute(*machine_, plan, unit_changes_, transient));
   note(std::move(report));
@@ -196,7 +196,7 @@ Status Transaction::remove_tree(const std::string& kubepods, const std::string& 
 Status Transaction::write_pod(const core::PodRecord& record, const core::PodRecord* before) {
   core::PodWriteSnapshot snapshot;
   if (before != nullptr && cgroup::is_written(*machine_, record.cgroup)) snapshot.written = *before;
-  if (trees_ == core::Tree::kToMake)
+  if (trees_ == core::TreeState::kMissing)
     snapshot.has_io_weight = cgroup::has_io_weight(*machine_, record.cgroup);
   PODQOS_ASSIGN(auto write, core::decide_pod_write(record, snapshot, *settings_));
   if (write.may_cut) {
@@ -210,9 +210,9 @@ Status Transaction::write_pod(const core::PodRecord& record, const core::PodReco
                               core::driver_of(record.cgroup) == core::Driver::kCgroupfs;
   core::Plan plan = core::plan_pod(record.cgroup, write.values, layout, formula(), write.make);
   plan.emplace_back(copy_of(record));
-  auto done = execute(plan, counts_removed ? core::Transient::kQuota : core::Transient::kNone);
+  auto done = execute(plan, counts_removed ? core::RetryOn::kQuota : core::RetryOn::kNone);
   const bool vanished = !done && done.error().code == ErrorCode::kNotFound;
-  return vanished && write.make == core::Make::kNo ? write_pod(record, nullptr) : done;
+  return vanished && write.make == core::Cgroup::kExists ? write_pod(record, nullptr) : done;
 }
 
 void Transaction::renew_copy(const core::PodRecord& record) {
@@ -229,7 +229,7 @@ void Transaction::revisit(const core::PodRecord& record, const Error& refused) {
                                                 .value = core::kUnwrittenRecord}})
                         .has_value());
   const bool busy = refused.code == ErrorCode::kBusy;
-  const UnixSeconds until = busy ? now_ : core::retry_at(now_, *settings_);
+  const BootSeconds until = busy ? now_ : core::retry_at(now_, *settings_);
   core::retain_pod(tiers(), {.uid = record.pod.uid, .until = until, .cgroup = record.cgroup});
   if (busy) leave_unfinished({.uid = record.pod.uid, .error = refused});
 }
@@ -268,7 +268,7 @@ Result<std::optional<Error>> Transaction::remove_pod(const core::PodRecord& reco
   return in_use;
 }
 
-Status Transaction::write_tiers(const core::TreeRecord& tree, core::Tree state) {
+Status Transaction::write_tiers(const core::TreeRecord& tree, core::TreeState state) {
   core::TierValues wanted = core::wanted_tiers(tree.sums, tiers().sums, *settings_, capacity_);
   wanted.root = changed_root_values(*this, tree, state);
   const auto observe = [&](const core::CgroupValues& tier, core::QosClass qos_class) {
@@ -277,7 +277,8 @@ Status Transaction::write_tiers(const core::TreeRecord& tree, core::Tree state) 
     if (tier.memory_limit) {
       if (const auto usage = machine_->memory_usage(path)) snapshot.usage = *usage;
     }
-    snapshot.has_io_weight = state == core::Tree::kToMake && cgroup::has_io_weight(*machine_, path);
+    snapshot.has_io_weight =
+        state == core::TreeState::kMissing && cgroup::has_io_weight(*machine_, path);
     return snapshot;
   };
   const core::TierValues values = core::decide_tier_write(
@@ -286,13 +287,14 @@ Status Transaction::write_tiers(const core::TreeRecord& tree, core::Tree state) 
        .burstable = observe(wanted.burstable, core::QosClass::kBurstable),
        .besteffort = observe(wanted.besteffort, core::QosClass::kBestEffort)},
       *settings_);
-  const auto make = state == core::Tree::kAsItWas ? core::Make::kNo : core::Make::kYes;
+  const auto make =
+      state == core::TreeState::kUnchanged ? core::Cgroup::kExists : core::Cgroup::kCreate;
   Status first;
   const auto attempt = [&](const core::Plan& plan) {
     auto done = execute(plan);
     if (first && !done) first = std::move(done);
   };
-  if (state == core::Tree::kToMake) attempt(core::plan_tree(tree.kubepods, tree.top));
+  if (state == core::TreeState::kMissing) attempt(core::plan_tree(tree.kubepods, tree.top));
   attempt(core::plan_tiers(tree.kubepods, values, machine_->layout_without_hugepages(), formula(),
                            make));
   attempt(plan_top(*this, tree, make));
@@ -302,8 +304,8 @@ Status Transaction::write_tiers(const core::TreeRecord& tree, core::Tree state) 
 void Transaction::remove_unused(const core::TreeRecord& tree) {
   // Only units are left that systemd did not stop when it was asked: that is for reconcile to try
   // again, so that no container waits for a systemd that does not answer.
-  if (trees_ == core::Tree::kAsItWas && core::driver_of(tree.kubepods) == core::Driver::kSystemd &&
-      !machine_->exists(tree.kubepods))
+  if (trees_ == core::TreeState::kUnchanged &&
+      core::driver_of(tree.kubepods) == core::Driver::kSystemd && !machine_->exists(tree.kubepods))
     return;
   if (auto done = remove_root(*this, tree.kubepods); !done) {
     note_failure(cat("cgroup ", tree.kubepods,
@@ -317,9 +319,9 @@ Status Transaction::write_tree(const core::TreeRecord& tree) {
     return {};
   }
   const bool just_made = std::ranges::find(made_, tree.kubepods) != made_.end();
-  auto done = write_tiers(tree, just_made ? core::Tree::kJustMade : trees_);
+  auto done = write_tiers(tree, just_made ? core::TreeState::kFresh : trees_);
   if (!done && done.error().code == ErrorCode::kNotFound)
-    done = write_tiers(tree, core::Tree::kToMake);
+    done = write_tiers(tree, core::TreeState::kMissing);
   else if (done && just_made)
     done = check_io_weight(*this, tree.kubepods);
   // Later transactions write what has changed, not all that a new tree needs.

@@ -11,11 +11,11 @@
 #include "common/base/error.h"
 #include "common/cgroup/machine.h"
 #include "common/cgroup/removal.h"
-#include "common/core/grants.h"
-#include "common/core/plan.h"
+#include "common/core/cgroups/plan.h"
+#include "common/core/events/tier_plan.h"
+#include "common/core/pods/grants.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
-#include "common/core/tier_plan.h"
 #include "common/store/record_store.h"
 #include "common/store/store.h"
 
@@ -56,7 +56,7 @@ class Transaction {
   /// Sums and trees when the transaction began.
   [[nodiscard]] const core::TiersRecord& before() const { return before_; }
   /// Seconds since boot when the transaction began, so that steps of the wall clock have no effect.
-  [[nodiscard]] UnixSeconds now() const { return now_; }
+  [[nodiscard]] BootSeconds now() const { return now_; }
   /// The node's memory, swap and CPU, see cgroup::node_capacity().
   [[nodiscard]] const core::NodeCapacity& capacity() const { return capacity_; }
   /// The formula that converts shares to a cgroup v2 weight: configured, or that of the node's
@@ -78,7 +78,7 @@ class Transaction {
   }
 
   /// Makes finish() create the roots and tiers of all trees again and write all their values.
-  void remake_trees() { trees_ = core::Tree::kToMake; }
+  void remake_trees() { trees_ = core::TreeState::kMissing; }
 
   // What an event changes, of the stored records and of the machine. A program may die between any
   // two of these calls: records are the truth, and the next transaction, which finds the mark of
@@ -96,7 +96,7 @@ class Transaction {
 
   /// Executes steps of the machine. Logs changed values at debug level.
   [[nodiscard]] Status execute(const core::Plan& plan,
-                               core::Transient transient = core::Transient::kNone);
+                               core::RetryOn transient = core::RetryOn::kNone);
   /// Makes root and tiers, whose values finish() writes. Saves the tiers' record first: a program
   /// that dies in between must not leave a root that nothing tells to be podqos's.
   [[nodiscard]] Status make_tree(const std::string& kubepods, const core::Plan& plan);
@@ -164,21 +164,21 @@ class Transaction {
   /// Writes the values of a tree's tiers, or removes it if no pod is left.
   [[nodiscard]] Status write_tree(const core::TreeRecord& tree);
   void remove_unused(const core::TreeRecord& tree);
-  [[nodiscard]] Status write_tiers(const core::TreeRecord& tree, core::Tree state);
+  [[nodiscard]] Status write_tiers(const core::TreeRecord& tree, core::TreeState state);
 
   const core::Settings* settings_;
   Log* log_;
   std::unique_ptr<store::RecordStore> store_;
   std::unique_ptr<cgroup::Machine> machine_;
   core::NodeCapacity capacity_;
-  UnixSeconds now_;
+  BootSeconds now_;
   core::TiersRecord before_;  ///< sums and trees when the transaction began
   std::vector<std::string> written_;
   std::vector<std::string> failures_;
   std::vector<Refusal> unfinished_;
   std::vector<std::string> partly_removed_;
-  core::Tree trees_ = core::Tree::kAsItWas;  ///< all but those of `made_`
-  std::vector<std::string> made_;            ///< roots of the trees that this transaction has made
+  core::TreeState trees_ = core::TreeState::kUnchanged;  ///< all but those of `made_`
+  std::vector<std::string> made_;  ///< roots of the trees that this transaction has made
   cgroup::UnitChanges unit_changes_ = cgroup::UnitChanges::kNow;
   bool recovered_ = false;
   bool changed_ = false;  ///< begin() or execute() was called

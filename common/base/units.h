@@ -28,7 +28,7 @@ using Bytes = Unit<struct BytesTag>;
 using Pid = Unit<struct PidTag>;  ///< a process id in the host's pid namespace
 using StartTime =
     Unit<struct StartTimeTag>;  ///< field 22 of /proc/PID/stat, clock ticks since boot
-using UnixSeconds = Unit<struct UnixSecondsTag>;
+using BootSeconds = Unit<struct UnixSecondsTag>;
 
 constexpr std::int64_t kPercent = 100;  ///< divisor of a percentage
 

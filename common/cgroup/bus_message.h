@@ -10,7 +10,7 @@
 
 #include "common/base/error.h"
 #include "common/cgroup/machine.h"
-#include "common/core/plan.h"
+#include "common/core/cgroups/plan.h"
 
 /// D-Bus messages to and from systemd's manager object (org.freedesktop.systemd1(5)). Pure: nothing
 /// here does any I/O.

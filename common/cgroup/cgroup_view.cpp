@@ -5,7 +5,7 @@
 #include "common/base/text.h"
 #include "common/cgroup/control_file.h"
 #include "common/cgroup/value.h"
-#include "common/core/layout.h"
+#include "common/core/cgroups/layout.h"
 
 namespace podqos::cgroup {
 namespace {

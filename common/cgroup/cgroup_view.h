@@ -10,10 +10,10 @@
 
 #include "common/base/units.h"
 #include "common/cgroup/machine.h"
-#include "common/core/cgroup_values.h"
+#include "common/core/cgroups/value_table.h"
+#include "common/core/kubernetes/cgroup_values.h"
+#include "common/core/pods/resize.h"
 #include "common/core/record.h"
-#include "common/core/resize.h"
-#include "common/core/value_table.h"
 
 namespace podqos::cgroup {
 

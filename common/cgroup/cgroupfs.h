@@ -18,10 +18,10 @@
 #include "common/cgroup/mountinfo.h"
 #include "common/cgroup/open_hierarchy.h"
 #include "common/cgroup/systemd.h"
-#include "common/core/layout.h"
-#include "common/core/memory_charge.h"
-#include "common/core/naming.h"
-#include "common/core/plan.h"
+#include "common/core/cgroups/layout.h"
+#include "common/core/cgroups/memory_charge.h"
+#include "common/core/cgroups/naming.h"
+#include "common/core/cgroups/plan.h"
 
 namespace podqos::cgroup {
 

@@ -10,7 +10,7 @@
 
 #include "common/base/path.h"
 #include "common/base/text.h"
-#include "common/core/naming.h"
+#include "common/core/cgroups/naming.h"
 #include "common/sys/process.h"
 
 namespace podqos::cgroup {

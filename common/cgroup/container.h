@@ -7,8 +7,8 @@
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/cgroup/machine.h"
-#include "common/core/departure.h"
-#include "common/core/reconciliation.h"
+#include "common/core/events/departure.h"
+#include "common/core/events/reconciliation.h"
 #include "common/core/record.h"
 #include "common/sys/process.h"
 

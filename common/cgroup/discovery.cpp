@@ -12,7 +12,7 @@
 
 #include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/core/cgroup_values.h"
+#include "common/core/kubernetes/cgroup_values.h"
 #include "common/sys/atomic_file.h"
 
 namespace podqos::cgroup {

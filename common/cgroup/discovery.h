@@ -7,7 +7,7 @@
 #include "common/base/error.h"
 #include "common/cgroup/open_hierarchy.h"
 #include "common/cgroup/systemd.h"
-#include "common/core/layout.h"
+#include "common/core/cgroups/layout.h"
 #include "common/sys/directory.h"
 
 namespace podqos::cgroup {

@@ -11,7 +11,7 @@
 #include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/control_file.h"
-#include "common/core/layout.h"
+#include "common/core/cgroups/layout.h"
 
 namespace podqos::cgroup {
 

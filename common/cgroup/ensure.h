@@ -6,7 +6,7 @@
 
 #include "common/base/error.h"
 #include "common/cgroup/open_hierarchy.h"
-#include "common/core/plan.h"
+#include "common/core/cgroups/plan.h"
 
 namespace podqos::cgroup {
 

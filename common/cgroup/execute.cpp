@@ -13,8 +13,8 @@
 #include "common/cgroup/nested.h"
 #include "common/cgroup/refusal.h"
 #include "common/cgroup/value.h"
-#include "common/core/layout.h"
-#include "common/core/naming.h"
+#include "common/core/cgroups/layout.h"
+#include "common/core/cgroups/naming.h"
 #include "common/sys/process.h"
 
 namespace podqos::cgroup {

@@ -9,8 +9,8 @@
 
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
-#include "common/core/naming.h"
-#include "common/core/value_table.h"
+#include "common/core/cgroups/naming.h"
+#include "common/core/cgroups/value_table.h"
 
 namespace podqos::cgroup {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/core/layout.h"
+#include "common/core/cgroups/layout.h"
 
 namespace podqos::cgroup {
 

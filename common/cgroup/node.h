@@ -1,8 +1,8 @@
 #pragma once
 
 #include "common/base/error.h"
-#include "common/core/grants.h"
-#include "common/core/naming.h"
+#include "common/core/cgroups/naming.h"
+#include "common/core/pods/grants.h"
 #include "common/core/settings.h"
 
 namespace podqos::cgroup {

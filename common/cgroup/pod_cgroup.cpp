@@ -10,9 +10,9 @@
 
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
-#include "common/core/layout.h"
-#include "common/core/pod_plan.h"
-#include "common/core/value_table.h"
+#include "common/core/cgroups/layout.h"
+#include "common/core/cgroups/pod_plan.h"
+#include "common/core/cgroups/value_table.h"
 #include "common/sys/process.h"
 
 namespace podqos::cgroup {

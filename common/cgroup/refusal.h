@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "common/base/error.h"
-#include "common/core/plan.h"
+#include "common/core/cgroups/plan.h"
 
 namespace podqos::cgroup {
 

@@ -10,10 +10,10 @@
 #include "common/base/text.h"
 #include "common/cgroup/retry.h"
 #include "common/cgroup/root.h"
-#include "common/core/naming.h"
-#include "common/core/pod_plan.h"
-#include "common/core/root.h"
-#include "common/core/value_table.h"
+#include "common/core/cgroups/naming.h"
+#include "common/core/cgroups/pod_plan.h"
+#include "common/core/cgroups/value_table.h"
+#include "common/core/events/root.h"
 
 namespace podqos::cgroup {
 

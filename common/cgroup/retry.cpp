@@ -9,10 +9,10 @@ namespace {
 
 constexpr std::chrono::milliseconds kPause{10};
 
-bool may_pass(const Error& error, core::Transient transient) {
+bool may_pass(const Error& error, core::RetryOn transient) {
   switch (transient) {
-    case core::Transient::kNone: return false;
-    case core::Transient::kQuota: return error.code == ErrorCode::kInvalidArgument;
+    case core::RetryOn::kNone: return false;
+    case core::RetryOn::kQuota: return error.code == ErrorCode::kInvalidArgument;
   }
   return false;
 }
@@ -27,13 +27,13 @@ Result<bool> retry_until_done(Machine& machine, const std::function<Result<bool>
 }
 
 Result<Report> execute(Machine& machine, const core::Plan& plan, UnitChanges when,
-                       core::Transient transient) {
+                       core::RetryOn transient) {
   Result<Report> report;
   const auto settled = retry_until_done(machine, [&]() -> Result<bool> {
     report = machine.execute(plan, when);
     return report || !may_pass(report.error(), transient);
   });
-  if (!report && !*settled && transient == core::Transient::kQuota)
+  if (!report && !*settled && transient == core::RetryOn::kQuota)
     return fail(ErrorCode::kBusy, std::move(report).error().message);
   return report;
 }

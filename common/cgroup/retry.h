@@ -4,7 +4,7 @@
 
 #include "common/base/error.h"
 #include "common/cgroup/machine.h"
-#include "common/core/plan.h"
+#include "common/core/cgroups/plan.h"
 
 namespace podqos::cgroup {
 
@@ -18,6 +18,6 @@ namespace podqos::cgroup {
 /// Executes a plan, and executes it again while it is refused as `transient` says.
 /// @return the errors of Machine::execute(); kBusy for a quota that is still refused.
 [[nodiscard]] Result<Report> execute(Machine& machine, const core::Plan& plan, UnitChanges when,
-                                     core::Transient transient);
+                                     core::RetryOn transient);
 
 }  // namespace podqos::cgroup

@@ -8,12 +8,12 @@
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
 #include "common/cgroup/pod_cgroup.h"
-#include "common/core/counting.h"
-#include "common/core/layout.h"
-#include "common/core/naming.h"
-#include "common/core/pod_plan.h"
-#include "common/core/root.h"
-#include "common/core/tier.h"
+#include "common/core/cgroups/layout.h"
+#include "common/core/cgroups/naming.h"
+#include "common/core/cgroups/pod_plan.h"
+#include "common/core/events/root.h"
+#include "common/core/kubernetes/tier.h"
+#include "common/core/pods/counting.h"
 
 namespace podqos::cgroup {
 

@@ -5,9 +5,9 @@
 
 #include "common/base/error.h"
 #include "common/cgroup/machine.h"
+#include "common/core/events/root.h"
+#include "common/core/pods/root_values.h"
 #include "common/core/record.h"
-#include "common/core/root.h"
-#include "common/core/root_values.h"
 
 // What is observed of the root cgroup of the node's pods.
 namespace podqos::cgroup {

@@ -7,7 +7,7 @@
 #include "common/base/text.h"
 #include "common/cgroup/bus.h"
 #include "common/cgroup/bus_message.h"
-#include "common/core/naming.h"
+#include "common/core/cgroups/naming.h"
 
 namespace podqos::cgroup {
 

@@ -8,7 +8,7 @@
 
 #include "common/base/error.h"
 #include "common/cgroup/machine.h"
-#include "common/core/plan.h"
+#include "common/core/cgroups/plan.h"
 #include "common/sys/clock.h"
 
 namespace podqos::cgroup {

@@ -8,7 +8,7 @@
 
 #include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/core/value_table.h"
+#include "common/core/cgroups/value_table.h"
 
 namespace podqos::cgroup {
 

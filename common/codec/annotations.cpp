@@ -12,10 +12,10 @@
 #include "common/codec/engine_annotations.h"
 #include "common/codec/pod_json.h"
 #include "common/codec/settings_json.h"
-#include "common/core/cgroup_values.h"
-#include "common/core/naming.h"
-#include "common/core/pod_resources.h"
-#include "common/core/validation.h"
+#include "common/core/cgroups/naming.h"
+#include "common/core/kubernetes/cgroup_values.h"
+#include "common/core/kubernetes/pod_resources.h"
+#include "common/core/kubernetes/validation.h"
 
 namespace podqos::codec {
 

@@ -5,8 +5,8 @@
 
 #include "common/base/error.h"
 #include "common/codec/json_place.h"
-#include "common/core/pod_resources.h"
-#include "common/core/request.h"
+#include "common/core/kubernetes/pod_resources.h"
+#include "common/core/pods/request.h"
 
 namespace podqos::codec {
 

@@ -14,7 +14,7 @@
 #include "common/base/text.h"
 #include "common/codec/annotations.h"
 #include "common/codec/json_place.h"
-#include "common/core/naming.h"
+#include "common/core/cgroups/naming.h"
 
 namespace podqos::codec {
 

@@ -8,7 +8,7 @@
 
 #include "common/base/error.h"
 #include "common/codec/oci_config.h"
-#include "common/core/request.h"
+#include "common/core/pods/request.h"
 
 namespace podqos::codec {
 

@@ -6,7 +6,7 @@
 
 #include "common/base/error.h"
 #include "common/base/units.h"
-#include "common/core/request.h"
+#include "common/core/pods/request.h"
 
 namespace podqos::codec {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "common/base/error.h"
-#include "common/core/pod_resources.h"
+#include "common/core/kubernetes/pod_resources.h"
 
 namespace podqos::codec {
 

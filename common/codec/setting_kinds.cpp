@@ -8,8 +8,8 @@
 
 #include "common/base/text.h"
 #include "common/codec/json_text.h"
+#include "common/core/kubernetes/quantity.h"
 #include "common/core/metrics_address.h"
-#include "common/core/quantity.h"
 
 namespace podqos::codec {
 
@@ -160,7 +160,7 @@ std::string problem_of(std::string_view path) {
   return {};
 }
 
-/// The same of the name of a cgroup. "_" would be ambiguous: common/core/naming.h.
+/// The same of the name of a cgroup. "_" would be ambiguous: common/core/cgroups/naming.h.
 std::string problem_of_name(std::string_view name) {
   constexpr std::size_t kMaxSize = 255;  // NAME_MAX
   if (name.empty()) return "write one \"/\" between names";

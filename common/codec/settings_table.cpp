@@ -4,7 +4,7 @@
 #include <functional>
 #include <utility>
 
-#include "common/core/cgroup_values.h"
+#include "common/core/kubernetes/cgroup_values.h"
 
 namespace podqos::codec {
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "common/base/units.h"
-#include "common/core/cgroup_values.h"
-#include "common/core/pod_resources.h"
-#include "common/core/tier.h"
+#include "common/core/kubernetes/cgroup_values.h"
+#include "common/core/kubernetes/pod_resources.h"
+#include "common/core/kubernetes/tier.h"
 
 namespace podqos::core {
 
@@ -98,7 +98,7 @@ struct PodRecord {
   TierSum granted;         ///< see Grants; the part that counts in its tier
   std::vector<ContainerRecord> containers;
   /// When the last container ended; the cgroup stays while memory is charged to it.
-  std::optional<UnixSeconds> released_at;
+  std::optional<BootSeconds> released_at;
   friend bool operator==(const PodRecord&, const PodRecord&) = default;
 };
 
@@ -120,7 +120,7 @@ struct PendingEntry {
 /// one with a process that outlives its containers or with values that were refused.
 struct RetainedEntry {
   std::string uid;
-  UnixSeconds until;        ///< when to handle it
+  BootSeconds until;        ///< when to handle it
   std::string cgroup = {};  ///< of the pod
   friend bool operator==(const RetainedEntry&, const RetainedEntry&) = default;
 };

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "common/base/text.h"
-#include "common/core/naming.h"
+#include "common/core/cgroups/naming.h"
 #include "common/sys/atomic_file.h"
 
 namespace podqos::store {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "common/base/error.h"
-#include "common/core/identity.h"
+#include "common/core/pods/identity.h"
 #include "common/core/record.h"
 #include "common/store/record_store.h"
 

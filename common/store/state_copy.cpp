@@ -12,7 +12,7 @@
 
 #include "common/base/text.h"
 #include "common/codec/record_json.h"
-#include "common/core/naming.h"
+#include "common/core/cgroups/naming.h"
 #include "common/store/container_index.h"
 #include "common/store/state_directory.h"
 #include "common/store/state_files.h"

@@ -6,7 +6,7 @@
 #include "common/codec/annotations.h"
 #include "common/codec/engine_annotations.h"
 #include "common/codec/pod_json.h"
-#include "common/core/naming.h"
+#include "common/core/cgroups/naming.h"
 #include "tests/fuzz/require.h"
 
 namespace {

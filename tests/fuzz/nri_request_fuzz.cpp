@@ -6,13 +6,13 @@
 
 #include "common/codec/annotations.h"
 #include "common/codec/record_json.h"
-#include "common/core/admission.h"
-#include "common/core/claim.h"
-#include "common/core/grants.h"
-#include "common/core/identity.h"
-#include "common/core/naming.h"
-#include "common/core/pod_plan.h"
-#include "common/core/pod_values.h"
+#include "common/core/cgroups/naming.h"
+#include "common/core/cgroups/pod_plan.h"
+#include "common/core/events/admission.h"
+#include "common/core/pods/claim.h"
+#include "common/core/pods/grants.h"
+#include "common/core/pods/identity.h"
+#include "common/core/pods/pod_values.h"
 #include "nri/facts.h"
 #include "tests/fuzz/require.h"
 #include "tests/unit/nri/nri.pb.h"
@@ -41,7 +41,7 @@ std::optional<core::Admission> admitted(const core::ContainerFacts& facts,
   const auto podqos = codec::parse_podqos_annotations(facts.annotations);
   const auto& engine = facts.engine;
   require(engine.has_value());
-  if (!podqos || !core::concerns_podqos(*podqos, *engine, settings, facts.cgroups_path))
+  if (!podqos || !core::is_managed(*podqos, *engine, settings, facts.cgroups_path))
     return std::nullopt;
   core::AdmissionRequest request;
   request.facts = facts;

@@ -2,7 +2,7 @@
 
 #include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/core/quantity.h"
+#include "common/core/kubernetes/quantity.h"
 #include "tests/fuzz/require.h"
 
 namespace {

@@ -6,15 +6,21 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
+# The rules: kubernetes <- cgroups <- pods <- events; record.h and settings.h in core itself are for the last three.
+CORE = {"common/core", *(f"common/core/{folder}" for folder in ("kubernetes", "cgroups", "pods", "events"))}
 # Which project headers each folder may include, itself not named.
 MAY_INCLUDE = {
     "common/base": set(),
-    "common/core": {"common/base"},
-    "common/codec": {"common/base", "common/core"},
+    "common/core": {"common/base", "common/core/kubernetes"},
+    "common/core/kubernetes": {"common/base"},
+    "common/core/cgroups": {"common/base", "common/core", "common/core/kubernetes"},
+    "common/core/pods": {"common/base", "common/core", "common/core/kubernetes", "common/core/cgroups"},
+    "common/core/events": {"common/base", *CORE} - {"common/core/events"},
+    "common/codec": {"common/base", *CORE},
     "common/sys": {"common/base"},
-    "common/cgroup": {"common/base", "common/core", "common/sys"},
-    "common/store": {"common/base", "common/core", "common/codec", "common/sys"},
-    "common/app": {f"common/{layer}" for layer in ("base", "core", "codec", "sys", "cgroup", "store")},
+    "common/cgroup": {"common/base", "common/sys", *CORE},
+    "common/store": {"common/base", "common/codec", "common/sys", *CORE},
+    "common/app": {f"common/{layer}" for layer in ("base", "codec", "sys", "cgroup", "store")} | CORE,
 }
 PROGRAMS = ("hook", "ctl", "nri")
 
@@ -24,7 +30,7 @@ IO_HEADERS = (
     "filesystem", "cstdio", "stdio.h", "chrono", "ctime", "time.h", "thread", "mutex", "random")
 NO_HEADERS = {
     "common/base": ("nlohmann/", "spdlog/", "fmt/", "seccomp.h", "fstream", "iostream"),
-    "common/core": IO_HEADERS,
+    **dict.fromkeys(CORE, IO_HEADERS),
     "common/codec": tuple(h for h in IO_HEADERS if h != "nlohmann/"),
     "common/sys": ("nlohmann/", "spdlog/", "fmt/"),
     "common/cgroup": ("nlohmann/", "spdlog/", "fmt/"),
@@ -38,14 +44,17 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')
 MAX_LINES, MAX_TEST_LINES = 400, 650
 
 
-def folder_of(path):
-    parts = path.relative_to(ROOT).parts
-    return "/".join(parts[:2]) if parts[0] == "common" else parts[0]
-
-
 def layer_of(include):
+    """The folder of a file, whose path is relative to the project's root."""
     parts = include.split("/")
-    return "/".join(parts[:2]) if parts[0] == "common" else parts[0]
+    if parts[0] != "common":
+        return parts[0]
+    depth = 3 if parts[1] == "core" and len(parts) > 3 else 2
+    return "/".join(parts[:depth])
+
+
+def folder_of(path):
+    return layer_of(path.relative_to(ROOT).as_posix())
 
 
 def may_include(folder, layer):

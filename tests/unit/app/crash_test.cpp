@@ -11,7 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/core/layout.h"
+#include "common/core/cgroups/layout.h"
 #include "tests/unit/app/fake_node.h"
 #include "tests/unit/app/truth.h"
 

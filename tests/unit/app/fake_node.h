@@ -122,7 +122,7 @@ class FakeNode {
         transaction,
         {.request = std::move(**request),
          .init = {.process = {init, tree.processes.at(init).start_time}, .cgroup = cgroup},
-         .complete = was_placed});
+         .read_config = was_placed});
   }
 
   /// NRI's StartContainer of a process that started then; of a placed container or another.

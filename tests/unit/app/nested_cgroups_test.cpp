@@ -39,7 +39,7 @@ class NestedCgroups : public ::testing::Test {
   /// Time passes, and another container comes and goes.
   void next_event() {
     for (core::RetainedEntry& entry : node_.records.tiers.retained)
-      entry.until = UnixSeconds{0};
+      entry.until = BootSeconds{0};
     node_.run(kBatchContainer, Pid{99});
     node_.tree.end(Pid{99});
     end(kBatchContainer);

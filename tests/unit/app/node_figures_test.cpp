@@ -12,7 +12,7 @@
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/codec/record_json.h"
-#include "common/core/plan.h"
+#include "common/core/cgroups/plan.h"
 
 namespace podqos::app {
 namespace {
@@ -45,7 +45,7 @@ TEST(NodeFigures, CountsByClassAndOwner) {
   put(state, pod("b", "/kubepods/burstable/podb", core::QosClass::kBurstable));
   put(state, adopted(pod("c", "/kubepods/podc", core::QosClass::kGuaranteed)));
   auto released = pod("d", "/kubepods/besteffort/podd", core::QosClass::kBestEffort);
-  released.released_at = UnixSeconds{7};
+  released.released_at = BootSeconds{7};
   put(state, released);
   state.pods.emplace("e", "{");
   state.dirty = true;

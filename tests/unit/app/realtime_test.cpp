@@ -56,12 +56,12 @@ class Realtime : public ::testing::Test {
     return container_started(
         transaction, {.request = std::move(**request),
                       .init = {.process = {init, StartTime{init.value() * 10}}, .cgroup = cgroup},
-                      .complete =
+                      .read_config =
                           [&](AdmissionRequest told) {
                             told.facts.resources = container.resources;
                             return Result<std::optional<AdmissionRequest>>{std::move(told)};
                           },
-                      .registered =
+                      .after_registration =
                           [&](const Admission&) {
                             registered = true;
                             return Status{};

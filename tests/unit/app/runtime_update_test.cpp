@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/core/cgroup_values.h"
+#include "common/core/kubernetes/cgroup_values.h"
 #include "tests/unit/app/fake_node.h"
 
 namespace podqos::app {

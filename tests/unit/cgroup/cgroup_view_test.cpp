@@ -11,8 +11,8 @@
 
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
-#include "common/core/plan.h"
-#include "common/core/value_table.h"
+#include "common/core/cgroups/plan.h"
+#include "common/core/cgroups/value_table.h"
 #include "tests/unit/cgroup/fake_machine.h"
 
 namespace podqos::cgroup {

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "common/cgroup/cgroup_view.h"
-#include "common/core/cgroup_values.h"
-#include "common/core/layout.h"
+#include "common/core/cgroups/layout.h"
+#include "common/core/kubernetes/cgroup_values.h"
 #include "tests/unit/cgroup/fake_machine.h"
 
 namespace podqos::cgroup {

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "common/core/cgroup_values.h"
-#include "common/core/oom.h"
-#include "common/core/qos.h"
+#include "common/core/kubernetes/cgroup_values.h"
+#include "common/core/kubernetes/oom.h"
+#include "common/core/kubernetes/qos.h"
 #include "tests/unit/codec/vectors.h"
 
 namespace podqos::codec {

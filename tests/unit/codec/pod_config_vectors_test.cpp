@@ -6,9 +6,9 @@
 
 #include <gtest/gtest.h>
 
-#include "common/core/cgroup_values.h"
-#include "common/core/naming.h"
-#include "common/core/qos.h"
+#include "common/core/cgroups/naming.h"
+#include "common/core/kubernetes/cgroup_values.h"
+#include "common/core/kubernetes/qos.h"
 #include "tests/unit/codec/vectors.h"
 
 namespace podqos::core {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/core/validation.h"
+#include "common/core/kubernetes/validation.h"
 #include "tests/unit/codec/vectors.h"
 
 namespace podqos::codec {

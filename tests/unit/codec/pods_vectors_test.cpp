@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "common/core/oom.h"
-#include "common/core/pod_resources.h"
-#include "common/core/qos.h"
-#include "common/core/validation.h"
+#include "common/core/kubernetes/oom.h"
+#include "common/core/kubernetes/pod_resources.h"
+#include "common/core/kubernetes/qos.h"
+#include "common/core/kubernetes/validation.h"
 #include "tests/unit/codec/vectors.h"
 
 namespace podqos::codec {

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/text.h"
-#include "common/core/record_size.h"
+#include "common/core/pods/record_size.h"
 
 namespace podqos::codec {
 namespace {
@@ -185,7 +185,7 @@ class Random {
     out.granted = sum();
     for (unsigned i = below(4); i > 0; --i)
       out.containers.push_back(container_record());
-    if (flag()) out.released_at = UnixSeconds{number()};
+    if (flag()) out.released_at = BootSeconds{number()};
     return out;
   }
   core::TiersRecord tiers() {
@@ -201,7 +201,7 @@ class Random {
                              .start_time = StartTime{number()}});
     }
     for (unsigned i = below(4); i > 0; --i)
-      out.retained.push_back({.uid = text(), .until = UnixSeconds{number()}, .cgroup = text()});
+      out.retained.push_back({.uid = text(), .until = BootSeconds{number()}, .cgroup = text()});
     for (unsigned i = below(4); i > 0; --i)
       out.cut.push_back({.uid = text(), .cpu = MilliCpu{number()}, .memory = Bytes{number()}});
     for (unsigned i = below(4); i > 0; --i)

@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "common/codec/pod_json.h"
-#include "common/core/pod_resources.h"
-#include "common/core/qos.h"
-#include "common/core/tier.h"
+#include "common/core/kubernetes/pod_resources.h"
+#include "common/core/kubernetes/qos.h"
+#include "common/core/kubernetes/tier.h"
 #include "tests/unit/codec/vectors.h"
 
 namespace podqos::core {

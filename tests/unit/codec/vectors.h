@@ -9,7 +9,7 @@
 
 #include "common/base/text.h"
 #include "common/codec/pod_json.h"
-#include "common/core/pod_resources.h"
+#include "common/core/kubernetes/pod_resources.h"
 
 namespace podqos::codec::vectors {
 

@@ -1,4 +1,4 @@
-#include "common/core/admission.h"
+#include "common/core/events/admission.h"
 
 #include <optional>
 #include <string>

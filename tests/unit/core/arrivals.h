@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "common/core/claim.h"
+#include "common/core/pods/claim.h"
 #include "tests/unit/core/facts.h"
 #include "tests/unit/core/pod_text.h"
 

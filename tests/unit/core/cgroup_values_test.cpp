@@ -1,4 +1,4 @@
-#include "common/core/cgroup_values.h"
+#include "common/core/kubernetes/cgroup_values.h"
 
 #include <cstdint>
 #include <optional>
@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/core/pod_values.h"
+#include "common/core/pods/pod_values.h"
 #include "tests/unit/core/pod_text.h"
 
 namespace podqos::core {

@@ -1,4 +1,4 @@
-#include "common/core/claim.h"
+#include "common/core/pods/claim.h"
 
 #include <cstdint>
 #include <memory>

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/core/claim.h"
+#include "common/core/pods/claim.h"
 #include "tests/unit/core/arrivals.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/facts.h"
@@ -305,7 +305,7 @@ class InferResourcesScore : public TestWithParam<Score> {};
 
 TEST_P(InferResourcesScore, GivesTheSmallestRequestOfIt) {
   const auto inferred = infer_resources({}, GetParam().score, Bytes{GetParam().node});
-  const auto memory = find(inferred.requests, kMemory);
+  const auto memory = find(inferred.requests, "memory");
   ASSERT_TRUE(memory);
   EXPECT_EQ(memory->value(), GetParam().request);
   EXPECT_EQ(1000 - 1000 * GetParam().request / GetParam().node, GetParam().score);
@@ -326,8 +326,8 @@ INSTANTIATE_TEST_SUITE_P(Table, InferResourcesScore,
 TEST(InferResources, SurvivesTheEndsOfTheRange) {
   const auto inferred =
       infer_resources(engine(kInt64Max, kInt64Max, 1, kInt64Max, kInt64Max), 500, Bytes{kInt64Max});
-  EXPECT_EQ(find(inferred.limits, kMemory)->value(), kInt64Max);
-  EXPECT_EQ(find(inferred.requests, kMemory)->value(), kInt64Max);
+  EXPECT_EQ(find(inferred.limits, "memory")->value(), kInt64Max);
+  EXPECT_EQ(find(inferred.requests, "memory")->value(), kInt64Max);
 }
 
 }  // namespace

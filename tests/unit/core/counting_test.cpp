@@ -1,4 +1,4 @@
-#include "common/core/counting.h"
+#include "common/core/pods/counting.h"
 
 #include <cstdint>
 #include <optional>
@@ -45,7 +45,7 @@ TEST(HasPods, ThoseOfTheTreeCountNotThoseOfTheOther) {
 TEST(HasPods, ARetainedPodUsesItsTreeToo) {
   TiersRecord tiers = both_trees();
   tiers.retained = {{.uid = "42",
-                     .until = UnixSeconds{9},
+                     .until = BootSeconds{9},
                      .cgroup = "/podqos.slice/podqos-kubepods.slice/podqos-kubepods-pod42.slice"}};
   EXPECT_FALSE(has_pods(tiers, tiers.trees[0]));
   EXPECT_TRUE(has_pods(tiers, tiers.trees[1]));
@@ -175,7 +175,7 @@ TEST(SumsBeside, LeavesThePodOut) {
 
 TEST(SumsBeside, AReleasedPodHasLeftThem) {
   PodRecord released = granted(QosClass::kBurstable, 1000, 900);
-  released.released_at = UnixSeconds{5};
+  released.released_at = BootSeconds{5};
   TiersRecord tiers;
   tiers.sums = of_burstable(sum(2, 10, 20));
   EXPECT_EQ(sums_beside(tiers, released), tiers.sums);
@@ -198,12 +198,12 @@ TEST(RemovePod, TakesNothingFromSumsThatLackThePod) {
 TEST(CountPod, ReplacesThePodAndNoLongerRetainsIt) {
   TiersRecord tiers;
   tiers.sums = of_burstable(sum(3, 1010, 920));
-  retain_pod(tiers, {.uid = "42", .until = UnixSeconds{9}});
-  retain_pod(tiers, {.uid = "43", .until = UnixSeconds{9}});
+  retain_pod(tiers, {.uid = "42", .until = BootSeconds{9}});
+  retain_pod(tiers, {.uid = "43", .until = BootSeconds{9}});
   count_pod(tiers, granted(QosClass::kBurstable, 500, 80),
             granted(QosClass::kBurstable, 1000, 900));
   EXPECT_EQ(tiers.sums, of_burstable(sum(3, 510, 100)));
-  EXPECT_THAT(tiers.retained, ElementsAre(RetainedEntry{.uid = "43", .until = UnixSeconds{9}}));
+  EXPECT_THAT(tiers.retained, ElementsAre(RetainedEntry{.uid = "43", .until = BootSeconds{9}}));
 }
 
 // The node's sums are those of all trees; a kubelet's pods are in none.
@@ -252,9 +252,9 @@ TEST(ForgetPending, KeepsAContainerOfAnotherBundle) {
 
 TEST(RetainPod, ChangesTheTimeOfARetainedPod) {
   TiersRecord tiers;
-  retain_pod(tiers, {.uid = "42", .until = UnixSeconds{9}});
-  retain_pod(tiers, {.uid = "42", .until = UnixSeconds{12}});
-  EXPECT_THAT(tiers.retained, ElementsAre(RetainedEntry{.uid = "42", .until = UnixSeconds{12}}));
+  retain_pod(tiers, {.uid = "42", .until = BootSeconds{9}});
+  retain_pod(tiers, {.uid = "42", .until = BootSeconds{12}});
+  EXPECT_THAT(tiers.retained, ElementsAre(RetainedEntry{.uid = "42", .until = BootSeconds{12}}));
   forget_retained(tiers, "42");
   EXPECT_THAT(tiers.retained, IsEmpty());
 }

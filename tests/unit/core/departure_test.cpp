@@ -1,4 +1,4 @@
-#include "common/core/departure.h"
+#include "common/core/events/departure.h"
 
 #include <cstdint>
 #include <string>
@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/core/whole_pod.h"
+#include "common/core/pods/whole_pod.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/pod_text.h"
 
@@ -133,7 +133,7 @@ class DecideDeparture : public ::testing::Test {
                                            return charge_;
                                          },
                                      .capacity = capacity_,
-                                     .now = UnixSeconds{1000},
+                                     .now = BootSeconds{1000},
                                      .released_for = released_for_};
     return decide_departure(record, tiers_, snapshot, settings_);
   }
@@ -176,7 +176,7 @@ TEST_F(DecideDeparture, RequestsThatNothingBacksAnyMoreAreReturned) {
 /// The entry of a pod that is not due yet stays for when it is.
 TEST_F(DecideDeparture, APodWhoseTimeHasComeIsNotRetainedAnyMore) {
   has_living_ = true;
-  tiers_.retained = {{.uid = "42", .until = UnixSeconds{1010}}};
+  tiers_.retained = {{.uid = "42", .until = BootSeconds{1010}}};
   EXPECT_EQ(decide(counted_pod()).outcome, PodOutcome::kStays);
   EXPECT_THAT(tiers_.retained, SizeIs(1));
   due_ = true;
@@ -188,7 +188,7 @@ TEST_F(DecideDeparture, RefusedValuesAreWrittenAgain) {
   due_ = true;
   has_living_ = true;
   unwritten_ = true;
-  tiers_.retained = {{.uid = "42", .until = UnixSeconds{999}}};
+  tiers_.retained = {{.uid = "42", .until = BootSeconds{999}}};
   const auto departure = decide(counted_pod());
   EXPECT_EQ(departure.outcome, PodOutcome::kRewritten);
   EXPECT_EQ(tiers_.sums.burstable, kBefore);
@@ -201,14 +201,14 @@ TEST_F(DecideDeparture, AProcessThatOutlivesTheContainersRetainsThePodAndItsRequ
   EXPECT_EQ(departure.outcome, PodOutcome::kRetained);
   EXPECT_EQ(departure.record.released_at, std::nullopt);
   EXPECT_EQ(tiers_.sums.burstable, kBefore);
-  EXPECT_THAT(tiers_.retained, ElementsAre(RetainedEntry{.uid = "42", .until = UnixSeconds{1030}}));
+  EXPECT_THAT(tiers_.retained, ElementsAre(RetainedEntry{.uid = "42", .until = BootSeconds{1030}}));
   EXPECT_FALSE(charge_was_read_);
 }
 
 TEST_F(DecideDeparture, RequestsLeaveTheSumsWithTheLastContainer) {
   const auto departure = decide(counted_pod());
   EXPECT_EQ(departure.outcome, PodOutcome::kRemoved);
-  EXPECT_EQ(departure.record.released_at, UnixSeconds{1000});
+  EXPECT_EQ(departure.record.released_at, BootSeconds{1000});
   EXPECT_EQ(tiers_.sums.burstable,
             (TierSum{.pods = 1, .cpu = MilliCpu{200}, .memory = Bytes{36 * kMi}}));
   EXPECT_EQ(departure.message,
@@ -217,7 +217,7 @@ TEST_F(DecideDeparture, RequestsLeaveTheSumsWithTheLastContainer) {
 
 TEST_F(DecideDeparture, AReleasedPodLeavesTheSumsOnce) {
   PodRecord record = counted_pod();
-  record.released_at = UnixSeconds{900};
+  record.released_at = BootSeconds{900};
   released_for_ = 100;
   const auto departure = decide(record);
   EXPECT_EQ(departure.outcome, PodOutcome::kRemoved);
@@ -230,7 +230,7 @@ TEST_F(DecideDeparture, AKubeletsPodEndsWithItsContainers) {
   PodRecord record = counted_pod();
   record.adopted = true;
   tiers_.sums.adopted = {.pods = 1, .cpu = MilliCpu{100}, .memory = Bytes{64 * kMi}};
-  tiers_.retained = {{.uid = "42", .until = UnixSeconds{999}}};
+  tiers_.retained = {{.uid = "42", .until = BootSeconds{999}}};
   populated_ = true;
   const auto departure = decide(record);
   EXPECT_EQ(departure.outcome, PodOutcome::kForgotten);
@@ -244,7 +244,7 @@ TEST_F(DecideDeparture, TmpfsMemoryRetainsTheCgroupUntilReleaseDelayHasPassed) {
   charge_ = ShmemCharge::kSome;
   const auto departure = decide(counted_pod());
   EXPECT_EQ(departure.outcome, PodOutcome::kRetained);
-  EXPECT_EQ(departure.record.released_at, UnixSeconds{1000});
+  EXPECT_EQ(departure.record.released_at, BootSeconds{1000});
   EXPECT_EQ(tiers_.sums.burstable.pods, 1);
   released_for_ = 29;
   EXPECT_EQ(decide(departure.record).outcome, PodOutcome::kRetained);
@@ -268,12 +268,12 @@ TEST_P(RetainedUntil, ReleaseDelayAtMost) {
   // A delay of 0 asks for no charge, except of a clock that was set back.
   released_for_ = -1;
   PodRecord record = counted_pod();
-  record.released_at = UnixSeconds{1001};
+  record.released_at = BootSeconds{1001};
   charge_ = ShmemCharge::kSome;
-  EXPECT_EQ(decide(record).until, UnixSeconds{GetParam().some});
+  EXPECT_EQ(decide(record).until, BootSeconds{GetParam().some});
   charge_ = ShmemCharge::kUncertain;
-  EXPECT_EQ(decide(record).until, UnixSeconds{GetParam().uncertain});
-  EXPECT_EQ(retry_at(UnixSeconds{1000}, settings_), UnixSeconds{GetParam().some});
+  EXPECT_EQ(decide(record).until, BootSeconds{GetParam().uncertain});
+  EXPECT_EQ(retry_at(BootSeconds{1000}, settings_), BootSeconds{GetParam().some});
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RetainedUntil,

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/core/admission.h"
+#include "common/core/events/admission.h"
 
 namespace podqos::core {
 namespace {

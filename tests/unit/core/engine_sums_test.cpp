@@ -11,11 +11,11 @@
 
 #include <gtest/gtest.h>
 
-#include "common/core/claim.h"
-#include "common/core/departure.h"
-#include "common/core/grants.h"
-#include "common/core/merge.h"
-#include "common/core/pod_values.h"
+#include "common/core/events/departure.h"
+#include "common/core/pods/claim.h"
+#include "common/core/pods/grants.h"
+#include "common/core/pods/merge.h"
+#include "common/core/pods/pod_values.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/facts.h"
 #include "tests/unit/core/pod_text.h"

@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "common/core/identity.h"
-#include "common/core/request.h"
+#include "common/core/pods/identity.h"
+#include "common/core/pods/request.h"
 
 namespace podqos::core::facts {
 

@@ -1,4 +1,4 @@
-#include "common/core/grants.h"
+#include "common/core/pods/grants.h"
 
 #include <cstdint>
 #include <string>
@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/core/pod_values.h"
+#include "common/core/pods/pod_values.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/pod_text.h"
 
@@ -59,7 +59,7 @@ TEST_P(GrantRequests, CountsWhatIsFree) {
   EXPECT_EQ(record.granted, GetParam().granted);
 }
 
-TierSum sum(std::int64_t pods, std::int64_t cpu, std::int64_t memory) {
+TierSum tier_sum(std::int64_t pods, std::int64_t cpu, std::int64_t memory) {
   return {.pods = pods, .cpu = MilliCpu{cpu}, .memory = Bytes{memory}};
 }
 TierSums others(const TierSum& guaranteed, const TierSum& burstable, const TierSum& besteffort) {
@@ -69,87 +69,102 @@ TierSums others(const TierSum& guaranteed, const TierSum& burstable, const TierS
 INSTANTIATE_TEST_SUITE_P(
     Table, GrantRequests,
     ValuesIn<Granting>({
-        {"AllOfIt", requesting("1", "1k"), {}, {}, sum(1, 1000, 1000), sum(1, 1000, 1000)},
-        {"AnExbibyte", requesting("1", "1Ei"), {}, {}, sum(1, 1000, 8000), sum(1, 1000, 8000)},
-        {"AnExaCpu", requesting("1E", "1k"), {}, {}, sum(1, 4000, 1000), sum(1, 4000, 1000)},
+        {"AllOfIt",
+         requesting("1", "1k"),
+         {},
+         {},
+         tier_sum(1, 1000, 1000),
+         tier_sum(1, 1000, 1000)},
+        {"AnExbibyte",
+         requesting("1", "1Ei"),
+         {},
+         {},
+         tier_sum(1, 1000, 8000),
+         tier_sum(1, 1000, 8000)},
+        {"AnExaCpu",
+         requesting("1E", "1k"),
+         {},
+         {},
+         tier_sum(1, 4000, 1000),
+         tier_sum(1, 4000, 1000)},
         {"WhatOthersLeave",
          requesting("4", "8k"),
-         others(sum(1, 500, 1000), sum(1, 1000, 2000), {}),
+         others(tier_sum(1, 500, 1000), tier_sum(1, 1000, 2000), {}),
          {},
-         sum(1, 4000, 8000),
-         sum(1, 2500, 5000)},
+         tier_sum(1, 4000, 8000),
+         tier_sum(1, 2500, 5000)},
         {"WhatTheReserveLeaves",
          requesting("4", "8k"),
          {},
          {MilliCpu{1000}, Bytes{3000}},
-         sum(1, 3000, 5000),
-         sum(1, 3000, 5000)},
+         tier_sum(1, 3000, 5000),
+         tier_sum(1, 3000, 5000)},
         {"NothingWhereAllIsGiven",
          requesting("1", "1k"),
-         others(sum(1, 4000, 8000), {}, {}),
+         others(tier_sum(1, 4000, 8000), {}, {}),
          {},
-         sum(1, 1000, 1000),
-         sum(1, 0, 0)},
+         tier_sum(1, 1000, 1000),
+         tier_sum(1, 0, 0)},
         {"NothingWhereMoreIsGiven",
          requesting("1", "1k"),
-         others(sum(1, 4000, 8000), sum(1, 4000, 8000), {}),
+         others(tier_sum(1, 4000, 8000), tier_sum(1, 4000, 8000), {}),
          {},
-         sum(1, 1000, 1000),
-         sum(1, 0, 0)},
+         tier_sum(1, 1000, 1000),
+         tier_sum(1, 0, 0)},
         {"NothingWhereAllIsReserved",
          requesting("1", "1k"),
          {},
          {MilliCpu{9000}, Bytes{9000}},
-         sum(1, 0, 0),
-         sum(1, 0, 0)},
+         tier_sum(1, 0, 0),
+         tier_sum(1, 0, 0)},
         {"WhatAKubeletsPodsLeave",
          requesting("4", "8k"),
-         {.guaranteed = sum(1, 500, 1000),
+         {.guaranteed = tier_sum(1, 500, 1000),
           .burstable = {},
           .besteffort = {},
-          .adopted = sum(3, 1000, 2000)},
+          .adopted = tier_sum(3, 1000, 2000)},
          {},
-         sum(1, 4000, 8000),
-         sum(1, 2500, 5000)},
+         tier_sum(1, 4000, 8000),
+         tier_sum(1, 2500, 5000)},
         {"NothingWhereAKubeletsPodsHaveMore",
          requesting("1", "1k"),
          {.guaranteed = {},
           .burstable = {},
           .besteffort = {},
-          .adopted = sum(3, kInt64Max, kInt64Max)},
+          .adopted = tier_sum(3, kInt64Max, kInt64Max)},
          {},
-         sum(1, 1000, 1000),
-         sum(1, 0, 0)},
+         tier_sum(1, 1000, 1000),
+         tier_sum(1, 0, 0)},
         {"AllThatAnAdoptedPodClaims",
          adopted(requesting("1", "1k")),
-         others(sum(1, 4000, 8000), {}, {}),
+         others(tier_sum(1, 4000, 8000), {}, {}),
          {},
-         sum(1, 1000, 1000),
-         sum(1, 1000, 1000)},
+         tier_sum(1, 1000, 1000),
+         tier_sum(1, 1000, 1000)},
         {"NothingToAnAdoptedBestEffortPod",
          adopted(requesting("1", "1k", kBestEffort)),
          {},
          {},
-         sum(1, 1000, 1000),
-         sum(1, 0, 0)},
+         tier_sum(1, 1000, 1000),
+         tier_sum(1, 0, 0)},
         {"NothingToBestEffort",
          requesting("1", "1k", kBestEffort),
          {},
          {},
-         sum(1, 1000, 1000),
-         sum(1, 0, 0)},
+         tier_sum(1, 1000, 1000),
+         tier_sum(1, 0, 0)},
         {"AsMuchToGuaranteed",
          requesting("1", "1k", kGuaranteed),
          {},
          {},
-         sum(1, 1000, 1000),
-         sum(1, 1000, 1000)},
+         tier_sum(1, 1000, 1000),
+         tier_sum(1, 1000, 1000)},
         {"SumsAtTheEndOfTheRange",
          requesting("1", "1k"),
-         others(sum(1, kInt64Max, kInt64Max), sum(1, kInt64Max, kInt64Max), {}),
+         others(tier_sum(1, kInt64Max, kInt64Max), tier_sum(1, kInt64Max, kInt64Max), {}),
          {},
-         sum(1, 1000, 1000),
-         sum(1, 0, 0)},
+         tier_sum(1, 1000, 1000),
+         tier_sum(1, 0, 0)},
     }),
     [](const TestParamInfo<Granting>& row) { return std::string{row.param.name}; });
 
@@ -157,8 +172,8 @@ TEST(GrantRequests, NeedsNoRequest) {
   PodRecord record;
   record.qos_class = kBurstable;
   grant_requests(record, {}, {}, kNodeOf8000Bytes);
-  EXPECT_EQ(record.claimed, sum(1, 0, 0));
-  EXPECT_EQ(record.granted, sum(1, 0, 0));
+  EXPECT_EQ(record.claimed, tier_sum(1, 0, 0));
+  EXPECT_EQ(record.granted, tier_sum(1, 0, 0));
 }
 
 TEST(AllocatableMemory, LeavesOutBothReserves) {
@@ -272,7 +287,7 @@ TEST(NodeBound, LeavesAKubeletsPodsAlone) {
   EXPECT_EQ(pod_values(record, {})->cpu_shares, CpuShares{8192});
 }
 
-TierSum sum(std::int64_t milli_cpu, std::int64_t memory) {
+TierSum tier_sum(std::int64_t milli_cpu, std::int64_t memory) {
   return {.pods = 1, .cpu = MilliCpu{milli_cpu}, .memory = Bytes{memory}};
 }
 
@@ -291,26 +306,26 @@ CutEntry entry(const std::string& uid, std::int64_t milli_cpu, std::int64_t memo
 
 TEST(NoteCut, ListsWhatIsStillToBeGranted) {
   TiersRecord tiers;
-  note_cut(tiers, claiming("a", sum(500, kGi), sum(100, kGi)), {});
-  note_cut(tiers, claiming("b", sum(500, 2 * kGi), sum(500, kGi)), {});
-  note_cut(tiers, claiming("c", sum(500, kGi), sum(500, kGi)), {});
+  note_cut(tiers, claiming("a", tier_sum(500, kGi), tier_sum(100, kGi)), {});
+  note_cut(tiers, claiming("b", tier_sum(500, 2 * kGi), tier_sum(500, kGi)), {});
+  note_cut(tiers, claiming("c", tier_sum(500, kGi), tier_sum(500, kGi)), {});
   EXPECT_THAT(tiers.cut, ElementsAre(entry("a", 400, 0), entry("b", 0, kGi)));
 }
 
 TEST(NoteCut, KeepsThePlaceOfAPodUntilAllIsGranted) {
   TiersRecord tiers;
   tiers.cut = {entry("a", 400, 0), entry("b", 0, kGi)};
-  note_cut(tiers, claiming("a", sum(500, kGi), sum(200, kGi)), {});
+  note_cut(tiers, claiming("a", tier_sum(500, kGi), tier_sum(200, kGi)), {});
   EXPECT_THAT(tiers.cut, ElementsAre(entry("a", 300, 0), entry("b", 0, kGi)));
-  note_cut(tiers, claiming("a", sum(500, kGi), sum(500, kGi)), {});
+  note_cut(tiers, claiming("a", tier_sum(500, kGi), tier_sum(500, kGi)), {});
   EXPECT_THAT(tiers.cut, ElementsAre(entry("b", 0, kGi)));
 }
 
 TEST(NoteCut, ForgetsAReleasedPod) {
   TiersRecord tiers;
   tiers.cut = {entry("a", 400, 0)};
-  PodRecord released = claiming("a", sum(500, kGi), sum(100, kGi));
-  released.released_at = UnixSeconds{1};
+  PodRecord released = claiming("a", tier_sum(500, kGi), tier_sum(100, kGi));
+  released.released_at = BootSeconds{1};
   note_cut(tiers, released, {});
   EXPECT_THAT(tiers.cut, IsEmpty());
 }
@@ -318,10 +333,10 @@ TEST(NoteCut, ForgetsAReleasedPod) {
 /// Only overhead can give a BestEffort pod requests.
 TEST(NoteCut, LeavesOutWhatDoesNotCount) {
   TiersRecord tiers;
-  PodRecord record = claiming("a", sum(500, kGi), sum(0, 0));
+  PodRecord record = claiming("a", tier_sum(500, kGi), tier_sum(0, 0));
   record.qos_class = QosClass::kBestEffort;
   note_cut(tiers, record, {});
-  record = claiming("b", sum(500, kGi), sum(500, 0));
+  record = claiming("b", tier_sum(500, kGi), tier_sum(500, 0));
   record.containers.emplace_back().backed_memory = Bytes{0};
   Settings reserving;
   reserving.reserve_memory_percent = 100;
@@ -335,14 +350,14 @@ TEST(NoteCut, LeavesOutWhatDoesNotCount) {
 TEST(NoteCut, KeepsTheListShort) {
   TiersRecord tiers;
   for (int n = 0; n < 100; ++n)
-    note_cut(tiers, claiming(std::to_string(n), sum(500, 0), sum(100, 0)), {});
+    note_cut(tiers, claiming(std::to_string(n), tier_sum(500, 0), tier_sum(100, 0)), {});
   EXPECT_THAT(tiers.cut, SizeIs(64));
 }
 
 /// A node of 4 CPUs and 8 GiB, of which pods have 3 CPUs and 8 GiB.
 class Grantable : public ::testing::Test {
  protected:
-  Grantable() { tiers_.sums.guaranteed = sum(3000, 8 * kGi); }
+  Grantable() { tiers_.sums.guaranteed = tier_sum(3000, 8 * kGi); }
   [[nodiscard]] std::vector<std::string> uids() const {
     return grantable(tiers_, {}, {.memory = Bytes{8 * kGi}, .cpu = MilliCpu{4000}});
   }
@@ -353,7 +368,7 @@ TEST_F(Grantable, AreThoseThatLackWhatIsFree) {
   tiers_.cut = {entry("a", 0, kGi), entry("b", 600, kGi), entry("c", 0, kGi), entry("d", 600, 0),
                 entry("e", 100, 0)};
   EXPECT_THAT(uids(), ElementsAre("b", "d"));
-  tiers_.sums.adopted = sum(1000, 0);
+  tiers_.sums.adopted = tier_sum(1000, 0);
   EXPECT_THAT(uids(), IsEmpty());
 }
 

@@ -1,4 +1,4 @@
-#include "common/core/identity.h"
+#include "common/core/pods/identity.h"
 
 #include <memory>
 #include <optional>
@@ -346,7 +346,7 @@ TEST_P(ConcernsPodqos, FollowsTheScope) {
   const auto concerns = [&](Scope scope) {
     Settings settings;
     settings.scope = scope;
-    return concerns_podqos(row.podqos, row.engine, settings, row.placed_at);
+    return is_managed(row.podqos, row.engine, settings, row.placed_at);
   };
   EXPECT_EQ(concerns(Scope::kPods), row.pods);
   EXPECT_EQ(concerns(Scope::kAnnotated), row.annotated);
@@ -358,8 +358,7 @@ TEST_P(ConcernsPodqos, NeverWhereItIsSwitchedOff) {
     Settings settings;
     settings.scope = scope;
     settings.enabled = false;
-    EXPECT_FALSE(
-        concerns_podqos(GetParam().podqos, GetParam().engine, settings, GetParam().placed_at));
+    EXPECT_FALSE(is_managed(GetParam().podqos, GetParam().engine, settings, GetParam().placed_at));
   }
 }
 
@@ -369,7 +368,7 @@ TEST_P(ConcernsPodqos, NeverWhereTheContainerOptsOut) {
   for (const Scope scope : {Scope::kPods, Scope::kAnnotated, Scope::kAll}) {
     Settings settings;
     settings.scope = scope;
-    EXPECT_FALSE(concerns_podqos(podqos, GetParam().engine, settings, GetParam().placed_at));
+    EXPECT_FALSE(is_managed(podqos, GetParam().engine, settings, GetParam().placed_at));
   }
 }
 
@@ -381,11 +380,11 @@ TEST(ConcernsPodqosUntrusted, NoAuthorOptsOut) {
   engine.cri = true;
   engine.pod_uid = "42";
   Settings settings;
-  EXPECT_FALSE(concerns_podqos(podqos, engine, settings, std::nullopt));
+  EXPECT_FALSE(is_managed(podqos, engine, settings, std::nullopt));
   settings.trust_annotations = TrustAnnotations::kNone;
-  EXPECT_TRUE(concerns_podqos(podqos, engine, settings, std::nullopt));
+  EXPECT_TRUE(is_managed(podqos, engine, settings, std::nullopt));
   engine.cri = false;
-  EXPECT_FALSE(concerns_podqos(podqos, engine, settings, std::nullopt));
+  EXPECT_FALSE(is_managed(podqos, engine, settings, std::nullopt));
 }
 
 template <class Fill>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/core/layout.h"
+#include "common/core/cgroups/layout.h"
 
 namespace podqos::core::layouts {
 

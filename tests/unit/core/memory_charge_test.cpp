@@ -1,4 +1,4 @@
-#include "common/core/memory_charge.h"
+#include "common/core/cgroups/memory_charge.h"
 
 #include <cstdint>
 #include <string>

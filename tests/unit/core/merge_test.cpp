@@ -1,4 +1,4 @@
-#include "common/core/merge.h"
+#include "common/core/pods/merge.h"
 
 #include <cstddef>
 #include <optional>
@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/core/ownership.h"
+#include "common/core/pods/ownership.h"
 #include "tests/unit/core/facts.h"
 #include "tests/unit/core/merging.h"
 #include "tests/unit/core/pod_text.h"
@@ -267,7 +267,7 @@ TEST(JoinPod, LearnsNothingFromASandbox) {
 TEST(JoinPod, StartsAnewUnderTheUidOfAPodThatHasEnded) {
   PodRecord ended = living(whole(full("a")));
   ended.containers.clear();
-  ended.released_at = UnixSeconds{1};
+  ended.released_at = BootSeconds{1};
   ended.granted.cpu = MilliCpu{1000};
   const PodRecord record = join(ended, partial(none("b"))).record;
   EXPECT_EQ(record.qos_class, kBestEffort);
@@ -280,7 +280,7 @@ TEST(JoinPod, StartsAnewUnderTheUidOfAPodThatHasEnded) {
 TEST(JoinPod, WakesAnEndedPodForASandboxThatKnowsNothing) {
   PodRecord ended = living(whole(full("a")));
   ended.containers.clear();
-  ended.released_at = UnixSeconds{1};
+  ended.released_at = BootSeconds{1};
   const PodRecord record = join(ended, PodClaim{}).record;
   EXPECT_EQ(record.released_at, std::nullopt);
   EXPECT_EQ(record.pod, ended.pod);

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/core/merge.h"
+#include "common/core/pods/merge.h"
 #include "tests/unit/core/facts.h"
 #include "tests/unit/core/pod_text.h"
 

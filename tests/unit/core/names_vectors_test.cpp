@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/core/naming.h"
+#include "common/core/cgroups/naming.h"
 #include "tests/unit/codec/vectors.h"
 
 namespace podqos::core {

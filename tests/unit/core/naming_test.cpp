@@ -1,4 +1,4 @@
-#include "common/core/naming.h"
+#include "common/core/cgroups/naming.h"
 
 #include <optional>
 #include <string>

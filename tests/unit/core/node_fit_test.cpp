@@ -1,4 +1,4 @@
-#include "common/core/node_fit.h"
+#include "common/core/pods/node_fit.h"
 
 #include <optional>
 #include <string>
@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/core/grants.h"
+#include "common/core/pods/grants.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/pod_text.h"
 
@@ -149,7 +149,7 @@ TEST_F(NodeFitTest, TakesWhatWasRequestedBefore) {
 /// Its requests have left the sums, and others may have taken them.
 TEST_F(NodeFitTest, TakesAReleasedPodAsANewOne) {
   before_ = requesting("5", "20Gi");
-  before_->released_at = UnixSeconds{1};
+  before_->released_at = BootSeconds{1};
   EXPECT_NE(refusal(requesting("5", "20Gi")), "");
 }
 

@@ -1,4 +1,4 @@
-#include "common/core/oom.h"
+#include "common/core/kubernetes/oom.h"
 
 #include <gtest/gtest.h>
 

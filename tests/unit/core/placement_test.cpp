@@ -1,4 +1,4 @@
-#include "common/core/placement.h"
+#include "common/core/pods/placement.h"
 
 #include <optional>
 #include <string>
@@ -157,24 +157,24 @@ struct Place {
 /// internal/config/cgmgr/{cgroupfs,systemd}_linux.go of CRI-O 1.36: ContainerCgroupPath and
 /// SandboxCgroupPath without a parent, and with one; internal/cri/server of containerd 1.7 and 2.1.
 const std::vector<Place>& places() {
-  constexpr auto kFs = Driver::kCgroupfs;
-  constexpr auto kUnits = Driver::kSystemd;
+  constexpr auto kFiles = Driver::kCgroupfs;
+  constexpr auto kSlices = Driver::kSystemd;
   static const std::vector<Place> kAll = {
-      {"CrioContainer", "/crio/crio-c1", kFs, true, true, true},
-      {"CrioSandbox", "crio-c1", kFs, true, true, true},
-      {"CrioContainerOfSystemd", "system.slice:crio:c1", kUnits, true, true, true},
-      {"CrioSandboxOfSystemd", std::nullopt, kUnits, true, true, true},
-      {"CrioSandboxOfSystemdEmpty", "", kUnits, true, true, true},
-      {"CrioThroughNri", "/crio/crio-c1", kFs, false, true, true},
-      {"CrioBelowAParent", "/podqos/kubepods/podx/crio-c1", kFs, true, false, false},
-      {"CrioBelowASlice", "kubepods-podx.slice:crio:c1", kUnits, true, false, false},
-      {"CrioAnotherContainersPath", "/crio/crio-c2", kFs, true, false, false},
-      {"Containerd", "/k8s.io/c1", kFs, false, false, true},
+      {"CrioContainer", "/crio/crio-c1", kFiles, true, true, true},
+      {"CrioSandbox", "crio-c1", kFiles, true, true, true},
+      {"CrioContainerOfSystemd", "system.slice:crio:c1", kSlices, true, true, true},
+      {"CrioSandboxOfSystemd", std::nullopt, kSlices, true, true, true},
+      {"CrioSandboxOfSystemdEmpty", "", kSlices, true, true, true},
+      {"CrioThroughNri", "/crio/crio-c1", kFiles, false, true, true},
+      {"CrioBelowAParent", "/podqos/kubepods/podx/crio-c1", kFiles, true, false, false},
+      {"CrioBelowASlice", "kubepods-podx.slice:crio:c1", kSlices, true, false, false},
+      {"CrioAnotherContainersPath", "/crio/crio-c2", kFiles, true, false, false},
+      {"Containerd", "/k8s.io/c1", kFiles, false, false, true},
       // runc --systemd-cgroup refuses that path.
-      {"ContainerdOfSystemd", "/k8s.io/c1", kUnits, false, false, false},
-      {"ContainerdBelowAParent", "/kubepods/podx/c1", kFs, false, false, false},
-      {"Podman", "/libpod_parent/libpod-c1", kFs, false, false, false},
-      {"Runc", std::nullopt, kFs, false, false, false},
+      {"ContainerdOfSystemd", "/k8s.io/c1", kSlices, false, false, false},
+      {"ContainerdBelowAParent", "/kubepods/podx/c1", kFiles, false, false, false},
+      {"Podman", "/libpod_parent/libpod-c1", kFiles, false, false, false},
+      {"Runc", std::nullopt, kFiles, false, false, false},
   };
   return kAll;
 }

@@ -1,4 +1,4 @@
-#include "common/core/plan.h"
+#include "common/core/cgroups/plan.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // The plans of the systemd driver. Values and properties are those of a kubelet
 // (opencontainers/cgroups systemd/v2.go).
 
-#include "common/core/pod_plan.h"
+#include "common/core/cgroups/pod_plan.h"
 
 #include <string>
 #include <vector>
@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/core/placement.h"
+#include "common/core/pods/placement.h"
 #include "tests/unit/core/layouts.h"
 
 namespace podqos::core {
@@ -140,7 +140,7 @@ TEST(PlanPod, MakesTheCgroupFirst) {
   layout.hugetlb.reset();
   EXPECT_EQ(render(plan_pod("/kubepods/pod42",
                             {.cpu_shares = CpuShares{112}, .memory_limit = Bytes{4096}}, layout,
-                            WeightFormula::kLog, Make::kYes)),
+                            WeightFormula::kLog, Cgroup::kCreate)),
             "mkdir  /kubepods/pod42\n"
             "write  /kubepods/pod42/cpu.shares = 112  # pod\n"
             "write  /kubepods/pod42/memory.limit_in_bytes = 4096  # pod\n");
@@ -150,15 +150,15 @@ TEST(PlanPod, OnlyWritesWhereTheCgroupIsThere) {
   CgroupLayout layout = with_2mb_pages(kV1);
   layout.hugetlb.reset();
   EXPECT_EQ(render(plan_pod("/kubepods/pod42", {.cpu_shares = CpuShares{112}}, layout,
-                            WeightFormula::kLog, Make::kNo)),
+                            WeightFormula::kLog, Cgroup::kExists)),
             "write  /kubepods/pod42/cpu.shares = 112  # pod\n");
 }
 
 TEST(PlanPod, BoundsHugePagesThatThePodDoesNotName) {
-  EXPECT_EQ(
-      render(plan_pod("/kubepods/pod42", {}, with_2mb_pages(kV2), WeightFormula::kLog, Make::kNo)),
-      "write  /kubepods/pod42/hugetlb.2MB.max = 0  # pod\n"
-      "write  /kubepods/pod42/hugetlb.2MB.rsvd.max = 0  # pod\n");
+  EXPECT_EQ(render(plan_pod("/kubepods/pod42", {}, with_2mb_pages(kV2), WeightFormula::kLog,
+                            Cgroup::kExists)),
+            "write  /kubepods/pod42/hugetlb.2MB.max = 0  # pod\n"
+            "write  /kubepods/pod42/hugetlb.2MB.rsvd.max = 0  # pod\n");
 }
 
 constexpr CgroupLayout kLayoutV2{
@@ -242,19 +242,21 @@ TEST(SlicePlanPod, RoundsTheQuotaAsSystemdDoes) {
   const std::string properties =
       " CPUWeight=39 CPUQuotaPeriodUSec=100000 CPUQuotaPerSecUSec=340000 MemoryMax=134217728 "
       "TasksMax=64\n";
-  EXPECT_EQ(render(plan_pod(cgroup, kPodValues, kLayoutV2, WeightFormula::kLinear, Make::kYes)),
-            new_slice("kubepods-pod42.slice", "pod", "kubepods.slice") + properties + "mkdir  " +
-                cgroup + "\nwrite  " + cgroup + "/cpu.weight = 39  # pod\nwrite  " + cgroup +
-                "/cpu.max = 34000 100000  # pod\nwrite  " + cgroup +
-                "/pids.max = 64  # pod\nwrite  " + cgroup + "/memory.max = 134217728  # pod\n");
+  EXPECT_EQ(
+      render(plan_pod(cgroup, kPodValues, kLayoutV2, WeightFormula::kLinear, Cgroup::kCreate)),
+      new_slice("kubepods-pod42.slice", "pod", "kubepods.slice") + properties + "mkdir  " + cgroup +
+          "\nwrite  " + cgroup + "/cpu.weight = 39  # pod\nwrite  " + cgroup +
+          "/cpu.max = 34000 100000  # pod\nwrite  " + cgroup + "/pids.max = 64  # pod\nwrite  " +
+          cgroup + "/memory.max = 134217728  # pod\n");
   // Where the unit is there already it is told, if that changes anything.
-  const Plan again = plan_pod(cgroup, kPodValues, kLayoutV2, WeightFormula::kLinear, Make::kNo);
+  const Plan again =
+      plan_pod(cgroup, kPodValues, kLayoutV2, WeightFormula::kLinear, Cgroup::kExists);
   EXPECT_EQ(render({again.back()}), "set    kubepods-pod42.slice" + properties);
 }
 
 TEST(SlicePlanPod, HasTheOldPropertiesOnV1) {
   const Plan plan = plan_pod("/kubepods.slice/kubepods-pod42.slice", kPodValues, kLayoutV1,
-                             WeightFormula::kLinear, Make::kNo);
+                             WeightFormula::kLinear, Cgroup::kExists);
   EXPECT_EQ(render({plan.back()}),
             "set    kubepods-pod42.slice CPUShares=1024 CPUQuotaPeriodUSec=100000 "
             "CPUQuotaPerSecUSec=340000 MemoryLimit=134217728 TasksMax=64\n");

@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/core/grants.h"
+#include "common/core/pods/grants.h"
 #include "tests/unit/core/pod_text.h"
 
 namespace podqos::core::pod_text {

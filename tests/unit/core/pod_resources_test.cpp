@@ -1,4 +1,4 @@
-#include "common/core/pod_resources.h"
+#include "common/core/kubernetes/pod_resources.h"
 
 #include <cstdint>
 #include <optional>

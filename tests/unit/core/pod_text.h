@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/core/pod_resources.h"
+#include "common/core/kubernetes/pod_resources.h"
 
 namespace podqos::core::pod_text {
 

@@ -1,4 +1,4 @@
-#include "common/core/pod_values.h"
+#include "common/core/pods/pod_values.h"
 
 #include <cstdint>
 #include <optional>
@@ -9,8 +9,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/core/departure.h"
-#include "common/core/placement.h"
+#include "common/core/events/departure.h"
+#include "common/core/pods/placement.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/facts.h"
 #include "tests/unit/core/layouts.h"

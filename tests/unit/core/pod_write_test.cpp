@@ -1,4 +1,4 @@
-#include "common/core/pod_write.h"
+#include "common/core/events/pod_write.h"
 
 #include <cstdint>
 #include <optional>
@@ -65,7 +65,7 @@ class DecidePodWrite : public ::testing::Test {
 TEST_F(DecidePodWrite, ACgroupOfUnknownValuesIsMadeAndGetsAllOfThem) {
   settings_.pod_pids_limit = 77;
   const PodWrite write = decide(bounded_pod());
-  EXPECT_EQ(write.make, Make::kYes);
+  EXPECT_EQ(write.make, Cgroup::kCreate);
   EXPECT_EQ(write.values, (CgroupValues{.cpu_shares = CpuShares{256},
                                         .cpu_quota = Micros{50'000},
                                         .cpu_period = Micros{100'000},
@@ -77,7 +77,7 @@ TEST_F(DecidePodWrite, ACgroupOfKnownValuesIsNotMade) {
   written_ = bounded_pod();
   const PodWrite write = decide(whole_pod_with(list({{"cpu", "500m"}, {"memory", "64Mi"}}),
                                                list({{"cpu", "1"}, {"memory", "256Mi"}})));
-  EXPECT_EQ(write.make, Make::kNo);
+  EXPECT_EQ(write.make, Cgroup::kExists);
   EXPECT_EQ(write.values, (CgroupValues{.cpu_shares = CpuShares{512},
                                         .cpu_quota = Micros{100'000},
                                         .cpu_period = Micros{100'000},

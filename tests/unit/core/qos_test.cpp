@@ -1,4 +1,4 @@
-#include "common/core/qos.h"
+#include "common/core/kubernetes/qos.h"
 
 #include <gtest/gtest.h>
 

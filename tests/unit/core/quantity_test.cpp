@@ -1,4 +1,4 @@
-#include "common/core/quantity.h"
+#include "common/core/kubernetes/quantity.h"
 
 #include <string>
 

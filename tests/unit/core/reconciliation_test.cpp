@@ -1,4 +1,4 @@
-#include "common/core/reconciliation.h"
+#include "common/core/events/reconciliation.h"
 
 #include <optional>
 #include <string>
@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/core/whole_pod.h"
+#include "common/core/pods/whole_pod.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/pod_text.h"
 
@@ -73,7 +73,7 @@ FoundPodCgroup found_cgroup() {
 
 TEST(DecideRestoration, ARunningPodIsRestoredFromItsCopy) {
   FoundPodCgroup found = found_cgroup();
-  found.copy->released_at = UnixSeconds{9};
+  found.copy->released_at = BootSeconds{9};
   const auto decided = decide_restoration(std::move(found));
   EXPECT_EQ(decided.what, What::kRestore);
   EXPECT_EQ(decided.record, requesting_pod("42", "100m"));
@@ -213,7 +213,7 @@ class ReconcilePods : public ::testing::Test {
  protected:
   [[nodiscard]] Reconciliation reconcile(std::vector<ReconciledPod> pods) const {
     return reconcile_pods(std::move(pods), {},
-                          {.retained = retained_, .capacity = capacity_, .now = UnixSeconds{1000}},
+                          {.retained = retained_, .capacity = capacity_, .now = BootSeconds{1000}},
                           settings_);
   }
   [[nodiscard]] static ReconciledPod living(PodRecord record) {
@@ -255,7 +255,7 @@ TEST_F(ReconcilePods, ReleasesAPodWithoutContainers) {
   EXPECT_THAT(decided.living, IsEmpty());
   EXPECT_EQ(decided.sums, TierSums{});
   ASSERT_THAT(decided.ended, SizeIs(1));
-  EXPECT_EQ(decided.ended.front().released_at, UnixSeconds{1000});
+  EXPECT_EQ(decided.ended.front().released_at, BootSeconds{1000});
   EXPECT_EQ(decided.report.released, 1);
   EXPECT_THAT(decided.report.changes,
               ElementsAre("pod 42: container c1 has ended", "pod 42 released"));
@@ -264,7 +264,7 @@ TEST_F(ReconcilePods, ReleasesAPodWithoutContainers) {
 TEST_F(ReconcilePods, APodThatWasReleasedBeforeIsNotReportedAgain) {
   PodRecord record = requesting_pod("42", "100m");
   record.containers.clear();
-  record.released_at = UnixSeconds{900};
+  record.released_at = BootSeconds{900};
   const auto decided = reconcile({living(record)});
   ASSERT_THAT(decided.ended, ElementsAre(record));
   EXPECT_EQ(decided.report.released, 0);
@@ -295,9 +295,9 @@ TEST_F(ReconcilePods, AKubeletsPodEndsWithItsContainers) {
 TEST_F(ReconcilePods, RetainsPodsWithoutAContainer) {
   PodRecord ended = requesting_pod("43", "100m");
   ended.containers.clear();
-  const RetainedEntry of_ended{.uid = "43", .until = UnixSeconds{1}};
-  const RetainedEntry of_living{.uid = "42", .until = UnixSeconds{2}};
-  retained_ = {of_ended, {.uid = "gone", .until = UnixSeconds{3}}, of_living};
+  const RetainedEntry of_ended{.uid = "43", .until = BootSeconds{1}};
+  const RetainedEntry of_living{.uid = "42", .until = BootSeconds{2}};
+  retained_ = {of_ended, {.uid = "gone", .until = BootSeconds{3}}, of_living};
   EXPECT_THAT(reconcile({living(requesting_pod("42", "100m")), living(ended)}).retained,
               ElementsAre(of_ended));
 }

@@ -1,4 +1,4 @@
-#include "common/core/record_size.h"
+#include "common/core/pods/record_size.h"
 
 #include <cstddef>
 #include <optional>
@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/text.h"
-#include "common/core/merge.h"
+#include "common/core/pods/merge.h"
 #include "tests/unit/core/facts.h"
 #include "tests/unit/core/pod_text.h"
 

@@ -7,8 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/core/grants.h"
-#include "common/core/resize.h"
+#include "common/core/pods/grants.h"
+#include "common/core/pods/resize.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/pod_text.h"
 
@@ -231,7 +231,7 @@ TEST_F(WordsOnUncounted, NameTheNodeWhereNoBoundIsSet) {
 
 TEST_F(WordsOnUncounted, AreNotSaidOfAReleasedPod) {
   record_ = claiming("32", "1Gi");
-  record_.released_at = UnixSeconds{1};
+  record_.released_at = BootSeconds{1};
   EXPECT_EQ(words(), std::nullopt);
 }
 

@@ -1,4 +1,4 @@
-#include "common/core/resize.h"
+#include "common/core/pods/resize.h"
 
 #include <cstdint>
 #include <optional>
@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/core/pod_values.h"
+#include "common/core/pods/pod_values.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/pod_records.h"
 #include "tests/unit/core/pod_text.h"

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/core/root.h"
+#include "common/core/events/root.h"
 
 namespace podqos::core {
 namespace {
@@ -73,7 +73,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(ChooseRoot, ARetainedPodKeepsTheRootToo) {
   TiersRecord tiers = tiers_of({.kubepods = "/other/kubepods"});
   tiers.retained.push_back(
-      {.uid = "42", .until = UnixSeconds{9}, .cgroup = "/other/kubepods/pod42"});
+      {.uid = "42", .until = BootSeconds{9}, .cgroup = "/other/kubepods/pod42"});
   const auto chosen = choose_root(tiers, "/podqos", Driver::kCgroupfs);
   ASSERT_TRUE(chosen) << chosen.error().to_string();
   EXPECT_EQ(chosen->root, "/other/kubepods");

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/core/root.h"
+#include "common/core/events/root.h"
 
 namespace podqos::core {
 namespace {

@@ -1,4 +1,4 @@
-#include "common/core/tier_plan.h"
+#include "common/core/events/tier_plan.h"
 
 #include <cstdint>
 #include <map>
@@ -77,7 +77,7 @@ TEST(WantedTiers, HaveSharesOfTheirTreeAndMemoryOfTheNode) {
 
 class DecideTierWrite : public ::testing::Test {
  protected:
-  [[nodiscard]] TierValues decide(Tree tree) const {
+  [[nodiscard]] TierValues decide(TreeState tree) const {
     return decide_tier_write(wanted_, tree, observed_, settings_);
   }
 
@@ -90,7 +90,7 @@ class DecideTierWrite : public ::testing::Test {
 TEST_F(DecideTierWrite, WhatIsConstantIsNotWrittenAgain) {
   settings_.io_weight = {.guaranteed = {}, .burstable = 200, .besteffort = 10};
   observed_.burstable.has_io_weight = observed_.besteffort.has_io_weight = true;
-  const TierValues values = decide(Tree::kAsItWas);
+  const TierValues values = decide(TreeState::kUnchanged);
   EXPECT_EQ(values.burstable, CgroupValues{.cpu_shares = CpuShares{256}});
   EXPECT_EQ(values.besteffort, CgroupValues{});
 }
@@ -98,22 +98,23 @@ TEST_F(DecideTierWrite, WhatIsConstantIsNotWrittenAgain) {
 TEST_F(DecideTierWrite, TheRootsLimitStaysAboveItsUsage) {
   wanted_.root = {.memory_limit = Bytes{kGi}, .pids_limit = 100};
   observed_.root.usage = Bytes{2 * kGi};
-  EXPECT_EQ(decide(Tree::kAsItWas).root,
+  EXPECT_EQ(decide(TreeState::kUnchanged).root,
             (CgroupValues{.memory_limit = Bytes{2 * kGi + 16 * kMi}, .pids_limit = 100}));
   wanted_.root = {};
-  EXPECT_EQ(decide(Tree::kAsItWas).root, CgroupValues{});
-  EXPECT_EQ(decide(Tree::kToMake).root,
+  EXPECT_EQ(decide(TreeState::kUnchanged).root, CgroupValues{});
+  EXPECT_EQ(decide(TreeState::kMissing).root,
             (CgroupValues{.memory_limit = Bytes{-1}, .pids_limit = -1}));
 }
 
 struct TreeCase {
   const char* name;
-  Tree tree;
+  TreeState tree;
 };
 
 const std::vector<TreeCase>& every_tree() {
-  static const std::vector<TreeCase> trees{
-      {"AsItWas", Tree::kAsItWas}, {"ToMake", Tree::kToMake}, {"JustMade", Tree::kJustMade}};
+  static const std::vector<TreeCase> trees{{"AsItWas", TreeState::kUnchanged},
+                                           {"ToMake", TreeState::kMissing},
+                                           {"JustMade", TreeState::kFresh}};
   return trees;
 }
 
@@ -138,7 +139,7 @@ INSTANTIATE_TEST_SUITE_P(All, DecideTierWriteOfAny, ValuesIn(every_tree()), name
 
 TEST_F(DecideTierWrite, ANewTreeGetsAllValuesAndLosesLimits) {
   settings_.io_weight = {.guaranteed = 500, .burstable = 200, .besteffort = 10};
-  for (const Tree tree : {Tree::kToMake, Tree::kJustMade}) {
+  for (const TreeState tree : {TreeState::kMissing, TreeState::kFresh}) {
     const TierValues values = decide(tree);
     EXPECT_EQ(
         values.burstable,
@@ -151,7 +152,7 @@ TEST_F(DecideTierWrite, ANewTreeGetsAllValuesAndLosesLimits) {
 
 struct TierIoWeightCase {
   const char* name;
-  Tree tree;
+  TreeState tree;
   bool has_io_weight;
   std::optional<std::int64_t> want;
 };
@@ -169,10 +170,10 @@ TEST_P(DecideTierWriteResets, AnIoWeightThatIsNoLongerWanted) {
 // 100 is the kernel's default.
 INSTANTIATE_TEST_SUITE_P(All, DecideTierWriteResets,
                          ValuesIn(std::vector<TierIoWeightCase>{
-                             {"AsItWas", Tree::kAsItWas, true, {}},
-                             {"JustMade", Tree::kJustMade, true, {}},
-                             {"ToMakeWithOne", Tree::kToMake, true, 100},
-                             {"ToMakeWithout", Tree::kToMake, false, {}},
+                             {"AsItWas", TreeState::kUnchanged, true, {}},
+                             {"JustMade", TreeState::kFresh, true, {}},
+                             {"ToMakeWithOne", TreeState::kMissing, true, 100},
+                             {"ToMakeWithout", TreeState::kMissing, false, {}},
                          }),
                          [](const TestParamInfo<TierIoWeightCase>& row) { return row.param.name; });
 

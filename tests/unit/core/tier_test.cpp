@@ -1,4 +1,4 @@
-#include "common/core/tier.h"
+#include "common/core/kubernetes/tier.h"
 
 #include <optional>
 #include <string>

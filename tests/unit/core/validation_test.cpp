@@ -1,4 +1,4 @@
-#include "common/core/validation.h"
+#include "common/core/kubernetes/validation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "common/core/value_table.h"
+#include "common/core/cgroups/value_table.h"
 
 #include <algorithm>
 #include <string>
@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/text.h"
-#include "common/core/layout.h"
+#include "common/core/cgroups/layout.h"
 #include "tests/unit/core/layouts.h"
 
 namespace podqos::core {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/core/cgroup_values.h"
+#include "common/core/kubernetes/cgroup_values.h"
 #include "tests/unit/codec/vectors.h"
 
 namespace podqos::core {

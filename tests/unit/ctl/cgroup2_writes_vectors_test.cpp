@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/core/qos.h"
+#include "common/core/kubernetes/qos.h"
 #include "ctl/explanation.h"
 #include "tests/unit/codec/vectors.h"
 

@@ -155,8 +155,8 @@ const core::ConfigEdit kAll{
                .cpu_quota = Micros{50'000},
                .cpu_period = Micros{100'000},
                .memory_limit = Bytes{4096},
-               .pids_limit = 7,
                .hugepages = {{"1GB", Bytes{8}}, {"2MB", Bytes{9}}},
+               .pids_limit = 7,
                .unified = {{"memory.oom.group", "1"}, {"memory.swap.max", "0"}}},
     .oom_score_adj = 997};
 

@@ -218,8 +218,8 @@ TEST(Adjustment, EveryValue) {
   const api::ContainerAdjustment all =
       adjustment_for({.values = {.cpu_shares = CpuShares{102},
                                  .memory_limit = Bytes{1 << 27},
-                                 .pids_limit = 64,
                                  .hugepages = {{"2MB", Bytes{4 << 20}}},
+                                 .pids_limit = 64,
                                  .unified = {{"memory.swap.max", "0"}}},
                       .oom_score_adj = 938});
   const api::LinuxResources& resources = all.linux().resources();

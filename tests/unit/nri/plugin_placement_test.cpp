@@ -15,7 +15,7 @@
 
 #include "common/app/place.h"
 #include "common/base/text.h"
-#include "common/core/plan.h"
+#include "common/core/cgroups/plan.h"
 #include "common/store/store.h"
 #include "nri/plugin.h"
 #include "tests/unit/nri/plugin_fixture.h"

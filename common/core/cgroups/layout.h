@@ -1,0 +1,90 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/core/cgroups/plan.h"
+
+namespace podqos::core {
+
+/// Version of the hierarchy that a controller is attached to.
+enum class CgroupVersion : std::uint8_t { kV1, kV2 };
+
+/// The hierarchy of each controller on this machine; nullopt if the machine lacks the controller.
+struct CgroupLayout {
+  std::optional<CgroupVersion> cpu = std::nullopt;
+  std::optional<CgroupVersion> memory = std::nullopt;
+  std::optional<CgroupVersion> hugetlb = std::nullopt;
+  std::optional<CgroupVersion> pids = std::nullopt;
+  std::optional<CgroupVersion> cpuset = std::nullopt;
+  std::optional<CgroupVersion> io = std::nullopt;
+  std::vector<std::string> hugepage_labels = {};  ///< page sizes of the host: "2MB", "1GB"
+
+  /// The member for `controller`.
+  [[nodiscard]] std::optional<CgroupVersion> version_of(Controller controller) const;
+  friend bool operator==(const CgroupLayout&, const CgroupLayout&) = default;
+};
+
+/// Where podqos uses a controller.
+enum class Enabled : std::uint8_t {
+  kAlways,    ///< in every cgroup that podqos makes; processes move in its v1 hierarchy too
+  kOnDemand,  ///< only above cgroups with a value of it
+};
+
+/// What is known of a controller.
+struct ControllerRow {
+  Controller controller = Controller::kCpu;
+  std::string_view v1_name;  ///< among the mount options of a v1 hierarchy
+  std::string_view v2_name;  ///< in cgroup.controllers
+  std::optional<CgroupVersion> CgroupLayout::* version = nullptr;
+  Enabled enabled = Enabled::kAlways;
+};
+
+/// Every controller, in the order in which they are enabled.
+inline constexpr std::array kControllers = {
+    ControllerRow{Controller::kCpu, "cpu", "cpu", &CgroupLayout::cpu},
+    ControllerRow{Controller::kMemory, "memory", "memory", &CgroupLayout::memory},
+    ControllerRow{Controller::kPids, "pids", "pids", &CgroupLayout::pids},
+    ControllerRow{Controller::kHugetlb, "hugetlb", "hugetlb", &CgroupLayout::hugetlb},
+    ControllerRow{Controller::kCpuset, "cpuset", "cpuset", &CgroupLayout::cpuset},
+    ControllerRow{Controller::kIo, "blkio", "io", &CgroupLayout::io, Enabled::kOnDemand},
+};
+/// The row of `controller`.
+[[nodiscard]] constexpr const ControllerRow& row_of(Controller controller) {
+  return *std::ranges::find(kControllers, controller, &ControllerRow::controller);
+}
+
+inline std::optional<CgroupVersion> CgroupLayout::version_of(Controller controller) const {
+  return this->*row_of(controller).version;
+}
+
+/// Files of the cgroup v2 memory controller that some kernels lack. The root cgroup has neither.
+struct MemoryFiles {
+  bool swap_max = false;   ///< memory.swap.max: missing without swap accounting
+  bool oom_group = false;  ///< memory.oom.group: since Linux 4.19
+  friend bool operator==(const MemoryFiles&, const MemoryFiles&) = default;
+};
+
+// Extended attributes of cgroups: what podqos has to know of them even if the state directory is
+// lost. xattr(7), trusted.*: readable and writable with CAP_SYS_ADMIN only.
+
+/// Marks the root, and the cgroups above it, as made by podqos.
+constexpr const char* kMadeAttribute = "trusted.podqos.made";
+constexpr const char* kMade = "1";
+
+/// Holds a copy of the pod's record, on the pod's cgroup.
+constexpr const char* kRecordAttribute = "trusted.podqos.record";
+/// Its value while it is unknown which values the cgroup has.
+constexpr const char* kUnwrittenRecord = "unwritten";
+
+/// Tells that podqos has set the weight of ioWeight, or has set it back to the default.
+constexpr const char* kIoWeightAttribute = "trusted.podqos.ioweight";
+constexpr const char* kIoWeightSet = "1";
+constexpr const char* kIoWeightReset = "0";
+
+}  // namespace podqos::core

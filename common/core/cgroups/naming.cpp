@@ -1,0 +1,357 @@
+#include "common/core/cgroups/naming.h"
+
+#include <algorithm>
+
+#include "common/base/path.h"
+#include "common/base/text.h"
+
+namespace podqos::core {
+
+namespace {
+
+constexpr std::string_view kRootSlice = "-.slice";
+constexpr std::string_view kKubepods = "kubepods";
+constexpr std::string_view kBurstable = "burstable";
+constexpr std::string_view kBestEffort = "besteffort";
+constexpr std::string_view kPodPrefix = "pod";
+constexpr std::size_t kMaxUidLength = 128;
+constexpr std::size_t kMaxComponentLength = 255;  // NAME_MAX
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  for (bool more = true; more;) {
+    more = text.find(separator) != std::string_view::npos;
+    parts.emplace_back(read_until(text, separator));
+  }
+  return parts;
+}
+
+std::string replaced(std::string_view text, char from, char to) {
+  std::string out{text};
+  std::ranges::replace(out, from, to);
+  return out;
+}
+
+bool is_dots(std::string_view name) {
+  return name == "." || name == "..";
+}
+
+Status check_name(const CgroupName& name) {
+  for (const std::string& component : name) {
+    if (component.find_first_of("/_") != std::string::npos || is_dots(component)) {
+      return fail(ErrorCode::kInvalidArgument,
+                  cat("invalid cgroup name component \"", printable(component),
+                      "\": '/', '_', \".\" and \"..\" are not allowed"));
+    }
+  }
+  return {};
+}
+
+bool is_root(const CgroupName& name) {
+  return name.empty() || (name.size() == 1 && name.front().empty());
+}
+
+std::string_view without_suffix(std::string_view text, std::string_view suffix) {
+  if (text.ends_with(suffix)) text.remove_suffix(suffix.size());
+  return text;
+}
+
+/// Name of a slice: components joined by '-' after '-' in them was replaced by '_'.
+std::string slice_of(const CgroupName& name) {
+  std::string joined;
+  for (const std::string& component : name) {
+    if (&component != &name.front()) joined += '-';
+    joined += replaced(component, '-', '_');
+  }
+  return joined.append(kSlice);
+}
+
+/// A non-empty component of a path and the offset of its end.
+struct Component {
+  std::string_view text;
+  std::size_t end = 0;
+};
+
+std::vector<Component> components_of(std::string_view path) {
+  std::vector<Component> components;
+  std::size_t begin = 0;
+  while (begin < path.size()) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    if (end > begin) components.push_back({.text = path.substr(begin, end - begin), .end = end});
+    begin = end + 1;
+  }
+  return components;
+}
+
+/// Whether a directory of this name is a root of pods, under any cgroup root.
+bool is_kubepods(std::string_view component) {
+  if (component == kKubepods || component == "kubepods.slice") return true;
+  return component.ends_with("-kubepods.slice");
+}
+
+/// What `component` is called in `parent`: "kubepods-burstable.slice" → "burstable"; nullopt if it
+/// is not a child of it.
+std::optional<std::string_view> name_in(std::string_view parent, std::string_view component) {
+  if (!parent.ends_with(kSlice)) return component;
+  const std::string_view stem = without_suffix(parent, kSlice);
+  if (!component.ends_with(kSlice) || !component.starts_with(cat(stem, "-"))) return std::nullopt;
+  return without_suffix(component, kSlice).substr(stem.size() + 1);
+}
+
+std::optional<std::string> uid_of(std::string_view pod_component, bool systemd) {
+  if (!pod_component.starts_with(kPodPrefix)) return std::nullopt;
+  const std::string_view written = pod_component.substr(kPodPrefix.size());
+  // '-' separates the parents in a slice's name, so this is a slice further down.
+  if (systemd && written.find('-') != std::string_view::npos) return std::nullopt;
+  std::string uid = systemd ? replaced(written, '_', '-') : std::string{written};
+  if (!check_pod_uid(uid)) return std::nullopt;
+  return uid;
+}
+
+/// The pod cgroup whose kubepods directory is `components[at]`.
+std::optional<PodCgroup> pod_below(std::string_view path, const std::vector<Component>& components,
+                                   std::size_t at) {
+  std::string_view parent = components[at].text;
+  const bool systemd = parent.ends_with(kSlice);
+  std::size_t pod_at = at + 1;
+  if (!is_kubepods(parent) || pod_at >= components.size()) return std::nullopt;
+  QosClass qos_class = QosClass::kGuaranteed;
+  auto name = name_in(parent, components[pod_at].text);
+  if (name == kBurstable || name == kBestEffort) {
+    qos_class = name == kBurstable ? QosClass::kBurstable : QosClass::kBestEffort;
+    parent = components[pod_at].text;
+    if (++pod_at >= components.size()) return std::nullopt;
+    name = name_in(parent, components[pod_at].text);
+  }
+  auto uid = name ? uid_of(*name, systemd) : std::nullopt;
+  if (!uid) return std::nullopt;
+  std::string_view below = path.substr(components[pod_at].end);
+  while (below.starts_with('/'))
+    below.remove_prefix(1);
+  while (below.ends_with('/'))
+    below.remove_suffix(1);
+  return PodCgroup{.qos_class = qos_class,
+                   .uid = *std::move(uid),
+                   .pod_path = std::string{path.substr(0, components[pod_at].end)},
+                   .below = std::string{below},
+                   .systemd = systemd};
+}
+
+bool is_uid_char(char c) {
+  return is_alphanumeric(c) || c == '.' || c == '-';
+}
+
+}  // namespace
+
+Result<std::string> format_systemd(const CgroupName& name) {
+  PODQOS_TRY(check_name(name));
+  if (is_root(name)) return "/";
+  return expand_slice(slice_of(name));
+}
+
+CgroupName parse_cgroupfs(std::string_view path) {
+  if (path.starts_with('/')) path.remove_prefix(1);
+  if (path.empty()) return {};
+  return split(path, '/');
+}
+
+Result<std::string> expand_slice(std::string_view slice) {
+  const auto invalid = [slice] {
+    return fail(ErrorCode::kInvalidArgument, cat("invalid slice name: ", printable(slice)));
+  };
+  if (slice.size() <= kSlice.size() || !slice.ends_with(kSlice)) return invalid();
+  if (slice.find('/') != std::string_view::npos) return invalid();
+  if (slice == kRootSlice) return "/";
+  std::string path;
+  std::string prefix;
+  for (const std::string& component : split(without_suffix(slice, kSlice), '-')) {
+    if (component.empty()) return invalid();
+    prefix += component;
+    path.append("/").append(prefix).append(kSlice);
+    prefix += '-';
+  }
+  return path;
+}
+
+std::optional<PodCgroup> find_pod_cgroup(std::string_view path) {
+  const auto components = components_of(path);
+  // A path with ".." may lead out of the pod that it names.
+  if (std::ranges::any_of(components, [](const Component& c) { return is_dots(c.text); }))
+    return std::nullopt;
+  // The outermost pod is the host's; a kubelet that runs in a pod has its own pods below.
+  for (std::size_t at = 0; at < components.size(); ++at) {
+    if (auto found = pod_below(path, components, at)) return found;
+  }
+  return std::nullopt;
+}
+
+Status check_pod_uid(std::string_view uid) {
+  if (uid.empty()) return fail(ErrorCode::kInvalidArgument, "pod UID is empty");
+  if (uid.size() > kMaxUidLength) {
+    return fail(
+        ErrorCode::kInvalidArgument,
+        cat("pod UID has ", uid.size(), " characters, at most ", kMaxUidLength, " are allowed"));
+  }
+  if (const auto* bad = std::ranges::find_if_not(uid, is_uid_char); bad != uid.end()) {
+    return fail(ErrorCode::kInvalidArgument,
+                cat("pod UID \"", printable(uid), "\" contains the invalid character \"",
+                    printable(std::string_view{bad, 1}), "\""));
+  }
+  if (uid.find_first_not_of('.') == std::string_view::npos) {
+    return fail(ErrorCode::kInvalidArgument, cat("pod UID \"", uid, "\" consists only of dots"));
+  }
+  return {};
+}
+
+Status check_cgroup_component(std::string_view name) {
+  if (name.empty()) return fail(ErrorCode::kInvalidArgument, "cgroup name is empty");
+  if (name.size() > kMaxComponentLength) {
+    return fail(ErrorCode::kInvalidArgument,
+                cat("cgroup name has ", name.size(), " bytes, at most ", kMaxComponentLength,
+                    " are allowed"));
+  }
+  const bool plain =
+      std::ranges::all_of(name, [](char c) { return c >= ' ' && c <= '~' && c != '/'; });
+  if (!plain || is_dots(name)) {
+    return fail(ErrorCode::kInvalidArgument,
+                cat("\"", printable(name), "\" is not a plain directory name"));
+  }
+  return {};
+}
+
+std::optional<SystemdCgroupsPath> parse_systemd_cgroups_path(std::string_view text) {
+  if (text.find('/') != std::string_view::npos || std::ranges::count(text, ':') != 2)
+    return std::nullopt;
+  std::vector<std::string> parts = split(text, ':');
+  return SystemdCgroupsPath{
+      .slice = std::move(parts[0]), .prefix = std::move(parts[1]), .name = std::move(parts[2])};
+}
+
+namespace {
+
+constexpr std::string_view kScope = ".scope";
+/// crun with systemd puts the processes into a cgroup of its own below the scope.
+constexpr std::string_view kCrunInner = "/container";
+
+/// Whether systemd has this slice. A directory with the suffix at another path than its name stands
+/// for is not a slice: the unit of that name is elsewhere.
+bool is_slice(std::string_view cgroup) {
+  if (!cgroup.ends_with(kSlice)) return false;
+  const auto expanded = expand_slice(leaf_of(cgroup));
+  return expanded && *expanded == cgroup;
+}
+
+/// Whether a runtime that uses systemd has this path: "slice:prefix:name", a scope, or crun's inner
+/// cgroup "container" in a scope.
+bool is_systemd_path(std::string_view path) {
+  return parse_systemd_cgroups_path(path) || !scope_of(path).empty();
+}
+
+/// "/a.slice" and "b" → "/a.slice/a-b.slice"; "/a" and "b" → "/a/b".
+std::string child_of(std::string_view parent, std::string_view name) {
+  if (driver_of(parent) == Driver::kCgroupfs) return cat(parent, "/", name);
+  const std::string_view stem = without_suffix(leaf_of(parent), kSlice);
+  return cat(parent, "/", stem, "-", replaced(name, '-', '_'), kSlice);
+}
+
+}  // namespace
+
+std::string_view format_driver(Driver driver) {
+  return driver == Driver::kSystemd ? "systemd" : "cgroupfs";
+}
+
+Driver driver_of(std::string_view cgroup) {
+  const bool unit = is_slice(cgroup) || !scope_of(cgroup).empty();
+  return unit ? Driver::kSystemd : Driver::kCgroupfs;
+}
+
+std::string root_path(std::string_view cgroup_root, Driver driver) {
+  CgroupName name = parts_of(cgroup_root, '/');
+  name.emplace_back(kKubepods);
+  std::string path;
+  for (const std::string& component : name)
+    path.append("/").append(component);
+  // The configuration allows only names that a slice can have.
+  return driver == Driver::kSystemd ? format_systemd(name).value_or(path) : path;
+}
+
+std::string tier_path(std::string_view kubepods, QosClass qos_class) {
+  switch (qos_class) {
+    case QosClass::kGuaranteed: break;
+    case QosClass::kBurstable: return child_of(kubepods, kBurstable);
+    case QosClass::kBestEffort: return child_of(kubepods, kBestEffort);
+  }
+  return std::string{kubepods};
+}
+
+std::string pod_path(std::string_view kubepods, QosClass qos_class, std::string_view uid) {
+  return child_of(tier_path(kubepods, qos_class), cat(kPodPrefix, uid));
+}
+
+std::optional<std::string> root_of_pod(std::string_view pod_cgroup) {
+  const auto pod = find_pod_cgroup(pod_cgroup);
+  if (!pod) return std::nullopt;
+  const std::string_view tier = parent_of(pod->pod_path);
+  return std::string{pod->qos_class == QosClass::kGuaranteed ? tier : parent_of(tier)};
+}
+
+std::optional<Driver> detect_driver(const DriverSigns& signs) {
+  if (signs.flags) return signs.flags;
+  for (const auto& path : {signs.path, signs.real}) {
+    if (path && is_systemd_path(*path)) return Driver::kSystemd;
+    if (path && path->starts_with('/')) return Driver::kCgroupfs;
+  }
+  return std::nullopt;
+}
+
+Status check_driver(DriverSetting setting, Driver driver) {
+  const bool systemd = setting == DriverSetting::kSystemd;
+  const Driver wanted = systemd ? Driver::kSystemd : Driver::kCgroupfs;
+  if (setting == DriverSetting::kAuto || driver == wanted) return {};
+  return fail(
+      ErrorCode::kUnsupported,
+      cat("its runtime uses ", systemd ? "the cgroupfs driver" : "systemd's cgroup driver",
+          ", but cgroupDriver is \"", format_driver(wanted), "\": let the engine use ",
+          format_driver(wanted), " (containerd: SystemdCgroup = ", systemd ? "true" : "false",
+          "; CRI-O: cgroup_manager; Podman: --cgroup-manager; Docker: native.cgroupdriver",
+          systemd ? "; by hand: runc --systemd-cgroup" : "", "), or set cgroupDriver to \"auto\""));
+}
+
+std::optional<std::string> scope_path(const SystemdCgroupsPath& path) {
+  auto slice = expand_slice(path.slice);
+  if (!slice) return std::nullopt;
+  if (*slice == "/") slice->clear();
+  // Runtimes take a name with the suffix .slice as the unit itself, without prefix.
+  if (path.name.ends_with(kSlice)) return cat(*slice, "/", path.name);
+  return cat(*slice, "/", path.prefix, "-", path.name, kScope);
+}
+
+std::string oci_cgroups_path(std::string_view cgroup, std::string_view id) {
+  if (cgroup.ends_with(kCrunInner) && !scope_of(cgroup).empty())
+    cgroup.remove_suffix(kCrunInner.size());
+  std::string_view leaf = leaf_of(cgroup);
+  if (!leaf.ends_with(kScope)) return std::string{cgroup};
+  const std::string_view slice = leaf_of(parent_of(cgroup));
+  leaf.remove_suffix(kScope.size());
+  const bool ends_with_id = !id.empty() && leaf.size() > id.size() && leaf.ends_with(id) &&
+                            leaf[leaf.size() - id.size() - 1] == '-';
+  const std::size_t dash = ends_with_id ? leaf.size() - id.size() - 1 : leaf.find('-');
+  return cat(slice, ":", leaf.substr(0, dash), ":", leaf.substr(dash + 1));
+}
+
+std::string_view scope_of(std::string_view cgroup) {
+  if (cgroup.ends_with(kCrunInner)) cgroup.remove_suffix(kCrunInner.size());
+  const std::string_view leaf = leaf_of(cgroup);
+  if (!leaf.ends_with(kScope) || leaf.size() == kScope.size()) return {};
+  const std::string_view slice = cgroup.substr(0, cgroup.size() - leaf.size());
+  return slice == "/" || (slice.ends_with('/') && is_slice(slice.substr(0, slice.size() - 1)))
+             ? leaf
+             : std::string_view{};
+}
+
+std::string_view unit_of(std::string_view cgroup) {
+  const std::string_view scope = scope_of(cgroup);
+  return scope.empty() ? leaf_of(cgroup) : scope;
+}
+
+}  // namespace podqos::core

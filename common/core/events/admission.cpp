@@ -1,0 +1,288 @@
+#include "common/core/events/admission.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "common/base/path.h"
+#include "common/base/text.h"
+#include "common/core/cgroups/naming.h"
+#include "common/core/cgroups/pod_plan.h"
+#include "common/core/events/reconciliation.h"
+#include "common/core/kubernetes/cgroup_values.h"
+#include "common/core/kubernetes/qos.h"
+#include "common/core/pods/counting.h"
+#include "common/core/pods/grants.h"
+#include "common/core/pods/placement.h"
+#include "common/core/pods/pod_values.h"
+
+namespace podqos::core {
+
+namespace {
+
+/// The names of the pod's containers: "web, log".
+std::string names_of(const Pod& pod) {
+  std::string names;
+  for (const Container& container : pod.containers)
+    names += cat(names.empty() ? "" : ", ", printable(container.name));
+  return names;
+}
+
+/// True if the container runs in the pod's cgroup.
+bool is_in_place(const AdmissionRequest& request, const PodRecord& pod) {
+  return request.running && request.placed_at && is_below(*request.placed_at, pod.cgroup);
+}
+
+/// True if the container stays where it is without being misplaced.
+bool stays(const AdmissionRequest& request, const PodRecord& pod, const Settings& settings) {
+  return pod.adopted || is_in_place(request, pod) ||
+         stays_without_parent(request.facts, request.driver, settings);
+}
+
+/// The memory backing reported when the container was created; later reports may contain a limit
+/// that podqos filled in.
+std::optional<Bytes> backing_in(const AdmissionSnapshot& snapshot,
+                                const AdmissionRequest& request) {
+  if (snapshot.before) {
+    for (const ContainerRecord& container : snapshot.before->containers) {
+      if (is_same_container(container, request.facts) && container.backed_memory)
+        return container.backed_memory;
+    }
+  }
+  return backing_of(request.facts, request.annotations.engine);
+}
+
+ContainerRecord describe(const AdmissionRequest& request, const AdmissionSnapshot& snapshot,
+                         std::string name) {
+  return {.id = request.facts.id,
+          .bundle = request.facts.bundle,
+          .name = std::move(name),
+          .state = request.state,
+          .pid = request.pid,
+          .start_time = request.start_time,
+          .cgroup = request.placed_at.value_or(""),
+          .sandbox = snapshot.identity.is_sandbox,
+          .backed_memory = backing_in(snapshot, request)};
+}
+
+/// Leaves a container of a pod without a cgroup parent where its engine puts it.
+void leave_with_engine(Admission& admission) {
+  admission.left_with_engine = true;
+  ContainerRecord& container = admission.container;
+  // Provisional until it runs: its runtime decides where a relative or missing path leads.
+  if (!container.cgroup.starts_with('/')) container.cgroup = cat("/crio-", container.id);
+  const PodRecord& pod = admission.record;
+  const bool told = std::ranges::any_of(pod.containers, [&](const ContainerRecord& known) {
+    return !known.sandbox && !is_below(known.cgroup, pod.cgroup);
+  });
+  if (container.sandbox || told) return;
+  admission.warnings.push_back(cat(
+      name_of(pod.pod), ": ", describe_missing_parent(container.id, container.cgroup, pod.cgroup)));
+}
+
+/// Checks that the container's runtime can make a cgroup in the pod's: it has one driver.
+Status check_pod_driver(const AdmissionRequest& request, const PodRecord& record) {
+  const Driver driver = driver_of(record.cgroup);
+  if (driver == request.driver) return {};
+  return fail(ErrorCode::kConflict,
+              cat("container ", printable(request.facts.id), ": its runtime uses the ",
+                  format_driver(request.driver), " driver, but its pod is in ", record.cgroup,
+                  ", of the ", format_driver(driver),
+                  " driver: let all containers of a pod use one driver, or give this one another "
+                  "podqos.io/pod-uid"));
+}
+
+/// Chooses the container's cgroup in its pod.
+Status place_in_pod(Admission& admission, const AdmissionRequest& request,
+                    const AdmissionSnapshot& snapshot) {
+  PODQOS_TRY(check_pod_driver(request, admission.record));
+  const std::string& pod = admission.record.cgroup;
+  PODQOS_TRY(check_realtime(request.facts.resources, snapshot.cpu, pod));
+  std::span<const ContainerRecord> known;
+  if (snapshot.before) known = snapshot.before->containers;
+  PODQOS_ASSIGN(auto leaf, container_leaf(request.facts, pod, known));
+  std::string target = cat(pod, "/", leaf);
+  if (request.running && request.on_misplaced == OnMisplaced::kFail) {
+    return fail(ErrorCode::kRefused,
+                cat("container ", printable(request.facts.id), " runs in cgroup ",
+                    request.placed_at.value_or(""), ", not in ", target,
+                    ": refused by placement.onMisplaced \"fail\"; register podqos-runtime, or "
+                    "Podman's precreate hook, so that it is placed before it starts"));
+  }
+  (request.running ? admission.belongs_to.emplace() : admission.container.cgroup) =
+      std::move(target);
+  return {};
+}
+
+/// Warns if the pod's spec has no container of this name: it would run without values unnoticed.
+void warn_unknown_container(Admission& admission, const PodClaim& claim) {
+  const PodRecord& record = admission.record;
+  const ContainerRecord& container = admission.container;
+  // Neither of these gets container values.
+  if (container.sandbox || record.adopted) return;
+  if (!lacks_container(record, claim, container.name)) return;
+  admission.warnings.push_back(
+      cat(name_of(record.pod), ", container ", printable(container.id),
+          ": the pod's spec has no container \"", printable(container.name),
+          "\", so it gets no values of its own: set podqos.io/container to one of ",
+          names_of(record.pod)));
+}
+
+/// Warns if requests of the pod do not fit the node, once and not for each of its containers.
+void warn_uncounted(Admission& admission, const AdmissionSnapshot& snapshot,
+                    const Settings& settings) {
+  const PodRecord& record = admission.record;
+  const auto words = describe_uncounted(record, settings);
+  if (!words) return;
+  std::optional<PodRecord> before = snapshot.before;
+  if (before) before->released_at.reset();
+  if (before && describe_uncounted(*before, settings) == words) return;
+  admission.warnings.push_back(cat(name_of(record.pod), " ", *words));
+}
+
+/// Refuses to create a container that runs: its runtime will refuse it too, and the record of the
+/// running one must not be lost to it.
+Error runs_already(const ContainerRecord& running) {
+  return {
+      ErrorCode::kConflict,
+      cat("container ", printable(running.id), " runs already, as process ", running.pid.value(),
+          ": its record stays as it is; delete it before it is created again")};
+}
+
+/// True if the pod's values follow from what they followed from before: they need no check.
+bool has_values_of(const PodRecord& record, const std::optional<PodRecord>& before) {
+  return before && record.granted == before->granted && record.claimed == before->claimed &&
+         record.complete == before->complete && record.qos_class == before->qos_class &&
+         record.sums == before->sums && record.pod == before->pod;
+}
+
+/// Finds the pod's record of a reported container: in the same bundle, or the only one of its id if
+/// one of the two has no bundle.
+ContainerRecord* find_recorded(PodRecord& record, const ContainerFacts& facts) {
+  ContainerRecord* found = nullptr;
+  for (ContainerRecord& container : record.containers) {
+    if (container.id != facts.id) continue;
+    if (container.bundle == facts.bundle) return &container;
+    if (found != nullptr) return nullptr;
+    found = &container;
+  }
+  if (found == nullptr || (!found->bundle.empty() && !facts.bundle.empty())) return nullptr;
+  return found;
+}
+
+}  // namespace
+
+bool is_same_container(const ContainerRecord& container, const ContainerFacts& facts) {
+  return container.id == facts.id && container.bundle == facts.bundle;
+}
+
+bool is_first(const Admission& admission) {
+  // The container itself is in the record.
+  return admission.record.containers.size() == 1;
+}
+
+std::string describe_admission(const Admission& admission) {
+  const PodRecord& record = admission.record;
+  const ContainerRecord& container = admission.container;
+  return cat(name_of(record.pod), ": ", format_qos_class(record.qos_class), ", container ",
+             printable(container.name), " (", printable(container.id), ") at ", container.cgroup,
+             ", cpu ", format_amount(record.granted.cpu), ", memory ",
+             format_amount(record.granted.memory), " requested");
+}
+
+std::string name_of(const Pod& pod) {
+  if (pod.name.empty()) return cat("pod ", pod.uid);
+  return cat("pod ", pod.uid, " (", printable(pod.pod_namespace), "/", printable(pod.name), ")");
+}
+
+void reconcile_bundle(TiersRecord& tiers, PodRecord& record, ContainerFacts& facts) {
+  ContainerRecord* const known = find_recorded(record, facts);
+  if (known == nullptr || known->bundle == facts.bundle) return;
+  if (facts.bundle.empty()) {
+    facts.bundle = known->bundle;
+    return;
+  }
+  forget_pending(tiers, record.pod.uid, known->key());
+  known->bundle = facts.bundle;
+}
+
+Result<std::optional<MergedPod>> decide_pod(const AdmissionRequest& request,
+                                            const AdmissionSnapshot& snapshot,
+                                            const Settings& settings) {
+  if (snapshot.running != nullptr) return fail(runs_already(*snapshot.running));
+  const auto& placed = snapshot.identity.placed;
+  if (snapshot.identity.is_sandbox && !snapshot.claim.known && !snapshot.before && !placed)
+    return std::nullopt;
+  PODQOS_ASSIGN(auto pod,
+                merge_claim(snapshot.existing, snapshot.identity, snapshot.claim, settings));
+  PodRecord& record = pod.record;
+  for (std::string& warning : pod.warnings) {
+    warning = cat(name_of(record.pod), ", container ", printable(request.facts.id), ": ", warning);
+  }
+  const bool fresh = record.cgroup.empty();
+  if (fresh) record.adopted = placed.has_value();
+  if (!record.adopted && !snapshot.root) return fail(snapshot.root.error());
+  if (fresh) {
+    record.cgroup =
+        placed ? placed->pod_path : pod_path(*snapshot.root, record.qos_class, record.pod.uid);
+  }
+  return pod;
+}
+
+Result<Admission> decide_admission(const AdmissionRequest& request,
+                                   const AdmissionSnapshot& snapshot, MergedPod pod,
+                                   const Settings& settings) {
+  Admission admission;
+  admission.container = describe(request, snapshot, std::move(pod.container));
+  admission.record = std::move(pod.record);
+  admission.warnings = std::move(pod.warnings);
+  admission.on_misplaced = request.on_misplaced;
+  PodRecord& record = admission.record;
+  if (!stays(request, record, settings)) {
+    PODQOS_TRY(place_in_pod(admission, request, snapshot));
+  } else if (!record.adopted && !is_in_place(request, record)) {
+    leave_with_engine(admission);
+  }
+  record.containers.push_back(admission.container);
+  // Before computing values: they follow from the granted requests.
+  grant_requests(record, snapshot.others, settings, snapshot.capacity);
+  warn_uncounted(admission, snapshot, settings);
+  PODQOS_ASSIGN(auto values, container_values(record, admission.container.name, settings));
+  admission.wanted = std::move(values);
+  if (!record.adopted && !engine_sets_oom(request.facts)) {
+    admission.oom_score_adj =
+        container_oom_score_adj(record, admission.container, snapshot.capacity.memory);
+  }
+  if (!record.adopted && !has_values_of(record, snapshot.before)) {
+    PODQOS_TRY(pod_values(record, settings));
+  }
+  warn_unknown_container(admission, snapshot.claim);
+  return admission;
+}
+
+void fill_in_missing(Admission& admission, const AdmissionRequest& request, const PodClaim& claim,
+                     const ContainerMemoryParams& params, const CgroupLayout& layout) {
+  admission.wanted.unified =
+      container_unified(admission.record, claim, admission.container.name, params);
+  admission.missing = missing_values(admission.wanted, request.facts.resources, layout);
+}
+
+Confirmation decide_confirmation(PodRecord record, std::size_t index, const Init& init,
+                                 const std::string& bundle, TiersRecord& tiers) {
+  Confirmation out;
+  ContainerRecord& container = record.containers[index];
+  confirm_container(container, init.process);
+  note_pending(tiers, record, container);
+  const bool elsewhere = !is_at_or_below(init.cgroup, container.cgroup);
+  if (elsewhere && is_below(container.cgroup, record.cgroup)) {
+    out.warning = cat("pod ", record.pod.uid, ", container ", printable(container.id),
+                      ": the runtime put it into cgroup ", init.cgroup, ", not into ",
+                      container.cgroup, ": the pod's limits do not apply to it");
+  }
+  if (elsewhere) container.cgroup = init.cgroup;
+  if (!bundle.empty()) container.bundle = bundle;
+  out.record = std::move(record);
+  return out;
+}
+
+}  // namespace podqos::core

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "common/base/units.h"
+#include "common/core/cgroups/memory_charge.h"
+#include "common/core/pods/grants.h"
+#include "common/core/record.h"
+#include "common/core/settings.h"
+
+namespace podqos::core {
+
+/// State of a container that its engine reports as ended.
+enum class Ending : std::uint8_t {
+  kDone,        ///< removed from its pod, or unknown to podqos
+  kEnding,      ///< its processes were killed but still exist
+  kStillAlive,  ///< its process runs: a later container with this id, or not killed yet
+};
+
+/// What to do if the container's processes were killed but still exist.
+enum class OnEnding : std::uint8_t {
+  kLeave,  ///< change nothing, return kEnding
+  kDrop,   ///< remove it; an empty pod ends once its cgroup is empty
+};
+
+/// What was observed of a container that is reported as ended. Each observation is made only if
+/// those before it do not decide.
+struct EndingSnapshot {
+  /// Its creation failed: the process that placed it reports its end, and nothing confirmed it.
+  bool never_started = false;
+  /// Runtimes remove the cgroup first, but wait only briefly for the kernel to allow it.
+  bool cgroup_exists = true;
+  bool init_lives = false;  ///< the process in its record exists
+  /// That process, or all those that have outlived it in the cgroup, were killed but still exist.
+  bool killed = false;
+};
+
+/// Decides whether a container that is reported as ended has ended. Processes that outlive its init
+/// without being killed may stay: they are not waited for.
+[[nodiscard]] Ending decide_ending(const EndingSnapshot& snapshot);
+/// Whether the container is removed from its pod now.
+[[nodiscard]] bool is_removed(Ending ending, OnEnding on_ending);
+
+/// Removes an ended container from its pod's record, and from the pod's resources
+/// (forget_container()).
+/// @param index  of the container in the record
+void remove_container(PodRecord& record, std::size_t index);
+
+/// What becomes of a pod of which a container has ended, or whose time has come.
+enum class PodOutcome : std::uint8_t {
+  kStays,      ///< a container lives: save the record
+  kRewritten,  ///< a container lives: save the record, write all values of the cgroup again
+  /// A process has outlived the containers, or tmpfs memory is charged to the cgroup: save the
+  /// record, come back at `until`.
+  kRetained,
+  kForgotten,  ///< it has ended, and its cgroup is the kubelet's: erase the record
+  kRemoved,    ///< it has ended: remove the cgroup, then erase the record
+};
+
+/// What is observed of a pod for decide_departure(). Of a released pod only `charge` and
+/// `released_for` count.
+struct DepartureSnapshot {
+  bool due = false;         ///< its time has come; false if a container of it has ended
+  bool has_living = false;  ///< a container of it is live or being created
+  /// Processes other than the monitor's are in its cgroup; observed only for podqos's own pods
+  /// without a living container.
+  bool populated = false;
+  /// Values of its cgroup were refused, and it is time to write them again; observed only for due
+  /// pods with a living container.
+  bool unwritten = false;
+  /// Observes the tmpfs memory that is charged to its cgroup, which is expensive: asked for only
+  /// until releaseDelay has passed since one of podqos's own pods was released.
+  std::function<ShmemCharge()> charge = {};
+  const NodeCapacity& capacity;
+  BootSeconds now;  ///< since boot
+  /// Seconds since a released pod was released; negative if the clock was set back.
+  std::int64_t released_for = 0;
+};
+
+/// The result of decide_departure(): the pod's record, and what else changes with it.
+struct Departure {
+  PodOutcome outcome = PodOutcome::kStays;
+  PodRecord record;
+  std::optional<BootSeconds> until = std::nullopt;  ///< kRetained: when to come back, since boot
+  std::string message = {};  ///< for the log; empty if there is nothing to report
+};
+
+/// Decides what becomes of a pod. Its requests count while a container lives or a process is in its
+/// cgroup, and leave the sums in `tiers` as soon as it is released. Those of a pod that lives on
+/// are granted again: an ended container may have backed a part of them, or never have started.
+/// @param tiers  the pod included in the sums, unless it is released already; changed with it
+[[nodiscard]] Departure decide_departure(PodRecord record, TiersRecord& tiers,
+                                         const DepartureSnapshot& snapshot,
+                                         const Settings& settings);
+
+/// When to come back to a pod whose cgroup could not be removed or written: after releaseDelay, at
+/// least one second, so that it is not retried in a loop.
+[[nodiscard]] BootSeconds retry_at(BootSeconds now, const Settings& settings);
+
+}  // namespace podqos::core

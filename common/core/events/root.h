@@ -1,0 +1,59 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/core/cgroups/naming.h"
+#include "common/core/cgroups/plan.h"
+#include "common/core/record.h"
+
+namespace podqos::core {
+
+/// The root for podqos's own pods of one driver.
+struct RootChoice {
+  std::string root;
+  bool in_use = true;  ///< else check_root() comes next; then it is made where it is missing
+  friend bool operator==(const RootChoice&, const RootChoice&) = default;
+};
+
+/// Chooses the root for podqos's own pods of a driver: the one in use while it has pods, otherwise
+/// <cgroupRoot>/kubepods. The pods of the other driver have a tree of their own.
+/// @param tiers  the trees, and whether they have pods
+/// @param driver  of the container's runtime
+/// @return kInvalidArgument if `cgroup_root` is needed and cannot be a slice
+[[nodiscard]] Result<RootChoice> choose_root(const TiersRecord& tiers, std::string_view cgroup_root,
+                                             Driver driver);
+
+/// What was observed of a cgroup that may become the root.
+struct RootSnapshot {
+  bool exists = false;
+  bool marked = false;  ///< it has podqos's mark
+  /// An engine has created it on its way to a pod, as podqos or a user named the path: it has a new
+  /// cgroup's values, and holds nothing but tiers and pods. Observed only without the mark.
+  bool made_by_engine = false;
+};
+
+/// Checks that podqos has created the root, or may create or take it.
+/// @return kConflict with the remedy if it is another program's
+[[nodiscard]] Status check_root(const std::string& root, const RootSnapshot& snapshot);
+
+/// "/a/b/c" → {"/a/b/c", "/a/b", "/a"}: a cgroup and its parents up to the hierarchy's root.
+[[nodiscard]] std::vector<std::string> with_parents(std::string_view path);
+
+/// True if pods are below the root. Without them its tiers may be missing, even if another
+/// program's cgroup keeps it.
+[[nodiscard]] bool is_root_in_use(const TiersRecord& tiers, std::string_view kubepods);
+
+/// Enters the tree of a root without pods into `tiers`, and plans to create and mark its root and
+/// tiers. Comes before the new pod is counted.
+/// @param missing  those of with_parents() that do not exist
+[[nodiscard]] Plan plan_root(TiersRecord& tiers, const std::string& kubepods,
+                             std::span<const std::string> missing);
+
+/// Forgets the tree with this root, which was removed.
+void forget_root(TiersRecord& tiers, std::string_view kubepods);
+
+}  // namespace podqos::core

@@ -1,0 +1,249 @@
+#include "common/core/kubernetes/quantity.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <optional>
+
+#include "common/base/text.h"
+#include "common/base/units.h"
+
+namespace podqos::core {
+
+namespace {
+
+using Nano = Quantity::Nano;
+
+constexpr Nano kNanoPerUnit = 1'000'000'000;
+constexpr Nano kNanoPerMilli = 1'000'000;
+constexpr Nano kNanoMax = std::numeric_limits<Nano>::max();
+constexpr Nano kNanoMin = std::numeric_limits<Nano>::min();
+constexpr int kNanoDigits = 9;
+/// Kubernetes caps quantities with a binary suffix at 2^63-1 units.
+constexpr Nano kBinaryMax = Nano{kInt64Max} * kNanoPerUnit;
+
+/// Factor of a suffix: 10^decimal * 2^binary.
+struct Scale {
+  int decimal = 0;
+  int binary = 0;
+};
+struct Suffix {
+  std::string_view text;
+  Scale scale;
+};
+
+constexpr std::array kSuffixes{
+    Suffix{.text = "", .scale = {}},
+    Suffix{.text = "n", .scale = {.decimal = -9}},
+    Suffix{.text = "u", .scale = {.decimal = -6}},
+    Suffix{.text = "m", .scale = {.decimal = -3}},
+    Suffix{.text = "k", .scale = {.decimal = 3}},
+    Suffix{.text = "M", .scale = {.decimal = 6}},
+    Suffix{.text = "G", .scale = {.decimal = 9}},
+    Suffix{.text = "T", .scale = {.decimal = 12}},
+    Suffix{.text = "P", .scale = {.decimal = 15}},
+    Suffix{.text = "E", .scale = {.decimal = 18}},
+    Suffix{.text = "Ki", .scale = {.binary = 10}},
+    Suffix{.text = "Mi", .scale = {.binary = 20}},
+    Suffix{.text = "Gi", .scale = {.binary = 30}},
+    Suffix{.text = "Ti", .scale = {.binary = 40}},
+    Suffix{.text = "Pi", .scale = {.binary = 50}},
+    Suffix{.text = "Ei", .scale = {.binary = 60}},
+};
+
+/// Parts of a quantity's text; `whole` and `fraction` have digits only.
+struct Parts {
+  bool negative = false;
+  std::string_view whole;
+  std::string_view fraction;
+  std::string_view suffix;
+};
+
+std::string_view read_digits(std::string_view& text) {
+  const auto length = std::min(text.find_first_not_of("0123456789"), text.size());
+  const std::string_view digits = text.substr(0, length);
+  text.remove_prefix(length);
+  return digits;
+}
+
+Parts split(std::string_view text) {
+  Parts parts;
+  if (text.starts_with('+') || text.starts_with('-')) {
+    parts.negative = text.front() == '-';
+    text.remove_prefix(1);
+  }
+  parts.whole = read_digits(text);
+  if (text.starts_with('.')) {
+    text.remove_prefix(1);
+    parts.fraction = read_digits(text);
+  }
+  parts.suffix = text;
+  return parts;
+}
+
+/// Returns nullopt for an unknown suffix or an exponent out of range.
+std::optional<Scale> parse_suffix(std::string_view suffix) {
+  for (const Suffix& known : kSuffixes) {
+    if (known.text == suffix) return known.scale;
+  }
+  if (suffix.front() != 'e' && suffix.front() != 'E') return std::nullopt;
+  suffix.remove_prefix(1);
+  if (suffix.starts_with('+')) {
+    suffix.remove_prefix(1);
+    if (suffix.starts_with('-')) return std::nullopt;
+  }
+  const auto exponent = parse_int(suffix);
+  if (!exponent || *exponent > kMaxQuantityExponent || *exponent < -kMaxQuantityExponent) {
+    return std::nullopt;
+  }
+  return Scale{.decimal = static_cast<int>(*exponent)};
+}
+
+/// number * 10 + digit, saturating.
+Nano append_digit(Nano number, char digit) {
+  Nano product = 0;
+  if (__builtin_mul_overflow(number, Nano{10}, &product)) return kNanoMax;
+  Nano sum = 0;
+  if (__builtin_add_overflow(product, Nano{digit - '0'}, &sum)) return kNanoMax;
+  return sum;
+}
+
+/// whole.fraction * 10^decimal in billionths, rounded up.
+Nano scale_decimal(const Parts& parts, int decimal) {
+  const std::string digits = cat(parts.whole, parts.fraction);
+  // Number of digits before the point after conversion to billionths.
+  const auto signed_kept = std::ssize(parts.whole) + decimal + kNanoDigits;
+  const auto kept = static_cast<std::size_t>(std::max<std::ptrdiff_t>(signed_kept, 0));
+  Nano number = 0;
+  for (std::size_t i = 0; i < kept; ++i)
+    number = append_digit(number, i < digits.size() ? digits[i] : '0');
+  const bool inexact = digits.find_first_not_of('0', kept) != std::string::npos;
+  return inexact && number != kNanoMax ? number + 1 : number;
+}
+
+/// whole.fraction * 2^binary in billionths, rounded up, at most 2^63-1 units.
+Nano scale_binary(const Parts& parts, int binary) {
+  const Nano multiplier = kNanoPerUnit << static_cast<unsigned>(binary);
+  Nano whole = 0;
+  for (const char digit : parts.whole)
+    whole = append_digit(whole, digit);
+  if (whole > kBinaryMax / multiplier) return kBinaryMax;
+  // From the last digit to the first: repeated floor division gives the floor of the exact
+  // quotient, so it suffices to remember whether there was a remainder.
+  Nano fraction = 0;
+  bool inexact = false;
+  for (auto i = parts.fraction.size(); i > 0; --i) {
+    fraction += multiplier * (parts.fraction[i - 1] - '0');
+    inexact = inexact || fraction % 10 != 0;
+    fraction /= 10;
+  }
+  return std::min((whole * multiplier) + fraction + Nano{inexact ? 1 : 0}, kBinaryMax);
+}
+
+/// number / divisor, rounded away from zero.
+Nano divide_outwards(Nano number, Nano divisor) {
+  const Nano quotient = number / divisor;
+  if (number % divisor == 0) return quotient;
+  return number > 0 ? quotient + 1 : quotient - 1;
+}
+
+std::int64_t saturate(Nano number) {
+  if (number > kInt64Max) return kInt64Max;
+  if (number < kInt64Min) return kInt64Min;
+  return static_cast<std::int64_t>(number);
+}
+
+/// @param number  (-2^63, 2^63)
+std::uint64_t magnitude(Nano number) {
+  return static_cast<std::uint64_t>(number < 0 ? -number : number);
+}
+
+std::string padded(std::uint64_t number, std::size_t digits) {
+  const std::string text = cat(number);
+  return std::string(digits - text.size(), '0') + text;
+}
+
+}  // namespace
+
+Quantity Quantity::from_units(std::int64_t units) {
+  return Quantity{Nano{units} * kNanoPerUnit};
+}
+
+Quantity Quantity::from_milli(std::int64_t milli) {
+  return Quantity{Nano{milli} * kNanoPerMilli};
+}
+
+Result<Quantity> Quantity::parse(std::string_view text) {
+  if (text.empty() || text.size() > kMaxQuantityLength) {
+    return fail(ErrorCode::kInvalidArgument,
+                cat("quantity \"", printable(text), "\" has ", text.size(), " characters, 1 to ",
+                    kMaxQuantityLength, " are allowed"));
+  }
+  const Parts parts = split(text);
+  const auto scale = parse_suffix(parts.suffix);
+  if (!scale) {
+    return fail(
+        ErrorCode::kInvalidArgument,
+        cat("\"", printable(text),
+            "\" is not a quantity: expected a decimal number, optionally with one of n u m k M G T "
+            "P E Ki Mi Gi Ti Pi Ei or an exponent within ±",
+            kMaxQuantityExponent));
+  }
+  const Nano size = scale->binary != 0 ? scale_binary(parts, scale->binary)
+                                       : scale_decimal(parts, scale->decimal);
+  return Quantity{parts.negative ? -size : size};
+}
+
+std::int64_t Quantity::value() const {
+  return saturate(divide_outwards(nano_, kNanoPerUnit));
+}
+
+std::int64_t Quantity::milli_value() const {
+  return saturate(divide_outwards(nano_, kNanoPerMilli));
+}
+
+bool Quantity::is_whole() const {
+  return nano_ % kNanoPerUnit == 0;
+}
+
+int Quantity::sign() const {
+  return static_cast<int>(nano_ > 0) - static_cast<int>(nano_ < 0);
+}
+
+Quantity Quantity::rounded_to_milli() const {
+  Nano rounded = 0;
+  const Nano milli = divide_outwards(nano_, kNanoPerMilli);
+  // Only values at the ends of the range overflow; they are returned unchanged.
+  if (__builtin_mul_overflow(milli, kNanoPerMilli, &rounded)) return *this;
+  return Quantity{rounded};
+}
+
+std::string Quantity::format_decimal() const {
+  // Avoids 128-bit divisions, which are slow: a record has many quantities.
+  constexpr Nano kLow = 1'000'000'000'000'000'000;
+  constexpr std::size_t kLowDigits = 18;
+  const Nano whole = nano_ / kNanoPerUnit;
+  const std::uint64_t fraction = magnitude(nano_ % kNanoPerUnit);
+  std::string text = nano_ < 0 ? "-" : "";
+  if (whole > kInt64Max || whole < -kInt64Max) {
+    text += cat(magnitude(whole / kLow), padded(magnitude(whole % kLow), kLowDigits));
+  } else {
+    text += cat(magnitude(whole));
+  }
+  if (fraction == 0) return text;
+  text += cat(".", padded(fraction, kNanoDigits));
+  // Remove trailing zeros of the fraction.
+  text.erase(text.find_last_not_of('0') + 1);
+  return text;
+}
+
+Quantity operator+(Quantity a, Quantity b) {
+  Nano sum = 0;
+  if (__builtin_add_overflow(a.nano_, b.nano_, &sum)) sum = a.nano_ > 0 ? kNanoMax : kNanoMin;
+  return Quantity{sum};
+}
+
+}  // namespace podqos::core

@@ -1,0 +1,83 @@
+#include "common/core/kubernetes/tier.h"
+
+#include <algorithm>
+
+namespace podqos::core {
+
+namespace {
+
+/// `available` without the reserved part, at least 0. The kubelet's value may become negative.
+Bytes after_reserve(Bytes available, Bytes requested, std::int64_t percent) {
+  const std::int64_t reserved = mul_div(requested.value(), percent, kPercent);
+  return Bytes{std::max<std::int64_t>(saturating_sub(available.value(), reserved), 0)};
+}
+
+/// For constant and changeable sums alike.
+template <class Sums>
+auto& of_class(Sums& sums, QosClass qos_class) {
+  switch (qos_class) {
+    case QosClass::kGuaranteed: return sums.guaranteed;
+    case QosClass::kBurstable: return sums.burstable;
+    case QosClass::kBestEffort: return sums.besteffort;
+  }
+  return sums.besteffort;
+}
+
+}  // namespace
+
+TierSum& TierSums::of(QosClass qos_class) {
+  return of_class(*this, qos_class);
+}
+
+const TierSum& TierSums::of(QosClass qos_class) const {
+  return of_class(*this, qos_class);
+}
+
+TierValues tier_values(const TierSums& sums, const TierParams& params) {
+  TierValues values;
+  values.burstable.cpu_shares = cpu_shares_for(sums.burstable.cpu);
+  values.besteffort.cpu_shares = kMinShares;
+  if (!params.reserve_percent || params.allocatable_memory.value() <= 0) return values;
+  // Each division is truncated on its own, as in the kubelet, so the sum of both reserves may be
+  // one byte short.
+  const std::int64_t percent = std::clamp<std::int64_t>(*params.reserve_percent, 0, kPercent);
+  const Bytes free = after_reserve(params.allocatable_memory, sums.adopted.memory, kPercent);
+  const Bytes burstable = after_reserve(free, sums.guaranteed.memory, percent);
+  values.burstable.memory_limit = burstable;
+  values.besteffort.memory_limit = after_reserve(burstable, sums.burstable.memory, percent);
+  return values;
+}
+
+TierSum& TierSum::operator+=(const TierSum& more) {
+  pods += more.pods;
+  cpu = MilliCpu{saturating_add(cpu.value(), more.cpu.value())};
+  memory = Bytes{saturating_add(memory.value(), more.memory.value())};
+  return *this;
+}
+
+TierSum TierSum::capped(const TierSum& most) const {
+  return {.pods = pods,
+          .cpu = std::max(std::min(cpu, most.cpu), MilliCpu{0}),
+          .memory = std::max(std::min(memory, most.memory), Bytes{0})};
+}
+
+TierSum sum_of_own(const TierSums& sums) {
+  TierSum all;
+  for (const TierSum* sum : {&sums.guaranteed, &sums.burstable, &sums.besteffort})
+    all += *sum;
+  return all;
+}
+
+TierMemoryQos tier_memory_qos(const TierSums& sums) {
+  return {.root_memory_min =
+              Bytes{saturating_add(sums.guaranteed.memory.value(), sums.burstable.memory.value())},
+          .burstable_memory_low = sums.burstable.memory};
+}
+
+Bytes bounded_tier_limit(Bytes wanted, std::optional<Bytes> usage, Bytes floor) {
+  const Bytes at_least_floor = std::max(wanted, floor);
+  if (!usage) return at_least_floor;
+  return std::max(at_least_floor, Bytes{saturating_add(usage->value(), kTierMemoryMargin.value())});
+}
+
+}  // namespace podqos::core

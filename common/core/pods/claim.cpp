@@ -1,0 +1,364 @@
+#include "common/core/pods/claim.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/core/kubernetes/cgroup_values.h"
+#include "common/core/kubernetes/oom.h"
+
+namespace podqos::core {
+
+namespace {
+
+/// Describes the first quantity of `list` that exceeds the engine's limit of this container; "" if
+/// there is none.
+std::string exceeds_engine(std::string_view kind, const ResourceList& list,
+                           const EngineResources& engine) {
+  const auto memory = find(list, kMemory);
+  if (memory && engine.memory_limit && *engine.memory_limit > 0 &&
+      memory->value() > *engine.memory_limit) {
+    return cat("memory ", kind, " ", memory->value(), " exceeds the engine's limit ",
+               *engine.memory_limit);
+  }
+  const auto cpu = find(list, kCpu);
+  if (cpu && engine.cpu_quota && *engine.cpu_quota > 0) {
+    const Micros period = engine.period();
+    // The engine may have rounded its quota down, so 1 us more is accepted.
+    if (cpu_quota_for(MilliCpu{cpu->milli_value()}, period).value() > *engine.cpu_quota + 1) {
+      return cat("cpu ", kind, " ", cpu->milli_value(), "m exceeds the engine's quota ",
+                 *engine.cpu_quota, "/", period.value());
+    }
+  }
+  return {};
+}
+
+std::string exceeds_engine(const Resources& annotated, const EngineResources& engine) {
+  std::string excess = exceeds_engine("limit", annotated.limits, engine);
+  return excess.empty() ? exceeds_engine("request", annotated.requests, engine) : excess;
+}
+
+/// The memory limit of config.json for these resources; nullopt for none.
+std::optional<std::int64_t> memory_limit_of(const Resources& resources) {
+  return find(resources.limits, kMemory).transform(&Quantity::value);
+}
+
+/// The quota of config.json, as above.
+std::optional<std::int64_t> quota_of(const Resources& resources, Micros period) {
+  return find(resources.limits, kCpu).transform([&](const Quantity& limit) {
+    return cpu_quota_for(MilliCpu{limit.milli_value()}, period).value();
+  });
+}
+
+/// Whether an engine sets these values for a container with `resources`. Podman sets a reservation
+/// only if it is given one.
+bool fits(const Resources& resources, const EngineResources& engine) {
+  const auto request = find(resources.requests, kMemory).transform(&Quantity::value);
+  if (engine.memory_reservation && engine.memory_reservation != request) return false;
+  return engine.memory_limit == memory_limit_of(resources) &&
+         engine.cpu_quota == quota_of(resources, engine.period());
+}
+
+/// True if no limit that the engine gives a container is another than that of its spec.
+bool has_no_other_limit(const Resources& spec, const EngineResources& engine) {
+  return (!engine.memory_limit || engine.memory_limit == memory_limit_of(spec)) &&
+         (!engine.cpu_quota || engine.cpu_quota == quota_of(spec, engine.period()));
+}
+
+/// The only container of `pod` that has the engine's values; nullptr if none or several have, or if
+/// the engine has set none.
+const Container* fitting_container(const Pod& pod, const EngineResources& engine) {
+  if (!engine.memory_limit && !engine.memory_reservation && !engine.cpu_quota) return nullptr;
+  const Container* found = nullptr;
+  for (const auto* list : {&pod.containers, &pod.init_containers}) {
+    for (const Container& container : *list) {
+      if (!fits(container.resources, engine)) continue;
+      if (found != nullptr) return nullptr;
+      found = &container;
+    }
+  }
+  return found;
+}
+
+bool is_lone(const Pod& pod) {
+  return pod.containers.size() == 1 && pod.init_containers.empty();
+}
+
+/// Why podqos.io/pod contradicts what the engine says about this container; "" if it does not.
+std::string contradiction(const Pod& pod, const std::string& name, bool named_by_engine,
+                          const EngineResources& engine) {
+  const Container* own = find_container(pod, name);
+  if (own == nullptr) {
+    return named_by_engine ? cat("it has no container \"", printable(name), "\"") : std::string{};
+  }
+  std::string excess = exceeds_engine(own->resources, engine);
+  // Pod-level resources are those of the pod's only container as well.
+  if (excess.empty() && pod.resources && is_lone(pod))
+    excess = exceeds_engine(*pod.resources, engine);
+  return excess;
+}
+
+/// See container_name_for(); `spec` is the whole pod, or nullptr if that is unknown.
+std::string name_in(const Pod* spec, const Identity& identity, const ContainerFacts& facts) {
+  if (!identity.container_name.empty()) return identity.container_name;
+  // A sandbox is not a container of the spec, even if that has only one.
+  if (spec == nullptr || identity.is_sandbox) return facts.id;
+  if (is_lone(*spec)) return spec->containers.front().name;
+  // Podman does not pass container names, but sets each container's limits.
+  if (identity.sandbox_id.empty()) return facts.id;
+  const Container* fitting = fitting_container(*spec, facts.resources);
+  return fitting == nullptr ? facts.id : fitting->name;
+}
+
+void claim_inferred(PodClaim& claim, const Identity& identity, const ContainerFacts& facts,
+                    Bytes node_memory) {
+  // Only a kubelet's scores encode the memory request.
+  const bool kubelet = identity.placed.has_value() || identity.source == IdentitySource::kEngine;
+  claim.pod.containers.push_back(
+      {.name = claim.container,
+       .kind = ContainerKind::kApp,
+       .resources = infer_resources(facts.resources, kubelet ? facts.oom_score_adj : std::nullopt,
+                                    node_memory)});
+  if (!kubelet) claim.pod = with_api_defaults(std::move(claim.pod));
+  claim.source = ClassSource::kInference;
+  claim.known = true;
+}
+
+void claim_short_forms(PodClaim& claim, const Identity& identity, const ContainerFacts& facts,
+                       const PodqosAnnotations& podqos) {
+  claim.pod.resources = podqos.pod_level;
+  for (const auto& [container, resources] : podqos.containers) {
+    claim.pod.containers.push_back(
+        {.name = container, .kind = ContainerKind::kApp, .resources = resources});
+  }
+  // A sandbox is not in the pod's spec. A container without annotations keeps the engine's values.
+  if (!identity.is_sandbox && find_container(claim.pod, claim.container) == nullptr) {
+    claim.pod.containers.push_back({.name = claim.container,
+                                    .kind = ContainerKind::kApp,
+                                    .resources = infer_resources(facts.resources)});
+  }
+  claim.pod = with_api_defaults(std::move(claim.pod));
+  claim.source = ClassSource::kShortForms;
+  claim.complete = podqos.pod_level.has_value();
+  claim.known = true;
+}
+
+bool claim_pod_annotation(PodClaim& claim, const Identity& identity, const ContainerFacts& facts,
+                          const PodqosAnnotations& podqos, bool checked) {
+  const Pod& pod = *podqos.pod;
+  const std::string name = name_in(&pod, identity, facts);
+  const bool named = !identity.container_name.empty() && identity.source == IdentitySource::kEngine;
+  const std::string reason =
+      checked && !identity.is_sandbox ? contradiction(pod, name, named, facts.resources) : "";
+  if (!reason.empty()) {
+    claim.warnings.push_back(cat("annotation podqos.io/pod refused: ", reason));
+    return false;
+  }
+  claim.pod = pod;
+  const Container* const own = find_container(pod, name);
+  claim.runs_as_specified = own != nullptr && has_no_other_limit(own->resources, facts.resources);
+  claim.source = ClassSource::kPodAnnotation;
+  claim.complete = true;
+  claim.known = true;
+  return true;
+}
+
+/// Warns of requests or limits without memory beside what is left of a split annotation.
+void warn_of_split(PodClaim& claim, const Resources& pod_level, const Annotations& annotations) {
+  const auto rest = annotations.find(kSplitMemory);
+  if (rest == annotations.end()) return;
+  const auto lacks_memory = [](const ResourceList& list) {
+    return !list.empty() && !list.contains(kMemory);
+  };
+  const bool requests = lacks_memory(pod_level.requests);
+  if (!requests && !lacks_memory(pod_level.limits)) return;
+  const std::string_view what = requests ? "request" : "limit";
+  claim.warnings.push_back(cat("annotation podqos.io/", what,
+                               "s has no memory, but there is an "
+                               "annotation memory = \"",
+                               printable(rest->second),
+                               "\", which is not read: Podman 4.3 splits --annotation at a comma; "
+                               "use --annotation podqos.io/memory-",
+                               what, "=", printable(rest->second)));
+}
+
+bool claim_annotated(PodClaim& claim, const Identity& identity, const ContainerFacts& facts,
+                     const PodqosAnnotations& podqos, const Settings& settings) {
+  if (settings.trust_annotations == TrustAnnotations::kNone) return false;
+  claim.declared_class = podqos.qos_class;
+  // What a kubelet's pod requests is what the kubelet says: its author could claim the whole node.
+  if (identity.placed) return false;
+  const bool checked = settings.trust_annotations == TrustAnnotations::kEngineChecked;
+  if (podqos.pod) return claim_pod_annotation(claim, identity, facts, podqos, checked);
+  if (!podqos.pod_level && podqos.containers.empty()) return false;
+  const auto own = podqos.containers.find(claim.container);
+  std::string excess;
+  if (checked && own != podqos.containers.end())
+    excess = exceeds_engine(own->second, facts.resources);
+  // A container that is a pod of its own: pod-level resources are its own.
+  if (excess.empty() && checked && podqos.pod_level && identity.source == IdentitySource::kLone)
+    excess = exceeds_engine(*podqos.pod_level, facts.resources);
+  if (!excess.empty()) {
+    claim.warnings.push_back(cat("annotations podqos.io/requests and limits refused: ", excess));
+    return false;
+  }
+  if (podqos.pod_level) warn_of_split(claim, *podqos.pod_level, facts.annotations);
+  claim_short_forms(claim, identity, facts, podqos);
+  return true;
+}
+
+/// Applies a limit that the engine has set for its pod (podman pod create --memory). podqos moves
+/// the containers out of the cgroup with that limit, so the claim has to keep it.
+void bound_by_engine(PodClaim& claim, const EngineResources& engine) {
+  const ResourceList bounds = infer_resources(engine).limits;
+  for (const auto& [name, bound] : bounds) {
+    const auto own = find(pod_limits(claim.pod), name);
+    // In an incomplete pod, containers without a limit may follow.
+    if (claim.complete && limit_declared(claim.pod, name) && own && *own <= bound) continue;
+    if (claim.source != ClassSource::kInference) {
+      claim.warnings.push_back(cat("annotations allow the pod more ", name,
+                                   " than the engine's pod limit, which applies instead"));
+    }
+    if (!claim.sums) claim.sums = EngineSums{.resources = {}, .enforced = true};
+    claim.sums->resources.limits.insert_or_assign(name, bound);
+  }
+}
+
+/// Requests are read without the limits, since they may exceed the sum of the limits: containers
+/// without a limit have requests too.
+void claim_sums(PodClaim& claim, EngineResources reported) {
+  EngineSums sums;
+  sums.resources.limits = infer_resources(reported).limits;
+  reported.cpu_quota.reset();
+  reported.memory_limit.reset();
+  sums.resources.requests = infer_resources(reported).requests;
+  if (sums.resources != Resources{}) claim.sums = std::move(sums);
+}
+
+/// The pod overhead for the LinuxContainerResources in which CRI passes it. CPU is exact to a
+/// millicpu.
+/// @note pkg/kubelet/kuberuntime convertOverheadToLinuxResources: request and limit are equal.
+ResourceList overhead_of(const EngineResources& engine) {
+  Resources resources = infer_resources(engine);
+  // Prefer the request: a limit below 10m was raised to the minimum quota.
+  resources.requests.merge(resources.limits);
+  return std::move(resources.requests);
+}
+
+/// Sets the overhead that the engine reports unless podqos.io/pod has one.
+void claim_overhead(PodClaim& claim, const EngineResources& reported) {
+  if (claim.pod.overhead.empty()) claim.pod.overhead = overhead_of(reported);
+}
+
+bool is_same_identity(const Pod& a, const Pod& b) {
+  return a.uid == b.uid && a.name == b.name && a.pod_namespace == b.pod_namespace;
+}
+
+/// Compares two pods without their identity, and without an overhead that only the engine reports.
+bool is_same_spec(const Pod& a, const Pod& b) {
+  // Names every member: a new one has to be compared here or the build fails.
+  const auto& [uid, name, pod_namespace, containers, init_containers, ephemeral_containers,
+               resources, overhead, priority, priority_class_name, status_qos_class, is_static] = b;
+  return a.containers == containers && a.init_containers == init_containers &&
+         a.ephemeral_containers == ephemeral_containers && a.resources == resources &&
+         (overhead.empty() || a.overhead == overhead) && a.priority == priority &&
+         a.priority_class_name == priority_class_name && a.status_qos_class == status_qos_class &&
+         a.is_static == is_static;
+}
+
+}  // namespace
+
+std::string container_name_for(const Identity& identity, const PodClaim& claim,
+                               const ContainerFacts& facts) {
+  return name_in(claim.complete ? &claim.pod : nullptr, identity, facts);
+}
+
+bool describes_otherwise(const PodClaim& claim, const Pod& known) {
+  if (claim.source != ClassSource::kShortForms)
+    return !is_same_identity(known, claim.pod) || !is_same_spec(known, claim.pod);
+  return known.resources.value_or(Resources{}).limits !=
+         claim.pod.resources.value_or(Resources{}).limits;
+}
+
+bool lacks_container(const PodRecord& record, const PodClaim& claim, std::string_view name) {
+  const bool is_spec =
+      record.complete && !record.pod.containers.empty() && claim.source != ClassSource::kShortForms;
+  return is_spec && find_container(record.pod, name) == nullptr;
+}
+
+PodClaim claim_for(const Identity& identity, const ContainerFacts& facts,
+                   const ParsedAnnotations& annotations, const Settings& settings,
+                   Bytes node_memory) {
+  const auto& [podqos, engine] = annotations;
+  PodClaim claim;
+  if (identity.placed) claim.engine_class = identity.placed->qos_class;
+  claim.container = name_in(nullptr, identity, facts);
+  if (!claim_annotated(claim, identity, facts, podqos, settings)) {
+    if (engine.pod_sums) claim_sums(claim, *engine.pod_sums);
+    if (!identity.is_sandbox) {
+      claim_inferred(claim, identity, facts, node_memory);
+    } else if (claim.sums) {
+      claim.source = ClassSource::kCriSums;
+      claim.known = true;
+    }
+  }
+  if (engine.pod_bound && !identity.is_sandbox) bound_by_engine(claim, *engine.pod_bound);
+  if (engine.pod_overhead) claim_overhead(claim, *engine.pod_overhead);
+  claim.container = container_name_for(identity, claim, facts);
+  claim.pod.uid = identity.uid;
+  if (!identity.pod_name.empty()) claim.pod.name = identity.pod_name;
+  if (!identity.pod_namespace.empty()) claim.pod.pod_namespace = identity.pod_namespace;
+  return claim;
+}
+
+namespace {
+
+// Scores that stand for one request: 3 means any larger request, and 999 any request below a
+// thousandth of the node's memory or none.
+constexpr std::int64_t kLowestBurstableScore = 4;
+constexpr std::int64_t kHighestBurstableScore = 998;
+
+std::optional<Quantity> memory_request_from_score(std::int64_t score, Bytes node_memory,
+                                                  const std::optional<Quantity>& limit) {
+  if (score == kGuaranteedOomScoreAdj) return limit;
+  if (score < kLowestBurstableScore || score > kHighestBurstableScore) return std::nullopt;
+  // The smallest request with this score, so rounded up.
+  constexpr std::int64_t kScale = 1000;
+  const std::int64_t whole = node_memory.value() / kScale * (kScale - score);
+  const std::int64_t rest = node_memory.value() % kScale * (kScale - score);
+  return Quantity::from_units(whole + (rest + kScale - 1) / kScale);
+}
+
+}  // namespace
+
+Resources infer_resources(const EngineResources& engine, std::optional<std::int64_t> kubelets_score,
+                          Bytes node_memory) {
+  Resources out;
+  // A kubelet writes 2 shares for "no request".
+  if (engine.cpu_shares && *engine.cpu_shares > kMinShares.value()) {
+    out.requests.emplace(
+        kCpu, Quantity::from_milli(milli_cpu_for(CpuShares{*engine.cpu_shares}).value()));
+  }
+  if (engine.cpu_quota && *engine.cpu_quota > 0) {
+    if (const auto limit = milli_cpu_for_quota(Micros{*engine.cpu_quota}, engine.period()))
+      out.limits.emplace(kCpu, Quantity::from_milli(limit->value()));
+  }
+  if (engine.memory_limit && *engine.memory_limit > 0) {
+    out.limits.emplace(kMemory, Quantity::from_units(*engine.memory_limit));
+  }
+  if (engine.memory_reservation && *engine.memory_reservation > 0) {
+    out.requests.emplace(kMemory, Quantity::from_units(*engine.memory_reservation));
+  } else if (kubelets_score) {
+    const auto request =
+        memory_request_from_score(*kubelets_score, node_memory, find(out.limits, kMemory));
+    if (request) out.requests.emplace(kMemory, *request);
+  }
+  // Shares may exceed the CPU limit and a score is imprecise, but a request cannot exceed its
+  // limit.
+  for (auto& [name, request] : out.requests) {
+    if (const auto limit = find(out.limits, name)) request = std::min(request, *limit);
+  }
+  return out;
+}
+
+}  // namespace podqos::core

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "common/base/path.h"
+#include "common/base/units.h"
+#include "common/core/cgroups/naming.h"
+#include "common/core/kubernetes/tier.h"
+#include "common/core/record.h"
+
+namespace podqos::core {
+
+/// The tree that a cgroup lies in; nullptr if it lies in none.
+/// @param tiers  constant or changeable, as the tree is then
+template <class Tiers>
+[[nodiscard]] auto* find_tree(Tiers& tiers, std::string_view cgroup) {
+  const auto found = std::ranges::find_if(
+      tiers.trees, [&](const TreeRecord& tree) { return is_below(cgroup, tree.kubepods); });
+  return found == tiers.trees.end() ? nullptr : &*found;
+}
+/// The tree with this root; nullptr if there is none.
+template <class Tiers>
+[[nodiscard]] auto* tree_at(Tiers& tiers, std::string_view kubepods) {
+  const auto found = std::ranges::find(tiers.trees, kubepods, &TreeRecord::kubepods);
+  return found == tiers.trees.end() ? nullptr : &*found;
+}
+
+/// True if a pod of the tree counts or is retained: then its root and tiers are in use.
+[[nodiscard]] bool has_pods(const TiersRecord& tiers, const TreeRecord& tree);
+/// The tree with pods of this driver, which new ones join; nullptr if there is none.
+[[nodiscard]] const TreeRecord* tree_in_use(const TiersRecord& tiers, Driver driver);
+
+/// Adds pods to the sums of their trees.
+void count_trees(TiersRecord& tiers, const PodRecords& living);
+
+/// What a pod requests, whatever of it is granted: its claim; nothing if it is BestEffort.
+[[nodiscard]] TierSum requested_by(const PodRecord& record);
+
+/// Adds a pod's granted requests to the sum of its tier, and what it requests to that of all, or
+/// both to the sum of adopted pods.
+void add_pod(TierSums& sums, const PodRecord& record);
+/// Subtracts them again. Sums never become negative.
+void remove_pod(TierSums& sums, const PodRecord& record);
+/// The same in the sums of the node and of the pod's tree. Those that lack the pod lose nothing.
+void add_pod(TiersRecord& tiers, const PodRecord& record);
+void remove_pod(TiersRecord& tiers, const PodRecord& record);
+/// The node's sums of all other pods.
+/// @param pod  the pod as currently included in the sums; nullopt if it is new
+[[nodiscard]] TierSums sums_beside(const TiersRecord& tiers, const std::optional<PodRecord>& pod);
+
+/// Replaces the pod in the sums of node and tree: subtracts `before`, adds `record`. A pod that
+/// counts is removed from the list of retained pods.
+void count_pod(TiersRecord& tiers, const PodRecord& record, const std::optional<PodRecord>& before);
+
+/// The entry of a pending container.
+[[nodiscard]] PendingEntry pending_entry(const PodRecord& record, const ContainerRecord& container);
+/// Adds the container to the list of pending containers, or removes it if it is live.
+void note_pending(TiersRecord& tiers, const PodRecord& record, const ContainerRecord& container);
+/// Removes a container of a pod from the list of pending containers.
+/// @param uid  of the pod
+void forget_pending(TiersRecord& tiers, std::string_view uid, const ContainerKey& container);
+
+/// Adds the pod to the list of retained pods, or changes its time there.
+void retain_pod(TiersRecord& tiers, RetainedEntry entry);
+/// Removes the pod from that list.
+void forget_retained(TiersRecord& tiers, std::string_view uid);
+
+}  // namespace podqos::core

@@ -1,0 +1,218 @@
+#include "common/core/pods/pod_values.h"
+
+#include <algorithm>
+
+#include "common/base/text.h"
+#include "common/core/cgroups/value_table.h"
+#include "common/core/kubernetes/cgroup_values.h"
+#include "common/core/kubernetes/oom.h"
+#include "common/core/kubernetes/pod_resources.h"
+#include "common/core/pods/grants.h"
+#include "common/core/pods/whole_pod.h"
+
+namespace podqos::core {
+
+namespace {
+
+/// The container's description; nullptr if there is none, or if a kubelet sets its values.
+const Container* described_container(const PodRecord& record, const std::string& name) {
+  if (record.adopted) return nullptr;
+  // Inferred resources came from the engine's own values, so none are missing.
+  const bool inferred = !record.complete && record.class_source == ClassSource::kInference;
+  return inferred ? nullptr : find_container(record.pod, name);
+}
+
+}  // namespace
+
+Result<CgroupValues> container_values(const PodRecord& record, const std::string& name,
+                                      const Settings& settings) {
+  const Container* container = described_container(record, name);
+  if (container == nullptr) return CgroupValues{};
+  auto values = container_cgroup_values(record.pod, *container, pod_config_params(settings));
+  if (!values) return values;
+  values->pids_limit = settings.pod_pids_limit;
+  if (auto taken = check_kernel_bounds(*values); !taken)
+    return fail(std::move(taken).error().with_context(cat("container ", printable(name))));
+  return values;
+}
+
+namespace {
+
+/// Scales a swap share by the granted part of the pod's memory request. No scheduler has checked
+/// the pod, so all pods together may request more than the node has.
+Bytes granted_part(Bytes swap, const PodRecord& record) {
+  const ResourceList requests = pod_requests(record.pod);
+  const std::int64_t requested = find(requests, kMemory).value_or(Quantity{}).value();
+  const std::int64_t granted = record.granted.memory.value();
+  return requested <= granted ? swap : Bytes{mul_div(swap.value(), granted, requested)};
+}
+
+}  // namespace
+
+UnifiedValues container_unified(const PodRecord& record, const PodClaim& claim,
+                                const std::string& name, const ContainerMemoryParams& params) {
+  const Container* container = described_container(record, name);
+  const bool described = record.complete || claim.source != ClassSource::kInference;
+  if (container == nullptr || !described) return {};
+  ContainerMemoryParams granted = params;
+  if (params.limited_swap) granted.swap_capacity = granted_part(params.swap_capacity, record);
+  return container_unified_values(record.pod, record.qos_class, *container, granted);
+}
+
+ContainerMemoryParams container_memory_params(const Settings& settings,
+                                              const NodeCapacity& capacity,
+                                              const MemoryFiles& files) {
+  ContainerMemoryParams params;
+  params.limited_swap = settings.swap_behavior == SwapBehavior::kLimitedSwap;
+  params.swap_controller_available = settings.swap_behavior.has_value() && files.swap_max;
+  params.group_oom_kill = !settings.single_process_oom_kill && files.oom_group;
+  params.node_memory = capacity.memory;
+  params.swap_capacity = capacity.swap;
+  return params;
+}
+
+namespace {
+
+/// Adds the quota, converted to the engine's period if it has set one.
+void add_missing_quota(CgroupValues& missing, const CgroupValues& wanted,
+                       const EngineResources& engine) {
+  missing.cpu_quota = wanted.cpu_quota;
+  if (!engine.cpu_period) {
+    missing.cpu_period = wanted.cpu_period;
+    return;
+  }
+  const std::int64_t period = wanted.cpu_period.value_or(kDefaultPeriod).value();
+  const std::int64_t scaled = mul_div(wanted.cpu_quota->value(), *engine.cpu_period, period);
+  missing.cpu_quota = std::clamp(Micros{scaled}, kMinQuota, kMaxQuota);
+}
+
+void add_missing_hugepages(CgroupValues& missing, const CgroupValues& wanted,
+                           const EngineResources& engine, const CgroupLayout& layout) {
+  // Runtimes use one cgroup version for all controllers and do not find hugetlb on the other.
+  if (!layout.hugetlb || layout.hugetlb != layout.memory) return;
+  for (const auto& [label, limit] : wanted.hugepages) {
+    // Runtimes refuse a container with a page size that the host lacks, since it has no file.
+    const bool on_host =
+        std::ranges::find(layout.hugepage_labels, label) != layout.hugepage_labels.end();
+    const bool set = engine.hugepages.contains(label) ||
+                     engine.unified.contains(hugepage_file(label, CgroupVersion::kV2));
+    if (limit.value() > 0 && on_host && !set) missing.hugepages.emplace(label, limit);
+  }
+}
+
+void add_missing_unified(CgroupValues& missing, const CgroupValues& wanted,
+                         const EngineResources& engine, const CgroupLayout& layout) {
+  // Runtimes that use cgroup v1, also on hybrid hosts, refuse a container with unified values.
+  if (layout.memory != CgroupVersion::kV2 || layout.cpu == CgroupVersion::kV1) return;
+  const std::string_view swap_limit = file_of(Value::kSwapLimit, CgroupVersion::kV2);
+  for (const auto& [file, value] : wanted.unified) {
+    const bool set = engine.unified.contains(file) || (file == swap_limit && engine.memory_swap);
+    if (!set) missing.unified.emplace(file, value);
+  }
+}
+
+}  // namespace
+
+CgroupValues missing_values(const CgroupValues& wanted, const EngineResources& engine,
+                            const CgroupLayout& layout) {
+  CgroupValues missing;
+  // A unified file stands for the engine's field.
+  const auto in_unified = [&](Value value) {
+    return engine.unified.contains(file_of(value, CgroupVersion::kV2));
+  };
+  if (layout.cpu) {
+    if (!engine.cpu_shares && !in_unified(Value::kCpuShares))
+      missing.cpu_shares = wanted.cpu_shares;
+    if (!engine.cpu_quota && !in_unified(Value::kCpuQuota) && limiting_quota(wanted))
+      add_missing_quota(missing, wanted, engine);
+  }
+  if (layout.memory && !engine.memory_limit && !in_unified(Value::kMemoryLimit) &&
+      wanted.memory_limit && wanted.memory_limit->value() > 0) {
+    missing.memory_limit = wanted.memory_limit;
+  }
+  if (layout.pids && !engine.pids_limit && !in_unified(Value::kPidsLimit))
+    missing.pids_limit = wanted.pids_limit;
+  add_missing_hugepages(missing, wanted, engine, layout);
+  add_missing_unified(missing, wanted, engine, layout);
+  return missing;
+}
+
+Status check_realtime(const EngineResources& resources, std::optional<CgroupVersion> cpu,
+                      std::string_view pod_cgroup) {
+  if (!resources.cpu_realtime_runtime || cpu != CgroupVersion::kV1) return {};
+  return fail(ErrorCode::kInvalidArgument,
+              cat("linux.resources.cpu.realtimeRuntime ", *resources.cpu_realtime_runtime,
+                  ": on cgroup v1 the kernel refuses it in ", pod_cgroup,
+                  ", which has no realtime time to share: remove it, or annotate the container "
+                  "with podqos.io/ignore=true, so that it runs where its engine puts it"));
+}
+
+namespace {
+
+/// The limit of one resource of an incomplete pod; nullopt if a container has none.
+std::optional<Quantity> partial_limit(const Pod& whole, const ResourceList& limits,
+                                      std::string_view resource) {
+  const auto limit = find(limits, resource);
+  const bool bounded = limit && !limit->is_zero() && limit_declared(whole, resource);
+  return bounded ? limit : std::nullopt;
+}
+
+/// Sets the limits of an incomplete pod whatever its class is, so that they can grow with it: those
+/// of its containers, or unlimited.
+void apply_partial_limits(CgroupValues& values, const Pod& whole, const Settings& settings) {
+  const ResourceList limits = pod_limits(whole);
+  const auto cpu = settings.cpu_cfs_quota ? partial_limit(whole, limits, kCpu) : std::nullopt;
+  const auto memory = partial_limit(whole, limits, kMemory);
+  values.cpu_quota =
+      cpu ? cpu_quota_for(MilliCpu{cpu->milli_value()}, settings.cpu_cfs_quota_period) : Micros{-1};
+  values.cpu_period = settings.cpu_cfs_quota_period;
+  values.memory_limit = Bytes{memory ? memory->value() : -1};
+}
+
+}  // namespace
+
+PodConfigParams pod_config_params(const Settings& settings) {
+  return {.enforce_cpu_limits = settings.cpu_cfs_quota,
+          .cpu_period = settings.cpu_cfs_quota_period,
+          .reserve_memory = false,
+          .pod_pids_limit = settings.pod_pids_limit,
+          .guaranteed_io_weight = settings.io_weight.guaranteed};
+}
+
+Result<CgroupValues> pod_values(const PodRecord& record, const Settings& settings) {
+  PodConfigParams params = pod_config_params(settings);
+  if (record.adopted) params.guaranteed_io_weight.reset();
+  std::optional<Pod> with;
+  if (record.sums) with = whole_pod(record);
+  const Pod& whole = with ? *with : record.pod;
+  auto values = pod_cgroup_values(whole, record.qos_class, params);
+  if (values && exceeds_node_cpu(record)) values->cpu_shares = cpu_shares_for(record.claimed.cpu);
+  if (values && !record.complete) apply_partial_limits(*values, whole, settings);
+  if (!values || record.adopted) return values;
+  PODQOS_TRY(check_kernel_bounds(*values));
+  return values;
+}
+
+int container_oom_score_adj(const PodRecord& record, const ContainerRecord& container,
+                            Bytes node_memory) {
+  if (container.sandbox) return kSandboxOomScoreAdj;
+  static const Container unknown;
+  const Container* known = find_container(record.pod, container.name);
+  const Container& facts = known != nullptr ? *known : unknown;
+  if (!exceeds_node(record)) return oom_score_adj(record.pod, record.qos_class, facts, node_memory);
+  Pod uncritical = record.pod;
+  uncritical.is_static = false;
+  uncritical.priority.reset();
+  return oom_score_adj(uncritical, QosClass::kBurstable, facts, node_memory);
+}
+
+WeightFormula weight_formula(const Settings& settings, std::optional<WeightFormula> observed) {
+  switch (settings.weight_formula) {
+    case WeightFormulaSetting::kLinear: return WeightFormula::kLinear;
+    case WeightFormulaSetting::kLog: return WeightFormula::kLog;
+    case WeightFormulaSetting::kAuto: break;
+  }
+  return observed.value_or(WeightFormula::kLog);
+}
+
+}  // namespace podqos::core

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "common/base/error.h"
+#include "common/core/cgroups/layout.h"
+#include "common/core/kubernetes/cgroup_values.h"
+#include "common/core/pods/claim.h"
+#include "common/core/pods/grants.h"
+#include "common/core/pods/request.h"
+#include "common/core/record.h"
+#include "common/core/settings.h"
+
+namespace podqos::core {
+
+/// Values of a container's cgroup, from its pod's record and podPidsLimit; `unified` stays empty.
+/// Empty for a container whose resources are not described, or were inferred from the engine's own
+/// values, and for an adopted pod, whose kubelet sets them.
+/// @return the errors of container_cgroup_values() and check_kernel_bounds()
+[[nodiscard]] Result<CgroupValues> container_values(const PodRecord& record,
+                                                    const std::string& name,
+                                                    const Settings& settings);
+
+/// The `unified` values that a kubelet sets on cgroup v2 for each container: memory.swap.max and
+/// memory.oom.group, as far as `params` ask for them. Empty in the same cases as above, and if only
+/// the claims of other containers describe the pod. The swap share is scaled by the part of the
+/// pod's memory request that was granted.
+[[nodiscard]] UnifiedValues container_unified(const PodRecord& record, const PodClaim& claim,
+                                              const std::string& name,
+                                              const ContainerMemoryParams& params);
+
+/// The parameters for these settings, this node's capacity and the files that its kernel has.
+[[nodiscard]] ContainerMemoryParams container_memory_params(const Settings& settings,
+                                                            const NodeCapacity& capacity,
+                                                            const MemoryFiles& files);
+
+/// The wanted values that the engine left unset, restricted to what this machine's controllers and
+/// its runtime accept. Values of the engine are never replaced. A quota is converted to the
+/// engine's period if it has set one.
+[[nodiscard]] CgroupValues missing_values(const CgroupValues& wanted, const EngineResources& engine,
+                                          const CgroupLayout& layout);
+
+/// Checks that a container in the pod's cgroup can have its realtimeRuntime. Runtimes write it on
+/// cgroup v1 only, where a cgroup has at most what its parent has, and the cgroups of pods have
+/// none. Without CONFIG_RT_GROUP_SCHED the runtime cannot write it in any cgroup.
+/// @note kernel/sched/rt.c tg_rt_schedulable(); opencontainers/cgroups fs/cpu.go SetRtSched().
+/// @param cpu  version of the hierarchy of the cpu controller
+/// @return kInvalidArgument with the value, the cause and the remedy
+[[nodiscard]] Status check_realtime(const EngineResources& resources,
+                                    std::optional<CgroupVersion> cpu, std::string_view pod_cgroup);
+
+/// The parameters of pods' values that these settings mean.
+[[nodiscard]] PodConfigParams pod_config_params(const Settings& settings);
+
+/// Values of the pod's cgroup, as Kubernetes computes them. Two cases differ: an incomplete pod has
+/// the limits of its containers whatever its class is, and is unlimited as soon as one has none;
+/// the shares of a pod that exceeds the node are those of its claimed CPU (exceeds_node()).
+/// @return the errors of pod_cgroup_values() and, unless the pod is adopted, check_kernel_bounds()
+[[nodiscard]] Result<CgroupValues> pod_values(const PodRecord& record, const Settings& settings);
+
+/// oom_score_adj of a container, as Kubernetes computes it (oom.h). A container of a pod that
+/// exceeds the node (exceeds_node()) is scored as Burstable without priority, whatever its class,
+/// so that excessive claims give no protection.
+[[nodiscard]] int container_oom_score_adj(const PodRecord& record, const ContainerRecord& container,
+                                          Bytes node_memory);
+
+/// The shares→weight formula to use: the configured one, else the one observed in a container, else
+/// kLog.
+[[nodiscard]] WeightFormula weight_formula(const Settings& settings,
+                                           std::optional<WeightFormula> observed);
+
+}  // namespace podqos::core

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/units.h"
+#include "common/core/cgroups/layout.h"
+#include "common/core/kubernetes/cgroup_values.h"
+#include "common/core/pods/grants.h"
+#include "common/core/record.h"
+#include "common/core/settings.h"
+
+namespace podqos::core {
+
+/// The node's CPU, as far as the share of podqos's pods follows from it.
+struct NodeCpu {
+  MilliCpu allocatable;  ///< capacity - system - kube
+  MilliCpu requested;    ///< by podqos's own pods
+  MilliCpu kubelets;     ///< requested by the pods of a kubelet
+  /// cpu.weight (v2) or cpu.shares (v1) of the kubelet's root; nullopt without a kubelet's pods.
+  std::optional<std::int64_t> kubelets_root = std::nullopt;
+  RootCpuWeight rule = {};  ///< rootCpuWeight
+  MilliCpu reserved = {};   ///< system + kube
+  /// As `kubelets_root`, of system.slice; only used with the rule "proportional".
+  std::optional<std::int64_t> system = std::nullopt;
+};
+
+/// CPU shares of the outermost cgroup that podqos has made for its pods, beside the system's
+/// (cgroups_with_share).
+/// Without a kubelet's pods they are those of what is allocatable, C, as a kubelet's own root has.
+/// Beside them, with K requested there, R by podqos's pods, and weight or shares W of the kubelet's
+/// root: W * min(R, C - K) / max(K, C/100), so that both sides keep what they requested. R counts
+/// as C/100 at least, as K does: BestEffort pods alone must be able to run.
+/// rootCpuWeight replaces the shares of C: by system.slice's, times C, divided by what is reserved
+/// (if anything is), or by a weight, which also counts beside a kubelet's pods.
+/// @param version  of the cpu controller: on v2 the proportion holds between weights
+/// @note pkg/kubelet/cm/node_container_manager_linux.go getCgroupConfig.
+[[nodiscard]] CpuShares root_shares(const NodeCpu& node, CgroupVersion version,
+                                    WeightFormula formula);
+
+/// The cgroups that have these shares: those that podqos has made above the tree's root or, with
+/// cgroupRoot "/", that root itself; none below a cgroup that others have made.
+[[nodiscard]] std::vector<std::string> cgroups_with_share(const TreeRecord& tree);
+
+/// The part of the root's shares that one tree gets where each driver has a tree: by what the
+/// trees' pods request, each at least C/100, so equally if nothing is requested. A tree without
+/// pods gets none.
+[[nodiscard]] CpuShares tree_shares(const NodeCpu& node, const TiersRecord& tiers,
+                                    const TreeRecord& tree, CgroupVersion version,
+                                    WeightFormula formula);
+
+/// The limits of a tree's root, by enforceNodeAllocatable: memory that is allocatable less what
+/// pods outside the tree request, at least 0, without regard to usage; and the machine's capacity
+/// of processes. Both are absent where the setting is off, and each where its capacity is not
+/// known.
+/// @note pkg/kubelet/cm/node_container_manager_linux.go enforceNodeAllocatableCgroups,
+///       getNodeAllocatableInternalAbsolute; the kubelet does not know of pods outside its tree.
+[[nodiscard]] CgroupValues root_limits(const TiersRecord& tiers, const TreeRecord& tree,
+                                       const Settings& settings, const NodeCapacity& capacity);
+
+}  // namespace podqos::core
