@@ -42,9 +42,10 @@ class EchoingHandler : public Handler {
     const auto& [pod, container] = event;
     if (auto done = answer(container.name, budget); !done) return podqos::fail(done.error());
     if (request != Request::kCreateContainer) return std::string{};
-    return podqos::nri::format_create_response({.cgroups_path = container.cgroups_path,
-                                                .hugepages = container.resources.hugepages,
-                                                .unified = container.resources.unified});
+    return podqos::nri::format_create_response(
+        {.cgroups_path = container.cgroups_path,
+         .values = {.hugepages = container.resources.hugepages,
+                    .unified = container.resources.unified}});
   }
 
  private:
