@@ -18,9 +18,6 @@ Result<Bundle> Bundle::open(const std::string& path) {
   if (!directory) return fail(std::move(directory).error().with_context("bundle"));
   std::string canonical = link_text(cat("/proc/self/fd/", directory->fd()));
   if (canonical.empty()) canonical = path;
-  if (!codec::is_utf8(canonical))
-    return fail(ErrorCode::kInvalidArgument, cat("bundle ", printable(canonical),
-                                                 ": the path is not UTF-8: rename the directory"));
   return Bundle{std::move(*directory), std::move(canonical)};
 }
 

@@ -34,7 +34,7 @@ Status check_text(std::string_view what, std::string_view text) {
     return fail(ErrorCode::kTooLarge, cat(what, " would have ", text.size(),
                                           " bytes, the limit is ", codec::kMaxRecordSize));
   if (!codec::is_utf8(text))
-    return fail(ErrorCode::kInvalidArgument,
+    return fail(ErrorCode::kUnsupported,
                 cat(what, ": the path of a bundle or cgroup in it is not UTF-8: ",
                     printable(text, kMaxShown)));
   return {};

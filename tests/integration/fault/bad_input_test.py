@@ -206,6 +206,15 @@ class ConfigJson(BadInput):
         bundle.file.write_bytes(change(json.dumps(bundle.config).encode()))
         return bundle
 
+    def test_bundle_whose_path_is_no_utf8(self):
+        """No record could name it, so it is not taken for a container that podqos has nothing to do with."""
+        for policy in POLICIES:
+            self.set_policy(policy)
+            with self.subTest(policy=policy):
+                bundle = self.make(lambda text: text)
+                bundle.path = bundle.path.rename(os.fsdecode(os.fsencode(bundle.path) + b"\xff"))
+                self.check_refused(bundle, policy, ["not UTF-8"])
+
     def test_malformed(self):
         changes = [
             ("empty", lambda text: b""),

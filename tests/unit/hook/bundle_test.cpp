@@ -47,15 +47,6 @@ TEST_F(BundleTest, SaysWhichBundleIsNotThere) {
   EXPECT_NE(bundle.error().message.find(directory_.path("nowhere")), std::string::npos);
 }
 
-TEST_F(BundleTest, RefusesAPathThatRecordsCannotHold) {
-  std::filesystem::create_directory(directory_.path("b\xff"));
-  std::filesystem::create_directory_symlink(directory_.path("b\xff"), directory_.path("link"));
-  const auto bundle = Bundle::open(directory_.path("link"));
-  ASSERT_FALSE(bundle);
-  EXPECT_EQ(bundle.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_NE(bundle.error().message.find("b\\xff: the path is not UTF-8"), std::string::npos);
-}
-
 TEST_F(BundleTest, IsADirectory) {
   directory_.write("file", "");
   EXPECT_FALSE(Bundle::open(directory_.path("file")));
