@@ -52,18 +52,14 @@ bool is_relevant(const Hierarchy& hierarchy) {
   return hierarchy.version == core::CgroupVersion::kV2 || has_used_controller(hierarchy);
 }
 
-/// Which hierarchies to open at once.
-enum class Open : std::uint8_t { kRelevant, kAll };
-
-/// Opens hierarchies, and drops those that are gone.
-Result<std::vector<OpenHierarchy>> usable_of(std::vector<Hierarchy> mounted, sys::Resolve resolve,
-                                             Open open = Open::kRelevant) {
+/// Opens the relevant ones of hierarchies, and drops those that are gone.
+Result<std::vector<OpenHierarchy>> usable_of(std::vector<Hierarchy> mounted, sys::Resolve resolve) {
   std::vector<OpenHierarchy> hierarchies;
   for (Hierarchy& description : mounted) {
-    const bool opens = open == Open::kAll || is_relevant(description);
+    const bool relevant = is_relevant(description);
     OpenHierarchy hierarchy{std::move(description), resolve};
     // Without it, a pod would lack limits, and its directory there would stay.
-    PODQOS_ASSIGN(const bool usable, opens ? hierarchy.is_usable() : true);
+    PODQOS_ASSIGN(const bool usable, relevant ? hierarchy.is_usable() : true);
     if (usable) hierarchies.push_back(std::move(hierarchy));
   }
   return hierarchies;
@@ -108,31 +104,31 @@ std::optional<std::vector<OpenHierarchy>> cached_hierarchies(const CgroupfsOptio
   return std::move(*hierarchies);
 }
 
-/// Whether these are mounts of the same hierarchy.
-bool are_same(const Hierarchy& a, const Hierarchy& b) {
-  return a.version == b.version && a.controllers == b.controllers;
-}
-
 /// Reads the hierarchies from mountinfo, without those that another mount hides, and each only
 /// once. Caches the relevant lines unless the next transaction would reject them.
 Result<std::vector<OpenHierarchy>> mounted_hierarchies(const CgroupfsOptions& options,
                                                        const std::optional<std::string>& active) {
   PODQOS_ASSIGN(const auto text, read_list(options.mountinfo, sys::FileEnd::kEmptyRead));
-  PODQOS_ASSIGN(auto found, usable_of(parse_mountinfo(text), options.resolve, Open::kAll));
   std::vector<OpenHierarchy> hierarchies;
   std::vector<Hierarchy> described;
-  for (OpenHierarchy& hierarchy : found) {
-    const Hierarchy& description = hierarchy.description();
-    const bool is_known = std::ranges::any_of(
-        described, [&](const Hierarchy& other) { return are_same(description, other); });
-    if (is_known || !hierarchy.root_inode()) continue;
-    described.push_back(description);
+  for (Hierarchy& mount : parse_mountinfo(text)) {
+    // A hierarchy may be mounted hundreds of times, as by `mount --rbind /sys`.
+    const bool is_known = std::ranges::count(described, mount.device, &Hierarchy::device) != 0;
+    if (is_known) continue;
+    const bool relevant = is_relevant(mount);
+    OpenHierarchy hierarchy{std::move(mount), options.resolve};
+    const auto usable = hierarchy.is_usable();
+    if (!usable && relevant) return fail(usable.error());
+    if (!usable || !*usable || !hierarchy.root_inode()) continue;
+    described.push_back(hierarchy.description());
     hierarchies.push_back(std::move(hierarchy));
   }
   // Best effort: after a failure the next transaction reads mountinfo again.
-  if (active && are_all(hierarchies, *active))
+  if (active && are_all(hierarchies, *active)) {
     static_cast<void>(sys::replace_file(*options.mountinfo_cache, kCacheName,
-                                        cat(*active, "\n", lines_about(described, text))));
+                                        cat(*active, "\n", lines_about(described, text)))
+                          .has_value());
+  }
   return hierarchies;
 }
 
