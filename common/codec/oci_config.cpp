@@ -76,6 +76,7 @@ Result<std::optional<std::int64_t>> read_integer(const JsonPlace& object, std::s
 Status read_hugepages(const JsonPlace& resources, core::HugePageLimits& limits) {
   PODQOS_ASSIGN(const auto list, resources.member("hugepageLimits", Kind::kArray));
   for (const JsonNode& each : list.children()) {
+    if (each.is_null()) continue;  // as Go reads it
     const JsonPlace limit = list.child(each);
     PODQOS_TRY(limit.expect(Kind::kObject));
     std::string size;
@@ -124,6 +125,7 @@ Result<bool> has_own_hook(const JsonPlace& hooks, std::string_view stage) {
   bool found = false;
   PODQOS_ASSIGN(const auto list, hooks.member(stage, Kind::kArray));
   for (const JsonNode& each : list.children()) {
+    if (each.is_null()) continue;
     const JsonPlace hook = list.child(each);
     PODQOS_TRY(hook.expect(Kind::kObject));
     PODQOS_ASSIGN(const auto path, hook.member("path", Kind::kString));

@@ -39,7 +39,7 @@ class SplicePlanner {
                           : cat(quote_json(key), ":", literal));
   }
   /// Appends an element to an array, or a member to an object.
-  void append(std::string_view container, std::string element) {
+  void append(std::string_view container, std::string_view element) {
     std::string& joined = additions_.at(index_of(container));
     joined += cat(joined.empty() ? "" : ",", element);
   }

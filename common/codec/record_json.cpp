@@ -92,8 +92,8 @@ class RecordReader {
   }
 
   bool is(const JsonPlace& place, Kind kind) {
-    auto expected = place.expect(kind);
-    if (!expected) give_up(std::move(expected).error());
+    const auto expected = place.expect(kind);
+    if (!expected) give_up(expected.error());
     return expected.has_value();
   }
   /// Keeps the first error only.
