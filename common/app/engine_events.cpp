@@ -144,6 +144,8 @@ Result<Followed> change(const core::Settings& settings, Log& log, const Containe
   PODQOS_ASSIGN(auto request, request_of(settings, log, event, init ? init->cgroup : ""));
   if (!request) return Followed::kNow;
   PODQOS_ASSIGN(auto transaction, Transaction::open(settings, log, timeouts));
+  // It may have ended while the lock was waited for.
+  PODQOS_ASSIGN(init, init_of(event.init));
   PODQOS_TRY(recover(transaction));
   PODQOS_ASSIGN(const auto counted, count_unknown(transaction, *request, init));
   PODQOS_ASSIGN(auto record, pod_of(transaction, *request));
