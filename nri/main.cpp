@@ -103,7 +103,17 @@ Status run(const nri::Options& options, nri::Configuration& configuration) {
        .notify = notify,
        .log = configuration.log(),
        .reload = [&] { reload(configuration); },
-       .hold = [&] { return only.hold({}); },
+       .hold = [&, stood_by = false]() mutable -> Status {
+         Status held = only.hold({});
+         // The one that has ended had this address.
+         if (held && stood_by && address && !listener) {
+           return fail(podqos::ErrorCode::kConflict,
+                       "another podqos-nri has ended: exiting, so that metrics are enabled when "
+                       "this one is started again");
+         }
+         stood_by = stood_by || !held;
+         return held;
+       },
        .housekeep = [&] { return plugin.housekeep(); },
        .http = http,
        .page = [&](std::string_view path,

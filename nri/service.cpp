@@ -1,5 +1,6 @@
 #include "nri/service.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -74,7 +75,7 @@ Status Service::run() {
   if (ports_.notify.watchdog_interval()) next_watchdog_ = ports_.clock.now();
   ports_.notify.ready(link_ ? "connected" : cat("waiting for a runtime at ", options_.socket));
   while (!stopping_) {
-    apply_deadlines();
+    PODQOS_TRY(apply_deadlines());
     PODQOS_TRY(wait());
     if (polled_[kSignalsAt].revents != 0) read_signals();
     // The runtime has precedence over metrics.
@@ -127,7 +128,7 @@ bool Service::counts_on_plugin() const {
   return status_.synchronized || (launched_ && link_ && progress_ == Progress::kConfigured);
 }
 
-void Service::apply_deadlines() {
+Status Service::apply_deadlines() {
   const auto now = ports_.clock.now();
   if (next_watchdog_ && now >= *next_watchdog_) {
     ports_.notify.watchdog();
@@ -143,41 +144,50 @@ void Service::apply_deadlines() {
                                        ? "the runtime did not configure the plugin in time"
                                        : "the runtime did not synchronize the plugin in time"});
   }
-  if (!link_ && now >= next_attempt_) try_to_connect();
+  return !link_ && now >= next_attempt_ ? try_to_connect() : Status{};
 }
 
 Status Service::connect() {
-  if (!only_) PODQOS_TRY(ports_.hold());
-  only_ = true;
+  if (!only_) {
+    PODQOS_TRY(ports_.hold());
+    only_ = true;
+    const bool stood_by = !last_failure_.empty();
+    if (stood_by) ports_.notify.status(cat("waiting for a runtime at ", options_.socket));
+  }
   status_.standby = false;
   PODQOS_ASSIGN(auto socket, connect_to(options_.socket));
   return make_link(std::move(socket));
 }
 
-void Service::try_to_connect() {
-  const Status made = connect();
-  if (made) return;
+Status Service::try_to_connect() {
+  Status made = connect();
+  if (made) return {};
   const Error& error = made.error();
-  status_.standby = !only_ && error.code == ErrorCode::kConflict;
+  const bool held = !only_ && error.code == ErrorCode::kTimeout;
+  // The state directory is of no use: whatever has started this program starts it again.
+  if (!only_ && !held) return made;
+  struct stat socket{};
+  // Ready to follow, as far as that can be seen without a connection.
+  status_.standby = held && ::stat(options_.socket.c_str(), &socket) == 0;
   // Logged once per reason: a runtime may be absent for days.
   if (error.message != last_failure_) {
     const bool normal =
-        status_.standby || error.code == ErrorCode::kNotFound || error.code == ErrorCode::kBusy;
-    const std::string line =
-        cat(error.message, status_.standby ? "; standing by until that one ends"
-                                           : remedy_for(error, options_.socket));
+        held || error.code == ErrorCode::kNotFound || error.code == ErrorCode::kBusy;
+    const std::string line = cat(error.message, held ? "; standing by until that one ends"
+                                                     : remedy_for(error, options_.socket));
     if (normal)
       ports_.log.info(line);
     else
       ports_.log.warning(line);
-    if (status_.standby) ports_.notify.status(line);
+    if (held) ports_.notify.status(line);
     last_failure_ = error.message;
   }
-  status_.obstacle = error.message;
-  if (status_.standby)
+  status_.obstacle = held && !status_.standby ? cat(options_.socket, " is missing") : error.message;
+  if (held)
     next_attempt_ = ports_.clock.now() + options_.times.standby;
   else
     retry_later();
+  return {};
 }
 
 Status Service::make_link(sys::UniqueFd socket) {
@@ -238,24 +248,29 @@ void Service::end_link(const Error& reason) {
     return;
   }
   bool& newest = options_.session.newest_events;
+  bool expected = false;
   if (progress_ == Progress::kConfigured && reason.code == ErrorCode::kNotFound) {
     // A runtime closes the connection without an error if the event mask has unknown events.
     newest = !newest;
+    // Runtimes with NRI up to 0.9 do not know the newest events.
+    expected = !newest;
     line += " after Configure; requesting another set of events";
   } else if (status_.synchronized) {
     newest = true;
     if (ports_.clock.now() - status_.since >= options_.times.longest_retry)
       retry_ = options_.times.first_retry;
   }
-  line += cat("; retrying in ", retry_.count(), " ms");
-  // Runtimes with NRI up to 0.9 do not know the newest events.
-  if (newest)
-    ports_.log.warning(line);
-  else
+  // The runtime is there: pods that are created meanwhile are not placed.
+  const auto pause = expected ? options_.times.first_retry : retry_;
+  line += cat("; retrying in ", pause.count(), " ms");
+  if (expected)
     ports_.log.info(line);
+  else
+    ports_.log.warning(line);
   ports_.notify.status(line);
   set_status(false, std::move(line));
-  retry_later();
+  if (!expected) return retry_later();
+  next_attempt_ = ports_.clock.now() + pause;
 }
 
 void Service::announce(const std::string& line) {

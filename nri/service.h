@@ -104,12 +104,12 @@ class Service {
   /// Whether the runtime sends events to the plugin, as far as can be known.
   [[nodiscard]] bool counts_on_plugin() const;
   /// Does what is due: watchdog, housekeeping, timeout of the link, next attempt to connect.
-  void apply_deadlines();
+  [[nodiscard]] Status apply_deadlines();
   [[nodiscard]] std::optional<TimePoint> next_deadline() const;
 
   /// Connects by path, or stands by; after an error schedules the next attempt, and logs each
   /// reason once.
-  void try_to_connect();
+  [[nodiscard]] Status try_to_connect();
   /// Becomes the only plugin, and connects.
   [[nodiscard]] Status connect();
   /// Checks the peer and registers the plugin on a connected socket.

@@ -35,7 +35,7 @@ Status SingleInstance::hold(std::chrono::milliseconds timeout, const sys::Clock&
   auto lock =
       sys::FileLock::acquire(directory_, kLockName, timeout, sys::Clock::TimePoint::max(), clock);
   if (!lock && lock.error().code == ErrorCode::kTimeout) {
-    return fail(ErrorCode::kConflict,
+    return fail(ErrorCode::kTimeout,
                 cat("another podqos-nri", holder_of(directory_), " holds ", directory_.path(), "/",
                     kLockName, ": only one may serve a runtime"));
   }

@@ -21,7 +21,7 @@ class SingleInstance {
   static Result<SingleInstance> open(const std::string& state_directory);
 
   /// Locks `nri.lock` there and writes the pid of this process into it.
-  /// @return kConflict: another plugin held it during the whole timeout; the error names its
+  /// @return kTimeout: another plugin held it during the whole timeout; the error names its
   ///         process.
   [[nodiscard]] Status hold(std::chrono::milliseconds timeout,
                             const sys::Clock& clock = sys::kSteadyClock);

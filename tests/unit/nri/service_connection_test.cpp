@@ -117,6 +117,24 @@ TEST_F(ServiceTest, DoesNotHurryAfterOneThatEndsAtOnce) {
     EXPECT_EQ(logged("retrying in " + pause + " ms"), 1) << pause;
 }
 
+/// A runtime that is there again after a long time does not wait for the events that it knows.
+TEST_F(ServiceTest, AsksForTheOldestEventsAtOnce) {
+  start();
+  for (const auto pause : {10ms, 20ms, 40ms})
+    clock_.pass(pause);
+  RuntimePeer runtime{options_.socket};
+  clock_.pass(40ms);
+  auto connection = runtime.accept();
+  ASSERT_TRUE(connection && connection->accepts_registration());
+  EXPECT_EQ(connection->configure(""), kAllEvents);
+  connection->close();
+  clock_.pass(10ms);
+  connection = runtime.accept();
+  ASSERT_TRUE(connection && connection->accepts_registration());
+  EXPECT_EQ(connection->configure(""), kOldestEvents);
+  EXPECT_TRUE(stop());
+}
+
 TEST_F(ServiceTest, AsksForOtherEventsAfterADropAtConfigure) {
   RuntimePeer runtime{options_.socket};
   start();

@@ -67,7 +67,7 @@ class ServiceTest : public ::testing::Test {
                        .reload = [this] { ++reloads_; },
                        .hold = [this]() -> Status {
                          if (++attempts_to_hold_ < held_at_)
-                           return fail(ErrorCode::kConflict, "another plugin");
+                           return fail(hold_refusal_, "another plugin");
                          return {};
                        },
                        .housekeep = [this] { return ++housekeepings_ < wanted_housekeepings_; },
@@ -135,6 +135,7 @@ class ServiceTest : public ::testing::Test {
   std::optional<PeerConnection> connection_;
   int reloads_ = 0;
   int attempts_to_hold_ = 0;
+  ErrorCode hold_refusal_ = ErrorCode::kTimeout;  ///< kTimeout: another plugin has the lock
   int held_at_ = 1;  ///< the attempt to be the only plugin that succeeds
   int housekeepings_ = 0;
   int wanted_housekeepings_ = 0;  ///< so many at once, with requests between them

@@ -60,6 +60,25 @@ TEST_F(ServiceTest, StandsByUntilTheOtherHasEnded) {
   EXPECT_EQ(logged("another plugin; standing by until that one ends"), 1);
 }
 
+TEST_F(ServiceTest, IsNotReadyToFollowWithoutARuntimesSocket) {
+  held_at_ = 3;
+  start();
+  clock_.pass(50ms);
+  clock_.pass(50ms);
+  EXPECT_TRUE(stop());
+  EXPECT_FALSE(status_.standby);
+}
+
+/// Nothing tells who serves the runtime: what has started it starts it again.
+TEST_F(ServiceTest, EndsWhereTheLockCannotBeTaken) {
+  held_at_ = 3;
+  hold_refusal_ = ErrorCode::kPermission;
+  start();
+  const Status ended = join();
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().code, ErrorCode::kPermission);
+}
+
 TEST_F(ServiceTest, EndsAtSigint) {
   start();
   send(SIGINT);

@@ -51,7 +51,7 @@ TEST_F(SingleInstanceTest, RefusesTheSecondAndNamesTheFirst) {
   const auto held = second.hold(100ms, clock);
   EXPECT_EQ(clock.now() - start, 100ms);
   ASSERT_FALSE(held);
-  EXPECT_EQ(held.error().code, ErrorCode::kConflict);
+  EXPECT_EQ(held.error().code, ErrorCode::kTimeout);
   EXPECT_EQ(held.error().message, "another podqos-nri (process " + std::to_string(::getpid()) +
                                       ") holds " + directory_ +
                                       "/nri.lock: only one may serve a runtime");
