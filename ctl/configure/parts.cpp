@@ -168,17 +168,19 @@ Result<ConfigurePlan> plan_own_file(const Lines& lines, const ConfigSource& sour
 Result<ConfigurePlan> plan_block(const Lines& lines, std::string_view name, const std::string& base,
                                  const ConfigSource& source) {
   FileChange change{.path = lines.path, .before = {}, .after = {}, .what = lines.what};
-  const auto planned = [&]() -> Status {
-    PODQOS_ASSIGN(change.before, read_changeable(lines.path, source));
-    change.backup = change.before.kind != FileState::Kind::kAbsent;
-    const std::string& text = change.backup ? change.before.text : base;
-    PODQOS_ASSIGN(auto after, put_block(text, name, lines.text, lines.path));
-    PODQOS_ASSIGN(const auto rest, put_block(text, name, "", lines.path));
-    change.after = FileState::file(std::move(after));
-    return check_result(lines, rest, change.after.text);
-  }();
-  if (!planned)
-    return fail(planned.error().code, cat(planned.error().message, by_hand(lines.text)));
+  const auto refuse = [&](const Error& error) {
+    return fail(error.code, cat(error.message, by_hand(lines.text)));
+  };
+  auto before = read_changeable(lines.path, source);
+  if (!before) return refuse(before.error());
+  change.before = *std::move(before);
+  change.backup = change.before.kind != FileState::Kind::kAbsent;
+  const std::string& text = change.backup ? change.before.text : base;
+  PODQOS_ASSIGN(auto after, put_block(text, name, lines.text, lines.path));
+  PODQOS_ASSIGN(const auto rest, put_block(text, name, "", lines.path));
+  change.after = FileState::file(std::move(after));
+  if (const auto good = check_result(lines, rest, change.after.text); !good)
+    return refuse(good.error());
   return plan_of(std::move(change));
 }
 

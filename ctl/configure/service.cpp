@@ -101,8 +101,19 @@ bool EngineService::has_plugin() const {
 }
 
 Status EngineService::wait_for_plugin() const {
-  if (wait_until(patience_, [&] { return has_plugin(); })) return {};
-  const std::string status = systemd_.property(kPluginUnit, "StatusText").value_or("");
+  std::string status;
+  bool stands_by = false;
+  const bool done = wait_until(patience_, [&] {
+    status = systemd_.property(kPluginUnit, "StatusText").value_or("");
+    stands_by = status.contains("standing by until that one ends");
+    return stands_by || has_plugin();
+  });
+  if (stands_by) {
+    return fail(ErrorCode::kConflict,
+                cat(kPluginUnit, " does not serve ", unit_, ": ", printable(status, kMaxStatus),
+                    ": stop that one, or disable ", kPluginUnit));
+  }
+  if (done) return {};
   return fail(ErrorCode::kTimeout,
               cat(kPluginUnit, " has not connected to ", unit_, " within ",
                   std::chrono::duration_cast<std::chrono::seconds>(patience_).count(),
