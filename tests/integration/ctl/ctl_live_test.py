@@ -397,7 +397,7 @@ class Bundles(harness.TestCase):
             self.assertEqual(after[key], value)
 
     def test_config(self):
-        shown = self.podqos.ctl_json("config", "show")
+        shown = json.loads(self.podqos.ctl("config", "show").stdout)
         self.assertEqual(shown["cgroupRoot"], self.root)
         self.assertEqual(shown["stateDir"], str(self.podqos.state))
         self.podqos.ctl("config", "check")
