@@ -159,4 +159,11 @@ RuntimeCall parse_runtime_argv(std::span<const char* const> args) {
   return Parser{args}.parse();
 }
 
+codec::MemberNames member_names_of(std::string_view runtime) {
+  const std::string_view name = runtime.substr(runtime.rfind('/') + 1);
+  const bool exact =
+      name.starts_with("crun") || name.starts_with("krun") || name.starts_with("youki");
+  return exact ? codec::MemberNames::kExact : codec::MemberNames::kAnyCase;
+}
+
 }  // namespace podqos::hook

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "common/codec/json_tree.h"
+
 namespace podqos::hook {
 
 /// The runtime subcommand, as far as the wrapper distinguishes it.
@@ -38,5 +40,9 @@ struct RuntimeCall {
 ///         --cgroup-manager=disabled: there is nothing to place.
 /// @note runc main.go, crun src/crun.c, youki crates/liboci-cli.
 [[nodiscard]] RuntimeCall parse_runtime_argv(std::span<const char* const> args);
+
+/// How a runtime compares the names of config.json's members, by the name of its program.
+/// @note crun: libocispec; youki: serde; all others are written in Go.
+[[nodiscard]] codec::MemberNames member_names_of(std::string_view runtime);
 
 }  // namespace podqos::hook

@@ -69,6 +69,7 @@ struct Context {
   const RuntimeCall& call;
   const core::Settings& settings;
   app::Log& log;
+  const std::string& runtime;
   Pid self;  ///< becomes the runtime, which creates the container
 };
 
@@ -206,6 +207,7 @@ app::PlacementRequest request_for(const Context& context, Opened& opened,
           .creator = context.self,
           .driver = call.systemd ? core::Driver::kSystemd : core::Driver::kCgroupfs,
           .hooks = own_hooks(call.podqos_config),
+          .names = member_names_of(context.runtime),
           .timeouts = timeouts};
 }
 
@@ -343,7 +345,7 @@ int run_wrapper(std::span<const char* const> args) {
   if (!cgroup::owns_host()) {
     log.debug("not managed: podqos is not root on the host");
   } else if (call.verb == Verb::kPlaces) {
-    if (!prepare({call, settings, log, Pid{::getpid()}}, broken)) return 1;
+    if (!prepare({call, settings, log, *runtime, Pid{::getpid()}}, broken)) return 1;
   } else if (broken) {
     // Engines parse the output of the other subcommands, standard error included.
     log.error(broken->message);

@@ -116,7 +116,7 @@ bool may_concern(std::string_view config, const core::Settings& settings) {
 
 Result<std::optional<std::string>> place(const core::Settings& settings, Log& log,
                                          const PlacementRequest& call) {
-  PODQOS_ASSIGN(const auto config, codec::OciConfig::parse(call.config));
+  PODQOS_ASSIGN(const auto config, codec::OciConfig::parse(call.config, call.names));
   core::ContainerFacts facts = config.facts;
   facts.id = call.id;
   facts.bundle = call.bundle;
@@ -144,7 +144,7 @@ std::string unmanaged_cgroups_path(std::string_view id) {
 
 Result<std::optional<std::string>> make_startable(const PlacementRequest& call) {
   if (call.driver != core::Driver::kSystemd) return std::nullopt;
-  PODQOS_ASSIGN(const auto config, codec::OciConfig::parse(call.config));
+  PODQOS_ASSIGN(const auto config, codec::OciConfig::parse(call.config, call.names));
   const auto& path = config.facts.cgroups_path;
   if (!path || path->empty() || core::parse_systemd_cgroups_path(*path)) return std::nullopt;
   const core::ConfigEdit edit{.cgroups_path = unmanaged_cgroups_path(call.id)};

@@ -22,8 +22,9 @@ struct PlacementRequest {
   std::string bundle;       ///< canonical; empty if the caller does not know it
   std::string_view config;  ///< content of config.json
   Pid creator;              ///< the process that creates the container and then ends
-  std::optional<core::Driver> driver = std::nullopt;  ///< from the runtime's own flags
-  codec::HookRegistration hooks;                      ///< the hooks to add to config.json
+  std::optional<core::Driver> driver = std::nullopt;        ///< from the runtime's own flags
+  codec::HookRegistration hooks;                            ///< the hooks to add to config.json
+  codec::MemberNames names = codec::MemberNames::kAnyCase;  ///< as the runtime compares them
   Timeouts timeouts = {};
 };
 

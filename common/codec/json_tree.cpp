@@ -226,10 +226,10 @@ bool is_named(std::string_view key, std::string_view name, MemberNames names) {
   return key.empty() && name.empty();
 }
 
-const JsonNode* JsonNode::find(std::string_view name) const {
+const JsonNode* JsonNode::find(std::string_view name, MemberNames names) const {
   const JsonNode* found = nullptr;
   for (const JsonNode& member : children) {
-    if (!is_named(member.key, name, MemberNames::kAnyCase)) continue;
+    if (!is_named(member.key, name, names)) continue;
     if (found != nullptr) return nullptr;
     found = &member;
   }

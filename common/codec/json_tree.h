@@ -40,8 +40,9 @@ struct JsonNode {
 
   /// Whether the value is the literal null.
   [[nodiscard]] bool is_null() const { return kind == Kind::kNull; }
-  /// The member `name` in any case, also if it is null; nullptr if it is absent or repeated.
-  [[nodiscard]] const JsonNode* find(std::string_view name) const;
+  /// The member `name`, also if it is null; nullptr if it is absent or repeated.
+  [[nodiscard]] const JsonNode* find(std::string_view name,
+                                     MemberNames names = MemberNames::kAnyCase) const;
 };
 
 /// The tree of a whole text, and the strings of it that are not stored verbatim there (escapes).

@@ -154,17 +154,18 @@ NodePlace place_of(std::string_view text, const JsonNode* node) {
           .empty = node->children.empty()};
 }
 
-void note_places(std::string_view text, const JsonNode& root, OciConfig& config) {
+void note_places(std::string_view text, const JsonNode& root, MemberNames names,
+                 OciConfig& config) {
   std::array<const JsonNode*, kConfigMembers.size()> nodes{&root};
   config.places.front() = place_of(text, &root);
   for (std::size_t i = 1; i < nodes.size(); ++i) {
     const std::string_view pointer = kConfigMembers.at(i);
     const std::size_t slash = pointer.rfind('/');
     const JsonNode* const parent = nodes.at(index_of(pointer.substr(0, slash)));
-    nodes.at(i) = parent == nullptr ? nullptr : parent->find(pointer.substr(slash + 1));
+    nodes.at(i) = parent == nullptr ? nullptr : parent->find(pointer.substr(slash + 1), names);
     config.places.at(i) = place_of(text, nodes.at(i));
   }
-  config.edits = place_of(text, root.find(kEditRecord));
+  config.edits = place_of(text, root.find(kEditRecord, names));
 }
 
 }  // namespace
@@ -182,10 +183,10 @@ std::size_t index_of(std::string_view pointer) {
   return static_cast<std::size_t>(found - kConfigMembers.begin());
 }
 
-Result<OciConfig> OciConfig::parse(std::string_view text) {
+Result<OciConfig> OciConfig::parse(std::string_view text, MemberNames names) {
   PODQOS_ASSIGN(const auto tree,
                 parse_json_tree(text, {.bytes = kMaxConfigSize, .is_read = is_container_name}));
-  const JsonPlace root{tree, "config.json", text, MemberNames::kAnyCase};
+  const JsonPlace root{tree, "config.json", text, names};
   PODQOS_TRY(root.expect(Kind::kObject));
   OciConfig config;
   PODQOS_ASSIGN(const auto process, root.member("process", Kind::kObject));
@@ -195,7 +196,7 @@ Result<OciConfig> OciConfig::parse(std::string_view text) {
   PODQOS_TRY(read_linux(root, config.facts));
   PODQOS_TRY(read_hooks(root, config));
   PODQOS_TRY(root.member(kEditRecord, Kind::kArray));
-  note_places(text, tree, config);
+  note_places(text, tree, names, config);
   return config;
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "common/base/error.h"
+#include "common/codec/json_tree.h"
 #include "common/core/pods/request.h"
 
 namespace podqos::codec {
@@ -67,14 +68,13 @@ struct NodePlace {
 /// A parsed config.json (OCI runtime-spec, config.md): the facts that podqos uses, and the
 /// positions of the values that it may change.
 struct OciConfig {
-  /// Parses the text; only facts and positions are kept. Names of members are compared as runc and
-  /// other runtimes in Go do, without regard to case.
-  ///
+  /// Parses the text; only facts and positions are kept.
+  /// @param names  as the runtime compares them: those in Go, runc too, without regard to case
   /// @return kTooLarge (kMaxConfigSize bytes, kMaxJsonDepth levels, kMaxJsonValues values
   /// that are read, kMaxKnownAnnotations, kMaxAnnotationSize), or kInvalidArgument with path and
   /// position if the text is not a JSON object, a member that podqos reads has the wrong type or is
   /// repeated (parsers differ in which one they use), or cgroupsPath has control bytes.
-  static Result<OciConfig> parse(std::string_view text);
+  static Result<OciConfig> parse(std::string_view text, MemberNames names = MemberNames::kAnyCase);
 
   core::ContainerFacts facts;  ///< id and bundle are filled in by the caller
   /// Whether a podqos hook is already registered for the stage: `path` or args[0] has the basename
