@@ -119,7 +119,8 @@ void report_place(Transaction& transaction, const Admission& admission, const st
 
 /// Writes the values of a running container in its current cgroup.
 /// @param init  with its cgroup when it was registered
-Status apply_container(Transaction& transaction, const Admission& admission, const Init& init) {
+Status apply_container(Transaction& transaction, const Admission& admission, const Init& init,
+                       Reporter reporter) {
   const core::ContainerRecord& container = admission.container;
   const std::string& actual = init.cgroup;
   const bool untouched = admission.on_misplaced == core::OnMisplaced::kIgnore;
@@ -135,9 +136,10 @@ Status apply_container(Transaction& transaction, const Admission& admission, con
       core::plan_container(container, admission.missing, transaction.layout_for(admission.missing),
                            transaction.formula());
   if (admission.oom_score_adj) {
-    plan.emplace_back(core::SetOomScore{.pid = init.process.pid,
-                                        .start_time = init.process.start_time,
-                                        .score = *admission.oom_score_adj});
+    core::SetOomScore score{.pid = init.process.pid, .score = *admission.oom_score_adj};
+    // A runtime that waits for its hook holds the pid.
+    if (reporter == Reporter::kPlugin) score.start_time = init.process.start_time;
+    plan.emplace_back(score);
   }
   PODQOS_TRY(transaction.execute(plan));
   if (admission.belongs_to) report_place(transaction, admission, actual);
@@ -174,7 +176,7 @@ Result<bool> register_started(Transaction& transaction, StartedContainer& starte
                 admit_running(transaction, std::move(started.request), started.init));
   if (!admitted) return false;
   Admission& admission = *admitted;
-  auto done = apply_container(transaction, admission, started.init);
+  auto done = apply_container(transaction, admission, started.init, started.reporter);
   if (done && started.after_registration) done = started.after_registration(admission);
   charge_monitor(transaction, admission.record, started.init.child_of_monitor);
   auto finished = transaction.finish();
