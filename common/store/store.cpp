@@ -22,7 +22,6 @@ namespace podqos::store {
 namespace {
 
 constexpr int kMaxSetAside = 1000;
-constexpr std::size_t kMaxShown = 1024;  // bytes of a record in an error
 
 bool is_corrupt(const Error& error) {
   return error.code == ErrorCode::kCorrupt || error.code == ErrorCode::kTooLarge;
@@ -34,9 +33,9 @@ Status check_text(std::string_view what, std::string_view text) {
     return fail(ErrorCode::kTooLarge, cat(what, " would have ", text.size(),
                                           " bytes, the limit is ", codec::kMaxRecordSize));
   if (!codec::is_utf8(text))
-    return fail(ErrorCode::kUnsupported,
-                cat(what, ": the path of a bundle or cgroup in it is not UTF-8: ",
-                    printable(text, kMaxShown)));
+    return fail(
+        ErrorCode::kUnsupported,
+        cat(what, ": the path of its bundle or cgroup is not UTF-8: rename that directory"));
   return {};
 }
 

@@ -208,7 +208,8 @@ class ConfigJson(BadInput):
 
     def test_bundle_whose_path_is_no_utf8(self):
         """No record could name it, so it is not taken for a container that podqos has nothing to do with."""
-        for policy in POLICIES:
+        # crun cannot write such a path into its own state.
+        for policy in POLICIES if self.kind == "runc" else ("reject",):
             self.set_policy(policy)
             with self.subTest(policy=policy):
                 bundle = self.make(lambda text: text)

@@ -31,7 +31,7 @@ TEST_F(StorePods, WritesNoBytesThatJsonCannotHold) {
   const auto put = store.put_pod(record);
   ASSERT_FALSE(put);
   EXPECT_THAT(put.error().message,
-              HasSubstr("record of pod pod-1: the path of a bundle or cgroup"));
+              HasSubstr("record of pod pod-1: the path of its bundle or cgroup"));
   EXPECT_EQ(*store.pod("pod-1"), std::nullopt);
 }
 
