@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <sys/sysmacros.h>
 
 #include "common/sys/process.h"
 #include "tests/unit/cgroup/own_cgroup.h"
