@@ -17,7 +17,7 @@ constexpr std::string_view kNoPod =
 /// A pod or pod template of a manifest.
 struct ManifestPod {
   std::string title;              ///< kind, namespace and name: "Pod default/web", "Deployment web"
-  std::string json;               ///< what holds its metadata and spec; "" if there is no template
+  std::string json;               ///< its metadata and spec; "" without a template
   std::vector<std::string> path;  ///< to that in the document: {"items", "0", "spec", "template"}
   std::string fields;  ///< the same in the object that has the title: "", "spec.template"
 };

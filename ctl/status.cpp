@@ -57,7 +57,7 @@ std::string pods_table(const app::Inventory& inventory, ColourMode mode) {
   return format_table(rows, mode);
 }
 
-/// "want/actual" of a tier's shares; the kernel's alone if there is no rule.
+/// "want/actual" of a tier's shares; without a rule only the kernel's.
 std::string cpu_pair(const app::TierEntry& tier, core::WeightFormula formula) {
   const auto shares = tier.cgroup.shares(tier.rule.cpu_shares, formula);
   std::string kernel = shares ? cat(shares->value()) : "-";

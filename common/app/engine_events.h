@@ -121,8 +121,7 @@ class Synchronization {
 /// Periodic work: withdraws containers that never started and releases retained pods that are due.
 /// With `everything` set, recomputes all records and cgroups.
 /// @param list  the listener, with the ids of containers that the engine is creating: all other
-/// pending
-///         containers placed by the listener are withdrawn
+///              pending containers placed by the listener are withdrawn
 [[nodiscard]] Status housekeep(const core::Settings& settings, Log& log, const EngineList& list,
                                bool everything, const Timeouts& timeouts = {});
 

@@ -38,8 +38,7 @@ struct AdjustmentRequest {
 /// Places a container before its runtime creates it: writes the record (pending), creates the pod's
 /// cgroup with its values, and updates the tiers.
 /// @return the config.json that makes the runtime use the container's cgroup; nullopt if podqos
-/// does
-///         not manage the container: nothing was written.
+///         does not manage the container: nothing was written.
 [[nodiscard]] Result<std::optional<std::string>> place(const core::Settings& settings, Log& log,
                                                        const PlacementRequest& call);
 

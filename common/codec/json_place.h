@@ -42,7 +42,8 @@ class JsonPlace {
   /// The member `name`; kInvalidArgument also if it is of another kind.
   [[nodiscard]] Result<JsonPlace> member(std::string_view name, JsonNode::Kind kind) const;
   /// The member `name` as an integer; nullopt if it is not there.
-  /// @return kInvalidArgument if it is no number in the range, or has a fraction or an exponent.
+  /// @return kInvalidArgument unless it is an integer within the range, without fraction or
+  ///         exponent.
   [[nodiscard]] Result<std::optional<std::int64_t>> integer(std::string_view name,
                                                             std::int64_t least = kInt64Min,
                                                             std::int64_t most = kInt64Max) const;

@@ -205,7 +205,7 @@ void PlainWalk::take_children(JsonNode& parent, std::size_t first) {
 }
 
 /// Parses the string that begins here. Without escapes, its bytes are its value; with them, the
-/// full parser reads it, unless nobody reads its value.
+/// full parser reads it, unless it is in a member that is not read.
 bool PlainWalk::parse_string(std::string_view& value) {
   const char* const begin = at_++;
   bool escaped = false;
