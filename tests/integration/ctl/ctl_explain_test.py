@@ -14,21 +14,11 @@ import sys
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
+
+from podqosctl import BIN, ROOT, ctl  # noqa: E402
+
 VECTORS = ROOT / "tests" / "data" / "kubernetes"
-if "--bin" in sys.argv:
-    at = sys.argv.index("--bin")
-    os.environ["PODQOS_BIN"] = sys.argv[at + 1]
-    del sys.argv[at : at + 2]
-BIN = pathlib.Path(os.environ.get("PODQOS_BIN", ROOT / "build" / "release" / "bin"))
-
-
-def ctl(*args, stdin="", check=True):
-    """Runs podqosctl; text in, text out."""
-    done = subprocess.run([BIN / "podqosctl", *args], input=stdin, capture_output=True, text=True, check=False)
-    if check and done.returncode != 0:
-        raise AssertionError(f"podqosctl {args}: {done.returncode}: {done.stderr}")
-    return done
 
 
 def rows(name, count):
