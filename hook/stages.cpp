@@ -94,17 +94,18 @@ app::Timeouts timeouts_within(std::chrono::milliseconds patience) {
   return {.deadline = app::Timeouts::Clock::now() + patience};
 }
 
-/// createRuntime, prestart and poststop: the OCI state comes from standard input.
-Status run_state_stage(std::string_view stage, const core::Settings& settings, app::Log& log) {
+/// createRuntime, prestart and poststop.
+/// @param state  the OCI state from standard input
+Status run_state_stage(std::string_view stage, const core::Settings& settings, app::Log& log,
+                       const Result<std::string>& state) {
   PODQOS_TRY(enter_sandbox(settings));
   const bool ends = stage == "poststop";
   const app::Timeouts timeouts =
       timeouts_within(ends ? kPatience : app::start_time_limit(settings));
-  PODQOS_ASSIGN(const auto text,
-                sys::read_all(STDIN_FILENO, codec::kMaxStateSize, "OCI state on stdin"));
+  if (!state) return std::unexpected{state.error()};
   const Pid caller{::getppid()};
-  return ends ? poststop(settings, log, text, caller, timeouts)
-              : create_runtime(settings, log, text, caller, timeouts);
+  return ends ? poststop(settings, log, *state, caller, timeouts)
+              : create_runtime(settings, log, *state, caller, timeouts);
 }
 
 /// The container id, which Podman does not pass to precreate: it is taken from linux.cgroupsPath,
@@ -158,19 +159,14 @@ Result<std::string> edit_precreate(const core::Settings& settings, app::Log& log
   return *placed ? std::move(**placed) : std::string{text};
 }
 
-/// Everything that precreate reads it must write again, also of a config.json that podqos does not
-/// parse.
+/// Larger than any input that podqos parses: precreate must write again what it reads.
 constexpr std::size_t kMaxInput = 8 * codec::kMaxConfigSize;
-
-Result<std::string> read_input() {
-  return sys::read_all(STDIN_FILENO, kMaxInput, "config.json on stdin");
-}
 
 /// precreate: config.json from standard input, the edited one to standard output. A container that
 /// does not concern podqos is echoed unchanged, and so is one for which it fails under onError
 /// "admit".
-int run_precreate(const core::Settings& settings, app::Log& log, codec::HookRegistration hooks) {
-  auto text = read_input();
+int run_precreate(const core::Settings& settings, app::Log& log, const Result<std::string>& text,
+                  codec::HookRegistration hooks) {
   if (!text) {
     // An incomplete config.json must not be echoed: Podman would start a container from it.
     report(log, "precreate", settings, text.error());
@@ -198,11 +194,31 @@ void set_deadline() {
     static_cast<void>(::timer_settime(timer, 0, &time, nullptr));
 }
 
-/// Writes precreate's input to its output; the other stages have no output.
-int echo_input(std::string_view stage) {
-  if (stage != "precreate") return 0;
-  const auto text = read_input();
-  return text && sys::write_all(STDOUT_FILENO, *text) ? 0 : 1;
+/// @param config_file  the file of `--config`
+int run_stage(std::string_view stage, const std::optional<std::string>& config_file) {
+  // precreate has the `timeout` of its registration, which Podman itself keeps.
+  const bool edits = stage == "precreate";
+  if (!edits) set_deadline();
+  // Every stage reads its input to the end, also one that has nothing to do: crun fails a container
+  // whose hook ends before its state is written (EPIPE; src/libcrun/utils.c,
+  // run_process_with_stdin_timeout_envp).
+  const auto input =
+      sys::read_all(STDIN_FILENO, kMaxInput, edits ? "config.json on stdin" : "OCI state on stdin");
+  const auto loaded = app::load_settings(config_file);
+  const core::Settings settings = loaded.value_or(core::Settings{});
+  app::Log log{"podqos-hook", settings};
+  // A caller such as a rootless engine.
+  const bool owned = cgroup::owns_host();
+  if (!owned) log.debug(cat(stage, ": not managed, podqos is not root on the host"));
+  // With an invalid configuration podqos manages nothing, since state directory and cgroup root are
+  // unknown: the error is reported, and the container starts unchanged.
+  if (owned && !loaded) report(log, stage, settings, with_remedy(loaded.error()));
+  if (!owned || !loaded) return !edits || (input && sys::write_all(STDOUT_FILENO, *input)) ? 0 : 1;
+  if (edits) return run_precreate(settings, log, input, own_hooks(config_file));
+  const Status done = run_state_stage(stage, settings, log, input);
+  const int status = done ? 0 : report(log, stage, settings, done.error());
+  // At poststop the container has already stopped: there is nothing to refuse.
+  return stage == "poststop" ? 0 : status;
 }
 
 }  // namespace
@@ -215,27 +231,9 @@ int run_hook(std::span<const char* const> args) {
     return sys::write_all(STDOUT_FILENO, "podqos-hook " PODQOS_VERSION "\n") ? 0 : 1;
   const bool known = stage == "createRuntime" || stage == "prestart" || stage == "poststop" ||
                      stage == "precreate";
-  if (!known) {
-    static_cast<void>(sys::write_all(STDERR_FILENO, kUsage).has_value());
-    return 2;
-  }
-  // precreate has the `timeout` of its registration, which Podman itself keeps.
-  if (stage != "precreate") set_deadline();
-  const auto loaded = app::load_settings(arguments->config);
-  const core::Settings settings = loaded.value_or(core::Settings{});
-  app::Log log{"podqos-hook", settings};
-  // A caller such as a rootless engine.
-  const bool owned = cgroup::owns_host();
-  if (!owned) log.debug(cat(stage, ": not managed, podqos is not root on the host"));
-  // With an invalid configuration podqos manages nothing, since state directory and cgroup root are
-  // unknown: the error is reported, and the container starts unchanged.
-  if (owned && !loaded) report(log, stage, settings, with_remedy(loaded.error()));
-  if (!owned || !loaded) return echo_input(stage);
-  if (stage == "precreate") return run_precreate(settings, log, own_hooks(arguments->config));
-  const Status done = run_state_stage(stage, settings, log);
-  const int status = done ? 0 : report(log, stage, settings, done.error());
-  // At poststop the container has already stopped: there is nothing to refuse.
-  return stage == "poststop" ? 0 : status;
+  if (known) return run_stage(stage, arguments->config);
+  static_cast<void>(sys::write_all(STDERR_FILENO, kUsage).has_value());
+  return 2;
 }
 
 }  // namespace podqos::hook

@@ -291,6 +291,22 @@ class HookState(BadInput):
                         self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
                         self.assertEqual(self.truth(), truth)
 
+    def test_read_to_the_end(self):
+        """By a hook that has nothing to do with it, too: crun fails a container whose hook ends before it has its state."""
+        state = json.dumps({"ociVersion": "1.0.2", "id": "large", "annotations": {"other": "a" * (2 * MI)}}).encode()
+        configurations = {"broken": "perhaps", "good": "admit"}
+        for label, policy in configurations.items():
+            self.set_policy(policy)
+            for stage in ("createRuntime", "poststop", "precreate"):
+                for unshare in ((), ("unshare", "--user", "--map-root-user")):
+                    command = [*unshare, harness.HOOK, "--config", self.podqos.config(self.kind), stage]
+                    with self.subTest(configuration=label, stage=stage, unshare=unshare):
+                        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                              stderr=subprocess.DEVNULL) as hook:
+                            self.assertEqual(hook.stdin.write(state), len(state))
+                            hook.stdin.flush()
+                            hook.stdin.close()
+
     def test_precreate_echoes_or_refuses(self):
         bad = b'{"annotations": {"podqos.io/pod-uid": "a/b"}}'
         for text in (b"podqos.io/", bad, bad[:-1] + b', "linux": 7}', bad + b" " * (8 * MI)):
