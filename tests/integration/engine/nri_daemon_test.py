@@ -3,6 +3,7 @@
 The runtime is scripted; what the plugin does to pods is tested elsewhere, and none exists here.
 """
 
+import json
 import os
 import pathlib
 import random
@@ -271,6 +272,31 @@ class DaemonTest(nri_daemon.DaemonCase):
         self.wait_for_log("synchronized with the runtime")
         self.assertLess(int(self.status(process, "VmHWM")) * 1024, 25 * MB)
         self.stop(process)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root makes cgroups")
+    def test_keeps_long_annotations_once(self):
+        """What a runtime sends of each pod once takes no multiple of it, whoever is trusted."""
+        self.addCleanup(machines.Machine().sweep, self.root)
+        init = subprocess.Popen(["sleep", "1000"])
+        self.addCleanup(self.end, init)
+        field, listed = nri_peer.field, b""
+        long = nri_peer.fields(6, {"podqos.io/pod": json.dumps({"containers": [{"name": "app", "args": ["x" * 250_000]}]})})
+        for pod in map(str, range(10)):
+            listed += field(1, field(1, pod) + field(3, f"uid-{pod}") + long + field(9, init.pid))
+            for number in range(50):
+                listed += field(2, field(1, f"{pod}-{number}") + field(2, pod) + field(3, f"app-{number}") + field(4, 3)
+                                + field(11, field(5, f"/engine/{pod}-{number}")) + field(12, init.pid))
+        runtime = self.listen()
+        for times, trusted in enumerate(("engine-checked", "none"), 1):
+            self.configure(trustAnnotations=trusted, placement={"onMisplaced": "ignore"})
+            process = self.start_at_socket()
+            connection = runtime.accept()
+            connection.register()
+            connection.configure()
+            connection.ask("Synchronize", listed)
+            self.wait_for_log("synchronized 510 sandboxes and containers", times)
+            self.assertLess(int(self.status(process, "VmHWM")) * 1024, 64 * MB, trusted)
+            self.stop(process)
 
     def test_command_line(self):
         version = subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, check=True)

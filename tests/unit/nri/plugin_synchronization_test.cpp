@@ -19,6 +19,7 @@
 #include <gtest/gtest.h>
 
 #include "common/app/engine_events.h"
+#include "common/base/text.h"
 #include "common/store/store.h"
 #include "common/sys/clock.h"
 #include "common/sys/fd.h"
@@ -52,6 +53,23 @@ TEST_F(PluginTest, TakesInWhatLivesAtTheSynchronization) {
   EXPECT_TRUE(is_known("1"));
   EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
   EXPECT_THAT(log(), HasSubstr("app-of-1"));
+}
+
+/// Whatever is to become of one that starts in the wrong place.
+TEST_F(PluginTest, LeavesWhatRanBeforeItAsItIs) {
+  for (const char* policy : {"rewrite", "fail"}) {
+    reconfigure(cat(R"(, "placement": {"onMisplaced": ")", policy, R"("})"));
+    const auto sandbox = pod(policy, start_process(), kSmall);
+    auto app = container(sandbox, "app", kSmall);
+    const Pid init = run_in(below("engine"), app);
+    const auto score = sys::oom_score_adj_of(init);
+    ASSERT_TRUE(plugin().synchronize(state_of({sandbox}, {app}), kNoBudget));
+    housekeep();
+    EXPECT_THAT(temporary().read(cat("state/pods/", policy, ".json")), HasSubstr(app.id()));
+    EXPECT_EQ(cgroupfs().cgroup_of(init), below("engine"));
+    EXPECT_NE(memory(below("engine")), "134217728");
+    EXPECT_EQ(sys::oom_score_adj_of(init), score);
+  }
 }
 
 TEST_F(PluginTest, ReleasesAtTheSynchronizationWhatIsGone) {

@@ -216,6 +216,18 @@ TEST_F(PluginTest, BoundsAContainerThatItDidNotPlaceWhereItRuns) {
   EXPECT_THAT(log(), HasSubstr("register podqos-runtime"));
 }
 
+/// Also where all other errors are only logged: the administrator has asked for it.
+TEST_F(PluginTest, RefusesAContainerThatItDidNotPlaceIfThatIsToFail) {
+  reconfigure(R"(, "placement": {"onMisplaced": "fail"})");
+  const auto sandbox = pod("1");
+  auto app = container(sandbox, "app", kSmall);
+  run_in(below("engine/app-of-1"), app);
+  const auto refused = plugin().start_container(event(sandbox, app), kNoBudget);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("onMisplaced"));
+  EXPECT_FALSE(is_known("1"));
+}
+
 TEST_F(PluginTest, ResizesAContainersPod) {
   const auto sandbox = pod("1");
   const auto running = started(sandbox, container(sandbox, "app", kSmall));
