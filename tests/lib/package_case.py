@@ -18,7 +18,9 @@ import oci
 VERSION = re.search(r"VERSION ([\d.]+) LANG", (harness.REPOSITORY / "CMakeLists.txt").read_text(encoding="utf-8"))[1]
 HOOK = pathlib.Path("/usr/libexec/oci/hooks.d/podqos-hook")
 WRAPPER = pathlib.Path("/usr/bin/podqos-runtime")
+PROGRAM = pathlib.Path("/usr/libexec/podqos/podqos-hook")  # which the package owns; HOOK and WRAPPER outlive it
 KEPT = pathlib.Path("/usr/libexec/podqos-removed")
+KEPT_UNTIL_BOOT = pathlib.Path("/usr/lib/tmpfiles.d/podqos-removed.conf")
 STATE = pathlib.Path("/run/podqos")
 WORK = pathlib.Path("/run/podqos-test")  # in the guest: an overlay cannot stand on the guest's root, which is one
 
@@ -29,6 +31,21 @@ def output(*command, **options):
     if done.returncode != 0:
         raise AssertionError(f"{command}: exit {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout
+
+
+def boot():
+    """What a boot does to that which a removal has left: the machine's memory is empty, and systemd-tmpfiles has run."""
+    shutil.rmtree(STATE, ignore_errors=True)
+    if not KEPT_UNTIL_BOOT.exists():
+        return
+    for kind, path in re.findall(r"(?m)^([rR])! (\S+)$", KEPT_UNTIL_BOOT.read_text(encoding="utf-8")):
+        place = pathlib.Path(path)
+        if kind == "R":
+            shutil.rmtree(place)
+        elif place.is_dir() and not any(place.iterdir()):
+            place.rmdir()
+        elif not place.is_dir():
+            place.unlink()
 
 
 class Absences:

@@ -25,7 +25,8 @@ import harness  # noqa: E402
 import machine as machines  # noqa: E402
 import oci  # noqa: E402
 import spdx  # noqa: E402
-from package_case import HOOK, KEPT, STATE, VERSION, WORK, WRAPPER, Absences, PackageCase, output  # noqa: E402
+from package_case import (HOOK, KEPT, PROGRAM, STATE, VERSION, WORK, WRAPPER, Absences, PackageCase,  # noqa: E402
+                          boot, output)
 
 BUILD = harness.BIN.parent
 CHROOTED = harness.REPOSITORY / "tests/guest/chrooted"
@@ -38,7 +39,10 @@ FILES = {  # mode of what must be there
     "/etc/podqos/podqos.json": "-rw-r--r--",
     "/etc/podqos/conf.d/": "drwxr-xr-x",
     "/usr/share/podqos/containers.conf.d/zz-podqos.conf": "-rw-r--r--",
-    "/usr/libexec/oci/hooks.d/podqos-hook": "-rwxr-xr-x",
+    "/usr/libexec/podqos/hand-over": "-rwxr-xr-x",
+    "/usr/libexec/podqos/podqos-hook": "-rwxr-xr-x",
+    "/usr/libexec/podqos/put-in-place": "-rwxr-xr-x",
+    "/usr/libexec/podqos/removed-hook": "-rwxr-xr-x",
     "/usr/bin/podqosctl": "-rwxr-xr-x",
     "/usr/share/containers/oci/hooks.d/50-podqos-createruntime.json": "-rw-r--r--",
     "/usr/share/containers/oci/hooks.d/50-podqos-poststop.json": "-rw-r--r--",
@@ -186,7 +190,7 @@ class Package(unittest.TestCase):
         unpacked = self.place / "hardening"
         for package in (self.package, self.plugin_package()):
             output("dpkg-deb", "--extract", package, unpacked)
-        for path in ("usr/libexec/oci/hooks.d/podqos-hook", "usr/bin/podqosctl", "usr/sbin/podqos-nri"):
+        for path in ("usr/libexec/podqos/podqos-hook", "usr/bin/podqosctl", "usr/sbin/podqos-nri"):
             said = output("readelf", "--wide", "--file-header", "--program-headers", "--dynamic", unpacked / path)
             self.assertRegex(said, r"Type: +DYN ", path)
             self.assertRegex(said, r"FLAGS_1\) +Flags: (NOW )?PIE|FLAGS_1\) +Flags: .*PIE", path)
@@ -207,7 +211,7 @@ class Package(unittest.TestCase):
             (unpacked / "control").mkdir(exist_ok=True)
             output("dpkg-deb", "--control", package, unpacked / "control" / package.name)
             self.assertEqual(output("dpkg-deb", "--field", package, "Version").strip(), f"{VERSION}-1")
-        for program in ("usr/libexec/oci/hooks.d/podqos-hook", "usr/sbin/podqos-nri", "usr/bin/podqosctl"):
+        for program in ("usr/libexec/podqos/podqos-hook", "usr/sbin/podqos-nri", "usr/bin/podqosctl"):
             self.assertRegex(output(unpacked / program, "--version"), rf"(?m)^{pathlib.PurePath(program).name} "
                                                                       rf"{re.escape(VERSION)}$")
         pages = list(unpacked.glob("usr/share/man/man?/*.gz"))
@@ -225,7 +229,8 @@ class Package(unittest.TestCase):
     def test_contents(self):
         found = self.contents(self.package)
         self.assertEqual({path: found.get(path) for path in FILES}, FILES)
-        self.assertIn(f"{WRAPPER} -> ../libexec/oci/hooks.d/podqos-hook", found)
+        # What containers call is nothing that dpkg takes away.
+        self.assertEqual([path for path in found if path.startswith((str(HOOK), str(WRAPPER)))], [])
         self.assertEqual([path for path in found if not re.match(r"/$|/etc/|/usr/", path)], [])
         self.assertEqual([path for path in found if path.startswith("/usr/local/")], [])
 
@@ -250,7 +255,7 @@ class Package(unittest.TestCase):
     def test_programs_are_those_that_were_tested(self):
         unpacked = self.place / "files"
         output("dpkg-deb", "--extract", self.package, unpacked)
-        packed = (unpacked / str(HOOK).lstrip("/")).read_bytes()
+        packed = (unpacked / str(PROGRAM).lstrip("/")).read_bytes()
         self.assertEqual(packed, (BUILD / "bin/podqos-hook").read_bytes())
 
     def test_same_tree_gives_same_package(self):
@@ -359,7 +364,10 @@ class Installed(PackageCase):
     def clean_up(self):
         self.delete_all()
         self.dpkg("--purge", "podqos")
-        self.assert_nothing_left()
+        boot()
+        self.assertEqual(self.left(), [])
+        self.assertFalse(HOOK.parent.exists(), "an empty directory of hooks")
+        self.assertEqual(self.machine.directories("/podqos"), [])
 
     def dpkg(self, *words, status=0):
         done = subprocess.run(["dpkg", f"--admindir={self.database}", "--force-unsafe-io", *map(str, words)], text=True,
@@ -370,22 +378,17 @@ class Installed(PackageCase):
     def left(self):
         found = [path for place in PLACES for folder, folders, files in os.walk(place) for entry in folders + files
                  if "podqos" in entry and not (path := os.path.join(folder, entry)).startswith(str(WORK))]
-        diverted = output("dpkg-divert", f"--admindir={self.database}", "--list", "*podqos*")
-        return sorted(found) + diverted.splitlines()
-
-    def assert_nothing_left(self):
-        self.assertEqual(self.left(), [])
-        self.assertFalse(HOOK.parent.exists(), "an empty directory of hooks")
-        self.assertEqual(self.machine.directories("/podqos"), [])
+        return sorted(found)
 
     def assert_gone(self):
-        """Nothing of the removed package that could be called, no state; its configuration may be there."""
-        self.assertEqual([path for path in self.left() if not path.startswith("/etc/")], [])
+        """From the boot on nothing of the removed package, but for its configuration."""
         self.assertEqual(self.machine.directories("/podqos"), [])
+        boot()
+        self.assertEqual([path for path in self.left() if not path.startswith("/etc/")], [])
 
 
 class Removal(Installed):
-    """Living pods outlive the package, and nothing outlives them."""
+    """Living pods outlive the package; what they call outlives them until the boot."""
 
     def test_removal_with_a_pod_alive(self):
         pids = [self.launch(name, "removed") for name in ("app", "log")]
@@ -393,7 +396,7 @@ class Removal(Installed):
         absences = Absences(HOOK.parent)
         said = self.dpkg("--remove", "podqos")
         self.assertEqual([name for name in absences.names() if name == HOOK.name], [])
-        self.assertIn(f"podqos: containers live that call {HOOK}", said)
+        self.assertIn(f"podqos: {HOOK} and {WRAPPER} stay for containers that live", said)
         for pid in pids:
             self.assert_managed(pid, "removed")
         self.assertEqual(self.machine.snapshot(self.pod("removed")), before)
@@ -418,7 +421,7 @@ class Removal(Installed):
         self.assertFalse(pathlib.Path("/etc/podqos").exists())
         self.plain.delete("app")
         self.assert_foreign_ran("app")
-        self.assert_nothing_left()
+        self.assertEqual(self.machine.directories("/podqos"), [])
 
 
 class RemovalUnderCrun(Removal):
@@ -501,16 +504,16 @@ class Life(Installed):
         self.assertEqual(self.machine.read(self.pod("own", "/podqos-test-own"), "pids"), 55)
         self.plain.delete("app")
         self.assert_foreign_ran("app")
-        self.assert_nothing_left()
         self.assertEqual(self.machine.leftovers("/podqos-test-own"), [])
         self.machine.sweep("/podqos-test-own")
+        shutil.rmtree("/run/podqos-own")
 
     def test_removal_under_a_broken_configuration(self):
         pathlib.Path("/etc/podqos/podqos.json").write_text("{", encoding="utf-8")
         self.dpkg("--remove", "podqos")
         self.assert_gone()
 
-    def test_pod_that_ended_unnoticed_keeps_nothing(self):
+    def test_pod_that_ended_unnoticed(self):
         pid = self.launch("app", "unnoticed")
         self.plain.kill("app")
         deadline = time.monotonic() + 10
@@ -530,26 +533,13 @@ class Life(Installed):
 
     def test_engine_keeps_its_wrapper(self):
         """A shim of containerd deletes a container with the runtime that its bundle names."""
-        shim = pathlib.Path("/run/containerd/io.containerd.runtime.v2.task/k8s.io/c1")
-        shim.mkdir(parents=True)
-        self.addCleanup(shutil.rmtree, "/run/containerd")
-        (shim / "runtime").write_text(str(WRAPPER), encoding="utf-8")
         configuration = pathlib.Path("/etc/containerd/config.toml")
         configuration.parent.mkdir(exist_ok=True)
         self.addCleanup(configuration.unlink)
         configuration.write_text(f'BinaryName = "{WRAPPER}"\n', encoding="utf-8")
         said = self.dpkg("--remove", "podqos")
         self.assertIn(f"podqos: {configuration} still names podqos-runtime", said)
-        theirs = output(oci.runtime_path(self.kind), "--version")
-        self.assertEqual(output(WRAPPER, "--version"), theirs)
-        (shim / "runtime").unlink()
-
-        # conmon has the runtime in its arguments.
-        conmon = subprocess.Popen(["sh", "-c", "read x", "conmon", "-r", str(WRAPPER)], stdin=subprocess.PIPE)
-        output(HOOK, "--sweep")
-        self.assertEqual(output(WRAPPER, "--version"), theirs)
-        conmon.communicate()
-        output(HOOK, "--sweep")
+        self.assertEqual(output(WRAPPER, "--version"), output(oci.runtime_path(self.kind), "--version"))
         self.assert_gone()
 
     def test_installation_takes_over_again(self):
@@ -590,10 +580,12 @@ class Life(Installed):
         # A real boot ends what lives in memory.
         self.assert_managed(pid, "boot")
         self.plain.delete("app")
-        for path in (self.pod("boot"), *(f"/podqos/kubepods{tier}" for tier in ("/burstable", "/besteffort", "")), "/podqos"):
+        self.remove_cgroups(self.pod("boot"))
+
+    def remove_cgroups(self, pod):
+        for path in (pod, *(f"/podqos/kubepods{tier}" for tier in ("/burstable", "/besteffort", "")), "/podqos"):
             for directory in self.machine.directories(path):
                 directory.rmdir()
-        shutil.rmtree(STATE)
 
     def test_foreign_hook_needs_ours(self):
         """Why all this: with the hook gone, runc runs none behind it."""
@@ -603,8 +595,7 @@ class Life(Installed):
         self.plain.delete("app")
         self.assertFalse((WORK / "foreign-app").exists())
         away.rename(HOOK)
-        output(HOOK, "--sweep")
-        self.assert_gone()
+        self.remove_cgroups(self.pod("bare"))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,8 @@ import harness  # noqa: E402
 import machine as machines  # noqa: E402
 import oci  # noqa: E402
 import spdx  # noqa: E402
-from package_case import HOOK, KEPT, STATE, VERSION, WORK, WRAPPER, PackageCase, output  # noqa: E402
+from package_case import (HOOK, KEPT, PROGRAM, STATE, VERSION, WORK, WRAPPER, Absences, PackageCase,  # noqa: E402
+                          boot, output)
 
 BUILD = harness.BIN.parent
 CONFIGURATION = pathlib.Path("/etc/podqos/podqos.json")
@@ -31,8 +32,9 @@ FILES = {  # mode of what must be there
     "/etc/podqos/podqos.json": "-rw-r--r--",
     "/etc/podqos/conf.d": "drwxr-xr-x",
     "/usr/bin/podqosctl": "-rwxr-xr-x",
-    "/usr/libexec/oci/hooks.d/podqos-hook": "-rwxr-xr-x",
     "/usr/libexec/podqos/hand-over": "-rwxr-xr-x",
+    "/usr/libexec/podqos/podqos-hook": "-rwxr-xr-x",
+    "/usr/libexec/podqos/put-in-place": "-rwxr-xr-x",
     "/usr/libexec/podqos/removed-hook": "-rwxr-xr-x",
     "/usr/lib/systemd/system-preset/90-podqos.preset": "-rw-r--r--",
     "/usr/lib/systemd/system/podqos-reconcile.service": "-rw-r--r--",
@@ -104,8 +106,7 @@ class Package(unittest.TestCase):
             found = self.contents(package)
             self.assertEqual({path: found.get(path) for path in files}, files)
         self.assertEqual([path for path in self.contents(self.package) if "nri" in path], [])
-        self.assertEqual(self.ask(self.package, "[%{FILENAMES} %{FILELINKTOS}\n]").splitlines().count(
-            f"{WRAPPER} ../libexec/oci/hooks.d/podqos-hook"), 1)
+        self.assertEqual({str(HOOK), str(WRAPPER)} & set(self.contents(self.package)), set())
 
     def test_needs(self):
         """No library: all are linked in."""
@@ -123,7 +124,7 @@ class Package(unittest.TestCase):
         archive = subprocess.run(["rpm2cpio", self.package], check=True, capture_output=True, timeout=60).stdout
         subprocess.run(["cpio", "--extract", "--quiet", "--make-directories"], check=True, input=archive, cwd=unpacked,
                        timeout=60)
-        self.assertEqual((unpacked / str(HOOK).lstrip("/")).read_bytes(), (BUILD / "bin/podqos-hook").read_bytes())
+        self.assertEqual((unpacked / str(PROGRAM).lstrip("/")).read_bytes(), (BUILD / "bin/podqos-hook").read_bytes())
         document = json.loads((unpacked / "usr/share/doc/podqos/podqos.spdx.json").read_text(encoding="utf-8"))
         self.assertEqual(spdx.problems(document), [])
         self.assertEqual(spdx.related(document, "Package-podqos", "CONTAINS"),
@@ -175,8 +176,9 @@ class Life(PackageCase):
 
     def clean_up(self):
         self.delete_all()
-        if HOOK.exists():
+        if PROGRAM.exists():
             self.rpm("--erase", "podqos")
+        boot()
         self.assertEqual([path for path in (HOOK, WRAPPER, KEPT, DROP_IN) if os.path.lexists(path)], [])
         self.assertEqual(self.machine.directories("/podqos"), [])
         shutil.rmtree("/etc/podqos", ignore_errors=True)
@@ -189,6 +191,7 @@ class Life(PackageCase):
         self.assertEqual(output(WRAPPER, "--version"), output(oci.runtime_path(self.kind), "--version"))
         self.assertTrue(DROP_IN.is_symlink() and DROP_IN.exists())
         self.rpm("--erase", "podqos")
+        boot()
         self.assertEqual([path for path in (HOOK, WRAPPER, KEPT, DROP_IN, CONFIGURATION) if os.path.lexists(path)], [])
 
     def test_upgrade_with_a_pod_alive(self):
@@ -227,7 +230,9 @@ class Life(PackageCase):
     def test_removal_with_a_pod_alive(self):
         pids = [self.launch(name, "removed") for name in ("app", "log")]
         before = self.machine.snapshot(self.pod("removed"))
-        self.assertIn(f"podqos: containers live that call {HOOK}", self.rpm("--erase", "podqos"))
+        absences = Absences(HOOK.parent)
+        self.assertIn(f"podqos: {HOOK} and {WRAPPER} stay for containers that live", self.rpm("--erase", "podqos"))
+        self.assertEqual([name for name in absences.names() if name == HOOK.name], [])
         for pid in pids:
             self.assert_managed(pid, "removed")
         self.assertEqual(self.machine.snapshot(self.pod("removed")), before)
@@ -237,7 +242,7 @@ class Life(PackageCase):
         for name in ("app", "log"):
             self.wrapper.delete(name)
             self.assert_foreign_ran(name)
-        self.assertFalse(HOOK.exists())
+        self.assertEqual(self.machine.directories("/podqos"), [])
 
     def test_installation_takes_over_again(self):
         pid = self.launch("app", "again")
