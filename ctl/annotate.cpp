@@ -68,30 +68,23 @@ StringMembers pod_annotations(const core::Pod& pod) {
   return list;
 }
 
-/// Names of all containers: app, init and ephemeral.
-std::vector<std::string> container_names(const core::Pod& pod) {
-  std::vector<std::string> names;
-  for (const auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers})
-    std::ranges::transform(*list, std::back_inserter(names), &core::Container::name);
-  return names;
-}
-
 /// Checks that --container names one of the pod's containers, and is given if the annotations are
 /// for a bundle and the pod has several.
 Status check_container(const core::Pod& pod, const AnnotateOptions& options) {
-  const std::vector<std::string> names = container_names(pod);
-  if (!options.container.empty()) {
-    if (std::ranges::find(names, options.container) != names.end()) return {};
-    return fail(ErrorCode::kInvalidArgument,
-                cat("the pod has no container ", printable(options.container), "; expected one of ",
-                    join(names, ", ")));
-  }
-  if (options.bundle.empty() || names.size() <= 1) return {};
+  std::vector<std::string> names;
+  for (const auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers})
+    std::ranges::transform(*list, std::back_inserter(names), &core::Container::name);
+  const bool given = !options.container.empty();
+  if (given ? std::ranges::find(names, options.container) != names.end()
+            : options.bundle.empty() || names.size() <= 1)
+    return {};
   return fail(ErrorCode::kInvalidArgument,
-              cat("the pod has ", names.size(),
-                  " containers: use --container to select the one that "
-                  "the bundle belongs to, one of ",
-                  join(names, ", ")));
+              given ? cat("the pod has no container ", printable(options.container),
+                          "; expected one of ", join(names, ", "))
+                    : cat("the pod has ", names.size(),
+                          " containers: use --container to select the one that the bundle belongs "
+                          "to, one of ",
+                          join(names, ", ")));
 }
 
 /// "<namespace>.<name>" for a pod without a uid from an API server: unique among the pods of a
@@ -117,11 +110,11 @@ Result<std::string> derived_uid(const core::Pod& pod) {
 /// The annotations for one container of the manifest's only pod.
 Result<StringMembers> container_annotations(const Manifest& manifest,
                                             const AnnotateOptions& options) {
-  const auto found = pods_of(manifest);
+  const auto found = manifest.pods();
   if (found.size() != 1)
     return fail(ErrorCode::kInvalidArgument,
                 cat("expected a manifest with exactly one pod, found ", found.size()));
-  PODQOS_ASSIGN(auto pod, admitted_pod(*found.front()));
+  PODQOS_ASSIGN(auto pod, admitted_pod(found.front()));
   PODQOS_TRY(check_container(pod, options));
   if (pod.uid.empty()) {
     PODQOS_ASSIGN(auto uid, derived_uid(pod));
@@ -159,14 +152,14 @@ std::string whole_pod_annotations(const core::Pod& pod) {
 /// @note Podman 4.3 pkg/domain/infra/abi/play.go playKubePod(), define.MaxKubeAnnotation.
 Status check_fits_podman4(const Manifest& manifest) {
   constexpr std::size_t kMaxLength = 63;
-  for (const ManifestPod* each : pods_of(manifest)) {
-    PODQOS_ASSIGN(const auto pod, admitted_pod(*each));
+  for (const ManifestPod& each : manifest.pods()) {
+    PODQOS_ASSIGN(const auto pod, admitted_pod(each));
     for (const auto& [key, value] : pod_annotations(pod)) {
       if (value.size() <= kMaxLength) continue;
       const std::string_view remedy = key == kPodKey ? "annotate the pod with " : "";
       return fail(
           ErrorCode::kTooLarge,
-          cat(each->title, ": annotation ", key, " has ", value.size(),
+          cat(each.title, ": annotation ", key, " has ", value.size(),
               " characters, but Podman before 5.0 accepts ", kMaxLength, ": ",
               remedy.empty() ? "shorten metadata.uid" : cat(remedy, whole_pod_annotations(pod))));
     }
@@ -186,22 +179,21 @@ std::string format_annotations(const StringMembers& list) {
 /// @return kUnsupported, with what is to be added by hand, for a YAML document whose layout does
 ///         not allow it.
 Result<std::string> annotate_document(const Document& document, bool is_yaml) {
+  const std::vector<ManifestPod> pods = Manifest::pods_of(document);
+  if (pods.empty()) return std::string{document.text};
   std::vector<Insertion> insertions;
-  for (const ManifestPod& pod : document.pods) {
+  for (const ManifestPod& pod : pods) {
     PODQOS_ASSIGN(const auto admitted, admitted_pod(pod));
-    Insertion& insertion = insertions.emplace_back(pod.path, pod_annotations(admitted));
-    insertion.path.insert(insertion.path.end(), {"metadata", "annotations"});
+    insertions.emplace_back(path_in(pod.path, "metadata.annotations"), pod_annotations(admitted));
   }
-  PODQOS_ASSIGN(auto json, insert_json(document.json, insertions));
-  if (!is_yaml) return json;
-  if (json == document.json) return document.text;
-  if (auto text = insert_yaml(document.text, insertions, json)) return *std::move(text);
+  if (!is_yaml) return insert_members(document.text, document.tree, insertions, Syntax::kJson);
+  if (auto text = insert_yaml(document, insertions)) return text;
   std::string lines;
   for (const Insertion& insertion : insertions)
-    lines += cat("\n", join(insertion.path, "."), ":\n", format_members(insertion.members, 2));
+    lines += cat("\n", insertion.path, ":\n", format_members(insertion.members, "  "));
   lines.pop_back();
   return fail(ErrorCode::kUnsupported,
-              cat(document.pods.front().title,
+              cat(pods.front().title,
                   ": cannot be edited in place (an alias, a merge key, an empty or a multi-line "
                   "value is in the way); add these lines by hand:",
                   lines));
@@ -210,13 +202,9 @@ Result<std::string> annotate_document(const Document& document, bool is_yaml) {
 /// Annotates all documents of a manifest and joins them.
 /// @return kInvalidArgument if it has no pod.
 Result<std::string> annotate_manifest(const Manifest& manifest) {
-  if (pods_of(manifest).empty()) return fail(ErrorCode::kInvalidArgument, std::string{kNoPod});
+  if (manifest.pods().empty()) return fail(ErrorCode::kInvalidArgument, std::string{kNoPod});
   std::string out;
   for (const Document& document : manifest.documents) {
-    if (document.pods.empty()) {
-      out += document.text;
-      continue;
-    }
     PODQOS_ASSIGN(const auto annotated, annotate_document(document, manifest.is_yaml));
     out += annotated;
   }

@@ -13,20 +13,22 @@
 namespace podqos::ctl {
 
 Result<std::string> annotate_config(std::string_view config, const StringMembers& annotations) {
+  constexpr std::string_view kAnnotations = "annotations";
   // Rejects repeated members, which a runtime could read differently.
   PODQOS_TRY(codec::OciConfig::parse(config));
-  const std::vector<std::string> path = {"annotations"};
-  const codec::JsonTree tree = json_tree(config);
+  PODQOS_ASSIGN(const auto tree, codec::parse_json_tree(config, {.bytes = codec::kMaxConfigSize,
+                                                                 .values = codec::kUnbounded}));
   for (const auto& [key, value] : annotations) {
-    const codec::JsonNode* const present = json_at(tree, std::array{path.front(), key});
+    const codec::JsonNode* const all = json_member(tree, kAnnotations);
+    const codec::JsonNode* const present = all == nullptr ? nullptr : json_member(*all, key);
     if (present == nullptr) continue;
     if (present->kind == codec::JsonNode::Kind::kString && present->text == value) continue;
     return fail(ErrorCode::kConflict,
                 cat("annotation ", key, " already exists with a different value, ",
                     json_shown(*present), ": remove it first"));
   }
-  PODQOS_ASSIGN(auto text,
-                insert_json(config, std::array{Insertion{.path = path, .members = annotations}}));
+  const Insertion insertion{.path = std::string{kAnnotations}, .members = annotations};
+  PODQOS_ASSIGN(auto text, insert_members(config, tree, {&insertion, 1}, Syntax::kJson));
   // "Annotations", as runc takes it, would now be repeated.
   PODQOS_TRY(codec::OciConfig::parse(text));
   return text;

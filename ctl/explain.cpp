@@ -1,3 +1,4 @@
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <utility>
@@ -61,6 +62,24 @@ Result<core::ContainerMemoryParams> container_params(const core::Settings& setti
   return core::container_memory_params(settings, capacity, {.swap_max = true, .oom_group = true});
 }
 
+/// The cgroup layout: as requested, else as on this machine.
+Result<core::CgroupLayout> layout_for(const ExplainOptions& options) {
+  using core::CgroupVersion;
+  const bool systemd = options.driver == "systemd";
+  if (systemd && options.cgroup_version == 1)
+    return fail(ErrorCode::kInvalidArgument, "--driver systemd requires --cgroup-version 2");
+  if (options.cgroup_version != 0)
+    return layout_of(options.cgroup_version == 1 ? CgroupVersion::kV1 : CgroupVersion::kV2);
+  auto cgroups = cgroup::Cgroupfs::open({.access = cgroup::Access::kRead});
+  if (!cgroups) {
+    warn(cat(cgroups.error().message, "; showing the writes of a cgroup v2 node"));
+    return layout_of(CgroupVersion::kV2);
+  }
+  const core::CgroupLayout& here = cgroups->layout();
+  if (!systemd || here.cpu == CgroupVersion::kV2) return here;
+  return layout_of(CgroupVersion::kV2, here.hugepage_labels);
+}
+
 /// Combines options, settings and machine.
 Result<ExplainParams> params_of(const ExplainOptions& options, const core::Settings& settings) {
   ExplainParams params;
@@ -70,63 +89,35 @@ Result<ExplainParams> params_of(const ExplainOptions& options, const core::Setti
                        ? settings.weight_formula == core::WeightFormulaSetting::kLog
                        : options.weight_formula == "log";
   params.formula = log ? core::WeightFormula::kLog : core::WeightFormula::kLinear;
-  PODQOS_ASSIGN(auto memory, node_memory(options, settings));
-  params.node_memory = memory;
-  PODQOS_ASSIGN(auto container, container_params(settings, memory));
-  params.container = container;
+  if (options.driver == "systemd") params.driver = core::Driver::kSystemd;
+  PODQOS_ASSIGN(params.node_memory, node_memory(options, settings));
+  PODQOS_ASSIGN(params.container, container_params(settings, *params.node_memory));
+  PODQOS_ASSIGN(params.layout, layout_for(options));
   return params;
-}
-
-/// Driver and cgroup layout: as requested, else as on this machine.
-Result<Target> target_of(const ExplainOptions& options, ExplainParams& params) {
-  Target target{
-      .driver = options.driver == "systemd" ? core::Driver::kSystemd : core::Driver::kCgroupfs,
-      .layout = layout_of(
-          options.cgroup_version == 1 ? core::CgroupVersion::kV1 : core::CgroupVersion::kV2,
-          params.hugepage_labels)};
-  if (options.cgroup_version == 0) {
-    if (auto cgroups = cgroup::Cgroupfs::open({.access = cgroup::Access::kRead})) {
-      target.layout = cgroups->layout();
-      params.hugepage_labels = target.layout.hugepage_labels;
-    } else {
-      warn(cat(cgroups.error().message, "; showing the writes of a cgroup v2 node"));
-    }
-  }
-  if (target.driver == core::Driver::kSystemd && target.is_v1()) {
-    if (options.cgroup_version == 1)
-      return fail(ErrorCode::kInvalidArgument, "--driver systemd requires --cgroup-version 2");
-    target.layout = layout_of(core::CgroupVersion::kV2, params.hugepage_labels);
-  }
-  return target;
 }
 
 /// The explanation of one pod in the requested output format.
 Result<std::string> explain_pod(const ManifestPod& pod, const ExplainParams& params,
-                                const Target& target, const ExplainOptions& options) {
+                                const OutputOptions& output) {
   PODQOS_ASSIGN(auto admitted, admitted_pod(pod));
-  auto explanation = explain(std::move(admitted), params);
-  if (!explanation) return fail(std::move(explanation).error().with_context(pod.title));
-  if (options.output.is_json()) {
-    if (target.is_v1())
-      explanation->files = files_on(explanation->values, target.layout, params.formula);
-    Json json = explanation_json(*explanation);
-    json["reason"] = explanation->reason;
-    json["document"] = pod.title;
-    return dump(json);
-  }
-  const ColourMode mode = options.output.mode();
-  return cat(paint(cell(pod.title, Colour::kCyan), mode), "\n",
-             explain_text(*explanation, params, target, mode));
+  const auto explanation = explain(std::move(admitted), params);
+  if (!explanation) return fail(Error{explanation.error()}.with_context(pod.title));
+  if (!output.is_json())
+    return cat(paint(cell(pod.title, Colour::kCyan), output.mode()), "\n",
+               explain_text(*explanation, params, output.mode()));
+  Json json = explanation_json(*explanation, params);
+  json["reason"] = explanation->verdict.reason;
+  json["document"] = pod.title;
+  return dump(json);
 }
 
 /// Explains all pods of a manifest: one JSON object or a list of them, or texts below each other.
-Result<std::string> explain_manifest(const ExplainOptions& options, const ExplainParams& params,
-                                     const Target& target) {
+Result<std::string> explain_manifest(const ExplainOptions& options, const ExplainParams& params) {
   PODQOS_ASSIGN(const auto text, read_input(options.file, kMaxInput));
   PODQOS_ASSIGN(const auto manifest, parse_manifest(text));
   std::vector<std::string> explained;
-  for (const ManifestPod* pod : pods_of(manifest)) {
-    PODQOS_ASSIGN(explained.emplace_back(), explain_pod(*pod, params, target, options));
+  for (const ManifestPod& pod : manifest.pods()) {
+    PODQOS_ASSIGN(explained.emplace_back(), explain_pod(pod, params, options.output));
   }
   print_warnings(manifest, shown_name(options.file));
   if (explained.empty()) return fail(ErrorCode::kInvalidArgument, std::string{kNoPod});
@@ -135,18 +126,29 @@ Result<std::string> explain_manifest(const ExplainOptions& options, const Explai
   return explained.size() == 1 ? cat(list, "\n") : cat("[", list, "]\n");
 }
 
+/// Answers all lines of a file, in order, each as soon as it has been read.
+/// @return the exit status: kDone if every line was answered, also with an error object; kRefused
+///         if the output cannot be written.
+Result<int> run_batch(const std::string& path) {
+  bool printed = true;
+  PODQOS_TRY(read_lines(path, kMaxInput, [&](const Result<std::string>& line) {
+    printed = print(answer_line(line)) && print("\n") && std::fflush(stdout) == 0;
+    return printed;
+  }));
+  return finish(printed);
+}
+
 /// Drops all capabilities before settings and manifest are parsed.
 Result<int> run_explain(const ExplainOptions& options, const Globals& globals) {
   PODQOS_TRY(narrow({}));
   if (options.batch) return run_batch(options.file.empty() ? "-" : options.file);
   PODQOS_ASSIGN(const auto settings, app::load_settings(globals.config));
-  auto params = params_of(options, settings);
-  const auto target = params ? target_of(options, *params) : Result<Target>{fail(params.error())};
-  if (!target) {
-    const int refused = log_failure(target.error());
-    return target.error().code == ErrorCode::kInvalidArgument ? kUsage : refused;
+  const auto params = params_of(options, settings);
+  if (!params) {
+    const int refused = log_failure(params.error());
+    return params.error().code == ErrorCode::kInvalidArgument ? kUsage : refused;
   }
-  auto text = explain_manifest(options, *params, *target);
+  auto text = explain_manifest(options, *params);
   if (!text) return fail(std::move(text).error().with_context(shown_name(options.file)));
   return finish(print(*text));
 }

@@ -1,17 +1,13 @@
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "common/base/text.h"
 #include "common/codec/pod_json.h"
+#include "common/codec/setting_kinds.h"
 #include "common/codec/settings_json.h"
-#include "common/core/kubernetes/cgroup_values.h"
-#include "common/core/kubernetes/pod_resources.h"
-#include "common/core/kubernetes/qos.h"
-#include "ctl/command.h"
 #include "ctl/explanation.h"
 #include "ctl/json_text.h"
 #include "ctl/manifest.h"
@@ -20,10 +16,18 @@ namespace podqos::ctl {
 namespace {
 
 using codec::JsonNode;
+using codec::SettingKind;
+using Form = SettingKind::Form;
 using Kind = JsonNode::Kind;
 
-/// Maximum CFS period in microseconds (kernel/sched/core.c, max_cfs_quota_period).
-constexpr std::int64_t kMaxPeriod = 1'000'000;
+constexpr SettingKind kFlag{.form = Form::kFlag};
+constexpr SettingKind kAnyNumber{.form = Form::kNumber, .min = kInt64Min};
+/// The longest CFS period is a second (kernel/sched/core.c, max_cfs_quota_period).
+constexpr SettingKind kPeriod{.form = Form::kNumber, .min = 1, .max = 1'000'000};
+constexpr SettingKind kFormula{.form = Form::kWord, .words = "linear log"};
+/// As in the kubelet's configuration (KEP-2570).
+constexpr SettingKind kPolicy{.form = Form::kWord, .words = "None TieredReservation"};
+constexpr std::string_view kPolicyKey = "memoryReservationPolicy";
 
 /// Whether `label` is a page size in the form of core::hugepage_label(). It becomes part of a file
 /// name.
@@ -42,53 +46,39 @@ class Members {
   /// @param object  nullptr for one without members
   explicit Members(const JsonNode* object) : object_(object) {}
 
-  /// A whole number from `least` to `most`, which `range` says in words.
-  std::optional<std::int64_t> integer(std::string_view key, std::string_view range,
-                                      std::int64_t least, std::int64_t most = kInt64Max) {
-    const JsonNode* const raw = take(key);
-    if (raw == nullptr) return std::nullopt;
-    const auto number = parse_int(raw->raw);
-    if (!number)
-      refuse(key, "a whole number of 64 bits", json_shown(*raw));
-    else if (*number < least || *number > most)
-      refuse(key, range, cat(*number));
-    return number;
+  /// A number; of a flag 0 or 1, of a word its place among the words.
+  std::optional<std::int64_t> number(std::string_view key, const SettingKind& kind) {
+    const JsonNode* const node = take(key);
+    if (node == nullptr) return std::nullopt;
+    const auto value = codec::read_value(kind, *node);
+    if (value) return std::get<std::int64_t>(*value);
+    refuse(key, value.error().message);
+    return std::nullopt;
   }
-  bool flag(std::string_view key, bool by_default) {
-    const JsonNode* const raw = take(key);
-    if (raw == nullptr) return by_default;
-    if (raw->kind != Kind::kBoolean) refuse(key, "true or false", json_shown(*raw));
-    return raw->text == "true";
+  /// The same of a flag or word, of which the first is the default.
+  bool is_second(std::string_view key, const SettingKind& kind) {
+    return number(key, kind).value_or(0) == 1;
   }
   std::string text(std::string_view key, std::string_view by_default) {
-    const JsonNode* const raw = take(key);
-    if (raw == nullptr) return std::string{by_default};
-    if (raw->kind != Kind::kString) refuse(key, "a string", json_shown(*raw));
-    return std::string{raw->text};
-  }
-  /// Whether the member is the second of two words; by default it is the first.
-  bool is_second(std::string_view key, std::string_view first, std::string_view second) {
-    const std::string word = text(key, first);
-    if (word != first && word != second)
-      refuse(key, cat(first, " or ", second), cat("\"", printable(word), "\""));
-    return word == second;
-  }
-  /// memoryReservationPolicy as in the kubelet's configuration (KEP-2570).
-  bool tiered_reservation() {
-    return is_second("memoryReservationPolicy", "None", "TieredReservation");
+    const JsonNode* const node = take(key);
+    if (node == nullptr) return std::string{by_default};
+    if (node->kind != Kind::kString)
+      refuse(key, cat("expected a string, found ", json_shown(*node)));
+    return std::string{node->text};
   }
   std::vector<std::string> page_sizes(std::string_view key, std::vector<std::string> by_default) {
-    const JsonNode* const raw = take(key);
-    if (raw == nullptr) return by_default;
+    const JsonNode* const list = take(key);
+    if (list == nullptr) return by_default;
     std::vector<std::string> labels;
-    for (const JsonNode& element : raw->children) {
+    for (const JsonNode& element : list->children) {
       if (element.kind != Kind::kString) break;
       if (!is_page_size(element.text))
-        refuse(key, "a page size as in the kernel's file names, such as 2MB", json_shown(element));
+        refuse(key, cat("expected a page size as in the kernel's file names, such as 2MB, found ",
+                        json_shown(element)));
       labels.emplace_back(element.text);
     }
-    if (raw->kind != Kind::kArray || labels.size() != raw->children.size())
-      refuse(key, R"(a list like ["2MB"])", json_shown(*raw));
+    if (list->kind != Kind::kArray || labels.size() != list->children.size())
+      refuse(key, cat(R"(expected a list like ["2MB"], found )", json_shown(*list)));
     return labels;
   }
 
@@ -109,10 +99,8 @@ class Members {
     asked_.push_back(key);
     return object_ == nullptr ? nullptr : json_member(*object_, key);
   }
-  void refuse(std::string_view key, std::string_view expected, std::string_view found) {
-    if (status_)
-      status_ =
-          fail(ErrorCode::kInvalidArgument, cat(key, ": expected ", expected, ", found ", found));
+  void refuse(std::string_view key, std::string_view why) {
+    if (status_) status_ = fail(ErrorCode::kInvalidArgument, cat(key, ": ", why));
   }
 
   const JsonNode* object_;
@@ -127,30 +115,30 @@ Result<ExplainParams> params_of(const JsonNode& line) {
     return fail(ErrorCode::kInvalidArgument, "params: expected an object");
   ExplainParams params;
   Members whole{&line};
-  if (const auto memory = whole.integer("nodeMemoryBytes", "more than 0", 1))
+  if (const auto memory = whole.number("nodeMemoryBytes", {.form = Form::kNumber, .min = 1}))
     params.node_memory = Bytes{*memory};
   PODQOS_TRY(whole.status());
   Members members{given};
   core::PodConfigParams& config = params.config;
   params.cgroup_root = members.text("cgroupRoot", params.cgroup_root);
-  config.cpu_period = Micros{members.integer("cpuPeriodUs", cat("1 to ", kMaxPeriod), 1, kMaxPeriod)
-                                 .value_or(core::kDefaultPeriod.value())};
-  config.enforce_cpu_limits = members.flag("enforceCPULimits", true);
-  config.reserve_memory = members.flag("enforceMemoryQoS", false);
-  params.hugepage_labels = members.page_sizes("hugePageSizes", params.hugepage_labels);
-  config.pod_pids_limit = members.integer("podPidsLimit", "", kInt64Min);
-  if (members.is_second("weightFormula", "linear", "log"))
-    params.formula = core::WeightFormula::kLog;
-  config.reserve_memory = members.tiered_reservation() && config.reserve_memory;
+  if (const auto period = members.number("cpuPeriodUs", kPeriod))
+    config.cpu_period = Micros{*period};
+  config.enforce_cpu_limits = members.number("enforceCPULimits", kFlag).value_or(1) == 1;
+  const bool memory_qos = members.is_second("enforceMemoryQoS", kFlag);
+  std::vector<std::string>& labels = params.layout.hugepage_labels;
+  labels = members.page_sizes("hugePageSizes", labels);
+  config.pod_pids_limit = members.number("podPidsLimit", kAnyNumber);
+  if (members.is_second("weightFormula", kFormula)) params.formula = core::WeightFormula::kLog;
+  config.reserve_memory = members.is_second(kPolicyKey, kPolicy) && memory_qos;
   PODQOS_TRY(members.no_others());
   return params;
 }
 
 Result<Json> answer_pod(const JsonNode& line, const JsonNode& given) {
   PODQOS_ASSIGN(const auto params, params_of(line));
-  PODQOS_ASSIGN(auto pod, admitted_pod(given.raw));
+  PODQOS_ASSIGN(auto pod, admitted_pod(given));
   PODQOS_ASSIGN(const auto explanation, explain(std::move(pod), params));
-  return explanation_json(explanation);
+  return explanation_json(explanation, params);
 }
 
 /// The sums of the pods' requests by class.
@@ -159,7 +147,7 @@ Result<core::TierSums> sums_of(const JsonNode& list) {
   if (list.kind != Kind::kArray) return fail(ErrorCode::kInvalidArgument, "pods: expected a list");
   for (std::size_t i = 0; i < list.children.size(); ++i) {
     // Pods that the node already runs, as the kubelet has them: defaulted and admitted.
-    const auto pod = codec::parse_pod(list.children[i].raw);
+    const auto pod = codec::parse_pod(list.children[i]);
     if (!pod) return fail(Error{pod.error()}.with_context(cat("pods[", i, "]")));
     const core::ResourceList requests = core::pod_requests(*pod);
     const auto cpu = core::find(requests, core::kCpu);
@@ -179,10 +167,11 @@ Json tier_answer(const core::CgroupValues& values) {
 Result<Json> answer_tiers(const JsonNode& line, const JsonNode& list) {
   constexpr std::string_view kMemory = "allocatableMemoryBytes";
   Members members{&line};
-  const auto percent = members.integer("reservePercent", "0 to 100 or null", 0, 100);
+  const auto percent = members.number("reservePercent", {.form = Form::kNumber, .max = 100});
   // Without a percentage it counts for nothing.
-  const auto memory = members.integer(kMemory, "0 or more", percent ? 0 : kInt64Min);
-  const bool tiered = members.tiered_reservation();
+  const auto memory =
+      members.number(kMemory, {.form = Form::kNumber, .min = percent ? 0 : kInt64Min});
+  const bool tiered = members.is_second(kPolicyKey, kPolicy);
   PODQOS_TRY(members.status());
   if (percent && std::ranges::find(line.children, kMemory, &JsonNode::key) == line.children.end())
     return fail(ErrorCode::kInvalidArgument,
@@ -195,7 +184,7 @@ Result<Json> answer_tiers(const JsonNode& line, const JsonNode& list) {
   Json answer;
   answer["tiers"] = {{"burstable", tier_answer(values.burstable)},
                      {"besteffort", tier_answer(values.besteffort)}};
-  if (json_member(line, "memoryReservationPolicy") != nullptr) {
+  if (json_member(line, kPolicyKey) != nullptr) {
     const core::TierMemoryQos unified =
         tiered ? core::tier_memory_qos(sums) : core::TierMemoryQos{};
     answer["memoryQoSUnified"] = {
@@ -226,16 +215,6 @@ std::string answer_line(const Result<std::string>& line) {
   }();
   const std::string text = dump(answer ? *answer : Json{{"error", answer.error().message}});
   return cat(R"({"id":)", id, ",", std::string_view{text}.substr(1));
-}
-
-int run_batch(const std::string& path) {
-  bool printed = true;
-  const auto status = read_lines(path, kMaxInput, [&](const Result<std::string>& line) {
-    printed = print(answer_line(line)) && print("\n") && std::fflush(stdout) == 0;
-    return printed;
-  });
-  if (!status) return log_failure(status.error());
-  return finish(printed);
 }
 
 }  // namespace podqos::ctl

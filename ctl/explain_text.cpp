@@ -58,25 +58,27 @@ std::string limit_rule(const core::Container& container, std::string_view name,
 class ExplanationTable {
  public:
   ExplanationTable(const Explanation& explanation, const ExplainParams& params)
-      : e_(explanation), params_(params) {}
+      : e_(explanation), params_(params), class_(explanation.verdict.qos_class) {}
 
   /// Rows of four cells: name, value, rule, and the upstream file of that rule.
-  /// @param with_unified  with the files that only cgroup v2 has
-  std::vector<Row> make(bool with_unified) && {
-    add("class", std::string{core::format_qos_class(e_.qos_class)}, e_.reason,
+  std::vector<Row> make() && {
+    add("class", std::string{core::format_qos_class(class_)}, e_.verdict.reason,
         "pkg/apis/core/v1/helper/qos/qos.go GetPodQOS");
-    add("requests", shown_list(e_.requests), sum_rule("requests"), cat(kResources, " PodRequests"));
-    add("limits", shown_list(e_.limits), sum_rule("limits"), cat(kResources, " PodLimits"));
+    add("requests", shown_list(core::pod_requests(e_.pod)), sum_rule("requests"),
+        cat(kResources, " PodRequests"));
+    add("limits", shown_list(core::pod_limits(e_.pod)), sum_rule("limits"),
+        cat(kResources, " PodLimits"));
     add_pod_cpu();
     add_pod_memory();
-    for (const core::Container* container : containers_of(e_.pod)) {
-      add_container_cpu(*container);
-      add_container_memory(*container);
-    }
-    for (const core::Container* container : containers_of(e_.pod))
-      add(cat("oom_score_adj ", container->name), cat(e_.oom_score_adj.at(container->name)),
-          oom_rule(*container), "pkg/kubelet/qos/policy.go GetContainerOOMScoreAdjust");
-    if (with_unified) add_unified();
+    const std::vector<const core::Container*> containers = containers_of(e_.pod);
+    for (const core::Container* container : containers)
+      add_container(*container, e_.containers.at(container->name).values);
+    for (const core::Container* container : containers)
+      add(cat("oom_score_adj ", container->name),
+          cat(e_.containers.at(container->name).oom_score_adj), oom_rule(*container),
+          "pkg/kubelet/qos/policy.go GetContainerOOMScoreAdjust");
+    for (const core::Container* container : containers)
+      if (!params_.is_v1()) add_unified(*container);
     return std::move(rows_);
   }
 
@@ -114,10 +116,12 @@ class ExplanationTable {
   void add_pod_cpu() {
     const auto& values = e_.values;
     if (values.cpu_shares) {
-      const bool best_effort = e_.qos_class == core::QosClass::kBestEffort;
+      const bool best_effort = class_ == core::QosClass::kBestEffort;
       add("cpu.shares", cat(values.cpu_shares->value()),
-          best_effort ? "always the minimum for BestEffort"
-                      : shares_rule(core::find(e_.requests, core::kCpu).value_or(core::Quantity{})),
+          best_effort
+              ? "always the minimum for BestEffort"
+              : shares_rule(
+                    core::find(core::pod_requests(e_.pod), core::kCpu).value_or(core::Quantity{})),
           cat(kPodConfig, " MilliCPUToShares"));
       const auto linear = core::cpu_weight_for(*values.cpu_shares, core::WeightFormula::kLinear);
       const auto log = core::cpu_weight_for(*values.cpu_shares, core::WeightFormula::kLog);
@@ -129,7 +133,7 @@ class ExplanationTable {
       add("cpu quota", "none", no_limit_rule(core::kCpu), cat(kPodConfig, " ResourceConfigForPod"));
       return;
     }
-    const auto limit = core::find(e_.limits, core::kCpu).value_or(core::Quantity{});
+    const auto limit = core::find(core::pod_limits(e_.pod), core::kCpu).value_or(core::Quantity{});
     add("cpu quota", values.cpu_quota->value() < 0 ? "unlimited" : shown_quota(*values.cpu_quota),
         params_.config.enforce_cpu_limits ? quota_rule(cat(limit.milli_value(), "m"))
                                           : "cpuCFSQuota is off",
@@ -157,44 +161,39 @@ class ExplanationTable {
   // A container's own values: podqos sets what the engine has left unset; "none" leaves the
   // kernel's default.
 
-  void add_container_cpu(const core::Container& container) {
-    const core::CgroupValues& values = e_.containers.at(container.name);
+  void add_container(const core::Container& container, const core::CgroupValues& values) {
+    const auto add_row = [&](std::string_view what, std::string value, std::string_view rule,
+                             std::string_view source = kContainerConfig) {
+      add(cat(what, " ", container.name), std::move(value), rule, source);
+    };
     const auto request = core::find(container.resources.requests, core::kCpu);
-    add(cat("cpu.shares ", container.name),
-        cat(values.cpu_shares.value_or(core::kMinShares).value()),
-        request ? shares_rule(*request)
-                : "from its cpu limit, as it has no request; the minimum without both",
-        kContainerConfig);
-    const Micros quota = values.cpu_quota.value_or(Micros{0});
-    const bool limited = quota.value() > 0;
-    const std::string unlimited =
-        params_.config.enforce_cpu_limits ? "it has no cpu limit" : "cpuCFSQuota is off";
-    add(cat("cpu quota ", container.name), limited ? shown_quota(quota) : "none",
-        limited ? limit_rule(container, core::kCpu, quota_rule("limit")) : unlimited,
-        kContainerConfig);
-  }
-
-  void add_container_memory(const core::Container& container) {
-    const core::CgroupValues& values = e_.containers.at(container.name);
-    const bool limited = values.memory_limit && values.memory_limit->value() > 0;
-    add(cat("memory limit ", container.name),
-        shown_limit(limited ? values.memory_limit : std::nullopt),
-        limited ? limit_rule(container, core::kMemory, "its memory limit")
-                : "it has no memory limit",
-        kContainerConfig);
+    add_row("cpu.shares", cat(values.cpu_shares.value_or(core::kMinShares).value()),
+            request ? shares_rule(*request)
+                    : "from its cpu limit, as it has no request; the minimum without both");
+    if (const Micros quota = values.cpu_quota.value_or(Micros{0}); quota.value() > 0)
+      add_row("cpu quota", shown_quota(quota),
+              limit_rule(container, core::kCpu, quota_rule("limit")));
+    else
+      add_row("cpu quota", "none",
+              params_.config.enforce_cpu_limits ? "it has no cpu limit" : "cpuCFSQuota is off");
+    if (values.memory_limit && values.memory_limit->value() > 0)
+      add_row("memory limit", shown_limit(values.memory_limit),
+              limit_rule(container, core::kMemory, "its memory limit"));
+    else
+      add_row("memory limit", "none", "it has no memory limit");
     for (const auto& [label, pages] : values.hugepages)
-      add(cat("hugetlb ", label, " ", container.name), format_bytes(pages),
-          "its limit, else that of spec.resources", kContainerConfig);
+      add_row(cat("hugetlb ", label), format_bytes(pages),
+              "its limit, else that of spec.resources");
     if (values.pids_limit)
-      add(cat("pids.max ", container.name), cat(*values.pids_limit),
-          "podPidsLimit of the configuration", kPodManager);
+      add_row("pids.max", cat(*values.pids_limit), "podPidsLimit of the configuration",
+              kPodManager);
   }
 
   /// The rule behind a container's OOM score adjustment, with its numbers.
   [[nodiscard]] std::string oom_rule(const core::Container& container) const {
-    if (e_.qos_class == core::QosClass::kBestEffort) return "BestEffort is killed first";
-    if (e_.oom_score_adj.at(container.name) == core::kGuaranteedOomScoreAdj)
-      return e_.qos_class == core::QosClass::kGuaranteed ? "Guaranteed" : "node-critical pod";
+    if (class_ == core::QosClass::kBestEffort) return "BestEffort is killed first";
+    if (e_.containers.at(container.name).oom_score_adj == core::kGuaranteedOomScoreAdj)
+      return class_ == core::QosClass::kGuaranteed ? "Guaranteed" : "node-critical pod";
     const Bytes node = params_.node_memory.value_or(Bytes{1});
     const core::OomClaim claim = core::oom_claim(e_.pod, container, node);
     std::string bytes = shown_exactly(claim.request);
@@ -208,71 +207,67 @@ class ExplanationTable {
         " / node memory");
   }
 
-  /// The cgroup v2 files that podqos sets for containers.
-  void add_unified() {
+  /// The cgroup v2 files that podqos sets for a container.
+  void add_unified(const core::Container& container) {
     const core::ContainerMemoryParams& memory = params_.container;
     const std::string swap = memory.limited_swap
                                  ? cat("LimitedSwap: memory request / ", memory.node_memory.value(),
                                        " of ", memory.swap_capacity.value(),
                                        ", if Burstable with a request other than the limit")
                                  : "NoSwap";
-    for (const core::Container* container : containers_of(e_.pod)) {
-      for (const auto& [file, value] :
-           core::container_unified_values(e_.pod, e_.qos_class, *container, memory))
-        add(cat(file, " ", container->name), value,
-            file == "memory.oom.group"
-                ? "the OOM killer takes all its processes; singleProcessOOMKill is off"
-                : swap,
-            kContainerConfig);
-    }
+    for (const auto& [file, value] :
+         core::container_unified_values(e_.pod, class_, container, memory))
+      add(cat(file, " ", container.name), value,
+          file == "memory.oom.group"
+              ? "the OOM killer takes all its processes; singleProcessOOMKill is off"
+              : swap,
+          kContainerConfig);
   }
 
   const Explanation& e_;
   const ExplainParams& params_;
+  core::QosClass class_;
   std::vector<Row> rows_;
 };
 
 /// The heading above the writes: driver, cgroup version and weight formula.
-std::string title_for(const ExplainParams& params, const Target& target) {
-  const std::string_view driver = core::format_driver(target.driver);
-  if (target.is_v1()) return cat("Writes (", driver, " driver, cgroup v1)");
+std::string title_for(const ExplainParams& params) {
+  const std::string_view driver = core::format_driver(params.driver);
+  if (params.is_v1()) return cat("Writes (", driver, " driver, cgroup v1)");
   const bool log = params.formula == core::WeightFormula::kLog;
   return cat("Writes (", driver, " driver, cgroup v2, ", log ? "log" : "linear", " weights)");
 }
 
 /// The writes alone, one a line: for the cgroupfs driver the rendered plan, for the systemd driver
-/// unit properties followed by files.
-std::string explain_writes(const Explanation& explanation, const ExplainParams& params,
-                           const Target& target) {
-  if (target.driver == core::Driver::kCgroupfs) {
-    const std::string path = explanation.cgroupfs.value_or("pod<UID>");
-    core::Plan plan = core::plan_pod(path, explanation.values, target.layout, params.formula,
-                                     core::Cgroup::kCreate);
+/// unit properties followed by the files as systemd's rounding leaves them.
+std::string explain_writes(const Explanation& e, const ExplainParams& params) {
+  if (params.driver == core::Driver::kCgroupfs) {
+    core::Plan plan = core::plan_pod(e.cgroupfs.value_or("pod<UID>"), e.values, params.layout,
+                                     params.formula, core::Cgroup::kCreate);
     for (core::Step& step : plan)
       if (auto* write = std::get_if<core::WriteFile>(&step))
         write->reason = write->on_refusal == core::OnRefusal::kIgnore ? "optional" : "";
     return core::render(plan);
   }
+  const auto layout = layout_of(core::CgroupVersion::kV2, params.layout.hugepage_labels);
   std::string out;
-  for (const auto& [property, value] : explanation.systemd_writes.properties)
+  for (const auto& [property, value] : properties_on(e.values, layout, params.formula))
     out += cat("property  ", property, " = ", value, "\n");
-  for (const auto& [file, value] : explanation.systemd_writes.files)
-    out += cat("write  ", explanation.systemd.value_or("pod<UID>.slice"), "/", file, " = ", value,
-               "\n");
+  for (const auto& [file, value] :
+       files_on(core::rounded_by_systemd(e.values), layout, params.formula))
+    out += cat("write  ", e.systemd.value_or("pod<UID>.slice"), "/", file, " = ", value, "\n");
   return out;
 }
 
 }  // namespace
 
-std::string explain_text(const Explanation& e, const ExplainParams& params, const Target& target,
-                         ColourMode mode) {
-  const auto rows = ExplanationTable{e, params}.make(!target.is_v1());
+std::string explain_text(const Explanation& e, const ExplainParams& params, ColourMode mode) {
+  const auto rows = ExplanationTable{e, params}.make();
   // Not part of the table: long names would widen its columns.
   const std::string_view unknown = "unknown: the manifest has no metadata.uid";
   return cat(format_table(rows, mode), "\ncgroup  ", e.cgroupfs.value_or(std::string{unknown}),
              "\nslice   ", e.systemd.value_or(std::string{unknown}), "\n\n",
-             paint(cell(title_for(params, target), Colour::kBold), mode), "\n",
-             explain_writes(e, params, target));
+             paint(cell(title_for(params), Colour::kBold), mode), "\n", explain_writes(e, params));
 }
 
 }  // namespace podqos::ctl

@@ -3,11 +3,7 @@
 #include <utility>
 
 #include "common/base/text.h"
-#include "common/core/cgroups/naming.h"
-#include "common/core/kubernetes/cgroup_values.h"
 #include "common/core/kubernetes/oom.h"
-#include "common/core/kubernetes/pod_resources.h"
-#include "common/core/kubernetes/qos.h"
 
 namespace podqos::ctl {
 namespace {
@@ -17,25 +13,13 @@ Status add_names(Explanation& explanation, const ExplainParams& params) {
   if (explanation.pod.uid.empty()) return {};
   PODQOS_TRY(core::check_pod_uid(explanation.pod.uid));
   const auto path = [&](core::Driver driver) {
-    return core::pod_path(core::root_path(params.cgroup_root, driver), explanation.qos_class,
-                          explanation.pod.uid);
+    return core::pod_path(core::root_path(params.cgroup_root, driver),
+                          explanation.verdict.qos_class, explanation.pod.uid);
   };
   // Also checks that the root's name can be that of a slice.
   explanation.cgroupfs = path(core::Driver::kCgroupfs);
   PODQOS_TRY(core::format_systemd(core::parse_cgroupfs(*explanation.cgroupfs)));
   explanation.systemd = path(core::Driver::kSystemd);
-  return {};
-}
-
-/// Adds OOM score adjustment and cgroup values of one container.
-Status add_container(Explanation& explanation, const core::Container& container,
-                     const ExplainParams& params) {
-  explanation.oom_score_adj[container.name] =
-      core::oom_score_adj(explanation.pod, explanation.qos_class, container, *params.node_memory);
-  PODQOS_ASSIGN(auto values,
-                core::container_cgroup_values(explanation.pod, container, params.config));
-  values.pids_limit = params.config.pod_pids_limit;
-  explanation.containers[container.name] = std::move(values);
   return {};
 }
 
@@ -56,6 +40,17 @@ Json weights_json(const std::optional<CpuShares>& shares) {
 
 }  // namespace
 
+core::CgroupLayout layout_of(core::CgroupVersion version,
+                             std::vector<std::string> hugepage_labels) {
+  return {.cpu = version,
+          .memory = version,
+          .hugetlb = version,
+          .pids = version,
+          .cpuset = version,
+          .io = version,
+          .hugepage_labels = std::move(hugepage_labels)};
+}
+
 std::vector<const core::Container*> containers_of(const core::Pod& pod) {
   std::vector<const core::Container*> all;
   for (const auto* list : {&pod.containers, &pod.init_containers})
@@ -70,31 +65,20 @@ Result<Explanation> explain(core::Pod pod, const ExplainParams& params) {
                 "nodeMemoryBytes is missing: the OOM scores depend on the node's memory");
   Explanation result;
   result.pod = std::move(pod);
-  core::QosVerdict verdict = core::classify(result.pod);
-  result.qos_class = verdict.qos_class;
-  result.reason = std::move(verdict.reason);
-  result.requests = core::pod_requests(result.pod);
-  result.limits = core::pod_limits(result.pod);
-  PODQOS_ASSIGN(auto values, core::pod_cgroup_values(result.pod, result.qos_class, params.config));
-  result.values = std::move(values);
+  result.verdict = core::classify(result.pod);
+  const core::QosClass qos_class = result.verdict.qos_class;
+  PODQOS_ASSIGN(result.values, core::pod_cgroup_values(result.pod, qos_class, params.config));
   PODQOS_TRY(add_names(result, params));
-  for (const core::Container* container : containers_of(result.pod))
-    PODQOS_TRY(add_container(result, *container, params));
-  const core::CgroupLayout layout = layout_of(core::CgroupVersion::kV2, params.hugepage_labels);
-  result.files = files_on(result.values, layout, params.formula);
-  result.systemd_writes = systemd_writes(result.values, layout, params.formula);
+  for (const core::Container* container : containers_of(result.pod)) {
+    PODQOS_ASSIGN(auto values,
+                  core::container_cgroup_values(result.pod, *container, params.config));
+    values.pids_limit = params.config.pod_pids_limit;
+    result.containers[container->name] = {
+        .values = std::move(values),
+        .oom_score_adj =
+            core::oom_score_adj(result.pod, qos_class, *container, *params.node_memory)};
+  }
   return result;
-}
-
-core::CgroupLayout layout_of(core::CgroupVersion version,
-                             const std::vector<std::string>& hugepage_labels) {
-  return {.cpu = version,
-          .memory = version,
-          .hugetlb = version,
-          .pids = version,
-          .cpuset = version,
-          .io = version,
-          .hugepage_labels = hugepage_labels};
 }
 
 Contents files_on(const core::CgroupValues& values, const core::CgroupLayout& layout,
@@ -106,14 +90,13 @@ Contents files_on(const core::CgroupValues& values, const core::CgroupLayout& la
   return files;
 }
 
-SystemdWrites systemd_writes(const core::CgroupValues& values, const core::CgroupLayout& layout,
-                             core::WeightFormula formula) {
-  SystemdWrites writes;
+Contents properties_on(const core::CgroupValues& values, const core::CgroupLayout& layout,
+                       core::WeightFormula formula) {
+  Contents properties;
   for (const core::UnitProperty& property : core::unit_properties(values, layout, formula))
     if (const auto* number = std::get_if<std::uint64_t>(&property.value))
-      writes.properties[property.name] = cat(*number);
-  writes.files = files_on(core::rounded_by_systemd(values), layout, formula);
-  return writes;
+      properties[property.name] = cat(*number);
+  return properties;
 }
 
 Json json_of(const core::ResourceList& list) {
@@ -135,11 +118,17 @@ Json limits_json(const core::CgroupValues& values) {
           {"pidsLimit", json_of(values.pids_limit)}};
 }
 
-Json explanation_json(const Explanation& e) {
+Json explanation_json(const Explanation& e, const ExplainParams& params) {
+  Json scores = Json::object();
   Json containers = Json::object();
-  for (const auto& [name, values] : e.containers)
-    (containers[name] = limits_json(values))["hugetlb"] = hugepages_json(values.hugepages);
-  return {{"qosClass", core::format_qos_class(e.qos_class)},
+  for (const auto& [name, container] : e.containers) {
+    scores[name] = container.oom_score_adj;
+    (containers[name] = limits_json(container.values))["hugetlb"] =
+        hugepages_json(container.values.hugepages);
+  }
+  const auto v2 = layout_of(core::CgroupVersion::kV2, params.layout.hugepage_labels);
+  const auto& layout = params.is_v1() ? params.layout : v2;
+  return {{"qosClass", core::format_qos_class(e.verdict.qos_class)},
           {"cpuShares", json_of(e.values.cpu_shares)},
           {"cpuWeight", weights_json(e.values.cpu_shares)},
           {"cpuQuotaUs", json_of(e.values.cpu_quota)},
@@ -148,13 +137,15 @@ Json explanation_json(const Explanation& e) {
           {"pidsLimit", json_of(e.values.pids_limit)},
           {"hugetlb", hugepages_json(e.values.hugepages)},
           {"unified", e.values.unified.empty() ? Json(nullptr) : Json(e.values.unified)},
-          {"podRequests", json_of(e.requests)},
-          {"podLimits", json_of(e.limits)},
-          {"oomScoreAdj", e.oom_score_adj},
+          {"podRequests", json_of(core::pod_requests(e.pod))},
+          {"podLimits", json_of(core::pod_limits(e.pod))},
+          {"oomScoreAdj", std::move(scores)},
           {"containers", std::move(containers)},
           {"cgroupfs", json_of(e.cgroupfs)},
           {"systemd", json_of(e.systemd)},
-          {"writes", {{"cgroupfs", e.files}, {"systemd", e.systemd_writes.properties}}}};
+          {"writes",
+           {{"cgroupfs", files_on(e.values, layout, params.formula)},
+            {"systemd", properties_on(e.values, v2, params.formula)}}}};
 }
 
 }  // namespace podqos::ctl

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,24 +13,22 @@
 
 namespace podqos::ctl {
 
-// Manifests are kept as JSON text, so that numbers, order and white space stay as the author wrote
-// them: values are located by the tree, and replaced in the bytes, never printed again.
+// A manifest stays as its author wrote it: its values are located by a tree and replaced in the
+// bytes, never printed again. Paths in it have the names of members and the indices of arrays,
+// separated by dots: "items.0.metadata".
 
 /// Maximum size of a manifest or batch line in bytes.
 constexpr std::size_t kMaxInput = std::size_t{4} << 20U;
 
-/// The tree of JSON text that parse_manifest(), insert_json() or codec::parse_json_tree() has
-/// accepted or returned; null for any other text.
-[[nodiscard]] codec::JsonTree json_tree(std::string_view text);
+/// A path followed by another one; either may be empty.
+[[nodiscard]] std::string path_in(std::string_view path, std::string_view rest);
 
 /// The value of `key`; of a repeated key the last, as Kubernetes' parser (encoding/json) takes it.
 /// @return nullptr if the member is absent or null, or `object` is another value.
 [[nodiscard]] const codec::JsonNode* json_member(const codec::JsonNode& object,
                                                  std::string_view key);
-/// json_member() along a path, which has the indices of arrays in digits; nullptr if a step is
-/// absent or null.
-[[nodiscard]] const codec::JsonNode* json_at(const codec::JsonNode& object,
-                                             std::span<const std::string> path);
+/// json_member() along a path; nullptr if a step is absent or null.
+[[nodiscard]] const codec::JsonNode* json_at(const codec::JsonNode& root, std::string_view path);
 
 /// A value for an error message on one line: strings decoded and in quotes, other values as they
 /// are, both through printable().
@@ -43,23 +42,24 @@ using StringMembers = std::vector<std::pair<std::string, std::string>>;
 
 /// Members to be added to an object of a document, or whose values are to be replaced.
 struct Insertion {
-  std::vector<std::string> path;  ///< to the object: keys, and indices of arrays in digits
+  std::string path;  ///< of the object
   StringMembers members;
 };
 
-/// A text that takes the place of another one.
-struct TextEdit {
-  std::size_t offset = 0;
-  std::size_t length = 0;
-  std::string text;
-};
-/// The text with all edits made, which must not overlap.
-[[nodiscard]] std::string edited(std::string_view text, std::vector<TextEdit> edits);
+/// What a document is written in.
+enum class Syntax : std::uint8_t { kJson, kYaml };
 
-/// JSON text as for json_tree() with members inserted: in front of the others, in the objects on
-/// the path that are absent or null; all other bytes stay.
-/// @return kInvalidArgument if a value on the path is not an object.
-[[nodiscard]] Result<std::string> insert_json(std::string_view text,
-                                              std::span<const Insertion> insertions);
+/// The document with members inserted: in front of the others, in the objects on the path that are
+/// absent or null; all other bytes stay.
+/// @param root  of the tree of `text`
+/// @return kInvalidArgument if a value on the path is not an object, or in YAML shares the line of
+///         its first member with something else. What an alias or a merge key stands for is changed
+///         where it is written, which is for the caller to find out.
+[[nodiscard]] Result<std::string> insert_members(std::string_view text, const codec::JsonNode& root,
+                                                 std::span<const Insertion> insertions,
+                                                 Syntax syntax);
+
+/// The members as lines of YAML, each with its indentation.
+[[nodiscard]] std::string format_members(const StringMembers& members, std::string_view indent);
 
 }  // namespace podqos::ctl

@@ -1,12 +1,13 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/codec/json_tree.h"
 #include "common/core/kubernetes/pod_resources.h"
+#include "ctl/yaml.h"
 
 namespace podqos::ctl {
 
@@ -16,44 +17,39 @@ constexpr std::string_view kNoPod =
 
 /// A pod or pod template of a manifest.
 struct ManifestPod {
-  std::string title;              ///< kind, namespace and name: "Pod default/web", "Deployment web"
-  std::string json;               ///< its metadata and spec; "" without a template
-  std::vector<std::string> path;  ///< to that in the document: {"items", "0", "spec", "template"}
-  std::string fields;  ///< the same in the object that has the title: "", "spec.template"
-};
-
-/// A document of a manifest file.
-struct Document {
-  std::string text;  ///< as its author wrote it
-  std::string json;  ///< its value as JSON text; "" for a document that only has comments
-  /// The pod of the document, or the pods of the items of a kind List, PodList, DeploymentList and
-  /// the like.
-  std::vector<ManifestPod> pods;
+  std::string title;  ///< kind, namespace and name: "Pod default/web", "Deployment web"
+  const codec::JsonNode* node = nullptr;  ///< has its metadata and spec; nullptr without a template
+  std::string path;                       ///< of the node: "items.0.spec.template"
+  std::string_view fields;  ///< the same in the object that has the title: "", "spec.template"
 };
 
 /// A manifest file: JSON documents, one after the other, or a stream of YAML documents.
 struct Manifest {
   bool is_yaml = false;
   std::vector<Document> documents;
+
+  /// The pod of a document, or the pods of the items of a kind List, PodList, DeploymentList and
+  /// the like. The nodes are the document's.
+  [[nodiscard]] static std::vector<ManifestPod> pods_of(const Document& document);
+  /// The pods of all documents, in order.
+  [[nodiscard]] std::vector<ManifestPod> pods() const;
 };
 
 /// Parses a manifest: JSON if the text starts with "{" and is one or more JSON documents, else
 /// YAML.
+/// @param text  must outlive the manifest
 /// @note apimachinery/pkg/util/yaml YAMLOrJSONDecoder
 /// @return kInvalidArgument or kTooLarge, see parse_yaml().
 [[nodiscard]] Result<Manifest> parse_manifest(std::string_view text);
-
-/// The pods of all documents, in order. The pointers are into `manifest`.
-[[nodiscard]] std::vector<const ManifestPod*> pods_of(const Manifest& manifest);
 
 /// The pod with API defaults and the priority of its priorityClassName.
 /// @return kInvalidArgument, with the title, for an invalid pod: for one that the API server would
 ///         reject with its message.
 [[nodiscard]] Result<core::Pod> admitted_pod(const ManifestPod& pod);
 
-/// Parses a Pod from JSON text, applies the API defaults and validates it as the API server does.
+/// Reads a Pod, applies the API defaults and validates it as the API server does.
 /// @return kInvalidArgument with the API server's messages, joined by "; ".
-[[nodiscard]] Result<core::Pod> admitted_pod(std::string_view json);
+[[nodiscard]] Result<core::Pod> admitted_pod(const codec::JsonNode& pod);
 
 /// What is most likely a mistake in a pod, although Kubernetes and podqos accept
 /// it: fields that Kubernetes does not have, beside those that podqos reads; amounts that are not

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -70,21 +69,6 @@ constexpr std::array kKnown = {
     KnownFields{.place = "spec.ephemeralContainers[].resources", .fields = kResourceFields},
 };
 
-/// The words of a text.
-std::vector<std::string_view> split_words(std::string_view text) {
-  std::vector<std::string_view> words;
-  for (std::size_t end = 0; !text.empty(); text.remove_prefix(std::min(end + 1, text.size()))) {
-    end = std::min(text.find(' '), text.size());
-    words.push_back(text.substr(0, end));
-  }
-  return words;
-}
-
-/// "a.b", or "b" if `path` is empty.
-std::string field_of(std::string_view path, std::string_view field) {
-  return cat(path, path.empty() ? "" : ".", field);
-}
-
 /// Adds the unknown fields of a value and of those below it, as kubectl's strict decoding reports
 /// them.
 /// @param path   of the value in the document
@@ -99,25 +83,24 @@ void check_fields(const JsonNode& value, const std::string& path, const std::str
   }
   const auto known = std::ranges::find(kKnown, place, &KnownFields::place);
   if (known == kKnown.end()) return;
-  const std::vector<std::string_view> names = split_words(known->fields);
+  const std::vector<std::string> names = parts_of(known->fields, ' ');
   for (const JsonNode& field : value.children) {
-    if (std::ranges::find(names, field.key) != names.end()) continue;
+    if (has_word(known->fields, field.key)) continue;
     if (warnings.size() >= kMaxUnknown) {
       if (warnings.size() == kMaxUnknown) warnings.emplace_back("more unknown fields");
       return;
     }
-    const std::string nearest = codec::nearest_name(field.key, names);
-    warnings.push_back(cat("unknown field \"", field_of(path, printable(field.key)), "\"",
+    const std::string nearest = codec::nearest_name(field.key, {names.begin(), names.end()});
+    warnings.push_back(cat("unknown field \"", path_in(path, printable(field.key)), "\"",
                            nearest.empty() ? "" : cat("; did you mean ", nearest, "?")));
   }
   for (const JsonNode& field : value.children)
-    check_fields(field, field_of(path, field.key), field_of(place, field.key), warnings);
+    check_fields(field, path_in(path, field.key), path_in(place, field.key), warnings);
 }
 
 /// What podqos would refuse of the pod's podqos.io annotations, each by itself and all together.
 void check_annotations(const JsonNode& pod, std::vector<std::string>& warnings) {
-  const JsonNode* const written =
-      json_at(pod, std::array{std::string{"metadata"}, std::string{"annotations"}});
+  const JsonNode* const written = json_at(pod, "metadata.annotations");
   if (written == nullptr) return;
   core::Annotations all;
   bool refused = false;
@@ -136,31 +119,29 @@ void check_annotations(const JsonNode& pod, std::vector<std::string>& warnings) 
 }
 
 /// Kubernetes rounds them up; nobody means that.
-void check_amounts(std::string_view pod_json, std::vector<std::string>& warnings) {
+void check_amounts(const JsonNode& node, std::vector<std::string>& warnings) {
   // Before defaulting, which makes requests of limits.
-  const auto pod = codec::parse_pod(pod_json);
+  const auto pod = codec::parse_pod(node);
   if (!pod) return;
-  std::ranges::transform(core::fractional_amounts(*pod), std::back_inserter(warnings),
-                         [](const std::string& amount) {
-                           return cat(amount, " Kubernetes rounds it up to whole bytes");
-                         });
+  for (const std::string& amount : core::fractional_amounts(*pod))
+    warnings.push_back(cat(amount, " Kubernetes rounds it up to whole bytes"));
 }
 
 }  // namespace
 
 std::vector<std::string> manifest_warnings(const ManifestPod& pod) {
   std::vector<std::string> warnings;
-  const codec::JsonTree tree = json_tree(pod.json);
-  check_fields(tree, pod.fields, "", warnings);
-  check_annotations(tree, warnings);
-  check_amounts(pod.json, warnings);
+  if (pod.node == nullptr) return warnings;
+  check_fields(*pod.node, std::string{pod.fields}, "", warnings);
+  check_annotations(*pod.node, warnings);
+  check_amounts(*pod.node, warnings);
   return warnings;
 }
 
 void print_warnings(const Manifest& manifest, const std::string& file) {
-  for (const ManifestPod* pod : pods_of(manifest))
-    for (const std::string& warning : manifest_warnings(*pod))
-      warn(cat("warning: ", file, ": ", pod->title, ": ", warning));
+  for (const ManifestPod& pod : manifest.pods())
+    for (const std::string& warning : manifest_warnings(pod))
+      warn(cat("warning: ", file, ": ", pod.title, ": ", warning));
 }
 
 }  // namespace podqos::ctl

@@ -1,272 +1,359 @@
 #include "ctl/yaml.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstdint>
 #include <iterator>
 #include <map>
 #include <optional>
-#include <set>
-#include <string>
+#include <ranges>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+#include <yaml.h>
+
 #include "common/base/text.h"
-#include "common/codec/json_tree.h"
-#include "ctl/json_text.h"
-#include "ctl/yaml_tree.h"
 
 namespace podqos::ctl {
 namespace {
 
+using codec::JsonNode;
+using Kind = JsonNode::Kind;
+
 /// Plain words as Kubernetes' YAML 1.1 parser reads them (sigs.k8s.io/yaml).
-constexpr std::array kTrueWords = {"true", "True", "TRUE", "yes", "Yes", "YES",
-                                   "on",   "On",   "ON",   "y",   "Y"};
-constexpr std::array kFalseWords = {"false", "False", "FALSE", "no", "No", "NO",
-                                    "off",   "Off",   "OFF",   "n",  "N"};
-constexpr std::array kNullWords = {"", "~", "null", "Null", "NULL"};
-
-/// Whether `words` contain `text`.
-bool is_one_of(const auto& words, std::string_view text) {
-  return std::ranges::find(words, text) != words.end();
-}
-
-/// Whether `text` is a non-empty run of ASCII digits.
-bool is_digits(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-}
+constexpr std::string_view kTrueWords = "true True TRUE yes Yes YES on On ON y Y";
+constexpr std::string_view kFalseWords = "false False FALSE no No NO off Off OFF n N";
+constexpr std::string_view kNullWords = "~ null Null NULL";
 
 /// An integer of 64 bits in Go's syntax, 0x1f, 0o17, 017 or 0b101, in decimal digits.
 std::optional<std::string> prefixed_integer(std::string_view digits) {
   if (digits.size() < 2 || digits.front() != '0') return std::nullopt;
   const char kind = static_cast<char>(digits[1] | 0x20);
-  const bool named = kind == 'x' || kind == 'o' || kind == 'b';
-  digits.remove_prefix(named ? 2 : 1);
+  const int base = kind == 'x' ? 16 : kind == 'b' ? 2 : 8;
+  digits.remove_prefix(base != 8 || kind == 'o' ? 2 : 1);
   std::uint64_t value = 0;
-  const auto [last, error] = std::from_chars(digits.begin(), digits.end(), value,
-                                             kind == 'x'   ? 16
-                                             : kind == 'b' ? 2
-                                                           : 8);
+  const auto [last, error] = std::from_chars(digits.begin(), digits.end(), value, base);
   if (error != std::errc{} || last != digits.end()) return std::nullopt;
   return std::to_string(value);
-}
-
-/// Whether `text` is empty or the exponent of a number.
-bool is_power(std::string_view text) {
-  if (text.empty()) return true;
-  text.remove_prefix(1);
-  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
-  return is_digits(text);
 }
 
 /// A number as Kubernetes' parser reads it, such as 1.50, 0644, 0x1f, +5, 1_000 or .5, as JSON
 /// spells it, else digit by digit; nullopt for other text.
 /// @note resolve() of go.yaml.in/yaml/v2, which sigs.k8s.io/yaml uses
 std::optional<std::string> number_of(std::string_view text) {
-  if (text.empty() || !std::string_view{"+-.0123456789"}.contains(text.front()))
-    return std::nullopt;
+  if (text.starts_with('_')) return std::nullopt;
   std::string plain;
   std::ranges::copy_if(text, std::back_inserter(plain), [](char c) { return c != '_'; });
   std::string_view digits = plain;
   const std::string_view sign = digits.starts_with('-') ? "-" : "";
   if (digits.starts_with('-') || digits.starts_with('+')) digits.remove_prefix(1);
   if (const auto integer = prefixed_integer(digits)) return cat(sign, *integer);
-  const std::string_view power = digits.substr(std::min(digits.find_first_of("eE"), digits.size()));
-  digits.remove_suffix(power.size());
-  const std::size_t point = std::min(digits.find('.'), digits.size());
-  std::string_view whole = digits.substr(0, point);
-  const std::string_view fraction = digits.substr(std::min(point + 1, digits.size()));
-  if (!is_digits(cat(whole, fraction)) || !is_power(power)) return std::nullopt;
+  double value = 0;
+  const auto [last, error] = std::from_chars(digits.begin(), digits.end(), value);
+  const bool is_number = error == std::errc{} && last == digits.end();
+  // "inf" and "nan" are words.
+  if (!is_number || (!is_digit(digits.front()) && digits.front() != '.')) return std::nullopt;
+  const std::size_t end = std::min(digits.find_first_of(".eE"), digits.size());
+  std::string_view whole = digits.substr(0, end);
+  std::string_view rest = digits.substr(end);
   whole.remove_prefix(std::min(whole.find_first_not_of('0'), whole.size()));
-  return cat(sign, whole.empty() ? "0" : whole, fraction.empty() ? "" : ".", fraction, power);
+  if (rest.starts_with('.') && (rest.size() == 1 || !is_digit(rest[1]))) rest.remove_prefix(1);
+  return cat(sign, whole.empty() ? "0" : whole, rest);
 }
 
-/// The JSON value of a plain scalar.
-std::string plain_json(std::string_view text) {
-  if (is_one_of(kNullWords, text)) return "null";
-  if (is_one_of(kTrueWords, text)) return "true";
-  if (is_one_of(kFalseWords, text)) return "false";
-  return number_of(text).value_or(json_quote(text));
-}
-
-/// Converts a tree to JSON text within the bounds on nesting and size.
-class Converter {
- public:
-  /// Appends one value.
-  /// @return kTooLarge beyond the bounds; kInvalidArgument for keys that JSON cannot have.
-  // NOLINTNEXTLINE(misc-no-recursion): at most kMaxJsonDepth deep
-  Status append(const YamlNode& node, std::size_t depth) {
-    PODQOS_TRY(check_depth(depth));
-    // Aliases share their node: a few lines can expand to billions of values.
-    PODQOS_TRY(count(1));
-    switch (node.kind) {
-      case YamlNode::Kind::kScalar:
-        out_ += node.plain ? plain_json(node.text) : json_quote(node.text);
-        return {};
-      case YamlNode::Kind::kSequence: return append_sequence(node, depth);
-      case YamlNode::Kind::kMap: return append_map(node, depth);
-    }
-    return {};
+/// The type of a plain scalar, whose text becomes JSON's.
+Kind resolve(std::string& text) {
+  if (text.empty() || has_word(kNullWords, text)) return Kind::kNull;
+  const bool is_true = has_word(kTrueWords, text);
+  if (is_true || has_word(kFalseWords, text)) {
+    text = is_true ? "true" : "false";
+    return Kind::kBoolean;
   }
-  std::string release() { return std::move(out_); }
+  auto number = number_of(text);
+  if (!number) return Kind::kString;
+  text = *std::move(number);
+  return Kind::kNumber;
+}
+
+/// A text of libyaml's.
+std::string_view characters(const yaml_char_t* text) {
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): its bytes are unsigned
+  return text == nullptr ? "" : reinterpret_cast<const char*>(text);
+}
+
+JsonNode node_of(Kind kind, std::string_view raw) {
+  JsonNode node;
+  node.kind = kind;
+  node.raw = raw;
+  return node;
+}
+
+/// What a value takes of the bounds.
+struct Extent {
+  std::size_t values = 1;  ///< with those below it
+  std::size_t depth = 0;   ///< levels of objects and arrays
+};
+// NOLINTNEXTLINE(misc-no-recursion): at most kMaxJsonDepth deep
+Extent extent_of(const JsonNode& node) {
+  Extent extent;
+  for (const JsonNode& child : node.children) {
+    const Extent below = extent_of(child);
+    extent.values += below.values;
+    extent.depth = std::max(extent.depth, below.depth);
+  }
+  if (node.kind == Kind::kArray || node.kind == Kind::kObject) ++extent.depth;
+  return extent;
+}
+
+/// Makes documents of libyaml's events.
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : text_(text) {
+    for (std::size_t at = 0; at < text.size(); ++at)
+      if ((static_cast<unsigned char>(text[at]) & 0xC0U) != 0x80U) offsets_.push_back(at);
+    offsets_.push_back(text.size());
+    ::yaml_parser_initialize(&parser_);
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): its bytes are unsigned
+    const auto* bytes = reinterpret_cast<const unsigned char*>(text.data());
+    ::yaml_parser_set_input_string(&parser_, bytes, text.size());
+    ::yaml_parser_set_encoding(&parser_, YAML_UTF8_ENCODING);
+  }
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+  ~Reader() {
+    ::yaml_event_delete(&event_);
+    ::yaml_parser_delete(&parser_);
+  }
+
+  Result<std::vector<Document>> read() {
+    do {
+      ::yaml_event_delete(&event_);
+      if (::yaml_parser_parse(&parser_, &event_) == 0) return fail(syntax_error());
+      if (auto added = add(); !added)
+        return fail(
+            std::move(added).error().with_context(cat("line ", event_.start_mark.line + 1)));
+    } while (event_.type != YAML_STREAM_END_EVENT);
+    return std::move(documents_);
+  }
 
  private:
-  static Status check_depth(std::size_t depth) {
-    if (depth <= codec::kMaxJsonDepth) return {};
+  /// A sequence or map that is being read.
+  struct Open {
+    JsonNode node;
+    std::string anchor;
+    std::optional<JsonNode> key;                     ///< in a map: of the value that comes next
+    std::map<std::string_view, std::size_t> places;  ///< in a map: indices of its members
+  };
+
+  [[nodiscard]] Error syntax_error() const {
+    std::string_view problem = parser_.problem == nullptr ? "cannot be read" : parser_.problem;
+    if (problem.ends_with("<document start>"))
+      problem = "documents must be separated by a line \"---\"";
+    std::size_t line = parser_.problem_mark.line;
+    if (parser_.error == YAML_READER_ERROR)
+      line = static_cast<std::size_t>(
+          std::ranges::count(text_.substr(0, parser_.problem_offset), '\n'));
+    return {ErrorCode::kInvalidArgument, cat("line ", line + 1, ": ", problem)};
+  }
+
+  /// libyaml counts characters.
+  [[nodiscard]] std::size_t byte_of(const yaml_mark_t& mark) const {
+    return offsets_[std::min(mark.index, offsets_.size() - 1)];
+  }
+
+  Status add() {
+    const std::size_t begin = byte_of(event_.start_mark);
+    const std::string_view raw = text_.substr(begin, byte_of(event_.end_mark) - begin);
+    switch (event_.type) {
+      case YAML_DOCUMENT_START_EVENT: start_document(begin); return {};
+      case YAML_SCALAR_EVENT: {
+        const auto& scalar = event_.data.scalar;
+        std::string text{characters(scalar.value), 0, scalar.length};
+        const bool typed = scalar.plain_implicit != 0 && !awaits_key();
+        JsonNode node = node_of(typed ? resolve(text) : Kind::kString, raw);
+        node.text = documents_.back().tree.keep(std::move(text));
+        PODQOS_TRY(take(1));
+        return place(std::move(node), characters(scalar.anchor));
+      }
+      case YAML_SEQUENCE_START_EVENT:
+        return open(node_of(Kind::kArray, raw), event_.data.sequence_start.anchor);
+      case YAML_MAPPING_START_EVENT:
+        return open(node_of(Kind::kObject, raw), event_.data.mapping_start.anchor);
+      case YAML_ALIAS_EVENT: return place_alias(characters(event_.data.alias.anchor), raw);
+      case YAML_SEQUENCE_END_EVENT:
+      case YAML_MAPPING_END_EVENT: {
+        Open ended = std::move(open_.back());
+        open_.pop_back();
+        ended.node.raw = {ended.node.raw.begin(), raw.end()};
+        return place(std::move(ended.node), ended.anchor);
+      }
+      case YAML_NO_EVENT:
+      case YAML_STREAM_START_EVENT:
+      case YAML_STREAM_END_EVENT:
+      case YAML_DOCUMENT_END_EVENT: return {};
+    }
+    return {};
+  }
+
+  /// @param begin  of a document; the first has what stands before it, too
+  void start_document(std::size_t begin) {
+    if (documents_.empty()) begin = 0;
+    const std::string_view text = text_.substr(begin);
+    if (!documents_.empty()) {
+      std::string_view& last = documents_.back().text;
+      last.remove_suffix(text.size());
+    }
+    documents_.push_back({.text = text, .tree = {}});
+    anchors_.clear();
+    left_ = codec::kMaxJsonValues;
+  }
+
+  /// Counts values. Aliases repeat what they refer to: a few lines can expand to billions.
+  Status take(std::size_t values) {
+    if (values > left_)
+      return fail(ErrorCode::kTooLarge,
+                  cat("has more than ", codec::kMaxJsonValues, " values, aliases expanded"));
+    left_ -= values;
+    return {};
+  }
+  [[nodiscard]] Status check_depth(std::size_t below) const {
+    if (open_.size() + below <= codec::kMaxJsonDepth) return {};
     return fail(ErrorCode::kTooLarge, cat("nests deeper than ", codec::kMaxJsonDepth));
   }
-  Status count(std::size_t more) {
-    nodes_ += more;
-    if (nodes_ <= kMaxYamlNodes && out_.size() <= kMaxInput) return {};
-    return fail(ErrorCode::kTooLarge, cat("expands to more than ", kMaxYamlNodes, " values"));
-  }
 
-  // NOLINTNEXTLINE(misc-no-recursion): see append()
-  Status append_sequence(const YamlNode& node, std::size_t depth) {
-    std::string_view before = "[";
-    for (const YamlNode* element : node.children) {
-      out_ += std::exchange(before, ",");
-      PODQOS_TRY(append(*element, depth + 1));
-    }
-    out_ += node.children.empty() ? "[]" : "]";
+  Status open(JsonNode node, const yaml_char_t* name) {
+    PODQOS_TRY(check_depth(1));
+    PODQOS_TRY(take(1));
+    std::string anchor{characters(name)};
+    anchors_.erase(anchor);  // it does not contain itself
+    open_.push_back(
+        {.node = std::move(node), .anchor = std::move(anchor), .key = {}, .places = {}});
     return {};
   }
 
-  /// A member of a map, its own or merged into it.
-  struct Member {
-    std::string key;
-    const YamlNode* value = nullptr;
-    bool merged = false;
-  };
-  using Members = std::vector<Member>;
-
-  /// Appends a map as an object; keys have to be unique scalars.
-  // NOLINTNEXTLINE(misc-no-recursion): see append()
-  Status append_map(const YamlNode& node, std::size_t depth) {
-    PODQOS_ASSIGN(const Members members, members_of(node, depth));
-    std::string_view before = "{";
-    for (const Member& member : members) {
-      out_ += cat(std::exchange(before, ","), json_quote(member.key), ":");
-      PODQOS_TRY(append(*member.value, depth + 1));
-    }
-    out_ += members.empty() ? "{}" : "}";
-    return {};
+  Status place_alias(std::string_view anchor, std::string_view raw) {
+    const auto found = anchors_.find(anchor);
+    if (found == anchors_.end())
+      return fail(ErrorCode::kInvalidArgument, cat("unknown anchor ", printable(anchor)));
+    const Extent extent = extent_of(found->second);
+    PODQOS_TRY(check_depth(extent.depth));
+    PODQOS_TRY(take(extent.values));
+    JsonNode node = found->second;
+    node.raw = raw;
+    return place(std::move(node), "");
   }
 
-  /// The members of a map and of the maps that it merges. As Kubernetes' parser does, unlike YAML's
-  /// draft for merge keys, a later one replaces an earlier one, merged or not.
-  /// @note mapping() and merge() of go.yaml.in/yaml/v2 decode.go
-  // NOLINTNEXTLINE(misc-no-recursion): see append()
-  Result<Members> members_of(const YamlNode& map, std::size_t depth) {
-    Members members;
-    std::map<std::string, std::size_t, std::less<>> places;
-    for (std::size_t i = 0; i + 1 < map.children.size(); i += 2) {
-      const YamlNode& key = *map.children[i];
-      if (key.kind != YamlNode::Kind::kScalar)
+  [[nodiscard]] bool awaits_key() const {
+    return !open_.empty() && open_.back().node.kind == Kind::kObject && !open_.back().key;
+  }
+
+  /// Gives a complete value to what is being read.
+  Status place(JsonNode node, std::string_view anchor) {
+    if (!anchor.empty()) {
+      PODQOS_TRY(take(extent_of(node).values));
+      anchors_.insert_or_assign(std::string{anchor}, node);
+    }
+    if (open_.empty()) {
+      static_cast<JsonNode&>(documents_.back().tree) = std::move(node);
+      return {};
+    }
+    Open& parent = open_.back();
+    if (parent.node.kind == Kind::kArray) {
+      parent.node.children.push_back(std::move(node));
+      return {};
+    }
+    if (awaits_key()) {
+      if (node.kind == Kind::kArray || node.kind == Kind::kObject)
         return fail(ErrorCode::kInvalidArgument, "has a key that is not a scalar");
-      Members found = {{.key = key.text, .value = map.children[i + 1]}};
-      if (key.is_merge_key()) {
-        PODQOS_ASSIGN(found, merged_members(*map.children[i + 1], depth));
-      }
-      for (const Member& each : found) {
-        const auto [place, is_new] = places.emplace(each.key, members.size());
-        if (is_new) members.push_back(each);
-        Member& earlier = members[place->second];
-        if (!is_new && !earlier.merged && !each.merged)
-          return fail(ErrorCode::kInvalidArgument, cat("repeats the key ", printable(each.key)));
-        earlier = each;
-      }
+      parent.key = std::move(node);
+      return {};
     }
-    return members;
+    const JsonNode key = *std::exchange(parent.key, std::nullopt);
+    if (key.raw == "<<") return merge(parent, std::move(node));
+    node.key = key.text;
+    node.raw_key = key.raw;
+    return put(parent, std::move(node));
   }
 
-  /// The members of the value of a merge key: of a map, or of several, of which the first counts
-  /// most.
-  // NOLINTNEXTLINE(misc-no-recursion): see append()
-  Result<Members> merged_members(const YamlNode& value, std::size_t depth) {
-    PODQOS_TRY(check_depth(depth));
-    Members members;
-    std::set<std::string, std::less<>> seen;
-    const bool several = value.kind == YamlNode::Kind::kSequence;
-    for (const YamlNode* map : several ? value.children : std::vector{&value}) {
-      if (map->kind != YamlNode::Kind::kMap)
+  /// Adds a member to a map. As Kubernetes' parser does, unlike YAML's draft for merge keys, a
+  /// later one replaces an earlier one. Only a map's own keys, not merged ones, have to be unique.
+  /// @note mapping() and merge() of go.yaml.in/yaml/v2 decode.go
+  static Status put(Open& map, JsonNode member) {
+    std::vector<JsonNode>& members = map.node.children;
+    const auto [place, is_new] = map.places.try_emplace(member.key, members.size());
+    if (is_new) members.emplace_back();
+    JsonNode& earlier = members[place->second];
+    if (!earlier.raw_key.empty() && !member.raw_key.empty())
+      return fail(ErrorCode::kInvalidArgument, cat("repeats the key ", printable(member.key)));
+    earlier = std::move(member);
+    return {};
+  }
+
+  /// Adds the members of the value of a merge key: of a map, or of several, of which the first
+  /// counts most. They have no JsonNode::raw_key.
+  static Status merge(Open& map, JsonNode value) {
+    const bool several = value.kind == Kind::kArray;
+    std::vector<JsonNode> maps =
+        several ? std::move(value.children) : std::vector{std::move(value)};
+    for (JsonNode& each : maps | std::views::reverse) {
+      if (each.kind != Kind::kObject)
         return fail(ErrorCode::kInvalidArgument,
                     "has a merge key (<<) whose value is neither a map nor a list of maps");
-      PODQOS_ASSIGN(Members merged, members_of(*map, depth + 1));
-      // Maps that merge maps that merge maps can expand to billions.
-      PODQOS_TRY(count(merged.size() + 1));
-      for (Member& each : merged) {
-        if (!seen.insert(each.key).second) continue;
-        each.merged = true;
-        members.push_back(std::move(each));
+      for (JsonNode& member : each.children) {
+        member.raw_key = {};
+        PODQOS_TRY(put(map, std::move(member)));
       }
     }
-    return members;
+    return {};
   }
 
-  std::string out_;
-  std::size_t nodes_ = 0;
+  std::string_view text_;
+  std::vector<std::size_t> offsets_;  ///< of the characters, and the end
+  yaml_parser_t parser_{};
+  yaml_event_t event_{};
+  std::vector<Document> documents_;
+  std::vector<Open> open_;  ///< the innermost last
+  std::map<std::string, JsonNode, std::less<>> anchors_;
+  std::size_t left_ = 0;  ///< values that the document may still have
 };
 
-/// Whether a line starts a document (YAML 1.2, section 9.1.2).
-bool is_separator(std::string_view line) {
-  return line.starts_with("---") && (line.size() == 3 || line[3] == ' ' || line[3] == '\t' ||
-                                     line[3] == '\r' || line[3] == '\n');
-}
-
-/// Splits before each "---" line. Each part comes with the number of its first line, from 1.
-std::vector<std::pair<std::string_view, std::size_t>> split(std::string_view text) {
-  std::vector<std::pair<std::string_view, std::size_t>> parts;
-  std::size_t begin = 0;
-  std::size_t begin_line = 1;
-  std::size_t line = 1;
-  for (std::size_t at = 0; at < text.size(); ++line) {
-    const std::size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
-    if (at > begin && is_separator(text.substr(at, end - at))) {
-      parts.emplace_back(text.substr(begin, at - begin), begin_line);
-      begin = at;
-      begin_line = line;
-    }
-    at = end;
+/// The value for comparisons: the text of a number or word in brackets, unlike a string's.
+// NOLINTNEXTLINE(misc-no-recursion): at most kMaxJsonDepth deep
+nlohmann::json value_of(const JsonNode& node) {
+  if (node.is_null()) return nullptr;
+  if (node.kind == Kind::kString) return node.text;
+  auto value = node.kind == Kind::kObject ? nlohmann::json::object() : nlohmann::json::array();
+  for (const JsonNode& child : node.children) {
+    if (node.kind == Kind::kObject)
+      value[std::string{child.key}] = value_of(child);
+    else
+      value.push_back(value_of(child));
   }
-  parts.emplace_back(text.substr(begin), begin_line);
-  return parts;
-}
-
-/// Converts one document.
-/// @param first_line  number of its first line in the stream, for messages
-/// @return "" for a document that is empty or null.
-Result<std::string> convert(std::string_view part, std::size_t first_line) {
-  // A document nests one level deeper as JSON.
-  constexpr codec::JsonBounds kBounds{
-      .bytes = codec::kUnbounded, .depth = codec::kMaxJsonDepth + 1, .values = codec::kUnbounded};
-  PODQOS_ASSIGN(const YamlTree tree, YamlTree::parse(part, first_line));
-  if (tree.root == nullptr) return std::string{};
-  Converter converter;
-  auto status = converter.append(*tree.root, 0);
-  std::string json = converter.release();
-  if (status && json == "null") return std::string{};
-  // Numbers are copied; no parser of JSON takes one such as 1e400.
-  if (status)
-    if (auto read = codec::parse_json_tree(json, kBounds); !read)
-      status = fail(std::move(read).error());
-  if (!status)
-    return fail(
-        std::move(status).error().with_context(cat("document that begins on line ", first_line)));
-  return json;
+  if (node.kind == Kind::kNumber || node.kind == Kind::kBoolean) value.push_back({{}, node.text});
+  return value;
 }
 
 }  // namespace
 
-Result<std::vector<YamlDocument>> parse_yaml(std::string_view text) {
+Result<std::vector<Document>> parse_yaml(std::string_view text) {
   if (text.size() > kMaxInput)
     return fail(ErrorCode::kTooLarge, cat("input is larger than ", kMaxInput, " bytes"));
-  std::vector<YamlDocument> documents;
-  for (const auto& [part, line] : split(text)) {
-    PODQOS_ASSIGN(std::string json, convert(part, line));
-    documents.push_back({.text = std::string{part}, .json = std::move(json)});
+  return Reader{text}.read();
+}
+
+Result<std::string> insert_yaml(const Document& document, std::span<const Insertion> insertions) {
+  PODQOS_ASSIGN(auto text, insert_members(document.text, document.tree, insertions, Syntax::kYaml));
+  nlohmann::json expected = value_of(document.tree);
+  for (const Insertion& insertion : insertions) {
+    std::string pointer = cat("/", insertion.path);
+    std::ranges::replace(pointer, '.', '/');
+    for (const auto& [key, value] : insertion.members)
+      expected[nlohmann::json::json_pointer{pointer}][key] = value;
   }
-  return documents;
+  const auto read = parse_yaml(text);
+  if (!read || read->size() != 1 || value_of(read->front().tree) != expected)
+    return fail(ErrorCode::kInvalidArgument, "the edited document has another value");
+  return text;
 }
 
 }  // namespace podqos::ctl

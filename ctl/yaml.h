@@ -1,41 +1,37 @@
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/codec/json_tree.h"
 #include "ctl/json_text.h"
 
 namespace podqos::ctl {
 
-/// One document of a YAML stream.
-struct YamlDocument {
-  std::string text;  ///< as written, its "---" line included
-  std::string json;  ///< its value as JSON text; "" for a document that only has comments
-  friend bool operator==(const YamlDocument&, const YamlDocument&) = default;
+/// A document of a manifest.
+struct Document {
+  std::string_view text;  ///< as its author wrote it, in YAML with its "---" line
+  codec::JsonTree tree;   ///< null for a document that only has comments
 };
 
-/// Splits a stream into documents and converts each to JSON text. Quantities keep their exact text:
-/// a plain scalar that is a JSON number stays that number, digit by digit. Other YAML 1.1 words for
-/// true, false and null, and other numbers, are read as Kubernetes' parser reads them
+/// Splits a stream of YAML into documents and reads each as the JSON value that it stands for.
+/// JsonNode::raw is the value in the YAML text, of an alias the alias. Quantities keep their exact
+/// text: a plain scalar that is a JSON number stays that number, digit by digit. Other YAML 1.1
+/// words for true, false and null, and other numbers, are read as Kubernetes' parser reads them
 /// (sigs.k8s.io/yaml). All other scalars are strings.
-/// @return kTooLarge beyond kMaxInput bytes, codec::kMaxJsonDepth levels or kMaxYamlNodes values,
-///         aliases expanded; kInvalidArgument for text that is not YAML, with the line, and for a
-///         document that repeats a key, with its first line
-[[nodiscard]] Result<std::vector<YamlDocument>> parse_yaml(std::string_view text);
+/// @param text  must outlive the documents
+/// @return kTooLarge beyond kMaxInput bytes, codec::kMaxJsonDepth levels or codec::kMaxJsonValues
+///         values, aliases expanded; kInvalidArgument for text that is not YAML, and for a map that
+///         repeats a key. Both name the line.
+[[nodiscard]] Result<std::vector<Document>> parse_yaml(std::string_view text);
 
-/// The members as lines of YAML, each with its indentation.
-[[nodiscard]] std::string format_members(const StringMembers& members, std::size_t indent);
-
-/// Adds members to maps of one document or replaces their values, and keeps all else to the byte.
-/// @param expected  the JSON value that the result must have
-/// @return nullopt if the layout does not allow it: a map that is an alias, merged or null, or
-///         whose first line it shares; a value of several lines.
-[[nodiscard]] std::optional<std::string> insert_yaml(const std::string& document,
-                                                     std::span<const Insertion> insertions,
-                                                     std::string_view expected);
+/// insert_members() of a YAML document.
+/// @return kInvalidArgument also if that changes anything else: an object is an alias, merged or
+///         empty, or a value has several lines.
+[[nodiscard]] Result<std::string> insert_yaml(const Document& document,
+                                              std::span<const Insertion> insertions);
 
 }  // namespace podqos::ctl

@@ -188,15 +188,20 @@ Status read_pod(const JsonPlace& root, core::Pod& pod) {
   return read_status(root, pod);
 }
 
-/// Parses the text and lets `read` fill the pod from the root.
-Result<core::Pod> parse_with(std::string_view json, Status (*read)(const JsonPlace&, core::Pod&)) {
+using Reader = Status (*)(const JsonPlace&, core::Pod&);
+
+/// Lets `read` fill a pod from the root.
+Result<core::Pod> read_with(const JsonNode& root, Reader read) {
+  core::Pod pod;
+  if (auto status = read(JsonPlace{root}, pod); !status)
+    return fail(std::move(status).error().with_context("pod"));
+  return pod;
+}
+
+Result<core::Pod> parse_with(std::string_view json, Reader read) {
   const auto tree = parse_json_tree(json, {.bytes = kMaxPodJsonBytes, .depth = kMaxPodJsonDepth});
   if (!tree) return fail(Error{tree.error()}.with_context("pod"));
-  core::Pod pod;
-  if (auto status = read(JsonPlace{*tree}, pod); !status) {
-    return fail(std::move(status).error().with_context("pod"));
-  }
-  return pod;
+  return read_with(*tree, read);
 }
 
 using nlohmann::ordered_json;
@@ -235,6 +240,13 @@ void put_containers(ordered_json& spec, const char* field,
 
 Result<core::Pod> parse_pod(std::string_view json) {
   return parse_with(json, read_pod);
+}
+
+Result<core::Pod> parse_pod(const JsonNode& node) {
+  if (const std::size_t size = node.raw.size(); size > kMaxPodJsonBytes)
+    return fail(ErrorCode::kTooLarge,
+                cat("pod: JSON of ", size, " bytes, at most ", kMaxPodJsonBytes, " are read"));
+  return read_with(node, read_pod);
 }
 
 Result<core::Pod> parse_pod_spec(std::string_view json) {

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "common/base/error.h"
+#include "common/codec/json_tree.h"
 #include "common/core/kubernetes/pod_resources.h"
 
 namespace podqos::codec {
@@ -24,6 +25,9 @@ constexpr std::size_t kMaxPodContainers = 1000;
 /// quantity, each with the JSON path ("spec.containers[2].resources.limits.cpu").
 /// @note staging/src/k8s.io/api/core/v1/types.go (Pod, PodSpec).
 [[nodiscard]] Result<core::Pod> parse_pod(std::string_view json);
+
+/// The same for a value of a document, whose members may be in another notation.
+[[nodiscard]] Result<core::Pod> parse_pod(const JsonNode& node);
 
 /// The same for a bare PodSpec, as in the annotation podqos.io/pod; JSON paths start in the spec.
 [[nodiscard]] Result<core::Pod> parse_pod_spec(std::string_view json);

@@ -61,6 +61,12 @@ std::string expected_duration(const SettingKind& kind) {
   return cat("a duration from ", end(kind.min), " to ", end(kind.max), whole);
 }
 
+std::string expected_number(const SettingKind& kind) {
+  if (kind.max < kInt64Max) return cat("a whole number from ", kind.min, " to ", kind.max);
+  return kind.min > kInt64Min ? cat("a whole number of at least ", kind.min)
+                              : "a whole number of 64 bits";
+}
+
 /// `"a", "b"`
 std::string list_words(const SettingKind& kind) {
   std::string list;
@@ -219,7 +225,7 @@ std::string expected_value(const SettingKind& kind) {
       case Form::kCpu: return "an amount of CPU such as \"500m\"";
       case Form::kPercent: return cat("a percentage from \"", kind.min, "%\" to \"100%\"");
       case Form::kDuration: return expected_duration(kind);
-      case Form::kNumber: return cat("a whole number from ", kind.min, " to ", kind.max);
+      case Form::kNumber: return expected_number(kind);
       case Form::kWordOrNumber:
         return cat(list_words(kind), " or a weight from ", kind.min, " to ", kind.max);
       case Form::kEnforced: return R"(["pods"], ["none"] or [])";

@@ -159,11 +159,11 @@ class Batch(unittest.TestCase):
         page_size = "hugePageSizes: expected a page size as in the kernel's file names, such as 2MB, found "
         cases = [
             (json.dumps(tier), "allocatableMemoryBytes is missing"),
-            (json.dumps({**tier, "allocatableMemoryBytes": -1}), "allocatableMemoryBytes: expected 0 or more, found -1"),
+            (json.dumps({**tier, "allocatableMemoryBytes": -1}), "allocatableMemoryBytes: expected a whole number of at least 0, found -1"),
             ('{"id": 1,}', "the line: malformed JSON at byte 10: "),
             ("nonsense", "the line: malformed JSON at byte 1: "),
             ("[" * 100, "the line: JSON nested deeper than 64 levels at byte 65"),
-            (json.dumps({**good, "nodeMemoryBytes": 0}), "nodeMemoryBytes: expected more than 0, found 0"),
+            (json.dumps({**good, "nodeMemoryBytes": 0}), "nodeMemoryBytes: expected a whole number of at least 1, found 0"),
             (json.dumps({**good, "params": {"hugePageSizes": ["2M"]}}), page_size + '"2M"'),
             (json.dumps({**good, "params": {"hugePageSizes": ["../../x"]}}), page_size + '"../../x"'),
             (json.dumps({**good, "params": {"hugePageSizes": ["0MB"]}}), page_size + '"0MB"'),

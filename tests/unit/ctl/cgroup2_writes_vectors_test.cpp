@@ -36,7 +36,7 @@ std::map<std::string, json, std::less<>> pods_by_id() {
 
 TEST(Cgroup2WritesVectors, AgreeForBothDrivers) {
   const auto pods = pods_by_id();
-  const CgroupLayout layout = ctl::layout_of(CgroupVersion::kV2, {"2MB", "1GB"});
+  const CgroupLayout layout = ctl::layout_of(CgroupVersion::kV2);
   const auto rows = vectors::read_rows("cgroup2_writes");
   ASSERT_EQ(rows.size(), 200U);
   for (const auto& row : rows) {
@@ -50,9 +50,10 @@ TEST(Cgroup2WritesVectors, AgreeForBothDrivers) {
 
     EXPECT_EQ(json(ctl::files_on(*values, layout, WeightFormula::kLinear)),
               row.at("cgroupfsDriverFiles"));
-    const auto systemd = ctl::systemd_writes(*values, layout, WeightFormula::kLinear);
-    EXPECT_EQ(json(systemd.properties), row.at("systemdProperties"));
-    EXPECT_EQ(json(systemd.files), row.at("systemdDriverFiles"));
+    EXPECT_EQ(json(ctl::properties_on(*values, layout, WeightFormula::kLinear)),
+              row.at("systemdProperties"));
+    EXPECT_EQ(json(ctl::files_on(rounded_by_systemd(*values), layout, WeightFormula::kLinear)),
+              row.at("systemdDriverFiles"));
   }
 }
 

@@ -1,7 +1,6 @@
 #include "ctl/manifest.h"
 
 #include <string>
-#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +9,6 @@ namespace podqos::ctl {
 namespace {
 
 using testing::HasSubstr;
-using Path = std::vector<std::string>;
 
 constexpr std::string_view kDeployment = R"(apiVersion: apps/v1
 kind: Deployment
@@ -28,8 +26,8 @@ TEST(ParseManifest, FindsThePodOfAWorkload) {
   ASSERT_TRUE(manifest) << manifest.error().message;
   EXPECT_TRUE(manifest->is_yaml);
   ASSERT_EQ(manifest->documents.size(), 1U);
-  const ManifestPod& found = manifest->documents.front().pods.at(0);
-  EXPECT_EQ(found.path, (Path{"spec", "template"}));
+  const ManifestPod found = manifest->pods().at(0);
+  EXPECT_EQ(found.path, "spec.template");
   EXPECT_EQ(found.title, "Deployment shop/web");
   const auto pod = admitted_pod(found);
   ASSERT_TRUE(pod) << pod.error().message;
@@ -42,9 +40,9 @@ TEST(ParseManifest, FindsTheItemsOfAList) {
       R"({"kind": "List", "items": [{"kind": "Service"}, {"kind": "Pod", "metadata": {"name": "a"}}]})");
   ASSERT_TRUE(manifest);
   EXPECT_FALSE(manifest->is_yaml);
-  const auto found = pods_of(*manifest);
+  const auto found = manifest->pods();
   ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found.front()->path, (Path{"items", "1"}));
+  EXPECT_EQ(found.front().path, "items.1");
 }
 
 // kubectl get pods -o json, and kubectl get deployments -o json of an older server.
@@ -54,12 +52,12 @@ TEST(ParseManifest, KnowsTheItemsOfATypedListByTheKindOfTheList) {
 {"kind": "DeploymentList", "items": [{"metadata": {"name": "b"}, "spec": {"template": {"spec":
   {"containers": [{"name": "c"}]}}}}]})");
   ASSERT_TRUE(manifest);
-  const auto found = pods_of(*manifest);
+  const auto found = manifest->pods();
   ASSERT_EQ(found.size(), 2U);
-  EXPECT_EQ(found[0]->title, "Pod a");
-  EXPECT_EQ(found[1]->title, "Deployment b");
-  EXPECT_EQ(found[1]->path, (Path{"items", "0", "spec", "template"}));
-  EXPECT_TRUE(admitted_pod(*found[1]));
+  EXPECT_EQ(found[0].title, "Pod a");
+  EXPECT_EQ(found[1].title, "Deployment b");
+  EXPECT_EQ(found[1].path, "items.0.spec.template");
+  EXPECT_TRUE(admitted_pod(found[1]));
 }
 
 TEST(ParseManifest, ReadsJsonDocumentsBackToBack) {
@@ -69,7 +67,7 @@ TEST(ParseManifest, ReadsJsonDocumentsBackToBack) {
   ASSERT_TRUE(manifest) << manifest.error().message;
   EXPECT_FALSE(manifest->is_yaml);
   ASSERT_EQ(manifest->documents.size(), 3U);
-  EXPECT_EQ(pods_of(*manifest).size(), 2U);
+  EXPECT_EQ(manifest->pods().size(), 2U);
   std::string all;
   for (const Document& document : manifest->documents)
     all += document.text;
@@ -82,8 +80,13 @@ TEST(ParseManifest, RefusesOtherTextBehindJson) {
   EXPECT_FALSE(parse_manifest("{\"kind\": \"Pod\"} {\"kind\": }"));
 }
 
+Result<core::Pod> admitted(std::string_view json) {
+  PODQOS_ASSIGN(const auto tree, codec::parse_json_tree(json));
+  return admitted_pod(tree);
+}
+
 TEST(AdmittedPod, AppliesTheDefaultsOfTheApi) {
-  const auto pod = admitted_pod(
+  const auto pod = admitted(
       R"({"kind": "Pod", "metadata": {"name": "a", "uid": "u"}, "spec": {"containers": [
           {"name": "c", "image": "x", "resources": {"limits": {"cpu": "1"}}}]}})");
   ASSERT_TRUE(pod) << pod.error().message;
@@ -91,7 +94,7 @@ TEST(AdmittedPod, AppliesTheDefaultsOfTheApi) {
 }
 
 TEST(AdmittedPod, RefusesWhatTheApiServerRefuses) {
-  const auto pod = admitted_pod(
+  const auto pod = admitted(
       R"({"kind": "Pod", "metadata": {"name": "a", "uid": "u"}, "spec": {"containers": [
           {"name": "c", "image": "x", "resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}}]}})");
   ASSERT_FALSE(pod);
@@ -100,7 +103,7 @@ TEST(AdmittedPod, RefusesWhatTheApiServerRefuses) {
 }
 
 TEST(AdmittedPod, ReportsAnErrorOfALimitOnce) {
-  const auto pod = admitted_pod(R"({"spec": {"containers": [
+  const auto pod = admitted(R"({"spec": {"containers": [
       {"name": "c", "resources": {"limits": {"gpu": 1}}}]}})");
   ASSERT_FALSE(pod);
   EXPECT_EQ(pod.error().message,

@@ -16,7 +16,7 @@ using testing::IsEmpty;
 std::vector<std::string> warnings_of(std::string_view text) {
   const auto manifest = parse_manifest(text);
   if (!manifest) return {manifest.error().message};
-  return manifest_warnings(*pods_of(*manifest).at(0));
+  return manifest_warnings(manifest->pods().at(0));
 }
 
 // kubectl: strict decoding error: unknown field "spec.containers[0].resources.limit".
