@@ -32,6 +32,35 @@ void add_values(Json& json, const cgroup::CgroupView& cgroup,
   json["pids"] = json_of(cgroup.pids());
 }
 
+/// "pending" (being created), "live" or "dead" (its process is gone, the record not yet).
+std::string_view format_state(const app::ContainerEntry& container) {
+  if (!container.alive) return "dead";
+  return container.record.state == core::ContainerState::kLive ? "live" : "pending";
+}
+
+/// The source of a pod's class as shown to users.
+std::string_view format_source(core::ClassSource source) {
+  switch (source) {
+    case core::ClassSource::kEngine: return "engine";
+    case core::ClassSource::kPodAnnotation: return "podqos.io/pod";
+    case core::ClassSource::kQosAnnotation: return "podqos.io/qos-class";
+    case core::ClassSource::kShortForms: return "podqos.io/requests, limits";
+    case core::ClassSource::kCriSums: return "CRI pod sums";
+    case core::ClassSource::kInference: return "inference";
+  }
+  return "";
+}
+
+/// The pod's limits: those in its record, or for an adopted pod, whose limits the kubelet sets,
+/// those read from its cgroup.
+Json limits_of(const app::PodEntry& pod) {
+  if (!pod.record.adopted) return json_of(core::limits_of(pod.record));
+  const Micros period = pod.cgroup.cpu_period().value_or(core::kDefaultPeriod);
+  const auto quota = pod.cgroup.cpu_quota();
+  return {{"cpuMilli", json_of(quota ? core::milli_cpu_for_quota(*quota, period) : std::nullopt)},
+          {"memoryBytes", json_of(pod.cgroup.memory_limit())}};
+}
+
 Json requests_json(const core::TierSum& sum) {
   return {{"cpuMilli", sum.cpu.value()}, {"memoryBytes", sum.memory.value()}};
 }
@@ -62,7 +91,7 @@ Json pod_json(const app::PodEntry& entry, core::WeightFormula formula) {
   json["adopted"] = record.adopted;
   json["cgroup"] = record.cgroup;
   json["requests"] = json_of(core::requests_of(record));
-  json["limits"] = json_of(limits_shown(entry));
+  json["limits"] = limits_of(entry);
   json["rule"] = limits_json(entry.rule);
   add_values(json, entry.cgroup, entry.cgroup.shares(entry.rule.cpu_shares, formula));
   Json& containers = json["containers"] = Json::array();
@@ -71,13 +100,12 @@ Json pod_json(const app::PodEntry& entry, core::WeightFormula formula) {
   return json;
 }
 
-/// A tier, or what contains the tree and is of no class.
-Json tier_json(const app::TierEntry& tier, core::WeightFormula formula, bool is_top) {
+Json tier_json(const app::TierEntry& tier, core::WeightFormula formula) {
   Json json;
-  if (!is_top) json["qosClass"] = core::format_qos_class(tier.qos_class);
+  json["qosClass"] = core::format_qos_class(tier.qos_class);
   json["cgroup"] = tier.cgroup.path();
   json["pods"] = tier.sum.pods;
-  if (!is_top) json["requests"] = requests_json(tier.sum);
+  json["requests"] = requests_json(tier.sum);
   json["rule"] = limits_json(tier.rule);
   add_values(json, tier.cgroup, tier.cgroup.shares(tier.rule.cpu_shares, formula));
   return json;
@@ -86,10 +114,11 @@ Json tier_json(const app::TierEntry& tier, core::WeightFormula formula, bool is_
 Json tree_json(const app::TreeEntry& tree, core::WeightFormula formula) {
   Json json;
   json["kubepods"] = tree.kubepods;
-  json["top"] = tree.top ? tier_json(*tree.top, formula, true) : Json(nullptr);
+  Json& top = json["top"] = tree.top ? tier_json(*tree.top, formula) : Json(nullptr);
+  if (tree.top) top.erase("qosClass");  // it contains all of them
   Json& tiers = json["tiers"] = Json::array();
   for (const app::TierEntry& tier : tree.tiers)
-    tiers.push_back(tier_json(tier, formula, false));
+    tiers.push_back(tier_json(tier, formula));
   return json;
 }
 
@@ -125,17 +154,18 @@ std::string format_notices(const app::ConfigurationReport& configuration, Colour
   return out;
 }
 
-Command add_view(CLI::App& app, const Globals& globals, TextOfInventory text,
-                 const std::string& name, const std::string& description) {
+Command add_view(CLI::App& app, const Globals& globals, TextOfView text, const std::string& name,
+                 const std::string& description) {
   auto options = std::make_shared<OutputOptions>();
   CLI::App* sub = app.add_subcommand(name, description);
   add_coloured_output(*sub, *options);
   return {.app = sub, .run = [options, &globals, text]() -> Result<int> {
             PODQOS_ASSIGN(const auto view, observe(globals));
             const ColourMode mode = options->mode();
-            std::string out = options->is_json() ? format_view(view)
-                                                 : cat(format_notices(view.configuration, mode),
-                                                       text(view.inventory, mode));
+            const Json json = view_json(view);
+            std::string out = options->is_json()
+                                  ? dump(json) + "\n"
+                                  : cat(format_notices(view.configuration, mode), text(json, mode));
             for (const std::string& warning : view.inventory.warnings)
               if (!options->is_json())
                 out += cat(paint(cell("warning: ", Colour::kRed), mode), warning, "\n");
@@ -144,7 +174,7 @@ Command add_view(CLI::App& app, const Globals& globals, TextOfInventory text,
           }};
 }
 
-std::string format_view(const NodeView& view) {
+Json view_json(const NodeView& view) {
   const app::Inventory& all = view.inventory;
   Json json;
   json["enabled"] = view.configuration.settings.enabled;
@@ -158,43 +188,27 @@ std::string format_view(const NodeView& view) {
   for (const app::PodEntry& pod : all.pods)
     pods.push_back(pod_json(pod, all.formula));
   json["warnings"] = all.warnings;
-  return dump(json) + "\n";
+  return json;
 }
 
-core::ResourceList limits_shown(const app::PodEntry& pod) {
-  if (!pod.record.adopted) return core::limits_of(pod.record);
-  core::ResourceList limits;
-  if (const auto quota = pod.cgroup.cpu_quota()) {
-    const Micros period = pod.cgroup.cpu_period().value_or(core::kDefaultPeriod);
-    if (const auto cpu = core::milli_cpu_for_quota(*quota, period))
-      limits.emplace(core::kCpu, core::Quantity::from_milli(cpu->value()));
-  }
-  if (const auto memory = pod.cgroup.memory_limit())
-    limits.emplace(core::kMemory, core::Quantity::from_units(memory->value()));
-  return limits;
+std::string pod_title(const Json& pod) {
+  const std::string& name = text_in(pod, "name");
+  const std::string& space = text_in(pod, "namespace");
+  if (name.empty()) return printable(text_in(pod, "uid"));
+  return cat(printable(space), space.empty() ? "" : "/", printable(name));
 }
 
-std::string pod_title(const core::Pod& pod) {
-  if (pod.name.empty()) return printable(pod.uid);
-  return cat(printable(pod.pod_namespace), pod.pod_namespace.empty() ? "" : "/",
-             printable(pod.name));
+const std::string& text_in(const Json& object, const char* key) {
+  return object.at(key).get_ref<const std::string&>();
 }
 
-std::string_view format_source(core::ClassSource source) {
-  switch (source) {
-    case core::ClassSource::kEngine: return "engine";
-    case core::ClassSource::kPodAnnotation: return "podqos.io/pod";
-    case core::ClassSource::kQosAnnotation: return "podqos.io/qos-class";
-    case core::ClassSource::kShortForms: return "podqos.io/requests, limits";
-    case core::ClassSource::kCriSums: return "CRI pod sums";
-    case core::ClassSource::kInference: return "inference";
-  }
-  return "";
+std::string number_in(const Json& object, const char* key) {
+  return object.at(key).is_null() ? "-" : object.at(key).dump();
 }
 
-std::string_view format_state(const app::ContainerEntry& container) {
-  if (!container.alive) return "dead";
-  return container.record.state == core::ContainerState::kLive ? "live" : "pending";
+std::string bytes_in(const Json& object, const char* key) {
+  const Json& value = object.at(key);
+  return value.is_null() ? "-" : format_bytes(Bytes{value.get<std::int64_t>()});
 }
 
 }  // namespace podqos::ctl

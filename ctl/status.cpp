@@ -1,10 +1,7 @@
 #include <algorithm>
-#include <utility>
 #include <vector>
 
-#include "common/app/inventory.h"
 #include "common/base/text.h"
-#include "common/core/pods/whole_pod.h"
 #include "ctl/command.h"
 #include "ctl/inventory_view.h"
 #include "ctl/table.h"
@@ -13,86 +10,79 @@ namespace podqos::ctl {
 namespace {
 
 /// "cpu 110m, memory 64Mi", or "-".
-std::string shown(const core::ResourceList& list) {
-  const auto cpu = core::find(list, core::kCpu);
-  const auto memory = core::find(list, core::kMemory);
-  std::string out;
-  if (cpu) out = cat("cpu ", format_cpu(MilliCpu{cpu->milli_value()}));
-  if (memory) out += cat(out.empty() ? "" : ", ", "memory ", format_bytes(Bytes{memory->value()}));
-  return out.empty() ? "-" : out;
-}
-
-/// CPU and memory of a tier's sum.
-std::string shown(const core::TierSum& sum) {
-  return cat("cpu ", format_cpu(sum.cpu), ", memory ", format_bytes(sum.memory));
+std::string amounts_in(const Json& object, const char* key) {
+  const Json& amounts = object.at(key);
+  const Json& cpu = amounts.at("cpuMilli");
+  std::vector<std::string> shown;
+  if (!cpu.is_null()) shown.push_back(cat("cpu ", format_cpu(MilliCpu{cpu.get<std::int64_t>()})));
+  if (!amounts.at("memoryBytes").is_null())
+    shown.push_back(cat("memory ", bytes_in(amounts, "memoryBytes")));
+  return shown.empty() ? "-" : join(shown, ", ");
 }
 
 /// "2 live, 1 pending", or "none".
-std::string containers_of(const app::PodEntry& pod) {
-  const auto count = [&](std::string_view state) {
-    return std::ranges::count_if(
-        pod.containers, [&](const app::ContainerEntry& c) { return format_state(c) == state; });
-  };
-  std::string out;
-  for (const std::string_view state : {"live", "pending", "dead"})
-    if (const auto number = count(state); number > 0)
-      out += cat(out.empty() ? "" : ", ", number, " ", state);
-  return out.empty() ? "none" : out;
+std::string containers_of(const Json& pod) {
+  std::vector<std::string> counts;
+  for (const char* state : {"live", "pending", "dead"}) {
+    const auto number = std::ranges::count_if(pod.at("containers"), [&](const Json& container) {
+      return container.at("state") == state;
+    });
+    if (number > 0) counts.push_back(cat(number, " ", state));
+  }
+  return counts.empty() ? "none" : join(counts, ", ");
 }
 
 /// The table of pods.
-std::string pods_table(const app::Inventory& inventory, ColourMode mode) {
+std::string pods_table(const Json& pods, ColourMode mode) {
   std::vector<Row> rows = {
       heading({"POD", "CLASS", "SOURCE", "CONTAINERS", "REQUESTS", "LIMITS", "USAGE"})};
-  for (const app::PodEntry& pod : inventory.pods) {
-    const core::PodRecord& record = pod.record;
-    rows.push_back(
-        {cell(pod_title(record.pod), Colour::kBold),
-         cell(cat(core::format_qos_class(record.qos_class), record.complete ? "" : " (partial)",
-                  record.adopted ? " (adopted)" : "")),
-         cell(std::string{format_source(record.class_source)}), cell(containers_of(pod)),
-         cell(shown(core::requests_of(record))), cell(shown(limits_shown(pod))),
-         cell(format_bytes(pod.cgroup.memory_usage()))});
-  }
+  for (const Json& pod : pods)
+    rows.push_back({cell(pod_title(pod), Colour::kBold),
+                    cell(cat(text_in(pod, "qosClass"), pod.at("complete") ? "" : " (partial)",
+                             pod.at("adopted") ? " (adopted)" : "")),
+                    cell(text_in(pod, "source")), cell(containers_of(pod)),
+                    cell(amounts_in(pod, "requests")), cell(amounts_in(pod, "limits")),
+                    cell(bytes_in(pod, "memoryUsageBytes"))});
   return format_table(rows, mode);
 }
 
 /// "want/actual" of a tier's shares; without a rule only the kernel's.
-std::string cpu_pair(const app::TierEntry& tier, core::WeightFormula formula) {
-  const auto shares = tier.cgroup.shares(tier.rule.cpu_shares, formula);
-  std::string kernel = shares ? cat(shares->value()) : "-";
-  if (!tier.rule.cpu_shares) return kernel;
-  return cat(tier.rule.cpu_shares->value(), " / ", kernel);
+std::string shares_of(const Json& tier) {
+  const std::string kernel = number_in(tier, "cpuShares");
+  const std::string rule = number_in(tier.at("rule"), "cpuShares");
+  return rule == "-" ? kernel : cat(rule, " / ", kernel);
 }
 
 /// The table of the tiers of all trees, each below the directory above the root if podqos has
 /// created it.
-std::string tiers_table(const app::Inventory& inventory, ColourMode mode) {
+std::string tiers_table(const Json& trees, ColourMode mode) {
   std::vector<Row> rows = {heading(
       {"TIER", "PODS", "REQUESTS", "SHARES want/actual", "MEMORY LIMIT want/actual", "USAGE"})};
-  const auto add = [&](std::string name, const app::TierEntry& tier) {
-    rows.push_back({cell(std::move(name), Colour::kBold), cell(cat(tier.sum.pods)),
-                    cell(shown(tier.sum)), cell(cpu_pair(tier, inventory.formula)),
-                    cell(cat(format_bytes(tier.rule.memory_limit), " / ",
-                             format_bytes(tier.cgroup.memory_limit()))),
-                    cell(format_bytes(tier.cgroup.memory_usage()))});
+  const auto add = [&](const char* name, const Json& tier) {
+    rows.push_back({cell(text_in(tier, name), Colour::kBold), cell(number_in(tier, "pods")),
+                    cell(amounts_in(tier, "requests")), cell(shares_of(tier)),
+                    cell(cat(bytes_in(tier.at("rule"), "memoryLimitBytes"), " / ",
+                             bytes_in(tier, "memoryLimitBytes"))),
+                    cell(bytes_in(tier, "memoryUsageBytes"))});
   };
-  for (const app::TreeEntry& tree : inventory.trees) {
-    if (tree.top) add(tree.top->cgroup.path(), *tree.top);
-    for (const app::TierEntry& tier : tree.tiers)
-      add(std::string{core::format_qos_class(tier.qos_class)}, tier);
+  for (const Json& tree : trees) {
+    if (!tree.at("top").is_null()) add("cgroup", tree.at("top"));
+    for (const Json& tier : tree.at("tiers"))
+      add("qosClass", tier);
   }
   return format_table(rows, mode);
 }
 
 /// The whole text output.
-std::string status_text(const app::Inventory& inventory, ColourMode mode) {
-  std::string out = inventory.pods.empty() ? std::string{"no pods\n"} : pods_table(inventory, mode);
-  if (!inventory.trees.empty()) out += cat("\n", tiers_table(inventory, mode));
-  if (inventory.adopted.pods > 0) {
-    out += cat("adopted: ", format_count(inventory.adopted.pods, "pod"), " of a kubelet, ",
-               shown(inventory.adopted), " requested: not counted in podqos's own tiers\n");
-  }
+std::string status_text(const Json& view, ColourMode mode) {
+  const Json& pods = view.at("pods");
+  const Json& trees = view.at("trees");
+  const Json& adopted = view.at("adopted");
+  std::string out = pods.empty() ? std::string{"no pods\n"} : pods_table(pods, mode);
+  if (!trees.empty()) out += cat("\n", tiers_table(trees, mode));
+  if (const auto count = adopted.at("pods").get<std::int64_t>(); count > 0)
+    out += cat("adopted: ", format_count(count, "pod"), " of a kubelet, ",
+               amounts_in(adopted, "requests"), " requested: not counted in podqos's own tiers\n");
   return out;
 }
 

@@ -1,4 +1,5 @@
-#include <optional>
+#include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -11,27 +12,18 @@
 namespace podqos::ctl {
 namespace {
 
-/// Characters of a container id, as engines shorten it.
-constexpr std::size_t kShownId = 12;
-
 /// A line of the tree and its children.
 struct Node {
   Cell label;
-  const cgroup::CgroupView* cgroup = nullptr;
-  std::optional<CpuShares> shares;
-  std::optional<int> oom_score_adj = {};
-  std::optional<Pid> pid = {};
+  const Json* cgroup = nullptr;  ///< of a tier, pod or container in the view
   std::vector<Node> children = {};
 };
 
 /// The colour of a class, also for its tier.
-Colour colour_of(core::QosClass qos_class) {
-  switch (qos_class) {
-    case core::QosClass::kGuaranteed: return Colour::kGreen;
-    case core::QosClass::kBurstable: return Colour::kYellow;
-    case core::QosClass::kBestEffort: return Colour::kCyan;
-  }
-  return Colour::kNone;
+Colour colour_of(const Json& object) {
+  const Json& qos_class = object.at("qosClass");
+  if (qos_class == "Guaranteed") return Colour::kGreen;
+  return qos_class == "Burstable" ? Colour::kYellow : Colour::kCyan;
 }
 
 /// The last component of a cgroup path.
@@ -40,110 +32,97 @@ std::string_view leaf(std::string_view path) {
 }
 
 /// A container, marked if it is not live, a sandbox, or outside its pod's cgroup.
-Node container_node(const app::ContainerEntry& container, const app::PodEntry& pod,
-                    core::WeightFormula formula) {
-  const core::ContainerRecord& record = container.record;
-  std::string label = printable(record.name.empty() ? record.id.substr(0, kShownId) : record.name);
-  if (format_state(container) != "live") label += cat(" (", format_state(container), ")");
-  if (record.sandbox) label += " (sandbox)";
-  if (!record.cgroup.starts_with(cat(pod.record.cgroup, "/")))
-    label += cat(" at ", printable(record.cgroup));
-  Node node{.label = cell(std::move(label), container.alive ? Colour::kNone : Colour::kRed),
-            .cgroup = &container.cgroup,
-            .shares = container.cgroup.shares({}, formula),
-            .oom_score_adj = container.oom_score_adj};
-  if (container.alive) node.pid = record.pid;
-  return node;
+Node container_node(const Json& container, const std::string& pod_cgroup) {
+  // Of an id as much as engines show of it.
+  constexpr std::size_t kShownId = 12;
+  const std::string& name = text_in(container, "name");
+  std::string label = printable(name.empty() ? text_in(container, "id").substr(0, kShownId) : name);
+  const std::string& state = text_in(container, "state");
+  if (state != "live") label += cat(" (", state, ")");
+  if (container.at("sandbox")) label += " (sandbox)";
+  const std::string& cgroup = text_in(container, "cgroup");
+  if (!cgroup.starts_with(cat(pod_cgroup, "/"))) label += cat(" at ", printable(cgroup));
+  return {.label = cell(std::move(label), state == "dead" ? Colour::kRed : Colour::kNone),
+          .cgroup = &container};
 }
 
 /// A pod with its containers.
-/// @param whole_path  for a pod outside podqos's root
-Node pod_node(const app::PodEntry& pod, core::WeightFormula formula, bool whole_path) {
-  const core::PodRecord& record = pod.record;
-  const std::string_view name = whole_path ? std::string_view{record.cgroup} : leaf(record.cgroup);
-  const std::string title = record.pod.name.empty() ? "" : cat("  ", pod_title(record.pod));
-  Node node{.label = cell(cat(printable(name), title, record.adopted ? "  (adopted)" : "",
-                              pod.cgroup.exists() ? "" : "  (gone)"),
-                          colour_of(record.qos_class)),
-            .cgroup = &pod.cgroup,
-            .shares = pod.cgroup.shares(pod.rule.cpu_shares, formula)};
-  for (const app::ContainerEntry& container : pod.containers)
-    node.children.push_back(container_node(container, pod, formula));
+/// @param name  of its cgroup: the whole path for one outside podqos's root
+Node pod_node(const Json& pod, std::string_view name) {
+  const std::string title = text_in(pod, "name").empty() ? "" : cat("  ", pod_title(pod));
+  Node node{.label = cell(cat(printable(name), title, pod.at("adopted") ? "  (adopted)" : "",
+                              pod.at("exists") ? "" : "  (gone)"),
+                          colour_of(pod)),
+            .cgroup = &pod};
+  for (const Json& container : pod.at("containers"))
+    node.children.push_back(container_node(container, text_in(pod, "cgroup")));
   return node;
 }
 
-/// A tier; the Guaranteed one is the root itself.
-Node tier_node(const app::TierEntry& tier, core::WeightFormula formula) {
-  const bool root = tier.qos_class == core::QosClass::kGuaranteed;
-  return {.label = cell(root ? tier.cgroup.path() : std::string{leaf(tier.cgroup.path())},
-                        root ? Colour::kBold : colour_of(tier.qos_class)),
-          .cgroup = &tier.cgroup,
-          .shares = tier.cgroup.shares(tier.rule.cpu_shares, formula)};
-}
-
-/// The root of a tree with Guaranteed pods and the tiers below it.
+/// The root of a tree, which is the tier of Guaranteed pods, with its pods and the other tiers.
 /// @param pods  those of no tree so far; the root takes its own
-Node root_node(const app::TreeEntry& tree, core::WeightFormula formula,
-               std::vector<const app::PodEntry*>& pods) {
+Node root_node(const Json& tree, std::vector<const Json*>& pods) {
   std::vector<Node> tiers;
-  tiers.reserve(tree.tiers.size());
-  for (const app::TierEntry& tier : tree.tiers)
-    tiers.push_back(tier_node(tier, formula));
-  std::erase_if(pods, [&](const app::PodEntry* pod) {
-    const auto index = static_cast<std::size_t>(pod->record.qos_class);
-    if (!pod->record.cgroup.starts_with(cat(tree.kubepods, "/"))) return false;
-    tiers[index].children.push_back(pod_node(*pod, formula, false));
-    return true;
-  });
-  for (std::size_t i = 1; i < tiers.size(); ++i)
-    tiers.front().children.push_back(std::move(tiers[i]));
+  for (const Json& tier : tree.at("tiers")) {
+    const std::string& path = text_in(tier, "cgroup");
+    const Cell label =
+        tiers.empty() ? cell(path, Colour::kBold) : cell(std::string{leaf(path)}, colour_of(tier));
+    Node& node = tiers.emplace_back(Node{.label = label, .cgroup = &tier});
+    std::erase_if(pods, [&](const Json* pod) {
+      const std::string& cgroup = text_in(*pod, "cgroup");
+      if (pod->at("qosClass") != tier.at("qosClass") ||
+          !cgroup.starts_with(cat(text_in(tree, "kubepods"), "/")))
+        return false;
+      node.children.push_back(pod_node(*pod, leaf(cgroup)));
+      return true;
+    });
+  }
+  std::move(tiers.begin() + 1, tiers.end(), std::back_inserter(tiers.front().children));
   return std::move(tiers.front());
 }
 
 /// The trees, then pods outside them (adopted ones).
-std::vector<Node> forest(const app::Inventory& inventory) {
-  std::vector<const app::PodEntry*> pods;
-  pods.reserve(inventory.pods.size());
-  for (const app::PodEntry& pod : inventory.pods)
+std::vector<Node> forest(const Json& view) {
+  std::vector<const Json*> pods;
+  for (const Json& pod : view.at("pods"))
     pods.push_back(&pod);
   std::vector<Node> roots;
-  roots.reserve(inventory.trees.size() + pods.size());
-  for (const app::TreeEntry& tree : inventory.trees)
-    roots.push_back(root_node(tree, inventory.formula, pods));
-  for (const app::PodEntry* pod : pods)
-    roots.push_back(pod_node(*pod, inventory.formula, true));
+  for (const Json& tree : view.at("trees"))
+    roots.push_back(root_node(tree, pods));
+  for (const Json* pod : pods)
+    roots.push_back(pod_node(*pod, text_in(*pod, "cgroup")));
   return roots;
 }
 
 /// "weight (shares)" on cgroup v2, the shares alone on v1.
-std::string shown_weight(const Node& node) {
-  std::string shares = node.shares ? cat(node.shares->value()) : "-";
-  const auto weight = node.cgroup->cpu_weight();
-  return weight ? cat(weight->value(), " (", shares, ")") : shares;
+std::string shown_weight(const Json& cgroup) {
+  const std::string shares = number_in(cgroup, "cpuShares");
+  return cgroup.at("cpuWeight").is_null() ? shares
+                                          : cat(number_in(cgroup, "cpuWeight"), " (", shares, ")");
 }
 
 /// The quota in microseconds, with "/period" if that is not 100000.
-std::string shown_quota(const cgroup::CgroupView& cgroup) {
-  const auto quota = cgroup.cpu_quota();
-  if (!quota) return "-";
-  const auto period = cgroup.cpu_period();
-  const bool usual = !period || *period == core::kDefaultPeriod;
-  return usual ? cat(quota->value()) : cat(quota->value(), "/", period->value());
+std::string shown_quota(const Json& cgroup) {
+  const Json& period = cgroup.at("cpuPeriodUs");
+  const std::string quota = number_in(cgroup, "cpuQuotaUs");
+  const bool usual = period.is_null() || period == core::kDefaultPeriod.value();
+  return quota == "-" || usual ? quota : cat(quota, "/", period.dump());
 }
 
 /// The cells of one node.
 /// @param prefix  the lines of the tree in front of the label
 Row row_of(const Node& node, const std::string& prefix) {
-  const cgroup::CgroupView& cgroup = *node.cgroup;
-  const auto pids = cgroup.pids();
+  const Json& cgroup = *node.cgroup;
+  const bool score = cgroup.contains("oomScoreAdj") && !cgroup.at("oomScoreAdj").is_null();
+  const bool process = cgroup.contains("pid") && cgroup.at("state") != "dead";
   return {cell(cat(prefix, node.label.text), node.label.colour),
-          cell(shown_weight(node)),
+          cell(shown_weight(cgroup)),
           cell(shown_quota(cgroup)),
-          cell(format_bytes(cgroup.memory_limit())),
-          cell(format_bytes(cgroup.memory_usage())),
-          cell(pids ? cat(*pids) : "-"),
-          cell(node.oom_score_adj ? cat(*node.oom_score_adj) : ""),
-          cell(node.pid ? cat(node.pid->value()) : "")};
+          cell(bytes_in(cgroup, "memoryLimitBytes")),
+          cell(bytes_in(cgroup, "memoryUsageBytes")),
+          cell(number_in(cgroup, "pids")),
+          cell(score ? number_in(cgroup, "oomScoreAdj") : ""),
+          cell(process ? number_in(cgroup, "pid") : "")};
 }
 
 /// Appends nodes and their children, depth first.
@@ -156,12 +135,12 @@ void add_rows(std::vector<Row>& rows, const std::vector<Node>& nodes, const std:
 }
 
 /// The whole text output.
-std::string tree_text(const app::Inventory& inventory, ColourMode mode) {
-  const bool v2 = inventory.layout.cpu == core::CgroupVersion::kV2;
-  std::vector<Row> rows = {heading({"CGROUP", v2 ? "WEIGHT (SHARES)" : "SHARES", "QUOTA",
-                                    "MEMORY LIMIT", "USAGE", "PIDS", "OOM", "PID"})};
-  for (const Node& root : forest(inventory)) {
+std::string tree_text(const Json& view, ColourMode mode) {
+  std::vector<Row> rows = {
+      heading({"CGROUP", "SHARES", "QUOTA", "MEMORY LIMIT", "USAGE", "PIDS", "OOM", "PID"})};
+  for (const Node& root : forest(view)) {
     rows.push_back(row_of(root, ""));
+    if (!root.cgroup->at("cpuWeight").is_null()) rows.front().at(1).text = "WEIGHT (SHARES)";
     add_rows(rows, root.children, "");
   }
   return rows.size() > 1 ? format_table(rows, mode) : "no pods\n";

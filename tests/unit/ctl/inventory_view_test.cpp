@@ -24,10 +24,9 @@ class ViewedPod : public ::testing::Test {
 
 TEST(FormatInventory, HasTheSameMembersWithoutState) {
   EXPECT_EQ(
-      format_view({}),
+      dump(view_json({})),
       R"({"enabled":true,"errors":[],"adopted":{"pods":0,"requests":{"cpuMilli":0,"memoryBytes":0}},)"
-      R"("weightFormula":"linear","trees":[],"pods":[],"warnings":[]})"
-      "\n");
+      R"("weightFormula":"linear","trees":[],"pods":[],"warnings":[]})");
 }
 
 TEST(FormatNotices, SaysWhatIsWrongBeforeThePods) {
@@ -62,7 +61,7 @@ TEST_F(ViewedPod, IsShownWithItsContainers) {
   container.record.id = "c-1";
   pod.containers.push_back(container);
   const json shown =
-      json::parse(format_view({.configuration = {}, .inventory = std::move(inventory)}));
+      json::parse(dump(view_json({.configuration = {}, .inventory = std::move(inventory)})));
   EXPECT_EQ(shown["warnings"][0], "a \"quoted\" \xef\xbf\xbd");
   const json& entry = shown["pods"][0];
   EXPECT_EQ(entry["uid"], "u-1");
@@ -80,18 +79,18 @@ TEST_F(ViewedPod, HasTheKernelsLimitsIfItIsAdopted) {
   pod_.record.adopted = true;
   files_["cpu.max"] = "25000 50000";
   files_["memory.max"] = "1073741824";
-  const core::ResourceList limits = limits_shown(pod_);
-  EXPECT_EQ(limits.at("cpu").milli_value(), 500);
-  EXPECT_EQ(limits.at("memory").value(), 1LL << 30U);
+  app::Inventory inventory;
+  inventory.pods.push_back(pod_);
+  const Json view = view_json({.configuration = {}, .inventory = std::move(inventory)});
+  EXPECT_EQ(dump(view["pods"][0]["limits"]), R"({"cpuMilli":500,"memoryBytes":1073741824})");
 }
 
 TEST(PodTitle, IsTheUidWithoutAName) {
-  core::Pod pod;
-  pod.uid = "u-1";
+  Json pod = {{"uid", "u-1"}, {"name", ""}, {"namespace", ""}};
   EXPECT_EQ(pod_title(pod), "u-1");
-  pod.name = "web";
+  pod["name"] = "web";
   EXPECT_EQ(pod_title(pod), "web");
-  pod.pod_namespace = "shop";
+  pod["namespace"] = "shop";
   EXPECT_EQ(pod_title(pod), "shop/web");
 }
 
