@@ -34,10 +34,6 @@ Result<Configuration> Configuration::load(std::optional<std::string> file,
   return Configuration{std::move(file), std::move(paths), std::move(settings)};
 }
 
-Status Configuration::reload() {
-  return replace(text_);
-}
-
 Status Configuration::lay_over(std::string text) {
   if (text == text_) return {};
   PODQOS_TRY(replace(text));
@@ -46,20 +42,20 @@ Status Configuration::lay_over(std::string text) {
 }
 
 Status Configuration::replace(std::string_view text) {
-  auto settings = app::load_settings(file_, paths_);
-  if (!settings) return fail(std::move(settings).error());
+  PODQOS_ASSIGN(auto settings, app::load_settings(file_, paths_));
   if (!text.empty()) {
-    settings = codec::merge_settings(std::move(*settings), text);
-    if (!settings)
-      return fail(std::move(settings).error().with_context("configuration from the runtime"));
+    auto merged = codec::merge_settings(std::move(settings), text);
+    if (!merged)
+      return fail(std::move(merged).error().with_context("configuration from the runtime"));
+    settings = std::move(*merged);
   }
-  if (settings->state_dir != settings_.state_dir) {
+  if (settings.state_dir != settings_.state_dir) {
     return fail(ErrorCode::kConflict,
                 cat("stateDir: cannot change from ", settings_.state_dir, " to ",
-                    settings->state_dir, " while podqos-nri is running: restart it"));
+                    settings.state_dir, " while podqos-nri is running: restart it"));
   }
-  const auto metrics = std::exchange(settings->metrics, settings_.metrics);
-  settings_ = std::move(*settings);
+  const auto metrics = std::exchange(settings.metrics, settings_.metrics);
+  settings_ = std::move(settings);
   log_ = app::Log{kProgram, settings_};
   if (metrics != settings_.metrics) {
     log_.warning(cat("nri.metrics: keeping ", shown(settings_.metrics), "; to use ", shown(metrics),

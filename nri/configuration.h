@@ -29,7 +29,7 @@ class Configuration {
   /// A changed nri.metrics is ignored with a warning: the sandbox allows no bind(2).
   /// @return the errors of app::load_settings(); kConflict: stateDir has changed, which requires a
   ///         restart, because it contains the lock of SingleInstance.
-  [[nodiscard]] Status reload();
+  [[nodiscard]] Status reload() { return replace(text_); }
 
   /// Merges the configuration text that the runtime passes to a plugin that it has started
   /// (ConfigureRequest.config) over the files. It stays merged after reload(). A text that is

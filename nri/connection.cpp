@@ -12,8 +12,7 @@
 #include <utility>
 
 #include "common/base/text.h"
-#include "nri/connect.h"
-#include "nri/messages.h"
+#include "nri/sockets.h"
 
 namespace podqos::nri {
 
@@ -80,10 +79,7 @@ Status ended() {
 }  // namespace
 
 Connection::Connection(sys::UniqueFd socket, ConnectionOptions options, Handler& handler)
-    : socket_{std::move(socket)},
-      options_{std::move(options)},
-      handler_{&handler},
-      node_state_{options_.node_state_bytes} {}
+    : socket_{std::move(socket)}, options_{std::move(options)}, handler_{&handler} {}
 
 void Connection::begin() {
   registering_ = true;
@@ -119,10 +115,7 @@ Status Connection::handle_call(const Message& message) {
     reply = refusal(StatusCode::kInvalidArgument, call.error().message);
   }
   append_frames(output_, Channel::kPlugin, encode_response(message.stream, reply));
-  if (output_.size() <= options_.unsent_bytes) return {};
-  return fail(ErrorCode::kTooLarge,
-              cat(output_.size(), " bytes wait for the runtime to read them, at most ",
-                  options_.unsent_bytes));
+  return {};
 }
 
 Status Connection::read_answer(const Message& message) {
@@ -142,41 +135,20 @@ void Connection::sent(std::size_t size) {
 }
 
 short Connection::events() const {
-  return output_.empty() ? POLLIN : POLLIN | POLLOUT;
+  return output_.empty() ? POLLIN : POLLOUT;
 }
 
 Status Connection::serve(short ready) {
   // After POLLHUP or POLLERR, bytes that the runtime sent before can still be read.
   constexpr int kReadable = POLLIN | POLLHUP | POLLERR;
   if ((ready & kReadable) == 0) return send_output();
-  // Bytes are peeked, and removed after the answer was sent. Removing them makes room in the
-  // socket, which wakes Go's poller in the runtime once more; after the answer it is awake anyway
-  // (net/unix/af_unix.c, unix_write_space; Go's runtime/netpoll_epoll.go, netpollopen).
   std::array<char, kPiece> piece;
-  const ssize_t size = ::recv(socket_.get(), piece.data(), piece.size(), MSG_PEEK);
+  const ssize_t size = ::read(socket_.get(), piece.data(), piece.size());
   const int err = errno;
   if (size == 0 || (size < 0 && is_gone(err))) return ended();
-  if (size < 0 && is_later(err)) return send_output();
-  if (size < 0) return fail_errno(err, "read from the runtime");
-  const auto length = static_cast<std::size_t>(size);
-  PODQOS_TRY(feed({piece.data(), length}));
-  PODQOS_TRY(send_output());
-  return remove({piece.data(), length});
-}
-
-Status Connection::remove(std::span<char> seen) {
-  while (!seen.empty()) {
-    const ssize_t size = ::read(socket_.get(), seen.data(), seen.size());
-    const int err = errno;
-    if (size > 0) {
-      seen = seen.subspan(static_cast<std::size_t>(size));
-    } else if (size == 0 || is_gone(err)) {
-      return ended();
-    } else if (err != EINTR) {
-      return fail_errno(err, "drain the runtime's socket");
-    }
-  }
-  return {};
+  if (size < 0 && !is_later(err)) return fail_errno(err, "read from the runtime");
+  if (size > 0) PODQOS_TRY(feed({piece.data(), static_cast<std::size_t>(size)}));
+  return send_output();
 }
 
 Status Connection::send_output() {
@@ -208,8 +180,7 @@ Result<Reply> Connection::answer(const Call& call) {
 Reply Connection::configure(const Call& call) {
   const auto request = parse_configure_request(call.payload);
   if (!request) return malformed(call);
-  if (auto done = handler_->configure(*request, call.budget); !done)
-    return failure(std::move(done).error());
+  if (auto done = handler_->configure(*request); !done) return failure(std::move(done).error());
   progress_ = Progress::kConfigured;
   const bool newest = options_.newest_events || !request->nri_version.empty();
   return format_configure_response(newest ? kNewestEvents : kOldestEvents);
@@ -218,14 +189,12 @@ Reply Connection::configure(const Call& call) {
 Result<Reply> Connection::synchronize(const Call& call) {
   const auto start = options_.clock->now();
   progress_ = Progress::kSynchronizing;
-  auto last = node_state_.add(call.payload);
-  if (!last) {
-    if (last.error().code == ErrorCode::kTooLarge) return fail(std::move(last).error());
-    return malformed(call);
-  }
+  auto last = node_state_.add(call.payload, options_.node_state_bytes);
+  if (!last && last.error().code == ErrorCode::kTooLarge) return fail(std::move(last).error());
+  if (!last) return malformed(call);
   // The runtime sends the next part only after an answer with `more` and without updates.
   if (!*last) return format_more_response();
-  if (auto done = handler_->synchronize(node_state_.release(), call.budget); !done)
+  if (auto done = handler_->synchronize(std::exchange(node_state_, {})); !done)
     return failure(std::move(done).error());
   if (is_in_time(options_.clock->now() - start, call.budget)) progress_ = Progress::kSynchronized;
   return std::string{};

@@ -2,18 +2,41 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 
 #include "common/base/error.h"
 #include "common/sys/clock.h"
 #include "common/sys/fd.h"
-#include "nri/handler.h"
 #include "nri/messages.h"
 #include "nri/wire.h"
 
 namespace podqos::nri {
+
+/// What a plugin does when the runtime calls it: the port of a Connection. The answer is sent when
+/// the function returns. An Error is answered with its message: at configure and synchronize the
+/// runtime then drops the plugin; at CreateContainer, UpdateContainer and the events of pods it
+/// fails the kubelet's request; otherwise it logs the message.
+///
+/// The budget is the time that the runtime granted when it sent the call (2 s by default). If the
+/// answer is late, the runtime disconnects the plugin and creates the container without it
+/// (containerd/nri, pkg/adaptation/plugin.go).
+class Handler {
+ public:
+  virtual ~Handler() = default;
+
+  /// Called once per connection, before the other requests.
+  virtual Status configure(const ConfigureRequest& request) = 0;
+
+  /// Called once per connection, after configure(), with all existing pods and containers, however
+  /// many messages they came in.
+  virtual Status synchronize(NodeState state) = 0;
+
+  /// Called for each other request, whether sent as StateChange (NRI up to 0.11) or as a call of
+  /// its own.
+  /// @return the answer's message, in which texts have to be UTF-8.
+  virtual Result<std::string> handle(Request request, const PodEvent& event, Budget budget) = 0;
+};
 
 /// The state of a connection, from the registration to the first event.
 enum class Progress : std::uint8_t {
@@ -30,15 +53,14 @@ struct ConnectionOptions {
   /// Whether to ask for the events of NRI 0.10 as well, for which an older runtime closes the
   /// connection. One that states its version of NRI, from 0.12 on, is asked for them anyway.
   bool newest_events = true;
-  std::size_t node_state_bytes = NodeStateReader::kLimit;  ///< of one Synchronize
-  /// Maximum of unsent bytes; has to exceed one message of 4 MiB.
-  std::size_t unsent_bytes = std::size_t{16} << 20U;
-  const sys::Clock* clock = &sys::kSteadyClock;  ///< never null
+  std::size_t node_state_bytes = NodeState::kLimit;  ///< of one Synchronize
+  const sys::Clock* clock = &sys::kSteadyClock;      ///< never null
 };
 
 /// One connection to a runtime: its socket, the registration of the plugin, and the requests of the
 /// runtime, which are calls of a Handler (the ttrpc service nri.pkg.api.v1alpha1.Plugin). Buffers
-/// at most one message per channel, the parts of a Synchronize, and unsent bytes.
+/// at most one message per channel, the parts of a Synchronize, and the answers to what one read
+/// has brought: while they wait to be sent, nothing is read.
 class Connection {
  public:
   /// @param socket   connected and non-blocking
@@ -77,8 +99,6 @@ class Connection {
   [[nodiscard]] Status read_answer(const Message& message);
   /// Sends as much of the output as the socket accepts.
   [[nodiscard]] Status send_output();
-  /// Removes the peeked bytes from the socket; `seen` is used as the buffer.
-  [[nodiscard]] Status remove(std::span<char> seen);
 
   /// Answers a call. An unknown service or method is answered with kUnimplemented, and a
   /// StateChange with an unknown event with success; neither reaches the handler.
@@ -96,7 +116,7 @@ class Connection {
   FrameReader frames_;
   MessageReader calls_;
   MessageReader answers_;
-  NodeStateReader node_state_;  ///< parts received so far
+  NodeState node_state_;  ///< parts received so far
   Progress progress_ = Progress::kRegistering;
   bool registering_ = false;
   std::string output_;

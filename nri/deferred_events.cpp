@@ -1,6 +1,5 @@
 #include "nri/deferred_events.h"
 
-#include <chrono>
 #include <cstddef>
 #include <iterator>
 #include <utility>
@@ -14,16 +13,12 @@ namespace {
 using Kind = DeferredEvent::Kind;
 
 /// Maximum size of all annotations of deferred events, in bytes.
-constexpr std::size_t kMost = std::size_t{8} << 20U;
+constexpr std::size_t kMostKept = std::size_t{8} << 20U;
 /// Annotations of this size, in bytes, are kept beyond that too, so that long ones of some pods do
 /// not harm other pods.
-constexpr std::size_t kUsual = std::size_t{4} << 10U;
+constexpr std::size_t kUsualSize = std::size_t{4} << 10U;
 /// Maximum number of retries of an event.
 constexpr int kTries = 30;
-/// Maximum time for starts and changes in one call of apply(), so that requests are served.
-constexpr std::chrono::milliseconds kAtOnce{200};
-/// Maximum number of ends in one call of apply(), for the same reason.
-constexpr int kEndsAtOnce = 16;
 
 /// Bytes of an event's annotations.
 std::size_t size_of(const DeferredEvent& deferred) {
@@ -35,28 +30,22 @@ std::size_t size_of(const DeferredEvent& deferred) {
 
 }  // namespace
 
-void DeferredEvents::defer(DeferredEvent event) {
+void DeferredEvents::defer(const DeferredEvent& event) {
   Key key{event.event.facts.id, event.kind};
-  events_.erase(key);
+  if (event.kind != Kind::kEnded) events_.erase(key);
   const std::size_t size = size_of(event);
   std::size_t whole = size;
   for (const auto& [_, deferred] : events_)
     whole += size_of(deferred);
-  if (size <= kUsual || whole <= kMost) {
-    events_.emplace(std::move(key), std::move(event));
+  if (size <= kUsualSize || whole <= kMostKept) {
+    events_.try_emplace(std::move(key), event);
     return;
   }
   drop_(event,
         {ErrorCode::kTooLarge,
          cat("container ", printable(key.first), ": its annotations have ", size,
              " bytes, and with those of other events that are to be handled later more than ",
-             kMost)});
-}
-
-void DeferredEvents::defer_end(const std::string& id) {
-  DeferredEvent event{.kind = Kind::kEnded, .event = {}};
-  event.event.facts.id = id;
-  events_.try_emplace(Key{id, Kind::kEnded}, std::move(event));
+             kMostKept)});
 }
 
 void DeferredEvents::remove(const std::string& id) {
@@ -81,30 +70,24 @@ Status DeferredEvents::apply_before(const DeferredEvent& later, const app::Timeo
 }
 
 bool DeferredEvents::keeps(DeferredEvent& event, const Result<bool>& applied) const {
-  if (applied) return !*applied;
+  if (applied && *applied) return false;
+  const Error error =
+      applied ? Error{ErrorCode::kBusy,
+                      cat("container ", printable(event.event.facts.id), " has not ended")}
+              : applied.error();
   const bool is_end = event.kind == Kind::kEnded;
   // A start or change of a container that has ended meanwhile.
-  if (applied.error().code == ErrorCode::kNotFound && !is_end) return false;
+  if (error.code == ErrorCode::kNotFound && !is_end) return false;
   if ((is_end || is_late(applied)) && ++event.tries < kTries) return true;
-  drop_(event, applied.error());
+  drop_(event, error);
   return false;
 }
 
 bool DeferredEvents::apply(const app::Timeouts& timeouts) {
-  const auto end = clock_.now() + kAtOnce;
-  int ends = kEndsAtOnce;
   for (auto next = events_.begin(); next != events_.end();) {
     if (clock_.now() >= timeouts.deadline) return false;
-    DeferredEvent& event = next->second;
-    const bool is_end = event.kind == Kind::kEnded;
-    if (is_end ? ends == 0 : clock_.now() >= end) {
-      ++next;
-      continue;
-    }
-    const auto applied = apply_(event, timeouts);
-    const bool held = applied && !*applied;
-    if (is_end && !held) --ends;
-    next = keeps(event, applied) ? std::next(next) : events_.erase(next);
+    const auto applied = apply_(next->second, timeouts);
+    next = keeps(next->second, applied) ? std::next(next) : events_.erase(next);
     // The other events would time out as well.
     if (is_late(applied)) return false;
   }

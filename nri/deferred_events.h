@@ -33,8 +33,7 @@ template <class Value>
 class DeferredEvents {
  public:
   /// Applies one event.
-  /// @return false: held, because another event has to come first; kTimeout: the lock or systemd
-  ///         was not free
+  /// @return false: what is to end has not ended; kTimeout: the lock or systemd was not free
   using Apply = std::function<Result<bool>(const DeferredEvent&, const app::Timeouts&)>;
   /// Called for each event that is dropped, with the reason; not for a start or change whose
   /// container has ended.
@@ -44,12 +43,10 @@ class DeferredEvents {
   DeferredEvents(const sys::Clock& clock, Apply apply, Drop drop)
       : clock_(clock), apply_(std::move(apply)), drop_(std::move(drop)) {}
 
-  /// Defers a start or change, which replaces a deferred one of the container. Dropped if its
-  /// annotations, which authors of pods write, have more than 4 KiB, and more than 8 MiB together
-  /// with those of the events that are deferred already.
-  void defer(DeferredEvent event);
-  /// Defers the end of a pod or container, unless it is deferred already.
-  void defer_end(const std::string& id);
+  /// Defers an event. A start or change replaces a deferred one of the container; a deferred end
+  /// stays. Dropped if its annotations, which authors of pods write, have more than 4 KiB, and more
+  /// than 8 MiB together with those of the events that are deferred already.
+  void defer(const DeferredEvent& event);
   /// Removes all events of a pod or container that has ended or been released.
   void remove(const std::string& id);
   /// Removes starts and ends, which a new list of all containers replaces. Changes stay: the list
@@ -59,7 +56,7 @@ class DeferredEvents {
   /// and applies a deferred start before a change.
   /// @return kTimeout: the lock is still held.
   [[nodiscard]] Status apply_before(const DeferredEvent& later, const app::Timeouts& timeouts);
-  /// Applies deferred events for a bounded time, and each for a bounded number of attempts.
+  /// Applies deferred events, each for a bounded number of attempts.
   /// @return false: an attempt timed out, waiting for the lock or for systemd, or the deadline has
   ///         passed.
   [[nodiscard]] bool apply(const app::Timeouts& timeouts);

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "common/base/text.h"
 #include "common/codec/annotations.h"
@@ -12,40 +13,30 @@ namespace podqos::nri {
 
 namespace {
 
-/// Adds annotations to `out`; later ones replace earlier ones.
-/// @return kTooLarge beyond the bounds of number and size.
-Status add_annotations(const core::Annotations& annotations, core::Annotations& out) {
-  for (const auto& [key, value] : annotations) {
+/// Checks what authors of pods write, and what becomes part of a cgroup name.
+Status check(const core::ContainerFacts& facts) {
+  for (const auto& [key, value] : facts.annotations) {
     if (value.size() > codec::kMaxAnnotationSize) {
       return fail(ErrorCode::kTooLarge, cat("annotation ", printable(key), " has ", value.size(),
                                             " bytes, more than ", codec::kMaxAnnotationSize));
     }
-    out.insert_or_assign(key, value);
-    if (out.size() > codec::kMaxKnownAnnotations) {
-      return fail(ErrorCode::kTooLarge, cat("more than ", codec::kMaxKnownAnnotations,
-                                            " annotations with the prefix podqos.io/"));
-    }
+  }
+  if (facts.annotations.size() > codec::kMaxKnownAnnotations) {
+    return fail(ErrorCode::kTooLarge, cat("more than ", codec::kMaxKnownAnnotations,
+                                          " annotations with the prefix podqos.io/"));
+  }
+  const core::EngineAnnotations& engine = *facts.engine;
+  for (const auto& [what, text] : {std::pair{"pod uid", &engine.pod_uid},
+                                   {"sandbox id", &engine.sandbox_id},
+                                   {"pod name", &engine.pod_name},
+                                   {"pod namespace", &engine.pod_namespace},
+                                   {"container name", &engine.container_name}}) {
+    if (!*text) continue;
+    auto checked = text == &engine.pod_uid ? core::check_pod_uid(**text)
+                                           : core::check_cgroup_component(**text);
+    if (!checked) return fail(std::move(checked).error().with_context(cat("the runtime's ", what)));
   }
   return {};
-}
-
-/// Sets a value that becomes part of a cgroup name, after `check`. "" leaves it unset.
-Status set(std::optional<std::string>& out, std::string_view what, const std::string& value,
-           Status (*check)(std::string_view)) {
-  if (value.empty()) return {};
-  if (auto checked = check(value); !checked)
-    return fail(std::move(checked).error().with_context(cat("the runtime's ", what)));
-  out = value;
-  return {};
-}
-
-/// Sets the identity of a pod as the CRI has it.
-Status set_identity(core::EngineAnnotations& engine, const Pod& pod) {
-  engine.cri = true;
-  PODQOS_TRY(set(engine.pod_uid, "pod uid", pod.uid, core::check_pod_uid));
-  PODQOS_TRY(set(engine.sandbox_id, "sandbox id", pod.id, core::check_cgroup_component));
-  PODQOS_TRY(set(engine.pod_name, "pod name", pod.name, core::check_cgroup_component));
-  return set(engine.pod_namespace, "pod namespace", pod.name_space, core::check_cgroup_component);
 }
 
 /// CPU and memory of the whole pod; nullopt if none is set.
@@ -59,47 +50,44 @@ std::optional<core::EngineResources> sums_of(const core::EngineResources& all) {
   return sums;
 }
 
-/// Adds the pod's resources and overhead, which the kubelet passes with the sandbox.
-void add_whole_pod(core::EngineAnnotations& engine, const Pod& pod) {
-  engine.pod_sums = sums_of(pod.resources);
-  engine.pod_overhead = sums_of(pod.overhead);
+/// Identity, resources and overhead of a pod.
+core::EngineAnnotations engine_of(const Reported& pod) {
+  core::EngineAnnotations engine = *pod.facts.engine;
+  engine.pod_sums = sums_of(pod.facts.resources);
+  if (engine.pod_overhead) engine.pod_overhead = sums_of(*engine.pod_overhead);
+  return engine;
 }
 
 }  // namespace
 
-Result<core::ContainerFacts> container_facts(const Pod& pod, const Container& container) {
-  core::ContainerFacts facts;
-  facts.id = container.id;
-  core::EngineAnnotations& engine = facts.engine.emplace();
-  const auto read = [&]() -> Status {
-    PODQOS_TRY(add_annotations(pod.annotations, facts.annotations));
-    PODQOS_TRY(add_annotations(container.annotations, facts.annotations));
-    PODQOS_TRY(set_identity(engine, pod));
-    return set(engine.container_name, "container name", container.name,
-               core::check_cgroup_component);
-  };
-  if (auto done = read(); !done)
-    return fail(std::move(done).error().with_context(cat("container ", printable(facts.id))));
-  // With a pid the sandbox is registered, and its facts had these values.
-  if (pod.pid == 0) add_whole_pod(engine, pod);
-  if (!container.cgroups_path.empty()) facts.cgroups_path = container.cgroups_path;
-  facts.oom_score_adj = container.oom_score_adj;
-  facts.resources = container.resources;
+Result<core::ContainerFacts> container_facts(const Reported& pod, const Reported& container) {
+  core::ContainerFacts facts = container.facts;
+  core::EngineAnnotations engine = engine_of(pod);
+  engine.container_name = container.facts.engine->container_name;
+  if (pod.pid != 0) {
+    // The sandbox is registered, and its facts had these values.
+    engine.pod_sums.reset();
+    engine.pod_overhead.reset();
+  }
+  facts.engine = std::move(engine);
+  // The container's own have precedence.
+  facts.annotations.insert(pod.facts.annotations.begin(), pod.facts.annotations.end());
+  if (auto checked = check(facts); !checked)
+    return fail(std::move(checked).error().with_context(cat("container ", printable(facts.id))));
   return facts;
 }
 
-Result<core::ContainerFacts> sandbox_facts(const Pod& pod) {
-  core::ContainerFacts facts;
-  facts.id = pod.id;
-  core::EngineAnnotations& engine = facts.engine.emplace();
-  auto done = add_annotations(pod.annotations, facts.annotations);
-  if (done) done = set_identity(engine, pod);
-  if (!done) return fail(std::move(done).error().with_context(cat("pod ", printable(pod.uid))));
-  engine.is_sandbox = true;
-  add_whole_pod(engine, pod);
-  if (!pod.cgroups_path.empty()) facts.cgroups_path = pod.cgroups_path;
+Result<core::ContainerFacts> sandbox_facts(const Reported& pod) {
+  core::ContainerFacts facts = pod.facts;
+  facts.engine = engine_of(pod);
+  facts.engine->is_sandbox = true;
+  facts.resources = {};
   // The score that engines give to sandboxes: podqos leaves that of a sandbox unchanged.
   facts.oom_score_adj = -998;
+  if (auto checked = check(facts); !checked) {
+    const std::string uid = facts.engine->pod_uid.value_or("");
+    return fail(std::move(checked).error().with_context(cat("pod ", printable(uid))));
+  }
   return facts;
 }
 

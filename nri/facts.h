@@ -12,11 +12,11 @@ namespace podqos::nri {
 /// them.
 /// @return kTooLarge for more than 256 podqos.io/ annotations, or one of more than 256 KiB;
 ///         kInvalidArgument for a uid, id or name that cannot be part of a cgroup name.
-[[nodiscard]] Result<core::ContainerFacts> container_facts(const Pod& pod,
-                                                           const Container& container);
+[[nodiscard]] Result<core::ContainerFacts> container_facts(const Reported& pod,
+                                                           const Reported& container);
 
 /// The facts of a pod's sandbox, with the pod's resources and overhead as the kubelet passed them
 /// to the CRI. Errors as for container_facts().
-[[nodiscard]] Result<core::ContainerFacts> sandbox_facts(const Pod& pod);
+[[nodiscard]] Result<core::ContainerFacts> sandbox_facts(const Reported& pod);
 
 }  // namespace podqos::nri

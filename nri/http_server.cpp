@@ -8,7 +8,7 @@
 #include <cerrno>
 
 #include "common/base/text.h"
-#include "nri/connect.h"
+#include "nri/sockets.h"
 
 namespace podqos::nri {
 
@@ -17,25 +17,12 @@ namespace {
 /// How long no connection is accepted after an error of accept(2), such as EMFILE.
 constexpr std::chrono::milliseconds kDeafness{1000};
 
-/// The reason phrases of RFC 9110, section 15.
-std::string_view reason_for(HttpStatus status) {
-  switch (status) {
-    case HttpStatus::kOk: return "OK";
-    case HttpStatus::kBadRequest: return "Bad Request";
-    case HttpStatus::kNotFound: return "Not Found";
-    case HttpStatus::kMethodNotAllowed: return "Method Not Allowed";
-    case HttpStatus::kUnavailable: return "Service Unavailable";
-  }
-  return "";
-}
-
 /// The bytes of an answer.
 std::string format_answer(const HttpAnswer& answer, bool head_only) {
-  const bool refused = answer.status == HttpStatus::kMethodNotAllowed;
-  return cat("HTTP/1.1 ", static_cast<int>(answer.status), " ", reason_for(answer.status),
-             "\r\nContent-Type: ", answer.content_type, "\r\nContent-Length: ", answer.body.size(),
-             refused ? "\r\nAllow: GET, HEAD" : "", "\r\nConnection: close\r\n\r\n",
-             head_only ? "" : answer.body);
+  const bool refused = answer.status == kHttpMethodNotAllowed;
+  return cat("HTTP/1.1 ", answer.status, "\r\nContent-Type: ", answer.content_type,
+             "\r\nContent-Length: ", answer.body.size(), refused ? "\r\nAllow: GET, HEAD" : "",
+             "\r\nConnection: close\r\n\r\n", head_only ? "" : answer.body);
 }
 
 /// Whether a request has ended: with an empty line (RFC 9112, section 2.1).
@@ -50,11 +37,11 @@ HttpRequest parse_http_request(std::string_view text) {
   const std::size_t first = line.find(' ');
   const std::size_t last = line.rfind(' ');
   if (first == last || !line.substr(last + 1).starts_with("HTTP/1."))
-    return {.status = HttpStatus::kBadRequest};
+    return {.status = kHttpBadRequest};
   const std::string_view method = line.substr(0, first);
-  if (method != "GET" && method != "HEAD") return {.status = HttpStatus::kMethodNotAllowed};
+  if (method != "GET" && method != "HEAD") return {.status = kHttpMethodNotAllowed};
   const std::string_view target = line.substr(first + 1, last - first - 1);
-  if (!target.starts_with('/')) return {.status = HttpStatus::kBadRequest};
+  if (!target.starts_with('/')) return {.status = kHttpBadRequest};
   return {.head_only = method == "HEAD", .path = target.substr(0, target.find('?'))};
 }
 
@@ -112,11 +99,11 @@ void HttpServer::receive(Connection& connection, const Pages& pages) {
   const bool complete = is_complete(input);
   if (!complete && input.size() < kMaxRequest) return;
   const HttpRequest request =
-      complete ? parse_http_request(input) : HttpRequest{.status = HttpStatus::kBadRequest};
+      complete ? parse_http_request(input) : HttpRequest{.status = kHttpBadRequest};
   const HttpAnswer answer =
-      request.status == HttpStatus::kOk
+      request.status == kHttpOk
           ? pages(request.path)
-          : HttpAnswer{.status = request.status, .body = cat(reason_for(request.status), "\n")};
+          : HttpAnswer{.status = request.status, .body = cat(request.status.substr(4), "\n")};
   connection.output = format_answer(answer, request.head_only);
   connection.answered = true;
   send(connection);

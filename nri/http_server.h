@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
@@ -16,20 +15,18 @@
 
 namespace podqos::nri {
 
-/// The statuses of RFC 9110 that podqos-nri answers with.
-enum class HttpStatus : std::uint16_t {
-  kOk = 200,
-  kBadRequest = 400,
-  kNotFound = 404,
-  kMethodNotAllowed = 405,
-  kUnavailable = 503,
-};
+/// The statuses of RFC 9110 that podqos-nri answers with, as they stand in the status line.
+constexpr std::string_view kHttpOk = "200 OK";
+constexpr std::string_view kHttpBadRequest = "400 Bad Request";
+constexpr std::string_view kHttpNotFound = "404 Not Found";
+constexpr std::string_view kHttpMethodNotAllowed = "405 Method Not Allowed";
+constexpr std::string_view kHttpUnavailable = "503 Service Unavailable";
 
 /// What a client asks for.
 struct HttpRequest {
-  HttpStatus status = HttpStatus::kOk;  ///< kOk, or the error to answer with
-  bool head_only = false;               ///< HEAD: the answer has no body
-  std::string_view path = {};           ///< of the target, without its query; not decoded
+  std::string_view status = kHttpOk;  ///< kOk, or the error to answer with
+  bool head_only = false;             ///< HEAD: the answer has no body
+  std::string_view path = {};         ///< of the target, without its query; not decoded
 };
 
 /// Parses the request line at the front of `text`, which has to be that of a GET or HEAD of HTTP/1
@@ -38,7 +35,7 @@ struct HttpRequest {
 
 /// A page or an error.
 struct HttpAnswer {
-  HttpStatus status = HttpStatus::kOk;
+  std::string_view status = kHttpOk;
   std::string content_type = "text/plain; charset=utf-8";
   std::string body;
 };

@@ -1,4 +1,6 @@
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -11,18 +13,15 @@
 
 #include "common/base/text.h"
 #include "nri/configuration.h"
-#include "nri/connect.h"
 #include "nri/http_server.h"
-#include "nri/listener.h"
 #include "nri/metrics.h"
 #include "nri/notify.h"
 #include "nri/options.h"
 #include "nri/pages.h"
 #include "nri/plugin.h"
-#include "nri/privileges.h"
+#include "nri/process.h"
 #include "nri/service.h"
-#include "nri/signals.h"
-#include "nri/single_instance.h"
+#include "nri/sockets.h"
 
 namespace {
 
@@ -61,66 +60,70 @@ void reload(nri::Configuration& configuration) {
                                           done.error().message));
 }
 
-/// Opens the listener for metrics; after an error the plugin runs without.
-std::optional<nri::Listener> listen(const std::optional<podqos::core::MetricsAddress>& address,
-                                    podqos::app::Log& log) {
-  if (!address) return std::nullopt;
-  auto listener = nri::Listener::open(*address);
+/// Opens the socket for metrics; after an error the plugin runs without.
+podqos::sys::UniqueFd listen(const std::optional<podqos::core::MetricsAddress>& address,
+                             podqos::app::Log& log) {
+  if (!address) return {};
+  auto listener = nri::listen_at(*address);
   if (listener) return std::move(*listener);
   log.error(podqos::cat("metrics are disabled: ", listener.error().message));
-  return std::nullopt;
+  return {};
 }
 
 /// Sets up the plugin and serves runtimes until it is told to stop.
 Status run(const nri::Options& options, nri::Configuration& configuration) {
-  std::optional<podqos::sys::UniqueFd> launched;
-  if (!options.socket) {
-    PODQOS_ASSIGN(launched, nri::inherited_socket());
-  }
-  nri::ConnectionOptions identity;
-  identity.index = options.index;
-  identity.name = options.name;
-  const std::string& state_dir = configuration.settings().state_dir;
-  PODQOS_ASSIGN(auto only, nri::SingleInstance::open(state_dir));
+  PODQOS_ASSIGN(auto launched,
+                options.socket ? podqos::Result<podqos::sys::UniqueFd>{} : nri::inherited_socket());
+  const std::string state_dir = configuration.settings().state_dir;
+  std::optional<podqos::sys::FileLock> only;
   // One that a runtime has started registers in time or never.
-  if (launched) PODQOS_TRY(only.hold(kLaunchPatience));
+  if (launched.valid()) {
+    PODQOS_ASSIGN(only, nri::lock_single_instance(state_dir, kLaunchPatience));
+  }
   PODQOS_ASSIGN(const auto notify, nri::Notify::open());
-  PODQOS_ASSIGN(auto signals, nri::Signals::open());
+  PODQOS_ASSIGN(const auto signals, nri::open_signals());
 
   // A new address requires a restart: the sandbox forbids bind(2).
   const auto address = options.metrics ? options.metrics : configuration.settings().metrics;
   const auto listener = listen(address, configuration.log());
-  nri::HttpServer http{listener ? listener->fd() : -1};
+  nri::HttpServer http{listener.get()};
   nri::Metrics metrics;
   nri::Plugin plugin{configuration, metrics};
   nri::Pages pages{configuration, metrics};
+  const auto hold = [&, stood_by = false]() mutable -> Status {
+    auto lock = nri::lock_single_instance(state_dir, {});
+    // The one that has ended had this address.
+    if (lock && stood_by && address && !listener.valid()) {
+      return fail(podqos::ErrorCode::kConflict,
+                  "another podqos-nri has ended: exiting, so that metrics are enabled when this "
+                  "one is started again");
+    }
+    stood_by = true;
+    PODQOS_ASSIGN(only, std::move(lock));
+    return {};
+  };
   nri::Service service{
-      {.session = std::move(identity),
+      {.session = {.index = options.index, .name = options.name},
        .socket = options.socket.value_or(nri::kDefaultSocket),
        .times = {}},
       {.handler = plugin,
-       .signals = signals,
+       .signals = signals.get(),
        .notify = notify,
        .log = configuration.log(),
        .reload = [&] { reload(configuration); },
-       .hold = [&, stood_by = false]() mutable -> Status {
-         Status held = only.hold({});
-         // The one that has ended had this address.
-         if (held && stood_by && address && !listener) {
-           return fail(podqos::ErrorCode::kConflict,
-                       "another podqos-nri has ended: exiting, so that metrics are enabled when "
-                       "this one is started again");
-         }
-         stood_by = stood_by || !held;
-         return held;
-       },
+       .hold = hold,
        .housekeep = [&] { return plugin.housekeep(); },
        .http = http,
        .page = [&](std::string_view path,
                    const nri::ConnectionStatus& status) { return pages.answer(path, status); }}};
   PODQOS_TRY(nri::join_cgroup_namespace());
   PODQOS_TRY(nri::enter_sandbox());
-  return launched ? service.run_launched(std::move(*launched)) : service.run();
+  const auto ran = service.run(std::move(launched));
+  // While it is open, no other plugin has replaced its file.
+  const auto* socket = address ? std::get_if<podqos::core::UnixSocket>(&*address) : nullptr;
+  if (socket != nullptr && listener.valid())
+    static_cast<void>(::unlinkat(AT_FDCWD, socket->path.c_str(), 0));
+  return ran;
 }
 
 /// Parses the command line, loads the configuration and runs the plugin.

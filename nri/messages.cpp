@@ -137,75 +137,73 @@ void read_hugepage_limit(const pbf_reader& reader, core::EngineResources& out) {
   out.hugepages.insert_or_assign(std::move(size), Bytes{clamped(limit)});
 }
 
-/// A function that merges LinuxResources into `out`.
+/// Merges LinuxResources into `out`.
+void read_resources(const pbf_reader& reader, core::EngineResources& out) {
+  const auto unified = [&](const pbf_reader& entry) {
+    auto [file, value] = read_entry(entry);
+    out.unified.insert_or_assign(std::move(file), std::move(value));
+  };
+  read_fields(
+      reader, message(kMemory, [&](const pbf_reader& part) { read_memory(part, out); }),
+      message(kCpu, [&](const pbf_reader& part) { read_cpu(part, out); }),
+      message(kHugepageLimits, [&](const pbf_reader& part) { read_hugepage_limit(part, out); }),
+      message(kUnified, unified), message(kPids, signed_into(out.pids_limit)));
+}
 auto resources_into(core::EngineResources& out) {
-  return [&out](const pbf_reader& reader) {
-    const auto unified = [&](const pbf_reader& entry) {
-      auto [file, value] = read_entry(entry);
-      out.unified.insert_or_assign(std::move(file), std::move(value));
-    };
-    read_fields(reader, message(kMemory, [&](const pbf_reader& r) { read_memory(r, out); }),
-                message(kCpu, [&](const pbf_reader& r) { read_cpu(r, out); }),
-                message(kHugepageLimits, [&](const pbf_reader& r) { read_hugepage_limit(r, out); }),
-                message(kUnified, unified), message(kPids, signed_into(out.pids_limit)));
-  };
+  return [&out](const pbf_reader& reader) { read_resources(reader, out); };
 }
 
-void read_pod(const pbf_reader& reader, Pod& out) {
-  const auto on_linux = [&](const pbf_reader& part) {
-    read_fields(part, message(kPodOverhead, resources_into(out.overhead)),
-                message(kPodResources, resources_into(out.resources)),
-                text(kPodCgroupsPath, out.cgroups_path));
+void read_pod(const pbf_reader& reader, Reported& out) {
+  core::ContainerFacts& facts = out.facts;
+  core::EngineAnnotations& engine = *facts.engine;
+  const auto overhead = [&](const pbf_reader& part) {
+    if (!engine.pod_overhead) engine.pod_overhead.emplace();
+    read_resources(part, *engine.pod_overhead);
   };
-  read_fields(reader, text(kPodId, out.id), text(kPodName, out.name), text(kPodUid, out.uid),
-              text(kPodNamespace, out.name_space),
-              message(kPodAnnotations, annotation_into(out.annotations)),
+  const auto on_linux = [&](const pbf_reader& part) {
+    read_fields(part, message(kPodOverhead, overhead),
+                message(kPodResources, resources_into(facts.resources)),
+                text(kPodCgroupsPath, facts.cgroups_path));
+  };
+  read_fields(reader, text(kPodId, facts.id), text(kPodName, engine.pod_name),
+              text(kPodUid, engine.pod_uid), text(kPodNamespace, engine.pod_namespace),
+              message(kPodAnnotations, annotation_into(facts.annotations)),
               message(kPodLinux, on_linux), number(kPodPid, out.pid));
+  out.sandbox = facts.id;
+  if (!facts.id.empty()) engine.sandbox_id = facts.id;
 }
 
-void read_container(const pbf_reader& reader, Container& out) {
+void read_container(const pbf_reader& reader, Reported& out) {
+  core::ContainerFacts& facts = out.facts;
   const auto score = [&](const pbf_reader& wrapper) {
-    out.oom_score_adj = read_wrapper<std::int64_t>(wrapper);
+    facts.oom_score_adj = read_wrapper<std::int64_t>(wrapper);
   };
   const auto on_linux = [&](const pbf_reader& part) {
-    read_fields(part, message(kResources, resources_into(out.resources)),
-                message(kOomScoreAdj, score), text(kCgroupsPath, out.cgroups_path));
+    read_fields(part, message(kResources, resources_into(facts.resources)),
+                message(kOomScoreAdj, score), text(kCgroupsPath, facts.cgroups_path));
   };
   int state = 0;
-  read_fields(reader, text(kContainerId, out.id), text(kSandboxId, out.sandbox_id),
-              text(kContainerName, out.name), number(kState, state),
-              message(kContainerAnnotations, annotation_into(out.annotations)),
+  read_fields(reader, text(kContainerId, facts.id), text(kSandboxId, out.sandbox),
+              text(kContainerName, facts.engine->container_name), number(kState, state),
+              message(kContainerAnnotations, annotation_into(facts.annotations)),
               message(kContainerLinux, on_linux), number(kContainerPid, out.pid));
   out.created = state == kStateCreated;
 }
 
-/// Bytes that annotations or values of files take.
-template <class Map>
-std::size_t size_of(const Map& texts) {
-  std::size_t size = 0;
-  for (const auto& [key, value] : texts)
-    size += kEntrySize + key.size() + value.size();
+/// Bytes that a pod or container takes.
+std::size_t size_of(const Reported& reported) {
+  const core::ContainerFacts& facts = reported.facts;
+  const core::EngineAnnotations& engine = *facts.engine;
+  std::size_t size = sizeof reported + facts.id.size() + reported.sandbox.size() +
+                     kEntrySize * facts.resources.hugepages.size();
+  for (const auto* text : {&facts.cgroups_path, &engine.pod_uid, &engine.pod_name,
+                           &engine.pod_namespace, &engine.container_name})
+    size += *text ? (*text)->size() : 0;
+  for (const auto* texts : {&facts.annotations, &facts.resources.unified}) {
+    for (const auto& [key, value] : *texts)
+      size += kEntrySize + key.size() + value.size();
+  }
   return size;
-}
-
-/// Bytes that resources take beyond their own size.
-std::size_t size_of(const core::EngineResources& resources) {
-  std::size_t size = size_of(resources.unified);
-  for (const auto& [page_size, limit] : resources.hugepages)
-    size += kEntrySize + page_size.size();
-  return size;
-}
-
-std::size_t size_of(const Pod& pod) {
-  return sizeof pod + pod.id.size() + pod.name.size() + pod.uid.size() + pod.name_space.size() +
-         pod.cgroups_path.size() + size_of(pod.annotations) + size_of(pod.overhead) +
-         size_of(pod.resources);
-}
-
-std::size_t size_of(const Container& container) {
-  return sizeof container + container.id.size() + container.sandbox_id.size() +
-         container.name.size() + container.cgroups_path.size() + size_of(container.annotations) +
-         size_of(container.resources);
 }
 
 /// Writes a wrapper around a number, also around 0.
@@ -248,12 +246,11 @@ void write_resources(pbf_writer& on_linux, const core::CgroupValues& values) {
 Result<ParsedEvent> parse_event(std::string_view bytes, const EventFields& fields) {
   return parse_message("request", bytes, [&](const pbf_reader& reader) {
     ParsedEvent out;
-    Pod& pod = out.event.pod;
-    Container& container = out.event.container;
-    core::EngineResources& resources = fields.container != 0 ? container.resources : pod.resources;
+    auto& [pod, container] = out.event;
+    auto& resources = fields.container != 0 ? container.facts.resources : pod.facts.resources;
     read_fields(
-        reader, message(fields.pod, [&](const pbf_reader& r) { read_pod(r, pod); }),
-        message(fields.container, [&](const pbf_reader& r) { read_container(r, container); }),
+        reader, message(fields.pod, [&](const pbf_reader& part) { read_pod(part, pod); }),
+        message(fields.container, [&](const pbf_reader& part) { read_container(part, container); }),
         number(fields.event, out.number));
     // Whatever the order on the wire, new resources are merged last.
     read_fields(reader, message(fields.resources, resources_into(resources)));
@@ -270,37 +267,28 @@ Result<ConfigureRequest> parse_configure_request(std::string_view bytes) {
   });
 }
 
-Result<bool> NodeStateReader::add(std::string_view bytes) {
-  const auto more = parse_message("SynchronizeRequest", bytes,
-                                  [&](const pbf_reader& reader) { return read(reader); });
-  if (more && size_ <= limit_) return !*more;
-  auto error = more ? Error{ErrorCode::kTooLarge,
-                            cat("Synchronize: more than ", limit_, " bytes of pods and containers")}
-                    : more.error();
-  *this = NodeStateReader{limit_};
-  return fail(std::move(error));
-}
-
-bool NodeStateReader::read(const pbf_reader& reader) {
-  bool more = false;
-  const auto add_pod = [&](const pbf_reader& part) {
-    if (size_ > limit_) return;
-    read_pod(part, state_.pods.emplace_back());
-    size_ += size_of(state_.pods.back());
+Result<bool> NodeState::add(std::string_view bytes, std::size_t limit) {
+  const auto into = [&](std::vector<Reported>& all, void (*read)(const pbf_reader&, Reported&)) {
+    return [&, read](const pbf_reader& part) {
+      if (size > limit) return;
+      read(part, all.emplace_back());
+      size += size_of(all.back());
+    };
   };
-  const auto add_container = [&](const pbf_reader& part) {
-    if (size_ > limit_) return;
-    read_container(part, state_.containers.emplace_back());
-    size_ += size_of(state_.containers.back());
-  };
-  read_fields(reader, message(kPods, add_pod), message(kContainers, add_container),
-              number(kMore, more));
-  return more;
-}
-
-NodeState NodeStateReader::release() {
-  size_ = 0;
-  return std::exchange(state_, {});
+  const auto add_pod = into(pods, read_pod);
+  const auto add_container = into(containers, read_container);
+  auto last = parse_message("SynchronizeRequest", bytes, [&](const pbf_reader& reader) {
+    bool more = false;
+    read_fields(reader, message(kPods, add_pod), message(kContainers, add_container),
+                number(kMore, more));
+    return !more;
+  });
+  if (last && size > limit) {
+    last = fail(ErrorCode::kTooLarge,
+                cat("Synchronize: more than ", limit, " bytes of pods and containers"));
+  }
+  if (!last) *this = {};
+  return last;
 }
 
 std::string format_registration(std::string_view name, std::string_view index) {

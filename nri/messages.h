@@ -1,13 +1,12 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <protozero/pbf_reader.hpp>
 
 #include "common/base/error.h"
 #include "common/core/pods/request.h"
@@ -16,38 +15,23 @@
 /// Of annotations only podqos's own are kept, and of resources 0 is unset, as in NRI.
 namespace podqos::nri {
 
-/// PodSandbox.
-struct Pod {
-  std::string id;
-  std::string name;
-  std::string uid;
-  std::string name_space;
-  core::Annotations annotations;
-  std::uint32_t pid = 0;            ///< 0: it has no process
-  core::EngineResources overhead;   ///< as the kubelet passed them to the CRI
-  core::EngineResources resources;  ///< likewise, of the whole pod
-  std::string cgroups_path;         ///< "": none
-  friend bool operator==(const Pod&, const Pod&) = default;
-};
-
-/// Container.
-struct Container {
-  std::string id;
-  std::string sandbox_id;
-  std::string name;
-  bool created = false;  ///< its state is CONTAINER_CREATED
-  core::Annotations annotations;
+/// A pod's sandbox or a container.
+struct Reported {
+  /// Of a pod the resources are those of the whole pod, and there is no score; of a container the
+  /// identity is only its name. Nothing is checked yet: sandbox_facts(), container_facts().
+  core::ContainerFacts facts;
+  std::string sandbox;    ///< id of the container's sandbox; of a sandbox its own
   std::uint32_t pid = 0;  ///< 0: it has no process
-  core::EngineResources resources;
-  std::optional<std::int64_t> oom_score_adj;
-  std::string cgroups_path;  ///< "": none
-  friend bool operator==(const Container&, const Container&) = default;
+  bool created = false;   ///< a container whose state is CONTAINER_CREATED
+
+  Reported() { facts.engine.emplace().cri = true; }
+  friend bool operator==(const Reported&, const Reported&) = default;
 };
 
 /// The request of a runtime about a pod or one of its containers.
 struct PodEvent {
-  Pod pod;
-  Container container;
+  Reported pod;
+  Reported container;
 };
 
 /// Where a request has its fields; 0: it does not have this one.
@@ -59,6 +43,64 @@ struct EventFields {
 };
 /// StateChangeEvent, by which NRI up to 0.11 reports most events.
 constexpr EventFields kStateChange{.pod = 2, .container = 3, .event = 1};
+
+/// The requests of a runtime to a plugin, in the order of kRequests (containerd/nri,
+/// pkg/api/api.proto, service Plugin).
+enum class Request : std::uint8_t {
+  kConfigure,
+  kSynchronize,
+  kRunPodSandbox,
+  kUpdatePodSandbox,
+  kPostUpdatePodSandbox,
+  kStopPodSandbox,
+  kRemovePodSandbox,
+  kCreateContainer,
+  kPostCreateContainer,
+  kStartContainer,
+  kPostStartContainer,
+  kUpdateContainer,
+  kPostUpdateContainer,
+  kStopContainer,
+  kRemoveContainer,
+};
+
+/// What a request means for cgroups, for metrics.
+enum class Operation : std::uint8_t { kCreate, kUpdate, kDestroy, kNone };
+
+/// How a request is called, and how its message is read.
+struct RequestKind {
+  std::string_view name;   ///< the ttrpc method, also the label "request" in metrics
+  std::int32_t event = 0;  ///< of a StateChange, by which NRI up to 0.11 reports it; 0: never
+  Operation operation = Operation::kNone;
+  EventFields fields = {};
+};
+constexpr std::array kRequests = {
+    RequestKind{.name = "Configure"},
+    RequestKind{.name = "Synchronize"},
+    RequestKind{.name = "RunPodSandbox", .event = 1, .operation = Operation::kCreate},
+    RequestKind{.name = "UpdatePodSandbox",
+                .operation = Operation::kUpdate,
+                .fields = {.container = 0, .resources = 3}},
+    RequestKind{.name = "PostUpdatePodSandbox", .event = 13},
+    RequestKind{.name = "StopPodSandbox", .event = 2, .operation = Operation::kDestroy},
+    RequestKind{.name = "RemovePodSandbox", .event = 3, .operation = Operation::kDestroy},
+    RequestKind{.name = "CreateContainer", .operation = Operation::kCreate},
+    RequestKind{.name = "PostCreateContainer", .event = 5},
+    RequestKind{.name = "StartContainer", .event = 6, .operation = Operation::kUpdate},
+    RequestKind{.name = "PostStartContainer", .event = 7},
+    RequestKind{
+        .name = "UpdateContainer", .operation = Operation::kUpdate, .fields = {.resources = 3}},
+    RequestKind{.name = "PostUpdateContainer", .event = 9},
+    RequestKind{.name = "StopContainer", .operation = Operation::kDestroy},
+    RequestKind{.name = "RemoveContainer", .event = 11, .operation = Operation::kDestroy},
+};
+static_assert(kRequests[static_cast<std::size_t>(Request::kRemoveContainer)].name ==
+              "RemoveContainer");
+
+/// The row of a request in kRequests.
+[[nodiscard]] constexpr const RequestKind& kind_of(Request request) {
+  return kRequests.at(static_cast<std::size_t>(request));
+}
 
 /// A request and, of a StateChangeEvent, the number of its event.
 struct ParsedEvent {
@@ -78,37 +120,22 @@ struct ConfigureRequest {
 };
 [[nodiscard]] Result<ConfigureRequest> parse_configure_request(std::string_view bytes);
 
-/// All pods and containers of a runtime.
+/// All pods and containers of a runtime, from the parts of a Synchronize: NRI 0.7 and newer split a
+/// state that exceeds one message. What podqos does not read is not kept: pod authors decide how
+/// much that is, and must not be able to keep a node from being synchronized.
 struct NodeState {
-  std::vector<Pod> pods;
-  std::vector<Container> containers;
-};
-
-/// Reads the parts of a Synchronize: NRI 0.7 and newer split a state that exceeds one message. What
-/// podqos does not read is not kept: pod authors decide how much that is, and must not be able to
-/// keep a node from being synchronized.
-class NodeStateReader {
- public:
   /// Bytes of one Synchronize, a hundred times what the largest nodes have.
   static constexpr std::size_t kLimit = std::size_t{64} << 20U;
 
-  /// @param limit  of the bytes that are kept
-  explicit NodeStateReader(std::size_t limit = kLimit) : limit_{limit} {}
+  std::vector<Reported> pods;
+  std::vector<Reported> containers;
+  std::size_t size = 0;  ///< bytes of both
 
   /// Adds a part, a SynchronizeRequest. After an error all parts are dropped.
+  /// @param limit  of the bytes that are kept
   /// @return whether it was the last part; kInvalidArgument: malformed bytes; kTooLarge: beyond the
   ///         limit.
-  [[nodiscard]] Result<bool> add(std::string_view bytes);
-  /// The state so far; the next part begins a new one.
-  [[nodiscard]] NodeState release();
-
- private:
-  /// Reads a part. @return whether there are more
-  [[nodiscard]] bool read(const protozero::pbf_reader& reader);
-
-  std::size_t limit_;
-  NodeState state_;
-  std::size_t size_ = 0;  ///< bytes of state_
+  [[nodiscard]] Result<bool> add(std::string_view bytes, std::size_t limit = kLimit);
 };
 
 /// RegisterPluginRequest.

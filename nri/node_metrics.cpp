@@ -1,5 +1,3 @@
-#include "nri/node_metrics.h"
-
 #include <array>
 #include <optional>
 #include <string_view>
@@ -8,6 +6,7 @@
 
 #include "common/core/kubernetes/pod_resources.h"
 #include "common/core/kubernetes/qos.h"
+#include "nri/metrics.h"
 
 namespace podqos::nri {
 

@@ -9,7 +9,7 @@
 
 #include "common/app/log.h"
 #include "common/base/text.h"
-#include "nri/connect.h"
+#include "nri/sockets.h"
 
 namespace podqos::nri {
 
@@ -50,20 +50,8 @@ void Notify::ready(std::string_view status) const {
   send(cat("READY=1\nSTATUS=", app::one_line(status)), 0);
 }
 
-void Notify::reloading() const {
-  send("RELOADING=1", 0);
-}
-
-void Notify::stopping() const {
-  send("STOPPING=1", 0);
-}
-
 void Notify::status(std::string_view text) const {
   send(cat("STATUS=", app::one_line(text)), MSG_DONTWAIT);
-}
-
-void Notify::watchdog() const {
-  send("WATCHDOG=1", MSG_DONTWAIT);
 }
 
 void Notify::send(std::string_view state, int flags) const {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/socket.h>
+
 #include <chrono>
 #include <optional>
 #include <string_view>
@@ -25,13 +27,13 @@ class Notify {
   /// READY=1 and STATUS=: the service has started or finished a reload.
   void ready(std::string_view status) const;
   /// RELOADING=1; to be followed by ready().
-  void reloading() const;
+  void reloading() const { send("RELOADING=1", 0); }
   /// STOPPING=1.
-  void stopping() const;
+  void stopping() const { send("STOPPING=1", 0); }
   /// STATUS=: one line that `systemctl status` shows.
   void status(std::string_view text) const;
   /// WATCHDOG=1.
-  void watchdog() const;
+  void watchdog() const { send("WATCHDOG=1", MSG_DONTWAIT); }
 
   /// The interval at which to call watchdog(): half of WATCHDOG_USEC; nullopt: never.
   [[nodiscard]] std::optional<std::chrono::microseconds> watchdog_interval() const {

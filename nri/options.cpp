@@ -7,7 +7,7 @@
 
 #include "common/base/text.h"
 #include "common/sys/unix_address.h"
-#include "nri/connect.h"
+#include "nri/sockets.h"
 
 namespace podqos::nri {
 

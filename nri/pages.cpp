@@ -5,8 +5,6 @@
 #include "common/app/node_figures.h"
 #include "common/base/text.h"
 #include "common/store/state_copy.h"
-#include "nri/exposition.h"
-#include "nri/node_metrics.h"
 
 namespace podqos::nri {
 
@@ -32,7 +30,7 @@ void write_connection_metrics(const ConnectionStatus& status, Exposition& out) {
 }
 
 /// A page of one line.
-HttpAnswer text(HttpStatus status, std::string body) {
+HttpAnswer text(std::string_view status, std::string body) {
   return {.status = status, .body = std::move(body) + "\n"};
 }
 
@@ -43,21 +41,19 @@ Pages::Pages(Configuration& configuration, const Metrics& metrics, const sys::Cl
 
 HttpAnswer Pages::answer(std::string_view path, const ConnectionStatus& status) {
   if (path == "/metrics") return metrics(status);
-  if (path == "/healthz") return text(HttpStatus::kOk, "ok");
-  if (path == "/readyz" && status.standby) return text(HttpStatus::kOk, "standby");
+  if (path == "/healthz") return text(kHttpOk, "ok");
+  if (path == "/readyz" && status.standby) return text(kHttpOk, "standby");
   if (path == "/readyz")
-    return status.synchronized ? text(HttpStatus::kOk, "ok")
-                               : text(HttpStatus::kUnavailable, status.obstacle);
-  return text(HttpStatus::kNotFound, "not found: expected one of /metrics, /healthz, /readyz");
+    return status.synchronized ? text(kHttpOk, "ok") : text(kHttpUnavailable, status.obstacle);
+  return text(kHttpNotFound, "not found: expected one of /metrics, /healthz, /readyz");
 }
 
 HttpAnswer Pages::metrics(const ConnectionStatus& status) {
   Exposition out;
   write_connection_metrics(status, out);
   metrics_.write(out);
-  return {.status = HttpStatus::kOk,
-          .content_type = kExposition,
-          .body = std::move(out).release() + node()};
+  return {
+      .status = kHttpOk, .content_type = kExposition, .body = std::move(out).release() + node()};
 }
 
 const std::string& Pages::node() {

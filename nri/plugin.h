@@ -16,12 +16,11 @@
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/core/pods/request.h"
-#include "common/core/settings.h"
 #include "common/sys/clock.h"
 #include "common/sys/process.h"
 #include "nri/configuration.h"
+#include "nri/connection.h"
 #include "nri/deferred_events.h"
-#include "nri/handler.h"
 #include "nri/metrics.h"
 
 namespace podqos::nri {
@@ -43,22 +42,9 @@ class Plugin : public Handler {
   /// @return whether to be called again as soon as the runtime has been served
   [[nodiscard]] bool housekeep();
 
-  Status configure(const ConfigureRequest& request, Budget budget) override;
-  Status synchronize(NodeState state, Budget budget) override;
+  Status configure(const ConfigureRequest& request) override;
+  Status synchronize(NodeState state) override;
   Result<std::string> handle(Request request, const PodEvent& event, Budget budget) override;
-
-  // What handle() calls.
-
-  /// @return what to change of the container that is about to be created
-  [[nodiscard]] Result<core::ConfigEdit> create_container(const PodEvent& event, Budget budget);
-  [[nodiscard]] Status update_container(const PodEvent& event, Budget budget);
-  [[nodiscard]] Status stop_container(const PodEvent& event, Budget budget);
-  [[nodiscard]] Status update_pod_sandbox(const PodEvent& event, Budget budget);
-  [[nodiscard]] Status run_pod_sandbox(const PodEvent& event, Budget budget);
-  [[nodiscard]] Status stop_pod_sandbox(const PodEvent& event, Budget budget);
-  [[nodiscard]] Status remove_pod_sandbox(const PodEvent& event, Budget budget);
-  [[nodiscard]] Status start_container(const PodEvent& event, Budget budget);
-  [[nodiscard]] Status remove_container(const PodEvent& event, Budget budget);
 
  private:
   using TimePoint = sys::Clock::TimePoint;
@@ -83,42 +69,38 @@ class Plugin : public Handler {
   /// could never be met on a full node.
   [[nodiscard]] app::Timeouts whole_node(const app::Timeouts& round) const;
   [[nodiscard]] app::Log& log() { return configuration_.log(); }
-  /// Logs and counts an error.
-  /// @return the error under onError "reject" and for kRefused, else success
-  [[nodiscard]] Status report(std::string_view what, Status done);
   /// Logs "what: error then" and counts the error.
-  void log_failure(std::string_view what, const Error& error, std::string_view then);
+  void log_failure(std::string_view what, const Error& error, std::string_view then = "");
+
+  /// Does what handle() promises.
+  [[nodiscard]] Result<std::string> answer(Request request, const PodEvent& event,
+                                           const app::Timeouts& timeouts);
+  /// Places a container. @return CreateContainerResponse
+  [[nodiscard]] Result<std::string> create(const PodEvent& event, const app::Timeouts& timeouts);
   /// Applies a start or change after older ones of the same pod or container. If the lock cannot be
   /// taken in time and the runtime continues nevertheless, the event is deferred.
   [[nodiscard]] Status apply_or_defer(DeferredEvent::Kind kind, Result<core::ContainerFacts> facts,
                                       std::uint32_t pid, const app::Timeouts& timeouts);
-  /// Applies one event.
-  /// @return false: an end is held while containers of the pod are being created; kBusy: what is to
-  ///         end has not ended
+  /// Applies one event. @return false: what is to end has not ended
   [[nodiscard]] Result<bool> apply(const DeferredEvent& deferred, const app::Timeouts& timeouts);
   /// Logs and counts that a deferred event is dropped.
   void drop(const DeferredEvent& event, const Error& error);
-  /// Notes the process of a sandbox, whose end may not be reported.
-  void register_sandbox(const Pod& pod);
-  /// Ids of the containers of a sandbox that are being created.
-  [[nodiscard]] std::vector<std::string> created_in(std::string_view sandbox) const;
   /// Releases a pod or container; defers that if it does not succeed.
   [[nodiscard]] Status release(const std::string& id, const app::Timeouts& timeouts);
+  /// Releases a sandbox, and the containers that are being created in it, which will not start.
+  [[nodiscard]] Status remove_sandbox(const std::string& id, const app::Timeouts& timeouts);
 
-  /// Handles a request about a pod or container.
-  [[nodiscard]] Result<std::string> answer(Request request, const PodEvent& event, Budget budget);
+  // plugin_synchronization.cpp
+
   /// Takes in the state of the last Synchronize, once.
   /// @return whether a synchronization is in progress
   [[nodiscard]] bool read_state();
   /// Registers a pod with its containers before the others, because an event concerns it.
-  void synchronize_pod(const std::string& sandbox, const app::Timeouts& timeouts);
+  void synchronize_pod(const Reported& pod, const app::Timeouts& timeouts);
   /// This process, with the ids of the containers that are being created.
   [[nodiscard]] app::EngineList listener() const;
   /// The pods and containers of a Synchronize as events.
   [[nodiscard]] std::vector<app::ContainerEvent> reported_in(NodeState state);
-
-  // Parts of housekeep(), which share its deadline.
-
   /// Registers a piece of the runtime's state.
   /// @return whether more is left
   [[nodiscard]] bool synchronize_piece(const app::Timeouts& timeouts);
@@ -126,6 +108,8 @@ class Plugin : public Handler {
   [[nodiscard]] bool note_synchronized(const Result<bool>& taken);
   /// Removes a container from the synchronization in progress: the runtime has removed it.
   void forget_reported(const std::string& id);
+  /// Notes the process of a sandbox, whose end may not be reported.
+  void register_sandbox(const Reported& pod);
   /// Releases sandboxes whose process has ended. @return as DeferredEvents::apply()
   [[nodiscard]] bool release_ended_sandboxes(const app::Timeouts& timeouts);
   /// Releases due pods, and recomputes everything if that was deferred or is due.
@@ -137,9 +121,7 @@ class Plugin : public Handler {
   /// The creator of pending containers: their requests count while this process can receive their
   /// events.
   core::Process own_process_{
-      .pid = Pid{::getpid()},
-      .start_time =
-          sys::start_time_of(Pid{::getpid()}).value_or(std::nullopt).value_or(StartTime{0})};
+      process_of(static_cast<std::uint32_t>(::getpid())).value_or(core::Process{})};
   std::map<std::string, core::Process, std::less<>> sandboxes_;  ///< running ones, by id
   std::string observed_;  ///< the last one whose process was checked
   std::map<std::string, Creation, std::less<>> created_;  ///< neither started nor ended, by id

@@ -1,6 +1,9 @@
-// Plugin: registers the runtime's state after Synchronize, in pieces.
+// Plugin: between two requests it registers the runtime's state after Synchronize, in pieces, and
+// looks after what the runtime does not report.
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -12,6 +15,7 @@
 #include <malloc.h>
 
 #include "common/base/text.h"
+#include "common/sys/process.h"
 #include "nri/facts.h"
 #include "nri/plugin.h"
 
@@ -19,54 +23,53 @@ namespace podqos::nri {
 
 namespace {
 
+using AnnotationsRef = std::shared_ptr<const core::Annotations>;
+
 /// Maximum time of a piece: far below the 2 s of a request, and below other lock timeouts.
 constexpr std::chrono::milliseconds kPieceAtOnce{100};
+/// Sandboxes whose processes are checked in one round.
+constexpr std::size_t kObservedAtOnce = 64;
+/// How long a container counts as being created: runtimes may abandon one without reporting it. A
+/// container that starts later is registered then.
+constexpr std::chrono::seconds kCreation{120};
+/// Interval at which due pods are released.
+constexpr std::chrono::seconds kReleaseInterval{5};
 
 }  // namespace
 
 std::vector<app::ContainerEvent> Plugin::reported_in(NodeState state) {
   std::vector<app::ContainerEvent> all;
   // A pod or container with invalid facts exists nevertheless: its id is passed on.
-  const auto add = [&](Result<core::ContainerFacts> facts, std::uint32_t pid,
-                       app::ContainerEvent event) {
-    auto process = process_of(pid);
+  const auto add = [&](const Reported& reported, Result<core::ContainerFacts> facts,
+                       AnnotationsRef of_pod) {
+    app::ContainerEvent& event = all.emplace_back();
+    event.sandbox = reported.sandbox;
+    event.of_pod = std::move(of_pod);
+    event.facts.id = reported.facts.id;
+    auto process = process_of(reported.pid);
     if (!facts || !process) {
-      log_failure("synchronize", facts ? process.error() : facts.error(), "");
-    } else {
-      event.facts = std::move(*facts);
-      event.init = *process;
+      log_failure("synchronize", facts ? process.error() : facts.error());
+      return;
     }
-    all.push_back(std::move(event));
+    event.facts = std::move(*facts);
+    event.init = *process;
   };
-  const auto event_of = [](const std::string& id, const std::string& sandbox,
-                           std::shared_ptr<const core::Annotations> of_pod) {
-    app::ContainerEvent event{
-        .facts = {}, .init = {}, .sandbox = sandbox, .of_pod = std::move(of_pod)};
-    event.facts.id = id;
-    return event;
-  };
-  struct Known {
-    const Pod* pod;
-    std::shared_ptr<const core::Annotations> annotations;
-  };
-  std::map<std::string_view, Known> pods;
-  for (Pod& pod : state.pods) {
+  std::map<std::string_view, std::pair<const Reported*, AnnotationsRef>> pods;
+  for (Reported& pod : state.pods) {
     auto facts = sandbox_facts(pod);
-    std::shared_ptr<const core::Annotations> annotations;
+    AnnotationsRef shared;
     if (facts) {
-      annotations =
-          std::make_shared<const core::Annotations>(std::exchange(facts->annotations, {}));
-      pod.annotations.clear();
+      pod.facts.annotations.clear();
+      shared = std::make_shared<const core::Annotations>(std::exchange(facts->annotations, {}));
     }
-    pods.emplace(pod.id, Known{.pod = &pod, .annotations = annotations});
-    add(std::move(facts), pod.pid, event_of(pod.id, pod.id, std::move(annotations)));
+    pods.emplace(pod.facts.id, std::pair{&pod, shared});
+    add(pod, std::move(facts), shared);
   }
-  for (const Container& container : state.containers) {
-    const auto found = pods.find(container.sandbox_id);
+  for (const Reported& container : state.containers) {
+    const auto found = pods.find(container.sandbox);
     if (found == pods.end()) continue;
-    const auto& [pod, annotations] = found->second;
-    add(container_facts(*pod, container), container.pid,
-        event_of(container.id, pod->id, annotations));
+    const auto& [pod, shared] = found->second;
+    add(container, container_facts(*pod, container), shared);
   }
   return all;
 }
@@ -75,15 +78,15 @@ bool Plugin::read_state() {
   auto state = std::exchange(state_, std::nullopt);
   if (!state) return synchronization_.has_value();
   // Long-lived allocations first: among temporary ones they would keep pages from being returned.
-  for (const Pod& pod : state->pods)
+  for (const Reported& pod : state->pods)
     register_sandbox(pod);
-  for (const Container& container : state->containers) {
+  for (const Reported& container : state->containers) {
     if (container.pid == 0 && container.created)
-      created_.try_emplace(container.id,
-                           Creation{.sandbox = container.sandbox_id, .since = clock_.now()});
+      created_.try_emplace(container.facts.id,
+                           Creation{.sandbox = container.sandbox, .since = clock_.now()});
   }
   synchronization_.emplace(reported_in(std::move(*state)),
-                           [this](const Error& error) { log_failure("synchronize", error, ""); });
+                           [this](const Error& error) { log_failure("synchronize", error); });
   // A recomputation deferred from here on runs after the synchronization.
   recomputes_ = false;
   return true;
@@ -100,6 +103,12 @@ bool Plugin::synchronize_piece(const app::Timeouts& timeouts) {
   if (!read_state()) return false;
   return note_synchronized(synchronization_->resume(configuration_.settings(), log(), listener(),
                                                     kPieceAtOnce, whole_node(timeouts)));
+}
+
+void Plugin::synchronize_pod(const Reported& pod, const app::Timeouts& timeouts) {
+  if (!read_state() || !synchronization_->awaits(pod.facts.id)) return;
+  static_cast<void>(note_synchronized(synchronization_->run_pod(
+      configuration_.settings(), log(), listener(), pod.facts.id, timeouts)));
 }
 
 bool Plugin::note_synchronized(const Result<bool>& taken) {
@@ -123,10 +132,55 @@ void Plugin::forget_reported(const std::string& id) {
   if (synchronization_) synchronization_->forget(id);
 }
 
-void Plugin::synchronize_pod(const std::string& sandbox, const app::Timeouts& timeouts) {
-  if (!read_state() || !synchronization_->awaits(sandbox)) return;
-  static_cast<void>(note_synchronized(
-      synchronization_->run_pod(configuration_.settings(), log(), listener(), sandbox, timeouts)));
+void Plugin::register_sandbox(const Reported& pod) {
+  const auto process = process_of(pod.pid);
+  if (!process || process->start_time == StartTime{0}) return;
+  sandboxes_.insert_or_assign(pod.facts.id, *process);
+}
+
+bool Plugin::release_ended_sandboxes(const app::Timeouts& timeouts) {
+  auto sandbox = sandboxes_.upper_bound(observed_);
+  for (auto looks = std::min(sandboxes_.size(), kObservedAtOnce); looks > 0; --looks) {
+    if (clock_.now() >= timeouts.deadline) return false;
+    if (sandbox == sandboxes_.end()) sandbox = sandboxes_.begin();
+    const auto& [id, process] = *sandbox;
+    observed_ = id;
+    if (sys::is_alive(process.pid, process.start_time)) {
+      ++sandbox;
+      continue;
+    }
+    const auto done = release(id, timeouts);
+    if (!done) log_failure("release ended sandbox", done.error(), "; retrying");
+    sandbox = sandboxes_.erase(sandbox);
+    if (is_late(done)) return false;
+  }
+  return true;
+}
+
+void Plugin::reconcile(const app::Timeouts& timeouts) {
+  const auto now = clock_.now();
+  const bool everything = recomputes_ || now >= next_recomputation_;
+  if (!everything && now < next_release_) return;
+  next_release_ = now + kReleaseInterval;
+  if (auto done = app::housekeep(configuration_.settings(), log(), listener(), everything,
+                                 everything ? whole_node(timeouts) : timeouts);
+      !done) {
+    log_failure("housekeeping", done.error(), "; retrying");
+    return;
+  }
+  if (!everything) return;
+  recomputes_ = false;
+  next_recomputation_ = now + kRecomputation;
+}
+
+bool Plugin::housekeep() {
+  const auto now = clock_.now();
+  std::erase_if(created_, [&](const auto& entry) { return now - entry.second.since > kCreation; });
+  const app::Timeouts timeouts = housekeeping();
+  if (synchronize_piece(timeouts)) return true;
+  // After a timeout, waiting for the lock or systemd, the following steps would time out as well.
+  if (deferred_.apply(timeouts) && release_ended_sandboxes(timeouts)) reconcile(timeouts);
+  return false;
 }
 
 }  // namespace podqos::nri

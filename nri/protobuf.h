@@ -21,11 +21,15 @@ struct Field {
   Take take;
 };
 
-/// A field of text, which replaces `out`.
-[[nodiscard]] inline auto text(protozero::pbf_tag_type number, std::string& out) {
+/// A field of text, which replaces `out`; no text is no optional text.
+template <class Text>
+[[nodiscard]] auto text(protozero::pbf_tag_type number, Text& out) {
   const auto take = [&out](protozero::pbf_reader& reader) {
     const auto view = reader.get_view();
-    out.assign(view.data(), view.size());
+    out = Text{std::string{view.data(), view.size()}};
+    if constexpr (requires { out.reset(); }) {
+      if (view.size() == 0) out.reset();
+    }
   };
   return Field{protozero::tag_and_type(number, protozero::pbf_wire_type::length_delimited), take};
 }

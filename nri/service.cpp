@@ -1,16 +1,16 @@
 #include "nri/service.h"
 
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <span>
 #include <utility>
 
 #include "common/base/text.h"
-#include "common/base/units.h"
-#include "common/sys/process.h"
 
 namespace podqos::nri {
 
@@ -20,29 +20,6 @@ namespace {
 constexpr std::size_t kSignalsAt = 0;
 constexpr std::size_t kLinkAt = 1;
 constexpr std::size_t kHttpAt = 2;
-
-/// Keeps the earlier of two points in time; nullopt is later than any.
-void keep_earlier(std::optional<sys::Clock::TimePoint>& earliest,
-                  std::optional<sys::Clock::TimePoint> other) {
-  if (other && (!earliest || *other < *earliest)) earliest = other;
-}
-
-/// Checks that the peer is a runtime of root in this pid namespace: the runtime decides what this
-/// process writes as root, and to which processes.
-Status check_peer(const Peer& peer) {
-  if (peer.pid == 0 || !sys::shares_pid_namespace(Pid{peer.pid})) {
-    return fail(ErrorCode::kConflict,
-                "the runtime is in a different pid namespace than this plugin, so the pids that it "
-                "reports belong to other processes here: run the plugin in the runtime's pid "
-                "namespace (in a pod: hostPID: true)");
-  }
-  if (peer.uid == 0 || peer.uid == ::geteuid()) return {};
-  return fail(
-      ErrorCode::kPermission,
-      cat("process ", peer.pid, " of user ", peer.uid,
-          " is listening there, but podqos accepts only a runtime of root: stop that process, "
-          "and make the socket's directory writable by root only"));
-}
 
 /// What happens next, or what to check, after a failed attempt to connect.
 std::string remedy_for(const Error& error, const std::string& socket) {
@@ -57,23 +34,22 @@ std::string remedy_for(const Error& error, const std::string& socket) {
 Service::Service(ServiceOptions options, ServicePorts ports)
     : options_{std::move(options)},
       ports_{std::move(ports)},
+      waiting_{cat("waiting for a runtime at ", options_.socket)},
       retry_{options_.times.first_retry},
       next_attempt_{ports_.clock.now()} {
-  set_status(false, cat("waiting for a runtime at ", options_.socket));
+  set_status(false, waiting_);
 }
 
-Status Service::run_launched(sys::UniqueFd socket) {
-  launched_ = true;
-  // It could not connect again without those that the runtime does not know.
-  options_.session.newest_events = false;
-  if (auto made = make_link(std::move(socket)); !made)
-    return fail(std::move(made).error().with_context("the runtime that started this plugin"));
-  return run();
-}
-
-Status Service::run() {
+Status Service::run(sys::UniqueFd launched) {
+  launched_ = launched.valid();
+  if (launched_) {
+    // It could not connect again without those that the runtime does not know.
+    options_.session.newest_events = false;
+    if (auto made = make_link(std::move(launched)); !made)
+      return fail(std::move(made).error().with_context("the runtime that started this plugin"));
+  }
   if (ports_.notify.watchdog_interval()) next_watchdog_ = ports_.clock.now();
-  ports_.notify.ready(link_ ? "connected" : cat("waiting for a runtime at ", options_.socket));
+  ports_.notify.ready(link_ ? "connected" : waiting_);
   while (!stopping_) {
     PODQOS_TRY(apply_deadlines());
     PODQOS_TRY(wait());
@@ -92,7 +68,7 @@ Status Service::run() {
 }
 
 Status Service::wait() {
-  polled_.assign({{.fd = ports_.signals.fd(), .events = POLLIN, .revents = 0},
+  polled_.assign({{.fd = ports_.signals, .events = POLLIN, .revents = 0},
                   // poll(2) passes over a negative descriptor.
                   {.fd = link_ ? link_->fd() : -1,
                    .events = link_ ? link_->events() : short{0},
@@ -104,8 +80,9 @@ Status Service::wait() {
 }
 
 void Service::read_signals() {
-  while (const auto signal = ports_.signals.read()) {
-    if (*signal != SIGHUP) {
+  signalfd_siginfo signal{};
+  while (::read(ports_.signals, &signal, sizeof signal) == sizeof signal) {
+    if (signal.ssi_signo != SIGHUP) {
       stopping_ = true;
       return;
     }
@@ -116,10 +93,13 @@ void Service::read_signals() {
 }
 
 std::optional<Service::TimePoint> Service::next_deadline() const {
-  auto earliest = next_watchdog_;
-  keep_earlier(earliest, link_ ? timeout_ : next_attempt_);
-  if (counts_on_plugin()) keep_earlier(earliest, next_housekeeping_);
-  keep_earlier(earliest, ports_.http.next_deadline());
+  std::optional<TimePoint> earliest;
+  for (const std::optional<TimePoint>& each :
+       {next_watchdog_, link_ ? timeout_ : next_attempt_,
+        counts_on_plugin() ? std::optional{next_housekeeping_} : std::nullopt,
+        ports_.http.next_deadline()}) {
+    if (each && (!earliest || *each < *earliest)) earliest = each;
+  }
   return earliest;
 }
 
@@ -151,10 +131,10 @@ Status Service::connect() {
   if (!only_) {
     PODQOS_TRY(ports_.hold());
     only_ = true;
+    status_.standby = false;
     const bool stood_by = !last_failure_.empty();
-    if (stood_by) ports_.notify.status(cat("waiting for a runtime at ", options_.socket));
+    if (stood_by) ports_.notify.status(waiting_);
   }
-  status_.standby = false;
   PODQOS_ASSIGN(auto socket, connect_to(options_.socket));
   return make_link(std::move(socket));
 }
@@ -163,45 +143,47 @@ Status Service::try_to_connect() {
   Status made = connect();
   if (made) return {};
   const Error& error = made.error();
-  const bool held = !only_ && error.code == ErrorCode::kTimeout;
   // The state directory is of no use: whatever has started this program starts it again.
-  if (!only_ && !held) return made;
-  struct stat socket{};
-  // Ready to follow, as far as that can be seen without a connection.
-  status_.standby = held && ::stat(options_.socket.c_str(), &socket) == 0;
-  // Logged once per reason: a runtime may be absent for days.
-  if (error.message != last_failure_) {
-    const bool normal =
-        held || error.code == ErrorCode::kNotFound || error.code == ErrorCode::kBusy;
-    const std::string line = cat(error.message, held ? "; standing by until that one ends"
-                                                     : remedy_for(error, options_.socket));
-    if (normal)
-      ports_.log.info(line);
-    else
-      ports_.log.warning(line);
-    if (held) ports_.notify.status(line);
-    last_failure_ = error.message;
-  }
-  status_.obstacle = held && !status_.standby ? cat(options_.socket, " is missing") : error.message;
-  if (held)
-    next_attempt_ = ports_.clock.now() + options_.times.standby;
-  else
+  if (!only_ && error.code != ErrorCode::kTimeout) return made;
+  log_failure(error);
+  status_.obstacle = error.message;
+  if (only_) {
     retry_later();
+    return {};
+  }
+  // Ready to follow, as far as that can be seen without a connection.
+  struct stat socket{};
+  status_.standby = ::stat(options_.socket.c_str(), &socket) == 0;
+  if (!status_.standby) status_.obstacle = cat(options_.socket, " is missing");
+  next_attempt_ = ports_.clock.now() + options_.times.standby;
   return {};
 }
 
+void Service::log_failure(const Error& error) {
+  if (error.message == last_failure_) return;
+  last_failure_ = error.message;
+  if (!only_)
+    return announce(cat(error.message, "; standing by until that one ends"), &app::Log::info);
+  const bool normal = error.code == ErrorCode::kNotFound || error.code == ErrorCode::kBusy;
+  const std::string line = cat(error.message, remedy_for(error, options_.socket));
+  if (normal)
+    ports_.log.info(line);
+  else
+    ports_.log.warning(line);
+}
+
 Status Service::make_link(sys::UniqueFd socket) {
-  PODQOS_ASSIGN(const auto peer, peer_of(socket.get()));
   const std::string where = launched_ ? "its socket" : options_.socket;
-  if (auto good = check_peer(peer); !good) return fail(std::move(good).error().with_context(where));
-  peer_ = cat("the runtime at ", where, " (process ", peer.pid, ")");
+  const auto runtime = runtime_at(socket.get());
+  if (!runtime) return fail(Error{runtime.error()}.with_context(where));
+  peer_ = cat("the runtime at ", where, " (process ", runtime->value(), ")");
   progress_ = Progress::kRegistering;
   link_.emplace(std::move(socket), options_.session, ports_.handler);
   link_->begin();
   ++status_.connections;
   set_status(true, cat("connected to ", peer_, ", which has not synchronized the plugin yet"));
   last_failure_.clear();
-  announce(cat("connected to ", peer_));
+  announce(cat("connected to ", peer_), &app::Log::info);
   // No timeout for a launched plugin: up to NRI 0.6 the runtime never synchronizes it, but sends
   // events.
   if (!launched_) timeout_ = ports_.clock.now() + options_.times.configure;
@@ -233,7 +215,7 @@ void Service::observe_progress() {
       timeout_.reset();
       set_status(true, "");
       next_housekeeping_ = ports_.clock.now();
-      announce(cat("synchronized with ", peer_));
+      announce(cat("synchronized with ", peer_), &app::Log::info);
       return;
   }
 }
@@ -263,18 +245,14 @@ void Service::end_link(const Error& reason) {
   // The runtime is there: pods that are created meanwhile are not placed.
   const auto pause = expected ? options_.times.first_retry : retry_;
   line += cat("; retrying in ", pause.count(), " ms");
-  if (expected)
-    ports_.log.info(line);
-  else
-    ports_.log.warning(line);
-  ports_.notify.status(line);
+  announce(line, expected ? &app::Log::info : &app::Log::warning);
   set_status(false, std::move(line));
   if (!expected) return retry_later();
   next_attempt_ = ports_.clock.now() + pause;
 }
 
-void Service::announce(const std::string& line) {
-  ports_.log.info(line);
+void Service::announce(const std::string& line, void (app::Log::*write)(std::string_view)) {
+  (ports_.log.*write)(line);
   ports_.notify.status(line);
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <poll.h>
-#include <sys/types.h>
 
 #include <chrono>
 #include <cstdint>
@@ -15,12 +14,10 @@
 #include "common/base/error.h"
 #include "common/sys/clock.h"
 #include "common/sys/fd.h"
-#include "nri/connect.h"
 #include "nri/connection.h"
-#include "nri/handler.h"
 #include "nri/http_server.h"
 #include "nri/notify.h"
-#include "nri/signals.h"
+#include "nri/sockets.h"
 
 namespace podqos::nri {
 
@@ -63,11 +60,11 @@ struct ConnectionStatus {
 /// The dependencies of a Service; all outlive it.
 struct ServicePorts {
   Handler& handler;
-  Signals& signals;
+  int signals;  ///< of open_signals()
   const Notify& notify;
   app::Log& log;
   std::function<void()> reload;  ///< called at SIGHUP
-  /// Called before the plugin connects by path, until it succeeds; kConflict: another plugin serves
+  /// Called before the plugin connects by path, until it succeeds; kTimeout: another plugin serves
   /// the runtime.
   std::function<Status()> hold;
   /// Called regularly while the runtime sends events to the plugin, which may not have been
@@ -87,11 +84,11 @@ class Service {
 
   /// Serves the runtime that listens at the socket's path, and its successors, until SIGTERM or
   /// SIGINT.
-  /// @return the error of poll(2); errors of connections are logged, and lead to a reconnect.
-  [[nodiscard]] Status run();
-  /// Serves the runtime that started this plugin, until it closes the connection.
-  /// @return also the error of the connection's setup.
-  [[nodiscard]] Status run_launched(sys::UniqueFd socket);
+  /// @param launched  if valid, the socket of a runtime that has started this plugin: serves only
+  ///                  that one, until it closes the connection
+  /// @return the errors of poll(2), of ServicePorts::hold but kTimeout, and of `launched`; those of
+  ///         other connections are logged, and lead to a reconnect.
+  [[nodiscard]] Status run(sys::UniqueFd launched = {});
 
   [[nodiscard]] const ConnectionStatus& status() const { return status_; }
 
@@ -107,13 +104,14 @@ class Service {
   [[nodiscard]] Status apply_deadlines();
   [[nodiscard]] std::optional<TimePoint> next_deadline() const;
 
-  /// Connects by path, or stands by; after an error schedules the next attempt, and logs each
-  /// reason once.
+  /// Connects by path, or stands by; after an error schedules the next attempt.
   [[nodiscard]] Status try_to_connect();
   /// Becomes the only plugin, and connects.
   [[nodiscard]] Status connect();
+  /// Logs an error of connect(), each reason once: a runtime may be absent for days.
+  void log_failure(const Error& error);
   /// Checks the peer and registers the plugin on a connected socket.
-  /// @return kPermission or kConflict: a peer that podqos does not accept as a runtime
+  /// @return the errors of runtime_at()
   [[nodiscard]] Status make_link(sys::UniqueFd socket);
   void serve_link();
   /// Follows the progress of the link: sets status and timeouts.
@@ -121,13 +119,14 @@ class Service {
   /// Closes the link; schedules the next attempt, or stops a plugin that the runtime started.
   void end_link(const Error& reason);
   void retry_later();
-  /// Logs a change for the better, and reports it to systemd.
-  void announce(const std::string& line);
+  /// Logs a line, and reports it to systemd.
+  void announce(const std::string& line, void (app::Log::*write)(std::string_view));
   /// @param obstacle  "" if the plugin is synchronized
   void set_status(bool connected, std::string obstacle);
 
   ServiceOptions options_;
   ServicePorts ports_;
+  std::string waiting_;    ///< the status while there is no runtime
   bool launched_ = false;  ///< by a runtime
   std::string peer_;       ///< description of the runtime for messages
   std::optional<Connection> link_;

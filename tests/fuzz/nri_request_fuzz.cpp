@@ -100,15 +100,18 @@ void check_against_protobuf(std::string_view payload,
   // knows to be invalid.
   if (!parsed) return;
   const auto& [pod, container] = parsed->event;
-  require(pod.id == request.pod().id() && pod.uid == request.pod().uid());
+  const auto name = [](const std::optional<std::string>& text) { return text.value_or(""); };
+  require(pod.facts.id == request.pod().id());
+  require(name(pod.facts.engine->pod_uid) == request.pod().uid());
   require(pod.pid == request.pod().pid());
-  require(pod.cgroups_path == request.pod().linux().cgroups_path());
-  for (const auto& [key, value] : pod.annotations)
+  require(name(pod.facts.cgroups_path) == request.pod().linux().cgroups_path());
+  for (const auto& [key, value] : pod.facts.annotations)
     require(request.pod().annotations().at(key) == value);
-  require(container.name == request.container().name());
+  const core::ContainerFacts& facts = container.facts;
+  require(name(facts.engine->container_name) == request.container().name());
   const auto& on_linux = request.container().linux();
-  require(container.oom_score_adj.has_value() == on_linux.has_oom_score_adj());
-  require(container.resources.unified.size() == on_linux.resources().unified().size());
+  require(facts.oom_score_adj.has_value() == on_linux.has_oom_score_adj());
+  require(facts.resources.unified.size() == on_linux.resources().unified().size());
 }
 
 }  // namespace

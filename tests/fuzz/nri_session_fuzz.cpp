@@ -24,23 +24,22 @@ using podqos::nri::MessageReader;
 using podqos::nri::MessageType;
 using podqos::nri::Request;
 
-constexpr std::size_t kMaxUnsent = std::size_t{64} << 10U;
-
 /// Answers with the texts that it was asked with, so that those come back over the wire.
 class EchoingHandler : public Handler {
  public:
   int calls = 0;
 
-  Status configure(const podqos::nri::ConfigureRequest& request, Budget budget) override {
-    return answer(request.config, budget);
+  Status configure(const podqos::nri::ConfigureRequest& request) override {
+    return answer(request.config);
   }
-  Status synchronize(podqos::nri::NodeState state, Budget budget) override {
-    return answer(state.containers.empty() ? "" : state.containers.front().name, budget);
+  Status synchronize(podqos::nri::NodeState state) override {
+    return answer(state.containers.empty() ? "" : state.containers.front().facts.id);
   }
   Result<std::string> handle(Request request, const podqos::nri::PodEvent& event,
                              Budget budget) override {
-    const auto& [pod, container] = event;
-    if (auto done = answer(container.name, budget); !done) return podqos::fail(done.error());
+    const podqos::core::ContainerFacts& container = event.container.facts;
+    require(!budget || budget->count() > 0);
+    if (auto done = answer(container.id); !done) return podqos::fail(done.error());
     if (request != Request::kCreateContainer) return std::string{};
     return podqos::nri::format_create_response(
         {.cgroups_path = container.cgroups_path,
@@ -50,9 +49,8 @@ class EchoingHandler : public Handler {
 
  private:
   /// An error with the text, if there is one.
-  Status answer(const std::string& text, Budget budget) {
+  Status answer(const std::string& text) {
     ++calls;
-    require(!budget || budget->count() > 0);
     if (text.empty()) return {};
     return podqos::fail(podqos::ErrorCode::kIo, text);
   }
@@ -97,7 +95,6 @@ Outcome play(std::string_view bytes, std::size_t piece_size) {
   options.index = "10";
   options.name = "podqos";
   options.node_state_bytes = 16384;
-  options.unsent_bytes = kMaxUnsent;
   Connection session{{}, options, handler};
   session.begin();
   Outcome outcome;

@@ -503,7 +503,7 @@ class Failures(AdaptationCase):
         pod, _ = self.connect_with(onError="admit")
         bad = {**pod, "uid": "bad-1", "annotations": {"podqos.io/pod": "{"}}
         self.assert_not_adjusted(self.runtime.call("CreateContainer", bad, self.container(bad, "web")))
-        self.assertRegex(engine.log_text(), "create container: .*podqos.io/pod")
+        self.assertRegex(engine.log_text(), "CreateContainer: .*podqos.io/pod")
         self.check_after(pod)
 
     def test_failing_and_refused(self):

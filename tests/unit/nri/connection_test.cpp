@@ -99,8 +99,8 @@ TEST_F(SessionTest, AsksForTheOldestEventsWhenToldUnlessTheRuntimeKnowsTheNewest
 }
 
 TEST_F(SessionTest, HandsOnTheBudget) {
-  EXPECT_TRUE(session_.feed(call(1, "Configure", "", 1500ms)).has_value());
-  EXPECT_TRUE(session_.feed(call(3, "Configure", "")).has_value());
+  EXPECT_TRUE(session_.feed(call(1, "StopContainer", "", 1500ms)).has_value());
+  EXPECT_TRUE(session_.feed(call(3, "StopContainer", "")).has_value());
   EXPECT_THAT(handler_.budgets, ElementsAre(Budget{1500ms}, Budget{}));
 }
 

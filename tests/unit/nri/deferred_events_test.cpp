@@ -15,7 +15,6 @@
 #include <gtest/gtest.h>
 
 #include "common/base/text.h"
-#include "nri/exposition.h"
 #include "tests/unit/nri/metrics_text.h"
 #include "tests/unit/nri/plugin_fixture.h"
 
@@ -52,7 +51,7 @@ class DeferredEventsTest : public ::testing::Test {
   void defer(const std::string& id, std::size_t length) {
     DeferredEvent annotated = event(Kind::kChanged, id);
     annotated.event.facts.annotations.emplace("podqos.io/pod", std::string(length, 'x'));
-    events_.defer(std::move(annotated));
+    events_.defer(annotated);
   }
 
   LeapingClock clock_;
@@ -79,8 +78,8 @@ class DeferredEventsTest : public ::testing::Test {
 
 TEST_F(DeferredEventsTest, AreAppliedInTheirOrderOnce) {
   events_.defer(event(Kind::kStarted, "a"));
-  events_.defer_end("b");
-  events_.defer_end("b");
+  events_.defer(event(Kind::kEnded, "b"));
+  events_.defer(event(Kind::kEnded, "b"));
   events_.defer(event(Kind::kChanged, "c"));
   EXPECT_TRUE(apply(true));
   EXPECT_TRUE(apply(true));
@@ -89,7 +88,7 @@ TEST_F(DeferredEventsTest, AreAppliedInTheirOrderOnce) {
 
 TEST_F(DeferredEventsTest, WaitBehindOneThatHasWaitedInVain) {
   events_.defer(event(Kind::kStarted, "a"));
-  events_.defer_end("b");
+  events_.defer(event(Kind::kEnded, "b"));
   for (int i = 0; i < 30; ++i)
     EXPECT_FALSE(apply(fail(ErrorCode::kTimeout, "locked")));
   EXPECT_THAT(dropped_, ElementsAre("a"));
@@ -99,7 +98,7 @@ TEST_F(DeferredEventsTest, WaitBehindOneThatHasWaitedInVain) {
 
 TEST_F(DeferredEventsTest, AreNotTriedAgainAfterAnotherErrorUnlessTheyAreEnds) {
   events_.defer(event(Kind::kChanged, "a"));
-  events_.defer_end("b");
+  events_.defer(event(Kind::kEnded, "b"));
   EXPECT_TRUE(apply(fail(ErrorCode::kIo, "broken")));
   EXPECT_THAT(dropped_, ElementsAre("a"));
   for (int i = 1; i < 30; ++i)
@@ -115,32 +114,12 @@ TEST_F(DeferredEventsTest, OfWhatHasEndedAreDroppedWithoutAWord) {
   EXPECT_TRUE(dropped_.empty());
 }
 
-TEST_F(DeferredEventsTest, LeaveTimeForRequests) {
-  takes_ = std::chrono::milliseconds{100};
-  for (const char* id : {"a", "b", "c"})
-    events_.defer(event(Kind::kStarted, id));
-  EXPECT_TRUE(apply(true));
-  EXPECT_THAT(applied_, ElementsAre("a", "b"));
-  EXPECT_TRUE(apply(true));
-  EXPECT_EQ(applied_.back(), "c");
-}
-
-TEST_F(DeferredEventsTest, EndSixteenAtATime) {
-  for (int i = 0; i < 20; ++i)
-    events_.defer_end(std::to_string(i));
-  EXPECT_TRUE(apply(false));
-  EXPECT_EQ(applied_.size(), 20U) << "what is held takes no turn";
-  EXPECT_TRUE(apply(true));
-  EXPECT_EQ(applied_.size(), 36U);
-  EXPECT_TRUE(apply(true));
-  EXPECT_EQ(applied_.size(), 40U);
-}
-
 TEST_F(DeferredEventsTest, WaitForTheNextRoundAfterTheDeadline) {
   takes_ = std::chrono::milliseconds{100};
   at_most_ = std::chrono::milliseconds{150};
-  for (const char* id : {"a", "b", "c"})
-    events_.defer_end(id);
+  events_.defer(event(Kind::kStarted, "a"));
+  events_.defer(event(Kind::kChanged, "b"));
+  events_.defer(event(Kind::kEnded, "c"));
   EXPECT_FALSE(apply(true));
   EXPECT_THAT(applied_, ElementsAre("a", "b"));
   EXPECT_TRUE(apply(true));
@@ -185,7 +164,7 @@ TEST_F(DeferredEventsTest, AreOneOfAKindForEachContainer) {
     DeferredEvent change = event(Kind::kChanged, "a");
     change.event.facts.resources.cpu_shares = shares;
     ASSERT_FALSE(events_.apply_before(change, {}));
-    events_.defer(std::move(change));
+    events_.defer(change);
   }
   events_.defer(event(Kind::kChanged, "b"));
   applied_.clear();
@@ -196,17 +175,18 @@ TEST_F(DeferredEventsTest, AreOneOfAKindForEachContainer) {
 }
 
 TEST_F(DeferredEventsTest, OfAContainerThatDoesNotEndAreReported) {
-  events_.defer_end("a");
+  events_.defer(event(Kind::kEnded, "a"));
   for (int i = 0; i < 30; ++i)
-    EXPECT_TRUE(apply(fail(ErrorCode::kBusy, "it has not ended")));
+    EXPECT_TRUE(apply(false));
   EXPECT_THAT(dropped_, ElementsAre("a"));
+  EXPECT_EQ(reason_, "container a has not ended");
 }
 
 /// All that runs is reported anew, and what ended is missing there; of changes nothing is said.
 TEST_F(DeferredEventsTest, GiveWayToASynchronizationButForChanges) {
   events_.defer(event(Kind::kStarted, "a"));
   events_.defer(event(Kind::kChanged, "b"));
-  events_.defer_end("c");
+  events_.defer(event(Kind::kEnded, "c"));
   events_.keep_changes();
   EXPECT_TRUE(apply(true));
   EXPECT_THAT(applied_, ElementsAre("b"));
@@ -219,7 +199,8 @@ class LockedPluginTest : public PluginTest {
     PluginTest::SetUp();
     if (IsSkipped()) return;
     // Makes the state directory.
-    ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("other", start_process(), kSmall)), kNoBudget));
+    ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox,
+                                event(pod("other", start_process(), kSmall)), kNoBudget));
     lock();
   }
   void TearDown() override {
@@ -287,7 +268,7 @@ TEST_F(LockedPluginTest, CountsAContainerOnceItCan) {
   lock();
   put(init, pod_path("burstable", "1") + "/app-of-1");
   app.set_pid(static_cast<std::uint32_t>(init.value()));
-  ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kStartContainer, event(sandbox, app), kNoBudget));
   unlock();
   EXPECT_FALSE(is_known("1"));
   housekeep();
@@ -302,7 +283,7 @@ TEST_F(LockedPluginTest, CountsAContainerWithLongAnnotationsOnceItCan) {
   unlock();
   run_in(pod_path("besteffort", "1") + "/app-of-1", app);
   lock();
-  ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kStartContainer, event(sandbox, app), kNoBudget));
   unlock();
   housekeep();
   EXPECT_TRUE(is_known("1"));
@@ -316,7 +297,7 @@ TEST_F(LockedPluginTest, ReportsAStartThatFailsBeforeALaterEvent) {
   lock();
   // What cannot be read does not matter until somebody is trusted.
   reconfigure(R"(, "trustAnnotations": "none")");
-  ASSERT_TRUE(plugin().start_container(event(broken(sandbox), app), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kStartContainer, event(broken(sandbox), app), kNoBudget));
   unlock();
   reconfigure("");
   ASSERT_TRUE(update(sandbox, app, kLarge));
@@ -341,7 +322,7 @@ TEST_F(LockedPluginTest, SaysAndCountsWhatItCannotKeep) {
   for (int i = 0; i < 33; ++i) {
     auto app = container(sandbox, cat("app", i));
     app.set_pid(pid);
-    ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
+    ASSERT_TRUE(plugin().handle(Request::kStartContainer, event(sandbox, app), kNoBudget));
   }
   EXPECT_THAT(log(), AllOf(HasSubstr("deferred event: container app32-of-1: its annotations have"),
                            Not(HasSubstr("deferred event: container app31-of-1"))));
@@ -363,7 +344,7 @@ TEST_F(LockedPluginTest, RemovesTheEventsOfWhatHasEnded) {
   const auto running = started_before_lock(sandbox);
   ASSERT_TRUE(update(sandbox, running, kLarge));
   end_processes();
-  ASSERT_TRUE(plugin().remove_container(event(sandbox, running), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRemoveContainer, event(sandbox, running), kNoBudget));
   unlock();
   housekeep();
   EXPECT_FALSE(is_known("1"));
@@ -377,7 +358,7 @@ TEST_F(LockedPluginTest, KeepsTheStartThatAnUpdateFollows) {
   auto app = placed(sandbox, container(sandbox, "app", kSmall));
   run(app);
   lock();
-  ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kStartContainer, event(sandbox, app), kNoBudget));
   ASSERT_TRUE(update(sandbox, app, kLarge));
   unlock();
   housekeep();
@@ -396,7 +377,7 @@ TEST_F(LockedPluginTest, KeepsTheUpdateThatAStartFollows) {
   unlock();
   run(app);
   tell(*app.mutable_linux()->mutable_resources(), kLarge);
-  ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kStartContainer, event(sandbox, app), kNoBudget));
   housekeep();
   EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
 }
@@ -407,7 +388,7 @@ TEST_F(LockedPluginTest, CountsWhatStartsInSpiteOfARefusal) {
   unlock();
   auto sandbox = pod("1", start_process());
   (*sandbox.mutable_annotations())["podqos.io/pod"] = R"({"containers": [{"name": "app"}]})";
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
   const Pid init = start_process();
   reconfigure(R"(, "lockDeadline": "50ms", "onError": "reject")");
   auto app = container(sandbox, "app");
@@ -418,7 +399,7 @@ TEST_F(LockedPluginTest, CountsWhatStartsInSpiteOfARefusal) {
   put(init, path);
   app.set_pid(static_cast<std::uint32_t>(init.value()));
   app.mutable_linux()->set_cgroups_path(path);
-  EXPECT_FALSE(plugin().start_container(event(sandbox, app), kNoBudget));
+  EXPECT_FALSE(plugin().handle(Request::kStartContainer, event(sandbox, app), kNoBudget));
   unlock();
   housekeep();
   EXPECT_THAT(temporary().read("state/pods/1.json"), HasSubstr(cat("\"pid\":", init.value())));

@@ -70,33 +70,41 @@ api::SynchronizeRequest node(bool with_all) {
 }
 
 /// The state in one part, within a limit.
-NodeState read(const std::string& part, std::size_t limit = NodeStateReader::kLimit) {
-  NodeStateReader reader{limit};
-  const auto last = reader.add(part);
+NodeState read(const std::string& part, std::size_t limit = NodeState::kLimit) {
+  NodeState state;
+  const auto last = state.add(part, limit);
   EXPECT_TRUE(last.has_value()) << last.error().message;
   EXPECT_TRUE(last.value_or(false));
-  return reader.release();
+  return state;
 }
 
 TEST(NodeStateTest, KeepsAndCountsOnlyWhatPodqosReads) {
   // More than all that is read, less than that and one of the texts that are not.
-  const NodeState all = read(node(true).SerializeAsString(), sizeof(Pod) + sizeof(Container) + 500);
+  const NodeState all = read(node(true).SerializeAsString(), 2 * sizeof(Reported) + 500);
   const NodeState known = read(node(false).SerializeAsString());
   EXPECT_EQ(all.pods, known.pods);
   EXPECT_EQ(all.containers, known.containers);
   ASSERT_EQ(all.pods.size(), 1U);
-  const Pod& pod = all.pods.front();
-  EXPECT_EQ(pod.id + " " + pod.name + " " + pod.uid + " " + pod.name_space, "p web u shop");
-  EXPECT_EQ(pod.pid, 42U);
+  const auto& [pod, sandbox, pod_pid, pod_created] = all.pods.front();
+  EXPECT_EQ(pod.id + " " + sandbox, "p p");
+  core::EngineAnnotations identity;
+  identity.cri = true;
+  identity.sandbox_id = "p";
+  identity.pod_name = "web";
+  identity.pod_uid = "u";
+  identity.pod_namespace = "shop";
+  identity.pod_overhead.emplace().memory_limit = 1;
+  EXPECT_EQ(pod.engine, identity);
+  EXPECT_EQ(pod_pid, 42U);
   EXPECT_EQ(pod.cgroups_path, "/a");
-  EXPECT_EQ(pod.overhead.memory_limit, 1);
   EXPECT_EQ(pod.resources.pids_limit, 3);
   EXPECT_THAT(pod.annotations, ElementsAre(Pair("podqos.io/ignore", "true")));
   ASSERT_EQ(all.containers.size(), 1U);
-  const Container& container = all.containers.front();
-  EXPECT_EQ(container.id + " " + container.sandbox_id + " " + container.name, "c p app");
-  EXPECT_EQ(container.pid, 43U);
-  EXPECT_FALSE(container.created);
+  const auto& [container, sandbox_id, pid, created] = all.containers.front();
+  EXPECT_EQ(container.id + " " + sandbox_id, "c p");
+  EXPECT_EQ(container.engine->container_name, "app");
+  EXPECT_EQ(pid, 43U);
+  EXPECT_FALSE(created);
   EXPECT_EQ(container.cgroups_path, "/c");
   EXPECT_EQ(container.oom_score_adj, 0);
   EXPECT_EQ(container.resources.cpu_shares, 2);
@@ -105,7 +113,7 @@ TEST(NodeStateTest, KeepsAndCountsOnlyWhatPodqosReads) {
 }
 
 TEST(NodeStateTest, TakesInMoreThanItsLimitOfWhatNobodyReads) {
-  NodeStateReader reader;
+  NodeState state;
   api::SynchronizeRequest request;
   // 1 MiB of environment; its length is 80 80 40.
   const std::string environment = "\x42\x80\x80\x40" + std::string(std::size_t{1} << 20U, 'x');
@@ -114,8 +122,8 @@ TEST(NodeStateTest, TakesInMoreThanItsLimitOfWhatNobodyReads) {
   request.set_more(true);
   // Three times the limit in all.
   for (int part = 0; part < 64; ++part)
-    ASSERT_TRUE(reader.add(request.SerializeAsString()).has_value()) << part;
-  EXPECT_EQ(reader.release().containers.size(), 192U);
+    ASSERT_TRUE(state.add(request.SerializeAsString()).has_value()) << part;
+  EXPECT_EQ(state.containers.size(), 192U);
 }
 
 TEST(NodeStateTest, CountsWhatManySmallEntriesTake) {
@@ -124,20 +132,19 @@ TEST(NodeStateTest, CountsWhatManySmallEntriesTake) {
       *request.add_containers()->mutable_linux()->mutable_resources()->mutable_unified();
   for (int i = 0; i < 100; ++i)
     unified[std::to_string(i)] = "";
-  NodeStateReader reader{5000};
-  const auto refused = reader.add(request.SerializeAsString());
+  NodeState state;
+  const auto refused = state.add(request.SerializeAsString(), 5000);
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().message, "Synchronize: more than 5000 bytes of pods and containers");
 }
 
 TEST(NodeStateTest, HasNothingLeftOfAPartThatIsRefused) {
-  NodeStateReader reader;
-  ASSERT_TRUE(reader.add(part(1, 1, true)).has_value());
-  const auto refused = reader.add("\x0a\x02\xff\xff");  // a pod that is none
+  NodeState state;
+  ASSERT_TRUE(state.add(part(1, 1, true)).has_value());
+  const auto refused = state.add("\x0a\x02\xff\xff");  // a pod that is none
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
-  ASSERT_TRUE(reader.add(part(1, 0, false)).has_value());
-  const NodeState state = reader.release();
+  ASSERT_TRUE(state.add(part(1, 0, false)).has_value());
   EXPECT_EQ(state.pods.size(), 1U);
   EXPECT_TRUE(state.containers.empty());
 }
@@ -146,8 +153,8 @@ TEST(NodeStateTest, RefusesWhatIsNoMessage) {
   for (const std::string& bytes :
        {std::string("\x0a"), std::string("\x0a\x05p"), std::string("\x18"), std::string("\x18\xff"),
         std::string("\x0c"), std::string(1, '\0')}) {
-    NodeStateReader reader;
-    const auto refused = reader.add(bytes);
+    NodeState state;
+    const auto refused = state.add(bytes);
     ASSERT_FALSE(refused.has_value()) << bytes.size();
     EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
   }
@@ -158,22 +165,22 @@ TEST(NodeStateTest, SkipsAKnownFieldOfAnotherType) {
   // A pod as a number, `more` as text, and a pod whose id is a number.
   const NodeState state = read(std::string("\x08\x01\x1a\x01\x01\x0a\x02\x08\x07"));
   ASSERT_EQ(state.pods.size(), 1U);
-  EXPECT_EQ(state.pods.front(), Pod{});
+  EXPECT_EQ(state.pods.front(), Reported{});
 }
 
 TEST(NodeStateTest, KeepsTheOrderOfParts) {
-  NodeStateReader reader;
+  NodeState state;
   for (const std::string_view id : {"a", "b", "c", "d", "e"}) {
     api::SynchronizeRequest request;
     request.add_pods()->set_id(std::string{id});
     request.set_more(id != "e");
-    const auto last = reader.add(request.SerializeAsString());
+    const auto last = state.add(request.SerializeAsString());
     ASSERT_TRUE(last.has_value());
     EXPECT_EQ(*last, id == "e");
   }
   std::string ids;
-  for (const Pod& pod : reader.release().pods)
-    ids += pod.id;
+  for (const Reported& pod : state.pods)
+    ids += pod.facts.id;
   EXPECT_EQ(ids, "abcde");
 }
 

@@ -10,8 +10,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "nri/exposition.h"
-#include "nri/node_metrics.h"
 #include "nri/pages.h"
 #include "tests/unit/cgroup/fake_machine.h"
 #include "tests/unit/nri/metrics_text.h"
@@ -176,23 +174,23 @@ class PagesTest : public ::testing::Test {
 
 TEST_F(PagesTest, ShowHealthWhileTheLoopRuns) {
   const HttpAnswer answer = pages_->answer("/healthz", status_);
-  EXPECT_EQ(answer.status, HttpStatus::kOk);
+  EXPECT_EQ(answer.status, kHttpOk);
   EXPECT_EQ(answer.body, "ok\n");
 }
 
 TEST_F(PagesTest, ShowReadinessWithTheReason) {
   status_.obstacle = "connect to /x: No such file or directory";
   HttpAnswer answer = pages_->answer("/readyz", status_);
-  EXPECT_EQ(answer.status, HttpStatus::kUnavailable);
+  EXPECT_EQ(answer.status, kHttpUnavailable);
   EXPECT_EQ(answer.body, "connect to /x: No such file or directory\n");
   status_.standby = true;
   answer = pages_->answer("/readyz", status_);
-  EXPECT_EQ(answer.status, HttpStatus::kOk);
+  EXPECT_EQ(answer.status, kHttpOk);
   EXPECT_EQ(answer.body, "standby\n");
   status_.standby = false;
   status_.synchronized = true;
   answer = pages_->answer("/readyz", status_);
-  EXPECT_EQ(answer.status, HttpStatus::kOk);
+  EXPECT_EQ(answer.status, kHttpOk);
   EXPECT_EQ(answer.body, "ok\n");
 }
 
@@ -200,7 +198,7 @@ TEST_F(PagesTest, ShowMetricsOfANodeWithoutState) {
   status_.connected = true;
   status_.connections = 4;
   const HttpAnswer answer = pages_->answer("/metrics", status_);
-  EXPECT_EQ(answer.status, HttpStatus::kOk);
+  EXPECT_EQ(answer.status, kHttpOk);
   EXPECT_EQ(answer.content_type, "text/plain; version=0.0.4; charset=utf-8");
   EXPECT_THAT(
       answer.body,
@@ -231,7 +229,7 @@ TEST_F(PagesTest, LookAtTheNodeOnceASecond) {
 
 TEST_F(PagesTest, ShowNothingElse) {
   for (const char* path : {"/", "", "/metrics/", "/Metrics", "/debug/pprof/"})
-    EXPECT_EQ(pages_->answer(path, status_).status, HttpStatus::kNotFound) << path;
+    EXPECT_EQ(pages_->answer(path, status_).status, kHttpNotFound) << path;
 }
 
 /// The line of a sample with this value.

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include "nri/handler.h"
 #include "nri/messages.h"
 #include "tests/unit/nri/nri.pb.h"
 

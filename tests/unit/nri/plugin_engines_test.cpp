@@ -73,15 +73,15 @@ class KubeletPodTest : public PluginTest {
   /// As it is once the runtime has started it.
   [[nodiscard]] api::Container running(const api::PodSandbox& pod, api::Container container) {
     run(container);
-    EXPECT_TRUE(plugin().start_container(event(pod, container), kNoBudget));
+    EXPECT_TRUE(plugin().handle(Request::kStartContainer, event(pod, container), kNoBudget));
     return container;
   }
   void stop(const api::PodSandbox& pod, const api::Container& container) {
     api::StopContainerRequest request;
     *request.mutable_pod() = pod;
     *request.mutable_container() = container;
-    ASSERT_TRUE(
-        plugin().stop_container(test::event_of(Request::kStopContainer, request), kNoBudget));
+    ASSERT_TRUE(plugin().handle(Request::kStopContainer,
+                                test::event_of(Request::kStopContainer, request), kNoBudget));
   }
   /// File → content of the pod's tree, and each process's score.
   [[nodiscard]] std::map<std::string, std::string> tree(const std::vector<api::Container>& inits) {
@@ -125,7 +125,7 @@ class KubeletPodAnnotated : public KubeletPodTest, public ::testing::WithParamIn
 TEST_P(KubeletPodAnnotated, GetsNoAdjustment) {
   reconfigure(R"(, "podPidsLimit": 77, "memorySwap": {"swapBehavior": "LimitedSwap"})");
   const api::PodSandbox sandbox = annotated();
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
   for (const auto& [name, told] : {std::pair{"app", kSmall}, std::pair{"main", Told{}}}) {
     const auto adjustment = create(sandbox, kubelets(sandbox, name, told));
     ASSERT_TRUE(adjustment) << adjustment.error().message;
@@ -145,7 +145,7 @@ TEST_P(KubeletPodAnnotated, GetsNoAdjustmentBeforeItsSandboxIsKnown) {
 TEST_P(KubeletPodAnnotated, KeepsEachFileAndScore) {
   reconfigure(R"(, "podPidsLimit": 77, "placement": {"onMisplaced": "fail"})");
   const api::PodSandbox sandbox = annotated();
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
   const auto helper = running(sandbox, kubelets(sandbox, "app", kSmall));
   const auto first = tree({helper});
   const auto main = running(sandbox, kubelets(sandbox, "main"));
@@ -181,7 +181,7 @@ TEST_F(KubeletPodTest, RequestsWhatItsKubeletSays) {
   auto sandbox = kubelet_pod({.shares = 102});
   auto& annotations = *sandbox.mutable_annotations();
   annotations["podqos.io/requests"] = "cpu=50,memory=2Gi";
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
   static_cast<void>(running(sandbox, kubelets(sandbox, "app", {.shares = 102})));
   EXPECT_THAT(record(), HasSubstr(R"("claimed":{"pods":1,"cpuMilli":100,"memoryBytes":0})"));
 }
@@ -190,7 +190,7 @@ TEST_F(KubeletPodTest, RequestsWhatItsKubeletSays) {
 /// the shares of the limit (1.36, calculateLinuxResources), together 520m.
 TEST_F(KubeletPodTest, RequestsItsPodLevelResources) {
   const auto sandbox = kubelet_pod({.shares = 153, .quota = 26'000});
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
   const auto app = running(sandbox, kubelets(sandbox, "app", {.shares = 266, .quota = 26'000}));
   static_cast<void>(running(sandbox, kubelets(sandbox, "log", {.shares = 266, .quota = 26'000})));
   EXPECT_THAT(record(), HasSubstr(R"("claimed":{"pods":1,"cpuMilli":150,)"));
@@ -200,10 +200,10 @@ TEST_F(KubeletPodTest, RequestsItsPodLevelResources) {
 
 TEST_F(KubeletPodTest, EndsWithoutReturningAnything) {
   const auto sandbox = kubelet_pod(kSmall);
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
   EXPECT_TRUE(is_known("1"));
   end_processes();
-  ASSERT_TRUE(plugin().stop_pod_sandbox(event(sandbox), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kStopPodSandbox, event(sandbox), kNoBudget));
   housekeep();
   EXPECT_FALSE(is_known("1"));
   EXPECT_THAT(log(), HasSubstr("pod 1 of a kubelet has ended"));
@@ -213,7 +213,7 @@ TEST_F(KubeletPodTest, EndsWithoutReturningAnything) {
 TEST_F(KubeletPodTest, RequestsItsOverhead) {
   auto sandbox = kubelet_pod({.shares = 337});
   tell(*sandbox.mutable_linux()->mutable_pod_overhead(), {.shares = 20, .quota = 2'000});
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
   EXPECT_THAT(record(), HasSubstr(R"("claimed":{"pods":1,"cpuMilli":350,)"));
 }
 
@@ -255,7 +255,7 @@ class KubeletPodWithInit : public KubeletPodTest {
 
 TEST_F(KubeletPodWithInit, RequestsTheMostThatRanAtOnce) {
   const auto sandbox = kubelet_pod({});
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
   static_cast<void>(running(sandbox, sidecar(sandbox)));
   const auto first = running(sandbox, init(sandbox));
   expect_requests(400, 132);
@@ -274,7 +274,7 @@ TEST_F(KubeletPodWithInit, RequestsTheMemoryOfWhatRunsWhenItIsAdopted) {
   std::vector<api::Container> listed{sidecar(sandbox), main(sandbox)};
   for (auto& container : listed)
     run(container);
-  ASSERT_TRUE(plugin().synchronize(state_of({sandbox}, listed), kNoBudget));
+  ASSERT_TRUE(plugin().synchronize(state_of({sandbox}, listed)));
   housekeep();
   expect_requests(400, 76);
 }
@@ -282,7 +282,7 @@ TEST_F(KubeletPodWithInit, RequestsTheMemoryOfWhatRunsWhenItIsAdopted) {
 /// The same where the plugin hears nothing of the end.
 TEST_F(KubeletPodTest, RequestsTheMostThatRanAtOnceWithoutAWord) {
   const auto sandbox = kubelet_pod({});
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
   const auto init = running(sandbox, kubelets(sandbox, "init", {.shares = 307}));
   ::kill(static_cast<pid_t>(init.pid()), SIGKILL);
   ::waitpid(static_cast<pid_t>(init.pid()), nullptr, 0);
@@ -292,7 +292,7 @@ TEST_F(KubeletPodTest, RequestsTheMostThatRanAtOnceWithoutAWord) {
 
 TEST_F(KubeletPodTest, FollowsAResizeInItsRequestAlone) {
   const auto sandbox = kubelet_pod({});
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
   const auto app = running(sandbox, kubelets(sandbox, "app", {.shares = 102}));
   const auto before = tree({app});
   ASSERT_TRUE(update(sandbox, app, kLarge));
@@ -302,7 +302,7 @@ TEST_F(KubeletPodTest, FollowsAResizeInItsRequestAlone) {
 
 TEST_F(PluginTest, GivesNoContainerALimitOfItsSiblings) {
   const auto sandbox = pod("1", start_process(), kSmall);
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
   EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
   for (const auto& [name, told] : {std::pair{"helper", kSmall}, std::pair{"main", Told{}}}) {
     const auto adjustment = create(sandbox, container(sandbox, name, told));
@@ -393,7 +393,7 @@ TEST_F(PluginAtCrio, PlacesItWhereThatIsWanted) {
 /// The wrapper behind the plugin sees CRI-O's annotations, without a kubelet's labels.
 TEST_F(PluginAtCrio, AWrapperBehindItFindsTheSamePod) {
   const auto sandbox = pod("1", start_process(), kSmall);
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
   const auto app = container(sandbox, "app", kSmall);
   const auto adjustment = create(sandbox, app);
   ASSERT_TRUE(adjustment) << adjustment.error().message;
@@ -409,7 +409,7 @@ TEST_F(PluginAtCrio, CountsTheRequestsOfAPodOnceThatWrapperAndHookRegisterToo) {
   const Pid pause = start_process();
   place(sandbox.id(), sandbox_config(sandbox));
   sandbox.set_pid(static_cast<std::uint32_t>(pause.value()));
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
   expect_counted_once("0");
   // Its limit, once a container has it: Kubernetes' default for a request.
   auto app = container(sandbox, "app", kSmall);
@@ -431,7 +431,7 @@ TEST_F(PluginAtCrio, CountsTheRequestsOfAPodOnceThatWrapperAndHookRegisterToo) {
   ASSERT_TRUE(hooked) << hooked.error().message;
   expect_counted_once("134217728");
   app.set_pid(static_cast<std::uint32_t>(init.value()));
-  ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kStartContainer, event(sandbox, app), kNoBudget));
   expect_counted_once("134217728");
   EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
   EXPECT_FALSE(is_known(sandbox.id()));

@@ -119,9 +119,9 @@ class PluginTest : public cgroup::OwnCgroup {
     api::SynchronizeRequest all;
     all.mutable_pods()->Assign(pods.begin(), pods.end());
     all.mutable_containers()->Assign(containers.begin(), containers.end());
-    NodeStateReader reader;
-    EXPECT_TRUE(reader.add(all.SerializeAsString()));
-    return reader.release();
+    NodeState state;
+    EXPECT_TRUE(state.add(all.SerializeAsString()));
+    return state;
   }
   [[nodiscard]] static PodEvent event(const api::PodSandbox& pod,
                                       const api::Container& container = {}) {
@@ -132,17 +132,20 @@ class PluginTest : public cgroup::OwnCgroup {
 
   [[nodiscard]] Result<api::ContainerAdjustment> create(const api::PodSandbox& pod,
                                                         const api::Container& container) {
-    PODQOS_ASSIGN(const auto edit,
-                  plugin().create_container(event_of(pod, container), std::nullopt));
-    return adjustment_for(edit);
+    PODQOS_ASSIGN(const auto answer, plugin().handle(Request::kCreateContainer,
+                                                     event_of(pod, container), std::nullopt));
+    api::CreateContainerResponse response;
+    EXPECT_TRUE(response.ParseFromString(answer));
+    return response.adjust();
   }
-  [[nodiscard]] Status update(const api::PodSandbox& pod, const api::Container& container,
-                              const Told& told) {
+  [[nodiscard]] Result<std::string> update(const api::PodSandbox& pod,
+                                           const api::Container& container, const Told& told) {
     api::UpdateContainerRequest request;
     *request.mutable_pod() = pod;
     *request.mutable_container() = container;
     tell(*request.mutable_linux_resources(), told);
-    return plugin().update_container(event_of(Request::kUpdateContainer, request), kNoBudget);
+    return plugin().handle(Request::kUpdateContainer, event_of(Request::kUpdateContainer, request),
+                           kNoBudget);
   }
 
   /// Lets so much time pass for the plugin.
@@ -182,7 +185,8 @@ class PluginTest : public cgroup::OwnCgroup {
   [[nodiscard]] api::Container started(const api::PodSandbox& pod, api::Container container) {
     container = placed(pod, std::move(container));
     run(container);
-    const auto done = plugin().start_container(event(pod, container), std::nullopt);
+    const auto done =
+        plugin().handle(Request::kStartContainer, event(pod, container), std::nullopt);
     EXPECT_TRUE(done) << done.error().message;
     return container;
   }

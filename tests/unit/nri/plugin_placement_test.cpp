@@ -43,7 +43,7 @@ class PlacementTest : public PluginTest {
   [[nodiscard]] api::PodSandbox running_pod(const std::string& uid, const char* spec) {
     api::PodSandbox sandbox = pod(uid, start_process());
     (*sandbox.mutable_annotations())["podqos.io/pod"] = spec;
-    EXPECT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+    EXPECT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
     return sandbox;
   }
   /// Has it been written down?
@@ -77,7 +77,7 @@ TEST_F(PlacementTest, WritesNoValuesOfAContainerInItsPlace) {
 
 TEST_F(PlacementTest, LetsThePodGrow) {
   const auto sandbox = pod("1", start_process());
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
   static_cast<void>(created(sandbox, container(sandbox, "app", kSmall)));
   EXPECT_TRUE(is_counted("1", "app-of-1"));
   EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
@@ -118,7 +118,7 @@ TEST_F(PlacementTest, SeesWhatOthersHaveChanged) {
   const auto sandbox = running_pod("1", kBurstable);
   Plugin other{configuration(), metrics()};
   end_processes();
-  ASSERT_TRUE(other.stop_pod_sandbox(event(sandbox), kNoBudget));
+  ASSERT_TRUE(other.handle(Request::kStopPodSandbox, event(sandbox), kNoBudget));
   ASSERT_FALSE(is_known("1"));
   // Gone for the other: only an event makes it anew.
   static_cast<void>(created(sandbox, container(sandbox, "log")));
@@ -129,11 +129,12 @@ TEST_F(PlacementTest, SeesWhatOthersHaveChanged) {
 TEST_F(PlacementTest, SeesTheEndOfWhatOthersHaveCounted) {
   const auto sandbox = running_pod("1", kBurstable);
   Plugin other{configuration(), metrics()};
-  ASSERT_TRUE(other.remove_container(event(sandbox, container(sandbox, "stranger")), kNoBudget));
+  ASSERT_TRUE(other.handle(Request::kRemoveContainer,
+                           event(sandbox, container(sandbox, "stranger")), kNoBudget));
   const auto app = started(sandbox, container(sandbox, "app"));
   ASSERT_TRUE(is_counted("1", app.id()));
   end_processes();
-  ASSERT_TRUE(other.remove_container(event(sandbox, app), kNoBudget));
+  ASSERT_TRUE(other.handle(Request::kRemoveContainer, event(sandbox, app), kNoBudget));
   EXPECT_FALSE(is_counted("1", app.id()));
 }
 
@@ -144,10 +145,10 @@ TEST_F(PlacementTest, KeepsAPodInWhichAContainerIsMade) {
   const auto app = container(sandbox, "app");
   static_cast<void>(created(sandbox, app));
   end_processes();
-  ASSERT_TRUE(plugin().stop_pod_sandbox(event(sandbox), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kStopPodSandbox, event(sandbox), kNoBudget));
   housekeep();
   EXPECT_TRUE(is_known("1"));
-  ASSERT_TRUE(plugin().remove_container(event(sandbox, app), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRemoveContainer, event(sandbox, app), kNoBudget));
   housekeep();
   EXPECT_FALSE(is_known("1"));
 }
@@ -185,7 +186,7 @@ TEST_F(PlacementTest, FollowsAnUpdateBeforeTheStart) {
   ASSERT_TRUE(update(sandbox, app, kMore));
   tell(*app.mutable_linux()->mutable_resources(), kMore);
   run(app);
-  ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kStartContainer, event(sandbox, app), kNoBudget));
   EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
   EXPECT_EQ(quota(pod_path("burstable", "1")), "60000");
 }
@@ -206,14 +207,14 @@ class CreationTest : public PluginTest {
   /// The runtime starts the container where it was placed.
   void start(const api::PodSandbox& sandbox, api::Container& made) {
     run(made);
-    const auto done = plugin().start_container(event(sandbox, made), kNoBudget);
+    const auto done = plugin().handle(Request::kStartContainer, event(sandbox, made), kNoBudget);
     EXPECT_TRUE(done) << done.error().message;
   }
   /// A container that is created while the runtime lists it to the plugin.
   void create_listed(const api::PodSandbox& sandbox) {
     auto app = created(sandbox);
     app.set_state(api::CONTAINER_CREATED);
-    ASSERT_TRUE(plugin().synchronize(state_of({sandbox}, {app}), kNoBudget));
+    ASSERT_TRUE(plugin().synchronize(state_of({sandbox}, {app})));
     housekeep();
   }
 };
@@ -225,7 +226,7 @@ TEST_F(CreationTest, EndsWithItsSandbox) {
   const auto sandbox = pod("1");
   static_cast<void>(created(sandbox));
   static_cast<void>(created(sandbox, "log"));
-  ASSERT_TRUE(plugin().remove_pod_sandbox(event(sandbox), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRemovePodSandbox, event(sandbox), kNoBudget));
   expect_nothing_left("1");
 }
 
@@ -234,7 +235,7 @@ TEST_F(CreationTest, LeavesThoseInOtherSandboxesAlone) {
   const auto second = pod("2");
   static_cast<void>(created(first));
   static_cast<void>(created(second));
-  ASSERT_TRUE(plugin().remove_pod_sandbox(event(first), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRemovePodSandbox, event(first), kNoBudget));
   EXPECT_FALSE(is_known("1"));
   EXPECT_TRUE(is_known("2"));
   EXPECT_EQ(memory(pod_path("burstable", "2")), "134217728");
@@ -264,7 +265,8 @@ TEST_F(CreationTest, IsTakenInWhereItStartsAfterThatTime) {
   end_processes();
   api::StopContainerRequest stopped;
   *stopped.mutable_container() = app;
-  ASSERT_TRUE(plugin().stop_container(test::event_of(Request::kStopContainer, stopped), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kStopContainer,
+                              test::event_of(Request::kStopContainer, stopped), kNoBudget));
   expect_nothing_left("1");
 }
 
@@ -280,7 +282,7 @@ TEST_F(CreationTest, IsKeptWhereItsProcessIsThereAlready) {
 
 TEST_F(CreationTest, IsGoneWhereTheRuntimeListsItNoMore) {
   static_cast<void>(created(pod("1")));
-  ASSERT_TRUE(plugin().synchronize(NodeState{}, kNoBudget));
+  ASSERT_TRUE(plugin().synchronize(NodeState{}));
   housekeep();
   expect_nothing_left("1");
 }
@@ -291,7 +293,7 @@ TEST_F(CreationTest, IsKeptWhereTheRuntimeListsItAndEndsWithItsSandbox) {
   pass(seconds{20});
   housekeep();
   EXPECT_TRUE(is_known("1"));
-  ASSERT_TRUE(plugin().remove_pod_sandbox(event(sandbox), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRemovePodSandbox, event(sandbox), kNoBudget));
   expect_nothing_left("1");
 }
 
@@ -330,21 +332,21 @@ class ForeignPodTest : public PluginTest {
     put(pause, theirs() + "/sandbox-1");
     auto sandbox = pod("1", pause, kSmall);
     sandbox.mutable_linux()->set_cgroups_path(theirs() + "/sandbox-1");
-    ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+    ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
     auto app = container(sandbox, "app", kSmall);
     app.mutable_linux()->set_cgroups_path(theirs() + "/app-of-1");
     const auto adjustment = create(sandbox, app);
     ASSERT_TRUE(adjustment) << adjustment.error().message;
     EXPECT_THAT(adjustment->linux().cgroups_path(), IsEmpty());
     run(app);
-    ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
+    ASSERT_TRUE(plugin().handle(Request::kStartContainer, event(sandbox, app), kNoBudget));
     EXPECT_TRUE(is_known("1"));
     expect_theirs_unchanged();
     ASSERT_TRUE(update(sandbox, app, kLarge));
     expect_theirs_unchanged();
     end_processes();
-    ASSERT_TRUE(plugin().remove_container(event(sandbox, app), kNoBudget));
-    ASSERT_TRUE(plugin().remove_pod_sandbox(event(sandbox), kNoBudget));
+    ASSERT_TRUE(plugin().handle(Request::kRemoveContainer, event(sandbox, app), kNoBudget));
+    ASSERT_TRUE(plugin().handle(Request::kRemovePodSandbox, event(sandbox), kNoBudget));
     recompute();
     EXPECT_FALSE(is_known("1"));
     expect_theirs_unchanged();
@@ -364,19 +366,20 @@ TEST_F(ForeignPodTest, IsNeitherResetNorRemovedWithoutATierBeside) {
 
 TEST_F(ForeignPodTest, IsNeitherResetNorRemovedBesidePodsOfPodqos) {
   const auto sandbox = pod("2", start_process(), kSmall);
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
   static_cast<void>(started(sandbox, container(sandbox, "app", kSmall)));
   ASSERT_TRUE(has_cgroup(pod_path("burstable", "2")));
   make_theirs();
   run_pod_in_theirs();
-  ASSERT_TRUE(plugin().remove_pod_sandbox(event(sandbox), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRemovePodSandbox, event(sandbox), kNoBudget));
   recompute();
   EXPECT_FALSE(has_cgroup(pod_path("burstable", "2")));
   expect_theirs_unchanged();
 }
 
 TEST_F(ForeignPodTest, TakesNoContainerThatItsEngineHasElsewhere) {
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("2", start_process(), kSmall)), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(pod("2", start_process(), kSmall)),
+                              kNoBudget));
   make_theirs();
   const auto sandbox = pod("1");
   const auto adjustment = create(sandbox, container(sandbox, "app", kSmall));
@@ -404,7 +407,7 @@ class HeadlessPluginTest : public PluginTest {
     put(init, adjustment->linux().cgroups_path());
     app.mutable_linux()->set_cgroups_path(adjustment->linux().cgroups_path());
     app.set_pid(static_cast<std::uint32_t>(init.value()));
-    ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
+    ASSERT_TRUE(plugin().handle(Request::kStartContainer, event(sandbox, app), kNoBudget));
     ::kill(static_cast<pid_t>(init.value()), SIGCONT);
     wait_for_state(init, "Z");
   }

@@ -24,7 +24,6 @@
 #include "common/sys/clock.h"
 #include "common/sys/fd.h"
 #include "common/sys/process.h"
-#include "nri/exposition.h"
 #include "nri/facts.h"
 #include "nri/plugin.h"
 #include "tests/unit/nri/metrics_text.h"
@@ -46,7 +45,7 @@ TEST_F(PluginTest, TakesInWhatLivesAtTheSynchronization) {
   const auto sandbox = pod("1", start_process(), kSmall);
   auto app = container(sandbox, "app", kSmall);
   run_in(below("engine"), app);
-  const auto answer = plugin().synchronize(state_of({sandbox}, {app}), kNoBudget);
+  const auto answer = plugin().synchronize(state_of({sandbox}, {app}));
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_FALSE(is_known("1"));
   housekeep();
@@ -73,10 +72,11 @@ TEST_F(PluginTest, LeavesWhatRanBeforeItAsItIs) {
 }
 
 TEST_F(PluginTest, ReleasesAtTheSynchronizationWhatIsGone) {
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("1", start_process(), kSmall)), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(pod("1", start_process(), kSmall)),
+                              kNoBudget));
   EXPECT_TRUE(is_known("1"));
   end_processes();
-  ASSERT_TRUE(plugin().synchronize(NodeState{}, kNoBudget));
+  ASSERT_TRUE(plugin().synchronize(NodeState{}));
   housekeep();
   EXPECT_FALSE(is_known("1"));
   EXPECT_FALSE(has_cgroup(pod_path("burstable", "1")));
@@ -85,7 +85,7 @@ TEST_F(PluginTest, ReleasesAtTheSynchronizationWhatIsGone) {
 TEST_F(PluginTest, SynchronizesTheOthersWhenOneIsBroken) {
   const auto odd = broken(pod("1", start_process()));
   const auto good = pod("2", start_process(), kSmall);
-  ASSERT_TRUE(plugin().synchronize(state_of({odd, good}), kNoBudget));
+  ASSERT_TRUE(plugin().synchronize(state_of({odd, good})));
   housekeep();
   EXPECT_FALSE(is_known("1"));
   EXPECT_TRUE(is_known("2"));
@@ -102,7 +102,7 @@ TEST_F(PluginTest, TakesInContainersWithTheAnnotationsOfTheirPod) {
   (*other.mutable_annotations())["podqos.io/ignore"] = "false";
   run_in(below("engine"), app);
   run_in(below("engine"), other);
-  ASSERT_TRUE(plugin().synchronize(state_of({ignored}, {app, other}), kNoBudget));
+  ASSERT_TRUE(plugin().synchronize(state_of({ignored}, {app, other})));
   housekeep();
   EXPECT_THAT(temporary().read("state/pods/1.json"), HasSubstr("other-of-1"));
   EXPECT_THAT(temporary().read("state/pods/1.json"), Not(HasSubstr("app-of-1")));
@@ -116,7 +116,7 @@ TEST_F(PluginTest, TakesNothingInOfWhichItCannotReadTheIdentity) {
   auto app = container(odd, "app", kSmall);
   run_in(below("engine"), app);
   const auto good = pod("2", start_process(), kSmall);
-  ASSERT_TRUE(plugin().synchronize(state_of({odd, good}, {app}), kNoBudget));
+  ASSERT_TRUE(plugin().synchronize(state_of({odd, good}, {app})));
   housekeep();
   EXPECT_TRUE(is_known("2"));
   const std::filesystem::directory_iterator records{temporary().path("state/pods")};
@@ -128,9 +128,10 @@ TEST_F(PluginTest, SaysWhenEverythingIsKnown) {
   const auto shown = [&] { return test::text_of(metrics()); };
   const auto known = HasSubstr("\npodqos_last_reconcile_timestamp_seconds ");
   // Everything is recomputed, but nobody has told what runs.
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("2", start_process(), kSmall)), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(pod("2", start_process(), kSmall)),
+                              kNoBudget));
   housekeep();
-  ASSERT_TRUE(plugin().synchronize(state_of({pod("1", start_process(), kSmall)}), kNoBudget));
+  ASSERT_TRUE(plugin().synchronize(state_of({pod("1", start_process(), kSmall)})));
   EXPECT_THAT(shown(), Not(known));
   housekeep();
   EXPECT_THAT(shown(), known);
@@ -144,7 +145,7 @@ TEST_F(PluginTest, TendsManySandboxesInTurn) {
   for (int i = 0; i < kMany; ++i)
     sandboxes.push_back(pod(std::to_string(1000 + i), lives));
   sandboxes.push_back(pod("2000", start_process(), kSmall));
-  ASSERT_TRUE(plugin().synchronize(state_of(sandboxes), kNoBudget));
+  ASSERT_TRUE(plugin().synchronize(state_of(sandboxes)));
   housekeep();
   EXPECT_TRUE(is_known("2000"));
   end_processes();
@@ -158,9 +159,9 @@ TEST_F(PluginTest, TendsManySandboxesInTurn) {
 
 TEST_F(PluginTest, TendsThoseThatAnEarlierOneHasTakenIn) {
   const auto sandbox = pod("1", start_process(), kSmall);
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
   Plugin next{configuration(), metrics()};
-  ASSERT_TRUE(next.synchronize(state_of({sandbox}), kNoBudget));
+  ASSERT_TRUE(next.synchronize(state_of({sandbox})));
   end_processes();
   housekeep(next);
   EXPECT_FALSE(is_known("1"));
@@ -341,8 +342,8 @@ class DeadlineTest : public PluginTest {
     if (IsSkipped()) return;
     contended_.emplace(configuration(), metrics(), clock_);
     // Makes the state directory.
-    ASSERT_TRUE(
-        contended().run_pod_sandbox(event(pod("other", start_process(), kSmall)), kNoBudget));
+    ASSERT_TRUE(contended().handle(Request::kRunPodSandbox,
+                                   event(pod("other", start_process(), kSmall)), kNoBudget));
   }
   [[nodiscard]] Plugin& contended() { return *contended_; }
   /// What podqos waits for the lock that another process holds for `time` each time.
@@ -357,9 +358,10 @@ class DeadlineTest : public PluginTest {
   [[nodiscard]] std::chrono::nanoseconds waited_at_start(std::chrono::nanoseconds time,
                                                          const api::PodSandbox& sandbox,
                                                          const api::Container& app) {
-    EXPECT_TRUE(contended().synchronize(state_of({sandbox}), kNoBudget));
-    return waited(
-        time, [&] { EXPECT_TRUE(contended().start_container(event(sandbox, app), kNoBudget)); });
+    EXPECT_TRUE(contended().synchronize(state_of({sandbox})));
+    return waited(time, [&] {
+      EXPECT_TRUE(contended().handle(Request::kStartContainer, event(sandbox, app), kNoBudget));
+    });
   }
 
  private:
@@ -388,11 +390,11 @@ TEST_F(DeadlineTest, OfAStartHoldsWhereTheLockIsNeverFree) {
 TEST_F(DeadlineTest, OfARemovedSandboxIncludesItsContainers) {
   const auto sandbox = pod("1");
   for (const char* name : {"app", "log", "probe"}) {
-    ASSERT_TRUE(
-        contended().create_container(event(sandbox, container(sandbox, name, kSmall)), kNoBudget));
+    ASSERT_TRUE(contended().handle(Request::kCreateContainer,
+                                   event(sandbox, container(sandbox, name, kSmall)), kNoBudget));
   }
   const auto remove = [&] {
-    EXPECT_TRUE(contended().remove_pod_sandbox(event(sandbox), kNoBudget));
+    EXPECT_TRUE(contended().handle(Request::kRemovePodSandbox, event(sandbox), kNoBudget));
   };
   EXPECT_EQ(waited(400ms, remove), 1s);
 }
@@ -405,7 +407,7 @@ class HousekeepingDeadlineTest : public DeadlineTest {
     housekeep(contended());
     for (int i = 0; i < 16; ++i) {
       const auto sandbox = pod(std::to_string(i), start_process(), kSmall);
-      ASSERT_TRUE(contended().run_pod_sandbox(event(sandbox), kNoBudget));
+      ASSERT_TRUE(contended().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
     }
     end_processes();
   }

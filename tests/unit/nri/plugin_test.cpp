@@ -12,7 +12,6 @@
 
 #include "common/base/text.h"
 #include "common/sys/process.h"
-#include "nri/exposition.h"
 #include "tests/unit/nri/metrics_text.h"
 #include "tests/unit/nri/plugin_fixture.h"
 
@@ -33,7 +32,7 @@ TEST_F(PluginTest, TakesTheConfigurationOfTheRuntimeThatStartsIt) {
   request.runtime_name = "containerd";
   request.runtime_version = "v2.1.0";
   request.config = R"({"podPidsLimit": 77})";
-  ASSERT_TRUE(plugin().configure(request, kNoBudget));
+  ASSERT_TRUE(plugin().configure(request));
   EXPECT_EQ(configuration().settings().pod_pids_limit, 77);
   EXPECT_THAT(log(), HasSubstr("configured by containerd v2.1.0"));
 }
@@ -41,15 +40,15 @@ TEST_F(PluginTest, TakesTheConfigurationOfTheRuntimeThatStartsIt) {
 TEST_F(PluginTest, RefusesABadConfigurationOfTheRuntime) {
   ConfigureRequest request;
   request.config = R"({"podPidLimit": 77})";
-  const auto refused = plugin().configure(request, kNoBudget);
+  const auto refused = plugin().configure(request);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("podPidsLimit"));
   EXPECT_EQ(configuration().settings().pod_pids_limit, std::nullopt);
 }
 
 TEST_F(PluginTest, CountsEachRequestOfTheRuntime) {
-  EXPECT_TRUE(plugin().configure({}, kNoBudget));
-  EXPECT_TRUE(plugin().synchronize({}, kNoBudget));
+  EXPECT_TRUE(plugin().configure({}));
+  EXPECT_TRUE(plugin().synchronize({}));
   for (std::size_t i = 2; i < kRequests.size(); ++i)
     EXPECT_TRUE(plugin().handle(static_cast<Request>(i), {}, kNoBudget));
   const std::string shown = test::text_of(metrics());
@@ -61,7 +60,7 @@ TEST_F(PluginTest, CountsEachRequestOfTheRuntime) {
 TEST_F(PluginTest, CountsAConfigurationThatItRefuses) {
   ConfigureRequest request;
   request.config = "{";
-  const auto refused = plugin().configure(request, kNoBudget);
+  const auto refused = plugin().configure(request);
   ASSERT_FALSE(refused);
   EXPECT_THAT(test::text_of(metrics()),
               HasSubstr(cat("podqos_errors_total{code=\"", format_error_code(refused.error().code),
@@ -82,9 +81,9 @@ TEST_F(PluginTest, AdmitsWhatItCannotPlace) {
   const auto adjustment = create(sandbox, container(sandbox, "app", kSmall));
   ASSERT_TRUE(adjustment);
   EXPECT_EQ(adjustment->ByteSizeLong(), 0U);
-  EXPECT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
-  EXPECT_THAT(log(), HasSubstr("create container: "));
-  EXPECT_THAT(log(), HasSubstr("run pod: "));
+  EXPECT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
+  EXPECT_THAT(log(), HasSubstr("CreateContainer: "));
+  EXPECT_THAT(log(), HasSubstr("RunPodSandbox: "));
   EXPECT_FALSE(temporary().has("state"));
 }
 
@@ -94,13 +93,13 @@ TEST_F(PluginTest, RejectsWhatItCannotPlaceIfItShall) {
   const auto refused = create(sandbox, container(sandbox, "app", kSmall));
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("podqos.io/pod"));
-  EXPECT_FALSE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  EXPECT_FALSE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
   api::UpdateContainerRequest update;
   *update.mutable_pod() = sandbox;
   *update.mutable_container() = container(sandbox, "app");
   update.mutable_container()->set_pid(sandbox.pid());
-  EXPECT_FALSE(
-      plugin().update_container(test::event_of(Request::kUpdateContainer, update), kNoBudget));
+  EXPECT_FALSE(plugin().handle(Request::kUpdateContainer,
+                               test::event_of(Request::kUpdateContainer, update), kNoBudget));
 }
 
 TEST_F(PluginTest, PlacesAContainerBeforeItExists) {
@@ -152,11 +151,11 @@ TEST_F(PluginTest, LeavesAContainerWithRealtimeRuntimeWhereItsEnginePutsIt) {
   const auto adjustment = create(sandbox, app);
   ASSERT_TRUE(adjustment) << adjustment.error().message;
   EXPECT_EQ(adjustment->ByteSizeLong(), 0U);
-  EXPECT_THAT(log(), HasSubstr("create container: container app-of-1: pod 1: "
+  EXPECT_THAT(log(), HasSubstr("CreateContainer: container app-of-1: pod 1: "
                                "linux.resources.cpu.realtimeRuntime 9500: on cgroup v1"));
   // Nor is it counted as soon as it runs.
   run_in(below("engine/app-of-1"), app);
-  EXPECT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
+  EXPECT_TRUE(plugin().handle(Request::kStartContainer, event(sandbox, app), kNoBudget));
   EXPECT_FALSE(is_known("1"));
   EXPECT_FALSE(has_cgroup(pod_path("burstable", "1")));
   reconfigure(R"(, "onError": "reject")");
@@ -199,7 +198,8 @@ TEST_F(PluginTest, ConfirmsAContainerThatHasStarted) {
 
 TEST_F(PluginTest, PassesOverAContainerWithoutAProcess) {
   const auto sandbox = pod("1");
-  ASSERT_TRUE(plugin().start_container(event(sandbox, container(sandbox, "app")), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kStartContainer, event(sandbox, container(sandbox, "app")),
+                              kNoBudget));
   EXPECT_FALSE(temporary().has("state"));
 }
 
@@ -208,7 +208,7 @@ TEST_F(PluginTest, BoundsAContainerThatItDidNotPlaceWhereItRuns) {
   auto app = container(sandbox, "app", kSmall);
   app.mutable_linux()->set_cgroups_path(below("engine/app-of-1"));
   const Pid init = run(app);
-  ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kStartContainer, event(sandbox, app), kNoBudget));
   const auto now = cgroupfs().cgroup_of(init);
   ASSERT_TRUE(now);
   EXPECT_EQ(*now, below("engine/app-of-1"));
@@ -255,7 +255,7 @@ TEST_F(PluginTest, LowersAPodOnceItsContainerHasBeen) {
 
 TEST_F(PluginTest, LetsThePodGrowWithAContainerThatReplacesASmallerOne) {
   const auto sandbox = pod("1", Pid{::getpid()}, kSmall);
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
   static_cast<void>(started(sandbox, container(sandbox, "app", kSmall)));
   EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
   end_processes();
@@ -272,7 +272,7 @@ TEST_F(PluginTest, GivesThePodItsSpecAgainWithAContainerThatReplacesAResizedOne)
   auto sandbox = pod("1", Pid{::getpid()});
   (*sandbox.mutable_annotations())["podqos.io/pod"] =
       R"({"containers": [{"name": "app", "resources": {"limits": {"cpu": "600m", "memory": "192Mi"}}}]})";
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
   const auto running = started(sandbox, container(sandbox, "app", kLarge));
   const std::string cgroup = base() + "/kubepods/pod1";
   EXPECT_EQ(memory(cgroup), "201326592");
@@ -294,8 +294,8 @@ TEST_F(PluginTest, ReleasesAContainerThatHasStopped) {
   api::StopContainerRequest request;
   *request.mutable_pod() = sandbox;
   *request.mutable_container() = running;
-  const auto answer =
-      plugin().stop_container(test::event_of(Request::kStopContainer, request), kNoBudget);
+  const auto answer = plugin().handle(Request::kStopContainer,
+                                      test::event_of(Request::kStopContainer, request), kNoBudget);
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_FALSE(is_known("1"));
 }
@@ -304,12 +304,13 @@ TEST_F(PluginTest, ReleasesAContainerThatIsRemoved) {
   const auto sandbox = pod("1");
   const auto running = started(sandbox, container(sandbox, "app", kSmall));
   end_processes();
-  ASSERT_TRUE(plugin().remove_container(event(sandbox, running), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRemoveContainer, event(sandbox, running), kNoBudget));
   EXPECT_FALSE(is_known("1"));
 }
 
 TEST_F(PluginTest, MakesThePodsCgroupWhenItsSandboxRuns) {
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("1", start_process(), kSmall)), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(pod("1", start_process(), kSmall)),
+                              kNoBudget));
   EXPECT_EQ(quota(pod_path("burstable", "1")), "20000");
   EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
   EXPECT_TRUE(is_known("1"));
@@ -319,7 +320,7 @@ TEST_F(PluginTest, LeavesTheSandboxsProcessWhereItIs) {
   reconfigure(R"(, "placement": {"onMisplaced": "fail"})");
   const Pid init = start_process();
   put(init, below("engine/sandbox"));
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("1", init, kSmall)), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(pod("1", init, kSmall)), kNoBudget));
   const auto now = cgroupfs().cgroup_of(init);
   ASSERT_TRUE(now);
   EXPECT_EQ(*now, below("engine/sandbox"));
@@ -327,19 +328,20 @@ TEST_F(PluginTest, LeavesTheSandboxsProcessWhereItIs) {
 
 TEST_F(PluginTest, MakesAPodWithoutProcessForItsFirstContainer) {
   const auto sandbox = pod("1", {}, kSmall);
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
   EXPECT_FALSE(is_known("1"));
   api::CreateContainerRequest request;
   *request.mutable_pod() = sandbox;
   *request.mutable_container() = container(sandbox, "app", kSmall);
-  ASSERT_TRUE(
-      plugin().create_container(test::event_of(Request::kCreateContainer, request), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kCreateContainer,
+                              test::event_of(Request::kCreateContainer, request), kNoBudget));
   EXPECT_TRUE(is_known("1"));
   EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
 }
 
 TEST_F(PluginTest, MakesNothingForAPodOfWhichNothingIsKnown) {
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("1", start_process())), kNoBudget));
+  ASSERT_TRUE(
+      plugin().handle(Request::kRunPodSandbox, event(pod("1", start_process())), kNoBudget));
   EXPECT_FALSE(is_known("1"));
   EXPECT_FALSE(has_cgroup(base() + "/kubepods"));
 }
@@ -347,9 +349,10 @@ TEST_F(PluginTest, MakesNothingForAPodOfWhichNothingIsKnown) {
 /// On an error the runtime undoes the sandbox, and does not create the container.
 TEST_F(PluginTest, RefusesAPodThatDoesNotFitIfThatIsEnforced) {
   reconfigure(R"(, "reserved": {"system": {"cpu": "3850m"}}, "admission": {"cpu": "enforce"})");
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("1", start_process(), kSmall)), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(pod("1", start_process(), kSmall)),
+                              kNoBudget));
   const auto refused =
-      plugin().run_pod_sandbox(event(pod("2", start_process(), kSmall)), kNoBudget);
+      plugin().handle(Request::kRunPodSandbox, event(pod("2", start_process(), kSmall)), kNoBudget);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message,
               HasSubstr("pod 2: requests cpu 100m, of which 50m is free: 150m is allocatable, and "
@@ -368,7 +371,7 @@ TEST_F(PluginTest, RefusesAPodThatDoesNotFitIfThatIsEnforced) {
 TEST_F(PluginTest, RefusesAContainerThatMakesItsPodTooLarge) {
   reconfigure(R"(, "reserved": {"system": {"cpu": "3850m"}}, "admission": {"cpu": "enforce"})");
   const auto sandbox = pod("1", start_process(), kSmall);
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
   const auto created = create(sandbox, container(sandbox, "app", kLarge));
   ASSERT_FALSE(created);
   EXPECT_THAT(created.error().message, HasSubstr("requests cpu 300m, of which 150m is free"));
@@ -377,8 +380,10 @@ TEST_F(PluginTest, RefusesAContainerThatMakesItsPodTooLarge) {
 
 TEST_F(PluginTest, WarnsOfAPodThatDoesNotFitIfThatIsNotEnforced) {
   reconfigure(R"(, "reserved": {"system": {"cpu": "3850m"}})");
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("1", start_process(), kSmall)), kNoBudget));
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("2", start_process(), kSmall)), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(pod("1", start_process(), kSmall)),
+                              kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(pod("2", start_process(), kSmall)),
+                              kNoBudget));
   const auto sandbox = pod("3");
   ASSERT_TRUE(create(sandbox, container(sandbox, "app", kSmall)));
   EXPECT_THAT(log(), HasSubstr("pod 2 (web/front) requests cpu 100m, of which 50m counts"));
@@ -391,44 +396,45 @@ TEST_F(PluginTest, OnlyWarnsOfAContainerThatItHasNotPlaced) {
   const auto sandbox = pod("1");
   auto app = container(sandbox, "app", kSmall);
   run_in(below("engine/app"), app);
-  ASSERT_TRUE(plugin().start_container(event(sandbox, app), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kStartContainer, event(sandbox, app), kNoBudget));
   EXPECT_TRUE(is_known("1"));
   EXPECT_THAT(log(), HasSubstr("pod 1 (web/front) requests cpu 100m, of which 50m counts"));
 }
 
 TEST_F(PluginTest, ResizesAPod) {
   const auto sandbox = pod("1", start_process(), kSmall);
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
   api::UpdatePodSandboxRequest request;
   *request.mutable_pod() = sandbox;
   tell(*request.mutable_linux_resources(), kLarge);
-  ASSERT_TRUE(
-      plugin().update_pod_sandbox(test::event_of(Request::kUpdatePodSandbox, request), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kUpdatePodSandbox,
+                              test::event_of(Request::kUpdatePodSandbox, request), kNoBudget));
   EXPECT_EQ(quota(pod_path("burstable", "1")), "60000");
   EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
 }
 
 TEST_F(PluginTest, ReleasesAPodThatHasStopped) {
   const auto sandbox = pod("1", start_process(), kSmall);
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
   end_processes();
-  ASSERT_TRUE(plugin().stop_pod_sandbox(event(sandbox), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kStopPodSandbox, event(sandbox), kNoBudget));
   EXPECT_FALSE(is_known("1"));
   EXPECT_FALSE(has_cgroup(base() + "/kubepods"));
   // As every runtime does; there is nothing left to do.
-  ASSERT_TRUE(plugin().remove_pod_sandbox(event(sandbox), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRemovePodSandbox, event(sandbox), kNoBudget));
 }
 
 TEST_F(PluginTest, ReleasesAPodThatNobodyHasStopped) {
   const auto sandbox = pod("1", start_process(), kSmall);
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(sandbox), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
   end_processes();
-  ASSERT_TRUE(plugin().remove_pod_sandbox(event(sandbox), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRemovePodSandbox, event(sandbox), kNoBudget));
   EXPECT_FALSE(is_known("1"));
 }
 
 TEST_F(PluginTest, TendsSandboxesThatEndWithoutAWord) {
-  ASSERT_TRUE(plugin().run_pod_sandbox(event(pod("1", start_process(), kSmall)), kNoBudget));
+  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(pod("1", start_process(), kSmall)),
+                              kNoBudget));
   housekeep();
   EXPECT_TRUE(is_known("1"));
   end_processes();

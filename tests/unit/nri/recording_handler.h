@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "nri/handler.h"
+#include "nri/messages.h"
 #include "tests/unit/nri/oracle.h"
 
 namespace podqos::nri::test {
@@ -21,26 +21,27 @@ class RecordingHandler : public Handler {
   Result<api::CreateContainerResponse> create_answer;
   Status answer;  ///< to all the rest
 
-  Status configure(const ConfigureRequest& request, Budget budget) override {
-    note("configure " + request.runtime_name + " " + request.runtime_version, budget);
+  Status configure(const ConfigureRequest& request) override {
+    heard.push_back("configure " + request.runtime_name + " " + request.runtime_version);
     return answer;
   }
-  Status synchronize(NodeState node, Budget budget) override {
+  Status synchronize(NodeState node) override {
     state = std::move(node);
-    note("synchronize " + std::to_string(state.pods.size()) + " " +
-             std::to_string(state.containers.size()),
-         budget);
+    heard.push_back("synchronize " + std::to_string(state.pods.size()) + " " +
+                    std::to_string(state.containers.size()));
     return synchronize_answer;
   }
   Result<std::string> handle(Request request, const PodEvent& event, Budget budget) override {
     const auto& [pod, container] = event;
-    std::string what = std::string{kVerbs.at(static_cast<std::size_t>(request))} + " " + pod.name +
-                       (container.name.empty() ? "" : "/" + container.name);
+    std::string what = std::string{kVerbs.at(static_cast<std::size_t>(request))} + " " +
+                       pod.facts.engine->pod_name.value_or("");
+    if (const auto& name = container.facts.engine->container_name) what += "/" + *name;
     if (request == Request::kUpdateContainer)
-      what += " shares " + std::to_string(container.resources.cpu_shares.value_or(0));
+      what += " shares " + std::to_string(container.facts.resources.cpu_shares.value_or(0));
     if (request == Request::kUpdatePodSandbox)
-      what += " limit " + std::to_string(pod.resources.memory_limit.value_or(0));
-    note(std::move(what), budget);
+      what += " limit " + std::to_string(pod.facts.resources.memory_limit.value_or(0));
+    heard.push_back(std::move(what));
+    budgets.push_back(budget);
     if (request == Request::kCreateContainer) {
       if (!create_answer) return fail(create_answer.error());
       return create_answer->SerializeAsString();
@@ -54,10 +55,6 @@ class RecordingHandler : public Handler {
       "",           "",           "run-pod",     "update-pod",  "post-update-pod",
       "stop-pod",   "remove-pod", "create",      "post-create", "start",
       "post-start", "update",     "post-update", "stop",        "remove"};
-  void note(std::string what, Budget budget) {
-    heard.push_back(std::move(what));
-    budgets.push_back(budget);
-  }
 };
 
 }  // namespace podqos::nri::test

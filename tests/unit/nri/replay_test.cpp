@@ -78,7 +78,7 @@ class RecordedPlugin : public RecordingHandler {
       create_answer->mutable_adjust();
       if (adjusts_) {
         auto& adjust = *create_answer->mutable_adjust()->mutable_linux();
-        adjust.set_cgroups_path("podqos-burstable.slice:podqos:" + event.container.id);
+        adjust.set_cgroups_path("podqos-burstable.slice:podqos:" + event.container.facts.id);
         auto& resources = *adjust.mutable_resources();
         resources.mutable_memory()->mutable_reservation()->set_value(4096);
         (*resources.mutable_unified())["memory.high"] = "100000000";
@@ -172,13 +172,14 @@ TEST_P(Replay, AnswersAsTheRecordedPluginDid) {
 TEST_P(Replay, ReadsAPodAndItsContainer) {
   play();
   ASSERT_EQ(plugin_.created.size(), 3U);
-  const auto& [pod, container] = plugin_.created[0];
+  const core::ContainerFacts& pod = plugin_.created[0].pod.facts;
   EXPECT_EQ(pod.id, "pod0000000000000000000000000000000000000000000000000000000000001");
-  EXPECT_EQ(pod.uid, "00000001-1111-2222-3333-000000000001");
-  EXPECT_EQ(pod.name_space, "default");
+  EXPECT_EQ(pod.engine->pod_uid, "00000001-1111-2222-3333-000000000001");
+  EXPECT_EQ(pod.engine->pod_namespace, "default");
   EXPECT_EQ(pod.annotations.at("podqos.io/class"), "guaranteed");
+  const core::ContainerFacts& container = plugin_.created[0].container.facts;
   EXPECT_EQ(container.id, "ctr0000000000000000000000000000000000000000000000000000000000100");
-  EXPECT_EQ(container.sandbox_id, pod.id);
+  EXPECT_EQ(plugin_.created[0].container.sandbox, pod.id);
   EXPECT_EQ(container.oom_score_adj, -997);
   EXPECT_EQ(
       container.cgroups_path,

@@ -15,10 +15,10 @@
 #include <pthread.h>
 
 #include "common/app/log.h"
-#include "nri/listener.h"
 #include "nri/notify.h"
+#include "nri/process.h"
 #include "nri/service.h"
-#include "nri/signals.h"
+#include "nri/sockets.h"
 #include "tests/unit/nri/recording_handler.h"
 #include "tests/unit/nri/runtime_peer.h"
 #include "tests/unit/nri/service_clock.h"
@@ -57,11 +57,11 @@ class ServiceTest : public ::testing::Test {
       settings.log_level = core::LogLevel::kDebug;
       app::Log log{"podqos-nri", settings};
       // Signals that are sent to this thread are taken by this thread only.
-      auto signals = Signals::open();
-      HttpServer http{listener_ ? listener_->fd() : -1, kLong};
+      const auto signals = open_signals();
+      HttpServer http{listener_.get(), kLong};
       Service service{options_,
                       {.handler = handler_,
-                       .signals = *signals,
+                       .signals = signals->get(),
                        .notify = notify_,
                        .log = log,
                        .reload = [this] { ++reloads_; },
@@ -78,7 +78,7 @@ class ServiceTest : public ::testing::Test {
                            },
                        .clock = clock_}};
       started.set_value();
-      result_ = launched.valid() ? service.run_launched(std::move(launched)) : service.run();
+      result_ = service.run(std::move(launched));
       status_ = service.status();
       clock_.end();
     }};
@@ -130,7 +130,7 @@ class ServiceTest : public ::testing::Test {
   ServiceOptions options_;
   RecordingHandler handler_;
   Notify notify_;
-  std::optional<Listener> listener_;  ///< for whoever asks for pages
+  sys::UniqueFd listener_;  ///< for whoever asks for pages
   std::optional<RuntimePeer> runtime_;
   std::optional<PeerConnection> connection_;
   int reloads_ = 0;

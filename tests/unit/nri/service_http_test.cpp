@@ -28,9 +28,9 @@ using ::testing::HasSubstr;
 class ServiceHttpTest : public ServiceTest {
  protected:
   void SetUp() override {
-    auto opened = Listener::open(core::UnixSocket{path_});
+    auto opened = listen_at(core::UnixSocket{path_});
     ASSERT_TRUE(opened) << opened.error().message;
-    listener_.emplace(std::move(*opened));
+    listener_ = std::move(*opened);
   }
   [[nodiscard]] sys::UniqueFd connect() const {
     sys::UniqueFd socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};

@@ -143,20 +143,6 @@ TEST_F(ServiceTest, EndsAConnectionThatBreaksALimit) {
   EXPECT_EQ(logged(" ended: a frame of 5242880 bytes for connection 1, at most 4194314"), 1);
 }
 
-TEST_F(ServiceTest, EndsAConnectionWhoseAnswersNobodyReads) {
-  options_.session.unsent_bytes = 1U << 20U;
-  handler_.create_answer->mutable_adjust()->mutable_linux()->set_cgroups_path(
-      std::string(100'000, 'x'));
-  ASSERT_NO_FATAL_FAILURE(start_synchronized());
-  std::uint32_t stream = 101;
-  while (connection_->send(call(stream, "CreateContainer", "")))
-    stream += 2;
-  clock_.pass(10ms);
-  EXPECT_TRUE(runtime_->accept());
-  EXPECT_TRUE(stop());
-  EXPECT_EQ(logged("bytes wait for the runtime to read them, at most 1048576"), 1);
-}
-
 TEST_F(ServiceTest, SendsALargeAnswerToARuntimeThatReadsSlowly) {
   handler_.create_answer->mutable_adjust()->mutable_linux()->set_cgroups_path(
       std::string(4'000'000, 'x'));

@@ -29,7 +29,6 @@ inline ConnectionOptions podqos_plugin() {
 inline ConnectionOptions small_limits() {
   ConnectionOptions options = podqos_plugin();
   options.node_state_bytes = 10'000;
-  options.unsent_bytes = 100;
   return options;
 }
 
@@ -76,9 +75,9 @@ class SessionTest : public ::testing::Test {
 class SlowHandler : public RecordingHandler {
  public:
   SlowHandler(LeapingClock& clock, std::chrono::nanoseconds time) : clock_(clock), time_(time) {}
-  Status synchronize(NodeState node, Budget budget) override {
+  Status synchronize(NodeState node) override {
     clock_.pass(time_);
-    return RecordingHandler::synchronize(std::move(node), budget);
+    return RecordingHandler::synchronize(std::move(node));
   }
 
  private:

@@ -1,4 +1,4 @@
-#include "nri/single_instance.h"
+#include "nri/process.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,34 +21,32 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-class SingleInstanceTest : public ::testing::Test {
+class SingleInstance : public ::testing::Test {
  protected:
-  [[nodiscard]] SingleInstance opened() const {
-    auto only = SingleInstance::open(directory_);
-    EXPECT_TRUE(only) << only.error().message;
-    return std::move(*only);
+  [[nodiscard]] Result<sys::FileLock> lock(std::chrono::milliseconds timeout = 0ms,
+                                           const sys::Clock& clock = sys::kSteadyClock) const {
+    return lock_single_instance(directory_, timeout, clock);
   }
 
   TemporaryDirectory temporary_;
   std::string directory_ = temporary_.path("state");
 };
 
-TEST_F(SingleInstanceTest, MakesTheStateDirectory) {
-  auto only = opened();
-  ASSERT_TRUE(only.hold(0ms));
+TEST_F(SingleInstance, MakesTheStateDirectory) {
+  const auto only = lock();
+  ASSERT_TRUE(only) << only.error().message;
   struct stat made{};
   ASSERT_EQ(::stat(directory_.c_str(), &made), 0);
   EXPECT_EQ(made.st_mode & 07777U, 0700U);
   EXPECT_EQ(temporary_.read("state/nri.lock"), std::to_string(::getpid()) + "\n");
 }
 
-TEST_F(SingleInstanceTest, RefusesTheSecondAndNamesTheFirst) {
-  auto first = opened();
-  ASSERT_TRUE(first.hold(0ms));
-  auto second = opened();
+TEST_F(SingleInstance, RefusesTheSecondAndNamesTheFirst) {
+  const auto first = lock();
+  ASSERT_TRUE(first);
   const LeapingClock clock;
   const auto start = clock.now();
-  const auto held = second.hold(100ms, clock);
+  const auto held = lock(100ms, clock);
   EXPECT_EQ(clock.now() - start, 100ms);
   ASSERT_FALSE(held);
   EXPECT_EQ(held.error().code, ErrorCode::kTimeout);
@@ -57,61 +55,58 @@ TEST_F(SingleInstanceTest, RefusesTheSecondAndNamesTheFirst) {
                                       "/nri.lock: only one may serve a runtime");
   for (const char* text : {"", "garbage\n", "a line that is far too long to be a pid\n"}) {
     temporary_.write("state/nri.lock", text);
-    EXPECT_EQ(second.hold(0ms).error().message,
+    EXPECT_EQ(lock().error().message,
               "another podqos-nri holds " + directory_ + "/nri.lock: only one may serve a runtime");
   }
 }
 
-TEST_F(SingleInstanceTest, IsFreeAgainWhenTheFirstHasEnded) {
-  {
-    auto first = opened();
-    ASSERT_TRUE(first.hold(0ms));
-  }
-  EXPECT_TRUE(opened().hold(0ms));
+TEST_F(SingleInstance, IsFreeAgainWhenTheFirstHasEnded) {
+  ASSERT_TRUE(lock());
+  EXPECT_TRUE(lock());
 }
 
-TEST_F(SingleInstanceTest, WaitsForOneThatIsAboutToEnd) {
+TEST_F(SingleInstance, WaitsForOneThatIsAboutToEnd) {
   const Pipe ready;
   const pid_t second = ::getpid();
   const pid_t first = start_child([&] {
-    auto only = opened();
-    EXPECT_TRUE(only.hold(0ms));
+    const auto only = lock();
+    EXPECT_TRUE(only);
     ready.tell();
     wait_until_it_waits(second);
   });
   ready.await();
-  auto only = opened();
-  EXPECT_TRUE(only.hold(1h));
+  const auto only = lock(1h);
+  EXPECT_TRUE(only);
   EXPECT_EQ(temporary_.read("state/nri.lock"), std::to_string(::getpid()) + "\n");
   static_cast<void>(wait_for(first));
 }
 
-TEST_F(SingleInstanceTest, IsFreeAgainWhenTheFirstWasKilled) {
+TEST_F(SingleInstance, IsFreeAgainWhenTheFirstWasKilled) {
   const Pipe ready;
   const pid_t first = start_child([&] {
-    auto only = opened();
-    EXPECT_TRUE(only.hold(0ms));
+    const auto only = lock();
+    EXPECT_TRUE(only);
     ready.tell();
     ::pause();
   });
   ready.await();
-  auto only = opened();
-  EXPECT_THAT(only.hold(0ms).error().message, HasSubstr("(process " + std::to_string(first) + ")"));
+  EXPECT_THAT(lock().error().message, HasSubstr("(process " + std::to_string(first) + ")"));
   ::kill(first, SIGKILL);
   static_cast<void>(wait_for(first));
-  EXPECT_TRUE(only.hold(0ms));
+  const auto only = lock();
+  EXPECT_TRUE(only);
   EXPECT_EQ(temporary_.read("state/nri.lock"), std::to_string(::getpid()) + "\n");
 }
 
-TEST_F(SingleInstanceTest, RefusesADirectoryThatOthersCanWriteTo) {
+TEST_F(SingleInstance, RefusesADirectoryThatOthersCanWriteTo) {
   ASSERT_EQ(::mkdir(directory_.c_str(), 0700), 0);
   ASSERT_EQ(::chmod(directory_.c_str(), 0777), 0);
-  EXPECT_EQ(SingleInstance::open(directory_).error().code, ErrorCode::kConflict);
+  EXPECT_EQ(lock().error().code, ErrorCode::kConflict);
 }
 
-TEST_F(SingleInstanceTest, NamesTheDirectoryThatCannotBeMade) {
+TEST_F(SingleInstance, NamesTheDirectoryThatCannotBeMade) {
   EXPECT_EQ(
-      SingleInstance::open(temporary_.path("none/state")).error().message,
+      lock_single_instance(temporary_.path("none/state"), 0ms).error().message,
       "make state directory " + temporary_.path("none/state") + ": No such file or directory");
 }
 

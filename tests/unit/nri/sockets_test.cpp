@@ -1,15 +1,22 @@
-#include "nri/connect.h"
+#include "nri/sockets.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/sys/fd.h"
+#include "common/sys/unix_address.h"
 #include "tests/unit/nri/runtime_peer.h"
 #include "tests/unit/temporary_directory.h"
 #include "tests/unit/temporary_variable.h"
@@ -20,6 +27,7 @@ namespace {
 using test::connected_pair;
 using test::RuntimePeer;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 using ::testing::TestWithParam;
 using ::testing::ValuesIn;
 
@@ -72,7 +80,7 @@ TEST(ConnectTo, RefusesWhatIsNoAddress) {
 }
 
 /// The socket of a plugin that is started with this variable; nullptr: not set.
-Result<std::optional<sys::UniqueFd>> launched(const char* socket) {
+Result<sys::UniqueFd> launched(const char* socket) {
   const TemporaryVariable variable{"NRI_PLUGIN_SOCKET", socket};
   return inherited_socket();
 }
@@ -80,7 +88,7 @@ Result<std::optional<sys::UniqueFd>> launched(const char* socket) {
 TEST(InheritedSocket, IsNotOneWithoutTheVariable) {
   const auto launch = launched(nullptr);
   ASSERT_TRUE(launch);
-  EXPECT_FALSE(*launch);
+  EXPECT_FALSE(launch->valid());
 }
 
 TEST(InheritedSocket, TakesTheSocketOver) {
@@ -92,8 +100,7 @@ TEST(InheritedSocket, TakesTheSocketOver) {
   {
     const auto launch = launched(number.c_str());
     ASSERT_TRUE(launch) << launch.error().message;
-    ASSERT_TRUE(*launch);
-    EXPECT_EQ((*launch)->get(), fd);
+    EXPECT_EQ(launch->get(), fd);
     EXPECT_EQ(::fcntl(fd, F_GETFL) & O_NONBLOCK, O_NONBLOCK);
     EXPECT_EQ(::fcntl(fd, F_GETFD), FD_CLOEXEC);
   }
@@ -146,16 +153,119 @@ TEST(InheritedSocket, LooksAtWhatTheDescriptorIs) {
   EXPECT_EQ(fault_of(sys::UniqueFd{ends[0]}), "not a unix stream socket");
 }
 
-TEST(PeerOf, NamesTheProcessAtTheOtherEnd) {
+TEST(RuntimeAt, NamesTheProcessAtTheOtherEnd) {
   const auto [plugin, runtime] = connected_pair();
-  const auto peer = peer_of(plugin.get());
+  const auto peer = runtime_at(plugin.get());
   ASSERT_TRUE(peer) << peer.error().message;
-  EXPECT_EQ(peer->pid, ::getpid());
-  EXPECT_EQ(peer->uid, ::geteuid());
+  EXPECT_EQ(peer->value(), ::getpid());
 }
 
-TEST(PeerOf, NeedsASocket) {
-  EXPECT_FALSE(peer_of(-1));
+TEST(RuntimeAt, NeedsASocket) {
+  EXPECT_FALSE(runtime_at(-1));
+}
+
+bool connects(const std::string& path) {
+  const sys::UniqueFd socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  const auto address = sys::UnixAddress::make(path);
+  return ::connect(socket.get(), address->get(), address->size()) == 0;
+}
+
+bool exists(const std::string& path) {
+  struct stat found{};
+  return ::lstat(path.c_str(), &found) == 0;
+}
+
+/// A number that is free now.
+std::uint16_t free_port() {
+  const sys::UniqueFd socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
+  EXPECT_EQ(::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  return ntohs(address.sin_port);
+}
+
+class ListenerTest : public ::testing::Test {
+ protected:
+  [[nodiscard]] Result<sys::UniqueFd> open() const { return listen_at(core::UnixSocket{path_}); }
+  TemporaryDirectory temporary_;
+  std::string path_ = temporary_.path("metrics.sock");
+};
+
+TEST_F(ListenerTest, IsForOwnerAndGroup) {
+  const auto listener = open();
+  ASSERT_TRUE(listener) << listener.error().message;
+  struct stat found{};
+  ASSERT_EQ(::lstat(path_.c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode, S_IFSOCK | 0660U);
+  EXPECT_TRUE(connects(path_));
+  EXPECT_NE(::fcntl(listener->get(), F_GETFL) & O_NONBLOCK, 0);
+  EXPECT_EQ(::fcntl(listener->get(), F_GETFD), FD_CLOEXEC);
+}
+
+TEST_F(ListenerTest, ReplacesWhatAnEarlierPluginHasLeft) {
+  ASSERT_TRUE(open());
+  ASSERT_TRUE(exists(path_));
+  ASSERT_FALSE(connects(path_));
+  const auto listener = open();
+  ASSERT_TRUE(listener) << listener.error().message;
+  EXPECT_TRUE(connects(path_));
+}
+
+TEST_F(ListenerTest, LeavesASocketToWhoListensThere) {
+  const auto first = open();
+  ASSERT_TRUE(first);
+  const auto second = open();
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, ErrorCode::kConflict);
+  EXPECT_EQ(second.error().message, "unix:" + path_ + ": another process is listening on " + path_ +
+                                        ": choose another path");
+  EXPECT_TRUE(connects(path_));
+}
+
+TEST_F(ListenerTest, LeavesFilesAlone) {
+  temporary_.write("metrics.sock", "precious");
+  const auto listener = open();
+  ASSERT_FALSE(listener);
+  EXPECT_THAT(listener.error().message,
+              HasSubstr(" exists and is not a socket: choose another path"));
+  EXPECT_EQ(temporary_.read("metrics.sock"), "precious");
+  ASSERT_EQ(::unlink(path_.c_str()), 0);
+  ASSERT_EQ(::symlink("nowhere", path_.c_str()), 0);
+  EXPECT_FALSE(open());
+  EXPECT_TRUE(exists(path_));
+}
+
+TEST_F(ListenerTest, NeedsADirectory) {
+  const auto listener = listen_at(core::UnixSocket{temporary_.path("none/metrics.sock")});
+  ASSERT_FALSE(listener);
+  EXPECT_EQ(listener.error().code, ErrorCode::kNotFound);
+  EXPECT_THAT(listener.error().message, StartsWith("unix:/"));
+}
+
+TEST_F(ListenerTest, ListensOnLoopback) {
+  const core::TcpPort port{.host = "127.0.0.1", .port = free_port()};
+  const auto listener = listen_at(port);
+  ASSERT_TRUE(listener) << listener.error().message;
+  sockaddr_in bound{};
+  socklen_t size = sizeof bound;
+  ASSERT_EQ(::getsockname(listener->get(), reinterpret_cast<sockaddr*>(&bound), &size), 0);
+  EXPECT_EQ(bound.sin_addr.s_addr, htonl(INADDR_LOOPBACK));
+  EXPECT_EQ(ntohs(bound.sin_port), port.port);
+  const auto second = listen_at(port);
+  ASSERT_FALSE(second);
+  EXPECT_THAT(second.error().message, HasSubstr("bind: Address already in use"));
+}
+
+TEST_F(ListenerTest, ListensOnLoopbackOfVersionSix) {
+  const auto listener = listen_at(core::TcpPort{.host = "::1", .port = free_port()});
+  if (!listener) GTEST_SKIP() << listener.error().message;
+  sockaddr_in6 bound{};
+  socklen_t size = sizeof bound;
+  ASSERT_EQ(::getsockname(listener->get(), reinterpret_cast<sockaddr*>(&bound), &size), 0);
+  EXPECT_TRUE(IN6_IS_ADDR_LOOPBACK(&bound.sin6_addr));
 }
 
 }  // namespace

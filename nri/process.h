@@ -1,8 +1,27 @@
 #pragma once
 
-#include "common/base/error.h"
+#include <chrono>
+#include <string>
 
+#include "common/base/error.h"
+#include "common/sys/clock.h"
+#include "common/sys/fd.h"
+#include "common/sys/file_lock.h"
+
+/// What podqos-nri takes from its surroundings before it serves a runtime.
 namespace podqos::nri {
+
+/// Blocks SIGTERM, SIGINT and SIGHUP in this thread, and opens a signalfd(2) for them.
+[[nodiscard]] Result<sys::UniqueFd> open_signals();
+
+/// Locks `nri.lock` in the state directory, which is created if it is missing, and writes the pid
+/// of this process into it. Only one plugin per state directory may serve a runtime: if two
+/// connections adjust the same container, its creation fails (containerd/nri,
+/// pkg/adaptation/result.go). The kernel releases the lock when the process ends.
+/// @return kTimeout: another plugin held it during the whole timeout; the error names its process.
+[[nodiscard]] Result<sys::FileLock> lock_single_instance(
+    const std::string& state_directory, std::chrono::milliseconds timeout,
+    const sys::Clock& clock = sys::kSteadyClock);
 
 /// Joins the cgroup namespace of process 1 if this process is in one below it, as a container of
 /// cgroup v2 that is not privileged: there the cgroups of other processes have relative paths, and
