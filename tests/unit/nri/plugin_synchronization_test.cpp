@@ -62,7 +62,7 @@ TEST_F(PluginTest, LeavesWhatRanBeforeItAsItIs) {
     auto app = container(sandbox, "app", kSmall);
     const Pid init = run_in(below("engine"), app);
     const auto score = sys::oom_score_adj_of(init);
-    ASSERT_TRUE(plugin().synchronize(state_of({sandbox}, {app}), kNoBudget));
+    ASSERT_TRUE(plugin().synchronize(state_of({sandbox}, {app})));
     housekeep();
     EXPECT_THAT(temporary().read(cat("state/pods/", policy, ".json")), HasSubstr(app.id()));
     EXPECT_EQ(cgroupfs().cgroup_of(init), below("engine"));

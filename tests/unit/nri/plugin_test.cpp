@@ -222,7 +222,7 @@ TEST_F(PluginTest, RefusesAContainerThatItDidNotPlaceIfThatIsToFail) {
   const auto sandbox = pod("1");
   auto app = container(sandbox, "app", kSmall);
   run_in(below("engine/app-of-1"), app);
-  const auto refused = plugin().start_container(event(sandbox, app), kNoBudget);
+  const auto refused = plugin().handle(Request::kStartContainer, event(sandbox, app), kNoBudget);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("onMisplaced"));
   EXPECT_FALSE(is_known("1"));
