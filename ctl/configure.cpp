@@ -1,9 +1,7 @@
 #include <linux/capability.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <array>
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,13 +11,8 @@
 #include "common/base/text.h"
 #include "common/sys/sandbox.h"
 #include "ctl/command.h"
-#include "ctl/configure/engine.h"
-#include "ctl/configure/files.h"
-#include "ctl/configure/plan.h"
-#include "ctl/configure/program.h"
+#include "ctl/configure/activation.h"
 #include "ctl/configure/report.h"
-#include "ctl/configure/service.h"
-#include "ctl/table.h"
 
 namespace podqos::ctl {
 namespace {
@@ -40,230 +33,86 @@ struct ConfigureOptions {
   bool dry_run = false;
   bool undo = false;
   std::string restart;  ///< "", "yes" or "force"
-
-  [[nodiscard]] Restart restart_choice() const {
-    if (restart.empty()) return Restart::kNo;
-    return restart == "force" ? Restart::kForce : Restart::kHarmless;
-  }
 };
 
+/// The engine's program in the usual directories.
+/// @return nullopt if it is not installed; kConflict if two different ones are, because which of
+///         them runs, and what version it has, only the operator knows.
+Result<std::optional<std::string>> find_program(const Engine& engine) {
+  std::optional<std::string> found;
+  struct stat first{};
+  for (const char* directory : {"/usr/bin/", "/usr/sbin/", "/usr/local/bin/", "/usr/local/sbin/"}) {
+    std::string path = cat(directory, engine.program);
+    struct stat other{};
+    if (::stat(path.c_str(), &other) != 0) continue;
+    if (found && (other.st_ino != first.st_ino || other.st_dev != first.st_dev))
+      return fail(ErrorCode::kConflict,
+                  cat("found two binaries (", *found, ", ", path, "): choose one with --program"));
+    if (found) continue;
+    found = std::move(path);
+    first = other;
+  }
+  return found;
+}
+
+/// What the program's --version says.
+Result<Version> version_of(const std::string& program) {
+  PODQOS_ASSIGN(const auto end, run_program({program, "--version"}));
+  const auto version = parse_version(end.output);
+  if (end.status == 0 && version) return *version;
+  return fail(ErrorCode::kUnsupported, cat(program, " --version says \"", printable(end.output),
+                                           "\": no version found; set it with --engine-version"));
+}
+
 /// Finds the engine's program and its version.
-Status find_engine(const ConfigureOptions& options, ConfigureRequest& request) {
-  if (!options.engine_version.empty()) {
-    request.version = parse_version(options.engine_version);
-    if (!request.version)
-      return fail(ErrorCode::kInvalidArgument,
-                  cat("--engine-version: expected a version such as 1.7, found \"",
-                      printable(options.engine_version), "\""));
-  }
+Status find_engine(const ConfigureOptions& options, Registration& registration) {
+  const Engine& engine = *registration.engine;
+  registration.version = parse_version(options.engine_version);
+  if (!options.engine_version.empty() && !registration.version)
+    return fail(ErrorCode::kInvalidArgument,
+                cat("--engine-version: expected a version such as 1.7, found \"",
+                    printable(options.engine_version), "\""));
   if (!options.root.empty()) return {};
-  if (!options.program.empty()) {
-    request.program = options.program;
-  } else {
-    PODQOS_ASSIGN(request.program, find_program(request.engine));
+  registration.program = options.program;
+  if (options.program.empty()) {
+    PODQOS_ASSIGN(registration.program, find_program(engine));
   }
-  if (request.version || (!request.program && options.undo)) return {};
-  const EngineFacts& facts = facts_of(request.engine);
-  if (!request.program)
+  if (registration.version || (!registration.program && options.undo)) return {};
+  if (!registration.program)
     return fail(ErrorCode::kNotFound,
-                cat(facts.title, " is not installed: no ", facts.program,
+                cat(engine.title, " is not installed: no ", engine.program,
                     " in /usr/bin, /usr/sbin, /usr/local/bin or /usr/local/sbin; to configure it "
                     "beforehand, set --engine-version"));
-  const auto version = version_of(*request.program);
-  if (version) request.version = *version;
+  const auto version = version_of(*registration.program);
+  if (version) registration.version = *version;
   return version || options.undo ? Status{} : fail(version.error());
 }
 
-/// Plans what the options ask for.
-Result<ConfigureReport> make_report(const ConfigureOptions& options, const EngineFiles& files) {
-  ConfigureReport report{
-      .request = {.engine = parse_engine(options.engine).value_or(Engine::kContainerd),
-                  .plugin_installed = files.exists(kPlugin),
-                  .kubelet = files.exists(kKubelet)},
-      .undo = options.undo,
-      .root = options.root};
-  ConfigureRequest& request = report.request;
-  PODQOS_TRY(find_engine(options, request));
-  request.method =
-      parse_method(options.method)
-          .value_or(best_method(request.engine, request.version, request.plugin_installed));
-  auto planned = options.undo ? plan_removal(request.engine, files.source())
-                              : plan_registration(request, files.source());
-  if (!planned && !options.root.empty())
-    return fail(std::move(planned).error().with_context(options.root));
-  PODQOS_ASSIGN(report.plan, std::move(planned));
-  ConfigurePlan& plan = report.plan;
-  if (!plan.restart_harm.empty() && options.restart_choice() == Restart::kHarmless)
-    return fail(ErrorCode::kConflict,
-                cat(plan.restart_harm, ", or use --restart=force; nothing was changed"));
-  if (!plan.restart_harm.empty()) plan.notes.push_back(plan.restart_harm);
-  return report;
-}
-
-/// Has the engine check its configuration. @return false if it has no check.
-Result<bool> check(const ConfigureRequest& request) {
-  if (!request.program) return false;
-  const auto command = check_command(request.engine, *request.program, request.version);
-  if (!command) return false;
-  PODQOS_ASSIGN(const auto end, run_program(*command));
-  if (end.status == 0) return true;
-  return fail(
-      ErrorCode::kInvalidArgument,
-      cat("`", join(*command, " "), "` rejected the configuration: ", printable(end.output, 2000)));
-}
-
-/// How long Docker may take to read its configuration after a reload.
-constexpr std::chrono::seconds kReloadPatience{5};
-
-/// How long podqos-nri may take to find an engine that has started: it tries at least every 5 s.
-constexpr std::chrono::seconds kPluginPatience{10};
-
-/// The client of Docker, which says what the daemon knows.
-std::optional<std::string> find_docker_client() {
-  for (const char* path : {"/usr/bin/docker", "/usr/local/bin/docker"})
-    if (::access(path, X_OK) == 0) return path;
-  return std::nullopt;
-}
-
-/// What follows once the files are as planned: all that asks the engine and the plugin.
-class Activation {
- public:
-  Activation(const ConfigureOptions& options, EngineFiles& files, ConfigureReport& report)
-      : options_(options),
-        request_(report.request),
-        files_(files),
-        report_(report),
-        changed_(!report.plan.changes.empty()),
-        service_(facts_of(report.request.engine).service),
-        engine_(run_program, service_, kPluginPatience) {}
-
-  /// Checks, has the engine read its configuration, and starts or stops the plugin.
-  /// @param before  when the files were last changed before
-  /// @return an error after which nothing is to be reported; the files are as they were.
-  Status run(const std::optional<LastChange>& before) {
-    ConfigureOutcome& outcome = report_.outcome;
-    outcome.service.stale = is_stale(before);
-    if (changed_ || (outcome.service.stale && options_.restart_choice() != Restart::kNo)) {
-      auto checked = check(request_);
-      // Without podqos's lines the engine has another reason to refuse its configuration.
-      if (!checked && options_.undo) {
-        outcome = {};
-        later_ = Error{checked.error().code,
-                       cat(checked.error().message, "; removed anyway; not restarted")};
-        return {};
-      }
-      if (!checked) return roll_back(checked.error());
-      outcome.checked = *checked;
-    }
-    if (auto updated = update_service(outcome); !updated)
-      return restart_with_old_files(updated.error());
-    if (auto plugin = options_.undo ? stop_plugin(outcome) : start_plugin(outcome); !plugin)
-      later_ = std::move(plugin).error();
-    return {};
+/// Does all that was asked for. @return what is to be printed.
+Result<std::string> configure(const ConfigureOptions& options, Registration& registration) {
+  PODQOS_TRY(find_engine(options, registration));
+  registration.plugin_installed = registration.files.exists(kPlugin);
+  registration.kubelet = registration.files.exists(kKubelet);
+  const auto* method = std::ranges::find(kMethods, options.method);
+  registration.method = method == kMethods.end() ? best_method(registration)
+                                                 : static_cast<Method>(method - kMethods.begin());
+  if (auto planned = plan(registration); !planned)
+    return fail(options.root.empty() ? planned.error()
+                                     : std::move(planned).error().with_context(options.root));
+  if (!registration.restart_harm.empty()) {
+    if (registration.restart == Restart::kHarmless)
+      return fail(ErrorCode::kConflict,
+                  cat(registration.restart_harm, ", or use --restart=force; nothing was changed"));
+    registration.notes.push_back(registration.restart_harm);
   }
-
-  /// What failed after the files were changed for good.
-  [[nodiscard]] const std::optional<Error>& later() const { return later_; }
-
- private:
-  /// Whether containerd or CRI-O has run since before a file changed that is right by now. A plugin
-  /// that is connected shows that NRI is on.
-  [[nodiscard]] bool is_stale(const std::optional<LastChange>& before) const {
-    if (service_.empty() || request_.engine == Engine::kDocker || changed_) return false;
-    if (!before || !engine_.is_older_than(before->time)) return false;
-    return options_.undo || request_.method != Method::kNri || !engine_.has_plugin();
-  }
-
-  /// Has the engine read what has changed, as far as the options allow.
-  Status update_service(ConfigureOutcome& outcome) const {
-    const Restart restart = options_.restart_choice();
-    if (request_.engine == Engine::kDocker) {
-      const DockerService docker{run_program, find_docker_client(), kReloadPatience};
-      PODQOS_ASSIGN(outcome.service, docker.update(!options_.undo, changed_, restart));
-      return {};
-    }
-    // A restart of containerd or CRI-O costs no container anything.
-    if (restart == Restart::kNo || service_.empty() || !(changed_ || outcome.service.stale))
-      return {};
-    outcome.service.restarted = true;
-    outcome.service.stale = false;
-    return systemd_.ask({"restart", service_});
-  }
-
-  Status stop_plugin(ConfigureOutcome& outcome) const {
-    const bool serves = request_.program && (request_.engine == Engine::kContainerd ||
-                                             request_.engine == Engine::kCrio);
-    if (!serves || !systemd_.is("is-active", kPluginUnit)) return {};
-    PODQOS_TRY(systemd_.ask({"disable", "--now", kPluginUnit}));
-    outcome.plugin_disabled = true;
-    return {};
-  }
-
-  /// Starts the plugin if NRI was chosen, and waits until it is connected.
-  Status start_plugin(ConfigureOutcome& outcome) const {
-    if (request_.method != Method::kNri) return {};
-    outcome.plugin_ready =
-        systemd_.is("is-active", kPluginUnit) && systemd_.is("is-enabled", kPluginUnit);
-    if (options_.restart_choice() == Restart::kNo) return {};
-    if (!outcome.plugin_ready) {
-      PODQOS_TRY(systemd_.ask({"enable", "--now", kPluginUnit}));
-      outcome.plugin_enabled = true;
-    }
-    // An engine that does not run finds the plugin when it starts.
-    if (!engine_.process()) return {};
-    PODQOS_TRY(engine_.wait_for_plugin());
-    outcome.plugin_connected = true;
-    return {};
-  }
-
-  /// Restores the files after a start that has failed, and has the engine started with them.
-  Status restart_with_old_files(const Error& error) {
-    Status failed = roll_back(error);
-    // systemd counts the starts that have failed, and may refuse one more.
-    if (auto reset = systemd_.ask({"reset-failed", service_}); !reset) log_failure(reset.error());
-    // A reload that systemd refused has changed nothing, and a restart may stop containers.
-    const bool lives = request_.engine == Engine::kDocker && systemd_.is("is-active", service_);
-    if (lives) return failed;
-    if (auto again = systemd_.ask({"restart", service_}); !again) log_failure(again.error());
-    return failed;
-  }
-
-  /// Restores the files. @return the error, with what became of them.
-  Status roll_back(const Error& error) {
-    const auto undone = files_.roll_back();
-    return fail(error.code,
-                cat(error.message, "; ", undone ? "changes rolled back" : undone.error().message));
-  }
-
-  const ConfigureOptions& options_;
-  const ConfigureRequest& request_;
-  EngineFiles& files_;
-  ConfigureReport& report_;
-  bool changed_;
-  std::string service_;
-  EngineService engine_;
-  ServiceManager systemd_{run_program};
-  std::optional<Error> later_;
-};
-
-/// Does all that was asked for. @return what is to be printed; `later` is what failed nevertheless.
-Result<std::string> configure(const ConfigureOptions& options, std::optional<Error>& later) {
-  EngineFiles files{options.root};
-  PODQOS_ASSIGN(auto report, make_report(options, files));
   const bool json = options.output.is_json();
   if (options.dry_run)
-    return json ? format_json(report, WithDiff::kYes)
-                : format_dry_run(report, options.output.mode());
-  const auto before = files.last_change(report.plan.registered_in);
-  if (before) report.last_changed = before->path;
-  PODQOS_TRY(files.apply(report.plan));
+    return json ? format_json(registration, WithDiff::kYes)
+                : format_dry_run(registration, options.output.mode());
+  PODQOS_TRY(registration.files.apply(registration.changes));
   // The programs of another root are not run.
-  if (options.root.empty()) {
-    Activation activation{options, files, report};
-    PODQOS_TRY(activation.run(before));
-    later = activation.later();
-  }
-  return json ? format_json(report, WithDiff::kNo) : format_text(report);
+  if (options.root.empty()) PODQOS_TRY(activate(registration, run_program));
+  return json ? format_json(registration, WithDiff::kNo) : format_text(registration);
 }
 
 Result<int> run_configure(ConfigureOptions& options) {
@@ -273,17 +122,23 @@ Result<int> run_configure(ConfigureOptions& options) {
   ::umask(S_IWGRP | S_IWOTH);
   // No system call filter: the engine's programs, which are executed, would inherit it.
   PODQOS_TRY(sys::keep_capabilities(kFileCapabilities));
-  std::optional<Error> later;
-  PODQOS_ASSIGN(const std::string text, configure(options, later));
+  Registration registration{.engine = &*std::ranges::find(engines(), options.engine, &Engine::name),
+                            .undo = options.undo,
+                            .restart = options.restart.empty()      ? Restart::kNo
+                                       : options.restart == "force" ? Restart::kForce
+                                                                    : Restart::kHarmless,
+                            .root = options.root};
+  PODQOS_ASSIGN(const std::string text, configure(options, registration));
   const int status = finish(print(text));
-  return later ? log_failure(*later) : status;
+  const auto& failure = registration.outcome.failure;
+  return failure ? log_failure(*failure) : status;
 }
 
 /// The options that choose what is done.
 void add_choices(CLI::App& sub, ConfigureOptions& options) {
   std::vector<std::string> names;
-  for (const EngineFacts& facts : engines())
-    names.emplace_back(facts.name);
+  for (const Engine& engine : engines())
+    names.emplace_back(engine.name);
   sub.add_option("ENGINE", options.engine, "containerd, crio, podman or docker")
       ->required()
       ->check(CLI::IsMember(names));

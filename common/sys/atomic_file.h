@@ -19,6 +19,7 @@ struct FileOwner {
   uid_t uid = 0;
   gid_t gid = 0;
   mode_t mode = 0600;
+  friend bool operator==(const FileOwner&, const FileOwner&) = default;
 };
 
 /// Replaces a file by writing a temporary file and renaming it: a reader sees the old or the new

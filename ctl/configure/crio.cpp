@@ -3,10 +3,10 @@
 #include <utility>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "common/base/text.h"
-#include "ctl/configure/parts.h"
-#include "ctl/configure/plan.h"
-#include "ctl/configure/toml.h"
+#include "ctl/configure/lines.h"
 #include "ctl/json_text.h"
 #include "podqos_examples.h"
 
@@ -26,36 +26,55 @@ constexpr Version kNriByDefault{.major = 1, .minor = 30};
 /// Where the runtime keeps the state of its containers.
 constexpr const char* kCrioRuntimeRoot = "/run/podqos-runc";
 
+constexpr std::string_view kRuntimes = "crio/runtime/runtimes/";
+constexpr std::string_view kDefaultRuntime = "crio/runtime/default_runtime";
+
 /// What a row of the runtime table says of the runtime itself, which is another one for podqos.
 constexpr std::array<std::string_view, 7> kOfTheRuntime = {
     "runtime_path",           "runtime_type",       "runtime_root",           "runtime_config_path",
     "platform_runtime_paths", "runtime_pull_image", "inherit_default_runtime"};
 
-/// crio.conf and its drop-ins, podqos's own lines left out.
-Result<std::vector<TomlDocument>> read_crio(const ConfigSource& source) {
-  // CRI-O reads every file of the directory, whatever its name.
-  return read_files({kCrioConfig}, kCrioDropIns, "", source);
+/// crio.conf and its drop-ins, podqos's own lines left out. CRI-O reads every file of the directory
+/// and of those in it, whatever its name (pkg/config, UpdateFromPath).
+Result<std::vector<TomlDocument>> read_crio(const EngineFiles& files) {
+  PODQOS_ASSIGN(auto paths, files.list(kCrioDropIns, Depth::kAll));
+  paths.insert(paths.begin(), kCrioConfig);
+  return read_all_others(files, paths, "");
 }
 
 /// The row of the runtime that pods get without a RuntimeClass; where conmon does not serve that
 /// one (Kata), that of crun or runc, which names conmon, too. An empty one if there is none.
 toml::table default_row(const std::vector<TomlDocument>& documents) {
-  const TomlPath runtimes = {"crio", "runtime", "runtimes"};
-  const TomlPath key = {"crio", "runtime", "default_runtime"};
-  std::vector<std::string> names;
-  if (const TomlDocument* document = last_with(documents, key))
-    names.push_back(document->text_at(key));
   // CRI-O's own default: crun from 1.31 on, runc before.
-  names.insert(names.end(), {"crun", "runc"});
-  for (const std::string& name : names) {
-    const TomlPath path = below(runtimes, {name});
-    const TomlDocument* document = name == kHandler ? nullptr : last_with(documents, path);
-    const toml::table* row = document == nullptr ? nullptr : document->at(path)->as_table();
+  for (const std::string& name :
+       {last_of(documents, kDefaultRuntime).text(), std::string{"crun"}, std::string{"runc"}}) {
+    const TomlValue found = last_of(documents, cat(kRuntimes, name));
+    const toml::table* row = found && name != kHandler ? found.node->as_table() : nullptr;
     if (row == nullptr) continue;
-    const std::string type = document->text_at(below(path, {"runtime_type"}));
+    const std::string type = (*row)["runtime_type"].value_or(std::string{});
     if (type.empty() || type == "oci") return *row;
   }
   return {};
+}
+
+/// A value on one line: strings and keys in quotes, tables inline; "[]" for a date or time, which
+/// no engine takes.
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the parser has been
+std::string format_toml(const toml::node& value) {
+  // A string of JSON is one of TOML, see their grammars of escapes (TOML 1.0, "String").
+  if (const auto* text = value.as_string()) return json_quote(text->get());
+  if (const auto* truth = value.as_boolean()) return truth->get() ? "true" : "false";
+  if (const auto* number = value.as_integer()) return std::to_string(number->get());
+  if (const auto* number = value.as_floating_point()) return nlohmann::json(number->get()).dump();
+  std::string list;
+  const auto* table = value.as_table();
+  for (const auto& [key, each] : table == nullptr ? toml::table{} : *table)
+    list += cat(list.empty() ? "" : ", ", json_quote(key.str()), " = ", format_toml(each));
+  if (table != nullptr) return cat("{ ", list, " }");
+  const auto* array = value.as_array();
+  for (const toml::node& each : array == nullptr ? toml::array{} : *array)
+    list += cat(list.empty() ? "" : ", ", format_toml(each));
+  return cat("[", list, "]");
 }
 
 /// The row of examples/cri-o, and what else the default runtime's row says.
@@ -69,90 +88,73 @@ std::string runtime_lines(toml::table row) {
   return lines;
 }
 
-Result<ConfigurePlan> plan_crio_runtime(const std::vector<TomlDocument>& documents,
-                                        const ConfigSource& source) {
-  const TomlPath runtime = {"crio", "runtime", "runtimes", std::string{kHandler}};
-  PODQOS_ASSIGN(auto there, registered_by_hand(documents, runtime, {"runtime_path"}));
-  if (there) return *std::move(there);
-  return plan_own_file({.path = kCrioRuntimeDropIn,
-                        .text = runtime_lines(default_row(documents)),
-                        .what = "runtime \"podqos\""},
-                       source);
+Status plan_crio_runtime(Registration& registration, const std::vector<TomlDocument>& documents) {
+  PODQOS_ASSIGN(const bool there, is_there_by_hand(registration, documents,
+                                                   cat(kRuntimes, kHandler), "/runtime_path"));
+  if (there) return {};
+  return add_lines(registration, {.path = kCrioRuntimeDropIn,
+                                  .text = runtime_lines(default_row(documents)),
+                                  .what = "runtime \"podqos\""});
 }
 
-/// The owner's file that switches NRI on; "" if none does. Fails where the owner has switched it
-/// off.
-Result<std::string> find_crio_nri(const std::vector<TomlDocument>& documents) {
-  for (const auto& [name, wanted] :
-       {std::pair{"enable_nri", true}, {"nri_disable_connections", false}}) {
-    const TomlPath path = {"crio", "nri", name};
-    const TomlDocument* document = last_with(documents, path);
-    if (document == nullptr || document->flag_at(path) == wanted) continue;
-    return fail(ErrorCode::kConflict, cat(document->place_of(path), ": NRI is off; write \"", name,
-                                          " = ", wanted ? "true" : "false", "\" there by hand"));
-  }
-  const TomlDocument* document = last_with(documents, {"crio", "nri", "enable_nri"});
-  return document == nullptr ? std::string{} : document->file;
-}
-
-Result<ConfigurePlan> plan_crio_nri(const ConfigureRequest& request,
-                                    const std::vector<TomlDocument>& documents,
-                                    const ConfigSource& source) {
-  if (!request.version)
+Status plan_crio_nri(Registration& registration, const std::vector<TomlDocument>& documents) {
+  if (!registration.version)
     return fail(ErrorCode::kInvalidArgument,
                 "CRI-O's version is unknown; set it with --engine-version");
-  PODQOS_ASSIGN(const auto file, find_crio_nri(documents));
-  if (!file.empty() || *request.version >= kNriByDefault)
-    return nothing_to_do(cat("NRI is on in this CRI-O; ", kCrioConfig, " needs no change"), file);
-  const TomlPath listen = {"crio", "nri", "nri_listen"};
-  if (const TomlDocument* document = last_with(documents, listen))
+  PODQOS_TRY(
+      check_nri(documents, "crio/nri",
+                {{.key = "enable_nri"}, {.key = "nri_disable_connections", .wanted = false}}));
+  const TomlValue enabled = last_of(documents, "crio/nri/enable_nri");
+  if (enabled || *registration.version >= kNriByDefault) {
+    note_nri(registration, kCrioConfig, enabled);
+    return {};
+  }
+  if (const TomlValue listen = last_of(documents, "crio/nri/nri_listen"))
     return fail(ErrorCode::kConflict,
-                cat(document->place_of(listen),
+                cat(listen.place,
                     ": nri_listen is set, but not enable_nri; write \"enable_nri = true\" beside "
                     "it by hand"));
-  return plan_own_file(
-      {.path = kCrioNriDropIn, .text = std::string{kCrioNri}, .what = "table for NRI"}, source);
+  return add_lines(
+      registration,
+      {.path = kCrioNriDropIn, .text = std::string{kCrioNri}, .what = "table for NRI"});
 }
 
 /// What the package registers by itself.
-Result<ConfigurePlan> plan_crio_hooks(const ConfigSource& source) {
-  PODQOS_ASSIGN(const auto hook, source.follow(kPackagedHook));
-  if (!hook)
+Status plan_crio_hooks(Registration& registration) {
+  if (!registration.files.exists(kPackagedHook))
     return fail(ErrorCode::kNotFound,
                 cat(kPackagedHook, " is missing: install the package podqos again"));
-  return nothing_to_do(cat(
+  registration.notes.push_back(cat(
       kPackagedHook, ": registered already by the package; hooks alone cannot place containers"));
+  return {};
 }
 
 }  // namespace
 
-Result<ConfigurePlan> plan_crio(const ConfigureRequest& request, const ConfigSource& source) {
-  if (request.method == Method::kHooks) return plan_crio_hooks(source);
-  PODQOS_ASSIGN(const auto documents, read_crio(source));
-  return request.method == Method::kNri ? plan_crio_nri(request, documents, source)
-                                        : plan_crio_runtime(documents, source);
+Status plan_crio(Registration& registration) {
+  if (registration.method == Method::kHooks) return plan_crio_hooks(registration);
+  PODQOS_ASSIGN(const auto documents, read_crio(registration.files));
+  return registration.method == Method::kNri ? plan_crio_nri(registration, documents)
+                                             : plan_crio_runtime(registration, documents);
 }
 
-Result<ConfigurePlan> plan_crio_removal(const ConfigSource& source) {
-  PODQOS_ASSIGN(const auto documents, read_crio(source));
-  PODQOS_TRY(check_not_default(documents, {"crio", "runtime", "default_runtime"}));
-  ConfigurePlan plan;
-  plan.registered_in.emplace_back(kCrioDropIns);
+Status plan_crio_removal(Registration& registration) {
+  PODQOS_ASSIGN(const auto documents, read_crio(registration.files));
+  PODQOS_TRY(check_not_default(documents, kDefaultRuntime));
+  registration.registered_in.emplace_back(kCrioDropIns);
   for (const char* path : {kCrioRuntimeDropIn, kCrioNriDropIn})
-    PODQOS_TRY(plan_own_removal(path, source, plan));
+    PODQOS_TRY(remove_lines(registration, path));
   // Its containers: directories in its runtime_root.
-  PODQOS_ASSIGN(const auto entries, source.list(kCrioRuntimeRoot));
-  const auto containers = std::ranges::count_if(
-      entries, [](const std::string& name) { return !name.starts_with('.'); });
+  PODQOS_ASSIGN(const auto entries, registration.files.list(kCrioRuntimeRoot));
+  const auto containers =
+      std::ranges::count_if(entries, [](const std::string& path) { return !path.contains("/."); });
   // Its file may be gone since an earlier removal, after which CRI-O was not restarted.
-  const bool stays =
-      last_with(documents, {"crio", "runtime", "runtimes", std::string{kHandler}}) != nullptr;
-  if (!stays && containers > 0)
-    plan.restart_harm =
+  if (!last_of(documents, cat(kRuntimes, kHandler)) && containers > 0)
+    registration.restart_harm =
         cat(containers, " containers of the runtime \"", kHandler, "\" are in ", kCrioRuntimeRoot,
             ": once restarted, CRI-O cannot stop or remove them; remove their "
             "pods first");
-  return plan;
+  return {};
 }
 
 }  // namespace podqos::ctl

@@ -7,8 +7,7 @@
 
 #include "common/base/text.h"
 #include "common/codec/json_tree.h"
-#include "ctl/configure/parts.h"
-#include "ctl/configure/plan.h"
+#include "ctl/configure/lines.h"
 #include "ctl/json.h"
 #include "ctl/json_text.h"
 #include "podqos_examples.h"
@@ -20,7 +19,7 @@ using codec::JsonNode;
 using Kind = JsonNode::Kind;
 
 constexpr const char* kDaemonJson = "/etc/docker/daemon.json";
-constexpr std::string_view kRuntimes = "runtimes";
+constexpr std::string_view kRuntimesKey = "runtimes";
 
 /// The text without a byte order mark.
 std::string_view without_mark(std::string_view text) {
@@ -32,10 +31,11 @@ bool is_blank(std::string_view text) {
   return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
 }
 
-/// "FILE:LINE: " of a view into `text`.
-std::string daemon_json_place(std::string_view text, std::string_view inner) {
+/// An error that names the line of `inner`, a view into `text`.
+std::unexpected<Error> refuse_at(std::string_view text, std::string_view inner, ErrorCode code,
+                                 std::string_view why) {
   const std::string_view before{text.begin(), inner.begin()};
-  return cat(kDaemonJson, ":", std::ranges::count(before, '\n') + 1, ": ");
+  return fail(code, cat(kDaemonJson, ":", std::ranges::count(before, '\n') + 1, ": ", why));
 }
 
 /// The member `key` of the object; nullptr if it is absent or null, which dockerd takes for absent;
@@ -46,8 +46,8 @@ Result<const JsonNode*> find_member(std::string_view text, const JsonNode& objec
   for (const JsonNode& member : object.children) {
     if (member.key != key) continue;
     if (found != nullptr)
-      return fail(ErrorCode::kInvalidArgument,
-                  cat(daemon_json_place(text, member.raw_key), "duplicate key \"", key, "\""));
+      return refuse_at(text, member.raw_key, ErrorCode::kInvalidArgument,
+                       cat("duplicate key \"", key, "\""));
     found = &member;
   }
   return found == nullptr || found->is_null() ? nullptr : found;
@@ -67,14 +67,13 @@ Result<DaemonJson> parse_daemon_json(std::string_view text) {
   if (!tree) return fail(std::move(tree).error().with_context(kDaemonJson));
   DaemonJson found{.tree = std::move(*tree)};
   if (found.tree.kind != Kind::kObject)
-    return fail(ErrorCode::kInvalidArgument,
-                cat(daemon_json_place(text, found.tree.raw), "is not an object"));
-  PODQOS_ASSIGN(const JsonNode* runtimes, find_member(text, found.tree, kRuntimes));
+    return refuse_at(text, found.tree.raw, ErrorCode::kInvalidArgument, "is not an object");
+  PODQOS_ASSIGN(const JsonNode* runtimes, find_member(text, found.tree, kRuntimesKey));
   PODQOS_ASSIGN(found.default_runtime, find_member(text, found.tree, "default-runtime"));
   if (runtimes == nullptr) return found;
   if (runtimes->kind != Kind::kObject)
-    return fail(ErrorCode::kInvalidArgument,
-                cat(daemon_json_place(text, runtimes->raw_key), "\"runtimes\" is not an object"));
+    return refuse_at(text, runtimes->raw_key, ErrorCode::kInvalidArgument,
+                     "\"runtimes\" is not an object");
   PODQOS_ASSIGN(found.podqos, find_member(text, *runtimes, kHandler));
   return found;
 }
@@ -104,71 +103,58 @@ Result<std::string> registered(const std::string& bytes) {
   PODQOS_ASSIGN(const auto found, parse_daemon_json(text));
   if (found.podqos != nullptr && is_wrapper(*found.podqos)) return bytes;
   if (found.podqos != nullptr)
-    return fail(
-        ErrorCode::kConflict,
-        cat(daemon_json_place(text, found.podqos->raw_key), "a runtime \"", kHandler,
-            "\" is there already, and is not ", kWrapperPath, ": correct or remove it by hand"));
+    return refuse_at(text, found.podqos->raw_key, ErrorCode::kConflict,
+                     cat("a runtime \"", kHandler, "\" is there already, and is not ", kWrapperPath,
+                         ": correct or remove it by hand"));
   Json values = Json::parse(text);
-  values[kRuntimes][kHandler] = Json::parse(kDockerDaemon)[kRuntimes][kHandler];
+  values[kRuntimesKey][kHandler] = Json::parse(kDockerDaemon)[kRuntimesKey][kHandler];
   return format_like(values, text);
-}
-
-/// Adds the change that undoes a registration to `plan`, and says what becomes of the backup.
-Status add_removal(const FileState& before, const ConfigSource& source, ConfigurePlan& plan) {
-  const std::string_view text = without_mark(before.text);
-  Json values = Json::parse(text);
-  values[kRuntimes].erase(kHandler);
-  if (values[kRuntimes].empty()) values.erase(kRuntimes);
-  FileChange change{.path = kDaemonJson,
-                    .before = before,
-                    .after = FileState::file(format_like(values, text)),
-                    .what = "runtime \"podqos\""};
-  PODQOS_ASSIGN(const auto backup, source.read(cat(kDaemonJson, kBackupSuffix)));
-  if (backup.kind == FileState::Kind::kFile)
-    restore_backup(change, backup, registered(backup.text) == before.text, plan);
-  else if (values.empty())
-    change.after = {};
-  plan.changes.push_back(std::move(change));
-  return {};
 }
 
 }  // namespace
 
-Result<ConfigurePlan> plan_docker(const ConfigureRequest& /*request*/, const ConfigSource& source) {
-  auto before = read_changeable(kDaemonJson, source);
+Status plan_docker(Registration& registration) {
+  auto before = read_changeable(registration.files, kDaemonJson);
   auto after = before ? registered(before->text) : Result<std::string>{fail(before.error())};
   if (!after)
     return fail(after.error().code, cat(after.error().message, "; add to \"runtimes\" by hand: \"",
                                         kHandler, "\": {\"path\": \"", kWrapperPath, "\"}"));
-  if (*after == before->text)
-    return nothing_to_do(cat(kDaemonJson, ": podqos is registered there already"));
-  ConfigurePlan plan;
-  const bool is_new = before->kind == FileState::Kind::kAbsent;
-  plan.changes.push_back({.path = kDaemonJson,
-                          .before = *std::move(before),
-                          .after = FileState::file(std::move(*after)),
-                          .what = "runtime \"podqos\"",
-                          .backup = !is_new});
-  return plan;
+  if (*after == before->text) {
+    registration.notes.push_back(cat(kDaemonJson, ": podqos is registered there already"));
+    return {};
+  }
+  registration.changes.push_back({.path = kDaemonJson,
+                                  .before = *before,
+                                  .after = before->with(*std::move(after)),
+                                  .what = "runtime \"podqos\"",
+                                  .backup = before->exists()});
+  return {};
 }
 
-Result<ConfigurePlan> plan_docker_removal(const ConfigSource& source) {
-  PODQOS_ASSIGN(auto before, read_changeable(kDaemonJson, source));
+Status plan_docker_removal(Registration& registration) {
+  PODQOS_ASSIGN(auto before, read_changeable(registration.files, kDaemonJson));
   const std::string_view text = without_mark(before.text);
-  ConfigurePlan plan;
-  if (is_blank(text)) return plan;
+  if (is_blank(text)) return {};
   PODQOS_ASSIGN(const auto found, parse_daemon_json(text));
-  if (found.podqos == nullptr) return plan;
+  if (found.podqos == nullptr) return {};
   if (found.default_runtime != nullptr && found.default_runtime->text == kHandler)
-    return fail(ErrorCode::kConflict,
-                cat(daemon_json_place(text, found.default_runtime->raw_key), "default-runtime = \"",
-                    kHandler, "\" still needs podqos; change that line first"));
+    return refuse_at(
+        text, found.default_runtime->raw_key, ErrorCode::kConflict,
+        cat("default-runtime = \"", kHandler, "\" still needs podqos; change that line first"));
   if (!is_wrapper(*found.podqos) || found.podqos->children.size() != 1)
-    return fail(ErrorCode::kConflict,
-                cat(daemon_json_place(text, found.podqos->raw_key), "the runtime \"", kHandler,
-                    "\" is not as podqosctl writes it; remove it by hand"));
-  PODQOS_TRY(add_removal(before, source, plan));
-  return plan;
+    return refuse_at(
+        text, found.podqos->raw_key, ErrorCode::kConflict,
+        cat("the runtime \"", kHandler, "\" is not as podqosctl writes it; remove it by hand"));
+  Json values = Json::parse(text);
+  values[kRuntimesKey].erase(kHandler);
+  if (values[kRuntimesKey].empty()) values.erase(kRuntimesKey);
+  return add_removal(registration,
+                     {.path = kDaemonJson,
+                      .before = before,
+                      .after = before.with(format_like(values, text)),
+                      .what = "runtime \"podqos\""},
+                     values.empty(),
+                     [&](const std::string& backup) { return registered(backup) == before.text; });
 }
 
 }  // namespace podqos::ctl

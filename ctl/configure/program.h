@@ -1,11 +1,11 @@
 #pragma once
 
-#include <optional>
+#include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "common/base/error.h"
-#include "ctl/configure/engine.h"
 
 namespace podqos::ctl {
 
@@ -21,17 +21,12 @@ struct ProgramEnd {
 /// @return kTimeout, after SIGKILL for its process group, if it has not ended in two minutes.
 [[nodiscard]] Result<ProgramEnd> run_program(const std::vector<std::string>& argv);
 
-/// The engine's program in the usual directories.
-/// @return nullopt if it is not installed; kConflict if two different ones are, because which of
-///         them runs, and what version it has, only the operator knows.
-[[nodiscard]] Result<std::optional<std::string>> find_program(Engine engine);
+/// A function that does what run_program() does.
+using Run = std::function<Result<ProgramEnd>(const std::vector<std::string>& argv)>;
 
-/// What the program's --version says.
-[[nodiscard]] Result<Version> version_of(const std::string& program);
-
-/// The engine's own check of its configuration; nullopt if this version has none (dockerd
-/// --validate came with 23.0).
-[[nodiscard]] std::optional<std::vector<std::string>> check_command(
-    Engine engine, const std::string& program, const std::optional<Version>& version);
+/// Asks again and again, every 10 ms. @return false if the answer was no until the end of
+/// `patience`.
+[[nodiscard]] bool wait_until(std::chrono::milliseconds patience,
+                              const std::function<bool()>& is_so);
 
 }  // namespace podqos::ctl

@@ -3,35 +3,13 @@
 #include <cstdint>
 #include <string>
 
-#include "ctl/configure/plan.h"
-#include "ctl/configure/service.h"
-#include "ctl/json.h"
+#include "ctl/configure/registration.h"
 #include "ctl/table.h"
 
 namespace podqos::ctl {
 
-/// What was done beside the files.
-struct ConfigureOutcome {
-  bool checked = false;           ///< the engine has accepted the configuration
-  bool plugin_enabled = false;    ///< podqos-nri.service was enabled and started
-  bool plugin_ready = false;      ///< it was enabled and running before
-  bool plugin_connected = false;  ///< the engine sends it its events
-  bool plugin_disabled = false;   ///< it was stopped and disabled
-  ServiceOutcome service = {};    ///< the engine's
-};
-
-/// Everything that a report is made of.
-struct ConfigureReport {
-  ConfigureRequest request;
-  bool undo = false;
-  std::string root;  ///< of --root; "" for the machine itself
-  ConfigurePlan plan = {};
-  std::string last_changed = {};  ///< the file or directory of the plan's that changed last
-  ConfigureOutcome outcome = {};
-};
-
 /// A line for each change with how to undo it, the notes, and what is left to the operator.
-[[nodiscard]] std::string format_text(const ConfigureReport& report);
+[[nodiscard]] std::string format_text(const Registration& registration);
 
 /// The change as diff(1) prints it, to be given to patch(1). A symlink shows its target as "->
 /// TARGET".
@@ -41,7 +19,7 @@ struct ConfigureReport {
                                               ColourMode mode);
 
 /// The diffs of all changes, and the notes in lines that begin with "#".
-[[nodiscard]] Result<std::string> format_dry_run(const ConfigureReport& report, ColourMode mode);
+[[nodiscard]] Result<std::string> format_dry_run(const Registration& registration, ColourMode mode);
 
 /// Whether each change in JSON has its "diff", as for --dry-run.
 enum class WithDiff : std::uint8_t { kNo, kYes };
@@ -49,6 +27,6 @@ enum class WithDiff : std::uint8_t { kNo, kYes };
 /// For programs: engine, version, method, undo, changes (path, action, what, backup), notes, next,
 /// checked, reloaded, restarted, stale, pluginEnabled, pluginConnected,
 /// pluginDisabled.
-[[nodiscard]] Result<std::string> format_json(const ConfigureReport& report, WithDiff diffs);
+[[nodiscard]] Result<std::string> format_json(const Registration& registration, WithDiff diffs);
 
 }  // namespace podqos::ctl

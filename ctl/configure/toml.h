@@ -1,6 +1,6 @@
 #pragma once
 
-#include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,8 +23,20 @@
 
 namespace podqos::ctl {
 
-/// Where a value stands in a TOML document: the keys from the top, without quotes.
-using TomlPath = std::vector<std::string>;
+/// What a TOML file has at a path.
+struct TomlValue {
+  const toml::node* node = nullptr;  ///< nullptr if there is nothing
+  std::string file;
+  std::string place;  ///< "FILE:LINE" of the value or table, of what contains it if it is absent
+
+  [[nodiscard]] explicit operator bool() const { return node != nullptr; }
+  /// The boolean; nullopt for anything else.
+  [[nodiscard]] std::optional<bool> flag() const;
+  /// The string; "" for anything else.
+  [[nodiscard]] std::string text() const;
+  /// Whether it is an array of strings with this element.
+  [[nodiscard]] bool lists(std::string_view element) const;
+};
 
 /// A TOML file, read in order to understand it.
 struct TomlDocument {
@@ -39,23 +51,11 @@ struct TomlDocument {
   ///         for more than kMaxLevels, too.
   [[nodiscard]] static Result<TomlDocument> parse(std::string_view text, const std::string& file);
 
-  /// The value at `path`; nullptr if there is none.
-  [[nodiscard]] const toml::node* at(const TomlPath& path) const;
-  /// The boolean at `path`; nullopt if it is absent or no boolean.
-  [[nodiscard]] std::optional<bool> flag_at(const TomlPath& path) const;
-  /// The string at `path`; "" if it is absent or no string.
-  [[nodiscard]] std::string text_at(const TomlPath& path) const;
-  /// Whether the array of strings at `path` has this element.
-  [[nodiscard]] bool lists(const TomlPath& path, std::string_view element) const;
-  /// "FILE:LINE" of the value or table at `path`, of what contains it if it is absent.
-  [[nodiscard]] std::string place_of(const TomlPath& path) const;
+  /// @param path  keys from the top with "/" between them, "plugins/io.containerd.grpc.v1.cri"
+  [[nodiscard]] TomlValue at(std::string_view path) const;
 };
 
-/// `path` with more keys at its end.
-[[nodiscard]] TomlPath below(TomlPath path, std::initializer_list<std::string_view> keys);
-
-/// A value on one line: strings and keys in quotes, tables inline; "[]" for a date or time, which
-/// no engine takes.
-[[nodiscard]] std::string format_toml(const toml::node& value);
+/// The value of the last of the documents that has `path`, which is the one that counts.
+[[nodiscard]] TomlValue last_of(const std::vector<TomlDocument>& documents, std::string_view path);
 
 }  // namespace podqos::ctl

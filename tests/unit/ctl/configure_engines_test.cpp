@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ctl/configure/plan.h"
-#include "ctl/configure/toml.h"
 #include "tests/unit/ctl/configure_fixture.h"
 
 namespace podqos::ctl {
@@ -16,35 +14,9 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-Result<ConfigurePlan> plan_engine(Engine engine, Method method, const FilesInMemory& files,
-                                  std::optional<Version> version = std::nullopt) {
-  return plan_registration({.engine = engine, .method = method, .version = version},
-                           files.source());
-}
-
-/// Registers, sees that twice is once, and that undo restores everything; the registered files.
-FilesInMemory there_and_back(Engine engine, Method method, const FilesInMemory& before,
-                             std::optional<Version> version = std::nullopt) {
-  FilesInMemory files = before;
-  const ConfigurePlan plan = must(plan_engine(engine, method, files, version));
-  EXPECT_THAT(plan.changes, testing::Not(IsEmpty()));
-  files.apply(plan);
-  EXPECT_THAT(must(plan_engine(engine, method, files, version)).changes, IsEmpty());
-  FilesInMemory undone = files;
-  undone.apply(must(plan_removal(engine, undone.source())));
-  EXPECT_EQ(undone, before);
-  EXPECT_THAT(must(plan_removal(engine, undone.source())).changes, IsEmpty());
-  return files;
-}
-
-std::string refusal(Engine engine, Method method, const FilesInMemory& files,
-                    std::optional<Version> version = std::nullopt) {
-  const auto plan = plan_engine(engine, method, files, version);
-  return plan ? "no refusal" : plan.error().message;
-}
-
 // CRI-O.
 
+const std::string kCrioConfig = "/etc/crio/crio.conf";
 const std::string kCrioDropIn = "/etc/crio/crio.conf.d/50-podqos.conf";
 
 /// As CRI-O's own packages have it (cri-o/packaging, 10-crio.conf), and more of what a row may say.
@@ -68,13 +40,13 @@ monitor_path = "/usr/libexec/crio/other"
 
 TEST(PlanCrio, TakesOverWhatTheDefaultRuntimesRowSays) {
   // Without monitor_path CRI-O looks for conmon in PATH, and does not start where it is elsewhere.
-  const FilesInMemory packaged = {{"/etc/crio/crio.conf.d/10-crio.conf", kPackagedCrio}};
-  const auto files = there_and_back(Engine::kCrio, Method::kWrapper, packaged);
+  const Tree packaged = {{"/etc/crio/crio.conf.d/10-crio.conf", kPackagedCrio}};
+  auto files = there_and_back(EngineId::kCrio, Method::kWrapper, packaged);
   nlohmann::json row = toml_values(kPackagedCrio)["crio"]["runtime"]["runtimes"]["crun"];
   row.update({{"runtime_path", "/usr/bin/podqos-runtime"},
               {"runtime_type", "oci"},
               {"runtime_root", "/run/podqos-runc"}});
-  EXPECT_EQ(toml_values(files.at(kCrioDropIn).text)["crio"]["runtime"]["runtimes"]["podqos"], row);
+  EXPECT_EQ(toml_values(files[kCrioDropIn])["crio"]["runtime"]["runtimes"]["podqos"], row);
   // The last file counts, and for a runtime that is no conmon's (Kata) that of runc does.
   for (const auto& [more, path] :
        {std::pair{"[crio.runtime]\ndefault_runtime = \"runc\"\n", "/usr/libexec/crio/other"},
@@ -84,56 +56,55 @@ TEST(PlanCrio, TakesOverWhatTheDefaultRuntimesRowSays) {
         {"[crio.runtime]\ndefault_runtime = \"kata\"\n[crio.runtime.runtimes.kata]\n"
          "runtime_type = \"vm\"\n",
          "/usr/libexec/crio/conmon"}}) {
-    FilesInMemory both = packaged;
-    both.put("/etc/crio/crio.conf.d/99-own.conf", more);
-    const auto made = there_and_back(Engine::kCrio, Method::kWrapper, both);
-    const auto document = TomlDocument::parse(made.at(kCrioDropIn).text, "text");
-    EXPECT_EQ(document->text_at({"crio", "runtime", "runtimes", "podqos", "monitor_path"}), path)
-        << more;
+    packaged.put("/etc/crio/crio.conf.d/99-own.conf", more);
+    auto made = there_and_back(EngineId::kCrio, Method::kWrapper, packaged);
+    const auto document = TomlDocument::parse(made[kCrioDropIn], "text");
+    EXPECT_EQ(document->at("crio/runtime/runtimes/podqos/monitor_path").text(), path) << more;
   }
 }
 
 TEST(PlanCrio, LeavesARowThatIsThereByHand) {
-  const FilesInMemory files = {{kCrioDropIn, project_file("examples/cri-o/50-podqos.conf")}};
-  const ConfigurePlan plan = must(plan_engine(Engine::kCrio, Method::kWrapper, files));
-  EXPECT_THAT(plan.changes, IsEmpty());
-  EXPECT_THAT(plan.notes, ElementsAre(HasSubstr(kCrioDropIn)));
-  EXPECT_THAT(must(plan_removal(Engine::kCrio, files.source())).changes, IsEmpty());
-  const FilesInMemory other = {{"/etc/crio/crio.conf", "\n[crio.runtime.runtimes.podqos]\n"}};
-  EXPECT_THAT(refusal(Engine::kCrio, Method::kWrapper, other),
-              StartsWith("/etc/crio/crio.conf:2: a runtime \"podqos\" is there already"));
-  const FilesInMemory foreign = {{kCrioDropIn, "[crio.api]\n"}};
-  EXPECT_THAT(refusal(Engine::kCrio, Method::kWrapper, foreign),
-              AllOf(HasSubstr("is not podqosctl's file"), HasSubstr("runtime_path")));
+  const Tree tree = {{kCrioDropIn, project_file("examples/cri-o/50-podqos.conf")}};
+  const auto planned = tree.plan(EngineId::kCrio, Method::kWrapper, std::nullopt);
+  EXPECT_THAT(planned.changes, IsEmpty());
+  EXPECT_THAT(planned.notes, ElementsAre(HasSubstr(kCrioDropIn)));
+  EXPECT_THAT(tree.plan_removal(EngineId::kCrio).changes, IsEmpty());
 }
 
-TEST(PlanCrio, SwitchesNriOnWhereNobodyHasSwitchedItOff) {
-  const auto with = [](const std::string& text, Version version) {
-    return plan_engine(Engine::kCrio, Method::kNri, {{"/etc/crio/crio.conf", text}}, version);
-  };
-  EXPECT_THAT(must(with("[crio.nri]\nenable_nri = true\n", {1, 27})).changes, IsEmpty());
-  EXPECT_THAT(must(with("", {1, 30})).changes, IsEmpty());
-  for (const Version version : {Version{1, 27}, Version{1, 30}})
-    EXPECT_THAT(with("[crio.nri]\nenable_nri = false\n", version).error().message,
-                StartsWith("/etc/crio/crio.conf:2: NRI is off; write \"enable_nri = true\""));
-  EXPECT_THAT(with("[crio.nri]\nnri_listen = \"/x\"\n", {1, 27}).error().message,
-              StartsWith("/etc/crio/crio.conf:2: nri_listen is set"));
-  EXPECT_FALSE(with("", {1, 25}));
+TEST(PlanCrio, NeedsNoChangeWhereNriIsOn) {
+  const Tree named = {{kCrioConfig, "[crio.nri]\nenable_nri = true\n"}};
+  const auto on = named.plan(EngineId::kCrio, Method::kNri, Version{1, 27});
+  EXPECT_THAT(on.notes, ElementsAre(HasSubstr("NRI is on in this CRI-O")));
+  EXPECT_THAT(on.registered_in, ElementsAre(kCrioConfig));
+  const auto by_default = Tree{}.plan(EngineId::kCrio, Method::kNri, Version{1, 30});
+  EXPECT_THAT(by_default.notes, ElementsAre(HasSubstr("NRI is on in this CRI-O")));
+  EXPECT_THAT(by_default.registered_in, IsEmpty());
+  there_and_back(EngineId::kCrio, Method::kNri, {}, Version{1, 29});
 }
 
 TEST(PlanCrio, LeavesHooksToThePackage) {
-  EXPECT_EQ(plan_engine(Engine::kCrio, Method::kHooks, {}).error().code, ErrorCode::kNotFound);
-  const FilesInMemory files = {
-      {"/usr/share/containers/oci/hooks.d/50-podqos-createruntime.json", "{}"}};
-  EXPECT_THAT(must(plan_engine(Engine::kCrio, Method::kHooks, files)).notes,
+  EXPECT_EQ(Tree{}.plan(EngineId::kCrio, Method::kHooks, std::nullopt).code, ErrorCode::kNotFound);
+  const Tree tree = {{"/usr/share/containers/oci/hooks.d/50-podqos-createruntime.json", "{}"}};
+  EXPECT_THAT(tree.plan(EngineId::kCrio, Method::kHooks, std::nullopt).notes,
               ElementsAre(HasSubstr("registered already by the package")));
 }
 
-TEST(PlanCrio, UndoRefusesWhileTheRuntimeIsTheDefault) {
-  const FilesInMemory files = {
-      {"/etc/crio/crio.conf", "[crio.runtime]\ndefault_runtime = \"podqos\"\n"}};
-  EXPECT_THAT(plan_removal(Engine::kCrio, files.source()).error().message,
-              StartsWith("/etc/crio/crio.conf:2: default_runtime = \"podqos\" still needs podqos"));
+TEST(PlanCrio, UndoTellsWhatCriOCannotStopAfterwards) {
+  const Tree tree;
+  const auto harm = [&] { return tree.plan_removal(EngineId::kCrio).restart_harm; };
+  Tree::apply(tree.plan(EngineId::kCrio, Method::kWrapper, std::nullopt));
+  EXPECT_EQ(harm(), "");
+  tree.put("/run/podqos-runc/0123abcd", "");
+  EXPECT_THAT(harm(),
+              AllOf(StartsWith("1 containers of the runtime"), HasSubstr("remove their pods")));
+  // The file is gone, and CRI-O may not have been restarted since.
+  Tree::apply(tree.plan_removal(EngineId::kCrio));
+  EXPECT_THAT(tree.plan_removal(EngineId::kCrio).changes, IsEmpty());
+  EXPECT_THAT(harm(), StartsWith("1 containers of the runtime"));
+  // With a row that somebody else wrote, it can.
+  tree.put(kCrioConfig,
+           "[crio.runtime.runtimes.podqos]\nruntime_path = \"/usr/bin/podqos-runtime\"\n");
+  EXPECT_EQ(harm(), "");
 }
 
 // Podman.
@@ -142,64 +113,75 @@ const std::string kPodmanDropIn = "/etc/containers/containers.conf.d/50-podqos.c
 const std::string kPodmanLink = "/etc/containers/containers.conf.d/zz-podqos.conf";
 const std::string kPodmanShipped = "/usr/share/podqos/containers.conf.d/zz-podqos.conf";
 
-FilesInMemory with_package() {
-  return {{kPodmanShipped, project_file("packaging/containers.conf.d/zz-podqos.conf")}};
+const std::pair<std::string, std::string> kPackage = {
+    kPodmanShipped, project_file("packaging/containers.conf.d/zz-podqos.conf")};
+
+Tree::Planned plan_hooks(const Tree& tree, Version version) {
+  return tree.plan(EngineId::kPodman, Method::kHooks, version);
 }
 
 TEST(PlanPodman, WritesADropInBefore48) {
-  const auto hooks = there_and_back(Engine::kPodman, Method::kHooks, with_package(), Version{4, 3});
-  EXPECT_EQ(toml_values(hooks.at(kPodmanDropIn).text), nlohmann::json::parse(R"({"engine": {
+  auto hooks = there_and_back(EngineId::kPodman, Method::kHooks, Tree{kPackage}, Version{4, 3});
+  EXPECT_EQ(toml_values(hooks[kPodmanDropIn]), nlohmann::json::parse(R"({"engine": {
       "hooks_dir": ["/usr/share/containers/oci/hooks.d", "/usr/share/podqos/podman-hooks.d"],
       "runtimes": {"podqos": ["/usr/bin/podqos-runtime"]}}})"));
-  const auto wrapper = there_and_back(Engine::kPodman, Method::kWrapper, {}, Version{4, 3});
-  EXPECT_EQ(toml_values(wrapper.at(kPodmanDropIn).text),
+  auto wrapper = there_and_back(EngineId::kPodman, Method::kWrapper, {}, Version{4, 3});
+  EXPECT_EQ(toml_values(wrapper[kPodmanDropIn]),
             nlohmann::json::parse(
                 R"({"engine": {"runtimes": {"podqos": ["/usr/bin/podqos-runtime"]}}})"));
 }
 
 TEST(PlanPodman, MakesThePackagesLinkFrom48On) {
-  const auto files = there_and_back(Engine::kPodman, Method::kHooks, with_package(), Version{5, 4});
-  EXPECT_EQ(files.at(kPodmanLink), FileState::link(kPodmanShipped));
-  EXPECT_THAT(refusal(Engine::kPodman, Method::kHooks, {}, Version{5, 4}),
-              HasSubstr("install the package"));
-  EXPECT_THAT(refusal(Engine::kPodman, Method::kHooks, files, Version{4, 3}),
+  const Tree tree{kPackage};
+  auto files = there_and_back(EngineId::kPodman, Method::kHooks, tree, Version{5, 4});
+  EXPECT_EQ(files[kPodmanLink], "-> " + kPodmanShipped);
+  EXPECT_THAT(plan_hooks({}, {5, 4}).error, HasSubstr("install the package"));
+  Tree::apply(plan_hooks(tree, {5, 4}));
+  EXPECT_THAT(plan_hooks(tree, {4, 3}).error,
               StartsWith(kPodmanLink + ":1: Podman before 4.8 refuses"));
 }
 
 TEST(PlanPodman, ReplacesTheOldDropInAfterAnUpgrade) {
-  FilesInMemory files = with_package();
-  files.apply(must(plan_engine(Engine::kPodman, Method::kHooks, files, Version{4, 3})));
-  files.apply(must(plan_engine(Engine::kPodman, Method::kHooks, files, Version{5, 4})));
-  EXPECT_EQ(files.at(kPodmanDropIn), FileState{});
-  EXPECT_EQ(files.at(kPodmanLink), FileState::link(kPodmanShipped));
+  const Tree tree{kPackage};
+  Tree::apply(plan_hooks(tree, {4, 3}));
+  Tree::apply(plan_hooks(tree, {5, 4}));
+  EXPECT_EQ(tree.text(kPodmanDropIn), "");
+  EXPECT_EQ(tree.text(kPodmanLink), "-> " + kPodmanShipped);
 }
 
 TEST(PlanPodman, KeepsTheDirectoriesOfOthers) {
   // oci-seccomp-bpf-hook and nvidia-container-toolkit have theirs in the common one.
-  FilesInMemory files = {
+  const Tree tree = {
       {"/etc/containers/containers.conf", "[engine]\nhooks_dir = [\"/own\", \"/b\\\\c\"]\n"}};
-  const auto plan = must(plan_engine(Engine::kPodman, Method::kHooks, files, Version{4, 3}));
-  EXPECT_EQ(toml_values(plan.changes.at(0).after.text).at("engine").at("hooks_dir"),
+  const auto planned = plan_hooks(tree, {4, 3});
+  EXPECT_EQ(toml_values(planned.changes.at(0).after.text).at("engine").at("hooks_dir"),
             nlohmann::json::parse(R"(["/own", "/b\\c", "/usr/share/podqos/podman-hooks.d"])"));
-  files.put("/etc/containers/containers.conf.d/99-own.conf", "[engine]\nhooks_dir = []\n");
-  EXPECT_THAT(refusal(Engine::kPodman, Method::kHooks, files, Version{4, 3}),
+  tree.put("/etc/containers/containers.conf.d/99-own.conf", "[engine]\nhooks_dir = []\n");
+  EXPECT_THAT(plan_hooks(tree, {4, 3}).error,
               AllOf(StartsWith("/etc/containers/containers.conf.d/99-own.conf:2: "),
                     HasSubstr("add \"/usr/share/podqos/podman-hooks.d\"")));
 }
 
 TEST(PlanPodman, ObeysAnEmptyFileInPlaceOfTheLink) {
-  FilesInMemory files = with_package();
-  files.put(kPodmanLink, "");
-  EXPECT_THAT(refusal(Engine::kPodman, Method::kHooks, files, Version{5, 4}),
+  const Tree tree{kPackage, {kPodmanLink, ""}};
+  EXPECT_THAT(plan_hooks(tree, {5, 4}).error,
               StartsWith(kPodmanLink + ":1: registration disabled by this file"));
-  EXPECT_THAT(must(plan_removal(Engine::kPodman, files.source())).changes, IsEmpty());
+  EXPECT_THAT(tree.plan_removal(EngineId::kPodman).changes, IsEmpty());
 }
 
 TEST(PlanPodman, LeavesWhatIsThereByHand) {
-  const FilesInMemory files = {{kPodmanDropIn, project_file("examples/podman/50-podqos.conf")}};
-  for (const Method method : {Method::kHooks, Method::kWrapper})
-    EXPECT_THAT(must(plan_engine(Engine::kPodman, method, files, Version{4, 3})).changes,
-                IsEmpty());
+  const Tree tree = {{kPodmanDropIn, project_file("examples/podman/50-podqos.conf")}};
+  for (const Method method : {Method::kHooks, Method::kWrapper}) {
+    const auto planned = tree.plan(EngineId::kPodman, method, Version{4, 3});
+    EXPECT_EQ(planned.error, "");
+    EXPECT_THAT(planned.changes, IsEmpty());
+  }
+}
+
+TEST(PlanPodman, UndoNamesThePackagesHooks) {
+  const Tree tree = {{"/usr/share/containers/oci/hooks.d/50-podqos-createruntime.json", "{}"}};
+  EXPECT_THAT(tree.plan_removal(EngineId::kPodman).notes,
+              ElementsAre(HasSubstr("50-podqos-createruntime.json stays")));
 }
 
 // Docker.
@@ -207,16 +189,15 @@ TEST(PlanPodman, LeavesWhatIsThereByHand) {
 const std::string kDaemonJson = "/etc/docker/daemon.json";
 
 std::string registered_with_docker(const std::string& text) {
-  const auto files = there_and_back(Engine::kDocker, Method::kWrapper, {{kDaemonJson, text}});
-  return files.at(kDaemonJson).text;
+  return there_and_back(EngineId::kDocker, Method::kWrapper,
+                        Tree{{kDaemonJson, text}})[kDaemonJson];
 }
 
 TEST(PlanDocker, WritesAFileWhereThereIsNone) {
   const std::string registration =
       "{\n  \"runtimes\": {\n    \"podqos\": {\n      \"path\": \"/usr/bin/podqos-runtime\"\n"
       "    }\n  }\n}\n";
-  const auto files = there_and_back(Engine::kDocker, Method::kWrapper, {});
-  EXPECT_EQ(files.at(kDaemonJson).text, registration);
+  EXPECT_EQ(there_and_back(EngineId::kDocker, Method::kWrapper, {})[kDaemonJson], registration);
   EXPECT_EQ(registered_with_docker(" \n"), registration);
 }
 
@@ -246,50 +227,23 @@ TEST(PlanDocker, StandsBesideNvidia) {
             "        }\n    }\n}\n");
 }
 
-TEST(PlanCrio, UndoTellsWhatCriOCannotStopAfterwards) {
-  FilesInMemory files;
-  files.apply(must(plan_engine(Engine::kCrio, Method::kWrapper, files)));
-  EXPECT_EQ(must(plan_removal(Engine::kCrio, files.source())).restart_harm, "");
-  files.put("/run/podqos-runc/0123abcd", "");
-  EXPECT_THAT(must(plan_removal(Engine::kCrio, files.source())).restart_harm,
-              AllOf(StartsWith("1 containers of the runtime"), HasSubstr("remove their pods")));
-  // The file is gone, and CRI-O may not have been restarted since.
-  files.apply(must(plan_removal(Engine::kCrio, files.source())));
-  const ConfigurePlan again = must(plan_removal(Engine::kCrio, files.source()));
-  EXPECT_THAT(again.changes, IsEmpty());
-  EXPECT_THAT(again.restart_harm, StartsWith("1 containers of the runtime"));
-  // With a row that somebody else wrote, it can.
-  files.put("/etc/crio/crio.conf",
-            "[crio.runtime.runtimes.podqos]\nruntime_path = \"/usr/bin/podqos-runtime\"\n");
-  EXPECT_EQ(must(plan_removal(Engine::kCrio, files.source())).restart_harm, "");
-}
-
-TEST(PlanPodman, UndoNamesThePackagesHooks) {
-  FilesInMemory files;
-  files.put("/usr/share/containers/oci/hooks.d/50-podqos-createruntime.json", "{}");
-  EXPECT_THAT(must(plan_removal(Engine::kPodman, files.source())).notes,
-              ElementsAre(HasSubstr("50-podqos-createruntime.json stays")));
-}
-
 TEST(PlanDocker, TakesNullForAbsentAsDockerdDoes) {
-  const FilesInMemory files =
-      there_and_back(Engine::kDocker, Method::kWrapper,
-                     {{"/etc/docker/daemon.json", "{\"runtimes\": null, \"debug\": true}\n"}});
-  EXPECT_EQ(nlohmann::json::parse(files.at("/etc/docker/daemon.json").text),
-            nlohmann::json::parse(R"({"debug": true,
+  EXPECT_EQ(
+      nlohmann::json::parse(registered_with_docker("{\"runtimes\": null, \"debug\": true}\n")),
+      nlohmann::json::parse(R"({"debug": true,
                 "runtimes": {"podqos": {"path": "/usr/bin/podqos-runtime"}}})"));
 }
 
 TEST(PlanDocker, UndoKeepsWhatOthersWroteSince) {
-  FilesInMemory files = {{kDaemonJson, "{\n  \"a\": 1\n}\n"}};
-  files.apply(must(plan_engine(Engine::kDocker, Method::kWrapper, files)));
-  files.put(kDaemonJson,
-            "{\n  \"b\": 2,\n  \"runtimes\": {\n    \"own\": {\"path\": \"/own\"},\n"
-            "    \"podqos\": {\"path\": \"/usr/bin/podqos-runtime\"}\n  }\n}\n");
-  const ConfigurePlan removal = must(plan_removal(Engine::kDocker, files.source()));
+  const Tree tree = {{kDaemonJson, "{\n  \"a\": 1\n}\n"}};
+  Tree::apply(tree.plan(EngineId::kDocker, Method::kWrapper, std::nullopt));
+  tree.put(kDaemonJson,
+           "{\n  \"b\": 2,\n  \"runtimes\": {\n    \"own\": {\"path\": \"/own\"},\n"
+           "    \"podqos\": {\"path\": \"/usr/bin/podqos-runtime\"}\n  }\n}\n");
+  const auto removal = tree.plan_removal(EngineId::kDocker);
   EXPECT_THAT(removal.notes, ElementsAre(HasSubstr("kept backup ")));
-  files.apply(removal);
-  EXPECT_EQ(files.at(kDaemonJson).text,
+  Tree::apply(removal);
+  EXPECT_EQ(tree.text(kDaemonJson),
             "{\n  \"b\": 2,\n  \"runtimes\": {\n    \"own\": {\n      \"path\": \"/own\"\n    }\n"
             "  }\n}\n");
 }
@@ -303,8 +257,8 @@ struct DockerRefusal {
 class RefusedDocker : public testing::TestWithParam<DockerRefusal> {};
 
 TEST_P(RefusedDocker, NamesTheLineAndWhatToAdd) {
-  const FilesInMemory files = {{kDaemonJson, GetParam().text}};
-  EXPECT_THAT(refusal(Engine::kDocker, Method::kWrapper, files),
+  const Tree tree = {{kDaemonJson, GetParam().text}};
+  EXPECT_THAT(tree.plan(EngineId::kDocker, Method::kWrapper, std::nullopt).error,
               AllOf(StartsWith(kDaemonJson + GetParam().says),
                     HasSubstr(R"("podqos": {"path": "/usr/bin/podqos-runtime"})")));
 }
@@ -329,18 +283,90 @@ INSTANTIATE_TEST_SUITE_P(
                     DockerRefusal{"Utf16", "\xff\xfe{", ": malformed JSON at byte 1: "}),
     [](const auto& tested) { return tested.param.name; });
 
-TEST(PlanDocker, UndoRefusesWhatIsNotItsOwn) {
-  const auto refused = [](const std::string& text) {
-    const FilesInMemory files = {{kDaemonJson, text}};
-    return plan_removal(Engine::kDocker, files.source()).error().message;
-  };
-  EXPECT_THAT(refused("{\"runtimes\": {\"podqos\":\n{\"path\": \"/usr/bin/podqos-runtime\", "
-                      "\"runtimeArgs\": []}}}"),
-              StartsWith(kDaemonJson + ":1: the runtime \"podqos\" is not as podqosctl"));
-  EXPECT_THAT(refused("{\"runtimes\": {\"podqos\": {\"path\": \"/usr/bin/podqos-runtime\"}},\n"
-                      "\"default-runtime\": \"podqos\"}"),
-              StartsWith(kDaemonJson + ":2: default-runtime = \"podqos\" still needs podqos"));
+// Refusals with nothing but a line to name.
+
+struct Refusal {
+  const char* name;
+  EngineId engine;
+  std::string path;
+  std::string text;
+  std::string says;
+  std::optional<Method> method = std::nullopt;  ///< nullopt: of the removal
+  std::optional<Version> version = std::nullopt;
+};
+
+class Refused : public testing::TestWithParam<Refusal> {};
+
+TEST_P(Refused, NamesTheLine) {
+  const Refusal& refused = GetParam();
+  const Tree tree = {{refused.path, refused.text}};
+  const auto planned = refused.method ? tree.plan(refused.engine, *refused.method, refused.version)
+                                      : tree.plan_removal(refused.engine);
+  EXPECT_THAT(planned.error, StartsWith(refused.path + refused.says));
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, Refused,
+    testing::Values(
+        Refusal{"CrioAnotherRow", EngineId::kCrio, kCrioConfig,
+                "\n[crio.runtime.runtimes.podqos]\n", ":2: a runtime \"podqos\" is there already",
+                Method::kWrapper},
+        Refusal{"CrioAnotherFile", EngineId::kCrio, kCrioDropIn, "[crio.api]\n",
+                ":1: is not podqosctl's file, and is left as it is; add these lines by hand:\n"
+                "[crio.runtime.runtimes.podqos]\nruntime_path",
+                Method::kWrapper},
+        Refusal{"CrioNriOff", EngineId::kCrio, kCrioConfig, "[crio.nri]\nenable_nri = false\n",
+                ":2: NRI is off; write \"enable_nri = true\"", Method::kNri, Version{1, 27}},
+        Refusal{"CrioNriOffIn130", EngineId::kCrio, kCrioConfig, "[crio.nri]\nenable_nri = false\n",
+                ":2: NRI is off; write \"enable_nri = true\"", Method::kNri, Version{1, 30}},
+        Refusal{"CrioNriListens", EngineId::kCrio, kCrioConfig, "[crio.nri]\nnri_listen = \"/x\"\n",
+                ":2: nri_listen is set", Method::kNri, Version{1, 27}},
+        Refusal{"CrioDefault", EngineId::kCrio, kCrioConfig,
+                "[crio.runtime]\ndefault_runtime = \"podqos\"\n",
+                ":2: default_runtime = \"podqos\" still needs podqos"},
+        Refusal{"DockerDefault", EngineId::kDocker, kDaemonJson,
+                "{\"runtimes\": {\"podqos\": {\"path\": \"/usr/bin/podqos-runtime\"}},\n"
+                "\"default-runtime\": \"podqos\"}",
+                ":2: default-runtime = \"podqos\" still needs podqos"},
+        Refusal{"DockerWithArguments", EngineId::kDocker, kDaemonJson,
+                "{\"runtimes\": {\"podqos\":\n{\"path\": \"/usr/bin/podqos-runtime\", "
+                "\"runtimeArgs\": []}}}",
+                ":1: the runtime \"podqos\" is not as podqosctl"}),
+    [](const auto& tested) { return tested.param.name; });
+
+struct MethodCase {
+  const char* name;
+  EngineId engine;
+  Method method;
+  std::optional<Version> version;
+  const char* says;
+};
+
+class RefusedMethod : public testing::TestWithParam<MethodCase> {};
+
+TEST_P(RefusedMethod, SaysWhatToUseInstead) {
+  const MethodCase& tested = GetParam();
+  EXPECT_EQ(Tree{}.plan(tested.engine, tested.method, tested.version).error, tested.says);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, RefusedMethod,
+    testing::Values(
+        MethodCase{"Containerd16", EngineId::kContainerd, Method::kNri, Version{1, 6},
+                   "containerd 1.6 has no NRI, which came with 1.7; use --method wrapper"},
+        MethodCase{"Crio125", EngineId::kCrio, Method::kNri, Version{1, 25},
+                   "CRI-O 1.25 has no NRI, which came with 1.26; use --method wrapper"},
+        MethodCase{"Docker", EngineId::kDocker, Method::kNri, std::nullopt,
+                   "Docker has no NRI; use --method wrapper"},
+        MethodCase{"Podman", EngineId::kPodman, Method::kNri, Version{4, 3},
+                   "Podman has no NRI; use --method hooks or wrapper"},
+        MethodCase{"DockerHooks", EngineId::kDocker, Method::kHooks, std::nullopt,
+                   "Docker reads no directory of hooks, and hooks alone cannot place containers; "
+                   "use --method wrapper"},
+        MethodCase{"ContainerdHooks", EngineId::kContainerd, Method::kHooks, Version{2, 1},
+                   "containerd reads no directory of hooks, and hooks alone cannot place "
+                   "containers; use --method wrapper"}),
+    [](const auto& tested) { return tested.param.name; });
 
 }  // namespace
 }  // namespace podqos::ctl

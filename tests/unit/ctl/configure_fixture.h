@@ -1,76 +1,113 @@
 #pragma once
 
+#include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
 #include <map>
 #include <optional>
-#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "ctl/configure/plan.h"
+#include "ctl/configure/registration.h"
 #include "ctl/configure/toml.h"
+#include "tests/unit/temporary_directory.h"
 
 namespace podqos::ctl {
 
-/// Files of a machine in memory.
-class FilesInMemory {
+/// A tree of files, in which `configure` works as with --root.
+class Tree {
  public:
-  FilesInMemory() = default;
-  FilesInMemory(std::initializer_list<std::pair<const std::string, FileState>> files)
-      : files_(files) {}
-  FilesInMemory(std::initializer_list<std::pair<const std::string, std::string>> files) {
+  Tree() = default;
+  Tree(std::initializer_list<std::pair<std::string, std::string>>
+           files) {  // NOLINT(google-explicit-constructor)
     for (const auto& [path, text] : files)
       put(path, text);
   }
 
-  [[nodiscard]] ConfigSource source() const {
-    return {.read = [this](const std::string& path) -> Result<FileState> { return at(path); },
-            .follow = [this](const std::string& path) -> Result<std::optional<std::string>> {
-              const FileState state = at(path);
-              if (state.kind == FileState::Kind::kAbsent) return std::nullopt;
-              return state.kind == FileState::Kind::kLink ? at(state.text).text : state.text;
-            },
-            .list = [this](const std::string& directory) -> Result<std::vector<std::string>> {
-              std::set<std::string> names;
-              for (const auto& [path, state] : files_)
-                if (path.starts_with(directory + "/") && state.kind != FileState::Kind::kAbsent)
-                  names.insert(path.substr(directory.size() + 1));
-              return std::vector<std::string>{names.begin(), names.end()};
-            }};
+  void put(const std::string& path, const std::string& text) const {
+    std::filesystem::create_directories(at(path).parent_path());
+    std::ofstream{at(path), std::ios::binary} << text;
+  }
+  void link(const std::string& path, const std::string& target) const {
+    std::filesystem::create_directories(at(path).parent_path());
+    std::filesystem::create_symlink(target, at(path));
+  }
+  void remove(const std::string& path) const { std::filesystem::remove(at(path)); }
+
+  /// A file's content; "-> TARGET" for a symlink, "" if there is nothing.
+  [[nodiscard]] std::string text(const std::string& path) const {
+    if (std::filesystem::is_symlink(at(path)))
+      return "-> " + std::filesystem::read_symlink(at(path)).string();
+    std::ifstream file{at(path), std::ios::binary};
+    return {std::istreambuf_iterator<char>{file}, {}};
+  }
+  /// The text() of all files.
+  [[nodiscard]] std::map<std::string, std::string> all() const {
+    std::map<std::string, std::string> found;
+    for (const auto& each : std::filesystem::recursive_directory_iterator{root()})
+      if (each.is_symlink() || !each.is_directory()) {
+        const std::string path = each.path().string().substr(root().size());
+        found[path] = text(path);
+      }
+    return found;
   }
 
-  [[nodiscard]] FileState at(const std::string& path) const {
-    const auto found = files_.find(path);
-    return found == files_.end() ? FileState{} : found->second;
-  }
-  void put(const std::string& path, const std::string& text) {
-    files_[path] = FileState::file(text);
-  }
-
-  /// Carries out a plan as the effectful part does.
-  void apply(const ConfigurePlan& plan) {
-    for (const FileChange& change : plan.changes) {
-      EXPECT_EQ(at(change.path), change.before) << change.path;
-      const std::string backup = change.path + std::string{kBackupSuffix};
-      if (change.backup && at(backup).kind == FileState::Kind::kAbsent)
-        files_[backup] = change.before;
-      files_[change.path] = change.after;
-      if (change.drop_backup) files_.erase(backup);
-      if (change.after.kind == FileState::Kind::kAbsent) files_.erase(change.path);
+  /// A run of `configure` that has been planned; `error` says why it was not.
+  struct Planned : Registration {
+    std::string error = {};
+    ErrorCode code = ErrorCode::kIo;
+  };
+  [[nodiscard]] Planned plan(EngineId id, Method method, std::optional<Version> version,
+                             bool undo = false) const {
+    Planned planned{{.engine = &engines()[static_cast<std::size_t>(id)],
+                     .method = method,
+                     .version = version,
+                     .undo = undo,
+                     .root = root()}};
+    if (const Status done = ctl::plan(planned); !done) {
+      planned.error = done.error().message;
+      planned.code = done.error().code;
     }
+    return planned;
+  }
+  [[nodiscard]] Planned plan_removal(EngineId id) const {
+    return plan(id, Method::kWrapper, std::nullopt, true);
   }
 
-  friend bool operator==(const FilesInMemory&, const FilesInMemory&) = default;
+  /// Carries a plan out; the test fails if there is none.
+  static void apply(const Planned& planned) {
+    EXPECT_EQ(planned.error, "");
+    EngineFiles files{planned.root};
+    const Status applied = files.apply(planned.changes);
+    EXPECT_TRUE(applied) << applied.error().message;
+  }
 
  private:
-  std::map<std::string, FileState> files_;
+  [[nodiscard]] std::string root() const { return directory_.path(); }
+  [[nodiscard]] std::filesystem::path at(const std::string& path) const { return root() + path; }
+  TemporaryDirectory directory_;
 };
+
+/// Registers, sees that twice is once, and that undo restores each byte.
+/// @return the registered files
+inline std::map<std::string, std::string> there_and_back(
+    EngineId id, Method method, const Tree& tree, std::optional<Version> version = std::nullopt) {
+  const auto before = tree.all();
+  const auto planned = tree.plan(id, method, version);
+  EXPECT_FALSE(planned.changes.empty());
+  Tree::apply(planned);
+  const auto registered = tree.all();
+  EXPECT_TRUE(tree.plan(id, method, version).changes.empty());
+  Tree::apply(tree.plan_removal(id));
+  EXPECT_EQ(tree.all(), before);
+  EXPECT_TRUE(tree.plan_removal(id).changes.empty());
+  return registered;
+}
 
 /// A file of the project's tree, which PODQOS_TEST_DATA/../.. is the top of.
 [[nodiscard]] inline std::string project_file(const std::string& name) {
@@ -87,13 +124,6 @@ class FilesInMemory {
   std::ostringstream json;
   json << toml::json_formatter{document->values};
   return nlohmann::json::parse(json.str());
-}
-
-/// The plan, applied; the test fails if there is none.
-inline ConfigurePlan must(Result<ConfigurePlan> plan) {
-  if (plan) return std::move(*plan);
-  ADD_FAILURE() << plan.error().message;
-  return {};
 }
 
 }  // namespace podqos::ctl

@@ -3,10 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ctl/configure/engine.h"
-#include "ctl/configure/parts.h"
+#include "ctl/configure/lines.h"
 #include "ctl/configure/report.h"
-#include "ctl/configure/toml.h"
 
 namespace podqos::ctl {
 namespace {
@@ -42,29 +40,25 @@ INSTANTIATE_TEST_SUITE_P(
         VersionCase{"Crio", "crio version 1.30.0\nVersion:        1.30.0\n", Version{1, 30}},
         VersionCase{"None", "segmentation fault\n", std::nullopt},
         VersionCase{"Empty", "", std::nullopt},
-        VersionCase{"TooLarge", "x 99999999999.1\n", std::nullopt}),
+        VersionCase{"TooLarge", "x 99999999999999999999.1\n", std::nullopt}),
     [](const auto& tested) { return tested.param.name; });
 
 TEST(BestMethod, IsNriWhereVersionAndPluginHaveIt) {
-  EXPECT_EQ(best_method(Engine::kContainerd, Version{1, 6}, true), Method::kWrapper);
-  EXPECT_EQ(best_method(Engine::kContainerd, Version{1, 7}, true), Method::kNri);
-  EXPECT_EQ(best_method(Engine::kContainerd, Version{2, 1}, false), Method::kWrapper);
-  EXPECT_EQ(best_method(Engine::kContainerd, std::nullopt, true), Method::kWrapper);
-  EXPECT_EQ(best_method(Engine::kCrio, Version{1, 25}, true), Method::kWrapper);
-  EXPECT_EQ(best_method(Engine::kCrio, Version{1, 26}, true), Method::kNri);
-  EXPECT_EQ(best_method(Engine::kDocker, Version{28, 5}, true), Method::kWrapper);
-  EXPECT_EQ(best_method(Engine::kPodman, Version{4, 3}, true), Method::kHooks);
-}
-
-TEST(CheckMethod, SaysWhatToUseInstead) {
-  EXPECT_THAT(check_method(Engine::kContainerd, Method::kNri, Version{1, 6}).error().message,
-              "containerd 1.6 has no NRI, which came with 1.7; use --method wrapper");
-  EXPECT_THAT(check_method(Engine::kDocker, Method::kNri, std::nullopt).error().message,
-              "Docker has no NRI; use --method wrapper");
-  EXPECT_THAT(check_method(Engine::kDocker, Method::kHooks, std::nullopt).error().message,
-              HasSubstr("use --method wrapper"));
-  EXPECT_FALSE(check_method(Engine::kContainerd, Method::kHooks, Version{2, 1}));
-  EXPECT_TRUE(check_method(Engine::kCrio, Method::kHooks, std::nullopt));
+  using enum EngineId;
+  for (const auto& [id, version, plugin, method] :
+       {std::tuple{kContainerd, std::optional{Version{1, 6}}, true, Method::kWrapper},
+        {kContainerd, Version{1, 7}, true, Method::kNri},
+        {kContainerd, Version{2, 1}, false, Method::kWrapper},
+        {kContainerd, std::nullopt, true, Method::kWrapper},
+        {kCrio, Version{1, 25}, true, Method::kWrapper},
+        {kCrio, Version{1, 26}, true, Method::kNri},
+        {kDocker, Version{28, 5}, true, Method::kWrapper},
+        {kPodman, Version{4, 3}, true, Method::kHooks}}) {
+    const Engine& engine = engines()[static_cast<std::size_t>(id)];
+    EXPECT_EQ(best_method({.engine = &engine, .version = version, .plugin_installed = plugin}),
+              method)
+        << engine.name;
+  }
 }
 
 const std::string kRemark = " (podqosctl configure writes these lines anew; --undo removes them)\n";
@@ -85,28 +79,26 @@ TEST(PutBlock, EndsLinesAsTheFileDoes) {
                 "\r\nc = 3\r\n# podqos: end x\r\n");
 }
 
-TEST(FindBlocks, NamesTheLineOfAMarkThatIsAlone) {
-  EXPECT_THAT(find_blocks("\n# podqos: begin x\n", "f").error().message,
-              HasSubstr("f:2: \"# podqos: begin x\" has no end below it"));
-  EXPECT_THAT(find_blocks("# podqos: end x\r\n", "f").error().message,
-              HasSubstr("f:1: \"# podqos: end x\" has no begin above it"));
-  EXPECT_THAT(find_blocks("# podqos: begin x\n# podqos: end y\n", "f").error().message,
-              HasSubstr("f:2: \"# podqos: end y\" has no begin above it"));
-  EXPECT_THAT(
-      find_blocks("# podqos: begin x\n# podqos: begin x\n# podqos: end x\n", "f").error().message,
-      HasSubstr("f:2: \"# podqos: begin x\" is a duplicate marker"));
+TEST(WithoutBlocks, NamesTheLineOfAMarkThatIsAlone) {
+  for (const auto& [text, says] :
+       {std::pair{"\n# podqos: begin x\n", "f:2: \"# podqos: begin x\""},
+        {"# podqos: end x\r\n", "f:1: \"# podqos: end x\""},
+        {"# podqos: begin x\n# podqos: end y\n", "f:2: \"# podqos: end y\""},
+        {"# podqos: begin x\n# podqos: begin x\n# podqos: end x\n", "f:2: \"# podqos: begin x\""}})
+    EXPECT_THAT(without_blocks(text, "f").error().message,
+                testing::StartsWith(std::string{says} + " is not one of a pair; remove"));
 }
 
 TEST(TomlDocument, KnowsValuesAndLines) {
   const auto document = TomlDocument::parse(
       "\xef\xbb\xbfversion = 2\r\n[a.\"b.c\"]\r\n  d = [\"x\", 1.5, 1979-05-27]\r\n", "f");
   ASSERT_TRUE(document) << document.error().message;
-  EXPECT_TRUE(document->lists({"a", "b.c", "d"}, "x"));
-  EXPECT_FALSE(document->lists({"a", "b.c", "d"}, "y"));
-  EXPECT_EQ(document->text_at({"version"}), "");
-  EXPECT_EQ(document->place_of({"a", "b.c", "d"}), "f:3");
-  EXPECT_EQ(document->place_of({"a", "b.c", "e"}), "f:2");
-  EXPECT_EQ(document->place_of({"x"}), "f:1");
+  EXPECT_TRUE(document->at("a/b.c/d").lists("x"));
+  EXPECT_FALSE(document->at("a/b.c/d").lists("y"));
+  EXPECT_EQ(document->at("version").text(), "");
+  EXPECT_EQ(document->at("a/b.c/d").place, "f:3");
+  EXPECT_EQ(document->at("a/b.c/e").place, "f:2");
+  EXPECT_EQ(document->at("x").place, "f:1");
 }
 
 TEST(TomlDocument, HasAtMost64Levels) {
@@ -134,29 +126,29 @@ TEST(TomlDocument, NamesTheLineOfTheMistake) {
   EXPECT_FALSE(TomlDocument::parse("a = " + std::string(100'000, '[') + "\n", "f"));
 }
 
-TEST(FormatDiff, IsAUnifiedDiff) {
+std::string diff_of(const std::string& before, const FileState& after, const std::string& root,
+                    ColourMode mode = ColourMode::kPlain) {
+  const FileState none;
   const FileChange change{.path = "/etc/f",
-                          .before = FileState::file("1\n2\n3\n4\n5\n6\n7\n8\n9"),
-                          .after = FileState::file("1\n2\n3\n4\nfive\n6\n7\n8\n9"),
+                          .before = before.empty() ? none : none.with(before),
+                          .after = after,
                           .what = {}};
+  return format_diff(change, root, mode).value_or("no diff");
+}
+
+TEST(FormatDiff, IsAUnifiedDiff) {
   EXPECT_EQ(
-      format_diff(change, "/tree", ColourMode::kPlain),
+      diff_of("1\n2\n3\n4\n5\n6\n7\n8\n9", FileState{}.with("1\n2\n3\n4\nfive\n6\n7\n8\n9"),
+              "/tree"),
       "--- /tree/etc/f\n+++ /tree/etc/f\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n");
 }
 
 TEST(FormatDiff, ShowsNewFilesLinksAndMissingNewlines) {
-  EXPECT_EQ(format_diff({.path = "/f", .before = {}, .after = FileState::link("/t"), .what = {}},
-                        "", ColourMode::kPlain),
-            "--- /dev/null\n+++ /f\n@@ -0,0 +1 @@\n+-> /t\n");
-  EXPECT_EQ(format_diff({.path = "/f",
-                         .before = FileState::file("a"),
-                         .after = FileState::file("a\n"),
-                         .what = {}},
-                        "", ColourMode::kPlain),
-            "--- /f\n+++ /f\n@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a\n");
-  EXPECT_THAT(format_diff({.path = "/f", .before = {}, .after = FileState::file("a\n"), .what = {}},
-                          "", ColourMode::kColoured)
-                  .value_or(""),
+  EXPECT_EQ(diff_of("", {.kind = FileState::Kind::kLink, .text = "/t"}, ""),
+            "--- /dev/null\n+++ /etc/f\n@@ -0,0 +1 @@\n+-> /t\n");
+  EXPECT_EQ(diff_of("a", FileState{}.with("a\n"), ""),
+            "--- /etc/f\n+++ /etc/f\n@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a\n");
+  EXPECT_THAT(diff_of("", FileState{}.with("a\n"), "", ColourMode::kColoured),
               HasSubstr("\x1b[32m+a"));
 }
 
