@@ -4,7 +4,7 @@
 
 #include "common/base/error.h"
 #include "ctl/configure/program.h"
-#include "ctl/configure/registration.h"
+#include "ctl/configure/setup.h"
 
 namespace podqos::ctl {
 
@@ -20,7 +20,7 @@ constexpr std::chrono::seconds kEnginePatience{10};
 /// enough: a reload does not forget the last runtime. A restart of containerd or CRI-O costs no
 /// container anything. Nothing is done where the engine has this configuration already.
 /// @return an error after which the files are as they were and nothing is to be reported.
-[[nodiscard]] Status activate(Registration& registration, const Run& run,
+[[nodiscard]] Status activate(Setup& setup, const Run& run,
                               std::chrono::milliseconds patience = kEnginePatience);
 
 }  // namespace podqos::ctl

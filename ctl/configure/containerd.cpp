@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <utility>
@@ -27,9 +28,6 @@ constexpr std::string_view kCriPlugin3 = "io.containerd.cri.v1.runtime";
 constexpr Version kMerging{.major = 2, .minor = 0};
 /// From this version on a configuration may be of version 4, with the tables of version 3.
 constexpr Version kFormat4{.major = 2, .minor = 3};
-/// containerd reads imports of imports; this many files are nobody's intention.
-constexpr std::size_t kMaxImports = 256;
-
 /// containerd's configuration as its owner wrote it, without podqos's lines.
 struct ContainerdFiles {
   Version version;
@@ -45,50 +43,28 @@ struct ContainerdFiles {
   }
 };
 
-/// The files that the imports of a document name.
-/// @param directory  is set to the first of which every *.toml is read, unless it is set already
-Result<std::vector<std::string>> expand_imports(const TomlDocument& document,
-                                                const EngineFiles& files,
-                                                std::optional<std::string>& directory) {
-  std::vector<std::string> found;
-  const TomlValue imports = document.at("imports");
-  if (!imports) return found;
-  if (!imports.node->is_array())
-    return fail(ErrorCode::kInvalidArgument, cat(imports.place, ": imports is not a list"));
-  for (const toml::node& each : *imports.node->as_array()) {
-    const std::string pattern = each.value_exact<std::string>().value_or("");
-    const std::string path =
-        pattern.starts_with('/') ? pattern : cat(kContainerdDirectory, "/", pattern);
-    const std::string parent = path.substr(0, path.rfind('/'));
-    const std::string name = path.substr(parent.size() + 1);
-    if (name.empty() || parent.find_first_of("*?[\\") != std::string::npos)
-      return fail(ErrorCode::kUnsupported,
-                  cat(imports.place, ": cannot follow the import \"", printable(pattern), "\""));
-    if (!directory && (name == "*.toml" || name == "*")) directory = parent;
-    PODQOS_ASSIGN(const auto entries, files.list(parent));
-    std::ranges::copy_if(entries, std::back_inserter(found), [&](const std::string& entry) {
-      return ::fnmatch(path.c_str(), entry.c_str(), FNM_PATHNAME) == 0;
-    });
-  }
-  return found;
-}
-
-/// Reads config.toml and all that it imports.
+/// Reads config.toml and all that it and its imports import.
 Result<ContainerdFiles> read_all_documents(const EngineFiles& files) {
   ContainerdFiles found;
   std::vector<std::string> paths = {kContainerdConfig};
-  std::optional<std::string> of_imported;  // podqos's drop-in is one that config.toml imports
   for (std::size_t next = 0; next < paths.size(); ++next) {
-    PODQOS_ASSIGN(auto document, read_others(files, paths[next]));
-    PODQOS_ASSIGN(
-        const auto imports,
-        expand_imports(document, files, next == 0 ? found.drop_in_directory : of_imported));
-    for (const std::string& each : imports)
-      if (std::ranges::find(paths, each) == paths.end()) paths.push_back(each);
-    if (paths.size() > kMaxImports)
-      return fail(ErrorCode::kTooLarge,
-                  cat(kContainerdConfig, ": imports more than ", kMaxImports, " files"));
-    found.documents.push_back(std::move(document));
+    PODQOS_ASSIGN(found.documents.emplace_back(), read_others(files, paths[next]));
+    const TomlValue imports = found.documents.back().at("imports");
+    const auto patterns = imports.strings();
+    if (imports && !patterns) return refuse(imports.place, ": imports is not a list");
+    for (const std::string& each : patterns.value_or(std::vector<std::string>{})) {
+      const std::filesystem::path pattern = std::filesystem::path{kContainerdDirectory} / each;
+      const std::string parent = pattern.parent_path();
+      if (!pattern.has_filename() || parent.find_first_of("*?[\\") != std::string::npos)
+        return refuse(imports.place, ": cannot follow the import \"", printable(each), "\"");
+      const bool is_any = pattern.filename() == "*.toml" || pattern.filename() == "*";
+      if (next == 0 && is_any && !found.drop_in_directory) found.drop_in_directory = parent;
+      PODQOS_ASSIGN(const auto entries, files.list(parent));
+      for (const std::string& entry : entries)
+        if (::fnmatch(pattern.c_str(), entry.c_str(), FNM_PATHNAME) == 0 &&
+            std::ranges::find(paths, entry) == paths.end())
+          paths.push_back(entry);
+    }
   }
   return found;
 }
@@ -111,17 +87,15 @@ Result<std::int64_t> format_of(const ContainerdFiles& found, bool exists, Method
   const TomlValue version = found.main().at("version");
   const std::int64_t format = version ? version.node->value_exact<std::int64_t>().value_or(1) : 1;
   if (format == 1)
-    return fail(ErrorCode::kUnsupported,
-                cat(version.place,
-                    ": config version 1 is not supported: run `containerd config migrate`, "
-                    "or write \"version = 2\" into the first line of a file without tables"));
+    return refuse(version.place,
+                  ": config version 1 is not supported: run `containerd config migrate`, "
+                  "or write \"version = 2\" into the first line of a file without tables");
   const std::int64_t newest = !found.merges() ? 2 : found.version >= kFormat4 ? 4 : 3;
   if (format >= 2 && format <= newest) return format;
-  return fail(
-      ErrorCode::kUnsupported,
-      cat(version.place, ": unsupported config version ", format, " (containerd ",
-          format_version(found.version), ": ", newest == 2 ? "2" : cat("2 to ", newest),
-          "); if its tables have the same names, ", by_hand(handler_lines(newest, false, true))));
+  return refuse(version.place, ": unsupported config version ", format, " (containerd ",
+                format_version(found.version), ": ", newest == 2 ? "2" : cat("2 to ", newest),
+                "); if its tables have the same names, ",
+                by_hand(handler_lines(newest, false, true)));
 }
 
 /// Fails if disabled_plugins switches one of these off.
@@ -131,24 +105,22 @@ Status check_enabled(const ContainerdFiles& found, std::initializer_list<std::st
     const TomlValue disabled = document.at("disabled_plugins");
     for (const std::string_view name : names)
       if (disabled.lists(name))
-        return fail(ErrorCode::kUnsupported,
-                    cat(disabled.place, ": \"", name, "\" is disabled", remedy));
+        return refuse(disabled.place, ": \"", name, "\" is disabled", remedy);
   }
   return {};
 }
 
-Result<ContainerdFiles> read_containerd(const Registration& registration) {
-  if (!registration.version)
-    return fail(ErrorCode::kInvalidArgument,
-                "containerd's version is unknown; set it with --engine-version");
-  PODQOS_ASSIGN(auto found, read_all_documents(registration.files));
-  found.version = *registration.version;
+Result<ContainerdFiles> read_containerd(const Setup& setup) {
+  if (!setup.version)
+    return refuse("containerd's version is unknown; set it with --engine-version");
+  PODQOS_ASSIGN(auto found, read_all_documents(setup.files));
+  found.version = *setup.version;
   // Docker's package of containerd comes so.
   PODQOS_TRY(check_enabled(found, {"cri", kCriPlugin2, kCriPlugin3},
                            ", and this containerd starts no pods: remove it from "
                            "disabled_plugins, or for Docker run `podqosctl configure docker`"));
-  PODQOS_ASSIGN(const auto state, registration.files.read(kContainerdConfig));
-  PODQOS_ASSIGN(found.format, format_of(found, state.exists(), registration.method));
+  PODQOS_ASSIGN(const auto state, setup.files.read(kContainerdConfig));
+  PODQOS_ASSIGN(found.format, format_of(found, state.exists(), setup.method));
   return found;
 }
 
@@ -164,44 +136,44 @@ bool uses_systemd(const ContainerdFiles& found) {
 
 /// Plans a file of podqos's own if containerd merges one, else a block in config.toml; there, too,
 /// if it stands there already.
-Status add_containerd_lines(Registration& registration, const ContainerdFiles& found,
-                            const std::string& table, std::string text) {
-  const bool is_nri = registration.method == Method::kNri;
+Status add_containerd_lines(Setup& setup, const ContainerdFiles& found, const std::string& table,
+                            std::string text) {
+  const bool is_nri = setup.method == Method::kNri;
   const std::string version = cat("version = ", found.format, "\n");
   const std::string block = is_nri ? "nri" : "wrapper";
   const std::string what = is_nri ? "table for NRI" : "handler \"podqos\"";
-  PODQOS_ASSIGN(const auto config, registration.files.read(kContainerdConfig));
-  if (found.drop_in_directory && (is_nri || found.merges()) && !has_block(config.text, block))
-    return add_lines(registration, {.path = cat(*found.drop_in_directory,
-                                                is_nri ? kContainerdNriDropIn : kHandlerDropIn),
-                                    .text = cat(version, "\n", text),
-                                    .what = what});
-  return add_lines(registration, {.path = kContainerdConfig,
-                                  .text = std::move(text),
-                                  .what = what,
-                                  .block = block,
-                                  .base = version,
-                                  .place = found.main().at(table).place});
+  PODQOS_ASSIGN(const auto config, setup.files.read(kContainerdConfig));
+  const bool is_there = config.text.contains(cat("# podqos: begin ", block));
+  if (found.drop_in_directory && (is_nri || found.merges()) && !is_there)
+    return add_lines(setup, {.path = cat(*found.drop_in_directory,
+                                         is_nri ? kContainerdNriDropIn : kHandlerDropIn),
+                             .text = cat(version, "\n", text),
+                             .what = what});
+  return add_lines(setup, {.path = kContainerdConfig,
+                           .text = std::move(text),
+                           .what = what,
+                           .block = block,
+                           .base = version,
+                           .place = found.main().at(table).place});
 }
 
-Status plan_handler(Registration& registration, const ContainerdFiles& found) {
+Status plan_handler(Setup& setup, const ContainerdFiles& found) {
   const std::string runtimes = cat(found.cri(), "/runtimes");
   const std::string handler = cat(runtimes, "/", kHandler);
   PODQOS_ASSIGN(const bool there,
-                is_there_by_hand(registration, found.documents, handler, "/options/BinaryName"));
+                is_there_by_hand(setup, found.documents, handler, "/options/BinaryName"));
   if (there) return {};
   const bool with_runc = found.format == 2 && !last_of(found.documents, runtimes);
   std::string lines = handler_lines(found.format, with_runc, uses_systemd(found));
   // containerd 1.x: an imported table of CRI is the whole one.
   const TomlValue last = last_of(found.documents, cat("plugins/", kCriPlugin2));
   if (!found.merges() && last && last.file != kContainerdConfig)
-    return fail(ErrorCode::kConflict,
-                cat(last.place, ": replaces table \"", kCriPlugin2, "\" of ", kContainerdConfig,
-                    " (containerd 1.x does not merge imports); ", by_hand(lines)));
-  return add_containerd_lines(registration, found, handler, std::move(lines));
+    return refuse(last.place, ": replaces table \"", kCriPlugin2, "\" of ", kContainerdConfig,
+                  " (containerd 1.x does not merge imports); ", by_hand(lines));
+  return add_containerd_lines(setup, found, handler, std::move(lines));
 }
 
-Status plan_containerd_nri(Registration& registration, const ContainerdFiles& found) {
+Status plan_containerd_nri(Setup& setup, const ContainerdFiles& found) {
   PODQOS_TRY(check_enabled(found, {"nri", kNriPlugin}, ": remove it from disabled_plugins"));
   const std::string path = cat("plugins/", kNriPlugin);
   const TomlValue table = last_of(found.documents, path);
@@ -209,35 +181,36 @@ Status plan_containerd_nri(Registration& registration, const ContainerdFiles& fo
                        {{.key = "disable", .wanted = false, .unset = !table || found.merges()},
                         {.key = "disable_connections", .wanted = false}}));
   if (!table && !found.merges())
-    return add_containerd_lines(registration, found, path, std::string{kContainerdNri});
-  note_nri(registration, kContainerdConfig, table);
+    return add_containerd_lines(setup, found, path, std::string{kContainerdNri});
+  note_nri(setup, kContainerdConfig, table);
   return {};
 }
 
-}  // namespace
-
-Status plan_containerd(Registration& registration) {
-  PODQOS_ASSIGN(const auto found, read_containerd(registration));
-  return registration.method == Method::kNri ? plan_containerd_nri(registration, found)
-                                             : plan_handler(registration, found);
-}
-
-Status plan_containerd_removal(Registration& registration) {
-  PODQOS_ASSIGN(const auto found, read_all_documents(registration.files));
+Status plan_containerd_removal(Setup& setup) {
+  PODQOS_ASSIGN(const auto found, read_all_documents(setup.files));
   for (const std::string_view plugin : {kCriPlugin2, kCriPlugin3})
     PODQOS_TRY(check_not_default(found.documents,
                                  cat("plugins/", plugin, "/containerd/default_runtime_name")));
-  PODQOS_TRY(remove_lines(registration, kContainerdConfig));
+  PODQOS_TRY(remove_lines(setup, kContainerdConfig));
   // The first is where containerd's own default looks, whatever "imports" says today.
   std::set<std::string> directories = {kContainerdDropIns};
   if (found.drop_in_directory) directories.insert(*found.drop_in_directory);
   for (const std::string& directory : directories) {
     for (const std::string_view name : {kHandlerDropIn, kContainerdNriDropIn})
-      PODQOS_TRY(remove_lines(registration, cat(directory, name)));
-    registration.registered_in.push_back(directory);
+      PODQOS_TRY(remove_lines(setup, cat(directory, name)));
+    setup.registered_in.push_back(directory);
   }
-  registration.registered_in.emplace_back(kContainerdConfig);
+  setup.registered_in.emplace_back(kContainerdConfig);
   return {};
+}
+
+}  // namespace
+
+Status plan_containerd(Setup& setup) {
+  if (setup.undo) return plan_containerd_removal(setup);
+  PODQOS_ASSIGN(const auto found, read_containerd(setup));
+  return setup.method == Method::kNri ? plan_containerd_nri(setup, found)
+                                      : plan_handler(setup, found);
 }
 
 }  // namespace podqos::ctl

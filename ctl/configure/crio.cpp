@@ -39,7 +39,7 @@ constexpr std::array<std::string_view, 7> kOfTheRuntime = {
 Result<std::vector<TomlDocument>> read_crio(const EngineFiles& files) {
   PODQOS_ASSIGN(auto paths, files.list(kCrioDropIns, Depth::kAll));
   paths.insert(paths.begin(), kCrioConfig);
-  return read_all_others(files, paths, "");
+  return read_others(files, paths, "");
 }
 
 /// The row of the runtime that pods get without a RuntimeClass; where conmon does not serve that
@@ -88,73 +88,69 @@ std::string runtime_lines(toml::table row) {
   return lines;
 }
 
-Status plan_crio_runtime(Registration& registration, const std::vector<TomlDocument>& documents) {
-  PODQOS_ASSIGN(const bool there, is_there_by_hand(registration, documents,
-                                                   cat(kRuntimes, kHandler), "/runtime_path"));
+Status plan_crio_runtime(Setup& setup, const std::vector<TomlDocument>& documents) {
+  PODQOS_ASSIGN(const bool there,
+                is_there_by_hand(setup, documents, cat(kRuntimes, kHandler), "/runtime_path"));
   if (there) return {};
-  return add_lines(registration, {.path = kCrioRuntimeDropIn,
-                                  .text = runtime_lines(default_row(documents)),
-                                  .what = "runtime \"podqos\""});
+  return add_lines(setup, {.path = kCrioRuntimeDropIn,
+                           .text = runtime_lines(default_row(documents)),
+                           .what = "runtime \"podqos\""});
 }
 
-Status plan_crio_nri(Registration& registration, const std::vector<TomlDocument>& documents) {
-  if (!registration.version)
-    return fail(ErrorCode::kInvalidArgument,
-                "CRI-O's version is unknown; set it with --engine-version");
+Status plan_crio_nri(Setup& setup, const std::vector<TomlDocument>& documents) {
+  if (!setup.version) return refuse("CRI-O's version is unknown; set it with --engine-version");
   PODQOS_TRY(
       check_nri(documents, "crio/nri",
                 {{.key = "enable_nri"}, {.key = "nri_disable_connections", .wanted = false}}));
   const TomlValue enabled = last_of(documents, "crio/nri/enable_nri");
-  if (enabled || *registration.version >= kNriByDefault) {
-    note_nri(registration, kCrioConfig, enabled);
+  if (enabled || *setup.version >= kNriByDefault) {
+    note_nri(setup, kCrioConfig, enabled);
     return {};
   }
   if (const TomlValue listen = last_of(documents, "crio/nri/nri_listen"))
-    return fail(ErrorCode::kConflict,
-                cat(listen.place,
-                    ": nri_listen is set, but not enable_nri; write \"enable_nri = true\" beside "
-                    "it by hand"));
+    return refuse(listen.place,
+                  ": nri_listen is set, but not enable_nri; write \"enable_nri = true\" beside "
+                  "it by hand");
   return add_lines(
-      registration,
-      {.path = kCrioNriDropIn, .text = std::string{kCrioNri}, .what = "table for NRI"});
+      setup, {.path = kCrioNriDropIn, .text = std::string{kCrioNri}, .what = "table for NRI"});
 }
 
 /// What the package registers by itself.
-Status plan_crio_hooks(Registration& registration) {
-  if (!registration.files.exists(kPackagedHook))
-    return fail(ErrorCode::kNotFound,
-                cat(kPackagedHook, " is missing: install the package podqos again"));
-  registration.notes.push_back(cat(
+Status plan_crio_hooks(Setup& setup) {
+  if (!setup.files.exists(kPackagedHook))
+    return refuse(kPackagedHook, " is missing: install the package podqos again");
+  setup.notes.push_back(cat(
       kPackagedHook, ": registered already by the package; hooks alone cannot place containers"));
+  return {};
+}
+
+Status plan_crio_removal(Setup& setup) {
+  PODQOS_ASSIGN(const auto documents, read_crio(setup.files));
+  PODQOS_TRY(check_not_default(documents, kDefaultRuntime));
+  setup.registered_in.emplace_back(kCrioDropIns);
+  for (const char* path : {kCrioRuntimeDropIn, kCrioNriDropIn})
+    PODQOS_TRY(remove_lines(setup, path));
+  // Its containers: directories in its runtime_root.
+  PODQOS_ASSIGN(const auto entries, setup.files.list(kCrioRuntimeRoot));
+  const auto containers =
+      std::ranges::count_if(entries, [](const std::string& path) { return !path.contains("/."); });
+  // Its file may be gone since an earlier removal, after which CRI-O was not restarted.
+  if (!last_of(documents, cat(kRuntimes, kHandler)) && containers > 0)
+    setup.restart_harm =
+        cat(containers, " containers of the runtime \"", kHandler, "\" are in ", kCrioRuntimeRoot,
+            ": once restarted, CRI-O cannot stop or remove them; remove their "
+            "pods first");
   return {};
 }
 
 }  // namespace
 
-Status plan_crio(Registration& registration) {
-  if (registration.method == Method::kHooks) return plan_crio_hooks(registration);
-  PODQOS_ASSIGN(const auto documents, read_crio(registration.files));
-  return registration.method == Method::kNri ? plan_crio_nri(registration, documents)
-                                             : plan_crio_runtime(registration, documents);
-}
-
-Status plan_crio_removal(Registration& registration) {
-  PODQOS_ASSIGN(const auto documents, read_crio(registration.files));
-  PODQOS_TRY(check_not_default(documents, kDefaultRuntime));
-  registration.registered_in.emplace_back(kCrioDropIns);
-  for (const char* path : {kCrioRuntimeDropIn, kCrioNriDropIn})
-    PODQOS_TRY(remove_lines(registration, path));
-  // Its containers: directories in its runtime_root.
-  PODQOS_ASSIGN(const auto entries, registration.files.list(kCrioRuntimeRoot));
-  const auto containers =
-      std::ranges::count_if(entries, [](const std::string& path) { return !path.contains("/."); });
-  // Its file may be gone since an earlier removal, after which CRI-O was not restarted.
-  if (!last_of(documents, cat(kRuntimes, kHandler)) && containers > 0)
-    registration.restart_harm =
-        cat(containers, " containers of the runtime \"", kHandler, "\" are in ", kCrioRuntimeRoot,
-            ": once restarted, CRI-O cannot stop or remove them; remove their "
-            "pods first");
-  return {};
+Status plan_crio(Setup& setup) {
+  if (setup.undo) return plan_crio_removal(setup);
+  if (setup.method == Method::kHooks) return plan_crio_hooks(setup);
+  PODQOS_ASSIGN(const auto documents, read_crio(setup.files));
+  return setup.method == Method::kNri ? plan_crio_nri(setup, documents)
+                                      : plan_crio_runtime(setup, documents);
 }
 
 }  // namespace podqos::ctl

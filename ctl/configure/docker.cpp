@@ -31,11 +31,12 @@ bool is_blank(std::string_view text) {
   return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
 }
 
-/// An error that names the line of `inner`, a view into `text`.
-std::unexpected<Error> refuse_at(std::string_view text, std::string_view inner, ErrorCode code,
-                                 std::string_view why) {
+/// Refuses with the line of `inner`, a view into `text`.
+template <class... Parts>
+std::unexpected<Error> refuse_at(std::string_view text, std::string_view inner,
+                                 const Parts&... why) {
   const std::string_view before{text.begin(), inner.begin()};
-  return fail(code, cat(kDaemonJson, ":", std::ranges::count(before, '\n') + 1, ": ", why));
+  return refuse(kDaemonJson, ":", std::ranges::count(before, '\n') + 1, ": ", why...);
 }
 
 /// The member `key` of the object; nullptr if it is absent or null, which dockerd takes for absent;
@@ -45,9 +46,7 @@ Result<const JsonNode*> find_member(std::string_view text, const JsonNode& objec
   const JsonNode* found = nullptr;
   for (const JsonNode& member : object.children) {
     if (member.key != key) continue;
-    if (found != nullptr)
-      return refuse_at(text, member.raw_key, ErrorCode::kInvalidArgument,
-                       cat("duplicate key \"", key, "\""));
+    if (found != nullptr) return refuse_at(text, member.raw_key, "duplicate key \"", key, "\"");
     found = &member;
   }
   return found == nullptr || found->is_null() ? nullptr : found;
@@ -66,14 +65,12 @@ Result<DaemonJson> parse_daemon_json(std::string_view text) {
   auto tree = codec::parse_json_tree(text, {.bytes = kMaxInput});
   if (!tree) return fail(std::move(tree).error().with_context(kDaemonJson));
   DaemonJson found{.tree = std::move(*tree)};
-  if (found.tree.kind != Kind::kObject)
-    return refuse_at(text, found.tree.raw, ErrorCode::kInvalidArgument, "is not an object");
+  if (found.tree.kind != Kind::kObject) return refuse_at(text, found.tree.raw, "is not an object");
   PODQOS_ASSIGN(const JsonNode* runtimes, find_member(text, found.tree, kRuntimesKey));
   PODQOS_ASSIGN(found.default_runtime, find_member(text, found.tree, "default-runtime"));
   if (runtimes == nullptr) return found;
   if (runtimes->kind != Kind::kObject)
-    return refuse_at(text, runtimes->raw_key, ErrorCode::kInvalidArgument,
-                     "\"runtimes\" is not an object");
+    return refuse_at(text, runtimes->raw_key, "\"runtimes\" is not an object");
   PODQOS_ASSIGN(found.podqos, find_member(text, *runtimes, kHandler));
   return found;
 }
@@ -103,58 +100,59 @@ Result<std::string> registered(const std::string& bytes) {
   PODQOS_ASSIGN(const auto found, parse_daemon_json(text));
   if (found.podqos != nullptr && is_wrapper(*found.podqos)) return bytes;
   if (found.podqos != nullptr)
-    return refuse_at(text, found.podqos->raw_key, ErrorCode::kConflict,
-                     cat("a runtime \"", kHandler, "\" is there already, and is not ", kWrapperPath,
-                         ": correct or remove it by hand"));
+    return refuse_at(text, found.podqos->raw_key, "a runtime \"", kHandler,
+                     "\" is there already, and is not ", kWrapperPath,
+                     ": correct or remove it by hand");
   Json values = Json::parse(text);
   values[kRuntimesKey][kHandler] = Json::parse(kDockerDaemon)[kRuntimesKey][kHandler];
   return format_like(values, text);
 }
 
-}  // namespace
-
-Status plan_docker(Registration& registration) {
-  auto before = read_changeable(registration.files, kDaemonJson);
-  auto after = before ? registered(before->text) : Result<std::string>{fail(before.error())};
-  if (!after)
-    return fail(after.error().code, cat(after.error().message, "; add to \"runtimes\" by hand: \"",
-                                        kHandler, "\": {\"path\": \"", kWrapperPath, "\"}"));
-  if (*after == before->text) {
-    registration.notes.push_back(cat(kDaemonJson, ": podqos is registered there already"));
-    return {};
-  }
-  registration.changes.push_back({.path = kDaemonJson,
-                                  .before = *before,
-                                  .after = before->with(*std::move(after)),
-                                  .what = "runtime \"podqos\"",
-                                  .backup = before->exists()});
-  return {};
-}
-
-Status plan_docker_removal(Registration& registration) {
-  PODQOS_ASSIGN(auto before, read_changeable(registration.files, kDaemonJson));
+Status plan_docker_removal(Setup& setup) {
+  PODQOS_ASSIGN(auto before, read_changeable(setup.files, kDaemonJson));
   const std::string_view text = without_mark(before.text);
   if (is_blank(text)) return {};
   PODQOS_ASSIGN(const auto found, parse_daemon_json(text));
   if (found.podqos == nullptr) return {};
   if (found.default_runtime != nullptr && found.default_runtime->text == kHandler)
     return refuse_at(
-        text, found.default_runtime->raw_key, ErrorCode::kConflict,
+        text, found.default_runtime->raw_key,
         cat("default-runtime = \"", kHandler, "\" still needs podqos; change that line first"));
   if (!is_wrapper(*found.podqos) || found.podqos->children.size() != 1)
     return refuse_at(
-        text, found.podqos->raw_key, ErrorCode::kConflict,
+        text, found.podqos->raw_key,
         cat("the runtime \"", kHandler, "\" is not as podqosctl writes it; remove it by hand"));
   Json values = Json::parse(text);
   values[kRuntimesKey].erase(kHandler);
   if (values[kRuntimesKey].empty()) values.erase(kRuntimesKey);
-  return add_removal(registration,
+  return add_removal(setup,
                      {.path = kDaemonJson,
                       .before = before,
                       .after = before.with(format_like(values, text)),
                       .what = "runtime \"podqos\""},
                      values.empty(),
                      [&](const std::string& backup) { return registered(backup) == before.text; });
+}
+
+}  // namespace
+
+Status plan_docker(Setup& setup) {
+  if (setup.undo) return plan_docker_removal(setup);
+  auto before = read_changeable(setup.files, kDaemonJson);
+  auto after = before ? registered(before->text) : Result<std::string>{fail(before.error())};
+  if (!after)
+    return fail(after.error().code, cat(after.error().message, "; add to \"runtimes\" by hand: \"",
+                                        kHandler, "\": {\"path\": \"", kWrapperPath, "\"}"));
+  if (*after == before->text) {
+    setup.notes.push_back(cat(kDaemonJson, ": podqos is registered there already"));
+    return {};
+  }
+  setup.changes.push_back({.path = kDaemonJson,
+                           .before = *before,
+                           .after = before->with(*std::move(after)),
+                           .what = "runtime \"podqos\"",
+                           .backup = before->exists()});
+  return {};
 }
 
 }  // namespace podqos::ctl

@@ -31,33 +31,6 @@ std::pair<std::string, std::string> split(const std::string& path) {
   return {path.substr(0, slash), path.substr(slash + 1)};
 }
 
-/// Nothing, where a file may be made.
-FileState absent() {
-  return {.text = {}, .owner = {.uid = ::geteuid(), .gid = ::getegid(), .mode = kNewFile}};
-}
-
-/// What is at a name, not followed.
-Result<FileState> state_at(const sys::Directory& directory, const std::string& name) {
-  FileState state = absent();
-  struct stat found{};
-  if (::fstatat(directory.fd(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) {
-    const int err = errno;
-    if (err == ENOENT) return state;
-    return fail_errno(err, cat("stat ", directory.path(), "/", name));
-  }
-  state.owner = {.uid = found.st_uid, .gid = found.st_gid, .mode = found.st_mode};
-  if (!S_ISLNK(found.st_mode)) {
-    PODQOS_ASSIGN(auto text, directory.read_file(name, EngineFiles::kMaxFile));
-    return state.with(std::move(text));
-  }
-  std::array<char, PATH_MAX> target{};
-  const ssize_t length = ::readlinkat(directory.fd(), name.c_str(), target.data(), target.size());
-  if (length < 0) return fail_errno(errno, cat("read the link ", directory.path(), "/", name));
-  state.kind = FileState::Kind::kLink;
-  state.text.assign(target.data(), static_cast<std::size_t>(length));
-  return state;
-}
-
 }  // namespace
 
 Result<sys::Directory> EngineFiles::open(const std::string& directory) const {
@@ -70,7 +43,6 @@ Result<sys::Directory> EngineFiles::open(const std::string& directory) const {
 /// chroot(2) would; a symlink if there are too many. By hand: RESOLVE_IN_ROOT of openat2(2) is
 /// missing before Linux 5.6 and where a container engine's seccomp profile refuses the call.
 std::string EngineFiles::resolve(const std::string& path) const {
-  if (root_.empty()) return path;
   constexpr int kMaxLinks = 40;  // as the kernel's
   std::string found;
   std::vector<std::string> waiting = parts_of(path, '/');
@@ -96,25 +68,37 @@ std::string EngineFiles::resolve(const std::string& path) const {
 }
 
 Result<FileState> EngineFiles::read(const std::string& path) const {
+  FileState state{.text = {}, .owner = {::geteuid(), ::getegid(), kNewFile}};
   const auto [parent, name] = split(path);
   const auto directory = open(parent);
-  if (directory) return state_at(*directory, name);
-  if (directory.error().code != ErrorCode::kNotFound) return fail(directory.error());
-  return absent();
+  if (!directory && directory.error().code == ErrorCode::kNotFound) return state;
+  if (!directory) return fail(directory.error());
+  struct stat found{};
+  if (::fstatat(directory->fd(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) {
+    const int err = errno;
+    if (err == ENOENT) return state;
+    return fail_errno(err, cat("stat ", root_, path));
+  }
+  state.owner = {.uid = found.st_uid, .gid = found.st_gid, .mode = found.st_mode};
+  if (!S_ISLNK(found.st_mode)) {
+    PODQOS_ASSIGN(auto text, directory->read_file(name, kMaxFile));
+    return state.with(std::move(text));
+  }
+  std::array<char, PATH_MAX> target{};
+  const ssize_t length = ::readlinkat(directory->fd(), name.c_str(), target.data(), target.size());
+  if (length < 0) return fail_errno(errno, cat("read the link ", root_, path));
+  state.kind = FileState::Kind::kLink;
+  state.text.assign(target.data(), static_cast<std::size_t>(length));
+  return state;
 }
 
 Result<std::optional<std::string>> EngineFiles::follow(const std::string& path) const {
-  const int no_link = root_.empty() ? 0 : O_NOFOLLOW;
-  const sys::UniqueFd fd{
-      ::open(resolve(path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | no_link)};
-  const int err = errno;
-  const std::string name = cat(root_, path);
-  if (!fd.valid() && (err == ENOENT || err == ENOTDIR)) return std::nullopt;
-  if (!fd.valid()) return fail_errno(err, cat("open ", name));
-  struct stat found{};
-  if (::fstat(fd.get(), &found) != 0) return fail_errno(errno, cat("stat ", name));
-  if (!S_ISREG(found.st_mode)) return fail(ErrorCode::kConflict, cat(name, ": not a regular file"));
-  return sys::read_all(fd.get(), kMaxFile, name);
+  const auto [parent, name] = split(resolve(path));
+  const auto directory = sys::Directory::open(parent);
+  auto text = directory ? directory->read_file(name, kMaxFile)
+                        : Result<std::string>{fail(directory.error())};
+  if (!text && text.error().code == ErrorCode::kNotFound) return std::nullopt;
+  return text;
 }
 
 bool EngineFiles::exists(const std::string& path) const {
@@ -197,26 +181,20 @@ Status EngineFiles::make(const FileChange& change) {
 Status EngineFiles::apply(const std::vector<FileChange>& changes) {
   if (changes.empty()) return {};
   PODQOS_TRY(lock());
-  for (const FileChange& change : changes) {
-    const auto made = make(change);
-    if (made) continue;
-    const auto undone = roll_back();
-    return undone
-               ? made
-               : fail(made.error().code, cat(made.error().message, "; ", undone.error().message));
-  }
+  for (const FileChange& change : changes)
+    if (auto made = make(change); !made) return roll_back(std::move(made).error());
   return {};
 }
 
-Status EngineFiles::roll_back() {
-  Status result;
-  for (; !made_.empty(); made_.pop_back()) {
-    const auto& [path, before] = made_.back();
-    auto undone = write(path, before);
-    if (!undone && result)
-      result = fail(std::move(undone).error().with_context(cat("cannot restore ", root_, path)));
-  }
-  return result;
+std::unexpected<Error> EngineFiles::roll_back(Error reason) {
+  if (made_.empty()) return fail(std::move(reason));
+  std::string restored = "; changes rolled back";
+  for (const auto& [path, before] : made_ | std::views::reverse)
+    if (const auto undone = write(path, before); !undone)
+      restored = cat("; cannot restore ", root_, path, ": ", undone.error().message);
+  made_.clear();
+  reason.message += restored;
+  return fail(std::move(reason));
 }
 
 }  // namespace podqos::ctl

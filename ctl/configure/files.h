@@ -78,7 +78,8 @@ class EngineFiles {
   [[nodiscard]] Status apply(const std::vector<FileChange>& changes);
 
   /// Undoes apply(): the bytes, owners and modes from before. Directories stay.
-  [[nodiscard]] Status roll_back();
+  /// @return the error that is the reason, with what became of the files
+  [[nodiscard]] std::unexpected<Error> roll_back(Error reason);
 
  private:
   [[nodiscard]] Result<sys::Directory> open(const std::string& directory) const;

@@ -32,10 +32,9 @@ std::string_view name_in(std::string_view line, std::string_view mark) {
 Result<std::string> edit_blocks(std::string_view text, std::string_view name,
                                 std::string_view block, const std::string& file) {
   const auto misplaced = [&](std::size_t line, std::string_view mark, std::string_view of) {
-    return fail(ErrorCode::kInvalidArgument,
-                cat(file, ":", line, ": \"", mark, of,
-                    "\" is not one of a pair; remove podqos's lines there by hand, both marks "
-                    "included"));
+    return refuse(file, ":", line, ": \"", mark, of,
+                  "\" is not one of a pair; remove podqos's lines there by hand, both marks "
+                  "included");
   };
   std::string out;
   std::string_view open;  // name of the block that has not ended yet
@@ -68,25 +67,18 @@ Result<FileChange> change_for(const EngineFiles& files, const Lines& lines) {
                     .before = before,
                     .after = before.with(cat(kOwnFile, lines.text)),
                     .what = lines.what};
-  if (lines.block.empty()) {
-    if (!before.exists() || is_own(before)) return change;
-    return fail(ErrorCode::kConflict,
-                cat(lines.path, ":1: is not podqosctl's file, and is left as it is"));
-  }
+  if (lines.block.empty() && before.exists() && !is_own(before))
+    return refuse(lines.path, ":1: is not podqosctl's file, and is left as it is");
+  if (lines.block.empty()) return change;
   change.backup = before.exists();
   PODQOS_ASSIGN(change.after.text, put_block(change.backup ? before.text : lines.base, lines.block,
                                              lines.text, lines.path));
   if (TomlDocument::parse(change.after.text, lines.path)) return change;
   // The error's own line is one of podqos's, which the file does not have.
-  return fail(ErrorCode::kInvalidArgument,
-              cat(lines.place, ": no table can be added to what stands here"));
+  return refuse(lines.place, ": no table can be added to what stands here");
 }
 
 }  // namespace
-
-bool has_block(std::string_view text, std::string_view name) {
-  return text.contains(cat(kBegin, name, kRemark));
-}
 
 Result<std::string> put_block(std::string_view text, std::string_view name, std::string_view body,
                               const std::string& file) {
@@ -95,7 +87,8 @@ Result<std::string> put_block(std::string_view text, std::string_view name, std:
   std::string block;
   for (const char c : cat(kBegin, name, kRemark, "\n", body, kEnd, name, "\n"))
     c == '\n' ? block += newline : block += c;
-  const bool ends = text.empty() || text.ends_with('\n') || has_block(text, name);
+  const bool ends =
+      text.empty() || text.ends_with('\n') || text.contains(cat(kBegin, name, kRemark));
   return edit_blocks(cat(text, ends ? "" : newline), name, block, file);
 }
 
@@ -110,24 +103,24 @@ std::string by_hand(std::string_view lines) {
 Result<FileState> read_changeable(const EngineFiles& files, const std::string& path) {
   PODQOS_ASSIGN(auto state, files.read(path));
   if (state.kind != FileState::Kind::kLink) return state;
-  return fail(ErrorCode::kConflict, cat(path, ":1: is a symlink to ", printable(state.text),
-                                        ", and podqosctl changes no file through a symlink"));
+  return refuse(path, ":1: is a symlink to ", printable(state.text),
+                ", and podqosctl changes no file through a symlink");
 }
 
-Status add_lines(Registration& registration, const Lines& lines) {
-  auto change = change_for(registration.files, lines);
+Status add_lines(Setup& setup, const Lines& lines) {
+  auto change = change_for(setup.files, lines);
   if (!change)
     return fail(change.error().code, cat(change.error().message, "; ", by_hand(lines.text)));
-  registration.registered_in.push_back(lines.path);
-  if (change->before != change->after) registration.changes.push_back(*std::move(change));
+  setup.registered_in.push_back(lines.path);
+  if (change->before != change->after) setup.changes.push_back(*std::move(change));
   return {};
 }
 
-Status remove_lines(Registration& registration, const std::string& path) {
-  PODQOS_ASSIGN(auto state, registration.files.read(path));
+Status remove_lines(Setup& setup, const std::string& path) {
+  PODQOS_ASSIGN(auto state, setup.files.read(path));
   FileChange change{.path = path, .before = state, .after = {}, .what = "podqos's lines"};
   if (is_own(state)) {
-    registration.changes.push_back(std::move(change));
+    setup.changes.push_back(std::move(change));
     return {};
   }
   PODQOS_ASSIGN(auto rest, without_blocks(state.text, path));
@@ -135,35 +128,34 @@ Status remove_lines(Registration& registration, const std::string& path) {
   // What a new file has in front of the block.
   const bool is_empty = rest.empty() || rest == "version = 2\n" || rest == "version = 3\n";
   change.after = state.with(rest);
-  return add_removal(registration, std::move(change), is_empty, [&](const std::string& backup) {
+  return add_removal(setup, std::move(change), is_empty, [&](const std::string& backup) {
     // The last line may have had no newline.
     return rest == backup || rest == cat(backup, "\n") || rest == cat(backup, "\r\n");
   });
 }
 
-Status add_removal(Registration& registration, FileChange change, bool is_empty,
+Status add_removal(Setup& setup, FileChange change, bool is_empty,
                    const std::function<bool(const std::string&)>& is_original) {
   const std::string path = cat(change.path, kBackupSuffix);
-  PODQOS_ASSIGN(const auto backup, registration.files.read(path));
+  PODQOS_ASSIGN(const auto backup, setup.files.read(path));
   if (backup.kind != FileState::Kind::kFile) {
     if (is_empty) change.after = {};
   } else if (is_original(backup.text)) {
     change.drop_backup = true;
     change.after.text = backup.text;
   } else {
-    registration.notes.push_back(cat("kept backup ", path, ": ", change.path,
-                                     " was modified since; remove it when you no longer need it"));
+    setup.notes.push_back(cat("kept backup ", path, ": ", change.path,
+                              " was modified since; remove it when you no longer need it"));
   }
-  registration.changes.push_back(std::move(change));
+  setup.changes.push_back(std::move(change));
   return {};
 }
 
 Status check_not_default(const std::vector<TomlDocument>& documents, std::string_view path) {
   for (const TomlDocument& document : documents)
     if (const TomlValue value = document.at(path); value.text() == kHandler)
-      return fail(ErrorCode::kConflict,
-                  cat(value.place, ": ", path.substr(path.rfind('/') + 1), " = \"", kHandler,
-                      "\" still needs podqos; change that line first"));
+      return refuse(value.place, ": ", path.substr(path.rfind('/') + 1), " = \"", kHandler,
+                    "\" still needs podqos; change that line first");
   return {};
 }
 
@@ -174,9 +166,9 @@ Result<TomlDocument> read_others(const EngineFiles& files, const std::string& pa
   return TomlDocument::parse(rest, path);
 }
 
-Result<std::vector<TomlDocument>> read_all_others(const EngineFiles& files,
-                                                  const std::vector<std::string>& paths,
-                                                  std::string_view suffix) {
+Result<std::vector<TomlDocument>> read_others(const EngineFiles& files,
+                                              const std::vector<std::string>& paths,
+                                              std::string_view suffix) {
   std::vector<TomlDocument> documents;
   for (const std::string& path : paths) {
     if (path.ends_with('/') || !path.ends_with(suffix)) continue;
@@ -185,18 +177,17 @@ Result<std::vector<TomlDocument>> read_all_others(const EngineFiles& files,
   return documents;
 }
 
-Result<bool> is_there_by_hand(Registration& registration,
-                              const std::vector<TomlDocument>& documents,
+Result<bool> is_there_by_hand(Setup& setup, const std::vector<TomlDocument>& documents,
                               const std::string& runtime, std::string_view program) {
   const TomlValue found = last_of(documents, runtime);
   if (!found) return false;
   const TomlValue called = last_of(documents, cat(runtime, program));
   if (called.text() != kWrapperPath && !called.lists(kWrapperPath))
-    return fail(ErrorCode::kConflict, cat((called ? called : found).place, ": a runtime \"",
-                                          kHandler, "\" is there already, and does not call ",
-                                          kWrapperPath, ": correct or remove it by hand"));
-  registration.notes.push_back(already_there(found.place));
-  registration.registered_in.push_back(found.file);
+    return refuse((called ? called : found).place, ": a runtime \"", kHandler,
+                  "\" is there already, and does not call ", kWrapperPath,
+                  ": correct or remove it by hand");
+  setup.notes.push_back(already_there(found.place));
+  setup.registered_in.push_back(found.file);
   return true;
 }
 
@@ -209,17 +200,16 @@ Status check_nri(const std::vector<TomlDocument>& documents, const std::string& 
   for (const auto& [key, wanted, unset] : switches) {
     const TomlValue value = last_of(documents, cat(table, "/", key));
     if (value ? value.flag() == wanted : unset) continue;
-    return fail(ErrorCode::kConflict,
-                cat((value ? value : last_of(documents, table)).place, ": NRI is off; write \"",
-                    key, " = ", wanted ? "true" : "false", "\" there by hand"));
+    return refuse((value ? value : last_of(documents, table)).place, ": NRI is off; write \"", key,
+                  " = ", wanted ? "true" : "false", "\" there by hand");
   }
   return {};
 }
 
-void note_nri(Registration& registration, std::string_view config, const TomlValue& value) {
-  registration.notes.push_back(
-      cat("NRI is on in this ", registration.engine->title, "; ", config, " needs no change"));
-  if (value) registration.registered_in.push_back(value.file);
+void note_nri(Setup& setup, std::string_view config, const TomlValue& value) {
+  setup.notes.push_back(
+      cat("NRI is on in this ", setup.engine->title, "; ", config, " needs no change"));
+  if (value) setup.registered_in.push_back(value.file);
 }
 
 }  // namespace podqos::ctl

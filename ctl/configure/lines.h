@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/base/error.h"
-#include "ctl/configure/registration.h"
+#include "ctl/configure/setup.h"
 #include "ctl/configure/toml.h"
 
 // What the plans of several engines have in common.
@@ -20,18 +20,29 @@ namespace podqos::ctl {
 //     …
 //     # podqos: end wrapper
 
-/// Whether `text` has a block of this name.
-[[nodiscard]] bool has_block(std::string_view text, std::string_view name);
-
-/// `text` with `body` as the block `name`: in the place of that block, or at the end. Lines end as
-/// the first line of `text` does (CRLF or LF); a newline is added to a last line without one.
+/// `text` with `body` as the block of this method's name: in the place of that block, or at the
+/// end. Lines end as the first line of `text` does (CRLF or LF); a newline is added to a last line
+/// without one.
 /// @param body  lines that end with LF
-/// @return kInvalidArgument, "FILE:LINE: …", for a mark without its counterpart.
+/// @return an error, "FILE:LINE: …", for a mark without its counterpart.
 [[nodiscard]] Result<std::string> put_block(std::string_view text, std::string_view name,
                                             std::string_view body, const std::string& file);
-
 /// `text` without podqos's blocks; an error as put_block().
 [[nodiscard]] Result<std::string> without_blocks(std::string_view text, const std::string& file);
+
+/// A TOML file as its owner wrote it: without podqos's blocks, and empty if it is podqos's own or
+/// does not exist; symlinks are followed.
+[[nodiscard]] Result<TomlDocument> read_others(const EngineFiles& files, const std::string& path);
+/// The same of these paths whose names end with `suffix`, without directories.
+[[nodiscard]] Result<std::vector<TomlDocument>> read_others(const EngineFiles& files,
+                                                            const std::vector<std::string>& paths,
+                                                            std::string_view suffix);
+
+/// The state of a file that is to be changed; refuses a symlink.
+[[nodiscard]] Result<FileState> read_changeable(const EngineFiles& files, const std::string& path);
+
+/// "add these lines by hand:" and the lines, for the end of an error.
+[[nodiscard]] std::string by_hand(std::string_view lines);
 
 /// Lines of podqos for an engine's files.
 struct Lines {
@@ -43,47 +54,32 @@ struct Lines {
   std::string place = {};  ///< FILE:LINE of what the block adds a table to
 };
 
-/// "add these lines by hand:" and the lines, for the end of an error.
-[[nodiscard]] std::string by_hand(std::string_view lines);
-
-/// The state of a file that is to be changed.
-/// @return kConflict for a symlink: "PATH:1: is a symlink to …".
-[[nodiscard]] Result<FileState> read_changeable(const EngineFiles& files, const std::string& path);
-
 /// Plans that these lines are in their file; no change if they are. A file of podqos's own says so
 /// in its first line, and has no backup, since of such a directory some engines read every file.
 /// @return an error for another's file of the name of podqos's own, for a symlink, and for a file
 ///         to which the block cannot be added; each says what to add by hand.
-[[nodiscard]] Status add_lines(Registration& registration, const Lines& lines);
+[[nodiscard]] Status add_lines(Setup& setup, const Lines& lines);
 
 /// Plans that podqos's lines go from a file: a file of podqos's own is removed, blocks are taken
 /// out of another one, as add_removal().
-[[nodiscard]] Status remove_lines(Registration& registration, const std::string& path);
+[[nodiscard]] Status remove_lines(Setup& setup, const std::string& path);
 
-/// Plans that a file becomes `rest`, nothing else is left of it if `is_empty`. One that is as it
-/// was before the first change becomes the backup's bytes, and the backup goes.
+/// Plans a change of a file that undoes podqos's. One that is as it was before the first change
+/// becomes the backup's bytes, and the backup goes; without backup, one of which nothing is left.
 /// @param is_original  whether the file was made of this backup, and of nothing else
-[[nodiscard]] Status add_removal(Registration& registration, FileChange change, bool is_empty,
+[[nodiscard]] Status add_removal(Setup& setup, FileChange change, bool is_empty,
                                  const std::function<bool(const std::string&)>& is_original);
 
-/// Fails, naming the line, if the string at one of these paths is podqos's runtime: the engine
-/// would not start containers without it.
+/// Fails, naming the line, if the string at this path is podqos's runtime in one of the files: the
+/// engine would not start containers without it.
 [[nodiscard]] Status check_not_default(const std::vector<TomlDocument>& documents,
                                        std::string_view path);
-
-/// A TOML file as its owner wrote it: without podqos's blocks, and empty if it is podqos's own or
-/// does not exist; symlinks are followed.
-[[nodiscard]] Result<TomlDocument> read_others(const EngineFiles& files, const std::string& path);
-
-/// read_others() of the paths whose names end with `suffix`, without directories.
-[[nodiscard]] Result<std::vector<TomlDocument>> read_all_others(
-    const EngineFiles& files, const std::vector<std::string>& paths, std::string_view suffix);
 
 /// Whether a runtime of podqos's name is there that podqosctl has not written; then notes it.
 /// @param runtime  path of its table
 /// @param program  "" or "/KEY": where below it the path of the program stands
 /// @return an error that names the line if it does not call the wrapper.
-[[nodiscard]] Result<bool> is_there_by_hand(Registration& registration,
+[[nodiscard]] Result<bool> is_there_by_hand(Setup& setup,
                                             const std::vector<TomlDocument>& documents,
                                             const std::string& runtime, std::string_view program);
 
@@ -100,6 +96,6 @@ struct NriSwitch {
 [[nodiscard]] Status check_nri(const std::vector<TomlDocument>& documents, const std::string& table,
                                std::initializer_list<NriSwitch> switches);
 /// Notes that NRI is on, by this value of the owner's if there is one.
-void note_nri(Registration& registration, std::string_view config, const TomlValue& value);
+void note_nri(Setup& setup, std::string_view config, const TomlValue& value);
 
 }  // namespace podqos::ctl

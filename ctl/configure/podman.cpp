@@ -33,7 +33,7 @@ constexpr std::string_view kHooksAndRuntime = "precreate hook and runtime \"podq
 Result<std::vector<TomlDocument>> read_podman(const EngineFiles& files) {
   PODQOS_ASSIGN(auto paths, files.list(kPodmanDropIns));
   paths.insert(paths.begin(), {kPodmanShipped, kPodmanConfig});
-  return read_all_others(files, paths, ".conf");
+  return read_others(files, paths, ".conf");
 }
 
 bool is_our_link(const FileState& state) {
@@ -43,33 +43,27 @@ bool is_our_link(const FileState& state) {
 /// Whether the package's link, or one like it, is there.
 /// @return an error for an operator's file in its place, which keeps podqos from being registered,
 ///         and for a Podman that refuses to run beside it.
-Result<bool> is_linked(const Registration& registration) {
-  PODQOS_ASSIGN(const auto state, registration.files.read(kPodmanLink));
+Result<bool> is_linked(const Setup& setup) {
+  PODQOS_ASSIGN(const auto state, setup.files.read(kPodmanLink));
   if (!state.exists()) return false;
   if (!is_our_link(state))
-    return fail(ErrorCode::kConflict,
-                cat(kPodmanLink, ":1: registration disabled by this file; delete it to enable"));
-  if (registration.version && *registration.version < kAppending)
-    return fail(ErrorCode::kConflict,
-                cat(kPodmanLink, ":1: Podman before ", format_version(kAppending),
-                    " refuses to run beside this file; remove it"));
+    return refuse(kPodmanLink, ":1: registration disabled by this file; delete it to enable");
+  if (setup.version && *setup.version < kAppending)
+    return refuse(kPodmanLink, ":1: Podman before ", format_version(kAppending),
+                  " refuses to run beside this file; remove it");
   return true;
 }
 
 /// The directories of hooks for a Podman that cannot append to a list: all others, and podqos's.
 Result<std::vector<std::string>> hook_directories(const TomlValue& named) {
-  std::vector<std::string> directories;
   if (!named) return std::vector<std::string>{kCommonHooks, kPrecreate};
   if (named.file > kPodmanDropIn && named.file.starts_with(kPodmanDropIns))
-    return fail(ErrorCode::kConflict, cat(named.place, ": hooks_dir is set after ", kPodmanDropIn,
-                                          "; add \"", kPrecreate, "\" to that list by hand"));
-  const toml::array* list = named.node->as_array();
-  if (list == nullptr || (!list->empty() && !list->is_homogeneous<std::string>()))
-    return fail(ErrorCode::kInvalidArgument, cat(named.place, ": hooks_dir is no list of strings"));
-  for (const toml::node& each : *list)
-    directories.push_back(*each.value_exact<std::string>());
-  directories.emplace_back(kPrecreate);
-  return directories;
+    return refuse(named.place, ": hooks_dir is set after ", kPodmanDropIn, "; add \"", kPrecreate,
+                  "\" to that list by hand");
+  auto directories = named.strings();
+  if (!directories) return refuse(named.place, ": hooks_dir is no list of strings");
+  directories->emplace_back(kPrecreate);
+  return *std::move(directories);
 }
 
 /// examples/podman with these directories of hooks; without directories only the runtime.
@@ -84,71 +78,68 @@ std::string podman_lines(std::vector<std::string> directories) {
 }
 
 /// Podman 4.8 and later: the link that the package makes.
-Status plan_podman_link(Registration& registration) {
-  if (!registration.files.exists(kPodmanLinked))
-    return fail(ErrorCode::kNotFound,
-                cat(kPodmanLinked, " is missing: install the package podqos again"));
-  PODQOS_ASSIGN(auto before, registration.files.read(kPodmanLink));
-  registration.changes.push_back({.path = kPodmanLink,
-                                  .before = std::move(before),
-                                  .after = {.kind = FileState::Kind::kLink, .text = kPodmanLinked},
-                                  .what = std::string{kHooksAndRuntime}});
+Status plan_podman_link(Setup& setup) {
+  if (!setup.files.exists(kPodmanLinked))
+    return refuse(kPodmanLinked, " is missing: install the package podqos again");
+  PODQOS_ASSIGN(auto before, setup.files.read(kPodmanLink));
+  setup.changes.push_back({.path = kPodmanLink,
+                           .before = std::move(before),
+                           .after = {.kind = FileState::Kind::kLink, .text = kPodmanLinked},
+                           .what = std::string{kHooksAndRuntime}});
   // Written for an older Podman, it would name the same directory again.
-  return remove_lines(registration, kPodmanDropIn);
+  return remove_lines(setup, kPodmanDropIn);
 }
 
-Status plan_podman_hooks(Registration& registration, const std::vector<TomlDocument>& documents) {
-  if (!registration.version)
-    return fail(ErrorCode::kInvalidArgument,
-                "Podman's version is unknown; set it with --engine-version");
+Status plan_podman_hooks(Setup& setup, const std::vector<TomlDocument>& documents) {
+  if (!setup.version) return refuse("Podman's version is unknown; set it with --engine-version");
   const TomlValue named = last_of(documents, kHooksKey);
   if (named.lists(kPrecreate)) {
-    registration.notes.push_back(already_there(named.place));
+    setup.notes.push_back(already_there(named.place));
     return {};
   }
-  if (*registration.version >= kAppending) return plan_podman_link(registration);
+  if (*setup.version >= kAppending) return plan_podman_link(setup);
   PODQOS_ASSIGN(auto directories, hook_directories(named));
-  return add_lines(registration, {.path = kPodmanDropIn,
-                                  .text = podman_lines(std::move(directories)),
-                                  .what = std::string{kHooksAndRuntime}});
+  return add_lines(setup, {.path = kPodmanDropIn,
+                           .text = podman_lines(std::move(directories)),
+                           .what = std::string{kHooksAndRuntime}});
+}
+
+Status plan_podman_removal(Setup& setup) {
+  PODQOS_ASSIGN(const auto documents, read_podman(setup.files));
+  PODQOS_TRY(check_not_default(documents, "engine/runtime"));
+  PODQOS_TRY(remove_lines(setup, kPodmanDropIn));
+  if (setup.files.exists(kPodmanPackagedHook))
+    setup.notes.push_back(cat(kPodmanPackagedHook,
+                              " stays: it is the package's, and counts annotated containers "
+                              "without placing them; \"enabled\": false in "
+                              "/etc/podqos/podqos.json switches podqos off for all engines"));
+  PODQOS_ASSIGN(auto link, setup.files.read(kPodmanLink));
+  if (!is_our_link(link)) return {};
+  setup.changes.push_back({.path = kPodmanLink,
+                           .before = std::move(link),
+                           .after = {},
+                           .what = std::string{kHooksAndRuntime}});
+  setup.notes.push_back(cat("an upgrade of the package makes ", kPodmanLink,
+                            " again; an empty file in its place prevents that"));
+  return {};
 }
 
 }  // namespace
 
-Status plan_podman(Registration& registration) {
-  PODQOS_ASSIGN(const bool linked, is_linked(registration));
+Status plan_podman(Setup& setup) {
+  if (setup.undo) return plan_podman_removal(setup);
+  PODQOS_ASSIGN(const bool linked, is_linked(setup));
   if (linked) {
-    registration.notes.push_back(cat(kPodmanLink, ": registered already, as the package does it"));
+    setup.notes.push_back(cat(kPodmanLink, ": registered already, as the package does it"));
     return {};
   }
-  PODQOS_ASSIGN(const auto documents, read_podman(registration.files));
-  if (registration.method == Method::kHooks) return plan_podman_hooks(registration, documents);
+  PODQOS_ASSIGN(const auto documents, read_podman(setup.files));
+  if (setup.method == Method::kHooks) return plan_podman_hooks(setup, documents);
   PODQOS_ASSIGN(const bool there,
-                is_there_by_hand(registration, documents, cat("engine/runtimes/", kHandler), ""));
+                is_there_by_hand(setup, documents, cat("engine/runtimes/", kHandler), ""));
   if (there) return {};
-  return add_lines(registration,
+  return add_lines(setup,
                    {.path = kPodmanDropIn, .text = podman_lines({}), .what = "runtime \"podqos\""});
-}
-
-Status plan_podman_removal(Registration& registration) {
-  PODQOS_ASSIGN(const auto documents, read_podman(registration.files));
-  PODQOS_TRY(check_not_default(documents, "engine/runtime"));
-  PODQOS_TRY(remove_lines(registration, kPodmanDropIn));
-  if (registration.files.exists(kPodmanPackagedHook))
-    registration.notes.push_back(
-        cat(kPodmanPackagedHook,
-            " stays: it is the package's, and counts annotated containers "
-            "without placing them; \"enabled\": false in "
-            "/etc/podqos/podqos.json switches podqos off for all engines"));
-  PODQOS_ASSIGN(auto link, registration.files.read(kPodmanLink));
-  if (!is_our_link(link)) return {};
-  registration.changes.push_back({.path = kPodmanLink,
-                                  .before = std::move(link),
-                                  .after = {},
-                                  .what = std::string{kHooksAndRuntime}});
-  registration.notes.push_back(cat("an upgrade of the package makes ", kPodmanLink,
-                                   " again; an empty file in its place prevents that"));
-  return {};
 }
 
 }  // namespace podqos::ctl

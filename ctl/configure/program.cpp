@@ -9,9 +9,6 @@
 #include <cerrno>
 #include <csignal>
 #include <thread>
-#include <utility>
-
-#include <spawn.h>
 
 #include "common/base/text.h"
 #include "common/sys/fd.h"
@@ -25,9 +22,9 @@ constexpr std::size_t kMaxOutput = std::size_t{16} << 20U;
 constexpr std::size_t kChunk = std::size_t{64} << 10U;  // what a pipe holds
 constexpr int kSignalled = 128;
 
-/// Starts the program without input, with both outputs to one descriptor.
-/// @return its pid, which is its process group's, too.
-Result<pid_t> spawn(std::vector<std::string> argv, int output) {
+/// Becomes the program, in a process group of its own, without input and with both outputs to one
+/// descriptor.
+[[noreturn]] void execute(std::vector<std::string> argv, int output) {
   std::vector<std::string> environment = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin",
                                           "HOME=/root", "LC_ALL=C.UTF-8", "TERM=dumb"};
   const auto pointers = [](std::vector<std::string>& words) {
@@ -35,25 +32,12 @@ Result<pid_t> spawn(std::vector<std::string> argv, int output) {
     std::ranges::transform(words, found.begin(), [](std::string& each) { return each.data(); });
     return found;
   };
-  posix_spawn_file_actions_t actions{};
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-  ::posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
-  sigset_t not_ignored;
-  ::sigemptyset(&not_ignored);
-  ::sigaddset(&not_ignored, SIGPIPE);
-  posix_spawnattr_t attributes{};
-  ::posix_spawnattr_init(&attributes);
-  ::posix_spawnattr_setsigdefault(&attributes, &not_ignored);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  pid_t pid = 0;
-  const int err = ::posix_spawn(&pid, argv.front().c_str(), &actions, &attributes,
-                                pointers(argv).data(), pointers(environment).data());
-  ::posix_spawnattr_destroy(&attributes);
-  ::posix_spawn_file_actions_destroy(&actions);
-  if (err != 0) return fail_errno(err, cat("run ", argv.front()));
-  return pid;
+  ::setpgid(0, 0);
+  ::dup2(::open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+  ::dup2(output, STDOUT_FILENO);
+  ::dup2(output, STDERR_FILENO);
+  ::execve(argv.front().c_str(), pointers(argv).data(), pointers(environment).data());
+  ::_exit(kSignalled - 1);
 }
 
 }  // namespace
@@ -70,11 +54,14 @@ bool wait_until(std::chrono::milliseconds patience, const std::function<bool()>&
 
 Result<ProgramEnd> run_program(const std::vector<std::string>& argv) {
   std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno(errno, "pipe");
+  if (::access(argv.front().c_str(), X_OK) != 0 || ::pipe2(ends.data(), O_CLOEXEC) != 0)
+    return fail_errno(errno, cat("run ", argv.front()));
   const sys::UniqueFd reader{ends[0]};
   sys::UniqueFd writer{ends[1]};
   ::fcntl(reader.get(), F_SETFL, O_NONBLOCK);
-  PODQOS_ASSIGN(const pid_t pid, spawn(argv, writer.get()));
+  const pid_t pid = ::fork();
+  if (pid < 0) return fail_errno(errno, cat("run ", argv.front()));
+  if (pid == 0) execute(argv, writer.get());
   writer = sys::UniqueFd{};
   ProgramEnd end;
   std::vector<char> chunk(kChunk);
@@ -87,8 +74,7 @@ Result<ProgramEnd> run_program(const std::vector<std::string>& argv) {
   });
   if (!ended) ::kill(-pid, SIGKILL);
   int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  ::waitpid(pid, &status, 0);
   if (!ended) return fail(ErrorCode::kTimeout, cat(join(argv, " "), ": timed out after 2 minutes"));
   end.status = WIFEXITED(status) ? WEXITSTATUS(status) : kSignalled + WTERMSIG(status);
   end.output.resize(without_newline(end.output).size());

@@ -19,124 +19,104 @@ namespace {
 /// API 1.43, which has HostConfig.Annotations.
 constexpr Version kDockerAnnotates{.major = 24, .minor = 0};
 
-/// "create", "edit", "remove" or "link".
-std::string_view action_of(const FileChange& change) {
-  if (change.after.kind == FileState::Kind::kLink) return "link";
-  if (!change.after.exists()) return "remove";
-  return change.before.exists() ? "edit" : "create";
-}
-
 /// How pods come to the runtime.
-std::string ask_for_runtime(const Registration& registration) {
-  switch (registration.engine->id) {
-    case EngineId::kContainerd:
-    case EngineId::kCrio:
-      // Without a kubelet there is none.
-      if (!registration.kubelet) return "crictl runp --runtime podqos …";
-      return "set runtimeClassName: podqos in pods "
-             "(/usr/share/doc/podqos/examples/runtimeclass.yaml)";
-    case EngineId::kPodman: return "podman --runtime podqos run …";
-    case EngineId::kDocker:
-      if (registration.version && *registration.version < kDockerAnnotates)
-        return cat("upgrade Docker to ", format_version(kDockerAnnotates),
-                   ": older ones cannot annotate containers (docker run --annotation), and podqos "
-                   "leaves those without annotation alone");
-      return "docker run --runtime podqos --annotation podqos.io/pod-uid=… …";
-  }
-  return {};
+std::string ask_for_runtime(const Setup& setup) {
+  if (setup.is(EngineId::kPodman)) return "podman --runtime podqos run …";
+  if (setup.is(EngineId::kDocker) && setup.version && setup.version < kDockerAnnotates)
+    return cat("upgrade Docker to ", format_version(kDockerAnnotates),
+               ": older ones cannot annotate containers (docker run --annotation), and podqos "
+               "leaves those without annotation alone");
+  if (setup.is(EngineId::kDocker))
+    return "docker run --runtime podqos --annotation podqos.io/pod-uid=… …";
+  // Without a kubelet there is no RuntimeClass.
+  return setup.kubelet ? "set runtimeClassName: podqos in pods "
+                         "(/usr/share/doc/podqos/examples/runtimeclass.yaml)"
+                       : "crictl runp --runtime podqos …";
 }
 
 /// What makes the engine read its configuration; "" if it has.
-std::string service_command(const Registration& registration) {
-  const std::string_view service = registration.engine->service;
-  const Outcome& outcome = registration.outcome;
-  if (service.empty() || outcome.restarted) return {};
-  const bool is_docker = registration.engine->id == EngineId::kDocker;
+std::string service_command(const Setup& setup) {
+  const std::string_view service = setup.engine->service;
+  const bool is_docker = setup.is(EngineId::kDocker);
   // With --root no daemon was asked; Docker says itself whether it is stale.
-  const bool changed = !registration.changes.empty() && (!is_docker || !registration.root.empty());
-  if (!changed && !outcome.stale) return {};
+  const bool changed = setup.changed() && (!is_docker || !setup.root.empty());
+  if (service.empty() || setup.restarted || !(changed || setup.stale)) return {};
   // A reload does not forget Docker's last runtime.
-  if (is_docker && !registration.undo) return cat("systemctl reload ", service);
+  if (is_docker && !setup.undo) return cat("systemctl reload ", service);
   std::string command = cat("systemctl restart ", service);
-  if (outcome.containers > 0)
-    command += cat(" (stops the ", outcome.containers,
+  if (setup.containers > 0)
+    command += cat(" (stops the ", setup.containers,
                    " running containers: live-restore is off; --restart=force does the same)");
   return command;
 }
 
 /// What is left to the operator, in order.
-std::vector<std::string> next_steps(const Registration& registration) {
-  const bool changed = !registration.changes.empty();
-  const bool is_crio = registration.engine->id == EngineId::kCrio;
-  const Outcome& outcome = registration.outcome;
-  const std::string command = service_command(registration);
+std::vector<std::string> next_steps(const Setup& setup) {
+  const bool is_crio = setup.is(EngineId::kCrio);
+  const bool is_nri = setup.method == Method::kNri && !setup.undo;
+  const std::string command = service_command(setup);
   std::vector<std::string> steps;
-  if (registration.undo && changed && is_crio && !command.empty())
+  if (setup.undo && setup.changed() && is_crio && !command.empty())
     steps.emplace_back(
         "remove the pods of the runtime \"podqos\": once restarted, CRI-O cannot stop them");
   if (!command.empty()) steps.push_back(command);
-  if (registration.undo) {
-    if (changed && !is_crio)
-      steps.emplace_back("recreate containers started with podqos-runtime before uninstalling");
-    return steps;
-  }
-  if (registration.method == Method::kNri && !registration.plugin_installed)
+  if (setup.undo && setup.changed() && !is_crio)
+    steps.emplace_back("recreate containers started with podqos-runtime before uninstalling");
+  if (is_nri && !setup.plugin_installed)
     steps.emplace_back("install the package podqos-nri");
-  else if (registration.method == Method::kNri && !outcome.plugin_enabled && !outcome.plugin_ready)
+  else if (is_nri && !setup.plugin_enabled && !setup.plugin_ready)
     steps.emplace_back("systemctl enable --now podqos-nri.service");
-  if (changed && registration.method == Method::kWrapper)
-    steps.push_back(ask_for_runtime(registration));
+  if (!setup.undo && setup.changed() && setup.method == Method::kWrapper)
+    steps.push_back(ask_for_runtime(setup));
   return steps;
 }
 
-std::string format_change(const Registration& registration, const FileChange& change) {
-  const std::string path = cat(registration.root, change.path);
-  std::string line = cat(path, ": ", change.what, registration.undo ? " removed" : " added");
-  if (registration.undo && !change.after.exists()) line += " (file deleted)";
+Result<std::string> format_change(const Setup& setup, const FileChange& change) {
+  const std::string path = cat(setup.root, change.path);
+  std::string line = cat(path, ": ", change.what, setup.undo ? " removed" : " added");
+  if (setup.undo && !change.after.exists()) line += " (file deleted)";
   if (change.backup) line += cat(" (backup: ", path, kBackupSuffix, ")");
   if (change.drop_backup) line += "; restored from backup; backup removed";
-  if (!registration.undo)
-    line += cat(" (undo: podqosctl configure ", registration.engine->name, " --undo",
-                registration.root.empty() ? "" : " --root ", registration.root, ")");
+  if (!setup.undo)
+    line += cat(" (undo: podqosctl configure ", setup.engine->name, " --undo",
+                setup.root.empty() ? "" : " --root ", setup.root, ")");
   return line + "\n";
 }
 
 /// Something that was done beside the files, or found.
 struct Event {
-  const char* member;  ///< in JSON
+  std::string_view member;  ///< in JSON
   bool happened;
   std::string line;
 };
 
-std::vector<Event> events_of(const Registration& registration) {
-  const auto& [title, service] =
-      std::pair{registration.engine->title, registration.engine->service};
-  const Outcome& outcome = registration.outcome;
-  const bool undo = registration.undo;
+std::vector<Event> events_of(const Setup& setup) {
+  const std::string_view title = setup.engine->title;
+  const std::string_view service = setup.engine->service;
   const std::string stopped =
-      outcome.containers == 0
+      setup.containers == 0
           ? ""
-          : cat(", which stopped ", outcome.containers, " running containers: live-restore is off");
+          : cat(", which stopped ", setup.containers, " running containers: live-restore is off");
   const std::string stale =
-      registration.engine->id == EngineId::kDocker
-          ? cat(undo ? " still knows" : " does not know",
+      setup.is(EngineId::kDocker)
+          ? cat(setup.undo ? " still knows" : " does not know",
                 " the runtime \"podqos\": it has not read this configuration yet")
-          : cat(" has not been restarted since ", outcome.last_changed, " changed, and ",
-                undo ? "may still have podqos registered" : "may not know podqos yet");
-  return {{"checked", outcome.checked, cat(title, " accepts its configuration")},
-          {"reloaded", outcome.reloaded, cat(service, " reloaded")},
-          {"restarted", outcome.restarted, cat(service, " restarted", stopped)},
-          {"stale", outcome.stale, cat(service, stale)},
-          {"pluginEnabled", outcome.plugin_enabled, "podqos-nri.service enabled and started"},
-          {"pluginConnected", outcome.plugin_connected,
+          : cat(" has not been restarted since ", setup.last_changed, " changed, and ",
+                setup.undo ? "may still have podqos registered" : "may not know podqos yet");
+  return {{"checked", setup.checked, cat(title, " accepts its configuration")},
+          {"reloaded", setup.reloaded, cat(service, " reloaded")},
+          {"restarted", setup.restarted, cat(service, " restarted", stopped)},
+          {"stale", setup.stale, cat(service, stale)},
+          {"pluginEnabled", setup.plugin_enabled, "podqos-nri.service enabled and started"},
+          {"pluginConnected", setup.plugin_connected,
            cat("podqos-nri.service is connected to ", title)},
-          {"pluginDisabled", outcome.plugin_disabled, "podqos-nri.service stopped and disabled"}};
+          {"pluginDisabled", setup.plugin_disabled, "podqos-nri.service stopped and disabled"}};
 }
 
 /// What diff shows of a file, in a file of memory that a program finds by its descriptor.
 Result<sys::UniqueFd> diff_input(const FileState& state) {
-  const std::string text =
-      state.kind == FileState::Kind::kLink ? cat("-> ", state.text, "\n") : state.text;
+  const bool is_link = state.kind == FileState::Kind::kLink;
+  const std::string text = is_link ? cat("-> ", state.text, "\n") : state.text;
   sys::UniqueFd file{
       ::memfd_create("podqos", 0)};  // NOLINT(android-cloexec-memfd-create): for diff
   if (!file.valid() || ::write(file.get(), text.data(), text.size()) != std::ssize(text))
@@ -163,62 +143,57 @@ Result<std::string> format_diff(const FileChange& change, const std::string& roo
   return fail(ErrorCode::kIo, cat("/usr/bin/diff: ", printable(diff.output)));
 }
 
-std::string format_text(const Registration& registration) {
+Result<std::string> format_text(const Setup& setup, ColourMode mode) {
   std::string out;
-  for (const FileChange& change : registration.changes)
-    out += format_change(registration, change);
-  for (const std::string& note : registration.notes)
-    out += cat(note, "\n");
+  for (const FileChange& change : setup.changes) {
+    PODQOS_ASSIGN(const auto text, setup.dry_run ? format_diff(change, setup.root, mode)
+                                                 : format_change(setup, change));
+    out += text;
+  }
+  const std::string_view mark = setup.dry_run ? "# " : "";
+  for (const std::string& note : setup.notes)
+    out += cat(mark, note, "\n");
   std::string done;
-  bool acted = !registration.changes.empty();
-  for (const Event& event : events_of(registration)) {
+  bool acted = setup.changed() || (setup.dry_run && !setup.notes.empty());
+  for (const Event& event : events_of(setup)) {
     if (!event.happened) continue;
     done += cat(event.line, "\n");
-    acted = acted || event.member != std::string_view{"pluginConnected"};
+    acted = acted || event.member != "pluginConnected";
   }
-  if (!acted) out += cat(registration.engine->title, ": nothing to do\n");
+  if (!acted) out += cat(mark, setup.engine->title, ": nothing to do\n");
+  if (setup.dry_run) return out;
   out += done;
-  for (const std::string& step : next_steps(registration))
+  for (const std::string& step : next_steps(setup))
     out += cat("next: ", step, "\n");
   return out;
 }
 
-Result<std::string> format_dry_run(const Registration& registration, ColourMode mode) {
-  std::string out;
-  for (const FileChange& change : registration.changes) {
-    PODQOS_ASSIGN(const auto diff, format_diff(change, registration.root, mode));
-    out += diff;
-  }
-  for (const std::string& note : registration.notes)
-    out += cat("# ", note, "\n");
-  if (out.empty()) out = cat("# ", registration.engine->title, ": nothing to do\n");
-  return out;
-}
-
-Result<std::string> format_json(const Registration& registration, WithDiff diffs) {
+Result<std::string> format_json(const Setup& setup) {
   Json changes = Json::array();
-  for (const FileChange& change : registration.changes) {
-    const std::string path = cat(registration.root, change.path);
+  for (const FileChange& change : setup.changes) {
+    const std::string path = cat(setup.root, change.path);
+    const bool is_link = change.after.kind == FileState::Kind::kLink;
     Json each = {{"path", path},
-                 {"action", action_of(change)},
+                 {"action", is_link                  ? "link"
+                            : !change.after.exists() ? "remove"
+                            : change.before.exists() ? "edit"
+                                                     : "create"},
                  {"what", change.what},
                  {"backup", change.backup ? Json(cat(path, kBackupSuffix)) : Json{}}};
-    if (diffs == WithDiff::kYes) {
-      PODQOS_ASSIGN(each["diff"], format_diff(change, registration.root, ColourMode::kPlain));
+    if (setup.dry_run) {
+      PODQOS_ASSIGN(each["diff"], format_diff(change, setup.root, ColourMode::kPlain));
     }
     changes.push_back(std::move(each));
   }
-  const auto version = registration.version;
-  Json json = {{"engine", registration.engine->name},
-               {"version", version ? Json(format_version(*version)) : Json{}},
-               {"method", registration.undo
-                              ? Json{}
-                              : Json(kMethods.at(static_cast<std::size_t>(registration.method)))},
-               {"undo", registration.undo},
+  const std::string_view method = kMethods.at(static_cast<std::size_t>(setup.method));
+  Json json = {{"engine", setup.engine->name},
+               {"version", setup.version ? Json(format_version(*setup.version)) : Json{}},
+               {"method", setup.undo ? Json{} : Json(method)},
+               {"undo", setup.undo},
                {"changes", std::move(changes)},
-               {"notes", registration.notes},
-               {"next", next_steps(registration)}};
-  for (const Event& event : events_of(registration))
+               {"notes", setup.notes},
+               {"next", next_steps(setup)}};
+  for (const Event& event : events_of(setup))
     json[event.member] = event.happened;
   return dump(json) + "\n";
 }

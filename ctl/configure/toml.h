@@ -34,21 +34,20 @@ struct TomlValue {
   [[nodiscard]] std::optional<bool> flag() const;
   /// The string; "" for anything else.
   [[nodiscard]] std::string text() const;
-  /// Whether it is an array of strings with this element.
+  /// The elements of an array, "" for what is no string; nullopt for anything else.
+  [[nodiscard]] std::optional<std::vector<std::string>> strings() const;
+  /// Whether one of strings() is this one.
   [[nodiscard]] bool lists(std::string_view element) const;
 };
 
 /// A TOML file, read in order to understand it.
 struct TomlDocument {
-  /// Keys and brackets within each other that are read; no engine's file has more than ten.
-  static constexpr std::size_t kMaxLevels = 64;
-
   std::string file;  ///< name for errors
   toml::table values;
 
   /// Parses TOML 1.0 (UTF-8, with or without a byte order mark).
   /// @return kInvalidArgument: "FILE:LINE: <what is wrong>", for duplicate tables and keys, and
-  ///         for more than kMaxLevels, too.
+  ///         for those that are nested too deeply, too.
   [[nodiscard]] static Result<TomlDocument> parse(std::string_view text, const std::string& file);
 
   /// @param path  keys from the top with "/" between them, "plugins/io.containerd.grpc.v1.cri"

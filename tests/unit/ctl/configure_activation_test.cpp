@@ -43,21 +43,21 @@ struct FakeSystemd {
   }
 
   /// Activates a registration with containerd whose files are as they should be.
-  Outcome activate(Method method, Restart restart, std::vector<std::string> files = {}) {
-    Registration registration{.engine = &engines()[0],
-                              .method = method,
-                              .restart = restart,
-                              .registered_in = std::move(files)};
-    const Status done = ctl::activate(
-        registration, [this](const auto& argv) { return run(argv); }, milliseconds{0});
+  Setup activate(Method method, Restart restart, std::vector<std::string> files = {}) {
+    Setup setup{.engine = &engines()[0],
+                .method = method,
+                .restart = restart,
+                .registered_in = std::move(files)};
+    const Status done =
+        ctl::activate(setup, [this](const auto& argv) { return run(argv); }, milliseconds{0});
     EXPECT_TRUE(done) << done.error().message;
-    return registration.outcome;
+    return setup;
   }
 };
 
 TEST(ActivateContainerd, IsConnectedWhenThePluginServesItsPresentProcess) {
   const auto connect = [](FakeSystemd systemd) {
-    const Outcome outcome = systemd.activate(Method::kNri, Restart::kHarmless);
+    const auto outcome = systemd.activate(Method::kNri, Restart::kHarmless);
     EXPECT_THAT(systemd.verbs, IsEmpty());
     EXPECT_NE(outcome.plugin_connected, outcome.failure.has_value());
     return outcome.plugin_connected;
@@ -72,7 +72,7 @@ TEST(ActivateContainerd, IsConnectedWhenThePluginServesItsPresentProcess) {
 }
 
 TEST(ActivateContainerd, DoesNotWaitForAnEngineThatDoesNotRun) {
-  const Outcome stopped =
+  const auto stopped =
       FakeSystemd{.plugin_status = kConnected}.activate(Method::kNri, Restart::kHarmless);
   EXPECT_FALSE(stopped.plugin_connected);
   EXPECT_FALSE(stopped.failure);
@@ -107,7 +107,7 @@ TEST(ActivateContainerd, IsStaleIfAFileChangedSinceItsStart) {
   const std::string connected = "synchronized with it (process " + std::to_string(::getpid()) + ")";
   EXPECT_FALSE(is_stale({.process = ::getpid(), .plugin_status = connected}, file, Method::kNri));
   FakeSystemd systemd{.process = ::getpid()};
-  const Outcome restarted = systemd.activate(Method::kWrapper, Restart::kHarmless, {file});
+  const auto restarted = systemd.activate(Method::kWrapper, Restart::kHarmless, {file});
   EXPECT_TRUE(restarted.restarted && !restarted.stale);
   EXPECT_THAT(systemd.verbs, ElementsAre("restart"));
 }
@@ -143,19 +143,19 @@ struct FakeDocker {
   }
 
   /// Activates a registration or its removal.
-  Outcome activate(bool registered, bool changed, Restart restart) {
+  Setup activate(bool registered, bool changed, Restart restart) {
     in_file = registered;
-    Registration registration{.engine = &engines()[3], .undo = !registered, .restart = restart};
-    if (changed) registration.changes.resize(1);
-    EXPECT_TRUE(ctl::activate(
-        registration, [this](const auto& argv) { return run(argv); }, milliseconds{0}));
-    return registration.outcome;
+    Setup setup{.engine = &engines()[3], .undo = !registered, .restart = restart};
+    if (changed) setup.changes.resize(1);
+    EXPECT_TRUE(
+        ctl::activate(setup, [this](const auto& argv) { return run(argv); }, milliseconds{0}));
+    return setup;
   }
 };
 
 TEST(ActivateDocker, RegistersByAReload) {
   FakeDocker docker{.running = 3};
-  const Outcome outcome = docker.activate(true, true, Restart::kHarmless);
+  const auto outcome = docker.activate(true, true, Restart::kHarmless);
   EXPECT_TRUE(outcome.reloaded);
   EXPECT_FALSE(outcome.stale);
   EXPECT_THAT(docker.verbs, ElementsAre("reload"));
@@ -173,12 +173,12 @@ TEST(ActivateDocker, DoesNothingWhereTheDaemonHasIt) {
 
 TEST(ActivateDocker, StopsNoContainersUnlessForced) {
   FakeDocker docker{.known = true, .running = 3};
-  const Outcome reloaded = docker.activate(false, true, Restart::kHarmless);
+  const auto reloaded = docker.activate(false, true, Restart::kHarmless);
   EXPECT_TRUE(reloaded.reloaded && reloaded.stale && !reloaded.restarted);
   EXPECT_EQ(reloaded.containers, 3);
   EXPECT_THAT(docker.verbs, ElementsAre("reload"));
   EXPECT_EQ(docker.running, 3);
-  const Outcome forced = docker.activate(false, false, Restart::kForce);
+  const auto forced = docker.activate(false, false, Restart::kForce);
   EXPECT_TRUE(forced.restarted && !forced.stale && !forced.reloaded);
   EXPECT_EQ(forced.containers, 3);
   EXPECT_FALSE(docker.known);

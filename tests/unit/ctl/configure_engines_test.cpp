@@ -83,7 +83,8 @@ TEST(PlanCrio, NeedsNoChangeWhereNriIsOn) {
 }
 
 TEST(PlanCrio, LeavesHooksToThePackage) {
-  EXPECT_EQ(Tree{}.plan(EngineId::kCrio, Method::kHooks, std::nullopt).code, ErrorCode::kNotFound);
+  EXPECT_THAT(Tree{}.plan(EngineId::kCrio, Method::kHooks, std::nullopt).error,
+              HasSubstr("is missing: install the package podqos again"));
   const Tree tree = {{"/usr/share/containers/oci/hooks.d/50-podqos-createruntime.json", "{}"}};
   EXPECT_THAT(tree.plan(EngineId::kCrio, Method::kHooks, std::nullopt).notes,
               ElementsAre(HasSubstr("registered already by the package")));

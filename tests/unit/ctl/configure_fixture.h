@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "ctl/configure/registration.h"
+#include "ctl/configure/setup.h"
 #include "ctl/configure/toml.h"
 #include "tests/unit/temporary_directory.h"
 
@@ -58,9 +58,8 @@ class Tree {
   }
 
   /// A run of `configure` that has been planned; `error` says why it was not.
-  struct Planned : Registration {
+  struct Planned : Setup {
     std::string error = {};
-    ErrorCode code = ErrorCode::kIo;
   };
   [[nodiscard]] Planned plan(EngineId id, Method method, std::optional<Version> version,
                              bool undo = false) const {
@@ -69,10 +68,7 @@ class Tree {
                      .version = version,
                      .undo = undo,
                      .root = root()}};
-    if (const Status done = ctl::plan(planned); !done) {
-      planned.error = done.error().message;
-      planned.code = done.error().code;
-    }
+    if (const Status done = ctl::plan(planned); !done) planned.error = done.error().message;
     return planned;
   }
   [[nodiscard]] Planned plan_removal(EngineId id) const {

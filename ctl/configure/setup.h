@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/base/text.h"
 #include "ctl/configure/files.h"
 
 namespace podqos::ctl {
@@ -19,6 +20,12 @@ constexpr std::string_view kWrapperPath = "/usr/bin/podqos-runtime";
 /// The name of the runtime or handler.
 constexpr std::string_view kHandler = "podqos";
 
+/// The error of what an operator has to change: `cat(parts…)`.
+template <class... Parts>
+[[nodiscard]] std::unexpected<Error> refuse(const Parts&... parts) {
+  return fail(ErrorCode::kConflict, cat(parts...));
+}
+
 /// How podqos is registered with an engine.
 enum class Method : std::uint8_t {
   kWrapper,  ///< podqos-runtime in place of the OCI runtime
@@ -27,6 +34,13 @@ enum class Method : std::uint8_t {
 };
 /// On the command line, in the order of the enumeration.
 constexpr std::array<std::string_view, 3> kMethods = {"wrapper", "nri", "hooks"};
+
+/// How far --restart may go.
+enum class Restart : std::uint8_t {
+  kNo,
+  kHarmless,  ///< unless running containers would stop
+  kForce,     ///< whatever it costs
+};
 
 /// What is compared of a version: "1.7.24~ds1" is {1, 7}.
 struct Version {
@@ -42,40 +56,49 @@ struct Version {
 /// "1.7".
 [[nodiscard]] std::string format_version(const Version& version);
 
-/// How far --restart may go.
-enum class Restart : std::uint8_t {
-  kNo,
-  kHarmless,  ///< unless running containers would stop
-  kForce,     ///< whatever it costs
-};
-
+struct Setup;
 enum class EngineId : std::uint8_t { kContainerd, kCrio, kPodman, kDocker };
-struct Registration;
 
 /// An engine that `podqosctl configure` knows.
 struct Engine {
   EngineId id = EngineId::kContainerd;
-  std::string_view name;            ///< of the command line, "containerd"
-  std::string_view title;           ///< in messages, "containerd"
-  std::string_view program;         ///< that tells the version and checks the configuration
-  std::string_view service;         ///< to restart; "" for an engine without daemon
-  std::string_view check;           ///< what its program is told to check its configuration
-  std::optional<Version> nri = {};  ///< the first version with NRI
-
-  // Both plan from nothing but the registration's version and files.
-  /// Plans what registers podqos.
-  /// @return an error if a file cannot be understood or must be changed by its owner: it names
-  ///         file, line, value, and what to add by hand. Nothing is to be changed then.
-  Status (*plan)(Registration& registration);
-  /// Plans the removal of all that was ever written for this engine, by any method.
-  Status (*plan_removal)(Registration& registration);
+  std::string_view name;       ///< of the command line, "containerd"
+  std::string_view title;      ///< in messages, "containerd"
+  std::string_view program;    ///< that tells the version and checks the configuration
+  std::string_view check;      ///< what the program is told to check its configuration
+  std::string_view service;    ///< to restart; "" for an engine without daemon
+  std::optional<Version> nri;  ///< the first version with NRI
+  Status (*plan)(Setup& setup);
 };
 
 /// All of them, in the order of the enumeration.
 [[nodiscard]] std::span<const Engine> engines();
 
-/// What was done beside the files.
-struct Outcome {
+/// One run of `podqosctl configure`: what is asked, what is planned, and what came of it.
+struct Setup {
+  const Engine* engine = nullptr;
+  Method method = Method::kWrapper;
+  std::optional<Version> version = {};      ///< required where the files depend on it
+  std::optional<std::string> program = {};  ///< nullopt if it is not installed, and with --root
+  bool plugin_installed = false;            ///< /usr/sbin/podqos-nri exists
+  bool kubelet = false;                     ///< /var/lib/kubelet exists
+  bool undo = false;
+  bool dry_run = false;
+  Restart restart = Restart::kNo;
+  std::string root = {};  ///< of --root; "" for the machine itself
+  EngineFiles files{root};
+
+  // Planned.
+  std::vector<FileChange> changes = {};  ///< empty: nothing to do
+  /// What is registered already, and what the operator should do.
+  std::vector<std::string> notes = {};
+  /// Files and directories of containerd or CRI-O that have podqos's registration, or had it: an
+  /// engine that is older than their last change has not read them.
+  std::vector<std::string> registered_in = {};
+  /// Why the engine should not be restarted with these files now; "" if nothing speaks against it.
+  std::string restart_harm = {};
+
+  // Done beside the files.
   bool checked = false;           ///< the engine has accepted the configuration
   bool reloaded = false;          ///< its service
   bool restarted = false;         ///< its service
@@ -87,52 +110,28 @@ struct Outcome {
   /// Containers that a restart stops, or has stopped: running ones of a Docker without
   /// live-restore.
   std::int64_t containers = 0;
-  std::string last_changed = {};  ///< what a stale containerd or CRI-O has not read
-  /// What failed after the files were changed for good.
-  std::optional<Error> failure = {};
-};
+  std::string last_changed = {};      ///< what a stale containerd or CRI-O has not read
+  std::optional<Error> failure = {};  ///< what failed after the files were changed for good
 
-/// One run of `podqosctl configure`: what is asked, what is planned, and what came of it.
-struct Registration {
-  const Engine* engine = nullptr;
-  Method method = Method::kWrapper;
-  std::optional<Version> version = {};      ///< required where the files depend on it
-  std::optional<std::string> program = {};  ///< nullopt if it is not installed, and with --root
-  bool plugin_installed = false;            ///< /usr/sbin/podqos-nri exists
-  bool kubelet = false;                     ///< /var/lib/kubelet exists
-  bool undo = false;
-  Restart restart = Restart::kNo;
-  std::string root = {};  ///< of --root; "" for the machine itself
-  EngineFiles files{root};
-
-  std::vector<FileChange> changes = {};  ///< empty: nothing to do
-  /// What is registered already, and what the operator should do.
-  std::vector<std::string> notes = {};
-  /// Files and directories of containerd or CRI-O that have podqos's registration, or had it: an
-  /// engine that is older than their last change has not read them.
-  std::vector<std::string> registered_in = {};
-  /// Why the engine should not be restarted with these files now; "" if nothing speaks against it.
-  std::string restart_harm = {};
-
-  Outcome outcome = {};
+  [[nodiscard]] bool is(EngineId id) const { return engine->id == id; }
+  [[nodiscard]] bool changed() const { return !changes.empty(); }
 };
 
 /// The default method: NRI for an engine that has it, if the plugin is installed, because it needs
 /// no handler and adopts a kubelet's pods; else the wrapper. Podman has precreate instead.
-[[nodiscard]] Method best_method(const Registration& registration);
+[[nodiscard]] Method best_method(const Setup& setup);
 
-/// Plans the registration, or its removal.
-/// @return as Engine::plan(); kUnsupported with the remedy if the engine does not have the method.
-[[nodiscard]] Status plan(Registration& registration);
+/// Plans what registers podqos by the method, or the removal of all that was ever written for this
+/// engine, by any method. Both depend on nothing but the version and the files.
+/// @return an error if a file cannot be understood or must be changed by its owner: it names file,
+///         line, value, and what to add by hand. Nothing is to be changed then. kUnsupported with
+///         the remedy if the engine does not have the method.
+[[nodiscard]] Status plan(Setup& setup);
 
-// Of the engines' own files.
-[[nodiscard]] Status plan_containerd(Registration& registration);
-[[nodiscard]] Status plan_containerd_removal(Registration& registration);
-[[nodiscard]] Status plan_crio(Registration& registration);
-[[nodiscard]] Status plan_crio_removal(Registration& registration);
-[[nodiscard]] Status plan_podman(Registration& registration);
-[[nodiscard]] Status plan_podman_removal(Registration& registration);
-[[nodiscard]] Status plan_docker(Registration& registration);
-[[nodiscard]] Status plan_docker_removal(Registration& registration);
+// plan() of each engine.
+[[nodiscard]] Status plan_containerd(Setup& setup);
+[[nodiscard]] Status plan_crio(Setup& setup);
+[[nodiscard]] Status plan_podman(Setup& setup);
+[[nodiscard]] Status plan_docker(Setup& setup);
 
 }  // namespace podqos::ctl

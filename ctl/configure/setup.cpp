@@ -1,0 +1,64 @@
+#include "ctl/configure/setup.h"
+
+#include "common/base/text.h"
+
+namespace podqos::ctl {
+namespace {
+
+using enum EngineId;
+
+/// NRI by containerd's release notes of 1.7 and CRI-O's of 1.26. All check without the path of the
+/// file: one that does not exist is an error where it is named.
+constexpr std::array kEngines = {
+    Engine{kContainerd, "containerd", "containerd", "containerd", "config dump",
+           "containerd.service", Version{.major = 1, .minor = 7}, plan_containerd},
+    Engine{kCrio, "crio", "CRI-O", "crio", "config", "crio.service",
+           Version{.major = 1, .minor = 26}, plan_crio},
+    Engine{kPodman, "podman", "Podman", "podman", "info", "", std::nullopt, plan_podman},
+    Engine{kDocker, "docker", "Docker", "dockerd", "--validate", "docker.service", std::nullopt,
+           plan_docker},
+};
+
+}  // namespace
+
+std::span<const Engine> engines() {
+  return kEngines;
+}
+
+std::optional<Version> parse_version(std::string_view text) {
+  for (std::string_view word : parts_of(text, ' ')) {
+    if (word.starts_with('v')) word.remove_prefix(1);
+    if (word.empty() || !is_digit(word.front())) continue;
+    const auto major = parse_int(read_until(word, '.'));
+    const auto minor = parse_int(word.substr(0, word.find_first_not_of("0123456789")));
+    if (major && minor) return Version{.major = *major, .minor = *minor};
+  }
+  return std::nullopt;
+}
+
+std::string format_version(const Version& version) {
+  return cat(version.major, ".", version.minor);
+}
+
+Method best_method(const Setup& setup) {
+  const auto nri = setup.engine->nri;
+  if (nri && setup.version >= nri && setup.plugin_installed) return Method::kNri;
+  return setup.is(kPodman) ? Method::kHooks : Method::kWrapper;
+}
+
+Status plan(Setup& setup) {
+  const Engine& engine = *setup.engine;
+  std::string why;
+  if (setup.method == Method::kNri && !engine.nri)
+    why = " has no NRI";
+  else if (setup.method == Method::kNri && setup.version && setup.version < engine.nri)
+    why = cat(" ", format_version(*setup.version), " has no NRI, which came with ",
+              format_version(*engine.nri));
+  else if (setup.method == Method::kHooks && (setup.is(kContainerd) || setup.is(kDocker)))
+    why = " reads no directory of hooks, and hooks alone cannot place containers";
+  if (setup.undo || why.empty()) return engine.plan(setup);
+  return refuse(engine.title, why, "; use --method ",
+                setup.is(kPodman) ? "hooks or wrapper" : "wrapper");
+}
+
+}  // namespace podqos::ctl
