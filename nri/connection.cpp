@@ -20,16 +20,14 @@ namespace {
 
 /// The registration is the only call to the runtime.
 constexpr std::uint32_t kRegistrationStream = 1;
-/// Capacity of the output above which it is freed after use.
-constexpr std::size_t kKeptOutput = std::size_t{64} << 10U;
 
 /// The service of plugins in containerd/nri, pkg/api/api.proto.
 constexpr std::string_view kPluginService = "nri.pkg.api.v1alpha1.Plugin";
 
-/// Masks of events: 1 << (number in enum Event - 1). Never 0, which means all, validation of
-/// adjustments included.
-constexpr std::int32_t kOldestEvents = 0x07ff;  ///< of NRI 0.2 to 0.9
-constexpr std::int32_t kNewestEvents = 0x1fff;  ///< and the updates of pods of NRI 0.10
+/// Masks of events: 1 << (number in enum Event - 1). Not of those that follow an answer
+/// (PostCreateContainer), for which runtimes would wait once more.
+constexpr std::int32_t kOldestEvents = 0x06af;  ///< of NRI 0.2 to 0.9
+constexpr std::int32_t kNewestEvents = 0x0eaf;  ///< and the updates of pods of NRI 0.10
 
 /// Percentage of the budget within which an answer counts as in time; the rest is for transmission,
 /// since the runtime's timeout starts before the call is sent. NRI up to 0.6 keeps the connection
@@ -131,7 +129,7 @@ Status Connection::read_answer(const Message& message) {
 
 void Connection::sent(std::size_t size) {
   output_.erase(0, size);
-  if (output_.empty() && output_.capacity() > kKeptOutput) output_.shrink_to_fit();
+  if (output_.empty()) output_.shrink_to_fit();
 }
 
 short Connection::events() const {
@@ -172,8 +170,8 @@ Result<Reply> Connection::answer(const Call& call) {
   if (call.method == kind_of(Request::kSynchronize).name) return synchronize(call);
   // A runtime sends other calls only to plugins that it has synchronized.
   if (progress_ == Progress::kSynchronizing) progress_ = Progress::kSynchronized;
-  // No version up to 0.12 sends it; the end of the connection says the same.
-  if (call.method == "Shutdown") return std::string{};
+  // The end of the connection says the same as a Shutdown. No other one was asked for.
+  if (call.method == "Shutdown" || call.method.starts_with("Post")) return std::string{};
   return handle(call);
 }
 
@@ -193,7 +191,7 @@ Result<Reply> Connection::synchronize(const Call& call) {
   if (!last && last.error().code == ErrorCode::kTooLarge) return fail(std::move(last).error());
   if (!last) return malformed(call);
   // The runtime sends the next part only after an answer with `more` and without updates.
-  if (!*last) return format_more_response();
+  if (!*last) return kMoreResponse;
   if (auto done = handler_->synchronize(std::exchange(node_state_, {})); !done)
     return failure(std::move(done).error());
   if (is_in_time(options_.clock->now() - start, call.budget)) progress_ = Progress::kSynchronized;
@@ -204,14 +202,14 @@ Reply Connection::handle(const Call& call) {
   const bool named = call.method == "StateChange";
   const auto* kind = std::ranges::find(kRequests, call.method, &RequestKind::name);
   if (!named && kind == kRequests.end()) return unimplemented(call);
-  const auto parsed = parse_event(call.payload, named ? kStateChange : kind->fields);
-  if (!parsed) return malformed(call);
+  const auto event = parse_event(call.payload, named ? kStateChange : kind->fields);
+  if (!event) return malformed(call);
   if (named) {
-    kind = std::ranges::find(kRequests, parsed->number, &RequestKind::event);
-    if (parsed->number == 0 || kind == kRequests.end()) return std::string{};
+    kind = std::ranges::find(kRequests, event->number, &RequestKind::event);
+    if (event->number == 0 || kind == kRequests.end()) return std::string{};
   }
   const auto request = static_cast<Request>(kind - kRequests.begin());
-  auto answer = handler_->handle(request, parsed->event, call.budget);
+  auto answer = handler_->handle(request, *event, call.budget);
   if (!answer) return failure(std::move(answer).error());
   return std::move(*answer);
 }

@@ -1,4 +1,4 @@
-#include "nri/facts.h"
+// The facts of what a runtime reports.
 
 #include <optional>
 #include <string>
@@ -8,6 +8,7 @@
 #include "common/base/text.h"
 #include "common/codec/annotations.h"
 #include "common/core/cgroups/naming.h"
+#include "nri/messages.h"
 
 namespace podqos::nri {
 
@@ -63,7 +64,7 @@ core::EngineAnnotations engine_of(const Reported& pod) {
 Result<core::ContainerFacts> container_facts(const Reported& pod, const Reported& container) {
   core::ContainerFacts facts = container.facts;
   core::EngineAnnotations engine = engine_of(pod);
-  engine.container_name = container.facts.engine->container_name;
+  engine.container_name = std::move(facts.engine->container_name);
   if (pod.pid != 0) {
     // The sandbox is registered, and its facts had these values.
     engine.pod_sums.reset();

@@ -69,7 +69,7 @@ void HttpServer::serve(std::span<const pollfd> polled, const Pages& pages, Clock
     if (now >= connection.deadline)
       connection.over = true;
     else if (polled[i + 1].revents != 0)
-      connection.answered ? send(connection) : receive(connection, pages);
+      connection.output.empty() ? receive(connection, pages) : send(connection);
   }
   std::erase_if(connections_, [](const Connection& connection) { return connection.over; });
   if (deaf_until_ && now >= *deaf_until_) deaf_until_.reset();
@@ -95,6 +95,8 @@ void HttpServer::receive(Connection& connection, const Pages& pages) {
     connection.over = size == 0 || !is_later(errno);
     return;
   }
+  // close(2) with unread input would reset the connection, and discard the answer at the peer.
+  if (connection.answered) return;
   input.append(piece.data(), static_cast<std::size_t>(size));
   const bool complete = is_complete(input);
   if (!complete && input.size() < kMaxRequest) return;
@@ -106,25 +108,19 @@ void HttpServer::receive(Connection& connection, const Pages& pages) {
           : HttpAnswer{.status = request.status, .body = cat(request.status.substr(4), "\n")};
   connection.output = format_answer(answer, request.head_only);
   connection.answered = true;
+  input.clear();
   send(connection);
 }
 
 void HttpServer::send(Connection& connection) {
-  const int socket = connection.socket.get();
   std::string& output = connection.output;
-  if (output.empty()) {
-    std::array<char, kMaxRequest> rest;
-    const ssize_t size = ::read(socket, rest.data(), rest.size());
-    connection.over = size == 0 || (size < 0 && !is_later(errno));
-    return;
-  }
+  const int socket = connection.socket.get();
   const ssize_t size = ::send(socket, output.data(), output.size(), MSG_NOSIGNAL);
   if (size < 0) {
     connection.over = !is_later(errno);
     return;
   }
   output.erase(0, static_cast<std::size_t>(size));
-  // close(2) with unread input would reset the connection, and discard the answer at the peer.
   if (output.empty()) connection.over = ::shutdown(socket, SHUT_WR) != 0;
 }
 

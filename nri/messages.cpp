@@ -31,7 +31,6 @@ enum ConfigureField : std::uint8_t {
 };
 enum ConfigureResponseField : std::uint8_t { kEvents = 2 };
 enum SynchronizeField : std::uint8_t { kPods = 1, kContainers = 2, kMore = 3 };
-enum SynchronizeResponseField : std::uint8_t { kMoreAnswer = 2 };
 enum PodField : std::uint8_t {
   kPodId = 1,
   kPodName = 2,
@@ -243,15 +242,15 @@ void write_resources(pbf_writer& on_linux, const core::CgroupValues& values) {
 
 }  // namespace
 
-Result<ParsedEvent> parse_event(std::string_view bytes, const EventFields& fields) {
+Result<PodEvent> parse_event(std::string_view bytes, const EventFields& fields) {
   return parse_message("request", bytes, [&](const pbf_reader& reader) {
-    ParsedEvent out;
-    auto& [pod, container] = out.event;
+    PodEvent out;
+    auto& [pod, container, event] = out;
     auto& resources = fields.container != 0 ? container.facts.resources : pod.facts.resources;
     read_fields(
         reader, message(fields.pod, [&](const pbf_reader& part) { read_pod(part, pod); }),
         message(fields.container, [&](const pbf_reader& part) { read_container(part, container); }),
-        number(fields.event, out.number));
+        number(fields.event, event));
     // Whatever the order on the wire, new resources are merged last.
     read_fields(reader, message(fields.resources, resources_into(resources)));
     return out;
@@ -302,12 +301,6 @@ std::string format_registration(std::string_view name, std::string_view index) {
 std::string format_configure_response(std::int32_t events) {
   std::string out;
   pbf_writer{out}.add_int32(kEvents, events);
-  return out;
-}
-
-std::string format_more_response() {
-  std::string out;
-  pbf_writer{out}.add_bool(kMoreAnswer, true);
   return out;
 }
 

@@ -28,10 +28,24 @@ struct Reported {
   friend bool operator==(const Reported&, const Reported&) = default;
 };
 
+/// The facts of a container that the runtime is about to create or has started. The identity comes
+/// from the messages' own fields only: a pod author's annotations with the keys of an engine are
+/// ignored. podqos.io/ annotations of the pod apply to each of its containers, which can override
+/// them.
+/// @return kTooLarge for more than 256 podqos.io/ annotations, or one of more than 256 KiB;
+///         kInvalidArgument for a uid, id or name that cannot be part of a cgroup name.
+[[nodiscard]] Result<core::ContainerFacts> container_facts(const Reported& pod,
+                                                           const Reported& container);
+
+/// The facts of a pod's sandbox, with the pod's resources and overhead as the kubelet passed them
+/// to the CRI. Errors as for container_facts().
+[[nodiscard]] Result<core::ContainerFacts> sandbox_facts(const Reported& pod);
+
 /// The request of a runtime about a pod or one of its containers.
 struct PodEvent {
   Reported pod;
   Reported container;
+  std::int32_t number = 0;  ///< of a StateChangeEvent: which event it is
 };
 
 /// Where a request has its fields; 0: it does not have this one.
@@ -44,22 +58,18 @@ struct EventFields {
 /// StateChangeEvent, by which NRI up to 0.11 reports most events.
 constexpr EventFields kStateChange{.pod = 2, .container = 3, .event = 1};
 
-/// The requests of a runtime to a plugin, in the order of kRequests (containerd/nri,
+/// The requests of a runtime that podqos asks for, in the order of kRequests (containerd/nri,
 /// pkg/api/api.proto, service Plugin).
 enum class Request : std::uint8_t {
   kConfigure,
   kSynchronize,
   kRunPodSandbox,
   kUpdatePodSandbox,
-  kPostUpdatePodSandbox,
   kStopPodSandbox,
   kRemovePodSandbox,
   kCreateContainer,
-  kPostCreateContainer,
   kStartContainer,
-  kPostStartContainer,
   kUpdateContainer,
-  kPostUpdateContainer,
   kStopContainer,
   kRemoveContainer,
 };
@@ -81,16 +91,12 @@ constexpr std::array kRequests = {
     RequestKind{.name = "UpdatePodSandbox",
                 .operation = Operation::kUpdate,
                 .fields = {.container = 0, .resources = 3}},
-    RequestKind{.name = "PostUpdatePodSandbox", .event = 13},
     RequestKind{.name = "StopPodSandbox", .event = 2, .operation = Operation::kDestroy},
     RequestKind{.name = "RemovePodSandbox", .event = 3, .operation = Operation::kDestroy},
     RequestKind{.name = "CreateContainer", .operation = Operation::kCreate},
-    RequestKind{.name = "PostCreateContainer", .event = 5},
     RequestKind{.name = "StartContainer", .event = 6, .operation = Operation::kUpdate},
-    RequestKind{.name = "PostStartContainer", .event = 7},
     RequestKind{
         .name = "UpdateContainer", .operation = Operation::kUpdate, .fields = {.resources = 3}},
-    RequestKind{.name = "PostUpdateContainer", .event = 9},
     RequestKind{.name = "StopContainer", .operation = Operation::kDestroy},
     RequestKind{.name = "RemoveContainer", .event = 11, .operation = Operation::kDestroy},
 };
@@ -102,14 +108,9 @@ static_assert(kRequests[static_cast<std::size_t>(Request::kRemoveContainer)].nam
   return kRequests.at(static_cast<std::size_t>(request));
 }
 
-/// A request and, of a StateChangeEvent, the number of its event.
-struct ParsedEvent {
-  PodEvent event;
-  std::int32_t number = 0;
-};
 /// Parses a request. New resources are merged into those of its container or pod.
 /// @return kInvalidArgument: malformed bytes; likewise below.
-[[nodiscard]] Result<ParsedEvent> parse_event(std::string_view bytes, const EventFields& fields);
+[[nodiscard]] Result<PodEvent> parse_event(std::string_view bytes, const EventFields& fields);
 
 /// ConfigureRequest.
 struct ConfigureRequest {
@@ -144,7 +145,7 @@ struct NodeState {
 /// @param events  one bit for each event that the plugin asks for
 [[nodiscard]] std::string format_configure_response(std::int32_t events);
 /// The answer to a part of a Synchronize that is not the last one: `more`, without updates.
-[[nodiscard]] std::string format_more_response();
+constexpr const char* kMoreResponse = "\x10\x01";
 /// CreateContainerResponse. Only values that are set are present: a runtime claims present fields
 /// for this plugin, and fails a container for which two plugins claim the same.
 [[nodiscard]] std::string format_create_response(const core::ConfigEdit& edit);

@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <utility>
 
 #include "common/app/log.h"
 #include "common/base/text.h"
-#include "nri/sockets.h"
 
 namespace podqos::nri {
 
@@ -17,8 +17,8 @@ namespace {
 
 /// Half of WATCHDOG_USEC, as sd_watchdog_enabled(3) recommends; nullopt: no watchdog.
 Result<std::optional<std::chrono::microseconds>> read_watchdog_interval() {
-  const char* text = environment_variable("WATCHDOG_USEC");
-  const char* pid = environment_variable("WATCHDOG_PID");
+  const char* text = ::secure_getenv("WATCHDOG_USEC");
+  const char* pid = ::secure_getenv("WATCHDOG_PID");
   // The variables may be inherited, and meant for another process.
   if (text == nullptr || (pid != nullptr && parse_int(pid) != ::getpid())) return std::nullopt;
   const auto usec = parse_int(text);
@@ -32,7 +32,7 @@ Result<std::optional<std::chrono::microseconds>> read_watchdog_interval() {
 
 Result<Notify> Notify::open() {
   Notify out;
-  const char* path = environment_variable("NOTIFY_SOCKET");
+  const char* path = ::secure_getenv("NOTIFY_SOCKET");
   if (path == nullptr || *path == '\0') return out;
   auto address = sys::UnixAddress::make(path);
   if (!address) return fail(std::move(address).error().with_context("NOTIFY_SOCKET"));

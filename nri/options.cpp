@@ -66,12 +66,13 @@ std::variant<Options, Answer> parse_options(int argc, const char* const* argv) {
       ->type_name("NAME")
       ->envname("NRI_PLUGIN_NAME")
       ->check(name_fault);
-  std::string metrics;
-  app.add_option("--metrics", metrics,
-                 "Serve metrics and health over HTTP at this\n"
-                 "address instead of the configured one: unix:PATH,\n"
-                 "127.0.0.1:PORT or [::1]:PORT; in a pod also\n"
-                 "0.0.0.0:PORT or [::]:PORT")
+  app.add_option_function<std::string>(
+         "--metrics",
+         [&](const std::string& text) { options.metrics = *core::parse_metrics_address(text); },
+         "Serve metrics and health over HTTP at this\n"
+         "address instead of the configured one: unix:PATH,\n"
+         "127.0.0.1:PORT or [::1]:PORT; in a pod also\n"
+         "0.0.0.0:PORT or [::]:PORT")
       ->type_name("ADDRESS")
       ->check(metrics_fault);
   app.footer(
@@ -90,8 +91,6 @@ std::variant<Options, Answer> parse_options(int argc, const char* const* argv) {
     return Answer{.status = kUsage,
                   .text = cat("podqos-nri: ", error.what(), "; use --help to list the options\n")};
   }
-  // Validated by metrics_fault(); CLI11 cannot keep the result of a validator.
-  if (!metrics.empty()) options.metrics = *core::parse_metrics_address(metrics);
   return options;
 }
 

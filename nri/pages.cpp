@@ -36,9 +36,6 @@ HttpAnswer text(std::string_view status, std::string body) {
 
 }  // namespace
 
-Pages::Pages(Configuration& configuration, const Metrics& metrics, const sys::Clock& clock)
-    : configuration_(configuration), metrics_(metrics), clock_(clock) {}
-
 HttpAnswer Pages::answer(std::string_view path, const ConnectionStatus& status) {
   if (path == "/metrics") return metrics(status);
   if (path == "/healthz") return text(kHttpOk, "ok");

@@ -22,7 +22,8 @@ class Pages {
  public:
   /// All arguments outlive the object.
   Pages(Configuration& configuration, const Metrics& metrics,
-        const sys::Clock& clock = sys::kSteadyClock);
+        const sys::Clock& clock = sys::kSteadyClock)
+      : configuration_(configuration), metrics_(metrics), clock_(clock) {}
 
   /// The page at `path`. /readyz is 503 with the obstacle unless `status` is synchronized or
   /// standby; an unknown path is 404.

@@ -8,21 +8,13 @@
 #include "common/app/place.h"
 #include "common/base/text.h"
 #include "common/sys/process.h"
-#include "nri/facts.h"
 
 namespace podqos::nri {
 
 namespace {
 
 using Kind = DeferredEvent::Kind;
-using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-/// Maximum wait for the lock in each step of housekeeping: other processes are served first.
-constexpr milliseconds kHousekeepingLock{100};
-/// Maximum time of a whole round of housekeeping: a request that arrives meanwhile is answered
-/// within the runtime's 2 s, since its own waits take at most 1 s.
-constexpr milliseconds kHousekeeping{500};
 
 /// The end of a pod or container.
 DeferredEvent end_of(const std::string& id) {
@@ -45,20 +37,6 @@ app::Timeouts Plugin::timeouts(Budget budget) const {
   constexpr std::chrono::nanoseconds kRequestTimeout = seconds{2};
   const auto whole = std::min(budget.value_or(kRequestTimeout), kRequestTimeout);
   return {.deadline = clock_.now() + whole / 2, .clock = &clock_};
-}
-
-app::Timeouts Plugin::housekeeping() const {
-  return {.deadline = clock_.now() + kHousekeeping,
-          .lock = kHousekeepingLock,
-          .systemd = kHousekeeping,
-          .clock = &clock_};
-}
-
-app::Timeouts Plugin::whole_node(const app::Timeouts& round) const {
-  const auto left = std::chrono::floor<milliseconds>(round.deadline - clock_.now());
-  return {.lock = std::clamp(left, milliseconds{0}, kHousekeepingLock),
-          .systemd = kHousekeeping,
-          .clock = &clock_};
 }
 
 void Plugin::log_failure(std::string_view what, const Error& error, std::string_view then) {
@@ -103,7 +81,7 @@ Result<std::string> Plugin::handle(Request request, const PodEvent& event, Budge
 
 Result<std::string> Plugin::answer(Request request, const PodEvent& event,
                                    const app::Timeouts& timeouts) {
-  const auto& [pod, container] = event;
+  const auto& [pod, container, number] = event;
   Status done;
   switch (request) {
     case Request::kRunPodSandbox:
@@ -132,25 +110,20 @@ Result<std::string> Plugin::answer(Request request, const PodEvent& event,
           apply_or_defer(Kind::kChanged, container_facts(pod, container), container.pid, timeouts);
       break;
     case Request::kRemoveContainer:
-      forget_reported(container.facts.id);
+      if (synchronization_) synchronization_->forget(container.facts.id);
       done = release(container.facts.id, timeouts);
       break;
     case Request::kStopContainer: done = release(container.facts.id, timeouts); break;
-    // podqos has acted on the preceding event or request; the first two have functions of their
-    // own.
+    // They have functions of their own.
     case Request::kConfigure:
-    case Request::kSynchronize:
-    case Request::kPostUpdatePodSandbox:
-    case Request::kPostCreateContainer:
-    case Request::kPostStartContainer:
-    case Request::kPostUpdateContainer: break;
+    case Request::kSynchronize: break;
   }
   PODQOS_TRY(done);
   return std::string{};
 }
 
 Result<std::string> Plugin::create(const PodEvent& event, const app::Timeouts& timeouts) {
-  const auto& [pod, container] = event;
+  const auto& [pod, container, number] = event;
   const std::string& id = container.facts.id;
   PODQOS_ASSIGN(auto facts, container_facts(pod, container));
   auto edit =
@@ -210,10 +183,9 @@ Result<bool> Plugin::apply(const DeferredEvent& deferred, const app::Timeouts& t
 void Plugin::drop(const DeferredEvent& event, const Error& error) {
   metrics_.dropped();
   recomputes_ = true;
-  if (event.kind == Kind::kEnded)
-    log_failure("release", error, "; deferred to the next recomputation");
-  else
-    log_failure("deferred event", error, "; dropped, waiting for the runtime's next update");
+  const bool is_end = event.kind == Kind::kEnded;
+  log_failure(is_end ? "deferred release" : "deferred event", error,
+              "; dropped, waiting for the next recomputation");
 }
 
 Status Plugin::release(const std::string& id, const app::Timeouts& timeouts) {
@@ -228,7 +200,7 @@ Status Plugin::release(const std::string& id, const app::Timeouts& timeouts) {
 
 Status Plugin::remove_sandbox(const std::string& id, const app::Timeouts& timeouts) {
   sandboxes_.erase(id);
-  forget_reported(id);
+  if (synchronization_) synchronization_->forget(id);
   std::vector<std::string> ended;
   for (const auto& [container, creation] : created_) {
     if (creation.sandbox == id) ended.push_back(container);

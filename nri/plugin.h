@@ -62,8 +62,6 @@ class Plugin : public Handler {
   [[nodiscard]] static Result<core::Process> process_of(std::uint32_t pid);
   /// Timeouts for a request: a deadline that leaves time to answer.
   [[nodiscard]] app::Timeouts timeouts(Budget budget) const;
-  /// Timeouts for a whole round of housekeep(): a request may arrive meanwhile.
-  [[nodiscard]] app::Timeouts housekeeping() const;
   /// Timeouts for work on all pods, in a round of housekeeping. Only the wait for the lock ends
   /// with the round: with the systemd driver each pod takes a call, so that a bound for all calls
   /// could never be met on a full node.
@@ -101,13 +99,8 @@ class Plugin : public Handler {
   [[nodiscard]] app::EngineList listener() const;
   /// The pods and containers of a Synchronize as events.
   [[nodiscard]] std::vector<app::ContainerEvent> reported_in(NodeState state);
-  /// Registers a piece of the runtime's state.
-  /// @return whether more is left
-  [[nodiscard]] bool synchronize_piece(const app::Timeouts& timeouts);
   /// Logs the end or the failure of a synchronization. @return whether more is left
   [[nodiscard]] bool note_synchronized(const Result<bool>& taken);
-  /// Removes a container from the synchronization in progress: the runtime has removed it.
-  void forget_reported(const std::string& id);
   /// Notes the process of a sandbox, whose end may not be reported.
   void register_sandbox(const Reported& pod);
   /// Releases sandboxes whose process has ended. @return as DeferredEvents::apply()

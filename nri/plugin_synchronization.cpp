@@ -16,17 +16,22 @@
 
 #include "common/base/text.h"
 #include "common/sys/process.h"
-#include "nri/facts.h"
 #include "nri/plugin.h"
 
 namespace podqos::nri {
 
 namespace {
 
+using std::chrono::milliseconds;
 using AnnotationsRef = std::shared_ptr<const core::Annotations>;
 
 /// Maximum time of a piece: far below the 2 s of a request, and below other lock timeouts.
-constexpr std::chrono::milliseconds kPieceAtOnce{100};
+constexpr milliseconds kPieceAtOnce{100};
+/// Maximum wait for the lock in each step of housekeeping: other processes are served first.
+constexpr milliseconds kHousekeepingLock{100};
+/// Maximum time of a whole round of housekeeping: a request that arrives meanwhile is answered
+/// within the runtime's 2 s, since its own waits take at most 1 s.
+constexpr milliseconds kHousekeeping{500};
 /// Sandboxes whose processes are checked in one round.
 constexpr std::size_t kObservedAtOnce = 64;
 /// How long a container counts as being created: runtimes may abandon one without reporting it. A
@@ -37,8 +42,17 @@ constexpr std::chrono::seconds kReleaseInterval{5};
 
 }  // namespace
 
+app::Timeouts Plugin::whole_node(const app::Timeouts& round) const {
+  const auto left = std::chrono::floor<milliseconds>(round.deadline - clock_.now());
+  app::Timeouts all = round;
+  all.deadline = TimePoint::max();
+  all.lock = std::clamp(left, milliseconds{0}, kHousekeepingLock);
+  return all;
+}
+
 std::vector<app::ContainerEvent> Plugin::reported_in(NodeState state) {
   std::vector<app::ContainerEvent> all;
+  all.reserve(state.pods.size() + state.containers.size());
   // A pod or container with invalid facts exists nevertheless: its id is passed on.
   const auto add = [&](const Reported& reported, Result<core::ContainerFacts> facts,
                        AnnotationsRef of_pod) {
@@ -87,6 +101,8 @@ bool Plugin::read_state() {
   }
   synchronization_.emplace(reported_in(std::move(*state)),
                            [this](const Error& error) { log_failure("synchronize", error); });
+  // What was only needed until here is as much again.
+  static_cast<void>(::malloc_trim(0));
   // A recomputation deferred from here on runs after the synchronization.
   recomputes_ = false;
   return true;
@@ -97,12 +113,6 @@ app::EngineList Plugin::listener() const {
   for (const auto& [id, creation] : created_)
     self.ids.insert(id);
   return self;
-}
-
-bool Plugin::synchronize_piece(const app::Timeouts& timeouts) {
-  if (!read_state()) return false;
-  return note_synchronized(synchronization_->resume(configuration_.settings(), log(), listener(),
-                                                    kPieceAtOnce, whole_node(timeouts)));
 }
 
 void Plugin::synchronize_pod(const Reported& pod, const app::Timeouts& timeouts) {
@@ -126,10 +136,6 @@ bool Plugin::note_synchronized(const Result<bool>& taken) {
   next_recomputation_ = clock_.now() + kRecomputation;
   metrics_.reconciled();
   return false;
-}
-
-void Plugin::forget_reported(const std::string& id) {
-  if (synchronization_) synchronization_->forget(id);
 }
 
 void Plugin::register_sandbox(const Reported& pod) {
@@ -176,8 +182,15 @@ void Plugin::reconcile(const app::Timeouts& timeouts) {
 bool Plugin::housekeep() {
   const auto now = clock_.now();
   std::erase_if(created_, [&](const auto& entry) { return now - entry.second.since > kCreation; });
-  const app::Timeouts timeouts = housekeeping();
-  if (synchronize_piece(timeouts)) return true;
+  const app::Timeouts timeouts{.deadline = now + kHousekeeping,
+                               .lock = kHousekeepingLock,
+                               .systemd = kHousekeeping,
+                               .clock = &clock_};
+  if (read_state()) {
+    const auto taken = synchronization_->resume(configuration_.settings(), log(), listener(),
+                                                kPieceAtOnce, whole_node(timeouts));
+    if (note_synchronized(taken)) return true;
+  }
   // After a timeout, waiting for the lock or systemd, the following steps would time out as well.
   if (deferred_.apply(timeouts) && release_ended_sandboxes(timeouts)) reconcile(timeouts);
   return false;

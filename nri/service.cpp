@@ -21,14 +21,6 @@ constexpr std::size_t kSignalsAt = 0;
 constexpr std::size_t kLinkAt = 1;
 constexpr std::size_t kHttpAt = 2;
 
-/// What happens next, or what to check, after a failed attempt to connect.
-std::string remedy_for(const Error& error, const std::string& socket) {
-  if (error.code == ErrorCode::kNotFound)
-    return "; waiting for a runtime with NRI enabled, see podqos-nri(8)";
-  if (error.code == ErrorCode::kBusy) return "; retrying";
-  return cat("; retrying: check that ", socket, " is the socket of this node's runtime");
-}
-
 }  // namespace
 
 Service::Service(ServiceOptions options, ServicePorts ports)
@@ -162,14 +154,17 @@ Status Service::try_to_connect() {
 void Service::log_failure(const Error& error) {
   if (error.message == last_failure_) return;
   last_failure_ = error.message;
-  if (!only_)
-    return announce(cat(error.message, "; standing by until that one ends"), &app::Log::info);
-  const bool normal = error.code == ErrorCode::kNotFound || error.code == ErrorCode::kBusy;
-  const std::string line = cat(error.message, remedy_for(error, options_.socket));
-  if (normal)
-    ports_.log.info(line);
-  else
-    ports_.log.warning(line);
+  if (!only_) {
+    announce(cat(error.message, "; standing by until that one ends"), &app::Log::info);
+  } else if (error.code == ErrorCode::kNotFound) {
+    ports_.log.info(
+        cat(error.message, "; waiting for a runtime with NRI enabled, see podqos-nri(8)"));
+  } else if (error.code == ErrorCode::kBusy) {
+    ports_.log.info(cat(error.message, "; retrying"));
+  } else {
+    ports_.log.warning(cat(error.message, "; retrying: check that ", options_.socket,
+                           " is the socket of this node's runtime"));
+  }
 }
 
 Status Service::make_link(sys::UniqueFd socket) {

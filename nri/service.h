@@ -54,7 +54,6 @@ struct ConnectionStatus {
   sys::Clock::TimePoint since;    ///< of the last change
   std::uint64_t connections = 0;  ///< made so far
   std::string obstacle;           ///< why it is not synchronized, as text for users; else ""
-  friend bool operator==(const ConnectionStatus&, const ConnectionStatus&) = default;
 };
 
 /// The dependencies of a Service; all outlive it.

@@ -22,26 +22,6 @@ namespace podqos::nri {
 
 namespace {
 
-/// Checks that an inherited descriptor is a connected unix stream socket, and sets O_NONBLOCK and
-/// FD_CLOEXEC, which it lacks.
-Status prepare(int fd) {
-  int type = 0;
-  socklen_t size = sizeof type;
-  if (::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0) return fail_errno(errno, "SO_TYPE");
-  sockaddr_storage peer{};
-  size = sizeof peer;
-  // The socket calls take every kind of address as a sockaddr.
-  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0)
-    return fail_errno(errno, "get its peer address");
-  if (type != SOCK_STREAM || peer.ss_family != AF_UNIX)
-    return fail(ErrorCode::kInvalidArgument, "not a unix stream socket");
-  const int flags = ::fcntl(fd, F_GETFL);
-  if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
-      ::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
-    return fail_errno(errno, "set its flags");
-  return {};
-}
-
 /// Connections that wait in the kernel: more than HttpServer serves at once, but few, because a
 /// probe waits behind them.
 constexpr int kBacklog = 16;
@@ -119,10 +99,6 @@ Result<sys::UniqueFd> bind_at(const core::TcpPort& port) {
 
 }  // namespace
 
-const char* environment_variable(const char* name) {
-  return std::getenv(name);  // NOLINT(concurrency-mt-unsafe): the plugin has one thread
-}
-
 Result<sys::UniqueFd> connect_to(const std::string& path) {
   PODQOS_ASSIGN(const auto address, sys::UnixAddress::make(path));
   PODQOS_ASSIGN(auto socket, make_socket(AF_UNIX));
@@ -135,7 +111,7 @@ Result<sys::UniqueFd> connect_to(const std::string& path) {
 }
 
 Result<sys::UniqueFd> inherited_socket() {
-  const char* value = environment_variable("NRI_PLUGIN_SOCKET");
+  const char* value = ::secure_getenv("NRI_PLUGIN_SOCKET");
   if (value == nullptr) return sys::UniqueFd{};
   const std::string context = cat("NRI_PLUGIN_SOCKET=", printable(value));
   const auto number = parse_int(value);
@@ -147,7 +123,10 @@ Result<sys::UniqueFd> inherited_socket() {
                     "connect by path"));
   }
   const int fd = static_cast<int>(*number);
-  if (auto done = prepare(fd); !done) return fail(std::move(done).error().with_context(context));
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
+      ::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
+    return fail_errno(errno, context);
   return sys::UniqueFd{fd};
 }
 

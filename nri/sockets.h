@@ -24,14 +24,10 @@ constexpr const char* kDefaultSocket = "/var/run/nri/nri.sock";
   return err == EAGAIN || err == EINTR;
 }
 
-/// The value of an environment variable.
-/// @return nullptr if it is not set.
-[[nodiscard]] const char* environment_variable(const char* name);
-
 /// Takes ownership of the socket that a runtime passes to a plugin that it starts (containerd/nri,
 /// pkg/api/plugin.go), and makes it non-blocking and close-on-exec.
 /// @return an invalid one if NRI_PLUGIN_SOCKET is not set. kInvalidArgument: its value is not a
-///         number, or not that of a connected unix stream socket.
+///         number.
 [[nodiscard]] Result<sys::UniqueFd> inherited_socket();
 
 /// The process at the other end of a unix socket, as of connect(2) or socketpair(2), which has to

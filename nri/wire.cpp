@@ -43,12 +43,6 @@ bool fill_up(std::string& out, std::size_t size, std::string_view& input) {
 /// Largest message that is sent as one frame: the read buffer of the Go side.
 constexpr std::size_t kLargestWholeMessage = 4096;
 
-/// Whether NRI uses the channel.
-bool is_known(std::uint32_t channel) {
-  return channel == static_cast<std::uint32_t>(Channel::kPlugin) ||
-         channel == static_cast<std::uint32_t>(Channel::kRuntime);
-}
-
 /// Appends one frame with its header.
 void append_frame(std::string& out, Channel channel, std::string_view bytes) {
   append_u32(out, static_cast<std::uint32_t>(channel));
@@ -58,8 +52,6 @@ void append_frame(std::string& out, Channel channel, std::string_view bytes) {
 
 /// Offset of the type in a message header.
 constexpr std::size_t kTypeOffset = 8;
-/// Capacity of the buffer above which it is freed after use: a split Synchronize needs megabytes.
-constexpr std::size_t kKeptCapacity = std::size_t{64} << 10U;
 /// Maximum size of an error's text in bytes.
 constexpr std::size_t kLongestErrorText = 4096;
 
@@ -114,8 +106,9 @@ Result<std::optional<ChannelBytes>> FrameReader::next(std::string_view& input) {
       const std::string_view bytes = input.substr(0, left_);
       input.remove_prefix(bytes.size());
       left_ -= static_cast<std::uint32_t>(bytes.size());
-      if (!is_known(channel_)) continue;
-      return ChannelBytes{.channel = static_cast<Channel>(channel_), .bytes = bytes};
+      if (channel_ == Channel::kPlugin || channel_ == Channel::kRuntime)
+        return ChannelBytes{.channel = channel_, .bytes = bytes};
+      continue;
     }
     if (!fill_up(header_, kFrameHeaderSize, input)) return std::nullopt;
     const std::uint32_t size = read_u32(std::string_view{header_}.substr(4));
@@ -123,7 +116,7 @@ Result<std::optional<ChannelBytes>> FrameReader::next(std::string_view& input) {
       return fail(ErrorCode::kTooLarge, cat("a frame of ", size, " bytes for connection ",
                                             read_u32(header_), ", at most ", kMaxFrameSize));
     }
-    channel_ = read_u32(header_);
+    channel_ = Channel{read_u32(header_)};
     left_ = size;
     header_.clear();
   }
@@ -139,14 +132,8 @@ void append_frames(std::string& out, Channel channel, std::string_view message) 
 }
 
 std::optional<Message> MessageReader::next(std::string_view& input) {
-  if (std::exchange(complete_, false)) {
-    message_.clear();
-    if (message_.capacity() > kKeptCapacity) message_.shrink_to_fit();
-    skipped_ = 0;
-  }
-  if (message_.size() < kMessageHeaderSize && !fill_up(message_, kMessageHeaderSize, input))
-    return std::nullopt;
-  const std::uint32_t size = read_u32(message_);
+  if (!fill_up(header_, kMessageHeaderSize, input)) return std::nullopt;
+  const std::uint32_t size = read_u32(header_);
   const bool oversized = size > kMaxMessageSize;
   if (oversized) {
     const std::size_t piece = std::min<std::size_t>(size - skipped_, input.size());
@@ -154,14 +141,14 @@ std::optional<Message> MessageReader::next(std::string_view& input) {
     skipped_ += static_cast<std::uint32_t>(piece);
     if (skipped_ < size) return std::nullopt;
   } else {
-    message_.reserve(kMessageHeaderSize + size);
-    if (!fill_up(message_, kMessageHeaderSize + size, input)) return std::nullopt;
+    payload_.reserve(size);
+    if (!fill_up(payload_, size, input)) return std::nullopt;
   }
-  complete_ = true;
-  const std::string_view whole = message_;
-  return Message{.type = MessageType{static_cast<std::uint8_t>(whole[kTypeOffset])},
-                 .stream = read_u32(whole.substr(4)),
-                 .payload = whole.substr(kMessageHeaderSize),
+  skipped_ = 0;
+  const std::string header = std::exchange(header_, {});
+  return Message{.type = MessageType{static_cast<std::uint8_t>(header[kTypeOffset])},
+                 .stream = read_u32(std::string_view{header}.substr(4)),
+                 .payload = std::exchange(payload_, {}),
                  .oversized = oversized};
 }
 

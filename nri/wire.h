@@ -21,7 +21,7 @@
 namespace podqos::nri {
 
 /// The channels that NRI uses.
-enum class Channel : std::uint8_t {
+enum class Channel : std::uint32_t {
   kPlugin = 1,   ///< the runtime calls the plugin
   kRuntime = 2,  ///< the plugin calls the runtime
 };
@@ -53,8 +53,6 @@ enum class StatusCode : std::uint8_t {
 struct CallError {
   StatusCode code = StatusCode::kUnknown;
   std::string text;
-
-  friend bool operator==(const CallError&, const CallError&) = default;
 };
 
 /// The payload of an answer, or why there is none.
@@ -77,8 +75,8 @@ struct Call {
 struct Message {
   MessageType type;  ///< or one of another number
   std::uint32_t stream = 0;
-  std::string_view payload;  ///< the envelope; valid until the next call of the reader
-  bool oversized = false;    ///< it has more than kMaxMessageSize, and is not kept
+  std::string payload;     ///< the envelope
+  bool oversized = false;  ///< it has more than kMaxMessageSize, and is not kept
 };
 
 /// Bytes received on one channel.
@@ -99,7 +97,7 @@ class FrameReader {
 
  private:
   std::string header_;  ///< of the current frame, so far
-  std::uint32_t channel_ = 0;
+  Channel channel_{};
   std::uint32_t left_ = 0;  ///< bytes of the current frame still to be read
 };
 
@@ -111,9 +109,9 @@ class MessageReader {
   [[nodiscard]] std::optional<Message> next(std::string_view& input);
 
  private:
-  std::string message_;        ///< with its header, so far
+  std::string header_;         ///< of the current message, so far
+  std::string payload_;        ///< likewise
   std::uint32_t skipped_ = 0;  ///< bytes of an oversized message so far
-  bool complete_ = false;
 };
 
 /// Encodes a request as a complete message.

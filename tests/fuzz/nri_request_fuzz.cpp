@@ -13,7 +13,7 @@
 #include "common/core/pods/grants.h"
 #include "common/core/pods/identity.h"
 #include "common/core/pods/pod_values.h"
-#include "nri/facts.h"
+#include "nri/messages.h"
 #include "tests/fuzz/require.h"
 #include "tests/unit/nri/nri.pb.h"
 
@@ -93,13 +93,13 @@ void check_answer(const core::ContainerFacts& facts, const core::Admission& admi
 
 /// What protobuf reads, podqos reads alike. It also takes text that is not UTF-8.
 void check_against_protobuf(std::string_view payload,
-                            const podqos::Result<podqos::nri::ParsedEvent>& parsed) {
+                            const podqos::Result<podqos::nri::PodEvent>& parsed) {
   api::CreateContainerRequest request;
   if (!request.ParseFromArray(payload.data(), static_cast<int>(payload.size()))) return;
   // protobuf steps over groups, which NRI does not have, and over some field numbers that protozero
   // knows to be invalid.
   if (!parsed) return;
-  const auto& [pod, container] = parsed->event;
+  const auto& [pod, container, number] = *parsed;
   const auto name = [](const std::optional<std::string>& text) { return text.value_or(""); };
   require(pod.facts.id == request.pod().id());
   require(name(pod.facts.engine->pod_uid) == request.pod().uid());
@@ -128,7 +128,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   const auto parsed = podqos::nri::parse_event(payload, {});
   check_against_protobuf(payload, parsed);
   if (!parsed) return 0;
-  const auto& [sandbox_told, container_told] = parsed->event;
+  const auto& [sandbox_told, container_told, number] = *parsed;
   std::optional<core::PodRecord> pod;
   if (const auto facts = podqos::nri::sandbox_facts(sandbox_told)) {
     if (const auto sandbox = admitted(*facts, std::nullopt, settings)) {

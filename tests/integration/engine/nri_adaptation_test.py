@@ -517,7 +517,7 @@ class Failures(AdaptationCase):
         """Each runtime is asked for those of NRI 0.10 first; this one, which is older, closes the connection."""
         self.start_runtime()
         self.start_plugin("--socket", self.socket)
-        self.runtime.wait("failed to start external plugin: invalid plugin events: 0x1800")
+        self.runtime.wait("failed to start external plugin: invalid plugin events: 0x800")
         self.runtime.wait(CONNECTED)
         self.live_and_end()
         self.assertEqual(len(self.runtime.synchronized()), 1)

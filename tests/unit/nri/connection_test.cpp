@@ -82,7 +82,7 @@ TEST_F(SessionTest, IsConfiguredBeforeTheRegistrationIsAnswered) {
                              frame(1, bytes.substr(20)));
   EXPECT_THAT(handler_.heard, ElementsAre("configure containerd v2.2.1"));
   ASSERT_THAT(heard, SizeIs(1));
-  EXPECT_EQ(heard[0].payload, "\x12\x03\x10\xff\x3f");
+  EXPECT_EQ(heard[0].payload, "\x12\x03\x10\xaf\x1d");
 }
 
 TEST_F(SessionTest, AsksForTheOldestEventsWhenToldUnlessTheRuntimeKnowsTheNewest) {
@@ -90,12 +90,12 @@ TEST_F(SessionTest, AsksForTheOldestEventsWhenToldUnlessTheRuntimeKnowsTheNewest
   options.newest_events = false;
   Connection session{{}, options, handler_};
   EXPECT_TRUE(session.feed(call(1, "Configure", "")).has_value());
-  EXPECT_EQ(session.output(), frame(1, message(1, kResponse, "\x12\x03\x10\xff\x0f")));
+  EXPECT_EQ(session.output(), frame(1, message(1, kResponse, "\x12\x03\x10\xaf\x0d")));
   session.sent(session.output().size());
   api::ConfigureRequest request;
   request.set_nri_version("0.0.0-unknown");  // as some builds of 0.12 say
   EXPECT_TRUE(session.feed(call(3, "Configure", request.SerializeAsString())).has_value());
-  EXPECT_EQ(session.output(), frame(1, message(3, kResponse, "\x12\x03\x10\xff\x3f")));
+  EXPECT_EQ(session.output(), frame(1, message(3, kResponse, "\x12\x03\x10\xaf\x1d")));
 }
 
 TEST_F(SessionTest, HandsOnTheBudget) {
@@ -137,8 +137,13 @@ TEST_F(SessionTest, AnswersUpdatePodSandbox) {
   EXPECT_THAT(handler_.heard, ElementsAre("update-pod p limit 77"));
 }
 
-TEST_F(SessionTest, AnswersAShutdown) {
-  EXPECT_EQ(answer("Shutdown", ""), "");
+TEST_F(SessionTest, AnswersWhatItDidNotAskFor) {
+  for (const char* method : {"Shutdown", "PostUpdatePodSandbox", "PostCreateContainer",
+                             "PostStartContainer", "PostUpdateContainer"})
+    EXPECT_EQ(answer(method, ""), "") << method;
+  api::StateChangeEvent change;
+  change.set_event(api::POST_START_CONTAINER);
+  EXPECT_EQ(answer("StateChange", change.SerializeAsString()), "");
   EXPECT_THAT(handler_.heard, IsEmpty());
 }
 
@@ -192,12 +197,7 @@ INSTANTIATE_TEST_SUITE_P(Table, SessionEvents,
                              {"RunPodSandbox", api::RUN_POD_SANDBOX, "run-pod p"},
                              {"StopPodSandbox", api::STOP_POD_SANDBOX, "stop-pod p"},
                              {"RemovePodSandbox", api::REMOVE_POD_SANDBOX, "remove-pod p"},
-                             {"PostUpdatePodSandbox", api::POST_UPDATE_POD_SANDBOX,
-                              "post-update-pod p"},
-                             {"PostCreateContainer", api::POST_CREATE_CONTAINER, "post-create p/c"},
                              {"StartContainer", api::START_CONTAINER, "start p/c"},
-                             {"PostStartContainer", api::POST_START_CONTAINER, "post-start p/c"},
-                             {"PostUpdateContainer", api::POST_UPDATE_CONTAINER, "post-update p/c"},
                              {"StopContainer", api::UNKNOWN, "stop p/c"},
                              {"RemoveContainer", api::REMOVE_CONTAINER, "remove p/c"},
                          }),

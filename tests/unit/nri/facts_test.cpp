@@ -1,5 +1,3 @@
-#include "nri/facts.h"
-
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -8,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "common/codec/annotations.h"
+#include "nri/messages.h"
 #include "tests/unit/nri/oracle.h"
 
 namespace podqos::nri {

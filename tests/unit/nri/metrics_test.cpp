@@ -63,7 +63,7 @@ TEST(Metrics, CountRequestsAsAKubeletsOperations) {
   metrics.handled(Request::kCreateContainer, 3ms);
   metrics.handled(Request::kRunPodSandbox, 4ms);
   metrics.handled(Request::kUpdateContainer, 300us);
-  metrics.handled(Request::kPostStartContainer, 1s);
+  metrics.handled(Request::kSynchronize, 1s);
   const std::string text = text_of(metrics);
   const std::string create = R"(podqos_cgroup_manager_duration_seconds)";
   EXPECT_EQ(value_of(text, create + R"(_count{operation_type="create"})"), "2");
@@ -75,7 +75,7 @@ TEST(Metrics, CountRequestsAsAKubeletsOperations) {
   EXPECT_EQ(value_of(text, create + R"(_count{operation_type="destroy"})"), "0");
   const std::string request = "podqos_nri_request_duration_seconds_count";
   EXPECT_EQ(value_of(text, request + R"({request="CreateContainer"})"), "1");
-  EXPECT_EQ(value_of(text, request + R"({request="PostStartContainer"})"), "1");
+  EXPECT_EQ(value_of(text, request + R"({request="Synchronize"})"), "1");
 }
 
 TEST(Metrics, CountErrorsByKind) {

@@ -19,7 +19,7 @@ template <class Message>
 [[nodiscard]] PodEvent event_of(Request request, const Message& message) {
   const auto parsed = parse_event(message.SerializeAsString(), kind_of(request).fields);
   EXPECT_TRUE(parsed);
-  return parsed ? parsed->event : PodEvent{};
+  return parsed.value_or(PodEvent{});
 }
 
 /// A pod and a container as podqos reads them.

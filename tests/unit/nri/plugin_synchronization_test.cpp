@@ -24,7 +24,6 @@
 #include "common/sys/clock.h"
 #include "common/sys/fd.h"
 #include "common/sys/process.h"
-#include "nri/facts.h"
 #include "nri/plugin.h"
 #include "tests/unit/nri/metrics_text.h"
 #include "tests/unit/nri/plugin_fixture.h"

@@ -67,15 +67,6 @@ TEST_F(PluginTest, CountsAConfigurationThatItRefuses) {
                             "\"} 1\n")));
 }
 
-TEST_F(PluginTest, DoesNothingAfterTheFact) {
-  const auto sandbox = pod("1", start_process(), kSmall);
-  const auto both = event(sandbox, container(sandbox, "app", kSmall));
-  for (const Request request : {Request::kPostCreateContainer, Request::kPostStartContainer,
-                                Request::kPostUpdateContainer, Request::kPostUpdatePodSandbox})
-    EXPECT_EQ(plugin().handle(request, both, kNoBudget), "");
-  EXPECT_FALSE(temporary().has("state"));
-}
-
 TEST_F(PluginTest, AdmitsWhatItCannotPlace) {
   const auto sandbox = broken(pod("1", start_process()));
   const auto adjustment = create(sandbox, container(sandbox, "app", kSmall));

@@ -32,7 +32,7 @@ class RecordingHandler : public Handler {
     return synchronize_answer;
   }
   Result<std::string> handle(Request request, const PodEvent& event, Budget budget) override {
-    const auto& [pod, container] = event;
+    const auto& [pod, container, number] = event;
     std::string what = std::string{kVerbs.at(static_cast<std::size_t>(request))} + " " +
                        pod.facts.engine->pod_name.value_or("");
     if (const auto& name = container.facts.engine->container_name) what += "/" + *name;
@@ -51,10 +51,9 @@ class RecordingHandler : public Handler {
   }
 
  private:
-  static constexpr std::array kVerbs = {
-      "",           "",           "run-pod",     "update-pod",  "post-update-pod",
-      "stop-pod",   "remove-pod", "create",      "post-create", "start",
-      "post-start", "update",     "post-update", "stop",        "remove"};
+  static constexpr std::array kVerbs = {"",         "",           "run-pod", "update-pod",
+                                        "stop-pod", "remove-pod", "create",  "start",
+                                        "update",   "stop",       "remove"};
 };
 
 }  // namespace podqos::nri::test

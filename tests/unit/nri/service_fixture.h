@@ -27,8 +27,8 @@
 namespace podqos::nri::test {
 
 /// The events that the plugin asks a runtime for, and one that has ended the connection at these.
-inline constexpr std::int32_t kAllEvents = 0x1fff;
-inline constexpr std::int32_t kOldestEvents = 0x7ff;
+inline constexpr std::int32_t kAllEvents = 0x0eaf;
+inline constexpr std::int32_t kOldestEvents = 0x06af;
 
 /// A service in a thread of its own. What it has done may be looked at once it has ended.
 class ServiceTest : public ::testing::Test {

@@ -121,7 +121,7 @@ TEST_F(ServiceTest, TakesFramesByteByByte) {
     ASSERT_TRUE(connection_->send({&byte, 1}));
   const auto answer = connection_->next();
   ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->payload, "\x12\x03\x10\xff\x3f");
+  EXPECT_EQ(answer->payload, "\x12\x03\x10\xaf\x1d");
   // Half a frame is left behind without harm.
   EXPECT_TRUE(connection_->send(call(3, "Synchronize", "").substr(0, 7)));
   connection_->close();
