@@ -83,22 +83,10 @@ class ConfigFile(harness.TestCase):
         self.wrapper.call("create", "--bundle", bundle.path, "-f", "config.json", name, cwd=other.path)
         self.assert_placed(self.wrapper.pid(name), self.pod_path("burstable", "burstable-1"))
 
-    def test_a_config_of_another_name_in_a_bundle_without_one(self):
-        if self.kind != "crun":
-            self.skipTest("only crun has --config")
-        bundle, name = self.bundle(BURSTABLE, "app"), self.container_id("app")
-        file = bundle.file.rename(bundle.path / "mine.json")
-        self.wrapper.bundles[name] = bundle
-        self.wrapper.call("create", "--bundle", bundle.path, "--config", file, name)
-        self.assert_placed(self.wrapper.pid(name), self.pod_path("burstable", "burstable-1"))
-        self.assertNotIn("error", self.podqos.log_text())
-        self.wrapper.delete(name)
-        self.assert_nothing_left()
-
     # BURSTABLE with other resources.
-    other = pod("burstable-1", container("app", requests={"cpu": "100m", "memory": "512Mi"}, limits={"memory": "3Gi"}))
+    OTHER = pod("burstable-1", container("app", requests={"cpu": "100m", "memory": "512Mi"}, limits={"memory": "3Gi"}))
 
-    def annotate_anew(self, bundle, manifest=other):
+    def annotate_anew(self, bundle, manifest=OTHER):
         """As a person does: the new manifest's annotations in the file as podqos has left it."""
         bundle.reload()
         bundle.annotations.clear()
@@ -115,18 +103,17 @@ class ConfigFile(harness.TestCase):
         self.assert_oom(pid, 985)  # 1000 - trunc(1000 * 512Mi / 32Gi)
 
     def test_annotated_anew(self):
-        bundle, name = self.bundle(BURSTABLE, "app"), self.container_id("app")
-        self.wrapper.launch(name, bundle)
-        self.wrapper.delete(name)
-        self.assert_is_the_other(name, self.annotate_anew(bundle))
-
-    def test_annotated_anew_after_a_loss_of_state(self):
-        bundle, name = self.bundle(BURSTABLE, "app"), self.container_id("app")
-        pid = self.wrapper.launch(name, bundle)
-        shutil.rmtree(self.podqos.state)
-        os.kill(pid, signal.SIGKILL)
-        self.wrapper.delete(name)
-        self.assert_is_the_other(name, self.annotate_anew(bundle))
+        """Also where nothing but the file itself tells what podqos has filled in."""
+        for is_state_lost in (False, True):
+            with self.subTest(is_state_lost=is_state_lost):
+                bundle, name = self.bundle(BURSTABLE, "app"), self.container_id("app")
+                pid = self.wrapper.launch(name, bundle)
+                if is_state_lost:
+                    shutil.rmtree(self.podqos.state)
+                    os.kill(pid, signal.SIGKILL)
+                self.wrapper.delete(name)
+                self.assert_is_the_other(name, self.annotate_anew(bundle))
+                self.wrapper.delete(name)
 
     def test_annotated_anew_after_a_create_that_failed(self):
         bundle, name = self.bundle(BURSTABLE, "app"), self.container_id("app")
@@ -169,29 +156,19 @@ class ConfigFile(harness.TestCase):
         self.wrapper.delete(name)
         self.assert_nothing_left()
 
-    def test_annotated_wrongly(self):
-        def spoil(bundle):
+    def configure(self, **settings):
+        self.podqos.settings.update(settings)
+        self.podqos.config(self.kind)
+
+    def test_not_placed_now(self):
+        def annotated_wrongly(bundle):
             bundle.annotations["podqos.io/requests"] = "cpu=much"
             bundle.save()
 
-        self.check_ordinary_again(spoil)
+        for spoil in (annotated_wrongly, lambda _: self.configure(enabled=False), lambda _: self.configure(onError="perhaps")):
+            self.check_ordinary_again(spoil)
+            self.configure(enabled=True, onError=None)
         self.assertIn("cpu=much", self.podqos.log_text())
-
-    def test_switched_off(self):
-        def spoil(_):
-            self.podqos.settings["enabled"] = False
-            self.podqos.config(self.kind)
-
-        self.check_ordinary_again(spoil)
-
-    def test_configured_wrongly(self):
-        def spoil(_):
-            self.podqos.settings["onError"] = "perhaps"
-            self.podqos.config(self.kind)
-
-        self.check_ordinary_again(spoil)
-        del self.podqos.settings["onError"]
-        self.podqos.config(self.kind)
 
     def test_registered_by_the_hook_and_annotated_anew(self):
         """Without the wrapper the edit is for the next start: then it is the new annotations'."""
@@ -208,16 +185,6 @@ class ConfigFile(harness.TestCase):
         self.assertEqual((resources["memory"]["limit"], resources["cpu"]["shares"]), (3 * GI, 102))
         self.assertNotIn("quota", resources["cpu"])
         self.assertEqual(bundle.config["process"]["oomScoreAdj"], 985)
-
-    def test_annotated_as_another_pods(self):
-        bundle, name = self.bundle(BURSTABLE, "app"), self.container_id("app")
-        self.wrapper.launch(name, bundle)
-        self.wrapper.delete(name)
-        pid = self.wrapper.launch(name, self.annotate_anew(bundle, GUARANTEED))
-        path = self.pod_path("guaranteed", "guaranteed-1")
-        self.assert_placed(pid, path)
-        self.assert_values(machines.cgroup_of(pid), shares=102, quota=10000, period=100000, memory=64 * MI)
-        self.assert_oom(pid, -997)
 
 
 if __name__ == "__main__":

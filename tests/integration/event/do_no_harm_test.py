@@ -257,7 +257,7 @@ umask; ls /proc/self/fd; env | sort"""
             fake = self.tmp / "fake-runtime"
             # The shell looks at itself: around a fork it blocks more signals.
             fake.write_text("#!/bin/bash\n{ while read -r line; do\n"
-                            "case $line in Sig[BI]*|Cap*|Seccomp*|NoNew*) echo \"$line\";; esac\n"
+                            "case $line in Sig[BIP]*|Shd*|Cap*|Seccomp*|NoNew*) echo \"$line\";; esac\n"
                             "done </proc/$$/status; umask; pwd; ls /proc/$$/fd; env | sort\n"
                             f"printf '%s\\n' \"$@\"; }} >{log}\n", encoding="utf-8")
             fake.chmod(0o755)

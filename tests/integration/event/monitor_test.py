@@ -19,7 +19,10 @@ MONITOR = '#!/bin/sh\n"$@"\necho $? >"$0.status"\nexec 0<&- 1>&- 2>&-\nwhile :; 
 PATIENCE = 10
 
 
-class MonitorCase(harness.TestCase):
+@harness.for_each_runtime
+class Charged(harness.TestCase):
+    settings = {"chargeMonitor": True}
+
     def start_monitor(self, label, name):
         """A program of that name that creates the container, and the container's pid."""
         directory = self.tmp / f"{label}-{name}"
@@ -43,11 +46,6 @@ class MonitorCase(harness.TestCase):
         if process.poll() is None:
             os.killpg(process.pid, 9)
             process.wait(PATIENCE)
-
-
-@harness.for_each_runtime
-class Charged(MonitorCase):
-    settings = {"chargeMonitor": True}
 
     def test_goes_with_its_pod_and_does_not_hold_it(self):
         path, started = self.pod_path("burstable", "monitored"), []
@@ -93,23 +91,16 @@ class Charged(MonitorCase):
         self.assertIsNone(process.poll())
         self.assert_nothing_left()
 
-    def test_leaves_every_other_parent_where_it_is(self):
+    def test_moves_no_other_parent_and_none_unasked(self):
         before = machines.cgroup_of(os.getpid())
-        process, ctr, pid = self.start_monitor("app", "bash")
-        self.assert_placed(pid, self.pod_path("burstable", "monitored"))
-        self.assertEqual(machines.cgroup_of(process.pid), before)
-        self.wrapper.delete(ctr)
-        self.assert_nothing_left()
-
-
-@harness.for_each_runtime
-class NotCharged(MonitorCase):
-    def test_stays_unless_it_is_asked_for(self):
-        before = machines.cgroup_of(os.getpid())
-        process, ctr, _ = self.start_monitor("app", "conmon")
-        self.assertEqual(machines.cgroup_of(process.pid), before)
-        self.wrapper.delete(ctr)
-        self.assert_nothing_left()
+        for name, is_charged in (("bash", True), ("conmon", False)):
+            self.podqos.settings["chargeMonitor"] = is_charged
+            self.podqos.config(self.kind)
+            process, ctr, pid = self.start_monitor("app", name)
+            self.assert_placed(pid, self.pod_path("burstable", "monitored"))
+            self.assertEqual(machines.cgroup_of(process.pid), before)
+            self.wrapper.delete(ctr)
+            self.assert_nothing_left()
 
 
 if __name__ == "__main__":

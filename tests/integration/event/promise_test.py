@@ -80,25 +80,6 @@ class PodLimit(Promise):
         self.assertGreater(shares[f"{path}/{free}"], 0.25)
 
 
-class Contention(Promise):
-    """Everybody wants the whole CPU."""
-
-    def test_requests_decide(self):
-        """1000m, 500m and 1500m are 33, 17 and 50 % of the time; who requests nothing gets next to nothing."""
-        wanted = {self.pod_path("guaranteed", "one"): 1 / 3, self.pod_path("burstable", "half"): 1 / 6,
-                  self.pod_path("burstable", "more"): 1 / 2}
-        whole = {"cpu": "1", "memory": "32Mi"}
-        self.start(pod("one", container("app", requests=whole, limits=whole)), "app", BURN)
-        self.start(pod("half", container("app", requests={"cpu": "500m"})), "app", BURN)
-        self.start(pod("more", container("app", requests={"cpu": "1500m"})), "app", BURN)
-        self.start(pod("none", container("app")), "app", BURN)
-        shares = self.cpu_shares([*wanted, self.pod_path("besteffort", "none")])
-        print(", ".join(f"{path.rpartition('/')[2]} {share:.1%}" for path, share in shares.items()), end=" ")
-        self.assertLess(shares.pop(self.pod_path("besteffort", "none")), 0.03)
-        for path, share in shares.items():
-            self.assert_near(share, wanted[path])
-
-
 class TmpfsVolume(Promise):
     """Memory in a volume is the pod's, whatever becomes of the container that wrote it."""
 
@@ -216,5 +197,5 @@ if __name__ == "__main__":
     if guest.inside():
         del Guests
     else:
-        del PodLimit, Contention, TmpfsVolume, Reservation, Allocatable
+        del PodLimit, TmpfsVolume, Reservation, Allocatable
     harness.main(("runc",))

@@ -23,14 +23,14 @@ class RealtimeCase(harness.TestCase):
         if self.machine.file("/", "cpu", "cpu.rt_runtime_us") is None:
             self.skipTest("the kernel lacks CONFIG_RT_GROUP_SCHED")
 
-    def realtime_bundle(self, member="cpu"):
+    def realtime_bundle(self):
         bundle = self.bundle(POD, "app")
         bundle.config["linux"]["cgroupsPath"] = self.elsewhere
-        return self.with_realtime(bundle, member)
+        return self.with_realtime(bundle)
 
     @staticmethod
-    def with_realtime(bundle, member="cpu"):
-        bundle.resources[member] = {**bundle.resources.get(member, {}), "realtimeRuntime": RUNTIME}
+    def with_realtime(bundle):
+        bundle.resources["cpu"] = {**bundle.resources.get("cpu", {}), "realtimeRuntime": RUNTIME}
         return bundle.save()
 
     def assert_left_alone(self, pid, bundle, before):
@@ -68,13 +68,6 @@ class Admit(RealtimeCase):
         before = bundle.read()
         self.assert_left_alone(self.wrapper.launch(name, bundle), bundle, before)
         self.assert_told(self.podqos.log_text(), name)
-
-    def test_wrapper_with_names_in_another_case(self):
-        if self.kind != "runc":
-            self.skipTest("crun knows no such member")
-        bundle, name = self.realtime_bundle("CPU"), self.container_id("app")
-        before = bundle.read()
-        self.assert_left_alone(self.wrapper.launch(name, bundle), bundle, before)
 
     def test_precreate(self):
         bundle, name = self.realtime_bundle(), self.container_id("app")
@@ -119,30 +112,6 @@ class Reject(RealtimeCase):
         self.assert_told(done.stderr, name)
         self.assertEqual(bundle.read(), before)
         self.assert_nothing_left()
-
-    def test_hooks(self):
-        bundle, name = self.realtime_bundle(), self.container_id("app")
-        bundle.add_hook("createRuntime", harness.HOOK, [*self.podqos.hook_command(self.kind), "createRuntime"])
-        before = bundle.save().read()
-        self.assertNotEqual(self.plain.create(name, bundle, check=False).returncode, 0)
-        self.assertEqual(bundle.read(), before)
-        self.assert_nothing_left()
-
-
-@harness.for_each_runtime
-class OnV2(harness.TestCase):
-    """cgroup v2 has no such value, and runc ignores it: the container is placed as any other."""
-
-    def test_is_placed(self):
-        if self.machine.version("cpu") != 2:
-            self.skipTest("cgroup v1")
-        bundle, name = self.bundle(POD, "app"), self.container_id("app")
-        bundle.resources["cpu"] = {"realtimeRuntime": RUNTIME}
-        done = self.plain.create(name, bundle.save(), check=False)
-        if done.returncode != 0:
-            self.skipTest(f"{self.kind} refuses it on v2: {done.stderr}")
-        self.plain.delete(name)
-        self.assert_placed(self.wrapper.launch(name, bundle), self.pod_path("guaranteed", "realtime-1"))
 
 
 if __name__ == "__main__":

@@ -117,20 +117,6 @@ class Updates:
         self.assert_values(self.pod, quota=150_000)
         self.assertEqual(self.warnings(), [])
 
-    def test_stated_resources(self):
-        """A pod whose annotation states its resources keeps them, and reconcile says so each time."""
-        manifest = harness.pod("stated", harness.container("web", limits={"cpu": "100m", "memory": "64Mi"}))
-        name, _ = self.launch(manifest, "web")
-        path = self.pod_path("guaranteed", "stated")
-        self.plain.call("update", "--memory", str(128 * MI), name)
-        words = ["container web: its memory limit 128Mi is above its pod's 64Mi", "annotations state its resources"]
-        self.assert_warned(words)
-        warnings = self.reconcile([])
-        self.assertEqual(len(warnings), 1, warnings)
-        for word in words:
-            self.assertIn(word, warnings[0])
-        self.assert_values(path, memory=64 * MI, quota=10_000)
-
 
 @harness.for_each_runtime
 class RuntimeUpdate(Updates, harness.TestCase):

@@ -13,74 +13,41 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
 import oci  # noqa: E402
-from harness import GI, MI, container, pod  # noqa: E402
+from harness import MI, container, pod  # noqa: E402
 
 POLICIES = ("admit", "reject")
 NEIGHBOUR = pod("neighbour-1", container("app", requests={"cpu": "100m", "memory": "1Gi"}))
 
+# One of each kind: what is read of each annotation, state object and configuration, the unit tests have.
 # Annotations that cannot be carried out; each with a word that the error must contain.
 BAD_ANNOTATIONS = [
-    ("uid with a slash", {"podqos.io/pod-uid": "a/b"}, "a/b"),
-    ("uid that climbs", {"podqos.io/pod-uid": ".."}, "pod-uid"),
-    ("uid that climbs further", {"podqos.io/pod-uid": "../../x"}, "../../x"),
-    ("uid with a newline", {"podqos.io/pod-uid": "a\nb"}, "pod-uid"),
+    ("uid that climbs", {"podqos.io/pod-uid": "../../x"}, "../../x"),
     ("uid with a NUL", {"podqos.io/pod-uid": "a\0b"}, "pod-uid"),
-    ("uid with an underscore", {"podqos.io/pod-uid": "a_b"}, "a_b"),
-    ("uid of 300 characters", {"podqos.io/pod-uid": "u" * 300}, "pod-uid"),
-    ("empty uid", {"podqos.io/pod-uid": ""}, "pod-uid"),
-    ("pod that is no JSON", {"podqos.io/pod": "{containers", "podqos.io/pod-uid": "bad-1"}, "podqos.io/pod"),
     ("pod cut short", {"podqos.io/pod": '{"containers": [{"name"', "podqos.io/pod-uid": "bad-1"}, "podqos.io/pod"),
-    ("pod of a wrong type", {"podqos.io/pod": '{"containers": 7}', "podqos.io/pod-uid": "bad-1"}, "containers"),
     ("quantity that is none", {"podqos.io/requests": "cpu=lots", "podqos.io/pod-uid": "bad-1"}, "lots"),
-    ("request above its limit",
-     {"podqos.io/requests": "cpu=2", "podqos.io/limits": "cpu=1", "podqos.io/pod-uid": "bad-1"}, "cpu"),
-    ("negative request", {"podqos.io/requests": "memory=-1Gi", "podqos.io/pod-uid": "bad-1"}, "-1Gi"),
-    ("endless exponent", {"podqos.io/requests": "cpu=1e2147483648", "podqos.io/pod-uid": "bad-1"}, "1e2147483648"),
     ("unknown annotation", {"podqos.io/podd-uid": "x", "podqos.io/pod-uid": "bad-1"}, "podd-uid"),
-    ("class that is none", {"podqos.io/qos-class": "Best", "podqos.io/pod-uid": "bad-1"}, "Best"),
-    ("ignore that is neither", {"podqos.io/ignore": "perhaps", "podqos.io/pod-uid": "bad-1"}, "perhaps"),
 ]
-
 # State objects on a hook's stdin.
 BAD_STATES = [
     ("empty", b""),
-    ("no JSON", b"hello"),
     ("cut short", b'{"ociVersion": "1.0.2", "id": "x", "pi'),
-    ("an array", b"[]"),
     ("no id", b'{"ociVersion": "1.0.2", "pid": 1, "bundle": "/tmp"}'),
-    ("id of a wrong type", b'{"id": 7, "pid": 1, "bundle": "/tmp"}'),
-    ("id with a newline", b'{"id": "a\\nb", "pid": 1, "bundle": "/tmp"}'),
-    ("id with a NUL", b'{"id": "a\\u0000b", "pid": 1, "bundle": "/tmp"}'),
-    ("id of 2000 characters", b'{"id": "' + b"i" * 2000 + b'", "pid": 1, "bundle": "/tmp"}'),
-    ("pid of a wrong type", b'{"id": "x", "pid": "one", "bundle": "/tmp"}'),
-    ("pid below zero", b'{"id": "x", "pid": -5, "bundle": "/tmp"}'),
     ("deeply nested", b'{"id": "x", "pid": 1, "a": ' + b"[" * 100000 + b"]" * 100000 + b"}"),
     ("larger than 1 MiB", b'{"id": "x", "pid": 1, "a": "' + b"a" * (2 * MI) + b'"}'),
     ("bytes that are no UTF-8", b'{"id": "\xff\xfe", "pid": 1, "bundle": "/tmp"}'),
 ]
-
 # Configuration files, NAMED being the field that names the runtime; each with a word that the error must contain.
 NAMED = '"runtimes": ["%s"]'
 BAD_CONFIGURATIONS = [
     ("cut short behind it", f'{{{NAMED}, "enabled": true', ""),
-    ("cut short within another field", f'{{{NAMED}, "log": {{"level": "de', ""),
     ("unknown field", f'{{"onErorr": "reject", {NAMED}}}', "onError"),
-    ("wrong type", f'{{"enabled": "yes", {NAMED}}}', "enabled"),
-    ("wrong word", f'{{"onError": "explode", {NAMED}}}', "explode"),
-    ("quantity out of range", f'{{"qosReserved": {{"memory": "150%%"}}, {NAMED}}}', "150%"),
     ("relative state directory", f'{{{NAMED}, "stateDir": "run"}}', "stateDir"),
 ]
 # What cannot be decided is never guessed.
 UNDECIDABLE_CONFIGURATIONS = [
     ("empty", "", ""),
-    ("no JSON", "enabled: true", ""),
-    ("cut short before it", '{"enabled": true', ""),
     ("cut short within it", f'{{{NAMED[:-1]}', ""),
-    ("an array", "[]", ""),
-    ("misspelt", '{"runtime": ["%s"]}', "runtimes"),
     ("repeated", f'{{{NAMED}, {NAMED}}}', "runtimes"),
-    ("no list", '{"runtimes": "%s"}', "runtimes"),
-    ("in another object", f'{{"nri": {{{NAMED}}}}}', "runtimes"),
 ]
 
 
@@ -139,72 +106,24 @@ class Annotations(BadInput):
                     bundle.annotations.update({"podqos.io/container": "app", **annotations})
                     self.check_refused(bundle, policy, [word])
 
-    def test_uid_of_another_sandbox(self):
-        theirs = {"podqos.io/pod-uid": "shared-1", "podqos.io/requests": "cpu=100m"}
-        first = self.bundle()
-        first.annotations.update({**theirs, "io.kubernetes.cri-o.SandboxID": "sandbox-a"})
-        self.wrapper.launch(self.container_id("first"), first.save())
-        for policy in POLICIES:
-            with self.subTest(policy=policy):
-                self.set_policy(policy)
-                second = self.bundle()
-                second.annotations.update({**theirs, "io.kubernetes.cri-o.SandboxID": "sandbox-b"})
-                self.check_refused(second, policy, ["shared-1"])
-
-    def test_claim_of_an_exbibyte(self):
-        """Such a pod runs, but its claim counts only up to what the node has, and starves nobody."""
-        _, other = self.launch(pod("poor-1", container("app")), "app")
-        greedy = pod("greedy-1", container("app", requests={"cpu": "100m", "memory": "1Ei"}))
-        _, pid = self.launch(greedy, "app")
-        self.assert_placed(pid, self.pod_path("burstable", "greedy-1"))
-        limit = self.machine.read(self.tier_path("besteffort"), "memory")
-        self.assertGreaterEqual(limit, 64 * MI)
-        self.assertLessEqual(limit, 31 * GI)
-        self.assertTrue(machines.alive(other))
-        self.assert_values(self.tier_path("burstable"), memory=32 * GI)
-
-
-@harness.for_each_runtime
-class AnotherEnginesKeys(harness.TestCase):
-    """containerd with `pod_annotations = ["*"]`: an author writes CRI-O's keys, or Podman's, and joins no other pod."""
-
-    def containerds(self, uid, **planted):
-        """containerd 1.7 and 2.1 write their own keys behind those that they copy: DefaultCRIAnnotations."""
-        bundle = self.bundle(pod(uid, container("app", requests={"cpu": "100m"})), "app", label=uid)
-        bundle.annotations.pop("podqos.io/pod-uid")
-        bundle.annotations.update({"io.kubernetes.cri.container-type": "container",
-                                   "io.kubernetes.cri.container-name": "app",
-                                   "io.kubernetes.cri.sandbox-id": f"sandbox-of-{uid}",
-                                   "io.kubernetes.cri.sandbox-name": f"pod-{uid}",
-                                   "io.kubernetes.cri.sandbox-namespace": "default",
-                                   "io.kubernetes.cri.sandbox-uid": uid, **planted})
-        return bundle.save()
-
-    def test_each_joins_its_own_pod(self):
-        self.wrapper.launch(self.container_id("victim"), self.containerds("victim-1"))
-        for manager in ("cri-o", "libpod"):
-            with self.subTest(manager=manager):
-                uid = f"author-{manager.replace('-', '')}"
-                pid = self.wrapper.launch(self.container_id("author"), self.containerds(uid, **{
-                    "io.container.manager": manager,
-                    "io.kubernetes.cri-o.ContainerID": "sandbox-of-victim-1",
-                    "io.kubernetes.cri-o.ContainerType": "container",
-                    "io.kubernetes.cri-o.Labels": json.dumps({"io.kubernetes.pod.uid": "victim-1"}),
-                    "io.kubernetes.cri-o.SandboxID": "sandbox-of-victim-1",
-                    "io.kubernetes.cri-o.SandboxName": "k8s_victim_default_victim-1_0",
-                    "io.kubernetes.pod.uid": "victim-1"}))
-                self.assert_placed(pid, self.pod_path("burstable", uid))
-
 
 @harness.for_each_runtime
 class ConfigJson(BadInput):
     """A config.json that is no config is the runtime's to refuse; podqos writes nothing."""
 
-    def make(self, change):
+    CHANGES = {
+        "empty": lambda text: b"",
+        "cut short": lambda text: text[: len(text) // 2],
+        "an array": lambda text: b"[]",
+        "trailing garbage": lambda text: text + b"}",
+        "no UTF-8": lambda text: text.replace(b"bad-1", b"\xff\xfe"),
+        "not there": None,
+    }
+
+    def make(self):
         bundle = self.bundle()
         bundle.annotations.update({"podqos.io/pod-uid": "bad-1", "podqos.io/requests": "cpu=1"})
-        bundle.file.write_bytes(change(json.dumps(bundle.config).encode()))
-        return bundle
+        return bundle.save()
 
     def test_bundle_whose_path_is_no_utf8(self):
         """No record could name it, so it is not taken for a container that podqos has nothing to do with."""
@@ -212,29 +131,21 @@ class ConfigJson(BadInput):
         for policy in POLICIES if self.kind == "runc" else ("reject",):
             self.set_policy(policy)
             with self.subTest(policy=policy):
-                bundle = self.make(lambda text: text)
+                bundle = self.make()
                 bundle.path = bundle.path.rename(os.fsdecode(os.fsencode(bundle.path) + b"\xff"))
                 self.check_refused(bundle, policy, ["not UTF-8"])
 
     def test_malformed(self):
-        changes = [
-            ("empty", lambda text: b""),
-            ("cut short", lambda text: text[: len(text) // 2]),
-            ("an array", lambda text: b"[]"),
-            ("trailing garbage", lambda text: text + b"}"),
-            ("no UTF-8", lambda text: text.replace(b"bad-1", b"\xff\xfe")),
-            ("not there", None),
-        ]
         for policy in POLICIES:
             self.set_policy(policy)
-            for label, change in changes:
+            for label, change in self.CHANGES.items():
                 with self.subTest(policy=policy, config=label):
-                    bundle = self.make(change or (lambda text: text))
-                    if change is None:
+                    bundle, name, truth = self.make(), self.container_id("bad"), self.truth()
+                    before = change and change(bundle.read())
+                    if change:
+                        bundle.file.write_bytes(before)
+                    else:
                         bundle.file.unlink()
-                    before = bundle.read() if bundle.file.exists() else None
-                    truth = self.truth()
-                    name = self.container_id("bad")
                     done = self.wrapper.create(name, bundle, check=False)
                     if self.plain.state(name):
                         self.plain.delete(name)
@@ -243,35 +154,13 @@ class ConfigJson(BadInput):
                     self.assertEqual(bundle.read() if bundle.file.exists() else None, before)
                     self.assertEqual(self.truth(), truth)
 
-    def test_hostile_but_valid_for_the_runtime(self):
+    def test_larger_than_8_mib(self):
         for policy in POLICIES:
             self.set_policy(policy)
-            with self.subTest(policy=policy, config="larger than 8 MiB"):
+            with self.subTest(policy=policy):
                 bundle = self.bundle()
                 bundle.annotations.update({"podqos.io/pod-uid": "bad-1", "filler": "f" * (9 * MI)})
                 self.check_refused(bundle, policy, ["config.json"])
-            with self.subTest(policy=policy, config="cgroupsPath that climbs"):
-                bundle = self.bundle()
-                bundle.annotations.update({"podqos.io/pod-uid": "bad-1", "podqos.io/requests": "cpu=1"})
-                bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/../../x"
-                name, truth = self.container_id("climbs"), self.truth()
-                self.wrapper.create(name, bundle.save(), check=False)
-                self.plain.call("delete", "--force", name, check=False)
-                self.assertEqual(self.truth()["values"], truth["values"])
-
-    def test_symlink_in_place_of_the_config(self):
-        bundle = self.make(lambda text: text)
-        target = bundle.path / "elsewhere.json"
-        bundle.file.rename(target)
-        bundle.file.symlink_to(target)
-        before = target.read_bytes()
-        name = self.container_id("link")
-        self.wrapper.create(name, bundle, check=False)
-        self.plain.call("delete", "--force", name, check=False)
-        self.assertEqual(target.read_bytes(), before)
-        errors = [line for line in self.podqos.log_text().splitlines() if " error: " in line]
-        self.assertEqual(len(errors), 1, errors)
-        self.podqos.ctl("reconcile", kind=self.kind)
 
 
 @harness.runc_only
@@ -354,16 +243,6 @@ class HookState(BadInput):
     def test_help_fits_a_terminal(self):
         done = subprocess.run([harness.HOOK, "--help"], capture_output=True, text=True, check=True)
         self.assertEqual([line for line in done.stdout.splitlines() if len(line) > 80], [])
-
-    def test_pid_of_a_process_that_is_gone(self):
-        gone = subprocess.Popen(["true"])
-        gone.wait()
-        state = {"ociVersion": "1.0.2", "id": "gone", "pid": gone.pid, "bundle": str(self.tmp)}
-        state["annotations"] = {"podqos.io/pod-uid": "gone-1", "podqos.io/requests": "cpu=1"}
-        self.podqos.hook("createRuntime", state, check=False)
-        self.podqos.ctl("reconcile")
-        self.assertFalse(self.machine.exists(self.pod_path("burstable", "gone-1")))
-        self.assert_values(self.tier_path("burstable"), shares=102)
 
 
 @harness.runc_only
@@ -492,22 +371,15 @@ class Configuration(harness.TestCase):
                 self.check_told(word)
                 self.assertIsNone(self.runtimes())
 
-    def test_file_that_may_not_be_believed(self):
+    def test_file_that_is_missing_or_may_not_be_believed(self):
+        self.check_refused("No such file")
         self.write(f"{{{NAMED}}}")
         self.file.chmod(0o666)
         self.check_refused("chmod go-w")
 
-    def test_file_that_is_missing(self):
-        self.check_refused("No such file")
-
     def test_no_descriptor_is_left(self):
         self.write(f"{{{NAMED}}}")
         self.check_refused("Too many open files", limit=("prlimit", "--nofile=3:3"))
-
-    def test_file_that_cannot_be_read(self):
-        self.write(f"{{{NAMED}}}")
-        inject = ("strace", "-qq", "-o", "/dev/null", "-P", str(self.file), "-e", "inject=read:error=EIO")
-        self.check_refused("Input/output error", limit=inject)
 
     def test_first_runtime_that_cannot_be_looked_at(self):
         """EACCES, EIO …: whether it is there is not known, so the second is not run in its place."""
@@ -520,13 +392,6 @@ class Configuration(harness.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn(str(loop), done.stderr)
         self.assertIsNone(self.plain.state(name))
-
-    def test_missing_file_that_was_named(self):
-        command = [harness.CTL, "--config", self.tmp / "none.json", "config", "check"]
-        done = subprocess.run(command, capture_output=True, check=False)
-        self.assertNotEqual(done.returncode, 0)
-        self.assertIn("none.json", done.stderr.decode())
-
 
 
 # As runc checks a cgroupsPath under --systemd-cgroup: libcontainer/specconv/spec_linux.go, CreateCgroupConfig.
@@ -585,14 +450,10 @@ class PathThatTheRuntimeRefuses(harness.TestCase):
         bundle = self.containerds({})
         config = self.podqos.config()
         config.write_text(config.read_text(encoding="utf-8").replace('"stateDir"', '"stateDri"'), encoding="utf-8")
-        done = self.wrapper.call(argv=[*self.podqos_runtime(config), "--systemd-cgroup", "create", "--bundle",
+        done = self.wrapper.call(argv=[harness.RUNTIME, "--config", config, "--systemd-cgroup", "create", "--bundle",
                                        bundle.path, "c1"], check=False)
         # Whichever runtime a broken configuration leaves: none may see a path that it refuses.
         self.assertEqual(self.config_but_for_the_path(bundle)[0], "system.slice:podqos:c1", done.stderr)
-
-    @staticmethod
-    def podqos_runtime(config):
-        return [str(harness.RUNTIME), "--config", str(config)]
 
     def test_keeps_a_path_that_the_runtime_takes(self):
         for flags, path in ((["--systemd-cgroup"], "system.slice:cri-containerd:c1"), ([], "/k8s.io/c1")):
@@ -601,15 +462,6 @@ class PathThatTheRuntimeRefuses(harness.TestCase):
                 content = bundle.read()
                 self.assertEqual(self.create(bundle, *flags).returncode, 0)
                 self.assertEqual(bundle.read(), content)
-
-    def test_does_not_touch_what_it_is_not_asked_to_manage(self):
-        ordinary = self.bundle()
-        ordinary.config["linux"]["cgroupsPath"] = "/k8s.io/c1"
-        ignored = self.containerds({"podqos.io/ignore": "true"})
-        for bundle in (ordinary.save(), ignored):
-            content = bundle.read()
-            self.assertNotEqual(self.create(bundle, "--systemd-cgroup").returncode, 0)
-            self.assertEqual(bundle.read(), content)
 
     def test_reject_refuses(self):
         self.podqos.settings["onError"] = "reject"

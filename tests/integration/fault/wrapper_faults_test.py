@@ -1,6 +1,5 @@
-"""What happens to podqos-runtime while it works: it is replaced, its child process is stopped, signals wait."""
+"""What happens to podqos-runtime while it works: it is replaced, or its child process is stopped."""
 
-import ctypes
 import fcntl
 import json
 import os
@@ -114,35 +113,6 @@ class StoppedChild(harness.TestCase):
 
 
 @harness.runc_only
-class Confined(harness.TestCase):
-    """Where the kernel has Landlock the child writes to few places, and its parent, the runtime to be, to all."""
-
-    # Of landlock_create_ruleset(2), for the version of the interface.
-    CREATE_RULESET, VERSION = 444, 1
-
-    def setUp(self):
-        super().setUp()
-        if ctypes.CDLL(None).syscall(self.CREATE_RULESET, None, 0, self.VERSION) < 0:
-            self.skipTest("this kernel has no Landlock")
-
-    def test_child_only(self):
-        bundle, name, trace = self.bundle(MANIFEST, "app"), self.container_id("app"), self.tmp / "trace"
-        # Without a container, which strace would wait for.
-        self.podqos.settings["runtimes"] = ["/bin/true"]
-        self.podqos.config(self.kind)
-        command = ["strace", "-f", "-qq", "-o", str(trace), "-e", "trace=landlock_restrict_self,execve",
-                   *self.wrapper.command("create"), "--bundle", str(bundle.path), name]
-        subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=PATIENCE)
-        calls = [line.split(maxsplit=1) for line in trace.read_text(encoding="utf-8").splitlines()]
-        wrapper = calls[0][0]
-        [child] = [pid for pid, call in calls if call.startswith("landlock_restrict_self(") and call.endswith("= 0")]
-        self.assertNotEqual(child, wrapper)
-        self.assertIn(b"cgroupsPath", bundle.read())
-        self.podqos.settings.pop("runtimes")
-        self.podqos.ctl("reconcile")
-
-
-@harness.runc_only
 class NoProgram(harness.TestCase):
     """A runtime that the kernel cannot execute: its log, where the engine looks, and podqos's say so."""
 
@@ -163,28 +133,6 @@ class NoProgram(harness.TestCase):
         self.assertIn(error, json.loads(log.read_text(encoding="utf-8"))["msg"])
         self.podqos.ctl("reconcile", kind=self.kind)
         self.assert_nothing_left()
-
-
-@harness.runc_only
-class Signals(harness.TestCase):
-    """The runtime has the signals that the engine's process had, and none of the wrapper's own."""
-
-    def test_no_signal_is_pending(self):
-        bundle, name = self.bundle(MANIFEST, "app"), self.container_id("app")
-        runtime = self.tmp / "runtime-that-looks"
-        runtime.write_text("#!/bin/sh\nexec grep -E '^(SigPnd|ShdPnd|SigBlk)' /proc/self/status\n", encoding="ascii")
-        runtime.chmod(0o755)
-        self.podqos.settings["runtimes"] = [str(runtime)]
-        self.podqos.config(self.kind)
-        command = [*self.wrapper.command("create"), "--bundle", str(bundle.path), name]
-        block = lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})  # noqa: E731
-        done = subprocess.run(command, capture_output=True, check=True, text=True, preexec_fn=block, timeout=PATIENCE)
-        self.assertIn(b"cgroupsPath", bundle.read())
-        self.assertIn("SigBlk:\t0000000000010000", done.stdout)
-        self.assertIn("SigPnd:\t0000000000000000", done.stdout)
-        self.assertIn("ShdPnd:\t0000000000000000", done.stdout)
-        self.podqos.settings.pop("runtimes")
-        self.podqos.ctl("reconcile")
 
 
 if __name__ == "__main__":
