@@ -39,7 +39,7 @@ class RoundTrips(unittest.TestCase):
     """Calls in groups: those of one group are made before any is answered, which is one round trip."""
 
     def setUp(self):
-        self.node = nodes.Node("systemd")
+        self.node = nodes.Node()
         self.addCleanup(self.node.release)
         self.known = {"podqos.io/pod": json.dumps({"containers": [
             {"name": name, "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "128Mi"}}}
@@ -47,7 +47,7 @@ class RoundTrips(unittest.TestCase):
 
     def assert_trips(self, program, expected):
         trips = bus.round_trips(syscalls.trace(program, self.node.tmp / "strace"))
-        self.assertEqual([[f"{said.member} {said.words[0]}" for said in trip] for trip in trips], expected)
+        self.assertEqual([[f"{said.member} {said.unit}" for said in trip] for trip in trips], expected)
 
     def assert_few_trips(self, program, expected):
         self.assert_trips(program, expected)

@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import harness
 import scenario
 import spawn
 from spawn import Program
@@ -14,7 +15,7 @@ NODE = {"nodeMemory": "1Ti", "nodeCpu": "10000"}  # large enough to grant all th
 def stripped_size(directory):
     """Bytes of the hook without symbols."""
     copy = directory / "podqos-hook.stripped"
-    scenario.run(["strip", "-o", copy, scenario.BIN / "podqos-hook"])
+    scenario.run(["strip", "-o", copy, harness.HOOK])
     return copy.stat().st_size
 
 
@@ -60,7 +61,7 @@ def run_many(count, at_a_time):
 def check_sums(ground, before, count):
     """Records, sums and the kernel agree on `count` containers of 10m and 1Mi more than before."""
     wanted = {"pods": before["pods"] + count // POD_SIZE, "cpuMilli": before["cpuMilli"] + 10 * count,
-              "memoryBytes": before["memoryBytes"] + scenario.MI * count}
+              "memoryBytes": before["memoryBytes"] + harness.MI * count}
     if sums(ground) != wanted:
         raise RuntimeError(f"lost update: the sums are {sums(ground)}, not {wanted}")
     records = [json.loads(p.read_text(encoding="utf-8")) for p in (ground.state / "pods").glob("*.json")]

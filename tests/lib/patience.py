@@ -36,9 +36,9 @@ def wait_for(condition, seconds, what):
     raise AssertionError(f"{what}: not in {seconds} s")
 
 
-def capture(command, seconds, stdin=b""):
+def capture(command, seconds, stdin=b"", **given):
     """run(), with what it writes as stdout and stderr, in bytes."""
-    return run(command, seconds, stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return run(command, seconds, stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **given)
 
 
 def run(command, seconds, stdin=None, **given):

@@ -1,7 +1,7 @@
 """One event: a second container joins a Burstable pod, so that record, pod, tiers and OOM score change.
 
 A Scenario owns a temporary directory on a tmpfs, a cgroup root of its own and idle processes that stand for containers.
-It makes the moment before the event, and tells what the event must change. No OCI runtime takes part.
+It makes the moment before the event. No OCI runtime takes part.
 """
 
 import dataclasses
@@ -12,16 +12,14 @@ import shutil
 import subprocess
 import tempfile
 
+import harness
 import machine as machines
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-BIN = pathlib.Path(os.environ.get("PODQOS_BIN", REPOSITORY / "build/release/bin"))
 TIMEOUT = 120  # seconds, for every process
 TIER = "burstable"
-ENGINE_CONFIG = REPOSITORY / "tests/data/bundles/containerd.json"  # 10 KB, with the seccomp profile that engines add
+ENGINE_CONFIG = harness.REPOSITORY / "tests/data/bundles/containerd.json"  # 10 KB, with the seccomp profile that engines add
 UID = "0b6f3b4e-6c0f-4f6e-9d0c-6a1c7d2f5b10"
 NOTHING = "/bin/true"  # a runtime that does nothing
-MI = 1 << 20
 
 
 def run(command, **options):
@@ -60,19 +58,10 @@ class Scenario:
         self.root = f"/podqos-test-bench-{os.getpid()}-{name}"
         self.machine = machines.Machine()
         self.processes = []
-        self.state = self.tmp / "state"
-        self.log = self.tmp / "podqos.log"
-        self.config = self.tmp / "podqos.json"
-        self.config.write_text(json.dumps({
-            "stateDir": str(self.state),
-            "cgroupRoot": self.root,
-            "qosReserved": {"memory": "100%"},
-            "weightFormula": "linear",
-            "releaseDelay": "0s",
-            "runtimes": [NOTHING],
-            "log": {"sink": str(self.log), "level": "info"},
-            **settings,
-        }), encoding="utf-8")
+        settings = {"runtimes": [NOTHING], "nodeMemory": None, "nodeCpu": None,
+                    "log": {"sink": str(self.tmp / "podqos.log"), "level": "info"}, **settings}
+        self.podqos = harness.Podqos(self.tmp, self.root, **settings)
+        self.state, self.config = self.podqos.state, self.podqos.config()
 
     def __enter__(self):
         return self
@@ -89,11 +78,7 @@ class Scenario:
 
     @property
     def hook(self):
-        return [str(BIN / "podqos-hook"), "--config", str(self.config)]
-
-    @property
-    def wrapper(self):
-        return [str(BIN / "podqos-runtime"), "--config", str(self.config)]
+        return [str(harness.HOOK), "--config", str(self.config)]
 
     def pod_path(self, uid=UID):
         return f"{self.root}/kubepods/{TIER}/pod{uid}"
@@ -118,35 +103,19 @@ class Scenario:
         (bundle / "config.json").write_text(json.dumps(config, separators=(",", ":")), encoding="utf-8")
         return Container(name, identifier, bundle, cgroup)
 
-    def spawn(self, container, process=None):
+    def spawn(self, container):
         """What the runtime does before the hook: a process in the container's cgroup, in all hierarchies."""
-        if process is None:
-            process = subprocess.Popen(["sleep", "100000"], stdin=subprocess.DEVNULL)
-            self.processes.append(process)
-        container.process = process
-        for hierarchy in self.machine.hierarchies:
-            self._attach(hierarchy, container.cgroup, process.pid)
+        container.process = subprocess.Popen(["sleep", "100000"], stdin=subprocess.DEVNULL)
+        self.processes.append(container.process)
+        self.machine.enter(container.process.pid, container.cgroup)
         return container
-
-    def _attach(self, hierarchy, path, pid):
-        directory = hierarchy.mount
-        for part in path.strip("/").split("/"):
-            parent, directory = directory, f"{directory}/{part}"
-            if os.path.isdir(directory):
-                continue
-            os.mkdir(directory)
-            if "cpuset" in hierarchy.controllers and hierarchy.version == 1:
-                for file in ("cpuset.mems", "cpuset.cpus"):
-                    text = pathlib.Path(parent, file).read_text(encoding="utf-8")
-                    pathlib.Path(directory, file).write_text(text, encoding="utf-8")
-        pathlib.Path(directory, "cgroup.procs").write_text(str(pid), encoding="utf-8")
 
     def create_runtime(self, container):
         run([*self.hook, "createRuntime"], input=container.state().encode())
 
     def place(self, container):
         """The wrapper with a runtime that does nothing: record, pod and tiers are made."""
-        run([*self.wrapper, "create", "--bundle", container.bundle, container.identifier])
+        run([harness.RUNTIME, "--config", self.config, "create", "--bundle", container.bundle, container.identifier])
 
     def first_container(self):
         """The pod as it is before the measured event: one container, placed and confirmed."""
@@ -182,18 +151,3 @@ class Scenario:
         sums = json.loads("{" + tiers[start:end] + "}")["burstable"]
         many = json.dumps({name: value * count for name, value in sums.items()}, separators=(",", ":"))
         file.write_text(f'{tiers[:start]}"burstable":{many}{tiers[end:]}', encoding="utf-8")
-
-    def values(self, container):
-        """What the event must change, read from kernel and state."""
-        pod, read = self.pod_path(), self.machine.read
-        share = "shares" if self.machine.version("cpu") == 1 else "weight"
-        record = json.loads((self.state / "pods" / f"{UID}.json").read_text(encoding="utf-8"))
-        return {
-            "containers in the record": len(record["containers"]),
-            f"cpu {share} of the pod": read(pod, share),
-            "memory limit of the pod": read(pod, "memory"),
-            f"cpu {share} of burstable": read(f"{self.root}/kubepods/{TIER}", share),
-            "memory limit of besteffort": read(f"{self.root}/kubepods/besteffort", "memory"),
-            "OOM score": container.process and container.process.poll() is None
-                         and machines.oom_score_adj(container.process.pid),
-        }

@@ -20,27 +20,21 @@ import syscalls  # noqa: E402
 MEGABYTE = 1_000_000
 
 
-def is_built_with(setting):
-    cache = scenario.BIN.parent / "CMakeCache.txt"
-    return cache.exists() and setting in cache.read_text(encoding="utf-8").splitlines()
-
-
 def is_release():
     """Sizes are promised for optimised programs without sanitizers."""
-    return is_built_with("CMAKE_BUILD_TYPE:STRING=Release")
+    cache = harness.BIN.parent / "CMakeCache.txt"
+    return cache.exists() and "CMAKE_BUILD_TYPE:STRING=Release" in cache.read_text(encoding="utf-8").splitlines()
 
 
 @unittest.skipUnless(shutil.which("strace"), "needs strace")
 class Files(unittest.TestCase):
     """Each hook opens a file once at most."""
 
-    def assert_opens_once(self, kind):
-        with kind() as event:
-            calls = syscalls.trace(event.program, event.scenario.tmp / "strace")
-        self.assertEqual(syscalls.repeated(syscalls.opened(calls)), {})
-
-    def test_create_runtime(self):
-        self.assert_opens_once(events.CreateRuntime)
+    def test_each(self):
+        for kind in (events.CreateRuntime, events.Poststop, events.Precreate):
+            with self.subTest(kind.name), kind() as event:
+                calls = syscalls.trace(event.program, event.scenario.tmp / "strace")
+                self.assertEqual(syscalls.repeated(syscalls.opened(calls)), {})
 
     def test_create_runtime_reads_no_list_of_mounts(self):
         """Which grows with the containers of a host; where cgroup v1 is in use, a file tells what the first event found."""
@@ -51,16 +45,10 @@ class Files(unittest.TestCase):
             opened = syscalls.opened(syscalls.trace(event.program, event.scenario.tmp / "strace"))
         self.assertNotIn("/proc/self/mountinfo", opened)
 
-    def test_poststop(self):
-        self.assert_opens_once(events.Poststop)
-
     def test_create_runtime_makes_few_system_calls(self):
         with events.CreateRuntime() as event:
             calls = syscalls.trace(event.program, event.scenario.tmp / "strace")
         self.assertLessEqual(len(calls), events.CreateRuntime.most_calls)
-
-    def test_precreate(self):
-        self.assert_opens_once(events.Precreate)
 
     def test_precreate_beside_others_of_one_creator(self):
         """Who creates many containers at once is looked for once."""
@@ -73,20 +61,13 @@ class Files(unittest.TestCase):
         self.assertEqual(syscalls.repeated(syscalls.opened(calls)), {})
 
 
-class Event(unittest.TestCase):
-    """What createRuntime does, and needs."""
-
-    def test_changes_record_pod_tiers_and_oom_score(self):
-        with events.CreateRuntime() as event:
-            event.check()
-
-    @unittest.skipUnless(is_release(), "only a release build promises its size")
+@unittest.skipUnless(is_release(), "only a release build promises its size")
+class Size(unittest.TestCase):
     def test_takes_little_memory(self):
         with events.CreateRuntime() as event:
             peak = spawn.peak_memory(event.program)
         self.assertLessEqual(peak, 6 * MEGABYTE)
 
-    @unittest.skipUnless(is_release(), "only a release build promises its size")
     def test_stripped_hook_is_small(self):
         with tempfile.TemporaryDirectory(prefix="podqos-test-") as directory:
             self.assertLessEqual(many.stripped_size(pathlib.Path(directory)), 3 * MEGABYTE)
