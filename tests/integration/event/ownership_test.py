@@ -102,18 +102,6 @@ class Tree(OwnershipCase):
         self.delete(effort)
         self.assertFalse(self.machine.exists(self.root))
 
-    def test_state_lost(self):
-        made = self.create(self.container(BURSTABLE, "app"))
-        for file in self.podqos.state.rglob("*"):
-            if (file.is_symlink() or file.is_file()) and file.name != "lock":
-                file.unlink()
-        self.reconcile()
-        other = self.create(self.container(GUARANTEED, "app"))
-        self.assert_values(self.root, shares=16384)
-        self.delete(other)
-        self.delete(made)
-        self.assertFalse(self.machine.exists(self.root))
-
     def test_existed_before(self):
         self.make(self.root)
         before = self.machine.snapshot(self.root)
@@ -198,97 +186,40 @@ class ForeignRoot(OwnershipCase):
         self.assertIn(f"cgroup {self.theirs} exists but was not created by podqos",
                       self.podqos.ctl_json("status")["warnings"][0])
 
-    def test_a_kubelets_pod_is_adopted_nevertheless(self):
-        theirs = self.kubelets(THEIRS, f"{self.elsewhere}/kubepods")
-        self.create(theirs)
-        self.assertEqual([each["adopted"] for each in self.podqos.ctl_json("status")["pods"]], [True])
-
 
 class ForeignPod(OwnershipCase):
-    """A pod's cgroup that podqos did not make, wherever it lies."""
-
-    def setUp(self):
-        super().setUp()
-        self.own = self.create(self.container(GUARANTEED, "app"))
-        self.theirs = self.make_bounded(self.pod_path("burstable", "burst"))
-        self.before = self.machine.snapshot(self.theirs)
-
-    def tearDown(self):
-        self.reconcile()
-        self.delete(self.own)
-        self.reconcile()
-        self.assertEqual(self.machine.snapshot(self.theirs), self.before)
-        self.machine.remove(self.theirs)
-        self.reconcile()
-        self.assertFalse(self.machine.exists(self.root))
-        super().tearDown()
-
-    def test_empty_one_stays(self):
-        """As setUp and tearDown have it: neither reconcile nor the end of the last pod removes it."""
-
-    def test_no_pod_is_made_of_it(self):
-        made = self.container(BURSTABLE, "app")
-        config = made.bundle.read()
-        said = self.try_place(made)
-        self.assertRegex(said, rf"pod burst.*cgroup {self.theirs} exists but was not created by podqos: .*remove it")
-        self.assertEqual(made.bundle.read(), config)
-        self.assertEqual(self.podqos.records(), [r for r in self.podqos.records() if "burst" not in r])
+    """A pod's cgroup that podqos did not make, at its root: it is neither used nor reset nor removed."""
 
     def test_container_in_it_is_adopted(self):
-        made = self.container(BURSTABLE, "app")
-        made.bundle.config["linux"]["cgroupsPath"] = f"{self.theirs}/{made.id}"
-        made.bundle.save()
-        self.start(made)
-        self.assertEqual(self.try_hook(made), "")
-        self.assertEqual(self.machine.snapshot(self.theirs), self.before)
-        pods = {each["uid"]: each["adopted"] for each in self.podqos.ctl_json("status")["pods"]}
-        self.assertEqual(pods, {"guard": False, "burst": True})
-        self.delete(made)
-        self.assertEqual(self.machine.snapshot(self.theirs), self.before)
-
-
-class Left(OwnershipCase):
-    """What a runtime makes on the way to a container that podqos was not asked to manage, and leaves there."""
-
-    def test_reconcile_removes_it(self):
-        own = self.create(self.container(GUARANTEED, "app"))
-        left = self.make(self.pod_path("burstable", "gone"))
-        self.reconcile()
-        self.assertFalse(self.machine.exists(left))
-        self.check(own)
-        self.delete(own)
-        self.assertFalse(self.machine.exists(self.root))
-
-
-class ForeignTree(OwnershipCase):
-    """A pod's cgroup of another program at podqos's root, with no tier beside it."""
-
-    def test_container_in_it_is_adopted(self):
-        theirs = self.make_bounded(self.pod_path("burstable", "burst"))
-        before = self.machine.snapshot(theirs)
-        made = self.container(BURSTABLE, "app")
-        made.bundle.config["linux"]["cgroupsPath"] = f"{theirs}/{made.id}"
-        made.bundle.save()
-        self.start(made)
-        self.assertEqual(self.try_hook(made), "")
-        self.assertEqual(self.machine.snapshot(theirs), before)
-        self.reconcile()
-        self.delete(made)
-        self.reconcile()
-        self.assertEqual(self.machine.snapshot(theirs), before)
-        self.assertFalse(self.machine.exists(self.tier_path("besteffort")))
-        self.machine.sweep(self.root)
-
-    def test_runtime_made_it(self):
-        """As config.json names it, which podqos has written: it is podqos's pod, to its end."""
-        made = self.container(BURSTABLE, "app")
-        made.bundle.config["linux"]["cgroupsPath"] = f"{self.pod_path('burstable', 'burst')}/{made.id}"
-        made.bundle.save()
-        self.start(made)
-        self.assertEqual(self.try_hook(made), "")
-        self.check(made)
-        self.delete(made)
-        self.assertFalse(self.machine.exists(f"{self.root}/kubepods"))
+        """No pod of podqos's own is made of it, with or without other pods of podqos."""
+        for own in (None, self.container(GUARANTEED, "app")):
+            with self.subTest(beside_own=own is not None):
+                if own:
+                    self.create(own)
+                theirs = self.make_bounded(self.pod_path("burstable", "burst"))
+                before = self.machine.snapshot(theirs)
+                refused = self.container(BURSTABLE, "app")
+                config = refused.bundle.read()
+                if own:
+                    self.assertRegex(self.try_place(refused), rf"pod burst.*cgroup {theirs} exists but was not created by "
+                                                              r"podqos: .*remove it")
+                    self.assertEqual(refused.bundle.read(), config)
+                made = self.container(BURSTABLE, "app")
+                made.bundle.config["linux"]["cgroupsPath"] = f"{theirs}/{made.id}"
+                made.bundle.save()
+                self.start(made)
+                self.assertEqual(self.try_hook(made), "")
+                adopted = {each["uid"]: each["adopted"] for each in self.podqos.ctl_json("status")["pods"]}
+                self.assertEqual(adopted, {"burst": True, **({"guard": False} if own else {})})
+                self.reconcile()
+                self.assertEqual(self.machine.snapshot(theirs), before)
+                self.delete(made)
+                self.reconcile()
+                if own:
+                    self.delete(own)
+                    self.reconcile()
+                self.assertEqual(self.machine.snapshot(theirs), before)
+                self.machine.sweep(self.root)
 
 
 @unittest.skipUnless(guest.inside(), "makes /kubepods: only in a guest")
@@ -311,21 +242,8 @@ class HostsRoot(OwnershipCase):
         for folder in self.machine.leftovers(self.ROOT) + list(map(str, self.machine.directories(self.ROOT))):
             os.rmdir(folder)
 
-    def check_refused(self, cause):
-        made = self.container(BURSTABLE, "app")
-        config = made.bundle.read()
-        self.assertRegex(self.try_place(made), rf"pod burst.*cgroup /kubepods .*{cause}.*cgroupRoot")
-        self.assertEqual(made.bundle.read(), config)
-        self.assertFalse(self.machine.exists(self.tier_path("burstable")))
-
     def tier_path(self, tier):
         return f"{self.ROOT}/{tier}"
-
-    def test_alone(self):
-        made = self.create(self.container(BURSTABLE, "app"))
-        self.check(made)
-        self.delete(made)
-        self.assertFalse(self.machine.exists(self.ROOT))
 
     def test_root_of_a_kubelet(self):
         """The error says what to do; its pods are adopted as anywhere else, and nothing of its tree changes."""
@@ -343,9 +261,13 @@ class HostsRoot(OwnershipCase):
         self.delete(theirs)
 
     def test_root_exists(self):
+        """Nothing shows whose it is."""
         self.make(self.ROOT)
-        self.check_refused("exists but was not created by podqos")
-        self.assertTrue(self.machine.exists(self.ROOT))
+        made = self.container(BURSTABLE, "app")
+        config = made.bundle.read()
+        self.assertRegex(self.try_place(made), r"pod burst.*cgroup /kubepods exists but was not created by podqos.*cgroupRoot")
+        self.assertEqual(made.bundle.read(), config)
+        self.assertFalse(self.machine.exists(self.tier_path("burstable")))
 
 
 if __name__ == "__main__":
