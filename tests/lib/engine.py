@@ -4,7 +4,6 @@ An engine is one program, with podqos registered by the files of its installed p
 of the whole machine, so it refuses to run anywhere but in a guest, which is thrown away afterwards.
 """
 
-import concurrent.futures
 import hashlib
 import io
 import json
@@ -13,7 +12,6 @@ import re
 import shutil
 import subprocess
 import tarfile
-import unittest
 
 import guest
 import harness
@@ -37,35 +35,22 @@ SETTINGS = {
 }
 
 
+def cells(module, *rows):
+    """Classes of tests with names like AllClasses_wrapper_crun: (classes, {attribute: value}) each."""
+    made = []
+    for classes, members in rows:
+        for cls in classes:
+            name = "_".join((cls.__name__, *members.values()))
+            made.append(type(name, (cls,), {**members, "__doc__": cls.__doc__, "__module__": module}))
+    return made
+
+
 def guests(file, tests):
-    """A test case that runs a file's own tests ({name: class}) in Debian 13 under systemd.
-
-    There is a guest for each runtime, with which the names of its tests end; both run at once.
-    """
-
-    class Guests(unittest.TestCase):
-        @classmethod
-        def setUpClass(cls):
-            machine = guest.Guest("systemd", root="trixie", timeout=2400)
-            machine.require()
-            pool = concurrent.futures.ThreadPoolExecutor()
-            cls.addClassCleanup(pool.shutdown)
-            names = {kind: [name for name in tests if name.endswith(f"_{kind}")] for kind in harness.KINDS}
-            cls.results = {kind: pool.submit(machine.run_test, file, *names[kind]) for kind in harness.KINDS}
-            concurrent.futures.wait(cls.results.values())
-
-        def check(self, kind):
-            done = self.results[kind].result()
-            print(done.stdout, flush=True)
-            self.assertEqual(done.returncode, 0, f"in the guest with {kind}")
-
-        def test_crun(self):
-            self.check("crun")
-
-        def test_runc(self):
-            self.check("runc")
-
-    return Guests
+    """A test case that runs these classes of a file in Debian 13 under systemd, in a guest for each of the runtimes, with
+    whose names theirs end; both at once."""
+    return guest.cases({kind: (guest.Guest("systemd", root="trixie", timeout=2400), file,
+                               *(cls.__name__ for cls in tests if cls.__name__.endswith(kind)))
+                        for kind in harness.KINDS}, at_once=True)
 
 
 class Failed(AssertionError):

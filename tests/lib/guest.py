@@ -178,6 +178,22 @@ class Guest:
         return self.run("env", *_words(environment), *program, *args, show=show)
 
 
+def cases(machines, at_once=False, **options):
+    """A test case that runs test files in guests: {name of a test: (Guest, file, names of the tests there)}.
+
+    at_once: whether all run at once, or how many; `options` are run_test()'s.
+    """
+    def case(name, machine, *words):
+        def test(self):
+            done = machine.run_test(*words, **options)
+            print(done.stdout, flush=True)
+            self.assertEqual(done.returncode, 0, f"in the guest {name}")
+        return test
+
+    tests = {f"test_{name}": case(name, *each) for name, each in machines.items()}
+    return type("Guests", (unittest.TestCase,), {**tests, "at_once": at_once})
+
+
 def _words(environment):
     """For env(1)."""
     return [f"{name}={value}" for name, value in environment.items()]

@@ -32,8 +32,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 
+import guest
 import machine as machines
 import oci
 import patience
@@ -220,6 +222,12 @@ class TestCase(unittest.TestCase):
             made.annotations.update(self.podqos.annotations(manifest, name))
         return made.save()
 
+    def register_hooks(self, bundle, stages=("createRuntime", "poststop")):
+        """Registers podqos's hooks in the bundle, as an engine does; saves it."""
+        for stage in stages:
+            bundle.add_hook(stage, HOOK, [*self.podqos.hook_command(self.kind), stage])
+        return bundle.save()
+
     def container_id(self, label):
         """An id that is unique on this machine and names the test's root."""
         self._names["id " + label] += 1
@@ -316,11 +324,11 @@ class _Kept(unittest.TestResult):
 
 
 class _SideBySide(unittest.TestSuite):
-    """Each test in a thread of its own."""
+    """Each test in a thread of its own, all at once or as many as at_once says."""
 
     def run(self, result, debug=False):
         tests = list(self)
-        with concurrent.futures.ThreadPoolExecutor(len(tests)) as pool:
+        with concurrent.futures.ThreadPoolExecutor(len(tests) if tests[0].at_once is True else tests[0].at_once) as pool:
             for test, kept in zip(tests, pool.map(lambda test: test.run(_Kept()), tests)):
                 result.startTest(test)
                 for name, args in kept.told:
@@ -351,8 +359,11 @@ def _is_at_once(test):
     return getattr(test, "at_once", False)
 
 
-def main(kinds=KINDS):
-    """Runs the tests of the calling file; see the head of this file for processes and exit status."""
+def main(kinds=KINDS, here=None, in_guest=None):
+    """Runs the tests of the calling file; see the head of this file for processes and exit status.
+
+    A file that runs itself in guests says which classes are for here, and which are for there.
+    """
     if os.geteuid() != 0:
         print("skipped: only root can make cgroups and containers")
         sys.exit(SKIPPED)
@@ -364,7 +375,10 @@ def main(kinds=KINDS):
         sys.exit(_run_each_alone(kinds))
     if active_kinds() == ("crun",):
         cover_unified()
-    done = unittest.main(module="__main__", testRunner=_Runner, verbosity=2, exit=False).result
+    module = sys.modules["__main__"]
+    if here or in_guest:
+        module = types.SimpleNamespace(**{cls.__name__: cls for cls in (in_guest if guest.inside() else here)})
+    done = unittest.main(module=module, testRunner=_Runner, verbosity=2, exit=False).result
     if not done.wasSuccessful():
         sys.exit(1)
     if done.testsRun == 0:

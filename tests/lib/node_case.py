@@ -15,7 +15,6 @@ import units
 from harness import MI, container
 
 DRIVERS = ("cgroupfs", "systemd")
-STAGES = ("createRuntime", "poststop")
 PATIENCE = 10  # seconds
 
 
@@ -160,8 +159,7 @@ class NodeCase(harness.TestCase):
         place = f"machine.slice:libpod:{name}" if self.on_systemd else f"{self.elsewhere}/{self.leaf(name)}"
         bundle.config["linux"]["cgroupsPath"] = place
         if self.hooked:
-            for stage in STAGES:
-                bundle.add_hook(stage, harness.HOOK, [*self.podqos.hook_command(self.kind), stage])
+            self.register_hooks(bundle)
         engine = f"/machine.slice/{self.leaf(name)}" if self.on_systemd else place
         return Container(expected, label, bundle.save(), name, engine)
 

@@ -8,7 +8,6 @@ import pathlib
 import re
 import sys
 import tomllib
-import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
@@ -73,30 +72,6 @@ class Stock(ContainerdCase):
             self.assertTrue(containerd.NRI_SOCKET.is_socket())
 
 
-class Guests(unittest.TestCase):
-    """Here."""
-
-    def check(self, root):
-        machine = guest.Guest("systemd", root=root)
-        machine.require()
-        done = machine.run_test(__file__)
-        print(done.stdout, flush=True)
-        self.assertEqual(done.returncode, 0, f"in the guest with {root}'s containerd")
-
-    def test_debian_12(self):
-        self.check("bookworm")
-
-    def test_debian_13(self):
-        self.check("trixie")
-
-    def test_debian_testing(self):
-        self.check("testing")
-
-
 if __name__ == "__main__":
-    del ContainerdCase
-    if guest.inside():
-        del Guests
-    else:
-        del Stock
-    harness.main(("runc",))
+    harness.main(("runc",), in_guest=[Stock], here=[guest.cases({
+        root: (guest.Guest("systemd", root=root), __file__) for root in ("bookworm", "trixie", "testing")})])

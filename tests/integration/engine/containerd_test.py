@@ -19,7 +19,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 import containerd  # noqa: E402
 import cri  # noqa: E402
 import engine  # noqa: E402
-import guest  # noqa: E402
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
 import metrics  # noqa: E402
@@ -495,48 +494,29 @@ class Preinstalled(AllClasses):
 
 
 def cells():
-    """{name: class}: what is run of the classes above with which runtime, driver and set-up."""
-    every = [("example", "systemd", (AllClasses, Adopted)), ("hooks", "systemd", (Adopted, Refused))]
-    crun = [("wrapper", "cgroupfs", (AllClasses, Annotated, Restart, WithoutPodAnnotations, Adopted, ChargedShim,
-                                     KilledShim)),
-            ("hooks", "cgroupfs", (AllClasses, Annotated, Restart, Adopted)),
-            ("both", "cgroupfs", (AllClasses,)),
-            ("plugin", "cgroupfs", (AllClasses, Annotated, Preinstalled, Restart, Adopted, PluginGone, Resized, Shown)),
-            ("plugin", "systemd", (AsAService, Adopted)), ("all", "cgroupfs", (KilledInCreate,)),
-            ("all", "systemd", (AllClasses, Annotated))]
+    """What is run of the classes above with which set-up, driver and runtime."""
+    every = [((AllClasses, Adopted), "example", "systemd"), ((Adopted, Refused), "hooks", "systemd")]
+    crun = [((AllClasses, Annotated, Restart, WithoutPodAnnotations, Adopted, ChargedShim, KilledShim), "wrapper", "cgroupfs"),
+            ((AllClasses, Annotated, Restart, Adopted), "hooks", "cgroupfs"), ((AllClasses,), "both", "cgroupfs"),
+            ((AllClasses, Annotated, Preinstalled, Restart, Adopted, PluginGone, Resized, Shown), "plugin", "cgroupfs"),
+            ((AsAService, Adopted), "plugin", "systemd"), ((KilledInCreate,), "all", "cgroupfs"),
+            ((AllClasses, Annotated), "all", "systemd")]
     # A program in Go, which takes thrice the time in this guest.
-    runc = [("wrapper", "cgroupfs", (AllClasses, Restart)), ("hooks", "cgroupfs", (AllClasses,)),
-            ("plugin", "cgroupfs", (AllClasses,)), ("plugin", "systemd", (AsAService,)),
-            ("all", "systemd", (KilledInCreate,))]
-    chosen = {}
-    for kind, rows in (("crun", crun), ("runc", runc)):
-        for set_up, driver, classes in every + rows:
-            for cls in classes:
-                name = f"{cls.__name__}_{set_up}_{driver}_{kind}"
-                members = {"kind": kind, "driver": driver, "set_up": set_up, "__doc__": cls.__doc__,
-                           "__module__": __name__}
-                chosen[name] = type(name, (cls,), members)
-    return chosen
-
-
-TESTS = cells()
-Guests = engine.guests(__file__, TESTS)
+    runc = [((AllClasses, Restart), "wrapper", "cgroupfs"), ((AllClasses,), "hooks", "cgroupfs"),
+            ((AllClasses,), "plugin", "cgroupfs"), ((AsAService,), "plugin", "systemd"), ((KilledInCreate,), "all", "systemd")]
+    return engine.cells(__name__, *((classes, {"set_up": set_up, "driver": driver, "kind": kind})
+                                    for kind, rows in (("crun", every + crun), ("runc", every + runc))
+                                    for classes, set_up, driver in rows))
 
 
 def setUpModule():
-    if guest.inside():
-        containerd.configure()
-        ContainerdCase.daemon = containerd.Containerd()
-        ContainerdCase.daemon.start()
-        ContainerdCase.daemon.load_image()
-        containerd.Preinstalled.daemon = ContainerdCase.daemon
-        unittest.addModuleCleanup(ContainerdCase.daemon.stop)
+    containerd.configure()
+    ContainerdCase.daemon = containerd.Preinstalled.daemon = containerd.Containerd()
+    ContainerdCase.daemon.start()
+    ContainerdCase.daemon.load_image()
+    unittest.addModuleCleanup(ContainerdCase.daemon.stop)
 
 
 if __name__ == "__main__":
-    del AllClasses, Annotated, Restart, WithoutPodAnnotations, Adopted, Refused, ChargedShim, KilledShim, \
-        PluginGone, KilledInCreate, Preinstalled, Resized, AsAService, Shown
-    if guest.inside():
-        del Guests
-        globals().update(TESTS)
-    harness.main(("runc",))
+    TESTS = cells()
+    harness.main(("runc",), here=[engine.guests(__file__, TESTS)], in_guest=TESTS)

@@ -109,35 +109,12 @@ class Pods(DockerCase):
         self.assertEqual(engine.records(), [])
 
 
-def cells():
-    """{name: class}: what is run of the classes above with which driver and runtime."""
-    chosen = {}
-    for driver, kind in (("systemd", "runc"), ("cgroupfs", "crun")):
-        name = f"Pods_{driver}_{kind}"
-        chosen[name] = type(name, (Pods,), {"driver": driver, "kind": kind, "__module__": __name__})
-    return chosen
-
-
-TESTS = cells()
-
-
-class Testing(unittest.TestCase):
-    def test_in_the_guest(self):
-        machine = guest.Guest("systemd", root="testing", timeout=900)
-        machine.require()
-        done = machine.run_test(__file__)
-        print(done.stdout, flush=True)
-        self.assertEqual(done.returncode, 0, "in the guest with testing")
-
-
 def setUpModule():
-    if guest.inside():
-        engine.configure()
+    engine.configure()
 
 
 if __name__ == "__main__":
-    del Pods
-    if guest.inside():
-        del Testing
-        globals().update(TESTS)
-    harness.main(("runc",))
+    harness.main(
+        ("runc",), here=[guest.cases({"testing": (guest.Guest("systemd", root="testing", timeout=900), __file__)})],
+        in_guest=engine.cells(__name__, *(((Pods,), {"driver": driver, "kind": kind})
+                                          for driver, kind in (("systemd", "runc"), ("cgroupfs", "crun")))))

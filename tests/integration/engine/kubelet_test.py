@@ -5,7 +5,6 @@ of a kubelet (tests/lib/kubelet.py) is played with real containerd: once without
 registered there. Every file of the cgroups, the units' properties and the processes' scores must then be the same.
 """
 
-import concurrent.futures
 import json
 import os
 import pathlib
@@ -24,7 +23,6 @@ import harness  # noqa: E402
 import kubelet  # noqa: E402
 import libcontainer  # noqa: E402
 import machine as machines  # noqa: E402
-import oracle  # noqa: E402
 import units  # noqa: E402
 from harness import container  # noqa: E402
 
@@ -377,45 +375,14 @@ class Figures(unittest.TestCase):
         self.assertGreater(compared, 20)
 
 
-def cells():
-    """{name: class}: each class of tests with each driver and its runtime."""
-    return {f"{cls.__name__}_{driver}_{kind}": type(f"{cls.__name__}_{driver}_{kind}", (cls,), {
-        "driver": driver, "kind": kind, "__doc__": cls.__doc__, "__module__": __name__})
-        for cls in (Untouched, HugePages, Beside) for driver, kind in sorted({each[2:] for each in GUESTS})}
-
-
-TESTS = cells()
-
-
-class Guests(unittest.TestCase):
+def guests():
     """Runs all this in each of GUESTS, two at a time."""
-
-    @classmethod
-    def setUpClass(cls):
-        pool = concurrent.futures.ThreadPoolExecutor(2)
-        cls.addClassCleanup(pool.shutdown)
-        cls.results = {each: pool.submit(cls.run_in, *each) for each in GUESTS}
-
-    @staticmethod
-    def run_in(flavour, root, driver, kind):
-        names = []
-        for chosen in GUESTS[flavour, root, driver, kind]:
-            cls, *method = chosen.split(".")
-            names.append(".".join([f"{cls}_{driver}_{kind}", *method]))
-        return guest.Guest(flavour, root=root, timeout=1800).run_test(__file__, *names)
-
-
-def add_guest(each):
-    def test(self):
-        done = self.results[each].result()  # raises SkipTest where there is no such root
-        print(done.stdout, flush=True)
-        self.assertEqual(done.returncode, 0, f"in the guest of {' '.join(each)}")
-
-    setattr(Guests, f"test_{'_'.join(each)}", test)
-
-
-for each_guest in GUESTS:
-    add_guest(each_guest)
+    machines = {}
+    for each, chosen in GUESTS.items():
+        flavour, root, *cell = each
+        names = [".".join(["_".join((cls, *cell)), *method]) for cls, *method in (one.split(".") for one in chosen)]
+        machines["_".join(each)] = guest.Guest(flavour, root=root, timeout=1800), __file__, *names
+    return guest.cases(machines, at_once=2)
 
 
 def setUpModule():
@@ -428,8 +395,6 @@ def setUpModule():
 
 
 if __name__ == "__main__":
-    del Untouched, HugePages, Beside
-    if guest.inside():
-        del Guests, Figures
-        globals().update(TESTS)
-    harness.main(("runc",))
+    harness.main(("runc",), here=[Figures, guests()], in_guest=engine.cells(__name__, *(
+        ((Untouched, HugePages, Beside), {"driver": driver, "kind": kind})
+        for driver, kind in sorted({each[2:] for each in GUESTS}))))

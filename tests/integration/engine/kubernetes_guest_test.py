@@ -259,8 +259,4 @@ def setUpModule():
 
 
 if __name__ == "__main__":
-    if guest.inside():
-        del Guest
-    else:
-        del DaemonSet, SystemdDriver
-    harness.main(("runc",))
+    harness.main(("runc",), here=[Guest], in_guest=[DaemonSet, SystemdDriver])

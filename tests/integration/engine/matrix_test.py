@@ -1,105 +1,162 @@
-"""The matrix on a real kernel: every runtime, cgroup version, cgroup driver and way in, each in a guest of its kind.
+"""The matrix on a real kernel: the life of two pods, for every runtime, cgroup version, cgroup driver and way in.
 
-tests/lib/matrix.py, run in the guests, is what each cell proves. Here the guests are booted, two at once, and the cells
-put into one table. It fails if a cell failed or gave no result.
+Each machine is a guest of its kind, two of which are booted at once; there this file runs again. No systemd of today runs
+a machine with cgroup v1: what podqos would tell one, golden plans have (tests/unit/core/pod_plan_test.cpp).
 """
 
-import concurrent.futures
 import os
 import pathlib
-import re
 import sys
-import time
-import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
+import engine  # noqa: E402
 import guest  # noqa: E402
 import harness  # noqa: E402
-import matrix  # noqa: E402
+import machine as machines  # noqa: E402
+import node_case  # noqa: E402
+import units  # noqa: E402
+from harness import MI  # noqa: E402
+from node_case import BESTEFFORT, BURSTABLE, GUARANTEED  # noqa: E402
 
-PROGRAM = pathlib.Path(matrix.__file__)
-AT_ONCE = 2
-GUEST_TIMEOUT = 1500  # seconds; a guest takes one to two minutes
-# Flavour of the guest, driver; the slowest first.
-GUESTS = (("systemd", "systemd"), ("systemd", "cgroupfs"), ("hybrid", "cgroupfs"), ("v1", "cgroupfs"),
-          ("v2", "cgroupfs"))
-# How the cells name a machine, driver.
-MACHINES = (("v1", "cgroupfs"), ("v1", "systemd"), ("hybrid", "cgroupfs"), ("hybrid", "systemd"), ("v2", "cgroupfs"),
-            ("v2+systemd", "cgroupfs"), ("v2", "systemd"))
-# The systemd of today mounts v2 only.
-NOT_APPLICABLE = (("v1", "systemd"), ("hybrid", "systemd"))
-NOTES = (
-    "v2+systemd: systemd runs the machine, and the runtime makes its cgroups itself.",
-    "n/a: no systemd of today runs a machine with cgroup v1; what podqos would tell one is covered by golden plans",
-    "     (tests/unit/core/slice_plan_test.cpp).",
-)
-LINE = re.compile(r"(?P<cell>(?:runc|crun) \S+ \S+ \S+): (?P<result>passed|failed|skipped)(?P<rest>.*)")
-
-REPORT = os.environ.get("PODQOS_MATRIX_REPORT")  # a file for the table, which ctest itself does not show
+# Flavour of the guest, driver; the slowest first. With systemd and cgroupfs the runtime makes its cgroups itself.
+GUESTS = (("systemd", "systemd"), ("systemd", "cgroupfs"), ("hybrid", "cgroupfs"), ("v1", "cgroupfs"), ("v2", "cgroupfs"))
+UPDATED = 96 * MI  # what `update` gives a container
 
 
-def run_guest(flavour, driver):
-    """What one guest printed, with a last line where it did not come to its end; and the time that it took."""
-    begun = time.monotonic()
-    machine = guest.Guest(flavour, timeout=GUEST_TIMEOUT)
-    done = machine.run_test(PROGRAM, driver)
-    said = done.stdout if done.returncode in (0, 1) else f"{done.stdout}\nguest: exit {done.returncode}"
-    return said, time.monotonic() - begun
+class Cell(node_case.NodeCase):
+    """The scenario of all ways in; a way says how a container starts, and where it shall be then."""
+
+    second = GUARANTEED
+
+    def check_verbs(self, box):
+        """The runtime still manages the container: exec, update, pause."""
+        pid = self.runtime.exec_detached(box.name, "sleep", "1000")
+        self.check_place(pid, box.cgroup)
+        self.runtime.call("update", "--memory", UPDATED, box.name)
+        self.assert_values(box.cgroup, memory=UPDATED)
+        self.check_pod(box.expected)
+        self.runtime.pause(box.name)
+        self.assertTrue(self.is_frozen(pid), "a paused container runs on")
+        self.runtime.resume(box.name)
+        self.assertFalse(self.is_frozen(pid), "a resumed container stays frozen")
+
+    def is_frozen(self, pid):
+        """Really frozen, by whichever cgroup above the process."""
+        path = {name: where for names, where in machines.cgroups_of(pid).items() for name in names.split(",")}
+        if not self.is_v2:
+            return self.machine.file(path["freezer"], "freezer", "freezer.state") == "FROZEN"
+        return "frozen 1" in self.machine.file(path[""], "cpu", "cgroup.events").splitlines()
+
+    def test_life(self):
+        """From the first container to the last, with a second pod beside them."""
+        app = self.start(self.container(BURSTABLE, "app"))
+        self.check_container(app)
+        self.check_pod(BURSTABLE)
+        self.check_tiers(BURSTABLE)
+        self.check_verbs(app)
+
+        other = self.start(self.container(self.second, "app"))
+        side = self.start(self.container(BURSTABLE, "side"))
+        if units.runs():
+            units.call("daemon-reload")
+        self.check_all(BURSTABLE, self.second)
+
+        self.end(app)
+        self.check_pod(BURSTABLE)
+        self.check_tiers(BURSTABLE, self.second)
+        self.start(app)
+        self.check_container(app)
+        self.check_pod(BURSTABLE)
+
+        self.end(side)
+        self.end(app)
+        self.assertFalse(self.machine.exists(self.pod_cgroup(BURSTABLE)), "cgroup of a pod that has ended")
+        self.check_tiers(self.second)
+        self.check_place(other.pid, other.cgroup)
+        self.start(app)
+        self.check_container(app)
+        self.check_pod(BURSTABLE)
+        self.check_tiers(BURSTABLE, self.second)
+
+        self.end(app)
+        self.end(other)
+        self.check_nothing_left()
 
 
-def run_all():
-    """{cell: result}, while printing what the guests say."""
-    results = {}
-    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        running = {pool.submit(run_guest, *kind): kind for kind in GUESTS}
-        for future in concurrent.futures.as_completed(running):
-            said, seconds = future.result()
-            print(f"--- guest {' '.join(running[future])}, {seconds:.0f} s\n{said.strip()}", flush=True)
-            for line in said.splitlines():
-                if found := LINE.fullmatch(line):
-                    results[found["cell"]] = found["result"]
-    return results
+class Wrapper(Cell):
+    """podqos-runtime in the runtime's place."""
 
 
-def complete(results):
-    """The result of every cell that there is, in the order of the table."""
-    every = {}
-    for machine in MACHINES:
-        for kind in harness.KINDS:
-            for way in matrix.WAYS:
-                cell = f"{kind} {' '.join(machine)} {way}"
-                every[cell] = "n/a" if machine in NOT_APPLICABLE else results.get(cell, "no result")
-    return every
+class Precreate(Cell):
+    """As Podman does it at every start: its own config.json goes through the hook."""
+
+    hooked = True
+    second = BESTEFFORT
+
+    def prepare(self, box):
+        done = self.podqos.hook("precreate", box.original, kind=self.kind, cwd=box.bundle.path)
+        box.bundle.file.write_text(done.stdout, encoding="utf-8")
 
 
-def table(results):
-    """One row for each machine, driver and runtime."""
-    rows = [("cgroups", "driver", "runtime", *matrix.WAYS)]
-    for machine in MACHINES:
-        for kind in harness.KINDS:
-            rows.append((*machine, kind, *(results[f"{kind} {' '.join(machine)} {way}"] for way in matrix.WAYS)))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return "\n".join("  ".join(word.ljust(width) for word, width in zip(row, widths)).rstrip() for row in rows)
+class HooksRewrite(Cell):
+    """The first start stays where the engine put it, the next one from that bundle is placed."""
+
+    hooked = True
+    settings = {**Cell.settings, "placement": {"onMisplaced": "rewrite"}}
+
+    def expected_cgroup(self, box):
+        return self.process_cgroup(box.engine_path) if box.starts == 0 else super().expected_cgroup(box)
 
 
-def main():
-    begun = time.monotonic()
-    try:
-        for flavour, _ in GUESTS:
-            guest.Guest(flavour).require()
-    except unittest.SkipTest as reason:
-        print(f"skipped, all cells of the matrix: {reason}")
-        sys.exit(harness.SKIPPED)
-    results = complete(run_all())
-    counts = {word: list(results.values()).count(word) for word in ("passed", "n/a", "skipped", "failed", "no result")}
-    total = ", ".join(f"{count} {word}" for word, count in counts.items())
-    report = "\n".join(["", table(results), "", *NOTES, f"{total} in {time.monotonic() - begun:.0f} s"])
-    print(report)
-    if REPORT:
-        pathlib.Path(REPORT).write_text(f"{report}\n", encoding="utf-8")
-    sys.exit(1 if counts["failed"] or counts["no result"] else 0)
+class HooksFail(Cell):
+    """A container elsewhere is refused; one whose engine names the right cgroup itself is let in."""
+
+    hooked = True
+    settings = {**Cell.settings, "placement": {"onMisplaced": "fail"}}
+
+    def test_life(self):
+        box = self.container(BURSTABLE, "app")
+        done = self.runtime.run(box.name, box.bundle, "-d", check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(box.engine_path, self.podqos.log_text())
+        self.assertEqual(box.bundle.read(), box.original)
+        self.check_nothing_left()
+        super().test_life()
+
+    def prepare(self, box):
+        pod_cgroup = self.pod_cgroup(box.expected)
+        unit = f"{os.path.basename(pod_cgroup)}:libpod:{box.name}"
+        box.bundle.config["linux"]["cgroupsPath"] = unit if self.on_systemd else f"{pod_cgroup}/{self.leaf(box.name)}"
+        box.bundle.save()
+
+
+class HooksIgnore(Cell):
+    """The container stays where it is and as it is; its pod is made and counted."""
+
+    hooked = True
+    second = BESTEFFORT
+    settings = {**Cell.settings, "placement": {"onMisplaced": "ignore"}}
+
+    def expected_cgroup(self, box):
+        return self.process_cgroup(box.engine_path)
+
+    def has_values(self, box):
+        return False
+
+
+def cells():
+    kinds = [{"driver": driver, "kind": kind} for driver in node_case.DRIVERS for kind in harness.KINDS]
+    return engine.cells(__name__, *(((Wrapper, Precreate, HooksRewrite, HooksFail, HooksIgnore), kind) for kind in kinds))
+
+
+def guests():
+    made = {}
+    for flavour, driver in GUESTS:
+        names = [cls.__name__ for cls in cells() if cls.driver == driver]
+        made[f"{flavour}_{driver}"] = guest.Guest(flavour, timeout=1500), __file__, *names
+    return guest.cases(made, at_once=2)
 
 
 if __name__ == "__main__":
-    main()
+    harness.main(("runc",), here=[guests()], in_guest=cells())

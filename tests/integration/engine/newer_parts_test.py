@@ -6,7 +6,6 @@ from what the tests were written for, they are skipped. Docker has a file of its
 
 import pathlib
 import sys
-import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
@@ -15,35 +14,26 @@ import harness  # noqa: E402
 import machine as machines  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
-MATRIX = HERE.parents[1] / "lib/matrix.py"
 
 
-class Testing(unittest.TestCase):
-    def check(self, flavour, file, *arguments):
-        machine = guest.Guest(flavour, root="testing", timeout=1200)
-        machine.require()
-        done = machine.run_test(file, *arguments)
-        print(done.stdout, flush=True)
-        self.assertEqual(done.returncode, 0, f"{pathlib.Path(file).name} in the guest with testing")
-
-    def test_runtimes(self):
-        """The wrapper with both."""
-        self.check("v2", MATRIX, "cgroupfs", "wrapper")
-
-    def test_weights(self):
-        self.check("v2", __file__)
-
-    def test_containerd(self):
-        """NRI is on by itself, the configuration has version 3."""
-        self.check("systemd", HERE / "containerd_test.py", "AllClasses_plugin_cgroupfs_crun",
-                   "Preinstalled_plugin_cgroupfs_crun", "AsAService_plugin_systemd_crun", "AllClasses_example_systemd_crun",
-                   "AllClasses_wrapper_cgroupfs_runc")
-
-    def test_podman(self):
-        self.check("systemd", HERE / "podman_test.py", "Verbs_precreate_systemd_crun", "PodCreate_precreate_systemd_crun",
-                   "KubePlay_wrapper_systemd_crun", "KubePlay_precreate_cgroupfs_crun", "Verbs_wrapper_systemd_runc")
+def of(flavour, *words):
+    return guest.Guest(flavour, root="testing", timeout=1200), *words
 
 
+TESTING = guest.cases({
+    # The wrapper with both.
+    "runtimes": of("v2", HERE / "matrix_test.py", "Wrapper_cgroupfs_runc", "Wrapper_cgroupfs_crun"),
+    "weights": of("v2", __file__),
+    # NRI is on by itself, the configuration has version 3.
+    "containerd": of("systemd", HERE / "containerd_test.py", "AllClasses_plugin_cgroupfs_crun",
+                     "Preinstalled_plugin_cgroupfs_crun", "AsAService_plugin_systemd_crun",
+                     "AllClasses_example_systemd_crun", "AllClasses_wrapper_cgroupfs_runc"),
+    "podman": of("systemd", HERE / "podman_test.py", "Verbs_precreate_systemd_crun", "PodCreate_precreate_systemd_crun",
+                 "KubePlay_wrapper_systemd_crun", "KubePlay_precreate_cgroupfs_crun", "Verbs_wrapper_systemd_runc"),
+})
+
+
+@harness.for_each_runtime
 class DetectedFormula(harness.TestCase):
     """weightFormula "auto": both make 23 of 153 shares, where older ones and the kubelet make 6, and the pods follow."""
 
@@ -59,11 +49,6 @@ class DetectedFormula(harness.TestCase):
         self.assertEqual(set(weights.values()), {machines.logarithmic_weight(153)}, weights)
 
 
-if guest.inside():
-    harness.for_each_runtime(DetectedFormula)
-    del Testing
-del DetectedFormula
-
-
 if __name__ == "__main__":
-    harness.main(harness.KINDS if guest.inside() else ("runc",))
+    harness.main(harness.KINDS if guest.inside() else ("runc",), here=[TESTING],
+                 in_guest=[each for name, each in vars().items() if name.startswith("DetectedFormula_")])

@@ -12,7 +12,6 @@ import re
 import shutil
 import sys
 import unittest
-import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
@@ -230,31 +229,13 @@ class Annotations(unittest.TestCase):
         self.assertEqual(self.requests("a-3"), {"cpuMilli": 200, "memoryBytes": 64 << 20})
 
 
-class Guests(unittest.TestCase):
-    """Here."""
-
-    def check(self, root):
-        machine = guest.Guest("systemd", root=root)
-        machine.require()
-        package = guest.packages() / "podqos.deb"
-        with unittest.mock.patch.dict(os.environ, PODQOS_PACKAGE=str(package)):
-            done = machine.run_test(__file__, installed=False)
-        print(done.stdout, flush=True)
-        self.assertEqual(done.returncode, 0, f"in the guest with {root}'s Podman")
-
-    def test_debian_12(self):
-        self.check("bookworm")
-
-    def test_debian_13(self):
-        self.check("trixie")
-
-    def test_debian_testing(self):
-        self.check("testing")
+def guests():
+    """Here, with the package for those there."""
+    made = guest.cases({root: (guest.Guest("systemd", root=root), __file__) for root in ("bookworm", "trixie", "testing")},
+                       installed=False)
+    made.setUpClass = lambda: os.environ.update(PODQOS_PACKAGE=str(guest.packages() / "podqos.deb"))
+    return made
 
 
 if __name__ == "__main__":
-    if guest.inside():
-        del Guests
-    else:
-        del Hooks, Neighbours, Annotations
-    harness.main(("runc",))
+    harness.main(("runc",), here=[guests()], in_guest=[Hooks, Neighbours, Annotations])

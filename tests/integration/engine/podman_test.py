@@ -13,7 +13,6 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
 import engine  # noqa: E402
-import guest  # noqa: E402
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
 import patience  # noqa: E402
@@ -348,39 +347,22 @@ class Rootless(unittest.TestCase):
 
 
 def cells():
-    """{name: class}: what is run of the classes above with which runtime, manager and way in."""
-    chosen = {}
-    for kind in harness.KINDS:
-        if kind == "crun":
-            ways = [("precreate", "systemd", (Verbs, PodRestart, PlainPlay, PodCreate, BoundedPod, ChargedMonitor,
-                                                      Others)),
-                    ("wrapper", "systemd", (Verbs, KubePlay)), ("both", "systemd", (KubePlay,)),
-                    ("precreate", "cgroupfs", (KubePlay, BoundedPod, ChargedMonitor)),
-                    ("wrapper", "cgroupfs", (KubePlay,))]
-        else:  # a program in Go, which takes thrice the time in this guest
-            ways = [("precreate", "systemd", (Verbs, KubePlay, PodCreate)), ("wrapper", "systemd", (Verbs, PodRestart)),
-                    ("wrapper", "cgroupfs", (KubePlay,))]
-        for way, manager, classes in ways:
-            for cls in classes:
-                name = f"{cls.__name__}_{way}_{manager}_{kind}"
-                members = {"kind": kind, "manager": manager, "way": way, "__doc__": cls.__doc__, "__module__": __name__}
-                chosen[name] = type(name, (cls,), members)
-    chosen["Rootless_crun"] = Rootless
-    return chosen
-
-
-TESTS = cells()
-Guests = engine.guests(__file__, TESTS)
+    """What is run of the classes above with which way in, manager and runtime."""
+    crun = [((Verbs, PodRestart, PlainPlay, PodCreate, BoundedPod, ChargedMonitor, Others), "precreate", "systemd"),
+            ((Verbs, KubePlay), "wrapper", "systemd"), ((KubePlay,), "both", "systemd"),
+            ((KubePlay, BoundedPod, ChargedMonitor), "precreate", "cgroupfs"), ((KubePlay,), "wrapper", "cgroupfs")]
+    # A program in Go, which takes thrice the time in this guest.
+    runc = [((Verbs, KubePlay, PodCreate), "precreate", "systemd"), ((Verbs, PodRestart), "wrapper", "systemd"),
+            ((KubePlay,), "wrapper", "cgroupfs")]
+    return engine.cells(__name__, ((Rootless,), {"kind": "crun"}),
+                        *((classes, {"way": way, "manager": manager, "kind": kind})
+                          for kind, rows in (("crun", crun), ("runc", runc)) for classes, way, manager in rows))
 
 
 def setUpModule():
-    if guest.inside():
-        podman.configure()
+    podman.configure()
 
 
 if __name__ == "__main__":
-    del PodmanCase, Verbs, KubePlay, PodRestart, PlainPlay, PodCreate, BoundedPod, ChargedMonitor, Others, Rootless
-    if guest.inside():
-        del Guests
-        globals().update(TESTS)
-    harness.main(("runc",))
+    TESTS = cells()
+    harness.main(("runc",), here=[engine.guests(__file__, TESTS)], in_guest=TESTS)

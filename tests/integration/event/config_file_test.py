@@ -174,9 +174,7 @@ class ConfigFile(harness.TestCase):
         """Without the wrapper the edit is for the next start: then it is the new annotations'."""
         bundle, name = self.bundle(BURSTABLE, "app"), self.container_id("app")
         bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/app"
-        for stage in ("createRuntime", "poststop"):
-            bundle.add_hook(stage, harness.HOOK, [*self.podqos.hook_command(self.kind), stage])
-        self.plain.launch(name, bundle.save())
+        self.plain.launch(name, self.register_hooks(bundle))
         self.plain.delete(name)
         self.annotate_anew(bundle)
         self.plain.launch(name, bundle)

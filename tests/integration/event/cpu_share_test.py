@@ -12,7 +12,6 @@ import signal
 import statistics
 import sys
 import time
-import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
@@ -265,27 +264,12 @@ class Start(NodeCase):
         self.assertLess(podqos, self.MOST * plain)
 
 
-class Guests(unittest.TestCase):
-    """Where all this is run."""
-
-    def run_in(self, flavour):
-        done = guest.Guest(flavour, mem="640M", timeout=500).run_test(__file__, show=True)
-        self.assertEqual(done.returncode, 0)
-
-    def test_on_v1(self):
-        self.run_in("v1")
-
-    def test_on_v2(self):
-        self.run_in("v2")
+def classes():
+    """Those for this version: on v1 there are no weights to make of shares."""
+    linear = [] if machines.Machine().version("cpu") == 1 else [BusySystemLinear, BesideAKubeletLinear]
+    return [BusySystem, Proportional, BesideAKubelet, OvercommittedBesideAKubelet, BestEffortBesideAKubelet, Start, *linear]
 
 
 if __name__ == "__main__":
-    del NodeCase, BusyNode, KubeletCase, BusyCase
-    if guest.inside():
-        del Guests
-        if machines.Machine().version("cpu") == 1:
-            del BusySystemLinear, BesideAKubeletLinear  # there are no weights to make of shares
-    else:
-        del BusySystem, BusySystemLinear, Proportional, BesideAKubelet, BesideAKubeletLinear
-        del OvercommittedBesideAKubelet, BestEffortBesideAKubelet, Start
-    harness.main(("runc",))
+    harness.main(("runc",), in_guest=classes(), here=[guest.cases(
+        {flavour: (guest.Guest(flavour, mem="640M", timeout=500), __file__) for flavour in ("v1", "v2")})])

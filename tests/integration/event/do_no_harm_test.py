@@ -94,9 +94,7 @@ class Ordinary(harness.TestCase):
                 self.assertEqual(without["status"], status)
                 self.assertIn("NoNewPrivs", without["inside"])
                 bundle = self.make(directory, label, change, status)
-                for stage in ("createRuntime", "poststop"):
-                    bundle.add_hook(stage, harness.HOOK, [*self.podqos.hook_command(self.kind), stage])
-                bundle.save()
+                self.register_hooks(bundle)
                 self.assertEqual(self.observe(self.wrapper, name, bundle), without)
         self.assertEqual(self.podqos.state_bytes(), {})
         self.assertFalse(self.machine.exists(self.root), "podqos made a cgroup")

@@ -25,11 +25,9 @@ class HookCase(harness.TestCase):
 
     def hooked_bundle(self, stages=("createRuntime", "poststop")):
         bundle = self.bundle(POD, "app")
-        for stage in stages:
-            bundle.add_hook(stage, harness.HOOK, [*self.podqos.hook_command(self.kind), stage])
         self.engine_path = f"{self.elsewhere}/{bundle.path.name}"
         bundle.config["linux"]["cgroupsPath"] = self.engine_path
-        return bundle.save()
+        return self.register_hooks(bundle, stages)
 
     def launch_hooked(self, stages=("createRuntime", "poststop")):
         bundle, name = self.hooked_bundle(stages), self.container_id("app")

@@ -10,7 +10,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
@@ -184,18 +183,6 @@ class Allocatable(Promise):
         self.assertEqual(self.kills(root), 0)
 
 
-class Guests(unittest.TestCase):
-    """Where all this is run."""
-
-    def test_on_v2(self):
-        done = guest.Guest("v2", mem=f"{MEMORY // MI}M").run_test(__file__, show=True)
-        self.assertEqual(done.returncode, 0)
-
-
 if __name__ == "__main__":
-    del Promise, BusyCase
-    if guest.inside():
-        del Guests
-    else:
-        del PodLimit, TmpfsVolume, Reservation, Allocatable
-    harness.main(("runc",))
+    harness.main(("runc",), here=[guest.cases({"v2": (guest.Guest("v2", mem=f"{MEMORY // MI}M"), __file__)})],
+                 in_guest=[PodLimit, TmpfsVolume, Reservation, Allocatable])

@@ -81,9 +81,7 @@ class Admit(RealtimeCase):
     def test_hooks(self):
         """Neither this start nor the next one from the bundle is podqos's."""
         bundle, name = self.realtime_bundle(), self.container_id("app")
-        for stage in ("createRuntime", "poststop"):
-            bundle.add_hook(stage, harness.HOOK, [*self.podqos.hook_command(self.kind), stage])
-        before = bundle.save().read()
+        before = self.register_hooks(bundle).read()
         self.assert_left_alone(self.plain.launch(name, bundle), bundle, before)
         self.assert_told(self.podqos.log_text(), name)
 

@@ -84,27 +84,6 @@ class BesideAPod(FailingCase):
         self.sweep(self.reconciliation, self.alive)
 
 
-class LeftOver(FailingCase):
-    """Directories of a pod that no record names, each in one hierarchy only."""
-
-    def test_in_each_hierarchy(self):
-        alive = self.create(self.container(ALIVE, "app"))
-        for hierarchy in self.machine.hierarchies:
-            # The memory hierarchy tells by an attribute whose it is.
-            marked = "memory" in hierarchy.controllers
-            nested = () if marked else ("podgone/left", "burstable/podgone/left/inner")
-            for below in ("podgone", "besteffort/podgone", *nested):
-                path = pathlib.Path(f"{hierarchy.mount}{self.root}/kubepods", below)
-                with self.subTest(hierarchy=hierarchy.mount, path=below):
-                    path.mkdir(parents=True)
-                    if marked:
-                        os.setxattr(path, "trusted.podqos.record", b"{}")
-                    self.reconcile()
-                    self.assertFalse(path.exists())
-                    self.check(alive)
-        self.delete(alive)
-
-
 class Alone(FailingCase):
     """The last pod ends, and the whole tree with it."""
 

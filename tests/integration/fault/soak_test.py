@@ -5,6 +5,7 @@ PODQOS_SOAK_LOG names a file that keeps podqos's log of a failed run. PODQOS_SOA
 runs in a guest only.
 """
 
+import functools
 import json
 import os
 import pathlib
@@ -99,6 +100,20 @@ SANDBOX = "(sandbox)"
 
 def short_form(values):
     return ",".join(f"{name}={value}" for name, value in values.items())
+
+
+def on_some(**chosen):
+    """An event of one of the instances; where there is none, one is created."""
+    def decorate(event):
+        @functools.wraps(event)
+        def wrapped(self):
+            instance = self.pick(**chosen)
+            if instance is None:
+                return self.event_create()
+            self.note(str(instance))
+            return event(self, instance)
+        return wrapped
+    return decorate
 
 
 class Runtime(oci.Runtime):
@@ -394,11 +409,8 @@ class Soak(harness.TestCase):
         runtime.start(identifier)
         return False
 
-    def event_delete(self):
-        instance = self.pick()
-        if instance is None:
-            return self.event_create()
-        self.note(str(instance))
+    @on_some()
+    def event_delete(self, instance):
         self.delete(instance)
         self.forget(instance)
         return False
@@ -414,63 +426,45 @@ class Soak(harness.TestCase):
             self.fail(f"process {pid} does not end")
         self.observe()
 
-    def event_kill(self):
-        instance = self.pick(alive=True)
-        if instance is None:
-            return self.event_create()
-        self.note(str(instance))
+    @on_some(alive=True)
+    def event_kill(self, instance):
         self.kill(instance)
         return True
 
-    def event_kill_and_replace(self):
+    @on_some(alive=True)
+    def event_kill_and_replace(self, instance):
         """The next attempt of a container comes before anybody has cleaned up behind the last one."""
-        instance = self.pick(alive=True)
-        if instance is None:
-            return self.event_create()
-        self.note(str(instance))
         self.kill(instance)
         self.create(self.new_instance(instance.uid, instance.name))
         return True
 
-    def event_restart(self):
+    @on_some()
+    def event_restart(self, instance):
         """The same id from the same bundle, which the wrapper has edited already."""
-        instance = self.pick()
-        if instance is None:
-            return self.event_create()
-        self.note(str(instance))
         self.delete(instance)
         self.create_again(instance)
         return False
 
-    def event_lost_poststop(self):
-        instance = self.pick(stubbed=True)
-        if instance is None:
-            return self.event_create()
-        self.note(str(instance))
-        self.order("poststop", "lose")
+    def lose_poststop(self, instance, order):
+        """The container ends, and may be there again before podqos hears of its end, if it does."""
+        self.order("poststop", order)
         self.delete(instance)
         self.end_order("poststop")
+        if order == "keep":
+            self.kept.append((self.folder / "kept").read_text(encoding="utf-8"))
         if self.random.random() < 0.5:
             self.create_again(instance)
         else:
             self.forget(instance)
         return True
 
-    def event_keep_poststop(self):
-        """A poststop that comes late: its container may be there again by then."""
-        instance = self.pick(stubbed=True)
-        if instance is None:
-            return self.event_create()
-        self.note(str(instance))
-        self.order("poststop", "keep")
-        self.delete(instance)
-        self.end_order("poststop")
-        self.kept.append((self.folder / "kept").read_text(encoding="utf-8"))
-        if self.random.random() < 0.5:
-            self.create_again(instance)
-        else:
-            self.forget(instance)
-        return True
+    @on_some(stubbed=True)
+    def event_lost_poststop(self, instance):
+        return self.lose_poststop(instance, "lose")
+
+    @on_some(stubbed=True)
+    def event_keep_poststop(self, instance):
+        return self.lose_poststop(instance, "keep")
 
     def event_late_poststop(self):
         if not self.kept:
@@ -480,22 +474,16 @@ class Soak(harness.TestCase):
         self.podqos.hook("poststop", state)
         return False
 
-    def event_double_poststop(self):
-        instance = self.pick()
-        if instance is None:
-            return self.event_create()
-        self.note(str(instance))
+    @on_some()
+    def event_double_poststop(self, instance):
         state = instance.state()
         self.delete(instance)
         self.podqos.hook("poststop", state, kind=instance.runtime.kind)
         self.forget(instance)
         return False
 
-    def event_poststop_of_the_living(self):
-        instance = self.pick(alive=True)
-        if instance is None:
-            return self.event_create()
-        self.note(str(instance))
+    @on_some(alive=True)
+    def event_poststop_of_the_living(self, instance):
         self.podqos.hook("poststop", instance.state(), kind=instance.runtime.kind)
         return False
 
@@ -520,11 +508,10 @@ class Soak(harness.TestCase):
         self.end_order("createRuntime")
         return True
 
-    def event_kill_poststop_hook(self):
-        instance, turn = self.pick(stubbed=True), self.random.randint(1, POSTSTOP_CALLS)
-        if instance is None:
-            return self.event_create()
-        self.note(f"{instance}, hook killed at call {turn}")
+    @on_some(stubbed=True)
+    def event_kill_poststop_hook(self, instance):
+        turn = self.random.randint(1, POSTSTOP_CALLS)
+        self.note(f"hook killed at call {turn}")
         self.order("poststop", f"kill {turn}")
         instance.runtime.call("delete", "--force", instance.id, check=False)
         self.end_order("poststop")

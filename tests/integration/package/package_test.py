@@ -599,9 +599,4 @@ class Life(Installed):
 
 
 if __name__ == "__main__":
-    if guest.inside():
-        del Package, Refused
-    else:
-        del Installed, Removal, RemovalUnderCrun, Life
-    del PackageCase
-    harness.main(("runc",))
+    harness.main(("runc",), here=[Package, Refused], in_guest=[Removal, RemovalUnderCrun, Life])

@@ -265,9 +265,4 @@ class Life(PackageCase):
 
 
 if __name__ == "__main__":
-    if guest.inside():
-        del Package
-    else:
-        del Life
-    del PackageCase
-    harness.main(("runc",))
+    harness.main(("runc",), here=[Package], in_guest=[Life])
