@@ -1,6 +1,5 @@
 """CRI-O's pods, as CRI-O 1.36 describes them: container.go and sandbox_run_linux.go under internal/factory and server."""
 
-import contextlib
 import json
 import os
 import pathlib
@@ -14,25 +13,7 @@ import machine as machines  # noqa: E402
 UID = "0c5d3c4e-6a51-4ad2-8f41-0a5a3a4b7d11"
 
 
-class EngineCase(harness.TestCase):
-    """Containers where engines put those of a pod without a cgroup parent; nothing of it is left."""
-
-    def setUp(self):
-        machine = machines.Machine()
-        for parent in ("/crio", "/k8s.io"):
-            if not machine.exists(parent):
-                # Runs last: when the containers have gone.
-                self.addCleanup(self.remove_empty, machine, parent)
-        super().setUp()
-
-    @staticmethod
-    def remove_empty(machine, path):
-        for directory in machine.directories(path):
-            with contextlib.suppress(OSError):
-                os.rmdir(directory)
-
-
-class CrioCase(EngineCase):
+class CrioCase(harness.TestCase):
     """`self.metadata` is what the client has named; `self.parent` is the pod's cgroup parent, if there is one.
 
     `self.enforced` is the memory limit that the client has given each container.
@@ -42,6 +23,10 @@ class CrioCase(EngineCase):
     enforced = harness.GI
 
     def setUp(self):
+        machine = machines.Machine()
+        if not machine.exists("/crio"):
+            # Runs last: when the containers have gone.
+            self.addCleanup(lambda: [os.rmdir(directory) for directory in machine.directories("/crio")])
         super().setUp()
         self.metadata = ("web", "default", UID)
         self.pod_annotations = {"podqos.io/requests": "cpu=150m,memory=1Gi"}
@@ -138,16 +123,6 @@ class WithoutLabels(CrioCase):
         self.metadata = ("web_front", "default", UID)
         self.assert_one_pod(self.launch_pod("app", "log"))
 
-    def test_an_annotation_of_the_author_tells_nothing(self):
-        self.pod_annotations.update({
-            "io.kubernetes.cri.container-type": "container",
-            "io.kubernetes.cri.sandbox-id": "another",
-            "io.kubernetes.cri.sandbox-uid": "another",
-            "io.kubernetes.pod.uid": "another",
-            "io.kubernetes.cri-o.SandboxID": "another",
-        })
-        self.assert_one_pod(self.launch_pod("app"))
-
 
 @harness.for_each_runtime
 class Claims(CrioCase):
@@ -161,15 +136,10 @@ class Claims(CrioCase):
     def warnings(self):
         return [warning for warning in self.podqos.ctl_json("status")["warnings"] if "is reserved, the sum" in warning]
 
-    def test_what_no_limit_backs_takes_nothing_from_others(self):
-        self.enforced = None
-        self.launch_pod("app", "log")
-        for tier in ("burstable", "besteffort"):
-            self.assert_values(self.tier_path(tier), memory=32 * harness.GI)
-        self.assertEqual(len(self.warnings()), 1)
-
     def test_what_limits_back_counts_while_their_containers_live(self):
         self.launch_pod("app", "log")
+        self.assert_values(self.tier_path("besteffort"), memory=30 * harness.GI)
+        self.podqos.ctl("reconcile")
         self.assert_values(self.tier_path("besteffort"), memory=30 * harness.GI)
         self.wrapper.delete(self.identifiers["log"])
         self.assert_values(self.tier_path("besteffort"), memory=31 * harness.GI)
@@ -177,46 +147,21 @@ class Claims(CrioCase):
 
     def test_no_alarm_before_a_container_has_come(self):
         """The sandbox backs nothing; what its containers' limits back is not known yet."""
-        for requested, alarms in (("64Mi", 0), ("2Gi", 1)):
-            with self.subTest(requested):
-                self.pod_annotations = {"podqos.io/requests": f"memory={requested}"}
-                self.launch_pod()
-                self.assertEqual(self.warnings(), [])
-                self.wrapper.launch(name := self.container_id("app"), self.app_bundle(name))
-                self.assertEqual(len(self.warnings()), alarms)
-                self.assertEqual(self.podqos.log_text().count("is reserved, the sum"), alarms)
-                for each in (name, self.sandbox):
-                    self.wrapper.delete(each)
-
-    def test_reconcile_counts_the_same(self):
-        self.launch_pod("app", "log")
-        self.podqos.ctl("reconcile")
-        self.assert_values(self.tier_path("besteffort"), memory=30 * harness.GI)
-
-    def test_one_pod_gets_its_share_at_most(self):
-        self.enforced = 32 * harness.GI
-        self.podqos.settings["maxPodClaim"] = "25%"
-        self.podqos.config(self.kind)
-        self.launch_pod("app")
-        self.assert_values(self.tier_path("besteffort"), memory=24 * harness.GI)
-        self.assertTrue(any("maxPodClaim is 25%" in warning
-                            for warning in self.podqos.ctl_json("status")["warnings"]))
+        self.launch_pod()
+        self.assertEqual(self.warnings(), [])
+        self.wrapper.launch(name := self.container_id("app"), self.app_bundle(name))
+        self.assertEqual(len(self.warnings()), 1)
+        self.assertEqual(self.podqos.log_text().count("is reserved, the sum"), 1)
 
 
-class Parentless(CrioCase):
-    """The client names no cgroup parent: CRI-O puts the containers into /crio, and looks for them there."""
+@harness.for_each_runtime
+class StaysAtCrio(CrioCase):
+    """The client names no cgroup parent: CRI-O puts the containers into /crio, and looks for them there. By default such a
+    pod stays there, is counted, and has the values of its containers."""
 
     def setUp(self):
         super().setUp()
         self.pod_annotations["podqos.io/limits"] = "memory=2Gi"
-
-    def parent_of_the_pod(self):
-        return self.pod_path("burstable", UID)
-
-
-@harness.for_each_runtime
-class StaysAtCrio(Parentless):
-    """By default such a pod stays there, is counted, and has the values of its containers."""
 
     def assert_stays(self, pid, identifier):
         self.assertEqual(machines.cgroup_of(pid), f"/crio/crio-{identifier}")
@@ -236,17 +181,8 @@ class StaysAtCrio(Parentless):
         """What to do is in the log, and in what status says."""
         warnings = self.podqos.ctl_json("status")["warnings"]
         for text in (self.podqos.log_text(), "\n".join(warnings)):
-            self.assertIn(f"the cgroup parent {self.parent_of_the_pod()}", text)
+            self.assertIn(f"the cgroup parent {self.pod_path('burstable', UID)}", text)
         self.assertTrue(any(name in warning and "/crio/crio-" in warning for warning in warnings), warnings)
-
-    def test_values_of_its_own(self):
-        """From the pod's spec, since no engine without a kubelet sends them."""
-        self.enforced = None
-        self.pod_annotations = {"podqos.io/requests.app": "cpu=150m,memory=1Gi", "podqos.io/limits.app": "memory=2Gi"}
-        name = self.container_id("app")
-        self.assert_stays(self.wrapper.launch(name, self.app_bundle(name)), name)
-        self.assert_values(f"/crio/crio-{name}", memory=2 * harness.GI)
-        self.assert_container_share(f"/crio/crio-{name}", 153)
 
     def test_the_hooks_leave_it_there(self):
         """Whatever onMisplaced says: it is not misplaced."""
@@ -255,10 +191,7 @@ class StaysAtCrio(Parentless):
                 self.podqos.settings["placement"] = {"onMisplaced": policy}
                 name = self.container_id("app")
                 bundle = self.app_bundle(name)
-                for stage in ("createRuntime", "poststop"):
-                    bundle.add_hook(stage, harness.HOOK, [*self.podqos.hook_command(self.kind), stage])
-                self.podqos.config(self.kind)
-                path = bundle.save().config["linux"]["cgroupsPath"]
+                path = self.register_hooks(bundle).config["linux"]["cgroupsPath"]
                 pid = self.plain.launch(name, bundle)
                 self.assert_stays(pid, name)
                 self.assertEqual(bundle.reload().config["linux"]["cgroupsPath"], path)
@@ -266,45 +199,10 @@ class StaysAtCrio(Parentless):
                 self.plain.delete(name)
 
     def test_a_cgroup_parent_is_the_remedy(self):
-        self.parent = self.parent_of_the_pod()
+        self.parent = self.pod_path("burstable", UID)
         name = self.container_id("app")
         self.assert_placed(self.wrapper.launch(name, self.app_bundle(name)), self.parent)
         self.assertEqual(self.podqos.ctl_json("status")["warnings"], [])
-
-
-@harness.for_each_runtime
-class PlacedFromCrio(Parentless):
-    """withoutParent "place": as all other pods."""
-
-    settings = {"placement": {"withoutParent": "place"}}
-
-    def test_sandbox_and_containers_are_placed(self):
-        for pid in self.launch_pod("app"):
-            self.assert_placed(pid, self.parent_of_the_pod())
-
-
-@harness.for_each_runtime
-class StaysAtContainerd(EngineCase):
-    """withoutParent "stay" elsewhere; by default a pod without cgroup parent is placed there."""
-
-    def launch_at(self, path):
-        name = self.container_id("app")
-        bundle = self.bundle()
-        bundle.annotations.update({"io.kubernetes.cri.container-type": "container",
-                                   "io.kubernetes.cri.sandbox-id": "s1", "io.kubernetes.cri.sandbox-uid": UID,
-                                   "podqos.io/requests": "cpu=150m"})
-        bundle.config["linux"]["cgroupsPath"] = path.format(name)
-        return name, self.wrapper.launch(name, bundle.save())
-
-    def test_places_by_default(self):
-        _, pid = self.launch_at("/k8s.io/{}")
-        self.assert_placed(pid, self.pod_path("burstable", UID))
-
-    def test_leaves_it_where_that_is_wanted(self):
-        self.podqos.settings["placement"] = {"withoutParent": "stay"}
-        self.podqos.config(self.kind)
-        name, pid = self.launch_at("/k8s.io/{}")
-        self.assertEqual(machines.cgroup_of(pid), f"/k8s.io/{name}")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import threading
-import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
@@ -160,29 +159,24 @@ class Foreign(FaultCase):
 
     FILE = "[Slice]\nCPUWeight=77\nMemoryMax=70M\nTasksMax=3\n"
 
-    def unit_file(self, name):
-        """The administrator's, for the time of the test."""
-        file = UNIT_FILES / name
-        file.write_text(self.FILE, encoding="ascii")
-        self.addCleanup(units.call, "daemon-reload")
-        self.addCleanup(file.unlink)
-        units.call("daemon-reload")
-        return file
-
-    def live_and_leave(self, file):
-        self.start_pods()
-        units.call("daemon-reload")
-        self.check_all(BURSTABLE, GUARANTEED)
-        self.end(self.app)
-        self.end(self.other)
-        self.assertEqual(file.read_text(encoding="ascii"), self.FILE)
-        self.wait_for(lambda: units.kept("kubepods") + units.cgroups("kubepods"), [])
-
-    def test_unit_file_of_a_tier(self):
-        self.live_and_leave(self.unit_file("kubepods-burstable.slice"))
-
-    def test_unit_file_of_a_pod(self):
-        self.live_and_leave(self.unit_file("kubepods-burstable-podburst_1.slice"))
+    def test_unit_files(self):
+        """Of a tier, and of a pod."""
+        for name in ("kubepods-burstable.slice", "kubepods-burstable-podburst_1.slice"):
+            with self.subTest(name):
+                file = UNIT_FILES / name
+                file.write_text(self.FILE, encoding="ascii")
+                try:
+                    units.call("daemon-reload")
+                    self.start_pods()
+                    units.call("daemon-reload")
+                    self.check_all(BURSTABLE, GUARANTEED)
+                    self.end(self.app)
+                    self.end(self.other)
+                    self.assertEqual(file.read_text(encoding="ascii"), self.FILE)
+                    self.wait_for(lambda: units.kept("kubepods") + units.cgroups("kubepods"), [])
+                finally:
+                    file.unlink()
+                    units.call("daemon-reload")
 
     def test_masked_unit(self):
         slice_file = UNIT_FILES / "kubepods-burstable-podburst_1.slice"
@@ -363,26 +357,22 @@ class Silence(FaultCase):
 class Drivers(FaultCase):
     """Runtimes of both drivers on one node."""
 
-    def beside(self, first, second):
+    def test_beside_each_other(self):
         """The pods of each driver have a tree of their own, which goes with its last pod."""
-        self.use(first)
-        self.start_pods()
-        root = self.kubepods()
-        self.use(second)
-        box = self.start(self.container(BESTEFFORT, "app"))
-        self.assertNotEqual(self.kubepods(), root)
-        self.assertTrue(pathlib.Path(CGROUPS + self.kubepods()).exists())
-        self.end(box)
-        self.assertFalse(pathlib.Path(CGROUPS + self.kubepods()).exists())
-        self.use(first)
-        self.check_all(BURSTABLE, GUARANTEED)
-        self.end_all(self.app, self.other)
-
-    def test_cgroupfs_first(self):
-        self.beside("cgroupfs", "systemd")
-
-    def test_systemd_first(self):
-        self.beside("systemd", "cgroupfs")
+        for first, second in (("cgroupfs", "systemd"), ("systemd", "cgroupfs")):
+            with self.subTest(first=first):
+                self.use(first)
+                self.start_pods()
+                root = self.kubepods()
+                self.use(second)
+                box = self.start(self.container(BESTEFFORT, "app"))
+                self.assertNotEqual(self.kubepods(), root)
+                self.assertTrue(pathlib.Path(CGROUPS + self.kubepods()).exists())
+                self.end(box)
+                self.assertFalse(pathlib.Path(CGROUPS + self.kubepods()).exists())
+                self.use(first)
+                self.check_all(BURSTABLE, GUARANTEED)
+                self.end_all(self.app, self.other)
 
     def outlived(self, first, second, held_in):
         """A root that another program holds stays until that has gone, and is in the way of nobody."""
@@ -445,12 +435,6 @@ class Controllers(FaultCase):
 
 
 if __name__ == "__main__":
-    if guest.inside():
-        harness.main()
-    machine = guest.Guest("systemd", timeout=GUEST_TIMEOUT)
-    try:
-        machine.require()
-    except unittest.SkipTest as reason:
-        print(f"skipped: {reason}")
-        sys.exit(harness.SKIPPED)
-    sys.exit(machine.run_test(__file__, *sys.argv[1:], show=True).returncode)
+    CLASSES = [Restart, Foreign, ByHand, Silence, Drivers, Controllers]
+    harness.main(("runc",), in_guest=CLASSES,
+                 here=[guest.cases({"systemd": (guest.Guest("systemd", timeout=GUEST_TIMEOUT), __file__)})])
