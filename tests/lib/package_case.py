@@ -22,6 +22,7 @@ PROGRAM = pathlib.Path("/usr/libexec/podqos/podqos-hook")  # which the package o
 KEPT = pathlib.Path("/usr/libexec/podqos-removed")
 KEPT_UNTIL_BOOT = pathlib.Path("/usr/lib/tmpfiles.d/podqos-removed.conf")
 STATE = pathlib.Path("/run/podqos")
+CONFIGURATION = pathlib.Path("/etc/podqos/podqos.json")
 WORK = pathlib.Path("/run/podqos-test")  # in the guest: an overlay cannot stand on the guest's root, which is one
 
 
@@ -120,3 +121,91 @@ class PackageCase(unittest.TestCase):
     def assert_foreign_ran(self, name):
         told = WORK / f"foreign-{name}"
         self.assertEqual(told.read_text(encoding="utf-8") if told.exists() else "", "ran\n", f"foreign hook of {name}")
+
+    def delete_containers(self, *names):
+        for name in names:
+            self.wrapper.delete(name)
+            self.assert_foreign_ran(name)
+
+
+class LifeCase(PackageCase):
+    """What becomes of living pods when a package comes, changes and goes, whichever tool it is of.
+
+    A tool is: put(package, refused=False), which installs it or takes it in place of another, take(), which removes it,
+    both of which give what was said, release(), that which is installed, and assert_gone() after a removal.
+    `first` and `second` are packages of one version in that order.
+    """
+
+    def test_upgrade_with_a_pod_alive(self):
+        CONFIGURATION.write_text('{"podPidsLimit": 77}', encoding="utf-8")
+        pid = self.launch("app", "upgraded")
+        before = self.machine.snapshot(self.pod("upgraded"))
+        absences = Absences(HOOK.parent)
+        self.assertNotIn("registered by itself", self.put(self.second))
+        self.assertEqual([name for name in absences.names() if name == HOOK.name], [])
+        self.assertEqual(CONFIGURATION.read_text(encoding="utf-8"), '{"podPidsLimit": 77}')
+        self.assert_managed(pid, "upgraded")
+        self.assertEqual(self.machine.snapshot(self.pod("upgraded")), before)
+        self.wrapper.exec("app", "true")
+        self.assert_managed(self.launch("log", "upgraded"), "upgraded")
+        self.delete_containers("app", "log")
+        self.assertEqual(self.machine.directories("/podqos"), [])
+
+    def test_downgrade_with_a_pod_alive(self):
+        """A version that can read the state takes over from a newer one, any other is not installed."""
+        self.put(self.second)
+        pid = self.launch("app", "older")
+        texts = {path: path.read_text(encoding="utf-8") for path in STATE.rglob("*") if path.is_file()}
+        texts = {path: text for path, text in texts.items() if '"version":1,' in text}
+        self.assertEqual({path.parent.name for path in texts}, {"podqos", "pods"})
+        for path, text in texts.items():
+            path.write_text(re.sub(r'"version":1,"writer":"[^"]*"', '"version":12,"writer":"9.8.7"', text), encoding="utf-8")
+        program = HOOK.read_bytes()
+        said = self.put(self.first, refused=True)
+        self.assertIn(f"podqos: version {VERSION} is not installed: the state in {STATE} has format 12, written by podqos "
+                      "9.8.7, and this version reads formats up to 1", said)
+        self.assertIn("remove podqos", said)
+        self.assertEqual((HOOK.read_bytes(), self.release()), (program, "2"))
+        # Nor is one that was removed put back before the containers of the newer one have ended.
+        self.take()
+        self.assertIn(f"version {VERSION} is not installed", self.put(self.first, refused=True))
+        for path, text in texts.items():
+            path.write_text(text, encoding="utf-8")
+        self.put(self.first)
+        self.assert_managed(pid, "older")
+        self.assert_managed(self.launch("log", "older"), "older")
+        self.delete_containers("app", "log")
+
+    def test_installation_takes_over_again(self):
+        pid = self.launch("app", "again")
+        self.take()
+        self.put(self.first)
+        self.assertIn("podqos-hook", output(HOOK, "--version"))
+        self.assertFalse(KEPT.exists())
+        self.assert_managed(pid, "again")
+        self.assert_managed(self.launch("log", "again"), "again")
+        self.delete_containers("app", "log")
+        self.assertTrue(HOOK.exists())
+
+
+class RemovalCase(PackageCase):
+    """Living pods outlive the package; what they call outlives them until the boot."""
+
+    def test_removal_with_a_pod_alive(self):
+        pids = [self.launch(name, "removed") for name in ("app", "log")]
+        before = self.machine.snapshot(self.pod("removed"))
+        absences = Absences(HOOK.parent)
+        said = self.take()
+        self.assertEqual([name for name in absences.names() if name == HOOK.name], [])
+        self.assertIn(f"podqos: {HOOK} and {WRAPPER} stay for containers that live", said)
+        for pid in pids:
+            self.assert_managed(pid, "removed")
+        self.assertEqual(self.machine.snapshot(self.pod("removed")), before)
+        self.wrapper.exec("app", "true")
+
+        stranger = self.wrapper.launch("stranger", self.bundle("stranger", **{"podqos.io/pod-uid": "late"}))
+        self.assertNotIn("kubepods", machines.cgroup_of(stranger))
+        self.delete_containers("stranger", "app")
+        self.assert_managed(pids[1], "removed")
+        self.delete_containers("log")
+        self.assert_gone()

@@ -14,7 +14,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 import unittest.mock
 
@@ -24,9 +23,10 @@ import guest  # noqa: E402
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
 import oci  # noqa: E402
+import patience  # noqa: E402
 import spdx  # noqa: E402
-from package_case import (HOOK, KEPT, PROGRAM, STATE, VERSION, WORK, WRAPPER, Absences, PackageCase,  # noqa: E402
-                          boot, output)
+from package_case import (  # noqa: E402
+    CONFIGURATION, HOOK, KEPT, PROGRAM, STATE, VERSION, WORK, WRAPPER, LifeCase, PackageCase, RemovalCase, boot, output)
 
 BUILD = harness.BIN.parent
 CHROOTED = harness.REPOSITORY / "tests/guest/chrooted"
@@ -375,6 +375,18 @@ class Installed(PackageCase):
         self.assertEqual(done.returncode, status, f"dpkg {words}\n{done.stdout}")
         return done.stdout
 
+    def put(self, package, refused=False):
+        return self.dpkg("--force-confold", "--install", package, status=int(refused))
+
+    def take(self):
+        return self.dpkg("--remove", "podqos")
+
+    def release(self):
+        version, status = output("dpkg-query", f"--admindir={self.database}", "--show", "--showformat="
+                                 "${Version}\n${db:Status-Status}", "podqos").split()
+        self.assertEqual(status, "installed")
+        return version.rpartition("-")[2]
+
     def left(self):
         found = [path for place in PLACES for folder, folders, files in os.walk(place) for entry in folders + files
                  if "podqos" in entry and not (path := os.path.join(folder, entry)).startswith(str(WORK))]
@@ -387,33 +399,7 @@ class Installed(PackageCase):
         self.assertEqual([path for path in self.left() if not path.startswith("/etc/")], [])
 
 
-class Removal(Installed):
-    """Living pods outlive the package; what they call outlives them until the boot."""
-
-    def test_removal_with_a_pod_alive(self):
-        pids = [self.launch(name, "removed") for name in ("app", "log")]
-        before = self.machine.snapshot(self.pod("removed"))
-        absences = Absences(HOOK.parent)
-        said = self.dpkg("--remove", "podqos")
-        self.assertEqual([name for name in absences.names() if name == HOOK.name], [])
-        self.assertIn(f"podqos: {HOOK} and {WRAPPER} stay for containers that live", said)
-        for pid in pids:
-            self.assert_managed(pid, "removed")
-        self.assertEqual(self.machine.snapshot(self.pod("removed")), before)
-        self.wrapper.exec("app", "true")
-
-        stranger = self.wrapper.launch("stranger", self.bundle("stranger", **{"podqos.io/pod-uid": "late"}))
-        self.assertNotIn("kubepods", machines.cgroup_of(stranger))
-        self.wrapper.delete("stranger")
-        self.assert_foreign_ran("stranger")
-
-        self.wrapper.delete("app")
-        self.assert_foreign_ran("app")
-        self.assert_managed(pids[1], "removed")
-        self.wrapper.delete("log")
-        self.assert_foreign_ran("log")
-        self.assert_gone()
-
+class Removal(RemovalCase, Installed):
     def test_purge_with_a_pod_alive(self):
         pid = self.launch("app", "purged")
         self.dpkg("--purge", "podqos")
@@ -430,7 +416,7 @@ class RemovalUnderCrun(Removal):
     kind = "crun"
 
 
-class Life(Installed):
+class Life(LifeCase, Installed):
     """Installation, upgrade and what else may befall an installed package."""
 
     def test_installation(self):
@@ -446,54 +432,7 @@ class Life(Installed):
         self.assertEqual(output(WRAPPER, "--version"), output(oci.runtime_path(self.kind), "--version"))
         self.dpkg("--remove", "podqos")
         self.assert_gone()
-        self.assertTrue(pathlib.Path("/etc/podqos/podqos.json").exists())
-
-    def test_upgrade_with_a_pod_alive(self):
-        own = pathlib.Path("/etc/podqos/podqos.json")
-        own.write_text('{"podPidsLimit": 77}', encoding="utf-8")
-        pid = self.launch("app", "upgraded")
-        before = self.machine.snapshot(self.pod("upgraded"))
-        absences = Absences(HOOK.parent)
-        self.assertNotIn("registered by itself", self.dpkg("--force-confold", "--install", self.second))
-        self.assertEqual([name for name in absences.names() if name == HOOK.name], [])
-        self.assertEqual(own.read_text(encoding="utf-8"), '{"podPidsLimit": 77}')
-        self.assert_managed(pid, "upgraded")
-        self.assertEqual(self.machine.snapshot(self.pod("upgraded")), before)
-        self.wrapper.exec("app", "true")
-        self.assert_managed(self.launch("log", "upgraded"), "upgraded")
-        for name in ("app", "log"):
-            self.wrapper.delete(name)
-            self.assert_foreign_ran(name)
-        self.assertEqual(self.machine.directories("/podqos"), [])
-
-    def test_downgrade_with_a_pod_alive(self):
-        """A version that can read the state takes over from a newer one, any other is not installed."""
-        self.dpkg("--install", self.second)
-        pid = self.launch("app", "older")
-        records = [path for path in STATE.rglob("*") if path.is_file() and '"version":1,' in path.read_text(encoding="utf-8")]
-        self.assertEqual({path.parent.name for path in records}, {"podqos", "pods"})
-        texts = {path: path.read_text(encoding="utf-8") for path in records}
-        for path, text in texts.items():
-            path.write_text(re.sub(r'"version":1,"writer":"[^"]*"', '"version":12,"writer":"9.8.7"', text), encoding="utf-8")
-        program = HOOK.read_bytes()
-        said = self.dpkg("--install", self.first, status=1)
-        self.assertIn(f"podqos: version {VERSION} is not installed: the state in {STATE} has format 12, written by podqos "
-                      "9.8.7, and this version reads formats up to 1", said)
-        self.assertIn("remove podqos", said)
-        self.assertEqual(HOOK.read_bytes(), program)
-        self.assertIn("-2\ninstalled", output("dpkg-query", f"--admindir={self.database}", "--show", "--showformat="
-                                              "${Version}\n${db:Status-Status}", "podqos"))
-        # Nor is one that was removed put back before the containers of the newer one have ended.
-        self.dpkg("--remove", "podqos")
-        self.assertIn(f"version {VERSION} is not installed", self.dpkg("--install", self.first, status=1))
-        for path, text in texts.items():
-            path.write_text(text, encoding="utf-8")
-        self.dpkg("--install", self.first)
-        self.assert_managed(pid, "older")
-        self.assert_managed(self.launch("log", "older"), "older")
-        for name in ("app", "log"):
-            self.wrapper.delete(name)
-            self.assert_foreign_ran(name)
+        self.assertTrue(CONFIGURATION.exists())
 
     def test_purge_under_a_configuration_of_its_own(self):
         settings = {"cgroupRoot": "/podqos-test-own", "stateDir": "/run/podqos-own", "podPidsLimit": 55}
@@ -509,16 +448,14 @@ class Life(Installed):
         shutil.rmtree("/run/podqos-own")
 
     def test_removal_under_a_broken_configuration(self):
-        pathlib.Path("/etc/podqos/podqos.json").write_text("{", encoding="utf-8")
+        CONFIGURATION.write_text("{", encoding="utf-8")
         self.dpkg("--remove", "podqos")
         self.assert_gone()
 
     def test_pod_that_ended_unnoticed(self):
         pid = self.launch("app", "unnoticed")
         self.plain.kill("app")
-        deadline = time.monotonic() + 10
-        while machines.alive(pid) and time.monotonic() < deadline:
-            time.sleep(0.05)
+        patience.until(lambda: not machines.alive(pid), 10)
         shutil.rmtree(self.plain.root / "app")  # as if the machine's engine had lost it
         self.dpkg("--remove", "podqos")
         self.assert_gone()
@@ -541,19 +478,6 @@ class Life(Installed):
         self.assertIn(f"podqos: {configuration} still names podqos-runtime", said)
         self.assertEqual(output(WRAPPER, "--version"), output(oci.runtime_path(self.kind), "--version"))
         self.assert_gone()
-
-    def test_installation_takes_over_again(self):
-        pid = self.launch("app", "again")
-        self.dpkg("--remove", "podqos")
-        self.dpkg("--install", self.first)
-        self.assertIn("podqos-hook", output(HOOK, "--version"))
-        self.assertFalse(KEPT.exists())
-        self.assert_managed(pid, "again")
-        self.assert_managed(self.launch("log", "again"), "again")
-        self.wrapper.delete("app")
-        self.wrapper.delete("log")
-        self.assert_foreign_ran("app")
-        self.assertTrue(HOOK.exists())
 
     def test_removal_given_up(self):
         script = self.database / "info"

@@ -7,7 +7,6 @@ passes in a guest, where this file runs again: real rpm with a database of its o
 import json
 import os
 import pathlib
-import re
 import shutil
 import subprocess
 import sys
@@ -19,14 +18,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
 import guest  # noqa: E402
 import harness  # noqa: E402
-import machine as machines  # noqa: E402
 import oci  # noqa: E402
 import spdx  # noqa: E402
-from package_case import (HOOK, KEPT, PROGRAM, STATE, VERSION, WORK, WRAPPER, Absences, PackageCase,  # noqa: E402
-                          boot, output)
+from package_case import (  # noqa: E402
+    CONFIGURATION, HOOK, KEPT, PROGRAM, STATE, VERSION, WORK, WRAPPER, LifeCase, RemovalCase, boot, output)
 
 BUILD = harness.BIN.parent
-CONFIGURATION = pathlib.Path("/etc/podqos/podqos.json")
 DROP_IN = pathlib.Path("/etc/containers/containers.conf.d/zz-podqos.conf")
 FILES = {  # mode of what must be there
     "/etc/podqos/podqos.json": "-rw-r--r--",
@@ -151,7 +148,7 @@ class Package(unittest.TestCase):
         self.assertEqual(done.returncode, 0, "in the guest")
 
 
-class Life(PackageCase):
+class Life(LifeCase, RemovalCase):
     """An installed package; each test begins and ends without it."""
 
     @classmethod
@@ -165,7 +162,7 @@ class Life(PackageCase):
     def setUp(self):
         super().setUp()
         self.addCleanup(self.clean_up)
-        self.said = self.rpm("--install", self.first)
+        self.said = self.put(self.first)
 
     def rpm(self, *words, refused=False):
         """Debian's packages are not known to rpm, so that nothing is there to depend on."""
@@ -174,13 +171,26 @@ class Life(PackageCase):
         self.assertEqual(done.returncode != 0, refused, f"rpm {words}\n{done.stdout}")
         return done.stdout
 
+    def put(self, package, refused=False):
+        """rpm wants to be asked twice for an older one."""
+        return self.rpm("--upgrade", "--oldpackage", package, refused=refused)
+
+    def take(self):
+        return self.rpm("--erase", "podqos")
+
+    def release(self):
+        return output("rpm", "--dbpath", WORK / "rpm", "--query", "--queryformat", "%{RELEASE}", "podqos")
+
+    def assert_gone(self):
+        self.assertEqual(self.machine.directories("/podqos"), [])
+        boot()
+        self.assertEqual([path for path in (HOOK, WRAPPER, KEPT, DROP_IN) if os.path.lexists(path)], [])
+
     def clean_up(self):
         self.delete_all()
         if PROGRAM.exists():
-            self.rpm("--erase", "podqos")
-        boot()
-        self.assertEqual([path for path in (HOOK, WRAPPER, KEPT, DROP_IN) if os.path.lexists(path)], [])
-        self.assertEqual(self.machine.directories("/podqos"), [])
+            self.take()
+        self.assert_gone()
         shutil.rmtree("/etc/podqos", ignore_errors=True)
         shutil.rmtree(STATE, ignore_errors=True)
 
@@ -190,71 +200,18 @@ class Life(PackageCase):
         self.assertIn("ok", output("podqosctl", "config", "check"))
         self.assertEqual(output(WRAPPER, "--version"), output(oci.runtime_path(self.kind), "--version"))
         self.assertTrue(DROP_IN.is_symlink() and DROP_IN.exists())
-        self.rpm("--erase", "podqos")
-        boot()
-        self.assertEqual([path for path in (HOOK, WRAPPER, KEPT, DROP_IN, CONFIGURATION) if os.path.lexists(path)], [])
+        self.take()
+        self.assert_gone()
+        self.assertFalse(CONFIGURATION.exists())
 
     def test_upgrade_with_a_pod_alive(self):
-        CONFIGURATION.write_text('{"podPidsLimit": 77}', encoding="utf-8")
         DROP_IN.unlink()  # whoever takes podqos away from Podman need not do so again
-        pid = self.launch("app", "upgraded")
-        before = self.machine.snapshot(self.pod("upgraded"))
-        self.assertNotIn("registered by itself", self.rpm("--upgrade", self.second))
-        self.assertEqual(CONFIGURATION.read_text(encoding="utf-8"), '{"podPidsLimit": 77}')
+        super().test_upgrade_with_a_pod_alive()
         self.assertFalse(os.path.lexists(DROP_IN))
-        self.assert_managed(pid, "upgraded")
-        self.assertEqual(self.machine.snapshot(self.pod("upgraded")), before)
-        self.assert_managed(self.launch("log", "upgraded"), "upgraded")
-        for name in ("app", "log"):
-            self.wrapper.delete(name)
-            self.assert_foreign_ran(name)
 
-    def test_downgrade_with_a_pod_alive(self):
-        """rpm wants to be asked twice; a version that cannot read the state is not installed even then."""
+    def test_downgrade_unasked(self):
         self.rpm("--upgrade", self.second)
-        pid = self.launch("app", "older")
         self.assertIn("is already installed", self.rpm("--upgrade", self.first, refused=True))
-        record, program = STATE / "pods/older.json", HOOK.read_bytes()
-        text = record.read_text(encoding="utf-8")
-        record.write_text(re.sub(r'"version":1,"writer":"[^"]*"', '"version":12,"writer":"9.8.7"', text), encoding="utf-8")
-        said = self.rpm("--upgrade", "--oldpackage", self.first, refused=True)
-        self.assertIn(f"version {VERSION} is not installed: the state in {STATE} has format 12, written by podqos 9.8.7", said)
-        self.assertEqual(HOOK.read_bytes(), program)
-        self.assertEqual(output("rpm", "--dbpath", WORK / "rpm", "--query", "--queryformat", "%{RELEASE}", "podqos"), "2")
-        record.write_text(text, encoding="utf-8")
-        self.rpm("--upgrade", "--oldpackage", self.first)
-        self.assert_managed(pid, "older")
-        self.wrapper.delete("app")
-        self.assert_foreign_ran("app")
-
-    def test_removal_with_a_pod_alive(self):
-        pids = [self.launch(name, "removed") for name in ("app", "log")]
-        before = self.machine.snapshot(self.pod("removed"))
-        absences = Absences(HOOK.parent)
-        self.assertIn(f"podqos: {HOOK} and {WRAPPER} stay for containers that live", self.rpm("--erase", "podqos"))
-        self.assertEqual([name for name in absences.names() if name == HOOK.name], [])
-        for pid in pids:
-            self.assert_managed(pid, "removed")
-        self.assertEqual(self.machine.snapshot(self.pod("removed")), before)
-        stranger = self.wrapper.launch("stranger", self.bundle("stranger", **{"podqos.io/pod-uid": "late"}))
-        self.assertNotIn("kubepods", machines.cgroup_of(stranger))
-        self.wrapper.delete("stranger")
-        for name in ("app", "log"):
-            self.wrapper.delete(name)
-            self.assert_foreign_ran(name)
-        self.assertEqual(self.machine.directories("/podqos"), [])
-
-    def test_installation_takes_over_again(self):
-        pid = self.launch("app", "again")
-        self.rpm("--erase", "podqos")
-        self.rpm("--install", self.first)
-        self.assertFalse(KEPT.exists())
-        self.assert_managed(pid, "again")
-        self.assert_managed(self.launch("log", "again"), "again")
-        for name in ("app", "log"):
-            self.wrapper.delete(name)
-            self.assert_foreign_ran(name)
-        self.assertTrue(HOOK.exists())
 
     def test_engines_that_still_call_it_are_named(self):
         engine = pathlib.Path("/etc/docker/daemon.json")
