@@ -4,7 +4,6 @@ import dataclasses
 import json
 import os
 import pathlib
-import unittest
 
 import containerd
 import cri
@@ -93,22 +92,21 @@ PLAIN = dataclasses.replace(BESTEFFORT, sent={"app": {}}, sums={})
 ANNOTATED = dataclasses.replace(BURSTABLE, sent={"web": {}, "log": {}}, sums={})
 
 
-class ContainerdCase(unittest.TestCase):
+class ContainerdCase(engine.EngineCase):
     """One runtime, one cgroup driver and one set-up, whose name each is."""
 
     kind, driver, set_up = "crun", "cgroupfs", "wrapper"
     settings = {}  # laid over the configuration of podqos
     daemon = None  # one for all tests
     plugin_type = containerd.Plugin
-    top = "/podqos/kubepods"  # of podqos's own pods; of a kubelet's where the test plays one
 
     def setUp(self):
+        super().setUp()
         engine.choose_runtime(self.kind)
         engine.write_json(SETTINGS, self.settings)
         self.how = SET_UPS[self.set_up]
         self.handler = containerd.handler(self.how.way, self.kind, self.driver)
         self.cri = self.daemon.cri
-        self.machine = machines.Machine()
         self.plugin = self.plugin_type() if self.how.plugin else None
         self.addCleanup(self.clean_up)
 
@@ -122,14 +120,8 @@ class ContainerdCase(unittest.TestCase):
         for prefix in ("kubepods", "podqos-kubepods", "podqos.slice"):
             units.clear(prefix)
 
-    # Names, as KUBELET.md has them.
-
-    def tier_path(self, tier):
-        top = self.top if self.driver == "cgroupfs" else machines.slice_of(self.top)
-        return top if tier == "guaranteed" else machines.child_cgroup(top, tier)
-
     def pod_path(self, pod):
-        return machines.child_cgroup(self.tier_path(pod.tier), f"pod{pod.uid}")
+        return self.path_of(pod.tier, pod.uid)
 
     # One step each.
 
@@ -158,13 +150,6 @@ class ContainerdCase(unittest.TestCase):
 
     # What holds.
 
-    def assert_values(self, path, **wanted):
-        """Values of a cgroup as the kernel has them; shares are compared as weight, None is unlimited."""
-        if "shares" in wanted:
-            self.assertEqual(self.machine.read(path, "weight"), machines.linear_weight(wanted.pop("shares")), path)
-        for what, value in wanted.items():
-            self.assertEqual(self.machine.read(path, what), value, f"{what} of {path}")
-
     def assert_container(self, container, resources, **changes):
         """The process has the OOM score and its cgroup the values that a kubelet sends; the runtime converts shares."""
         pid = self.cri.pid(container)
@@ -172,9 +157,7 @@ class ContainerdCase(unittest.TestCase):
         wanted = {"quota": resources.get("cpu_quota"), "memory": resources.get("memory_limit_in_bytes"), **changes}
         self.assertEqual(machines.oom_score_adj(pid), resources["oom_score_adj"])
         self.assert_values(leaf, **wanted)
-        shares = resources["cpu_shares"]
-        self.assertIn(self.machine.read(leaf, "weight"), (machines.linear_weight(shares),
-                                                          machines.logarithmic_weight(shares)))
+        self.assert_shares(leaf, resources["cpu_shares"])
         own = machines.cgroup_of(pid)
         found = {file: self.machine.file(own, "memory", file) for file in ("memory.swap.max", "memory.oom.group")}
         self.assertEqual(found, {"memory.swap.max": "0", "memory.oom.group": "1"}, own)
@@ -207,17 +190,6 @@ class ContainerdCase(unittest.TestCase):
         self.assert_values(root, shares=1024 * os.cpu_count())
         self.assertIn("trusted.podqos.made", os.listxattr(f"/sys/fs/cgroup{root}"))
 
-    def assert_tiers(self, guaranteed_memory=0, burstable_memory=0, burstable_shares=2):
-        """The tiers' weights by the requests in them, and what the classes above leave of the memory."""
-        burstable = engine.NODE_MEMORY - guaranteed_memory
-        self.assert_values(self.tier_path("burstable"), shares=burstable_shares, memory=burstable)
-        self.assert_values(self.tier_path("besteffort"), shares=2, memory=burstable - burstable_memory)
-
-    def known(self):
-        """{name of the pod: what podqosctl says of it}."""
-        said = json.loads(engine.call("podqosctl", "status", "-o", "json").stdout)
-        return {pod["name"]: pod for pod in said["pods"]}
-
     def assert_known_as(self, pod, qos_class, source):
         known = self.known()[pod.uid]
         self.assertEqual((known["qosClass"], known["source"]), (qos_class, source))
@@ -225,6 +197,5 @@ class ContainerdCase(unittest.TestCase):
     def assert_nothing_left(self):
         """After a restart containerd tells no plugin of the end of a pod: it looks every two seconds."""
         patience.until(lambda: not self.plugin or not engine.records(), 10)
-        self.assertEqual(engine.records(), [])
-        self.assertEqual(engine.leftovers(), [])
+        super().assert_nothing_left()
         self.assertEqual(self.machine.leftovers("/k8s.io"), [])

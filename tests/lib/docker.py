@@ -13,9 +13,9 @@ import json
 import pathlib
 import signal
 import subprocess
-import time
 
 import engine
+import patience
 from engine import IMAGE, WORK, call
 
 CONFIG = pathlib.Path("/etc/docker/daemon.json")
@@ -41,11 +41,9 @@ class Docker:
         with LOG.open("a", encoding="utf-8") as log:
             # pylint: disable-next=consider-using-with  # stop() ends it
             self.process = subprocess.Popen(["dockerd"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=WORK)
-        deadline = time.monotonic() + PATIENCE
-        while call("docker", "version", check=False).returncode != 0:
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                raise engine.Failed(f"dockerd does not answer:\n{LOG.read_text(encoding='utf-8')[-3000:]}")
-            time.sleep(0.2)
+        if not patience.until(lambda: self.process.poll() is not None or call("docker", "version", check=False).returncode == 0,
+                              PATIENCE) or self.process.poll() is not None:
+            raise engine.Failed(f"dockerd does not answer:\n{LOG.read_text(encoding='utf-8')[-3000:]}")
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)

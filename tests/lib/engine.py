@@ -12,9 +12,11 @@ import re
 import shutil
 import subprocess
 import tarfile
+import unittest
 
 import guest
 import harness
+import machine as machines
 import patience
 
 WORK = pathlib.Path("/run/podqos-test")  # a tmpfs: the guest's root is an overlay, on which no other can stand
@@ -136,3 +138,52 @@ def leftovers():
         if not found:
             break
     return found
+
+
+class EngineCase(unittest.TestCase):
+    """Pods that an engine runs with one of its runtimes and one cgroup driver, and what shall hold of them."""
+
+    kind, driver = "crun", "systemd"
+    top = "/podqos/kubepods"  # of podqos's own pods; of a kubelet's where the test plays one
+
+    def setUp(self):
+        self.machine = machines.Machine()
+
+    # Names, as KUBELET.md has them.
+
+    def tier_path(self, tier):
+        top = self.top if self.driver == "cgroupfs" else machines.slice_of(self.top)
+        return top if tier == "guaranteed" else machines.child_cgroup(top, tier)
+
+    def path_of(self, tier, uid):
+        """The cgroup of a pod."""
+        return machines.child_cgroup(self.tier_path(tier), f"pod{uid}")
+
+    # What holds.
+
+    def assert_values(self, path, **wanted):
+        """Values of a cgroup as the kernel has them; shares are compared as weight, None is unlimited."""
+        if "shares" in wanted:
+            self.assertEqual(self.machine.read(path, "weight"), machines.linear_weight(wanted.pop("shares")), path)
+        for what, value in wanted.items():
+            self.assertEqual(self.machine.read(path, what), value, f"{what} of {path}")
+
+    def assert_shares(self, leaf, shares):
+        """Of a container, which the runtime converts: by either formula."""
+        accepted = (machines.linear_weight(shares), machines.logarithmic_weight(shares))
+        self.assertIn(self.machine.read(leaf, "weight"), accepted)
+
+    def assert_tiers(self, guaranteed_memory=0, burstable_memory=0, burstable_shares=2):
+        """The tiers' weights by the requests in them, and what the classes above leave of the memory."""
+        burstable = NODE_MEMORY - guaranteed_memory
+        self.assert_values(self.tier_path("burstable"), shares=burstable_shares, memory=burstable)
+        self.assert_values(self.tier_path("besteffort"), shares=2, memory=burstable - burstable_memory)
+
+    def known(self):
+        """{name of the pod, or its uid: what podqosctl says of it}."""
+        pods = json.loads(call("podqosctl", "status", "-o", "json").stdout)["pods"]
+        return {pod.get("name") or pod["uid"]: pod for pod in pods}
+
+    def assert_nothing_left(self):
+        self.assertEqual(records(), [])
+        self.assertEqual(leftovers(), [])

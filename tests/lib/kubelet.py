@@ -19,6 +19,7 @@ import uuid
 import cri
 import engine
 import oracle
+import patience
 
 MEMORY = 8 << 30  # bytes of the node, as in tests/data/kubernetes
 CPUS = 2
@@ -239,11 +240,8 @@ class Kubelet:
         self.client.start(running.containers[name])
 
     def _wait_for_end(self, identifier):
-        deadline = time.monotonic() + PATIENCE
-        while self.client.containers()[identifier] != cri.EXITED:
-            if time.monotonic() > deadline:
-                raise AssertionError(f"container {identifier} has not ended in {PATIENCE} s")
-            time.sleep(0.05)
+        patience.wait_for(lambda: self.client.containers()[identifier] == cri.EXITED, PATIENCE,
+                          f"container {identifier} has ended")
 
     def restart(self, name, container):
         """A container has ended, and the next of its name takes its place."""

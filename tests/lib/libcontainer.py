@@ -9,29 +9,22 @@
 It takes the names of a real node, so it works in a guest only.
 """
 
+import contextlib
 import os
 import pathlib
 import signal
 import subprocess
-import time
 
 import guest
 import machine as machines
 import oracle
+import patience
 import units
 
 ROOT = pathlib.Path("/sys/fs/cgroup")
 TIMEOUT = 60  # seconds; a call of systemd that takes longer hangs
 PATIENCE = 120  # seconds until systemd has done what it was told, or the last process is gone
 ACCOUNTING = [word for what in ("Memory", "CPU", "IO", "Tasks") for word in (f"{what}Accounting", "b", "true")]
-
-
-def _wait(condition, what):
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"{what}: not in {PATIENCE} s")
-        time.sleep(0.02)
 
 
 class CgroupFs:
@@ -90,26 +83,13 @@ class CgroupFs:
         self._kill(path)
         folders = [pathlib.Path(folder) for folder, _, _ in os.walk(self.folder(path), topdown=False)]
         for folder in folders:
-            _wait(lambda folder=folder: self._remove(folder), f"{folder} is removed")
+            patience.wait_for(lambda folder=folder: machines.removed(folder), PATIENCE, f"{folder} is removed")
 
     def _kill(self, path):
         for folder, _, _ in os.walk(self.folder(path)):
             for pid in pathlib.Path(folder, "cgroup.procs").read_text(encoding="ascii").split():
-                try:
+                with contextlib.suppress(ProcessLookupError):
                     os.kill(int(pid), signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
-
-    @staticmethod
-    def _remove(folder):
-        """Whether it is gone; a process that has been killed holds it until it is reaped."""
-        try:
-            folder.rmdir()
-        except FileNotFoundError:
-            pass
-        except OSError:
-            return False
-        return True
 
 
 class Systemd(CgroupFs):
@@ -130,7 +110,7 @@ class Systemd(CgroupFs):
         self._call("StartTransientUnit", "ssa(sv)a(sa(sv))", unit, "replace", "7",
                    "Description", "s", f"libcontainer container {unit}", "Wants", "as", "1", above, *ACCOUNTING,
                    "DefaultDependencies", "b", "false", "0")
-        _wait(lambda: self.exists(path), f"{unit} is started")
+        patience.wait_for(lambda: self.exists(path), PATIENCE, f"{unit} is started")
         super().create(path, **values)
 
     def update(self, path, **values):

@@ -13,7 +13,6 @@ import pathlib
 import re
 
 import engine
-import machine as machines
 from engine import IMAGE, WORK, call
 
 NO_HOOKS = WORK / "no-hooks"  # for --hooks-dir: then only the wrapper is left
@@ -78,17 +77,6 @@ class Podman:
     def sandbox(self, container):
         """What links a container to its pod."""
         return self.config(container)["annotations"]["io.kubernetes.cri-o.SandboxID"]
-
-    def pod_path(self, tier, uid):
-        """The cgroup of a pod, in the words of the cgroup manager; tier as in harness.TestCase.pod_path."""
-        if self.manager == "cgroupfs":
-            return f"{self.tier_path(tier)}/pod{uid}"
-        return machines.child_cgroup(self.tier_path(tier), f"pod{uid}")
-
-    def tier_path(self, tier):
-        top = "/podqos/kubepods"
-        top = top if self.manager == "cgroupfs" else machines.slice_of(top)
-        return top if tier == "guaranteed" else machines.child_cgroup(top, tier)
 
     def leaf(self, container):
         """The last part of a container's cgroup."""

@@ -23,10 +23,10 @@ NOTHING = "/bin/true"  # a runtime that does nothing
 
 
 def run(command, **options):
-    """A process that must succeed; its output as text."""
+    """A process that must succeed without a word of complaint; its output as text."""
     done = subprocess.run([str(c) for c in command], capture_output=True, check=False,
                           timeout=options.pop("timeout", TIMEOUT), **options)
-    if done.returncode != 0:
+    if done.returncode != 0 or done.stderr:
         text = (done.stdout + done.stderr).decode("utf-8", "replace")
         raise RuntimeError(f"{' '.join(map(str, command))}: exit {done.returncode}\n{text}")
     return done.stdout.decode("utf-8", "replace")

@@ -7,7 +7,6 @@ expected of a pod is Kubernetes' arithmetic on its annotations.
 import json
 import pathlib
 import sys
-import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
@@ -26,10 +25,8 @@ GUARANTEED = ("--annotation", "podqos.io/pod-uid=web-2",
               "--annotation", "podqos.io/limits=cpu=250m,memory=256Mi")
 
 
-class DockerCase(unittest.TestCase):
+class DockerCase(engine.EngineCase):
     """One cgroup driver, one runtime."""
-
-    driver, kind = "systemd", "runc"
 
     @classmethod
     def setUpClass(cls):
@@ -41,32 +38,18 @@ class DockerCase(unittest.TestCase):
         cls.daemon.load_image()
 
     def setUp(self):
-        self.machine = machines.Machine()
+        super().setUp()
         self.addCleanup(self.daemon.remove_all)
-
-    def tier_path(self, tier):
-        top = "/podqos/kubepods"
-        top = top if self.driver == "cgroupfs" else machines.slice_of(top)
-        return top if tier == "guaranteed" else machines.child_cgroup(top, tier)
 
     def assert_placed(self, container, tier, uid, **wanted):
         """The container's process lives in its pod's cgroup, which has these values; the pod's cgroup."""
-        pod = machines.child_cgroup(self.tier_path(tier), f"pod{uid}")
+        pod = self.path_of(tier, uid)
         leaf = container if self.driver == "cgroupfs" else f"docker-{container}.scope"
         path = machines.cgroup_of(self.daemon.pid(container))
         # crun has the processes of a scope in a group of their own.
         self.assertIn(path, (f"{pod}/{leaf}", f"{pod}/{leaf}/container"))
-        for what, value in wanted.items():
-            self.assertEqual(self.machine.read(pod, what), value, f"{what} of {pod}")
+        self.assert_values(pod, **wanted)
         return f"{pod}/{leaf}"
-
-    def assert_tiers(self, burstable, besteffort):
-        self.assertEqual(self.machine.read(self.tier_path("burstable"), "memory"), burstable)
-        self.assertEqual(self.machine.read(self.tier_path("besteffort"), "memory"), besteffort)
-
-    def assert_nothing_left(self):
-        self.assertEqual(engine.records(), [])
-        self.assertEqual(engine.leftovers(), [])
 
 
 class Pods(DockerCase):
@@ -77,7 +60,7 @@ class Pods(DockerCase):
         self.assert_placed(burstable, "burstable", "web-1", quota=50000, memory=256 * MI)
         self.assert_placed(guaranteed, "guaranteed", "web-2", quota=25000, memory=256 * MI)
         self.assertEqual(machines.oom_score_adj(self.daemon.pid(guaranteed)), -997)
-        self.assert_tiers(engine.NODE_MEMORY - 256 * MI, engine.NODE_MEMORY - 384 * MI)
+        self.assert_tiers(256 * MI, 128 * MI, 256)
         for container in (burstable, guaranteed):
             self.daemon("rm", "--force", container)
         self.assert_nothing_left()

@@ -50,16 +50,16 @@ GUARANTEED = ("--annotation", "podqos.io/pod-uid=web-2",
               "--annotation", "podqos.io/limits=cpu=250m,memory=256Mi")
 
 
-class PodmanCase(unittest.TestCase):
-    """One runtime, one cgroup manager and one way in."""
+class PodmanCase(engine.EngineCase):
+    """One way in; the driver is Podman's cgroup manager."""
 
-    kind, manager, way = "crun", "systemd", "precreate"
+    way = "precreate"
 
     def setUp(self):
+        super().setUp()
         engine.choose_runtime(self.kind)
         runtime = self.kind if self.way == "precreate" else "podqos"
-        self.podman = podman.Podman(runtime, self.manager, hooks=self.way != "wrapper")
-        self.machine = machines.Machine()
+        self.podman = podman.Podman(runtime, self.driver, hooks=self.way != "wrapper")
         self.addCleanup(self.clean_up)
 
     def clean_up(self):
@@ -73,15 +73,8 @@ class PodmanCase(unittest.TestCase):
 
     def assert_known_as(self, qos_class, source):
         """What podqosctl says of the only pod."""
-        [known] = json.loads(self.ctl("status", "-o", "json"))["pods"]
+        [known] = self.known().values()
         self.assertEqual((known["qosClass"], known["source"]), (qos_class, source))
-
-    def assert_values(self, path, **wanted):
-        """Values of a cgroup as the kernel has them; shares are compared as weight, None is unlimited."""
-        if "shares" in wanted:
-            self.assertEqual(self.machine.read(path, "weight"), machines.linear_weight(wanted.pop("shares")), path)
-        for what, value in wanted.items():
-            self.assertEqual(self.machine.read(path, what), value, f"{what} of {path}")
 
     def assert_placed(self, container, pod_path, oom, **wanted):
         """The container's process lives below the pod, with this OOM score, and its cgroup has these values."""
@@ -93,12 +86,6 @@ class PodmanCase(unittest.TestCase):
         self.assertEqual(machines.oom_score_adj(pid), oom)
         self.assert_values(leaf, **wanted)
         return leaf
-
-    def assert_tiers(self, guaranteed_memory=0, burstable_memory=0, burstable_shares=2):
-        """The tiers' weights by the requests in them, and what the classes above leave of the memory."""
-        burstable = engine.NODE_MEMORY - guaranteed_memory
-        self.assert_values(self.podman.tier_path("burstable"), shares=burstable_shares, memory=burstable)
-        self.assert_values(self.podman.tier_path("besteffort"), shares=2, memory=burstable - burstable_memory)
 
     def assert_verbs(self, container, leaf, limit):
         """Podman finds the container where podqos has placed it."""
@@ -123,17 +110,13 @@ class PodmanCase(unittest.TestCase):
                 break
         self.assertEqual(commands, [command])
 
-    def assert_nothing_left(self):
-        self.assertEqual(engine.records(), [])
-        self.assertEqual(engine.leftovers(), [])
-
 
 class Verbs(PodmanCase):
     """podman run of a container that names its pod, and what Podman does with a container afterwards."""
 
     def test_verbs(self):
         container = self.podman.run("--name", "web", *SHORT_FORMS)
-        pod = self.podman.pod_path("burstable", "web-1")
+        pod = self.path_of("burstable", "web-1")
         # 250m are 256 shares; 1000 - 1000 * 128Mi / 2Gi is 938, for the quotient is cut.
         leaf = self.assert_placed(container, pod, 938, quota=50000, memory=256 * MI)
         self.assert_values(pod, shares=256, quota=50000, memory=256 * MI)
@@ -162,16 +145,11 @@ class KubePlay(PodmanCase):
         self.assert_values(pod, shares=153, quota=30000, memory=160 * MI)
         self.assert_tiers(burstable_memory=96 * MI, burstable_shares=153)
 
-    def assert_shares(self, leaf, shares):
-        """Of a container, which the runtime converts: by either formula."""
-        accepted = (machines.linear_weight(shares), machines.logarithmic_weight(shares))
-        self.assertIn(self.machine.read(leaf, "weight"), accepted)
-
     def play(self):
         """(the containers, the pod's cgroup)."""
         annotated = self.ctl("annotate", "-f", "-", stdin=None, input=MANIFEST)
         containers = self.podman.play(annotated)
-        return containers, self.podman.pod_path("burstable", self.podman.sandbox(containers[0]))
+        return containers, self.path_of("burstable", self.podman.sandbox(containers[0]))
 
     def test_annotated(self):
         containers, pod = self.play()
@@ -201,7 +179,7 @@ class PlainPlay(PodmanCase):
         """The CPU requests are lost: the limits count, 300m, where the manifest says 150m."""
         web, log = self.podman.play(MANIFEST)
         self.assert_what_podman_passes_on(web)
-        pod = self.podman.pod_path("burstable", self.podman.sandbox(web))
+        pod = self.path_of("burstable", self.podman.sandbox(web))
         self.assert_placed(web, pod, 969, quota=20000, memory=128 * MI)
         self.assert_placed(log, pod, 985, quota=10000, memory=32 * MI)
         self.assert_values(pod, shares=307, quota=30000, memory=160 * MI)
@@ -228,7 +206,7 @@ class PodCreate(PodmanCase):
         self.podman("pod", "create", "--name", "mixed")
         first = self.podman.run("--pod", "mixed", "--memory", "64m", "--cpus", "0.5", "--cpu-shares", "256")
         infra = self.podman("pod", "inspect", "--format", "{{.InfraContainerID}}", "mixed")
-        pod = self.podman.pod_path("burstable", infra)
+        pod = self.path_of("burstable", infra)
         self.assert_values(pod, shares=256, quota=50000, memory=64 * MI)
         # A container without limits takes the pod's away. Its request is nothing.
         second = self.podman.run("--pod", "mixed")
@@ -248,7 +226,7 @@ class BoundedPod(PodmanCase):
     def test_limits_of_the_whole_pod(self):
         self.podman("pod", "create", "--name", "bounded", "--memory", "100m", "--cpus", "0.5")
         container = self.podman.run("--pod", "bounded")
-        pod = self.podman.pod_path("burstable", self.podman.sandbox(container))
+        pod = self.path_of("burstable", self.podman.sandbox(container))
         self.assert_placed(container, pod, 999, quota=None, memory=None)
         self.assert_values(pod, shares=2, quota=50000, memory=100 * MI)
         self.podman("pod", "rm", "--force", "--time", "0", "bounded")
@@ -265,12 +243,12 @@ class ChargedMonitor(PodmanCase):
 
     def test_conmon(self):
         container = self.podman.run("--name", "web", *SHORT_FORMS)
-        pod = self.podman.pod_path("burstable", "web-1")
+        pod = self.path_of("burstable", "web-1")
         self.assert_placed(container, pod, 938)
         conmon = podman.conmon(container)
         self.assertEqual(pathlib.Path(f"/proc/{conmon}/comm").read_text(encoding="utf-8").strip(), "conmon")
         leaf = "podqos-monitor"
-        if self.manager == "systemd":
+        if self.driver == "systemd":
             leaf += f"-{pathlib.Path(pod).stem}.scope"
         self.assertEqual(machines.cgroup_of(conmon), f"{pod}/{leaf}")
         self.podman("exec", container, "true")
@@ -283,7 +261,7 @@ class Others(PodmanCase):
 
     def test_best_effort(self):
         container = self.podman.run("--pod", "new:idle")
-        pod = self.podman.pod_path("besteffort", self.podman.sandbox(container))
+        pod = self.path_of("besteffort", self.podman.sandbox(container))
         self.assert_placed(container, pod, 1000, quota=None, memory=None)
         self.assert_values(pod, shares=2, quota=None, memory=None)
         self.podman("pod", "rm", "--force", "--time", "0", "idle")
@@ -291,7 +269,7 @@ class Others(PodmanCase):
 
     def test_guaranteed(self):
         container = self.podman.run(*GUARANTEED)
-        pod = self.podman.pod_path("guaranteed", "web-2")
+        pod = self.path_of("guaranteed", "web-2")
         self.assert_placed(container, pod, -997, quota=25000, memory=256 * MI)
         self.assert_values(pod, shares=256, quota=25000, memory=256 * MI)
         self.assert_tiers(guaranteed_memory=256 * MI)
@@ -347,7 +325,7 @@ class Rootless(unittest.TestCase):
 
 
 def cells():
-    """What is run of the classes above with which way in, manager and runtime."""
+    """What is run of the classes above with which way in, driver and runtime."""
     crun = [((Verbs, PodRestart, PlainPlay, PodCreate, BoundedPod, ChargedMonitor, Others), "precreate", "systemd"),
             ((Verbs, KubePlay), "wrapper", "systemd"), ((KubePlay,), "both", "systemd"),
             ((KubePlay, BoundedPod, ChargedMonitor), "precreate", "cgroupfs"), ((KubePlay,), "wrapper", "cgroupfs")]
@@ -355,8 +333,8 @@ def cells():
     runc = [((Verbs, KubePlay, PodCreate), "precreate", "systemd"), ((Verbs, PodRestart), "wrapper", "systemd"),
             ((KubePlay,), "wrapper", "cgroupfs")]
     return engine.cells(__name__, ((Rootless,), {"kind": "crun"}),
-                        *((classes, {"way": way, "manager": manager, "kind": kind})
-                          for kind, rows in (("crun", crun), ("runc", runc)) for classes, way, manager in rows))
+                        *((classes, {"way": way, "driver": driver, "kind": kind})
+                          for kind, rows in (("crun", crun), ("runc", runc)) for classes, way, driver in rows))
 
 
 def setUpModule():

@@ -1,5 +1,7 @@
 """What one event costs, in numbers that do not depend on how busy the machine is; tests/bench measures times."""
 
+import contextlib
+import json
 import os
 import pathlib
 import shutil
@@ -7,17 +9,17 @@ import sys
 import tempfile
 import unittest
 
-TESTS = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(TESTS / "lib"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
-import events  # noqa: E402
 import harness  # noqa: E402
 import many  # noqa: E402
 import scenario  # noqa: E402
 import spawn  # noqa: E402
 import syscalls  # noqa: E402
+from spawn import Program  # noqa: E402
 
 MEGABYTE = 1_000_000
+MOST_CALLS = 200  # system calls of createRuntime
 
 
 def is_release():
@@ -26,46 +28,78 @@ def is_release():
     return cache.exists() and "CMAKE_BUILD_TYPE:STRING=Release" in cache.read_text(encoding="utf-8").splitlines()
 
 
+# The moment before an event of a second container, and its program.
+
+
+def create_runtime(ground):
+    return many.program_for(ground, ground.second_container())
+
+
+def poststop(ground):
+    second = ground.second_container()
+    ground.create_runtime(second)
+    ground.leave(second)
+    state = json.loads(second.state()) | {"status": "stopped", "pid": 0}
+    return Program([*ground.hook, "poststop"], json.dumps(state).encode(), "/")
+
+
+def precreate(ground):
+    second = ground.container("sidecar")
+    config = json.loads((second.bundle / "config.json").read_text(encoding="utf-8"))
+    config["linux"]["cgroupsPath"] = f"/machine/libpod-{second.identifier}"
+    return Program([*ground.hook, "precreate"], json.dumps(config, separators=(",", ":")).encode(), second.bundle)
+
+
+@contextlib.contextmanager
+def prepared(arrange):
+    """(Scenario, Program)."""
+    with scenario.Scenario(arrange.__name__.replace("_", "-")) as ground:
+        ground.first_container()
+        yield ground, arrange(ground)
+
+
 @unittest.skipUnless(shutil.which("strace"), "needs strace")
 class Files(unittest.TestCase):
     """Each hook opens a file once at most."""
 
+    def trace(self, ground, program):
+        return syscalls.trace(program, ground.tmp / "strace")
+
+    def assert_opens_once(self, ground, program):
+        self.assertEqual(syscalls.repeated(syscalls.opened(self.trace(ground, program))), {})
+
     def test_each(self):
-        for kind in (events.CreateRuntime, events.Poststop, events.Precreate):
-            with self.subTest(kind.name), kind() as event:
-                calls = syscalls.trace(event.program, event.scenario.tmp / "strace")
-                self.assertEqual(syscalls.repeated(syscalls.opened(calls)), {})
-
-    def test_create_runtime_reads_no_list_of_mounts(self):
-        """Which grows with the containers of a host; where cgroup v1 is in use, a file tells what the first event found."""
-        with events.CreateRuntime() as event:
-            roots = [os.stat(hierarchy.mount).st_ino for hierarchy in event.scenario.machine.hierarchies]
-            if set(roots) != {1}:
-                self.skipTest("hierarchies are not mounted as a whole here: what was found is not kept")
-            opened = syscalls.opened(syscalls.trace(event.program, event.scenario.tmp / "strace"))
-        self.assertNotIn("/proc/self/mountinfo", opened)
-
-    def test_create_runtime_makes_few_system_calls(self):
-        with events.CreateRuntime() as event:
-            calls = syscalls.trace(event.program, event.scenario.tmp / "strace")
-        self.assertLessEqual(len(calls), events.CreateRuntime.most_calls)
+        for arrange in (create_runtime, poststop, precreate):
+            with self.subTest(arrange.__name__), prepared(arrange) as event:
+                self.assert_opens_once(*event)
 
     def test_precreate_beside_others_of_one_creator(self):
         """Who creates many containers at once is looked for once."""
-        with events.Precreate() as event:
-            own = event.second.identifier.encode()
+        with prepared(precreate) as (ground, program):
+            own = program.cwd.name.encode()
             for number in range(3):
-                given = event.program.given.replace(own, own[:-1] + str(number).encode())
-                scenario.run(event.program.argv, input=given, cwd=event.program.cwd)
-            calls = syscalls.trace(event.program, event.scenario.tmp / "strace")
-        self.assertEqual(syscalls.repeated(syscalls.opened(calls)), {})
+                given = program.given.replace(own, own[:-1] + str(number).encode())
+                scenario.run(program.argv, input=given, cwd=program.cwd)
+            self.assert_opens_once(ground, program)
+
+    def test_create_runtime_reads_no_list_of_mounts(self):
+        """Which grows with the containers of a host; where cgroup v1 is in use, a file tells what the first event found."""
+        with prepared(create_runtime) as event:
+            if {os.stat(hierarchy.mount).st_ino for hierarchy in event[0].machine.hierarchies} != {1}:
+                self.skipTest("hierarchies are not mounted as a whole here: what was found is not kept")
+            opened = syscalls.opened(self.trace(*event))
+        self.assertNotIn("/proc/self/mountinfo", opened)
+
+    def test_create_runtime_makes_few_system_calls(self):
+        with prepared(create_runtime) as event:
+            self.assertLessEqual(len(self.trace(*event)), MOST_CALLS)
 
 
 @unittest.skipUnless(is_release(), "only a release build promises its size")
 class Size(unittest.TestCase):
     def test_takes_little_memory(self):
-        with events.CreateRuntime() as event:
-            peak = spawn.peak_memory(event.program)
+        with prepared(create_runtime) as (_, program):
+            peak = spawn.peak_memory(program)
         self.assertLessEqual(peak, 6 * MEGABYTE)
 
     def test_stripped_hook_is_small(self):
