@@ -9,12 +9,16 @@ import re
 import shutil
 import struct
 import subprocess
+import tempfile
 import unittest
+import unittest.mock
 
+import guest
 import harness
 import machine as machines
 import oci
 
+BUILD = harness.BIN.parent
 VERSION = re.search(r"VERSION ([\d.]+) LANG", (harness.REPOSITORY / "CMakeLists.txt").read_text(encoding="utf-8"))[1]
 HOOK = pathlib.Path("/usr/libexec/oci/hooks.d/podqos-hook")
 WRAPPER = pathlib.Path("/usr/bin/podqos-runtime")
@@ -70,6 +74,105 @@ class Absences:
                     data = data[16 + length:]
         os.close(self.fd)
         return found
+
+
+# What must be there of either kind of package.
+PROGRAMS = {"podqos": ("/usr/bin/podqosctl", *(f"/usr/libexec/podqos/{name}" for name in
+                                               ("hand-over", "podqos-hook", "put-in-place", "removed-hook"))),
+            "podqos-nri": ("/usr/sbin/podqos-nri",)}
+FILES = {
+    "podqos": (
+        "/etc/podqos/podqos.json",
+        "/usr/lib/systemd/system/podqos-reconcile.service",
+        "/usr/lib/systemd/system/podqos-reconcile.timer",
+        "/usr/lib/tmpfiles.d/podqos.conf",
+        "/usr/share/bash-completion/completions/podqosctl",
+        "/usr/share/containers/oci/hooks.d/50-podqos-createruntime.json",
+        "/usr/share/containers/oci/hooks.d/50-podqos-poststop.json",
+        "/usr/share/doc/podqos/podqos.spdx.json",
+        "/usr/share/man/man1/podqosctl.1.gz",
+        "/usr/share/man/man5/podqos.json.5.gz",
+        "/usr/share/man/man8/podqos-hook.8.gz",
+        "/usr/share/man/man8/podqos-runtime.8.gz",
+        "/usr/share/podqos/containers.conf.d/zz-podqos.conf",
+        "/usr/share/podqos/podman-hooks.d/50-podqos-precreate.json",
+    ),
+    "podqos-nri": (
+        "/usr/lib/systemd/system/podqos-nri.service",
+        "/usr/share/doc/podqos-nri/examples/systemd/metrics-over-tcp.conf",
+        "/usr/share/doc/podqos-nri/podqos-nri.spdx.json",
+        "/usr/share/man/man8/podqos-nri.8.gz",
+    ),
+}
+
+
+class BuiltCase(unittest.TestCase):
+    """Packages as files, whichever tool they are of.
+
+    A tool is: the program that builds, with its option for a release, contents(package) ({path: mode}, all of them
+    root's) and unpack(package, directory). `more` are further files that must be there.
+    """
+
+    build_program, release_option = None, None
+    more = ()
+
+    @classmethod
+    def make_packages(cls):
+        place = tempfile.TemporaryDirectory(prefix="podqos-test-package-")
+        cls.addClassCleanup(place.cleanup)
+        cls.place = pathlib.Path(place.name)
+        cls.package, cls.plugin = cls.build("1", "packages")
+        cls.build("2", "packages")
+
+    @classmethod
+    def build(cls, release, folder, *prefix):
+        """Both packages of that release, the plugin's behind the other."""
+        printed = output(*prefix, harness.REPOSITORY / "packaging" / cls.build_program, cls.release_option, release,
+                         cls.place / folder, env={**os.environ, "PODQOS_BUILT": str(BUILD)})
+        return sorted(map(pathlib.Path, printed.splitlines()), key=lambda path: "nri" in path.name)
+
+    def unpacked(self, package):
+        """A directory with its files."""
+        place = self.place / "unpacked" / package.name
+        if not place.exists():
+            place.mkdir(parents=True)
+            self.unpack(package, place)
+        return place
+
+    def test_contents(self):
+        for package, name, more in ((self.package, "podqos", self.more), (self.plugin, "podqos-nri", ())):
+            modes = {**dict.fromkeys(PROGRAMS[name], "-rwxr-xr-x"), **dict.fromkeys((*FILES[name], *more), "-rw-r--r--")}
+            found = self.contents(package)
+            self.assertEqual({path: found.get(path) for path in modes}, modes)
+        found = self.contents(self.package)
+        self.assertEqual(found["/etc/podqos/conf.d"], "drwxr-xr-x")
+        self.assertEqual([path for path in found if "nri" in path], [])
+        # What containers call is nothing that a tool takes away.
+        self.assertEqual({str(HOOK), str(WRAPPER)} & set(found), set())
+
+    def test_programs_are_those_that_were_tested(self):
+        packed = (self.unpacked(self.package) / str(PROGRAM).lstrip("/")).read_bytes()
+        self.assertEqual(packed, (BUILD / "bin/podqos-hook").read_bytes())
+
+    def test_same_tree_gives_same_packages(self):
+        """Whatever the umask, the locale, the place, the time zone and the time."""
+        again = self.build("1", "again", "env", "LC_ALL=C.UTF-8", "TZ=Asia/Tokyo", f"TMPDIR={self.place}", "sh", "-c",
+                           'umask 077; exec "$@"', "sh")
+        for one, other in zip(again, (self.package, self.plugin), strict=True):
+            # Not both in one list: to tell how two of megabytes differ takes unittest hours.
+            self.assertEqual(one.read_bytes(), other.read_bytes(), one.name)
+
+    def check_with(self, *command):
+        """What looks for faults in packages finds none."""
+        done = subprocess.run([*command, self.package, self.plugin], capture_output=True, text=True, check=False,
+                              timeout=600)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def check_life(self, file, flavour, *classes):
+        """The file's classes in a guest."""
+        with unittest.mock.patch.dict(os.environ, PODQOS_PACKAGES=str(self.package.parent)):
+            done = guest.Guest(flavour, timeout=600).run_test(file, *classes, show=True, installed=False)
+        self.assertEqual(done.returncode, 0, f"in the guest with {flavour}")
 
 
 class PackageCase(unittest.TestCase):

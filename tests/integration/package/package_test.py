@@ -26,54 +26,15 @@ import oci  # noqa: E402
 import patience  # noqa: E402
 import spdx  # noqa: E402
 from package_case import (  # noqa: E402
-    CONFIGURATION, HOOK, KEPT, PROGRAM, STATE, VERSION, WORK, WRAPPER, LifeCase, PackageCase, RemovalCase, boot, output)
+    BUILD, CONFIGURATION, HOOK, KEPT, STATE, VERSION, WORK, WRAPPER, BuiltCase, LifeCase, PackageCase, RemovalCase, boot,
+    output)
 
-BUILD = harness.BIN.parent
 CHROOTED = harness.REPOSITORY / "tests/guest/chrooted"
 DEPENDED = re.compile(r"(?:^|[,|])\s*([a-z0-9][a-z0-9.+-]+)")
 # Where a package may have left something. The whole root would not do: the guest keeps open what it has looked at.
 PLACES = ("/etc", "/usr/bin", "/usr/libexec", "/usr/lib/tmpfiles.d", "/usr/share/podqos", "/usr/share/doc/podqos",
           "/usr/share/containers", "/usr/share/man/man1", "/usr/share/man/man5", "/usr/share/man/man8", "/run",
           "/usr/share/bash-completion/completions")
-FILES = {  # mode of what must be there
-    "/etc/podqos/podqos.json": "-rw-r--r--",
-    "/etc/podqos/conf.d/": "drwxr-xr-x",
-    "/usr/share/podqos/containers.conf.d/zz-podqos.conf": "-rw-r--r--",
-    "/usr/libexec/podqos/hand-over": "-rwxr-xr-x",
-    "/usr/libexec/podqos/podqos-hook": "-rwxr-xr-x",
-    "/usr/libexec/podqos/put-in-place": "-rwxr-xr-x",
-    "/usr/libexec/podqos/removed-hook": "-rwxr-xr-x",
-    "/usr/bin/podqosctl": "-rwxr-xr-x",
-    "/usr/share/containers/oci/hooks.d/50-podqos-createruntime.json": "-rw-r--r--",
-    "/usr/share/containers/oci/hooks.d/50-podqos-poststop.json": "-rw-r--r--",
-    "/usr/share/podqos/podman-hooks.d/50-podqos-precreate.json": "-rw-r--r--",
-    "/usr/lib/tmpfiles.d/podqos.conf": "-rw-r--r--",
-    "/usr/lib/systemd/system/podqos-reconcile.service": "-rw-r--r--",
-    "/usr/lib/systemd/system/podqos-reconcile.timer": "-rw-r--r--",
-    "/usr/share/bash-completion/completions/podqosctl": "-rw-r--r--",
-    "/usr/share/man/man1/podqosctl.1.gz": "-rw-r--r--",
-    "/usr/share/man/man5/podqos.json.5.gz": "-rw-r--r--",
-    "/usr/share/man/man8/podqos-hook.8.gz": "-rw-r--r--",
-    "/usr/share/man/man8/podqos-runtime.8.gz": "-rw-r--r--",
-    "/usr/share/doc/podqos/README.md.gz": "-rw-r--r--",
-    "/usr/share/doc/podqos/docs/configuration.md.gz": "-rw-r--r--",
-    "/usr/share/doc/podqos/examples/pod.yaml": "-rw-r--r--",
-    "/usr/share/doc/podqos/changelog.gz": "-rw-r--r--",
-    "/usr/share/doc/podqos/changelog.Debian.gz": "-rw-r--r--",
-    "/usr/share/doc/podqos/copyright": "-rw-r--r--",
-    "/usr/share/doc/podqos/podqos.spdx.json": "-rw-r--r--",
-}
-PLUGIN_FILES = {
-    "/usr/sbin/podqos-nri": "-rwxr-xr-x",
-    "/usr/lib/systemd/system/podqos-nri.service": "-rw-r--r--",
-    "/usr/share/man/man8/podqos-nri.8.gz": "-rw-r--r--",
-    "/usr/share/doc/podqos-nri/podqos-nri.spdx.json": "-rw-r--r--",
-    "/usr/share/doc/podqos-nri/examples/containerd/nri.toml": "-rw-r--r--",
-    "/usr/share/doc/podqos-nri/examples/cri-o/60-podqos-nri.conf": "-rw-r--r--",
-    "/usr/share/doc/podqos-nri/examples/systemd/metrics-over-tcp.conf": "-rw-r--r--",
-}
-
-
 # What is linked into each program, as Debian 12's source packages; gcc's has its version in its name.
 SOURCES = {
     "podqos-hook": {"dbus", "fmtlib", "gcc", "glibc", "nlohmann-json3", "spdlog"},
@@ -97,8 +58,12 @@ def source_of(path):
     return re.sub(r"-\d+$", "", source)
 
 
-class Package(unittest.TestCase):
-    """The package as a file."""
+class Package(BuiltCase):
+    """The packages as files."""
+
+    build_program, release_option = "deb/build", "--revision"
+    more = tuple(f"/usr/share/doc/podqos/{name}" for name in (
+        "README.md.gz", "docs/configuration.md.gz", "examples/pod.yaml", "changelog.gz", "changelog.Debian.gz", "copyright"))
 
     @classmethod
     def setUpClass(cls):
@@ -106,21 +71,7 @@ class Package(unittest.TestCase):
         cache = (BUILD / "CMakeCache.txt").read_text(encoding="utf-8") if (BUILD / "CMakeCache.txt").exists() else ""
         if "CMAKE_BUILD_TYPE:STRING=Release\n" not in cache:
             raise unittest.SkipTest(f"{BUILD} is not a release build, and only that is packaged")
-        place = tempfile.TemporaryDirectory(prefix="podqos-test-package-")
-        cls.addClassCleanup(place.cleanup)
-        cls.place = pathlib.Path(place.name)
-        cls.package, _ = (cls.build(revision, "packages") for revision in ("1", "2"))
-
-    @classmethod
-    def build(cls, revision, folder, *prefix):
-        """The package of that Debian revision."""
-        printed = output(*prefix, harness.REPOSITORY / "packaging/deb/build", "--revision", revision, cls.place / folder,
-                          env={**os.environ, "PODQOS_BUILT": str(BUILD)})
-        return next(pathlib.Path(line) for line in printed.splitlines() if "/podqos_" in line)
-
-    @classmethod
-    def plugin_package(cls):
-        return cls.package.with_name(cls.package.name.replace("podqos_", "podqos-nri_"))
+        cls.make_packages()
 
     @staticmethod
     def contents(package):
@@ -129,7 +80,10 @@ class Package(unittest.TestCase):
         owners = {line[1] for line in lines}
         if owners != {"root/root"}:
             raise AssertionError(f"{package}: owners {owners}")
-        return {line[5].removeprefix("."): line[0] for line in lines}
+        return {line[5].removeprefix(".").rstrip("/"): line[0] for line in lines}
+
+    def unpack(self, package, directory):
+        output("dpkg-deb", "--extract", package, directory)
 
     def field(self, name):
         return output("dpkg-deb", "--field", self.package, name).strip()
@@ -143,7 +97,7 @@ class Package(unittest.TestCase):
 
     def test_static_built_using(self):
         """The programs are static executables: whoever ships them must know of what."""
-        for package, programs in ((self.package, ("podqos-hook", "podqosctl")), (self.plugin_package(), ("podqos-nri",))):
+        for package, programs in ((self.package, ("podqos-hook", "podqosctl")), (self.plugin, ("podqos-nri",))):
             field = output("dpkg-deb", "--field", package, "Static-Built-Using").strip()
             named = [re.fullmatch(r"([\w.+-]+?)(-\d+)? \(= [^)]+\)", entry)[1] for entry in field.split(", ")]
             self.assertEqual(sorted(named), sorted(set().union(*(SOURCES[program] for program in programs))), field)
@@ -164,7 +118,7 @@ class Package(unittest.TestCase):
     def test_sbom(self):
         """The programs of the package, and what is in each of them."""
         for package, name, programs in ((self.package, "podqos", ("podqos-hook", "podqosctl")),
-                                        (self.plugin_package(), "podqos-nri", ("podqos-nri",))):
+                                        (self.plugin, "podqos-nri", ("podqos-nri",))):
             unpacked = self.place / f"sbom-{name}"
             output("dpkg-deb", "--extract", package, unpacked)
             text = (unpacked / f"usr/share/doc/{name}/{name}.spdx.json").read_text(encoding="utf-8")
@@ -188,7 +142,7 @@ class Package(unittest.TestCase):
         """Of the programs as they are packed: position-independent, nothing writable is executable, all bound at once and
         read-only then, with the stack protector and the checked functions of _FORTIFY_SOURCE."""
         unpacked = self.place / "hardening"
-        for package in (self.package, self.plugin_package()):
+        for package in (self.package, self.plugin):
             output("dpkg-deb", "--extract", package, unpacked)
         for path in ("usr/libexec/podqos/podqos-hook", "usr/bin/podqosctl", "usr/sbin/podqos-nri"):
             said = output("readelf", "--wide", "--file-header", "--program-headers", "--dynamic", unpacked / path)
@@ -206,7 +160,7 @@ class Package(unittest.TestCase):
     def test_one_version(self):
         """CMakeLists.txt says which, and all else repeats it."""
         unpacked = self.place / "version"
-        for package in (self.package, self.plugin_package()):
+        for package in (self.package, self.plugin):
             output("dpkg-deb", "--extract", package, unpacked)
             (unpacked / "control").mkdir(exist_ok=True)
             output("dpkg-deb", "--control", package, unpacked / "control" / package.name)
@@ -227,51 +181,27 @@ class Package(unittest.TestCase):
         self.assertRegex((harness.REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8"), rf"(?m)^## \[?{VERSION}\]?\b")
 
     def test_contents(self):
-        found = self.contents(self.package)
-        self.assertEqual({path: found.get(path) for path in FILES}, FILES)
-        # What containers call is nothing that dpkg takes away.
-        self.assertEqual([path for path in found if path.startswith((str(HOOK), str(WRAPPER)))], [])
-        self.assertEqual([path for path in found if not re.match(r"/$|/etc/|/usr/", path)], [])
-        self.assertEqual([path for path in found if path.startswith("/usr/local/")], [])
+        super().test_contents()
+        self.assertEqual([path for path in self.contents(self.package) if not re.match(r"$|/etc\b|/usr\b(?!/local)", path)], [])
+        for engine in ("containerd/nri.toml", "cri-o/60-podqos-nri.conf"):
+            self.assertIn(f"/usr/share/doc/podqos-nri/examples/{engine}", self.contents(self.plugin))
 
     def test_documents(self):
         """Every page and picture; those of more than 4 KiB are packed."""
         where = "/usr/share/doc/podqos/docs/"
-        found = {path.removeprefix(where).removesuffix(".gz") for path in self.contents(self.package)
-                 if path.startswith(where) and not path.endswith("/")}
+        found = {path.removeprefix(where).removesuffix(".gz") for path, mode in self.contents(self.package).items()
+                 if path.startswith(where) and not mode.startswith("d")}
         docs = harness.REPOSITORY / "docs"
         self.assertEqual(found, {str(file.relative_to(docs)) for file in docs.rglob("*") if file.is_file()})
-
-    def test_what_is_of_the_plugin_comes_with_the_plugin(self):
-        found = self.contents(self.plugin_package())
-        self.assertEqual({path: found.get(path) for path in PLUGIN_FILES}, PLUGIN_FILES)
-        self.assertEqual([path for path in self.contents(self.package) if "nri" in path], [])
 
     def test_configuration_belongs_to_the_operator(self):
         unpacked = self.place / "control"
         output("dpkg-deb", "--control", self.package, unpacked)
         self.assertEqual((unpacked / "conffiles").read_text(encoding="utf-8").split(), ["/etc/podqos/podqos.json"])
 
-    def test_programs_are_those_that_were_tested(self):
-        unpacked = self.place / "files"
-        output("dpkg-deb", "--extract", self.package, unpacked)
-        packed = (unpacked / str(PROGRAM).lstrip("/")).read_bytes()
-        self.assertEqual(packed, (BUILD / "bin/podqos-hook").read_bytes())
-
-    def test_same_tree_gives_same_package(self):
-        """Whatever the umask, the locale, the time zone and the place."""
-        again = self.build("1", "again", "env", "LC_ALL=C", "TZ=Asia/Tokyo", f"TMPDIR={self.place}", "sh", "-c",
-                           'umask 077; exec "$@"', "sh")
-        self.assertEqual(again.read_bytes(), self.package.read_bytes())
-        plugin = again.with_name(self.plugin_package().name)
-        self.assertEqual(plugin.read_bytes(), self.plugin_package().read_bytes())
-
     def check_lintian(self, *prefix):
         # The pages are written by this machine's pandoc, which names a font that newer groffs miss.
-        done = subprocess.run([*prefix, "lintian", "--allow-root", "--fail-on", "error,warning", "--suppress-tags",
-                               "groff-message", self.package, self.plugin_package()], capture_output=True, text=True,
-                              check=False, timeout=600)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.check_with(*prefix, "lintian", "--allow-root", "--fail-on", "error,warning", "--suppress-tags", "groff-message")
 
     def test_lintian(self):
         if not shutil.which("lintian"):
@@ -285,17 +215,11 @@ class Package(unittest.TestCase):
             self.skipTest(reason)
         self.check_lintian(CHROOTED, root, self.package.parent)
 
-    def check_life(self, flavour, *classes):
-        """The classes below, in a guest."""
-        with unittest.mock.patch.dict(os.environ, PODQOS_PACKAGES=str(self.package.parent)):
-            done = guest.Guest(flavour, timeout=600).run_test(__file__, *classes, show=True, installed=False)
-        self.assertEqual(done.returncode, 0, f"in the guest with {flavour}")
-
     def test_life_on_v2(self):
-        self.check_life("v2")
+        self.check_life(__file__, "v2")
 
     def test_removal_on_v1(self):
-        self.check_life("v1", "Removal")
+        self.check_life(__file__, "v1", "Removal")
 
 
 class Refused(unittest.TestCase):

@@ -12,72 +12,30 @@ import subprocess
 import sys
 import tempfile
 import unittest
-import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
-import guest  # noqa: E402
 import harness  # noqa: E402
 import oci  # noqa: E402
 import spdx  # noqa: E402
 from package_case import (  # noqa: E402
-    CONFIGURATION, HOOK, KEPT, PROGRAM, STATE, VERSION, WORK, WRAPPER, LifeCase, RemovalCase, boot, output)
+    CONFIGURATION, HOOK, KEPT, PROGRAM, STATE, VERSION, WORK, WRAPPER, BuiltCase, LifeCase, RemovalCase, boot, output)
 
-BUILD = harness.BIN.parent
 DROP_IN = pathlib.Path("/etc/containers/containers.conf.d/zz-podqos.conf")
-FILES = {  # mode of what must be there
-    "/etc/podqos/podqos.json": "-rw-r--r--",
-    "/etc/podqos/conf.d": "drwxr-xr-x",
-    "/usr/bin/podqosctl": "-rwxr-xr-x",
-    "/usr/libexec/podqos/hand-over": "-rwxr-xr-x",
-    "/usr/libexec/podqos/podqos-hook": "-rwxr-xr-x",
-    "/usr/libexec/podqos/put-in-place": "-rwxr-xr-x",
-    "/usr/libexec/podqos/removed-hook": "-rwxr-xr-x",
-    "/usr/lib/systemd/system-preset/90-podqos.preset": "-rw-r--r--",
-    "/usr/lib/systemd/system/podqos-reconcile.service": "-rw-r--r--",
-    "/usr/lib/systemd/system/podqos-reconcile.timer": "-rw-r--r--",
-    "/usr/lib/tmpfiles.d/podqos.conf": "-rw-r--r--",
-    "/usr/share/bash-completion/completions/podqosctl": "-rw-r--r--",
-    "/usr/share/containers/oci/hooks.d/50-podqos-createruntime.json": "-rw-r--r--",
-    "/usr/share/containers/oci/hooks.d/50-podqos-poststop.json": "-rw-r--r--",
-    "/usr/share/doc/podqos/CHANGELOG.md": "-rw-r--r--",
-    "/usr/share/doc/podqos/docs/configuration.md": "-rw-r--r--",
-    "/usr/share/doc/podqos/podqos.spdx.json": "-rw-r--r--",
-    "/usr/share/licenses/podqos/LICENSE": "-rw-r--r--",
-    "/usr/share/man/man1/podqosctl.1.gz": "-rw-r--r--",
-    "/usr/share/man/man8/podqos-runtime.8.gz": "-rw-r--r--",
-    "/usr/share/podqos/containers.conf.d/zz-podqos.conf": "-rw-r--r--",
-    "/usr/share/podqos/podman-hooks.d/50-podqos-precreate.json": "-rw-r--r--",
-}
-PLUGIN_FILES = {
-    "/usr/lib/systemd/system/podqos-nri.service": "-rw-r--r--",
-    "/usr/sbin/podqos-nri": "-rwxr-xr-x",
-    "/usr/share/doc/podqos-nri/podqos-nri.spdx.json": "-rw-r--r--",
-    "/usr/share/doc/podqos-nri/examples/systemd/metrics-over-tcp.conf": "-rw-r--r--",
-    "/usr/share/man/man8/podqos-nri.8.gz": "-rw-r--r--",
-}
 
-
-class Package(unittest.TestCase):
+class Package(BuiltCase):
     """The packages as files."""
+
+    build_program, release_option = "rpm/build", "--release"
+    more = ("/usr/lib/systemd/system-preset/90-podqos.preset", "/usr/share/doc/podqos/CHANGELOG.md",
+            "/usr/share/doc/podqos/docs/configuration.md", "/usr/share/licenses/podqos/LICENSE")
 
     @classmethod
     def setUpClass(cls):
         lacking = [tool for tool in ("rpmbuild", "cmake", "ninja") if not shutil.which(tool)]
         if lacking:
             raise unittest.SkipTest(f"these are not installed: {', '.join(lacking)}")
-        place = tempfile.TemporaryDirectory(prefix="podqos-test-rpm-")
-        cls.addClassCleanup(place.cleanup)
-        cls.place = pathlib.Path(place.name)
-        cls.package, cls.plugin = cls.build("1", "packages")
-        cls.build("2", "packages")
-
-    @classmethod
-    def build(cls, release, folder, *prefix):
-        """Both packages of that release."""
-        printed = output(*prefix, harness.REPOSITORY / "packaging/rpm/build", "--release", release, cls.place / folder,
-                         env={**os.environ, "PODQOS_BUILT": str(BUILD)})
-        return sorted(map(pathlib.Path, printed.splitlines()))
+        cls.make_packages()
 
     @staticmethod
     def ask(package, pattern):
@@ -92,18 +50,16 @@ class Package(unittest.TestCase):
             self.assertEqual(owner, ["root", "root"], path)
         return found
 
+    def unpack(self, package, directory):
+        archive = subprocess.run(["rpm2cpio", package], check=True, capture_output=True, timeout=60).stdout
+        subprocess.run(["cpio", "--extract", "--quiet", "--make-directories"], check=True, input=archive, cwd=directory,
+                       timeout=60)
+
     def test_name_and_version(self):
         architecture = os.uname().machine
         self.assertEqual([self.package.name, self.plugin.name],
                          [f"podqos-{VERSION}-1.{architecture}.rpm", f"podqos-nri-{VERSION}-1.{architecture}.rpm"])
         self.assertEqual(self.ask(self.package, "%{NAME} %{VERSION} %{RELEASE} %{LICENSE}"), f"podqos {VERSION} 1 Apache-2.0")
-
-    def test_contents(self):
-        for package, files in ((self.package, FILES), (self.plugin, PLUGIN_FILES)):
-            found = self.contents(package)
-            self.assertEqual({path: found.get(path) for path in files}, files)
-        self.assertEqual([path for path in self.contents(self.package) if "nri" in path], [])
-        self.assertEqual({str(HOOK), str(WRAPPER)} & set(self.contents(self.package)), set())
 
     def test_needs(self):
         """No library: all are linked in."""
@@ -115,37 +71,20 @@ class Package(unittest.TestCase):
         listed = output("rpm", "--query", "--package", "--configfiles", self.package).split()
         self.assertEqual(listed, [str(CONFIGURATION)])
 
-    def test_programs_are_those_that_were_tested(self):
-        unpacked = self.place / "files"
-        unpacked.mkdir()
-        archive = subprocess.run(["rpm2cpio", self.package], check=True, capture_output=True, timeout=60).stdout
-        subprocess.run(["cpio", "--extract", "--quiet", "--make-directories"], check=True, input=archive, cwd=unpacked,
-                       timeout=60)
-        self.assertEqual((unpacked / str(PROGRAM).lstrip("/")).read_bytes(), (BUILD / "bin/podqos-hook").read_bytes())
-        document = json.loads((unpacked / "usr/share/doc/podqos/podqos.spdx.json").read_text(encoding="utf-8"))
+    def test_sbom(self):
+        file = self.unpacked(self.package) / "usr/share/doc/podqos/podqos.spdx.json"
+        document = json.loads(file.read_text(encoding="utf-8"))
         self.assertEqual(spdx.problems(document), [])
         self.assertEqual(spdx.related(document, "Package-podqos", "CONTAINS"),
                          {"podqos-hook": f"{VERSION}-1", "podqosctl": f"{VERSION}-1"})
 
-    def test_same_tree_gives_same_packages(self):
-        """Whatever the umask, the locale, the place and the time."""
-        again = self.build("1", "again", "env", "LC_ALL=C.UTF-8", "TZ=Asia/Tokyo", f"TMPDIR={self.place}", "sh", "-c",
-                           'umask 077; exec "$@"', "sh")
-        for one, other in zip(again, (self.package, self.plugin), strict=True):
-            # Not both in one list: to tell how two of megabytes differ takes unittest hours.
-            self.assertEqual(one.read_bytes(), other.read_bytes(), one.name)
-
     def test_rpmlint(self):
         if not shutil.which("rpmlint"):
             self.skipTest("rpmlint is not installed")
-        done = subprocess.run(["rpmlint", "--strict", "--config", harness.REPOSITORY / "packaging/rpm/rpmlint.toml",
-                               self.package, self.plugin], capture_output=True, text=True, check=False, timeout=600)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.check_with("rpmlint", "--strict", "--config", harness.REPOSITORY / "packaging/rpm/rpmlint.toml")
 
     def test_life(self):
-        with unittest.mock.patch.dict(os.environ, PODQOS_PACKAGES=str(self.package.parent)):
-            done = guest.Guest("v2", timeout=600).run_test(__file__, show=True, installed=False)
-        self.assertEqual(done.returncode, 0, "in the guest")
+        self.check_life(__file__, "v2")
 
 
 class Life(LifeCase, RemovalCase):
