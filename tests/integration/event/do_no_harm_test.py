@@ -234,19 +234,6 @@ umask; ls /proc/self/fd; env | sort"""
                 self.assertIn("Seccomp:\t0", without)
                 self.assertEqual(self.output(self.wrapper, bundles[1]), without)
 
-    def test_setuid_program_works(self):
-        root = self.tmp / "rootfs"
-        shutil.copytree(oci.shared_rootfs(), root, symlinks=True)
-        source = self.tmp / "suid.c"
-        source.write_text("#include <stdio.h>\n#include <unistd.h>\n"
-                          'int main(void) { printf("euid %d\\n", (int)geteuid()); return 0; }\n', encoding="utf-8")
-        subprocess.run(["gcc", "-static", "-o", root / "bin/suid", source], check=True, timeout=60)
-        (root / "bin/suid").chmod(0o4755)
-        bundle = self.bundle(self.MANIFEST, "app", args=("suid",))
-        bundle.config["root"]["path"] = str(root)
-        bundle.config["process"].update(noNewPrivileges=False, user={"uid": 1000, "gid": 1000})
-        self.assertEqual(self.output(self.wrapper, bundle.save()), "euid 0\n")
-
     def test_descriptors_and_signals_reach_the_runtime(self):
         """The runtime after execv sees the descriptors, the mask, the umask and the cwd that the wrapper was given."""
         seen = {}

@@ -49,12 +49,6 @@ class RealtimeCase(harness.TestCase):
 class Admit(RealtimeCase):
     """Under "admit" it runs where its engine puts it."""
 
-    def test_plain(self):
-        """What podqos must not break."""
-        bundle, name = self.realtime_bundle(), self.container_id("app")
-        before = bundle.read()
-        self.assert_left_alone(self.plain.launch(name, bundle), bundle, before)
-
     def test_a_pods_cgroup_has_none(self):
         """Why podqos leaves it: a new cgroup has no realtime time, and one below it cannot have any."""
         bundle, name = self.realtime_bundle(), self.container_id("app")
