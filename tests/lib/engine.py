@@ -52,7 +52,7 @@ def guests(file, tests):
     whose names theirs end; both at once."""
     return guest.cases({kind: (guest.Guest("systemd", root="trixie", timeout=2400), file,
                                *(cls.__name__ for cls in tests if cls.__name__.endswith(kind)))
-                        for kind in harness.KINDS}, at_once=True)
+                        for kind in harness.KINDS}, at_a_time=2)
 
 
 class Failed(AssertionError):

@@ -18,6 +18,7 @@ kind, CPU time is the number of instructions.
 """
 
 import argparse
+import concurrent.futures
 import fcntl
 import functools
 import os
@@ -178,20 +179,29 @@ class Guest:
         return self.run("env", *_words(environment), *program, *args, show=show)
 
 
-def cases(machines, at_once=False, **options):
+def cases(machines, at_a_time=1, **options):
     """A test case that runs test files in guests: {name of a test: (Guest, file, names of the tests there)}.
 
-    at_once: whether all run at once, or how many; `options` are run_test()'s.
+    Of several at a time all run, whichever tests were chosen; `options` are run_test()'s.
     """
+    class Guests(unittest.TestCase):
+        @classmethod
+        def setUpClass(cls):
+            pool = concurrent.futures.ThreadPoolExecutor(at_a_time)
+            cls.addClassCleanup(pool.shutdown)
+            cls.begun = {name: pool.submit(machine.run_test, *words, **options)
+                         for name, (machine, *words) in (machines.items() if at_a_time > 1 else ())}
+
     def case(name, machine, *words):
         def test(self):
-            done = machine.run_test(*words, **options)
+            done = self.begun[name].result() if at_a_time > 1 else machine.run_test(*words, **options)
             print(done.stdout, flush=True)
             self.assertEqual(done.returncode, 0, f"in the guest {name}")
-        return test
+        setattr(Guests, f"test_{name}", test)
 
-    tests = {f"test_{name}": case(name, *each) for name, each in machines.items()}
-    return type("Guests", (unittest.TestCase,), {**tests, "at_once": at_once})
+    for name, each in machines.items():
+        case(name, *each)
+    return Guests
 
 
 def _words(environment):

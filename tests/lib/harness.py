@@ -18,12 +18,10 @@ any hierarchy or a record in the state directory.
 
 Programs are taken from PODQOS_BIN (build/release/bin). Classes are made once per runtime; on a hybrid machine whose v2
 side has controllers main() runs the crun classes in a second process with that mount covered (crun 1.8 refuses it).
-The tests of a class with `at_once = True` run side by side, for most of their time is a wait; so do the two processes
-of a file with such a class. A file exits 77 if everything in it was skipped.
+A file exits 77 if everything in it was skipped.
 """
 
 import collections
-import concurrent.futures
 import itertools
 import json
 import os
@@ -157,7 +155,6 @@ class TestCase(unittest.TestCase):
     """A test with a cgroup root, a podqos and a runtime of its own; see the head of this file."""
 
     kind = "runc"
-    at_once = False
     settings = {}  # laid over the configuration of Podqos
     maxDiff = 4000
 
@@ -304,61 +301,6 @@ def runc_only(cls):
     return cls if "runc" in active_kinds() else None
 
 
-def _keeping(name):
-    def keep(self, *args):
-        getattr(unittest.TestResult, name)(self, *args)
-        self.told.append((name, args))
-    return keep
-
-
-class _Kept(unittest.TestResult):
-    """Keeps what one test tells, for the result that is shown."""
-
-    addSuccess, addFailure, addError, addSkip = map(_keeping, ("addSuccess", "addFailure", "addError", "addSkip"))
-    addSubTest, addExpectedFailure, addUnexpectedSuccess = map(
-        _keeping, ("addSubTest", "addExpectedFailure", "addUnexpectedSuccess"))
-
-    def __init__(self):
-        super().__init__()
-        self.told = []
-
-
-class _SideBySide(unittest.TestSuite):
-    """Each test in a thread of its own, all at once or as many as at_once says."""
-
-    def run(self, result, debug=False):
-        tests = list(self)
-        with concurrent.futures.ThreadPoolExecutor(len(tests) if tests[0].at_once is True else tests[0].at_once) as pool:
-            for test, kept in zip(tests, pool.map(lambda test: test.run(_Kept()), tests)):
-                result.startTest(test)
-                for name, args in kept.told:
-                    getattr(result, name)(*args)
-                result.stopTest(test)
-        return result
-
-
-class _Runner(unittest.TextTestRunner):
-    """Runs the tests that are to run at once, and then the others."""
-
-    def run(self, test):
-        tests = list(_each(test))
-        at_once = [t for t in tests if _is_at_once(t)]
-        if len(at_once) > 1:
-            others = [t for t in tests if not _is_at_once(t)]
-            test = unittest.TestSuite([_SideBySide(at_once), unittest.TestSuite(others)])
-        return super().run(test)
-
-
-def _each(suite):
-    for test in suite:
-        yield from _each(test) if isinstance(test, unittest.TestSuite) else (test,)
-
-
-def _is_at_once(test):
-    """Of a test, or of anything else, such as a class."""
-    return getattr(test, "at_once", False)
-
-
 def main(kinds=KINDS, here=None, in_guest=None):
     """Runs the tests of the calling file; see the head of this file for processes and exit status.
 
@@ -378,7 +320,7 @@ def main(kinds=KINDS, here=None, in_guest=None):
     module = sys.modules["__main__"]
     if here or in_guest:
         module = types.SimpleNamespace(**{cls.__name__: cls for cls in (in_guest if guest.inside() else here)})
-    done = unittest.main(module=module, testRunner=_Runner, verbosity=2, exit=False).result
+    done = unittest.main(module=module, verbosity=2, exit=False).result
     if not done.wasSuccessful():
         sys.exit(1)
     if done.testsRun == 0:
@@ -389,25 +331,14 @@ def main(kinds=KINDS, here=None, in_guest=None):
 def _run_each_alone(kinds):
     flags = [a for a in sys.argv[1:] if a.startswith("-")]
     names = [a for a in sys.argv[1:] if not a.startswith("-")]
-    side_by_side = any(map(_is_at_once, vars(sys.modules["__main__"]).values()))
-
-    def run(kind):
+    statuses = []
+    for kind in kinds:
         # Classes of crun end in "_crun", every other class is in the process of runc.
         named = [n for n in names if n.split(".")[0].endswith("_crun") == (kind == "crun")]
-        if names and not named:
-            return EMPTY
-        environment = {**os.environ, "PODQOS_TEST_KINDS": kind}
-        command = [sys.executable, sys.argv[0], *flags, *named]
-        if not side_by_side:
+        if named or not names:
             print(f"--- {kind}", flush=True)
-            return subprocess.run(command, env=environment, check=False).returncode
-        done = subprocess.run(command, env=environment, check=False, text=True, errors="replace",
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        print(f"--- {kind}\n{done.stdout}", end="", flush=True)
-        return done.returncode
-
-    with concurrent.futures.ThreadPoolExecutor(len(kinds) if side_by_side else 1) as pool:
-        statuses = list(pool.map(run, kinds))
+            statuses.append(subprocess.run([sys.executable, sys.argv[0], *flags, *named], check=False,
+                                           env={**os.environ, "PODQOS_TEST_KINDS": kind}).returncode)
     ran = [s for s in statuses if s != EMPTY]
     if any(s not in (0, SKIPPED) for s in ran):
         return 1

@@ -14,6 +14,7 @@ import pathlib
 import signal
 import socket
 import struct
+import subprocess
 
 import patience
 
@@ -375,6 +376,4 @@ def cover_unified():
     if mount is None:
         return
     private_mounts()
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mount(b"tmpfs", mount.encode(), b"tmpfs", 0, b"mode=755") != 0:
-        raise OSError(ctypes.get_errno(), f"cannot cover {mount}")
+    subprocess.run(["mount", "-n", "-t", "tmpfs", "-o", "mode=755", "tmpfs", mount], check=True, timeout=60)

@@ -382,7 +382,7 @@ def guests():
         flavour, root, *cell = each
         names = [".".join(["_".join((cls, *cell)), *method]) for cls, *method in (one.split(".") for one in chosen)]
         machines["_".join(each)] = guest.Guest(flavour, root=root, timeout=1800), __file__, *names
-    return guest.cases(machines, at_once=2)
+    return guest.cases(machines, at_a_time=2)
 
 
 def setUpModule():

@@ -155,7 +155,7 @@ def guests():
     for flavour, driver in GUESTS:
         names = [cls.__name__ for cls in cells() if cls.driver == driver]
         made[f"{flavour}_{driver}"] = guest.Guest(flavour, timeout=1500), __file__, *names
-    return guest.cases(made, at_once=2)
+    return guest.cases(made, at_a_time=2)
 
 
 if __name__ == "__main__":

@@ -229,13 +229,15 @@ class Annotations(unittest.TestCase):
         self.assertEqual(self.requests("a-3"), {"cpuMilli": 200, "memoryBytes": 64 << 20})
 
 
-def guests():
+class Guests(guest.cases({root: (guest.Guest("systemd", root=root), __file__) for root in ("bookworm", "trixie", "testing")},
+                         installed=False)):
     """Here, with the package for those there."""
-    made = guest.cases({root: (guest.Guest("systemd", root=root), __file__) for root in ("bookworm", "trixie", "testing")},
-                       installed=False)
-    made.setUpClass = lambda: os.environ.update(PODQOS_PACKAGE=str(guest.packages() / "podqos.deb"))
-    return made
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        os.environ["PODQOS_PACKAGE"] = str(guest.packages() / "podqos.deb")
 
 
 if __name__ == "__main__":
-    harness.main(("runc",), here=[guests()], in_guest=[Hooks, Neighbours, Annotations])
+    harness.main(("runc",), here=[Guests], in_guest=[Hooks, Neighbours, Annotations])
