@@ -3,31 +3,24 @@
 #include <string>
 
 #include "common/app/configuration.h"
-#include "common/app/inventory.h"
 #include "ctl/command.h"
 #include "ctl/json.h"
 #include "ctl/table.h"
 
 namespace podqos::ctl {
 
-/// What `status` and `tree` show. A configuration with errors does not hide the pods.
-struct NodeView {
-  app::ConfigurationReport configuration;
-  app::Inventory inventory;
-};
-
-/// The view as one JSON object, for `status -o json` and `tree -o json`.
-[[nodiscard]] Json view_json(const NodeView& view);
+/// The inventory of this node; see inventory.h.
+[[nodiscard]] Result<Json> read_inventory(const app::ConfigurationReport& configuration);
 
 /// What is to be known of the configuration before anything else: errors, files that are not read,
 /// "enabled": false; a line each, "" if there is nothing.
 [[nodiscard]] std::string format_notices(const app::ConfigurationReport& configuration,
                                          ColourMode mode);
 
-/// The text of view_json() for people, without its errors and warnings.
+/// The text of an inventory for people, without its errors and warnings.
 using TextOfView = std::string (*)(const Json& view, ColourMode mode);
-/// Adds a subcommand that prints the view as text or JSON, and what is wrong with it. It ends with
-/// kRefused if the configuration has errors.
+/// Adds a subcommand that prints the inventory as text or JSON, and what is wrong with it. It ends
+/// with kRefused if the configuration has errors, which do not hide the pods.
 [[nodiscard]] Command add_view(CLI::App& app, const Globals& globals, TextOfView text,
                                const std::string& name, const std::string& description);
 

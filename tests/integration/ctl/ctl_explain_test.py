@@ -81,22 +81,6 @@ class Pods(unittest.TestCase):
                     self.assertEqual({size: values["hugetlb"].get(size, 0) for size in ("2MB", "1GB")},
                                      want[name]["hugepages"])
 
-    def test_writes_on_cgroup_v2(self):
-        pods = {row["id"]: row for row in rows("pods", 437)}
-        vectors = rows("cgroup2_writes", 200)
-        asked = []
-        for row in vectors:
-            pod = pods[row["id"]]
-            params = dict(pod["params"])
-            if row["pidsLimit"] is not None:
-                params["podPidsLimit"] = row["pidsLimit"]
-            asked.append({"id": row["id"], "pod": pod["pod"], "nodeMemoryBytes": pod["nodeMemoryBytes"],
-                          "params": params})
-        for row, got in zip(vectors, batch(asked)):
-            with self.subTest(row["id"]):
-                self.assertEqual(got["writes"]["cgroupfs"], row["cgroupfsDriverFiles"])
-                self.assertEqual(got["writes"]["systemd"], row["systemdProperties"])
-
     def test_what_the_api_server_refuses(self):
         vectors = rows("pods_invalid", 40)
         for row, got in zip(vectors, batch(vectors)):
@@ -150,6 +134,7 @@ class Batch(unittest.TestCase):
                           "bad-policy", "bad-percent", None])
         self.assertEqual([("error" in a) for a in answers],
                          [False, True, True, True, True, True, True, True, True, True, True, False])
+        self.assertTrue(done.stdout.splitlines()[3].startswith('{"id":{"x": [1.5, null]},'), "byte for byte")
         self.assertIn("nodeMemoryBytes", answers[4]["error"])
         self.assertIn("metadata.uid", answers[8]["error"])
 
@@ -174,6 +159,9 @@ class Batch(unittest.TestCase):
             (json.dumps({**good, "params": {"podPidsLimit": "many"}}), 'whole number of 64 bits, found "many"'),
             (json.dumps({**good, "pod": {**POD, "spec": {"containers": []}}}), "spec.containers: "),
             (json.dumps({**good, "pod": {**POD, "spec": {}}}), "spec.containers: "),
+            (json.dumps({"id": 1}), 'expected an object with "pod" or "pods"'),
+            (json.dumps({"pods": {}}), "pods: expected a list"),
+            (json.dumps({**tier, "reservePercent": 101}), "reservePercent: expected a whole number from 0 to 100, found 101"),
         ]
         done = ctl("explain", "--batch", stdin="".join(line + "\n" for line, _ in cases))
         for (line, error), answer in zip(cases, done.stdout.splitlines(), strict=True):

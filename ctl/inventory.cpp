@@ -1,0 +1,400 @@
+#include "ctl/inventory.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "common/base/path.h"
+#include "common/base/text.h"
+#include "common/cgroup/cgroup_view.h"
+#include "common/cgroup/container.h"
+#include "common/cgroup/node.h"
+#include "common/cgroup/root.h"
+#include "common/core/cgroups/naming.h"
+#include "common/core/cgroups/pod_plan.h"
+#include "common/core/cgroups/value_table.h"
+#include "common/core/events/root.h"
+#include "common/core/events/tier_plan.h"
+#include "common/core/pods/counting.h"
+#include "common/core/pods/node_fit.h"
+#include "common/core/pods/placement.h"
+#include "common/core/pods/pod_values.h"
+#include "common/core/pods/resize.h"
+#include "common/core/pods/root_values.h"
+#include "common/core/pods/whole_pod.h"
+#include "common/sys/process.h"
+#include "ctl/table.h"
+
+namespace podqos::ctl {
+namespace {
+
+/// A container and its current state.
+struct LiveContainer {
+  const core::ContainerRecord& record;
+  bool alive = false;  ///< its init runs (pending: the creating process)
+  cgroup::CgroupView cgroup;
+
+  [[nodiscard]] bool is_live() const {
+    return alive && record.state == core::ContainerState::kLive;
+  }
+};
+
+/// A pod's name in warnings: "pod web/front (42)".
+std::string pod_label(const core::Pod& pod) {
+  return pod.name.empty() ? cat("pod ", pod.uid)
+                          : cat("pod ", pod.pod_namespace, pod.pod_namespace.empty() ? "" : "/",
+                                pod.name, " (", pod.uid, ")");
+}
+
+/// The source of a pod's class as shown to users.
+std::string_view format_source(core::ClassSource source) {
+  switch (source) {
+    case core::ClassSource::kEngine: return "engine";
+    case core::ClassSource::kPodAnnotation: return "podqos.io/pod";
+    case core::ClassSource::kQosAnnotation: return "podqos.io/qos-class";
+    case core::ClassSource::kShortForms: return "podqos.io/requests, limits";
+    case core::ClassSource::kCriSums: return "CRI pod sums";
+    case core::ClassSource::kInference: return "inference";
+  }
+  return "";
+}
+
+Json requests_json(const core::TierSum& sum) {
+  return {{"cpuMilli", sum.cpu.value()}, {"memoryBytes", sum.memory.value()}};
+}
+
+/// The pod's limits: those in its record, or for an adopted pod, whose limits the kubelet sets,
+/// those read from its cgroup.
+Json limits_of(const core::PodRecord& record, const cgroup::CgroupView& cgroup) {
+  if (!record.adopted) return json_of(core::limits_of(record));
+  const Micros period = cgroup.cpu_period().value_or(core::kDefaultPeriod);
+  const auto quota = cgroup.cpu_quota();
+  return {{"cpuMilli", json_of(quota ? core::milli_cpu_for_quota(*quota, period) : std::nullopt)},
+          {"memoryBytes", json_of(cgroup.memory_limit())}};
+}
+
+/// Compares the records with the kernel's values, describes both, and collects warnings.
+class Inventory {
+ public:
+  Inventory(const core::Settings& settings, NodeRecords records, cgroup::Machine& cgroups)
+      : settings_(settings),
+        cgroups_(cgroups),
+        records_(std::move(records)),
+        node_{.formula = core::weight_formula(settings, records_.tiers.weight_formula),
+              .page_size = Bytes{::sysconf(_SC_PAGESIZE)},
+              .settings = settings} {}
+
+  /// @param json  what the inventory is added to
+  Result<Json> read(Json json) {
+    std::ranges::sort(records_.pods, {}, [](const core::PodRecord& record) {
+      return std::tie(record.qos_class, record.pod.pod_namespace, record.pod.name, record.pod.uid);
+    });
+    std::ranges::sort(records_.tiers.trees, {}, &core::TreeRecord::kubepods);
+    const core::TierSum& adopted = records_.tiers.sums.adopted;
+    json["adopted"] = {{"pods", adopted.pods}, {"requests", requests_json(adopted)}};
+    json["weightFormula"] = node_.formula == core::WeightFormula::kLog ? "log" : "linear";
+    Json& trees = json["trees"] = Json::array();
+    Json pods = Json::array();
+    for (const core::PodRecord& record : records_.pods) {
+      pods.push_back(pod_json(record));
+      known_.insert(record.cgroup);
+    }
+    for (const core::TreeRecord& tree : records_.tiers.trees) {
+      PODQOS_ASSIGN(trees.emplace_back(), tree_json(tree));
+      check_controllers(tree);
+    }
+    check_roots();
+    const core::NodeCapacity node = cgroup::with_pids({.memory = {}, .cpu = {}});
+    if (auto words = core::describe_pids(records_.tiers.sums, settings_, node))
+      add(*std::move(words));
+    json["pods"] = std::move(pods);
+    json["warnings"] = std::move(records_.warnings);
+    return json;
+  }
+
+ private:
+  void add(std::string warning) { records_.warnings.push_back(std::move(warning)); }
+  void note(std::string_view of, std::string_view words) { add(cat(of, ": ", words)); }
+
+  /// Warns if a cgroup differs from the rule.
+  void check_values(std::string_view name, const cgroup::CgroupView& cgroup,
+                    const core::CgroupValues& rule) {
+    for (const std::string& words : differences(cgroup, rule, node_.formula, node_.page_size))
+      note(name, words);
+    for (const std::string& words : cgroup::io_weight_differences(cgroups_, cgroup.path(), rule))
+      note(name, words);
+  }
+
+  /// Adds what the kernel shows of a cgroup.
+  void add_values(Json& json, const cgroup::CgroupView& cgroup,
+                  const std::optional<CpuShares>& rule) const {
+    json["exists"] = cgroup.exists();
+    json["cpuShares"] = json_of(cgroup.shares(rule, node_.formula));
+    json["cpuWeight"] = json_of(cgroup.cpu_weight());
+    json["cpuQuotaUs"] = json_of(cgroup.cpu_quota());
+    json["cpuPeriodUs"] = json_of(cgroup.cpu_period());
+    json["memoryLimitBytes"] = json_of(cgroup.memory_limit());
+    json["memoryUsageBytes"] = json_of(cgroup.memory_usage());
+    json["pidsLimit"] = json_of(cgroup.pids_limit());
+    json["pids"] = json_of(cgroup.pids());
+  }
+
+  Json container_json(const LiveContainer& container) const {
+    const core::ContainerRecord& record = container.record;
+    const auto score = sys::oom_score_adj_of(record.pid);
+    Json json;
+    json["id"] = record.id;
+    json["name"] = record.name;
+    json["state"] = container.is_live() ? "live" : container.alive ? "pending" : "dead";
+    json["sandbox"] = record.sandbox;
+    json["pid"] = record.pid.value();
+    json["cgroup"] = record.cgroup;
+    json["oomScoreAdj"] = container.is_live() && score ? Json(*score) : Json(nullptr);
+    add_values(json, container.cgroup, {});
+    return json;
+  }
+
+  Json pod_json(const core::PodRecord& record) {
+    const cgroup::CgroupView cgroup{cgroups_, record.cgroup};
+    std::vector<LiveContainer> containers;
+    for (const core::ContainerRecord& each : record.containers)
+      containers.push_back({.record = each,
+                            .alive = sys::is_alive(each.pid, each.start_time),
+                            .cgroup = {cgroups_, each.cgroup}});
+    const core::CgroupValues rule = check_pod(record, cgroup);
+    check_containers(record, containers);
+    Json json;
+    json["uid"] = record.pod.uid;
+    json["name"] = record.pod.name;
+    json["namespace"] = record.pod.pod_namespace;
+    json["qosClass"] = core::format_qos_class(record.qos_class);
+    json["source"] = format_source(record.class_source);
+    json["complete"] = record.complete;
+    json["adopted"] = record.adopted;
+    json["cgroup"] = record.cgroup;
+    json["requests"] = json_of(core::requests_of(record));
+    json["limits"] = limits_of(record, cgroup);
+    json["rule"] = limits_json(rule);
+    add_values(json, cgroup, rule.cpu_shares);
+    Json& list = json["containers"] = Json::array();
+    for (const LiveContainer& container : containers)
+      list.push_back(container_json(container));
+    return json;
+  }
+
+  /// Warns if the pod's cgroup differs from the rules.
+  /// @return the values that they require; none for an adopted pod, whose values its kubelet
+  ///         writes, and for one whose values break a rule
+  core::CgroupValues check_pod(const core::PodRecord& record, const cgroup::CgroupView& cgroup) {
+    const std::string name = pod_label(record.pod);
+    std::optional<core::CgroupValues> rule;
+    if (!record.adopted) {
+      auto wanted = core::pod_values(record, settings_);
+      if (!wanted)
+        note(name, wanted.error().message);
+      else if (core::driver_of(record.cgroup) == core::Driver::kSystemd)
+        rule = core::rounded_by_systemd(*std::move(wanted));
+      else
+        rule = *std::move(wanted);
+    }
+    if (!cgroup.exists())
+      note(name, cat("its cgroup ", record.cgroup, " does not exist: run podqosctl reconcile"));
+    else if (rule)
+      check_values(name, cgroup, *rule);
+    return std::move(rule).value_or(core::CgroupValues{});
+  }
+
+  /// Warns of containers that are not what or where the record says, or are not bound by the pod.
+  void check_containers(const core::PodRecord& record,
+                        const std::vector<LiveContainer>& containers) {
+    const std::string name = pod_label(record.pod);
+    check_place(record);
+    if (const auto words = core::describe_uncounted(record, settings_)) note(name, *words);
+    // Limits that a runtime has given a container and that its pod does not follow.
+    std::vector<core::HeldResources> held;
+    for (const LiveContainer& container : containers)
+      held.push_back(container.alive && core::tells_of_updates(record, container.record)
+                         ? cgroup::held_by(cgroups_, container.record, container.cgroup)
+                         : core::HeldResources{});
+    for (const std::string& words : core::describe_unfollowed(record, held, node_))
+      note(name, words);
+    for (const LiveContainer& container : containers) {
+      if (!container.alive)
+        note(name, cat("container ", printable(container.record.id),
+                       " is recorded but not running: run podqosctl reconcile"));
+      else if (const auto stray = cgroup::describe_stray(cgroups_, record, container.record))
+        note(name, *stray);
+    }
+  }
+
+  /// Warns of a container outside the pod's cgroup, once per pod: podqos left it there, or it was
+  /// started there before podqos could place it.
+  void check_place(const core::PodRecord& record) {
+    const auto found =
+        std::ranges::find_if(record.containers, [&](const core::ContainerRecord& container) {
+          return !record.adopted && !container.sandbox &&
+                 container.state == core::ContainerState::kLive &&
+                 !is_below(container.cgroup, record.cgroup);
+        });
+    if (found == record.containers.end()) return;
+    note(pod_label(record.pod),
+         core::is_left_without_parent(found->cgroup, found->id, settings_)
+             ? core::describe_missing_parent(found->id, found->cgroup, record.cgroup)
+             : cat("container ", printable(found->id), " runs in cgroup ", printable(found->cgroup),
+                   ", outside the pod's limits, because it was started before podqos could place "
+                   "it: recreate the pod once podqos-nri is connected, or podqos-runtime or "
+                   "Podman's precreate hook is registered"));
+  }
+
+  Result<Json> tree_json(const core::TreeRecord& record) {
+    PODQOS_ASSIGN(const auto capacity, cgroup::node_capacity(settings_));
+    core::TierValues rule =
+        core::wanted_tiers(record.sums, records_.tiers.sums, settings_, capacity);
+    rule.burstable.io_weight = settings_.io_weight.burstable;
+    rule.besteffort.io_weight = settings_.io_weight.besteffort;
+    core::CgroupValues root =
+        core::root_limits(records_.tiers, record, settings_, cgroup::with_pids(capacity));
+    const auto shares = shares_of(record, capacity);
+    Json json;
+    json["kubepods"] = record.kubepods;
+    Json& top = json["top"] = nullptr;
+    if (record.top.empty())
+      root.cpu_shares = shares;
+    else
+      top = top_json(record, shares);
+    json["tiers"] = {tier_json(record, core::QosClass::kGuaranteed, root),
+                     tier_json(record, core::QosClass::kBurstable, rule.burstable),
+                     tier_json(record, core::QosClass::kBestEffort, rule.besteffort)};
+    for (const Json& tier : json["tiers"])
+      find_unmanaged(tier["cgroup"].get_ref<const std::string&>());
+    return json;
+  }
+
+  /// The shares of all of the tree's pods, if a cgroup has them.
+  std::optional<CpuShares> shares_of(const core::TreeRecord& tree,
+                                     const core::NodeCapacity& capacity) {
+    const auto version = cgroups_.layout().cpu;
+    if (!version || core::cgroups_with_share(tree).empty()) return std::nullopt;
+    const core::NodeCpu node =
+        cgroup::observe_node_cpu(cgroups_, records_.tiers, settings_, capacity);
+    return core::tree_shares(node, records_.tiers, tree, *version, node_.formula);
+  }
+
+  Json group_json(const core::TierSum& sum, const core::CgroupValues& rule,
+                  const cgroup::CgroupView& cgroup) const {
+    Json json;
+    json["cgroup"] = cgroup.path();
+    json["pods"] = sum.pods;
+    json["requests"] = requests_json(sum);
+    json["rule"] = limits_json(rule);
+    add_values(json, cgroup, rule.cpu_shares);
+    return json;
+  }
+
+  /// The cgroup above the root that podqos created, with the sum of all of the tree's pods. Of its
+  /// values only the CPU shares follow a rule.
+  Json top_json(const core::TreeRecord& tree, const std::optional<CpuShares>& shares) {
+    const cgroup::CgroupView cgroup{cgroups_, tree.top};
+    core::CgroupValues rule;
+    rule.cpu_shares = shares;
+    check_values(cat("cgroup ", tree.top), cgroup, rule);
+    return group_json(core::sum_of_own(tree.sums), rule, cgroup);
+  }
+
+  Json tier_json(const core::TreeRecord& tree, core::QosClass qos_class,
+                 const core::CgroupValues& rule) {
+    const std::string path = core::tier_path(tree.kubepods, qos_class);
+    const cgroup::CgroupView cgroup{cgroups_, path};
+    const std::string name = cat("tier ", path);
+    if (cgroup.exists())
+      check_values(name, cgroup, bounded(rule, cgroup));
+    else
+      add(cat(name, " does not exist: run podqosctl reconcile"));
+    Json json = {{"qosClass", core::format_qos_class(qos_class)}};
+    json.update(group_json(tree.sums.of(qos_class), rule, cgroup));
+    return json;
+  }
+
+  /// A limit is never written below usage or the floor. A higher one for that reason is correct,
+  /// and reconcile lowers it later.
+  [[nodiscard]] core::CgroupValues bounded(core::CgroupValues rule,
+                                           const cgroup::CgroupView& tier) const {
+    const auto limit = tier.memory_limit();
+    if (!rule.memory_limit || !limit || *limit <= *rule.memory_limit) return rule;
+    const Bytes least = core::bounded_tier_limit(*rule.memory_limit, tier.memory_usage(),
+                                                 settings_.tier_memory_floor);
+    if (least > *rule.memory_limit) rule.memory_limit = limit;
+    return rule;
+  }
+
+  /// Warns of pod cgroups in a tier that have no record.
+  void find_unmanaged(const std::string& tier) {
+    const auto children = cgroups_.children(tier);
+    if (!children) return;
+    for (const std::string& child : *children) {
+      const std::string path = cat(tier, "/", child);
+      const auto pod = core::find_pod_cgroup(path);
+      if (pod && pod->below.empty() && !known_.contains(path))
+        add(cat("pod cgroup ", path, " is not managed by podqos"));
+    }
+  }
+
+  /// Warns of controllers that the kernel has and the tree's children lack.
+  void check_controllers(const core::TreeRecord& tree) {
+    std::vector<std::string> lacking;
+    // systemd disables others where no unit needs them.
+    for (const auto controller :
+         {core::Controller::kCpu, core::Controller::kMemory, core::Controller::kPids}) {
+      const core::ControllerRow& row = core::row_of(controller);
+      if (cgroups_.layout().*row.version != core::CgroupVersion::kV2) continue;
+      const auto enabled = cgroups_.read(tree.kubepods, row.controller, "cgroup.subtree_control");
+      if (enabled && !has_word(*enabled, row.v2_name)) lacking.emplace_back(row.v2_name);
+    }
+    if (!lacking.empty())
+      add(cat("the pods below ", tree.kubepods, " have no values of ", join(lacking, ", "),
+              ": not enabled in cgroup.subtree_control; run podqosctl reconcile, which tries again "
+              "and says why"));
+  }
+
+  /// Warns of a root that podqos cannot use, or has no records of. One with adopted pods belongs to
+  /// their kubelet.
+  void check_roots() {
+    for (const auto driver : {core::Driver::kCgroupfs, core::Driver::kSystemd}) {
+      const std::string root = core::root_path(settings_.cgroup_root, driver);
+      const bool adopted = std::ranges::any_of(records_.pods, [&](const core::PodRecord& record) {
+        return record.adopted && is_below(record.cgroup, root);
+      });
+      if (adopted || core::tree_at(records_.tiers, root) != nullptr || !cgroups_.exists(root))
+        continue;
+      const auto mark = cgroups_.attribute(root, core::kMadeAttribute);
+      if (!mark) continue;
+      add(*mark == core::kMade
+              ? cat("cgroup ", root, " was created by podqos, but ", settings_.state_dir,
+                    " has lost the records of its pods: run podqosctl reconcile, which restores "
+                    "them")
+              : cat("cgroup ", root,
+                    " exists but was not created by podqos, so no pods are placed in it: "
+                    "set cgroupRoot to a cgroup reserved for podqos"));
+    }
+  }
+
+  const core::Settings& settings_;
+  cgroup::Machine& cgroups_;
+  NodeRecords records_;
+  core::NodeRules node_;
+  std::set<std::string, std::less<>> known_;  ///< cgroups of the records
+};
+
+}  // namespace
+
+Result<Json> inventory_json(const app::ConfigurationReport& configuration, NodeRecords records,
+                            cgroup::Machine& cgroups) {
+  return Inventory{configuration.settings, std::move(records), cgroups}.read(
+      {{"enabled", configuration.settings.enabled}, {"errors", configuration.errors}});
+}
+
+}  // namespace podqos::ctl

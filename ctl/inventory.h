@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/app/configuration.h"
+#include "common/base/error.h"
+#include "common/cgroup/machine.h"
+#include "common/core/record.h"
+#include "ctl/json.h"
+
+namespace podqos::ctl {
+
+/// What the state directory has; empty if it is missing.
+struct NodeRecords {
+  core::TiersRecord tiers;
+  std::vector<core::PodRecord> pods;
+  std::vector<std::string> warnings;  ///< of records that cannot be read
+};
+
+/// All pods that podqos manages or has adopted, and the tiers, with what the records, the rules and
+/// the kernel say of each, as `status -o json` and `tree -o json` print them; "warnings" has a
+/// sentence for each problem, with its remedy. Changes nothing.
+[[nodiscard]] Result<Json> inventory_json(const app::ConfigurationReport& configuration,
+                                          NodeRecords records, cgroup::Machine& cgroups);
+
+}  // namespace podqos::ctl
