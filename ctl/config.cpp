@@ -50,8 +50,7 @@ Result<int> show_fields(const ConfigOptions& options) {
 
 Result<int> show(const Globals& globals) {
   PODQOS_ASSIGN(const auto settings, app::load_settings(globals.config));
-  const std::string text = codec::format_settings(settings);
-  return finish(print(text) && (text.ends_with('\n') || print("\n")));
+  return finish(print(codec::format_settings(settings)));
 }
 
 Result<int> show_runtimes(const Globals& globals) {

@@ -41,7 +41,15 @@ std::vector<std::string> failures_of(const app::ReconcileReport& report) {
   return failures;
 }
 
-/// @param plan  of a dry run, one line each
+/// The texts as lines that begin with `prefix`.
+std::string lines_of(const std::vector<std::string>& texts, std::string_view prefix) {
+  std::string out;
+  for (const std::string& text : texts)
+    out += cat(prefix, text, "\n");
+  return out;
+}
+
+/// @param plan  of a dry run, one line each; else nullptr
 std::string format_json(const app::ReconcileReport& report, const std::vector<std::string>* plan) {
   Json json = {{"pods", report.pods},          {"containers", report.containers},
                {"released", report.released},  {"repaired", report.repaired},
@@ -51,49 +59,23 @@ std::string format_json(const app::ReconcileReport& report, const std::vector<st
   return dump(json) + "\n";
 }
 
-/// "12 pods, 30 containers; 1 pod released, 0 records restored".
-std::string format_totals(const app::ReconcileReport& report, std::string_view released,
-                          std::string_view restored) {
-  return cat(format_count(report.pods, "pod"), ", ", format_count(report.containers, "container"),
-             "; ", format_count(report.released, "pod"), " ", released, ", ",
-             format_count(report.repaired, "record"), " ", restored, "\n");
-}
-
-/// The report for people: changes, and unless `quiet` warnings and totals, one a line.
-std::string format_text(const app::ReconcileReport& report, bool quiet) {
-  std::string out;
-  for (const std::string& change : report.changes)
-    out += cat(change, "\n");
-  if (quiet) return out;
-  for (const std::string& warning : report.warnings)
-    out += cat("warning: ", warning, "\n");
-  return out + format_totals(report, "released", "restored");
-}
-
-/// The plan for people, with the reasons as comments in front of it.
-std::string format_text(const app::ReconcilePreview& preview) {
-  const app::ReconcileReport& report = preview.report;
-  std::string out;
-  for (const std::string& change : report.changes)
-    out += cat("# ", change, "\n");
+/// The report for people, one line each: changes, of a dry run as comments in front of its plan;
+/// warnings, and what fails in a dry run; totals: "12 pods, 30 containers; 1 pod released, 0
+/// records restored".
+std::string format_text(const app::ReconcileReport& report, const std::vector<std::string>* plan) {
+  const bool dry = plan != nullptr;
+  std::string out = lines_of(report.changes, dry ? "# " : "");
   // Names of cgroups may have been chosen by others.
-  for (const std::string& line : preview.plan)
+  for (const std::string& line : dry ? *plan : std::vector<std::string>{})
     out += cat(app::one_line(line), "\n");
-  for (const std::string& warning : report.warnings)
-    out += cat("warning: ", warning, "\n");
-  for (const std::string& failure : failures_of(report))
-    out += cat("error: ", failure, "\n");
-  return cat(out, "dry run: would make ", format_count(std::ssize(preview.plan), "change"), "; ",
-             format_totals(report, "to release", "to restore"));
-}
-
-/// Prints what a reconciliation would do.
-Result<int> run_preview(const ReconcileOptions& options, const core::Settings& settings) {
-  PODQOS_ASSIGN(const auto preview, app::preview_reconcile(settings));
-  const int status =
-      finish(print(options.output.is_json() ? format_json(preview.report, &preview.plan)
-                                            : format_text(preview)));
-  return status == kDone && !failures_of(preview.report).empty() ? kRefused : status;
+  out += lines_of(report.warnings, "warning: ");
+  if (dry)
+    out += cat(lines_of(failures_of(report), "error: "), "dry run: would make ",
+               format_count(std::ssize(*plan), "change"), "; ");
+  return cat(out, format_count(report.pods, "pod"), ", ",
+             format_count(report.containers, "container"), "; ",
+             format_count(report.released, "pod"), dry ? " to release, " : " released, ",
+             format_count(report.repaired, "record"), dry ? " to restore\n" : " restored\n");
 }
 
 /// Whether standard error leads to the journal and the log does as well: what is in the log would
@@ -107,22 +89,35 @@ bool logs_to_the_same_journal(const core::Settings& settings) {
          stream == cat(file.st_dev, ":", file.st_ino);
 }
 
-/// Drops all capabilities but kKeptCapabilities, then reconciles under the lock.
-Result<int> run_reconcile(const ReconcileOptions& options, const Globals& globals) {
-  PODQOS_TRY(narrow(kKeptCapabilities));
-  PODQOS_ASSIGN(const auto settings, app::load_settings(globals.config));
-  if (options.dry_run) return run_preview(options, settings);
+/// Reconciles under the lock.
+Result<app::ReconcileReport> reconcile(const core::Settings& settings, app::Warnings warnings) {
   app::Log log{"podqosctl", settings};
-  const auto report = app::reconcile(
-      settings, log, options.quiet ? app::Warnings::kReported : app::Warnings::kLogged);
-  if (!report) return fail(for_root(report.error()));
-  const int status = finish(print(options.output.is_json() ? format_json(*report, nullptr)
-                                                           : format_text(*report, options.quiet)));
+  auto report = app::reconcile(settings, log, warnings);
+  if (!report) return fail(for_root(std::move(report).error()));
   if (!logs_to_the_same_journal(settings)) {
     for (const std::string& failure : failures_of(*report))
       log_failure({ErrorCode::kIo, failure});
   }
-  return status == kDone && !failures_of(*report).empty() ? kRefused : status;
+  return report;
+}
+
+/// Drops all capabilities but kKeptCapabilities.
+Result<int> run_reconcile(const ReconcileOptions& options, const Globals& globals) {
+  PODQOS_TRY(narrow(kKeptCapabilities));
+  PODQOS_ASSIGN(const auto settings, app::load_settings(globals.config));
+  app::ReconcilePreview done;
+  if (options.dry_run) {
+    PODQOS_ASSIGN(done, app::preview_reconcile(settings));
+  } else {
+    PODQOS_ASSIGN(done.report, reconcile(settings, options.quiet ? app::Warnings::kReported
+                                                                 : app::Warnings::kLogged));
+  }
+  const auto* const plan = options.dry_run ? &done.plan : nullptr;
+  const auto format = options.output.is_json() ? format_json : format_text;
+  const int status =
+      finish(print(options.quiet && !options.output.is_json() ? lines_of(done.report.changes, "")
+                                                              : format(done.report, plan)));
+  return status == kDone && !failures_of(done.report).empty() ? kRefused : status;
 }
 
 }  // namespace

@@ -37,8 +37,8 @@ std::optional<std::string> prefixed_integer(std::string_view digits) {
   return std::to_string(value);
 }
 
-/// A number as Kubernetes' parser reads it, such as 1.50, 0644, 0x1f, +5, 1_000 or .5, as JSON
-/// spells it, else digit by digit; nullopt for other text.
+/// A number as Kubernetes' parser reads it, such as 1.50, 0644, 0x1f, +5, 1_000 or .5, digit by
+/// digit, in base ten; nullopt for other text.
 /// @note resolve() of go.yaml.in/yaml/v2, which sigs.k8s.io/yaml uses
 std::optional<std::string> number_of(std::string_view text) {
   if (text.starts_with('_')) return std::nullopt;
@@ -53,12 +53,7 @@ std::optional<std::string> number_of(std::string_view text) {
   const bool is_number = error == std::errc{} && last == digits.end();
   // "inf" and "nan" are words.
   if (!is_number || (!is_digit(digits.front()) && digits.front() != '.')) return std::nullopt;
-  const std::size_t end = std::min(digits.find_first_of(".eE"), digits.size());
-  std::string_view whole = digits.substr(0, end);
-  std::string_view rest = digits.substr(end);
-  whole.remove_prefix(std::min(whole.find_first_not_of('0'), whole.size()));
-  if (rest.starts_with('.') && (rest.size() == 1 || !is_digit(rest[1]))) rest.remove_prefix(1);
-  return cat(sign, whole.empty() ? "0" : whole, rest);
+  return cat(sign, digits);
 }
 
 /// The type of a plain scalar, whose text becomes JSON's.

@@ -19,9 +19,9 @@ struct Document {
 
 /// Splits a stream of YAML into documents and reads each as the JSON value that it stands for.
 /// JsonNode::raw is the value in the YAML text, of an alias the alias. Quantities keep their exact
-/// text: a plain scalar that is a JSON number stays that number, digit by digit. Other YAML 1.1
-/// words for true, false and null, and other numbers, are read as Kubernetes' parser reads them
-/// (sigs.k8s.io/yaml). All other scalars are strings.
+/// text: numbers stay digit by digit, but in base ten. They, and YAML 1.1's words for true, false
+/// and null, are what Kubernetes' parser takes for them (sigs.k8s.io/yaml). All other scalars are
+/// strings.
 /// @param text  must outlive the documents
 /// @return kTooLarge beyond kMaxInput bytes, codec::kMaxJsonDepth levels or codec::kMaxJsonValues
 ///         values, aliases expanded; kInvalidArgument for text that is not YAML, and for a map that

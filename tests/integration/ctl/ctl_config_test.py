@@ -16,7 +16,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
-from podqosctl import BIN, ROOT, ctl  # noqa: E402
+from podqosctl import BIN, ROOT, config_file, ctl  # noqa: E402
 
 
 class Configuration(unittest.TestCase):
@@ -41,28 +41,22 @@ class Configuration(unittest.TestCase):
             self.assertEqual(json.loads(ctl("--config", str(good), "config", "show").stdout), shown)
 
     def test_errors_do_not_hide_the_pods(self):
-        with tempfile.TemporaryDirectory(prefix="podqos-test-") as directory:
-            file = pathlib.Path(directory) / "podqos.json"
-            file.write_text(json.dumps({"stateDir": directory + "/absent", "nodememory": 1, "podPidsLimt": 2}))
-            file.chmod(0o644)
+        with config_file(nodememory=1, podPidsLimt=2) as file:
             for view in ("status", "tree"):
-                done = ctl("--config", str(file), view, check=False)
+                done = ctl("--config", file, view, check=False)
                 self.assertEqual(done.returncode, 1)
                 self.assertRegex(done.stdout, r"^error: .*nodeMemory\?\nerror: .*podPidsLimit\?\nwarning: .*\nno pods\n$")
-                shown = json.loads(ctl("--config", str(file), view, "-o", "json", check=False).stdout)
+                shown = json.loads(ctl("--config", file, view, "-o", "json", check=False).stdout)
                 self.assertEqual(len(shown["errors"]), 2)
-            checked = ctl("config", "check", str(file), check=False)
+            checked = ctl("config", "check", file, check=False)
             self.assertEqual((checked.returncode, len(checked.stderr.splitlines())), (1, 2))
 
     def test_switched_off_is_said(self):
-        with tempfile.TemporaryDirectory(prefix="podqos-test-") as directory:
-            file = pathlib.Path(directory) / "podqos.json"
-            file.write_text(json.dumps({"stateDir": directory + "/absent", "enabled": False}))
-            file.chmod(0o644)
-            done = ctl("--config", str(file), "status")
+        with config_file(enabled=False) as file:
+            done = ctl("--config", file, "status")
             self.assertTrue(done.stdout.startswith('warning: podqos is switched off by "enabled": false'), done.stdout)
-            self.assertFalse(json.loads(ctl("--config", str(file), "status", "-o", "json").stdout)["enabled"])
-            self.assertRegex(ctl("config", "check", str(file)).stdout, r"^.*: ok\npodqos is switched off by ")
+            self.assertFalse(json.loads(ctl("--config", file, "status", "-o", "json").stdout)["enabled"])
+            self.assertRegex(ctl("config", "check", file).stdout, r"^.*: ok\npodqos is switched off by ")
 
     @unittest.skipUnless(os.geteuid() == 0, "is about users other than root")
     def test_other_users_are_told_who_may(self):
@@ -85,15 +79,12 @@ class Configuration(unittest.TestCase):
         self.assertEqual([line for line in text.splitlines() if len(line) >= 80], [])
 
     def test_no_state_means_no_pods(self):
-        with tempfile.TemporaryDirectory(prefix="podqos-test-") as directory:
-            file = pathlib.Path(directory) / "podqos.json"
-            file.write_text(json.dumps({"stateDir": directory + "/absent"}))
-            file.chmod(0o644)
+        with config_file() as file:
             for command in ("status", "tree"):
-                self.assertEqual(ctl(command, "--config", str(file)).stdout, "no pods\n")
-                got = json.loads(ctl(command, "--config", str(file), "-o", "json").stdout)
+                self.assertEqual(ctl(command, "--config", file).stdout, "no pods\n")
+                got = json.loads(ctl(command, "--config", file, "-o", "json").stdout)
                 self.assertEqual(got["pods"], [])
-            self.assertFalse(os.path.exists(directory + "/absent"))
+            self.assertEqual(os.listdir(os.path.dirname(file)), ["podqos.json"])
 
     def test_unknown_commands_are_named(self):
         for args, word in ((["bogus"], 'unknown command "bogus"; expected one of explain, annotate, '),

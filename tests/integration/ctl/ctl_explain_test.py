@@ -16,7 +16,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
-from podqosctl import BIN, ROOT, ctl  # noqa: E402
+from podqosctl import BIN, ROOT, config_file, ctl  # noqa: E402
 
 VECTORS = ROOT / "tests" / "data" / "kubernetes"
 
@@ -34,6 +34,16 @@ def batch(lines):
     answers = [json.loads(line) for line in ctl("explain", "--batch", stdin=text).stdout.splitlines()]
     assert len(answers) == len(lines), f"{len(answers)} answers to {len(lines)} lines"
     return answers
+
+
+def explain(pod, *options, check=True):
+    """`explain` of one pod."""
+    return ctl("explain", "-f", "-", *options, stdin=json.dumps(pod), check=check)
+
+
+def pod_with(*containers, **spec):
+    """POD with other containers and further fields of its spec."""
+    return {**POD, "spec": {"containers": list(containers), **spec}}
 
 
 def sums(expected):
@@ -116,7 +126,7 @@ class Batch(unittest.TestCase):
             json.dumps({"id": 1, **good}),
             "{",
             "",
-            json.dumps({"id": {"x": [1.50, None]}, "pod": 5, "nodeMemoryBytes": 1}),
+            '{"id": {"x": [1.0e2, null]}, "pod": 5, "nodeMemoryBytes": 1}',
             json.dumps({"id": "no-memory", "pod": POD}),
             json.dumps({"id": "neither"}),
             "[" * 100_000,
@@ -130,11 +140,11 @@ class Batch(unittest.TestCase):
         done = ctl("explain", "--batch", stdin="\n".join(lines) + "\n")
         answers = [json.loads(line) for line in done.stdout.splitlines()]
         self.assertEqual([a["id"] for a in answers],
-                         [1, None, None, {"x": [1.5, None]}, "no-memory", "neither", None, None, "bad-uid",
+                         [1, None, None, {"x": [100.0, None]}, "no-memory", "neither", None, None, "bad-uid",
                           "bad-policy", "bad-percent", None])
         self.assertEqual([("error" in a) for a in answers],
                          [False, True, True, True, True, True, True, True, True, True, True, False])
-        self.assertTrue(done.stdout.splitlines()[3].startswith('{"id":{"x": [1.5, null]},'), "byte for byte")
+        self.assertTrue(done.stdout.splitlines()[3].startswith('{"id":{"x": [1.0e2, null]},'), "byte for byte")
         self.assertIn("nodeMemoryBytes", answers[4]["error"])
         self.assertIn("metadata.uid", answers[8]["error"])
 
@@ -235,7 +245,7 @@ class Explain(unittest.TestCase):
     """For people: the class and why, each value with its rule and source, the writes."""
 
     def test_text(self):
-        done = ctl("explain", "-f", "-", "--node-memory", "8Gi", "--cgroup-version", "1", stdin=json.dumps(POD))
+        done = explain(POD, "--node-memory", "8Gi", "--cgroup-version", "1")
         for part in ("Guaranteed", "102", "floor(100m * 1024 / 1000)", "MilliCPUToShares", "-997",
                      "write  /podqos/kubepods/podu-1/cpu.shares = 102", "mkdir  /podqos/kubepods/podu-1"):
             self.assertIn(part, done.stdout)
@@ -250,21 +260,16 @@ class Explain(unittest.TestCase):
         self.assertEqual(got["writes"]["cgroupfs"]["memory.max"], str(2 * 10**9))
 
     def test_systemd(self):
-        done = ctl("explain", "-f", "-", "--node-memory", "8Gi", "--cgroup-version", "2", "--driver", "systemd",
-                   stdin=json.dumps(POD))
+        done = explain(POD, "--node-memory", "8Gi", "--cgroup-version", "2", "--driver", "systemd")
         self.assertIn("property  MemoryMax = 1073741824", done.stdout)
         self.assertIn("podqos-kubepods-podu_1.slice", done.stdout)
 
     def test_limits_of_each_container(self):
         """What a container has none of is said, too."""
-        pod = {**POD, "spec": {"containers": [
-            {"name": "main"},
-            {"name": "helper", "resources": {"limits": {"cpu": "50m", "memory": "32Mi", "hugepages-2Mi": "4Mi"}}}]}}
-        with tempfile.TemporaryDirectory(prefix="podqos-test-") as directory:
-            file = pathlib.Path(directory) / "podqos.json"
-            file.write_text('{"podPidsLimit": 77}')
-            file.chmod(0o644)
-            text = ctl("explain", "-f", "-", "--config", str(file), stdin=json.dumps(pod)).stdout
+        pod = pod_with({"name": "main"}, {"name": "helper", "resources": {
+            "limits": {"cpu": "50m", "memory": "32Mi", "hugepages-2Mi": "4Mi"}}})
+        with config_file(podPidsLimit=77) as file:
+            text = explain(pod, "--config", file).stdout
         for row in (r"cpu\.shares main +2 ", r"cpu quota main +none +=", r"memory limit main +none +=",
                     r"pids\.max main +77 ", r"cpu\.shares helper +51 ", r"cpu quota helper +5000us per 100000us ",
                     r"memory limit helper +33554432 \(32Mi\)", r"hugetlb 2MB helper +4Mi ", r"pids\.max helper +77 "):
@@ -272,28 +277,21 @@ class Explain(unittest.TestCase):
 
     def test_limit_of_the_pod_for_a_container_without(self):
         """Pod-level resources are the one way in which a container gets a limit that it does not have."""
-        pod = {**POD, "spec": {"resources": {"limits": {"cpu": "1", "memory": "1Gi"}},
-                               "containers": [{"name": "main"}]}}
-        text = ctl("explain", "-f", "-", stdin=json.dumps(pod)).stdout
+        text = explain(pod_with({"name": "main"}, resources={"limits": {"cpu": "1", "memory": "1Gi"}})).stdout
         self.assertRegex(text, r"cpu quota main +100000us per 100000us +=.*of spec\.resources: the container has none")
         self.assertRegex(text, r"memory limit main +1073741824 \(1Gi\) +=.*of spec\.resources: the container has none")
 
     def test_priority_of_a_class_that_every_cluster_has(self):
         """Admission fills it in, so that a manifest need not name it."""
         def score(name):
-            spec = {**POD["spec"], "priorityClassName": name,
-                    "containers": [{"name": "a", "resources": {"requests": {"memory": "48Mi"}}}]}
-            done = ctl("explain", "-f", "-", "-o", "json", "--node-memory", "8Gi",
-                       stdin=json.dumps({**POD, "spec": spec}))
-            return json.loads(done.stdout)["oomScoreAdj"]["a"]
+            pod = pod_with({"name": "a", "resources": {"requests": {"memory": "48Mi"}}}, priorityClassName=name)
+            return json.loads(explain(pod, "-o", "json", "--node-memory", "8Gi").stdout)["oomScoreAdj"]["a"]
         # pkg/kubelet/qos/policy.go has -997 for node-critical pods alone; 48Mi of 8Gi are 5 thousandths.
         self.assertEqual([score(name) for name in ("system-node-critical", "system-cluster-critical", "high")],
                          [-997, 995, 995])
 
     def test_refusals_and_usage(self):
-        pod = json.loads(json.dumps(POD))
-        pod["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "2"}
-        done = ctl("explain", "-f", "-", stdin=json.dumps(pod), check=False)
+        done = explain(pod_with({"name": "a", "resources": {"limits": {"cpu": "1"}, "requests": {"cpu": "2"}}}), check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn("cpu", done.stderr)
         self.assertEqual(ctl("explain", check=False).returncode, 2)
@@ -301,7 +299,7 @@ class Explain(unittest.TestCase):
         self.assertEqual(ctl(check=False).returncode, 2)
         self.assertEqual(ctl("explain", "--help").returncode, 0)
         self.assertEqual(ctl("explain", "-f", "/nonexistent", check=False).returncode, 1)
-        done = ctl("explain", "-f", "-", "--driver=systemd", "--cgroup-version=1", stdin=json.dumps(POD), check=False)
+        done = explain(POD, "--driver=systemd", "--cgroup-version=1", check=False)
         self.assertEqual(done.returncode, 2, done.stderr)
         for option in ("--output=json", "--driver=systemd", "--cgroup-version=2", "--node-memory=1Gi",
                        "--weight-formula=log", "--color=always"):
@@ -327,14 +325,11 @@ class Explain(unittest.TestCase):
         self.assertEqual(spec["containers"][0]["resources"], {"requests": {"memory": "1"}, "limits": {"memory": "1"}})
 
     def test_node_memory_must_be_above_zero(self):
-        for amount in ("0", "-1Gi"):
-            done = ctl("explain", "-f", "-", f"--node-memory={amount}", stdin=json.dumps(POD), check=False)
+        for amount, why in (("0", ""), ("-1Gi", ""), ("32m", "32m is 0.032 bytes: did you mean 32Mi?")):
+            done = explain(POD, f"--node-memory={amount}", check=False)
             self.assertEqual(done.returncode, 2)
-            self.assertIn("--node-memory: ", done.stderr)
+            self.assertIn(f"--node-memory: {why}", done.stderr)
             self.assertNotIn("nodeMemoryBytes", done.stderr)
-        done = ctl("explain", "-f", "-", "--node-memory=32m", stdin=json.dumps(POD), check=False)
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("--node-memory: 32m is 0.032 bytes: did you mean 32Mi?", done.stderr)
 
     def test_a_list_is_its_items(self):
         text = json.dumps({"kind": "List", "items": [POD, {"kind": "Service"}, {**POD, "metadata": {"name": "q"}}]})
@@ -343,19 +338,15 @@ class Explain(unittest.TestCase):
         self.assertIn("Pod q", ctl("explain", "-f", "-", stdin=text).stdout)
 
     def test_a_quota_that_is_off_is_unlimited(self):
-        with tempfile.TemporaryDirectory(prefix="podqos-test-") as directory:
-            file = pathlib.Path(directory) / "podqos.json"
-            file.write_text('{"cpuCFSQuota": false}')
-            file.chmod(0o644)
-            done = ctl("explain", "-f", "-", "--config", str(file), stdin=json.dumps(POD))
+        with config_file(cpuCFSQuota=False) as file:
+            done = explain(POD, "--config", file)
         self.assertRegex(done.stdout, r"cpu quota +unlimited +=")
 
     def test_the_oom_formula_gives_the_score(self):
-        spec = {"resources": {"requests": {"memory": "3Gi"}},
-                "initContainers": [{"name": "side", "restartPolicy": "Always",
-                                    "resources": {"requests": {"memory": "16Mi"}}}],
-                "containers": [{"name": "a", "resources": {"requests": {"memory": "1Gi"}}}]}
-        done = ctl("explain", "-f", "-", "--node-memory", "8Gi", stdin=json.dumps({**POD, "spec": spec}))
+        side = {"name": "side", "restartPolicy": "Always", "resources": {"requests": {"memory": "16Mi"}}}
+        pod = pod_with({"name": "a", "resources": {"requests": {"memory": "1Gi"}}}, initContainers=[side],
+                       resources={"requests": {"memory": "3Gi"}})
+        done = explain(pod, "--node-memory", "8Gi")
         share = ((3 << 30) - (1 << 30) - (16 << 20)) // 2
         score = 1000 - 1000 * ((1 << 30) + share) // (8 << 30)
         for name in ("a", "side"):
@@ -363,20 +354,16 @@ class Explain(unittest.TestCase):
                                           r"= 1000 - 1000 \* \(1Gi \+ 1016Mi\) / 8Gi, clamped to \[3, 999\]")
 
     def test_says_what_a_container_gets_on_v2(self):
-        spec = {"containers": [{"name": "a", "resources": {"requests": {"memory": "1Gi"}}}]}
-        manifest = json.dumps({**POD, "spec": spec})
-        done = ctl("explain", "-f", "-", "--cgroup-version", "2", stdin=manifest)
+        pod = pod_with({"name": "a", "resources": {"requests": {"memory": "1Gi"}}})
+        done = explain(pod, "--cgroup-version", "2")
         self.assertRegex(done.stdout, r"memory\.oom\.group a +1 +=")
         self.assertRegex(done.stdout, r"memory\.swap\.max a +0 += NoSwap")
-        done = ctl("explain", "-f", "-", "--cgroup-version", "1", stdin=manifest)
+        done = explain(pod, "--cgroup-version", "1")
         self.assertNotRegex(done.stdout, r"oom\.group|swap\.max")
 
     def test_follows_the_settings_for_containers(self):
-        with tempfile.TemporaryDirectory() as directory:
-            file = pathlib.Path(directory) / "podqos.json"
-            file.write_text('{"memorySwap": {"swapBehavior": null}, "singleProcessOOMKill": true}')
-            file.chmod(0o644)
-            done = ctl("explain", "-f", "-", "--cgroup-version", "2", "--config", str(file), stdin=json.dumps(POD))
+        with config_file(memorySwap={"swapBehavior": None}, singleProcessOOMKill=True) as file:
+            done = explain(POD, "--cgroup-version", "2", "--config", file)
         self.assertNotRegex(done.stdout, r"oom\.group|swap\.max")
 
     def test_no_colour_on_a_dumb_terminal(self):
