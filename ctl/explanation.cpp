@@ -106,6 +106,10 @@ Json json_of(const core::ResourceList& list) {
           {"memoryBytes", memory ? Json(memory->value()) : Json(nullptr)}};
 }
 
+Json json_of(const core::TierSum& sum) {
+  return {{"cpuMilli", sum.cpu.value()}, {"memoryBytes", sum.memory.value()}};
+}
+
 Json limits_json(const core::CgroupValues& values) {
   const auto limit = [](const auto& value) {
     return value && value->value() > 0 ? json_of(value) : Json(nullptr);

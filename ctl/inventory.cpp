@@ -63,10 +63,6 @@ std::string_view format_source(core::ClassSource source) {
   return "";
 }
 
-Json requests_json(const core::TierSum& sum) {
-  return {{"cpuMilli", sum.cpu.value()}, {"memoryBytes", sum.memory.value()}};
-}
-
 /// The pod's limits: those in its record, or for an adopted pod, whose limits the kubelet sets,
 /// those read from its cgroup.
 Json limits_of(const core::PodRecord& record, const cgroup::CgroupView& cgroup) {
@@ -95,7 +91,7 @@ class Inventory {
     });
     std::ranges::sort(records_.tiers.trees, {}, &core::TreeRecord::kubepods);
     const core::TierSum& adopted = records_.tiers.sums.adopted;
-    json["adopted"] = {{"pods", adopted.pods}, {"requests", requests_json(adopted)}};
+    json["adopted"] = {{"pods", adopted.pods}, {"requests", json_of(adopted)}};
     json["weightFormula"] = node_.formula == core::WeightFormula::kLog ? "log" : "linear";
     Json& trees = json["trees"] = Json::array();
     Json pods = Json::array();
@@ -143,7 +139,7 @@ class Inventory {
     json["pids"] = json_of(cgroup.pids());
   }
 
-  Json container_json(const LiveContainer& container) const {
+  [[nodiscard]] Json container_json(const LiveContainer& container) const {
     const core::ContainerRecord& record = container.record;
     const auto score = sys::oom_score_adj_of(record.pid);
     Json json;
@@ -161,6 +157,7 @@ class Inventory {
   Json pod_json(const core::PodRecord& record) {
     const cgroup::CgroupView cgroup{cgroups_, record.cgroup};
     std::vector<LiveContainer> containers;
+    containers.reserve(record.containers.size());
     for (const core::ContainerRecord& each : record.containers)
       containers.push_back({.record = each,
                             .alive = sys::is_alive(each.pid, each.start_time),
@@ -216,6 +213,7 @@ class Inventory {
     if (const auto words = core::describe_uncounted(record, settings_)) note(name, *words);
     // Limits that a runtime has given a container and that its pod does not follow.
     std::vector<core::HeldResources> held;
+    held.reserve(containers.size());
     for (const LiveContainer& container : containers)
       held.push_back(container.alive && core::tells_of_updates(record, container.record)
                          ? cgroup::held_by(cgroups_, container.record, container.cgroup)
@@ -284,12 +282,12 @@ class Inventory {
     return core::tree_shares(node, records_.tiers, tree, *version, node_.formula);
   }
 
-  Json group_json(const core::TierSum& sum, const core::CgroupValues& rule,
-                  const cgroup::CgroupView& cgroup) const {
+  [[nodiscard]] Json group_json(const core::TierSum& sum, const core::CgroupValues& rule,
+                                const cgroup::CgroupView& cgroup) const {
     Json json;
     json["cgroup"] = cgroup.path();
     json["pods"] = sum.pods;
-    json["requests"] = requests_json(sum);
+    json["requests"] = json_of(sum);
     json["rule"] = limits_json(rule);
     add_values(json, cgroup, rule.cpu_shares);
     return json;

@@ -9,6 +9,7 @@
 #include "common/base/units.h"
 #include "common/core/kubernetes/cgroup_values.h"
 #include "common/core/kubernetes/pod_resources.h"
+#include "common/core/kubernetes/tier.h"
 
 namespace podqos::ctl {
 
@@ -32,6 +33,7 @@ template <class Tag>
 
 /// {"cpuMilli": 500, "memoryBytes": null}; null for what the list does not name.
 [[nodiscard]] Json json_of(const core::ResourceList& list);
+[[nodiscard]] Json json_of(const core::TierSum& sum);
 
 /// {"cpuShares": …, "cpuQuotaUs", "cpuPeriodUs", "memoryLimitBytes", "pidsLimit"}; null for what is
 /// unset, and for limits that are 0 or negative, which means unlimited.
