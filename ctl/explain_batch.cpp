@@ -179,8 +179,7 @@ Result<Json> answer_tiers(const JsonNode& line, const JsonNode& list) {
                     " is missing: reservePercent is a percentage of it (use null if it is "
                     "unknown)"));
   PODQOS_ASSIGN(const auto sums, sums_of(list));
-  const auto values = core::tier_values(
-      sums, {.reserve_percent = percent, .allocatable_memory = Bytes{memory.value_or(0)}});
+  const auto values = core::tier_values(sums, percent, Bytes{memory.value_or(0)});
   Json answer;
   answer["tiers"] = {{"burstable", tier_answer(values.burstable)},
                      {"besteffort", tier_answer(values.besteffort)}};

@@ -18,7 +18,7 @@ Status add_names(Explanation& explanation, const ExplainParams& params) {
   };
   // Also checks that the root's name can be that of a slice.
   explanation.cgroupfs = path(core::Driver::kCgroupfs);
-  PODQOS_TRY(core::format_systemd(core::parse_cgroupfs(*explanation.cgroupfs)));
+  PODQOS_TRY(core::format_systemd(parts_of(*explanation.cgroupfs, '/')));
   explanation.systemd = path(core::Driver::kSystemd);
   return {};
 }

@@ -18,14 +18,12 @@
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/cgroups/value_table.h"
 #include "common/core/events/root.h"
-#include "common/core/events/tier_plan.h"
+#include "common/core/events/tier_write.h"
 #include "common/core/pods/counting.h"
-#include "common/core/pods/node_fit.h"
+#include "common/core/pods/grants.h"
 #include "common/core/pods/placement.h"
 #include "common/core/pods/pod_values.h"
 #include "common/core/pods/resize.h"
-#include "common/core/pods/root_values.h"
-#include "common/core/pods/whole_pod.h"
 #include "common/sys/process.h"
 #include "ctl/table.h"
 
@@ -66,7 +64,7 @@ std::string_view format_source(core::ClassSource source) {
 /// The pod's limits: those in its record, or for an adopted pod, whose limits the kubelet sets,
 /// those read from its cgroup.
 Json limits_of(const core::PodRecord& record, const cgroup::CgroupView& cgroup) {
-  if (!record.adopted) return json_of(core::limits_of(record));
+  if (!record.adopted) return json_of(core::pod_limits(core::whole_pod(record)));
   const Micros period = cgroup.cpu_period().value_or(core::kDefaultPeriod);
   const auto quota = cgroup.cpu_quota();
   return {{"cpuMilli", json_of(quota ? core::milli_cpu_for_quota(*quota, period) : std::nullopt)},
@@ -336,7 +334,7 @@ class Inventory {
     for (const std::string& child : *children) {
       const std::string path = cat(tier, "/", child);
       const auto pod = core::find_pod_cgroup(path);
-      if (pod && pod->below.empty() && !known_.contains(path))
+      if (pod && pod->pod_path == path && !known_.contains(path))
         add(cat("pod cgroup ", path, " is not managed by podqos"));
     }
   }

@@ -14,12 +14,12 @@
 #include "common/cgroup/node.h"
 #include "common/cgroup/pod_cgroup.h"
 #include "common/codec/annotations.h"
+#include "common/codec/record_json.h"
 #include "common/core/pods/counting.h"
 #include "common/core/pods/grants.h"
-#include "common/core/pods/ownership.h"
+#include "common/core/pods/identity.h"
 #include "common/core/pods/placement.h"
 #include "common/core/pods/pod_values.h"
-#include "common/core/pods/whole_pod.h"
 #include "common/store/known_container.h"
 #include "common/sys/process.h"
 
@@ -35,7 +35,7 @@ core::PodRecord without_dead(cgroup::Machine& machine, core::PodRecord record,
   bool has_living = false;
   std::vector<core::ContainerRecord> ended;
   for (const core::ContainerRecord& container : record.containers) {
-    const bool is_this = core::is_same_container(container, facts);
+    const bool is_this = container.key() == facts.key();
     const bool started = container.state == core::ContainerState::kLive;
     // Who has ended matters where the pod's resources are those of its containers.
     const bool may_matter = started && !record.complete;
@@ -46,8 +46,7 @@ core::PodRecord without_dead(cgroup::Machine& machine, core::PodRecord record,
   }
   for (const core::ContainerRecord& container : ended)
     core::forget_container(record, container);
-  const auto known = std::ranges::find_if(
-      record.containers, [&](const auto& each) { return core::is_same_container(each, facts); });
+  const auto known = std::ranges::find(record.containers, facts.key(), &core::ContainerRecord::key);
   if (known != record.containers.end()) {
     known->state = core::ContainerState::kPending;
     core::remove_container(record, static_cast<std::size_t>(known - record.containers.begin()));
@@ -61,9 +60,8 @@ const core::ContainerRecord* find_running(cgroup::Machine& machine, const Admiss
                                           const std::optional<core::PodRecord>& before) {
   if (!before || request.state != core::ContainerState::kPending) return nullptr;
   for (const core::ContainerRecord& container : before->containers) {
-    if (core::is_same_container(container, request.facts) &&
-        container.state == core::ContainerState::kLive && cgroup::lives(machine, container) &&
-        !sys::is_ending(container.pid))
+    if (container.key() == request.facts.key() && container.state == core::ContainerState::kLive &&
+        cgroup::lives(machine, container) && !sys::is_ending(container.pid))
       return &container;
   }
   return nullptr;
@@ -224,7 +222,7 @@ std::string own_root_of(const core::TiersRecord& tiers, const AdmissionRequest& 
 Result<std::string> own_root_for(Transaction& transaction, const AdmissionRequest& request,
                                  const Result<std::string>& root) {
   std::string own_root = own_root_of(transaction.tiers(), request, root);
-  const auto placed = core::placed_in(request.placed_at);
+  const auto placed = request.placed_at.and_then(core::find_pod_cgroup);
   if (own_root.empty() || !placed || !is_below(placed->pod_path, own_root)) return own_root;
   const auto snapshot = cgroup::observe_pod_cgroup(transaction.machine(), placed->pod_path);
   if (snapshot.has_copy) return own_root;
@@ -290,6 +288,7 @@ Result<std::optional<Admission>> admit_to_pod(AdmissionContext& context) {
   const core::Settings& settings = transaction.settings();
   PODQOS_ASSIGN(auto pod, core::decide_pod(request, snapshot, settings));
   if (!pod) return std::nullopt;
+  PODQOS_TRY(codec::check_record_size(pod->record));
   if (core::must_own_cgroup(before, pod->record)) {
     const auto cgroup = cgroup::observe_pod_cgroup(machine, pod->record.cgroup);
     if (!before && cgroup.has_copy && !transaction.recovered()) {

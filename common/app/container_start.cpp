@@ -133,8 +133,8 @@ Status apply_container(Transaction& transaction, const Admission& admission, con
   }
   if (admission.belongs_to || admission.left_with_engine) PODQOS_TRY(check_own(admission, actual));
   core::Plan plan =
-      core::plan_container(container, admission.missing, transaction.layout_for(admission.missing),
-                           transaction.formula());
+      core::plan_container(container.cgroup, admission.missing,
+                           transaction.layout_for(admission.missing), transaction.formula());
   if (admission.oom_score_adj) {
     core::SetOomScore score{.pid = init.process.pid, .score = *admission.oom_score_adj};
     // A runtime that waits for its hook holds the pid.
@@ -203,14 +203,14 @@ Status confirm(Transaction& transaction, const store::KnownContainer& found,
   if (reporter == Reporter::kPlugin) {
     PODQOS_TRY(set_oom_score(transaction, found, facts, init));
   }
-  const auto confirmation =
-      core::decide_confirmation(found.record, found.index, init, facts.bundle, transaction.tiers());
-  if (!confirmation.warning.empty()) transaction.log().warning(confirmation.warning);
-  PODQOS_TRY(transaction.save(confirmation.record, &found.record));
-  transaction.renew_copy(confirmation.record);
-  charge_monitor(transaction, confirmation.record, init.child_of_monitor);
-  return learn_formula(transaction, confirmation.record,
-                       confirmation.record.containers[found.index], facts.resources);
+  core::PodRecord record = found.record;
+  if (const auto warning =
+          core::decide_confirmation(record, found.index, init, facts.bundle, transaction.tiers()))
+    transaction.log().warning(*warning);
+  PODQOS_TRY(transaction.save(record, &found.record));
+  transaction.renew_copy(record);
+  charge_monitor(transaction, record, init.child_of_monitor);
+  return learn_formula(transaction, record, record.containers[found.index], facts.resources);
 }
 
 void detect_formula_again(Transaction& transaction, const core::PodRecords& records) {

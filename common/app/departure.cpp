@@ -292,9 +292,9 @@ Result<Ended> end_container(Transaction& transaction, const EndedContainer& ende
     return Ended{};
   }
   const core::ContainerRecord container = found->container();
-  const Ending ending =
-      core::decide_ending(cgroup::observe_ending(transaction.machine(), container, ended.caller));
-  if (!core::is_removed(ending, on_ending)) {
+  const Ending ending = cgroup::observe_ending(transaction.machine(), container, ended.caller);
+  const bool dropped = ending == Ending::kEnding && on_ending == OnEnding::kDrop;
+  if (ending != Ending::kDone && !dropped) {
     PODQOS_TRY(transaction.finish_if_changed());
     return Ended{.ending = ending};
   }

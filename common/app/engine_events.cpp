@@ -13,10 +13,10 @@
 #include "common/base/text.h"
 #include "common/cgroup/container.h"
 #include "common/cgroup/node.h"
+#include "common/codec/record_json.h"
 #include "common/core/pods/counting.h"
 #include "common/core/pods/grants.h"
 #include "common/core/pods/pod_values.h"
-#include "common/core/pods/record_size.h"
 #include "common/core/pods/resize.h"
 #include "common/store/known_container.h"
 #include "common/sys/process.h"
@@ -79,7 +79,7 @@ Result<Followed> resize(Transaction& transaction, core::PodRecord record,
   if (record.pod == before.pod && record.sums == before.sums &&
       record.containers == before.containers)
     return finished(transaction.finish_if_changed());
-  PODQOS_TRY(core::check_record_size(record));
+  PODQOS_TRY(codec::check_record_size(record));
   core::grant_requests(record, core::sums_beside(transaction.tiers(), before),
                        transaction.settings(), transaction.capacity());
   if (!record.adopted) {

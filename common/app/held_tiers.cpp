@@ -10,8 +10,7 @@
 #include "common/cgroup/cgroupfs.h"
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/events/root.h"
-#include "common/core/events/tier_plan.h"
-#include "common/core/pods/root_values.h"
+#include "common/core/events/tier_write.h"
 
 namespace podqos::app {
 

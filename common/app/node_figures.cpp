@@ -8,9 +8,8 @@
 #include "common/codec/record_json.h"
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/events/root.h"
-#include "common/core/events/tier_plan.h"
+#include "common/core/events/tier_write.h"
 #include "common/core/pods/counting.h"
-#include "common/core/pods/root_values.h"
 
 namespace podqos::app {
 

@@ -203,19 +203,9 @@ class Recomputation {
     for (auto& [uid, record] : records_)
       pods.push_back(observe(std::move(record)));
     core::TiersRecord& tiers = transaction_.tiers();
-    auto decided = core::reconcile_pods(std::move(pods), std::move(report_),
-                                        {.unreadable = tiers.sums,
-                                         .retained = tiers.retained,
-                                         .cut = tiers.cut,
-                                         .capacity = transaction_.capacity(),
-                                         .now = transaction_.now()},
-                                        transaction_.settings());
+    auto decided = core::reconcile_pods(std::move(pods), tiers, report_, transaction_.now());
     records_ = std::move(decided.living);
-    report_ = std::move(decided.report);
-    tiers.sums = decided.sums;
-    tiers.pending = std::move(decided.pending);
-    tiers.retained = std::move(decided.retained);
-    core::count_trees(tiers, records_);
+    core::grant_all(records_, tiers, transaction_.settings(), transaction_.capacity());
     for (const core::PodRecord& record : decided.ended) {
       PODQOS_TRY(note(record.pod.uid, handle_due(transaction_, record)));
     }

@@ -11,8 +11,8 @@
 #include "common/cgroup/root.h"
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/events/root.h"
+#include "common/core/events/tier_write.h"
 #include "common/core/pods/counting.h"
-#include "common/core/pods/root_values.h"
 
 namespace podqos::app {
 
@@ -56,12 +56,12 @@ core::CgroupValues changed_root_limits(const Transaction& transaction, const cor
 
 Result<std::string> choose_root(Transaction& transaction, core::Driver driver,
                                 const std::optional<std::string>& container) {
-  PODQOS_ASSIGN(auto choice,
+  PODQOS_ASSIGN(auto root,
                 core::choose_root(transaction.tiers(), transaction.settings().cgroup_root, driver));
-  if (choice.in_use) return std::move(choice.root);
-  PODQOS_ASSIGN(auto snapshot, cgroup::observe_root(transaction.machine(), choice.root, container));
-  PODQOS_TRY(core::check_root(choice.root, snapshot));
-  return std::move(choice.root);
+  if (core::tree_at(transaction.tiers(), root) != nullptr) return root;
+  PODQOS_ASSIGN(const auto snapshot, cgroup::observe_root(transaction.machine(), root, container));
+  PODQOS_TRY(core::check_root(root, snapshot));
+  return root;
 }
 
 bool has_lost_roots(Transaction& transaction) {

@@ -7,7 +7,7 @@
 #include "common/base/error.h"
 #include "common/core/cgroups/naming.h"
 #include "common/core/cgroups/pod_plan.h"
-#include "common/core/events/tier_plan.h"
+#include "common/core/events/tier_write.h"
 #include "common/core/record.h"
 
 namespace podqos::app {

@@ -19,9 +19,9 @@
 #include "common/cgroup/open_hierarchy.h"
 #include "common/cgroup/systemd.h"
 #include "common/core/cgroups/layout.h"
-#include "common/core/cgroups/memory_charge.h"
 #include "common/core/cgroups/naming.h"
 #include "common/core/cgroups/plan.h"
+#include "common/core/events/departure.h"
 
 namespace podqos::cgroup {
 

@@ -95,18 +95,16 @@ bool has_living_container(Machine& machine, const core::PodRecord& record) {
   });
 }
 
-core::EndingSnapshot observe_ending(Machine& machine, const core::ContainerRecord& container,
-                                    Pid caller) {
-  core::EndingSnapshot snapshot;
-  snapshot.never_started =
+core::Ending observe_ending(Machine& machine, const core::ContainerRecord& container, Pid caller) {
+  using core::Ending;
+  // Its creation failed: the process that placed it reports its end, and nothing confirmed it.
+  const bool never_started =
       container.state == core::ContainerState::kPending && container.pid == caller;
-  if (snapshot.never_started) return snapshot;
-  snapshot.cgroup_exists = machine.exists(container.cgroup);
-  if (!snapshot.cgroup_exists) return snapshot;
-  snapshot.init_lives = lives(machine, container);
-  snapshot.killed =
-      snapshot.init_lives ? sys::is_ending(container.pid) : are_killed(machine, container.cgroup);
-  return snapshot;
+  // Runtimes remove the cgroup first, but wait only briefly for the kernel to allow it.
+  if (never_started || !machine.exists(container.cgroup)) return Ending::kDone;
+  if (lives(machine, container))
+    return sys::is_ending(container.pid) ? Ending::kEnding : Ending::kStillAlive;
+  return are_killed(machine, container.cgroup) ? Ending::kEnding : Ending::kDone;
 }
 
 std::optional<std::string> stray_cgroup(const std::vector<sys::ProcCgroup>& cgroups,

@@ -35,11 +35,11 @@ namespace podqos::cgroup {
 [[nodiscard]] Result<std::optional<core::Process>> find_init(
     Machine& machine, const core::ContainerRecord& container);
 
-/// Observes a container that its engine reports as ended, as far as core::decide_ending() needs it.
-/// @param caller  the process that reports it; see EndingSnapshot::never_started
-[[nodiscard]] core::EndingSnapshot observe_ending(Machine& machine,
-                                                  const core::ContainerRecord& container,
-                                                  Pid caller);
+/// Whether a container that is reported as ended has ended. Processes that outlive its init without
+/// being killed may stay: they are not waited for.
+/// @param caller  the process that reports it
+[[nodiscard]] core::Ending observe_ending(Machine& machine, const core::ContainerRecord& container,
+                                          Pid caller);
 
 /// Finds a cgroup of a container's process that is neither the recorded one nor below it, nor
 /// elsewhere in its pod; nullopt if there is none. Only the hierarchies with the cpu or memory

@@ -10,9 +10,9 @@
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/core/cgroups/layout.h"
-#include "common/core/cgroups/memory_charge.h"
 #include "common/core/cgroups/naming.h"
 #include "common/core/cgroups/plan.h"
+#include "common/core/events/departure.h"
 #include "common/sys/process.h"
 
 namespace podqos::cgroup {

@@ -6,8 +6,8 @@
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/cgroup/machine.h"
-#include "common/core/cgroups/memory_charge.h"
-#include "common/core/pods/ownership.h"
+#include "common/core/events/departure.h"
+#include "common/core/pods/identity.h"
 
 namespace podqos::cgroup {
 

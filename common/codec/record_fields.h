@@ -130,7 +130,7 @@ void fields(Archive& member, R& record) {
   member("engineSums", record.sums);
   member("class", record.qos_class);
   member("classSource", record.class_source);
-  member("foundedBy", record.founded_by);
+  member("uidSource", record.uid_source);
   member("adopted", record.adopted);
   member("sandboxId", record.sandbox_id);
   member("cgroup", record.cgroup);

@@ -224,6 +224,17 @@ std::string format_pod_record(const core::PodRecord& record) {
   return format_record(record);
 }
 
+Status check_record_size(const core::PodRecord& record) {
+  // Of 256 KiB, as much is left for the container's id and paths.
+  constexpr std::size_t kMost = std::size_t{192} << 10U;
+  const std::size_t size = format_pod_record(record).size();
+  if (size <= kMost) return {};
+  return fail(ErrorCode::kTooLarge,
+              cat("the pod's record needs ", size, " bytes, at most ", kMost,
+                  " are allowed: give it fewer containers, or fewer resources in its "
+                  "podqos.io annotations"));
+}
+
 Result<core::TiersRecord> parse_tiers(std::string_view text) {
   return parse_record<core::TiersRecord>(text);
 }

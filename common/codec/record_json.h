@@ -21,6 +21,12 @@ constexpr int kRecordVersion = 1;
 /// with the release that wrote it and what to do.
 [[nodiscard]] Result<core::PodRecord> parse_pod_record(std::string_view text);
 
+/// Checks that one more container can be admitted to the pod, or that its resources can be updated:
+/// each transaction of the pod reads and writes the record under the lock, so a pod's author must
+/// not be able to make it larger.
+/// @return kTooLarge, with what to change
+[[nodiscard]] Status check_record_size(const core::PodRecord& record);
+
 /// The tier sums and lists, tiers.json, as compact JSON.
 [[nodiscard]] std::string format_tiers(const core::TiersRecord& record);
 /// Parses tiers.json; errors as for records.

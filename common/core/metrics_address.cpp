@@ -1,6 +1,7 @@
 #include "common/core/metrics_address.h"
 
-#include <algorithm>
+#include <arpa/inet.h>
+
 #include <cstddef>
 #include <optional>
 
@@ -20,24 +21,18 @@ std::unexpected<Error> refuse(std::string_view text, std::string_view why) {
   return fail(ErrorCode::kInvalidArgument, cat("\"", printable(text), "\" ", why));
 }
 
-/// Parses a decimal number without sign or leading zeros, at most `max`.
-std::optional<std::int64_t> parse_number(std::string_view text, std::int64_t max) {
-  const bool padded = text.size() > 1 && text.starts_with('0');
-  const auto number = padded || text.starts_with('-') ? std::nullopt : parse_int(text);
-  return number && *number >= 0 && *number <= max ? number : std::nullopt;
+bool is_loopback4(const std::string& host) {
+  in_addr address{};
+  return !host.contains('\0') && ::inet_pton(AF_INET, host.c_str(), &address) == 1 &&
+         ntohl(address.s_addr) >> 24U == IN_LOOPBACKNET;
 }
 
-bool is_loopback4(std::string_view host) {
-  constexpr std::int64_t kNetwork = 127;
-  constexpr int kParts = 4;
-  int parts = 0;
-  for (std::size_t begin = 0; begin <= host.size(); ++parts) {
-    const std::size_t end = std::min(host.find('.', begin), host.size());
-    const auto part = parse_number(host.substr(begin, end - begin), 255);
-    if (!part || (parts == 0 && *part != kNetwork)) return false;
-    begin = end + 1;
-  }
-  return parts == kParts;
+/// A decimal number without sign or leading zeros; nullopt for others.
+std::optional<std::uint16_t> parse_port(std::string_view text) {
+  const auto number = parse_int(text);
+  if (text.empty() || text.front() < '1' || text.front() > '9' || !number || *number > UINT16_MAX)
+    return std::nullopt;
+  return static_cast<std::uint16_t>(*number);
 }
 
 Result<MetricsAddress> parse_unix(std::string_view text, std::string_view path) {
@@ -53,22 +48,18 @@ Result<MetricsAddress> parse_unix(std::string_view text, std::string_view path) 
 }  // namespace
 
 Result<MetricsAddress> parse_metrics_address(std::string_view text) {
-  constexpr std::int64_t kMaxPort = 65535;
   if (text.starts_with(kUnix)) return parse_unix(text, text.substr(kUnix.size()));
   const std::size_t colon = text.rfind(':');
-  const auto port = colon == std::string_view::npos
-                        ? std::nullopt
-                        : parse_number(text.substr(colon + 1), kMaxPort);
-  if (!port || *port == 0 || colon == 0)
+  const auto port =
+      colon == std::string_view::npos ? std::nullopt : parse_port(text.substr(colon + 1));
+  if (!port || colon == 0)
     return refuse(text,
                   "is not a metrics address: expected one of unix:/run/podqos/metrics.sock, "
                   "127.0.0.1:9464, [::1]:9464");
-  const std::string_view host = text.substr(0, colon);
-  const auto number = static_cast<std::uint16_t>(*port);
-  if (host == kLoopback6) return TcpPort{.host = "::1", .port = number};
-  if (host == kAll6) return TcpPort{.host = "::", .port = number};
-  if (host == kAll4 || is_loopback4(host))
-    return TcpPort{.host = std::string{host}, .port = number};
+  const std::string host{text.substr(0, colon)};
+  if (host == kLoopback6) return TcpPort{.host = "::1", .port = *port};
+  if (host == kAll6) return TcpPort{.host = "::", .port = *port};
+  if (host == kAll4 || is_loopback4(host)) return TcpPort{.host = host, .port = *port};
   return refuse(
       text,
       "is not a loopback address: expected a unix socket, 127.0.0.1 or [::1], or in a pod with "

@@ -89,8 +89,7 @@ struct PodRecord {
   std::optional<EngineSums> sums = std::nullopt;  ///< resources of the pod by its engine
   QosClass qos_class = QosClass::kBestEffort;
   ClassSource class_source = ClassSource::kInference;
-  /// Source of the uid in the claim of the first container; nullopt in records of earlier releases.
-  std::optional<IdentitySource> founded_by = std::nullopt;
+  IdentitySource uid_source = IdentitySource::kEngine;  ///< of the pod's first container
   bool adopted = false;    ///< placed by a kubelet, which writes the values
   std::string sandbox_id;  ///< of the engine; "" if it gives none
   std::string cgroup;      ///< of the pod

@@ -1,6 +1,7 @@
 #include "common/core/cgroups/naming.h"
 
 #include <algorithm>
+#include <span>
 
 #include "common/base/path.h"
 #include "common/base/text.h"
@@ -36,51 +37,9 @@ bool is_dots(std::string_view name) {
   return name == "." || name == "..";
 }
 
-Status check_name(const CgroupName& name) {
-  for (const std::string& component : name) {
-    if (component.find_first_of("/_") != std::string::npos || is_dots(component)) {
-      return fail(ErrorCode::kInvalidArgument,
-                  cat("invalid cgroup name component \"", printable(component),
-                      "\": '/', '_', \".\" and \"..\" are not allowed"));
-    }
-  }
-  return {};
-}
-
-bool is_root(const CgroupName& name) {
-  return name.empty() || (name.size() == 1 && name.front().empty());
-}
-
 std::string_view without_suffix(std::string_view text, std::string_view suffix) {
   if (text.ends_with(suffix)) text.remove_suffix(suffix.size());
   return text;
-}
-
-/// Name of a slice: components joined by '-' after '-' in them was replaced by '_'.
-std::string slice_of(const CgroupName& name) {
-  std::string joined;
-  for (const std::string& component : name) {
-    if (&component != &name.front()) joined += '-';
-    joined += replaced(component, '-', '_');
-  }
-  return joined.append(kSlice);
-}
-
-/// A non-empty component of a path and the offset of its end.
-struct Component {
-  std::string_view text;
-  std::size_t end = 0;
-};
-
-std::vector<Component> components_of(std::string_view path) {
-  std::vector<Component> components;
-  std::size_t begin = 0;
-  while (begin < path.size()) {
-    const std::size_t end = std::min(path.find('/', begin), path.size());
-    if (end > begin) components.push_back({.text = path.substr(begin, end - begin), .end = end});
-    begin = end + 1;
-  }
-  return components;
 }
 
 /// Whether a directory of this name is a root of pods, under any cgroup root.
@@ -108,33 +67,24 @@ std::optional<std::string> uid_of(std::string_view pod_component, bool systemd) 
   return uid;
 }
 
-/// The pod cgroup whose kubepods directory is `components[at]`.
-std::optional<PodCgroup> pod_below(std::string_view path, const std::vector<Component>& components,
-                                   std::size_t at) {
-  std::string_view parent = components[at].text;
-  const bool systemd = parent.ends_with(kSlice);
+/// The pod cgroup whose kubepods directory is `names[at]`.
+std::optional<PodCgroup> pod_below(std::span<const std::string> names, std::size_t at) {
+  const bool systemd = names[at].ends_with(kSlice);
   std::size_t pod_at = at + 1;
-  if (!is_kubepods(parent) || pod_at >= components.size()) return std::nullopt;
-  QosClass qos_class = QosClass::kGuaranteed;
-  auto name = name_in(parent, components[pod_at].text);
+  if (!is_kubepods(names[at]) || pod_at >= names.size()) return std::nullopt;
+  PodCgroup pod;
+  auto name = name_in(names[at], names[pod_at]);
   if (name == kBurstable || name == kBestEffort) {
-    qos_class = name == kBurstable ? QosClass::kBurstable : QosClass::kBestEffort;
-    parent = components[pod_at].text;
-    if (++pod_at >= components.size()) return std::nullopt;
-    name = name_in(parent, components[pod_at].text);
+    pod.qos_class = name == kBurstable ? QosClass::kBurstable : QosClass::kBestEffort;
+    if (++pod_at >= names.size()) return std::nullopt;
+    name = name_in(names[pod_at - 1], names[pod_at]);
   }
   auto uid = name ? uid_of(*name, systemd) : std::nullopt;
   if (!uid) return std::nullopt;
-  std::string_view below = path.substr(components[pod_at].end);
-  while (below.starts_with('/'))
-    below.remove_prefix(1);
-  while (below.ends_with('/'))
-    below.remove_suffix(1);
-  return PodCgroup{.qos_class = qos_class,
-                   .uid = *std::move(uid),
-                   .pod_path = std::string{path.substr(0, components[pod_at].end)},
-                   .below = std::string{below},
-                   .systemd = systemd};
+  pod.uid = *std::move(uid);
+  for (const std::string& component : names.first(pod_at + 1))
+    pod.pod_path += cat("/", component);
+  return pod;
 }
 
 bool is_uid_char(char c) {
@@ -143,16 +93,17 @@ bool is_uid_char(char c) {
 
 }  // namespace
 
-Result<std::string> format_systemd(const CgroupName& name) {
-  PODQOS_TRY(check_name(name));
-  if (is_root(name)) return "/";
-  return expand_slice(slice_of(name));
-}
-
-CgroupName parse_cgroupfs(std::string_view path) {
-  if (path.starts_with('/')) path.remove_prefix(1);
-  if (path.empty()) return {};
-  return split(path, '/');
+Result<std::string> format_systemd(const std::vector<std::string>& names) {
+  std::string slice;
+  for (const std::string& name : names) {
+    if (name.empty() || name.find_first_of("/_") != std::string::npos || is_dots(name)) {
+      return fail(ErrorCode::kInvalidArgument,
+                  cat("invalid cgroup name component \"", printable(name),
+                      "\": '/', '_', \".\" and \"..\" are not allowed"));
+    }
+    slice += cat(slice.empty() ? "" : "-", replaced(name, '-', '_'));
+  }
+  return expand_slice(slice.append(kSlice));
 }
 
 Result<std::string> expand_slice(std::string_view slice) {
@@ -174,13 +125,12 @@ Result<std::string> expand_slice(std::string_view slice) {
 }
 
 std::optional<PodCgroup> find_pod_cgroup(std::string_view path) {
-  const auto components = components_of(path);
+  const std::vector<std::string> names = parts_of(path, '/');
   // A path with ".." may lead out of the pod that it names.
-  if (std::ranges::any_of(components, [](const Component& c) { return is_dots(c.text); }))
-    return std::nullopt;
+  if (!path.starts_with('/') || std::ranges::any_of(names, is_dots)) return std::nullopt;
   // The outermost pod is the host's; a kubelet that runs in a pod has its own pods below.
-  for (std::size_t at = 0; at < components.size(); ++at) {
-    if (auto found = pod_below(path, components, at)) return found;
+  for (std::size_t at = 0; at < names.size(); ++at) {
+    if (auto found = pod_below(names, at)) return found;
   }
   return std::nullopt;
 }
@@ -266,13 +216,13 @@ Driver driver_of(std::string_view cgroup) {
 }
 
 std::string root_path(std::string_view cgroup_root, Driver driver) {
-  CgroupName name = parts_of(cgroup_root, '/');
-  name.emplace_back(kKubepods);
+  std::vector<std::string> names = parts_of(cgroup_root, '/');
+  names.emplace_back(kKubepods);
   std::string path;
-  for (const std::string& component : name)
-    path.append("/").append(component);
+  for (const std::string& name : names)
+    path += cat("/", name);
   // The configuration allows only names that a slice can have.
-  return driver == Driver::kSystemd ? format_systemd(name).value_or(path) : path;
+  return driver == Driver::kSystemd ? format_systemd(names).value_or(path) : path;
 }
 
 std::string tier_path(std::string_view kubepods, QosClass qos_class) {

@@ -12,22 +12,16 @@
 
 namespace podqos::core {
 
-/// A cgroup name independent of the driver: its components from the root, e.g. {"kubepods",
-/// "burstable", "pod42"}.
-using CgroupName = std::vector<std::string>;
-
-/// Formats a name for the systemd driver:
-/// "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod42.slice". '-' in a component
-/// becomes '_'.
-/// @return kInvalidArgument for components with '/' or '_', which the kubelet refuses too, and for
-///         "." and "..", which the kubelet resolves
-/// @note pkg/kubelet/cm/cgroup_manager_linux.go.
-[[nodiscard]] Result<std::string> format_systemd(const CgroupName& name);
-
 constexpr std::string_view kSlice = ".slice";  ///< suffix of a slice's name
 
-/// Splits a path into its components; "" and "/" give {}.
-[[nodiscard]] CgroupName parse_cgroupfs(std::string_view path);
+/// Path for the systemd driver of a cgroup with these names, from the root: {"kubepods",
+/// "burstable", "pod42"} is
+/// "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod42.slice". '-' in a name becomes
+/// '_'.
+/// @return kInvalidArgument for names with '/' or '_', which the kubelet refuses too, and for "."
+///         and "..", which the kubelet resolves
+/// @note pkg/kubelet/cm/cgroup_manager_linux.go.
+[[nodiscard]] Result<std::string> format_systemd(const std::vector<std::string>& names);
 
 /// Path of a slice: "a-b.slice" → "/a.slice/a-b.slice"; "-.slice" → "/".
 /// @return kInvalidArgument for a name without the suffix, with '/' or with an empty part
@@ -38,14 +32,14 @@ constexpr std::string_view kSlice = ".slice";  ///< suffix of a slice's name
 struct PodCgroup {
   QosClass qos_class = QosClass::kGuaranteed;  ///< by its tier
   std::string uid;                             ///< of the pod; systemd's '_' converted back to '-'
-  std::string pod_path;                        ///< the pod's directory, as written in the path
-  std::string below;     ///< rest of the path, e.g. "container" or "a/b"; "" for the pod itself
-  bool systemd = false;  ///< in the form of the systemd driver
+  std::string pod_path;                        ///< the pod's directory
   friend bool operator==(const PodCgroup&, const PodCgroup&) = default;
 };
 
 /// Finds the pod cgroup that `path` is or is below, in the form of either driver and under any
-/// cgroup root. Checks the parents, which the kubelet's IsPodCgroup does not.
+/// cgroup root; "//" counts as "/", as in the kernel. Checks the parents, which the kubelet's
+/// IsPodCgroup does not. nullopt for a relative path too, since the runtime chooses what that is
+/// relative to.
 /// @note pkg/kubelet/cm/pod_container_manager_linux.go IsPodCgroup.
 [[nodiscard]] std::optional<PodCgroup> find_pod_cgroup(std::string_view path);
 

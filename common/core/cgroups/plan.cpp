@@ -1,7 +1,6 @@
 #include "common/core/cgroups/plan.h"
 
 #include <string_view>
-#include <variant>
 
 #include "common/base/text.h"
 #include "common/core/cgroups/layout.h"
@@ -17,15 +16,10 @@ struct Format {
     return value == kUnitInfinity ? "infinity" : std::to_string(value);
   }
   std::string operator()(const std::string& value) const { return cat("\"", value, "\""); }
-  std::string operator()(const std::vector<std::string>& values) const {
+  template <class Value>
+  std::string operator()(const std::vector<Value>& values) const {
     std::string text;
-    for (const std::string& value : values)
-      text += cat(text.empty() ? "" : ",", value);
-    return text;
-  }
-  std::string operator()(const std::vector<std::uint32_t>& values) const {
-    std::string text;
-    for (const std::uint32_t value : values)
+    for (const Value& value : values)
       text += cat(text.empty() ? "" : ",", value);
     return text;
   }

@@ -1,13 +1,11 @@
 #include "common/core/cgroups/pod_plan.h"
 
 #include <cstddef>
-#include <span>
 #include <utility>
 #include <variant>
 
 #include "common/base/path.h"
 #include "common/base/text.h"
-#include "common/core/cgroups/layout.h"
 #include "common/core/cgroups/value_table.h"
 
 namespace podqos::core {
@@ -30,12 +28,6 @@ StartUnit start_unit(const std::string& path, std::vector<UnitProperty> properti
   return {.path = path, .properties = std::move(properties), .once = std::move(once)};
 }
 
-/// So that systemd keeps what the files of a unit were given.
-SetUnit set_unit(std::string path, const CgroupValues& values, const CgroupLayout& layout,
-                 WeightFormula formula) {
-  return {.path = std::move(path), .properties = unit_properties(values, layout, formula)};
-}
-
 /// Creates one of podqos's cgroups, with systemd also its slice.
 void make(Plan& plan, const std::string& path, std::string_view what,
           std::vector<UnitProperty> properties) {
@@ -49,8 +41,8 @@ void make(Plan& plan, const std::string& path, std::string_view what,
   plan.emplace_back(EnsureCgroup{path});
 }
 
-/// The files of one directory of ours. Those of a unit are written as well, since systemd does so
-/// only in a job of its own time.
+/// Writes the values of one cgroup. Those of a unit are written as well, since systemd does so only
+/// in a job of its own time.
 Plan write(const std::string& path, const CgroupValues& values, const CgroupLayout& layout,
            WeightFormula formula, const std::string& what) {
   const bool unit = driver_of(path) == Driver::kSystemd;
@@ -63,24 +55,33 @@ Plan write(const std::string& path, const CgroupValues& values, const CgroupLayo
   return plan;
 }
 
-/// How the values of a cgroup above pods are written.
-struct Manner {
-  const CgroupLayout& layout;
-  WeightFormula formula;
-  Cgroup make;  ///< kCreate: systemd is told even what the files hold already
-};
+/// As above, and tells the unit, so that systemd keeps what the files were given.
+Plan write_and_tell(const std::string& path, const CgroupValues& values, const CgroupLayout& layout,
+                    WeightFormula formula, const std::string& what) {
+  Plan plan = write(path, values, layout, formula, what);
+  if (driver_of(path) == Driver::kSystemd) {
+    plan.emplace_back(
+        SetUnit{.path = path, .properties = unit_properties(values, layout, formula)});
+  }
+  return plan;
+}
 
-/// Writes the values of a cgroup above pods, and tells its unit. Huge pages are bounded per pod
-/// only; a tier that limits none must not be lowered to zero pages.
-void write_shared(Plan& plan, const std::string& path, const std::string& what,
-                  const CgroupValues& values, const Manner& manner) {
-  CgroupLayout without_hugetlb = manner.layout;
-  without_hugetlb.hugetlb.reset();
-  append(plan, write(path, values, without_hugetlb, manner.formula, what));
-  if (driver_of(path) == Driver::kCgroupfs) return;
-  SetUnit tell = set_unit(path, values, without_hugetlb, manner.formula);
-  tell.always = manner.make == Cgroup::kCreate;
-  plan.emplace_back(std::move(tell));
+/// Huge pages are bounded per pod only; a tier that limits none must not be lowered to zero pages.
+CgroupLayout without_hugepages(CgroupLayout layout) {
+  layout.hugetlb.reset();
+  return layout;
+}
+
+/// Changes the steps of one kind.
+template <class Kind, class Change>
+void change(Plan& plan, const Change& change_step) {
+  for (Step& step : plan) {
+    if (auto* found = std::get_if<Kind>(&step)) change_step(*found);
+  }
+}
+
+void tell_always(Plan& plan, Cgroup make_it) {
+  change<SetUnit>(plan, [&](SetUnit& step) { step.always = make_it == Cgroup::kCreate; });
 }
 
 }  // namespace
@@ -110,9 +111,10 @@ Plan plan_top(const std::vector<std::string>& directories, CpuShares shares,
               const CgroupLayout& layout, WeightFormula formula, Cgroup make_it) {
   Plan plan;
   for (const std::string& directory : directories) {
-    const CgroupValues values{.cpu_shares = shares};
-    write_shared(plan, directory, "all pods of podqos", values, {layout, formula, make_it});
+    append(plan, write_and_tell(directory, {.cpu_shares = shares}, without_hugepages(layout),
+                                formula, "all pods of podqos"));
   }
+  tell_always(plan, make_it);
   return plan;
 }
 
@@ -120,39 +122,31 @@ Plan plan_tiers(std::string_view kubepods, const TierValues& values, const Cgrou
                 WeightFormula formula, Cgroup make_it) {
   Plan plan;
   const auto add = [&](const std::string& tier, const CgroupValues& held, const char* what) {
-    const std::size_t begin = plan.size();
-    write_shared(plan, tier, what, held, {layout, formula, make_it});
-    // One that is refused keeps none of the others from being written.
-    for (Step& step : std::span{plan}.subspan(begin)) {
-      if (auto* file = std::get_if<WriteFile>(&step);
-          file != nullptr && file->on_refusal == OnRefusal::kFail)
-        file->on_refusal = OnRefusal::kRetryAfterPlan;
-    }
+    append(plan, write_and_tell(tier, held, without_hugepages(layout), formula, what));
   };
   if (values.root != CgroupValues{}) add(std::string{kubepods}, values.root, "root");
   add(tier_path(kubepods, QosClass::kBurstable), values.burstable, "burstable tier");
   add(tier_path(kubepods, QosClass::kBestEffort), values.besteffort, "besteffort tier");
+  tell_always(plan, make_it);
+  // One that is refused keeps none of the others from being written.
+  change<WriteFile>(plan, [](WriteFile& step) {
+    if (step.on_refusal == OnRefusal::kFail) step.on_refusal = OnRefusal::kRetryAfterPlan;
+  });
   return plan;
 }
 
 Plan plan_pod(const std::string& cgroup, const CgroupValues& values, const CgroupLayout& layout,
               WeightFormula formula, Cgroup make_it) {
+  if (make_it == Cgroup::kExists) return write_and_tell(cgroup, values, layout, formula, "pod");
   Plan plan;
-  if (make_it == Cgroup::kCreate)
-    make(plan, cgroup, "pod", unit_properties(values, layout, formula));
+  make(plan, cgroup, "pod", unit_properties(values, layout, formula));
   append(plan, write(cgroup, values, layout, formula, "pod"));
-  if (make_it == Cgroup::kExists && driver_of(cgroup) == Driver::kSystemd)
-    plan.emplace_back(set_unit(cgroup, values, layout, formula));
   return plan;
 }
 
-Plan plan_container(const ContainerRecord& container, const CgroupValues& values,
+Plan plan_container(const std::string& cgroup, const CgroupValues& values,
                     const CgroupLayout& layout, WeightFormula formula) {
-  const std::string& cgroup = container.cgroup;
-  if (scope_of(cgroup).empty()) return lower_values(cgroup, values, layout, formula, "container");
-  Plan plan = lower_values(cgroup, rounded_by_systemd(values), layout, formula, "container");
-  plan.emplace_back(set_unit(cgroup, values, layout, formula));
-  return plan;
+  return write_and_tell(cgroup, values, layout, formula, "container");
 }
 
 std::string monitor_path(const std::string& pod_cgroup) {

@@ -5,11 +5,9 @@
 #include <vector>
 
 #include "common/core/cgroups/layout.h"
-#include "common/core/cgroups/naming.h"
 #include "common/core/cgroups/plan.h"
 #include "common/core/kubernetes/cgroup_values.h"
 #include "common/core/kubernetes/tier.h"
-#include "common/core/record.h"
 
 namespace podqos::core {
 
@@ -40,8 +38,8 @@ enum class Cgroup : std::uint8_t { kExists, kCreate };
 [[nodiscard]] Plan plan_pod(const std::string& cgroup, const CgroupValues& values,
                             const CgroupLayout& layout, WeightFormula formula, Cgroup make_it);
 
-/// Writes the values of a container that runs already, where it is.
-[[nodiscard]] Plan plan_container(const ContainerRecord& container, const CgroupValues& values,
+/// Writes the values of a container that runs already in `cgroup`.
+[[nodiscard]] Plan plan_container(const std::string& cgroup, const CgroupValues& values,
                                   const CgroupLayout& layout, WeightFormula formula);
 
 /// The cgroup of the engine's own processes beside a pod's containers: "podqos-monitor" in the

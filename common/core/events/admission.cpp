@@ -7,12 +7,8 @@
 #include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/core/cgroups/naming.h"
-#include "common/core/cgroups/pod_plan.h"
 #include "common/core/events/reconciliation.h"
-#include "common/core/kubernetes/cgroup_values.h"
-#include "common/core/kubernetes/qos.h"
 #include "common/core/pods/counting.h"
-#include "common/core/pods/grants.h"
 #include "common/core/pods/placement.h"
 #include "common/core/pods/pod_values.h"
 
@@ -45,7 +41,7 @@ std::optional<Bytes> backing_in(const AdmissionSnapshot& snapshot,
                                 const AdmissionRequest& request) {
   if (snapshot.before) {
     for (const ContainerRecord& container : snapshot.before->containers) {
-      if (is_same_container(container, request.facts) && container.backed_memory)
+      if (container.key() == request.facts.key() && container.backed_memory)
         return container.backed_memory;
     }
   }
@@ -149,13 +145,6 @@ Error runs_already(const ContainerRecord& running) {
           ": its record stays as it is; delete it before it is created again")};
 }
 
-/// True if the pod's values follow from what they followed from before: they need no check.
-bool has_values_of(const PodRecord& record, const std::optional<PodRecord>& before) {
-  return before && record.granted == before->granted && record.claimed == before->claimed &&
-         record.complete == before->complete && record.qos_class == before->qos_class &&
-         record.sums == before->sums && record.pod == before->pod;
-}
-
 /// Finds the pod's record of a reported container: in the same bundle, or the only one of its id if
 /// one of the two has no bundle.
 ContainerRecord* find_recorded(PodRecord& record, const ContainerFacts& facts) {
@@ -171,10 +160,6 @@ ContainerRecord* find_recorded(PodRecord& record, const ContainerFacts& facts) {
 }
 
 }  // namespace
-
-bool is_same_container(const ContainerRecord& container, const ContainerFacts& facts) {
-  return container.id == facts.id && container.bundle == facts.bundle;
-}
 
 bool is_first(const Admission& admission) {
   // The container itself is in the record.
@@ -253,7 +238,7 @@ Result<Admission> decide_admission(const AdmissionRequest& request,
     admission.oom_score_adj =
         container_oom_score_adj(record, admission.container, snapshot.capacity.memory);
   }
-  if (!record.adopted && !has_values_of(record, snapshot.before)) {
+  if (!record.adopted) {
     PODQOS_TRY(pod_values(record, settings));
   }
   warn_unknown_container(admission, snapshot.claim);
@@ -267,22 +252,19 @@ void fill_in_missing(Admission& admission, const AdmissionRequest& request, cons
   admission.missing = missing_values(admission.wanted, request.facts.resources, layout);
 }
 
-Confirmation decide_confirmation(PodRecord record, std::size_t index, const Init& init,
-                                 const std::string& bundle, TiersRecord& tiers) {
-  Confirmation out;
+std::optional<std::string> decide_confirmation(PodRecord& record, std::size_t index,
+                                               const Init& init, const std::string& bundle,
+                                               TiersRecord& tiers) {
   ContainerRecord& container = record.containers[index];
   confirm_container(container, init.process);
   note_pending(tiers, record, container);
-  const bool elsewhere = !is_at_or_below(init.cgroup, container.cgroup);
-  if (elsewhere && is_below(container.cgroup, record.cgroup)) {
-    out.warning = cat("pod ", record.pod.uid, ", container ", printable(container.id),
-                      ": the runtime put it into cgroup ", init.cgroup, ", not into ",
-                      container.cgroup, ": the pod's limits do not apply to it");
-  }
-  if (elsewhere) container.cgroup = init.cgroup;
   if (!bundle.empty()) container.bundle = bundle;
-  out.record = std::move(record);
-  return out;
+  if (is_at_or_below(init.cgroup, container.cgroup)) return std::nullopt;
+  const std::string placed = std::exchange(container.cgroup, init.cgroup);
+  if (!is_below(placed, record.cgroup)) return std::nullopt;
+  return cat("pod ", record.pod.uid, ", container ", printable(container.id),
+             ": the runtime put it into cgroup ", init.cgroup, ", not into ", placed,
+             ": the pod's limits do not apply to it");
 }
 
 }  // namespace podqos::core

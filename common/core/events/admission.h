@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,8 +11,6 @@
 #include "common/core/pods/grants.h"
 #include "common/core/pods/identity.h"
 #include "common/core/pods/merge.h"
-#include "common/core/pods/node_fit.h"
-#include "common/core/pods/ownership.h"
 #include "common/core/pods/request.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
@@ -46,9 +43,6 @@ struct Admission {
   OnMisplaced on_misplaced = OnMisplaced::kRewrite;  ///< of the request
   std::vector<std::string> warnings;                 ///< one sentence each, for the log
 };
-
-/// Whether the record is that of this container, which its id and bundle identify.
-[[nodiscard]] bool is_same_container(const ContainerRecord& container, const ContainerFacts& facts);
 
 /// True if the container is the only one of its pod that lives.
 [[nodiscard]] bool is_first(const Admission& admission);
@@ -90,18 +84,14 @@ struct Init {
   Pid child_of_monitor = {};  ///< the process that runs the hook; under NRI the init itself
 };
 
-/// A container's record once it has started.
-struct Confirmation {
-  PodRecord record;
-  std::string warning;  ///< for the log; empty if the container is where it was placed
-};
-
 /// Makes a placed container live, and notes where it really is and the bundle that its engine
 /// reports.
 /// @param index  of the container in the record
 /// @param bundle  canonical; empty if the engine reports none
-[[nodiscard]] Confirmation decide_confirmation(PodRecord record, std::size_t index,
-                                               const Init& init, const std::string& bundle,
-                                               TiersRecord& tiers);
+/// @return a warning for the log if the container is not where it was placed
+[[nodiscard]] std::optional<std::string> decide_confirmation(PodRecord& record, std::size_t index,
+                                                             const Init& init,
+                                                             const std::string& bundle,
+                                                             TiersRecord& tiers);
 
 }  // namespace podqos::core

@@ -1,14 +1,12 @@
 #include "common/core/events/departure.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <string_view>
 #include <utility>
 
 #include "common/base/text.h"
-#include "common/core/kubernetes/qos.h"
 #include "common/core/pods/counting.h"
-#include "common/core/pods/grants.h"
-#include "common/core/pods/whole_pod.h"
 
 namespace podqos::core {
 
@@ -23,42 +21,34 @@ std::string describe_release(const PodRecord& record) {
              " returned to the tiers");
 }
 
-/// When to decide again about a pod with this charge: after releaseDelay, or as soon as the kernel
-/// has flushed memory.stat.
-BootSeconds read_again_at(ShmemCharge held, BootSeconds now, const Settings& settings) {
-  const BootSeconds latest = retry_at(now, settings);
-  if (held != ShmemCharge::kUncertain) return latest;
-  return std::min(latest, BootSeconds{now.value() + kStatDelay});
-}
+/// After which memory.stat has all changes: the kernel flushes it every two seconds.
+constexpr BootSeconds kStatDelay{3};
 
 /// Decides about the cgroup of a released pod.
-void decide_removal(Departure& departure, const DepartureSnapshot& snapshot,
-                    const Settings& settings) {
-  const PodRecord& record = departure.record;
+PodOutcome decide_removal(const PodRecord& record, TiersRecord& tiers,
+                          const DepartureSnapshot& snapshot, const Settings& settings) {
   if (record.adopted) {
-    departure.outcome = PodOutcome::kForgotten;
-    return;
+    forget_retained(tiers, record.pod.uid);
+    return PodOutcome::kForgotten;
   }
   auto held = ShmemCharge::kNone;
   if (snapshot.released_for < settings.release_delay_seconds) held = snapshot.charge();
-  if (held == ShmemCharge::kNone) {
-    departure.outcome = PodOutcome::kRemoved;
-    return;
-  }
-  departure.outcome = PodOutcome::kRetained;
-  departure.until = read_again_at(held, snapshot.now, settings);
+  if (held == ShmemCharge::kNone) return PodOutcome::kRemoved;
+  BootSeconds until = retry_at(snapshot.now, settings);
+  if (held == ShmemCharge::kUncertain) until = std::min(until, snapshot.now + kStatDelay);
+  retain_pod(tiers, {.uid = record.pod.uid, .until = until, .cgroup = record.cgroup});
+  return PodOutcome::kRetained;
 }
 
 }  // namespace
 
-Ending decide_ending(const EndingSnapshot& snapshot) {
-  if (snapshot.never_started || !snapshot.cgroup_exists) return Ending::kDone;
-  if (snapshot.killed) return Ending::kEnding;
-  return snapshot.init_lives ? Ending::kStillAlive : Ending::kDone;
-}
-
-bool is_removed(Ending ending, OnEnding on_ending) {
-  return ending == Ending::kDone || (ending == Ending::kEnding && on_ending == OnEnding::kDrop);
+ShmemCharge shmem_charge(const MemoryCharge& charge, std::int64_t processors, Bytes page_size) {
+  if (charge.shmem.value() > 0) return ShmemCharge::kSome;
+  // Per processor: a batch of pages not in memory.stat yet, and a batch charged in advance.
+  constexpr std::int64_t kBatch = 64;
+  const std::int64_t uncounted = 2 * kBatch * page_size.value() * processors;
+  const std::int64_t difference = charge.usage.value() - charge.counted.value();
+  return std::abs(difference) > uncounted ? ShmemCharge::kUncertain : ShmemCharge::kNone;
 }
 
 void remove_container(PodRecord& record, std::size_t index) {
@@ -82,20 +72,17 @@ Departure decide_departure(PodRecord record, TiersRecord& tiers, const Departure
   }
   if (!pod.released_at && snapshot.populated && !pod.adopted) {
     departure.outcome = PodOutcome::kRetained;
-    departure.until = retry_at(snapshot.now, settings);
-  } else {
-    if (!pod.released_at) {
-      remove_pod(tiers, pod);
-      pod.released_at = snapshot.now;
-      departure.message = describe_release(pod);
-    }
-    decide_removal(departure, snapshot, settings);
+    retain_pod(
+        tiers,
+        {.uid = pod.pod.uid, .until = retry_at(snapshot.now, settings), .cgroup = pod.cgroup});
+    return departure;
   }
-  if (departure.until) {
-    retain_pod(tiers, {.uid = pod.pod.uid, .until = *departure.until, .cgroup = pod.cgroup});
-  } else if (departure.outcome == PodOutcome::kForgotten) {
-    forget_retained(tiers, pod.pod.uid);
+  if (!pod.released_at) {
+    remove_pod(tiers, pod);
+    pod.released_at = snapshot.now;
+    departure.message = describe_release(pod);
   }
+  departure.outcome = decide_removal(pod, tiers, snapshot, settings);
   return departure;
 }
 

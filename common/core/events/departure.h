@@ -3,11 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 
 #include "common/base/units.h"
-#include "common/core/cgroups/memory_charge.h"
 #include "common/core/pods/grants.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
@@ -27,35 +25,39 @@ enum class OnEnding : std::uint8_t {
   kDrop,   ///< remove it; an empty pod ends once its cgroup is empty
 };
 
-/// What was observed of a container that is reported as ended. Each observation is made only if
-/// those before it do not decide.
-struct EndingSnapshot {
-  /// Its creation failed: the process that placed it reports its end, and nothing confirmed it.
-  bool never_started = false;
-  /// Runtimes remove the cgroup first, but wait only briefly for the kernel to allow it.
-  bool cgroup_exists = true;
-  bool init_lives = false;  ///< the process in its record exists
-  /// That process, or all those that have outlived it in the cgroup, were killed but still exist.
-  bool killed = false;
-};
-
-/// Decides whether a container that is reported as ended has ended. Processes that outlive its init
-/// without being killed may stay: they are not waited for.
-[[nodiscard]] Ending decide_ending(const EndingSnapshot& snapshot);
-/// Whether the container is removed from its pod now.
-[[nodiscard]] bool is_removed(Ending ending, OnEnding on_ending);
-
 /// Removes an ended container from its pod's record, and from the pod's resources
 /// (forget_container()).
 /// @param index  of the container in the record
 void remove_container(PodRecord& record, std::size_t index);
+
+/// Memory charged to a cgroup and its descendants, in bytes.
+struct MemoryCharge {
+  Bytes usage;    ///< memory.current (v1: memory.usage_in_bytes), always up to date
+  Bytes counted;  ///< sum of the kinds of memory in memory.stat, which may be out of date
+  Bytes shmem;    ///< tmpfs and shared memory in memory.stat
+};
+
+/// Whether tmpfs or shared memory is charged to a cgroup.
+enum class ShmemCharge : std::uint8_t {
+  kNone,
+  kUncertain,  ///< memory.stat is out of date: read it again when the kernel has flushed it
+  kSome,
+};
+
+/// Decides whether tmpfs or shared memory is charged. memory.stat can be two seconds out of date: a
+/// reader that comes while another one has the kernel flush it may get the old numbers. They are
+/// old if `counted` differs from `usage` by more than the kernel leaves uncounted per processor.
+/// @param processors  online processors, at least 1
+/// @note mm/memcontrol.c: MEMCG_CHARGE_BATCH, memcg_vmstats_needs_flush, FLUSH_TIME.
+[[nodiscard]] ShmemCharge shmem_charge(const MemoryCharge& charge, std::int64_t processors,
+                                       Bytes page_size);
 
 /// What becomes of a pod of which a container has ended, or whose time has come.
 enum class PodOutcome : std::uint8_t {
   kStays,      ///< a container lives: save the record
   kRewritten,  ///< a container lives: save the record, write all values of the cgroup again
   /// A process has outlived the containers, or tmpfs memory is charged to the cgroup: save the
-  /// record, come back at `until`.
+  /// record, come back later.
   kRetained,
   kForgotten,  ///< it has ended, and its cgroup is the kubelet's: erase the record
   kRemoved,    ///< it has ended: remove the cgroup, then erase the record
@@ -85,7 +87,6 @@ struct DepartureSnapshot {
 struct Departure {
   PodOutcome outcome = PodOutcome::kStays;
   PodRecord record;
-  std::optional<BootSeconds> until = std::nullopt;  ///< kRetained: when to come back, since boot
   std::string message = {};  ///< for the log; empty if there is nothing to report
 };
 

@@ -1,13 +1,10 @@
 #include "common/core/events/reconciliation.h"
 
 #include <algorithm>
-#include <iterator>
-#include <string_view>
 #include <utility>
 
 #include "common/base/text.h"
 #include "common/core/pods/counting.h"
-#include "common/core/pods/whole_pod.h"
 
 namespace podqos::core {
 
@@ -35,36 +32,22 @@ bool update_container(ContainerRecord& container, const ContainerObservation& ob
   return observation.lives && list->listener != Process{container.pid, container.start_time};
 }
 
-/// A pod that lives on.
-void count(Reconciliation& out, ReconciledPod pod) {
-  PodRecord& record = pod.record;
+/// Counts a pod that lives on.
+void count(TiersRecord& tiers, ReconcileReport& report, const ReconciledPod& pod) {
+  const PodRecord& record = pod.record;
   if (record.containers.empty()) {
-    out.report.warnings.push_back(
+    report.warnings.push_back(
         cat("cgroup ", record.cgroup, " of pod ", record.pod.uid,
             " contains processes but its containers have ended: stop the processes, then run "
             "podqosctl reconcile"));
   }
-  record.released_at.reset();
   for (const std::string& stray : pod.strays)
-    out.report.warnings.push_back(cat("pod ", record.pod.uid, ": ", stray));
-  for (const ContainerRecord& container : record.containers) {
-    if (container.state == ContainerState::kPending)
-      out.pending.push_back(pending_entry(record, container));
-  }
-  add_pod(out.sums, record);
-  ++out.report.pods;
-  out.report.containers += static_cast<std::int64_t>(record.containers.size());
-  std::string uid = record.pod.uid;
-  out.living.emplace(std::move(uid), std::move(record));
-}
-
-void release(Reconciliation& out, PodRecord record, BootSeconds now) {
-  if (!record.released_at) {
-    ++out.report.released;
-    out.report.changes.push_back(cat("pod ", record.pod.uid, " released"));
-    record.released_at = now;
-  }
-  out.ended.push_back(std::move(record));
+    report.warnings.push_back(cat("pod ", record.pod.uid, ": ", stray));
+  for (const ContainerRecord& container : record.containers)
+    note_pending(tiers, record, container);
+  add_pod(tiers, record);
+  ++report.pods;
+  report.containers += static_cast<std::int64_t>(record.containers.size());
 }
 
 /// Not for pods that have containers: their values are written now.
@@ -128,47 +111,33 @@ ReconciledPod remove_ended(PodRecord record, std::span<const ContainerObservatio
   return out;
 }
 
-Reconciliation reconcile_pods(std::vector<ReconciledPod> pods, ReconcileReport report,
-                              const ReconcileSnapshot& snapshot, const Settings& settings) {
+Reconciliation reconcile_pods(std::vector<ReconciledPod> pods, TiersRecord& tiers,
+                              ReconcileReport& report, BootSeconds now) {
   Reconciliation out;
-  out.report = std::move(report);
-  out.sums = snapshot.unreadable;
+  tiers.pending.clear();
   for (ReconciledPod& pod : pods) {
+    PodRecord& record = pod.record;
+    const std::string uid = record.pod.uid;
     for (const ContainerRecord& container : pod.ended) {
-      out.report.changes.push_back(
-          cat("pod ", pod.record.pod.uid, ": container ", printable(container.id), " has ended"));
+      report.changes.push_back(
+          cat("pod ", uid, ": container ", printable(container.id), " has ended"));
     }
-    const bool lives = !pod.record.containers.empty() || (!pod.record.adopted && pod.populated);
-    lives ? count(out, std::move(pod)) : release(out, std::move(pod.record), snapshot.now);
+    if (!record.containers.empty() || (!record.adopted && pod.populated)) {
+      record.released_at.reset();
+      count(tiers, report, pod);
+      out.living.emplace(uid, std::move(record));
+      continue;
+    }
+    if (!record.released_at) {
+      ++report.released;
+      report.changes.push_back(cat("pod ", uid, " released"));
+      record.released_at = now;
+    }
+    out.ended.push_back(std::move(record));
   }
-  std::ranges::copy_if(snapshot.retained, std::back_inserter(out.retained),
-                       [&](const RetainedEntry& entry) { return is_due_again(out, entry.uid); });
-  grant_all(out.living, out.sums, snapshot.cut, settings, snapshot.capacity);
+  std::erase_if(tiers.retained,
+                [&](const RetainedEntry& entry) { return !is_due_again(out, entry.uid); });
   return out;
-}
-
-void grant_all(PodRecords& records, TierSums& sums, std::span<const CutEntry> cut,
-               const Settings& settings, const NodeCapacity& capacity) {
-  for (auto& [uid, record] : records) {
-    if (record.adopted) continue;
-    const Grants most = grants_for(record, {}, settings, capacity);
-    remove_pod(sums, record);
-    record.granted.cpu = std::min(record.granted.cpu, most.granted.cpu);
-    record.granted.memory = std::min(record.granted.memory, most.granted.memory);
-    add_pod(sums, record);
-  }
-  const auto grant_again = [&](PodRecord& record) {
-    if (record.adopted) return;
-    remove_pod(sums, record);
-    grant_requests(record, sums, settings, capacity);
-    add_pod(sums, record);
-  };
-  for (const CutEntry& entry : cut) {
-    if (const auto record = records.find(entry.uid); record != records.end())
-      grant_again(record->second);
-  }
-  for (auto& [uid, record] : records)
-    grant_again(record);
 }
 
 }  // namespace podqos::core

@@ -1,9 +1,7 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -11,10 +9,7 @@
 #include <vector>
 
 #include "common/base/units.h"
-#include "common/core/kubernetes/tier.h"
-#include "common/core/pods/grants.h"
 #include "common/core/record.h"
-#include "common/core/settings.h"
 
 namespace podqos::core {
 
@@ -103,37 +98,19 @@ struct ReconciledPod {
                                          std::span<const ContainerObservation> observations,
                                          const EngineList* list);
 
-/// What reconcile_pods() needs to know beside the pods.
-struct ReconcileSnapshot {
-  TierSums unreadable = {};  ///< of the pods whose records cannot be read
-  const std::vector<RetainedEntry>& retained;
-  std::span<const CutEntry> cut = {};  ///< TiersRecord::cut
-  const NodeCapacity& capacity;
-  BootSeconds now;  ///< since boot
-};
-
-/// The result of a reconciliation: which pods live, what their requests sum up to, and which pods
-/// have ended.
+/// The result of a reconciliation.
 struct Reconciliation {
   PodRecords living;
-  std::vector<PodRecord> ended;  ///< released: decide_removal() decides about their cgroups
-  TierSums sums;
-  std::vector<PendingEntry> pending;
-  std::vector<RetainedEntry> retained;  ///< of the pods without a container
-  ReconcileReport report;
+  std::vector<PodRecord> ended;  ///< released: decide_departure() decides about their cgroups
 };
 
-/// Decides which pods have ended, sums up the others, and grants their requests (grant_all()). A
-/// pod lives while a container of it does, or a process is in the cgroup that podqos made for it.
+/// Decides which pods have ended, and counts the others. A pod lives while a container of it does,
+/// or a process is in the cgroup that podqos made for it.
+/// @param tiers  sums of the pods whose records cannot be read, and what was retained; then sums of
+///               all pods, what is pending, and what is retained of pods without a container
 /// @param report  what was found before, which is continued
-[[nodiscard]] Reconciliation reconcile_pods(std::vector<ReconciledPod> pods, ReconcileReport report,
-                                            const ReconcileSnapshot& snapshot,
-                                            const Settings& settings);
-
-/// Grants freed requests to pods of podqos's own that claimed more than was available, after taking
-/// back what pods may no longer claim or an ended container had backed. First all take back, so
-/// that it is available to the others; then those of the list are granted theirs.
-void grant_all(PodRecords& records, TierSums& sums, std::span<const CutEntry> cut,
-               const Settings& settings, const NodeCapacity& capacity);
+/// @param now  since boot
+[[nodiscard]] Reconciliation reconcile_pods(std::vector<ReconciledPod> pods, TiersRecord& tiers,
+                                            ReconcileReport& report, BootSeconds now);
 
 }  // namespace podqos::core

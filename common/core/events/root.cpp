@@ -7,7 +7,6 @@
 #include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/core/cgroups/layout.h"
-#include "common/core/cgroups/naming.h"
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/pods/counting.h"
 
@@ -17,10 +16,9 @@ namespace {
 
 /// `cgroup_root` without the suffixes of slices: "/mine" of "/mine.slice".
 std::string without_slices(std::string_view cgroup_root) {
-  constexpr std::string_view kSlice = ".slice";
   std::string path;
-  for (std::string name : parse_cgroupfs(cgroup_root)) {
-    if (name.ends_with(kSlice)) name.resize(name.size() - kSlice.size());
+  for (std::string_view name : parts_of(cgroup_root, '/')) {
+    if (name.ends_with(kSlice)) name.remove_suffix(kSlice.size());
     if (!name.empty()) path += cat("/", name);
   }
   return path;
@@ -52,16 +50,14 @@ Status check_slices(std::string_view cgroup_root) {
 
 }  // namespace
 
-Result<RootChoice> choose_root(const TiersRecord& tiers, std::string_view cgroup_root,
-                               Driver driver) {
-  if (const TreeRecord* in_use = tree_in_use(tiers, driver))
-    return RootChoice{.root = in_use->kubepods};
+Result<std::string> choose_root(const TiersRecord& tiers, std::string_view cgroup_root,
+                                Driver driver) {
+  if (const TreeRecord* in_use = tree_in_use(tiers, driver)) return in_use->kubepods;
   std::string root = root_path(cgroup_root, driver);
-  if (tree_at(tiers, root) != nullptr) return RootChoice{.root = std::move(root)};
-  if (driver == Driver::kSystemd) {
+  if (driver == Driver::kSystemd && tree_at(tiers, root) == nullptr) {
     PODQOS_TRY(check_slices(cgroup_root));
   }
-  return RootChoice{.root = std::move(root), .in_use = false};
+  return root;
 }
 
 Status check_root(const std::string& root, const RootSnapshot& snapshot) {

@@ -12,20 +12,14 @@
 
 namespace podqos::core {
 
-/// The root for podqos's own pods of one driver.
-struct RootChoice {
-  std::string root;
-  bool in_use = true;  ///< else check_root() comes next; then it is made where it is missing
-  friend bool operator==(const RootChoice&, const RootChoice&) = default;
-};
-
 /// Chooses the root for podqos's own pods of a driver: the one in use while it has pods, otherwise
-/// <cgroupRoot>/kubepods. The pods of the other driver have a tree of their own.
+/// <cgroupRoot>/kubepods. The pods of the other driver have a tree of their own. check_root() comes
+/// next for a root without a tree in `tiers`; then it is made where it is missing.
 /// @param tiers  the trees, and whether they have pods
 /// @param driver  of the container's runtime
 /// @return kInvalidArgument if `cgroup_root` is needed and cannot be a slice
-[[nodiscard]] Result<RootChoice> choose_root(const TiersRecord& tiers, std::string_view cgroup_root,
-                                             Driver driver);
+[[nodiscard]] Result<std::string> choose_root(const TiersRecord& tiers,
+                                              std::string_view cgroup_root, Driver driver);
 
 /// What was observed of a cgroup that may become the root.
 struct RootSnapshot {

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdint>
 #include <string_view>
 
 #include "common/base/text.h"
-#include "common/core/kubernetes/pod_resources.h"
 
 namespace podqos::core {
 
@@ -115,7 +113,7 @@ Result<HugePageLimits> hugepage_limits(const ResourceList& requests) {
     if (!name.starts_with(kHugePagesPrefix)) continue;
     PODQOS_ASSIGN(const auto page_size, page_size_of(name));
     Bytes& limit = limits[hugepage_label(page_size)];
-    limit = Bytes{saturating_add(limit.value(), quantity.value())};
+    limit = limit + Bytes{quantity.value()};
   }
   return limits;
 }

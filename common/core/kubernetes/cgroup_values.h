@@ -5,8 +5,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "common/base/error.h"
 #include "common/base/units.h"

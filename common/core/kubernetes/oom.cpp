@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "common/core/kubernetes/pod_resources.h"
-
 namespace podqos::core {
 
 namespace {

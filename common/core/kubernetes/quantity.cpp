@@ -1,9 +1,7 @@
 #include "common/core/kubernetes/quantity.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
-#include <cstdint>
 #include <iterator>
 #include <limits>
 #include <optional>
@@ -29,29 +27,6 @@ constexpr Nano kBinaryMax = Nano{kInt64Max} * kNanoPerUnit;
 struct Scale {
   int decimal = 0;
   int binary = 0;
-};
-struct Suffix {
-  std::string_view text;
-  Scale scale;
-};
-
-constexpr std::array kSuffixes{
-    Suffix{.text = "", .scale = {}},
-    Suffix{.text = "n", .scale = {.decimal = -9}},
-    Suffix{.text = "u", .scale = {.decimal = -6}},
-    Suffix{.text = "m", .scale = {.decimal = -3}},
-    Suffix{.text = "k", .scale = {.decimal = 3}},
-    Suffix{.text = "M", .scale = {.decimal = 6}},
-    Suffix{.text = "G", .scale = {.decimal = 9}},
-    Suffix{.text = "T", .scale = {.decimal = 12}},
-    Suffix{.text = "P", .scale = {.decimal = 15}},
-    Suffix{.text = "E", .scale = {.decimal = 18}},
-    Suffix{.text = "Ki", .scale = {.binary = 10}},
-    Suffix{.text = "Mi", .scale = {.binary = 20}},
-    Suffix{.text = "Gi", .scale = {.binary = 30}},
-    Suffix{.text = "Ti", .scale = {.binary = 40}},
-    Suffix{.text = "Pi", .scale = {.binary = 50}},
-    Suffix{.text = "Ei", .scale = {.binary = 60}},
 };
 
 /// Parts of a quantity's text; `whole` and `fraction` have digits only.
@@ -84,21 +59,32 @@ Parts split(std::string_view text) {
   return parts;
 }
 
+/// 1 for the first of the letters, 0 for none of them.
+int place_of(char letter, std::string_view letters) {
+  return static_cast<int>(letters.find(letter) + 1);
+}
+
 /// Returns nullopt for an unknown suffix or an exponent out of range.
 std::optional<Scale> parse_suffix(std::string_view suffix) {
-  for (const Suffix& known : kSuffixes) {
-    if (known.text == suffix) return known.scale;
-  }
-  if (suffix.front() != 'e' && suffix.front() != 'E') return std::nullopt;
+  if (suffix.empty()) return Scale{};
+  const char letter = suffix.front();
   suffix.remove_prefix(1);
+  if (suffix.empty()) {
+    const int power = place_of(letter, "kMGTPE") - place_of(letter, "mun");
+    return power == 0 ? std::nullopt : std::optional{Scale{.decimal = 3 * power}};
+  }
+  if (suffix == "i") {
+    const int power = place_of(letter, "KMGTPE");
+    return power == 0 ? std::nullopt : std::optional{Scale{.binary = 10 * power}};
+  }
+  if (letter != 'e' && letter != 'E') return std::nullopt;
   if (suffix.starts_with('+')) {
     suffix.remove_prefix(1);
     if (suffix.starts_with('-')) return std::nullopt;
   }
   const auto exponent = parse_int(suffix);
-  if (!exponent || *exponent > kMaxQuantityExponent || *exponent < -kMaxQuantityExponent) {
+  if (!exponent || *exponent > kMaxQuantityExponent || *exponent < -kMaxQuantityExponent)
     return std::nullopt;
-  }
   return Scale{.decimal = static_cast<int>(*exponent)};
 }
 

@@ -8,8 +8,7 @@ namespace {
 
 /// `available` without the reserved part, at least 0. The kubelet's value may become negative.
 Bytes after_reserve(Bytes available, Bytes requested, std::int64_t percent) {
-  const std::int64_t reserved = mul_div(requested.value(), percent, kPercent);
-  return Bytes{std::max<std::int64_t>(saturating_sub(available.value(), reserved), 0)};
+  return rest_of(available, Bytes{mul_div(requested.value(), percent, kPercent)});
 }
 
 /// For constant and changeable sums alike.
@@ -33,15 +32,16 @@ const TierSum& TierSums::of(QosClass qos_class) const {
   return of_class(*this, qos_class);
 }
 
-TierValues tier_values(const TierSums& sums, const TierParams& params) {
+TierValues tier_values(const TierSums& sums, std::optional<std::int64_t> reserve_percent,
+                       Bytes allocatable_memory) {
   TierValues values;
   values.burstable.cpu_shares = cpu_shares_for(sums.burstable.cpu);
   values.besteffort.cpu_shares = kMinShares;
-  if (!params.reserve_percent || params.allocatable_memory.value() <= 0) return values;
+  if (!reserve_percent || allocatable_memory.value() <= 0) return values;
   // Each division is truncated on its own, as in the kubelet, so the sum of both reserves may be
   // one byte short.
-  const std::int64_t percent = std::clamp<std::int64_t>(*params.reserve_percent, 0, kPercent);
-  const Bytes free = after_reserve(params.allocatable_memory, sums.adopted.memory, kPercent);
+  const std::int64_t percent = std::clamp<std::int64_t>(*reserve_percent, 0, kPercent);
+  const Bytes free = after_reserve(allocatable_memory, sums.adopted.memory, kPercent);
   const Bytes burstable = after_reserve(free, sums.guaranteed.memory, percent);
   values.burstable.memory_limit = burstable;
   values.besteffort.memory_limit = after_reserve(burstable, sums.burstable.memory, percent);
@@ -50,8 +50,8 @@ TierValues tier_values(const TierSums& sums, const TierParams& params) {
 
 TierSum& TierSum::operator+=(const TierSum& more) {
   pods += more.pods;
-  cpu = MilliCpu{saturating_add(cpu.value(), more.cpu.value())};
-  memory = Bytes{saturating_add(memory.value(), more.memory.value())};
+  cpu = cpu + more.cpu;
+  memory = memory + more.memory;
   return *this;
 }
 
@@ -69,15 +69,14 @@ TierSum sum_of_own(const TierSums& sums) {
 }
 
 TierMemoryQos tier_memory_qos(const TierSums& sums) {
-  return {.root_memory_min =
-              Bytes{saturating_add(sums.guaranteed.memory.value(), sums.burstable.memory.value())},
+  return {.root_memory_min = sums.guaranteed.memory + sums.burstable.memory,
           .burstable_memory_low = sums.burstable.memory};
 }
 
 Bytes bounded_tier_limit(Bytes wanted, std::optional<Bytes> usage, Bytes floor) {
   const Bytes at_least_floor = std::max(wanted, floor);
   if (!usage) return at_least_floor;
-  return std::max(at_least_floor, Bytes{saturating_add(usage->value(), kTierMemoryMargin.value())});
+  return std::max(at_least_floor, *usage + kTierMemoryMargin);
 }
 
 }  // namespace podqos::core

@@ -33,13 +33,6 @@ struct TierSums {
   friend bool operator==(const TierSums&, const TierSums&) = default;
 };
 
-/// Node settings for tier_values().
-struct TierParams {
-  std::optional<std::int64_t> reserve_percent =
-      std::nullopt;          ///< qosReserved memory, 0 to 100; nullopt: no memory limits
-  Bytes allocatable_memory;  ///< capacity - system - kube; ≤ 0: no memory limits
-};
-
 /// Values of the two tiers, and limits of the root that they lie in.
 struct TierValues {
   CgroupValues burstable;
@@ -51,8 +44,12 @@ struct TierValues {
 /// besteffort 2. Memory limits, with A = allocatable memory - memory of adopted pods, G and B =
 /// memory of Guaranteed and Burstable pods and N = reserve_percent: burstable = A - trunc(G*N/100),
 /// besteffort = burstable - trunc(B*N/100), both at least 0.
+/// @param reserve_percent  qosReserved memory, 0 to 100; nullopt: no memory limits
+/// @param allocatable_memory  capacity - system - kube; ≤ 0: no memory limits
 /// @note pkg/kubelet/cm/qos_container_manager_linux.go setCPUCgroupConfig, setMemoryReserve.
-[[nodiscard]] TierValues tier_values(const TierSums& sums, const TierParams& params);
+[[nodiscard]] TierValues tier_values(const TierSums& sums,
+                                     std::optional<std::int64_t> reserve_percent = std::nullopt,
+                                     Bytes allocatable_memory = {});
 
 /// Sum of all of podqos's own pods. Its CPU gives the shares, at least 2, of the cgroup that
 /// contains them beside a kubelet's kubepods, so that podqos's BestEffort pods get no more CPU than

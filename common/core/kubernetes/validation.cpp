@@ -5,7 +5,6 @@
 #include <set>
 
 #include "common/base/text.h"
-#include "common/core/kubernetes/pod_resources.h"
 
 namespace podqos::core {
 

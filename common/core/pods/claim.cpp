@@ -120,8 +120,6 @@ void claim_inferred(PodClaim& claim, const Identity& identity, const ContainerFa
        .resources = infer_resources(facts.resources, kubelet ? facts.oom_score_adj : std::nullopt,
                                     node_memory)});
   if (!kubelet) claim.pod = with_api_defaults(std::move(claim.pod));
-  claim.source = ClassSource::kInference;
-  claim.known = true;
 }
 
 void claim_short_forms(PodClaim& claim, const Identity& identity, const ContainerFacts& facts,
@@ -140,7 +138,6 @@ void claim_short_forms(PodClaim& claim, const Identity& identity, const Containe
   claim.pod = with_api_defaults(std::move(claim.pod));
   claim.source = ClassSource::kShortForms;
   claim.complete = podqos.pod_level.has_value();
-  claim.known = true;
 }
 
 bool claim_pod_annotation(PodClaim& claim, const Identity& identity, const ContainerFacts& facts,
@@ -159,7 +156,6 @@ bool claim_pod_annotation(PodClaim& claim, const Identity& identity, const Conta
   claim.runs_as_specified = own != nullptr && has_no_other_limit(own->resources, facts.resources);
   claim.source = ClassSource::kPodAnnotation;
   claim.complete = true;
-  claim.known = true;
   return true;
 }
 
@@ -245,27 +241,6 @@ ResourceList overhead_of(const EngineResources& engine) {
   return std::move(resources.requests);
 }
 
-/// Sets the overhead that the engine reports unless podqos.io/pod has one.
-void claim_overhead(PodClaim& claim, const EngineResources& reported) {
-  if (claim.pod.overhead.empty()) claim.pod.overhead = overhead_of(reported);
-}
-
-bool is_same_identity(const Pod& a, const Pod& b) {
-  return a.uid == b.uid && a.name == b.name && a.pod_namespace == b.pod_namespace;
-}
-
-/// Compares two pods without their identity, and without an overhead that only the engine reports.
-bool is_same_spec(const Pod& a, const Pod& b) {
-  // Names every member: a new one has to be compared here or the build fails.
-  const auto& [uid, name, pod_namespace, containers, init_containers, ephemeral_containers,
-               resources, overhead, priority, priority_class_name, status_qos_class, is_static] = b;
-  return a.containers == containers && a.init_containers == init_containers &&
-         a.ephemeral_containers == ephemeral_containers && a.resources == resources &&
-         (overhead.empty() || a.overhead == overhead) && a.priority == priority &&
-         a.priority_class_name == priority_class_name && a.status_qos_class == status_qos_class &&
-         a.is_static == is_static;
-}
-
 }  // namespace
 
 std::string container_name_for(const Identity& identity, const PodClaim& claim,
@@ -274,8 +249,12 @@ std::string container_name_for(const Identity& identity, const PodClaim& claim,
 }
 
 bool describes_otherwise(const PodClaim& claim, const Pod& known) {
-  if (claim.source != ClassSource::kShortForms)
-    return !is_same_identity(known, claim.pod) || !is_same_spec(known, claim.pod);
+  if (claim.source != ClassSource::kShortForms) {
+    if (!claim.pod.overhead.empty()) return claim.pod != known;
+    Pod claimed = claim.pod;
+    claimed.overhead = known.overhead;  // which only the engine reports
+    return claimed != known;
+  }
   return known.resources.value_or(Resources{}).limits !=
          claim.pod.resources.value_or(Resources{}).limits;
 }
@@ -293,17 +272,16 @@ PodClaim claim_for(const Identity& identity, const ContainerFacts& facts,
   PodClaim claim;
   if (identity.placed) claim.engine_class = identity.placed->qos_class;
   claim.container = name_in(nullptr, identity, facts);
-  if (!claim_annotated(claim, identity, facts, podqos, settings)) {
+  claim.known = claim_annotated(claim, identity, facts, podqos, settings);
+  if (!claim.known) {
     if (engine.pod_sums) claim_sums(claim, *engine.pod_sums);
-    if (!identity.is_sandbox) {
-      claim_inferred(claim, identity, facts, node_memory);
-    } else if (claim.sums) {
-      claim.source = ClassSource::kCriSums;
-      claim.known = true;
-    }
+    if (!identity.is_sandbox) claim_inferred(claim, identity, facts, node_memory);
+    if (identity.is_sandbox && claim.sums) claim.source = ClassSource::kCriSums;
+    claim.known = !identity.is_sandbox || claim.sums;
   }
   if (engine.pod_bound && !identity.is_sandbox) bound_by_engine(claim, *engine.pod_bound);
-  if (engine.pod_overhead) claim_overhead(claim, *engine.pod_overhead);
+  if (engine.pod_overhead && claim.pod.overhead.empty())
+    claim.pod.overhead = overhead_of(*engine.pod_overhead);
   claim.container = container_name_for(identity, claim, facts);
   claim.pod.uid = identity.uid;
   if (!identity.pod_name.empty()) claim.pod.name = identity.pod_name;

@@ -5,12 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/core/kubernetes/pod_resources.h"
 #include "common/core/pods/identity.h"
 #include "common/core/pods/request.h"
-#include "common/core/pods/whole_pod.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
 

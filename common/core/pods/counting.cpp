@@ -1,17 +1,86 @@
 #include "common/core/pods/counting.h"
 
-#include <algorithm>
 #include <cstdint>
-#include <string>
+#include <iterator>
+#include <set>
 #include <utility>
-#include <vector>
 
-#include "common/base/path.h"
 #include "common/base/text.h"
-#include "common/core/cgroups/naming.h"
-#include "common/core/kubernetes/tier.h"
 
 namespace podqos::core {
+
+namespace {
+
+/// Name of the init container that stands for all ended ones; no engine uses an empty name.
+constexpr std::string_view kEnded;
+
+/// The containers of a pod that have started, and those that ended before.
+Pod started_part(const PodRecord& record) {
+  std::set<std::string_view> started;
+  for (const ContainerRecord& container : record.containers) {
+    if (container.state == ContainerState::kLive) started.insert(container.name);
+  }
+  Pod part;
+  part.init_containers = record.pod.init_containers;
+  std::ranges::copy_if(
+      record.pod.containers, std::back_inserter(part.containers),
+      [&](const Container& container) { return started.contains(container.name); });
+  return part;
+}
+
+/// Makes that init container as large as what of the pod has started. It has no limit where that
+/// has none: the pod stays unlimited.
+void remember_sum(PodRecord& record) {
+  const Pod started = started_part(record);
+  Resources sum{.requests = pod_requests(started, PodLevel::kSkip, Overhead::kSkip),
+                .limits = pod_limits(started, PodLevel::kSkip, Overhead::kSkip)};
+  std::erase_if(sum.limits,
+                [&](const auto& limit) { return !limit_declared(started, limit.first); });
+  Pod& pod = record.pod;
+  auto ended = std::ranges::find(pod.init_containers, kEnded, &Container::name);
+  if (ended == pod.init_containers.end()) {
+    pod.init_containers.push_back(
+        {.name = std::string{kEnded}, .kind = ContainerKind::kInit, .resources = {}});
+    ended = std::prev(pod.init_containers.end());
+  }
+  ended->resources = std::move(sum);
+}
+
+}  // namespace
+
+Pod whole_pod(const PodRecord& record) {
+  return record.sums ? with_sums(record.pod, *record.sums) : record.pod;
+}
+
+ResourceList requests_of(const PodRecord& record) {
+  return pod_requests(whole_pod(record));
+}
+
+TierSum amounts_requested(const PodRecord& record) {
+  const ResourceList requests = requests_of(record);
+  return {.pods = 1, .cpu = cpu_of(requests), .memory = Bytes{memory_of(requests).value()}};
+}
+
+void forget_container(PodRecord& record, const ContainerRecord& ended) {
+  if (record.complete) return;
+  auto& containers = record.pod.containers;
+  const auto described = std::ranges::find(containers, ended.name, &Container::name);
+  if (described == containers.end()) return;
+  if (ended.state == ContainerState::kLive) remember_sum(record);
+  containers.erase(described);
+}
+
+Pod with_sums(Pod pod, const EngineSums& sums) {
+  Resources whole = pod.resources.value_or(Resources{});
+  for (const auto& [name, request] : sums.resources.requests)
+    whole.requests.insert_or_assign(name, request);
+  for (const auto& [name, limit] : sums.resources.limits) {
+    if (sums.enforced || limit_declared(pod, name)) whole.limits.insert_or_assign(name, limit);
+  }
+  // Empty pod-level resources would make the pod BestEffort (qos.h).
+  if (whole != Resources{}) pod.resources = std::move(whole);
+  return pod;
+}
 
 bool has_pods(const TiersRecord& tiers, const TreeRecord& tree) {
   return sum_of_own(tree.sums).pods != 0 ||
@@ -27,13 +96,6 @@ const TreeRecord* tree_in_use(const TiersRecord& tiers, Driver driver) {
   return found == tiers.trees.end() ? nullptr : &*found;
 }
 
-void count_trees(TiersRecord& tiers, const PodRecords& living) {
-  for (const auto& [uid, record] : living) {
-    TreeRecord* tree = record.adopted ? nullptr : find_tree(tiers, record.cgroup);
-    if (tree != nullptr) add_pod(tree->sums, record);
-  }
-}
-
 namespace {
 
 TierSum& sum_of(TierSums& sums, const PodRecord& record) {
@@ -46,12 +108,9 @@ void add(TierSum& sum, TierSum pod) {
 }
 
 void subtract(TierSum& sum, const TierSum& pod) {
-  const auto left = [](auto all, auto part) {
-    return std::max<std::int64_t>(0, saturating_sub(all.value(), part.value()));
-  };
   sum.pods = std::max<std::int64_t>(0, sum.pods - 1);
-  sum.cpu = MilliCpu{left(sum.cpu, pod.cpu)};
-  sum.memory = Bytes{left(sum.memory, pod.memory)};
+  sum.cpu = rest_of(sum.cpu, pod.cpu);
+  sum.memory = rest_of(sum.memory, pod.memory);
 }
 
 /// The tree that counts the pod; nullptr for an adopted one.
@@ -105,20 +164,16 @@ void count_pod(TiersRecord& tiers, const PodRecord& record,
   forget_retained(tiers, record.pod.uid);
 }
 
-PendingEntry pending_entry(const PodRecord& record, const ContainerRecord& container) {
-  return {.uid = record.pod.uid,
-          .id = container.id,
-          .bundle = container.bundle,
-          .pid = container.pid,
-          .start_time = container.start_time};
-}
-
 void note_pending(TiersRecord& tiers, const PodRecord& record, const ContainerRecord& container) {
   // Of whatever pod: a container belongs to one only.
   std::erase_if(tiers.pending,
                 [&](const PendingEntry& entry) { return entry.key() == container.key(); });
-  if (container.state == ContainerState::kPending)
-    tiers.pending.push_back(pending_entry(record, container));
+  if (container.state != ContainerState::kPending) return;
+  tiers.pending.push_back({.uid = record.pod.uid,
+                           .id = container.id,
+                           .bundle = container.bundle,
+                           .pid = container.pid,
+                           .start_time = container.start_time});
 }
 
 void forget_pending(TiersRecord& tiers, std::string_view uid, const ContainerKey& container) {

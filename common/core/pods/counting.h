@@ -5,12 +5,31 @@
 #include <string_view>
 
 #include "common/base/path.h"
-#include "common/base/units.h"
 #include "common/core/cgroups/naming.h"
+#include "common/core/kubernetes/pod_resources.h"
 #include "common/core/kubernetes/tier.h"
 #include "common/core/record.h"
 
 namespace podqos::core {
+
+/// The pod with the engine's sums as pod-level resources: the pod that its cgroup is for.
+[[nodiscard]] Pod whole_pod(const PodRecord& record);
+/// pod_requests() of whole_pod().
+[[nodiscard]] ResourceList requests_of(const PodRecord& record);
+/// Their CPU and memory; `pods` is 1.
+[[nodiscard]] TierSum amounts_requested(const PodRecord& record);
+
+/// Removes the resources of a container that has ended, and is in the record, from a pod whose
+/// containers are not all known. The pod's requests and limits stay as high as the highest sum of
+/// containers that ran at the same time: engines do not say which containers are init containers,
+/// but that equals Kubernetes' sum with them, and what still runs may use what the limit allowed. A
+/// container that is still pending never started and leaves nothing. Does nothing for complete
+/// pods.
+void forget_container(PodRecord& record, const ContainerRecord& ended);
+
+/// The pod with the sums as its pod-level resources, to compute its class, its request and the
+/// values of its cgroup.
+[[nodiscard]] Pod with_sums(Pod pod, const EngineSums& sums);
 
 /// The tree that a cgroup lies in; nullptr if it lies in none.
 /// @param tiers  constant or changeable, as the tree is then
@@ -32,9 +51,6 @@ template <class Tiers>
 /// The tree with pods of this driver, which new ones join; nullptr if there is none.
 [[nodiscard]] const TreeRecord* tree_in_use(const TiersRecord& tiers, Driver driver);
 
-/// Adds pods to the sums of their trees.
-void count_trees(TiersRecord& tiers, const PodRecords& living);
-
 /// What a pod requests, whatever of it is granted: its claim; nothing if it is BestEffort.
 [[nodiscard]] TierSum requested_by(const PodRecord& record);
 
@@ -54,8 +70,6 @@ void remove_pod(TiersRecord& tiers, const PodRecord& record);
 /// counts is removed from the list of retained pods.
 void count_pod(TiersRecord& tiers, const PodRecord& record, const std::optional<PodRecord>& before);
 
-/// The entry of a pending container.
-[[nodiscard]] PendingEntry pending_entry(const PodRecord& record, const ContainerRecord& container);
 /// Adds the container to the list of pending containers, or removes it if it is live.
 void note_pending(TiersRecord& tiers, const PodRecord& record, const ContainerRecord& container);
 /// Removes a container of a pod from the list of pending containers.

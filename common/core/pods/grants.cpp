@@ -5,18 +5,29 @@
 #include <utility>
 
 #include "common/base/text.h"
-#include "common/core/kubernetes/tier.h"
 #include "common/core/pods/counting.h"
-#include "common/core/pods/whole_pod.h"
 
 namespace podqos::core {
 
 namespace {
 
-/// all - part, at least 0.
-template <class Amount>
-Amount less(Amount all, Amount part) {
-  return std::max(Amount{saturating_sub(all.value(), part.value())}, Amount{0});
+/// What of a pod's claim is granted if the node has room.
+TierSum countable(const PodRecord& record, const Settings& settings) {
+  TierSum most = requested_by(record);
+  const auto backed = settings.reserve_memory_percent ? backed_memory(record) : std::nullopt;
+  if (backed) most.memory = std::min(most.memory, *backed);
+  return most;
+}
+
+/// What is allocatable and neither granted to pods of podqos's own nor requested by adopted ones;
+/// `pods` is 0.
+TierSum free_resources(const TierSums& sums, const Settings& settings,
+                       const NodeCapacity& capacity) {
+  TierSum used = sum_of_own(sums);
+  used += sums.adopted;
+  return {.pods = 0,
+          .cpu = rest_of(allocatable_cpu(settings, capacity), used.cpu),
+          .memory = rest_of(allocatable_memory(settings, capacity), used.memory)};
 }
 
 /// Warning that the request of one resource does not count in full.
@@ -36,7 +47,7 @@ std::optional<std::string> describe_cut(const PodRecord& record, std::string_vie
                        : "the node has no more allocatable; lower the request");
   }
   const Amount granted = record.granted.*of;
-  if (granted >= countable(record, record.claimed, settings).*of || fits) return std::nullopt;
+  if (granted >= countable(record, settings).*of || fits) return std::nullopt;
   return cat(
       "requests ", name, " ", format_amount(claimed), ", of which ", format_amount(granted),
       " counts: other pods have requested the rest of what is allocatable; end some, or lower "
@@ -59,11 +70,11 @@ std::optional<Bytes> backed_memory(const PodRecord& record) {
   if (record.adopted) return std::nullopt;
   std::optional<Bytes> sum;
   // All containers have ended, but processes of them are left: nothing backs the request.
-  if (record.containers.empty() && record.founded_by == IdentitySource::kEngine) sum = Bytes{0};
+  if (record.containers.empty() && record.uid_source == IdentitySource::kEngine) sum = Bytes{0};
   for (const ContainerRecord& container : record.containers) {
     if (!container.backed_memory && container.sandbox) continue;
     if (!container.backed_memory) return std::nullopt;
-    sum = Bytes{saturating_add(sum.value_or(Bytes{0}).value(), container.backed_memory->value())};
+    sum = sum.value_or(Bytes{0}) + *container.backed_memory;
   }
   return sum;
 }
@@ -71,18 +82,10 @@ std::optional<Bytes> backed_memory(const PodRecord& record) {
 std::optional<Bytes> backing_of(const ContainerFacts& facts, const EngineAnnotations& engine) {
   if (!engine.cri) return std::nullopt;
   const auto memory_of = [](const EngineResources& resources) {
-    return std::max<std::int64_t>(resources.memory_limit.value_or(0), 0);
+    return Bytes{std::max<std::int64_t>(resources.memory_limit.value_or(0), 0)};
   };
-  const std::int64_t overhead =
-      engine.is_sandbox && engine.pod_overhead ? memory_of(*engine.pod_overhead) : 0;
-  return Bytes{saturating_add(memory_of(facts.resources), overhead)};
-}
-
-TierSum countable(const PodRecord& record, TierSum claimed, const Settings& settings) {
-  if (record.qos_class == QosClass::kBestEffort) return {.pods = 1, .cpu = {}, .memory = {}};
-  const auto backed = settings.reserve_memory_percent ? backed_memory(record) : std::nullopt;
-  if (backed) claimed.memory = std::min(claimed.memory, *backed);
-  return claimed;
+  const bool has_overhead = engine.is_sandbox && engine.pod_overhead;
+  return memory_of(facts.resources) + (has_overhead ? memory_of(*engine.pod_overhead) : Bytes{0});
 }
 
 std::optional<std::string> describe_uncounted(const PodRecord& record, const Settings& settings) {
@@ -93,7 +96,7 @@ std::optional<std::string> describe_uncounted(const PodRecord& record, const Set
   if (auto cut =
           describe_cut(record, "memory", &TierSum::memory, settings.admission.memory, settings))
     return cut;
-  const Bytes most = countable(record, record.claimed, settings).memory;
+  const Bytes most = countable(record, settings).memory;
   if (most == record.claimed.memory || awaits_containers(record)) return std::nullopt;
   return cat("requests memory ", format_amount(record.claimed.memory), ", of which ",
              format_amount(most),
@@ -102,68 +105,28 @@ std::optional<std::string> describe_uncounted(const PodRecord& record, const Set
 }
 
 MilliCpu reserved_cpu(const Settings& settings) {
-  return MilliCpu{
-      saturating_add(settings.system_reserved.cpu.value(), settings.kube_reserved.cpu.value())};
+  return settings.system_reserved.cpu + settings.kube_reserved.cpu;
 }
 
 MilliCpu allocatable_cpu(const Settings& settings, const NodeCapacity& capacity) {
-  return less(capacity.cpu, reserved_cpu(settings));
+  return rest_of(capacity.cpu, reserved_cpu(settings));
 }
 
 Bytes allocatable_memory(const Settings& settings, const NodeCapacity& capacity) {
-  return less(capacity.memory, Bytes{saturating_add(settings.system_reserved.memory.value(),
-                                                    settings.kube_reserved.memory.value())});
-}
-
-TierSum free_resources(const TierSums& sums, const Settings& settings,
-                       const NodeCapacity& capacity) {
-  TierSum used = sum_of_own(sums);
-  used += sums.adopted;
-  return {.pods = 0,
-          .cpu = less(allocatable_cpu(settings, capacity), used.cpu),
-          .memory = less(allocatable_memory(settings, capacity), used.memory)};
-}
-
-Grants grants_for(const PodRecord& record, const TierSums& others, const Settings& settings,
-                  const NodeCapacity& capacity) {
-  // The kubelet has granted the requests of its pods.
-  const std::int64_t percent = record.adopted ? kPercent : settings.max_pod_claim_percent;
-  const TierSum most{
-      .pods = 1,
-      .cpu = MilliCpu{mul_div(allocatable_cpu(settings, capacity).value(), percent, kPercent)},
-      .memory = Bytes{mul_div(allocatable_memory(settings, capacity).value(), percent, kPercent)}};
-  Grants grants;
-  grants.claimed = amounts_requested(record).capped(most);
-  grants.granted = countable(record, grants.claimed, settings);
-  if (record.adopted) return grants;
-  grants.granted = grants.granted.capped(free_resources(others, settings, capacity));
-  return grants;
+  return rest_of(capacity.memory, settings.system_reserved.memory + settings.kube_reserved.memory);
 }
 
 void grant_requests(PodRecord& record, const TierSums& others, const Settings& settings,
                     const NodeCapacity& capacity) {
-  const Grants grants = grants_for(record, others, settings, capacity);
-  record.claimed = grants.claimed;
-  record.granted = grants.granted;
-}
-
-namespace {
-
-/// Whether podqos limits the pod's requests.
-bool is_bound_by_us(const PodRecord& record) {
-  return !record.adopted && record.qos_class != QosClass::kBestEffort;
-}
-
-}  // namespace
-
-bool exceeds_node_cpu(const PodRecord& record) {
-  return is_bound_by_us(record) && amounts_requested(record).cpu > record.claimed.cpu;
-}
-
-bool exceeds_node(const PodRecord& record) {
-  const TierSum requested = amounts_requested(record);
-  return is_bound_by_us(record) &&
-         (requested.cpu > record.claimed.cpu || requested.memory > record.claimed.memory);
+  // The kubelet has granted the requests of its pods.
+  const std::int64_t percent = record.adopted ? kPercent : settings.max_pod_claim_percent;
+  record.claimed = amounts_requested(record).capped(
+      {.cpu = MilliCpu{mul_div(allocatable_cpu(settings, capacity).value(), percent, kPercent)},
+       .memory =
+           Bytes{mul_div(allocatable_memory(settings, capacity).value(), percent, kPercent)}});
+  record.granted = countable(record, settings);
+  if (!record.adopted)
+    record.granted = record.granted.capped(free_resources(others, settings, capacity));
 }
 
 namespace {
@@ -175,11 +138,10 @@ constexpr std::size_t kMostAtOnce = 4;
 }  // namespace
 
 void note_cut(TiersRecord& tiers, const PodRecord& record, const Settings& settings) {
-  const TierSum most = countable(record, record.claimed, settings);
-  CutEntry entry{
-      .uid = record.pod.uid,
-      .cpu = MilliCpu{saturating_sub(most.cpu.value(), record.granted.cpu.value())},
-      .memory = Bytes{saturating_sub(most.memory.value(), record.granted.memory.value())}};
+  const TierSum most = countable(record, settings);
+  CutEntry entry{.uid = record.pod.uid,
+                 .cpu = most.cpu - record.granted.cpu,
+                 .memory = most.memory - record.granted.memory};
   const bool cut = !record.released_at && (entry.cpu > MilliCpu{0} || entry.memory > Bytes{0});
   const auto known = std::ranges::find(tiers.cut, entry.uid, &CutEntry::uid);
   if (!cut) {
@@ -205,8 +167,8 @@ std::vector<std::string> grantable(const TiersRecord& tiers, const Settings& set
     if (uids.size() == kMostAtOnce) break;
     if (cpu <= MilliCpu{0} && memory <= Bytes{0}) continue;
     uids.push_back(entry.uid);
-    free.cpu = MilliCpu{free.cpu.value() - cpu.value()};
-    free.memory = Bytes{free.memory.value() - memory.value()};
+    free.cpu = free.cpu - cpu;
+    free.memory = free.memory - memory;
   }
   return uids;
 }
@@ -216,6 +178,111 @@ void grant_again(PodRecord& record, TiersRecord& tiers, const Settings& settings
   remove_pod(tiers, record);
   grant_requests(record, tiers.sums, settings, capacity);
   add_pod(tiers, record);
+}
+
+void grant_all(PodRecords& records, TiersRecord& tiers, const Settings& settings,
+               const NodeCapacity& capacity) {
+  std::vector<PodRecord*> own;
+  for (const CutEntry& entry : tiers.cut) {
+    const auto record = records.find(entry.uid);
+    if (record != records.end() && !record->second.adopted) own.push_back(&record->second);
+  }
+  for (auto& [uid, record] : records) {
+    if (record.adopted) continue;
+    own.push_back(&record);
+    PodRecord most = record;
+    grant_requests(most, {}, settings, capacity);
+    remove_pod(tiers, record);
+    record.granted = record.granted.capped(most.granted);
+    add_pod(tiers, record);
+  }
+  for (PodRecord* record : own)
+    grant_again(*record, tiers, settings, capacity);
+}
+
+namespace {
+
+constexpr std::size_t kNamedHolders = 3;
+
+/// True if the pod's requests are in the sums.
+bool is_counted(const std::optional<PodRecord>& pod) {
+  return pod && !pod->released_at;
+}
+
+/// ", most of it pod 1 2, pod 2 500m", the largest first.
+template <class Amount>
+std::string name_holders(const NodeFit& fit, Amount TierSum::* resource) {
+  std::vector<PodShare> pods = fit.holders;
+  std::erase_if(pods, [&](const PodShare& pod) { return pod.requested.*resource == Amount{}; });
+  if (pods.empty()) return {};
+  std::ranges::stable_sort(pods, std::ranges::greater{},
+                           [&](const PodShare& pod) { return pod.requested.*resource; });
+  pods.resize(std::min(pods.size(), kNamedHolders));
+  std::string names;
+  for (const PodShare& pod : pods)
+    names += cat(names.empty() ? ", most of it " : ", ", pod.name, " with ",
+                 format_amount(pod.requested.*resource));
+  return names;
+}
+
+/// Why the pod's request of CPU or memory does not fit; "" if it does.
+template <class Amount>
+std::string describe_shortage(const NodeFit& fit, std::string_view name, Amount allocatable,
+                              Amount TierSum::* resource) {
+  const Amount request = amounts_requested(fit.pod).*resource;
+  const Amount held = fit.others.requested.*resource + fit.others.adopted.*resource;
+  const Amount free = rest_of(allocatable, held);
+  const bool had = is_counted(fit.before) && request <= amounts_requested(*fit.before).*resource;
+  if (request <= free || had) return {};
+  return cat("requests ", name, " ", format_amount(request), ", of which ", format_amount(free),
+             " is free: ", format_amount(allocatable), " is allocatable, and other pods have ",
+             format_amount(held), name_holders(fit, resource));
+}
+
+}  // namespace
+
+Status check_node_fit(const NodeFit& fit, const Settings& settings) {
+  if (fit.pod.adopted) return {};
+  std::string reasons;
+  std::string fields;
+  const auto check = [&](AdmissionPolicy policy, std::string_view name, const auto& describe) {
+    const std::string reason = policy == AdmissionPolicy::kEnforce ? describe() : std::string{};
+    if (reason.empty()) return;
+    reasons += cat(reasons.empty() ? "" : "; ", reason);
+    fields += cat(fields.empty() ? "" : " and ", "admission.", name);
+  };
+  if (fit.pod.qos_class != QosClass::kBestEffort) {
+    check(settings.admission.cpu, "cpu", [&] {
+      return describe_shortage(fit, kCpu, allocatable_cpu(settings, fit.capacity), &TierSum::cpu);
+    });
+    check(settings.admission.memory, "memory", [&] {
+      return describe_shortage(fit, kMemory, allocatable_memory(settings, fit.capacity),
+                               &TierSum::memory);
+    });
+  }
+  check(settings.admission.pids, "pids", [&] { return describe_pids(fit, settings).value_or(""); });
+  if (reasons.empty()) return {};
+  return fail(ErrorCode::kRefused,
+              cat(reasons, "; end pods, lower requests, or set ", fields, R"( to "warn")"));
+}
+
+std::optional<std::string> describe_pids(const NodeFit& fit, const Settings& settings) {
+  if (fit.pod.adopted || is_counted(fit.before)) return std::nullopt;
+  TierSums sums = fit.others;
+  add_pod(sums, fit.pod);
+  return describe_pids(sums, settings, fit.capacity);
+}
+
+std::optional<std::string> describe_pids(const TierSums& sums, const Settings& settings,
+                                         const NodeCapacity& capacity) {
+  if (settings.admission.pids == AdmissionPolicy::kOff || !settings.pod_pids_limit ||
+      capacity.pids <= 0)
+    return std::nullopt;
+  const std::int64_t pods = sum_of_own(sums).pods;
+  if (pods <= capacity.pids / *settings.pod_pids_limit) return std::nullopt;
+  return cat("podPidsLimit ", *settings.pod_pids_limit, " for each of ", pods,
+             " pods is more than the node's ", capacity.pids,
+             " processes: lower podPidsLimit, or raise kernel.pid_max");
 }
 
 }  // namespace podqos::core

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/core/kubernetes/tier.h"
 #include "common/core/pods/request.h"
@@ -21,28 +22,14 @@ struct NodeCapacity {
   std::int64_t pids = 0;  ///< processes and threads; 0: not known
 };
 
-/// The part of a pod's requests that counts.
-struct Grants {
-  /// Requests up to maxPodClaim of the allocatable resources (capacity without reserves).
-  TierSum claimed;
-  /// Claimed requests up to what the other pods leave. With qosReserved, memory also counts only as
-  /// far as it is backed by limits (countable()).
-  TierSum granted;
-  friend bool operator==(const Grants&, const Grants&) = default;
-};
-/// Computes the grants of a pod. All requests of an adopted pod count, since its kubelet has
-/// admitted it. No requests of a BestEffort pod are granted.
+/// Determines what of a pod's requests counts: `claimed`, the requests up to maxPodClaim of the
+/// allocatable resources (capacity without reserves), and of that `granted`, what the other pods
+/// leave; with qosReserved, memory only as far as limits back it. All requests of an adopted pod
+/// count, since its kubelet has admitted it, and none of a BestEffort pod, as a kubelet does not
+/// count requests that only overhead can give it.
 /// @param others  the sums of all other pods
-[[nodiscard]] Grants grants_for(const PodRecord& record, const TierSums& others,
-                                const Settings& settings, const NodeCapacity& capacity);
-/// Sets `claimed` and `granted` of a record to its grants.
 void grant_requests(PodRecord& record, const TierSums& others, const Settings& settings,
                     const NodeCapacity& capacity);
-
-/// What is allocatable and neither granted to pods of podqos's own nor requested by adopted ones,
-/// at least 0; `pods` is 0.
-[[nodiscard]] TierSum free_resources(const TierSums& sums, const Settings& settings,
-                                     const NodeCapacity& capacity);
 
 /// CPU that is not for pods: systemReserved + kubeReserved.
 [[nodiscard]] MilliCpu reserved_cpu(const Settings& settings);
@@ -63,24 +50,12 @@ void grant_requests(PodRecord& record, const TierSums& others, const Settings& s
 [[nodiscard]] std::optional<Bytes> backing_of(const ContainerFacts& facts,
                                               const EngineAnnotations& engine);
 
-/// What of a pod's claim is granted if the node has room: nothing to a BestEffort pod, as a kubelet
-/// does not count requests that only overhead can give it; with qosReserved, memory only as far as
-/// limits back it.
-[[nodiscard]] TierSum countable(const PodRecord& record, TierSum claimed, const Settings& settings);
-
 /// Warning for the node's operator that not all requests of a pod count, with cause and remedy.
 /// nullopt if they all do, for adopted, released and BestEffort pods, where the node has no room
 /// for them but `admission` of the resource is "off", and where the limits of containers that are
 /// still to come may back the rest.
 [[nodiscard]] std::optional<std::string> describe_uncounted(const PodRecord& record,
                                                             const Settings& settings);
-
-/// Whether the pod requests more CPU than one pod may claim of the node (`claimed`, see
-/// grant_requests). Kubernetes has no values for such a pod, since its kubelet would not admit it.
-/// False for BestEffort pods, whose requests do not count, and for adopted pods.
-[[nodiscard]] bool exceeds_node_cpu(const PodRecord& record);
-/// The same for CPU or memory.
-[[nodiscard]] bool exceeds_node(const PodRecord& record);
 
 /// Enters a pod into the list of those whose requests have been cut, changes its entry, or removes
 /// it. A pod beyond the first 64 is not entered.
@@ -96,5 +71,46 @@ void forget_cut(TiersRecord& tiers, std::string_view uid);
 /// Grants a pod its requests anew, and counts it with them.
 void grant_again(PodRecord& record, TiersRecord& tiers, const Settings& settings,
                  const NodeCapacity& capacity);
+/// The same for all pods of podqos's own, which are in `tiers`. First all give back what they may
+/// no longer claim, or what an ended container had backed, so that it is available to the others;
+/// then those of TiersRecord::cut are granted theirs, then the rest.
+void grant_all(PodRecords& records, TiersRecord& tiers, const Settings& settings,
+               const NodeCapacity& capacity);
+
+/// What a pod requests of the node.
+struct PodShare {
+  std::string name;  ///< in messages
+  TierSum requested;
+};
+
+/// A pod that requests admission, and the node without it.
+struct NodeFit {
+  const PodRecord& pod;
+  const std::optional<PodRecord>& before;  ///< its record so far; nullopt for a new pod
+  const TierSums& others;                  ///< sums_beside() of `before`
+  const NodeCapacity& capacity;
+  /// The pods of the node, for messages; empty if there are too many to read.
+  std::vector<PodShare> holders = {};
+};
+
+/// Checks that the node has room for what a pod requests of the resources whose `admission` is
+/// "enforce", as a kubelet does before it admits a pod: CPU and memory that are allocatable
+/// (capacity without reserves) and that no other pod requests, whatever of that is granted, and, as
+/// pods request no processes, room for one more podPidsLimit below the kernel's pid_max. What a pod
+/// has requested before always fits, so that its containers start again; so do CPU and memory of a
+/// BestEffort pod. Not for adopted pods, which their kubelet has admitted.
+/// @return kRefused, with what is requested, allocatable and free, who has most of it, and what to
+///         do
+/// @note pkg/kubelet/lifecycle/predicate.go generalFilter, with plugin noderesources.Fits.
+[[nodiscard]] Status check_node_fit(const NodeFit& fit, const Settings& settings);
+
+/// As below, for the pod together with the others; nullopt for one that has been counted before.
+[[nodiscard]] std::optional<std::string> describe_pids(const NodeFit& fit,
+                                                       const Settings& settings);
+/// Warning that the limits of processes of podqos's own pods (podPidsLimit) add up to more than the
+/// kernel has. nullopt if they do not, if either is unknown, or if `admission.pids` is "off".
+[[nodiscard]] std::optional<std::string> describe_pids(const TierSums& sums,
+                                                       const Settings& settings,
+                                                       const NodeCapacity& capacity);
 
 }  // namespace podqos::core

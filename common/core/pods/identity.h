@@ -24,10 +24,6 @@ struct Identity {
   std::optional<PodCgroup> placed;  ///< the pod cgroup that the engine has chosen for it
 };
 
-/// The pod cgroup that contains `path`; "//" counts as "/", as in the kernel. nullopt if there is
-/// none, and for a relative path, since the runtime chooses what that is relative to.
-[[nodiscard]] std::optional<PodCgroup> placed_in(const std::optional<std::string>& path);
-
 /// Whether podqos has to handle this container, by `scope`, `enabled` and podqos.io/ignore. Checked
 /// before the lock is taken. False means that the container is left unchanged.
 /// @param placed_at  the container's cgroupsPath, or the cgroup of its process
@@ -48,6 +44,48 @@ struct Identity {
                                         const Settings& settings,
                                         const std::optional<std::string>& placed_at,
                                         std::string_view own_root);
+
+/// Checks that a container of this identity may be admitted to the pod of this record.
+///
+/// - A pod without containers admits any container.
+/// - A container without a pod shares its pod with no other: its uid is predictable, so that
+///   another container could claim it first.
+/// - A uid from an annotation, which any author can write, or from a sandbox id is admitted if the
+///   sandbox is the same. Without sandboxes, both uids must be from annotations.
+/// - A uid from the engine or from a kubelet's cgroup is admitted if the record's uid is from there
+///   too, also with a newer sandbox while containers of the old one still end. Otherwise the
+///   sandbox or the pod's cgroup must be the same.
+/// - The namespaces must be equal if both are known.
+/// - A container in a kubelet's pod cgroup is not admitted to a pod of podqos's own elsewhere.
+///
+/// @return kConflict with the uid, both sandboxes or namespaces, and the remedy
+[[nodiscard]] Status check_owner(const PodRecord& record, const Identity& identity);
+
+/// What was observed of a pod's cgroup before a container is admitted to it.
+struct PodCgroupSnapshot {
+  bool has_copy = false;  ///< it has a copy of a record, which proves that podqos created it
+  bool exists = false;
+  /// It has the values of a new cgroup: a runtime may have created it because config.json names it.
+  bool untouched = false;
+};
+
+/// Whether the pod cgroup that an engine names, below the root of podqos's own pods, was not
+/// created by podqos, so that the pod is adopted. It is podqos's own if it has a copy of the
+/// record, if the record says so, or if a runtime created it; in the last case it still has a new
+/// cgroup's values.
+/// @param record  of the pod that the cgroup's name tells
+[[nodiscard]] bool is_foreign_cgroup(const std::string& pod_cgroup,
+                                     const PodCgroupSnapshot& snapshot,
+                                     const std::optional<PodRecord>& record);
+
+/// Whether check_pod_cgroup() depends on a snapshot of the pod's cgroup: not for a kubelet's pod,
+/// nor for one of podqos's own that stays where its record says.
+/// @param before  the pod's record before this transaction
+[[nodiscard]] bool must_own_cgroup(const std::optional<PodRecord>& before, const PodRecord& record);
+/// Checks that podqos has created the pod's cgroup, or may create it.
+/// @return kConflict if the cgroup exists and is not podqos's own, as defined above.
+[[nodiscard]] Status check_pod_cgroup(const PodRecord& record, const PodCgroupSnapshot& snapshot,
+                                      const AdmissionRequest& request);
 
 /// 64-bit FNV-1a hash as 16 hex digits, for short names that are the same on every machine. Not
 /// collision-resistant.

@@ -7,10 +7,8 @@
 #include "common/base/text.h"
 #include "common/core/kubernetes/pod_resources.h"
 #include "common/core/kubernetes/qos.h"
-#include "common/core/pods/ownership.h"
-#include "common/core/pods/record_size.h"
+#include "common/core/pods/counting.h"
 #include "common/core/pods/resize.h"
-#include "common/core/pods/whole_pod.h"
 
 namespace podqos::core {
 
@@ -98,20 +96,11 @@ void raise_to_running(PodRecord& record, const PodClaim& claim, const std::strin
   raise_to_containers(record.sums->resources, running);
 }
 
-/// True for the claim of a further container of a pod whose class and resources are those of a spec
-/// that this container has, too. This is what most claims are.
-bool repeats(const PodClaim& claim, const PodRecord& record) {
-  return record.complete && record.class_source == ClassSource::kPodAnnotation && claim.complete &&
-         claim.source == ClassSource::kPodAnnotation && !claim.declared_class &&
-         !claim.engine_class && claim.sums == record.sums &&
-         !describes_otherwise(claim, record.pod);
-}
-
 void add_claim(MergedPod& merged, const Identity& identity, const PodClaim& claim,
                const Settings& settings) {
   PodRecord& record = merged.record;
   if (!identity.sandbox_id.empty()) record.sandbox_id = identity.sandbox_id;
-  if (!claim.known || repeats(claim, record)) return;
+  if (!claim.known) return;
   const QosClass claimed = claimed_class(claim, settings, merged.warnings);
   if (record.complete && claim.complete && describes_otherwise(claim, record.pod) &&
       !undo_resize(record, identity, claim)) {
@@ -153,7 +142,7 @@ PodRecord new_record(const Identity& identity, const PodClaim& claim, const Sett
   record.pod = claim.pod;
   record.complete = claim.complete;
   record.sums = claim.sums;
-  record.founded_by = identity.source;
+  record.uid_source = identity.source;
   record.sandbox_id = identity.sandbox_id;
   record.qos_class = claimed_class(claim, settings, warnings);
   record.class_source = source_of_class(claim, record.qos_class);
@@ -175,12 +164,18 @@ Result<MergedPod> merge_claim(const std::optional<PodRecord>& existing, const Id
   if (!fresh) {
     merged.record = *existing;
     merged.record.released_at.reset();
-    if (existing->containers.empty()) merged.record.founded_by = identity.source;
+    if (existing->containers.empty()) merged.record.uid_source = identity.source;
     add_claim(merged, identity, claim, settings);
   } else {
     merged.record = new_record(identity, claim, settings, merged.warnings);
   }
-  PODQOS_TRY(check_record_size(merged.record));
+  const std::size_t described = merged.record.pod.containers.size();
+  if (!merged.record.complete && described > kMaxPartialContainers) {
+    return fail(ErrorCode::kTooLarge,
+                cat("the pod has ", described, " containers without podqos.io/pod, at most ",
+                    kMaxPartialContainers,
+                    " are allowed: describe the pod once with podqos.io/pod (podqosctl annotate)"));
+  }
   return merged;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,14 +22,18 @@ struct MergedPod {
   std::vector<std::string> warnings;  ///< one sentence each, for the log
 };
 
+/// Maximum number of containers of a pod without podqos.io/pod.
+constexpr std::size_t kMaxPartialContainers = 256;
+
 /// Determines class and resources of a pod to which a container is admitted.
 ///
 /// The class is fixed by the first claim: by the engine's cgroup, by a complete spec, or by the
 /// first application container, then Guaranteed only if podqos.io/qos-class says so. Later claims
 /// that contradict it give a warning.
 /// @param existing  the pod's record without containers that have ended; nullopt for a new pod
-/// @return kConflict if the pod belongs to other containers (ownership.h), kTooLarge if the record
-///         would exceed its bounds (record_size.h)
+/// @return kConflict if the pod belongs to other containers (check_owner()), kTooLarge for more
+/// than
+///         kMaxPartialContainers
 [[nodiscard]] Result<MergedPod> merge_claim(const std::optional<PodRecord>& existing,
                                             const Identity& identity, const PodClaim& claim,
                                             const Settings& settings);

@@ -1,7 +1,6 @@
 #include "common/core/pods/placement.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "common/base/path.h"
 #include "common/base/text.h"

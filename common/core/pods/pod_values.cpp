@@ -4,11 +4,9 @@
 
 #include "common/base/text.h"
 #include "common/core/cgroups/value_table.h"
-#include "common/core/kubernetes/cgroup_values.h"
 #include "common/core/kubernetes/oom.h"
 #include "common/core/kubernetes/pod_resources.h"
-#include "common/core/pods/grants.h"
-#include "common/core/pods/whole_pod.h"
+#include "common/core/pods/counting.h"
 
 namespace podqos::core {
 
@@ -28,10 +26,10 @@ Result<CgroupValues> container_values(const PodRecord& record, const std::string
                                       const Settings& settings) {
   const Container* container = described_container(record, name);
   if (container == nullptr) return CgroupValues{};
-  auto values = container_cgroup_values(record.pod, *container, pod_config_params(settings));
-  if (!values) return values;
-  values->pids_limit = settings.pod_pids_limit;
-  if (auto taken = check_kernel_bounds(*values); !taken)
+  PODQOS_ASSIGN(auto values,
+                container_cgroup_values(record.pod, *container, pod_config_params(settings)));
+  values.pids_limit = settings.pod_pids_limit;
+  if (auto taken = check_kernel_bounds(values); !taken)
     return fail(std::move(taken).error().with_context(cat("container ", printable(name))));
   return values;
 }
@@ -149,6 +147,20 @@ Status check_realtime(const EngineResources& resources, std::optional<CgroupVers
 
 namespace {
 
+/// Whether podqos limits the pod's requests.
+bool is_bound_by_us(const PodRecord& record) {
+  return !record.adopted && record.qos_class != QosClass::kBestEffort;
+}
+
+bool exceeds_node_cpu(const PodRecord& record) {
+  return is_bound_by_us(record) && amounts_requested(record).cpu > record.claimed.cpu;
+}
+
+bool exceeds_node(const PodRecord& record) {
+  return exceeds_node_cpu(record) ||
+         (is_bound_by_us(record) && amounts_requested(record).memory > record.claimed.memory);
+}
+
 /// The limit of one resource of an incomplete pod; nullopt if a container has none.
 std::optional<Quantity> partial_limit(const Pod& whole, const ResourceList& limits,
                                       std::string_view resource) {
@@ -182,14 +194,13 @@ PodConfigParams pod_config_params(const Settings& settings) {
 Result<CgroupValues> pod_values(const PodRecord& record, const Settings& settings) {
   PodConfigParams params = pod_config_params(settings);
   if (record.adopted) params.guaranteed_io_weight.reset();
-  std::optional<Pod> with;
-  if (record.sums) with = whole_pod(record);
-  const Pod& whole = with ? *with : record.pod;
-  auto values = pod_cgroup_values(whole, record.qos_class, params);
-  if (values && exceeds_node_cpu(record)) values->cpu_shares = cpu_shares_for(record.claimed.cpu);
-  if (values && !record.complete) apply_partial_limits(*values, whole, settings);
-  if (!values || record.adopted) return values;
-  PODQOS_TRY(check_kernel_bounds(*values));
+  const Pod whole = whole_pod(record);
+  PODQOS_ASSIGN(auto values, pod_cgroup_values(whole, record.qos_class, params));
+  if (exceeds_node_cpu(record)) values.cpu_shares = cpu_shares_for(record.claimed.cpu);
+  if (!record.complete) apply_partial_limits(values, whole, settings);
+  if (!record.adopted) {
+    PODQOS_TRY(check_kernel_bounds(values));
+  }
   return values;
 }
 

@@ -55,12 +55,14 @@ namespace podqos::core {
 
 /// Values of the pod's cgroup, as Kubernetes computes them. Two cases differ: an incomplete pod has
 /// the limits of its containers whatever its class is, and is unlimited as soon as one has none;
-/// the shares of a pod that exceeds the node are those of its claimed CPU (exceeds_node()).
+/// a pod that exceeds the node, by requesting more CPU or memory than one pod may claim of it
+/// (grant_requests()), has the shares of its claimed CPU. Kubernetes has no values for such a pod,
+/// since its kubelet would not admit it.
 /// @return the errors of pod_cgroup_values() and, unless the pod is adopted, check_kernel_bounds()
 [[nodiscard]] Result<CgroupValues> pod_values(const PodRecord& record, const Settings& settings);
 
 /// oom_score_adj of a container, as Kubernetes computes it (oom.h). A container of a pod that
-/// exceeds the node (exceeds_node()) is scored as Burstable without priority, whatever its class,
+/// exceeds the node (see above) is scored as Burstable without priority, whatever its class,
 /// so that excessive claims give no protection.
 [[nodiscard]] int container_oom_score_adj(const PodRecord& record, const ContainerRecord& container,
                                           Bytes node_memory);

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "common/base/units.h"
 #include "common/core/cgroups/naming.h"
@@ -75,6 +74,7 @@ struct ContainerFacts {
   std::optional<std::string> cgroups_path;  ///< linux.cgroupsPath
   EngineResources resources;
   std::optional<std::int64_t> oom_score_adj;  ///< process.oomScoreAdj
+  [[nodiscard]] ContainerKey key() const { return {.id = id, .bundle = bundle}; }
   friend bool operator==(const ContainerFacts&, const ContainerFacts&) = default;
 };
 

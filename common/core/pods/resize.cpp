@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <optional>
+#include <expected>
 #include <string_view>
 #include <utility>
 
@@ -10,12 +10,8 @@
 #include "common/base/text.h"
 #include "common/core/cgroups/naming.h"
 #include "common/core/cgroups/value_table.h"
-#include "common/core/kubernetes/cgroup_values.h"
 #include "common/core/kubernetes/pod_resources.h"
-#include "common/core/pods/claim.h"
-#include "common/core/pods/placement.h"
 #include "common/core/pods/pod_values.h"
-#include "common/core/pods/record_size.h"
 
 namespace podqos::core {
 
@@ -67,9 +63,9 @@ void resize_whole(PodRecord& record, const EngineResources& now) {
     if (*record.pod.resources == Resources{}) record.pod.resources.reset();
     return;
   }
-  if (!record.sums) record.sums.emplace();
-  update(record.sums->resources, now);
-  if (record.sums->resources == Resources{}) record.sums.reset();
+  EngineSums sums = record.sums.value_or(EngineSums{});
+  update(sums.resources, now);
+  record.sums = sums.resources == Resources{} ? std::nullopt : std::optional{std::move(sums)};
 }
 
 /// Updates the memory limit that backs the container's request. Updates contain all values, also
@@ -266,41 +262,31 @@ std::string label_of(const ContainerRecord& container) {
   return cat("container ", printable(container.name));
 }
 
-/// What a pod makes of the values of one container.
-struct Followed {
-  std::string change;   ///< "" if it follows nothing
-  std::string refusal;  ///< why it does not follow them; "" if it does
-};
+/// What a pod follows of one container, "" for nothing; or why it does not.
+using Followed = std::expected<std::string, std::string>;
 
 /// Lets the pod follow one container.
 Followed follow(PodRecord& record, const ContainerRecord& container, const HeldResources& held,
                 const NodeRules& node) {
   if (has_lost_limits(resources_of(record, container), held)) {
-    return {.change = {},
-            .refusal = cat(" has no limits any more in ", container.cgroup,
-                           ", but its pod keeps its own: the cgroup was made anew, or all limits "
-                           "were lifted; recreate the container")};
+    return std::unexpected(
+        cat(" has no limits any more in ", container.cgroup,
+            ", but its pod keeps its own: the cgroup was made anew, or all limits were lifted; "
+            "recreate the container"));
   }
   const EngineResources update = find_update(record, container, held, node);
-  if (update == EngineResources{}) return {};
   PodRecord updated = record;
   apply_resize(updated, {.whole_pod = false, .container = container.name, .now = update});
-  if (updated == record) return {};
-  Status sound = check_record_size(updated);
-  if (sound) {
-    if (auto values = pod_values(updated, node.settings); !values)
-      sound = fail(std::move(values).error());
-  }
-  if (!sound) {
-    return {.change = {},
-            .refusal = cat(" was updated to ", describe(update, held),
-                           ", which its pod does not follow: ", sound.error().message)};
+  if (update == EngineResources{} || updated == record) return {};
+  if (const auto values = pod_values(updated, node.settings); !values) {
+    return std::unexpected(cat(" was updated to ", describe(update, held),
+                               ", which its pod does not follow: ", values.error().message));
   }
   // `container` is one of the record's.
   std::string change =
       cat("follows ", label_of(container), ", updated to ", describe(update, held));
   record = std::move(updated);
-  return {.change = std::move(change), .refusal = {}};
+  return change;
 }
 
 std::vector<Followed> follow_all(PodRecord& record, std::span<const HeldResources> held,
@@ -348,7 +334,7 @@ std::vector<std::string> follow_updates(PodRecord& record, std::span<const HeldR
                                         const NodeRules& node) {
   std::vector<std::string> changes;
   for (Followed& each : follow_all(record, held, node)) {
-    if (!each.change.empty()) changes.push_back(std::move(each.change));
+    if (each && !each->empty()) changes.push_back(*std::move(each));
   }
   return changes;
 }
@@ -364,8 +350,8 @@ std::vector<std::string> describe_unfollowed(const PodRecord& record,
   const auto later_values = pod_values(later, node.settings);
   for (std::size_t at = 0; at < held.size(); ++at) {
     const std::string label = label_of(record.containers[at]);
-    if (!followed[at].refusal.empty()) {
-      found.push_back(cat(label, followed[at].refusal));
+    if (!followed[at]) {
+      found.push_back(cat(label, followed[at].error()));
     } else if (const auto excess = excess_of(held[at].values, *values, node.page_size)) {
       const bool stays = !later_values || excess_of(held[at].values, *later_values, node.page_size);
       found.push_back(cat(

@@ -121,6 +121,20 @@ TEST_F(PartialPod, ACreationThatIsReportedAsFailedCountsForNothing) {
   expect_pod(100, kOne);
 }
 
+/// Its processes were killed, but the kernel has not ended them yet.
+TEST_F(PartialPod, AKilledContainerIsRemovedOnlyOnceItsRuntimeWaitsNoLonger) {
+  constexpr Pid kKilled{1 << 23};  // beyond PID_MAX_LIMIT: /proc knows it no more
+  node_.run(job("killed"), kKilled);
+  for (const auto on_ending : {OnEnding::kLeave, OnEnding::kDrop}) {
+    expect_pod(200, kTwo);
+    Transaction transaction = node_.begin();
+    const auto ended = end_container(
+        transaction, {.id = "killed", .bundle = "/run/killed", .caller = {}}, on_ending);
+    ASSERT_TRUE(ended);
+    EXPECT_EQ(node_.records.pods.at("j").contains("/run/killed"), on_ending == OnEnding::kLeave);
+  }
+}
+
 /// What runs may use more than the pod may have without the failed container.
 TEST_F(PartialPod, ItsLimitStaysAboveItsUsage) {
   node_.tree.start(Pid{1011}, "/");

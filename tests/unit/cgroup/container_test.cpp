@@ -1,10 +1,14 @@
 #include "common/cgroup/container.h"
 
+#include <unistd.h>
+
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "tests/unit/cgroup/fake_machine.h"
 
 namespace podqos::cgroup {
 namespace {
@@ -53,6 +57,47 @@ INSTANTIATE_TEST_SUITE_P(
              kPod, kContainer, std::nullopt},
         Case{"SeenFromACgroupNamespace", "0::/../../pod1/c\n", kPod, kContainer, std::nullopt},
         Case{"NoCgroups", "", kPod, kContainer, std::nullopt}),
+    [](const auto& c) { return c.param.name; });
+
+/// Beyond PID_MAX_LIMIT: /proc tells of it what it tells of one that has just been killed.
+constexpr Pid kKilled{1 << 23};
+constexpr Pid kEnded{7};
+constexpr Pid kCaller{8};
+
+struct EndingCase {
+  const char* name;
+  Pid recorded;
+  std::optional<Pid> in_cgroup;  ///< nullopt: the cgroup is gone; kEnded: it holds no process
+  core::Ending want;
+};
+
+class ObserveEnding : public ::testing::TestWithParam<EndingCase> {};
+
+TEST_P(ObserveEnding, FollowsFromItsProcesses) {
+  const auto& [name, recorded, in_cgroup, want] = GetParam();
+  FakeTree tree{core::CgroupVersion::kV2};
+  if (in_cgroup) tree.make(kContainer);
+  if (in_cgroup && in_cgroup != kEnded)
+    tree.processes[*in_cgroup] = {.start_time = StartTime{1}, .cgroup = kContainer};
+  FakeMachine machine{tree, [](const std::string&) { return Status{}; }};
+  core::ContainerRecord container;
+  if (recorded != kCaller) container.state = core::ContainerState::kLive;
+  container.pid = recorded;
+  container.start_time = StartTime{1};
+  container.cgroup = kContainer;
+  EXPECT_EQ(observe_ending(machine, container, kCaller), want);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, ObserveEnding,
+    ::testing::Values(EndingCase{"CreationFailed", kCaller, kCaller, core::Ending::kDone},
+                      EndingCase{"CgroupIsGone", kEnded, std::nullopt, core::Ending::kDone},
+                      EndingCase{"InitRuns", Pid{::getpid()}, Pid{::getpid()},
+                                 core::Ending::kStillAlive},
+                      EndingCase{"InitWasKilled", kKilled, kKilled, core::Ending::kEnding},
+                      EndingCase{"OthersWereKilled", kEnded, kKilled, core::Ending::kEnding},
+                      EndingCase{"OthersMayStay", kEnded, Pid{::getpid()}, core::Ending::kDone},
+                      EndingCase{"NoneIsLeft", kEnded, kEnded, core::Ending::kDone}),
     [](const auto& c) { return c.param.name; });
 
 }  // namespace

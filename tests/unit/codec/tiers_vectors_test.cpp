@@ -68,12 +68,12 @@ TEST(TiersVectors, AgreeExceptThatNoLimitIsNegative) {
     EXPECT_EQ(sums.burstable.memory.value(),
               expect.at("burstableMemoryRequests").get<std::int64_t>());
 
-    TierParams params;
-    const json& percent = row.at("reservePercent");
-    if (!percent.is_null()) params.reserve_percent = percent.get<std::int64_t>();
+    std::optional<std::int64_t> percent;
+    if (const json& given = row.at("reservePercent"); !given.is_null())
+      percent = given.get<std::int64_t>();
     const json& allocatable = row.at("allocatableMemoryBytes");
-    if (!allocatable.is_null()) params.allocatable_memory = Bytes{allocatable.get<std::int64_t>()};
-    const TierValues values = tier_values(sums, params);
+    const TierValues values = tier_values(
+        sums, percent, Bytes{allocatable.is_null() ? 0 : allocatable.get<std::int64_t>()});
 
     EXPECT_EQ(values.burstable.cpu_shares,
               CpuShares{expect.at("burstableCpuShares").get<std::int64_t>()});

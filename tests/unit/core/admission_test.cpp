@@ -135,7 +135,7 @@ TEST_F(AdmissionTest, GrantsOnlyWhatOtherPodsLeave) {
 }
 
 TEST_F(AdmissionTest, APodThatAKubeletHasPlacedIsAdopted) {
-  identity_.placed = placed_in("/kubepods/burstable/pod42/c1");
+  identity_.placed = find_pod_cgroup("/kubepods/burstable/pod42/c1");
   request_.placed_at = "/kubepods/burstable/pod42/c1";
   root_ = fail(ErrorCode::kConflict, "the root is the kubelet's");
   const auto decided = admission();
@@ -262,7 +262,7 @@ TEST_F(RealtimeTest, CountsWhereItRunsInItsPod) {
 }
 
 TEST_F(RealtimeTest, CountsInAKubeletsPod) {
-  identity_.placed = placed_in("/kubepods/burstable/pod42/c1");
+  identity_.placed = find_pod_cgroup("/kubepods/burstable/pod42/c1");
   request_.placed_at = "/kubepods/burstable/pod42/c1";
   EXPECT_TRUE(admission());
 }

@@ -65,7 +65,7 @@ TEST(RootOfPod, IsAboveTheTier) {
   EXPECT_EQ(root_of_pod("/podqos/kubepods"), std::nullopt);
 }
 
-TEST(CountTrees, SumsUpTheOwnPodsOfEach) {
+TEST(AddPod, CountsAnOwnPodInItsTree) {
   TiersRecord tiers = both_trees();
   tiers.trees[0].sums.guaranteed.pods = 7;
   PodRecord own;
@@ -74,7 +74,8 @@ TEST(CountTrees, SumsUpTheOwnPodsOfEach) {
   own.granted = {.pods = 1, .cpu = MilliCpu{100}, .memory = Bytes{5}};
   PodRecord adopted = own;
   adopted.adopted = true;
-  count_trees(tiers, {{"1", own}, {"2", adopted}});
+  add_pod(tiers, own);
+  add_pod(tiers, adopted);
   EXPECT_EQ(tiers.trees[0].sums.guaranteed.pods, 7);
   EXPECT_EQ(tiers.trees[0].sums.burstable,
             (TierSum{.pods = 1, .cpu = MilliCpu{100}, .memory = Bytes{5}}));

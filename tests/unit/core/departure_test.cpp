@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/core/pods/whole_pod.h"
+#include "common/core/pods/counting.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/pod_text.h"
 
@@ -20,39 +20,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::TestParamInfo;
-using ::testing::TestWithParam;
 using ::testing::ValuesIn;
-
-struct EndingCase {
-  const char* name;
-  EndingSnapshot snapshot;
-  Ending ending;
-};
-
-class DecideEnding : public TestWithParam<EndingCase> {};
-
-TEST_P(DecideEnding, FollowsFromItsProcesses) {
-  EXPECT_EQ(decide_ending(GetParam().snapshot), GetParam().ending);
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    All, DecideEnding,
-    ValuesIn(std::vector<EndingCase>{
-        {"CreationFailed", {.never_started = true, .init_lives = true}, Ending::kDone},
-        {"CgroupIsGone", {.cgroup_exists = false}, Ending::kDone},
-        {"InitRuns", {.init_lives = true}, Ending::kStillAlive},
-        {"InitWasKilled", {.init_lives = true, .killed = true}, Ending::kEnding},
-        {"OthersWereKilled", {.killed = true}, Ending::kEnding},
-        {"OthersMayStay", {}, Ending::kDone},
-    }),
-    [](const TestParamInfo<EndingCase>& row) { return row.param.name; });
-
-TEST(IsRemoved, AKilledContainerOnlyOnceTheCallerWaitsNoLonger) {
-  EXPECT_TRUE(is_removed(Ending::kDone, OnEnding::kLeave));
-  EXPECT_FALSE(is_removed(Ending::kEnding, OnEnding::kLeave));
-  EXPECT_TRUE(is_removed(Ending::kEnding, OnEnding::kDrop));
-  EXPECT_FALSE(is_removed(Ending::kStillAlive, OnEnding::kDrop));
-}
 
 ContainerRecord recorded(std::string name) {
   ContainerRecord out;
@@ -270,9 +238,11 @@ TEST_P(RetainedUntil, ReleaseDelayAtMost) {
   PodRecord record = counted_pod();
   record.released_at = BootSeconds{1001};
   charge_ = ShmemCharge::kSome;
-  EXPECT_EQ(decide(record).until, BootSeconds{GetParam().some});
+  decide(record);
+  EXPECT_EQ(tiers_.retained.at(0).until, BootSeconds{GetParam().some});
   charge_ = ShmemCharge::kUncertain;
-  EXPECT_EQ(decide(record).until, BootSeconds{GetParam().uncertain});
+  decide(record);
+  EXPECT_EQ(tiers_.retained.at(0).until, BootSeconds{GetParam().uncertain});
   EXPECT_EQ(retry_at(BootSeconds{1000}, settings_), BootSeconds{GetParam().some});
 }
 

@@ -130,9 +130,7 @@ TEST(Identify, NamesTheKubeletsTierAndPod) {
   ASSERT_TRUE(identity);
   EXPECT_EQ(identity->placed, (PodCgroup{.qos_class = QosClass::kBurstable,
                                          .uid = "-a-",
-                                         .pod_path = "/host/kubepods/burstable/pod-a-",
-                                         .below = "c1",
-                                         .systemd = false}));
+                                         .pod_path = "/host/kubepods/burstable/pod-a-"}));
 }
 
 TEST(Identify, TakesTheEnginesWordForNames) {

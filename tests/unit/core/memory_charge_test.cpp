@@ -1,10 +1,9 @@
-#include "common/core/cgroups/memory_charge.h"
-
 #include <cstdint>
 #include <string>
 
 #include <gtest/gtest.h>
 
+#include "common/core/events/departure.h"
 #include "tests/unit/core/byte_units.h"
 
 namespace podqos::core {

@@ -9,7 +9,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/core/pods/ownership.h"
+#include "common/base/text.h"
+#include "common/core/pods/identity.h"
 #include "tests/unit/core/facts.h"
 #include "tests/unit/core/merging.h"
 #include "tests/unit/core/pod_text.h"
@@ -239,7 +240,7 @@ TEST(JoinPod, GivesAReplacedContainerItsSpecAgainAfterAResize) {
     container.resources.limits = list({{"cpu", "500m"}, {"memory", "512Mi"}});
   Identity engines = identity_in("", "", IdentitySource::kEngine);
   engines.container_name = "a";
-  resized.founded_by = IdentitySource::kEngine;
+  resized.uid_source = IdentitySource::kEngine;
   const auto joined = merge_claim(resized, engines, claim, {});
   ASSERT_TRUE(joined) << joined.error().message;
   EXPECT_THAT(joined->warnings, IsEmpty());
@@ -381,17 +382,6 @@ TEST(JoinPod, SaysWhoHoldsTheUidOfAnEnginesPod) {
                     HasSubstr("podqos.io/pod-uid claims this uid")));
 }
 
-/// A record of an earlier release does not say who founded it.
-TEST(JoinPod, HoldsOldRecordsToTheSandbox) {
-  PodRecord old = living(whole(some("a")));
-  old.founded_by.reset();
-  old.sandbox_id = "s1";
-  EXPECT_TRUE(merge_claim(old, of_engine("s2"), whole(some("a")), {}));
-  EXPECT_TRUE(merge_claim(old, identity_in("s1"), whole(some("a")), {}));
-  EXPECT_FALSE(merge_claim(old, identity_in(""), whole(some("a")), {}));
-  EXPECT_FALSE(merge_claim(old, lone(), whole(some("a")), {}));
-}
-
 TEST(JoinPod, JoinsTheCgroupThatTheContainerLiesIn) {
   PodRecord record = living(whole(some("a")));
   Identity there = of_cgroup("");
@@ -403,7 +393,7 @@ TEST(JoinPod, JoinsTheCgroupThatTheContainerLiesIn) {
 /// One of the two has the uid by mistake or by intent: the kubelet's container stays where it is.
 TEST(JoinPod, RefusesAKubeletsContainerInAPodOfPodqosItself) {
   PodRecord record = living(whole(some("a")));
-  record.founded_by = IdentitySource::kEngine;
+  record.uid_source = IdentitySource::kEngine;
   Identity kubelets = of_engine("s1");
   kubelets.placed = facts::kubelet_pod(kBurstable);
   const auto joined = merge_claim(record, kubelets, whole(some("a")), {});
@@ -429,15 +419,15 @@ TEST(JoinPod, BeginsAnewWhereAKubeletBringsThePodOfAnEndedOne) {
 TEST(JoinPod, NamesTheFounderAnewOnceThePodHasEnded) {
   PodRecord ended = living(whole(some("a")));
   ended.containers.clear();
-  EXPECT_EQ(merge_claim(ended, of_engine("s1"), PodClaim{}, {})->record.founded_by,
+  EXPECT_EQ(merge_claim(ended, of_engine("s1"), PodClaim{}, {})->record.uid_source,
             IdentitySource::kEngine);
-  EXPECT_EQ(merge_claim(ended, of_engine("s1"), partial(some("a")), {})->record.founded_by,
+  EXPECT_EQ(merge_claim(ended, of_engine("s1"), partial(some("a")), {})->record.uid_source,
             IdentitySource::kEngine);
 }
 
 TEST(JoinPod, TakesOverTheNewerSandbox) {
   PodRecord before = living(whole(some("a")));
-  before.founded_by = IdentitySource::kEngine;
+  before.uid_source = IdentitySource::kEngine;
   before.sandbox_id = "s1";
   const auto joined =
       merge_claim(before, identity_in("s2", "", IdentitySource::kEngine), whole(some("a")), {});
@@ -510,6 +500,31 @@ TEST(CheckPodCgroup, RefusesACgroupOfAnotherProgram) {
     EXPECT_THAT(refused.error().message, AllOf(HasSubstr(kPod), HasSubstr("not created by podqos"),
                                                HasSubstr("another uid")));
   }
+}
+
+/// A claim that names containers [begin, end).
+PodClaim claim_naming(std::size_t begin, std::size_t end) {
+  PodClaim claim = partial(none("c"));
+  claim.pod.containers.clear();
+  for (std::size_t i = begin; i < end; ++i)
+    claim.pod.containers.push_back(pod_text::container(cat("c", i), {}));
+  return claim;
+}
+
+TEST(MergeClaim, BoundsTheContainersOfAPodWithoutASpec) {
+  constexpr std::size_t kMost = kMaxPartialContainers;
+  const PodRecord record = living(claim_naming(0, kMost));
+  EXPECT_TRUE(merge_claim(record, identity_in(""), claim_naming(0, kMost), {}));
+  for (const auto& joined :
+       {merge_claim(record, identity_in(""), claim_naming(kMost, kMost + 1), {}),
+        merge_claim(std::nullopt, identity_in(""), claim_naming(0, kMost + 1), {})}) {
+    ASSERT_FALSE(joined);
+    EXPECT_EQ(joined.error().code, ErrorCode::kTooLarge);
+    EXPECT_THAT(joined.error().message, HasSubstr("257 containers"));
+  }
+  PodClaim spec = claim_naming(0, 1000);
+  spec.complete = true;
+  EXPECT_TRUE(merge_claim(std::nullopt, identity_in(""), spec, {}));
 }
 
 }  // namespace

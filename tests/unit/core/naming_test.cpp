@@ -2,8 +2,8 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "common/base/text.h"
@@ -11,39 +11,23 @@
 namespace podqos::core {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using ::testing::TestParamInfo;
 using ::testing::TestWithParam;
 using ::testing::ValuesIn;
 
 TEST(FormatSystemd, RefusesWhatWouldLeadElsewhere) {
-  for (const auto* bad : {"a/b", "/", "a_b", "_", ".", ".."}) {
-    const auto path = format_systemd({"kubepods", bad});
-    ASSERT_FALSE(path) << bad;
-    EXPECT_EQ(path.error().code, ErrorCode::kInvalidArgument);
+  for (const auto* bad : {"a/b", "/", "a_b", "_", ".", "..", ""}) {
+    for (const auto& names : {std::vector<std::string>{"kubepods", bad}, {bad, "kubepods"}}) {
+      const auto path = format_systemd(names);
+      ASSERT_FALSE(path) << bad;
+      EXPECT_EQ(path.error().code, ErrorCode::kInvalidArgument);
+    }
   }
 }
 
 TEST(FormatSystemd, ExpandsEveryParent) {
-  EXPECT_EQ(format_systemd({}), "/");
-  EXPECT_EQ(format_systemd({""}), "/");
-  EXPECT_EQ(format_systemd({"", ""}), "/");  // "-.slice"
   EXPECT_EQ(format_systemd({"kubepods", "burstable", "pod1-2"}),
             "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1_2.slice");
-}
-
-TEST(FormatSystemd, RefusesEmptyComponents) {
-  EXPECT_FALSE(format_systemd({"a", "", "b"}));
-  EXPECT_FALSE(format_systemd({"a", ""}));
-  EXPECT_FALSE(format_systemd({"", "a"}));
-}
-
-TEST(ParseCgroupfs, TrimsOneSlashAndResolvesNothing) {
-  EXPECT_THAT(parse_cgroupfs(""), IsEmpty());
-  EXPECT_THAT(parse_cgroupfs("/"), IsEmpty());
-  EXPECT_THAT(parse_cgroupfs("a/b"), ElementsAre("a", "b"));
-  EXPECT_THAT(parse_cgroupfs("//a/"), ElementsAre("", "a", ""));
 }
 
 TEST(ExpandSlice, KnowsTheRoot) {
@@ -62,65 +46,56 @@ TEST(ExpandSlice, RefusesWhatSystemdWould) {
 /// Every field as text, so that a failure can be read.
 std::string describe(const std::optional<PodCgroup>& pod) {
   if (!pod) return "none";
-  return cat(format_qos_class(pod->qos_class), " uid=", pod->uid, " path=", pod->pod_path,
-             " below=", pod->below, pod->systemd ? " systemd" : " cgroupfs");
+  return cat(format_qos_class(pod->qos_class), " uid=", pod->uid, " path=", pod->pod_path);
 }
 
 struct FoundCase {
   std::string name;
-  std::string path;
-  PodCgroup want;
+  std::string below;  ///< of the pod
+  PodCgroup pod;
 };
 
 class FindPodCgroup : public ::testing::TestWithParam<FoundCase> {};
 
 TEST_P(FindPodCgroup, FindsThePod) {
-  EXPECT_EQ(describe(find_pod_cgroup(GetParam().path)), describe(GetParam().want));
+  const auto& [name, below, pod] = GetParam();
+  EXPECT_EQ(describe(find_pod_cgroup(cat(pod.pod_path, below))), describe(pod));
 }
 INSTANTIATE_TEST_SUITE_P(
     Table, FindPodCgroup,
     ::testing::ValuesIn<FoundCase>({
-        {"Guaranteed", "/kubepods/pod1", {QosClass::kGuaranteed, "1", "/kubepods/pod1", "", false}},
+        {"Guaranteed", "", {QosClass::kGuaranteed, "1", "/kubepods/pod1"}},
         {"BelowAnotherRoot",
-         "/podqos/kubepods/burstable/pod1/ctr",
-         {QosClass::kBurstable, "1", "/podqos/kubepods/burstable/pod1", "ctr", false}},
-        {"RelativePathAndTrailingSlash",
-         "kubepods/besteffort/pod1/a/b/",
-         {QosClass::kBestEffort, "1", "kubepods/besteffort/pod1", "a/b", false}},
-        {"DoubledSlashes",
-         "/kubepods//pod1//ctr",
-         {QosClass::kGuaranteed, "1", "/kubepods//pod1", "ctr", false}},
+         "/ctr",
+         {QosClass::kBurstable, "1", "/podqos/kubepods/burstable/pod1"}},
+        {"TrailingSlash", "/a/b/", {QosClass::kBestEffort, "1", "/kubepods/besteffort/pod1"}},
         {"Systemd",
-         "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1_2.slice/"
-         "cri-containerd-a.scope",
+         "/cri-containerd-a.scope",
          {QosClass::kBurstable, "1-2",
-          "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1_2.slice",
-          "cri-containerd-a.scope", true}},
+          "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1_2.slice"}},
         {"SystemdGuaranteed",
-         "/kubepods.slice/kubepods-pod1.slice",
-         {QosClass::kGuaranteed, "1", "/kubepods.slice/kubepods-pod1.slice", "", true}},
+         "",
+         {QosClass::kGuaranteed, "1", "/kubepods.slice/kubepods-pod1.slice"}},
         {"SystemdBelowAnotherRoot",
-         "/podqos.slice/podqos-kubepods.slice/podqos-kubepods-besteffort.slice/"
-         "podqos-kubepods-besteffort-pod1.slice",
+         "",
          {QosClass::kBestEffort, "1",
           "/podqos.slice/podqos-kubepods.slice/podqos-kubepods-besteffort.slice/"
-          "podqos-kubepods-besteffort-pod1.slice",
-          "", true}},
+          "podqos-kubepods-besteffort-pod1.slice"}},
         {"OutermostPodOfNestedKubelets",
-         "/kubepods/burstable/pod1/ctr/kubepods/besteffort/pod2/x",
-         {QosClass::kBurstable, "1", "/kubepods/burstable/pod1", "ctr/kubepods/besteffort/pod2/x",
-          false}},
-        {"UidThatContainsPod",
-         "/kubepods/podmypod",
-         {QosClass::kGuaranteed, "mypod", "/kubepods/podmypod", "", false}},
-        {"UidNamedLikeATier",
-         "/kubepods/podburstable",
-         {QosClass::kGuaranteed, "burstable", "/kubepods/podburstable", "", false}},
+         "/ctr/kubepods/besteffort/pod2/x",
+         {QosClass::kBurstable, "1", "/kubepods/burstable/pod1"}},
+        {"UidThatContainsPod", "", {QosClass::kGuaranteed, "mypod", "/kubepods/podmypod"}},
+        {"UidNamedLikeATier", "", {QosClass::kGuaranteed, "burstable", "/kubepods/podburstable"}},
         {"KubepodsInsideOneThatHoldsNoPod",
-         "/kubepods/x/kubepods/pod1",
-         {QosClass::kGuaranteed, "1", "/kubepods/x/kubepods/pod1", "", false}},
+         "",
+         {QosClass::kGuaranteed, "1", "/kubepods/x/kubepods/pod1"}},
     }),
     [](const auto& c) { return c.param.name; });
+
+TEST(FindPodCgroup, TakesDoubledSlashesAsOne) {
+  EXPECT_EQ(describe(find_pod_cgroup("/kubepods//pod1//ctr")),
+            "Guaranteed uid=1 path=/kubepods/pod1");
+}
 
 TEST(FindPodCgroup, RefusesWhatIsNoPod) {
   for (const auto* path : {
@@ -128,6 +103,7 @@ TEST(FindPodCgroup, RefusesWhatIsNoPod) {
            "/",
            "/kubepods",
            "/kubepods/burstable",
+           "kubepods/besteffort/pod1/a/b/",  // relative to what its runtime says
            "/kubepods/other",
            "/kubepods/pod",                   // no UID
            "/kubepods/poda_b",                // no UID of ours holds '_'
@@ -156,11 +132,10 @@ TEST(FindPodCgroup, FindsEachPathThatPodPathMakes) {
     return pod_path(root_path("/my-root", driver), QosClass::kBurstable, "a-b.C");
   };
   EXPECT_EQ(describe(find_pod_cgroup(path(Driver::kCgroupfs))),
-            "Burstable uid=a-b.C path=/my-root/kubepods/burstable/poda-b.C below= cgroupfs");
+            "Burstable uid=a-b.C path=/my-root/kubepods/burstable/poda-b.C");
   EXPECT_EQ(describe(find_pod_cgroup(path(Driver::kSystemd))),
             "Burstable uid=a-b.C path=/my_root.slice/my_root-kubepods.slice/"
-            "my_root-kubepods-burstable.slice/my_root-kubepods-burstable-poda_b.C.slice "
-            "below= systemd");
+            "my_root-kubepods-burstable.slice/my_root-kubepods-burstable-poda_b.C.slice");
 }
 
 TEST(CheckPodUid, TakesWhatFitsIntoAName) {

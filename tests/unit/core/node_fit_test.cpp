@@ -1,4 +1,3 @@
-#include "common/core/pods/node_fit.h"
 
 #include <optional>
 #include <string>

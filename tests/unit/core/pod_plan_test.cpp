@@ -268,20 +268,13 @@ TEST(SlicePlanRemoval, StopsTheUnitLast) {
   EXPECT_EQ(render(plan_removal("/kubepods/pod42")), "rmdir  /kubepods/pod42\n");
 }
 
-ContainerRecord at(const char* cgroup) {
-  ContainerRecord container;
-  container.cgroup = cgroup;
-  container.pid = Pid{7};
-  return container;
-}
-
 TEST(PlanContainer, TellsSystemdOfAScope) {
   const CgroupValues values{.memory_limit = Bytes{4096}};
-  EXPECT_EQ(render(plan_container(at("/m.slice/crun-c.scope/container"), values, kLayoutV2,
+  EXPECT_EQ(render(plan_container("/m.slice/crun-c.scope/container", values, kLayoutV2,
                                   WeightFormula::kLog)),
             "write  /m.slice/crun-c.scope/container/memory.max = 4096  # container\n"
             "set    crun-c.scope MemoryMax=4096\n");
-  EXPECT_EQ(render(plan_container(at("/m/c"), values, kLayoutV2, WeightFormula::kLog)),
+  EXPECT_EQ(render(plan_container("/m/c", values, kLayoutV2, WeightFormula::kLog)),
             "write  /m/c/memory.max = 4096  # container\n");
 }
 

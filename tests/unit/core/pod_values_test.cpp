@@ -41,14 +41,6 @@ CgroupValues values_of(const PodRecord& record, const Settings& settings = {}) {
   return {};
 }
 
-TEST(PodValues, BoundsAPartialPodByAllItsContainers) {
-  PodRecord record = record_of({limited("a", "500m", "64Mi"), limited("b", "1", "128Mi")});
-  const CgroupValues values = values_of(record);
-  EXPECT_EQ(values.cpu_quota, Micros{150'000});
-  EXPECT_EQ(values.cpu_period, Micros{100'000});
-  EXPECT_EQ(values.memory_limit, Bytes{192 * kMi});
-}
-
 TEST(PodValues, GivesAnIoWeightToGuaranteedPodsOnly) {
   Settings settings;
   settings.io_weight = {.guaranteed = 500, .burstable = 100, .besteffort = 10};
@@ -75,15 +67,65 @@ void replace(PodRecord& record, Container next) {
   record.pod.containers.push_back(std::move(next));
 }
 
-TEST(PodValues, NeverShrinksAPartialPod) {
-  PodRecord record = record_of({limited("a", "1", "128Mi")});
-  replace(record, limited("a", "500m", "64Mi"));
-  const CgroupValues values = values_of(record);
-  EXPECT_EQ(values.cpu_quota, Micros{100'000});
-  EXPECT_EQ(values.memory_limit, Bytes{128 * kMi});
+PodRecord guaranteed(PodRecord record) {
+  record.qos_class = QosClass::kGuaranteed;
+  return record;
 }
 
-TEST(PodValues, GrowsAPartialPod) {
+/// A pod of `first` after another container of its name has replaced that.
+PodRecord replaced(Container first, Container next) {
+  PodRecord record = record_of({std::move(first)});
+  replace(record, std::move(next));
+  return record;
+}
+
+const ResourceList kOneCpu = list({{"cpu", "1"}, {"memory", "64Mi"}});
+constexpr std::int64_t kNone = -1;
+
+struct PartialPod {
+  const char* name;
+  PodRecord record;
+  std::int64_t quota;
+  std::int64_t memory;
+};
+class PartialPodValues : public TestWithParam<PartialPod> {};
+
+TEST_P(PartialPodValues, AreBoundedByAllContainersThatRanAtOnce) {
+  const CgroupValues values = values_of(GetParam().record);
+  EXPECT_EQ(values.cpu_quota, Micros{GetParam().quota});
+  EXPECT_EQ(values.cpu_period, Micros{100'000});
+  EXPECT_EQ(values.memory_limit, Bytes{GetParam().memory});
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, PartialPodValues,
+    ValuesIn<PartialPod>({
+        {"OfAllItsContainers",
+         record_of({limited("a", "500m", "64Mi"), limited("b", "1", "128Mi")}), 150'000, 192 * kMi},
+        {"NeverShrinks", replaced(limited("a", "1", "128Mi"), limited("a", "500m", "64Mi")),
+         100'000, 128 * kMi},
+        {"CpuAndMemoryGrowApart", replaced(limited("a", "1", "128Mi"), limited("a", "2", "64Mi")),
+         200'000, 128 * kMi},
+        {"WithAContainerThatHasNoLimit",
+         record_of({limited("a", "1", "128Mi"), container("b", list({{"cpu", "100m"}}))}), kNone,
+         kNone},
+        {"OnlyWhatHasNoLimitIsUnbounded",
+         record_of({limited("a", "1", "128Mi"), container("b", {}, list({{"memory", "64Mi"}}))}),
+         kNone, 192 * kMi},
+        {"StaysUnbounded", replaced(container("a", {}), limited("a", "1", "64Mi")), kNone, kNone},
+        {"OneOfTheTwoStaysUnbounded",
+         replaced(container("a", {}, list({{"memory", "64Mi"}})), limited("a", "1", "128Mi")),
+         kNone, 128 * kMi},
+        {"DeclaredGuaranteedWithoutALimit",
+         guaranteed(record_of({container("a", kOneCpu, kOneCpu), container("b", {})})), kNone,
+         kNone},
+        {"DeclaredGuaranteed", guaranteed(record_of({container("a", kOneCpu, kOneCpu)})), 100'000,
+         64 * kMi},
+        {"OfWhichNothingIsKnown", record_of({}), kNone, kNone},
+    }),
+    [](const TestParamInfo<PartialPod>& row) { return row.param.name; });
+
+TEST(PodValues, GrowAPartialPod) {
   PodRecord record = record_of({limited("a", "1", "128Mi")});
   record.pod.containers.push_back(limited("b", "1", "64Mi"));
   const CgroupValues values = values_of(record);
@@ -91,84 +133,12 @@ TEST(PodValues, GrowsAPartialPod) {
   EXPECT_EQ(values.memory_limit, Bytes{192 * kMi});
 }
 
-TEST(PodValues, GrowsCpuAndMemoryApart) {
-  PodRecord record = record_of({limited("a", "1", "128Mi")});
-  replace(record, limited("a", "2", "64Mi"));
-  const CgroupValues values = values_of(record);
-  EXPECT_EQ(values.cpu_quota, Micros{200'000});
-  EXPECT_EQ(values.memory_limit, Bytes{128 * kMi});
-}
-
-TEST(PodValues, UnboundsAPartialPodWithAContainerThatHasNoLimit) {
-  PodRecord record = record_of({limited("a", "1", "128Mi")});
-  record.pod.containers.push_back(container("b", list({{"cpu", "100m"}})));
-  const CgroupValues values = values_of(record);
-  EXPECT_EQ(values.cpu_quota, Micros{-1});
-  EXPECT_EQ(values.cpu_period, Micros{100'000});
-  EXPECT_EQ(values.memory_limit, Bytes{-1});
-}
-
-TEST(PodValues, UnboundsOnlyWhatHasNoLimit) {
-  PodRecord record =
-      record_of({limited("a", "1", "128Mi"), container("b", {}, list({{"memory", "64Mi"}}))});
-  const CgroupValues values = values_of(record);
-  EXPECT_EQ(values.cpu_quota, Micros{-1});
-  EXPECT_EQ(values.memory_limit, Bytes{192 * kMi});
-}
-
-TEST(PodValues, NeverBoundsAPartialPodThatWasUnbounded) {
-  PodRecord record = record_of({container("a", {})});
-  replace(record, limited("a", "1", "64Mi"));
-  const CgroupValues values = values_of(record);
-  EXPECT_EQ(values.cpu_quota, Micros{-1});
-  EXPECT_EQ(values.memory_limit, Bytes{-1});
-}
-
-TEST(PodValues, RemembersWhichOfTheTwoWasUnbounded) {
-  PodRecord record = record_of({container("a", {}, list({{"memory", "64Mi"}}))});
-  replace(record, limited("a", "1", "128Mi"));
-  const CgroupValues values = values_of(record);
-  EXPECT_EQ(values.cpu_quota, Micros{-1});
-  EXPECT_EQ(values.memory_limit, Bytes{128 * kMi});
-}
-
-TEST(PodValues, UnboundsAPartialPodThatIsDeclaredGuaranteed) {
-  const ResourceList both = list({{"cpu", "1"}, {"memory", "64Mi"}});
-  PodRecord record = record_of({container("a", both, both), container("b", {})});
-  record.qos_class = QosClass::kGuaranteed;
-  const CgroupValues values = values_of(record);
-  EXPECT_EQ(values.cpu_quota, Micros{-1});
-  EXPECT_EQ(values.memory_limit, Bytes{-1});
-}
-
-TEST(PodValues, BoundsAPartialPodThatIsDeclaredGuaranteed) {
-  const ResourceList both = list({{"cpu", "1"}, {"memory", "64Mi"}});
-  PodRecord record = record_of({container("a", both, both)});
-  record.qos_class = QosClass::kGuaranteed;
-  const CgroupValues values = values_of(record);
-  EXPECT_EQ(values.cpu_quota, Micros{100'000});
-  EXPECT_EQ(values.memory_limit, Bytes{64 * kMi});
-}
-
-TEST(PodValues, UnboundsAPartialPodOfWhichNothingIsKnown) {
-  PodRecord record = record_of({});
-  const CgroupValues values = values_of(record);
-  EXPECT_EQ(values.cpu_quota, Micros{-1});
-  EXPECT_EQ(values.memory_limit, Bytes{-1});
-}
-
-TEST(PodValues, KeepsToTheConfiguredPeriod) {
-  PodRecord record = record_of({limited("a", "1", "64Mi")});
+TEST(PodValues, FollowTheConfiguredQuota) {
+  const PodRecord record = record_of({limited("a", "1", "64Mi")});
   Settings settings;
   settings.cpu_cfs_quota_period = Micros{20'000};
-  const CgroupValues values = values_of(record, settings);
-  EXPECT_EQ(values.cpu_quota, Micros{20'000});
-  EXPECT_EQ(values.cpu_period, Micros{20'000});
-}
-
-TEST(PodValues, SetsNoQuotaWhereTheOperatorWantsNone) {
-  PodRecord record = record_of({limited("a", "1", "64Mi")});
-  Settings settings;
+  EXPECT_EQ(values_of(record, settings).cpu_quota, Micros{20'000});
+  EXPECT_EQ(values_of(record, settings).cpu_period, Micros{20'000});
   settings.cpu_cfs_quota = false;
   EXPECT_EQ(values_of(record, settings).cpu_quota, Micros{-1});
 }

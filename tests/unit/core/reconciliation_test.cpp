@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/core/pods/whole_pod.h"
+#include "common/core/pods/counting.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/pod_text.h"
 
@@ -211,16 +211,17 @@ TEST(RemoveEnded, ThePodKeepsWhatHasStartedAtMost) {
 
 class ReconcilePods : public ::testing::Test {
  protected:
-  [[nodiscard]] Reconciliation reconcile(std::vector<ReconciledPod> pods) const {
-    return reconcile_pods(std::move(pods), {},
-                          {.retained = retained_, .capacity = capacity_, .now = BootSeconds{1000}},
-                          settings_);
+  Reconciliation reconcile(std::vector<ReconciledPod> pods) {
+    auto decided = reconcile_pods(std::move(pods), tiers_, report_, BootSeconds{1000});
+    grant_all(decided.living, tiers_, settings_, capacity_);
+    return decided;
   }
   [[nodiscard]] static ReconciledPod living(PodRecord record) {
     return {.record = std::move(record), .ended = {}, .populated = false, .strays = {}};
   }
 
-  std::vector<RetainedEntry> retained_;
+  TiersRecord tiers_;
+  ReconcileReport report_;
   NodeCapacity capacity_{.memory = Bytes{8 * kGi}, .cpu = MilliCpu{4000}};
   Settings settings_;
 };
@@ -229,19 +230,20 @@ TEST_F(ReconcilePods, SumsUpWhatLives) {
   const auto decided =
       reconcile({living(requesting_pod("42", "100m")), living(requesting_pod("43", "200m"))});
   EXPECT_THAT(decided.living, ElementsAre(Key("42"), Key("43")));
-  EXPECT_EQ(decided.sums.burstable, (TierSum{.pods = 2, .cpu = MilliCpu{300}, .memory = Bytes{0}}));
-  EXPECT_THAT(decided.pending, IsEmpty());
+  EXPECT_EQ(tiers_.sums.burstable, (TierSum{.pods = 2, .cpu = MilliCpu{300}, .memory = Bytes{0}}));
+  EXPECT_THAT(tiers_.pending, IsEmpty());
   EXPECT_THAT(decided.ended, IsEmpty());
-  EXPECT_EQ(decided.report.pods, 2);
-  EXPECT_EQ(decided.report.containers, 2);
-  EXPECT_THAT(decided.report.changes, IsEmpty());
+  EXPECT_EQ(report_.pods, 2);
+  EXPECT_EQ(report_.containers, 2);
+  EXPECT_THAT(report_.changes, IsEmpty());
 }
 
 TEST_F(ReconcilePods, ListsPendingContainers) {
   PodRecord record = requesting_pod("42", "100m");
   record.containers = {in_state(ContainerState::kPending)};
+  reconcile({living(record)});
   EXPECT_THAT(
-      reconcile({living(record)}).pending,
+      tiers_.pending,
       ElementsAre(PendingEntry{
           .uid = "42", .id = "c1", .bundle = "/b", .pid = Pid{7}, .start_time = StartTime{70}}));
 }
@@ -253,12 +255,11 @@ TEST_F(ReconcilePods, ReleasesAPodWithoutContainers) {
   pod.ended = {in_state(ContainerState::kLive)};
   const auto decided = reconcile({pod});
   EXPECT_THAT(decided.living, IsEmpty());
-  EXPECT_EQ(decided.sums, TierSums{});
+  EXPECT_EQ(tiers_.sums, TierSums{});
   ASSERT_THAT(decided.ended, SizeIs(1));
   EXPECT_EQ(decided.ended.front().released_at, BootSeconds{1000});
-  EXPECT_EQ(decided.report.released, 1);
-  EXPECT_THAT(decided.report.changes,
-              ElementsAre("pod 42: container c1 has ended", "pod 42 released"));
+  EXPECT_EQ(report_.released, 1);
+  EXPECT_THAT(report_.changes, ElementsAre("pod 42: container c1 has ended", "pod 42 released"));
 }
 
 TEST_F(ReconcilePods, APodThatWasReleasedBeforeIsNotReportedAgain) {
@@ -267,8 +268,8 @@ TEST_F(ReconcilePods, APodThatWasReleasedBeforeIsNotReportedAgain) {
   record.released_at = BootSeconds{900};
   const auto decided = reconcile({living(record)});
   ASSERT_THAT(decided.ended, ElementsAre(record));
-  EXPECT_EQ(decided.report.released, 0);
-  EXPECT_THAT(decided.report.changes, IsEmpty());
+  EXPECT_EQ(report_.released, 0);
+  EXPECT_THAT(report_.changes, IsEmpty());
 }
 
 TEST_F(ReconcilePods, AProcessInThePodsCgroupKeepsItsRequests) {
@@ -278,8 +279,8 @@ TEST_F(ReconcilePods, AProcessInThePodsCgroupKeepsItsRequests) {
   pod.populated = true;
   const auto decided = reconcile({pod});
   EXPECT_THAT(decided.living, ElementsAre(Key("42")));
-  EXPECT_EQ(decided.sums.burstable.cpu, MilliCpu{100});
-  EXPECT_THAT(decided.report.warnings, ElementsAre(HasSubstr("its containers have ended")));
+  EXPECT_EQ(tiers_.sums.burstable.cpu, MilliCpu{100});
+  EXPECT_THAT(report_.warnings, ElementsAre(HasSubstr("its containers have ended")));
 }
 
 TEST_F(ReconcilePods, AKubeletsPodEndsWithItsContainers) {
@@ -297,15 +298,16 @@ TEST_F(ReconcilePods, RetainsPodsWithoutAContainer) {
   ended.containers.clear();
   const RetainedEntry of_ended{.uid = "43", .until = BootSeconds{1}};
   const RetainedEntry of_living{.uid = "42", .until = BootSeconds{2}};
-  retained_ = {of_ended, {.uid = "gone", .until = BootSeconds{3}}, of_living};
-  EXPECT_THAT(reconcile({living(requesting_pod("42", "100m")), living(ended)}).retained,
-              ElementsAre(of_ended));
+  tiers_.retained = {of_ended, {.uid = "gone", .until = BootSeconds{3}}, of_living};
+  reconcile({living(requesting_pod("42", "100m")), living(ended)});
+  EXPECT_THAT(tiers_.retained, ElementsAre(of_ended));
 }
 
 TEST_F(ReconcilePods, TellsOfContainersThatAnotherProgramHasMoved) {
   ReconciledPod pod = living(requesting_pod("42", "100m"));
   pod.strays = {"container c1 runs elsewhere"};
-  EXPECT_THAT(reconcile({pod}).report.warnings, ElementsAre("pod 42: container c1 runs elsewhere"));
+  reconcile({pod});
+  EXPECT_THAT(report_.warnings, ElementsAre("pod 42: container c1 runs elsewhere"));
 }
 
 TEST_F(ReconcilePods, GrantsWhatAnEndedPodHasFreed) {
@@ -314,7 +316,7 @@ TEST_F(ReconcilePods, GrantsWhatAnEndedPodHasFreed) {
   waiting.granted.cpu = MilliCpu{1000};
   const auto decided = reconcile({living(waiting)});
   EXPECT_EQ(decided.living.at("43").granted.cpu, MilliCpu{2000});
-  EXPECT_EQ(decided.sums.burstable.cpu, MilliCpu{2000});
+  EXPECT_EQ(tiers_.sums.burstable.cpu, MilliCpu{2000});
 }
 
 TEST_F(ReconcilePods, GrantsWhatAnotherPodMayNoLongerClaim) {

@@ -96,7 +96,7 @@ TEST_P(GrantRequestsByBacking, KeepsTheMemoryThatIsBacked) {
 }
 
 void by_engine(PodRecord& record, Settings&) {
-  record.founded_by = IdentitySource::kEngine;
+  record.uid_source = IdentitySource::kEngine;
 }
 
 INSTANTIATE_TEST_SUITE_P(

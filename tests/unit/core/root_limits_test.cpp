@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "common/core/events/root.h"
-#include "common/core/pods/root_values.h"
+#include "common/core/events/tier_write.h"
 #include "tests/unit/core/byte_units.h"
 
 namespace podqos::core {

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/core/pods/root_values.h"
+#include "common/core/events/tier_write.h"
 #include "tests/unit/core/layouts.h"
 
 namespace podqos::core {

@@ -1,5 +1,3 @@
-#include "common/core/events/tier_plan.h"
-
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -11,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/core/events/tier_write.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/layouts.h"
 

@@ -32,8 +32,7 @@ TEST(TierSums, GivesTheSumOfAClass) {
 }
 
 TEST(TierValues, SetsSharesOnlyWithoutReservation) {
-  const TierValues values = tier_values(
-      sums(kGi, kGi, 130), {.reserve_percent = {}, .allocatable_memory = Bytes{8 * kGi}});
+  const TierValues values = tier_values(sums(kGi, kGi, 130), {}, Bytes{8 * kGi});
   EXPECT_EQ(values.burstable, CgroupValues{.cpu_shares = CpuShares{133}});
   EXPECT_EQ(values.besteffort, CgroupValues{.cpu_shares = CpuShares{2}});
 }
@@ -41,12 +40,11 @@ TEST(TierValues, SetsSharesOnlyWithoutReservation) {
 TEST(TierValues, LeaveOutWhatAKubeletsPodsRequest) {
   TierSums all = sums(kGi, 2 * kGi);
   all.adopted = {.pods = 2, .cpu = MilliCpu{100}, .memory = Bytes{3 * kGi}};
-  TierValues values =
-      tier_values(all, {.reserve_percent = 100, .allocatable_memory = Bytes{8 * kGi}});
+  TierValues values = tier_values(all, 100, Bytes{8 * kGi});
   EXPECT_EQ(values.burstable.memory_limit, Bytes{4 * kGi});
   EXPECT_EQ(values.besteffort.memory_limit, Bytes{2 * kGi});
   all.adopted.memory = Bytes{9 * kGi};
-  values = tier_values(all, {.reserve_percent = 50, .allocatable_memory = Bytes{8 * kGi}});
+  values = tier_values(all, 50, Bytes{8 * kGi});
   EXPECT_EQ(values.burstable.memory_limit, Bytes{0});
   EXPECT_EQ(values.besteffort.memory_limit, Bytes{0});
 }
@@ -60,7 +58,7 @@ TEST(SumOfOwn, LeavesAdoptedPodsOut) {
 }
 
 TEST(TierValues, GivesAnEmptyBurstableTierTheMinimum) {
-  EXPECT_EQ(tier_values({}, {}).burstable.cpu_shares, CpuShares{2});
+  EXPECT_EQ(tier_values({}).burstable.cpu_shares, CpuShares{2});
 }
 
 struct ReserveCase {
@@ -78,8 +76,7 @@ class TierReservation : public ::testing::TestWithParam<ReserveCase> {};
 TEST_P(TierReservation, SubtractsRequestsOfTheTiersAbove) {
   const ReserveCase& c = GetParam();
   const TierValues values =
-      tier_values(sums(c.guaranteed, c.burstable),
-                  {.reserve_percent = c.percent, .allocatable_memory = Bytes{c.allocatable}});
+      tier_values(sums(c.guaranteed, c.burstable), c.percent, Bytes{c.allocatable});
   const auto bytes = [](std::optional<std::int64_t> value) {
     return value ? std::optional{Bytes{*value}} : std::nullopt;
   };

@@ -1,18 +1,17 @@
-#include "common/core/pods/root_values.h"
+#include "common/core/events/tier_write.h"
 
 #include <algorithm>
 
 #include "common/base/path.h"
 #include "common/core/cgroups/pod_plan.h"
-#include "common/core/kubernetes/tier.h"
 
 namespace podqos::core {
 
 namespace {
 
 /// A hundredth of what is allocatable: the least that a side counts with.
-std::int64_t least(const NodeCpu& node) {
-  return std::max<std::int64_t>(node.allocatable.value() / kPercent, 1);
+MilliCpu least(const NodeCpu& node) {
+  return MilliCpu{std::max<std::int64_t>(node.allocatable.value() / kPercent, 1)};
 }
 
 /// True if nothing but what is allocatable determines the root's value.
@@ -34,9 +33,9 @@ std::int64_t kernel_value(const NodeCpu& node, CgroupVersion version, WeightForm
     return in_unit(shares_for_weight(node.rule.weight, formula), version, formula);
   if (!node.kubelets_root)
     return mul_div(*node.system, node.allocatable.value(), node.reserved.value());
-  const std::int64_t free = saturating_sub(node.allocatable.value(), node.kubelets.value());
-  const std::int64_t own = std::max(std::min(node.requested.value(), free), least(node));
-  return mul_div(*node.kubelets_root, own, std::max(node.kubelets.value(), least(node)));
+  const MilliCpu free = node.allocatable - node.kubelets;
+  const MilliCpu own = std::max(std::min(node.requested, free), least(node));
+  return mul_div(*node.kubelets_root, own.value(), std::max(node.kubelets, least(node)).value());
 }
 
 CpuShares to_shares(std::int64_t value, CgroupVersion version, WeightFormula formula) {
@@ -60,17 +59,18 @@ std::vector<std::string> cgroups_with_share(const TreeRecord& tree) {
 CpuShares tree_shares(const NodeCpu& node, const TiersRecord& tiers, const TreeRecord& tree,
                       CgroupVersion version, WeightFormula formula) {
   const auto part = [&](const TreeRecord& of) {
-    return std::max(sum_of_own(of.sums).cpu.value(), least(node));
+    return std::max(sum_of_own(of.sums).cpu, least(node));
   };
-  const std::int64_t own = part(tree);
-  std::int64_t all = own;
+  const MilliCpu own = part(tree);
+  MilliCpu all = own;
   for (const TreeRecord& other : tiers.trees) {
     // One whose last pod has just ended, or whose cgroups are held, has no more use for a share.
     if (other.kubepods != tree.kubepods && sum_of_own(other.sums).pods != 0)
-      all = saturating_add(all, part(other));
+      all = all + part(other);
   }
   if (all == own) return root_shares(node, version, formula);
-  return to_shares(mul_div(kernel_value(node, version, formula), own, all), version, formula);
+  return to_shares(mul_div(kernel_value(node, version, formula), own.value(), all.value()), version,
+                   formula);
 }
 
 CgroupValues root_limits(const TiersRecord& tiers, const TreeRecord& tree, const Settings& settings,
@@ -79,14 +79,54 @@ CgroupValues root_limits(const TiersRecord& tiers, const TreeRecord& tree, const
   if (!settings.enforce_node_allocatable) return values;
   const Bytes allocatable = allocatable_memory(settings, capacity);
   if (allocatable.value() > 0) {
-    const std::int64_t in_other_trees =
-        saturating_sub(sum_of_own(tiers.sums).memory.value(), sum_of_own(tree.sums).memory.value());
-    const std::int64_t outside = saturating_add(tiers.sums.adopted.memory.value(), in_other_trees);
-    values.memory_limit =
-        Bytes{std::max<std::int64_t>(saturating_sub(allocatable.value(), outside), 0)};
+    const Bytes in_other_trees = sum_of_own(tiers.sums).memory - sum_of_own(tree.sums).memory;
+    values.memory_limit = rest_of(allocatable, tiers.sums.adopted.memory + in_other_trees);
   }
   if (capacity.pids > 0) values.pids_limit = capacity.pids;
   return values;
+}
+
+TierValues wanted_tiers(const TierSums& tree, const TierSums& node, const Settings& settings,
+                        const NodeCapacity& capacity) {
+  TierValues values =
+      tier_values(node, settings.reserve_memory_percent, allocatable_memory(settings, capacity));
+  values.burstable.cpu_shares = tier_values(tree).burstable.cpu_shares;
+  return values;
+}
+
+TierValues decide_tier_write(TierValues wanted, TreeState tree, const TierSnapshots& snapshots,
+                             const Settings& settings) {
+  const auto hold_above_usage = [&](CgroupValues& tier, const TierSnapshot& snapshot) {
+    if (tier.memory_limit) {
+      tier.memory_limit =
+          bounded_tier_limit(*tier.memory_limit, snapshot.usage, settings.tier_memory_floor);
+    }
+  };
+  const auto decide = [&](CgroupValues& tier, const TierSnapshot& snapshot,
+                          std::optional<std::int64_t> io_weight) {
+    hold_above_usage(tier, snapshot);
+    if (tree == TreeState::kUnchanged) return;
+    // Remove limits of a reservation (qosReserved) that has been turned off.
+    if (!tier.memory_limit) tier.memory_limit = Bytes{-1};
+    tier.io_weight = io_weight;
+    if (tree == TreeState::kMissing && !io_weight && snapshot.has_io_weight)
+      tier.io_weight = kDefaultIoWeight;
+  };
+  decide(wanted.burstable, snapshots.burstable, settings.io_weight.burstable);
+  decide(wanted.besteffort, snapshots.besteffort, settings.io_weight.besteffort);
+  CgroupValues& root = wanted.root;
+  hold_above_usage(root, snapshots.root);
+  // Remove limits of an enforceNodeAllocatable that has been turned off.
+  if (tree == TreeState::kMissing && !root.memory_limit) root.memory_limit = Bytes{-1};
+  if (tree == TreeState::kMissing && !root.pids_limit) root.pids_limit = -1;
+  // Constant: written when the tier was created.
+  if (tree == TreeState::kUnchanged) wanted.besteffort.cpu_shares.reset();
+  return wanted;
+}
+
+Bytes excess_of_limit(Bytes wanted, Bytes usage, const Settings& settings) {
+  const Bytes held = bounded_tier_limit(wanted, usage, settings.tier_memory_floor);
+  return rest_of(held, std::max(wanted, settings.tier_memory_floor));
 }
 
 }  // namespace podqos::core
