@@ -1,7 +1,5 @@
 #include "nri/configuration.h"
 
-#include <algorithm>
-#include <cstdint>
 #include <utility>
 
 #include "common/base/text.h"

@@ -8,7 +8,6 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <optional>
 #include <utility>
 
 #include "common/base/text.h"

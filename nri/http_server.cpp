@@ -3,7 +3,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -23,11 +22,6 @@ std::string format_answer(const HttpAnswer& answer, bool head_only) {
   return cat("HTTP/1.1 ", answer.status, "\r\nContent-Type: ", answer.content_type,
              "\r\nContent-Length: ", answer.body.size(), refused ? "\r\nAllow: GET, HEAD" : "",
              "\r\nConnection: close\r\n\r\n", head_only ? "" : answer.body);
-}
-
-/// Whether a request has ended: with an empty line (RFC 9112, section 2.1).
-bool is_complete(std::string_view text) {
-  return text.contains("\n\r\n") || text.contains("\n\n");
 }
 
 }  // namespace
@@ -98,7 +92,8 @@ void HttpServer::receive(Connection& connection, const Pages& pages) {
   // close(2) with unread input would reset the connection, and discard the answer at the peer.
   if (connection.answered) return;
   input.append(piece.data(), static_cast<std::size_t>(size));
-  const bool complete = is_complete(input);
+  // It ends with an empty line (RFC 9112, section 2.1).
+  const bool complete = input.contains("\n\r\n") || input.contains("\n\n");
   if (!complete && input.size() < kMaxRequest) return;
   const HttpRequest request =
       complete ? parse_http_request(input) : HttpRequest{.status = kHttpBadRequest};

@@ -40,15 +40,11 @@ constexpr int kFailed = 1;
 /// for the registration.
 constexpr std::chrono::milliseconds kLaunchPatience{3000};
 
-/// Writes to a standard stream; an error is ignored, because it cannot be reported anywhere.
-void print(std::FILE* stream, std::string_view text) {
-  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stream));
-}
-
 /// Reports an error to standard error, for a start by hand, and to the log, since a runtime that
 /// starts the plugin discards standard error.
 int report_failure(podqos::app::Log& log, const Error& error) {
-  print(stderr, podqos::cat("podqos-nri: ", podqos::app::one_line(error.message), "\n"));
+  std::fputs(podqos::cat("podqos-nri: ", podqos::app::one_line(error.message), "\n").c_str(),
+             stderr);
   log.error(error.message);
   return kFailed;
 }
@@ -133,7 +129,7 @@ Status run(const nri::Options& options, nri::Configuration& configuration) {
 int start(int argc, char** argv) {
   const auto parsed = nri::parse_options(argc, argv);
   if (const auto* answer = std::get_if<nri::Answer>(&parsed)) {
-    print(answer->status == 0 ? stdout : stderr, answer->text);
+    std::fputs(answer->text.c_str(), answer->status == 0 ? stdout : stderr);
     return answer->status;
   }
   const auto& options = std::get<nri::Options>(parsed);
@@ -156,7 +152,7 @@ int main(int argc, char** argv) {
   try {
     return start(argc, argv);
   } catch (const std::exception& exception) {
-    print(stderr, podqos::cat("podqos-nri: ", exception.what(), "\n"));
+    std::fputs(podqos::cat("podqos-nri: ", exception.what(), "\n").c_str(), stderr);
     return kFailed;
   }
 }

@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cmath>
 #include <iterator>
-#include <vector>
 
 #include "common/core/kubernetes/pod_resources.h"
 #include "common/core/kubernetes/qos.h"
@@ -123,7 +122,7 @@ void write_tiers(const app::NodeFigures& figures, Exposition& out) {
   }
 }
 
-/// Writes one value of the tiers' pressure stall information (Documentation/accounting/psi.rst).
+/// Writes a metric of the tiers' pressure stall information (Documentation/accounting/psi.rst).
 void write_pressure(const app::NodeFigures& figures, Exposition& out,
                     std::optional<double> (*value)(const cgroup::Pressure&)) {
   for (const app::TierFigures& tier : figures.tiers) {
@@ -138,20 +137,6 @@ void write_pressure(const app::NodeFigures& figures, Exposition& out,
           *seconds);
     }
   }
-}
-
-void write_pressures(const app::NodeFigures& figures, Exposition& out) {
-  out.metric("counter", "podqos_tier_pressure_waiting_seconds_total",
-             "Time in seconds for which some task of the tier waited for the resource (PSI some, "
-             "cgroup v2).");
-  write_pressure(figures, out, [](const cgroup::Pressure& pressure) {
-    return scaled(std::optional{pressure.waiting}, kMicro);
-  });
-  out.metric("counter", "podqos_tier_pressure_stalled_seconds_total",
-             "Time in seconds for which all tasks of the tier waited for the resource (PSI full, "
-             "cgroup v2).");
-  write_pressure(figures, out,
-                 [](const cgroup::Pressure& pressure) { return scaled(pressure.stalled, kMicro); });
 }
 
 /// Writes one metric of the sums of each class, for podqos's pods and for a kubelet's.
@@ -207,12 +192,6 @@ void Exposition::sample(Labels labels, double value, std::string_view suffix) {
     text_ += '"';
   }
   text_.append(labels.size() == 0 ? " " : "} ").append(format_number(value)).append("\n");
-}
-
-void Exposition::single(std::string_view type, std::string_view name, std::string_view help,
-                        double value) {
-  metric(type, name, help);
-  sample({}, value);
 }
 
 void Histogram::observe(std::chrono::steady_clock::duration time) {
@@ -292,7 +271,17 @@ void write_node_metrics(const std::optional<app::NodeFigures>& figures, Expositi
              static_cast<double>(figures->unreadable));
   write_pods(*figures, out);
   write_tiers(*figures, out);
-  write_pressures(*figures, out);
+  out.metric("counter", "podqos_tier_pressure_waiting_seconds_total",
+             "Time in seconds for which some task of the tier waited for the resource (PSI some, "
+             "cgroup v2).");
+  write_pressure(*figures, out, [](const cgroup::Pressure& pressure) {
+    return scaled(std::optional{pressure.waiting}, kMicro);
+  });
+  out.metric("counter", "podqos_tier_pressure_stalled_seconds_total",
+             "Time in seconds for which all tasks of the tier waited for the resource (PSI full, "
+             "cgroup v2).");
+  write_pressure(*figures, out,
+                 [](const cgroup::Pressure& pressure) { return scaled(pressure.stalled, kMicro); });
 }
 
 }  // namespace podqos::nri

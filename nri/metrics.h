@@ -30,7 +30,10 @@ class Exposition {
   /// @param suffix  after the metric's name, such as "_sum" of a histogram
   void sample(Labels labels, double value, std::string_view suffix = {});
   /// Writes a metric with one sample and no labels.
-  void single(std::string_view type, std::string_view name, std::string_view help, double value);
+  void single(std::string_view type, std::string_view name, std::string_view help, double value) {
+    metric(type, name, help);
+    sample({}, value);
+  }
 
   /// The text written so far.
   [[nodiscard]] std::string release() && { return std::move(text_); }

@@ -13,23 +13,6 @@
 
 namespace podqos::nri {
 
-namespace {
-
-/// Half of WATCHDOG_USEC, as sd_watchdog_enabled(3) recommends; nullopt: no watchdog.
-Result<std::optional<std::chrono::microseconds>> read_watchdog_interval() {
-  const char* text = ::secure_getenv("WATCHDOG_USEC");
-  const char* pid = ::secure_getenv("WATCHDOG_PID");
-  // The variables may be inherited, and meant for another process.
-  if (text == nullptr || (pid != nullptr && parse_int(pid) != ::getpid())) return std::nullopt;
-  const auto usec = parse_int(text);
-  if (usec && *usec > 0) return std::chrono::microseconds{*usec} / 2;
-  return fail(ErrorCode::kInvalidArgument,
-              cat("WATCHDOG_USEC=", printable(text),
-                  ": expected a positive number of microseconds as set by systemd (WatchdogSec=)"));
-}
-
-}  // namespace
-
 Result<Notify> Notify::open() {
   Notify out;
   const char* path = ::secure_getenv("NOTIFY_SOCKET");
@@ -42,7 +25,18 @@ Result<Notify> Notify::open() {
   if (!out.socket_.valid() ||
       ::setsockopt(out.socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &kTimeout, sizeof kTimeout) != 0)
     return fail_errno(errno, "create a socket for NOTIFY_SOCKET");
-  PODQOS_ASSIGN(out.watchdog_interval_, read_watchdog_interval());
+  const char* text = ::secure_getenv("WATCHDOG_USEC");
+  const char* pid = ::secure_getenv("WATCHDOG_PID");
+  // The variables may be inherited, and meant for another process.
+  if (text == nullptr || (pid != nullptr && parse_int(pid) != ::getpid())) return out;
+  const auto usec = parse_int(text);
+  if (!usec || *usec <= 0)
+    return fail(
+        ErrorCode::kInvalidArgument,
+        cat("WATCHDOG_USEC=", printable(text),
+            ": expected a positive number of microseconds as set by systemd (WatchdogSec=)"));
+  // As sd_watchdog_enabled(3) recommends.
+  out.watchdog_interval_ = std::chrono::microseconds{*usec} / 2;
   return out;
 }
 

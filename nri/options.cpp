@@ -13,8 +13,6 @@ namespace podqos::nri {
 
 namespace {
 
-/// Exit status of a usage error.
-constexpr int kUsage = 2;
 /// Validates --socket: a path that fits a socket address. The result of a validator of CLI11 is a
 /// message, or "" for a valid value.
 std::string socket_fault(const std::string& path) {
@@ -88,7 +86,7 @@ std::variant<Options, Answer> parse_options(int argc, const char* const* argv) {
   } catch (const CLI::CallForVersion&) {
     return Answer{.status = 0, .text = "podqos-nri " PODQOS_VERSION "\n"};
   } catch (const CLI::ParseError& error) {
-    return Answer{.status = kUsage,
+    return Answer{.status = 2,
                   .text = cat("podqos-nri: ", error.what(), "; use --help to list the options\n")};
   }
   return options;

@@ -15,20 +15,6 @@ constexpr std::chrono::milliseconds kNodeLifetime{1000};
 /// The content type of Prometheus' text format.
 constexpr const char* kExposition = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Writes the metrics of program and connection, which need no state.
-void write_connection_metrics(const ConnectionStatus& status, Exposition& out) {
-  out.metric("gauge", "podqos_build_info", "1, with the version of podqos-nri as a label.");
-  out.sample({{"version", PODQOS_VERSION}}, 1);
-  out.single("gauge", "podqos_nri_connected", "Whether podqos-nri has a connection to the runtime.",
-             status.connected ? 1 : 0);
-  out.single("gauge", "podqos_nri_synchronized",
-             "1 if synchronized with the runtime, which sends it each container.",
-             status.synchronized ? 1 : 0);
-  out.single("counter", "podqos_nri_connections_total",
-             "Connections to the runtime since podqos-nri started.",
-             static_cast<double>(status.connections));
-}
-
 /// A page of one line.
 HttpAnswer text(std::string_view status, std::string body) {
   return {.status = status, .body = std::move(body) + "\n"};
@@ -47,7 +33,16 @@ HttpAnswer Pages::answer(std::string_view path, const ConnectionStatus& status) 
 
 HttpAnswer Pages::metrics(const ConnectionStatus& status) {
   Exposition out;
-  write_connection_metrics(status, out);
+  out.metric("gauge", "podqos_build_info", "1, with the version of podqos-nri as a label.");
+  out.sample({{"version", PODQOS_VERSION}}, 1);
+  out.single("gauge", "podqos_nri_connected", "Whether podqos-nri has a connection to the runtime.",
+             status.connected ? 1 : 0);
+  out.single("gauge", "podqos_nri_synchronized",
+             "1 if synchronized with the runtime, which sends it each container.",
+             status.synchronized ? 1 : 0);
+  out.single("counter", "podqos_nri_connections_total",
+             "Connections to the runtime since podqos-nri started.",
+             static_cast<double>(status.connections));
   metrics_.write(out);
   return {
       .status = kHttpOk, .content_type = kExposition, .body = std::move(out).release() + node()};

@@ -2,13 +2,11 @@
 
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "common/app/engine_events.h"
@@ -48,8 +46,6 @@ class Plugin : public Handler {
 
  private:
   using TimePoint = sys::Clock::TimePoint;
-  /// Interval at which everything is recomputed.
-  static constexpr std::chrono::seconds kRecomputation{300};
   /// A container that podqos has placed and the runtime is creating.
   struct Creation {
     std::string sandbox;  ///< id of its pod's sandbox

@@ -4,10 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <map>
 #include <memory>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -37,6 +35,8 @@ constexpr std::size_t kObservedAtOnce = 64;
 /// How long a container counts as being created: runtimes may abandon one without reporting it. A
 /// container that starts later is registered then.
 constexpr std::chrono::seconds kCreation{120};
+/// Interval at which everything is recomputed.
+constexpr std::chrono::seconds kRecomputation{300};
 /// Interval at which due pods are released.
 constexpr std::chrono::seconds kReleaseInterval{5};
 

@@ -44,15 +44,6 @@ constexpr std::array kKept = {
     CAP_SYS_RESOURCE,  // lower an OOM score
 };
 
-/// Whether a process is in a cgroup outside this process's cgroup namespace. Reading that requires
-/// no ptrace access to the process.
-bool is_outside(Pid pid) {
-  const auto cgroups = sys::cgroups_of(pid);
-  return cgroups && std::ranges::any_of(*cgroups, [](const sys::ProcCgroup& cgroup) {
-           return cgroup.path == "/.." || cgroup.path.starts_with("/../");
-         });
-}
-
 }  // namespace
 
 Result<sys::UniqueFd> open_signals() {
@@ -87,8 +78,12 @@ Result<sys::FileLock> lock_single_instance(const std::string& state_directory,
 }
 
 Status join_cgroup_namespace() {
-  constexpr Pid kInit{1};
-  if (!is_outside(kInit)) return {};
+  // Reading this requires no ptrace access to the process.
+  const auto cgroups = sys::cgroups_of(Pid{1});
+  const auto is_outside = [](const sys::ProcCgroup& cgroup) {
+    return cgroup.path == "/.." || cgroup.path.starts_with("/../");
+  };
+  if (!cgroups || std::ranges::none_of(*cgroups, is_outside)) return {};
   const std::string path = "/proc/1/ns/cgroup";
   const sys::UniqueFd host{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (host.valid() && ::setns(host.get(), CLONE_NEWCGROUP) == 0) return {};

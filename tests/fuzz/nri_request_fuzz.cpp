@@ -94,7 +94,7 @@ void check_answer(const core::ContainerFacts& facts, const core::Admission& admi
 /// What protobuf reads, podqos reads alike. It also takes text that is not UTF-8.
 void check_against_protobuf(std::string_view payload,
                             const podqos::Result<podqos::nri::PodEvent>& parsed) {
-  api::CreateContainerRequest request;
+  api::EventRequest request;
   if (!request.ParseFromArray(payload.data(), static_cast<int>(payload.size()))) return;
   // protobuf steps over groups, which NRI does not have, and over some field numbers that protozero
   // knows to be invalid.

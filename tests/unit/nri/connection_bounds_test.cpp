@@ -193,7 +193,7 @@ TEST_P(MessageSizes, PassInBothDirections) {
   Connection session{{}, podqos_plugin(), handler};
   // Around the payload: 28 + 17 bytes for service and method, up to 5 for its own tag and length.
   const std::size_t length = GetParam() - 100;
-  api::CreateContainerRequest request;
+  api::EventRequest request;
   request.mutable_container()->set_name(std::string(length, 'n'));
   handler.create_answer->mutable_adjust()->mutable_linux()->set_cgroups_path(
       std::string(length, 'p'));

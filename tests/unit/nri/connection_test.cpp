@@ -114,7 +114,7 @@ std::string about(const std::string& pod, const std::string& container) {
 
 TEST_F(SessionTest, AnswersCreateContainer) {
   handler_.create_answer->mutable_adjust()->mutable_linux()->set_cgroups_path("/a");
-  const auto answered = answer("CreateContainer", about<api::CreateContainerRequest>("p", "c"));
+  const auto answered = answer("CreateContainer", about<api::EventRequest>("p", "c"));
   EXPECT_EQ(answered, "\n\x06\x32\x04\x1a\x02/a");
   EXPECT_THAT(handler_.heard, ElementsAre("create p/c"));
   EXPECT_THAT(handler_.budgets, ElementsAre(Budget{2s}));
@@ -150,8 +150,7 @@ TEST_F(SessionTest, AnswersWhatItDidNotAskFor) {
 TEST_F(SessionTest, SendsAHandlersErrorAsItsText) {
   handler_.create_answer = fail(ErrorCode::kRefused, "pod \xff: no");
   EXPECT_TRUE(
-      session_.feed(call(1, "CreateContainer", about<api::CreateContainerRequest>("p", "c")))
-          .has_value());
+      session_.feed(call(1, "CreateContainer", about<api::EventRequest>("p", "c"))).has_value());
   EXPECT_EQ(session_.output(), frame(1, message(1, kResponse, "\n\x0d\x08\x02\x12\x09pod ?: no")));
 }
 
@@ -216,7 +215,7 @@ TEST_F(SessionTest, SkipsFieldsThatAreNewerThanItself) {
   const std::string unknown =
       "\xfa\x3f\x03"
       "new";
-  const std::string payload = about<api::CreateContainerRequest>("p", "c") + unknown;
+  const std::string payload = about<api::EventRequest>("p", "c") + unknown;
   EXPECT_TRUE(answer("CreateContainer", payload).has_value());
   EXPECT_THAT(handler_.heard, ElementsAre("create p/c"));
 }

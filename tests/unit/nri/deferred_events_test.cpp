@@ -199,8 +199,7 @@ class LockedPluginTest : public PluginTest {
     PluginTest::SetUp();
     if (IsSkipped()) return;
     // Makes the state directory.
-    ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox,
-                                event(pod("other", start_process(), kSmall)), kNoBudget));
+    ASSERT_TRUE(ask(kRunPodSandbox, pod("other", start_process(), kSmall)));
     lock();
   }
   void TearDown() override {
@@ -268,7 +267,7 @@ TEST_F(LockedPluginTest, CountsAContainerOnceItCan) {
   lock();
   put(init, pod_path("burstable", "1") + "/app-of-1");
   app.set_pid(static_cast<std::uint32_t>(init.value()));
-  ASSERT_TRUE(plugin().handle(Request::kStartContainer, event(sandbox, app), kNoBudget));
+  ASSERT_TRUE(ask(kStartContainer, sandbox, app));
   unlock();
   EXPECT_FALSE(is_known("1"));
   housekeep();
@@ -283,7 +282,7 @@ TEST_F(LockedPluginTest, CountsAContainerWithLongAnnotationsOnceItCan) {
   unlock();
   run_in(pod_path("besteffort", "1") + "/app-of-1", app);
   lock();
-  ASSERT_TRUE(plugin().handle(Request::kStartContainer, event(sandbox, app), kNoBudget));
+  ASSERT_TRUE(ask(kStartContainer, sandbox, app));
   unlock();
   housekeep();
   EXPECT_TRUE(is_known("1"));
@@ -297,7 +296,7 @@ TEST_F(LockedPluginTest, ReportsAStartThatFailsBeforeALaterEvent) {
   lock();
   // What cannot be read does not matter until somebody is trusted.
   reconfigure(R"(, "trustAnnotations": "none")");
-  ASSERT_TRUE(plugin().handle(Request::kStartContainer, event(broken(sandbox), app), kNoBudget));
+  ASSERT_TRUE(ask(kStartContainer, broken(sandbox), app));
   unlock();
   reconfigure("");
   ASSERT_TRUE(update(sandbox, app, kLarge));
@@ -322,7 +321,7 @@ TEST_F(LockedPluginTest, SaysAndCountsWhatItCannotKeep) {
   for (int i = 0; i < 33; ++i) {
     auto app = container(sandbox, cat("app", i));
     app.set_pid(pid);
-    ASSERT_TRUE(plugin().handle(Request::kStartContainer, event(sandbox, app), kNoBudget));
+    ASSERT_TRUE(ask(kStartContainer, sandbox, app));
   }
   EXPECT_THAT(log(), AllOf(HasSubstr("deferred event: container app32-of-1: its annotations have"),
                            Not(HasSubstr("deferred event: container app31-of-1"))));
@@ -344,7 +343,7 @@ TEST_F(LockedPluginTest, RemovesTheEventsOfWhatHasEnded) {
   const auto running = started_before_lock(sandbox);
   ASSERT_TRUE(update(sandbox, running, kLarge));
   end_processes();
-  ASSERT_TRUE(plugin().handle(Request::kRemoveContainer, event(sandbox, running), kNoBudget));
+  ASSERT_TRUE(ask(kRemoveContainer, sandbox, running));
   unlock();
   housekeep();
   EXPECT_FALSE(is_known("1"));
@@ -358,7 +357,7 @@ TEST_F(LockedPluginTest, KeepsTheStartThatAnUpdateFollows) {
   auto app = placed(sandbox, container(sandbox, "app", kSmall));
   run(app);
   lock();
-  ASSERT_TRUE(plugin().handle(Request::kStartContainer, event(sandbox, app), kNoBudget));
+  ASSERT_TRUE(ask(kStartContainer, sandbox, app));
   ASSERT_TRUE(update(sandbox, app, kLarge));
   unlock();
   housekeep();
@@ -377,7 +376,7 @@ TEST_F(LockedPluginTest, KeepsTheUpdateThatAStartFollows) {
   unlock();
   run(app);
   tell(*app.mutable_linux()->mutable_resources(), kLarge);
-  ASSERT_TRUE(plugin().handle(Request::kStartContainer, event(sandbox, app), kNoBudget));
+  ASSERT_TRUE(ask(kStartContainer, sandbox, app));
   housekeep();
   EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
 }
@@ -388,18 +387,17 @@ TEST_F(LockedPluginTest, CountsWhatStartsInSpiteOfARefusal) {
   unlock();
   auto sandbox = pod("1", start_process());
   (*sandbox.mutable_annotations())["podqos.io/pod"] = R"({"containers": [{"name": "app"}]})";
-  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
+  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
   const Pid init = start_process();
   reconfigure(R"(, "lockDeadline": "50ms", "onError": "reject")");
   auto app = container(sandbox, "app");
-  const auto adjustment = create(sandbox, app);
-  ASSERT_TRUE(adjustment) << adjustment.error().message;
+  const auto adjustment = adjusted(sandbox, app);
   lock();
-  const std::string path = adjustment->linux().cgroups_path();
+  const std::string path = adjustment.linux().cgroups_path();
   put(init, path);
   app.set_pid(static_cast<std::uint32_t>(init.value()));
   app.mutable_linux()->set_cgroups_path(path);
-  EXPECT_FALSE(plugin().handle(Request::kStartContainer, event(sandbox, app), kNoBudget));
+  EXPECT_FALSE(ask(kStartContainer, sandbox, app));
   unlock();
   housekeep();
   EXPECT_THAT(temporary().read("state/pods/1.json"), HasSubstr(cat("\"pid\":", init.value())));

@@ -73,15 +73,11 @@ class KubeletPodTest : public PluginTest {
   /// As it is once the runtime has started it.
   [[nodiscard]] api::Container running(const api::PodSandbox& pod, api::Container container) {
     run(container);
-    EXPECT_TRUE(plugin().handle(Request::kStartContainer, event(pod, container), kNoBudget));
+    EXPECT_TRUE(ask(kStartContainer, pod, container));
     return container;
   }
   void stop(const api::PodSandbox& pod, const api::Container& container) {
-    api::StopContainerRequest request;
-    *request.mutable_pod() = pod;
-    *request.mutable_container() = container;
-    ASSERT_TRUE(plugin().handle(Request::kStopContainer,
-                                test::event_of(Request::kStopContainer, request), kNoBudget));
+    ASSERT_TRUE(ask(kStopContainer, pod, container));
   }
   /// File → content of the pod's tree, and each process's score.
   [[nodiscard]] std::map<std::string, std::string> tree(const std::vector<api::Container>& inits) {
@@ -125,11 +121,10 @@ class KubeletPodAnnotated : public KubeletPodTest, public ::testing::WithParamIn
 TEST_P(KubeletPodAnnotated, GetsNoAdjustment) {
   reconfigure(R"(, "podPidsLimit": 77, "memorySwap": {"swapBehavior": "LimitedSwap"})");
   const api::PodSandbox sandbox = annotated();
-  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
+  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
   for (const auto& [name, told] : {std::pair{"app", kSmall}, std::pair{"main", Told{}}}) {
-    const auto adjustment = create(sandbox, kubelets(sandbox, name, told));
-    ASSERT_TRUE(adjustment) << adjustment.error().message;
-    EXPECT_EQ(adjustment->ByteSizeLong(), 0U) << name;
+    const auto adjustment = adjusted(sandbox, kubelets(sandbox, name, told));
+    EXPECT_EQ(adjustment.ByteSizeLong(), 0U) << name;
   }
   EXPECT_FALSE(has_cgroup(base() + "/kubepods"));
 }
@@ -137,15 +132,14 @@ TEST_P(KubeletPodAnnotated, GetsNoAdjustment) {
 /// The first that the plugin hears of the pod.
 TEST_P(KubeletPodAnnotated, GetsNoAdjustmentBeforeItsSandboxIsKnown) {
   const api::PodSandbox sandbox = annotated();
-  const auto adjustment = create(sandbox, kubelets(sandbox, "main"));
-  ASSERT_TRUE(adjustment) << adjustment.error().message;
-  EXPECT_EQ(adjustment->ByteSizeLong(), 0U);
+  const auto adjustment = adjusted(sandbox, kubelets(sandbox, "main"));
+  EXPECT_EQ(adjustment.ByteSizeLong(), 0U);
 }
 
 TEST_P(KubeletPodAnnotated, KeepsEachFileAndScore) {
   reconfigure(R"(, "podPidsLimit": 77, "placement": {"onMisplaced": "fail"})");
   const api::PodSandbox sandbox = annotated();
-  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
+  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
   const auto helper = running(sandbox, kubelets(sandbox, "app", kSmall));
   const auto first = tree({helper});
   const auto main = running(sandbox, kubelets(sandbox, "main"));
@@ -181,7 +175,7 @@ TEST_F(KubeletPodTest, RequestsWhatItsKubeletSays) {
   auto sandbox = kubelet_pod({.shares = 102});
   auto& annotations = *sandbox.mutable_annotations();
   annotations["podqos.io/requests"] = "cpu=50,memory=2Gi";
-  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
+  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
   static_cast<void>(running(sandbox, kubelets(sandbox, "app", {.shares = 102})));
   EXPECT_THAT(record(), HasSubstr(R"("claimed":{"pods":1,"cpuMilli":100,"memoryBytes":0})"));
 }
@@ -190,7 +184,7 @@ TEST_F(KubeletPodTest, RequestsWhatItsKubeletSays) {
 /// the shares of the limit (1.36, calculateLinuxResources), together 520m.
 TEST_F(KubeletPodTest, RequestsItsPodLevelResources) {
   const auto sandbox = kubelet_pod({.shares = 153, .quota = 26'000});
-  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
+  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
   const auto app = running(sandbox, kubelets(sandbox, "app", {.shares = 266, .quota = 26'000}));
   static_cast<void>(running(sandbox, kubelets(sandbox, "log", {.shares = 266, .quota = 26'000})));
   EXPECT_THAT(record(), HasSubstr(R"("claimed":{"pods":1,"cpuMilli":150,)"));
@@ -200,10 +194,10 @@ TEST_F(KubeletPodTest, RequestsItsPodLevelResources) {
 
 TEST_F(KubeletPodTest, EndsWithoutReturningAnything) {
   const auto sandbox = kubelet_pod(kSmall);
-  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
+  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
   EXPECT_TRUE(is_known("1"));
   end_processes();
-  ASSERT_TRUE(plugin().handle(Request::kStopPodSandbox, event(sandbox), kNoBudget));
+  ASSERT_TRUE(ask(kStopPodSandbox, sandbox));
   housekeep();
   EXPECT_FALSE(is_known("1"));
   EXPECT_THAT(log(), HasSubstr("pod 1 of a kubelet has ended"));
@@ -213,7 +207,7 @@ TEST_F(KubeletPodTest, EndsWithoutReturningAnything) {
 TEST_F(KubeletPodTest, RequestsItsOverhead) {
   auto sandbox = kubelet_pod({.shares = 337});
   tell(*sandbox.mutable_linux()->mutable_pod_overhead(), {.shares = 20, .quota = 2'000});
-  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
+  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
   EXPECT_THAT(record(), HasSubstr(R"("claimed":{"pods":1,"cpuMilli":350,)"));
 }
 
@@ -255,7 +249,7 @@ class KubeletPodWithInit : public KubeletPodTest {
 
 TEST_F(KubeletPodWithInit, RequestsTheMostThatRanAtOnce) {
   const auto sandbox = kubelet_pod({});
-  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
+  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
   static_cast<void>(running(sandbox, sidecar(sandbox)));
   const auto first = running(sandbox, init(sandbox));
   expect_requests(400, 132);
@@ -282,7 +276,7 @@ TEST_F(KubeletPodWithInit, RequestsTheMemoryOfWhatRunsWhenItIsAdopted) {
 /// The same where the plugin hears nothing of the end.
 TEST_F(KubeletPodTest, RequestsTheMostThatRanAtOnceWithoutAWord) {
   const auto sandbox = kubelet_pod({});
-  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
+  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
   const auto init = running(sandbox, kubelets(sandbox, "init", {.shares = 307}));
   ::kill(static_cast<pid_t>(init.pid()), SIGKILL);
   ::waitpid(static_cast<pid_t>(init.pid()), nullptr, 0);
@@ -292,7 +286,7 @@ TEST_F(KubeletPodTest, RequestsTheMostThatRanAtOnceWithoutAWord) {
 
 TEST_F(KubeletPodTest, FollowsAResizeInItsRequestAlone) {
   const auto sandbox = kubelet_pod({});
-  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
+  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
   const auto app = running(sandbox, kubelets(sandbox, "app", {.shares = 102}));
   const auto before = tree({app});
   ASSERT_TRUE(update(sandbox, app, kLarge));
@@ -302,13 +296,12 @@ TEST_F(KubeletPodTest, FollowsAResizeInItsRequestAlone) {
 
 TEST_F(PluginTest, GivesNoContainerALimitOfItsSiblings) {
   const auto sandbox = pod("1", start_process(), kSmall);
-  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
+  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
   EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
   for (const auto& [name, told] : {std::pair{"helper", kSmall}, std::pair{"main", Told{}}}) {
-    const auto adjustment = create(sandbox, container(sandbox, name, told));
-    ASSERT_TRUE(adjustment) << adjustment.error().message;
-    EXPECT_FALSE(adjustment->linux().resources().has_memory()) << name;
-    EXPECT_FALSE(adjustment->linux().resources().cpu().has_quota()) << name;
+    const auto adjustment = adjusted(sandbox, container(sandbox, name, told));
+    EXPECT_FALSE(adjustment.linux().resources().has_memory()) << name;
+    EXPECT_FALSE(adjustment.linux().resources().cpu().has_quota()) << name;
   }
   // "main" has no limit, so that the pod has none.
   EXPECT_THAT(memory(pod_path("burstable", "1")), AnyOf("max", "9223372036854771712"));
@@ -374,10 +367,9 @@ class PluginAtCrio : public PluginTest {
 
 TEST_F(PluginAtCrio, LeavesAContainerWithoutCgroupParentWhereItIs) {
   const auto sandbox = pod("1");
-  const auto adjustment = create(sandbox, parentless(sandbox));
-  ASSERT_TRUE(adjustment) << adjustment.error().message;
-  EXPECT_THAT(adjustment->linux().cgroups_path(), IsEmpty());
-  EXPECT_TRUE(adjustment->linux().has_oom_score_adj());
+  const auto adjustment = adjusted(sandbox, parentless(sandbox));
+  EXPECT_THAT(adjustment.linux().cgroups_path(), IsEmpty());
+  EXPECT_TRUE(adjustment.linux().has_oom_score_adj());
   EXPECT_TRUE(is_known("1"));
   EXPECT_THAT(log(), HasSubstr("the cgroup parent " + pod_path("burstable", "1")));
 }
@@ -385,19 +377,17 @@ TEST_F(PluginAtCrio, LeavesAContainerWithoutCgroupParentWhereItIs) {
 TEST_F(PluginAtCrio, PlacesItWhereThatIsWanted) {
   reconfigure(R"(, "placement": {"withoutParent": "place"})");
   const auto sandbox = pod("1");
-  const auto adjustment = create(sandbox, parentless(sandbox));
-  ASSERT_TRUE(adjustment) << adjustment.error().message;
-  EXPECT_THAT(adjustment->linux().cgroups_path(), HasSubstr(pod_path("burstable", "1")));
+  const auto adjustment = adjusted(sandbox, parentless(sandbox));
+  EXPECT_THAT(adjustment.linux().cgroups_path(), HasSubstr(pod_path("burstable", "1")));
 }
 
 /// The wrapper behind the plugin sees CRI-O's annotations, without a kubelet's labels.
 TEST_F(PluginAtCrio, AWrapperBehindItFindsTheSamePod) {
   const auto sandbox = pod("1", start_process(), kSmall);
-  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
+  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
   const auto app = container(sandbox, "app", kSmall);
-  const auto adjustment = create(sandbox, app);
-  ASSERT_TRUE(adjustment) << adjustment.error().message;
-  place(app.id(), app_config(app, adjustment->linux().cgroups_path()));
+  const auto adjustment = adjusted(sandbox, app);
+  place(app.id(), app_config(app, adjustment.linux().cgroups_path()));
   EXPECT_TRUE(is_known("1"));
   EXPECT_FALSE(is_known(sandbox.id()));
 }
@@ -409,13 +399,12 @@ TEST_F(PluginAtCrio, CountsTheRequestsOfAPodOnceThatWrapperAndHookRegisterToo) {
   const Pid pause = start_process();
   place(sandbox.id(), sandbox_config(sandbox));
   sandbox.set_pid(static_cast<std::uint32_t>(pause.value()));
-  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
+  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
   expect_counted_once("0");
   // Its limit, once a container has it: Kubernetes' default for a request.
   auto app = container(sandbox, "app", kSmall);
-  const auto adjustment = create(sandbox, app);
-  ASSERT_TRUE(adjustment) << adjustment.error().message;
-  const std::string path = adjustment->linux().cgroups_path();
+  const auto adjustment = adjusted(sandbox, app);
+  const std::string path = adjustment.linux().cgroups_path();
   app.mutable_linux()->set_cgroups_path(path);
   const std::string config = app_config(app, path);
   place(app.id(), config);
@@ -431,7 +420,7 @@ TEST_F(PluginAtCrio, CountsTheRequestsOfAPodOnceThatWrapperAndHookRegisterToo) {
   ASSERT_TRUE(hooked) << hooked.error().message;
   expect_counted_once("134217728");
   app.set_pid(static_cast<std::uint32_t>(init.value()));
-  ASSERT_TRUE(plugin().handle(Request::kStartContainer, event(sandbox, app), kNoBudget));
+  ASSERT_TRUE(ask(kStartContainer, sandbox, app));
   expect_counted_once("134217728");
   EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
   EXPECT_FALSE(is_known(sandbox.id()));

@@ -54,6 +54,8 @@ inline void tell(api::LinuxResources& resources, const Told& told) {
 /// asserted of cgroups is read from the kernel.
 class PluginTest : public cgroup::OwnCgroup {
  protected:
+  using enum Request;
+
   void SetUp() override {
     OwnCgroup::SetUp();
     if (IsSkipped()) return;
@@ -128,15 +130,27 @@ class PluginTest : public cgroup::OwnCgroup {
     return event_of(pod, container);
   }
 
+  /// The runtime reports an event.
+  [[nodiscard]] Result<std::string> ask(Request request, const api::PodSandbox& pod,
+                                        const api::Container& container = {}) {
+    return plugin().handle(request, event_of(pod, container), std::nullopt);
+  }
+
   // What a runtime does beside.
 
   [[nodiscard]] Result<api::ContainerAdjustment> create(const api::PodSandbox& pod,
                                                         const api::Container& container) {
-    PODQOS_ASSIGN(const auto answer, plugin().handle(Request::kCreateContainer,
-                                                     event_of(pod, container), std::nullopt));
+    PODQOS_ASSIGN(const auto answer, ask(kCreateContainer, pod, container));
     api::CreateContainerResponse response;
     EXPECT_TRUE(response.ParseFromString(answer));
     return response.adjust();
+  }
+  /// What the plugin changes of the container.
+  [[nodiscard]] api::ContainerAdjustment adjusted(const api::PodSandbox& pod,
+                                                  const api::Container& container) {
+    const auto adjustment = create(pod, container);
+    EXPECT_TRUE(adjustment) << adjustment.error().message;
+    return adjustment.value_or(api::ContainerAdjustment{});
   }
   [[nodiscard]] Result<std::string> update(const api::PodSandbox& pod,
                                            const api::Container& container, const Told& told) {
@@ -144,8 +158,7 @@ class PluginTest : public cgroup::OwnCgroup {
     *request.mutable_pod() = pod;
     *request.mutable_container() = container;
     tell(*request.mutable_linux_resources(), told);
-    return plugin().handle(Request::kUpdateContainer, event_of(Request::kUpdateContainer, request),
-                           kNoBudget);
+    return plugin().handle(kUpdateContainer, event_of(kUpdateContainer, request), std::nullopt);
   }
 
   /// Lets so much time pass for the plugin.
@@ -167,9 +180,7 @@ class PluginTest : public cgroup::OwnCgroup {
   }
   /// The container as it is created where the plugin places it, without a process.
   [[nodiscard]] api::Container placed(const api::PodSandbox& pod, api::Container container) {
-    const auto adjustment = create(pod, container);
-    EXPECT_TRUE(adjustment);
-    if (adjustment) container.mutable_linux()->set_cgroups_path(adjustment->linux().cgroups_path());
+    container.mutable_linux()->set_cgroups_path(adjusted(pod, container).linux().cgroups_path());
     return container;
   }
   /// Gives the container a process in that cgroup; returns it.
@@ -185,8 +196,7 @@ class PluginTest : public cgroup::OwnCgroup {
   [[nodiscard]] api::Container started(const api::PodSandbox& pod, api::Container container) {
     container = placed(pod, std::move(container));
     run(container);
-    const auto done =
-        plugin().handle(Request::kStartContainer, event(pod, container), std::nullopt);
+    const auto done = ask(kStartContainer, pod, container);
     EXPECT_TRUE(done) << done.error().message;
     return container;
   }

@@ -43,18 +43,12 @@ class PlacementTest : public PluginTest {
   [[nodiscard]] api::PodSandbox running_pod(const std::string& uid, const char* spec) {
     api::PodSandbox sandbox = pod(uid, start_process());
     (*sandbox.mutable_annotations())["podqos.io/pod"] = spec;
-    EXPECT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
+    EXPECT_TRUE(ask(kRunPodSandbox, sandbox));
     return sandbox;
   }
   /// Has it been written down?
   [[nodiscard]] bool is_counted(const std::string& uid, const std::string& id) const {
     return temporary().read("state/pods/" + uid + ".json").contains("\"id\":\"" + id + "\"");
-  }
-  [[nodiscard]] api::ContainerAdjustment created(const api::PodSandbox& pod,
-                                                 const api::Container& container) {
-    auto adjustment = create(pod, container);
-    EXPECT_TRUE(adjustment) << adjustment.error().message;
-    return adjustment ? *adjustment : api::ContainerAdjustment{};
   }
 };
 
@@ -77,18 +71,18 @@ TEST_F(PlacementTest, WritesNoValuesOfAContainerInItsPlace) {
 
 TEST_F(PlacementTest, LetsThePodGrow) {
   const auto sandbox = pod("1", start_process());
-  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
-  static_cast<void>(created(sandbox, container(sandbox, "app", kSmall)));
+  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
+  static_cast<void>(adjusted(sandbox, container(sandbox, "app", kSmall)));
   EXPECT_TRUE(is_counted("1", "app-of-1"));
   EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
-  static_cast<void>(created(sandbox, container(sandbox, "log", kSmall)));
+  static_cast<void>(adjusted(sandbox, container(sandbox, "log", kSmall)));
   EXPECT_TRUE(is_counted("1", "log-of-1"));
   EXPECT_EQ(memory(pod_path("burstable", "1")), "268435456");
 }
 
 TEST_F(PlacementTest, WarnsOfAContainerThatTheSpecLacks) {
   const auto sandbox = running_pod("1", kBurstable);
-  static_cast<void>(created(sandbox, container(sandbox, "strange")));
+  static_cast<void>(adjusted(sandbox, container(sandbox, "strange")));
   EXPECT_TRUE(is_counted("1", "strange-of-1"));
   EXPECT_THAT(log(), HasSubstr("has no container \"strange\""));
 }
@@ -97,7 +91,7 @@ TEST_F(PlacementTest, RefusesOneThatRuns) {
   const auto sandbox = running_pod("1", kBurstable);
   const auto app = started(sandbox, container(sandbox, "app"));
   const std::string before = temporary().read("state/pods/1.json");
-  static_cast<void>(created(sandbox, app));
+  static_cast<void>(adjusted(sandbox, app));
   EXPECT_EQ(temporary().read("state/pods/1.json"), before);
   EXPECT_THAT(log(), HasSubstr("runs already"));
 }
@@ -109,7 +103,7 @@ TEST_F(PlacementTest, MakesAnInterruptedEventGood) {
     ASSERT_TRUE(store);
     ASSERT_TRUE(store->begin());
   }
-  static_cast<void>(created(sandbox, container(sandbox, "app")));
+  static_cast<void>(adjusted(sandbox, container(sandbox, "app")));
   EXPECT_TRUE(is_counted("1", "app-of-1"));
   EXPECT_FALSE(temporary().has("state/dirty"));
 }
@@ -121,7 +115,7 @@ TEST_F(PlacementTest, SeesWhatOthersHaveChanged) {
   ASSERT_TRUE(other.handle(Request::kStopPodSandbox, event(sandbox), kNoBudget));
   ASSERT_FALSE(is_known("1"));
   // Gone for the other: only an event makes it anew.
-  static_cast<void>(created(sandbox, container(sandbox, "log")));
+  static_cast<void>(adjusted(sandbox, container(sandbox, "log")));
   EXPECT_TRUE(is_counted("1", "log-of-1"));
   EXPECT_TRUE(has_cgroup(pod_path("burstable", "1")));
 }
@@ -143,12 +137,12 @@ TEST_F(PlacementTest, KeepsAPodInWhichAContainerIsMade) {
   // Its first look is at everything, and finds nobody alive.
   housekeep();
   const auto app = container(sandbox, "app");
-  static_cast<void>(created(sandbox, app));
+  static_cast<void>(adjusted(sandbox, app));
   end_processes();
-  ASSERT_TRUE(plugin().handle(Request::kStopPodSandbox, event(sandbox), kNoBudget));
+  ASSERT_TRUE(ask(kStopPodSandbox, sandbox));
   housekeep();
   EXPECT_TRUE(is_known("1"));
-  ASSERT_TRUE(plugin().handle(Request::kRemoveContainer, event(sandbox, app), kNoBudget));
+  ASSERT_TRUE(ask(kRemoveContainer, sandbox, app));
   housekeep();
   EXPECT_FALSE(is_known("1"));
 }
@@ -161,14 +155,14 @@ constexpr const char* kBounded =
 /// The node's memory decides about scores from the moment on at which the operator changes it.
 TEST_F(PlacementTest, TakesTheNodeAsTheSettingsHaveIt) {
   const auto sandbox = running_pod("1", kBounded);
-  const auto before = created(sandbox, container(sandbox, "app"));
+  const auto before = adjusted(sandbox, container(sandbox, "app"));
   EXPECT_EQ(before.linux().oom_score_adj().value(), 750);
   std::string settings = temporary().read("podqos.json");
   const std::string_view old = R"("nodeMemory": "2Gi")";
   settings.replace(settings.find(old), old.size(), R"("nodeMemory": "4Gi")");
   temporary().write("podqos.json", settings);
   ASSERT_TRUE(configuration().reload());
-  const auto after = created(sandbox, container(sandbox, "app"));
+  const auto after = adjusted(sandbox, container(sandbox, "app"));
   EXPECT_EQ(after.linux().oom_score_adj().value(), 875);
 }
 
@@ -179,14 +173,14 @@ TEST_F(PlacementTest, FollowsAnUpdateBeforeTheStart) {
       R"("64Mi"}, "limits": {"cpu": "200m", "memory": "128Mi"}}}]})";
   const auto sandbox = running_pod("1", kOne);
   auto app = container(sandbox, "app");
-  app.mutable_linux()->set_cgroups_path(created(sandbox, app).linux().cgroups_path());
+  app.mutable_linux()->set_cgroups_path(adjusted(sandbox, app).linux().cgroups_path());
   ASSERT_TRUE(is_counted("1", app.id()));
   tell(*app.mutable_linux()->mutable_resources(), kSmall);
   constexpr Told kMore{.shares = 307, .quota = 60'000, .memory = 201'326'592};
   ASSERT_TRUE(update(sandbox, app, kMore));
   tell(*app.mutable_linux()->mutable_resources(), kMore);
   run(app);
-  ASSERT_TRUE(plugin().handle(Request::kStartContainer, event(sandbox, app), kNoBudget));
+  ASSERT_TRUE(ask(kStartContainer, sandbox, app));
   EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
   EXPECT_EQ(quota(pod_path("burstable", "1")), "60000");
 }
@@ -207,7 +201,7 @@ class CreationTest : public PluginTest {
   /// The runtime starts the container where it was placed.
   void start(const api::PodSandbox& sandbox, api::Container& made) {
     run(made);
-    const auto done = plugin().handle(Request::kStartContainer, event(sandbox, made), kNoBudget);
+    const auto done = ask(kStartContainer, sandbox, made);
     EXPECT_TRUE(done) << done.error().message;
   }
   /// A container that is created while the runtime lists it to the plugin.
@@ -226,7 +220,7 @@ TEST_F(CreationTest, EndsWithItsSandbox) {
   const auto sandbox = pod("1");
   static_cast<void>(created(sandbox));
   static_cast<void>(created(sandbox, "log"));
-  ASSERT_TRUE(plugin().handle(Request::kRemovePodSandbox, event(sandbox), kNoBudget));
+  ASSERT_TRUE(ask(kRemovePodSandbox, sandbox));
   expect_nothing_left("1");
 }
 
@@ -235,7 +229,7 @@ TEST_F(CreationTest, LeavesThoseInOtherSandboxesAlone) {
   const auto second = pod("2");
   static_cast<void>(created(first));
   static_cast<void>(created(second));
-  ASSERT_TRUE(plugin().handle(Request::kRemovePodSandbox, event(first), kNoBudget));
+  ASSERT_TRUE(ask(kRemovePodSandbox, first));
   EXPECT_FALSE(is_known("1"));
   EXPECT_TRUE(is_known("2"));
   EXPECT_EQ(memory(pod_path("burstable", "2")), "134217728");
@@ -263,10 +257,7 @@ TEST_F(CreationTest, IsTakenInWhereItStartsAfterThatTime) {
   EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
   EXPECT_EQ(quota(pod_path("burstable", "1")), "20000");
   end_processes();
-  api::StopContainerRequest stopped;
-  *stopped.mutable_container() = app;
-  ASSERT_TRUE(plugin().handle(Request::kStopContainer,
-                              test::event_of(Request::kStopContainer, stopped), kNoBudget));
+  ASSERT_TRUE(ask(kStopContainer, {}, app));
   expect_nothing_left("1");
 }
 
@@ -293,7 +284,7 @@ TEST_F(CreationTest, IsKeptWhereTheRuntimeListsItAndEndsWithItsSandbox) {
   pass(seconds{20});
   housekeep();
   EXPECT_TRUE(is_known("1"));
-  ASSERT_TRUE(plugin().handle(Request::kRemovePodSandbox, event(sandbox), kNoBudget));
+  ASSERT_TRUE(ask(kRemovePodSandbox, sandbox));
   expect_nothing_left("1");
 }
 
@@ -332,21 +323,20 @@ class ForeignPodTest : public PluginTest {
     put(pause, theirs() + "/sandbox-1");
     auto sandbox = pod("1", pause, kSmall);
     sandbox.mutable_linux()->set_cgroups_path(theirs() + "/sandbox-1");
-    ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
+    ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
     auto app = container(sandbox, "app", kSmall);
     app.mutable_linux()->set_cgroups_path(theirs() + "/app-of-1");
-    const auto adjustment = create(sandbox, app);
-    ASSERT_TRUE(adjustment) << adjustment.error().message;
-    EXPECT_THAT(adjustment->linux().cgroups_path(), IsEmpty());
+    const auto adjustment = adjusted(sandbox, app);
+    EXPECT_THAT(adjustment.linux().cgroups_path(), IsEmpty());
     run(app);
-    ASSERT_TRUE(plugin().handle(Request::kStartContainer, event(sandbox, app), kNoBudget));
+    ASSERT_TRUE(ask(kStartContainer, sandbox, app));
     EXPECT_TRUE(is_known("1"));
     expect_theirs_unchanged();
     ASSERT_TRUE(update(sandbox, app, kLarge));
     expect_theirs_unchanged();
     end_processes();
-    ASSERT_TRUE(plugin().handle(Request::kRemoveContainer, event(sandbox, app), kNoBudget));
-    ASSERT_TRUE(plugin().handle(Request::kRemovePodSandbox, event(sandbox), kNoBudget));
+    ASSERT_TRUE(ask(kRemoveContainer, sandbox, app));
+    ASSERT_TRUE(ask(kRemovePodSandbox, sandbox));
     recompute();
     EXPECT_FALSE(is_known("1"));
     expect_theirs_unchanged();
@@ -366,25 +356,23 @@ TEST_F(ForeignPodTest, IsNeitherResetNorRemovedWithoutATierBeside) {
 
 TEST_F(ForeignPodTest, IsNeitherResetNorRemovedBesidePodsOfPodqos) {
   const auto sandbox = pod("2", start_process(), kSmall);
-  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
+  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
   static_cast<void>(started(sandbox, container(sandbox, "app", kSmall)));
   ASSERT_TRUE(has_cgroup(pod_path("burstable", "2")));
   make_theirs();
   run_pod_in_theirs();
-  ASSERT_TRUE(plugin().handle(Request::kRemovePodSandbox, event(sandbox), kNoBudget));
+  ASSERT_TRUE(ask(kRemovePodSandbox, sandbox));
   recompute();
   EXPECT_FALSE(has_cgroup(pod_path("burstable", "2")));
   expect_theirs_unchanged();
 }
 
 TEST_F(ForeignPodTest, TakesNoContainerThatItsEngineHasElsewhere) {
-  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(pod("2", start_process(), kSmall)),
-                              kNoBudget));
+  ASSERT_TRUE(ask(kRunPodSandbox, pod("2", start_process(), kSmall)));
   make_theirs();
   const auto sandbox = pod("1");
-  const auto adjustment = create(sandbox, container(sandbox, "app", kSmall));
-  ASSERT_TRUE(adjustment) << adjustment.error().message;
-  EXPECT_THAT(adjustment->linux().cgroups_path(), IsEmpty());
+  const auto adjustment = adjusted(sandbox, container(sandbox, "app", kSmall));
+  EXPECT_THAT(adjustment.linux().cgroups_path(), IsEmpty());
   EXPECT_THAT(log(), HasSubstr(theirs() + " exists but was not created by podqos"));
   recompute();
   expect_theirs_unchanged();
@@ -396,18 +384,17 @@ class HeadlessPluginTest : public PluginTest {
   void run_headless_pod() {
     const auto sandbox = pod("1");
     auto app = container(sandbox, "app", kSmall);
-    const auto adjustment = create(sandbox, app);
-    ASSERT_TRUE(adjustment) << adjustment.error().message;
+    const auto adjustment = adjusted(sandbox, app);
     const Pid init = start_process([] {
       ::raise(SIGSTOP);
       std::thread{[] { ::pause(); }}.detach();
       ::syscall(SYS_exit, 0);
     });
     wait_for_state(init, "T");
-    put(init, adjustment->linux().cgroups_path());
-    app.mutable_linux()->set_cgroups_path(adjustment->linux().cgroups_path());
+    put(init, adjustment.linux().cgroups_path());
+    app.mutable_linux()->set_cgroups_path(adjustment.linux().cgroups_path());
     app.set_pid(static_cast<std::uint32_t>(init.value()));
-    ASSERT_TRUE(plugin().handle(Request::kStartContainer, event(sandbox, app), kNoBudget));
+    ASSERT_TRUE(ask(kStartContainer, sandbox, app));
     ::kill(static_cast<pid_t>(init.value()), SIGCONT);
     wait_for_state(init, "Z");
   }

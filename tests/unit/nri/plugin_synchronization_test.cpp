@@ -71,8 +71,7 @@ TEST_F(PluginTest, LeavesWhatRanBeforeItAsItIs) {
 }
 
 TEST_F(PluginTest, ReleasesAtTheSynchronizationWhatIsGone) {
-  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(pod("1", start_process(), kSmall)),
-                              kNoBudget));
+  ASSERT_TRUE(ask(kRunPodSandbox, pod("1", start_process(), kSmall)));
   EXPECT_TRUE(is_known("1"));
   end_processes();
   ASSERT_TRUE(plugin().synchronize(NodeState{}));
@@ -127,8 +126,7 @@ TEST_F(PluginTest, SaysWhenEverythingIsKnown) {
   const auto shown = [&] { return test::text_of(metrics()); };
   const auto known = HasSubstr("\npodqos_last_reconcile_timestamp_seconds ");
   // Everything is recomputed, but nobody has told what runs.
-  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(pod("2", start_process(), kSmall)),
-                              kNoBudget));
+  ASSERT_TRUE(ask(kRunPodSandbox, pod("2", start_process(), kSmall)));
   housekeep();
   ASSERT_TRUE(plugin().synchronize(state_of({pod("1", start_process(), kSmall)})));
   EXPECT_THAT(shown(), Not(known));
@@ -158,7 +156,7 @@ TEST_F(PluginTest, TendsManySandboxesInTurn) {
 
 TEST_F(PluginTest, TendsThoseThatAnEarlierOneHasTakenIn) {
   const auto sandbox = pod("1", start_process(), kSmall);
-  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
+  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
   Plugin next{configuration(), metrics()};
   ASSERT_TRUE(next.synchronize(state_of({sandbox})));
   end_processes();

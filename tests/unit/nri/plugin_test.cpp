@@ -69,10 +69,9 @@ TEST_F(PluginTest, CountsAConfigurationThatItRefuses) {
 
 TEST_F(PluginTest, AdmitsWhatItCannotPlace) {
   const auto sandbox = broken(pod("1", start_process()));
-  const auto adjustment = create(sandbox, container(sandbox, "app", kSmall));
-  ASSERT_TRUE(adjustment);
-  EXPECT_EQ(adjustment->ByteSizeLong(), 0U);
-  EXPECT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
+  const auto adjustment = adjusted(sandbox, container(sandbox, "app", kSmall));
+  EXPECT_EQ(adjustment.ByteSizeLong(), 0U);
+  EXPECT_TRUE(ask(kRunPodSandbox, sandbox));
   EXPECT_THAT(log(), HasSubstr("CreateContainer: "));
   EXPECT_THAT(log(), HasSubstr("RunPodSandbox: "));
   EXPECT_FALSE(temporary().has("state"));
@@ -84,23 +83,19 @@ TEST_F(PluginTest, RejectsWhatItCannotPlaceIfItShall) {
   const auto refused = create(sandbox, container(sandbox, "app", kSmall));
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("podqos.io/pod"));
-  EXPECT_FALSE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
-  api::UpdateContainerRequest update;
-  *update.mutable_pod() = sandbox;
-  *update.mutable_container() = container(sandbox, "app");
-  update.mutable_container()->set_pid(sandbox.pid());
-  EXPECT_FALSE(plugin().handle(Request::kUpdateContainer,
-                               test::event_of(Request::kUpdateContainer, update), kNoBudget));
+  EXPECT_FALSE(ask(kRunPodSandbox, sandbox));
+  auto app = container(sandbox, "app");
+  app.set_pid(sandbox.pid());
+  EXPECT_FALSE(update(sandbox, app, {}));
 }
 
 TEST_F(PluginTest, PlacesAContainerBeforeItExists) {
   const auto sandbox = pod("1");
-  const auto adjustment = create(sandbox, container(sandbox, "app", kSmall));
-  ASSERT_TRUE(adjustment) << adjustment.error().message;
-  EXPECT_EQ(adjustment->linux().cgroups_path(), pod_path("burstable", "1") + "/app-of-1");
+  const auto adjustment = adjusted(sandbox, container(sandbox, "app", kSmall));
+  EXPECT_EQ(adjustment.linux().cgroups_path(), pod_path("burstable", "1") + "/app-of-1");
   EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
   // The engine's own values stay its own.
-  EXPECT_FALSE(adjustment->linux().has_resources());
+  EXPECT_FALSE(adjustment.linux().has_resources());
   EXPECT_TRUE(is_known("1"));
 }
 
@@ -108,24 +103,22 @@ TEST_F(PluginTest, AddsWhatTheEngineLeavesOpen) {
   auto sandbox = pod("1");
   (*sandbox.mutable_annotations())["podqos.io/pod"] =
       R"({"containers": [{"name": "app", "resources": {"limits": {"cpu": "200m", "memory": "128Mi"}}}]})";
-  const auto adjustment = create(sandbox, container(sandbox, "app"));
-  ASSERT_TRUE(adjustment) << adjustment.error().message;
-  EXPECT_EQ(adjustment->linux().cgroups_path(), pod_path("", "1") + "/app-of-1");
-  const auto& resources = adjustment->linux().resources();
+  const auto adjustment = adjusted(sandbox, container(sandbox, "app"));
+  EXPECT_EQ(adjustment.linux().cgroups_path(), pod_path("", "1") + "/app-of-1");
+  const auto& resources = adjustment.linux().resources();
   EXPECT_EQ(resources.cpu().shares().value(), 204U);
   EXPECT_EQ(resources.cpu().quota().value(), 20'000);
   EXPECT_EQ(resources.cpu().period().value(), 100'000U);
   EXPECT_EQ(resources.memory().limit().value(), 134'217'728);
-  EXPECT_TRUE(adjustment->linux().has_oom_score_adj());
+  EXPECT_TRUE(adjustment.linux().has_oom_score_adj());
 }
 
 TEST_F(PluginTest, LeavesAKubeletsContainerInItsPlace) {
   const auto sandbox = pod("1");
   auto app = container(sandbox, "app", kSmall);
   app.mutable_linux()->set_cgroups_path(below("kubelet/kubepods/burstable/pod1/app-of-1"));
-  const auto adjustment = create(sandbox, app);
-  ASSERT_TRUE(adjustment) << adjustment.error().message;
-  EXPECT_THAT(adjustment->linux().cgroups_path(), IsEmpty());
+  const auto adjustment = adjusted(sandbox, app);
+  EXPECT_THAT(adjustment.linux().cgroups_path(), IsEmpty());
   EXPECT_TRUE(is_known("1"));
   // What a kubelet writes, podqos does not.
   EXPECT_FALSE(has_cgroup(base() + "/kubepods"));
@@ -139,14 +132,13 @@ TEST_F(PluginTest, LeavesAContainerWithRealtimeRuntimeWhereItsEnginePutsIt) {
   auto app = container(sandbox, "app", kSmall);
   app.mutable_linux()->mutable_resources()->mutable_cpu()->mutable_realtime_runtime()->set_value(
       9500);
-  const auto adjustment = create(sandbox, app);
-  ASSERT_TRUE(adjustment) << adjustment.error().message;
-  EXPECT_EQ(adjustment->ByteSizeLong(), 0U);
+  const auto adjustment = adjusted(sandbox, app);
+  EXPECT_EQ(adjustment.ByteSizeLong(), 0U);
   EXPECT_THAT(log(), HasSubstr("CreateContainer: container app-of-1: pod 1: "
                                "linux.resources.cpu.realtimeRuntime 9500: on cgroup v1"));
   // Nor is it counted as soon as it runs.
   run_in(below("engine/app-of-1"), app);
-  EXPECT_TRUE(plugin().handle(Request::kStartContainer, event(sandbox, app), kNoBudget));
+  EXPECT_TRUE(ask(kStartContainer, sandbox, app));
   EXPECT_FALSE(is_known("1"));
   EXPECT_FALSE(has_cgroup(pod_path("burstable", "1")));
   reconfigure(R"(, "onError": "reject")");
@@ -156,18 +148,16 @@ TEST_F(PluginTest, LeavesAContainerWithRealtimeRuntimeWhereItsEnginePutsIt) {
 TEST_F(PluginTest, LeavesAContainerAloneThatOptsOut) {
   auto sandbox = pod("1");
   (*sandbox.mutable_annotations())["podqos.io/ignore"] = "true";
-  const auto adjustment = create(sandbox, container(sandbox, "app", kSmall));
-  ASSERT_TRUE(adjustment);
-  EXPECT_EQ(adjustment->ByteSizeLong(), 0U);
+  const auto adjustment = adjusted(sandbox, container(sandbox, "app", kSmall));
+  EXPECT_EQ(adjustment.ByteSizeLong(), 0U);
   EXPECT_FALSE(temporary().has("state"));
 }
 
 TEST_F(PluginTest, LeavesAllAloneWhereItIsSwitchedOff) {
   reconfigure(R"(, "enabled": false)");
   const auto sandbox = pod("1");
-  const auto adjustment = create(sandbox, container(sandbox, "app", kSmall));
-  ASSERT_TRUE(adjustment);
-  EXPECT_EQ(adjustment->ByteSizeLong(), 0U);
+  const auto adjustment = adjusted(sandbox, container(sandbox, "app", kSmall));
+  EXPECT_EQ(adjustment.ByteSizeLong(), 0U);
 }
 
 TEST_F(PluginTest, WritesTheScoreThatNoEngineCarries) {
@@ -189,8 +179,7 @@ TEST_F(PluginTest, ConfirmsAContainerThatHasStarted) {
 
 TEST_F(PluginTest, PassesOverAContainerWithoutAProcess) {
   const auto sandbox = pod("1");
-  ASSERT_TRUE(plugin().handle(Request::kStartContainer, event(sandbox, container(sandbox, "app")),
-                              kNoBudget));
+  ASSERT_TRUE(ask(kStartContainer, sandbox, container(sandbox, "app")));
   EXPECT_FALSE(temporary().has("state"));
 }
 
@@ -199,7 +188,7 @@ TEST_F(PluginTest, BoundsAContainerThatItDidNotPlaceWhereItRuns) {
   auto app = container(sandbox, "app", kSmall);
   app.mutable_linux()->set_cgroups_path(below("engine/app-of-1"));
   const Pid init = run(app);
-  ASSERT_TRUE(plugin().handle(Request::kStartContainer, event(sandbox, app), kNoBudget));
+  ASSERT_TRUE(ask(kStartContainer, sandbox, app));
   const auto now = cgroupfs().cgroup_of(init);
   ASSERT_TRUE(now);
   EXPECT_EQ(*now, below("engine/app-of-1"));
@@ -213,7 +202,7 @@ TEST_F(PluginTest, RefusesAContainerThatItDidNotPlaceIfThatIsToFail) {
   const auto sandbox = pod("1");
   auto app = container(sandbox, "app", kSmall);
   run_in(below("engine/app-of-1"), app);
-  const auto refused = plugin().handle(Request::kStartContainer, event(sandbox, app), kNoBudget);
+  const auto refused = ask(kStartContainer, sandbox, app);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("onMisplaced"));
   EXPECT_FALSE(is_known("1"));
@@ -246,7 +235,7 @@ TEST_F(PluginTest, LowersAPodOnceItsContainerHasBeen) {
 
 TEST_F(PluginTest, LetsThePodGrowWithAContainerThatReplacesASmallerOne) {
   const auto sandbox = pod("1", Pid{::getpid()}, kSmall);
-  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
+  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
   static_cast<void>(started(sandbox, container(sandbox, "app", kSmall)));
   EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
   end_processes();
@@ -263,7 +252,7 @@ TEST_F(PluginTest, GivesThePodItsSpecAgainWithAContainerThatReplacesAResizedOne)
   auto sandbox = pod("1", Pid{::getpid()});
   (*sandbox.mutable_annotations())["podqos.io/pod"] =
       R"({"containers": [{"name": "app", "resources": {"limits": {"cpu": "600m", "memory": "192Mi"}}}]})";
-  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
+  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
   const auto running = started(sandbox, container(sandbox, "app", kLarge));
   const std::string cgroup = base() + "/kubepods/pod1";
   EXPECT_EQ(memory(cgroup), "201326592");
@@ -282,11 +271,7 @@ TEST_F(PluginTest, ReleasesAContainerThatHasStopped) {
   const auto sandbox = pod("1");
   const auto running = started(sandbox, container(sandbox, "app", kSmall));
   end_processes();
-  api::StopContainerRequest request;
-  *request.mutable_pod() = sandbox;
-  *request.mutable_container() = running;
-  const auto answer = plugin().handle(Request::kStopContainer,
-                                      test::event_of(Request::kStopContainer, request), kNoBudget);
+  const auto answer = ask(kStopContainer, sandbox, running);
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_FALSE(is_known("1"));
 }
@@ -295,13 +280,12 @@ TEST_F(PluginTest, ReleasesAContainerThatIsRemoved) {
   const auto sandbox = pod("1");
   const auto running = started(sandbox, container(sandbox, "app", kSmall));
   end_processes();
-  ASSERT_TRUE(plugin().handle(Request::kRemoveContainer, event(sandbox, running), kNoBudget));
+  ASSERT_TRUE(ask(kRemoveContainer, sandbox, running));
   EXPECT_FALSE(is_known("1"));
 }
 
 TEST_F(PluginTest, MakesThePodsCgroupWhenItsSandboxRuns) {
-  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(pod("1", start_process(), kSmall)),
-                              kNoBudget));
+  ASSERT_TRUE(ask(kRunPodSandbox, pod("1", start_process(), kSmall)));
   EXPECT_EQ(quota(pod_path("burstable", "1")), "20000");
   EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
   EXPECT_TRUE(is_known("1"));
@@ -311,7 +295,7 @@ TEST_F(PluginTest, LeavesTheSandboxsProcessWhereItIs) {
   reconfigure(R"(, "placement": {"onMisplaced": "fail"})");
   const Pid init = start_process();
   put(init, below("engine/sandbox"));
-  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(pod("1", init, kSmall)), kNoBudget));
+  ASSERT_TRUE(ask(kRunPodSandbox, pod("1", init, kSmall)));
   const auto now = cgroupfs().cgroup_of(init);
   ASSERT_TRUE(now);
   EXPECT_EQ(*now, below("engine/sandbox"));
@@ -319,20 +303,15 @@ TEST_F(PluginTest, LeavesTheSandboxsProcessWhereItIs) {
 
 TEST_F(PluginTest, MakesAPodWithoutProcessForItsFirstContainer) {
   const auto sandbox = pod("1", {}, kSmall);
-  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
+  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
   EXPECT_FALSE(is_known("1"));
-  api::CreateContainerRequest request;
-  *request.mutable_pod() = sandbox;
-  *request.mutable_container() = container(sandbox, "app", kSmall);
-  ASSERT_TRUE(plugin().handle(Request::kCreateContainer,
-                              test::event_of(Request::kCreateContainer, request), kNoBudget));
+  ASSERT_TRUE(ask(kCreateContainer, sandbox, container(sandbox, "app", kSmall)));
   EXPECT_TRUE(is_known("1"));
   EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
 }
 
 TEST_F(PluginTest, MakesNothingForAPodOfWhichNothingIsKnown) {
-  ASSERT_TRUE(
-      plugin().handle(Request::kRunPodSandbox, event(pod("1", start_process())), kNoBudget));
+  ASSERT_TRUE(ask(kRunPodSandbox, pod("1", start_process())));
   EXPECT_FALSE(is_known("1"));
   EXPECT_FALSE(has_cgroup(base() + "/kubepods"));
 }
@@ -340,10 +319,8 @@ TEST_F(PluginTest, MakesNothingForAPodOfWhichNothingIsKnown) {
 /// On an error the runtime undoes the sandbox, and does not create the container.
 TEST_F(PluginTest, RefusesAPodThatDoesNotFitIfThatIsEnforced) {
   reconfigure(R"(, "reserved": {"system": {"cpu": "3850m"}}, "admission": {"cpu": "enforce"})");
-  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(pod("1", start_process(), kSmall)),
-                              kNoBudget));
-  const auto refused =
-      plugin().handle(Request::kRunPodSandbox, event(pod("2", start_process(), kSmall)), kNoBudget);
+  ASSERT_TRUE(ask(kRunPodSandbox, pod("1", start_process(), kSmall)));
+  const auto refused = ask(kRunPodSandbox, pod("2", start_process(), kSmall));
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message,
               HasSubstr("pod 2: requests cpu 100m, of which 50m is free: 150m is allocatable, and "
@@ -362,7 +339,7 @@ TEST_F(PluginTest, RefusesAPodThatDoesNotFitIfThatIsEnforced) {
 TEST_F(PluginTest, RefusesAContainerThatMakesItsPodTooLarge) {
   reconfigure(R"(, "reserved": {"system": {"cpu": "3850m"}}, "admission": {"cpu": "enforce"})");
   const auto sandbox = pod("1", start_process(), kSmall);
-  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
+  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
   const auto created = create(sandbox, container(sandbox, "app", kLarge));
   ASSERT_FALSE(created);
   EXPECT_THAT(created.error().message, HasSubstr("requests cpu 300m, of which 150m is free"));
@@ -371,10 +348,8 @@ TEST_F(PluginTest, RefusesAContainerThatMakesItsPodTooLarge) {
 
 TEST_F(PluginTest, WarnsOfAPodThatDoesNotFitIfThatIsNotEnforced) {
   reconfigure(R"(, "reserved": {"system": {"cpu": "3850m"}})");
-  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(pod("1", start_process(), kSmall)),
-                              kNoBudget));
-  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(pod("2", start_process(), kSmall)),
-                              kNoBudget));
+  ASSERT_TRUE(ask(kRunPodSandbox, pod("1", start_process(), kSmall)));
+  ASSERT_TRUE(ask(kRunPodSandbox, pod("2", start_process(), kSmall)));
   const auto sandbox = pod("3");
   ASSERT_TRUE(create(sandbox, container(sandbox, "app", kSmall)));
   EXPECT_THAT(log(), HasSubstr("pod 2 (web/front) requests cpu 100m, of which 50m counts"));
@@ -387,14 +362,14 @@ TEST_F(PluginTest, OnlyWarnsOfAContainerThatItHasNotPlaced) {
   const auto sandbox = pod("1");
   auto app = container(sandbox, "app", kSmall);
   run_in(below("engine/app"), app);
-  ASSERT_TRUE(plugin().handle(Request::kStartContainer, event(sandbox, app), kNoBudget));
+  ASSERT_TRUE(ask(kStartContainer, sandbox, app));
   EXPECT_TRUE(is_known("1"));
   EXPECT_THAT(log(), HasSubstr("pod 1 (web/front) requests cpu 100m, of which 50m counts"));
 }
 
 TEST_F(PluginTest, ResizesAPod) {
   const auto sandbox = pod("1", start_process(), kSmall);
-  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
+  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
   api::UpdatePodSandboxRequest request;
   *request.mutable_pod() = sandbox;
   tell(*request.mutable_linux_resources(), kLarge);
@@ -406,26 +381,25 @@ TEST_F(PluginTest, ResizesAPod) {
 
 TEST_F(PluginTest, ReleasesAPodThatHasStopped) {
   const auto sandbox = pod("1", start_process(), kSmall);
-  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
+  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
   end_processes();
-  ASSERT_TRUE(plugin().handle(Request::kStopPodSandbox, event(sandbox), kNoBudget));
+  ASSERT_TRUE(ask(kStopPodSandbox, sandbox));
   EXPECT_FALSE(is_known("1"));
   EXPECT_FALSE(has_cgroup(base() + "/kubepods"));
   // As every runtime does; there is nothing left to do.
-  ASSERT_TRUE(plugin().handle(Request::kRemovePodSandbox, event(sandbox), kNoBudget));
+  ASSERT_TRUE(ask(kRemovePodSandbox, sandbox));
 }
 
 TEST_F(PluginTest, ReleasesAPodThatNobodyHasStopped) {
   const auto sandbox = pod("1", start_process(), kSmall);
-  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
+  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
   end_processes();
-  ASSERT_TRUE(plugin().handle(Request::kRemovePodSandbox, event(sandbox), kNoBudget));
+  ASSERT_TRUE(ask(kRemovePodSandbox, sandbox));
   EXPECT_FALSE(is_known("1"));
 }
 
 TEST_F(PluginTest, TendsSandboxesThatEndWithoutAWord) {
-  ASSERT_TRUE(plugin().handle(Request::kRunPodSandbox, event(pod("1", start_process(), kSmall)),
-                              kNoBudget));
+  ASSERT_TRUE(ask(kRunPodSandbox, pod("1", start_process(), kSmall)));
   housekeep();
   EXPECT_TRUE(is_known("1"));
   end_processes();
