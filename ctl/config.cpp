@@ -25,8 +25,14 @@ struct ConfigOptions {
 /// A field for a terminal, or as a definition list of the manual in pandoc's Markdown.
 std::string format_field(const codec::SettingHelp& field, bool markdown) {
   constexpr std::string_view kIndent = "    ";
+  constexpr std::string_view kParagraph = "\n\n";
   const std::size_t width = markdown ? 110 : 79;
-  std::string help = fill_paragraphs(field.help, kIndent, width);
+  std::string help;
+  for (std::string_view rest = field.help; !rest.empty();) {
+    const std::string_view paragraph = rest.substr(0, rest.find(kParagraph));
+    rest.remove_prefix(std::min(paragraph.size() + kParagraph.size(), rest.size()));
+    help += cat(help.empty() ? "" : "\n", fill(paragraph, kIndent, width));
+  }
   if (!markdown) {
     std::erase_if(help, [](char c) { return c == '*' || c == '\\'; });
     return cat(field.path, "\n",

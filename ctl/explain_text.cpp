@@ -18,7 +18,7 @@ constexpr std::string_view kContainerConfig = "kuberuntime_container_linux.go";
 
 /// A quantity in the unit of its resource: CPU in cores, bytes with binary units, others decimal.
 std::string shown(std::string_view name, const core::Quantity& quantity) {
-  if (name == core::kCpu) return format_cpu(MilliCpu{quantity.milli_value()});
+  if (name == core::kCpu) return format_amount(MilliCpu{quantity.milli_value()});
   const bool bytes = name == core::kMemory || name.starts_with(core::kHugePagesPrefix);
   return bytes ? format_bytes(Bytes{quantity.value()}) : quantity.format_decimal();
 }

@@ -14,7 +14,8 @@ std::string amounts_in(const Json& object, const char* key) {
   const Json& amounts = object.at(key);
   const Json& cpu = amounts.at("cpuMilli");
   std::vector<std::string> shown;
-  if (!cpu.is_null()) shown.push_back(cat("cpu ", format_cpu(MilliCpu{cpu.get<std::int64_t>()})));
+  if (!cpu.is_null())
+    shown.push_back(cat("cpu ", format_amount(MilliCpu{cpu.get<std::int64_t>()})));
   if (!amounts.at("memoryBytes").is_null())
     shown.push_back(cat("memory ", bytes_in(amounts, "memoryBytes")));
   return shown.empty() ? "-" : join(shown, ", ");

@@ -63,16 +63,6 @@ std::string format_bytes(Bytes bytes) {
              kBinaryUnits.at(unit));
 }
 
-std::string format_bytes(const std::optional<Bytes>& bytes) {
-  return bytes && bytes->value() >= 0 ? format_bytes(*bytes) : "-";
-}
-
-std::string format_cpu(MilliCpu cpu) {
-  constexpr std::int64_t kMilli = 1000;
-  if (cpu.value() % kMilli == 0) return std::to_string(cpu.value() / kMilli);
-  return cat(cpu.value(), "m");
-}
-
 std::string format_count(std::int64_t number, std::string_view noun) {
   return cat(number, " ", noun, number == 1 ? "" : "s");
 }
@@ -131,17 +121,6 @@ std::string fill(std::string_view text, std::string_view indent, std::size_t wid
     column = (fits ? column + 1 : indent.size()) + word.size();
   }
   return out += '\n';
-}
-
-std::string fill_paragraphs(std::string_view text, std::string_view indent, std::size_t width) {
-  constexpr std::string_view kBreak = "\n\n";
-  std::string out;
-  while (!text.empty()) {
-    const std::string_view paragraph = text.substr(0, text.find(kBreak));
-    text.remove_prefix(std::min(paragraph.size() + kBreak.size(), text.size()));
-    out += cat(out.empty() ? "" : "\n", fill(paragraph, indent, width));
-  }
-  return out;
 }
 
 }  // namespace podqos::ctl

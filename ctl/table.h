@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,10 +15,6 @@ namespace podqos::ctl {
 /// A number of bytes in the largest binary unit, with at most one decimal and "~" in front if
 /// digits were cut: "3Gi", "1.5Gi", "~1.1Gi", "64Mi", "0", "1023".
 [[nodiscard]] std::string format_bytes(Bytes bytes);
-/// The same; "-" if absent or unlimited.
-[[nodiscard]] std::string format_bytes(const std::optional<Bytes>& bytes);
-/// CPU in cores if whole, else in millicores: "110m", "2", "1500m".
-[[nodiscard]] std::string format_cpu(MilliCpu cpu);
 
 /// Colours and attributes of ECMA-48 (SGR).
 enum class Colour : std::uint8_t { kNone, kBold, kDim, kRed, kGreen, kYellow, kCyan };
@@ -61,8 +56,5 @@ enum class ColourMode : std::uint8_t { kPlain, kColoured };
 /// Wraps `text` into lines of at most `width` columns, the indent included, each with a newline. A
 /// longer word has a line of its own. Bytes are counted as columns.
 [[nodiscard]] std::string fill(std::string_view text, std::string_view indent, std::size_t width);
-/// fill() for each of the paragraphs, which an empty line separates before and after.
-[[nodiscard]] std::string fill_paragraphs(std::string_view text, std::string_view indent,
-                                          std::size_t width);
 
 }  // namespace podqos::ctl

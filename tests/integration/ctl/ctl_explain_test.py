@@ -542,6 +542,10 @@ class Annotate(unittest.TestCase):
             self.assertEqual(done.returncode, 1)
             self.assertIn("podqos.io/pod-uid", done.stderr)
             self.assertEqual(config.read_text(), text)
+            for text in ("[]", "{"):
+                config.write_text(text)
+                done = ctl("annotate", "-f", "-", "--bundle", bundle, stdin=json.dumps(POD), check=False)
+                self.assertEqual((done.returncode, config.read_text()), (1, text))
 
     def test_podman_before_5_takes_63_characters(self):
         tiny = "kind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: c}]}\n"

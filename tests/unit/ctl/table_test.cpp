@@ -14,13 +14,6 @@ TEST(FormatBytes, TakesTheLargestUnit) {
   EXPECT_EQ(format_bytes(Bytes{(1LL << 30U) + (1LL << 27U)}), "~1.1Gi");
 }
 
-TEST(FormatCpu, IsInCoresWhereTheyAreWhole) {
-  EXPECT_EQ(format_cpu(MilliCpu{0}), "0");
-  EXPECT_EQ(format_cpu(MilliCpu{110}), "110m");
-  EXPECT_EQ(format_cpu(MilliCpu{1500}), "1500m");
-  EXPECT_EQ(format_cpu(MilliCpu{2000}), "2");
-}
-
 TEST(FormatTable, AlignsColumns) {
   EXPECT_EQ(format_table({{cell("POD"), cell("CLASS")}, {cell("a-long-name"), cell("x")}, {}},
                          ColourMode::kPlain),
@@ -61,10 +54,6 @@ TEST(Fill, BreaksBetweenWords) {
 
 TEST(Fill, GivesALongWordALineOfItsOwn) {
   EXPECT_EQ(fill("a abcdefghijkl b", " ", 6), " a\n abcdefghijkl\n b\n");
-}
-
-TEST(FillParagraphs, SeparatesThemByAnEmptyLine) {
-  EXPECT_EQ(fill_paragraphs("a b\n\nc", "  ", 20), "  a b\n\n  c\n");
 }
 
 }  // namespace
