@@ -157,7 +157,7 @@ class ContainerdCase(engine.EngineCase):
         wanted = {"quota": resources.get("cpu_quota"), "memory": resources.get("memory_limit_in_bytes"), **changes}
         self.assertEqual(machines.oom_score_adj(pid), resources["oom_score_adj"])
         self.assert_values(leaf, **wanted)
-        self.assert_shares(leaf, resources["cpu_shares"])
+        self.assert_container_share(leaf, resources["cpu_shares"])
         own = machines.cgroup_of(pid)
         found = {file: self.machine.file(own, "memory", file) for file in ("memory.swap.max", "memory.oom.group")}
         self.assertEqual(found, {"memory.swap.max": "0", "memory.oom.group": "1"}, own)

@@ -12,7 +12,6 @@ import re
 import shutil
 import subprocess
 import tarfile
-import unittest
 
 import guest
 import harness
@@ -140,7 +139,7 @@ def leftovers():
     return found
 
 
-class EngineCase(unittest.TestCase):
+class EngineCase(harness.CgroupCase):
     """Pods that an engine runs with one of its runtimes and one cgroup driver, and what shall hold of them."""
 
     kind, driver = "crun", "systemd"
@@ -160,18 +159,6 @@ class EngineCase(unittest.TestCase):
         return machines.child_cgroup(self.tier_path(tier), f"pod{uid}")
 
     # What holds.
-
-    def assert_values(self, path, **wanted):
-        """Values of a cgroup as the kernel has them; shares are compared as weight, None is unlimited."""
-        if "shares" in wanted:
-            self.assertEqual(self.machine.read(path, "weight"), machines.linear_weight(wanted.pop("shares")), path)
-        for what, value in wanted.items():
-            self.assertEqual(self.machine.read(path, what), value, f"{what} of {path}")
-
-    def assert_shares(self, leaf, shares):
-        """Of a container, which the runtime converts: by either formula."""
-        accepted = (machines.linear_weight(shares), machines.logarithmic_weight(shares))
-        self.assertIn(self.machine.read(leaf, "weight"), accepted)
 
     def assert_tiers(self, guaranteed_memory=0, burstable_memory=0, burstable_shares=2):
         """The tiers' weights by the requests in them, and what the classes above leave of the memory."""

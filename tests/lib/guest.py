@@ -95,10 +95,9 @@ def _built_at():
     return max(path.stat().st_mtime for path in made + written)
 
 
-def require_package_tools():
-    """Skips the calling test, with the reason, where no package can be built."""
-    lacking = [tool for tool in ("dpkg-buildpackage", "dh", "cmake", "ninja") if not shutil.which(tool)]
-    if lacking:
+def require_tools(*tools):
+    """Skips the calling test, with the reason, where a program is not installed; without names those that build packages."""
+    if lacking := [tool for tool in tools or ("dpkg-buildpackage", "dh", "cmake", "ninja") if not shutil.which(tool)]:
         raise unittest.SkipTest(f"these are not installed: {', '.join(lacking)}")
 
 
@@ -106,7 +105,7 @@ def require_package_tools():
 def packages():
     """A directory with the Debian packages of the programs of PODQOS_BIN, kept beside them. Who needs them first makes
     them."""
-    require_package_tools()
+    require_tools()
     place = BIN.resolve().parent / "packages"
     place.mkdir(exist_ok=True)
     made = place / "podqos.deb"

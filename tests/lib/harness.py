@@ -151,12 +151,34 @@ def _call(command, check, stdin=None, cwd=None):
     return result
 
 
-class TestCase(unittest.TestCase):
+class CgroupCase(unittest.TestCase):
+    """What self.machine shall say of a cgroup."""
+
+    maxDiff = 4000
+
+    def assert_values(self, path, **wanted):
+        """shares (compared as weight on v2), quota, period, memory, pids of a cgroup; None is unlimited."""
+        self.assertTrue(self.machine.exists(path), f"no cgroup {path}")
+        if "shares" in wanted:
+            expected = self.machine.expected_share(wanted.pop("shares"))
+            self.assertEqual(self.machine.share(path), expected, f"cpu share of {path}")
+        for what, value in wanted.items():
+            self.assertEqual(self.machine.read(path, what), value, f"{what} of {path}")
+
+    def assert_container_share(self, path, shares):
+        """A container's cpu share, which the runtime converts: either weight formula on v2."""
+        if self.machine.version("cpu") == 1:
+            self.assertEqual(self.machine.read(path, "shares"), shares)
+            return
+        accepted = (machines.linear_weight(shares), machines.logarithmic_weight(shares))
+        self.assertIn(self.machine.read(path, "weight"), accepted)
+
+
+class TestCase(CgroupCase):
     """A test with a cgroup root, a podqos and a runtime of its own; see the head of this file."""
 
     kind = "runc"
     settings = {}  # laid over the configuration of Podqos
-    maxDiff = 4000
 
     def setUp(self):
         self.tmp = pathlib.Path(tempfile.mkdtemp(prefix="podqos-test-"))
@@ -245,23 +267,6 @@ class TestCase(unittest.TestCase):
                 self.assertEqual(where, path, f"hierarchy {controllers}")
         return path
 
-    def assert_values(self, path, **wanted):
-        """shares (compared as weight on v2), quota, period, memory, pids of a cgroup; None is unlimited."""
-        self.assertTrue(self.machine.exists(path), f"no cgroup {path}")
-        if "shares" in wanted:
-            expected = self.machine.expected_share(wanted.pop("shares"))
-            self.assertEqual(self.machine.share(path), expected, f"cpu share of {path}")
-        for what, value in wanted.items():
-            self.assertEqual(self.machine.read(path, what), value, f"{what} of {path}")
-
-    def assert_container_share(self, path, shares):
-        """A container's cpu share, which the runtime converts: either weight formula on v2."""
-        if self.machine.version("cpu") == 1:
-            self.assertEqual(self.machine.read(path, "shares"), shares)
-            return
-        accepted = (machines.linear_weight(shares), machines.logarithmic_weight(shares))
-        self.assertIn(self.machine.read(path, "weight"), accepted)
-
     def frozen(self, path):
         """Is this cgroup paused?"""
         if self.machine.hierarchy("freezer"):
@@ -304,7 +309,7 @@ def runc_only(cls):
 def main(kinds=KINDS, here=None, in_guest=None):
     """Runs the tests of the calling file; see the head of this file for processes and exit status.
 
-    A file that runs itself in guests says which classes are for here, and which are for there.
+    A file that runs itself in guests says which classes are for here, and which are for there: all, if it does not.
     """
     if os.geteuid() != 0:
         print("skipped: only root can make cgroups and containers")
@@ -318,7 +323,7 @@ def main(kinds=KINDS, here=None, in_guest=None):
     if active_kinds() == ("crun",):
         cover_unified()
     module = sys.modules["__main__"]
-    if here or in_guest:
+    if guest.inside() and in_guest or not guest.inside() and here:
         module = types.SimpleNamespace(**{cls.__name__: cls for cls in (in_guest if guest.inside() else here)})
     done = unittest.main(module=module, verbosity=2, exit=False).result
     if not done.wasSuccessful():

@@ -8,37 +8,20 @@
 import json
 import os
 import pathlib
-import shutil
-import subprocess
 import tempfile
-import unittest
 
 import guest
+from package_case import output
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 MANIFESTS = REPOSITORY / "packaging/kubernetes"
 RENDER = REPOSITORY / "tests/kubernetes/render/main.go"
-TIMEOUT = 300  # seconds for one command; most take two
-
-
-def require(*tools):
-    """Skips the calling test where a program is not installed."""
-    if lacking := [tool for tool in tools if not shutil.which(tool)]:
-        raise unittest.SkipTest(f"these are not installed: {', '.join(lacking)}")
-
-
-def call(*command, **options):
-    """The output of a command, which has to succeed."""
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, timeout=TIMEOUT, **options)
-    if done.returncode != 0:
-        raise AssertionError(f"{' '.join(map(str, command))}: exit {done.returncode}\n{done.stdout}{done.stderr}")
-    return done.stdout
 
 
 def build_image(directory, *options, **environment):
     """The archive of packaging/image/build, with the programs of PODQOS_BIN."""
-    said = call(REPOSITORY / "packaging/image/build", *options, directory,
-                env={**os.environ, "PODQOS_BUILT": str(guest.BIN.resolve().parent), **environment})
+    said = output(REPOSITORY / "packaging/image/build", *options, directory,
+                  env={**os.environ, "PODQOS_BUILT": str(guest.BIN.resolve().parent), **environment})
     return pathlib.Path(said.strip())
 
 
@@ -51,7 +34,7 @@ def parse(text):
 
 def kustomize(path):
     """What kubectl makes of a directory with a kustomization."""
-    return parse(call("kubectl", "kustomize", MANIFESTS / path))
+    return parse(output("kubectl", "kustomize", MANIFESTS / path))
 
 
 def values():
@@ -73,7 +56,7 @@ class Chart:
         self.folder = tempfile.TemporaryDirectory(prefix="podqos-test-")
         environment = {**os.environ, "GO111MODULE": "off", "GOPATH": "/usr/share/gocode", "CGO_ENABLED": "0",
                        "GOFLAGS": "", "GOCACHE": f"{self.folder.name}/cache"}
-        call("go", "build", "-o", f"{self.folder.name}/render", RENDER, env=environment)
+        output("go", "build", "-o", f"{self.folder.name}/render", RENDER, env=environment)
 
     def close(self):
         self.folder.cleanup()
@@ -81,4 +64,4 @@ class Chart:
     def render(self, **given):
         """The objects, for values that are laid over the chart's own."""
         data = {"Values": laid_over(values(), given), "Release": {"Name": "podqos", "Namespace": "kube-system"}}
-        return parse(call(f"{self.folder.name}/render", MANIFESTS / "chart/templates", input=json.dumps(data)))
+        return parse(output(f"{self.folder.name}/render", MANIFESTS / "chart/templates", input=json.dumps(data)))

@@ -219,7 +219,7 @@ class Guest(unittest.TestCase):
     def test_in_containerd(self):
         machine = guest.Guest("systemd", root="trixie", timeout=900)
         machine.require()
-        kubernetes_manifests.require("buildah")
+        guest.require_tools("buildah")
         place = pathlib.Path(tempfile.mkdtemp(prefix="kubernetes-", dir=guest.BIN.resolve().parent))
         self.addCleanup(shutil.rmtree, place)
         built = kubernetes_manifests.build_image(place)

@@ -140,8 +140,8 @@ class KubePlay(PodmanCase):
         web, log = containers
         # 100m are 102 shares, 50m are 51, and 150m are 153. Without a request for memory the limit is it.
         leaf = self.assert_placed(web, pod, 969, quota=20000, memory=128 * MI)
-        self.assert_shares(leaf, 102)
-        self.assert_shares(self.assert_placed(log, pod, 985, quota=10000, memory=32 * MI), 51)
+        self.assert_container_share(leaf, 102)
+        self.assert_container_share(self.assert_placed(log, pod, 985, quota=10000, memory=32 * MI), 51)
         self.assert_values(pod, shares=153, quota=30000, memory=160 * MI)
         self.assert_tiers(burstable_memory=96 * MI, burstable_shares=153)
 

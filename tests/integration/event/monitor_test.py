@@ -64,15 +64,6 @@ class Charged(harness.TestCase):
         self.assertIsNone(second.poll())
         self.assert_nothing_left()
 
-    def test_reconcile_does_not_take_it_for_a_container(self):
-        process, ctr, pid = self.start_monitor("app", "conmon")
-        self.plain.kill(ctr)
-        patience.wait_for(lambda: not machines.alive(pid), PATIENCE, "the container's end after SIGKILL")
-        self.podqos.ctl("reconcile")
-        self.assertIsNone(process.poll())
-        self.assert_nothing_left()
-        self.plain.delete(ctr)
-
     def test_switched_off_while_a_pod_lives(self):
         """On cgroup v1 the hooks may then not move the monitor out: that is this pod's affair alone."""
         process, ctr, _ = self.start_monitor("app", "conmon")

@@ -79,10 +79,8 @@ class PodLimit(Promise):
         self.assertGreater(shares[f"{path}/{free}"], 0.25)
 
 
-class TmpfsVolume(Promise):
-    """Memory in a volume is the pod's, whatever becomes of the container that wrote it."""
-
-    settings = {"releaseDelay": "30s"}
+class VolumeCase(harness.TestCase):
+    """A tmpfs that containers write into."""
 
     def setUp(self):
         super().setUp()
@@ -95,17 +93,43 @@ class TmpfsVolume(Promise):
         if self.volume.is_mount():
             subprocess.run(["umount", "-n", self.volume], check=True, timeout=60)
 
-    def write(self, manifest, name):
-        """Runs a container that writes 50 MiB into the volume, and ends; its bundle."""
-        bundle = self.bundle(manifest, name, ("sh", "-c", "dd if=/dev/zero of=/tmp/file bs=1M count=50; sleep 1"))
+    def write(self, manifest, mebibytes):
+        """Runs the pod's container "writer", which writes so much into the volume, and ends."""
+        script = f"dd if=/dev/zero of=/tmp/file bs=1M count={mebibytes}; sleep 1"
+        bundle = self.bundle(manifest, "writer", ("sh", "-c", script))
         bundle.config["mounts"].append({"destination": "/tmp", "type": "bind", "source": str(self.volume),
                                         "options": ["bind", "rw"]})
-        identifier = self.container_id(name)
-        self.wrapper.run(identifier, bundle.save())
-        return bundle
+        self.wrapper.run(self.container_id("writer"), bundle.save())
+        self.assertEqual((self.volume / "file").stat().st_size, mebibytes * MI)
+
+
+class DelayedRelease(VolumeCase):
+    """How long an ended pod is kept for the memory that it is charged with is no matter of the wall clock, which may be
+    set meanwhile: the time since the machine was booted counts. (In no guest, whose kernels have no time namespaces.)"""
+
+    settings = {"releaseDelay": "30m"}
+
+    def reconcile(self, boot_time):
+        subprocess.run(["unshare", "--time", "--boottime", boot_time, harness.CTL, "--config", self.podqos.config(),
+                        "reconcile"], check=True, stdout=subprocess.DEVNULL, timeout=harness.CALL_TIMEOUT)
+
+    def test_time_since_boot_counts(self):
+        if subprocess.run(["unshare", "--time", "true"], check=False, capture_output=True).returncode != 0:
+            self.skipTest("the kernel has no time namespaces")
+        # Without a request for CPU it would end when a busy machine has nothing else to do.
+        self.write(pod("delay-1", container("writer", {"cpu": "1"}, {"memory": "96Mi"})), 8)
+        path = self.pod_path("burstable", "delay-1")
+        for boot_time, is_kept in (("0", True), ("1200", True), ("2400", False)):
+            self.reconcile(boot_time)
+            self.assertEqual(self.machine.exists(path), is_kept, boot_time)
+
+
+class TmpfsVolume(VolumeCase, Promise):
+    """Memory in a volume is the pod's, whatever becomes of the container that wrote it."""
+
+    settings = {"releaseDelay": "30s"}
 
     def assert_charged(self, path):
-        self.assertEqual((self.volume / "file").stat().st_size, 50 * MI)
         self.assertGreater(self.usage(path), 50 * MI)
 
     def test_beside_another_container(self):
@@ -114,7 +138,7 @@ class TmpfsVolume(Promise):
         other, _ = self.launch(manifest, "other")
         before = self.usage(path)
         self.assertLess(before, 10 * MI)
-        self.write(manifest, "writer")
+        self.write(manifest, 50)
         self.assert_charged(path)
         again, _ = self.launch(manifest, "writer")
         self.assert_charged(path)
@@ -127,7 +151,7 @@ class TmpfsVolume(Promise):
         """The pod has ended; its cgroup waits for the restart."""
         manifest = pod("volume-2", container("writer", limits={"memory": "96Mi"}))
         path = self.pod_path("burstable", "volume-2")
-        self.write(manifest, "writer")
+        self.write(manifest, 50)
         self.assert_charged(path)
         again, pid = self.launch(manifest, "writer")
         self.assert_placed(pid, path)
@@ -184,5 +208,5 @@ class Allocatable(Promise):
 
 
 if __name__ == "__main__":
-    harness.main(("runc",), here=[guest.cases({"v2": (guest.Guest("v2", mem=f"{MEMORY // MI}M"), __file__)})],
+    harness.main(("runc",), here=[guest.cases({"v2": (guest.Guest("v2", mem=f"{MEMORY // MI}M"), __file__)}), DelayedRelease],
                  in_guest=[PodLimit, TmpfsVolume, Reservation, Allocatable])

@@ -13,8 +13,10 @@ POD = pod("realtime-1", container("app", limits={"cpu": "100m", "memory": "64Mi"
 RUNTIME = 10_000  # of each second, in microseconds: a hundredth of a CPU
 
 
-class RealtimeCase(harness.TestCase):
-    """A bundle that its engine places in a cgroup right below the root, which has realtime time to share."""
+@harness.for_each_runtime
+class Realtime(harness.TestCase):
+    """A bundle that its engine places in a cgroup right below the root, which has realtime time to share. Under "admit" it
+    runs there."""
 
     def setUp(self):
         super().setUp()
@@ -43,11 +45,6 @@ class RealtimeCase(harness.TestCase):
     def assert_told(self, text, name):
         for word in ("realtime-1", name, f"realtimeRuntime {RUNTIME}", "cgroup v1", "podqos.io/ignore"):
             self.assertIn(word, text)
-
-
-@harness.for_each_runtime
-class Admit(RealtimeCase):
-    """Under "admit" it runs where its engine puts it."""
 
     def test_a_pods_cgroup_has_none(self):
         """Why podqos leaves it: a new cgroup has no realtime time, and one below it cannot have any."""
@@ -89,14 +86,9 @@ class Admit(RealtimeCase):
         self.assert_left_alone(pid, bundle, bundle.read())
         self.assertEqual(bundle.reload().resources["cpu"], {"realtimeRuntime": RUNTIME})
 
-
-@harness.for_each_runtime
-class Reject(RealtimeCase):
-    """Under "reject" it does not start."""
-
-    settings = {"onError": "reject"}
-
-    def test_wrapper(self):
+    def test_rejected(self):
+        self.podqos.settings["onError"] = "reject"
+        self.podqos.config(self.kind)
         bundle, name = self.realtime_bundle(), self.container_id("app")
         before = bundle.read()
         done = self.wrapper.create(name, bundle, check=False)

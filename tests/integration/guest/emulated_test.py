@@ -1,7 +1,7 @@
 """What takes a whole kernel: huge pages, cpuset and pressure on cgroup v2, and two CPUs.
 
 This machine may lack any of it, and user-mode-linux lacks all, so the file boots one emulated guest and runs itself in
-there. `emulated_test.py NAME...` runs only the tests of these names.
+there. `guest.py emulated .../emulated_test.py NAME...` runs only the tests of these names.
 """
 
 import errno
@@ -15,8 +15,7 @@ import sys
 import time
 import unittest
 
-TESTS = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(TESTS / "lib"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
 import guest  # noqa: E402
 import harness  # noqa: E402
@@ -44,20 +43,21 @@ def words(path, name):
 class Programs(unittest.TestCase):
     """The unit tests of the cgroup layer meet a v2 hierarchy that has every controller."""
 
-    def test_cgroup_layer(self):
-        done = subprocess.run([harness.BIN / "podqos_cgroup_test"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+    def run_tests(self, program, pattern, *names):
+        """Runs a program's tests; those of these names must not be skipped."""
+        done = subprocess.run([program, f"--gtest_filter={pattern}"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, errors="replace", check=False, timeout=240)
         self.assertEqual(done.returncode, 0, done.stdout[-4000:])
-        for test in ("OpenCgroupfs.FindsTheControllersOfThisMachine", "ExecuteEnsure.EnablesControllersOnTheWayDown"):
+        for test in names:
             self.assertIn(f"[       OK ] {test} ", done.stdout)
 
+    def test_cgroup_layer(self):
+        self.run_tests(harness.BIN / "podqos_cgroup_test", "*", "OpenCgroupfs.FindsTheControllersOfThisMachine",
+                       "ExecuteEnsure.EnablesControllersOnTheWayDown")
 
     def test_tiers_in_figures(self):
         """Pressure, which podqos-nri shows for each tier, is read where a kernel has it."""
-        done = subprocess.run([APP_TEST, "--gtest_filter=NodeFiguresLive.*"], check=False,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240)
-        self.assertEqual(done.returncode, 0, done.stdout[-4000:] + done.stderr[-4000:])
-        self.assertIn("[       OK ] NodeFiguresLive.ReadsTheTiersOfPodqosAndOfAKubelet ", done.stdout)
+        self.run_tests(APP_TEST, "NodeFiguresLive.*", "NodeFiguresLive.ReadsTheTiersOfPodqosAndOfAKubelet")
         # There is none in the root.
         self.assertTrue(any(pathlib.Path("/sys/fs/cgroup").glob("*/memory.pressure")))
 
@@ -127,8 +127,6 @@ class HugePages(EveryController):
                               preexec_fn=lambda: cgroup_file(path, "cgroup.procs").write_text("0")).returncode
 
 
-
-
 @harness.runc_only
 class WayDown(EveryController, player.Case):
     """podqos enables the controllers on the way down to the pod's containers, before a runtime comes to do it."""
@@ -193,21 +191,6 @@ class CrowdOnTwoCpus(unittest.TestCase):
         many.run_many(100, 16)
 
 
-def run_in_guest():
-    """Boots the guest, runs this file there, and returns the exit status for ctest."""
-    started = time.monotonic()
-    try:
-        status = guest.Guest("emulated", timeout=GUEST_TIMEOUT).run_test(__file__, *sys.argv[1:], show=True).returncode
-    except unittest.SkipTest as skip:
-        print(f"skipped: {skip}")
-        return guest.SKIPPED
-    print(f"the guest took {time.monotonic() - started:.1f} s in all")
-    return status
-
-
 if __name__ == "__main__":
-    if not guest.inside():
-        sys.exit(run_in_guest())
-    uptime = pathlib.Path("/proc/uptime").read_text(encoding="ascii").split()[0]
-    print(f"the guest's first test starts {uptime} s after its kernel", flush=True)
-    harness.main()
+    harness.main(harness.KINDS if guest.inside() else ("runc",),
+                 here=[guest.cases({"emulated": (guest.Guest("emulated", timeout=GUEST_TIMEOUT), __file__)})])

@@ -31,7 +31,7 @@ DATE = 1700000000  # 2023-11-14T22:13:20Z
 class Image(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        kubernetes_manifests.require("buildah", "strip")
+        guest.require_tools("buildah", "strip")
         if os.geteuid() != 0:
             raise unittest.SkipTest("buildah needs root")
         folder = tempfile.TemporaryDirectory(prefix="podqos-test-")

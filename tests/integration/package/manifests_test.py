@@ -86,7 +86,7 @@ def without_hashes(objects):
 class Kustomize(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        manifests.require("kubectl")
+        guest.require_tools("kubectl")
         cls.overlays = {name: manifests.kustomize(f"overlays/{name}") for name in ("containerd", "cri-o")}
         cls.daemon_set = one(cls.overlays["containerd"], "DaemonSet")
         cls.pod = cls.daemon_set["spec"]["template"]["spec"]
@@ -182,7 +182,7 @@ class Helm(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        manifests.require("kubectl", "go")
+        guest.require_tools("kubectl", "go")
         if not pathlib.Path("/usr/share/gocode/src/github.com/Masterminds/sprig").exists():
             raise unittest.SkipTest("golang-github-masterminds-sprig-dev is not installed")
         cls.chart = manifests.Chart()

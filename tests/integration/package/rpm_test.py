@@ -15,6 +15,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
+import guest  # noqa: E402
 import harness  # noqa: E402
 import oci  # noqa: E402
 import spdx  # noqa: E402
@@ -32,9 +33,7 @@ class Package(BuiltCase):
 
     @classmethod
     def setUpClass(cls):
-        lacking = [tool for tool in ("rpmbuild", "cmake", "ninja") if not shutil.which(tool)]
-        if lacking:
-            raise unittest.SkipTest(f"these are not installed: {', '.join(lacking)}")
+        guest.require_tools("rpmbuild", "cmake", "ninja")
         cls.make_packages()
 
     @staticmethod
