@@ -47,21 +47,17 @@ struct AnnotateOptions {
 /// The pod with amounts in bytes rounded up to whole ones, as the kubelet does; podqos refuses
 /// others in annotations.
 core::Pod with_whole_bytes(core::Pod pod) {
-  const auto round_up = [](core::ResourceList& list) {
-    for (auto& [name, quantity] : list)
-      if (core::is_in_bytes(name)) quantity = core::Quantity::from_units(quantity.value());
+  std::vector<core::ResourceList*> lists = {&pod.overhead};
+  const auto add = [&](core::Resources& resources) {
+    lists.insert(lists.end(), {&resources.requests, &resources.limits});
   };
-  for (auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers}) {
-    for (core::Container& container : *list) {
-      round_up(container.resources.requests);
-      round_up(container.resources.limits);
-    }
-  }
-  if (pod.resources) {
-    round_up(pod.resources->requests);
-    round_up(pod.resources->limits);
-  }
-  round_up(pod.overhead);
+  for (auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers})
+    for (core::Container& container : *list)
+      add(container.resources);
+  if (pod.resources) add(*pod.resources);
+  for (core::ResourceList* list : lists)
+    for (auto& [name, quantity] : *list)
+      if (core::is_in_bytes(name)) quantity = core::Quantity::from_units(quantity.value());
   return pod;
 }
 
@@ -132,24 +128,22 @@ Result<StringMembers> container_annotations(const Manifest& manifest,
 /// Requests and limits of the whole pod in annotations of one amount each: "podqos.io/cpu-request:
 /// 100m, podqos.io/memory-limit: 1Gi".
 std::string whole_pod_annotations(const core::Pod& pod) {
-  std::string out;
-  const auto add = [&](std::string_view name, std::string_view amount) {
-    out += cat(out.empty() ? "" : ", ", "podqos.io/", name, ": ", amount);
-  };
-  const auto quoted = [](auto amount) { return cat("\"", format_amount(amount), "\""); };
-  const core::ResourceList requests = core::pod_requests(pod);
-  core::ResourceList limits = core::pod_limits(pod);
-  std::erase_if(limits, [&](const auto& each) { return !core::limit_declared(pod, each.first); });
-  for (const auto& [list, what] :
-       {std::pair<const core::ResourceList*, const char*>{&requests, "request"},
-        {&limits, "limit"}}) {
-    if (const auto cpu = core::find(*list, core::kCpu))
-      add(cat("cpu-", what), quoted(MilliCpu{cpu->milli_value()}));
-    if (const auto memory = core::find(*list, core::kMemory))
-      add(cat("memory-", what), quoted(Bytes{memory->value()}));
+  std::vector<std::string> list;
+  for (const bool limit : {false, true}) {
+    const core::ResourceList amounts = limit ? core::pod_limits(pod) : core::pod_requests(pod);
+    for (const std::string_view name : {core::kCpu, core::kMemory}) {
+      const auto amount = core::find(amounts, name);
+      if (!amount || (limit && !core::limit_declared(pod, name))) continue;
+      list.push_back(cat("podqos.io/", name, limit ? "-limit: \"" : "-request: \"",
+                         name == core::kCpu ? format_amount(MilliCpu{amount->milli_value()})
+                                            : format_amount(Bytes{amount->value()}),
+                         "\""));
+    }
   }
-  if (out.empty()) add("qos-class", core::format_qos_class(core::QosClass::kBestEffort));
-  return out;
+  if (list.empty())
+    list.push_back(
+        cat("podqos.io/qos-class: ", core::format_qos_class(core::QosClass::kBestEffort)));
+  return join(list, ", ");
 }
 
 /// Checks that `podman kube play` before 5.0 accepts the annotations of each pod.

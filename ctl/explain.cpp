@@ -7,11 +7,10 @@
 #include "common/app/configuration.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
+#include "common/cgroup/node.h"
 #include "common/core/kubernetes/quantity.h"
 #include "common/core/kubernetes/validation.h"
-#include "common/core/pods/grants.h"
 #include "common/core/pods/pod_values.h"
-#include "common/sys/process.h"
 #include "ctl/command.h"
 #include "ctl/explanation.h"
 #include "ctl/json_text.h"
@@ -31,35 +30,16 @@ struct ExplainOptions {
   std::string weight_formula;
 };
 
-/// The node's memory: --node-memory, else nodeMemory of the configuration, else this machine's
-/// MemTotal.
-Result<Bytes> node_memory(const ExplainOptions& options, const core::Settings& settings) {
-  if (!options.node_memory.empty()) {
-    auto quantity = core::Quantity::parse(options.node_memory);
-    if (!quantity) return fail(std::move(quantity).error().with_context("--node-memory"));
-    if (quantity->value() <= 0)
-      return fail(ErrorCode::kInvalidArgument, cat("--node-memory: expected more than 0, found ",
-                                                   printable(options.node_memory)));
-    if (!quantity->is_whole())
-      return fail(ErrorCode::kInvalidArgument,
-                  cat("--node-memory: ", printable(options.node_memory), " is ",
-                      core::describe_fraction(*quantity)));
-    return Bytes{quantity->value()};
-  }
-  if (settings.node_memory) return *settings.node_memory;
-  PODQOS_ASSIGN(auto installed, sys::installed_memory());
-  return installed.memory;
-}
-
-/// Parameters of the containers' memory values on cgroup v2; the swap capacity is this machine's.
-Result<core::ContainerMemoryParams> container_params(const core::Settings& settings,
-                                                     Bytes node_memory) {
-  core::NodeCapacity capacity{.memory = node_memory, .cpu = {}};
-  if (settings.swap_behavior == core::SwapBehavior::kLimitedSwap) {
-    PODQOS_ASSIGN(const auto installed, sys::installed_memory());
-    capacity.swap = installed.swap;
-  }
-  return core::container_memory_params(settings, capacity, {.swap_max = true, .oom_group = true});
+/// The value of --node-memory.
+Result<Bytes> parse_memory(const std::string& text) {
+  auto quantity = core::Quantity::parse(text);
+  if (!quantity) return fail(std::move(quantity).error().with_context("--node-memory"));
+  if (quantity->value() > 0 && quantity->is_whole()) return Bytes{quantity->value()};
+  return fail(
+      ErrorCode::kInvalidArgument,
+      cat("--node-memory: ", quantity->value() > 0
+                                 ? cat(printable(text), " is ", core::describe_fraction(*quantity))
+                                 : cat("expected more than 0, found ", printable(text))));
 }
 
 /// The cgroup layout: as requested, else as on this machine.
@@ -81,7 +61,7 @@ Result<core::CgroupLayout> layout_for(const ExplainOptions& options) {
 }
 
 /// Combines options, settings and machine.
-Result<ExplainParams> params_of(const ExplainOptions& options, const core::Settings& settings) {
+Result<ExplainParams> params_of(const ExplainOptions& options, core::Settings settings) {
   ExplainParams params;
   params.cgroup_root = settings.cgroup_root;
   params.config = core::pod_config_params(settings);
@@ -90,8 +70,13 @@ Result<ExplainParams> params_of(const ExplainOptions& options, const core::Setti
                        : options.weight_formula == "log";
   params.formula = log ? core::WeightFormula::kLog : core::WeightFormula::kLinear;
   if (options.driver == "systemd") params.driver = core::Driver::kSystemd;
-  PODQOS_ASSIGN(params.node_memory, node_memory(options, settings));
-  PODQOS_ASSIGN(params.container, container_params(settings, *params.node_memory));
+  if (!options.node_memory.empty()) {
+    PODQOS_ASSIGN(settings.node_memory, parse_memory(options.node_memory));
+  }
+  PODQOS_ASSIGN(const auto capacity, cgroup::node_capacity(settings));
+  params.node_memory = capacity.memory;
+  params.container =
+      core::container_memory_params(settings, capacity, {.swap_max = true, .oom_group = true});
   PODQOS_ASSIGN(params.layout, layout_for(options));
   return params;
 }
