@@ -102,41 +102,15 @@ Bus::Bus(SystemdOptions options) : options_(std::move(options)) {
   static_cast<void>(::setenv("DBUS_FATAL_WARNINGS", "0", /*replace*/ 1));
 }
 
-Result<Message> Bus::call(Request request) {
-  std::vector<Request> one;
-  one.push_back(std::move(request));
-  return std::move(call(std::move(one)).front());
-}
-
-std::vector<Result<Message>> Bus::call(std::vector<Request> requests) {
-  std::vector<DBusMessage*> messages;
-  std::vector<Result<Message>> answers;
-  for (Request& request : requests) {
-    if (!request.message) {
-      answers.emplace_back(fail(std::move(request.message).error().with_context(request.what)));
-    } else if (const Status started = start_clock(request.what); !started) {
-      answers.emplace_back(fail(started.error()));
-    } else {
-      messages.push_back(request.message->get());
-      answers.emplace_back(Message{});
-    }
-  }
-  if (messages.empty()) return answers;
-  std::vector<Reply> replies = call_with_retry(messages);
+Result<Message> Bus::call(const std::string& what, Result<Message> message, Unloaded unloaded) {
+  if (!message) return fail(std::move(message).error().with_context(what));
+  PODQOS_TRY(start_clock(what));
+  Reply reply = call_with_retry(message->get());
   // The wait may end slightly before the deadline.
   hangs_ = clock().now() + kRestartPause >= deadline_;
-  auto reply = replies.begin();
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    if (!answers[i]) continue;
-    const auto& [what, message, unloaded] = requests[i];
-    if (*reply) {
-      answers[i] = std::move(**reply);
-    } else if (unloaded == Unloaded::kFails || reply->error().name != kNoSuchUnit) {
-      answers[i] = fail(error_for(what, reply->error()));
-    }
-    ++reply;
-  }
-  return answers;
+  if (reply) return std::move(*reply);
+  if (unloaded == Unloaded::kIsFine && reply.error().name == kNoSuchUnit) return Message{};
+  return fail(error_for(what, reply.error()));
 }
 
 Status Bus::start_clock(std::string_view what) {
@@ -155,71 +129,44 @@ Status Bus::start_clock(std::string_view what) {
   return {};
 }
 
-std::vector<Bus::Reply> Bus::call_with_retry(Messages requests) {
-  std::vector<Reply> replies = attempt(requests);
+Bus::Reply Bus::call_with_retry(DBusMessage* request) {
+  Reply reply = attempt(request);
   // During daemon-reexec systemd disconnects all clients, and its socket is missing for a moment.
   // Whether it has received a call is unknown, so that a call may be made twice.
   const auto give_up = std::min(clock().now() + options_.restart, deadline_);
-  while (clock().now() < give_up) {
-    std::vector<Reply*> unanswered;
-    std::vector<Message> copies;  // a sent message keeps its connection's serial number
-    std::vector<DBusMessage*> again;
-    for (std::size_t i = 0; i < requests.size(); ++i) {
-      if (!has_left(replies[i])) continue;
-      Message copy{dbus_message_copy(requests[i])};
-      if (!copy) return replies;
-      unanswered.push_back(&replies[i]);
-      again.push_back(copy.get());
-      copies.push_back(std::move(copy));
-    }
-    if (unanswered.empty()) return replies;
+  while (has_left(reply) && clock().now() < give_up) {
+    // A sent message keeps its connection's serial number.
+    const Message copy{dbus_message_copy(request)};
+    if (!copy) break;
     static_cast<void>(clock().poll({}, clock().now() + kRestartPause));
-    std::vector<Reply> answers = attempt(again);
-    for (std::size_t i = 0; i < answers.size(); ++i) {
-      // Still not running: the first error of the call tells more.
-      const bool absent = !answers[i] && answers[i].error().name == DBUS_ERROR_NO_SERVER;
-      if (!absent && !has_left(answers[i])) *unanswered[i] = std::move(answers[i]);
-    }
+    Reply again = attempt(copy.get());
+    // Still not running: the first error of the call tells more.
+    const bool absent = !again && again.error().name == DBUS_ERROR_NO_SERVER;
+    if (!absent && !has_left(again)) return again;
   }
-  return replies;
+  return reply;
 }
 
-std::vector<Bus::Reply> Bus::attempt(Messages requests) {
-  std::vector<Reply> replies;
-  if (const auto connected = connection_ ? OrFailure<void>{} : connect(); !connected) {
-    for (std::size_t i = 0; i < requests.size(); ++i)
-      replies.emplace_back(std::unexpected(connected.error()));
-    return replies;
+Bus::Reply Bus::attempt(DBusMessage* request) {
+  if (!connection_) {
+    if (auto connected = connect(); !connected) return std::unexpected(connected.error());
   }
-  replies = exchange(requests);
+  Reply reply = exchange(request);
   // The bus may notice systemd's restart later than its own socket does.
-  const bool left =
-      std::ranges::any_of(replies, [&](const Reply& reply) { return has_left(reply); });
-  if (left || dbus_connection_get_is_connected(connection_.get()) == 0) connection_.reset();
-  return replies;
+  if (has_left(reply) || dbus_connection_get_is_connected(connection_.get()) == 0)
+    connection_.reset();
+  return reply;
 }
 
-std::vector<Bus::Reply> Bus::exchange(Messages requests) {
+Bus::Reply Bus::exchange(DBusMessage* request) {
   ++round_trips_;
-  std::vector<Reply> replies;
-  std::vector<PendingCall> pending;
-  // All requests are queued before the first reply is awaited.
-  for (DBusMessage* request : requests) {
-    DBusPendingCall* sent = nullptr;
-    if (!in_time()) {
-      replies.emplace_back(ErrorSlot::no_reply());
-    } else if (dbus_connection_send_with_reply(connection_.get(), request, &sent,
-                                               DBUS_TIMEOUT_INFINITE) == 0) {
-      replies.emplace_back(ErrorSlot::out_of_memory());
-    } else {
-      replies.emplace_back(lost());  // unless it is pending
-    }
-    pending.emplace_back(sent);
-  }
-  for (std::size_t i = 0; i < pending.size(); ++i) {
-    if (pending[i]) replies[i] = answer_to(pending[i].get());
-  }
-  return replies;
+  if (!in_time()) return ErrorSlot::no_reply();
+  DBusPendingCall* sent = nullptr;
+  if (dbus_connection_send_with_reply(connection_.get(), request, &sent, DBUS_TIMEOUT_INFINITE) ==
+      0)
+    return ErrorSlot::out_of_memory();
+  const PendingCall pending{sent};
+  return pending ? answer_to(pending.get()) : lost();
 }
 
 Bus::Reply Bus::answer_to(DBusPendingCall* pending) {
@@ -286,8 +233,8 @@ Bus::OrFailure<void> Bus::greet(Peer peer) {
   if (!first) return ErrorSlot::out_of_memory();
   DBusMessage* const message = first->get();
   if (peer == Peer::kMessageBus) {
-    const auto replies = exchange(std::array{message});
-    return replies.front() ? OrFailure<void>{} : std::unexpected(replies.front().error());
+    const auto reply = exchange(message);
+    return reply ? OrFailure<void>{} : std::unexpected(reply.error());
   }
   // systemd 252 to 257 reads the end of the authentication into a buffer of 256 bytes, and does not
   // process what else is in the buffer until more data arrives: a short call would get no reply.

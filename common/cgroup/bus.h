@@ -5,10 +5,8 @@
 #include <expected>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <dbus/dbus.h>
 
@@ -32,18 +30,11 @@ class Bus {
 
   /// Whether NoSuchUnit is an error for a call.
   enum class Unloaded : std::uint8_t { kFails, kIsFine };
-  /// A call and its name for errors: "StopUnit kubepods.slice".
-  struct Request {
-    std::string what;
-    Result<Message> message;
-    Unloaded unloaded = Unloaded::kFails;
-  };
-
+  /// Makes a call. Signals received before its reply are discarded.
+  /// @param what  its name for errors: "StopUnit kubepods.slice"
   /// @return the reply; null for a unit that is not loaded, if that is accepted.
-  [[nodiscard]] Result<Message> call(Request request);
-  /// Sends all requests, then waits for the replies, which are returned in the order of the
-  /// requests: one round trip. Signals received meanwhile are discarded.
-  [[nodiscard]] std::vector<Result<Message>> call(std::vector<Request> requests);
+  [[nodiscard]] Result<Message> call(const std::string& what, Result<Message> message,
+                                     Unloaded unloaded = Unloaded::kFails);
 
   [[nodiscard]] int round_trips() const { return round_trips_; }
 
@@ -56,7 +47,6 @@ class Bus {
   template <class T>
   using OrFailure = std::expected<T, Failure>;
   using Reply = OrFailure<Message>;
-  using Messages = std::span<DBusMessage* const>;
 
   /// Owns a DBusError, which libdbus requires to be initialised and freed.
   class ErrorSlot;
@@ -66,11 +56,11 @@ class Bus {
 
   /// Sets the deadline of a call; kTimeout after an earlier call has timed out.
   [[nodiscard]] Status start_clock(std::string_view what);
-  /// Repeats the calls whose connection was closed.
-  [[nodiscard]] std::vector<Reply> call_with_retry(Messages requests);
+  /// Repeats a call whose connection was closed.
+  [[nodiscard]] Reply call_with_retry(DBusMessage* request);
   /// Connects if necessary. A connection that was closed is dropped.
-  [[nodiscard]] std::vector<Reply> attempt(Messages requests);
-  [[nodiscard]] std::vector<Reply> exchange(Messages requests);
+  [[nodiscard]] Reply attempt(DBusMessage* request);
+  [[nodiscard]] Reply exchange(DBusMessage* request);
   [[nodiscard]] Reply answer_to(DBusPendingCall* pending);
   /// Connects to the first address at which a server listens; DBUS_ERROR_NO_SERVER if none does.
   /// Authentication happens during the first call.

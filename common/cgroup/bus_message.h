@@ -37,7 +37,7 @@ using Argument = std::variant<bool, std::string, std::vector<std::string>, UnitN
 ///
 /// libdbus aborts the process on a string that is not UTF-8, so all strings are validated first.
 /// @return kInvalidArgument naming the unit or property that breaks a rule: a unit name has 1 to
-/// 255 characters of the set in systemd.unit(5), a property name up to 64 letters and digits, a
+/// 255 characters of the set in systemd.unit(5), a property name letters and digits, a
 /// string is UTF-8 without NUL of at most 4096 bytes, and there are at most 256 properties or array
 /// elements. kIo when memory runs out.
 [[nodiscard]] Result<Message> manager_call(const char* method,
@@ -50,8 +50,7 @@ using Argument = std::variant<bool, std::string, std::vector<std::string>, UnitN
 /// Parses the reply to ListUnitsByPatterns, of signature a(ssssssouso). kIo for any other one.
 [[nodiscard]] Result<std::vector<ListedUnit>> parse_units(DBusMessage* reply);
 
-/// Whether the reply to GetUnitByControlGroup is the object path of `unit`. False for any other
-/// reply.
-[[nodiscard]] bool names_unit(DBusMessage* reply, std::string_view unit);
+/// The object path of a reply that has nothing else; "" for any other one.
+[[nodiscard]] std::string parse_object_path(DBusMessage* reply);
 
 }  // namespace podqos::cgroup

@@ -103,12 +103,10 @@ class Cgroupfs final : public Machine {
   [[nodiscard]] Status start(const core::StartUnit& step, Report& report);
   /// Queues the SetUnit steps of an executed plan whose cgroup has changed.
   void note_units(const core::Plan& plan, const Report& report);
-  /// Sends all queued changes: one round trip, plus one if there are scopes among them.
+  /// Sends all queued changes.
   [[nodiscard]] Status apply_unit_changes(Report& report);
-  /// The cgroups of those scopes that have memory.oom.group = 1.
-  [[nodiscard]] std::vector<std::string> ending_together(const std::vector<core::SetUnit>& scopes);
-  /// Sets memory.oom.group again after systemd has changed properties of these scopes.
-  [[nodiscard]] Status keep_together(const std::vector<std::string>& scopes, Report& report);
+  /// Sends one change. Sets memory.oom.group again, which systemd changes for a scope.
+  [[nodiscard]] Status set_unit(const core::SetUnit& step, Report& report);
   [[nodiscard]] Status stop(const core::StopUnit& step);
   /// kConflict if a scope of this name exists for another cgroup.
   [[nodiscard]] Status check_scope(const std::string& path, const std::string& unit);

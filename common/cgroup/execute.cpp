@@ -21,9 +21,6 @@ namespace podqos::cgroup {
 
 namespace {
 
-// Must survive property changes of a scope; see keep_together().
-constexpr const char* kOomGroup = "memory.oom.group";
-
 /// The other steps cannot be optional.
 core::OnRefusal on_refusal_of(const core::Step& step) {
   if (const auto* write = std::get_if<core::WriteFile>(&step)) return write->on_refusal;
@@ -154,65 +151,17 @@ void Cgroupfs::note_units(const core::Plan& plan, const Report& report) {
 }
 
 Status Cgroupfs::apply_unit_changes(Report& report) {
-  std::vector<core::SetUnit> slices;
-  std::vector<core::SetUnit> scopes;
-  for (core::SetUnit& step : std::exchange(deferred_changes_, {}))
-    (core::scope_of(step.path).empty() ? slices : scopes).push_back(std::move(step));
   Status first;
-  const auto record = [&](const core::SetUnit& step, Status answer) {
-    if (answer) return;
-    if (classify(step.on_refusal, answer.error()) == Refused::kIsAllowed) {
-      report.ignored.push_back(std::move(answer).error().message);
+  for (const core::SetUnit& step : std::exchange(deferred_changes_, {})) {
+    Status done = set_unit(step, report);
+    if (done) continue;
+    if (classify(step.on_refusal, done.error()) == Refused::kIsAllowed) {
+      report.ignored.push_back(std::move(done).error().message);
     } else if (first) {
-      first = std::move(answer);
+      first = std::move(done);
     }
-  };
-  // A scope's name does not determine its cgroup, so that the cgroup must be looked up.
-  const UnitAnswers answers = systemd_.set_and_find(slices, scopes);
-  std::vector<core::SetUnit> own;
-  for (std::size_t i = 0; i < scopes.size(); ++i) {
-    const Result<bool>& held = answers.held[i];
-    if (held && *held) own.push_back(std::move(scopes[i]));
-    if (!held && first) first = fail(held.error());
-  }
-  for (std::size_t i = 0; i < slices.size(); ++i)
-    record(slices[i], answers.set[i]);
-  const std::vector<std::string> together = ending_together(own);
-  // After its reply to SetUnitProperties, and before it reads the next message, systemd applies its
-  // OOMPolicy= to memory.oom.group. The reply to a second call shows that this is done.
-  const UnitAnswers last =
-      systemd_.set_and_find(own, together.empty() ? std::vector<core::SetUnit>{} : own);
-  for (std::size_t i = 0; i < own.size(); ++i)
-    record(own[i], last.set[i]);
-  Status kept = keep_together(together, report);
-  return first ? kept : first;
-}
-
-Status Cgroupfs::keep_together(const std::vector<std::string>& scopes, Report& report) {
-  Status first;
-  for (const std::string& path : scopes) {
-    auto done = write({.path = path,
-                       .controller = core::Controller::kMemory,
-                       .file = kOomGroup,
-                       .value = "1",
-                       .reason = "container",
-                       .on_refusal = core::OnRefusal::kFail},
-                      report);
-    // The container may have ended meanwhile.
-    const bool gone = !done && done.error().code == ErrorCode::kNotFound;
-    if (!done && !gone && first) first = std::move(done);
   }
   return first;
-}
-
-std::vector<std::string> Cgroupfs::ending_together(const std::vector<core::SetUnit>& scopes) {
-  std::vector<std::string> paths;
-  if (layout_.memory != core::CgroupVersion::kV2) return paths;
-  for (const core::SetUnit& scope : scopes) {
-    const auto group = read(scope.path, core::Controller::kMemory, kOomGroup);
-    if (group && *group == "1") paths.push_back(scope.path);
-  }
-  return paths;
 }
 
 Status Cgroupfs::run(const core::Step& step, const core::Plan& plan, Report& report) {

@@ -102,9 +102,31 @@ Status Cgroupfs::start(const core::StartUnit& step, Report& report) {
   }
 }
 
+Status Cgroupfs::set_unit(const core::SetUnit& step, Report& report) {
+  const std::string unit{core::unit_of(step.path)};
+  if (core::scope_of(step.path).empty()) return systemd_.set_properties(unit, step.properties);
+  // A scope's name does not determine its cgroup, so that the cgroup must be looked up.
+  PODQOS_ASSIGN(const bool own, systemd_.holds(step.path));
+  if (!own) return {};
+  core::WriteFile together{.path = step.path,
+                           .controller = core::Controller::kMemory,
+                           .file = "memory.oom.group",
+                           .value = "1",
+                           .reason = "container"};
+  const bool is_together = layout_.memory == core::CgroupVersion::kV2 &&
+                           read(step.path, together.controller, together.file) == together.value;
+  PODQOS_TRY(systemd_.set_properties(unit, step.properties));
+  if (!is_together) return {};
+  // After its reply to SetUnitProperties, and before it reads the next message, systemd applies its
+  // OOMPolicy= to memory.oom.group. The reply to another call shows that this is done.
+  PODQOS_TRY(systemd_.holds(step.path));
+  auto kept = write(together, report);
+  // The container may have ended meanwhile.
+  return !kept && kept.error().code == ErrorCode::kNotFound ? Status{} : kept;
+}
+
 Status Cgroupfs::check_scope(const std::string& path, const std::string& unit) {
-  const core::SetUnit place{.path = path, .properties = {}};
-  PODQOS_ASSIGN(const bool own, systemd_.set_and_find({}, {place}).held.front());
+  PODQOS_ASSIGN(const bool own, systemd_.holds(path));
   if (own) return {};
   return fail(ErrorCode::kConflict,
               cat(path, ": unit ", unit, " already exists for another cgroup and is not changed"));

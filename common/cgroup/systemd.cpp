@@ -1,8 +1,7 @@
 #include "common/cgroup/systemd.h"
 
-#include <cstddef>
-#include <string_view>
 #include <utility>
+#include <variant>
 
 #include "common/base/text.h"
 #include "common/cgroup/bus.h"
@@ -16,18 +15,16 @@ namespace {
 /// A conflicting queued job is replaced rather than the new one refused.
 constexpr const char* kReplace = "replace";
 
+/// Makes a call about a unit, with what comes after its name.
+Result<Message> call(Bus& bus, const char* method, std::vector<Argument> arguments,
+                     Bus::Unloaded unloaded = Bus::Unloaded::kFails) {
+  const std::string& unit = std::get<UnitName>(arguments.front()).text;
+  return bus.call(cat(method, " ", printable(unit)), manager_call(method, arguments), unloaded);
+}
+
 Status status_of(const Result<Message>& answer) {
   if (!answer) return fail(answer.error());
   return {};
-}
-
-/// A call about a unit, with what comes after its name.
-Bus::Request about(const char* method, const std::string& unit, std::vector<Argument> more = {},
-                   Bus::Unloaded unloaded = Bus::Unloaded::kFails) {
-  more.insert(more.begin(), UnitName{unit});
-  return {.what = cat(method, " ", printable(unit)),
-          .message = manager_call(method, more),
-          .unloaded = unloaded};
 }
 
 }  // namespace
@@ -40,63 +37,48 @@ Systemd& Systemd::operator=(Systemd&&) noexcept = default;
 Status Systemd::start_transient(const std::string& unit,
                                 const std::vector<core::UnitProperty>& properties) {
   return status_of(
-      bus_->call(about("StartTransientUnit", unit, {kReplace, properties, NoUnits{}})));
+      call(*bus_, "StartTransientUnit", {UnitName{unit}, kReplace, properties, NoUnits{}}));
 }
 
 Status Systemd::start(const std::string& unit) {
-  return status_of(bus_->call(about("StartUnit", unit, {kReplace})));
+  return status_of(call(*bus_, "StartUnit", {UnitName{unit}, kReplace}));
 }
 
 Status Systemd::set_properties(const std::string& unit,
                                const std::vector<core::UnitProperty>& properties) {
-  return status_of(bus_->call(about("SetUnitProperties", unit, {/*runtime*/ true, properties})));
-}
-
-UnitAnswers Systemd::set_and_find(const std::vector<core::SetUnit>& changes,
-                                  const std::vector<core::SetUnit>& places) {
-  std::vector<Bus::Request> requests;
-  requests.reserve(changes.size() + places.size());
-  for (const core::SetUnit& change : changes) {
-    requests.push_back(about("SetUnitProperties", std::string{core::unit_of(change.path)},
-                             {/*runtime*/ true, change.properties}));
-  }
-  for (const core::SetUnit& place : places) {
-    requests.push_back({.what = cat("GetUnitByControlGroup ", printable(place.path)),
-                        .message = manager_call("GetUnitByControlGroup", {place.path}),
-                        .unloaded = Bus::Unloaded::kIsFine});
-  }
-  UnitAnswers answers;
-  if (requests.empty()) return answers;
-  const std::vector<Result<Message>> replies = bus_->call(std::move(requests));
-  for (std::size_t i = 0; i < changes.size(); ++i)
-    answers.set.push_back(status_of(replies[i]));
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    const Result<Message>& reply = replies[changes.size() + i];
-    if (!reply) {
-      answers.held.emplace_back(fail(reply.error()));
-    } else {
-      answers.held.emplace_back(*reply && names_unit(reply->get(), core::unit_of(places[i].path)));
-    }
-  }
-  return answers;
+  return status_of(
+      call(*bus_, "SetUnitProperties", {UnitName{unit}, /*runtime*/ true, properties}));
 }
 
 Status Systemd::stop(const std::string& unit) {
-  return status_of(bus_->call(about("StopUnit", unit, {kReplace}, Bus::Unloaded::kIsFine)));
+  return status_of(call(*bus_, "StopUnit", {UnitName{unit}, kReplace}, Bus::Unloaded::kIsFine));
 }
 
 Status Systemd::reset_failed(const std::string& unit) {
-  return status_of(bus_->call(about("ResetFailedUnit", unit, {}, Bus::Unloaded::kIsFine)));
+  return status_of(call(*bus_, "ResetFailedUnit", {UnitName{unit}}, Bus::Unloaded::kIsFine));
+}
+
+Result<bool> Systemd::holds(const std::string& cgroup) {
+  constexpr const char* kMethod = "GetUnitByControlGroup";
+  PODQOS_ASSIGN(const auto holder,
+                bus_->call(cat(kMethod, " ", printable(cgroup)), manager_call(kMethod, {cgroup}),
+                           Bus::Unloaded::kIsFine));
+  if (!holder) return false;
+  PODQOS_ASSIGN(const auto unit,
+                call(*bus_, "GetUnit", {UnitName{std::string{core::unit_of(cgroup)}}},
+                     Bus::Unloaded::kIsFine));
+  if (!unit) return false;
+  const std::string path = parse_object_path(holder.get());
+  return !path.empty() && path == parse_object_path(unit.get());
 }
 
 Result<std::vector<ListedUnit>> Systemd::list(const std::string& pattern) {
   using Texts = std::vector<std::string>;
-  const std::string what = cat("ListUnitsByPatterns ", printable(pattern));
-  PODQOS_ASSIGN(
-      const auto reply,
-      bus_->call({.what = what,
-                  // Those in any state.
-                  .message = manager_call("ListUnitsByPatterns", {Texts{}, Texts{pattern}})}));
+  constexpr const char* kMethod = "ListUnitsByPatterns";
+  const std::string what = cat(kMethod, " ", printable(pattern));
+  // Those in any state.
+  PODQOS_ASSIGN(const auto reply,
+                bus_->call(what, manager_call(kMethod, {Texts{}, Texts{pattern}})));
   auto units = parse_units(reply.get());
   if (!units) return fail(std::move(units).error().with_context(what));
   return units;

@@ -15,12 +15,6 @@ namespace podqos::cgroup {
 
 class Bus;
 
-/// The results of set_and_find(), in the order of its arguments.
-struct UnitAnswers {
-  std::vector<Status> set;         ///< of set_properties()
-  std::vector<Result<bool>> held;  ///< whether the cgroup is the unit's
-};
-
 /// What listens on a socket.
 enum class Peer : std::uint8_t {
   kSystemd,     ///< systemd itself
@@ -95,11 +89,8 @@ class Systemd {
   /// ListUnitsByPatterns, e.g. "kubepods*.slice"; returns loaded units only.
   [[nodiscard]] Result<std::vector<ListedUnit>> list(const std::string& pattern);
 
-  /// set_properties() for the units of `changes` and, by GetUnitByControlGroup, whether the cgroups
-  /// of `places` are the units that are named like them, or below: in one round trip, for all calls
-  /// are sent before the first reply is awaited. Nothing is sent if both are empty.
-  [[nodiscard]] UnitAnswers set_and_find(const std::vector<core::SetUnit>& changes,
-                                         const std::vector<core::SetUnit>& places);
+  /// Whether a cgroup is that of the unit which is named like it, or is below it.
+  [[nodiscard]] Result<bool> holds(const std::string& cgroup);
 
   /// Number of round trips so far, including the bus's Hello.
   [[nodiscard]] int round_trips() const;

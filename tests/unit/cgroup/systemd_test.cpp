@@ -25,7 +25,6 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 using namespace std::chrono_literals;
-using ::testing::Not;
 
 constexpr const char* kManager =
     "org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager.";
@@ -127,52 +126,47 @@ TEST_F(SystemdCalls, OneConnectionServesAllCallsInOrder) {
                               "StopUnit ss \"c.slice\" \"replace\"\n");
 }
 
-TEST_F(SystemdCalls, SeveralUnitsAreToldBeforeTheFirstAnswers) {
+struct HolderCase {
+  const char* name;
+  const char* holder;  ///< what GetUnitByControlGroup answers; nullptr: NoSuchUnit
+  const char* unit;    ///< what GetUnit does
+  bool holds;
+};
+
+class SystemdHolds : public SystemdCalls, public ::testing::WithParamInterface<HolderCase> {};
+
+TEST_P(SystemdHolds, WhereBothAnswersNameOneObject) {
   FakeSystemd fake{directory_.path("private"), [](auto accept) {
                      Session session = accept();
                      session.authenticate();
-                     const auto first = session.receive();
-                     const auto second = session.receive();
-                     const auto third = session.receive();
-                     session.refuse(first.get(), "org.freedesktop.systemd1.NoSuchUnit", "No.");
-                     session.answer_job(second.get());
-                     session.refuse(third.get(), "org.freedesktop.systemd1.NoSuchUnit", "No.");
+                     for (const char* path : {GetParam().holder, GetParam().unit}) {
+                       const auto call = session.receive();
+                       if (path == nullptr) {
+                         session.refuse(call.get(), "org.freedesktop.systemd1.NoSuchUnit", "No.");
+                         continue;
+                       }
+                       const TestMessage reply{dbus_message_new_method_return(call.get())};
+                       dbus_message_append_args(reply.get(), DBUS_TYPE_OBJECT_PATH, &path,
+                                                DBUS_TYPE_INVALID);
+                       session.send(reply.get());
+                     }
                      session.wait();
                    }};
-  {
-    Systemd systemd{only(fake)};
-    const UnitAnswers answers = systemd.set_and_find(
-        {{.path = "/a.slice", .properties = {{"CPUWeight", std::uint64_t{79}}}},
-         {.path = "/not a unit", .properties = {}},
-         {.path = "/b.slice", .properties = {{"TasksMax", std::uint64_t{100}}}}},
-        {{.path = "/a.slice/c.scope", .properties = {}}});
-    const std::vector<Status>& set = answers.set;
-    ASSERT_THAT(set, SizeIs(3));
-    ASSERT_FALSE(set[0]);
-    EXPECT_EQ(set[0].error().code, ErrorCode::kNotFound);
-    EXPECT_THAT(set[0].error().message, StartsWith("SetUnitProperties a.slice at "));
-    ASSERT_FALSE(set[1]);
-    EXPECT_EQ(set[1].error().code, ErrorCode::kInvalidArgument);
-    EXPECT_TRUE(set[2]) << set[2].error().message;
-    ASSERT_THAT(answers.held, SizeIs(1));
-    ASSERT_TRUE(answers.held[0]) << answers.held[0].error().message;
-    EXPECT_FALSE(*answers.held[0]);
-    EXPECT_EQ(systemd.round_trips(), 1);
-  }
-  EXPECT_EQ(fake.heard(),
-            std::string{kPing} + kManager +
-                "SetUnitProperties sba(sv) \"a.slice\" b:1 [(\"CPUWeight\" <t:79>)]\n" + kManager +
-                "SetUnitProperties sba(sv) \"b.slice\" b:1 [(\"TasksMax\" <t:100>)]\n" + kManager +
-                "GetUnitByControlGroup s \"/a.slice/c.scope\"\n");
+  const auto holds = Systemd{only(fake)}.holds("/a.slice/c.scope");
+  ASSERT_TRUE(holds) << holds.error().message;
+  EXPECT_EQ(*holds, GetParam().holds);
+  EXPECT_THAT(fake.heard(), StartsWith(cat(kPing, kManager, "GetUnitByControlGroup s ",
+                                           "\"/a.slice/c.scope\"\n")));
 }
 
-TEST_F(SystemdCalls, NoUnitIsNoCall) {
-  Systemd systemd{{.addresses = {}}};
-  const UnitAnswers answers = systemd.set_and_find({}, {});
-  EXPECT_THAT(answers.set, SizeIs(0));
-  EXPECT_THAT(answers.held, SizeIs(0));
-  EXPECT_EQ(systemd.round_trips(), 0);
-}
+INSTANTIATE_TEST_SUITE_P(Table, SystemdHolds,
+                         ::testing::ValuesIn<HolderCase>({
+                             {"Same", "/unit/c_2escope", "/unit/c_2escope", true},
+                             {"Another", "/unit/d_2escope", "/unit/c_2escope", false},
+                             {"NotLoaded", "/unit/d_2escope", nullptr, false},
+                             {"NoUnit", nullptr, nullptr, false},
+                         }),
+                         [](const auto& param) { return param.param.name; });
 
 TEST_F(SystemdCalls, ABusIsGreetedFirst) {
   FakeSystemd fake{directory_.path("bus"), [](auto accept) {
@@ -487,35 +481,6 @@ TEST_F(SystemdRestart, ACallIsMadeAgain) {
   const auto done = systemd.start("a.slice");
   EXPECT_TRUE(done) << done.error().message;
   EXPECT_EQ(systemd.round_trips(), 2);
-}
-
-TEST_F(SystemdRestart, WhatWasAnsweredIsNotToldAgain) {
-  FakeSystemd fake{path(), [](auto accept) {
-                     {
-                       Session session = accept();
-                       session.authenticate();
-                       const auto first = session.receive();
-                       static_cast<void>(session.receive());
-                       session.answer_job(first.get());
-                     }
-                     kAnswersJobs(accept);
-                   }};
-  {
-    Systemd systemd{options(fake)};
-    const std::vector<Status> set = systemd
-                                        .set_and_find({{.path = "/a.slice", .properties = {}},
-                                                       {.path = "/b.slice", .properties = {}}},
-                                                      {})
-                                        .set;
-    ASSERT_EQ(set.size(), 2U);
-    EXPECT_TRUE(set[0]) << set[0].error().message;
-    EXPECT_TRUE(set[1]) << set[1].error().message;
-    EXPECT_EQ(systemd.round_trips(), 2);
-  }
-  const std::string heard = fake.heard();
-  const std::string told_again = heard.substr(heard.rfind("org.freedesktop.DBus.Peer.Ping"));
-  EXPECT_THAT(told_again, HasSubstr("\"b.slice\""));
-  EXPECT_THAT(told_again, Not(HasSubstr("\"a.slice\"")));
 }
 
 TEST_F(SystemdRestart, BetweenTwoCalls) {
