@@ -49,13 +49,11 @@ const core::CgroupLayout& Cgroupfs::layout() {
 
 Status Cgroupfs::check_writable() {
   const Hierarchy& hierarchy = primary().description();
-  if (!hierarchy.writable) {
-    return fail(ErrorCode::kPermission, cat(hierarchy.mount_point, ": mounted read-only"));
-  }
-  PODQOS_ASSIGN(const auto root, primary().directory("/"));
+  const std::string& place = hierarchy.mount_point;
+  if (!hierarchy.writable) return fail(ErrorCode::kPermission, cat(place, ": mounted read-only"));
   // faccessat(2) also takes capabilities and read-only bind mounts into account.
-  if (::faccessat(root->fd(), ".", W_OK, 0) == 0) return {};
-  return fail_errno(errno, cat(hierarchy.mount_point, ": cgroups cannot be written"));
+  if (::faccessat(AT_FDCWD, place.c_str(), W_OK, 0) == 0) return {};
+  return fail_errno(errno, cat(place, ": cgroups cannot be written"));
 }
 
 void Cgroupfs::drop_refused(OpenHierarchy& hierarchy, Report& report) {
@@ -75,9 +73,6 @@ bool Cgroupfs::is_refused(OpenHierarchy& hierarchy, const core::WriteFile& step,
   const std::string_view controller = controller_name(step.controller);
   if (hierarchy.refusal_of(controller) != nullptr) return true;
   if (hierarchy.description().version != core::CgroupVersion::kV2) return false;
-  // The cgroup may have been removed since it was opened: then there is nothing to enable.
-  hierarchy.forget(step.path);
-  if (!hierarchy.directory(step.path)) return false;
   const std::string parent{parent_of(step.path)};
   const auto tried = ensure_cgroup(hierarchy, parent, CgroupUse::kInner, step.controller);
   drop_refused(hierarchy, report);

@@ -52,43 +52,32 @@ CgroupUse use_of(const std::string& path, const core::Plan& plan) {
   return is_leaf ? CgroupUse::kLeaf : CgroupUse::kInner;
 }
 
-/// ENODEV: a file of a removed cgroup. ENOENT: no such file.
-bool means_gone(int err) {
-  return err == ENODEV || err == ENOENT;
-}
-
 /// Writes the value unless the file already holds it.
 /// @return whether the value has changed.
-OrErrno<bool> change(const sys::Directory& cgroup, const core::WriteFile& step) {
+OrErrno<bool> change(OpenHierarchy& hierarchy, const core::WriteFile& step) {
   // With O_NONBLOCK newer kernels set a memory limit without reclaiming first, which may take
   // seconds.
   const int wait = step.controller == core::Controller::kMemory ? O_NONBLOCK : 0;
-  OrErrno<sys::UniqueFd> file = open_control_file(cgroup, step.file, O_RDWR | wait);
-  if (!file && file.error() == EACCES) file = open_control_file(cgroup, step.file, O_WRONLY | wait);
+  OrErrno<sys::UniqueFd> file = hierarchy.open_file(step.path, step.file, O_RDWR | wait);
+  if (!file && file.error() == EACCES)
+    file = hierarchy.open_file(step.path, step.file, O_WRONLY | wait);
   if (!file) return std::unexpected(file.error());
   // A file that cannot be read is always written.
-  const OrErrno<std::string> current = read_value(file->get());
+  const auto current = read_control(file->get(), step.file);
   if (current && holds_value(step.file, *current, step.value)) return false;
   const OrErrno<void> written = write_value(file->get(), step.value);
   if (!written) return std::unexpected(written.error());
   return true;
 }
 
-/// The error of a write to a cgroup that cannot be opened.
-std::unexpected<Error> missing_cgroup(const core::WriteFile& step, Error error) {
-  if (error.code == ErrorCode::kNotFound) error.message = "no such cgroup";
-  return fail(
-      std::move(error).with_context(cat(step.path, ": write \"", step.value, "\" to ", step.file)));
-}
-
 /// The error of a refused move, with the cause that the errno means for cgroup.procs.
-Error move_refusal(const core::MoveProcess& step, const sys::Directory& cgroup, int err) {
+Error move_refusal(const core::MoveProcess& step, const Hierarchy& hierarchy, int err) {
   if (err == ESRCH) {
     return {.code = ErrorCode::kNotFound,
             .message = cat(step.path, ": process ", step.pid.value(), " is gone")};
   }
   Error error = Error::from_errno(err, cat(step.path, ": write \"", step.pid.value(), "\" to ",
-                                           cgroup.path(), "/cgroup.procs"));
+                                           hierarchy.mount_point, step.path, "/cgroup.procs"));
   if (err == EBUSY)
     error.message += " (it enables controllers for its children, so it cannot contain processes)";
   if (err == ENOSPC) error.message += " (its cpuset has no CPUs or no memory nodes)";
@@ -200,32 +189,28 @@ Status Cgroupfs::write(const core::WriteFile& step, Report& report) {
                 cat(step.path, ": write \"", step.value, "\" to ", step.file,
                     ": this machine has no ", controller_name(step.controller), " controller"));
   }
-  constexpr int kAttempts = 2;
-  for (int attempt = 1;; ++attempt) {
-    Result<DirectoryRef> cgroup = hierarchy->directory(step.path);
-    if (!cgroup) return missing_cgroup(step, std::move(cgroup).error());
-    const OrErrno<bool> changed = change(**cgroup, step);
-    if (changed) {
-      if (*changed) report.written.push_back(cat(step.path, "/", step.file, " = ", step.value));
-      return {};
-    }
-    if (!means_gone(changed.error()) || attempt == kAttempts)
-      return fail(refusal(step, changed.error()));
-    if (changed.error() == ENOENT && is_refused(*hierarchy, step, report)) {
-      report.ignored.push_back(refusal(step, ENOENT).message);
-      return {};
-    }
-    // The cgroup was removed since it was opened; another one may have the same path now.
-    hierarchy->forget(step.path);
+  const OrErrno<bool> changed = change(*hierarchy, step);
+  if (changed) {
+    if (*changed) report.written.push_back(cat(step.path, "/", step.file, " = ", step.value));
+    return {};
   }
+  if (changed.error() != ENOENT) return fail(refusal(step, changed.error()));
+  PODQOS_ASSIGN(const bool exists, hierarchy->exists(step.path));
+  if (!exists) {
+    return fail(ErrorCode::kNotFound,
+                cat(step.path, ": write \"", step.value, "\" to ", step.file, ": no such cgroup"));
+  }
+  if (!is_refused(*hierarchy, step, report)) return fail(refusal(step, ENOENT));
+  report.ignored.push_back(refusal(step, ENOENT).message);
+  return {};
 }
 
 Status Cgroupfs::set_attribute(const core::SetAttribute& step) {
-  PODQOS_ASSIGN(const auto cgroup, primary().directory(step.path));
-  Status done = cgroup->set_attribute(step.name.c_str(), step.value);
+  const char* name = step.name.c_str();
+  Status done = primary().set_attribute(step.path, name, step.value);
   // The refusal of the first value is what the report tells.
   if (!done && step.otherwise)
-    static_cast<void>(cgroup->set_attribute(step.name.c_str(), *step.otherwise).has_value());
+    static_cast<void>(primary().set_attribute(step.path, name, *step.otherwise).has_value());
   return done;
 }
 
@@ -235,11 +220,8 @@ Status Cgroupfs::move(const core::MoveProcess& step) {
     if (!has_used_controller(hierarchy.description())) continue;
     PODQOS_ASSIGN(const bool writable, hierarchy.is_writable());
     if (!writable) continue;
-    PODQOS_ASSIGN(const auto cgroup, hierarchy.directory(step.path));
-    const OrErrno<void> moved = write_value(*cgroup, "cgroup.procs", pid);
-    if (moved) continue;
-    if (means_gone(moved.error())) hierarchy.forget(step.path);
-    return fail(move_refusal(step, *cgroup, moved.error()));
+    const OrErrno<void> moved = hierarchy.write(step.path, "cgroup.procs", pid);
+    if (!moved) return fail(move_refusal(step, hierarchy.description(), moved.error()));
   }
   return {};
 }
@@ -248,22 +230,16 @@ Result<bool> Cgroupfs::remove_from(OpenHierarchy& hierarchy, const core::RemoveC
                                    Report& report) {
   PODQOS_ASSIGN(const bool writable, hierarchy.is_writable());
   if (!writable) return false;
-  hierarchy.forget(step.path);
-  const std::string above{parent_of(step.path)};
-  PODQOS_ASSIGN(const auto parent, hierarchy.find(above));
-  if (!parent) return false;
-  const std::string_view name = leaf_of(step.path);
-  Result<bool> removed = parent->remove_directory(name);
+  Result<bool> removed = hierarchy.remove(step.path);
   if (!removed && step.nested == core::Nested::kRemoved) {
+    PODQOS_ASSIGN(const auto parent, hierarchy.directory(parent_of(step.path)));
     const bool has_steps = nested_steps_ > 0;
-    const std::int64_t nested = remove_nested(*parent, name, nested_steps_);
+    const std::int64_t nested = remove_nested(parent, leaf_of(step.path), nested_steps_);
     report.removed += nested;
-    removed = parent->remove_directory(name);
+    removed = hierarchy.remove(step.path);
     report.partly = report.partly || (!removed && (nested > 0 || !has_steps));
   }
   if (!removed) return fail(std::move(removed).error().with_context(step.path));
-  // Either it does not exist, or its parent was replaced since it was opened.
-  if (!*removed) hierarchy.forget(above);
   return removed;
 }
 

@@ -18,7 +18,6 @@ namespace podqos::cgroup {
 
 namespace {
 
-constexpr std::size_t kMaxFile = 1U << 20U;
 // More than the kernel's maximum of 4 million pids takes.
 constexpr std::size_t kMaxProcs = 64U << 20U;
 // Bounds the descriptors and the stack of a walk.
@@ -59,7 +58,7 @@ class ProcessWalk {
     }
     --left_;
     const Result<std::string> pids =
-        read_long(cgroup, "cgroup.procs", kMaxProcs, sys::FileEnd::kEmptyRead);
+        read_control(cgroup, "cgroup.procs", kMaxProcs, sys::FileEnd::kEmptyRead);
     if (!pids && !has_no_list(pids.error())) return fail(pids.error());
     if (pids && !visit_(*pids)) return false;
     // One more than there are steps, so that the walk does not seem to be complete.
@@ -86,9 +85,12 @@ class ProcessWalk {
 };
 
 /// Whether the cgroup or a descendant lists a process; nullopt if the walk does not come to all.
-Result<std::optional<bool>> lists_process(const sys::Directory& cgroup, ProcessWalk& walk) {
-  const Result<bool> empty = walk.run(cgroup);
+Result<std::optional<bool>> lists_process(OpenHierarchy& hierarchy, std::string_view path,
+                                          ProcessWalk& walk) {
+  const auto cgroup = hierarchy.directory(path);
+  const Result<bool> empty = cgroup ? walk.run(*cgroup) : fail(cgroup.error());
   if (empty) return !*empty;
+  if (is_gone(empty.error())) return false;
   if (empty.error().code == ErrorCode::kTooLarge) return std::nullopt;
   return fail(empty.error());
 }
@@ -96,23 +98,24 @@ Result<std::optional<bool>> lists_process(const sys::Directory& cgroup, ProcessW
 /// cgroup.events covers all descendants (cgroup-v2.rst, "[Un]populated Notification"), and a killed
 /// process until the kernel has switched away from it for the last time, when it is in no
 /// cgroup.procs any more and its cgroup may be removed already.
-Result<std::optional<bool>> populated_v2(const sys::Directory& cgroup, ProcessWalk& walk) {
-  const Result<std::string> events = read_value(cgroup, "cgroup.events");
+Result<std::optional<bool>> populated_v2(OpenHierarchy& hierarchy, std::string_view path,
+                                         ProcessWalk& walk) {
+  const Result<std::string> events = hierarchy.read(path, "cgroup.events");
   if (!events && is_gone(events.error())) return false;
   if (!events) return fail(events.error());
   if (find_key(*events, "populated") != 1) return false;
   // A threaded cgroup has no list of its processes.
-  const Result<std::string> type = read_value(cgroup, "cgroup.type");
+  const Result<std::string> type = hierarchy.read(path, "cgroup.type");
   if (type && *type == "threaded") return true;
-  return lists_process(cgroup, walk);
+  return lists_process(hierarchy, path, walk);
 }
 
 }  // namespace
 
 bool Cgroupfs::exists(std::string_view path) {
   const auto may_have = [path](OpenHierarchy& hierarchy) {
-    const Result<DirectoryRef> cgroup = hierarchy.directory(path);
-    return cgroup || !means_absent(cgroup.error());
+    const auto exists = hierarchy.exists(path);
+    return exists ? *exists : !means_absent(exists.error());
   };
   return may_have(primary()) || std::ranges::any_of(hierarchies_, [&](OpenHierarchy& hierarchy) {
            return &hierarchy != &primary() && may_have(hierarchy);
@@ -126,27 +129,19 @@ Result<std::string> Cgroupfs::read(std::string_view path, core::Controller contr
     return fail(ErrorCode::kUnsupported,
                 cat(path, ": this machine has no ", controller_name(controller), " controller"));
   }
-  for (bool again = false;; again = true) {
-    PODQOS_ASSIGN(const auto cgroup, hierarchy->directory(path));
-    Result<std::string> text = read_long(*cgroup, file, kMaxFile, sys::FileEnd::kShortRead);
-    if (text || again || !is_gone(text.error())) return text;
-    // The cached directory may belong to a removed cgroup; another one may have the same path now.
-    hierarchy->forget(path);
-  }
+  return hierarchy->read(path, file);
 }
 
 Result<std::vector<std::string>> Cgroupfs::children(std::string_view path) {
   std::vector<std::string> all;
   for (OpenHierarchy& hierarchy : hierarchies_) {
-    const Result<DirectoryRef> cgroup = hierarchy.directory(path);
-    Result<std::vector<std::string>> names =
-        cgroup ? (*cgroup)->subdirectories() : fail(cgroup.error());
-    if (!names) {
-      if (!is_gone(names.error())) return fail(std::move(names).error());
-      hierarchy.forget(path);
-      continue;
+    const auto cgroup = hierarchy.directory(path);
+    auto names = cgroup ? cgroup->subdirectories() : fail(cgroup.error());
+    if (names) {
+      std::ranges::move(*names, std::back_inserter(all));
+    } else if (!is_gone(names.error())) {
+      return fail(std::move(names).error());
     }
-    std::ranges::move(*names, std::back_inserter(all));
   }
   std::ranges::sort(all);
   const auto repeated = std::ranges::unique(all);
@@ -163,12 +158,10 @@ bool Cgroupfs::counts_processes(std::string_view path) {
 Result<bool> Cgroupfs::populated(std::string_view path) {
   ProcessWalk walk{[](std::string_view pids) { return pids.empty(); }};
   for (OpenHierarchy& hierarchy : hierarchies_) {
-    PODQOS_ASSIGN(const auto cgroup, hierarchy.find(path));
-    if (!cgroup) continue;
     const bool is_v2 = hierarchy.description().version == core::CgroupVersion::kV2;
     // Neither v1 nor the root has cgroup.events.
-    PODQOS_ASSIGN(const auto found,
-                  is_v2&& path != "/" ? populated_v2(*cgroup, walk) : lists_process(*cgroup, walk));
+    PODQOS_ASSIGN(const auto found, is_v2&& path != "/" ? populated_v2(hierarchy, path, walk)
+                                                        : lists_process(hierarchy, path, walk));
     if (found ? *found : is_v2 || counts_processes(path)) return true;
   }
   return false;
@@ -185,10 +178,9 @@ Result<std::vector<Pid>> Cgroupfs::processes(std::string_view path) {
     return true;
   }};
   for (OpenHierarchy& hierarchy : hierarchies_) {
-    PODQOS_ASSIGN(const auto cgroup, hierarchy.find(path));
-    if (!cgroup) continue;
-    const Result<bool> walked = walk.run(*cgroup);
-    if (walked) continue;
+    const auto cgroup = hierarchy.directory(path);
+    const Result<bool> walked = cgroup ? walk.run(*cgroup) : fail(cgroup.error());
+    if (walked || is_gone(walked.error())) continue;
     if (walked.error().code != ErrorCode::kTooLarge) return fail(walked.error());
     const Result<bool> any = populated(path);
     return any && !*any ? Result<std::vector<Pid>>{} : fail(walked.error());
@@ -206,9 +198,9 @@ core::MemoryFiles Cgroupfs::memory_files(std::string_view path) {
   if (hierarchy == nullptr || hierarchy->description().mount_point != CgroupfsOptions{}.unified ||
       hierarchy->description().version == core::CgroupVersion::kV1)
     return {};
-  const Result<DirectoryRef> cgroup = hierarchy->directory(path);
+  const auto cgroup = hierarchy->directory(path);
   if (!cgroup) return {};
-  const auto has = [fd = (*cgroup)->fd()](const char* file) {
+  const auto has = [fd = cgroup->fd()](const char* file) {
     // Not faccessat(3) with a flag: glibc calls faccessat2(2) for it, to which some seccomp
     // profiles answer EPERM.
     struct stat status{};
@@ -259,8 +251,7 @@ Result<core::MemoryCharge> Cgroupfs::memory_charge(std::string_view path) {
 }
 
 Result<std::optional<std::string>> Cgroupfs::attribute(std::string_view path, const char* name) {
-  PODQOS_ASSIGN(const auto cgroup, primary().directory(path));
-  return cgroup->attribute(name);
+  return primary().attribute(path, name);
 }
 
 Result<std::string> Machine::cgroup_of(Pid pid) {

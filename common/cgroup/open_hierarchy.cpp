@@ -1,26 +1,27 @@
 #include "common/cgroup/open_hierarchy.h"
 
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <utility>
-#include <vector>
 
-#include "common/base/path.h"
 #include "common/base/text.h"
-#include "common/cgroup/control_file.h"
 
 namespace podqos::cgroup {
 
 namespace {
 
-/// With ten v1 hierarchies this stays well below the usual limit of 1024 descriptors.
-constexpr std::size_t kMaxOpenDirectories = 32;
+constexpr std::size_t kMaxAttribute = 65'536;  // XATTR_SIZE_MAX of the kernel
+// Attributes of podqos are small; the first read avoids a larger buffer.
+constexpr std::size_t kFirstAttribute = 4'096;
 
 /// Whether the file system is a cgroup hierarchy of this version.
 bool is_of(core::CgroupVersion version, const struct statfs& file_system) {
@@ -37,10 +38,9 @@ OpenHierarchy::OpenHierarchy(Hierarchy description, sys::Resolve resolve)
     : description_(std::move(description)), resolve_(resolve) {}
 
 Result<bool> OpenHierarchy::is_usable() {
-  if (!root_) {
-    PODQOS_ASSIGN(root_, open_root());
-  }
-  return *root_ != nullptr;
+  if (!is_opened_) PODQOS_TRY(open_root());
+  is_opened_ = true;
+  return root_.has_value();
 }
 
 Result<bool> OpenHierarchy::is_writable() {
@@ -50,27 +50,28 @@ Result<bool> OpenHierarchy::is_writable() {
 
 std::optional<ino_t> OpenHierarchy::root_inode() {
   struct stat file{};
-  if (!is_usable().value_or(false) || ::fstat((*root_)->fd(), &file) != 0 ||
+  if (!is_usable().value_or(false) || ::fstat(root_->fd(), &file) != 0 ||
       file.st_dev != description_.device)
     return std::nullopt;
   return file.st_ino;
 }
 
-Result<DirectoryRef> OpenHierarchy::open_root() {
+Status OpenHierarchy::open_root() {
   Result<sys::Directory> root = sys::Directory::open(description_.mount_point);
-  if (!root && root.error().code == ErrorCode::kNotFound) return nullptr;
+  if (!root && root.error().code == ErrorCode::kNotFound) return {};
   if (!root) return fail(std::move(root).error());
   struct statfs file_system{};
   if (::fstatfs(root->fd(), &file_system) != 0)
     return fail_errno(errno, cat("statfs ", description_.mount_point));
-  if (!is_of(description_.version, file_system)) return nullptr;
+  if (!is_of(description_.version, file_system)) return {};
   // Includes a read-only bind mount: statfs(2) reports the flags of the mount.
   description_.writable = (static_cast<std::uint64_t>(file_system.f_flags) & ST_RDONLY) == 0;
   if (description_.version == core::CgroupVersion::kV2) {
-    PODQOS_ASSIGN(const auto controllers, read_value(*root, "cgroup.controllers"));
+    PODQOS_ASSIGN(const auto controllers, read_control(*root, "cgroup.controllers"));
     description_.controllers = parts_of(controllers, ' ');
   }
-  return std::make_shared<const sys::Directory>(std::move(*root));
+  root_ = std::move(*root);
+  return {};
 }
 
 bool OpenHierarchy::has(std::string_view controller) const {
@@ -88,34 +89,105 @@ const std::string* OpenHierarchy::refusal_of(std::string_view controller) const 
   return found == refused_.end() ? nullptr : &found->second;
 }
 
-Result<DirectoryRef> OpenHierarchy::directory(std::string_view path) {
+Result<std::string> OpenHierarchy::beneath(std::string_view path) {
   PODQOS_ASSIGN(const bool usable, is_usable());
   if (!usable)
     return fail(ErrorCode::kNotFound, cat(description_.mount_point, ": no longer mounted"));
-  if (path == "/") return *root_;
-  if (const auto found = directories_.find(path); found != directories_.end()) {
-    return found->second;
-  }
-  // "/." would open the root a second time under another name.
-  if (!path.starts_with('/') || path == "/.") {
-    return fail(ErrorCode::kInvalidArgument, cat("\"", printable(path), "\" is not a cgroup path"));
-  }
-  PODQOS_ASSIGN(auto opened, (*root_)->open_directory(path.substr(1), resolve_));
-  if (directories_.size() >= kMaxOpenDirectories) directories_.clear();
-  auto directory = std::make_shared<const sys::Directory>(std::move(opened));
-  directories_.emplace(path, directory);
-  return directory;
+  if (path == "/") return std::string{};
+  if (path.starts_with('/') && sys::is_relative_path(path.substr(1)))
+    return std::string{path.substr(1)};
+  return fail(ErrorCode::kInvalidArgument, cat("\"", printable(path), "\" is not a cgroup path"));
 }
 
-Result<DirectoryRef> OpenHierarchy::find(std::string_view path) {
-  auto found = directory(path);
-  if (!found && found.error().code == ErrorCode::kNotFound) return nullptr;
-  return found;
+std::string OpenHierarchy::place_of(std::string_view path) const {
+  return cat(description_.mount_point, path == "/" ? "" : path);
 }
 
-void OpenHierarchy::forget(std::string_view path) {
-  std::erase_if(directories_,
-                [path](const auto& entry) { return is_at_or_below(entry.first, path); });
+Result<bool> OpenHierarchy::exists(std::string_view path) {
+  PODQOS_ASSIGN(const std::string below, beneath(path));
+  struct stat status{};
+  if (below.empty() || ::fstatat(root_->fd(), below.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0)
+    return true;
+  if (errno == ENOENT) return false;
+  return fail_errno(errno, cat("stat ", place_of(path)));
+}
+
+Result<sys::Directory> OpenHierarchy::directory(std::string_view path) {
+  PODQOS_ASSIGN(const std::string below, beneath(path));
+  return root_->open_directory(below, resolve_);
+}
+
+OrErrno<sys::UniqueFd> OpenHierarchy::open_file(std::string_view path, std::string_view file,
+                                                int flags) {
+  const auto below = beneath(path);
+  if (!below && below.error().code == ErrorCode::kNotFound) return std::unexpected(ENOENT);
+  if (!below || file.contains('/')) return std::unexpected(EINVAL);
+  return root_->open_any(cat(*below, below->empty() ? "" : "/", file), flags | O_NOFOLLOW,
+                         resolve_);
+}
+
+Result<std::string> OpenHierarchy::read(std::string_view path, std::string_view file) {
+  const auto opened = open_file(path, file, O_RDONLY);
+  const std::string what = cat(place_of(path), "/", file);
+  if (!opened) return fail_errno(opened.error(), cat("open ", what));
+  return read_control(opened->get(), what);
+}
+
+OrErrno<void> OpenHierarchy::write(std::string_view path, std::string_view file,
+                                   std::string_view value) {
+  const auto opened = open_file(path, file, O_WRONLY);
+  return opened ? write_value(opened->get(), value) : std::unexpected(opened.error());
+}
+
+Result<bool> OpenHierarchy::make(std::string_view path) {
+  // Readable by all, like cgroups made by runc and systemd.
+  constexpr mode_t kMode = 0755;
+  PODQOS_ASSIGN(const std::string below, beneath(path));
+  if (::mkdirat(root_->fd(), below.c_str(), kMode) != 0) {
+    const int err = errno;
+    if (err == EEXIST) return false;
+    Error error = Error::from_errno(err, cat("mkdir ", place_of(path)));
+    // Not a lack of memory on the host: the cgroup's structures are charged to its parent.
+    if (err == ENOMEM) error.message += " (the parent's memory limit is exhausted)";
+    return fail(std::move(error));
+  }
+  // Overrides a strict umask, so that monitoring tools can read the cgroup; podqos does not depend
+  // on it.
+  static_cast<void>(::fchmodat(root_->fd(), below.c_str(), kMode, 0));
+  return true;
+}
+
+Result<bool> OpenHierarchy::remove(std::string_view path) {
+  PODQOS_ASSIGN(const std::string below, beneath(path));
+  if (::unlinkat(root_->fd(), below.c_str(), AT_REMOVEDIR) == 0) return true;
+  if (errno == ENOENT) return false;
+  return fail_errno(errno, cat("rmdir ", place_of(path)));
+}
+
+Result<std::optional<std::string>> OpenHierarchy::attribute(std::string_view path,
+                                                            const char* name) {
+  PODQOS_TRY(beneath(path));
+  const std::string place = place_of(path);
+  std::string value(kFirstAttribute, '\0');
+  ssize_t size = ::lgetxattr(place.c_str(), name, value.data(), value.size());
+  if (size < 0 && errno == ERANGE) {
+    value.resize(kMaxAttribute);
+    size = ::lgetxattr(place.c_str(), name, value.data(), value.size());
+  }
+  if (size < 0) {
+    if (errno == ENODATA || errno == EOPNOTSUPP) return std::nullopt;
+    return fail_errno(errno, cat("read attribute ", name, " of ", place));
+  }
+  value.resize(static_cast<std::size_t>(size));
+  return value;
+}
+
+Status OpenHierarchy::set_attribute(std::string_view path, const char* name,
+                                    std::string_view value) {
+  PODQOS_TRY(beneath(path));
+  const std::string place = place_of(path);
+  if (::lsetxattr(place.c_str(), name, value.data(), value.size(), 0) == 0) return {};
+  return fail_errno(errno, cat("set attribute ", name, " of ", place));
 }
 
 }  // namespace podqos::cgroup

@@ -3,23 +3,20 @@
 #include <sys/types.h>
 
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "common/base/error.h"
+#include "common/cgroup/control_file.h"
 #include "common/cgroup/mountinfo.h"
 #include "common/sys/directory.h"
 
 namespace podqos::cgroup {
 
-/// Shared ownership, since the cache may drop an entry while a caller still uses it.
-using DirectoryRef = std::shared_ptr<const sys::Directory>;
-
 /// A hierarchy whose root is opened at first use: of the ten hierarchies of a v1 host most
-/// transactions need three. Directories stay open, so that a transaction opens each cgroup once.
-/// The directory of a removed cgroup fails with ENODEV or ENOENT; call forget() then.
+/// transactions need three. Cgroups are found beneath it by their path each time, so that one that
+/// was removed is not taken for its successor.
 class OpenHierarchy {
  public:
   OpenHierarchy(Hierarchy description, sys::Resolve resolve);
@@ -43,23 +40,44 @@ class OpenHierarchy {
   /// Why a controller is not enabled for child cgroups; nullptr if it is, or that was not tried.
   [[nodiscard]] const std::string* refusal_of(std::string_view controller) const;
 
-  /// The directory of cgroup `path` ("/" is the root).
-  /// @return kNotFound if the cgroup does not exist or the hierarchy is not usable;
-  /// kInvalidArgument for a path that is not absolute or has an invalid component; the errors of
-  /// is_usable().
-  [[nodiscard]] Result<DirectoryRef> directory(std::string_view path);
-  /// The same; null if the cgroup does not exist.
-  [[nodiscard]] Result<DirectoryRef> find(std::string_view path);
-  /// Removes `path` and everything below it from the cache.
-  void forget(std::string_view path);
+  // What follows is about the cgroup `path`; "/" is the root. Errors: kNotFound or ENOENT if the
+  // cgroup does not exist or the hierarchy is not usable; kInvalidArgument or EINVAL for a path
+  // that is not absolute or has an improper component; those of is_usable().
+
+  [[nodiscard]] Result<bool> exists(std::string_view path);
+  /// Opens its directory, to list it.
+  [[nodiscard]] Result<sys::Directory> directory(std::string_view path);
+  /// Opens a control file; O_CLOEXEC|O_NOFOLLOW are added to `flags`.
+  [[nodiscard]] OrErrno<sys::UniqueFd> open_file(std::string_view path, std::string_view file,
+                                                 int flags);
+  /// Reads a control file of at most 1 MiB, trailing newlines removed.
+  [[nodiscard]] Result<std::string> read(std::string_view path, std::string_view file);
+  /// Writes a control file.
+  [[nodiscard]] OrErrno<void> write(std::string_view path, std::string_view file,
+                                    std::string_view value);
+  /// mkdir(2) of a cgroup whose parent exists, mode 0755. False if it exists itself.
+  [[nodiscard]] Result<bool> make(std::string_view path);
+  /// rmdir(2). False if it does not exist; kBusy if it is in use.
+  [[nodiscard]] Result<bool> remove(std::string_view path);
+  /// An extended attribute of at most 64 KiB; nullopt if it is not set or the file system does not
+  /// support attributes.
+  [[nodiscard]] Result<std::optional<std::string>> attribute(std::string_view path,
+                                                             const char* name);
+  /// Creates or replaces the attribute.
+  [[nodiscard]] Status set_attribute(std::string_view path, const char* name,
+                                     std::string_view value);
 
  private:
-  [[nodiscard]] Result<DirectoryRef> open_root();
+  [[nodiscard]] Status open_root();
+  /// The path beneath the root's directory: "" for "/".
+  [[nodiscard]] Result<std::string> beneath(std::string_view path);
+  /// The path for messages, and for system calls that take no directory.
+  [[nodiscard]] std::string place_of(std::string_view path) const;
 
   Hierarchy description_;
-  std::optional<DirectoryRef> root_;  ///< unset: not opened yet; null: not usable
+  bool is_opened_ = false;
+  std::optional<sys::Directory> root_;  ///< once opened: nullopt if it is not usable
   sys::Resolve resolve_;
-  std::map<std::string, DirectoryRef, std::less<>> directories_;
   std::map<std::string, std::string, std::less<>> refused_;  ///< controllers, and why
 };
 

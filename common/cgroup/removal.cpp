@@ -107,13 +107,6 @@ Status run(Machine& machine, const core::Plan& plan, Report& report) {
   return {};
 }
 
-/// Removes a cgroup if it has no children.
-Status remove_unused(Machine& machine, const std::string& cgroup, Report& report) {
-  const auto children = machine.children(cgroup);
-  if (!children) return fail(children.error());
-  return children->empty() ? run(machine, core::plan_removal(cgroup), report) : Status{};
-}
-
 }  // namespace
 
 Result<Report> remove_children(Machine& machine, const RemoveChildren& step) {
@@ -131,6 +124,9 @@ Result<Report> remove_children(Machine& machine, const RemoveChildren& step) {
 
 Result<Removal> remove_pod(Machine& machine, const std::string& cgroup) {
   return remove_beside_systemd(machine, cgroup, [&](Report& report) -> Result<bool> {
+    PODQOS_TRY(run(machine, core::plan_removal(cgroup), report));
+    // Runtimes have removed what they have made in most of them.
+    if (std::exchange(report.ignored, {}).empty()) return true;
     PODQOS_ASSIGN(auto left, remove_once(machine, {.cgroup = cgroup}));
     append(report, std::move(left));
     if (report.partly) return false;
@@ -142,7 +138,7 @@ Result<Removal> remove_pod(Machine& machine, const std::string& cgroup) {
 Result<Removal> remove_tree(Machine& machine, const std::string& kubepods, const std::string& top) {
   auto removal = remove_beside_systemd(machine, kubepods, [&](Report& report) -> Result<bool> {
     for (const std::string& cgroup : core::tiers_and_root(kubepods)) {
-      PODQOS_TRY(remove_unused(machine, cgroup, report));
+      PODQOS_TRY(run(machine, core::plan_removal(cgroup), report));
     }
     // Do not wait for a cgroup of another program.
     return core::driver_of(kubepods) == core::Driver::kSystemd && !holder_of(machine, kubepods);
@@ -151,7 +147,7 @@ Result<Removal> remove_tree(Machine& machine, const std::string& kubepods, const
   for (const std::string& path : core::with_parents(kubepods)) {
     if (path == kubepods) continue;
     if (!is_at_or_below(path, top)) break;
-    PODQOS_TRY(remove_unused(machine, path, removal->report));
+    PODQOS_TRY(run(machine, core::plan_removal(path), removal->report));
   }
   return removal;
 }

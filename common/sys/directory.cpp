@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,9 +27,6 @@ constexpr std::uint64_t kBeneath =
 constexpr mode_t kNewFileMode = 0600;
 constexpr std::size_t kMaxComponent = NAME_MAX;
 constexpr std::size_t kMaxPath = PATH_MAX - 1;
-constexpr std::size_t kMaxAttribute = 65'536;  // XATTR_SIZE_MAX of the kernel
-// Attributes of podqos are small; the first read avoids a larger buffer.
-constexpr std::size_t kFirstAttribute = 4'096;
 // Without O_NOFOLLOW, with which openat2(2) also reports a symlink as ENOTDIR; neither variant
 // follows symlinks.
 constexpr int kDirectoryFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
@@ -51,17 +47,6 @@ std::string join(const std::string& directory, std::string_view path) {
 bool is_component(std::string_view name) {
   return !name.empty() && name != "." && name != ".." && name.size() <= kMaxComponent &&
          name.find('/') == std::string_view::npos && name.find('\0') == std::string_view::npos;
-}
-
-/// Whether `path` consists of such components only.
-bool is_relative_path(std::string_view path) {
-  if (path.size() > kMaxPath) return false;
-  while (true) {
-    const std::size_t slash = path.find('/');
-    if (!is_component(path.substr(0, slash))) return false;
-    if (slash == std::string_view::npos) return true;
-    path.remove_prefix(slash + 1);
-  }
 }
 
 std::unexpected<Error> refuse_path(const std::string& directory, std::string_view path) {
@@ -181,6 +166,16 @@ Result<std::vector<std::string>> list(const Directory& directory, Entries which,
 
 }  // namespace
 
+bool is_relative_path(std::string_view path) {
+  if (path.size() > kMaxPath) return false;
+  while (true) {
+    const std::size_t slash = path.find('/');
+    if (!is_component(path.substr(0, slash))) return false;
+    if (slash == std::string_view::npos) return true;
+    path.remove_prefix(slash + 1);
+  }
+}
+
 Result<std::string> read_all(int fd, std::size_t limit, std::string_view what, FileEnd end) {
   // One read for most files, a config.json included, into an uninitialised buffer on the stack.
   std::array<char, 65'536> chunk;  // NOLINT(*-member-init): read(2) fills it
@@ -214,6 +209,11 @@ Result<Directory> Directory::open_directory(std::string_view path, Resolve resol
   std::string name = join(path_, path);
   if (!below) return fail_errno(below.error(), cat("open ", name));
   return Directory{std::move(*below), std::move(name)};
+}
+
+OrErrno<UniqueFd> Directory::open_any(std::string_view path, int flags, Resolve resolve) const {
+  if (!is_relative_path(path)) return std::unexpected(EINVAL);
+  return open_beneath(fd(), path, flags | O_CLOEXEC, resolve);
 }
 
 Result<UniqueFd> Directory::open_file(std::string_view path, int flags, Resolve resolve) const {
@@ -284,27 +284,6 @@ Result<std::vector<std::string>> Directory::entries() const {
 
 Result<std::vector<std::string>> Directory::subdirectories(std::size_t most) const {
   return list(*this, Entries::kDirectories, most);
-}
-
-Result<std::optional<std::string>> Directory::attribute(const char* name) const {
-  std::string value(kFirstAttribute, '\0');
-  ssize_t size = ::fgetxattr(fd(), name, value.data(), value.size());
-  if (size < 0 && errno == ERANGE) {
-    value.resize(kMaxAttribute);
-    size = ::fgetxattr(fd(), name, value.data(), value.size());
-  }
-  if (size < 0) {
-    const int err = errno;
-    if (err == ENODATA || err == EOPNOTSUPP) return std::nullopt;
-    return fail_errno(err, cat("read attribute ", name, " of ", path_));
-  }
-  value.resize(static_cast<std::size_t>(size));
-  return value;
-}
-
-Status Directory::set_attribute(const char* name, std::string_view value) const {
-  if (::fsetxattr(fd(), name, value.data(), value.size(), 0) == 0) return {};
-  return fail_errno(errno, cat("set attribute ", name, " of ", path_));
 }
 
 }  // namespace podqos::sys

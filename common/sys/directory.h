@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +31,9 @@ enum class FileEnd : std::uint8_t {
   kShortRead,
 };
 
+/// Whether `path` is relative, and has proper components only: none of them is "", "." or "..".
+[[nodiscard]] bool is_relative_path(std::string_view path);
+
 /// Reads all of `fd`, at most `limit` bytes; kTooLarge beyond.
 /// @param what  name of the file, for errors
 [[nodiscard]] Result<std::string> read_all(int fd, std::size_t limit, std::string_view what,
@@ -55,6 +57,10 @@ class Directory {
   /// is absolute, has "." or "..", or has an empty or overlong component.
   [[nodiscard]] Result<Directory> open_directory(std::string_view path,
                                                  Resolve resolve = Resolve::kOpenat2) const;
+  /// Opens what is there, whatever its kind; O_CLOEXEC is added to `flags`.
+  /// @return EINVAL for a path that is not is_relative_path()
+  [[nodiscard]] OrErrno<UniqueFd> open_any(std::string_view path, int flags,
+                                           Resolve resolve = Resolve::kOpenat2) const;
   /// Opens a regular file. O_CLOEXEC|O_NOFOLLOW|O_NONBLOCK|O_NOCTTY are added to `flags`, so that a
   /// FIFO does not block; a file created by O_CREAT gets mode 0600.
   /// @return kConflict for anything but a regular file, and for a symlink or mount point on the
@@ -78,12 +84,6 @@ class Directory {
   [[nodiscard]] Result<std::vector<std::string>> entries() const;
   /// Names of the subdirectories only; the first `most` of them.
   [[nodiscard]] Result<std::vector<std::string>> subdirectories(std::size_t most = SIZE_MAX) const;
-
-  /// An extended attribute of the directory itself, at most 64 KiB; nullopt if it is not set or the
-  /// file system does not support attributes.
-  [[nodiscard]] Result<std::optional<std::string>> attribute(const char* name) const;
-  /// Creates or replaces the attribute.
-  [[nodiscard]] Status set_attribute(const char* name, std::string_view value) const;
 
   /// The descriptor stays owned by the object.
   [[nodiscard]] int fd() const { return fd_.get(); }

@@ -71,9 +71,13 @@ static pid_t launch(char** argv) {
 }
 
 /* Calls after which nothing outside the process is other than before. */
-static bool is_quiet(const struct __ptrace_syscall_info* info) {
+static bool is_quiet(pid_t process, const struct __ptrace_syscall_info* info) {
   switch (info->entry.nr) {
     case SYS_openat: return (info->entry.args[2] & (O_CREAT | O_TRUNC)) == 0;
+    case SYS_openat2: {  // the flags are the first member of struct open_how
+      const long flags = ptrace(PTRACE_PEEKDATA, process, info->entry.args[2], NULL);
+      return (flags & (O_CREAT | O_TRUNC)) == 0;
+    }
     case SYS_access:
     case SYS_arch_prctl:
     case SYS_brk:
@@ -84,7 +88,6 @@ static bool is_quiet(const struct __ptrace_syscall_info* info) {
     case SYS_dup:
     case SYS_faccessat:
     case SYS_fcntl:
-    case SYS_fgetxattr:
     case SYS_fstat:
     case SYS_fstatfs:
     case SYS_futex:
@@ -97,6 +100,7 @@ static bool is_quiet(const struct __ptrace_syscall_info* info) {
     case SYS_getppid:
     case SYS_getrandom:
     case SYS_getuid:
+    case SYS_lgetxattr:
     case SYS_lseek:
     case SYS_madvise:
     case SYS_mmap:
@@ -153,7 +157,7 @@ static bool begins(pid_t pid, bool every) {
   if (ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof info, &info) <= 0 && errno != ESRCH &&
       !read_registers(pid, &info) && errno != ESRCH)
     give_up("read a system call");
-  return info.op == PTRACE_SYSCALL_INFO_ENTRY && (every || !is_quiet(&info));
+  return info.op == PTRACE_SYSCALL_INFO_ENTRY && (every || !is_quiet(pid, &info));
 }
 
 /* What a stopped process is to go on with: the number of a signal that it received, or 0. */

@@ -42,13 +42,13 @@ constexpr std::uint64_t kWhole = ~std::uint64_t{0};
 inline constexpr std::array kHookRules{
     // Files below the state directory, the bundle, /proc and the cgroup hierarchies.
     Rule{"openat openat2 close read write lseek fstat newfstatat getdents64 readlink "
-         "readlinkat mkdirat unlinkat symlinkat renameat renameat2 fchown fchmod "
+         "readlinkat mkdirat unlinkat symlinkat renameat renameat2 fchown fchmod fchmodat "
          "flock",
          {}},
     // Checks whether cgroups are writable; directory in which Podman runs the hook.
     Rule{"faccessat faccessat2 getcwd", {}},
     // Type of the file system, and podqos's mark of ownership on a cgroup.
-    Rule{"statfs fstatfs fgetxattr fsetxattr", {}},
+    Rule{"statfs fstatfs lgetxattr lsetxattr", {}},
     // Descriptor flags only: no locks, signal owners or leases.
     Rule{"fcntl", Condition{1, kInt, F_GETFD}},
     Rule{"fcntl", Condition{1, kInt, F_SETFD}},

@@ -48,6 +48,8 @@ class FakeMachine final : public Machine {
         again.push_back(&step);
       } else if (allowed != core::OnRefusal::kIgnore) {
         return fail(std::move(done).error());
+      } else {
+        report.ignored.push_back(std::move(done).error().message);
       }
     }
     for (const core::Step* step : again) {

@@ -296,23 +296,6 @@ TEST_F(RemoveDirectory, RemovesALinkAndNotItsTarget) {
   EXPECT_TRUE(place_.has("a/b/file"));
 }
 
-TEST(DirectoryAttribute, KeepsWhatWasSet) {
-  const TemporaryDirectory place;
-  const Directory directory = *Directory::open(place.path());
-  const std::string value(1'000, 'v');
-  if (const Status set = directory.set_attribute("trusted.podqos-test", value); !set) {
-    GTEST_SKIP() << set.error().to_string();
-  }
-  EXPECT_EQ(directory.attribute("trusted.podqos-test"), value);
-}
-
-TEST(DirectoryAttribute, AbsentIsNoError) {
-  const TemporaryDirectory place;
-  const auto value = Directory::open(place.path())->attribute("trusted.podqos-test");
-  ASSERT_TRUE(value) << value.error().to_string();
-  EXPECT_EQ(*value, std::nullopt);
-}
-
 TEST(DirectoryOpen, NamesThePathThatIsMissing) {
   const auto directory = Directory::open("/nonexistent/podqos");
   ASSERT_FALSE(directory);

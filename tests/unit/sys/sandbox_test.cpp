@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <array>
@@ -292,8 +293,10 @@ TEST_F(InstallFilter, LetsTheHookWorkOnFiles) {
     EXPECT_TRUE(replace_file(*pods, "b.json", "{}", {.uid = ::geteuid(), .gid = ::getegid()}));
     EXPECT_EQ(*pods->read_file("b.json", 10), "{}");
     EXPECT_TRUE(pods->entries());
-    EXPECT_TRUE(pods->attribute("trusted.podqos"));
-    static_cast<void>(pods->set_attribute("user.podqos", "1"));
+    const std::string path = temporary.path("pods");
+    static_cast<void>(::lgetxattr(path.c_str(), "trusted.podqos", nullptr, 0));
+    static_cast<void>(::lsetxattr(path.c_str(), "user.podqos", "1", 1, 0));
+    EXPECT_EQ(::fchmodat(directory->fd(), "pods", 0755, 0), 0);
     EXPECT_EQ(::renameat2(pods->fd(), "b.json", pods->fd(), "c.json", RENAME_NOREPLACE), 0);
     EXPECT_TRUE(*pods->remove_file("c.json"));
     static_cast<void>(pods->remove_file("a.json"));
