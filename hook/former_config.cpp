@@ -1,9 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <map>
-#include <set>
-#include <utility>
 #include <vector>
 
 #include "common/codec/json_tree.h"
@@ -79,76 +76,47 @@ std::optional<Edited> find_value(const JsonNode& root, std::string_view path) {
   return Edited{.value = value, .item = value, .container = container};
 }
 
-/// Plans what takes edits of a text back.
-class Restoration {
- public:
-  explicit Restoration(std::string_view text) : text_(text) {}
+/// Parses a config.json but for the record, which has bounds of its own.
+Result<JsonNode> parse_config(std::string_view config) {
+  constexpr auto kIsRead = [](std::string_view parent, std::string_view name) {
+    return name != codec::kEditRecord && codec::is_container_name(parent, name);
+  };
+  return codec::parse_json_tree(config, {.bytes = codec::kMaxConfigSize, .is_read = kIsRead});
+}
 
-  /// Without this member or element.
-  void remove(const JsonNode& container, const JsonNode& item) {
-    if (done_.insert(&item).second) removed_[&container].push_back(&item);
-  }
-  /// With another value.
-  void replace(const JsonNode& value, std::string_view former) {
-    if (done_.insert(&value).second)
-      splices_.push_back(
-          {.begin = begin_of(value.raw), .end = end_of(value), .text = std::string{former}});
-  }
+/// Where a part of a text begins in it.
+std::size_t begin_of(std::string_view part, std::string_view text) {
+  return static_cast<std::size_t>(part.data() - text.data());
+}
 
-  [[nodiscard]] std::optional<std::string> apply() {
-    for (const auto& [container, items] : removed_)
-      erase(*container, items);
-    std::ranges::sort(splices_, {}, &codec::Splice::begin);
-    auto restored = codec::apply_splices(text_, splices_);
-    if (!restored) return std::nullopt;
-    return std::move(*restored);
-  }
-
- private:
-  [[nodiscard]] std::size_t begin_of(std::string_view part) const {
-    return static_cast<std::size_t>(part.data() - text_.data());
-  }
-  [[nodiscard]] std::size_t begin_of(const JsonNode& item) const {
-    return begin_of(item.raw_key.empty() ? item.raw : item.raw_key);
-  }
-  [[nodiscard]] std::size_t end_of(const JsonNode& item) const {
-    return begin_of(item.raw) + item.raw.size();
-  }
-
-  /// Erases items, each with the comma before it or, where nothing stays before it, behind it.
-  void erase(const JsonNode& container, const std::vector<const JsonNode*>& items) {
-    const std::vector<JsonNode>& all = container.children;
-    bool keeps_one = false;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      if (!has(items, &all[i])) {
-        keeps_one = true;
-        continue;
-      }
-      const bool last = i + 1 == all.size();
-      splices_.push_back({.begin = keeps_one ? end_of(all[i - 1]) : begin_of(all[i]),
-                          .end = keeps_one || last ? end_of(all[i]) : begin_of(all[i + 1]),
-                          .text = {}});
-    }
-  }
-
-  std::string_view text_;
-  std::set<const JsonNode*> done_;
-  std::map<const JsonNode*, std::vector<const JsonNode*>> removed_;
-  std::vector<codec::Splice> splices_;
-};
+/// The text without a member or element, and the comma before it or, where it is the first, behind.
+std::string without(const JsonNode& container, const JsonNode& item, std::string_view text) {
+  const auto begin = [&](const JsonNode& node) {
+    return begin_of(node.raw_key.empty() ? node.raw : node.raw_key, text);
+  };
+  const auto end = [&](const JsonNode& node) { return begin_of(node.raw, text) + node.raw.size(); };
+  const JsonNode* const next = &item + 1;
+  const bool is_first = &item == &container.children.front();
+  const bool is_last = &item == &container.children.back();
+  const std::size_t from = is_first ? begin(item) : end(*(&item - 1));
+  const std::size_t to = is_first && !is_last ? begin(*next) : end(item);
+  return std::string{text}.erase(from, to - from);
+}
 
 /// Takes one recorded edit back: `{"at":PATH,"is":VALUE}`, with `"was":VALUE` if there was a value.
-void take_back(const JsonNode& root, const JsonNode& record, Restoration& restoration) {
-  const JsonNode* const at = record.find("at");
-  const JsonNode* const is = record.find("is");
-  const JsonNode* const was = record.find("was");
+void take_back(const JsonNode& edit, std::string& text) {
+  const JsonNode* const at = edit.find("at");
+  const JsonNode* const is = edit.find("is");
+  const JsonNode* const was = edit.find("was");
   if (at == nullptr || is == nullptr) return;
-  const auto found = find_value(root, at->text);
+  const auto root = parse_config(text);
+  const auto found = root ? find_value(*root, at->text) : std::nullopt;
   if (!found || found->value->raw != is->raw) return;
-  if (was != nullptr) {
-    restoration.replace(*found->value, was->raw);
+  if (was == nullptr) {
+    text = without(*found->container, *found->item, text);
   } else {
-    restoration.remove(*found->container, *found->item);
+    const std::string_view raw = found->value->raw;
+    text.replace(begin_of(raw, text), raw.size(), was->raw);
   }
 }
 
@@ -156,23 +124,16 @@ void take_back(const JsonNode& root, const JsonNode& record, Restoration& restor
 
 std::optional<std::string> former_config(std::string_view config) {
   if (!config.contains(codec::kEditRecord)) return std::nullopt;
-  // The record has bounds of its own.
-  constexpr auto kIsRead = [](std::string_view parent, std::string_view name) {
-    return name != codec::kEditRecord && codec::is_container_name(parent, name);
-  };
-  const auto root =
-      codec::parse_json_tree(config, {.bytes = codec::kMaxConfigSize, .is_read = kIsRead});
-  if (!root) return std::nullopt;
-  const JsonNode* const record = root->find(codec::kEditRecord);
+  const auto root = parse_config(config);
+  const JsonNode* const record = root ? root->find(codec::kEditRecord) : nullptr;
   if (record == nullptr) return std::nullopt;
-  Restoration restoration{config};
-  restoration.remove(*root, *record);
+  std::string former = without(*root, *record, config);
   const auto edits = codec::parse_json_tree(record->raw, {.bytes = kMaxRecordBytes});
   if (edits && edits->children.size() <= kMaxRecords) {
     for (const JsonNode& edit : edits->children)
-      take_back(*root, edit, restoration);
+      take_back(edit, former);
   }
-  return restoration.apply();
+  return former;
 }
 
 }  // namespace podqos::hook

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "common/app/admission.h"
@@ -134,12 +134,6 @@ constexpr milliseconds kWhileEnding{5000};
 constexpr milliseconds kFirstPause{10};
 constexpr milliseconds kLongestPause{160};
 
-/// Sleeps with the lock released. A signal only shortens the pause.
-void pause_for(milliseconds pause) {
-  const timespec time{.tv_sec = 0, .tv_nsec = std::chrono::nanoseconds{pause}.count()};
-  static_cast<void>(::clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr));
-}
-
 /// Retries app::end_container() until the container is removed from its pod, or is known to run.
 Status end(const core::Settings& settings, app::Log& log, const app::EndedContainer& ended,
            const app::Timeouts& timeouts) {
@@ -151,7 +145,7 @@ Status end(const core::Settings& settings, app::Log& log, const app::EndedContai
     if (outcome.ending == app::Ending::kDone)
       return app::follow_up(settings, log, std::move(outcome.unfinished), timeouts);
     if (outcome.ending == app::Ending::kStillAlive && waited >= kWhileAlive) break;
-    pause_for(pause);
+    std::this_thread::sleep_for(pause);
   }
   log.info(cat("container ", printable(ended.id),
                ": ignored poststop of an earlier container with this id"));
