@@ -7,9 +7,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
-#include <concepts>
+#include <cstdint>
 #include <ctime>
 #include <memory>
 #include <string>
@@ -115,38 +116,24 @@ class UtcTime final : public spdlog::custom_flag_formatter {
     const auto day = floor<days>(message.time);
     const year_month_day date{day};
     const hh_mm_ss time{floor<milliseconds>(message.time - day)};
-    append(line, int{date.year()}, 4, '-');
-    append(line, static_cast<unsigned>(date.month()), 2, '-');
-    append(line, static_cast<unsigned>(date.day()), 2, 'T');
-    append(line, time.hours().count(), 2, ':');
-    append(line, time.minutes().count(), 2, ':');
-    append(line, time.seconds().count(), 2, '.');
-    append(line, time.subseconds().count(), 3, 'Z');
+    std::int64_t digits = int{date.year()};
+    digits = digits * 100 + static_cast<unsigned>(date.month());
+    digits = digits * 100 + static_cast<unsigned>(date.day());
+    digits = digits * 100 + time.hours().count();
+    digits = digits * 100 + time.minutes().count();
+    digits = digits * 100 + time.seconds().count();
+    digits = digits * 1000 + time.subseconds().count();
+    const std::string text = std::to_string(digits);
+    constexpr std::string_view kBehind = "   - - T : : .  Z";
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      line.push_back(text[i]);
+      if (kBehind[i] != ' ') line.push_back(kBehind[i]);
+    }
   }
   [[nodiscard]] std::unique_ptr<spdlog::custom_flag_formatter> clone() const override {
     return std::make_unique<UtcTime>();
   }
-
- private:
-  static void append(spdlog::memory_buf_t& line, std::integral auto number, std::size_t width,
-                     char behind) {
-    const std::string digits = std::to_string(number);
-    for (std::size_t i = digits.size(); i < width; ++i)
-      line.push_back('0');
-    line.append(digits.data(), digits.data() + digits.size());
-    line.push_back(behind);
-  }
 };
-
-spdlog::level::level_enum spdlog_level(core::LogLevel level) {
-  switch (level) {
-    case core::LogLevel::kDebug: return spdlog::level::debug;
-    case core::LogLevel::kInfo: return spdlog::level::info;
-    case core::LogLevel::kWarning: return spdlog::level::warn;
-    case core::LogLevel::kError: return spdlog::level::err;
-  }
-  return spdlog::level::info;
-}
 
 /// Opens syslog, standard error, or the file `name`.
 std::shared_ptr<spdlog::sinks::sink> open_sink(const std::string& name,
@@ -174,10 +161,6 @@ std::string one_line(std::string_view text) {
   }
 }
 
-struct Log::Sink {
-  spdlog::logger logger;
-};
-
 Log::Log(std::string program, const core::Settings& settings)
     : program_(std::move(program)), sink_name_(settings.log_sink), threshold_(settings.log_level) {}
 Log::Log(Log&&) noexcept = default;
@@ -186,12 +169,15 @@ Log::~Log() = default;
 
 void Log::write(core::LogLevel level, std::string_view line) {
   if (level < threshold_ || sink_name_ == "none") return;
-  if (!sink_) {
-    sink_ = std::make_unique<Sink>(Sink{spdlog::logger(program_, open_sink(sink_name_, program_))});
-    sink_->logger.set_level(spdlog::level::trace);
+  if (!logger_) {
+    logger_ = std::make_unique<spdlog::logger>(program_, open_sink(sink_name_, program_));
+    logger_->set_level(spdlog::level::trace);
   }
+  constexpr std::array kLevels{spdlog::level::debug, spdlog::level::info, spdlog::level::warn,
+                               spdlog::level::err};
   const std::string shown = one_line(line);
-  sink_->logger.log(spdlog_level(level), spdlog::string_view_t{shown.data(), shown.size()});
+  logger_->log(kLevels.at(static_cast<std::size_t>(level)),
+               spdlog::string_view_t{shown.data(), shown.size()});
 }
 
 void log_report(Log& log, const cgroup::Report& report) {

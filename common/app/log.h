@@ -7,6 +7,10 @@
 #include "common/cgroup/machine.h"
 #include "common/core/settings.h"
 
+namespace spdlog {
+class logger;
+}
+
 namespace podqos::app {
 
 /// Replaces control bytes by \xNN, so that text from untrusted paths and names stays on one line.
@@ -27,7 +31,6 @@ class Log {
   Log& operator=(Log&&) noexcept;
   ~Log();
 
-  /// True if debug lines are written; callers skip formatting them otherwise.
   /// Write one line at the given level; lines below the configured level are dropped.
   void debug(std::string_view line) { write(core::LogLevel::kDebug, line); }
   void info(std::string_view line) { write(core::LogLevel::kInfo, line); }
@@ -35,13 +38,12 @@ class Log {
   void error(std::string_view line) { write(core::LogLevel::kError, line); }
 
  private:
-  struct Sink;
   void write(core::LogLevel level, std::string_view line);
 
   std::string program_;
   std::string sink_name_;
   core::LogLevel threshold_;
-  std::unique_ptr<Sink> sink_;
+  std::unique_ptr<spdlog::logger> logger_;
 };
 
 /// Writes what a plan has changed, and the refusals that it allows, as debug lines.
