@@ -119,8 +119,6 @@ class Inventory {
                     const core::CgroupValues& rule) {
     for (const std::string& words : differences(cgroup, rule, node_.formula, node_.page_size))
       note(name, words);
-    for (const std::string& words : cgroup::io_weight_differences(cgroups_, cgroup.path(), rule))
-      note(name, words);
   }
 
   /// Adds what the kernel shows of a cgroup.

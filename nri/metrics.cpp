@@ -100,10 +100,10 @@ constexpr std::array kTierMetrics = {
                [](const Tier& t) { return scaled(t.cgroup.memory_usage()); }},
     TierMetric{"gauge", "podqos_tier_memory_min_bytes",
                "Memory of the tier that is never reclaimed (memory.min, cgroup v2).",
-               [](const Tier& t) { return scaled(t.cgroup.memory_min()); }},
+               [](const Tier& t) { return scaled(t.cgroup.protection("memory.min")); }},
     TierMetric{"gauge", "podqos_tier_memory_low_bytes",
                "Memory of the tier that is reclaimed last (memory.low, cgroup v2).",
-               [](const Tier& t) { return scaled(t.cgroup.memory_low()); }},
+               [](const Tier& t) { return scaled(t.cgroup.protection("memory.low")); }},
     TierMetric{"counter", "podqos_tier_oom_kills_total",
                "Processes in the tier that the OOM killer has ended (cgroup v2).",
                [](const Tier& t) { return scaled(t.cgroup.oom_kills()); }},
@@ -127,9 +127,8 @@ void write_pressure(const app::NodeFigures& figures, Exposition& out,
                     std::optional<double> (*value)(const cgroup::Pressure&)) {
   for (const app::TierFigures& tier : figures.tiers) {
     const cgroup::CgroupView& cgroup = tier.cgroup;
-    for (const auto& [resource, pressure] :
-         {std::pair{"cpu", cgroup.cpu_pressure()}, std::pair{"memory", cgroup.memory_pressure()},
-          std::pair{"io", cgroup.io_pressure()}}) {
+    for (const std::string_view resource : {"cpu", "memory", "io"}) {
+      const auto pressure = cgroup.pressure(resource);
       const auto seconds = pressure ? value(*pressure) : std::nullopt;
       if (!seconds) continue;
       out.sample(

@@ -75,6 +75,34 @@ std::string_view weight_in(std::string_view content) {
 
 }  // namespace
 
+bool has_io_weight(Machine& machine, const std::string& cgroup) {
+  const auto weighted = machine.attribute(cgroup, core::kIoWeightAttribute);
+  return weighted && *weighted == core::kIoWeightSet;
+}
+
+namespace {
+
+/// Compares the I/O weights that the kernel has files for: "io.weight is 100, the rule says 500".
+void compare_io_weights(Machine& machine, const std::string& cgroup, core::CgroupValues rule,
+                        std::vector<std::string>& found) {
+  const auto version = machine.layout_without_hugepages().io;
+  if (!version) return;
+  if (!rule.io_weight && has_io_weight(machine, cgroup)) rule.io_weight = core::kDefaultIoWeight;
+  for (const core::ValueRow& row : core::value_table()) {
+    if (row.controller != core::Controller::kIo) continue;
+    const core::ValueFile& file = row.on(*version);
+    // Weights are the same by both formulas, which are of CPU shares.
+    const std::string wanted = core::content_for(file, rule, core::WeightFormula::kLinear);
+    if (wanted.empty()) continue;
+    const auto held = machine.read(cgroup, row.controller, std::string{file.name});
+    if (held && !holds_value(file.name, *held, wanted))
+      found.push_back(
+          cat(file.name, " is ", printable(weight_in(*held)), ", the rule says ", wanted));
+  }
+}
+
+}  // namespace
+
 std::optional<Pressure> parse_pressure(std::string_view text) {
   const auto waiting = total_in(text, "some");
   if (!waiting) return std::nullopt;
@@ -169,14 +197,6 @@ std::optional<Bytes> CgroupView::protection(const std::string& file) const {
   return found ? strong<Bytes>(parse_int(*found)) : std::nullopt;
 }
 
-std::optional<Bytes> CgroupView::memory_min() const {
-  return protection("memory.min");
-}
-
-std::optional<Bytes> CgroupView::memory_low() const {
-  return protection("memory.low");
-}
-
 std::optional<std::int64_t> CgroupView::oom_kills() const {
   if (!has(Controller::kMemory, CgroupVersion::kV2)) return std::nullopt;
   const auto& events = text(Controller::kMemory, "memory.events");
@@ -193,23 +213,12 @@ std::optional<std::int64_t> CgroupView::pids() const {
   return number(Controller::kPids, "pids.current");
 }
 
-std::optional<Pressure> CgroupView::pressure(Controller controller, const std::string& file) const {
+std::optional<Pressure> CgroupView::pressure(std::string_view resource) const {
+  // Every cgroup of v2 has all three files, whatever its controllers.
+  const auto controller = resource == "cpu" ? Controller::kCpu : Controller::kMemory;
   if (!has(controller, CgroupVersion::kV2)) return std::nullopt;
-  const auto& found = text(controller, file);
+  const auto& found = text(controller, cat(resource, ".pressure"));
   return found ? parse_pressure(*found) : std::nullopt;
-}
-
-std::optional<Pressure> CgroupView::cpu_pressure() const {
-  return pressure(Controller::kCpu, "cpu.pressure");
-}
-
-std::optional<Pressure> CgroupView::memory_pressure() const {
-  return pressure(Controller::kMemory, "memory.pressure");
-}
-
-/// Every cgroup of v2 has io.pressure, whatever its controllers.
-std::optional<Pressure> CgroupView::io_pressure() const {
-  return pressure(Controller::kMemory, "io.pressure");
 }
 
 std::optional<CpuShares> CgroupView::shares(const std::optional<CpuShares>& rule,
@@ -285,31 +294,7 @@ std::vector<std::string> differences(const CgroupView& cgroup, const core::Cgrou
   }
   if (rule.pids_limit && cgroup.pids() && cgroup.pids_limit() != rule.pids_limit)
     found.push_back(clause("pids.max", cgroup.pids_limit(), rule.pids_limit));
-  return found;
-}
-
-bool has_io_weight(Machine& machine, const std::string& cgroup) {
-  const auto weighted = machine.attribute(cgroup, core::kIoWeightAttribute);
-  return weighted && *weighted == core::kIoWeightSet;
-}
-
-std::vector<std::string> io_weight_differences(Machine& machine, const std::string& cgroup,
-                                               core::CgroupValues rule) {
-  const auto version = machine.layout_without_hugepages().io;
-  if (!version) return {};
-  if (!rule.io_weight && has_io_weight(machine, cgroup)) rule.io_weight = core::kDefaultIoWeight;
-  std::vector<std::string> found;
-  for (const core::ValueRow& row : core::value_table()) {
-    if (row.controller != core::Controller::kIo) continue;
-    const core::ValueFile& file = row.on(*version);
-    // Weights are the same by both formulas, which are of CPU shares.
-    const std::string wanted = core::content_for(file, rule, core::WeightFormula::kLinear);
-    if (wanted.empty()) continue;
-    const auto held = machine.read(cgroup, row.controller, std::string{file.name});
-    if (held && !holds_value(file.name, *held, wanted))
-      found.push_back(
-          cat(file.name, " is ", printable(weight_in(*held)), ", the rule says ", wanted));
-  }
+  compare_io_weights(cgroup.machine(), cgroup.path(), rule, found);
   return found;
 }
 

@@ -39,6 +39,7 @@ class CgroupView {
   /// @param path  absolute below the hierarchies' mounts; "" for a cgroup that does not exist
   CgroupView(Machine& machine, std::string path) : machine_(&machine), path_(std::move(path)) {}
 
+  [[nodiscard]] Machine& machine() const { return *machine_; }
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] bool exists() const;
 
@@ -49,17 +50,16 @@ class CgroupView {
   [[nodiscard]] std::optional<std::int64_t> cpu_usage_ns() const;
   [[nodiscard]] std::optional<Bytes> memory_limit() const;
   [[nodiscard]] std::optional<Bytes> memory_usage() const;
-  [[nodiscard]] std::optional<Bytes> memory_min() const;  ///< cgroup v2; kInt64Max for "max"
-  [[nodiscard]] std::optional<Bytes> memory_low() const;  ///< as memory_min()
+  /// memory.min or memory.low of cgroup v2; kInt64Max for "max".
+  [[nodiscard]] std::optional<Bytes> protection(const std::string& file) const;
   /// Processes in the cgroup and below that the OOM killer has ended; cgroup v2.
   [[nodiscard]] std::optional<std::int64_t> oom_kills() const;
   [[nodiscard]] std::optional<std::int64_t> pids_limit() const;
   /// Processes and threads, those below included.
   [[nodiscard]] std::optional<std::int64_t> pids() const;
-  /// Of cgroup v2; a kernel may lack PSI, or have it switched off (psi=0).
-  [[nodiscard]] std::optional<Pressure> cpu_pressure() const;
-  [[nodiscard]] std::optional<Pressure> memory_pressure() const;
-  [[nodiscard]] std::optional<Pressure> io_pressure() const;
+  /// For "cpu", "memory" or "io", of cgroup v2; a kernel may lack PSI, or have it switched off
+  /// (psi=0).
+  [[nodiscard]] std::optional<Pressure> pressure(std::string_view resource) const;
 
   /// The CPU shares: cpu.shares on v1. On v2 `rule` if its weight equals the cgroup's, otherwise
   /// the inverse of the linear formula, which is lossy.
@@ -82,9 +82,6 @@ class CgroupView {
                                                    core::CgroupVersion version) const;
   /// Whether the machine has the controller in this version.
   [[nodiscard]] bool has(core::Controller controller, core::CgroupVersion version) const;
-  [[nodiscard]] std::optional<Bytes> protection(const std::string& file) const;
-  [[nodiscard]] std::optional<Pressure> pressure(core::Controller controller,
-                                                 const std::string& file) const;
 
   Machine* machine_;
   std::string path_;
@@ -102,7 +99,8 @@ class CgroupView {
 /// Compares a cgroup with the values that the rules require and returns one clause per difference
 /// ("memory limit is 1Gi, the rule says 2Gi"). Memory limits are compared in whole
 /// pages, as the kernel stores them. Values absent from `rule` are skipped, except quota and memory
-/// limit, whose absence means "unlimited".
+/// limit, whose absence means "unlimited", and an I/O weight that podqos has written although the
+/// setting has gone, which is to be the default.
 /// @param page_size  the kernel's page size in bytes
 [[nodiscard]] std::vector<std::string> differences(const CgroupView& cgroup,
                                                    const core::CgroupValues& rule,
@@ -111,14 +109,6 @@ class CgroupView {
 /// Whether podqos has written the weight of `cgroup`. If the setting is gone, the cgroup must get
 /// the kernel's default once more.
 [[nodiscard]] bool has_io_weight(Machine& machine, const std::string& cgroup);
-
-/// Compares the weights of `cgroup` with those that the rules require, and returns one clause per
-/// difference ("io.weight is 100, the rule says 500"). A weight that podqos has written although
-/// the setting has gone is to be the default. Compares what the kernel has files for; changes
-/// nothing.
-[[nodiscard]] std::vector<std::string> io_weight_differences(Machine& machine,
-                                                             const std::string& cgroup,
-                                                             core::CgroupValues rule);
 
 /// Whether the kernel has a file for the weight of `cgroup`, whose parent enables the io
 /// controller.

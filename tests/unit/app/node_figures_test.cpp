@@ -121,15 +121,15 @@ TEST_F(NodeFiguresLive, ReadsTheTiersOfPodqosAndOfAKubelet) {
     EXPECT_EQ(tier.cpu_weight(), CpuWeight{100});
   }
   if (layout.memory == core::CgroupVersion::kV2) {
-    EXPECT_EQ(tier.memory_min(), Bytes{0});
+    EXPECT_EQ(tier.protection("memory.min"), Bytes{0});
     EXPECT_EQ(tier.oom_kills(), 0);
     const auto readable = [&](const char* file) {
       return cgroups_->read(own_ + "/kubepods/burstable", core::Controller::kMemory, file)
           .has_value();
     };
-    EXPECT_EQ(tier.cpu_pressure().has_value(), readable("cpu.pressure"));
-    EXPECT_EQ(tier.memory_pressure().has_value(), readable("memory.pressure"));
-    EXPECT_EQ(tier.io_pressure().has_value(), readable("io.pressure"));
+    EXPECT_EQ(tier.pressure("cpu").has_value(), readable("cpu.pressure"));
+    EXPECT_EQ(tier.pressure("memory").has_value(), readable("memory.pressure"));
+    EXPECT_EQ(tier.pressure("io").has_value(), readable("io.pressure"));
   }
 }
 

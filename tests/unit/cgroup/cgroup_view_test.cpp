@@ -166,8 +166,8 @@ TEST_F(ViewV2, ReadsEachFileOnce) {
 TEST_F(ViewV2, ShowsMaxOfAProtectionAsTheLargestNumber) {
   (*files_)["memory.min"] = "max";
   (*files_)["memory.low"] = "4096";
-  EXPECT_EQ(view().memory_min(), Bytes{kInt64Max});
-  EXPECT_EQ(view().memory_low(), Bytes{4096});
+  EXPECT_EQ(view().protection("memory.min"), Bytes{kInt64Max});
+  EXPECT_EQ(view().protection("memory.low"), Bytes{4096});
 }
 
 /// A cgroup of the test's own, gone with the object.

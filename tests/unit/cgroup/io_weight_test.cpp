@@ -31,7 +31,8 @@ class IoWeightDifferences : public testing::Test {
                           ADD_FAILURE() << change;
                           return {};
                         }};
-    return io_weight_differences(machine, "/pod", {.io_weight = weight});
+    return differences({machine, "/pod"}, {.io_weight = weight}, core::WeightFormula::kLinear,
+                       Bytes{4096});
   }
   std::optional<FakeTree> tree_;
 };
