@@ -12,7 +12,6 @@
 
 #include "common/app/configuration.h"
 #include "common/app/log.h"
-#include "common/app/preview.h"
 #include "common/base/text.h"
 #include "ctl/command.h"
 #include "ctl/json.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/app/departure.h"
-#include "common/app/reconcile.h"
+#include "common/app/recompute.h"
 #include "common/app/root.h"
 #include "common/base/path.h"
 #include "common/base/text.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "common/app/departure.h"
-#include "common/app/reconcile.h"
+#include "common/app/recompute.h"
 #include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/container.h"

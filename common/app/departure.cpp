@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/app/reconcile.h"
+#include "common/app/recompute.h"
 #include "common/base/text.h"
 #include "common/cgroup/container.h"
 #include "common/cgroup/pod_cgroup.h"

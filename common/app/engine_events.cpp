@@ -8,7 +8,7 @@
 
 #include "common/app/container_start.h"
 #include "common/app/departure.h"
-#include "common/app/reconcile.h"
+#include "common/app/recompute.h"
 #include "common/app/transaction.h"
 #include "common/base/text.h"
 #include "common/cgroup/container.h"

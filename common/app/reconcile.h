@@ -1,47 +1,47 @@
 #pragma once
 
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "common/app/log.h"
+#include "common/app/recompute.h"
 #include "common/app/transaction.h"
 #include "common/base/error.h"
-#include "common/core/events/reconciliation.h"
+#include "common/cgroup/machine.h"
+#include "common/core/pods/grants.h"
 #include "common/core/settings.h"
+#include "common/store/memory_store.h"
 
 namespace podqos::app {
 
-using core::EngineList;
-using core::Ids;
-using core::ReconcileReport;
+/// Lets one of podqos's own pods follow what runtimes have changed of its running containers
+/// (core::follow_updates), and reports that and what it does not follow. Reads the limits of each
+/// container.
+void follow_runtime(Transaction& transaction, core::PodRecord& record, ReconcileReport& report);
 
-/// Whether warnings of a recomputation are logged, or only reported. What calls for an operator
-/// would otherwise be logged once a minute by the timer.
-enum class Warnings : std::uint8_t { kLogged, kReported };
-
-/// Lets a pod follow what runtimes have changed of its containers: follow_runtime(), which reads
-/// files of each container. nullptr where a start waits; the programs of events do not have it.
-using FollowRuntime = void (*)(Transaction&, core::PodRecord&, ReconcileReport&);
-
-/// Makes records and cgroups match the running containers: removes ended containers, restores lost
-/// records from their copies in the cgroups, follows what runtimes have changed of containers,
-/// recomputes the sums, writes all values and removes what is left over. Lowers a tier's memory
-/// limit that usage had kept above the rule, step by step, with the lock released in between.
-/// @return the report, also if single pods failed: see `unreadable` and `failed`
+/// As recompute(), with follow_runtime(); then, step by step with the lock released in between,
+/// finishes what was not done at once, and lowers a tier's memory limit that usage had kept above
+/// the rule.
 [[nodiscard]] Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log,
                                                 Warnings warnings = Warnings::kLogged);
 
-/// Recomputes under the lock of `transaction`, without the steps that lower a tier's limit.
-[[nodiscard]] Result<ReconcileReport> recompute(Transaction& transaction,
-                                                Warnings warnings = Warnings::kLogged,
-                                                FollowRuntime follow = nullptr);
+/// What reconcile() would do now.
+struct ReconcilePreview {
+  ReconcileReport report;         ///< as reconcile() would return it, but for the values written
+  std::vector<std::string> plan;  ///< all changes in order, one line each, see core::render()
+};
 
-/// Recomputes with an engine's list of containers. A container that was placed for this engine and
-/// is not confirmed yet is kept if it is in the list; if it is not, and the listener placed it, it
-/// is dropped.
-/// @return ids of the live containers.
-[[nodiscard]] Result<Ids> recompute_beside(Transaction& transaction, const EngineList& list);
-
-/// Recomputes if an earlier transaction was interrupted, or if the state was lost while cgroups
-/// still exist, at most once per transaction.
-/// @param record_lost  a single record is: its pod's cgroup has a copy of it
-[[nodiscard]] Status recover(Transaction& transaction, bool record_lost = false);
+/// Carries out a reconciliation on a copy of the records and on a machine that only records its
+/// changes (cgroup::DryRun), under the lock. Changes nothing and logs nothing. What follows after
+/// the lock is released, lowering a tier's memory limit step by step, is not part of it.
+/// @return the errors of reconcile(), except that records of a newer version and pods that could
+///         not be written are left to the report.
+[[nodiscard]] Result<ReconcilePreview> preview_reconcile(const core::Settings& settings);
+/// As above, for these records and this machine, which is only read.
+[[nodiscard]] Result<ReconcilePreview> preview_reconcile(const core::Settings& settings,
+                                                         store::StoredRecords records,
+                                                         std::unique_ptr<cgroup::Machine> machine,
+                                                         const core::NodeCapacity& capacity);
 
 }  // namespace podqos::app

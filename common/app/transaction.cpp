@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "common/app/granting.h"
 #include "common/app/root.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
@@ -81,6 +80,27 @@ core::SetAttribute copy_of(const core::PodRecord& record) {
           .name = core::kRecordAttribute,
           .value = codec::format_pod_record(record),
           .otherwise = ""};
+}
+
+/// Grants what has become free to the pods whose requests have been cut, in the order in which they
+/// asked; to few of them, so that later transactions go on.
+Status grant_freed(Transaction& transaction) {
+  core::TiersRecord& tiers = transaction.tiers();
+  for (const std::string& uid :
+       core::grantable(tiers, transaction.settings(), transaction.capacity())) {
+    auto record = transaction.store().pod(uid);
+    // What cannot be read now is for a reconciliation.
+    if (!record || !*record || (*record)->released_at) {
+      core::forget_cut(tiers, uid);
+      continue;
+    }
+    core::grant_again(**record, tiers, transaction.settings(), transaction.capacity());
+    transaction.log().info(cat("pod ", uid, ": cpu ", format_amount((*record)->granted.cpu),
+                               ", memory ", format_amount((*record)->granted.memory),
+                               " count now, as other pods have left room"));
+    PODQOS_TRY(transaction.save(**record, &**record));
+  }
+  return {};
 }
 
 }  // namespace

@@ -1,0 +1,342 @@
+#include "common/app/recompute.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/app/container_start.h"
+#include "common/app/departure.h"
+#include "common/app/root.h"
+#include "common/base/text.h"
+#include "common/cgroup/container.h"
+#include "common/cgroup/pod_cgroup.h"
+#include "common/codec/record_json.h"
+#include "common/core/cgroups/layout.h"
+#include "common/core/cgroups/naming.h"
+#include "common/core/cgroups/pod_plan.h"
+#include "common/core/pods/counting.h"
+
+namespace podqos::app {
+
+namespace {
+
+/// One recomputation of everything, under the lock.
+class Recomputation {
+ public:
+  explicit Recomputation(Transaction& transaction, const EngineList* list = nullptr,
+                         FollowRuntime follow = nullptr)
+      : transaction_(transaction), list_(list), follow_(follow) {}
+
+  Result<ReconcileReport> run(Warnings warnings = Warnings::kLogged) {
+    PODQOS_TRY(load());
+    PODQOS_TRY(transaction_.begin());
+    transaction_.store().keep_mark();  // until all of it is done
+    for (Error& error : find_roots(transaction_, records_))
+      report_.failed.push_back(std::move(error).message);
+    for (const core::TreeRecord& tree : transaction_.tiers().trees) {
+      restore(tree.kubepods);
+      stop_stray_units(tree);
+    }
+    PODQOS_TRY(evaluate());
+    detect_formula_again(transaction_, records_);
+    PODQOS_TRY(write_pods());
+    clean_index();
+    transaction_.store().recomputed();
+    if (uncertain_) transaction_.store().keep_mark();
+    for (const std::string& line : report_.changes)
+      transaction_.log().info(line);
+    if (warnings == Warnings::kLogged) {
+      for (const std::string& line : report_.warnings)
+        transaction_.log().warning(line);
+    }
+    for (const auto* lines : {&report_.unreadable, &report_.failed}) {
+      for (const std::string& line : *lines)
+        transaction_.log().error(line);
+    }
+    return std::move(report_);
+  }
+
+  /// Ids of the live containers.
+  [[nodiscard]] Ids live() const {
+    Ids ids;
+    for (const auto& [uid, record] : records_) {
+      for (const core::ContainerRecord& container : record.containers) {
+        if (container.state == core::ContainerState::kLive) ids.insert(container.id);
+      }
+    }
+    return ids;
+  }
+
+ private:
+  Status load() {
+    PODQOS_ASSIGN(auto uids, transaction_.store().pod_uids());
+    for (const std::string& uid : uids) {
+      auto record = transaction_.store().pod(uid);
+      if (!record) {
+        report_.unreadable.push_back(std::move(record).error().message);
+        unreadable_.insert(uid);
+      } else if (*record) {
+        records_.emplace(uid, std::move(**record));
+      }
+    }
+    start_counting();
+    return {};
+  }
+
+  /// Leaves only what pods with unreadable records count in the sums, as far as the sums tell it.
+  void start_counting() {
+    core::TiersRecord& tiers = transaction_.tiers();
+    if (unreadable_.empty() || transaction_.store().dirty()) {
+      tiers.sums = {};
+      for (core::TreeRecord& tree : tiers.trees)
+        tree.sums = {};
+      tiers.uncounted.assign(unreadable_.begin(), unreadable_.end());
+      return;
+    }
+    for (const auto& [uid, record] : records_) {
+      if (!record.released_at) core::remove_pod(tiers, record);
+    }
+  }
+
+  /// Pod cgroups below a root of podqos's without a record: restored from their copy, or removed.
+  void restore(const std::string& kubepods) {
+    for (const auto qos_class :
+         {core::QosClass::kGuaranteed, core::QosClass::kBurstable, core::QosClass::kBestEffort}) {
+      const std::string tier = core::tier_path(kubepods, qos_class);
+      auto children = transaction_.machine().children(tier);
+      if (!children) {
+        report_.failed.push_back(std::move(children).error().message);
+        continue;
+      }
+      for (const std::string& child : *children) {
+        const std::string path = cat(tier, "/", child);
+        const auto pod = core::find_pod_cgroup(path);
+        if (!pod || pod->pod_path != path) continue;
+        if (auto done = restore_pod(path, pod->uid); !done)
+          report_.failed.push_back(std::move(done).error().message);
+      }
+    }
+  }
+
+  Status restore_pod(const std::string& cgroup, const std::string& uid) {
+    if (unreadable_.contains(uid)) return {};
+    const auto known = records_.find(uid);
+    if (known != records_.end() && known->second.cgroup == cgroup) return {};
+    PODQOS_ASSIGN(auto populated, cgroup::holds_container(transaction_.machine(), cgroup));
+    const core::TreeRecord* tree = core::find_tree(transaction_.tiers(), cgroup);
+    const auto copy = transaction_.machine().attribute(cgroup, core::kRecordAttribute);
+    // The hierarchy that has the copies lacks it: what an engine makes is in all of them.
+    const bool incomplete = !copy && copy.error().code == ErrorCode::kNotFound;
+    if (!copy && !incomplete) return fail(copy.error());
+    const bool left_over =
+        incomplete || (!*copy && cgroup::is_bare(transaction_.machine(), cgroup));
+    core::FoundPodCgroup found{.path = cgroup,
+                               .uid = uid,
+                               .known = known != records_.end(),
+                               .populated = populated,
+                               .has_copy = copy && copy->has_value(),
+                               .left_over = left_over && tree != nullptr,
+                               .copy = std::nullopt};
+    if (found.has_copy) {
+      if (auto record = codec::parse_pod_record(**copy)) found.copy = std::move(*record);
+    }
+    // A container that was moved out of its pod by hand still belongs to the pod.
+    found.lives_elsewhere = !found.populated && found.copy &&
+                            cgroup::has_living_container(transaction_.machine(), *found.copy);
+    return apply(core::decide_restoration(std::move(found)), cgroup);
+  }
+
+  Status apply(core::Restoration restoration, const std::string& cgroup) {
+    if (restoration.warning) report_.warnings.push_back(std::move(*restoration.warning));
+    if (restoration.what == core::Restoration::What::kRemove) {
+      transaction_.remove_children({.cgroup = cgroup});
+      PODQOS_TRY(transaction_.execute(core::plan_removal(cgroup)));
+      if (transaction_.machine().exists(cgroup)) {
+        return fail(ErrorCode::kConflict,
+                    cat("cgroup ", cgroup,
+                        " of a pod that has ended is not removed: processes, mounts or cgroups "
+                        "below it keep it; podqosctl reconcile will retry it"));
+      }
+    }
+    if (restoration.change) report_.changes.push_back(std::move(*restoration.change));
+    if (restoration.record) {
+      ++report_.repaired;
+      std::string uid = restoration.record->pod.uid;
+      records_.emplace(std::move(uid), std::move(*restoration.record));
+    }
+    return {};
+  }
+
+  /// Stops slices of ended pods that systemd still lists although record and cgroup are gone.
+  void stop_stray_units(const core::TreeRecord& tree) {
+    if (core::driver_of(tree.kubepods) == core::Driver::kCgroupfs) return;
+    std::string pattern{core::unit_of(tree.kubepods)};
+    pattern.replace(pattern.rfind('.'), std::string::npos, "-*.slice");
+    auto units = transaction_.machine().learn_units(pattern);
+    if (!units) {
+      report_.failed.push_back(std::move(units).error().message);
+      return;
+    }
+    for (const cgroup::ListedUnit& unit : *units) {
+      auto path = core::expand_slice(unit.name);
+      const auto pod = path ? core::find_pod_cgroup(*path) : std::nullopt;
+      const bool ours = pod && pod->pod_path == *path && !records_.contains(pod->uid) &&
+                        !unreadable_.contains(pod->uid);
+      if (!ours || unit.active_state == "inactive" || transaction_.machine().exists(*path))
+        continue;
+      report_.changes.push_back(cat("stopped unit ", unit.name, " of a pod that has ended"));
+      if (auto done = transaction_.execute({core::StopUnit{*path}}); !done)
+        report_.failed.push_back(std::move(done).error().message);
+    }
+  }
+
+  /// Releases ended pods, sums up the living ones and grants their requests.
+  Status evaluate() {
+    std::vector<core::ReconciledPod> pods;
+    pods.reserve(records_.size());
+    for (auto& [uid, record] : records_)
+      pods.push_back(observe(std::move(record)));
+    core::TiersRecord& tiers = transaction_.tiers();
+    auto decided = core::reconcile_pods(std::move(pods), tiers, report_, transaction_.now());
+    records_ = std::move(decided.living);
+    core::grant_all(records_, tiers, transaction_.settings(), transaction_.capacity());
+    for (const core::PodRecord& record : decided.ended) {
+      PODQOS_TRY(note(record.pod.uid, handle_due(transaction_, record)));
+    }
+    return {};
+  }
+
+  core::ReconciledPod observe(core::PodRecord record) {
+    cgroup::Machine& machine = transaction_.machine();
+    std::vector<core::ContainerObservation> observations;
+    for (const core::ContainerRecord& container : record.containers) {
+      core::ContainerObservation& observation = observations.emplace_back();
+      observation.lives = cgroup::lives(machine, container);
+      if (!core::needs_init(container, observation.lives, list_)) continue;
+      auto init = cgroup::find_init(machine, container);
+      if (!init) report_unknown(record.pod.uid, init.error());
+      observation.lives = observation.lives || !init;
+      if (init) observation.init = *init;
+    }
+    auto pod = core::remove_ended(std::move(record), observations, list_);
+    if (follow_ != nullptr) follow_(transaction_, pod.record, report_);
+    if (pod.record.containers.empty() && !pod.record.adopted) {
+      const auto populated = cgroup::holds_container(machine, pod.record.cgroup);
+      if (!populated) report_unknown(pod.record.pod.uid, populated.error());
+      pod.populated = populated.value_or(true);
+    }
+    for (const core::ContainerRecord& container : pod.record.containers) {
+      if (auto stray = cgroup::describe_stray(machine, pod.record, container))
+        pod.strays.push_back(std::move(*stray));
+    }
+    return pod;
+  }
+
+  /// Writes all records and values.
+  Status write_pods() {
+    for (const auto& [uid, record] : records_) {
+      PODQOS_TRY(note(uid, write(record)));
+      for (const std::string& line : transaction_.release_written())
+        report_.changes.push_back(cat("pod ", uid, ": ", line));
+    }
+    return {};
+  }
+
+  /// Notes what of a pod has failed: that is the pod's alone.
+  /// @return an error only if nothing can be stored any more
+  Status note(const std::string& uid, const Result<std::optional<Error>>& done) {
+    if (done) {
+      if (*done && (*done)->code != ErrorCode::kBusy) report_failure(uid, **done);
+      return {};
+    }
+    report_failure(uid, done.error());
+    const ErrorCode code = done.error().code;
+    if (code == ErrorCode::kTooLarge || code == ErrorCode::kUnsupported) return {};
+    uncertain_ = true;
+    return transaction_.store().checkpoint();
+  }
+
+  /// Writes one pod's record and values.
+  /// @return what the machine has refused: a later transaction retries it
+  Result<std::optional<Error>> write(const core::PodRecord& record) {
+    PODQOS_TRY(transaction_.save(record, nullptr));
+    if (record.adopted) return std::nullopt;
+    auto written = transaction_.write_pod(record, nullptr);
+    if (written) return std::nullopt;
+    transaction_.revisit(record, written.error());
+    return std::move(written).error();
+  }
+
+  void report_failure(const std::string& uid, const Error& error) {
+    report_.failed.push_back(cat("pod ", uid, ": ", error.message));
+  }
+
+  void report_unknown(const std::string& uid, const Error& error) {
+    report_.failed.push_back(cat("pod ", uid, ": counts on, as it may still run: ", error.message));
+  }
+
+  /// Erases index entries that lead to no container.
+  void clean_index() {
+    const auto entries = transaction_.store().all_entries();
+    if (!entries) {
+      report_.failed.push_back(entries.error().message);
+      return;
+    }
+    for (const store::IndexEntry& entry : *entries) {
+      if (leads_to_container(entry)) continue;
+      if (auto done = transaction_.store().erase_entry(entry); !done)
+        report_.failed.push_back(std::move(done).error().message);
+    }
+  }
+
+  [[nodiscard]] bool leads_to_container(const store::IndexEntry& entry) const {
+    if (unreadable_.contains(entry.uid)) return true;
+    const auto record = records_.find(entry.uid);
+    return record != records_.end() &&
+           std::ranges::any_of(record->second.containers, [&](const auto& container) {
+             return store::index_name(container.id) == entry.name;
+           });
+  }
+
+  Transaction& transaction_;
+  const EngineList* list_;
+  FollowRuntime follow_;
+  core::PodRecords records_;
+  Ids unreadable_;          ///< uids of pods whose records cannot be read
+  bool uncertain_ = false;  ///< a record could not be written
+  ReconcileReport report_;
+};
+
+}  // namespace
+
+Result<ReconcileReport> recompute(Transaction& transaction, Warnings warnings,
+                                  FollowRuntime follow) {
+  return Recomputation{transaction, nullptr, follow}.run(warnings);
+}
+
+Result<Ids> recompute_beside(Transaction& transaction, const EngineList& list) {
+  Recomputation recomputation{transaction, &list};
+  transaction.begin_recovery();
+  PODQOS_TRY(recomputation.run());
+  return recomputation.live();
+}
+
+Status recover(Transaction& transaction, bool record_lost) {
+  if (transaction.recovered()) return {};
+  if (transaction.store().dirty()) {
+    transaction.log().warning(
+        "an earlier transaction was interrupted: recomputing all records and values");
+  } else if (record_lost || has_lost_roots(transaction)) {
+    transaction.log().error(
+        "the state directory lacks records of existing cgroups: restoring them");
+  } else {
+    return {};
+  }
+  transaction.begin_recovery();
+  PODQOS_TRY(recompute(transaction));
+  return {};
+}
+
+}  // namespace podqos::app
