@@ -21,7 +21,6 @@
 #include "common/codec/json_text.h"
 #include "common/codec/oci_edit.h"
 #include "common/core/settings.h"
-#include "common/store/state_directory.h"
 #include "common/sys/directory.h"
 #include "common/sys/fd.h"
 #include "hook/bundle.h"
@@ -172,10 +171,7 @@ class Places {
   /// Adds the state and the cgroups.
   void add_managed(const core::Settings& settings) {
     add(settings.state_dir);
-    const auto state = store::open_state_directory(settings.state_dir);
-    cgroup::CgroupfsOptions options;
-    if (state) options.mountinfo_cache = &*state;
-    for (const std::string& mount_point : cgroup::mount_points(options))
+    for (const std::string& mount_point : cgroup::mount_points({}))
       add(mount_point);
   }
 

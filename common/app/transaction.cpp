@@ -120,8 +120,7 @@ Transaction::Transaction(const core::Settings& settings, Log& log,
 
 Result<Transaction> Transaction::with_store(const core::Settings& settings, Log& log,
                                             store::Store store, const Timeouts& timeouts) {
-  PODQOS_ASSIGN(auto cgroups, cgroup::Cgroupfs::open({.mountinfo_cache = &store.directory(),
-                                                      .systemd = {.deadline = timeouts.systemd,
+  PODQOS_ASSIGN(auto cgroups, cgroup::Cgroupfs::open({.systemd = {.deadline = timeouts.systemd,
                                                                   .end = timeouts.deadline,
                                                                   .clock = timeouts.clock}}));
   PODQOS_ASSIGN(auto capacity, cgroup::node_capacity(settings));

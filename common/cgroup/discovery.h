@@ -19,15 +19,10 @@ enum class Access : std::uint8_t { kWrite, kRead };
 /// Where to look for hierarchies and how to open them. Tests replace the paths.
 struct CgroupfsOptions {
   std::string mountinfo = "/proc/self/mountinfo";
-  std::string own_cgroups = "/proc/self/cgroup";  ///< one line per mounted or unmounted hierarchy
   std::string unified = "/sys/fs/cgroup";  ///< if cgroup2 is mounted here, mountinfo is not read
   std::string hugepages = "/sys/kernel/mm/hugepages";
   sys::Resolve resolve = sys::Resolve::kOpenat2;
   Access access = Access::kWrite;
-  /// State directory that caches the relevant lines of mountinfo for the next transaction, since
-  /// mountinfo is long on a host with many containers. The caller must hold the state lock. With
-  /// nullptr mountinfo is read each time.
-  const sys::Directory* mountinfo_cache = nullptr;
   SystemdOptions systemd = {};
 };
 
@@ -37,7 +32,7 @@ struct CgroupfsOptions {
 [[nodiscard]] Result<std::vector<OpenHierarchy>> find_hierarchies(const CgroupfsOptions& options);
 
 /// Where hierarchies are mounted, for rules about paths beneath: `options.unified`, and what is not
-/// beneath it. Of a mount made since the last transaction this may not know yet.
+/// beneath it.
 [[nodiscard]] std::vector<std::string> mount_points(const CgroupfsOptions& options);
 
 /// The cgroup version that carries each controller, without huge page sizes.

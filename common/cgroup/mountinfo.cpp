@@ -88,58 +88,28 @@ std::vector<std::string> v1_options(std::string_view options) {
   return found;
 }
 
-bool is_cgroup_type(std::string_view type) {
-  return type == "cgroup" || type == "cgroup2";
-}
-
-template <class Visit>
-void for_each_line(std::string_view text, Visit visit) {
-  while (!text.empty())
-    visit(read_until(text, '\n'));
-}
-
-/// The cgroup and cgroup2 mounts with root "/". Any other root is a bind mount of a part of a
-/// hierarchy, as in a container, where paths would name other cgroups.
-std::vector<Mount> cgroup_mounts(std::string_view text) {
-  std::vector<Mount> mounts;
-  for_each_line(text, [&](std::string_view line) {
-    // On a host with many containers few lines are about cgroups.
-    if (!line.contains(" - cgroup")) return;
-    std::optional<Mount> mount = parse_place(line);
-    if (!mount || mount->root != "/") return;
-    parse_type(line, *mount);
-    if (is_cgroup_type(mount->type)) mounts.push_back(*mount);
-  });
-  return mounts;
-}
-
 }  // namespace
 
 std::vector<Hierarchy> parse_mountinfo(std::string_view text) {
   std::vector<Hierarchy> hierarchies;
-  for (const Mount& mount : cgroup_mounts(text)) {
-    const bool is_v1 = mount.type == "cgroup";
+  while (!text.empty()) {
+    std::string_view line = read_until(text, '\n');
+    // On a host with many containers few lines are about cgroups.
+    if (!line.contains(" - cgroup")) continue;
+    std::optional<Mount> mount = parse_place(line);
+    // Any other root is a bind mount of a part of a hierarchy, as in a container, where paths would
+    // name other cgroups.
+    if (!mount || mount->root != "/") continue;
+    parse_type(line, *mount);
+    const bool is_v1 = mount->type == "cgroup";
     Hierarchy found{.version = is_v1 ? core::CgroupVersion::kV1 : core::CgroupVersion::kV2,
-                    .controllers = is_v1 ? v1_options(mount.options) : std::vector<std::string>{},
-                    .mount_point = decode(mount.point),
-                    .device = mount.device};
-    if (!is_v1 || !found.controllers.empty()) hierarchies.push_back(std::move(found));
+                    .controllers = is_v1 ? v1_options(mount->options) : std::vector<std::string>{},
+                    .mount_point = decode(mount->point),
+                    .device = mount->device};
+    if (is_v1 ? !found.controllers.empty() : mount->type == "cgroup2")
+      hierarchies.push_back(std::move(found));
   }
   return hierarchies;
-}
-
-std::string lines_about(const std::vector<Hierarchy>& hierarchies, std::string_view text) {
-  std::string lines;
-  for_each_line(text, [&](std::string_view line) {
-    std::string_view rest = line;
-    const std::optional<Mount> mount = parse_place(rest);
-    if (!mount) return;
-    const bool wanted = std::ranges::any_of(hierarchies, [&](const Hierarchy& hierarchy) {
-      return hierarchy.device == mount->device && hierarchy.mount_point == decode(mount->point);
-    });
-    if (wanted) lines += cat(line, "\n");
-  });
-  return lines;
 }
 
 }  // namespace podqos::cgroup

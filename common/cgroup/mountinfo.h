@@ -31,9 +31,4 @@ struct Hierarchy {
 /// cgroup_show_options() in the kernel.
 [[nodiscard]] std::vector<Hierarchy> parse_mountinfo(std::string_view text);
 
-/// The lines of `text` that describe these hierarchies; parse_mountinfo() finds the same
-/// hierarchies in them alone.
-[[nodiscard]] std::string lines_about(const std::vector<Hierarchy>& hierarchies,
-                                      std::string_view text);
-
 }  // namespace podqos::cgroup

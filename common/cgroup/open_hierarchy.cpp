@@ -48,14 +48,6 @@ Result<bool> OpenHierarchy::is_writable() {
   return usable && description_.writable;
 }
 
-std::optional<ino_t> OpenHierarchy::root_inode() {
-  struct stat file{};
-  if (!is_usable().value_or(false) || ::fstat(root_->fd(), &file) != 0 ||
-      file.st_dev != description_.device)
-    return std::nullopt;
-  return file.st_ino;
-}
-
 Status OpenHierarchy::open_root() {
   Result<sys::Directory> root = sys::Directory::open(description_.mount_point);
   if (!root && root.error().code == ErrorCode::kNotFound) return {};
@@ -64,6 +56,10 @@ Status OpenHierarchy::open_root() {
   if (::fstatfs(root->fd(), &file_system) != 0)
     return fail_errno(errno, cat("statfs ", description_.mount_point));
   if (!is_of(description_.version, file_system)) return {};
+  struct stat file{};
+  if (::fstat(root->fd(), &file) != 0)
+    return fail_errno(errno, cat("stat ", description_.mount_point));
+  if (description_.device != 0 && file.st_dev != description_.device) return {};
   // Includes a read-only bind mount: statfs(2) reports the flags of the mount.
   description_.writable = (static_cast<std::uint64_t>(file_system.f_flags) & ST_RDONLY) == 0;
   if (description_.version == core::CgroupVersion::kV2) {

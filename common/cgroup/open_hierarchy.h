@@ -1,7 +1,5 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <map>
 #include <optional>
 #include <string>
@@ -24,9 +22,6 @@ class OpenHierarchy {
   /// Opens the root. False if it is gone or another file system is mounted over it.
   /// @return an error if that cannot be told; the next call tries again.
   [[nodiscard]] Result<bool> is_usable();
-  /// Opens the root. Its inode number, if it is on the file system that the description names, and
-  /// no other one is mounted over it; nullopt also if that cannot be told.
-  [[nodiscard]] std::optional<ino_t> root_inode();
   /// Opens the root. Whether it is usable and not mounted read-only.
   /// @return the errors of is_usable()
   [[nodiscard]] Result<bool> is_writable();

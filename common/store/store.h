@@ -60,8 +60,6 @@ class Store final : public RecordStore {
   [[nodiscard]] Status erase_entry(const IndexEntry& entry) override;
   [[nodiscard]] Result<std::vector<IndexEntry>> all_entries() override;
 
-  /// The state directory, for other files in it. Valid as long as this object.
-  [[nodiscard]] const sys::Directory& directory() const { return directory_; }
   [[nodiscard]] const std::vector<std::string>& incidents() const override { return incidents_; }
 
  private:

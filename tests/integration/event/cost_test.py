@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import pathlib
 import shutil
 import sys
@@ -83,10 +82,10 @@ class Files(unittest.TestCase):
             self.assert_opens_once(ground, program)
 
     def test_create_runtime_reads_no_list_of_mounts(self):
-        """Which grows with the containers of a host; where cgroup v1 is in use, a file tells what the first event found."""
+        """Which grows with the containers of a host; the hierarchies of cgroup v1 stand nowhere else."""
         with prepared(create_runtime) as event:
-            if {os.stat(hierarchy.mount).st_ino for hierarchy in event[0].machine.hierarchies} != {1}:
-                self.skipTest("hierarchies are not mounted as a whole here: what was found is not kept")
+            if any(hierarchy.version == 1 for hierarchy in event[0].machine.hierarchies):
+                self.skipTest("needs a host of cgroup v2 alone")
             opened = syscalls.opened(self.trace(*event))
         self.assertNotIn("/proc/self/mountinfo", opened)
 

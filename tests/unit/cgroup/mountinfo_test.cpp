@@ -39,21 +39,6 @@ TEST_P(ParseMountinfo, FindsTheHierarchies) {
   }
 }
 
-TEST_P(ParseMountinfo, FindsTheSameInTheLinesAboutThem) {
-  const std::vector<Hierarchy> found = parse_mountinfo(GetParam().text);
-  const std::string lines = lines_about(found, GetParam().text);
-  EXPECT_EQ(parse_mountinfo(lines), found);
-  EXPECT_EQ(lines.empty(), found.empty());
-}
-
-TEST(LinesAbout, LeavesOutAllElse) {
-  const std::string_view memory =
-      "34 31 0:31 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n";
-  const std::string text =
-      cat(kSystem, memory, "90 27 0:50 / /var/lib/containers/overlay/1 rw - overlay overlay rw\n");
-  EXPECT_EQ(lines_about(parse_mountinfo(text), text), memory);
-}
-
 TEST(ParseMountinfoDevice, IsTheFileSystems) {
   const auto device_in = [](std::string_view field) {
     const auto found = parse_mountinfo(cat("40 1 ", field, " / /a rw - cgroup none rw,cpu\n"));
