@@ -188,9 +188,9 @@ Status Transaction::erase(const core::PodRecord& record) {
   return {};
 }
 
-Status Transaction::execute(const core::Plan& plan, core::RetryOn transient) {
+Status Transaction::execute(const core::Plan& plan) {
   changed_ = true;
-  PODQOS_ASSIGN(auto report, cgroup::execute(*machine_, plan, unit_changes_, transient));
+  PODQOS_ASSIGN(auto report, machine_->execute(plan));
   note(std::move(report));
   return {};
 }
@@ -229,9 +229,16 @@ Status Transaction::write_pod(const core::PodRecord& record, const core::PodReco
                               core::driver_of(record.cgroup) == core::Driver::kCgroupfs;
   core::Plan plan = core::plan_pod(record.cgroup, write.values, layout, formula(), write.make);
   plan.emplace_back(copy_of(record));
-  auto done = execute(plan, counts_removed ? core::RetryOn::kQuota : core::RetryOn::kNone);
-  const bool vanished = !done && done.error().code == ErrorCode::kNotFound;
-  return vanished && write.make == core::Cgroup::kExists ? write_pod(record, nullptr) : done;
+  changed_ = true;
+  auto report =
+      counts_removed ? cgroup::execute_with_quota(*machine_, plan) : machine_->execute(plan);
+  if (report) {
+    note(std::move(*report));
+    return {};
+  }
+  const bool vanished = report.error().code == ErrorCode::kNotFound;
+  if (vanished && write.make == core::Cgroup::kExists) return write_pod(record, nullptr);
+  return fail(std::move(report).error());
 }
 
 void Transaction::renew_copy(const core::PodRecord& record) {
@@ -369,7 +376,8 @@ Status Transaction::finish() {
   finished_ = true;
   PODQOS_TRY(grant_freed(*this));
   PODQOS_TRY(write_trees());
-  if (std::exchange(unit_changes_, cgroup::UnitChanges::kNow) == cgroup::UnitChanges::kDeferred) {
+  if (machine_->defers_unit_changes()) {
+    machine_->defer_unit_changes(false);
     if (auto done = execute({}); !done)
       note_failure(cat("systemd does not know all new values: ", done.error().message));
   }

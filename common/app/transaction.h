@@ -95,8 +95,7 @@ class Transaction {
   [[nodiscard]] Status erase(const core::PodRecord& record);
 
   /// Executes steps of the machine. Logs changed values at debug level.
-  [[nodiscard]] Status execute(const core::Plan& plan,
-                               core::RetryOn transient = core::RetryOn::kNone);
+  [[nodiscard]] Status execute(const core::Plan& plan);
   /// Makes root and tiers, whose values finish() writes. Saves the tiers' record first: a program
   /// that dies in between must not leave a root that nothing tells to be podqos's.
   [[nodiscard]] Status make_tree(const std::string& kubepods, const core::Plan& plan);
@@ -144,7 +143,7 @@ class Transaction {
 
   /// Collects changed unit properties and sends them to systemd in finish(). For containers that
   /// run already: if systemd refuses them, nothing is rolled back.
-  void defer_unit_changes() { unit_changes_ = cgroup::UnitChanges::kDeferred; }
+  void defer_unit_changes() { machine_->defer_unit_changes(true); }
   /// Returns and clears the list of values that were written: "PATH/FILE = VALUE".
   [[nodiscard]] std::vector<std::string> release_written() { return std::exchange(written_, {}); }
 
@@ -179,7 +178,6 @@ class Transaction {
   std::vector<std::string> partly_removed_;
   core::TreeState trees_ = core::TreeState::kUnchanged;  ///< all but those of `made_`
   std::vector<std::string> made_;  ///< roots of the trees that this transaction has made
-  cgroup::UnitChanges unit_changes_ = cgroup::UnitChanges::kNow;
   bool recovered_ = false;
   bool changed_ = false;  ///< begin() or execute() was called
   bool finished_ = false;

@@ -201,7 +201,7 @@ Result<std::vector<ListedUnit>> parse_units(DBusMessage* reply) {
     unit.name = read_text(fields);
     // Order of the fields: name, description, load state, active state; the other six are not used.
     static_cast<void>(read_text(fields));  // description
-    unit.load_state = read_text(fields);
+    static_cast<void>(read_text(fields));  // load state
     unit.active_state = read_text(fields);
     units.push_back(std::move(unit));
   }

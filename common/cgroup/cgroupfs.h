@@ -45,8 +45,7 @@ class Cgroupfs final : public Machine {
     return layout_;
   }
 
-  using Machine::execute;
-  [[nodiscard]] Result<Report> execute(const core::Plan& plan, UnitChanges when) override;
+  [[nodiscard]] Result<Report> execute(const core::Plan& plan) override;
   [[nodiscard]] bool wait(std::chrono::milliseconds time) override;
 
   [[nodiscard]] bool exists(std::string_view path) override;
@@ -96,9 +95,8 @@ class Cgroupfs final : public Machine {
   [[nodiscard]] Status move(const core::MoveProcess& step);
   [[nodiscard]] Status remove(const core::RemoveCgroup& step, Report& report);
   /// Removes a cgroup in one hierarchy.
-  /// @return false if it did not exist, or the hierarchy is mounted read-only.
-  [[nodiscard]] Result<bool> remove_from(OpenHierarchy& hierarchy, const core::RemoveCgroup& step,
-                                         Report& report);
+  [[nodiscard]] Status remove_from(OpenHierarchy& hierarchy, const core::RemoveCgroup& step,
+                                   Report& report);
   [[nodiscard]] Status set_attribute(const core::SetAttribute& step);
   [[nodiscard]] Status start(const core::StartUnit& step, Report& report);
   /// Queues the SetUnit steps of an executed plan whose cgroup has changed.

@@ -30,13 +30,13 @@ const DryRun::Changed& DryRun::changed(std::string_view path) const {
   return found == cgroups_.end() ? nothing : found->second;
 }
 
-Result<Report> DryRun::execute(const core::Plan& plan, UnitChanges /*when*/) {
+Result<Report> DryRun::execute(const core::Plan& plan) {
   Report report;
   for (auto& [path, cgroup] : cgroups_)
     cgroup.has_new_value = false;
   for (const core::Step& step : plan) {
     std::visit(Overloaded{
-                   [&](const core::EnsureCgroup& s) { run(s, report); },
+                   [&](const core::EnsureCgroup& s) { run(s); },
                    [&](const core::WriteFile& s) { run(s); },
                    [&](const core::MoveProcess& s) {
                      record(s);
@@ -76,7 +76,7 @@ bool DryRun::may_lack(const core::WriteFile& step) {
   return path == "/" || !machine_->read(path, step.controller, step.file);
 }
 
-void DryRun::run(const core::EnsureCgroup& step, Report& report) {
+void DryRun::run(const core::EnsureCgroup& step) {
   if (exists(step.path)) {
     const bool enable =
         step.also &&
@@ -88,7 +88,6 @@ void DryRun::run(const core::EnsureCgroup& step, Report& report) {
     return;
   }
   record(step);
-  ++report.made;
   for (std::string_view path = step.path; path != "/" && !exists(path); path = parent_of(path))
     cgroups_.insert_or_assign(std::string{path}, Changed{.state = Changed::State::kMade});
 }
@@ -117,7 +116,6 @@ void DryRun::run(const core::RemoveCgroup& step, Report& report) {
   core::RemoveCgroup shown = step;
   if (below->empty()) shown.nested = core::Nested::kKept;
   record(shown);
-  ++report.removed;
   cgroups_.insert_or_assign(step.path, Changed{.state = Changed::State::kRemoved});
 }
 

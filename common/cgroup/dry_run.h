@@ -27,10 +27,9 @@ class DryRun final : public Machine {
   DryRun(std::unique_ptr<Machine> machine, std::vector<std::string>& changes)
       : machine_(std::move(machine)), changes_(&changes) {}
 
-  using Machine::execute;
   /// Records the steps. Only the removal of a cgroup in use is refused. Nothing is written, so that
   /// Report::written is empty.
-  Result<Report> execute(const core::Plan& plan, UnitChanges when) override;
+  Result<Report> execute(const core::Plan& plan) override;
   /// Nothing changes by waiting.
   bool wait(std::chrono::milliseconds /*time*/) override { return false; }
 
@@ -80,7 +79,7 @@ class DryRun final : public Machine {
     std::set<core::Controller> enabled = {};  ///< for its children
   };
 
-  void run(const core::EnsureCgroup& step, Report& report);
+  void run(const core::EnsureCgroup& step);
   void run(const core::WriteFile& step);
   void run(const core::RemoveCgroup& step, Report& report);
   void run(const core::SetAttribute& step);

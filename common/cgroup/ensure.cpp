@@ -134,19 +134,12 @@ class Walk {
     }
     return hierarchy_.has("cpuset") ? prepare_cpuset(path) : prepare_plain(path);
   }
-  [[nodiscard]] std::int64_t made() const { return made_; }
 
  private:
-  Status make(const std::string& path) {
-    PODQOS_ASSIGN(const bool is_new, hierarchy_.make(path));
-    made_ += is_new ? 1 : 0;
-    return {};
-  }
-
   Status prepare_leaf(const std::string& path) {
     if (path == "/") return {};
     PODQOS_TRY(prepare_inner(std::string{parent_of(path)}));
-    return make(path);
+    return hierarchy_.make(path);
   }
 
   Status prepare_inner(const std::string& path) {
@@ -157,7 +150,7 @@ class Walk {
     // missing above.
     if (enabled && missing_controllers(hierarchy_, *enabled, also_).empty()) return {};
     if (path != "/") PODQOS_TRY(prepare_inner(std::string{parent_of(path)}));
-    if (is_new) PODQOS_TRY(make(path));
+    if (is_new) PODQOS_TRY(hierarchy_.make(path));
     // What an ancestor has been refused is not available here.
     const std::string missing = missing_controllers(hierarchy_, enabled.value_or(""), also_);
     return missing.empty() ? Status{} : enable(hierarchy_, path, missing);
@@ -172,37 +165,35 @@ class Walk {
     // ancestors.
     if (cpus && !cpus->empty()) return {};
     PODQOS_TRY(prepare_cpuset(std::string{parent_of(path)}));
-    if (is_new) PODQOS_TRY(make(path));
+    if (is_new) PODQOS_TRY(hierarchy_.make(path));
     PODQOS_TRY(inherit(hierarchy_, path, "cpuset.mems"));
     return inherit(hierarchy_, path, "cpuset.cpus");
   }
 
   Status prepare_plain(const std::string& path) {
     if (path == "/") return {};
-    auto done = make(path);
+    auto done = hierarchy_.make(path);
     if (done || done.error().code != ErrorCode::kNotFound) return done;
     PODQOS_TRY(prepare_plain(std::string{parent_of(path)}));
-    return make(path);
+    return hierarchy_.make(path);
   }
 
   OpenHierarchy& hierarchy_;
   std::optional<core::Controller> also_;
-  std::int64_t made_ = 0;
 };
 
 }  // namespace
 
-Result<std::int64_t> ensure_cgroup(OpenHierarchy& hierarchy, const std::string& path, CgroupUse use,
-                                   std::optional<core::Controller> also) {
+Status ensure_cgroup(OpenHierarchy& hierarchy, const std::string& path, CgroupUse use,
+                     std::optional<core::Controller> also) {
   Walk walk{hierarchy, also};
   Status done;
   // Again while an ancestor is removed concurrently.
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     done = walk.prepare(path, use);
-    if (done) return walk.made();
-    if (done.error().code != ErrorCode::kNotFound) break;
+    if (done || done.error().code != ErrorCode::kNotFound) break;
   }
-  return fail(std::move(done).error());
+  return done;
 }
 
 }  // namespace podqos::cgroup

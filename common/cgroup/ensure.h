@@ -22,12 +22,11 @@ enum class CgroupUse : std::uint8_t {
 /// controllers that every cgroup gets (core::Enabled::kAlways), and of `also`, as the hierarchy has
 /// are enabled in cgroup.subtree_control of all ancestors, and of `path` itself if it is an inner
 /// cgroup. Retried if an ancestor is removed, or loses a controller, concurrently.
-/// @return the number of directories created. Errors name the full path and, for EBUSY, the
-/// processes that prevent enabling the controllers.
+/// @return an error names the full path and, for EBUSY, the processes that prevent enabling the
+/// controllers.
 /// @note Documentation/admin-guide/cgroup-v2.rst "No Internal Process Constraint";
 /// cgroup-v1/cpusets.rst.
-[[nodiscard]] Result<std::int64_t> ensure_cgroup(OpenHierarchy& hierarchy, const std::string& path,
-                                                 CgroupUse use,
-                                                 std::optional<core::Controller> also);
+[[nodiscard]] Status ensure_cgroup(OpenHierarchy& hierarchy, const std::string& path, CgroupUse use,
+                                   std::optional<core::Controller> also);
 
 }  // namespace podqos::cgroup

@@ -102,12 +102,12 @@ bool has_changed(const std::string& path, const Report& report) {
 
 }  // namespace
 
-Result<Report> Cgroupfs::execute(const core::Plan& plan, UnitChanges when) {
+Result<Report> Cgroupfs::execute(const core::Plan& plan) {
   Report report;
   const Status done = carry_out(plan, report);
   // Values written before a failure stay, so that systemd must know them too.
   note_units(plan, report);
-  const Status applied = when == UnitChanges::kNow ? apply_unit_changes(report) : Status{};
+  const Status applied = defers_unit_changes() ? Status{} : apply_unit_changes(report);
   if (!done) return fail(done.error());
   if (!applied) return fail(applied.error());
   return report;
@@ -170,15 +170,12 @@ Status Cgroupfs::run(const core::Step& step, const core::Plan& plan, Report& rep
 }
 
 Status Cgroupfs::ensure(const core::EnsureCgroup& step, CgroupUse use, Report& report) {
-  std::int64_t most = 0;
   for (OpenHierarchy& hierarchy : hierarchies_) {
     PODQOS_ASSIGN(const bool writable, hierarchy.is_writable());
     if (!writable) continue;
-    PODQOS_ASSIGN(const auto made, ensure_cgroup(hierarchy, step.path, use, step.also));
+    PODQOS_TRY(ensure_cgroup(hierarchy, step.path, use, step.also));
     drop_refused(hierarchy, report);
-    most = std::max(most, made);
   }
-  report.made += most;
   return {};
 }
 
@@ -226,21 +223,20 @@ Status Cgroupfs::move(const core::MoveProcess& step) {
   return {};
 }
 
-Result<bool> Cgroupfs::remove_from(OpenHierarchy& hierarchy, const core::RemoveCgroup& step,
-                                   Report& report) {
+Status Cgroupfs::remove_from(OpenHierarchy& hierarchy, const core::RemoveCgroup& step,
+                             Report& report) {
   PODQOS_ASSIGN(const bool writable, hierarchy.is_writable());
-  if (!writable) return false;
-  Result<bool> removed = hierarchy.remove(step.path);
+  if (!writable) return {};
+  Status removed = hierarchy.remove(step.path);
   if (!removed && step.nested == core::Nested::kRemoved) {
     PODQOS_ASSIGN(const auto parent, hierarchy.directory(parent_of(step.path)));
     const bool has_steps = nested_steps_ > 0;
-    const std::int64_t nested = remove_nested(parent, leaf_of(step.path), nested_steps_);
-    report.removed += nested;
+    const bool nested = remove_nested(parent, leaf_of(step.path), nested_steps_);
     removed = hierarchy.remove(step.path);
-    report.partly = report.partly || (!removed && (nested > 0 || !has_steps));
+    report.partly = report.partly || (!removed && (nested || !has_steps));
   }
   if (!removed) return fail(std::move(removed).error().with_context(step.path));
-  return removed;
+  return {};
 }
 
 Status Cgroupfs::remove(const core::RemoveCgroup& step, Report& report) {
@@ -253,15 +249,13 @@ Status Cgroupfs::remove(const core::RemoveCgroup& step, Report& report) {
   }
   // The memory hierarchy goes first: if the cgroup is still in use, it stays in all hierarchies,
   // with all its limits.
-  PODQOS_ASSIGN(bool removed, remove_from(primary(), step, report));
+  PODQOS_TRY(remove_from(primary(), step, report));
   Status first;
   for (OpenHierarchy& hierarchy : hierarchies_) {
     if (&hierarchy == &primary()) continue;
-    Result<bool> gone = remove_from(hierarchy, step, report);
-    removed = removed || gone.value_or(false);
-    if (!gone && first) first = fail(std::move(gone).error());
+    Status gone = remove_from(hierarchy, step, report);
+    if (!gone && first) first = std::move(gone);
   }
-  if (removed) ++report.removed;
   return first;
 }
 

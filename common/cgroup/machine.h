@@ -22,9 +22,6 @@ struct Report {
   std::vector<std::string> written;  ///< "path/file = value" for each value that changed
   std::vector<std::string> ignored;  ///< refusals that the plan allows, one sentence each
   std::vector<std::string> refused;  ///< why controllers are not enabled, one sentence each
-  std::int64_t made = 0;  ///< cgroups created, parents included; counted once for all hierarchies
-  /// Cgroups removed; counted once for all hierarchies, nested ones in each.
-  std::int64_t removed = 0;
   /// Of what is nested in a cgroup that was to be removed, a part is: the next plan goes on.
   bool partly = false;
 };
@@ -33,14 +30,7 @@ struct Report {
 /// @note org.freedesktop.systemd1(5).
 struct ListedUnit {
   std::string name;
-  std::string load_state;    ///< "loaded", "not-found" …
   std::string active_state;  ///< "active", "deactivating", "inactive" …
-};
-
-/// When execute() sends a plan's unit property changes to systemd.
-enum class UnitChanges : std::uint8_t {
-  kNow,       ///< at the end of the plan, together with earlier deferred changes
-  kDeferred,  ///< with the next kNow plan; saves two round trips per deferred plan
 };
 
 /// What an event reads and changes outside podqos's own records: cgroups with the systemd units
@@ -69,12 +59,13 @@ class Machine {
   /// controller, process in an inner cgroup, read-only mount).
   ///
   /// Steps that may depend on later ones (kRetryAfterPlan) are retried once at the end, in order.
-  /// Then, also after a failure, all unit changes are sent to systemd together. A cgroup that the
+  /// Then, also after a failure, all unit changes are sent to systemd. A cgroup that the
   /// plan moves a process into is created as a leaf: on v2 its children get no controllers.
-  [[nodiscard]] virtual Result<Report> execute(const core::Plan& plan, UnitChanges when) = 0;
-  [[nodiscard]] Result<Report> execute(const core::Plan& plan) {
-    return execute(plan, UnitChanges::kNow);
-  }
+  [[nodiscard]] virtual Result<Report> execute(const core::Plan& plan) = 0;
+  /// Whether execute() leaves unit changes to the first plan that comes when they are not deferred
+  /// any more.
+  void defer_unit_changes(bool deferred) { defers_unit_changes_ = deferred; }
+  [[nodiscard]] bool defers_unit_changes() const { return defers_unit_changes_; }
 
   /// Waits for the kernel or systemd, within what one transaction may wait (50 ms).
   /// @return false, without waiting, if less than `time` is left of it
@@ -138,6 +129,9 @@ class Machine {
     const auto started = start_time_of(pid);
     return !started || *started == start_time;
   }
+
+ private:
+  bool defers_unit_changes_ = false;
 };
 
 }  // namespace podqos::cgroup

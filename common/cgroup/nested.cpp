@@ -21,8 +21,8 @@ struct Level {
 
 }  // namespace
 
-std::int64_t remove_nested(const sys::Directory& parent, std::string_view name, int& steps) {
-  std::int64_t removed = 0;
+bool remove_nested(const sys::Directory& parent, std::string_view name, int& steps) {
+  bool removed = false;
   std::vector<Level> way;
   const auto enter = [&](const sys::Directory& above, std::string_view child) {
     auto cgroup = above.open_directory(child);
@@ -42,7 +42,7 @@ std::int64_t remove_nested(const sys::Directory& parent, std::string_view name, 
     const std::string child = here.children.back();
     const auto gone = here.cgroup.remove_directory(child);
     const bool is_removed = gone && *gone;
-    removed += is_removed ? 1 : 0;
+    removed = removed || is_removed;
     steps -= is_removed ? kRemovalSteps : 1;
     // Refused for what is nested in it, or else for a process or a mount.
     const bool goes_in = !gone && !here.was_in_last;

@@ -16,7 +16,7 @@ inline constexpr int kRemovalSteps = 8;
 /// Removes what is nested in cgroup `name`, from the bottom, as far as the kernel allows it and
 /// there are steps left. Remembers nothing: what is removed is not in the next call's way.
 /// @param steps  left; reduced by what was spent
-/// @return the number of cgroups that were removed
-std::int64_t remove_nested(const sys::Directory& parent, std::string_view name, int& steps);
+/// @return whether any was removed
+bool remove_nested(const sys::Directory& parent, std::string_view name, int& steps);
 
 }  // namespace podqos::cgroup

@@ -135,13 +135,13 @@ OrErrno<void> OpenHierarchy::write(std::string_view path, std::string_view file,
   return opened ? write_value(opened->get(), value) : std::unexpected(opened.error());
 }
 
-Result<bool> OpenHierarchy::make(std::string_view path) {
+Status OpenHierarchy::make(std::string_view path) {
   // Readable by all, like cgroups made by runc and systemd.
   constexpr mode_t kMode = 0755;
   PODQOS_ASSIGN(const std::string below, beneath(path));
   if (::mkdirat(root_->fd(), below.c_str(), kMode) != 0) {
     const int err = errno;
-    if (err == EEXIST) return false;
+    if (err == EEXIST) return {};
     Error error = Error::from_errno(err, cat("mkdir ", place_of(path)));
     // Not a lack of memory on the host: the cgroup's structures are charged to its parent.
     if (err == ENOMEM) error.message += " (the parent's memory limit is exhausted)";
@@ -150,13 +150,14 @@ Result<bool> OpenHierarchy::make(std::string_view path) {
   // Overrides a strict umask, so that monitoring tools can read the cgroup; podqos does not depend
   // on it.
   static_cast<void>(::fchmodat(root_->fd(), below.c_str(), kMode, 0));
-  return true;
+  return {};
 }
 
-Result<bool> OpenHierarchy::remove(std::string_view path) {
-  PODQOS_ASSIGN(const std::string below, beneath(path));
-  if (::unlinkat(root_->fd(), below.c_str(), AT_REMOVEDIR) == 0) return true;
-  if (errno == ENOENT) return false;
+Status OpenHierarchy::remove(std::string_view path) {
+  const auto below = beneath(path);
+  if (!below && below.error().code == ErrorCode::kNotFound) return {};
+  if (!below) return fail(below.error());
+  if (::unlinkat(root_->fd(), below->c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return {};
   return fail_errno(errno, cat("rmdir ", place_of(path)));
 }
 

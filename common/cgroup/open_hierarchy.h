@@ -50,10 +50,10 @@ class OpenHierarchy {
   /// Writes a control file.
   [[nodiscard]] OrErrno<void> write(std::string_view path, std::string_view file,
                                     std::string_view value);
-  /// mkdir(2) of a cgroup whose parent exists, mode 0755. False if it exists itself.
-  [[nodiscard]] Result<bool> make(std::string_view path);
-  /// rmdir(2). False if it does not exist; kBusy if it is in use.
-  [[nodiscard]] Result<bool> remove(std::string_view path);
+  /// mkdir(2) of a cgroup whose parent exists, mode 0755, unless it exists itself.
+  [[nodiscard]] Status make(std::string_view path);
+  /// rmdir(2), if it exists; kBusy if it is in use.
+  [[nodiscard]] Status remove(std::string_view path);
   /// An extended attribute of at most 64 KiB; nullopt if it is not set or the file system does not
   /// support attributes.
   [[nodiscard]] Result<std::optional<std::string>> attribute(std::string_view path,

@@ -25,8 +25,7 @@ Status free_monitor(Machine& machine, const std::string& monitor) {
   const auto freed = retry_until_done(machine, [&]() -> Result<bool> {
     PODQOS_ASSIGN(const auto pids, machine.processes(monitor));
     for (const Pid pid : pids) {
-      const auto moved =
-          machine.execute({core::MoveProcess{.path = "/", .pid = pid}}, UnitChanges::kDeferred);
+      const auto moved = machine.execute({core::MoveProcess{.path = "/", .pid = pid}});
       if (!moved && moved.error().code != ErrorCode::kNotFound) return fail(moved.error());
     }
     const auto left = machine.processes(monitor);
@@ -51,7 +50,6 @@ void lift_quota(const core::CgroupLayout& layout, const std::string& cgroup, cor
 void append(Report& to, Report from) {
   std::ranges::move(from.written, std::back_inserter(to.written));
   std::ranges::move(from.ignored, std::back_inserter(to.ignored));
-  to.removed += from.removed;
   to.partly = from.partly;
 }
 
@@ -80,7 +78,7 @@ Result<Report> remove_once(Machine& machine, const RemoveChildren& step) {
         core::RemoveCgroup{.path = std::move(path),
                            .nested = has_ended ? core::Nested::kRemoved : core::Nested::kKept});
   }
-  return machine.execute(plan, UnitChanges::kDeferred);
+  return machine.execute(plan);
 }
 
 /// Calls `attempt` until the cgroup is gone, it is in use, or the wait budget is used up.

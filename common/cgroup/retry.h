@@ -15,9 +15,10 @@ namespace podqos::cgroup {
 [[nodiscard]] Result<bool> retry_until_done(Machine& machine,
                                             const std::function<Result<bool>()>& attempt);
 
-/// Executes a plan, and executes it again while it is refused as `transient` says.
+/// Executes a plan, and again while a quota is refused: cgroup v1 counts that of a removed child
+/// until its last reference is gone, a few milliseconds, on a busy machine some hundred.
 /// @return the errors of Machine::execute(); kBusy for a quota that is still refused.
-[[nodiscard]] Result<Report> execute(Machine& machine, const core::Plan& plan, UnitChanges when,
-                                     core::RetryOn transient);
+/// @note kernel/sched/core.c, tg_cfs_schedulable_down.
+[[nodiscard]] Result<Report> execute_with_quota(Machine& machine, const core::Plan& plan);
 
 }  // namespace podqos::cgroup

@@ -40,15 +40,6 @@ enum class OnRefusal : std::uint8_t {
   kRetryAfterPlan,       ///< depends on a later write: tried once more at the end
 };
 
-/// Errors to retry: the kernel or systemd is still working.
-enum class RetryOn : std::uint8_t {
-  kNone,
-  /// kInvalidArgument: cgroup v1 counts the quota of a removed child until its last reference is
-  /// gone: a few milliseconds, on a busy machine some hundred. kernel/sched/core.c,
-  /// tg_cfs_schedulable_down.
-  kQuota,
-};
-
 /// Make the cgroup `path` (absolute below the hierarchy's mount, "/kubepods/pod42") in every
 /// hierarchy, parents included; on v2 with controllers enabled on the way down.
 struct EnsureCgroup {

@@ -36,8 +36,7 @@ class FakeMachine final : public Machine {
   const core::CgroupLayout& layout() override { return layout_; }
   const core::CgroupLayout& layout_without_hugepages() const override { return layout_; }
 
-  using Machine::execute;
-  Result<Report> execute(const core::Plan& plan, UnitChanges /*when*/) override {
+  Result<Report> execute(const core::Plan& plan) override {
     Report report;
     std::vector<const core::Step*> again;
     for (const core::Step& step : plan) {
@@ -125,7 +124,7 @@ class FakeMachine final : public Machine {
     if (auto asked = ask("units"); !asked) return fail(std::move(asked).error());
     std::vector<ListedUnit> units;
     for (const std::string& name : tree_->units)
-      units.push_back({.name = name, .load_state = "loaded", .active_state = "active"});
+      units.push_back({.name = name, .active_state = "active"});
     return units;
   }
 
@@ -214,7 +213,6 @@ class FakeMachine final : public Machine {
     }
     if (auto done = on_change_(line_of(step)); !done) return done;
     tree_->make(step.path);
-    ++report.made;
     return {};
   }
 
@@ -285,7 +283,7 @@ class FakeMachine final : public Machine {
     if (!children_of(step.path).empty() || !processes_in(step.path).empty() ||
         tree_->held_by_systemd.contains(step.path))
       return fail(ErrorCode::kBusy, cat(step.path, ": in use"));
-    return erase(step.path, report);
+    return erase(step.path);
   }
 
   /// As many as tree_->most_nested; of each the kernel refuses what has children or processes.
@@ -301,15 +299,14 @@ class FakeMachine final : public Machine {
       if (!children_of(path).empty() || !processes_in(path).empty()) continue;
       report.partly = left-- == 0;
       if (report.partly) return {};
-      if (auto done = erase(path, report); !done) return done;
+      if (auto done = erase(path); !done) return done;
     }
     return {};
   }
 
-  Status erase(const std::string& path, Report& report) {
+  Status erase(const std::string& path) {
     if (auto done = on_change_(cat("rmdir  ", path)); !done) return done;
     tree_->cgroups.erase(path);
-    ++report.removed;
     return {};
   }
 

@@ -38,7 +38,6 @@ TEST_P(RemovalTest, RemovesEndedContainersWithWhatTheyHaveNested) {
   tree_.make("/kubepods/pod42/a/init/inner");
   const auto report = remove_children(machine_, {.cgroup = "/kubepods/pod42"});
   ASSERT_TRUE(report) << report.error().message;
-  EXPECT_EQ(report->removed, 3);
   EXPECT_THAT(changes_, ElementsAre("rmdir  /kubepods/pod42/a/init/inner",
                                     "rmdir  /kubepods/pod42/a/init", "rmdir  /kubepods/pod42/a"));
   EXPECT_TRUE(machine_.exists("/kubepods/pod42"));
@@ -96,7 +95,6 @@ TEST_P(RemovalTest, WaitsForAKilledContainer) {
   tree_.on_wait = [this] { return tree_.processes.erase(Pid{7}) == 1; };
   const auto report = remove_children(machine_, kUntilEmpty);
   ASSERT_TRUE(report) << report.error().message;
-  EXPECT_EQ(report->removed, 1);
   EXPECT_FALSE(machine_.exists("/kubepods/pod42/killed"));
 }
 
@@ -104,7 +102,6 @@ TEST_P(RemovalTest, LeavesAContainerThatDoesNotEnd) {
   tree_.start(Pid{7}, "/kubepods/pod42/killed");
   const auto report = remove_children(machine_, kUntilEmpty);
   ASSERT_TRUE(report) << report.error().message;
-  EXPECT_EQ(report->removed, 0);
   EXPECT_TRUE(machine_.exists("/kubepods/pod42/killed"));
 }
 
@@ -129,7 +126,7 @@ TEST_P(RemovalTest, RemovesAPodWithWhatIsLeftInIt) {
   const auto removal = remove_pod(machine_, "/kubepods/pod42");
   ASSERT_TRUE(removal) << removal.error().message;
   EXPECT_EQ(removal->removed, Removed::kGone);
-  EXPECT_EQ(removal->report.removed, 2);
+  EXPECT_FALSE(machine_.exists("/kubepods/pod42"));
   EXPECT_TRUE(machine_.exists("/elsewhere/own"));
 }
 

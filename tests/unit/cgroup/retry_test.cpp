@@ -53,11 +53,9 @@ TEST(ExecuteWithRetries, DoesNotWaitForARefusalThatStays) {
     ADD_FAILURE() << "waited";
     return false;
   };
-  for (const auto transient : {core::RetryOn::kNone, core::RetryOn::kQuota}) {
-    const auto report = execute(machine, {weight_of("/pod")}, UnitChanges::kNow, transient);
-    ASSERT_FALSE(report);
-    EXPECT_EQ(report.error().code, ErrorCode::kNotFound);
-  }
+  const auto report = execute_with_quota(machine, {weight_of("/pod")});
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code, ErrorCode::kNotFound);
 }
 
 /// A v1 tree with a pod whose removed container's quota the kernel still counts.
@@ -73,15 +71,13 @@ class RemovedQuota : public ::testing::Test {
 
 TEST_F(RemovedQuota, IsWaitedFor) {
   tree_.on_wait = [&] { return tree_.cgroups.erase("/pod/removed") == 1; };
-  const auto report =
-      execute(machine_, {quota_of("/pod")}, UnitChanges::kNow, core::RetryOn::kQuota);
+  const auto report = execute_with_quota(machine_, {quota_of("/pod")});
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_EQ(tree_.cgroups.at("/pod").files.at("cpu.cfs_quota_us"), "10000");
 }
 
 TEST_F(RemovedQuota, IsBusyIfItLastsLonger) {
-  const auto report =
-      execute(machine_, {quota_of("/pod")}, UnitChanges::kNow, core::RetryOn::kQuota);
+  const auto report = execute_with_quota(machine_, {quota_of("/pod")});
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().code, ErrorCode::kBusy);
   EXPECT_EQ(report.error().message, "/pod/removed: quota exceeds that of /pod");
