@@ -11,6 +11,7 @@
 
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
+#include "common/core/kubernetes/cgroup_values.h"
 #include "common/store/memory_store.h"
 #include "common/store/state_copy.h"
 #include "ctl/inventory.h"
@@ -50,6 +51,9 @@ Result<NodeRecords> read_records(const core::Settings& settings) {
   return records;
 }
 
+/// The text of an inventory for people, without its errors and warnings.
+using TextOfView = std::string (*)(const Json& view, ColourMode mode);
+
 /// What is wrong with the configuration, the view, and what is wrong with the pods.
 std::string view_text(const app::ConfigurationReport& configuration, const Json& view,
                       TextOfView text, ColourMode mode) {
@@ -58,6 +62,261 @@ std::string view_text(const app::ConfigurationReport& configuration, const Json&
     out += cat(paint(cell("warning: ", Colour::kRed), mode), warning.get_ref<const std::string&>(),
                "\n");
   return out;
+}
+
+/// Adds a subcommand that prints the inventory as text or JSON, and what is wrong with it. It ends
+/// with kRefused if the configuration has errors, which do not hide the pods.
+Command add_view(CLI::App& app, const Globals& globals, TextOfView text, const std::string& name,
+                 const std::string& description) {
+  auto options = std::make_shared<OutputOptions>();
+  CLI::App* sub = app.add_subcommand(name, description);
+  add_coloured_output(*sub, *options);
+  return {.app = sub, .run = [options, &globals, text]() -> Result<int> {
+            // Nothing untrusted is parsed before the restriction.
+            PODQOS_TRY(narrow(kKept));
+            const app::ConfigurationReport configuration =
+                app::inspect_configuration(globals.config);
+            const auto view = read_inventory(configuration);
+            if (!view) {
+              std::ranges::for_each(configuration.errors, warn);
+              return fail(for_root(view.error()));
+            }
+            const int status = finish(
+                print(options->is_json() ? dump(*view) + "\n"
+                                         : view_text(configuration, *view, text, options->mode())));
+            return configuration.errors.empty() ? status : kRefused;
+          }};
+}
+
+const std::string& text_in(const Json& object, const char* key) {
+  return object.at(key).get_ref<const std::string&>();
+}
+
+/// A number; "-" for null.
+std::string number_in(const Json& object, const char* key) {
+  return object.at(key).is_null() ? "-" : object.at(key).dump();
+}
+
+/// format_bytes() of a number; "-" for null.
+std::string bytes_in(const Json& object, const char* key) {
+  const Json& value = object.at(key);
+  return value.is_null() ? "-" : format_bytes(Bytes{value.get<std::int64_t>()});
+}
+
+// status
+
+/// "cpu 110m, memory 64Mi", or "-".
+std::string amounts_in(const Json& object, const char* key) {
+  const Json& amounts = object.at(key);
+  const Json& cpu = amounts.at("cpuMilli");
+  std::vector<std::string> shown;
+  if (!cpu.is_null())
+    shown.push_back(cat("cpu ", format_amount(MilliCpu{cpu.get<std::int64_t>()})));
+  if (!amounts.at("memoryBytes").is_null())
+    shown.push_back(cat("memory ", bytes_in(amounts, "memoryBytes")));
+  return shown.empty() ? "-" : join(shown, ", ");
+}
+
+/// "2 live, 1 pending", or "none".
+std::string containers_of(const Json& pod) {
+  std::vector<std::string> counts;
+  for (const char* state : {"live", "pending", "dead"}) {
+    const auto number = std::ranges::count_if(pod.at("containers"), [&](const Json& container) {
+      return container.at("state") == state;
+    });
+    if (number > 0) counts.push_back(cat(number, " ", state));
+  }
+  return counts.empty() ? "none" : join(counts, ", ");
+}
+
+/// The table of pods.
+std::string pods_table(const Json& pods, ColourMode mode) {
+  std::vector<Row> rows = {
+      heading({"POD", "CLASS", "SOURCE", "CONTAINERS", "REQUESTS", "LIMITS", "USAGE"})};
+  for (const Json& pod : pods)
+    rows.push_back({cell(pod_title(pod), Colour::kBold),
+                    cell(cat(text_in(pod, "qosClass"), pod.at("complete") ? "" : " (partial)",
+                             pod.at("adopted") ? " (adopted)" : "")),
+                    cell(text_in(pod, "source")), cell(containers_of(pod)),
+                    cell(amounts_in(pod, "requests")), cell(amounts_in(pod, "limits")),
+                    cell(bytes_in(pod, "memoryUsageBytes"))});
+  return format_table(rows, mode);
+}
+
+/// "want/actual" of a tier's shares; without a rule only the kernel's.
+std::string shares_of(const Json& tier) {
+  const std::string kernel = number_in(tier, "cpuShares");
+  const std::string rule = number_in(tier.at("rule"), "cpuShares");
+  return rule == "-" ? kernel : cat(rule, " / ", kernel);
+}
+
+/// The table of the tiers of all trees, each below the directory above the root if podqos has
+/// created it.
+std::string tiers_table(const Json& trees, ColourMode mode) {
+  std::vector<Row> rows = {heading(
+      {"TIER", "PODS", "REQUESTS", "SHARES want/actual", "MEMORY LIMIT want/actual", "USAGE"})};
+  const auto add = [&](const char* name, const Json& tier) {
+    rows.push_back({cell(text_in(tier, name), Colour::kBold), cell(number_in(tier, "pods")),
+                    cell(amounts_in(tier, "requests")), cell(shares_of(tier)),
+                    cell(cat(bytes_in(tier.at("rule"), "memoryLimitBytes"), " / ",
+                             bytes_in(tier, "memoryLimitBytes"))),
+                    cell(bytes_in(tier, "memoryUsageBytes"))});
+  };
+  for (const Json& tree : trees) {
+    if (!tree.at("top").is_null()) add("cgroup", tree.at("top"));
+    for (const Json& tier : tree.at("tiers"))
+      add("qosClass", tier);
+  }
+  return format_table(rows, mode);
+}
+
+/// The whole text output.
+std::string status_text(const Json& view, ColourMode mode) {
+  const Json& pods = view.at("pods");
+  const Json& trees = view.at("trees");
+  const Json& adopted = view.at("adopted");
+  std::string out = pods.empty() ? std::string{"no pods\n"} : pods_table(pods, mode);
+  if (!trees.empty()) out += cat("\n", tiers_table(trees, mode));
+  if (const auto count = adopted.at("pods").get<std::int64_t>(); count > 0)
+    out += cat("adopted: ", format_count(count, "pod"), " of a kubelet, ",
+               amounts_in(adopted, "requests"), " requested: not counted in podqos's own tiers\n");
+  return out;
+}
+
+// tree
+
+/// A line of the tree and its children.
+struct Node {
+  Cell label;
+  const Json* cgroup = nullptr;  ///< of a tier, pod or container in the view
+  std::vector<Node> children = {};
+};
+
+/// The colour of a class, also for its tier.
+Colour colour_of(const Json& object) {
+  const Json& qos_class = object.at("qosClass");
+  if (qos_class == "Guaranteed") return Colour::kGreen;
+  return qos_class == "Burstable" ? Colour::kYellow : Colour::kCyan;
+}
+
+/// The last component of a cgroup path.
+std::string_view leaf(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+/// A container, marked if it is not live, a sandbox, or outside its pod's cgroup.
+Node container_node(const Json& container, const std::string& pod_cgroup) {
+  // Of an id as much as engines show of it.
+  constexpr std::size_t kShownId = 12;
+  const std::string& name = text_in(container, "name");
+  std::string label = printable(name.empty() ? text_in(container, "id").substr(0, kShownId) : name);
+  const std::string& state = text_in(container, "state");
+  if (state != "live") label += cat(" (", state, ")");
+  if (container.at("sandbox")) label += " (sandbox)";
+  const std::string& cgroup = text_in(container, "cgroup");
+  if (!cgroup.starts_with(cat(pod_cgroup, "/"))) label += cat(" at ", printable(cgroup));
+  return {.label = cell(std::move(label), state == "dead" ? Colour::kRed : Colour::kNone),
+          .cgroup = &container};
+}
+
+/// A pod with its containers.
+/// @param name  of its cgroup: the whole path for one outside podqos's root
+Node pod_node(const Json& pod, std::string_view name) {
+  const std::string title = text_in(pod, "name").empty() ? "" : cat("  ", pod_title(pod));
+  Node node{.label = cell(cat(printable(name), title, pod.at("adopted") ? "  (adopted)" : "",
+                              pod.at("exists") ? "" : "  (gone)"),
+                          colour_of(pod)),
+            .cgroup = &pod};
+  for (const Json& container : pod.at("containers"))
+    node.children.push_back(container_node(container, text_in(pod, "cgroup")));
+  return node;
+}
+
+/// The root of a tree, which is the tier of Guaranteed pods, with its pods and the other tiers.
+/// @param pods  those of no tree so far; the root takes its own
+Node root_node(const Json& tree, std::vector<const Json*>& pods) {
+  std::vector<Node> tiers;
+  for (const Json& tier : tree.at("tiers")) {
+    const std::string& path = text_in(tier, "cgroup");
+    const Cell label =
+        tiers.empty() ? cell(path, Colour::kBold) : cell(std::string{leaf(path)}, colour_of(tier));
+    Node& node = tiers.emplace_back(Node{.label = label, .cgroup = &tier});
+    std::erase_if(pods, [&](const Json* pod) {
+      const std::string& cgroup = text_in(*pod, "cgroup");
+      if (pod->at("qosClass") != tier.at("qosClass") ||
+          !cgroup.starts_with(cat(text_in(tree, "kubepods"), "/")))
+        return false;
+      node.children.push_back(pod_node(*pod, leaf(cgroup)));
+      return true;
+    });
+  }
+  std::move(tiers.begin() + 1, tiers.end(), std::back_inserter(tiers.front().children));
+  return std::move(tiers.front());
+}
+
+/// The trees, then pods outside them (adopted ones).
+std::vector<Node> forest(const Json& view) {
+  std::vector<const Json*> pods;
+  for (const Json& pod : view.at("pods"))
+    pods.push_back(&pod);
+  std::vector<Node> roots;
+  for (const Json& tree : view.at("trees"))
+    roots.push_back(root_node(tree, pods));
+  for (const Json* pod : pods)
+    roots.push_back(pod_node(*pod, text_in(*pod, "cgroup")));
+  return roots;
+}
+
+/// "weight (shares)" on cgroup v2, the shares alone on v1.
+std::string shown_weight(const Json& cgroup) {
+  const std::string shares = number_in(cgroup, "cpuShares");
+  return cgroup.at("cpuWeight").is_null() ? shares
+                                          : cat(number_in(cgroup, "cpuWeight"), " (", shares, ")");
+}
+
+/// The quota in microseconds, with "/period" if that is not 100000.
+std::string shown_quota(const Json& cgroup) {
+  const Json& period = cgroup.at("cpuPeriodUs");
+  const std::string quota = number_in(cgroup, "cpuQuotaUs");
+  const bool usual = period.is_null() || period == core::kDefaultPeriod.value();
+  return quota == "-" || usual ? quota : cat(quota, "/", period.dump());
+}
+
+/// The cells of one node.
+/// @param prefix  the lines of the tree in front of the label
+Row row_of(const Node& node, const std::string& prefix) {
+  const Json& cgroup = *node.cgroup;
+  const bool score = cgroup.contains("oomScoreAdj") && !cgroup.at("oomScoreAdj").is_null();
+  const bool process = cgroup.contains("pid") && cgroup.at("state") != "dead";
+  return {cell(cat(prefix, node.label.text), node.label.colour),
+          cell(shown_weight(cgroup)),
+          cell(shown_quota(cgroup)),
+          cell(bytes_in(cgroup, "memoryLimitBytes")),
+          cell(bytes_in(cgroup, "memoryUsageBytes")),
+          cell(number_in(cgroup, "pids")),
+          cell(score ? number_in(cgroup, "oomScoreAdj") : ""),
+          cell(process ? number_in(cgroup, "pid") : "")};
+}
+
+/// Appends nodes and their children, depth first.
+void add_rows(std::vector<Row>& rows, const std::vector<Node>& nodes, const std::string& prefix) {
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const bool last = i + 1 == nodes.size();
+    rows.push_back(row_of(nodes[i], cat(prefix, last ? "└─ " : "├─ ")));
+    add_rows(rows, nodes[i].children, cat(prefix, last ? "   " : "│  "));
+  }
+}
+
+/// The whole text output.
+std::string tree_text(const Json& view, ColourMode mode) {
+  std::vector<Row> rows = {
+      heading({"CGROUP", "SHARES", "QUOTA", "MEMORY LIMIT", "USAGE", "PIDS", "OOM", "PID"})};
+  for (const Node& root : forest(view)) {
+    rows.push_back(row_of(root, ""));
+    if (!root.cgroup->at("cpuWeight").is_null()) rows.front().at(1).text = "WEIGHT (SHARES)";
+    add_rows(rows, root.children, "");
+  }
+  return rows.size() > 1 ? format_table(rows, mode) : "no pods\n";
 }
 
 }  // namespace
@@ -83,28 +342,6 @@ std::string format_notices(const app::ConfigurationReport& configuration, Colour
   return out;
 }
 
-Command add_view(CLI::App& app, const Globals& globals, TextOfView text, const std::string& name,
-                 const std::string& description) {
-  auto options = std::make_shared<OutputOptions>();
-  CLI::App* sub = app.add_subcommand(name, description);
-  add_coloured_output(*sub, *options);
-  return {.app = sub, .run = [options, &globals, text]() -> Result<int> {
-            // Nothing untrusted is parsed before the restriction.
-            PODQOS_TRY(narrow(kKept));
-            const app::ConfigurationReport configuration =
-                app::inspect_configuration(globals.config);
-            const auto view = read_inventory(configuration);
-            if (!view) {
-              std::ranges::for_each(configuration.errors, warn);
-              return fail(for_root(view.error()));
-            }
-            const int status = finish(
-                print(options->is_json() ? dump(*view) + "\n"
-                                         : view_text(configuration, *view, text, options->mode())));
-            return configuration.errors.empty() ? status : kRefused;
-          }};
-}
-
 std::string pod_title(const Json& pod) {
   const std::string& name = text_in(pod, "name");
   const std::string& space = text_in(pod, "namespace");
@@ -112,17 +349,15 @@ std::string pod_title(const Json& pod) {
   return cat(printable(space), space.empty() ? "" : "/", printable(name));
 }
 
-const std::string& text_in(const Json& object, const char* key) {
-  return object.at(key).get_ref<const std::string&>();
+Command add_status(CLI::App& app, const Globals& globals) {
+  return add_view(app, globals, status_text, "status",
+                  "List the pods and tiers of this node: class, requests, limits, current usage, "
+                  "and inconsistencies");
 }
 
-std::string number_in(const Json& object, const char* key) {
-  return object.at(key).is_null() ? "-" : object.at(key).dump();
-}
-
-std::string bytes_in(const Json& object, const char* key) {
-  const Json& value = object.at(key);
-  return value.is_null() ? "-" : format_bytes(Bytes{value.get<std::int64_t>()});
+Command add_tree(CLI::App& app, const Globals& globals) {
+  return add_view(app, globals, tree_text, "tree",
+                  "Show the tree of tiers, pods and containers with the current kernel values");
 }
 
 }  // namespace podqos::ctl
