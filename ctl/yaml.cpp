@@ -163,7 +163,7 @@ class Reader {
       case YAML_DOCUMENT_START_EVENT: start_document(begin); return {};
       case YAML_SCALAR_EVENT: {
         const auto& scalar = event_.data.scalar;
-        std::string text{characters(scalar.value), 0, scalar.length};
+        std::string text{characters(scalar.value).data(), scalar.length};
         const bool typed = scalar.plain_implicit != 0 && !awaits_key();
         JsonNode node = node_of(typed ? resolve(text) : Kind::kString, raw);
         node.text = documents_.back().tree.keep(std::move(text));

@@ -74,6 +74,7 @@ TEST(ParseYaml, ReadsScalarsAsKubernetesDoes) {
                                {"1e308", "1e308"},
                                {"1e400", R"("1e400")"},
                                {"_1", R"("_1")"},
+                               {R"("a\0b")", R"("a\u0000b")"},
                                {"-inf", R"("-inf")"},
                                {"a: b", R"({"a":"b"})"},
                                {"[1, x]", R"([1,"x"])"}})
