@@ -28,28 +28,19 @@ constexpr std::string_view kCriPlugin3 = "io.containerd.cri.v1.runtime";
 constexpr Version kMerging{.major = 2, .minor = 0};
 /// From this version on a configuration may be of version 4, with the tables of version 3.
 constexpr Version kFormat4{.major = 2, .minor = 3};
-/// containerd's configuration as its owner wrote it, without podqos's lines.
-struct ContainerdFiles {
-  Version version;
-  std::int64_t format = 0;                       ///< "version"
-  std::vector<TomlDocument> documents;           ///< config.toml, then what it imports, in order
-  std::optional<std::string> drop_in_directory;  ///< the first that "imports" reads *.toml from
 
-  [[nodiscard]] const TomlDocument& main() const { return documents.front(); }
-  [[nodiscard]] bool merges() const { return version >= kMerging; }
-  /// The path of CRI's table "containerd".
-  [[nodiscard]] std::string cri() const {
-    return cat("plugins/", format == 2 ? kCriPlugin2 : kCriPlugin3, "/containerd");
-  }
-};
+bool merges(const Setup& setup) {
+  return setup.version >= kMerging;
+}
 
 /// Reads config.toml and all that it and its imports import.
-Result<ContainerdFiles> read_all_documents(const EngineFiles& files) {
-  ContainerdFiles found;
+/// @return the first directory of which config.toml imports every *.toml; "" if there is none
+Result<std::string> read_containerd(Setup& setup) {
+  std::string drop_ins;
   std::vector<std::string> paths = {kContainerdConfig};
   for (std::size_t next = 0; next < paths.size(); ++next) {
-    PODQOS_ASSIGN(found.documents.emplace_back(), read_others(files, paths[next]));
-    const TomlValue imports = found.documents.back().at("imports");
+    PODQOS_TRY(read_others(setup, paths[next]));
+    const TomlValue imports = setup.documents.back().at("imports");
     const auto patterns = imports.strings();
     if (imports && !patterns) return refuse(imports.place, ": imports is not a list");
     for (const std::string& each : patterns.value_or(std::vector<std::string>{})) {
@@ -58,15 +49,15 @@ Result<ContainerdFiles> read_all_documents(const EngineFiles& files) {
       if (!pattern.has_filename() || parent.find_first_of("*?[\\") != std::string::npos)
         return refuse(imports.place, ": cannot follow the import \"", printable(each), "\"");
       const bool is_any = pattern.filename() == "*.toml" || pattern.filename() == "*";
-      if (next == 0 && is_any && !found.drop_in_directory) found.drop_in_directory = parent;
-      PODQOS_ASSIGN(const auto entries, files.list(parent));
+      if (next == 0 && is_any && drop_ins.empty()) drop_ins = parent;
+      PODQOS_ASSIGN(const auto entries, setup.files.list(parent));
       for (const std::string& entry : entries)
         if (::fnmatch(pattern.c_str(), entry.c_str(), FNM_PATHNAME) == 0 &&
             std::ranges::find(paths, entry) == paths.end())
           paths.push_back(entry);
     }
   }
-  return found;
+  return drop_ins;
 }
 
 /// The handler's tables, as examples/containerd has them.
@@ -80,28 +71,29 @@ std::string handler_lines(std::int64_t format, bool with_runc, bool systemd_driv
 }
 
 /// "version" of config.toml, within what this containerd and podqos know.
-Result<std::int64_t> format_of(const ContainerdFiles& found, bool exists, Method method) {
+Result<std::int64_t> format_of(const Setup& setup) {
+  const bool exists = setup.files.exists(kContainerdConfig);
   // NRI is on, and needs no table of any version.
-  if (found.merges() && (!exists || method == Method::kNri)) return 3;
+  if (merges(setup) && (!exists || setup.method == Method::kNri)) return 3;
   if (!exists) return 2;
-  const TomlValue version = found.main().at("version");
+  const TomlValue version = setup.documents.front().at("version");
   const std::int64_t format = version ? version.node->value_exact<std::int64_t>().value_or(1) : 1;
   if (format == 1)
     return refuse(version.place,
                   ": config version 1 is not supported: run `containerd config migrate`, "
                   "or write \"version = 2\" into the first line of a file without tables");
-  const std::int64_t newest = !found.merges() ? 2 : found.version >= kFormat4 ? 4 : 3;
+  const std::int64_t newest = !merges(setup) ? 2 : setup.version >= kFormat4 ? 4 : 3;
   if (format >= 2 && format <= newest) return format;
   return refuse(version.place, ": unsupported config version ", format, " (containerd ",
-                format_version(found.version), ": ", newest == 2 ? "2" : cat("2 to ", newest),
+                format_version(*setup.version), ": ", newest == 2 ? "2" : cat("2 to ", newest),
                 "); if its tables have the same names, ",
                 by_hand(handler_lines(newest, false, true)));
 }
 
 /// Fails if disabled_plugins switches one of these off.
-Status check_enabled(const ContainerdFiles& found, std::initializer_list<std::string_view> names,
+Status check_enabled(const Setup& setup, std::initializer_list<std::string_view> names,
                      std::string_view remedy) {
-  for (const TomlDocument& document : found.documents) {
+  for (const TomlDocument& document : setup.documents) {
     const TomlValue disabled = document.at("disabled_plugins");
     for (const std::string_view name : names)
       if (disabled.lists(name))
@@ -110,91 +102,69 @@ Status check_enabled(const ContainerdFiles& found, std::initializer_list<std::st
   return {};
 }
 
-Result<ContainerdFiles> read_containerd(const Setup& setup) {
-  if (!setup.version)
-    return refuse("containerd's version is unknown; set it with --engine-version");
-  PODQOS_ASSIGN(auto found, read_all_documents(setup.files));
-  found.version = *setup.version;
-  // Docker's package of containerd comes so.
-  PODQOS_TRY(check_enabled(found, {"cri", kCriPlugin2, kCriPlugin3},
-                           ", and this containerd starts no pods: remove it from "
-                           "disabled_plugins, or for Docker run `podqosctl configure docker`"));
-  PODQOS_ASSIGN(const auto state, setup.files.read(kContainerdConfig));
-  PODQOS_ASSIGN(found.format, format_of(found, state.exists(), setup.method));
-  return found;
-}
-
-/// Whether containerd's default handler uses systemd's driver; without a word about it, it does
-/// not.
-bool uses_systemd(const ContainerdFiles& found) {
-  const TomlValue name = last_of(found.documents, cat(found.cri(), "/default_runtime_name"));
-  return last_of(found.documents, cat(found.cri(), "/runtimes/", name ? name.text() : "runc",
-                                      "/options/SystemdCgroup"))
-      .flag()
-      .value_or(false);
-}
-
-/// Plans a file of podqos's own if containerd merges one, else a block in config.toml; there, too,
-/// if it stands there already.
-Status add_containerd_lines(Setup& setup, const ContainerdFiles& found, const std::string& table,
-                            std::string text) {
+/// Plans a file of podqos's own in `drop_ins` if containerd merges one, else a block in
+/// config.toml; there, too, if it stands there already.
+/// @param lines  `path` and `block` are set here
+Status add_containerd_lines(Setup& setup, const std::string& drop_ins, Lines lines) {
   const bool is_nri = setup.method == Method::kNri;
-  const std::string version = cat("version = ", found.format, "\n");
-  const std::string block = is_nri ? "nri" : "wrapper";
-  const std::string what = is_nri ? "table for NRI" : "handler \"podqos\"";
+  lines.path = kContainerdConfig;
+  lines.block = kMethods.at(static_cast<std::size_t>(setup.method));
   PODQOS_ASSIGN(const auto config, setup.files.read(kContainerdConfig));
-  const bool is_there = config.text.contains(cat("# podqos: begin ", block));
-  if (found.drop_in_directory && (is_nri || found.merges()) && !is_there)
-    return add_lines(setup, {.path = cat(*found.drop_in_directory,
-                                         is_nri ? kContainerdNriDropIn : kHandlerDropIn),
-                             .text = cat(version, "\n", text),
-                             .what = what});
-  return add_lines(setup, {.path = kContainerdConfig,
-                           .text = std::move(text),
-                           .what = what,
-                           .block = block,
-                           .base = version,
-                           .place = found.main().at(table).place});
+  const bool is_there = config.text.contains(cat("# podqos: begin ", lines.block));
+  if (!drop_ins.empty() && (is_nri || merges(setup)) && !is_there) {
+    lines.path = cat(drop_ins, is_nri ? kContainerdNriDropIn : kHandlerDropIn);
+    lines.text = cat(lines.base, "\n", lines.text);
+    lines.block = {};
+  }
+  return add_lines(setup, lines);
 }
 
-Status plan_handler(Setup& setup, const ContainerdFiles& found) {
-  const std::string runtimes = cat(found.cri(), "/runtimes");
-  const std::string handler = cat(runtimes, "/", kHandler);
-  PODQOS_ASSIGN(const bool there,
-                is_there_by_hand(setup, found.documents, handler, "/options/BinaryName"));
+Status plan_handler(Setup& setup, std::int64_t format, const std::string& drop_ins) {
+  const std::string cri = cat("plugins/", format == 2 ? kCriPlugin2 : kCriPlugin3, "/containerd");
+  const std::string handler = cat(cri, "/runtimes/", kHandler);
+  PODQOS_ASSIGN(const bool there, is_there_by_hand(setup, handler, "/options/BinaryName"));
   if (there) return {};
-  const bool with_runc = found.format == 2 && !last_of(found.documents, runtimes);
-  std::string lines = handler_lines(found.format, with_runc, uses_systemd(found));
+  // Without a word about it, the default handler does not use systemd's driver.
+  const TomlValue name = setup.at(cat(cri, "/default_runtime_name"));
+  const TomlValue driver =
+      setup.at(cat(cri, "/runtimes/", name ? name.text() : "runc", "/options/SystemdCgroup"));
+  const bool with_runc = format == 2 && !setup.at(cat(cri, "/runtimes"));
+  const std::string lines = handler_lines(format, with_runc, driver.flag().value_or(false));
   // containerd 1.x: an imported table of CRI is the whole one.
-  const TomlValue last = last_of(found.documents, cat("plugins/", kCriPlugin2));
-  if (!found.merges() && last && last.file != kContainerdConfig)
+  const TomlValue last = setup.at(cat("plugins/", kCriPlugin2));
+  if (!merges(setup) && last && last.file != kContainerdConfig)
     return refuse(last.place, ": replaces table \"", kCriPlugin2, "\" of ", kContainerdConfig,
                   " (containerd 1.x does not merge imports); ", by_hand(lines));
-  return add_containerd_lines(setup, found, handler, std::move(lines));
+  return add_containerd_lines(setup, drop_ins,
+                              {.text = lines,
+                               .what = "handler \"podqos\"",
+                               .base = cat("version = ", format, "\n"),
+                               .place = setup.documents.front().at(handler).place});
 }
 
-Status plan_containerd_nri(Setup& setup, const ContainerdFiles& found) {
-  PODQOS_TRY(check_enabled(found, {"nri", kNriPlugin}, ": remove it from disabled_plugins"));
+Status plan_containerd_nri(Setup& setup, std::int64_t format, const std::string& drop_ins) {
+  PODQOS_TRY(check_enabled(setup, {"nri", kNriPlugin}, ": remove it from disabled_plugins"));
   const std::string path = cat("plugins/", kNriPlugin);
-  const TomlValue table = last_of(found.documents, path);
-  PODQOS_TRY(check_nri(found.documents, path,
-                       {{.key = "disable", .wanted = false, .unset = !table || found.merges()},
+  const TomlValue table = setup.at(path);
+  PODQOS_TRY(check_nri(setup, path,
+                       {{.key = "disable", .wanted = false, .unset = !table || merges(setup)},
                         {.key = "disable_connections", .wanted = false}}));
-  if (!table && !found.merges())
-    return add_containerd_lines(setup, found, path, std::string{kContainerdNri});
-  note_nri(setup, kContainerdConfig, table);
-  return {};
+  if (table || merges(setup)) return note_nri(setup, kContainerdConfig, table);
+  return add_containerd_lines(setup, drop_ins,
+                              {.text = std::string{kContainerdNri},
+                               .what = "table for NRI",
+                               .base = cat("version = ", format, "\n"),
+                               .place = setup.documents.front().at(path).place});
 }
 
-Status plan_containerd_removal(Setup& setup) {
-  PODQOS_ASSIGN(const auto found, read_all_documents(setup.files));
+Status plan_containerd_removal(Setup& setup, const std::string& drop_ins) {
   for (const std::string_view plugin : {kCriPlugin2, kCriPlugin3})
-    PODQOS_TRY(check_not_default(found.documents,
-                                 cat("plugins/", plugin, "/containerd/default_runtime_name")));
+    PODQOS_TRY(
+        check_not_default(setup, cat("plugins/", plugin, "/containerd/default_runtime_name")));
   PODQOS_TRY(remove_lines(setup, kContainerdConfig));
   // The first is where containerd's own default looks, whatever "imports" says today.
   std::set<std::string> directories = {kContainerdDropIns};
-  if (found.drop_in_directory) directories.insert(*found.drop_in_directory);
+  if (!drop_ins.empty()) directories.insert(drop_ins);
   for (const std::string& directory : directories) {
     for (const std::string_view name : {kHandlerDropIn, kContainerdNriDropIn})
       PODQOS_TRY(remove_lines(setup, cat(directory, name)));
@@ -207,10 +177,17 @@ Status plan_containerd_removal(Setup& setup) {
 }  // namespace
 
 Status plan_containerd(Setup& setup) {
-  if (setup.undo) return plan_containerd_removal(setup);
-  PODQOS_ASSIGN(const auto found, read_containerd(setup));
-  return setup.method == Method::kNri ? plan_containerd_nri(setup, found)
-                                      : plan_handler(setup, found);
+  PODQOS_ASSIGN(const auto drop_ins, read_containerd(setup));
+  if (setup.undo) return plan_containerd_removal(setup, drop_ins);
+  if (!setup.version)
+    return refuse("containerd's version is unknown; set it with --engine-version");
+  // Docker's package of containerd comes so.
+  PODQOS_TRY(check_enabled(setup, {"cri", kCriPlugin2, kCriPlugin3},
+                           ", and this containerd starts no pods: remove it from "
+                           "disabled_plugins, or for Docker run `podqosctl configure docker`"));
+  PODQOS_ASSIGN(const auto format, format_of(setup));
+  return setup.method == Method::kNri ? plan_containerd_nri(setup, format, drop_ins)
+                                      : plan_handler(setup, format, drop_ins);
 }
 
 }  // namespace podqos::ctl

@@ -34,21 +34,23 @@ constexpr std::array<std::string_view, 7> kOfTheRuntime = {
     "runtime_path",           "runtime_type",       "runtime_root",           "runtime_config_path",
     "platform_runtime_paths", "runtime_pull_image", "inherit_default_runtime"};
 
-/// crio.conf and its drop-ins, podqos's own lines left out. CRI-O reads every file of the directory
-/// and of those in it, whatever its name (pkg/config, UpdateFromPath).
-Result<std::vector<TomlDocument>> read_crio(const EngineFiles& files) {
-  PODQOS_ASSIGN(auto paths, files.list(kCrioDropIns, Depth::kAll));
-  paths.insert(paths.begin(), kCrioConfig);
-  return read_others(files, paths, "");
+/// Reads crio.conf and its drop-ins: every file of the directory and of those in it, whatever its
+/// name (pkg/config, UpdateFromPath).
+Status read_crio(Setup& setup) {
+  PODQOS_ASSIGN(const auto paths, setup.files.list(kCrioDropIns, Depth::kAll));
+  PODQOS_TRY(read_others(setup, kCrioConfig));
+  for (const std::string& path : paths)
+    if (!path.ends_with('/')) PODQOS_TRY(read_others(setup, path));
+  return {};
 }
 
 /// The row of the runtime that pods get without a RuntimeClass; where conmon does not serve that
 /// one (Kata), that of crun or runc, which names conmon, too. An empty one if there is none.
-toml::table default_row(const std::vector<TomlDocument>& documents) {
+toml::table default_row(const Setup& setup) {
   // CRI-O's own default: crun from 1.31 on, runc before.
   for (const std::string& name :
-       {last_of(documents, kDefaultRuntime).text(), std::string{"crun"}, std::string{"runc"}}) {
-    const TomlValue found = last_of(documents, cat(kRuntimes, name));
+       {setup.at(kDefaultRuntime).text(), std::string{"crun"}, std::string{"runc"}}) {
+    const TomlValue found = setup.at(cat(kRuntimes, name));
     const toml::table* row = found && name != kHandler ? found.node->as_table() : nullptr;
     if (row == nullptr) continue;
     const std::string type = (*row)["runtime_type"].value_or(std::string{});
@@ -88,26 +90,23 @@ std::string runtime_lines(toml::table row) {
   return lines;
 }
 
-Status plan_crio_runtime(Setup& setup, const std::vector<TomlDocument>& documents) {
+Status plan_crio_runtime(Setup& setup) {
   PODQOS_ASSIGN(const bool there,
-                is_there_by_hand(setup, documents, cat(kRuntimes, kHandler), "/runtime_path"));
+                is_there_by_hand(setup, cat(kRuntimes, kHandler), "/runtime_path"));
   if (there) return {};
   return add_lines(setup, {.path = kCrioRuntimeDropIn,
-                           .text = runtime_lines(default_row(documents)),
+                           .text = runtime_lines(default_row(setup)),
                            .what = "runtime \"podqos\""});
 }
 
-Status plan_crio_nri(Setup& setup, const std::vector<TomlDocument>& documents) {
+Status plan_crio_nri(Setup& setup) {
   if (!setup.version) return refuse("CRI-O's version is unknown; set it with --engine-version");
   PODQOS_TRY(
-      check_nri(documents, "crio/nri",
+      check_nri(setup, "crio/nri",
                 {{.key = "enable_nri"}, {.key = "nri_disable_connections", .wanted = false}}));
-  const TomlValue enabled = last_of(documents, "crio/nri/enable_nri");
-  if (enabled || *setup.version >= kNriByDefault) {
-    note_nri(setup, kCrioConfig, enabled);
-    return {};
-  }
-  if (const TomlValue listen = last_of(documents, "crio/nri/nri_listen"))
+  const TomlValue enabled = setup.at("crio/nri/enable_nri");
+  if (enabled || *setup.version >= kNriByDefault) return note_nri(setup, kCrioConfig, enabled);
+  if (const TomlValue listen = setup.at("crio/nri/nri_listen"))
     return refuse(listen.place,
                   ": nri_listen is set, but not enable_nri; write \"enable_nri = true\" beside "
                   "it by hand");
@@ -125,8 +124,8 @@ Status plan_crio_hooks(Setup& setup) {
 }
 
 Status plan_crio_removal(Setup& setup) {
-  PODQOS_ASSIGN(const auto documents, read_crio(setup.files));
-  PODQOS_TRY(check_not_default(documents, kDefaultRuntime));
+  PODQOS_TRY(read_crio(setup));
+  PODQOS_TRY(check_not_default(setup, kDefaultRuntime));
   setup.registered_in.emplace_back(kCrioDropIns);
   for (const char* path : {kCrioRuntimeDropIn, kCrioNriDropIn})
     PODQOS_TRY(remove_lines(setup, path));
@@ -135,7 +134,7 @@ Status plan_crio_removal(Setup& setup) {
   const auto containers =
       std::ranges::count_if(entries, [](const std::string& path) { return !path.contains("/."); });
   // Its file may be gone since an earlier removal, after which CRI-O was not restarted.
-  if (!last_of(documents, cat(kRuntimes, kHandler)) && containers > 0)
+  if (!setup.at(cat(kRuntimes, kHandler)) && containers > 0)
     setup.restart_harm =
         cat(containers, " containers of the runtime \"", kHandler, "\" are in ", kCrioRuntimeRoot,
             ": once restarted, CRI-O cannot stop or remove them; remove their "
@@ -148,9 +147,8 @@ Status plan_crio_removal(Setup& setup) {
 Status plan_crio(Setup& setup) {
   if (setup.undo) return plan_crio_removal(setup);
   if (setup.method == Method::kHooks) return plan_crio_hooks(setup);
-  PODQOS_ASSIGN(const auto documents, read_crio(setup.files));
-  return setup.method == Method::kNri ? plan_crio_nri(setup, documents)
-                                      : plan_crio_runtime(setup, documents);
+  PODQOS_TRY(read_crio(setup));
+  return setup.method == Method::kNri ? plan_crio_nri(setup) : plan_crio_runtime(setup);
 }
 
 }  // namespace podqos::ctl

@@ -21,14 +21,11 @@ using Kind = JsonNode::Kind;
 constexpr const char* kDaemonJson = "/etc/docker/daemon.json";
 constexpr std::string_view kRuntimesKey = "runtimes";
 
-/// The text without a byte order mark.
-std::string_view without_mark(std::string_view text) {
+/// The JSON of a file's bytes: without a byte order mark, an empty object for an empty file.
+std::string_view json_of(std::string_view bytes) {
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-  return text.substr(text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0);
-}
-
-bool is_blank(std::string_view text) {
-  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+  if (bytes.starts_with(kByteOrderMark)) bytes.remove_prefix(kByteOrderMark.size());
+  return bytes.find_first_not_of(" \t\r\n") == std::string_view::npos ? "{}" : bytes;
 }
 
 /// Refuses with the line of `inner`, a view into `text`.
@@ -59,7 +56,6 @@ struct DaemonJson {
   const JsonNode* default_runtime = nullptr;  ///< "default-runtime"
 };
 
-/// Parses what is not empty.
 /// @param text  must outlive the result
 Result<DaemonJson> parse_daemon_json(std::string_view text) {
   auto tree = codec::parse_json_tree(text, {.bytes = kMaxInput});
@@ -79,12 +75,12 @@ Result<DaemonJson> parse_daemon_json(std::string_view text) {
 /// line if there is no line break.
 std::string format_like(const Json& values, std::string_view like) {
   const std::size_t quote = like.find('"');
-  const std::size_t newline = like.substr(0, quote).rfind('\n');
-  if (newline == std::string_view::npos) return dump(values) + "\n";
-  const std::string_view unit = like.substr(newline + 1, quote - newline - 1);
-  const char fill = unit.starts_with('\t') ? '\t' : ' ';
-  return values.dump(static_cast<int>(unit.size()), fill, false, Json::error_handler_t::replace) +
-         "\n";
+  const std::size_t begin = like.substr(0, quote).rfind('\n') + 1;
+  const int size = quote == std::string_view::npos ? 2
+                   : begin == 0                    ? -1
+                                                   : static_cast<int>(quote - begin);
+  const char fill = like[begin] == '\t' ? '\t' : ' ';
+  return values.dump(size, fill, false, Json::error_handler_t::replace) + "\n";
 }
 
 /// Whether the runtime's path is the wrapper's.
@@ -95,8 +91,7 @@ bool is_wrapper(const JsonNode& podqos) {
 
 /// What registration makes of a file; the same bytes if it is there already.
 Result<std::string> registered(const std::string& bytes) {
-  const std::string_view text = without_mark(bytes);
-  if (is_blank(text)) return std::string{kDockerDaemon};
+  const std::string_view text = json_of(bytes);
   PODQOS_ASSIGN(const auto found, parse_daemon_json(text));
   if (found.podqos != nullptr && is_wrapper(*found.podqos)) return bytes;
   if (found.podqos != nullptr)
@@ -110,18 +105,15 @@ Result<std::string> registered(const std::string& bytes) {
 
 Status plan_docker_removal(Setup& setup) {
   PODQOS_ASSIGN(auto before, read_changeable(setup.files, kDaemonJson));
-  const std::string_view text = without_mark(before.text);
-  if (is_blank(text)) return {};
+  const std::string_view text = json_of(before.text);
   PODQOS_ASSIGN(const auto found, parse_daemon_json(text));
   if (found.podqos == nullptr) return {};
   if (found.default_runtime != nullptr && found.default_runtime->text == kHandler)
-    return refuse_at(
-        text, found.default_runtime->raw_key,
-        cat("default-runtime = \"", kHandler, "\" still needs podqos; change that line first"));
+    return refuse_at(text, found.default_runtime->raw_key, "default-runtime = \"", kHandler,
+                     "\" still needs podqos; change that line first");
   if (!is_wrapper(*found.podqos) || found.podqos->children.size() != 1)
-    return refuse_at(
-        text, found.podqos->raw_key,
-        cat("the runtime \"", kHandler, "\" is not as podqosctl writes it; remove it by hand"));
+    return refuse_at(text, found.podqos->raw_key, "the runtime \"", kHandler,
+                     "\" is not as podqosctl writes it; remove it by hand");
   Json values = Json::parse(text);
   values[kRuntimesKey].erase(kHandler);
   if (values[kRuntimesKey].empty()) values.erase(kRuntimesKey);

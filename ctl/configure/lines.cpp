@@ -151,37 +151,26 @@ Status add_removal(Setup& setup, FileChange change, bool is_empty,
   return {};
 }
 
-Status check_not_default(const std::vector<TomlDocument>& documents, std::string_view path) {
-  for (const TomlDocument& document : documents)
+Status check_not_default(const Setup& setup, std::string_view path) {
+  for (const TomlDocument& document : setup.documents)
     if (const TomlValue value = document.at(path); value.text() == kHandler)
       return refuse(value.place, ": ", path.substr(path.rfind('/') + 1), " = \"", kHandler,
                     "\" still needs podqos; change that line first");
   return {};
 }
 
-Result<TomlDocument> read_others(const EngineFiles& files, const std::string& path) {
-  PODQOS_ASSIGN(const auto text, files.follow(path));
-  if (!text || text->starts_with(kOwnFile)) return TomlDocument{.file = path, .values = {}};
-  PODQOS_ASSIGN(const auto rest, without_blocks(*text, path));
-  return TomlDocument::parse(rest, path);
+Status read_others(Setup& setup, const std::string& path) {
+  PODQOS_ASSIGN(const auto text, setup.files.follow(path));
+  const bool is_others = text && !text->starts_with(kOwnFile);
+  PODQOS_ASSIGN(const auto rest, without_blocks(is_others ? *text : "", path));
+  PODQOS_ASSIGN(setup.documents.emplace_back(), TomlDocument::parse(rest, path));
+  return {};
 }
 
-Result<std::vector<TomlDocument>> read_others(const EngineFiles& files,
-                                              const std::vector<std::string>& paths,
-                                              std::string_view suffix) {
-  std::vector<TomlDocument> documents;
-  for (const std::string& path : paths) {
-    if (path.ends_with('/') || !path.ends_with(suffix)) continue;
-    PODQOS_ASSIGN(documents.emplace_back(), read_others(files, path));
-  }
-  return documents;
-}
-
-Result<bool> is_there_by_hand(Setup& setup, const std::vector<TomlDocument>& documents,
-                              const std::string& runtime, std::string_view program) {
-  const TomlValue found = last_of(documents, runtime);
+Result<bool> is_there_by_hand(Setup& setup, const std::string& runtime, std::string_view program) {
+  const TomlValue found = setup.at(runtime);
   if (!found) return false;
-  const TomlValue called = last_of(documents, cat(runtime, program));
+  const TomlValue called = setup.at(cat(runtime, program));
   if (called.text() != kWrapperPath && !called.lists(kWrapperPath))
     return refuse((called ? called : found).place, ": a runtime \"", kHandler,
                   "\" is there already, and does not call ", kWrapperPath,
@@ -195,21 +184,22 @@ std::string already_there(const std::string& place) {
   return cat(place, ": podqos is registered there already, not by podqosctl");
 }
 
-Status check_nri(const std::vector<TomlDocument>& documents, const std::string& table,
+Status check_nri(const Setup& setup, const std::string& table,
                  std::initializer_list<NriSwitch> switches) {
   for (const auto& [key, wanted, unset] : switches) {
-    const TomlValue value = last_of(documents, cat(table, "/", key));
+    const TomlValue value = setup.at(cat(table, "/", key));
     if (value ? value.flag() == wanted : unset) continue;
-    return refuse((value ? value : last_of(documents, table)).place, ": NRI is off; write \"", key,
-                  " = ", wanted ? "true" : "false", "\" there by hand");
+    return refuse((value ? value : setup.at(table)).place, ": NRI is off; write \"", key, " = ",
+                  wanted ? "true" : "false", "\" there by hand");
   }
   return {};
 }
 
-void note_nri(Setup& setup, std::string_view config, const TomlValue& value) {
+Status note_nri(Setup& setup, std::string_view config, const TomlValue& value) {
   setup.notes.push_back(
       cat("NRI is on in this ", setup.engine->title, "; ", config, " needs no change"));
   if (value) setup.registered_in.push_back(value.file);
+  return {};
 }
 
 }  // namespace podqos::ctl

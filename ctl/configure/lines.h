@@ -4,11 +4,9 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "common/base/error.h"
 #include "ctl/configure/setup.h"
-#include "ctl/configure/toml.h"
 
 // What the plans of several engines have in common.
 namespace podqos::ctl {
@@ -30,13 +28,9 @@ namespace podqos::ctl {
 /// `text` without podqos's blocks; an error as put_block().
 [[nodiscard]] Result<std::string> without_blocks(std::string_view text, const std::string& file);
 
-/// A TOML file as its owner wrote it: without podqos's blocks, and empty if it is podqos's own or
-/// does not exist; symlinks are followed.
-[[nodiscard]] Result<TomlDocument> read_others(const EngineFiles& files, const std::string& path);
-/// The same of these paths whose names end with `suffix`, without directories.
-[[nodiscard]] Result<std::vector<TomlDocument>> read_others(const EngineFiles& files,
-                                                            const std::vector<std::string>& paths,
-                                                            std::string_view suffix);
+/// Adds a TOML file to the documents as its owner wrote it: without podqos's blocks, and empty if
+/// it is podqos's own or does not exist; symlinks are followed.
+[[nodiscard]] Status read_others(Setup& setup, const std::string& path);
 
 /// The state of a file that is to be changed; refuses a symlink.
 [[nodiscard]] Result<FileState> read_changeable(const EngineFiles& files, const std::string& path);
@@ -46,9 +40,9 @@ namespace podqos::ctl {
 
 /// Lines of podqos for an engine's files.
 struct Lines {
-  std::string path;
-  std::string text;        ///< lines that end with LF
-  std::string what;        ///< see FileChange
+  std::string path = {};
+  std::string text = {};   ///< lines that end with LF
+  std::string what = {};   ///< see FileChange
   std::string block = {};  ///< its name in a file of the operator's; "" for a file of podqos's own
   std::string base = {};   ///< content of a new file in front of the block
   std::string place = {};  ///< FILE:LINE of what the block adds a table to
@@ -72,16 +66,14 @@ struct Lines {
 
 /// Fails, naming the line, if the string at this path is podqos's runtime in one of the files: the
 /// engine would not start containers without it.
-[[nodiscard]] Status check_not_default(const std::vector<TomlDocument>& documents,
-                                       std::string_view path);
+[[nodiscard]] Status check_not_default(const Setup& setup, std::string_view path);
 
 /// Whether a runtime of podqos's name is there that podqosctl has not written; then notes it.
 /// @param runtime  path of its table
 /// @param program  "" or "/KEY": where below it the path of the program stands
 /// @return an error that names the line if it does not call the wrapper.
-[[nodiscard]] Result<bool> is_there_by_hand(Setup& setup,
-                                            const std::vector<TomlDocument>& documents,
-                                            const std::string& runtime, std::string_view program);
+[[nodiscard]] Result<bool> is_there_by_hand(Setup& setup, const std::string& runtime,
+                                            std::string_view program);
 
 /// The note for a file that registers podqos without being podqosctl's.
 [[nodiscard]] std::string already_there(const std::string& place);
@@ -93,9 +85,9 @@ struct NriSwitch {
   bool unset = true;  ///< whether NRI is on where the key is absent
 };
 /// Fails, naming the line, if a switch in `table` is off.
-[[nodiscard]] Status check_nri(const std::vector<TomlDocument>& documents, const std::string& table,
+[[nodiscard]] Status check_nri(const Setup& setup, const std::string& table,
                                std::initializer_list<NriSwitch> switches);
 /// Notes that NRI is on, by this value of the owner's if there is one.
-void note_nri(Setup& setup, std::string_view config, const TomlValue& value);
+[[nodiscard]] Status note_nri(Setup& setup, std::string_view config, const TomlValue& value);
 
 }  // namespace podqos::ctl

@@ -29,11 +29,13 @@ constexpr const char* kPrecreate = "/usr/share/podqos/podman-hooks.d";
 constexpr std::string_view kHooksKey = "engine/hooks_dir";
 constexpr std::string_view kHooksAndRuntime = "precreate hook and runtime \"podqos\"";
 
-/// Podman's files in the order in which it reads them, podqos's lines left out.
-Result<std::vector<TomlDocument>> read_podman(const EngineFiles& files) {
-  PODQOS_ASSIGN(auto paths, files.list(kPodmanDropIns));
+Status read_podman(Setup& setup) {
+  PODQOS_ASSIGN(auto paths, setup.files.list(kPodmanDropIns));
+  std::erase_if(paths, [](const std::string& path) { return !path.ends_with(".conf"); });
   paths.insert(paths.begin(), {kPodmanShipped, kPodmanConfig});
-  return read_others(files, paths, ".conf");
+  for (const std::string& path : paths)
+    PODQOS_TRY(read_others(setup, path));
+  return {};
 }
 
 bool is_our_link(const FileState& state) {
@@ -90,9 +92,9 @@ Status plan_podman_link(Setup& setup) {
   return remove_lines(setup, kPodmanDropIn);
 }
 
-Status plan_podman_hooks(Setup& setup, const std::vector<TomlDocument>& documents) {
+Status plan_podman_hooks(Setup& setup) {
   if (!setup.version) return refuse("Podman's version is unknown; set it with --engine-version");
-  const TomlValue named = last_of(documents, kHooksKey);
+  const TomlValue named = setup.at(kHooksKey);
   if (named.lists(kPrecreate)) {
     setup.notes.push_back(already_there(named.place));
     return {};
@@ -105,8 +107,8 @@ Status plan_podman_hooks(Setup& setup, const std::vector<TomlDocument>& document
 }
 
 Status plan_podman_removal(Setup& setup) {
-  PODQOS_ASSIGN(const auto documents, read_podman(setup.files));
-  PODQOS_TRY(check_not_default(documents, "engine/runtime"));
+  PODQOS_TRY(read_podman(setup));
+  PODQOS_TRY(check_not_default(setup, "engine/runtime"));
   PODQOS_TRY(remove_lines(setup, kPodmanDropIn));
   if (setup.files.exists(kPodmanPackagedHook))
     setup.notes.push_back(cat(kPodmanPackagedHook,
@@ -133,10 +135,9 @@ Status plan_podman(Setup& setup) {
     setup.notes.push_back(cat(kPodmanLink, ": registered already, as the package does it"));
     return {};
   }
-  PODQOS_ASSIGN(const auto documents, read_podman(setup.files));
-  if (setup.method == Method::kHooks) return plan_podman_hooks(setup, documents);
-  PODQOS_ASSIGN(const bool there,
-                is_there_by_hand(setup, documents, cat("engine/runtimes/", kHandler), ""));
+  PODQOS_TRY(read_podman(setup));
+  if (setup.method == Method::kHooks) return plan_podman_hooks(setup);
+  PODQOS_ASSIGN(const bool there, is_there_by_hand(setup, cat("engine/runtimes/", kHandler), ""));
   if (there) return {};
   return add_lines(setup,
                    {.path = kPodmanDropIn, .text = podman_lines({}), .what = "runtime \"podqos\""});

@@ -1,5 +1,7 @@
 #include "ctl/configure/setup.h"
 
+#include <utility>
+
 #include "common/base/text.h"
 
 namespace podqos::ctl {
@@ -38,6 +40,13 @@ std::optional<Version> parse_version(std::string_view text) {
 
 std::string format_version(const Version& version) {
   return cat(version.major, ".", version.minor);
+}
+
+TomlValue Setup::at(std::string_view path) const {
+  TomlValue last;
+  for (const TomlDocument& document : documents)
+    if (TomlValue found = document.at(path)) last = std::move(found);
+  return last;
 }
 
 Method best_method(const Setup& setup) {

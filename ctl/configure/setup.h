@@ -12,6 +12,7 @@
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "ctl/configure/files.h"
+#include "ctl/configure/toml.h"
 
 namespace podqos::ctl {
 
@@ -87,6 +88,8 @@ struct Setup {
   Restart restart = Restart::kNo;
   std::string root = {};  ///< of --root; "" for the machine itself
   EngineFiles files{root};
+  /// The engine's TOML files as their owners wrote them, in the order in which it reads them.
+  std::vector<TomlDocument> documents = {};
 
   // Planned.
   std::vector<FileChange> changes = {};  ///< empty: nothing to do
@@ -115,6 +118,9 @@ struct Setup {
 
   [[nodiscard]] bool is(EngineId id) const { return engine->id == id; }
   [[nodiscard]] bool changed() const { return !changes.empty(); }
+  /// TomlDocument::at() of the last of the documents that has the path: that is the one that
+  /// counts.
+  [[nodiscard]] TomlValue at(std::string_view path) const;
 };
 
 /// The default method: NRI for an engine that has it, if the plugin is installed, because it needs

@@ -68,11 +68,4 @@ TomlValue TomlDocument::at(std::string_view path) const {
   return found;
 }
 
-TomlValue last_of(const std::vector<TomlDocument>& documents, std::string_view path) {
-  TomlValue last;
-  for (const TomlDocument& document : documents)
-    if (TomlValue found = document.at(path)) last = std::move(found);
-  return last;
-}
-
 }  // namespace podqos::ctl

@@ -54,7 +54,4 @@ struct TomlDocument {
   [[nodiscard]] TomlValue at(std::string_view path) const;
 };
 
-/// The value of the last of the documents that has `path`, which is the one that counts.
-[[nodiscard]] TomlValue last_of(const std::vector<TomlDocument>& documents, std::string_view path);
-
 }  // namespace podqos::ctl

@@ -162,111 +162,12 @@ TEST(PlanContainerd, LeavesAHandlerThatIsThereByHand) {
   EXPECT_THAT(removal.changes, IsEmpty());
 }
 
-struct RefusedCase {
-  const char* name;
-  std::string config;
-  Version version;
-  const char* says;
-  Method method = Method::kWrapper;
-};
-
-class RefusedContainerd : public testing::TestWithParam<RefusedCase> {};
-
-TEST_P(RefusedContainerd, NamesTheLine) {
-  const Tree tree{{kContainerdToml, GetParam().config}};
-  EXPECT_THAT(plan_for(tree, GetParam().version, GetParam().method).error,
-              AllOf(StartsWith(kContainerdToml), HasSubstr(GetParam().says)));
-}
-
-const std::string kNriTable = "version = 2\n[plugins.\"io.containerd.nri.v1.nri\"]\n";
-
-INSTANTIATE_TEST_SUITE_P(
-    Table, RefusedContainerd,
-    testing::Values(
-        RefusedCase{"NoVersion", "# docker.com's\n\ndisabled_plugins = []\n", {1, 7}, ":1: "},
-        RefusedCase{"Version3For1", "version = 3\n", {1, 7}, ":1: unsupported config version 3"},
-        RefusedCase{"Version9", "\nversion = 9\n", {2, 1}, ":2: unsupported config version 9"},
-        RefusedCase{"CriOff",
-                    "version = 2\ndisabled_plugins = [\"cri\"]\n",
-                    {1, 7},
-                    ":2: \"cri\" is disabled"},
-        // containerd.io, Docker's package, comes with this file.
-        RefusedCase{"CriOffAsDockerShipsIt",
-                    "# Copyright 2018-2022 Docker Inc.\n\ndisabled_plugins = [\"cri\"]\n",
-                    {1, 7},
-                    "or for Docker run `podqosctl configure docker`"},
-        RefusedCase{"DuplicateTables",
-                    "version = 2\n" + kCriTable2 + "]\na = 1\n" + kCriTable2 + "]\n",
-                    {1, 7},
-                    ":4: "},
-        RefusedCase{"InlineTable",
-                    "version = 2\n" + kCriTable2 + ".containerd]\nruntimes = {}\n",
-                    {1, 7},
-                    "add these lines by hand:\n[plugins."},
-        RefusedCase{"InlineTableNamesItsLine",
-                    "version = 2\n" + kCriTable2 + ".containerd]\nruntimes = {}\n",
-                    {1, 7},
-                    ":3: no table can be added"},
-        RefusedCase{"UnknownVersionSaysWhatToAdd",
-                    "version = 5\n",
-                    {2, 3},
-                    "add these lines by hand:\n[plugins.'io.containerd.cri.v1.runtime'"},
-        RefusedCase{"NoToml", "{\"version\": 2}\n", {1, 7}, ":1: "},
-        RefusedCase{"NotUtf8", "version = 2\n# \xff\xfe\n", {1, 7}, ":2: "},
-        RefusedCase{"ImportsOfNoList", "version = 2\nimports = 3\n", {2, 1}, ":2: imports"},
-        RefusedCase{"ImportsOfManyDirectories",
-                    "version = 2\nimports = [\"/*/a.toml\"]\n",
-                    {2, 1},
-                    ":2: cannot follow"},
-        RefusedCase{"HalfABlock",
-                    "version = 2\n# podqos: begin wrapper\n",
-                    {1, 7},
-                    ":2: \"# podqos: begin wrapper\" is not one of a pair"},
-        RefusedCase{"AnotherHandler",
-                    "version = 3\n[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes."
-                    "podqos.options]\nBinaryName = '/opt/podqos'\n",
-                    {2, 1},
-                    ":3: a runtime \"podqos\" is there already, and does not call "
-                    "/usr/bin/podqos-runtime: correct or remove it by hand"},
-        RefusedCase{
-            "NriWithoutPods",
-            "version = 3\ndisabled_plugins = [\"io.containerd.cri.v1.runtime\"]\n",
-            {2, 1},
-            ":2: \"io.containerd.cri.v1.runtime\" is disabled, and this containerd starts no "
-            "pods",
-            Method::kNri},
-        RefusedCase{"NriUnset", kNriTable, {1, 7}, ":2: NRI is off", Method::kNri},
-        RefusedCase{"NriOff",
-                    kNriTable + "disable = true\n",
-                    {2, 1},
-                    ":3: NRI is off; write \"disable = false\"",
-                    Method::kNri},
-        RefusedCase{"NriWithoutConnections",
-                    kNriTable + "disable_connections = true\ndisable = false\n",
-                    {2, 1},
-                    ":3: NRI is off; write \"disable_connections = false\"",
-                    Method::kNri},
-        RefusedCase{"NriOffByDefault",
-                    stock_file("containerd-1.7-default.toml"),
-                    {1, 7},
-                    "write \"disable = false\"",
-                    Method::kNri}),
-    [](const auto& tested) { return tested.param.name; });
-
 TEST(PlanContainerd, RefusesSymlinksWithWhatToAddByHand) {
   const Tree tree = {{"/srv/containerd.toml", "version = 2\n"}};
   tree.link(kContainerdToml, "/srv/containerd.toml");
   EXPECT_THAT(plan_for(tree, {1, 7}).error,
               AllOf(HasSubstr("is a symlink to /srv/containerd.toml"),
                     HasSubstr("BinaryName = \"/usr/bin/podqos-runtime\"")));
-}
-
-TEST(PlanContainerd, UndoRefusesWhileTheHandlerIsTheDefault) {
-  const Tree tree{{kContainerdToml, "version = 2\n" + kCriTable2 +
-                                        ".containerd]\ndefault_runtime_name = \"podqos\"\n"}};
-  Tree::apply(plan_for(tree, {1, 7}));
-  EXPECT_THAT(tree.plan_removal(EngineId::kContainerd).error,
-              StartsWith(kContainerdToml + ":3: default_runtime_name = \"podqos\" still needs"));
 }
 
 TEST(PlanContainerdNri, SwitchesItOnIn17Only) {
