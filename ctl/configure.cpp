@@ -11,8 +11,7 @@
 #include "common/base/text.h"
 #include "common/sys/sandbox.h"
 #include "ctl/command.h"
-#include "ctl/configure/activation.h"
-#include "ctl/configure/report.h"
+#include "ctl/configure/setup.h"
 
 namespace podqos::ctl {
 namespace {
@@ -120,45 +119,39 @@ Result<int> run_configure(ConfigureOptions& options) {
   return options.setup.failure ? log_failure(*options.setup.failure) : status;
 }
 
-/// The options that choose what is done.
-void add_choices(CLI::App& sub, ConfigureOptions& options) {
-  Setup& setup = options.setup;
-  std::vector<std::string> names;
-  for (const Engine& engine : engines())
-    names.emplace_back(engine.name);
-  sub.add_option("ENGINE", options.engine, "containerd, crio, podman or docker")
-      ->required()
-      ->check(CLI::IsMember(names));
-  CLI::Option* method =
-      sub.add_option("--method", options.method,
-                     "wrapper, nri or hooks; default: nri if this version has it and podqos-nri "
-                     "is installed, hooks for Podman, else wrapper")
-          ->check(CLI::IsMember({"wrapper", "nri", "hooks"}));
-  CLI::Option* dry_run = sub.add_flag("-n,--dry-run", setup.dry_run,
-                                      "Print the changes as a unified diff without making them");
-  sub.add_flag("--undo", setup.undo, "Remove podqos from ENGINE's configuration")->excludes(method);
-  CLI::Option* restart = sub.add_flag(
-      "--restart{yes}", options.restart,
-      "Have the engine read what has changed: reload Docker, restart others, and enable "
-      "podqos-nri.service if NRI was chosen; --restart=force also where containers stop");
-  restart->check(CLI::IsMember({"yes", "force"}));
-  restart->excludes(dry_run);
-  CLI::Option* program =
-      sub.add_option("--program", setup.program,
-                     "Path of the engine's binary; default: searched in /usr and /usr/local");
-  sub.add_option("--root", setup.root, "Edit files below DIR instead of / (for images)")
-      ->check(CLI::ExistingDirectory)
-      ->excludes(restart)
-      ->excludes(program);
-}
-
 }  // namespace
 
 Command add_configure(CLI::App& app) {
   auto options = std::make_shared<ConfigureOptions>();
+  Setup& setup = options->setup;
   CLI::App* sub = app.add_subcommand(
       "configure", "Register podqos with containerd, CRI-O, Podman or Docker, or undo it");
-  add_choices(*sub, *options);
+  sub->add_option("ENGINE", options->engine, "containerd, crio, podman or docker")
+      ->required()
+      ->check(CLI::IsMember({"containerd", "crio", "podman", "docker"}));
+  CLI::Option* method =
+      sub->add_option("--method", options->method,
+                      "wrapper, nri or hooks; default: nri if this version has it and podqos-nri "
+                      "is installed, hooks for Podman, else wrapper")
+          ->check(CLI::IsMember({"wrapper", "nri", "hooks"}));
+  CLI::Option* dry_run = sub->add_flag("-n,--dry-run", setup.dry_run,
+                                       "Print the changes as a unified diff without making them");
+  sub->add_flag("--undo", setup.undo, "Remove podqos from ENGINE's configuration")
+      ->excludes(method);
+  CLI::Option* restart =
+      sub->add_flag("--restart{yes}", options->restart,
+                    "Have the engine read what has changed: reload Docker, restart others, and "
+                    "enable podqos-nri.service if NRI was chosen; --restart=force also where "
+                    "containers stop")
+          ->check(CLI::IsMember({"yes", "force"}))
+          ->excludes(dry_run);
+  CLI::Option* program =
+      sub->add_option("--program", setup.program,
+                      "Path of the engine's binary; default: searched in /usr and /usr/local");
+  sub->add_option("--root", setup.root, "Edit files below DIR instead of / (for images)")
+      ->check(CLI::ExistingDirectory)
+      ->excludes(restart)
+      ->excludes(program);
   sub->add_option("--engine-version", options->engine_version,
                   "Version of ENGINE; default: what its program says");
   add_coloured_output(*sub, options->output);

@@ -1,5 +1,3 @@
-#include "ctl/configure/activation.h"
-
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,7 +12,7 @@
 #include "common/base/units.h"
 #include "common/sys/process.h"
 #include "ctl/command.h"
-#include "ctl/table.h"
+#include "ctl/configure/setup.h"
 
 namespace podqos::ctl {
 namespace {

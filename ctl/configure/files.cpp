@@ -94,7 +94,7 @@ Result<FileState> EngineFiles::read(const std::string& path) const {
 
 Result<std::optional<std::string>> EngineFiles::follow(const std::string& path) const {
   const auto [parent, name] = split(resolve(path));
-  const auto directory = sys::Directory::open(parent);
+  const auto directory = sys::Directory::open(cat(parent, "/"));
   auto text = directory ? directory->read_file(name, kMaxFile)
                         : Result<std::string>{fail(directory.error())};
   if (!text && text.error().code == ErrorCode::kNotFound) return std::nullopt;

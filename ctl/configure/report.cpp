@@ -1,5 +1,3 @@
-#include "ctl/configure/report.h"
-
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -10,7 +8,7 @@
 
 #include "common/base/text.h"
 #include "common/sys/fd.h"
-#include "ctl/configure/program.h"
+#include "ctl/configure/setup.h"
 #include "ctl/json.h"
 
 namespace podqos::ctl {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <compare>
 #include <cstdint>
 #include <optional>
@@ -12,7 +13,9 @@
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "ctl/configure/files.h"
+#include "ctl/configure/program.h"
 #include "ctl/configure/toml.h"
+#include "ctl/table.h"
 
 namespace podqos::ctl {
 
@@ -133,6 +136,34 @@ struct Setup {
 ///         line, value, and what to add by hand. Nothing is to be changed then. kUnsupported with
 ///         the remedy if the engine does not have the method.
 [[nodiscard]] Status plan(Setup& setup);
+
+/// Has the engine check and read what apply() has made of the files of this machine, as far as
+/// --restart allows, and starts or stops podqos-nri.service.
+///
+/// Docker is reloaded, which costs no container anything, and restarted only where that was not
+/// enough: a reload does not forget the last runtime. A restart of containerd or CRI-O costs no
+/// container anything. Nothing is done where the engine has this configuration already.
+/// @param patience  how long an engine may take to show what it was told: Docker that it has read
+///                  its file after a reload, containerd and CRI-O that podqos-nri has found them,
+///                  which it tries at least every 5 s
+/// @return an error after which the files are as they were and nothing is to be reported.
+[[nodiscard]] Status activate(Setup& setup, const Run& run,
+                              std::chrono::milliseconds patience = std::chrono::seconds{10});
+
+/// For people: a line for each change with how to undo it, the notes, what was done, and what is
+/// left to the operator. Of a dry run the diffs of all changes, and the notes in lines that begin
+/// with "#".
+/// @return an error if diff(1) cannot be run
+[[nodiscard]] Result<std::string> format_text(const Setup& setup, ColourMode mode);
+/// For programs: engine, version, method, undo, changes (path, action, what, backup, of a dry run
+/// diff), notes, next, checked, reloaded, restarted, stale, pluginEnabled, pluginConnected,
+/// pluginDisabled.
+[[nodiscard]] Result<std::string> format_json(const Setup& setup);
+/// The change as diff(1) prints it, to be given to patch(1). A symlink shows its target as "->
+/// TARGET".
+/// @param root  in front of the path in the head lines
+[[nodiscard]] Result<std::string> format_diff(const FileChange& change, const std::string& root,
+                                              ColourMode mode);
 
 // plan() of each engine.
 [[nodiscard]] Status plan_containerd(Setup& setup);

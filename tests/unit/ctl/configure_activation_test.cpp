@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ctl/configure/activation.h"
+#include "ctl/configure/setup.h"
 #include "tests/unit/temporary_directory.h"
 
 namespace podqos::ctl {

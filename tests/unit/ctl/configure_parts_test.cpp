@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "ctl/configure/lines.h"
-#include "ctl/configure/report.h"
 
 namespace podqos::ctl {
 namespace {
