@@ -254,8 +254,7 @@ TEST_F(LockedPluginTest, FollowsAnUpdateOnceItCan) {
   EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
   unlock();
   housekeep();
-  EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
-  EXPECT_EQ(quota(pod_path("burstable", "1")), "60000");
+  expect_limits(pod_path("burstable", "1"), "60000", "201326592");
 }
 
 TEST_F(LockedPluginTest, CountsAContainerOnceItCan) {

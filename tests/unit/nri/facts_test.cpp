@@ -62,6 +62,10 @@ TEST(ContainerFacts, IdentityIsTheRuntimes) {
   EXPECT_EQ(engine->container_name, "app");
   EXPECT_FALSE(engine->is_sandbox);
   EXPECT_TRUE(engine->cri);
+  // Nothing told is nothing set.
+  EXPECT_EQ(facts->cgroups_path, std::nullopt);
+  EXPECT_EQ(facts->oom_score_adj, std::nullopt);
+  EXPECT_EQ(facts->resources, core::EngineResources{});
 }
 
 TEST(ContainerFacts, AnnotationsOfThePodCountUnlessTheContainerHasItsOwn) {
@@ -148,14 +152,6 @@ TEST(ContainerFacts, PathScoreAndResources) {
   EXPECT_THAT(facts->resources.hugepages,
               ElementsAre(Pair("2MB", Bytes{std::numeric_limits<std::int64_t>::max()})));
   EXPECT_THAT(facts->resources.unified, ElementsAre(Pair("memory.low", "1")));
-}
-
-TEST(ContainerFacts, NothingToldIsNothingSet) {
-  const auto facts = facts_of(pod(), container());
-  ASSERT_TRUE(facts) << facts.error().message;
-  EXPECT_EQ(facts->cgroups_path, std::nullopt);
-  EXPECT_EQ(facts->oom_score_adj, std::nullopt);
-  EXPECT_EQ(facts->resources, core::EngineResources{});
 }
 
 TEST(SandboxFacts, HaveThePodsOwnResources) {

@@ -144,10 +144,9 @@ TEST_F(NotifyingServiceTest, IsReadyBeforeTheRuntimeIs) {
   start();
   clock_.settle();
   EXPECT_EQ(systemd_.next(), "READY=1\nSTATUS=waiting for a runtime at " + options_.socket);
-  test::RuntimePeer runtime{options_.socket};
+  runtime_.emplace(options_.socket);
   clock_.pass(10ms);
-  auto connection = runtime.accept();
-  ASSERT_TRUE(connection && connection->welcomes());
+  welcome();
   clock_.settle();
   EXPECT_THAT(systemd_.next(), StartsWith("STATUS=connected to the runtime at "));
   EXPECT_THAT(systemd_.next(), StartsWith("STATUS=synchronized with the runtime at "));

@@ -120,8 +120,7 @@ class KubeletPodAnnotated : public KubeletPodTest, public ::testing::WithParamIn
 /// settings say.
 TEST_P(KubeletPodAnnotated, GetsNoAdjustment) {
   reconfigure(R"(, "podPidsLimit": 77, "memorySwap": {"swapBehavior": "LimitedSwap"})");
-  const api::PodSandbox sandbox = annotated();
-  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
+  const auto sandbox = ran(annotated());
   for (const auto& [name, told] : {std::pair{"app", kSmall}, std::pair{"main", Told{}}}) {
     const auto adjustment = adjusted(sandbox, kubelets(sandbox, name, told));
     EXPECT_EQ(adjustment.ByteSizeLong(), 0U) << name;
@@ -138,8 +137,7 @@ TEST_P(KubeletPodAnnotated, GetsNoAdjustmentBeforeItsSandboxIsKnown) {
 
 TEST_P(KubeletPodAnnotated, KeepsEachFileAndScore) {
   reconfigure(R"(, "podPidsLimit": 77, "placement": {"onMisplaced": "fail"})");
-  const api::PodSandbox sandbox = annotated();
-  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
+  const auto sandbox = ran(annotated());
   const auto helper = running(sandbox, kubelets(sandbox, "app", kSmall));
   const auto first = tree({helper});
   const auto main = running(sandbox, kubelets(sandbox, "main"));
@@ -183,8 +181,7 @@ TEST_F(KubeletPodTest, RequestsWhatItsKubeletSays) {
 /// A pod with requests of 150m and a limit of 260m of its own: its containers without values have
 /// the shares of the limit (1.36, calculateLinuxResources), together 520m.
 TEST_F(KubeletPodTest, RequestsItsPodLevelResources) {
-  const auto sandbox = kubelet_pod({.shares = 153, .quota = 26'000});
-  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
+  const auto sandbox = ran(kubelet_pod({.shares = 153, .quota = 26'000}));
   const auto app = running(sandbox, kubelets(sandbox, "app", {.shares = 266, .quota = 26'000}));
   static_cast<void>(running(sandbox, kubelets(sandbox, "log", {.shares = 266, .quota = 26'000})));
   EXPECT_THAT(record(), HasSubstr(R"("claimed":{"pods":1,"cpuMilli":150,)"));
@@ -193,8 +190,7 @@ TEST_F(KubeletPodTest, RequestsItsPodLevelResources) {
 }
 
 TEST_F(KubeletPodTest, EndsWithoutReturningAnything) {
-  const auto sandbox = kubelet_pod(kSmall);
-  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
+  const auto sandbox = ran(kubelet_pod(kSmall));
   EXPECT_TRUE(is_known("1"));
   end_processes();
   ASSERT_TRUE(ask(kStopPodSandbox, sandbox));
@@ -248,8 +244,7 @@ class KubeletPodWithInit : public KubeletPodTest {
 };
 
 TEST_F(KubeletPodWithInit, RequestsTheMostThatRanAtOnce) {
-  const auto sandbox = kubelet_pod({});
-  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
+  const auto sandbox = ran(kubelet_pod({}));
   static_cast<void>(running(sandbox, sidecar(sandbox)));
   const auto first = running(sandbox, init(sandbox));
   expect_requests(400, 132);
@@ -275,8 +270,7 @@ TEST_F(KubeletPodWithInit, RequestsTheMemoryOfWhatRunsWhenItIsAdopted) {
 
 /// The same where the plugin hears nothing of the end.
 TEST_F(KubeletPodTest, RequestsTheMostThatRanAtOnceWithoutAWord) {
-  const auto sandbox = kubelet_pod({});
-  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
+  const auto sandbox = ran(kubelet_pod({}));
   const auto init = running(sandbox, kubelets(sandbox, "init", {.shares = 307}));
   ::kill(static_cast<pid_t>(init.pid()), SIGKILL);
   ::waitpid(static_cast<pid_t>(init.pid()), nullptr, 0);
@@ -285,8 +279,7 @@ TEST_F(KubeletPodTest, RequestsTheMostThatRanAtOnceWithoutAWord) {
 }
 
 TEST_F(KubeletPodTest, FollowsAResizeInItsRequestAlone) {
-  const auto sandbox = kubelet_pod({});
-  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
+  const auto sandbox = ran(kubelet_pod({}));
   const auto app = running(sandbox, kubelets(sandbox, "app", {.shares = 102}));
   const auto before = tree({app});
   ASSERT_TRUE(update(sandbox, app, kLarge));
@@ -295,8 +288,7 @@ TEST_F(KubeletPodTest, FollowsAResizeInItsRequestAlone) {
 }
 
 TEST_F(PluginTest, GivesNoContainerALimitOfItsSiblings) {
-  const auto sandbox = pod("1", start_process(), kSmall);
-  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
+  const auto sandbox = ran(pod("1", start_process(), kSmall));
   EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
   for (const auto& [name, told] : {std::pair{"helper", kSmall}, std::pair{"main", Told{}}}) {
     const auto adjustment = adjusted(sandbox, container(sandbox, name, told));
@@ -383,8 +375,7 @@ TEST_F(PluginAtCrio, PlacesItWhereThatIsWanted) {
 
 /// The wrapper behind the plugin sees CRI-O's annotations, without a kubelet's labels.
 TEST_F(PluginAtCrio, AWrapperBehindItFindsTheSamePod) {
-  const auto sandbox = pod("1", start_process(), kSmall);
-  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
+  const auto sandbox = ran(pod("1", start_process(), kSmall));
   const auto app = container(sandbox, "app", kSmall);
   const auto adjustment = adjusted(sandbox, app);
   place(app.id(), app_config(app, adjustment.linux().cgroups_path()));

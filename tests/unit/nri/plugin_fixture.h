@@ -136,6 +136,13 @@ class PluginTest : public cgroup::OwnCgroup {
     return plugin().handle(request, event_of(pod, container), std::nullopt);
   }
 
+  /// The pod, whose sandbox has run.
+  [[nodiscard]] api::PodSandbox ran(api::PodSandbox pod) {
+    const auto done = ask(kRunPodSandbox, pod);
+    EXPECT_TRUE(done) << done.error().message;
+    return pod;
+  }
+
   // What a runtime does beside.
 
   [[nodiscard]] Result<api::ContainerAdjustment> create(const api::PodSandbox& pod,
@@ -230,6 +237,11 @@ class PluginTest : public cgroup::OwnCgroup {
   [[nodiscard]] std::string quota(const std::string& path) {
     const std::string text = value(path, core::Controller::kCpu, "cpu.cfs_quota_us", "cpu.max");
     return text.substr(0, text.find(' '));
+  }
+  void expect_limits(const std::string& path, std::string_view microseconds,
+                     std::string_view bytes) {
+    EXPECT_EQ(quota(path), microseconds);
+    EXPECT_EQ(memory(path), bytes);
   }
   [[nodiscard]] bool has_cgroup(const std::string& path) {
     return is_directory(hierarchy_with("memory").mount_point + path);

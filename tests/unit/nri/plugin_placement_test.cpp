@@ -70,8 +70,7 @@ TEST_F(PlacementTest, WritesNoValuesOfAContainerInItsPlace) {
 }
 
 TEST_F(PlacementTest, LetsThePodGrow) {
-  const auto sandbox = pod("1", start_process());
-  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
+  const auto sandbox = ran(pod("1", start_process()));
   static_cast<void>(adjusted(sandbox, container(sandbox, "app", kSmall)));
   EXPECT_TRUE(is_counted("1", "app-of-1"));
   EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
@@ -181,8 +180,7 @@ TEST_F(PlacementTest, FollowsAnUpdateBeforeTheStart) {
   tell(*app.mutable_linux()->mutable_resources(), kMore);
   run(app);
   ASSERT_TRUE(ask(kStartContainer, sandbox, app));
-  EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
-  EXPECT_EQ(quota(pod_path("burstable", "1")), "60000");
+  expect_limits(pod_path("burstable", "1"), "60000", "201326592");
 }
 
 class CreationTest : public PluginTest {
@@ -254,8 +252,7 @@ TEST_F(CreationTest, IsTakenInWhereItStartsAfterThatTime) {
   expect_nothing_left("1");
   start(sandbox, app);
   EXPECT_TRUE(is_known("1"));
-  EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
-  EXPECT_EQ(quota(pod_path("burstable", "1")), "20000");
+  expect_limits(pod_path("burstable", "1"), "20000", "134217728");
   end_processes();
   ASSERT_TRUE(ask(kStopContainer, {}, app));
   expect_nothing_left("1");
@@ -313,10 +310,7 @@ class ForeignPodTest : public PluginTest {
                                  .value = newer ? "30000 100000" : "30000"}}));
     expect_theirs_unchanged();
   }
-  void expect_theirs_unchanged() {
-    EXPECT_EQ(memory(theirs()), "67108864");
-    EXPECT_EQ(quota(theirs()), "30000");
-  }
+  void expect_theirs_unchanged() { expect_limits(theirs(), "30000", "67108864"); }
   /// Pod "1", as its engine runs it in that cgroup, from its start to its end.
   void run_pod_in_theirs() {
     const Pid pause = start_process();
@@ -355,8 +349,7 @@ TEST_F(ForeignPodTest, IsNeitherResetNorRemovedWithoutATierBeside) {
 }
 
 TEST_F(ForeignPodTest, IsNeitherResetNorRemovedBesidePodsOfPodqos) {
-  const auto sandbox = pod("2", start_process(), kSmall);
-  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
+  const auto sandbox = ran(pod("2", start_process(), kSmall));
   static_cast<void>(started(sandbox, container(sandbox, "app", kSmall)));
   ASSERT_TRUE(has_cgroup(pod_path("burstable", "2")));
   make_theirs();

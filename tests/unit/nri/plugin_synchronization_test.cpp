@@ -155,8 +155,7 @@ TEST_F(PluginTest, TendsManySandboxesInTurn) {
 }
 
 TEST_F(PluginTest, TendsThoseThatAnEarlierOneHasTakenIn) {
-  const auto sandbox = pod("1", start_process(), kSmall);
-  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
+  const auto sandbox = ran(pod("1", start_process(), kSmall));
   Plugin next{configuration(), metrics()};
   ASSERT_TRUE(next.synchronize(state_of({sandbox})));
   end_processes();

@@ -214,8 +214,7 @@ TEST_F(PluginTest, ResizesAContainersPod) {
   const auto answer = update(sandbox, running, kLarge);
   ASSERT_TRUE(answer) << answer.error().message;
   // The runtime itself changes the container.
-  EXPECT_EQ(quota(pod_path("burstable", "1")), "60000");
-  EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
+  expect_limits(pod_path("burstable", "1"), "60000", "201326592");
 }
 
 /// cgroup v1 lets no cgroup have less than one below it, and runtimes change theirs after the
@@ -234,8 +233,7 @@ TEST_F(PluginTest, LowersAPodOnceItsContainerHasBeen) {
 }
 
 TEST_F(PluginTest, LetsThePodGrowWithAContainerThatReplacesASmallerOne) {
-  const auto sandbox = pod("1", Pid{::getpid()}, kSmall);
-  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
+  const auto sandbox = ran(pod("1", Pid{::getpid()}, kSmall));
   static_cast<void>(started(sandbox, container(sandbox, "app", kSmall)));
   EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
   end_processes();
@@ -243,8 +241,7 @@ TEST_F(PluginTest, LetsThePodGrowWithAContainerThatReplacesASmallerOne) {
   auto again = container(sandbox, "app", kLarge);
   again.set_id("app-again");
   ASSERT_TRUE(create(sandbox, again));
-  EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
-  EXPECT_EQ(quota(pod_path("burstable", "1")), "60000");
+  expect_limits(pod_path("burstable", "1"), "60000", "201326592");
 }
 
 /// Resized by an update, then replaced by one with its spec's values.
@@ -286,8 +283,7 @@ TEST_F(PluginTest, ReleasesAContainerThatIsRemoved) {
 
 TEST_F(PluginTest, MakesThePodsCgroupWhenItsSandboxRuns) {
   ASSERT_TRUE(ask(kRunPodSandbox, pod("1", start_process(), kSmall)));
-  EXPECT_EQ(quota(pod_path("burstable", "1")), "20000");
-  EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
+  expect_limits(pod_path("burstable", "1"), "20000", "134217728");
   EXPECT_TRUE(is_known("1"));
 }
 
@@ -302,8 +298,7 @@ TEST_F(PluginTest, LeavesTheSandboxsProcessWhereItIs) {
 }
 
 TEST_F(PluginTest, MakesAPodWithoutProcessForItsFirstContainer) {
-  const auto sandbox = pod("1", {}, kSmall);
-  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
+  const auto sandbox = ran(pod("1", {}, kSmall));
   EXPECT_FALSE(is_known("1"));
   ASSERT_TRUE(ask(kCreateContainer, sandbox, container(sandbox, "app", kSmall)));
   EXPECT_TRUE(is_known("1"));
@@ -338,8 +333,7 @@ TEST_F(PluginTest, RefusesAPodThatDoesNotFitIfThatIsEnforced) {
 /// It is asked for without the lock at first.
 TEST_F(PluginTest, RefusesAContainerThatMakesItsPodTooLarge) {
   reconfigure(R"(, "reserved": {"system": {"cpu": "3850m"}}, "admission": {"cpu": "enforce"})");
-  const auto sandbox = pod("1", start_process(), kSmall);
-  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
+  const auto sandbox = ran(pod("1", start_process(), kSmall));
   const auto created = create(sandbox, container(sandbox, "app", kLarge));
   ASSERT_FALSE(created);
   EXPECT_THAT(created.error().message, HasSubstr("requests cpu 300m, of which 150m is free"));
@@ -368,20 +362,17 @@ TEST_F(PluginTest, OnlyWarnsOfAContainerThatItHasNotPlaced) {
 }
 
 TEST_F(PluginTest, ResizesAPod) {
-  const auto sandbox = pod("1", start_process(), kSmall);
-  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
+  const auto sandbox = ran(pod("1", start_process(), kSmall));
   api::UpdatePodSandboxRequest request;
   *request.mutable_pod() = sandbox;
   tell(*request.mutable_linux_resources(), kLarge);
   ASSERT_TRUE(plugin().handle(Request::kUpdatePodSandbox,
                               test::event_of(Request::kUpdatePodSandbox, request), kNoBudget));
-  EXPECT_EQ(quota(pod_path("burstable", "1")), "60000");
-  EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
+  expect_limits(pod_path("burstable", "1"), "60000", "201326592");
 }
 
 TEST_F(PluginTest, ReleasesAPodThatHasStopped) {
-  const auto sandbox = pod("1", start_process(), kSmall);
-  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
+  const auto sandbox = ran(pod("1", start_process(), kSmall));
   end_processes();
   ASSERT_TRUE(ask(kStopPodSandbox, sandbox));
   EXPECT_FALSE(is_known("1"));
@@ -391,8 +382,7 @@ TEST_F(PluginTest, ReleasesAPodThatHasStopped) {
 }
 
 TEST_F(PluginTest, ReleasesAPodThatNobodyHasStopped) {
-  const auto sandbox = pod("1", start_process(), kSmall);
-  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
+  const auto sandbox = ran(pod("1", start_process(), kSmall));
   end_processes();
   ASSERT_TRUE(ask(kRemovePodSandbox, sandbox));
   EXPECT_FALSE(is_known("1"));

@@ -32,11 +32,9 @@ TEST_F(ServiceTest, WaitsForARuntimeThatIsNotThereYet) {
   start();
   for (int attempt = 0; attempt < 10; ++attempt)
     clock_.pass(40ms);
-  RuntimePeer runtime{options_.socket};
+  runtime_.emplace(options_.socket);
   clock_.pass(40ms);
-  auto connection = runtime.accept();
-  ASSERT_TRUE(connection);
-  EXPECT_TRUE(connection->welcomes());
+  welcome();
   EXPECT_TRUE(stop());
   EXPECT_EQ(logged("connect to " + options_.socket +
                    ": No such file or directory; waiting for a runtime with NRI enabled, see"),
@@ -44,21 +42,17 @@ TEST_F(ServiceTest, WaitsForARuntimeThatIsNotThereYet) {
 }
 
 TEST_F(ServiceTest, ComesBackWhenTheRuntimeDoes) {
-  std::optional<RuntimePeer> runtime{options_.socket};
-  start();
+  start_at_runtime();
   for (int life = 0; life < 3; ++life) {
-    auto connection = runtime->accept();
-    ASSERT_TRUE(connection) << life;
-    ASSERT_TRUE(connection->welcomes()) << life;
+    welcome();
     // A runtime that is killed leaves its socket's file behind.
-    runtime.reset();
-    connection->close();
+    runtime_.reset();
+    connection_->close();
     clock_.pass(40ms);
-    runtime.emplace(options_.socket);
+    runtime_.emplace(options_.socket);
     clock_.pass(40ms);
   }
-  const auto last = runtime->accept();
-  ASSERT_TRUE(last);
+  accept();
   EXPECT_TRUE(stop());
   EXPECT_EQ(status_.connections, 4U);
   EXPECT_EQ(logged(" ended: closed by the runtime; retrying in "), 3);
@@ -69,11 +63,10 @@ TEST_F(ServiceTest, ComesBackWhenTheRuntimeDoes) {
 TEST_F(ServiceTest, TriesAgainEverMoreSlowly) {
   options_.times.first_retry = 50ms;
   options_.times.longest_retry = 200ms;
-  RuntimePeer runtime{options_.socket};
-  start();
+  start_at_runtime();
   std::vector<std::chrono::nanoseconds> pauses;
   for (int i = 0; i < 5; ++i) {
-    ASSERT_TRUE(runtime.accept());
+    turn_away();
     pauses.push_back(clock_.left().value());
     clock_.pass(pauses.back());
   }
@@ -85,33 +78,30 @@ TEST_F(ServiceTest, TriesAgainEverMoreSlowly) {
 }
 
 TEST_F(ServiceTest, TriesSoonAgainAfterAConnectionThatWasGood) {
-  RuntimePeer runtime{options_.socket};
-  start();
+  start_at_runtime();
   for (int i = 0; i < 4; ++i) {
-    ASSERT_TRUE(runtime.accept());
+    turn_away();
     clock_.pass(40ms);
   }
-  auto connection = runtime.accept();
-  ASSERT_TRUE(connection && connection->welcomes());
+  welcome();
   clock_.pass(40ms);
-  connection->close();
+  connection_->close();
   clock_.pass(10ms);
-  ASSERT_TRUE(runtime.accept());
+  turn_away();
   EXPECT_TRUE(stop());
   EXPECT_EQ(logged("retrying in 10 ms"), 2);
 }
 
 TEST_F(ServiceTest, DoesNotHurryAfterOneThatEndsAtOnce) {
-  RuntimePeer runtime{options_.socket};
+  runtime_.emplace(options_.socket);
   options_.times.longest_retry = kLong;
   start();
   for (const auto pause : {10ms, 20ms, 40ms}) {
-    auto connection = runtime.accept();
-    ASSERT_TRUE(connection && connection->welcomes());
-    connection->close();
+    welcome();
+    connection_->close();
     clock_.pass(pause);
   }
-  ASSERT_TRUE(runtime.accept());
+  turn_away();
   EXPECT_TRUE(stop());
   for (const std::string pause : {"10", "20", "40"})
     EXPECT_EQ(logged("retrying in " + pause + " ms"), 1) << pause;
@@ -122,41 +112,35 @@ TEST_F(ServiceTest, AsksForTheOldestEventsAtOnce) {
   start();
   for (const auto pause : {10ms, 20ms, 40ms})
     clock_.pass(pause);
-  RuntimePeer runtime{options_.socket};
+  runtime_.emplace(options_.socket);
   clock_.pass(40ms);
-  auto connection = runtime.accept();
-  ASSERT_TRUE(connection && connection->accepts_registration());
-  EXPECT_EQ(connection->configure(""), kAllEvents);
-  connection->close();
+  accept_registration();
+  EXPECT_EQ(connection_->configure(""), kAllEvents);
+  connection_->close();
   clock_.pass(10ms);
-  connection = runtime.accept();
-  ASSERT_TRUE(connection && connection->accepts_registration());
-  EXPECT_EQ(connection->configure(""), kOldestEvents);
+  accept_registration();
+  EXPECT_EQ(connection_->configure(""), kOldestEvents);
   EXPECT_TRUE(stop());
 }
 
 TEST_F(ServiceTest, AsksForOtherEventsAfterADropAtConfigure) {
-  RuntimePeer runtime{options_.socket};
-  start();
+  start_at_runtime();
   for (const std::int32_t events : {kAllEvents, kOldestEvents, kAllEvents}) {
-    auto connection = runtime.accept();
-    ASSERT_TRUE(connection && connection->accepts_registration());
-    EXPECT_EQ(connection->configure(""), events);
-    connection->close();
+    accept_registration();
+    EXPECT_EQ(connection_->configure(""), events);
+    connection_->close();
     clock_.pass(40ms);
   }
   // A drop at any other time changes nothing.
-  ASSERT_TRUE(runtime.accept());
+  turn_away();
   clock_.pass(40ms);
-  auto connection = runtime.accept();
-  ASSERT_TRUE(connection && connection->accepts_registration());
-  EXPECT_EQ(connection->configure(""), kOldestEvents);
-  EXPECT_TRUE(connection->synchronize());
-  connection->close();
+  accept_registration();
+  EXPECT_EQ(connection_->configure(""), kOldestEvents);
+  EXPECT_TRUE(connection_->synchronize());
+  connection_->close();
   clock_.pass(40ms);
-  connection = runtime.accept();
-  ASSERT_TRUE(connection && connection->accepts_registration());
-  EXPECT_EQ(connection->configure(""), kAllEvents);
+  accept_registration();
+  EXPECT_EQ(connection_->configure(""), kAllEvents);
   EXPECT_TRUE(stop());
   EXPECT_EQ(logged("closed by the runtime after Configure; requesting another set of events"), 3);
 }
@@ -165,16 +149,14 @@ constexpr const char* kMorePieces = "\x18\x01";  ///< SynchronizeRequest with `m
 
 TEST_F(ServiceTest, LeavesARuntimeThatDoesNotSynchronize) {
   options_.times.synchronize = 50ms;
-  RuntimePeer runtime{options_.socket};
-  start();
+  start_at_runtime();
   for (int i = 0; i < 2; ++i) {
-    auto connection = runtime.accept();
-    ASSERT_TRUE(connection && connection->accepts_registration());
-    EXPECT_EQ(connection->configure(), kAllEvents);
+    accept_registration();
+    EXPECT_EQ(connection_->configure(), kAllEvents);
     clock_.pass(49ms);
     EXPECT_EQ(logged(" ended: the runtime did not synchronize the plugin in time"), i);
     clock_.pass(1ms);
-    EXPECT_TRUE(connection->ends());
+    EXPECT_TRUE(connection_->ends());
     clock_.pass(40ms);
   }
   EXPECT_TRUE(stop());
@@ -184,7 +166,7 @@ TEST_F(ServiceTest, LeavesARuntimeThatDoesNotSynchronize) {
 TEST_F(ServiceTest, LeavesARuntimeWhoseSynchronizeItCouldNotAnswer) {
   options_.times.synchronize = 50ms;
   handler_.synchronize_answer = fail(ErrorCode::kIo, "no");
-  ASSERT_NO_FATAL_FAILURE(start_registered());
+  start_registered();
   EXPECT_EQ(connection_->configure(), kAllEvents);
   EXPECT_FALSE(connection_->synchronize());
   clock_.pass(50ms);
@@ -195,7 +177,7 @@ TEST_F(ServiceTest, LeavesARuntimeWhoseSynchronizeItCouldNotAnswer) {
 TEST_F(ServiceTest, StaysWithARuntimeThatHasSynchronizedIt) {
   options_.times.synchronize = 1s;
   options_.times.configure = 1s;
-  ASSERT_NO_FATAL_FAILURE(start_synchronized());
+  start_synchronized();
   clock_.pass(1200ms);
   EXPECT_TRUE(connection_->ask("StartContainer", ""));
   EXPECT_TRUE(stop());
@@ -204,7 +186,7 @@ TEST_F(ServiceTest, StaysWithARuntimeThatHasSynchronizedIt) {
 /// A busy runtime of a full node: each piece comes in time, all of them together do not.
 TEST_F(ServiceTest, WaitsWhilePiecesOfASynchronizationCome) {
   options_.times.synchronize = 400ms;
-  ASSERT_NO_FATAL_FAILURE(start_registered());
+  start_registered();
   EXPECT_EQ(connection_->configure(), kAllEvents);
   for (int piece = 0; piece < 6; ++piece) {
     clock_.pass(399ms);
@@ -217,32 +199,28 @@ TEST_F(ServiceTest, WaitsWhilePiecesOfASynchronizationCome) {
 
 TEST_F(ServiceTest, LeavesARuntimeThatSaysNothing) {
   options_.times.configure = 50ms;
-  RuntimePeer runtime{options_.socket};
-  start();
-  auto connection = runtime.accept();
-  ASSERT_TRUE(connection);
+  start_at_runtime();
+  accept();
   clock_.pass(50ms);
-  EXPECT_TRUE(connection->ends());
+  EXPECT_TRUE(connection_->ends());
   clock_.pass(10ms);
-  EXPECT_TRUE(runtime.accept());
+  turn_away();
   EXPECT_TRUE(stop());
   EXPECT_EQ(logged(" ended: the runtime did not configure the plugin in time"), 1);
 }
 
 TEST_F(ServiceTest, LeavesARuntimeThatRefusesIt) {
-  RuntimePeer runtime{options_.socket};
-  start();
-  auto connection = runtime.accept();
-  ASSERT_TRUE(connection);
-  const auto registration = connection->next();
+  start_at_runtime();
+  accept();
+  const auto registration = connection_->next();
   ASSERT_TRUE(registration);
   // code 2, "bad"
-  EXPECT_TRUE(connection->send(frame(2, message(1, kResponse,
-                                                "\n\x07\x08\x02\x12\x03"
-                                                "bad"))));
-  EXPECT_TRUE(connection->ends());
+  EXPECT_TRUE(connection_->send(frame(2, message(1, kResponse,
+                                                 "\n\x07\x08\x02\x12\x03"
+                                                 "bad"))));
+  EXPECT_TRUE(connection_->ends());
   clock_.pass(10ms);
-  EXPECT_TRUE(runtime.accept());
+  turn_away();
   EXPECT_TRUE(stop());
   EXPECT_EQ(
       logged(
@@ -263,7 +241,7 @@ TEST_F(ServiceTest, EndsWithTheRuntimeThatStartedIt) {
 TEST_F(ServiceTest, ServesARuntimeThatStartsItAndDoesNotSynchronizeIt) {
   options_.times.configure = 50ms;
   options_.times.synchronize = 50ms;
-  ASSERT_NO_FATAL_FAILURE(start_launched());
+  start_launched();
   EXPECT_EQ(connection_->configure(), kAllEvents);
   clock_.pass(150ms);
   EXPECT_TRUE(connection_->ask("StartContainer", ""));
@@ -272,7 +250,7 @@ TEST_F(ServiceTest, ServesARuntimeThatStartsItAndDoesNotSynchronizeIt) {
 
 TEST_F(ServiceTest, LooksForWhatARuntimeThatDoesNotSynchronizeItDoesNotTell) {
   options_.times.housekeeping = 10ms;
-  ASSERT_NO_FATAL_FAILURE(start_launched());
+  start_launched();
   EXPECT_EQ(connection_->configure(), kAllEvents);
   clock_.pass(10ms);
   clock_.pass(10ms);
@@ -282,7 +260,7 @@ TEST_F(ServiceTest, LooksForWhatARuntimeThatDoesNotSynchronizeItDoesNotTell) {
 
 TEST_F(ServiceTest, AsksForNoEventThatEndsTheConnectionToTheRuntimeThatStartsIt) {
   for (const auto& [version, events] : {std::pair{"", kOldestEvents}, {"v0.12.0", kAllEvents}}) {
-    ASSERT_NO_FATAL_FAILURE(start_launched());
+    start_launched();
     EXPECT_EQ(connection_->configure(version), events);
     EXPECT_TRUE(stop());
   }
@@ -290,7 +268,7 @@ TEST_F(ServiceTest, AsksForNoEventThatEndsTheConnectionToTheRuntimeThatStartsIt)
 
 TEST_F(ServiceTest, LeavesTimeToSynchronizeToARuntimeThatStartsIt) {
   options_.times.housekeeping = kLong;
-  ASSERT_NO_FATAL_FAILURE(start_launched());
+  start_launched();
   EXPECT_EQ(connection_->configure(), kAllEvents);
   EXPECT_TRUE(connection_->ask("StartContainer", ""));
   EXPECT_TRUE(stop());

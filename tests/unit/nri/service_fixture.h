@@ -84,18 +84,34 @@ class ServiceTest : public ::testing::Test {
     }};
     ready.get();
   }
-  /// Starts it at a runtime that has accepted its registration: runtime_, with connection_.
-  void start_registered() {
+  /// Starts it at a runtime that listens already: runtime_.
+  void start_at_runtime() {
     runtime_.emplace(options_.socket);
     start();
-    connection_ = runtime_->accept();
-    ASSERT_TRUE(connection_ && connection_->accepts_registration());
+  }
+  /// Waits for it to connect: connection_.
+  void accept() { connection_ = runtime_->accept(); }
+  /// The same, and closes the connection.
+  void turn_away() { static_cast<void>(runtime_->accept()); }
+  /// Waits for it, and accepts its registration.
+  void accept_registration() {
+    accept();
+    ASSERT_TRUE(connection_->accepts_registration());
+  }
+  /// The same, and synchronizes it.
+  void welcome() {
+    accept();
+    ASSERT_TRUE(connection_->welcomes());
+  }
+  /// Starts it at a runtime that has accepted its registration.
+  void start_registered() {
+    start_at_runtime();
+    accept_registration();
   }
   /// The same at one that has synchronized it.
   void start_synchronized() {
-    ASSERT_NO_FATAL_FAILURE(start_registered());
-    ASSERT_GT(connection_->configure(), 0);
-    ASSERT_TRUE(connection_->synchronize());
+    start_at_runtime();
+    welcome();
   }
   /// Starts it as a runtime does, which has accepted its registration.
   void start_launched() {

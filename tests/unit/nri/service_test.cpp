@@ -30,7 +30,7 @@ using test::u32;
 using ::testing::ElementsAre;
 
 TEST_F(ServiceTest, ServesARuntimeUntilItIsToldToStop) {
-  ASSERT_NO_FATAL_FAILURE(start_synchronized());
+  start_synchronized();
   EXPECT_TRUE(connection_->ask("StartContainer", ""));
   EXPECT_TRUE(stop());
   EXPECT_TRUE(connection_->ends());
@@ -49,11 +49,10 @@ TEST_F(ServiceTest, StandsByUntilTheOtherHasEnded) {
   clock_.pass(50ms);
   EXPECT_EQ(clock_.left(), 50ms);
   clock_.pass(50ms);
-  connection_ = runtime_->accept();
-  ASSERT_TRUE(connection_ && connection_->welcomes());
+  welcome();
   connection_->close();
   clock_.pass(10ms);
-  ASSERT_TRUE(runtime_->accept());
+  turn_away();
   EXPECT_TRUE(stop());
   EXPECT_EQ(attempts_to_hold_, 4);  // it stays the only one
   EXPECT_EQ(status_.connections, 2U);
@@ -87,7 +86,7 @@ TEST_F(ServiceTest, EndsAtSigint) {
 
 TEST_F(ServiceTest, LooksForWhatTheRuntimeDoesNotTell) {
   options_.times.housekeeping = 10ms;
-  ASSERT_NO_FATAL_FAILURE(start_synchronized());
+  start_synchronized();
   clock_.pass(9ms);
   clock_.pass(1ms);
   clock_.pass(10ms);
@@ -99,7 +98,7 @@ TEST_F(ServiceTest, ServesTheRuntimeBetweenPiecesOfLongWork) {
   options_.times.housekeeping = kLong;
   options_.times.piece = 0ms;
   wanted_housekeepings_ = std::numeric_limits<int>::max();
-  ASSERT_NO_FATAL_FAILURE(start_synchronized());
+  start_synchronized();
   EXPECT_TRUE(connection_->ask("StartContainer", ""));
   EXPECT_TRUE(connection_->ask("StartContainer", ""));
   connection_->close();
@@ -109,14 +108,14 @@ TEST_F(ServiceTest, ServesTheRuntimeBetweenPiecesOfLongWork) {
 
 TEST_F(ServiceTest, LooksForNothingBeforeARuntimeHasSynchronizedIt) {
   options_.times.housekeeping = 10ms;
-  ASSERT_NO_FATAL_FAILURE(start_registered());
+  start_registered();
   clock_.pass(100ms);
   EXPECT_TRUE(stop());
   EXPECT_EQ(housekeepings_, 0);
 }
 
 TEST_F(ServiceTest, TakesFramesByteByByte) {
-  ASSERT_NO_FATAL_FAILURE(start_registered());
+  start_registered();
   for (const char byte : call(1, "Configure", "\x12\x01x"))
     ASSERT_TRUE(connection_->send({&byte, 1}));
   const auto answer = connection_->next();
@@ -126,19 +125,16 @@ TEST_F(ServiceTest, TakesFramesByteByByte) {
   EXPECT_TRUE(connection_->send(call(3, "Synchronize", "").substr(0, 7)));
   connection_->close();
   clock_.pass(10ms);
-  connection_ = runtime_->accept();
-  ASSERT_TRUE(connection_);
-  EXPECT_TRUE(connection_->welcomes());
+  welcome();
   EXPECT_TRUE(stop());
 }
 
 TEST_F(ServiceTest, EndsAConnectionThatBreaksALimit) {
-  ASSERT_NO_FATAL_FAILURE(start_synchronized());
+  start_synchronized();
   EXPECT_TRUE(connection_->send(u32(1) + u32(5U << 20U)));
   EXPECT_TRUE(connection_->ends());
   clock_.pass(10ms);
-  connection_ = runtime_->accept();
-  ASSERT_TRUE(connection_ && connection_->welcomes());
+  welcome();
   EXPECT_TRUE(stop());
   EXPECT_EQ(logged(" ended: a frame of 5242880 bytes for connection 1, at most 4194314"), 1);
 }
@@ -146,7 +142,7 @@ TEST_F(ServiceTest, EndsAConnectionThatBreaksALimit) {
 TEST_F(ServiceTest, SendsALargeAnswerToARuntimeThatReadsSlowly) {
   handler_.create_answer->mutable_adjust()->mutable_linux()->set_cgroups_path(
       std::string(4'000'000, 'x'));
-  ASSERT_NO_FATAL_FAILURE(start_synchronized());
+  start_synchronized();
   ASSERT_TRUE(connection_->send(call(101, "CreateContainer", "")));
   clock_.settle();  // it has sent what there is room for
   const auto answer = connection_->next();
@@ -165,7 +161,7 @@ TEST_F(ServiceTest, StopsWhileTheRuntimeHangs) {
 }
 
 TEST_F(ServiceTest, ReloadsAtSighupBetweenRequests) {
-  ASSERT_NO_FATAL_FAILURE(start_synchronized());
+  start_synchronized();
   for (int i = 0; i < 3; ++i) {
     send(SIGHUP);
     // Its answer says that the signal has been taken: it was there first.

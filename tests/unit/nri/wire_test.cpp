@@ -70,16 +70,6 @@ TEST_P(FrameReaderInPieces, ThrowsAwayWhatIsForNobody) {
               ElementsAre(std::pair{Channel::kRuntime, "for us"}));
 }
 
-TEST_P(FrameReaderInPieces, WaitsForTheRest) {
-  const std::string bytes = frame(1, "0123456789");
-  for (std::size_t size = 0; size < bytes.size(); ++size) {
-    FrameReader reader;
-    const std::string got = size <= kFrameHeaderSize ? "" : bytes.substr(8, size - 8);
-    const Runs runs = runs_in(reader, bytes.substr(0, size), GetParam());
-    EXPECT_EQ(runs.empty() ? "" : runs[0].second, got);
-  }
-}
-
 INSTANTIATE_TEST_SUITE_P(Sizes, FrameReaderInPieces, Values(1, 2, 3, 7, 8, 9, 4096, 1 << 20));
 
 TEST(FrameReader, AcceptsTheLargestFrame) {
@@ -104,31 +94,17 @@ TEST(FrameReader, RefusesALargerFrameForGood) {
   EXPECT_FALSE(reader.next(input).has_value());
 }
 
-std::string framed(std::string_view message) {
-  std::string out;
-  append_frames(out, Channel::kPlugin, message);
-  return out;
-}
-
-TEST(AppendFrames, SendsAMessageWholeUpTo4096Bytes) {
-  for (const std::size_t size : {10U, 4095U, 4096U}) {
-    const std::string message(size, 'm');
-    EXPECT_EQ(framed(message), frame(1, message)) << size;
-  }
-}
-
-TEST(AppendFrames, GivesTheHeaderOfALongerOneItsOwnFrame) {
-  for (const std::size_t size : {4097U, 200'000U, 4194314U}) {
-    const std::string header(10, 'h');
+/// The read buffer of the Go side has 4096 bytes, and frames of a header are told by their length.
+TEST(AppendFrames, GivesTheHeaderOfAMessageOfMoreThan4096BytesItsOwnFrame) {
+  const std::string header(10, 'h');
+  for (const std::size_t size : {10U, 4095U, 4096U, 4097U, 200'000U, 4194314U}) {
     const std::string payload(size - 10, 'p');
-    EXPECT_EQ(framed(header + payload), frame(1, header) + frame(1, payload)) << size;
+    std::string out = "before";
+    append_frames(out, Channel::kRuntime, header + payload);
+    const std::string want =
+        size > 4096 ? frame(2, header) + frame(2, payload) : frame(2, header + payload);
+    EXPECT_EQ(out, "before" + want) << size;
   }
-}
-
-TEST(AppendFrames, NamesTheConnection) {
-  std::string out = "before";
-  append_frames(out, Channel::kRuntime, "message");
-  EXPECT_EQ(out, "before" + frame(2, "message"));
 }
 
 /// "type stream payload" of each message.
@@ -163,15 +139,6 @@ TEST_P(MessageReaderInPieces, IgnoresFlags) {
   std::string bytes = message(1, kRequest, "call");
   bytes[9] = '\x07';
   EXPECT_THAT(read(reader, bytes, GetParam()), ElementsAre("1 1 call"));
-}
-
-TEST_P(MessageReaderInPieces, WaitsForTheRest) {
-  const std::string bytes = message(1, kRequest, "a call");
-  for (std::size_t size = 0; size < bytes.size(); ++size) {
-    MessageReader reader;
-    EXPECT_THAT(read(reader, bytes.substr(0, size), GetParam()), IsEmpty());
-    EXPECT_THAT(read(reader, bytes.substr(size), GetParam()), ElementsAre("1 1 a call"));
-  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, MessageReaderInPieces, Values(1, 2, 3, 9, 10, 11, 4096, 1 << 20));
@@ -244,17 +211,11 @@ TEST(ParseCall, RefusesWhatIsNoEnvelope) {
     EXPECT_EQ(parse_call(bytes).error().code, ErrorCode::kInvalidArgument) << bytes;
 }
 
-TEST(EncodeResponse, IsAHeaderAloneForAnEmptyAnswer) {
+TEST(EncodeResponse, CarriesThePayloadOrAnError) {
   EXPECT_EQ(encode_response(3, ""), u32(0) + u32(3) + "\x02\x00"s);
-}
-
-TEST(EncodeResponse, CarriesThePayload) {
   EXPECT_EQ(encode_response(3, "abc"), u32(5) + u32(3) +
                                            "\x02\x00\x12\x03"
                                            "abc"s);
-}
-
-TEST(EncodeResponse, CarriesAnError) {
   const CallError error{.code = StatusCode::kUnimplemented, .text = "no"};
   EXPECT_EQ(encode_response(3, std::unexpected(error)),
             u32(8) + u32(3) + "\x02\x00\n\x06\x08\x0c\x12\x02no"s);
@@ -281,23 +242,14 @@ constexpr std::string_view kNul{"a\0b", 3};
 
 INSTANTIATE_TEST_SUITE_P(Table, EncodeResponseError,
                          ValuesIn<Utf8Case>({
-
                              {"Ascii", "pod \"a\"\n", "pod \"a\"\n"},
                              {"Nul", kNul, kNul},
-                             {"TwoBytes", "\xc3\xa4", "\xc3\xa4"},
-                             {"ThreeBytes", "\xe2\x82\xac", "\xe2\x82\xac"},
                              {"FourBytes", "\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"},
-                             {"LastCharacter", "\xf4\x8f\xbf\xbf", "\xf4\x8f\xbf\xbf"},
-                             {"BeyondTheLast", "\xf4\x90\x80\x80", "????"},
                              {"Surrogate", "\xed\xa0\x80", "???"},
-                             {"BeforeSurrogates", "\xed\x9f\xbf", "\xed\x9f\xbf"},
                              {"OverlongSlash", "\xc0\xaf", "??"},
-                             {"OverlongThree", "\xe0\x9f\xbf", "???"},
-                             {"OverlongFour", "\xf0\x8f\xbf\xbf", "????"},
                              {"LoneContinuation", "a\x80z", "a?z"},
                              {"CutOff", "a\xe2\x82", "a??"},
                              {"CutOffByAscii", "\xe2\x82z\xc3z", "??z?z"},
-                             {"NoByteOfUtf8", "\xfe\xff\xf8", "???"},
                          }),
                          [](const auto& c) { return c.param.name; });
 
@@ -314,15 +266,8 @@ TEST(EncodeResponse, ShortensAnErrorBetweenTwoCharacters) {
 
 TEST(ParseAnswer, GivesThePayload) {
   EXPECT_EQ(parse_answer(""), "");
-  EXPECT_EQ(parse_answer("\x12\x03"
-                         "abc"),
-            "abc");
-  EXPECT_EQ(parse_answer("\n\x00\x12\x03"
-                         "abc"s),
-            "abc");
-  EXPECT_EQ(parse_answer("\n\x02\x08\x00\x12\x03"
-                         "abc"s),
-            "abc");
+  for (const std::string& status : {""s, "\n\x00"s, "\n\x02\x08\x00"s})
+    EXPECT_EQ(parse_answer(status + "\x12\x01z"), "z");
 }
 
 TEST(ParseAnswer, NamesTheRefusal) {
