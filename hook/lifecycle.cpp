@@ -10,6 +10,7 @@
 #include "common/app/admission.h"
 #include "common/app/container_start.h"
 #include "common/app/departure.h"
+#include "common/app/place.h"
 #include "common/app/transaction.h"
 #include "common/base/text.h"
 #include "common/cgroup/container.h"
@@ -29,61 +30,39 @@ using app::Admission;
 using app::AdmissionRequest;
 using std::chrono::milliseconds;
 
-/// config.json for the container's next start; the current one does not read it again.
-/// @param text  the config.json without earlier edits of podqos
-Result<std::string> for_next_start(std::string_view text, const codec::OciConfig& config,
-                                   const Admission& admission) {
-  core::ConfigEdit edit{.values = admission.missing, .oom_score_adj = admission.oom_score_adj};
-  if (!admission.record.adopted && !admission.left_with_engine)
-    edit.cgroups_path = core::oci_cgroups_path(
-        admission.belongs_to.value_or(admission.container.cgroup), admission.container.id);
-  return codec::edit_config(text, config, edit, std::nullopt);
-}
-
-/// What only the bundle tells of a container that podqos did not place, and its next start.
-class BundleOfContainer {
- public:
-  BundleOfContainer(const core::Settings& settings, Result<Bundle> bundle)
-      : settings_(&settings), bundle_(std::move(bundle)) {}
-
-  /// The request with the facts of config.json, which has more than the OCI state.
-  /// @param announced  the request built from the OCI state
-  Result<std::optional<AdmissionRequest>> complete(AdmissionRequest announced) {
-    if (!bundle_) return fail(bundle_.error());
-    PODQOS_TRY(bundle_->read_config());
-    edited_before_ = bundle_->take_edits_back();
-    auto config = codec::OciConfig::parse(bundle_->config());
-    if (!config) {
-      return fail(
-          std::move(config).error().with_context(cat(bundle_->canonical(), "/config.json")));
-    }
-    config_ = std::move(*config);
-    core::ContainerFacts facts = config_->facts;
-    facts.id = announced.facts.id;
-    facts.bundle = bundle_->canonical();
-    // Runtimes pass the bundle's annotations on: do not parse the same ones again.
-    if (facts.annotations == announced.facts.annotations) {
-      announced.facts = std::move(facts);
-      return announced;
-    }
-    return app::admission_request(std::move(facts), *settings_, announced.placed_at);
+/// Registers a container that podqos did not place, with the facts of its config.json, which has
+/// more than the OCI state; and edits it for the container's next start.
+/// @param request  built from the OCI state
+Status register_from(Bundle& bundle, app::Transaction& transaction, AdmissionRequest request,
+                     const core::Init& init) {
+  PODQOS_TRY(bundle.read_config());
+  const bool edited_before = bundle.take_edits_back();
+  const auto config = codec::OciConfig::parse(bundle.config());
+  if (!config)
+    return fail(Error{config.error()}.with_context(cat(bundle.canonical(), "/config.json")));
+  core::ContainerFacts facts = config->facts;
+  facts.id = request.facts.id;
+  facts.bundle = bundle.canonical();
+  // Runtimes pass the bundle's annotations on: do not parse the same ones again.
+  if (facts.annotations == request.facts.annotations) {
+    request.facts = std::move(facts);
+  } else {
+    PODQOS_ASSIGN(auto told, app::admission_request(std::move(facts), transaction.settings(),
+                                                    request.placed_at));
+    if (!told) return transaction.finish_if_changed();
+    request = *std::move(told);
   }
-
-  /// Edits config.json, unless the container is to stay where it is.
-  Status registered(const Admission& admission) {
+  const auto registered = [&](const Admission& admission) -> Status {
     // A container in its place is there because of an earlier edit, whose values may be outdated.
-    const bool concerned = admission.belongs_to || edited_before_;
+    const bool concerned = admission.belongs_to || edited_before;
     if (!concerned || admission.on_misplaced == core::OnMisplaced::kIgnore) return {};
-    PODQOS_ASSIGN(const auto edited, for_next_start(bundle_->config(), *config_, admission));
-    return bundle_->write_config(edited);
-  }
-
- private:
-  const core::Settings* settings_;
-  Result<Bundle> bundle_;
-  bool edited_before_ = false;
-  std::optional<codec::OciConfig> config_;
-};
+    PODQOS_ASSIGN(const auto edited, codec::edit_config(bundle.config(), *config,
+                                                        app::edit_for(admission), std::nullopt));
+    return bundle.write_config(edited);
+  };
+  return app::register_started(transaction, std::move(request), init, app::Reporter::kHook,
+                               registered);
+}
 
 /// Handles create_runtime() in one transaction.
 Status start_in_bundle(const core::Settings& settings, app::Log& log, const codec::OciState& state,
@@ -94,9 +73,10 @@ Status start_in_bundle(const core::Settings& settings, app::Log& log, const code
   }
   PODQOS_ASSIGN(auto actual, cgroup::real_cgroup(*state.pid));
   PODQOS_ASSIGN(const auto started, sys::start_time_of(*state.pid));
-  core::Init init{.process = {.pid = *state.pid, .start_time = started.value_or(StartTime{0})},
-                  .cgroup = std::move(actual),
-                  .child_of_monitor = runtime};
+  const core::Init init{
+      .process = {.pid = *state.pid, .start_time = started.value_or(StartTime{0})},
+      .cgroup = std::move(actual),
+      .child_of_monitor = runtime};
   core::ContainerFacts facts;
   facts.id = state.id;
   facts.annotations = state.annotations;
@@ -105,15 +85,12 @@ Status start_in_bundle(const core::Settings& settings, app::Log& log, const code
   // Runtimes run the hook in the bundle; some do not report its path.
   auto opened = Bundle::open(state.bundle.empty() ? "." : state.bundle);
   request->facts.bundle = opened ? opened->identity() : state.bundle;
-  BundleOfContainer bundle{settings, std::move(opened)};
   PODQOS_ASSIGN(auto transaction, app::Transaction::open(settings, log, timeouts));
-  return app::container_started(
-      transaction,
-      {.request = std::move(*request),
-       .init = std::move(init),
-       .read_config = [&](AdmissionRequest r) { return bundle.complete(std::move(r)); },
-       .after_registration =
-           [&](const Admission& admission) { return bundle.registered(admission); }});
+  PODQOS_ASSIGN(const bool confirmed,
+                app::confirm_started(transaction, request->facts, init, app::Reporter::kHook));
+  if (confirmed) return {};
+  if (!opened) return fail(std::move(opened).error());
+  return register_from(*opened, transaction, *std::move(request), init);
 }
 
 }  // namespace

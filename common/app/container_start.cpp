@@ -163,28 +163,6 @@ Result<std::optional<Admission>> admit_running(Transaction& transaction, Admissi
   return admit(transaction, std::move(request));
 }
 
-/// Registers a container that podqos did not place, and writes its values.
-/// @return false if podqos does not manage it
-Result<bool> register_started(Transaction& transaction, StartedContainer& started) {
-  if (started.read_config) {
-    auto request = started.read_config(std::move(started.request));
-    if (!request) return fail(std::move(request).error());
-    if (!*request) return false;
-    started.request = std::move(**request);
-  }
-  PODQOS_ASSIGN(auto admitted,
-                admit_running(transaction, std::move(started.request), started.init));
-  if (!admitted) return false;
-  Admission& admission = *admitted;
-  auto done = apply_container(transaction, admission, started.init, started.reporter);
-  if (done && started.after_registration) done = started.after_registration(admission);
-  charge_monitor(transaction, admission.record, started.init.child_of_monitor);
-  auto finished = transaction.finish();
-  if (done) done = std::move(finished);
-  if (!done) return fail(std::move(done).error());
-  return true;
-}
-
 }  // namespace
 
 Result<std::optional<AdmissionRequest>> request_of_started(const core::Settings& settings, Log& log,
@@ -225,29 +203,38 @@ void detect_formula_again(Transaction& transaction, const core::PodRecords& reco
   }
 }
 
-Status container_started(Transaction& transaction, StartedContainer started) {
-  const core::Process& init = started.init.process;
+Result<bool> confirm_started(Transaction& transaction, const core::ContainerFacts& facts,
+                             const Init& init, Reporter reporter) {
   // No runtime waits for the plugin, as it does for its hook.
-  if (started.reporter == Reporter::kPlugin) {
-    PODQOS_ASSIGN(const auto now, transaction.machine().start_time_of(init.pid));
-    if (now != init.start_time) {
+  if (reporter == Reporter::kPlugin) {
+    PODQOS_ASSIGN(const auto now, transaction.machine().start_time_of(init.process.pid));
+    if (now != init.process.start_time) {
       return fail(ErrorCode::kNotFound,
-                  cat("process ", init.pid.value(), ", the container's init, has ended"));
+                  cat("process ", init.process.pid.value(), ", the container's init, has ended"));
     }
   }
   PODQOS_TRY(recover(transaction));
-  const core::ContainerFacts& facts = started.request.facts;
   PODQOS_ASSIGN(const auto found,
                 store::find_container(transaction.store(), facts.id, facts.bundle));
-  if (!found) {
-    PODQOS_ASSIGN(const auto registered, register_started(transaction, started));
-    return registered ? Status{} : transaction.finish_if_changed();
-  }
-  auto done = confirm(transaction, *found, facts, started.init, started.reporter);
-  if (!done) return done;
+  if (!found) return false;
+  PODQOS_TRY(confirm(transaction, *found, facts, init, reporter));
   // Values that the kernel refused for the moment when the container was placed.
   const bool retried = release_retained(transaction, found->record.pod.uid);
-  return retried || transaction.recovered() ? transaction.finish() : transaction.store().commit();
+  PODQOS_TRY(retried || transaction.recovered() ? transaction.finish()
+                                                : transaction.store().commit());
+  return true;
+}
+
+Status register_started(Transaction& transaction, AdmissionRequest request, const Init& init,
+                        Reporter reporter,
+                        const std::function<Status(const Admission&)>& registered) {
+  PODQOS_ASSIGN(const auto admission, admit_running(transaction, std::move(request), init));
+  if (!admission) return transaction.finish_if_changed();
+  auto done = apply_container(transaction, *admission, init, reporter);
+  if (done && registered) done = registered(*admission);
+  charge_monitor(transaction, admission->record, init.child_of_monitor);
+  auto finished = transaction.finish();
+  return done ? finished : done;
 }
 
 Status count_running(Transaction& transaction, AdmissionRequest request, const Init& init) {

@@ -25,19 +25,6 @@ enum class Reporter : std::uint8_t {
   kPlugin,
 };
 
-/// A container that has started.
-struct StartedContainer {
-  AdmissionRequest request;  ///< of request_of_started()
-  Init init;
-  Reporter reporter = Reporter::kHook;
-  /// Reads what only config.json tells; asked for only if podqos did not place the container.
-  /// @return nullopt if podqos does not manage it after all
-  std::function<Result<std::optional<AdmissionRequest>>(AdmissionRequest)> read_config = {};
-  /// Called with the admission of a container that podqos did not place, once its values are
-  /// written.
-  std::function<Status(const Admission&)> after_registration = {};
-};
-
 /// Builds the request of a container that an engine has reported as started.
 /// @param cgroup  cgroup of its init
 /// @return nullopt if podqos does not manage it: it has no podqos.io annotation and no pod, or this
@@ -50,12 +37,23 @@ struct StartedContainer {
 /// runtime converted their shares. The state may have been lost while they ran.
 void detect_formula_again(Transaction& transaction, const core::PodRecords& records);
 
-/// Handles the start of a container: confirms one that was placed, registers one that was not and
-/// writes its values where it runs (placement.onMisplaced). Finishes the transaction.
+/// Handles the start of a container that was placed: confirms it and finishes the transaction.
+/// @param facts  its id, its bundle, and its resources as far as they are known
+/// @return false if podqos did not place it; kNotFound if its init has ended since the plugin was
+///         told of it
+[[nodiscard]] Result<bool> confirm_started(Transaction& transaction,
+                                           const core::ContainerFacts& facts, const Init& init,
+                                           Reporter reporter);
+
+/// Handles the start of a container that was not placed: registers it, writes its values where it
+/// runs (placement.onMisplaced), and finishes the transaction.
+/// @param request  of request_of_started()
+/// @param registered  called with its admission once its values are written
 /// @return kRefused if placement.onMisplaced is "fail" and the container runs outside its pod;
-///         kNotFound if its init has ended since the plugin was told of it; kConflict if the
-///         container shares its runtime's cgroup, where no limit may be written.
-[[nodiscard]] Status container_started(Transaction& transaction, StartedContainer started);
+///         kConflict if it shares its runtime's cgroup, where no limit may be written.
+[[nodiscard]] Status register_started(
+    Transaction& transaction, AdmissionRequest request, const Init& init, Reporter reporter,
+    const std::function<Status(const Admission&)>& registered = {});
 
 /// Confirms a container that was placed. Part of a transaction.
 /// @param facts  its bundle, and its resources as far as they are known

@@ -61,9 +61,10 @@ Status start(const core::Settings& settings, Log& log, const ContainerEvent& eve
   if (event.stays) request->on_misplaced = core::OnMisplaced::kIgnore;
   request->undone_if_refused = event.undone_if_refused;
   PODQOS_ASSIGN(auto transaction, Transaction::open(settings, log, timeouts));
-  return container_started(
-      transaction,
-      {.request = std::move(*request), .init = std::move(*init), .reporter = Reporter::kPlugin});
+  PODQOS_ASSIGN(const bool confirmed,
+                confirm_started(transaction, request->facts, *init, Reporter::kPlugin));
+  if (confirmed) return {};
+  return register_started(transaction, *std::move(request), *init, Reporter::kPlugin);
 }
 
 Result<Followed> finished(Status done, Followed followed = Followed::kNow) {

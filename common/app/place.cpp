@@ -53,14 +53,6 @@ struct Admitted {
   core::ConfigEdit edit;
 };
 
-/// The edit of config.json.
-core::ConfigEdit edit_for(const Admission& admission) {
-  core::ConfigEdit edit{.values = admission.missing, .oom_score_adj = admission.oom_score_adj};
-  if (!admission.record.adopted && !admission.left_with_engine)
-    edit.cgroups_path = core::oci_cgroups_path(admission.container.cgroup, admission.container.id);
-  return edit;
-}
-
 /// Builds the request of a container that an engine is about to create; nullopt if podqos does not
 /// manage it.
 Result<std::optional<AdmissionRequest>> request_from_engine(const core::Settings& settings,
@@ -104,6 +96,14 @@ Result<std::optional<Admitted>> admit_to_pod(const core::Settings& settings, Log
 }
 
 }  // namespace
+
+core::ConfigEdit edit_for(const Admission& admission) {
+  core::ConfigEdit edit{.values = admission.missing, .oom_score_adj = admission.oom_score_adj};
+  if (!admission.record.adopted && !admission.left_with_engine)
+    edit.cgroups_path = core::oci_cgroups_path(
+        admission.belongs_to.value_or(admission.container.cgroup), admission.container.id);
+  return edit;
+}
 
 bool may_concern(std::string_view config, const core::Settings& settings) {
   if (!settings.enabled) return false;

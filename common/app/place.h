@@ -11,6 +11,7 @@
 #include "common/base/units.h"
 #include "common/codec/oci_edit.h"
 #include "common/core/cgroups/naming.h"
+#include "common/core/events/admission.h"
 #include "common/core/pods/request.h"
 #include "common/core/settings.h"
 
@@ -47,6 +48,9 @@ struct AdjustmentRequest {
 /// @return nullopt if podqos does not manage the container: nothing was written.
 [[nodiscard]] Result<std::optional<core::ConfigEdit>> adjust(const core::Settings& settings,
                                                              Log& log, AdjustmentRequest call);
+
+/// The edit of config.json with which a container is created in its pod.
+[[nodiscard]] core::ConfigEdit edit_for(const core::Admission& admission);
 
 /// The cgroupsPath of a container that starts unmanaged because podqos failed, if its runtime would
 /// reject the engine's cgroupsPath: a scope of its own in system.slice, runc's default.

@@ -112,15 +112,12 @@ class FakeNode {
     const std::string& cgroup = tree.processes.at(init).cgroup;
     auto request = admission_request(std::move(facts), settings, cgroup);
     if (!request) return fail(std::move(request).error());
-    const auto was_placed = [](AdmissionRequest) -> Result<std::optional<AdmissionRequest>> {
-      return fail(ErrorCode::kNotFound, "container is not known");
-    };
     Transaction transaction = begin();
-    return container_started(
-        transaction,
-        {.request = std::move(**request),
-         .init = {.process = {init, tree.processes.at(init).start_time}, .cgroup = cgroup},
-         .read_config = was_placed});
+    const auto confirmed = confirm_started(
+        transaction, (*request)->facts,
+        {.process = {init, tree.processes.at(init).start_time}, .cgroup = cgroup}, Reporter::kHook);
+    if (confirmed && !*confirmed) return fail(ErrorCode::kNotFound, "container is not known");
+    return confirmed ? Status{} : fail(confirmed.error());
   }
 
   /// NRI's StartContainer of a process that started then; of a placed container or another.
@@ -133,10 +130,12 @@ class FakeNode {
     auto request = admission_request(std::move(facts), settings, cgroup);
     if (!request) return fail(std::move(request).error());
     Transaction transaction = begin();
-    return container_started(transaction,
-                             {.request = std::move(**request),
-                              .init = {.process = {init, start_time}, .cgroup = cgroup},
-                              .reporter = Reporter::kPlugin});
+    const Init started{.process = {init, start_time}, .cgroup = cgroup};
+    const auto confirmed =
+        confirm_started(transaction, (*request)->facts, started, Reporter::kPlugin);
+    if (!confirmed) return fail(confirmed.error());
+    if (*confirmed) return {};
+    return register_started(transaction, std::move(**request), started, Reporter::kPlugin);
   }
 
   /// Creates, starts and confirms the container as process `init`.

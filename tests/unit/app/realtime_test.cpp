@@ -53,19 +53,16 @@ class Realtime : public ::testing::Test {
     auto request = admission_request(std::move(facts), node_.settings, cgroup);
     if (!request) return fail(std::move(request).error());
     Transaction transaction = node_.begin();
-    return container_started(
-        transaction, {.request = std::move(**request),
-                      .init = {.process = {init, StartTime{init.value() * 10}}, .cgroup = cgroup},
-                      .read_config =
-                          [&](AdmissionRequest told) {
-                            told.facts.resources = container.resources;
-                            return Result<std::optional<AdmissionRequest>>{std::move(told)};
-                          },
-                      .after_registration =
-                          [&](const Admission&) {
-                            registered = true;
-                            return Status{};
-                          }});
+    const Init started{.process = {init, StartTime{init.value() * 10}}, .cgroup = cgroup};
+    const auto confirmed =
+        confirm_started(transaction, (*request)->facts, started, Reporter::kHook);
+    EXPECT_TRUE(confirmed && !*confirmed);
+    (*request)->facts.resources = container.resources;
+    return register_started(transaction, std::move(**request), started, Reporter::kHook,
+                            [&](const Admission&) {
+                              registered = true;
+                              return Status{};
+                            });
   }
 
   FakeNode node_{core::CgroupVersion::kV1};
