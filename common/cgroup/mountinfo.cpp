@@ -13,15 +13,6 @@ namespace podqos::cgroup {
 
 namespace {
 
-/// Fields of a line; the views point into the text, with escapes.
-struct Mount {
-  dev_t device = 0;
-  std::string_view root;
-  std::string_view point;
-  std::string_view type;
-  std::string_view options;  ///< of the superblock
-};
-
 /// Parses "0:26". Returns 0, which no mounted file system has, if it is malformed.
 dev_t parse_device(std::string_view text) {
   const std::optional<std::int64_t> major_number = parse_int(read_until(text, ':'));
@@ -29,29 +20,6 @@ dev_t parse_device(std::string_view text) {
   if (!major_number || !minor_number) return 0;
   return ::gnu_dev_makedev(static_cast<unsigned>(*major_number),
                            static_cast<unsigned>(*minor_number));
-}
-
-/// Parses the fields up to the mount point and removes them from `line`.
-std::optional<Mount> parse_place(std::string_view& line) {
-  Mount mount;
-  read_until(line, ' ');  // id
-  read_until(line, ' ');  // id of the parent
-  mount.device = parse_device(read_until(line, ' '));
-  mount.root = read_until(line, ' ');
-  mount.point = read_until(line, ' ');
-  if (!mount.root.starts_with('/') || !mount.point.starts_with('/')) return std::nullopt;
-  return mount;
-}
-
-/// Parses the fields after the mount point.
-void parse_type(std::string_view line, Mount& mount) {
-  read_until(line, ' ');  // options of this mount
-  // Optional fields ("shared:1") end with a single hyphen.
-  while (!line.empty() && read_until(line, ' ') != "-") {
-  }
-  mount.type = read_until(line, ' ');
-  read_until(line, ' ');  // source
-  mount.options = read_until(line, ' ');
 }
 
 bool is_octal(char c) {
@@ -78,13 +46,30 @@ std::string decode(std::string_view text) {
   return out;
 }
 
-/// The super options ("rw,xattr,cpu,cpuacct") without the first: controllers, "name=…", and what
-/// else concerns the mount. A list of controllers would lack those of later kernels.
-std::vector<std::string> v1_options(std::string_view options) {
-  read_until(options, ',');  // rw or ro
-  std::vector<std::string> found;
-  while (!options.empty())
-    found.emplace_back(read_until(options, ','));
+/// The hierarchy that a line describes; nullopt if it is about none, or malformed.
+std::optional<Hierarchy> parse_line(std::string_view line) {
+  // On a host with many containers few lines are about cgroups.
+  if (!line.contains(" - cgroup")) return std::nullopt;
+  // Id, id of the parent, device, root, mount point, options; optional fields ("shared:1"), which
+  // end with a hyphen; type, source, options of the superblock.
+  constexpr std::ptrdiff_t kFixed = 6;
+  const std::vector<std::string> fields = parts_of(line, ' ');
+  const auto hyphen = std::ranges::find(fields, "-");
+  if (hyphen - fields.begin() < kFixed || fields.end() - hyphen < 3) return std::nullopt;
+  const std::string& type = hyphen[1];
+  // Any other root is a bind mount of a part of a hierarchy, as in a container, where paths would
+  // name other cgroups.
+  if (fields[3] != "/" || !fields[4].starts_with('/') || (type != "cgroup" && type != "cgroup2"))
+    return std::nullopt;
+  Hierarchy found{
+      .controllers = {}, .mount_point = decode(fields[4]), .device = parse_device(fields[2])};
+  if (type == "cgroup2") return found;
+  found.version = core::CgroupVersion::kV1;
+  // "rw,xattr,cpu,cpuacct": controllers, "name=…", and what else concerns the mount. A list of
+  // controllers would lack those of later kernels.
+  found.controllers = parts_of(fields.back(), ',');
+  if (found.controllers.size() < 2) return std::nullopt;
+  found.controllers.erase(found.controllers.begin());
   return found;
 }
 
@@ -93,21 +78,7 @@ std::vector<std::string> v1_options(std::string_view options) {
 std::vector<Hierarchy> parse_mountinfo(std::string_view text) {
   std::vector<Hierarchy> hierarchies;
   while (!text.empty()) {
-    std::string_view line = read_until(text, '\n');
-    // On a host with many containers few lines are about cgroups.
-    if (!line.contains(" - cgroup")) continue;
-    std::optional<Mount> mount = parse_place(line);
-    // Any other root is a bind mount of a part of a hierarchy, as in a container, where paths would
-    // name other cgroups.
-    if (!mount || mount->root != "/") continue;
-    parse_type(line, *mount);
-    const bool is_v1 = mount->type == "cgroup";
-    Hierarchy found{.version = is_v1 ? core::CgroupVersion::kV1 : core::CgroupVersion::kV2,
-                    .controllers = is_v1 ? v1_options(mount->options) : std::vector<std::string>{},
-                    .mount_point = decode(mount->point),
-                    .device = mount->device};
-    if (is_v1 ? !found.controllers.empty() : mount->type == "cgroup2")
-      hierarchies.push_back(std::move(found));
+    if (auto found = parse_line(read_until(text, '\n'))) hierarchies.push_back(*std::move(found));
   }
   return hierarchies;
 }
