@@ -229,17 +229,22 @@ Bus::OrFailure<void> Bus::open(const std::string& address) {
 }
 
 Bus::OrFailure<void> Bus::greet(Peer peer) {
-  const auto first = peer == Peer::kMessageBus ? hello_call() : ping_call();
+  const bool is_bus = peer == Peer::kMessageBus;
+  // A message bus has to be greeted. systemd's own socket is none, and knows no destination.
+  const Message first{
+      is_bus ? dbus_message_new_method_call(DBUS_SERVICE_DBUS, DBUS_PATH_DBUS, DBUS_INTERFACE_DBUS,
+                                            "Hello")
+             : dbus_message_new_method_call(nullptr, "/", DBUS_INTERFACE_PEER, "Ping")};
   if (!first) return ErrorSlot::out_of_memory();
-  DBusMessage* const message = first->get();
-  if (peer == Peer::kMessageBus) {
-    const auto reply = exchange(message);
+  if (is_bus) {
+    const auto reply = exchange(first.get());
     return reply ? OrFailure<void>{} : std::unexpected(reply.error());
   }
+  dbus_message_set_no_reply(first.get(), 1);
   // systemd 252 to 257 reads the end of the authentication into a buffer of 256 bytes, and does not
   // process what else is in the buffer until more data arrives: a short call would get no reply.
   // After another message it does not fit into the buffer.
-  if (dbus_connection_send(connection_.get(), message, nullptr) == 0)
+  if (dbus_connection_send(connection_.get(), first.get(), nullptr) == 0)
     return ErrorSlot::out_of_memory();
   return {};
 }

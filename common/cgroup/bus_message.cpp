@@ -161,21 +161,6 @@ Result<Message> manager_call(const char* method, const std::vector<Argument>& ar
   return call;
 }
 
-Result<Message> hello_call() {
-  Message call{dbus_message_new_method_call(DBUS_SERVICE_DBUS, DBUS_PATH_DBUS, DBUS_INTERFACE_DBUS,
-                                            "Hello")};
-  if (!call) return fail(ErrorCode::kIo, "Hello: out of memory");
-  return call;
-}
-
-Result<Message> ping_call() {
-  // Without a destination: systemd's private socket is not a message bus.
-  Message call{dbus_message_new_method_call(nullptr, "/", DBUS_INTERFACE_PEER, "Ping")};
-  if (!call) return fail(ErrorCode::kIo, "Ping: out of memory");
-  dbus_message_set_no_reply(call.get(), 1);
-  return call;
-}
-
 std::string parse_object_path(DBusMessage* reply) {
   if (dbus_message_has_signature(reply, "o") == 0) return {};
   DBusMessageIter place{};

@@ -42,11 +42,6 @@ using Argument = std::variant<bool, std::string, std::vector<std::string>, UnitN
 /// elements. kIo when memory runs out.
 [[nodiscard]] Result<Message> manager_call(const char* method,
                                            const std::vector<Argument>& arguments);
-/// org.freedesktop.DBus.Hello, the mandatory first call on a message bus.
-[[nodiscard]] Result<Message> hello_call();
-/// org.freedesktop.DBus.Peer.Ping, flagged as expecting no reply.
-[[nodiscard]] Result<Message> ping_call();
-
 /// Parses the reply to ListUnitsByPatterns, of signature a(ssssssouso). kIo for any other one.
 [[nodiscard]] Result<std::vector<ListedUnit>> parse_units(DBusMessage* reply);
 
