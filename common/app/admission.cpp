@@ -76,11 +76,6 @@ struct AdmissionContext {
   Result<std::string> root;  ///< root of podqos's own pods, or why there is none
 };
 
-void log_warnings(const Transaction& transaction, const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings)
-    transaction.log().warning(warning);
-}
-
 /// What each pod requests, for the error of one that does not fit; empty for more pods than are
 /// read in a few milliseconds, since others wait for the lock.
 std::vector<core::PodShare> holders_in(store::RecordStore& store, const std::string& beside) {
@@ -300,7 +295,8 @@ Result<std::optional<Admission>> admit_to_pod(AdmissionContext& context) {
   PODQOS_ASSIGN(auto admission,
                 core::decide_admission(request, snapshot, std::move(*pod), settings));
   PODQOS_TRY(check_room(transaction, request, snapshot, admission));
-  log_warnings(transaction, admission.warnings);
+  for (const std::string& warning : admission.warnings)
+    transaction.log().warning(warning);
   bound_oom_score(transaction, request, admission);
   PODQOS_TRY(write_admission(context, before, admission));
   return std::optional{std::move(admission)};

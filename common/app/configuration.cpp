@@ -60,8 +60,18 @@ Result<std::string> read_trusted(int directory, const char* name, const std::str
 /// @return an error ends the reading.
 using UseFile = std::function<Status(const Result<std::string>& text, const std::string& path)>;
 
+/// Whether a name ends like that of a configuration file of another kind.
+bool looks_like_configuration(std::string_view name) {
+  constexpr std::array<std::string_view, 6> kSuffixes = {".yaml", ".yml",   ".toml",
+                                                         ".conf", ".json5", ".jsonc"};
+  return std::ranges::any_of(kSuffixes,
+                             [&](std::string_view suffix) { return name.ends_with(suffix); });
+}
+
 /// Reads conf.d, which need not exist.
-Status read_directory(const std::string& path, const UseFile& use) {
+/// @param ignored  gets files that look like configuration and are not read; may be nullptr
+Status read_directory(const std::string& path, const UseFile& use,
+                      std::vector<std::string>* ignored) {
   auto directory = sys::Directory::open(path);
   if (!directory) {
     if (directory.error().code == ErrorCode::kNotFound) return {};
@@ -74,44 +84,28 @@ Status read_directory(const std::string& path, const UseFile& use) {
     return use(fail(std::move(owner).error()), path);
   auto names = directory->entries();
   if (!names) return use(fail(std::move(names).error()), path);
-  std::erase_if(*names, [](const std::string& name) {
-    return name.starts_with('.') || !name.ends_with(".json");
-  });
+  std::erase_if(*names, [](const std::string& name) { return name.starts_with('.'); });
   std::ranges::sort(*names);
   for (const std::string& name : *names) {
     const std::string shown = cat(path, "/", name);
-    PODQOS_TRY(use(read_trusted(directory->fd(), name.c_str(), shown), shown));
+    if (name.ends_with(".json")) {
+      PODQOS_TRY(use(read_trusted(directory->fd(), name.c_str(), shown), shown));
+    } else if (ignored != nullptr && looks_like_configuration(name)) {
+      ignored->push_back(shown);
+    }
   }
   return {};
 }
 
 /// Reads the main file and conf.d, or only `file`.
 Status read_files(const std::optional<std::string>& file, const ConfigurationPaths& paths,
-                  const UseFile& use) {
+                  const UseFile& use, std::vector<std::string>* ignored = nullptr) {
   const std::string& main_file = file ? *file : paths.file;
   const auto text = read_trusted(AT_FDCWD, main_file.c_str(), main_file);
   if (text || file || text.error().code != ErrorCode::kNotFound) {
     PODQOS_TRY(use(text, main_file));
   }
-  return file ? Status{} : read_directory(paths.directory, use);
-}
-
-/// Files of conf.d that are not read although their names end like those of configuration files.
-std::vector<std::string> ignored_files(const std::string& path) {
-  constexpr std::array<std::string_view, 6> kExpected = {".yaml", ".yml",   ".toml",
-                                                         ".conf", ".json5", ".jsonc"};
-  std::vector<std::string> ignored;
-  const auto directory = sys::Directory::open(path);
-  if (!directory) return ignored;
-  auto names = directory->entries();
-  if (!names) return ignored;
-  std::ranges::sort(*names);
-  for (const std::string& name : *names) {
-    const bool expected = std::ranges::any_of(
-        kExpected, [&](std::string_view suffix) { return name.ends_with(suffix); });
-    if (expected && !name.starts_with('.')) ignored.push_back(cat(path, "/", name));
-  }
-  return ignored;
+  return file ? Status{} : read_directory(paths.directory, use, ignored);
 }
 
 }  // namespace
@@ -145,9 +139,8 @@ ConfigurationReport inspect_configuration(const std::optional<std::string>& file
       report.errors.push_back(std::move(error).with_context(path).message);
     return {};
   };
-  if (auto done = read_files(file, paths, check); !done)
+  if (auto done = read_files(file, paths, check, &report.ignored); !done)
     report.errors.push_back(std::move(done).error().message);
-  if (!file) report.ignored = ignored_files(paths.directory);
   return report;
 }
 

@@ -182,16 +182,6 @@ Status expire(Transaction& transaction, const core::PendingEntry& entry) {
   return drop_container(transaction, *record, entry.key());
 }
 
-/// Handles one retained pod that is due.
-Status release_due(Transaction& transaction, const std::string& uid) {
-  PODQOS_ASSIGN(auto record, transaction.store().pod(uid));
-  if (!record) {
-    core::forget_retained(transaction.tiers(), uid);
-    return {};
-  }
-  return log_refusal(transaction, uid, handle_due(transaction, *record));
-}
-
 }  // namespace
 
 void release_retained(Transaction& transaction) {
@@ -211,7 +201,15 @@ bool release_retained(Transaction& transaction, const std::string& uid) {
   const auto found = std::ranges::find_if(transaction.tiers().retained, is_due);
   if (found == transaction.tiers().retained.end()) return false;
   core::RetainedEntry entry = *found;
-  if (auto done = release_due(transaction, uid); !done) {
+  Status done;
+  if (auto record = transaction.store().pod(uid); !record) {
+    done = fail(std::move(record).error());
+  } else if (*record) {
+    done = log_refusal(transaction, uid, handle_due(transaction, **record));
+  } else {
+    core::forget_retained(transaction.tiers(), uid);
+  }
+  if (!done) {
     transaction.store().keep_mark();
     transaction.log().error(
         cat("pod ", uid, ": not completed, will be retried: ", done.error().message));

@@ -84,10 +84,12 @@ class SyslogSink final : public spdlog::sinks::base_sink<spdlog::details::null_m
   }
 
   void sink_it_(const spdlog::details::log_msg& message) override {
+    constexpr std::array kPriorities{LOG_DEBUG, LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERR, LOG_ERR};
+    const auto level = static_cast<std::size_t>(message.level);  // trace, debug … critical
     // RFC 3164 without the time: the daemon adds it, and formatting it needs the time zone
     // database.
     std::string line =
-        cat("<", LOG_DAEMON | priority(message.level), ">", program_, "[", ::getpid(), "]: ");
+        cat("<", LOG_DAEMON | kPriorities.at(level), ">", program_, "[", ::getpid(), "]: ");
     line.append(message.payload.data(), message.payload.size());
     if (send(line)) return;
     // The log daemon may have been restarted: the plugin runs long.
@@ -95,12 +97,6 @@ class SyslogSink final : public spdlog::sinks::base_sink<spdlog::details::null_m
     static_cast<void>(send(line));
   }
   void flush_() override {}
-
-  static int priority(spdlog::level::level_enum level) {
-    if (level >= spdlog::level::err) return LOG_ERR;
-    if (level == spdlog::level::warn) return LOG_WARNING;
-    return level == spdlog::level::info ? LOG_INFO : LOG_DEBUG;
-  }
 
   std::string program_;
   sys::UniqueFd fd_;

@@ -29,10 +29,11 @@ struct TierFigures {
 
 /// Totals of the node for metrics; their number does not grow with the number of pods.
 struct NodeFigures {
-  std::unique_ptr<cgroup::Machine> machine;  ///< what the tiers' views read; absent without tiers
-  core::TierSums own;                        ///< podqos's own pods, with their granted requests
-  core::TierSums adopted;                    ///< kubelet pods, with their claimed requests
-  std::vector<TierFigures> tiers;
+  /// What the tiers' views read; absent without tiers.
+  std::unique_ptr<cgroup::Machine> machine = {};
+  core::TierSums own = {};      ///< podqos's own pods, with their granted requests
+  core::TierSums adopted = {};  ///< kubelet pods, with their claimed requests
+  std::vector<TierFigures> tiers = {};
   bool interrupted = false;    ///< a transaction is running, or was interrupted
   std::size_t unreadable = 0;  ///< number of unreadable records
 };
