@@ -116,7 +116,7 @@ void take_back_root(Transaction& transaction, const std::string& kubepods) {
   const std::string top = tree->top;
   const std::string outermost = top.empty() ? kubepods : top;
   cgroup::Machine& machine = transaction.machine();
-  if (auto done = remove_root(transaction, kubepods); !done)
+  if (auto done = transaction.remove_tree(kubepods); !done)
     transaction.log().error(done.error().message);
   core::Plan left;  // by a systemd that has answered the first calls only
   for (std::string& path : core::tiers_and_root(kubepods))
@@ -126,13 +126,6 @@ void take_back_root(Transaction& transaction, const std::string& kubepods) {
     left.emplace_back(core::RemoveCgroup{.path = *path});
   if (auto done = transaction.execute(left); !done) transaction.log().error(done.error().message);
   if (!machine.exists(outermost)) core::forget_root(transaction.tiers(), kubepods);
-}
-
-Status remove_root(Transaction& transaction, const std::string& kubepods) {
-  const core::TreeRecord* known = core::tree_at(transaction.tiers(), kubepods);
-  if (known == nullptr) return {};
-  const core::TreeRecord tree = *known;  // it is forgotten with its root
-  return transaction.remove_tree(tree.kubepods, tree.top);
 }
 
 core::Plan plan_top(Transaction& transaction, const core::TreeRecord& tree, core::Cgroup make) {

@@ -36,11 +36,6 @@ namespace podqos::app {
 /// now either, units without cgroups may be left, which the next pod takes up.
 void take_back_root(Transaction& transaction, const std::string& kubepods);
 
-/// Removes tiers and root of a tree, of which no pod is left, and the cgroups above that podqos has
-/// made.
-/// @param kubepods  the root
-[[nodiscard]] Status remove_root(Transaction& transaction, const std::string& kubepods);
-
 /// Writes the share of all of a tree's pods to the cgroups above its root that podqos has made, see
 /// core::tree_shares(). Where the tree is not as it was, systemd is told even what the files hold.
 [[nodiscard]] core::Plan plan_top(Transaction& transaction, const core::TreeRecord& tree,

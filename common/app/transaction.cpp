@@ -12,7 +12,6 @@
 #include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/node.h"
 #include "common/cgroup/pod_cgroup.h"
-#include "common/cgroup/retry.h"
 #include "common/codec/record_json.h"
 #include "common/core/cgroups/layout.h"
 #include "common/core/cgroups/naming.h"
@@ -202,9 +201,11 @@ Status Transaction::make_tree(const std::string& kubepods, const core::Plan& pla
   return {};
 }
 
-Status Transaction::remove_tree(const std::string& kubepods, const std::string& top) {
+Status Transaction::remove_tree(const std::string& kubepods) {
+  const core::TreeRecord* tree = core::tree_at(tiers(), kubepods);
+  if (tree == nullptr) return {};
   changed_ = true;
-  PODQOS_ASSIGN(auto removal, cgroup::remove_tree(*machine_, kubepods, top));
+  PODQOS_ASSIGN(auto removal, cgroup::remove_tree(*machine_, kubepods, tree->top));
   note(std::move(removal.report));
   if (removal.removed == cgroup::Removed::kHeldBySystemd)
     leave_unfinished({.uid = {}, .error = describe_held(kubepods)});
@@ -230,8 +231,7 @@ Status Transaction::write_pod(const core::PodRecord& record, const core::PodReco
   core::Plan plan = core::plan_pod(record.cgroup, write.values, layout, formula(), write.make);
   plan.emplace_back(copy_of(record));
   changed_ = true;
-  auto report =
-      counts_removed ? cgroup::execute_with_quota(*machine_, plan) : machine_->execute(plan);
+  auto report = counts_removed ? machine_->execute_with_quota(plan) : machine_->execute(plan);
   if (report) {
     note(std::move(*report));
     return {};
@@ -333,7 +333,7 @@ void Transaction::remove_unused(const core::TreeRecord& tree) {
   if (trees_ == core::TreeState::kUnchanged &&
       core::driver_of(tree.kubepods) == core::Driver::kSystemd && !machine_->exists(tree.kubepods))
     return;
-  if (auto done = remove_root(*this, tree.kubepods); !done) {
+  if (auto done = remove_tree(tree.kubepods); !done) {
     note_failure(cat("cgroup ", tree.kubepods,
                      ", in which no pod is left, was not removed: ", done.error().message));
   }

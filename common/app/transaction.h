@@ -101,7 +101,7 @@ class Transaction {
   [[nodiscard]] Status make_tree(const std::string& kubepods, const core::Plan& plan);
   /// Removes tiers and root, of which no pod is left, and the cgroups above that podqos has made.
   /// What another program uses stays, and the root with it; then they remain the ones in use.
-  [[nodiscard]] Status remove_tree(const std::string& kubepods, const std::string& top);
+  [[nodiscard]] Status remove_tree(const std::string& kubepods);
   /// Writes the values of one of podqos's own pods: what has changed, or all of them; makes its
   /// cgroup, also again if another program has removed it, and keeps a copy of the record on it.
   /// @param before  the record that the cgroup's values follow from; nullptr to write all

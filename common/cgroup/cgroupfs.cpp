@@ -70,7 +70,7 @@ void Cgroupfs::drop_refused(OpenHierarchy& hierarchy, Report& report) {
 }
 
 bool Cgroupfs::is_refused(OpenHierarchy& hierarchy, const core::WriteFile& step, Report& report) {
-  const std::string_view controller = controller_name(step.controller);
+  const std::string_view controller = core::row_of(step.controller).v2_name;
   if (hierarchy.refusal_of(controller) != nullptr) return true;
   if (hierarchy.description().version != core::CgroupVersion::kV2) return false;
   const std::string parent{parent_of(step.path)};

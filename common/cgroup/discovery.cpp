@@ -141,8 +141,4 @@ std::vector<std::string> hugepage_labels(const std::string& directory) {
   return labels;
 }
 
-std::string_view controller_name(core::Controller controller) {
-  return core::row_of(controller).v2_name;
-}
-
 }  // namespace podqos::cgroup

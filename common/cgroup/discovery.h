@@ -43,9 +43,6 @@ struct CgroupfsOptions {
 /// if it cannot be read.
 [[nodiscard]] std::vector<std::string> hugepage_labels(const std::string& directory);
 
-/// The controller's name on cgroup v2: "cpu" for kCpu.
-[[nodiscard]] std::string_view controller_name(core::Controller controller);
-
 /// Whether the hierarchy has this controller. For v2 only valid once the hierarchy is open.
 [[nodiscard]] bool carries(const Hierarchy& hierarchy, const core::ControllerRow& row);
 

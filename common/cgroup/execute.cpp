@@ -2,15 +2,18 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "common/base/overloaded.h"
 #include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/control_file.h"
-#include "common/cgroup/nested.h"
 #include "common/cgroup/refusal.h"
 #include "common/cgroup/value.h"
 #include "common/core/cgroups/layout.h"
@@ -29,18 +32,11 @@ core::OnRefusal on_refusal_of(const core::Step& step) {
   return core::OnRefusal::kFail;
 }
 
-/// How a plan continues after a refusal.
-enum class Refused : std::uint8_t { kEndsPlan, kIsAllowed, kIsTriedAgain };
-
-Refused classify(core::OnRefusal on_refusal, const Error& error) {
-  switch (on_refusal) {
-    case core::OnRefusal::kFail: return Refused::kEndsPlan;
-    case core::OnRefusal::kIgnoreIfUnsupported:
-      return error.code == ErrorCode::kUnsupported ? Refused::kIsAllowed : Refused::kEndsPlan;
-    case core::OnRefusal::kIgnore: return Refused::kIsAllowed;
-    case core::OnRefusal::kRetryAfterPlan: return Refused::kIsTriedAgain;
-  }
-  return Refused::kEndsPlan;
+/// Whether the plan goes on after a refusal.
+bool is_allowed(core::OnRefusal on_refusal, const Error& error) {
+  return on_refusal == core::OnRefusal::kIgnore ||
+         (on_refusal == core::OnRefusal::kIgnoreIfUnsupported &&
+          error.code == ErrorCode::kUnsupported);
 }
 
 /// A cgroup that the plan moves a process into must be a leaf on v2.
@@ -92,6 +88,61 @@ Status set_oom_score(const core::SetOomScore& step, Report& report) {
   return set;
 }
 
+/// What one plan may spend on cgroups that are nested in those that it removes: containers make as
+/// many as they like, and the lock is held. A look at a cgroup takes one step, its removal eight,
+/// for that is what the kernel needs for it: 512 removals, or a look 2,000 levels down.
+constexpr int kNestedSteps = 4096;
+constexpr int kRemovalSteps = 8;
+
+/// Bounds the descriptors: below it the walk goes on, and leaves what is above to the next call.
+constexpr std::size_t kMaxOpen = 128;
+
+/// A cgroup on the way down, and those of its children that are still to be removed.
+struct Level {
+  sys::Directory cgroup;
+  std::vector<std::string> children;
+  bool was_in_last = false;  ///< what is nested in the last child was gone through
+};
+
+/// Removes what is nested in cgroup `name`, from the bottom, as far as the kernel allows it and
+/// there are steps left. Remembers nothing: what is removed is not in the next call's way.
+/// @param steps  left; reduced by what was spent
+/// @return whether any was removed
+bool remove_nested(const sys::Directory& parent, std::string_view name, int& steps) {
+  bool removed = false;
+  std::vector<Level> way;
+  const auto enter = [&](const sys::Directory& above, std::string_view child) {
+    auto cgroup = above.open_directory(child);
+    if (!cgroup) return;
+    auto children = cgroup->subdirectories(static_cast<std::size_t>(steps));
+    if (!children) return;
+    if (way.size() == kMaxOpen) way.erase(way.begin());
+    way.push_back({.cgroup = std::move(*cgroup), .children = std::move(*children)});
+  };
+  if (steps > 0) enter(parent, name);
+  while (!way.empty() && steps > 0) {
+    Level& here = way.back();
+    if (here.children.empty()) {
+      way.pop_back();
+      continue;
+    }
+    const std::string child = here.children.back();
+    const auto gone = here.cgroup.remove_directory(child);
+    const bool is_removed = gone && *gone;
+    removed = removed || is_removed;
+    steps -= is_removed ? kRemovalSteps : 1;
+    // Refused for what is nested in it, or else for a process or a mount.
+    const bool goes_in = !gone && !here.was_in_last;
+    here.was_in_last = goes_in;
+    if (!goes_in) {
+      here.children.pop_back();
+      continue;
+    }
+    enter(here.cgroup, child);
+  }
+  return removed;
+}
+
 /// Whether the plan has changed a file of this cgroup.
 bool has_changed(const std::string& path, const Report& report) {
   return std::ranges::any_of(report.written, [files = cat(path, "/")](const std::string& line) {
@@ -119,10 +170,13 @@ Status Cgroupfs::carry_out(const core::Plan& plan, Report& report) {
   for (const core::Step& step : plan) {
     Status done = run(step, plan, report);
     if (done) continue;
-    switch (classify(on_refusal_of(step), done.error())) {
-      case Refused::kEndsPlan: return done;
-      case Refused::kIsAllowed: report.ignored.push_back(std::move(done).error().message); break;
-      case Refused::kIsTriedAgain: again.push_back(&step); break;
+    const core::OnRefusal on_refusal = on_refusal_of(step);
+    if (on_refusal == core::OnRefusal::kRetryAfterPlan) {
+      again.push_back(&step);
+    } else if (is_allowed(on_refusal, done.error())) {
+      report.ignored.push_back(std::move(done).error().message);
+    } else {
+      return done;
     }
   }
   for (const core::Step* step : again)
@@ -144,7 +198,7 @@ Status Cgroupfs::apply_unit_changes(Report& report) {
   for (const core::SetUnit& step : std::exchange(deferred_changes_, {})) {
     Status done = set_unit(step, report);
     if (done) continue;
-    if (classify(step.on_refusal, done.error()) == Refused::kIsAllowed) {
+    if (is_allowed(step.on_refusal, done.error())) {
       report.ignored.push_back(std::move(done).error().message);
     } else if (first) {
       first = std::move(done);
@@ -182,9 +236,9 @@ Status Cgroupfs::ensure(const core::EnsureCgroup& step, CgroupUse use, Report& r
 Status Cgroupfs::write(const core::WriteFile& step, Report& report) {
   OpenHierarchy* hierarchy = hierarchy_of(step.controller);
   if (hierarchy == nullptr) {
-    return fail(ErrorCode::kUnsupported,
-                cat(step.path, ": write \"", step.value, "\" to ", step.file,
-                    ": this machine has no ", controller_name(step.controller), " controller"));
+    return fail(ErrorCode::kUnsupported, cat(step.path, ": write \"", step.value, "\" to ",
+                                             step.file, ": this machine has no ",
+                                             core::row_of(step.controller).v2_name, " controller"));
   }
   const OrErrno<bool> changed = change(*hierarchy, step);
   if (changed) {

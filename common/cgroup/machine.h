@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -70,6 +71,16 @@ class Machine {
   /// Waits for the kernel or systemd, within what one transaction may wait (50 ms).
   /// @return false, without waiting, if less than `time` is left of it
   [[nodiscard]] virtual bool wait(std::chrono::milliseconds time) = 0;
+  /// Repeats an attempt with a pause of 10 ms in between, as long as wait() allows it. All waiting
+  /// for the kernel or systemd under the lock is done here.
+  /// @param attempt  returns true if no further attempt is needed
+  /// @return false if the last attempt wanted another one; an error ends it at once.
+  [[nodiscard]] Result<bool> retry_until_done(const std::function<Result<bool>()>& attempt);
+  /// Executes a plan, and again while a quota is refused: cgroup v1 counts that of a removed child
+  /// until its last reference is gone, a few milliseconds, on a busy machine some hundred.
+  /// @return the errors of execute(); kBusy for a quota that is still refused.
+  /// @note kernel/sched/core.c, tg_cfs_schedulable_down.
+  [[nodiscard]] Result<Report> execute_with_quota(const core::Plan& plan);
 
   /// Whether the cgroup exists in any hierarchy. Also true if that cannot be found out.
   [[nodiscard]] virtual bool exists(std::string_view path) = 0;

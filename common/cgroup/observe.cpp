@@ -117,17 +117,15 @@ bool Cgroupfs::exists(std::string_view path) {
     const auto exists = hierarchy.exists(path);
     return exists ? *exists : !means_absent(exists.error());
   };
-  return may_have(primary()) || std::ranges::any_of(hierarchies_, [&](OpenHierarchy& hierarchy) {
-           return &hierarchy != &primary() && may_have(hierarchy);
-         });
+  return std::ranges::any_of(hierarchies_, may_have);
 }
 
 Result<std::string> Cgroupfs::read(std::string_view path, core::Controller controller,
                                    const std::string& file) {
   OpenHierarchy* hierarchy = hierarchy_of(controller);
   if (hierarchy == nullptr) {
-    return fail(ErrorCode::kUnsupported,
-                cat(path, ": this machine has no ", controller_name(controller), " controller"));
+    return fail(ErrorCode::kUnsupported, cat(path, ": this machine has no ",
+                                             core::row_of(controller).v2_name, " controller"));
   }
   return hierarchy->read(path, file);
 }
@@ -252,21 +250,6 @@ Result<core::MemoryCharge> Cgroupfs::memory_charge(std::string_view path) {
 
 Result<std::optional<std::string>> Cgroupfs::attribute(std::string_view path, const char* name) {
   return primary().attribute(path, name);
-}
-
-Result<std::string> Machine::cgroup_of(Pid pid) {
-  const core::CgroupLayout& layout = layout_without_hugepages();
-  const bool is_v2 = (layout.memory ? layout.memory : layout.cpu) == core::CgroupVersion::kV2;
-  const std::string_view wanted = layout.memory ? "memory" : "cpu";
-  PODQOS_ASSIGN(auto cgroups, cgroups_of(pid));
-  for (sys::ProcCgroup& cgroup : cgroups) {
-    const bool carries =
-        is_v2 ? cgroup.controllers.empty()
-              : std::ranges::find(cgroup.controllers, wanted) != cgroup.controllers.end();
-    if (carries) return std::move(cgroup.path);
-  }
-  return fail(ErrorCode::kNotFound,
-              cat("process ", pid.value(), " is in no cgroup of the ", wanted, " controller"));
 }
 
 }  // namespace podqos::cgroup

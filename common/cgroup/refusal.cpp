@@ -5,7 +5,7 @@
 #include <string>
 
 #include "common/base/text.h"
-#include "common/cgroup/discovery.h"
+#include "common/core/cgroups/layout.h"
 
 namespace podqos::cgroup {
 
@@ -51,7 +51,7 @@ constexpr std::array<Remedy, 9> kRemedies = {{
 /// "" if podqos knows no remedy.
 std::string remedy_for(const core::WriteFile& step, int err) {
   if (err == ENOENT) {
-    const std::string_view controller = controller_name(step.controller);
+    const std::string_view controller = core::row_of(step.controller).v2_name;
     return cat(
         "the ", controller,
         " controller is not enabled here, or the kernel lacks this file: on cgroup v2 write +",

@@ -8,7 +8,6 @@
 
 #include "common/base/path.h"
 #include "common/base/text.h"
-#include "common/cgroup/retry.h"
 #include "common/cgroup/root.h"
 #include "common/core/cgroups/naming.h"
 #include "common/core/cgroups/pod_plan.h"
@@ -22,7 +21,7 @@ namespace {
 /// Moves all processes of the monitor's cgroup to the root cgroup. Processes that the monitor
 /// starts meanwhile, such as its engine's clean-up, start in the cgroup.
 Status free_monitor(Machine& machine, const std::string& monitor) {
-  const auto freed = retry_until_done(machine, [&]() -> Result<bool> {
+  const auto freed = machine.retry_until_done([&]() -> Result<bool> {
     PODQOS_ASSIGN(const auto pids, machine.processes(monitor));
     for (const Pid pid : pids) {
       const auto moved = machine.execute({core::MoveProcess{.path = "/", .pid = pid}});
@@ -86,10 +85,10 @@ Result<Report> remove_once(Machine& machine, const RemoveChildren& step) {
 Result<Removal> remove_beside_systemd(Machine& machine, const std::string& cgroup,
                                       const std::function<Result<bool>(Report&)>& attempt) {
   Removal removal;
-  PODQOS_ASSIGN(const auto settled, retry_until_done(machine, [&]() -> Result<bool> {
-                  PODQOS_ASSIGN(const auto again, attempt(removal.report));
-                  return !again || !is_held_by_systemd(machine, cgroup);
-                }));
+  PODQOS_ASSIGN(const auto settled, machine.retry_until_done([&]() -> Result<bool> {
+    PODQOS_ASSIGN(const auto again, attempt(removal.report));
+    return !again || !is_held_by_systemd(machine, cgroup);
+  }));
   if (!settled) {
     removal.removed = Removed::kHeldBySystemd;
   } else if (machine.exists(cgroup)) {
@@ -110,7 +109,7 @@ Status run(Machine& machine, const core::Plan& plan, Report& report) {
 Result<Report> remove_children(Machine& machine, const RemoveChildren& step) {
   using Until = RemoveChildren::Until;
   Report all;
-  PODQOS_TRY(retry_until_done(machine, [&]() -> Result<bool> {
+  PODQOS_TRY(machine.retry_until_done([&]() -> Result<bool> {
     PODQOS_ASSIGN(auto report, remove_once(machine, step));
     append(all, std::move(report));
     if (step.until == Until::kOnce || all.partly) return true;

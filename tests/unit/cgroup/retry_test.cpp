@@ -1,5 +1,3 @@
-#include "common/cgroup/retry.h"
-
 #include <string>
 
 #include <gtest/gtest.h>
@@ -29,7 +27,7 @@ TEST(Repeat, EndsWithTheFirstAttemptThatIsEnough) {
   int waits = 0;
   tree.on_wait = [&] { return ++waits < 10; };
   int attempts = 0;
-  const auto done = retry_until_done(machine, [&]() -> Result<bool> { return ++attempts == 3; });
+  const auto done = machine.retry_until_done([&]() -> Result<bool> { return ++attempts == 3; });
   ASSERT_TRUE(done);
   EXPECT_TRUE(*done);
   EXPECT_EQ(attempts, 3);
@@ -40,8 +38,8 @@ TEST(Repeat, EndsWithAnError) {
   FakeTree tree{core::CgroupVersion::kV2};
   FakeMachine machine{tree, allow};
   tree.on_wait = [] { return true; };
-  const auto done = retry_until_done(
-      machine, []() -> Result<bool> { return fail(ErrorCode::kPermission, "refused"); });
+  const auto done = machine.retry_until_done(
+      []() -> Result<bool> { return fail(ErrorCode::kPermission, "refused"); });
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().message, "refused");
 }
@@ -53,7 +51,7 @@ TEST(ExecuteWithRetries, DoesNotWaitForARefusalThatStays) {
     ADD_FAILURE() << "waited";
     return false;
   };
-  const auto report = execute_with_quota(machine, {weight_of("/pod")});
+  const auto report = machine.execute_with_quota({weight_of("/pod")});
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().code, ErrorCode::kNotFound);
 }
@@ -71,13 +69,13 @@ class RemovedQuota : public ::testing::Test {
 
 TEST_F(RemovedQuota, IsWaitedFor) {
   tree_.on_wait = [&] { return tree_.cgroups.erase("/pod/removed") == 1; };
-  const auto report = execute_with_quota(machine_, {quota_of("/pod")});
+  const auto report = machine_.execute_with_quota({quota_of("/pod")});
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_EQ(tree_.cgroups.at("/pod").files.at("cpu.cfs_quota_us"), "10000");
 }
 
 TEST_F(RemovedQuota, IsBusyIfItLastsLonger) {
-  const auto report = execute_with_quota(machine_, {quota_of("/pod")});
+  const auto report = machine_.execute_with_quota({quota_of("/pod")});
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().code, ErrorCode::kBusy);
   EXPECT_EQ(report.error().message, "/pod/removed: quota exceeds that of /pod");
