@@ -60,26 +60,6 @@ TEST_F(Event, ASecondContainerRaisesThePod) {
   EXPECT_EQ(node_.records.tiers.sums.burstable.pods, 1);
 }
 
-TEST_F(Event, AllPodsTogetherHaveTheShareOfWhatIsAllocatable) {
-  node_.run(kWebContainer, Pid{10});
-  EXPECT_EQ(node_.file("/podqos", "cpu.weight"), weight_of(8192));  // 8 CPUs
-}
-
-TEST_F(Event, AllPodsTogetherAreBoundByWhatIsAllocatable) {
-  node_.settings.system_reserved.memory = Bytes{1LL << 30U};
-  node_.run(kWebContainer, Pid{10});
-  EXPECT_EQ(node_.file("/podqos/kubepods", "memory.max"), "16106127360");  // 15Gi of 16Gi
-  EXPECT_EQ(node_.file("/podqos/kubepods", "pids.max"), "32768");
-  // Also when the settings change.
-  node_.settings.system_reserved.memory = Bytes{2LL << 30U};
-  ASSERT_TRUE(node_.reconcile());
-  EXPECT_EQ(node_.file("/podqos/kubepods", "memory.max"), "15032385536");
-  node_.settings.enforce_node_allocatable = false;
-  ASSERT_TRUE(node_.reconcile());
-  EXPECT_EQ(node_.file("/podqos/kubepods", "memory.max"), "max");
-  EXPECT_EQ(node_.file("/podqos/kubepods", "pids.max"), "max");
-}
-
 TEST_F(Event, PodsStandToAKubeletsAsTheirRequestsDo) {
   node_.tree.make("/kubepods");
   node_.tree.cgroups.at("/kubepods").files.at("cpu.weight") = "313";
@@ -107,19 +87,6 @@ TEST_F(Event, TheEndOfTheLastPodLeavesNothing) {
   EXPECT_THAT(node_.records.index, IsEmpty());
   EXPECT_EQ(node_.records.tiers.sums, core::TierSums{});
   EXPECT_THAT(node_.records.tiers.trees, IsEmpty());
-}
-
-/// Requests that did not fit count as soon as there is room, not with the next reconciliation.
-TEST_F(Event, TheEndOfAPodGrantsWhatItHadToOthers) {
-  node_.capacity.cpu = MilliCpu{1'200};
-  node_.run(kDatabaseContainer, Pid{10});
-  node_.run(kWebContainer, Pid{11});
-  EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{200});
-  node_.tree.end(Pid{10});
-  ASSERT_TRUE(node_.end(kDatabaseContainer));
-  EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{500});
-  EXPECT_EQ(node_.file("/podqos/kubepods/burstable", "cpu.weight"), weight_of(512));
-  EXPECT_FALSE(node_.records.dirty);
 }
 
 TEST_F(Event, AContainerThatWasNeverCreatedIsForgotten) {

@@ -52,6 +52,8 @@ TEST_F(CutRequests, AreGrantedWhenAnotherPodEnds) {
   end("first", Pid{10});
   EXPECT_THAT(granted({"z", "a"}), ElementsAre(1500, 500)) << "the first that asked comes first";
   EXPECT_EQ(counted(), 2000);
+  EXPECT_EQ(node_.file("/podqos/kubepods/burstable", "cpu.weight"), "79");  // of 2048 shares
+  EXPECT_FALSE(node_.records.dirty);
   end("z", Pid{11});
   EXPECT_THAT(granted({"a"}), ElementsAre(1500));
   EXPECT_THAT(node_.records.tiers.cut, IsEmpty());
