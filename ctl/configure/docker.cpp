@@ -22,7 +22,7 @@ constexpr const char* kDaemonJson = "/etc/docker/daemon.json";
 constexpr std::string_view kRuntimesKey = "runtimes";
 
 /// The JSON of a file's bytes: without a byte order mark, an empty object for an empty file.
-std::string_view json_of(std::string_view bytes) {
+std::string_view daemon_text(std::string_view bytes) {
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   if (bytes.starts_with(kByteOrderMark)) bytes.remove_prefix(kByteOrderMark.size());
   return bytes.find_first_not_of(" \t\r\n") == std::string_view::npos ? "{}" : bytes;
@@ -91,7 +91,7 @@ bool is_wrapper(const JsonNode& podqos) {
 
 /// What registration makes of a file; the same bytes if it is there already.
 Result<std::string> registered(const std::string& bytes) {
-  const std::string_view text = json_of(bytes);
+  const std::string_view text = daemon_text(bytes);
   PODQOS_ASSIGN(const auto found, parse_daemon_json(text));
   if (found.podqos != nullptr && is_wrapper(*found.podqos)) return bytes;
   if (found.podqos != nullptr)
@@ -105,7 +105,7 @@ Result<std::string> registered(const std::string& bytes) {
 
 Status plan_docker_removal(Setup& setup) {
   PODQOS_ASSIGN(auto before, read_changeable(setup.files, kDaemonJson));
-  const std::string_view text = json_of(before.text);
+  const std::string_view text = daemon_text(before.text);
   PODQOS_ASSIGN(const auto found, parse_daemon_json(text));
   if (found.podqos == nullptr) return {};
   if (found.default_runtime != nullptr && found.default_runtime->text == kHandler)

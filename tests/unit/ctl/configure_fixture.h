@@ -23,8 +23,7 @@ namespace podqos::ctl {
 class Tree {
  public:
   Tree() = default;
-  Tree(std::initializer_list<std::pair<std::string, std::string>>
-           files) {  // NOLINT(google-explicit-constructor)
+  Tree(std::initializer_list<std::pair<std::string, std::string>> files) {
     for (const auto& [path, text] : files)
       put(path, text);
   }
@@ -37,7 +36,6 @@ class Tree {
     std::filesystem::create_directories(at(path).parent_path());
     std::filesystem::create_symlink(target, at(path));
   }
-  void remove(const std::string& path) const { std::filesystem::remove(at(path)); }
 
   /// A file's content; "-> TARGET" for a symlink, "" if there is nothing.
   [[nodiscard]] std::string text(const std::string& path) const {
