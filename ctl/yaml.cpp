@@ -71,7 +71,7 @@ Kind resolve(std::string& text) {
 }
 
 /// A text of libyaml's.
-std::string_view characters(const yaml_char_t* text) {
+const char* characters(const yaml_char_t* text) {
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): its bytes are unsigned
   return text == nullptr ? "" : reinterpret_cast<const char*>(text);
 }
@@ -163,7 +163,7 @@ class Reader {
       case YAML_DOCUMENT_START_EVENT: start_document(begin); return {};
       case YAML_SCALAR_EVENT: {
         const auto& scalar = event_.data.scalar;
-        std::string text{characters(scalar.value).data(), scalar.length};
+        std::string text{characters(scalar.value), scalar.length};
         const bool typed = scalar.plain_implicit != 0 && !awaits_key();
         JsonNode node = node_of(typed ? resolve(text) : Kind::kString, raw);
         node.text = documents_.back().tree.keep(std::move(text));
