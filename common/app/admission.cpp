@@ -219,10 +219,10 @@ Result<std::string> own_root_for(Transaction& transaction, const AdmissionReques
   std::string own_root = own_root_of(transaction.tiers(), request, root);
   const auto placed = request.placed_at.and_then(core::find_pod_cgroup);
   if (own_root.empty() || !placed || !is_below(placed->pod_path, own_root)) return own_root;
-  const auto snapshot = cgroup::observe_pod_cgroup(transaction.machine(), placed->pod_path);
-  if (snapshot.has_copy) return own_root;
+  const auto origin = cgroup::origin_of_pod(transaction.machine(), placed->pod_path);
+  if (origin == core::CgroupOrigin::kPodqos) return own_root;
   PODQOS_ASSIGN(const auto record, transaction.store().pod(placed->uid));
-  return core::is_foreign_cgroup(placed->pod_path, snapshot, record) ? std::string{} : own_root;
+  return core::is_foreign_cgroup(placed->pod_path, origin, record) ? std::string{} : own_root;
 }
 
 Result<AdmissionContext> begin_admission(Transaction& transaction, AdmissionRequest& request) {
@@ -285,12 +285,12 @@ Result<std::optional<Admission>> admit_to_pod(AdmissionContext& context) {
   if (!pod) return std::nullopt;
   PODQOS_TRY(codec::check_record_size(pod->record));
   if (core::must_own_cgroup(before, pod->record)) {
-    const auto cgroup = cgroup::observe_pod_cgroup(machine, pod->record.cgroup);
-    if (!before && cgroup.has_copy && !transaction.recovered()) {
+    const auto origin = cgroup::origin_of_pod(machine, pod->record.cgroup);
+    if (!before && origin == core::CgroupOrigin::kPodqos && !transaction.recovered()) {
       PODQOS_TRY(recover(transaction, true));
       return admit(transaction, request);
     }
-    PODQOS_TRY(core::check_pod_cgroup(pod->record, cgroup, request));
+    PODQOS_TRY(core::check_pod_cgroup(pod->record, origin, request));
   }
   PODQOS_ASSIGN(auto admission,
                 core::decide_admission(request, snapshot, std::move(*pod), settings));

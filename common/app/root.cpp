@@ -59,8 +59,8 @@ Result<std::string> choose_root(Transaction& transaction, core::Driver driver,
   PODQOS_ASSIGN(auto root,
                 core::choose_root(transaction.tiers(), transaction.settings().cgroup_root, driver));
   if (core::tree_at(transaction.tiers(), root) != nullptr) return root;
-  PODQOS_ASSIGN(const auto snapshot, cgroup::observe_root(transaction.machine(), root, container));
-  PODQOS_TRY(core::check_root(root, snapshot));
+  PODQOS_ASSIGN(const auto origin, cgroup::origin_of_root(transaction.machine(), root, container));
+  PODQOS_TRY(core::check_root(root, origin));
   return root;
 }
 

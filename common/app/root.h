@@ -13,7 +13,7 @@
 namespace podqos::app {
 
 /// The root for podqos's own pods of a driver; see core::choose_root(). Creates nothing.
-/// @param container  see cgroup::observe_root()
+/// @param container  see cgroup::origin_of_root()
 /// @return the errors of core::choose_root() and core::check_root()
 [[nodiscard]] Result<std::string> choose_root(Transaction& transaction, core::Driver driver,
                                               const std::optional<std::string>& container);

@@ -41,14 +41,12 @@ bool is_bare(Machine& machine, const std::string& cgroup) {
   return children && children->empty() && is_untouched(machine, cgroup);
 }
 
-core::PodCgroupSnapshot observe_pod_cgroup(Machine& machine, const std::string& cgroup) {
-  core::PodCgroupSnapshot snapshot;
+core::CgroupOrigin origin_of_pod(Machine& machine, const std::string& cgroup) {
+  using core::CgroupOrigin;
   const auto copy = machine.attribute(cgroup, core::kRecordAttribute);
-  snapshot.has_copy = copy && copy->has_value();
-  if (snapshot.has_copy) return snapshot;
-  snapshot.exists = machine.exists(cgroup);
-  snapshot.untouched = snapshot.exists && is_untouched(machine, cgroup);
-  return snapshot;
+  if (copy && copy->has_value()) return CgroupOrigin::kPodqos;
+  if (!machine.exists(cgroup)) return CgroupOrigin::kNone;
+  return is_untouched(machine, cgroup) ? CgroupOrigin::kEngine : CgroupOrigin::kOther;
 }
 
 Result<bool> holds_container(Machine& machine, const std::string& pod_cgroup) {

@@ -18,10 +18,8 @@ namespace podqos::cgroup {
 /// kernel's default values and no children. In one that an engine prepares for a pod there is one.
 [[nodiscard]] bool is_bare(Machine& machine, const std::string& cgroup);
 
-/// Observes a pod's cgroup as far as core::is_foreign_cgroup() and core::check_pod_cgroup() need
-/// it: a copy of the record decides, and what is beyond it is read only without one.
-[[nodiscard]] core::PodCgroupSnapshot observe_pod_cgroup(Machine& machine,
-                                                         const std::string& cgroup);
+/// Who has created a pod's cgroup.
+[[nodiscard]] core::CgroupOrigin origin_of_pod(Machine& machine, const std::string& cgroup);
 
 /// True if the pod's cgroup holds a process other than the monitor's.
 [[nodiscard]] Result<bool> holds_container(Machine& machine, const std::string& pod_cgroup);

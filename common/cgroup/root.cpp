@@ -72,16 +72,14 @@ Result<bool> is_marked(Machine& machine, const std::string& cgroup) {
   return *mark == core::kMade;
 }
 
-Result<core::RootSnapshot> observe_root(Machine& machine, const std::string& root,
-                                        const std::optional<std::string>& container) {
-  core::RootSnapshot snapshot;
-  snapshot.exists = machine.exists(root);
-  if (snapshot.exists) {
-    PODQOS_ASSIGN(auto marked, is_marked(machine, root));
-    snapshot.marked = marked;
-    snapshot.made_by_engine = !marked && container && is_made_for(machine, root, *container);
-  }
-  return snapshot;
+Result<core::CgroupOrigin> origin_of_root(Machine& machine, const std::string& root,
+                                          const std::optional<std::string>& container) {
+  using core::CgroupOrigin;
+  if (!machine.exists(root)) return CgroupOrigin::kNone;
+  PODQOS_ASSIGN(const auto marked, is_marked(machine, root));
+  if (marked) return CgroupOrigin::kPodqos;
+  return container && is_made_for(machine, root, *container) ? CgroupOrigin::kEngine
+                                                             : CgroupOrigin::kOther;
 }
 
 bool is_made_above(Machine& machine, const std::string& cgroup, const std::string& kubepods) {

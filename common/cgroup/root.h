@@ -15,11 +15,11 @@ namespace podqos::cgroup {
 /// True if the cgroup has podqos's mark.
 [[nodiscard]] Result<bool> is_marked(Machine& machine, const std::string& cgroup);
 
-/// Observes a cgroup that may become the root.
+/// Who has created a cgroup that may become the root.
 /// @param container  the cgroup that the engine names for a container, or where it runs: below the
 ///         root, the engine may have created that on its way there
-[[nodiscard]] Result<core::RootSnapshot> observe_root(Machine& machine, const std::string& root,
-                                                      const std::optional<std::string>& container);
+[[nodiscard]] Result<core::CgroupOrigin> origin_of_root(
+    Machine& machine, const std::string& root, const std::optional<std::string>& container);
 
 /// True if podqos, or an engine on its way to the root, has created a cgroup above the root: it has
 /// the mark, or neither values nor anything else in it.

@@ -70,6 +70,16 @@ struct MemoryFiles {
   friend bool operator==(const MemoryFiles&, const MemoryFiles&) = default;
 };
 
+/// Who has created a cgroup that podqos needs for its own pods.
+enum class CgroupOrigin : std::uint8_t {
+  kNone,    ///< it does not exist
+  kPodqos,  ///< it has podqos's mark, or a copy of a pod's record
+  /// A runtime, because config.json names it or a cgroup below it: it still has the values of a new
+  /// cgroup and, as a root, holds nothing but tiers and pods.
+  kEngine,
+  kOther,
+};
+
 // Extended attributes of cgroups: what podqos has to know of them even if the state directory is
 // lost. xattr(7), trusted.*: readable and writable with CAP_SYS_ADMIN only.
 

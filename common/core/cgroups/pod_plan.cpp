@@ -6,6 +6,7 @@
 
 #include "common/base/path.h"
 #include "common/base/text.h"
+#include "common/core/cgroups/naming.h"
 #include "common/core/cgroups/value_table.h"
 
 namespace podqos::core {

@@ -60,8 +60,8 @@ Result<std::string> choose_root(const TiersRecord& tiers, std::string_view cgrou
   return root;
 }
 
-Status check_root(const std::string& root, const RootSnapshot& snapshot) {
-  if (!snapshot.exists || snapshot.marked || snapshot.made_by_engine) return {};
+Status check_root(const std::string& root, CgroupOrigin origin) {
+  if (origin != CgroupOrigin::kOther) return {};
   return fail(
       ErrorCode::kConflict,
       cat("cgroup ", root,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/core/cgroups/layout.h"
 #include "common/core/cgroups/naming.h"
 #include "common/core/cgroups/plan.h"
 #include "common/core/record.h"
@@ -21,18 +22,9 @@ namespace podqos::core {
 [[nodiscard]] Result<std::string> choose_root(const TiersRecord& tiers,
                                               std::string_view cgroup_root, Driver driver);
 
-/// What was observed of a cgroup that may become the root.
-struct RootSnapshot {
-  bool exists = false;
-  bool marked = false;  ///< it has podqos's mark
-  /// An engine has created it on its way to a pod, as podqos or a user named the path: it has a new
-  /// cgroup's values, and holds nothing but tiers and pods. Observed only without the mark.
-  bool made_by_engine = false;
-};
-
 /// Checks that podqos has created the root, or may create or take it.
 /// @return kConflict with the remedy if it is another program's
-[[nodiscard]] Status check_root(const std::string& root, const RootSnapshot& snapshot);
+[[nodiscard]] Status check_root(const std::string& root, CgroupOrigin origin);
 
 /// "/a/b/c" → {"/a/b/c", "/a/b", "/a"}: a cgroup and its parents up to the hierarchy's root.
 [[nodiscard]] std::vector<std::string> with_parents(std::string_view path);

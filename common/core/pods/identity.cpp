@@ -187,22 +187,21 @@ Status check_owner(const PodRecord& record, const Identity& identity) {
   return {};
 }
 
-bool is_foreign_cgroup(const std::string& pod_cgroup, const PodCgroupSnapshot& snapshot,
+bool is_foreign_cgroup(const std::string& pod_cgroup, CgroupOrigin origin,
                        const std::optional<PodRecord>& record) {
-  if (snapshot.has_copy) return false;
-  if (record && record->cgroup == pod_cgroup) return record->adopted;
-  return snapshot.exists && !snapshot.untouched;
+  const bool known = record && record->cgroup == pod_cgroup;
+  if (origin == CgroupOrigin::kPodqos || !known) return origin == CgroupOrigin::kOther;
+  return record->adopted;
 }
 
 bool must_own_cgroup(const std::optional<PodRecord>& before, const PodRecord& record) {
   return !record.adopted && (!before || before->adopted || before->cgroup != record.cgroup);
 }
 
-Status check_pod_cgroup(const PodRecord& record, const PodCgroupSnapshot& snapshot,
+Status check_pod_cgroup(const PodRecord& record, CgroupOrigin origin,
                         const AdmissionRequest& request) {
-  if (snapshot.has_copy || !snapshot.exists) return {};
   const bool named = request.placed_at && is_below(*request.placed_at, record.cgroup);
-  if (named && snapshot.untouched) return {};
+  if (origin != CgroupOrigin::kOther && (origin != CgroupOrigin::kEngine || named)) return {};
   return fail(
       ErrorCode::kConflict,
       cat("cgroup ", record.cgroup,

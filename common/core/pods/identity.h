@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "common/base/error.h"
+#include "common/core/cgroups/layout.h"
 #include "common/core/cgroups/naming.h"
 #include "common/core/pods/request.h"
 #include "common/core/record.h"
@@ -61,30 +62,20 @@ struct Identity {
 /// @return kConflict with the uid, both sandboxes or namespaces, and the remedy
 [[nodiscard]] Status check_owner(const PodRecord& record, const Identity& identity);
 
-/// What was observed of a pod's cgroup before a container is admitted to it.
-struct PodCgroupSnapshot {
-  bool has_copy = false;  ///< it has a copy of a record, which proves that podqos created it
-  bool exists = false;
-  /// It has the values of a new cgroup: a runtime may have created it because config.json names it.
-  bool untouched = false;
-};
-
 /// Whether the pod cgroup that an engine names, below the root of podqos's own pods, was not
-/// created by podqos, so that the pod is adopted. It is podqos's own if it has a copy of the
-/// record, if the record says so, or if a runtime created it; in the last case it still has a new
-/// cgroup's values.
+/// created by podqos, so that the pod is adopted. It is podqos's own if its origin or the record
+/// says so, or if a runtime created it.
 /// @param record  of the pod that the cgroup's name tells
-[[nodiscard]] bool is_foreign_cgroup(const std::string& pod_cgroup,
-                                     const PodCgroupSnapshot& snapshot,
+[[nodiscard]] bool is_foreign_cgroup(const std::string& pod_cgroup, CgroupOrigin origin,
                                      const std::optional<PodRecord>& record);
 
-/// Whether check_pod_cgroup() depends on a snapshot of the pod's cgroup: not for a kubelet's pod,
+/// Whether check_pod_cgroup() depends on the origin of the pod's cgroup: not for a kubelet's pod,
 /// nor for one of podqos's own that stays where its record says.
 /// @param before  the pod's record before this transaction
 [[nodiscard]] bool must_own_cgroup(const std::optional<PodRecord>& before, const PodRecord& record);
 /// Checks that podqos has created the pod's cgroup, or may create it.
 /// @return kConflict if the cgroup exists and is not podqos's own, as defined above.
-[[nodiscard]] Status check_pod_cgroup(const PodRecord& record, const PodCgroupSnapshot& snapshot,
+[[nodiscard]] Status check_pod_cgroup(const PodRecord& record, CgroupOrigin origin,
                                       const AdmissionRequest& request);
 
 /// 64-bit FNV-1a hash as 16 hex digits, for short names that are the same on every machine. Not

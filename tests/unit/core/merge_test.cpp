@@ -437,10 +437,10 @@ TEST(JoinPod, TakesOverTheNewerSandbox) {
 
 constexpr const char* kPod = "/podqos/kubepods/burstable/poda";
 
-const PodCgroupSnapshot kAbsent{};
-const PodCgroupSnapshot kCopied{.has_copy = true};
-const PodCgroupSnapshot kNew{.exists = true, .untouched = true};
-const PodCgroupSnapshot kLimited{.exists = true};
+constexpr auto kAbsent = CgroupOrigin::kNone;
+constexpr auto kCopied = CgroupOrigin::kPodqos;
+constexpr auto kNew = CgroupOrigin::kEngine;
+constexpr auto kLimited = CgroupOrigin::kOther;
 
 AdmissionRequest request(std::optional<std::string> uid_of_engine = std::nullopt,
                          std::optional<std::string> placed_at = std::nullopt) {
@@ -491,10 +491,10 @@ TEST(CheckPodCgroup, AdmitsToWhatPodqosMadeOrMayMake) {
 }
 
 TEST(CheckPodCgroup, RefusesACgroupOfAnotherProgram) {
-  for (const auto& [snapshot, placed_at] :
+  for (const auto& [origin, placed_at] :
        {std::pair{kNew, "/elsewhere/c"}, std::pair{kLimited, "/podqos/kubepods/burstable/poda/c"},
         std::pair{kNew, "/podqos/kubepods/burstable/podab/c"}}) {
-    const auto refused = check_pod_cgroup(record(false), snapshot, request({}, placed_at));
+    const auto refused = check_pod_cgroup(record(false), origin, request({}, placed_at));
     ASSERT_FALSE(refused) << placed_at;
     EXPECT_EQ(refused.error().code, ErrorCode::kConflict);
     EXPECT_THAT(refused.error().message, AllOf(HasSubstr(kPod), HasSubstr("not created by podqos"),

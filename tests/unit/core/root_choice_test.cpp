@@ -109,17 +109,13 @@ TEST(ChooseRoot, NamesWhatCannotBeASlice) {
   }
 }
 
-TEST(CheckRoot, AllowsWhatPodqosHasMadeOrWillMake) {
-  EXPECT_TRUE(check_root(kDefaultRoot, {.exists = false}));
-  EXPECT_TRUE(check_root(kDefaultRoot, {.exists = true, .marked = true}));
-}
-
-TEST(CheckRoot, AllowsWhatAnEngineHasMadeOnItsWayToAPod) {
-  EXPECT_TRUE(check_root(kDefaultRoot, {.exists = true, .made_by_engine = true}));
+TEST(CheckRoot, AllowsWhatPodqosHasMadeOrWillMakeAndWhatAnEngineMadeOnItsWayToAPod) {
+  for (const auto origin : {CgroupOrigin::kNone, CgroupOrigin::kPodqos, CgroupOrigin::kEngine})
+    EXPECT_TRUE(check_root(kDefaultRoot, origin));
 }
 
 TEST(CheckRoot, RefusesACgroupOfAnotherProgram) {
-  const auto checked = check_root(kDefaultRoot, {.exists = true});
+  const auto checked = check_root(kDefaultRoot, CgroupOrigin::kOther);
   ASSERT_FALSE(checked);
   EXPECT_EQ(checked.error().code, ErrorCode::kConflict);
   EXPECT_EQ(checked.error().message,
