@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,81 +17,71 @@ namespace {
 using ::testing::TestWithParam;
 using namespace pod_text;
 
-struct SharesCase {
-  std::string name;
-  std::int64_t milli;
-  std::int64_t want;
-};
-
-class CpuSharesFor : public ::testing::TestWithParam<SharesCase> {};
-
-TEST_P(CpuSharesFor, MatchesKubelet) {
-  EXPECT_EQ(cpu_shares_for(MilliCpu{GetParam().milli}).value(), GetParam().want);
+TEST(CpuSharesFor, MatchesKubelet) {
+  struct SharesCase {
+    std::string name;
+    std::int64_t milli;
+    std::int64_t want;
+  };
+  for (const auto& row : std::vector<SharesCase>{
+           {"NoRequestIsKernelMinimum", 0, 2},
+           {"NegativeIsKernelMinimum", -5, 2},
+           {"BelowMinimumIsRaised", 1, 2},
+           {"TwoMilliStayAtMinimum", 2, 2},
+           {"ThreeMilliAreAboveIt", 3, 3},
+           {"RoundsDown", 100, 102},
+           {"OneCpu", 1000, 1024},
+           {"JustBelowMaximum", 255'999, 262'142},
+           {"Maximum", 256'000, 262'144},
+           {"CappedAtKernelMaximum", 256'001, 262'144},
+           {"HostileRequestDoesNotOverflow", kInt64Max, 262'144},
+       }) {
+    SCOPED_TRACE(row.name);
+    EXPECT_EQ(cpu_shares_for(MilliCpu{row.milli}).value(), row.want);
+  }
 }
-INSTANTIATE_TEST_SUITE_P(Table, CpuSharesFor,
-                         ::testing::ValuesIn<SharesCase>({
-                             {"NoRequestIsKernelMinimum", 0, 2},
-                             {"NegativeIsKernelMinimum", -5, 2},
-                             {"BelowMinimumIsRaised", 1, 2},
-                             {"TwoMilliStayAtMinimum", 2, 2},
-                             {"ThreeMilliAreAboveIt", 3, 3},
-                             {"RoundsDown", 100, 102},
-                             {"OneCpu", 1000, 1024},
-                             {"JustBelowMaximum", 255'999, 262'142},
-                             {"Maximum", 256'000, 262'144},
-                             {"CappedAtKernelMaximum", 256'001, 262'144},
-                             {"HostileRequestDoesNotOverflow", kInt64Max, 262'144},
-                         }),
-                         [](const auto& c) { return c.param.name; });
 
-struct MilliCase {
-  std::string name;
-  std::int64_t shares;
-  std::int64_t want;
-};
-
-class MilliCpuFor : public ::testing::TestWithParam<MilliCase> {};
-
-TEST_P(MilliCpuFor, RoundsUp) {
-  EXPECT_EQ(milli_cpu_for(CpuShares{GetParam().shares}).value(), GetParam().want);
+TEST(MilliCpuFor, RoundsUp) {
+  struct MilliCase {
+    std::string name;
+    std::int64_t shares;
+    std::int64_t want;
+  };
+  for (const auto& row : std::vector<MilliCase>{
+           {"NothingBelowTheMinimum", 1, 0},
+           {"MinimumIsTwoMilli", 2, 2},
+           {"RoundsUp", 102, 100},
+           {"ExactMultipleIsNotRaised", 128, 125},
+           {"OneBeyondAMultiple", 129, 126},
+           {"OneCpu", 1024, 1000},
+           {"Maximum", 262'144, 256'000},
+       }) {
+    SCOPED_TRACE(row.name);
+    EXPECT_EQ(milli_cpu_for(CpuShares{row.shares}).value(), row.want);
+  }
 }
-INSTANTIATE_TEST_SUITE_P(Table, MilliCpuFor,
-                         ::testing::ValuesIn<MilliCase>({
-                             {"NothingBelowTheMinimum", 1, 0},
-                             {"MinimumIsTwoMilli", 2, 2},
-                             {"RoundsUp", 102, 100},
-                             {"ExactMultipleIsNotRaised", 128, 125},
-                             {"OneBeyondAMultiple", 129, 126},
-                             {"OneCpu", 1024, 1000},
-                             {"Maximum", 262'144, 256'000},
-                         }),
-                         [](const auto& c) { return c.param.name; });
 
-struct QuotaCase {
-  std::string name;
-  std::int64_t milli;
-  std::int64_t period;
-  std::int64_t want;
-};
-
-class CpuQuotaFor : public ::testing::TestWithParam<QuotaCase> {};
-
-TEST_P(CpuQuotaFor, MatchesKubelet) {
-  const auto& [name, milli, period, want] = GetParam();
-  EXPECT_EQ(cpu_quota_for(MilliCpu{milli}, Micros{period}).value(), want);
+TEST(CpuQuotaFor, MatchesKubelet) {
+  struct QuotaCase {
+    std::string name;
+    std::int64_t milli;
+    std::int64_t period;
+    std::int64_t want;
+  };
+  for (const auto& [name, milli, period, want] : std::vector<QuotaCase>{
+           {"NoLimitIsNoQuota", 0, 100'000, 0},
+           {"OneCpuIsOnePeriod", 1000, 100'000, 100'000},
+           {"SmallLimitIsRaisedToOneMillisecond", 1, 100'000, 1'000},
+           {"TenMilliAreExactlyTheMinimum", 10, 100'000, 1'000},
+           {"RoundsDown", 1, 1'500'500, 1'500},
+           {"ShortPeriodStillHasTheMinimum", 500, 1'000, 1'000},
+           {"LongPeriod", 2500, 1'000'000, 2'500'000},
+           {"HostileLimitDoesNotOverflow", kInt64Max, 1'000'000, kInt64Max},
+       }) {
+    SCOPED_TRACE(name);
+    EXPECT_EQ(cpu_quota_for(MilliCpu{milli}, Micros{period}).value(), want);
+  }
 }
-INSTANTIATE_TEST_SUITE_P(Table, CpuQuotaFor,
-                         ::testing::ValuesIn<QuotaCase>({
-                             {"NoLimitIsNoQuota", 0, 100'000, 0},
-                             {"OneCpuIsOnePeriod", 1000, 100'000, 100'000},
-                             {"SmallLimitIsRaisedToOneMillisecond", 1, 100'000, 1'000},
-                             {"TenMilliAreExactlyTheMinimum", 10, 100'000, 1'000},
-                             {"RoundsDown", 1, 1'500'500, 1'500},
-                             {"ShortPeriodStillHasTheMinimum", 500, 1'000, 1'000},
-                             {"LongPeriod", 2500, 1'000'000, 2'500'000},
-                             {"HostileLimitDoesNotOverflow", kInt64Max, 1'000'000, kInt64Max},
-                         }),
-                         [](const auto& c) { return c.param.name; });
 
 TEST(MilliCpuForQuota, IsTheLeastWhoseQuotaIsEnough) {
   EXPECT_EQ(milli_cpu_for_quota(Micros{11'000}, Micros{100'000}), MilliCpu{110});
@@ -106,33 +97,30 @@ TEST(MilliCpuForQuota, HasNoAnswerWithoutAQuota) {
   EXPECT_EQ(milli_cpu_for_quota(Micros{0}, Micros{100'000}), std::nullopt);
 }
 
-struct WeightCase {
-  std::string name;
-  std::int64_t shares;
-  std::int64_t linear;
-  std::int64_t log;
-};
-
-class CpuWeightFor : public ::testing::TestWithParam<WeightCase> {};
-
-TEST_P(CpuWeightFor, FollowsBothFormulas) {
-  const CpuShares shares{GetParam().shares};
-  EXPECT_EQ(cpu_weight_for(shares, WeightFormula::kLinear).value(), GetParam().linear);
-  EXPECT_EQ(cpu_weight_for(shares, WeightFormula::kLog).value(), GetParam().log);
+TEST(CpuWeightFor, FollowsBothFormulas) {
+  struct WeightCase {
+    std::string name;
+    std::int64_t shares;
+    std::int64_t linear;
+    std::int64_t log;
+  };
+  for (const auto& row : std::vector<WeightCase>{
+           {"BelowMinimumCountsAsMinimum", 0, 1, 1},
+           {"Minimum", 2, 1, 1},
+           {"TenthOfACpu", 102, 4, 17},
+           {"QuarterOfACpu", 256, 10, 35},
+           {"HalfACpu", 512, 20, 59},
+           {"OneCpu", 1024, 39, 100},
+           {"TwoCpus", 2048, 79, 174},
+           {"Maximum", 262'144, 10'000, 10'000},
+           {"BeyondMaximumIsHeld", kInt64Max, 10'000, 10'000},
+       }) {
+    SCOPED_TRACE(row.name);
+    const CpuShares shares{row.shares};
+    EXPECT_EQ(cpu_weight_for(shares, WeightFormula::kLinear).value(), row.linear);
+    EXPECT_EQ(cpu_weight_for(shares, WeightFormula::kLog).value(), row.log);
+  }
 }
-INSTANTIATE_TEST_SUITE_P(Table, CpuWeightFor,
-                         ::testing::ValuesIn<WeightCase>({
-                             {"BelowMinimumCountsAsMinimum", 0, 1, 1},
-                             {"Minimum", 2, 1, 1},
-                             {"TenthOfACpu", 102, 4, 17},
-                             {"QuarterOfACpu", 256, 10, 35},
-                             {"HalfACpu", 512, 20, 59},
-                             {"OneCpu", 1024, 39, 100},
-                             {"TwoCpus", 2048, 79, 174},
-                             {"Maximum", 262'144, 10'000, 10'000},
-                             {"BeyondMaximumIsHeld", kInt64Max, 10'000, 10'000},
-                         }),
-                         [](const auto& c) { return c.param.name; });
 
 TEST(SharesForLinearWeight, LosesWhatTheWeightRoundedAway) {
   EXPECT_EQ(shares_for_linear_weight(CpuWeight{1}).value(), 2);
@@ -301,42 +289,36 @@ TEST(ContainerUnifiedValues, AContainerEndsAsAWhole) {
             (Unified{{"memory.oom.group", "1"}}));
 }
 
-struct SwapCase {
-  const char* name;
-  bool limited;
-  QosClass qos_class;
-  const char* request;
-  const char* limit;
-  std::optional<std::int64_t> priority;
-  const char* swap;
-};
-
-class SwapMax : public testing::TestWithParam<SwapCase> {};
-
-TEST_P(SwapMax, IsTheRequestsPartOfTheNodesSwapOrNothing) {
-  const auto& row = GetParam();
-  const ContainerMemoryParams params{.limited_swap = row.limited,
-                                     .swap_controller_available = true,
-                                     .node_memory = Bytes{8LL << 30U},
-                                     .swap_capacity = Bytes{4LL << 30U}};
-  const auto subject = container("a", memory(row.request), memory(row.limit));
-  auto owner = pod({subject});
-  owner.priority = row.priority;
-  EXPECT_EQ(container_unified_values(owner, row.qos_class, subject, params),
-            (Unified{{"memory.swap.max", row.swap}}));
+TEST(SwapMax, IsTheRequestsPartOfTheNodesSwapOrNothing) {
+  struct SwapCase {
+    const char* name;
+    bool limited;
+    QosClass qos_class;
+    const char* request;
+    const char* limit;
+    std::optional<std::int64_t> priority;
+    const char* swap;
+  };
+  for (const auto& row : std::vector<SwapCase>{
+           {"Burstable", true, QosClass::kBurstable, "1Gi", "2Gi", {}, "536870912"},
+           {"NoSwap", false, QosClass::kBurstable, "1Gi", "2Gi", {}, "0"},
+           {"Guaranteed", true, QosClass::kGuaranteed, "1Gi", "2Gi", {}, "0"},
+           {"RequestIsLimit", true, QosClass::kBurstable, "1Gi", "1Gi", {}, "0"},
+           {"NoRequest", true, QosClass::kBurstable, "0", "2Gi", {}, "0"},
+           {"Critical", true, QosClass::kBurstable, "1Gi", "2Gi", 2'000'000'000, "0"},
+           {"MoreThanTheNode", true, QosClass::kBurstable, "9Gi", "10Gi", {}, "0"}}) {
+    SCOPED_TRACE(row.name);
+    const ContainerMemoryParams params{.limited_swap = row.limited,
+                                       .swap_controller_available = true,
+                                       .node_memory = Bytes{8LL << 30U},
+                                       .swap_capacity = Bytes{4LL << 30U}};
+    const auto subject = container("a", memory(row.request), memory(row.limit));
+    auto owner = pod({subject});
+    owner.priority = row.priority;
+    EXPECT_EQ(container_unified_values(owner, row.qos_class, subject, params),
+              (Unified{{"memory.swap.max", row.swap}}));
+  }
 }
-
-INSTANTIATE_TEST_SUITE_P(
-    All, SwapMax,
-    testing::Values(
-        SwapCase{"Burstable", true, QosClass::kBurstable, "1Gi", "2Gi", {}, "536870912"},
-        SwapCase{"NoSwap", false, QosClass::kBurstable, "1Gi", "2Gi", {}, "0"},
-        SwapCase{"Guaranteed", true, QosClass::kGuaranteed, "1Gi", "2Gi", {}, "0"},
-        SwapCase{"RequestIsLimit", true, QosClass::kBurstable, "1Gi", "1Gi", {}, "0"},
-        SwapCase{"NoRequest", true, QosClass::kBurstable, "0", "2Gi", {}, "0"},
-        SwapCase{"Critical", true, QosClass::kBurstable, "1Gi", "2Gi", 2'000'000'000, "0"},
-        SwapCase{"MoreThanTheNode", true, QosClass::kBurstable, "9Gi", "10Gi", {}, "0"}),
-    [](const auto& row) { return row.param.name; });
 
 // kernel/sched/core.c: (1 << 44) - 1 us; page_counter.h: LONG_MAX / PAGE_SIZE pages.
 constexpr std::int64_t kQuota = 17'592'186'044'415;
@@ -355,66 +337,57 @@ TEST(CheckKernelBounds, TakesWhatIsUnlimitedOrNotSet) {
   EXPECT_TRUE(check_kernel_bounds({.cpu_quota = Micros{-1}, .memory_limit = Bytes{-1}}));
 }
 
-struct Refused {
-  const char* name;
-  CgroupValues values;
-  const char* value;
-  const char* bound;
-};
-
-class CheckKernelBoundsRefuses : public TestWithParam<Refused> {};
-
-TEST_P(CheckKernelBoundsRefuses, WithValueAndBound) {
-  const auto checked = check_kernel_bounds(GetParam().values);
-  ASSERT_FALSE(checked);
-  EXPECT_EQ(checked.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_NE(checked.error().message.find(GetParam().value), std::string::npos)
-      << checked.error().message;
-  EXPECT_NE(checked.error().message.find(GetParam().bound), std::string::npos)
-      << checked.error().message;
+TEST(CheckKernelBoundsRefuses, WithValueAndBound) {
+  struct Refused {
+    const char* name;
+    CgroupValues values;
+    const char* value;
+    const char* bound;
+  };
+  for (const auto& row :
+       std::vector<Refused>{{"Quota",
+                             {.cpu_quota = Micros{kQuota + 1}, .cpu_period = Micros{100'000}},
+                             "17592186044416",
+                             "175921860 CPUs"},
+                            {"Memory",
+                             {.memory_limit = Bytes{9'223'372'036'854'775'807}},
+                             "9223372036854775807",
+                             "9223372036854771712"},
+                            {"HugePages",
+                             {.hugepages = {{"2MB", Bytes{9'223'372'036'854'775'807}}}},
+                             "hugepages-2MB",
+                             "9223372036854771712"}}) {
+    SCOPED_TRACE(row.name);
+    const auto checked = check_kernel_bounds(row.values);
+    ASSERT_FALSE(checked);
+    EXPECT_EQ(checked.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_NE(checked.error().message.find(row.value), std::string::npos)
+        << checked.error().message;
+    EXPECT_NE(checked.error().message.find(row.bound), std::string::npos)
+        << checked.error().message;
+  }
 }
-
-INSTANTIATE_TEST_SUITE_P(
-    Values, CheckKernelBoundsRefuses,
-    ::testing::Values(Refused{"Quota",
-                              {.cpu_quota = Micros{kQuota + 1}, .cpu_period = Micros{100'000}},
-                              "17592186044416",
-                              "175921860 CPUs"},
-                      Refused{"Memory",
-                              {.memory_limit = Bytes{9'223'372'036'854'775'807}},
-                              "9223372036854775807",
-                              "9223372036854771712"},
-                      Refused{"HugePages",
-                              {.hugepages = {{"2MB", Bytes{9'223'372'036'854'775'807}}}},
-                              "hugepages-2MB",
-                              "9223372036854771712"}),
-    [](const auto& param) { return param.param.name; });
-
-struct RealtimeCase {
-  const char* name;
-  std::optional<std::int64_t> runtime;
-  std::optional<CgroupVersion> cpu;
-  bool fits;
-};
-
-class CheckRealtime : public TestWithParam<RealtimeCase> {};
 
 /// A new cgroup of v1 has a cpu.rt_runtime_us of 0, and the kernel refuses -1 below it too.
-TEST_P(CheckRealtime, IsRefusedBelowACgroupThatHasNone) {
-  EngineResources resources;
-  resources.cpu_realtime_runtime = GetParam().runtime;
-  EXPECT_EQ(check_realtime(resources, GetParam().cpu, "/podqos/pod42").has_value(),
-            GetParam().fits);
+TEST(CheckRealtime, IsRefusedBelowACgroupThatHasNone) {
+  struct RealtimeCase {
+    const char* name;
+    std::optional<std::int64_t> runtime;
+    std::optional<CgroupVersion> cpu;
+    bool fits;
+  };
+  for (const auto& row :
+       std::vector<RealtimeCase>{{"NotSet", std::nullopt, CgroupVersion::kV1, true},
+                                 {"OnV1", 10'000, CgroupVersion::kV1, false},
+                                 {"UnlimitedOnV1", -1, CgroupVersion::kV1, false},
+                                 {"OnV2", 10'000, CgroupVersion::kV2, true},
+                                 {"WithoutTheController", 10'000, std::nullopt, true}}) {
+    SCOPED_TRACE(row.name);
+    EngineResources resources;
+    resources.cpu_realtime_runtime = row.runtime;
+    EXPECT_EQ(check_realtime(resources, row.cpu, "/podqos/pod42").has_value(), row.fits);
+  }
 }
-
-INSTANTIATE_TEST_SUITE_P(
-    Table, CheckRealtime,
-    ::testing::Values(RealtimeCase{"NotSet", std::nullopt, CgroupVersion::kV1, true},
-                      RealtimeCase{"OnV1", 10'000, CgroupVersion::kV1, false},
-                      RealtimeCase{"UnlimitedOnV1", -1, CgroupVersion::kV1, false},
-                      RealtimeCase{"OnV2", 10'000, CgroupVersion::kV2, true},
-                      RealtimeCase{"WithoutTheController", 10'000, std::nullopt, true}),
-    [](const auto& param) { return param.param.name; });
 
 TEST(CheckRealtime, NamesValueCauseAndRemedy) {
   EngineResources resources;

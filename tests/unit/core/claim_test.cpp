@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,10 +30,7 @@ using pod_text::list;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::TestParamInfo;
-using ::testing::TestWithParam;
 using ::testing::UnorderedElementsAre;
-using ::testing::ValuesIn;
 
 TEST(ClaimFor, TakesTheWholePodFromItsAnnotation) {
   Arriving a = with_spec(pod_named_app(list({{"cpu", "1"}})));
@@ -132,32 +130,28 @@ TEST(ClaimFor, CallsAnUnnamedContainerByItsId) {
   EXPECT_THAT(claim_of(a).pod.containers, ElementsAre(container("c1", {})));
 }
 
-struct Kubelet {
-  const char* name;
-  IdentitySource source;
-  bool placed;
-};
-class ClaimForKubelet : public TestWithParam<Kubelet> {};
-
-TEST_P(ClaimForKubelet, BelievesItsScoreAndItsRequests) {
-  Arriving a;
-  a.identity.source = GetParam().source;
-  if (GetParam().placed) a.identity.placed = kubelet_pod(QosClass::kBurstable);
-  a.facts.resources.cpu_shares = 2;
-  a.facts.resources.cpu_quota = 100'000;
-  a.facts.oom_score_adj = 500;
-  EXPECT_THAT(claim_of(a).pod.containers,
-              ElementsAre(container("app", list({{"memory", "500000000"}}), list({{"cpu", "1"}}))));
+TEST(ClaimForKubelet, BelievesItsScoreAndItsRequests) {
+  struct Kubelet {
+    const char* name;
+    IdentitySource source;
+    bool placed;
+  };
+  for (const auto& row : std::vector<Kubelet>{
+           {"ByUid", IdentitySource::kEngine, false},
+           {"ByCgroup", IdentitySource::kCgroup, true},
+       }) {
+    SCOPED_TRACE(row.name);
+    Arriving a;
+    a.identity.source = row.source;
+    if (row.placed) a.identity.placed = kubelet_pod(QosClass::kBurstable);
+    a.facts.resources.cpu_shares = 2;
+    a.facts.resources.cpu_quota = 100'000;
+    a.facts.oom_score_adj = 500;
+    EXPECT_THAT(
+        claim_of(a).pod.containers,
+        ElementsAre(container("app", list({{"memory", "500000000"}}), list({{"cpu", "1"}}))));
+  }
 }
-
-INSTANTIATE_TEST_SUITE_P(Table, ClaimForKubelet,
-                         ValuesIn<Kubelet>({
-                             {"ByUid", IdentitySource::kEngine, false},
-                             {"ByCgroup", IdentitySource::kCgroup, true},
-                         }),
-                         [](const TestParamInfo<Kubelet>& row) {
-                           return std::string{row.param.name};
-                         });
 
 /// A Pod's author writes annotations, also of a kubelet's pod: they could claim the whole node.
 TEST(ClaimFor, TakesTheRequestsOfAKubeletsPodFromTheKubelet) {
@@ -306,36 +300,32 @@ TEST(ClaimForSandbox, TakesTheSpecBeforeTheSums) {
   EXPECT_EQ(claim_of(a).source, ClassSource::kPodAnnotation);
 }
 
-struct Naming {
-  const char* name;
-  const char* named;
-  Pod pod;
-  bool complete;
-  const char* want;
-};
-class ContainerNameFor : public TestWithParam<Naming> {};
-
-TEST_P(ContainerNameFor, IsTheBestThatIsKnown) {
-  PodClaim claim;
-  claim.pod = GetParam().pod;
-  claim.complete = GetParam().complete;
-  EXPECT_EQ(container_name_for(facts::identity(IdentitySource::kLone, GetParam().named), claim,
-                               facts::container_facts("c1")),
-            GetParam().want);
+TEST(ContainerNameFor, IsTheBestThatIsKnown) {
+  struct Naming {
+    const char* name;
+    const char* named;
+    Pod pod;
+    bool complete;
+    const char* want;
+  };
+  for (const auto& row : std::vector<Naming>{
+           {"AsNamed", "web", pod_named_app({}), true, "web"},
+           {"TheOnlyOne", "", pod_named_app({}), true, "app"},
+           {"TheOnlyOneSoFar", "", pod_named_app({}), false, "c1"},
+           {"OneOfTwo", "", pod_text::pod({container("a", {}), container("b", {})}), true, "c1"},
+           {"BesideAnInitContainer", "",
+            pod_text::pod({container("a", {})}, {pod_text::init("i", {})}), true, "c1"},
+           {"NothingKnown", "", {}, true, "c1"},
+       }) {
+    SCOPED_TRACE(row.name);
+    PodClaim claim;
+    claim.pod = row.pod;
+    claim.complete = row.complete;
+    EXPECT_EQ(container_name_for(facts::identity(IdentitySource::kLone, row.named), claim,
+                                 facts::container_facts("c1")),
+              row.want);
+  }
 }
-
-INSTANTIATE_TEST_SUITE_P(
-    Table, ContainerNameFor,
-    ValuesIn<Naming>({
-        {"AsNamed", "web", pod_named_app({}), true, "web"},
-        {"TheOnlyOne", "", pod_named_app({}), true, "app"},
-        {"TheOnlyOneSoFar", "", pod_named_app({}), false, "c1"},
-        {"OneOfTwo", "", pod_text::pod({container("a", {}), container("b", {})}), true, "c1"},
-        {"BesideAnInitContainer", "",
-         pod_text::pod({container("a", {})}, {pod_text::init("i", {})}), true, "c1"},
-        {"NothingKnown", "", {}, true, "c1"},
-    }),
-    [](const TestParamInfo<Naming>& row) { return std::string{row.param.name}; });
 
 TEST(ContainerNameForSandbox, IsNotThePodsOnlyContainer) {
   PodClaim claim;
@@ -346,60 +336,57 @@ TEST(ContainerNameForSandbox, IsNotThePodsOnlyContainer) {
   EXPECT_EQ(container_name_for(identity, claim, facts::container_facts("pause")), "pause");
 }
 
-/// What Podman says of a container of `kube play`: its resources, and no name.
-struct Unnamed {
-  const char* name;
-  EngineResources engine;
-  const char* want;
-  const char* sandbox = "infra";
-};
-class ContainerNameForResources : public TestWithParam<Unnamed> {};
-
-TEST_P(ContainerNameForResources, IsTheOnlyOneThatTheyFit) {
-  PodClaim claim;
-  claim.complete = true;
-  claim.pod = pod_text::pod(
-      {container("half", list({{"cpu", "100m"}, {"memory", "32Mi"}}),
-                 list({{"cpu", "500m"}, {"memory", "64Mi"}})),
-       container("small", list({{"memory", "32Mi"}}), list({{"memory", "32Mi"}})),
-       container("twin-1", list({{"cpu", "1"}, {"memory", "16Mi"}}), list({{"memory", "16Mi"}})),
-       container("twin-2", list({{"memory", "16Mi"}}), list({{"memory", "16Mi"}})),
-       container("free", {})},
-      {pod_text::init("third", {}, list({{"cpu", "333m"}}))});
-  Identity identity = facts::identity(IdentitySource::kSandbox, "");
-  identity.sandbox_id = GetParam().sandbox;
-  ContainerFacts facts = facts::container_facts("c1");
-  facts.resources = GetParam().engine;
-  EXPECT_EQ(container_name_for(identity, claim, facts), GetParam().want);
-}
-
 EngineResources with_reservation(EngineResources engine, std::int64_t reservation) {
   engine.memory_reservation = reservation;
   return engine;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Table, ContainerNameForResources,
-    ValuesIn<Unnamed>({
-        {"AllThatPodmanPassesOn",
-         with_reservation(facts::engine({.quota = 50000, .period = 100000, .memory = 64 * kMi}),
-                          32 * kMi),
-         "half"},
-        {"ARequestThatTheDefaultsAdded", facts::engine({.memory = 32 * kMi}), "small"},
-        {"AnInitContainer", facts::engine({.quota = 33300, .period = 100000}), "third"},
-        {"AnotherPeriod", facts::engine({.quota = 16650, .period = 50000}), "third"},
-        {"OneOfTwo", facts::engine({.memory = 16 * kMi}), "c1"},
-        {"AnotherLimit", facts::engine({.quota = 50000, .period = 100000, .memory = 63 * kMi}),
-         "c1"},
-        {"AnotherQuota", facts::engine({.quota = 40000, .period = 100000, .memory = 64 * kMi}),
-         "c1"},
-        {"AnotherRequest", with_reservation(facts::engine({.memory = 32 * kMi}), 31 * kMi), "c1"},
-        {"ALimitTooFew", facts::engine({.memory = 64 * kMi}), "c1"},
-        {"NoneAtAll", {}, "c1"},
-        // There podqos sets the limits: their absence says nothing.
-        {"NoEngineThatKnowsPods", facts::engine({.memory = 32 * kMi}), "c1", ""},
-    }),
-    [](const TestParamInfo<Unnamed>& row) { return std::string{row.param.name}; });
+TEST(ContainerNameForResources, IsTheOnlyOneThatTheyFit) {
+  /// What Podman says of a container of `kube play`: its resources, and no name.
+  struct Unnamed {
+    const char* name;
+    EngineResources engine;
+    const char* want;
+    const char* sandbox = "infra";
+  };
+  for (const auto& row : std::vector<Unnamed>{
+           {"AllThatPodmanPassesOn",
+            with_reservation(facts::engine({.quota = 50000, .period = 100000, .memory = 64 * kMi}),
+                             32 * kMi),
+            "half"},
+           {"ARequestThatTheDefaultsAdded", facts::engine({.memory = 32 * kMi}), "small"},
+           {"AnInitContainer", facts::engine({.quota = 33300, .period = 100000}), "third"},
+           {"AnotherPeriod", facts::engine({.quota = 16650, .period = 50000}), "third"},
+           {"OneOfTwo", facts::engine({.memory = 16 * kMi}), "c1"},
+           {"AnotherLimit", facts::engine({.quota = 50000, .period = 100000, .memory = 63 * kMi}),
+            "c1"},
+           {"AnotherQuota", facts::engine({.quota = 40000, .period = 100000, .memory = 64 * kMi}),
+            "c1"},
+           {"AnotherRequest", with_reservation(facts::engine({.memory = 32 * kMi}), 31 * kMi),
+            "c1"},
+           {"ALimitTooFew", facts::engine({.memory = 64 * kMi}), "c1"},
+           {"NoneAtAll", {}, "c1"},
+           // There podqos sets the limits: their absence says nothing.
+           {"NoEngineThatKnowsPods", facts::engine({.memory = 32 * kMi}), "c1", ""},
+       }) {
+    SCOPED_TRACE(row.name);
+    PodClaim claim;
+    claim.complete = true;
+    claim.pod = pod_text::pod(
+        {container("half", list({{"cpu", "100m"}, {"memory", "32Mi"}}),
+                   list({{"cpu", "500m"}, {"memory", "64Mi"}})),
+         container("small", list({{"memory", "32Mi"}}), list({{"memory", "32Mi"}})),
+         container("twin-1", list({{"cpu", "1"}, {"memory", "16Mi"}}), list({{"memory", "16Mi"}})),
+         container("twin-2", list({{"memory", "16Mi"}}), list({{"memory", "16Mi"}})),
+         container("free", {})},
+        {pod_text::init("third", {}, list({{"cpu", "333m"}}))});
+    Identity identity = facts::identity(IdentitySource::kSandbox, "");
+    identity.sandbox_id = row.sandbox;
+    ContainerFacts facts = facts::container_facts("c1");
+    facts.resources = row.engine;
+    EXPECT_EQ(container_name_for(identity, claim, facts), row.want);
+  }
+}
 
 }  // namespace
 }  // namespace podqos::core

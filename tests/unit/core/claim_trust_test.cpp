@@ -1,6 +1,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -295,33 +296,28 @@ INSTANTIATE_TEST_SUITE_P(
     }),
     [](const TestParamInfo<Inferred>& row) { return std::string{row.param.name}; });
 
-struct Score {
-  const char* name;
-  std::int64_t score;
-  std::int64_t node;
-  std::int64_t request;
-};
-class InferResourcesScore : public TestWithParam<Score> {};
-
-TEST_P(InferResourcesScore, GivesTheSmallestRequestOfIt) {
-  const auto inferred = infer_resources({}, GetParam().score, Bytes{GetParam().node});
-  const auto memory = find(inferred.requests, "memory");
-  ASSERT_TRUE(memory);
-  EXPECT_EQ(memory->value(), GetParam().request);
-  EXPECT_EQ(1000 - 1000 * GetParam().request / GetParam().node, GetParam().score);
-  EXPECT_EQ(1000 - 1000 * (GetParam().request - 1) / GetParam().node, GetParam().score + 1);
+TEST(InferResourcesScore, GivesTheSmallestRequestOfIt) {
+  struct Score {
+    const char* name;
+    std::int64_t score;
+    std::int64_t node;
+    std::int64_t request;
+  };
+  for (const auto& row : std::vector<Score>{
+           {"ANodeOf32Gi", 900, 34'359'738'368, 3'435'973'837},
+           {"ANodeOf8Gi", 500, 8'589'934'592, 4'294'967'296},
+           {"AnOddNode", 998, 1'000'003, 2'001},
+           {"TheSmallestScore", 4, 1'000'003, 996'003},
+       }) {
+    SCOPED_TRACE(row.name);
+    const auto inferred = infer_resources({}, row.score, Bytes{row.node});
+    const auto memory = find(inferred.requests, "memory");
+    ASSERT_TRUE(memory);
+    EXPECT_EQ(memory->value(), row.request);
+    EXPECT_EQ(1000 - 1000 * row.request / row.node, row.score);
+    EXPECT_EQ(1000 - 1000 * (row.request - 1) / row.node, row.score + 1);
+  }
 }
-
-INSTANTIATE_TEST_SUITE_P(Table, InferResourcesScore,
-                         ValuesIn<Score>({
-                             {"ANodeOf32Gi", 900, 34'359'738'368, 3'435'973'837},
-                             {"ANodeOf8Gi", 500, 8'589'934'592, 4'294'967'296},
-                             {"AnOddNode", 998, 1'000'003, 2'001},
-                             {"TheSmallestScore", 4, 1'000'003, 996'003},
-                         }),
-                         [](const TestParamInfo<Score>& row) {
-                           return std::string{row.param.name};
-                         });
 
 TEST(InferResources, SurvivesTheEndsOfTheRange) {
   const auto inferred =

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -253,6 +254,43 @@ INSTANTIATE_TEST_SUITE_P(All, RetainedUntil,
                              {"NotInALoop", 0, 1001, 1001},
                          }),
                          [](const TestParamInfo<DelayCase>& row) { return row.param.name; });
+
+constexpr Bytes kPage{4096};
+
+constexpr auto kNone = ShmemCharge::kNone;
+constexpr auto kUncertain = ShmemCharge::kUncertain;
+constexpr auto kSome = ShmemCharge::kSome;
+
+TEST(ShmemChargeTest, TrustsTheStatisticsWithinTheirBounds) {
+  struct Charge {
+    const char* name;
+    std::int64_t usage;
+    std::int64_t counted;
+    std::int64_t shmem;
+    std::int64_t processors;
+    ShmemCharge held;
+  };
+  for (const auto& row : std::vector<Charge>{
+           {"Nothing", 0, 0, 0, 1, kNone},
+           {"Counted", 8, 8, 8, 1, kSome},
+           {"CountedBesideOthers", 100, 100, 1, 128, kSome},
+           {"PageCacheOnly", 100, 100, 0, 1, kNone},
+           // As measured: 8 MiB written to tmpfs, none of it in memory.stat.
+           {"AllUncounted", 8, 0, 0, 2, kUncertain},
+           // 64 pages of 4 KiB in the statistics and 64 in advance, of each.
+           {"AsUncountedAsMayBe", 101, 100, 0, 2, kNone},
+           {"MoreUncounted", 102, 100, 0, 2, kUncertain},
+           {"OnALargeMachine", 164, 100, 0, 128, kNone},
+           {"CountedTooMuch", 10, 500, 0, 2, kUncertain},
+           {"CountedALittleTooMuch", 99, 100, 0, 2, kNone},
+       }) {
+    SCOPED_TRACE(row.name);
+    const MemoryCharge charge{.usage = Bytes{row.usage * kMi},
+                              .counted = Bytes{row.counted * kMi},
+                              .shmem = Bytes{row.shmem * kMi}};
+    EXPECT_EQ(shmem_charge(charge, row.processors, kPage), row.held);
+  }
+}
 
 }  // namespace
 }  // namespace podqos::core

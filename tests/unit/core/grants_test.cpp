@@ -1,6 +1,7 @@
 #include "common/core/pods/grants.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,8 +17,11 @@ namespace podqos::core {
 namespace {
 
 using byte_units::kGi;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::TestParamInfo;
 using ::testing::TestWithParam;
@@ -217,48 +221,44 @@ int score_of(const PodRecord& record, const char* name = "a") {
   return container_oom_score_adj(record, container, kMemoryOf10Gi);
 }
 
-struct Claim {
-  const char* name;
-  const char* cpu;
-  const char* memory;
-  QosClass qos_class;
-  TierSum held;
-  std::int64_t shares;
-  int score;
-};
-class NodeBound : public TestWithParam<Claim> {};
-
-TEST_P(NodeBound, HoldsOnlyWhatNoNodeCouldGive) {
-  const Claim& row = GetParam();
-  PodRecord record = recorded(full("a", row.cpu, row.memory), row.qos_class, row.held);
-  const auto values = pod_values(record, {});
-  ASSERT_TRUE(values) << values.error().message;
-  EXPECT_EQ(values->cpu_shares, CpuShares{row.shares});
-  EXPECT_EQ(score_of(record), row.score);
-}
-
 constexpr TierSum kNothingHeld{};
 constexpr TierSum kAllHeld{.pods = 1, .cpu = MilliCpu{4000}, .memory = Bytes{10 * kGi}};
 
-INSTANTIATE_TEST_SUITE_P(
-    Table, NodeBound,
-    ValuesIn<Claim>({
-        {"WholeNodeGuaranteed", "4", "10Gi", QosClass::kGuaranteed, kNothingHeld, 4096, -997},
-        {"HalfOfIt", "1", "5Gi", QosClass::kBurstable, kNothingHeld, 1024, 500},
-        // A kubelet would have refused it; beside others that took all before it keeps its values.
-        {"NothingLeftForGuaranteed", "1", "5Gi", QosClass::kGuaranteed, kAllHeld, 1024, -997},
-        {"NothingLeftForBurstable", "1", "5Gi", QosClass::kBurstable, kAllHeld, 1024, 500},
-        {"BestEffort", "8", "20Gi", QosClass::kBestEffort, kNothingHeld, 2, 1000},
-        {"TwiceTheNode", "8", "20Gi", QosClass::kGuaranteed, kNothingHeld, 4096, 3},
-        {"TwiceItsCpu", "8", "5Gi", QosClass::kGuaranteed, kNothingHeld, 4096, 500},
-        {"TwiceItsMemory", "1", "20Gi", QosClass::kGuaranteed, kNothingHeld, 1024, 3},
-        {"OneByteMore", "1", "10737418241", QosClass::kGuaranteed, kNothingHeld, 1024, 3},
-        {"OneMilliCpuMore", "4001m", "5Gi", QosClass::kGuaranteed, kNothingHeld, 4096, 500},
-        {"APebibyte", "1", "1Pi", QosClass::kBurstable, kNothingHeld, 1024, 3},
-        // The most for which the kernel takes a quota.
-        {"MostCpusOfAQuota", "175921860", "1Gi", QosClass::kBurstable, kNothingHeld, 4096, 900},
-    }),
-    [](const TestParamInfo<Claim>& row) { return std::string{row.param.name}; });
+TEST(NodeBound, HoldsOnlyWhatNoNodeCouldGive) {
+  struct Claim {
+    const char* name;
+    const char* cpu;
+    const char* memory;
+    QosClass qos_class;
+    TierSum held;
+    std::int64_t shares;
+    int score;
+  };
+  for (const auto& row : std::vector<Claim>{
+           {"WholeNodeGuaranteed", "4", "10Gi", QosClass::kGuaranteed, kNothingHeld, 4096, -997},
+           {"HalfOfIt", "1", "5Gi", QosClass::kBurstable, kNothingHeld, 1024, 500},
+           // A kubelet would have refused it; beside others that took all before it keeps its
+           // values.
+           {"NothingLeftForGuaranteed", "1", "5Gi", QosClass::kGuaranteed, kAllHeld, 1024, -997},
+           {"NothingLeftForBurstable", "1", "5Gi", QosClass::kBurstable, kAllHeld, 1024, 500},
+           {"BestEffort", "8", "20Gi", QosClass::kBestEffort, kNothingHeld, 2, 1000},
+           {"TwiceTheNode", "8", "20Gi", QosClass::kGuaranteed, kNothingHeld, 4096, 3},
+           {"TwiceItsCpu", "8", "5Gi", QosClass::kGuaranteed, kNothingHeld, 4096, 500},
+           {"TwiceItsMemory", "1", "20Gi", QosClass::kGuaranteed, kNothingHeld, 1024, 3},
+           {"OneByteMore", "1", "10737418241", QosClass::kGuaranteed, kNothingHeld, 1024, 3},
+           {"OneMilliCpuMore", "4001m", "5Gi", QosClass::kGuaranteed, kNothingHeld, 4096, 500},
+           {"APebibyte", "1", "1Pi", QosClass::kBurstable, kNothingHeld, 1024, 3},
+           // The most for which the kernel takes a quota.
+           {"MostCpusOfAQuota", "175921860", "1Gi", QosClass::kBurstable, kNothingHeld, 4096, 900},
+       }) {
+    SCOPED_TRACE(row.name);
+    PodRecord record = recorded(full("a", row.cpu, row.memory), row.qos_class, row.held);
+    const auto values = pod_values(record, {});
+    ASSERT_TRUE(values) << values.error().message;
+    EXPECT_EQ(values->cpu_shares, CpuShares{row.shares});
+    EXPECT_EQ(score_of(record), row.score);
+  }
+}
 
 TEST(ContainerOomScoreAdj, ScoresEachContainerOfAPodBeyondTheNode) {
   PodRecord record = recorded(full("a", "1", "2Gi"), QosClass::kGuaranteed);
@@ -376,6 +376,191 @@ TEST_F(Grantable, AreFourAtMost) {
   for (const char* uid : {"f", "e", "d", "c", "b"})
     tiers_.cut.push_back(entry(uid, 100, 0));
   EXPECT_THAT(uids(), ElementsAre("f", "e", "d", "c"));
+}
+
+/// A node of 4 CPUs and 8 GiB, of which 1 CPU and 2 GiB are reserved: 3 CPUs and 6 GiB are
+/// allocatable. Other pods have 2 CPUs and 4 GiB.
+class NodeFitTest : public ::testing::Test {
+ protected:
+  NodeFitTest() {
+    settings_.admission = {.memory = AdmissionPolicy::kEnforce,
+                           .cpu = AdmissionPolicy::kEnforce,
+                           .pids = AdmissionPolicy::kEnforce};
+    settings_.system_reserved = {.cpu = MilliCpu{500}, .memory = Bytes{kGi}};
+    settings_.kube_reserved = {.cpu = MilliCpu{500}, .memory = Bytes{kGi}};
+    others_.guaranteed = {.pods = 1, .cpu = MilliCpu{500}, .memory = Bytes{kGi}};
+    others_.burstable = {.pods = 2, .cpu = MilliCpu{500}, .memory = Bytes{2 * kGi}};
+    others_.requested = {.pods = 3, .cpu = MilliCpu{1000}, .memory = Bytes{3 * kGi}};
+    others_.adopted = {.pods = 1, .cpu = MilliCpu{1000}, .memory = Bytes{kGi}};
+  }
+  static PodRecord requesting(const char* cpu, const char* memory) {
+    PodRecord record;
+    record.pod = pod_text::pod(
+        {pod_text::container("a", pod_text::list({{"cpu", cpu}, {"memory", memory}}))});
+    record.complete = true;
+    record.qos_class = QosClass::kBurstable;
+    return record;
+  }
+  [[nodiscard]] Status check(const PodRecord& record) const {
+    return check_node_fit({.pod = record,
+                           .before = before_,
+                           .others = others_,
+                           .capacity = capacity_,
+                           .holders = holders_},
+                          settings_);
+  }
+  /// The message of the refusal; "" if the pod fits.
+  [[nodiscard]] std::string refusal(const PodRecord& record) const {
+    const auto fits = check(record);
+    if (fits) return "";
+    EXPECT_EQ(fits.error().code, ErrorCode::kRefused);
+    return fits.error().message;
+  }
+
+  Settings settings_;
+  NodeCapacity capacity_{.memory = Bytes{8 * kGi}, .cpu = MilliCpu{4000}};
+  TierSums others_;
+  std::optional<PodRecord> before_;
+  std::vector<PodShare> holders_;
+};
+
+TEST_F(NodeFitTest, TakesAPodUpToTheLastByte) {
+  EXPECT_EQ(refusal(requesting("1", "2Gi")), "");
+}
+
+TEST_F(NodeFitTest, RefusesTheFirstByteMore) {
+  EXPECT_EQ(refusal(requesting("1", "2147483649")),
+            "requests memory 2147483649, of which 2Gi is free: 6Gi is allocatable, and other pods "
+            "have 4Gi; end pods, lower requests, or set admission.memory to \"warn\"");
+}
+
+TEST_F(NodeFitTest, RefusesAThousandthOfACpuMore) {
+  EXPECT_EQ(refusal(requesting("1001m", "2Gi")),
+            "requests cpu 1001m, of which 1 is free: 3 is allocatable, and other pods have 2; end "
+            "pods, lower requests, or set admission.cpu to \"warn\"");
+}
+
+TEST_F(NodeFitTest, NamesEachResourceThatLacks) {
+  EXPECT_THAT(refusal(requesting("5", "20Gi")),
+              AllOf(HasSubstr("requests cpu 5, of which 1 is free"),
+                    HasSubstr("; requests memory 20Gi, of which 2Gi is free"),
+                    HasSubstr("set admission.cpu and admission.memory to")));
+}
+
+TEST_F(NodeFitTest, NamesThePodsThatHaveMost) {
+  const auto share = [](const char* name, int cpu) {
+    return PodShare{.name = name, .requested = {.pods = 1, .cpu = MilliCpu{cpu}, .memory = {}}};
+  };
+  holders_ = {share("pod 1", 100), share("pod 2 (team/db)", 1500), share("pod 3", 0),
+              share("pod 4", 300), share("pod 5", 50)};
+  EXPECT_THAT(
+      refusal(requesting("2", "1Gi")),
+      HasSubstr("other pods have 2, most of it pod 2 (team/db) with 1500m, pod 4 with 300m, "
+                "pod 1 with 100m; end pods"));
+}
+
+/// maxPodClaim bounds what counts of a pod, but a pod that the node has no room for does not fit.
+TEST_F(NodeFitTest, GoesByWhatIsRequestedAndNotByWhatCounts) {
+  others_ = {};
+  EXPECT_THAT(refusal(requesting("100", "1Gi")), HasSubstr("requests cpu 100, of which 3 is free"));
+}
+
+/// What others request is not free although no more than a part of it was granted.
+TEST_F(NodeFitTest, LeavesToOthersWhatTheyRequest) {
+  others_.requested.memory = Bytes{5 * kGi};
+  EXPECT_THAT(
+      refusal(requesting("1", "1Gi")),
+      HasSubstr("requests memory 1Gi, of which 0 is free: 6Gi is allocatable, and other pods "
+                "have 6Gi; "));
+}
+
+TEST_F(NodeFitTest, OnlyEnforcesWhatIsToBeEnforced) {
+  settings_.admission.cpu = AdmissionPolicy::kWarn;
+  EXPECT_THAT(refusal(requesting("5", "20Gi")), Not(HasSubstr("cpu")));
+  settings_.admission.memory = AdmissionPolicy::kOff;
+  EXPECT_EQ(refusal(requesting("5", "20Gi")), "");
+}
+
+TEST_F(NodeFitTest, TakesAPodThatRequestsNothing) {
+  others_.requested = {.pods = 1, .cpu = MilliCpu{8000}, .memory = Bytes{16 * kGi}};
+  EXPECT_EQ(refusal(requesting("0", "0")), "");
+}
+
+TEST_F(NodeFitTest, TakesABestEffortPod) {
+  PodRecord record = requesting("5", "20Gi");  // by its overhead
+  record.qos_class = QosClass::kBestEffort;
+  EXPECT_EQ(refusal(record), "");
+}
+
+TEST_F(NodeFitTest, LeavesAKubeletsPodToItsKubelet) {
+  PodRecord record = requesting("5", "20Gi");
+  record.adopted = true;
+  EXPECT_EQ(refusal(record), "");
+}
+
+TEST_F(NodeFitTest, TakesWhatWasRequestedBefore) {
+  before_ = requesting("5", "20Gi");
+  EXPECT_EQ(refusal(requesting("5", "20Gi")), "");
+  EXPECT_EQ(refusal(requesting("4", "10Gi")), "");
+  EXPECT_THAT(refusal(requesting("6", "20Gi")), AllOf(HasSubstr("cpu 6"), Not(HasSubstr("20Gi"))));
+}
+
+/// Its requests have left the sums, and others may have taken them.
+TEST_F(NodeFitTest, TakesAReleasedPodAsANewOne) {
+  before_ = requesting("5", "20Gi");
+  before_->released_at = BootSeconds{1};
+  EXPECT_NE(refusal(requesting("5", "20Gi")), "");
+}
+
+/// Three of podqos's own pods are there.
+TEST_F(NodeFitTest, CountsTheLimitsOfProcesses) {
+  capacity_.pids = 4000;
+  EXPECT_EQ(refusal(requesting("1", "1Gi")), "") << "without a limit";
+  settings_.pod_pids_limit = 1000;
+  EXPECT_EQ(refusal(requesting("1", "1Gi")), "");
+  settings_.pod_pids_limit = 1001;
+  EXPECT_EQ(refusal(requesting("1", "1Gi")),
+            "podPidsLimit 1001 for each of 4 pods is more than the node's 4000 processes: lower "
+            "podPidsLimit, or raise kernel.pid_max; end pods, lower requests, or set "
+            "admission.pids to \"warn\"");
+  PodRecord record = requesting("1", "1Gi");
+  record.qos_class = QosClass::kBestEffort;
+  EXPECT_NE(refusal(record), "");
+  before_ = record;
+  EXPECT_EQ(refusal(record), "");
+  capacity_.pids = 0;  // not known
+  before_.reset();
+  EXPECT_EQ(refusal(record), "");
+}
+
+TEST_F(NodeFitTest, SaysNothingOfProcessesWhereThatIsOff) {
+  settings_.pod_pids_limit = 1;
+  capacity_.pids = 2;
+  EXPECT_TRUE(describe_pids(others_, settings_, capacity_));
+  settings_.admission.pids = AdmissionPolicy::kWarn;
+  EXPECT_TRUE(describe_pids(others_, settings_, capacity_));
+  settings_.admission.pids = AdmissionPolicy::kOff;
+  EXPECT_EQ(describe_pids(others_, settings_, capacity_), std::nullopt);
+}
+
+/// The words of log and status.
+TEST_F(NodeFitTest, WhatIsOffIsNotSaid) {
+  PodRecord record = requesting("2", "3Gi");
+  grant_requests(record, others_, settings_, capacity_);
+  EXPECT_THAT(describe_uncounted(record, settings_).value_or(""),
+              HasSubstr("requests cpu 2, of which 1 counts: other pods"));
+  settings_.admission.cpu = AdmissionPolicy::kOff;
+  EXPECT_THAT(describe_uncounted(record, settings_).value_or(""),
+              HasSubstr("requests memory 3Gi, of which 2Gi counts: other pods"));
+  settings_.admission.memory = AdmissionPolicy::kOff;
+  EXPECT_EQ(describe_uncounted(record, settings_), std::nullopt);
+  record = requesting("100", "3Gi");
+  grant_requests(record, others_, settings_, capacity_);
+  EXPECT_EQ(describe_uncounted(record, settings_), std::nullopt);
+  // A bound that the operator has set is another thing.
+  settings_.max_pod_claim_percent = 50;
+  grant_requests(record, others_, settings_, capacity_);
+  EXPECT_THAT(describe_uncounted(record, settings_).value_or(""), HasSubstr("maxPodClaim is 50%"));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,27 +29,22 @@ ContainerFacts facts_of(std::string id, std::string bundle = "/b") {
   return facts;
 }
 
-struct StableHashCase {
-  const char* name;
-  const char* text;
-  const char* want;
-};
-class StableHash : public TestWithParam<StableHashCase> {};
-
-TEST_P(StableHash, IsFnv1a) {
-  EXPECT_EQ(stable_hash(GetParam().text), GetParam().want);
-}
-
 // From the authors' own test vectors.
-INSTANTIATE_TEST_SUITE_P(Table, StableHash,
-                         ValuesIn<StableHashCase>({
-                             {"Nothing", "", "cbf29ce484222325"},
-                             {"OneLetter", "a", "af63dc4c8601ec8c"},
-                             {"AWord", "foobar", "85944171f73967e8"},
-                         }),
-                         [](const TestParamInfo<StableHashCase>& row) {
-                           return std::string{row.param.name};
-                         });
+TEST(StableHash, IsFnv1a) {
+  struct StableHashCase {
+    const char* name;
+    const char* text;
+    const char* want;
+  };
+  for (const auto& row : std::vector<StableHashCase>{
+           {"Nothing", "", "cbf29ce484222325"},
+           {"OneLetter", "a", "af63dc4c8601ec8c"},
+           {"AWord", "foobar", "85944171f73967e8"},
+       }) {
+    SCOPED_TRACE(row.name);
+    EXPECT_EQ(stable_hash(row.text), row.want);
+  }
+}
 
 struct Source {
   const char* name;
@@ -194,70 +190,60 @@ TEST(Identify, RefusesAPodCgroupThatIsNotTheEnginesPods) {
   }
 }
 
-struct Contradiction {
-  const char* name;
-  std::optional<std::string> engine_uid;
-  std::optional<std::string> placed_at;
-};
-class IdentifyContradiction : public TestWithParam<Contradiction> {};
-
-TEST_P(IdentifyContradiction, IsRefused) {
-  EngineAnnotations engine;
-  engine.pod_uid = GetParam().engine_uid;
-  PodqosAnnotations podqos;
-  podqos.pod_uid = "other";
-  for (const auto trust : {TrustAnnotations::kEngineChecked, TrustAnnotations::kAll}) {
-    Settings settings;
-    settings.trust_annotations = trust;
-    const auto identity =
-        identify(facts_of("c1"), {podqos, engine}, settings, GetParam().placed_at, kOwnRoot);
-    ASSERT_FALSE(identity);
-    EXPECT_EQ(identity.error().code, ErrorCode::kConflict);
-    EXPECT_THAT(identity.error().message,
-                AllOf(HasSubstr("podqos.io/pod-uid \"other\""), HasSubstr("\"-a-\"")));
+TEST(IdentifyContradiction, IsRefused) {
+  struct Contradiction {
+    const char* name;
+    std::optional<std::string> engine_uid;
+    std::optional<std::string> placed_at;
+  };
+  for (const auto& row : std::vector<Contradiction>{
+           {"OfTheEngine", "-a-", std::nullopt},
+           {"OfTheEngineOverOurOwnWork", "-a-", kOwnPod},
+           {"OfAKubeletsCgroup", std::nullopt, kForeignPod},
+       }) {
+    SCOPED_TRACE(row.name);
+    EngineAnnotations engine;
+    engine.pod_uid = row.engine_uid;
+    PodqosAnnotations podqos;
+    podqos.pod_uid = "other";
+    for (const auto trust : {TrustAnnotations::kEngineChecked, TrustAnnotations::kAll}) {
+      Settings settings;
+      settings.trust_annotations = trust;
+      const auto identity =
+          identify(facts_of("c1"), {podqos, engine}, settings, row.placed_at, kOwnRoot);
+      ASSERT_FALSE(identity);
+      EXPECT_EQ(identity.error().code, ErrorCode::kConflict);
+      EXPECT_THAT(identity.error().message,
+                  AllOf(HasSubstr("podqos.io/pod-uid \"other\""), HasSubstr("\"-a-\"")));
+    }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, IdentifyContradiction,
-                         ValuesIn<Contradiction>({
-                             {"OfTheEngine", "-a-", std::nullopt},
-                             {"OfTheEngineOverOurOwnWork", "-a-", kOwnPod},
-                             {"OfAKubeletsCgroup", std::nullopt, kForeignPod},
-                         }),
-                         [](const TestParamInfo<Contradiction>& row) {
-                           return std::string{row.param.name};
-                         });
-
-struct BadUid {
-  const char* name;
-  std::string uid;
-};
-class IdentifyBadUid : public TestWithParam<BadUid> {};
-
-TEST_P(IdentifyBadUid, IsRefused) {
-  PodqosAnnotations podqos;
-  podqos.pod_uid = GetParam().uid;
-  const auto identity = identify(facts_of("c1"), {podqos, {}}, {}, {}, kOwnRoot);
-  ASSERT_FALSE(identity);
-  EXPECT_EQ(identity.error().code, ErrorCode::kInvalidArgument);
+TEST(IdentifyBadUid, IsRefused) {
+  struct BadUid {
+    const char* name;
+    std::string uid;
+  };
+  for (const auto& row : std::vector<BadUid>{
+           {"Empty", ""},
+           {"ASlash", "a/b"},
+           {"Up", ".."},
+           {"ADot", "."},
+           {"ANul", std::string{"a\0b", 3}},
+           {"ANewline", "a\nb"},
+           {"AnUnderscore", "a_b"},
+           {"ASpace", "a b"},
+           {"Long", std::string(300, 'a')},
+           {"OneTooMany", std::string(129, 'a')},
+       }) {
+    SCOPED_TRACE(row.name);
+    PodqosAnnotations podqos;
+    podqos.pod_uid = row.uid;
+    const auto identity = identify(facts_of("c1"), {podqos, {}}, {}, {}, kOwnRoot);
+    ASSERT_FALSE(identity);
+    EXPECT_EQ(identity.error().code, ErrorCode::kInvalidArgument);
+  }
 }
-
-INSTANTIATE_TEST_SUITE_P(Table, IdentifyBadUid,
-                         ValuesIn<BadUid>({
-                             {"Empty", ""},
-                             {"ASlash", "a/b"},
-                             {"Up", ".."},
-                             {"ADot", "."},
-                             {"ANul", std::string{"a\0b", 3}},
-                             {"ANewline", "a\nb"},
-                             {"AnUnderscore", "a_b"},
-                             {"ASpace", "a b"},
-                             {"Long", std::string(300, 'a')},
-                             {"OneTooMany", std::string(129, 'a')},
-                         }),
-                         [](const TestParamInfo<BadUid>& row) {
-                           return std::string{row.param.name};
-                         });
 
 TEST(Identify, TakesTheLongestUid) {
   PodqosAnnotations podqos;

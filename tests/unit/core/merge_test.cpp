@@ -36,56 +36,58 @@ using merging::some;
 using merging::whole;
 using pod_text::list;
 
-struct FirstClass {
-  const char* name;
-  PodClaim claim;
-  std::optional<QosClass> declared;
-  bool may_raise;
-  QosClass want;
-  ClassSource source;
-  std::size_t warnings = 0;
-};
-class JoinPodFirst : public TestWithParam<FirstClass> {};
-
-TEST_P(JoinPodFirst, FixesTheClass) {
-  const FirstClass& row = GetParam();
-  PodClaim claim = row.claim;
-  claim.declared_class = row.declared;
-  Settings settings;
-  settings.allow_qos_override = row.may_raise;
-  const MergedPod joined = join(std::nullopt, claim, settings);
-  EXPECT_EQ(joined.record.qos_class, row.want);
-  EXPECT_EQ(joined.record.class_source, row.source);
-  EXPECT_EQ(joined.record.complete, row.claim.complete);
-  EXPECT_EQ(joined.warnings.size(), row.warnings);
-}
-
 constexpr auto kSpecified = ClassSource::kPodAnnotation;
 constexpr auto kDeclared = ClassSource::kQosAnnotation;
 constexpr auto kInferred = ClassSource::kInference;
 
-INSTANTIATE_TEST_SUITE_P(
-    Table, JoinPodFirst,
-    ValuesIn<FirstClass>({
-        {"WholeGuaranteed", whole(full("a")), {}, false, kGuaranteed, kSpecified},
-        {"WholeBurstable", whole(some("a")), {}, false, kBurstable, kSpecified},
-        {"WholeBestEffort", whole(none("a")), {}, false, kBestEffort, kSpecified},
-        {"PartialIsNeverGuaranteed", partial(full("a")), {}, false, kBurstable, kInferred},
-        {"PartialIsNotGuaranteedByOverride", partial(full("a")), {}, true, kBurstable, kInferred},
-        {"PartialBurstable", partial(some("a")), {}, false, kBurstable, kInferred},
-        {"PartialBestEffort", partial(none("a")), {}, false, kBestEffort, kInferred},
-        {"PartialDeclaredGuaranteed", partial(full("a")), kGuaranteed, false, kGuaranteed,
-         kDeclared},
-        {"PartialDeclaredGuaranteedButBurstable", partial(some("a")), kGuaranteed, false,
-         kBurstable, kInferred, 1},
-        {"LoweredToBurstable", whole(full("a")), kBurstable, false, kBurstable, kDeclared},
-        {"LoweredToBestEffort", whole(full("a")), kBestEffort, false, kBestEffort, kDeclared},
-        {"RaisedToGuaranteed", whole(some("a")), kGuaranteed, false, kBurstable, kSpecified, 1},
-        {"RaisedFromBestEffort", whole(none("a")), kBurstable, false, kBestEffort, kSpecified, 1},
-        {"RaisedByTheOperatorsLeave", whole(none("a")), kGuaranteed, true, kGuaranteed, kDeclared},
-        {"DeclaredAsItIs", whole(some("a")), kBurstable, false, kBurstable, kDeclared},
-    }),
-    [](const TestParamInfo<FirstClass>& row) { return std::string{row.param.name}; });
+TEST(JoinPodFirst, FixesTheClass) {
+  struct FirstClass {
+    const char* name;
+    PodClaim claim;
+    std::optional<QosClass> declared;
+    bool may_raise;
+    QosClass want;
+    ClassSource source;
+    std::size_t warnings = 0;
+  };
+  for (const auto& row : std::vector<FirstClass>{
+           {"WholeGuaranteed", whole(full("a")), {}, false, kGuaranteed, kSpecified},
+           {"WholeBurstable", whole(some("a")), {}, false, kBurstable, kSpecified},
+           {"WholeBestEffort", whole(none("a")), {}, false, kBestEffort, kSpecified},
+           {"PartialIsNeverGuaranteed", partial(full("a")), {}, false, kBurstable, kInferred},
+           {"PartialIsNotGuaranteedByOverride",
+            partial(full("a")),
+            {},
+            true,
+            kBurstable,
+            kInferred},
+           {"PartialBurstable", partial(some("a")), {}, false, kBurstable, kInferred},
+           {"PartialBestEffort", partial(none("a")), {}, false, kBestEffort, kInferred},
+           {"PartialDeclaredGuaranteed", partial(full("a")), kGuaranteed, false, kGuaranteed,
+            kDeclared},
+           {"PartialDeclaredGuaranteedButBurstable", partial(some("a")), kGuaranteed, false,
+            kBurstable, kInferred, 1},
+           {"LoweredToBurstable", whole(full("a")), kBurstable, false, kBurstable, kDeclared},
+           {"LoweredToBestEffort", whole(full("a")), kBestEffort, false, kBestEffort, kDeclared},
+           {"RaisedToGuaranteed", whole(some("a")), kGuaranteed, false, kBurstable, kSpecified, 1},
+           {"RaisedFromBestEffort", whole(none("a")), kBurstable, false, kBestEffort, kSpecified,
+            1},
+           {"RaisedByTheOperatorsLeave", whole(none("a")), kGuaranteed, true, kGuaranteed,
+            kDeclared},
+           {"DeclaredAsItIs", whole(some("a")), kBurstable, false, kBurstable, kDeclared},
+       }) {
+    SCOPED_TRACE(row.name);
+    PodClaim claim = row.claim;
+    claim.declared_class = row.declared;
+    Settings settings;
+    settings.allow_qos_override = row.may_raise;
+    const MergedPod joined = join(std::nullopt, claim, settings);
+    EXPECT_EQ(joined.record.qos_class, row.want);
+    EXPECT_EQ(joined.record.class_source, row.source);
+    EXPECT_EQ(joined.record.complete, row.claim.complete);
+    EXPECT_EQ(joined.warnings.size(), row.warnings);
+  }
+}
 
 TEST(JoinPod, SaysWhyAClassIsRefused) {
   PodClaim claim = whole(some("a"));

@@ -11,7 +11,6 @@
 namespace podqos::core {
 namespace {
 
-using ::testing::TestParamInfo;
 using ::testing::TestWithParam;
 using ::testing::ValuesIn;
 
@@ -49,48 +48,45 @@ std::string describe(const std::optional<PodCgroup>& pod) {
   return cat(format_qos_class(pod->qos_class), " uid=", pod->uid, " path=", pod->pod_path);
 }
 
-struct FoundCase {
-  std::string name;
-  std::string below;  ///< of the pod
-  PodCgroup pod;
-};
-
-class FindPodCgroup : public ::testing::TestWithParam<FoundCase> {};
-
-TEST_P(FindPodCgroup, FindsThePod) {
-  const auto& [name, below, pod] = GetParam();
-  EXPECT_EQ(describe(find_pod_cgroup(cat(pod.pod_path, below))), describe(pod));
+TEST(FindPodCgroup, FindsThePod) {
+  struct FoundCase {
+    std::string name;
+    std::string below;  ///< of the pod
+    PodCgroup pod;
+  };
+  for (const auto& [name, below, pod] : std::vector<FoundCase>{
+           {"Guaranteed", "", {QosClass::kGuaranteed, "1", "/kubepods/pod1"}},
+           {"BelowAnotherRoot",
+            "/ctr",
+            {QosClass::kBurstable, "1", "/podqos/kubepods/burstable/pod1"}},
+           {"TrailingSlash", "/a/b/", {QosClass::kBestEffort, "1", "/kubepods/besteffort/pod1"}},
+           {"Systemd",
+            "/cri-containerd-a.scope",
+            {QosClass::kBurstable, "1-2",
+             "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1_2.slice"}},
+           {"SystemdGuaranteed",
+            "",
+            {QosClass::kGuaranteed, "1", "/kubepods.slice/kubepods-pod1.slice"}},
+           {"SystemdBelowAnotherRoot",
+            "",
+            {QosClass::kBestEffort, "1",
+             "/podqos.slice/podqos-kubepods.slice/podqos-kubepods-besteffort.slice/"
+             "podqos-kubepods-besteffort-pod1.slice"}},
+           {"OutermostPodOfNestedKubelets",
+            "/ctr/kubepods/besteffort/pod2/x",
+            {QosClass::kBurstable, "1", "/kubepods/burstable/pod1"}},
+           {"UidThatContainsPod", "", {QosClass::kGuaranteed, "mypod", "/kubepods/podmypod"}},
+           {"UidNamedLikeATier",
+            "",
+            {QosClass::kGuaranteed, "burstable", "/kubepods/podburstable"}},
+           {"KubepodsInsideOneThatHoldsNoPod",
+            "",
+            {QosClass::kGuaranteed, "1", "/kubepods/x/kubepods/pod1"}},
+       }) {
+    SCOPED_TRACE(name);
+    EXPECT_EQ(describe(find_pod_cgroup(cat(pod.pod_path, below))), describe(pod));
+  }
 }
-INSTANTIATE_TEST_SUITE_P(
-    Table, FindPodCgroup,
-    ::testing::ValuesIn<FoundCase>({
-        {"Guaranteed", "", {QosClass::kGuaranteed, "1", "/kubepods/pod1"}},
-        {"BelowAnotherRoot",
-         "/ctr",
-         {QosClass::kBurstable, "1", "/podqos/kubepods/burstable/pod1"}},
-        {"TrailingSlash", "/a/b/", {QosClass::kBestEffort, "1", "/kubepods/besteffort/pod1"}},
-        {"Systemd",
-         "/cri-containerd-a.scope",
-         {QosClass::kBurstable, "1-2",
-          "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1_2.slice"}},
-        {"SystemdGuaranteed",
-         "",
-         {QosClass::kGuaranteed, "1", "/kubepods.slice/kubepods-pod1.slice"}},
-        {"SystemdBelowAnotherRoot",
-         "",
-         {QosClass::kBestEffort, "1",
-          "/podqos.slice/podqos-kubepods.slice/podqos-kubepods-besteffort.slice/"
-          "podqos-kubepods-besteffort-pod1.slice"}},
-        {"OutermostPodOfNestedKubelets",
-         "/ctr/kubepods/besteffort/pod2/x",
-         {QosClass::kBurstable, "1", "/kubepods/burstable/pod1"}},
-        {"UidThatContainsPod", "", {QosClass::kGuaranteed, "mypod", "/kubepods/podmypod"}},
-        {"UidNamedLikeATier", "", {QosClass::kGuaranteed, "burstable", "/kubepods/podburstable"}},
-        {"KubepodsInsideOneThatHoldsNoPod",
-         "",
-         {QosClass::kGuaranteed, "1", "/kubepods/x/kubepods/pod1"}},
-    }),
-    [](const auto& c) { return c.param.name; });
 
 TEST(FindPodCgroup, TakesDoubledSlashesAsOne) {
   EXPECT_EQ(describe(find_pod_cgroup("/kubepods//pod1//ctr")),
@@ -189,67 +185,58 @@ TEST(ParseSystemdCgroupsPath, NeedsExactlyThreeFields) {
 constexpr auto kFs = Driver::kCgroupfs;
 constexpr auto kUnits = Driver::kSystemd;
 
-struct Form {
-  const char* name;
-  const char* path;
-  bool systemd;
-};
-class DriverOfPath : public TestWithParam<Form> {};
-
-TEST_P(DriverOfPath, KnowsBothForms) {
-  const bool systemd = detect_driver({.path = GetParam().path}) == Driver::kSystemd;
-  EXPECT_EQ(systemd, GetParam().systemd);
+TEST(DriverOfPath, KnowsBothForms) {
+  struct Form {
+    const char* name;
+    const char* path;
+    bool systemd;
+  };
+  for (const auto& row : std::vector<Form>{
+           {"ThreeFields", "machine.slice:libpod:c1", true},
+           {"ThreeEmptyFields", "::", true},
+           {"AScope", "/user.slice/docker-c1.scope", true},
+           {"AScopeInTheRoot", "/init.scope", true},
+           {"AScopeOutsideOfSlices", "/user/docker-c1.scope", false},
+           {"AScopeInAMisplacedSlice", "/x/user.slice/c1.scope", false},
+           {"CrunsInnerCgroup", "/m.slice/crun-c1.scope/container", true},
+           // A cgroupfs runtime that was started in somebody's session.
+           {"BelowAScope", "/user.slice/session-1.scope/c1", false},
+           {"BelowASlice", "/system.slice/c1", false},
+           {"APlainPath", "/kubepods/burstable/pod42/c1", false},
+           {"ABareSuffix", "/.scope", false},
+           {"Nothing", "", false},
+           {"TheRoot", "/", false},
+           {"ASliceLikeName", "/system.slices/c1", false},
+           {"ColonsInAPath", "/a:b:c", false},
+       }) {
+    SCOPED_TRACE(row.name);
+    const bool systemd = detect_driver({.path = row.path}) == Driver::kSystemd;
+    EXPECT_EQ(systemd, row.systemd);
+  }
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, DriverOfPath,
-                         ValuesIn<Form>({
-                             {"ThreeFields", "machine.slice:libpod:c1", true},
-                             {"ThreeEmptyFields", "::", true},
-                             {"AScope", "/user.slice/docker-c1.scope", true},
-                             {"AScopeInTheRoot", "/init.scope", true},
-                             {"AScopeOutsideOfSlices", "/user/docker-c1.scope", false},
-                             {"AScopeInAMisplacedSlice", "/x/user.slice/c1.scope", false},
-                             {"CrunsInnerCgroup", "/m.slice/crun-c1.scope/container", true},
-                             // A cgroupfs runtime that was started in somebody's session.
-                             {"BelowAScope", "/user.slice/session-1.scope/c1", false},
-                             {"BelowASlice", "/system.slice/c1", false},
-                             {"APlainPath", "/kubepods/burstable/pod42/c1", false},
-                             {"ABareSuffix", "/.scope", false},
-                             {"Nothing", "", false},
-                             {"TheRoot", "/", false},
-                             {"ASliceLikeName", "/system.slices/c1", false},
-                             {"ColonsInAPath", "/a:b:c", false},
-                         }),
-                         [](const TestParamInfo<Form>& row) {
-                           return std::string{row.param.name};
-                         });
-
-struct Signs {
-  const char* name;
-  DriverSigns signs;
-  std::optional<Driver> driver;
-};
-class DetectDriver : public TestWithParam<Signs> {};
-
-TEST_P(DetectDriver, BelievesTheStrongestSign) {
-  EXPECT_EQ(detect_driver(GetParam().signs), GetParam().driver);
+TEST(DetectDriver, BelievesTheStrongestSign) {
+  struct Signs {
+    const char* name;
+    DriverSigns signs;
+    std::optional<Driver> driver;
+  };
+  for (const auto& row : std::vector<Signs>{
+           {"Nothing", {}, std::nullopt},
+           {"FlagsAlone", {.flags = kUnits}, kUnits},
+           {"FlagsBeforeThePath", {.flags = kFs, .path = "a.slice:b:c"}, kFs},
+           {"FlagsBeforeThePathTheOtherWay", {.flags = kUnits, .path = "/a/b"}, kUnits},
+           {"ThePathInThreeParts", {.path = "a.slice:b:c", .real = "/a/b"}, kUnits},
+           {"AnAbsolutePath", {.path = "/a/b", .real = "/a.slice/b.scope"}, kFs},
+           {"ARelativePath", {.path = "a/b", .real = "/a.slice/b.scope"}, kUnits},
+           {"ARelativePathAlone", {.path = "a/b"}, std::nullopt},
+           {"OnlyTheRealOne", {.real = "/a.slice/b.scope/container"}, kUnits},
+           {"OnlyARealPlainOne", {.real = "/a/b"}, kFs},
+       }) {
+    SCOPED_TRACE(row.name);
+    EXPECT_EQ(detect_driver(row.signs), row.driver);
+  }
 }
-
-INSTANTIATE_TEST_SUITE_P(
-    Table, DetectDriver,
-    ValuesIn<Signs>({
-        {"Nothing", {}, std::nullopt},
-        {"FlagsAlone", {.flags = kUnits}, kUnits},
-        {"FlagsBeforeThePath", {.flags = kFs, .path = "a.slice:b:c"}, kFs},
-        {"FlagsBeforeThePathTheOtherWay", {.flags = kUnits, .path = "/a/b"}, kUnits},
-        {"ThePathInThreeParts", {.path = "a.slice:b:c", .real = "/a/b"}, kUnits},
-        {"AnAbsolutePath", {.path = "/a/b", .real = "/a.slice/b.scope"}, kFs},
-        {"ARelativePath", {.path = "a/b", .real = "/a.slice/b.scope"}, kUnits},
-        {"ARelativePathAlone", {.path = "a/b"}, std::nullopt},
-        {"OnlyTheRealOne", {.real = "/a.slice/b.scope/container"}, kUnits},
-        {"OnlyARealPlainOne", {.real = "/a/b"}, kFs},
-    }),
-    [](const TestParamInfo<Signs>& row) { return std::string{row.param.name}; });
 
 struct Setting {
   DriverSetting setting;

@@ -1,5 +1,7 @@
 #include "common/core/kubernetes/oom.h"
 
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "tests/unit/core/pod_text.h"
@@ -74,33 +76,28 @@ TEST(OomScoreAdj, ANegativeShareStaysInTheKernelsRange) {
   EXPECT_EQ(burstable_score(subject, subject.containers[1]), 1000);
 }
 
-struct CriticalCase {
-  const char* name;
-  bool is_static;
-  std::optional<std::int64_t> priority;
-  const char* priority_class;
-  int score;
-};
-
-class NodeCritical : public testing::TestWithParam<CriticalCase> {};
-
-TEST_P(NodeCritical, NeedsBothTheClassAndTheStanding) {
-  auto subject = pod({container("a", memory("1Gi"))});
-  subject.is_static = GetParam().is_static;
-  subject.priority = GetParam().priority;
-  subject.priority_class_name = GetParam().priority_class;
-  EXPECT_EQ(burstable_score(subject, subject.containers[0]), GetParam().score);
+TEST(NodeCritical, NeedsBothTheClassAndTheStanding) {
+  struct CriticalCase {
+    const char* name;
+    bool is_static;
+    std::optional<std::int64_t> priority;
+    const char* priority_class;
+    int score;
+  };
+  for (const auto& row : std::vector<CriticalCase>{
+           {"Priority", false, 2'000'000'000, "system-node-critical", -997},
+           {"Static", true, std::nullopt, "system-node-critical", -997},
+           {"PriorityTooLow", false, 1'999'999'999, "system-node-critical", 875},
+           {"ClusterCritical", false, 2'000'000'000, "system-cluster-critical", 875},
+           {"StaticAlone", true, std::nullopt, "", 875}}) {
+    SCOPED_TRACE(row.name);
+    auto subject = pod({container("a", memory("1Gi"))});
+    subject.is_static = row.is_static;
+    subject.priority = row.priority;
+    subject.priority_class_name = row.priority_class;
+    EXPECT_EQ(burstable_score(subject, subject.containers[0]), row.score);
+  }
 }
-
-INSTANTIATE_TEST_SUITE_P(
-    All, NodeCritical,
-    testing::Values(
-        CriticalCase{"Priority", false, 2'000'000'000, "system-node-critical", -997},
-        CriticalCase{"Static", true, std::nullopt, "system-node-critical", -997},
-        CriticalCase{"PriorityTooLow", false, 1'999'999'999, "system-node-critical", 875},
-        CriticalCase{"ClusterCritical", false, 2'000'000'000, "system-cluster-critical", 875},
-        CriticalCase{"StaticAlone", true, std::nullopt, "", 875}),
-    [](const auto& row) { return row.param.name; });
 
 }  // namespace
 }  // namespace podqos::core

@@ -12,64 +12,53 @@ namespace podqos::core {
 namespace {
 
 using facts::container_facts;
-using ::testing::TestParamInfo;
 using ::testing::TestWithParam;
 using ::testing::ValuesIn;
 
 constexpr const char* kPodPath = "/kubepods/burstable/pod42";
 
-struct Leaf {
-  const char* name;
-  const char* id;
-  std::optional<std::string> cgroups_path;
-  const char* want;
-};
-class ContainerLeaf : public TestWithParam<Leaf> {};
-
-TEST_P(ContainerLeaf, KeepsTheEnginesNameWhereItHoldsTheId) {
-  ContainerFacts facts = container_facts(GetParam().id);
-  facts.cgroups_path = GetParam().cgroups_path;
-  EXPECT_EQ(container_leaf(facts, kPodPath, {}), GetParam().want);
+TEST(ContainerLeaf, KeepsTheEnginesNameWhereItHoldsTheId) {
+  struct Leaf {
+    const char* name;
+    const char* id;
+    std::optional<std::string> cgroups_path;
+    const char* want;
+  };
+  for (const auto& row : std::vector<Leaf>{
+           {"NoPath", "c1", std::nullopt, "c1"},
+           {"Podmans", "c1", "/libpod_parent/p/libpod-c1", "libpod-c1"},
+           {"PlainId", "c1", "/kubepods/pod9/c1", "c1"},
+           {"ARelativePath", "c1", "x-c1", "x-c1"},
+           {"AnotherName", "c1", "/user/shell", "c1"},
+           {"TheIdFurtherUp", "c1", "/c1/payload", "c1"},
+           {"ASlashAtTheEnd", "c1", "/c1/", "c1"},
+       }) {
+    SCOPED_TRACE(row.name);
+    ContainerFacts facts = container_facts(row.id);
+    facts.cgroups_path = row.cgroups_path;
+    EXPECT_EQ(container_leaf(facts, kPodPath, {}), row.want);
+  }
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, ContainerLeaf,
-                         ValuesIn<Leaf>({
-                             {"NoPath", "c1", std::nullopt, "c1"},
-                             {"Podmans", "c1", "/libpod_parent/p/libpod-c1", "libpod-c1"},
-                             {"PlainId", "c1", "/kubepods/pod9/c1", "c1"},
-                             {"ARelativePath", "c1", "x-c1", "x-c1"},
-                             {"AnotherName", "c1", "/user/shell", "c1"},
-                             {"TheIdFurtherUp", "c1", "/c1/payload", "c1"},
-                             {"ASlashAtTheEnd", "c1", "/c1/", "c1"},
-                         }),
-                         [](const TestParamInfo<Leaf>& row) {
-                           return std::string{row.param.name};
-                         });
-
-struct BadId {
-  const char* name;
-  std::string id;
-};
-class ContainerLeafBadId : public TestWithParam<BadId> {};
-
-TEST_P(ContainerLeafBadId, IsRefused) {
-  const auto leaf = container_leaf(container_facts(GetParam().id), kPodPath, {});
-  ASSERT_FALSE(leaf);
-  EXPECT_EQ(leaf.error().code, ErrorCode::kInvalidArgument);
+TEST(ContainerLeafBadId, IsRefused) {
+  struct BadId {
+    const char* name;
+    std::string id;
+  };
+  for (const auto& row : std::vector<BadId>{
+           {"Empty", ""},
+           {"Up", ".."},
+           {"ASlash", "a/b"},
+           {"ANewline", "a\nb"},
+           {"ANul", std::string{"a\0b", 3}},
+           {"TooLong", std::string(256, 'a')},
+       }) {
+    SCOPED_TRACE(row.name);
+    const auto leaf = container_leaf(container_facts(row.id), kPodPath, {});
+    ASSERT_FALSE(leaf);
+    EXPECT_EQ(leaf.error().code, ErrorCode::kInvalidArgument);
+  }
 }
-
-INSTANTIATE_TEST_SUITE_P(Table, ContainerLeafBadId,
-                         ValuesIn<BadId>({
-                             {"Empty", ""},
-                             {"Up", ".."},
-                             {"ASlash", "a/b"},
-                             {"ANewline", "a\nb"},
-                             {"ANul", std::string{"a\0b", 3}},
-                             {"TooLong", std::string(256, 'a')},
-                         }),
-                         [](const TestParamInfo<BadId>& row) {
-                           return std::string{row.param.name};
-                         });
 
 std::vector<ContainerRecord> holding(const char* id, const char* bundle, const char* cgroup) {
   std::vector<ContainerRecord> known(1);

@@ -1,6 +1,5 @@
 // The plans of the systemd driver. Values and properties are those of a kubelet
 // (opencontainers/cgroups systemd/v2.go).
-
 #include "common/core/cgroups/pod_plan.h"
 
 #include <string>
@@ -9,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/core/cgroups/plan.h"
 #include "common/core/pods/placement.h"
 #include "tests/unit/core/layouts.h"
 
@@ -18,31 +18,58 @@ namespace {
 using layouts::kV1;
 using layouts::kV2;
 using layouts::with_2mb_pages;
-using ::testing::TestParamInfo;
-using ::testing::TestWithParam;
-using ::testing::ValuesIn;
 
-struct RootCase {
-  const char* name;
-  const char* cgroup_root;
-  const char* root;
-};
-class RootPath : public TestWithParam<RootCase> {};
-
-TEST_P(RootPath, LiesBelowTheConfiguredRoot) {
-  EXPECT_EQ(root_path(GetParam().cgroup_root, Driver::kCgroupfs), GetParam().root);
+TEST(Render, PrintsOneLineAStep) {
+  const Plan plan{
+      EnsureCgroup{.path = "/kubepods", .also = Controller::kIo},
+      EnsureCgroup{.path = "/kubepods/pod42"},
+      WriteFile{.path = "/kubepods/pod42",
+                .file = "cpu.weight",
+                .value = "39",
+                .reason = "sum of requests"},
+      WriteFile{.path = "/kubepods/pod42", .file = "cpu.max", .value = "max 100000", .reason = ""},
+      MoveProcess{.path = "/kubepods/pod42/ctr", .pid = Pid{7}},
+      SetOomScore{.pid = Pid{7}, .start_time = StartTime{99}, .score = -997},
+      RemoveCgroup{.path = "/kubepods/pod41"},
+      RemoveCgroup{.path = "/kubepods/pod40", .nested = Nested::kRemoved},
+  };
+  EXPECT_EQ(render(plan),
+            "mkdir  /kubepods +io\n"
+            "mkdir  /kubepods/pod42\n"
+            "write  /kubepods/pod42/cpu.weight = 39  # sum of requests\n"
+            "write  /kubepods/pod42/cpu.max = max 100000\n"
+            "move   7 -> /kubepods/pod42/ctr\n"
+            "oom    /proc/7/oom_score_adj = -997\n"
+            "rmdir  /kubepods/pod41\n"
+            "rmdir  /kubepods/pod40 and all below\n");
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, RootPath,
-                         ValuesIn<RootCase>({
-                             {"TheHostsRoot", "/", "/kubepods"},
-                             {"AnotherRoot", "/a/b", "/a/b/kubepods"},
-                             {"ASlashAtTheEnd", "/a/", "/a/kubepods"},
-                             {"ManySlashes", "//", "/kubepods"},
-                         }),
-                         [](const TestParamInfo<RootCase>& row) {
-                           return std::string{row.param.name};
-                         });
+TEST(Render, KeepsTheRootPathPlain) {
+  EXPECT_EQ(render({WriteFile{
+                .path = "/", .file = "cgroup.subtree_control", .value = "+cpu", .reason = ""}}),
+            "write  /cgroup.subtree_control = +cpu\n");
+}
+
+TEST(Render, PrintsNothingForNothing) {
+  EXPECT_EQ(render({}), "");
+}
+
+TEST(RootPath, LiesBelowTheConfiguredRoot) {
+  struct RootCase {
+    const char* name;
+    const char* cgroup_root;
+    const char* root;
+  };
+  for (const auto& row : std::vector<RootCase>{
+           {"TheHostsRoot", "/", "/kubepods"},
+           {"AnotherRoot", "/a/b", "/a/b/kubepods"},
+           {"ASlashAtTheEnd", "/a/", "/a/kubepods"},
+           {"ManySlashes", "//", "/kubepods"},
+       }) {
+    SCOPED_TRACE(row.name);
+    EXPECT_EQ(root_path(row.cgroup_root, Driver::kCgroupfs), row.root);
+  }
+}
 
 TEST(PodPath, PutsGuaranteedPodsIntoTheRootItself) {
   EXPECT_EQ(tier_path("/kubepods", QosClass::kGuaranteed), "/kubepods");
@@ -291,37 +318,33 @@ TEST(PlanMonitor, HasACgroupOfItsOwnInThePod) {
                 "CPUAccounting=yes MemoryAccounting=yes IOAccounting=yes TasksAccounting=yes\n");
 }
 
-struct ScopePath {
-  const char* name;
-  std::optional<std::string> path;
-  const char* leaf;
-};
-class ScopeLeaf : public ::testing::TestWithParam<ScopePath> {};
-
-TEST_P(ScopeLeaf, IsTheEnginesWhereItNamesTheContainer) {
-  ContainerFacts facts;
-  facts.id = "c1";
-  facts.bundle = "/b";
-  facts.cgroups_path = GetParam().path;
-  PodRecord record;
-  record.cgroup = "/kubepods.slice/kubepods-pod42.slice";
-  EXPECT_EQ(container_leaf(facts, record.cgroup, record.containers).value_or("refused"),
-            GetParam().leaf);
+TEST(ScopeLeaf, IsTheEnginesWhereItNamesTheContainer) {
+  struct ScopePath {
+    const char* name;
+    std::optional<std::string> path;
+    const char* leaf;
+  };
+  for (const auto& row : std::vector<ScopePath>{
+           {"Podman", "machine.slice:libpod:c1", "libpod-c1.scope"},
+           {"Containerd", "system.slice:cri-containerd:c1", "cri-containerd-c1.scope"},
+           {"NoPrefix", "system.slice::c1", "-c1.scope"},
+           {"AnotherName", "system.slice:libpod:web", "podqos-c1-f4ac0ccb5b6f64d0.scope"},
+           {"Absent", std::nullopt, "podqos-c1-f4ac0ccb5b6f64d0.scope"},
+           {"Relative", "a/c1", "podqos-c1-f4ac0ccb5b6f64d0.scope"},
+           {"AScope", "/machine.slice/libpod-c1.scope", "libpod-c1.scope"},
+           {"ASlice", "machine.slice:x:c1.slice", "podqos-c1-f4ac0ccb5b6f64d0.scope"},
+       }) {
+    SCOPED_TRACE(row.name);
+    ContainerFacts facts;
+    facts.id = "c1";
+    facts.bundle = "/b";
+    facts.cgroups_path = row.path;
+    PodRecord record;
+    record.cgroup = "/kubepods.slice/kubepods-pod42.slice";
+    EXPECT_EQ(container_leaf(facts, record.cgroup, record.containers).value_or("refused"),
+              row.leaf);
+  }
 }
-
-INSTANTIATE_TEST_SUITE_P(
-    Table, ScopeLeaf,
-    ::testing::ValuesIn<ScopePath>({
-        {"Podman", "machine.slice:libpod:c1", "libpod-c1.scope"},
-        {"Containerd", "system.slice:cri-containerd:c1", "cri-containerd-c1.scope"},
-        {"NoPrefix", "system.slice::c1", "-c1.scope"},
-        {"AnotherName", "system.slice:libpod:web", "podqos-c1-f4ac0ccb5b6f64d0.scope"},
-        {"Absent", std::nullopt, "podqos-c1-f4ac0ccb5b6f64d0.scope"},
-        {"Relative", "a/c1", "podqos-c1-f4ac0ccb5b6f64d0.scope"},
-        {"AScope", "/machine.slice/libpod-c1.scope", "libpod-c1.scope"},
-        {"ASlice", "machine.slice:x:c1.slice", "podqos-c1-f4ac0ccb5b6f64d0.scope"},
-    }),
-    [](const ::testing::TestParamInfo<ScopePath>& row) { return std::string{row.param.name}; });
 
 TEST(ScopeLeaf, IsUniqueOnTheMachine) {
   // runc and crun may both run a c1, in two pods; names of units know no slices.

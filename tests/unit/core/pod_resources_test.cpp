@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/core/kubernetes/qos.h"
 #include "tests/unit/core/pod_text.h"
 
 namespace podqos::core {
@@ -81,19 +82,6 @@ TEST(PodLimits, PodLevelOverwrites) {
   EXPECT_EQ(pod_limits(subject), cpu("2"));
 }
 
-struct DeclaredCase {
-  const char* name;
-  Pod pod;
-  bool declared;
-};
-
-class LimitDeclared : public testing::TestWithParam<DeclaredCase> {};
-
-TEST_P(LimitDeclared, FollowsEveryContainer) {
-  EXPECT_EQ(limit_declared(GetParam().pod, kCpu), GetParam().declared);
-  EXPECT_FALSE(GetParam().declared && limit_declared(GetParam().pod, kMemory));
-}
-
 Pod with_pod_limit(Pod pod, const char* text) {
   pod.resources = Resources{.requests = {}, .limits = cpu(text)};
   return pod;
@@ -101,21 +89,29 @@ Pod with_pod_limit(Pod pod, const char* text) {
 
 const Container kLimited = container("a", {}, cpu("1"));
 
-INSTANTIATE_TEST_SUITE_P(
-    All, LimitDeclared,
-    testing::Values(
-        DeclaredCase{"AllLimited", pod({kLimited, container("b", {}, cpu("2"))}), true},
-        DeclaredCase{"OneWithout", pod({kLimited, container("b", {})}), false},
-        DeclaredCase{"OneWithZero", pod({kLimited, container("b", {}, cpu("0"))}), false},
-        DeclaredCase{"InitWithout", pod({kLimited}, {init("i", {})}), false},
-        DeclaredCase{"SidecarWithoutAtFirst", pod({kLimited}, {sidecar("s", {})}), false},
-        DeclaredCase{"SidecarWithoutBehindOneWith",
-                     pod({kLimited}, {sidecar("s", {}, cpu("1")), sidecar("t", {})}), true},
-        DeclaredCase{"InitWithoutBehindASidecarWith",
-                     pod({kLimited}, {sidecar("s", {}, cpu("1")), init("i", {})}), true},
-        DeclaredCase{"PodLevelDeclares", with_pod_limit(pod({container("a", {})}), "1"), true},
-        DeclaredCase{"PodLevelZeroDoesNot", with_pod_limit(pod({container("a", {})}), "0"), false}),
-    [](const auto& row) { return row.param.name; });
+TEST(LimitDeclared, FollowsEveryContainer) {
+  struct DeclaredCase {
+    const char* name;
+    Pod pod;
+    bool declared;
+  };
+  for (const auto& row : std::vector<DeclaredCase>{
+           {"AllLimited", pod({kLimited, container("b", {}, cpu("2"))}), true},
+           {"OneWithout", pod({kLimited, container("b", {})}), false},
+           {"OneWithZero", pod({kLimited, container("b", {}, cpu("0"))}), false},
+           {"InitWithout", pod({kLimited}, {init("i", {})}), false},
+           {"SidecarWithoutAtFirst", pod({kLimited}, {sidecar("s", {})}), false},
+           {"SidecarWithoutBehindOneWith",
+            pod({kLimited}, {sidecar("s", {}, cpu("1")), sidecar("t", {})}), true},
+           {"InitWithoutBehindASidecarWith",
+            pod({kLimited}, {sidecar("s", {}, cpu("1")), init("i", {})}), true},
+           {"PodLevelDeclares", with_pod_limit(pod({container("a", {})}), "1"), true},
+           {"PodLevelZeroDoesNot", with_pod_limit(pod({container("a", {})}), "0"), false}}) {
+    SCOPED_TRACE(row.name);
+    EXPECT_EQ(limit_declared(row.pod, kCpu), row.declared);
+    EXPECT_FALSE(row.declared && limit_declared(row.pod, kMemory));
+  }
+}
 
 TEST(PodRequests, TakesCpuMemoryAndHugePagesFromThePodLevel) {
   Pod pod;
@@ -154,43 +150,38 @@ TEST(WithApiDefaults, RoundsEveryQuantityUpToMilli) {
   EXPECT_EQ(defaulted.resources->requests, list({{"cpu", "2m"}}));
 }
 
-struct PodLevelCase {
-  const char* name;
-  Resources given;
-  Resources wanted;
-};
-
-class PodLevelDefaults : public testing::TestWithParam<PodLevelCase> {};
-
-TEST_P(PodLevelDefaults, FollowTheContainersAndTheOwnLimits) {
-  auto pod = pod_text::pod({container("a", list({{"cpu", "1"}, {"ephemeral-storage", "1Gi"}}),
-                                      list({{"hugepages-2Mi", "4Mi"}})),
-                            container("b", list({{"cpu", "500m"}}))});
-  pod.overhead = list({{"cpu", "1"}});
-  pod.resources = GetParam().given;
-  EXPECT_EQ(with_api_defaults(pod).resources, GetParam().wanted);
+TEST(PodLevelDefaults, FollowTheContainersAndTheOwnLimits) {
+  struct PodLevelCase {
+    const char* name;
+    Resources given;
+    Resources wanted;
+  };
+  for (const auto& row : std::vector<PodLevelCase>{
+           {"EmptyStaysEmpty", {}, {}},
+           {"RequestsAloneGetHugePageLimitsAndWhatFollows",
+            {list({{"memory", "1Gi"}}), {}},
+            {list({{"memory", "1Gi"}, {"cpu", "1.5"}, {"hugepages-2Mi", "4Mi"}}),
+             list({{"hugepages-2Mi", "4Mi"}})}},
+           {"AHugePageRequestKeepsTheLimitAway",
+            {list({{"hugepages-2Mi", "2Mi"}}), {}},
+            {list({{"hugepages-2Mi", "2Mi"}}), {}}},
+           {"LimitsGiveRequests",
+            {{}, list({{"cpu", "4"}, {"memory", "2Gi"}})},
+            {list({{"cpu", "1.5"}, {"memory", "2Gi"}, {"hugepages-2Mi", "4Mi"}}),
+             list({{"cpu", "4"}, {"memory", "2Gi"}, {"hugepages-2Mi", "4Mi"}})}},
+           {"UnsupportedLimitsGiveNone",
+            {list({{"cpu", "2"}}), list({{"nvidia.com/gpu", "1"}})},
+            {list({{"cpu", "2"}, {"hugepages-2Mi", "4Mi"}}),
+             list({{"nvidia.com/gpu", "1"}, {"hugepages-2Mi", "4Mi"}})}}}) {
+    SCOPED_TRACE(row.name);
+    auto pod = pod_text::pod({container("a", list({{"cpu", "1"}, {"ephemeral-storage", "1Gi"}}),
+                                        list({{"hugepages-2Mi", "4Mi"}})),
+                              container("b", list({{"cpu", "500m"}}))});
+    pod.overhead = list({{"cpu", "1"}});
+    pod.resources = row.given;
+    EXPECT_EQ(with_api_defaults(pod).resources, row.wanted);
+  }
 }
-
-INSTANTIATE_TEST_SUITE_P(
-    All, PodLevelDefaults,
-    testing::Values(
-        PodLevelCase{"EmptyStaysEmpty", {}, {}},
-        PodLevelCase{"RequestsAloneGetHugePageLimitsAndWhatFollows",
-                     {list({{"memory", "1Gi"}}), {}},
-                     {list({{"memory", "1Gi"}, {"cpu", "1.5"}, {"hugepages-2Mi", "4Mi"}}),
-                      list({{"hugepages-2Mi", "4Mi"}})}},
-        PodLevelCase{"AHugePageRequestKeepsTheLimitAway",
-                     {list({{"hugepages-2Mi", "2Mi"}}), {}},
-                     {list({{"hugepages-2Mi", "2Mi"}}), {}}},
-        PodLevelCase{"LimitsGiveRequests",
-                     {{}, list({{"cpu", "4"}, {"memory", "2Gi"}})},
-                     {list({{"cpu", "1.5"}, {"memory", "2Gi"}, {"hugepages-2Mi", "4Mi"}}),
-                      list({{"cpu", "4"}, {"memory", "2Gi"}, {"hugepages-2Mi", "4Mi"}})}},
-        PodLevelCase{"UnsupportedLimitsGiveNone",
-                     {list({{"cpu", "2"}}), list({{"nvidia.com/gpu", "1"}})},
-                     {list({{"cpu", "2"}, {"hugepages-2Mi", "4Mi"}}),
-                      list({{"nvidia.com/gpu", "1"}, {"hugepages-2Mi", "4Mi"}})}}),
-    [](const auto& row) { return row.param.name; });
 
 TEST(WithApiDefaults, IsIdempotent) {
   auto pod = pod_text::pod({container("a", {}, list({{"cpu", "0.0004"}}))});
@@ -212,6 +203,96 @@ TEST(WithPriorityOfClass, FillsInWhatEveryClusterHas) {
   EXPECT_EQ(priority_of("high"), std::nullopt);
   EXPECT_EQ(priority_of(""), std::nullopt);
   EXPECT_EQ(priority_of("system-node-critical", 7), 7);
+}
+
+const ResourceList kFull = list({{"cpu", "1"}, {"memory", "1Gi"}});
+
+Pod with_pod_level(Pod pod, Resources resources) {
+  pod.resources = std::move(resources);
+  return pod;
+}
+
+Pod with_status(Pod pod, QosClass qos_class) {
+  pod.status_qos_class = qos_class;
+  return pod;
+}
+
+Pod with_ephemeral(Pod pod) {
+  pod.ephemeral_containers.push_back(
+      container("debug", list({{"cpu", "1"}}), {}, ContainerKind::kEphemeral));
+  return pod;
+}
+
+constexpr auto kNothing = "no cpu or memory is requested or limited by the containers";
+constexpr auto kInFull = "cpu and memory are limited, and requested in full, by the containers";
+
+TEST(Classify, GivesTheClassAndAReasonToCheck) {
+  struct ClassCase {
+    const char* name;
+    Pod pod;
+    QosClass qos_class;
+    const char* reason;
+  };
+  for (const auto& row : std::vector<ClassCase>{
+           {"NoContainers", pod({}), QosClass::kBestEffort, kNothing},
+           {"NothingAsked", pod({container("a", {})}), QosClass::kBestEffort, kNothing},
+           {"Full", pod({container("a", kFull, kFull)}), QosClass::kGuaranteed, kInFull},
+           {"FullInOtherNotation",
+            pod({container("a", list({{"cpu", "1000m"}, {"memory", "1Gi"}}),
+                           list({{"cpu", "1"}, {"memory", "1073741824"}}))}),
+            QosClass::kGuaranteed, kInFull},
+           {"OneContainerWithoutMemoryLimit",
+            pod({container("a", kFull, kFull),
+                 container("b", list({{"cpu", "1"}}), list({{"cpu", "1"}}))}),
+            QosClass::kBurstable, "container \"b\" has no memory limit"},
+           {"InitContainersCount", pod({container("a", kFull, kFull)}, {init("setup", {})}),
+            QosClass::kBurstable, "init container \"setup\" has no cpu limit"},
+           {"SidecarsCount", pod({container("a", kFull, kFull)}, {sidecar("mesh", {})}),
+            QosClass::kBurstable, "init container \"mesh\" has no cpu limit"},
+           {"RequestBelowLimit",
+            pod({container("a", list({{"cpu", "0.5"}, {"memory", "1Gi"}}), kFull)}),
+            QosClass::kBurstable, "the cpu request of the containers is 0.5, the limit 1"},
+           {"SumsDecide",
+            pod({container("a", list({{"cpu", "2"}, {"memory", "1Gi"}}), kFull),
+                 container("b", list({{"memory", "1Gi"}}), kFull)}),
+            QosClass::kGuaranteed, kInFull},
+           {"ZeroIsAbsent", pod({container("a", list({{"cpu", "0"}}), list({{"memory", "0"}}))}),
+            QosClass::kBestEffort, kNothing},
+           {"NegativeIsAbsent", pod({container("a", list({{"cpu", "-1"}}))}), QosClass::kBestEffort,
+            kNothing},
+           {"OtherResourcesNeverMatter",
+            pod({container("a", list({{"hugepages-2Mi", "2Mi"}, {"nvidia.com/gpu", "1"}}))}),
+            QosClass::kBestEffort, kNothing},
+           {"EphemeralContainersNeverMatter", with_ephemeral(pod({container("a", {})})),
+            QosClass::kBestEffort, kNothing},
+           {"EmptyPodLevelHidesTheContainers",
+            with_pod_level(pod({container("a", kFull, kFull)}), {}), QosClass::kBestEffort,
+            "no cpu or memory is requested or limited by spec.resources"},
+           {"PodLevelInFull", with_pod_level(pod({container("a", {})}), {kFull, kFull}),
+            QosClass::kGuaranteed,
+            "cpu and memory are limited, and requested in full, by spec.resources"},
+           {"PodLevelRequestsOnly", with_pod_level(pod({container("a", {})}), {kFull, {}}),
+            QosClass::kBurstable, "spec.resources has no cpu limit"},
+           {"PodLevelMemoryOnly",
+            with_pod_level(pod({container("a", {})}),
+                           {list({{"memory", "1Gi"}}), list({{"memory", "1Gi"}})}),
+            QosClass::kBurstable, "spec.resources has no cpu limit"},
+           {"StatusWins", with_status(pod({container("a", kFull, kFull)}), QosClass::kBestEffort),
+            QosClass::kBestEffort, "status.qosClass is BestEffort"}}) {
+    SCOPED_TRACE(row.name);
+    const auto verdict = classify(row.pod);
+    EXPECT_EQ(verdict.qos_class, row.qos_class);
+    EXPECT_EQ(verdict.reason, row.reason);
+  }
+}
+
+TEST(ParseQosClass, TakesExactlyTheThreeWords) {
+  EXPECT_EQ(parse_qos_class("Guaranteed"), QosClass::kGuaranteed);
+  EXPECT_EQ(parse_qos_class("Burstable"), QosClass::kBurstable);
+  EXPECT_EQ(parse_qos_class("BestEffort"), QosClass::kBestEffort);
+  for (const auto* word : {"", "besteffort", "Guaranteed ", "Best"}) {
+    EXPECT_EQ(parse_qos_class(word), std::nullopt) << word;
+  }
 }
 
 }  // namespace

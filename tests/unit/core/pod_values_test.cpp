@@ -30,9 +30,6 @@ using pod_text::container;
 using pod_text::limited;
 using pod_text::list;
 using pod_text::record_of;
-using ::testing::TestParamInfo;
-using ::testing::TestWithParam;
-using ::testing::ValuesIn;
 
 CgroupValues values_of(const PodRecord& record, const Settings& settings = {}) {
   auto values = pod_values(record, settings);
@@ -82,48 +79,46 @@ PodRecord replaced(Container first, Container next) {
 const ResourceList kOneCpu = list({{"cpu", "1"}, {"memory", "64Mi"}});
 constexpr std::int64_t kNone = -1;
 
-struct PartialPod {
-  const char* name;
-  PodRecord record;
-  std::int64_t quota;
-  std::int64_t memory;
-};
-class PartialPodValues : public TestWithParam<PartialPod> {};
-
-TEST_P(PartialPodValues, AreBoundedByAllContainersThatRanAtOnce) {
-  const CgroupValues values = values_of(GetParam().record);
-  EXPECT_EQ(values.cpu_quota, Micros{GetParam().quota});
-  EXPECT_EQ(values.cpu_period, Micros{100'000});
-  EXPECT_EQ(values.memory_limit, Bytes{GetParam().memory});
+TEST(PartialPodValues, AreBoundedByAllContainersThatRanAtOnce) {
+  struct PartialPod {
+    const char* name;
+    PodRecord record;
+    std::int64_t quota;
+    std::int64_t memory;
+  };
+  for (const auto& row : std::vector<PartialPod>{
+           {"OfAllItsContainers",
+            record_of({limited("a", "500m", "64Mi"), limited("b", "1", "128Mi")}), 150'000,
+            192 * kMi},
+           {"NeverShrinks", replaced(limited("a", "1", "128Mi"), limited("a", "500m", "64Mi")),
+            100'000, 128 * kMi},
+           {"CpuAndMemoryGrowApart",
+            replaced(limited("a", "1", "128Mi"), limited("a", "2", "64Mi")), 200'000, 128 * kMi},
+           {"WithAContainerThatHasNoLimit",
+            record_of({limited("a", "1", "128Mi"), container("b", list({{"cpu", "100m"}}))}), kNone,
+            kNone},
+           {"OnlyWhatHasNoLimitIsUnbounded",
+            record_of({limited("a", "1", "128Mi"), container("b", {}, list({{"memory", "64Mi"}}))}),
+            kNone, 192 * kMi},
+           {"StaysUnbounded", replaced(container("a", {}), limited("a", "1", "64Mi")), kNone,
+            kNone},
+           {"OneOfTheTwoStaysUnbounded",
+            replaced(container("a", {}, list({{"memory", "64Mi"}})), limited("a", "1", "128Mi")),
+            kNone, 128 * kMi},
+           {"DeclaredGuaranteedWithoutALimit",
+            guaranteed(record_of({container("a", kOneCpu, kOneCpu), container("b", {})})), kNone,
+            kNone},
+           {"DeclaredGuaranteed", guaranteed(record_of({container("a", kOneCpu, kOneCpu)})),
+            100'000, 64 * kMi},
+           {"OfWhichNothingIsKnown", record_of({}), kNone, kNone},
+       }) {
+    SCOPED_TRACE(row.name);
+    const CgroupValues values = values_of(row.record);
+    EXPECT_EQ(values.cpu_quota, Micros{row.quota});
+    EXPECT_EQ(values.cpu_period, Micros{100'000});
+    EXPECT_EQ(values.memory_limit, Bytes{row.memory});
+  }
 }
-
-INSTANTIATE_TEST_SUITE_P(
-    Table, PartialPodValues,
-    ValuesIn<PartialPod>({
-        {"OfAllItsContainers",
-         record_of({limited("a", "500m", "64Mi"), limited("b", "1", "128Mi")}), 150'000, 192 * kMi},
-        {"NeverShrinks", replaced(limited("a", "1", "128Mi"), limited("a", "500m", "64Mi")),
-         100'000, 128 * kMi},
-        {"CpuAndMemoryGrowApart", replaced(limited("a", "1", "128Mi"), limited("a", "2", "64Mi")),
-         200'000, 128 * kMi},
-        {"WithAContainerThatHasNoLimit",
-         record_of({limited("a", "1", "128Mi"), container("b", list({{"cpu", "100m"}}))}), kNone,
-         kNone},
-        {"OnlyWhatHasNoLimitIsUnbounded",
-         record_of({limited("a", "1", "128Mi"), container("b", {}, list({{"memory", "64Mi"}}))}),
-         kNone, 192 * kMi},
-        {"StaysUnbounded", replaced(container("a", {}), limited("a", "1", "64Mi")), kNone, kNone},
-        {"OneOfTheTwoStaysUnbounded",
-         replaced(container("a", {}, list({{"memory", "64Mi"}})), limited("a", "1", "128Mi")),
-         kNone, 128 * kMi},
-        {"DeclaredGuaranteedWithoutALimit",
-         guaranteed(record_of({container("a", kOneCpu, kOneCpu), container("b", {})})), kNone,
-         kNone},
-        {"DeclaredGuaranteed", guaranteed(record_of({container("a", kOneCpu, kOneCpu)})), 100'000,
-         64 * kMi},
-        {"OfWhichNothingIsKnown", record_of({}), kNone, kNone},
-    }),
-    [](const TestParamInfo<PartialPod>& row) { return row.param.name; });
 
 TEST(PodValues, GrowAPartialPod) {
   PodRecord record = record_of({limited("a", "1", "128Mi")});
@@ -193,33 +188,29 @@ TEST(EngineSetsOom, TakesZeroForUnset) {
   EXPECT_TRUE(engine_sets_oom(facts));
 }
 
-struct Formula {
-  const char* name;
-  WeightFormulaSetting setting;
-  std::optional<WeightFormula> observed;
-  WeightFormula want;
-};
-class WeightFormulaFor : public TestWithParam<Formula> {};
-
-TEST_P(WeightFormulaFor, IsTheConfiguredOneElseTheObserved) {
-  Settings settings;
-  settings.weight_formula = GetParam().setting;
-  EXPECT_EQ(weight_formula(settings, GetParam().observed), GetParam().want);
-}
-
 constexpr auto kLinear = WeightFormula::kLinear;
 constexpr auto kLog = WeightFormula::kLog;
 
-INSTANTIATE_TEST_SUITE_P(
-    Table, WeightFormulaFor,
-    ValuesIn<Formula>({
-        {"Unknown", WeightFormulaSetting::kAuto, std::nullopt, kLog},
-        {"ObservedLinear", WeightFormulaSetting::kAuto, kLinear, kLinear},
-        {"ObservedLog", WeightFormulaSetting::kAuto, kLog, kLog},
-        {"LinearAgainstTheObserved", WeightFormulaSetting::kLinear, kLog, kLinear},
-        {"LogAgainstTheObserved", WeightFormulaSetting::kLog, kLinear, kLog},
-    }),
-    [](const TestParamInfo<Formula>& row) { return std::string{row.param.name}; });
+TEST(WeightFormulaFor, IsTheConfiguredOneElseTheObserved) {
+  struct Formula {
+    const char* name;
+    WeightFormulaSetting setting;
+    std::optional<WeightFormula> observed;
+    WeightFormula want;
+  };
+  for (const auto& row : std::vector<Formula>{
+           {"Unknown", WeightFormulaSetting::kAuto, std::nullopt, kLog},
+           {"ObservedLinear", WeightFormulaSetting::kAuto, kLinear, kLinear},
+           {"ObservedLog", WeightFormulaSetting::kAuto, kLog, kLog},
+           {"LinearAgainstTheObserved", WeightFormulaSetting::kLinear, kLog, kLinear},
+           {"LogAgainstTheObserved", WeightFormulaSetting::kLog, kLinear, kLog},
+       }) {
+    SCOPED_TRACE(row.name);
+    Settings settings;
+    settings.weight_formula = row.setting;
+    EXPECT_EQ(weight_formula(settings, row.observed), row.want);
+  }
+}
 
 CgroupValues container_values_of(const PodRecord& record, const std::string& name,
                                  const Settings& settings = {}) {
@@ -358,19 +349,6 @@ CgroupValues wanted() {
           .pids_limit = 77};
 }
 
-struct Missing {
-  const char* name;
-  EngineResources engine;
-  CgroupValues want;
-};
-class MissingValues : public TestWithParam<Missing> {};
-
-TEST_P(MissingValues, LeavesAloneWhatTheEngineHasSet) {
-  for (const CgroupVersion version : {kV1, kV2}) {
-    EXPECT_EQ(missing_values(wanted(), GetParam().engine, layout_of(version)), GetParam().want);
-  }
-}
-
 template <class Change>
 CgroupValues wanted_but(Change change) {
   CgroupValues out = wanted();
@@ -404,32 +382,41 @@ CgroupValues wanted_quota(std::int64_t quota) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Table, MissingValues,
-    ValuesIn<Missing>({
-        {"Nothing", {}, wanted()},
-        {"Shares", engine({.shares = 1024}), wanted_but(kNoShares)},
-        {"Weight", with_unified("cpu.weight"), wanted_but(kNoShares)},
-        {"Quota", engine({.quota = 10'000}), wanted_but(kNoQuota)},
-        {"UnlimitedQuota", engine({.quota = -1}), wanted_but(kNoQuota)},
-        {"CpuMax", with_unified("cpu.max"), wanted_but(kNoQuota)},
-        {"Memory", engine({.memory = 8192}), wanted_but(kNoMemory)},
-        {"UnlimitedMemory", engine({.memory = -1}), wanted_but(kNoMemory)},
-        {"MemoryMax", with_unified("memory.max"), wanted_but(kNoMemory)},
-        {"Pids", engine({.pids = 5}), wanted_but(kNoPids)},
-        {"UnlimitedPids", engine({.pids = -1}), wanted_but(kNoPids)},
-        {"PidsMax", with_unified("pids.max"), wanted_but(kNoPids)},
-        {"ThesePages", with_hugepages("2MB"), wanted_but(kNoPages)},
-        {"PagesMax", with_unified("hugetlb.2MB.max"), wanted_but(kNoPages)},
-        {"OtherPagesMax", with_unified("hugetlb.1GB.max"), wanted()},
-        {"Period", engine({.period = 50'000}), wanted_quota(25'000)},
-        {"ALongPeriod", engine({.period = 1'000'000}), wanted_quota(500'000)},
-        {"APeriodBelowTheKernelsSmallestQuota", engine({.period = 1'000}), wanted_quota(1'000)},
-        {"QuotaAndPeriod", engine({.quota = 10'000, .period = 20'000}), wanted_but(kNoQuota)},
-        {"OtherPages", with_hugepages("1GB"), wanted()},
-        {"AnotherFile", with_unified("memory.high"), wanted()},
-    }),
-    [](const TestParamInfo<Missing>& row) { return std::string{row.param.name}; });
+TEST(MissingValues, LeavesAloneWhatTheEngineHasSet) {
+  struct Missing {
+    const char* name;
+    EngineResources engine;
+    CgroupValues want;
+  };
+  for (const auto& row : std::vector<Missing>{
+           {"Nothing", {}, wanted()},
+           {"Shares", engine({.shares = 1024}), wanted_but(kNoShares)},
+           {"Weight", with_unified("cpu.weight"), wanted_but(kNoShares)},
+           {"Quota", engine({.quota = 10'000}), wanted_but(kNoQuota)},
+           {"UnlimitedQuota", engine({.quota = -1}), wanted_but(kNoQuota)},
+           {"CpuMax", with_unified("cpu.max"), wanted_but(kNoQuota)},
+           {"Memory", engine({.memory = 8192}), wanted_but(kNoMemory)},
+           {"UnlimitedMemory", engine({.memory = -1}), wanted_but(kNoMemory)},
+           {"MemoryMax", with_unified("memory.max"), wanted_but(kNoMemory)},
+           {"Pids", engine({.pids = 5}), wanted_but(kNoPids)},
+           {"UnlimitedPids", engine({.pids = -1}), wanted_but(kNoPids)},
+           {"PidsMax", with_unified("pids.max"), wanted_but(kNoPids)},
+           {"ThesePages", with_hugepages("2MB"), wanted_but(kNoPages)},
+           {"PagesMax", with_unified("hugetlb.2MB.max"), wanted_but(kNoPages)},
+           {"OtherPagesMax", with_unified("hugetlb.1GB.max"), wanted()},
+           {"Period", engine({.period = 50'000}), wanted_quota(25'000)},
+           {"ALongPeriod", engine({.period = 1'000'000}), wanted_quota(500'000)},
+           {"APeriodBelowTheKernelsSmallestQuota", engine({.period = 1'000}), wanted_quota(1'000)},
+           {"QuotaAndPeriod", engine({.quota = 10'000, .period = 20'000}), wanted_but(kNoQuota)},
+           {"OtherPages", with_hugepages("1GB"), wanted()},
+           {"AnotherFile", with_unified("memory.high"), wanted()},
+       }) {
+    SCOPED_TRACE(row.name);
+    for (const CgroupVersion version : {kV1, kV2}) {
+      EXPECT_EQ(missing_values(wanted(), row.engine, layout_of(version)), row.want);
+    }
+  }
+}
 
 CgroupValues wanted_unified() {
   CgroupValues values;
@@ -485,36 +472,32 @@ TEST(MissingValues, AreOnlyPagesThatTheHostHas) {
   EXPECT_EQ(missing_values(pages, {}, layout).hugepages, HugePageLimits{});
 }
 
-struct Lacking {
-  const char* name;
-  void (*lose)(CgroupLayout&);
-  CgroupValues want;
-};
-class MissingValuesLayout : public TestWithParam<Lacking> {};
-
-TEST_P(MissingValuesLayout, AreOnlyThoseOfControllersThatAreThere) {
-  CgroupLayout layout = layout_of(kV1);
-  GetParam().lose(layout);
-  EXPECT_EQ(missing_values(wanted(), {}, layout), GetParam().want);
+TEST(MissingValuesLayout, AreOnlyThoseOfControllersThatAreThere) {
+  struct Lacking {
+    const char* name;
+    void (*lose)(CgroupLayout&);
+    CgroupValues want;
+  };
+  for (const auto& row : std::vector<Lacking>{
+           {"Cpu", [](CgroupLayout& l) { l.cpu.reset(); }, wanted_but([](CgroupValues& v) {
+              kNoShares(v);
+              kNoQuota(v);
+            })},
+           {"Memory", [](CgroupLayout& l) { l.memory.reset(); }, wanted_but([](CgroupValues& v) {
+              kNoMemory(v);
+              kNoPages(v);
+            })},
+           {"Pids", [](CgroupLayout& l) { l.pids.reset(); }, wanted_but(kNoPids)},
+           {"HugePages", [](CgroupLayout& l) { l.hugetlb.reset(); }, wanted_but(kNoPages)},
+           {"HugePagesElsewhere", [](CgroupLayout& l) { l.hugetlb = kV2; }, wanted_but(kNoPages)},
+           {"All", [](CgroupLayout& l) { l = {}; }, {}},
+       }) {
+    SCOPED_TRACE(row.name);
+    CgroupLayout layout = layout_of(kV1);
+    row.lose(layout);
+    EXPECT_EQ(missing_values(wanted(), {}, layout), row.want);
+  }
 }
-
-INSTANTIATE_TEST_SUITE_P(
-    Table, MissingValuesLayout,
-    ValuesIn<Lacking>({
-        {"Cpu", [](CgroupLayout& l) { l.cpu.reset(); }, wanted_but([](CgroupValues& v) {
-           kNoShares(v);
-           kNoQuota(v);
-         })},
-        {"Memory", [](CgroupLayout& l) { l.memory.reset(); }, wanted_but([](CgroupValues& v) {
-           kNoMemory(v);
-           kNoPages(v);
-         })},
-        {"Pids", [](CgroupLayout& l) { l.pids.reset(); }, wanted_but(kNoPids)},
-        {"HugePages", [](CgroupLayout& l) { l.hugetlb.reset(); }, wanted_but(kNoPages)},
-        {"HugePagesElsewhere", [](CgroupLayout& l) { l.hugetlb = kV2; }, wanted_but(kNoPages)},
-        {"All", [](CgroupLayout& l) { l = {}; }, {}},
-    }),
-    [](const TestParamInfo<Lacking>& row) { return std::string{row.param.name}; });
 
 }  // namespace
 }  // namespace podqos::core

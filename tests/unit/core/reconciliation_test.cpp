@@ -24,9 +24,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Key;
 using ::testing::SizeIs;
-using ::testing::TestParamInfo;
-using ::testing::TestWithParam;
-using ::testing::ValuesIn;
 
 using What = Restoration::What;
 
@@ -110,32 +107,27 @@ TEST(DecideRestoration, ACgroupThatAnEngineHasMadeForAContainerIsLeft) {
   EXPECT_EQ(decided.warning, std::nullopt);
 }
 
-struct UnknownProcesses {
-  const char* name;
-  void (*change)(FoundPodCgroup& found);
-};
-
-class DecideRestorationWarns : public TestWithParam<UnknownProcesses> {};
-
-TEST_P(DecideRestorationWarns, OfProcessesOfNoKnownPod) {
-  FoundPodCgroup found = found_cgroup();
-  GetParam().change(found);
-  const auto decided = decide_restoration(std::move(found));
-  EXPECT_EQ(decided.what, What::kLeave);
-  EXPECT_EQ(decided.change, std::nullopt);
-  ASSERT_TRUE(decided.warning);
-  EXPECT_THAT(*decided.warning, HasSubstr("contains processes that podqos did not place"));
+TEST(DecideRestorationWarns, OfProcessesOfNoKnownPod) {
+  struct UnknownProcesses {
+    const char* name;
+    void (*change)(FoundPodCgroup& found);
+  };
+  for (const auto& row : std::vector<UnknownProcesses>{
+           {"CopyCannotBeRead", [](FoundPodCgroup& found) { found.copy.reset(); }},
+           {"CopyIsOfAnotherPod", [](FoundPodCgroup& found) { found.copy->pod.uid = "43"; }},
+           {"CopyIsOfAnotherCgroup", [](FoundPodCgroup& found) { found.copy->cgroup = "/other"; }},
+           {"PodHasACgroupElsewhere", [](FoundPodCgroup& found) { found.known = true; }},
+       }) {
+    SCOPED_TRACE(row.name);
+    FoundPodCgroup found = found_cgroup();
+    row.change(found);
+    const auto decided = decide_restoration(std::move(found));
+    EXPECT_EQ(decided.what, What::kLeave);
+    EXPECT_EQ(decided.change, std::nullopt);
+    ASSERT_TRUE(decided.warning);
+    EXPECT_THAT(*decided.warning, HasSubstr("contains processes that podqos did not place"));
+  }
 }
-
-INSTANTIATE_TEST_SUITE_P(
-    All, DecideRestorationWarns,
-    ValuesIn(std::vector<UnknownProcesses>{
-        {"CopyCannotBeRead", [](FoundPodCgroup& found) { found.copy.reset(); }},
-        {"CopyIsOfAnotherPod", [](FoundPodCgroup& found) { found.copy->pod.uid = "43"; }},
-        {"CopyIsOfAnotherCgroup", [](FoundPodCgroup& found) { found.copy->cgroup = "/other"; }},
-        {"PodHasACgroupElsewhere", [](FoundPodCgroup& found) { found.known = true; }},
-    }),
-    [](const TestParamInfo<UnknownProcesses>& row) { return row.param.name; });
 
 /// The containers left in a pod of one, of which this was observed.
 std::vector<ContainerRecord> left_of(const ContainerRecord& container,

@@ -77,52 +77,48 @@ TEST(BackingOf, IsNotNeededByWhatTheOperatorMakes) {
   EXPECT_EQ(backing_of(with_limit(5 * kGi), {}), std::nullopt);
 }
 
-/// A pod that requests 8Gi.
-struct Backing {
-  const char* name;
-  std::vector<std::optional<Bytes>> containers;  ///< what backs the request, as they tell it
-  Bytes want;
-  void (*change)(PodRecord& record, Settings& settings) = nullptr;
-};
-class GrantRequestsByBacking : public testing::TestWithParam<Backing> {};
-
-TEST_P(GrantRequestsByBacking, KeepsTheMemoryThatIsBacked) {
-  PodRecord record = claiming("1", "8Gi");
-  Settings settings = reserving();
-  for (const auto& backed : GetParam().containers)
-    add_container(record, "a", backed);
-  if (GetParam().change != nullptr) GetParam().change(record, settings);
-  EXPECT_EQ(granted_memory(record, settings), GetParam().want);
-}
-
 void by_engine(PodRecord& record, Settings&) {
   record.uid_source = IdentitySource::kEngine;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Table, GrantRequestsByBacking,
-    testing::ValuesIn<Backing>({
-        {"NoLimit", {Bytes{0}, Bytes{0}}, Bytes{0}},
-        {"TheLimitsOfAllContainers", {Bytes{2 * kGi}, Bytes{3 * kGi}}, Bytes{5 * kGi}},
-        {"NoMoreThanIsRequested", {Bytes{9 * kGi}}, Bytes{8 * kGi}},
-        {"AnOperatorsPod", {std::nullopt}, Bytes{8 * kGi}},
-        {"AKubeletsPod",
-         {Bytes{0}},
-         Bytes{8 * kGi},
-         [](PodRecord& record, Settings&) { record.adopted = true; }},
-        // LimitedSwap goes by it, too.
-        {"WhereNothingIsReserved",
-         {Bytes{0}},
-         Bytes{8 * kGi},
-         [](PodRecord&, Settings& settings) { settings = {}; }},
-        {"ACriPodWithoutContainers", {}, Bytes{0}, by_engine},
-        {"AnOperatorsContainerInACriPod", {std::nullopt, Bytes{kGi}}, Bytes{8 * kGi}, by_engine},
-        {"ASandboxThatTellsNothing",
-         {std::nullopt, Bytes{kGi}},
-         Bytes{kGi},
-         [](PodRecord& record, Settings&) { record.containers.front().sandbox = true; }},
-    }),
-    [](const auto& row) { return std::string{row.param.name}; });
+TEST(GrantRequestsByBacking, KeepsTheMemoryThatIsBacked) {
+  /// A pod that requests 8Gi.
+  struct Backing {
+    const char* name;
+    std::vector<std::optional<Bytes>> containers;  ///< what backs the request, as they tell it
+    Bytes want;
+    void (*change)(PodRecord& record, Settings& settings) = nullptr;
+  };
+  for (const auto& row : std::vector<Backing>{
+           {"NoLimit", {Bytes{0}, Bytes{0}}, Bytes{0}},
+           {"TheLimitsOfAllContainers", {Bytes{2 * kGi}, Bytes{3 * kGi}}, Bytes{5 * kGi}},
+           {"NoMoreThanIsRequested", {Bytes{9 * kGi}}, Bytes{8 * kGi}},
+           {"AnOperatorsPod", {std::nullopt}, Bytes{8 * kGi}},
+           {"AKubeletsPod",
+            {Bytes{0}},
+            Bytes{8 * kGi},
+            [](PodRecord& record, Settings&) { record.adopted = true; }},
+           // LimitedSwap goes by it, too.
+           {"WhereNothingIsReserved",
+            {Bytes{0}},
+            Bytes{8 * kGi},
+            [](PodRecord&, Settings& settings) { settings = {}; }},
+           {"ACriPodWithoutContainers", {}, Bytes{0}, by_engine},
+           {"AnOperatorsContainerInACriPod", {std::nullopt, Bytes{kGi}}, Bytes{8 * kGi}, by_engine},
+           {"ASandboxThatTellsNothing",
+            {std::nullopt, Bytes{kGi}},
+            Bytes{kGi},
+            [](PodRecord& record, Settings&) { record.containers.front().sandbox = true; }},
+       }) {
+    SCOPED_TRACE(row.name);
+    PodRecord record = claiming("1", "8Gi");
+    Settings settings = reserving();
+    for (const auto& backed : row.containers)
+      add_container(record, "a", backed);
+    if (row.change != nullptr) row.change(record, settings);
+    EXPECT_EQ(granted_memory(record, settings), row.want);
+  }
+}
 
 TEST(GrantRequests, CountsOnePodUpToMaxPodClaim) {
   Settings settings;

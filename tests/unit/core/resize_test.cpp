@@ -277,27 +277,6 @@ TEST(FollowUpdates, TakesSharesAndLimitsThatWereLifted) {
   EXPECT_EQ(web_of(record).requests, list({{"cpu", "250m"}, {"memory", "64Mi"}}));
 }
 
-struct UnchangedCase {
-  const char* name;
-  Resources known;
-  HeldResources held;
-  const char* cgroup = kPod;
-};
-
-class WhatARuntimeWasGiven : public ::testing::TestWithParam<UnchangedCase> {};
-
-TEST_P(WhatARuntimeWasGiven, IsNoUpdate) {
-  const auto& [name, known, held, cgroup] = GetParam();
-  PodRecord record = inferred();
-  record.cgroup = cgroup;
-  record.containers = {live("web", cgroup)};
-  if (std::string_view{cgroup}.ends_with(".slice")) record.containers[0].cgroup += ".scope";
-  record.pod.containers = {{.name = "web", .kind = ContainerKind::kApp, .resources = known}};
-  const PodRecord before = record;
-  EXPECT_THAT(follow_updates(record, std::vector{held}, node()), IsEmpty());
-  EXPECT_EQ(record, before);
-}
-
 Resources limits(const char* cpu, const char* memory) {
   Resources out;
   if (*cpu != '\0') out.limits.insert(*list({{"cpu", cpu}}).begin());
@@ -311,31 +290,46 @@ constexpr const char* kSlice =
     "podqos-kubepods-burstable-pod42.slice";
 
 // Weights are those of runc: 512 shares are 20 by its linear formula and 59 by the other one.
-INSTANTIATE_TEST_SUITE_P(
-    Table, WhatARuntimeWasGiven,
-    ::testing::ValuesIn(std::vector<UnchangedCase>{
-        {"TheSame", limits("500m", "64Mi"), held()},
-        {"NoLimitsAtAll", {}, held(-1, -1, 1024)},
-        {"NoLimitsOnV2", {}, held_v2(-1, -1, 100)},
-        {"SharesOfAKubeletsContainerWithoutRequest", {}, held(-1, -1, 2)},
-        {"AllOfAPage", limits("", "100000000"), held(99'999'744, -1, 1024)},
-        // 333.3m are 33330 us of 100 ms, which are read as 334m.
-        {"QuotaBetweenMilliCpus", limits("334m", ""), held(-1, 33'330, 342)},
-        {"QuotaThatSystemdRounds", limits("333m", ""), held(-1, 34'000, 340), kSlice},
-        // Docker's --cpus 2 sets no shares; the API's default request is 2 CPUs.
-        {"SharesThatAreNotSet", limits("2", "64Mi"), held(64 * kMi, 200'000, 1024)},
-        {"WeightThatIsNotSet", limits("2", "64Mi"), held_v2(64 * kMi, 200'000, 100)},
-        // 85 shares are read as 84m, which are 86 shares.
-        {"SharesBetweenMilliCpus", limits("84m", "64Mi"), held(64 * kMi, 8'400, 85)},
-        {"LinearWeight", limits("500m", "64Mi"), held_v2(64 * kMi, 50'000, 20)},
-        {"OtherWeight", limits("500m", "64Mi"), held_v2(64 * kMi, 50'000, 59)},
-        {"IdleWeight", limits("500m", "64Mi"), held_v2(64 * kMi, 50'000, 0)},
-        {"NothingKnownOfTheCgroup", limits("500m", "64Mi"), {}},
-        // A cgroup that was made again: its container had limits.
-        {"NewCgroup", limits("500m", "64Mi"), held(-1, -1, 1024)},
-        {"NewCgroupOnV2", limits("500m", "64Mi"), held_v2(-1, -1, 100)},
-    }),
-    [](const auto& each) { return each.param.name; });
+TEST(WhatARuntimeWasGiven, IsNoUpdate) {
+  struct UnchangedCase {
+    const char* name;
+    Resources known;
+    HeldResources held;
+    const char* cgroup = kPod;
+  };
+  for (const auto& [name, known, held, cgroup] : std::vector<UnchangedCase>{
+           {"TheSame", limits("500m", "64Mi"), held()},
+           {"NoLimitsAtAll", {}, held(-1, -1, 1024)},
+           {"NoLimitsOnV2", {}, held_v2(-1, -1, 100)},
+           {"SharesOfAKubeletsContainerWithoutRequest", {}, held(-1, -1, 2)},
+           {"AllOfAPage", limits("", "100000000"), held(99'999'744, -1, 1024)},
+           // 333.3m are 33330 us of 100 ms, which are read as 334m.
+           {"QuotaBetweenMilliCpus", limits("334m", ""), held(-1, 33'330, 342)},
+           {"QuotaThatSystemdRounds", limits("333m", ""), held(-1, 34'000, 340), kSlice},
+           // Docker's --cpus 2 sets no shares; the API's default request is 2 CPUs.
+           {"SharesThatAreNotSet", limits("2", "64Mi"), held(64 * kMi, 200'000, 1024)},
+           {"WeightThatIsNotSet", limits("2", "64Mi"), held_v2(64 * kMi, 200'000, 100)},
+           // 85 shares are read as 84m, which are 86 shares.
+           {"SharesBetweenMilliCpus", limits("84m", "64Mi"), held(64 * kMi, 8'400, 85)},
+           {"LinearWeight", limits("500m", "64Mi"), held_v2(64 * kMi, 50'000, 20)},
+           {"OtherWeight", limits("500m", "64Mi"), held_v2(64 * kMi, 50'000, 59)},
+           {"IdleWeight", limits("500m", "64Mi"), held_v2(64 * kMi, 50'000, 0)},
+           {"NothingKnownOfTheCgroup", limits("500m", "64Mi"), {}},
+           // A cgroup that was made again: its container had limits.
+           {"NewCgroup", limits("500m", "64Mi"), held(-1, -1, 1024)},
+           {"NewCgroupOnV2", limits("500m", "64Mi"), held_v2(-1, -1, 100)},
+       }) {
+    SCOPED_TRACE(name);
+    PodRecord record = inferred();
+    record.cgroup = cgroup;
+    record.containers = {live("web", cgroup)};
+    if (std::string_view{cgroup}.ends_with(".slice")) record.containers[0].cgroup += ".scope";
+    record.pod.containers = {{.name = "web", .kind = ContainerKind::kApp, .resources = known}};
+    const PodRecord before = record;
+    EXPECT_THAT(follow_updates(record, std::vector{held}, node()), IsEmpty());
+    EXPECT_EQ(record, before);
+  }
+}
 
 TEST(FollowUpdates, ReadsWeights) {
   struct Case {

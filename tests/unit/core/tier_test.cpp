@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -61,41 +62,36 @@ TEST(TierValues, GivesAnEmptyBurstableTierTheMinimum) {
   EXPECT_EQ(tier_values({}).burstable.cpu_shares, CpuShares{2});
 }
 
-struct ReserveCase {
-  std::string name;
-  std::int64_t percent;
-  std::int64_t allocatable;
-  std::int64_t guaranteed;
-  std::int64_t burstable;
-  std::optional<std::int64_t> want_burstable;
-  std::optional<std::int64_t> want_besteffort;
-};
-
-class TierReservation : public ::testing::TestWithParam<ReserveCase> {};
-
-TEST_P(TierReservation, SubtractsRequestsOfTheTiersAbove) {
-  const ReserveCase& c = GetParam();
-  const TierValues values =
-      tier_values(sums(c.guaranteed, c.burstable), c.percent, Bytes{c.allocatable});
-  const auto bytes = [](std::optional<std::int64_t> value) {
-    return value ? std::optional{Bytes{*value}} : std::nullopt;
+TEST(TierReservation, SubtractsRequestsOfTheTiersAbove) {
+  struct ReserveCase {
+    std::string name;
+    std::int64_t percent;
+    std::int64_t allocatable;
+    std::int64_t guaranteed;
+    std::int64_t burstable;
+    std::optional<std::int64_t> want_burstable;
+    std::optional<std::int64_t> want_besteffort;
   };
-  EXPECT_EQ(values.burstable.memory_limit, bytes(c.want_burstable));
-  EXPECT_EQ(values.besteffort.memory_limit, bytes(c.want_besteffort));
+  for (const auto& c : std::vector<ReserveCase>{
+           {"GuaranteedCountsAgainstBoth", 100, 8 * kGi, kGi, 0, 7 * kGi, 7 * kGi},
+           {"BurstableCountsAgainstBestEffort", 100, 8 * kGi, kGi, 2 * kGi, 7 * kGi, 5 * kGi},
+           {"ZeroPercentReservesNothing", 0, 8 * kGi, kGi, kGi, 8 * kGi, 8 * kGi},
+           {"HalfTruncatesEachReserve", 50, 100, 3, 5, 99, 97},
+           {"NeverNegative", 100, kGi, 2 * kGi, kGi, 0, 0},
+           {"BestEffortAloneIsExhausted", 100, 2 * kGi, kGi, 2 * kGi, kGi, 0},
+           {"UnknownAllocatableMeansNoLimit", 100, 0, kGi, kGi, {}, {}},
+           {"HugeRequestDoesNotOverflow", 100, kGi, 0, kInt64Max, kGi, 0},
+       }) {
+    SCOPED_TRACE(c.name);
+    const TierValues values =
+        tier_values(sums(c.guaranteed, c.burstable), c.percent, Bytes{c.allocatable});
+    const auto bytes = [](std::optional<std::int64_t> value) {
+      return value ? std::optional{Bytes{*value}} : std::nullopt;
+    };
+    EXPECT_EQ(values.burstable.memory_limit, bytes(c.want_burstable));
+    EXPECT_EQ(values.besteffort.memory_limit, bytes(c.want_besteffort));
+  }
 }
-INSTANTIATE_TEST_SUITE_P(
-    Table, TierReservation,
-    ::testing::ValuesIn<ReserveCase>({
-        {"GuaranteedCountsAgainstBoth", 100, 8 * kGi, kGi, 0, 7 * kGi, 7 * kGi},
-        {"BurstableCountsAgainstBestEffort", 100, 8 * kGi, kGi, 2 * kGi, 7 * kGi, 5 * kGi},
-        {"ZeroPercentReservesNothing", 0, 8 * kGi, kGi, kGi, 8 * kGi, 8 * kGi},
-        {"HalfTruncatesEachReserve", 50, 100, 3, 5, 99, 97},
-        {"NeverNegative", 100, kGi, 2 * kGi, kGi, 0, 0},
-        {"BestEffortAloneIsExhausted", 100, 2 * kGi, kGi, 2 * kGi, kGi, 0},
-        {"UnknownAllocatableMeansNoLimit", 100, 0, kGi, kGi, {}, {}},
-        {"HugeRequestDoesNotOverflow", 100, kGi, 0, kInt64Max, kGi, 0},
-    }),
-    [](const auto& c) { return c.param.name; });
 
 TEST(TierMemoryQos, ReservesWhatIsRequested) {
   const TierMemoryQos values = tier_memory_qos(sums(3, 4));
@@ -103,30 +99,26 @@ TEST(TierMemoryQos, ReservesWhatIsRequested) {
   EXPECT_EQ(values.burstable_memory_low, Bytes{4});
 }
 
-struct BoundCase {
-  std::string name;
-  std::int64_t wanted;
-  std::optional<std::int64_t> usage;
-  std::int64_t want;
-};
-
-class BoundedTierLimit : public ::testing::TestWithParam<BoundCase> {};
-
-TEST_P(BoundedTierLimit, StaysAboveUsageAndFloor) {
-  const BoundCase& c = GetParam();
-  const auto usage = c.usage ? std::optional{Bytes{*c.usage}} : std::nullopt;
-  EXPECT_EQ(bounded_tier_limit(Bytes{c.wanted}, usage, Bytes{64 * kMi}).value(), c.want);
+TEST(BoundedTierLimit, StaysAboveUsageAndFloor) {
+  struct BoundCase {
+    std::string name;
+    std::int64_t wanted;
+    std::optional<std::int64_t> usage;
+    std::int64_t want;
+  };
+  for (const auto& c : std::vector<BoundCase>{
+           {"RuleAboveUsageHolds", kGi, 100 * kMi, kGi},
+           {"UsagePlusMarginHolds", 128 * kMi, 120 * kMi, 136 * kMi},
+           {"FloorHolds", 0, 1 * kMi, 64 * kMi},
+           {"UnknownUsageLeavesTheRule", kGi, {}, kGi},
+           {"UnknownUsageKeepsTheFloor", 0, {}, 64 * kMi},
+           {"HugeUsageDoesNotOverflow", 0, kInt64Max, kInt64Max},
+       }) {
+    SCOPED_TRACE(c.name);
+    const auto usage = c.usage ? std::optional{Bytes{*c.usage}} : std::nullopt;
+    EXPECT_EQ(bounded_tier_limit(Bytes{c.wanted}, usage, Bytes{64 * kMi}).value(), c.want);
+  }
 }
-INSTANTIATE_TEST_SUITE_P(Table, BoundedTierLimit,
-                         ::testing::ValuesIn<BoundCase>({
-                             {"RuleAboveUsageHolds", kGi, 100 * kMi, kGi},
-                             {"UsagePlusMarginHolds", 128 * kMi, 120 * kMi, 136 * kMi},
-                             {"FloorHolds", 0, 1 * kMi, 64 * kMi},
-                             {"UnknownUsageLeavesTheRule", kGi, {}, kGi},
-                             {"UnknownUsageKeepsTheFloor", 0, {}, 64 * kMi},
-                             {"HugeUsageDoesNotOverflow", 0, kInt64Max, kInt64Max},
-                         }),
-                         [](const auto& c) { return c.param.name; });
 
 TEST(TierSumCapped, GivesNoMoreThanIsThere) {
   const TierSum claim{.pods = 1, .cpu = MilliCpu{3}, .memory = Bytes{8}};

@@ -1,5 +1,7 @@
 #include "common/core/kubernetes/validation.h"
 
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,12 +26,6 @@ TEST(Validate, AValidPodHasNoProblems) {
   EXPECT_THAT(validate(Pod{}), IsEmpty());
 }
 
-struct ProblemCase {
-  const char* name;
-  Pod pod;
-  const char* problem;
-};
-
 Pod with_pod_level(Pod pod, ResourceList requests, ResourceList limits) {
   pod.resources = Resources{std::move(requests), std::move(limits)};
   return pod;
@@ -40,50 +36,50 @@ Pod with_overhead(Pod pod, ResourceList overhead) {
   return pod;
 }
 
-class ValidateReports : public testing::TestWithParam<ProblemCase> {};
-
-TEST_P(ValidateReports, ContainerResourceAndBothValues) {
-  EXPECT_THAT(validate(GetParam().pod), ElementsAre(GetParam().problem));
+TEST(ValidateReports, ContainerResourceAndBothValues) {
+  struct ProblemCase {
+    const char* name;
+    Pod pod;
+    const char* problem;
+  };
+  for (const auto& row : std::vector<ProblemCase>{
+           {"NegativeRequest", pod({container("a", list({{"cpu", "-1"}}))}),
+            "container \"a\": cpu request -1 is negative"},
+           {"NegativeLimit", pod({}, {init("i", {}, list({{"memory", "-1m"}}))}),
+            "init container \"i\": memory limit -0.001 is negative"},
+           {"NegativeOverhead", with_overhead(pod({}), list({{"cpu", "-1"}})),
+            "pod: cpu overhead -1 is negative"},
+           {"RequestAboveLimit",
+            pod({container("a", list({{"cpu", "1.5"}}), list({{"cpu", "1"}}))}),
+            "container \"a\": cpu request 1.5 exceeds the limit 1"},
+           {"HugePagesDiffer",
+            pod({container("a", list({{"cpu", "1"}, {"hugepages-2Mi", "2Mi"}}),
+                           list({{"hugepages-2Mi", "4Mi"}}))}),
+            "container \"a\": hugepages-2Mi request 2097152 must equal the limit 4194304"},
+           {"HugePagesAlone",
+            pod({container("a", list({{"hugepages-2Mi", "2Mi"}}),
+                           list({{"hugepages-2Mi", "2Mi"}}))}),
+            "container \"a\": huge pages require cpu or memory as well"},
+           {"ExtendedWithoutLimit", pod({container("a", list({{"nvidia.com/gpu", "1"}}))}),
+            "container \"a\": nvidia.com/gpu request 1 needs an equal limit"},
+           {"ExtendedFraction", pod({container("a", {}, list({{"nvidia.com/gpu", "0.5"}}))}),
+            "container \"a\": nvidia.com/gpu limit 0.5 is not a whole number"},
+           {"PodRequestAbovePodLimit",
+            with_pod_level(pod({}), list({{"cpu", "2"}}), list({{"cpu", "1"}})),
+            "pod: cpu request 2 exceeds the limit 1"},
+           {"PodRequestBelowContainers",
+            with_pod_level(
+                pod({container("a", list({{"cpu", "2"}})), container("b", list({{"cpu", "1"}}))}),
+                list({{"cpu", "2"}}), {}),
+            "pod: cpu request 2 is below the containers' 3"},
+           {"ContainerLimitAbovePods",
+            with_pod_level(pod({container("a", {}, list({{"memory", "2Gi"}}))}), {},
+                           list({{"memory", "1Gi"}})),
+            "container \"a\": memory limit 2147483648 exceeds the pod's limit 1073741824"}}) {
+    SCOPED_TRACE(row.name);
+    EXPECT_THAT(validate(row.pod), ElementsAre(row.problem));
+  }
 }
-
-INSTANTIATE_TEST_SUITE_P(
-    All, ValidateReports,
-    testing::Values(
-        ProblemCase{"NegativeRequest", pod({container("a", list({{"cpu", "-1"}}))}),
-                    "container \"a\": cpu request -1 is negative"},
-        ProblemCase{"NegativeLimit", pod({}, {init("i", {}, list({{"memory", "-1m"}}))}),
-                    "init container \"i\": memory limit -0.001 is negative"},
-        ProblemCase{"NegativeOverhead", with_overhead(pod({}), list({{"cpu", "-1"}})),
-                    "pod: cpu overhead -1 is negative"},
-        ProblemCase{"RequestAboveLimit",
-                    pod({container("a", list({{"cpu", "1.5"}}), list({{"cpu", "1"}}))}),
-                    "container \"a\": cpu request 1.5 exceeds the limit 1"},
-        ProblemCase{"HugePagesDiffer",
-                    pod({container("a", list({{"cpu", "1"}, {"hugepages-2Mi", "2Mi"}}),
-                                   list({{"hugepages-2Mi", "4Mi"}}))}),
-                    "container \"a\": hugepages-2Mi request 2097152 must equal the limit 4194304"},
-        ProblemCase{"HugePagesAlone",
-                    pod({container("a", list({{"hugepages-2Mi", "2Mi"}}),
-                                   list({{"hugepages-2Mi", "2Mi"}}))}),
-                    "container \"a\": huge pages require cpu or memory as well"},
-        ProblemCase{"ExtendedWithoutLimit", pod({container("a", list({{"nvidia.com/gpu", "1"}}))}),
-                    "container \"a\": nvidia.com/gpu request 1 needs an equal limit"},
-        ProblemCase{"ExtendedFraction",
-                    pod({container("a", {}, list({{"nvidia.com/gpu", "0.5"}}))}),
-                    "container \"a\": nvidia.com/gpu limit 0.5 is not a whole number"},
-        ProblemCase{"PodRequestAbovePodLimit",
-                    with_pod_level(pod({}), list({{"cpu", "2"}}), list({{"cpu", "1"}})),
-                    "pod: cpu request 2 exceeds the limit 1"},
-        ProblemCase{"PodRequestBelowContainers",
-                    with_pod_level(pod({container("a", list({{"cpu", "2"}})),
-                                        container("b", list({{"cpu", "1"}}))}),
-                                   list({{"cpu", "2"}}), {}),
-                    "pod: cpu request 2 is below the containers' 3"},
-        ProblemCase{"ContainerLimitAbovePods",
-                    with_pod_level(pod({container("a", {}, list({{"memory", "2Gi"}}))}), {},
-                                   list({{"memory", "1Gi"}})),
-                    "container \"a\": memory limit 2147483648 exceeds the pod's limit 1073741824"}),
-    [](const auto& row) { return row.param.name; });
 
 TEST(Validate, ReportsEveryProblem) {
   const auto problems = validate(pod({container("a", list({{"cpu", "2"}, {"memory", "2"}}),

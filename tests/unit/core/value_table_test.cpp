@@ -115,28 +115,24 @@ INSTANTIATE_TEST_SUITE_P(
                     IoWeightCase{10'000, "10000", "1000", "1000"}),
     [](const auto& case_info) { return "Of" + std::to_string(case_info.param.weight); });
 
-struct HugePageCase {
-  const char* name;
-  const char* file;
-  const char* label;
-};
-
-class HugePageLabelIn : public testing::TestWithParam<HugePageCase> {};
-
-TEST_P(HugePageLabelIn, IsTheSizeOfALimit) {
-  EXPECT_EQ(hugepage_label_in(GetParam().file), GetParam().label);
+TEST(HugePageLabelIn, IsTheSizeOfALimit) {
+  struct HugePageCase {
+    const char* name;
+    const char* file;
+    const char* label;
+  };
+  for (const auto& row :
+       std::vector<HugePageCase>{{"v2", "hugetlb.2MB.max", "2MB"},
+                                 {"v2_reserved", "hugetlb.2MB.rsvd.max", "2MB"},
+                                 {"v1", "hugetlb.1GB.limit_in_bytes", "1GB"},
+                                 {"v1_reserved", "hugetlb.1GB.rsvd.limit_in_bytes", "1GB"},
+                                 {"usage", "hugetlb.2MB.current", ""},
+                                 {"no_limit", "hugetlb.2MB", ""},
+                                 {"other", "memory.max", ""}}) {
+    SCOPED_TRACE(row.name);
+    EXPECT_EQ(hugepage_label_in(row.file), row.label);
+  }
 }
-
-INSTANTIATE_TEST_SUITE_P(Files, HugePageLabelIn,
-                         testing::Values(HugePageCase{"v2", "hugetlb.2MB.max", "2MB"},
-                                         HugePageCase{"v2_reserved", "hugetlb.2MB.rsvd.max", "2MB"},
-                                         HugePageCase{"v1", "hugetlb.1GB.limit_in_bytes", "1GB"},
-                                         HugePageCase{"v1_reserved",
-                                                      "hugetlb.1GB.rsvd.limit_in_bytes", "1GB"},
-                                         HugePageCase{"usage", "hugetlb.2MB.current", ""},
-                                         HugePageCase{"no_limit", "hugetlb.2MB", ""},
-                                         HugePageCase{"other", "memory.max", ""}),
-                         [](const auto& case_info) { return std::string{case_info.param.name}; });
 
 const CgroupLayout kNoPages{.cpu = kV2, .memory = kV2, .pids = kV2};
 constexpr std::string_view kPath = "/kubepods/burstable/pod42";
@@ -278,39 +274,34 @@ TEST(LowerValues, SpellsUnlimitedAsTheKernelDoes) {
               ElementsAre("cpu.max = max 50000", "pids.max = max", "memory.max = max"));
 }
 
-struct CpuMaxCase {
-  std::string name;
-  std::optional<Micros> quota;
-  std::optional<Micros> period;
-  std::vector<std::string> v1;
-  std::vector<std::string> v2;
-};
-
-class LowerQuota : public ::testing::TestWithParam<CpuMaxCase> {};
-
-TEST_P(LowerQuota, WritesPeriodBeforeQuota) {
-  const CpuMaxCase& c = GetParam();
-  const CgroupValues values{.cpu_quota = c.quota, .cpu_period = c.period};
-  EXPECT_EQ(writes(lower(values, {.cpu = CgroupVersion::kV1})), c.v1);
-  EXPECT_EQ(writes(lower(values, {.cpu = CgroupVersion::kV2})), c.v2);
+TEST(LowerQuota, WritesPeriodBeforeQuota) {
+  struct CpuMaxCase {
+    std::string name;
+    std::optional<Micros> quota;
+    std::optional<Micros> period;
+    std::vector<std::string> v1;
+    std::vector<std::string> v2;
+  };
+  for (const auto& c : std::vector<CpuMaxCase>{
+           {"Nothing", {}, {}, {}, {}},
+           {"ForcedGuaranteedHasNoQuota",
+            Micros{0},
+            Micros{100'000},
+            {"cpu.cfs_period_us = 100000", "cpu.cfs_quota_us = -1"},
+            {"cpu.max = max 100000"}},
+           {"QuotaAloneGetsTheDefaultPeriod",
+            Micros{2'000},
+            {},
+            {"cpu.cfs_period_us = 100000", "cpu.cfs_quota_us = 2000"},
+            {"cpu.max = 2000 100000"}},
+           {"PeriodAlone", {}, Micros{5'000}, {"cpu.cfs_period_us = 5000"}, {"cpu.max = max 5000"}},
+       }) {
+    SCOPED_TRACE(c.name);
+    const CgroupValues values{.cpu_quota = c.quota, .cpu_period = c.period};
+    EXPECT_EQ(writes(lower(values, {.cpu = CgroupVersion::kV1})), c.v1);
+    EXPECT_EQ(writes(lower(values, {.cpu = CgroupVersion::kV2})), c.v2);
+  }
 }
-INSTANTIATE_TEST_SUITE_P(
-    Table, LowerQuota,
-    ::testing::ValuesIn<CpuMaxCase>({
-        {"Nothing", {}, {}, {}, {}},
-        {"ForcedGuaranteedHasNoQuota",
-         Micros{0},
-         Micros{100'000},
-         {"cpu.cfs_period_us = 100000", "cpu.cfs_quota_us = -1"},
-         {"cpu.max = max 100000"}},
-        {"QuotaAloneGetsTheDefaultPeriod",
-         Micros{2'000},
-         {},
-         {"cpu.cfs_period_us = 100000", "cpu.cfs_quota_us = 2000"},
-         {"cpu.max = 2000 100000"}},
-        {"PeriodAlone", {}, Micros{5'000}, {"cpu.cfs_period_us = 5000"}, {"cpu.max = max 5000"}},
-    }),
-    [](const auto& c) { return c.param.name; });
 
 TEST(LowerValues, ComparesTheControllerOfAUnifiedFileWhole) {
   const CgroupValues values{.unified = {{"cpu.weight", "7"},
@@ -365,38 +356,33 @@ TEST(LowerValues, TurnsAPidsLimitOfZeroIntoOne) {
             "write  /kubepods/burstable/pod42/pids.max = 1  # pod 42\n");
 }
 
-struct SystemdQuotaCase {
-  std::string name;
-  std::int64_t quota;
-  std::int64_t period;
-  std::uint64_t per_second;
-  std::string cpu_max;
-};
-
-class UnitPropertiesOfQuota : public ::testing::TestWithParam<SystemdQuotaCase> {};
-
-TEST_P(UnitPropertiesOfQuota, RoundsUpToTenMilliseconds) {
-  const SystemdQuotaCase& c = GetParam();
-  const CgroupValues values{.cpu_quota = Micros{c.quota}, .cpu_period = Micros{c.period}};
-  EXPECT_THAT(
-      unit_properties(values, kNoPages, WeightFormula::kLinear),
-      UnorderedElementsAre(UnitProperty{.name = "CPUQuotaPerSecUSec", .value = c.per_second},
-                           UnitProperty{.name = "CPUQuotaPeriodUSec",
-                                        .value = static_cast<std::uint64_t>(c.period)}));
-  EXPECT_EQ(render(lower(rounded_by_systemd(values), kNoPages)),
-            cat("write  /kubepods/burstable/pod42/cpu.max = ", c.cpu_max, "  # pod 42\n"));
+TEST(UnitPropertiesOfQuota, RoundsUpToTenMilliseconds) {
+  struct SystemdQuotaCase {
+    std::string name;
+    std::int64_t quota;
+    std::int64_t period;
+    std::uint64_t per_second;
+    std::string cpu_max;
+  };
+  for (const auto& c : std::vector<SystemdQuotaCase>{
+           {"Whole", 5'000, 100'000, 50'000, "5000 100000"},
+           {"RoundedUp", 5'100, 100'000, 60'000, "6000 100000"},
+           {"LongPeriod", 1'000, 250'000, 10'000, "2500 250000"},
+           {"TruncatedBeforeTheCheck", 10'001, 1'000'000, 20'000, "20000 1000000"},
+           {"Unlimited", -1, 50'000, kUnitInfinity, "max 50000"},
+           {"NoQuota", 0, 100'000, kUnitInfinity, "max 100000"},
+       }) {
+    SCOPED_TRACE(c.name);
+    const CgroupValues values{.cpu_quota = Micros{c.quota}, .cpu_period = Micros{c.period}};
+    EXPECT_THAT(
+        unit_properties(values, kNoPages, WeightFormula::kLinear),
+        UnorderedElementsAre(UnitProperty{.name = "CPUQuotaPerSecUSec", .value = c.per_second},
+                             UnitProperty{.name = "CPUQuotaPeriodUSec",
+                                          .value = static_cast<std::uint64_t>(c.period)}));
+    EXPECT_EQ(render(lower(rounded_by_systemd(values), kNoPages)),
+              cat("write  /kubepods/burstable/pod42/cpu.max = ", c.cpu_max, "  # pod 42\n"));
+  }
 }
-INSTANTIATE_TEST_SUITE_P(Table, UnitPropertiesOfQuota,
-                         ::testing::ValuesIn<SystemdQuotaCase>({
-                             {"Whole", 5'000, 100'000, 50'000, "5000 100000"},
-                             {"RoundedUp", 5'100, 100'000, 60'000, "6000 100000"},
-                             {"LongPeriod", 1'000, 250'000, 10'000, "2500 250000"},
-                             {"TruncatedBeforeTheCheck", 10'001, 1'000'000, 20'000,
-                              "20000 1000000"},
-                             {"Unlimited", -1, 50'000, kUnitInfinity, "max 50000"},
-                             {"NoQuota", 0, 100'000, kUnitInfinity, "max 100000"},
-                         }),
-                         [](const auto& c) { return c.param.name; });
 
 /// The properties as systemctl shows them.
 std::vector<std::string> shown(const CgroupValues& values, WeightFormula formula) {

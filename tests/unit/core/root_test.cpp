@@ -1,44 +1,148 @@
+#include "common/core/events/root.h"
+
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/core/events/root.h"
-
 namespace podqos::core {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::Optional;
 using ::testing::TestParamInfo;
-using ::testing::TestWithParam;
 using ::testing::ValuesIn;
 using ::testing::WithParamInterface;
 
-struct ParentsCase {
-  const char* name;
-  const char* path;
-  std::vector<std::string> want;
+constexpr const char* kDefaultRoot = "/podqos/kubepods";
+constexpr const char* kDefaultSlice = "/podqos.slice/podqos-kubepods.slice";
+
+struct InUse {
+  std::string kubepods;
+  int pods = 0;
 };
 
-class WithParents : public TestWithParam<ParentsCase> {};
-
-TEST_P(WithParents, NamesACgroupAndThoseAboveIt) {
-  EXPECT_EQ(with_parents(GetParam().path), GetParam().want);
+TreeRecord tree_of(const InUse& in_use) {
+  TreeRecord tree{.kubepods = in_use.kubepods};
+  tree.sums.burstable.pods = in_use.pods;
+  return tree;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, WithParents,
-                         ValuesIn(std::vector<ParentsCase>{
-                             {"Deep", "/a/b/c", {"/a/b/c", "/a/b", "/a"}},
-                             {"Outermost", "/a", {"/a"}},
-                             {"RootOfTheHierarchy", "/", {}},
-                             {"Empty", "", {}},
-                         }),
-                         [](const TestParamInfo<ParentsCase>& row) { return row.param.name; });
+TiersRecord tiers_of(const InUse& in_use) {
+  TiersRecord tiers;
+  if (!in_use.kubepods.empty()) tiers.trees.push_back(tree_of(in_use));
+  return tiers;
+}
+
+TEST(ChooseRoot, KeepsTheRootInUseWhileItHasPods) {
+  struct Choice {
+    const char* name;
+    InUse in_use;
+    Driver driver;
+    const char* chosen;
+  };
+  for (const auto& row : std::vector<Choice>{
+           {"FirstPod", {}, Driver::kCgroupfs, kDefaultRoot},
+           {"FirstPodWithSystemd", {}, Driver::kSystemd, kDefaultSlice},
+           {"NextPod", {kDefaultRoot, 1}, Driver::kCgroupfs, kDefaultRoot},
+           {"WithoutPods", {kDefaultRoot}, Driver::kCgroupfs, kDefaultRoot},
+           {"OfAnEarlierConfiguration",
+            {"/other/kubepods", 1},
+            Driver::kCgroupfs,
+            "/other/kubepods"},
+           {"NoLongerConfigured", {"/other/kubepods"}, Driver::kCgroupfs, kDefaultRoot},
+           {"OtherDriver", {kDefaultRoot, 1}, Driver::kSystemd, kDefaultSlice},
+           {"OtherDriverTheOtherWayRound", {kDefaultSlice, 1}, Driver::kCgroupfs, kDefaultRoot},
+       }) {
+    SCOPED_TRACE(row.name);
+    const auto chosen = choose_root(tiers_of(row.in_use), "/podqos", row.driver);
+    ASSERT_TRUE(chosen) << chosen.error().to_string();
+    EXPECT_EQ(*chosen, row.chosen);
+  }
+}
+
+TEST(ChooseRoot, ARetainedPodKeepsTheRootToo) {
+  TiersRecord tiers = tiers_of({.kubepods = "/other/kubepods"});
+  tiers.retained.push_back(
+      {.uid = "42", .until = BootSeconds{9}, .cgroup = "/other/kubepods/pod42"});
+  const auto chosen = choose_root(tiers, "/podqos", Driver::kCgroupfs);
+  ASSERT_TRUE(chosen) << chosen.error().to_string();
+  EXPECT_EQ(*chosen, "/other/kubepods");
+}
+
+// A stock Debian 13 has Podman and Docker with systemd, and containerd with cgroupfs.
+TEST(ChooseRoot, PodsOfEachDriverHaveATreeOfTheirOwn) {
+  TiersRecord tiers;
+  tiers.trees = {tree_of({kDefaultRoot, 1}), tree_of({kDefaultSlice, 2})};
+  for (const auto& [driver, root] :
+       {std::pair{Driver::kCgroupfs, kDefaultRoot}, std::pair{Driver::kSystemd, kDefaultSlice}}) {
+    const auto chosen = choose_root(tiers, "/podqos", driver);
+    ASSERT_TRUE(chosen) << chosen.error().to_string();
+    EXPECT_EQ(*chosen, root);
+  }
+}
+
+// Names of units: systemd src/basic/unit-name.h, VALID_CHARS and UNIT_NAME_MAX. The longest slice
+// is of a BestEffort pod: -besteffort-pod, 36 characters of its uid, .slice.
+TEST(ChooseRoot, NamesWhatCannotBeASlice) {
+  const std::string longest = "/" + std::string(255 - 6 - 36 - 15 - 9, 'a');  // -kubepods
+  for (const std::string& root : {std::string{"/"}, std::string{"/a-b/c.d:e@f"}, longest})
+    EXPECT_TRUE(choose_root({}, root, Driver::kSystemd)) << root;
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"/mine.slice",
+       "cgroupRoot \"/mine.slice\": with the systemd driver, podqos makes the slice "
+       "of a name: write \"/mine\""},
+      {"/mine.slice/x", "write \"/mine/x\""},
+      {"/a b",
+       "cgroupRoot \"/a b\": with the systemd driver, a name consists of letters, digits and "
+       "\":-.@\""},
+      {longest + "b", "with the systemd driver, it has at most 189 bytes"}};
+  for (const auto& [root, message] : cases) {
+    const auto chosen = choose_root({}, root, Driver::kSystemd);
+    ASSERT_FALSE(chosen) << root;
+    EXPECT_EQ(chosen.error().code, ErrorCode::kInvalidArgument) << root;
+    EXPECT_THAT(chosen.error().message, HasSubstr(message));
+    EXPECT_TRUE(choose_root({}, root, Driver::kCgroupfs)) << root;
+  }
+}
+
+TEST(CheckRoot, AllowsWhatPodqosHasMadeOrWillMakeAndWhatAnEngineMadeOnItsWayToAPod) {
+  for (const auto origin : {CgroupOrigin::kNone, CgroupOrigin::kPodqos, CgroupOrigin::kEngine})
+    EXPECT_TRUE(check_root(kDefaultRoot, origin));
+}
+
+TEST(CheckRoot, RefusesACgroupOfAnotherProgram) {
+  const auto checked = check_root(kDefaultRoot, CgroupOrigin::kOther);
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().code, ErrorCode::kConflict);
+  EXPECT_EQ(checked.error().message,
+            "cgroup /podqos/kubepods exists but was not created by podqos: set cgroupRoot to a "
+            "cgroup reserved for podqos (default: /podqos), or remove /podqos/kubepods (rmdir) if "
+            "nothing uses it");
+}
+
+TEST(WithParents, NamesACgroupAndThoseAboveIt) {
+  struct ParentsCase {
+    const char* name;
+    const char* path;
+    std::vector<std::string> want;
+  };
+  for (const auto& row : std::vector<ParentsCase>{
+           {"Deep", "/a/b/c", {"/a/b/c", "/a/b", "/a"}},
+           {"Outermost", "/a", {"/a"}},
+           {"RootOfTheHierarchy", "/", {}},
+           {"Empty", "", {}},
+       }) {
+    SCOPED_TRACE(row.name);
+    EXPECT_EQ(with_parents(row.path), row.want);
+  }
+}
 
 /// A mark on a cgroup that podqos has made.
 Step mark_on(const char* path) {

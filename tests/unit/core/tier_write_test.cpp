@@ -1,0 +1,359 @@
+#include "common/core/events/tier_write.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/core/events/root.h"
+#include "tests/unit/core/byte_units.h"
+#include "tests/unit/core/layouts.h"
+
+namespace podqos::core {
+namespace {
+
+using byte_units::kGi;
+using byte_units::kMi;
+using layouts::kV1;
+using layouts::kV2;
+using layouts::layout_of;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::TestParamInfo;
+using ::testing::ValuesIn;
+using ::testing::WithParamInterface;
+
+NodeCpu node_of(std::int64_t allocatable, std::int64_t requested, std::int64_t kubelets = 0,
+                std::optional<std::int64_t> kubelets_root = std::nullopt) {
+  return {.allocatable = MilliCpu{allocatable},
+          .requested = MilliCpu{requested},
+          .kubelets = MilliCpu{kubelets},
+          .kubelets_root = kubelets_root};
+}
+
+// Without a kubelet floor(C * 1024 / 1000) within [2, 262144]; else W * R / K.
+TEST(RootShares, FollowAllocatableAndTheKubelet) {
+  struct ShareCase {
+    const char* name;
+    NodeCpu node;
+    std::int64_t want;  ///< shares on cgroup v1
+  };
+  for (const auto& row : std::vector<ShareCase>{
+           {"OneCpuWithoutRequests", node_of(1000, 0), 1024},
+           {"WhatIsReservedIsNotPods", node_of(3600, 100), 3686},
+           {"CappedByTheKernel", node_of(300'000, 0), 262'144},
+           {"NothingAllocatable", node_of(0, 0), 2},
+           {"ByRequests", node_of(2000, 250, 500, 2048), 1024},
+           {"TheKubeletsFirst", node_of(2000, 1800, 500, 2048), 6144},  // 1500 are free
+           {"BestEffortCountsAHundredth", node_of(2000, 0, 500, 2048), 81},
+           {"BestEffortBesideBestEffort", node_of(2000, 0, 0, 2048), 2048},
+           {"KubeletWithoutRequests", node_of(2000, 250, 0, 2048), 25'600},
+           {"KubeletHasAll", node_of(2000, 250, 2500, 2048), 16},
+           {"ProportionAboveTheKernelsMost", node_of(2000, 2000, 0, 262'144), 262'144},
+           {"ProportionBelowTheKernelsLeast", node_of(2000, 0, 2000, 2), 2},
+       }) {
+    SCOPED_TRACE(row.name);
+    EXPECT_EQ(root_shares(row.node, kV1, WeightFormula::kLog), CpuShares{row.want});
+  }
+}
+
+TEST(RootShares, KeepTheProportionOfWeightsOnV2) {
+  // Weight 79 is 2 CPUs by the linear formula; half of it is 39.
+  const NodeCpu node = node_of(2000, 250, 500, 79);
+  EXPECT_EQ(root_shares(node, kV2, WeightFormula::kLinear), CpuShares{999});
+  EXPECT_EQ(cpu_weight_for(root_shares(node, kV2, WeightFormula::kLog), WeightFormula::kLog),
+            CpuWeight{39});
+}
+
+NodeCpu node_with(RootCpuWeight rule, std::int64_t reserved, std::optional<std::int64_t> system) {
+  NodeCpu node = node_of(4000 - reserved, 250);
+  node.rule = rule;
+  node.reserved = MilliCpu{reserved};
+  node.system = system;
+  return node;
+}
+
+// system.slice : pods as reserved : allocatable.
+TEST(RootShares, AreProportionalToWhatTheSystemHas) {
+  const RootCpuWeight rule{.rule = RootCpuWeight::Rule::kProportional};
+  EXPECT_EQ(root_shares(node_with(rule, 1000, 1024), kV1, WeightFormula::kLog), CpuShares{3072});
+  const CpuShares on_v2 = root_shares(node_with(rule, 1000, 100), kV2, WeightFormula::kLinear);
+  EXPECT_EQ(cpu_weight_for(on_v2, WeightFormula::kLinear), CpuWeight{300});
+  // Without a reserve, or without that slice, as the kubelet.
+  EXPECT_EQ(root_shares(node_with(rule, 0, 1024), kV1, WeightFormula::kLog), CpuShares{4096});
+  EXPECT_EQ(root_shares(node_with(rule, 1000, std::nullopt), kV1, WeightFormula::kLog),
+            CpuShares{3072});
+  // Beside a kubelet's pods the requests of both count: 2048 * 250 / 500.
+  NodeCpu beside = node_with(rule, 1000, 1024);
+  beside.kubelets = MilliCpu{500};
+  beside.kubelets_root = 2048;
+  EXPECT_EQ(root_shares(beside, kV1, WeightFormula::kLog), CpuShares{1024});
+}
+
+TEST(RootShares, AreThoseOfAConfiguredWeight) {
+  NodeCpu node = node_with({.rule = RootCpuWeight::Rule::kNumber, .weight = CpuWeight{39}}, 0, {});
+  node.kubelets_root = 79;
+  for (const auto formula : {WeightFormula::kLinear, WeightFormula::kLog})
+    EXPECT_EQ(cpu_weight_for(root_shares(node, kV2, formula), formula), CpuWeight{39});
+  // The fewest shares whose linear weight is 39: 2 + 38 * 262142 / 9999, rounded up.
+  EXPECT_EQ(root_shares(node, kV1, WeightFormula::kLinear), CpuShares{999});
+}
+
+TEST(SharesForWeight, GivesTheWeightBack) {
+  for (const auto formula : {WeightFormula::kLinear, WeightFormula::kLog}) {
+    for (const std::int64_t weight : {1, 39, 79, 100, 1000, 10'000}) {
+      EXPECT_EQ(cpu_weight_for(shares_for_weight(CpuWeight{weight}, formula), formula),
+                CpuWeight{weight});
+    }
+  }
+}
+
+// Of 1024; a tree counts with 10m, a hundredth of the CPU, at least.
+TEST(TreeShares, DivideTheNodesByRequests) {
+  struct TreesCase {
+    const char* name;
+    std::int64_t first;   ///< millicpu requested in the first tree
+    std::int64_t second;  ///< and in the second
+    std::int64_t want_first;
+    std::int64_t want_second;
+  };
+  for (const auto& row : std::vector<TreesCase>{
+           {"ByRequests", 300, 100, 768, 256},
+           {"EquallyWithoutRequests", 0, 0, 512, 512},
+           {"NeverNothing", 990, 0, 1013, 10},
+       }) {
+    SCOPED_TRACE(row.name);
+    const auto tree_of = [](const char* kubepods, std::int64_t cpu) {
+      TreeRecord tree{.kubepods = kubepods};
+      tree.sums.burstable = {.pods = 1, .cpu = MilliCpu{cpu}, .memory = {}};
+      return tree;
+    };
+    TiersRecord tiers;
+    tiers.trees = {tree_of("/podqos/kubepods", row.first),
+                   tree_of("/podqos.slice/podqos-kubepods.slice", row.second)};
+    const NodeCpu node = node_of(1000, row.first + row.second);
+    EXPECT_EQ(tree_shares(node, tiers, tiers.trees[0], kV1, WeightFormula::kLog),
+              CpuShares{row.want_first});
+    EXPECT_EQ(tree_shares(node, tiers, tiers.trees[1], kV1, WeightFormula::kLog),
+              CpuShares{row.want_second});
+  }
+}
+
+/// A node of 10Gi, 2Gi of them reserved, on which a kubelet's pods request 1Gi.
+class RootLimits : public ::testing::Test {
+ protected:
+  RootLimits() {
+    settings_.system_reserved.memory = Bytes{kGi};
+    settings_.kube_reserved.memory = Bytes{kGi};
+    tiers_.sums.adopted = {.pods = 1, .cpu = {}, .memory = Bytes{kGi}};
+    tiers_.trees = {{.kubepods = "/podqos/kubepods"}};
+  }
+
+  Settings settings_;
+  NodeCapacity capacity_{.memory = Bytes{10 * kGi}, .cpu = MilliCpu{4000}, .pids = 32'768};
+  TiersRecord tiers_;
+};
+
+TEST_F(RootLimits, AreWhatIsAllocatableLessWhatOthersRequest) {
+  EXPECT_EQ(root_limits(tiers_, tiers_.trees[0], settings_, capacity_),
+            (CgroupValues{.memory_limit = Bytes{7 * kGi}, .pids_limit = 32'768}));
+}
+
+// The pods of another driver lie outside the tree as a kubelet's do.
+TEST_F(RootLimits, LeaveTheOtherTreeItsRequests) {
+  tiers_.sums.burstable = {.pods = 2, .cpu = {}, .memory = Bytes{3 * kGi}};
+  tiers_.trees[0].sums.burstable = {.pods = 1, .cpu = {}, .memory = Bytes{kGi}};
+  EXPECT_EQ(root_limits(tiers_, tiers_.trees[0], settings_, capacity_).memory_limit,
+            Bytes{5 * kGi});
+}
+
+TEST_F(RootLimits, AreNeverBelowZero) {
+  tiers_.sums.adopted.memory = Bytes{20 * kGi};
+  EXPECT_EQ(root_limits(tiers_, tiers_.trees[0], settings_, capacity_).memory_limit, Bytes{0});
+}
+
+TEST_F(RootLimits, AreAbsentWhereNothingIsEnforcedOrKnown) {
+  EXPECT_EQ(root_limits(tiers_, tiers_.trees[0], settings_, {.memory = Bytes{kGi}, .cpu = {}}),
+            CgroupValues{});
+  settings_.enforce_node_allocatable = false;
+  EXPECT_EQ(root_limits(tiers_, tiers_.trees[0], settings_, capacity_), CgroupValues{});
+}
+
+/// Guaranteed pods request 750m and 1Gi, Burstable ones 250m and 2Gi, a kubelet's 4 CPUs and 1Gi.
+TierSums requested_sums() {
+  return {.guaranteed = {.pods = 1, .cpu = MilliCpu{750}, .memory = Bytes{kGi}},
+          .burstable = {.pods = 2, .cpu = MilliCpu{250}, .memory = Bytes{2 * kGi}},
+          .besteffort = {},
+          .adopted = {.pods = 1, .cpu = MilliCpu{4000}, .memory = Bytes{kGi}}};
+}
+
+TEST(WantedTiers, ReserveMemoryOfWhatIsAllocatable) {
+  Settings settings;
+  settings.reserve_memory_percent = 50;
+  settings.system_reserved.memory = Bytes{kGi};
+  settings.kube_reserved.memory = Bytes{kGi};
+  const TierValues tiers = wanted_tiers(requested_sums(), requested_sums(), settings,
+                                        {.memory = Bytes{10 * kGi}, .cpu = MilliCpu{4000}});
+  // Of 10Gi, 2Gi are reserved for the node, and 1Gi is an adopted pod's.
+  EXPECT_EQ(tiers.burstable,
+            (CgroupValues{.cpu_shares = CpuShares{256}, .memory_limit = Bytes{7 * kGi - kGi / 2}}));
+  EXPECT_EQ(tiers.besteffort,
+            (CgroupValues{.cpu_shares = CpuShares{2}, .memory_limit = Bytes{6 * kGi - kGi / 2}}));
+}
+
+TEST(WantedTiers, LimitNoMemoryWithoutQosReserved) {
+  const TierValues tiers = wanted_tiers(requested_sums(), requested_sums(), {},
+                                        {.memory = Bytes{10 * kGi}, .cpu = MilliCpu{4000}});
+  EXPECT_EQ(tiers.burstable, CgroupValues{.cpu_shares = CpuShares{256}});
+  EXPECT_EQ(tiers.besteffort, CgroupValues{.cpu_shares = CpuShares{2}});
+}
+
+// The pods of a node may be in two trees. The tiers of one compete with each other only; the node's
+// memory is that of all.
+TEST(WantedTiers, HaveSharesOfTheirTreeAndMemoryOfTheNode) {
+  Settings settings;
+  settings.reserve_memory_percent = 100;
+  const TierSums tree{.guaranteed = {},
+                      .burstable = {.pods = 1, .cpu = MilliCpu{100}, .memory = Bytes{kGi}},
+                      .besteffort = {}};
+  const TierValues tiers = wanted_tiers(tree, requested_sums(), settings,
+                                        {.memory = Bytes{10 * kGi}, .cpu = MilliCpu{4000}});
+  EXPECT_EQ(tiers.burstable,
+            (CgroupValues{.cpu_shares = CpuShares{102}, .memory_limit = Bytes{8 * kGi}}));
+  EXPECT_EQ(tiers.besteffort,
+            (CgroupValues{.cpu_shares = CpuShares{2}, .memory_limit = Bytes{6 * kGi}}));
+}
+
+class DecideTierWrite : public ::testing::Test {
+ protected:
+  [[nodiscard]] TierValues decide(TreeState tree) const {
+    return decide_tier_write(wanted_, tree, observed_, settings_);
+  }
+
+  TierValues wanted_{.burstable = {.cpu_shares = CpuShares{256}},
+                     .besteffort = {.cpu_shares = CpuShares{2}}};
+  Settings settings_;
+  TierSnapshots observed_;
+};
+
+TEST_F(DecideTierWrite, WhatIsConstantIsNotWrittenAgain) {
+  settings_.io_weight = {.guaranteed = {}, .burstable = 200, .besteffort = 10};
+  observed_.burstable.has_io_weight = observed_.besteffort.has_io_weight = true;
+  const TierValues values = decide(TreeState::kUnchanged);
+  EXPECT_EQ(values.burstable, CgroupValues{.cpu_shares = CpuShares{256}});
+  EXPECT_EQ(values.besteffort, CgroupValues{});
+}
+
+TEST_F(DecideTierWrite, TheRootsLimitStaysAboveItsUsage) {
+  wanted_.root = {.memory_limit = Bytes{kGi}, .pids_limit = 100};
+  observed_.root.usage = Bytes{2 * kGi};
+  EXPECT_EQ(decide(TreeState::kUnchanged).root,
+            (CgroupValues{.memory_limit = Bytes{2 * kGi + 16 * kMi}, .pids_limit = 100}));
+  wanted_.root = {};
+  EXPECT_EQ(decide(TreeState::kUnchanged).root, CgroupValues{});
+  EXPECT_EQ(decide(TreeState::kMissing).root,
+            (CgroupValues{.memory_limit = Bytes{-1}, .pids_limit = -1}));
+}
+
+struct TreeCase {
+  const char* name;
+  TreeState tree;
+};
+
+const std::vector<TreeCase>& every_tree() {
+  static const std::vector<TreeCase> trees{{"AsItWas", TreeState::kUnchanged},
+                                           {"ToMake", TreeState::kMissing},
+                                           {"JustMade", TreeState::kFresh}};
+  return trees;
+}
+
+std::string name_of_tree(const TestParamInfo<TreeCase>& row) {
+  return row.param.name;
+}
+
+class DecideTierWriteOfAny : public DecideTierWrite, public WithParamInterface<TreeCase> {};
+
+TEST_P(DecideTierWriteOfAny, TreeHoldsLimitsAboveUsageAndFloor) {
+  settings_.tier_memory_floor = Bytes{32 * kMi};
+  wanted_.burstable.memory_limit = Bytes{1'073'741'824};
+  wanted_.besteffort.memory_limit = Bytes{0};
+  observed_.burstable.usage = Bytes{2'147'483'648};
+  const TierValues values = decide(GetParam().tree);
+  // 16 MiB above the usage.
+  EXPECT_EQ(values.burstable.memory_limit, Bytes{2'164'260'864});
+  EXPECT_EQ(values.besteffort.memory_limit, Bytes{33'554'432});
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DecideTierWriteOfAny, ValuesIn(every_tree()), name_of_tree);
+
+TEST_F(DecideTierWrite, ANewTreeGetsAllValuesAndLosesLimits) {
+  settings_.io_weight = {.guaranteed = 500, .burstable = 200, .besteffort = 10};
+  for (const TreeState tree : {TreeState::kMissing, TreeState::kFresh}) {
+    const TierValues values = decide(tree);
+    EXPECT_EQ(
+        values.burstable,
+        (CgroupValues{.cpu_shares = CpuShares{256}, .memory_limit = Bytes{-1}, .io_weight = 200}));
+    EXPECT_EQ(
+        values.besteffort,
+        (CgroupValues{.cpu_shares = CpuShares{2}, .memory_limit = Bytes{-1}, .io_weight = 10}));
+  }
+}
+
+struct TierIoWeightCase {
+  const char* name;
+  TreeState tree;
+  bool has_io_weight;
+  std::optional<std::int64_t> want;
+};
+
+class DecideTierWriteResets : public DecideTierWrite,
+                              public WithParamInterface<TierIoWeightCase> {};
+
+/// Of the two tiers, only besteffort is to have a weight.
+TEST_P(DecideTierWriteResets, AnIoWeightThatIsNoLongerWanted) {
+  settings_.io_weight.besteffort = 10;
+  observed_.burstable.has_io_weight = GetParam().has_io_weight;
+  EXPECT_EQ(decide(GetParam().tree).burstable.io_weight, GetParam().want);
+}
+
+// 100 is the kernel's default.
+INSTANTIATE_TEST_SUITE_P(All, DecideTierWriteResets,
+                         ValuesIn(std::vector<TierIoWeightCase>{
+                             {"AsItWas", TreeState::kUnchanged, true, {}},
+                             {"JustMade", TreeState::kFresh, true, {}},
+                             {"ToMakeWithOne", TreeState::kMissing, true, 100},
+                             {"ToMakeWithout", TreeState::kMissing, false, {}},
+                         }),
+                         [](const TestParamInfo<TierIoWeightCase>& row) { return row.param.name; });
+
+TEST(ExcessOfLimit, IsHowFarUsageAndMarginExceedTheRule) {
+  struct ExcessCase {
+    const char* name;
+    std::int64_t wanted;
+    std::int64_t usage;
+    std::int64_t excess;
+  };
+  for (const auto& row : std::vector<ExcessCase>{
+           {"FarBelow", kGi, 100 * kMi, 0},
+           {"AMarginBelow", kGi, kGi - 16 * kMi, 0},
+           {"WithinTheMargin", kGi, kGi - kMi, 15 * kMi},
+           {"Above", kGi, 2 * kGi, kGi + 16 * kMi},
+           {"TheFloorIsNoExcess", 0, 48 * kMi, 0},
+           {"AboveTheFloor", 0, 64 * kMi, 16 * kMi},
+       }) {
+    SCOPED_TRACE(row.name);
+    Settings settings;
+    settings.tier_memory_floor = Bytes{64 * kMi};
+    EXPECT_EQ(excess_of_limit(Bytes{row.wanted}, Bytes{row.usage}, settings), Bytes{row.excess});
+  }
+}
+
+}  // namespace
+}  // namespace podqos::core
