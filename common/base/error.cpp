@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "common/base/text.h"
+
 namespace podqos {
 
 std::string_view format_error_code(ErrorCode code) {
@@ -57,17 +59,11 @@ Error Error::from_errno(int err, std::string_view what) {
   std::array<char, 128> buffer{};
   // GNU strerror_r. It looks up no locale, since podqos never calls setlocale.
   const char* text = ::strerror_r(err, buffer.data(), buffer.size());
-  std::string message{what};
-  message += ": ";
-  message += text;
-  return Error{code_for_errno(err), std::move(message)};
+  return Error{code_for_errno(err), cat(what, ": ", text)};
 }
 
 Error Error::with_context(std::string_view context) && {
-  std::string full{context};
-  full += ": ";
-  full += message;
-  message = std::move(full);
+  message = cat(context, ": ", message);
   return std::move(*this);
 }
 

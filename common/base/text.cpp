@@ -1,46 +1,20 @@
 #include "common/base/text.h"
 
-#include <bit>
+#include <algorithm>
+#include <array>
 #include <charconv>
-#include <cstring>
 
 namespace podqos {
 
 namespace {
 
-constexpr std::size_t kWord = sizeof(std::uint64_t);
-constexpr std::size_t kBitsPerByte = 8;
-constexpr std::uint64_t kOnes = 0x0101'0101'0101'0101U;
-constexpr std::uint64_t kHighBits = kOnes << 7U;
-
-constexpr bool is_plain(unsigned char byte) {
-  return byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\';
-}
-
-/// Sets the high bit of each byte that is not plain. Exact up to the first one; a borrow or carry
-/// may set bits above it.
-constexpr std::uint64_t other_bytes(std::uint64_t word) {
-  const std::uint64_t below_space = word - (kOnes * 0x20U);
-  const std::uint64_t quote = (word ^ (kOnes * '"')) - kOnes;
-  const std::uint64_t backslash = (word ^ (kOnes * '\\')) - kOnes;
-  const std::uint64_t del = word + kOnes;
-  // Each is set for other bytes only if those have the high bit, and are not plain themselves.
-  return (word | below_space | quote | backslash | del) & kHighBits;
+constexpr bool is_plain(char c) {
+  return c >= ' ' && c <= '~' && c != '"' && c != '\\';
 }
 
 }  // namespace
 
 namespace text_internal {
-
-Digits::Digits(std::int64_t number) {
-  size_ = static_cast<std::size_t>(
-      std::to_chars(text_.data(), text_.data() + text_.size(), number).ptr - text_.data());
-}
-
-Digits::Digits(std::uint64_t number) {
-  size_ = static_cast<std::size_t>(
-      std::to_chars(text_.data(), text_.data() + text_.size(), number).ptr - text_.data());
-}
 
 std::string join(std::initializer_list<std::string_view> pieces) {
   std::size_t size = 0;
@@ -85,20 +59,7 @@ std::string_view without_newline(std::string_view text) {
 }
 
 std::size_t plain_length(std::string_view text) {
-  std::size_t at = 0;
-  // A borrow propagates upwards, so the first byte in memory must be the lowest of the word.
-  if constexpr (std::endian::native == std::endian::little) {
-    for (; text.size() - at >= kWord; at += kWord) {
-      std::uint64_t word = 0;
-      std::memcpy(&word, text.data() + at, kWord);
-      const std::uint64_t others = other_bytes(word);
-      if (others != 0)
-        return at + static_cast<std::size_t>(std::countr_zero(others)) / kBitsPerByte;
-    }
-  }
-  while (at < text.size() && is_plain(static_cast<unsigned char>(text[at])))
-    ++at;
-  return at;
+  return static_cast<std::size_t>(std::ranges::find_if_not(text, is_plain) - text.begin());
 }
 
 std::optional<std::int64_t> parse_int(std::string_view text) {
@@ -114,15 +75,12 @@ std::string printable(std::string_view text, std::size_t limit) {
   std::string out{shown.substr(0, plain_length(shown))};
   for (const char c : shown.substr(out.size())) {
     const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
+    if (is_plain(c)) {
       out += c;
-    } else if (!is_plain(byte)) {
-      out += "\\x";
-      out += kHex[byte >> 4U];
-      out += kHex[byte & 0xfU];
+    } else if (c == '"' || c == '\\') {
+      out += {'\\', c};
     } else {
-      out += c;
+      out += {'\\', 'x', kHex[byte >> 4U], kHex[byte & 0xfU]};
     }
   }
   if (text.size() > limit) out += "…";

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -16,33 +15,19 @@ namespace podqos {
 
 namespace text_internal {
 
-/// Decimal digits of an integer, held in the object itself.
-class Digits {
- public:
-  explicit Digits(std::signed_integral auto number) : Digits(std::int64_t{number}) {}
-  explicit Digits(std::unsigned_integral auto number) : Digits(std::uint64_t{number}) {}
-  explicit Digits(std::int64_t number);
-  explicit Digits(std::uint64_t number);
-  [[nodiscard]] explicit operator std::string_view() const { return {text_.data(), size_}; }
-
- private:
-  std::array<char, 20> text_{};  // 2^64 - 1 has 20 digits, -2^63 has 19 and a sign
-  std::size_t size_ = 0;
-};
-
 // piece() converts an argument of cat(), join() concatenates the results.
 inline std::string_view piece(std::string_view text) {
   return text;
 }
-inline Digits piece(std::integral auto number) {
-  return Digits{number};
+inline std::string piece(std::integral auto number) {
+  return std::to_string(number);
 }
 
 [[nodiscard]] std::string join(std::initializer_list<std::string_view> pieces);
 
 }  // namespace text_internal
 
-/// Concatenates strings and integers with one allocation: cat("pod ", uid, ": ", 3).
+/// Concatenates strings and integers: cat("pod ", uid, ": ", 3).
 template <class... Parts>
 [[nodiscard]] std::string cat(const Parts&... parts) {
   return text_internal::join({std::string_view{text_internal::piece(parts)}...});
@@ -71,7 +56,7 @@ std::string_view read_until(std::string_view& rest, char separator);
 [[nodiscard]] std::string_view without_newline(std::string_view text);
 
 /// Length of the prefix of `text` that logs and JSON need not escape: ASCII from 0x20 to 0x7e
-/// without '"' and '\'. Checks eight bytes at a time.
+/// without '"' and '\'.
 [[nodiscard]] std::size_t plain_length(std::string_view text);
 
 /// Escapes text from an untrusted source for one log line: control and non-ASCII bytes become
