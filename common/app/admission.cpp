@@ -124,7 +124,7 @@ Status make_cgroup(Transaction& transaction, const core::PodRecord* before,
     PODQOS_TRY(transaction.execute(core::plan_removal(before->cgroup)));
   }
   if (record.adopted) return {};
-  const bool first = core::is_first(admission);
+  const bool first = record.containers.size() == 1;  // the container itself
   if (first && before != nullptr) {
     transaction.remove_children(
         {.cgroup = record.cgroup, .until = cgroup::RemoveChildren::Until::kEmpty});

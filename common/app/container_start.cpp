@@ -89,7 +89,7 @@ void charge_monitor(Transaction& transaction, const core::PodRecord& record, Pid
 /// Writes the OOM score unless the engine sets it or the pod is adopted.
 Status set_oom_score(Transaction& transaction, const store::KnownContainer& found,
                      const core::ContainerFacts& event, const Init& init) {
-  if (core::engine_sets_oom(event) || found.record.adopted) return {};
+  if (event.sets_oom_score() || found.record.adopted) return {};
   const int score = core::container_oom_score_adj(
       found.record, found.record.containers[found.index], transaction.capacity().memory);
   return transaction.execute({core::SetOomScore{.pid = init.process.pid,

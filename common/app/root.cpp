@@ -99,7 +99,9 @@ std::vector<Error> find_roots(Transaction& transaction, const core::PodRecords& 
 Status make_root_for(Transaction& transaction, const core::PodRecord& record,
                      const Result<std::string>& root) {
   if (record.adopted) return {};
-  if (core::is_root_in_use(transaction.tiers(), *root)) return {};
+  // Without pods its tiers may be missing, even if another program's cgroup keeps it.
+  const core::TreeRecord* tree = core::tree_at(transaction.tiers(), *root);
+  if (tree != nullptr && core::has_pods(transaction.tiers(), *tree)) return {};
   cgroup::Machine& machine = transaction.machine();
   // A cgroup of another name may be the node operator's.
   const bool own_name = transaction.settings().cgroup_root == core::kDefaultCgroupRoot;

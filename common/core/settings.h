@@ -50,7 +50,7 @@ struct Reserved {
   friend bool operator==(const Reserved&, const Reserved&) = default;
 };
 
-/// admission: the policy for each resource (node_fit.h).
+/// admission: the policy for each resource (grants.h).
 struct AdmissionPolicies {
   AdmissionPolicy memory = AdmissionPolicy::kWarn;
   AdmissionPolicy cpu = AdmissionPolicy::kWarn;

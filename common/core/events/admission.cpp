@@ -116,7 +116,10 @@ void warn_unknown_container(Admission& admission, const PodClaim& claim) {
   const ContainerRecord& container = admission.container;
   // Neither of these gets container values.
   if (container.sandbox || record.adopted) return;
-  if (!lacks_container(record, claim, container.name)) return;
+  // Pod-level resources alone are not a spec.
+  const bool is_spec =
+      record.complete && !record.pod.containers.empty() && claim.source != ClassSource::kShortForms;
+  if (!is_spec || find_container(record.pod, container.name) != nullptr) return;
   admission.warnings.push_back(
       cat(name_of(record.pod), ", container ", printable(container.id),
           ": the pod's spec has no container \"", printable(container.name),
@@ -136,35 +139,7 @@ void warn_uncounted(Admission& admission, const AdmissionSnapshot& snapshot,
   admission.warnings.push_back(cat(name_of(record.pod), " ", *words));
 }
 
-/// Refuses to create a container that runs: its runtime will refuse it too, and the record of the
-/// running one must not be lost to it.
-Error runs_already(const ContainerRecord& running) {
-  return {
-      ErrorCode::kConflict,
-      cat("container ", printable(running.id), " runs already, as process ", running.pid.value(),
-          ": its record stays as it is; delete it before it is created again")};
-}
-
-/// Finds the pod's record of a reported container: in the same bundle, or the only one of its id if
-/// one of the two has no bundle.
-ContainerRecord* find_recorded(PodRecord& record, const ContainerFacts& facts) {
-  ContainerRecord* found = nullptr;
-  for (ContainerRecord& container : record.containers) {
-    if (container.id != facts.id) continue;
-    if (container.bundle == facts.bundle) return &container;
-    if (found != nullptr) return nullptr;
-    found = &container;
-  }
-  if (found == nullptr || (!found->bundle.empty() && !facts.bundle.empty())) return nullptr;
-  return found;
-}
-
 }  // namespace
-
-bool is_first(const Admission& admission) {
-  // The container itself is in the record.
-  return admission.record.containers.size() == 1;
-}
 
 std::string describe_admission(const Admission& admission) {
   const PodRecord& record = admission.record;
@@ -181,20 +156,28 @@ std::string name_of(const Pod& pod) {
 }
 
 void reconcile_bundle(TiersRecord& tiers, PodRecord& record, ContainerFacts& facts) {
-  ContainerRecord* const known = find_recorded(record, facts);
-  if (known == nullptr || known->bundle == facts.bundle) return;
+  auto& containers = record.containers;
+  const auto known = std::ranges::find(containers, facts.id, &ContainerRecord::id);
+  const bool exact = std::ranges::count(containers, facts.key(), &ContainerRecord::key) != 0;
+  if (exact || std::ranges::count(containers, facts.id, &ContainerRecord::id) != 1) return;
   if (facts.bundle.empty()) {
     facts.bundle = known->bundle;
-    return;
+  } else if (known->bundle.empty()) {
+    forget_pending(tiers, record.pod.uid, known->key());
+    known->bundle = facts.bundle;
   }
-  forget_pending(tiers, record.pod.uid, known->key());
-  known->bundle = facts.bundle;
 }
 
 Result<std::optional<MergedPod>> decide_pod(const AdmissionRequest& request,
                                             const AdmissionSnapshot& snapshot,
                                             const Settings& settings) {
-  if (snapshot.running != nullptr) return fail(runs_already(*snapshot.running));
+  // Its runtime will refuse it too, and the record of the running one must not be lost to it.
+  if (snapshot.running != nullptr) {
+    return fail(ErrorCode::kConflict,
+                cat("container ", printable(snapshot.running->id), " runs already, as process ",
+                    snapshot.running->pid.value(),
+                    ": its record stays as it is; delete it before it is created again"));
+  }
   const auto& placed = snapshot.identity.placed;
   if (snapshot.identity.is_sandbox && !snapshot.claim.known && !snapshot.before && !placed)
     return std::nullopt;
@@ -234,7 +217,7 @@ Result<Admission> decide_admission(const AdmissionRequest& request,
   warn_uncounted(admission, snapshot, settings);
   PODQOS_ASSIGN(auto values, container_values(record, admission.container.name, settings));
   admission.wanted = std::move(values);
-  if (!record.adopted && !engine_sets_oom(request.facts)) {
+  if (!record.adopted && !request.facts.sets_oom_score()) {
     admission.oom_score_adj =
         container_oom_score_adj(record, admission.container, snapshot.capacity.memory);
   }

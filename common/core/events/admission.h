@@ -44,8 +44,6 @@ struct Admission {
   std::vector<std::string> warnings;                 ///< one sentence each, for the log
 };
 
-/// True if the container is the only one of its pod that lives.
-[[nodiscard]] bool is_first(const Admission& admission);
 /// The line in the log about an admission.
 [[nodiscard]] std::string describe_admission(const Admission& admission);
 
@@ -53,7 +51,7 @@ struct Admission {
 [[nodiscard]] std::string name_of(const Pod& pod);
 
 /// Matches a container that is recorded without its bundle and reported with it, or the other way
-/// round, and sets the bundle in both.
+/// round, if it is the only one of its id, and sets the bundle in both.
 void reconcile_bundle(TiersRecord& tiers, PodRecord& record, ContainerFacts& facts);
 
 /// Decides what the pod of a container is without it: its class, resources and cgroup, and whether

@@ -79,11 +79,6 @@ std::vector<std::string> with_parents(std::string_view path) {
   return out;
 }
 
-bool is_root_in_use(const TiersRecord& tiers, std::string_view kubepods) {
-  const TreeRecord* tree = tree_at(tiers, kubepods);
-  return tree != nullptr && has_pods(tiers, *tree);
-}
-
 Plan plan_root(TiersRecord& tiers, const std::string& kubepods,
                std::span<const std::string> missing) {
   TreeRecord* tree = tree_at(tiers, kubepods);

@@ -45,12 +45,6 @@ CpuShares to_shares(std::int64_t value, CgroupVersion version, WeightFormula for
 
 }  // namespace
 
-CpuShares root_shares(const NodeCpu& node, CgroupVersion version, WeightFormula formula) {
-  // Not by way of the weight, which stands for many numbers of shares.
-  if (has_kubelets_rule(node)) return cpu_shares_for(node.allocatable);
-  return to_shares(kernel_value(node, version, formula), version, formula);
-}
-
 std::vector<std::string> cgroups_with_share(const TreeRecord& tree) {
   if (tree.top.empty() && parent_of(tree.kubepods) == "/") return {tree.kubepods};
   return directories_above(tree.kubepods, tree.top);
@@ -68,7 +62,8 @@ CpuShares tree_shares(const NodeCpu& node, const TiersRecord& tiers, const TreeR
     if (other.kubepods != tree.kubepods && sum_of_own(other.sums).pods != 0)
       all = all + part(other);
   }
-  if (all == own) return root_shares(node, version, formula);
+  // Not by way of the weight, which stands for many numbers of shares.
+  if (all == own && has_kubelets_rule(node)) return cpu_shares_for(node.allocatable);
   return to_shares(mul_div(kernel_value(node, version, formula), own.value(), all.value()), version,
                    formula);
 }

@@ -29,26 +29,22 @@ struct NodeCpu {
   std::optional<std::int64_t> system = std::nullopt;
 };
 
-/// CPU shares of the outermost cgroup that podqos has made for its pods, beside the system's
-/// (cgroups_with_share).
+/// The cgroups that have the shares of all pods of a tree: those that podqos has made above the
+/// tree's root or, with cgroupRoot "/", that root itself; none below a cgroup that others have
+/// made.
+[[nodiscard]] std::vector<std::string> cgroups_with_share(const TreeRecord& tree);
+
+/// Their CPU shares, beside the system's.
 /// Without a kubelet's pods they are those of what is allocatable, C, as a kubelet's own root has.
 /// Beside them, with K requested there, R by podqos's pods, and weight or shares W of the kubelet's
 /// root: W * min(R, C - K) / max(K, C/100), so that both sides keep what they requested. R counts
 /// as C/100 at least, as K does: BestEffort pods alone must be able to run.
 /// rootCpuWeight replaces the shares of C: by system.slice's, times C, divided by what is reserved
 /// (if anything is), or by a weight, which also counts beside a kubelet's pods.
+/// Where each driver has a tree they are divided by what the trees' pods request, each at least
+/// C/100, so equally if nothing is requested. A tree without pods gets none.
 /// @param version  of the cpu controller: on v2 the proportion holds between weights
 /// @note pkg/kubelet/cm/node_container_manager_linux.go getCgroupConfig.
-[[nodiscard]] CpuShares root_shares(const NodeCpu& node, CgroupVersion version,
-                                    WeightFormula formula);
-
-/// The cgroups that have these shares: those that podqos has made above the tree's root or, with
-/// cgroupRoot "/", that root itself; none below a cgroup that others have made.
-[[nodiscard]] std::vector<std::string> cgroups_with_share(const TreeRecord& tree);
-
-/// The part of the root's shares that one tree gets where each driver has a tree: by what the
-/// trees' pods request, each at least C/100, so equally if nothing is requested. A tree without
-/// pods gets none.
 [[nodiscard]] CpuShares tree_shares(const NodeCpu& node, const TiersRecord& tiers,
                                     const TreeRecord& tree, CgroupVersion version,
                                     WeightFormula formula);

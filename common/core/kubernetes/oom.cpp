@@ -24,8 +24,7 @@ std::int64_t share_of_pod_request(const Pod& pod) {
   const auto containers =
       static_cast<std::int64_t>(pod.containers.size() + pod.init_containers.size());
   if (pod_request == 0 || containers == 0) return 0;
-  const std::int64_t claimed =
-      memory_of(pod_requests(pod, PodLevel::kSkip, Overhead::kSkip)).value();
+  const std::int64_t claimed = memory_of(sum_of_containers(pod).requests).value();
   return saturating_sub(pod_request, claimed) / containers;
 }
 

@@ -121,21 +121,21 @@ void overwrite_supported(ResourceList& sum, const ResourceList& pod_level) {
 
 }  // namespace
 
-ResourceList pod_requests(const Pod& pod, PodLevel pod_level, Overhead overhead) {
+Resources sum_of_containers(const Pod& pod) {
+  return {.requests = aggregate(pod, &Resources::requests),
+          .limits = aggregate(pod, &Resources::limits)};
+}
+
+ResourceList pod_requests(const Pod& pod) {
   ResourceList requests = aggregate(pod, &Resources::requests);
-  if (pod_level == PodLevel::kInclude && pod.resources) {
-    overwrite_supported(requests, pod.resources->requests);
-  }
-  if (overhead == Overhead::kInclude) add(requests, pod.overhead);
+  if (pod.resources) overwrite_supported(requests, pod.resources->requests);
+  add(requests, pod.overhead);
   return requests;
 }
 
-ResourceList pod_limits(const Pod& pod, PodLevel pod_level, Overhead overhead) {
+ResourceList pod_limits(const Pod& pod) {
   ResourceList limits = aggregate(pod, &Resources::limits);
-  if (pod_level == PodLevel::kInclude && pod.resources) {
-    overwrite_supported(limits, pod.resources->limits);
-  }
-  if (overhead == Overhead::kSkip) return limits;
+  if (pod.resources) overwrite_supported(limits, pod.resources->limits);
   for (const auto& [name, quantity] : pod.overhead) {
     const auto limit = limits.find(name);
     if (limit != limits.end() && !limit->second.is_zero()) limit->second = limit->second + quantity;
@@ -167,7 +167,7 @@ void default_requests_to_limits(std::vector<Container>& containers) {
 
 void default_pod_hugepage_limits(const Pod& pod, Resources& pod_level) {
   if (pod_level.limits.empty() && pod_level.requests.empty()) return;
-  for (const auto& [name, limit] : pod_limits(pod, PodLevel::kSkip, Overhead::kSkip)) {
+  for (const auto& [name, limit] : aggregate(pod, &Resources::limits)) {
     if (name.starts_with(kHugePagesPrefix) && !pod_level.requests.contains(name)) {
       pod_level.limits.try_emplace(name, limit);
     }
@@ -176,7 +176,7 @@ void default_pod_hugepage_limits(const Pod& pod, Resources& pod_level) {
 
 void default_pod_requests(const Pod& pod, Resources& pod_level) {
   if (pod_level.limits.empty()) return;
-  for (const auto& [name, request] : pod_requests(pod, PodLevel::kSkip, Overhead::kSkip)) {
+  for (const auto& [name, request] : aggregate(pod, &Resources::requests)) {
     // Huge pages cannot be overcommitted: their request defaults to the pod-level limit below.
     if (name == kCpu || name == kMemory) pod_level.requests.try_emplace(name, request);
   }

@@ -84,26 +84,17 @@ struct Pod {
 [[nodiscard]] const Container* find_container(const Pod& pod, std::string_view name);
 [[nodiscard]] Container* find_container(Pod& pod, std::string_view name);
 
-/// Whether spec.resources counts in a sum.
-enum class PodLevel : std::uint8_t {
-  kInclude,  ///< spec.resources overrides the sum of the containers
-  kSkip,     ///< containers only
-};
-/// Whether spec.overhead counts in a sum.
-enum class Overhead : std::uint8_t { kInclude, kSkip };
-
-/// Requests of the whole pod, per resource: the maximum of what init containers need while they
-/// run and what containers and sidecars need together; then pod-level values and overhead. Exact,
-/// without rounding.
+/// Sums of the containers, per resource: the maximum of what init containers need while they run
+/// and what containers and sidecars need together. Exact, without rounding.
+[[nodiscard]] Resources sum_of_containers(const Pod& pod);
+/// Requests of the whole pod: those of the containers, in place of which the pod-level ones count,
+/// and the overhead.
 /// @note staging/src/k8s.io/component-helpers/resource/helpers.go PodRequests.
-[[nodiscard]] ResourceList pod_requests(const Pod& pod, PodLevel pod_level = PodLevel::kInclude,
-                                        Overhead overhead = Overhead::kInclude);
-
+[[nodiscard]] ResourceList pod_requests(const Pod& pod);
 /// Limits of the whole pod by the same rule. Overhead is added only to resources whose limit is
 /// present and non-zero.
 /// @note staging/src/k8s.io/component-helpers/resource/helpers.go PodLimits.
-[[nodiscard]] ResourceList pod_limits(const Pod& pod, PodLevel pod_level = PodLevel::kInclude,
-                                      Overhead overhead = Overhead::kInclude);
+[[nodiscard]] ResourceList pod_limits(const Pod& pod);
 
 /// Whether the pod as a whole has a limit for `resource`: a non-zero pod-level limit, or a non-zero
 /// limit in every container. For init containers the limits of sidecars already running count.

@@ -208,22 +208,18 @@ Quantity Quantity::rounded_to_milli() const {
 }
 
 std::string Quantity::format_decimal() const {
-  // Avoids 128-bit divisions, which are slow: a record has many quantities.
+  // In two parts, as the library formats no 128 bits.
   constexpr Nano kLow = 1'000'000'000'000'000'000;
   constexpr std::size_t kLowDigits = 18;
   const Nano whole = nano_ / kNanoPerUnit;
+  const std::uint64_t high = magnitude(whole / kLow);
+  const std::uint64_t low = magnitude(whole % kLow);
   const std::uint64_t fraction = magnitude(nano_ % kNanoPerUnit);
-  std::string text = nano_ < 0 ? "-" : "";
-  if (whole > kInt64Max || whole < -kInt64Max) {
-    text += cat(magnitude(whole / kLow), padded(magnitude(whole % kLow), kLowDigits));
-  } else {
-    text += cat(magnitude(whole));
-  }
+  const std::string text =
+      cat(nano_ < 0 ? "-" : "", high == 0 ? cat(low) : cat(high, padded(low, kLowDigits)));
   if (fraction == 0) return text;
-  text += cat(".", padded(fraction, kNanoDigits));
-  // Remove trailing zeros of the fraction.
-  text.erase(text.find_last_not_of('0') + 1);
-  return text;
+  const std::string digits = padded(fraction, kNanoDigits);
+  return cat(text, ".", digits.substr(0, digits.find_last_not_of('0') + 1));
 }
 
 Quantity operator+(Quantity a, Quantity b) {

@@ -89,7 +89,8 @@ void check_against_pod_limits(Problems& problems, const Container& container,
 
 void check_pod_level(Problems& problems, const Pod& pod, const Resources& pod_level) {
   check_resources(problems, pod_level, "pod");
-  for (const auto& [name, needed] : pod_requests(pod, PodLevel::kSkip, Overhead::kSkip)) {
+  const Resources sum = sum_of_containers(pod);
+  for (const auto& [name, needed] : sum.requests) {
     const auto request = find(pod_level.requests, name);
     if (!request || needed <= *request) continue;
     problems.push_back(cat("pod: ", printable(name), " request ", request->format_decimal(),

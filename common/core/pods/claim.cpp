@@ -259,12 +259,6 @@ bool describes_otherwise(const PodClaim& claim, const Pod& known) {
          claim.pod.resources.value_or(Resources{}).limits;
 }
 
-bool lacks_container(const PodRecord& record, const PodClaim& claim, std::string_view name) {
-  const bool is_spec =
-      record.complete && !record.pod.containers.empty() && claim.source != ClassSource::kShortForms;
-  return is_spec && find_container(record.pod, name) == nullptr;
-}
-
 PodClaim claim_for(const Identity& identity, const ContainerFacts& facts,
                    const ParsedAnnotations& annotations, const Settings& settings,
                    Bytes node_memory) {

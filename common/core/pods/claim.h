@@ -49,11 +49,6 @@ struct PodClaim {
 /// requests default to the sum of the known containers.
 [[nodiscard]] bool describes_otherwise(const PodClaim& claim, const Pod& known);
 
-/// Whether the pod has a spec without this container, which therefore gets no values of its own.
-/// Pod-level resources alone are not a spec.
-[[nodiscard]] bool lacks_container(const PodRecord& record, const PodClaim& claim,
-                                   std::string_view name);
-
 /// Derives requests and limits from linux.resources: the CPU request from shares, limits from
 /// quota, period and memory limit, the memory request from the reservation (Podman). Requests are
 /// capped at the limits.

@@ -32,8 +32,7 @@ Pod started_part(const PodRecord& record) {
 /// has none: the pod stays unlimited.
 void remember_sum(PodRecord& record) {
   const Pod started = started_part(record);
-  Resources sum{.requests = pod_requests(started, PodLevel::kSkip, Overhead::kSkip),
-                .limits = pod_limits(started, PodLevel::kSkip, Overhead::kSkip)};
+  Resources sum = sum_of_containers(started);
   std::erase_if(sum.limits,
                 [&](const auto& limit) { return !limit_declared(started, limit.first); });
   Pod& pod = record.pod;

@@ -45,17 +45,14 @@ bool is_left_without_parent(std::string_view cgroup, std::string_view id,
   return settings.without_parent == WithoutParent::kStay && cgroup == cat("/k8s.io/", id);
 }
 
-std::string cgroup_parent_for(const std::string& pod_cgroup) {
-  if (driver_of(pod_cgroup) == Driver::kCgroupfs) return pod_cgroup;
-  return std::string{leaf_of(pod_cgroup)};
-}
-
 std::string describe_missing_parent(std::string_view id, std::string_view cgroup,
                                     const std::string& pod_cgroup) {
+  const bool systemd = driver_of(pod_cgroup) == Driver::kSystemd;
   return cat("container ", printable(id), " stays at ", printable(cgroup),
              " outside the pod's limits, because its engine set no cgroup parent for the pod; set "
              "the cgroup parent ",
-             cgroup_parent_for(pod_cgroup), " in the engine, or placement.withoutParent");
+             systemd ? leaf_of(pod_cgroup) : pod_cgroup,
+             " in the engine, or placement.withoutParent");
 }
 
 namespace {
@@ -103,10 +100,6 @@ Result<std::string> container_leaf(const ContainerFacts& facts, const std::strin
                                           " belongs to another container: use another id"));
   }
   return leaf;
-}
-
-bool engine_sets_oom(const ContainerFacts& facts) {
-  return facts.oom_score_adj.value_or(0) != 0;
 }
 
 }  // namespace podqos::core

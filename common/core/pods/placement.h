@@ -31,11 +31,8 @@ namespace podqos::core {
 [[nodiscard]] bool is_left_without_parent(std::string_view cgroup, std::string_view id,
                                           const Settings& settings);
 
-/// The cgroup parent to configure in an engine so that its containers are created in the pod's
-/// cgroup: its path, or with systemd the name of its slice.
-[[nodiscard]] std::string cgroup_parent_for(const std::string& pod_cgroup);
-
-/// Warning about a container that stays at `cgroup`, with cause and remedy.
+/// Warning about a container that stays at `cgroup`, with cause and remedy: the cgroup parent to
+/// configure in its engine is the pod's path, or with systemd the name of its slice.
 [[nodiscard]] std::string describe_missing_parent(std::string_view id, std::string_view cgroup,
                                                   const std::string& pod_cgroup);
 
@@ -49,8 +46,5 @@ namespace podqos::core {
 [[nodiscard]] Result<std::string> container_leaf(const ContainerFacts& facts,
                                                  const std::string& pod_cgroup,
                                                  std::span<const ContainerRecord> known);
-
-/// Whether the engine has set oomScoreAdj. False for 0, which Docker always writes.
-[[nodiscard]] bool engine_sets_oom(const ContainerFacts& facts);
 
 }  // namespace podqos::core

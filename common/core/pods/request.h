@@ -75,6 +75,8 @@ struct ContainerFacts {
   EngineResources resources;
   std::optional<std::int64_t> oom_score_adj;  ///< process.oomScoreAdj
   [[nodiscard]] ContainerKey key() const { return {.id = id, .bundle = bundle}; }
+  /// Whether the engine has set oomScoreAdj. False for 0, which Docker always writes.
+  [[nodiscard]] bool sets_oom_score() const { return oom_score_adj.value_or(0) != 0; }
   friend bool operator==(const ContainerFacts&, const ContainerFacts&) = default;
 };
 

@@ -85,7 +85,7 @@ void update_backing(PodRecord& record, const Resize& resize) {
 /// True if the containers together request more than the engine says of their pod: then that states
 /// pod-level resources, which a container's update does not change.
 bool are_pod_level(const EngineSums& sums, const Pod& pod) {
-  const ResourceList together = pod_requests(pod, PodLevel::kSkip, Overhead::kSkip);
+  const ResourceList together = sum_of_containers(pod).requests;
   return std::ranges::any_of(sums.resources.requests, [&](const auto& request) {
     const auto sum = find(together, request.first);
     return sum && *sum > request.second;
@@ -95,8 +95,9 @@ bool are_pod_level(const EngineSums& sums, const Pod& pod) {
 }  // namespace
 
 void raise_to_containers(Resources& whole, const Pod& pod) {
-  raise(whole.requests, pod_requests(pod, PodLevel::kSkip, Overhead::kSkip));
-  raise(whole.limits, pod_limits(pod, PodLevel::kSkip, Overhead::kSkip));
+  const Resources sum = sum_of_containers(pod);
+  raise(whole.requests, sum.requests);
+  raise(whole.limits, sum.limits);
 }
 
 bool undo_resize(PodRecord& record, const Identity& identity, const PodClaim& claim) {

@@ -323,13 +323,6 @@ Admission admission_of_c1() {
   return admission;
 }
 
-TEST(IsFirst, IsTheOnlyContainerOfItsPod) {
-  Admission admission = admission_of_c1();
-  EXPECT_TRUE(is_first(admission));
-  admission.record.containers.push_back(container_at("c2"));
-  EXPECT_FALSE(is_first(admission));
-}
-
 TEST(DescribeAdmission, TellsClassPlaceAndWhatCounts) {
   EXPECT_EQ(describe_admission(admission_of_c1()),
             "pod 42: Burstable, container web (c1) at /podqos/kubepods/burstable/pod42/c1, cpu "

@@ -198,16 +198,14 @@ TEST(ClaimForUntrusted, ARefusedSpecNamesNoContainer) {
 struct Inferred {
   const char* name;
   EngineResources engine;
-  std::optional<std::int64_t> score;
-  bool believe;
+  std::optional<std::int64_t> score;  ///< nullopt too where no kubelet has set it
   Resources want;
 };
 class InferResources : public TestWithParam<Inferred> {};
 
 TEST_P(InferResources, ReadsBackWhatTheEngineWrote) {
   const Inferred& row = GetParam();
-  EXPECT_EQ(infer_resources(row.engine, row.believe ? row.score : std::nullopt, kNodeMemory),
-            row.want);
+  EXPECT_EQ(infer_resources(row.engine, row.score, kNodeMemory), row.want);
 }
 
 EngineResources engine(std::int64_t shares, std::int64_t quota = 0, std::int64_t period = 0,
@@ -227,72 +225,61 @@ EngineResources engine(std::int64_t shares, std::int64_t quota = 0, std::int64_t
 INSTANTIATE_TEST_SUITE_P(
     Cpu, InferResources,
     ValuesIn<Inferred>({
-        {"Nothing", {}, {}, true, {}},
-        {"TwoSharesAreNoRequest", engine(2), {}, true, {}},
-        {"OneCpu", engine(1024), {}, true, {list({{"cpu", "1"}}), {}}},
-        {"SharesRoundUp", engine(102), {}, true, {list({{"cpu", "100m"}}), {}}},
-        {"ThreeShares", engine(3), {}, true, {list({{"cpu", "3m"}}), {}}},
-        {"Quota", engine(0, 150'000, 100'000), {}, true, {{}, list({{"cpu", "1500m"}})}},
-        {"QuotaOfTheDefaultPeriod", engine(0, 50'000), {}, true, {{}, list({{"cpu", "500m"}})}},
-        {"QuotaOfAnotherPeriod", engine(0, 5'000, 10'000), {}, true, {{}, list({{"cpu", "500m"}})}},
-        {"NoQuota", engine(0, -1, 100'000), {}, true, {}},
-        {"AQuotaBelowOneMilli", engine(0, 1, 1'000'000), {}, true, {{}, list({{"cpu", "1m"}})}},
+        {"Nothing", {}, {}, {}},
+        {"TwoSharesAreNoRequest", engine(2), {}, {}},
+        {"OneCpu", engine(1024), {}, {list({{"cpu", "1"}}), {}}},
+        {"SharesRoundUp", engine(102), {}, {list({{"cpu", "100m"}}), {}}},
+        {"ThreeShares", engine(3), {}, {list({{"cpu", "3m"}}), {}}},
+        {"Quota", engine(0, 150'000, 100'000), {}, {{}, list({{"cpu", "1500m"}})}},
+        {"QuotaOfTheDefaultPeriod", engine(0, 50'000), {}, {{}, list({{"cpu", "500m"}})}},
+        {"QuotaOfAnotherPeriod", engine(0, 5'000, 10'000), {}, {{}, list({{"cpu", "500m"}})}},
+        {"NoQuota", engine(0, -1, 100'000), {}, {}},
+        {"AQuotaBelowOneMilli", engine(0, 1, 1'000'000), {}, {{}, list({{"cpu", "1m"}})}},
         {"SharesAboveTheLimit",
          engine(2048, 100'000),
          {},
-         true,
          {list({{"cpu", "1"}}), list({{"cpu", "1"}})}},
         {"SharesAtTheLimit",
          engine(1024, 100'000),
          {},
-         true,
          {list({{"cpu", "1"}}), list({{"cpu", "1"}})}},
-        {"SharesBelowAnUnlimitedQuota", engine(2048, -1), {}, true, {list({{"cpu", "2"}}), {}}},
-        {"APeriodThatCannotBe", engine(0, 1'000, -1), {}, true, {}},
+        {"SharesBelowAnUnlimitedQuota", engine(2048, -1), {}, {list({{"cpu", "2"}}), {}}},
+        {"APeriodThatCannotBe", engine(0, 1'000, -1), {}, {}},
     }),
     [](const TestParamInfo<Inferred>& row) { return std::string{row.param.name}; });
 
 INSTANTIATE_TEST_SUITE_P(
     Memory, InferResources,
     ValuesIn<Inferred>({
-        {"Limit", engine(0, 0, 0, 4096), {}, true, {{}, list({{"memory", "4096"}})}},
-        {"NoLimit", engine(0, 0, 0, -1), {}, true, {}},
+        {"Limit", engine(0, 0, 0, 4096), {}, {{}, list({{"memory", "4096"}})}},
+        {"NoLimit", engine(0, 0, 0, -1), {}, {}},
         {"PodmansReservation",
          engine(0, 0, 0, 8192, 4096),
          {},
-         false,
          {list({{"memory", "4096"}}), list({{"memory", "8192"}})}},
-        {"ReservationOverScore",
-         engine(0, 0, 0, 0, 4096),
-         500,
-         true,
-         {list({{"memory", "4096"}}), {}}},
+        {"ReservationOverScore", engine(0, 0, 0, 0, 4096), 500, {list({{"memory", "4096"}}), {}}},
         {"ReservationAboveTheLimit",
          engine(0, 0, 0, 4096, 8192),
          {},
-         false,
          {list({{"memory", "4096"}}), list({{"memory", "4096"}})}},
-        {"AKubeletsScore", {}, 500, true, {list({{"memory", "500000000"}}), {}}},
-        {"AScoreNobodyBelieves", {}, 500, false, {}},
-        {"TheLargestScoreThatTells", {}, 998, true, {list({{"memory", "2000000"}}), {}}},
-        {"ALittleRequestOrNone", {}, 999, true, {}},
-        {"BestEffort", {}, 1000, true, {}},
-        {"TheSmallestScoreThatTells", {}, 4, true, {list({{"memory", "996000000"}}), {}}},
-        {"HeldAtThree", {}, 3, true, {}},
-        {"Zero", {}, 0, true, {}},
-        {"Sandbox", {}, -998, true, {}},
+        {"AKubeletsScore", {}, 500, {list({{"memory", "500000000"}}), {}}},
+        {"TheLargestScoreThatTells", {}, 998, {list({{"memory", "2000000"}}), {}}},
+        {"ALittleRequestOrNone", {}, 999, {}},
+        {"BestEffort", {}, 1000, {}},
+        {"TheSmallestScoreThatTells", {}, 4, {list({{"memory", "996000000"}}), {}}},
+        {"HeldAtThree", {}, 3, {}},
+        {"Zero", {}, 0, {}},
+        {"Sandbox", {}, -998, {}},
         {"GuaranteedRequestsItsLimit",
          engine(0, 0, 0, 4096),
          -997,
-         true,
          {list({{"memory", "4096"}}), list({{"memory", "4096"}})}},
-        {"GuaranteedWithoutALimit", {}, -997, true, {}},
+        {"GuaranteedWithoutALimit", {}, -997, {}},
         {"AScoreAboveTheLimit",
          engine(0, 0, 0, 4096),
          500,
-         true,
          {list({{"memory", "4096"}}), list({{"memory", "4096"}})}},
-        {"AScoreBeyondTheRange", {}, 5'000'000'000, true, {}},
+        {"AScoreBeyondTheRange", {}, 5'000'000'000, {}},
     }),
     [](const TestParamInfo<Inferred>& row) { return std::string{row.param.name}; });
 

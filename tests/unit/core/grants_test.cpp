@@ -44,6 +44,16 @@ PodRecord adopted(PodRecord record) {
 
 constexpr NodeCapacity kNodeOf8000Bytes{.memory = Bytes{8'000}, .cpu = MilliCpu{4'000}};
 
+TierSum sum(std::int64_t cpu, std::int64_t memory) {
+  return {.pods = 1, .cpu = MilliCpu{cpu}, .memory = Bytes{memory}};
+}
+/// What Guaranteed, Burstable and a kubelet's pods have.
+TierSums held(const TierSum& guaranteed, const TierSum& burstable = {},
+              const TierSum& kubelets = {}) {
+  return {.guaranteed = guaranteed, .burstable = burstable, .besteffort = {}, .adopted = kubelets};
+}
+constexpr std::int64_t kEnd = kInt64Max;
+
 struct Granting {
   const char* name;
   PodRecord record;
@@ -63,112 +73,82 @@ TEST_P(GrantRequests, CountsWhatIsFree) {
   EXPECT_EQ(record.granted, GetParam().granted);
 }
 
-TierSum tier_sum(std::int64_t pods, std::int64_t cpu, std::int64_t memory) {
-  return {.pods = pods, .cpu = MilliCpu{cpu}, .memory = Bytes{memory}};
-}
-TierSums others(const TierSum& guaranteed, const TierSum& burstable, const TierSum& besteffort) {
-  return {.guaranteed = guaranteed, .burstable = burstable, .besteffort = besteffort};
-}
+const PodRecord kSmall = requesting("1", "1k");
+const PodRecord kWhole = requesting("4", "8k");
 
 INSTANTIATE_TEST_SUITE_P(
     Table, GrantRequests,
     ValuesIn<Granting>({
-        {"AllOfIt",
-         requesting("1", "1k"),
-         {},
-         {},
-         tier_sum(1, 1000, 1000),
-         tier_sum(1, 1000, 1000)},
-        {"AnExbibyte",
-         requesting("1", "1Ei"),
-         {},
-         {},
-         tier_sum(1, 1000, 8000),
-         tier_sum(1, 1000, 8000)},
-        {"AnExaCpu",
-         requesting("1E", "1k"),
-         {},
-         {},
-         tier_sum(1, 4000, 1000),
-         tier_sum(1, 4000, 1000)},
+        {"AllOfIt", kSmall, {}, {}, sum(1000, 1000), sum(1000, 1000)},
+        {"AnExbibyte", requesting("1", "1Ei"), {}, {}, sum(1000, 8000), sum(1000, 8000)},
+        {"AnExaCpu", requesting("1E", "1k"), {}, {}, sum(4000, 1000), sum(4000, 1000)},
         {"WhatOthersLeave",
-         requesting("4", "8k"),
-         others(tier_sum(1, 500, 1000), tier_sum(1, 1000, 2000), {}),
+         kWhole,
+         held(sum(500, 1000), sum(1000, 2000)),
          {},
-         tier_sum(1, 4000, 8000),
-         tier_sum(1, 2500, 5000)},
+         sum(4000, 8000),
+         sum(2500, 5000)},
         {"WhatTheReserveLeaves",
-         requesting("4", "8k"),
+         kWhole,
          {},
          {MilliCpu{1000}, Bytes{3000}},
-         tier_sum(1, 3000, 5000),
-         tier_sum(1, 3000, 5000)},
-        {"NothingWhereAllIsGiven",
-         requesting("1", "1k"),
-         others(tier_sum(1, 4000, 8000), {}, {}),
-         {},
-         tier_sum(1, 1000, 1000),
-         tier_sum(1, 0, 0)},
+         sum(3000, 5000),
+         sum(3000, 5000)},
+        {"NothingWhereAllIsGiven", kSmall, held(sum(4000, 8000)), {}, sum(1000, 1000), sum(0, 0)},
         {"NothingWhereMoreIsGiven",
-         requesting("1", "1k"),
-         others(tier_sum(1, 4000, 8000), tier_sum(1, 4000, 8000), {}),
+         kSmall,
+         held(sum(4000, 8000), sum(4000, 8000)),
          {},
-         tier_sum(1, 1000, 1000),
-         tier_sum(1, 0, 0)},
+         sum(1000, 1000),
+         sum(0, 0)},
         {"NothingWhereAllIsReserved",
-         requesting("1", "1k"),
+         kSmall,
          {},
          {MilliCpu{9000}, Bytes{9000}},
-         tier_sum(1, 0, 0),
-         tier_sum(1, 0, 0)},
+         sum(0, 0),
+         sum(0, 0)},
         {"WhatAKubeletsPodsLeave",
-         requesting("4", "8k"),
-         {.guaranteed = tier_sum(1, 500, 1000),
-          .burstable = {},
-          .besteffort = {},
-          .adopted = tier_sum(3, 1000, 2000)},
+         kWhole,
+         held(sum(500, 1000), {}, sum(1000, 2000)),
          {},
-         tier_sum(1, 4000, 8000),
-         tier_sum(1, 2500, 5000)},
+         sum(4000, 8000),
+         sum(2500, 5000)},
         {"NothingWhereAKubeletsPodsHaveMore",
-         requesting("1", "1k"),
-         {.guaranteed = {},
-          .burstable = {},
-          .besteffort = {},
-          .adopted = tier_sum(3, kInt64Max, kInt64Max)},
+         kSmall,
+         held({}, {}, sum(kEnd, kEnd)),
          {},
-         tier_sum(1, 1000, 1000),
-         tier_sum(1, 0, 0)},
+         sum(1000, 1000),
+         sum(0, 0)},
         {"AllThatAnAdoptedPodClaims",
-         adopted(requesting("1", "1k")),
-         others(tier_sum(1, 4000, 8000), {}, {}),
+         adopted(kSmall),
+         held(sum(4000, 8000)),
          {},
-         tier_sum(1, 1000, 1000),
-         tier_sum(1, 1000, 1000)},
+         sum(1000, 1000),
+         sum(1000, 1000)},
         {"NothingToAnAdoptedBestEffortPod",
          adopted(requesting("1", "1k", kBestEffort)),
          {},
          {},
-         tier_sum(1, 1000, 1000),
-         tier_sum(1, 0, 0)},
+         sum(1000, 1000),
+         sum(0, 0)},
         {"NothingToBestEffort",
          requesting("1", "1k", kBestEffort),
          {},
          {},
-         tier_sum(1, 1000, 1000),
-         tier_sum(1, 0, 0)},
+         sum(1000, 1000),
+         sum(0, 0)},
         {"AsMuchToGuaranteed",
          requesting("1", "1k", kGuaranteed),
          {},
          {},
-         tier_sum(1, 1000, 1000),
-         tier_sum(1, 1000, 1000)},
+         sum(1000, 1000),
+         sum(1000, 1000)},
         {"SumsAtTheEndOfTheRange",
-         requesting("1", "1k"),
-         others(tier_sum(1, kInt64Max, kInt64Max), tier_sum(1, kInt64Max, kInt64Max), {}),
+         kSmall,
+         held(sum(kEnd, kEnd), sum(kEnd, kEnd)),
          {},
-         tier_sum(1, 1000, 1000),
-         tier_sum(1, 0, 0)},
+         sum(1000, 1000),
+         sum(0, 0)},
     }),
     [](const TestParamInfo<Granting>& row) { return std::string{row.param.name}; });
 
@@ -176,8 +156,8 @@ TEST(GrantRequests, NeedsNoRequest) {
   PodRecord record;
   record.qos_class = kBurstable;
   grant_requests(record, {}, {}, kNodeOf8000Bytes);
-  EXPECT_EQ(record.claimed, tier_sum(1, 0, 0));
-  EXPECT_EQ(record.granted, tier_sum(1, 0, 0));
+  EXPECT_EQ(record.claimed, sum(0, 0));
+  EXPECT_EQ(record.granted, sum(0, 0));
 }
 
 TEST(AllocatableMemory, LeavesOutBothReserves) {
@@ -287,10 +267,6 @@ TEST(NodeBound, LeavesAKubeletsPodsAlone) {
   EXPECT_EQ(pod_values(record, {})->cpu_shares, CpuShares{8192});
 }
 
-TierSum tier_sum(std::int64_t milli_cpu, std::int64_t memory) {
-  return {.pods = 1, .cpu = MilliCpu{milli_cpu}, .memory = Bytes{memory}};
-}
-
 PodRecord claiming(const std::string& uid, const TierSum& claimed, const TierSum& granted) {
   PodRecord record;
   record.pod.uid = uid;
@@ -306,25 +282,25 @@ CutEntry entry(const std::string& uid, std::int64_t milli_cpu, std::int64_t memo
 
 TEST(NoteCut, ListsWhatIsStillToBeGranted) {
   TiersRecord tiers;
-  note_cut(tiers, claiming("a", tier_sum(500, kGi), tier_sum(100, kGi)), {});
-  note_cut(tiers, claiming("b", tier_sum(500, 2 * kGi), tier_sum(500, kGi)), {});
-  note_cut(tiers, claiming("c", tier_sum(500, kGi), tier_sum(500, kGi)), {});
+  note_cut(tiers, claiming("a", sum(500, kGi), sum(100, kGi)), {});
+  note_cut(tiers, claiming("b", sum(500, 2 * kGi), sum(500, kGi)), {});
+  note_cut(tiers, claiming("c", sum(500, kGi), sum(500, kGi)), {});
   EXPECT_THAT(tiers.cut, ElementsAre(entry("a", 400, 0), entry("b", 0, kGi)));
 }
 
 TEST(NoteCut, KeepsThePlaceOfAPodUntilAllIsGranted) {
   TiersRecord tiers;
   tiers.cut = {entry("a", 400, 0), entry("b", 0, kGi)};
-  note_cut(tiers, claiming("a", tier_sum(500, kGi), tier_sum(200, kGi)), {});
+  note_cut(tiers, claiming("a", sum(500, kGi), sum(200, kGi)), {});
   EXPECT_THAT(tiers.cut, ElementsAre(entry("a", 300, 0), entry("b", 0, kGi)));
-  note_cut(tiers, claiming("a", tier_sum(500, kGi), tier_sum(500, kGi)), {});
+  note_cut(tiers, claiming("a", sum(500, kGi), sum(500, kGi)), {});
   EXPECT_THAT(tiers.cut, ElementsAre(entry("b", 0, kGi)));
 }
 
 TEST(NoteCut, ForgetsAReleasedPod) {
   TiersRecord tiers;
   tiers.cut = {entry("a", 400, 0)};
-  PodRecord released = claiming("a", tier_sum(500, kGi), tier_sum(100, kGi));
+  PodRecord released = claiming("a", sum(500, kGi), sum(100, kGi));
   released.released_at = BootSeconds{1};
   note_cut(tiers, released, {});
   EXPECT_THAT(tiers.cut, IsEmpty());
@@ -333,10 +309,10 @@ TEST(NoteCut, ForgetsAReleasedPod) {
 /// Only overhead can give a BestEffort pod requests.
 TEST(NoteCut, LeavesOutWhatDoesNotCount) {
   TiersRecord tiers;
-  PodRecord record = claiming("a", tier_sum(500, kGi), tier_sum(0, 0));
+  PodRecord record = claiming("a", sum(500, kGi), sum(0, 0));
   record.qos_class = QosClass::kBestEffort;
   note_cut(tiers, record, {});
-  record = claiming("b", tier_sum(500, kGi), tier_sum(500, 0));
+  record = claiming("b", sum(500, kGi), sum(500, 0));
   record.containers.emplace_back().backed_memory = Bytes{0};
   Settings reserving;
   reserving.reserve_memory_percent = 100;
@@ -350,14 +326,14 @@ TEST(NoteCut, LeavesOutWhatDoesNotCount) {
 TEST(NoteCut, KeepsTheListShort) {
   TiersRecord tiers;
   for (int n = 0; n < 100; ++n)
-    note_cut(tiers, claiming(std::to_string(n), tier_sum(500, 0), tier_sum(100, 0)), {});
+    note_cut(tiers, claiming(std::to_string(n), sum(500, 0), sum(100, 0)), {});
   EXPECT_THAT(tiers.cut, SizeIs(64));
 }
 
 /// A node of 4 CPUs and 8 GiB, of which pods have 3 CPUs and 8 GiB.
 class Grantable : public ::testing::Test {
  protected:
-  Grantable() { tiers_.sums.guaranteed = tier_sum(3000, 8 * kGi); }
+  Grantable() { tiers_.sums.guaranteed = sum(3000, 8 * kGi); }
   [[nodiscard]] std::vector<std::string> uids() const {
     return grantable(tiers_, {}, {.memory = Bytes{8 * kGi}, .cpu = MilliCpu{4000}});
   }
@@ -368,7 +344,7 @@ TEST_F(Grantable, AreThoseThatLackWhatIsFree) {
   tiers_.cut = {entry("a", 0, kGi), entry("b", 600, kGi), entry("c", 0, kGi), entry("d", 600, 0),
                 entry("e", 100, 0)};
   EXPECT_THAT(uids(), ElementsAre("b", "d"));
-  tiers_.sums.adopted = tier_sum(1000, 0);
+  tiers_.sums.adopted = sum(1000, 0);
   EXPECT_THAT(uids(), IsEmpty());
 }
 

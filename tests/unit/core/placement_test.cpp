@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -197,13 +198,14 @@ TEST_P(StaysWithoutParent, NowhereWherePlaceIsWanted) {
 INSTANTIATE_TEST_SUITE_P(Places, StaysWithoutParent, testing::ValuesIn(places()),
                          [](const auto& row) { return row.param.name; });
 
-TEST(CgroupParentFor, IsWhatCrioTakes) {
-  EXPECT_EQ(cgroup_parent_for("/podqos/kubepods/burstable/pod1"),
-            "/podqos/kubepods/burstable/pod1");
+TEST(DescribeMissingParent, NamesTheParentThatCrioTakes) {
   // SandboxCgroupPath: with systemd a name that ends in ".slice".
-  EXPECT_EQ(cgroup_parent_for("/kubepods.slice/kubepods-burstable.slice/"
-                              "kubepods-burstable-pod1.slice"),
-            "kubepods-burstable-pod1.slice");
+  for (const auto& [pod, parent] :
+       {std::pair{"/podqos/kubepods/burstable/pod1", "/podqos/kubepods/burstable/pod1"},
+        std::pair{"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1.slice",
+                  "kubepods-burstable-pod1.slice"}})
+    EXPECT_TRUE(describe_missing_parent("c1", "/crio/crio-c1", pod)
+                    .contains(std::string{"set the cgroup parent "} + parent + " in the engine"));
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ TEST(PodRequests, PodLevelOverwritesSupportedNamesEvenWithLess) {
   EXPECT_EQ(
       pod_requests(subject),
       list({{"cpu", "0"}, {"memory", "1Gi"}, {"hugepages-2Mi", "4Mi"}, {"nvidia.com/gpu", "1"}}));
-  EXPECT_EQ(pod_requests(subject, PodLevel::kSkip),
+  EXPECT_EQ(sum_of_containers(subject).requests,
             list({{"cpu", "2"}, {"memory", "1Gi"}, {"nvidia.com/gpu", "1"}}));
 }
 
@@ -63,7 +63,7 @@ TEST(PodRequests, OverheadAddsWhatIsMissing) {
   auto subject = pod({container("a", cpu("1"))});
   subject.overhead = list({{"cpu", "100m"}, {"memory", "120Mi"}});
   EXPECT_EQ(pod_requests(subject), list({{"cpu", "1.1"}, {"memory", "120Mi"}}));
-  EXPECT_EQ(pod_requests(subject, PodLevel::kInclude, Overhead::kSkip), cpu("1"));
+  EXPECT_EQ(sum_of_containers(subject).requests, cpu("1"));
   // Asking twice gives the same: the pod itself is never changed.
   EXPECT_EQ(pod_requests(subject), list({{"cpu", "1.1"}, {"memory", "120Mi"}}));
 }
@@ -72,8 +72,7 @@ TEST(PodLimits, OverheadIsAddedOnlyToALimitThatIsThere) {
   auto subject = pod({container("a", {}, list({{"cpu", "1"}, {"memory", "0"}}))});
   subject.overhead = list({{"cpu", "100m"}, {"memory", "120Mi"}, {"hugepages-2Mi", "2Mi"}});
   EXPECT_EQ(pod_limits(subject), list({{"cpu", "1.1"}, {"memory", "0"}}));
-  EXPECT_EQ(pod_limits(subject, PodLevel::kInclude, Overhead::kSkip),
-            list({{"cpu", "1"}, {"memory", "0"}}));
+  EXPECT_EQ(sum_of_containers(subject).limits, list({{"cpu", "1"}, {"memory", "0"}}));
 }
 
 TEST(PodLimits, PodLevelOverwrites) {

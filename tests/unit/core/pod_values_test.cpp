@@ -10,7 +10,6 @@
 #include <gtest/gtest.h>
 
 #include "common/core/events/departure.h"
-#include "common/core/pods/placement.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/facts.h"
 #include "tests/unit/core/layouts.h"
@@ -77,7 +76,7 @@ PodRecord replaced(Container first, Container next) {
 }
 
 const ResourceList kOneCpu = list({{"cpu", "1"}, {"memory", "64Mi"}});
-constexpr std::int64_t kNone = -1;
+constexpr std::int64_t kUnlimited = -1;
 
 TEST(PartialPodValues, AreBoundedByAllContainersThatRanAtOnce) {
   struct PartialPod {
@@ -95,22 +94,22 @@ TEST(PartialPodValues, AreBoundedByAllContainersThatRanAtOnce) {
            {"CpuAndMemoryGrowApart",
             replaced(limited("a", "1", "128Mi"), limited("a", "2", "64Mi")), 200'000, 128 * kMi},
            {"WithAContainerThatHasNoLimit",
-            record_of({limited("a", "1", "128Mi"), container("b", list({{"cpu", "100m"}}))}), kNone,
-            kNone},
+            record_of({limited("a", "1", "128Mi"), container("b", list({{"cpu", "100m"}}))}),
+            kUnlimited, kUnlimited},
            {"OnlyWhatHasNoLimitIsUnbounded",
             record_of({limited("a", "1", "128Mi"), container("b", {}, list({{"memory", "64Mi"}}))}),
-            kNone, 192 * kMi},
-           {"StaysUnbounded", replaced(container("a", {}), limited("a", "1", "64Mi")), kNone,
-            kNone},
+            kUnlimited, 192 * kMi},
+           {"StaysUnbounded", replaced(container("a", {}), limited("a", "1", "64Mi")), kUnlimited,
+            kUnlimited},
            {"OneOfTheTwoStaysUnbounded",
             replaced(container("a", {}, list({{"memory", "64Mi"}})), limited("a", "1", "128Mi")),
-            kNone, 128 * kMi},
+            kUnlimited, 128 * kMi},
            {"DeclaredGuaranteedWithoutALimit",
-            guaranteed(record_of({container("a", kOneCpu, kOneCpu), container("b", {})})), kNone,
-            kNone},
+            guaranteed(record_of({container("a", kOneCpu, kOneCpu), container("b", {})})),
+            kUnlimited, kUnlimited},
            {"DeclaredGuaranteed", guaranteed(record_of({container("a", kOneCpu, kOneCpu)})),
             100'000, 64 * kMi},
-           {"OfWhichNothingIsKnown", record_of({}), kNone, kNone},
+           {"OfWhichNothingIsKnown", record_of({}), kUnlimited, kUnlimited},
        }) {
     SCOPED_TRACE(row.name);
     const CgroupValues values = values_of(row.record);
@@ -179,13 +178,13 @@ TEST(ContainerOomScoreAdj, TakesAnUnknownContainerForOneWithoutRequests) {
   EXPECT_EQ(container_oom_score_adj(record_of({}), stranger, Bytes{1000}), 999);
 }
 
-TEST(EngineSetsOom, TakesZeroForUnset) {
+TEST(SetsOomScore, TakesZeroForUnset) {
   ContainerFacts facts = container_facts("c1");
-  EXPECT_FALSE(engine_sets_oom(facts));
+  EXPECT_FALSE(facts.sets_oom_score());
   facts.oom_score_adj = 0;
-  EXPECT_FALSE(engine_sets_oom(facts));
+  EXPECT_FALSE(facts.sets_oom_score());
   facts.oom_score_adj = -998;
-  EXPECT_TRUE(engine_sets_oom(facts));
+  EXPECT_TRUE(facts.sets_oom_score());
 }
 
 constexpr auto kLinear = WeightFormula::kLinear;

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "common/core/pods/counting.h"
+#include "common/core/pods/grants.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/pod_text.h"
 

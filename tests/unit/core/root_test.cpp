@@ -10,6 +10,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/core/pods/counting.h"
+
 namespace podqos::core {
 namespace {
 
@@ -18,7 +20,6 @@ using ::testing::HasSubstr;
 using ::testing::Optional;
 using ::testing::TestParamInfo;
 using ::testing::ValuesIn;
-using ::testing::WithParamInterface;
 
 constexpr const char* kDefaultRoot = "/podqos/kubepods";
 constexpr const char* kDefaultSlice = "/podqos.slice/podqos-kubepods.slice";
@@ -236,23 +237,6 @@ TEST_F(PlanRoot, SlicesAreMadeFromTheOutermostInwards) {
   EXPECT_EQ(made.back(), mark_on("/podqos.slice"));
 }
 
-struct RootUseCase {
-  const char* name;
-  const char* kubepods;
-  TierSums sums;
-  std::vector<RetainedEntry> retained;
-  bool in_use;
-};
-
-class IsRootInUse : public PlanRoot, public WithParamInterface<RootUseCase> {};
-
-TEST_P(IsRootInUse, ByPodsOfPodqosOnly) {
-  tiers_.trees = {tree(GetParam().kubepods, "/before")};
-  tiers_.trees[0].sums = GetParam().sums;
-  tiers_.retained = GetParam().retained;
-  EXPECT_EQ(is_root_in_use(tiers_, "/podqos/kubepods"), GetParam().in_use);
-}
-
 const TierSums kOneOwnPod{
     .guaranteed = {}, .burstable = {}, .besteffort = {.pods = 1, .cpu = {}, .memory = {}}};
 const TierSums kOneAdoptedPod{.guaranteed = {},
@@ -262,17 +246,28 @@ const TierSums kOneAdoptedPod{.guaranteed = {},
 const RetainedEntry kRetainedHere{.uid = "42", .until = {}, .cgroup = "/podqos/kubepods/pod42"};
 const RetainedEntry kRetainedElsewhere{.uid = "42", .until = {}, .cgroup = "/kubepods/pod42"};
 
-INSTANTIATE_TEST_SUITE_P(
-    All, IsRootInUse,
-    ValuesIn(std::vector<RootUseCase>{
-        {"APod", "/podqos/kubepods", kOneOwnPod, {}, true},
-        {"APodBelowAnotherRoot", "/kubepods", kOneOwnPod, {}, false},
-        {"ARetainedPod", "/podqos/kubepods", {}, {kRetainedHere}, true},
-        {"ARetainedPodBelowAnotherRoot", "/podqos/kubepods", {}, {kRetainedElsewhere}, false},
-        {"AnAdoptedPod", "/podqos/kubepods", kOneAdoptedPod, {}, false},
-        {"NoPod", "/podqos/kubepods", {}, {}, false},
-    }),
-    [](const TestParamInfo<RootUseCase>& row) { return row.param.name; });
+TEST(HasPods, ByPodsOfPodqosOnly) {
+  struct TreeUse {
+    const char* name;
+    TierSums sums;
+    std::vector<RetainedEntry> retained;
+    bool in_use;
+  };
+  for (const auto& [name, sums, retained, in_use] : std::vector<TreeUse>{
+           {"APod", kOneOwnPod, {}, true},
+           {"ARetainedPod", {}, {kRetainedHere}, true},
+           {"ARetainedPodBelowAnotherRoot", {}, {kRetainedElsewhere}, false},
+           {"AnAdoptedPod", kOneAdoptedPod, {}, false},
+           {"NoPod", {}, {}, false},
+       }) {
+    SCOPED_TRACE(name);
+    TiersRecord tiers;
+    tiers.trees = {tree("/podqos/kubepods", "/before")};
+    tiers.trees[0].sums = sums;
+    tiers.retained = retained;
+    EXPECT_EQ(has_pods(tiers, tiers.trees[0]), in_use);
+  }
+}
 
 TEST(ForgetRoot, KeepsWhatIsKnownOfPodsAndOtherTrees) {
   TiersRecord tiers;

@@ -30,6 +30,11 @@ using ::testing::TestParamInfo;
 using ::testing::ValuesIn;
 using ::testing::WithParamInterface;
 
+/// Of the only tree.
+CpuShares root_shares(const NodeCpu& node, CgroupVersion version, WeightFormula formula) {
+  return tree_shares(node, {}, {}, version, formula);
+}
+
 NodeCpu node_of(std::int64_t allocatable, std::int64_t requested, std::int64_t kubelets = 0,
                 std::optional<std::int64_t> kubelets_root = std::nullopt) {
   return {.allocatable = MilliCpu{allocatable},
