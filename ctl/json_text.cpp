@@ -1,7 +1,6 @@
 #include "ctl/json_text.h"
 
 #include <algorithm>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 

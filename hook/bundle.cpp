@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <utility>
 
 #include "common/base/text.h"
 #include "common/codec/json_text.h"

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <iterator>
-#include <utility>
 
 #include "common/base/text.h"
 

@@ -1,6 +1,5 @@
 #include "nri/notify.h"
 
-#include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 

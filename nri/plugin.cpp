@@ -1,13 +1,11 @@
 #include "nri/plugin.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <utility>
 
 #include "common/app/departure.h"
 #include "common/app/place.h"
 #include "common/base/text.h"
-#include "common/sys/process.h"
 
 namespace podqos::nri {
 

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "common/app/departure.h"
 #include "common/app/recompute.h"
 #include "common/app/root.h"
 #include "common/base/path.h"
-#include "common/base/text.h"
 #include "common/cgroup/container.h"
 #include "common/cgroup/node.h"
 #include "common/cgroup/pod_cgroup.h"

@@ -10,7 +10,6 @@
 #include <functional>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "common/base/text.h"
 #include "common/cgroup/node.h"

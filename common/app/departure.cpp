@@ -5,11 +5,8 @@
 #include <cstddef>
 #include <iterator>
 #include <map>
-#include <optional>
-#include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "common/app/recompute.h"
 #include "common/base/text.h"

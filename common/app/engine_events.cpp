@@ -1,15 +1,9 @@
 #include "common/app/engine_events.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cstddef>
-#include <optional>
 #include <utility>
 
 #include "common/app/container_start.h"
-#include "common/app/departure.h"
-#include "common/app/recompute.h"
-#include "common/app/transaction.h"
 #include "common/base/text.h"
 #include "common/cgroup/container.h"
 #include "common/cgroup/node.h"

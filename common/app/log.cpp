@@ -12,8 +12,6 @@
 #include <chrono>
 #include <cstdint>
 #include <ctime>
-#include <memory>
-#include <string>
 #include <utility>
 
 #include <paths.h>

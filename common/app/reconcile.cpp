@@ -17,7 +17,6 @@
 #include "common/cgroup/node.h"
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/events/tier_write.h"
-#include "common/core/pods/grants.h"
 #include "common/core/pods/resize.h"
 #include "common/store/state_copy.h"
 

@@ -9,9 +9,7 @@
 #include "common/cgroup/cgroup_view.h"
 #include "common/cgroup/node.h"
 #include "common/cgroup/root.h"
-#include "common/core/cgroups/pod_plan.h"
 #include "common/core/events/root.h"
-#include "common/core/events/tier_write.h"
 #include "common/core/pods/counting.h"
 
 namespace podqos::app {

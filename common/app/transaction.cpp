@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
-#include <utility>
-#include <vector>
 
 #include "common/app/root.h"
 #include "common/base/text.h"
@@ -20,7 +18,6 @@
 #include "common/core/events/pod_write.h"
 #include "common/core/events/root.h"
 #include "common/core/pods/counting.h"
-#include "common/core/pods/grants.h"
 #include "common/core/pods/pod_values.h"
 #include "common/sys/clock.h"
 

@@ -11,7 +11,6 @@
 #include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/core/cgroups/naming.h"
-#include "common/sys/process.h"
 
 namespace podqos::cgroup {
 

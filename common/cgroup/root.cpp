@@ -11,7 +11,6 @@
 #include "common/core/cgroups/layout.h"
 #include "common/core/cgroups/naming.h"
 #include "common/core/cgroups/pod_plan.h"
-#include "common/core/events/root.h"
 #include "common/core/kubernetes/tier.h"
 #include "common/core/pods/counting.h"
 

@@ -14,7 +14,6 @@
 #include "common/codec/settings_json.h"
 #include "common/core/cgroups/naming.h"
 #include "common/core/kubernetes/cgroup_values.h"
-#include "common/core/kubernetes/pod_resources.h"
 #include "common/core/kubernetes/validation.h"
 
 namespace podqos::codec {

@@ -1,10 +1,7 @@
 #include "common/codec/json_tree.h"
 
 #include <algorithm>
-#include <limits>
 #include <ranges>
-#include <string>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 

@@ -4,7 +4,6 @@
 #include <optional>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "common/base/text.h"
 #include "common/codec/json_place.h"

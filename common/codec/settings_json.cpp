@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 

@@ -5,8 +5,6 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 

@@ -1,13 +1,11 @@
 #include "common/sys/atomic_file.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
-#include <string>
 #include <utility>
 
 #include "common/base/text.h"

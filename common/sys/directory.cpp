@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -13,7 +12,6 @@
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <cstddef>
 #include <utility>
 
 #include "common/base/text.h"

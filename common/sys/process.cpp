@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
-#include <cstdint>
 #include <utility>
 
 #include "common/base/text.h"

@@ -12,7 +12,6 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
-#include <cstdint>
 
 #include "common/base/text.h"
 #include "common/sys/fd.h"

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "common/base/text.h"
-
 namespace podqos::ctl {
 namespace {
 

@@ -6,7 +6,6 @@
 
 #include "common/base/path.h"
 #include "common/base/text.h"
-#include "common/core/cgroups/layout.h"
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/pods/counting.h"
 
