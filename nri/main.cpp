@@ -40,11 +40,15 @@ constexpr int kFailed = 1;
 /// for the registration.
 constexpr std::chrono::milliseconds kLaunchPatience{3000};
 
+/// Writes to a standard stream; an error is ignored, because it cannot be reported anywhere.
+void print(std::FILE* stream, const std::string& text) {
+  static_cast<void>(std::fputs(text.c_str(), stream));
+}
+
 /// Reports an error to standard error, for a start by hand, and to the log, since a runtime that
 /// starts the plugin discards standard error.
 int report_failure(podqos::app::Log& log, const Error& error) {
-  std::fputs(podqos::cat("podqos-nri: ", podqos::app::one_line(error.message), "\n").c_str(),
-             stderr);
+  print(stderr, podqos::cat("podqos-nri: ", podqos::app::one_line(error.message), "\n"));
   log.error(error.message);
   return kFailed;
 }
@@ -129,7 +133,7 @@ Status run(const nri::Options& options, nri::Configuration& configuration) {
 int start(int argc, char** argv) {
   const auto parsed = nri::parse_options(argc, argv);
   if (const auto* answer = std::get_if<nri::Answer>(&parsed)) {
-    std::fputs(answer->text.c_str(), answer->status == 0 ? stdout : stderr);
+    print(answer->status == 0 ? stdout : stderr, answer->text);
     return answer->status;
   }
   const auto& options = std::get<nri::Options>(parsed);
@@ -148,11 +152,12 @@ int main(int argc, char** argv) {
   ::umask(S_IRWXG | S_IRWXO);
   // Blocks of this size are returned when they are freed; by default each raises the limit for the
   // next ones, and a Synchronize stays resident.
-  ::mallopt(M_MMAP_THRESHOLD, 128 << 10);
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): the plugin has one thread
+  static_cast<void>(::mallopt(M_MMAP_THRESHOLD, 128 << 10));
   try {
     return start(argc, argv);
   } catch (const std::exception& exception) {
-    std::fputs(podqos::cat("podqos-nri: ", exception.what(), "\n").c_str(), stderr);
+    print(stderr, podqos::cat("podqos-nri: ", exception.what(), "\n"));
     return kFailed;
   }
 }

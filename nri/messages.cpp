@@ -267,15 +267,13 @@ Result<ConfigureRequest> parse_configure_request(std::string_view bytes) {
 }
 
 Result<bool> NodeState::add(std::string_view bytes, std::size_t limit) {
-  const auto into = [&](std::vector<Reported>& all, void (*read)(const pbf_reader&, Reported&)) {
-    return [&, read](const pbf_reader& part) {
-      if (size > limit) return;
-      read(part, all.emplace_back());
-      size += size_of(all.back());
-    };
+  const auto add = [&](const pbf_reader& part, std::vector<Reported>& all, const auto& read) {
+    if (size > limit) return;
+    read(part, all.emplace_back());
+    size += size_of(all.back());
   };
-  const auto add_pod = into(pods, read_pod);
-  const auto add_container = into(containers, read_container);
+  const auto add_pod = [&](const pbf_reader& part) { add(part, pods, read_pod); };
+  const auto add_container = [&](const pbf_reader& part) { add(part, containers, read_container); };
   auto last = parse_message("SynchronizeRequest", bytes, [&](const pbf_reader& reader) {
     bool more = false;
     read_fields(reader, message(kPods, add_pod), message(kContainers, add_container),

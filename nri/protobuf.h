@@ -28,7 +28,7 @@ template <class Text>
     const auto view = reader.get_view();
     out = Text{std::string{view.data(), view.size()}};
     if constexpr (requires { out.reset(); }) {
-      if (view.size() == 0) out.reset();
+      if (view.empty()) out.reset();
     }
   };
   return Field{protozero::tag_and_type(number, protozero::pbf_wire_type::length_delimited), take};

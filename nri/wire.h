@@ -20,7 +20,8 @@
 /// chooses its number.
 namespace podqos::nri {
 
-/// The channels that NRI uses.
+/// The channels that NRI uses, of all that a number of 32 bits can name.
+// NOLINTNEXTLINE(performance-enum-size): a FrameReader has such a number in it
 enum class Channel : std::uint32_t {
   kPlugin = 1,   ///< the runtime calls the plugin
   kRuntime = 2,  ///< the plugin calls the runtime
