@@ -240,7 +240,7 @@ Status annotate_bundle(const std::string& directory, const StringMembers& annota
   constexpr const char* kConfig = "config.json";
   constexpr mode_t kPermissions = 07777;  // set-uid and sticky included
   PODQOS_ASSIGN(const auto bundle, sys::Directory::open(directory));
-  PODQOS_ASSIGN(const auto file, bundle.open_with_status(kConfig, O_RDONLY));
+  PODQOS_ASSIGN(const auto file, bundle.open_file(kConfig, O_RDONLY));
   const std::string name = cat(directory, "/", kConfig);
   PODQOS_ASSIGN(const auto text, sys::read_all(file.fd.get(), codec::kMaxConfigSize, name));
   auto changed = annotate_config(text, annotations);

@@ -29,7 +29,7 @@ std::string Bundle::identity() const {
 }
 
 Status Bundle::read_config(std::string_view name) {
-  PODQOS_ASSIGN(const auto file, directory_.open_with_status(name, O_RDONLY));
+  PODQOS_ASSIGN(const auto file, directory_.open_file(name, O_RDONLY));
   const struct stat& status = file.status;
   PODQOS_ASSIGN(file_, sys::read_all(file.fd.get(), codec::kMaxConfigSize,
                                      cat(canonical_, "/", name), sys::FileEnd::kShortRead));

@@ -72,7 +72,7 @@ Result<sys::FileLock> lock_single_instance(const std::string& state_directory,
   }
   if (!lock) return lock;
   PODQOS_ASSIGN(const auto file, directory.open_file(kLockName, O_WRONLY | O_TRUNC));
-  if (auto written = sys::write_all(file.get(), cat(::getpid(), "\n")); !written)
+  if (auto written = sys::write_all(file.fd.get(), cat(::getpid(), "\n")); !written)
     return fail(std::move(written).error().with_context(path));
   return lock;
 }

@@ -8,8 +8,15 @@ namespace podqos {
 
 namespace {
 
+/// Of each byte, whether logs and JSON need not escape it.
+constexpr std::array<bool, 256> kPlain = [] {
+  std::array<bool, 256> plain{};
+  for (unsigned char byte = 0x20; byte < 0x7f; ++byte)
+    plain.at(byte) = byte != '"' && byte != '\\';
+  return plain;
+}();
 constexpr bool is_plain(char c) {
-  return c >= ' ' && c <= '~' && c != '"' && c != '\\';
+  return kPlain[static_cast<unsigned char>(c)];
 }
 
 }  // namespace
@@ -45,11 +52,22 @@ std::vector<std::string> parts_of(std::string_view text, char separator) {
   return parts;
 }
 
-bool has_word(std::string_view text, std::string_view word) {
-  while (!text.empty()) {
-    if (read_until(text, ' ') == word) return true;
-  }
-  return false;
+std::optional<std::size_t> place_of_word(std::string_view text, std::string_view word) {
+  for (std::size_t place = 0; !text.empty(); ++place)
+    if (read_until(text, ' ') == word) return place;
+  return std::nullopt;
+}
+
+std::string_view word_at(std::string_view text, std::size_t place) {
+  for (; place > 0; --place)
+    read_until(text, ' ');
+  return read_until(text, ' ');
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\n\v\f\r";
+  text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size()));
+  return text.substr(0, text.find_last_not_of(kSpace) + 1);  // npos + 1 is 0
 }
 
 std::string_view without_newline(std::string_view text) {
@@ -59,7 +77,10 @@ std::string_view without_newline(std::string_view text) {
 }
 
 std::size_t plain_length(std::string_view text) {
-  return static_cast<std::size_t>(std::ranges::find_if_not(text, is_plain) - text.begin());
+  std::size_t length = 0;
+  while (length < text.size() && is_plain(text[length]))
+    ++length;
+  return length;
 }
 
 std::optional<std::int64_t> parse_int(std::string_view text) {

@@ -50,8 +50,17 @@ template <class... Parts>
 std::string_view read_until(std::string_view& rest, char separator);
 /// The parts between separators that are not empty.
 [[nodiscard]] std::vector<std::string> parts_of(std::string_view text, char separator);
+/// The place of a word among those between spaces, counted from 0; nullopt if it is none of them.
+[[nodiscard]] std::optional<std::size_t> place_of_word(std::string_view text,
+                                                       std::string_view word);
+/// The word at a place; "" beyond the last.
+[[nodiscard]] std::string_view word_at(std::string_view text, std::size_t place);
 /// Whether one of the words between spaces is `word`.
-[[nodiscard]] bool has_word(std::string_view text, std::string_view word);
+[[nodiscard]] inline bool has_word(std::string_view text, std::string_view word) {
+  return place_of_word(text, word).has_value();
+}
+/// Without white space at both ends.
+[[nodiscard]] std::string_view trimmed(std::string_view text);
 /// Without the newlines at its end.
 [[nodiscard]] std::string_view without_newline(std::string_view text);
 

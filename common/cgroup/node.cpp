@@ -51,12 +51,7 @@ Result<core::NodeCapacity> node_capacity(const core::Settings& settings) {
   }
   // Configured values override measured ones.
   if (settings.node_memory) capacity.memory = *settings.node_memory;
-  if (settings.node_cpu) {
-    capacity.cpu = *settings.node_cpu;
-  } else {
-    PODQOS_ASSIGN(auto cpu, sys::online_cpu());
-    capacity.cpu = cpu;
-  }
+  capacity.cpu = settings.node_cpu ? *settings.node_cpu : sys::online_cpu();
   return capacity;
 }
 

@@ -94,8 +94,8 @@ core::ShmemCharge tmpfs_memory(Machine& machine, const std::string& pod_cgroup) 
   // rare.
   const ShmemCharge held = core::shmem_charge(*charge, 1, page_size);
   if (held != ShmemCharge::kUncertain) return held;
-  const auto cpu = sys::online_cpu();
-  return cpu ? core::shmem_charge(*charge, cpu->value() / core::kMilliPerCpu, page_size) : held;
+  const std::int64_t cpus = sys::online_cpu().value() / core::kMilliPerCpu;
+  return core::shmem_charge(*charge, cpus, page_size);
 }
 
 Result<std::optional<Monitor>> monitor_of(Machine& machine, Pid runtime) {

@@ -214,13 +214,7 @@ OrErrno<UniqueFd> Directory::open_any(std::string_view path, int flags, Resolve 
   return open_beneath(fd(), path, flags | O_CLOEXEC, resolve);
 }
 
-Result<UniqueFd> Directory::open_file(std::string_view path, int flags, Resolve resolve) const {
-  PODQOS_ASSIGN(auto file, open_with_status(path, flags, resolve));
-  return std::move(file.fd);
-}
-
-Result<OpenFile> Directory::open_with_status(std::string_view path, int flags,
-                                             Resolve resolve) const {
+Result<OpenFile> Directory::open_file(std::string_view path, int flags, Resolve resolve) const {
   if (!is_relative_path(path)) return refuse_path(path_, path);
   const int safe_flags = flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
   Opened file = open_beneath(fd(), path, safe_flags, resolve);
@@ -231,16 +225,15 @@ Result<OpenFile> Directory::open_with_status(std::string_view path, int flags,
     return fail_errno(err, cat("open ", join(path_, path)));
   }
   OpenFile opened{.fd = std::move(*file)};
-  if (::fstat(opened.fd.get(), &opened.status) != 0) {
+  if (::fstat(opened.fd.get(), &opened.status) != 0)
     return fail_errno(errno, cat("stat ", join(path_, path)));
-  }
   if (!S_ISREG(opened.status.st_mode)) return refuse_kind(join(path_, path));
   return opened;
 }
 
 Result<std::string> Directory::read_file(std::string_view path, std::size_t limit) const {
   PODQOS_ASSIGN(const auto file, open_file(path, O_RDONLY));
-  return read_all(file.get(), limit, join(path_, path), FileEnd::kShortRead);
+  return read_all(file.fd.get(), limit, join(path_, path), FileEnd::kShortRead);
 }
 
 Result<bool> Directory::make_directory(std::string_view name, mode_t mode) const {
@@ -251,9 +244,8 @@ Result<bool> Directory::make_directory(std::string_view name, mode_t mode) const
   const std::string what = cat("mkdir ", join(path_, name));
   if (err != EEXIST) return fail_errno(err, what);
   struct stat status{};
-  if (::fstatat(fd(), terminated.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+  if (::fstatat(fd(), terminated.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
     return fail_errno(errno, what);
-  }
   if (!S_ISDIR(status.st_mode)) {
     return fail(ErrorCode::kConflict, cat(what, ": exists and is not a directory"));
   }

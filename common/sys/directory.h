@@ -65,11 +65,8 @@ class Directory {
   /// FIFO does not block; a file created by O_CREAT gets mode 0600.
   /// @return kConflict for anything but a regular file, and for a symlink or mount point on the
   /// way.
-  [[nodiscard]] Result<UniqueFd> open_file(std::string_view path, int flags,
+  [[nodiscard]] Result<OpenFile> open_file(std::string_view path, int flags,
                                            Resolve resolve = Resolve::kOpenat2) const;
-  /// As open_file(), with what fstat(2) says of the file.
-  [[nodiscard]] Result<OpenFile> open_with_status(std::string_view path, int flags,
-                                                  Resolve resolve = Resolve::kOpenat2) const;
   /// Reads a regular file of at most `limit` bytes; kTooLarge beyond.
   [[nodiscard]] Result<std::string> read_file(std::string_view path, std::size_t limit) const;
 

@@ -32,16 +32,10 @@ Result<std::string> read_at(int directory, const std::string& path, std::size_t 
   return read_all(file.get(), limit, path, FileEnd::kShortRead);
 }
 
-std::unexpected<Error> unexpected_text(const std::string& path, std::string_view text) {
+/// The number that a file holds.
+Result<std::int64_t> parse_number(const std::string& path, std::string_view text) {
+  if (const auto number = parse_int(without_newline(text))) return *number;
   return fail(ErrorCode::kIo, cat(path, ": unexpected \"", printable(text), "\""));
-}
-
-/// Reads a file that holds one number.
-Result<std::int64_t> read_number(const std::string& path) {
-  PODQOS_ASSIGN(const auto text, read_at(AT_FDCWD, path, kMaxNumber));
-  const std::optional<std::int64_t> number = parse_int(without_newline(text));
-  if (!number) return unexpected_text(path, text);
-  return *number;
 }
 
 std::unexpected<Error> gone(Pid pid) {
@@ -65,6 +59,14 @@ std::unexpected<Error> not_shown(Pid pid) {
               cat("process ", pid.value(),
                   " is hidden: /proc is mounted with hidepid, and podqos needs CAP_SYS_PTRACE to "
                   "see processes of containers there"));
+}
+
+/// Reads a file of a process; errors as of not_shown() if the process does not exist.
+Result<std::string> read_of(Pid pid, std::string_view file, std::size_t limit) {
+  if (pid <= Pid{0}) return gone(pid);
+  auto text = read_at(AT_FDCWD, cat("/proc/", pid.value(), "/", file), limit);
+  if (!text && text.error().code == ErrorCode::kNotFound) return not_shown(pid);
+  return text;
 }
 
 /// A zombie keeps its pid and start time but does not run; an exiting thread has already left its
@@ -136,13 +138,10 @@ std::optional<ProcStat> parse_proc_stat(std::string_view text) {
 }
 
 Result<std::optional<ProcStat>> stat_of(Pid pid) {
-  if (pid <= Pid{0}) return std::nullopt;
-  const Result<std::string> text = read_at(AT_FDCWD, cat("/proc/", pid.value(), "/stat"), kMaxStat);
+  const Result<std::string> text = read_of(pid, "stat", kMaxStat);
   if (text) return parse_proc_stat(*text);
-  if (text.error().code != ErrorCode::kNotFound) return fail(text.error());
-  auto absent = not_shown(pid);
-  if (absent.error().code == ErrorCode::kNotFound) return std::nullopt;
-  return absent;
+  if (text.error().code == ErrorCode::kNotFound) return std::nullopt;
+  return fail(text.error());
 }
 
 Result<std::optional<Pid>> living_thread_of(Pid pid) {
@@ -228,18 +227,13 @@ std::vector<ProcCgroup> parse_proc_cgroup(std::string_view text) {
 }
 
 Result<std::vector<ProcCgroup>> cgroups_of(Pid pid) {
-  if (pid <= Pid{0}) return gone(pid);
-  const Result<std::string> text =
-      read_at(AT_FDCWD, cat("/proc/", pid.value(), "/cgroup"), kMaxCgroups);
-  if (text) return parse_proc_cgroup(*text);
-  if (text.error().code == ErrorCode::kNotFound) return not_shown(pid);
-  return fail(text.error());
+  PODQOS_ASSIGN(const auto text, read_of(pid, "cgroup", kMaxCgroups));
+  return parse_proc_cgroup(text);
 }
 
 Status set_oom_score_adj(Pid pid, std::optional<StartTime> start_time, int score) {
-  if (score < kMinOomScoreAdj || score > kMaxOomScoreAdj) {
+  if (score < kMinOomScoreAdj || score > kMaxOomScoreAdj)
     return fail(ErrorCode::kInvalidArgument, cat("OOM score ", score, " is not in [-1000, 1000]"));
-  }
   if (pid <= Pid{0}) return gone(pid);
   const std::string path = cat("/proc/", pid.value());
   const std::string what = cat(path, ": write \"", score, "\" to oom_score_adj");
@@ -264,11 +258,10 @@ Status set_oom_score_adj(Pid pid, std::optional<StartTime> start_time, int score
 }
 
 Result<int> oom_score_adj_of(Pid pid) {
-  if (pid <= Pid{0}) return gone(pid);
-  const auto score = read_number(cat("/proc/", pid.value(), "/oom_score_adj"));
-  if (score) return static_cast<int>(*score);
-  if (score.error().code == ErrorCode::kNotFound) return not_shown(pid);
-  return fail(score.error());
+  constexpr std::string_view kFile = "oom_score_adj";
+  PODQOS_ASSIGN(const auto text, read_of(pid, kFile, kMaxNumber));
+  PODQOS_ASSIGN(const auto score, parse_number(cat("/proc/", pid.value(), "/", kFile), text));
+  return static_cast<int>(score);
 }
 
 std::optional<Bytes> meminfo_field(std::string_view text, std::string_view name) {
@@ -294,33 +287,15 @@ Result<InstalledMemory> installed_memory() {
   return InstalledMemory{.memory = *memory, .swap = swap.value_or(Bytes{0})};
 }
 
-std::optional<std::int64_t> count_cpu_list(std::string_view text) {
-  std::int64_t count = 0;
-  text = without_newline(text);
-  if (text.empty()) return std::nullopt;
-  while (!text.empty()) {
-    std::string_view range = read_until(text, ',');
-    const std::optional<std::int64_t> first = parse_int(read_until(range, '-'));
-    const std::optional<std::int64_t> last = range.empty() ? first : parse_int(range);
-    // Far above CONFIG_NR_CPUS; prevents overflow of the sum.
-    constexpr std::int64_t kMaxCpu = 1'000'000;
-    if (!first || !last || *first < 0 || *last < *first || *last > kMaxCpu) return std::nullopt;
-    count += *last - *first + 1;
-  }
-  return count;
-}
-
-Result<MilliCpu> online_cpu() {
+MilliCpu online_cpu() {
   constexpr std::int64_t kMilliPerCpu = 1000;
-  const std::string path = "/sys/devices/system/cpu/online";
-  PODQOS_ASSIGN(const auto text, read_at(AT_FDCWD, path, kMaxNumber));
-  const std::optional<std::int64_t> count = count_cpu_list(text);
-  if (!count) return unexpected_text(path, text);
-  return MilliCpu{*count * kMilliPerCpu};
+  return MilliCpu{::sysconf(_SC_NPROCESSORS_ONLN) * kMilliPerCpu};
 }
 
 Result<std::int64_t> max_pids() {
-  return read_number("/proc/sys/kernel/pid_max");
+  const std::string path = "/proc/sys/kernel/pid_max";
+  PODQOS_ASSIGN(const auto text, read_at(AT_FDCWD, path, kMaxNumber));
+  return parse_number(path, text);
 }
 
 }  // namespace podqos::sys

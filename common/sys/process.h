@@ -82,10 +82,8 @@ struct InstalledMemory {
 /// sysinfo(2).
 /// @note The kubelet's machine info comes from /proc/meminfo; google/cadvisor lib/machine.
 [[nodiscard]] Result<InstalledMemory> installed_memory();
-/// Number of CPUs in a kernel CPU list such as "0-3,8"; nullopt if it is malformed.
-[[nodiscard]] std::optional<std::int64_t> count_cpu_list(std::string_view text);
-/// Number of online CPUs × 1000, from /sys/devices/system/cpu/online.
-[[nodiscard]] Result<MilliCpu> online_cpu();
+/// Number of online CPUs × 1000: glibc reads /sys/devices/system/cpu/online.
+[[nodiscard]] MilliCpu online_cpu();
 /// How many processes and threads the machine can have, from /proc/sys/kernel/pid_max.
 [[nodiscard]] Result<std::int64_t> max_pids();
 

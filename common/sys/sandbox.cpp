@@ -32,9 +32,8 @@ bool has(std::uint64_t set, int capability) {
 Result<std::uint64_t> mask_of(std::span<const int> capabilities) {
   std::uint64_t mask = 0;
   for (const int capability : capabilities) {
-    if (capability < 0 || capability >= kCapabilityBits) {
+    if (capability < 0 || capability >= kCapabilityBits)
       return fail(ErrorCode::kInvalidArgument, cat("no such capability: ", capability));
-    }
     mask |= std::uint64_t{1} << static_cast<unsigned>(capability);
   }
   return mask;
@@ -111,9 +110,8 @@ Status install_filter(Filter filter) {
   // Required by the kernel without CAP_SYS_ADMIN, since a set-uid program could otherwise be run
   // under a misleading filter; seccomp(2).
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return fail_errno(errno, "set no_new_privs");
-  if (::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) {
+  if (::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0)
     return fail_errno(errno, "install the seccomp filter");
-  }
   return {};
 }
 

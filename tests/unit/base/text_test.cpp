@@ -66,11 +66,11 @@ TEST(MulDiv, SurvivesAProductBeyond64Bits) {
 TEST(Error, FromErrnoNamesWhatAndCause) {
   const Error error = Error::from_errno(2, "open /x");
   EXPECT_EQ(error.code, ErrorCode::kNotFound);
-  EXPECT_EQ(error.to_string(), "open /x: No such file or directory");
+  EXPECT_EQ(error.message, "open /x: No such file or directory");
 }
 
 TEST(Error, ContextStandsInFront) {
-  EXPECT_EQ((Error{ErrorCode::kIo, "b"}.with_context("a").to_string()), "a: b");
+  EXPECT_EQ((Error{ErrorCode::kIo, "b"}.with_context("a").message), "a: b");
 }
 
 TEST(FormatAmount, KeepsEveryByteInTheLargestUnit) {

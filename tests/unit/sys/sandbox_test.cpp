@@ -25,6 +25,7 @@
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -64,57 +65,35 @@ class KeepCapabilities : public ::testing::Test {
 };
 
 TEST_F(KeepCapabilities, LeavesExactlyThose) {
-  const int status = run_in_child([] {
-    constexpr std::array kKept{CAP_CHOWN, CAP_DAC_OVERRIDE};
-    const std::string bounding = own_status("CapBnd");
-    const auto kept = keep_capabilities(kKept);
-    ASSERT_TRUE(kept) << kept.error().message;
-    EXPECT_EQ(own_status("CapPrm"), "0000000000000003");
-    EXPECT_EQ(own_status("CapEff"), "0000000000000003");
-    // It only matters to what is executed, and nothing is.
-    EXPECT_EQ(own_status("CapBnd"), bounding);
-    EXPECT_EQ(own_status("CapInh"), "0000000000000000");
-    EXPECT_EQ(own_status("CapAmb"), "0000000000000000");
-  });
-  EXPECT_EQ(status, 0);
+  const std::vector<std::pair<std::vector<int>, std::string>> cases = {
+      {{}, "0000000000000000"},
+      {{CAP_CHOWN, CAP_DAC_OVERRIDE}, "0000000000000003"},
+      {{CAP_AUDIT_READ}, "0000002000000000"}};  // in the upper word
+  for (const auto& [kept, want] : cases) {
+    if (!kept.empty() && ::prctl(PR_CAPBSET_READ, kept.front(), 0, 0, 0) != 1) continue;
+    const int status = run_in_child([&] {
+      const std::string bounding = own_status("CapBnd");
+      const auto done = keep_capabilities(kept);
+      ASSERT_TRUE(done) << done.error().message;
+      EXPECT_EQ(own_status("CapPrm"), want);
+      EXPECT_EQ(own_status("CapEff"), want);
+      // It only matters to what is executed, and nothing is.
+      EXPECT_EQ(own_status("CapBnd"), bounding);
+      EXPECT_EQ(own_status("CapInh"), "0000000000000000");
+      EXPECT_EQ(own_status("CapAmb"), "0000000000000000");
+      EXPECT_EQ(::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr), -1);
+    });
+    EXPECT_EQ(status, 0) << want;
+  }
 }
 
-TEST_F(KeepCapabilities, KnowsTheUpperWord) {
-  if (::prctl(PR_CAPBSET_READ, CAP_AUDIT_READ, 0, 0, 0) != 1)
-    GTEST_SKIP() << "CAP_AUDIT_READ is gone already";
-  const int status = run_in_child([] {
-    ASSERT_TRUE(keep_capabilities(std::array{CAP_AUDIT_READ}));
-    EXPECT_EQ(own_status("CapEff"), "0000002000000000");
-  });
-  EXPECT_EQ(status, 0);
-}
-
-TEST_F(KeepCapabilities, LeavesNoneForAnEmptyList) {
-  const int status = run_in_child([] {
-    ASSERT_TRUE(keep_capabilities({}));
-    for (const char* set : {"CapPrm", "CapEff", "CapInh", "CapAmb"}) {
-      EXPECT_EQ(own_status(set), "0000000000000000") << set;
-    }
-    EXPECT_EQ(::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr), -1);
-  });
-  EXPECT_EQ(status, 0);
-}
-
-TEST_F(KeepCapabilities, NeverGivesBackWhatIsGone) {
-  const int status = run_in_child([] {
-    ASSERT_TRUE(keep_capabilities(std::array{CAP_CHOWN}));
-    ASSERT_TRUE(keep_capabilities(std::array{CAP_CHOWN, CAP_SYS_ADMIN}));
-    EXPECT_EQ(own_status("CapEff"), "0000000000000001");
-  });
-  EXPECT_EQ(status, 0);
-}
-
-TEST_F(KeepCapabilities, CanKeepEverFewer) {
+TEST_F(KeepCapabilities, CanKeepEverFewerAndGivesNoneBack) {
   const int status = run_in_child([] {
     ASSERT_TRUE(keep_capabilities(std::array{CAP_CHOWN, CAP_KILL}));
     EXPECT_TRUE(has_capability(CAP_KILL));
-    ASSERT_TRUE(keep_capabilities(std::array{CAP_CHOWN}));
+    ASSERT_TRUE(keep_capabilities(std::array{CAP_CHOWN, CAP_SYS_ADMIN}));
     EXPECT_EQ(own_status("CapPrm"), "0000000000000001");
+    EXPECT_EQ(own_status("CapEff"), "0000000000000001");
     EXPECT_FALSE(has_capability(CAP_KILL));
     EXPECT_TRUE(has_capability(CAP_CHOWN));
   });
@@ -312,7 +291,7 @@ TEST_F(InstallFilter, LetsTheHookLookAtProcesses) {
     EXPECT_TRUE(cgroups_of(Pid{::getpid()}));
     EXPECT_TRUE(oom_score_adj_of(Pid{::getpid()}));
     EXPECT_TRUE(installed_memory());
-    EXPECT_TRUE(online_cpu());
+    EXPECT_GE(online_cpu().value(), 1000);
   });
   EXPECT_EQ(status, 0);
 }
