@@ -56,8 +56,8 @@ Status register_from(Bundle& bundle, app::Transaction& transaction, AdmissionReq
     // A container in its place is there because of an earlier edit, whose values may be outdated.
     const bool concerned = admission.belongs_to || edited_before;
     if (!concerned || admission.on_misplaced == core::OnMisplaced::kIgnore) return {};
-    PODQOS_ASSIGN(const auto edited, codec::edit_config(bundle.config(), *config,
-                                                        app::edit_for(admission), std::nullopt));
+    PODQOS_ASSIGN(const auto edited,
+                  codec::edit_config(*config, app::edit_for(admission), std::nullopt));
     return bundle.write_config(edited);
   };
   return app::register_started(transaction, std::move(request), init, app::Reporter::kHook,

@@ -125,7 +125,7 @@ Result<std::optional<std::string>> place(const core::Settings& settings, Log& lo
                 admit_to_pod(settings, log, std::move(*request), call.creator, call.timeouts));
   if (!admitted) return std::nullopt;
   auto& [transaction, admission, edit] = *admitted;
-  auto edited = codec::edit_config(call.config, config, edit, call.hooks);
+  auto edited = codec::edit_config(config, edit, call.hooks);
   if (!edited) {
     auto dropped =
         drop_container(transaction, admission.record, {.id = call.id, .bundle = call.bundle});
@@ -147,7 +147,7 @@ Result<std::optional<std::string>> make_startable(const PlacementRequest& call) 
   const auto& path = config.facts.cgroups_path;
   if (!path || path->empty() || core::parse_systemd_cgroups_path(*path)) return std::nullopt;
   const core::ConfigEdit edit{.cgroups_path = unmanaged_cgroups_path(call.id)};
-  return codec::edit_config(call.config, config, edit, std::nullopt);
+  return codec::edit_config(config, edit, std::nullopt);
 }
 
 Result<std::optional<core::ConfigEdit>> adjust(const core::Settings& settings, Log& log,

@@ -8,16 +8,8 @@ namespace {
 
 using Kind = JsonNode::Kind;
 
-std::string_view with_article(Kind kind) {
-  switch (kind) {
-    case Kind::kNull: return "null";
-    case Kind::kBoolean: return "a boolean";
-    case Kind::kNumber: return "a number";
-    case Kind::kString: return "a string";
-    case Kind::kArray: return "an array";
-    case Kind::kObject: return "an object";
-  }
-  return "";
+std::string with_article(Kind kind) {
+  return cat(kind == Kind::kArray || kind == Kind::kObject ? "an " : "a ", format_kind(kind));
 }
 
 std::string format_range(std::int64_t least, std::int64_t most) {
@@ -85,8 +77,7 @@ std::unexpected<Error> JsonPlace::refuse(std::string_view problem, ErrorCode cod
 }
 
 std::unexpected<Error> JsonPlace::refuse_repeated() const {
-  return fail(ErrorCode::kInvalidArgument,
-              cat(path(), position(text_, node_->raw_key), ": member is repeated"));
+  return refuse_value(path(), position(text_, node_->raw_key), ": member is repeated");
 }
 
 std::unexpected<Error> JsonPlace::unexpected(std::string_view expected) const {

@@ -47,27 +47,21 @@ std::string quote_json(std::string_view text) {
   std::string out;
   out.reserve(text.size() + 2);
   out += '"';
-  // Nearly all strings that podqos writes need no escape.
-  if (plain_length(text) == text.size()) {
-    out += text;
-    out += '"';
-    return out;
-  }
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
+  while (true) {
+    // Nearly all strings that podqos writes need no escape.
+    const std::size_t plain = plain_length(text);
+    out += text.substr(0, plain);
+    text.remove_prefix(plain);
+    if (text.empty()) return out += '"';
+    const char c = text.front();
+    const unsigned byte = byte_at(text, 0);
+    text.remove_prefix(1);
+    if (c == '"' || c == '\\') out += '\\';
+    if (is_control(c))
+      out += {'\\', 'u', '0', '0', kHex[byte >> 4U], kHex[byte & 0xfU]};
+    else
       out += c;
-    } else if (is_control(c)) {
-      out += "\\u00";
-      out += kHex[byte >> 4U];
-      out += kHex[byte & 0xfU];
-    } else {
-      out += c;
-    }
   }
-  out += '"';
-  return out;
 }
 
 }  // namespace podqos::codec

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/base/text.h"
 
 namespace podqos::codec {
 
@@ -73,8 +74,11 @@ class JsonTree : public JsonNode {
 /// "null", "boolean", "number", "string", "array" or "object".
 [[nodiscard]] std::string_view format_kind(JsonNode::Kind kind);
 
-/// An error of code kInvalidArgument with the message `why`.
-[[nodiscard]] std::unexpected<Error> refuse_value(std::string why);
+/// An error of code kInvalidArgument, whose message is put together as by cat().
+template <class... Parts>
+[[nodiscard]] std::unexpected<Error> refuse_value(const Parts&... why) {
+  return fail(ErrorCode::kInvalidArgument, cat(why...));
+}
 /// kInvalidArgument: "expected <expected>, found <kind of the node>".
 [[nodiscard]] std::unexpected<Error> unexpected_kind(std::string_view expected,
                                                      const JsonNode& node);

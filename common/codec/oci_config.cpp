@@ -146,28 +146,6 @@ Status read_hooks(const JsonPlace& root, OciConfig& config) {
   return {};
 }
 
-NodePlace place_of(std::string_view text, const JsonNode* node) {
-  if (node == nullptr) return {};
-  const auto begin = static_cast<std::size_t>(node->raw.data() - text.data());
-  return {.value = ByteRange{begin, begin + node->raw.size()},
-          .null = node->is_null(),
-          .empty = node->children.empty()};
-}
-
-void note_places(std::string_view text, const JsonNode& root, MemberNames names,
-                 OciConfig& config) {
-  std::array<const JsonNode*, kConfigMembers.size()> nodes{&root};
-  config.places.front() = place_of(text, &root);
-  for (std::size_t i = 1; i < nodes.size(); ++i) {
-    const std::string_view pointer = kConfigMembers.at(i);
-    const std::size_t slash = pointer.rfind('/');
-    const JsonNode* const parent = nodes.at(index_of(pointer.substr(0, slash)));
-    nodes.at(i) = parent == nullptr ? nullptr : parent->find(pointer.substr(slash + 1), names);
-    config.places.at(i) = place_of(text, nodes.at(i));
-  }
-  config.edits = place_of(text, root.find(kEditRecord, names));
-}
-
 }  // namespace
 
 bool is_container_name(std::string_view parent, std::string_view name) {
@@ -178,17 +156,25 @@ bool is_container_name(std::string_view parent, std::string_view name) {
       kContainers, [&](const auto& row) { return is(name, row.second) && is(parent, row.first); });
 }
 
-std::size_t index_of(std::string_view pointer) {
-  const auto* const found = std::ranges::find(kConfigMembers, pointer);
-  return static_cast<std::size_t>(found - kConfigMembers.begin());
+const JsonNode* OciConfig::find(std::string_view pointer) const {
+  const JsonNode* found = &tree;
+  while (found != nullptr && !pointer.empty()) {
+    pointer.remove_prefix(1);
+    const std::string_view name = pointer.substr(0, pointer.find('/'));
+    found = found->find(name, names);
+    pointer.remove_prefix(name.size());
+  }
+  return found;
 }
 
 Result<OciConfig> OciConfig::parse(std::string_view text, MemberNames names) {
-  PODQOS_ASSIGN(const auto tree,
-                parse_json_tree(text, {.bytes = kMaxConfigSize, .is_read = is_container_name}));
-  const JsonPlace root{tree, "config.json", text, names};
-  PODQOS_TRY(root.expect(Kind::kObject));
   OciConfig config;
+  config.text = text;
+  config.names = names;
+  PODQOS_ASSIGN(config.tree,
+                parse_json_tree(text, {.bytes = kMaxConfigSize, .is_read = is_container_name}));
+  const JsonPlace root{config.tree, "config.json", text, names};
+  PODQOS_TRY(root.expect(Kind::kObject));
   PODQOS_ASSIGN(const auto process, root.member("process", Kind::kObject));
   PODQOS_ASSIGN(config.facts.oom_score_adj, read_integer(process, "oomScoreAdj"));
   PODQOS_ASSIGN(const auto annotations, root.member("annotations", Kind::kObject));
@@ -196,7 +182,6 @@ Result<OciConfig> OciConfig::parse(std::string_view text, MemberNames names) {
   PODQOS_TRY(read_linux(root, config.facts));
   PODQOS_TRY(read_hooks(root, config));
   PODQOS_TRY(root.member(kEditRecord, Kind::kArray));
-  note_places(text, tree, names, config);
   return config;
 }
 

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
-#include <optional>
 #include <string_view>
 
 #include "common/base/error.h"
@@ -21,54 +19,14 @@ constexpr std::size_t kMaxCgroupsPathSize = 4096;
 /// "Extensibility"), and no author of a pod can write it.
 constexpr std::string_view kEditRecord = "podqos.io/edits";
 
-/// The members of a config.json that podqos edits, and those that contain them, as JSON pointers
-/// (RFC 6901). Parents come before their members.
-/// @note OCI runtime-spec, config.md and config-linux.md.
-constexpr std::array<std::string_view, 19> kConfigMembers{
-    "",
-    "/process",
-    "/process/oomScoreAdj",
-    "/hooks",
-    "/hooks/createRuntime",
-    "/hooks/poststop",
-    "/linux",
-    "/linux/cgroupsPath",
-    "/linux/resources",
-    "/linux/resources/cpu",
-    "/linux/resources/cpu/shares",
-    "/linux/resources/cpu/quota",
-    "/linux/resources/cpu/period",
-    "/linux/resources/memory",
-    "/linux/resources/memory/limit",
-    "/linux/resources/pids",
-    "/linux/resources/pids/limit",
-    "/linux/resources/hugepageLimits",
-    "/linux/resources/unified",
-};
 /// Whether podqos reads anything in the member `name`, an object or list, of an object that is
 /// called `parent`: JsonBounds::is_read.
 [[nodiscard]] bool is_container_name(std::string_view parent, std::string_view name);
-/// The place of `pointer` among kConfigMembers, which have it.
-[[nodiscard]] std::size_t index_of(std::string_view pointer);
 
-/// A half-open byte range of the input.
-struct ByteRange {
-  std::size_t begin = 0;
-  std::size_t end = 0;
-  friend bool operator==(const ByteRange&, const ByteRange&) = default;
-};
-
-/// Position of a member's value in the input.
-struct NodePlace {
-  std::optional<ByteRange> value;  ///< nullopt: the member is absent
-  bool null = false;               ///< the value is the literal null
-  bool empty = true;               ///< an object or array that has no members
-};
-
-/// A parsed config.json (OCI runtime-spec, config.md): the facts that podqos uses, and the
-/// positions of the values that it may change.
+/// A parsed config.json (OCI runtime-spec, config.md): the facts that podqos uses, and the values
+/// that it may change.
 struct OciConfig {
-  /// Parses the text; only facts and positions are kept.
+  /// Parses the text, which must outlive the result.
   /// @param names  as the runtime compares them: those in Go, runc too, without regard to case
   /// @return kTooLarge (kMaxConfigSize bytes, kMaxJsonDepth levels, kMaxJsonValues values
   /// that are read, kMaxKnownAnnotations, kMaxAnnotationSize), or kInvalidArgument with path and
@@ -82,12 +40,12 @@ struct OciConfig {
   bool has_create_hook = false;  ///< in createRuntime or prestart
   /// The same for poststop.
   bool has_poststop_hook = false;
-  std::array<NodePlace, kConfigMembers.size()> places;  ///< of kConfigMembers
-  NodePlace edits;                                      ///< of kEditRecord
+  std::string_view text;  ///< what was parsed
+  JsonTree tree;
+  MemberNames names = MemberNames::kAnyCase;
 
-  [[nodiscard]] const NodePlace& place(std::string_view pointer) const {
-    return places.at(index_of(pointer));
-  }
+  /// The value at a JSON pointer (RFC 6901); nullptr if it is absent.
+  [[nodiscard]] const JsonNode* find(std::string_view pointer) const;
 };
 
 }  // namespace podqos::codec

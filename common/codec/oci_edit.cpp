@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <ranges>
 #include <utility>
 
 #include "common/base/text.h"
@@ -16,20 +18,38 @@ constexpr std::string_view kUnified = "/linux/resources/unified";
 constexpr std::string_view kCreateRuntime = "/hooks/createRuntime";
 constexpr std::string_view kPoststop = "/hooks/poststop";
 
+/// An object or array that may get members or elements.
+struct EditedContainer {
+  std::string_view pointer;
+  std::string_view brackets = "{}";
+};
+/// Each after the one that contains it.
+constexpr std::array<EditedContainer, 12> kEdited{{{""},
+                                                   {"/process"},
+                                                   {"/hooks"},
+                                                   {kCreateRuntime, "[]"},
+                                                   {kPoststop, "[]"},
+                                                   {"/linux"},
+                                                   {"/linux/resources"},
+                                                   {"/linux/resources/cpu"},
+                                                   {"/linux/resources/memory"},
+                                                   {"/linux/resources/pids"},
+                                                   {kHugepageLimits, "[]"},
+                                                   {kUnified}}};
+
 /// Collects changes to the config and turns them into splices, starting with the innermost object,
-/// so that a missing object becomes a member of its parent. Members are named by their pointers
-/// (kConfigMembers).
+/// so that a missing object becomes a member of its parent.
 class SplicePlanner {
  public:
-  SplicePlanner(std::string_view text, const OciConfig& config) : text_(text), config_(config) {}
+  explicit SplicePlanner(const OciConfig& config) : config_(config) {}
 
   /// Sets a member to `literal` (JSON text); no change if it has this value.
   void set(std::string_view pointer, const std::string& literal) {
-    const NodePlace& place = config_.place(pointer);
-    const std::string_view old = text_of(place);
+    const JsonNode* const node = config_.find(pointer);
+    const std::string_view old = node == nullptr ? "" : node->raw;
     if (old == literal) return;
     record(pointer, literal, old);
-    put(place, pointer, literal);
+    put(node, pointer, literal);
   }
   /// Appends the value of one page size or unified file.
   void add_keyed(std::string_view container, const std::string& key, std::string_view literal) {
@@ -40,73 +60,71 @@ class SplicePlanner {
   }
   /// Appends an element to an array, or a member to an object.
   void append(std::string_view container, std::string_view element) {
-    std::string& joined = additions_.at(index_of(container));
+    std::string& joined = additions_[container];
     joined += cat(joined.empty() ? "" : ",", element);
   }
 
   std::vector<Splice> plan() {
-    // Children come after their parents.
-    for (std::size_t i = kConfigMembers.size(); i-- > 0;) {
+    for (const EditedContainer& container : kEdited | std::views::reverse) {
       // As the root's last member, for those who read the file.
-      if (i == 0 && !record_.empty()) note_record();
-      if (!additions_.at(i).empty()) add_to(kConfigMembers.at(i), additions_.at(i));
+      if (container.pointer.empty() && !record_.empty()) note_record();
+      if (const auto added = additions_.find(container.pointer); added != additions_.end())
+        add_to(container, added->second);
     }
     std::ranges::sort(splices_, {}, &Splice::begin);
     return std::move(splices_);
   }
 
  private:
-  [[nodiscard]] std::string_view text_of(const NodePlace& place) const {
-    if (!place.value) return {};
-    return text_.substr(place.value->begin, place.value->end - place.value->begin);
-  }
   void record(std::string_view at, std::string_view literal, std::string_view old) {
     record_ += cat(record_.empty() ? "" : ",", "{\"at\":", quote_json(at), ",\"is\":", literal,
                    old.empty() ? "" : ",\"was\":", old, "}");
   }
   void note_record() {
     const std::string literal = cat("[", record_, "]");
-    if (config_.edits.value) {
-      replace(*config_.edits.value, literal);
-    } else {
+    const JsonNode* const former = config_.tree.find(kEditRecord, config_.names);
+    if (former != nullptr)
+      replace(former->raw, literal);
+    else
       append("", cat(quote_json(kEditRecord), ":", literal));
-    }
   }
-  void replace(ByteRange range, std::string literal) {
-    splices_.push_back({.begin = range.begin, .end = range.end, .text = std::move(literal)});
+  void replace(std::string_view part, std::string literal) {
+    const auto begin = static_cast<std::size_t>(part.data() - config_.text.data());
+    splices_.push_back({.begin = begin, .end = begin + part.size(), .text = std::move(literal)});
   }
   /// Replaces the value of a member, or adds the member to its parent.
-  void put(const NodePlace& place, std::string_view pointer, const std::string& literal) {
-    if (place.value) return replace(*place.value, literal);
+  void put(const JsonNode* node, std::string_view pointer, const std::string& literal) {
+    if (node != nullptr) return replace(node->raw, literal);
     const std::size_t slash = pointer.rfind('/');
     append(pointer.substr(0, slash), cat(quote_json(pointer.substr(slash + 1)), ":", literal));
   }
   /// Splices the additions of one object or array; creates it if it is missing or null.
-  void add_to(std::string_view container, const std::string& joined) {
-    const NodePlace& place = config_.place(container);
-    if (place.value && !place.null) {
+  void add_to(const EditedContainer& container, const std::string& joined) {
+    const JsonNode* const node = config_.find(container.pointer);
+    if (node != nullptr && !node->is_null()) {
       // After the last member, before the white space in front of the closing bracket.
-      const std::size_t last = text_.find_last_not_of(" \t\r\n", place.value->end - 2);
-      return replace({last + 1, last + 1}, place.empty ? joined : cat(",", joined));
+      const std::size_t last = node->raw.find_last_not_of(" \t\r\n", node->raw.size() - 2);
+      return replace(node->raw.substr(last + 1, 0),
+                     node->children.empty() ? joined : cat(",", joined));
     }
-    const bool array =
-        container == kHugepageLimits || container == kCreateRuntime || container == kPoststop;
-    put(place, container, array ? cat("[", joined, "]") : cat("{", joined, "}"));
+    put(node, container.pointer,
+        cat(container.brackets.substr(0, 1), joined, container.brackets.substr(1)));
   }
 
-  std::string_view text_;
   const OciConfig& config_;
-  std::array<std::string, kConfigMembers.size()> additions_;
+  std::map<std::string_view, std::string> additions_;  ///< by the pointer of a container
   std::vector<Splice> splices_;
   std::string record_;  ///< elements of kEditRecord
 };
 
-/// Rejects a config that was not parsed from this text.
-Status check_inside(std::string_view text, const OciConfig& config) {
-  const std::optional<ByteRange>& root = config.place("").value;
-  if (!root || root->end > text.size())
-    return fail(ErrorCode::kInvalidArgument, "config was not parsed from this text");
-  return {};
+/// The hook's entry in config.json (OCI runtime-spec, config.md "POSIX-platform Hooks"). It has no
+/// timeout: the hook ends itself.
+std::string hook_literal(const HookRegistration& hooks, std::string_view stage) {
+  std::string args = quote_json("podqos-hook");
+  for (const std::string& arg : hooks.args)
+    args += cat(",", quote_json(arg));
+  return cat("{\"path\":", quote_json(hooks.path), ",\"args\":[", args, ",", quote_json(stage),
+             "]}");
 }
 
 /// Never writes what parse() would refuse.
@@ -116,9 +134,9 @@ Status check_texts(const core::ConfigEdit& edit, const std::optional<HookRegistr
       is_utf8(path) && path.size() <= kMaxCgroupsPathSize && std::ranges::none_of(path, is_control);
   if (hooks) valid = valid && is_utf8(hooks->path) && std::ranges::all_of(hooks->args, is_utf8);
   if (!valid) {
-    return fail(ErrorCode::kInvalidArgument,
-                "a new string is not valid UTF-8, or cgroupsPath contains control bytes or is "
-                "too long");
+    return refuse_value(
+        "a new string is not valid UTF-8, or cgroupsPath contains control bytes or is "
+        "too long");
   }
   return {};
 }
@@ -150,20 +168,10 @@ void plan_edit(SplicePlanner& planner, const OciConfig& config, const core::Conf
 
 }  // namespace
 
-std::string hook_literal(const HookRegistration& hooks, std::string_view stage) {
-  std::string args = quote_json("podqos-hook");
-  for (const std::string& arg : hooks.args)
-    args += cat(",", quote_json(arg));
-  return cat("{\"path\":", quote_json(hooks.path), ",\"args\":[", args, ",", quote_json(stage),
-             "]}");
-}
-
-Result<std::vector<Splice>> plan_splices(std::string_view text, const OciConfig& config,
-                                         const core::ConfigEdit& edit,
+Result<std::vector<Splice>> plan_splices(const OciConfig& config, const core::ConfigEdit& edit,
                                          const std::optional<HookRegistration>& hooks) {
-  PODQOS_TRY(check_inside(text, config));
   PODQOS_TRY(check_texts(edit, hooks));
-  SplicePlanner planner{text, config};
+  SplicePlanner planner{config};
   plan_edit(planner, config, edit);
   if (hooks && !config.has_create_hook)
     planner.append(kCreateRuntime, hook_literal(*hooks, "createRuntime"));
@@ -172,11 +180,10 @@ Result<std::vector<Splice>> plan_splices(std::string_view text, const OciConfig&
   return planner.plan();
 }
 
-Result<std::string> edit_config(std::string_view text, const OciConfig& config,
-                                const core::ConfigEdit& edit,
+Result<std::string> edit_config(const OciConfig& config, const core::ConfigEdit& edit,
                                 const std::optional<HookRegistration>& hooks) {
-  PODQOS_ASSIGN(const auto splices, plan_splices(text, config, edit, hooks));
-  return apply_splices(text, splices);
+  PODQOS_ASSIGN(const auto splices, plan_splices(config, edit, hooks));
+  return apply_splices(config.text, splices);
 }
 
 Result<std::string> apply_splices(std::string_view text, const std::vector<Splice>& splices) {
@@ -184,9 +191,8 @@ Result<std::string> apply_splices(std::string_view text, const std::vector<Splic
   std::size_t done = 0;
   for (const Splice& splice : splices) {
     if (splice.begin < done || splice.end < splice.begin || splice.end > text.size()) {
-      return fail(ErrorCode::kInvalidArgument,
-                  cat("splice [", splice.begin, ", ", splice.end, ") of ", text.size(),
-                      " bytes overlaps or is out of range"));
+      return refuse_value("splice [", splice.begin, ", ", splice.end, ") of ", text.size(),
+                          " bytes overlaps or is out of range");
     }
     out += text.substr(done, splice.begin - done);
     out += splice.text;

@@ -26,23 +26,16 @@ struct HookRegistration {
   std::vector<std::string> args;  ///< between argv[0] and the stage, e.g. {"--config", "/x.json"}
 };
 
-/// The hook's entry in config.json, a JSON object (OCI runtime-spec, config.md "POSIX-platform
-/// Hooks"). It has no timeout: the hook ends itself.
-/// @param stage  "createRuntime" or "poststop"
-[[nodiscard]] std::string hook_literal(const HookRegistration& hooks, std::string_view stage);
-
 /// The splices that apply `edit`, record it (kEditRecord) and register the hooks, in ascending
 /// order and not overlapping. All other bytes stay as they are; planning again on the result yields
 /// no splice.
-/// @return kInvalidArgument if `config` was not parsed from `text`, or if a new string is not valid
-/// in a config.json.
+/// @return kInvalidArgument if a new string is not valid in a config.json.
 [[nodiscard]] Result<std::vector<Splice>> plan_splices(
-    std::string_view text, const OciConfig& config, const core::ConfigEdit& edit,
+    const OciConfig& config, const core::ConfigEdit& edit,
     const std::optional<HookRegistration>& hooks);
 
-/// `text` with the splices of plan_splices().
-[[nodiscard]] Result<std::string> edit_config(std::string_view text, const OciConfig& config,
-                                              const core::ConfigEdit& edit,
+/// The text of `config` with the splices of plan_splices().
+[[nodiscard]] Result<std::string> edit_config(const OciConfig& config, const core::ConfigEdit& edit,
                                               const std::optional<HookRegistration>& hooks);
 
 /// Applies splices; kInvalidArgument if they overlap, are not in ascending order, or are out of

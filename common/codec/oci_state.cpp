@@ -26,7 +26,7 @@ bool is_printable(std::string_view text) {
 Result<OciState> read_state(const JsonPlace& root) {
   PODQOS_TRY(root.expect(Kind::kObject));
   PODQOS_ASSIGN(const auto id, root.member("id", Kind::kString));
-  if (id.text().empty()) return fail(ErrorCode::kInvalidArgument, "id is missing or empty");
+  if (id.text().empty()) return refuse_value("id is missing or empty");
   if (id.text().size() > kMaxIdSize) return id.refuse(cat("longer than ", kMaxIdSize, " bytes"));
   if (!is_printable(id.text()))
     return id.refuse(cat("\"", printable(id.text()), "\" contains unprintable bytes"));

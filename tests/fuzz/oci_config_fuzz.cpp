@@ -94,7 +94,7 @@ void check_reached(const OciConfig& before, const OciConfig& after, const Config
 
 void check_edit(std::string_view text, const OciConfig& config) {
   const ConfigEdit edit = edit_for(text);
-  const auto splices = podqos::codec::plan_splices(text, config, edit, kHooks);
+  const auto splices = podqos::codec::plan_splices(config, edit, kHooks);
   if (!splices) {
     // Only a path made of the input's own bytes can be unfit.
     require(edit.cgroups_path && edit.cgroups_path != kPath);
@@ -109,7 +109,7 @@ void check_edit(std::string_view text, const OciConfig& config) {
   check_facts(json::parse(*after), *again);
   check_reached(config, *again, edit);
   require(again->has_create_hook && again->has_poststop_hook);
-  const auto second = podqos::codec::plan_splices(*after, *again, edit, kHooks);
+  const auto second = podqos::codec::plan_splices(*again, edit, kHooks);
   require(second && second->empty());
 }
 

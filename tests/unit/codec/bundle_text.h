@@ -16,11 +16,10 @@ inline std::string read_bundle(const std::string& name) {
   return {std::istreambuf_iterator<char>{file}, {}};
 }
 
-/// The bytes at the place where a value was found.
-inline std::string_view value_text(std::string_view text, const OciConfig& config,
-                                   std::string_view pointer) {
-  const auto& value = config.place(pointer).value;
-  return value ? text.substr(value->begin, value->end - value->begin) : "(absent)";
+/// The bytes of a value.
+inline std::string_view value_text(const OciConfig& config, std::string_view pointer) {
+  const JsonNode* const node = config.find(pointer);
+  return node != nullptr ? node->raw : "(absent)";
 }
 
 }  // namespace podqos::codec::bundle_text

@@ -86,8 +86,8 @@ TEST(ParseJsonTree, RefusesWhatIsNoJson) {
   const std::vector<std::string> cases = {
       "", " ", "{", "[", "]", "{}{}", "1 2", "[1,]", "{\"a\":1,}", "{a:1}", "{'a':1}", "{\"a\" 1}",
       "{\"a\":}", "[1 2]", "nul", "True", "NaN", "Infinity", "01", "+1", ".5", "1.", "1e", "0x1",
-      "\"a", "\"\n\"", R"("\x")", R"("\u12")", R"("\ud800")", R"("\udc00")", "\"\xff\"",
-      "\"\xc0\x80\"", "\"\xed\xa0\x80\"", "// c\n1", "/* c */1",
+      "\"a", "\"\n\"", "1e999", "{\"a\":\"\xff\"}", R"("\x")", R"("\u12")", R"("\ud800")",
+      R"("\udc00")", "\"\xff\"", "\"\xc0\x80\"", "\"\xed\xa0\x80\"", "// c\n1", "/* c */1",
       // NUL ends texts in C, not in JSON.
       std::string("1\0", 2), std::string("{}\0x", 4), std::string("\0", 1),
       std::string("\"\0\"", 3)};
@@ -101,18 +101,23 @@ TEST(ParseJsonTree, RefusesWhatIsNoJson) {
 
 TEST(ParseJsonTree, NamesPositionAndReason) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"{}x", "malformed JSON at byte 3: syntax error while parsing value - invalid literal"},
+      {"{}x", "malformed JSON at byte 3: expected the end of the text, found \"x\""},
       {std::string("{}\0 ", 4), "malformed JSON at byte 3: NUL byte"},
-      {"", "malformed JSON at byte 1: "},  // the reason differs between releases of the parser
-      {"[1",
-       "malformed JSON at byte 3: syntax error while parsing array - unexpected end of input"},
-      {"{\"a\":1,}", "malformed JSON at byte 8: syntax error while parsing object key"},
-      {"{\n\t\"a\": 1\n\t\"b\": 2\n}", "malformed JSON at line 3, column 2: syntax error"},
-      {"{\"a\": \"b\n\"}", "malformed JSON at line 1, column 7: syntax error"},
-      {"[\n1e999]", "malformed JSON at line 2, column 1: number overflow parsing '1e999'"},
-      {"[nulx]", "malformed JSON at byte 2: syntax error while parsing value - invalid literal"},
-      {"[1,,2]", "malformed JSON at byte 4: syntax error while parsing value - unexpected ','"},
-      {"[,1]", "malformed JSON at byte 2: syntax error while parsing value - unexpected ','"},
+      {"", "malformed JSON at byte 1: expected a value, found the end"},
+      {"[1", R"(malformed JSON at byte 3: expected "," or "]", found the end)"},
+      {"{\"a\":1,}", R"(malformed JSON at byte 8: expected the name of a member, found "}")"},
+      {"{\"a\" 1}", R"(malformed JSON at byte 6: expected ":", found "1")"},
+      {"{\n\t\"a\": 1\n\t\"b\": 2\n}",
+       R"(malformed JSON at line 3, column 2: expected "," or "}", found "\"")"},
+      {"{\"a\": \"b\n\"}", "malformed JSON at line 1, column 7: control byte in a string"},
+      {"[\"\\x\"]", "malformed JSON at byte 2: invalid escape in a string"},
+      {"[\"\xff\"]", "malformed JSON at byte 2: string that is not UTF-8"},
+      {"[\"a", "malformed JSON at byte 2: string without end"},
+      {"[\n1e999]", "malformed JSON at line 2, column 1: number overflow: 1e999"},
+      {"[-]", "malformed JSON at byte 2: invalid number"},
+      {"[nulx]", R"(malformed JSON at byte 2: expected a value, found "n")"},
+      {"[1,,2]", R"(malformed JSON at byte 4: expected a value, found ",")"},
+      {"[,1]", R"(malformed JSON at byte 2: expected a value, found ",")"},
       {"[\n", "malformed JSON at line 2, column 1: "}};
   for (const auto& [text, message] : cases) {
     const auto tree = parse_json_tree(text);
@@ -151,31 +156,28 @@ TEST(FormatPosition, CountsCharactersFromOne) {
 }
 
 TEST(ParseJsonTree, KeepsTheBytesOfNamesAndValues) {
-  // Each text also in a form that is left to nlohmann's parser, for its exponent.
-  for (const std::string_view number : {"-0.50", "5E-1"}) {
-    const std::string list = cat(R"([ "b\"}\u00e9" , [] ,true, )", number, " ]");
-    const std::string text = cat(" { \"\\u0061 \" :", list, R"(,"":{"c":null}})", "\n");
-    const auto tree = parse_json_tree(text);
-    ASSERT_TRUE(tree) << tree.error().message;
-    EXPECT_EQ(tree->raw, std::string_view{text}.substr(1, text.size() - 2));
-    EXPECT_EQ(tree->raw_key, "");
-    ASSERT_EQ(tree->children.size(), 2U);
-    const JsonNode& first = tree->children[0];
-    EXPECT_EQ(first.key, "a ");
-    EXPECT_EQ(first.raw_key, R"("\u0061 ")");
-    EXPECT_EQ(first.raw, list);
-    EXPECT_EQ(first.raw.data(), text.data() + text.find('['));
-    ASSERT_EQ(first.children.size(), 4U);
-    EXPECT_EQ(first.children[0].raw, R"("b\"}\u00e9")");
-    EXPECT_EQ(first.children[0].text, "b\"}\xc3\xa9");
-    EXPECT_EQ(first.children[1].raw, "[]");
-    EXPECT_EQ(first.children[2].raw, "true");
-    EXPECT_EQ(first.children[3].raw, number);
-    const JsonNode& last = tree->children[1];
-    EXPECT_EQ(last.raw_key, R"("")");
-    EXPECT_EQ(last.raw, R"({"c":null})");
-    EXPECT_EQ(last.children[0].raw, "null");
-  }
+  const std::string list = R"([ "b\"}\u00e9" , [] ,true, -0.50 ])";
+  const std::string text = cat(" { \"\\u0061 \" :", list, R"(,"":{"c":null}})", "\n");
+  const auto tree = parse_json_tree(text);
+  ASSERT_TRUE(tree) << tree.error().message;
+  EXPECT_EQ(tree->raw, std::string_view{text}.substr(1, text.size() - 2));
+  EXPECT_EQ(tree->raw_key, "");
+  ASSERT_EQ(tree->children.size(), 2U);
+  const JsonNode& first = tree->children[0];
+  EXPECT_EQ(first.key, "a ");
+  EXPECT_EQ(first.raw_key, R"("\u0061 ")");
+  EXPECT_EQ(first.raw, list);
+  EXPECT_EQ(first.raw.data(), text.data() + text.find('['));
+  ASSERT_EQ(first.children.size(), 4U);
+  EXPECT_EQ(first.children[0].raw, R"("b\"}\u00e9")");
+  EXPECT_EQ(first.children[0].text, "b\"}\xc3\xa9");
+  EXPECT_EQ(first.children[1].raw, "[]");
+  EXPECT_EQ(first.children[2].raw, "true");
+  EXPECT_EQ(first.children[3].raw, "-0.50");
+  const JsonNode& last = tree->children[1];
+  EXPECT_EQ(last.raw_key, R"("")");
+  EXPECT_EQ(last.raw, R"({"c":null})");
+  EXPECT_EQ(last.children[0].raw, "null");
 }
 
 TEST(ParseJsonTree, KeepsTheBytesBetweenComments) {
@@ -191,47 +193,42 @@ TEST(ParseJsonTree, KeepsTheBytesBetweenComments) {
 }
 
 TEST(ParseJsonTree, StoresNothingBelowWhatIsNotRead) {
-  for (const std::string_view number : {"1", "1e0"}) {
-    const std::string skipped =
-        cat(R"({"read":[{"a":"\n"}],"x":[[)", number, R"(],"read",{"read":{}}]})");
-    const std::string text =
-        cat(R"([{"x":)", skipped, R"(,"read":[[{"b":2,"x":[3]}],4],"x":"\u0035","y":[]},"6"])");
-    const auto tree = parse_json_tree(
-        text, {.is_read = [](std::string_view, std::string_view name) { return name == "read"; }});
-    ASSERT_TRUE(tree) << tree.error().message;
-    ASSERT_EQ(tree->children.size(), 2U);
-    EXPECT_EQ(tree->children[1].text, "6");
-    const auto& members = tree->children[0].children;
-    ASSERT_EQ(members.size(), 4U);
-    EXPECT_EQ(members[0].kind, Kind::kObject);
-    EXPECT_EQ(members[0].raw, skipped);
-    EXPECT_TRUE(members[0].children.empty());
-    ASSERT_EQ(members[1].children.size(), 2U);
-    EXPECT_EQ(members[1].children[1].text, "4");
-    const JsonNode& inner = members[1].children[0].children.at(0);
-    ASSERT_EQ(inner.children.size(), 2U);
-    EXPECT_EQ(inner.children[0].text, "2");
-    EXPECT_EQ(inner.children[1].raw, "[3]");
-    EXPECT_TRUE(inner.children[1].children.empty());
-    EXPECT_EQ(members[2].text, "5");
-    EXPECT_EQ(members[3].raw, "[]");
-  }
+  const std::string skipped = R"({"read":[{"a":"\n"}],"x":[[1],"read",{"read":{}}]})";
+  const std::string text =
+      cat(R"([{"x":)", skipped, R"(,"read":[[{"b":2,"x":[3]}],4],"x":"\u0035","y":[]},"6"])");
+  const auto tree = parse_json_tree(
+      text, {.is_read = [](std::string_view, std::string_view name) { return name == "read"; }});
+  ASSERT_TRUE(tree) << tree.error().message;
+  ASSERT_EQ(tree->children.size(), 2U);
+  EXPECT_EQ(tree->children[1].text, "6");
+  const auto& members = tree->children[0].children;
+  ASSERT_EQ(members.size(), 4U);
+  EXPECT_EQ(members[0].kind, Kind::kObject);
+  EXPECT_EQ(members[0].raw, skipped);
+  EXPECT_TRUE(members[0].children.empty());
+  ASSERT_EQ(members[1].children.size(), 2U);
+  EXPECT_EQ(members[1].children[1].text, "4");
+  const JsonNode& inner = members[1].children[0].children.at(0);
+  ASSERT_EQ(inner.children.size(), 2U);
+  EXPECT_EQ(inner.children[0].text, "2");
+  EXPECT_EQ(inner.children[1].raw, "[3]");
+  EXPECT_TRUE(inner.children[1].children.empty());
+  EXPECT_EQ(members[2].text, "5");
+  EXPECT_EQ(members[3].raw, "[]");
 }
 
 TEST(ParseJsonTree, TellsMembersApartByTheirParent) {
-  for (const std::string_view number : {"1", "1e0"}) {
-    const std::string text = cat(R"({"a":{"x":[)", number, R"(]},"b":{"x":[2]},"c":[{"x":[3]}]})");
-    const auto tree = parse_json_tree(text, {.is_read = [](auto parent, auto name) {
-                                        return name != "x" || parent == "a" || parent.empty();
-                                      }});
-    ASSERT_TRUE(tree) << tree.error().message;
-    const auto elements = [](const JsonNode& object) {
-      return object.children.at(0).children.size();
-    };
-    EXPECT_EQ(elements(tree->children.at(0)), 1U);
-    EXPECT_EQ(elements(tree->children.at(1)), 0U);
-    EXPECT_EQ(elements(tree->children.at(2).children.at(0)), 1U);
-  }
+  const std::string text = R"({"a":{"x":[1]},"b":{"x":[2]},"c":[{"x":[3]}]})";
+  const auto tree = parse_json_tree(text, {.is_read = [](auto parent, auto name) {
+                                      return name != "x" || parent == "a" || parent.empty();
+                                    }});
+  ASSERT_TRUE(tree) << tree.error().message;
+  const auto elements = [](const JsonNode& object) {
+    return object.children.at(0).children.size();
+  };
+  EXPECT_EQ(elements(tree->children.at(0)), 1U);
+  EXPECT_EQ(elements(tree->children.at(1)), 0U);
+  EXPECT_EQ(elements(tree->children.at(2).children.at(0)), 1U);
 }
 
 TEST(ParseJsonTree, ChecksWhatIsNotRead) {
@@ -278,25 +275,22 @@ TEST(ParseJsonTree, BoundsBytesAndDepth) {
 TEST(ParseJsonTree, BoundsStoredValues) {
   const auto is_read = [](std::string_view, std::string_view name) { return name != "x"; };
   const JsonBounds bounds{.values = 4, .is_read = is_read};
-  // Each text also in a form that is left to nlohmann's parser, for its exponent.
-  for (const std::string_view number : {"1", "1e0"}) {
-    for (const std::string& text :
-         {cat("[2,[3],", number, "]"), cat(R"({"a":{"b":)", number, R"(,"c":null},"d":"e"})"),
-          cat(R"([{"x":[1,2,3,[4],{"a":5}]},6,)", number, "]")})
-      EXPECT_TRUE(parse_json_tree(text, bounds)) << text;
-    const std::vector<std::pair<std::string, std::string>> cases = {
-        {cat("[", number, ",2,3,4,5]"), "[] at byte "},
-        {cat("[", number, ",2,3,4,{}]"), "[] at byte "},
-        {cat(R"({"a":{"b":[)", number, R"(,{"c":[]}]}})"), "a.b[].c at byte "},
-        {cat(R"({"a":)", number, R"(,"\u0062":{"c":[null,true]}})"), "b.c[] at byte "}};
-    for (const auto& [text, place] : cases) {
-      const auto tree = parse_json_tree(text, bounds);
-      ASSERT_FALSE(tree) << text;
-      EXPECT_EQ(tree.error().code, ErrorCode::kTooLarge) << text;
-      EXPECT_THAT(tree.error().message,
-                  StartsWith(cat("JSON with more than 4 values that are read: ", place)))
-          << text;
-    }
+  for (const std::string& text :
+       {std::string{"[2,[3],1]"}, std::string{R"({"a":{"b":1,"c":null},"d":"e"})"},
+        std::string{R"([{"x":[1,2,3,[4],{"a":5}]},6,1])"}})
+    EXPECT_TRUE(parse_json_tree(text, bounds)) << text;
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"[1,2,3,4,5]", "[] at byte "},
+      {"[1,2,3,4,{}]", "[] at byte "},
+      {R"({"a":{"b":[1,{"c":[]}]}})", "a.b[].c at byte "},
+      {R"({"a":1,"\u0062":{"c":[null,true]}})", "b.c[] at byte "}};
+  for (const auto& [text, place] : cases) {
+    const auto tree = parse_json_tree(text, bounds);
+    ASSERT_FALSE(tree) << text;
+    EXPECT_EQ(tree.error().code, ErrorCode::kTooLarge) << text;
+    EXPECT_THAT(tree.error().message,
+                StartsWith(cat("JSON with more than 4 values that are read: ", place)))
+        << text;
   }
 }
 

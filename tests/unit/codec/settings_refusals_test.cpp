@@ -31,7 +31,7 @@ TEST(MergeSettings, NamesWhatItRefuses) {
       {"[]", "expected one object of settings, found array"},
       {"{\"enabled\":true,}", "malformed JSON"},
       {"// ours\n{\n  \"scope\": \"pods\",\n  \"enabled\" true\n}\n",
-       "malformed JSON at line 4, column 13: syntax error while parsing object separator"},
+       R"(malformed JSON at line 4, column 13: expected ":", found "t")"},
       {R"({"enable":true})", "unknown field enable; did you mean enabled?"},
       {R"({"reserved":{"system":{"mem":1}}})", "unknown field reserved.system.mem"},
       {R"({"reserved":{"sytem":{}}})",

@@ -154,7 +154,7 @@ const core::ConfigEdit kAll{
 std::string edited(const std::string& text, const core::ConfigEdit& edit = kAll) {
   const auto config = codec::OciConfig::parse(text);
   EXPECT_TRUE(config) << config.error().message;
-  const auto splices = codec::plan_splices(text, *config, edit, std::nullopt);
+  const auto splices = codec::plan_splices(*config, edit, std::nullopt);
   EXPECT_TRUE(splices) << splices.error().message;
   return codec::apply_splices(text, *splices).value_or("");
 }

@@ -1,0 +1,237 @@
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "common/base/text.h"
+#include "common/codec/json_tree.h"
+#include "common/codec/oci_config.h"
+#include "tests/unit/codec/bundle_text.h"
+
+namespace podqos::codec {
+namespace {
+
+using bundle_text::read_bundle;
+using bundle_text::value_text;
+using nlohmann::json;
+
+/// The value of a tree by nlohmann's parser, each number and string from its own bytes.
+json value_of(const JsonNode& node) {
+  json out;
+  if (node.kind == JsonNode::Kind::kObject) {
+    out = json::object();
+    for (const JsonNode& member : node.children)
+      out[std::string{member.key}] = value_of(member);
+  } else if (node.kind == JsonNode::Kind::kArray) {
+    out = json::array();
+    for (const JsonNode& element : node.children)
+      out.push_back(value_of(element));
+  } else if (node.kind == JsonNode::Kind::kString) {
+    out = node.text;
+  } else {
+    out = json::parse(node.raw);
+  }
+  return out;
+}
+
+/// Checks a text, and what is made of it, by another parser.
+/// @return whether it is JSON
+bool agrees(const std::string& text, JsonComments comments = JsonComments::kRefuse) {
+  const bool ignored = comments == JsonComments::kIgnore;
+  const auto tree = parse_json_tree(text, {.comments = comments});
+  EXPECT_EQ(tree.has_value(), json::accept(text, ignored)) << text;
+  if (!tree) return false;
+  EXPECT_EQ(value_of(*tree), json::parse(text, nullptr, true, ignored)) << text;
+  return true;
+}
+
+TEST(JsonParser, TakesAllOfTheValue) {
+  const std::vector<std::string> values = {"-0.50",
+                                           "-0",
+                                           "0.10",
+                                           "1e2",
+                                           "-1.50E-07",
+                                           "1e-999",
+                                           "true",
+                                           "false",
+                                           "null",
+                                           "18446744073709551616",
+                                           "12345678901234567890123456789012",
+                                           R"("")",
+                                           R"("}],\"{[\\")",
+                                           R"("\b\f\n\r\t\/\u00e9\u07ff\u0800\uFFFF\ud7ff\u0000")",
+                                           R"("\ud83d\ude00\udbff\udfff")",
+                                           "\"\xc3\xa9\xf0\x9f\x98\x80\x7f\"",
+                                           "{}",
+                                           "[ ]",
+                                           R"({"a" : [ {} , 1 ],"":"}"})",
+                                           R"({"\u0061":0})",
+                                           R"([[],{"linux":{}},"x"])"};
+  for (const std::string& value : values) {
+    for (const std::string space : {"", " \t\r\n"}) {
+      const std::string text = cat(space, value, space);
+      EXPECT_TRUE(agrees(text)) << value;
+      EXPECT_EQ(parse_json_tree(text)->raw, value);
+    }
+    EXPECT_TRUE(agrees(cat("\xef\xbb\xbf", value)));
+  }
+}
+
+/// One to three bytes are gone, new or changed.
+std::string damaged(std::string text, std::mt19937& random) {
+  constexpr std::string_view kBytes = "\"\\{}[],:01-.eE tu/\n\x7f\xc3\xa9";
+  for (std::size_t left = random() % 3 + 1; left > 0; --left) {
+    const std::size_t at = random() % text.size();
+    const char byte = kBytes.at(random() % kBytes.size());
+    switch (random() % 3) {
+      case 0: text.erase(at, 1); break;
+      case 1: text.insert(at, 1, byte); break;
+      default: text.at(at) = byte; break;
+    }
+  }
+  return text;
+}
+
+TEST(UnreadMember, AcceptsExactlyWhatTheParserAccepts) {
+  constexpr unsigned kRuns = 3000;
+  std::mt19937 random{36};
+  const std::string whole = json::parse(read_bundle("containerd.json")).at("mounts").dump(1) + " ";
+  unsigned accepted = 0;
+  for (unsigned run = 0; run < kRuns; ++run) {
+    const std::string text =
+        cat("{\"x\":", damaged(whole, random), R"(,"linux":{"cgroupsPath":"/a"}})");
+    const auto config = OciConfig::parse(text);
+    ASSERT_EQ(config.has_value(), json::accept(text)) << text;
+    if (!config) continue;
+    ++accepted;
+    ASSERT_EQ(config->facts.cgroups_path, "/a") << text;
+  }
+  EXPECT_GT(accepted, 100U);
+}
+
+TEST(UnreadMember, AcceptsTheEscapesThatTheParserAccepts) {
+  std::vector<std::string> escapes;
+  for (int byte = 1; byte < 256; ++byte) {
+    const std::string character(1, static_cast<char>(byte));
+    escapes.push_back("\\" + character);
+    for (const std::string digits : {"000", "00c", "dc0", "d80"}) {
+      escapes.push_back(cat(R"(\u)", digits, character));
+      escapes.push_back(cat(R"(\u)", character, digits));
+    }
+  }
+  const std::vector<std::string> units = {
+      R"(\u0000)", R"(\uD7FF)", R"(\ud800)", R"(\uDbFf)", R"(\uDC00)", R"(\udfff)", R"(\uE000)",
+      R"(\uffff)", R"(\n)",     "x",         R"(\U0041)", R"(\u+041)", R"(\u0x1)",  R"(\ud80)"};
+  for (const std::string& first : units)
+    for (const std::string& second : units)
+      escapes.push_back(first + second);
+  unsigned accepted = 0;
+  for (const std::string& escape : escapes) {
+    for (const std::string after : {"", "0", "\"", "\\"}) {
+      const std::string unread = cat(R"({"x":["a)", escape, after, R"(b"]})");
+      const std::string cut = cat(R"({"x":["a)", escape, after);
+      ASSERT_EQ(OciConfig::parse(unread).has_value(), json::accept(unread)) << unread;
+      ASSERT_FALSE(OciConfig::parse(cut)) << cut;
+      accepted += json::accept(unread) ? 1U : 0U;
+    }
+  }
+  EXPECT_GT(accepted, 100U);
+}
+
+TEST(JsonParser, AgreesWithAnotherParser) {
+  constexpr unsigned kRuns = 6000;
+  std::mt19937 random{36};
+  const std::vector<std::string> wholes = {
+      json::parse(read_bundle("containerd.json")).at("mounts").dump(1),
+      R"([{"n":[0,-1,10.50,-10.5e1,123456789012345678,0.1]},"é\n\u00e9",true,false,null,{"":""}])"};
+  unsigned accepted = 0;
+  for (unsigned run = 0; run < kRuns; ++run)
+    accepted += agrees(damaged(wholes.at(run % 2), random)) ? 1U : 0U;
+  EXPECT_GT(accepted, 300U);
+}
+
+TEST(JsonParser, AgreesOnComments) {
+  constexpr unsigned kRuns = 2000;
+  std::mt19937 random{36};
+  const std::string whole = "// [\r/*/ \"*/{/**/\"a\"// :\n:/* 1 */[1,/*\n*/2]/*,*/,\"//\":0//\n}";
+  ASSERT_TRUE(agrees(whole, JsonComments::kIgnore));
+  for (unsigned run = 0; run < kRuns; ++run)
+    agrees(damaged(whole, random), JsonComments::kIgnore);
+}
+
+/// A value that podqos never reads, with everything in it that might be mistaken for what it reads.
+constexpr std::string_view kUnread =
+    R"([{"linux":{"cgroupsPath":"/no"}},"],\"linux\":{\"cgroupsPath\":\"/no\"}","\\",{"process":{"oomScoreAdj":7}}])";
+
+struct UnreadCase {
+  std::string name;
+  std::string before;
+  std::string after;
+};
+
+class UnreadValue : public testing::TestWithParam<UnreadCase> {};
+
+/// What was read, and the bytes at the places where it was found.
+std::string findings(std::string_view text) {
+  const auto config = OciConfig::parse(text);
+  if (!config) return config.error().message;
+  const core::ContainerFacts& facts = config->facts;
+  return cat(facts.cgroups_path.value_or("(none)"), " ", facts.oom_score_adj.value_or(-1), " ",
+             value_text(*config, "/linux/cgroupsPath"), " ",
+             value_text(*config, "/process/oomScoreAdj"), " ", value_text(*config, ""));
+}
+
+TEST_P(UnreadValue, IsIgnored) {
+  const auto& [name, before, after] = GetParam();
+  for (const std::string_view value : {kUnread, std::string_view{"{}"}, std::string_view{"1e2"},
+                                       std::string_view{R"("\ud83d\ude00")"}}) {
+    const std::string text = cat(before, value, after);
+    EXPECT_EQ(findings(text), cat("/yes 5 \"/yes\" 5 ", text));
+  }
+}
+
+TEST_P(UnreadValue, IsNotCutOff) {
+  for (std::size_t length = 0; length < kUnread.size(); ++length) {
+    const auto cut = OciConfig::parse(cat(GetParam().before, kUnread.substr(0, length)));
+    ASSERT_FALSE(cut) << length;
+    EXPECT_EQ(cut.error().code, ErrorCode::kInvalidArgument) << length;
+    EXPECT_TRUE(cut.error().message.contains("malformed JSON at byte")) << cut.error().message;
+  }
+}
+
+TEST_P(UnreadValue, IsNotTooDeep) {
+  const auto& [name, before, after] = GetParam();
+  for (const std::string& value :
+       {std::string(100'000, '['),
+        cat(std::string(kMaxJsonDepth, '['), std::string(kMaxJsonDepth, ']'), after)}) {
+    const auto deep = OciConfig::parse(before + value);
+    ASSERT_FALSE(deep);
+    EXPECT_EQ(deep.error().code, ErrorCode::kTooLarge);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, UnreadValue,
+    testing::Values(
+        UnreadCase{"Root", R"({"mounts" : )",
+                   R"( ,"process":{"oomScoreAdj":5},"linux":{"cgroupsPath":"/yes"}})"},
+        UnreadCase{"RootAtTheEnd",
+                   R"({"process":{"oomScoreAdj":5},"linux":{"cgroupsPath":"/yes"},"root":)", "}"},
+        UnreadCase{"EscapedName", R"({"\u006dounts":)",
+                   R"(,"process":{"oomScoreAdj":5},"l\u0069nux":{"cgroupsPath":"/yes"}})"},
+        UnreadCase{"Process", R"({"linux":{"cgroupsPath":"/yes"},"process":{"env":)",
+                   R"(, "oomScoreAdj" : 5 }})"},
+        UnreadCase{"Linux", R"({"process":{"oomScoreAdj":5},"linux":{"seccomp":)",
+                   R"(,"cgroupsPath":"/yes"}})"},
+        UnreadCase{"Resources", R"({"process":{"oomScoreAdj":5},"linux":{"resources":{"devices":)",
+                   R"(},"cgroupsPath":"/yes"}})"},
+        UnreadCase{"Hook", R"({"hooks":{"poststop":[{"path":"/a","env":)",
+                   R"(}]},"process":{"oomScoreAdj":5},"linux":{"cgroupsPath":"/yes"}})"},
+        UnreadCase{"Annotation", R"({"annotations":{"org.other":)",
+                   R"(},"process":{"oomScoreAdj":5},"linux":{"cgroupsPath":"/yes"}})"}),
+    [](const auto& instance) { return instance.param.name; });
+
+}  // namespace
+}  // namespace podqos::codec
