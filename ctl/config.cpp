@@ -10,9 +10,11 @@
 #include "common/app/configuration.h"
 #include "common/base/text.h"
 #include "common/codec/settings_json.h"
+#include "common/codec/settings_table.h"
 #include "ctl/command.h"
 #include "ctl/json.h"
 #include "ctl/table.h"
+#include "podqos_manual.h"  // generated
 
 namespace podqos::ctl {
 namespace {
@@ -22,33 +24,47 @@ struct ConfigOptions {
   std::vector<std::string> files;
 };
 
+/// What the manual says of a field: paragraphs, each in one line, with an empty one between them.
+std::string manual_text(std::string_view path) {
+  constexpr std::string_view kBegin = "\n:   ";
+  constexpr std::string_view kIndent = "\n    ";
+  std::string_view entry = kManualFields.substr(kManualFields.find(cat("\n**", path, "** (")));
+  entry = entry.substr(0, entry.find("\n\n**"));
+  entry.remove_prefix(entry.find(kBegin) + kBegin.size());
+  std::string text{without_newline(entry)};
+  for (std::size_t at = 0; (at = text.find(kIndent, at)) != std::string::npos;)
+    text.replace(at, kIndent.size(), text[at - 1] == '\n' ? "\n" : " ");
+  return text;
+}
+
 /// A field for a terminal, or as a definition list of the manual in pandoc's Markdown.
-std::string format_field(const codec::SettingHelp& field, bool markdown) {
+std::string format_field(const codec::Setting& field, bool markdown) {
   constexpr std::string_view kIndent = "    ";
   constexpr std::string_view kParagraph = "\n\n";
   const std::size_t width = markdown ? 110 : 79;
+  const std::string expected = codec::expected_value(field.kind);
+  const std::string standard = codec::format_value(field.kind, field.get(core::Settings{}));
   std::string help;
-  for (std::string_view rest = field.help; !rest.empty();) {
+  const std::string text = manual_text(field.path);
+  for (std::string_view rest = text; !rest.empty();) {
     const std::string_view paragraph = rest.substr(0, rest.find(kParagraph));
     rest.remove_prefix(std::min(paragraph.size() + kParagraph.size(), rest.size()));
     help += cat(help.empty() ? "" : "\n", fill(paragraph, kIndent, width));
   }
   if (!markdown) {
     std::erase_if(help, [](char c) { return c == '*' || c == '\\'; });
-    return cat(field.path, "\n",
-               fill(cat(field.expected, "; default ", field.default_value), kIndent, width), help,
+    return cat(field.path, "\n", fill(cat(expected, "; default ", standard), kIndent, width), help,
                "\n");
   }
   help.front() = ':';
   return cat(
-      fill(cat("**", field.path, "** (", field.expected, "; default *", field.default_value, "*)"),
-           "", width),
-      help, "\n");
+      fill(cat("**", field.path, "** (", expected, "; default *", standard, "*)"), "", width), help,
+      "\n");
 }
 
 Result<int> show_fields(const ConfigOptions& options) {
   std::string text;
-  for (const codec::SettingHelp& field : codec::describe_settings())
+  for (const codec::Setting& field : codec::settings_table())
     text += format_field(field, options.form == "markdown");
   text.pop_back();  // the empty line that separates it from the next
   return finish(print(text));

@@ -6,8 +6,8 @@
 
 #include "common/base/text.h"
 #include "common/codec/pod_json.h"
-#include "common/codec/setting_kinds.h"
 #include "common/codec/settings_json.h"
+#include "common/codec/settings_table.h"
 #include "ctl/explanation.h"
 #include "ctl/json_text.h"
 #include "ctl/manifest.h"

@@ -4,8 +4,8 @@
 
 #include "common/base/text.h"
 #include "common/codec/json_tree.h"
-#include "common/codec/setting_kinds.h"
 #include "common/codec/settings_json.h"
+#include "common/codec/settings_table.h"
 
 namespace podqos::codec {
 
@@ -52,10 +52,10 @@ Result<std::optional<std::vector<std::string>>> salvage_runtimes(std::string_vie
   if (found == members.end()) {
     const JsonNode* doubtful = find_doubtful(prefix.tree);
     if (doubtful == nullptr) return std::nullopt;
-    return refuse_value(cat("field ", printable(doubtful->key), " may be meant as ", kRuntimes));
+    return refuse_value("field ", printable(doubtful->key), " may be meant as ", kRuntimes);
   }
   if (std::ranges::count(members, kRuntimes, &JsonNode::key) > 1)
-    return refuse_value(cat(kRuntimes, ": field is repeated"));
+    return refuse_value(kRuntimes, ": field is repeated");
   auto paths = read_value(kRuntimePaths, *found);
   if (!paths) return fail(std::move(paths).error().with_context(kRuntimes));
   return std::get<std::vector<std::string>>(*std::move(paths));

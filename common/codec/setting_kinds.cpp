@@ -1,5 +1,3 @@
-#include "common/codec/setting_kinds.h"
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -8,6 +6,7 @@
 
 #include "common/base/text.h"
 #include "common/codec/json_text.h"
+#include "common/codec/settings_table.h"
 #include "common/core/kubernetes/quantity.h"
 #include "common/core/metrics_address.h"
 
@@ -79,9 +78,7 @@ std::string list_words(const SettingKind& kind) {
 std::optional<std::int64_t> find_word(const SettingKind& kind, const JsonNode& node) {
   if (node.kind != Kind::kString) return std::nullopt;
   if (kind.blank && node.text.empty()) return 0;
-  const auto words = parts_of(kind.words, ' ');
-  const auto found = std::ranges::find(words, node.text);
-  return found == words.end() ? std::nullopt : std::optional{found - words.begin()};
+  return place_of_word(kind.words, node.text);
 }
 
 /// The value as its author wrote it, fit for one line.
@@ -91,7 +88,7 @@ std::string shown(const JsonNode& node) {
 }
 
 std::unexpected<Error> unexpected_value(const SettingKind& kind, const JsonNode& node) {
-  return refuse_value(cat("expected ", expected_value(kind), ", found ", shown(node)));
+  return refuse_value("expected ", expected_value(kind), ", found ", shown(node));
 }
 
 std::optional<core::Quantity> read_quantity(const JsonNode& node) {
@@ -124,35 +121,11 @@ std::optional<std::int64_t> read_enforced(const JsonNode& node) {
   return only.text == "pods" ? 1 : 0;
 }
 
-/// The number that a value stands for, also beyond the field's range.
-std::optional<std::int64_t> read_number(const SettingKind& kind, const JsonNode& node) {
-  switch (kind.form) {
-    case Form::kFlag:
-      return node.kind == Kind::kBoolean ? std::optional{node.text == "true" ? 1 : 0}
-                                         : std::nullopt;
-    case Form::kWord: return find_word(kind, node);
-    case Form::kMemory: {
-      const auto quantity = read_quantity(node);
-      // A fraction of a byte is a misprint of something larger.
-      if (!quantity || *quantity != core::Quantity::from_units(quantity->value()))
-        return std::nullopt;
-      return quantity->value();
-    }
-    case Form::kCpu:
-      return read_quantity(node).transform([](const auto& cpu) { return cpu.milli_value(); });
-    case Form::kPercent: return read_percent(node);
-    case Form::kDuration: return read_duration(kind, node);
-    case Form::kEnforced: return read_enforced(node);
-    case Form::kNumber:
-    case Form::kWordOrNumber:
-      return node.kind == Kind::kNumber ? parse_int(node.text) : std::nullopt;
-    case Form::kPath:
-    case Form::kCgroup:
-    case Form::kSink:
-    case Form::kAddress:
-    case Form::kPaths: break;
-  }
-  return std::nullopt;
+std::optional<std::int64_t> read_memory(const JsonNode& node) {
+  const auto quantity = read_quantity(node);
+  // A fraction of a byte is a misprint of something larger.
+  if (!quantity || *quantity != core::Quantity::from_units(quantity->value())) return std::nullopt;
+  return quantity->value();
 }
 
 /// Why this is not an absolute path, and what to do; "" if it is one.
@@ -197,14 +170,14 @@ Result<std::string> read_path(const SettingKind& kind, const JsonNode& node) {
   const std::string problem =
       kind.form == Form::kCgroup ? problem_of_cgroup(node.text) : problem_of(node.text);
   if (problem.empty()) return std::string{node.text};
-  return refuse_value(cat(unexpected_value(kind, node).error().message, ": ", problem));
+  return refuse_value(unexpected_value(kind, node).error().message, ": ", problem);
 }
 
 Result<SettingValue> read_paths(const SettingKind& kind, const JsonNode& node) {
   if (node.kind != Kind::kArray) return unexpected_value(kind, node);
   const std::size_t count = node.children.size();
   if (count == 0 || std::cmp_greater(count, kind.max))
-    return refuse_value(cat("expected ", expected_value(kind), ", found ", count));
+    return refuse_value("expected ", expected_value(kind), ", found ", count);
   std::vector<std::string> paths;
   for (const JsonNode& child : node.children) {
     auto path = read_path({.form = Form::kPath}, child);
@@ -244,21 +217,40 @@ std::string expected_value(const SettingKind& kind) {
 
 Result<SettingValue> read_value(const SettingKind& kind, const JsonNode& node) {
   if (kind.null && node.is_null()) return SettingValue{};
-  const bool worded = kind.form == Form::kWordOrNumber || kind.form == Form::kSink;
-  if (worded && find_word(kind, node)) return std::string{node.text};
-  if (kind.form == Form::kPaths) return read_paths(kind, node);
-  if (kind.form == Form::kPath || kind.form == Form::kCgroup) return read_path(kind, node);
-  if (kind.form == Form::kSink) {
-    if (auto path = read_path(kind, node)) return std::move(*path);
-    return unexpected_value(kind, node);
+  const auto in_range = [&](std::optional<std::int64_t> number) -> Result<SettingValue> {
+    if (!number || *number < kind.min || *number > kind.max) return unexpected_value(kind, node);
+    return *number;
+  };
+  const bool number = node.kind == Kind::kNumber;
+  switch (kind.form) {
+    case Form::kFlag:
+      if (node.kind != Kind::kBoolean) return unexpected_value(kind, node);
+      return std::int64_t{node.text == "true"};
+    case Form::kWord: return in_range(find_word(kind, node));
+    case Form::kMemory: return in_range(read_memory(node));
+    case Form::kCpu:
+      return in_range(
+          read_quantity(node).transform([](const auto& cpu) { return cpu.milli_value(); }));
+    case Form::kPercent: return in_range(read_percent(node));
+    case Form::kDuration: return in_range(read_duration(kind, node));
+    case Form::kEnforced: return in_range(read_enforced(node));
+    case Form::kWordOrNumber:
+      if (find_word(kind, node)) return std::string{node.text};
+      [[fallthrough]];
+    case Form::kNumber: return in_range(number ? parse_int(node.text) : std::nullopt);
+    case Form::kSink:
+      if (find_word(kind, node)) return std::string{node.text};
+      if (auto path = read_path(kind, node)) return std::move(*path);
+      return unexpected_value(kind, node);
+    case Form::kPath:
+    case Form::kCgroup: return read_path(kind, node);
+    case Form::kAddress:
+      if (node.kind != Kind::kString) return unexpected_value(kind, node);
+      PODQOS_TRY(core::parse_metrics_address(node.text));
+      return std::string{node.text};
+    case Form::kPaths: return read_paths(kind, node);
   }
-  if (kind.form == Form::kAddress && node.kind == Kind::kString) {
-    PODQOS_TRY(core::parse_metrics_address(node.text));
-    return std::string{node.text};
-  }
-  const auto number = read_number(kind, node);
-  if (!number || *number < kind.min || *number > kind.max) return unexpected_value(kind, node);
-  return *number;
+  return unexpected_value(kind, node);
 }
 
 std::string format_value(const SettingKind& kind, const SettingValue& value) {
@@ -273,8 +265,7 @@ std::string format_value(const SettingKind& kind, const SettingValue& value) {
   if (number == nullptr) return "null";
   switch (kind.form) {
     case Form::kFlag: return *number != 0 ? "true" : "false";
-    case Form::kWord:
-      return quote_json(parts_of(kind.words, ' ').at(static_cast<std::size_t>(*number)));
+    case Form::kWord: return quote_json(word_at(kind.words, static_cast<std::size_t>(*number)));
     case Form::kMemory: return quote_json(format_amount(Bytes{*number}));
     case Form::kCpu: return quote_json(format_amount(MilliCpu{*number}));
     case Form::kPercent: return cat("\"", *number, "%\"");

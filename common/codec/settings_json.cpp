@@ -55,15 +55,15 @@ std::unexpected<Error> unknown_field(std::string_view prefix, std::string_view n
   const auto known = names_below(prefix, Depth::kFirst);
   // A dot in a name is not a path.
   if (const std::string path = cat(prefix, name); is_known(path)) {
-    return refuse_value(cat("unknown field ", path, "; write ", path.substr(path.rfind('.') + 1),
-                            " as a field of the object ", path.substr(0, path.rfind('.'))));
+    return refuse_value("unknown field ", path, "; write ", path.substr(path.rfind('.') + 1),
+                        " as a field of the object ", path.substr(0, path.rfind('.')));
   }
   std::string hint = hint_for(name, known, prefix);
   // "logLevel" is log.level written flat.
   const std::string flat = nearest_name(name, names_below(prefix, Depth::kDeeper));
   if (nearest_name(name, known).empty() && !flat.empty())
     hint = cat("; did you mean ", prefix, flat, "?");
-  return refuse_value(cat("unknown field ", prefix, printable(name), hint));
+  return refuse_value("unknown field ", prefix, printable(name), hint);
 }
 
 /// Reads one member of an object of settings.
@@ -87,7 +87,7 @@ Status read_member(const JsonNode& object, const JsonNode& member, const std::st
   const std::string path = cat(prefix, member.key);
   if (!is_known(path) || member.key.contains('.')) return unknown_field(prefix, member.key);
   if (std::ranges::count(object.children, member.key, &JsonNode::key) > 1)
-    return refuse_value(cat(path, ": field is repeated"));
+    return refuse_value(path, ": field is repeated");
   if (const Setting* setting = find_setting(path); setting != nullptr) {
     const auto value = read_value(setting->kind, member);
     if (!value) return fail(Error{value.error()}.with_context(path));
@@ -135,18 +135,6 @@ std::string format_settings(const core::Settings& settings) {
     (*object)[std::string{rest}] = ordered_json::parse(format_value(row.kind, row.get(settings)));
   }
   return out.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
-}
-
-std::vector<SettingHelp> describe_settings() {
-  const core::Settings defaults;
-  std::vector<SettingHelp> all;
-  for (const Setting& row : settings_table()) {
-    all.push_back({.path = row.path,
-                   .expected = expected_value(row.kind),
-                   .default_value = format_value(row.kind, row.get(defaults)),
-                   .help = row.help});
-  }
-  return all;
 }
 
 }  // namespace podqos::codec

@@ -39,16 +39,6 @@ struct CheckedSettings {
 /// The settings as one JSON object in the same form, every field present; indented for people.
 [[nodiscard]] std::string format_settings(const core::Settings& settings);
 
-/// A field for the manual and `podqosctl config fields`.
-struct SettingHelp {
-  std::string_view path;      ///< "reserved.system.memory"
-  std::string expected;       ///< what its value may be
-  std::string default_value;  ///< JSON text
-  std::string_view help;      ///< Markdown
-};
-/// All fields, in the order of the manual.
-[[nodiscard]] std::vector<SettingHelp> describe_settings();
-
 /// The known name nearest to `name` by edit distance, or else the shortest that `name` is a piece
 /// of; "" when there is none.
 [[nodiscard]] std::string nearest_name(std::string_view name,

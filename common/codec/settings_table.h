@@ -1,19 +1,71 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
+#include <variant>
+#include <vector>
 
-#include "common/codec/setting_kinds.h"
+#include "common/base/error.h"
+#include "common/base/units.h"
+#include "common/codec/json_tree.h"
 #include "common/core/settings.h"
 
 namespace podqos::codec {
 
-/// One field of the configuration: all that is known of it. Its default is that of
-/// core::Settings{}.
+/// The value of a field of the configuration, apart from its type in core::Settings: null, a number
+/// (of a flag 0 or 1, of a word its place among the words, of an amount its units), a text, or
+/// several.
+using SettingValue =
+    std::variant<std::monostate, std::int64_t, std::string, std::vector<std::string>>;
+
+/// What values a field takes, and how they are written.
+struct SettingKind {
+  enum class Form : std::uint8_t {
+    kFlag,
+    kWord,
+    kMemory,  ///< a quantity of bytes, as Kubernetes writes it, that is whole and below 2^63
+    kCpu,     ///< a quantity of CPUs, as Kubernetes writes it; rounded up to a thousandth
+    kPercent,
+    kDuration,  ///< "<number><unit>", the unit one of us, ms, s, m, h
+    kNumber,
+    kWordOrNumber,
+    kEnforced,  ///< the kubelet's enforceNodeAllocatable: whether "pods" is in the list
+    kPath,      ///< absolute, without ".."
+    kCgroup,    ///< a path whose components are names of cgroups, for both drivers; what systemd
+                ///< further asks for is checked when a root is chosen
+    kSink,      ///< one of the words, or a path
+    kAddress,   ///< core::MetricsAddress
+    kPaths,     ///< 1 to `max`
+  };
+  Form form = Form::kFlag;
+  std::int64_t min = 0;
+  std::int64_t max = kInt64Max;
+  std::int64_t step = 1;        ///< of a duration in microseconds: the unit of its value and range
+  std::string_view words = {};  ///< separated by spaces, in the order of their enumerators
+  bool null = false;            ///< whether null is a value
+  bool blank = false;           ///< whether "" is the first word
+};
+
+/// The candidates of podqos-runtime.
+constexpr SettingKind kRuntimePaths{.form = SettingKind::Form::kPaths, .max = 64};
+
+/// What a value may be, in words that fit behind "expected": the same in error messages, in
+/// `podqosctl config fields` and in podqos.json(5).
+[[nodiscard]] std::string expected_value(const SettingKind& kind);
+
+/// @return kInvalidArgument with what was expected and found
+[[nodiscard]] Result<SettingValue> read_value(const SettingKind& kind, const JsonNode& node);
+
+/// The value as JSON text that read_value() accepts.
+[[nodiscard]] std::string format_value(const SettingKind& kind, const SettingValue& value);
+
+/// One field of the configuration. Its default is that of core::Settings{}; podqos.json(5) explains
+/// it.
 struct Setting {
   std::string_view path;  ///< "reserved.system.cpu": a field of an object of an object
   SettingKind kind;
-  std::string_view help;  ///< in the manual's Markdown; paragraphs are separated by an empty line
   SettingValue (*get)(const core::Settings&) = nullptr;
   void (*set)(core::Settings&, const SettingValue&) = nullptr;  ///< a value of the kind
 };
