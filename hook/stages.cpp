@@ -16,7 +16,7 @@
 #include "common/app/timeouts.h"
 #include "common/base/text.h"
 #include "common/cgroup/node.h"
-#include "common/codec/engine_annotations.h"
+#include "common/codec/annotations.h"
 #include "common/codec/oci_config.h"
 #include "common/codec/oci_edit.h"
 #include "common/codec/oci_state.h"

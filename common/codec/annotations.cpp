@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "common/base/text.h"
-#include "common/codec/engine_annotations.h"
 #include "common/codec/pod_json.h"
 #include "common/codec/settings_json.h"
 #include "common/core/cgroups/naming.h"
@@ -38,24 +37,15 @@ Status check_container_name(std::string_view name) {
       std::ranges::all_of(name, allowed)) {
     return {};
   }
-  return fail(ErrorCode::kInvalidArgument,
-              cat("container name \"", printable(name), "\": expected 1 to ", kMaxContainerName,
-                  " letters, digits, '_', '.' and '-', starting with a letter or digit"));
-}
-
-/// Without white space at both ends.
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\n\r");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\n\r") - first + 1);
+  return refuse_value("container name \"", printable(name), "\": expected 1 to ", kMaxContainerName,
+                      " letters, digits, '_', '.' and '-', starting with a letter or digit");
 }
 
 /// Only the resources that podqos sets in cgroups: cpu, memory and hugepages-SIZE.
 Status check_short_form_resource(std::string_view name) {
   if (name == core::kCpu || name == core::kMemory) return {};
   if (!name.starts_with(core::kHugePagesPrefix)) {
-    return fail(
-        ErrorCode::kInvalidArgument,
+    return refuse_value(
         cat("resource \"", printable(name), "\": expected one of cpu, memory, hugepages-<size>"));
   }
   const core::ResourceList probe{{std::string{name}, core::Quantity{}}};
@@ -68,13 +58,10 @@ Status check_short_form_resource(std::string_view name) {
 Result<core::Quantity> parse_amount(std::string_view name, std::string_view text) {
   auto quantity = core::Quantity::parse(text);
   if (!quantity) return fail(Error{quantity.error()}.with_context(name));
-  if (quantity->sign() < 0) {
-    return fail(ErrorCode::kInvalidArgument,
-                cat(name, "=", quantity->format_decimal(), " is negative"));
-  }
+  if (quantity->sign() < 0)
+    return refuse_value(name, "=", quantity->format_decimal(), " is negative");
   if (core::is_in_bytes(name) && !quantity->is_whole()) {
-    return fail(ErrorCode::kInvalidArgument,
-                cat(name, "=", text, " is ", core::describe_fraction(*quantity)));
+    return refuse_value(name, "=", text, " is ", core::describe_fraction(*quantity));
   }
   return quantity;
 }
@@ -82,25 +69,19 @@ Result<core::Quantity> parse_amount(std::string_view name, std::string_view text
 /// Parses one item, "cpu=250m", into the list.
 Status add_short_form_item(core::ResourceList& list, std::string_view item) {
   const std::size_t equals = item.find('=');
-  if (equals == std::string_view::npos) {
-    return fail(ErrorCode::kInvalidArgument,
-                cat("\"", printable(item), "\": expected name=quantity"));
-  }
+  if (equals == std::string_view::npos)
+    return refuse_value("\"", printable(item), "\": expected name=quantity");
   const std::string_view name = trimmed(item.substr(0, equals));
   PODQOS_TRY(check_short_form_resource(name));
   PODQOS_ASSIGN(const auto quantity, parse_amount(name, trimmed(item.substr(equals + 1))));
-  if (!list.emplace(name, quantity).second) {
-    return fail(ErrorCode::kInvalidArgument, cat(name, " is repeated"));
-  }
+  if (!list.emplace(name, quantity).second) return refuse_value(name, " is repeated");
   return {};
 }
 
 /// The readers below parse the value of one annotation. Errors do not name the annotation;
 /// parse_podqos_annotations() adds its key and value.
 Status read_flag(bool& flag, std::string_view value) {
-  if (value != "true" && value != "false") {
-    return fail(ErrorCode::kInvalidArgument, R"(expected "true" or "false")");
-  }
+  if (value != "true" && value != "false") return refuse_value(R"(expected "true" or "false")");
   flag = value == "true";
   return {};
 }
@@ -109,10 +90,10 @@ Status read_flag(bool& flag, std::string_view value) {
 Status read_pod(PodqosAnnotations& out, std::string_view value) {
   PODQOS_ASSIGN(auto pod, parse_pod_spec(value));
   if (const auto fractions = core::fractional_amounts(pod); !fractions.empty())
-    return fail(ErrorCode::kInvalidArgument, fractions.front());
+    return refuse_value(fractions.front());
   core::Pod defaulted = core::with_api_defaults(std::move(pod));
   const std::vector<std::string> violations = core::validate_manifest(defaulted);
-  if (!violations.empty()) return fail(ErrorCode::kInvalidArgument, violations.front());
+  if (!violations.empty()) return refuse_value(violations.front());
   out.pod = std::make_shared<const core::Pod>(std::move(defaulted));
   return {};
 }
@@ -131,33 +112,40 @@ Status read_container_list(PodqosAnnotations& out, std::string_view name,
   return read_list(resources.*list, value);
 }
 
-/// Adds one amount of the whole pod.
-/// @param other  the annotation that sets the same amount
-Status add_pod_amount(PodqosAnnotations& out, core::ResourceList core::Resources::* list,
-                      const core::ResourceList::value_type& amount, std::string_view other) {
-  if (!out.pod_level) out.pod_level.emplace();
-  if (((*out.pod_level).*list).insert(amount).second) return {};
-  return fail(ErrorCode::kInvalidArgument,
-              cat(amount.first, " is set by annotation ", kPrefix, other, " too: remove one"));
-}
+/// An annotation with requests or limits of the whole pod.
+struct PodKey {
+  std::string_view name;
+  core::ResourceList core::Resources::* list;
+  std::string_view resource;  ///< "": the value is a short form of several
+};
+constexpr std::array<PodKey, 6> kPodKeys{{
+    {"requests", &core::Resources::requests, ""},
+    {"limits", &core::Resources::limits, ""},
+    {"cpu-request", &core::Resources::requests, core::kCpu},
+    {"memory-request", &core::Resources::requests, core::kMemory},
+    {"cpu-limit", &core::Resources::limits, core::kCpu},
+    {"memory-limit", &core::Resources::limits, core::kMemory},
+}};
 
-/// Reads requests or limits of the whole pod, as `list` says.
-Status read_pod_list(PodqosAnnotations& out, core::ResourceList core::Resources::* list,
-                     std::string_view value) {
-  PODQOS_ASSIGN(const auto parsed, parse_short_form(value));
-  const std::string_view what = list == &core::Resources::requests ? "request" : "limit";
-  for (const auto& amount : parsed) {
-    PODQOS_TRY(add_pod_amount(out, list, amount, cat(amount.first, "-", what)));
+Status read_pod_amounts(PodqosAnnotations& out, const PodKey& key, std::string_view value) {
+  core::ResourceList amounts;
+  if (key.resource.empty()) {
+    PODQOS_TRY(read_list(amounts, value));
+  } else {
+    PODQOS_ASSIGN(const auto quantity, parse_amount(key.resource, trimmed(value)));
+    amounts.emplace(key.resource, quantity);
+  }
+  if (!out.pod_level) out.pod_level.emplace();
+  for (const auto& amount : amounts) {
+    if (((*out.pod_level).*key.list).insert(amount).second) continue;
+    const bool requests = key.list == &core::Resources::requests;
+    const std::string other = key.resource.empty()
+                                  ? cat(amount.first, requests ? "-request" : "-limit")
+                                  : std::string{requests ? "requests" : "limits"};
+    return refuse_value(
+        cat(amount.first, " is set by annotation ", kPrefix, other, " too: remove one"));
   }
   return {};
-}
-
-/// Reads one amount of the whole pod: cpu-request, memory-limit.
-Status read_pod_amount(PodqosAnnotations& out, core::ResourceList core::Resources::* list,
-                       std::string_view name, std::string_view value) {
-  PODQOS_ASSIGN(const auto quantity, parse_amount(name, trimmed(value)));
-  return add_pod_amount(out, list, {std::string{name}, quantity},
-                        list == &core::Resources::requests ? "requests" : "limits");
 }
 
 Status read_text(std::optional<std::string>& out, std::string_view value,
@@ -170,73 +158,37 @@ Status read_text(std::optional<std::string>& out, std::string_view value,
 Status read_class(PodqosAnnotations& out, std::string_view value) {
   out.qos_class = core::parse_qos_class(value);
   if (out.qos_class) return {};
-  return fail(ErrorCode::kInvalidArgument, "expected Guaranteed, Burstable or BestEffort");
+  return refuse_value("expected Guaranteed, Burstable or BestEffort");
 }
-
-/// A row for each key without a container name.
-struct Reader {
-  std::string_view name;
-  Status (*read)(PodqosAnnotations&, std::string_view);
-};
-constexpr std::array<Reader, 11> kReaders{{
-    {"ignore",
-     [](PodqosAnnotations& out, std::string_view value) { return read_flag(out.ignore, value); }},
-    {"pod-uid",
-     [](PodqosAnnotations& out, std::string_view value) {
-       return read_text(out.pod_uid, value, core::check_pod_uid);
-     }},
-    {"container",
-     [](PodqosAnnotations& out, std::string_view value) {
-       return read_text(out.container, value, check_container_name);
-     }},
-    {"qos-class", read_class},
-    {"pod", read_pod},
-    {"requests",
-     [](PodqosAnnotations& out, std::string_view value) {
-       return read_pod_list(out, &core::Resources::requests, value);
-     }},
-    {"limits",
-     [](PodqosAnnotations& out, std::string_view value) {
-       return read_pod_list(out, &core::Resources::limits, value);
-     }},
-    {"cpu-request",
-     [](PodqosAnnotations& out, std::string_view value) {
-       return read_pod_amount(out, &core::Resources::requests, core::kCpu, value);
-     }},
-    {"memory-request",
-     [](PodqosAnnotations& out, std::string_view value) {
-       return read_pod_amount(out, &core::Resources::requests, core::kMemory, value);
-     }},
-    {"cpu-limit",
-     [](PodqosAnnotations& out, std::string_view value) {
-       return read_pod_amount(out, &core::Resources::limits, core::kCpu, value);
-     }},
-    {"memory-limit",
-     [](PodqosAnnotations& out, std::string_view value) {
-       return read_pod_amount(out, &core::Resources::limits, core::kMemory, value);
-     }},
-}};
 
 /// An error with the most similar known key, since a misspelt request would silently be missing.
 std::unexpected<Error> unknown_key(std::string_view name) {
-  std::vector<std::string_view> known = {"requests.<container>", "limits.<container>"};
-  std::ranges::transform(kReaders, std::back_inserter(known), &Reader::name);
+  std::vector<std::string_view> known = {"requests.<container>",
+                                         "limits.<container>",
+                                         "ignore",
+                                         "pod-uid",
+                                         "container",
+                                         "qos-class",
+                                         "pod"};
+  std::ranges::transform(kPodKeys, std::back_inserter(known), &PodKey::name);
   const std::string nearest = nearest_name(name, known);
-  return fail(ErrorCode::kInvalidArgument,
-              cat("unknown annotation",
-                  nearest.empty() ? "" : cat("; did you mean ", kPrefix, nearest, "?")));
+  return refuse_value("unknown annotation",
+                      nearest.empty() ? "" : cat("; did you mean ", kPrefix, nearest, "?"));
 }
 
 /// Reads one annotation; `name` is the key without the prefix.
 Status read_one(PodqosAnnotations& out, std::string_view name, std::string_view value) {
-  const auto* const reader = std::ranges::find(kReaders, name, &Reader::name);
-  if (reader != kReaders.end()) return reader->read(out, value);
-  if (name.starts_with(kRequestsOf)) {
-    return read_container_list(out, name.substr(kRequestsOf.size()), &core::Resources::requests,
-                               value);
-  }
-  if (name.starts_with(kLimitsOf)) {
-    return read_container_list(out, name.substr(kLimitsOf.size()), &core::Resources::limits, value);
+  if (name == "ignore") return read_flag(out.ignore, value);
+  if (name == "pod-uid") return read_text(out.pod_uid, value, core::check_pod_uid);
+  if (name == "container") return read_text(out.container, value, check_container_name);
+  if (name == "qos-class") return read_class(out, value);
+  if (name == "pod") return read_pod(out, value);
+  const auto* const key = std::ranges::find(kPodKeys, name, &PodKey::name);
+  if (key != kPodKeys.end()) return read_pod_amounts(out, *key, value);
+  for (const auto& [prefix, list] : {std::pair{kRequestsOf, &core::Resources::requests},
+                                     std::pair{kLimitsOf, &core::Resources::limits}}) {
+    if (name.starts_with(prefix))
+      return read_container_list(out, name.substr(prefix.size()), list, value);
   }
   return unknown_key(name);
 }
@@ -252,10 +204,10 @@ Status default_and_check(PodqosAnnotations& out) {
   pod = core::with_api_defaults(std::move(pod));
   const std::vector<std::string> violations = core::validate(pod);
   if (!violations.empty()) {
-    return fail(ErrorCode::kInvalidArgument,
-                cat("annotations for requests and limits (podqos.io/requests, podqos.io/limits, "
-                    "podqos.io/cpu-request and their like): ",
-                    violations.front()));
+    return refuse_value(
+        cat("annotations for requests and limits (podqos.io/requests, podqos.io/limits, "
+            "podqos.io/cpu-request and their like): ",
+            violations.front()));
   }
   // Containers keep their defaulted resources.
   for (core::Container& container : pod.containers) {

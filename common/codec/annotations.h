@@ -40,6 +40,16 @@ constexpr std::size_t kMaxAnnotationSize = std::size_t{256} << 10U;
 /// quantity.
 [[nodiscard]] Result<core::ResourceList> parse_short_form(std::string_view text);
 
+/// Whether parse_engine_annotations() reads `key`.
+[[nodiscard]] bool is_engine_annotation(std::string_view key);
+
+/// The container id in the name of Podman's cgroup of a container: libpod-ID, and libpod-payload-ID
+/// under `--cgroups=split`, Quadlet's default; systemd adds ".scope".
+/// @param cgroup  a path, or its last component
+/// @return "" if the name has no such form.
+/// @note Podman libpod/container_internal_linux.go, getOCICgroupPath().
+[[nodiscard]] std::string_view podman_container_id(std::string_view cgroup);
+
 /// Properties of a container that only the engine decides, not the author of its pod.
 struct EngineEvidence {
   std::string_view id = {};      ///< container id; "" if unknown

@@ -27,20 +27,13 @@ constexpr std::size_t kMaxNameLength = 63;
 /// Kubernetes' longest resource name: a DNS subdomain, a slash and a name.
 constexpr std::size_t kMaxResourceNameLength = 253 + 1 + 63;
 
-std::string_view without_space(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\n\v\f\r";
-  const auto first = text.find_first_not_of(kSpace);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
-}
-
 /// A JSON string or number, of which the exact text is parsed.
 Result<core::Quantity> read_quantity(const JsonPlace& at) {
   const Kind kind = at.node()->kind;
   if (kind == Kind::kNull) return core::Quantity{};
   if (kind != Kind::kNumber && kind != Kind::kString)
     return at.refuse(cat("expected a quantity, found ", format_kind(kind)));
-  auto quantity = core::Quantity::parse(without_space(at.text()));
+  auto quantity = core::Quantity::parse(trimmed(at.text()));
   if (!quantity) return at.refuse(quantity.error().message);
   return quantity;
 }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <concepts>
 #include <string_view>
 #include <type_traits>
@@ -11,48 +10,23 @@
 // All are part of the file format.
 namespace podqos::codec {
 
-/// An enumerator, and the word that it is in records.
+/// What the enumerators of a type are in records, in their order, separated by spaces.
 template <class T>
-struct Word {
-  std::string_view text;
-  T value;
-};
-
-/// Every enumerator of a type.
-template <class T>
-inline constexpr std::array<Word<T>, 0> kWords{};
+inline constexpr std::string_view kWords = "";
 template <>
-inline constexpr std::array<Word<core::ContainerState>, 2> kWords<core::ContainerState>{
-    {{"pending", core::ContainerState::kPending}, {"live", core::ContainerState::kLive}}};
+inline constexpr std::string_view kWords<core::ContainerState> = "pending live";
 template <>
-inline constexpr std::array<Word<core::ContainerKind>, 4> kWords<core::ContainerKind>{
-    {{"app", core::ContainerKind::kApp},
-     {"init", core::ContainerKind::kInit},
-     {"sidecar", core::ContainerKind::kSidecar},
-     {"ephemeral", core::ContainerKind::kEphemeral}}};
+inline constexpr std::string_view kWords<core::ContainerKind> = "app init sidecar ephemeral";
 template <>
-inline constexpr std::array<Word<core::QosClass>, 3> kWords<core::QosClass>{
-    {{"Guaranteed", core::QosClass::kGuaranteed},
-     {"Burstable", core::QosClass::kBurstable},
-     {"BestEffort", core::QosClass::kBestEffort}}};
+inline constexpr std::string_view kWords<core::QosClass> = "Guaranteed Burstable BestEffort";
 template <>
-inline constexpr std::array<Word<core::ClassSource>, 6> kWords<core::ClassSource>{
-    {{"engine", core::ClassSource::kEngine},
-     {"pod-annotation", core::ClassSource::kPodAnnotation},
-     {"qos-annotation", core::ClassSource::kQosAnnotation},
-     {"short-forms", core::ClassSource::kShortForms},
-     {"cri-sums", core::ClassSource::kCriSums},
-     {"inference", core::ClassSource::kInference}}};
+inline constexpr std::string_view kWords<core::ClassSource> =
+    "engine pod-annotation qos-annotation short-forms cri-sums inference";
 template <>
-inline constexpr std::array<Word<core::IdentitySource>, 5> kWords<core::IdentitySource>{
-    {{"engine", core::IdentitySource::kEngine},
-     {"cgroup", core::IdentitySource::kCgroup},
-     {"annotation", core::IdentitySource::kAnnotation},
-     {"sandbox", core::IdentitySource::kSandbox},
-     {"lone", core::IdentitySource::kLone}}};
+inline constexpr std::string_view kWords<core::IdentitySource> =
+    "engine cgroup annotation sandbox lone";
 template <>
-inline constexpr std::array<Word<core::WeightFormula>, 2> kWords<core::WeightFormula>{
-    {{"linear", core::WeightFormula::kLinear}, {"log", core::WeightFormula::kLog}}};
+inline constexpr std::string_view kWords<core::WeightFormula> = "linear log";
 
 /// `R` is `T`, or const to be written.
 template <class R, class T>

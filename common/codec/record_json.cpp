@@ -76,12 +76,10 @@ class RecordReader {
     requires std::is_enum_v<T>
   void read(const JsonPlace& place, T& out) {
     if (!is(place, Kind::kString)) return;
-    for (const Word<T>& row : kWords<T>) {
-      if (row.text != place.text()) continue;
-      out = row.value;
-      return;
-    }
-    give_up(place.refuse(cat("\"", printable(place.text()), "\": unknown value")).error());
+    const auto word = place_of_word(kWords<T>, place.text());
+    if (!word)
+      return give_up(place.refuse(cat("\"", printable(place.text()), "\": unknown value")).error());
+    out = static_cast<T>(*word);
   }
   template <class T>
   void read(const JsonPlace& place, T& out) {
@@ -154,8 +152,7 @@ class RecordWriter {
   template <class T>
     requires std::is_enum_v<T>
   void write(const T& value) {
-    for (const Word<T>& row : kWords<T>)
-      if (row.value == value) out_ += quote_json(row.text);
+    out_ += quote_json(word_at(kWords<T>, static_cast<std::size_t>(value)));
   }
   template <class T>
   void write(const T& value) {

@@ -4,7 +4,6 @@
 
 #include "common/base/text.h"
 #include "common/codec/annotations.h"
-#include "common/codec/engine_annotations.h"
 #include "common/codec/pod_json.h"
 #include "common/core/cgroups/naming.h"
 #include "tests/fuzz/require.h"

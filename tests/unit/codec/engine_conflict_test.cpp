@@ -164,6 +164,7 @@ class EngineConflict : public testing::TestWithParam<Engine> {
     EXPECT_EQ(parsed->sandbox_id, engine.sandbox_id) << what;
     EXPECT_EQ(parsed->pod_namespace, engine.pod_namespace) << what;
     EXPECT_EQ(parsed->is_sandbox, engine.is_sandbox) << what;
+    EXPECT_EQ(parsed->pod_sums, std::nullopt) << what;
     // Or an author's claims would count as the operator's.
     EXPECT_EQ(parsed->cri, !engine.name.starts_with("Podman")) << what;
   }

@@ -63,7 +63,7 @@ TEST(PodConfigVectors, AgreeWithKubernetes) {
     const Pod pod = vectors::pod_of(row.at("pod"));
     const QosClass qos_class = classify(pod).qos_class;
     const auto values = pod_cgroup_values(pod, qos_class, params_of(row.at("params")));
-    ASSERT_TRUE(values) << values.error().to_string();
+    ASSERT_TRUE(values) << values.error().message;
     check_values(expect, *values);
 
     const auto root = row.at("params").at("cgroupRoot").get<std::string>();

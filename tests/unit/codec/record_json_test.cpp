@@ -3,6 +3,8 @@
 #include <array>
 #include <random>
 #include <string>
+#include <type_traits>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -50,6 +52,26 @@ TEST(FormatPodRecord, WritesCompactJsonWithTheVersionFirst) {
       R"("claimed":{"pods":1,"cpuMilli":250,"memoryBytes":0},"granted":{"pods":1,"cpuMilli":250,"memoryBytes":0},)"
       R"("containers":[{"id":"c1","bundle":"/b","name":"a","state":"live","pid":7,)"
       R"("startTime":99,"cgroup":"/kubepods/burstable/pod42/c1","sandbox":false}]})");
+}
+
+/// The words are part of the file format.
+TEST(FormatPodRecord, NamesEveryEnumerator) {
+  const auto expect_words = [](auto& field, const core::PodRecord& record,
+                               const std::vector<std::string>& words) {
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      field = static_cast<std::remove_reference_t<decltype(field)>>(i);
+      EXPECT_THAT(format_pod_record(record), HasSubstr(cat(":\"", words[i], "\""))) << i;
+      EXPECT_EQ(*parse_pod_record(format_pod_record(record)), record) << words[i];
+    }
+  };
+  core::PodRecord record = example_record();
+  expect_words(record.containers[0].state, record, {"pending", "live"});
+  expect_words(record.pod.containers[0].kind, record, {"app", "init", "sidecar", "ephemeral"});
+  expect_words(record.qos_class, record, {"Guaranteed", "Burstable", "BestEffort"});
+  expect_words(
+      record.class_source, record,
+      {"engine", "pod-annotation", "qos-annotation", "short-forms", "cri-sums", "inference"});
+  expect_words(record.uid_source, record, {"engine", "cgroup", "annotation", "sandbox", "lone"});
 }
 
 TEST(FormatPodRecord, KeepsWhatBacksTheClaims) {

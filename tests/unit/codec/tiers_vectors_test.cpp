@@ -25,7 +25,7 @@ TierSums sums_of(const json& pods) {
     // These rows hold pods as the kubelet was given them: no request defaults to its limit here.
     const auto pod = codec::parse_pod(manifest.dump());
     if (!pod) {
-      ADD_FAILURE() << pod.error().to_string();
+      ADD_FAILURE() << pod.error().message;
       return {};
     }
     const ResourceList requests = pod_requests(*pod);
