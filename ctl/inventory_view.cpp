@@ -12,8 +12,7 @@
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/core/kubernetes/cgroup_values.h"
-#include "common/store/memory_store.h"
-#include "common/store/state_copy.h"
+#include "common/store/store.h"
 #include "ctl/inventory.h"
 
 namespace podqos::ctl {
@@ -27,13 +26,11 @@ constexpr std::array kKept = {CAP_SYS_ADMIN};
 /// container.
 Result<NodeRecords> read_records(const core::Settings& settings) {
   PODQOS_ASSIGN(
-      auto copy,
-      store::copy_state({.path = settings.state_dir,
-                         .lock_timeout = std::chrono::milliseconds{settings.lock_deadline_ms}}));
+      auto store,
+      store::Store::open({.path = settings.state_dir,
+                          .lock_timeout = std::chrono::milliseconds{settings.lock_deadline_ms}},
+                         store::Opening::kRead));
   NodeRecords records;
-  if (!copy) return records;
-  store::MemoryStore store{copy->records, [](const auto&) -> Status { return {}; }};
-  copy->lock.reset();
   PODQOS_ASSIGN(auto uids, store.pod_uids());
   for (const std::string& uid : uids) {
     auto pod = store.pod(uid);

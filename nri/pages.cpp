@@ -4,7 +4,7 @@
 
 #include "common/app/node_figures.h"
 #include "common/base/text.h"
-#include "common/store/state_copy.h"
+#include "common/store/store.h"
 
 namespace podqos::nri {
 
@@ -52,9 +52,11 @@ const std::string& Pages::node() {
   const auto now = clock_.now();
   if (node_read_ && now - *node_read_ < kNodeLifetime) return node_;
   const auto read = [&]() -> Result<app::NodeFigures> {
-    PODQOS_ASSIGN(const auto state, store::read_state(configuration_.settings().state_dir));
+    const core::Settings& settings = configuration_.settings();
     // Without state there are no pods yet: all counts are 0.
-    return app::node_figures(configuration_.settings(), state.value_or(store::StoredRecords{}));
+    PODQOS_ASSIGN(auto records,
+                  store::Store::open({.path = settings.state_dir}, store::Opening::kReadUnlocked));
+    return app::node_figures(settings, records);
   };
   auto figures = read();
   const std::string reason = figures ? "" : figures.error().message;

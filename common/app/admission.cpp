@@ -18,7 +18,7 @@
 #include "common/core/pods/identity.h"
 #include "common/core/pods/placement.h"
 #include "common/core/pods/pod_values.h"
-#include "common/store/known_container.h"
+#include "common/store/store.h"
 #include "common/sys/process.h"
 
 namespace podqos::app {
@@ -76,7 +76,7 @@ struct AdmissionContext {
 
 /// What each pod requests, for the error of one that does not fit; empty for more pods than are
 /// read in a few milliseconds, since others wait for the lock.
-std::vector<core::PodShare> holders_in(store::RecordStore& store, const std::string& beside) {
+std::vector<core::PodShare> holders_in(store::Store& store, const std::string& beside) {
   constexpr std::size_t kMost = 512;
   std::vector<core::PodShare> holders;
   const auto uids = store.pod_uids();

@@ -11,7 +11,7 @@
 #include "common/base/units.h"
 #include "common/core/pods/request.h"
 #include "common/core/settings.h"
-#include "common/store/known_container.h"
+#include "common/store/store.h"
 
 namespace podqos::app {
 

@@ -15,8 +15,8 @@
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/pods/counting.h"
 #include "common/core/pods/pod_values.h"
-#include "common/store/known_container.h"
-#include "common/store/state_copy.h"
+#include "common/store/state_directory.h"
+#include "common/store/store.h"
 
 namespace podqos::app {
 

@@ -12,7 +12,7 @@
 #include "common/core/pods/grants.h"
 #include "common/core/pods/pod_values.h"
 #include "common/core/pods/resize.h"
-#include "common/store/known_container.h"
+#include "common/store/store.h"
 #include "common/sys/process.h"
 
 namespace podqos::app {

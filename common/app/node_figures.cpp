@@ -3,9 +3,9 @@
 #include <set>
 #include <utility>
 
+#include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/node.h"
-#include "common/codec/record_json.h"
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/events/root.h"
 #include "common/core/events/tier_write.h"
@@ -18,38 +18,46 @@ namespace {
 /// podqos's own and a kubelet's, for each driver.
 constexpr std::size_t kMaxRoots = 4;
 
+/// What is read in the time that a page may take.
+constexpr std::size_t kMaxRecords = 4096;
+
 /// Sums up the pods, and adds the roots of those of a kubelet.
-void count_pods(const store::StoredRecords& state, NodeFigures& figures,
-                std::set<std::string>& roots) {
-  for (const auto& [uid, text] : state.pods) {
-    const auto pod = codec::parse_pod_record(text);
-    if (!pod) ++figures.unreadable;
-    if (!pod || pod->released_at) continue;
-    (pod->adopted ? figures.adopted : figures.own).of(pod->qos_class) +=
-        pod->adopted ? pod->claimed : pod->granted;
-    if (!pod->adopted || roots.size() >= kMaxRoots) continue;
-    if (auto root = core::root_of_pod(pod->cgroup)) roots.insert(std::move(*root));
+Status count_pods(store::Store& records, NodeFigures& figures, std::set<std::string>& roots) {
+  PODQOS_ASSIGN(const auto uids, records.pod_uids());
+  if (uids.size() > kMaxRecords)
+    return fail(ErrorCode::kTooLarge,
+                cat(uids.size(), " records, at most ", kMaxRecords, " are read"));
+  for (const std::string& uid : uids) {
+    const auto found = records.pod(uid);
+    if (!found) ++figures.unreadable;
+    if (!found || !*found || (*found)->released_at) continue;
+    const core::PodRecord& pod = **found;
+    (pod.adopted ? figures.adopted : figures.own).of(pod.qos_class) +=
+        pod.adopted ? pod.claimed : pod.granted;
+    if (!pod.adopted || roots.size() >= kMaxRoots) continue;
+    if (auto root = core::root_of_pod(pod.cgroup)) roots.insert(std::move(*root));
   }
+  figures.unreadable += records.incidents().size();
+  return {};
 }
 
 }  // namespace
 
-Result<NodeFigures> node_figures(const core::Settings& settings,
-                                 const store::StoredRecords& state) {
-  NodeFigures figures{.interrupted = state.dirty, .unreadable = state.unreadable};
+Result<NodeFigures> node_figures(const core::Settings& settings, store::Store& records) {
+  NodeFigures figures{.interrupted = records.dirty()};
   std::set<std::string> roots;
-  for (const core::TreeRecord& tree : state.tiers.trees)
+  for (const core::TreeRecord& tree : records.tiers().trees)
     roots.insert(tree.kubepods);
-  count_pods(state, figures, roots);
+  PODQOS_TRY(count_pods(records, figures, roots));
   if (roots.empty()) return figures;
   PODQOS_ASSIGN(auto cgroups, cgroup::Cgroupfs::open({.access = cgroup::Access::kRead}));
   PODQOS_ASSIGN(const auto capacity, cgroup::node_capacity(settings));
   figures.machine = std::make_unique<cgroup::Cgroupfs>(std::move(cgroups));
   for (const std::string& root : roots) {
     core::TierValues rule;
-    if (const core::TreeRecord* tree = core::tree_at(state.tiers, root)) {
-      rule = core::wanted_tiers(tree->sums, state.tiers.sums, settings, capacity);
-      rule.root = core::root_limits(state.tiers, *tree, settings, capacity);
+    if (const core::TreeRecord* tree = core::tree_at(records.tiers(), root)) {
+      rule = core::wanted_tiers(tree->sums, records.tiers().sums, settings, capacity);
+      rule.root = core::root_limits(records.tiers(), *tree, settings, capacity);
     }
     for (const auto& [qos_class, wanted] :
          {std::pair{core::QosClass::kGuaranteed, rule.root.memory_limit},

@@ -13,7 +13,7 @@
 #include "common/core/kubernetes/pod_resources.h"
 #include "common/core/kubernetes/tier.h"
 #include "common/core/settings.h"
-#include "common/store/memory_store.h"
+#include "common/store/store.h"
 
 namespace podqos::app {
 
@@ -38,8 +38,10 @@ struct NodeFigures {
   std::size_t unreadable = 0;  ///< number of unreadable records
 };
 
-/// Computes the figures from the records, and finds the tiers. Changes nothing and takes no lock.
+/// Computes the figures from the records, and finds the tiers. Changes nothing.
+/// @param records  opened to be read, without the lock
+/// @return kTooLarge for more than 4,096 records
 [[nodiscard]] Result<NodeFigures> node_figures(const core::Settings& settings,
-                                               const store::StoredRecords& state);
+                                               store::Store& records);
 
 }  // namespace podqos::app

@@ -18,7 +18,9 @@
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/events/tier_write.h"
 #include "common/core/pods/resize.h"
-#include "common/store/state_copy.h"
+#include "common/store/dry_run_files.h"
+#include "common/store/state_directory.h"
+#include "common/store/store.h"
 
 namespace podqos::app {
 
@@ -137,20 +139,6 @@ std::vector<std::string> remove_rest(const core::Settings& settings, Log& log,
   return kept;
 }
 
-using Change = store::MemoryStore::Change;
-
-/// The line of a change to the records; empty for what each transaction writes anyway.
-std::string line_of(const Change& change) {
-  const std::string_view verb = change.erased ? "erase  " : "save   ";
-  switch (change.what) {
-    case Change::What::kPod: return cat(verb, "record of pod ", change.subject);
-    case Change::What::kEntry: return cat(verb, "index entry of pod ", change.subject);
-    case Change::What::kMark:
-    case Change::What::kTiers: break;
-  }
-  return {};
-}
-
 /// Whether a line is about the copy of a record in its cgroup: it lags behind the record where
 /// containers have only been confirmed, and says nothing to the operator.
 bool is_copy(std::string_view line) {
@@ -228,42 +216,45 @@ Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log, Warn
 }
 
 Result<ReconcilePreview> preview_reconcile(const core::Settings& settings,
-                                           store::StoredRecords records,
+                                           std::unique_ptr<store::StateFiles> files,
                                            std::unique_ptr<cgroup::Machine> machine,
                                            const core::NodeCapacity& capacity) {
   Log log{"podqosctl", without_log(settings)};
-  const core::TiersRecord tiers = records.tiers;
   ReconcilePreview preview;
-  const auto on_change = [&preview](const Change& change) -> Status {
-    if (std::string line = line_of(change); !line.empty()) preview.plan.push_back(std::move(line));
-    return {};
-  };
-  Transaction transaction{settings, log, std::make_unique<store::MemoryStore>(records, on_change),
+  PODQOS_ASSIGN(auto store, store::Store::over(std::make_unique<store::DryRunFiles>(
+                                std::move(files), &preview.plan)));
+  const core::TiersRecord tiers = store.tiers();
+  Transaction transaction{settings, log, std::make_unique<store::Store>(std::move(store)),
                           std::make_unique<cgroup::DryRun>(std::move(machine), preview.plan),
                           capacity};
   PODQOS_ASSIGN(auto report, recompute(transaction, Warnings::kLogged, follow_runtime));
   preview.report = std::move(report);
   PODQOS_TRY(transaction.finish());
   std::erase_if(preview.plan, is_copy);
-  if (records.tiers != tiers) preview.plan.emplace_back("save   tiers");
+  if (transaction.tiers() != tiers) preview.plan.emplace_back("save   tiers");
   for (const std::string& incident : transaction.store().incidents())
     preview.report.warnings.push_back(incident);
   return preview;
 }
 
 Result<ReconcilePreview> preview_reconcile(const core::Settings& settings) {
-  PODQOS_ASSIGN(
-      auto copy,
-      store::copy_state({.path = settings.state_dir,
-                         .lock_timeout = std::chrono::milliseconds{settings.lock_deadline_ms}}));
-  if (copy && !copy->lock) {
+  if (store::is_read_only(settings.state_dir)) {
     return fail(ErrorCode::kPermission,
                 cat(settings.state_dir, " is mounted read-only, so nothing can be reconciled"));
   }
+  auto directory = store::StateDirectory::open(
+      {.path = settings.state_dir,
+       .lock_timeout = std::chrono::milliseconds{settings.lock_deadline_ms}},
+      store::Opening::kRead);
+  std::unique_ptr<store::StateFiles> files;
+  if (directory)
+    files = std::make_unique<store::StateDirectory>(*std::move(directory));
+  else if (directory.error().code != ErrorCode::kNotFound)
+    return fail(std::move(directory).error());
   // As a reconciliation opens it, so that the preview fails where that would.
   PODQOS_ASSIGN(auto machine, cgroup::Cgroupfs::open());
   PODQOS_ASSIGN(const auto capacity, cgroup::node_capacity(settings));
-  return preview_reconcile(settings, copy ? copy->records : store::StoredRecords{},
+  return preview_reconcile(settings, std::move(files),
                            std::make_unique<cgroup::Cgroupfs>(std::move(machine)), capacity);
 }
 

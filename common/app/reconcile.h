@@ -11,7 +11,7 @@
 #include "common/cgroup/machine.h"
 #include "common/core/pods/grants.h"
 #include "common/core/settings.h"
-#include "common/store/memory_store.h"
+#include "common/store/state_files.h"
 
 namespace podqos::app {
 
@@ -38,9 +38,9 @@ struct ReconcilePreview {
 /// @return the errors of reconcile(), except that records of a newer version and pods that could
 ///         not be written are left to the report.
 [[nodiscard]] Result<ReconcilePreview> preview_reconcile(const core::Settings& settings);
-/// As above, for these records and this machine, which is only read.
+/// As above, for the records in these files and this machine, which are only read.
 [[nodiscard]] Result<ReconcilePreview> preview_reconcile(const core::Settings& settings,
-                                                         store::StoredRecords records,
+                                                         std::unique_ptr<store::StateFiles> files,
                                                          std::unique_ptr<cgroup::Machine> machine,
                                                          const core::NodeCapacity& capacity);
 

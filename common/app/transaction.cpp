@@ -102,7 +102,7 @@ Status grant_freed(Transaction& transaction) {
 }  // namespace
 
 Transaction::Transaction(const core::Settings& settings, Log& log,
-                         std::unique_ptr<store::RecordStore> store,
+                         std::unique_ptr<store::Store> store,
                          std::unique_ptr<cgroup::Machine> machine, core::NodeCapacity capacity)
     : settings_(&settings),
       log_(&log),
@@ -133,7 +133,7 @@ Result<Transaction> Transaction::open(const core::Settings& settings, Log& log,
 
 Result<std::optional<Transaction>> Transaction::open_existing(const core::Settings& settings,
                                                               Log& log, const Timeouts& timeouts) {
-  auto store = store::Store::open_existing(store_options(settings, timeouts));
+  auto store = store::Store::open(store_options(settings, timeouts), store::Opening::kExisting);
   if (!store) {
     if (store.error().code == ErrorCode::kNotFound) return std::nullopt;
     return fail(std::move(store).error());

@@ -16,7 +16,6 @@
 #include "common/core/pods/grants.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
-#include "common/store/record_store.h"
 #include "common/store/store.h"
 
 namespace podqos::app {
@@ -39,7 +38,7 @@ class Transaction {
   static Result<std::optional<Transaction>> open_existing(const core::Settings& settings, Log& log,
                                                           const Timeouts& timeouts = {});
   /// A transaction on records and a machine that the caller opened.
-  Transaction(const core::Settings& settings, Log& log, std::unique_ptr<store::RecordStore> store,
+  Transaction(const core::Settings& settings, Log& log, std::unique_ptr<store::Store> store,
               std::unique_ptr<cgroup::Machine> machine, core::NodeCapacity capacity);
 
   /// The effective settings.
@@ -47,7 +46,7 @@ class Transaction {
   /// The program's log.
   [[nodiscard]] Log& log() const { return *log_; }
   /// The records; of the state directory, which is locked.
-  [[nodiscard]] store::RecordStore& store() { return *store_; }
+  [[nodiscard]] store::Store& store() { return *store_; }
   /// Cgroups, systemd units and processes; its wait budget is that of the transaction.
   [[nodiscard]] cgroup::Machine& machine() { return *machine_; }
   /// The sums of the tiers, the trees in use, and the lists of pending and retained pods; written
@@ -167,7 +166,7 @@ class Transaction {
 
   const core::Settings* settings_;
   Log* log_;
-  std::unique_ptr<store::RecordStore> store_;
+  std::unique_ptr<store::Store> store_;
   std::unique_ptr<cgroup::Machine> machine_;
   core::NodeCapacity capacity_;
   BootSeconds now_;

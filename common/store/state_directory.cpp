@@ -6,25 +6,28 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <climits>
+#include <cstdio>
 #include <utility>
 
 #include "common/base/text.h"
-#include "common/store/state_files.h"
+#include "common/codec/record_json.h"
+#include "common/sys/atomic_file.h"
 
 namespace podqos::store {
 
 namespace {
 
+constexpr std::string_view kHexDigits = "0123456789abcdef";
+constexpr std::size_t kIndexNameLength = 16;  // of 64 bits
+
 std::string without_trailing_slashes(std::string path) {
   while (path.size() > 1 && path.back() == '/')
     path.pop_back();
   return path;
-}
-
-Result<sys::Directory> with_subject(Result<sys::Directory> directory) {
-  if (!directory) return fail(std::move(directory).error().with_context("state directory"));
-  return directory;
 }
 
 /// Checks every directory above through "..", since the path itself may contain symlinks.
@@ -49,7 +52,70 @@ Status check_parents(const sys::Directory& directory, struct stat child, uid_t c
   }
 }
 
+/// "pods" and "a.json" of "pods/a.json"; "" and "lock" of "lock".
+std::pair<std::string_view, std::string> parts_of_path(std::string_view path) {
+  const std::size_t slash = path.find('/');
+  if (slash == std::string_view::npos) return {"", std::string{path}};
+  return {path.substr(0, slash), std::string{path.substr(slash + 1)}};
+}
+
+Result<std::optional<std::string>> read_link(const sys::Directory& directory,
+                                             const std::string& name) {
+  std::array<char, PATH_MAX> target{};
+  const ssize_t size = ::readlinkat(directory.fd(), name.c_str(), target.data(), target.size());
+  if (size >= 0) return std::string{target.data(), static_cast<std::size_t>(size)};
+  if (errno == ENOENT) return std::nullopt;
+  if (errno == EINVAL) return fail(ErrorCode::kCorrupt, "not a symbolic link");
+  return fail_errno(errno, "readlink");
+}
+
+/// The content of a file that has none.
+Result<std::optional<std::string>> find_empty(const sys::Directory& directory,
+                                              const std::string& name) {
+  struct stat found{};
+  if (::fstatat(directory.fd(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0) return "";
+  if (errno == ENOENT) return std::nullopt;
+  return fail_errno(errno, cat(directory.path(), "/", name));
+}
+
+Status create_empty(const sys::Directory& directory, const std::string& name) {
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
+  const sys::UniqueFd file{::openat(directory.fd(), name.c_str(), kFlags, 0600)};
+  if (!file.valid()) return fail_errno(errno, cat("create ", directory.path(), "/", name));
+  return {};
+}
+
 }  // namespace
+
+std::string index_name(std::string_view id) {
+  std::uint64_t hash = 0xcbf2'9ce4'8422'2325;
+  for (const char byte : id) {
+    hash ^= static_cast<unsigned char>(byte);
+    hash *= 0x0000'0100'0000'01b3;
+  }
+  std::string name(kIndexNameLength, '0');
+  for (std::size_t i = kIndexNameLength; i-- > 0; hash >>= 4U)
+    name[i] = kHexDigits[hash & 0xfU];
+  return name;
+}
+
+bool is_index_name(std::string_view name) {
+  return name.size() == kIndexNameLength &&
+         name.find_first_not_of(kHexDigits) == std::string_view::npos;
+}
+
+bool may_involve(const std::string& state_dir, std::string_view id) {
+  struct stat found{};
+  const auto lacks = [&](const std::string& name) {
+    return ::lstat(cat(state_dir, "/", name).c_str(), &found) != 0 && errno == ENOENT;
+  };
+  // An index that is lost tells of none, and tiers.json is missing where pods' sums are lost. The
+  // entry is looked for again after the mark: a transaction may have written it in between.
+  const std::string index{kContainersName};
+  const std::string entry = cat(index, "/", index_name(id));
+  return lacks(index) || !lacks(entry) || !lacks(std::string{kMarkName}) ||
+         lacks(std::string{kTiersName}) || !lacks(entry);
+}
 
 bool is_read_only(const std::string& path) {
   struct statfs found{};
@@ -57,18 +123,19 @@ bool is_read_only(const std::string& path) {
 }
 
 Result<sys::Directory> open_state_directory(const std::string& path) {
-  return with_subject(sys::Directory::open(without_trailing_slashes(path)));
+  auto directory = sys::Directory::open(without_trailing_slashes(path));
+  if (!directory) return fail(std::move(directory).error().with_context("state directory"));
+  return directory;
 }
 
 Result<sys::Directory> make_state_directory(const std::string& path) {
+  auto directory = open_state_directory(path);
+  if (directory || directory.error().code != ErrorCode::kNotFound) return directory;
   const std::string name = without_trailing_slashes(path);
-  auto directory = sys::Directory::open(name);
-  if (directory || directory.error().code != ErrorCode::kNotFound)
-    return with_subject(std::move(directory));
   // EEXIST: another process has made it since. The caller checks its owner in either case.
   if (::mkdir(name.c_str(), kDirectoryMode) != 0 && errno != EEXIST)
     return fail_errno(errno, cat("make state directory ", name));
-  return with_subject(sys::Directory::open(name));
+  return open_state_directory(name);
 }
 
 Status check_state_directory(const sys::Directory& directory) {
@@ -101,6 +168,91 @@ Status check_state_directory(const sys::Directory& directory) {
     return fail_errno(err, cat("chmod state directory ", path, " to 0700"));
   }
   return {};
+}
+
+Result<StateDirectory> StateDirectory::open(const StoreOptions& options, Opening opening) {
+  PODQOS_ASSIGN(auto top, opening == Opening::kMake ? make_state_directory(options.path)
+                                                    : open_state_directory(options.path));
+  PODQOS_TRY(check_state_directory(top));
+  StateDirectory directory{std::move(top)};
+  const bool lockable = opening != Opening::kRead || !is_read_only(options.path);
+  if (opening != Opening::kReadUnlocked && lockable) {
+    PODQOS_ASSIGN(directory.lock_,
+                  sys::FileLock::acquire(directory.top_, kLockName, options.lock_timeout,
+                                         options.deadline, *options.clock));
+  }
+  return directory;
+}
+
+Result<const sys::Directory*> StateDirectory::find(std::string_view subdirectory) {
+  if (subdirectory.empty()) return &top_;
+  const auto known = subdirectories_.find(subdirectory);
+  if (known != subdirectories_.end()) return &known->second;
+  auto opened = top_.open_directory(subdirectory);
+  if (!opened && opened.error().code == ErrorCode::kNotFound) return nullptr;
+  if (!opened) return fail(std::move(opened).error());
+  return &subdirectories_.emplace(subdirectory, std::move(*opened)).first->second;
+}
+
+Result<const sys::Directory*> StateDirectory::find_or_make(std::string_view subdirectory) {
+  auto found = find(subdirectory);
+  if (!found || *found != nullptr) return found;
+  PODQOS_TRY(top_.make_directory(subdirectory, kDirectoryMode));
+  return find(subdirectory);
+}
+
+Result<std::optional<std::string>> StateDirectory::read(const std::string& path) {
+  const auto& [subdirectory, name] = parts_of_path(path);
+  PODQOS_ASSIGN(const auto directory, find(subdirectory));
+  if (directory == nullptr) return std::nullopt;
+  if (subdirectory == kContainersName) return read_link(*directory, name);
+  if (path == kMarkName) return find_empty(*directory, name);
+  auto text = directory->read_file(name, codec::kMaxRecordSize);
+  if (text) return std::optional{*std::move(text)};
+  if (text.error().code == ErrorCode::kNotFound) return std::nullopt;
+  return fail(std::move(text).error());
+}
+
+Status StateDirectory::write(const std::string& path, std::string_view content) {
+  const auto& [subdirectory, name] = parts_of_path(path);
+  PODQOS_ASSIGN(const auto directory, find_or_make(subdirectory));
+  if (subdirectory == kContainersName)
+    return sys::replace_link(*directory, name, std::string{content});
+  return content.empty() ? create_empty(*directory, name)
+                         : sys::replace_file(*directory, name, content);
+}
+
+Status StateDirectory::remove(const std::string& path) {
+  const auto& [subdirectory, name] = parts_of_path(path);
+  PODQOS_ASSIGN(const auto directory, find(subdirectory));
+  if (directory != nullptr) PODQOS_TRY(directory->remove_file(name));
+  return {};
+}
+
+Result<std::string> StateDirectory::set_aside(const std::string& path) {
+  constexpr int kMaxSetAside = 1000;
+  const auto& [subdirectory, name] = parts_of_path(path);
+  PODQOS_ASSIGN(const auto directory, find(subdirectory));
+  const std::string full = cat(directory->path(), "/", name);
+  for (int n = 1; n <= kMaxSetAside; ++n) {
+    std::string aside = cat(name, ".corrupt-", n);
+    if (::renameat2(directory->fd(), name.c_str(), directory->fd(), aside.c_str(),
+                    RENAME_NOREPLACE) == 0)
+      return aside;
+    if (const int err = errno; err != EEXIST)
+      return fail_errno(err, cat("rename corrupt ", full, " to ", aside));
+  }
+  return fail(ErrorCode::kBusy,
+              cat(full, " is corrupt, and ", kMaxSetAside,
+                  " corrupt files of that name are kept already; remove ", name, ".corrupt-*"));
+}
+
+Result<std::vector<std::string>> StateDirectory::list(std::string_view subdirectory) {
+  PODQOS_ASSIGN(const auto directory, find(subdirectory));
+  if (directory == nullptr) return std::vector<std::string>{};
+  PODQOS_ASSIGN(auto names, directory->entries());
+  std::ranges::sort(names);
+  return names;
 }
 
 }  // namespace podqos::store

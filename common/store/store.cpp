@@ -1,31 +1,18 @@
 #include "common/store/store.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <utility>
 
 #include "common/base/text.h"
 #include "common/codec/json_text.h"
 #include "common/codec/record_json.h"
 #include "common/core/cgroups/naming.h"
-#include "common/store/state_directory.h"
-#include "common/store/state_files.h"
+#include "common/store/dry_run_files.h"
 #include "common/sys/atomic_file.h"
 
 namespace podqos::store {
 
 namespace {
-
-constexpr int kMaxSetAside = 1000;
-
-bool is_corrupt(const Error& error) {
-  return error.code == ErrorCode::kCorrupt || error.code == ErrorCode::kTooLarge;
-}
 
 /// Never writes what pod() or load_tiers() would refuse.
 Status check_text(std::string_view what, std::string_view text) {
@@ -39,69 +26,72 @@ Status check_text(std::string_view what, std::string_view text) {
   return {};
 }
 
-template <class T>
-Result<T> parsed(const Result<std::string>& text, Result<T> (*parse)(std::string_view)) {
-  if (!text) return fail(text.error());
-  return parse(*text);
+std::string record_path(std::string_view uid) {
+  return cat(kPodsName, "/", uid, kRecordSuffix);
 }
 
-std::string record_name(std::string_view uid) {
-  return cat(uid, kRecordSuffix);
+std::string index_path(std::string_view name) {
+  return cat(kContainersName, "/", name);
+}
+
+/// The record in the text of the pod's file.
+Result<core::PodRecord> parse_record_of(std::string_view uid, std::string_view text) {
+  PODQOS_ASSIGN(auto record, codec::parse_pod_record(text));
+  if (record.pod.uid == uid) return record;
+  return fail(ErrorCode::kCorrupt,
+              cat("holds the record of pod \"", printable(record.pod.uid), "\""));
+}
+
+/// The uids in the target of a link, separated by '/'.
+Result<std::vector<std::string>> parse_uids(std::string_view target) {
+  std::vector<std::string> uids;
+  while (!target.empty()) {
+    uids.emplace_back(read_until(target, '/'));
+    if (auto valid = core::check_pod_uid(uids.back()); !valid)
+      return fail(ErrorCode::kCorrupt, std::move(valid).error().message);
+  }
+  return uids;
 }
 
 }  // namespace
 
-Store::Store(sys::Directory directory, sys::FileLock lock)
-    : directory_(std::move(directory)), lock_(std::move(lock)) {}
-
-Result<Store> Store::open(const StoreOptions& options) {
-  PODQOS_ASSIGN(auto directory, make_state_directory(options.path));
-  return lock_directory(std::move(directory), options);
+Result<Store> Store::open(const StoreOptions& options, Opening opening) {
+  const bool reads = opening == Opening::kRead || opening == Opening::kReadUnlocked;
+  auto directory = StateDirectory::open(options, opening);
+  const bool missing = !directory && directory.error().code == ErrorCode::kNotFound;
+  if (!directory && !(reads && missing)) return fail(std::move(directory).error());
+  std::unique_ptr<StateFiles> files;
+  if (directory) files = std::make_unique<StateDirectory>(*std::move(directory));
+  if (reads) files = std::make_unique<DryRunFiles>(std::move(files));
+  return over(std::move(files));
 }
 
-Result<Store> Store::open_existing(const StoreOptions& options) {
-  PODQOS_ASSIGN(auto directory, open_state_directory(options.path));
-  return lock_directory(std::move(directory), options);
-}
-
-Result<Store> Store::lock_directory(sys::Directory directory, const StoreOptions& options) {
-  PODQOS_TRY(check_state_directory(directory));
-  PODQOS_ASSIGN(auto lock, sys::FileLock::acquire(directory, kLockName, options.lock_timeout,
-                                                  options.deadline, *options.clock));
-  Store store{std::move(directory), std::move(lock)};
+Result<Store> Store::over(std::unique_ptr<StateFiles> files) {
+  Store store{std::move(files)};
   PODQOS_TRY(store.load_tiers());
   return store;
 }
 
 Status Store::load_tiers() {
-  struct stat found{};
-  const bool marked = ::fstatat(directory_.fd(), kMarkName, &found, AT_SYMLINK_NOFOLLOW) == 0;
-  if (!marked && errno != ENOENT) return fail_errno(errno, cat(directory_.path(), "/", kMarkName));
-  marked_ = dirty_ = marked;
-  const auto text = directory_.read_file(kTiersName, codec::kMaxRecordSize);
-  if (!text && text.error().code == ErrorCode::kNotFound) {
+  const std::string path{kTiersName};
+  PODQOS_ASSIGN(const auto mark, files_->read(std::string{kMarkName}));
+  marked_ = dirty_ = mark.has_value();
+  const auto text = files_->read(path);
+  if (!text) return set_aside(path, text.error());
+  if (!*text) {
     PODQOS_ASSIGN(const auto uids, pod_uids());
     dirty_ = dirty_ || !uids.empty();
     return {};
   }
-  auto tiers = parsed(text, codec::parse_tiers);
-  if (tiers) {
-    tiers_ = std::move(*tiers);
-    return {};
-  }
-  if (is_corrupt(tiers.error()))
-    return set_aside(directory_, std::string{kTiersName}, tiers.error());
-  return fail(std::move(tiers).error().with_context(cat(directory_.path(), "/", kTiersName)));
+  auto tiers = codec::parse_tiers(**text);
+  if (!tiers) return set_aside(path, tiers.error());
+  tiers_ = std::move(*tiers);
+  return {};
 }
 
 Status Store::begin() {
-  return marked_ ? Status{} : set_mark();
-}
-
-Status Store::set_mark() {
-  constexpr int kFlags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
-  const sys::UniqueFd mark{::openat(directory_.fd(), kMarkName, kFlags, 0600)};
-  if (!mark.valid()) return fail_errno(errno, cat("create ", directory_.path(), "/", kMarkName));
+  if (marked_) return {};
+  PODQOS_TRY(files_->write(std::string{kMarkName}, ""));
   marked_ = true;
   return {};
 }
@@ -113,41 +103,29 @@ Status Store::checkpoint() {
 
 Status Store::commit() {
   const bool uncertain = dirty_ || keep_mark_;
-  if (uncertain) {
-    PODQOS_TRY(begin());
-  }
+  if (uncertain) PODQOS_TRY(begin());
   PODQOS_TRY(write_tiers());
   dirty_ = uncertain;
   if (uncertain || !marked_) return {};
-  PODQOS_TRY(directory_.remove_file(kMarkName));
+  PODQOS_TRY(files_->remove(std::string{kMarkName}));
   marked_ = false;
   return {};
 }
 
 Status Store::write_tiers() {
   const std::string text = codec::format_tiers(tiers_);
-  PODQOS_TRY(check_text(cat(directory_.path(), "/", kTiersName), text));
-  return sys::replace_file(directory_, kTiersName, text);
+  PODQOS_TRY(check_text(full(kTiersName), text));
+  return files_->write(std::string{kTiersName}, text);
 }
 
 Result<std::optional<core::PodRecord>> Store::pod(std::string_view uid) {
   PODQOS_TRY(core::check_pod_uid(uid));
-  PODQOS_ASSIGN(const auto pods, find(pods_, kPodsName));
-  if (pods == nullptr) return std::nullopt;
-
-  const std::string name = record_name(uid);
-  const auto text = pods->read_file(name, codec::kMaxRecordSize);
-  if (!text && text.error().code == ErrorCode::kNotFound) return std::nullopt;
-  auto record = parsed(text, codec::parse_pod_record);
-  if (record && record->pod.uid != uid) {
-    record = fail(ErrorCode::kCorrupt,
-                  cat("holds the record of pod \"", printable(record->pod.uid), "\""));
-  }
+  const std::string path = record_path(uid);
+  const auto text = files_->read(path);
+  if (text && !*text) return std::nullopt;
+  auto record = text ? parse_record_of(uid, **text) : fail(text.error());
   if (record) return std::optional{std::move(*record)};
-  if (!is_corrupt(record.error())) {
-    return fail(std::move(record).error().with_context(cat(pods->path(), "/", name)));
-  }
-  PODQOS_TRY(set_aside(*pods, name, record.error()));
+  PODQOS_TRY(set_aside(path, record.error()));
   return std::nullopt;
 }
 
@@ -157,30 +135,24 @@ Status Store::put_pod(const core::PodRecord& record) {
   PODQOS_TRY(core::check_pod_uid(uid));
   PODQOS_TRY(check_text(cat("record of pod ", uid), text));
   PODQOS_TRY(begin());
-  PODQOS_ASSIGN(const auto pods, find_or_make(pods_, kPodsName));
-  return sys::replace_file(*pods, record_name(uid), text);
+  return files_->write(record_path(uid), text);
 }
 
 Status Store::erase_pod(std::string_view uid) {
   PODQOS_TRY(core::check_pod_uid(uid));
   PODQOS_TRY(begin());
-  PODQOS_ASSIGN(const auto pods, find(pods_, kPodsName));
-  if (pods == nullptr) return {};
-  PODQOS_TRY(pods->remove_file(record_name(uid)));
-  return {};
+  return files_->remove(record_path(uid));
 }
 
 Result<std::vector<std::string>> Store::pod_uids() {
-  PODQOS_ASSIGN(const auto pods, find(pods_, kPodsName));
+  PODQOS_ASSIGN(auto names, list(kPodsName));
   std::vector<std::string> uids;
-  if (pods == nullptr) return uids;
-  PODQOS_ASSIGN(auto names, pods->entries());
   for (std::string& name : names) {
-    sys::remove_leftover(*pods, name);
     if (!name.ends_with(kRecordSuffix)) continue;
     name.resize(name.size() - kRecordSuffix.size());
     if (core::check_pod_uid(name)) uids.push_back(std::move(name));
   }
+  // Without the suffix, which has sorted "a.json" behind "a-b.json".
   std::ranges::sort(uids);
   return uids;
 }
@@ -190,30 +162,21 @@ Result<std::vector<std::string>> Store::uids_with(std::string_view id) {
 }
 
 Status Store::put_entry(const IndexEntry& entry) {
-  PODQOS_TRY(begin());
-  PODQOS_ASSIGN(const auto index, find_or_make(containers_, kContainersName));
-  auto added = add_entry(*index, entry);
-  if (added || added.error().code != ErrorCode::kCorrupt) return added;
-  PODQOS_TRY(set_aside(*index, entry.name, added.error()));
-  return add_entry(*index, entry);
+  PODQOS_ASSIGN(auto uids, uids_at(entry.name));
+  if (std::ranges::find(uids, entry.uid) != uids.end()) return {};
+  uids.push_back(entry.uid);
+  return write_uids(entry.name, uids);
 }
 
 Status Store::erase_entry(const IndexEntry& entry) {
   PODQOS_ASSIGN(auto uids, uids_at(entry.name));
-  if (std::erase(uids, entry.uid) == 0) return {};
-  PODQOS_TRY(begin());
-  PODQOS_ASSIGN(const auto index, find(containers_, kContainersName));
-  return write_entries(*index, entry.name, uids);
+  return std::erase(uids, entry.uid) == 0 ? Status{} : write_uids(entry.name, uids);
 }
 
 Result<std::vector<IndexEntry>> Store::all_entries() {
-  PODQOS_ASSIGN(const auto index, find(containers_, kContainersName));
   std::vector<IndexEntry> all;
-  if (index == nullptr) return all;
-  PODQOS_ASSIGN(auto names, index->entries());
-  std::ranges::sort(names);
+  PODQOS_ASSIGN(const auto names, list(kContainersName));
   for (const std::string& name : names) {
-    sys::remove_leftover(*index, name);
     if (!is_index_name(name)) continue;
     PODQOS_ASSIGN(const auto uids, uids_at(name));
     for (const std::string& uid : uids)
@@ -222,56 +185,90 @@ Result<std::vector<IndexEntry>> Store::all_entries() {
   return all;
 }
 
+Result<std::vector<std::string>> Store::list(std::string_view subdirectory) {
+  PODQOS_ASSIGN(auto names, files_->list(subdirectory));
+  std::erase_if(names, [&](const std::string& name) {
+    return name.ends_with(sys::kTemporarySuffix) && files_->remove(cat(subdirectory, "/", name));
+  });
+  return names;
+}
+
 Result<std::vector<std::string>> Store::uids_at(const std::string& name) {
-  PODQOS_ASSIGN(const auto index, find(containers_, kContainersName));
-  if (index == nullptr) return std::vector<std::string>{};
-  auto uids = read_entries(*index, name);
-  if (uids) return uids;
-  if (!is_corrupt(uids.error()))
-    return fail(std::move(uids).error().with_context(cat(index->path(), "/", name)));
-  PODQOS_TRY(set_aside(*index, name, uids.error()));
-  return std::vector<std::string>{};
-}
-
-Result<const sys::Directory*> Store::find(OptionalDirectory& slot, std::string_view name) {
-  if (!slot) {
-    auto opened = directory_.open_directory(name);
-    if (!opened && opened.error().code == ErrorCode::kNotFound) return nullptr;
-    if (!opened) return fail(std::move(opened).error());
-    slot = std::move(*opened);
+  if (const auto known = entries_.find(name); known != entries_.end()) return known->second;
+  const std::string path = index_path(name);
+  const auto target = files_->read(path);
+  auto uids = target ? parse_uids(target->value_or("")) : fail(target.error());
+  if (!uids) {
+    PODQOS_TRY(set_aside(path, uids.error()));
+    uids.emplace();
   }
-  return &*slot;
+  return entries_.emplace(name, *std::move(uids)).first->second;
 }
 
-Result<const sys::Directory*> Store::find_or_make(OptionalDirectory& slot, std::string_view name) {
-  auto found = find(slot, name);
-  if (!found || *found != nullptr) return found;
-  PODQOS_TRY(directory_.make_directory(name, kDirectoryMode));
-  PODQOS_ASSIGN(auto opened, directory_.open_directory(name));
-  slot = std::move(opened);
-  return &*slot;
+Status Store::write_uids(const std::string& name, const std::vector<std::string>& uids) {
+  PODQOS_TRY(begin());
+  entries_.erase(name);
+  if (uids.empty()) return files_->remove(index_path(name));
+  std::string target;
+  for (const std::string& uid : uids)
+    target += cat(target.empty() ? "" : "/", uid);
+  return files_->write(index_path(name), target);
 }
 
-Status Store::set_aside(const sys::Directory& directory, const std::string& name,
-                        const Error& cause) {
+std::string Store::full(std::string_view path) const {
+  const sys::Directory* const directory = files_->directory();
+  return directory == nullptr ? std::string{path} : cat(directory->path(), "/", path);
+}
+
+Status Store::set_aside(const std::string& path, const Error& cause) {
+  if (cause.code != ErrorCode::kCorrupt && cause.code != ErrorCode::kTooLarge)
+    return fail(Error{cause}.with_context(full(path)));
   dirty_ = true;
   // Set the mark first: if the process dies after the rename, the sums still count the lost record.
   PODQOS_TRY(begin());
-  for (int n = 1; n <= kMaxSetAside; ++n) {
-    const std::string aside = cat(name, ".corrupt-", n);
-    if (::renameat2(directory.fd(), name.c_str(), directory.fd(), aside.c_str(),
-                    RENAME_NOREPLACE) == 0) {
-      incidents_.push_back(
-          cat(directory.path(), "/", name, " is corrupt, renamed to ", aside, ": ", cause.message));
-      return {};
-    }
-    if (const int err = errno; err != EEXIST) {
-      return fail_errno(err, cat("rename corrupt ", directory.path(), "/", name, " to ", aside));
+  PODQOS_ASSIGN(const auto aside, files_->set_aside(path));
+  incidents_.push_back(cat(full(path), " is corrupt", aside.empty() ? "" : ", renamed to ", aside,
+                           ": ", cause.message));
+  return {};
+}
+
+Result<std::optional<KnownContainer>> find_container(Store& records, const std::string& id,
+                                                     const std::string& bundle) {
+  PODQOS_ASSIGN(const auto uids, records.uids_with(id));
+  std::optional<KnownContainer> partial;
+  int candidates = 0;
+  for (const std::string& uid : uids) {
+    PODQOS_ASSIGN(auto record, records.pod(uid));
+    // A program that died in between has left an entry without a record, which is harmless.
+    if (!record) continue;
+    for (std::size_t index = 0; index < record->containers.size(); ++index) {
+      const core::ContainerRecord& container = record->containers[index];
+      if (container.id != id) continue;
+      if (!bundle.empty() && container.bundle == bundle)
+        return KnownContainer{.record = std::move(*record), .index = index};
+      if (!bundle.empty() && !container.bundle.empty()) continue;
+      partial = KnownContainer{.record = *record, .index = index};
+      ++candidates;
     }
   }
-  return fail(ErrorCode::kBusy,
-              cat(directory.path(), "/", name, " is corrupt, and ", kMaxSetAside,
-                  " corrupt files of that name are kept already; remove ", name, ".corrupt-*"));
+  if (candidates > 1) {
+    return fail(
+        ErrorCode::kConflict,
+        cat("container id ", printable(id), " is in use in ", candidates,
+            " bundles and the runtime reports none: nothing changed, run podqosctl reconcile "
+            "to release the one that has ended"));
+  }
+  return partial;
+}
+
+Result<std::string> uid_by_sandbox(Store& records, const core::Identity& identity,
+                                   const std::string& id) {
+  for (const std::string& known : {id, identity.sandbox_id}) {
+    PODQOS_ASSIGN(auto found, find_container(records, known, ""));
+    if (!found || found->record.sandbox_id != identity.sandbox_id) continue;
+    if (known == id || found->container().sandbox) return found->record.pod.uid;
+  }
+  return identity.uid;
 }
 
 }  // namespace podqos::store

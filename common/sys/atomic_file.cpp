@@ -49,26 +49,17 @@ Status set_owner(int fd, const FileOwner& owner) {
 /// Whether a file has to survive a crash of the machine.
 enum class Durability : std::uint8_t { kUntilBoot, kDurable };
 
-/// What a new file gets.
-struct Fill {
-  std::string_view content;
-  const FileOwner* owner = nullptr;  ///< nullptr keeps the owner and mode of the new file
-  Durability durability = Durability::kUntilBoot;
-};
-
 Status sync(int fd) {
   if (::fsync(fd) != 0) return fail_errno(errno, "fsync");
   return {};
 }
 
-Status fill_and_close(UniqueFd fd, const Fill& fill) {
-  PODQOS_TRY(write_all(fd.get(), fill.content));
-  if (fill.owner != nullptr) {
-    PODQOS_TRY(set_owner(fd.get(), *fill.owner));
-  }
-  if (fill.durability == Durability::kDurable) {
-    PODQOS_TRY(sync(fd.get()));
-  }
+/// @param owner  nullptr keeps the owner and mode of the new file
+Status fill_and_close(UniqueFd fd, std::string_view content, const FileOwner* owner,
+                      Durability durability) {
+  PODQOS_TRY(write_all(fd.get(), content));
+  if (owner != nullptr) PODQOS_TRY(set_owner(fd.get(), *owner));
+  if (durability == Durability::kDurable) PODQOS_TRY(sync(fd.get()));
   // Quotas and network file systems report a failed write only at close(2).
   if (::close(fd.release()) != 0 && errno != EINTR) return fail_errno(errno, "close");
   return {};
@@ -83,7 +74,8 @@ Status sync_directory(const Directory& directory) {
 // kUntilBoot has no fsync(2): the state is on a tmpfs and is lost with the boot it describes, and
 // the config.json of a bundle is written again before each create. A file left by a crash of the
 // machine is never read.
-Status replace(const Directory& directory, std::string_view name, const Fill& fill) {
+Status replace(const Directory& directory, std::string_view name, std::string_view content,
+               const FileOwner* owner, Durability durability = Durability::kUntilBoot) {
   if (name.empty() || name == "." || name == ".." || name.find('/') != std::string_view::npos) {
     return fail(ErrorCode::kInvalidArgument, cat("replace \"", printable(name), "\" in ",
                                                  directory.path(), ": not a file name"));
@@ -92,7 +84,7 @@ Status replace(const Directory& directory, std::string_view name, const Fill& fi
   const std::string temporary = cat(".", name, kTemporarySuffix);
   PODQOS_ASSIGN(auto fd, create_temporary(directory, temporary.c_str()));
 
-  auto filled = fill_and_close(std::move(fd), fill);
+  auto filled = fill_and_close(std::move(fd), content, owner, durability);
   if (filled &&
       ::renameat(directory.fd(), temporary.c_str(), directory.fd(), target.c_str()) != 0) {
     filled = fail_errno(errno, "rename");
@@ -106,11 +98,11 @@ Status replace(const Directory& directory, std::string_view name, const Fill& fi
 
 Status replace_file(const Directory& directory, std::string_view name, std::string_view content,
                     const FileOwner& owner) {
-  return replace(directory, name, {.content = content, .owner = &owner});
+  return replace(directory, name, content, &owner);
 }
 
 Status replace_file(const Directory& directory, std::string_view name, std::string_view content) {
-  return replace(directory, name, {.content = content});
+  return replace(directory, name, content, nullptr);
 }
 
 Status replace_link(const Directory& directory, const std::string& name,
@@ -140,8 +132,7 @@ Status replace_link(const Directory& directory, const std::string& name,
 
 Status replace_durable_file(const Directory& directory, std::string_view name,
                             std::string_view content, const FileOwner& owner) {
-  const Fill fill{.content = content, .owner = &owner, .durability = Durability::kDurable};
-  PODQOS_TRY(replace(directory, name, fill));
+  PODQOS_TRY(replace(directory, name, content, &owner, Durability::kDurable));
   return sync_directory(directory);
 }
 
@@ -155,10 +146,6 @@ Status make_durable_link(const Directory& directory, const std::string& name,
 Status remove_durable_file(const Directory& directory, const std::string& name) {
   PODQOS_TRY(directory.remove_file(name));
   return sync_directory(directory);
-}
-
-void remove_leftover(const Directory& directory, const std::string& name) {
-  if (name.ends_with(kTemporarySuffix)) static_cast<void>(directory.remove_file(name).has_value());
 }
 
 }  // namespace podqos::sys

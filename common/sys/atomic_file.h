@@ -52,9 +52,4 @@ struct FileOwner {
 /// Removes `name`, durably. Success if it does not exist.
 [[nodiscard]] Status remove_durable_file(const Directory& directory, const std::string& name);
 
-/// Removes `name` if it is a temporary file left by a process that died before the rename. One that
-/// cannot be removed stays: it is never read. The caller must hold the lock, so that no other
-/// process is about to rename it.
-void remove_leftover(const Directory& directory, const std::string& name);
-
 }  // namespace podqos::sys

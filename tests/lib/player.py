@@ -47,11 +47,6 @@ class Case(harness.TestCase):
         self.annotated = {}
         self.config = str(self.podqos.config())
 
-    def tearDown(self):
-        for made in list(self.running):
-            self.delete(made)
-        super().tearDown()
-
     # The runtime.
 
     def container(self, manifest, name):
@@ -68,35 +63,16 @@ class Case(harness.TestCase):
         """Runs podqos; returns whether it was killed. `kill` is ("all" or "one", "every" or "effects", N)."""
         if kill:
             command = [str(self.stepper), *map(str, kill), str(self.count_file), *command]
-        done = self.call(*command, stdin=stdin)
+        done = patience.capture(command, 60, stdin)
         if not kill:
-            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertEqual((done.returncode, done.stderr), (0, b""))
             return False
         self.assertNotEqual(done.returncode, 125, done.stderr)
         return self.count_file.read_text(encoding="ascii").split()[1] == "1"
 
-    def call(self, *command, stdin=b""):
-        """Any program; CompletedProcess with text."""
-        done = patience.capture(list(map(str, command)), 60, stdin)
-        done.stdout, done.stderr = (text.decode("utf-8", "replace") for text in (done.stdout, done.stderr))
-        return done
-
-    def creation(self, made):
-        return [str(harness.RUNTIME), "--config", self.config, "create", "--bundle", str(made.bundle.path), made.id]
-
-    def hook_call(self, stage, made):
-        """(argv, stdin)"""
-        return [str(harness.HOOK), "--config", self.config, stage], json.dumps(made.state()).encode()
-
-    def try_place(self, made):
-        return self.call(*self.creation(made))
-
-    def try_hook(self, stage, made):
-        command, stdin = self.hook_call(stage, made)
-        return self.call(*command, stdin=stdin)
-
     def place(self, made, kill=None):
-        return self.run_podqos(self.creation(made), b"", kill)
+        command = [str(harness.RUNTIME), "--config", self.config, "create", "--bundle", str(made.bundle.path), made.id]
+        return self.run_podqos(command, b"", kill)
 
     def start(self, made):
         """The process in the cgroup that config.json names, in every hierarchy."""
@@ -106,7 +82,8 @@ class Case(harness.TestCase):
         self.machine.enter(made.process.pid, made.cgroup)
 
     def hook(self, stage, made, kill=None):
-        return self.run_podqos(*self.hook_call(stage, made), kill)
+        command = [str(harness.HOOK), "--config", self.config, stage]
+        return self.run_podqos(command, json.dumps(made.state()).encode(), kill)
 
     def end(self, made):
         """The process ends, and the runtime removes the cgroup that it made."""

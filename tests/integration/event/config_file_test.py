@@ -123,22 +123,36 @@ class ConfigFile(harness.TestCase):
         self.annotate_anew(bundle).config["root"]["path"] = program
         self.assert_is_the_other(name, bundle.save())
 
-    def check_ordinary_again(self, spoil):
-        """A container of a bundle that podqos has edited, which it does not place now: its cgroup is the engine's, not the
-        one of the pod before, where a runtime would make podqos's root."""
+    def test_no_longer_annotated(self):
+        """What podqos filled in goes, and the container is an ordinary one again."""
         bundle, name = self.bundle(BURSTABLE, "app"), self.container_id("app")
         bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/plain"
         before = bundle.save().config
         self.wrapper.launch(name, bundle)
         self.wrapper.delete(name)
-        spoil(bundle.reload())
+        bundle.reload().annotations.clear()
         pid = self.wrapper.launch(name, bundle.save())
         self.assertEqual(machines.cgroup_of(pid), f"{self.elsewhere}/plain")
-        self.assertEqual(self.podqos.records(), [])
+        self.assertFalse([name for name in self.podqos.state_bytes() if "pods/" in name])
         after = bundle.reload().config
-        self.assertEqual((after["linux"]["resources"].pop("cpu"), after["linux"]["resources"].pop("memory")), ({}, {}))
         self.assertEqual(set(after.pop("hooks")), {"createRuntime", "poststop"})
-        self.assertEqual(after, {**before, "annotations": after["annotations"]})
+        after["linux"]["resources"] = before["linux"]["resources"]
+        after["annotations"] = before["annotations"]
+        self.assertEqual(after, before)
+
+    def check_ordinary_again(self, spoil):
+        """A container of a bundle that podqos has edited, which it does not place now: its cgroup is the engine's, not the
+        one of the pod before, where a runtime would make podqos's root."""
+        bundle, name = self.bundle(BURSTABLE, "app"), self.container_id("app")
+        bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/plain"
+        self.wrapper.launch(name, bundle.save())
+        self.wrapper.delete(name)
+        spoil(bundle.reload())
+        pid = self.wrapper.launch(name, bundle)
+        self.assertEqual(machines.cgroup_of(pid), f"{self.elsewhere}/plain")
+        self.assertNotIn("podqos.io/edits", bundle.reload().config)
+        self.assertNotIn("oomScoreAdj", bundle.config["process"])
+        self.assertEqual((bundle.resources["cpu"], bundle.resources["memory"]), ({}, {}))
         self.wrapper.delete(name)
         self.assert_nothing_left()
 
@@ -147,9 +161,11 @@ class ConfigFile(harness.TestCase):
         self.podqos.config(self.kind)
 
     def test_not_placed_now(self):
-        for spoil in (lambda bundle: bundle.annotations.update({"podqos.io/requests": "cpu=much"}),
-                      lambda bundle: bundle.annotations.clear(),
-                      lambda _: self.configure(enabled=False), lambda _: self.configure(onError="perhaps")):
+        def annotated_wrongly(bundle):
+            bundle.annotations["podqos.io/requests"] = "cpu=much"
+            bundle.save()
+
+        for spoil in (annotated_wrongly, lambda _: self.configure(enabled=False), lambda _: self.configure(onError="perhaps")):
             self.check_ordinary_again(spoil)
             self.configure(enabled=True, onError=None)
         self.assertIn("cpu=much", self.podqos.log_text())

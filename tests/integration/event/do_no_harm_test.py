@@ -132,6 +132,20 @@ class Disabled(harness.TestCase):
 
 
 @harness.runc_only
+class BrokenConfiguration(harness.TestCase):
+    """Engines read what state, list and ps print, standard error included: podqos adds nothing to it."""
+
+    def test_other_verbs_stay_quiet(self):
+        broken = self.tmp / "broken.json"
+        broken.write_text('{"scope": "everything"}', encoding="utf-8")
+        runtime = oci.Runtime(self.kind, self.tmp / "runtime", [str(harness.RUNTIME), "--config", str(broken)])
+        for verb in (["list", "--format", "json"], ["--version"], ["state", "none"]):
+            through, plain = runtime.call(*verb, check=False), self.plain.call(*verb, check=False)
+            self.assertEqual((through.returncode, through.stdout), (plain.returncode, plain.stdout))
+            self.assertNotIn("broken.json", through.stderr)
+
+
+@harness.runc_only
 class AnotherUser(harness.TestCase):
     """A caller that is not root on the host, to whom the package's configuration file belongs to nobody."""
 

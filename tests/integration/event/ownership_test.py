@@ -1,5 +1,6 @@
 """What podqos did not make: it is left as it is. And what a kubelet's pods and podqos's own leave to each other."""
 
+import json
 import os
 import pathlib
 import signal
@@ -13,6 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 import guest  # noqa: E402
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
+import patience  # noqa: E402
 import player  # noqa: E402
 from harness import GI, MI, container, pod  # noqa: E402
 
@@ -24,7 +26,12 @@ GREEDY = pod("greedy", container("app", requests={"cpu": "16", "memory": "1Gi"})
 
 
 class OwnershipCase(player.Case):
-    """A player beside another program that makes cgroups."""
+    """A player whose podqos may refuse."""
+
+    def tearDown(self):
+        for made in list(self.running):
+            self.delete(made)
+        super().tearDown()
 
     def make(self, path):
         """A cgroup that another program makes."""
@@ -47,10 +54,19 @@ class OwnershipCase(player.Case):
         self.assertEqual((self.machine.read(path, "memory"), self.machine.read(path, "quota")), (300 * MI, 40000))
         return path
 
-    def complaint(self, done):
-        """Under admit."""
+    def call(self, command, stdin=b""):
+        done = patience.capture(command, 60, stdin)
         self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stderr
+        return done.stderr.decode()
+
+    def try_place(self, made):
+        """The complaint of the wrapper, under admit."""
+        return self.call([str(harness.RUNTIME), "--config", self.config, "create", "--bundle", str(made.bundle.path),
+                          made.id])
+
+    def try_hook(self, made):
+        return self.call([str(harness.HOOK), "--config", self.config, "createRuntime"],
+                         json.dumps(made.state()).encode())
 
     def kubelets(self, manifest, parent, shares=1024):
         """A container that a kubelet has its engine make in a pod cgroup of its own."""
@@ -161,9 +177,9 @@ class ForeignRoot(OwnershipCase):
         made = self.container(BURSTABLE, "app")
         config = made.bundle.read()
         complaint = rf"pod burst.*cgroup {self.theirs} exists but was not created by podqos: set cgroupRoot"
-        self.assertRegex(self.complaint(self.try_place(made)), complaint)
+        self.assertRegex(self.try_place(made), complaint)
         self.start(made)
-        self.assertRegex(self.complaint(self.try_hook("createRuntime", made)), complaint)
+        self.assertRegex(self.try_hook(made), complaint)
         self.assertEqual(made.bundle.read(), config)
         self.assertEqual(os.path.dirname(machines.cgroup_of(made.process.pid)), self.elsewhere)
         self.reconcile()
@@ -185,14 +201,14 @@ class ForeignPod(OwnershipCase):
                 refused = self.container(BURSTABLE, "app")
                 config = refused.bundle.read()
                 if own:
-                    self.assertRegex(self.complaint(self.try_place(refused)),
-                                     rf"pod burst.*cgroup {theirs} exists but was not created by podqos: .*remove it")
+                    self.assertRegex(self.try_place(refused), rf"pod burst.*cgroup {theirs} exists but was not created by "
+                                                              r"podqos: .*remove it")
                     self.assertEqual(refused.bundle.read(), config)
                 made = self.container(BURSTABLE, "app")
                 made.bundle.config["linux"]["cgroupsPath"] = f"{theirs}/{made.id}"
                 made.bundle.save()
                 self.start(made)
-                self.assertEqual(self.complaint(self.try_hook("createRuntime", made)), "")
+                self.assertEqual(self.try_hook(made), "")
                 adopted = {each["uid"]: each["adopted"] for each in self.podqos.ctl_json("status")["pods"]}
                 self.assertEqual(adopted, {"burst": True, **({"guard": False} if own else {})})
                 self.reconcile()
@@ -237,8 +253,8 @@ class HostsRoot(OwnershipCase):
         self.create(theirs)
         self.assertEqual([each["adopted"] for each in self.podqos.ctl_json("status")["pods"]], [True])
         made = self.container(BURSTABLE, "app")
-        self.assertRegex(self.complaint(self.try_place(made)), r"pod burst.*cgroup /kubepods exists but was not created "
-                         r"by podqos: set cgroupRoot .*, or remove /kubepods \(rmdir\) if nothing uses it")
+        self.assertRegex(self.try_place(made), r"pod burst.*cgroup /kubepods exists but was not created by podqos: set "
+                                               r"cgroupRoot .*, or remove /kubepods \(rmdir\) if nothing uses it")
         self.reconcile()
         found = [self.machine.snapshot(each) for each in (self.ROOT, f"{self.ROOT}/burstable", path)]
         self.assertEqual(found, before)
@@ -249,8 +265,7 @@ class HostsRoot(OwnershipCase):
         self.make(self.ROOT)
         made = self.container(BURSTABLE, "app")
         config = made.bundle.read()
-        self.assertRegex(self.complaint(self.try_place(made)),
-                         r"pod burst.*cgroup /kubepods exists but was not created by podqos.*cgroupRoot")
+        self.assertRegex(self.try_place(made), r"pod burst.*cgroup /kubepods exists but was not created by podqos.*cgroupRoot")
         self.assertEqual(made.bundle.read(), config)
         self.assertFalse(self.machine.exists(self.tier_path("burstable")))
 

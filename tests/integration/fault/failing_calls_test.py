@@ -73,6 +73,10 @@ class BesideAPod(FailingCase):
         super().setUp()
         self.alive = self.create(self.container(ALIVE, "app"))
 
+    def tearDown(self):
+        self.delete(self.alive)
+        super().tearDown()
+
     def test_poststop(self):
         self.sweep(self.poststop, self.alive)
 

@@ -41,7 +41,7 @@ CALL = re.compile(r"^(\d+) +(\w+)\((.*)\) += (-?\w+)")
 
 
 class StateCase(player.Case):
-    """Three pods live."""
+    """Three pods live; tearDown ends what runs, and nothing of them may be left."""
 
     def setUp(self):
         super().setUp()
@@ -51,8 +51,30 @@ class StateCase(player.Case):
         self.alive = [self.create(self.container(*each)) for each in described]
         self.check(*self.alive)
 
+    def tearDown(self):
+        for made in list(self.running):
+            self.delete(made)
+        super().tearDown()
+
     def check_values(self, *living):
         self.assertEqual(self.wrong(*living), [])
+
+    def call(self, *command, stdin=b""):
+        """Any program; CompletedProcess with text."""
+        started = time.monotonic()
+        done = patience.capture(list(map(str, command)), 60, stdin)
+        done.seconds = time.monotonic() - started
+        done.stdout, done.stderr = (text.decode("utf-8", "replace") for text in (done.stdout, done.stderr))
+        return done
+
+    def creation(self, made):
+        return [harness.RUNTIME, "--config", self.config, "create", "--bundle", made.bundle.path, made.id]
+
+    def try_place(self, made):
+        return self.call(*self.creation(made))
+
+    def try_hook(self, stage, made):
+        return self.call(harness.HOOK, "--config", self.config, stage, stdin=json.dumps(made.state()).encode())
 
     def try_reconcile(self, *options):
         return self.call(harness.CTL, "--config", self.config, "reconcile", *options)
@@ -215,11 +237,10 @@ class Lock(StateCase):
             fcntl.flock(held, fcntl.LOCK_EX)
             for policy, status in (("admit", 0), ("reject", 1)):
                 self.configure(onError=policy)
-                for tried in (lambda: self.try_place(placed), lambda: self.try_hook("createRuntime", late)):
-                    started = time.monotonic()
-                    self.assert_complaint(tried(), status, lock)
-                    self.assertGreaterEqual(time.monotonic() - started, 0.3)
-                    self.assertLess(time.monotonic() - started, 5)
+                for done in (self.try_place(placed), self.try_hook("createRuntime", late)):
+                    self.assert_complaint(done, status, lock)
+                    self.assertGreaterEqual(done.seconds, 0.3)
+                    self.assertLess(done.seconds, 5)
                 self.assert_complaint(self.try_hook("poststop", self.alive[0]), 0, lock)
             self.assertEqual(self.try_reconcile().returncode, 1)
             self.check_values(*self.alive)

@@ -251,7 +251,7 @@ TEST(EventOnV1, APodsQuotaFollowsItsContainers) {
 
 TEST_F(Event, ARefusedClaimLeavesNothing) {
   node_.run(kWebContainer, Pid{10});
-  const store::StoredRecords before = node_.records;
+  const FakeRecords before = node_.records;
   const auto cgroups = node_.tree.cgroups.size();
   // The transaction withdraws another container first, whose creation was not finished.
   node_.tree.start(Pid{98}, "/");

@@ -19,7 +19,7 @@
 #include "common/app/log.h"
 #include "common/app/reconcile.h"
 #include "common/app/transaction.h"
-#include "common/store/memory_store.h"
+#include "tests/unit/app/fake_files.h"
 #include "tests/unit/cgroup/fake_machine.h"
 
 namespace podqos::app {
@@ -73,9 +73,10 @@ class FakeNode {
       changes.push_back(change);
       return {};
     };
-    return {settings, *log,
-            std::make_unique<store::MemoryStore>(
-                records, [spend](const store::MemoryStore::Change&) { return spend("record"); }),
+    auto store = store::Store::over(
+        std::make_unique<FakeFiles>(records, [spend] { return spend("record"); }));
+    EXPECT_TRUE(store) << store.error().message;
+    return {settings, *log, std::make_unique<store::Store>(std::move(*store)),
             std::make_unique<cgroup::FakeMachine>(tree, spend), capacity};
   }
 
@@ -200,8 +201,9 @@ class FakeNode {
     const auto refuse = [](const std::string& change) -> Status {
       return fail(ErrorCode::kIo, cat("a preview has made a change: ", change));
     };
-    return preview_reconcile(settings, records, std::make_unique<cgroup::FakeMachine>(tree, refuse),
-                             capacity);
+    return preview_reconcile(settings,
+                             std::make_unique<FakeFiles>(records, [&] { return refuse("record"); }),
+                             std::make_unique<cgroup::FakeMachine>(tree, refuse), capacity);
   }
 
   /// Content of a control file; "" if it does not exist.
@@ -213,7 +215,7 @@ class FakeNode {
 
   cgroup::FakeTree tree;
   core::Driver driver;  ///< of the node's runtimes
-  store::StoredRecords records;
+  FakeRecords records;
   core::Settings settings;
   core::NodeCapacity capacity{.memory = Bytes{16LL << 30U}, .cpu = MilliCpu{8000}, .pids = 32'768};
   std::unique_ptr<Log> log;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,6 +14,8 @@
 #include "common/cgroup/cgroupfs.h"
 #include "common/codec/record_json.h"
 #include "common/core/cgroups/plan.h"
+#include "common/store/dry_run_files.h"
+#include "tests/unit/app/fake_files.h"
 
 namespace podqos::app {
 namespace {
@@ -28,7 +31,7 @@ core::PodRecord pod(std::string uid, std::string cgroup, core::QosClass qos_clas
   return record;
 }
 
-void put(store::StoredRecords& state, const core::PodRecord& record) {
+void put(FakeRecords& state, const core::PodRecord& record) {
   state.pods.emplace(record.pod.uid, codec::format_pod_record(record));
 }
 
@@ -39,8 +42,15 @@ core::PodRecord adopted(core::PodRecord record) {
   return record;
 }
 
+Result<NodeFigures> figures_of(FakeRecords& records, const core::Settings& settings = {}) {
+  const auto refuse = [] { return fail(ErrorCode::kIo, "changed"); };
+  PODQOS_ASSIGN(auto store, store::Store::over(std::make_unique<store::DryRunFiles>(
+                                std::make_unique<FakeFiles>(records, refuse))));
+  return node_figures(settings, store);
+}
+
 TEST(NodeFigures, CountsByClassAndOwner) {
-  store::StoredRecords state;
+  FakeRecords state;
   put(state, pod("a", "/kubepods/burstable/poda", core::QosClass::kBurstable));
   put(state, pod("b", "/kubepods/burstable/podb", core::QosClass::kBurstable));
   put(state, adopted(pod("c", "/kubepods/podc", core::QosClass::kGuaranteed)));
@@ -49,7 +59,7 @@ TEST(NodeFigures, CountsByClassAndOwner) {
   put(state, released);
   state.pods.emplace("e", "{");
   state.dirty = true;
-  const auto figures = node_figures({}, state);
+  const auto figures = figures_of(state);
   if (!figures) GTEST_SKIP() << figures.error().message;
   EXPECT_EQ(figures->own.burstable,
             (core::TierSum{.pods = 2, .cpu = MilliCpu{500}, .memory = Bytes{2 << 20}}));
@@ -61,7 +71,8 @@ TEST(NodeFigures, CountsByClassAndOwner) {
 }
 
 TEST(NodeFigures, HasNoTiersBeforeTheFirstPod) {
-  const auto figures = node_figures({}, {});
+  FakeRecords none;
+  const auto figures = figures_of(none);
   ASSERT_TRUE(figures);
   EXPECT_THAT(figures->tiers, IsEmpty());
 }
@@ -95,7 +106,7 @@ TEST_F(NodeFiguresLive, ReadsTheTiersOfPodqosAndOfAKubelet) {
   for (const char* tier : {"/kubepods/burstable", "/kubepods/besteffort"})
     make(own_ + tier);
   make(own_ + "/theirs/kubepods/burstable");
-  store::StoredRecords state;
+  FakeRecords state;
   state.tiers.trees = {{.kubepods = own_ + "/kubepods"}};
   state.tiers.sums.guaranteed = {.pods = 1, .cpu = {}, .memory = Bytes{1LL << 30}};
   state.tiers.trees[0].sums = state.tiers.sums;
@@ -104,7 +115,7 @@ TEST_F(NodeFiguresLive, ReadsTheTiersOfPodqosAndOfAKubelet) {
   core::Settings settings;
   settings.node_memory = Bytes{4LL << 30};
   settings.reserve_memory_percent = 100;
-  const auto figures = node_figures(settings, state);
+  const auto figures = figures_of(state, settings);
   ASSERT_TRUE(figures) << figures.error().message;
   ASSERT_EQ(figures->tiers.size(), 5U);  // a kubelet's BestEffort tier is not there
   EXPECT_EQ(figures->tiers[0].cgroup.path(), own_ + "/kubepods");

@@ -38,7 +38,7 @@ class FullNode : public ::testing::Test {
 };
 
 TEST_F(FullNode, RefusesAPodAndKeepsNothingOfIt) {
-  const store::StoredRecords before = node_.records;
+  const FakeRecords before = node_.records;
   const auto changes = node_.changes.size();
   const auto refused = node_.admit(kWebContainer, Pid{99});
   ASSERT_FALSE(refused);

@@ -66,7 +66,7 @@ class Realtime : public ::testing::Test {
   }
 
   FakeNode node_{core::CgroupVersion::kV1};
-  store::StoredRecords before_;
+  FakeRecords before_;
   std::size_t changes_ = 0;
 };
 

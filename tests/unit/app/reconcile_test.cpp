@@ -70,7 +70,7 @@ TEST_F(Reconcile, MakesGoodWhatWasCorrupt) {
 
 TEST_F(Reconcile, BringsRecordsBackFromTheCgroups) {
   node_.run(kWebContainer, Pid{10});
-  const store::StoredRecords before = node_.records;
+  const FakeRecords before = node_.records;
   node_.records = {};
   const auto report = node_.reconcile();
   ASSERT_TRUE(report) << report.error().message;
@@ -83,7 +83,7 @@ TEST_F(Reconcile, BringsRecordsBackFromTheCgroups) {
 TEST_F(Reconcile, FindsAContainerThatWasMovedAfterALossOfTheState) {
   node_.run(kWebContainer, Pid{10});
   node_.run(kBatchContainer, Pid{11});
-  const store::StoredRecords before = node_.records;
+  const FakeRecords before = node_.records;
   node_.tree.make("/mine");
   node_.tree.processes.at(Pid{10}).cgroup = "/mine";
   // As systemd does with a scope that is empty.

@@ -178,7 +178,7 @@ TEST_P(TwoDrivers, ATreeThatSystemdDoesNotMakeLeavesNothing) {
     SCOPED_TRACE(calls);
     FakeNode node{GetParam()};
     node.run(kWebContainer, Pid{10});
-    const store::StoredRecords before = node.records;
+    const FakeRecords before = node.records;
     const auto cgroups = node.tree.cgroups.size();
     node.refuses = silent_after(calls);
     node.driver = core::Driver::kSystemd;

@@ -1,6 +1,6 @@
-#include "common/store/container_index.h"
-
 #include <gtest/gtest.h>
+
+#include "common/store/store.h"
 
 namespace podqos::store {
 namespace {

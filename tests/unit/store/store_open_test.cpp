@@ -46,7 +46,7 @@ TEST_F(StoreOpen, DoesNotMakeParents) {
 }
 
 TEST_F(StoreOpen, ExistingMakesNoDirectory) {
-  const auto refused = Store::open_existing(options_);
+  const auto refused = Store::open(options_, Opening::kExisting);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kNotFound);
   EXPECT_FALSE(temporary_.has("state"));
@@ -54,7 +54,7 @@ TEST_F(StoreOpen, ExistingMakesNoDirectory) {
 
 TEST_F(StoreOpen, ExistingFindsWhatWasWritten) {
   make_state();
-  auto store = Store::open_existing(options_);
+  auto store = Store::open(options_, Opening::kExisting);
   ASSERT_TRUE(store) << store.error().message;
   EXPECT_EQ(store->tiers().sums.burstable.pods, 1);
   EXPECT_EQ(*store->pod("pod-1"), record_of("pod-1"));

@@ -76,6 +76,14 @@ TEST_F(StorePods, RefusesUidsThatAreNoFileName) {
   EXPECT_TRUE(store.put_pod(record_of(std::string(128, 'a'))));
 }
 
+TEST_F(StorePods, RefusesARecordThatCouldNotBeReadBack) {
+  Store store = opened();
+  core::PodRecord large = record_of("pod-1");
+  large.sandbox_id = std::string(codec::kMaxRecordSize, 'a');
+  EXPECT_EQ(store.put_pod(large).error().code, ErrorCode::kTooLarge);
+  EXPECT_EQ(*store.pod("pod-1"), std::nullopt);
+}
+
 TEST_F(StorePods, SetsACorruptRecordAsideAndStaysDirtyUntilTheSumsAreRecomputed) {
   make_state();
   write("pods/pod-1.json", "{\"version\":1,");

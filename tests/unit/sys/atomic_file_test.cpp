@@ -111,27 +111,18 @@ TEST_F(ReplaceFile, ReplacesWhatAKilledProcessLeft) {
   EXPECT_FALSE(temporary_.has(kTemporaryName));
 }
 
-TEST_F(ReplaceFile, NeverWritesThroughASymlinkOfTheTemporaryName) {
+TEST_F(ReplaceFile, NeverWritesThroughALink) {
   temporary_.write("victim", "precious");
-  ASSERT_EQ(::symlink("victim", temporary_.path(kTemporaryName).c_str()), 0);
-  ASSERT_TRUE(replace_file(*directory_, "config.json", "mine", mine(0600)));
-  EXPECT_EQ(temporary_.read("victim"), "precious");
-  EXPECT_TRUE(S_ISREG(status_of("config.json").st_mode));
-}
-
-TEST_F(ReplaceFile, NeverWritesThroughAHardLinkOfTheTemporaryName) {
-  temporary_.write("victim", "precious");
-  ASSERT_EQ(::link(temporary_.path("victim").c_str(), temporary_.path(kTemporaryName).c_str()), 0);
-  ASSERT_TRUE(replace_file(*directory_, "config.json", "mine", mine(0600)));
-  EXPECT_EQ(temporary_.read("victim"), "precious");
-}
-
-TEST_F(ReplaceFile, ReplacesASymlinkedTargetNotWhatItPointsTo) {
-  temporary_.write("victim", "precious");
-  ASSERT_EQ(::symlink("victim", temporary_.path("config.json").c_str()), 0);
-  ASSERT_TRUE(replace_file(*directory_, "config.json", "mine", mine(0600)));
-  EXPECT_EQ(temporary_.read("victim"), "precious");
-  EXPECT_TRUE(S_ISREG(status_of("config.json").st_mode));
+  const std::string victim = temporary_.path("victim");
+  for (const auto make_link : {::symlink, ::link}) {
+    for (const char* name : {kTemporaryName, "config.json"}) {
+      ::unlink(temporary_.path("config.json").c_str());
+      ASSERT_EQ(make_link(victim.c_str(), temporary_.path(name).c_str()), 0);
+      ASSERT_TRUE(replace_file(*directory_, "config.json", "mine", mine(0600)));
+      EXPECT_EQ(temporary_.read("victim"), "precious");
+      EXPECT_TRUE(S_ISREG(status_of("config.json").st_mode));
+    }
+  }
 }
 
 TEST_F(ReplaceFile, LeavesTheTargetWhenTheTemporaryNameIsTaken) {

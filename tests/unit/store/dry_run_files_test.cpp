@@ -1,0 +1,108 @@
+#include "common/store/dry_run_files.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/store/store_fixture.h"
+
+namespace podqos::store {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class DryRun : public StoreTest {
+ protected:
+  /// A store that changes nothing.
+  Result<Store> dry() {
+    auto directory = StateDirectory::open(options_, Opening::kRead);
+    std::unique_ptr<StateFiles> files;
+    if (directory) files = std::make_unique<StateDirectory>(std::move(*directory));
+    return Store::over(std::make_unique<DryRunFiles>(std::move(files), &plan_));
+  }
+
+  std::vector<std::string> plan_;
+};
+
+TEST_F(DryRun, KeepsChangesInMemoryAndTellsThem) {
+  make_state();
+  const std::string tiers = read("tiers.json");
+  {
+    auto store = dry();
+    ASSERT_TRUE(store) << store.error().message;
+    EXPECT_EQ(store->tiers().sums.burstable.pods, 1);
+    EXPECT_EQ(*store->pod("pod-1"), record_of("pod-1"));
+    EXPECT_EQ(open().error().code, ErrorCode::kTimeout) << "it holds the lock";
+
+    ASSERT_TRUE(store->put_pod(record_of("pod-1")));
+    ASSERT_TRUE(store->put_pod(record_of("pod-2")));
+    ASSERT_TRUE(store->erase_pod("pod-1"));
+    ASSERT_TRUE(store->erase_pod("pod-3"));
+    ASSERT_TRUE(store->put_entry(entry_of("c1", "pod-2")));
+    ASSERT_TRUE(store->erase_entry(entry_of("c1", "pod-1")));
+    ASSERT_TRUE(store->put_entry(entry_of("c2", "pod-2")));
+    store->tiers().trees = {{.kubepods = "/kubepods"}};
+    ASSERT_TRUE(store->commit());
+    EXPECT_EQ(*store->pod("pod-1"), std::nullopt);
+    EXPECT_EQ(*store->pod("pod-2"), record_of("pod-2"));
+    EXPECT_THAT(*store->pod_uids(), ElementsAre("pod-2"));
+    EXPECT_THAT(*store->uids_with("c1"), ElementsAre("pod-2"));
+    EXPECT_THAT(*store->all_entries(),
+                testing::UnorderedElementsAre(entry_of("c1", "pod-2"), entry_of("c2", "pod-2")));
+  }
+  EXPECT_THAT(plan_,
+              ElementsAre("save   record of pod pod-2", "erase  record of pod pod-1",
+                          "save   index entry of pod pod-2", "erase  index entry of pod pod-1",
+                          "save   index entry of pod pod-2"));
+  EXPECT_EQ(read("tiers.json"), tiers);
+  EXPECT_FALSE(has("dirty"));
+  EXPECT_FALSE(has("pods/pod-2.json"));
+  EXPECT_EQ(*opened().pod("pod-1"), record_of("pod-1"));
+  EXPECT_THAT(*opened().uids_with("c1"), ElementsAre("pod-1"));
+}
+
+TEST_F(DryRun, MakesNoDirectory) {
+  auto store = dry();
+  ASSERT_TRUE(store) << store.error().message;
+  EXPECT_FALSE(store->dirty());
+  EXPECT_THAT(*store->pod_uids(), IsEmpty());
+  ASSERT_TRUE(store->put_pod(record_of("pod-1")));
+  EXPECT_THAT(*store->pod_uids(), ElementsAre("pod-1"));
+  EXPECT_FALSE(temporary_.has("state"));
+}
+
+TEST_F(DryRun, NamesWhatIsCorruptAndLeavesIt) {
+  make_state();
+  write("tiers.json", "{");
+  write("pods/pod-2.json", "{");
+  write("pods/.pod-1.json.podqos-tmp", "half");
+  write("containers/" + index_name("c2"), "]");
+  auto store = dry();
+  ASSERT_TRUE(store) << store.error().message;
+  EXPECT_TRUE(store->dirty());
+  EXPECT_EQ(*store->pod("pod-2"), std::nullopt);
+  EXPECT_THAT(*store->pod_uids(), ElementsAre("pod-1"));
+  EXPECT_THAT(*store->uids_with("c2"), IsEmpty());
+  EXPECT_THAT(store->incidents(), ElementsAre(HasSubstr("state/tiers.json is corrupt: "),
+                                              HasSubstr("state/pods/pod-2.json is corrupt: "),
+                                              HasSubstr(" is corrupt: not a symbolic link")));
+  EXPECT_THAT(plan_, ElementsAre("erase  record of pod pod-2"));
+  EXPECT_EQ(read("tiers.json"), "{");
+  EXPECT_EQ(read("pods/pod-2.json"), "{");
+  EXPECT_TRUE(has("pods/.pod-1.json.podqos-tmp"));
+}
+
+TEST_F(DryRun, RefusesTiersOfANewerVersion) {
+  make_state();
+  write("tiers.json", R"({"version":99})");
+  EXPECT_EQ(dry().error().code, ErrorCode::kUnsupported);
+}
+
+}  // namespace
+}  // namespace podqos::store
