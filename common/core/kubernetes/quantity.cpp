@@ -215,7 +215,7 @@ std::string Quantity::format_decimal() const {
   const std::uint64_t high = magnitude(whole / kLow);
   const std::uint64_t low = magnitude(whole % kLow);
   const std::uint64_t fraction = magnitude(nano_ % kNanoPerUnit);
-  const std::string text =
+  std::string text =
       cat(nano_ < 0 ? "-" : "", high == 0 ? cat(low) : cat(high, padded(low, kLowDigits)));
   if (fraction == 0) return text;
   const std::string digits = padded(fraction, kNanoDigits);
