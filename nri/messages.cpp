@@ -245,12 +245,13 @@ void write_resources(pbf_writer& on_linux, const core::CgroupValues& values) {
 Result<PodEvent> parse_event(std::string_view bytes, const EventFields& fields) {
   return parse_message("request", bytes, [&](const pbf_reader& reader) {
     PodEvent out;
-    auto& [pod, container, event] = out;
+    Reported& pod = out.pod;
+    Reported& container = out.container;
     auto& resources = fields.container != 0 ? container.facts.resources : pod.facts.resources;
     read_fields(
         reader, message(fields.pod, [&](const pbf_reader& part) { read_pod(part, pod); }),
         message(fields.container, [&](const pbf_reader& part) { read_container(part, container); }),
-        number(fields.event, event));
+        number(fields.event, out.number));
     // Whatever the order on the wire, new resources are merged last.
     read_fields(reader, message(fields.resources, resources_into(resources)));
     return out;
