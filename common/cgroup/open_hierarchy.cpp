@@ -149,7 +149,7 @@ Status OpenHierarchy::make(std::string_view path) {
   }
   // Overrides a strict umask, so that monitoring tools can read the cgroup; podqos does not depend
   // on it.
-  static_cast<void>(::fchmodat(root_->fd(), below.c_str(), kMode, 0));
+  [[maybe_unused]] const int status = ::fchmodat(root_->fd(), below.c_str(), kMode, 0);
   return {};
 }
 
