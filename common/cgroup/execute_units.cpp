@@ -118,9 +118,11 @@ Status Cgroupfs::set_unit(const core::SetUnit& step, Report& report) {
   PODQOS_TRY(systemd_.set_properties(unit, step.properties));
   if (!is_together) return {};
   // After its reply to SetUnitProperties, and before it reads the next message, systemd applies its
-  // OOMPolicy= to memory.oom.group. The reply to another call shows that this is done.
-  PODQOS_TRY(systemd_.holds(step.path));
+  // OOMPolicy= to memory.oom.group. The reply to another call, whatever it says, shows that this is
+  // done.
+  const auto barrier = systemd_.holds(step.path);
   auto kept = write(together, report);
+  PODQOS_TRY(barrier);
   // The container may have ended meanwhile.
   return !kept && kept.error().code == ErrorCode::kNotFound ? Status{} : kept;
 }

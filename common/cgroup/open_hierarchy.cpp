@@ -34,11 +34,14 @@ bool is_of(core::CgroupVersion version, const struct statfs& file_system) {
 
 }  // namespace
 
-OpenHierarchy::OpenHierarchy(Hierarchy description, sys::Resolve resolve)
-    : description_(std::move(description)), resolve_(resolve) {}
+OpenHierarchy::OpenHierarchy(Hierarchy description, sys::Resolve resolve, bool needed)
+    : description_(std::move(description)), resolve_(resolve), needed_(needed) {}
 
 Result<bool> OpenHierarchy::is_usable() {
-  if (!is_opened_) PODQOS_TRY(open_root());
+  if (!is_opened_) {
+    Status opened = open_root();
+    if (!opened && needed_) return fail(std::move(opened).error());
+  }
   is_opened_ = true;
   return root_.has_value();
 }

@@ -17,7 +17,8 @@ namespace podqos::cgroup {
 /// was removed is not taken for its successor.
 class OpenHierarchy {
  public:
-  OpenHierarchy(Hierarchy description, sys::Resolve resolve);
+  /// @param needed  false: one that cannot be opened is taken for one that is gone
+  OpenHierarchy(Hierarchy description, sys::Resolve resolve, bool needed);
 
   /// Opens the root. False if it is gone or another file system is mounted over it.
   /// @return an error if that cannot be told; the next call tries again.
@@ -37,7 +38,8 @@ class OpenHierarchy {
 
   // What follows is about the cgroup `path`; "/" is the root. Errors: kNotFound or ENOENT if the
   // cgroup does not exist or the hierarchy is not usable; kInvalidArgument or EINVAL for a path
-  // that is not absolute or has an improper component; those of is_usable().
+  // that is not absolute or has an improper component; those of is_usable(), which open_file() and
+  // write() report as EINVAL.
 
   [[nodiscard]] Result<bool> exists(std::string_view path);
   /// Opens its directory, to list it.
@@ -73,6 +75,7 @@ class OpenHierarchy {
   bool is_opened_ = false;
   std::optional<sys::Directory> root_;  ///< once opened: nullopt if it is not usable
   sys::Resolve resolve_;
+  bool needed_;
   std::map<std::string, std::string, std::less<>> refused_;  ///< controllers, and why
 };
 

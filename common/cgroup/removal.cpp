@@ -104,6 +104,14 @@ Status run(Machine& machine, const core::Plan& plan, Report& report) {
   return {};
 }
 
+/// Removes a cgroup that has no children in any hierarchy: the mark of podqos is in one alone, and
+/// another program may use the cgroup in another one.
+Status remove_unused(Machine& machine, const std::string& cgroup, Report& report) {
+  const auto children = machine.children(cgroup);
+  if (!children) return fail(children.error());
+  return children->empty() ? run(machine, core::plan_removal(cgroup), report) : Status{};
+}
+
 }  // namespace
 
 Result<Report> remove_children(Machine& machine, const RemoveChildren& step) {
@@ -135,8 +143,9 @@ Result<Removal> remove_pod(Machine& machine, const std::string& cgroup) {
 Result<Removal> remove_tree(Machine& machine, const std::string& kubepods, const std::string& top) {
   auto removal = remove_beside_systemd(machine, kubepods, [&](Report& report) -> Result<bool> {
     for (const std::string& cgroup : core::tiers_and_root(kubepods)) {
-      PODQOS_TRY(run(machine, core::plan_removal(cgroup), report));
+      if (cgroup != kubepods) PODQOS_TRY(run(machine, core::plan_removal(cgroup), report));
     }
+    PODQOS_TRY(remove_unused(machine, kubepods, report));
     // Do not wait for a cgroup of another program.
     return core::driver_of(kubepods) == core::Driver::kSystemd && !holder_of(machine, kubepods);
   });
@@ -144,7 +153,7 @@ Result<Removal> remove_tree(Machine& machine, const std::string& kubepods, const
   for (const std::string& path : core::with_parents(kubepods)) {
     if (path == kubepods) continue;
     if (!is_at_or_below(path, top)) break;
-    PODQOS_TRY(run(machine, core::plan_removal(path), removal->report));
+    PODQOS_TRY(remove_unused(machine, path, removal->report));
   }
   return removal;
 }
