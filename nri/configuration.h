@@ -28,7 +28,7 @@ class Configuration {
   /// Reads the files again and reopens the log. After an error the old settings stay in effect.
   /// A changed nri.metrics is ignored with a warning: the sandbox allows no bind(2).
   /// @return the errors of app::load_settings(); kConflict: stateDir has changed, which requires a
-  ///         restart, because it contains the lock of SingleInstance.
+  ///         restart, because it contains the lock of the only plugin.
   [[nodiscard]] Status reload() { return replace(text_); }
 
   /// Merges the configuration text that the runtime passes to a plugin that it has started

@@ -169,8 +169,11 @@ Result<Reply> Connection::answer(const Call& call) {
   if (call.method == kind_of(Request::kSynchronize).name) return synchronize(call);
   // A runtime sends other calls only to plugins that it has synchronized.
   if (progress_ == Progress::kSynchronizing) progress_ = Progress::kSynchronized;
-  // The end of the connection says the same as a Shutdown. No other one was asked for.
-  if (call.method == "Shutdown" || call.method.starts_with("Post")) return std::string{};
+  // The end of the connection says the same as a Shutdown. The others were not asked for.
+  constexpr std::array<std::string_view, 5> kIgnored = {"Shutdown", "PostCreateContainer",
+                                                        "PostStartContainer", "PostUpdateContainer",
+                                                        "PostUpdatePodSandbox"};
+  if (std::ranges::find(kIgnored, call.method) != kIgnored.end()) return std::string{};
   return handle(call);
 }
 

@@ -24,7 +24,7 @@ constexpr std::string_view kHttpUnavailable = "503 Service Unavailable";
 
 /// What a client asks for.
 struct HttpRequest {
-  std::string_view status = kHttpOk;  ///< kOk, or the error to answer with
+  std::string_view status = kHttpOk;  ///< kHttpOk, or the error to answer with
   bool head_only = false;             ///< HEAD: the answer has no body
   std::string_view path = {};         ///< of the target, without its query; not decoded
 };

@@ -14,6 +14,7 @@
 #include <malloc.h>
 
 #include "common/base/text.h"
+#include "common/store/state_directory.h"
 #include "nri/configuration.h"
 #include "nri/http_server.h"
 #include "nri/metrics.h"
@@ -82,6 +83,9 @@ Status run(const nri::Options& options, nri::Configuration& configuration) {
   if (launched.valid()) {
     PODQOS_ASSIGN(only, nri::lock_single_instance(state_dir, kLaunchPatience));
   }
+  // A state directory of no use fails the start, not a service that is up.
+  PODQOS_ASSIGN(const auto directory, podqos::store::make_state_directory(state_dir));
+  PODQOS_TRY(podqos::store::check_state_directory(directory));
   PODQOS_ASSIGN(const auto notify, nri::Notify::open());
   PODQOS_ASSIGN(const auto signals, nri::open_signals());
 

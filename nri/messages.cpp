@@ -189,19 +189,28 @@ void read_container(const pbf_reader& reader, Reported& out) {
   out.created = state == kStateCreated;
 }
 
+/// Bytes that resources take beside the structure.
+std::size_t size_of(const core::EngineResources& resources) {
+  std::size_t size = 0;
+  for (const auto& [page_size, limit] : resources.hugepages)
+    size += kEntrySize + page_size.size();
+  for (const auto& [file, value] : resources.unified)
+    size += kEntrySize + file.size() + value.size();
+  return size;
+}
+
 /// Bytes that a pod or container takes.
 std::size_t size_of(const Reported& reported) {
   const core::ContainerFacts& facts = reported.facts;
   const core::EngineAnnotations& engine = *facts.engine;
   std::size_t size = sizeof reported + facts.id.size() + reported.sandbox.size() +
-                     kEntrySize * facts.resources.hugepages.size();
-  for (const auto* text : {&facts.cgroups_path, &engine.pod_uid, &engine.pod_name,
-                           &engine.pod_namespace, &engine.container_name})
+                     size_of(facts.resources) +
+                     (engine.pod_overhead ? size_of(*engine.pod_overhead) : 0);
+  for (const auto* text : {&facts.cgroups_path, &engine.pod_uid, &engine.sandbox_id,
+                           &engine.pod_name, &engine.pod_namespace, &engine.container_name})
     size += *text ? (*text)->size() : 0;
-  for (const auto* texts : {&facts.annotations, &facts.resources.unified}) {
-    for (const auto& [key, value] : *texts)
-      size += kEntrySize + key.size() + value.size();
-  }
+  for (const auto& [key, value] : facts.annotations)
+    size += kEntrySize + key.size() + value.size();
   return size;
 }
 

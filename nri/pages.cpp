@@ -59,10 +59,10 @@ const std::string& Pages::node() {
     return app::node_figures(settings, records);
   };
   auto figures = read();
-  const std::string reason = figures ? "" : figures.error().message;
+  const std::string reason =
+      figures ? figures->incidents : cat("metrics omit pods and tiers: ", figures.error().message);
   // Logged once per reason: pages are requested again and again.
-  if (!reason.empty() && reason != last_failure_)
-    configuration_.log().warning(cat("metrics omit pods and tiers: ", reason));
+  if (!reason.empty() && reason != last_failure_) configuration_.log().warning(reason);
   last_failure_ = reason;
   Exposition out;
   write_node_metrics(figures ? std::optional{std::move(*figures)} : std::nullopt, out);

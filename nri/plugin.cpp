@@ -181,9 +181,10 @@ Result<bool> Plugin::apply(const DeferredEvent& deferred, const app::Timeouts& t
 void Plugin::drop(const DeferredEvent& event, const Error& error) {
   metrics_.dropped();
   recomputes_ = true;
-  const bool is_end = event.kind == Kind::kEnded;
-  log_failure(is_end ? "deferred release" : "deferred event", error,
-              "; dropped, waiting for the next recomputation");
+  // Records do not tell of changed values.
+  log_failure(event.kind == Kind::kEnded ? "deferred release" : "deferred event", error,
+              event.kind == Kind::kChanged ? "; dropped, waiting for the runtime's next update"
+                                           : "; dropped, waiting for the next recomputation");
 }
 
 Status Plugin::release(const std::string& id, const app::Timeouts& timeouts) {

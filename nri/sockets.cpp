@@ -125,6 +125,13 @@ Result<sys::UniqueFd> inherited_socket() {
   if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
       ::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
     return fail_errno(errno, context);
+  sockaddr_storage peer{};
+  socklen_t size = sizeof peer;
+  // The socket calls take every kind of address as a sockaddr.
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0)
+    return fail_errno(errno, cat(context, ": get the address of its peer"));
+  if (peer.ss_family != AF_UNIX)
+    return fail(ErrorCode::kInvalidArgument, cat(context, ": not a unix socket"));
   return sys::UniqueFd{fd};
 }
 

@@ -22,11 +22,13 @@ constexpr std::size_t kMaxRoots = 4;
 constexpr std::size_t kMaxRecords = 4096;
 
 /// Sums up the pods, and adds the roots of those of a kubelet.
-Status count_pods(store::Store& records, NodeFigures& figures, std::set<std::string>& roots) {
+Status count_pods(const std::string& state_dir, store::Store& records, NodeFigures& figures,
+                  std::set<std::string>& roots) {
   PODQOS_ASSIGN(const auto uids, records.pod_uids());
   if (uids.size() > kMaxRecords)
     return fail(ErrorCode::kTooLarge,
-                cat(uids.size(), " records, at most ", kMaxRecords, " are read"));
+                cat(state_dir, ": ", uids.size(), " records, at most ", kMaxRecords, " are read"));
+  const std::size_t incidents = records.incidents().size();
   for (const std::string& uid : uids) {
     const auto found = records.pod(uid);
     if (!found) ++figures.unreadable;
@@ -37,18 +39,22 @@ Status count_pods(store::Store& records, NodeFigures& figures, std::set<std::str
     if (!pod.adopted || roots.size() >= kMaxRoots) continue;
     if (auto root = core::root_of_pod(pod.cgroup)) roots.insert(std::move(*root));
   }
-  figures.unreadable += records.incidents().size();
+  figures.unreadable += records.incidents().size() - incidents;
   return {};
 }
 
 }  // namespace
 
 Result<NodeFigures> node_figures(const core::Settings& settings, store::Store& records) {
-  NodeFigures figures{.interrupted = records.dirty()};
+  NodeFigures figures;
   std::set<std::string> roots;
   for (const core::TreeRecord& tree : records.tiers().trees)
     roots.insert(tree.kubepods);
-  PODQOS_TRY(count_pods(records, figures, roots));
+  PODQOS_TRY(count_pods(settings.state_dir, records, figures, roots));
+  // Also one that has begun since the records were opened.
+  figures.interrupted = records.dirty() || records.is_marked();
+  for (const std::string& incident : records.incidents())
+    figures.incidents += cat(figures.incidents.empty() ? "" : "; ", incident);
   if (roots.empty()) return figures;
   PODQOS_ASSIGN(auto cgroups, cgroup::Cgroupfs::open({.access = cgroup::Access::kRead}));
   PODQOS_ASSIGN(const auto capacity, cgroup::node_capacity(settings));

@@ -35,7 +35,8 @@ struct NodeFigures {
   core::TierSums adopted = {};  ///< kubelet pods, with their claimed requests
   std::vector<TierFigures> tiers = {};
   bool interrupted = false;    ///< a transaction is running, or was interrupted
-  std::size_t unreadable = 0;  ///< number of unreadable records
+  std::size_t unreadable = 0;  ///< number of unreadable records of pods
+  std::string incidents = {};  ///< what is corrupt, for the log
 };
 
 /// Computes the figures from the records, and finds the tiers. Changes nothing.

@@ -89,6 +89,11 @@ Status Store::load_tiers() {
   return {};
 }
 
+bool Store::is_marked() {
+  const auto mark = files_->read(std::string{kMarkName});
+  return !mark || *mark;
+}
+
 Status Store::begin() {
   if (marked_) return {};
   PODQOS_TRY(files_->write(std::string{kMarkName}, ""));

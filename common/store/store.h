@@ -51,6 +51,9 @@ class Store {
   /// becomes true when a corrupt record is found later.
   [[nodiscard]] bool dirty() const { return dirty_; }
 
+  /// Whether the mark is set now, for a reader without the lock.
+  [[nodiscard]] bool is_marked();
+
   /// Sets the mark. Further calls do nothing. The put and erase functions call it, so that no
   /// change is made without the mark.
   [[nodiscard]] Status begin();

@@ -126,6 +126,26 @@ TEST(NodeStateTest, TakesInMoreThanItsLimitOfWhatNobodyReads) {
   EXPECT_EQ(state.containers.size(), 192U);
 }
 
+TEST(NodeStateTest, CountsNamesInEveryKindOfResources) {
+  const std::string long_name(std::size_t{1} << 20U, 'x');
+  const auto refused = [](const api::SynchronizeRequest& request) {
+    NodeState state;
+    const auto last = state.add(request.SerializeAsString(), std::size_t{1} << 20U);
+    return !last && last.error().code == ErrorCode::kTooLarge;
+  };
+  api::SynchronizeRequest pages;
+  pages.add_containers()
+      ->mutable_linux()
+      ->mutable_resources()
+      ->add_hugepage_limits()
+      ->set_page_size(long_name);
+  EXPECT_TRUE(refused(pages));
+  api::SynchronizeRequest overhead;
+  auto& of_pod = *overhead.add_pods()->mutable_linux()->mutable_pod_overhead();
+  (*of_pod.mutable_unified())[long_name] = "";
+  EXPECT_TRUE(refused(overhead));
+}
+
 TEST(NodeStateTest, CountsWhatManySmallEntriesTake) {
   api::SynchronizeRequest request;
   auto& unified =

@@ -26,6 +26,7 @@ namespace {
 
 using test::connected_pair;
 using test::RuntimePeer;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using ::testing::TestWithParam;
@@ -105,6 +106,18 @@ TEST(InheritedSocket, TakesTheSocketOver) {
     EXPECT_EQ(::fcntl(fd, F_GETFD), FD_CLOEXEC);
   }
   EXPECT_EQ(::fcntl(fd, F_GETFD), -1);
+}
+
+TEST(InheritedSocket, LooksAtWhatTheDescriptorIs) {
+  const auto fault_of = [](const sys::UniqueFd& fd) {
+    const auto launch = launched(std::to_string(fd.get()).c_str());
+    return launch ? "" : launch.error().message;
+  };
+  const sys::UniqueFd file{::open("/dev/null", O_RDWR | O_CLOEXEC)};
+  EXPECT_THAT(fault_of(file),
+              EndsWith("get the address of its peer: Socket operation on non-socket"));
+  const sys::UniqueFd alone{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  EXPECT_THAT(fault_of(alone), EndsWith("Transport endpoint is not connected"));
 }
 
 struct LaunchCase {
