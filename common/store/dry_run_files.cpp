@@ -60,7 +60,7 @@ void DryRunFiles::tell(const std::string& path, const std::string& former,
     plan_->push_back(cat(content.empty() ? "erase  " : "save   ", "record of pod ",
                          name.substr(0, name.size() - kRecordSuffix.size())));
   }
-  if (parent_of(path) != kContainersName) return;
+  if (parent_of(path) != kContainersName || !is_index_name(leaf_of(path))) return;
   const auto before = parts_of(former, '/');
   const auto after = parts_of(content, '/');
   const auto note = [&](const char* verb, const auto& uids, const auto& others) {

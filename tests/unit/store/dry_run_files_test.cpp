@@ -1,5 +1,6 @@
 #include "common/store/dry_run_files.h"
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -83,12 +84,14 @@ TEST_F(DryRun, NamesWhatIsCorruptAndLeavesIt) {
   write("pods/pod-2.json", "{");
   write("pods/.pod-1.json.podqos-tmp", "half");
   write("containers/" + index_name("c2"), "]");
+  std::filesystem::create_symlink("pod-1", path("containers/." + index_name("c1") + ".podqos-tmp"));
   auto store = dry();
   ASSERT_TRUE(store) << store.error().message;
   EXPECT_TRUE(store->dirty());
   EXPECT_EQ(*store->pod("pod-2"), std::nullopt);
   EXPECT_THAT(*store->pod_uids(), ElementsAre("pod-1"));
   EXPECT_THAT(*store->uids_with("c2"), IsEmpty());
+  EXPECT_TRUE(store->all_entries());
   EXPECT_THAT(store->incidents(), ElementsAre(HasSubstr("state/tiers.json is corrupt: "),
                                               HasSubstr("state/pods/pod-2.json is corrupt: "),
                                               HasSubstr(" is corrupt: not a symbolic link")));
