@@ -15,7 +15,7 @@ using codec::JsonNode;
 
 // podqos writes one record for each value that it fills in, a dozen in all: a longer note is not
 // its own.
-constexpr std::size_t kMaxRecords = 64;
+constexpr std::size_t kMaxRecords = 32;
 constexpr std::size_t kMaxRecordBytes = 65'536;
 
 /// The members and the files that podqos fills in, beside limits of huge pages.
@@ -108,7 +108,7 @@ void take_back(const JsonNode& edit, std::string& text) {
   const JsonNode* const at = edit.find("at");
   const JsonNode* const is = edit.find("is");
   const JsonNode* const was = edit.find("was");
-  if (at == nullptr || is == nullptr) return;
+  if (at == nullptr || is == nullptr || !is_edited(at->text)) return;
   const auto root = parse_config(text);
   const auto found = root ? find_value(*root, at->text) : std::nullopt;
   if (!found || found->value->raw != is->raw) return;

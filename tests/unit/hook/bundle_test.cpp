@@ -232,8 +232,8 @@ TEST(FormerConfigOf, TakesOutARecordThatIsLongerThanItsOwnCanBe) {
   const auto noted = [&](std::string_view edits) {
     return cat(kRest, R"(,"podqos.io/edits":[)", edits, "]}");
   };
-  EXPECT_EQ(former_config(noted(repeated(kEdit, 64))), R"({"linux":{"cgroupsPath":"/a"}})");
-  EXPECT_EQ(former_config(noted(repeated(kEdit, 65))), cat(kRest, "}"));
+  EXPECT_EQ(former_config(noted(repeated(kEdit, 32))), R"({"linux":{"cgroupsPath":"/a"}})");
+  EXPECT_EQ(former_config(noted(repeated(kEdit, 33))), cat(kRest, "}"));
   EXPECT_EQ(former_config(noted(repeated("0", 4'000'000))), cat(kRest, "}"));
   const std::string path(std::size_t{64} * 1024, 'a');
   EXPECT_EQ(
