@@ -124,7 +124,7 @@ struct JsonBounds {
 
 /// What was read of a text before its first syntax error.
 struct JsonPrefix {
-  /// Complete members and elements only. `raw` of what contains the error is its opening bracket.
+  /// Complete members and elements only. `raw` of what contains the error is empty.
   JsonTree tree;
   std::optional<Error> error;  ///< as parse_json_tree(); nullopt if the text is JSON
   std::string_view rest;       ///< the text after the last complete member or element of the root

@@ -221,7 +221,8 @@ std::string format_pod_record(const core::PodRecord& record) {
 }
 
 Status check_record_size(const core::PodRecord& record) {
-  // Of 256 KiB, as much is left for the container's id and paths.
+  // Each transaction of the pod reads and writes the record under the lock, so a pod's author must
+  // not be able to make it larger.
   constexpr std::size_t kMost = std::size_t{192} << 10U;
   const std::size_t size = format_pod_record(record).size();
   if (size <= kMost) return {};

@@ -93,8 +93,8 @@ struct PodRecord {
   bool adopted = false;    ///< placed by a kubelet, which writes the values
   std::string sandbox_id;  ///< of the engine; "" if it gives none
   std::string cgroup;      ///< of the pod
-  TierSum claimed;         ///< see Grants; pods is 1
-  TierSum granted;         ///< see Grants; the part that counts in its tier
+  TierSum claimed;         ///< see grant_requests(); pods is 1
+  TierSum granted;         ///< see grant_requests(); the part that counts in its tier
   std::vector<ContainerRecord> containers;
   /// When the last container ended; the cgroup stays while memory is charged to it.
   std::optional<BootSeconds> released_at;

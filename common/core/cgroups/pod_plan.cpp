@@ -147,6 +147,8 @@ Plan plan_pod(const std::string& cgroup, const CgroupValues& values, const Cgrou
 
 Plan plan_container(const std::string& cgroup, const CgroupValues& values,
                     const CgroupLayout& layout, WeightFormula formula) {
+  // A container "foo.slice" of the cgroupfs driver has no unit.
+  if (scope_of(cgroup).empty()) return lower_values(cgroup, values, layout, formula, "container");
   return write_and_tell(cgroup, values, layout, formula, "container");
 }
 

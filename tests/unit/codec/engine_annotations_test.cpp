@@ -74,6 +74,20 @@ TEST(ParseEngineAnnotations, ReadsCrioSandbox) {
   EXPECT_EQ(parsed->pod_sums, sums);
 }
 
+TEST(ParseEngineAnnotations, ReadsCrioContainer) {
+  const auto parsed = parse_engine_annotations(
+      {{"io.container.manager", "cri-o"},
+       {"io.kubernetes.cri-o.ContainerType", "container"},
+       {"io.kubernetes.cri-o.Labels",
+        cat(R"({"io.kubernetes.container.name":"app","io.kubernetes.pod.name":"web",)",
+            R"("io.kubernetes.pod.uid":")", kUid, R"("})")},
+       {"io.kubernetes.pod.uid", kUid}});
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(parsed->container_name, "app");
+  EXPECT_EQ(parsed->pod_name, "web");
+  EXPECT_EQ(parsed->pod_uid, kUid);
+}
+
 TEST(ParseEngineAnnotations, ReadsPodmansSandboxIdOnly) {
   // The rest would be the pod author's: Podman copies his annotations and has no uid.
   const auto parsed = parse_engine_annotations({{"io.container.manager", "libpod"},
