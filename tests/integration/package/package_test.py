@@ -327,12 +327,17 @@ class Life(LifeCase, Installed):
         for name in ("/usr/share/containers/oci/hooks.d/50-podqos-*.json", "podqos-reconcile.timer",
                      "/usr/lib/tmpfiles.d/podqos.conf", "to undo: ", "apt remove podqos"):
             self.assertIn(name, told[0])
+        registered = [HOOK.parents[3] / f"share/containers/oci/hooks.d/50-podqos-{stage}.json"
+                      for stage in ("createruntime", "poststop")]
+        self.assertEqual([json.loads(file.read_text(encoding="utf-8"))["hook"]["path"] for file in registered],
+                         [str(HOOK)] * 2)
         status = STATE.stat()
         self.assertEqual((status.st_mode & 0o7777, status.st_uid, status.st_gid), (0o700, 0, 0))
         self.assertIn(VERSION, output("podqosctl", "version"))
         self.assertIn("ok", output("podqosctl", "config", "check"))
         self.assertEqual(output(WRAPPER, "--version"), output(oci.runtime_path(self.kind), "--version"))
         self.dpkg("--remove", "podqos")
+        self.assertEqual([file for file in registered if file.exists()], [])
         self.assert_gone()
         self.assertTrue(CONFIGURATION.exists())
 
