@@ -79,6 +79,15 @@ Status find_engine(const std::string& version, Setup& setup) {
   return found || setup.undo ? Status{} : fail(found.error());
 }
 
+/// Notes what a restart would do to containers; refuses one that was not forced.
+Status note_restart_harm(Setup& setup) {
+  if (setup.restart_harm.empty()) return {};
+  if (setup.restart == Restart::kHarmless)
+    return refuse(setup.restart_harm, ", or use --restart=force; nothing was changed");
+  setup.notes.push_back(setup.restart_harm);
+  return {};
+}
+
 /// Does all that was asked for. @return what is to be printed.
 Result<std::string> configure(ConfigureOptions& options) {
   Setup& setup = options.setup;
@@ -96,11 +105,7 @@ Result<std::string> configure(ConfigureOptions& options) {
   if (auto planned = plan(setup); !planned)
     return fail(setup.root.empty() ? planned.error()
                                    : std::move(planned).error().with_context(setup.root));
-  if (!setup.restart_harm.empty()) {
-    if (setup.restart == Restart::kHarmless)
-      return refuse(setup.restart_harm, ", or use --restart=force; nothing was changed");
-    setup.notes.push_back(setup.restart_harm);
-  }
+  PODQOS_TRY(note_restart_harm(setup));
   if (!setup.dry_run) {
     PODQOS_TRY(setup.files.apply(setup.changes));
     // The programs of another root are not run.

@@ -8,7 +8,7 @@
 #include "common/core/settings.h"
 
 namespace spdlog {
-class logger;
+class logger;  // NOLINT(readability-identifier-naming): the library's name
 }
 
 namespace podqos::app {
