@@ -9,7 +9,6 @@ TIMEOUT = 120  # seconds
 LINE = re.compile(r"^(\d+) +(\w+)\((.*)\) += (-?\w+)(?: .*)?$")
 UNFINISHED = re.compile(r"^(\d+) +(.*) <unfinished \.\.\.>$")
 RESUMED = re.compile(r"^(\d+) +<\.\.\. \w+ resumed>(.*)$")
-AT_FDCWD = -100
 OPENS = ("openat", "openat2")
 
 Call = collections.namedtuple("Call", "name arguments result pid")
@@ -20,7 +19,7 @@ def trace(program, file):
     command = ["strace", "-f", "-X", "raw", "-xx", "-s", "1048576", "-o", str(file), *map(str, program.argv)]
     done = subprocess.run(command, input=program.given, capture_output=True, check=False, cwd=program.cwd,
                           timeout=TIMEOUT)
-    if done.returncode != 0:
+    if done.returncode != 0 or done.stderr:
         raise RuntimeError(f"strace {program.argv}: exit {done.returncode}: {done.stderr.decode()}")
     calls = []
     for line in whole_lines(pathlib.Path(file).read_text(encoding="ascii")):

@@ -98,5 +98,20 @@ class Realtime(harness.TestCase):
         self.assert_nothing_left()
 
 
+class OnV2(harness.TestCase):
+    """cgroup v2 has no such value, and runc ignores it: the container is placed as any other."""
+
+    def test_is_placed(self):
+        if self.machine.version("cpu") != 2:
+            self.skipTest("cgroup v1")
+        bundle, name = self.bundle(POD, "app"), self.container_id("app")
+        bundle.resources["cpu"] = {"realtimeRuntime": RUNTIME}
+        done = self.plain.create(name, bundle.save(), check=False)
+        if done.returncode != 0:
+            self.skipTest(f"{self.kind} refuses it on v2: {done.stderr}")
+        self.plain.delete(name)
+        self.assert_placed(self.wrapper.launch(name, bundle), self.pod_path("guaranteed", "realtime-1"))
+
+
 if __name__ == "__main__":
     harness.main()

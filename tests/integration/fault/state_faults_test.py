@@ -403,8 +403,8 @@ class ByTheKernel(StateCase):
             self.skipTest("cgroup v2 takes every quota, whatever its children have")
         self.pod = pathlib.Path(self.machine.hierarchy("cpu").mount, f"{self.root[1:]}/kubepods/burstable/podfirst")
 
-    def refused(self, *command):
-        """Runs it while a child holds a quota above the pod's, which has to be written."""
+    def refused(self, *command, meanwhile=lambda: None):
+        """Runs it, and then `meanwhile`, while a child holds a quota above the pod's, which has to be written."""
         quota, child = self.pod / "cpu.cfs_quota_us", self.pod / "slow"
         quota.write_text("700000", encoding="ascii")
         child.mkdir()
@@ -414,17 +414,24 @@ class ByTheKernel(StateCase):
             try:
                 done = self.call(*command)
                 self.assertEqual(quota.read_text(encoding="ascii"), "700000\n")
+                meanwhile()
             finally:
                 held.kill()
                 held.wait(timeout=20)
                 child.rmdir()
         return done
 
+    def check_start_of_another(self):
+        """Which needs nothing of the pod with the refused values."""
+        self.configure(onError="reject")
+        self.assert_next_start_is_its_own()
+
     @unittest.skipUnless(shutil.which("strace"), "needs strace")
     def test_start(self):
         """Others have the lock while it waits, and none recomputes because of it."""
         second, trace = self.container(FIRST, "b"), self.tmp / "strace"
-        self.refused("strace", "-f", "-qq", "-o", trace, "-e", "trace=flock,close,clock_nanosleep", *self.creation(second))
+        self.refused("strace", "-f", "-qq", "-o", trace, "-e", "trace=flock,close,clock_nanosleep", *self.creation(second),
+                     meanwhile=self.check_start_of_another)
         waits, held = [], None
         for call in filter(None, map(CALL.match, trace.read_text(encoding="utf-8", errors="replace").splitlines())):
             if call[2] == "flock" and call[4] == "0":
@@ -437,8 +444,6 @@ class ByTheKernel(StateCase):
                 waits[-1] += int(length[1]) + int(length[2]) / 1e9
         self.assertNotEqual(waits, [])
         self.assertLessEqual(max(waits), LOCKED_WAIT, waits)
-        self.configure(onError="reject")
-        self.assert_next_start_is_its_own()
         self.start(second)
         self.hook("createRuntime", second)
         self.alive.append(second)

@@ -73,8 +73,10 @@ class StoppedChild(harness.TestCase):
 
     LIMIT = 15  # with what a busy machine needs beside them
 
-    def test_admitted(self):
-        """It is stopped while it waits for the lock."""
+    def start(self, policy, status):
+        """It is stopped while it waits for the lock; the bundle stays as it is."""
+        self.podqos.settings["onError"] = policy
+        self.podqos.config(self.kind)
         bundle, name = self.bundle(MANIFEST, "app"), self.container_id("app")
         bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/app"
         before = bundle.save().read()
@@ -88,11 +90,18 @@ class StoppedChild(harness.TestCase):
             [child] = patience.wait_for(lambda: children(process.pid), PATIENCE, "the child process")
             os.kill(child, signal.SIGSTOP)
             stopped = time.monotonic()
-        self.assertEqual(process.wait(PATIENCE), 0)
+        self.assertEqual(process.wait(PATIENCE), status)
         self.assertLess(time.monotonic() - stopped, self.LIMIT)
         self.assertIn("timed out after 5000 ms", (self.tmp / "error").read_text(encoding="utf-8"))
         self.assertEqual(bundle.read(), before)
+        return name
+
+    def test_admitted(self):
+        name = self.start("admit", 0)
         self.assertEqual(machines.cgroup_of(self.plain.pid(name)), f"{self.elsewhere}/app")
+
+    def test_rejected(self):
+        self.assertIsNone(self.plain.state(self.start("reject", 1)))
 
 
 @harness.runc_only
