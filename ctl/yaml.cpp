@@ -200,7 +200,7 @@ class Reader {
     }
     documents_.push_back({.text = text, .tree = {}});
     anchors_.clear();
-    left_ = codec::kMaxJsonValues;
+    left_ = codec::kMaxJsonValues - copied_;
   }
 
   /// Counts values. Aliases repeat what they refer to: a few lines can expand to billions.
@@ -233,6 +233,7 @@ class Reader {
     const Extent extent = extent_of(found->second);
     PODQOS_TRY(check_depth(extent.depth));
     PODQOS_TRY(take(extent.values));
+    copied_ += extent.values;
     JsonNode node = found->second;
     node.raw = raw;
     return place(std::move(node), "");
@@ -309,7 +310,8 @@ class Reader {
   std::vector<Document> documents_;
   std::vector<Open> open_;  ///< the innermost last
   std::map<std::string, JsonNode, std::less<>> anchors_;
-  std::size_t left_ = 0;  ///< values that the document may still have
+  std::size_t left_ = 0;    ///< values that the document may still have
+  std::size_t copied_ = 0;  ///< values that aliases stand for, in all documents
 };
 
 /// The value for comparisons: the text of a number or word in brackets, unlike a string's.

@@ -24,8 +24,8 @@ struct Document {
 /// strings.
 /// @param text  must outlive the documents
 /// @return kTooLarge beyond kMaxInput bytes, codec::kMaxJsonDepth levels or codec::kMaxJsonValues
-///         values, aliases expanded; kInvalidArgument for text that is not YAML, and for a map that
-///         repeats a key. Both name the line.
+///         values in a document, aliases of all documents expanded; kInvalidArgument for text that
+///         is not YAML, and for a map that repeats a key. Both name the line.
 [[nodiscard]] Result<std::vector<Document>> parse_yaml(std::string_view text);
 
 /// insert_members() of a YAML document.

@@ -9,9 +9,35 @@
 namespace podqos::ctl {
 namespace {
 
-/// Dots in a line. toml++ recurses once for each key of "a.b.c", when it parses and when it frees,
-/// and bounds that, by this number, only from 3.4 on; nested values it bounds itself.
-constexpr std::ptrdiff_t kMaxDots = 1024;
+/// Dots in a key. toml++ recurses once for each part of "a.b.c", when it parses and when it frees,
+/// and bounds that only from 3.4 on, too late where values are nested. Those it bounds itself.
+constexpr std::size_t kMaxDots = 64;
+
+/// Where the string that begins here ends; quotes directly behind its end are part of it.
+std::size_t end_of_string(std::string_view text, std::size_t at) {
+  const char quote = text[at];
+  const bool is_long = text.substr(at, 3) == std::string(3, quote);
+  const std::string_view end = text.substr(at, is_long ? 3 : 1);
+  for (at += end.size(); at < text.size() && !text.substr(at).starts_with(end); ++at)
+    if (quote == '"' && text[at] == '\\') ++at;
+  return text.find_first_not_of(quote, at);
+}
+
+/// Where a key has a dot too many; the end of the text, or beyond, if none has.
+std::size_t find_long_key(std::string_view text) {
+  std::size_t dots = 0;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const char c = text[at];
+    if (std::string_view{"\n=,[]{}"}.contains(c)) dots = 0;
+    if (c == '.' && ++dots > kMaxDots) break;
+    if (c == '"' || c == '\'')
+      at = end_of_string(text, at);
+    else
+      at = c == '#' ? text.find('\n', at) : at + 1;
+  }
+  return at;
+}
 
 }  // namespace
 
@@ -46,9 +72,10 @@ Result<TomlDocument> TomlDocument::parse(std::string_view text, const std::strin
   for (const auto line : std::views::split(text, '\n')) {
     ++number;
     if (!codec::is_utf8({line.begin(), line.end()})) return invalid(number, "is not UTF-8");
-    if (std::ranges::count(line, '.') > kMaxDots)
-      return invalid(number, cat("more than ", kMaxDots, " dots"));
   }
+  if (const std::size_t at = find_long_key(text); at < text.size())
+    return invalid(static_cast<std::size_t>(std::ranges::count(text.substr(0, at), '\n')) + 1,
+                   cat("a key has more than ", kMaxDots, " dots"));
   auto parsed = toml::parse(text);
   if (parsed) return TomlDocument{.file = file, .values = std::move(parsed).table()};
   return invalid(parsed.error().source().begin.line, printable(parsed.error().description(), 300));

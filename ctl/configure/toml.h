@@ -8,6 +8,7 @@
 // Errors are values here. A header only, for each release of a distribution has its own version of
 // the library.
 #define TOML_EXCEPTIONS 0
+#define TOML_MAX_NESTED_VALUES 64
 #if __has_include(<toml++/impl/preprocessor.hpp>)
 #include <toml++/impl/preprocessor.hpp>  // from 3.4 on
 #else

@@ -194,7 +194,7 @@ class Trees(unittest.TestCase):
                                    "1.7"], capture_output=True, text=True, check=False, preexec_fn=bound,
                                   timeout=harness.CALL_TIMEOUT)
             self.assertEqual(done.returncode, 1, done.stderr)
-            self.assertIn(f"{CONTAINERD}:2: more than 1024 dots", done.stderr)
+            self.assertIn(f"{CONTAINERD}:2: a key has more than 64 dots", done.stderr)
 
     def test_a_lock_of_another_user(self):
         """Whoever may open the engine's directory can lock it, and keeps nobody out."""

@@ -109,9 +109,18 @@ TEST(TomlDocument, RefusesKeysAndValuesThatAreNestedTooDeeply) {
   };
   EXPECT_TRUE(
       TomlDocument::parse(nested(64, "a.") + "a = " + nested(64, "[") + nested(64, "]"), "f"));
-  EXPECT_TRUE(TomlDocument::parse("x = \"" + nested(1000, ".") + "\" # " + nested(9999, "["), "f"));
+  EXPECT_TRUE(
+      TomlDocument::parse(nested(32, nested(64, "a.") + "a = [\n{") + nested(32, "}]"), "f"));
+  const std::string many = nested(9999, ".[");
+  for (const std::string& text :
+       {"# \"" + many, "x = \"" + many + "\" # " + many, "x = \"\\\\\" # \"" + many,
+        "x = \"\\\"" + many + "\"", "x = '\\' # '" + many, "x.\"=" + many + "\" = 1",
+        "x = '''\n'" + many + "''''' # '" + many, "x = \"\" # " + many})
+    EXPECT_TRUE(TomlDocument::parse(text, "f")) << text.substr(0, 10);
   for (const std::string& text :
        {"\n[" + nested(1025, "a.") + "a]\n", "\n" + nested(100'000, "a.") + "a = 1\n",
+        "\n[" + nested(1025, "'='.") + "a]\n",
+        "\n" + nested(20, nested(1024, "a.") + "a = [\n{") + nested(20, "}]") + "\n",
         "\nb = " + nested(1000, "[") + nested(1000, "]") + "\n",
         "\nb = " + nested(100'000, "{a = ") + "\n"}) {
     const auto document = TomlDocument::parse(text, "f");

@@ -152,6 +152,14 @@ TEST(ParseYaml, BoundsWhatAliasesExpandTo) {
     text += "]\n";
   }
   EXPECT_EQ(parse_yaml(text).error().code, ErrorCode::kTooLarge);
+  // Aliases stand for 60,000 values in each of these documents.
+  std::string document = "---\n- &a [x";
+  for (int i = 1; i < 10'000; ++i)
+    document += ", x";
+  document += "]\n- *a\n- *a\n- *a\n- *a\n- *a\n- *a\n";
+  EXPECT_TRUE(parse_yaml(document));
+  EXPECT_EQ(json_from(document + document),
+            "line 12: has more than 100000 values, aliases expanded");
 }
 
 TEST(ParseYaml, TellsStringsByQuoteOrTag) {
