@@ -28,9 +28,29 @@ constexpr std::string_view kCriPlugin3 = "io.containerd.cri.v1.runtime";
 constexpr Version kMerging{.major = 2, .minor = 0};
 /// From this version on a configuration may be of version 4, with the tables of version 3.
 constexpr Version kFormat4{.major = 2, .minor = 3};
+/// Imports import others; no operator wants this many.
+constexpr std::size_t kMaxImports = 256;
 
 bool merges(const Setup& setup) {
   return setup.version >= kMerging;
+}
+
+/// Adds the files that an import names to `paths`.
+/// @return the directory if the import is every *.toml in it, else ""
+Result<std::string> add_import(const EngineFiles& files, const TomlValue& imports,
+                               const std::string& import, std::vector<std::string>& paths) {
+  // As containerd cleans it: entries have no "//".
+  const auto pattern = (std::filesystem::path{kContainerdDirectory} / import).lexically_normal();
+  std::string parent = pattern.parent_path();
+  if (!pattern.has_filename() || parent.find_first_of("*?[\\") != std::string::npos)
+    return refuse(imports.place, ": cannot follow the import \"", printable(import), "\"");
+  PODQOS_ASSIGN(const auto entries, files.list(parent));
+  for (const std::string& entry : entries)
+    if (::fnmatch(pattern.c_str(), entry.c_str(), FNM_PATHNAME) == 0 &&
+        std::ranges::find(paths, entry) == paths.end())
+      paths.push_back(entry);
+  if (pattern.filename() != "*.toml" && pattern.filename() != "*") parent.clear();
+  return parent;
 }
 
 /// Reads config.toml and all that it and its imports import.
@@ -44,18 +64,11 @@ Result<std::string> read_containerd(Setup& setup) {
     const auto patterns = imports.strings();
     if (imports && !patterns) return refuse(imports.place, ": imports is not a list");
     for (const std::string& each : patterns.value_or(std::vector<std::string>{})) {
-      const std::filesystem::path pattern = std::filesystem::path{kContainerdDirectory} / each;
-      const std::string parent = pattern.parent_path();
-      if (!pattern.has_filename() || parent.find_first_of("*?[\\") != std::string::npos)
-        return refuse(imports.place, ": cannot follow the import \"", printable(each), "\"");
-      const bool is_any = pattern.filename() == "*.toml" || pattern.filename() == "*";
-      if (next == 0 && is_any && drop_ins.empty()) drop_ins = parent;
-      PODQOS_ASSIGN(const auto entries, setup.files.list(parent));
-      for (const std::string& entry : entries)
-        if (::fnmatch(pattern.c_str(), entry.c_str(), FNM_PATHNAME) == 0 &&
-            std::ranges::find(paths, entry) == paths.end())
-          paths.push_back(entry);
+      PODQOS_ASSIGN(const auto directory, add_import(setup.files, imports, each, paths));
+      if (next == 0 && drop_ins.empty()) drop_ins = directory;
     }
+    if (paths.size() > kMaxImports)
+      return refuse(kContainerdConfig, ": imports more than ", kMaxImports, " files");
   }
   return drop_ins;
 }
@@ -146,6 +159,9 @@ Status plan_containerd_nri(Setup& setup, std::int64_t format, const std::string&
   PODQOS_TRY(check_enabled(setup, {"nri", kNriPlugin}, ": remove it from disabled_plugins"));
   const std::string path = cat("plugins/", kNriPlugin);
   const TomlValue table = setup.at(path);
+  // containerd 1.x: an imported table is the whole one.
+  if (table && !merges(setup))
+    std::erase_if(setup.documents, [&](const auto& each) { return each.file != table.file; });
   PODQOS_TRY(check_nri(setup, path,
                        {{.key = "disable", .wanted = false, .unset = !table || merges(setup)},
                         {.key = "disable_connections", .wanted = false}}));

@@ -50,8 +50,9 @@ toml::table default_row(const Setup& setup) {
   // CRI-O's own default: crun from 1.31 on, runc before.
   for (const std::string& name :
        {setup.at(kDefaultRuntime).text(), std::string{"crun"}, std::string{"runc"}}) {
+    if (name.empty() || name == kHandler) continue;
     const TomlValue found = setup.at(cat(kRuntimes, name));
-    const toml::table* row = found && name != kHandler ? found.node->as_table() : nullptr;
+    const toml::table* row = found ? found.node->as_table() : nullptr;
     if (row == nullptr) continue;
     const std::string type = (*row)["runtime_type"].value_or(std::string{});
     if (type.empty() || type == "oci") return *row;

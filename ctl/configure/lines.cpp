@@ -73,9 +73,12 @@ Result<FileChange> change_for(const EngineFiles& files, const Lines& lines) {
   change.backup = before.exists();
   PODQOS_ASSIGN(change.after.text, put_block(change.backup ? before.text : lines.base, lines.block,
                                              lines.text, lines.path));
-  if (TomlDocument::parse(change.after.text, lines.path)) return change;
+  const auto parsed = TomlDocument::parse(change.after.text, lines.path);
+  if (parsed) return change;
   // The error's own line is one of podqos's, which the file does not have.
-  return refuse(lines.place, ": no table can be added to what stands here");
+  const std::string& why = parsed.error().message;
+  return refuse(lines.place, ": no table can be added to what stands here: ",
+                why.substr(why.find(": ", lines.path.size()) + 2));
 }
 
 }  // namespace

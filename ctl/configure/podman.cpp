@@ -63,7 +63,9 @@ Result<std::vector<std::string>> hook_directories(const TomlValue& named) {
     return refuse(named.place, ": hooks_dir is set after ", kPodmanDropIn, "; add \"", kPrecreate,
                   "\" to that list by hand");
   auto directories = named.strings();
-  if (!directories) return refuse(named.place, ": hooks_dir is no list of strings");
+  // "" stands for what is no string.
+  if (!directories || std::ranges::count(*directories, "") != 0)
+    return refuse(named.place, ": hooks_dir is no list of directories");
   directories->emplace_back(kPrecreate);
   return *std::move(directories);
 }

@@ -93,14 +93,22 @@ TEST(PlanContainerd, UsesNoDropInForCriBefore2) {
 }
 
 TEST(PlanContainerd, RefusesAnImportThatWouldHideIt) {
-  const Tree tree{{kContainerdToml, "version = 2\nimports = [\"/etc/containerd/conf.d/*.toml\"]\n"},
-                  {"/etc/containerd/conf.d/99-nvidia.toml",
-                   "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".containerd]\n"
-                   "default_runtime_name = \"nvidia\"\n"}};
+  const Tree tree{
+      {kContainerdToml, "version = 2\nimports = [\"/etc/containerd/conf.d//*.toml\"]\n"},
+      {"/etc/containerd/conf.d/99-nvidia.toml",
+       "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".containerd]\n"
+       "default_runtime_name = \"nvidia\"\n"}};
   EXPECT_THAT(plan_for(tree, {1, 7}).error,
               AllOf(StartsWith("/etc/containerd/conf.d/99-nvidia.toml:2: "),
                     HasSubstr("BinaryName = \"/usr/bin/podqos-runtime\"")));
   EXPECT_EQ(plan_for(tree, {2, 1}).error, "");
+}
+
+TEST(PlanContainerd, RefusesMoreImportsThanAnyoneWants) {
+  const Tree tree{{kContainerdToml, "version = 2\nimports = [\"conf.d/*.toml\"]\n"}};
+  for (int file = 0; file < 256; ++file)
+    tree.put("/etc/containerd/conf.d/" + std::to_string(file) + ".toml", "");
+  EXPECT_EQ(plan_for(tree, {2, 1}).error, kContainerdToml + ": imports more than 256 files");
 }
 
 TEST(PlanContainerd, FollowsTheDriverOfTheDefaultHandler) {
@@ -189,6 +197,17 @@ TEST(PlanContainerdNri, SwitchesItOnIn17Only) {
               AllOf(HasSubstr("# podqos: end nri\n"), EndsWith("# podqos: end wrapper\n")));
   Tree::apply(tree.plan_removal(EngineId::kContainerd));
   EXPECT_EQ(tree.all(), before);
+}
+
+TEST(PlanContainerdNri, AnImportedTableReplacesTheWholeOneBefore2) {
+  const std::string table = "[plugins.\"io.containerd.nri.v1.nri\"]\n";
+  const Tree tree{{kContainerdToml,
+                   "version = 2\nimports = [\"conf.d/*.toml\"]\n" + table + "disable = false\n"},
+                  {"/etc/containerd/conf.d/10.toml", "\n" + table + "plugin_path = \"/x\"\n"}};
+  EXPECT_EQ(
+      plan_for(tree, {1, 7}, Method::kNri).error,
+      "/etc/containerd/conf.d/10.toml:2: NRI is off; write \"disable = false\" there by hand");
+  EXPECT_EQ(plan_for(tree, {2, 1}, Method::kNri).error, "");
 }
 
 }  // namespace

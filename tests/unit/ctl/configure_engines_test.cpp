@@ -50,6 +50,7 @@ TEST(PlanCrio, TakesOverWhatTheDefaultRuntimesRowSays) {
   // The last file counts, and for a runtime that is no conmon's (Kata) that of runc does.
   for (const auto& [more, path] :
        {std::pair{"[crio.runtime]\ndefault_runtime = \"runc\"\n", "/usr/libexec/crio/other"},
+        {"[crio.runtime]\ndefault_runtime = \"\"\n", "/usr/libexec/crio/conmon"},
         {"[crio.runtime.runtimes.crun]\nmonitor_path = \"/own\"\n", "/own"},
         {"[crio.runtime.runtimes.crun]\nruntime_type = \"pod\"\nmonitor_path = \"/rs\"\n",
          "/usr/libexec/crio/other"},
@@ -58,8 +59,9 @@ TEST(PlanCrio, TakesOverWhatTheDefaultRuntimesRowSays) {
          "/usr/libexec/crio/conmon"}}) {
     packaged.put("/etc/crio/crio.conf.d/99-own.conf", more);
     auto made = there_and_back(EngineId::kCrio, Method::kWrapper, packaged);
-    const auto document = TomlDocument::parse(made[kCrioDropIn], "text");
-    EXPECT_EQ(document->at("crio/runtime/runtimes/podqos/monitor_path").text(), path) << more;
+    const auto values = toml_values(made[kCrioDropIn])["crio"]["runtime"]["runtimes"]["podqos"];
+    EXPECT_EQ(values.value("monitor_path", ""), path) << more;
+    EXPECT_FALSE(values.contains("crun")) << more;
   }
 }
 
@@ -161,6 +163,10 @@ TEST(PlanPodman, KeepsTheDirectoriesOfOthers) {
   EXPECT_THAT(plan_hooks(tree, {4, 3}).error,
               AllOf(StartsWith("/etc/containers/containers.conf.d/99-own.conf:2: "),
                     HasSubstr("add \"/usr/share/podqos/podman-hooks.d\"")));
+  EXPECT_EQ(plan_hooks({{"/etc/containers/containers.conf", "[engine]\nhooks_dir = [\"/a\", 1]\n"}},
+                       {4, 3})
+                .error,
+            "/etc/containers/containers.conf:2: hooks_dir is no list of directories");
 }
 
 TEST(PlanPodman, ObeysAnEmptyFileInPlaceOfTheLink) {

@@ -8,6 +8,7 @@
 namespace podqos::ctl {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -69,9 +70,6 @@ INSTANTIATE_TEST_SUITE_P(
          "disabled_plugins, or for Docker run `podqosctl configure docker`"},
         {"DuplicateTables", kContainerd, kWrapper, k17,
          "version = 2\n" + kCriTable + "]\na = 1\n" + kCriTable + "]\n", ":4: "},
-        {"InlineTable", kContainerd, kWrapper, k17,
-         "version = 2\n" + kCriTable + ".containerd]\nruntimes = {}\n",
-         ":3: no table can be added to what stands here; add these lines by hand:\n[plugins."},
         {"NoToml", kContainerd, kWrapper, k17, "{\"version\": 2}\n", ":1: "},
         {"NotUtf8", kContainerd, kWrapper, k17, "version = 2\n# \xff\xfe\n", ":2: "},
         {"ZeroBytes", kContainerd, kWrapper, k17, "version = 2\n" + std::string(9, '\0'), ":2: "},
@@ -227,6 +225,15 @@ INSTANTIATE_TEST_SUITE_P(
          "--method wrapper"},
     }),
     [](const auto& tested) { return tested.param.name; });
+
+TEST(PlanContainerd, SaysWhyNoTableCanBeAdded) {
+  const std::string path = "/etc/containerd/config.toml";
+  EXPECT_THAT((Tree{{path, "version = 2\n" + kCriTable + ".containerd]\nruntimes = {}\n"}})
+                  .plan(kContainerd, kWrapper, k17)
+                  .error,
+              AllOf(StartsWith(path + ":3: no table can be added to what stands here: "),
+                    HasSubstr("inline table"), HasSubstr("; add these lines by hand:\n[plugins.")));
+}
 
 TEST(PlanCrio, RefusesAnothersFileOfItsName) {
   const std::string path = "/etc/crio/crio.conf.d/50-podqos.conf";
