@@ -218,11 +218,18 @@ class Activation {
     // An engine that does not run finds the plugin when it starts.
     if (!process()) return {};
     std::string status;
-    setup_.plugin_connected = wait_until(patience_, [&] {
+    bool stands_by = false;
+    static_cast<void>(wait_until(patience_, [&] {
       status = property(kPluginUnit, "StatusText");
-      return has_plugin(status);
-    });
+      setup_.plugin_connected = has_plugin(status);
+      stands_by = status.contains("standing by until that one ends");
+      return setup_.plugin_connected || stands_by;
+    }));
     if (setup_.plugin_connected) return {};
+    if (stands_by)
+      return fail(ErrorCode::kConflict,
+                  cat(kPluginUnit, " does not serve ", service_, ": ", printable(status, 500),
+                      ": stop that one, or disable ", kPluginUnit));
     return fail(ErrorCode::kTimeout,
                 cat(kPluginUnit, " has not connected to ", service_, " within ",
                     std::chrono::duration_cast<seconds>(patience_).count(), " s; its status: \"",

@@ -50,7 +50,7 @@ enum class Depth : std::uint8_t { kOne, kAll };
 ///
 /// On the machine itself (root "") directories may be reached through symlinks, which only root can
 /// make in /etc. Below another root no symlink is followed on the way to a file that changes, and
-/// none out of the tree on the way to one that is read.
+/// none out of the tree on the way to one that is read, unless one is changed meanwhile.
 class EngineFiles {
  public:
   /// Largest file that is read: no engine's is near it.

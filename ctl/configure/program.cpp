@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <thread>
 
 #include "common/base/text.h"
@@ -33,10 +34,13 @@ constexpr int kSignalled = 128;
     return found;
   };
   ::setpgid(0, 0);
-  ::dup2(::open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+  if (const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC); nothing >= 0)
+    ::dup2(nothing, STDIN_FILENO);
   ::dup2(output, STDOUT_FILENO);
   ::dup2(output, STDERR_FILENO);
   ::execve(argv.front().c_str(), pointers(argv).data(), pointers(environment).data());
+  const auto why = fail_errno(errno, cat("run ", argv.front()));
+  ::dprintf(STDERR_FILENO, "%s\n", why.error().message.c_str());
   ::_exit(kSignalled - 1);
 }
 

@@ -89,6 +89,18 @@ TEST(ActivateContainerd, SaysWhatThePluginSaysIfItDoesNotConnect) {
                     HasSubstr("journalctl -u podqos-nri.service")));
 }
 
+TEST(ActivateContainerd, DoesNotWaitForAPluginThatStandsBy) {
+  FakeSystemd systemd{
+      .process = 12,
+      .plugin_status = "another podqos-nri serves it; standing by until that one ends"};
+  const auto failure = systemd.activate(Method::kNri, Restart::kHarmless).failure;
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, ErrorCode::kConflict);
+  EXPECT_EQ(failure->message,
+            "podqos-nri.service does not serve containerd.service: another podqos-nri serves it; "
+            "standing by until that one ends: stop that one, or disable podqos-nri.service");
+}
+
 TEST(ActivateContainerd, IsStaleIfAFileChangedSinceItsStart) {
   const TemporaryDirectory directory;
   directory.write("new", "");

@@ -1,9 +1,11 @@
+#include <filesystem>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "ctl/configure/lines.h"
+#include "tests/unit/temporary_directory.h"
 
 namespace podqos::ctl {
 namespace {
@@ -137,6 +139,14 @@ TEST(TomlDocument, NamesTheLineOfTheMistake) {
     EXPECT_FALSE(TomlDocument::parse(name, "f")) << name;
   EXPECT_FALSE(TomlDocument::parse(std::string(100'000, '[') + "\n", "f"));
   EXPECT_FALSE(TomlDocument::parse("a = " + std::string(100'000, '[') + "\n", "f"));
+}
+
+TEST(RunProgram, SaysWhyAProgramDoesNotRun) {
+  const TemporaryDirectory directory;
+  directory.write("program", "no program");
+  const std::string path = directory.path("program");
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  EXPECT_EQ(run_program({path})->output, "run " + path + ": Exec format error");
 }
 
 std::string diff_of(const std::string& before, const FileState& after, const std::string& root,
