@@ -1,4 +1,4 @@
-"""What a traced program says to systemd: its D-Bus calls, and how often it waits for an answer."""
+"""What a traced program says to systemd: its D-Bus calls."""
 
 import collections
 import re
@@ -35,29 +35,19 @@ def _bytes_sent(argument):
     return b"".join(syscalls.text_of(part) or b"" for part in parts)
 
 
-def round_trips(calls):
-    """The calls among the syscalls of syscalls.trace(), in groups: those of one were made before any was answered.
-
-    The end of the authentication is no call and is not counted.
-    """
-    trips, connected, answered = [], set(), True
+def awaited_calls(calls):
+    """The D-Bus calls among the syscalls of syscalls.trace()."""
+    found, connected = [], set()
     for call in calls:
         socket = (call.pid, call.arguments[0] if call.arguments else "")
         if call.name == "connect" and _address(call.arguments[1]) in SOCKETS and call.result == "0":
             connected.add(socket)
         elif call.name == "close":
             connected.discard(socket)
-        elif socket in connected and call.name == "recvmsg":
-            answered = answered or not call.result.startswith("-")
         elif socket in connected and call.name == "sendmsg":
             message = _bytes_sent(call.arguments[1])
             if int(call.result, 0) != len(message):
                 raise RuntimeError(f"a message left in pieces, which this does not read: {call}")
-            said = awaited_call(message)
-            if said is None:
-                continue
-            if answered:
-                trips.append([])
-                answered = False
-            trips[-1].append(said)
-    return trips
+            if said := awaited_call(message):
+                found.append(said)
+    return found
