@@ -88,7 +88,7 @@ Result<std::vector<OpenHierarchy>> find_hierarchies(const CgroupfsOptions& optio
     const bool relevant = is_relevant(mount);
     // Of several mounts one may be hidden by another.
     const bool is_only = std::ranges::count(mounts, device, &Hierarchy::device) == 1;
-    OpenHierarchy hierarchy{std::move(mount), options.resolve, relevant};
+    OpenHierarchy hierarchy{std::move(mount), options.resolve};
     const Result<bool> usable = relevant || !is_only ? hierarchy.is_usable() : true;
     // Without it, a pod would lack limits, and its directory there would stay.
     if (!usable && relevant) return fail(usable.error());

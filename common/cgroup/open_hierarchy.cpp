@@ -34,14 +34,11 @@ bool is_of(core::CgroupVersion version, const struct statfs& file_system) {
 
 }  // namespace
 
-OpenHierarchy::OpenHierarchy(Hierarchy description, sys::Resolve resolve, bool needed)
-    : description_(std::move(description)), resolve_(resolve), needed_(needed) {}
+OpenHierarchy::OpenHierarchy(Hierarchy description, sys::Resolve resolve)
+    : description_(std::move(description)), resolve_(resolve) {}
 
 Result<bool> OpenHierarchy::is_usable() {
-  if (!is_opened_) {
-    Status opened = open_root();
-    if (!opened && needed_) return fail(std::move(opened).error());
-  }
+  if (!is_opened_) PODQOS_TRY(open_root());
   is_opened_ = true;
   return root_.has_value();
 }
@@ -53,6 +50,8 @@ Result<bool> OpenHierarchy::is_writable() {
 
 Status OpenHierarchy::open_root() {
   Result<sys::Directory> root = sys::Directory::open(description_.mount_point);
+  // A file may be mounted over it, too.
+  if (!root && root.error().code == ErrorCode::kConflict) return {};
   if (!root && root.error().code == ErrorCode::kNotFound) return {};
   if (!root) return fail(std::move(root).error());
   struct statfs file_system{};

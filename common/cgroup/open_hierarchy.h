@@ -17,8 +17,7 @@ namespace podqos::cgroup {
 /// was removed is not taken for its successor.
 class OpenHierarchy {
  public:
-  /// @param needed  false: one that cannot be opened is taken for one that is gone
-  OpenHierarchy(Hierarchy description, sys::Resolve resolve, bool needed);
+  OpenHierarchy(Hierarchy description, sys::Resolve resolve);
 
   /// Opens the root. False if it is gone or another file system is mounted over it.
   /// @return an error if that cannot be told; the next call tries again.
@@ -75,7 +74,6 @@ class OpenHierarchy {
   bool is_opened_ = false;
   std::optional<sys::Directory> root_;  ///< once opened: nullopt if it is not usable
   sys::Resolve resolve_;
-  bool needed_;
   std::map<std::string, std::string, std::less<>> refused_;  ///< controllers, and why
 };
 

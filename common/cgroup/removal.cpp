@@ -143,9 +143,8 @@ Result<Removal> remove_pod(Machine& machine, const std::string& cgroup) {
 Result<Removal> remove_tree(Machine& machine, const std::string& kubepods, const std::string& top) {
   auto removal = remove_beside_systemd(machine, kubepods, [&](Report& report) -> Result<bool> {
     for (const std::string& cgroup : core::tiers_and_root(kubepods)) {
-      if (cgroup != kubepods) PODQOS_TRY(run(machine, core::plan_removal(cgroup), report));
+      PODQOS_TRY(remove_unused(machine, cgroup, report));
     }
-    PODQOS_TRY(remove_unused(machine, kubepods, report));
     // Do not wait for a cgroup of another program.
     return core::driver_of(kubepods) == core::Driver::kSystemd && !holder_of(machine, kubepods);
   });

@@ -121,6 +121,7 @@ Result<std::vector<std::string>> EngineFiles::list(const std::string& directory,
     return fail_errno(error.value(), cat("list ", root_, directory));
   std::ranges::sort(found);
   std::vector<std::string> paths;
+  paths.reserve(found.size());
   for (const auto& path : found)
     paths.push_back(cat(directory, path.native().substr(top.size())));
   return paths;

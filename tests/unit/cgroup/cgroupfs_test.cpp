@@ -123,12 +123,13 @@ TEST_F(OpenElsewhere, SaysWhereItLookedForControllers) {
   EXPECT_THAT(opened.error().message, HasSubstr(place_.path("mountinfo")));
 }
 
-TEST_F(OpenElsewhere, ADirectoryThatIsNoCgroupFileSystemIsLeftOut) {
-  place_.write("mountinfo",
-               cat("32 22 0:29 / ", place_.path(), " rw - cgroup cgroup rw,cpu,memory\n"));
-  const auto opened = Cgroupfs::open(options_);
-  ASSERT_FALSE(opened);
-  EXPECT_EQ(opened.error().code, ErrorCode::kUnsupported);
+TEST_F(OpenElsewhere, WhatIsMountedOverACgroupFileSystemIsLeftOut) {
+  for (const std::string& point : {place_.path(), place_.path("mountinfo")}) {
+    place_.write("mountinfo", cat("32 22 0:29 / ", point, " rw - cgroup cgroup rw,cpu,memory\n"));
+    const auto opened = Cgroupfs::open(options_);
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().code, ErrorCode::kUnsupported) << opened.error().message;
+  }
 }
 
 TEST_F(OpenElsewhere, AnUnreadableMountinfoIsNamed) {
