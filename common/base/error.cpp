@@ -44,7 +44,6 @@ ErrorCode code_for_errno(int err) {
     case ENAMETOOLONG:
     case ERANGE: return ErrorCode::kInvalidArgument;
     case ELOOP:
-    case ENOTDIR:
     case EXDEV: return ErrorCode::kConflict;
     case ENOSYS:
     case EOPNOTSUPP: return ErrorCode::kUnsupported;

@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "common/base/text.h"
@@ -50,9 +52,9 @@ Result<bool> OpenHierarchy::is_writable() {
 
 Status OpenHierarchy::open_root() {
   Result<sys::Directory> root = sys::Directory::open(description_.mount_point);
-  // A file may be mounted over it, too.
-  if (!root && root.error().code == ErrorCode::kConflict) return {};
-  if (!root && root.error().code == ErrorCode::kNotFound) return {};
+  // It may be gone, or a file be mounted over it.
+  std::error_code ignored;
+  if (!root && !std::filesystem::is_directory(description_.mount_point, ignored)) return {};
   if (!root) return fail(std::move(root).error());
   struct statfs file_system{};
   if (::fstatfs(root->fd(), &file_system) != 0)
