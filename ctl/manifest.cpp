@@ -111,7 +111,7 @@ std::vector<Document> parse_json(std::string_view text) {
 
 // The fields of Kubernetes' objects that podqos reads, whether podqos reads them or not: all of
 // 1.36, and those of earlier releases. Objects below others, such as affinity, are not checked.
-/// Unknown fields that are reported of one document: of a file that is no manifest at all, more
+/// Unknown fields that are reported of one document: of a file that is not a manifest, more
 /// would only cost time.
 constexpr std::size_t kMaxUnknown = 32;
 
@@ -209,7 +209,7 @@ void check_annotations(const JsonNode& pod, std::vector<std::string>& warnings) 
     warnings.push_back(parsed.error().message);
 }
 
-/// Kubernetes rounds them up; nobody means that.
+/// Kubernetes rounds them up, which is hardly meant.
 void check_amounts(const JsonNode& node, std::vector<std::string>& warnings) {
   // Before defaulting, which makes requests of limits.
   const auto pod = codec::parse_pod(node);

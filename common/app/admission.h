@@ -36,7 +36,7 @@ template <class Outcome>
 ///         if the pod's cgroup or the root is not podqos's; kRefused for a running container
 ///         outside its pod if placement.onMisplaced is "fail", and for one whose pod does not fit
 ///         the node if that is enforced (core/pods/grants.h); kInvalidArgument for one that the
-///         kernel gives no realtime time in its pod (core/pod_values.h).
+///         kernel gives no realtime time in its pod (core/pods/pod_values.h).
 [[nodiscard]] Result<std::optional<Admission>> admit(Transaction& transaction,
                                                      AdmissionRequest request);
 

@@ -50,7 +50,7 @@ template <class... Parts>
 std::string_view read_until(std::string_view& rest, char separator);
 /// The parts between separators that are not empty.
 [[nodiscard]] std::vector<std::string> parts_of(std::string_view text, char separator);
-/// The place of a word among those between spaces, counted from 0; nullopt if it is none of them.
+/// The place of a word among those between spaces, counted from 0; nullopt if it is not among them.
 [[nodiscard]] std::optional<std::size_t> place_of_word(std::string_view text,
                                                        std::string_view word);
 /// The word at a place; "" beyond the last.

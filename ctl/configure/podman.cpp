@@ -63,9 +63,9 @@ Result<std::vector<std::string>> hook_directories(const TomlValue& named) {
     return refuse(named.place, ": hooks_dir is set after ", kPodmanDropIn, "; add \"", kPrecreate,
                   "\" to that list by hand");
   auto directories = named.strings();
-  // "" stands for what is no string.
+  // "" stands for an element that is not a string.
   if (!directories || std::ranges::count(*directories, "") != 0)
-    return refuse(named.place, ": hooks_dir is no list of directories");
+    return refuse(named.place, ": hooks_dir is not a list of directories");
   directories->emplace_back(kPrecreate);
   return *std::move(directories);
 }

@@ -26,7 +26,7 @@ std::string ask_for_runtime(const Setup& setup) {
                "leaves those without annotation alone");
   if (setup.is(EngineId::kDocker))
     return "docker run --runtime podqos --annotation podqos.io/pod-uid=… …";
-  // Without a kubelet there is no RuntimeClass.
+  // RuntimeClass exists only with a kubelet.
   return setup.kubelet ? "set runtimeClassName: podqos in pods "
                          "(/usr/share/doc/podqos/examples/runtimeclass.yaml)"
                        : "crictl runp --runtime podqos …";

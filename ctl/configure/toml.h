@@ -35,7 +35,7 @@ struct TomlValue {
   [[nodiscard]] std::optional<bool> flag() const;
   /// The string; "" for anything else.
   [[nodiscard]] std::string text() const;
-  /// The elements of an array, "" for what is no string; nullopt for anything else.
+  /// The elements of an array, "" for one that is not a string; nullopt for anything else.
   [[nodiscard]] std::optional<std::vector<std::string>> strings() const;
   /// Whether one of strings() is this one.
   [[nodiscard]] bool lists(std::string_view element) const;

@@ -166,7 +166,7 @@ TEST(PlanPodman, KeepsTheDirectoriesOfOthers) {
   EXPECT_EQ(plan_hooks({{"/etc/containers/containers.conf", "[engine]\nhooks_dir = [\"/a\", 1]\n"}},
                        {4, 3})
                 .error,
-            "/etc/containers/containers.conf:2: hooks_dir is no list of directories");
+            "/etc/containers/containers.conf:2: hooks_dir is not a list of directories");
 }
 
 TEST(PlanPodman, ObeysAnEmptyFileInPlaceOfTheLink) {

@@ -56,7 +56,7 @@ TEST_F(ReadUnlocked, RefusesADirectoryThatOthersCanWriteTo) {
 }
 
 TEST_F(ReadUnlocked, TellsWhichContainersMayBeInvolved) {
-  EXPECT_TRUE(may_involve(options_.path, "c2")) << "where there is no state nothing is known";
+  EXPECT_TRUE(may_involve(options_.path, "c2")) << "without a state nothing is known";
   make_state();
   Store event = opened();
   EXPECT_TRUE(may_involve(options_.path, "c1"));
