@@ -110,10 +110,8 @@ Status enable(OpenHierarchy& hierarchy, std::string_view path, const std::string
   return fail(std::move(error));
 }
 
-/// Copies a cpuset file from the parent if the cgroup's own is empty.
+/// Copies a cpuset file from the parent.
 Status inherit(OpenHierarchy& hierarchy, std::string_view path, const char* file) {
-  PODQOS_ASSIGN(const std::string current, hierarchy.read(path, file));
-  if (!current.empty()) return {};
   PODQOS_ASSIGN(const std::string inherited, hierarchy.read(parent_of(path), file));
   const OrErrno<void> written = hierarchy.write(path, file, inherited);
   if (written) return {};
@@ -166,7 +164,8 @@ class Walk {
     if (cpus && !cpus->empty()) return {};
     PODQOS_TRY(prepare_cpuset(std::string{parent_of(path)}));
     if (is_new) PODQOS_TRY(hierarchy_.make(path));
-    PODQOS_TRY(inherit(hierarchy_, path, "cpuset.mems"));
+    const auto mems = is_new ? std::string{} : hierarchy_.read(path, "cpuset.mems");
+    if (!mems || mems->empty()) PODQOS_TRY(inherit(hierarchy_, path, "cpuset.mems"));
     return inherit(hierarchy_, path, "cpuset.cpus");
   }
 

@@ -140,21 +140,17 @@ OrErrno<void> OpenHierarchy::write(std::string_view path, std::string_view file,
 }
 
 Status OpenHierarchy::make(std::string_view path) {
-  // Readable by all, like cgroups made by runc and systemd.
-  constexpr mode_t kMode = 0755;
   PODQOS_ASSIGN(const std::string below, beneath(path));
-  if (::mkdirat(root_->fd(), below.c_str(), kMode) != 0) {
-    const int err = errno;
-    if (err == EEXIST) return {};
-    Error error = Error::from_errno(err, cat("mkdir ", place_of(path)));
-    // Not a lack of memory on the host: the cgroup's structures are charged to its parent.
-    if (err == ENOMEM) error.message += " (the parent's memory limit is exhausted)";
-    return fail(std::move(error));
-  }
-  // Overrides a strict umask, so that monitoring tools can read the cgroup; podqos does not depend
-  // on it.
-  [[maybe_unused]] const int status = ::fchmodat(root_->fd(), below.c_str(), kMode, 0);
-  return {};
+  // Readable by all, like cgroups made by runc and systemd, whatever the umask.
+  const mode_t umask = ::umask(S_IWGRP | S_IWOTH);
+  const int made = ::mkdirat(root_->fd(), below.c_str(), S_IRWXU | S_IRWXG | S_IRWXO);
+  const int err = errno;
+  ::umask(umask);
+  if (made == 0 || err == EEXIST) return {};
+  Error error = Error::from_errno(err, cat("mkdir ", place_of(path)));
+  // Not a lack of memory on the host: the cgroup's structures are charged to its parent.
+  if (err == ENOMEM) error.message += " (the parent's memory limit is exhausted)";
+  return fail(std::move(error));
 }
 
 Status OpenHierarchy::remove(std::string_view path) {

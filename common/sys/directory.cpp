@@ -273,6 +273,12 @@ Result<std::vector<std::string>> Directory::entries() const {
 }
 
 Result<std::vector<std::string>> Directory::subdirectories(std::size_t most) const {
+  // Its name, its "." and, on file systems that count them, each ".."; kernfs, which sysfs and
+  // cgroups are in, does (fs/kernfs/inode.c kernfs_refresh_inode()).
+  constexpr nlink_t kLinksOfNone = 2;
+  struct stat status{};
+  if (::fstat(fd(), &status) == 0 && status.st_nlink == kLinksOfNone)
+    return std::vector<std::string>{};
   return list(*this, Entries::kDirectories, most);
 }
 
