@@ -143,7 +143,6 @@ class EngineCase(harness.CgroupCase):
     """Pods that an engine runs with one of its runtimes and one cgroup driver, and what shall hold of them."""
 
     kind, driver = "crun", "systemd"
-    top = "/podqos/kubepods"  # of podqos's own pods; of a kubelet's where the test plays one
 
     def setUp(self):
         self.machine = machines.Machine()
@@ -151,7 +150,7 @@ class EngineCase(harness.CgroupCase):
     # Names, as KUBELET.md has them.
 
     def tier_path(self, tier):
-        top = self.top if self.driver == "cgroupfs" else machines.slice_of(self.top)
+        top = "/podqos/kubepods" if self.driver == "cgroupfs" else machines.slice_of("/podqos/kubepods")
         return top if tier == "guaranteed" else machines.child_cgroup(top, tier)
 
     def path_of(self, tier, uid):

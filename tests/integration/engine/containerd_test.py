@@ -11,7 +11,6 @@ import os
 import pathlib
 import signal
 import sys
-import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
@@ -24,8 +23,7 @@ import machine as machines  # noqa: E402
 import metrics  # noqa: E402
 import patience  # noqa: E402
 from containerd_case import (  # noqa: E402
-    SETTINGS, CONTROLLERS, INFERRED, BURSTABLE, GUARANTEED, BESTEFFORT, UNTOLD, PLAIN, ANNOTATED,
-    ContainerdCase)
+    SETTINGS, BURSTABLE, GUARANTEED, BESTEFFORT, PLAIN, ANNOTATED, ContainerdCase)
 from harness import MI  # noqa: E402
 
 
@@ -33,22 +31,21 @@ class AllClasses(ContainerdCase):
     """A pod of each class, whose cgroup nobody has chosen: a kubelet without cgroups for pods, or crictl."""
 
     def test_all_classes(self):
-        pods = {pod: self.run_pod(pod) for pod in (BURSTABLE, GUARANTEED, BESTEFFORT)}
-        containers = {pod: {name: self.start(sandbox, pod, name) for name in pod.sent} for pod, sandbox in pods.items()}
-        for pod, sandbox in pods.items():
-            self.assert_pod(pod, sandbox, containers[pod])
-            self.assert_known_as(pod, {"guaranteed": "Guaranteed", "burstable": "Burstable",
-                                       "besteffort": "BestEffort"}[pod.tier], "podqos.io/pod")
+        pods = self.run_all_classes()
+        for (pod, whole), qos_class in zip(pods.items(), ("Burstable", "Guaranteed", "BestEffort")):
+            self.assert_pod(pod, *whole)
+            self.assert_known_as(pod, qos_class, "podqos.io/pod")
         self.assert_tiers(guaranteed_memory=256 * MI, burstable_memory=96 * MI, burstable_shares=153)
         self.assert_root()
-        self.assert_told(containers[BURSTABLE]["web"])
-        self.assert_verbs(BURSTABLE, containers[BURSTABLE]["web"])
-        self.remove(pods[GUARANTEED])
+        web = pods[BURSTABLE][1]["web"]
+        self.assert_told(web)
+        self.assert_verbs(BURSTABLE, web)
+        self.remove(pods[GUARANTEED][0])
         self.assertFalse(self.machine.exists(self.pod_path(GUARANTEED)))
         self.assert_tiers(burstable_memory=96 * MI, burstable_shares=153)
-        self.remove(pods[BURSTABLE])
+        self.remove(pods[BURSTABLE][0])
         self.assert_tiers()
-        self.cri.remove_pod(pods[BESTEFFORT])  # nobody has stopped it
+        self.cri.remove_pod(pods[BESTEFFORT][0])  # nobody has stopped it
         self.assert_nothing_left()
 
     def assert_told(self, container):
@@ -81,16 +78,14 @@ class Annotated(ContainerdCase):
         self.assert_values(self.pod_path(ANNOTATED), shares=153, quota=30000, memory=160 * MI)
         # What containerd bounds by no limit takes no memory from others.
         self.assert_tiers(burstable_shares=153)
-        self.remove(sandbox)
-        self.assert_nothing_left()
+        self.end(sandbox)
 
 
 class Restart(ContainerdCase):
     """containerd ends, in order and by SIGKILL, while a pod lives: pod and records stay as they are."""
 
     def test_restart(self):
-        sandbox = self.run_pod(BURSTABLE)
-        containers = {name: self.start(sandbox, BURSTABLE, name) for name in BURSTABLE.sent}
+        sandbox, containers = self.run_whole(BURSTABLE)
         before = (engine.records(), {each: self.cri.pid(each) for each in containers.values()})
         for number in (signal.SIGTERM, signal.SIGKILL):
             self.restart(number)
@@ -99,8 +94,7 @@ class Restart(ContainerdCase):
             self.assertEqual(self.cri.containers(), dict.fromkeys(containers.values(), cri.RUNNING))
             self.assert_pod(BURSTABLE, sandbox, containers)
         self.check_replacement(sandbox, containers)
-        self.remove(sandbox)
-        self.assert_nothing_left()
+        self.end(sandbox)
 
     def restart(self, number):
         """Of containerd, and the plugin has found it again."""
@@ -130,92 +124,29 @@ class WithoutPodAnnotations(ContainerdCase):
 
     def test_kubelet(self):
         """The sums tell the CPU request, the scores the memory requests: at least 31 and 15 thousandths of 2 GiB."""
-        sandbox = self.run_pod(BURSTABLE)
-        containers = {name: self.start(sandbox, BURSTABLE, name) for name in BURSTABLE.sent}
+        sandbox, containers = self.run_whole(BURSTABLE)
         for container in (*containers.values(), sandbox[0]):
             self.assertNotIn("podqos.io/pod", self.annotations(container))
         self.assert_pod(BURSTABLE, sandbox, containers)
         self.assert_known_as(BURSTABLE, "Burstable", "CRI pod sums")
         # 66571994 and 32212255 bytes; a limit is cut to whole pages.
         self.assert_tiers(burstable_memory=98787328, burstable_shares=153)
-        self.remove(sandbox)
-        self.assert_nothing_left()
+        self.end(sandbox)
 
     def test_crictl(self):
         """Neither sums nor resources: nothing is known of the pod before its container, which asks for nothing."""
-        sandbox = self.run_pod(PLAIN)
-        container = self.start(sandbox, PLAIN, "app")
-        pid = self.cri.pid(container)
-        self.assert_below(self.pod_path(PLAIN), pid, container)
+        sandbox, containers = self.run_whole(PLAIN)
+        pid = self.cri.pid(containers["app"])
+        self.assert_below(self.pod_path(PLAIN), pid, containers["app"])
         self.assertEqual(machines.oom_score_adj(pid), 1000)
         self.assert_below("/k8s.io", self.cri.pod_info(sandbox)["pid"], sandbox[0])
         self.assert_known_as(PLAIN, "BestEffort", "inference")
-        self.remove(sandbox)
-        self.assert_nothing_left()
+        self.end(sandbox)
 
     def annotations(self, container):
         """Those that the runtime was given."""
         config = json.loads((containerd.bundle(container) / "config.json").read_text(encoding="utf-8"))
         return config["annotations"]
-
-
-class Adopted(ContainerdCase):
-    """A kubelet's pod: it has made the cgroup, whose values stay its own, and the pod stays where it wants it."""
-
-    top = "/kubepods"
-
-    def test_adopted(self):
-        path = self.pod_path(BURSTABLE)
-        self.make_parent(path)
-        cgroups = (self.tier_path("guaranteed"), self.tier_path("burstable"), path)
-        before = [self.machine.snapshot(cgroup) for cgroup in cgroups]
-        sandbox = self.run_pod(BURSTABLE, parent=path)
-        container = self.start(sandbox, BURSTABLE, "web")
-        self.assert_container(container, BURSTABLE.sent["web"])
-        for pid, identifier in ((self.cri.pid(container), container), (self.cri.pod_info(sandbox)["pid"], sandbox[0])):
-            leaf = identifier if self.driver == "cgroupfs" else f"cri-containerd-{identifier}.scope"
-            self.assertEqual(machines.container_cgroup_of(pid), f"{path}/{leaf}")
-        self.assertEqual([self.machine.snapshot(cgroup) for cgroup in cgroups], before)
-        self.assert_known_as(BURSTABLE, "Burstable", "engine")
-        if self.plugin:
-            self.check_metrics(cgroups[1])
-        self.remove(sandbox)
-        self.assertEqual(engine.records(), [])
-        self.assertEqual([self.machine.snapshot(cgroup) for cgroup in cgroups], before)
-
-    def check_metrics(self, tier):
-        """A kubelet's pods and tiers are shown as such."""
-        values = metrics.samples(containerd.METRICS)
-        self.assertEqual(values['podqos_pods{qos_class="Burstable",owner="kubelet"}'], 1)
-        self.assertEqual(values['podqos_pods{qos_class="Burstable",owner="podqos"}'], 0)
-        self.assertEqual(values[f'podqos_tier_cpu_weight{{tier="burstable",cgroup="{tier}"}}'],
-                         self.machine.read(tier, "weight"))
-
-    def make_parent(self, path):
-        """As a kubelet does it."""
-        if self.driver == "systemd":
-            self.make_slice(self.tier_path("besteffort"), "1", "CPUWeight", "t", "1")
-            self.make_slice(path, "3", "CPUWeight", "t", "6", "CPUQuotaPerSecUSec", "t", "300000",
-                            "MemoryMax", "t", str(160 * MI))
-            self.wait_for(path)
-            return
-        cgroup = pathlib.Path(f"/sys/fs/cgroup{path}")
-        cgroup.mkdir(parents=True)
-        (cgroup.parent.parent / "besteffort").mkdir(exist_ok=True)
-        for above in (cgroup.parents[1], cgroup.parent):
-            (above / "cgroup.subtree_control").write_text(CONTROLLERS, encoding="ascii")
-        (cgroup.parent / "cpu.weight").write_text("6", encoding="ascii")
-        for file, value in (("cpu.weight", "6"), ("cpu.max", "30000 100000"), ("memory.max", str(160 * MI))):
-            (cgroup / file).write_text(value, encoding="ascii")
-
-    def make_slice(self, path, *properties):
-        engine.call("busctl", "call", "org.freedesktop.systemd1", "/org/freedesktop/systemd1",
-                    "org.freedesktop.systemd1.Manager", "StartTransientUnit", "ssa(sv)a(sa(sv))",
-                    os.path.basename(path), "fail", *properties, "0")
-
-    def wait_for(self, path):
-        """systemd starts a unit in its own time."""
-        patience.until(lambda: self.machine.read(path, "memory") == 160 * MI, 10)
 
 
 class Refused(ContainerdCase):
@@ -236,12 +167,10 @@ class ChargedShim(ContainerdCase):
     settings = {"chargeMonitor": True}
 
     def test_shim(self):
-        sandbox = self.run_pod(BURSTABLE)
-        self.start(sandbox, BURSTABLE, "web")
+        sandbox, _ = self.run_whole(BURSTABLE)
         monitor = f"{self.pod_path(BURSTABLE)}/podqos-monitor"
         self.assertEqual(machines.cgroup_of(containerd.shim(self.cri.pod_info(sandbox)["pid"])), monitor)
-        self.remove(sandbox)
-        self.assert_nothing_left()
+        self.end(sandbox)
 
 
 class KilledShim(ContainerdCase):
@@ -254,108 +183,29 @@ class KilledShim(ContainerdCase):
         os.kill(containerd.shim(self.cri.pid(container)), signal.SIGKILL)
         patience.until(lambda: self.cri.containers() == {container: cri.EXITED}, 20)
         self.assertEqual(self.cri.containers(), {container: cri.EXITED})
-        self.remove(sandbox)
-        self.assert_nothing_left()
+        self.end(sandbox)
 
 
 class PluginGone(ContainerdCase):
     """The plugin ends, in order and by SIGKILL, and what happens meanwhile is made good when it is back."""
 
     def test_absence(self):
-        pods = {pod: self.run_pod(pod) for pod in (BURSTABLE, GUARANTEED)}
-        containers = {pod: {name: self.start(sandbox, pod, name) for name in pod.sent} for pod, sandbox in pods.items()}
+        pods = {pod: self.run_whole(pod) for pod in (BURSTABLE, GUARANTEED)}
         for number in (signal.SIGTERM, signal.SIGKILL):
             self.plugin.stop(number)
             self.plugin.start()
-            for pod, sandbox in pods.items():
-                self.assert_pod(pod, sandbox, containers[pod])
+            for pod, whole in pods.items():
+                self.assert_pod(pod, *whole)
         self.plugin.stop(signal.SIGKILL)
-        self.remove(pods[GUARANTEED])
-        late = self.run_pod(BESTEFFORT)
-        container = self.start(late, BESTEFFORT, "app")
+        self.remove(pods[GUARANTEED][0])
+        late, containers = self.run_whole(BESTEFFORT)
         self.assertEqual(set(self.known()), {BURSTABLE.uid, GUARANTEED.uid})
         self.plugin.start()
         self.assertEqual(set(self.known()), {BURSTABLE.uid, BESTEFFORT.uid})
-        self.assert_pod(BURSTABLE, pods[BURSTABLE], containers[BURSTABLE])
-        self.assert_below("/k8s.io", self.cri.pid(container), container)
+        self.assert_pod(BURSTABLE, *pods[BURSTABLE])
+        self.assert_below("/k8s.io", self.cri.pid(containers["app"]), containers["app"])
         self.assert_tiers(burstable_memory=96 * MI, burstable_shares=153)
-        for sandbox in (pods[BURSTABLE], late):
-            self.remove(sandbox)
-        self.assert_nothing_left()
-
-
-class Shown(ContainerdCase):
-    """The plugin's metrics are what containerd was asked for and what the kernel has."""
-
-    def samples(self):
-        """As they are now: what the kernel says is kept for a second."""
-        time.sleep(1.1)
-        return metrics.samples(containerd.METRICS)
-
-    def assert_shown(self, values, **pods):
-        for qos_class in ("Guaranteed", "Burstable", "BestEffort"):
-            for owner in ("podqos", "kubelet"):
-                wanted = pods.get(qos_class, 0) if owner == "podqos" else 0
-                self.assertEqual(values[f'podqos_pods{{qos_class="{qos_class}",owner="{owner}"}}'], wanted)
-
-    def test_shown(self):
-        self.assertEqual(metrics.request(containerd.METRICS, "/readyz").status, 200)
-        self.assert_shown(self.samples())
-        pods = {pod: self.run_pod(pod) for pod in (BURSTABLE, GUARANTEED, BESTEFFORT)}
-        for pod, sandbox in pods.items():
-            for name in pod.sent:
-                container = self.start(sandbox, pod, name)
-                # What only sleeps may have computed for less than the kernel counts.
-                self.cri.exec(container, "dd", "if=/dev/zero", "of=/dev/null", "bs=1M", "count=100")
-        values = self.samples()
-        self.assert_shown(values, Guaranteed=1, Burstable=1, BestEffort=1)
-        requests = 'podqos_pod_requests_{}{{qos_class="Burstable",owner="podqos"}}'
-        self.assertEqual(values[requests.format("cpu_cores")], 0.15)
-        self.assertEqual(values[requests.format("memory_bytes")], 96 * MI)
-        for tier in ("burstable", "besteffort"):
-            path = self.tier_path(tier)
-            labels = f'{{tier="{tier}",cgroup="{path}"}}'
-            self.assertEqual(values[f"podqos_tier_memory_limit_bytes{labels}"], self.machine.read(path, "memory"))
-            self.assertEqual(values[f"podqos_tier_cpu_weight{labels}"], self.machine.read(path, "weight"))
-            self.assertGreater(values[f"podqos_tier_memory_usage_bytes{labels}"], 0)
-            self.assertGreater(values[f"podqos_tier_cpu_usage_seconds_total{labels}"], 0)
-            self.assertEqual(values[f"podqos_tier_oom_kills_total{labels}"], 0)
-            # Not every kernel has it.
-            pressure = f'podqos_tier_pressure_stalled_seconds_total{labels[:-1]},resource="memory"}}'
-            self.assertEqual(pressure in values, os.path.exists(f"/sys/fs/cgroup{path}/memory.pressure"))
-        for request, times in (("RunPodSandbox", 3), ("CreateContainer", 4), ("StartContainer", 4)):
-            self.assertEqual(values[f'podqos_nri_request_duration_seconds_count{{request="{request}"}}'], times)
-        self.assertEqual(sum(value for name, value in values.items() if name.startswith("podqos_errors")), 0)
-        for sandbox in pods.values():
-            self.remove(sandbox)
-        self.assert_shown(self.samples())
-        self.assert_nothing_left()
-
-    def test_away(self):
-        """containerd ends, and is back."""
-        self.daemon.stop()
-        patience.until(lambda: metrics.request(containerd.METRICS, "/readyz").status != 200, 10)
-        away = metrics.request(containerd.METRICS, "/readyz")
-        told = self.plugin.synchronized()
-        self.daemon.start()
-        self.plugin.wait(told + 1)
-        self.assertEqual(away.status, 503)
-        self.assertEqual(metrics.request(containerd.METRICS, "/readyz").status, 200)
-        self.assertEqual(self.plugin.synchronized(), told + 1)
-
-    def test_service(self):
-        """The installed unit lets it listen on a unix socket, and does not by itself. nri_service_test.py has TCP."""
-        self.assertEqual(self.plugin.stop(), 0)
-        self.addCleanup(engine.call, "systemctl", "stop", "podqos-nri")
-        address = "unix:/run/podqos-nri/metrics.sock"
-        engine.write_json(SETTINGS, {"nri": {"metrics": address}})
-        engine.call("systemctl", "restart", "podqos-nri")
-        self.assertEqual(metrics.request(address, "/healthz").text, "ok\n")
-        self.assertIn("podqos_build_info", metrics.request(address, "/metrics").text)
-        engine.write_json(SETTINGS, {})
-        engine.call("systemctl", "restart", "podqos-nri")
-        with self.assertRaises(FileNotFoundError):
-            metrics.request(address, "/healthz")
+        self.end(pods[BURSTABLE][0], late)
 
 
 class KilledInCreate(ContainerdCase):
@@ -373,8 +223,7 @@ class KilledInCreate(ContainerdCase):
         self.plugin.start()
         self.assert_pod(BURSTABLE, sandbox, containers)
         self.assert_tiers(burstable_memory=96 * MI, burstable_shares=153)
-        self.remove(sandbox)
-        self.assert_nothing_left()
+        self.end(sandbox)
 
     def create_unanswered(self, sandbox, name):
         """containerd waits for the plugin, and gets no answer."""
@@ -394,57 +243,29 @@ class KilledInCreate(ContainerdCase):
         super().clean_up()
 
 
-class Resized(ContainerdCase):
-    """In-place resize of a container: its pod and the tier follow. (containerd 1.7 resizes no pod as such.)"""
-
-    def test_resized(self):
-        sandbox = self.run_pod(UNTOLD)
-        container = self.start(sandbox, UNTOLD, "web")
-        path = self.pod_path(UNTOLD)
-        self.assert_container(container, UNTOLD.sent["web"])
-        self.assert_values(path, shares=102, quota=20000, memory=128 * MI)
-        self.assert_tiers(burstable_memory=INFERRED, burstable_shares=102)
-        # 300m, at most 600m, and 192 MiB; the OOM score, and so the request for memory, cannot be changed.
-        resized = {"cpu_shares": 307, "cpu_quota": 60000, "cpu_period": 100000, "memory_limit_in_bytes": 192 * MI}
-        self.cri.update(container, **resized)
-        self.assert_container(container, {**UNTOLD.sent["web"], **resized})
-        self.assert_values(path, shares=307, quota=60000, memory=192 * MI)
-        self.assert_tiers(burstable_memory=INFERRED, burstable_shares=307)
-        self.remove(sandbox)
-        self.assert_nothing_left()
-
-
 class AsAService(ContainerdCase):
-    """The package's unit: systemd starts it, again when it is killed, reloads it, and forbids nothing that it needs."""
+    """The package's unit: systemd starts it, reloads it, and forbids nothing that it needs. How it comes back, and how it
+    listens on TCP, nri_service_test.py has."""
 
     plugin_type = containerd.Service
+    METRICS = "unix:/run/podqos-nri/metrics.sock"
+    settings = {"nri": {"metrics": METRICS}}
 
     def test_service(self):
         self.assertEqual((self.plugin.show("Type"), self.plugin.show("SubState")), ("notify", "running"))
-        sandbox = self.run_pod(GUARANTEED)
-        containers = {"app": self.start(sandbox, GUARANTEED, "app")}
+        sandbox, containers = self.run_whole(GUARANTEED)
         self.assert_pod(GUARANTEED, sandbox, containers)
         self.assert_tiers(guaranteed_memory=256 * MI)
-        self.check_restart()
-        self.assert_pod(GUARANTEED, sandbox, containers)
+        self.assertEqual(metrics.samples(self.METRICS)['podqos_pods{qos_class="Guaranteed",owner="podqos"}'], 1)
         self.check_reload()
-        self.remove(sandbox)
-        self.assert_nothing_left()
-
-    def check_restart(self):
-        pid, told = self.plugin.pid, self.plugin.synchronized()
-        os.kill(pid, signal.SIGKILL)
-        self.plugin.wait(told + 1)
-        self.assertNotEqual(self.plugin.pid, pid)
-        self.assertEqual(self.plugin.show("NRestarts"), "1")
+        self.end(sandbox)
 
     def check_reload(self):
         """By a limit that the next pod has."""
         pid = self.plugin.pid
-        engine.write_json(SETTINGS, {"podPidsLimit": 100})
+        engine.write_json(SETTINGS, {**self.settings, "podPidsLimit": 100})
         self.plugin.reload()
-        sandbox = self.run_pod(BURSTABLE)
-        containers = {"web": self.start(sandbox, BURSTABLE, "web")}
+        sandbox, containers = self.run_whole(BURSTABLE)
         self.assert_pod(BURSTABLE, sandbox, containers)
         self.assert_values(self.pod_path(BURSTABLE), pids=100)
         self.assertEqual(self.plugin.pid, pid)
@@ -464,8 +285,7 @@ class Preinstalled(AllClasses):
         engine.write_json(SETTINGS, {"podPidsLimit": 200, "nri": {"metrics": containerd.METRICS}})
         self.plugin.stop()
         self.plugin.start()
-        sandbox = self.run_pod(BURSTABLE)
-        containers = {name: self.start(sandbox, BURSTABLE, name) for name in BURSTABLE.sent}
+        sandbox, containers = self.run_whole(BURSTABLE)
         self.assert_pod(BURSTABLE, sandbox, containers)
         self.assert_values(self.pod_path(BURSTABLE), pids=100)
         values = metrics.samples(containerd.METRICS)
@@ -473,8 +293,7 @@ class Preinstalled(AllClasses):
         self.assertEqual(values['podqos_pods{qos_class="Burstable",owner="podqos"}'], 1)
         self.check_service(self.plugin.pid)
         self.assert_pod(BURSTABLE, sandbox, containers)
-        self.remove(sandbox)
-        self.assert_nothing_left()
+        self.end(sandbox)
         self.check_end(self.plugin.pid)
 
     def check_service(self, pid):
@@ -495,11 +314,11 @@ class Preinstalled(AllClasses):
 
 def cells():
     """What is run of the classes above with which set-up, driver and runtime."""
-    every = [((AllClasses, Adopted), "example", "systemd"), ((Adopted, Refused), "hooks", "systemd")]
-    crun = [((AllClasses, Annotated, Restart, WithoutPodAnnotations, Adopted, ChargedShim, KilledShim), "wrapper", "cgroupfs"),
-            ((AllClasses, Annotated, Restart, Adopted), "hooks", "cgroupfs"), ((AllClasses,), "both", "cgroupfs"),
-            ((AllClasses, Annotated, Preinstalled, Restart, Adopted, PluginGone, Resized, Shown), "plugin", "cgroupfs"),
-            ((AsAService, Adopted), "plugin", "systemd"), ((KilledInCreate,), "all", "cgroupfs"),
+    every = [((AllClasses,), "example", "systemd"), ((Refused,), "hooks", "systemd")]
+    crun = [((AllClasses, Annotated, Restart, WithoutPodAnnotations, ChargedShim, KilledShim), "wrapper", "cgroupfs"),
+            ((AllClasses, Annotated, Restart), "hooks", "cgroupfs"), ((AllClasses,), "both", "cgroupfs"),
+            ((AllClasses, Annotated, Preinstalled, Restart, PluginGone), "plugin", "cgroupfs"),
+            ((AsAService,), "plugin", "systemd"), ((KilledInCreate,), "all", "cgroupfs"),
             ((AllClasses, Annotated), "all", "systemd")]
     # A program in Go, which takes thrice the time in this guest.
     runc = [((AllClasses, Restart), "wrapper", "cgroupfs"), ((AllClasses,), "hooks", "cgroupfs"),

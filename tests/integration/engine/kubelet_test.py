@@ -8,6 +8,7 @@ registered there. Every file of the cgroups, the units' properties and the proce
 import json
 import os
 import pathlib
+import re
 import sys
 import unittest
 import unittest.mock
@@ -23,6 +24,7 @@ import harness  # noqa: E402
 import kubelet  # noqa: E402
 import libcontainer  # noqa: E402
 import machine as machines  # noqa: E402
+import metrics  # noqa: E402
 import units  # noqa: E402
 from harness import container  # noqa: E402
 
@@ -32,8 +34,8 @@ SETTINGS = pathlib.Path("/etc/podqos/conf.d/90-kubelet.json")
 EAGER = {"nodeMemory": "8Gi", "podPidsLimit": 100, "allowQosOverride": True, "trustAnnotations": "all",
          "cpuCFSQuotaPeriod": "50ms", "memorySwap": {"swapBehavior": "LimitedSwap"}}
 # How podqos takes part: the way of containerd's handler, whether podqos-nri is connected, and whether pods are told.
-WAYS = {"none": ("plain", False, False), "wrapper": ("wrapper", False, False), "plugin": ("plain", True, False),
-        "both": ("wrapper", True, True)}
+WAYS = {"none": ("plain", False, False), "wrapper": ("wrapper", False, False), "hooks": ("hooks", False, False),
+        "plugin": ("plain", True, False), "both": ("wrapper", True, True)}
 # (flavour of guest, release of Debian, cgroup driver, runtime): one guest each, and what is run there.
 GUESTS = {
     ("systemd", "trixie", "cgroupfs", "crun"): ("Untouched", "Beside"),
@@ -96,7 +98,7 @@ class Life:
         self.meets_plugin = meets_plugin
         self.is_podqos_there = way != "none"
         self.node = kubelet.Kubelet(daemon.cri, containerd.handler(how, kind, driver), libcontainer.DRIVERS[driver]())
-        self.seen, self.known = {}, set()
+        self.seen = {}
 
     def live(self):
         plugin = containerd.Plugin() if self.with_plugin else None
@@ -115,7 +117,9 @@ class Life:
             node.run(pod)
         self._look("started")
         status = json.loads(engine.call("podqosctl", "status", "-o", "json").stdout)
-        self.known = {pod["name"] for pod in status["pods"]}
+        self.known = {pod["name"]: (pod["adopted"], pod["source"]) for pod in status["pods"]}
+        if self.with_plugin:
+            self.shown = metrics.samples(containerd.METRICS)
         for name, wanted in RESIZED.items():
             node.resize(name, wanted)
         self._look("resized")
@@ -191,7 +195,9 @@ class Untouched(InGuest):
 
     def check(self, way):
         life = Life(self.daemon, self.driver, self.kind, way).live()
-        self.assertEqual(life.known, {pod.name for pod in pods()}, "podqos has seen all pods")
+        self.assertEqual(life.known, {pod.name: (True, "engine") for pod in pods()}, "podqos has seen all pods")
+        if life.with_plugin:
+            self.check_metrics(life.shown, life.node.tier_path("burstable"))
         for stage in ("before", "started", "resized", "restarted", "after"):
             self.same(self.baseline[stage], life.seen[stage], stage)
         # As its first user saw it: nothing has given the one container the other's limits.
@@ -202,8 +208,19 @@ class Untouched(InGuest):
                 self.assertEqual(found, {value}, f"{file} of a container without limits, {stage}")
         self.assertEqual(engine.records(), [])
 
+    def check_metrics(self, values, tier):
+        """A kubelet's pods and tiers are shown as such."""
+        for owner, wanted in (("kubelet", len(pods())), ("podqos", 0)):
+            shown = [value for name, value in values.items() if re.match(f'podqos_pods{{.*,owner="{owner}"}}', name)]
+            self.assertEqual(sum(shown), wanted, owner)
+        weight = self.baseline["started"][f"{tier}, cpu.weight"]
+        self.assertEqual(values[f'podqos_tier_cpu_weight{{tier="burstable",cgroup="{tier}"}}'], int(weight))
+
     def test_with_wrapper(self):
         self.check("wrapper")
+
+    def test_with_hooks(self):
+        self.check("hooks")
 
     def test_with_plugin(self):
         self.check("plugin")
@@ -222,7 +239,8 @@ class Untouched(InGuest):
 class HugePages(Untouched):
     """The same where the kernel bounds huge pages, as user-mode-linux does not."""
 
-    test_with_wrapper = test_with_plugin = test_with_late_plugin = test_without = None  # those of Untouched
+    # Those of Untouched.
+    test_with_wrapper = test_with_hooks = test_with_plugin = test_with_late_plugin = test_without = None
     meets_plugin = False
 
     def test_with_both(self):

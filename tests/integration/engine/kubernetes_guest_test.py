@@ -129,16 +129,13 @@ class DaemonSet(ContainerdCase):
     def test_manages_pods(self):
         """As the service does. It is no pod that it manages."""
         self.assert_confined()
-        pods = {pod: self.run_pod(pod) for pod in (BURSTABLE, GUARANTEED, BESTEFFORT)}
-        containers = {pod: {name: self.start(sandbox, pod, name) for name in pod.sent} for pod, sandbox in pods.items()}
-        for pod, sandbox in pods.items():
-            self.assert_pod(pod, sandbox, containers[pod])
+        pods = self.run_all_classes()
+        for pod, whole in pods.items():
+            self.assert_pod(pod, *whole)
         self.assert_tiers(guaranteed_memory=256 * MI, burstable_memory=96 * MI, burstable_shares=153)
         self.assertEqual(set(self.known()), {BURSTABLE.uid, GUARANTEED.uid, BESTEFFORT.uid})
-        for sandbox in pods.values():
-            self.remove(sandbox)
         self.assertIn("synchronized", self.plugin.log())
-        self.assert_nothing_left()
+        self.end(*(sandbox for sandbox, _ in pods.values()))
 
     def assert_confined(self):
         """By what the manifest says, to what podqos-nri keeps."""
@@ -186,19 +183,16 @@ class DaemonSet(ContainerdCase):
         self.assertEqual(placed, [path] * len(placed))
         self.assertGreaterEqual(self.plugin.samples()[CREATED], 2)
         self.assertEqual(self.plugin.log().count("standing by until that one ends"), 1)
-        self.remove(sandbox)
-        self.assert_nothing_left()
+        self.end(sandbox)
 
     def test_serves_on_when_the_new_one_has_failed(self):
         """A new pod that ends before the old one was removed."""
         new = self.plugin_type()
         self.assertEqual(new.stop(), 0)
         self.assertEqual(self.plugin.request("/readyz").text, "ok\n")
-        sandbox = self.run_pod(GUARANTEED)
-        containers = {"app": self.start(sandbox, GUARANTEED, "app")}
+        sandbox, containers = self.run_whole(GUARANTEED)
         self.assert_pod(GUARANTEED, sandbox, containers)
-        self.remove(sandbox)
-        self.assert_nothing_left()
+        self.end(sandbox)
 
 
 class SystemdDriver(ContainerdCase):
@@ -208,11 +202,9 @@ class SystemdDriver(ContainerdCase):
     plugin_type = DaemonPod
 
     def test_manages_pods(self):
-        sandbox = self.run_pod(BURSTABLE)
-        containers = {name: self.start(sandbox, BURSTABLE, name) for name in BURSTABLE.sent}
+        sandbox, containers = self.run_whole(BURSTABLE)
         self.assert_pod(BURSTABLE, sandbox, containers)
-        self.remove(sandbox)
-        self.assert_nothing_left()
+        self.end(sandbox)
 
 
 class Guest(unittest.TestCase):
