@@ -43,7 +43,6 @@ class Case(harness.TestCase):
         self.running = []
         self.addCleanup(lambda: [self.end(c) for c in list(self.running)])
         self.stepper, self.count_file = self.tmp / "stepper", self.tmp / "count"
-        oracle.build_stepper(self.stepper)
         self.annotated = {}
         self.config = str(self.podqos.config())
 
@@ -62,6 +61,8 @@ class Case(harness.TestCase):
     def run_podqos(self, command, stdin, kill=None):
         """Runs podqos; returns whether it was killed. `kill` is ("all" or "one", "every" or "effects", N)."""
         if kill:
+            if not self.stepper.exists():
+                oracle.build_stepper(self.stepper)
             command = [str(self.stepper), *map(str, kill), str(self.count_file), *command]
         done = patience.capture(command, 60, stdin)
         if not kill:
