@@ -144,6 +144,22 @@ def configure():
     _write_hooked_spec()
 
 
+def pause_image():
+    """What a configuration that says nothing of it names for a pod's own container."""
+    dumped = call("containerd", "config", "dump").stdout
+    return re.search(r"""^\s*sandbox(?:_image)? = ["']([^"']+)["']$""", dumped, re.MULTILINE)[1]
+
+
+def load_image(client, socket, *names):
+    """The image, by further names too. CRI hears of them by events, a moment after they are there."""
+    ctr = ("ctr", "--address", socket, "--namespace", "k8s.io", "image")
+    call(*ctr, "import", WORK / "image.tar")
+    for name in names:
+        call(*ctr, "tag", IMAGE, name)
+    for name in (IMAGE, *names):
+        patience.wait_for(lambda name=name: client.has_image(name), PATIENCE, f"image {name}")
+
+
 def log_text():
     """The end of what containerd said."""
     return LOG.read_text(encoding="utf-8", errors="replace")[-3000:] if LOG.exists() else ""
@@ -152,28 +168,22 @@ def log_text():
 class Containerd:
     """The daemon. Its shims and their containers outlive it, as they do where systemd starts it (KillMode=process)."""
 
-    def __init__(self, *arguments):
-        self.command = ["containerd", *map(str, arguments or ("--config", CONFIG))]
+    def __init__(self):
         self.cri = cri.Client(SOCKET)
         self.process = None
 
     def start(self):
         """Until it answers."""
         with LOG.open("ab") as log:
-            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/")
+            self.process = subprocess.Popen(["containerd", "--config", CONFIG], stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=log, cwd="/")
         try:
             self.cri.wait(PATIENCE)
         except cri.Failed as refused:
             raise AssertionError(f"containerd does not answer: {refused}\n{log_text()}") from refused
 
-    def load_image(self, *names):
-        """The image, by further names too. CRI hears of them by events, a moment after they are there."""
-        ctr = ("ctr", "--address", SOCKET, "--namespace", "k8s.io", "image")
-        call(*ctr, "import", WORK / "image.tar")
-        for name in names:
-            call(*ctr, "tag", IMAGE, name)
-        for name in (IMAGE, *names):
-            patience.wait_for(lambda name=name: self.cri.has_image(name), PATIENCE, f"image {name}")
+    def load_image(self):
+        load_image(self.cri, SOCKET)
 
     def stop(self, number=signal.SIGTERM):
         os.kill(self.process.pid, number)

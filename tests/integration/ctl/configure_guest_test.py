@@ -1,13 +1,12 @@
 """A first managed pod by nothing but `podqosctl configure ENGINE --restart`, under systemd.
 
-Here the packages are built, and a guest each of Debian 13 and testing is booted: containerd 1.7 and 2.1, Docker 28.
+Here the packages are built, and guests of Debian 12, 13 and testing are booted: containerd 1.6, 1.7 and 2.1, Docker 28.
 There this file runs again, with the services of the engines as Debian ships them.
 """
 
 import json
 import os
 import pathlib
-import re
 import subprocess
 import sys
 import time
@@ -27,7 +26,6 @@ import podman  # noqa: E402
 
 SOCKET = pathlib.Path("/run/containerd/containerd.sock")
 CONFIG = pathlib.Path("/etc/containerd/config.toml")
-SANDBOX_IMAGE = re.compile(r"""^\s*sandbox(?:_image)? = ["']([^"']+)["']$""", re.MULTILINE)
 SPEC = {"podqos.io/pod": json.dumps({"containers": [harness.container(
     "web", requests={"cpu": "100m", "memory": "64Mi"}, limits={"cpu": "200m", "memory": "128Mi"})]})}
 
@@ -67,12 +65,7 @@ class Containerd(unittest.TestCase):
         start_containerd_service()
         cls.cri = cri.Client(SOCKET)
         cls.cri.wait(containerd.PATIENCE)
-        image = SANDBOX_IMAGE.search(engine.call("containerd", "config", "dump").stdout)[1]
-        ctr = ("ctr", "--namespace", "k8s.io", "image")
-        engine.call(*ctr, "import", engine.WORK / "image.tar")
-        engine.call(*ctr, "tag", engine.IMAGE, image)
-        for name in (engine.IMAGE, image):
-            patience.wait_for(lambda name=name: cls.cri.has_image(name), containerd.PATIENCE, f"image {name}")
+        containerd.load_image(cls.cri, SOCKET, containerd.pause_image())
 
     def setUp(self):
         # All tests together restart it too often for systemd.
@@ -423,6 +416,10 @@ class Guests(unittest.TestCase):
         done = machine.run_test(__file__, *names)
         print(done.stdout, flush=True)
         self.assertEqual(done.returncode, 0, f"in the guest with {root}")
+
+    def test_debian_12(self):
+        """containerd 1.6, which knows no NRI."""
+        self.check("bookworm", "Containerd.test_wrapper")
 
     def test_debian_13(self):
         self.check("trixie", "Containerd", "Crio")

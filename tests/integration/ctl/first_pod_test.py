@@ -26,14 +26,12 @@ import guest  # noqa: E402
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
 import neighbours  # noqa: E402
-import patience  # noqa: E402
 from engine import WORK, call  # noqa: E402
 from tutorial_test import steps  # noqa: E402
 
 PAGES = harness.REPOSITORY / "docs/engines"
 SECTION = re.compile(r"^## From nothing to the first managed pod\n(.*?)^## ", re.MULTILINE | re.DOTALL)
 IMAGE = "docker.io/library/busybox:latest"
-SANDBOX_IMAGE = re.compile(r"""^\s*sandbox(?:_image)? = ["']([^"']+)["']$""", re.MULTILINE)
 PLACE = WORK / "downloads"
 CRICTL = pathlib.Path("/usr/local/bin/crictl")
 MASKS = ("/etc/systemd/system", "/run/systemd/system")
@@ -127,12 +125,7 @@ class Pages(unittest.TestCase):
         CRICTL.chmod(0o755)
         client = cri.Client(crictl.SOCKET)
         client.wait(containerd.PATIENCE)
-        pause = SANDBOX_IMAGE.search(call("containerd", "config", "dump").stdout)[1]
-        images = ("ctr", "--namespace", "k8s.io", "image")
-        call(*images, "import", WORK / "image.tar")
-        for name in (pause, IMAGE):
-            call(*images, "tag", engine.IMAGE, name)
-            patience.wait_for(lambda name=name: client.has_image(name), containerd.PATIENCE, f"image {name}")
+        containerd.load_image(client, crictl.SOCKET, containerd.pause_image(), IMAGE)
         self.addCleanup(remove_pods, client)
 
         def plain():
