@@ -1,18 +1,18 @@
-"""The guest of tests/guest itself: what comes out of it, how it ends, and that it harms and leaves nothing."""
+"""The guest of tests/guest itself: what comes out of it, how it ends, and that it harms and leaves nothing.
+
+That it has the cgroups of its flavour, the tests of the cgroup layer see that run in each.
+"""
 
 import concurrent.futures
 import contextlib
-import hashlib
 import io
 import os
 import pathlib
-import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
@@ -54,8 +54,8 @@ class GuestCase(unittest.TestCase):
 
     def boot(self, *args, env=None, timeout=120):
         """Runs boot with these arguments to its end."""
-        return subprocess.run([guest.BOOT, *self.options, *map(str, args)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              errors="replace", check=False, timeout=timeout, env=env)
+        return subprocess.run([guest.BOOT, *self.options, *map(str, args)], stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, errors="replace", check=False, timeout=timeout, env=env)
 
 
 class Command(GuestCase):
@@ -85,24 +85,6 @@ class EmulatedCommand(Command):
     """The same for the emulated guest."""
 
     flavour, options = "emulated", ("--emulated",)
-
-
-class Output(GuestCase):
-    """All output arrives, whatever becomes of the command."""
-
-    def test_killed_command_with_much_output(self):
-        """16 MB, read slowly."""
-        script = 'i=0; while [ $i -lt 8 ]; do cat /bin/busybox; i=$((i+1)); done; kill -KILL $$'
-        with subprocess.Popen([guest.BOOT, "--", "sh", "-c", script], stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE) as process:
-            digest, size = hashlib.sha256(), 0
-            while block := process.stdout.read(1 << 20):
-                time.sleep(0.2)
-                digest.update(block)
-                size += len(block)
-        self.assertEqual(process.returncode, 128 + signal.SIGKILL)
-        expected = pathlib.Path("/bin/busybox").read_bytes() * 8
-        self.assertEqual((size, digest.hexdigest()), (len(expected), hashlib.sha256(expected).hexdigest()))
 
 
 class Files(GuestCase):
@@ -175,37 +157,26 @@ class End(GuestCase):
         # Where virtiofsd locks its sockets.
         self.assertEqual(list(pathlib.Path("/run/virtiofsd").glob(f"*{self.directory.name}*")), [])
 
-    def test_with_a_panic(self):
-        process = self.start(script="echo c >/proc/sysrq-trigger; sleep 1000")
-        self.assertEqual(process.wait(BOOT_TIMEOUT), guest.DIED)
-        self.assertIn("sysrq triggered crash", process.stderr.read())
-        self.assert_gone()
+    # Options of boot, script, exit status, within how many seconds, and what boot says.
+    ENDS = {
+        "a panic": ((), "echo c >/proc/sysrq-trigger; sleep 1000", guest.DIED, BOOT_TIMEOUT, "sysrq triggered crash"),
+        "the timeout": (("--timeout", "15"), "sleep 1000", guest.TIMEOUT, 15 + END_TIMEOUT, "ended after 15 s"),
+        "SIGTERM": ((), "sleep 1000", 128 + signal.SIGTERM, END_TIMEOUT, ""),
+        "SIGKILL": (("--systemd",), "sleep 1000", -signal.SIGKILL, END_TIMEOUT, ""),
+        "its own end": ((), "sleep 1; exit 3", 3, BOOT_TIMEOUT, ""),
+    }
 
-    def test_by_itself(self):
-        process = self.start(script="sleep 1; exit 3")
-        self.assertEqual(process.wait(BOOT_TIMEOUT), 3)
-        self.assertEqual((self.guest_processes(), self.directory.exists()), ({}, False))
-
-    def test_at_the_timeout(self):
-        limit = 15
-        started = time.monotonic()
-        process = self.start("--timeout", str(limit))
-        self.assertEqual(process.wait(BOOT_TIMEOUT), guest.TIMEOUT)
-        self.assertLess(time.monotonic() - started, limit + END_TIMEOUT)
-        self.assertIn(f"ended after {limit} s", process.stderr.read())
-        self.assert_gone()
-
-    def test_by_a_signal(self):
-        process = self.start()
-        process.terminate()
-        self.assertEqual(process.wait(END_TIMEOUT), 128 + signal.SIGTERM)
-        self.assert_gone()
-
-    def test_when_boot_is_killed(self):
-        process = self.start("--systemd")
-        process.kill()
-        process.wait(END_TIMEOUT)
-        self.assert_gone()
+    def test_by(self):
+        for by, (options, script, status, seconds, said) in self.ENDS.items():
+            with self.subTest(by):
+                process = self.start(*options, script=script)
+                if by.startswith("SIG"):
+                    process.send_signal(signal.Signals[by])
+                self.assertEqual(process.wait(seconds), status)
+                self.assertIn(said, process.stderr.read() if said else "")
+                if status >= 0:  # boot itself has seen to it
+                    self.assertEqual((self.guest_processes(), self.directory.exists()), ({}, False))
+                self.assert_gone()
 
     def test_with_a_fault_of_its_kernel(self):
         """Then, and only then, another is booted: here it dies likewise."""
@@ -222,7 +193,8 @@ class EmulatedEnd(End):
     """The same for the emulated guest, which is two programs: qemu, and the one that shows it our files."""
 
     flavour, options = "emulated", ("--emulated",)
-    test_by_itself = test_by_a_signal = test_with_a_fault_of_its_kernel = None  # those of End
+    ENDS = {"a panic": End.ENDS["a panic"]}
+    test_with_a_fault_of_its_kernel = None  # that of End
 
     def test_at_the_timeout(self):
         """While it boots."""
@@ -237,124 +209,6 @@ class EmulatedEnd(End):
         process.kill()
         process.wait(END_TIMEOUT)
         self.assert_gone()
-
-
-class Flavours(GuestCase):
-    """The guest has the hierarchies of the host that it stands for, and they work."""
-
-    V1 = {"cpu,cpuacct", "blkio", "memory", "devices", "freezer", "pids", "name=systemd"}
-    SCRIPT = "cat /proc/self/cgroup; awk '/ - cgroup/ {print $5}' /proc/self/mountinfo; stat -f -c %T /sys/fs/cgroup"
-
-    def observe(self, *options, script=SCRIPT):
-        done = self.boot(*options, "--", "sh", "-ec", script)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        return done.stdout
-
-    def hierarchies(self, text):
-        return dict(re.findall(r"^\d+:([^:]*):(.*)$", text, re.M))
-
-    def test_v1(self):
-        text = self.observe("--cgroup", "v1", script=self.SCRIPT + """
-            cd /sys/fs/cgroup; mkdir cpu/x cpuacct/x/y memory/x pids/x; echo 77 >cpuacct/x/cpu.shares; cat cpu/x/cpu.shares
-            echo 1M >memory/x/memory.limit_in_bytes; cat memory/x/memory.limit_in_bytes; cat pids/x/pids.max""")
-        found = self.hierarchies(text)
-        self.assertLessEqual(self.V1, set(found))
-        self.assertNotIn("", found)
-        self.assertIn("/sys/fs/cgroup/cpu,cpuacct\n", text)
-        self.assertIn("tmpfs\n77\n1048576\nmax\n", text)
-
-    def test_hybrid(self):
-        text = self.observe("--cgroup", "hybrid", script=self.SCRIPT + """
-            cat /sys/fs/cgroup/unified/cgroup.controllers; echo end; mkdir /sys/fs/cgroup/unified/x""")
-        self.assertLessEqual(self.V1 | {""}, set(self.hierarchies(text)))
-        self.assertIn("/sys/fs/cgroup/unified\n", text)
-        self.assertIn("tmpfs\nend\n", text)
-
-    def test_v2(self):
-        text = self.observe("--cgroup", "v2", script=self.SCRIPT + """
-            cd /sys/fs/cgroup; mkdir x; cat x/cgroup.controllers; echo 77 >x/cpu.weight; echo 1M >x/memory.max
-            cat x/cpu.weight x/memory.max""")
-        self.assertEqual(self.hierarchies(text), {"": "/init"})
-        self.assertIn("/sys/fs/cgroup\ncgroup2fs\ncpu io memory pids\n77\n1048576\n", text)
-
-    def test_systemd(self):
-        text = self.observe("--systemd", script=self.SCRIPT + """
-            cat /proc/1/comm; systemctl is-system-running
-            systemctl daemon-reload; systemctl daemon-reexec
-            busctl call org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager \\
-              StartTransientUnit 'ssa(sv)a(sa(sv))' podqos-x.slice fail 2 Description s x MemoryMax t 1048576 0
-            until [ -e /sys/fs/cgroup/podqos.slice/podqos-x.slice/memory.max ]; do sleep 0.1; done
-            cat /sys/fs/cgroup/podqos.slice/podqos-x.slice/memory.max""")
-        self.assertEqual(self.hierarchies(text), {"": "/system.slice/guest-job.service"})
-        self.assertIn("cgroup2fs\nsystemd\nrunning\no \"/org/freedesktop/systemd1/job/", text)
-        self.assertIn("\n1048576\n", text)
-
-
-class Refusals(GuestCase):
-    """What cannot be is refused before anything boots, with the reason."""
-
-    def test_usage(self):
-        wrong = (["--cgroup", "v3", "--", "true"], ["--mem", "much", "--", "true"], ["--timeout", "0", "--", "true"],
-                 ["--root", self.tmp / "none", "--", "true"], ["--wrong", "--", "true"], ["--"], ["--root"],
-                 ["--bind", self.tmp / "none", "--", "true"], ["--cpus", "2", "--", "true"],
-                 ["--emulated", "--cpus", "0", "--", "true"])
-        for args in wrong:
-            with self.subTest(args=args):
-                done = self.boot(*args)
-                self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
-                self.assertIn("boot: ", done.stderr)
-
-    def test_not_applicable(self):
-        done = self.boot("--systemd", "--cgroup", "v1", "--", "true")
-        self.assertEqual(done.returncode, guest.SKIPPED)
-        self.assertIn("systemd with cgroup v1 is not applicable", done.stdout)
-
-    def test_what_is_missing(self):
-        """PATH leads to all programs but one; there is less memory than asked for."""
-        cases = (("linux.uml", (), "user-mode-linux is not installed"),
-                 ("qemu-system-x86_64", ("--emulated",), "qemu-system-x86 is not installed"))
-        for missing, options, reason in cases:
-            with self.subTest(missing):
-                programs = self.tmp / missing
-                programs.mkdir()
-                for program in pathlib.Path("/usr/bin").iterdir():
-                    if program.name != missing:
-                        (programs / program.name).symlink_to(program)
-                done = self.boot(*options, "--check", env={"PATH": str(programs)})
-                self.assertEqual((done.returncode, done.stdout), (guest.SKIPPED, f"no guest can run here: {reason}\n"))
-        done = self.boot("--mem", "900000G", "--", "true")
-        self.assertEqual(done.returncode, guest.SKIPPED)
-        self.assertIn("no temporary directory has 900000G free", done.stdout)
-
-
-class Mkroot(GuestCase):
-    """A root is complete, or it is not there."""
-
-    def test_failure_leaves_no_root(self):
-        guest.Guest("v2", root="trixie").require()
-        done = subprocess.run([guest.MKROOT, "--cache", self.tmp / "cache", "--with", "podqos-no-such-package"],
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-                              timeout=guest.MKROOT_TIMEOUT)
-        self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
-        self.assertIn("podqos-no-such-package", done.stderr)
-        self.assertEqual([p.suffix for p in (self.tmp / "cache").iterdir()], [".lock"])
-
-
-class Mkkernel(GuestCase):
-    """A kernel is complete, or it is not there."""
-
-    flavour = "emulated"
-
-    def test_without_an_archive(self):
-        config = self.tmp / "apt.conf"
-        config.write_text("".join(f'Acquire::{way}::Proxy "http://127.0.0.1:9";' for way in ("http", "https"))
-                          + 'Acquire::Retries "0";', encoding="ascii")
-        done = subprocess.run([guest.MKKERNEL, "--cache", self.tmp / "cache"], stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, check=False, timeout=guest.CHECK_TIMEOUT,
-                              env={**os.environ, "APT_CONFIG": str(config)})
-        self.assertEqual((done.returncode, done.stdout), (guest.SKIPPED, ""), done.stderr)
-        self.assertIn("cannot be fetched", done.stderr)
-        self.assertEqual([p.suffix for p in (self.tmp / "cache").iterdir()], [".lock"])
 
 
 if __name__ == "__main__":
