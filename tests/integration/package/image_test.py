@@ -28,6 +28,28 @@ FILES = {  # path: mode
 DATE = 1700000000  # 2023-11-14T22:13:20Z
 
 
+class Made:
+    """An archive: what index.json says of its image, the image's manifest, and its configuration."""
+
+    def __init__(self, archive):
+        with tarfile.open(archive) as opened:
+            self.content = {entry.name: opened.extractfile(entry).read() for entry in opened if entry.isfile()}
+        (self.described,) = json.loads(self.content["index.json"])["manifests"]
+        self.manifest = json.loads(self.blob(self.described))
+        self.config = json.loads(self.blob(self.manifest["config"]))
+
+    def blob(self, descriptor):
+        algorithm, digest = descriptor["digest"].split(":")
+        data = self.content[f"blobs/{algorithm}/{digest}"]
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise AssertionError(f"blob {digest} has another sum")
+        return data
+
+    def layer(self):
+        (described,) = self.manifest["layers"]
+        return tarfile.open(fileobj=io.BytesIO(self.blob(described)))
+
+
 class Image(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -38,26 +60,10 @@ class Image(unittest.TestCase):
         cls.addClassCleanup(folder.cleanup)
         cls.folder = pathlib.Path(folder.name)
         cls.archive = kubernetes_manifests.build_image(cls.folder / "first", SOURCE_DATE_EPOCH=str(DATE))
-        cls.content = {}
-        with tarfile.open(cls.archive) as archive:
-            cls.content = {entry.name: archive.extractfile(entry).read() for entry in archive if entry.isfile()}
-
-    def blob(self, descriptor):
-        algorithm, digest = descriptor["digest"].split(":")
-        data = self.content[f"blobs/{algorithm}/{digest}"]
-        self.assertEqual(hashlib.sha256(data).hexdigest(), digest)
-        return data
-
-    def manifest(self):
-        (described,) = json.loads(self.content["index.json"])["manifests"]
-        return described, json.loads(self.blob(described))
-
-    def layer(self):
-        (described,) = self.manifest()[1]["layers"]
-        return tarfile.open(fileobj=io.BytesIO(self.blob(described)))
+        cls.made = Made(cls.archive)
 
     def test_holds_the_program_and_nothing_else(self):
-        with self.layer() as layer:
+        with self.made.layer() as layer:
             entries = {entry.name.strip("/"): entry for entry in layer}
             self.assertEqual({name: entry.mode & 0o7777 for name, entry in entries.items()}, FILES)
             self.assertEqual({(entry.uid, entry.gid, entry.mtime) for entry in entries.values()}, {(0, 0, DATE)})
@@ -71,11 +77,10 @@ class Image(unittest.TestCase):
                          (harness.REPOSITORY / "packaging/podqos.json").read_bytes())
 
     def test_says_what_it_is(self):
-        described, manifest = self.manifest()
         name = f"localhost/podqos-nri:{VERSION}"
-        self.assertEqual(described["annotations"], {"org.opencontainers.image.ref.name": name,
+        self.assertEqual(self.made.described["annotations"], {"org.opencontainers.image.ref.name": name,
                                                     "io.containerd.image.name": name})
-        config = json.loads(self.blob(manifest["config"]))
+        config = self.made.config
         self.assertEqual(config["config"]["Entrypoint"], ["/usr/sbin/podqos-nri"])
         self.assertEqual(config["config"]["Labels"], {
             "org.opencontainers.image.title": "podqos-nri", "org.opencontainers.image.version": VERSION,
@@ -99,9 +104,7 @@ class Image(unittest.TestCase):
 
     def test_has_the_name_that_it_is_given(self):
         other = kubernetes_manifests.build_image(self.folder / "named", "--name", "registry.example/qos/nri:v1")
-        with tarfile.open(other) as archive:
-            index = json.loads(archive.extractfile("index.json").read())
-        self.assertEqual(set(index["manifests"][0]["annotations"].values()), {"registry.example/qos/nri:v1"})
+        self.assertEqual(set(Made(other).described["annotations"].values()), {"registry.example/qos/nri:v1"})
 
     def test_is_of_another_architecture_where_its_program_is(self):
         built = self.folder / "foreign/bin"
@@ -112,10 +115,7 @@ class Image(unittest.TestCase):
         archive = kubernetes_manifests.build_image(self.folder / "arm64", "--architecture", "arm64",
                                                    PODQOS_BUILT=str(built.parent))
         self.assertEqual(archive.name, f"podqos-nri_{VERSION}_arm64.oci.tar")
-        with tarfile.open(archive) as made:
-            index = json.loads(made.extractfile("index.json").read())
-            manifest = json.loads(made.extractfile(f"blobs/{index['manifests'][0]['digest'].replace(':', '/')}").read())
-            config = json.loads(made.extractfile(f"blobs/{manifest['config']['digest'].replace(':', '/')}").read())
+        config = Made(archive).config
         self.assertEqual((config["os"], config["architecture"]), ("linux", "arm64"))
 
     def test_refuses_what_it_cannot_build(self):

@@ -23,8 +23,6 @@ MODELS = {("v1", "ConfigMap"): "V1ConfigMap", ("apps/v1", "DaemonSet"): "V1Daemo
 LATER = {("V1SecurityContext", "appArmorProfile"): "V1SeccompProfile"}
 PLAIN = {"str": str, "int": int, "bool": bool}
 UNIT = harness.REPOSITORY / "packaging/systemd/podqos-nri.service"
-
-
 DEBIANS_MODULES = "/usr/lib/python3/dist-packages"
 
 
