@@ -1,4 +1,4 @@
-"""What takes a whole kernel: huge pages, cpuset and pressure on cgroup v2, and two CPUs.
+"""What takes a whole kernel: huge pages and cpuset on cgroup v2, two CPUs, and what podqos reads of pressure.
 
 This machine may lack any of it, and user-mode-linux lacks all, so the file boots one emulated guest and runs itself in
 there. `guest.py emulated .../emulated_test.py NAME...` runs only the tests of these names.
@@ -8,23 +8,19 @@ import errno
 import mmap
 import os
 import pathlib
-import re
 import signal
 import subprocess
 import sys
-import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
 import guest  # noqa: E402
 import harness  # noqa: E402
-import many  # noqa: E402
-import player  # noqa: E402
 from harness import MI, container, pod  # noqa: E402
 
 GUEST_TIMEOUT = 900  # seconds; many times what it takes on an idle machine
-ENABLED = {"cpu", "memory", "pids", "hugetlb", "cpuset"}  # what podqos enables for the children of its cgroups
+ENABLED = {"cpu", "memory", "pids", "hugetlb", "cpuset"}
 MAP_HUGETLB = 0x40000  # asm-generic/mman-common.h; a page of 2 MiB on x86
 HUGE_PAGE = 2 * MI
 # tests/run builds it with the sanitizers only.
@@ -127,21 +123,6 @@ class HugePages(EveryController):
                               preexec_fn=lambda: cgroup_file(path, "cgroup.procs").write_text("0")).returncode
 
 
-@harness.runc_only
-class WayDown(EveryController, player.Case):
-    """podqos enables the controllers on the way down to the pod's containers, before a runtime comes to do it."""
-
-    def test_enabled_by_podqos(self):
-        made = self.container(pod("way-1", container("app", requests={"cpu": "100m"})), "app")
-        self.place(made)
-        for path in (self.root, f"{self.root}/kubepods", self.tier_path("burstable"), self.pod_path("burstable", "way-1")):
-            self.assertEqual(set(words(path, "cgroup.subtree_control")), ENABLED, path)
-        self.start(made)
-        self.hook("createRuntime", made)
-        self.delete(made)
-        self.assert_nothing_left()
-
-
 @harness.for_each_runtime
 class Cpuset(EveryController):
     """A container of a pod can be bound to CPUs, and the pod is not."""
@@ -156,39 +137,6 @@ class Cpuset(EveryController):
         self.assertEqual(words(path, "cpuset.cpus.effective"), ["0-1"])
         self.assertEqual(words(inner, "cpuset.cpus.effective"), ["1"])
         self.assertEqual(os.sched_getaffinity(pid), {1})
-
-
-@harness.runc_only
-class Pressure(EveryController):
-    """The pressure that a pod meets at its own limit is told in the pod's cgroup, and in no other pod's."""
-
-    def some(self, path, resource):
-        """Microseconds for which some process of the cgroup waited."""
-        text = cgroup_file(path, f"{resource}.pressure").read_text(encoding="ascii")
-        return int(re.match(r"some avg10=\S+ avg60=\S+ avg300=\S+ total=(\d+)\n", text)[1])
-
-    def test_of_a_busy_pod_and_an_idle_one(self):
-        self.launch(pod("busy", container("app", limits={"cpu": "300m", "memory": "64Mi"})), "app",
-                    args=("sh", "-c", "while true; do true; done"))
-        self.launch(pod("idle", container("app", limits={"cpu": "1", "memory": "64Mi"})), "app")
-        busy, idle = (self.pod_path("guaranteed", name) for name in ("busy", "idle"))
-        for resource in ("cpu", "memory", "io"):
-            self.assertGreaterEqual(self.some(idle, resource), 0)
-        before = {path: self.some(path, "cpu") for path in (busy, idle)}
-        time.sleep(2)
-        waited = {path: self.some(path, "cpu") - before[path] for path in (busy, idle)}
-        # Three tenths of the time are its quota: it waits for most of the rest.
-        self.assertGreater(waited[busy], 500_000)
-        self.assertLess(waited[idle], 100_000)
-
-
-@harness.runc_only
-class CrowdOnTwoCpus(unittest.TestCase):
-    """Many hooks at a time, on CPUs that do run at once."""
-
-    def test_no_update_is_lost(self):
-        self.assertEqual(os.sched_getaffinity(0), {0, 1})
-        many.run_many(100, 16)
 
 
 if __name__ == "__main__":
