@@ -8,8 +8,8 @@
     node.remove("web")
 
 It follows Kubernetes 1.36 with its defaults on cgroup v2: pkg/kubelet/cm makes the cgroups, pkg/kubelet/kuberuntime
-talks to the engine, pkg/kubelet/qos scores. Its figures are compared with tests/data/kubernetes by
-tests/integration/engine/kubelet_test.py.
+talks to the engine, pkg/kubelet/qos scores. kubelet_test.py compares what is set with podqos and without; whether the
+figures are Kubernetes' own is a matter of podqos's code and of oracle.py.
 """
 
 import pathlib
@@ -21,9 +21,8 @@ import engine
 import oracle
 import patience
 
-MEMORY = 8 << 30  # bytes of the node, as in tests/data/kubernetes
+MEMORY = 8 << 30  # bytes of the node
 CPUS = 2
-CRITICAL_PRIORITY = 2 * 10**9
 CRITICAL_SCORE, BESTEFFORT_SCORE, LOWEST_SCORE, HIGHEST_SCORE = -997, 1000, 3, 999
 STATIC = {"kubernetes.io/config.source": "file", "kubernetes.io/config.seen": "2026-01-01T00:00:00.000000000Z"}
 TIERS = ("guaranteed", "burstable", "besteffort")
@@ -69,9 +68,9 @@ def linux_resources(request, cpu_limit, memory_limit):
 class Pod:
     """A pod of the API server or of a file, and what a kubelet makes of it."""
 
-    def __init__(self, name, spec, annotations=None, uid=None):
+    def __init__(self, name, spec, annotations=None):
         self.name, self.annotations = name, annotations or {}
-        self.uid = uid or str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
+        self.uid = str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
         self.resize(spec)
 
     def resize(self, spec):
@@ -86,40 +85,14 @@ class Pod:
         """Of the pod's cgroup: shares, quota, memory; huge pages where the machine has them."""
         return {**self.truth.values(), "hugetlb": huge_pages(self.truth.requests())}
 
-    def is_critical(self):
-        """Gets the score of a Guaranteed pod whatever its class."""
-        preempts = self.spec.get("priority", 0) >= CRITICAL_PRIORITY
-        static = self.annotations.get("kubernetes.io/config.source", "api") != "api"
-        return (preempts or static) and self.spec.get("priorityClassName") == "system-node-critical"
-
     def score(self, name):
-        """oom_score_adj of a container (pkg/kubelet/qos/policy.go)."""
-        if self.is_critical() or self.qos_class == "guaranteed":
+        """oom_score_adj of a container (pkg/kubelet/qos/policy.go, but for sidecars and resources of the pod itself)."""
+        if self.qos_class == "guaranteed" or self.spec.get("priorityClassName") == "system-node-critical":
             return CRITICAL_SCORE
         if self.qos_class == "besteffort":
             return BESTEFFORT_SCORE
-        container, share = self.containers[name], self._share_of_pod_level()
-        request = self._memory_request(container)
-        found = _score_for(request + share)
-        if container.is_sidecar:
-            main = [self._memory_request(each) for each in self.containers.values()
-                    if not each.is_init and not each.is_sidecar]
-            found = min(found, _score_for(min(main) + share))
-        if found < LOWEST_SCORE:
-            return LOWEST_SCORE
-        return HIGHEST_SCORE if found == BESTEFFORT_SCORE else found
-
-    @staticmethod
-    def _memory_request(container):
-        return oracle.ceil(container.requests.get("memory", 0))
-
-    def _share_of_pod_level(self):
-        """What a pod requests beyond its containers, spread over them."""
-        level = self.truth.level
-        if not level or not level[0].get("memory"):
-            return 0
-        named = oracle.ceil(self.truth.aggregate("requests").get("memory", 0))
-        return int((oracle.ceil(level[0]["memory"]) - named) / len(self.containers))
+        request = oracle.ceil(self.containers[name].requests.get("memory", 0))
+        return min(max(1000 - int(1000 * request / MEMORY), LOWEST_SCORE), HIGHEST_SCORE)
 
     def resources(self, name):
         """A container's LinuxContainerResources; without a limit of its own it gets that of the pod level."""
@@ -139,15 +112,6 @@ class Pod:
     def overhead(self):
         cpu, memory = (self.truth.overhead.get(each, 0) for each in oracle.RESOURCES)
         return linux_resources(cpu, cpu, memory) if cpu or memory else {}
-
-
-def _score_for(request):
-    return 1000 - int(1000 * request / MEMORY)
-
-
-def burstable_shares(pods):
-    """Of the tier, by its pods (qos_container_manager_linux.go)."""
-    return oracle.shares_for(sum(pod.truth.claims()[0] for pod in pods if pod.qos_class == "burstable"))
 
 
 class Running:
@@ -187,10 +151,11 @@ class Kubelet:
         (self.driver.update if self.driver.exists(path) else self.driver.create)(path, **values)
 
     def update_tiers(self):
-        """Once a minute, and before it makes the cgroup of a pod."""
+        """Once a minute, and before it makes the cgroup of a pod (qos_container_manager_linux.go)."""
         unbounded = dict.fromkeys(huge_page_sizes(), UNBOUNDED_HUGE_PAGES)
-        shares = {"burstable": burstable_shares(each.pod for each in self.running.values()),
-                  "besteffort": oracle.MIN_SHARES, "guaranteed": None}
+        pods = [each.pod for each in self.running.values()]
+        requested = sum(pod.truth.claims()[0] for pod in pods if pod.qos_class == "burstable")
+        shares = {"burstable": oracle.shares_for(requested), "besteffort": oracle.MIN_SHARES, "guaranteed": None}
         for tier, value in shares.items():
             self.driver.update(self.tier_path(tier), shares=value, hugetlb=unbounded)
 

@@ -11,7 +11,6 @@ import pathlib
 import re
 import sys
 import unittest
-import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
@@ -28,7 +27,6 @@ import metrics  # noqa: E402
 import units  # noqa: E402
 from harness import container  # noqa: E402
 
-DATA = pathlib.Path(__file__).resolve().parents[2] / "data/kubernetes"
 SETTINGS = pathlib.Path("/etc/podqos/conf.d/90-kubelet.json")
 # All that podqos would do to a pod of its own, and would be seen.
 EAGER = {"nodeMemory": "8Gi", "podPidsLimit": 100, "allowQosOverride": True, "trustAnnotations": "all",
@@ -319,80 +317,6 @@ class Beside(InGuest):
         self.assertEqual(units.cgroups("podqos"), [])
 
 
-class Figures(unittest.TestCase):
-    """The kubelet of these tests reckons as Kubernetes' own code does."""
-
-    def cases(self, file):
-        for line in (DATA / f"{file}.jsonl").read_text(encoding="utf-8").splitlines():
-            yield json.loads(line)
-
-    def pod(self, manifest):
-        """None for what this kubelet is never given: another suffix, a class that the API server has stored."""
-        meta = manifest["metadata"]
-        try:
-            return None if manifest.get("status") else kubelet.Pod(
-                meta["name"], manifest["spec"], meta.get("annotations"), meta["uid"])
-        except (KeyError, ValueError):
-            return None
-
-    def on_node(self, memory):
-        patch = unittest.mock.patch.object(kubelet, "MEMORY", memory)
-        patch.start()
-        self.addCleanup(patch.stop)
-
-    def test_pods(self):
-        """Class, cgroup values and scores."""
-        compared = 0
-        plain = {"cgroupRoot": "/", "cpuPeriodUs": 100000, "enforceCPULimits": True, "enforceMemoryQoS": False}
-        for case in self.cases("pods"):
-            pod = self.pod(case["pod"])
-            # One limit is so high that Kubernetes' own score overflows.
-            if pod is None or not plain.items() <= case["params"].items() or case["id"] == "rand-04698":
-                continue
-            self.on_node(case["nodeMemoryBytes"])
-            expect, found = case["expect"], pod.values()
-            self.assertEqual(
-                (pod.qos_class, found["shares"], found["quota"], found["memory"]),
-                (expect["qosClass"].lower(), expect["cpuShares"], expect["cpuQuotaUs"], expect["memoryLimitBytes"]),
-                case["id"])
-            self.assertEqual({name: pod.score(name) for name in pod.containers}, expect["oomScoreAdj"], case["id"])
-            compared += 1
-        self.assertGreater(compared, 200)
-
-    def test_containers(self):
-        """What the engine is sent, without MemoryQoS."""
-        compared = 0
-        names = {"cpu_shares": "cpuShares", "cpu_quota": "cpuQuotaUs", "cpu_period": "cpuPeriodUs",
-                 "memory_limit_in_bytes": "memoryLimitBytes", "oom_score_adj": "oomScoreAdj"}
-        for case in self.cases("containers"):
-            pod = self.pod(case["pod"])
-            if pod is None or not case["params"]["cpuCFSQuota"]:
-                continue
-            self.on_node(case["nodeMemoryBytes"])
-            for name, expect in case["expectContainersDefaulted"].items():
-                sent = pod.resources(name)
-                self.assertEqual({field: sent.get(field, 0) for field in names},
-                                 {field: expect[key] for field, key in names.items()}, f"{case['id']} {name}")
-            compared += 1
-        self.assertGreater(compared, 100)
-
-    @staticmethod
-    def names_every_request(manifest):
-        """The pods in tiers.jsonl have not been through the API server, which takes a limit for a missing request."""
-        described = [*manifest["spec"]["containers"], *manifest["spec"].get("initContainers", ())]
-        parts = [each.get("resources", {}) for each in [*described, manifest["spec"]]]
-        return all(part.get("limits", {}).keys() <= part.get("requests", {}).keys() for part in parts)
-
-    def test_tiers(self):
-        compared = 0
-        for case in self.cases("tiers"):
-            found = [self.pod(manifest) for manifest in case["pods"]]
-            if None not in found and all(map(self.names_every_request, case["pods"])):
-                self.assertEqual(kubelet.burstable_shares(found), case["expect"]["burstableCpuShares"], case["id"])
-                compared += 1
-        self.assertGreater(compared, 20)
-
-
 def guests():
     """Runs all this in each of GUESTS, two at a time."""
     machines = {}
@@ -413,6 +337,6 @@ def setUpModule():
 
 
 if __name__ == "__main__":
-    harness.main(("runc",), here=[Figures, guests()], in_guest=engine.cells(__name__, *(
+    harness.main(("runc",), here=[guests()], in_guest=engine.cells(__name__, *(
         ((Untouched, HugePages, Beside), {"driver": driver, "kind": kind})
         for driver, kind in sorted({each[2:] for each in GUESTS}))))
