@@ -36,6 +36,16 @@ SETTINGS = {
 }
 
 
+def annotated(uid, requests, limits):
+    """The flags of `docker run` and `podman run` for a container of a pod."""
+    said = (("pod-uid", uid), ("requests", requests), ("limits", limits))
+    return [word for key, value in said for word in ("--annotation", f"podqos.io/{key}={value}")]
+
+
+BURSTABLE = annotated("web-1", "cpu=250m,memory=128Mi", "cpu=500m,memory=256Mi")
+GUARANTEED = annotated("web-2", "cpu=250m,memory=256Mi", "cpu=250m,memory=256Mi")
+
+
 def cells(module, *rows):
     """Classes of tests with names like AllClasses_wrapper_crun: (classes, {attribute: value}) each."""
     made = []

@@ -96,8 +96,8 @@ class Podqos:
 
     def ctl(self, *args, check=True, kind="runc", stdin=None):
         """podqosctl; returns CompletedProcess with text output."""
-        config = [] if args[0] in ("annotate", "version") else ["--config", str(self.config(kind))]
-        return _call([str(CTL), *config, *map(str, args)], check, stdin)
+        config = [] if args[0] in ("annotate", "version") else ["--config", self.config(kind)]
+        return oci.call([CTL, *config, *args], CALL_TIMEOUT, check, stdin)
 
     def ctl_json(self, *args, **options):
         """podqosctl ... -o json, parsed."""
@@ -107,7 +107,7 @@ class Podqos:
         """podqos-hook with `stdin` (text, bytes or an object that becomes JSON)."""
         if not isinstance(stdin, (str, bytes)):
             stdin = json.dumps(stdin)
-        return _call([str(HOOK), "--config", str(self.config(kind)), stage], check, stdin, cwd)
+        return oci.call([HOOK, "--config", self.config(kind), stage], CALL_TIMEOUT, check, stdin, cwd)
 
     def hook_command(self, kind="runc"):
         """The args of an OCI hook entry, without the stage."""
@@ -138,19 +138,6 @@ class Podqos:
         return self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
 
 
-def _call(command, check, stdin=None, cwd=None):
-    given = stdin.encode() if isinstance(stdin, str) else stdin
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        done = patience.run(command, CALL_TIMEOUT, given, stdout=out, stderr=err, cwd=cwd)
-        out.seek(0)
-        err.seek(0)
-        result = subprocess.CompletedProcess(
-            command, done.returncode, out.read().decode("utf-8", "replace"), err.read().decode("utf-8", "replace"))
-    if check and result.returncode != 0:
-        raise oci.Failed(f"{' '.join(command)}: exit {result.returncode}\n{result.stderr}{result.stdout}")
-    return result
-
-
 class CgroupCase(unittest.TestCase):
     """What self.machine shall say of a cgroup."""
 
@@ -172,6 +159,12 @@ class CgroupCase(unittest.TestCase):
             return
         accepted = (machines.linear_weight(shares), machines.logarithmic_weight(shares))
         self.assertIn(self.machine.read(path, "weight"), accepted)
+
+    def frozen(self, path):
+        """Is this cgroup really frozen, by whichever above it?"""
+        if self.machine.hierarchy("freezer"):
+            return self.machine.file(path, "freezer", "freezer.state") == "FROZEN"
+        return "frozen 1" in self.machine.file(path, "memory", "cgroup.events").splitlines()
 
 
 class TestCase(CgroupCase):
@@ -266,12 +259,6 @@ class TestCase(CgroupCase):
             if controllers:
                 self.assertEqual(where, path, f"hierarchy {controllers}")
         return path
-
-    def frozen(self, path):
-        """Is this cgroup paused?"""
-        if self.machine.hierarchy("freezer"):
-            return self.machine.file(path, "freezer", "freezer.state") != "THAWED"
-        return self.machine.file(path, "memory", "cgroup.freeze") == "1"
 
     def assert_oom(self, pid, score):
         """oom_score_adj of a process; where this machine lets nobody lower a score, the lowest that it allows."""

@@ -91,11 +91,18 @@ class Failed(AssertionError):
     """A runtime command that a test expected to succeed."""
 
 
+def call(command, seconds, check=True, stdin=None, cwd=None):
+    """patience.call; check: raise Failed on a non-zero status."""
+    done = patience.call(command, seconds, stdin, cwd)
+    if check and done.returncode != 0:
+        raise Failed(f"{' '.join(done.args)}: exit {done.returncode}\n{done.stderr}{done.stdout}")
+    return done
+
+
 class Runtime:
     """One OCI runtime with a state directory of its own, called with podqos's wrapper before it or plainly.
 
     `prefix` is the argv before the verb without the global flags: [runc] or [podqos-runtime, --config, FILE].
-    Output goes to files, not pipes: a detached container keeps them open.
     """
 
     def __init__(self, kind, state, prefix=None, seconds=COMMAND_TIMEOUT):
@@ -111,17 +118,8 @@ class Runtime:
         return [*map(str, self.prefix), "--root", str(self.root), *map(str, args)]
 
     def call(self, *args, check=True, cwd=None, stdin=None, argv=None):
-        """Runs a verb, or `argv` as it is; text stdout and stderr. check: raise Failed on a non-zero status."""
-        command = list(map(str, argv)) if argv else self.command(*args)
-        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-            given = None if stdin is None else stdin.encode()
-            done = patience.run(command, self.seconds, given, stdout=out, stderr=err, cwd=cwd)
-            out.seek(0)
-            err.seek(0)
-            result = subprocess.CompletedProcess(command, done.returncode, out.read(), err.read())
-        if check and result.returncode != 0:
-            raise Failed(f"{' '.join(command)}: exit {result.returncode}\n{result.stderr}{result.stdout}")
-        return result
+        """Runs a verb, or `argv` as it is; text stdout and stderr."""
+        return call(argv or self.command(*args), self.seconds, check, stdin, cwd)
 
     def create(self, name, bundle, *flags, check=True):
         self.bundles[name] = bundle

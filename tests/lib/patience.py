@@ -6,6 +6,7 @@ machine has to get a process started and ended as well, which takes the longer, 
 """
 
 import subprocess
+import tempfile
 import time
 
 TURN = 0.05  # seconds
@@ -39,6 +40,17 @@ def wait_for(condition, seconds, what):
 def capture(command, seconds, stdin=b"", **given):
     """run(), with what it writes as stdout and stderr, in bytes."""
     return run(command, seconds, stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **given)
+
+
+def call(command, seconds, stdin=None, cwd=None):
+    """run() with text. What is written goes to files: a container that stays would keep a pipe open."""
+    given = stdin.encode() if isinstance(stdin, str) else stdin
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        done = run(list(map(str, command)), seconds, given, stdout=out, stderr=err, cwd=cwd)
+        for stream in (out, err):
+            stream.seek(0)
+        said = (stream.read().decode("utf-8", "replace") for stream in (out, err))
+        return subprocess.CompletedProcess(done.args, done.returncode, *said)
 
 
 def run(command, seconds, stdin=None, **given):

@@ -13,7 +13,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 import engine  # noqa: E402
 import guest  # noqa: E402
 import harness  # noqa: E402
-import machine as machines  # noqa: E402
 import node_case  # noqa: E402
 import units  # noqa: E402
 from harness import MI  # noqa: E402
@@ -37,16 +36,9 @@ class Cell(node_case.NodeCase):
         self.assert_values(box.cgroup, memory=UPDATED)
         self.check_pod(box.expected)
         self.runtime.pause(box.name)
-        self.assertTrue(self.is_frozen(pid), "a paused container runs on")
+        self.assertTrue(self.frozen(box.cgroup), "a paused container runs on")
         self.runtime.resume(box.name)
-        self.assertFalse(self.is_frozen(pid), "a resumed container stays frozen")
-
-    def is_frozen(self, pid):
-        """Really frozen, by whichever cgroup above the process."""
-        path = {name: where for names, where in machines.cgroups_of(pid).items() for name in names.split(",")}
-        if not self.is_v2:
-            return self.machine.file(path["freezer"], "freezer", "freezer.state") == "FROZEN"
-        return "frozen 1" in self.machine.file(path[""], "cpu", "cgroup.events").splitlines()
+        self.assertFalse(self.frozen(box.cgroup), "a resumed container stays frozen")
 
     def test_life(self):
         """From the first container to the last, with a second pod beside them."""

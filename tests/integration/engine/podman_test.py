@@ -17,6 +17,7 @@ import harness  # noqa: E402
 import machine as machines  # noqa: E402
 import patience  # noqa: E402
 import podman  # noqa: E402
+from engine import BURSTABLE, GUARANTEED  # noqa: E402
 from harness import MI  # noqa: E402
 
 MONITOR_SETTINGS = pathlib.Path("/etc/podqos/conf.d/90-monitor.json")
@@ -42,12 +43,6 @@ spec:
       requests: {{cpu: 50m}}
       limits: {{cpu: 100m, memory: 32Mi}}
 """
-SHORT_FORMS = ("--annotation", "podqos.io/pod-uid=web-1",
-               "--annotation", "podqos.io/requests=cpu=250m,memory=128Mi",
-               "--annotation", "podqos.io/limits=cpu=500m,memory=256Mi")
-GUARANTEED = ("--annotation", "podqos.io/pod-uid=web-2",
-              "--annotation", "podqos.io/requests=cpu=250m,memory=256Mi",
-              "--annotation", "podqos.io/limits=cpu=250m,memory=256Mi")
 
 
 class PodmanCase(engine.EngineCase):
@@ -68,8 +63,10 @@ class PodmanCase(engine.EngineCase):
             engine.call("podman", "pod", "rm", "--all", "--force", "--time", "0", check=False)
             engine.call("podman", "rm", "--all", "--force", "--time", "0", check=False)
 
-    def ctl(self, *args, **options):
-        return engine.call("podqosctl", *args, **options).stdout
+    def remove(self, *what):
+        """A container, or "pod" and its name; nothing stays."""
+        self.podman(*what[:-1], "rm", "--force", "--time", "0", what[-1])
+        self.assert_nothing_left()
 
     def assert_known_as(self, qos_class, source):
         """What podqosctl says of the only pod."""
@@ -80,9 +77,7 @@ class PodmanCase(engine.EngineCase):
         """The container's process lives below the pod, with this OOM score, and its cgroup has these values."""
         leaf = f"{pod_path}/{self.podman.leaf(container)}"
         pid = self.podman.pid(container)
-        path = machines.cgroup_of(pid)
-        # crun has the processes of a scope in a group of their own.
-        self.assertIn(path, (leaf, f"{leaf}/container"))
+        self.assertEqual(machines.container_cgroup_of(pid), leaf)
         self.assertEqual(machines.oom_score_adj(pid), oom)
         self.assert_values(leaf, **wanted)
         return leaf
@@ -94,12 +89,9 @@ class PodmanCase(engine.EngineCase):
         self.assertEqual(shown["pids"], "1")
         self.podman("exec", "--detach", container, "sleep", "4321")
         self.assert_beside(container, leaf, b"sleep\x004321\0")
-        self.podman("pause", container)
-        frozen = "frozen 1"
-        path = machines.cgroup_of(self.podman.pid(container))
-        self.assertIn(frozen, self.machine.file(path, "memory", "cgroup.events"))
-        self.podman("unpause", container)
-        self.assertNotIn(frozen, self.machine.file(path, "memory", "cgroup.events"))
+        for verb, frozen in (("pause", True), ("unpause", False)):
+            self.podman(verb, container)
+            self.assertEqual(self.frozen(machines.cgroup_of(self.podman.pid(container))), frozen)
 
     def assert_beside(self, container, leaf, command):
         """A second process in the container's cgroup, once it has become this command."""
@@ -115,7 +107,7 @@ class Verbs(PodmanCase):
     """podman run of a container that names its pod, and what Podman does with a container afterwards."""
 
     def test_verbs(self):
-        container = self.podman.run("--name", "web", *SHORT_FORMS)
+        container = self.podman.run("--name", "web", *BURSTABLE)
         pod = self.path_of("burstable", "web-1")
         # 250m are 256 shares; 1000 - 1000 * 128Mi / 2Gi is 938, for the quotient is cut.
         leaf = self.assert_placed(container, pod, 938, quota=50000, memory=256 * MI)
@@ -129,8 +121,7 @@ class Verbs(PodmanCase):
         self.assertNotEqual(self.podman.pid(container), before)
         self.assert_placed(container, pod, 938, quota=50000, memory=200 * MI)
         self.assert_values(pod, shares=256, quota=50000, memory=256 * MI)
-        self.podman("rm", "--force", "--time", "0", container)
-        self.assert_nothing_left()
+        self.remove(container)
 
 
 class KubePlay(PodmanCase):
@@ -147,7 +138,7 @@ class KubePlay(PodmanCase):
 
     def play(self):
         """(the containers, the pod's cgroup)."""
-        annotated = self.ctl("annotate", "-f", "-", stdin=None, input=MANIFEST)
+        annotated = engine.call("podqosctl", "annotate", "-f", "-", stdin=None, input=MANIFEST).stdout
         containers = self.podman.play(annotated)
         return containers, self.path_of("burstable", self.podman.sandbox(containers[0]))
 
@@ -155,8 +146,7 @@ class KubePlay(PodmanCase):
         containers, pod = self.play()
         self.assert_pod(containers, pod)
         self.assert_known_as("Burstable", "podqos.io/pod")
-        self.podman("pod", "rm", "--force", "--time", "0", "shop")
-        self.assert_nothing_left()
+        self.remove("pod", "shop")
 
 
 class PodRestart(KubePlay):
@@ -168,8 +158,7 @@ class PodRestart(KubePlay):
         self.podman("pod", "restart", "shop")
         self.assertEqual([pid for pid in before if machines.alive(pid)], [])
         self.assert_pod(containers, pod)
-        self.podman("pod", "rm", "--force", "--time", "0", "shop")
-        self.assert_nothing_left()
+        self.remove("pod", "shop")
 
 
 class PlainPlay(PodmanCase):
@@ -185,8 +174,7 @@ class PlainPlay(PodmanCase):
         self.assert_values(pod, shares=307, quota=30000, memory=160 * MI)
         self.assert_tiers(burstable_memory=96 * MI, burstable_shares=307)
         self.assert_known_as("Burstable", "inference")
-        self.podman("pod", "rm", "--force", "--time", "0", "shop")
-        self.assert_nothing_left()
+        self.remove("pod", "shop")
 
     def assert_what_podman_passes_on(self, web):
         """docs/engines/podman.md says so. podqos adds nothing to resources that it has inferred."""
@@ -216,8 +204,7 @@ class PodCreate(PodmanCase):
         self.assert_tiers(burstable_memory=64 * MI, burstable_shares=256)
         # Podman's own container of the pod stays where Podman has put it.
         self.assertNotIn("kubepods", machines.cgroup_of(self.podman.pid(infra)))
-        self.podman("pod", "rm", "--force", "--time", "0", "mixed")
-        self.assert_nothing_left()
+        self.remove("pod", "mixed")
 
 
 class BoundedPod(PodmanCase):
@@ -229,8 +216,7 @@ class BoundedPod(PodmanCase):
         pod = self.path_of("burstable", self.podman.sandbox(container))
         self.assert_placed(container, pod, 999, quota=None, memory=None)
         self.assert_values(pod, shares=2, quota=50000, memory=100 * MI)
-        self.podman("pod", "rm", "--force", "--time", "0", "bounded")
-        self.assert_nothing_left()
+        self.remove("pod", "bounded")
 
 
 class ChargedMonitor(PodmanCase):
@@ -242,7 +228,7 @@ class ChargedMonitor(PodmanCase):
         self.addCleanup(MONITOR_SETTINGS.unlink)
 
     def test_conmon(self):
-        container = self.podman.run("--name", "web", *SHORT_FORMS)
+        container = self.podman.run("--name", "web", *BURSTABLE)
         pod = self.path_of("burstable", "web-1")
         self.assert_placed(container, pod, 938)
         conmon = podman.conmon(container)
@@ -252,8 +238,7 @@ class ChargedMonitor(PodmanCase):
             leaf += f"-{pathlib.Path(pod).stem}.scope"
         self.assertEqual(machines.cgroup_of(conmon), f"{pod}/{leaf}")
         self.podman("exec", container, "true")
-        self.podman("rm", "--force", "--time", "0", container)
-        self.assert_nothing_left()
+        self.remove(container)
 
 
 class Others(PodmanCase):
@@ -264,8 +249,7 @@ class Others(PodmanCase):
         pod = self.path_of("besteffort", self.podman.sandbox(container))
         self.assert_placed(container, pod, 1000, quota=None, memory=None)
         self.assert_values(pod, shares=2, quota=None, memory=None)
-        self.podman("pod", "rm", "--force", "--time", "0", "idle")
-        self.assert_nothing_left()
+        self.remove("pod", "idle")
 
     def test_guaranteed(self):
         container = self.podman.run(*GUARANTEED)
@@ -273,8 +257,7 @@ class Others(PodmanCase):
         self.assert_placed(container, pod, -997, quota=25000, memory=256 * MI)
         self.assert_values(pod, shares=256, quota=25000, memory=256 * MI)
         self.assert_tiers(guaranteed_memory=256 * MI)
-        self.podman("rm", "--force", "--time", "0", container)
-        self.assert_nothing_left()
+        self.remove(container)
 
     def test_no_pod(self):
         """A container that belongs to no pod stays Podman's."""
@@ -282,8 +265,7 @@ class Others(PodmanCase):
         self.assertRegex(machines.cgroup_of(self.podman.pid(container)), f"^/machine.slice/libpod-{container}.scope")
         self.assertNotIn("poststop", self.podman.config(container)["hooks"])
         self.assertEqual(engine.records(), [])
-        self.podman("rm", "--force", "--time", "0", container)
-        self.assert_nothing_left()
+        self.remove(container)
 
 
 class Rootless(unittest.TestCase):
@@ -310,7 +292,7 @@ class Rootless(unittest.TestCase):
         for directory in ("/etc/containers/oci/hooks.d", "/usr/share/podqos/podman-hooks.d"):
             user.flags += ["--hooks-dir", directory]
         before = {str(path): path.read_bytes() for path in engine.STATE.rglob("*") if path.is_file()}
-        container = user("run", "--detach", "--name", "web", *SHORT_FORMS, engine.IMAGE)
+        container = user("run", "--detach", "--name", "web", *BURSTABLE, engine.IMAGE)
         self.assertRegex(container, "^[0-9a-f]{64}$")
         pid = int(user("inspect", "--format", "{{.State.Pid}}", "web"))
         given = (user.RUNTIME / "40-before").read_bytes()
