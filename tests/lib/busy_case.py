@@ -1,8 +1,5 @@
 """Who gets what of a CPU that everybody wants, on either version of cgroups: a TestCase for a guest with one CPU."""
 
-import contextlib
-import os
-import signal
 import subprocess
 import time
 
@@ -31,10 +28,7 @@ class BusyCase(harness.TestCase):
     def end_all(self):
         """Before the clean-up deletes the containers: a process with much memory takes its time to end, and one that
         outlives its container keeps the pod until the next event."""
-        for pid in self.machine.processes(self.root):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        patience.wait_for(lambda: not self.machine.processes(self.root), PATIENCE, "all processes have ended")
+        patience.wait_for(lambda: self.machine.killed(self.root), PATIENCE, "all processes have ended")
 
     def start(self, manifest, name="app", script=BURN):
         """A container of the pod that runs a shell script: (id, pid)."""

@@ -9,10 +9,8 @@
 It takes the names of a real node, so it works in a guest only.
 """
 
-import contextlib
 import os
 import pathlib
-import signal
 import subprocess
 
 import guest
@@ -80,16 +78,10 @@ class CgroupFs:
 
     def destroy(self, path):
         """Kills what runs there, and removes it with all that lies below."""
-        self._kill(path)
+        machines.Machine().killed(path)
         folders = [pathlib.Path(folder) for folder, _, _ in os.walk(self.folder(path), topdown=False)]
         for folder in folders:
             patience.wait_for(lambda folder=folder: machines.removed(folder), PATIENCE, f"{folder} is removed")
-
-    def _kill(self, path):
-        for folder, _, _ in os.walk(self.folder(path)):
-            for pid in pathlib.Path(folder, "cgroup.procs").read_text(encoding="ascii").split():
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(pid), signal.SIGKILL)
 
 
 class Systemd(CgroupFs):
@@ -131,7 +123,7 @@ class Systemd(CgroupFs):
         return oracle.rounded_by_systemd(quota)
 
     def destroy(self, path):
-        self._kill(path)
+        machines.Machine().killed(path)
         unit = os.path.basename(path)
         units.call("stop", unit)
         units.call("reset-failed", unit, check=False)

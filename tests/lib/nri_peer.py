@@ -4,53 +4,24 @@ import os
 import socket
 import struct
 
+import wire
+
 PLUGIN, RUNTIME = 1, 2  # connections of the mux: who serves there
 REQUEST, RESPONSE = 1, 2  # types of ttrpc
 PATIENCE = 20  # seconds; only a test that fails waits for them
 
 
-def varint(number):
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes(out) + bytes([number])
-
-
 def field(number, content):
     """A field of text, bytes or a message, or one of an integer."""
     if isinstance(content, int):
-        return varint(number << 3) + varint(content)
+        return wire.varint(number << 3) + wire.varint(content)
     content = content.encode() if isinstance(content, str) else content
-    return varint(number << 3 | 2) + varint(len(content)) + content
+    return wire.varint(number << 3 | wire.LENGTH) + wire.varint(len(content)) + content
 
 
 def parse(message):
     """{number: content} of a message; the last of several counts."""
-    out, at = {}, 0
-
-    def take():
-        nonlocal at
-        number = shift = 0
-        while True:
-            byte = message[at]
-            at += 1
-            number |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return number
-
-    while at < len(message):
-        tag = take()
-        if tag & 7 == 0:
-            out[tag >> 3] = take()
-        elif tag & 7 == 2:
-            size = take()
-            out[tag >> 3] = message[at : at + size]
-            at += size
-        else:
-            raise ValueError(f"wire type {tag & 7}")
-    return out
+    return dict(wire.pieces(message))
 
 
 def fields(number, texts):

@@ -343,11 +343,6 @@ def _misbeliefs(unit, values):
             for what in right if believed[what] != right[what]]
 
 
-def lives(pid):
-    """Is this process there, and no zombie?"""
-    return pid > 0 and machines.alive(pid)
-
-
 def describe(pid):
     """The state of a process, for a person."""
     try:

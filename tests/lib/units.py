@@ -5,9 +5,7 @@ What clears away here takes the names of a real node (kubepods.slice), so it wor
 
 import os
 import pathlib
-import signal
 import subprocess
-import time
 
 import guest
 import machine as machines
@@ -73,19 +71,16 @@ def clear(prefix):
     """Ends and removes all of it, after a test that failed half-way."""
     if not guest.inside():
         raise ValueError("only in a guest all pods are the test's own")
-    for top in map(pathlib.Path, cgroups(prefix)):
-        for directory, _, _ in os.walk(top):
-            for pid in pathlib.Path(directory, "cgroup.procs").read_text(encoding="utf-8").split():
-                os.kill(int(pid), signal.SIGKILL)
+    for top in cgroups(prefix):
+        machines.Machine().killed(f"/{os.path.basename(top)}")
     if names := loaded(f"{prefix}*"):
         call("stop", *names, check=False)
         call("reset-failed", *names, check=False)
-    deadline = time.monotonic() + TIMEOUT
-    while (tops := cgroups(prefix)) and time.monotonic() < deadline:
-        for top in tops:
-            subprocess.run(["find", top, "-depth", "-type", "d", "-exec", "rmdir", "{}", ";"],
-                           capture_output=True, check=False, timeout=TIMEOUT)
-        time.sleep(0.02)
+    for _ in patience.turns(TIMEOUT):
+        if not (tops := cgroups(prefix)):
+            break
+        subprocess.run(["find", *tops, "-depth", "-type", "d", "-exec", "rmdir", "{}", ";"], capture_output=True,
+                       check=False, timeout=TIMEOUT)
     for path in map(pathlib.Path, kept(prefix)):
         for file in path.iterdir() if path.is_dir() else ():
             file.unlink()

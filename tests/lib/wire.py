@@ -13,7 +13,7 @@ VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 DEFAULTS = {"int": 0, "text": "", "bytes": b""}
 
 
-def _varint(number):
+def varint(number):
     number &= (1 << 64) - 1  # a negative one is sent as what it is modulo 2^64
     encoded = bytearray()
     while number > 0x7F:
@@ -44,14 +44,14 @@ def _encode_fields(schema, fields, values):
         else:
             pieces = [_encode_value(schema, kind, value)]
         for wire_type, piece in pieces:
-            length = _varint(len(piece)) if wire_type == LENGTH else b""
-            encoded += _varint(number << 3 | wire_type) + length + piece
+            length = varint(len(piece)) if wire_type == LENGTH else b""
+            encoded += varint(number << 3 | wire_type) + length + piece
     return encoded
 
 
 def _encode_value(schema, kind, value):
     if kind == "int":
-        return VARINT, _varint(value)
+        return VARINT, varint(value)
     if kind in ("text", "bytes"):
         return LENGTH, value.encode() if kind == "text" else value
     return LENGTH, _encode_fields(schema, schema[kind], value)
@@ -62,7 +62,7 @@ def encode(schema, message, values):
     return _encode_fields(schema, schema[message], values)
 
 
-def _pieces(data):
+def pieces(data):
     """(field number, value or bytes) of every field."""
     at = 0
     while at < len(data):
@@ -89,7 +89,7 @@ def _decode_fields(schema, fields, data):
     decoded = {name: {} if kind == "map" else [] if kind.startswith("*") else DEFAULTS.get(kind)
                for name, (_, kind) in fields.items()}
     names = {number: (name, kind) for name, (number, kind) in fields.items()}
-    for number, value in _pieces(data):
+    for number, value in pieces(data):
         if number not in names:
             continue
         name, kind = names[number]

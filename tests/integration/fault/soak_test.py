@@ -193,7 +193,7 @@ class Soak(harness.TestCase):
         found = []
         for kind, runtime in self.runtimes.items():
             for entry in runtime.list():
-                if entry["status"] != "stopped" and oracle.lives(entry["pid"]):
+                if entry["status"] != "stopped" and machines.alive(entry["pid"]):
                     found.append((self.instances[kind, entry["id"]], entry["pid"]))
         return found
 
@@ -420,7 +420,7 @@ class Soak(harness.TestCase):
         instance.runtime.call("kill", instance.id, "KILL")
         # Newer kernels let a zombie out of its cgroup only once it has left its processor for good.
         for _ in patience.turns(PATIENCE, length=0.002):
-            if not oracle.lives(pid) and pid not in self.machine.processes(self.truth.kubepods):
+            if not machines.alive(pid) and pid not in self.machine.processes(self.truth.kubepods):
                 break
         else:
             self.fail(f"process {pid} does not end")
