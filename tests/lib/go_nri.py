@@ -1,6 +1,6 @@
 """Programs in Go, built by tests/nri/build: a runtime that embeds NRI as containerd does, and a small plugin.
 
-    runtime = go_nri.Runtime(directory / "nri.sock", plugins=directory / "plugins", configs=directory / "conf.d")
+    runtime = go_nri.Runtime(directory / "nri.sock", directory / "log", plugins=directory / "plugins")
     runtime.wait('plugin "10-podqos" connected')
     adjust = runtime.call("CreateContainer", pod, container)["adjust"]
     runtime.kill()
@@ -15,6 +15,8 @@ import os
 import pathlib
 import subprocess
 import unittest
+
+import patience as patient
 
 BUILD = pathlib.Path(__file__).resolve().parents[1] / "nri/build"
 SKIPPED = 77
@@ -46,10 +48,12 @@ def programs():
 class Runtime:
     """A process with one runtime, or several of different names (see tests/nri/runtime/main.go)."""
 
-    def __init__(self, socket, log=None, **options):
-        self.log = log.open("ab") if log else None
-        self.process = subprocess.Popen([programs() / "runtime"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=self.log, text=True, cwd="/")
+    def __init__(self, socket, log, **options):
+        """`log` is a file, which may hold the words of those before it."""
+        self.log, self.said_before = log, log.stat().st_size if log.exists() else 0
+        with log.open("ab") as stderr:
+            self.process = subprocess.Popen([programs() / "runtime"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                            stderr=stderr, text=True, cwd="/")
         try:
             self.start(socket, **options)
         except BaseException:
@@ -89,9 +93,10 @@ class Runtime:
         """The plugins' answer: {"adjust", "updates", "ns", "sent"}."""
         return self.ask(do="call", method=method, pod=pod, container=container or {}, **more)
 
-    def wait(self, text, times=1, seconds=PATIENCE):
+    def wait(self, text, times=1):
         """Until NRI has logged the text so often."""
-        self.ask(do="wait", text=text, times=times, seconds=seconds)
+        patient.wait_for(lambda: self.log.read_bytes()[self.said_before:].count(text.encode()) >= times, PATIENCE,
+                         f"{text!r} in {self.log}")
 
     def synchronized(self, runtime=""):
         """How each synchronization of a plugin has ended: {"ns", "error"}."""
@@ -101,8 +106,6 @@ class Runtime:
         """Without a word to anybody, as a runtime dies."""
         self.process.kill()
         self.process.communicate()
-        if self.log:
-            self.log.close()
 
 
 class Plugin:

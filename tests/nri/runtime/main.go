@@ -5,7 +5,6 @@
 //	 "patience": S}                                          seconds that NRI waits for an answer (0: its own 2)
 //	{"do": "tell", "pods": [POD...], "containers": [CONTAINER...]}    what each Synchronize says from now on
 //	{"do": "call", "method": "CreateContainer", "pod": POD, "container": CONTAINER, "resources": RESOURCES, "size": N}
-//	{"do": "wait", "text": "connected", "times": N, "seconds": S}     until NRI has logged that so often
 //	{"do": "synchronized"}                                            how each Synchronize has ended
 //
 // "runtime" names one of several runtimes in this process. With "size" the pod gets an annotation that makes the message
@@ -19,7 +18,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -47,9 +45,6 @@ type command struct {
 	Container  json.RawMessage
 	Resources  json.RawMessage
 	Size       int
-	Text       string
-	Times      int
-	Seconds    float64
 }
 
 type answer struct {
@@ -64,7 +59,6 @@ type answer struct {
 type synchronized struct {
 	Error       string `json:"error,omitempty"`
 	Nanoseconds int64  `json:"ns"`
-	At          int64  `json:"at"` // nanoseconds since 1970
 }
 
 // One runtime: NRI, and what a runtime would know.
@@ -78,70 +72,17 @@ type runtime struct {
 	padding int // the size of the next message; 0 as it is
 }
 
+var runtimes = map[string]*runtime{}
+
 // journal is NRI's log, which tells what it thinks of plugins.
-type journal struct {
-	lock  sync.Mutex
-	lines []string
-	more  *sync.Cond
-}
+type journal struct{}
 
-var (
-	said     = newJournal()
-	runtimes = map[string]*runtime{}
-)
+func add(format string, args ...any) { fmt.Fprintln(os.Stderr, "nri:", fmt.Sprintf(format, args...)) }
 
-func newJournal() *journal {
-	j := &journal{}
-	j.more = sync.NewCond(&j.lock)
-	return j
-}
-
-func (j *journal) add(format string, args ...interface{}) {
-	line := fmt.Sprintf(format, args...)
-	j.lock.Lock()
-	j.lines = append(j.lines, line)
-	j.lock.Unlock()
-	j.more.Broadcast()
-	fmt.Fprintln(os.Stderr, "nri:", line)
-}
-
-func (j *journal) Debugf(_ context.Context, format string, args ...interface{}) {
-	j.add(format, args...)
-}
-func (j *journal) Infof(_ context.Context, format string, args ...interface{}) {
-	j.add(format, args...)
-}
-func (j *journal) Warnf(_ context.Context, format string, args ...interface{}) {
-	j.add(format, args...)
-}
-func (j *journal) Errorf(_ context.Context, format string, args ...interface{}) {
-	j.add(format, args...)
-}
-
-// wait returns when the text has been logged so often.
-func (j *journal) wait(text string, times int, patience time.Duration) error {
-	deadline := time.Now().Add(patience)
-	alarm := time.AfterFunc(patience, j.more.Broadcast)
-	defer alarm.Stop()
-	j.lock.Lock()
-	defer j.lock.Unlock()
-	for {
-		found := 0
-		for _, line := range j.lines {
-			if strings.Contains(line, text) {
-				found++
-			}
-		}
-		if found >= times {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("NRI has said %q %d times, not %d; it said:\n%s", text, found, times,
-				strings.Join(j.lines, "\n"))
-		}
-		j.more.Wait()
-	}
-}
+func (journal) Debugf(_ context.Context, format string, args ...any) { add(format, args...) }
+func (journal) Infof(_ context.Context, format string, args ...any)  { add(format, args...) }
+func (journal) Warnf(_ context.Context, format string, args ...any)  { add(format, args...) }
+func (journal) Errorf(_ context.Context, format string, args ...any) { add(format, args...) }
 
 func (r *runtime) start(c *command) error {
 	options := []adaptation.Option{
@@ -168,7 +109,7 @@ func (r *runtime) synchronize(ctx context.Context, tell adaptation.SyncCB) error
 	r.lock.Unlock()
 	begin := time.Now()
 	_, err := tell(ctx, pods, containers)
-	done := synchronized{Nanoseconds: time.Since(begin).Nanoseconds(), At: time.Now().UnixNano()}
+	done := synchronized{Nanoseconds: time.Since(begin).Nanoseconds()}
 	if err != nil {
 		done.Error = err.Error()
 	}
@@ -184,21 +125,13 @@ func (r *runtime) update(context.Context, []*api.ContainerUpdate) ([]*api.Contai
 }
 
 func (r *runtime) tell(c *command) error {
-	var pods []*api.PodSandbox
-	for _, text := range c.Pods {
-		pod := &api.PodSandbox{}
-		if err := parse(text, pod); err != nil {
-			return err
-		}
-		pods = append(pods, pod)
+	pods, err := parseAll[api.PodSandbox](c.Pods)
+	if err != nil {
+		return err
 	}
-	var containers []*api.Container
-	for _, text := range c.Containers {
-		container := &api.Container{}
-		if err := parse(text, container); err != nil {
-			return err
-		}
-		containers = append(containers, container)
+	containers, err := parseAll[api.Container](c.Containers)
+	if err != nil {
+		return err
 	}
 	r.lock.Lock()
 	r.pods, r.boxes = pods, containers
@@ -211,6 +144,21 @@ func parse(text json.RawMessage, message proto.Message) error {
 		return nil
 	}
 	return protojson.Unmarshal(text, message)
+}
+
+func parseAll[M any, P interface {
+	*M
+	proto.Message
+}](texts []json.RawMessage) ([]*M, error) {
+	var found []*M
+	for _, text := range texts {
+		message := P(new(M))
+		if err := parse(text, message); err != nil {
+			return nil, err
+		}
+		found = append(found, message)
+	}
+	return found, nil
 }
 
 func format(message proto.Message) json.RawMessage {
@@ -273,14 +221,11 @@ func (r *runtime) call(c *command) (reply answer, err error) {
 // notify passes an event that has no answer.
 func (r *runtime) notify(ctx context.Context, method string, event *api.StateChangeEvent) error {
 	known := map[string]func(context.Context, *api.StateChangeEvent) error{
-		"RunPodSandbox":       r.nri.RunPodSandbox,
-		"StopPodSandbox":      r.nri.StopPodSandbox,
-		"RemovePodSandbox":    r.nri.RemovePodSandbox,
-		"PostCreateContainer": r.nri.PostCreateContainer,
-		"StartContainer":      r.nri.StartContainer,
-		"PostStartContainer":  r.nri.PostStartContainer,
-		"PostUpdateContainer": r.nri.PostUpdateContainer,
-		"RemoveContainer":     r.nri.RemoveContainer,
+		"RunPodSandbox":    r.nri.RunPodSandbox,
+		"StopPodSandbox":   r.nri.StopPodSandbox,
+		"RemovePodSandbox": r.nri.RemovePodSandbox,
+		"StartContainer":   r.nri.StartContainer,
+		"RemoveContainer":  r.nri.RemoveContainer,
 	}
 	relay, ok := known[method]
 	if !ok {
@@ -302,8 +247,6 @@ func obey(c *command) (answer, error) {
 		return answer{}, r.tell(c)
 	case "call":
 		return r.call(c)
-	case "wait":
-		return answer{}, said.wait(c.Text, c.Times, time.Duration(c.Seconds*float64(time.Second)))
 	case "synchronized":
 		r.lock.Lock()
 		defer r.lock.Unlock()
@@ -313,7 +256,7 @@ func obey(c *command) (answer, error) {
 }
 
 func main() {
-	log.Set(said)
+	log.Set(journal{})
 	lines := bufio.NewReader(os.Stdin)
 	out := json.NewEncoder(os.Stdout)
 	for {
