@@ -20,6 +20,17 @@ import patience
 
 UNLIMITED_V1 = 1 << 62  # cgroup v1 shows "no limit" as LONG_MAX cut to a page; nothing real is that large.
 
+# What a cgroup has: controller, file on v1, file on v2. Times in microseconds, sizes in bytes.
+VALUES = {
+    "shares": ("cpu", "cpu.shares", None),
+    "weight": ("cpu", None, "cpu.weight"),
+    "quota": ("cpu", "cpu.cfs_quota_us", "cpu.max"),
+    "period": ("cpu", "cpu.cfs_period_us", "cpu.max"),
+    "memory": ("memory", "memory.limit_in_bytes", "memory.max"),
+    "usage": ("memory", "memory.usage_in_bytes", "memory.current"),
+    "pids": ("pids", "pids.max", "pids.max"),
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class Hierarchy:
@@ -110,49 +121,12 @@ class Machine:
             return None
 
     def read(self, path, what):
-        """One value in the same form on v1 and v2; None where there is no limit or no such cgroup.
-
-        "shares"  cpu.shares, None on v2       "weight"  cpu.weight, None on v1
-        "quota"   microseconds, None unlimited "period"  microseconds
-        "memory"  bytes, None unlimited        "usage"   bytes in use
-        "pids"    number, None unlimited       "hugetlb.2MB" bytes, None unlimited
-        """
-        if what in ("shares", "weight"):
-            return self._cpu_share(path, what)
-        if what in ("quota", "period"):
-            return self._bandwidth(path, what)
-        if what == "memory":
-            return self._limit(path, "memory", "memory.limit_in_bytes", "memory.max")
-        if what == "usage":
-            return self._limit(path, "memory", "memory.usage_in_bytes", "memory.current")
-        if what == "pids":
-            return self._limit(path, "pids", "pids.max", "pids.max")
-        if what.startswith("hugetlb."):
-            return self._limit(path, "hugetlb", f"{what}.limit_in_bytes", f"{what}.max")
-        raise ValueError(f"unknown value {what}")
-
-    def _cpu_share(self, path, what):
-        version = self.version("cpu")
-        if (what == "shares") != (version == 1):
-            return None
-        text = self.file(path, "cpu", "cpu.shares" if version == 1 else "cpu.weight")
-        return int(text) if text else None
-
-    def _bandwidth(self, path, what):
-        if self.version("cpu") == 1:
-            text = self.file(path, "cpu", f"cpu.cfs_{what}_us")
-            return None if text is None or text == "-1" else int(text)
-        text = self.file(path, "cpu", "cpu.max")
-        if text is None:
-            return None
-        word = text.split()[0 if what == "quota" else 1]
-        return None if word == "max" else int(word)
-
-    def _limit(self, path, controller, name_v1, name_v2):
-        text = self.file(path, controller, name_v1 if self.version(controller) == 1 else name_v2)
-        if text is None or text == "max" or int(text) >= UNLIMITED_V1:
-            return None
-        return int(text)
+        """One of VALUES in the same form on v1 and v2; None where there is no limit or no such cgroup."""
+        controller, name_v1, name_v2 = VALUES[what]
+        name = name_v1 if self.version(controller) == 1 else name_v2
+        words = (name and self.file(path, controller, name) or "max").split()
+        word = words[what == "period" and len(words) == 2]  # cpu.max has both
+        return None if word in ("max", "-1") or int(word) >= UNLIMITED_V1 else int(word)
 
     def expected_share(self, shares):
         """What share() must give for cpu shares under the linear formula: ("shares", n) or ("weight", n)."""

@@ -1,7 +1,6 @@
 """CRI-O's pods, as CRI-O 1.36 describes them: container.go and sandbox_run_linux.go under internal/factory and server."""
 
 import json
-import os
 import pathlib
 import sys
 
@@ -16,17 +15,16 @@ UID = "0c5d3c4e-6a51-4ad2-8f41-0a5a3a4b7d11"
 class CrioCase(harness.TestCase):
     """`self.metadata` is what the client has named; `self.parent` is the pod's cgroup parent, if there is one.
 
-    `self.enforced` is the memory limit that the client has given each container.
+    Each container has a memory limit of 1 GiB from the client.
     """
 
     parent = None
-    enforced = harness.GI
 
     def setUp(self):
         machine = machines.Machine()
         if not machine.exists("/crio"):
             # Runs last: when the containers have gone.
-            self.addCleanup(lambda: [os.rmdir(directory) for directory in machine.directories("/crio")])
+            self.addCleanup(machine.remove, "/crio")
         super().setUp()
         self.metadata = ("web", "default", UID)
         self.pod_annotations = {"podqos.io/requests": "cpu=150m,memory=1Gi"}
@@ -74,8 +72,7 @@ class CrioCase(harness.TestCase):
             "io.kubernetes.cri-o.SandboxID": self.sandbox,
             "io.kubernetes.cri-o.SandboxName": self.sandbox_name(),
         })
-        if self.enforced is not None:
-            bundle.resources.setdefault("memory", {})["limit"] = self.enforced
+        bundle.resources.setdefault("memory", {})["limit"] = harness.GI
         bundle.config["linux"]["cgroupsPath"] = self.cgroups_path(identifier)
         return bundle.save()
 
@@ -90,11 +87,12 @@ class CrioCase(harness.TestCase):
 
     def launch_pod(self, *containers):
         """The pids of the sandbox and of the containers."""
-        pids = [self.wrapper.launch(self.sandbox, self.sandbox_bundle())]
-        for name in containers:
-            identifier = self.identifiers[name] = self.container_id(name)
-            pids.append(self.wrapper.launch(identifier, self.app_bundle(identifier, name)))
-        return pids
+        return [self.wrapper.launch(self.sandbox, self.sandbox_bundle()), *map(self.launch, containers)]
+
+    def launch(self, name):
+        """The pid of one more container."""
+        self.identifiers[name] = self.container_id(name)
+        return self.wrapper.launch(self.identifiers[name], self.app_bundle(self.identifiers[name], name))
 
     def pods(self):
         return [name for name in self.podqos.records() if name.startswith("pods/")]
@@ -108,36 +106,31 @@ class WithoutLabels(CrioCase):
         super().setUp()
         self.parent = self.elsewhere
 
-    def assert_one_pod(self, pids):
-        self.assertEqual(self.pods(), [f"pods/{UID}.json"])
-        for pid in pids:
-            self.assert_placed(pid, self.pod_path("burstable", UID))
-        # 150m are 153 shares; 100 % of 32Gi are reserved, of which the pod has requested one.
-        self.assert_values(self.tier_path("burstable"), shares=153)
-        self.assert_values(self.tier_path("besteffort"), memory=31 * harness.GI)
-
-    def test_the_names_that_crio_makes_tell_the_pod(self):
-        self.assert_one_pod(self.launch_pod("app", "log"))
-
-    def test_the_sandbox_leads_to_the_pod_where_its_name_does_not(self):
-        self.metadata = ("web_front", "default", UID)
-        self.assert_one_pod(self.launch_pod("app", "log"))
-
-
-@harness.for_each_runtime
-class Claims(CrioCase):
-    """A pod's author writes its annotations: memory is kept for it as far as the engine's limits back the claim."""
-
-    def setUp(self):
-        super().setUp()
-        self.parent = self.elsewhere
-        self.pod_annotations = {"podqos.io/requests": "cpu=16,memory=32Gi"}
-
-    def warnings(self):
-        return [warning for warning in self.podqos.ctl_json("status")["warnings"] if "is reserved, the sum" in warning]
+    def test_names_tell_the_pod(self):
+        """Those that CRI-O makes; where they do not, the sandbox leads to it."""
+        for name in ("web", "web_front"):
+            with self.subTest(name):
+                self.metadata = (name, "default", UID)
+                pids = self.launch_pod("app", "log")
+                self.assertEqual(self.pods(), [f"pods/{UID}.json"])
+                for pid in pids:
+                    self.assert_placed(pid, self.pod_path("burstable", UID))
+                # 150m are 153 shares; 100 % of 32Gi are reserved, of which the pod has requested one.
+                self.assert_values(self.tier_path("burstable"), shares=153)
+                self.assert_values(self.tier_path("besteffort"), memory=31 * harness.GI)
+                self.wrapper.delete_all()
+                self.assert_nothing_left()
 
     def test_what_limits_back_counts_while_their_containers_live(self):
-        self.launch_pod("app", "log")
+        """A pod's author writes its annotations: memory is kept for it as far as the engine's limits back the claim. The
+        sandbox backs nothing; before a container has come, what their limits back is not known."""
+        self.pod_annotations = {"podqos.io/requests": "cpu=16,memory=32Gi"}
+        self.launch_pod()
+        self.assertEqual(self.warnings(), [])
+        self.launch("app")
+        self.assertEqual(len(self.warnings()), 1)
+        self.assertEqual(self.podqos.log_text().count("is reserved, the sum"), 1)
+        self.launch("log")
         self.assert_values(self.tier_path("besteffort"), memory=30 * harness.GI)
         self.podqos.ctl("reconcile")
         self.assert_values(self.tier_path("besteffort"), memory=30 * harness.GI)
@@ -145,13 +138,8 @@ class Claims(CrioCase):
         self.assert_values(self.tier_path("besteffort"), memory=31 * harness.GI)
         self.assertEqual(len(self.warnings()), 1)
 
-    def test_no_alarm_before_a_container_has_come(self):
-        """The sandbox backs nothing; what its containers' limits back is not known yet."""
-        self.launch_pod()
-        self.assertEqual(self.warnings(), [])
-        self.wrapper.launch(name := self.container_id("app"), self.app_bundle(name))
-        self.assertEqual(len(self.warnings()), 1)
-        self.assertEqual(self.podqos.log_text().count("is reserved, the sum"), 1)
+    def warnings(self):
+        return [warning for warning in self.podqos.ctl_json("status")["warnings"] if "is reserved, the sum" in warning]
 
 
 @harness.for_each_runtime
