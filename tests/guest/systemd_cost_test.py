@@ -93,10 +93,12 @@ class Calls(player.Case):
     def start(self, made):
         """A process in the scope that cgroupsPath names now."""
         unit, prefix, name = json.loads(made.bundle.read())["linux"]["cgroupsPath"].split(":")
-        scope = ("systemd-run", "--quiet", "--scope", f"--slice={unit}", f"--unit={prefix}-{name}", "--property=Delegate=yes")
-        made.process = subprocess.Popen([*scope, "sleep", "1000"], stdin=subprocess.DEVNULL)
+        scope = f"{prefix}-{name}.scope"
+        command = ("systemd-run", "--quiet", "--scope", f"--slice={unit}", f"--unit={scope}", "--property=Delegate=yes",
+                   "sleep", "1000")
+        made.process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
         self.running.append(made)
-        made.cgroup = patience.wait_for(lambda: self.cgroup_in(made.process.pid, f"{prefix}-{name}.scope"), PATIENCE, name)
+        made.cgroup = patience.wait_for(lambda: self.cgroup_in(made.process.pid, scope), PATIENCE, scope)
 
     @staticmethod
     def cgroup_in(pid, scope):
@@ -121,10 +123,9 @@ class Calls(player.Case):
         self.assertEqual(self.hook("poststop", made), released)
 
     def test_first_pod_and_last(self):
-        self.check_life(self.container("first"), [
-            "StartTransientUnit kubepods.slice", f"StartTransientUnit {BURSTABLE}", f"StartTransientUnit {BESTEFFORT}",
-            f"StartTransientUnit {slice_of('first')}", "SetUnitProperties kubepods.slice", *TIERS],
-            forgotten(slice_of("first"), BURSTABLE, BESTEFFORT, "kubepods.slice"))
+        made = [f"StartTransientUnit {name}" for name in ("kubepods.slice", BURSTABLE, BESTEFFORT, slice_of("first"))]
+        self.check_life(self.container("first"), [*made, "SetUnitProperties kubepods.slice", *TIERS],
+                        forgotten(slice_of("first"), BURSTABLE, BESTEFFORT, "kubepods.slice"))
 
     def test_further_pod(self):
         self.create(self.container("first"))
