@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <memory>
+#include <utility>
 
 #include "common/base/text.h"
 #include "common/sys/directory.h"
@@ -83,26 +84,15 @@ Result<std::string> read_input(const std::string& path, std::size_t limit) {
 }
 
 Status read_lines(const std::string& path, std::size_t limit,
-                  const std::function<bool(const Result<std::string>&)>& take) {
+                  const std::function<bool(std::string_view)>& take) {
   PODQOS_ASSIGN(const File file, open_input(path));
   std::string line;
-  std::size_t length = 0;  // of the line, beyond the limit, too
-  for (int c = 0; c != EOF;) {
-    c = std::getc(file.get());
-    if (c != '\n' && c != EOF) {
-      if (++length <= limit) line += static_cast<char>(c);
-      continue;
-    }
-    if (c == EOF && length == 0) break;
-    const bool more =
-        length > limit
-            ? take(fail(ErrorCode::kTooLarge, cat("line is longer than ", limit, " bytes")))
-            : take(line);
-    if (!more) return {};
-    line.clear();
-    length = 0;
+  for (int c = 0; (c = std::getc(file.get())) != EOF;) {
+    if (c == '\n' && !take(std::exchange(line, {}))) return {};
+    if (c != '\n' && line.size() <= limit) line += static_cast<char>(c);
   }
   if (std::ferror(file.get()) != 0) return fail_errno(errno, cat("read ", shown_name(path)));
+  if (!line.empty()) static_cast<void>(take(line));
   return {};
 }
 

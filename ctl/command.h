@@ -24,9 +24,12 @@ constexpr std::string_view kSwitchedOff =
     "podqos is switched off by \"enabled\": false: new containers start unmanaged, and earlier "
     "ones are released when they end";
 
-/// Options that every subcommand accepts.
-struct Globals {
-  std::optional<std::string> config;  ///< --config FILE
+/// The command line.
+struct Cli {
+  CLI::App app{"Inspect, explain and repair the pod cgroups of this node.", "podqosctl"};
+  std::optional<std::string> config = {};  ///< --config FILE
+  /// How the subcommand ended, which parsing runs: its exit status, or an error to be printed.
+  Result<int> status = kUsage;
 };
 
 /// How a subcommand prints.
@@ -42,21 +45,14 @@ void add_output(CLI::App& sub, OutputOptions& options);
 /// Adds -o and --color.
 void add_coloured_output(CLI::App& sub, OutputOptions& options);
 
-/// A subcommand: its parser and the function that runs it.
-struct Command {
-  CLI::App* app = nullptr;  ///< owned by the parent CLI::App
-  /// Called after parsing. @return the exit status, or an error that is to be printed.
-  std::function<Result<int>()> run;
-};
-
-/// Adds one subcommand each, with its options, to `app`. `globals` has to outlive the command.
-[[nodiscard]] Command add_explain(CLI::App& app, const Globals& globals);
-[[nodiscard]] Command add_annotate(CLI::App& app);
-[[nodiscard]] Command add_status(CLI::App& app, const Globals& globals);
-[[nodiscard]] Command add_tree(CLI::App& app, const Globals& globals);
-[[nodiscard]] Command add_reconcile(CLI::App& app, const Globals& globals);
-[[nodiscard]] Command add_configure(CLI::App& app);
-[[nodiscard]] Command add_config(CLI::App& app, const Globals& globals);
+/// Adds one subcommand each, with its options. `cli` has to stay where it is.
+void add_explain(Cli& cli);
+void add_annotate(Cli& cli);
+void add_status(Cli& cli);
+void add_tree(Cli& cli);
+void add_reconcile(Cli& cli);
+void add_configure(Cli& cli);
+void add_config(Cli& cli);
 
 /// Drops all capabilities but `kept` and installs the hook's syscall allow-list. To be called
 /// before untrusted input is parsed; cannot be undone.
@@ -82,12 +78,12 @@ void warn(std::string_view message);
 /// @return kTooLarge beyond `limit` bytes, kNotFound, kPermission or kIo; the error names the file.
 [[nodiscard]] Result<std::string> read_input(const std::string& path, std::size_t limit);
 
-/// Passes the lines of a file (standard input for "-") to `take`, without newline, each as soon as
-/// it is complete; a last line without newline counts. A line longer than `limit` bytes is skipped
-/// and passed as kTooLarge.
+/// Calls `take` with each line of a file (standard input for "-"), without newline, as soon as it
+/// is complete; a last line without newline counts. Of a line that is longer than `limit` bytes it
+/// gets one more than these.
 /// @param take  returns false to stop reading
 /// @return the error of opening or reading the file.
 [[nodiscard]] Status read_lines(const std::string& path, std::size_t limit,
-                                const std::function<bool(const Result<std::string>&)>& take);
+                                const std::function<bool(std::string_view)>& take);
 
 }  // namespace podqos::ctl

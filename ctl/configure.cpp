@@ -126,11 +126,12 @@ Result<int> run_configure(ConfigureOptions& options) {
 
 }  // namespace
 
-Command add_configure(CLI::App& app) {
+void add_configure(Cli& cli) {
   auto options = std::make_shared<ConfigureOptions>();
   Setup& setup = options->setup;
-  CLI::App* sub = app.add_subcommand(
+  CLI::App* sub = cli.app.add_subcommand(
       "configure", "Register podqos with containerd, CRI-O, Podman or Docker, or undo it");
+  sub->footer("");
   sub->add_option("ENGINE", options->engine, "containerd, crio, podman or docker")
       ->required()
       ->check(CLI::IsMember({"containerd", "crio", "podman", "docker"}));
@@ -160,7 +161,7 @@ Command add_configure(CLI::App& app) {
   sub->add_option("--engine-version", options->engine_version,
                   "Version of ENGINE; default: what its program says");
   add_coloured_output(*sub, options->output);
-  return {.app = sub, .run = [options] { return run_configure(*options); }};
+  sub->callback([options, &cli] { cli.status = run_configure(*options); });
 }
 
 }  // namespace podqos::ctl

@@ -13,7 +13,6 @@
 #include "common/core/pods/pod_values.h"
 #include "ctl/command.h"
 #include "ctl/explanation.h"
-#include "ctl/json_text.h"
 #include "ctl/manifest.h"
 
 namespace podqos::ctl {
@@ -81,53 +80,43 @@ Result<ExplainParams> params_of(const ExplainOptions& options, core::Settings se
   return params;
 }
 
-/// The explanation of one pod in the requested output format.
-Result<std::string> explain_pod(const ManifestPod& pod, const ExplainParams& params,
-                                const OutputOptions& output) {
-  PODQOS_ASSIGN(auto admitted, admitted_pod(pod));
-  const auto explanation = explain(std::move(admitted), params);
-  if (!explanation) return fail(Error{explanation.error()}.with_context(pod.title));
-  if (!output.is_json())
-    return cat(paint(cell(pod.title, Colour::kCyan), output.mode()), "\n",
-               explain_text(*explanation, params, output.mode()));
-  Json json = explanation_json(*explanation, params);
-  json["reason"] = explanation->verdict.reason;
-  json["document"] = pod.title;
-  return dump(json);
-}
-
 /// Explains all pods of a manifest: one JSON object or a list of them, or texts below each other.
 Result<std::string> explain_manifest(const ExplainOptions& options, const ExplainParams& params) {
   PODQOS_ASSIGN(const auto text, read_input(options.file, kMaxInput));
-  PODQOS_ASSIGN(const auto manifest, parse_manifest(text));
-  std::vector<std::string> explained;
-  for (const ManifestPod& pod : manifest.pods()) {
-    PODQOS_ASSIGN(explained.emplace_back(), explain_pod(pod, params, options.output));
+  PODQOS_ASSIGN(const auto documents, parse_manifest(text));
+  const std::vector<ManifestPod> pods = pods_in(documents);
+  const ColourMode mode = options.output.mode();
+  std::vector<std::string> texts;
+  Json list = Json::array();
+  for (const ManifestPod& pod : pods) {
+    PODQOS_ASSIGN(auto admitted, admitted_pod(pod));
+    auto explanation = explain(std::move(admitted), params);
+    if (!explanation) return fail(std::move(explanation).error().with_context(pod.title));
+    texts.push_back(cat(paint(cell(pod.title, Colour::kCyan), mode), "\n",
+                        explain_text(*explanation, params, mode)));
+    Json& json = list.emplace_back(explanation_json(*explanation, params));
+    json["reason"] = explanation->verdict.reason;
+    json["document"] = pod.title;
   }
-  print_warnings(manifest, shown_name(options.file));
-  if (explained.empty()) return fail(ErrorCode::kInvalidArgument, std::string{kNoPod});
-  if (!options.output.is_json()) return join(explained, "\n");
-  const std::string list = join(explained, ",");
-  return explained.size() == 1 ? cat(list, "\n") : cat("[", list, "]\n");
-}
-
-/// Answers all lines of a file, in order, each as soon as it has been read.
-/// @return the exit status: kDone if every line was answered, also with an error object; kRefused
-///         if the output cannot be written.
-Result<int> run_batch(const std::string& path) {
-  bool printed = true;
-  PODQOS_TRY(read_lines(path, kMaxInput, [&](const Result<std::string>& line) {
-    printed = print(answer_line(line)) && print("\n") && std::fflush(stdout) == 0;
-    return printed;
-  }));
-  return finish(printed);
+  print_warnings(pods, shown_name(options.file));
+  if (pods.empty()) return fail(ErrorCode::kInvalidArgument, std::string{kNoPod});
+  if (!options.output.is_json()) return join(texts, "\n");
+  return dump(list.size() == 1 ? list.front() : list) + "\n";
 }
 
 /// Drops all capabilities before settings and manifest are parsed.
-Result<int> run_explain(const ExplainOptions& options, const Globals& globals) {
+Result<int> run_explain(const ExplainOptions& options, const Cli& cli) {
   PODQOS_TRY(narrow({}));
-  if (options.batch) return run_batch(options.file.empty() ? "-" : options.file);
-  PODQOS_ASSIGN(const auto settings, app::load_settings(globals.config));
+  if (options.batch) {
+    bool printed = true;
+    // Each answer at once.
+    PODQOS_TRY(read_lines(options.file.empty() ? "-" : options.file, kMaxInput, [&](auto line) {
+      printed = print(answer_line(line) + "\n") && std::fflush(stdout) == 0;
+      return printed;
+    }));
+    return finish(printed);
+  }
+  PODQOS_ASSIGN(const auto settings, app::load_settings(cli.config));
   const auto params = params_of(options, settings);
   if (!params) {
     const int refused = log_failure(params.error());
@@ -140,9 +129,9 @@ Result<int> run_explain(const ExplainOptions& options, const Globals& globals) {
 
 }  // namespace
 
-Command add_explain(CLI::App& app, const Globals& globals) {
+void add_explain(Cli& cli) {
   auto options = std::make_shared<ExplainOptions>();
-  CLI::App* sub = app.add_subcommand(
+  CLI::App* sub = cli.app.add_subcommand(
       "explain",
       "Show the QoS class and values of a pod, the rule behind each, and the resulting writes");
   sub->add_option("-f,--filename", options->file,
@@ -167,10 +156,10 @@ Command add_explain(CLI::App& app, const Globals& globals) {
   for (const char* name :
        {"--output", "--driver", "--cgroup-version", "--node-memory", "--weight-formula", "--color"})
     batch->excludes(sub->get_option(name));
-  sub->callback([options] {
+  sub->callback([options, &cli] {
     if (!options->batch && options->file.empty()) throw CLI::RequiredError("-f");
+    cli.status = run_explain(*options, cli);
   });
-  return {.app = sub, .run = [options, &globals] { return run_explain(*options, globals); }};
 }
 
 }  // namespace podqos::ctl

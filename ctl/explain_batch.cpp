@@ -8,8 +8,8 @@
 #include "common/codec/pod_json.h"
 #include "common/codec/settings_json.h"
 #include "common/codec/settings_table.h"
+#include "ctl/document.h"
 #include "ctl/explanation.h"
-#include "ctl/json_text.h"
 #include "ctl/manifest.h"
 
 namespace podqos::ctl {
@@ -32,9 +32,8 @@ constexpr std::string_view kPolicyKey = "memoryReservationPolicy";
 /// Whether `label` is a page size in the form of core::hugepage_label(). It becomes part of a file
 /// name.
 bool is_page_size(std::string_view label) {
-  if (!label.ends_with('B')) return false;
-  const std::string_view number = label.substr(0, label.size() - 1);
-  const bool has_unit = !number.empty() && std::string_view{"KMGTP"}.contains(number.back());
+  const std::string_view number = label.substr(0, label.size() - label.ends_with('B'));
+  const bool has_unit = !number.empty() && !is_digit(number.back());
   const auto size = core::Quantity::parse(cat(number, has_unit ? "i" : ""));
   return size && size->value() > 0 && core::hugepage_label(Bytes{size->value()}) == label;
 }
@@ -43,8 +42,7 @@ bool is_page_size(std::string_view label) {
 /// not as expected is kept as error.
 class Members {
  public:
-  /// @param object  nullptr for one without members
-  explicit Members(const JsonNode* object) : object_(object) {}
+  explicit Members(const JsonNode& object) : object_(object) {}
 
   /// A number; of a flag 0 or 1, of a word its place among the words.
   std::optional<std::int64_t> number(std::string_view key, const SettingKind& kind) {
@@ -59,34 +57,31 @@ class Members {
   bool is_second(std::string_view key, const SettingKind& kind) {
     return number(key, kind).value_or(0) == 1;
   }
-  std::string text(std::string_view key, std::string_view by_default) {
+  void read(std::string_view key, std::string& text) {
     const JsonNode* const node = take(key);
-    if (node == nullptr) return std::string{by_default};
+    if (node == nullptr) return;
+    text = node->text;
     if (node->kind != Kind::kString)
       refuse(key, cat("expected a string, found ", json_shown(*node)));
-    return std::string{node->text};
   }
-  std::vector<std::string> page_sizes(std::string_view key, std::vector<std::string> by_default) {
+  void read_page_sizes(std::string_view key, std::vector<std::string>& labels) {
     const JsonNode* const list = take(key);
-    if (list == nullptr) return by_default;
-    std::vector<std::string> labels;
+    if (list == nullptr) return;
+    labels.clear();
+    if (list->kind != Kind::kArray)
+      refuse(key, cat(R"(expected a list like ["2MB"], found )", json_shown(*list)));
     for (const JsonNode& element : list->children) {
-      if (element.kind != Kind::kString) break;
       if (!is_page_size(element.text))
         refuse(key, cat("expected a page size as in the kernel's file names, such as 2MB, found ",
                         json_shown(element)));
       labels.emplace_back(element.text);
     }
-    if (list->kind != Kind::kArray || labels.size() != list->children.size())
-      refuse(key, cat(R"(expected a list like ["2MB"], found )", json_shown(*list)));
-    return labels;
   }
 
   [[nodiscard]] const Status& status() const { return status_; }
   /// Refuses members that were not asked for: for a misspelt one the default would count silently.
   [[nodiscard]] Status no_others() const {
-    if (object_ == nullptr) return {};
-    for (const JsonNode& member : object_->children)
+    for (const JsonNode& member : object_.children)
       if (std::ranges::find(asked_, member.key) == asked_.end())
         return fail(ErrorCode::kInvalidArgument,
                     cat("params: unknown member ", printable(member.key),
@@ -97,36 +92,39 @@ class Members {
  private:
   const JsonNode* take(std::string_view key) {
     asked_.push_back(key);
-    return object_ == nullptr ? nullptr : json_member(*object_, key);
+    return json_at(object_, key);
   }
   void refuse(std::string_view key, std::string_view why) {
     if (status_) status_ = fail(ErrorCode::kInvalidArgument, cat(key, ": ", why));
   }
 
-  const JsonNode* object_;
+  const JsonNode& object_;
   std::vector<std::string_view> asked_;
   Status status_;
 };
 
 /// The parameters of one line: nodeMemoryBytes and the object "params".
 Result<ExplainParams> params_of(const JsonNode& line) {
-  const JsonNode* const given = json_member(line, "params");
+  const JsonNode* const given = json_at(line, "params");
   if (given != nullptr && given->kind != Kind::kObject)
     return fail(ErrorCode::kInvalidArgument, "params: expected an object");
   ExplainParams params;
-  Members whole{&line};
-  if (const auto memory = whole.number("nodeMemoryBytes", {.form = Form::kNumber, .min = 1}))
-    params.node_memory = Bytes{*memory};
+  Members whole{line};
+  const auto memory = whole.number("nodeMemoryBytes", {.form = Form::kNumber, .min = 1});
   PODQOS_TRY(whole.status());
-  Members members{given};
+  if (!memory)
+    return fail(ErrorCode::kInvalidArgument,
+                "nodeMemoryBytes is missing: the OOM scores depend on the node's memory");
+  params.node_memory = Bytes{*memory};
+  const JsonNode none;
+  Members members{given == nullptr ? none : *given};
   core::PodConfigParams& config = params.config;
-  params.cgroup_root = members.text("cgroupRoot", params.cgroup_root);
+  members.read("cgroupRoot", params.cgroup_root);
   if (const auto period = members.number("cpuPeriodUs", kPeriod))
     config.cpu_period = Micros{*period};
   config.enforce_cpu_limits = members.number("enforceCPULimits", kFlag).value_or(1) == 1;
   const bool memory_qos = members.is_second("enforceMemoryQoS", kFlag);
-  std::vector<std::string>& labels = params.layout.hugepage_labels;
-  labels = members.page_sizes("hugePageSizes", labels);
+  members.read_page_sizes("hugePageSizes", params.layout.hugepage_labels);
   config.pod_pids_limit = members.number("podPidsLimit", kAnyNumber);
   if (members.is_second("weightFormula", kFormula)) params.formula = core::WeightFormula::kLog;
   config.reserve_memory = members.is_second(kPolicyKey, kPolicy) && memory_qos;
@@ -166,7 +164,7 @@ Json tier_answer(const core::CgroupValues& values) {
 
 Result<Json> answer_tiers(const JsonNode& line, const JsonNode& list) {
   constexpr std::string_view kMemory = "allocatableMemoryBytes";
-  Members members{&line};
+  Members members{line};
   const auto percent = members.number("reservePercent", {.form = Form::kNumber, .max = 100});
   // Without a percentage it counts for nothing.
   const auto memory =
@@ -183,7 +181,7 @@ Result<Json> answer_tiers(const JsonNode& line, const JsonNode& list) {
   Json answer;
   answer["tiers"] = {{"burstable", tier_answer(values.burstable)},
                      {"besteffort", tier_answer(values.besteffort)}};
-  if (json_member(line, kPolicyKey) != nullptr) {
+  if (json_at(line, kPolicyKey) != nullptr) {
     const core::TierMemoryQos unified =
         tiered ? core::tier_memory_qos(sums) : core::TierMemoryQos{};
     answer["memoryQoSUnified"] = {
@@ -195,25 +193,21 @@ Result<Json> answer_tiers(const JsonNode& line, const JsonNode& list) {
 }
 
 Result<Json> answer_object(const JsonNode& line) {
-  if (const JsonNode* pod = json_member(line, "pod")) return answer_pod(line, *pod);
-  if (const JsonNode* pods = json_member(line, "pods")) return answer_tiers(line, *pods);
+  if (const JsonNode* pod = json_at(line, "pod")) return answer_pod(line, *pod);
+  if (const JsonNode* pods = json_at(line, "pods")) return answer_tiers(line, *pods);
   return fail(ErrorCode::kInvalidArgument, R"(expected an object with "pod" or "pods")");
 }
 
 }  // namespace
 
-std::string answer_line(const Result<std::string>& line) {
-  std::string id = "null";
-  const Result<Json> answer = [&]() -> Result<Json> {
-    if (!line) return fail(line.error());
-    auto tree = codec::parse_json_tree(*line, {.bytes = kMaxInput, .values = codec::kUnbounded});
-    if (!tree) return fail(std::move(tree).error().with_context("the line"));
-    // In the caller's own bytes, for numbers have more than one form.
-    if (const JsonNode* given = json_member(*tree, "id")) id = given->raw;
-    return answer_object(*tree);
-  }();
+std::string answer_line(std::string_view line) {
+  auto tree = codec::parse_json_tree(line, {.bytes = kMaxInput, .values = codec::kUnbounded});
+  const JsonNode* const id = tree ? json_at(*tree, "id") : nullptr;
+  const Result<Json> answer =
+      tree ? answer_object(*tree) : fail(std::move(tree).error().with_context("the line"));
   const std::string text = dump(answer ? *answer : Json{{"error", answer.error().message}});
-  return cat(R"({"id":)", id, ",", std::string_view{text}.substr(1));
+  // In the caller's own bytes, for numbers have more than one form.
+  return cat(R"({"id":)", id == nullptr ? "null" : id->raw, ",", std::string_view{text}.substr(1));
 }
 
 }  // namespace podqos::ctl

@@ -13,7 +13,6 @@ namespace {
 /// Upstream files of the rules (Kubernetes v1.36).
 constexpr std::string_view kResources = "component-helpers/resource/helpers.go";
 constexpr std::string_view kPodConfig = "pkg/kubelet/cm/helpers_linux.go";
-constexpr std::string_view kPodManager = "pkg/kubelet/cm/pod_container_manager_linux.go";
 constexpr std::string_view kContainerConfig = "kuberuntime_container_linux.go";
 
 /// A quantity in the unit of its resource: CPU in cores, bytes with binary units, others decimal.
@@ -31,27 +30,10 @@ std::string shown_list(const core::ResourceList& list) {
   return out.empty() ? "none" : out;
 }
 
-/// "1073741824 (1Gi)", or "none".
-std::string shown_limit(const std::optional<Bytes>& limit) {
-  return limit ? cat(limit->value(), " (", format_bytes(*limit), ")") : "none";
-}
-
 /// Bytes in a formula: in binary units if no digit is lost.
 std::string shown_exactly(std::int64_t bytes) {
   const std::string text = format_bytes(Bytes{bytes});
   return text.starts_with('~') ? cat(bytes) : text;
-}
-
-std::string shares_rule(const core::Quantity& request) {
-  return cat("floor(", request.milli_value(), "m * 1024 / 1000) within [2, 262144], cpu request");
-}
-
-/// The rule for a container's limit: its own, else that of spec.resources.
-std::string limit_rule(const core::Container& container, std::string_view name,
-                       std::string_view limit) {
-  const auto own = core::find(container.resources.limits, name);
-  if (own && !own->is_zero()) return std::string{limit};
-  return cat(limit, " of spec.resources: the container has none");
 }
 
 /// Makes the table of an explanation.
@@ -68,11 +50,11 @@ class ExplanationTable {
         cat(kResources, " PodRequests"));
     add("limits", shown_list(core::pod_limits(e_.pod)), sum_rule("limits"),
         cat(kResources, " PodLimits"));
-    add_pod_cpu();
-    add_pod_memory();
+    add_values(nullptr, e_.values);
     const std::vector<const core::Container*> containers = containers_of(e_.pod);
+    // podqos sets what the engine has left unset; "none" leaves the kernel's default.
     for (const core::Container* container : containers)
-      add_container(*container, e_.containers.at(container->name).values);
+      add_values(container, e_.containers.at(container->name).values);
     for (const core::Container* container : containers)
       add(cat("oom_score_adj ", container->name),
           cat(e_.containers.at(container->name).oom_score_adj), oom_rule(*container),
@@ -88,105 +70,88 @@ class ExplanationTable {
                      cell(cat("= ", rule)), cell(cat("[", source, "]"), Colour::kDim)});
   }
 
-  /// How PodRequests and PodLimits sum up, reduced to what applies to this pod.
-  [[nodiscard]] std::string sum_rule(std::string_view what) const {
-    std::string rule = cat("sum of the containers' ", what);
-    if (!e_.pod.init_containers.empty()) rule += ", or the init phase if that is larger";
-    if (e_.pod.resources) rule += ", overridden by spec.resources";
-    if (!e_.pod.overhead.empty()) rule += ", plus overhead";
-    return rule;
-  }
-
-  /// Why the pod has no limit of this resource.
-  [[nodiscard]] std::string no_limit_rule(std::string_view name) const {
-    if (core::limit_declared(e_.pod, name)) return "BestEffort has none";
-    return cat("not every container has a ", name, " limit");
-  }
-
-  [[nodiscard]] std::string shown_quota(Micros quota) const {
-    return cat(quota.value(), "us per ", params_.config.cpu_period.value(), "us");
-  }
-
-  /// @param limit  "110m" or "limit"
-  [[nodiscard]] std::string quota_rule(std::string_view limit) const {
-    return cat("floor(", limit, " * ", params_.config.cpu_period.value(),
-               " / 1000), at least 1000; cpu limit");
-  }
-
-  void add_pod_cpu() {
-    const auto& values = e_.values;
-    if (values.cpu_shares) {
-      const bool best_effort = class_ == core::QosClass::kBestEffort;
-      add("cpu.shares", cat(values.cpu_shares->value()),
-          best_effort
-              ? "always the minimum for BestEffort"
-              : shares_rule(
-                    core::find(core::pod_requests(e_.pod), core::kCpu).value_or(core::Quantity{})),
-          cat(kPodConfig, " MilliCPUToShares"));
-      const auto linear = core::cpu_weight_for(*values.cpu_shares, core::WeightFormula::kLinear);
-      const auto log = core::cpu_weight_for(*values.cpu_shares, core::WeightFormula::kLog);
+  /// @param container  nullptr: the pod's own cgroup
+  void add_values(const core::Container* container, const core::CgroupValues& values) {
+    const std::string of = container == nullptr ? "" : cat(" ", container->name);
+    const auto add_row = [&](std::string_view what, std::string value, std::string_view rule,
+                             std::string_view function) {
+      add(cat(what, of), std::move(value), rule,
+          container == nullptr ? cat(kPodConfig, " ", function) : std::string{kContainerConfig});
+    };
+    const CpuShares shares = values.cpu_shares.value_or(core::kMinShares);
+    add_row("cpu.shares", cat(shares.value()), shares_rule(container), "MilliCPUToShares");
+    if (container == nullptr) {
+      const auto linear = core::cpu_weight_for(shares, core::WeightFormula::kLinear);
+      const auto log = core::cpu_weight_for(shares, core::WeightFormula::kLog);
       add("cpu.weight", cat(linear.value(), " linear, ", log.value(), " log"),
-          cat("1 + (", values.cpu_shares->value(), " - 2) * 9999 / 262142; log as runc >= 1.3.2"),
+          cat("1 + (", shares.value(), " - 2) * 9999 / 262142; log as runc >= 1.3.2"),
           "cgroup_manager_linux.go getCPUWeight; opencontainers/cgroups utils.go");
     }
-    if (!values.cpu_quota) {
-      add("cpu quota", "none", no_limit_rule(core::kCpu), cat(kPodConfig, " ResourceConfigForPod"));
-      return;
-    }
-    const auto limit = core::find(core::pod_limits(e_.pod), core::kCpu).value_or(core::Quantity{});
-    add("cpu quota", values.cpu_quota->value() < 0 ? "unlimited" : shown_quota(*values.cpu_quota),
-        params_.config.enforce_cpu_limits ? quota_rule(cat(limit.milli_value(), "m"))
-                                          : "cpuCFSQuota is off",
-        cat(kPodConfig, " MilliCPUToQuota"));
-  }
-
-  /// Memory limit, huge pages, MemoryQoS files, pids limit and I/O weight of the pod.
-  void add_pod_memory() {
-    const core::CgroupValues& values = e_.values;
-    const std::string source = cat(kPodConfig, " ResourceConfigForPod");
-    add("memory limit", shown_limit(values.memory_limit),
-        values.memory_limit ? sum_rule("limits") : no_limit_rule(core::kMemory), source);
-    for (const auto& [label, limit] : values.hugepages)
-      add(cat("hugetlb ", label), format_bytes(limit), "sum of the containers' requests",
-          cat(kPodConfig, " HugePageLimits"));
+    const std::int64_t quota = values.cpu_quota.value_or(Micros{0}).value();
+    const std::int64_t period = params_.config.cpu_period.value();
+    const std::string amount = quota < 0 ? "unlimited" : cat(quota, "us per ", period, "us");
+    add_row("cpu quota", quota == 0 ? "none" : amount,
+            params_.config.enforce_cpu_limits ? limit_rule(container, core::kCpu, quota > 0)
+                                              : "cpuCFSQuota is off",
+            "MilliCPUToQuota");
+    const std::int64_t memory = values.memory_limit.value_or(Bytes{0}).value();
+    add_row("memory limit",
+            memory > 0 ? cat(memory, " (", format_bytes(Bytes{memory}), ")") : "none",
+            limit_rule(container, core::kMemory, memory > 0), "ResourceConfigForPod");
+    for (const auto& [label, pages] : values.hugepages)
+      add_row(cat("hugetlb ", label), format_bytes(pages),
+              container == nullptr ? "sum of the containers' requests"
+                                   : "its limit, else that of spec.resources",
+              "HugePageLimits");
     for (const auto& [file, value] : values.unified)
-      add(file, value, "memory request, MemoryQoS", source);
+      add_row(file, value, "memory request, MemoryQoS", "ResourceConfigForPod");
     if (values.pids_limit)
-      add("pids.max", cat(*values.pids_limit), "podPidsLimit of the configuration", kPodManager);
+      add(cat("pids.max", of), cat(*values.pids_limit), "podPidsLimit of the configuration",
+          "pkg/kubelet/cm/pod_container_manager_linux.go");
     if (values.io_weight)
       add("io.weight", cat(*values.io_weight), "ioWeight.guaranteed of the configuration",
           "podqos.json(5)");
   }
 
-  // A container's own values: podqos sets what the engine has left unset; "none" leaves the
-  // kernel's default.
+  /// How PodRequests and PodLimits sum up, reduced to what applies to this pod.
+  [[nodiscard]] std::string sum_rule(std::string_view what) const {
+    return cat("sum of the containers' ", what,
+               e_.pod.init_containers.empty() ? "" : ", or the init phase if that is larger",
+               e_.pod.resources ? ", overridden by spec.resources" : "",
+               e_.pod.overhead.empty() ? "" : ", plus overhead");
+  }
 
-  void add_container(const core::Container& container, const core::CgroupValues& values) {
-    const auto add_row = [&](std::string_view what, std::string value, std::string_view rule,
-                             std::string_view source = kContainerConfig) {
-      add(cat(what, " ", container.name), std::move(value), rule, source);
+  [[nodiscard]] std::string shares_rule(const core::Container* container) const {
+    if (container == nullptr && class_ == core::QosClass::kBestEffort)
+      return "always the minimum for BestEffort";
+    const auto request = core::find(
+        container == nullptr ? core::pod_requests(e_.pod) : container->resources.requests,
+        core::kCpu);
+    if (container != nullptr && !request)
+      return "from its cpu limit, as it has no request; the minimum without both";
+    return cat("floor(", request.value_or(core::Quantity{}).milli_value(),
+               "m * 1024 / 1000) within [2, 262144], cpu request");
+  }
+
+  /// The rule for a limit, or why there is none. A container has its own, else that of
+  /// spec.resources.
+  [[nodiscard]] std::string limit_rule(const core::Container* container, std::string_view name,
+                                       bool limited) const {
+    const auto rule = [&](std::string_view amount, const std::string& of_memory) {
+      if (name != core::kCpu) return of_memory;
+      return cat("floor(", amount, " * ", params_.config.cpu_period.value(),
+                 " / 1000), at least 1000; cpu limit");
     };
-    const auto request = core::find(container.resources.requests, core::kCpu);
-    add_row("cpu.shares", cat(values.cpu_shares.value_or(core::kMinShares).value()),
-            request ? shares_rule(*request)
-                    : "from its cpu limit, as it has no request; the minimum without both");
-    if (const Micros quota = values.cpu_quota.value_or(Micros{0}); quota.value() > 0)
-      add_row("cpu quota", shown_quota(quota),
-              limit_rule(container, core::kCpu, quota_rule("limit")));
-    else
-      add_row("cpu quota", "none",
-              params_.config.enforce_cpu_limits ? "it has no cpu limit" : "cpuCFSQuota is off");
-    if (values.memory_limit && values.memory_limit->value() > 0)
-      add_row("memory limit", shown_limit(values.memory_limit),
-              limit_rule(container, core::kMemory, "its memory limit"));
-    else
-      add_row("memory limit", "none", "it has no memory limit");
-    for (const auto& [label, pages] : values.hugepages)
-      add_row(cat("hugetlb ", label), format_bytes(pages),
-              "its limit, else that of spec.resources");
-    if (values.pids_limit)
-      add_row("pids.max", cat(*values.pids_limit), "podPidsLimit of the configuration",
-              kPodManager);
+    if (container == nullptr) {
+      if (!limited && core::limit_declared(e_.pod, name)) return "BestEffort has none";
+      if (!limited) return cat("not every container has a ", name, " limit");
+      const auto limit = core::find(core::pod_limits(e_.pod), name).value_or(core::Quantity{});
+      return rule(cat(limit.milli_value(), "m"), sum_rule("limits"));
+    }
+    if (!limited) return cat("it has no ", name, " limit");
+    const auto own = core::find(container->resources.limits, name).value_or(core::Quantity{});
+    return cat(rule("limit", "its memory limit"),
+               own.is_zero() ? " of spec.resources: the container has none" : "");
   }
 
   /// The rule behind a container's OOM score adjustment, with its numbers.
@@ -194,7 +159,7 @@ class ExplanationTable {
     if (class_ == core::QosClass::kBestEffort) return "BestEffort is killed first";
     if (e_.containers.at(container.name).oom_score_adj == core::kGuaranteedOomScoreAdj)
       return class_ == core::QosClass::kGuaranteed ? "Guaranteed" : "node-critical pod";
-    const Bytes node = params_.node_memory.value_or(Bytes{1});
+    const Bytes node = params_.node_memory;
     const core::OomClaim claim = core::oom_claim(e_.pod, container, node);
     std::string bytes = shown_exactly(claim.request);
     if (claim.share > 0) bytes = cat("(", bytes, " + ", shown_exactly(claim.share), ")");

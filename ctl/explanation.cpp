@@ -8,21 +8,6 @@
 namespace podqos::ctl {
 namespace {
 
-/// Sets the cgroup names, if the pod has a uid.
-Status add_names(Explanation& explanation, const ExplainParams& params) {
-  if (explanation.pod.uid.empty()) return {};
-  PODQOS_TRY(core::check_pod_uid(explanation.pod.uid));
-  const auto path = [&](core::Driver driver) {
-    return core::pod_path(core::root_path(params.cgroup_root, driver),
-                          explanation.verdict.qos_class, explanation.pod.uid);
-  };
-  // Also checks that the root's name can be that of a slice.
-  explanation.cgroupfs = path(core::Driver::kCgroupfs);
-  PODQOS_TRY(core::format_systemd(parts_of(*explanation.cgroupfs, '/')));
-  explanation.systemd = path(core::Driver::kSystemd);
-  return {};
-}
-
 Json hugepages_json(const core::HugePageLimits& limits) {
   Json json = Json::object();
   for (const auto& [size, limit] : limits)
@@ -60,15 +45,20 @@ std::vector<const core::Container*> containers_of(const core::Pod& pod) {
 }
 
 Result<Explanation> explain(core::Pod pod, const ExplainParams& params) {
-  if (!params.node_memory || params.node_memory->value() <= 0)
-    return fail(ErrorCode::kInvalidArgument,
-                "nodeMemoryBytes is missing: the OOM scores depend on the node's memory");
   Explanation result;
   result.pod = std::move(pod);
   result.verdict = core::classify(result.pod);
   const core::QosClass qos_class = result.verdict.qos_class;
   PODQOS_ASSIGN(result.values, core::pod_cgroup_values(result.pod, qos_class, params.config));
-  PODQOS_TRY(add_names(result, params));
+  if (!result.pod.uid.empty()) {
+    const auto path = [&](core::Driver driver) {
+      return core::pod_path(core::root_path(params.cgroup_root, driver), qos_class, result.pod.uid);
+    };
+    result.cgroupfs = path(core::Driver::kCgroupfs);
+    // The root's name may not be that of a slice.
+    PODQOS_TRY(core::format_systemd(parts_of(*result.cgroupfs, '/')));
+    result.systemd = path(core::Driver::kSystemd);
+  }
   for (const core::Container* container : containers_of(result.pod)) {
     PODQOS_ASSIGN(auto values,
                   core::container_cgroup_values(result.pod, *container, params.config));
@@ -76,7 +66,7 @@ Result<Explanation> explain(core::Pod pod, const ExplainParams& params) {
     result.containers[container->name] = {
         .values = std::move(values),
         .oom_score_adj =
-            core::oom_score_adj(result.pod, qos_class, *container, *params.node_memory)};
+            core::oom_score_adj(result.pod, qos_class, *container, params.node_memory)};
   }
   return result;
 }

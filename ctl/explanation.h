@@ -27,7 +27,7 @@ namespace podqos::ctl {
 struct ExplainParams {
   std::string cgroup_root = "/";  ///< parent of the kubepods cgroup
   core::PodConfigParams config;
-  std::optional<Bytes> node_memory;  ///< required for the OOM scores; above 0
+  Bytes node_memory;  ///< above 0; the OOM scores depend on it
   core::WeightFormula formula = core::WeightFormula::kLinear;
   core::CgroupLayout layout = layout_of(core::CgroupVersion::kV2);
   core::Driver driver = core::Driver::kCgroupfs;  ///< text output only
@@ -58,8 +58,8 @@ struct Explanation {
 
 /// Decides class, values and names of a pod, without reading the machine.
 /// @param pod  as returned by admitted_pod()
-/// @return kInvalidArgument without node_memory, for a uid that cannot name a cgroup, and for
-///         huge page resources that the rules reject.
+/// @return kInvalidArgument for a cgroup root that cannot be a slice, and for huge page resources
+///         that the rules reject.
 [[nodiscard]] Result<Explanation> explain(core::Pod pod, const ExplainParams& params);
 
 /// The explanation in the form of `explain -o json` and `--batch`.
@@ -82,7 +82,6 @@ using Contents = std::map<std::string, std::string, std::less<>>;
 
 /// Answers one line of `explain --batch` with a pod's values, a node's tiers or an error, as one
 /// JSON object without newline. Depends only on the line, not on machine or configuration.
-/// @param line  the line, or the error of reading it (too long)
-[[nodiscard]] std::string answer_line(const Result<std::string>& line);
+[[nodiscard]] std::string answer_line(std::string_view line);
 
 }  // namespace podqos::ctl

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -17,6 +18,7 @@
 #include "common/core/cgroups/naming.h"
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/cgroups/value_table.h"
+#include "common/core/events/admission.h"
 #include "common/core/events/root.h"
 #include "common/core/events/tier_write.h"
 #include "common/core/pods/counting.h"
@@ -30,36 +32,11 @@
 namespace podqos::ctl {
 namespace {
 
-/// A container and its current state.
-struct LiveContainer {
-  const core::ContainerRecord& record;
-  bool alive = false;  ///< its init runs (pending: the creating process)
-  cgroup::CgroupView cgroup;
-
-  [[nodiscard]] bool is_live() const {
-    return alive && record.state == core::ContainerState::kLive;
-  }
-};
-
-/// A pod's name in warnings: "pod web/front (42)".
-std::string pod_label(const core::Pod& pod) {
-  return pod.name.empty() ? cat("pod ", pod.uid)
-                          : cat("pod ", pod.pod_namespace, pod.pod_namespace.empty() ? "" : "/",
-                                pod.name, " (", pod.uid, ")");
-}
-
-/// The source of a pod's class as shown to users.
-std::string_view format_source(core::ClassSource source) {
-  switch (source) {
-    case core::ClassSource::kEngine: return "engine";
-    case core::ClassSource::kPodAnnotation: return "podqos.io/pod";
-    case core::ClassSource::kQosAnnotation: return "podqos.io/qos-class";
-    case core::ClassSource::kShortForms: return "podqos.io/requests, limits";
-    case core::ClassSource::kCriSums: return "CRI pod sums";
-    case core::ClassSource::kInference: return "inference";
-  }
-  return "";
-}
+/// Sources of a pod's class as shown to users, in the order of core::ClassSource.
+constexpr std::array kSources = {
+    "engine",       "podqos.io/pod", "podqos.io/qos-class", "podqos.io/requests, limits",
+    "CRI pod sums", "inference"};
+static_assert(kSources.size() == static_cast<std::size_t>(core::ClassSource::kInference) + 1);
 
 /// The pod's limits: those in its record, or for an adopted pod, whose limits the kubelet sets,
 /// those read from its cgroup.
@@ -69,6 +46,11 @@ Json limits_of(const core::PodRecord& record, const cgroup::CgroupView& cgroup) 
   const auto quota = cgroup.cpu_quota();
   return {{"cpuMilli", json_of(quota ? core::milli_cpu_for_quota(*quota, period) : std::nullopt)},
           {"memoryBytes", json_of(cgroup.memory_limit())}};
+}
+
+bool is_outside(const core::PodRecord& record, const core::ContainerRecord& container) {
+  return !record.adopted && !container.sandbox && container.state == core::ContainerState::kLive &&
+         !is_below(container.cgroup, record.cgroup);
 }
 
 /// Compares the records with the kernel's values, describes both, and collects warnings.
@@ -135,55 +117,32 @@ class Inventory {
     json["pids"] = json_of(cgroup.pids());
   }
 
-  [[nodiscard]] Json container_json(const LiveContainer& container) const {
-    const core::ContainerRecord& record = container.record;
-    const auto score = sys::oom_score_adj_of(record.pid);
-    Json json;
-    json["id"] = record.id;
-    json["name"] = record.name;
-    json["state"] = container.is_live() ? "live" : container.alive ? "pending" : "dead";
-    json["sandbox"] = record.sandbox;
-    json["pid"] = record.pid.value();
-    json["cgroup"] = record.cgroup;
-    json["oomScoreAdj"] = container.is_live() && score ? Json(*score) : Json(nullptr);
-    add_values(json, container.cgroup, {});
-    return json;
-  }
-
   Json pod_json(const core::PodRecord& record) {
+    const std::string name = core::name_of(record.pod);
     const cgroup::CgroupView cgroup{cgroups_, record.cgroup};
-    std::vector<LiveContainer> containers;
-    containers.reserve(record.containers.size());
-    for (const core::ContainerRecord& each : record.containers)
-      containers.push_back({.record = each,
-                            .alive = sys::is_alive(each.pid, each.start_time),
-                            .cgroup = {cgroups_, each.cgroup}});
-    const core::CgroupValues rule = check_pod(record, cgroup);
-    check_containers(record, containers);
-    Json json;
-    json["uid"] = record.pod.uid;
-    json["name"] = record.pod.name;
-    json["namespace"] = record.pod.pod_namespace;
-    json["qosClass"] = core::format_qos_class(record.qos_class);
-    json["source"] = format_source(record.class_source);
-    json["complete"] = record.complete;
-    json["adopted"] = record.adopted;
-    json["cgroup"] = record.cgroup;
-    json["requests"] = json_of(core::requests_of(record));
-    json["limits"] = limits_of(record, cgroup);
-    json["rule"] = limits_json(rule);
+    const core::CgroupValues rule = check_pod(name, record, cgroup);
+    if (const auto words = core::describe_uncounted(record, settings_)) note(name, *words);
+    Json json = {{"uid", record.pod.uid},
+                 {"name", record.pod.name},
+                 {"namespace", record.pod.pod_namespace},
+                 {"qosClass", core::format_qos_class(record.qos_class)},
+                 {"source", kSources.at(static_cast<std::size_t>(record.class_source))},
+                 {"complete", record.complete},
+                 {"adopted", record.adopted},
+                 {"cgroup", record.cgroup},
+                 {"requests", json_of(core::requests_of(record))},
+                 {"limits", limits_of(record, cgroup)},
+                 {"rule", limits_json(rule)}};
     add_values(json, cgroup, rule.cpu_shares);
-    Json& list = json["containers"] = Json::array();
-    for (const LiveContainer& container : containers)
-      list.push_back(container_json(container));
+    json["containers"] = containers_json(name, record);
     return json;
   }
 
   /// Warns if the pod's cgroup differs from the rules.
   /// @return the values that they require; none for an adopted pod, whose values its kubelet
   ///         writes, and for one whose values break a rule
-  core::CgroupValues check_pod(const core::PodRecord& record, const cgroup::CgroupView& cgroup) {
-    const std::string name = pod_label(record.pod);
+  core::CgroupValues check_pod(std::string_view name, const core::PodRecord& record,
+                               const cgroup::CgroupView& cgroup) {
     std::optional<core::CgroupValues> rule;
     if (!record.adopted) {
       auto wanted = core::pod_values(record, settings_);
@@ -201,47 +160,57 @@ class Inventory {
     return std::move(rule).value_or(core::CgroupValues{});
   }
 
-  /// Warns of containers that are not what or where the record says, or are not bound by the pod.
-  void check_containers(const core::PodRecord& record,
-                        const std::vector<LiveContainer>& containers) {
-    const std::string name = pod_label(record.pod);
-    check_place(record);
-    if (const auto words = core::describe_uncounted(record, settings_)) note(name, *words);
+  /// The pod's containers. Warns of those that are not what or where the record says, or are not
+  /// bound by the pod.
+  Json containers_json(std::string_view pod, const core::PodRecord& record) {
+    Json list = Json::array();
+    bool any_outside = false;
     // Limits that a runtime has given a container and that its pod does not follow.
     std::vector<core::HeldResources> held;
-    held.reserve(containers.size());
-    for (const LiveContainer& container : containers)
-      held.push_back(container.alive && core::tells_of_updates(record, container.record)
-                         ? cgroup::held_by(cgroups_, container.record, container.cgroup)
+    for (const core::ContainerRecord& container : record.containers) {
+      // While it is pending, the process that creates it.
+      const bool alive = sys::is_alive(container.pid, container.start_time);
+      const bool live = alive && container.state == core::ContainerState::kLive;
+      const cgroup::CgroupView cgroup{cgroups_, container.cgroup};
+      const auto score = sys::oom_score_adj_of(container.pid);
+      Json& json =
+          list.emplace_back(Json{{"id", container.id},
+                                 {"name", container.name},
+                                 {"state", live    ? "live"
+                                           : alive ? "pending"
+                                                   : "dead"},
+                                 {"sandbox", container.sandbox},
+                                 {"pid", container.pid.value()},
+                                 {"cgroup", container.cgroup},
+                                 {"oomScoreAdj", live && score ? Json(*score) : Json(nullptr)}});
+      add_values(json, cgroup, {});
+      held.push_back(alive && core::tells_of_updates(record, container)
+                         ? cgroup::held_by(cgroups_, container, cgroup)
                          : core::HeldResources{});
-    for (const std::string& words : core::describe_unfollowed(record, held, node_))
-      note(name, words);
-    for (const LiveContainer& container : containers) {
-      if (!container.alive)
-        note(name, cat("container ", printable(container.record.id),
-                       " is recorded but not running: run podqosctl reconcile"));
-      else if (const auto stray = cgroup::describe_stray(cgroups_, record, container.record))
-        note(name, *stray);
+      if (is_outside(record, container) && !std::exchange(any_outside, true))
+        note(pod, describe_outside(record, container));
+      if (!alive)
+        note(pod, cat("container ", printable(container.id),
+                      " is recorded but not running: run podqosctl reconcile"));
+      else if (const auto stray = cgroup::describe_stray(cgroups_, record, container))
+        note(pod, *stray);
     }
+    for (const std::string& words : core::describe_unfollowed(record, held, node_))
+      note(pod, words);
+    return list;
   }
 
-  /// Warns of a container outside the pod's cgroup, once per pod: podqos left it there, or it was
-  /// started there before podqos could place it.
-  void check_place(const core::PodRecord& record) {
-    const auto found =
-        std::ranges::find_if(record.containers, [&](const core::ContainerRecord& container) {
-          return !record.adopted && !container.sandbox &&
-                 container.state == core::ContainerState::kLive &&
-                 !is_below(container.cgroup, record.cgroup);
-        });
-    if (found == record.containers.end()) return;
-    note(pod_label(record.pod),
-         core::is_left_without_parent(found->cgroup, found->id, settings_)
-             ? core::describe_missing_parent(found->id, found->cgroup, record.cgroup)
-             : cat("container ", printable(found->id), " runs in cgroup ", printable(found->cgroup),
-                   ", outside the pod's limits, because it was started before podqos could place "
-                   "it: recreate the pod once podqos-nri is connected, or podqos-runtime or "
-                   "Podman's precreate hook is registered"));
+  /// Why a container is outside the pod's cgroup: podqos left it there, or it was started there
+  /// before podqos could place it.
+  [[nodiscard]] std::string describe_outside(const core::PodRecord& record,
+                                             const core::ContainerRecord& container) const {
+    const auto& [id, cgroup] = std::tie(container.id, container.cgroup);
+    if (core::is_left_without_parent(cgroup, id, settings_))
+      return core::describe_missing_parent(id, cgroup, record.cgroup);
+    return cat("container ", printable(id), " runs in cgroup ", printable(cgroup),
+               ", outside the pod's limits, because it was started before podqos could place it: "
+               "recreate the pod once podqos-nri is connected, or podqos-runtime or Podman's "
+               "precreate hook is registered");
   }
 
   Result<Json> tree_json(const core::TreeRecord& record) {
@@ -253,19 +222,23 @@ class Inventory {
     core::CgroupValues root =
         core::root_limits(records_.tiers, record, settings_, cgroup::with_pids(capacity));
     const auto shares = shares_of(record, capacity);
-    Json json;
-    json["kubepods"] = record.kubepods;
-    Json& top = json["top"] = nullptr;
-    if (record.top.empty())
-      root.cpu_shares = shares;
-    else
-      top = top_json(record, shares);
-    json["tiers"] = {tier_json(record, core::QosClass::kGuaranteed, root),
-                     tier_json(record, core::QosClass::kBurstable, rule.burstable),
-                     tier_json(record, core::QosClass::kBestEffort, rule.besteffort)};
-    for (const Json& tier : json["tiers"])
-      find_unmanaged(tier["cgroup"].get_ref<const std::string&>());
-    return json;
+    if (record.top.empty()) root.cpu_shares = shares;
+    const auto tier = [&](core::QosClass qos_class, const core::CgroupValues& wanted) {
+      const std::string path = core::tier_path(record.kubepods, qos_class);
+      Json json = {{"qosClass", core::format_qos_class(qos_class)}};
+      json.update(group_json("tier", path, record.sums.of(qos_class), wanted));
+      find_unmanaged(path);
+      return json;
+    };
+    // Of the cgroup above the root that podqos created only the CPU shares follow a rule.
+    return Json{
+        {"kubepods", record.kubepods},
+        {"top", record.top.empty() ? Json(nullptr)
+                                   : group_json("cgroup", record.top, core::sum_of_own(record.sums),
+                                                {.cpu_shares = shares})},
+        {"tiers",
+         {tier(core::QosClass::kGuaranteed, root), tier(core::QosClass::kBurstable, rule.burstable),
+          tier(core::QosClass::kBestEffort, rule.besteffort)}}};
   }
 
   /// The shares of all of the tree's pods, if a cgroup has them.
@@ -278,38 +251,20 @@ class Inventory {
     return core::tree_shares(node, records_.tiers, tree, *version, node_.formula);
   }
 
-  [[nodiscard]] Json group_json(const core::TierSum& sum, const core::CgroupValues& rule,
-                                const cgroup::CgroupView& cgroup) const {
-    Json json;
-    json["cgroup"] = cgroup.path();
-    json["pods"] = sum.pods;
-    json["requests"] = json_of(sum);
-    json["rule"] = limits_json(rule);
-    add_values(json, cgroup, rule.cpu_shares);
-    return json;
-  }
-
-  /// The cgroup above the root that podqos created, with the sum of all of the tree's pods. Of its
-  /// values only the CPU shares follow a rule.
-  Json top_json(const core::TreeRecord& tree, const std::optional<CpuShares>& shares) {
-    const cgroup::CgroupView cgroup{cgroups_, tree.top};
-    core::CgroupValues rule;
-    rule.cpu_shares = shares;
-    check_values(cat("cgroup ", tree.top), cgroup, rule);
-    return group_json(core::sum_of_own(tree.sums), rule, cgroup);
-  }
-
-  Json tier_json(const core::TreeRecord& tree, core::QosClass qos_class,
-                 const core::CgroupValues& rule) {
-    const std::string path = core::tier_path(tree.kubepods, qos_class);
+  /// A cgroup above pods with what they request. Warns if it differs from the rule.
+  Json group_json(std::string_view kind, const std::string& path, const core::TierSum& sum,
+                  const core::CgroupValues& rule) {
     const cgroup::CgroupView cgroup{cgroups_, path};
-    const std::string name = cat("tier ", path);
+    const std::string name = cat(kind, " ", path);
     if (cgroup.exists())
       check_values(name, cgroup, bounded(rule, cgroup));
     else
       add(cat(name, " does not exist: run podqosctl reconcile"));
-    Json json = {{"qosClass", core::format_qos_class(qos_class)}};
-    json.update(group_json(tree.sums.of(qos_class), rule, cgroup));
+    Json json = {{"cgroup", path},
+                 {"pods", sum.pods},
+                 {"requests", json_of(sum)},
+                 {"rule", limits_json(rule)}};
+    add_values(json, cgroup, rule.cpu_shares);
     return json;
   }
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <utility>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/core/kubernetes/cgroup_values.h"
@@ -51,38 +52,34 @@ Result<NodeRecords> read_records(const core::Settings& settings) {
 /// The text of an inventory for people, without its errors and warnings.
 using TextOfView = std::string (*)(const Json& view, ColourMode mode);
 
-/// What is wrong with the configuration, the view, and what is wrong with the pods.
-std::string view_text(const app::ConfigurationReport& configuration, const Json& view,
-                      TextOfView text, ColourMode mode) {
-  std::string out = cat(format_notices(configuration, mode), text(view, mode));
-  for (const Json& warning : view.at("warnings"))
-    out += cat(paint(cell("warning: ", Colour::kRed), mode), warning.get_ref<const std::string&>(),
-               "\n");
-  return out;
+/// Prints the inventory as text or JSON, and what is wrong with it.
+/// @return kRefused if the configuration has errors, which do not hide the pods.
+Result<int> run_view(const OutputOptions& options, const Cli& cli, TextOfView text) {
+  // Nothing untrusted is parsed before the restriction.
+  PODQOS_TRY(narrow(kKept));
+  const app::ConfigurationReport configuration = app::inspect_configuration(cli.config);
+  const auto view = read_inventory(configuration);
+  if (!view) {
+    std::ranges::for_each(configuration.errors, warn);
+    return fail(for_root(view.error()));
+  }
+  const ColourMode mode = options.mode();
+  std::string out = dump(*view) + "\n";
+  if (!options.is_json()) {
+    out = cat(format_notices(configuration, mode), text(*view, mode));
+    for (const Json& warning : view->at("warnings"))
+      out += cat(paint(cell("warning: ", Colour::kRed), mode),
+                 warning.get_ref<const std::string&>(), "\n");
+  }
+  const int status = finish(print(out));
+  return configuration.errors.empty() ? status : kRefused;
 }
 
-/// Adds a subcommand that prints the inventory as text or JSON, and what is wrong with it. It ends
-/// with kRefused if the configuration has errors, which do not hide the pods.
-Command add_view(CLI::App& app, const Globals& globals, TextOfView text, const std::string& name,
-                 const std::string& description) {
+void add_view(Cli& cli, TextOfView text, const char* name, const char* description) {
   auto options = std::make_shared<OutputOptions>();
-  CLI::App* sub = app.add_subcommand(name, description);
+  CLI::App* sub = cli.app.add_subcommand(name, description);
   add_coloured_output(*sub, *options);
-  return {.app = sub, .run = [options, &globals, text]() -> Result<int> {
-            // Nothing untrusted is parsed before the restriction.
-            PODQOS_TRY(narrow(kKept));
-            const app::ConfigurationReport configuration =
-                app::inspect_configuration(globals.config);
-            const auto view = read_inventory(configuration);
-            if (!view) {
-              std::ranges::for_each(configuration.errors, warn);
-              return fail(for_root(view.error()));
-            }
-            const int status = finish(
-                print(options->is_json() ? dump(*view) + "\n"
-                                         : view_text(configuration, *view, text, options->mode())));
-            return configuration.errors.empty() ? status : kRefused;
-          }};
+  sub->callback([options, &cli, text] { cli.status = run_view(*options, cli, text); });
 }
 
 const std::string& text_in(const Json& object, const char* key) {
@@ -182,86 +179,11 @@ std::string status_text(const Json& view, ColourMode mode) {
 
 // tree
 
-/// A line of the tree and its children.
-struct Node {
-  Cell label;
-  const Json* cgroup = nullptr;  ///< of a tier, pod or container in the view
-  std::vector<Node> children = {};
-};
-
 /// The colour of a class, also for its tier.
 Colour colour_of(const Json& object) {
   const Json& qos_class = object.at("qosClass");
   if (qos_class == "Guaranteed") return Colour::kGreen;
   return qos_class == "Burstable" ? Colour::kYellow : Colour::kCyan;
-}
-
-/// The last component of a cgroup path.
-std::string_view leaf(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
-/// A container, marked if it is not live, a sandbox, or outside its pod's cgroup.
-Node container_node(const Json& container, const std::string& pod_cgroup) {
-  // Of an id as much as engines show of it.
-  constexpr std::size_t kShownId = 12;
-  const std::string& name = text_in(container, "name");
-  std::string label = printable(name.empty() ? text_in(container, "id").substr(0, kShownId) : name);
-  const std::string& state = text_in(container, "state");
-  if (state != "live") label += cat(" (", state, ")");
-  if (container.at("sandbox")) label += " (sandbox)";
-  const std::string& cgroup = text_in(container, "cgroup");
-  if (!cgroup.starts_with(cat(pod_cgroup, "/"))) label += cat(" at ", printable(cgroup));
-  return {.label = cell(std::move(label), state == "dead" ? Colour::kRed : Colour::kNone),
-          .cgroup = &container};
-}
-
-/// A pod with its containers.
-/// @param name  of its cgroup: the whole path for one outside podqos's root
-Node pod_node(const Json& pod, std::string_view name) {
-  const std::string title = text_in(pod, "name").empty() ? "" : cat("  ", pod_title(pod));
-  Node node{.label = cell(cat(printable(name), title, pod.at("adopted") ? "  (adopted)" : "",
-                              pod.at("exists") ? "" : "  (gone)"),
-                          colour_of(pod)),
-            .cgroup = &pod};
-  for (const Json& container : pod.at("containers"))
-    node.children.push_back(container_node(container, text_in(pod, "cgroup")));
-  return node;
-}
-
-/// The root of a tree, which is the tier of Guaranteed pods, with its pods and the other tiers.
-/// @param pods  those of no tree so far; the root takes its own
-Node root_node(const Json& tree, std::vector<const Json*>& pods) {
-  std::vector<Node> tiers;
-  for (const Json& tier : tree.at("tiers")) {
-    const std::string& path = text_in(tier, "cgroup");
-    const Cell label =
-        tiers.empty() ? cell(path, Colour::kBold) : cell(std::string{leaf(path)}, colour_of(tier));
-    Node& node = tiers.emplace_back(Node{.label = label, .cgroup = &tier});
-    std::erase_if(pods, [&](const Json* pod) {
-      const std::string& cgroup = text_in(*pod, "cgroup");
-      if (pod->at("qosClass") != tier.at("qosClass") ||
-          !cgroup.starts_with(cat(text_in(tree, "kubepods"), "/")))
-        return false;
-      node.children.push_back(pod_node(*pod, leaf(cgroup)));
-      return true;
-    });
-  }
-  std::move(tiers.begin() + 1, tiers.end(), std::back_inserter(tiers.front().children));
-  return std::move(tiers.front());
-}
-
-/// The trees, then pods outside them (adopted ones).
-std::vector<Node> forest(const Json& view) {
-  std::vector<const Json*> pods;
-  for (const Json& pod : view.at("pods"))
-    pods.push_back(&pod);
-  std::vector<Node> roots;
-  for (const Json& tree : view.at("trees"))
-    roots.push_back(root_node(tree, pods));
-  for (const Json* pod : pods)
-    roots.push_back(pod_node(*pod, text_in(*pod, "cgroup")));
-  return roots;
 }
 
 /// "weight (shares)" on cgroup v2, the shares alone on v1.
@@ -279,40 +201,101 @@ std::string shown_quota(const Json& cgroup) {
   return quota == "-" || usual ? quota : cat(quota, "/", period.dump());
 }
 
-/// The cells of one node.
-/// @param prefix  the lines of the tree in front of the label
-Row row_of(const Node& node, const std::string& prefix) {
-  const Json& cgroup = *node.cgroup;
-  const bool score = cgroup.contains("oomScoreAdj") && !cgroup.at("oomScoreAdj").is_null();
-  const bool process = cgroup.contains("pid") && cgroup.at("state") != "dead";
-  return {cell(cat(prefix, node.label.text), node.label.colour),
-          cell(shown_weight(cgroup)),
-          cell(shown_quota(cgroup)),
-          cell(bytes_in(cgroup, "memoryLimitBytes")),
-          cell(bytes_in(cgroup, "memoryUsageBytes")),
-          cell(number_in(cgroup, "pids")),
-          cell(score ? number_in(cgroup, "oomScoreAdj") : ""),
-          cell(process ? number_in(cgroup, "pid") : "")};
-}
-
-/// Appends nodes and their children, depth first.
-void add_rows(std::vector<Row>& rows, const std::vector<Node>& nodes, const std::string& prefix) {
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const bool last = i + 1 == nodes.size();
-    rows.push_back(row_of(nodes[i], cat(prefix, last ? "└─ " : "├─ ")));
-    add_rows(rows, nodes[i].children, cat(prefix, last ? "   " : "│  "));
+/// Collects the rows of the tree, depth first.
+class TreeTable {
+ public:
+  /// The root of a tree, which is the tier of Guaranteed pods, with its pods and the other tiers.
+  /// @param pods  those of no tree so far; the tiers take theirs
+  void add_tree(const Json& tree, std::vector<const Json*>& pods) {
+    for (const Json& tier : tree.at("tiers")) {
+      const std::string& path = text_in(tier, "cgroup");
+      const bool root = path == text_in(tree, "kubepods");
+      add(root ? 0 : 1,
+          root ? cell(path, Colour::kBold) : cell(std::string{leaf_of(path)}, colour_of(tier)),
+          tier);
+      std::erase_if(pods, [&](const Json* pod) {
+        const std::string& cgroup = text_in(*pod, "cgroup");
+        if (parent_of(cgroup) != path) return false;
+        add_pod(root ? 1 : 2, *pod, leaf_of(cgroup));
+        return true;
+      });
+    }
   }
-}
 
-/// The whole text output.
-std::string tree_text(const Json& view, ColourMode mode) {
-  std::vector<Row> rows = {
+  /// A pod with its containers.
+  /// @param name  of its cgroup: the whole path for one outside podqos's root
+  void add_pod(std::size_t depth, const Json& pod, std::string_view name) {
+    add(depth,
+        cell(cat(printable(name), text_in(pod, "name").empty() ? "" : cat("  ", pod_title(pod)),
+                 pod.at("adopted") ? "  (adopted)" : "", pod.at("exists") ? "" : "  (gone)"),
+             colour_of(pod)),
+        pod);
+    for (const Json& container : pod.at("containers"))
+      add_container(depth + 1, container, text_in(pod, "cgroup"));
+  }
+
+  /// The rows, with the lines of the tree in front of the labels.
+  std::vector<Row> rows() && {
+    std::vector<bool> goes_on;  // whether more follows at this depth
+    for (std::size_t i = rows_.size(); i-- > 1;) {
+      const std::size_t depth = depths_[i];
+      goes_on.resize(depth + 1);
+      std::string lines;
+      for (std::size_t above = 1; above < depth; ++above)
+        lines += goes_on[above] ? "│  " : "   ";
+      if (depth > 0) lines += goes_on[depth] ? "├─ " : "└─ ";
+      goes_on[depth] = true;
+      rows_[i].front().text.insert(0, lines);
+    }
+    return std::move(rows_);
+  }
+
+ private:
+  /// A container, marked if it is not live, a sandbox, or outside its pod's cgroup.
+  void add_container(std::size_t depth, const Json& container, const std::string& pod) {
+    // Of an id as much as engines show of it.
+    constexpr std::size_t kShownId = 12;
+    const std::string& name = text_in(container, "name");
+    const std::string& state = text_in(container, "state");
+    const std::string& cgroup = text_in(container, "cgroup");
+    add(depth,
+        cell(cat(printable(name.empty() ? text_in(container, "id").substr(0, kShownId) : name),
+                 state == "live" ? "" : cat(" (", state, ")"),
+                 container.at("sandbox") ? " (sandbox)" : "",
+                 is_below(cgroup, pod) ? "" : cat(" at ", printable(cgroup))),
+             state == "dead" ? Colour::kRed : Colour::kNone),
+        container);
+  }
+
+  /// @param cgroup  of a tier, pod or container in the view
+  void add(std::size_t depth, Cell label, const Json& cgroup) {
+    const bool score = cgroup.contains("oomScoreAdj") && !cgroup.at("oomScoreAdj").is_null();
+    const bool process = cgroup.contains("pid") && cgroup.at("state") != "dead";
+    if (!cgroup.at("cpuWeight").is_null()) rows_.front().at(1).text = "WEIGHT (SHARES)";
+    depths_.push_back(depth);
+    rows_.push_back({std::move(label), cell(shown_weight(cgroup)), cell(shown_quota(cgroup)),
+                     cell(bytes_in(cgroup, "memoryLimitBytes")),
+                     cell(bytes_in(cgroup, "memoryUsageBytes")), cell(number_in(cgroup, "pids")),
+                     cell(score ? number_in(cgroup, "oomScoreAdj") : ""),
+                     cell(process ? number_in(cgroup, "pid") : "")});
+  }
+
+  std::vector<Row> rows_ = {
       heading({"CGROUP", "SHARES", "QUOTA", "MEMORY LIMIT", "USAGE", "PIDS", "OOM", "PID"})};
-  for (const Node& root : forest(view)) {
-    rows.push_back(row_of(root, ""));
-    if (!root.cgroup->at("cpuWeight").is_null()) rows.front().at(1).text = "WEIGHT (SHARES)";
-    add_rows(rows, root.children, "");
-  }
+  std::vector<std::size_t> depths_ = {0};
+};
+
+/// The whole text output: the trees, then pods outside them (adopted ones).
+std::string tree_text(const Json& view, ColourMode mode) {
+  TreeTable table;
+  std::vector<const Json*> pods;
+  for (const Json& pod : view.at("pods"))
+    pods.push_back(&pod);
+  for (const Json& tree : view.at("trees"))
+    table.add_tree(tree, pods);
+  for (const Json* pod : pods)
+    table.add_pod(0, *pod, text_in(*pod, "cgroup"));
+  const std::vector<Row> rows = std::move(table).rows();
   return rows.size() > 1 ? format_table(rows, mode) : "no pods\n";
 }
 
@@ -346,15 +329,15 @@ std::string pod_title(const Json& pod) {
   return cat(printable(space), space.empty() ? "" : "/", printable(name));
 }
 
-Command add_status(CLI::App& app, const Globals& globals) {
-  return add_view(app, globals, status_text, "status",
-                  "List the pods and tiers of this node: class, requests, limits, current usage, "
-                  "and inconsistencies");
+void add_status(Cli& cli) {
+  add_view(cli, status_text, "status",
+           "List the pods and tiers of this node: class, requests, limits, current usage, and "
+           "inconsistencies");
 }
 
-Command add_tree(CLI::App& app, const Globals& globals) {
-  return add_view(app, globals, tree_text, "tree",
-                  "Show the tree of tiers, pods and containers with the current kernel values");
+void add_tree(Cli& cli) {
+  add_view(cli, tree_text, "tree",
+           "Show the tree of tiers, pods and containers with the current kernel values");
 }
 
 }  // namespace podqos::ctl

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
@@ -19,6 +20,10 @@ using Json = nlohmann::ordered_json;
 /// In one line, without spaces. Bytes that are not UTF-8 become U+FFFD.
 [[nodiscard]] inline std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+/// `text` as a JSON string.
+[[nodiscard]] inline std::string json_quote(std::string_view text) {
+  return dump(text);
 }
 
 /// null for nullopt.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <iterator>
 #include <utility>
 
 #include "common/base/text.h"
@@ -13,7 +12,6 @@
 #include "common/core/cgroups/naming.h"
 #include "common/core/kubernetes/validation.h"
 #include "ctl/command.h"
-#include "ctl/json_text.h"
 #include "ctl/table.h"
 
 namespace podqos::ctl {
@@ -21,12 +19,11 @@ namespace {
 
 using codec::JsonNode;
 
-/// A kind that has a pod, and where.
+/// A kind of the API groups core, apps and batch that has a pod, and where.
 struct TemplateKind {
   std::string_view kind;
   std::string_view path;  ///< of the pod template
 };
-/// Kinds of the API groups core, apps and batch with a pod or pod template.
 constexpr std::array kKinds = {
     TemplateKind{.kind = "Pod", .path = ""},
     TemplateKind{.kind = "PodTemplate", .path = "template"},
@@ -51,12 +48,11 @@ std::string_view text_at(const JsonNode& object, std::string_view path) {
 /// @return the object's kind
 std::string_view add_pod(const JsonNode& object, std::string_view path, std::string_view kind,
                          std::vector<ManifestPod>& pods) {
-  std::string_view own = text_at(object, "kind");
-  if (own.empty()) own = kind;
+  if (const std::string_view own = text_at(object, "kind"); !own.empty()) kind = own;
   // A pasted pod may lack its kind; all other objects need one.
-  const bool is_pod = own.empty() && json_at(object, "spec.containers") != nullptr;
-  const auto found = std::ranges::find(kKinds, is_pod ? "Pod" : own, &TemplateKind::kind);
-  if (found == kKinds.end()) return own;
+  const bool is_pod = kind.empty() && json_at(object, "spec.containers") != nullptr;
+  const auto found = std::ranges::find(kKinds, is_pod ? "Pod" : kind, &TemplateKind::kind);
+  if (found == kKinds.end()) return kind;
   const std::string space = printable(text_at(object, "metadata.namespace"));
   const std::string name = printable(text_at(object, "metadata.name"));
   pods.push_back({.title = cat(found->kind, " ", space, space.empty() ? "" : "/",
@@ -64,27 +60,21 @@ std::string_view add_pod(const JsonNode& object, std::string_view path, std::str
                   .node = json_at(object, found->path),
                   .path = path_in(path, found->path),
                   .fields = found->path});
-  return own;
+  return kind;
 }
 
-/// The length of the JSON object that `text` begins with, without judging it; npos if it does not
-/// end.
+/// The length of the JSON object that `text` begins with, without judging it; npos if there is none
+/// or it does not end.
 std::size_t object_length(std::string_view text) {
   std::size_t depth = 0;
   bool quoted = false;
-  for (std::size_t at = 0; at < text.size(); ++at) {
+  for (std::size_t at = 0; at < text.size() && text.front() == '{'; ++at) {
     const char c = text[at];
-    if (quoted) {
-      if (c == '\\') ++at;
-      if (c == '"') quoted = false;
-    } else if (c == '"') {
-      quoted = true;
-    } else if (c == '{' || c == '[') {
-      ++depth;
-    } else if (c == '}' || c == ']') {
-      if (depth <= 1) return at + 1;
-      --depth;
-    }
+    if (c == '"') quoted = !quoted;
+    if (quoted && c == '\\') ++at;
+    if (quoted) continue;
+    if (c == '{' || c == '[') ++depth;
+    if ((c == '}' || c == ']') && --depth == 0) return at + 1;
   }
   return std::string_view::npos;
 }
@@ -92,28 +82,28 @@ std::size_t object_length(std::string_view text) {
 /// The JSON documents of a text, each with the white space around it; none if it is not JSON.
 std::vector<Document> parse_json(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";
-  constexpr codec::JsonBounds kBounds{.bytes = kMaxInput, .values = codec::kUnbounded};
   std::vector<Document> documents;
   while (!text.empty()) {
     const std::size_t begin = std::min(text.find_first_not_of(kSpace), text.size());
     const std::size_t length = object_length(text.substr(begin));
-    if (!text.substr(begin).starts_with('{') || length == std::string_view::npos) return {};
-    std::size_t end = begin + length;
+    if (length == std::string_view::npos) return {};
     // White space at the end belongs to the last document.
-    if (text.find_first_not_of(kSpace, end) == std::string_view::npos) end = text.size();
-    auto tree = codec::parse_json_tree(text.substr(0, end), kBounds);
+    const bool last = text.find_first_not_of(kSpace, begin + length) == std::string_view::npos;
+    const std::string_view document = text.substr(0, last ? text.size() : begin + length);
+    auto tree = codec::parse_json_tree(document, {.bytes = kMaxInput, .values = codec::kUnbounded});
     if (!tree) return {};
-    documents.push_back({.text = text.substr(0, end), .tree = *std::move(tree)});
-    text.remove_prefix(end);
+    documents.push_back({.text = document, .tree = *std::move(tree)});
+    text.remove_prefix(document.size());
   }
   return documents;
 }
 
+/// Unknown fields that are reported of one document: of a file that is not a manifest, more would
+/// only cost time.
+constexpr std::size_t kMaxUnknown = 32;
+
 // The fields of Kubernetes' objects that podqos reads, whether podqos reads them or not: all of
 // 1.36, and those of earlier releases. Objects below others, such as affinity, are not checked.
-/// Unknown fields that are reported of one document: of a file that is not a manifest, more
-/// would only cost time.
-constexpr std::size_t kMaxUnknown = 32;
 
 /// staging/src/k8s.io/api/core/v1/types.go Pod, PodTemplateSpec.
 constexpr std::string_view kPodFields = "apiVersion kind metadata spec status";
@@ -142,41 +132,41 @@ constexpr std::string_view kContainerFields =
 /// types.go ResourceRequirements.
 constexpr std::string_view kResourceFields = "limits requests claims";
 
-/// An object below a pod, and the fields that it may have.
+/// The fields of a pod and of the objects below it that are checked.
 struct KnownFields {
-  std::string_view place;  ///< "[]" stands for each element of a list
+  std::string_view name;  ///< in the object above, which may have a list of these; "": the pod
   std::string_view fields;
 };
 constexpr std::array kKnown = {
-    KnownFields{.place = "", .fields = kPodFields},
-    KnownFields{.place = "metadata", .fields = kMetadataFields},
-    KnownFields{.place = "spec", .fields = kSpecFields},
-    KnownFields{.place = "spec.resources", .fields = kResourceFields},
-    KnownFields{.place = "spec.containers[]", .fields = kContainerFields},
-    KnownFields{.place = "spec.containers[].resources", .fields = kResourceFields},
-    KnownFields{.place = "spec.initContainers[]", .fields = kContainerFields},
-    KnownFields{.place = "spec.initContainers[].resources", .fields = kResourceFields},
-    KnownFields{.place = "spec.ephemeralContainers[]", .fields = kContainerFields},
-    KnownFields{.place = "spec.ephemeralContainers[].resources", .fields = kResourceFields},
+    KnownFields{.name = "", .fields = kPodFields},
+    KnownFields{.name = "metadata", .fields = kMetadataFields},
+    KnownFields{.name = "spec", .fields = kSpecFields},
+    KnownFields{.name = "containers", .fields = kContainerFields},
+    KnownFields{.name = "initContainers", .fields = kContainerFields},
+    KnownFields{.name = "ephemeralContainers", .fields = kContainerFields},
+    KnownFields{.name = "resources", .fields = kResourceFields},
 };
 
 /// Adds the unknown fields of a value and of those below it, as kubectl's strict decoding reports
 /// them.
-/// @param path   of the value in the document
-/// @param place  the same as in kKnown
+/// @param name  in kKnown
+/// @param path  of the value in the document
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the JSON text
-void check_fields(const JsonNode& value, const std::string& path, const std::string& place,
+void check_fields(const JsonNode& value, std::string_view name, const std::string& path,
                   std::vector<std::string>& warnings) {
+  const auto known = std::ranges::find(kKnown, name, &KnownFields::name);
+  if (known == kKnown.end()) return;
   if (value.kind == JsonNode::Kind::kArray) {
     for (std::size_t i = 0; i < value.children.size(); ++i)
-      check_fields(value.children[i], cat(path, "[", i, "]"), cat(place, "[]"), warnings);
+      check_fields(value.children[i], name, cat(path, "[", i, "]"), warnings);
     return;
   }
-  const auto known = std::ranges::find(kKnown, place, &KnownFields::place);
-  if (known == kKnown.end()) return;
   const std::vector<std::string> names = parts_of(known->fields, ' ');
   for (const JsonNode& field : value.children) {
-    if (has_word(known->fields, field.key)) continue;
+    if (has_word(known->fields, field.key)) {
+      check_fields(field, field.key, path_in(path, field.key), warnings);
+      continue;
+    }
     if (warnings.size() >= kMaxUnknown) {
       if (warnings.size() == kMaxUnknown) warnings.emplace_back("more unknown fields");
       return;
@@ -185,8 +175,6 @@ void check_fields(const JsonNode& value, const std::string& path, const std::str
     warnings.push_back(cat("unknown field \"", path_in(path, printable(field.key)), "\"",
                            nearest.empty() ? "" : cat("; did you mean ", nearest, "?")));
   }
-  for (const JsonNode& field : value.children)
-    check_fields(field, path_in(path, field.key), path_in(place, field.key), warnings);
 }
 
 /// What podqos would refuse of the pod's podqos.io annotations, each by itself and all together.
@@ -194,59 +182,41 @@ void check_annotations(const JsonNode& pod, std::vector<std::string>& warnings) 
   const JsonNode* const written = json_at(pod, "metadata.annotations");
   if (written == nullptr) return;
   core::Annotations all;
-  bool refused = false;
+  const auto check = [&](const core::Annotations& annotations) {
+    const auto parsed = codec::parse_podqos_annotations(annotations);
+    if (!parsed) warnings.push_back(parsed.error().message);
+    return parsed.has_value();
+  };
+  bool right = true;
   for (const JsonNode& annotation : written->children) {
-    if (annotation.kind != JsonNode::Kind::kString) continue;
-    std::pair entry{std::string{annotation.key}, std::string{annotation.text}};
-    if (const auto parsed = codec::parse_podqos_annotations({entry}); !parsed) {
-      warnings.push_back(parsed.error().message);
-      refused = true;
-    }
-    all.insert(std::move(entry));
+    const auto& entry = *all.emplace(annotation.key, annotation.text).first;
+    right = check({entry}) && right;
   }
-  if (refused) return;
-  if (const auto parsed = codec::parse_podqos_annotations(all); !parsed)
-    warnings.push_back(parsed.error().message);
-}
-
-/// Kubernetes rounds them up, which is hardly meant.
-void check_amounts(const JsonNode& node, std::vector<std::string>& warnings) {
-  // Before defaulting, which makes requests of limits.
-  const auto pod = codec::parse_pod(node);
-  if (!pod) return;
-  for (const std::string& amount : core::fractional_amounts(*pod))
-    warnings.push_back(cat(amount, " Kubernetes rounds it up to whole bytes"));
+  if (right) check(all);
 }
 
 }  // namespace
 
-Result<Manifest> parse_manifest(std::string_view text) {
-  Manifest manifest{.is_yaml = false, .documents = parse_json(text)};
-  if (!manifest.documents.empty()) return manifest;
-  manifest.is_yaml = true;
-  PODQOS_ASSIGN(manifest.documents, parse_yaml(text));
-  return manifest;
+Result<std::vector<Document>> parse_manifest(std::string_view text) {
+  auto documents = parse_json(text);
+  if (!documents.empty()) return documents;
+  return parse_yaml(text);
 }
 
-/// Items of a typed list may lack their kind; lists do not nest.
-std::vector<ManifestPod> Manifest::pods_of(const Document& document) {
+std::vector<ManifestPod> pods_in(std::span<const Document> documents) {
   constexpr std::string_view kList = "List";
   std::vector<ManifestPod> pods;
-  std::string_view kind = add_pod(document.tree, "", "", pods);
-  const JsonNode* const items = json_member(document.tree, "items");
-  if (!kind.ends_with(kList) || items == nullptr || items->kind != JsonNode::Kind::kArray)
-    return pods;
-  kind.remove_suffix(kList.size());
-  for (std::size_t i = 0; i < items->children.size(); ++i)
-    add_pod(items->children[i], cat("items.", i), kind, pods);
+  for (const Document& document : documents) {
+    std::string_view kind = add_pod(document.tree, "", "", pods);
+    const JsonNode* const items = json_at(document.tree, "items");
+    if (!kind.ends_with(kList) || items == nullptr || items->kind != JsonNode::Kind::kArray)
+      continue;
+    // Items of a typed list may lack their kind; lists do not nest.
+    kind.remove_suffix(kList.size());
+    for (std::size_t i = 0; i < items->children.size(); ++i)
+      add_pod(items->children[i], cat("items.", i), kind, pods);
+  }
   return pods;
-}
-
-std::vector<ManifestPod> Manifest::pods() const {
-  std::vector<ManifestPod> all;
-  for (const Document& document : documents)
-    std::ranges::move(pods_of(document), std::back_inserter(all));
-  return all;
 }
 
 Result<core::Pod> admitted_pod(const JsonNode& node) {
@@ -272,14 +242,17 @@ Result<core::Pod> admitted_pod(const ManifestPod& pod) {
 std::vector<std::string> manifest_warnings(const ManifestPod& pod) {
   std::vector<std::string> warnings;
   if (pod.node == nullptr) return warnings;
-  check_fields(*pod.node, std::string{pod.fields}, "", warnings);
+  check_fields(*pod.node, "", std::string{pod.fields}, warnings);
   check_annotations(*pod.node, warnings);
-  check_amounts(*pod.node, warnings);
+  // Before defaulting, which makes requests of limits.
+  const auto parsed = codec::parse_pod(*pod.node);
+  for (const std::string& amount : core::fractional_amounts(parsed.value_or(core::Pod{})))
+    warnings.push_back(cat(amount, " Kubernetes rounds it up to whole bytes"));
   return warnings;
 }
 
-void print_warnings(const Manifest& manifest, const std::string& file) {
-  for (const ManifestPod& pod : manifest.pods())
+void print_warnings(std::span<const ManifestPod> pods, const std::string& file) {
+  for (const ManifestPod& pod : pods)
     for (const std::string& warning : manifest_warnings(pod))
       warn(cat("warning: ", file, ": ", pod.title, ": ", warning));
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -7,7 +8,7 @@
 #include "common/base/error.h"
 #include "common/codec/json_tree.h"
 #include "common/core/kubernetes/pod_resources.h"
-#include "ctl/yaml.h"
+#include "ctl/document.h"
 
 namespace podqos::ctl {
 
@@ -23,24 +24,16 @@ struct ManifestPod {
   std::string_view fields;  ///< the same in the object that has the title: "", "spec.template"
 };
 
-/// A manifest file: JSON documents, one after the other, or a stream of YAML documents.
-struct Manifest {
-  bool is_yaml = false;
-  std::vector<Document> documents;
-
-  /// The pod of a document, or the pods of the items of a kind List, PodList, DeploymentList and
-  /// the like. The nodes are the document's.
-  [[nodiscard]] static std::vector<ManifestPod> pods_of(const Document& document);
-  /// The pods of all documents, in order.
-  [[nodiscard]] std::vector<ManifestPod> pods() const;
-};
-
-/// Parses a manifest: JSON if the text starts with "{" and is one or more JSON documents, else
-/// YAML.
-/// @param text  must outlive the manifest
+/// Parses a manifest: JSON documents, one after the other, if the text is that, else a stream of
+/// YAML documents.
+/// @param text  must outlive the documents
 /// @note apimachinery/pkg/util/yaml YAMLOrJSONDecoder
 /// @return kInvalidArgument or kTooLarge, see parse_yaml().
-[[nodiscard]] Result<Manifest> parse_manifest(std::string_view text);
+[[nodiscard]] Result<std::vector<Document>> parse_manifest(std::string_view text);
+
+/// The pods of documents in their order, and those of the items of a kind List, PodList,
+/// DeploymentList and the like. The nodes are the documents'.
+[[nodiscard]] std::vector<ManifestPod> pods_in(std::span<const Document> documents);
 
 /// The pod with API defaults and the priority of its priorityClassName.
 /// @return kInvalidArgument, with the title, for an invalid pod: for one that the API server would
@@ -51,15 +44,15 @@ struct Manifest {
 /// @return kInvalidArgument with the API server's messages, joined by "; ".
 [[nodiscard]] Result<core::Pod> admitted_pod(const codec::JsonNode& pod);
 
-/// What is most likely a mistake in a pod, although Kubernetes and podqos accept
-/// it: fields that Kubernetes does not have, beside those that podqos reads; amounts that are not
-/// whole bytes, which are rounded up; podqos.io annotations that podqos would refuse.
+/// What is most likely a mistake in a pod, although Kubernetes and podqos accept it: fields that
+/// Kubernetes does not have, beside those that podqos reads; amounts that are not whole bytes,
+/// which are rounded up; podqos.io annotations that podqos would refuse.
 /// @param pod  one that admitted_pod() accepts
 /// @return a sentence each, with the path in the object or the annotation
 [[nodiscard]] std::vector<std::string> manifest_warnings(const ManifestPod& pod);
 
-/// Prints the warnings of all pods of a manifest to standard error.
+/// Prints the warnings of pods to standard error.
 /// @param file  its name for the messages
-void print_warnings(const Manifest& manifest, const std::string& file);
+void print_warnings(std::span<const ManifestPod> pods, const std::string& file);
 
 }  // namespace podqos::ctl

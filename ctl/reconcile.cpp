@@ -101,9 +101,9 @@ Result<app::ReconcileReport> reconcile(const core::Settings& settings, app::Warn
 }
 
 /// Drops all capabilities but kKeptCapabilities.
-Result<int> run_reconcile(const ReconcileOptions& options, const Globals& globals) {
+Result<int> run_reconcile(const ReconcileOptions& options, const Cli& cli) {
   PODQOS_TRY(narrow(kKeptCapabilities));
-  PODQOS_ASSIGN(const auto settings, app::load_settings(globals.config));
+  PODQOS_ASSIGN(const auto settings, app::load_settings(cli.config));
   app::ReconcilePreview done;
   if (options.dry_run) {
     PODQOS_ASSIGN(done, app::preview_reconcile(settings));
@@ -121,16 +121,16 @@ Result<int> run_reconcile(const ReconcileOptions& options, const Globals& global
 
 }  // namespace
 
-Command add_reconcile(CLI::App& app, const Globals& globals) {
+void add_reconcile(Cli& cli) {
   auto options = std::make_shared<ReconcileOptions>();
   CLI::App* sub =
-      app.add_subcommand("reconcile", "Make state and cgroups match the running containers");
+      cli.app.add_subcommand("reconcile", "Make state and cgroups match the running containers");
   add_output(*sub, options->output);
   auto* dry_run =
       sub->add_flag("-n,--dry-run", options->dry_run, "Print the changes without making them");
   sub->add_flag("-q,--quiet", options->quiet, "Print and log only changes and failures")
       ->excludes(dry_run);
-  return {.app = sub, .run = [options, &globals] { return run_reconcile(*options, globals); }};
+  sub->callback([options, &cli] { cli.status = run_reconcile(*options, cli); });
 }
 
 }  // namespace podqos::ctl

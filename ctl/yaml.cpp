@@ -1,18 +1,15 @@
-#include "ctl/yaml.h"
-
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <ranges>
 #include <utility>
 
-#include <nlohmann/json.hpp>
 #include <yaml.h>
 
 #include "common/base/text.h"
+#include "ctl/document.h"
 
 namespace podqos::ctl {
 namespace {
@@ -25,34 +22,31 @@ constexpr std::string_view kTrueWords = "true True TRUE yes Yes YES on On ON y Y
 constexpr std::string_view kFalseWords = "false False FALSE no No NO off Off OFF n N";
 constexpr std::string_view kNullWords = "~ null Null NULL";
 
-/// An integer of 64 bits in Go's syntax, 0x1f, 0o17, 017 or 0b101, in decimal digits.
-std::optional<std::string> prefixed_integer(std::string_view digits) {
-  if (digits.size() < 2 || digits.front() != '0') return std::nullopt;
-  const char kind = static_cast<char>(digits[1] | 0x20);
-  const int base = kind == 'x' ? 16 : kind == 'b' ? 2 : 8;
-  digits.remove_prefix(base != 8 || kind == 'o' ? 2 : 1);
-  std::uint64_t value = 0;
-  const auto [last, error] = std::from_chars(digits.begin(), digits.end(), value, base);
-  if (error != std::errc{} || last != digits.end()) return std::nullopt;
-  return std::to_string(value);
-}
-
-/// A number as Kubernetes' parser reads it, such as 1.50, 0644, 0x1f, +5, 1_000 or .5, digit by
-/// digit, in base ten; nullopt for other text.
+/// A number as Kubernetes' parser reads it, such as 1.50, 0644, 0x1f, 0b101, +5, 1_000 or .5, digit
+/// by digit, in base ten; nullopt for other text.
 /// @note resolve() of go.yaml.in/yaml/v2, which sigs.k8s.io/yaml uses
 std::optional<std::string> number_of(std::string_view text) {
-  if (text.starts_with('_')) return std::nullopt;
-  std::string plain;
-  std::ranges::copy_if(text, std::back_inserter(plain), [](char c) { return c != '_'; });
+  std::string plain{text};
+  std::erase(plain, '_');
   std::string_view digits = plain;
   const std::string_view sign = digits.starts_with('-') ? "-" : "";
   if (digits.starts_with('-') || digits.starts_with('+')) digits.remove_prefix(1);
-  if (const auto integer = prefixed_integer(digits)) return cat(sign, *integer);
-  double value = 0;
-  const auto [last, error] = std::from_chars(digits.begin(), digits.end(), value);
-  const bool is_number = error == std::errc{} && last == digits.end();
   // "inf" and "nan" are words.
-  if (!is_number || (!is_digit(digits.front()) && digits.front() != '.')) return std::nullopt;
+  if (text.starts_with('_') || digits.empty() || (!is_digit(digits[0]) && digits[0] != '.'))
+    return std::nullopt;
+  const auto is_whole = [](std::string_view part, auto& value, auto form) {
+    const auto [last, error] = std::from_chars(part.begin(), part.end(), value, form);
+    return error == std::errc{} && last == part.end();
+  };
+  if (digits[0] == '0' && digits.size() > 1) {
+    const char kind = static_cast<char>(digits[1] | 0x20);
+    const int base = kind == 'x' ? 16 : kind == 'b' ? 2 : 8;
+    std::uint64_t value = 0;
+    if (is_whole(digits.substr(base != 8 || kind == 'o' ? 2 : 1), value, base))
+      return cat(sign, value);
+  }
+  double value = 0;
+  if (!is_whole(digits, value, std::chars_format::general)) return std::nullopt;
   return cat(sign, digits);
 }
 
@@ -76,13 +70,6 @@ const char* characters(const yaml_char_t* text) {
   return text == nullptr ? "" : reinterpret_cast<const char*>(text);
 }
 
-JsonNode node_of(Kind kind, std::string_view raw) {
-  JsonNode node;
-  node.kind = kind;
-  node.raw = raw;
-  return node;
-}
-
 /// What a value takes of the bounds.
 struct Extent {
   std::size_t values = 1;  ///< with those below it
@@ -100,10 +87,10 @@ Extent extent_of(const JsonNode& node) {
   return extent;
 }
 
-/// Makes documents of libyaml's events.
-class Reader {
+/// A recursive descent over libyaml's events.
+class YamlReader {
  public:
-  explicit Reader(std::string_view text) : text_(text) {
+  explicit YamlReader(std::string_view text) : text_(text) {
     for (std::size_t at = 0; at < text.size(); ++at)
       if ((static_cast<unsigned char>(text[at]) & 0xC0U) != 0x80U) offsets_.push_back(at);
     offsets_.push_back(text.size());
@@ -113,34 +100,31 @@ class Reader {
     ::yaml_parser_set_input_string(&parser_, bytes, text.size());
     ::yaml_parser_set_encoding(&parser_, YAML_UTF8_ENCODING);
   }
-  Reader(const Reader&) = delete;
-  Reader& operator=(const Reader&) = delete;
-  ~Reader() {
+  YamlReader(const YamlReader&) = delete;
+  YamlReader& operator=(const YamlReader&) = delete;
+  ~YamlReader() {
     ::yaml_event_delete(&event_);
     ::yaml_parser_delete(&parser_);
   }
 
   Result<std::vector<Document>> read() {
-    do {
-      ::yaml_event_delete(&event_);
-      if (::yaml_parser_parse(&parser_, &event_) == 0) return fail(syntax_error());
-      if (auto added = add(); !added)
-        return fail(
-            std::move(added).error().with_context(cat("line ", event_.start_mark.line + 1)));
-    } while (event_.type != YAML_STREAM_END_EVENT);
-    return std::move(documents_);
+    PODQOS_TRY(next());  // the beginning of the stream
+    for (;;) {
+      PODQOS_TRY(next());
+      if (event_.type != YAML_DOCUMENT_START_EVENT) return std::move(documents_);
+      start_document();
+      PODQOS_TRY(next());
+      PODQOS_ASSIGN(static_cast<JsonNode&>(documents_.back().tree), value());
+      PODQOS_TRY(next());  // the end of the document
+    }
   }
 
  private:
-  /// A sequence or map that is being read.
-  struct Open {
-    JsonNode node;
-    std::string anchor;
-    std::optional<JsonNode> key;                     ///< in a map: of the value that comes next
-    std::map<std::string_view, std::size_t> places;  ///< in a map: indices of its members
-  };
+  using Places = std::map<std::string_view, std::size_t>;  ///< of a map's members, by name
 
-  [[nodiscard]] Error syntax_error() const {
+  Status next() {
+    ::yaml_event_delete(&event_);
+    if (::yaml_parser_parse(&parser_, &event_) != 0) return {};
     std::string_view problem = parser_.problem == nullptr ? "cannot be read" : parser_.problem;
     if (problem.ends_with("<document start>"))
       problem = "documents must be separated by a line \"---\"";
@@ -148,156 +132,140 @@ class Reader {
     if (parser_.error == YAML_READER_ERROR)
       line = static_cast<std::size_t>(
           std::ranges::count(text_.substr(0, parser_.problem_offset), '\n'));
-    return {ErrorCode::kInvalidArgument, cat("line ", line + 1, ": ", problem)};
+    return fail(ErrorCode::kInvalidArgument, cat("line ", line + 1, ": ", problem));
+  }
+  template <class... Parts>
+  [[nodiscard]] std::unexpected<Error> refuse_here(ErrorCode code, const Parts&... why) const {
+    return fail(code, cat("line ", event_.start_mark.line + 1, ": ", why...));
   }
 
   /// libyaml counts characters.
   [[nodiscard]] std::size_t byte_of(const yaml_mark_t& mark) const {
     return offsets_[std::min(mark.index, offsets_.size() - 1)];
   }
-
-  Status add() {
+  [[nodiscard]] std::string_view raw() const {
     const std::size_t begin = byte_of(event_.start_mark);
-    const std::string_view raw = text_.substr(begin, byte_of(event_.end_mark) - begin);
-    switch (event_.type) {
-      case YAML_DOCUMENT_START_EVENT: start_document(begin); return {};
-      case YAML_SCALAR_EVENT: {
-        const auto& scalar = event_.data.scalar;
-        std::string text{characters(scalar.value), scalar.length};
-        const bool typed = scalar.plain_implicit != 0 && !awaits_key();
-        JsonNode node = node_of(typed ? resolve(text) : Kind::kString, raw);
-        node.text = documents_.back().tree.keep(std::move(text));
-        PODQOS_TRY(take(1));
-        return place(std::move(node), characters(scalar.anchor));
-      }
-      case YAML_SEQUENCE_START_EVENT:
-        return open(node_of(Kind::kArray, raw), event_.data.sequence_start.anchor);
-      case YAML_MAPPING_START_EVENT:
-        return open(node_of(Kind::kObject, raw), event_.data.mapping_start.anchor);
-      case YAML_ALIAS_EVENT: return place_alias(characters(event_.data.alias.anchor), raw);
-      case YAML_SEQUENCE_END_EVENT:
-      case YAML_MAPPING_END_EVENT: {
-        Open ended = std::move(open_.back());
-        open_.pop_back();
-        ended.node.raw = {ended.node.raw.begin(), raw.end()};
-        return place(std::move(ended.node), ended.anchor);
-      }
-      case YAML_NO_EVENT:
-      case YAML_STREAM_START_EVENT:
-      case YAML_STREAM_END_EVENT:
-      case YAML_DOCUMENT_END_EVENT: return {};
-    }
-    return {};
+    return text_.substr(begin, byte_of(event_.end_mark) - begin);
   }
 
-  /// @param begin  of a document; the first has what stands before it, too
-  void start_document(std::size_t begin) {
-    if (documents_.empty()) begin = 0;
-    const std::string_view text = text_.substr(begin);
-    if (!documents_.empty()) {
-      std::string_view& last = documents_.back().text;
-      last.remove_suffix(text.size());
-    }
-    documents_.push_back({.text = text, .tree = {}});
+  /// The first document has what stands before it, too.
+  void start_document() {
+    const std::string_view text = text_.substr(documents_.empty() ? 0 : byte_of(event_.start_mark));
+    if (!documents_.empty()) documents_.back().text.remove_suffix(text.size());
+    documents_.push_back({.text = text, .tree = {}, .is_yaml = true});
     anchors_.clear();
-    left_ = codec::kMaxJsonValues - copied_;
   }
 
-  /// Counts values. Aliases repeat what they refer to: a few lines can expand to billions.
-  Status take(std::size_t values) {
-    if (values > left_)
-      return fail(ErrorCode::kTooLarge,
-                  cat("has more than ", codec::kMaxJsonValues, " values, aliases expanded"));
-    left_ -= values;
-    return {};
-  }
-  [[nodiscard]] Status check_depth(std::size_t below) const {
-    if (open_.size() + below <= codec::kMaxJsonDepth) return {};
-    return fail(ErrorCode::kTooLarge, cat("nests deeper than ", codec::kMaxJsonDepth));
+  /// The value that begins with this event.
+  // NOLINTNEXTLINE(misc-no-recursion): at most kMaxJsonDepth deep
+  Result<JsonNode> value() {
+    if (event_.type == YAML_ALIAS_EVENT) return value_of_alias();
+    JsonNode node;
+    node.raw = raw();
+    std::string anchor;
+    if (event_.type == YAML_SCALAR_EVENT) {
+      const auto& scalar = event_.data.scalar;
+      anchor = characters(scalar.anchor);
+      std::string text{characters(scalar.value), scalar.length};
+      node.kind = scalar.plain_implicit != 0 ? resolve(text) : Kind::kString;
+      node.text = documents_.back().tree.keep(std::move(text));
+    } else {
+      const bool map = event_.type == YAML_MAPPING_START_EVENT;
+      anchor =
+          characters(map ? event_.data.mapping_start.anchor : event_.data.sequence_start.anchor);
+      anchors_.erase(anchor);  // it does not contain itself
+      node.kind = map ? Kind::kObject : Kind::kArray;
+      if (++depth_ > codec::kMaxJsonDepth) return refuse_depth();
+      PODQOS_TRY(map ? read_members(node) : read_elements(node));
+      --depth_;
+      node.raw = {node.raw.begin(), raw().end()};
+    }
+    if (!anchor.empty()) {
+      PODQOS_TRY(count_copy(node));
+      anchors_.insert_or_assign(std::move(anchor), node);
+    }
+    return node;
   }
 
-  Status open(JsonNode node, const yaml_char_t* name) {
-    PODQOS_TRY(check_depth(1));
-    PODQOS_TRY(take(1));
-    std::string anchor{characters(name)};
-    anchors_.erase(anchor);  // it does not contain itself
-    open_.push_back(
-        {.node = std::move(node), .anchor = std::move(anchor), .key = {}, .places = {}});
-    return {};
-  }
-
-  Status place_alias(std::string_view anchor, std::string_view raw) {
+  Result<JsonNode> value_of_alias() {
+    const std::string anchor = characters(event_.data.alias.anchor);
     const auto found = anchors_.find(anchor);
     if (found == anchors_.end())
-      return fail(ErrorCode::kInvalidArgument, cat("unknown anchor ", printable(anchor)));
-    const Extent extent = extent_of(found->second);
-    PODQOS_TRY(check_depth(extent.depth));
-    PODQOS_TRY(take(extent.values));
-    copied_ += extent.values;
+      return refuse_here(ErrorCode::kInvalidArgument, "unknown anchor ", printable(anchor));
+    PODQOS_TRY(count_copy(found->second));
     JsonNode node = found->second;
-    node.raw = raw;
-    return place(std::move(node), "");
+    node.raw = raw();
+    return node;
   }
 
-  [[nodiscard]] bool awaits_key() const {
-    return !open_.empty() && open_.back().node.kind == Kind::kObject && !open_.back().key;
+  /// Counts what is stored again: a few lines of aliases can expand to billions of values.
+  Status count_copy(const JsonNode& node) {
+    const Extent extent = extent_of(node);
+    copied_ += extent.values;
+    if (copied_ > codec::kMaxJsonValues)
+      return refuse_here(ErrorCode::kTooLarge, "aliases stand for more than ",
+                         codec::kMaxJsonValues, " values");
+    return depth_ + extent.depth > codec::kMaxJsonDepth ? refuse_depth() : Status{};
+  }
+  [[nodiscard]] std::unexpected<Error> refuse_depth() const {
+    return refuse_here(ErrorCode::kTooLarge, "nests deeper than ", codec::kMaxJsonDepth);
   }
 
-  /// Gives a complete value to what is being read.
-  Status place(JsonNode node, std::string_view anchor) {
-    if (!anchor.empty()) {
-      PODQOS_TRY(take(extent_of(node).values));
-      anchors_.insert_or_assign(std::string{anchor}, node);
+  // NOLINTNEXTLINE(misc-no-recursion): at most kMaxJsonDepth deep
+  Status read_elements(JsonNode& array) {
+    for (;;) {
+      PODQOS_TRY(next());
+      if (event_.type == YAML_SEQUENCE_END_EVENT) return {};
+      PODQOS_ASSIGN(array.children.emplace_back(), value());
     }
-    if (open_.empty()) {
-      static_cast<JsonNode&>(documents_.back().tree) = std::move(node);
-      return {};
+  }
+
+  // NOLINTNEXTLINE(misc-no-recursion): at most kMaxJsonDepth deep
+  Status read_members(JsonNode& map) {
+    Places places;
+    for (;;) {
+      PODQOS_TRY(next());
+      if (event_.type == YAML_MAPPING_END_EVENT) return {};
+      // Names are strings, whatever they look like.
+      if (event_.type == YAML_SCALAR_EVENT) event_.data.scalar.plain_implicit = 0;
+      PODQOS_ASSIGN(const JsonNode key, value());
+      if (key.kind == Kind::kArray || key.kind == Kind::kObject)
+        return refuse_here(ErrorCode::kInvalidArgument, "has a key that is not a scalar");
+      PODQOS_TRY(next());
+      PODQOS_ASSIGN(JsonNode member, value());
+      member.key = key.text;
+      member.raw_key = key.raw;
+      PODQOS_TRY(key.raw == "<<" ? merge(map, places, std::move(member))
+                                 : put(map, places, std::move(member)));
     }
-    Open& parent = open_.back();
-    if (parent.node.kind == Kind::kArray) {
-      parent.node.children.push_back(std::move(node));
-      return {};
-    }
-    if (awaits_key()) {
-      if (node.kind == Kind::kArray || node.kind == Kind::kObject)
-        return fail(ErrorCode::kInvalidArgument, "has a key that is not a scalar");
-      parent.key = std::move(node);
-      return {};
-    }
-    const JsonNode key = *std::exchange(parent.key, std::nullopt);
-    if (key.raw == "<<") return merge(parent, std::move(node));
-    node.key = key.text;
-    node.raw_key = key.raw;
-    return put(parent, std::move(node));
   }
 
   /// Adds a member to a map. As Kubernetes' parser does, unlike YAML's draft for merge keys, a
   /// later one replaces an earlier one. Only a map's own keys, not merged ones, have to be unique.
   /// @note mapping() and merge() of go.yaml.in/yaml/v2 decode.go
-  static Status put(Open& map, JsonNode member) {
-    std::vector<JsonNode>& members = map.node.children;
-    const auto [place, is_new] = map.places.try_emplace(member.key, members.size());
-    if (is_new) members.emplace_back();
-    JsonNode& earlier = members[place->second];
+  [[nodiscard]] Status put(JsonNode& map, Places& places, JsonNode member) const {
+    const auto [place, is_new] = places.try_emplace(member.key, map.children.size());
+    if (is_new) map.children.emplace_back();
+    JsonNode& earlier = map.children[place->second];
     if (!earlier.raw_key.empty() && !member.raw_key.empty())
-      return fail(ErrorCode::kInvalidArgument, cat("repeats the key ", printable(member.key)));
+      return refuse_here(ErrorCode::kInvalidArgument, "repeats the key ", printable(member.key));
     earlier = std::move(member);
     return {};
   }
 
   /// Adds the members of the value of a merge key: of a map, or of several, of which the first
   /// counts most. They have no JsonNode::raw_key.
-  static Status merge(Open& map, JsonNode value) {
+  [[nodiscard]] Status merge(JsonNode& map, Places& places, JsonNode value) const {
     const bool several = value.kind == Kind::kArray;
     std::vector<JsonNode> maps =
         several ? std::move(value.children) : std::vector{std::move(value)};
     for (JsonNode& each : maps | std::views::reverse) {
       if (each.kind != Kind::kObject)
-        return fail(ErrorCode::kInvalidArgument,
-                    "has a merge key (<<) whose value is neither a map nor a list of maps");
+        return refuse_here(ErrorCode::kInvalidArgument,
+                           "has a merge key (<<) whose value is neither a map nor a list of maps");
       for (JsonNode& member : each.children) {
         member.raw_key = {};
-        PODQOS_TRY(put(map, std::move(member)));
+        PODQOS_TRY(put(map, places, std::move(member)));
       }
     }
     return {};
@@ -308,49 +276,17 @@ class Reader {
   yaml_parser_t parser_{};
   yaml_event_t event_{};
   std::vector<Document> documents_;
-  std::vector<Open> open_;  ///< the innermost last
   std::map<std::string, JsonNode, std::less<>> anchors_;
-  std::size_t left_ = 0;    ///< values that the document may still have
-  std::size_t copied_ = 0;  ///< values that aliases stand for, in all documents
+  std::size_t depth_ = 0;   ///< of what is being read
+  std::size_t copied_ = 0;  ///< values that anchors and aliases stand for, in all documents
 };
-
-/// The value for comparisons: the text of a number or word in brackets, unlike a string's.
-// NOLINTNEXTLINE(misc-no-recursion): at most kMaxJsonDepth deep
-nlohmann::json value_of(const JsonNode& node) {
-  if (node.is_null()) return nullptr;
-  if (node.kind == Kind::kString) return node.text;
-  auto value = node.kind == Kind::kObject ? nlohmann::json::object() : nlohmann::json::array();
-  for (const JsonNode& child : node.children) {
-    if (node.kind == Kind::kObject)
-      value[std::string{child.key}] = value_of(child);
-    else
-      value.push_back(value_of(child));
-  }
-  if (node.kind == Kind::kNumber || node.kind == Kind::kBoolean) value.push_back({{}, node.text});
-  return value;
-}
 
 }  // namespace
 
 Result<std::vector<Document>> parse_yaml(std::string_view text) {
   if (text.size() > kMaxInput)
     return fail(ErrorCode::kTooLarge, cat("input is larger than ", kMaxInput, " bytes"));
-  return Reader{text}.read();
-}
-
-Result<std::string> insert_yaml(const Document& document, std::span<const Insertion> insertions) {
-  PODQOS_ASSIGN(auto text, insert_members(document.text, document.tree, insertions, Syntax::kYaml));
-  nlohmann::json expected = value_of(document.tree);
-  for (const Insertion& insertion : insertions) {
-    std::string pointer = cat("/", insertion.path);
-    std::ranges::replace(pointer, '.', '/');
-    for (const auto& [key, value] : insertion.members)
-      expected[nlohmann::json::json_pointer{pointer}][key] = value;
-  }
-  const auto read = parse_yaml(text);
-  if (!read || read->size() != 1 || value_of(read->front().tree) != expected)
-    return fail(ErrorCode::kInvalidArgument, "the edited document has another value");
-  return text;
+  return YamlReader{text}.read();
 }
 
 }  // namespace podqos::ctl

@@ -7,7 +7,7 @@
 
 #include "common/base/text.h"
 #include "ctl/configure/lines.h"
-#include "ctl/json_text.h"
+#include "ctl/json.h"
 #include "podqos_examples.h"
 
 namespace podqos::ctl {

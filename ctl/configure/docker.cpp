@@ -8,8 +8,8 @@
 #include "common/base/text.h"
 #include "common/codec/json_tree.h"
 #include "ctl/configure/lines.h"
+#include "ctl/document.h"
 #include "ctl/json.h"
-#include "ctl/json_text.h"
 #include "podqos_examples.h"
 
 namespace podqos::ctl {
@@ -85,7 +85,7 @@ std::string format_like(const Json& values, std::string_view like) {
 
 /// Whether the runtime's path is the wrapper's.
 bool is_wrapper(const JsonNode& podqos) {
-  const JsonNode* const path = json_member(podqos, "path");
+  const JsonNode* const path = json_at(podqos, "path");
   return path != nullptr && path->kind == Kind::kString && path->text == kWrapperPath;
 }
 

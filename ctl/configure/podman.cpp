@@ -4,7 +4,7 @@
 
 #include "common/base/text.h"
 #include "ctl/configure/lines.h"
-#include "ctl/json_text.h"
+#include "ctl/json.h"
 #include "ctl/table.h"
 #include "podqos_examples.h"
 

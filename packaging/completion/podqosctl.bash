@@ -8,8 +8,7 @@ _podqosctl_words() {
     reconcile) echo "-n --dry-run -q --quiet -o --output --config --help" ;;
     configure) echo "containerd crio podman docker --method -n --dry-run --undo --restart --root --program --engine-version -o --output --color --help" ;;
     config) echo "show fields check runtimes --config --help" ;;
-    config-fields) echo "-o --output --config --help" ;;
-    config-show | config-check | config-runtimes) echo "--config --help" ;;
+    config-show | config-fields | config-check | config-runtimes) echo "--config --help" ;;
     version) echo "--help" ;;
     *) echo "explain annotate status tree reconcile configure config version --config --version --help" ;;
   esac
@@ -62,7 +61,6 @@ _podqosctl() {
     -o | --output)
       case "$command" in
         annotate) words="manifest annotations" ;;
-        config-fields) words="text markdown" ;;
         *) words="text json" ;;
       esac
       ;;

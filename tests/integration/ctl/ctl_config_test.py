@@ -75,7 +75,7 @@ class Configuration(unittest.TestCase):
 
     def test_fields_fit_a_terminal(self):
         text = ctl("config", "fields").stdout
-        self.assertIn('\ncpuCFSQuotaPeriod\n    a duration from "1ms" to "1s"; default "100ms"\n', text)
+        self.assertIn('\ncpuCFSQuotaPeriod (a duration from "1ms" to "1s"; default "100ms")\n    Period of the CPU quotas.\n', text)
         self.assertEqual([line for line in text.splitlines() if len(line) >= 80], [])
 
     def test_no_state_means_no_pods(self):

@@ -121,62 +121,41 @@ class Batch(unittest.TestCase):
     """A line that cannot be answered gets an error of its own, in its place, and the run goes on."""
 
     def test_order_ids_and_errors(self):
+        """In the order of the lines, with the id byte for byte, and an error that names what is wrong."""
         good = {"pod": POD, "nodeMemoryBytes": 1 << 33}
-        lines = [
-            json.dumps({"id": 1, **good}),
-            "{",
-            "",
-            '{"id": {"x": [1.0e2, null]}, "pod": 5, "nodeMemoryBytes": 1}',
-            json.dumps({"id": "no-memory", "pod": POD}),
-            json.dumps({"id": "neither"}),
-            "[" * 100_000,
-            '{"id":"\xff' + "x" * 100,
-            json.dumps({"id": "bad-uid", "nodeMemoryBytes": 1,
-                        "pod": {**POD, "metadata": {"uid": "../../etc"}}}),
-            json.dumps({"id": "bad-policy", "params": {"memoryReservationPolicy": "Some"}, **good}),
-            json.dumps({"id": "bad-percent", "pods": [], "allocatableMemoryBytes": 1, "reservePercent": 101}),
-            json.dumps(good),
-        ]
-        done = ctl("explain", "--batch", stdin="\n".join(lines) + "\n")
-        answers = [json.loads(line) for line in done.stdout.splitlines()]
-        self.assertEqual([a["id"] for a in answers],
-                         [1, None, None, {"x": [100.0, None]}, "no-memory", "neither", None, None, "bad-uid",
-                          "bad-policy", "bad-percent", None])
-        self.assertEqual([("error" in a) for a in answers],
-                         [False, True, True, True, True, True, True, True, True, True, True, False])
-        self.assertTrue(done.stdout.splitlines()[3].startswith('{"id":{"x": [1.0e2, null]},'), "byte for byte")
-        self.assertIn("nodeMemoryBytes", answers[4]["error"])
-        self.assertIn("metadata.uid", answers[8]["error"])
-
-    def test_errors_name_what_is_wrong(self):
-        good = {"pod": POD, "nodeMemoryBytes": 1 << 33}
-        tier = {"pods": [], "reservePercent": 50}
+        tier = {"pods": [], "reservePercent": 50, "allocatableMemoryBytes": 1}
         page_size = "hugePageSizes: expected a page size as in the kernel's file names, such as 2MB, found "
+        json_ = "the line: malformed JSON at byte "
         cases = [
-            (json.dumps(tier), "allocatableMemoryBytes is missing"),
-            (json.dumps({**tier, "allocatableMemoryBytes": -1}), "allocatableMemoryBytes: expected a whole number of at least 0, found -1"),
-            ('{"id": 1,}', "the line: malformed JSON at byte 10: "),
-            ("nonsense", "the line: malformed JSON at byte 1: "),
-            ("[" * 100, "the line: JSON nested deeper than 64 levels at byte 65"),
-            (json.dumps({**good, "nodeMemoryBytes": 0}), "nodeMemoryBytes: expected a whole number of at least 1, found 0"),
-            (json.dumps({**good, "params": {"hugePageSizes": ["2M"]}}), page_size + '"2M"'),
-            (json.dumps({**good, "params": {"hugePageSizes": ["../../x"]}}), page_size + '"../../x"'),
-            (json.dumps({**good, "params": {"hugePageSizes": ["0MB"]}}), page_size + '"0MB"'),
-            (json.dumps({**good, "params": {"hugePageSizes": "2MB"}}), 'like ["2MB"], found "2MB"'),
-            (json.dumps({**good, "params": {"hugePageSizes": ["1024KB"]}}), page_size + '"1024KB"'),
-            (json.dumps({**good, "params": {"cpuPeriodus": 1}}), "unknown member cpuPeriodus; did you mean cpuPeriodUs?"),
-            (json.dumps({**good, "params": {"xyzzy": 1}}), "unknown member xyzzy; expected one of cgroupRoot, "),
-            (json.dumps({**good, "params": {"podPidsLimit": "many"}}), 'whole number of 64 bits, found "many"'),
-            (json.dumps({**good, "pod": {**POD, "spec": {"containers": []}}}), "spec.containers: "),
-            (json.dumps({**good, "pod": {**POD, "spec": {}}}), "spec.containers: "),
-            (json.dumps({"id": 1}), 'expected an object with "pod" or "pods"'),
-            (json.dumps({"pods": {}}), "pods: expected a list"),
-            (json.dumps({**tier, "reservePercent": 101}), "reservePercent: expected a whole number from 0 to 100, found 101"),
-        ]
-        done = ctl("explain", "--batch", stdin="".join(line + "\n" for line, _ in cases))
-        for (line, error), answer in zip(cases, done.stdout.splitlines(), strict=True):
-            with self.subTest(line[:60]):
-                self.assertIn(error, json.loads(answer).get("error", ""))
+            ('{"id": {"x": [1.0e2, null]}, "pod": 5, "nodeMemoryBytes": 1}', '{"x": [1.0e2, null]}', "expected"),
+            ("", "null", json_ + "1: "), ("nonsense", "null", json_ + "1: "), ("{", "null", json_ + "2: "),
+            ('{"id": 1,}', "null", json_ + "10: "), ('{"id":"\xff' + "x" * 100, "null", json_),
+            ("[" * 100_000, "null", "the line: JSON nested deeper than 64 levels at byte 65"),
+            (good, "null", None), ({"id": 1, **good}, "1", None)]
+        cases += [(line, "null", error) for line, error in (
+            ({"pod": POD}, "nodeMemoryBytes is missing"),
+            ({**good, "nodeMemoryBytes": 0}, "nodeMemoryBytes: expected a whole number of at least 1, found 0"),
+            ({"ok": 1}, 'expected an object with "pod" or "pods"'), ({"pods": {}}, "pods: expected a list"),
+            ({**good, "pod": {**POD, "metadata": {"uid": "../../etc"}}}, "metadata.uid"),
+            ({**good, "pod": {**POD, "spec": {"containers": []}}}, "spec.containers: "),
+            ({**good, "pod": {**POD, "spec": {}}}, "spec.containers: "),
+            ({"pods": [], "reservePercent": 50}, "allocatableMemoryBytes is missing"),
+            ({**tier, "allocatableMemoryBytes": -1}, "allocatableMemoryBytes: expected a whole number of at least 0, found -1"),
+            ({**tier, "reservePercent": 101}, "reservePercent: expected a whole number from 0 to 100, found 101"))]
+        cases += [({**good, "params": params}, "null", error) for params, error in (
+            ([], "params: expected an object"), ({"cgroupRoot": 1}, "cgroupRoot: expected a string, found 1"),
+            ({"memoryReservationPolicy": "Some"}, "memoryReservationPolicy: expected one of"),
+            ({"hugePageSizes": "2MB"}, 'like ["2MB"], found "2MB"'), ({"hugePageSizes": [2]}, page_size + "2"),
+            ({"cpuPeriodus": 1}, "unknown member cpuPeriodus; did you mean cpuPeriodUs?"),
+            ({"xyzzy": 1}, "unknown member xyzzy; expected one of cgroupRoot, "),
+            ({"podPidsLimit": "many"}, 'whole number of 64 bits, found "many"'),
+            *(({"hugePageSizes": [size]}, f'{page_size}"{size}"') for size in ("2M", "../../x", "0MB", "1024KB", "B")))]
+        lines = [line if isinstance(line, str) else json.dumps(line) for line, _, _ in cases]
+        done = ctl("explain", "--batch", stdin="".join(line + "\n" for line in lines))
+        for line, (_, given, error), answer in zip(lines, cases, done.stdout.splitlines(), strict=True):
+            with self.subTest(line[:80]):
+                self.assertTrue(answer.startswith(f'{{"id":{given},'), answer)
+                self.assertIn(error or "cpuShares", json.loads(answer).get("error", answer))
 
     def test_memory_that_nobody_knows_reserves_nothing(self):
         got = batch([{"id": 1, "pods": [], "allocatableMemoryBytes": None, "reservePercent": 50}])[0]
@@ -377,17 +356,8 @@ class Explain(unittest.TestCase):
             os.close(shown)
             os.close(terminal)
 
-    def test_a_pod_needs_containers(self):
-        for command in ("explain", "annotate"):
-            text = json.dumps({**POD, "spec": {"containers": []}})
-            done = ctl(command, "-f", "-", stdin=text, check=False)
-            self.assertEqual((done.returncode, done.stdout), (1, ""))
-            self.assertIn("spec.containers: a pod needs at least one container", done.stderr)
-
     def test_hostile_yaml(self):
-        bomb = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
-            f"{chr(98 + i)}: &{chr(98 + i)} [{', '.join(['*' + chr(97 + i)] * 9)}]\n" for i in range(8))
-        for text in (bomb, "a: " + "[" * 10_000, "kind: Pod\nkind: Pod\n", "\t- x: [", "a: *nowhere", "<<: a"):
+        for text in ("a: &a [x]\n" + "b: [*a, *a]\n" * 50_000, "a: " + "[" * 10_000, "<<: a"):
             with self.subTest(text[:20]):
                 done = ctl("explain", "-f", "-", stdin=text, check=False)
                 self.assertEqual(done.returncode, 1, done.stderr)
@@ -413,15 +383,6 @@ class Annotate(unittest.TestCase):
         self.assertEqual(spec["containers"][0]["resources"]["limits"]["memory"], "2000000000")
         self.assertEqual(self.annotated(out), out)
 
-    def test_line_ends_stay(self):
-        for text in (YAML, "kind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - name: a\n"):
-            with self.subTest(text[:20]):
-                done = subprocess.run([BIN / "podqosctl", "annotate", "-f", "-"], capture_output=True, check=True,
-                                      input=text.replace("\n", "\r\n").encode())
-                self.assertIn(b"podqos.io/pod", done.stdout)
-                self.assertEqual(done.stdout.count(b"\n"), done.stdout.count(b"\r\n"))
-                self.assertEqual(done.stdout.decode().replace("\r\n", "\n"), self.annotated(text))
-
     def test_each_item_of_a_list(self):
         value = {"kind": "List", "apiVersion": "v1", "items": [POD, {"kind": "Service", "spec": {}}, POD]}
         for text in (json.dumps(value, indent=2), "# pods\nkind: List\nitems:\n- " + json.dumps(POD) + "\n"):
@@ -433,37 +394,6 @@ class Annotate(unittest.TestCase):
         self.assertEqual(got["podqos.io/pod-uid"], "u-1")
         two = ctl("annotate", "-f", "-", "-o", "annotations", stdin=json.dumps(value), check=False)
         self.assertIn("exactly one pod", two.stderr)
-
-    def test_json_keeps_every_byte_but_the_insertion(self):
-        text = '{\n  "kind": "Pod",\n  "metadata": {"uid": "u-1"},\n  "odd": 1.50e+2,\n  "spec": ' + json.dumps(
-            POD["spec"]) + "\n}\n"
-        out = self.annotated(text)
-        self.assertIn('"odd": 1.50e+2', out)
-        got = json.loads(out)["metadata"]["annotations"]
-        self.assertEqual(got["podqos.io/pod-uid"], "u-1")
-        self.assertEqual(json.loads(got["podqos.io/pod"])["containers"][0]["name"], "a")
-        self.assertEqual(self.annotated(out), out)
-
-    def test_flow_style_yaml_keeps_its_layout(self):
-        text = ("kind: Pod\nmetadata: {name: p, labels: {a: \"1\", b: 'no', c: x}}\n"
-                "spec:\n  containers:\n  - name: a\n    args: [\"007\", 'null', \"a: b\", '#x', \"two\\nlines\"]\n"
-                "    tty: yes\n    ports: [{containerPort: 8080}]\n    mode: 0644\n    env: []\n")
-        out = self.annotated(text)
-        again = ctl("annotate", "-f", "-", "-o", "annotations", "--container", "a", stdin=out).stdout
-        self.assertIn("podqos.io/pod", json.loads(again))
-        before, added, after = re.match(r"(.*metadata: \{)(annotations: \{.*?\}'\}, )(name: p.*)", out,
-                                        re.DOTALL).groups()
-        self.assertEqual(before + after, text)
-        self.assertEqual(added, "annotations: {podqos.io/pod: '{\"containers\":[{\"name\":\"a\"}]}'}, ")
-
-    def test_an_earlier_annotation_is_replaced(self):
-        out = self.annotated(YAML)
-        changed = self.annotated(out.replace("memory: 2G", "memory: 3G"))
-        self.assertEqual(changed.count("podqos.io/pod"), 1)
-        self.assertEqual([line for line in changed.splitlines() if "podqos.io" not in line],
-                         [line for line in out.replace("memory: 2G", "memory: 3G").splitlines()
-                          if "podqos.io" not in line])
-        self.assertIn("3000000000", changed)
 
     def test_what_cannot_be_edited_is_refused_with_the_lines(self):
         text = ("x: &m {name: p}\nkind: Pod\nmetadata: *m\nspec: {containers: [{name: a}]}\n")

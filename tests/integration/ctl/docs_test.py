@@ -41,17 +41,6 @@ class Explain(unittest.TestCase):
         return done.stdout.splitlines()
 
 
-class Settings(unittest.TestCase):
-    """podqos.json(5) lists the fields as the table of the settings does."""
-
-    def test_lists_every_field(self):
-        done = subprocess.run([harness.CTL, "config", "fields", "-o", "markdown"], capture_output=True, text=True,
-                              check=True, timeout=harness.CALL_TIMEOUT)
-        page = (harness.REPOSITORY / "packaging/man/podqos.json.5.md").read_text(encoding="utf-8")
-        listed = page.partition("\n# FIELDS\n\n")[2].partition("\n# ")[0]
-        self.assertEqual(listed, done.stdout, "write what podqosctl config fields -o markdown prints below # FIELDS")
-
-
 class Picture(unittest.TestCase):
     """docs/tree.svg is what tests/lib/tree_picture.py draws of the demo."""
 

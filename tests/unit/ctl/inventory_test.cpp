@@ -95,7 +95,7 @@ TEST(ReadInventory, WarnsOfWhatIsRecordedButGone) {
   ASSERT_EQ(tiers.size(), 3U);
   EXPECT_EQ(tiers[1]["rule"]["cpuShares"], 2);
   const std::vector<std::string> warnings = inventory["warnings"];
-  EXPECT_THAT(warnings, Contains(HasSubstr("pod default/web (u-1): its cgroup")));
+  EXPECT_THAT(warnings, Contains(HasSubstr("pod u-1 (default/web): its cgroup")));
   EXPECT_THAT(warnings, Contains(HasSubstr("container c1 is recorded")));
 }
 

@@ -1,5 +1,6 @@
 #include "ctl/manifest.h"
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,11 +27,11 @@ spec:
 )";
 
 TEST(ParseManifest, FindsThePodOfAWorkload) {
-  const auto manifest = parse_manifest(kDeployment);
-  ASSERT_TRUE(manifest) << manifest.error().message;
-  EXPECT_TRUE(manifest->is_yaml);
-  ASSERT_EQ(manifest->documents.size(), 1U);
-  const ManifestPod found = manifest->pods().at(0);
+  const auto documents = parse_manifest(kDeployment);
+  ASSERT_TRUE(documents) << documents.error().message;
+  ASSERT_EQ(documents->size(), 1U);
+  EXPECT_TRUE(documents->front().is_yaml);
+  const ManifestPod found = pods_in(*documents).at(0);
   EXPECT_EQ(found.path, "spec.template");
   EXPECT_EQ(found.title, "Deployment shop/web");
   const auto pod = admitted_pod(found);
@@ -39,43 +40,38 @@ TEST(ParseManifest, FindsThePodOfAWorkload) {
   EXPECT_EQ(pod->priority, 2'000'001'000);
 }
 
-TEST(ParseManifest, FindsTheItemsOfAList) {
-  const auto manifest = parse_manifest(
-      R"({"kind": "List", "items": [{"kind": "Service"}, {"kind": "Pod", "metadata": {"name": "a"}}]})");
-  ASSERT_TRUE(manifest);
-  EXPECT_FALSE(manifest->is_yaml);
-  const auto found = manifest->pods();
-  ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found.front().path, "items.1");
+/// "title at path" of the pods of JSON documents, which have to make up the text.
+std::vector<std::string> pods_of(std::string_view json) {
+  const auto documents = parse_manifest(json);
+  if (!documents) return {documents.error().message};
+  std::string all;
+  for (const Document& document : *documents) {
+    EXPECT_FALSE(document.is_yaml);
+    all += document.text;
+  }
+  EXPECT_EQ(all, json);
+  std::vector<std::string> found;
+  for (const ManifestPod& pod : pods_in(*documents))
+    found.push_back(pod.title + " at " + pod.path);
+  return found;
 }
 
-// kubectl get pods -o json, and kubectl get deployments -o json of an older server.
-TEST(ParseManifest, KnowsTheItemsOfATypedListByTheKindOfTheList) {
-  const auto manifest = parse_manifest(R"({"kind": "PodList", "items": [{"metadata": {"name": "a"},
+TEST(ParseManifest, FindsTheItemsOfAList) {
+  EXPECT_THAT(pods_of(R"({"kind": "List", "items": [{"kind": "Service"},
+                          {"kind": "Pod", "metadata": {"name": "a"}}]})"),
+              ElementsAre("Pod a at items.1"));
+  // kubectl get pods -o json, and kubectl get deployments -o json of an older server.
+  EXPECT_THAT(pods_of(R"({"kind": "PodList", "items": [{"metadata": {"name": "a"},
       "spec": {"containers": [{"name": "c"}]}}]}
 {"kind": "DeploymentList", "items": [{"metadata": {"name": "b"}, "spec": {"template": {"spec":
-  {"containers": [{"name": "c"}]}}}}]})");
-  ASSERT_TRUE(manifest);
-  const auto found = manifest->pods();
-  ASSERT_EQ(found.size(), 2U);
-  EXPECT_EQ(found[0].title, "Pod a");
-  EXPECT_EQ(found[1].title, "Deployment b");
-  EXPECT_EQ(found[1].path, "items.0.spec.template");
-  EXPECT_TRUE(admitted_pod(found[1]));
+  {"containers": [{"name": "c"}]}}}}]})"),
+              ElementsAre("Pod a at items.0", "Deployment b at items.0.spec.template"));
 }
 
 TEST(ParseManifest, ReadsJsonDocumentsBackToBack) {
-  const std::string text =
-      "\n{\"kind\": \"Pod\", \"x\": \"}{\\\"\"}{\"kind\": \"Service\"}\n\n{\"kind\": \"Pod\"}\n";
-  const auto manifest = parse_manifest(text);
-  ASSERT_TRUE(manifest) << manifest.error().message;
-  EXPECT_FALSE(manifest->is_yaml);
-  ASSERT_EQ(manifest->documents.size(), 3U);
-  EXPECT_EQ(manifest->pods().size(), 2U);
-  std::string all;
-  for (const Document& document : manifest->documents)
-    all += document.text;
-  EXPECT_EQ(all, text);
+  EXPECT_THAT(pods_of("\n{\"kind\": \"Pod\", \"x\": \"}{\\\"\"}{\"kind\": \"Service\"}\n\n"
+                      "{\"kind\": \"Pod\"}\n"),
+              ElementsAre("Pod (no name) at ", "Pod (no name) at "));
 }
 
 TEST(ParseManifest, RefusesOtherTextBehindJson) {
@@ -98,15 +94,12 @@ TEST(AdmittedPod, AppliesTheDefaultsOfTheApi) {
 }
 
 TEST(AdmittedPod, RefusesWhatTheApiServerRefuses) {
-  const auto pod = admitted(
-      R"({"kind": "Pod", "metadata": {"name": "a", "uid": "u"}, "spec": {"containers": [
-          {"name": "c", "image": "x", "resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}}]}})");
-  ASSERT_FALSE(pod);
-  EXPECT_EQ(pod.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_THAT(pod.error().message, HasSubstr("cpu"));
-}
-
-TEST(AdmittedPod, ReportsAnErrorOfALimitOnce) {
+  const auto above = admitted(R"({"spec": {"containers": [
+      {"name": "c", "resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}}]}})");
+  ASSERT_FALSE(above);
+  EXPECT_EQ(above.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(above.error().message, HasSubstr("cpu"));
+  // An error of a limit, which becomes a request, once.
   const auto pod = admitted(R"({"spec": {"containers": [
       {"name": "c", "resources": {"limits": {"gpu": 1}}}]}})");
   ASSERT_FALSE(pod);
@@ -116,9 +109,9 @@ TEST(AdmittedPod, ReportsAnErrorOfALimitOnce) {
 }
 
 std::vector<std::string> warnings_of(std::string_view text) {
-  const auto manifest = parse_manifest(text);
-  if (!manifest) return {manifest.error().message};
-  return manifest_warnings(manifest->pods().at(0));
+  const auto documents = parse_manifest(text);
+  if (!documents) return {documents.error().message};
+  return manifest_warnings(pods_in(*documents).at(0));
 }
 
 // kubectl: strict decoding error: unknown field "spec.containers[0].resources.limit".
@@ -156,13 +149,6 @@ TEST(ManifestWarnings, NamesSoManyAndNoMore) {
   EXPECT_EQ(warnings.back(), "more unknown fields");
 }
 
-TEST(ManifestWarnings, NamesThePathOfATemplate) {
-  EXPECT_THAT(warnings_of(R"({"kind": "CronJob", "spec": {"jobTemplate": {"spec": {"template":
-      {"spec": {"containers": [{"name": "c", "resources": {"limit": {}}}]}}}}}})"),
-              ElementsAre("unknown field \"spec.jobTemplate.spec.template.spec.containers[0]"
-                          ".resources.limit\"; did you mean limits?"));
-}
-
 TEST(ManifestWarnings, KnowsTheFieldsOfKubernetes) {
   EXPECT_THAT(warnings_of(R"(
 apiVersion: v1
@@ -184,36 +170,32 @@ status: {anything: 1}
               IsEmpty());
 }
 
-TEST(ManifestWarnings, NamesFractionsOfBytesOnce) {
-  EXPECT_THAT(warnings_of(R"({"spec": {"containers": [
-      {"name": "c", "resources": {"limits": {"memory": "256m", "cpu": "256m"}}}]}})"),
-              ElementsAre("container \"c\": memory limit is 0.256 bytes: did you mean 256Mi? "
-                          "Kubernetes rounds it up to whole bytes"));
-}
-
-TEST(ManifestWarnings, NamesAnnotationsThatPodqosRefuses) {
-  EXPECT_THAT(warnings_of(R"(
-metadata:
-  annotations:
-    podqos.io/request: cpu=1
-    podqos.io/limits: memory=64m
-    podqos.io/requests.c: cpu=1
-    other.io/request: x
-spec: {containers: [{name: c}]}
-)"),
-              ElementsAre("annotation podqos.io/request = \"cpu=1\": unknown annotation; did you "
-                          "mean podqos.io/requests?",
-                          "annotation podqos.io/limits = \"memory=64m\": memory=64m is 0.064 "
-                          "bytes: did you mean 64Mi?"));
-}
-
-TEST(ManifestWarnings, NamesAnnotationsThatContradictEachOther) {
-  EXPECT_THAT(warnings_of(R"(
-metadata: {annotations: {podqos.io/requests: cpu=1, podqos.io/cpu-request: "2"}}
-spec: {containers: [{name: c}]}
-)"),
-              ElementsAre("annotation podqos.io/requests = \"cpu=1\": cpu is set by annotation "
-                          "podqos.io/cpu-request too: remove one"));
+TEST(ManifestWarnings, AreSentencesWithThePath) {
+  using Warnings = std::vector<std::string>;
+  const std::map<std::string_view, Warnings> cases = {
+      {R"({"kind": "CronJob", "spec": {"jobTemplate": {"spec": {"template": {"spec":
+       {"containers": [{"name": "c", "resources": {"limit": {}}}]}}}}}})",
+       {"unknown field \"spec.jobTemplate.spec.template.spec.containers[0].resources.limit\"; did "
+        "you mean limits?"}},
+      {R"({"spec": {"containers": [
+       {"name": "c", "resources": {"limits": {"memory": "256m", "cpu": "256m"}}}]}})",
+       {"container \"c\": memory limit is 0.256 bytes: did you mean 256Mi? Kubernetes rounds it up "
+        "to whole bytes"}},
+      // Annotations that podqos refuses, each by itself.
+      {R"({"spec": {"containers": [{"name": "c"}]}, "metadata": {"annotations": {
+       "podqos.io/request": "cpu=1", "podqos.io/limits": "memory=64m",
+       "podqos.io/requests.c": "cpu=1", "other.io/request": "x"}}})",
+       {"annotation podqos.io/request = \"cpu=1\": unknown annotation; did you mean "
+        "podqos.io/requests?",
+        "annotation podqos.io/limits = \"memory=64m\": memory=64m is 0.064 bytes: did you mean "
+        "64Mi?"}},
+      // Annotations that contradict each other.
+      {R"({"spec": {"containers": [{"name": "c"}]}, "metadata": {"annotations": {
+       "podqos.io/requests": "cpu=1", "podqos.io/cpu-request": "2"}}})",
+       {"annotation podqos.io/requests = \"cpu=1\": cpu is set by annotation podqos.io/cpu-request "
+        "too: remove one"}}};
+  for (const auto& [text, warnings] : cases)
+    EXPECT_EQ(warnings_of(text), warnings);
 }
 
 }  // namespace
