@@ -260,15 +260,6 @@ class HostsRoot(OwnershipCase):
         self.assertEqual(found, before)
         self.delete(theirs)
 
-    def test_root_exists(self):
-        """Nothing shows whose it is."""
-        self.make(self.ROOT)
-        made = self.container(BURSTABLE, "app")
-        config = made.bundle.read()
-        self.assertRegex(self.try_place(made), r"pod burst.*cgroup /kubepods exists but was not created by podqos.*cgroupRoot")
-        self.assertEqual(made.bundle.read(), config)
-        self.assertFalse(self.machine.exists(self.tier_path("burstable")))
-
 
 if __name__ == "__main__":
     harness.main(kinds=("runc",))

@@ -33,8 +33,6 @@ FIRST = pod(
 SECOND = pod("second", container("app", limits={"cpu": "300m", "memory": "512Mi"}))
 THIRD = pod("third", container("app", requests={"cpu": "700m", "memory": "3Gi"}))
 FOURTH = pod("fourth", container("app", limits={"cpu": "90m", "memory": "256Mi"}))
-# kernel/sched/core.c: max_cfs_runtime is MAX_BW, (1 << 44) - 1 microseconds.
-LONGEST_QUOTA = 17592186044415
 # An event may wait so long, in all, while it holds the lock.
 LOCKED_WAIT = 0.05
 CALL = re.compile(r"^(\d+) +(\w+)\((.*)\) += (-?\w+)")
@@ -363,29 +361,11 @@ class EqualIds(player.Case):
 
 
 class Beyond(StateCase):
-    """Claims that no kernel takes are refused before anything is written."""
-
-    def described(self, uid, **annotations):
-        """A container that is described by short forms alone."""
-        made = self.container(pod(uid, container("app")), "app")
-        for key in [key for key in made.bundle.annotations if key.startswith("podqos.io/")]:
-            del made.bundle.annotations[key]
-        made.bundle.annotations.update({"podqos.io/pod-uid": uid, "podqos.io/container": "app"})
-        made.bundle.annotations.update({f"podqos.io/{key}": value for key, value in annotations.items()})
-        made.bundle.save()
-        return made
-
-    def test_quota(self):
-        made = self.described("greedy", limits="cpu=1000000000")
-        original, state = made.bundle.read(), self.podqos.state_bytes()
-        self.assert_complaint(self.try_place(made), 0, "greedy", "cpu", 1000000000 * 100000, LONGEST_QUOTA)
-        self.assertEqual(made.bundle.read(), original)
-        self.assertEqual(self.podqos.state_bytes(), state)
-        self.assert_next_start_is_its_own()
-        self.check(*self.alive)
+    """A claim that the kernel just takes; what is beyond, cgroup_values_test.cpp refuses before anything is written."""
 
     def test_highest_quota(self):
-        made = self.described("large", limits="cpu=175921860", requests="cpu=1m")
+        """kernel/sched/core.c: max_cfs_runtime is MAX_BW, (1 << 44) - 1 microseconds."""
+        made = self.container(pod("large", container("app", {"cpu": "1m"}, {"cpu": "175921860"})), "app")
         self.try_place(made)
         self.assertIn("large", json.loads(made.bundle.read())["linux"]["cgroupsPath"])
         self.start(made)
