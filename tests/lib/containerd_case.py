@@ -167,9 +167,7 @@ class ContainerdCase(engine.EngineCase):
         self.assertEqual(machines.oom_score_adj(pid), resources["oom_score_adj"])
         self.assert_values(leaf, **wanted)
         self.assert_container_share(leaf, resources["cpu_shares"])
-        own = machines.cgroup_of(pid)
-        found = {file: self.machine.file(own, "memory", file) for file in ("memory.swap.max", "memory.oom.group")}
-        self.assertEqual(found, {"memory.swap.max": "0", "memory.oom.group": "1"}, own)
+        self.assert_unified(machines.cgroup_of(pid))
 
     def assert_below(self, path, pid, identifier):
         leaf = machines.container_cgroup_of(pid)

@@ -160,6 +160,12 @@ class CgroupCase(unittest.TestCase):
         accepted = (machines.linear_weight(shares), machines.logarithmic_weight(shares))
         self.assertIn(self.machine.read(path, "weight"), accepted)
 
+    def assert_unified(self, path):
+        """What a kubelet sets on v2 without being asked: no swap, and the container ends as a whole."""
+        if self.machine.version("memory") == 2:
+            found = {file: self.machine.file(path, "memory", file) for file in ("memory.swap.max", "memory.oom.group")}
+            self.assertEqual(found, {"memory.swap.max": "0", "memory.oom.group": "1"}, path)
+
     def frozen(self, path):
         """Is this cgroup really frozen, by whichever above it?"""
         if self.machine.hierarchy("freezer"):

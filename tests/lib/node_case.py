@@ -200,14 +200,7 @@ class NodeCase(harness.TestCase):
             return
         self.assert_container_share(box.cgroup, 256)
         self.assert_values(box.cgroup, quota=50000, memory=128 * MI)
-        self.check_unified(box.cgroup)
-
-    def check_unified(self, cgroup):
-        """What a kubelet sets on v2 without being asked: no swap, and the container ends as a whole."""
-        if not self.is_v2:
-            return
-        found = {file: self.machine.file(cgroup, "memory", file) for file in ("memory.swap.max", "memory.oom.group")}
-        self.assertEqual(found, {"memory.swap.max": "0", "memory.oom.group": "1"}, cgroup)
+        self.assert_unified(box.cgroup)
 
     def check_pod(self, expected):
         quota = expected.quota[self.driver] if expected.quota else None

@@ -17,6 +17,7 @@ import guest
 import harness
 import machine as machines
 import oci
+import spdx
 
 BUILD = harness.BIN.parent
 VERSION = re.search(r"VERSION ([\d.]+) LANG", (harness.REPOSITORY / "CMakeLists.txt").read_text(encoding="utf-8"))[1]
@@ -149,6 +150,14 @@ class BuiltCase(unittest.TestCase):
         self.assertEqual([path for path in found if "nri" in path], [])
         # What containers call is nothing that a tool takes away.
         self.assertEqual({str(HOOK), str(WRAPPER)} & set(found), set())
+
+    def sbom(self, package, name, *programs):
+        """A package's document, in which nothing is wrong."""
+        file = self.unpacked(package) / f"usr/share/doc/{name}/{name}.spdx.json"
+        document = json.loads(file.read_text(encoding="utf-8"))
+        self.assertEqual(spdx.problems(document), [])
+        self.assertEqual(spdx.related(document, f"Package-{name}", "CONTAINS"), dict.fromkeys(programs, f"{VERSION}-1"))
+        return document
 
     def test_programs_are_those_that_were_tested(self):
         packed = (self.unpacked(self.package) / str(PROGRAM).lstrip("/")).read_bytes()

@@ -121,10 +121,7 @@ class Package(BuiltCase):
         files = {path.name: path for path in self.programs()}
         for package, name, programs in ((self.package, "podqos", ("podqos-hook", "podqosctl")),
                                         (self.plugin, "podqos-nri", ("podqos-nri",))):
-            file = self.unpacked(package) / f"usr/share/doc/{name}/{name}.spdx.json"
-            document = json.loads(file.read_text(encoding="utf-8"))
-            self.assertEqual(spdx.problems(document), [])
-            self.assertEqual(spdx.related(document, f"Package-{name}", "CONTAINS"), dict.fromkeys(programs, f"{VERSION}-1"))
+            document = self.sbom(package, name, *programs)
             for program in programs:
                 linked = spdx.related(document, f"Program-{program}", "STATIC_LINK")
                 versions = {each: output("dpkg-query", "--show", "--showformat=${Version}", each) for each in linked}
