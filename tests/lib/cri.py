@@ -31,9 +31,7 @@ SCHEMA = {  # messages without fields are not in it
     "LinuxSandboxSecurityContext": {"namespace_options": (1, "NamespaceOption")},
     "LinuxContainerResources": {
         "cpu_period": (1, "int"), "cpu_quota": (2, "int"), "cpu_shares": (3, "int"),
-        "memory_limit_in_bytes": (4, "int"), "oom_score_adj": (5, "int"), "hugepage_limits": (8, "*HugepageLimit"),
-        "unified": (9, "map")},
-    "HugepageLimit": {"page_size": (1, "text"), "limit": (2, "int")},
+        "memory_limit_in_bytes": (4, "int"), "oom_score_adj": (5, "int"), "unified": (9, "map")},
     "LinuxPodSandboxConfig": {
         "cgroup_parent": (1, "text"), "security_context": (2, "LinuxSandboxSecurityContext"),
         "overhead": (4, "LinuxContainerResources"), "resources": (5, "LinuxContainerResources")},

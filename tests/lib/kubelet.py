@@ -27,33 +27,6 @@ CRITICAL_SCORE, BESTEFFORT_SCORE, LOWEST_SCORE, HIGHEST_SCORE = -997, 1000, 3, 9
 STATIC = {"kubernetes.io/config.source": "file", "kubernetes.io/config.seen": "2026-01-01T00:00:00.000000000Z"}
 TIERS = ("guaranteed", "burstable", "besteffort")
 PATIENCE = 240  # seconds until a container has ended; most take one
-HUGE_PAGES = pathlib.Path("/sys/kernel/mm/hugepages")
-UNBOUNDED_HUGE_PAGES = 1 << 62
-SUFFIXES = ("B", "KB", "MB", "GB")
-
-
-def huge_page_label(size):
-    """2097152 is "2MB"."""
-    power = 0
-    while size % 1024 == 0:
-        size, power = size // 1024, power + 1
-    return f"{size}{SUFFIXES[power]}"
-
-
-def huge_page_sizes():
-    """Labels of this machine's, where the controller is there to bound them."""
-    controllers = pathlib.Path("/sys/fs/cgroup/cgroup.controllers")
-    if not controllers.exists() or "hugetlb" not in controllers.read_text(encoding="ascii").split():
-        return []
-    return sorted(huge_page_label(int(entry.name.removeprefix("hugepages-").removesuffix("kB")) << 10)
-                  for entry in HUGE_PAGES.iterdir())
-
-
-def huge_pages(quantities):
-    """{label: bytes} of every size that this machine has: what is not asked for is 0."""
-    asked = {huge_page_label(int(oracle.quantity(name.removeprefix("hugepages-")))): int(value)
-             for name, value in quantities.items() if name.startswith("hugepages-")}
-    return {label: asked.get(label, 0) for label in huge_page_sizes()}
 
 
 def linux_resources(request, cpu_limit, memory_limit):
@@ -82,8 +55,8 @@ class Pod:
         return self.truth.qos_class
 
     def values(self):
-        """Of the pod's cgroup: shares, quota, memory; huge pages where the machine has them."""
-        return {**self.truth.values(), "hugetlb": huge_pages(self.truth.requests())}
+        """Of the pod's cgroup: shares, quota, memory."""
+        return self.truth.values()
 
     def score(self, name):
         """oom_score_adj of a container (pkg/kubelet/qos/policy.go, but for sidecars and resources of the pod itself)."""
@@ -99,9 +72,7 @@ class Pod:
         container, level = self.containers[name], self.truth.level or ({}, {})
         limits = (container.limits.get(each) or level[1].get(each, 0) for each in oracle.RESOURCES)
         found = linux_resources(container.requests.get("cpu"), *limits)
-        pages = [{"page_size": label, "limit": size} for label, size in huge_pages(container.limits).items()]
-        return {**found, "oom_score_adj": self.score(name), "hugepage_limits": pages,
-                "unified": {"memory.oom.group": "1", "memory.swap.max": "0"}}
+        return {**found, "oom_score_adj": self.score(name), "unified": {"memory.oom.group": "1", "memory.swap.max": "0"}}
 
     def sums(self):
         """Of all containers, for the sandbox, without the pod's overhead."""
@@ -140,24 +111,20 @@ class Kubelet:
     def start(self):
         """Makes what is not there, and writes its own values to what is."""
         pids = int(pathlib.Path("/proc/sys/kernel/pid_max").read_text(encoding="ascii"))
-        unbounded = dict.fromkeys(huge_page_sizes(), UNBOUNDED_HUGE_PAGES)
         node = {"shares": oracle.shares_for(CPUS * 1000), "memory": MEMORY, "pids": pids}
         for tier, values in zip(TIERS, (node, {}, {"shares": oracle.MIN_SHARES})):
-            self._ensure(self.tier_path(tier), hugetlb=unbounded, **values)
+            path = self.tier_path(tier)
+            (self.driver.update if self.driver.exists(path) else self.driver.create)(path, **values)
         self.update_tiers()
         self.sweep()
 
-    def _ensure(self, path, **values):
-        (self.driver.update if self.driver.exists(path) else self.driver.create)(path, **values)
-
     def update_tiers(self):
         """Once a minute, and before it makes the cgroup of a pod (qos_container_manager_linux.go)."""
-        unbounded = dict.fromkeys(huge_page_sizes(), UNBOUNDED_HUGE_PAGES)
         pods = [each.pod for each in self.running.values()]
         requested = sum(pod.truth.claims()[0] for pod in pods if pod.qos_class == "burstable")
         shares = {"burstable": oracle.shares_for(requested), "besteffort": oracle.MIN_SHARES, "guaranteed": None}
         for tier, value in shares.items():
-            self.driver.update(self.tier_path(tier), shares=value, hugetlb=unbounded)
+            self.driver.update(self.tier_path(tier), shares=value)
 
     def sweep(self):
         """Every two seconds: ends and removes the pod cgroups below its kubepods that it does not know."""

@@ -54,23 +54,14 @@ class CgroupFs:
         self.update(path, **values)
 
     def update(self, path, **values):
-        """`values`: shares, quota, memory, pids, hugetlb ({label: bytes}); None is not written."""
+        """`values`: shares, quota, memory, pids; None is not written."""
         for file, text in self._files(**values).items():
             (self.folder(path) / file).write_text(text, encoding="ascii")
 
-    def _files(self, shares=None, quota=None, memory=None, pids=None, hugetlb=None):
-        found = {}
-        if memory is not None:
-            found["memory.max"] = str(memory)
-        if shares is not None:
-            found["cpu.weight"] = str(machines.linear_weight(shares))
-        if quota is not None:
-            found["cpu.max"] = f"{self.quota(quota)} {oracle.PERIOD}"
-        if pids is not None:
-            found["pids.max"] = str(pids)
-        for label, size in (hugetlb or {}).items():
-            found.update({f"hugetlb.{label}.max": str(size), f"hugetlb.{label}.rsvd.max": str(size)})
-        return found
+    def _files(self, shares=None, quota=None, memory=None, pids=None):
+        found = {"memory.max": memory, "cpu.weight": shares and machines.linear_weight(shares),
+                 "cpu.max": quota and f"{self.quota(quota)} {oracle.PERIOD}", "pids.max": pids}
+        return {file: str(value) for file, value in found.items() if value is not None}
 
     def quota(self, quota):
         """As this driver writes it."""
@@ -112,8 +103,7 @@ class Systemd(CgroupFs):
                        *(word for each in properties for word in each))
         super().update(path, **values)
 
-    def _properties(self, shares=None, quota=None, memory=None, pids=None, hugetlb=None):
-        del hugetlb  # systemd has no property for it
+    def _properties(self, shares=None, quota=None, memory=None, pids=None):
         found = {"MemoryMax": memory, "CPUWeight": shares and machines.linear_weight(shares),
                  "CPUQuotaPeriodUSec": quota and oracle.PERIOD,
                  "CPUQuotaPerSecUSec": quota and self.quota(quota) * 10, "TasksMax": pids}

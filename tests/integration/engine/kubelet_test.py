@@ -34,12 +34,11 @@ EAGER = {"nodeMemory": "8Gi", "podPidsLimit": 100, "allowQosOverride": True, "tr
 # How podqos takes part: the way of containerd's handler, whether podqos-nri is connected, and whether pods are told.
 WAYS = {"none": ("plain", False, False), "wrapper": ("wrapper", False, False), "hooks": ("hooks", False, False),
         "plugin": ("plain", True, False), "both": ("wrapper", True, True)}
-# (flavour of guest, release of Debian, cgroup driver, runtime): one guest each, and what is run there.
+# (release of Debian, cgroup driver, runtime): one guest each, and what is run there.
 GUESTS = {
-    ("systemd", "trixie", "cgroupfs", "crun"): ("Untouched", "Beside"),
-    ("systemd", "trixie", "systemd", "crun"): ("Untouched", "Beside"),
-    ("systemd", "testing", "cgroupfs", "runc"): ("Untouched.test_with_plugin", "Beside"),
-    ("emulated", "trixie", "cgroupfs", "crun"): ("HugePages",),
+    ("trixie", "cgroupfs", "crun"): ("Untouched", "Beside"),
+    ("trixie", "systemd", "crun"): ("Untouched", "Beside"),
+    ("testing", "cgroupfs", "runc"): ("Untouched.test_with_plugin", "Beside"),
 }
 
 
@@ -68,8 +67,6 @@ def pods(are_told=False):
                "podqos.io/limits.main": "cpu=1,memory=128Mi", "podqos.io/qos-class": "Guaranteed"}
     found = {"mix": MIX, "bank": spec(LIMITED, overhead=OVERHEAD),
              "idle": spec(container("app")), "shop": shop, "level": level}
-    if kubelet.huge_page_sizes():
-        found["huge"] = spec(container("app", limits={"cpu": "100m", "memory": "64Mi", "hugepages-2Mi": "4Mi"}))
     made = [*(kubelet.Pod(*each) for each in found.items()), kubelet.Pod("static", critical, dict(kubelet.STATIC))]
     for pod in made if are_told else ():
         described = spec(*(container(each, limits={"cpu": "30m", "memory": "40Mi"}) for each in pod.containers))
@@ -88,12 +85,11 @@ RESTARTED = (("mix", "main"), ("shop", "log"), ("static", "api"))
 class Life:
     """A kubelet's pods from the first to the last in one of WAYS; `seen` is {stage: all that is set then}.
 
-    Those that meet the plugin do so while they run, and are seen once more then: "late".
+    Those without podqos meet its plugin while they run, and are seen once more then: "late".
     """
 
-    def __init__(self, daemon, driver, kind, way, meets_plugin=False):
+    def __init__(self, daemon, driver, kind, way):
         how, self.with_plugin, self.are_told = WAYS[way]
-        self.meets_plugin = meets_plugin
         self.is_podqos_there = way != "none"
         self.node = kubelet.Kubelet(daemon.cri, containerd.handler(how, kind, driver), libcontainer.DRIVERS[driver]())
         self.seen = {}
@@ -126,7 +122,7 @@ class Life:
         node.update_tiers()
         node.sweep()
         self._look("restarted")
-        if self.meets_plugin:
+        if not self.is_podqos_there:
             self._meet_late_plugin()
         for name in list(node.running):
             node.remove(name)
@@ -181,14 +177,12 @@ class InGuest(unittest.TestCase):
 class Untouched(InGuest):
     """What a kubelet sets, on its pods and for their containers, is what it is without podqos."""
 
-    meets_plugin = True
-
     @classmethod
     def setUpClass(cls):
         engine.write_json(SETTINGS, EAGER)
         engine.choose_runtime(cls.kind)
         cls.addClassCleanup(cls.clean_up, cls.daemon)
-        cls.baseline = Life(cls.daemon, cls.driver, cls.kind, "none", cls.meets_plugin).live().seen
+        cls.baseline = Life(cls.daemon, cls.driver, cls.kind, "none").live().seen
         units.clear("kubepods")
 
     def check(self, way):
@@ -232,19 +226,6 @@ class Untouched(InGuest):
     def test_without(self):
         """All is as it was when the pods are gone."""
         self.same(emptied(self.baseline["before"]), emptied(self.baseline["after"]), "after")
-
-
-class HugePages(Untouched):
-    """The same where the kernel bounds huge pages, as user-mode-linux does not."""
-
-    # Those of Untouched.
-    test_with_wrapper = test_with_hooks = test_with_plugin = test_with_late_plugin = test_without = None
-    meets_plugin = False
-
-    def test_with_both(self):
-        self.assertIn("2MB", kubelet.huge_page_sizes())
-        self.assertIn("huge", {pod.name for pod in pods()})
-        super().test_with_both()
 
 
 class Beside(InGuest):
@@ -320,10 +301,9 @@ class Beside(InGuest):
 def guests():
     """Runs all this in each of GUESTS, two at a time."""
     machines = {}
-    for each, chosen in GUESTS.items():
-        flavour, root, *cell = each
+    for (root, *cell), chosen in GUESTS.items():
         names = [".".join(["_".join((cls, *cell)), *method]) for cls, *method in (one.split(".") for one in chosen)]
-        machines["_".join(each)] = guest.Guest(flavour, root=root, timeout=1800), __file__, *names
+        machines["_".join((root, *cell))] = guest.Guest("systemd", root=root, timeout=1800), __file__, *names
     return guest.cases(machines, at_a_time=2)
 
 
@@ -338,5 +318,5 @@ def setUpModule():
 
 if __name__ == "__main__":
     harness.main(("runc",), here=[guests()], in_guest=engine.cells(__name__, *(
-        ((Untouched, HugePages, Beside), {"driver": driver, "kind": kind})
-        for driver, kind in sorted({each[2:] for each in GUESTS}))))
+        ((Untouched, Beside), {"driver": driver, "kind": kind})
+        for driver, kind in sorted({each[1:] for each in GUESTS}))))
