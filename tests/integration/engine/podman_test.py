@@ -8,7 +8,6 @@ Podman keeps a part of the manifest to itself, the test says which.
 import json
 import pathlib
 import sys
-import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
@@ -268,44 +267,6 @@ class Others(PodmanCase):
         self.remove(container)
 
 
-class Rootless(unittest.TestCase):
-    """Containers of an ordinary user: the hooks run in a user namespace, and change nothing."""
-
-    RECORDER = "#!/bin/sh\ncat >/run/user/1000/$1\ncat /run/user/1000/$1\n"
-
-    def record_precreate(self):
-        """Hooks before and behind podqos's that keep what they are given."""
-        program = engine.WORK / "recorder"
-        program.write_text(self.RECORDER, encoding="ascii")
-        program.chmod(0o755)
-        for name in ("40-before", "60-behind"):
-            hook = {"version": "1.0.0", "hook": {"path": str(program), "args": ["recorder", name]},
-                    "when": {"always": True}, "stages": ["precreate"]}
-            file = pathlib.Path(f"/etc/containers/oci/hooks.d/{name}.json")
-            engine.write_json(file, hook)
-            self.addCleanup(file.unlink)
-
-    def test_passes_through(self):
-        user = podman.Rootless()
-        self.record_precreate()
-        # The package registers podqos with root's Podman alone: this user asks for it.
-        for directory in ("/etc/containers/oci/hooks.d", "/usr/share/podqos/podman-hooks.d"):
-            user.flags += ["--hooks-dir", directory]
-        before = {str(path): path.read_bytes() for path in engine.STATE.rglob("*") if path.is_file()}
-        container = user("run", "--detach", "--name", "web", *BURSTABLE, engine.IMAGE)
-        self.assertRegex(container, "^[0-9a-f]{64}$")
-        pid = int(user("inspect", "--format", "{{.State.Pid}}", "web"))
-        given = (user.RUNTIME / "40-before").read_bytes()
-        self.assertIn(b"podqos.io/limits", given)
-        self.assertEqual((user.RUNTIME / "60-behind").read_bytes(), given)
-        self.assertEqual(machines.cgroup_of(pid), machines.cgroup_of("self"))
-        self.assertEqual(machines.oom_score_adj(pid), 0)
-        user("rm", "--force", "--time", "0", "web")
-        after = {str(path): path.read_bytes() for path in engine.STATE.rglob("*") if path.is_file()}
-        self.assertEqual(after, before)
-        self.assertEqual(engine.leftovers(), [])
-
-
 def cells():
     """What is run of the classes above with which way in, driver and runtime."""
     crun = [((Verbs, PodRestart, PlainPlay, PodCreate, BoundedPod, ChargedMonitor, Others), "precreate", "systemd"),
@@ -314,9 +275,8 @@ def cells():
     # A program in Go, which takes thrice the time in this guest.
     runc = [((Verbs, KubePlay, PodCreate), "precreate", "systemd"), ((Verbs, PodRestart), "wrapper", "systemd"),
             ((KubePlay,), "wrapper", "cgroupfs")]
-    return engine.cells(__name__, ((Rootless,), {"kind": "crun"}),
-                        *((classes, {"way": way, "driver": driver, "kind": kind})
-                          for kind, rows in (("crun", crun), ("runc", runc)) for classes, way, driver in rows))
+    return engine.cells(__name__, *((classes, {"way": way, "driver": driver, "kind": kind})
+                                    for kind, rows in (("crun", crun), ("runc", runc)) for classes, way, driver in rows))
 
 
 def setUpModule():
