@@ -149,18 +149,6 @@ class WithoutPodAnnotations(ContainerdCase):
         return config["annotations"]
 
 
-class Refused(ContainerdCase):
-    """The systemd driver without a parent: containerd gives the runtime a path that it refuses, before any hook."""
-
-    MESSAGES = {"runc": 'expected cgroupsPath to be of format "slice:prefix:name"', "crun": "Invalid unit name or type"}
-
-    def test_refused(self):
-        with self.assertRaises(cri.Failed) as caught:
-            self.run_pod(BURSTABLE)
-        self.assertIn(self.MESSAGES[self.kind], caught.exception.message)
-        self.assert_nothing_left()
-
-
 class ChargedShim(ContainerdCase):
     """chargeMonitor: the shim is in the pod's cgroup while the pod lives, and does not hold it."""
 
@@ -314,7 +302,7 @@ class Preinstalled(AllClasses):
 
 def cells():
     """What is run of the classes above with which set-up, driver and runtime."""
-    every = [((AllClasses,), "example", "systemd"), ((Refused,), "hooks", "systemd")]
+    every = [((AllClasses,), "example", "systemd")]
     crun = [((AllClasses, Annotated, Restart, WithoutPodAnnotations, ChargedShim, KilledShim), "wrapper", "cgroupfs"),
             ((AllClasses, Annotated, Restart), "hooks", "cgroupfs"), ((AllClasses,), "both", "cgroupfs"),
             ((AllClasses, Annotated, Preinstalled, Restart, PluginGone), "plugin", "cgroupfs"),

@@ -3,7 +3,6 @@
 That it has the cgroups of its flavour, the tests of the cgroup layer see that run in each.
 """
 
-import concurrent.futures
 import contextlib
 import io
 import os
@@ -68,17 +67,6 @@ class Command(GuestCase):
         self.assertEqual(done.returncode, 42, done.stderr)
         self.assertEqual(done.stdout, "".join(f"<{w}>" for w in words) + "closed\nerror\n")
         self.assertEqual(done.stderr, "")
-
-    def test_two_at_once(self):
-        """Both have to be up before either may end."""
-        def meet(own, other):
-            script = f"touch {self.tmp}/{own}; until [ -e {self.tmp}/{other} ]; do sleep 0.1; done; echo met"
-            return self.boot("--bind", self.tmp, "--timeout", BOOT_TIMEOUT, "--", "sh", "-c", script)
-
-        with concurrent.futures.ThreadPoolExecutor() as pool:
-            both = [pool.submit(meet, "one", "two"), pool.submit(meet, "two", "one")]
-            for done in both:
-                self.assertEqual((done.result().returncode, done.result().stdout), (0, "met\n"))
 
 
 class EmulatedCommand(Command):

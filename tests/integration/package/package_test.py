@@ -399,22 +399,9 @@ class Life(LifeCase, Installed):
         # A real boot ends what lives in memory.
         self.assert_managed(pid, "boot")
         self.plain.delete("app")
-        self.remove_cgroups(self.pod("boot"))
-
-    def remove_cgroups(self, pod):
-        for path in (pod, *(f"/podqos/kubepods{tier}" for tier in ("/burstable", "/besteffort", "")), "/podqos"):
-            for directory in self.machine.directories(path):
-                directory.rmdir()
-
-    def test_foreign_hook_needs_ours(self):
-        """Why all this: with the hook gone, runc runs none behind it."""
-        self.launch("app", "bare")
-        self.dpkg("--remove", "podqos")
-        away = HOOK.rename(HOOK.with_name("away"))
-        self.plain.delete("app")
-        self.assertFalse((WORK / "foreign-app").exists())
-        away.rename(HOOK)
-        self.remove_cgroups(self.pod("bare"))
+        tiers = (f"/podqos/kubepods{tier}" for tier in ("/burstable", "/besteffort", ""))
+        for path in (self.pod("boot"), *tiers, "/podqos"):
+            self.machine.remove(path)
 
 
 if __name__ == "__main__":

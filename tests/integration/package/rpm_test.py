@@ -141,10 +141,6 @@ class Life(LifeCase, RemovalCase):
         super().test_upgrade_with_a_pod_alive()
         self.assertFalse(os.path.lexists(DROP_IN))
 
-    def test_downgrade_unasked(self):
-        self.rpm("--upgrade", self.second)
-        self.assertIn("is already installed", self.rpm("--upgrade", self.first, refused=True))
-
     def test_engines_that_still_call_it_are_named(self):
         engine = pathlib.Path("/etc/docker/daemon.json")
         engine.parent.mkdir(exist_ok=True)
