@@ -56,12 +56,6 @@ class Milestone(harness.TestCase):
         self.check_life(BESTEFFORT, "besteffort", {"shares": 2, "quota": None, "memory": None}, (2, 32 * GI), 32 * GI,
                         1000)
 
-    def test_pods_of_all_classes_side_by_side(self):
-        for manifest in (GUARANTEED, BURSTABLE, BESTEFFORT, TWO):
-            self.launch(manifest, manifest["spec"]["containers"][0]["name"])
-        self.assert_values(self.tier_path("burstable"), shares=256 + 153, memory=32 * GI - 64 * MI)  # 250m + 150m
-        self.assert_values(self.tier_path("besteffort"), shares=2, memory=32 * GI - 64 * MI - 2 * GI - 128 * MI)
-
 
 @harness.for_each_runtime
 class Lives(harness.TestCase):
