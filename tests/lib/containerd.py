@@ -19,7 +19,6 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 
 import cri
 import engine
@@ -239,12 +238,10 @@ class Plugin:
 
     def wait(self, times, text=KNOWN):
         """Until the log says so, so many times."""
-        deadline = time.monotonic() + PATIENCE
-        while self.said(text) < times:
-            if self.has_ended() or time.monotonic() > deadline:
-                said = PLUGIN_LOG.read_text(encoding="utf-8", errors="replace") if PLUGIN_LOG.exists() else ""
-                raise AssertionError(f"podqos-nri has not said {text!r}: {said}\n{engine.log_text()}")
-            time.sleep(0.02)
+        patience.until(lambda: self.said(text) >= times or self.has_ended(), PATIENCE)
+        if self.said(text) < times:
+            said = PLUGIN_LOG.read_text(encoding="utf-8", errors="replace") if PLUGIN_LOG.exists() else ""
+            raise AssertionError(f"podqos-nri has not said {text!r}: {said}\n{engine.log_text()}")
 
     def stop(self, number=signal.SIGTERM):
         """Its exit status; negative for a signal."""

@@ -13,8 +13,8 @@ generated code, and neither gRPC's library nor protobuf's, which are twenty time
 import json
 import socket
 import struct
-import time
 
+import patience
 import wire
 
 SERVICE, IMAGES = "/runtime.v1.RuntimeService", "/runtime.v1.ImageService"
@@ -60,7 +60,6 @@ SCHEMA = {  # messages without fields are not in it
     "Container": {"id": (1, "text"), "state": (6, "int")},
     "ContainerStatus": {"id": (1, "text"), "state": (3, "int"), "exit_code": (7, "int")},
     "PodSandbox": {"id": (1, "text")},
-    "VersionResponse": {"runtime_name": (2, "text"), "runtime_version": (3, "text")},
     "RunPodSandboxRequest": {"config": (1, "PodSandboxConfig"), "runtime_handler": (2, "text")},
     "RunPodSandboxResponse": SANDBOX_ID,
     "StopPodSandboxRequest": SANDBOX_ID,
@@ -191,18 +190,14 @@ class Client:
         """Ids of all."""
         return [each["id"] for each in self.call("ListPodSandbox")["items"]]
 
-    def wait(self, patience):
-        """Until the engine answers; the name and version that it gives itself."""
-        deadline = time.monotonic() + patience
-        while True:
+    def wait(self, seconds):
+        """Until the engine answers."""
+        for _ in patience.turns(seconds):
             try:
-                self.call("ListPodSandbox")  # Version is answered before the engine has seen to what it left
-                done = self.call("Version")
-                return done["runtime_name"], done["runtime_version"]
-            except Failed:
-                if time.monotonic() > deadline:
-                    raise
-            time.sleep(0.1)
+                return self.call("ListPodSandbox")  # Version is answered before the engine has seen to what it left
+            except Failed as refused:
+                last = refused
+        raise last
 
 
 def exchange(path, method, message):

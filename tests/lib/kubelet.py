@@ -13,7 +13,6 @@ figures are Kubernetes' own is a matter of podqos's code and of oracle.py.
 """
 
 import pathlib
-import time
 import uuid
 
 import cri
@@ -228,14 +227,12 @@ class Kubelet:
     @staticmethod
     def _insist(call, subject):
         """An engine on a busy machine gives up on an end; a kubelet asks again."""
-        deadline = time.monotonic() + PATIENCE
-        while True:
+        for _ in patience.turns(PATIENCE, length=0.5):
             try:
                 return call(subject)
-            except cri.Failed:
-                if time.monotonic() > deadline:
-                    raise
-            time.sleep(0.5)
+            except cri.Failed as refused:
+                last = refused
+        raise last
 
     # What others need to know.
 

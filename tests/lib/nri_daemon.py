@@ -7,10 +7,10 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 import nri_peer
+import patience
 
 BIN = pathlib.Path(os.environ.get("PODQOS_BIN", pathlib.Path(__file__).resolve().parents[2] / "build/release/bin"))
 PROGRAM = BIN / "podqos-nri"
@@ -19,9 +19,7 @@ _counter = itertools.count(1)
 
 class DaemonCase(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="podqos-test-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="podqos-test-")))
         self.socket = self.folder / "nri.sock"
         self.log = self.folder / "log"
         self.root = f"/podqos-test-{os.getpid()}-nri-{next(_counter)}"
@@ -71,12 +69,9 @@ class DaemonCase(unittest.TestCase):
         self.assertEqual(process.wait(nri_peer.PATIENCE), 0)
 
     def wait_for_log(self, text, times=1):
-        deadline = time.monotonic() + nri_peer.PATIENCE
-        while time.monotonic() < deadline:
-            if self.log.exists() and self.log.read_text(encoding="utf-8").count(text) >= times:
-                return
-            time.sleep(0.01)
-        self.fail(f"the log does not say {text!r}:\n{self.log.read_text(encoding='utf-8')}")
+        if not patience.until(lambda: self.log.exists() and self.log.read_text(encoding="utf-8").count(text) >= times,
+                              nri_peer.PATIENCE, length=0.01):
+            self.fail(f"the log does not say {text!r}:\n{self.log.read_text(encoding='utf-8')}")
 
     def status(self, process, key):
         for line in pathlib.Path(f"/proc/{process.pid}/status").read_text(encoding="ascii").splitlines():

@@ -267,15 +267,6 @@ class Truth:
         return found
 
 
-def read_all(machine, paths):
-    """The kernel's side of Truth.expected() for these cgroups."""
-    return {
-        path: {"shares": machine.share(path)[1], "quota": machine.read(path, "quota"),
-               "memory": machine.read(path, "memory")}
-        for path in paths
-    }
-
-
 def cgroups_beneath(machine, truth):
     """Pod cgroups and tiers beneath kubepods, in any hierarchy."""
     found = set()
@@ -292,14 +283,14 @@ def differences(machine, truth):
     found = [f"{path} should not be there" for path in sorted(present - set(wanted))]
     if not wanted and machine.exists(truth.kubepods):
         found.append(f"{truth.kubepods} should not be there")
-    for path, real in read_all(machine, wanted).items():
+    for path, value in wanted.items():
         if path not in present:
             found.append(f"{path} is missing")
             continue
-        value = dict(wanted[path])
-        value["shares"] = machine.expected_share(value["shares"])[1]
+        value = {**value, "shares": machine.expected_share(value["shares"])[1]}
         if value["memory"] is not None:
             value["memory"] -= value["memory"] % PAGE
+        real = {"shares": machine.share(path)[1], **{what: machine.read(path, what) for what in ("quota", "memory")}}
         found += [f"{what} of {path} is {real[what]}, should be {value[what]}" for what in value
                   if real[what] != value[what]]
     return found

@@ -119,9 +119,7 @@ class BuiltCase(unittest.TestCase):
 
     @classmethod
     def make_packages(cls):
-        place = tempfile.TemporaryDirectory(prefix="podqos-test-package-")
-        cls.addClassCleanup(place.cleanup)
-        cls.place = pathlib.Path(place.name)
+        cls.place = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="podqos-test-package-")))
         cls.package, cls.plugin = cls.build("1", "packages")
         cls.build("2", "packages")
 

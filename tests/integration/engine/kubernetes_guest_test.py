@@ -11,7 +11,6 @@ import os
 import pathlib
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -246,8 +245,7 @@ def setUpModule():
     unittest.addModuleCleanup(daemon.stop)
     daemon.load_image()
     image = pathlib.Path(os.environ[BROUGHT], "image.tar")
-    subprocess.run(["ctr", "--address", containerd.SOCKET, "--namespace", "k8s.io", "image", "import", image], check=True,
-                   stdout=subprocess.DEVNULL, timeout=engine.TIMEOUT)
+    engine.call("ctr", "--address", containerd.SOCKET, "--namespace", "k8s.io", "image", "import", image)
 
 
 if __name__ == "__main__":

@@ -56,9 +56,7 @@ class Image(unittest.TestCase):
         guest.require_tools("buildah", "strip")
         if os.geteuid() != 0:
             raise unittest.SkipTest("buildah needs root")
-        folder = tempfile.TemporaryDirectory(prefix="podqos-test-")
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = pathlib.Path(folder.name)
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="podqos-test-")))
         cls.archive = kubernetes_manifests.build_image(cls.folder / "first", SOURCE_DATE_EPOCH=str(DATE))
         cls.made = Made(cls.archive)
 

@@ -35,18 +35,13 @@ COMMENTED = re.compile(r"^# (?=\w+ = )", re.MULTILINE)
 class Install(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.place = tempfile.TemporaryDirectory(prefix="podqos-test-install-")
-        cls.root = pathlib.Path(cls.place.name)
+        cls.root = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="podqos-test-install-")))
         cls.install()
 
     @classmethod
     def install(cls):
         subprocess.run(["cmake", "--install", BUILD, "--prefix", "/usr"], check=True, stdout=subprocess.DEVNULL,
                        env={**os.environ, "DESTDIR": str(cls.root)}, timeout=60)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.place.cleanup()
 
     def test_programs(self):
         hook = self.root / "usr/libexec/oci/hooks.d/podqos-hook"

@@ -25,9 +25,7 @@ DATE = {"GIT_AUTHOR_DATE": "2026-01-02T03:04:05Z", "GIT_COMMITTER_DATE": "2026-0
 class Release(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        place = tempfile.TemporaryDirectory(prefix="podqos-test-release-")
-        cls.addClassCleanup(place.cleanup)
-        cls.place = pathlib.Path(place.name)
+        cls.place = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="podqos-test-release-")))
         cls.tree = cls.place / "tree"
         cls.tree.mkdir()
         output("bash", "-c", 'source "$1/packaging/source.sh" && copy_tree "$1" "$2"', "bash", harness.REPOSITORY, cls.tree)
