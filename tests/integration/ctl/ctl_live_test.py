@@ -4,7 +4,6 @@ import json
 import os
 import pathlib
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -13,7 +12,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
-import patience  # noqa: E402
 from harness import GI, MI, container, pod  # noqa: E402
 
 BURSTABLE = pod(
@@ -105,42 +103,6 @@ class Views(harness.TestCase):
 
 
 @harness.runc_only
-class OfAKubelet(harness.TestCase):
-    """A kubelet's pod, in a kubepods of its own: the wrapper changes none of its values, status shows those that hold."""
-
-    def setUp(self):
-        super().setUp()
-        self.kubelet = subprocess.Popen(["sleep", "1000"])  # pylint: disable=consider-using-with
-        self.addCleanup(self.end)
-        self.machine.enter(self.kubelet.pid, f"{self.root}/kubepods/besteffort")
-
-    def end(self):
-        self.wrapper.delete_all()
-        self.kubelet.kill()
-        self.kubelet.wait()
-        self.machine.sweep(self.root)
-
-    def test_no_value_changes(self):
-        bundle = self.bundle(label="web")
-        said = {"container-type": "container", "sandbox-id": "box", "sandbox-uid": "k-1", "container-name": "web"}
-        bundle.annotations.update({f"io.kubernetes.cri.{key}": value for key, value in said.items()})
-        bundle.annotations["podqos.io/limits"] = "cpu=50m,memory=32Mi"
-        bundle.config["linux"]["cgroupsPath"] = f"{self.root}/kubepods/burstable/podk-1/web"
-        bundle.resources.update(cpu={"shares": 51})
-        before = json.loads(bundle.save().read())
-        self.wrapper.launch(self.container_id("web"), bundle)
-        after = json.loads(bundle.read())
-        self.assertEqual({**after, "hooks": None}, {**before, "hooks": None})
-        self.assertNotEqual(after["hooks"], before.get("hooks"))
-        status = self.podqos.ctl_json("status")
-        shown = status["pods"][0]
-        self.assertTrue(shown["adopted"])
-        self.assertEqual(shown["limits"], {"cpuMilli": None, "memoryBytes": None})
-        self.assertEqual(set(shown["rule"].values()), {None})
-        self.assertEqual(status["warnings"], [])
-
-
-@harness.runc_only
 class NothingThere(harness.TestCase):
     """Without any pod every command answers, and looking makes nothing."""
 
@@ -159,7 +121,7 @@ class NothingThere(harness.TestCase):
 
 @harness.for_each_runtime
 class Reconcile(harness.TestCase):
-    """reconcile brings state and kernel back to the truth, which is the set of living containers."""
+    """reconcile brings state and kernel back to the truth, and says how; from what, state_faults_test.py has."""
 
     def test_nothing_to_do(self):
         self.launch(BURSTABLE, "app")
@@ -178,16 +140,6 @@ class Reconcile(harness.TestCase):
         return [pathlib.Path(mount + cgroup, name)
                 for cgroup in (self.pod_path("burstable", "live-b"), self.tier_path("burstable"))]
 
-    def test_values_changed_behind_our_back(self):
-        self.launch(BURSTABLE, "app")
-        path = self.pod_path("burstable", "live-b")
-        for file in self.share_files():
-            file.write_text("77", encoding="utf-8")
-        said = self.podqos.ctl("reconcile", "--quiet", kind=self.kind).stdout
-        self.assertEqual(len(said.splitlines()), 2, said)
-        self.assert_values(path, shares=256)
-        self.assert_values(self.tier_path("burstable"), shares=256)
-
     def test_dry_run(self):
         """It names each change that a reconciliation then makes, and makes none."""
         self.launch(BURSTABLE, "app")
@@ -204,7 +156,8 @@ class Reconcile(harness.TestCase):
         planned = json.loads(self.podqos.ctl("reconcile", "-n", "-o", "json", kind=self.kind).stdout)
         self.assertEqual([line for line in said.splitlines() if line.startswith("write ")],
                          [line for line in planned["plan"] if line.startswith("write ")])
-        self.podqos.ctl("reconcile", kind=self.kind)
+        said = self.podqos.ctl("reconcile", "--quiet", kind=self.kind).stdout
+        self.assertEqual(len(said.splitlines()), 2, said)
         self.assertEqual([file.read_text(encoding="utf-8").strip() for file in files], [right, right])
         again = json.loads(self.podqos.ctl("reconcile", "-n", "-o", "json", kind=self.kind).stdout)
         self.assertEqual(again["plan"], [])
@@ -231,21 +184,6 @@ class Reconcile(harness.TestCase):
         self.assert_no_stray(name)
         self.machine.remove(neighbour)
 
-    def test_container_moved_is_found_after_a_loss_of_state(self):
-        """And the way back that is told works where its cgroup has gone, as systemd's scopes do when they are empty."""
-        _, pid = self.launch(BURSTABLE, "app")
-        home, pod = machines.cgroup_of(pid), self.pod_path("burstable", "live-b")
-        self.machine.enter(pid, self.elsewhere)
-        self.machine.remove(home)
-        self.lose_state()
-        done = self.podqos.ctl("reconcile", kind=self.kind)
-        self.assertNotIn("has ended", done.stdout)
-        self.assertIn("mkdir -p /sys/fs/cgroup", done.stdout + done.stderr)
-        self.assert_values(pod, shares=256, quota=50000, memory=2 * GI)
-        self.assert_values(self.tier_path("burstable"), shares=256)
-        self.machine.enter(pid, home)
-        self.assertNotIn("runs in cgroup", self.podqos.ctl("status", kind=self.kind).stdout)
-
     def test_container_that_runs_elsewhere_by_its_engine(self):
         name, bundle = self.container_id("app"), self.bundle(BURSTABLE, "app")
         bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/{name}"
@@ -263,43 +201,6 @@ class Reconcile(harness.TestCase):
         for command in ("status", "reconcile"):
             done = self.podqos.ctl(command, kind=self.kind)
             self.assertNotIn(f"({name}) runs in", done.stdout + done.stderr)
-
-    def lose_state(self):
-        for file in sorted(self.podqos.state.rglob("*"), reverse=True):
-            if (file.is_symlink() or file.is_file()) and file.name != "lock":
-                file.unlink()
-
-    def test_state_lost(self):
-        name, pid = self.launch(BURSTABLE, "app")
-        self.lose_state()
-        lost = f"cgroup {self.root}/kubepods was created by podqos, but {self.podqos.state} has lost the records"
-        for command in ("status", "tree"):
-            self.assertIn(lost, self.podqos.ctl(command, kind=self.kind).stdout)
-        self.podqos.ctl("reconcile", kind=self.kind)
-        path = self.pod_path("burstable", "live-b")
-        self.assert_placed(pid, path)
-        self.assert_values(path, shares=256, quota=50000, memory=2 * GI)
-        self.assert_values(self.tier_path("burstable"), shares=256)
-        self.wrapper.delete(name)
-        self.podqos.ctl("reconcile", kind=self.kind)
-        self.assert_nothing_left()
-
-    def test_corrupt_record_is_set_aside(self):
-        name, pid = self.launch(BURSTABLE, "app")
-        for file in (self.podqos.state / "pods").iterdir():
-            file.write_text("{", encoding="utf-8")
-        (self.podqos.state / "tiers.json").write_text("garbage", encoding="utf-8")
-        self.podqos.ctl("reconcile", kind=self.kind)
-        self.assert_placed(pid, self.pod_path("burstable", "live-b"))
-        self.assert_values(self.tier_path("burstable"), shares=256)
-        aside = [p for p in self.podqos.state.rglob("*") if "corrupt" in p.name]
-        self.assertTrue(aside, "the corrupt files are gone")
-        for file in aside:
-            file.unlink()
-        self.assertNotIn("interrupted", self.podqos.ctl("status", kind=self.kind).stdout)
-        self.wrapper.delete(name)
-        self.podqos.ctl("reconcile", kind=self.kind)
-        self.assert_nothing_left()
 
     def test_one_pod_that_no_rule_fits(self):
         """A quota that was possible before: that pod alone is told of."""
@@ -333,19 +234,6 @@ class Reconcile(harness.TestCase):
                 err.seek(0)
                 self.assertEqual((done.returncode, done.stdout), (1, b""))
                 self.assertEqual(err.read().count(b"quota of 170000000000000 us"), told)
-
-    def test_cgroups_that_a_container_has_left(self):
-        name, pid = self.launch(BURSTABLE, "app")
-        for hierarchy in self.machine.hierarchies:
-            cgroup = pathlib.Path(f"{hierarchy.mount}{machines.cgroup_of(pid)}")
-            if cgroup.is_dir():
-                (cgroup / "inner/most").mkdir(parents=True)
-        os.kill(pid, signal.SIGKILL)
-        patience.wait_for(lambda: not machines.alive(pid), 10, "the container has ended")
-        patience.wait_for(lambda: not self.podqos.ctl("reconcile", kind=self.kind) or not self.podqos.records(), 10,
-                          "the pod is released")
-        self.assertEqual(self.machine.leftovers(self.root), [])
-        self.plain.delete(name)
 
     def test_second_create_of_a_running_container(self):
         """The runtime refuses it, and podqos's record of the first stays as it is."""

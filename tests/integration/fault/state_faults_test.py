@@ -192,6 +192,9 @@ class Damage(StateCase):
         for mend in (self.by_reconcile, self.by_another_pod, self.by_the_same_pod, self.by_its_end):
             with self.subTest(mend=mend.__name__):
                 shutil.rmtree(self.podqos.state)
+                for command in ("status", "tree"):
+                    self.assertIn(f"cgroup {self.root}/kubepods was created by podqos, but {self.podqos.state} has lost the "
+                                  "records", self.podqos.ctl(command).stdout)
                 mend()
                 self.check(*self.alive)
         shutil.rmtree(self.podqos.state)
