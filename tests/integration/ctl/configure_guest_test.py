@@ -407,41 +407,19 @@ class ThreeEngines(unittest.TestCase):
         self.check_trees()
 
 
-class Guests(unittest.TestCase):
-    """Here."""
-
-    def check(self, root, *names):
-        machine = guest.Guest("systemd", root=root, timeout=900)
-        machine.require()
-        done = machine.run_test(__file__, *names)
-        print(done.stdout, flush=True)
-        self.assertEqual(done.returncode, 0, f"in the guest with {root}")
-
-    def test_debian_12(self):
-        """containerd 1.6, which knows no NRI."""
-        self.check("bookworm", "Containerd.test_wrapper")
-
-    def test_debian_13(self):
-        self.check("trixie", "Containerd", "Crio")
-
-    def test_three_engines(self):
-        self.check("trixie", "ThreeEngines")
-
-    def test_docker_service(self):
-        self.check("trixie", "DockerService")
-
-    def test_debian_testing(self):
-        self.check("testing", "Containerd", "Docker")
-
-
 def setUpModule():
     if guest.inside():
         engine.configure()
 
 
+def of(root, *names):
+    return guest.Guest("systemd", root=root, timeout=900), __file__, *names
+
+
 if __name__ == "__main__":
-    if guest.inside():
-        del Guests
-    else:
-        del Containerd, Crio, Docker, DockerService, ThreeEngines
-    harness.main(("runc",))
+    harness.main(("runc",), in_guest=[Containerd, Crio, Docker, DockerService, ThreeEngines], here=[guest.cases({
+        "debian_12": of("bookworm", "Containerd.test_wrapper"),  # containerd 1.6, which knows no NRI
+        "debian_13": of("trixie", "Containerd", "Crio"),
+        "three_engines": of("trixie", "ThreeEngines"),
+        "docker_service": of("trixie", "DockerService"),
+        "debian_testing": of("testing", "Containerd", "Docker")})])

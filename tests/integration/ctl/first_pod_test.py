@@ -14,7 +14,6 @@ import shutil
 import subprocess
 import sys
 import unittest
-import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
@@ -181,22 +180,14 @@ class Pages(unittest.TestCase):
         self.assertEqual(plain(), before)
 
 
-class Guests(unittest.TestCase):
-    """Here."""
+class Guests(guest.cases({root: (guest.Guest("systemd", root=root, timeout=900), __file__) for root in ("trixie", "testing")},
+                         installed=False)):
+    """Here, with the packages for those there."""
 
-    def check(self, root):
-        machine = guest.Guest("systemd", root=root, timeout=900)
-        machine.require()
-        with unittest.mock.patch.dict(os.environ, PODQOS_PACKAGES=str(guest.packages())):
-            done = machine.run_test(__file__, installed=False)
-        print(done.stdout, flush=True)
-        self.assertEqual(done.returncode, 0, f"in the guest with {root}")
-
-    def test_debian_13(self):
-        self.check("trixie")
-
-    def test_debian_testing(self):
-        self.check("testing")
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        os.environ["PODQOS_PACKAGES"] = str(guest.packages())
 
 
 class Sections(unittest.TestCase):
@@ -207,8 +198,4 @@ class Sections(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if guest.inside():
-        del Guests, Sections
-    else:
-        del Pages
-    harness.main(("runc",))
+    harness.main(("runc",), here=[Guests, Sections], in_guest=[Pages])

@@ -189,24 +189,6 @@ class Reconciliation(unittest.TestCase):
         patience.wait_for(lambda: not pod.exists(), PATIENCE, "a reconciliation by the timer")
 
 
-class Guests(unittest.TestCase):
-    """Here."""
-
-    def check(self, root):
-        done = guest.Guest("systemd", root=root, timeout=300).run_test(__file__)
-        print(done.stdout, flush=True)
-        self.assertEqual(done.returncode, 0, f"in the guest with {root}'s systemd")
-
-    def test_this_machines_systemd(self):
-        self.check(guest.MACHINE)
-
-    def test_debian_13(self):
-        self.check("trixie")
-
-
 if __name__ == "__main__":
-    if guest.inside():
-        del Guests
-    else:
-        del Service, Reconciliation
-    harness.main(("runc",))
+    harness.main(("runc",), in_guest=[Service, Reconciliation], here=[guest.cases({
+        root: (guest.Guest("systemd", root=root), __file__) for root in (guest.MACHINE, "trixie")})])
