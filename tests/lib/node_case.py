@@ -94,8 +94,7 @@ class NodeCase(harness.TestCase):
 
     driver = "cgroupfs"
     hooked = False  # the hooks stand in config.json and the runtime is called plainly; else the wrapper
-    cgroup_root = "/"
-    settings = {"cgroupRoot": cgroup_root, "nodeMemory": "1Gi", "podPidsLimit": 64}
+    settings = {"cgroupRoot": "/", "nodeMemory": "1Gi", "podPidsLimit": 64}
 
     def setUp(self):
         if oci.runtime_path(self.kind) is None:
@@ -116,18 +115,12 @@ class NodeCase(harness.TestCase):
         try:
             super()._clean_up()
         finally:
-            for prefix in ("kubepods", "podqos-kubepods", "podqos.slice"):
-                units.clear(prefix)
+            units.clear("kubepods")
 
     # Names, as KUBELET.md has them.
 
     def kubepods(self):
-        path = f"{self.cgroup_root.rstrip('/')}/kubepods"
-        return machines.slice_of(path) if self.on_systemd else path
-
-    def outermost(self):
-        """The cgroup beside the system's."""
-        return self.kubepods() if self.cgroup_root == "/" else os.path.dirname(self.kubepods())
+        return "/kubepods.slice" if self.on_systemd else "/kubepods"
 
     def tier_path(self, tier):
         return self.kubepods() if tier == "guaranteed" else machines.child_cgroup(self.kubepods(), tier)
@@ -217,8 +210,7 @@ class NodeCase(harness.TestCase):
         self.check_share(self.tier_path("besteffort"), BESTEFFORT)
         self.assert_values(self.tier_path("burstable"), memory=wanted.burstable, quota=None)
         self.assert_values(self.tier_path("besteffort"), memory=wanted.besteffort, quota=None)
-        self.assert_values(self.kubepods(), **ALLOCATABLE, quota=None)
-        self.assert_values(self.outermost(), shares=SHARES)
+        self.assert_values(self.kubepods(), **ALLOCATABLE, quota=None, shares=SHARES)
 
     def check_units(self, *pods):
         """What systemd believes."""
@@ -228,10 +220,9 @@ class NodeCase(harness.TestCase):
         tiers = [{"ActiveState": "active", "CPUQuotaPerSecUSec": "infinity", **tier} for tier in limits]
         names = [os.path.basename(self.tier_path(tier)) for tier in ("burstable", "besteffort")]
         self.assertEqual(units.show(names, tiers[0]), tiers)
-        root = {"ActiveState": "active", "MemoryMax": str(ALLOCATABLE["memory"]), "TasksMax": str(ALLOCATABLE["pids"])}
-        self.assertEqual(units.show([os.path.basename(self.kubepods())], root), [root])
-        weight = {"CPUWeight": str(machines.linear_weight(SHARES))}
-        self.assertEqual(units.show([os.path.basename(self.outermost())], weight), [weight])
+        root = {"ActiveState": "active", "MemoryMax": str(ALLOCATABLE["memory"]), "TasksMax": str(ALLOCATABLE["pids"]),
+                "CPUWeight": str(machines.linear_weight(SHARES))}
+        self.assertEqual(units.show(["kubepods.slice"], root), [root])
         names = [os.path.basename(self.pod_cgroup(pod)) for pod in pods]
         found = [{"ActiveState": "active", "CPUWeight": str(pod.weight), "TasksMax": "64",
                   "CPUQuotaPerSecUSec": f"{pod.quota['systemd'] // 100}ms" if pod.quota else "infinity",

@@ -162,19 +162,6 @@ class Precreate(HookCase):
         self.plain.delete(name)
         self.assert_nothing_left()
 
-    def test_ordinary_config_comes_back_to_the_byte(self):
-        bundle = self.bundle()
-        odd = bundle.read().replace(b'"ociVersion"', b'"x":[1e2,-0,0.10,"\\u00e9\\/"],"ociVersion"')
-        done = self.podqos.hook("precreate", odd, kind=self.kind, cwd=bundle.path)
-        self.assertEqual(done.stdout.encode(), odd)
-        self.assertEqual(self.podqos.state_bytes(), {})
-
-    def test_never_started(self):
-        bundle = self.hooked_bundle()
-        self.podqos.hook("precreate", bundle.read(), kind=self.kind, cwd=bundle.path)
-        self.podqos.ctl("reconcile", kind=self.kind)
-        self.assert_nothing_left()
-
 
 if __name__ == "__main__":
     harness.main()

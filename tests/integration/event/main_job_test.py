@@ -179,12 +179,6 @@ class ContainerValues(harness.TestCase):
         self.assert_values(path, quota=33_330)
         self.assert_values(self.pod_path("burstable", "third"), quota=33_400)
 
-    def test_best_effort_has_no_limits(self):
-        _, pid = self.launch(BESTEFFORT, "app")
-        path = self.assert_placed(pid, self.pod_path("besteffort", "besteffort-1"))
-        self.assert_container_share(path, 2)
-        self.assert_values(path, quota=None, memory=None)
-
 
 @harness.for_each_runtime
 class CommandLine(harness.TestCase):

@@ -154,14 +154,6 @@ class ConfigJson(BadInput):
                     self.assertEqual(bundle.read() if bundle.file.exists() else None, before)
                     self.assertEqual(self.truth(), truth)
 
-    def test_larger_than_8_mib(self):
-        for policy in POLICIES:
-            self.set_policy(policy)
-            with self.subTest(policy=policy):
-                bundle = self.bundle()
-                bundle.annotations.update({"podqos.io/pod-uid": "bad-1", "filler": "f" * (9 * MI)})
-                self.check_refused(bundle, policy, ["config.json"])
-
 
 @harness.runc_only
 class HookState(BadInput):

@@ -194,23 +194,6 @@ class Foreign(FaultCase):
         self.assertEqual(self.machine.snapshot("/kubepods.slice"), before)
         self.assertEqual(self.podqos.records(), [])
 
-    def test_default_root(self):
-        """Beside it the tree of podqos's own, whose slice has the weight of the node's CPU."""
-        self.cgroup_root = "/podqos"
-        self.configure(cgroupRoot=self.cgroup_root)
-        self.start_pods()
-        self.check_all(BURSTABLE, GUARANTEED)
-        # 16 CPUs are 16384 shares: 1 + (16384 - 2) * 9999 / 262142.
-        self.assertEqual(self.machine.read("/podqos.slice", "weight"), 625)
-        units.call("daemon-reload")
-        self.assertEqual(units.show(["podqos.slice"], {"CPUWeight": ""}), [{"CPUWeight": "625"}])
-        self.end(self.app)
-        self.assertEqual(self.machine.read("/podqos.slice", "weight"), 625)
-        self.end(self.other)
-        for prefix in ("podqos.slice", "podqos-kubepods"):
-            units.wait_for_none(prefix, node_case.PATIENCE)
-        self.assertEqual(self.podqos.records(), [])
-
 
 class ByHand(FaultCase):
     """An operator stops slices, removes cgroups, changes values."""
@@ -334,23 +317,6 @@ class Silence(FaultCase):
 
 class Drivers(FaultCase):
     """Runtimes of both drivers on one node."""
-
-    def test_beside_each_other(self):
-        """The pods of each driver have a tree of their own, which goes with its last pod."""
-        for first, second in (("cgroupfs", "systemd"), ("systemd", "cgroupfs")):
-            with self.subTest(first=first):
-                self.use(first)
-                self.start_pods()
-                root = self.kubepods()
-                self.use(second)
-                box = self.start(self.container(BESTEFFORT, "app"))
-                self.assertNotEqual(self.kubepods(), root)
-                self.assertTrue(pathlib.Path(CGROUPS + self.kubepods()).exists())
-                self.end(box)
-                self.assertFalse(pathlib.Path(CGROUPS + self.kubepods()).exists())
-                self.use(first)
-                self.check_all(BURSTABLE, GUARANTEED)
-                self.end_all(self.app, self.other)
 
     def test_held_tier_of_systemd(self):
         """A tree that another program holds stays until that has gone, and is in the way of nobody."""
