@@ -1,17 +1,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstddef>
 #include <cstdlib>
 #include <iterator>
-#include <optional>
-#include <ranges>
-#include <string>
 #include <system_error>
-#include <utility>
-#include <vector>
 
-#include "common/base/text.h"
 #include "common/codec/json_text.h"
 #include "common/codec/json_tree.h"
 
@@ -32,53 +25,27 @@ constexpr bool is_json_space(char c) {
 
 /// Appends a code point that is not a surrogate as UTF-8; RFC 3629, section 3.
 void append_utf8(std::string& out, unsigned code) {
-  const auto append = [&](unsigned byte) { out += static_cast<char>(byte); };
-  const auto append_rest = [&](unsigned bits) { append(0x80U | (bits & 0x3fU)); };
+  const auto append = [&](unsigned byte) { out += static_cast<char>(byte & 0xffU); };
   if (code < 0x80) return append(code);
-  if (code < 0x800) {
-    append(0xc0U | code >> 6U);
-  } else if (code < 0x10000) {
-    append(0xe0U | code >> 12U);
-    append_rest(code >> 6U);
-  } else {
-    append(0xf0U | code >> 18U);
-    append_rest(code >> 12U);
-    append_rest(code >> 6U);
-  }
-  append_rest(code);
+  const unsigned more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;  // bytes behind the first
+  append(0xff00U >> (more + 1) | code >> 6 * more);
+  for (unsigned left = more; left > 0; --left)
+    append(0x80U | (code >> 6 * (left - 1) & 0x3fU));
 }
 
 /// A recursive descent over a text; RFC 8259. When a function returns false, the descent ends: the
 /// error tells why.
 class JsonParser {
  public:
-  JsonParser(std::string_view text, const JsonBounds& bounds)
-      : text_(text),
-        at_(text.data()),
-        end_(at_ + text.size()),
-        bounds_(bounds),
-        left_(bounds.values) {}
+  JsonParser(std::string_view text, const JsonBounds& bounds) : text_(text), bounds_(bounds) {}
 
   JsonPrefix parse() {
-    // Programs in C take it for the end of the text, also in a comment.
-    if (const std::size_t nul = text_.find('\0'); nul != std::string_view::npos) {
-      refuse(at_ + nul, "NUL byte");
-      return {.tree = {}, .error = std::move(error_), .rest = text_};
-    }
-    pending_.reserve(kUsualPending);
-    if (rest().starts_with(kByteOrderMark)) at_ += kByteOrderMark.size();
-    skip_space();
-    if (parse_value(tree_)) {
-      skip_space();
-      if (at_ != end_) refuse_here("the end of the text");
-    }
-    if (!error_) return {.tree = std::move(tree_), .error = {}, .rest = {}};
-    const bool any = !tree_.children.empty();
-    const std::string_view rest{any ? tree_.children.back().raw.end() : text_.begin(), end_};
-    return {.tree = std::move(tree_), .error = std::move(error_), .rest = rest};
+    parse_text();
+    return {.tree = std::move(tree_), .error = std::move(error_)};
   }
 
  private:
+  bool parse_text();
   [[nodiscard]] std::string_view rest() const { return {at_, end_}; }
 
   /// Skips white space, and comments where they are ignored.
@@ -106,13 +73,10 @@ class JsonParser {
     return at_ != begin;
   }
 
-  [[nodiscard]] std::string position(const char* at) const {
-    return format_position(text_, static_cast<std::size_t>(at - text_.data()));
-  }
   /// @param at  where the text is malformed
   bool refuse(const char* at, std::string_view why) {
     error_ = {.code = ErrorCode::kInvalidArgument,
-              .message = cat("malformed JSON at ", position(at), ": ", why)};
+              .message = cat("malformed JSON at ", format_position(text_, {at, end_}), ": ", why)};
     return false;
   }
   bool refuse_here(std::string_view expected) {
@@ -120,33 +84,50 @@ class JsonParser {
     return refuse(at_, cat("expected ", expected, ", found ", found));
   }
   bool refuse_bound(std::string_view why) {
-    error_ = {.code = ErrorCode::kTooLarge, .message = cat(why, " at ", position(at_))};
+    error_ = {.code = ErrorCode::kTooLarge,
+              .message = cat(why, " at ", format_position(text_, rest()))};
     return false;
   }
 
   bool parse_value(JsonNode& node);
-  bool parse_container(JsonNode& container, char end);
+  bool parse_container(JsonNode& container, Kind kind);
   bool parse_child(const JsonNode& parent);
-  [[nodiscard]] std::string path_of(const JsonNode& child) const;
   bool parse_string(std::string_view& value);
   bool parse_escape(std::string& out);
   std::optional<unsigned> parse_unit();
   bool parse_number();
-  bool parse_literal(std::string_view literal);
+  bool parse_literal(JsonNode& node, Kind kind, std::string_view literal);
 
   std::string_view text_;
-  const char* at_;
-  const char* end_;
   const JsonBounds& bounds_;
+  const char* at_ = text_.data();
+  const char* end_ = at_ + text_.size();
   JsonTree tree_;
-  std::size_t left_;                   ///< values that may still be stored
+  std::size_t left_ = bounds_.values;  ///< values that may still be stored
+  std::size_t depth_ = 0;              ///< of the innermost container that is being parsed
   bool storing_ = true;                ///< false within a member that is not read
-  std::vector<const JsonNode*> open_;  ///< the containers that are being parsed, outermost first
-  /// The children so far of each of them, the innermost one's last. They get their place in the
-  /// tree when their number is known.
+  /// The children so far of the containers that are being parsed, the innermost one's last. They
+  /// get their place in the tree when their number is known.
   std::vector<JsonNode> pending_;
   std::optional<Error> error_;
 };
+
+bool JsonParser::parse_text() {
+  if (const std::size_t size = text_.size(); size > bounds_.bytes) {
+    error_ = {.code = ErrorCode::kTooLarge,
+              .message = cat("JSON of ", size, " bytes, at most ", bounds_.bytes, " are read")};
+    return false;
+  }
+  // Programs in C take it for the end of the text, also in a comment.
+  if (const std::size_t nul = text_.find('\0'); nul != std::string_view::npos)
+    return refuse(at_ + nul, "NUL byte");
+  pending_.reserve(kUsualPending);
+  if (rest().starts_with(kByteOrderMark)) at_ += kByteOrderMark.size();
+  skip_space();
+  if (!parse_value(tree_)) return false;
+  skip_space();
+  return at_ == end_ || refuse_here("the end of the text");
+}
 
 bool JsonParser::skip_comment() {
   const bool line = rest().starts_with("//");
@@ -164,27 +145,15 @@ bool JsonParser::parse_value(JsonNode& node) {
   const char* const begin = at_;
   bool parsed = false;
   switch (at_ == end_ ? '\0' : *at_) {
+    case '{': parsed = parse_container(node, Kind::kObject); break;
+    case '[': parsed = parse_container(node, Kind::kArray); break;
+    case 't': parsed = parse_literal(node, Kind::kBoolean, "true"); break;
+    case 'f': parsed = parse_literal(node, Kind::kBoolean, "false"); break;
+    case 'n': parsed = parse_literal(node, Kind::kNull, "null"); break;
     case '"':
       node.kind = Kind::kString;
       parsed = parse_string(node.text);
       break;
-    case '{':
-      node.kind = Kind::kObject;
-      parsed = parse_container(node, '}');
-      break;
-    case '[':
-      node.kind = Kind::kArray;
-      parsed = parse_container(node, ']');
-      break;
-    case 't':
-      node.kind = Kind::kBoolean;
-      parsed = parse_literal("true");
-      break;
-    case 'f':
-      node.kind = Kind::kBoolean;
-      parsed = parse_literal("false");
-      break;
-    case 'n': parsed = parse_literal("null"); break;
     default: node.kind = Kind::kNumber; parsed = parse_number();
   }
   if (!parsed) return false;
@@ -194,25 +163,27 @@ bool JsonParser::parse_value(JsonNode& node) {
 }
 
 /// Parses an object or array. Before an error, it gets the children that are complete.
-bool JsonParser::parse_container(JsonNode& container, char end) {
-  if (open_.size() == bounds_.depth)
+bool JsonParser::parse_container(JsonNode& container, Kind kind) {
+  if (depth_ == bounds_.depth)
     return refuse_bound(cat("JSON nested deeper than ", bounds_.depth, " levels"));
   ++at_;
-  open_.push_back(&container);
+  ++depth_;
+  container.kind = kind;
+  const bool object = kind == Kind::kObject;
   const std::size_t first = pending_.size();
-  bool parsed = accept(end);
+  bool parsed = accept(object ? '}' : ']');
   if (!parsed) {
     do
       parsed = parse_child(container);
     while (parsed && accept(','));
-    parsed =
-        parsed && (accept(end) || refuse_here(cat("\",\" or \"", std::string_view{&end, 1}, "\"")));
+    parsed = parsed && (accept(object ? '}' : ']') ||
+                        refuse_here(object ? R"("," or "}")" : R"("," or "]")"));
   }
   const auto begin = pending_.begin() + static_cast<std::ptrdiff_t>(first);
   container.children.assign(std::make_move_iterator(begin),
                             std::make_move_iterator(pending_.end()));
   pending_.erase(begin, pending_.end());
-  open_.pop_back();
+  --depth_;
   return parsed;
 }
 
@@ -220,6 +191,7 @@ bool JsonParser::parse_container(JsonNode& container, char end) {
 bool JsonParser::parse_child(const JsonNode& parent) {
   JsonNode child;
   skip_space();
+  const bool stored = storing_;
   if (parent.kind == Kind::kObject) {
     const char* const begin = at_;
     if (!rest().starts_with('"')) return refuse_here("the name of a member");
@@ -227,30 +199,16 @@ bool JsonParser::parse_child(const JsonNode& parent) {
     child.raw_key = {begin, at_};
     if (!accept(':')) return refuse_here("\":\"");
     skip_space();
+    const bool container = rest().starts_with('{') || rest().starts_with('[');
+    if (stored && container && bounds_.is_read != nullptr)
+      storing_ = bounds_.is_read(parent.key, child.key);
   }
-  const bool stored = storing_;
   if (stored && left_-- == 0)
-    return refuse_bound(cat("JSON with more than ", bounds_.values,
-                            " values that are read: ", printable(path_of(child))));
-  const bool container = rest().starts_with('{') || rest().starts_with('[');
-  if (parent.kind == Kind::kObject && container)
-    storing_ = stored && bounds_.reads(parent.key, child.key);
+    return refuse_bound(cat("JSON with more than ", bounds_.values, " values that are read"));
   const bool parsed = parse_value(child);
   storing_ = stored;
   if (parsed && stored) pending_.push_back(std::move(child));
   return parsed;
-}
-
-/// The path of a value in the innermost container: "hooks.prestart[].path".
-std::string JsonParser::path_of(const JsonNode& child) const {
-  std::string path;
-  const auto append = [&](const JsonNode& node) {
-    path += node.raw_key.empty() ? "[]" : cat(path.empty() ? "" : ".", node.key);
-  };
-  for (const JsonNode* node : open_ | std::views::drop(1))
-    append(*node);
-  append(child);
-  return path;
 }
 
 /// Parses the string that begins here. Without escapes, its bytes are its value.
@@ -337,8 +295,9 @@ bool JsonParser::parse_number() {
   return true;
 }
 
-bool JsonParser::parse_literal(std::string_view literal) {
+bool JsonParser::parse_literal(JsonNode& node, Kind kind, std::string_view literal) {
   if (!rest().starts_with(literal)) return refuse_here("a value");
+  node.kind = kind;
   at_ += literal.size();
   return true;
 }
@@ -346,13 +305,6 @@ bool JsonParser::parse_literal(std::string_view literal) {
 }  // namespace
 
 JsonPrefix parse_json_prefix(std::string_view text, const JsonBounds& bounds) {
-  if (text.size() > bounds.bytes) {
-    return {.tree = {},
-            .error = Error{.code = ErrorCode::kTooLarge,
-                           .message = cat("JSON of ", text.size(), " bytes, at most ", bounds.bytes,
-                                          " are read")},
-            .rest = text};
-  }
   return JsonParser{text, bounds}.parse();
 }
 

@@ -23,15 +23,14 @@ std::size_t utf8_length(std::string_view text) {
   if (first < 0x80) return 1;
   const std::size_t length = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
   if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
+  unsigned code = first & (0x7fU >> length);
   for (std::size_t i = 1; i < length; ++i) {
     if ((byte_at(text, i) & 0xc0U) != 0x80) return 0;
+    code = code << 6U | (byte_at(text, i) & 0x3fU);
   }
-  // Bounds of the second byte: RFC 3629, section 4.
-  const unsigned second = byte_at(text, 1);
-  const bool overlong = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
-  const bool surrogate = first == 0xed && second > 0x9f;
-  const bool beyond = first == 0xf4 && second > 0x8f;
-  return overlong || surrogate || beyond ? 0 : length;
+  const bool overlong = code < (length == 2 ? 0x80U : length == 3 ? 0x800U : 0x10000U);
+  const bool surrogate = code >= 0xd800 && code < 0xe000;
+  return overlong || surrogate || code > 0x10ffff ? 0 : length;
 }
 
 bool is_utf8(std::string_view text) {

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "common/base/text.h"
-
 namespace podqos::codec {
 
 namespace {
@@ -44,17 +42,25 @@ const JsonNode* JsonNode::find(std::string_view name, MemberNames names) const {
   return found;
 }
 
-std::string format_position(std::string_view text, std::size_t offset) {
-  if (!text.contains('\n')) return cat("byte ", offset + 1);
+const JsonNode* JsonNode::at(std::string_view pointer, MemberNames names) const {
+  const JsonNode* found = this;
+  while (found != nullptr && !pointer.empty()) {
+    pointer.remove_prefix(1);
+    const std::string_view name = pointer.substr(0, pointer.find('/'));
+    pointer.remove_prefix(name.size());
+    found = found->find(name, names);
+  }
+  return found;
+}
+
+std::string format_position(std::string_view text, std::string_view part) {
+  const auto offset = static_cast<std::size_t>(part.data() - text.data());
   const std::string_view before = text.substr(0, offset);
+  if (!text.contains('\n')) return cat("byte ", before.size() + 1);
   const std::size_t line = before.rfind('\n') + 1;  // npos + 1 is 0
   const auto columns = std::ranges::count_if(
       before.substr(line), [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80; });
   return cat("line ", std::ranges::count(before, '\n') + 1, ", column ", columns + 1);
-}
-
-std::string format_position(std::string_view text, std::string_view part) {
-  return format_position(text, static_cast<std::size_t>(part.data() - text.data()));
 }
 
 std::string_view format_kind(JsonNode::Kind kind) {

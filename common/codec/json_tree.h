@@ -2,8 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <forward_list>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,31 +44,28 @@ struct JsonNode {
   /// The member `name`, also if it is null; nullptr if it is absent or repeated.
   [[nodiscard]] const JsonNode* find(std::string_view name,
                                      MemberNames names = MemberNames::kAnyCase) const;
+  /// The value at a JSON pointer without escapes (RFC 6901), "" for this one; nullptr as find().
+  [[nodiscard]] const JsonNode* at(std::string_view pointer,
+                                   MemberNames names = MemberNames::kAnyCase) const;
 };
 
-/// The tree of a whole text, and the strings of it that are not stored verbatim there (escapes).
+/// The tree of a whole text, and the strings of it that are not stored verbatim there (escapes). It
+/// is moved, not copied.
 class JsonTree : public JsonNode {
  public:
-  JsonTree() = default;
-  JsonTree(const JsonTree&) = delete;
-  JsonTree& operator=(const JsonTree&) = delete;
-  JsonTree(JsonTree&&) noexcept = default;
-  JsonTree& operator=(JsonTree&&) noexcept = default;
-  ~JsonTree() = default;
-
   /// Stores a string.
   /// @return a view that is valid as long as the tree, also after a move.
-  std::string_view keep(std::string text) { return kept_.emplace_front(std::move(text)); }
+  std::string_view keep(std::string text) {
+    return *kept_.emplace_back(std::make_unique<std::string>(std::move(text)));
+  }
 
  private:
-  std::forward_list<std::string> kept_;
+  std::vector<std::unique_ptr<std::string>> kept_;
 };
 
-/// Where a byte of a text is, for people: "byte 13", or "line 7, column 3" in a text of several
-/// lines; each counted from 1, columns in characters of UTF-8.
-/// @param offset  at most the length of the text, which is the position after its end
-[[nodiscard]] std::string format_position(std::string_view text, std::size_t offset);
-/// The same for the first byte of a part of the text, such as JsonNode::raw.
+/// Where a part of a text begins, such as JsonNode::raw, for people: "byte 13", or "line 7, column
+/// 3" in a text of several lines; each counted from 1, columns in characters of UTF-8.
+/// @param part  may be empty, also at the end of the text
 [[nodiscard]] std::string format_position(std::string_view text, std::string_view part);
 
 /// "null", "boolean", "number", "string", "array" or "object".
@@ -107,18 +104,12 @@ struct JsonBounds {
   /// "" for the root and for elements; nullptr: in all. The others are checked like all text, but
   /// get no children, so that what `values` bounds is what podqos reads.
   bool (*is_read)(std::string_view parent, std::string_view name) = nullptr;
-
-  /// is_read(), with its default.
-  [[nodiscard]] bool reads(std::string_view parent, std::string_view name) const {
-    return is_read == nullptr || is_read(parent, name);
-  }
 };
 
 /// Parses a text.
 /// @param text  must outlive the tree
-/// @return kTooLarge beyond the bounds, with the path of the value that is too many;
-/// kInvalidArgument with the position (see format_position())
-/// and the reason for invalid JSON.
+/// @return kTooLarge beyond the bounds; kInvalidArgument for invalid JSON. Both with the position
+/// (see format_position()) and the reason.
 [[nodiscard]] Result<JsonTree> parse_json_tree(std::string_view text,
                                                const JsonBounds& bounds = {});
 
@@ -127,7 +118,6 @@ struct JsonPrefix {
   /// Complete members and elements only. `raw` of what contains the error is empty.
   JsonTree tree;
   std::optional<Error> error;  ///< as parse_json_tree(); nullopt if the text is JSON
-  std::string_view rest;       ///< the text after the last complete member or element of the root
 };
 
 /// As parse_json_tree(), but keeps what was read before a syntax error.

@@ -32,32 +32,20 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-/// The maximum distance of a typing mistake. For short names it is 1: with 2, "foo" would match
-/// "log".
-std::size_t allowance(std::size_t size) {
-  constexpr std::size_t kShort = 3;
-  if (size <= kShort) return 1;
-  return std::max<std::size_t>(2, size / 3);
-}
-
 bool same_letter(char a, char b) {
   return lower(a) == lower(b);
 }
 
-/// Whether `part` is `whole` with letters left out: cpuQuota and cpuCFSQuota.
-bool is_shortened(std::string_view part, std::string_view whole) {
-  std::size_t found = 0;
-  for (const char c : whole)
-    if (found < part.size() && same_letter(part[found], c)) ++found;
-  return found == part.size();
-}
-
-/// Whether `part` is a likely abbreviation of `whole`.
+/// Whether `part` is a likely abbreviation of `whole`: a piece of it, or most of it with letters
+/// left out, as cpuQuota of cpuCFSQuota.
 bool stands_for(std::string_view part, std::string_view whole) {
   constexpr std::size_t kLeast = 3;
   if (part.size() < kLeast || part.size() > whole.size()) return false;
   if (!std::ranges::search(whole, part, same_letter).empty()) return true;
-  return part.size() * 2 > whole.size() && is_shortened(part, whole);
+  std::string_view rest = part;
+  for (const char c : whole)
+    if (!rest.empty() && same_letter(rest.front(), c)) rest.remove_prefix(1);
+  return rest.empty() && part.size() * 2 > whole.size();
 }
 
 }  // namespace
@@ -65,20 +53,19 @@ bool stands_for(std::string_view part, std::string_view whole) {
 std::string nearest_name(std::string_view name, const std::vector<std::string_view>& known) {
   if (name.size() > kMaxLength) return {};
   std::string_view nearest;
-  std::size_t least = allowance(name.size()) + 1;
+  // The most mistakes in typing, and one more. In three letters it is one: with two, "foo" would be
+  // near "log".
+  std::size_t least = name.size() <= 3 ? 2 : std::max<std::size_t>(2, name.size() / 3) + 1;
   for (const std::string_view candidate : known) {
     const std::size_t distance = edit_distance(name, candidate);
     if (distance >= least) continue;
     least = distance;
     nearest = candidate;
   }
-  // The smallest distance wins; the first of several.
   if (!nearest.empty()) return std::string{nearest};
-  for (const std::string_view candidate : known) {
-    if (!stands_for(name, candidate)) continue;
-    // Of several names that it may abbreviate, the shortest.
-    if (nearest.empty() || candidate.size() < nearest.size()) nearest = candidate;
-  }
+  for (const std::string_view candidate : known)
+    if (stands_for(name, candidate) && (nearest.empty() || candidate.size() < nearest.size()))
+      nearest = candidate;
   return std::string{nearest};
 }
 

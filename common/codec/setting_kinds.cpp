@@ -22,42 +22,37 @@ struct TimeUnit {
   std::string_view name;
   std::int64_t micros;
 };
-constexpr std::int64_t kMilli = 1'000;
 constexpr std::int64_t kOneSecond = 1'000'000;
-constexpr std::array<TimeUnit, 5> kTimeUnits{{{"us", 1},
-                                              {"ms", kMilli},
-                                              {"s", kOneSecond},
+constexpr std::array<TimeUnit, 5> kTimeUnits{{{"h", 3600 * kOneSecond},
                                               {"m", 60 * kOneSecond},
-                                              {"h", 3600 * kOneSecond}}};
+                                              {"s", kOneSecond},
+                                              {"ms", 1'000},
+                                              {"us", 1}}};
 
-/// Microseconds of "<number><unit>".
-std::optional<std::int64_t> parse_duration(std::string_view text) {
+/// "<number><unit>" in steps of so many microseconds; nullopt also if it is no multiple of them.
+std::optional<std::int64_t> read_duration(std::int64_t step, std::string_view text) {
   const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const auto* const unit = std::ranges::find(kTimeUnits, text.substr(digits), &TimeUnit::name);
   const auto number = parse_int(text.substr(0, digits));
   std::int64_t micros = 0;
-  if (unit == kTimeUnits.end() || !number || __builtin_mul_overflow(*number, unit->micros, &micros))
+  if (unit == kTimeUnits.end() || !number ||
+      __builtin_mul_overflow(*number, unit->micros, &micros) || micros % step != 0)
     return std::nullopt;
-  return micros;
+  return micros / step;
 }
 
-/// In the largest unit that divides it, at most seconds.
+/// In the largest unit that divides it; nothing is "0s".
 std::string format_duration(std::int64_t micros) {
-  const TimeUnit& unit = kTimeUnits.at(micros % kOneSecond == 0 ? 2 : micros % kMilli == 0 ? 1 : 0);
-  return cat("\"", micros / unit.micros, unit.name, "\"");
+  const auto* const unit =
+      std::ranges::find_if(kTimeUnits.begin() + (micros == 0 ? 2 : 0), kTimeUnits.end(),
+                           [&](const TimeUnit& each) { return micros % each.micros == 0; });
+  return cat("\"", micros / unit->micros, unit->name, "\"");
 }
 
 std::string expected_duration(const SettingKind& kind) {
-  const auto end = [&](std::int64_t steps) {
-    constexpr std::int64_t kHour = 3600 * kOneSecond;
-    const std::int64_t micros = steps * kind.step;
-    return micros != 0 && micros % kHour == 0 ? cat("\"", micros / kHour, "h\"")
-                                              : format_duration(micros);
-  };
-  const std::string_view whole = kind.step == kOneSecond ? ", in whole seconds"
-                                 : kind.step == kMilli   ? ", in whole milliseconds"
-                                                         : "";
-  return cat("a duration from ", end(kind.min), " to ", end(kind.max), whole);
+  const std::string_view unit = kind.step == kOneSecond ? "seconds" : "milliseconds";
+  return cat("a duration from ", format_duration(kind.min * kind.step), " to ",
+             format_duration(kind.max * kind.step), kind.step == 1 ? "" : cat(", in whole ", unit));
 }
 
 std::string expected_number(const SettingKind& kind) {
@@ -91,24 +86,9 @@ std::unexpected<Error> unexpected_value(const SettingKind& kind, const JsonNode&
   return refuse_value("expected ", expected_value(kind), ", found ", shown(node));
 }
 
-std::optional<core::Quantity> read_quantity(const JsonNode& node) {
-  if (node.kind != Kind::kString && node.kind != Kind::kNumber) return std::nullopt;
-  auto quantity = core::Quantity::parse(node.text);
-  if (!quantity || quantity->sign() < 0) return std::nullopt;
-  return *quantity;
-}
-
-std::optional<std::int64_t> read_percent(const JsonNode& node) {
-  const std::string_view text = node.text;
-  if (node.kind != Kind::kString || !text.ends_with('%') || text.starts_with('-'))
-    return std::nullopt;
+std::optional<std::int64_t> read_percent(std::string_view text) {
+  if (!text.ends_with('%') || text.starts_with('-')) return std::nullopt;
   return parse_int(text.substr(0, text.size() - 1));
-}
-
-std::optional<std::int64_t> read_duration(const SettingKind& kind, const JsonNode& node) {
-  const auto micros = node.kind == Kind::kString ? parse_duration(node.text) : std::nullopt;
-  if (!micros || *micros % kind.step != 0) return std::nullopt;
-  return *micros / kind.step;
 }
 
 /// Whether the list has "pods"; nullopt if it is neither [], ["pods"] nor ["none"].
@@ -121,11 +101,37 @@ std::optional<std::int64_t> read_enforced(const JsonNode& node) {
   return only.text == "pods" ? 1 : 0;
 }
 
-std::optional<std::int64_t> read_memory(const JsonNode& node) {
-  const auto quantity = read_quantity(node);
+std::optional<std::int64_t> read_amount(Form form, std::string_view text) {
+  const auto quantity = core::Quantity::parse(text);
+  if (!quantity || quantity->sign() < 0) return std::nullopt;
+  if (form == Form::kCpu) return quantity->milli_value();
   // A fraction of a byte is a misprint of something larger.
-  if (!quantity || *quantity != core::Quantity::from_units(quantity->value())) return std::nullopt;
+  if (*quantity != core::Quantity::from_units(quantity->value())) return std::nullopt;
   return quantity->value();
+}
+
+/// The value of a form that is a number; nullopt if the node has no such value.
+std::optional<std::int64_t> read_number(const SettingKind& kind, const JsonNode& node) {
+  const std::string_view text = node.text;
+  const bool is_text = node.kind == Kind::kString;
+  const bool is_number = node.kind == Kind::kNumber;
+  switch (kind.form) {
+    case Form::kFlag:
+      if (node.kind != Kind::kBoolean) return std::nullopt;
+      return std::int64_t{text == "true"};
+    case Form::kWord: return find_word(kind, node);
+    case Form::kMemory:
+    case Form::kCpu: return is_text || is_number ? read_amount(kind.form, text) : std::nullopt;
+    case Form::kPercent: return is_text ? read_percent(text) : std::nullopt;
+    case Form::kDuration: return is_text ? read_duration(kind.step, text) : std::nullopt;
+    case Form::kNumber: return is_number ? parse_int(text) : std::nullopt;
+    case Form::kEnforced: return read_enforced(node);
+    case Form::kPath:
+    case Form::kCgroup:
+    case Form::kAddress:
+    case Form::kPaths: break;
+  }
+  return std::nullopt;
 }
 
 /// Why this is not an absolute path, and what to do; "" if it is one.
@@ -157,11 +163,8 @@ std::string problem_of_cgroup(std::string_view path) {
   if (path.empty())
     return "it is empty; leave the field out for the default, or write \"/\" for the root";
   std::string problem = problem_of(path);
-  for (std::size_t begin = 1; problem.empty() && begin < path.size();) {
-    const std::size_t end = std::min(path.find('/', begin), path.size());
-    problem = problem_of_name(path.substr(begin, end - begin));
-    begin = end + 1;
-  }
+  for (path.remove_prefix(1); problem.empty() && !path.empty();)
+    problem = problem_of_name(read_until(path, '/'));
   return problem;
 }
 
@@ -193,64 +196,41 @@ std::string expected_value(const SettingKind& kind) {
   const auto text = [&]() -> std::string {
     switch (kind.form) {
       case Form::kFlag: return "true or false";
-      case Form::kWord: return cat("one of ", list_words(kind));
+      case Form::kWord: return "one of ";
       case Form::kMemory: return "an amount of memory such as \"64Mi\", in whole bytes";
       case Form::kCpu: return "an amount of CPU such as \"500m\"";
       case Form::kPercent: return cat("a percentage from \"", kind.min, "%\" to \"100%\"");
       case Form::kDuration: return expected_duration(kind);
       case Form::kNumber: return expected_number(kind);
-      case Form::kWordOrNumber:
-        return cat(list_words(kind), " or a weight from ", kind.min, " to ", kind.max);
       case Form::kEnforced: return R"(["pods"], ["none"] or [])";
       case Form::kPath:
       case Form::kCgroup: return "an absolute path without \"..\"";
-      case Form::kSink: return cat(list_words(kind), " or the absolute path of a file");
       case Form::kAddress:
         return R"("unix:PATH" or a loopback address with its port such as "127.0.0.1:9464")";
       case Form::kPaths: return cat("a list of 1 to ", kind.max, " absolute paths without \"..\"");
     }
     return {};
   }();
+  const std::string words = list_words(kind);
   const bool amount = kind.form == Form::kMemory || kind.form == Form::kCpu;
-  return cat(text, amount && kind.min > 0 ? ", above 0" : "", kind.null ? ", or null" : "");
+  return cat(kind.form == Form::kWord ? cat(text, words)
+             : words.empty()          ? text
+                                      : cat(words, " or ", text),
+             amount && kind.min > 0 ? ", above 0" : "", kind.null ? ", or null" : "");
 }
 
 Result<SettingValue> read_value(const SettingKind& kind, const JsonNode& node) {
   if (kind.null && node.is_null()) return SettingValue{};
-  const auto in_range = [&](std::optional<std::int64_t> number) -> Result<SettingValue> {
-    if (!number || *number < kind.min || *number > kind.max) return unexpected_value(kind, node);
-    return *number;
-  };
-  const bool number = node.kind == Kind::kNumber;
-  switch (kind.form) {
-    case Form::kFlag:
-      if (node.kind != Kind::kBoolean) return unexpected_value(kind, node);
-      return std::int64_t{node.text == "true"};
-    case Form::kWord: return in_range(find_word(kind, node));
-    case Form::kMemory: return in_range(read_memory(node));
-    case Form::kCpu:
-      return in_range(
-          read_quantity(node).transform([](const auto& cpu) { return cpu.milli_value(); }));
-    case Form::kPercent: return in_range(read_percent(node));
-    case Form::kDuration: return in_range(read_duration(kind, node));
-    case Form::kEnforced: return in_range(read_enforced(node));
-    case Form::kWordOrNumber:
-      if (find_word(kind, node)) return std::string{node.text};
-      [[fallthrough]];
-    case Form::kNumber: return in_range(number ? parse_int(node.text) : std::nullopt);
-    case Form::kSink:
-      if (find_word(kind, node)) return std::string{node.text};
-      if (auto path = read_path(kind, node)) return std::move(*path);
-      return unexpected_value(kind, node);
-    case Form::kPath:
-    case Form::kCgroup: return read_path(kind, node);
-    case Form::kAddress:
-      if (node.kind != Kind::kString) return unexpected_value(kind, node);
-      PODQOS_TRY(core::parse_metrics_address(node.text));
-      return std::string{node.text};
-    case Form::kPaths: return read_paths(kind, node);
+  if (kind.form != Form::kWord && find_word(kind, node)) return std::string{node.text};
+  if (kind.form == Form::kPath || kind.form == Form::kCgroup) return read_path(kind, node);
+  if (kind.form == Form::kPaths) return read_paths(kind, node);
+  if (kind.form == Form::kAddress && node.kind == Kind::kString) {
+    PODQOS_TRY(core::parse_metrics_address(node.text));
+    return std::string{node.text};
   }
-  return unexpected_value(kind, node);
+  const auto number = read_number(kind, node);
+  if (!number || *number < kind.min || *number > kind.max) return unexpected_value(kind, node);
+  return *number;
 }
 
 std::string format_value(const SettingKind& kind, const SettingValue& value) {
@@ -272,10 +252,8 @@ std::string format_value(const SettingKind& kind, const SettingValue& value) {
     case Form::kDuration: return format_duration(*number * kind.step);
     case Form::kEnforced: return *number != 0 ? R"(["pods"])" : "[]";
     case Form::kNumber:
-    case Form::kWordOrNumber:
     case Form::kPath:
     case Form::kCgroup:
-    case Form::kSink:
     case Form::kAddress:
     case Form::kPaths: break;
   }

@@ -1,7 +1,7 @@
 #include "common/codec/settings_json.h"
 
 #include <algorithm>
-#include <cstdint>
+#include <cstddef>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -17,87 +17,89 @@ namespace {
 using core::Settings;
 using Kind = JsonNode::Kind;
 
-/// The row of the field `path`; nullptr: there is none.
-const Setting* find_setting(std::string_view path) {
-  const auto rows = settings_table();
-  const auto found = std::ranges::find(rows, path, &Setting::path);
-  return found == rows.end() ? nullptr : &*found;
-}
-
-enum class Depth : std::uint8_t { kFirst, kDeeper };
-/// What rows have behind `prefix`, "" or an object's path with a dot: the first component alone, or
-/// every path that is longer than that. Each once, in the order of the table.
-std::vector<std::string_view> names_below(std::string_view prefix, Depth depth) {
+/// What rows have behind `prefix`, "" or an object's path with a dot: every part of a path up to a
+/// dot or its end. Each once, in the order of the table.
+std::vector<std::string_view> names_below(std::string_view prefix) {
   std::vector<std::string_view> names;
-  const auto add = [&](std::string_view name) {
-    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
-  };
   for (const Setting& row : settings_table()) {
     if (!row.path.starts_with(prefix)) continue;
     const std::string_view rest = row.path.substr(prefix.size());
-    std::size_t end = rest.find('.');
-    if (depth == Depth::kFirst) add(rest.substr(0, end));
-    while (depth == Depth::kDeeper && end != std::string_view::npos) {
-      end = rest.find('.', end + 1);
-      add(rest.substr(0, end));
+    for (std::size_t end = 0; end < rest.size(); ++end) {
+      end = std::min(rest.find('.', end), rest.size());
+      const std::string_view name = rest.substr(0, end);
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
     }
   }
   return names;
 }
 
-/// Whether `path` is a field or an object of fields.
-bool is_known(std::string_view path) {
-  return find_setting(path) != nullptr || !names_below(cat(path, "."), Depth::kFirst).empty();
-}
-
 /// @param prefix  of the object that has the field
 std::unexpected<Error> unknown_field(std::string_view prefix, std::string_view name) {
-  const auto known = names_below(prefix, Depth::kFirst);
+  auto known = names_below(prefix);
+  const std::string path = cat(prefix, printable(name));
   // A dot in a name is not a path.
-  if (const std::string path = cat(prefix, name); is_known(path)) {
+  if (std::ranges::find(known, name) != known.end()) {
     return refuse_value("unknown field ", path, "; write ", path.substr(path.rfind('.') + 1),
                         " as a field of the object ", path.substr(0, path.rfind('.')));
   }
-  std::string hint = hint_for(name, known, prefix);
-  // "logLevel" is log.level written flat.
-  const std::string flat = nearest_name(name, names_below(prefix, Depth::kDeeper));
-  if (nearest_name(name, known).empty() && !flat.empty())
-    hint = cat("; did you mean ", prefix, flat, "?");
-  return refuse_value("unknown field ", prefix, printable(name), hint);
+  // "logLevel" is log.level written flat. Where nothing is near, only what the object has is named.
+  if (nearest_name(name, known).empty())
+    std::erase_if(known, [](std::string_view each) { return each.contains('.'); });
+  return refuse_value("unknown field ", path, hint_for(name, known, prefix));
 }
 
-/// Reads one member of an object of settings.
-/// @param prefix  of the object, as for read_fields()
-/// @return an error of the member itself; those of members below it are added to `errors`.
-Status read_member(const JsonNode& object, const JsonNode& member, const std::string& prefix,
-                   Settings& settings, std::vector<Error>& errors);
-
-/// Reads all fields of an object; a wrong one is left out and added to `errors`.
-/// @param prefix  "", or the object's own path with a dot behind it
-void read_fields(const JsonNode& object, const std::string& prefix, Settings& settings,
-                 std::vector<Error>& errors) {
-  for (const JsonNode& member : object.children) {
-    if (auto done = read_member(object, member, prefix, settings, errors); !done)
-      errors.push_back(std::move(done).error());
-  }
-}
-
-Status read_member(const JsonNode& object, const JsonNode& member, const std::string& prefix,
-                   Settings& settings, std::vector<Error>& errors) {
+/// Reads a field, or checks that it is an object of fields.
+/// @param prefix  "", or the path of `object` with a dot behind it
+Status read_field(const JsonNode& object, const JsonNode& member, const std::string& prefix,
+                  Settings& settings) {
   const std::string path = cat(prefix, member.key);
-  if (!is_known(path) || member.key.contains('.')) return unknown_field(prefix, member.key);
+  const auto rows = settings_table();
+  const auto row = std::ranges::find(rows, path, &Setting::path);
+  const bool known = row != rows.end() || !names_below(cat(path, ".")).empty();
+  if (!known || member.key.contains('.')) return unknown_field(prefix, member.key);
   if (std::ranges::count(object.children, member.key, &JsonNode::key) > 1)
     return refuse_value(path, ": field is repeated");
-  if (const Setting* setting = find_setting(path); setting != nullptr) {
-    const auto value = read_value(setting->kind, member);
-    if (!value) return fail(Error{value.error()}.with_context(path));
-    setting->set(settings, *value);
-    return {};
-  }
-  if (member.kind != Kind::kObject)
+  if (row == rows.end()) {
+    if (member.kind == Kind::kObject) return {};
     return fail(unexpected_kind("an object", member).error().with_context(path));
-  read_fields(member, cat(path, "."), settings, errors);
+  }
+  const auto value = read_value(row->kind, member);
+  if (!value) return fail(Error{value.error()}.with_context(path));
+  row->set(settings, *value);
   return {};
+}
+
+/// Reads all fields of an object; a wrong one is left out.
+/// @param prefix  as for read_field()
+void read_fields(const JsonNode& object, const std::string& prefix, CheckedSettings& out) {
+  for (const JsonNode& member : object.children) {
+    if (auto done = read_field(object, member, prefix, out.settings); !done)
+      out.errors.push_back(std::move(done).error());
+    else if (member.kind == Kind::kObject)
+      read_fields(member, cat(prefix, member.key, "."), out);
+  }
+}
+
+constexpr std::string_view kRuntimes = "runtimes";
+
+/// Whether a member with an unknown name, or in the wrong object, may be a misspelt `runtimes`. No
+/// other field is a list, and few are paths.
+bool may_be_runtimes(const JsonNode& member) {
+  if (member.kind == Kind::kArray) return true;
+  const std::string nearest =
+      nearest_name(member.key, {kRuntimes, "cgroupRoot", "stateDir", "sink", "log.sink"});
+  const bool is_path = member.kind == Kind::kString && member.text.starts_with('/');
+  return nearest == kRuntimes || (is_path && nearest.empty());
+}
+
+/// The first such member, at any depth; nullptr if there is none.
+const JsonNode* find_doubtful(const JsonNode& object) {
+  for (const JsonNode& member : object.children) {
+    if (may_be_runtimes(member)) return &member;
+    if (member.kind != Kind::kObject) continue;
+    if (const JsonNode* below = find_doubtful(member)) return below;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -111,7 +113,7 @@ CheckedSettings check_settings(Settings base, std::string_view text) {
   } else if (tree->kind != Kind::kObject) {
     checked.errors.push_back(unexpected_kind("one object of settings", *tree).error());
   } else {
-    read_fields(*tree, "", checked.settings, checked.errors);
+    read_fields(*tree, "", checked);
   }
   return checked;
 }
@@ -122,17 +124,36 @@ Result<Settings> merge_settings(Settings base, std::string_view text) {
   return std::move(checked.settings);
 }
 
+Result<std::optional<std::vector<std::string>>> salvage_runtimes(std::string_view text) {
+  const auto [tree, error] =
+      parse_json_prefix(text, {.bytes = kMaxSettingsSize, .comments = JsonComments::kIgnore});
+  const auto found = std::ranges::find(tree.children, kRuntimes, &JsonNode::key);
+  const bool is_set = found != tree.children.end();
+  // The field may be repeated after the syntax error.
+  if (error &&
+      (!is_set || std::string_view{tree.children.back().raw.end(), text.end()}.contains(kRuntimes)))
+    return fail(*error);
+  if (!error && tree.kind != Kind::kObject) return unexpected_kind("one object of settings", tree);
+  if (!is_set) {
+    const JsonNode* doubtful = find_doubtful(tree);
+    if (doubtful == nullptr) return std::nullopt;
+    return refuse_value("field ", printable(doubtful->key), " may be meant as ", kRuntimes);
+  }
+  if (std::ranges::count(tree.children, kRuntimes, &JsonNode::key) > 1)
+    return refuse_value(kRuntimes, ": field is repeated");
+  auto paths = read_value(kRuntimePaths, *found);
+  if (!paths) return fail(std::move(paths).error().with_context(kRuntimes));
+  return std::get<std::vector<std::string>>(*std::move(paths));
+}
+
 std::string format_settings(const core::Settings& settings) {
   using nlohmann::ordered_json;
   ordered_json out;
   for (const Setting& row : settings_table()) {
-    ordered_json* object = &out;
-    std::string_view rest = row.path;
-    for (auto dot = rest.find('.'); dot != std::string_view::npos; dot = rest.find('.')) {
-      object = &(*object)[std::string{rest.substr(0, dot)}];
-      rest.remove_prefix(dot + 1);
-    }
-    (*object)[std::string{rest}] = ordered_json::parse(format_value(row.kind, row.get(settings)));
+    std::string pointer = cat("/", row.path);
+    std::ranges::replace(pointer, '.', '/');
+    out[ordered_json::json_pointer{pointer}] =
+        ordered_json::parse(format_value(row.kind, row.get(settings)));
   }
   return out.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }

@@ -1,7 +1,6 @@
 #include "common/codec/settings_table.h"
 
 #include <array>
-#include <functional>
 #include <utility>
 
 #include "common/core/kubernetes/cgroup_values.h"
@@ -17,6 +16,8 @@ constexpr std::int64_t kMillisecond = 1'000;  // in microseconds
 constexpr std::int64_t kSecond = 1'000'000;
 
 constexpr SettingKind kFlag{.form = Form::kFlag};
+constexpr SettingKind kCpu{.form = Form::kCpu};
+constexpr SettingKind kMemory{.form = Form::kMemory};
 // The kernel takes quota periods of 1 ms to 1 s; kernel/sched/core.c, tg_set_cfs_bandwidth.
 constexpr SettingKind kPeriod{.form = Form::kDuration, .min = kMillisecond, .max = kSecond};
 constexpr SettingKind kDeadline{
@@ -34,6 +35,8 @@ constexpr SettingKind or_null(SettingKind kind) {
   return kind;
 }
 
+constexpr SettingKind kPolicy = words("off warn enforce");
+
 // A member of the settings as a value, and back.
 
 SettingValue value_of(const core::RootCpuWeight& weight) {
@@ -43,12 +46,10 @@ SettingValue value_of(const core::RootCpuWeight& weight) {
 }
 void assign(core::RootCpuWeight& weight, const SettingValue& value) {
   using enum core::RootCpuWeight::Rule;
-  const auto* const word = std::get_if<std::string>(&value);
-  const auto* const number = std::get_if<std::int64_t>(&value);
-  weight = {.rule = number != nullptr    ? kNumber
-                    : *word == "kubelet" ? kKubelet
-                                         : kProportional,
-            .weight = CpuWeight{number != nullptr ? *number : 0}};
+  if (const auto* const number = std::get_if<std::int64_t>(&value))
+    weight = {.rule = kNumber, .weight = CpuWeight{*number}};
+  else
+    weight = {.rule = value == SettingValue{"kubelet"} ? kKubelet : kProportional};
 }
 
 SettingValue value_of(const core::MetricsAddress& address) {
@@ -82,14 +83,14 @@ void assign(T& member, const SettingValue& value) {
   }
 }
 
-/// @tparam kMember  in the settings: a pointer to a member, or what returns a reference to it
-template <auto kMember>
+/// @tparam kMembers  pointers to members, each of the one before: where the value is
+template <auto... kMembers>
 constexpr Setting setting(std::string_view path, SettingKind kind) {
   return {.path = path,
           .kind = kind,
-          .get = [](const Settings& settings) { return value_of(std::invoke(kMember, settings)); },
+          .get = [](const Settings& settings) { return value_of((settings.*....*kMembers)); },
           .set = [](Settings& settings,
-                    const SettingValue& value) { assign(std::invoke(kMember, settings), value); }};
+                    const SettingValue& value) { assign((settings.*....*kMembers), value); }};
 }
 
 constexpr std::array<Setting, 40> kTable{{
@@ -104,25 +105,18 @@ constexpr std::array<Setting, 40> kTable{{
     setting<&Settings::on_error>("onError", words("admit reject")),
     setting<&Settings::node_memory>("nodeMemory", {.form = Form::kMemory, .min = 1, .null = true}),
     setting<&Settings::node_cpu>("nodeCpu", {.form = Form::kCpu, .min = 1, .null = true}),
-    setting<[](auto& s) -> auto& { return s.system_reserved.cpu; }>("reserved.system.cpu",
-                                                                    {.form = Form::kCpu}),
-    setting<[](auto& s) -> auto& { return s.system_reserved.memory; }>("reserved.system.memory",
-                                                                       {.form = Form::kMemory}),
-    setting<[](auto& s) -> auto& { return s.kube_reserved.cpu; }>("reserved.kube.cpu",
-                                                                  {.form = Form::kCpu}),
-    setting<[](auto& s) -> auto& { return s.kube_reserved.memory; }>("reserved.kube.memory",
-                                                                     {.form = Form::kMemory}),
+    setting<&Settings::system_reserved, &core::Reserved::cpu>("reserved.system.cpu", kCpu),
+    setting<&Settings::system_reserved, &core::Reserved::memory>("reserved.system.memory", kMemory),
+    setting<&Settings::kube_reserved, &core::Reserved::cpu>("reserved.kube.cpu", kCpu),
+    setting<&Settings::kube_reserved, &core::Reserved::memory>("reserved.kube.memory", kMemory),
     setting<&Settings::enforce_node_allocatable>("enforceNodeAllocatable",
                                                  {.form = Form::kEnforced}),
     setting<&Settings::root_cpu_weight>(
         "rootCpuWeight",
-        {.form = Form::kWordOrNumber, .min = 1, .max = 10'000, .words = "kubelet proportional"}),
-    setting<[](auto& s) -> auto& { return s.admission.memory; }>("admission.memory",
-                                                                 words("off warn enforce")),
-    setting<[](auto& s) -> auto& { return s.admission.cpu; }>("admission.cpu",
-                                                              words("off warn enforce")),
-    setting<[](auto& s) -> auto& { return s.admission.pids; }>("admission.pids",
-                                                               words("off warn enforce")),
+        {.form = Form::kNumber, .min = 1, .max = 10'000, .words = "kubelet proportional"}),
+    setting<&Settings::admission, &core::AdmissionPolicies::memory>("admission.memory", kPolicy),
+    setting<&Settings::admission, &core::AdmissionPolicies::cpu>("admission.cpu", kPolicy),
+    setting<&Settings::admission, &core::AdmissionPolicies::pids>("admission.pids", kPolicy),
     setting<&Settings::reserve_memory_percent>("qosReserved.memory",
                                                {.form = Form::kPercent, .max = 100, .null = true}),
     setting<&Settings::max_pod_claim_percent>("maxPodClaim",
@@ -132,24 +126,21 @@ constexpr std::array<Setting, 40> kTable{{
     setting<&Settings::weight_formula>("weightFormula", words("auto linear log")),
     setting<&Settings::pod_pids_limit>(
         "podPidsLimit", {.form = Form::kNumber, .min = 1, .max = core::kMaxPids, .null = true}),
-    setting<[](auto& s) -> auto& { return s.io_weight.guaranteed; }>("ioWeight.guaranteed",
-                                                                     kIoWeight),
-    setting<[](auto& s) -> auto& { return s.io_weight.burstable; }>("ioWeight.burstable",
-                                                                    kIoWeight),
-    setting<[](auto& s) -> auto& { return s.io_weight.besteffort; }>("ioWeight.bestEffort",
-                                                                     kIoWeight),
+    setting<&Settings::io_weight, &core::IoWeights::guaranteed>("ioWeight.guaranteed", kIoWeight),
+    setting<&Settings::io_weight, &core::IoWeights::burstable>("ioWeight.burstable", kIoWeight),
+    setting<&Settings::io_weight, &core::IoWeights::besteffort>("ioWeight.bestEffort", kIoWeight),
     setting<&Settings::swap_behavior>(
         "memorySwap.swapBehavior",
         {.form = Form::kWord, .words = "NoSwap LimitedSwap", .null = true, .blank = true}),
     setting<&Settings::single_process_oom_kill>("singleProcessOOMKill", kFlag),
     setting<&Settings::release_delay_seconds>("releaseDelay", kReleaseDelay),
-    setting<&Settings::tier_memory_floor>("tierMemoryFloor", {.form = Form::kMemory}),
+    setting<&Settings::tier_memory_floor>("tierMemoryFloor", kMemory),
     setting<&Settings::runtimes>("runtimes", kRuntimePaths),
     setting<&Settings::charge_monitor>("chargeMonitor", kFlag),
     setting<&Settings::state_dir>("stateDir", {.form = Form::kPath}),
     setting<&Settings::lock_deadline_ms>("lockDeadline", kDeadline),
     setting<&Settings::metrics>("nri.metrics", {.form = Form::kAddress, .null = true}),
-    setting<&Settings::log_sink>("log.sink", {.form = Form::kSink, .words = "syslog stderr none"}),
+    setting<&Settings::log_sink>("log.sink", {.form = Form::kPath, .words = "syslog stderr none"}),
     setting<&Settings::log_level>("log.level", words("debug info warning error")),
 }};
 

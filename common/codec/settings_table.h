@@ -30,22 +30,22 @@ struct SettingKind {
     kPercent,
     kDuration,  ///< "<number><unit>", the unit one of us, ms, s, m, h
     kNumber,
-    kWordOrNumber,
     kEnforced,  ///< the kubelet's enforceNodeAllocatable: whether "pods" is in the list
     kPath,      ///< absolute, without ".."
     kCgroup,    ///< a path whose components are names of cgroups, for both drivers; what systemd
                 ///< further asks for is checked when a root is chosen
-    kSink,      ///< one of the words, or a path
     kAddress,   ///< core::MetricsAddress
     kPaths,     ///< 1 to `max`
   };
   Form form = Form::kFlag;
   std::int64_t min = 0;
   std::int64_t max = kInt64Max;
-  std::int64_t step = 1;        ///< of a duration in microseconds: the unit of its value and range
-  std::string_view words = {};  ///< separated by spaces, in the order of their enumerators
-  bool null = false;            ///< whether null is a value
-  bool blank = false;           ///< whether "" is the first word
+  std::int64_t step = 1;  ///< of a duration in microseconds: the unit of its value and range
+  /// Separated by spaces: of kWord in the order of their enumerators; of the others what is a value
+  /// too.
+  std::string_view words = {};
+  bool null = false;   ///< whether null is a value
+  bool blank = false;  ///< whether "" is the first word
 };
 
 /// The candidates of podqos-runtime.

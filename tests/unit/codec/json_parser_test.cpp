@@ -7,14 +7,12 @@
 
 #include "common/base/text.h"
 #include "common/codec/json_tree.h"
-#include "common/codec/oci_config.h"
 #include "tests/unit/codec/bundle_text.h"
 
 namespace podqos::codec {
 namespace {
 
 using bundle_text::read_bundle;
-using bundle_text::value_text;
 using nlohmann::json;
 
 /// The value of a tree by nlohmann's parser, each number and string from its own bytes.
@@ -31,15 +29,21 @@ json value_of(const JsonNode& node) {
   } else if (node.kind == JsonNode::Kind::kString) {
     out = node.text;
   } else {
+    EXPECT_EQ(node.text, node.is_null() ? "" : node.raw);
+    EXPECT_EQ(node.kind == JsonNode::Kind::kBoolean, node.raw == "true" || node.raw == "false");
     out = json::parse(node.raw);
   }
   return out;
 }
 
-/// Checks a text, and what is made of it, by another parser.
+/// Checks a text, and what is made of it, by another parser; also where it is passed over.
 /// @return whether it is JSON
 bool agrees(const std::string& text, JsonComments comments = JsonComments::kRefuse) {
   const bool ignored = comments == JsonComments::kIgnore;
+  const std::string member = cat("{\"x\":", text, "}");
+  const auto unread =
+      parse_json_tree(member, {.comments = comments, .is_read = [](auto, auto) { return false; }});
+  EXPECT_EQ(unread.has_value(), json::accept(member, ignored)) << text;
   const auto tree = parse_json_tree(text, {.comments = comments});
   EXPECT_EQ(tree.has_value(), json::accept(text, ignored)) << text;
   if (!tree) return false;
@@ -48,27 +52,15 @@ bool agrees(const std::string& text, JsonComments comments = JsonComments::kRefu
 }
 
 TEST(JsonParser, TakesAllOfTheValue) {
-  const std::vector<std::string> values = {"-0.50",
-                                           "-0",
-                                           "0.10",
-                                           "1e2",
-                                           "-1.50E-07",
-                                           "1e-999",
-                                           "true",
-                                           "false",
-                                           "null",
-                                           "18446744073709551616",
-                                           "12345678901234567890123456789012",
-                                           R"("")",
-                                           R"("}],\"{[\\")",
-                                           R"("\b\f\n\r\t\/\u00e9\u07ff\u0800\uFFFF\ud7ff\u0000")",
-                                           R"("\ud83d\ude00\udbff\udfff")",
-                                           "\"\xc3\xa9\xf0\x9f\x98\x80\x7f\"",
-                                           "{}",
-                                           "[ ]",
-                                           R"({"a" : [ {} , 1 ],"":"}"})",
-                                           R"({"\u0061":0})",
-                                           R"([[],{"linux":{}},"x"])"};
+  std::vector<std::string> values = parts_of(
+      "-0.50 -0 0.10 1e2 -1.50E-07 1e-999 true false null 0 -17 18446744073709551615 "
+      "18446744073709551616 -9223372036854775809 12345678901234567890123456789012 {} [] \"\"",
+      ' ');
+  values.insert(
+      values.end(),
+      {R"("a\u0000b")", R"("}],\"{[\\")", R"("\b\f\n\r\t\/\u00e9\u07ff\u0800\uFFFF\ud7ff\u0000")",
+       R"("\ud83d\ude00\udbff\udfff")", "\"\xc3\xa9\xf0\x9f\x98\x80\x7f\"", "[ ]",
+       R"({"a" : [ {} , 1 ],"":"}"})", R"({"\u0061":0})", R"([[],{"linux":{}},"x"])"});
   for (const std::string& value : values) {
     for (const std::string space : {"", " \t\r\n"}) {
       const std::string text = cat(space, value, space);
@@ -94,24 +86,7 @@ std::string damaged(std::string text, std::mt19937& random) {
   return text;
 }
 
-TEST(UnreadMember, AcceptsExactlyWhatTheParserAccepts) {
-  constexpr unsigned kRuns = 3000;
-  std::mt19937 random{36};
-  const std::string whole = json::parse(read_bundle("containerd.json")).at("mounts").dump(1) + " ";
-  unsigned accepted = 0;
-  for (unsigned run = 0; run < kRuns; ++run) {
-    const std::string text =
-        cat("{\"x\":", damaged(whole, random), R"(,"linux":{"cgroupsPath":"/a"}})");
-    const auto config = OciConfig::parse(text);
-    ASSERT_EQ(config.has_value(), json::accept(text)) << text;
-    if (!config) continue;
-    ++accepted;
-    ASSERT_EQ(config->facts.cgroups_path, "/a") << text;
-  }
-  EXPECT_GT(accepted, 100U);
-}
-
-TEST(UnreadMember, AcceptsTheEscapesThatTheParserAccepts) {
+TEST(JsonParser, AgreesOnEscapes) {
   std::vector<std::string> escapes;
   for (int byte = 1; byte < 256; ++byte) {
     const std::string character(1, static_cast<char>(byte));
@@ -128,15 +103,9 @@ TEST(UnreadMember, AcceptsTheEscapesThatTheParserAccepts) {
     for (const std::string& second : units)
       escapes.push_back(first + second);
   unsigned accepted = 0;
-  for (const std::string& escape : escapes) {
-    for (const std::string after : {"", "0", "\"", "\\"}) {
-      const std::string unread = cat(R"({"x":["a)", escape, after, R"(b"]})");
-      const std::string cut = cat(R"({"x":["a)", escape, after);
-      ASSERT_EQ(OciConfig::parse(unread).has_value(), json::accept(unread)) << unread;
-      ASSERT_FALSE(OciConfig::parse(cut)) << cut;
-      accepted += json::accept(unread) ? 1U : 0U;
-    }
-  }
+  for (const std::string& escape : escapes)
+    for (const std::string after : {"", "0", "\"", "\\"})
+      accepted += agrees(cat(R"(["a)", escape, after, R"(b"])")) ? 1U : 0U;
   EXPECT_GT(accepted, 100U);
 }
 
@@ -160,78 +129,6 @@ TEST(JsonParser, AgreesOnComments) {
   for (unsigned run = 0; run < kRuns; ++run)
     agrees(damaged(whole, random), JsonComments::kIgnore);
 }
-
-/// A value that podqos never reads, with everything in it that might be mistaken for what it reads.
-constexpr std::string_view kUnread =
-    R"([{"linux":{"cgroupsPath":"/no"}},"],\"linux\":{\"cgroupsPath\":\"/no\"}","\\",{"process":{"oomScoreAdj":7}}])";
-
-struct UnreadCase {
-  std::string name;
-  std::string before;
-  std::string after;
-};
-
-class UnreadValue : public testing::TestWithParam<UnreadCase> {};
-
-/// What was read, and the bytes at the places where it was found.
-std::string findings(std::string_view text) {
-  const auto config = OciConfig::parse(text);
-  if (!config) return config.error().message;
-  const core::ContainerFacts& facts = config->facts;
-  return cat(facts.cgroups_path.value_or("(none)"), " ", facts.oom_score_adj.value_or(-1), " ",
-             value_text(*config, "/linux/cgroupsPath"), " ",
-             value_text(*config, "/process/oomScoreAdj"), " ", value_text(*config, ""));
-}
-
-TEST_P(UnreadValue, IsIgnored) {
-  const auto& [name, before, after] = GetParam();
-  for (const std::string_view value : {kUnread, std::string_view{"{}"}, std::string_view{"1e2"},
-                                       std::string_view{R"("\ud83d\ude00")"}}) {
-    const std::string text = cat(before, value, after);
-    EXPECT_EQ(findings(text), cat("/yes 5 \"/yes\" 5 ", text));
-  }
-}
-
-TEST_P(UnreadValue, IsNotCutOff) {
-  for (std::size_t length = 0; length < kUnread.size(); ++length) {
-    const auto cut = OciConfig::parse(cat(GetParam().before, kUnread.substr(0, length)));
-    ASSERT_FALSE(cut) << length;
-    EXPECT_EQ(cut.error().code, ErrorCode::kInvalidArgument) << length;
-    EXPECT_TRUE(cut.error().message.contains("malformed JSON at byte")) << cut.error().message;
-  }
-}
-
-TEST_P(UnreadValue, IsNotTooDeep) {
-  const auto& [name, before, after] = GetParam();
-  for (const std::string& value :
-       {std::string(100'000, '['),
-        cat(std::string(kMaxJsonDepth, '['), std::string(kMaxJsonDepth, ']'), after)}) {
-    const auto deep = OciConfig::parse(before + value);
-    ASSERT_FALSE(deep);
-    EXPECT_EQ(deep.error().code, ErrorCode::kTooLarge);
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Table, UnreadValue,
-    testing::Values(
-        UnreadCase{"Root", R"({"mounts" : )",
-                   R"( ,"process":{"oomScoreAdj":5},"linux":{"cgroupsPath":"/yes"}})"},
-        UnreadCase{"RootAtTheEnd",
-                   R"({"process":{"oomScoreAdj":5},"linux":{"cgroupsPath":"/yes"},"root":)", "}"},
-        UnreadCase{"EscapedName", R"({"\u006dounts":)",
-                   R"(,"process":{"oomScoreAdj":5},"l\u0069nux":{"cgroupsPath":"/yes"}})"},
-        UnreadCase{"Process", R"({"linux":{"cgroupsPath":"/yes"},"process":{"env":)",
-                   R"(, "oomScoreAdj" : 5 }})"},
-        UnreadCase{"Linux", R"({"process":{"oomScoreAdj":5},"linux":{"seccomp":)",
-                   R"(,"cgroupsPath":"/yes"}})"},
-        UnreadCase{"Resources", R"({"process":{"oomScoreAdj":5},"linux":{"resources":{"devices":)",
-                   R"(},"cgroupsPath":"/yes"}})"},
-        UnreadCase{"Hook", R"({"hooks":{"poststop":[{"path":"/a","env":)",
-                   R"(}]},"process":{"oomScoreAdj":5},"linux":{"cgroupsPath":"/yes"}})"},
-        UnreadCase{"Annotation", R"({"annotations":{"org.other":)",
-                   R"(},"process":{"oomScoreAdj":5},"linux":{"cgroupsPath":"/yes"}})"}),
-    [](const auto& instance) { return instance.param.name; });
 
 }  // namespace
 }  // namespace podqos::codec

@@ -13,9 +13,10 @@ struct NameCase {
   std::string nearest;
 };
 
-TEST(NearestName, FindsTypingMistakes) {
-  const std::vector<std::string_view> known = {"enabled", "scope", "runtimes", "onError",
-                                               "cgroupDriver"};
+TEST(NearestName, FindsTypingMistakesAndShortenedNames) {
+  const std::vector<std::string_view> known = {
+      "enabled", "scope",       "runtimes",          "onError", "cgroupDriver", "nodeMemory",
+      "nodeCpu", "cpuCFSQuota", "cpuCFSQuotaPeriod", "system",  "log"};
   const std::vector<NameCase> cases = {
       {"enable", "enabled"},              // a letter is missing
       {"sscope", "scope"},                // one too many
@@ -26,9 +27,25 @@ TEST(NearestName, FindsTypingMistakes) {
       {"cgroup_driver", "cgroupDriver"},  // another convention
       {"group_drivers", "cgroupDriver"},  // the longer the name, the more mistakes
       {"scope", "scope"},                 // none
+      {"nodeMem", "nodeMemory"},          // a beginning
+      {"memory", "nodeMemory"},           // an end
+      {"quota", "cpuCFSQuota"},           // of several the shortest
+      {"cpuQuota", "cpuCFSQuota"},        // a piece left out
+      {"sys", "system"},                  // three letters are enough
+      {"sy", ""},                         // two are not
+      {"foo", ""},                        // two mistakes in three letters make anything
+      {"nmy", ""},                        // letters that happen to follow each other
+      {"loh", "log"},                     // one mistake
+      {"nodeMemoryAndMore", ""},          // longer than the name
+      {"qqqqqq", ""},
+      {"popes", ""},
+      {"", ""},
+      {"ea", ""},
   };
   for (const auto& [name, nearest] : cases)
     EXPECT_EQ(nearest_name(name, known), nearest) << name;
+  EXPECT_EQ(nearest_name("sco", {"enabled", "runtimes"}), "");
+  EXPECT_EQ(nearest_name("enabled", {}), "");
 }
 
 TEST(NearestName, PrefersTheNearer) {
@@ -36,36 +53,11 @@ TEST(NearestName, PrefersTheNearer) {
   EXPECT_EQ(nearest_name("limit", {"limits", "limbs"}), "limits");
 }
 
-TEST(NearestName, FindsShortenedNames) {
-  const std::vector<std::string_view> known = {"nodeMemory",        "nodeCpu", "cpuCFSQuota",
-                                               "cpuCFSQuotaPeriod", "system",  "log"};
-  const std::vector<NameCase> cases = {
-      {"nodeMem", "nodeMemory"},    // a beginning
-      {"memory", "nodeMemory"},     // an end
-      {"quota", "cpuCFSQuota"},     // of several the shortest
-      {"cpuQuota", "cpuCFSQuota"},  // a piece left out
-      {"sys", "system"},            // three letters are enough
-      {"sy", ""},                   // two are not
-      {"foo", ""},                  // two mistakes in three letters make anything
-      {"nmy", ""},                  // letters that happen to follow each other
-      {"loh", "log"},               // one mistake
-      {"nodeMemoryAndMore", ""},    // longer than the name
-  };
-  for (const auto& [name, nearest] : cases)
-    EXPECT_EQ(nearest_name(name, known), nearest) << name;
-}
-
 TEST(HintFor, NamesTheNearestOrAll) {
   const std::vector<std::string_view> known = {"kube", "system"};
   EXPECT_EQ(hint_for("sys", known, "reserved."), "; did you mean reserved.system?");
   EXPECT_EQ(hint_for("xyz", known, "reserved."), "; expected one of kube, system");
   EXPECT_EQ(hint_for("xyz", {}), "");
-}
-
-TEST(NearestName, FindsNothingFarAway) {
-  for (const std::string name : {"qqqqqq", "sco", "popes", "", "ea"})
-    EXPECT_EQ(nearest_name(name, {"enabled", "runtimes"}), "") << name;
-  EXPECT_EQ(nearest_name("enabled", {}), "");
 }
 
 TEST(NearestName, LooksAtNoNameThatIsTooLong) {

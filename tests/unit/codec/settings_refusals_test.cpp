@@ -38,12 +38,7 @@ TEST(MergeSettings, NamesWhatItRefuses) {
        "unknown field reserved.sytem; did you mean reserved.system?"},
       {R"({"zzzzzzzzzz":1})", "unknown field zzzzzzzzzz"},
       {R"({"log":{"level":"info","level":"info"}})", "log.level: field is repeated"},
-      {R"({"enabled":1})", "enabled: expected true or false, found 1"},
-      {R"({"scope":"pod"})",
-       "scope: expected one of \"pods\", \"annotated\", \"all\", found \"pod\""},
       {R"({"placement":"move"})", "placement: expected an object, found string"},
-      {R"({"cgroupDriver":"systemctl"})",
-       "cgroupDriver: expected one of \"auto\", \"cgroupfs\", \"systemd\", found \"systemctl\""},
       {R"({"cgroupRoot":"a"})",
        "cgroupRoot: expected an absolute path without \"..\", found \"a\": it must begin with "
        "\"/\""},
@@ -64,79 +59,92 @@ TEST(MergeSettings, NamesWhatItRefuses) {
        "\": a name has 256 bytes, at most 255 are allowed"},
       {cat(R"({"cgroupRoot":")", std::string(4097, '/'), "\"}"),
        "\": it has 4097 bytes, at most 4096 are allowed"},
-      {R"({"stateDir":"/run/.."})", "stateDir"},
-      {R"({"stateDir":"/run\u0000"})", "stateDir"},
+      {R"({"stateDir":"/run/.."})", "stateDir: expected an absolute path"},
+      {R"({"stateDir":"/run\u0000"})", "stateDir: expected an absolute path"},
+      {R"({"log":{"sink":"stdout"}})",
+       "log.sink: expected \"syslog\", \"stderr\", \"none\" or an absolute path without \"..\", "
+       "found "
+       "\"stdout\": it must begin with \"/\""},
       {R"({"runtimes":[]})",
        "runtimes: expected a list of 1 to 64 absolute paths without \"..\", found 0"},
       {R"({"runtimes":["/a","runc"]})",
        "runtimes: [1]: expected an absolute path without \"..\", found \"runc\""},
-      {R"({"runtimes":"/a"})", "runtimes: expected a list"},
-      {R"({"nodeMemory":"32GB"})", "nodeMemory"},
-      {R"({"nodeMemory":0})",
-       "nodeMemory: expected an amount of memory such as \"64Mi\", in whole bytes, above 0, or "
-       "null, "
-       "found 0"},
-      {R"({"nodeMemory":1.5})", "in whole bytes, above 0, or null, found 1.5"},
-      {R"({"nodeMemory":"1.5"})", "in whole bytes, above 0, or null, found \"1.5\""},
-      {R"({"nodeMemory":"0.0001Ki"})", "in whole bytes, above 0, or null, found \"0.0001Ki\""},
-      {R"({"tierMemoryFloor":"100m"})", "in whole bytes, found \"100m\""},
-      {R"({"reserved":{"system":{"memory":1e30}}})", "in whole bytes, found 1e30"},
-      {R"({"nodeCpu":"-1"})",
-       "nodeCpu: expected an amount of CPU such as \"500m\", above 0, or null, found \"-1\""},
-      {R"({"tierMemoryFloor":null})", "tierMemoryFloor: expected an amount of memory"},
-      {R"({"reserved":{"kube":{"memory":-5}}})",
-       "reserved.kube.memory: expected an amount of memory such as \"64Mi\", in whole bytes, found "
-       "-5"},
-      {R"({"qosReserved":{"memory":50}})", "qosReserved.memory: expected a percentage"},
-      {R"({"maxPodClaim":"0%"})", "maxPodClaim: expected a percentage from \"1%\" to \"100%\""},
-      {R"({"maxPodClaim":null})", "maxPodClaim: expected a percentage from \"1%\" to \"100%\""},
-      {R"({"maxPodClaim":"101%"})",
-       "maxPodClaim: expected a percentage from \"1%\" to \"100%\", found \"101%\""},
-      {R"({"qosReserved":{"memory":"101%"}})",
-       "qosReserved.memory: expected a percentage from \"0%\" to \"100%\", or null, found "
-       "\"101%\""},
-      {R"({"qosReserved":{"memory":"-1%"}})", "qosReserved.memory"},
-      {R"({"qosReserved":{"memory":"-0%"}})", "qosReserved.memory"},
-      {R"({"qosReserved":{"memory":"+5%"}})", "qosReserved.memory"},
-      {R"({"qosReserved":{"memory":"1.5%"}})", "qosReserved.memory"},
-      {R"({"qosReserved":{"memory":"1e1%"}})", "qosReserved.memory"},
-      {R"({"cpuCFSQuotaPeriod":"999us"})",
-       "cpuCFSQuotaPeriod: expected a duration from \"1ms\" to \"1s\", found \"999us\""},
-      {R"({"cpuCFSQuotaPeriod":"1001ms"})", "cpuCFSQuotaPeriod"},
-      {R"({"cpuCFSQuotaPeriod":100})", "expected a duration"},
-      {R"({"lockDeadline":"9ms"})", "lockDeadline"},
-      {R"({"lockDeadline":"61s"})", "lockDeadline"},
-      {R"({"lockDeadline":"10500us"})", "lockDeadline"},
-      {R"({"releaseDelay":"3601s"})", "releaseDelay"},
-      {R"({"releaseDelay":"-1s"})", "releaseDelay: expected a duration"},
-      {R"({"releaseDelay":"1.5s"})",
-       "releaseDelay: expected a duration from \"0s\" to \"1h\", in whole seconds, found"},
-      {R"({"releaseDelay":"s"})",
-       "releaseDelay: expected a duration from \"0s\" to \"1h\", in whole seconds, found"},
-      {R"({"releaseDelay":"9223372036854775807h"})",
-       "releaseDelay: expected a duration from \"0s\" to \"1h\", in whole seconds, found"},
-      {R"({"podPidsLimit":0})", "podPidsLimit"},
-      {R"({"podPidsLimit":1.5})", "podPidsLimit"},
-      {R"({"podPidsLimit":1e3})", "podPidsLimit"},
-      {R"({"podPidsLimit":-0})", "podPidsLimit"},
-      {R"({"releaseDelay":"-0s"})", "releaseDelay"},
-      {R"({"releaseDelay":"+5s"})", "releaseDelay"},
-      {R"({"releaseDelay":"1e1s"})", "releaseDelay"},
-      {R"({"podPidsLimit":4194305})", "podPidsLimit"},
       {R"({"ioWeight":100})", "ioWeight: expected an object, found number"},
-      {R"({"ioWeight":{"guaranteed":0}})",
-       "ioWeight.guaranteed: expected a whole number from 1 to 10000, or null, found 0"},
-      {R"({"ioWeight":{"burstable":10001}})", "ioWeight.burstable: expected a whole number"},
-      {R"({"ioWeight":{"bestEffort":"10"}})",
-       "ioWeight.bestEffort: expected a whole number from 1 to 10000, or null, found \"10\""},
-      {R"({"log":{"sink":"stdout"}})", "log.sink"},
-      {R"({"log":{"level":"trace"}})", "log.level"},
   };
   for (const auto& [text, message] : cases) {
     const auto merged = merge_settings({}, text);
     ASSERT_FALSE(merged) << text;
     EXPECT_EQ(merged.error().code, ErrorCode::kInvalidArgument) << text;
     EXPECT_THAT(merged.error().message, HasSubstr(message)) << text;
+  }
+}
+
+struct ValuesOfField {
+  std::string path;
+  std::string expected;
+  std::vector<std::string> wrong;
+  std::vector<std::string> right = {};  ///< ends of ranges
+};
+
+TEST(MergeSettings, SaysWhichValuesItExpects) {
+  const std::string memory = R"(an amount of memory such as "64Mi", in whole bytes)";
+  const std::string weight = "a whole number from 1 to 10000, or null";
+  const std::vector<ValuesOfField> cases = {
+      {"enabled", "true or false", {"1"}},
+      {"scope", R"(one of "pods", "annotated", "all")", {R"("pod")"}},
+      {"cgroupDriver", R"(one of "auto", "cgroupfs", "systemd")", {R"("systemctl")"}},
+      {"log.level", R"(one of "debug", "info", "warning", "error")", {R"("trace")"}},
+      {"nodeMemory",
+       memory + ", above 0, or null",
+       {R"("32GB")", "0", "1.5", R"("1.5")", R"("0.0001Ki")"}},
+      {"tierMemoryFloor", memory, {R"("100m")", "null"}, {"0"}},
+      {"reserved.system.memory", memory, {"1e30"}},
+      {"reserved.kube.memory", memory, {"-5"}},
+      {"nodeCpu", R"(an amount of CPU such as "500m", above 0, or null)", {R"("-1")"}},
+      {"qosReserved.memory",
+       R"(a percentage from "0%" to "100%", or null)",
+       {"50", R"("101%")", R"("-1%")", R"("-0%")", R"("+5%")", R"("1.5%")", R"("1e1%")"},
+       {R"("0%")", R"("100%")"}},
+      {"maxPodClaim",
+       R"(a percentage from "1%" to "100%")",
+       {R"("0%")", "null", R"("101%")"},
+       {R"("1%")", R"("100%")"}},
+      {"cpuCFSQuotaPeriod",
+       R"(a duration from "1ms" to "1s")",
+       {R"("999us")", R"("1001ms")", "100"},
+       {R"("1ms")", R"("1s")", R"("1500us")"}},
+      {"lockDeadline",
+       R"(a duration from "10ms" to "1m", in whole milliseconds)",
+       {R"("9ms")", R"("61s")", R"("10500us")"},
+       {R"("10ms")", R"("60s")", R"("1m")"}},
+      {"releaseDelay",
+       R"(a duration from "0s" to "1h", in whole seconds)",
+       {R"("3601s")", R"("-1s")", R"("1.5s")", R"("s")", R"("9223372036854775807h")", R"("-0s")",
+        R"("+5s")", R"("1e1s")"},
+       {R"("0s")", R"("1h")"}},
+      {"podPidsLimit",
+       "a whole number from 1 to 4194304, or null",
+       {"0", "1.5", "1e3", "-0", "4194305"}},
+      {"ioWeight.guaranteed", weight, {"0"}},
+      {"ioWeight.burstable", weight, {"10001"}},
+      {"ioWeight.bestEffort", weight, {R"("10")"}},
+      {"rootCpuWeight",
+       R"("kubelet", "proportional" or a whole number from 1 to 10000)",
+       {"0", "10001", R"("100")", "1.5"}},
+      {"enforceNodeAllocatable",
+       R"(["pods"], ["none"] or [])",
+       {R"(["pods","pods"])", R"(["system-reserved"])", R"("pods")"}},
+      {"runtimes", R"(a list of 1 to 64 absolute paths without "..")", {R"("/a")"}},
+  };
+  for (const auto& [path, expected, wrong, right] : cases) {
+    for (const std::string& value : right)
+      EXPECT_TRUE(merge_settings({}, at_path(path, value))) << path << value;
+    for (const std::string& value : wrong) {
+      const auto merged = merge_settings({}, at_path(path, value));
+      ASSERT_FALSE(merged) << path << value;
+      EXPECT_EQ(merged.error().message, cat(path, ": expected ", expected, ", found ",
+                                            value.starts_with('[') ? "array" : value));
+    }
   }
 }
 
@@ -203,24 +211,9 @@ TEST(MergeSettings, NamesTheNearestFieldOfTheSameObject) {
   }
 }
 
-TEST(MergeSettings, NamesAllFieldsOfTheObjectWhenNoneIsNear) {
-  const std::vector<SettingsRefusal> cases = {
-      {"foo",
-       "unknown field foo; expected one of enabled, scope, trustAnnotations, allowQosOverride, "
-       "cgroupRoot, cgroupDriver, placement, onError, nodeMemory, nodeCpu, reserved, "
-       "enforceNodeAllocatable, rootCpuWeight, admission, qosReserved, "
-       "maxPodClaim, cpuCFSQuota, cpuCFSQuotaPeriod, weightFormula, podPidsLimit, ioWeight, "
-       "memorySwap, singleProcessOOMKill, releaseDelay, tierMemoryFloor, runtimes, chargeMonitor, "
-       "stateDir, "
-       "lockDeadline, nri, log"},
-      {"reserved.kube.disk", "unknown field reserved.kube.disk; expected one of cpu, memory"},
-  };
-  for (const auto& [path, message] : cases)
-    EXPECT_EQ(merge_settings({}, at_path(path, "{}")).error().message, message);
-}
-
 TEST(MergeSettings, BoundsPathsAndLists) {
   const auto path = [](std::size_t size) { return cat("\"/", std::string(size - 1, 'a'), "\""); };
+  EXPECT_TRUE(merge_settings({}, at_path("cgroupRoot", R"("/")")));
   EXPECT_TRUE(merge_settings({}, at_path("stateDir", path(4096))));
   EXPECT_FALSE(merge_settings({}, at_path("stateDir", path(4097))));
   const auto runtimes = [](unsigned count) {
@@ -238,19 +231,25 @@ TEST(MergeSettings, BoundsTheSize) {
             ErrorCode::kTooLarge);
 }
 
-TEST(MergeSettings, TakesNoDotForAnObject) {
+TEST(MergeSettings, SaysWhereAnUnknownFieldMayBelong) {
   const std::vector<SettingsRefusal> cases = {
-      {R"({"log.level":"info"})",
-       "unknown field log.level; write level as a field of the object log"},
-      {R"({"reserved.system":{}})",
-       "unknown field reserved.system; write system as a field of the object reserved"},
-      {R"({"reserved":{"system.cpu":"1"}})",
-       "unknown field reserved.system.cpu; write cpu as a field of the object reserved.system"},
+      {R"({"foo":{}})",
+       "expected one of enabled, scope, trustAnnotations, allowQosOverride, "
+       "cgroupRoot, cgroupDriver, placement, onError, nodeMemory, nodeCpu, reserved, "
+       "enforceNodeAllocatable, rootCpuWeight, admission, qosReserved, "
+       "maxPodClaim, cpuCFSQuota, cpuCFSQuotaPeriod, weightFormula, podPidsLimit, ioWeight, "
+       "memorySwap, singleProcessOOMKill, releaseDelay, tierMemoryFloor, runtimes, chargeMonitor, "
+       "stateDir, lockDeadline, nri, log"},
+      {R"({"reserved":{"kube":{"disk":1}}})", "expected one of cpu, memory"},
+      // A dot in a name is not a path.
+      {R"({"log.level":"info"})", "write level as a field of the object log"},
+      {R"({"reserved.system":{}})", "write system as a field of the object reserved"},
+      {R"({"reserved":{"system.cpu":"1"}})", "write cpu as a field of the object reserved.system"},
   };
-  for (const auto& [text, message] : cases) {
-    const auto merged = merge_settings({}, text);
-    ASSERT_FALSE(merged) << text;
-    EXPECT_EQ(merged.error().message, message);
+  for (const auto& [text, hint] : cases) {
+    const std::string message = merge_settings({}, text).error().message;
+    EXPECT_TRUE(message.starts_with("unknown field ")) << message;
+    EXPECT_EQ(message.substr(message.find("; ") + 2), hint);
   }
 }
 
