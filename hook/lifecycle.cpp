@@ -16,7 +16,6 @@
 #include "common/cgroup/container.h"
 #include "common/codec/oci_config.h"
 #include "common/codec/oci_edit.h"
-#include "common/codec/oci_state.h"
 #include "common/core/cgroups/naming.h"
 #include "common/core/pods/pod_values.h"
 #include "common/sys/process.h"

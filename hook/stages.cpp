@@ -19,7 +19,6 @@
 #include "common/codec/annotations.h"
 #include "common/codec/oci_config.h"
 #include "common/codec/oci_edit.h"
-#include "common/codec/oci_state.h"
 #include "common/core/cgroups/naming.h"
 #include "common/core/settings.h"
 #include "common/sys/directory.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -21,10 +20,8 @@ namespace {
 
 using core::PodqosAnnotations;
 
-/// Parts of the keys: podqos.io/requests.NAME is a container's, podqos.io/requests the pod's.
+// podqos.io/requests.NAME is a container's, podqos.io/requests the pod's.
 constexpr std::string_view kPrefix = "podqos.io/";
-constexpr std::string_view kRequestsOf = "requests.";
-constexpr std::string_view kLimitsOf = "limits.";
 constexpr std::size_t kMaxContainerName = 63;
 
 /// Runtimes without Kubernetes accept more container names than the API, which only accepts DNS
@@ -45,11 +42,10 @@ Status check_container_name(std::string_view name) {
 Status check_short_form_resource(std::string_view name) {
   if (name == core::kCpu || name == core::kMemory) return {};
   if (!name.starts_with(core::kHugePagesPrefix)) {
-    return refuse_value(
-        cat("resource \"", printable(name), "\": expected one of cpu, memory, hugepages-<size>"));
+    return refuse_value("resource \"", printable(name),
+                        "\": expected one of cpu, memory, hugepages-<size>");
   }
-  const core::ResourceList probe{{std::string{name}, core::Quantity{}}};
-  PODQOS_TRY(core::hugepage_limits(probe));
+  PODQOS_TRY(core::hugepage_limits({{std::string{name}, core::Quantity{}}}));
   return {};
 }
 
@@ -60,22 +56,9 @@ Result<core::Quantity> parse_amount(std::string_view name, std::string_view text
   if (!quantity) return fail(Error{quantity.error()}.with_context(name));
   if (quantity->sign() < 0)
     return refuse_value(name, "=", quantity->format_decimal(), " is negative");
-  if (core::is_in_bytes(name) && !quantity->is_whole()) {
+  if (core::is_in_bytes(name) && !quantity->is_whole())
     return refuse_value(name, "=", text, " is ", core::describe_fraction(*quantity));
-  }
   return quantity;
-}
-
-/// Parses one item, "cpu=250m", into the list.
-Status add_short_form_item(core::ResourceList& list, std::string_view item) {
-  const std::size_t equals = item.find('=');
-  if (equals == std::string_view::npos)
-    return refuse_value("\"", printable(item), "\": expected name=quantity");
-  const std::string_view name = trimmed(item.substr(0, equals));
-  PODQOS_TRY(check_short_form_resource(name));
-  PODQOS_ASSIGN(const auto quantity, parse_amount(name, trimmed(item.substr(equals + 1))));
-  if (!list.emplace(name, quantity).second) return refuse_value(name, " is repeated");
-  return {};
 }
 
 /// The readers below parse the value of one annotation. Errors do not name the annotation;
@@ -91,25 +74,11 @@ Status read_pod(PodqosAnnotations& out, std::string_view value) {
   PODQOS_ASSIGN(auto pod, parse_pod_spec(value));
   if (const auto fractions = core::fractional_amounts(pod); !fractions.empty())
     return refuse_value(fractions.front());
-  core::Pod defaulted = core::with_api_defaults(std::move(pod));
-  const std::vector<std::string> violations = core::validate_manifest(defaulted);
-  if (!violations.empty()) return refuse_value(violations.front());
-  out.pod = std::make_shared<const core::Pod>(std::move(defaulted));
+  pod = core::with_api_defaults(std::move(pod));
+  if (const auto violations = core::validate_manifest(pod); !violations.empty())
+    return refuse_value(violations.front());
+  out.pod = std::make_shared<const core::Pod>(std::move(pod));
   return {};
-}
-
-Status read_list(core::ResourceList& list, std::string_view value) {
-  PODQOS_ASSIGN(auto parsed, parse_short_form(value));
-  list = std::move(parsed);
-  return {};
-}
-
-/// Reads requests.NAME or limits.NAME, as `list` says.
-Status read_container_list(PodqosAnnotations& out, std::string_view name,
-                           core::ResourceList core::Resources::* list, std::string_view value) {
-  PODQOS_TRY(check_container_name(name));
-  auto& resources = out.containers.try_emplace(std::string{name}).first->second;
-  return read_list(resources.*list, value);
 }
 
 /// An annotation with requests or limits of the whole pod.
@@ -130,7 +99,7 @@ constexpr std::array<PodKey, 6> kPodKeys{{
 Status read_pod_amounts(PodqosAnnotations& out, const PodKey& key, std::string_view value) {
   core::ResourceList amounts;
   if (key.resource.empty()) {
-    PODQOS_TRY(read_list(amounts, value));
+    PODQOS_ASSIGN(amounts, parse_short_form(value));
   } else {
     PODQOS_ASSIGN(const auto quantity, parse_amount(key.resource, trimmed(value)));
     amounts.emplace(key.resource, quantity);
@@ -142,8 +111,7 @@ Status read_pod_amounts(PodqosAnnotations& out, const PodKey& key, std::string_v
     const std::string other = key.resource.empty()
                                   ? cat(amount.first, requests ? "-request" : "-limit")
                                   : std::string{requests ? "requests" : "limits"};
-    return refuse_value(
-        cat(amount.first, " is set by annotation ", kPrefix, other, " too: remove one"));
+    return refuse_value(amount.first, " is set by annotation ", kPrefix, other, " too: remove one");
   }
   return {};
 }
@@ -163,15 +131,10 @@ Status read_class(PodqosAnnotations& out, std::string_view value) {
 
 /// An error with the most similar known key, since a misspelt request would silently be missing.
 std::unexpected<Error> unknown_key(std::string_view name) {
-  std::vector<std::string_view> known = {"requests.<container>",
-                                         "limits.<container>",
-                                         "ignore",
-                                         "pod-uid",
-                                         "container",
-                                         "qos-class",
-                                         "pod"};
-  std::ranges::transform(kPodKeys, std::back_inserter(known), &PodKey::name);
-  const std::string nearest = nearest_name(name, known);
+  const std::string nearest =
+      nearest_name(name, {"requests.<container>", "limits.<container>", "ignore", "pod-uid",
+                          "container", "qos-class", "pod", "requests", "limits", "cpu-request",
+                          "memory-request", "cpu-limit", "memory-limit"});
   return refuse_value("unknown annotation",
                       nearest.empty() ? "" : cat("; did you mean ", kPrefix, nearest, "?"));
 }
@@ -185,12 +148,16 @@ Status read_one(PodqosAnnotations& out, std::string_view name, std::string_view 
   if (name == "pod") return read_pod(out, value);
   const auto* const key = std::ranges::find(kPodKeys, name, &PodKey::name);
   if (key != kPodKeys.end()) return read_pod_amounts(out, *key, value);
-  for (const auto& [prefix, list] : {std::pair{kRequestsOf, &core::Resources::requests},
-                                     std::pair{kLimitsOf, &core::Resources::limits}}) {
-    if (name.starts_with(prefix))
-      return read_container_list(out, name.substr(prefix.size()), list, value);
-  }
-  return unknown_key(name);
+  // requests.NAME and limits.NAME: those of one container.
+  std::string_view container = name;
+  const std::string_view kind = read_until(container, '.');
+  if (kind.size() == name.size() || (kind != "requests" && kind != "limits"))
+    return unknown_key(name);
+  PODQOS_TRY(check_container_name(container));
+  auto& resources = out.containers.try_emplace(std::string{container}).first->second;
+  auto& list = kind == "requests" ? resources.requests : resources.limits;
+  PODQOS_ASSIGN(list, parse_short_form(value));
+  return {};
 }
 
 /// Applies the API's defaults and rules to all short forms together.
@@ -202,12 +169,11 @@ Status default_and_check(PodqosAnnotations& out) {
         {.name = name, .kind = core::ContainerKind::kApp, .resources = resources});
   }
   pod = core::with_api_defaults(std::move(pod));
-  const std::vector<std::string> violations = core::validate(pod);
-  if (!violations.empty()) {
+  if (const auto violations = core::validate(pod); !violations.empty()) {
     return refuse_value(
-        cat("annotations for requests and limits (podqos.io/requests, podqos.io/limits, "
-            "podqos.io/cpu-request and their like): ",
-            violations.front()));
+        "annotations for requests and limits (podqos.io/requests, podqos.io/limits, "
+        "podqos.io/cpu-request and their like): ",
+        violations.front());
   }
   // Containers keep their defaulted resources.
   for (core::Container& container : pod.containers) {
@@ -242,11 +208,16 @@ Result<core::Annotations> read_known_annotations(const JsonPlace& object) {
 
 Result<core::ResourceList> parse_short_form(std::string_view text) {
   core::ResourceList list;
-  std::size_t begin = 0;
-  while (begin <= text.size()) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    PODQOS_TRY(add_short_form_item(list, trimmed(text.substr(begin, end - begin))));
-    begin = end + 1;
+  for (bool last = false; !last;) {
+    last = !text.contains(',');
+    const std::string_view item = trimmed(read_until(text, ','));
+    const std::size_t equals = item.find('=');
+    if (equals == std::string_view::npos)
+      return refuse_value("\"", printable(item), "\": expected name=quantity");
+    const std::string_view name = trimmed(item.substr(0, equals));
+    PODQOS_TRY(check_short_form_resource(name));
+    PODQOS_ASSIGN(const auto quantity, parse_amount(name, trimmed(item.substr(equals + 1))));
+    if (!list.emplace(name, quantity).second) return refuse_value(name, " is repeated");
   }
   return list;
 }

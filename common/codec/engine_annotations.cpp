@@ -11,7 +11,6 @@
 
 #include "common/base/text.h"
 #include "common/codec/annotations.h"
-#include "common/codec/json_place.h"
 #include "common/core/cgroups/naming.h"
 
 namespace podqos::codec {
@@ -119,7 +118,12 @@ class EngineReader {
   Result<EngineAnnotations> read() {
     const Manager manager = find_manager();
     out_.cri = manager == Manager::kCrio || manager == Manager::kContainerd;
-    PODQOS_TRY(read_of(manager));
+    switch (manager) {
+      case Manager::kPodman: PODQOS_TRY(read_texts(Texts::kSandboxId, annotations_)); break;
+      case Manager::kCrio: PODQOS_TRY(read_crio()); break;
+      case Manager::kContainerd: PODQOS_TRY(read_containerd()); break;
+      case Manager::kOther: PODQOS_TRY(read_other()); break;
+    }
     return std::move(out_);
   }
 
@@ -155,16 +159,6 @@ class EngineReader {
     return path != nullptr && !evidence_.id.empty() && path->contains(cat("/", evidence_.id, "/"));
   }
 
-  Status read_of(Manager manager) {
-    switch (manager) {
-      case Manager::kPodman: return read_texts(Texts::kSandboxId, annotations_);
-      case Manager::kCrio: return is_crios_sandbox() ? read_crio_sandbox() : read_crio();
-      case Manager::kContainerd: return read_containerd();
-      case Manager::kOther: return read_other();
-    }
-    return {};
-  }
-
   Status read_containerd() {
     PODQOS_TRY(read_type(kCriContainerType));
     PODQOS_TRY(read_sums(kCriSums, out_.pod_sums, [this](auto key) { return read_number(key); }));
@@ -174,7 +168,8 @@ class EngineReader {
   /// CRI-O copies the pod's annotations first: only what it writes to the container afterwards is
   /// reliable.
   Status read_crio() {
-    PODQOS_TRY(read_type(kCrioContainerType));
+    out_.is_sandbox = is_crios_sandbox();
+    if (!out_.is_sandbox) PODQOS_TRY(read_type(kCrioContainerType));
     if (out_.is_sandbox) return read_crio_sandbox();
     PODQOS_TRY(read_texts(Texts::kSandboxId, annotations_));
     PODQOS_TRY(read_labels());
@@ -183,7 +178,6 @@ class EngineReader {
   /// CRI-O copies the pod's annotations and labels over its own keys, and the labels last, in which
   /// it sets uid, name and namespace: only those are reliable.
   Status read_crio_sandbox() {
-    out_.is_sandbox = true;
     if (!evidence_.id.empty()) out_.sandbox_id = evidence_.id;
     PODQOS_TRY(read_texts(Texts::kPlain, annotations_));
     PODQOS_TRY(read_labels());
@@ -238,10 +232,8 @@ class EngineReader {
     const auto tree = parse_json_tree(*text);
     if (!tree) return fail(Error{tree.error()}.with_context(cat("annotation ", kCrioLabels)));
     Annotations labels;
-    for (const JsonNode& label : tree->children) {
-      if (label.kind == JsonNode::Kind::kString && is_engine_annotation(label.key))
-        labels.emplace(label.key, label.text);
-    }
+    for (const JsonNode& label : tree->children)
+      if (label.kind == JsonNode::Kind::kString) labels.emplace(label.key, label.text);
     return read_texts(Texts::kPlain, labels);
   }
 
@@ -292,8 +284,7 @@ class EngineReader {
 
   static std::unexpected<Error> refuse(std::string_view key, std::string_view value,
                                        std::string_view expected) {
-    return refuse_value(
-        cat("annotation ", key, " = \"", printable(value), "\": expected ", expected));
+    return refuse_value("annotation ", key, " = \"", printable(value), "\": expected ", expected);
   }
 
   const Annotations& annotations_;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
-#include <string>
+#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -19,26 +19,13 @@ namespace {
 using Kind = JsonNode::Kind;
 using core::EngineResources;
 
-/// Basename of a hook by which podqos recognises its own.
-constexpr std::string_view kHookName = "podqos-hook";
-
-/// The objects and lists that are read, after their parent's name: "" for the root and elements.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kContainers{{
-    {"", "process"},
-    {"", "annotations"},
-    {"", "hooks"},
-    {"", "linux"},
-    {"", kEditRecord},
-    {"", "args"},  // of a hook
-    {"hooks", "prestart"},
-    {"hooks", "createRuntime"},
-    {"hooks", "poststop"},
+/// The objects and lists that are read, separated by spaces, behind the name of their parent: ""
+/// for the root and for elements.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kContainers{{
+    {"", "process annotations hooks linux podqos.io/edits args"},  // args of a hook
+    {"hooks", "prestart createRuntime poststop"},
     {"linux", "resources"},
-    {"resources", "cpu"},
-    {"resources", "memory"},
-    {"resources", "pids"},
-    {"resources", "hugepageLimits"},
-    {"resources", "unified"},
+    {"resources", "cpu memory pids hugepageLimits unified"},
 }};
 
 /// A number in linux.resources, and the fact that it is.
@@ -116,12 +103,11 @@ Status read_linux(const JsonPlace& root, core::ContainerFacts& facts) {
   return read_resources(resources, facts.resources);
 }
 
-bool is_podqos_hook(std::string_view path) {
-  return path.substr(path.rfind('/') + 1) == kHookName;
-}
-
-/// Whether a list of hooks has one of podqos.
+/// Whether a list of hooks has one of podqos, by the basename of its program.
 Result<bool> has_own_hook(const JsonPlace& hooks, std::string_view stage) {
+  const auto is_own = [](std::string_view path) {
+    return path.substr(path.rfind('/') + 1) == "podqos-hook";
+  };
   bool found = false;
   PODQOS_ASSIGN(const auto list, hooks.member(stage, Kind::kArray));
   for (const JsonNode& each : list.children()) {
@@ -131,8 +117,8 @@ Result<bool> has_own_hook(const JsonPlace& hooks, std::string_view stage) {
     PODQOS_ASSIGN(const auto path, hook.member("path", Kind::kString));
     PODQOS_ASSIGN(const auto args, hook.member("args", Kind::kArray));
     // Only args[0] names a program; later arguments may be anything.
-    const bool named = !args.children().empty() && is_podqos_hook(args.children().front().text);
-    found = found || named || is_podqos_hook(path.text());
+    const bool named = !args.children().empty() && is_own(args.children().front().text);
+    found = found || named || is_own(path.text());
   }
   return found;
 }
@@ -146,25 +132,46 @@ Status read_hooks(const JsonPlace& root, OciConfig& config) {
   return {};
 }
 
+/// podqos's bounds; the runtime-spec has none.
+constexpr std::size_t kMaxIdSize = 1024;
+constexpr std::size_t kMaxBundleSize = 4096;
+
+/// Printable ASCII without space: an id appears in log lines.
+bool is_printable(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return c > 0x20 && c < 0x7f; });
+}
+
+Result<OciState> read_state(const JsonPlace& root) {
+  PODQOS_TRY(root.expect(Kind::kObject));
+  PODQOS_ASSIGN(const auto id, root.member("id", Kind::kString));
+  if (id.text().empty()) return refuse_value("id is missing or empty");
+  if (id.text().size() > kMaxIdSize) return id.refuse(cat("longer than ", kMaxIdSize, " bytes"));
+  if (!is_printable(id.text()))
+    return id.refuse(cat("\"", printable(id.text()), "\" contains unprintable bytes"));
+  PODQOS_ASSIGN(const auto pid, root.integer("pid", 0, std::numeric_limits<std::int32_t>::max()));
+  PODQOS_ASSIGN(const auto bundle, root.member("bundle", Kind::kString));
+  if (bundle.text().size() > kMaxBundleSize)
+    return bundle.refuse(cat("longer than ", kMaxBundleSize, " bytes"));
+  if (bundle.text().contains('\0')) return bundle.refuse("contains a NUL byte");
+  PODQOS_ASSIGN(const auto object, root.member("annotations", Kind::kObject));
+  OciState state;
+  PODQOS_ASSIGN(state.annotations, read_known_annotations(object));
+  state.id = id.text();
+  state.bundle = bundle.text();
+  // crun writes 0 in poststop, where runc omits the member.
+  if (pid.value_or(0) != 0) state.pid = Pid{*pid};
+  return state;
+}
+
 }  // namespace
 
 bool is_container_name(std::string_view parent, std::string_view name) {
-  const auto is = [](std::string_view key, std::string_view known) {
-    return is_named(key, known, MemberNames::kAnyCase);
-  };
-  return std::ranges::any_of(
-      kContainers, [&](const auto& row) { return is(name, row.second) && is(parent, row.first); });
-}
-
-const JsonNode* OciConfig::find(std::string_view pointer) const {
-  const JsonNode* found = &tree;
-  while (found != nullptr && !pointer.empty()) {
-    pointer.remove_prefix(1);
-    const std::string_view name = pointer.substr(0, pointer.find('/'));
-    found = found->find(name, names);
-    pointer.remove_prefix(name.size());
+  for (auto [known_parent, names] : kContainers) {
+    if (!is_named(parent, known_parent, MemberNames::kAnyCase)) continue;
+    while (!names.empty())
+      if (is_named(name, read_until(names, ' '), MemberNames::kAnyCase)) return true;
   }
-  return found;
+  return false;
 }
 
 Result<OciConfig> OciConfig::parse(std::string_view text, MemberNames names) {
@@ -183,6 +190,13 @@ Result<OciConfig> OciConfig::parse(std::string_view text, MemberNames names) {
   PODQOS_TRY(read_hooks(root, config));
   PODQOS_TRY(root.member(kEditRecord, Kind::kArray));
   return config;
+}
+
+Result<OciState> parse_oci_state(std::string_view text) {
+  const auto tree = parse_json_tree(text, {.bytes = kMaxStateSize});
+  auto state = tree ? read_state(JsonPlace{*tree, "state", text}) : fail(tree.error());
+  if (!state) return fail(std::move(state).error().with_context("OCI state"));
+  return state;
 }
 
 }  // namespace podqos::codec

@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "common/base/error.h"
+#include "common/base/units.h"
 #include "common/codec/json_tree.h"
 #include "common/core/pods/request.h"
 
@@ -43,9 +46,25 @@ struct OciConfig {
   std::string_view text;  ///< what was parsed
   JsonTree tree;
   MemberNames names = MemberNames::kAnyCase;
-
-  /// The value at a JSON pointer (RFC 6901); nullptr if it is absent.
-  [[nodiscard]] const JsonNode* find(std::string_view pointer) const;
 };
+
+/// Bound of the state in bytes.
+constexpr std::size_t kMaxStateSize = std::size_t{1} << 20U;
+
+/// The OCI state that a runtime passes to a hook on stdin (OCI runtime-spec, runtime.md "State").
+/// `status` is not read, since runtimes disagree on it.
+struct OciState {
+  /// 1 to 1024 bytes of printable ASCII without space.
+  std::string id;
+  /// nullopt if absent or 0, as in poststop.
+  std::optional<Pid> pid;
+  std::string bundle;             ///< "" if absent
+  core::Annotations annotations;  ///< known keys only, see is_known_annotation()
+};
+
+/// Parses a state.
+/// @return kInvalidArgument for malformed JSON, or an id that is missing, empty, longer than 1024
+/// bytes or not printable ASCII; kTooLarge beyond kMaxStateSize.
+[[nodiscard]] Result<OciState> parse_oci_state(std::string_view text);
 
 }  // namespace podqos::codec

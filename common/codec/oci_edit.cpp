@@ -1,9 +1,8 @@
 #include "common/codec/oci_edit.h"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <map>
-#include <ranges>
 #include <utility>
 
 #include "common/base/text.h"
@@ -18,25 +17,6 @@ constexpr std::string_view kUnified = "/linux/resources/unified";
 constexpr std::string_view kCreateRuntime = "/hooks/createRuntime";
 constexpr std::string_view kPoststop = "/hooks/poststop";
 
-/// An object or array that may get members or elements.
-struct EditedContainer {
-  std::string_view pointer;
-  std::string_view brackets = "{}";
-};
-/// Each after the one that contains it.
-constexpr std::array<EditedContainer, 12> kEdited{{{""},
-                                                   {"/process"},
-                                                   {"/hooks"},
-                                                   {kCreateRuntime, "[]"},
-                                                   {kPoststop, "[]"},
-                                                   {"/linux"},
-                                                   {"/linux/resources"},
-                                                   {"/linux/resources/cpu"},
-                                                   {"/linux/resources/memory"},
-                                                   {"/linux/resources/pids"},
-                                                   {kHugepageLimits, "[]"},
-                                                   {kUnified}}};
-
 /// Collects changes to the config and turns them into splices, starting with the innermost object,
 /// so that a missing object becomes a member of its parent.
 class SplicePlanner {
@@ -45,7 +25,7 @@ class SplicePlanner {
 
   /// Sets a member to `literal` (JSON text); no change if it has this value.
   void set(std::string_view pointer, const std::string& literal) {
-    const JsonNode* const node = config_.find(pointer);
+    const JsonNode* const node = config_.tree.at(pointer, config_.names);
     const std::string_view old = node == nullptr ? "" : node->raw;
     if (old == literal) return;
     record(pointer, literal, old);
@@ -65,12 +45,14 @@ class SplicePlanner {
   }
 
   std::vector<Splice> plan() {
-    for (const EditedContainer& container : kEdited | std::views::reverse) {
-      // As the root's last member, for those who read the file.
-      if (container.pointer.empty() && !record_.empty()) note_record();
-      if (const auto added = additions_.find(container.pointer); added != additions_.end())
-        add_to(container, added->second);
+    // What is added to a container stands behind it in the map, so that the innermost comes first.
+    while (!additions_.empty() && !additions_.rbegin()->first.empty()) {
+      const auto innermost = additions_.extract(std::prev(additions_.end()));
+      add_to(innermost.key(), innermost.mapped());
     }
+    // As the root's last member, for those who read the file.
+    if (!record_.empty()) note_record();
+    if (!additions_.empty()) add_to("", additions_.begin()->second);
     std::ranges::sort(splices_, {}, &Splice::begin);
     return std::move(splices_);
   }
@@ -82,11 +64,9 @@ class SplicePlanner {
   }
   void note_record() {
     const std::string literal = cat("[", record_, "]");
-    const JsonNode* const former = config_.tree.find(kEditRecord, config_.names);
-    if (former != nullptr)
-      replace(former->raw, literal);
-    else
-      append("", cat(quote_json(kEditRecord), ":", literal));
+    if (const JsonNode* former = config_.tree.find(kEditRecord, config_.names))
+      return replace(former->raw, literal);
+    append("", cat(quote_json(kEditRecord), ":", literal));
   }
   void replace(std::string_view part, std::string literal) {
     const auto begin = static_cast<std::size_t>(part.data() - config_.text.data());
@@ -99,16 +79,16 @@ class SplicePlanner {
     append(pointer.substr(0, slash), cat(quote_json(pointer.substr(slash + 1)), ":", literal));
   }
   /// Splices the additions of one object or array; creates it if it is missing or null.
-  void add_to(const EditedContainer& container, const std::string& joined) {
-    const JsonNode* const node = config_.find(container.pointer);
+  void add_to(std::string_view container, const std::string& joined) {
+    const JsonNode* const node = config_.tree.at(container, config_.names);
     if (node != nullptr && !node->is_null()) {
       // After the last member, before the white space in front of the closing bracket.
       const std::size_t last = node->raw.find_last_not_of(" \t\r\n", node->raw.size() - 2);
       return replace(node->raw.substr(last + 1, 0),
                      node->children.empty() ? joined : cat(",", joined));
     }
-    put(node, container.pointer,
-        cat(container.brackets.substr(0, 1), joined, container.brackets.substr(1)));
+    const bool list = container == kHugepageLimits || container.starts_with("/hooks/");
+    put(node, container, list ? cat("[", joined, "]") : cat("{", joined, "}"));
   }
 
   const OciConfig& config_;
@@ -127,18 +107,12 @@ std::string hook_literal(const HookRegistration& hooks, std::string_view stage) 
              "]}");
 }
 
-/// Never writes what parse() would refuse.
-Status check_texts(const core::ConfigEdit& edit, const std::optional<HookRegistration>& hooks) {
+/// Whether parse() takes what is written anew.
+bool is_valid(const core::ConfigEdit& edit, const std::optional<HookRegistration>& hooks) {
   const std::string path = edit.cgroups_path.value_or("");
-  bool valid =
-      is_utf8(path) && path.size() <= kMaxCgroupsPathSize && std::ranges::none_of(path, is_control);
-  if (hooks) valid = valid && is_utf8(hooks->path) && std::ranges::all_of(hooks->args, is_utf8);
-  if (!valid) {
-    return refuse_value(
-        "a new string is not valid UTF-8, or cgroupsPath contains control bytes or is "
-        "too long");
-  }
-  return {};
+  return is_utf8(path) && path.size() <= kMaxCgroupsPathSize &&
+         std::ranges::none_of(path, is_control) &&
+         (!hooks || (is_utf8(hooks->path) && std::ranges::all_of(hooks->args, is_utf8)));
 }
 
 void plan_edit(SplicePlanner& planner, const OciConfig& config, const core::ConfigEdit& edit) {
@@ -170,7 +144,9 @@ void plan_edit(SplicePlanner& planner, const OciConfig& config, const core::Conf
 
 Result<std::vector<Splice>> plan_splices(const OciConfig& config, const core::ConfigEdit& edit,
                                          const std::optional<HookRegistration>& hooks) {
-  PODQOS_TRY(check_texts(edit, hooks));
+  if (!is_valid(edit, hooks))
+    return refuse_value(
+        "a new string is not valid UTF-8, or cgroupsPath is too long or has control bytes");
   SplicePlanner planner{config};
   plan_edit(planner, config, edit);
   if (hooks && !config.has_create_hook)

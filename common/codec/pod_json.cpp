@@ -97,13 +97,8 @@ Result<core::Container> read_container(const JsonPlace& at, core::ContainerKind 
 Status read_containers(const JsonPlace& spec, std::string_view field, core::ContainerKind kind,
                        std::vector<core::Container>& containers) {
   PODQOS_ASSIGN(const auto place, spec.member(field, Kind::kArray));
-  const auto children = place.children();
-  if (children.size() > kMaxPodContainers)
-    return place.refuse(
-        cat(children.size(), " containers, at most ", kMaxPodContainers, " are allowed"),
-        ErrorCode::kTooLarge);
-  containers.reserve(children.size());
-  for (const JsonNode& child : children) {
+  containers.reserve(place.children().size());
+  for (const JsonNode& child : place.children()) {
     PODQOS_ASSIGN(auto container, read_container(place.child(child), kind));
     containers.push_back(std::move(container));
   }
@@ -117,10 +112,10 @@ Status check_names(const JsonPlace& spec, const core::Pod& pod) {
     for (const auto& container : *list)
       names.emplace_back(container.name);
   }
-  if (names.size() > kMaxPodContainers) {
-    return fail(ErrorCode::kTooLarge,
-                cat(names.size(), " containers, at most ", kMaxPodContainers, " are allowed"));
-  }
+  if (names.size() > kMaxPodContainers)
+    return spec.refuse(
+        cat(names.size(), " containers, at most ", kMaxPodContainers, " are allowed"),
+        ErrorCode::kTooLarge);
   std::ranges::sort(names);
   const auto twin = std::ranges::adjacent_find(names);
   if (twin == names.end()) return {};
@@ -181,20 +176,10 @@ Status read_pod(const JsonPlace& root, core::Pod& pod) {
   return read_status(root, pod);
 }
 
-using Reader = Status (*)(const JsonPlace&, core::Pod&);
-
-/// Lets `read` fill a pod from the root.
-Result<core::Pod> read_with(const JsonNode& root, Reader read) {
-  core::Pod pod;
-  if (auto status = read(JsonPlace{root}, pod); !status)
-    return fail(std::move(status).error().with_context("pod"));
+/// The pod, unless reading it failed.
+Result<core::Pod> pod_or_error(core::Pod pod, const Status& read) {
+  if (!read) return fail(Error{read.error()}.with_context("pod"));
   return pod;
-}
-
-Result<core::Pod> parse_with(std::string_view json, Reader read) {
-  const auto tree = parse_json_tree(json, {.bytes = kMaxPodJsonBytes, .depth = kMaxPodJsonDepth});
-  if (!tree) return fail(Error{tree.error()}.with_context("pod"));
-  return read_with(*tree, read);
 }
 
 using nlohmann::ordered_json;
@@ -231,19 +216,21 @@ void put_containers(ordered_json& spec, const char* field,
 
 }  // namespace
 
-Result<core::Pod> parse_pod(std::string_view json) {
-  return parse_with(json, read_pod);
-}
-
 Result<core::Pod> parse_pod(const JsonNode& node) {
-  if (const std::size_t size = node.raw.size(); size > kMaxPodJsonBytes)
-    return fail(ErrorCode::kTooLarge,
-                cat("pod: JSON of ", size, " bytes, at most ", kMaxPodJsonBytes, " are read"));
-  return read_with(node, read_pod);
+  core::Pod pod;
+  const std::size_t size = node.raw.size();
+  const Status read = size <= kMaxPodJsonBytes
+                          ? read_pod(JsonPlace{node}, pod)
+                          : fail(ErrorCode::kTooLarge, cat("JSON of ", size, " bytes, at most ",
+                                                           kMaxPodJsonBytes, " are read"));
+  return pod_or_error(std::move(pod), read);
 }
 
 Result<core::Pod> parse_pod_spec(std::string_view json) {
-  return parse_with(json, read_spec);
+  core::Pod pod;
+  const auto tree = parse_json_tree(json, {.bytes = kMaxPodJsonBytes});
+  const Status read = tree ? read_spec(JsonPlace{*tree}, pod) : fail(tree.error());
+  return pod_or_error(std::move(pod), read);
 }
 
 std::string format_pod_spec(const core::Pod& pod) {

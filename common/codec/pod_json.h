@@ -10,13 +10,13 @@
 
 namespace podqos::codec {
 
-/// Bounds of a manifest: bytes, nesting, and containers of all kinds together.
+/// Bounds of a manifest: bytes, and containers of all kinds together.
 constexpr std::size_t kMaxPodJsonBytes = std::size_t{1} << 20U;
-constexpr std::size_t kMaxPodJsonDepth = 64;
 constexpr std::size_t kMaxPodContainers = 1000;
 
-/// Parses a Pod manifest: metadata, spec and status.qosClass, as far as core::Pod has them; other
-/// fields are ignored. API defaults are not applied.
+/// Reads a Pod manifest from a document, also of another notation: metadata, spec and
+/// status.qosClass, as far as core::Pod has them; other fields are ignored. API defaults are not
+/// applied.
 ///
 /// Quantities are JSON strings, optionally with white space around them, or bare numbers, whose
 /// exact text is parsed; null is 0. Elsewhere null means absent.
@@ -24,12 +24,10 @@ constexpr std::size_t kMaxPodContainers = 1000;
 /// type, a repeated member, a container name that is not a DNS label or not unique, or a malformed
 /// quantity, each with the JSON path ("spec.containers[2].resources.limits.cpu").
 /// @note staging/src/k8s.io/api/core/v1/types.go (Pod, PodSpec).
-[[nodiscard]] Result<core::Pod> parse_pod(std::string_view json);
-
-/// The same for a value of a document, whose members may be in another notation.
 [[nodiscard]] Result<core::Pod> parse_pod(const JsonNode& node);
 
-/// The same for a bare PodSpec, as in the annotation podqos.io/pod; JSON paths start in the spec.
+/// The same for the text of a bare PodSpec, as in the annotation podqos.io/pod; JSON paths start in
+/// the spec.
 [[nodiscard]] Result<core::Pod> parse_pod_spec(std::string_view json);
 
 /// Formats the spec as compact JSON that parse_pod_spec() reads back with the same containers,

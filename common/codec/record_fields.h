@@ -28,32 +28,28 @@ inline constexpr std::string_view kWords<core::IdentitySource> =
 template <>
 inline constexpr std::string_view kWords<core::WeightFormula> = "linear log";
 
-/// `R` is `T`, or const to be written.
+/// A record to be read, or const to be written.
 template <class R, class T>
 concept Is = std::same_as<std::remove_const_t<R>, T>;
 
-template <class Archive, Is<core::Resources> R>
-void fields(Archive& member, R& resources) {
+void fields(auto& member, Is<core::Resources> auto& resources) {
   member("requests", resources.requests);
   member("limits", resources.limits);
 }
 
-template <class Archive, Is<core::EngineSums> R>
-void fields(Archive& member, R& sums) {
+void fields(auto& member, Is<core::EngineSums> auto& sums) {
   member("resources", sums.resources);
   member("enforced", sums.enforced);
 }
 
-template <class Archive, Is<core::Container> R>
-void fields(Archive& member, R& container) {
+void fields(auto& member, Is<core::Container> auto& container) {
   member("name", container.name);
   member("kind", container.kind);
   member("resources", container.resources);
 }
 
 /// The pod as podqos knows it, in the API's names where they exist.
-template <class Archive, Is<core::Pod> R>
-void fields(Archive& member, R& pod) {
+void fields(auto& member, Is<core::Pod> auto& pod) {
   member("uid", pod.uid);
   member("name", pod.name);
   member("namespace", pod.pod_namespace);
@@ -68,15 +64,13 @@ void fields(Archive& member, R& pod) {
   member("static", pod.is_static);
 }
 
-template <class Archive, Is<core::TierSum> R>
-void fields(Archive& member, R& sum) {
+void fields(auto& member, Is<core::TierSum> auto& sum) {
   member("pods", sum.pods);
   member("cpuMilli", sum.cpu);
   member("memoryBytes", sum.memory);
 }
 
-template <class Archive, Is<core::TierSums> R>
-void fields(Archive& member, R& sums) {
+void fields(auto& member, Is<core::TierSums> auto& sums) {
   member("guaranteed", sums.guaranteed);
   member("burstable", sums.burstable);
   member("besteffort", sums.besteffort);
@@ -84,8 +78,7 @@ void fields(Archive& member, R& sums) {
   member("adopted", sums.adopted);
 }
 
-template <class Archive, Is<core::ContainerRecord> R>
-void fields(Archive& member, R& container) {
+void fields(auto& member, Is<core::ContainerRecord> auto& container) {
   member("id", container.id);
   member("bundle", container.bundle);
   member("name", container.name);
@@ -97,8 +90,7 @@ void fields(Archive& member, R& container) {
   member("backedMemoryBytes", container.backed_memory);
 }
 
-template <class Archive, Is<core::PodRecord> R>
-void fields(Archive& member, R& record) {
+void fields(auto& member, Is<core::PodRecord> auto& record) {
   member("pod", record.pod);
   member("complete", record.complete);
   member("engineSums", record.sums);
@@ -114,8 +106,7 @@ void fields(Archive& member, R& record) {
   member("releasedAt", record.released_at);
 }
 
-template <class Archive, Is<core::PendingEntry> R>
-void fields(Archive& member, R& entry) {
+void fields(auto& member, Is<core::PendingEntry> auto& entry) {
   member("uid", entry.uid);
   member("id", entry.id);
   member("bundle", entry.bundle);
@@ -123,29 +114,25 @@ void fields(Archive& member, R& entry) {
   member("startTime", entry.start_time);
 }
 
-template <class Archive, Is<core::RetainedEntry> R>
-void fields(Archive& member, R& entry) {
+void fields(auto& member, Is<core::RetainedEntry> auto& entry) {
   member("uid", entry.uid);
   member("until", entry.until);
   member("cgroup", entry.cgroup);
 }
 
-template <class Archive, Is<core::CutEntry> R>
-void fields(Archive& member, R& entry) {
+void fields(auto& member, Is<core::CutEntry> auto& entry) {
   member("uid", entry.uid);
   member("cpuMilli", entry.cpu);
   member("memoryBytes", entry.memory);
 }
 
-template <class Archive, Is<core::TreeRecord> R>
-void fields(Archive& member, R& tree) {
+void fields(auto& member, Is<core::TreeRecord> auto& tree) {
   member("kubepods", tree.kubepods);
   member("top", tree.top);
   member("sums", tree.sums);
 }
 
-template <class Archive, Is<core::TiersRecord> R>
-void fields(Archive& member, R& record) {
+void fields(auto& member, Is<core::TiersRecord> auto& record) {
   member("sums", record.sums);
   member("pending", record.pending);
   member("lingering", record.retained);

@@ -102,16 +102,11 @@ class RecordReader {
   std::optional<Error>& error_;
 };
 
-/// Appends an object to a string, member by member. No tree is built, since records are written on
+/// Appends records to a string, member by member. No tree is built, since records are written on
 /// every container start.
 class RecordWriter {
  public:
-  explicit RecordWriter(std::string& out) : out_(out) { out_ += '{'; }
-  RecordWriter(const RecordWriter&) = delete;
-  RecordWriter& operator=(const RecordWriter&) = delete;
-  RecordWriter(RecordWriter&&) = delete;
-  RecordWriter& operator=(RecordWriter&&) = delete;
-  ~RecordWriter() { out_ += '}'; }
+  explicit RecordWriter(std::string& out) : out_(out) {}
 
   template <class T>
   void operator()(std::string_view name, const T& value) {
@@ -126,6 +121,14 @@ class RecordWriter {
   void operator()(std::string_view name, const std::optional<T>& value) {
     if (value) (*this)(name, *value);
   }
+  /// Appends an object whose members `write_members` writes.
+  void object(const auto& write_members) {
+    out_ += '{';
+    first_ = true;
+    write_members();
+    out_ += '}';
+    first_ = false;
+  }
 
  private:
   void write(const std::string& value) { out_ += quote_json(value); }
@@ -133,7 +136,7 @@ class RecordWriter {
   void write(std::int64_t value) { out_ += std::to_string(value); }
   template <class Tag>
   void write(const Unit<Tag>& value) {
-    out_ += std::to_string(value.value());
+    write(value.value());
   }
   template <class T>
   void write(const std::vector<T>& list) {
@@ -145,9 +148,10 @@ class RecordWriter {
     out_ += ']';
   }
   void write(const core::ResourceList& list) {
-    RecordWriter nested{out_};
-    for (const auto& [name, quantity] : list)
-      nested(name, quantity.format_decimal());
+    object([&] {
+      for (const auto& [name, quantity] : list)
+        (*this)(name, quantity.format_decimal());
+    });
   }
   template <class T>
     requires std::is_enum_v<T>
@@ -156,12 +160,11 @@ class RecordWriter {
   }
   template <class T>
   void write(const T& value) {
-    RecordWriter nested{out_};
-    fields(nested, value);
+    object([&] { fields(*this, value); });
   }
 
   std::string& out_;
-  bool first_ = true;
+  bool first_ = true;  ///< the next member is the first of its object
 };
 
 std::unexpected<Error> corrupt(const Error& error) {
@@ -201,12 +204,12 @@ Result<Record> parse_record(std::string_view text) {
 template <class Record>
 std::string format_record(const Record& record) {
   std::string out;
-  {
-    RecordWriter writer{out};
+  RecordWriter writer{out};
+  writer.object([&] {
     writer("version", std::int64_t{kRecordVersion});
     writer("writer", std::string{PODQOS_VERSION});
     fields(writer, record);
-  }
+  });
   return out;
 }
 
@@ -221,8 +224,6 @@ std::string format_pod_record(const core::PodRecord& record) {
 }
 
 Status check_record_size(const core::PodRecord& record) {
-  // Each transaction of the pod reads and writes the record under the lock, so a pod's author must
-  // not be able to make it larger.
   constexpr std::size_t kMost = std::size_t{192} << 10U;
   const std::size_t size = format_pod_record(record).size();
   if (size <= kMost) return {};

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/codec/annotations.h"
-#include "common/codec/oci_state.h"
+#include "common/codec/oci_config.h"
 #include "tests/fuzz/require.h"
 
 namespace {

@@ -23,18 +23,13 @@ core::ResourceList list(
   return out;
 }
 
-TEST(IsKnownAnnotation, TakesAllOfOurs) {
+TEST(IsKnownAnnotation, TakesOurs) {
   for (const std::string_view key :
-       {"podqos.io/pod", "podqos.io/limits.web", "podqos.io/typo", "podqos.io/", "memory"}) {
+       {"podqos.io/pod", "podqos.io/limits.web", "podqos.io/typo", "podqos.io/", "memory"})
     EXPECT_TRUE(is_known_annotation(key)) << key;
-  }
-}
-
-TEST(IsKnownAnnotation, LeavesOthersAlone) {
   for (const std::string_view key :
-       {"", "podqos.io", "xpodqos.io/pod", "podqos.iz/pod", "org.opencontainers.image.title"}) {
+       {"", "podqos.io", "xpodqos.io/pod", "podqos.iz/pod", "org.opencontainers.image.title"})
     EXPECT_FALSE(is_known_annotation(key)) << key;
-  }
 }
 
 TEST(ParseShortForm, ReadsResources) {
@@ -76,13 +71,6 @@ TEST(ParseShortForm, RefusesOtherThings) {
   }
 }
 
-TEST(ParsePodqosAnnotations, FindsNothingInNothing) {
-  const auto parsed = parse_podqos_annotations({{"a", ""}, {"podqos", ""}, {"podqos.iz/x", ""}});
-  ASSERT_TRUE(parsed);
-  EXPECT_FALSE(parsed->ignore);
-  EXPECT_FALSE(parsed->any_identity_or_resource());
-}
-
 TEST(ParsePodqosAnnotations, ReadsIdentity) {
   const auto parsed = parse_podqos_annotations({{"podqos.io/pod-uid", "1-2.A"},
                                                 {"podqos.io/container", "My_web.1"},
@@ -96,11 +84,15 @@ TEST(ParsePodqosAnnotations, ReadsIdentity) {
   EXPECT_TRUE(parsed->any_identity_or_resource());
 }
 
-TEST(ParsePodqosAnnotations, ReadsTheOptOut) {
-  const auto parsed = parse_podqos_annotations({{"podqos.io/ignore", "true"}});
-  ASSERT_TRUE(parsed);
-  EXPECT_TRUE(parsed->ignore);
-  EXPECT_FALSE(parsed->any_identity_or_resource());
+TEST(ParsePodqosAnnotations, FindsNoneInOtherKeysAndTheOptOut) {
+  for (const bool ignore : {false, true}) {
+    Annotations annotations{{"a", ""}, {"podqos", ""}, {"podqos.iz/x", ""}};
+    if (ignore) annotations.emplace("podqos.io/ignore", "true");
+    const auto parsed = parse_podqos_annotations(annotations);
+    ASSERT_TRUE(parsed) << parsed.error().message;
+    EXPECT_EQ(parsed->ignore, ignore);
+    EXPECT_FALSE(parsed->any_identity_or_resource());
+  }
 }
 
 TEST(ParsePodqosAnnotations, DefaultsThePodsRequests) {
@@ -112,14 +104,39 @@ TEST(ParsePodqosAnnotations, DefaultsThePodsRequests) {
   EXPECT_EQ(parsed->pod->containers[0].resources.requests, list({{"cpu", "1"}, {"memory", "1Gi"}}));
 }
 
-TEST(ParsePodqosAnnotations, ReadsShortForms) {
-  const auto parsed = parse_podqos_annotations({{"podqos.io/limits", "cpu=2,memory=2Gi"},
-                                                {"podqos.io/requests", "cpu=1"},
-                                                {"podqos.io/limits.web", "cpu=500m"},
-                                                {"podqos.io/requests.a_b", "memory=64Mi"}});
+struct PodLevelCase {
+  Annotations annotations;
+  core::ResourceList requests;
+  core::ResourceList limits;
+};
+
+TEST(ParsePodqosAnnotations, ReadsAmountsOfThePod) {
+  const std::vector<PodLevelCase> cases = {
+      {{{"podqos.io/limits", "cpu=2,memory=2Gi"}, {"podqos.io/requests", "cpu=1"}},
+       list({{"cpu", "1"}}),
+       list({{"cpu", "2"}, {"memory", "2Gi"}})},
+      {{{"podqos.io/cpu-request", "100m"},
+        {"podqos.io/memory-request", " 64Mi "},
+        {"podqos.io/cpu-limit", "2"},
+        {"podqos.io/memory-limit", "1Gi"}},
+       list({{"cpu", "100m"}, {"memory", "64Mi"}}),
+       list({{"cpu", "2"}, {"memory", "1Gi"}})},
+      {{{"podqos.io/requests", "cpu=100m"}, {"podqos.io/memory-request", "64Mi"}},
+       list({{"cpu", "100m"}, {"memory", "64Mi"}}),
+       {}},
+  };
+  for (const auto& [annotations, requests, limits] : cases) {
+    const auto parsed = parse_podqos_annotations(annotations);
+    ASSERT_TRUE(parsed) << parsed.error().message;
+    EXPECT_EQ(parsed->pod_level->requests, requests);
+    EXPECT_EQ(parsed->pod_level->limits, limits);
+  }
+}
+
+TEST(ParsePodqosAnnotations, ReadsAmountsOfContainers) {
+  const auto parsed = parse_podqos_annotations(
+      {{"podqos.io/limits.web", "cpu=500m"}, {"podqos.io/requests.a_b", "memory=64Mi"}});
   ASSERT_TRUE(parsed) << parsed.error().message;
-  EXPECT_EQ(parsed->pod_level->limits, list({{"cpu", "2"}, {"memory", "2Gi"}}));
-  EXPECT_EQ(parsed->pod_level->requests, list({{"cpu", "1"}}));
   ASSERT_EQ(parsed->containers.size(), 2U);
   EXPECT_EQ(parsed->containers.at("web").requests, list({{"cpu", "500m"}}));
   EXPECT_EQ(parsed->containers.at("web").limits, list({{"cpu", "500m"}}));
@@ -131,23 +148,6 @@ struct AnnotationRefusal {
   std::string value;
   std::string message;
 };
-
-TEST(ParsePodqosAnnotations, ReadsOneAmountOfThePod) {
-  const auto parsed = parse_podqos_annotations({{"podqos.io/cpu-request", "100m"},
-                                                {"podqos.io/memory-request", " 64Mi "},
-                                                {"podqos.io/cpu-limit", "2"},
-                                                {"podqos.io/memory-limit", "1Gi"}});
-  ASSERT_TRUE(parsed) << parsed.error().message;
-  EXPECT_EQ(parsed->pod_level->requests, list({{"cpu", "100m"}, {"memory", "64Mi"}}));
-  EXPECT_EQ(parsed->pod_level->limits, list({{"cpu", "2"}, {"memory", "1Gi"}}));
-}
-
-TEST(ParsePodqosAnnotations, JoinsOneAmountAndALine) {
-  const auto parsed = parse_podqos_annotations(
-      {{"podqos.io/requests", "cpu=100m"}, {"podqos.io/memory-request", "64Mi"}});
-  ASSERT_TRUE(parsed) << parsed.error().message;
-  EXPECT_EQ(parsed->pod_level->requests, list({{"cpu", "100m"}, {"memory", "64Mi"}}));
-}
 
 TEST(ParsePodqosAnnotations, RefusesAnAmountThatIsSetTwice) {
   const auto both = [](std::string_view list, std::string_view one) {
@@ -230,17 +230,14 @@ TEST(ParsePodqosAnnotations, TakesTheLongestNames) {
   EXPECT_FALSE(parse_podqos_annotations({{cat("podqos.io/requests.", name, "a"), "cpu=1"}}));
 }
 
-TEST(ParsePodqosAnnotations, RefusesAllForOneThatIsWrong) {
-  EXPECT_FALSE(parse_podqos_annotations(
-      {{"podqos.io/ignore", "true"}, {"podqos.io/limits", "cpu=1"}, {"podqos.io/zzz", ""}}));
-  EXPECT_FALSE(parse_podqos_annotations({{"podqos.io/ignore", "true"}, {"podqos.io/pod", "{"}}));
-}
-
-TEST(ParsePodqosAnnotations, RefusesRequestsAboveLimits) {
-  EXPECT_FALSE(parse_podqos_annotations(
-      {{"podqos.io/limits", "cpu=1"}, {"podqos.io/requests", "cpu=1001m"}}));
-  EXPECT_FALSE(parse_podqos_annotations(
-      {{"podqos.io/limits.a", "memory=1"}, {"podqos.io/requests.a", "memory=2"}}));
+TEST(ParsePodqosAnnotations, RefusesAllForOneThatIsWrongOrARequestAboveItsLimit) {
+  const std::vector<Annotations> cases = {
+      {{"podqos.io/ignore", "true"}, {"podqos.io/limits", "cpu=1"}, {"podqos.io/zzz", ""}},
+      {{"podqos.io/ignore", "true"}, {"podqos.io/pod", "{"}},
+      {{"podqos.io/limits", "cpu=1"}, {"podqos.io/requests", "cpu=1001m"}},
+      {{"podqos.io/limits.a", "memory=1"}, {"podqos.io/requests.a", "memory=2"}}};
+  for (const Annotations& annotations : cases)
+    EXPECT_FALSE(parse_podqos_annotations(annotations)) << annotations.rbegin()->first;
   EXPECT_TRUE(parse_podqos_annotations(
       {{"podqos.io/limits.a", "memory=2"}, {"podqos.io/requests.a", "memory=2"}}));
 }

@@ -18,7 +18,7 @@ inline std::string read_bundle(const std::string& name) {
 
 /// The bytes of a value.
 inline std::string_view value_text(const OciConfig& config, std::string_view pointer) {
-  const JsonNode* const node = config.find(pointer);
+  const JsonNode* const node = config.tree.at(pointer, config.names);
   return node != nullptr ? node->raw : "(absent)";
 }
 

@@ -1,7 +1,10 @@
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -14,157 +17,206 @@ namespace podqos::codec {
 namespace {
 
 using core::Annotations;
+using core::EngineAnnotations;
 using core::EngineResources;
 using testing::HasSubstr;
 
-constexpr const char* kUid = "11111111-2222-3333-4444-555555555555";
-
-TEST(ParseEngineAnnotations, ReadsContainerdsSandbox) {
-  const auto parsed = parse_engine_annotations({{"io.kubernetes.cri.container-type", "sandbox"},
-                                                {"io.kubernetes.cri.sandbox-id", "5a"},
-                                                {"io.kubernetes.cri.sandbox-uid", kUid},
-                                                {"io.kubernetes.cri.sandbox-name", "web"},
-                                                {"io.kubernetes.cri.sandbox-namespace", "default"},
-                                                {"io.kubernetes.cri.sandbox-cpu-period", "100000"},
-                                                {"io.kubernetes.cri.sandbox-cpu-quota", "-1"},
-                                                {"io.kubernetes.cri.sandbox-cpu-shares", "256"},
-                                                {"io.kubernetes.cri.sandbox-memory", "0"}});
-  ASSERT_TRUE(parsed) << parsed.error().message;
-  EXPECT_TRUE(parsed->is_sandbox);
-  EXPECT_EQ(parsed->sandbox_id, "5a");
-  EXPECT_EQ(parsed->pod_uid, kUid);
-  EXPECT_EQ(parsed->pod_name, "web");
-  EXPECT_EQ(parsed->pod_namespace, "default");
-  EXPECT_EQ(parsed->container_name, std::nullopt);
-  EngineResources sums;
-  sums.cpu_period = 100'000;
-  sums.cpu_quota = -1;
-  sums.cpu_shares = 256;
-  EXPECT_EQ(parsed->pod_sums, sums);
-}
-
-TEST(ParseEngineAnnotations, ReadsCrioSandbox) {
-  const auto parsed = parse_engine_annotations(
-      {{"io.container.manager", "cri-o"},
-       {"io.kubernetes.cri-o.ContainerType", "sandbox"},
-       {"io.kubernetes.cri-o.SandboxID", "5a"},
-       {"io.kubernetes.cri-o.Labels",
-        cat(R"({"app":"x","io.kubernetes.pod.uid":")", kUid, R"("})")},
-       {"io.kubernetes.cri-o.KubeName", "web"},
-       {"io.kubernetes.cri-o.Namespace", "default"},
-       {"io.kubernetes.cri-o.PodLinuxResources",
-        R"({"cpu_period":100000,"cpu_quota":20000,"cpu_shares":204,"memory_limit_in_bytes":1073741824,"unified":{}})"},
-       {"io.kubernetes.cri-o.PodLinuxOverhead",
-        R"({"cpu_shares":20,"memory_limit_in_bytes":4096})"}});
-  ASSERT_TRUE(parsed) << parsed.error().message;
-  EngineResources overhead;
-  overhead.cpu_shares = 20;
-  overhead.memory_limit = 4096;
-  EXPECT_EQ(parsed->pod_overhead, overhead);
-  EXPECT_TRUE(parsed->is_sandbox);
-  EXPECT_EQ(parsed->sandbox_id, "5a");
-  EXPECT_EQ(parsed->pod_uid, kUid);
-  EXPECT_EQ(parsed->pod_name, "web");
-  EXPECT_EQ(parsed->pod_namespace, "default");
-  EngineResources sums;
-  sums.cpu_period = 100'000;
-  sums.cpu_quota = 20'000;
-  sums.cpu_shares = 204;
-  sums.memory_limit = 1'073'741'824;
-  EXPECT_EQ(parsed->pod_sums, sums);
-}
-
-TEST(ParseEngineAnnotations, ReadsCrioContainer) {
-  const auto parsed = parse_engine_annotations(
-      {{"io.container.manager", "cri-o"},
-       {"io.kubernetes.cri-o.ContainerType", "container"},
-       {"io.kubernetes.cri-o.Labels",
-        cat(R"({"io.kubernetes.container.name":"app","io.kubernetes.pod.name":"web",)",
-            R"("io.kubernetes.pod.uid":")", kUid, R"("})")},
-       {"io.kubernetes.pod.uid", kUid}});
-  ASSERT_TRUE(parsed) << parsed.error().message;
-  EXPECT_EQ(parsed->container_name, "app");
-  EXPECT_EQ(parsed->pod_name, "web");
-  EXPECT_EQ(parsed->pod_uid, kUid);
-}
-
-TEST(ParseEngineAnnotations, ReadsPodmansSandboxIdOnly) {
-  // The rest would be the pod author's: Podman copies his annotations and has no uid.
-  const auto parsed = parse_engine_annotations({{"io.container.manager", "libpod"},
-                                                {"io.kubernetes.cri-o.SandboxID", "5a"},
-                                                {"io.kubernetes.cri-o.ContainerType", "sandbox"},
-                                                {"io.kubernetes.cri.container-type", "sandbox"},
-                                                {"io.kubernetes.cri.sandbox-uid", kUid},
-                                                {"io.kubernetes.pod.uid", kUid}},
-                                               {.id = "c1", .cgroup = "/machine/libpod-c1"});
-  ASSERT_TRUE(parsed) << parsed.error().message;
-  EXPECT_EQ(parsed->sandbox_id, "5a");
-  EXPECT_EQ(parsed->pod_uid, std::nullopt);
-  EXPECT_FALSE(parsed->is_sandbox);
-}
-
-struct EngineAnnotationRefusal {
+struct TextCase {
   std::string key;
-  std::string value;
-  std::string message;
+  std::optional<std::string> EngineAnnotations::* field;
+  std::size_t longest;
 };
 
-TEST(ParseEngineAnnotations, NamesWhatItRefuses) {
-  const std::vector<EngineAnnotationRefusal> cases = {
-      {"io.kubernetes.cri.container-type", "pause", "io.kubernetes.cri.container-type = \"pause\""},
-      {"io.kubernetes.cri.sandbox-uid", "a/b", "annotation io.kubernetes.cri.sandbox-uid"},
-      {"io.kubernetes.cri-o.SandboxID", "..", "annotation io.kubernetes.cri-o.SandboxID"},
-      {"io.kubernetes.cri-o.Labels", "{", "annotation io.kubernetes.cri-o.Labels"},
-      {"io.kubernetes.cri-o.Labels", R"({"io.kubernetes.pod.uid":"/"})", "io.kubernetes.pod.uid"},
-      {"io.kubernetes.pod.name", std::string(256, 'a'), "annotation io.kubernetes.pod.name"},
-  };
-  for (const auto& [key, value, message] : cases) {
-    Annotations annotations{{key, value}};
-    if (!key.starts_with("io.kubernetes.cri.")) {
-      annotations.emplace("io.container.manager", "cri-o");
-      annotations.emplace("io.kubernetes.cri-o.ContainerType", "sandbox");
+constexpr std::size_t kLongestUid = 128;
+constexpr std::size_t kLongestName = 255;  // NAME_MAX
+
+/// Every key whose value is a text of one line, and where it goes.
+const std::vector<TextCase> kTexts = {
+    {"io.kubernetes.cri.sandbox-id", &EngineAnnotations::sandbox_id, kLongestName},
+    {"io.kubernetes.cri.sandbox-uid", &EngineAnnotations::pod_uid, kLongestUid},
+    {"io.kubernetes.cri.sandbox-name", &EngineAnnotations::pod_name, kLongestName},
+    {"io.kubernetes.cri.sandbox-namespace", &EngineAnnotations::pod_namespace, kLongestName},
+    {"io.kubernetes.cri.container-name", &EngineAnnotations::container_name, kLongestName},
+    {"io.kubernetes.cri-o.SandboxID", &EngineAnnotations::sandbox_id, kLongestName},
+    {"io.kubernetes.cri-o.KubeName", &EngineAnnotations::pod_name, kLongestName},
+    {"io.kubernetes.cri-o.Namespace", &EngineAnnotations::pod_namespace, kLongestName},
+    {"io.kubernetes.pod.uid", &EngineAnnotations::pod_uid, kLongestUid},
+    {"io.kubernetes.pod.name", &EngineAnnotations::pod_name, kLongestName},
+    {"io.kubernetes.pod.namespace", &EngineAnnotations::pod_namespace, kLongestName},
+    {"io.kubernetes.container.name", &EngineAnnotations::container_name, kLongestName},
+};
+
+/// The annotation with what its engine always writes beside it, on a sandbox where CRI-O writes it
+/// there.
+Annotations of_its_engine(const std::string& key, const std::string& value) {
+  if (key.starts_with("io.kubernetes.cri."))
+    return {{key, value}, {"io.kubernetes.cri.container-type", "container"}};
+  return {{key, value},
+          {"io.container.manager", "cri-o"},
+          {"io.kubernetes.cri-o.ContainerType", "sandbox"}};
+}
+
+TEST(ParseEngineAnnotations, ReadsEveryText) {
+  for (const auto& [key, field, longest] : kTexts) {
+    for (const std::string& value : {std::string{"a-1.B"}, std::string(longest, 'a')}) {
+      const auto parsed = parse_engine_annotations(of_its_engine(key, value));
+      ASSERT_TRUE(parsed) << key << parsed.error().message;
+      EXPECT_EQ(*parsed.*field, value) << key;
     }
-    const auto parsed = parse_engine_annotations(annotations);
-    ASSERT_FALSE(parsed) << key << "=" << value;
-    EXPECT_THAT(parsed.error().message, HasSubstr(message)) << key;
+    EXPECT_EQ((*parse_engine_annotations(of_its_engine(key, ""))).*field, std::nullopt) << key;
+  }
+}
+
+TEST(ParseEngineAnnotations, RefusesTextsThatCanNameNoCgroup) {
+  for (const auto& [key, field, longest] : kTexts) {
+    for (const std::string& value :
+         {std::string(longest + 1, 'a'), std::string{"."}, std::string{".."}, std::string{"a/b"},
+          std::string{"/"}, std::string{"a\nb"}, std::string{"a\x7f"}, std::string("a\0b", 3),
+          std::string{"\xc3\xa9"}, std::string{"\xff"}}) {
+      const auto parsed = parse_engine_annotations(of_its_engine(key, value));
+      ASSERT_FALSE(parsed) << key << "=" << value;
+      EXPECT_EQ(parsed.error().code, ErrorCode::kInvalidArgument) << key;
+      EXPECT_THAT(parsed.error().message, HasSubstr(cat("annotation ", key))) << key;
+    }
+  }
+}
+
+TEST(ParseEngineAnnotations, HoldsUidsToTheirOwnRule) {
+  for (const std::string key : {"io.kubernetes.cri.sandbox-uid", "io.kubernetes.pod.uid"}) {
+    for (const std::string value : {"a_b", "a b", "...", "a:b"})
+      EXPECT_FALSE(parse_engine_annotations(of_its_engine(key, value))) << key << value;
+  }
+}
+
+TEST(ParseEngineAnnotations, ReadsCriosLabels) {
+  for (const auto& [key, field, longest] : kTexts) {
+    const bool plain = !key.starts_with("io.kubernetes.cri");
+    const auto parsed = parse_engine_annotations(
+        {{"io.container.manager", "cri-o"},
+         {"io.kubernetes.cri-o.Labels", cat(R"({"app":"x",")", key, R"(":"v1","z":""})")}});
+    ASSERT_TRUE(parsed) << key << parsed.error().message;
+    EXPECT_EQ(*parsed.*field, plain ? std::optional{"v1"} : std::nullopt) << key;
+  }
+}
+
+const std::optional<EngineResources> kNoSums;
+
+struct SumCase {
+  std::string cri;
+  std::string crio;
+  std::optional<std::int64_t> EngineResources::* field;
+};
+
+const std::vector<SumCase> kSums = {
+    {"io.kubernetes.cri.sandbox-cpu-period", "cpu_period", &EngineResources::cpu_period},
+    {"io.kubernetes.cri.sandbox-cpu-quota", "cpu_quota", &EngineResources::cpu_quota},
+    {"io.kubernetes.cri.sandbox-cpu-shares", "cpu_shares", &EngineResources::cpu_shares},
+    {"io.kubernetes.cri.sandbox-memory", "memory_limit_in_bytes", &EngineResources::memory_limit},
+};
+
+struct SumText {
+  std::string text;
+  std::optional<std::int64_t> number;
+};
+
+TEST(ParseEngineAnnotations, ReadsEverySum) {
+  const std::vector<SumText> numbers = {
+      {"1", 1}, {"-1", -1}, {"0", std::nullopt}, {"9223372036854775807", kInt64Max}};
+  for (const auto& [cri, crio, field] : kSums) {
+    for (const auto& [text, number] : numbers) {
+      std::optional<EngineResources> want;
+      if (number) want.emplace().*field = number;
+      const std::string json = cat("{\"", crio, "\":", text, R"(,"unified":{}})");
+      EXPECT_EQ(parse_engine_annotations(of_its_engine(cri, text))->pod_sums, want) << cri << text;
+      for (const std::string key :
+           {"io.kubernetes.cri-o.PodLinuxResources", "pod-linux-resources.crio.io"})
+        EXPECT_EQ(parse_engine_annotations(of_its_engine(key, json))->pod_sums, want)
+            << key << json;
+      for (const std::string key :
+           {"io.kubernetes.cri-o.PodLinuxOverhead", "pod-linux-overhead.crio.io"})
+        EXPECT_EQ(parse_engine_annotations(of_its_engine(key, json))->pod_overhead, want)
+            << key << json;
+    }
+  }
+}
+
+TEST(ParseEngineAnnotations, RefusesSumsThatAreNoIntegers) {
+  for (const auto& [cri, crio, field] : kSums) {
+    for (const std::string text : {"", " 1", "1 ", "+1", "1.0", "1e3", "0x10", "1Gi",
+                                   "9223372036854775808", "-9223372036854775809"}) {
+      const auto parsed = parse_engine_annotations(of_its_engine(cri, text));
+      ASSERT_FALSE(parsed) << cri << text;
+      EXPECT_EQ(parsed.error().code, ErrorCode::kInvalidArgument);
+      EXPECT_THAT(parsed.error().message, HasSubstr(cat("annotation ", cri, " = \"", text, "\"")));
+    }
+    for (const std::string json :
+         {"\"1\"", "true", "[]", "{}", "1.5", "1e3", "9223372036854775808", "01"}) {
+      const auto parsed = parse_engine_annotations(
+          of_its_engine("pod-linux-resources.crio.io", cat("{\"", crio, "\":", json, "}")));
+      ASSERT_FALSE(parsed) << crio << json;
+      EXPECT_EQ(parsed.error().code, ErrorCode::kInvalidArgument);
+      EXPECT_THAT(parsed.error().message, HasSubstr("annotation pod-linux-resources.crio.io"));
+    }
+  }
+}
+
+TEST(ParseEngineAnnotations, RefusesCriosJsonThatIsNone) {
+  for (const std::string key : {"io.kubernetes.cri-o.PodLinuxResources",
+                                "pod-linux-resources.crio.io", "io.kubernetes.cri-o.Labels"}) {
+    for (const std::string json : {"{", "{}x", "x", "{\"a\":1,}", "{'a':1}"}) {
+      const auto parsed = parse_engine_annotations(of_its_engine(key, json));
+      ASSERT_FALSE(parsed) << key << json;
+      EXPECT_THAT(parsed.error().message, HasSubstr(cat("annotation ", key)));
+    }
   }
   EXPECT_FALSE(parse_engine_annotations(
-      {{"io.kubernetes.cri.sandbox-id", "a"}, {"io.kubernetes.cri.sandbox-memory", "1Gi"}}));
-  EXPECT_FALSE(
-      parse_engine_annotations({{"io.kubernetes.cri-o.ContainerType", "sandbox"},
-                                {"pod-linux-resources.crio.io", R"({"cpu_shares":"1"})"}}));
+      of_its_engine("pod-linux-resources.crio.io", R"({"cpu_shares":2,"cpu_shares":3})")));
+}
+
+/// A CRI-O that writes the prefixed name copies the other one from the pod's annotations.
+TEST(ParseEngineAnnotations, TakesCriosOwnNameOfItsSumsBeforeWhatAnAuthorCanWrite) {
+  EngineResources of_crio;
+  of_crio.cpu_shares = 200;
+  for (const std::string authors : {R"({"cpu_shares":300})", "{"}) {
+    for (const auto& [own, want] :
+         {std::pair{R"({"cpu_shares":200})", std::optional{of_crio}}, std::pair{"", kNoSums},
+          std::pair{"{}", kNoSums}, std::pair{R"({"cpu_shares":0})", kNoSums}}) {
+      Annotations annotations = of_its_engine("pod-linux-resources.crio.io", authors);
+      annotations.emplace("pod-linux-overhead.crio.io", authors);
+      annotations.emplace("io.kubernetes.cri-o.PodLinuxResources", own);
+      const auto parsed = parse_engine_annotations(annotations);
+      ASSERT_TRUE(parsed) << own << parsed.error().message;
+      EXPECT_EQ(parsed->pod_sums, want) << own;
+      EXPECT_EQ(parsed->pod_overhead, kNoSums) << own;
+    }
+  }
+}
+
+TEST(ParseEngineAnnotations, NamesWhatItRefuses) {
+  EXPECT_THAT(
+      parse_engine_annotations({{"io.kubernetes.cri.container-type", "pause"}}).error().message,
+      HasSubstr("io.kubernetes.cri.container-type = \"pause\""));
+  EXPECT_THAT(parse_engine_annotations(
+                  of_its_engine("io.kubernetes.cri-o.Labels", R"({"io.kubernetes.pod.uid":"/"})"))
+                  .error()
+                  .message,
+              HasSubstr("io.kubernetes.pod.uid"));
 }
 
 /// containerd 1.7 and 2, CRI-O and its current names, Podman.
 TEST(IsEngineAnnotation, TakesWhatTellsAPod) {
-  for (const std::string_view key : {"io.container.manager",
-                                     "io.kubernetes.cri.container-type",
-                                     "io.kubernetes.cri.sandbox-id",
-                                     "io.kubernetes.cri.sandbox-uid",
-                                     "io.kubernetes.cri.sandbox-name",
-                                     "io.kubernetes.cri.sandbox-namespace",
-                                     "io.kubernetes.cri.container-name",
-                                     "io.kubernetes.cri.sandbox-cpu-period",
-                                     "io.kubernetes.cri.sandbox-cpu-quota",
-                                     "io.kubernetes.cri.sandbox-cpu-shares",
-                                     "io.kubernetes.cri.sandbox-memory",
-                                     "io.kubernetes.cri-o.ContainerType",
-                                     "io.kubernetes.cri-o.SandboxID",
-                                     "io.kubernetes.cri-o.SandboxName",
-                                     "io.kubernetes.cri-o.ContainerID",
-                                     "io.kubernetes.cri-o.Name",
-                                     "io.kubernetes.cri-o.HostnamePath",
-                                     "io.kubernetes.cri-o.Labels",
-                                     "io.kubernetes.cri-o.KubeName",
-                                     "io.kubernetes.cri-o.Namespace",
-                                     "io.kubernetes.cri-o.PodLinuxResources",
-                                     "pod-linux-resources.crio.io",
-                                     "io.kubernetes.cri-o.PodLinuxOverhead",
-                                     "pod-linux-overhead.crio.io",
-                                     "io.kubernetes.pod.uid",
-                                     "io.kubernetes.pod.name",
-                                     "io.kubernetes.pod.namespace",
-                                     "io.kubernetes.container.name"}) {
+  std::vector<std::string> keys = parts_of(
+      "io.container.manager io.kubernetes.cri.container-type io.kubernetes.cri-o.ContainerType "
+      "io.kubernetes.cri-o.SandboxName io.kubernetes.cri-o.ContainerID io.kubernetes.cri-o.Name "
+      "io.kubernetes.cri-o.HostnamePath io.kubernetes.cri-o.Labels "
+      "io.kubernetes.cri-o.PodLinuxResources pod-linux-resources.crio.io "
+      "io.kubernetes.cri-o.PodLinuxOverhead pod-linux-overhead.crio.io",
+      ' ');
+  for (const TextCase& text : kTexts)
+    keys.push_back(text.key);
+  for (const SumCase& sum : kSums)
+    keys.push_back(sum.cri);
+  for (const std::string& key : keys) {
     EXPECT_TRUE(is_engine_annotation(key)) << key;
     EXPECT_TRUE(is_known_annotation(key)) << key;
   }

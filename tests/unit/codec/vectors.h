@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,14 +33,23 @@ inline std::vector<nlohmann::json> read_rows(const std::string& name) {
   return rows;
 }
 
-/// The row's pod manifest as the API server would hold it, defaults applied.
+/// A pod as its manifest has it.
+inline core::Pod plain_pod(const nlohmann::json& manifest) {
+  const std::string text = manifest.dump();
+  const auto tree = parse_json_tree(text);
+  auto pod = tree ? parse_pod(*tree) : fail(tree.error());
+  if (pod) return *std::move(pod);
+  ADD_FAILURE() << pod.error().message;
+  return {};
+}
+
+/// The same as the API server would hold it, defaults applied.
 inline core::Pod pod_of(const nlohmann::json& manifest) {
-  auto pod = parse_pod(manifest.dump());
-  if (!pod) {
-    ADD_FAILURE() << pod.error().message;
-    return {};
-  }
-  return core::with_api_defaults(*std::move(pod));
+  return core::with_api_defaults(plain_pod(manifest));
+}
+
+inline std::optional<std::int64_t> number_or_null(const nlohmann::json& value) {
+  return value.is_null() ? std::nullopt : std::optional{value.get<std::int64_t>()};
 }
 
 }  // namespace podqos::codec::vectors
