@@ -1,8 +1,7 @@
 #include <algorithm>
-#include <array>
 #include <cstddef>
-#include <vector>
 
+#include "common/base/text.h"
 #include "common/codec/json_tree.h"
 #include "common/codec/oci_edit.h"
 #include "hook/bundle.h"
@@ -18,18 +17,13 @@ using codec::JsonNode;
 constexpr std::size_t kMaxRecords = 32;
 constexpr std::size_t kMaxRecordBytes = 65'536;
 
-/// The members and the files that podqos fills in, beside limits of huge pages.
-constexpr std::array<std::string_view, 7> kMembers{
-    "/linux/cgroupsPath",          "/linux/resources/cpu/shares",   "/linux/resources/cpu/quota",
-    "/linux/resources/cpu/period", "/linux/resources/memory/limit", "/linux/resources/pids/limit",
-    "/process/oomScoreAdj"};
-constexpr std::string_view kHugepageLimits = "/linux/resources/hugepageLimits/";
-constexpr std::string_view kUnified = "/linux/resources/unified/";
-constexpr std::array<std::string_view, 2> kFiles{"memory.swap.max", "memory.oom.group"};
-
-constexpr bool has(const auto& range, const auto& value) {
-  return std::ranges::find(range, value) != range.end();
-}
+// What podqos fills in, separated by spaces: members, and behind kHugepageLimits any page size.
+constexpr std::string_view kMembers =
+    "/linux/cgroupsPath /linux/resources/cpu/shares /linux/resources/cpu/quota "
+    "/linux/resources/cpu/period /linux/resources/memory/limit /linux/resources/pids/limit "
+    "/process/oomScoreAdj /linux/resources/unified/memory.swap.max "
+    "/linux/resources/unified/memory.oom.group";
+constexpr std::string_view kHugepageLimits = "/linux/resources/hugepageLimits";
 
 /// A value that podqos has filled in, and what came with it: a member or element of an object or
 /// list.
@@ -39,45 +33,30 @@ struct Edited {
   const JsonNode* container;
 };
 
-/// The limit of one page size, in the list of them.
-std::optional<Edited> find_hugepage(const JsonNode& list, std::string_view size) {
-  for (const JsonNode& item : list.children) {
-    const JsonNode* const found = item.find("pageSize");
-    if (found == nullptr || found->text != size) continue;
+/// The value at a path such as "/linux/resources/cpu/shares", if podqos fills in such values.
+std::optional<Edited> find_value(const JsonNode& root, std::string_view path) {
+  const std::size_t slash = std::min(path.rfind('/'), path.size());
+  const std::string_view parent = path.substr(0, slash);
+  if (parent != kHugepageLimits && !has_word(kMembers, path)) return std::nullopt;
+  const JsonNode* const container = root.at(parent);
+  if (container == nullptr) return std::nullopt;
+  const std::string_view name = path.substr(slash + 1);
+  if (parent != kHugepageLimits) {
+    const JsonNode* const value = container->find(name);
+    if (value == nullptr) return std::nullopt;
+    return Edited{.value = value, .item = value, .container = container};
+  }
+  for (const JsonNode& item : container->children) {
+    const JsonNode* const size = item.find("pageSize");
     const JsonNode* const limit = item.find("limit");
-    if (limit != nullptr) return Edited{.value = limit, .item = &item, .container = &list};
+    if (size != nullptr && size->text == name && limit != nullptr)
+      return Edited{.value = limit, .item = &item, .container = container};
   }
   return std::nullopt;
 }
 
-/// Whether podqos fills in the value at this path.
-bool is_edited(std::string_view path) {
-  if (path.starts_with(kUnified)) return has(kFiles, path.substr(kUnified.size()));
-  return has(kMembers, path) || path.starts_with(kHugepageLimits);
-}
-
-/// The value at a path such as "/linux/resources/cpu/shares", if podqos fills in such values.
-std::optional<Edited> find_value(const JsonNode& root, std::string_view path) {
-  if (!is_edited(path)) return std::nullopt;
-  const bool hugepages = path.starts_with(kHugepageLimits);
-  const std::string_view size = hugepages ? path.substr(kHugepageLimits.size()) : "";
-  if (hugepages) path = kHugepageLimits.substr(0, kHugepageLimits.size() - 1);
-  const JsonNode* container = nullptr;
-  const JsonNode* value = &root;
-  while (value != nullptr && path.starts_with('/')) {
-    path.remove_prefix(1);
-    const std::string_view name = path.substr(0, path.find('/'));
-    path.remove_prefix(name.size());
-    container = value;
-    value = container->find(name);
-  }
-  if (value == nullptr) return std::nullopt;
-  if (hugepages) return find_hugepage(*value, size);
-  return Edited{.value = value, .item = value, .container = container};
-}
-
 /// Parses a config.json but for the record, which has bounds of its own.
-Result<JsonNode> parse_config(std::string_view config) {
+Result<codec::JsonTree> parse_config(std::string_view config) {
   constexpr auto kIsRead = [](std::string_view parent, std::string_view name) {
     return name != codec::kEditRecord && codec::is_container_name(parent, name);
   };
@@ -108,7 +87,7 @@ void take_back(const JsonNode& edit, std::string& text) {
   const JsonNode* const at = edit.find("at");
   const JsonNode* const is = edit.find("is");
   const JsonNode* const was = edit.find("was");
-  if (at == nullptr || is == nullptr || !is_edited(at->text)) return;
+  if (at == nullptr || is == nullptr) return;
   const auto root = parse_config(text);
   const auto found = root ? find_value(*root, at->text) : std::nullopt;
   if (!found || found->value->raw != is->raw) return;

@@ -1,9 +1,5 @@
-#include "hook/lifecycle.h"
-
 #include <algorithm>
 #include <chrono>
-#include <optional>
-#include <string>
 #include <thread>
 #include <utility>
 
@@ -14,12 +10,11 @@
 #include "common/app/transaction.h"
 #include "common/base/text.h"
 #include "common/cgroup/container.h"
-#include "common/codec/oci_config.h"
-#include "common/codec/oci_edit.h"
 #include "common/core/cgroups/naming.h"
 #include "common/core/pods/pod_values.h"
 #include "common/sys/process.h"
 #include "hook/bundle.h"
+#include "hook/process.h"
 
 namespace podqos::hook {
 

@@ -9,7 +9,6 @@
 #include <array>
 #include <vector>
 
-#include "common/app/log.h"
 #include "common/base/text.h"
 #include "common/sys/fd.h"
 #include "common/sys/sandbox.h"
@@ -43,6 +42,11 @@ std::string own_path() {
 void print_error(std::string_view program, std::string_view line) {
   const std::string text = cat(program, ": ", app::one_line(line), "\n");
   static_cast<void>(sys::write_all(STDERR_FILENO, text).has_value());
+}
+
+void report_error(app::Log& log, std::string_view program, std::string_view line) {
+  log.error(line);
+  print_error(program, line);
 }
 
 Error with_remedy(Error error) {

@@ -60,11 +60,10 @@ class Parser {
     read_own_option();
     const std::string_view verb = skip_globals();
     if (!has_word(kPlacingVerbs, verb)) return std::move(call_);
-    call_.verb = Verb::kPlaces;
     read_verb_arguments();
     // Without an id, or with --help, there is nothing to place; with the cgroup manager disabled
     // there is no cgroup to place it in.
-    if (call_.id.empty() || without_cgroups_) call_.verb = Verb::kOther;
+    call_.places = !call_.id.empty() && !without_cgroups_;
     return std::move(call_);
   }
 
@@ -76,14 +75,14 @@ class Parser {
   void read_own_option() {
     constexpr std::string_view kOwn = "--config";
     if (!done() && word() == kOwn && at_ + 1 < args_.size()) {
-      call_.podqos_config = args_[at_ + 1];
-      at_ += 2;
+      call_.podqos_config = args_[1];
+      at_ = 2;
     } else if (!done() && word().starts_with("--config=")) {
       call_.podqos_config = std::string{word().substr(kOwn.size() + 1)};
-      ++at_;
+      at_ = 1;
     }
-    for (std::size_t i = at_; i < args_.size(); ++i)
-      call_.runtime_args.emplace_back(args_[i]);
+    const auto rest = args_.subspan(at_);
+    call_.runtime_args.assign(rest.begin(), rest.end());
   }
 
   /// The option's value: the one after '=', or the next word, which is consumed.
@@ -127,23 +126,18 @@ class Parser {
   void read_verb_arguments() {
     bool only_words = false;
     for (; !done(); ++at_) {
+      const auto option = only_words ? std::nullopt : parse_option(word());
       if (!only_words && word() == "--") {
         only_words = true;
-        continue;
-      }
-      const auto option = only_words ? std::nullopt : parse_option(word());
-      if (!option) {
+      } else if (!option) {
         call_.id = word();
-        continue;
+      } else if (has_word(kQuestions, option->name)) {
+        return call_.id.clear();
+      } else if (has_word(kVerbValues, option->name)) {
+        const std::string value = value_of(*option);
+        if (option->name == "bundle" || option->name == "b") call_.bundle = value;
+        if (option->name == "config" || option->name == "f") call_.config_name = value;
       }
-      if (has_word(kQuestions, option->name)) {
-        call_.id.clear();
-        return;
-      }
-      if (!has_word(kVerbValues, option->name)) continue;
-      const std::string value = value_of(*option);
-      if (option->name == "bundle" || option->name == "b") call_.bundle = value;
-      if (option->name == "config" || option->name == "f") call_.config_name = value;
     }
   }
 

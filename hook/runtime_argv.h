@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,16 +10,12 @@
 
 namespace podqos::hook {
 
-/// The runtime subcommand, as far as the wrapper distinguishes it.
-enum class Verb : std::uint8_t {
-  kPlaces,  ///< create, run, restore: the runtime is about to create a container from a bundle
-  kOther,   ///< any other subcommand: passed to the runtime unchanged
-};
-
 /// A parsed command line of podqos-runtime.
 struct RuntimeCall {
-  Verb verb = Verb::kOther;
-  std::string id;            ///< container id; set if `verb` is kPlaces
+  /// create, run, restore: the runtime is about to create a container from a bundle. Any other call
+  /// is passed to the runtime unchanged.
+  bool places = false;
+  std::string id;            ///< container id; set if `places`
   std::string bundle = ".";  ///< --bundle; default: the working directory
   /// crun's --config: "config.json" is the bundle's, any other a path.
   std::string config_name = "config.json";
@@ -36,7 +31,8 @@ struct RuntimeCall {
 /// and flags. An unknown option is passed over by its form: as a flag, or with the value behind
 /// '='.
 /// @param args  argv without argv[0].
-/// @return kOther also for a call without an id, with --help or --version, or with crun's
+/// @return `places` is false also for a call without an id, with --help or --version, or with
+/// crun's
 ///         --cgroup-manager=disabled: there is nothing to place.
 /// @note runc main.go, crun src/crun.c, youki crates/liboci-cli.
 [[nodiscard]] RuntimeCall parse_runtime_argv(std::span<const char* const> args);

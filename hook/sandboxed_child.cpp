@@ -47,44 +47,20 @@ Status enter(const Sandbox& sandbox, Landlock landlock) {
   return enter_sandbox(sandbox.settings);
 }
 
-/// Waits until the child has ended, and with it the last writer of the pipe.
-/// @return false: not in time
-bool ends_within(milliseconds limit, int pipe) {
+/// Waits until the child has ended.
+/// @param pipe  of which the child has the only writing end; -1: none
+/// @return the wait status; nullopt: it has not ended in time
+std::optional<int> await_end(pid_t child, int pipe, milliseconds limit) {
+  pollfd polled{.fd = pipe, .events = POLLIN, .revents = 0};
   // Counts ticks: a clock would continue while both processes are stopped or frozen.
   while (limit > limit.zero()) {
-    pollfd polled{.fd = pipe, .events = POLLIN, .revents = 0};
-    const int found = ::poll(&polled, 1, static_cast<int>(kTick.count()));
-    if (found > 0) return true;
-    if (found == 0) limit -= kTick;
-    if (found < 0 && errno != EINTR) return false;
-  }
-  return false;
-}
-
-/// @param options  of waitpid(2)
-/// @return the wait status; nullopt if the child has not ended
-std::optional<int> status_of(pid_t child, int options) {
-  int status = 0;
-  pid_t reaped = 0;
-  do {
-    reaped = ::waitpid(child, &status, options | __WALL);
-  } while (reaped < 0 && errno == EINTR);
-  return reaped == child ? std::optional{status} : std::nullopt;
-}
-
-/// The wait status of a child that is about to end; nullopt if it does not.
-std::optional<int> await_end(pid_t child) {
-  for (auto left = kEnd; left > kEnd.zero(); left -= kTick) {
-    if (auto status = status_of(child, WNOHANG)) return status;
-    ::poll(nullptr, 0, static_cast<int>(kTick.count()));
+    if (::poll(&polled, 1, static_cast<int>(kTick.count())) == 0) limit -= kTick;
+    int status = 0;
+    if (::waitpid(child, &status, WNOHANG | __WALL) == child) return status;
+    // It may close its end and stay.
+    if (polled.revents != 0) polled.fd = -1;
   }
   return std::nullopt;
-}
-
-/// Kills a child that is late. One that hangs in the kernel is left to the runtime's parent.
-void end(pid_t child) {
-  ::kill(child, SIGKILL);
-  static_cast<void>(await_end(child));
 }
 
 /// @return the exit status
@@ -106,9 +82,11 @@ Result<int> run(const Sandbox& sandbox, Landlock landlock, milliseconds limit,
     ::_exit(decide(enter(sandbox, landlock)) ? kYes : kNo);
   }
   held = sys::UniqueFd{};
-  const auto status = ends_within(limit, ended.get()) ? await_end(child) : std::nullopt;
+  const auto status = await_end(child, ended.get(), limit);
   if (!status) {
-    end(child);
+    // One that hangs in the kernel is left to the runtime's parent.
+    ::kill(child, SIGKILL);
+    await_end(child, -1, kEnd);
     return fail(ErrorCode::kTimeout,
                 cat("the child process (pid ", child, ") timed out after ", limit.count(),
                     " ms and was killed: check whether it was stopped or frozen"));

@@ -4,26 +4,17 @@
 #include <chrono>
 #include <csignal>
 #include <ctime>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include "common/app/admission.h"
 #include "common/app/configuration.h"
-#include "common/app/log.h"
 #include "common/app/place.h"
-#include "common/app/timeouts.h"
 #include "common/base/text.h"
 #include "common/cgroup/node.h"
 #include "common/codec/annotations.h"
-#include "common/codec/oci_config.h"
-#include "common/codec/oci_edit.h"
 #include "common/core/cgroups/naming.h"
-#include "common/core/settings.h"
 #include "common/sys/directory.h"
 #include "common/sys/fd.h"
-#include "hook/lifecycle.h"
 #include "hook/process.h"
 
 namespace podqos::hook {
@@ -75,13 +66,11 @@ std::optional<Arguments> parse_arguments(std::span<const char* const> args) {
   return out;
 }
 
-/// Logs an error and prints it to standard error, which engines quote.
+/// Reports an error.
 /// @return the exit status of the hook.
 int report(app::Log& log, std::string_view stage, const core::Settings& settings,
            const Error& error) {
-  const std::string line = cat(stage, ": ", error.message);
-  log.error(line);
-  print_error("podqos-hook", line);
+  report_error(log, "podqos-hook", cat(stage, ": ", error.message));
   return core::refuses(settings, error) ? 1 : 0;
 }
 
@@ -228,9 +217,8 @@ int run_hook(std::span<const char* const> args) {
   if (stage == "--help") return sys::write_all(STDOUT_FILENO, kUsage) ? 0 : 1;
   if (stage == "--version")
     return sys::write_all(STDOUT_FILENO, "podqos-hook " PODQOS_VERSION "\n") ? 0 : 1;
-  const bool known = stage == "createRuntime" || stage == "prestart" || stage == "poststop" ||
-                     stage == "precreate";
-  if (known) return run_stage(stage, arguments->config);
+  if (has_word("createRuntime prestart poststop precreate", stage))
+    return run_stage(stage, arguments->config);
   static_cast<void>(sys::write_all(STDERR_FILENO, kUsage).has_value());
   return 2;
 }

@@ -2,25 +2,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "common/app/configuration.h"
-#include "common/app/log.h"
 #include "common/app/place.h"
-#include "common/app/timeouts.h"
 #include "common/base/text.h"
 #include "common/cgroup/discovery.h"
 #include "common/cgroup/node.h"
 #include "common/codec/json_text.h"
-#include "common/codec/oci_edit.h"
-#include "common/core/settings.h"
 #include "common/sys/directory.h"
 #include "common/sys/fd.h"
 #include "hook/bundle.h"
@@ -90,8 +83,7 @@ bool admits(const Context& context, const Error& error) {
   const RuntimeCall& call = context.call;
   const std::string line = cat("container ", printable(call.id), ", bundle ",
                                printable(call.bundle), ": ", error.message);
-  context.log.error(line);
-  print_error(kProgram, line);
+  report_error(context.log, kProgram, line);
   if (!core::refuses(context.settings, error)) return true;
   report_to_engine(call, line);
   return false;
@@ -100,8 +92,7 @@ bool admits(const Context& context, const Error& error) {
 /// Fails a call whose runtime was not found or could not be executed. podqos runs no other instead:
 /// containers would lose the runtime's isolation, or the runtime could not find them.
 int refuse_call(const RuntimeCall& call, app::Log& log, const Error& error) {
-  log.error(error.message);
-  print_error(kProgram, error.message);
+  report_error(log, kProgram, error.message);
   report_to_engine(call, error.message);
   return 1;
 }
@@ -157,42 +148,21 @@ Result<std::optional<Opened>> open_config(const RuntimeCall& call, const core::S
   return opened;
 }
 
-/// The files and directories that the child may change; in place of what is yet to be made, its
+/// Opens files and directories that the child may change; in place of what is yet to be made, its
 /// directory.
-class Places {
- public:
-  /// Those of bundle and config.json, and the logs.
-  Places(const Context& context, Opened& opened) : all_{opened.bundle.fd(), opened.file().fd()} {
-    if (context.settings.log_sink.contains('/')) add(context.settings.log_sink);
-    if (const std::string& log = context.call.log_file; !log.empty())
-      add(log.contains('/') ? log : cat("./", log));
-  }
-
-  /// Adds the state and the cgroups.
-  void add_managed(const core::Settings& settings) {
-    add(settings.state_dir);
-    for (const std::string& mount_point : cgroup::mount_points({}))
-      add(mount_point);
-  }
-
-  [[nodiscard]] std::span<const int> all() const { return all_; }
-
- private:
-  void add(std::string path) {
+std::vector<sys::UniqueFd> open_places(std::vector<std::string> paths) {
+  std::vector<sys::UniqueFd> places;
+  for (std::string& path : paths) {
     while (path.ends_with('/'))
       path.pop_back();
     constexpr int kFlags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
     sys::UniqueFd place{::open(path.c_str(), kFlags)};
     if (!place.valid() && errno == ENOENT)
       place = sys::UniqueFd{::open(path.substr(0, path.rfind('/') + 1).c_str(), kFlags)};
-    if (!place.valid()) return;
-    all_.push_back(place.get());
-    opened_.push_back(std::move(place));
+    if (place.valid()) places.push_back(std::move(place));
   }
-
-  std::vector<sys::UniqueFd> opened_;
-  std::vector<int> all_;
-};
+  return places;
+}
 
 app::PlacementRequest request_for(const Context& context, Opened& opened,
                                   const app::Timeouts& timeouts) {
@@ -213,7 +183,6 @@ Status let_start(const Context& context, Opened& opened) {
   const RuntimeCall& call = context.call;
   Bundle& file = opened.file();
   PODQOS_TRY(file.write_config(file.config()));
-  if (!call.systemd) return {};
   PODQOS_ASSIGN(const auto startable, app::make_startable(request_for(context, opened, {})));
   if (!startable) return {};
   PODQOS_TRY(file.write_config(*startable));
@@ -235,46 +204,47 @@ Status place(const Context& context, Opened& opened, const app::Timeouts& timeou
   return file.write_config(placed ? *placed : file.config());
 }
 
-/// What the child does: places the container; after a failure under "admit" makes sure that it can
-/// start.
+/// What the child does: places the container; where that fails under "admit", or is no longer
+/// tried, makes sure that it can start.
+/// @param timeouts  of placing; nullopt: it has been tried
 /// @param entered  whether it is in the sandbox
 /// @return false: the container is refused
-bool place_or_admit(const Context& context, Opened& opened, const app::Timeouts& timeouts,
-                    const Status& entered) {
+bool place_or_admit(const Context& context, Opened& opened,
+                    const std::optional<app::Timeouts>& timeouts, const Status& entered) {
   if (!entered) return admits(context, entered.error());
   opened.file().take_edits_back();
-  const Status placed = place(context, opened, timeouts);
-  if (placed) return true;
-  if (!admits(context, placed.error())) return false;
+  Status placed;
+  if (timeouts) {
+    placed = place(context, opened, *timeouts);
+    if (placed) return true;
+    if (!admits(context, placed.error())) return false;
+  }
   const Status done = let_start(context, opened);
   // A file that cannot be edited fails twice.
-  if (!done && done.error() != placed.error()) context.log.error(done.error().message);
+  if (!done && done != placed) context.log.error(done.error().message);
   return true;
 }
 
 /// place_or_admit() in a sandbox.
+/// @param limit  after which the child is killed
 /// @return the error of a child that did not come to its end
-Result<bool> place_in_sandbox(const Context& context, Opened& opened) {
-  const auto limit = app::start_time_limit(context.settings);
-  const app::Timeouts timeouts{.deadline = app::Timeouts::Clock::now() + limit - kReserve};
-  Places places{context, opened};
-  places.add_managed(context.settings);
-  return run_in_sandbox(
-      {context.settings, context.log, places.all()}, limit,
-      [&](const Status& entered) { return place_or_admit(context, opened, timeouts, entered); });
-}
-
-/// let_start() in a sandbox, after a child that did not come to its end.
-void let_start_in_sandbox(const Context& context, Opened& opened) {
-  const Places places{context, opened};
-  const auto ended =
-      run_in_sandbox({context.settings, context.log, places.all()}, kForUnplaced, [&](Status done) {
-        if (done) opened.file().take_edits_back();
-        if (done) done = let_start(context, opened);
-        if (!done) context.log.error(done.error().message);
-        return true;
-      });
-  if (!ended) context.log.error(ended.error().message);
+Result<bool> run_child(const Context& context, Opened& opened, milliseconds limit,
+                       const std::optional<app::Timeouts>& timeouts) {
+  std::vector<std::string> paths;
+  if (timeouts) {
+    paths = cgroup::mount_points({});
+    paths.push_back(context.settings.state_dir);
+  }
+  if (context.settings.log_sink.contains('/')) paths.push_back(context.settings.log_sink);
+  if (const std::string& log = context.call.log_file; !log.empty())
+    paths.push_back(log.contains('/') ? log : cat("./", log));
+  const auto opened_paths = open_places(std::move(paths));
+  std::vector<int> places{opened.bundle.fd(), opened.file().fd()};
+  for (const sys::UniqueFd& place : opened_paths)
+    places.push_back(place.get());
+  return run_in_sandbox({context.settings, context.log, places}, limit, [&](const Status& entered) {
+    return place_or_admit(context, opened, timeouts, entered);
+  });
 }
 
 /// Handles a call that creates a container.
@@ -291,25 +261,26 @@ bool prepare(const Context& context, const std::optional<Error>& broken) {
   }
   if (!*opened) return true;
   if (!broken) {
-    const auto runs = place_in_sandbox(context, **opened);
+    const auto limit = app::start_time_limit(context.settings);
+    const auto runs =
+        run_child(context, **opened, limit,
+                  app::Timeouts{.deadline = app::Timeouts::Clock::now() + limit - kReserve});
     if (runs) return *runs;
     if (!admits(context, runs.error())) return false;
   }
-  let_start_in_sandbox(context, **opened);
+  const auto ended = run_child(context, **opened, kForUnplaced, std::nullopt);
+  if (!ended) context.log.error(ended.error().message);
   return true;
 }
 
 /// Executes the runtime in this process. Signal mask and dispositions, umask, working directory and
 /// descriptors are as the engine set them.
 int become(const std::string& runtime, const RuntimeCall& call, app::Log& log) {
-  std::vector<char*> argv;
-  std::string path = runtime;
   std::vector<std::string> words = call.runtime_args;
-  argv.push_back(path.data());
-  for (std::string& word : words)
-    argv.push_back(word.data());
-  argv.push_back(nullptr);
-  ::execv(path.c_str(), argv.data());
+  words.insert(words.begin(), runtime);
+  std::vector<char*> argv(words.size() + 1);
+  std::ranges::transform(words, argv.begin(), [](std::string& word) { return word.data(); });
+  ::execv(runtime.c_str(), argv.data());
   const int err = errno;
   return refuse_call(call, log, Error::from_errno(err, cat("execute ", runtime)));
 }
@@ -326,12 +297,11 @@ int run_wrapper(std::span<const char* const> args) {
     broken = with_remedy(std::move(loaded).error());
     auto runtimes = app::salvage_runtimes(call.podqos_config);
     if (!runtimes) {
-      Error error = with_remedy(std::move(runtimes).error());
       return refuse_call(
           call, log,
-          std::move(error).with_context(
-              "the configuration does not determine the container runtime, and podqos "
-              "runs no other instead"));
+          with_remedy(std::move(runtimes).error())
+              .with_context("the configuration does not determine the container runtime, and "
+                            "podqos runs no other instead"));
     }
     settings.runtimes = std::move(*runtimes);
   }
@@ -340,7 +310,7 @@ int run_wrapper(std::span<const char* const> args) {
 
   if (!cgroup::owns_host()) {
     log.debug("not managed: podqos is not root on the host");
-  } else if (call.verb == Verb::kPlaces) {
+  } else if (call.places) {
     if (!prepare({call, settings, log, *runtime, Pid{::getpid()}}, broken)) return 1;
   } else if (broken) {
     // Engines parse the output of the other subcommands, standard error included.

@@ -12,9 +12,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::IsEmpty;
-using ::testing::TestParamInfo;
-using ::testing::TestWithParam;
-using ::testing::ValuesIn;
 
 using Words = std::vector<const char*>;
 
@@ -23,182 +20,154 @@ RuntimeCall parse(const Words& words) {
 }
 
 struct Placing {
-  const char* name;
   Words words;
   const char* id;
   const char* bundle = ".";
   const char* config_name = "config.json";
 };
-class RuntimeArgvPlaces : public TestWithParam<Placing> {};
 
-TEST_P(RuntimeArgvPlaces, FindsIdBundleAndConfig) {
-  const RuntimeCall call = parse(GetParam().words);
-  EXPECT_EQ(call.verb, Verb::kPlaces);
-  EXPECT_EQ(call.id, GetParam().id);
-  EXPECT_EQ(call.bundle, GetParam().bundle);
-  EXPECT_EQ(call.config_name, GetParam().config_name);
-  EXPECT_THAT(call.runtime_args, ElementsAreArray(GetParam().words));
-  EXPECT_EQ(call.podqos_config, std::nullopt);
+void expect_placed(const std::vector<Placing>& cases) {
+  for (const auto& [words, id, bundle, config_name] : cases) {
+    SCOPED_TRACE(testing::PrintToString(words));
+    const RuntimeCall call = parse(words);
+    EXPECT_TRUE(call.places);
+    EXPECT_EQ(call.id, id);
+    EXPECT_EQ(call.bundle, bundle);
+    EXPECT_EQ(call.config_name, config_name);
+    EXPECT_THAT(call.runtime_args, ElementsAreArray(words));
+    EXPECT_EQ(call.podqos_config, std::nullopt);
+  }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Runc, RuntimeArgvPlaces,
-    ValuesIn<Placing>({
-        {"Bare", {"create", "c1"}, "c1"},
-        {"ContainerdsForm",
-         {"--root", "/run/containerd/runc/k8s.io", "--log", "/b/log.json", "--log-format", "json",
-          "--systemd-cgroup", "create", "--bundle", "/b", "--pid-file", "/b/init.pid", "c1"},
-         "c1",
-         "/b"},
-        {"BundleWithEquals", {"create", "--bundle=/b", "c1"}, "c1", "/b"},
-        {"BundleWithOneDash", {"create", "-bundle", "/b", "c1"}, "c1", "/b"},
-        {"BundleWithOneDashAndEquals", {"create", "-bundle=/b", "c1"}, "c1", "/b"},
-        {"ShortBundle", {"create", "-b", "/b", "c1"}, "c1", "/b"},
-        {"ShortBundleWithEquals", {"create", "-b=/b", "c1"}, "c1", "/b"},
-        {"AnEqualsSignInTheBundle", {"create", "--bundle=/b=x", "c1"}, "c1", "/b=x"},
-        {"OptionsBehindTheId", {"create", "c1", "--bundle", "/b", "--pid-file", "p"}, "c1", "/b"},
-        {"TheLastBundleCounts", {"create", "-b", "/a", "--bundle", "/b", "c1"}, "c1", "/b"},
-        {"Run", {"run", "-d", "--keep", "--no-subreaper", "-b", "/b", "c1"}, "c1", "/b"},
-        {"Restore",
-         {"restore", "--image-path", "/i", "--work-path", "/w", "--manage-cgroups-mode", "soft",
-          "--empty-ns", "network", "--lsm-profile", "selinux:x", "--lsm-mount-context", "y",
-          "--bundle", "/b", "--detach", "c1"},
-         "c1",
-         "/b"},
-        {"AContainerNamedCreate", {"create", "--bundle", "/b", "create"}, "create", "/b"},
-        {"AContainerNamedRun", {"run", "run"}, "run"},
-        {"ARootNamedCreate", {"--root", "create", "run", "c1"}, "c1"},
-        {"ARootNamedCreateWithEquals", {"--root=create", "run", "c1"}, "c1"},
-        {"ALogNamedKill", {"--log", "kill", "create", "c1"}, "c1"},
-        {"Criu", {"--criu", "kill", "--rootless", "auto", "--debug", "create", "c1"}, "c1"},
-        {"ABundleNamedCreate", {"create", "-b", "create", "c1"}, "c1", "create"},
-        {"ABundleNamedHelp", {"create", "--bundle", "--help", "c1"}, "c1", "--help"},
-        {"OnlyWordsBehindTwoDashes", {"create", "-b", "/b", "--", "-c1"}, "-c1", "/b"},
-        {"HelpBehindTwoDashes", {"create", "--", "--help"}, "--help"},
-        {"OptionsThatItDoesNotKnow",
-         {"--new=kill", "--newer", "create", "--x=y", "-z", "c1"},
-         "c1"},
-        {"PreservedDescriptors", {"create", "--preserve-fds", "2", "c1"}, "c1"},
-        {"Sockets", {"create", "--console-socket", "s", "--pidfd-socket", "p", "c1"}, "c1"},
-    }),
-    [](const TestParamInfo<Placing>& row) { return std::string{row.param.name}; });
-
-INSTANTIATE_TEST_SUITE_P(
-    Crun, RuntimeArgvPlaces,
-    ValuesIn<Placing>({
-        {"ConmonsForm",
-         {"--systemd-cgroup", "--root=/run/crun", "--log=/l", "--log-format=json", "create",
-          "--bundle", "/b", "--pid-file", "/p", "--console-socket", "/s", "c1"},
-         "c1",
-         "/b"},
-        {"Manager", {"--cgroup-manager=cgroupfs", "--log-level", "debug", "create", "c1"}, "c1"},
-        {"ManagerNamedKill", {"--cgroup-manager", "kill", "create", "c1"}, "c1"},
-        {"JoinedBundle", {"create", "-b/b", "c1"}, "c1", "/b"},
-        {"JoinedBundleWithAnEqualsSign", {"create", "-b/dir=x", "c1"}, "c1", "/dir=x"},
-        {"JoinedRelativeBundle", {"create", "-bdir", "c1"}, "c1", "dir"},
-        {"TwoDashesBeforeTheVerb", {"--debug", "--", "create", "-b", "/b", "c1"}, "c1", "/b"},
-        {"AFullNameThatBeginsAnother", {"--log", "kill", "--root", "create", "run", "c1"}, "c1"},
-        {"Config", {"create", "--config", "other.json", "c1"}, "c1", ".", "other.json"},
-        {"ConfigWithEquals", {"run", "--config=other.json", "c1"}, "c1", ".", "other.json"},
-        {"ShortConfig", {"run", "-f", "other.json", "c1"}, "c1", ".", "other.json"},
-        {"JoinedConfig", {"run", "-fother.json", "c1"}, "c1", ".", "other.json"},
-    }),
-    [](const TestParamInfo<Placing>& row) { return std::string{row.param.name}; });
-
-INSTANTIATE_TEST_SUITE_P(
-    Youki, RuntimeArgvPlaces,
-    ValuesIn<Placing>({
-        {"ShortGlobals", {"-r", "/run/youki", "-l", "/log", "-s", "create", "c1"}, "c1"},
-        {"ShortOptions", {"create", "-b", "/b", "-p", "/pid", "c1"}, "c1", "/b"},
-        {"JoinedBundle", {"create", "c1", "-b/b"}, "c1", "/b"},
-        {"ConsoleSocket", {"create", "c1", "-c", "/sock"}, "c1"},
-        {"LogOfSystemd", {"--systemd-log", "create", "c1"}, "c1"},
-        {"LogOfSystemdBeforeOthers",
-         {"--systemd-log", "--log-level", "debug", "--root", "/r", "create", "-b", "/b", "c1"},
-         "c1",
-         "/b"},
-    }),
-    [](const TestParamInfo<Placing>& row) { return std::string{row.param.name}; });
-
-struct Passing {
-  const char* name;
-  Words words;
-};
-class RuntimeArgvPasses : public TestWithParam<Passing> {};
-
-TEST_P(RuntimeArgvPasses, LeavesTheCallToTheRuntime) {
-  const RuntimeCall call = parse(GetParam().words);
-  EXPECT_EQ(call.verb, Verb::kOther);
-  EXPECT_THAT(call.runtime_args, ElementsAreArray(GetParam().words));
+TEST(RuntimeArgv, FindsIdBundleAndConfigForRunc) {
+  expect_placed({
+      {{"create", "c1"}, "c1"},
+      {{"--root", "/run/containerd/runc/k8s.io", "--log", "/b/log.json", "--log-format", "json",
+        "--systemd-cgroup", "create", "--bundle", "/b", "--pid-file", "/b/init.pid", "c1"},
+       "c1",
+       "/b"},
+      {{"create", "--bundle=/b", "c1"}, "c1", "/b"},
+      {{"create", "-bundle", "/b", "c1"}, "c1", "/b"},
+      {{"create", "-bundle=/b", "c1"}, "c1", "/b"},
+      {{"create", "-b", "/b", "c1"}, "c1", "/b"},
+      {{"create", "-b=/b", "c1"}, "c1", "/b"},
+      {{"create", "--bundle=/b=x", "c1"}, "c1", "/b=x"},
+      {{"create", "c1", "--bundle", "/b", "--pid-file", "p"}, "c1", "/b"},
+      {{"create", "-b", "/a", "--bundle", "/b", "c1"}, "c1", "/b"},
+      {{"run", "-d", "--keep", "--no-subreaper", "-b", "/b", "c1"}, "c1", "/b"},
+      {{"restore", "--image-path", "/i", "--work-path", "/w", "--manage-cgroups-mode", "soft",
+        "--empty-ns", "network", "--lsm-profile", "selinux:x", "--lsm-mount-context", "y",
+        "--bundle", "/b", "--detach", "c1"},
+       "c1",
+       "/b"},
+      {{"create", "--bundle", "/b", "create"}, "create", "/b"},
+      {{"run", "run"}, "run"},
+      {{"--root", "create", "run", "c1"}, "c1"},
+      {{"--root=create", "run", "c1"}, "c1"},
+      {{"--log", "kill", "create", "c1"}, "c1"},
+      {{"--criu", "kill", "--rootless", "auto", "--debug", "create", "c1"}, "c1"},
+      {{"create", "-b", "create", "c1"}, "c1", "create"},
+      {{"create", "--bundle", "--help", "c1"}, "c1", "--help"},
+      {{"create", "-b", "/b", "--", "-c1"}, "-c1", "/b"},
+      {{"create", "--", "--help"}, "--help"},
+      {{"--new=kill", "--newer", "create", "--x=y", "-z", "c1"}, "c1"},
+      {{"create", "--preserve-fds", "2", "c1"}, "c1"},
+      {{"create", "--console-socket", "s", "--pidfd-socket", "p", "c1"}, "c1"},
+  });
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, RuntimeArgvPasses,
-                         ValuesIn<Passing>({
-                             {"Nothing", {}},
-                             {"Version", {"--version"}},
-                             {"GlobalHelp", {"--help"}},
-                             {"Features", {"features"}},
-                             {"Start", {"--root", "/r", "start", "c1"}},
-                             {"StartOfAContainerNamedCreate", {"start", "create"}},
-                             {"KillAll", {"kill", "--all", "create", "KILL"}},
-                             {"Exec", {"exec", "--pid-file", "p", "c1", "create", "c2"}},
-                             {"Update", {"update", "--resources=-", "run"}},
-                             {"Delete", {"delete", "--force", "create"}},
-                             {"State", {"--root", "create", "state", "c1"}},
-                             {"TheVerbIsTheValueOfRoot", {"--root", "create"}},
-                             {"CreateWithoutAnId", {"create"}},
-                             {"CreateWithoutAnIdButABundle", {"create", "--bundle", "/b"}},
-                             {"CreateWithABundleThatIsMissing", {"create", "--bundle"}},
-                             {"CreateHelp", {"create", "--help"}},
-                             {"CreateHelpBehindTheId", {"create", "c1", "-h"}},
-                             {"CrunsQuestionMark", {"run", "c1", "-?"}},
-                             {"CrunsUsage", {"run", "--usage", "c1"}},
-                             {"AQuestionBeforeTheVerb", {"--version", "create", "c1"}},
-                             {"HelpBeforeTheVerb", {"-h", "create", "c1"}},
-                             {"AnEmptyWord", {""}},
-                             {"ACapitalVerb", {"Create", "c1"}},
-                             {"ALongerVerb", {"created", "c1"}},
-                         }),
-                         [](const TestParamInfo<Passing>& row) {
-                           return std::string{row.param.name};
-                         });
-
-struct Driver {
-  const char* name;
-  Words words;
-  bool systemd;
-};
-class RuntimeArgvDriver : public TestWithParam<Driver> {};
-
-TEST_P(RuntimeArgvDriver, IsRecognised) {
-  EXPECT_EQ(parse(GetParam().words).systemd, GetParam().systemd);
+TEST(RuntimeArgv, FindsIdBundleAndConfigForCrun) {
+  expect_placed({
+      {{"--systemd-cgroup", "--root=/run/crun", "--log=/l", "--log-format=json", "create",
+        "--bundle", "/b", "--pid-file", "/p", "--console-socket", "/s", "c1"},
+       "c1",
+       "/b"},
+      {{"--cgroup-manager=cgroupfs", "--log-level", "debug", "create", "c1"}, "c1"},
+      {{"--cgroup-manager", "kill", "create", "c1"}, "c1"},
+      {{"create", "-b/b", "c1"}, "c1", "/b"},
+      {{"create", "-b/dir=x", "c1"}, "c1", "/dir=x"},
+      {{"create", "-bdir", "c1"}, "c1", "dir"},
+      {{"--debug", "--", "create", "-b", "/b", "c1"}, "c1", "/b"},
+      {{"--log", "kill", "--root", "create", "run", "c1"}, "c1"},
+      {{"create", "--config", "other.json", "c1"}, "c1", ".", "other.json"},
+      {{"run", "--config=other.json", "c1"}, "c1", ".", "other.json"},
+      {{"run", "-f", "other.json", "c1"}, "c1", ".", "other.json"},
+      {{"run", "-fother.json", "c1"}, "c1", ".", "other.json"},
+  });
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Table, RuntimeArgvDriver,
-    ValuesIn<Driver>({
-        {"Default", {"create", "c1"}, false},
-        {"Flag", {"--systemd-cgroup", "create", "c1"}, true},
-        {"ShortFlag", {"-s", "create", "c1"}, true},
-        {"FlagSetFalse", {"--systemd-cgroup=false", "create", "c1"}, false},
-        {"FlagSetZero", {"--systemd-cgroup=0", "create", "c1"}, false},
-        {"FlagSetF", {"--systemd-cgroup=f", "create", "c1"}, false},
-        {"FlagSetCapitalF", {"--systemd-cgroup=F", "create", "c1"}, false},
-        {"FlagSetCapitalFalse", {"--systemd-cgroup=False", "create", "c1"}, false},
-        {"FlagSetAllCapitals", {"--systemd-cgroup=FALSE", "create", "c1"}, false},
-        {"FlagSetOne", {"--systemd-cgroup=1", "create", "c1"}, true},
-        {"FlagSetTrue", {"--systemd-cgroup=true", "create", "c1"}, true},
-        {"Manager", {"--cgroup-manager=systemd", "create", "c1"}, true},
-        {"ManagerInTwoWords", {"--cgroup-manager", "systemd", "create", "c1"}, true},
-        {"AnotherManager", {"--cgroup-manager", "cgroupfs", "create", "c1"}, false},
-        {"AnIdOfThatName", {"create", "--", "--systemd-cgroup"}, false},
-        {"YoukisLog", {"--systemd-log", "create", "c1"}, false},
-    }),
-    [](const TestParamInfo<Driver>& row) { return std::string{row.param.name}; });
+TEST(RuntimeArgv, FindsIdBundleAndConfigForYouki) {
+  expect_placed({
+      {{"-r", "/run/youki", "-l", "/log", "-s", "create", "c1"}, "c1"},
+      {{"create", "-b", "/b", "-p", "/pid", "c1"}, "c1", "/b"},
+      {{"create", "c1", "-b/b"}, "c1", "/b"},
+      {{"create", "c1", "-c", "/sock"}, "c1"},
+      {{"--systemd-log", "create", "c1"}, "c1"},
+      {{"--systemd-log", "--log-level", "debug", "--root", "/r", "create", "-b", "/b", "c1"},
+       "c1",
+       "/b"},
+  });
+}
+
+TEST(RuntimeArgv, LeavesOtherCallsToTheRuntime) {
+  const std::vector<Words> cases = {{},
+                                    {"--version"},
+                                    {"--help"},
+                                    {"features"},
+                                    {"--root", "/r", "start", "c1"},
+                                    {"start", "create"},
+                                    {"kill", "--all", "create", "KILL"},
+                                    {"exec", "--pid-file", "p", "c1", "create", "c2"},
+                                    {"update", "--resources=-", "run"},
+                                    {"delete", "--force", "create"},
+                                    {"--root", "create", "state", "c1"},
+                                    {"--root", "create"},
+                                    {"create"},
+                                    {"create", "--bundle", "/b"},
+                                    {"create", "--bundle"},
+                                    {"create", "--help"},
+                                    {"create", "c1", "-h"},
+                                    {"run", "c1", "-?"},
+                                    {"run", "--usage", "c1"},
+                                    {"--version", "create", "c1"},
+                                    {"-h", "create", "c1"},
+                                    {""},
+                                    {"Create", "c1"},
+                                    {"created", "c1"}};
+  for (const Words& words : cases) {
+    SCOPED_TRACE(testing::PrintToString(words));
+    const RuntimeCall call = parse(words);
+    EXPECT_FALSE(call.places);
+    EXPECT_THAT(call.runtime_args, ElementsAreArray(words));
+  }
+}
+
+TEST(RuntimeArgv, KnowsTheDriver) {
+  const std::vector<Words> systemd = {{"--systemd-cgroup", "create", "c1"},
+                                      {"-s", "create", "c1"},
+                                      {"--systemd-cgroup=1", "create", "c1"},
+                                      {"--systemd-cgroup=true", "create", "c1"},
+                                      {"--cgroup-manager=systemd", "create", "c1"},
+                                      {"--cgroup-manager", "systemd", "create", "c1"}};
+  for (const Words& words : systemd)
+    EXPECT_TRUE(parse(words).systemd) << testing::PrintToString(words);
+  const std::vector<Words> cgroupfs = {{"create", "c1"},
+                                       {"--systemd-cgroup=false", "create", "c1"},
+                                       {"--systemd-cgroup=0", "create", "c1"},
+                                       {"--systemd-cgroup=f", "create", "c1"},
+                                       {"--systemd-cgroup=F", "create", "c1"},
+                                       {"--systemd-cgroup=False", "create", "c1"},
+                                       {"--systemd-cgroup=FALSE", "create", "c1"},
+                                       {"--cgroup-manager", "cgroupfs", "create", "c1"},
+                                       {"create", "--", "--systemd-cgroup"},
+                                       {"--systemd-log", "create", "c1"}};
+  for (const Words& words : cgroupfs)
+    EXPECT_FALSE(parse(words).systemd) << testing::PrintToString(words);
+}
 
 TEST(RuntimeArgv, PlacesNothingWithoutCgroups) {
-  EXPECT_EQ(parse({"--cgroup-manager=disabled", "create", "c1"}).verb, Verb::kOther);
-  EXPECT_EQ(parse({"--cgroup-manager", "disabled", "run", "c1"}).verb, Verb::kOther);
+  EXPECT_FALSE(parse({"--cgroup-manager=disabled", "create", "c1"}).places);
+  EXPECT_FALSE(parse({"--cgroup-manager", "disabled", "run", "c1"}).places);
 }
 
 TEST(RuntimeArgv, KnowsWhereTheEngineLooksForErrors) {
@@ -231,12 +200,19 @@ TEST(RuntimeArgv, TakesItsOwnConfigurationWithEquals) {
 TEST(RuntimeArgv, PassesOnAConfigurationThatLacksItsFile) {
   const RuntimeCall call = parse({"--config"});
   EXPECT_EQ(call.podqos_config, std::nullopt);
-  EXPECT_EQ(call.verb, Verb::kOther);
+  EXPECT_FALSE(call.places);
   EXPECT_THAT(call.runtime_args, ElementsAre("--config"));
 }
 
 TEST(RuntimeArgv, LeavesNothingToTheRuntimeOfItsOwnOption) {
   EXPECT_THAT(parse({"--config", "/p.json"}).runtime_args, IsEmpty());
+}
+
+TEST(MemberNames, AreExactWhereTheRuntimeIsNotWrittenInGo) {
+  for (const char* runtime : {"/usr/bin/crun", "crun-wasm", "/usr/bin/krun", "/opt/youki"})
+    EXPECT_EQ(member_names_of(runtime), codec::MemberNames::kExact) << runtime;
+  for (const char* runtime : {"/usr/bin/runc", "/opt/crun/runsc"})
+    EXPECT_EQ(member_names_of(runtime), codec::MemberNames::kAnyCase) << runtime;
 }
 
 }  // namespace

@@ -18,7 +18,7 @@
 #include "common/app/place.h"
 #include "common/base/text.h"
 #include "common/sys/process.h"
-#include "hook/lifecycle.h"
+#include "hook/process.h"
 #include "nri/plugin.h"
 #include "tests/unit/nri/plugin_fixture.h"
 
