@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <functional>
 #include <string_view>
 #include <utility>
 
@@ -19,8 +18,6 @@
 
 namespace podqos::app {
 namespace {
-
-constexpr mode_t kWritableByOthers = S_IWGRP | S_IWOTH;
 
 /// Whether the owner is root or the caller. In a user namespace a file of a user without a mapping,
 /// such as the host's root, belongs to the overflow uid; there the file only tells which runtime is
@@ -37,7 +34,7 @@ Status check_owner(const struct stat& found, const std::string& path) {
     return fail(ErrorCode::kPermission,
                 cat(path, ": owned by uid ", found.st_uid,
                     ", but the configuration must be owned by root: run chown root ", path));
-  if ((found.st_mode & kWritableByOthers) != 0)
+  if ((found.st_mode & (S_IWGRP | S_IWOTH)) != 0)
     return fail(ErrorCode::kPermission,
                 cat(path, ": writable by group or others: run chmod go-w ", path));
   return {};
@@ -55,10 +52,6 @@ Result<std::string> read_trusted(int directory, const char* name, const std::str
   return sys::read_all(fd.get(), codec::kMaxSettingsSize, path, sys::FileEnd::kShortRead);
 }
 
-/// Receives the text of each file, or why it cannot be read, in order of increasing precedence.
-/// @return an error ends the reading.
-using UseFile = std::function<Status(const Result<std::string>& text, const std::string& path)>;
-
 /// Whether a name ends like that of a configuration file of another kind.
 bool looks_like_configuration(std::string_view name) {
   constexpr std::array<std::string_view, 6> kSuffixes = {".yaml", ".yml",   ".toml",
@@ -67,44 +60,52 @@ bool looks_like_configuration(std::string_view name) {
                              [&](std::string_view suffix) { return name.ends_with(suffix); });
 }
 
-/// Reads conf.d, which need not exist.
-/// @param ignored  gets files that look like configuration and are not read; may be nullptr
-Status read_directory(const std::string& path, const UseFile& use,
-                      std::vector<std::string>* ignored) {
-  auto directory = sys::Directory::open(path);
-  if (!directory) {
-    if (directory.error().code == ErrorCode::kNotFound) return {};
-    return use(fail(std::move(directory).error()), path);
-  }
+/// A file of the configuration.
+struct ConfigurationFile {
+  std::string path;
+  Result<std::string> text;  ///< or why it cannot be read
+};
+
+/// The names in conf.d, sorted.
+Result<std::vector<std::string>> list_trusted(const sys::Directory& directory) {
   struct stat found = {};
-  if (::fstat(directory->fd(), &found) != 0)
-    return use(fail_errno(errno, cat("stat ", path)), path);
-  if (auto owner = check_owner(found, path); !owner)
-    return use(fail(std::move(owner).error()), path);
-  auto names = directory->entries();
-  if (!names) return use(fail(std::move(names).error()), path);
-  std::erase_if(*names, [](const std::string& name) { return name.starts_with('.'); });
-  std::ranges::sort(*names);
+  if (::fstat(directory.fd(), &found) != 0)
+    return fail_errno(errno, cat("stat ", directory.path()));
+  PODQOS_TRY(check_owner(found, directory.path()));
+  PODQOS_ASSIGN(auto names, directory.entries());
+  std::ranges::sort(names);
+  return names;
+}
+
+/// Reads the main file, which need not exist, and then conf.d, or only `file`: in order of
+/// increasing precedence.
+/// @param ignored  gets files that look like configuration and are not read; may be nullptr
+std::vector<ConfigurationFile> read_files(const std::optional<std::string>& file,
+                                          const ConfigurationPaths& paths,
+                                          std::vector<std::string>* ignored = nullptr) {
+  std::vector<ConfigurationFile> files;
+  const std::string& main_file = file ? *file : paths.file;
+  auto text = read_trusted(AT_FDCWD, main_file.c_str(), main_file);
+  if (text || file || text.error().code != ErrorCode::kNotFound)
+    files.push_back({.path = main_file, .text = std::move(text)});
+  if (file) return files;
+  const auto directory = sys::Directory::open(paths.directory);
+  if (!directory && directory.error().code == ErrorCode::kNotFound) return files;
+  const auto names = directory ? list_trusted(*directory) : fail(directory.error());
+  if (!names) {
+    files.push_back({.path = paths.directory, .text = fail(names.error())});
+    return files;
+  }
   for (const std::string& name : *names) {
-    const std::string shown = cat(path, "/", name);
+    if (name.starts_with('.')) continue;
+    const std::string shown = cat(paths.directory, "/", name);
     if (name.ends_with(".json")) {
-      PODQOS_TRY(use(read_trusted(directory->fd(), name.c_str(), shown), shown));
+      files.push_back({.path = shown, .text = read_trusted(directory->fd(), name.c_str(), shown)});
     } else if (ignored != nullptr && looks_like_configuration(name)) {
       ignored->push_back(shown);
     }
   }
-  return {};
-}
-
-/// Reads the main file and conf.d, or only `file`.
-Status read_files(const std::optional<std::string>& file, const ConfigurationPaths& paths,
-                  const UseFile& use, std::vector<std::string>* ignored = nullptr) {
-  const std::string& main_file = file ? *file : paths.file;
-  const auto text = read_trusted(AT_FDCWD, main_file.c_str(), main_file);
-  if (text || file || text.error().code != ErrorCode::kNotFound) {
-    PODQOS_TRY(use(text, main_file));
-  }
-  return file ? Status{} : read_directory(paths.directory, use, ignored);
+  return files;
 }
 
 }  // namespace
@@ -112,52 +113,45 @@ Status read_files(const std::optional<std::string>& file, const ConfigurationPat
 Result<core::Settings> load_settings(const std::optional<std::string>& file,
                                      const ConfigurationPaths& paths) {
   core::Settings settings;
-  const auto merge = [&](const Result<std::string>& text, const std::string& path) -> Status {
+  for (const auto& [path, text] : read_files(file, paths)) {
     if (!text) return fail(text.error());
     auto merged = codec::merge_settings(std::move(settings), *text);
     if (!merged) return fail(std::move(merged).error().with_context(path));
-    settings = std::move(*merged);
-    return {};
-  };
-  PODQOS_TRY(read_files(file, paths, merge));
+    settings = *std::move(merged);
+  }
   return settings;
 }
 
 ConfigurationReport inspect_configuration(const std::optional<std::string>& file,
                                           const ConfigurationPaths& paths) {
   ConfigurationReport report;
-  const auto check = [&](const Result<std::string>& text, const std::string& path) -> Status {
+  for (const auto& [path, text] : read_files(file, paths, &report.ignored)) {
     if (!text) {
       report.errors.push_back(text.error().message);
-      return {};
+      continue;
     }
     report.files.push_back(path);
     auto checked = codec::check_settings(std::move(report.settings), *text);
     report.settings = std::move(checked.settings);
     for (Error& error : checked.errors)
       report.errors.push_back(std::move(error).with_context(path).message);
-    return {};
-  };
-  if (auto done = read_files(file, paths, check, &report.ignored); !done)
-    report.errors.push_back(std::move(done).error().message);
+  }
   return report;
 }
 
 Result<std::vector<std::string>> salvage_runtimes(const std::optional<std::string>& file,
                                                   const ConfigurationPaths& paths) {
   Result<std::vector<std::string>> runtimes = core::Settings{}.runtimes;
-  const auto salvage = [&](const Result<std::string>& text, const std::string& path) -> Status {
+  for (const auto& [path, text] : read_files(file, paths)) {
     if (!text) return fail(text.error());
     auto salvaged = codec::salvage_runtimes(*text);
     if (!salvaged) {
       // A later file may still set them.
       runtimes = fail(std::move(salvaged).error().with_context(path));
     } else if (*salvaged) {
-      runtimes = std::move(**salvaged);
+      runtimes = *std::move(*salvaged);
     }
-    return {};
-  };
-  PODQOS_TRY(read_files(file, paths, salvage));
+  }
   return runtimes;
 }
 
