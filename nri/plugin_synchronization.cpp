@@ -117,8 +117,9 @@ app::EngineList Plugin::listener() const {
 
 void Plugin::synchronize_pod(const Reported& pod, const app::Timeouts& timeouts) {
   if (!read_state() || !synchronization_->awaits(pod.facts.id)) return;
-  static_cast<void>(note_synchronized(synchronization_->run_pod(
-      configuration_.settings(), log(), listener(), pod.facts.id, timeouts)));
+  static_cast<void>(
+      note_synchronized(synchronization_->resume(configuration_.settings(), log(), listener(),
+                                                 {.sandbox = pod.facts.id, .timeouts = timeouts})));
 }
 
 bool Plugin::note_synchronized(const Result<bool>& taken) {
@@ -187,8 +188,9 @@ bool Plugin::housekeep() {
                                .systemd = kHousekeeping,
                                .clock = &clock_};
   if (read_state()) {
-    const auto taken = synchronization_->resume(configuration_.settings(), log(), listener(),
-                                                kPieceAtOnce, whole_node(timeouts));
+    const auto taken =
+        synchronization_->resume(configuration_.settings(), log(), listener(),
+                                 {.at_most = kPieceAtOnce, .timeouts = whole_node(timeouts)});
     if (note_synchronized(taken)) return true;
   }
   // After a timeout, waiting for the lock or systemd, the following steps would time out as well.

@@ -6,13 +6,15 @@
 
 #include "common/app/departure.h"
 #include "common/app/recompute.h"
-#include "common/app/root.h"
 #include "common/base/path.h"
 #include "common/cgroup/container.h"
 #include "common/cgroup/node.h"
 #include "common/cgroup/pod_cgroup.h"
+#include "common/cgroup/root.h"
 #include "common/codec/annotations.h"
 #include "common/codec/record_json.h"
+#include "common/core/cgroups/pod_plan.h"
+#include "common/core/events/root.h"
 #include "common/core/pods/counting.h"
 #include "common/core/pods/grants.h"
 #include "common/core/pods/identity.h"
@@ -64,15 +66,6 @@ const core::ContainerRecord* find_running(cgroup::Machine& machine, const Admiss
   }
   return nullptr;
 }
-
-/// What one admission works with.
-struct AdmissionContext {
-  Transaction* transaction;
-  AdmissionRequest* request;
-  core::Identity identity;
-  core::PodClaim claim;
-  Result<std::string> root;  ///< root of podqos's own pods, or why there is none
-};
 
 /// What each pod requests, for the error of one that does not fit; empty for more pods than are
 /// read in a few milliseconds, since others wait for the lock.
@@ -147,56 +140,54 @@ void take_back(Transaction& transaction, const core::PodRecord& record,
   }
   tiers.trees = std::move(transaction.tiers().trees);
   transaction.tiers() = std::move(tiers);
-  const Status done =
-      before != nullptr ? transaction.save(*before, &record) : transaction.erase(record);
+  transaction.log_uncertain(before != nullptr ? transaction.save(*before, &record)
+                                              : transaction.erase(record));
   if (const auto root = core::root_of_pod(record.cgroup); root && !record.adopted)
-    take_back_root(transaction, *root);
-  const Status finished = done ? transaction.finish() : done;
-  if (!finished) transaction.log().error(finished.error().message);
+    transaction.take_back_tree(*root);
 }
 
 /// Counts the container in the state: its record, below a root that exists.
 Status register_container(Transaction& transaction, const std::optional<core::PodRecord>& before,
                           const Admission& admission, const Result<std::string>& root) {
+  const core::PodRecord& record = admission.record;
   PODQOS_TRY(transaction.begin());
-  PODQOS_TRY(make_root_for(transaction, admission.record, root));
-  core::count_pod(transaction.tiers(), admission.record, before);
-  core::note_pending(transaction.tiers(), admission.record, admission.container);
+  if (!record.adopted) PODQOS_TRY(transaction.make_tree(*root));
+  core::count_pod(transaction.tiers(), record, before);
+  core::note_pending(transaction.tiers(), record, admission.container);
   // The entry of a container that starts again may have been lost.
-  const bool again =
-      before && std::ranges::any_of(before->containers, [&](const core::ContainerRecord& each) {
-        return each.id == admission.container.id;
-      });
-  if (again) {
-    PODQOS_TRY(transaction.store().put_entry(
-        {.name = store::index_name(admission.container.id), .uid = admission.record.pod.uid}));
-  }
-  return transaction.save(admission.record, before ? &*before : nullptr);
+  PODQOS_TRY(transaction.store().put_entry(
+      {.name = store::index_name(admission.container.id), .uid = record.pod.uid}));
+  return transaction.save(record, before ? &*before : nullptr);
 }
 
-/// Carries out a decided admission, and finds out what the container still needs.
-Status write_admission(AdmissionContext& context, const std::optional<core::PodRecord>& before,
-                       Admission& admission) {
-  Transaction& transaction = *context.transaction;
-  const core::PodRecord& record = admission.record;
+/// Carries out a decided admission.
+Status write_admission(Transaction& transaction, const std::optional<core::PodRecord>& before,
+                       const Admission& admission, const Result<std::string>& root) {
   const core::PodRecord* known = before ? &*before : nullptr;
   core::TiersRecord tiers = transaction.tiers();
-  if (auto done = register_container(transaction, before, admission, context.root); !done) {
-    take_back(transaction, record, known, std::move(tiers));
+  if (auto done = register_container(transaction, before, admission, root); !done) {
+    take_back(transaction, admission.record, known, std::move(tiers));
     return done;
   }
   if (auto made = make_cgroup(transaction, known, admission); !made) {
-    withdraw(transaction, record, admission.container, made.error());
+    withdraw(transaction, admission.record, admission.container, made.error());
     return made;
   }
   transaction.log().info(core::describe_admission(admission));
-  // The pod's cgroup exists from here on.
-  core::fill_in_missing(
-      admission, *context.request, context.claim,
-      core::container_memory_params(transaction.settings(), transaction.capacity(),
-                                    transaction.machine().memory_files(record.cgroup)),
-      transaction.layout_for(admission.wanted));
   return {};
+}
+
+/// The root for podqos's own pods of a driver; see core::choose_root(). Creates nothing.
+/// @param container  see cgroup::origin_of_root()
+/// @return the errors of core::choose_root() and core::check_root()
+Result<std::string> choose_root(Transaction& transaction, core::Driver driver,
+                                const std::optional<std::string>& container) {
+  PODQOS_ASSIGN(auto root,
+                core::choose_root(transaction.tiers(), transaction.settings().cgroup_root, driver));
+  if (core::tree_at(transaction.tiers(), root) != nullptr) return root;
+  PODQOS_ASSIGN(const auto origin, cgroup::origin_of_root(transaction.machine(), root, container));
+  PODQOS_TRY(core::check_root(root, origin));
+  return root;
 }
 
 /// The root of podqos's own that the container lies below, else of those that it may come to.
@@ -223,25 +214,6 @@ Result<std::string> own_root_for(Transaction& transaction, const AdmissionReques
   return core::is_foreign_cgroup(placed->pod_path, origin, record) ? std::string{} : own_root;
 }
 
-Result<AdmissionContext> begin_admission(Transaction& transaction, AdmissionRequest& request) {
-  auto root = choose_root(transaction, request.driver, request.placed_at);
-  PODQOS_ASSIGN(const auto own_root, own_root_for(transaction, request, root));
-  PODQOS_ASSIGN(auto identity, core::identify(request.facts, request.annotations,
-                                              transaction.settings(), request.placed_at, own_root));
-  if (identity.source == core::IdentitySource::kSandbox) {
-    PODQOS_ASSIGN(auto uid, store::uid_by_sandbox(transaction.store(), identity, request.facts.id));
-    identity.uid = std::move(uid);
-  }
-  AdmissionContext context{.transaction = &transaction,
-                           .request = &request,
-                           .identity = std::move(identity),
-                           .claim = {},
-                           .root = std::move(root)};
-  context.claim = core::claim_for(context.identity, request.facts, request.annotations,
-                                  transaction.settings(), transaction.capacity().memory);
-  return context;
-}
-
 /// Checks that the node has room for the pod; where not, the error names the pods that have it.
 Status check_room(Transaction& transaction, const AdmissionRequest& request,
                   const core::AdmissionSnapshot& snapshot, Admission& admission) {
@@ -259,26 +231,28 @@ Status check_room(Transaction& transaction, const AdmissionRequest& request,
   return core::check_node_fit(fit, settings);
 }
 
-Result<std::optional<Admission>> admit_to_pod(AdmissionContext& context) {
-  Transaction& transaction = *context.transaction;
+Result<std::optional<Admission>> admit_to_pod(Transaction& transaction, AdmissionRequest& request,
+                                              const core::Identity& identity,
+                                              const Result<std::string>& root) {
   cgroup::Machine& machine = transaction.machine();
-  release_retained(transaction, context.identity.uid);
-  PODQOS_ASSIGN(auto before, transaction.store().pod(context.identity.uid));
-  if (before) core::reconcile_bundle(transaction.tiers(), *before, context.request->facts);
-  const AdmissionRequest& request = *context.request;
+  const core::Settings& settings = transaction.settings();
+  const auto claim = core::claim_for(identity, request.facts, request.annotations, settings,
+                                     transaction.capacity().memory);
+  release_retained(transaction, identity.uid);
+  PODQOS_ASSIGN(auto before, transaction.store().pod(identity.uid));
+  if (before) core::reconcile_bundle(transaction.tiers(), *before, request.facts);
   const auto existing =
       before ? std::optional{without_dead(machine, *before, request.facts)} : std::nullopt;
   const core::NodeCapacity capacity = capacity_for(transaction);
-  const core::AdmissionSnapshot snapshot{.identity = context.identity,
-                                         .claim = context.claim,
+  const core::AdmissionSnapshot snapshot{.identity = identity,
+                                         .claim = claim,
                                          .before = before,
                                          .existing = existing,
                                          .running = find_running(machine, request, before),
                                          .others = core::sums_beside(transaction.tiers(), before),
                                          .capacity = capacity,
                                          .cpu = machine.layout_without_hugepages().cpu,
-                                         .root = context.root};
-  const core::Settings& settings = transaction.settings();
+                                         .root = root};
   PODQOS_ASSIGN(auto pod, core::decide_pod(request, snapshot, settings));
   if (!pod) return std::nullopt;
   PODQOS_TRY(codec::check_record_size(pod->record));
@@ -296,7 +270,13 @@ Result<std::optional<Admission>> admit_to_pod(AdmissionContext& context) {
   for (const std::string& warning : admission.warnings)
     transaction.log().warning(warning);
   bound_oom_score(transaction, request, admission);
-  PODQOS_TRY(write_admission(context, before, admission));
+  PODQOS_TRY(write_admission(transaction, before, admission, root));
+  // The pod's cgroup exists from here on.
+  core::fill_in_missing(
+      admission, request, claim,
+      core::container_memory_params(settings, transaction.capacity(),
+                                    machine.memory_files(admission.record.cgroup)),
+      transaction.layout_for(admission.wanted));
   return std::optional{std::move(admission)};
 }
 
@@ -304,11 +284,17 @@ Result<std::optional<Admission>> admit_to_pod(AdmissionContext& context) {
 Result<std::optional<Admission>> admit_unfinished(Transaction& transaction,
                                                   AdmissionRequest request) {
   PODQOS_TRY(recover(transaction));
-  expire_pending(transaction, {.id = request.facts.id, .bundle = request.facts.bundle});
-  PODQOS_ASSIGN(auto context, begin_admission(transaction, request));
-  auto admission = admit_to_pod(context);
-  if (!admission)
-    return fail(std::move(admission).error().with_context(cat("pod ", context.identity.uid)));
+  expire_pending(transaction, request.facts.key());
+  const auto root = choose_root(transaction, request.driver, request.placed_at);
+  PODQOS_ASSIGN(const auto own_root, own_root_for(transaction, request, root));
+  PODQOS_ASSIGN(auto identity, core::identify(request.facts, request.annotations,
+                                              transaction.settings(), request.placed_at, own_root));
+  if (identity.source == core::IdentitySource::kSandbox) {
+    PODQOS_ASSIGN(identity.uid,
+                  store::uid_by_sandbox(transaction.store(), identity, request.facts.id));
+  }
+  auto admission = admit_to_pod(transaction, request, identity, root);
+  if (!admission) return fail(std::move(admission).error().with_context(cat("pod ", identity.uid)));
   return admission;
 }
 
@@ -340,9 +326,8 @@ Result<std::optional<AdmissionRequest>> admission_request(core::ContainerFacts f
 Result<std::optional<Admission>> admit(Transaction& transaction, AdmissionRequest request) {
   auto admission = admit_unfinished(transaction, std::move(request));
   if (admission) return admission;
-  // The care for other pods, or a recovery, may have changed something.
-  if (auto done = transaction.finish_if_changed(); !done)
-    transaction.log().error(done.error().message);
+  // What was taken back, the care for other pods, or a recovery has changed something.
+  transaction.log_uncertain(transaction.finish_if_changed());
   return admission;
 }
 

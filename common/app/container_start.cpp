@@ -61,28 +61,22 @@ Status learn_formula(Transaction& transaction, const core::PodRecord& record,
 
 /// Moves the container's monitor (conmon or a containerd shim), which is the parent of the runtime,
 /// into the pod's cgroup, so that its usage is charged to the pod. Does nothing unless
-/// chargeMonitor is set, and for adopted pods.
-Status try_charge(Transaction& transaction, const core::PodRecord& record, Pid runtime) {
-  if (!transaction.settings().charge_monitor || record.adopted) return {};
-  PODQOS_ASSIGN(const auto monitor, cgroup::monitor_of(transaction.machine(), runtime));
-  // Placed there by the engine, or for an earlier container of the pod.
-  if (!monitor || is_below(monitor->cgroup, record.cgroup)) return {};
-  auto done = transaction.execute(core::plan_monitor(record.cgroup, monitor->pid));
-  // It has ended in the meantime.
-  if (!done && done.error().code == ErrorCode::kNotFound) return {};
-  if (!done) return done;
-  transaction.log().info(cat("pod ", record.pod.uid, ": process ", monitor->pid.value(), " from ",
-                             monitor->cgroup, " is charged to the pod as its monitor"));
-  return {};
-}
-
-/// As try_charge(). An error is logged: the container runs without it, and the monitor's usage is
-/// charged elsewhere.
+/// chargeMonitor is set, and for adopted pods. An error is logged: the container runs without it.
 void charge_monitor(Transaction& transaction, const core::PodRecord& record, Pid runtime) {
-  auto done = try_charge(transaction, record, runtime);
-  if (!done) {
-    transaction.log().warning(cat(
-        "pod ", record.pod.uid, ": its monitor is not charged to the pod: ", done.error().message));
+  if (!transaction.settings().charge_monitor || record.adopted) return;
+  const auto monitor = cgroup::monitor_of(transaction.machine(), runtime);
+  // Placed there by the engine, or for an earlier container of the pod.
+  if (monitor && (!*monitor || is_below((*monitor)->cgroup, record.cgroup))) return;
+  const Status done = monitor
+                          ? transaction.execute(core::plan_monitor(record.cgroup, (*monitor)->pid))
+                          : fail(monitor.error());
+  const std::string pod = cat("pod ", record.pod.uid, ": ");
+  if (done) {
+    transaction.log().info(cat(pod, "process ", (*monitor)->pid.value(), " from ",
+                               (*monitor)->cgroup, " is charged to the pod as its monitor"));
+  } else if (done.error().code != ErrorCode::kNotFound) {  // else it has ended meanwhile
+    transaction.log().warning(
+        cat(pod, "its monitor is not charged to the pod: ", done.error().message));
   }
 }
 
@@ -159,22 +153,12 @@ Result<std::optional<Admission>> admit_running(Transaction& transaction, Admissi
   request.state = core::ContainerState::kLive;
   request.pid = init.process.pid;
   request.start_time = init.process.start_time;
-  transaction.defer_unit_changes();
+  // If systemd refuses them at the end, nothing is rolled back.
+  transaction.machine().defer_unit_changes(true);
   return admit(transaction, std::move(request));
 }
 
 }  // namespace
-
-Result<std::optional<AdmissionRequest>> request_of_started(const core::Settings& settings, Log& log,
-                                                           core::ContainerFacts facts,
-                                                           const std::string& cgroup) {
-  auto request = admission_request(std::move(facts), settings, cgroup);
-  if (!request || !*request) return request;
-  if (cgroup::owns_host()) return request;
-  log.debug(cat("container ", printable((*request)->facts.id),
-                ": not managed, podqos is not root on the host"));
-  return std::nullopt;
-}
 
 Status confirm(Transaction& transaction, const store::KnownContainer& found,
                const core::ContainerFacts& facts, const Init& init, Reporter reporter) {

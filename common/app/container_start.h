@@ -25,14 +25,6 @@ enum class Reporter : std::uint8_t {
   kPlugin,
 };
 
-/// Builds the request of a container that an engine has reported as started.
-/// @param cgroup  cgroup of its init
-/// @return nullopt if podqos does not manage it: it has no podqos.io annotation and no pod, or this
-///         process is not root on the host.
-[[nodiscard]] Result<std::optional<AdmissionRequest>> request_of_started(
-    const core::Settings& settings, Log& log, core::ContainerFacts facts,
-    const std::string& cgroup);
-
 /// Sets tiers().weight_formula, if it is not known, from the weights of living containers whose
 /// runtime converted their shares. The state may have been lost while they ran.
 void detect_formula_again(Transaction& transaction, const core::PodRecords& records);

@@ -62,16 +62,13 @@ core::Departure decide(Transaction& transaction, const core::PodRecord& record, 
 }
 
 /// Writes all values of a pod's cgroup again.
-/// @return why the machine has refused them: a later transaction retries it
+/// @return why the machine has refused them
 std::optional<Error> rewrite(Transaction& transaction, const core::PodRecord& record) {
   cgroup::RemoveChildren left{.cgroup = record.cgroup};
   for (const core::ContainerRecord& container : record.containers)
     left.except.push_back(container.cgroup);
   transaction.remove_children(left);
-  auto done = transaction.write_pod(record, nullptr);
-  if (done) return std::nullopt;
-  transaction.revisit(record, done.error());
-  return std::move(done).error();
+  return transaction.write_or_revisit(record, nullptr);
 }
 
 /// Carries out what was decided.
@@ -125,11 +122,8 @@ Status drop_container(Transaction& transaction, const core::PodRecord& record,
   const auto held = core::pod_values(record, transaction.settings());
   const auto wanted = core::pod_values(departure->record, transaction.settings());
   if (!held || !wanted || *wanted == *held) return {};
-  const auto written = transaction.write_pod(departure->record, &record);
-  if (written) return {};
-  transaction.revisit(departure->record, written.error());
-  transaction.log().error(cat("pod ", record.pod.uid, ": ", written.error().message));
-  return {};
+  return log_refusal(transaction, record.pod.uid,
+                     transaction.write_or_revisit(departure->record, &record));
 }
 
 Result<std::optional<Error>> handle_due(Transaction& transaction, const core::PodRecord& record) {
@@ -144,11 +138,10 @@ void withdraw(Transaction& transaction, const core::PodRecord& record,
     if (each.key() == container.key()) each.state = core::ContainerState::kPending;
   }
   const auto removed = remove_container(transaction, pod, container.key());
+  if (!removed) transaction.log_uncertain(fail(removed.error()));
   // Some values of the pod may have been written.
   if (removed && *removed && (*removed)->outcome == core::PodOutcome::kStays && !record.adopted)
     transaction.revisit((*removed)->record, reason);
-  const Status done = removed ? transaction.finish() : fail(removed.error());
-  if (!done) transaction.log().error(done.error().message);
 }
 
 namespace {
@@ -206,10 +199,8 @@ bool release_retained(Transaction& transaction, const std::string& uid) {
   } else {
     core::forget_retained(transaction.tiers(), uid);
   }
+  transaction.log_uncertain(done, cat("pod ", uid, ": not completed, will be retried: "));
   if (!done) {
-    transaction.store().keep_mark();
-    transaction.log().error(
-        cat("pod ", uid, ": not completed, will be retried: ", done.error().message));
     // The others come first the next time.
     entry.until = core::retry_at(transaction.now(), transaction.settings());
     core::retain_pod(transaction.tiers(), std::move(entry));
@@ -269,12 +260,9 @@ void expire_pending(Transaction& transaction, const ContainerKey& handled,
         entry.bundle == handled.bundle || entry.bundle.empty() || handled.bundle.empty();
     if ((entry.id == handled.id && same_bundle) || is_created(entry)) continue;
     ++expired;
-    if (auto done = expire(transaction, entry); !done) {
-      transaction.store().keep_mark();
-      transaction.log().error(
-          cat("pod ", entry.uid, ", container ", printable(entry.id),
-              ": not removed from its pod, will be retried: ", done.error().message));
-    }
+    transaction.log_uncertain(expire(transaction, entry),
+                              cat("pod ", entry.uid, ", container ", printable(entry.id),
+                                  ": not removed from its pod, will be retried: "));
   }
 }
 
@@ -282,25 +270,20 @@ Result<Ended> end_container(Transaction& transaction, const EndedContainer& ende
                             OnEnding on_ending) {
   PODQOS_TRY(recover(transaction));
   PODQOS_ASSIGN(auto found, store::find_container(transaction.store(), ended.id, ended.bundle));
-  if (!found) {
+  Ended result;
+  if (found)
+    result.ending = cgroup::observe_ending(transaction.machine(), found->container(), ended.caller);
+  if (result.ending == Ending::kEnding && on_ending == OnEnding::kDrop)
+    result.ending = Ending::kDone;
+  if (!found || result.ending != Ending::kDone) {
     PODQOS_TRY(transaction.finish_if_changed());
-    return Ended{};
+    return result;
   }
-  const core::ContainerRecord container = found->container();
-  const Ending ending = cgroup::observe_ending(transaction.machine(), container, ended.caller);
-  const bool dropped = ending == Ending::kEnding && on_ending == OnEnding::kDrop;
-  if (ending != Ending::kDone && !dropped) {
-    PODQOS_TRY(transaction.finish_if_changed());
-    return Ended{.ending = ending};
-  }
-  auto done = drop_container(transaction, found->record, container.key());
-  if (done) {
-    expire_pending(transaction, {.id = ended.id, .bundle = ended.bundle});
-    release_retained(transaction);
-    done = transaction.finish();
-  }
-  if (!done) return fail(std::move(done).error());
-  Ended result{.unfinished = transaction.unfinished()};
+  PODQOS_TRY(drop_container(transaction, found->record, found->container().key()));
+  expire_pending(transaction, {.id = ended.id, .bundle = ended.bundle});
+  release_retained(transaction);
+  PODQOS_TRY(transaction.finish());
+  result.unfinished = transaction.unfinished();
   std::erase_if(result.unfinished, [&](const Refusal& each) {
     return !each.uid.empty() && each.uid != found->record.pod.uid;
   });

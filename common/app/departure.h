@@ -52,7 +52,7 @@ struct EndedContainer {
                                     const ContainerKey& key);
 
 /// Removes a container that was admitted in this transaction and could not be placed, so that it
-/// does not count in its pod, and finishes the transaction. Errors are logged.
+/// does not count in its pod. Errors are logged.
 void withdraw(Transaction& transaction, const core::PodRecord& record,
               const core::ContainerRecord& container, const Error& reason);
 

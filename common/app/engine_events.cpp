@@ -33,13 +33,18 @@ Result<std::optional<Init>> init_of(const core::Process& process) {
   return Init{.process = process, .cgroup = std::move(*actual), .child_of_monitor = process.pid};
 }
 
-/// As request_of_started(), for what NRI reports.
+/// Builds the request of a container that runs; nullopt if podqos does not manage it.
+/// @param cgroup  that of its init
 Result<std::optional<AdmissionRequest>> request_of(const core::Settings& settings, Log& log,
                                                    const ContainerEvent& event,
                                                    const std::string& cgroup) {
   core::ContainerFacts facts = event.facts;
   if (event.of_pod) facts.annotations.insert(event.of_pod->begin(), event.of_pod->end());
-  return request_of_started(settings, log, std::move(facts), cgroup);
+  auto request = admission_request(std::move(facts), settings, cgroup);
+  if (!request || !*request || cgroup::owns_host()) return request;
+  log.debug(cat("container ", printable(event.facts.id),
+                ": not managed, podqos is not root on the host"));
+  return std::nullopt;
 }
 
 /// Handles container_started() in one transaction.
@@ -61,11 +66,6 @@ Status start(const core::Settings& settings, Log& log, const ContainerEvent& eve
   return register_started(transaction, *std::move(request), *init, Reporter::kPlugin);
 }
 
-Result<Followed> finished(Status done, Followed followed = Followed::kNow) {
-  if (!done) return fail(std::move(done).error());
-  return followed;
-}
-
 /// Applies a resize to the record, the sums and the pod's cgroup.
 Result<Followed> resize(Transaction& transaction, core::PodRecord record,
                         const core::Resize& change) {
@@ -73,28 +73,26 @@ Result<Followed> resize(Transaction& transaction, core::PodRecord record,
   core::apply_resize(record, change);
   if (record.pod == before.pod && record.sums == before.sums &&
       record.containers == before.containers)
-    return finished(transaction.finish_if_changed());
+    return Followed::kNow;
   PODQOS_TRY(codec::check_record_size(record));
   core::grant_requests(record, core::sums_beside(transaction.tiers(), before),
                        transaction.settings(), transaction.capacity());
-  if (!record.adopted) {
-    PODQOS_TRY(core::pod_values(record, transaction.settings()));
-  }
+  if (!record.adopted) PODQOS_TRY(core::pod_values(record, transaction.settings()));
   core::count_pod(transaction.tiers(), record, before);
   PODQOS_TRY(transaction.save(record, &before));
   // The kubelet resizes the pod's cgroup itself.
-  if (record.adopted) return finished(transaction.finish());
+  if (record.adopted) return Followed::kNow;
   const auto written = transaction.write_pod(record, &before);
   transaction.log().info(cat("pod ", record.pod.uid, " resized: cpu ",
                              format_amount(record.granted.cpu), ", memory ",
                              format_amount(record.granted.memory), " requested"));
-  if (written) return finished(transaction.finish());
+  if (written) return Followed::kNow;
   // The engine resizes its container after this call; until then cgroup v1 refuses a lower pod
   // quota.
   transaction.log().info(
       cat("pod ", record.pod.uid,
           ": resize deferred until its containers are resized: ", written.error().message));
-  return finished(transaction.finish(), Followed::kLater);
+  return Followed::kLater;
 }
 
 /// The record of the pod to which the reported sandbox or container belongs.
@@ -120,18 +118,6 @@ std::string name_in(const core::PodRecord& record, const AdmissionRequest& reque
   return request.annotations.engine.container_name.value_or(request.facts.id);
 }
 
-/// Registers a running container that has no record; not a sandbox.
-/// @return true if it did.
-Result<bool> count_unknown(Transaction& transaction, const AdmissionRequest& request,
-                           const std::optional<Init>& init) {
-  if (!init || request.annotations.engine.is_sandbox) return false;
-  PODQOS_ASSIGN(auto found,
-                store::find_container(transaction.store(), request.facts.id, request.facts.bundle));
-  if (found) return false;
-  PODQOS_TRY(count_running(transaction, request, *init));
-  return true;
-}
-
 /// Handles resources_changed() in one transaction.
 Result<Followed> change(const core::Settings& settings, Log& log, const ContainerEvent& event,
                         const Timeouts& timeouts) {
@@ -142,24 +128,24 @@ Result<Followed> change(const core::Settings& settings, Log& log, const Containe
   // It may have ended while the lock was waited for.
   PODQOS_ASSIGN(init, init_of(event.init));
   PODQOS_TRY(recover(transaction));
-  PODQOS_ASSIGN(const auto counted, count_unknown(transaction, *request, init));
+  PODQOS_ASSIGN(const auto found,
+                store::find_container(transaction.store(), event.facts.id, event.facts.bundle));
+  const bool whole_pod = request->annotations.engine.is_sandbox;
+  if (init && !found && !whole_pod) PODQOS_TRY(count_running(transaction, *request, *init));
   PODQOS_ASSIGN(auto record, pod_of(transaction, *request));
+  auto followed = Followed::kNow;
   if (record) {
-    const bool whole_pod = request->annotations.engine.is_sandbox;
-    core::Resize resized{
+    const core::Resize resized{
         .whole_pod = whole_pod,
         .container = name_in(*record, *request),
         .now = whole_pod ? request->annotations.engine.pod_sums.value_or(core::EngineResources{})
                          : event.facts.resources};
-    auto followed = resize(transaction, std::move(*record), resized);
-    if (!followed || !counted || transaction.finished()) return followed;
-    return finished(transaction.finish(), *followed);
+    PODQOS_ASSIGN(followed, resize(transaction, *std::move(record), resized));
+  } else if (init && whole_pod) {  // the sandbox of an unknown pod
+    PODQOS_TRY(count_running(transaction, *std::move(request), *init));
   }
-  // A sandbox of an unknown pod.
-  if (init && !counted) {
-    PODQOS_TRY(count_running(transaction, std::move(*request), *init));
-  }
-  return finished(init ? transaction.finish() : transaction.finish_if_changed());
+  PODQOS_TRY(transaction.finish_if_changed());
+  return followed;
 }
 
 /// Handles one container of the engine's list. Opens `transaction` if there was no state and this
@@ -207,19 +193,12 @@ void Synchronization::forget(std::string_view id) {
   all_.erase(gone);
 }
 
-Status Synchronization::compare(Transaction& transaction, const EngineList& list) {
-  EngineList whole = list;
-  for (const ContainerEvent& event : all_)
-    whole.ids.insert(event.facts.id);
-  PODQOS_ASSIGN(auto live, recompute_beside(transaction, whole));
-  live_ = std::move(live);
-  return {};
-}
-
 Status Synchronization::prepare(Transaction& transaction, const EngineList& list) {
   if (!compared_) {
-    PODQOS_TRY(compare(transaction, list));
-    compared_ = true;
+    EngineList whole = list;
+    for (const ContainerEvent& event : all_)
+      whole.ids.insert(event.facts.id);
+    PODQOS_ASSIGN(live_, recompute_beside(transaction, whole));
     return {};
   }
   if (!kept_mark_) return recover(transaction);
@@ -229,17 +208,21 @@ Status Synchronization::prepare(Transaction& transaction, const EngineList& list
   return {};
 }
 
-Result<bool> Synchronization::run(const core::Settings& settings, Log& log, const EngineList& list,
-                                  const Piece& piece) {
+Result<bool> Synchronization::resume(const core::Settings& settings, Log& log,
+                                     const EngineList& list, const Piece& piece) {
   if (!cgroup::owns_host()) return true;
-  PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log, piece.timeouts));
-  if (transaction) {
-    PODQOS_TRY(prepare(*transaction, list));
+  auto end = all_.end();
+  if (!piece.sandbox.empty()) {
+    end = std::stable_partition(unprocessed(), end, [&](const ContainerEvent& event) {
+      return event.sandbox == piece.sandbox;
+    });
   }
+  PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log, piece.timeouts));
+  if (transaction) PODQOS_TRY(prepare(*transaction, list));
   compared_ = true;  // without a state there is nothing to compare
   const sys::Clock& clock = *piece.timeouts.clock;
   const auto begin = clock.now();
-  while (next_ < piece.end) {
+  while (unprocessed() != end) {
     const ContainerEvent& event = all_[next_++];
     if (event.init.pid == Pid{0} || live_.contains(event.facts.id)) continue;
     if (auto done = with_container_id(
@@ -255,25 +238,9 @@ Result<bool> Synchronization::run(const core::Settings& settings, Log& log, cons
   return next_ == all_.size();
 }
 
-Result<bool> Synchronization::resume(const core::Settings& settings, Log& log,
-                                     const EngineList& list, std::chrono::milliseconds at_most,
-                                     const Timeouts& timeouts) {
-  return run(settings, log, list, {.end = all_.size(), .at_most = at_most, .timeouts = timeouts});
-}
-
-bool Synchronization::awaits(std::string_view sandbox) const {
-  return std::any_of(all_.begin() + static_cast<std::ptrdiff_t>(next_), all_.end(),
+bool Synchronization::awaits(std::string_view sandbox) {
+  return std::any_of(unprocessed(), all_.end(),
                      [&](const ContainerEvent& event) { return event.sandbox == sandbox; });
-}
-
-Result<bool> Synchronization::run_pod(const core::Settings& settings, Log& log,
-                                      const EngineList& list, std::string_view sandbox,
-                                      const Timeouts& timeouts) {
-  const auto rest =
-      std::stable_partition(all_.begin() + static_cast<std::ptrdiff_t>(next_), all_.end(),
-                            [&](const ContainerEvent& event) { return event.sandbox == sandbox; });
-  const auto end = static_cast<std::size_t>(rest - all_.begin());
-  return run(settings, log, list, {.end = end, .at_most = std::nullopt, .timeouts = timeouts});
 }
 
 Result<Ending> container_ended(const core::Settings& settings, Log& log, const std::string& id,

@@ -76,33 +76,29 @@ class Synchronization {
   /// Removes a container that the engine has reported as removed in the meantime.
   void forget(std::string_view id);
   /// True if containers of this sandbox's pod are still unprocessed.
-  [[nodiscard]] bool awaits(std::string_view sandbox) const;
-  /// Processes one piece. After an error the next call continues with the rest.
-  /// @param list  the listener, with the ids of containers that the engine is creating in addition
-  /// @param at_most  time limit, not counting the wait for the lock and the comparison; at least
-  ///         one container is processed
-  /// @return true if all have been processed.
-  [[nodiscard]] Result<bool> resume(const core::Settings& settings, Log& log,
-                                    const EngineList& list, std::chrono::milliseconds at_most,
-                                    const Timeouts& timeouts = {});
-  /// Processes all containers of one sandbox's pod, before later events of that pod are handled.
-  [[nodiscard]] Result<bool> run_pod(const core::Settings& settings, Log& log,
-                                     const EngineList& list, std::string_view sandbox,
-                                     const Timeouts& timeouts = {});
-
- private:
+  [[nodiscard]] bool awaits(std::string_view sandbox);
   /// The part that one call processes.
   struct Piece {
-    std::size_t end;  ///< process up to this index
-    std::optional<std::chrono::milliseconds> at_most;
-    Timeouts timeouts;
+    /// Time limit, not counting the wait for the lock and the comparison; at least one container is
+    /// processed.
+    std::optional<std::chrono::milliseconds> at_most = std::nullopt;
+    /// Only the pod of this sandbox, before later events of that pod are handled; "": all.
+    std::string_view sandbox = {};
+    Timeouts timeouts = {};
   };
-  [[nodiscard]] Result<bool> run(const core::Settings& settings, Log& log, const EngineList& list,
-                                 const Piece& piece);
-  /// Recomputes everything against the engine's list; the first piece.
-  [[nodiscard]] Status compare(Transaction& transaction, const EngineList& list);
-  /// Compares once; in later pieces recovers from an interrupted transaction, if one was.
+  /// Processes one piece. After an error the next call continues with the rest.
+  /// @param list  the listener, with the ids of containers that the engine is creating in addition
+  /// @return true if all have been processed.
+  [[nodiscard]] Result<bool> resume(const core::Settings& settings, Log& log,
+                                    const EngineList& list, const Piece& piece);
+
+ private:
+  /// In the first piece compares records and list; in later ones recovers from an interrupted
+  /// transaction, if one was.
   [[nodiscard]] Status prepare(Transaction& transaction, const EngineList& list);
+  [[nodiscard]] std::vector<ContainerEvent>::iterator unprocessed() {
+    return all_.begin() + static_cast<std::ptrdiff_t>(next_);
+  }
 
   std::vector<ContainerEvent> all_;
   Failed failed_;

@@ -6,18 +6,16 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
-#include <ctime>
+#include <string>
 #include <utility>
 
 #include <paths.h>
 #include <spdlog/details/null_mutex.h>
 #include <spdlog/logger.h>
-#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
 #include <syslog.h>
 
@@ -27,6 +25,25 @@
 namespace podqos::app {
 
 namespace {
+
+std::string_view view_of(spdlog::string_view_t part) {
+  return {part.data(), part.size()};
+}
+
+/// "2026-01-31T23:59:59.999Z", without the C library, which would read the time zone database.
+std::string utc(spdlog::log_clock::time_point time) {
+  using namespace std::chrono;
+  const auto day = floor<days>(time);
+  const year_month_day date{day};
+  const hh_mm_ss since{floor<milliseconds>(time - day)};
+  const auto digits = [](std::int64_t number, std::int64_t round) {
+    return std::to_string(round + number).substr(1);
+  };
+  return cat(int{date.year()}, "-", digits(unsigned{date.month()}, 100), "-",
+             digits(unsigned{date.day()}, 100), "T", digits(since.hours().count(), 100), ":",
+             digits(since.minutes().count(), 100), ":", digits(since.seconds().count(), 100), ".",
+             digits(since.subseconds().count(), 1000), "Z");
+}
 
 /// Appends to a file. spdlog's file sink follows a symlink at the path and leaves the descriptor
 /// open across exec.
@@ -46,8 +63,10 @@ class AppendSink final : public spdlog::sinks::base_sink<spdlog::details::null_m
   }
 
   void sink_it_(const spdlog::details::log_msg& message) override {
-    spdlog::memory_buf_t line;
-    formatter_->format(message, line);
+    const std::string line =
+        cat(utc(message.time), " ", view_of(message.logger_name), "[", ::getpid(), "] ",
+            view_of(spdlog::level::to_string_view(message.level)), ": ", view_of(message.payload),
+            "\n");
     // One write per line, so that lines of concurrent programs do not mix. Errors are ignored: they
     // must not keep a container from starting.
     if (fd_.valid() && (!may_block_ || has_room()))
@@ -62,10 +81,6 @@ class AppendSink final : public spdlog::sinks::base_sink<spdlog::details::null_m
 /// Sends to the local log daemon. spdlog's sink uses syslog(3), which blocks while the daemon does
 /// not read, here with the lock held.
 class SyslogSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
- public:
-  explicit SyslogSink(std::string program) : program_(std::move(program)) { connect(); }
-
- private:
   void connect() {
     fd_ = sys::UniqueFd{::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
     constexpr sockaddr_un kDaemon{.sun_family = AF_UNIX, .sun_path = _PATH_LOG};
@@ -74,7 +89,8 @@ class SyslogSink final : public spdlog::sinks::base_sink<spdlog::details::null_m
     if (fd_.valid() && ::connect(fd_.get(), address, sizeof kDaemon) != 0) fd_ = {};
   }
 
-  /// False if the daemon is gone. If it has no room, the line is dropped without a retry.
+  /// False if there is no connection to a daemon. If it has no room, the line is dropped without a
+  /// retry.
   [[nodiscard]] bool send(const std::string& line) const {
     if (!fd_.valid()) return false;
     return ::sendto(fd_.get(), line.data(), line.size(), MSG_NOSIGNAL, nullptr, 0) >= 0 ||
@@ -84,11 +100,10 @@ class SyslogSink final : public spdlog::sinks::base_sink<spdlog::details::null_m
   void sink_it_(const spdlog::details::log_msg& message) override {
     constexpr std::array kPriorities{LOG_DEBUG, LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERR, LOG_ERR};
     const auto level = static_cast<std::size_t>(message.level);  // trace, debug … critical
-    // RFC 3164 without the time: the daemon adds it, and formatting it needs the time zone
-    // database.
-    std::string line =
-        cat("<", LOG_DAEMON | kPriorities.at(level), ">", program_, "[", ::getpid(), "]: ");
-    line.append(message.payload.data(), message.payload.size());
+    // RFC 3164 without the time: the daemon adds it.
+    const std::string line =
+        cat("<", LOG_DAEMON | kPriorities.at(level), ">", view_of(message.logger_name), "[",
+            ::getpid(), "]: ", view_of(message.payload));
     if (send(line)) return;
     // The log daemon may have been restarted: the plugin runs long.
     connect();
@@ -96,63 +111,25 @@ class SyslogSink final : public spdlog::sinks::base_sink<spdlog::details::null_m
   }
   void flush_() override {}
 
-  std::string program_;
   sys::UniqueFd fd_;
 };
 
-/// Formats "2026-01-31T23:59:59.999Z" without the C library, which would read the time zone
-/// database.
-class UtcTime final : public spdlog::custom_flag_formatter {
- public:
-  void format(const spdlog::details::log_msg& message, const std::tm& /*local*/,
-              spdlog::memory_buf_t& line) override {
-    using namespace std::chrono;
-    const auto day = floor<days>(message.time);
-    const year_month_day date{day};
-    const hh_mm_ss time{floor<milliseconds>(message.time - day)};
-    std::int64_t digits = int{date.year()};
-    digits = digits * 100 + static_cast<unsigned>(date.month());
-    digits = digits * 100 + static_cast<unsigned>(date.day());
-    digits = digits * 100 + time.hours().count();
-    digits = digits * 100 + time.minutes().count();
-    digits = digits * 100 + time.seconds().count();
-    digits = digits * 1000 + time.subseconds().count();
-    const std::string text = std::to_string(digits);
-    constexpr std::string_view kBehind = "   - - T : : .  Z";
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      line.push_back(text[i]);
-      if (kBehind[i] != ' ') line.push_back(kBehind[i]);
-    }
-  }
-  [[nodiscard]] std::unique_ptr<spdlog::custom_flag_formatter> clone() const override {
-    return std::make_unique<UtcTime>();
-  }
-};
-
 /// Opens syslog, standard error, or the file `name`.
-std::shared_ptr<spdlog::sinks::sink> open_sink(const std::string& name,
-                                               const std::string& program) {
-  if (name == "syslog") return std::make_shared<SyslogSink>(program);
-  auto sink =
-      name == "stderr" ? std::make_shared<AppendSink>() : std::make_shared<AppendSink>(name);
-  auto formatter = std::make_unique<spdlog::pattern_formatter>(spdlog::pattern_time_type::utc);
-  formatter->add_flag<UtcTime>('Q').set_pattern("%Q %n[%P] %l: %v");
-  sink->set_formatter(std::move(formatter));
-  return sink;
+std::shared_ptr<spdlog::sinks::sink> open_sink(const std::string& name) {
+  if (name == "syslog") return std::make_shared<SyslogSink>();
+  if (name == "stderr") return std::make_shared<AppendSink>();
+  return std::make_shared<AppendSink>(name);
 }
 
 }  // namespace
 
 std::string one_line(std::string_view text) {
   std::string out;
-  while (true) {
-    const auto control = std::ranges::find_if(
-        text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == '\x7f'; });
-    out.append(text.begin(), control);
-    if (control == text.end()) return out;
-    out += printable({control, 1});
-    text.remove_prefix(static_cast<std::size_t>(control - text.begin()) + 1);
+  for (const char& c : text) {
+    const bool control = static_cast<unsigned char>(c) < 0x20 || c == '\x7f';
+    control ? out += printable({&c, 1}) : out += c;
   }
+  return out;
 }
 
 Log::Log(std::string program, const core::Settings& settings)
@@ -164,7 +141,7 @@ Log::~Log() = default;
 void Log::write(core::LogLevel level, std::string_view line) {
   if (level < threshold_ || sink_name_ == "none") return;
   if (!logger_) {
-    logger_ = std::make_unique<spdlog::logger>(program_, open_sink(sink_name_, program_));
+    logger_ = std::make_unique<spdlog::logger>(program_, open_sink(sink_name_));
     logger_->set_level(spdlog::level::trace);
   }
   constexpr std::array kLevels{spdlog::level::debug, spdlog::level::info, spdlog::level::warn,
@@ -172,13 +149,6 @@ void Log::write(core::LogLevel level, std::string_view line) {
   const std::string shown = one_line(line);
   logger_->log(kLevels.at(static_cast<std::size_t>(level)),
                spdlog::string_view_t{shown.data(), shown.size()});
-}
-
-void log_report(Log& log, const cgroup::Report& report) {
-  for (const std::string& line : report.written)
-    log.debug(cat("wrote ", line));
-  for (const std::string& line : report.ignored)
-    log.debug(cat("ignored refused write: ", line));
 }
 
 }  // namespace podqos::app

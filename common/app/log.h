@@ -4,7 +4,6 @@
 #include <string>
 #include <string_view>
 
-#include "common/cgroup/machine.h"
 #include "common/core/settings.h"
 
 namespace spdlog {
@@ -45,8 +44,5 @@ class Log {
   core::LogLevel threshold_;
   std::unique_ptr<spdlog::logger> logger_;
 };
-
-/// Writes what a plan has changed, and the refusals that it allows, as debug lines.
-void log_report(Log& log, const cgroup::Report& report);
 
 }  // namespace podqos::app

@@ -1,6 +1,7 @@
 #include "common/app/place.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "common/app/admission.h"
@@ -45,53 +46,49 @@ std::optional<core::EngineResources> engine_pod_limits(cgroup::Machine& machine,
   return limits;
 }
 
+/// Who asks for a container to be admitted.
+struct Caller {
+  Pid creator;  ///< see PlacementRequest
+  const Timeouts& timeouts;
+  std::optional<core::Driver> flags = std::nullopt;  ///< see PlacementRequest::driver
+  bool engine_writes = false;                        ///< see core::AdmissionRequest
+};
+
 /// An admitted container; its transaction still holds the lock.
 struct Admitted {
   Transaction transaction;
   Admission admission;
-  core::ConfigEdit edit;
 };
 
-/// Builds the request of a container that an engine is about to create; nullopt if podqos does not
-/// manage it.
-Result<std::optional<AdmissionRequest>> request_from_engine(const core::Settings& settings,
-                                                            core::ContainerFacts&& facts,
-                                                            std::optional<core::Driver> flags) {
-  const auto told = core::detect_driver({.flags = flags, .path = facts.cgroups_path});
+/// Admits a container that an engine is about to create; nullopt if podqos does not manage it.
+Result<std::optional<Admitted>> admit_created(const core::Settings& settings, Log& log,
+                                              core::ContainerFacts facts, const Caller& caller) {
+  const auto told = core::detect_driver({.flags = caller.flags, .path = facts.cgroups_path});
   const core::Driver driver = told ? *told : cgroup::machine_driver();
   auto placed_at = placed_at_of(facts.cgroups_path, driver);
-  auto request = admission_request(std::move(facts), settings, std::move(placed_at));
-  if (!request || !*request) return request;
+  PODQOS_ASSIGN(auto request, admission_request(std::move(facts), settings, std::move(placed_at)));
+  if (!request) return std::nullopt;
   PODQOS_TRY(core::check_driver(settings.cgroup_driver, driver));
-  (*request)->driver = driver;
-  return request;
-}
-
-/// Admits the container; nullopt if it is left unchanged.
-Result<std::optional<Admitted>> admit_to_pod(const core::Settings& settings, Log& log,
-                                             AdmissionRequest request, Pid creator,
-                                             const Timeouts& timeouts) {
   if (!cgroup::owns_host()) {
-    log.debug(cat("container ", printable(request.facts.id),
+    log.debug(cat("container ", printable(request->facts.id),
                   ": not managed, podqos is not root on the host"));
     return std::nullopt;
   }
-  PODQOS_ASSIGN(auto started, sys::start_time_of(creator));
-  request.pid = creator;
-  request.start_time = started.value_or(StartTime{0});
+  PODQOS_ASSIGN(auto started, sys::start_time_of(caller.creator));
+  request->driver = driver;
+  request->engine_writes = caller.engine_writes;
+  request->pid = caller.creator;
+  request->start_time = started.value_or(StartTime{0});
 
-  PODQOS_ASSIGN(auto transaction, Transaction::open(settings, log, timeouts));
-  if (auto limits = engine_pod_limits(transaction.machine(), request))
-    request.annotations.engine.pod_bound = std::move(limits);
-  PODQOS_ASSIGN(auto admission, admit(transaction, std::move(request)));
+  PODQOS_ASSIGN(auto transaction, Transaction::open(settings, log, caller.timeouts));
+  if (auto limits = engine_pod_limits(transaction.machine(), *request))
+    request->annotations.engine.pod_bound = std::move(limits);
+  PODQOS_ASSIGN(auto admission, admit(transaction, *std::move(request)));
   if (!admission) {
     PODQOS_TRY(transaction.finish_if_changed());
     return std::nullopt;
   }
-  core::ConfigEdit edit = edit_for(*admission);
-  return Admitted{.transaction = std::move(transaction),
-                  .admission = std::move(*admission),
-                  .edit = std::move(edit)};
+  return Admitted{.transaction = std::move(transaction), .admission = *std::move(admission)};
 }
 
 }  // namespace
@@ -105,12 +102,10 @@ core::ConfigEdit edit_for(const Admission& admission) {
 }
 
 bool may_concern(std::string_view config, const core::Settings& settings) {
-  if (!settings.enabled) return false;
-  if (settings.scope == core::Scope::kAll) return true;
-  for (const std::string_view name : {"podqos.io/", "io.kubernetes.", "kubepods"}) {
-    if (config.find(name) != std::string_view::npos) return true;
-  }
-  return false;
+  constexpr std::array<std::string_view, 3> kNames{"podqos.io/", "io.kubernetes.", "kubepods"};
+  return settings.enabled &&
+         (settings.scope == core::Scope::kAll ||
+          std::ranges::any_of(kNames, [&](auto name) { return config.contains(name); }));
 }
 
 Result<std::optional<std::string>> place(const core::Settings& settings, Log& log,
@@ -119,13 +114,13 @@ Result<std::optional<std::string>> place(const core::Settings& settings, Log& lo
   core::ContainerFacts facts = config.facts;
   facts.id = call.id;
   facts.bundle = call.bundle;
-  PODQOS_ASSIGN(auto request, request_from_engine(settings, std::move(facts), call.driver));
-  if (!request) return std::nullopt;
-  PODQOS_ASSIGN(auto admitted,
-                admit_to_pod(settings, log, std::move(*request), call.creator, call.timeouts));
+  PODQOS_ASSIGN(
+      auto admitted,
+      admit_created(settings, log, std::move(facts),
+                    {.creator = call.creator, .timeouts = call.timeouts, .flags = call.driver}));
   if (!admitted) return std::nullopt;
-  auto& [transaction, admission, edit] = *admitted;
-  auto edited = codec::edit_config(config, edit, call.hooks);
+  auto& [transaction, admission] = *admitted;
+  auto edited = codec::edit_config(config, edit_for(admission), call.hooks);
   if (!edited) {
     auto dropped =
         drop_container(transaction, admission.record, {.id = call.id, .bundle = call.bundle});
@@ -151,15 +146,14 @@ Result<std::optional<std::string>> make_startable(const PlacementRequest& call) 
 }
 
 Result<std::optional<core::ConfigEdit>> adjust(const core::Settings& settings, Log& log,
-                                               AdjustmentRequest call) {
-  PODQOS_ASSIGN(auto request, request_from_engine(settings, std::move(call.facts), std::nullopt));
-  if (!request) return std::nullopt;
-  request->engine_writes = true;
+                                               core::ContainerFacts facts, Pid creator,
+                                               const Timeouts& timeouts) {
   PODQOS_ASSIGN(auto admitted,
-                admit_to_pod(settings, log, std::move(*request), call.creator, call.timeouts));
+                admit_created(settings, log, std::move(facts),
+                              {.creator = creator, .timeouts = timeouts, .engine_writes = true}));
   if (!admitted) return std::nullopt;
   PODQOS_TRY(admitted->transaction.finish());
-  return std::move(admitted->edit);
+  return edit_for(admitted->admission);
 }
 
 }  // namespace podqos::app

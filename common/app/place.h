@@ -29,13 +29,6 @@ struct PlacementRequest {
   Timeouts timeouts = {};
 };
 
-/// A container that an engine is about to create, described by the engine itself (NRI).
-struct AdjustmentRequest {
-  core::ContainerFacts facts;
-  Pid creator;
-  Timeouts timeouts = {};
-};
-
 /// Places a container before its runtime creates it: writes the record (pending), creates the pod's
 /// cgroup with its values, and updates the tiers.
 /// @return the config.json that makes the runtime use the container's cgroup; nullopt if podqos
@@ -43,11 +36,13 @@ struct AdjustmentRequest {
 [[nodiscard]] Result<std::optional<std::string>> place(const core::Settings& settings, Log& log,
                                                        const PlacementRequest& call);
 
-/// As place(), for an engine that asks for the values (NRI CreateContainer). For an adopted
-/// container cgroups_path is absent.
+/// As place(), for an engine that describes the container itself and asks for the values (NRI
+/// CreateContainer). For an adopted container cgroups_path is absent.
 /// @return nullopt if podqos does not manage the container: nothing was written.
 [[nodiscard]] Result<std::optional<core::ConfigEdit>> adjust(const core::Settings& settings,
-                                                             Log& log, AdjustmentRequest call);
+                                                             Log& log, core::ContainerFacts facts,
+                                                             Pid creator,
+                                                             const Timeouts& timeouts = {});
 
 /// The edit of config.json with which a container is created in its pod.
 [[nodiscard]] core::ConfigEdit edit_for(const core::Admission& admission);

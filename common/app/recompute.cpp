@@ -8,19 +8,36 @@
 
 #include "common/app/container_start.h"
 #include "common/app/departure.h"
-#include "common/app/root.h"
 #include "common/base/text.h"
 #include "common/cgroup/container.h"
 #include "common/cgroup/pod_cgroup.h"
+#include "common/cgroup/root.h"
 #include "common/codec/record_json.h"
 #include "common/core/cgroups/layout.h"
 #include "common/core/cgroups/naming.h"
 #include "common/core/cgroups/pod_plan.h"
+#include "common/core/events/root.h"
 #include "common/core/pods/counting.h"
 
 namespace podqos::app {
 
 namespace {
+
+/// The roots that podqos's own pods may have, by the settings.
+std::vector<std::string> possible_roots(const Transaction& transaction) {
+  const std::string& top = transaction.settings().cgroup_root;
+  return {core::root_path(top, core::Driver::kCgroupfs),
+          core::root_path(top, core::Driver::kSystemd)};
+}
+
+/// True if the state was lost while cgroups still exist: it names no tree, and a root has podqos's
+/// mark.
+bool has_lost_roots(Transaction& transaction) {
+  return transaction.tiers().trees.empty() &&
+         std::ranges::any_of(possible_roots(transaction), [&](const std::string& root) {
+           return cgroup::is_marked(transaction.machine(), root).value_or(false);
+         });
+}
 
 /// One recomputation of everything, under the lock.
 class Recomputation {
@@ -33,8 +50,7 @@ class Recomputation {
     PODQOS_TRY(load());
     PODQOS_TRY(transaction_.begin());
     transaction_.store().keep_mark();  // until all of it is done
-    for (Error& error : find_roots(transaction_, records_))
-      report_.failed.push_back(std::move(error).message);
+    find_roots();
     for (const core::TreeRecord& tree : transaction_.tiers().trees) {
       restore(tree.kubepods);
       stop_stray_units(tree);
@@ -98,6 +114,30 @@ class Recomputation {
     for (const auto& [uid, record] : records_) {
       if (!record.released_at) core::remove_pod(tiers, record);
     }
+  }
+
+  /// Finds the trees that the state does not name: by the mark of their root, and by the records of
+  /// the pods in them.
+  void find_roots() {
+    core::TiersRecord& tiers = transaction_.tiers();
+    const auto add = [&](const std::string& root) {
+      if (core::tree_at(tiers, root) == nullptr)
+        tiers.trees.emplace_back(core::TreeRecord{.kubepods = root});
+    };
+    for (const std::string& root : possible_roots(transaction_)) {
+      if (core::tree_at(tiers, root) != nullptr) continue;
+      const auto marked = cgroup::is_marked(transaction_.machine(), root);
+      if (!marked) report_.failed.push_back(marked.error().message);
+      if (marked && *marked) add(root);
+    }
+    for (const auto& [uid, record] : records_) {
+      const auto root = record.adopted ? std::nullopt : core::root_of_pod(record.cgroup);
+      if (root) add(*root);
+    }
+    for (core::TreeRecord& tree : tiers.trees) {
+      if (tree.top.empty()) tree.top = cgroup::marked_top(transaction_.machine(), tree.kubepods);
+    }
+    transaction_.remake_trees();
   }
 
   /// Pod cgroups below a root of podqos's without a record: restored from their copy, or removed.
@@ -263,10 +303,7 @@ class Recomputation {
   Result<std::optional<Error>> write(const core::PodRecord& record) {
     PODQOS_TRY(transaction_.save(record, nullptr));
     if (record.adopted) return std::nullopt;
-    auto written = transaction_.write_pod(record, nullptr);
-    if (written) return std::nullopt;
-    transaction_.revisit(record, written.error());
-    return std::move(written).error();
+    return transaction_.write_or_revisit(record, nullptr);
   }
 
   void report_failure(const std::string& uid, const Error& error) {

@@ -98,56 +98,34 @@ Result<std::vector<HeldTier>> lower_step_by_step(const core::Settings& settings,
 
 constexpr int kMaxAttempts = 400;  ///< to remove 200,000 cgroups; each may take 50 ms of the lock
 
-/// One more attempt on a pod's cgroup, in a transaction.
-/// @param kept  gets what the machine has refused, one sentence each
-/// @return whether another attempt gets further
-Result<bool> remove_more(const core::Settings& settings, Log& log, const std::string& uid,
-                         std::vector<std::string>& kept) {
-  PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log));
-  if (!transaction) return false;
-  PODQOS_TRY(recover(*transaction));
-  PODQOS_ASSIGN(const auto record, transaction->store().pod(uid));
-  // Meanwhile another event may have removed it, or started a container in it.
-  if (record && record->released_at) {
-    PODQOS_ASSIGN(const auto refused, handle_due(*transaction, *record));
-    if (refused) kept.push_back(cat("pod ", uid, ": ", refused->message));
-  }
-  PODQOS_TRY(transaction->finish());
-  return std::ranges::count(transaction->partly_removed(), uid) > 0;
-}
-
-/// Goes on with the removal of ended pods' cgroups in which containers have nested more than one
+/// Goes on with the removal of an ended pod's cgroup in which containers have nested more than one
 /// transaction removes (Transaction::partly_removed()), in transactions of its own, as long as it
 /// gets further; the lock is free in between.
-/// @return what is not done, one sentence each
-std::vector<std::string> remove_rest(const core::Settings& settings, Log& log,
-                                     const std::vector<std::string>& uids) {
-  std::vector<std::string> kept;
-  for (const std::string& uid : uids) {
-    Result<bool> again = true;
-    for (int attempt = 0; attempt < kMaxAttempts && again && *again; ++attempt)
-      again = remove_more(settings, log, uid, kept);
-    if (!again) kept.push_back(cat("pod ", uid, ": ", again.error().message));
-    if (again && *again) {
-      kept.push_back(cat("pod ", uid,
-                         ": its containers have nested so many cgroups that its own is "
-                         "not removed yet: podqosctl reconcile goes on with it"));
+/// @return why it remains
+Status remove_rest(const core::Settings& settings, Log& log, const std::string& uid) {
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log));
+    if (!transaction) return {};
+    PODQOS_TRY(recover(*transaction));
+    PODQOS_ASSIGN(const auto record, transaction->store().pod(uid));
+    std::optional<Error> refused;
+    // Meanwhile another event may have removed it, or started a container in it.
+    if (record && record->released_at) {
+      PODQOS_ASSIGN(refused, handle_due(*transaction, *record));
     }
+    PODQOS_TRY(transaction->finish());
+    if (refused) return fail(*std::move(refused));
+    if (std::ranges::count(transaction->partly_removed(), uid) == 0) return {};
   }
-  for (const std::string& line : kept)
-    log.error(line);
-  return kept;
+  return fail(ErrorCode::kBusy,
+              "its containers have nested so many cgroups that its own is not removed yet: "
+              "podqosctl reconcile goes on with it");
 }
 
 /// Whether a line is about the copy of a record in its cgroup: it lags behind the record where
 /// containers have only been confirmed, and says nothing to the operator.
 bool is_copy(std::string_view line) {
   return line.starts_with("attr ") && line.ends_with(cat(" ", core::kRecordAttribute));
-}
-
-core::Settings without_log(core::Settings settings) {
-  settings.log_sink = "none";
-  return settings;
 }
 
 }  // namespace
@@ -201,11 +179,14 @@ Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log, Warn
     unfinished = transaction.unfinished();
     partly = transaction.partly_removed();
   }
-  if (auto done = follow_up(settings, log, std::move(unfinished)); !done) {
-    log.error(done.error().message);
-    report.failed.push_back(done.error().message);
-  }
-  std::ranges::move(remove_rest(settings, log, partly), std::back_inserter(report.failed));
+  const auto note = [&](const Status& done, const std::string& context) {
+    if (done) return;
+    report.failed.push_back(cat(context, done.error().message));
+    log.error(report.failed.back());
+  };
+  note(follow_up(settings, log, std::move(unfinished)), "");
+  for (const std::string& uid : partly)
+    note(remove_rest(settings, log, uid), cat("pod ", uid, ": "));
   PODQOS_ASSIGN(auto still_held, lower_step_by_step(settings, log, std::move(held)));
   for (const HeldTier& tier : still_held) {
     report.warnings.push_back(cat("cgroup ", tier.path, ": memory limit is ",
@@ -219,7 +200,9 @@ Result<ReconcilePreview> preview_reconcile(const core::Settings& settings,
                                            std::unique_ptr<store::StateFiles> files,
                                            std::unique_ptr<cgroup::Machine> machine,
                                            const core::NodeCapacity& capacity) {
-  Log log{"podqosctl", without_log(settings)};
+  core::Settings silent = settings;
+  silent.log_sink = "none";
+  Log log{"podqosctl", silent};
   ReconcilePreview preview;
   PODQOS_ASSIGN(auto store, store::Store::over(std::make_unique<store::DryRunFiles>(
                                 std::move(files), &preview.plan)));

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <iterator>
 
-#include "common/app/root.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
 #include "common/cgroup/cgroupfs.h"
@@ -34,11 +33,6 @@ store::StoreOptions store_options(const core::Settings& settings, const Timeouts
                           ? std::min(timeouts.deadline, timeouts.clock->now() + timeouts.lock)
                           : timeouts.deadline,
           .clock = timeouts.clock};
-}
-
-/// The error of a removal that waits for systemd.
-Error describe_held(const std::string& cgroup) {
-  return {ErrorCode::kBusy, cat(cgroup, ": systemd still holds the empty cgroup")};
 }
 
 /// The error of a removal after which the cgroup remains.
@@ -114,32 +108,30 @@ Transaction::Transaction(const core::Settings& settings, Log& log,
   before_.trees = tiers().trees;
 }
 
-Result<Transaction> Transaction::with_store(const core::Settings& settings, Log& log,
-                                            store::Store store, const Timeouts& timeouts) {
+Result<std::optional<Transaction>> Transaction::open_as(const core::Settings& settings, Log& log,
+                                                        const Timeouts& timeouts,
+                                                        store::Opening opening) {
+  auto store = store::Store::open(store_options(settings, timeouts), opening);
+  if (!store && store.error().code == ErrorCode::kNotFound && opening == store::Opening::kExisting)
+    return std::nullopt;
+  if (!store) return fail(std::move(store).error());
   PODQOS_ASSIGN(auto cgroups, cgroup::Cgroupfs::open({.systemd = {.deadline = timeouts.systemd,
                                                                   .end = timeouts.deadline,
                                                                   .clock = timeouts.clock}}));
   PODQOS_ASSIGN(auto capacity, cgroup::node_capacity(settings));
-  return Transaction{settings, log, std::make_unique<store::Store>(std::move(store)),
+  return Transaction{settings, log, std::make_unique<store::Store>(*std::move(store)),
                      std::make_unique<cgroup::Cgroupfs>(std::move(cgroups)), capacity};
 }
 
 Result<Transaction> Transaction::open(const core::Settings& settings, Log& log,
                                       const Timeouts& timeouts) {
-  auto store = store::Store::open(store_options(settings, timeouts));
-  if (!store) return fail(std::move(store).error());
-  return with_store(settings, log, std::move(*store), timeouts);
+  PODQOS_ASSIGN(auto opened, open_as(settings, log, timeouts, store::Opening::kMake));
+  return *std::move(opened);
 }
 
 Result<std::optional<Transaction>> Transaction::open_existing(const core::Settings& settings,
                                                               Log& log, const Timeouts& timeouts) {
-  auto store = store::Store::open(store_options(settings, timeouts), store::Opening::kExisting);
-  if (!store) {
-    if (store.error().code == ErrorCode::kNotFound) return std::nullopt;
-    return fail(std::move(store).error());
-  }
-  PODQOS_ASSIGN(auto transaction, with_store(settings, log, std::move(*store), timeouts));
-  return std::optional<Transaction>{std::move(transaction)};
+  return open_as(settings, log, timeouts, store::Opening::kExisting);
 }
 
 core::WeightFormula Transaction::formula() {
@@ -151,11 +143,20 @@ const core::CgroupLayout& Transaction::layout_for(const core::CgroupValues& valu
 }
 
 void Transaction::note(cgroup::Report report) {
-  log_report(*log_, report);
+  for (const std::string& line : report.written)
+    log_->debug(cat("wrote ", line));
+  for (const std::string& line : report.ignored)
+    log_->debug(cat("ignored refused write: ", line));
   const bool first = before_.sums == core::TierSums{};  // later `podqosctl status` tells
   for (const std::string& line : report.refused)
     first ? log_->warning(line) : log_->debug(line);
   std::ranges::move(report.written, std::back_inserter(written_));
+}
+
+void Transaction::log_uncertain(const Status& done, std::string_view context) {
+  if (done) return;
+  store_->keep_mark();
+  log_->error(cat(context, done.error().message));
 }
 
 Status Transaction::begin() {
@@ -191,23 +192,15 @@ Status Transaction::execute(const core::Plan& plan) {
   return {};
 }
 
-Status Transaction::make_tree(const std::string& kubepods, const core::Plan& plan) {
-  PODQOS_TRY(store_->checkpoint());
-  PODQOS_TRY(execute(plan));
-  made_.push_back(kubepods);
-  return {};
+void Transaction::leave_unfinished(Refusal refusal) {
+  std::erase_if(unfinished_, [&](const Refusal& other) { return other.uid == refusal.uid; });
+  unfinished_.push_back(std::move(refusal));
 }
 
-Status Transaction::remove_tree(const std::string& kubepods) {
-  const core::TreeRecord* tree = core::tree_at(tiers(), kubepods);
-  if (tree == nullptr) return {};
-  changed_ = true;
-  PODQOS_ASSIGN(auto removal, cgroup::remove_tree(*machine_, kubepods, tree->top));
-  note(std::move(removal.report));
-  if (removal.removed == cgroup::Removed::kHeldBySystemd)
-    leave_unfinished({.uid = {}, .error = describe_held(kubepods)});
-  if (removal.removed == cgroup::Removed::kGone) core::forget_root(tiers(), kubepods);
-  return {};
+void Transaction::leave_held(const std::string& uid, const std::string& cgroup) {
+  leave_unfinished(
+      {.uid = uid,
+       .error = {ErrorCode::kBusy, cat(cgroup, ": systemd still holds the empty cgroup")}});
 }
 
 Status Transaction::write_pod(const core::PodRecord& record, const core::PodRecord* before) {
@@ -257,6 +250,14 @@ void Transaction::revisit(const core::PodRecord& record, const Error& refused) {
   if (busy) leave_unfinished({.uid = record.pod.uid, .error = refused});
 }
 
+std::optional<Error> Transaction::write_or_revisit(const core::PodRecord& record,
+                                                   const core::PodRecord* before) {
+  auto written = write_pod(record, before);
+  if (written) return std::nullopt;
+  revisit(record, written.error());
+  return std::move(written).error();
+}
+
 void Transaction::remove_children(const cgroup::RemoveChildren& children) {
   changed_ = true;
   auto report = cgroup::remove_children(*machine_, children);
@@ -285,82 +286,10 @@ Result<std::optional<Error>> Transaction::remove_pod(const core::PodRecord& reco
   if (removed == cgroup::Removed::kPartly) partly_removed_.push_back(uid);
   // A cgroup that systemd holds is released in a moment.
   const bool held = removed == cgroup::Removed::kHeldBySystemd;
-  if (held) leave_unfinished({.uid = uid, .error = describe_held(record.cgroup)});
+  if (held) leave_held(uid, record.cgroup);
   core::retain_pod(tiers(), {uid, held ? now_ : core::retry_at(now_, *settings_), record.cgroup});
   PODQOS_TRY(save(record, &before));
   return in_use;
-}
-
-Status Transaction::write_tiers(const core::TreeRecord& tree, core::TreeState state) {
-  core::TierValues wanted = core::wanted_tiers(tree.sums, tiers().sums, *settings_, capacity_);
-  wanted.root = changed_root_values(*this, tree, state);
-  const auto observe = [&](const core::CgroupValues& tier, core::QosClass qos_class) {
-    const std::string path = core::tier_path(tree.kubepods, qos_class);
-    core::TierSnapshot snapshot;
-    if (tier.memory_limit) {
-      if (const auto usage = machine_->memory_usage(path)) snapshot.usage = *usage;
-    }
-    snapshot.has_io_weight =
-        state == core::TreeState::kMissing && cgroup::has_io_weight(*machine_, path);
-    return snapshot;
-  };
-  const core::TierValues values = core::decide_tier_write(
-      wanted, state,
-      {.root = observe(wanted.root, core::QosClass::kGuaranteed),
-       .burstable = observe(wanted.burstable, core::QosClass::kBurstable),
-       .besteffort = observe(wanted.besteffort, core::QosClass::kBestEffort)},
-      *settings_);
-  const auto make =
-      state == core::TreeState::kUnchanged ? core::Cgroup::kExists : core::Cgroup::kCreate;
-  Status first;
-  const auto attempt = [&](const core::Plan& plan) {
-    auto done = execute(plan);
-    if (first && !done) first = std::move(done);
-  };
-  if (state == core::TreeState::kMissing) attempt(core::plan_tree(tree.kubepods, tree.top));
-  attempt(core::plan_tiers(tree.kubepods, values, machine_->layout_without_hugepages(), formula(),
-                           make));
-  attempt(plan_top(*this, tree, make));
-  return first;
-}
-
-void Transaction::remove_unused(const core::TreeRecord& tree) {
-  // Only units are left that systemd did not stop when it was asked: that is for reconcile to try
-  // again, so that no container waits for a systemd that does not answer.
-  if (trees_ == core::TreeState::kUnchanged &&
-      core::driver_of(tree.kubepods) == core::Driver::kSystemd && !machine_->exists(tree.kubepods))
-    return;
-  if (auto done = remove_tree(tree.kubepods); !done) {
-    note_failure(cat("cgroup ", tree.kubepods,
-                     ", in which no pod is left, was not removed: ", done.error().message));
-  }
-}
-
-Status Transaction::write_tree(const core::TreeRecord& tree) {
-  if (!core::has_pods(tiers(), tree)) {
-    remove_unused(tree);
-    return {};
-  }
-  const bool just_made = std::ranges::find(made_, tree.kubepods) != made_.end();
-  auto done = write_tiers(tree, just_made ? core::TreeState::kFresh : trees_);
-  if (!done && done.error().code == ErrorCode::kNotFound)
-    done = write_tiers(tree, core::TreeState::kMissing);
-  else if (done && just_made)
-    done = check_io_weight(*this, tree.kubepods);
-  // Later transactions write what has changed, not all that a new tree needs.
-  if (!done && just_made) store_->keep_mark();
-  return done;
-}
-
-Status Transaction::write_trees() {
-  if (tiers().trees.empty()) return {};
-  PODQOS_TRY(begin());
-  // By value: a tree without pods is forgotten.
-  for (const core::TreeRecord& tree : std::vector{tiers().trees}) {
-    if (auto done = write_tree(tree); !done)
-      note_failure(cat("tiers of ", tree.kubepods, " not written: ", done.error().message));
-  }
-  return {};
 }
 
 void Transaction::note_failure(std::string failure) {
@@ -370,7 +299,6 @@ void Transaction::note_failure(std::string failure) {
 }
 
 Status Transaction::finish() {
-  finished_ = true;
   PODQOS_TRY(grant_freed(*this));
   PODQOS_TRY(write_trees());
   if (machine_->defers_unit_changes()) {

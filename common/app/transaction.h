@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -52,8 +53,6 @@ class Transaction {
   /// The sums of the tiers, the trees in use, and the lists of pending and retained pods; written
   /// by finish().
   [[nodiscard]] core::TiersRecord& tiers() const { return store_->tiers(); }
-  /// Sums and trees when the transaction began.
-  [[nodiscard]] const core::TiersRecord& before() const { return before_; }
   /// Seconds since boot when the transaction began, so that steps of the wall clock have no effect.
   [[nodiscard]] BootSeconds now() const { return now_; }
   /// The node's memory, swap and CPU, see cgroup::node_capacity().
@@ -66,16 +65,11 @@ class Transaction {
 
   /// True if this transaction has recomputed everything after an interrupted one.
   [[nodiscard]] bool recovered() const { return recovered_; }
+  /// Logs an error after which the records are uncertain: the next transaction recomputes them.
+  /// @param context  precedes its message
+  void log_uncertain(const Status& done, std::string_view context = {});
   /// Notes that everything is being recomputed, so that it is done once per transaction.
   void begin_recovery() { recovered_ = true; }
-  /// True once finish() was called.
-  [[nodiscard]] bool finished() const { return finished_; }
-  /// For a transaction without changes of its own: finishes what a recovery, or the care for other
-  /// pods, has changed.
-  [[nodiscard]] Status finish_if_changed() {
-    return (recovered_ || changed_) && !finished_ ? finish() : Status{};
-  }
-
   /// Makes finish() create the roots and tiers of all trees again and write all their values.
   void remake_trees() { trees_ = core::TreeState::kMissing; }
 
@@ -95,12 +89,13 @@ class Transaction {
 
   /// Executes steps of the machine. Logs changed values at debug level.
   [[nodiscard]] Status execute(const core::Plan& plan);
-  /// Makes root and tiers, whose values finish() writes. Saves the tiers' record first: a program
-  /// that dies in between must not leave a root that nothing tells to be podqos's.
-  [[nodiscard]] Status make_tree(const std::string& kubepods, const core::Plan& plan);
-  /// Removes tiers and root, of which no pod is left, and the cgroups above that podqos has made.
-  /// What another program uses stays, and the root with it; then they remain the ones in use.
-  [[nodiscard]] Status remove_tree(const std::string& kubepods);
+  /// Makes root and tiers, whose values finish() writes, unless pods of the tree use them. Saves
+  /// the tiers' record first: a program that dies in between must not leave a root that nothing
+  /// tells to be podqos's.
+  [[nodiscard]] Status make_tree(const std::string& kubepods);
+  /// Removes the tree again if it could not be made for its first pod. If systemd does not answer
+  /// now either, units without cgroups may be left, which the next pod takes up.
+  void take_back_tree(const std::string& kubepods);
   /// Writes the values of one of podqos's own pods: what has changed, or all of them; makes its
   /// cgroup, also again if another program has removed it, and keeps a copy of the record on it.
   /// @param before  the record that the cgroup's values follow from; nullptr to write all
@@ -110,6 +105,10 @@ class Transaction {
   /// Leaves the values of a live pod's cgroup, which were refused, to a later transaction, which
   /// writes all of them: at once where the refusal passes by itself (kBusy), else later.
   void revisit(const core::PodRecord& record, const Error& refused);
+  /// As write_pod(), for a pod that runs on in any case.
+  /// @return why its values were refused, for the log or a report: they are revisited
+  std::optional<Error> write_or_revisit(const core::PodRecord& record,
+                                        const core::PodRecord* before);
   /// Removes what an earlier pod, or ended containers, have left below a pod's cgroup: it has old
   /// limits, which the kernel checks the pod's new ones against. Children that remain are no error.
   void remove_children(const cgroup::RemoveChildren& children);
@@ -131,6 +130,9 @@ class Transaction {
   /// later transaction.
   /// @return the errors of the record store
   [[nodiscard]] Status finish();
+  /// For a transaction without changes of its own: finishes what a recovery, or the care for other
+  /// pods, has changed.
+  [[nodiscard]] Status finish_if_changed() { return recovered_ || changed_ ? finish() : Status{}; }
   /// What finish() could not do, one sentence each.
   [[nodiscard]] const std::vector<std::string>& failures() const { return failures_; }
 
@@ -140,29 +142,34 @@ class Transaction {
   /// Uids of ended pods of whose nested cgroups a part is removed; see remove_rest().
   [[nodiscard]] const std::vector<std::string>& partly_removed() const { return partly_removed_; }
 
-  /// Collects changed unit properties and sends them to systemd in finish(). For containers that
-  /// run already: if systemd refuses them, nothing is rolled back.
-  void defer_unit_changes() { machine_->defer_unit_changes(true); }
   /// Returns and clears the list of values that were written: "PATH/FILE = VALUE".
   [[nodiscard]] std::vector<std::string> release_written() { return std::exchange(written_, {}); }
 
  private:
-  static Result<Transaction> with_store(const core::Settings& settings, Log& log,
-                                        store::Store store, const Timeouts& timeouts);
+  static Result<std::optional<Transaction>> open_as(const core::Settings& settings, Log& log,
+                                                    const Timeouts& timeouts,
+                                                    store::Opening opening);
   /// Logs what was executed, and collects its written values for release_written().
   void note(cgroup::Report report);
   /// Logs and notes what finish() leaves to a later transaction.
   void note_failure(std::string failure);
   /// Notes work that the kernel or systemd refused for the moment.
-  void leave_unfinished(Refusal refusal) {
-    std::erase_if(unfinished_, [&](const Refusal& other) { return other.uid == refusal.uid; });
-    unfinished_.push_back(std::move(refusal));
-  }
+  void leave_unfinished(Refusal refusal);
+  /// Notes that systemd still holds the empty cgroup of a pod, or of a tree (uid "").
+  void leave_held(const std::string& uid, const std::string& cgroup);
+  // Of root, tiers and what is above (trees.cpp).
   [[nodiscard]] Status write_trees();
   /// Writes the values of a tree's tiers, or removes it if no pod is left.
   [[nodiscard]] Status write_tree(const core::TreeRecord& tree);
-  void remove_unused(const core::TreeRecord& tree);
   [[nodiscard]] Status write_tiers(const core::TreeRecord& tree, core::TreeState state);
+  [[nodiscard]] core::CgroupValues changed_root_limits(const core::TreeRecord& tree,
+                                                       core::TreeState state) const;
+  [[nodiscard]] std::optional<CpuShares> observe_share(const core::TreeRecord& tree);
+  [[nodiscard]] Status check_io_weight(const std::string& kubepods);
+  /// Removes tiers and root, of which no pod is left, and the cgroups above that podqos has made.
+  /// What another program uses stays, and the root with it; then they remain the ones in use.
+  [[nodiscard]] Status remove_tree(const std::string& kubepods);
+  void remove_unused(const core::TreeRecord& tree);
 
   const core::Settings* settings_;
   Log* log_;
@@ -179,7 +186,6 @@ class Transaction {
   std::vector<std::string> made_;  ///< roots of the trees that this transaction has made
   bool recovered_ = false;
   bool changed_ = false;  ///< begin() or execute() was called
-  bool finished_ = false;
 };
 
 }  // namespace podqos::app

@@ -213,11 +213,13 @@ Result<std::vector<std::string>> Store::uids_at(const std::string& name) {
 Status Store::write_uids(const std::string& name, const std::vector<std::string>& uids) {
   PODQOS_TRY(begin());
   entries_.erase(name);
-  if (uids.empty()) return files_->remove(index_path(name));
   std::string target;
   for (const std::string& uid : uids)
     target += cat(target.empty() ? "" : "/", uid);
-  return files_->write(index_path(name), target);
+  PODQOS_TRY(uids.empty() ? files_->remove(index_path(name))
+                          : files_->write(index_path(name), target));
+  entries_.emplace(name, uids);
+  return {};
 }
 
 std::string Store::full(std::string_view path) const {

@@ -179,10 +179,12 @@ class SynchronizationTest : public PluginTest {
   [[nodiscard]] app::Synchronization::Failed failed() {
     return [this](const Error& error) { configuration().log().error(error.message); };
   }
-  [[nodiscard]] Result<bool> resume(app::Synchronization& taking, milliseconds at_most = kOneOnly) {
+  [[nodiscard]] Result<bool> resume(app::Synchronization& taking,
+                                    std::optional<milliseconds> at_most = kOneOnly,
+                                    std::string_view sandbox = {}) {
     return taking.resume(settings(), configuration().log(),
-                         {.ids = {}, .listener = {Pid{::getpid()}, {}}}, at_most,
-                         {.clock = &clock()});
+                         {.ids = {}, .listener = {Pid{::getpid()}, {}}},
+                         {.at_most = at_most, .sandbox = sandbox, .timeouts = {.clock = &clock()}});
   }
   [[nodiscard]] core::Settings settings() {
     core::Settings settings = configuration().settings();
@@ -275,8 +277,7 @@ TEST_F(SynchronizationTest, TakesOnePodBeforeTheOthers) {
   app::Synchronization taking{{told("1"), told("2"), std::move(box), told("4")}, failed()};
   ASSERT_TRUE(resume(taking));
   EXPECT_TRUE(taking.awaits("sandbox-3"));
-  const auto done = taking.run_pod(settings(), configuration().log(),
-                                   {.ids = {}, .listener = {Pid{::getpid()}, {}}}, "sandbox-3");
+  const auto done = resume(taking, std::nullopt, "sandbox-3");
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_FALSE(*done);
   EXPECT_FALSE(taking.awaits("sandbox-3"));

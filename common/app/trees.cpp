@@ -1,0 +1,172 @@
+// What a transaction does with a tree of pods: its root, its tiers, and what podqos has made above.
+#include <algorithm>
+#include <utility>
+
+#include "common/app/transaction.h"
+#include "common/base/text.h"
+#include "common/cgroup/cgroup_view.h"
+#include "common/cgroup/node.h"
+#include "common/cgroup/root.h"
+#include "common/core/cgroups/naming.h"
+#include "common/core/cgroups/pod_plan.h"
+#include "common/core/events/root.h"
+#include "common/core/pods/counting.h"
+
+namespace podqos::app {
+
+Status Transaction::make_tree(const std::string& kubepods) {
+  // Without pods its tiers may be missing, even if another program's cgroup keeps it.
+  const core::TreeRecord* tree = core::tree_at(tiers(), kubepods);
+  if (tree != nullptr && core::has_pods(tiers(), *tree)) return {};
+  // A cgroup of another name may be the node operator's.
+  const bool own_name = settings_->cgroup_root == core::kDefaultCgroupRoot;
+  std::vector<std::string> missing = core::with_parents(kubepods);
+  std::erase_if(missing, [&](const std::string& path) {
+    return machine_->exists(path) &&
+           !(own_name && cgroup::is_made_above(*machine_, path, kubepods));
+  });
+  const core::Plan plan = core::plan_root(tiers(), kubepods, missing);
+  PODQOS_TRY(store_->checkpoint());
+  PODQOS_TRY(execute(plan));
+  made_.push_back(kubepods);
+  return {};
+}
+
+Status Transaction::remove_tree(const std::string& kubepods) {
+  const core::TreeRecord* tree = core::tree_at(tiers(), kubepods);
+  if (tree == nullptr) return {};
+  changed_ = true;
+  PODQOS_ASSIGN(auto removal, cgroup::remove_tree(*machine_, kubepods, tree->top));
+  note(std::move(removal.report));
+  if (removal.removed == cgroup::Removed::kHeldBySystemd) leave_held("", kubepods);
+  if (removal.removed == cgroup::Removed::kGone) core::forget_root(tiers(), kubepods);
+  return {};
+}
+
+void Transaction::take_back_tree(const std::string& kubepods) {
+  const core::TreeRecord* tree = core::tree_at(tiers(), kubepods);
+  if (tree == nullptr || core::has_pods(tiers(), *tree)) return;
+  const std::string top = tree->top;
+  if (auto done = remove_tree(kubepods); !done) log_->error(done.error().message);
+  core::Plan left;  // by a systemd that has answered the first calls only
+  for (std::string& path : core::tiers_and_root(kubepods))
+    left.emplace_back(core::RemoveCgroup{.path = std::move(path)});
+  const std::vector<std::string> directories = core::directories_above(kubepods, top);
+  for (auto path = directories.rbegin(); path != directories.rend(); ++path)
+    left.emplace_back(core::RemoveCgroup{.path = *path});
+  if (auto done = execute(left); !done) log_->error(done.error().message);
+  if (!machine_->exists(top.empty() ? kubepods : top)) core::forget_root(tiers(), kubepods);
+}
+
+/// The CPU shares of core::cgroups_with_share(), see core::tree_shares(); nullopt if there are
+/// none.
+std::optional<CpuShares> Transaction::observe_share(const core::TreeRecord& tree) {
+  const auto& cpu = machine_->layout_without_hugepages().cpu;
+  if (!cpu || core::cgroups_with_share(tree).empty()) return std::nullopt;
+  const core::NodeCpu node = cgroup::observe_node_cpu(*machine_, tiers(), *settings_, capacity_);
+  return core::tree_shares(node, tiers(), tree, *cpu, formula());
+}
+
+/// The limits to write to a tree's root, see core::root_limits(); empty where the transaction has
+/// changed nothing that they follow from, and the tree is as it was.
+core::CgroupValues Transaction::changed_root_limits(const core::TreeRecord& tree,
+                                                    core::TreeState state) const {
+  const core::TreeRecord* old = core::tree_at(before_, tree.kubepods);
+  if (state == core::TreeState::kUnchanged && old != nullptr &&
+      core::root_limits(before_, *old, *settings_, capacity_) ==
+          core::root_limits(tiers(), tree, *settings_, capacity_))
+    return {};
+  return core::root_limits(tiers(), tree, *settings_, cgroup::with_pids(capacity_));
+}
+
+/// Warns if ioWeight has no effect on this kernel: when the root is made, not at each container.
+Status Transaction::check_io_weight(const std::string& kubepods) {
+  if (settings_->io_weight == core::IoWeights{}) return {};
+  // Only then does a tier have the file if only Guaranteed pods have a weight.
+  PODQOS_TRY(execute({core::EnsureCgroup{.path = kubepods, .also = core::Controller::kIo}}));
+  if (cgroup::takes_io_weight(*machine_, core::tier_path(kubepods, core::QosClass::kBurstable)))
+    return {};
+  log_->warning(
+      cat("ioWeight has no effect below ", kubepods,
+          ": the kernel has neither io.weight nor io.bfq.weight (cgroup v1: blkio.bfq.weight, "
+          "blkio.weight): load the module bfq, or unset ioWeight"));
+  return {};
+}
+
+Status Transaction::write_tiers(const core::TreeRecord& tree, core::TreeState state) {
+  core::TierValues wanted = core::wanted_tiers(tree.sums, tiers().sums, *settings_, capacity_);
+  wanted.root = changed_root_limits(tree, state);
+  const auto share = observe_share(tree);
+  if (tree.top.empty()) wanted.root.cpu_shares = share;
+  const auto observe = [&](const core::CgroupValues& tier, core::QosClass qos_class) {
+    const std::string path = core::tier_path(tree.kubepods, qos_class);
+    core::TierSnapshot snapshot;
+    if (tier.memory_limit) {
+      if (const auto usage = machine_->memory_usage(path)) snapshot.usage = *usage;
+    }
+    snapshot.has_io_weight =
+        state == core::TreeState::kMissing && cgroup::has_io_weight(*machine_, path);
+    return snapshot;
+  };
+  const core::TierValues values = core::decide_tier_write(
+      wanted, state,
+      {.root = observe(wanted.root, core::QosClass::kGuaranteed),
+       .burstable = observe(wanted.burstable, core::QosClass::kBurstable),
+       .besteffort = observe(wanted.besteffort, core::QosClass::kBestEffort)},
+      *settings_);
+  // Where the tree is not as it was, systemd is told even what the files hold.
+  const auto make =
+      state == core::TreeState::kUnchanged ? core::Cgroup::kExists : core::Cgroup::kCreate;
+  const core::CgroupLayout& layout = machine_->layout_without_hugepages();
+  Status first;
+  const auto attempt = [&](const core::Plan& plan) {
+    auto done = execute(plan);
+    if (first && !done) first = std::move(done);
+  };
+  if (state == core::TreeState::kMissing) attempt(core::plan_tree(tree.kubepods, tree.top));
+  attempt(core::plan_tiers(tree.kubepods, values, layout, formula(), make));
+  if (share && !tree.top.empty())
+    attempt(core::plan_top(core::cgroups_with_share(tree), *share, layout, formula(), make));
+  return first;
+}
+
+void Transaction::remove_unused(const core::TreeRecord& tree) {
+  // Only units are left that systemd did not stop when it was asked: that is for reconcile to try
+  // again, so that no container waits for a systemd that does not answer.
+  if (trees_ == core::TreeState::kUnchanged &&
+      core::driver_of(tree.kubepods) == core::Driver::kSystemd && !machine_->exists(tree.kubepods))
+    return;
+  if (auto done = remove_tree(tree.kubepods); !done) {
+    note_failure(cat("cgroup ", tree.kubepods,
+                     ", in which no pod is left, was not removed: ", done.error().message));
+  }
+}
+
+Status Transaction::write_tree(const core::TreeRecord& tree) {
+  if (!core::has_pods(tiers(), tree)) {
+    remove_unused(tree);
+    return {};
+  }
+  const bool just_made = std::ranges::find(made_, tree.kubepods) != made_.end();
+  auto done = write_tiers(tree, just_made ? core::TreeState::kFresh : trees_);
+  if (!done && done.error().code == ErrorCode::kNotFound)
+    done = write_tiers(tree, core::TreeState::kMissing);
+  else if (done && just_made)
+    done = check_io_weight(tree.kubepods);
+  // Later transactions write what has changed, not all that a new tree needs.
+  if (!done && just_made) store_->keep_mark();
+  return done;
+}
+
+Status Transaction::write_trees() {
+  if (tiers().trees.empty()) return {};
+  PODQOS_TRY(begin());
+  // By value: a tree without pods is forgotten.
+  for (const core::TreeRecord& tree : std::vector{tiers().trees}) {
+    if (auto done = write_tree(tree); !done)
+      note_failure(cat("tiers of ", tree.kubepods, " not written: ", done.error().message));
+  }
+  return {};
+}
+
+}  // namespace podqos::app
