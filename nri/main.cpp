@@ -84,8 +84,7 @@ Status run(const nri::Options& options, nri::Configuration& configuration) {
     PODQOS_ASSIGN(only, nri::lock_single_instance(state_dir, kLaunchPatience));
   }
   // A state directory of no use fails the start, not a service that is up.
-  PODQOS_ASSIGN(const auto directory, podqos::store::make_state_directory(state_dir));
-  PODQOS_TRY(podqos::store::check_state_directory(directory));
+  PODQOS_TRY(podqos::store::make_state_directory(state_dir));
   PODQOS_ASSIGN(const auto notify, nri::Notify::open());
   PODQOS_ASSIGN(const auto signals, nri::open_signals());
 

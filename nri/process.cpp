@@ -62,7 +62,6 @@ Result<sys::FileLock> lock_single_instance(const std::string& state_directory,
                                            std::chrono::milliseconds timeout,
                                            const sys::Clock& clock) {
   PODQOS_ASSIGN(const auto directory, store::make_state_directory(state_directory));
-  PODQOS_TRY(store::check_state_directory(directory));
   auto lock =
       sys::FileLock::acquire(directory, kLockName, timeout, sys::Clock::TimePoint::max(), clock);
   const std::string path = cat(directory.path(), "/", kLockName);

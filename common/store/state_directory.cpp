@@ -52,6 +52,47 @@ Status check_parents(const sys::Directory& directory, struct stat child, uid_t c
   }
 }
 
+/// See make_state_directory().
+Status check_state_directory(const sys::Directory& directory) {
+  const std::string& path = directory.path();
+  struct stat opened{};
+  struct stat named{};
+  if (::fstat(directory.fd(), &opened) != 0) return fail_errno(errno, path);
+  if (::lstat(path.c_str(), &named) != 0) return fail_errno(errno, path);
+  if (S_ISLNK(named.st_mode))
+    return fail(ErrorCode::kConflict, cat("state directory ", path, " is a symlink"));
+  if (opened.st_dev != named.st_dev || opened.st_ino != named.st_ino) {
+    return fail(ErrorCode::kConflict,
+                cat("state directory ", path, " was replaced while it was opened"));
+  }
+  const uid_t caller = ::geteuid();
+  if (opened.st_uid != caller) {
+    return fail(ErrorCode::kConflict, cat("state directory ", path, " belongs to user ",
+                                          opened.st_uid, ", not to ", caller));
+  }
+  if ((opened.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return fail(ErrorCode::kConflict,
+                cat("state directory ", path,
+                    " is writable by others; inspect its files, then chmod it to 0700"));
+  }
+  PODQOS_TRY(check_parents(directory, opened, caller));
+  // Kubernetes makes a missing hostPath with 0755. A reader may find it on a read-only mount.
+  const bool open_to_others = (opened.st_mode & (S_IRWXG | S_IRWXO)) != 0;
+  if (open_to_others && ::fchmod(directory.fd(), kDirectoryMode) != 0 && errno != EROFS) {
+    const int err = errno;
+    return fail_errno(err, cat("chmod state directory ", path, " to 0700"));
+  }
+  return {};
+}
+
+/// Opens and checks the state directory; kNotFound if it is missing.
+Result<sys::Directory> open_state_directory(const std::string& path) {
+  auto directory = sys::Directory::open(path);
+  if (!directory) return fail(std::move(directory).error().with_context("state directory"));
+  PODQOS_TRY(check_state_directory(*directory));
+  return directory;
+}
+
 /// "pods" and "a.json" of "pods/a.json"; "" and "lock" of "lock".
 std::pair<std::string_view, std::string> parts_of_path(std::string_view path) {
   const std::size_t slash = path.find('/');
@@ -67,15 +108,6 @@ Result<std::optional<std::string>> read_link(const sys::Directory& directory,
   if (errno == ENOENT) return std::nullopt;
   if (errno == EINVAL) return fail(ErrorCode::kCorrupt, "not a symbolic link");
   return fail_errno(errno, "readlink");
-}
-
-/// The content of a file that has none.
-Result<std::optional<std::string>> find_empty(const sys::Directory& directory,
-                                              const std::string& name) {
-  struct stat found{};
-  if (::fstatat(directory.fd(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0) return "";
-  if (errno == ENOENT) return std::nullopt;
-  return fail_errno(errno, cat(directory.path(), "/", name));
 }
 
 Status create_empty(const sys::Directory& directory, const std::string& name) {
@@ -122,58 +154,20 @@ bool is_read_only(const std::string& path) {
   return ::statfs(path.c_str(), &found) == 0 && (found.f_flags & ST_RDONLY) != 0;
 }
 
-Result<sys::Directory> open_state_directory(const std::string& path) {
-  auto directory = sys::Directory::open(without_trailing_slashes(path));
-  if (!directory) return fail(std::move(directory).error().with_context("state directory"));
-  return directory;
-}
-
 Result<sys::Directory> make_state_directory(const std::string& path) {
-  auto directory = open_state_directory(path);
-  if (directory || directory.error().code != ErrorCode::kNotFound) return directory;
   const std::string name = without_trailing_slashes(path);
-  // EEXIST: another process has made it since. The caller checks its owner in either case.
+  auto directory = open_state_directory(name);
+  if (directory || directory.error().code != ErrorCode::kNotFound) return directory;
+  // EEXIST: another process has made it since.
   if (::mkdir(name.c_str(), kDirectoryMode) != 0 && errno != EEXIST)
     return fail_errno(errno, cat("make state directory ", name));
   return open_state_directory(name);
 }
 
-Status check_state_directory(const sys::Directory& directory) {
-  const std::string& path = directory.path();
-  struct stat opened{};
-  struct stat named{};
-  if (::fstat(directory.fd(), &opened) != 0) return fail_errno(errno, path);
-  if (::lstat(path.c_str(), &named) != 0) return fail_errno(errno, path);
-  if (S_ISLNK(named.st_mode))
-    return fail(ErrorCode::kConflict, cat("state directory ", path, " is a symlink"));
-  if (opened.st_dev != named.st_dev || opened.st_ino != named.st_ino) {
-    return fail(ErrorCode::kConflict,
-                cat("state directory ", path, " was replaced while it was opened"));
-  }
-  const uid_t caller = ::geteuid();
-  if (opened.st_uid != caller) {
-    return fail(ErrorCode::kConflict, cat("state directory ", path, " belongs to user ",
-                                          opened.st_uid, ", not to ", caller));
-  }
-  if ((opened.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return fail(ErrorCode::kConflict,
-                cat("state directory ", path,
-                    " is writable by others; inspect its files, then chmod it to 0700"));
-  }
-  PODQOS_TRY(check_parents(directory, opened, caller));
-  // Kubernetes makes a missing hostPath with 0755. A reader may find it on a read-only mount.
-  const bool open_to_others = (opened.st_mode & (S_IRWXG | S_IRWXO)) != 0;
-  if (open_to_others && ::fchmod(directory.fd(), kDirectoryMode) != 0 && errno != EROFS) {
-    const int err = errno;
-    return fail_errno(err, cat("chmod state directory ", path, " to 0700"));
-  }
-  return {};
-}
-
 Result<StateDirectory> StateDirectory::open(const StoreOptions& options, Opening opening) {
-  PODQOS_ASSIGN(auto top, opening == Opening::kMake ? make_state_directory(options.path)
-                                                    : open_state_directory(options.path));
-  PODQOS_TRY(check_state_directory(top));
+  PODQOS_ASSIGN(auto top, opening == Opening::kMake
+                              ? make_state_directory(options.path)
+                              : open_state_directory(without_trailing_slashes(options.path)));
   StateDirectory directory{std::move(top)};
   const bool lockable = opening != Opening::kRead || !is_read_only(options.path);
   if (opening != Opening::kReadUnlocked && lockable) {
@@ -206,7 +200,6 @@ Result<std::optional<std::string>> StateDirectory::read(const std::string& path)
   PODQOS_ASSIGN(const auto directory, find(subdirectory));
   if (directory == nullptr) return std::nullopt;
   if (subdirectory == kContainersName) return read_link(*directory, name);
-  if (path == kMarkName) return find_empty(*directory, name);
   auto text = directory->read_file(name, codec::kMaxRecordSize);
   if (text) return std::optional{*std::move(text)};
   if (text.error().code == ErrorCode::kNotFound) return std::nullopt;

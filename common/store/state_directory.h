@@ -18,12 +18,12 @@
 
 namespace podqos::store {
 
-/// Opens the state directory; kNotFound if it is missing. Does not check its owner:
-/// check_state_directory() does.
-[[nodiscard]] Result<sys::Directory> open_state_directory(const std::string& path);
-
-/// Like open_state_directory(), but creates the directory (mode 0700) if it is missing. Its parent
-/// must exist.
+/// Opens the state directory; creates it (mode 0700) if it is missing. Its parent must exist.
+/// Checks that no other user can change or replace the state, and sets mode 0700 where others could
+/// read it.
+/// @return kConflict if the directory is a symlink, has another owner than the caller or is
+///         writable by group or others; or if one of its parents belongs to a user other than root
+///         and the caller, or is writable by others without the sticky bit.
 [[nodiscard]] Result<sys::Directory> make_state_directory(const std::string& path);
 
 /// Whether the end of this container may change the state. False only if no transaction was
@@ -33,13 +33,6 @@ namespace podqos::store {
 
 /// Whether `path` is on a file system that is mounted read-only.
 [[nodiscard]] bool is_read_only(const std::string& path);
-
-/// Checks that no other user can change or replace the state, and sets mode 0700 where others could
-/// read it.
-/// @return kConflict if the directory is a symlink, has another owner than the caller or is
-///         writable by group or others; or if one of its parents belongs to a user other than root
-///         and the caller, or is writable by others without the sticky bit.
-[[nodiscard]] Status check_state_directory(const sys::Directory& directory);
 
 /// How to open a Store.
 struct StoreOptions {
@@ -64,7 +57,7 @@ enum class Opening : std::uint8_t {
 /// The files of a state directory, whose lock the object holds as long as it lives.
 class StateDirectory final : public StateFiles {
  public:
-  /// @return the errors of check_state_directory(); kTimeout if the lock is not free in time
+  /// @return the errors of make_state_directory(); kTimeout if the lock is not free in time
   static Result<StateDirectory> open(const StoreOptions& options, Opening opening);
 
   [[nodiscard]] Result<std::optional<std::string>> read(const std::string& path) override;

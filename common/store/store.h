@@ -38,7 +38,7 @@ class Store {
   /// long as it lives. A corrupt tiers.json is renamed. A reader changes nothing, and finds a
   /// directory that is missing empty.
   /// @return kConflict if the state directory or a file in it is a symlink, or if the directory
-  ///         fails check_state_directory(); kTimeout if the lock is not free in time; kUnsupported
+  ///         fails make_state_directory(); kTimeout if the lock is not free in time; kUnsupported
   ///         for a tiers.json of a newer version, which is left unchanged.
   static Result<Store> open(const StoreOptions& options, Opening opening = Opening::kMake);
   /// The records in these files.
