@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/app/admission.h"
 #include "common/app/departure.h"
 #include "common/app/place.h"
 #include "common/base/text.h"
@@ -173,8 +174,12 @@ Result<bool> Plugin::apply(const DeferredEvent& deferred, const app::Timeouts& t
     }
     case Kind::kEnded: break;
   }
-  PODQOS_ASSIGN(auto ended, app::container_ended(settings, log(), id, own_process_.pid, timeouts));
-  return ended == app::Ending::kDone;
+  const app::EndedContainer ended{.id = id, .bundle = "", .caller = own_process_.pid};
+  PODQOS_ASSIGN(
+      const auto outcome,
+      app::with_container_id(
+          app::end_container(settings, log(), ended, app::OnEnding::kLeave, timeouts), id));
+  return outcome.ending == app::Ending::kDone;
 }
 
 void Plugin::drop(const DeferredEvent& event, const Error& error) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "common/app/departure.h"
-#include "common/app/recompute.h"
+#include "common/app/reconcile.h"
 #include "common/base/path.h"
 #include "common/cgroup/container.h"
 #include "common/cgroup/node.h"
@@ -59,12 +59,12 @@ core::PodRecord without_dead(cgroup::Machine& machine, core::PodRecord record,
 const core::ContainerRecord* find_running(cgroup::Machine& machine, const AdmissionRequest& request,
                                           const std::optional<core::PodRecord>& before) {
   if (!before || request.state != core::ContainerState::kPending) return nullptr;
-  for (const core::ContainerRecord& container : before->containers) {
-    if (container.key() == request.facts.key() && container.state == core::ContainerState::kLive &&
-        cgroup::lives(machine, container) && !sys::is_ending(container.pid))
-      return &container;
-  }
-  return nullptr;
+  const auto found =
+      std::ranges::find(before->containers, request.facts.key(), &core::ContainerRecord::key);
+  const bool runs = found != before->containers.end() &&
+                    found->state == core::ContainerState::kLive && cgroup::lives(machine, *found) &&
+                    !sys::is_ending(found->pid);
+  return runs ? &*found : nullptr;
 }
 
 /// What each pod requests, for the error of one that does not fit; empty for more pods than are
@@ -81,14 +81,6 @@ std::vector<core::PodShare> holders_in(store::Store& store, const std::string& b
         {.name = core::name_of((*record)->pod), .requested = core::requested_by(**record)});
   }
   return holders;
-}
-
-/// The node's capacity; that of processes is read where the admission depends on it.
-core::NodeCapacity capacity_for(const Transaction& transaction) {
-  const core::Settings& settings = transaction.settings();
-  const bool counts_pids =
-      settings.pod_pids_limit && settings.admission.pids != core::AdmissionPolicy::kOff;
-  return counts_pids ? cgroup::with_pids(transaction.capacity()) : transaction.capacity();
 }
 
 /// Restricts the OOM score to what the privileges suffice for, with a warning.
@@ -190,24 +182,18 @@ Result<std::string> choose_root(Transaction& transaction, core::Driver driver,
   return root;
 }
 
-/// The root of podqos's own that the container lies below, else of those that it may come to.
-/// @param root  see below
-std::string own_root_of(const core::TiersRecord& tiers, const AdmissionRequest& request,
-                        const Result<std::string>& root) {
+/// The root below which podqos created the pod cgroup that the engine names, or may create it; ""
+/// if another program did, so that podqos adopts it instead.
+/// @param root  of choose_root()
+Result<std::string> own_root_for(Transaction& transaction, const AdmissionRequest& request,
+                                 const Result<std::string>& root) {
+  const core::TiersRecord& tiers = transaction.tiers();
   const core::TreeRecord* tree =
       request.placed_at ? core::find_tree(tiers, *request.placed_at) : nullptr;
   if (tree == nullptr) tree = core::tree_in_use(tiers, request.driver);
-  return tree != nullptr ? tree->kubepods : root.value_or("");
-}
-
-/// The root below which podqos created the pod cgroup that the engine names; "" if podqos did not
-/// create it, and adopts it instead.
-/// @param root  the root of podqos's own pods, or why there is none
-Result<std::string> own_root_for(Transaction& transaction, const AdmissionRequest& request,
-                                 const Result<std::string>& root) {
-  std::string own_root = own_root_of(transaction.tiers(), request, root);
+  std::string own_root = tree != nullptr ? tree->kubepods : root.value_or("");
   const auto placed = request.placed_at.and_then(core::find_pod_cgroup);
-  if (own_root.empty() || !placed || !is_below(placed->pod_path, own_root)) return own_root;
+  if (!placed || !is_below(placed->pod_path, own_root)) return own_root;
   const auto origin = cgroup::origin_of_pod(transaction.machine(), placed->pod_path);
   if (origin == core::CgroupOrigin::kPodqos) return own_root;
   PODQOS_ASSIGN(const auto record, transaction.store().pod(placed->uid));
@@ -243,7 +229,11 @@ Result<std::optional<Admission>> admit_to_pod(Transaction& transaction, Admissio
   if (before) core::reconcile_bundle(transaction.tiers(), *before, request.facts);
   const auto existing =
       before ? std::optional{without_dead(machine, *before, request.facts)} : std::nullopt;
-  const core::NodeCapacity capacity = capacity_for(transaction);
+  // Few admissions depend on the capacity of processes.
+  const bool counts_pids =
+      settings.pod_pids_limit && settings.admission.pids != core::AdmissionPolicy::kOff;
+  const core::NodeCapacity capacity =
+      counts_pids ? cgroup::with_pids(transaction.capacity()) : transaction.capacity();
   const core::AdmissionSnapshot snapshot{.identity = identity,
                                          .claim = claim,
                                          .before = before,

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "common/app/departure.h"
-#include "common/app/recompute.h"
+#include "common/app/reconcile.h"
 #include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/container.h"
@@ -102,13 +102,10 @@ Status check_own(const Admission& admission, const std::string& actual) {
           "the runtime to create a cgroup for the container"));
 }
 
-/// Warns of a container that runs outside its pod, and how to avoid it.
-void report_place(Transaction& transaction, const Admission& admission, const std::string& actual) {
-  transaction.log().warning(
-      cat("pod ", admission.record.pod.uid, ", container ", printable(admission.container.id),
-          " runs in cgroup ", actual, ", not in ", *admission.belongs_to,
-          ": register podqos-runtime, or Podman's precreate hook, so that it is "
-          "placed before it starts"));
+/// "pod 42, container c1 runs in cgroup /a, not in /b", of one that runs outside its pod.
+std::string describe_place(const Admission& admission, const Init& init) {
+  return cat("pod ", admission.record.pod.uid, ", container ", printable(admission.container.id),
+             " runs in cgroup ", init.cgroup, ", not in ", *admission.belongs_to);
 }
 
 /// Writes the values of a running container in its current cgroup.
@@ -116,16 +113,14 @@ void report_place(Transaction& transaction, const Admission& admission, const st
 Status apply_container(Transaction& transaction, const Admission& admission, const Init& init,
                        Reporter reporter) {
   const core::ContainerRecord& container = admission.container;
-  const std::string& actual = init.cgroup;
   const bool untouched = admission.on_misplaced == core::OnMisplaced::kIgnore;
   if (admission.left_with_engine && untouched) return {};
   if (admission.belongs_to && untouched) {
-    transaction.log().info(cat("pod ", admission.record.pod.uid, ", container ",
-                               printable(container.id), " runs in cgroup ", actual, ", not in ",
-                               *admission.belongs_to, ": counted but not moved"));
+    transaction.log().info(cat(describe_place(admission, init), ": counted but not moved"));
     return {};
   }
-  if (admission.belongs_to || admission.left_with_engine) PODQOS_TRY(check_own(admission, actual));
+  if (admission.belongs_to || admission.left_with_engine)
+    PODQOS_TRY(check_own(admission, init.cgroup));
   core::Plan plan =
       core::plan_container(container.cgroup, admission.missing,
                            transaction.layout_for(admission.missing), transaction.formula());
@@ -136,7 +131,11 @@ Status apply_container(Transaction& transaction, const Admission& admission, con
     plan.emplace_back(score);
   }
   PODQOS_TRY(transaction.execute(plan));
-  if (admission.belongs_to) report_place(transaction, admission, actual);
+  if (admission.belongs_to) {
+    transaction.log().warning(cat(describe_place(admission, init),
+                                  ": register podqos-runtime, or Podman's precreate hook, so that "
+                                  "it is placed before it starts"));
+  }
   return {};
 }
 
@@ -225,10 +224,7 @@ Status count_running(Transaction& transaction, AdmissionRequest request, const I
   request.on_misplaced = core::OnMisplaced::kIgnore;
   PODQOS_ASSIGN(auto admission, admit_running(transaction, std::move(request), init));
   if (!admission || !admission->belongs_to) return {};
-  transaction.log().info(cat("pod ", admission->record.pod.uid, ", container ",
-                             printable(admission->container.id), " was started in cgroup ",
-                             init.cgroup, " before podqos knew it, not in ", *admission->belongs_to,
-                             ": counted but not moved"));
+  transaction.log().info(cat(describe_place(*admission, init), ": counted but not moved"));
   return {};
 }
 

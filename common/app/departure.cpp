@@ -8,9 +8,10 @@
 #include <thread>
 #include <utility>
 
-#include "common/app/recompute.h"
+#include "common/app/reconcile.h"
 #include "common/base/text.h"
 #include "common/cgroup/container.h"
+#include "common/cgroup/node.h"
 #include "common/cgroup/pod_cgroup.h"
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/pods/counting.h"
@@ -293,7 +294,7 @@ Result<Ended> end_container(Transaction& transaction, const EndedContainer& ende
 Result<Ended> end_container(const core::Settings& settings, Log& log, const EndedContainer& ended,
                             OnEnding on_ending, const Timeouts& timeouts) {
   // Most containers of a node may not be podqos's: return without the lock.
-  if (!store::may_involve(settings.state_dir, ended.id)) return Ended{};
+  if (!cgroup::owns_host() || !store::may_involve(settings.state_dir, ended.id)) return Ended{};
   PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log, timeouts));
   if (!transaction) return Ended{};
   return end_container(*transaction, ended, on_ending);

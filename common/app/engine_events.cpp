@@ -66,11 +66,24 @@ Status start(const core::Settings& settings, Log& log, const ContainerEvent& eve
   return register_started(transaction, *std::move(request), *init, Reporter::kPlugin);
 }
 
+/// The container's name in the pod spec.
+std::string name_in(const core::PodRecord& record, const AdmissionRequest& request) {
+  for (const core::ContainerRecord& container : record.containers) {
+    if (container.id == request.facts.id) return container.name;
+  }
+  return request.annotations.engine.container_name.value_or(request.facts.id);
+}
+
 /// Applies a resize to the record, the sums and the pod's cgroup.
 Result<Followed> resize(Transaction& transaction, core::PodRecord record,
-                        const core::Resize& change) {
+                        const AdmissionRequest& request) {
+  const core::EngineAnnotations& engine = request.annotations.engine;
   const core::PodRecord before = record;
-  core::apply_resize(record, change);
+  core::apply_resize(record,
+                     {.whole_pod = engine.is_sandbox,
+                      .container = name_in(record, request),
+                      .now = engine.is_sandbox ? engine.pod_sums.value_or(core::EngineResources{})
+                                               : request.facts.resources});
   if (record.pod == before.pod && record.sums == before.sums &&
       record.containers == before.containers)
     return Followed::kNow;
@@ -110,14 +123,6 @@ Result<std::optional<core::PodRecord>> pod_of(Transaction& transaction,
   return record;
 }
 
-/// The container's name in the pod spec.
-std::string name_in(const core::PodRecord& record, const AdmissionRequest& request) {
-  for (const core::ContainerRecord& container : record.containers) {
-    if (container.id == request.facts.id) return container.name;
-  }
-  return request.annotations.engine.container_name.value_or(request.facts.id);
-}
-
 /// Handles resources_changed() in one transaction.
 Result<Followed> change(const core::Settings& settings, Log& log, const ContainerEvent& event,
                         const Timeouts& timeouts) {
@@ -135,12 +140,7 @@ Result<Followed> change(const core::Settings& settings, Log& log, const Containe
   PODQOS_ASSIGN(auto record, pod_of(transaction, *request));
   auto followed = Followed::kNow;
   if (record) {
-    const core::Resize resized{
-        .whole_pod = whole_pod,
-        .container = name_in(*record, *request),
-        .now = whole_pod ? request->annotations.engine.pod_sums.value_or(core::EngineResources{})
-                         : event.facts.resources};
-    PODQOS_ASSIGN(followed, resize(transaction, *std::move(record), resized));
+    PODQOS_ASSIGN(followed, resize(transaction, *std::move(record), *request));
   } else if (init && whole_pod) {  // the sandbox of an unknown pod
     PODQOS_TRY(count_running(transaction, *std::move(request), *init));
   }
@@ -241,17 +241,6 @@ Result<bool> Synchronization::resume(const core::Settings& settings, Log& log,
 bool Synchronization::awaits(std::string_view sandbox) {
   return std::any_of(unprocessed(), all_.end(),
                      [&](const ContainerEvent& event) { return event.sandbox == sandbox; });
-}
-
-Result<Ending> container_ended(const core::Settings& settings, Log& log, const std::string& id,
-                               Pid caller, const Timeouts& timeouts) {
-  if (!cgroup::owns_host()) return Ending::kDone;
-  PODQOS_ASSIGN(
-      auto ended,
-      with_container_id(end_container(settings, log, {.id = id, .bundle = "", .caller = caller},
-                                      OnEnding::kLeave, timeouts),
-                        id));
-  return ended.ending;
 }
 
 Status housekeep(const core::Settings& settings, Log& log, const EngineList& list, bool everything,

@@ -12,7 +12,7 @@
 
 #include "common/app/departure.h"
 #include "common/app/log.h"
-#include "common/app/recompute.h"
+#include "common/app/reconcile.h"
 #include "common/app/timeouts.h"
 #include "common/app/transaction.h"
 #include "common/base/error.h"
@@ -107,12 +107,6 @@ class Synchronization {
   bool kept_mark_ = false;  ///< a piece has left work to the next recomputation
   Ids live_;                ///< containers confirmed by the comparison
 };
-
-/// Handles the end of a container in one attempt; see end_container().
-/// @return kEnding or kStillAlive if the caller must retry.
-[[nodiscard]] Result<Ending> container_ended(const core::Settings& settings, Log& log,
-                                             const std::string& id, Pid caller,
-                                             const Timeouts& timeouts = {});
 
 /// Periodic work: withdraws containers that never started and releases retained pods that are due.
 /// With `everything` set, recomputes all records and cgroups.

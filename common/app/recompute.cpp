@@ -1,5 +1,3 @@
-#include "common/app/recompute.h"
-
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -8,6 +6,7 @@
 
 #include "common/app/container_start.h"
 #include "common/app/departure.h"
+#include "common/app/reconcile.h"
 #include "common/base/text.h"
 #include "common/cgroup/container.h"
 #include "common/cgroup/pod_cgroup.h"

@@ -54,10 +54,8 @@ std::vector<std::string_view> ids_beyond(const core::PodRecord& record,
                                          const core::PodRecord* other) {
   std::vector<std::string_view> ids;
   for (const core::ContainerRecord& container : record.containers) {
-    const bool has = other != nullptr &&
-                     std::ranges::any_of(other->containers, [&](const core::ContainerRecord& each) {
-                       return each.id == container.id;
-                     });
+    const bool has = other != nullptr && std::ranges::count(other->containers, container.id,
+                                                            &core::ContainerRecord::id) != 0;
     if (!has) ids.emplace_back(container.id);
   }
   return ids;

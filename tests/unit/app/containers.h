@@ -1,14 +1,21 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "tests/unit/app/fake_node.h"
 
-/// Containers of the tests of events, and what follows from their annotations.
+/// Containers of the tests of events.
 namespace podqos::app::containers {
 
-inline constexpr const char* kRoot = "/podqos/kubepods";
+/// A container that is called as its pod and requests resources: "cpu=1,memory=64Mi".
+inline FakeContainer requesting(const std::string& id, const std::string& requests) {
+  return {.id = id, .uid = id, .annotations = {{"podqos.io/requests", requests}}};
+}
+
+inline constexpr const char* kBurstable = "/podqos/kubepods/burstable";
+inline constexpr const char* kBestEffort = "/podqos/kubepods/besteffort";
+inline constexpr const char* kWebPod = "/podqos/kubepods/burstable/poda";
+inline constexpr const char* kDatabasePod = "/podqos/kubepods/podc";
 inline const FakeContainer kWebContainer{
     .id = "web", .uid = "a", .annotations = {{"podqos.io/requests.web", "cpu=500m,memory=64Mi"}}};
 inline const FakeContainer kLogContainer{
@@ -16,10 +23,5 @@ inline const FakeContainer kLogContainer{
 inline const FakeContainer kBatchContainer{.id = "batch", .uid = "b"};
 inline const FakeContainer kDatabaseContainer{
     .id = "db", .uid = "c", .annotations = {{"podqos.io/limits", "cpu=1,memory=1Gi"}}};
-
-/// The weight of cgroup v2 for shares: runc's and KEP-2254's linear formula.
-inline std::string weight_of(std::int64_t shares) {
-  return std::to_string(1 + ((shares - 2) * 9999 / 262142));
-}
 
 }  // namespace podqos::app::containers

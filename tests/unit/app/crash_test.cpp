@@ -51,7 +51,6 @@ void nothing(FakeNode& /*node*/) {}
 
 std::function<void(FakeNode&)> admission_of(const Known& known) {
   return [known](FakeNode& node) {
-    node.tree.start(kCreator, "/");
     static_cast<void>(node.admit(known.container, kCreator).has_value());
   };
 }
@@ -77,7 +76,6 @@ const std::vector<Scenario>& scenarios() {
       {"Confirmation",
        {kWeb},
        [](FakeNode& node) {
-         node.tree.start(kCreator, "/");
          const auto admission = node.admit(kLog.container, kCreator);
          ASSERT_TRUE(admission) << admission.error().message;
          node.tree.start(kLog.init, (*admission)->container.cgroup);
@@ -133,21 +131,26 @@ class Crash : public TestWithParam<std::tuple<core::CgroupVersion, core::Driver,
     return node;
   }
 
-  /// Cuts the event off after each number of changes from `first`, runs `next`, and compares.
-  static void cut_off_everywhere(int first, const std::function<void(FakeNode&)>& next,
-                                 const std::vector<Known>& living) {
+  /// Calls `check` with each number of changes from `first` that may be made of those of the event,
+  /// and with the next one.
+  static void at_each_change(
+      int first, const std::function<void(int allowed, const std::string& next)>& check) {
     const auto whole = prepared();
-    const std::size_t before = whole->changes.size();
+    const auto before = static_cast<std::ptrdiff_t>(whole->changes.size());
     scenario().event(*whole);
-    const auto changes = static_cast<int>(whole->changes.size() - before);
-    ASSERT_GT(changes, 1);
-    for (int allowed = first; allowed <= changes; ++allowed) {
-      SCOPED_TRACE(cat("cut off after ", allowed, " of ", changes, " changes"));
-      const auto node = cut_off_after(allowed);
-      next(*node);
-      expect_truth(*node, living);
+    const std::vector<std::string> changes{whole->changes.begin() + before, whole->changes.end()};
+    ASSERT_GT(changes.size(), 1U);
+    for (std::size_t allowed = static_cast<std::size_t>(first); allowed <= changes.size();
+         ++allowed) {
+      const std::string next = allowed == changes.size() ? "" : changes[allowed];
+      SCOPED_TRACE(cat("cut off after ", allowed, " of ", changes.size(), " changes: ", next));
+      check(static_cast<int>(allowed), next);
       if (HasFailure()) return;
     }
+  }
+  static void reconcile(FakeNode& node) {
+    const auto report = node.reconcile();
+    EXPECT_TRUE(report) << report.error().message;
   }
 };
 
@@ -155,56 +158,45 @@ TEST_P(Crash, TheNextContainerFindsTheTruth) {
   std::vector<Known> living = scenario().living;
   living.push_back(kNext);
   // An event that has changed nothing is as good as lost, which only a reconciliation notices.
-  cut_off_everywhere(1, [](FakeNode& node) { node.run(kNext.container, kNext.init); }, living);
+  at_each_change(1, [&](int allowed, const std::string&) {
+    const auto node = cut_off_after(allowed);
+    node->run(kNext.container, kNext.init);
+    expect_truth(*node, living);
+  });
 }
 
 TEST_P(Crash, ReconcileFindsTheTruth) {
-  cut_off_everywhere(
-      0,
-      [](FakeNode& node) {
-        const auto report = node.reconcile();
-        EXPECT_TRUE(report) << report.error().message;
-      },
-      scenario().living);
+  at_each_change(0, [](int allowed, const std::string&) {
+    const auto node = cut_off_after(allowed);
+    reconcile(*node);
+    expect_truth(*node, scenario().living);
+  });
 }
 
 /// A change that is refused ends neither the program nor what comes after it.
 TEST_P(Crash, OneRefusedChangeIsMadeGood) {
-  const auto whole = prepared();
-  const std::size_t before = whole->changes.size();
-  scenario().event(*whole);
-  const auto changes = static_cast<int>(whole->changes.size() - before);
-  for (int allowed = 0; allowed < changes; ++allowed) {
-    const std::string& change = whole->changes[before + static_cast<std::size_t>(allowed)];
-    // Above its root podqos leaves what it cannot remove: another program uses it.
-    if (change == cat("rmdir  ", paths_of(*whole).top)) continue;
-    SCOPED_TRACE(cat("refused after ", allowed, " of ", changes, " changes: ", change));
+  at_each_change(0, [](int allowed, const std::string& refused) {
     const auto node = prepared();
+    // Above its root podqos leaves what it cannot remove: another program uses it.
+    if (refused.empty() || refused == cat("rmdir  ", paths_of(*node).top)) return;
     node->fail_once_after(allowed);
     scenario().event(*node);
     node->allow_all();
     scenario().after(*node);
-    const auto report = node->reconcile();
-    EXPECT_TRUE(report) << report.error().message;
+    reconcile(*node);
     expect_truth(*node, scenario().living);
-    if (HasFailure()) return;
-  }
+  });
 }
 
 /// The preview is what a reconciliation then does to the machine, in this order, and it changes
 /// nothing.
 TEST_P(Crash, ThePreviewIsWhatReconcileDoes) {
-  const auto whole = prepared();
-  const std::size_t before = whole->changes.size();
-  scenario().event(*whole);
-  const auto changes = static_cast<int>(whole->changes.size() - before);
-  for (int allowed = 0; allowed <= changes; ++allowed) {
-    SCOPED_TRACE(cat("cut off after ", allowed, " of ", changes, " changes"));
+  at_each_change(0, [](int allowed, const std::string&) {
     const auto node = cut_off_after(allowed);
     const auto preview = node->preview();
     ASSERT_TRUE(preview) << preview.error().message;
     node->changes.clear();
-    ASSERT_TRUE(node->reconcile());
+    reconcile(*node);
     std::erase_if(node->changes, [](const std::string& line) {
       return line == "record" || line.ends_with(core::kRecordAttribute);
     });
@@ -216,8 +208,7 @@ TEST_P(Crash, ThePreviewIsWhatReconcileDoes) {
     const auto again = node->preview();
     ASSERT_TRUE(again) << again.error().message;
     EXPECT_THAT(again->plan, IsEmpty());
-    if (HasFailure()) return;
-  }
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -1,7 +1,8 @@
 // Cgroups below podqos's root that an engine has made, because podqos named a pod's path to it.
 
+#include <functional>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -68,7 +69,6 @@ INSTANTIATE_TEST_SUITE_P(Layouts, EngineMade, ValuesIn(kLayouts),
 TEST_P(EngineMade, IsPodqossToTheEnd) {
   const bool slices = GetParam().driver == core::Driver::kSystemd;
   const std::string leaf = slices ? "/crio-web.scope" : "/web";
-  node_.tree.start(Pid{1010}, "/");
   const auto admission = node_.admit(kFirstContainer, Pid{1010}, pod_ + leaf);
   ASSERT_TRUE(admission) << admission.error().message;
   ASSERT_TRUE(*admission);
@@ -84,57 +84,45 @@ TEST_P(EngineMade, IsPodqossToTheEnd) {
   node_.tree.end(Pid{1010});
   node_.run(kNextContainer, Pid{11});
   if (!GetParam().used.empty()) node_.tree.end(Pid{50});
-  for (const auto& [container, init] :
-       {std::pair{kFirstContainer, Pid{10}}, std::pair{kNextContainer, Pid{11}}}) {
-    node_.tree.end(init);
-    ASSERT_TRUE(node_.end(container));
-  }
+  node_.stop(kFirstContainer, Pid{10});
+  node_.stop(kNextContainer, Pid{11});
   EXPECT_THAT(node_.tree.cgroups, ElementsAre(Key("/")));
 }
 
-/// What shows that somebody else uses the name.
-struct Foreign {
-  const char* name;
-  void (*make)(cgroup::FakeTree& tree);
-};
-
-class ForeignRoot : public TestWithParam<Foreign> {};
-
-INSTANTIATE_TEST_SUITE_P(
-    All, ForeignRoot,
-    ValuesIn(std::vector<Foreign>{
-        {"AnotherCgroup", [](cgroup::FakeTree& tree) { tree.make("/podqos/kubepods/theirs"); }},
-        {"AnotherCgroupInATier",
-         [](cgroup::FakeTree& tree) { tree.make("/podqos/kubepods/burstable/theirs"); }},
-        {"AProcessInTheRoot",
-         [](cgroup::FakeTree& tree) { tree.start(Pid{50}, "/podqos/kubepods"); }},
-        {"AValueOfTheRoot",
-         [](cgroup::FakeTree& tree) {
-           tree.make("/podqos/kubepods");
-           tree.cgroups.at("/podqos/kubepods").files.at("memory.max") = "1000000000";
-         }},
-        {"AValueOfATier",
-         [](cgroup::FakeTree& tree) {
-           tree.make("/podqos/kubepods/besteffort");
-           tree.cgroups.at("/podqos/kubepods/besteffort").files.at("cpu.weight") = "1";
-         }},
-    }),
-    [](const TestParamInfo<Foreign>& row) { return row.param.name; });
-
-TEST_P(ForeignRoot, IsRefusedForWhatItIs) {
+/// Refuses a root that another program uses, as what is made in it shows.
+void expect_foreign(const std::function<void(cgroup::FakeTree&)>& make) {
   FakeNode node{core::CgroupVersion::kV2};
-  GetParam().make(node.tree);
+  make(node.tree);
   const auto before = node.tree.cgroups.size();
-  node.tree.start(Pid{1010}, "/");
-  const auto admission = node.admit(kFirstContainer, Pid{1010});
+  const auto admission = node.admit(kFirstContainer);
   ASSERT_FALSE(admission);
   EXPECT_THAT(admission.error().message, HasSubstr("exists but was not created by podqos"));
   EXPECT_EQ(node.tree.cgroups.size(), before);
   // Nor does a container that the engine puts there make it podqos's: its pod is adopted.
   node.tree.make(kPod);
-  const auto adopted = node.admit(kFirstContainer, Pid{1010}, std::string{kPod} + "/web");
+  const auto adopted = node.admit(kFirstContainer, Pid{99}, std::string{kPod} + "/web");
   ASSERT_TRUE(adopted) << adopted.error().message;
   EXPECT_TRUE((*adopted)->record.adopted);
+}
+
+TEST(ForeignRoot, IsRefusedForWhatItIs) {
+  for (const char* theirs : {"/podqos/kubepods/theirs", "/podqos/kubepods/burstable/theirs"}) {
+    SCOPED_TRACE(theirs);
+    expect_foreign([&](cgroup::FakeTree& tree) { tree.make(theirs); });
+  }
+  {
+    SCOPED_TRACE("a process");
+    expect_foreign([](cgroup::FakeTree& tree) { tree.start(Pid{50}, "/podqos/kubepods"); });
+  }
+  for (const auto& [cgroup, file, value] :
+       {std::tuple{"/podqos/kubepods", "memory.max", "1000000000"},
+        std::tuple{"/podqos/kubepods/besteffort", "cpu.weight", "1"}}) {
+    SCOPED_TRACE(file);
+    expect_foreign([&](cgroup::FakeTree& tree) {
+      tree.make(cgroup);
+      tree.cgroups.at(cgroup).files.at(file) = value;
+    });
+  }
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ struct FakeRecords {
   bool dirty = false;                                    ///< the mark
   std::map<std::string, std::string, std::less<>> pods;  ///< text of a pod's record by uid
   std::vector<store::IndexEntry> index;
+  friend bool operator==(const FakeRecords&, const FakeRecords&) = default;
 };
 
 /// The files of such a directory.

@@ -80,10 +80,10 @@ class FakeNode {
             std::make_unique<cgroup::FakeMachine>(tree, spend), capacity};
   }
 
-  /// A runtime is about to create the container: its process `creator` runs the hook or wrapper.
-  /// @param placed_at  the cgroup that its engine names
-  Result<std::optional<Admission>> admit(const FakeContainer& container, Pid creator,
-                                         std::optional<std::string> placed_at = std::nullopt) {
+  /// What a hook tells of a container.
+  /// @param cgroup  the one that its engine names, or of its init
+  Result<std::optional<AdmissionRequest>> request_of(const FakeContainer& container,
+                                                     std::optional<std::string> cgroup) const {
     core::ContainerFacts facts;
     facts.id = container.id;
     facts.bundle = "/run/" + container.id;
@@ -92,57 +92,56 @@ class FakeNode {
     if (container.named) facts.annotations.try_emplace("podqos.io/container", container.id);
     facts.resources = container.resources;
     facts.oom_score_adj = container.oom_score;
-    auto request = admission_request(std::move(facts), settings, std::move(placed_at));
-    if (!request) return fail(std::move(request).error());
-    (*request)->driver = driver;
-    (*request)->pid = creator;
-    (*request)->start_time = tree.processes.at(creator).start_time;
+    return admission_request(std::move(facts), settings, std::move(cgroup));
+  }
+
+  /// A runtime is about to create the container: its process `creator`, which is started if it does
+  /// not run, runs the hook or wrapper.
+  /// @param placed_at  the cgroup that its engine names
+  Result<std::optional<Admission>> admit(const FakeContainer& container, Pid creator = Pid{99},
+                                         std::optional<std::string> placed_at = std::nullopt) {
+    if (!tree.processes.contains(creator)) tree.start(creator, "/");
+    PODQOS_ASSIGN(auto request, request_of(container, std::move(placed_at)));
+    request->driver = driver;
+    request->pid = creator;
+    request->start_time = tree.processes.at(creator).start_time;
     Transaction transaction = begin();
-    auto admission = app::admit(transaction, std::move(**request));
-    if (!admission) return admission;
-    if (auto done = transaction.finish(); !done) return fail(std::move(done).error());
+    auto admission = app::admit(transaction, *std::move(request));
+    if (admission) PODQOS_TRY(transaction.finish());
     return admission;
   }
 
   /// createRuntime of a container that was placed: its init runs in its cgroup.
   Status confirm(const FakeContainer& container, Pid init) {
-    core::ContainerFacts facts;
-    facts.id = container.id;
-    facts.bundle = "/run/" + container.id;
-    facts.annotations["podqos.io/pod-uid"] = container.uid;
     const std::string& cgroup = tree.processes.at(init).cgroup;
-    auto request = admission_request(std::move(facts), settings, cgroup);
-    if (!request) return fail(std::move(request).error());
+    PODQOS_ASSIGN(auto request, request_of(container, cgroup));
+    request->facts.resources = {};  // the OCI state has none
     Transaction transaction = begin();
-    const auto confirmed = confirm_started(
-        transaction, (*request)->facts,
-        {.process = {init, tree.processes.at(init).start_time}, .cgroup = cgroup}, Reporter::kHook);
-    if (confirmed && !*confirmed) return fail(ErrorCode::kNotFound, "container is not known");
-    return confirmed ? Status{} : fail(confirmed.error());
+    PODQOS_ASSIGN(const bool confirmed,
+                  confirm_started(transaction, request->facts, started(init), Reporter::kHook));
+    return confirmed ? Status{} : fail(ErrorCode::kNotFound, "container is not known");
   }
 
-  /// NRI's StartContainer of a process that started then; of a placed container or another.
-  Status report_start(const FakeContainer& container, Pid init, StartTime start_time) {
-    core::ContainerFacts facts;
-    facts.id = container.id;
-    facts.annotations = container.annotations;
-    facts.annotations["podqos.io/pod-uid"] = container.uid;
-    const std::string& cgroup = tree.processes.at(init).cgroup;
-    auto request = admission_request(std::move(facts), settings, cgroup);
-    if (!request) return fail(std::move(request).error());
+  /// The start of a process, of a placed container or another, as NRI's StartContainer or
+  /// createRuntime reports it.
+  Status report_start(const FakeContainer& container, const Init& init, Reporter reporter,
+                      const std::function<Status(const Admission&)>& registered = {}) {
+    PODQOS_ASSIGN(auto request, request_of(container, init.cgroup));
+    if (reporter == Reporter::kPlugin) request->facts.bundle = "";
     Transaction transaction = begin();
-    const Init started{.process = {init, start_time}, .cgroup = cgroup};
-    const auto confirmed =
-        confirm_started(transaction, (*request)->facts, started, Reporter::kPlugin);
-    if (!confirmed) return fail(confirmed.error());
-    if (*confirmed) return {};
-    return register_started(transaction, std::move(**request), started, Reporter::kPlugin);
+    PODQOS_ASSIGN(const bool confirmed,
+                  confirm_started(transaction, request->facts, init, reporter));
+    if (confirmed) return {};
+    return register_started(transaction, *std::move(request), init, reporter, registered);
+  }
+  [[nodiscard]] Init started(Pid init) const {
+    const cgroup::FakeProcess& process = tree.processes.at(init);
+    return {.process = {init, process.start_time}, .cgroup = process.cgroup};
   }
 
   /// Creates, starts and confirms the container as process `init`.
   void run(const FakeContainer& container, Pid init) {
     const Pid creator{init.value() + 1000};
-    tree.start(creator, "/");
     const auto admission = admit(container, creator);
     ASSERT_TRUE(admission) << admission.error().message;
     ASSERT_TRUE(*admission);
@@ -167,7 +166,7 @@ class FakeNode {
       set("memory.limit_in_bytes", resources.memory_limit);
       return;
     }
-    if (resources.cpu_shares) set("cpu.weight", 1 + ((*resources.cpu_shares - 2) * 9999 / 262142));
+    if (resources.cpu_shares) files.at("cpu.weight") = written(*resources.cpu_shares);
     const auto max = [](std::int64_t value) {
       return value < 0 ? std::string{"max"} : std::to_string(value);
     };
@@ -178,21 +177,33 @@ class FakeNode {
   }
 
   /// poststop of a container.
-  Result<Ended> end(const FakeContainer& container) {
+  /// @param caller  the process that reports it
+  Result<Ended> end(const FakeContainer& container, OnEnding on_ending = OnEnding::kDrop,
+                    Pid caller = {}) {
     Transaction transaction = begin();
     return end_container(transaction,
-                         {.id = container.id, .bundle = "/run/" + container.id, .caller = {}},
-                         OnEnding::kDrop);
+                         {.id = container.id, .bundle = "/run/" + container.id, .caller = caller},
+                         on_ending);
+  }
+  /// Its init has ended, then poststop.
+  void stop(const FakeContainer& container, Pid init) {
+    tree.end(init);
+    const auto ended = end(container);
+    ASSERT_TRUE(ended) << ended.error().message;
+  }
+  /// Its runtime gives up before the container has a process.
+  void fail_to_create(const FakeContainer& container, Pid creator = Pid{1100}) {
+    ASSERT_TRUE(admit(container, creator));
+    tree.end(creator);
   }
 
   Result<ReconcileReport> reconcile() {
     Transaction transaction = begin();
-    auto report = recompute(transaction, Warnings::kLogged, follow_runtime);
-    if (!report) return report;
-    if (auto done = transaction.finish(); !done) return fail(std::move(done).error());
-    std::ranges::copy(transaction.failures(), std::back_inserter(report->failed));
+    PODQOS_ASSIGN(auto report, recompute(transaction, Warnings::kLogged, follow_runtime));
+    PODQOS_TRY(transaction.finish());
+    std::ranges::copy(transaction.failures(), std::back_inserter(report.failed));
     for (const Refusal& unfinished : transaction.unfinished())
-      report->failed.push_back(unfinished.error.message);
+      report.failed.push_back(unfinished.error.message);
     return report;
   }
 
@@ -211,6 +222,21 @@ class FakeNode {
     const auto cgroup = tree.cgroups.find(path);
     if (cgroup == tree.cgroups.end() || !cgroup->second.files.contains(name)) return "";
     return cgroup->second.files.at(name);
+  }
+  /// The file of a cgroup that has its CPU shares, and what it holds for some, by the linear
+  /// formula of runc and KEP-2254 on cgroup v2.
+  [[nodiscard]] const char* share_file() const {
+    return tree.is_v2() ? "cpu.weight" : "cpu.shares";
+  }
+  [[nodiscard]] std::string shares(const std::string& path) const {
+    return file(path, share_file());
+  }
+  [[nodiscard]] std::string written(std::int64_t shares) const {
+    return std::to_string(tree.is_v2() ? 1 + ((shares - 2) * 9999 / 262142) : shares);
+  }
+  /// The file of a cgroup that has its memory limit.
+  [[nodiscard]] std::string memory(const std::string& path) const {
+    return file(path, tree.is_v2() ? "memory.max" : "memory.limit_in_bytes");
   }
 
   cgroup::FakeTree tree;

@@ -17,12 +17,19 @@ namespace podqos::app {
 namespace {
 
 using ::testing::EndsWith;
+using ::testing::MatchesRegex;
 using ::testing::StartsWith;
 
 TEST(OneLine, EscapesControlBytesOnly) {
   EXPECT_EQ(one_line(""), "");
   EXPECT_EQ(one_line("pod \"a\\b\" – ü"), "pod \"a\\b\" – ü");
   EXPECT_EQ(one_line("\nforged\x1b[2J\x7f"), "\\x0aforged\\x1b[2J\\x7f");
+}
+
+std::string read_line(int fd) {
+  std::array<char, 256> line{};
+  EXPECT_GT(::read(fd, line.data(), line.size() - 1), 0);
+  return line.data();
 }
 
 /// With a pipe as standard error; `body` gets the end to read.
@@ -48,9 +55,10 @@ TEST(StandardError, GetsALine) {
   with_error_pipe([](int reader) {
     Log log{"podqos-nri", to_standard_error()};
     log.warning("pod 42:\nrefused");
-    std::array<char, 256> line{};
-    ASSERT_GT(::read(reader, line.data(), line.size() - 1), 0);
-    EXPECT_THAT(line.data(),
+    const std::string line = read_line(reader);
+    EXPECT_THAT(line, MatchesRegex("2[0-9]{3}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]"
+                                   "\\.[0-9]{3}Z podqos-nri.*\n"));
+    EXPECT_THAT(line,
                 EndsWith(cat(" podqos-nri[", ::getpid(), "] warning: pod 42:\\x0arefused\n")));
   });
 }
@@ -65,51 +73,53 @@ TEST(StandardError, IsNotWaitedFor) {
   });
 }
 
-/// In a /dev of its own, with a log daemon's socket in it.
+/// In a /dev of its own, without a log daemon's socket.
 template <class Body>
-void with_log_socket(Body body) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can put a /dev/log of its own in place";
+void with_own_dev(Body body) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can put a /dev of its own in place";
   const int status = run_in_child([&] {
     ASSERT_TRUE(mount_private_tmpfs("/dev", "size=64k"));
-    const int daemon = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    sockaddr_un address{.sun_family = AF_UNIX, .sun_path = "/dev/log"};
-    ASSERT_EQ(::bind(daemon, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-    body(daemon);
+    body();
   });
   EXPECT_EQ(status, 0);
 }
 
+int listen_as_daemon() {
+  const int daemon = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = "/dev/log"};
+  EXPECT_EQ(::bind(daemon, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  return daemon;
+}
+
 TEST(Syslog, GetsALineWithItsPriority) {
-  with_log_socket([](int daemon) {
+  with_own_dev([] {
+    const int daemon = listen_as_daemon();
     Log log{"podqos-hook", {}};
     log.warning("pod 42:\nrefused");
-    std::array<char, 256> line{};
-    ASSERT_GT(::read(daemon, line.data(), line.size() - 1), 0);
+    const std::string line = read_line(daemon);
     // LOG_DAEMON | LOG_WARNING, RFC 3164: 3 * 8 + 4.
-    EXPECT_THAT(line.data(), StartsWith(cat("<28>podqos-hook[", ::getpid(), "]: ")));
-    EXPECT_THAT(line.data(), EndsWith("]: pod 42:\\x0arefused"));
+    EXPECT_THAT(line, StartsWith(cat("<28>podqos-hook[", ::getpid(), "]: ")));
+    EXPECT_THAT(line, EndsWith("]: pod 42:\\x0arefused"));
   });
 }
 
 TEST(Syslog, FindsTheDaemonAgainThatWasStartedAnew) {
-  with_log_socket([](int daemon) {
+  with_own_dev([] {
+    const int daemon = listen_as_daemon();
     Log log{"podqos-nri", {}};
     log.info("first");
     ::close(daemon);
     ASSERT_EQ(::unlink("/dev/log"), 0);
     log.info("nobody is there");
-    const int next = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    sockaddr_un address{.sun_family = AF_UNIX, .sun_path = "/dev/log"};
-    ASSERT_EQ(::bind(next, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    const int next = listen_as_daemon();
     log.info("second");
-    std::array<char, 256> line{};
-    ASSERT_GT(::read(next, line.data(), line.size() - 1), 0);
-    EXPECT_THAT(line.data(), EndsWith("]: second"));
+    EXPECT_THAT(read_line(next), EndsWith("]: second"));
   });
 }
 
 TEST(Syslog, DoesNotWaitForADaemonThatHangs) {
-  with_log_socket([](int) {
+  with_own_dev([] {
+    listen_as_daemon();
     ::alarm(20);  // ends the child if it waits
     Log log{"podqos-hook", {}};
     for (int line = 0; line < 10'000; ++line)
@@ -118,13 +128,10 @@ TEST(Syslog, DoesNotWaitForADaemonThatHangs) {
 }
 
 TEST(Syslog, IsNotMissedWhereThereIsNone) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can hide /dev/log";
-  const int status = run_in_child([] {
-    ASSERT_TRUE(mount_private_tmpfs("/dev", "size=64k"));
+  with_own_dev([] {
     Log log{"podqos-hook", {}};
     log.error("nobody is there");
   });
-  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

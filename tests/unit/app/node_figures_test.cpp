@@ -124,24 +124,6 @@ TEST_F(NodeFiguresLive, ReadsTheTiersOfPodqosAndOfAKubelet) {
   EXPECT_EQ(figures->tiers[1].wanted_memory_limit, Bytes{3LL << 30});
   EXPECT_EQ(figures->tiers[4].cgroup.path(), own_ + "/theirs/kubepods/burstable");
   EXPECT_FALSE(figures->tiers[4].wanted_memory_limit);
-  const cgroup::CgroupView& tier = figures->tiers[1].cgroup;
-  const core::CgroupLayout layout = cgroups_->layout();
-  EXPECT_EQ(tier.memory_usage().has_value(), layout.memory.has_value());
-  if (layout.cpu == core::CgroupVersion::kV2) {
-    EXPECT_EQ(tier.cpu_usage_ns(), 0);
-    EXPECT_EQ(tier.cpu_weight(), CpuWeight{100});
-  }
-  if (layout.memory == core::CgroupVersion::kV2) {
-    EXPECT_EQ(tier.protection("memory.min"), Bytes{0});
-    EXPECT_EQ(tier.oom_kills(), 0);
-    const auto readable = [&](const char* file) {
-      return cgroups_->read(own_ + "/kubepods/burstable", core::Controller::kMemory, file)
-          .has_value();
-    };
-    EXPECT_EQ(tier.pressure("cpu").has_value(), readable("cpu.pressure"));
-    EXPECT_EQ(tier.pressure("memory").has_value(), readable("memory.pressure"));
-    EXPECT_EQ(tier.pressure("io").has_value(), readable("io.pressure"));
-  }
 }
 
 }  // namespace

@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/codec/record_json.h"
 #include "tests/unit/app/containers.h"
 #include "tests/unit/app/fake_node.h"
 #include "tests/unit/temporary_directory.h"
@@ -17,8 +19,11 @@ using containers::kBatchContainer;
 using containers::kDatabaseContainer;
 using containers::kLogContainer;
 using containers::kWebContainer;
+using containers::requesting;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 
 /// A node of 1200m, on which "db" of pod c has requested 1.
@@ -29,7 +34,6 @@ class FullNode : public ::testing::Test {
     node_.settings.admission.cpu = core::AdmissionPolicy::kEnforce;
     node_.settings.log_sink = temporary_.path("log");
     node_.run(kDatabaseContainer, Pid{10});
-    node_.tree.start(Pid{99}, "/");
   }
   [[nodiscard]] std::string log() const { return temporary_.read("log"); }
 
@@ -40,7 +44,7 @@ class FullNode : public ::testing::Test {
 TEST_F(FullNode, RefusesAPodAndKeepsNothingOfIt) {
   const FakeRecords before = node_.records;
   const auto changes = node_.changes.size();
-  const auto refused = node_.admit(kWebContainer, Pid{99});
+  const auto refused = node_.admit(kWebContainer);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kRefused);
   EXPECT_THAT(refused.error().message,
@@ -48,104 +52,66 @@ TEST_F(FullNode, RefusesAPodAndKeepsNothingOfIt) {
                               "allocatable, and other pods have 1, most of it pod c with 1; "),
                     HasSubstr("set admission.cpu to \"warn\"")));
   EXPECT_EQ(node_.changes.size(), changes);
-  EXPECT_EQ(node_.records.tiers, before.tiers);
-  EXPECT_EQ(node_.records.pods, before.pods);
-  EXPECT_EQ(node_.records.index, before.index);
+  EXPECT_EQ(node_.records, before);
   EXPECT_FALSE(node_.records.dirty);
 }
 
 TEST_F(FullNode, RefusesTheFirstPodOfATree) {
   node_.driver = core::Driver::kSystemd;
   const auto trees = node_.records.tiers.trees.size();
-  EXPECT_FALSE(node_.admit(kWebContainer, Pid{99}));
+  EXPECT_FALSE(node_.admit(kWebContainer));
   EXPECT_EQ(node_.records.tiers.trees.size(), trees);
   EXPECT_FALSE(node_.records.dirty);
 }
 
 TEST_F(FullNode, WarnsOnlyIfThatIsSet) {
   node_.settings.admission.cpu = core::AdmissionPolicy::kWarn;
-  ASSERT_TRUE(node_.admit(kWebContainer, Pid{99}));
+  ASSERT_TRUE(node_.admit(kWebContainer));
   EXPECT_THAT(log(), HasSubstr("pod a requests cpu 500m, of which 200m counts: other pods have "));
   EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{200});
-}
-
-TEST_F(FullNode, SaysNothingWhereThatIsOff) {
-  node_.settings.admission.cpu = core::AdmissionPolicy::kOff;
-  ASSERT_TRUE(node_.admit(kWebContainer, Pid{99}));
-  EXPECT_THAT(log(), Not(HasSubstr("of which")));
 }
 
 /// Each decides under the lock from the sums that the one before has written, although neither has
 /// started.
 TEST_F(FullNode, TwoPodsDoNotTakeTheLastBytesTogether) {
   node_.capacity.cpu = MilliCpu{1500};
-  ASSERT_TRUE(node_.admit(kWebContainer, Pid{99}));
-  const FakeContainer other{
-      .id = "other", .uid = "o", .annotations = {{"podqos.io/requests", "cpu=500m"}}};
-  const auto refused = node_.admit(other, Pid{99});
+  ASSERT_TRUE(node_.admit(kWebContainer));
+  const auto refused = node_.admit(requesting("other", "cpu=500m"));
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("requests cpu 500m, of which 0 is free"));
   EXPECT_EQ(node_.records.tiers.sums.burstable.pods, 1);
 }
 
 TEST_F(FullNode, TakesAPodAgainWhenAnotherHasEnded) {
-  EXPECT_FALSE(node_.admit(kWebContainer, Pid{99}));
-  node_.tree.end(Pid{10});
-  ASSERT_TRUE(node_.end(kDatabaseContainer));
-  EXPECT_TRUE(node_.admit(kWebContainer, Pid{99}));
+  EXPECT_FALSE(node_.admit(kWebContainer));
+  node_.stop(kDatabaseContainer, Pid{10});
+  EXPECT_TRUE(node_.admit(kWebContainer));
 }
 
 /// Its end was not reported, so that its pod still counts.
 TEST_F(FullNode, TakesAContainerOfACountedPodAgain) {
   node_.capacity.cpu = MilliCpu{100};
   node_.tree.end(Pid{10});
-  const auto admitted = node_.admit(kDatabaseContainer, Pid{99});
+  const auto admitted = node_.admit(kDatabaseContainer);
   EXPECT_TRUE(admitted) << admitted.error().message;
 }
 
 TEST_F(FullNode, RefusesAContainerThatMakesItsPodTooLarge) {
   node_.capacity.cpu = MilliCpu{1600};
   node_.run(kWebContainer, Pid{11});
-  const auto refused = node_.admit(kLogContainer, Pid{99});
+  const auto refused = node_.admit(kLogContainer);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("requests cpu 750m, of which 600m is free"));
   EXPECT_THAT(node_.records.pods.at("a"), Not(HasSubstr("log")));
   EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{500});
 }
 
-TEST_F(FullNode, TakesABestEffortPod) {
-  node_.capacity.cpu = MilliCpu{1000};
-  EXPECT_TRUE(node_.admit(kBatchContainer, Pid{99}));
-}
-
-TEST_F(FullNode, TakesAKubeletsPod) {
-  node_.tree.make("/kubepods/burstable/pod7");
-  const auto admitted =
-      node_.admit({.id = "theirs",
-                   .uid = "7",
-                   .annotations = {{"io.kubernetes.cri.container-type", "container"},
-                                   {"io.kubernetes.cri.sandbox-id", "sandbox"},
-                                   {"io.kubernetes.cri.sandbox-uid", "7"},
-                                   {"podqos.io/requests", "cpu=5"}}},
-                  Pid{99}, "/kubepods/burstable/pod7/theirs");
-  ASSERT_TRUE(admitted) << admitted.error().message;
-  ASSERT_TRUE(*admitted);
-  EXPECT_TRUE((*admitted)->record.adopted);
-}
-
 /// createRuntime: the container exists already.
 TEST_F(FullNode, OnlyWarnsOfAContainerThatRuns) {
-  node_.tree.make("/elsewhere/web");
   node_.tree.start(Pid{12}, "/elsewhere/web");
-  core::ContainerFacts facts;
-  facts.id = "web";
-  facts.bundle = "/run/web";
-  facts.annotations = kWebContainer.annotations;
-  facts.annotations["podqos.io/pod-uid"] = "a";
-  auto request = admission_request(facts, node_.settings, "/elsewhere/web");
+  const Init init = node_.started(Pid{12});
+  auto request = node_.request_of(kWebContainer, init.cgroup);
   ASSERT_TRUE(request && *request);
-  const Init init{.process = {.pid = Pid{12}, .start_time = StartTime{120}},
-                  .cgroup = "/elsewhere/web"};
   {
     Transaction transaction = node_.begin();
     AdmissionRequest undone = **request;
@@ -162,11 +128,11 @@ TEST_F(FullNode, OnlyWarnsOfAContainerThatRuns) {
 
 TEST_F(FullNode, CountsTheLimitsOfProcesses) {
   node_.settings.pod_pids_limit = 16'385;  // of 32768
-  ASSERT_TRUE(node_.admit(kBatchContainer, Pid{99}));
+  ASSERT_TRUE(node_.admit(kBatchContainer));
   EXPECT_THAT(log(), HasSubstr("pod b: podPidsLimit 16385 for each of 2 pods is more than the "
                                "node's 32768 processes"));
   node_.settings.admission.pids = core::AdmissionPolicy::kEnforce;
-  const auto refused = node_.admit({.id = "d", .uid = "d"}, Pid{99});
+  const auto refused = node_.admit({.id = "d", .uid = "d"});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kRefused);
 }
@@ -191,21 +157,126 @@ TEST(ReservedMemory, IsRequestedBeforeAnythingBacksIt) {
   FakeNode node{core::CgroupVersion::kV2};
   node.settings.admission.memory = core::AdmissionPolicy::kEnforce;
   node.settings.reserve_memory_percent = 100;
-  node.tree.start(Pid{99}, "/");
   node.run(made_by_cri("1", "sandbox"), Pid{10});
   const FakeContainer second = made_by_cri("2", "sandbox");
-  const auto refused = node.admit(second, Pid{99});
+  const auto refused = node.admit(second);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message,
               HasSubstr("pod 2: requests memory 10Gi, of which 6Gi is free: 16Gi is allocatable, "
                         "and other pods have 10Gi, most of it pod 1 with 10Gi; "));
   node.run(made_by_cri("1", "container"), Pid{11});
-  EXPECT_FALSE(node.admit(second, Pid{99}));
-  for (const int init : {11, 10}) {
-    node.tree.end(Pid{init});
-    ASSERT_TRUE(node.end(made_by_cri("1", init == 10 ? "sandbox" : "container")));
+  EXPECT_FALSE(node.admit(second));
+  node.stop(made_by_cri("1", "container"), Pid{11});
+  node.stop(made_by_cri("1", "sandbox"), Pid{10});
+  EXPECT_TRUE(node.admit(second));
+}
+
+/// A node of 2 CPUs, on which "first" has requested all of them.
+class CutRequests : public ::testing::Test {
+ protected:
+  CutRequests() {
+    node_.capacity.cpu = MilliCpu{2000};
+    node_.run(pod("first", "2"), Pid{10});
   }
-  EXPECT_TRUE(node.admit(second, Pid{99}));
+  static FakeContainer pod(const std::string& uid, const std::string& cpu) {
+    return requesting(uid, "cpu=" + cpu);
+  }
+  /// Runs a pod each, in this order.
+  void run_all(const std::vector<std::string>& uids, const std::string& cpu) {
+    for (std::int64_t pid = 20; const std::string& uid : uids)
+      node_.run(pod(uid, cpu), Pid{pid++});
+  }
+  void end(const std::string& uid, Pid init) { node_.stop({.id = uid, .uid = uid}, init); }
+  /// Millicpu that are granted to each pod.
+  [[nodiscard]] std::vector<std::int64_t> granted(const std::vector<std::string>& uids) const {
+    std::vector<std::int64_t> found;
+    for (const std::string& uid : uids)
+      found.push_back(codec::parse_pod_record(node_.records.pods.at(uid))->granted.cpu.value());
+    return found;
+  }
+  /// Millicpu that the Burstable tier counts.
+  [[nodiscard]] std::int64_t counted() const {
+    return node_.records.tiers.sums.burstable.cpu.value();
+  }
+
+  FakeNode node_{core::CgroupVersion::kV2};
+};
+
+TEST_F(CutRequests, AreGrantedWhenAnotherPodEnds) {
+  node_.run(pod("z", "1500m"), Pid{11});
+  node_.run(pod("a", "1500m"), Pid{12});
+  EXPECT_THAT(granted({"z", "a"}), ElementsAre(0, 0));
+  end("first", Pid{10});
+  EXPECT_THAT(granted({"z", "a"}), ElementsAre(1500, 500)) << "the first that asked comes first";
+  EXPECT_EQ(counted(), 2000);
+  EXPECT_EQ(node_.file("/podqos/kubepods/burstable", "cpu.weight"), "79");  // of 2048 shares
+  EXPECT_FALSE(node_.records.dirty);
+  end("z", Pid{11});
+  EXPECT_THAT(granted({"a"}), ElementsAre(1500));
+  EXPECT_THAT(node_.records.tiers.cut, IsEmpty());
+}
+
+/// Its last container was not seen to end, so that no pod has left when it begins anew.
+TEST_F(CutRequests, AreGrantedWhenAPodBeginsAnewWithLess) {
+  node_.run(pod("other", "1"), Pid{11});
+  node_.tree.end(Pid{10});
+  node_.run(pod("first", "500m"), Pid{12});
+  EXPECT_THAT(granted({"first", "other"}), ElementsAre(500, 1000));
+  EXPECT_EQ(counted(), 1500);
+}
+
+/// What has become free is granted although the node is no longer full when the next event comes.
+TEST_F(CutRequests, AreGrantedWhenTheNodeHasGrown) {
+  node_.run(pod("other", "1"), Pid{11});
+  node_.capacity.cpu = MilliCpu{4000};
+  node_.run(kBatchContainer, Pid{12});
+  EXPECT_THAT(granted({"other"}), ElementsAre(1000));
+}
+
+/// An event costs the same with 10 pods as with 10,000.
+TEST_F(CutRequests, AreGrantedToFourPodsAnEvent) {
+  const std::vector<std::string> uids{"f", "e", "d", "c", "b", "a"};
+  run_all(uids, "100m");
+  end("first", Pid{10});
+  EXPECT_THAT(granted(uids), ElementsAre(100, 100, 100, 100, 0, 0));
+  node_.run({.id = "batch", .uid = "batch"}, Pid{11});
+  EXPECT_THAT(granted(uids), ElementsAre(100, 100, 100, 100, 100, 100));
+  EXPECT_EQ(counted(), 600);
+}
+
+TEST_F(CutRequests, AreGrantedToAllByAReconciliation) {
+  const std::vector<std::string> uids{"f", "e", "d", "c", "b", "a"};
+  run_all(uids, "400m");
+  node_.tree.end(Pid{10});
+  ASSERT_TRUE(node_.reconcile());
+  EXPECT_THAT(granted(uids), ElementsAre(400, 400, 400, 400, 400, 0));
+  EXPECT_THAT(node_.records.tiers.cut,
+              ElementsAre(core::CutEntry{.uid = "a", .cpu = MilliCpu{400}, .memory = {}}));
+}
+
+TEST_F(CutRequests, AreForgottenWithTheirPod) {
+  node_.run(pod("other", "1"), Pid{11});
+  ASSERT_EQ(node_.records.tiers.cut.size(), 1U);
+  end("other", Pid{11});
+  EXPECT_THAT(node_.records.tiers.cut, IsEmpty());
+}
+
+/// Its record cannot be read when all is counted anew, and can be when it ends.
+TEST(Sums, LoseNothingToAPodThatTheyLack) {
+  FakeNode node{core::CgroupVersion::kV2};
+  node.run(requesting("a", "cpu=2"), Pid{10});
+  node.run(requesting("unreadable", "cpu=2"), Pid{11});
+  const std::string text = node.records.pods.at("unreadable");
+  std::string& stored = node.records.pods.at("unreadable");
+  stored.replace(stored.find("\"version\":1"), 11, "\"version\":2");
+  node.records.dirty = true;
+  node.run(requesting("c", "cpu=1"), Pid{12});
+  EXPECT_EQ(node.records.tiers.sums.burstable.cpu, MilliCpu{3000});
+  stored = text;
+  node.stop({.id = "unreadable", .uid = "unreadable"}, Pid{11});
+  EXPECT_FALSE(node.records.pods.contains("unreadable"));
+  EXPECT_EQ(node.records.tiers.sums.burstable.cpu, MilliCpu{3000});
+  EXPECT_EQ(node.records.tiers.sums.burstable.pods, 2);
 }
 
 }  // namespace

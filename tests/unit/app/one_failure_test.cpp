@@ -37,24 +37,10 @@ using truth::Known;
 using truth::kWeb;
 using truth::paths_of;
 using truth::pod_cgroup_of;
-using truth::shares_as_written;
-using truth::shares_in;
 
 /// Pods that have ended without an event: their processes are gone, their cgroups are not.
-const Known kEnded{.container = {.id = "ended",
-                                 .uid = "e",
-                                 .annotations = {{"podqos.io/requests", "cpu=200m,memory=32Mi"}}},
-                   .init = Pid{20},
-                   .qos_class = core::QosClass::kBurstable,
-                   .milli_cpu = 200,
-                   .memory = 32 * truth::kMi};
-const Known kForgotten{.container = {.id = "forgotten",
-                                     .uid = "f",
-                                     .annotations = {{"podqos.io/limits", "cpu=1,memory=64Mi"}}},
-                       .init = Pid{21},
-                       .qos_class = core::QosClass::kGuaranteed,
-                       .milli_cpu = 1000,
-                       .memory = 64 * truth::kMi};
+const Known kEnded = truth::burstable({.id = "ended", .uid = "e"}, Pid{20}, 200, 32);
+const Known kForgotten = truth::guaranteed({.id = "forgotten", .uid = "f"}, Pid{21}, 1000, 64);
 
 const std::vector<Known>& living() {
   static const std::vector<Known> kAll{kWeb, kLog, kBatch, kDatabase};
@@ -96,11 +82,10 @@ class OneFailure : public TestWithParam<std::tuple<core::CgroupVersion, core::Dr
     node->records.pods.erase("f");
     node->records.index.push_back({.name = store::index_name("ghost"), .uid = "g"});
     node->records.dirty = true;
-    const char* shares = node->tree.is_v2() ? "cpu.weight" : "cpu.shares";
     const truth::Paths& paths = paths_of(*node);
     for (const std::string& path : {paths.root, paths.burstable, paths.besteffort,
                                     pod_cgroup_of(*node, kWeb), pod_cgroup_of(*node, kBatch)})
-      node->tree.cgroups.at(path).files.at(shares) = "77";
+      node->tree.cgroups.at(path).files.at(node->share_file()) = "77";
     if (node->driver == core::Driver::kSystemd)
       node->tree.units.emplace("podqos-kubepods-burstable-podgone.slice");
     node->changes.clear();
@@ -110,10 +95,7 @@ class OneFailure : public TestWithParam<std::tuple<core::CgroupVersion, core::Dr
   /// All but the cgroup that the failure is about has the values that it needs.
   static void expect_others_right(const FakeNode& node, std::string_view failure) {
     const auto expect_shares = [&](const std::string& path, std::int64_t milli_cpu) {
-      if (is_about(failure, path)) return;
-      EXPECT_EQ(shares_in(node, path),
-                shares_as_written(node, truth::shares_of_requests(milli_cpu)))
-          << path;
+      if (!is_about(failure, path)) truth::expect_shares(node, path, milli_cpu);
     };
     for (const Known& each : {kWeb, kBatch, kDatabase, kNext}) {
       if (!is_about_pod(node, failure, each))
@@ -134,49 +116,44 @@ class OneFailure : public TestWithParam<std::tuple<core::CgroupVersion, core::Dr
     expect_truth(node, all);
   }
 
-  /// The changes of the machine that a reconciliation makes.
-  static std::set<std::string> changes() {
+  /// Refuses each change of the machine that a reconciliation makes, in turn, during `event`.
+  static void refuse_each_change(
+      const std::function<void(FakeNode&, const std::string& change)>& event) {
     const auto whole = prepared();
-    const auto report = whole->reconcile();
-    EXPECT_TRUE(report) << report.error().message;
+    ASSERT_TRUE(whole->reconcile());
     std::set<std::string> changes{whole->changes.begin(), whole->changes.end()};
     changes.erase("record");
     EXPECT_GE(changes.size(), 10U);
-    return changes;
+    for (const std::string& change : changes) {
+      SCOPED_TRACE(change);
+      const auto node = prepared();
+      node->refuses = [&](const std::string& each) { return each == change; };
+      event(*node, change);
+      expect_others_right(*node, change);
+      node->refuses = {};
+      expect_mended(*node);
+      if (HasFailure()) return;
+    }
   }
 };
 
 TEST_P(OneFailure, OfAChangeLeavesAllElseToAReconciliation) {
-  for (const std::string& change : changes()) {
-    SCOPED_TRACE(change);
-    const auto node = prepared();
-    node->refuses = [&](const std::string& each) { return each == change; };
-    const auto report = node->reconcile();
+  refuse_each_change([](FakeNode& node, const std::string& change) {
+    const auto report = node.reconcile();
     ASSERT_TRUE(report) << report.error().message;
     // The copies of the records matter after a loss of the state only.
     if (!change.starts_with("attr ")) {
       EXPECT_THAT(report->failed, Not(IsEmpty()));
     }
-    node->run(kNext.container, kNext.init);
-    expect_others_right(*node, change);
-    node->refuses = {};
-    expect_mended(*node);
-    if (HasFailure()) return;
-  }
+    node.run(kNext.container, kNext.init);
+  });
 }
 
 TEST_P(OneFailure, OfAChangeKeepsNoContainerFromItsPod) {
-  for (const std::string& change : changes()) {
-    SCOPED_TRACE(change);
-    const auto node = prepared();
-    node->refuses = [&](const std::string& each) { return each == change; };
-    node->run(kNext.container, kNext.init);
-    expect_others_right(*node, change);
-    EXPECT_FALSE(node->records.dirty);
-    node->refuses = {};
-    expect_mended(*node);
-    if (HasFailure()) return;
-  }
+  refuse_each_change([](FakeNode& node, const std::string&) {
+    node.run(kNext.container, kNext.init);
+    EXPECT_FALSE(node.records.dirty);
+  });
 }
 
 TEST_P(OneFailure, OfARecordLeavesAllElseToAReconciliation) {
@@ -233,9 +210,8 @@ TEST_P(OneFailure, OfAVersionLeavesAllElseToAReconciliation) {
   text.replace(text.find("\"version\":1"), 11, "\"version\":2");
   const std::string newer = text;
   const core::TiersRecord tiers = node->records.tiers;
-  const char* shares = node->tree.is_v2() ? "cpu.weight" : "cpu.shares";
-  node->tree.cgroups.at(paths_of(*node).burstable).files.at(shares) = "77";
-  node->tree.cgroups.at(pod_cgroup_of(*node, kBatch)).files.at(shares) = "77";
+  for (const std::string& path : {paths_of(*node).burstable, pod_cgroup_of(*node, kBatch)})
+    node->tree.cgroups.at(path).files.at(node->share_file()) = "77";
   for (const int run : {1, 2}) {
     SCOPED_TRACE(run);
     const auto report = node->reconcile();

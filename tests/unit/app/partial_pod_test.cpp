@@ -13,8 +13,10 @@ namespace podqos::app {
 namespace {
 
 using containers::kBatchContainer;
-using containers::weight_of;
 using ::testing::IsEmpty;
+using ::testing::TestParamInfo;
+using ::testing::TestWithParam;
+using ::testing::ValuesIn;
 
 constexpr const char* kPodOfJobs = "/podqos/kubepods/burstable/podj";
 
@@ -22,226 +24,228 @@ constexpr const char* kPodOfJobs = "/podqos/kubepods/burstable/podj";
 FakeContainer job(const std::string& id, const std::string& limits = "cpu=100m,memory=64Mi") {
   return {.id = id, .uid = "j", .annotations = {{"podqos.io/limits." + id, limits}}};
 }
+FakeContainer unlimited() {
+  return {.id = "free", .uid = "j"};
+}
 
 /// One of several containers that are all called "web".
-FakeContainer replica(const std::string& id, const std::string& limits) {
+FakeContainer replica(const std::string& id, const std::string& limits = "cpu=100m,memory=64Mi") {
   return {.id = id,
           .uid = "j",
           .annotations = {{"podqos.io/container", "web"}, {"podqos.io/limits.web", limits}}};
 }
 
-class PartialPod : public ::testing::Test {
- protected:
-  void SetUp() override { node_.run(job("long"), Pid{10}); }
+constexpr const char* kOne = "67108864";         // 64Mi
+constexpr const char* kTwo = "134217728";        // 128Mi
+constexpr const char* kThree = "201326592";      // 192Mi
+constexpr const char* kReplicas = "1207959552";  // 64Mi + 1Gi + 64Mi
 
-  /// A container whose runtime gives up before it has a process.
-  void fail_to_create(const FakeContainer& container) {
-    node_.tree.start(Pid{1100}, "/");
-    ASSERT_TRUE(node_.admit(container, Pid{1100}));
-    node_.tree.end(Pid{1100});
+/// A node on which "long" of pod j runs.
+class PodOfJobs {
+ public:
+  PodOfJobs() { node.run(job("long"), Pid{10}); }
+
+  /// Five jobs one after the other, whose end is not reported.
+  void run_five(const std::function<void()>& after_each) {
+    for (int count = 1; count <= 5; ++count) {
+      node.run(job("job" + std::to_string(count)), Pid{11});
+      node.tree.end(Pid{11});
+      after_each();
+    }
+  }
+  void run_two() {
+    node.run(job("a"), Pid{11});
+    node.run(job("b"), Pid{12});
+  }
+  /// What was placed and never created expires with the next event.
+  void expire() { node.run(kBatchContainer, Pid{20}); }
+  void reconcile() { ASSERT_TRUE(node.reconcile()); }
+
+  void expect(std::int64_t milli_cpu, const std::string& memory) const {
+    EXPECT_EQ(node.memory(kPodOfJobs), memory);
+    for (const char* cgroup : {kPodOfJobs, containers::kBurstable})
+      EXPECT_EQ(node.shares(cgroup), node.written(milli_cpu * 1024 / 1000)) << cgroup;
+    EXPECT_EQ(node.records.tiers.sums.burstable.cpu, MilliCpu{milli_cpu});
   }
 
-  void expect_pod(std::int64_t milli_cpu, const std::string& memory) {
-    const std::string weight = weight_of(milli_cpu * 1024 / 1000);
-    EXPECT_EQ(node_.file(kPodOfJobs, "memory.max"), memory);
-    EXPECT_EQ(node_.file(kPodOfJobs, "cpu.weight"), weight);
-    EXPECT_EQ(node_.file("/podqos/kubepods/burstable", "cpu.weight"), weight);
-    EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{milli_cpu});
-  }
-
-  static constexpr const char* kOne = "67108864";     // 64Mi
-  static constexpr const char* kTwo = "134217728";    // 128Mi
-  static constexpr const char* kThree = "201326592";  // 192Mi
-  FakeNode node_{core::CgroupVersion::kV2};
+  FakeNode node{core::CgroupVersion::kV2};
 };
 
-TEST_F(PartialPod, ShortJobsOneAfterAnotherCountAsOne) {
+/// What happens in the pod, and what it has then.
+struct PartialPodCase {
+  const char* name;
+  void (*happens)(PodOfJobs& pod);
+  std::int64_t milli_cpu;
+  const char* memory;
+};
+class PartialPod : public TestWithParam<PartialPodCase> {};
+
+TEST_P(PartialPod, HasWhatItsContainersNeededAtMost) {
+  PodOfJobs pod;
+  GetParam().happens(pod);
+  pod.expect(GetParam().milli_cpu, GetParam().memory);
+}
+
+const std::vector<PartialPodCase> kPartialPodCases = {
+    {"TwoAtOnceCountWhenBothHaveEnded",
+     [](PodOfJobs& pod) {
+       pod.run_two();
+       pod.node.stop(job("a"), Pid{11});
+       pod.node.stop(job("b"), Pid{12});
+       pod.node.run(job("c"), Pid{13});
+     },
+     300, kThree},
+    {"JobsWhoseEndIsNeverReportedCountAsOne", [](PodOfJobs& pod) { pod.run_five([] {}); }, 200,
+     kTwo},
+    {"ReconcileForgetsWhatHasEnded", [](PodOfJobs& pod) { pod.run_five([&] { pod.reconcile(); }); },
+     200, kTwo},
+    {"ReconcileKeepsWhatRanAtOnce",
+     [](PodOfJobs& pod) {
+       pod.run_two();
+       pod.node.tree.end(Pid{11});
+       pod.node.tree.end(Pid{12});
+       pod.reconcile();
+     },
+     300, kThree},
+    {"CreationsThatFailCountForNothing",
+     [](PodOfJobs& pod) {
+       for (int count = 1; count <= 20; ++count) {
+         pod.node.fail_to_create(job("failed" + std::to_string(count)), Pid{1100 + count});
+         EXPECT_EQ(pod.node.memory(kPodOfJobs), kTwo);
+       }
+       pod.expire();
+     },
+     100, kOne},
+    // Its runtime reports the end: the process that placed it runs poststop.
+    {"ACreationThatIsReportedAsFailedCountsForNothing",
+     [](PodOfJobs& pod) {
+       ASSERT_TRUE(pod.node.admit(job("failed"), Pid{1011}));
+       ASSERT_TRUE(pod.node.end(job("failed"), OnEnding::kLeave, Pid{1011}));
+     },
+     100, kOne},
+    // The cgroup of a container that cannot be made: what was written for it is taken back.
+    {"AContainerThatCannotBePlacedCountsForNothing",
+     [](PodOfJobs& pod) {
+       pod.node.refuses = [](const std::string& change) { return change.contains("podj"); };
+       ASSERT_FALSE(pod.node.admit(job("failed")));
+       pod.node.refuses = {};
+       pod.reconcile();
+     },
+     100, kOne},
+    {"OneWithoutALimitThatNeverStartedLeavesTheLimit",
+     [](PodOfJobs& pod) {
+       pod.node.fail_to_create(unlimited());
+       pod.expire();
+     },
+     100, kOne},
+    // A creation that failed and has not expired yet when a job ends.
+    {"WhatAPendingContainerClaimsIsNotKept",
+     [](PodOfJobs& pod) {
+       pod.node.run(job("job"), Pid{11});
+       pod.node.fail_to_create(job("bad", "cpu=8,memory=1Gi"));
+       pod.node.stop(job("job"), Pid{11});
+     },
+     200, kTwo},
+    {"ReconcileKeepsNothingOfAPendingContainer",
+     [](PodOfJobs& pod) {
+       pod.node.run(job("job"), Pid{11});
+       pod.node.fail_to_create(job("bad", "cpu=8,memory=1Gi"));
+       pod.node.tree.end(Pid{11});
+       pod.reconcile();
+     },
+     200, kTwo},
+    {"APendingContainerWithoutALimitLeavesThePodItsOwn",
+     [](PodOfJobs& pod) {
+       pod.node.run(job("job"), Pid{11});
+       pod.node.fail_to_create(unlimited());
+       pod.node.stop(job("job"), Pid{11});
+     },
+     200, kTwo},
+    {"ContainersWithOneNameCountApart",
+     [](PodOfJobs& pod) {
+       pod.node.run(replica("1", "cpu=1,memory=1Gi"), Pid{11});
+       pod.node.run(replica("2"), Pid{12});
+       pod.expect(1200, kReplicas);
+       pod.node.stop(replica("2"), Pid{12});
+       pod.expect(1200, kReplicas);
+       pod.reconcile();
+     },
+     1200, kReplicas},
+    {"OneOfANameThatNeverStartsLeavesTheOthersTheirs",
+     [](PodOfJobs& pod) {
+       pod.node.run(replica("1"), Pid{11});
+       pod.node.fail_to_create(replica("2", "cpu=1,memory=1Gi"));
+       pod.expire();
+     },
+     200, kTwo},
+    // As precreate and createRuntime announce one container.
+    {"OneThatIsAnnouncedTwiceCountsOnce",
+     [](PodOfJobs& pod) {
+       pod.node.run(replica("1"), Pid{11});
+       ASSERT_TRUE(pod.node.admit(replica("2")));
+       pod.node.stop(replica("1"), Pid{11});
+       ASSERT_TRUE(pod.node.admit(replica("2")));
+     },
+     200, kTwo},
+    {"ARestartedContainerWithALowerLimitDoesNotShrinkIt",
+     [](PodOfJobs& pod) {
+       pod.node.run(job("a", "cpu=1,memory=128Mi"), Pid{11});
+       pod.node.tree.end(Pid{11});
+       pod.node.run(job("a"), Pid{12});
+     },
+     1100, kThree},
+};
+INSTANTIATE_TEST_SUITE_P(Table, PartialPod, ValuesIn(kPartialPodCases),
+                         [](const TestParamInfo<PartialPodCase>& row) { return row.param.name; });
+
+TEST(PartialPods, CountShortJobsOneAfterAnotherAsOne) {
+  PodOfJobs pod;
   for (int count = 1; count <= 300; ++count) {
     const FakeContainer each = job("job" + std::to_string(count));
-    node_.run(each, Pid{11});
-    EXPECT_EQ(node_.tree.processes.at(Pid{11}).cgroup, std::string{kPodOfJobs} + "/" + each.id);
-    node_.tree.end(Pid{11});
-    ASSERT_TRUE(node_.end(each));
-    if (HasFailure()) return;
+    pod.node.run(each, Pid{11});
+    EXPECT_EQ(pod.node.tree.processes.at(Pid{11}).cgroup, cat(kPodOfJobs, "/", each.id));
+    pod.node.stop(each, Pid{11});
+    if (::testing::Test::HasFailure()) return;
   }
-  expect_pod(200, kTwo);
-  const auto preview = node_.preview();
+  pod.expect(200, kTwo);
+  const auto preview = pod.node.preview();
   ASSERT_TRUE(preview) << preview.error().message;
   EXPECT_THAT(preview->plan, IsEmpty());
 }
 
-TEST_F(PartialPod, KeepsWhatItNeededAtMost) {
-  node_.run(job("a"), Pid{11});
-  node_.run(job("b"), Pid{12});
-  for (const auto& [id, init] : {std::pair{"a", Pid{11}}, std::pair{"b", Pid{12}}}) {
-    node_.tree.end(init);
-    ASSERT_TRUE(node_.end(job(id)));
-  }
-  node_.run(job("c"), Pid{13});
-  expect_pod(300, kThree);
-}
-
-TEST_F(PartialPod, JobsWhoseEndIsNeverReportedCountAsOne) {
-  for (int count = 1; count <= 5; ++count) {
-    node_.run(job("job" + std::to_string(count)), Pid{11});
-    node_.tree.end(Pid{11});
-  }
-  expect_pod(200, kTwo);
-}
-
-TEST_F(PartialPod, ReconcileForgetsWhatHasEnded) {
-  for (int count = 1; count <= 5; ++count) {
-    node_.run(job("job" + std::to_string(count)), Pid{11});
-    node_.tree.end(Pid{11});
-    ASSERT_TRUE(node_.reconcile());
-  }
-  expect_pod(200, kTwo);
-}
-
-TEST_F(PartialPod, CreationsThatFailCountForNothing) {
-  for (int count = 1; count <= 20; ++count) {
-    const Pid creator{1100 + count};
-    node_.tree.start(creator, "/");
-    ASSERT_TRUE(node_.admit(job("failed" + std::to_string(count)), creator));
-    EXPECT_EQ(node_.file(kPodOfJobs, "memory.max"), kTwo);
-    node_.tree.end(creator);
-  }
-  node_.run(kBatchContainer, Pid{12});
-  expect_pod(100, kOne);
-}
-
-/// Its runtime reports the end: the process that placed it runs poststop.
-TEST_F(PartialPod, ACreationThatIsReportedAsFailedCountsForNothing) {
-  node_.tree.start(Pid{1011}, "/");
-  ASSERT_TRUE(node_.admit(job("failed"), Pid{1011}));
-  Transaction transaction = node_.begin();
-  ASSERT_TRUE(end_container(transaction,
-                            {.id = "failed", .bundle = "/run/failed", .caller = Pid{1011}},
-                            OnEnding::kLeave));
-  expect_pod(100, kOne);
-}
-
 /// Its processes were killed, but the kernel has not ended them yet.
-TEST_F(PartialPod, AKilledContainerIsRemovedOnlyOnceItsRuntimeWaitsNoLonger) {
+TEST(PartialPods, RemoveAKilledContainerOnlyOnceItsRuntimeWaitsNoLonger) {
   constexpr Pid kKilled{1 << 23};  // beyond PID_MAX_LIMIT: /proc knows it no more
-  node_.run(job("killed"), kKilled);
+  PodOfJobs pod;
+  pod.node.run(job("killed"), kKilled);
   for (const auto on_ending : {OnEnding::kLeave, OnEnding::kDrop}) {
-    expect_pod(200, kTwo);
-    Transaction transaction = node_.begin();
-    const auto ended = end_container(
-        transaction, {.id = "killed", .bundle = "/run/killed", .caller = {}}, on_ending);
-    ASSERT_TRUE(ended);
-    EXPECT_EQ(node_.records.pods.at("j").contains("/run/killed"), on_ending == OnEnding::kLeave);
+    pod.expect(200, kTwo);
+    ASSERT_TRUE(pod.node.end(job("killed"), on_ending));
+    EXPECT_EQ(pod.node.records.pods.at("j").contains("/run/killed"), on_ending == OnEnding::kLeave);
   }
 }
 
 /// What runs may use more than the pod may have without the failed container.
-TEST_F(PartialPod, ItsLimitStaysAboveItsUsage) {
-  node_.tree.start(Pid{1011}, "/");
-  ASSERT_TRUE(node_.admit(job("failed"), Pid{1011}));
-  node_.tree.cgroups.at(kPodOfJobs).usage = 100LL << 20U;
-  node_.tree.end(Pid{1011});
-  node_.run(kBatchContainer, Pid{12});
-  EXPECT_EQ(node_.file(kPodOfJobs, "memory.max"), std::to_string(116LL << 20U));
+TEST(PartialPods, KeepTheirLimitAboveTheirUsage) {
+  PodOfJobs pod;
+  pod.node.fail_to_create(job("failed"));
+  pod.node.tree.cgroups.at(kPodOfJobs).usage = 100LL << 20U;
+  pod.expire();
+  EXPECT_EQ(pod.node.memory(kPodOfJobs), std::to_string(116LL << 20U));
 }
 
-/// The cgroup of a container that cannot be made: what was written for it is taken back.
-TEST_F(PartialPod, AContainerThatCannotBePlacedCountsForNothing) {
-  node_.refuses = [](const std::string& change) {
-    return change.find("podj") != std::string::npos;
-  };
-  node_.tree.start(Pid{1011}, "/");
-  ASSERT_FALSE(node_.admit(job("failed"), Pid{1011}));
-  node_.refuses = {};
-  ASSERT_TRUE(node_.reconcile());
-  expect_pod(100, kOne);
-}
-
-TEST_F(PartialPod, IsUnlimitedFromTheFirstContainerWithoutALimit) {
-  const FakeContainer free{.id = "free", .uid = "j"};
-  node_.run(free, Pid{11});
-  EXPECT_EQ(node_.file(kPodOfJobs, "memory.max"), "max");
-  node_.tree.end(Pid{11});
-  ASSERT_TRUE(node_.end(free));
-  node_.run(job("a"), Pid{12});
-  EXPECT_EQ(node_.file(kPodOfJobs, "memory.max"), "max");
-}
-
-TEST_F(PartialPod, IsNotUnlimitedForOneThatNeverStarted) {
-  node_.tree.start(Pid{1011}, "/");
-  ASSERT_TRUE(node_.admit({.id = "free", .uid = "j"}, Pid{1011}));
-  node_.tree.end(Pid{1011});
-  node_.run(kBatchContainer, Pid{12});
-  expect_pod(100, kOne);
-}
-
-/// A creation that failed and has not expired yet when a job ends.
-TEST_F(PartialPod, WhatAPendingContainerClaimsIsNotKept) {
-  node_.run(job("job"), Pid{11});
-  fail_to_create(job("bad", "cpu=8,memory=1Gi"));
-  node_.tree.end(Pid{11});
-  ASSERT_TRUE(node_.end(job("job")));
-  expect_pod(200, kTwo);
-}
-
-TEST_F(PartialPod, ReconcileKeepsNothingOfAPendingContainer) {
-  node_.run(job("job"), Pid{11});
-  fail_to_create(job("bad", "cpu=8,memory=1Gi"));
-  node_.tree.end(Pid{11});
-  ASSERT_TRUE(node_.reconcile());
-  expect_pod(200, kTwo);
-}
-
-TEST_F(PartialPod, APendingContainerWithoutALimitLeavesThePodItsOwn) {
-  node_.run(job("job"), Pid{11});
-  fail_to_create({.id = "free", .uid = "j"});
-  node_.tree.end(Pid{11});
-  ASSERT_TRUE(node_.end(job("job")));
-  expect_pod(200, kTwo);
-}
-
-TEST_F(PartialPod, ReconcileKeepsWhatRanAtOnce) {
-  node_.run(job("a"), Pid{11});
-  node_.run(job("b"), Pid{12});
-  node_.tree.end(Pid{11});
-  node_.tree.end(Pid{12});
-  ASSERT_TRUE(node_.reconcile());
-  expect_pod(300, kThree);
-}
-
-TEST_F(PartialPod, ContainersWithOneNameCountApart) {
-  node_.run(replica("1", "cpu=1,memory=1Gi"), Pid{11});
-  node_.run(replica("2", "cpu=100m,memory=64Mi"), Pid{12});
-  constexpr const char* kBoth = "1207959552";  // 64Mi + 1Gi + 64Mi
-  expect_pod(1200, kBoth);
-  node_.tree.end(Pid{12});
-  ASSERT_TRUE(node_.end({.id = "2", .uid = "j"}));
-  expect_pod(1200, kBoth);
-  ASSERT_TRUE(node_.reconcile());
-  expect_pod(1200, kBoth);
-}
-
-TEST_F(PartialPod, OneOfANameThatNeverStartsLeavesTheOthersTheirs) {
-  node_.run(replica("1", "cpu=100m,memory=64Mi"), Pid{11});
-  fail_to_create(replica("2", "cpu=1,memory=1Gi"));
-  node_.run(kBatchContainer, Pid{12});
-  expect_pod(200, kTwo);
-}
-
-/// As precreate and createRuntime announce one container.
-TEST_F(PartialPod, OneThatIsAnnouncedTwiceCountsOnce) {
-  node_.run(replica("1", "cpu=100m,memory=64Mi"), Pid{11});
-  const FakeContainer second = replica("2", "cpu=100m,memory=64Mi");
-  node_.tree.start(Pid{1012}, "/");
-  ASSERT_TRUE(node_.admit(second, Pid{1012}));
-  node_.tree.end(Pid{11});
-  ASSERT_TRUE(node_.end({.id = "1", .uid = "j"}));
-  ASSERT_TRUE(node_.admit(second, Pid{1012}));
-  expect_pod(200, kTwo);
+TEST(PartialPods, AreUnlimitedFromTheFirstContainerWithoutALimit) {
+  PodOfJobs pod;
+  pod.node.run(unlimited(), Pid{11});
+  EXPECT_EQ(pod.node.memory(kPodOfJobs), "max");
+  pod.node.stop(unlimited(), Pid{11});
+  pod.node.run(job("a"), Pid{12});
+  EXPECT_EQ(pod.node.memory(kPodOfJobs), "max");
 }
 
 /// A spec that is not believed names no container either.
-TEST_F(PartialPod, ContainersWithARefusedSpecCountApart) {
+TEST(PartialPods, CountContainersWithARefusedSpecApart) {
+  PodOfJobs pod;
   const auto refused = [](const std::string& id, std::int64_t limit) {
     FakeContainer out{.id = id,
                       .uid = "j",
@@ -251,16 +255,9 @@ TEST_F(PartialPod, ContainersWithARefusedSpecCountApart) {
     out.resources.memory_limit = limit << 20U;
     return out;
   };
-  node_.run(refused("1", 128), Pid{11});
-  node_.run(refused("2", 64), Pid{12});
-  EXPECT_EQ(node_.file(kPodOfJobs, "memory.max"), std::to_string(256LL << 20U));
-}
-
-TEST_F(PartialPod, ARestartedContainerWithALowerLimitDoesNotShrinkIt) {
-  node_.run(job("a", "cpu=1,memory=128Mi"), Pid{11});
-  node_.tree.end(Pid{11});
-  node_.run(job("a"), Pid{12});
-  expect_pod(1100, kThree);
+  pod.node.run(refused("1", 128), Pid{11});
+  pod.node.run(refused("2", 64), Pid{12});
+  EXPECT_EQ(pod.node.memory(kPodOfJobs), std::to_string(256LL << 20U));
 }
 
 }  // namespace

@@ -8,132 +8,112 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/app/admission.h"
 #include "tests/unit/temporary_directory.h"
 
 namespace podqos::app {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::TestParamInfo;
-using ::testing::TestWithParam;
-using ::testing::ValuesIn;
 
-struct MayConcernCase {
-  const char* name;
-  const char* config;
-  bool want;
-};
-class MayConcern : public TestWithParam<MayConcernCase> {};
-
-TEST_P(MayConcern, LooksForTheNamesOfPods) {
-  for (const auto scope : {core::Scope::kPods, core::Scope::kAnnotated}) {
+TEST(MayConcern, LooksForTheNamesOfPodsUnlessAllArePods) {
+  struct Case {
+    const char* config;
+    bool names_a_pod;
+  };
+  for (const auto& [config, names_a_pod] : {
+           Case{R"({"process":{"args":["sh"]},"annotations":{"a/b":"c"}})", false},
+           Case{"", false},
+           Case{R"({"annotations":{"podqos.io/pod-uid":"42"}})", true},
+           Case{R"({"annotations":{"io.kubernetes.cri.sandbox-id":"s"}})", true},
+           Case{R"({"annotations":{"io.kubernetes.cri-o.SandboxID":"s"}})", true},  // Podman
+           Case{R"({"linux":{"cgroupsPath":"/kubepods/pod1/c"}})", true},
+           Case{R"({"linux":{"cgroupsPath":"kubepods-pod1.slice:cri:c"}})", true},
+       }) {
+    SCOPED_TRACE(config);
     core::Settings settings;
-    settings.scope = scope;
-    EXPECT_EQ(may_concern(GetParam().config, settings), GetParam().want);
+    for (const auto scope : {core::Scope::kPods, core::Scope::kAnnotated}) {
+      settings.scope = scope;
+      EXPECT_EQ(may_concern(config, settings), names_a_pod);
+    }
+    settings.scope = core::Scope::kAll;
+    EXPECT_TRUE(may_concern(config, settings));
+    settings.enabled = false;
+    EXPECT_FALSE(may_concern(config, settings));
   }
 }
 
-TEST_P(MayConcern, TakesEveryContainerWhereAllArePods) {
-  core::Settings settings;
-  settings.scope = core::Scope::kAll;
-  EXPECT_TRUE(may_concern(GetParam().config, settings));
-}
+/// Places a container with this config.json, for which nothing may be written.
+class PlaceNothing : public ::testing::Test {
+ protected:
+  [[nodiscard]] Result<std::optional<std::string>> place_with(const char* config) const {
+    core::Settings settings;
+    settings.log_sink = directory_.path("log");
+    settings.log_level = core::LogLevel::kDebug;
+    settings.state_dir = directory_.path("state");
+    Log log{"test", settings};
+    PlacementRequest request;
+    request.id = "c1";
+    request.bundle = directory_.path();
+    request.config = config;
+    request.creator = Pid{::getpid()};
+    auto placed = place(settings, log, request);
+    EXPECT_FALSE(directory_.has("state"));
+    return placed;
+  }
 
-TEST_P(MayConcern, IsFalseWherePodqosIsSwitchedOff) {
-  core::Settings settings;
-  settings.scope = core::Scope::kAll;
-  settings.enabled = false;
-  EXPECT_FALSE(may_concern(GetParam().config, settings));
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Table, MayConcern,
-    ValuesIn<MayConcernCase>({
-        {"AnOrdinaryContainer", R"({"process":{"args":["sh"]},"annotations":{"a/b":"c"}})", false},
-        {"Nothing", "", false},
-        {"OurAnnotation", R"({"annotations":{"podqos.io/pod-uid":"42"}})", true},
-        {"ACriSandbox", R"({"annotations":{"io.kubernetes.cri.sandbox-id":"s"}})", true},
-        {"PodmansSandbox", R"({"annotations":{"io.kubernetes.cri-o.SandboxID":"s"}})", true},
-        {"APodCgroup", R"({"linux":{"cgroupsPath":"/kubepods/pod1/c"}})", true},
-        {"ASystemdPodCgroup", R"({"linux":{"cgroupsPath":"kubepods-pod1.slice:cri:c"}})", true},
-    }),
-    [](const TestParamInfo<MayConcernCase>& row) { return std::string{row.param.name}; });
-
-/// Settings whose log is a file of the test's own.
-core::Settings logging_to(const TemporaryDirectory& directory) {
-  core::Settings settings;
-  settings.log_sink = directory.path("log");
-  settings.log_level = core::LogLevel::kDebug;
-  settings.state_dir = directory.path("state");
-  return settings;
-}
-
-struct Unmanaged {
-  const char* name;
-  const char* config;
+  TemporaryDirectory directory_;
 };
-class PlaceUnmanaged : public TestWithParam<Unmanaged> {};
 
-TEST_P(PlaceUnmanaged, WritesNothing) {
-  const TemporaryDirectory directory;
-  const core::Settings settings = logging_to(directory);
-  Log log{"test", settings};
-  PlacementRequest request;
-  request.id = "c1";
-  request.bundle = directory.path();
-  request.config = GetParam().config;
-  request.creator = Pid{::getpid()};
-  const auto placed = place(settings, log, request);
-  ASSERT_TRUE(placed) << placed.error().message;
-  EXPECT_FALSE(*placed);
-  EXPECT_FALSE(directory.has("state"));
+TEST_F(PlaceNothing, OfAContainerThatPodqosDoesNotManage) {
+  for (const char* config :
+       {R"({"ociVersion":"1.0.0"})",
+        R"({"annotations":{"podqos.io/pod-uid":"42","podqos.io/ignore":"true"}})"}) {
+    const auto placed = place_with(config);
+    ASSERT_TRUE(placed) << placed.error().message;
+    EXPECT_FALSE(*placed) << config;
+  }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Table, PlaceUnmanaged,
-    ValuesIn<Unmanaged>({
-        {"AnOrdinaryContainer", R"({"ociVersion":"1.0.0"})"},
-        {"OneThatOptsOut",
-         R"({"annotations":{"podqos.io/pod-uid":"42","podqos.io/ignore":"true"}})"},
-    }),
-    [](const TestParamInfo<Unmanaged>& row) { return std::string{row.param.name}; });
-
-struct Broken {
-  const char* name;
-  const char* config;
-  const char* says;
-};
-class PlaceBroken : public TestWithParam<Broken> {};
-
-TEST_P(PlaceBroken, IsRefusedBeforeAnythingIsWritten) {
-  const TemporaryDirectory directory;
-  const core::Settings settings = logging_to(directory);
-  Log log{"test", settings};
-  PlacementRequest request;
-  request.id = "c1";
-  request.bundle = directory.path();
-  request.config = GetParam().config;
-  request.creator = Pid{::getpid()};
-  const auto placed = place(settings, log, request);
-  ASSERT_FALSE(placed);
-  EXPECT_EQ(placed.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_THAT(placed.error().message, HasSubstr(GetParam().says));
-  EXPECT_FALSE(directory.has("state"));
+TEST_F(PlaceNothing, OfAConfigThatIsRefused) {
+  struct Case {
+    const char* config;
+    const char* says;
+  };
+  for (const auto& [config, says] : {
+           Case{"{", ""},
+           Case{"[]", ""},
+           Case{R"({"annotations":{"podqos.io/pod-uid":"a/b"}})", "podqos.io/pod-uid"},
+           Case{R"({"annotations":{"podqos.io/pod-uuid":"a"}})", "podqos.io/pod-uid"},
+           Case{R"({"annotations":{"podqos.io/pod":"{"}})", "podqos.io/pod"},
+       }) {
+    SCOPED_TRACE(config);
+    const auto placed = place_with(config);
+    ASSERT_FALSE(placed);
+    EXPECT_EQ(placed.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_THAT(placed.error().message, HasSubstr(says));
+  }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Table, PlaceBroken,
-    ValuesIn<Broken>({
-        {"NoJson", "{", ""},
-        {"AList", "[]", ""},
-        {"AUidWithASlash", R"({"annotations":{"podqos.io/pod-uid":"a/b"}})", "podqos.io/pod-uid"},
-        {"AnUnknownAnnotation", R"({"annotations":{"podqos.io/pod-uuid":"a"}})",
-         "podqos.io/pod-uid"},
-        {"ABrokenSpec", R"({"annotations":{"podqos.io/pod":"{"}})", "podqos.io/pod"},
-    }),
-    [](const TestParamInfo<Broken>& row) { return std::string{row.param.name}; });
+/// Under trustAnnotations "none" an author's mistake is ignored. Who runs Podman or Docker is the
+/// operator, and wants to hear of it.
+TEST(AdmissionRequestOf, AnInvalidAnnotationIsRefusedUnlessAuthorsAreNotTrusted) {
+  for (const bool cri : {true, false}) {
+    core::ContainerFacts facts;
+    facts.id = "c1";
+    facts.annotations = {{"podqos.io/requests", "cpu=x"}};
+    facts.engine.emplace();
+    facts.engine->cri = cri;
+    facts.engine->pod_uid = "42";
+    core::Settings settings;
+    const auto request = admission_request(facts, settings, std::nullopt);
+    ASSERT_FALSE(request);
+    EXPECT_THAT(request.error().message, HasSubstr("\"x\" is not a quantity"));
+    settings.trust_annotations = core::TrustAnnotations::kNone;
+    const auto ignored = admission_request(facts, settings, std::nullopt);
+    EXPECT_EQ(ignored && *ignored, cri);
+  }
+}
 
 }  // namespace
 }  // namespace podqos::app

@@ -1,10 +1,12 @@
 // Reconciliations on a machine in memory.
 
+#include <cstdint>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/core/kubernetes/cgroup_values.h"
 #include "tests/unit/app/containers.h"
 #include "tests/unit/app/fake_node.h"
 
@@ -12,16 +14,21 @@ namespace podqos::app {
 namespace {
 
 using containers::kBatchContainer;
+using containers::kBestEffort;
+using containers::kBurstable;
 using containers::kDatabaseContainer;
-using containers::kRoot;
+using containers::kDatabasePod;
 using containers::kWebContainer;
-using containers::weight_of;
+using containers::kWebPod;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Key;
 using ::testing::StartsWith;
+using ::testing::TestParamInfo;
+using ::testing::TestWithParam;
+using ::testing::Values;
 
 class Reconcile : public ::testing::Test {
  protected:
@@ -30,12 +37,12 @@ class Reconcile : public ::testing::Test {
 
 TEST_F(Reconcile, RestoresWhatWasChanged) {
   node_.run(kWebContainer, Pid{10});
-  node_.tree.cgroups.at("/podqos/kubepods/burstable/poda").files.at("cpu.weight") = "9";
-  node_.tree.cgroups.at(kRoot + std::string{"/besteffort"}).files.at("cpu.weight") = "100";
+  node_.tree.cgroups.at(kWebPod).files.at("cpu.weight") = "9";
+  node_.tree.cgroups.at(kBestEffort).files.at("cpu.weight") = "100";
   const auto report = node_.reconcile();
   ASSERT_TRUE(report) << report.error().message;
-  EXPECT_EQ(node_.file("/podqos/kubepods/burstable/poda", "cpu.weight"), weight_of(512));
-  EXPECT_EQ(node_.file("/podqos/kubepods/besteffort", "cpu.weight"), "1");
+  EXPECT_EQ(node_.shares(kWebPod), node_.written(512));
+  EXPECT_EQ(node_.shares(kBestEffort), "1");
   EXPECT_EQ(report->pods, 1);
 }
 
@@ -48,7 +55,7 @@ TEST_F(Reconcile, ReleasesWhatHasEnded) {
   EXPECT_EQ(report->released, 1);
   EXPECT_THAT(report->changes, Contains("pod a released"));
   EXPECT_THAT(node_.records.pods, ElementsAre(Key("b")));
-  EXPECT_EQ(node_.file("/podqos/kubepods/burstable", "cpu.weight"), "1");
+  EXPECT_EQ(node_.shares(kBurstable), "1");
 }
 
 TEST_F(Reconcile, HasNothingToDoOnAHealthyNode) {
@@ -135,7 +142,7 @@ TEST_F(Reconcile, SetsTheWeightsOfDisks) {
   node_.tree.layout.io = core::CgroupVersion::kV2;
   node_.run(kWebContainer, Pid{10});
   node_.run(kDatabaseContainer, Pid{11});
-  EXPECT_EQ(node_.file("/podqos/kubepods/burstable", "io.weight"), "");
+  EXPECT_EQ(node_.file(kBurstable, "io.weight"), "");
   EXPECT_FALSE(node_.tree.cgroups.at("/").enables_io);
 
   node_.settings.io_weight = {.guaranteed = 400, .burstable = 100, .besteffort = 10};
@@ -147,14 +154,160 @@ TEST_F(Reconcile, SetsTheWeightsOfDisks) {
   const auto report = node_.reconcile();
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_TRUE(node_.tree.cgroups.at("/").enables_io);
-  EXPECT_EQ(node_.file("/podqos/kubepods/podc", "io.weight"), "400");
-  EXPECT_EQ(node_.file("/podqos/kubepods/besteffort", "io.weight"), "10");
-  EXPECT_EQ(node_.file("/podqos/kubepods/burstable/poda", "io.weight"), "");
+  EXPECT_EQ(node_.file(kDatabasePod, "io.weight"), "400");
+  EXPECT_EQ(node_.file(kBestEffort, "io.weight"), "10");
+  EXPECT_EQ(node_.file(kWebPod, "io.weight"), "");
 
   node_.settings.io_weight = {};
   ASSERT_TRUE(node_.reconcile());
-  EXPECT_EQ(node_.file("/podqos/kubepods/podc", "io.weight"), "100");
-  EXPECT_EQ(node_.file("/podqos/kubepods/besteffort", "io.weight"), "100");
+  EXPECT_EQ(node_.file(kDatabasePod, "io.weight"), "100");
+  EXPECT_EQ(node_.file(kBestEffort, "io.weight"), "100");
+}
+
+constexpr std::int64_t kMi = std::int64_t{1} << 20U;
+constexpr const char* kUpdatedPod = containers::kWebPod;
+
+core::EngineResources resources(std::int64_t memory, std::int64_t quota, std::int64_t shares) {
+  core::EngineResources out;
+  out.cpu_shares = shares;
+  out.cpu_quota = quota;
+  out.cpu_period = 100'000;
+  out.memory_limit = memory;
+  return out;
+}
+
+/// 500m and 64Mi, and 250m and 32Mi.
+const FakeContainer kUpdatedWeb{
+    .id = "web", .uid = "a", .resources = resources(64 * kMi, 50'000, 512)};
+const FakeContainer kUpdatedLog{
+    .id = "log", .uid = "a", .resources = resources(32 * kMi, 25'000, 256)};
+
+class RuntimeUpdate : public TestWithParam<core::CgroupVersion> {
+ protected:
+  void SetUp() override {
+    node_.run(kUpdatedWeb, Pid{10});
+    node_.run(kUpdatedLog, Pid{11});
+    expect_unchanged();
+  }
+
+  struct Values {
+    std::int64_t memory;
+    std::int64_t quota;
+    std::int64_t milli_cpu;  ///< requests
+  };
+  void expect_pod(const Values& wanted) {
+    const bool v2 = node_.tree.is_v2();
+    const std::string quota = std::to_string(wanted.quota);
+    EXPECT_EQ(node_.memory(kUpdatedPod), std::to_string(wanted.memory));
+    EXPECT_EQ(node_.file(kUpdatedPod, v2 ? "cpu.max" : "cpu.cfs_quota_us"),
+              v2 ? quota + " 100000" : quota);
+    // KUBELET.md: shares of a pod and of its tier are those of the sum of requests.
+    for (const char* cgroup : {kUpdatedPod, containers::kBurstable})
+      EXPECT_EQ(node_.shares(cgroup), node_.written(wanted.milli_cpu * 1024 / 1000)) << cgroup;
+    EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{wanted.milli_cpu});
+  }
+  /// The pod is as before any update.
+  void expect_unchanged() { expect_pod({.memory = 96 * kMi, .quota = 75'000, .milli_cpu = 750}); }
+
+  /// Reconciles, and once more, which must change nothing.
+  ReconcileReport reconcile() {
+    const auto report = node_.reconcile();
+    EXPECT_TRUE(report) << report.error().message;
+    const auto preview = node_.preview();
+    EXPECT_TRUE(preview) << preview.error().message;
+    EXPECT_THAT(preview->plan, IsEmpty());
+    EXPECT_THAT(preview->report.changes, IsEmpty());
+    return *report;
+  }
+
+  FakeNode node_{GetParam()};
+};
+
+INSTANTIATE_TEST_SUITE_P(, RuntimeUpdate,
+                         Values(core::CgroupVersion::kV1, core::CgroupVersion::kV2),
+                         [](const TestParamInfo<core::CgroupVersion>& version) {
+                           return version.param == core::CgroupVersion::kV1 ? "V1" : "V2";
+                         });
+
+/// 768 shares are 750m. They are weight 30, which begins at 763 shares, 746m.
+TEST_P(RuntimeUpdate, ReconcileFollowsItUpAndDown) {
+  node_.update(Pid{10}, resources(256 * kMi, 75'000, 768));
+  EXPECT_THAT(reconcile().changes, Contains(StartsWith("pod a: follows container web")));
+  expect_pod({.memory = 288 * kMi, .quota = 100'000, .milli_cpu = node_.tree.is_v2() ? 996 : 1000});
+  node_.update(Pid{10}, resources(32 * kMi, 20'000, 512));
+  EXPECT_THAT(reconcile().changes, Contains(StartsWith("pod a: follows container web")));
+  expect_pod({.memory = 64 * kMi, .quota = 45'000, .milli_cpu = 450});
+}
+
+/// As Docker runs --cpus 0.5, which sets no shares: those of a new cgroup are no update, also where
+/// the limit is no longer the request.
+TEST_P(RuntimeUpdate, SharesThatAreNotSetAreNoUpdate) {
+  core::EngineResources unset = resources(64 * kMi, 50'000, 0);
+  unset.cpu_shares.reset();
+  node_.run({.id = "api", .uid = "b", .resources = unset}, Pid{12});
+  EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{1250});
+  unset.cpu_quota = 200'000;
+  node_.update(Pid{12}, unset);
+  EXPECT_THAT(reconcile().changes,
+              Contains("pod b: follows container api, updated to CPU limit 2"));
+  EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{1250});
+}
+
+TEST_P(RuntimeUpdate, ARecoveryReadsNoContainer) {
+  node_.update(Pid{10}, resources(256 * kMi, 75'000, 1024));
+  Transaction transaction = node_.begin();
+  ASSERT_TRUE(transaction.store().begin());
+  ASSERT_TRUE(recover(transaction));
+  ASSERT_TRUE(transaction.finish());
+  expect_unchanged();
+}
+
+TEST_P(RuntimeUpdate, AContainerThatCannotBeReadKeepsItsResources) {
+  const std::string own = std::string{kUpdatedPod} + "/web";
+  node_.tree.on_read = [&](const std::string& what) -> Status {
+    if (what.starts_with("read " + own)) return fail(ErrorCode::kIo, "cannot be read");
+    return {};
+  };
+  node_.update(Pid{10}, resources(256 * kMi, 75'000, 1024));
+  EXPECT_THAT(reconcile().changes, IsEmpty());
+  expect_unchanged();
+}
+
+TEST_P(RuntimeUpdate, ALostCgroupThatWasMadeAgainBoundsThePodAsBefore) {
+  node_.tree.cgroups.erase(std::string{kUpdatedPod} + "/web");
+  node_.tree.make(std::string{kUpdatedPod} + "/web");
+  const ReconcileReport report = reconcile();
+  EXPECT_THAT(report.changes, IsEmpty());
+  EXPECT_THAT(report.warnings, ElementsAre(HasSubstr("container web has no limits any more")));
+  expect_unchanged();
+}
+
+/// maxPodClaim of 10 %: 800m of 8 CPUs.
+TEST_P(RuntimeUpdate, RequestsCountUpToWhatOnePodMayClaim) {
+  node_.settings.max_pod_claim_percent = 10;
+  node_.update(Pid{10}, resources(64 * kMi, 200'000, 2048));
+  const ReconcileReport report = reconcile();
+  EXPECT_THAT(report.changes, Contains(StartsWith("pod a: follows container web")));
+  EXPECT_THAT(report.warnings, ElementsAre(HasSubstr("maxPodClaim")));
+  EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{800});
+}
+
+TEST_P(RuntimeUpdate, APodWhoseAnnotationsStateItsResourcesStays) {
+  const FakeContainer stated{.id = "db",
+                             .uid = "b",
+                             .annotations = {{"podqos.io/limits", "cpu=1,memory=128Mi"},
+                                             {"podqos.io/requests", "cpu=500m,memory=64Mi"}},
+                             .resources = resources(128 * kMi, 100'000, 512)};
+  node_.run(stated, Pid{12});
+  const auto before = node_.records;
+  node_.update(Pid{12}, resources(256 * kMi, 100'000, 512));
+  const ReconcileReport report = reconcile();
+  EXPECT_THAT(report.changes, IsEmpty());
+  EXPECT_THAT(report.warnings,
+              ElementsAre("pod b: container db: its memory limit 256Mi is above its pod's 128Mi, "
+                          "so it has no effect: the pod's annotations state its resources: change "
+                          "them and recreate the pod"));
+  EXPECT_EQ(node_.records.pods, before.pods);
 }
 
 }  // namespace

@@ -26,51 +26,34 @@ struct Known {
 };
 
 inline constexpr std::int64_t kMi = std::int64_t{1} << 20U;
-inline const core::Annotations kWebPod{{"podqos.io/requests", "cpu=750m,memory=96Mi"}};
-inline const Known kWeb{.container = {.id = "web", .uid = "a", .annotations = kWebPod},
-                        .init = Pid{10},
-                        .qos_class = core::QosClass::kBurstable,
-                        .milli_cpu = 750,
-                        .memory = 96 * kMi};
-inline const Known kLog{.container = {.id = "log", .uid = "a", .annotations = kWebPod},
-                        .init = Pid{11},
-                        .qos_class = core::QosClass::kBurstable,
-                        .milli_cpu = 750,
-                        .memory = 96 * kMi};
-inline const Known kBatch{.container = {.id = "batch", .uid = "b"},
-                          .init = Pid{12},
-                          .qos_class = core::QosClass::kBestEffort,
-                          .milli_cpu = 0,
-                          .memory = 0};
-inline const Known kDatabase{
-    .container = {.id = "db",
-                  .uid = "c",
-                  .annotations = {{"podqos.io/limits", "cpu=1,memory=1Gi"}}},
-    .init = Pid{13},
-    .qos_class = core::QosClass::kGuaranteed,
-    .milli_cpu = 1000,
-    .memory = 1024 * kMi};
+
+/// A container of a Burstable pod that requests this.
+inline Known burstable(FakeContainer container, Pid init, std::int64_t milli_cpu,
+                       std::int64_t mebibytes) {
+  container.annotations = {
+      {"podqos.io/requests", cat("cpu=", milli_cpu, "m,memory=", mebibytes, "Mi")}};
+  return {std::move(container), init, core::QosClass::kBurstable, milli_cpu, mebibytes * kMi};
+}
+/// The container of a Guaranteed pod with these limits.
+inline Known guaranteed(FakeContainer container, Pid init, std::int64_t milli_cpu,
+                        std::int64_t mebibytes) {
+  container.annotations = {
+      {"podqos.io/limits", cat("cpu=", milli_cpu, "m,memory=", mebibytes, "Mi")}};
+  return {std::move(container), init, core::QosClass::kGuaranteed, milli_cpu, mebibytes * kMi};
+}
+
+inline const Known kWeb = burstable({.id = "web", .uid = "a"}, Pid{10}, 750, 96);
+inline const Known kLog = burstable({.id = "log", .uid = "a"}, Pid{11}, 750, 96);
+inline const Known kBatch{.container = {.id = "batch", .uid = "b"}, .init = Pid{12}};
+inline const Known kDatabase = guaranteed({.id = "db", .uid = "c"}, Pid{13}, 1000, 1024);
 /// The one that comes after a failure.
-inline const Known kNext{
-    .container = {.id = "next",
-                  .uid = "d",
-                  .annotations = {{"podqos.io/requests", "cpu=100m,memory=16Mi"}}},
-    .init = Pid{14},
-    .qos_class = core::QosClass::kBurstable,
-    .milli_cpu = 100,
-    .memory = 16 * kMi};
+inline const Known kNext = burstable({.id = "next", .uid = "d"}, Pid{14}, 100, 16);
 
-/// Shares of a cgroup with this sum of requests: kubelet cm/helpers_linux.go MilliCPUToShares.
-inline std::int64_t shares_of_requests(std::int64_t milli_cpu) {
-  return std::max<std::int64_t>(milli_cpu * 1024 / 1000, 2);
-}
-
-/// The file that holds the shares: cpu.weight by the linear formula of KEP-2254, or cpu.shares.
-inline std::string shares_in(const FakeNode& node, const std::string& cgroup) {
-  return node.file(cgroup, node.tree.is_v2() ? "cpu.weight" : "cpu.shares");
-}
-inline std::string shares_as_written(const FakeNode& node, std::int64_t shares) {
-  return std::to_string(node.tree.is_v2() ? 1 + ((shares - 2) * 9999 / 262142) : shares);
+/// Checks the CPU shares of a cgroup with this sum of requests: kubelet cm/helpers_linux.go
+/// MilliCPUToShares.
+inline void expect_shares(const FakeNode& node, const std::string& cgroup, std::int64_t milli_cpu) {
+  const auto shares = std::max<std::int64_t>(milli_cpu * 1024 / 1000, 2);
+  EXPECT_EQ(node.shares(cgroup), node.written(shares)) << cgroup;
 }
 
 /// The cgroups of a node's tree by name, as DESIGN and the kubelet's drivers lay them out: nested
@@ -109,9 +92,9 @@ inline std::string pod_cgroup_of(const FakeNode& node, const Known& known) {
 struct Truth {
   std::map<std::string, std::vector<std::string>> containers;  ///< ids by uid
   std::map<std::string, std::int64_t> milli_cpu;               ///< of a pod by its cgroup
-  std::map<core::QosClass, core::TierSum> sums;
+  core::TierSums sums;
   std::vector<std::string> cgroups{"/"};
-  std::vector<std::string> ids;
+  std::vector<store::IndexEntry> index;
 };
 
 inline Truth truth_of(const FakeNode& node, const std::vector<Known>& living) {
@@ -119,15 +102,14 @@ inline Truth truth_of(const FakeNode& node, const std::vector<Known>& living) {
   for (const Known& each : living) {
     const std::string pod = pod_cgroup_of(node, each);
     if (!truth.containers.contains(each.container.uid)) {
-      core::TierSum& sum = truth.sums[each.qos_class];
-      ++sum.pods;
-      sum.cpu = MilliCpu{sum.cpu.value() + each.milli_cpu};
-      sum.memory = Bytes{sum.memory.value() + each.memory};
+      truth.sums.of(each.qos_class) +=
+          {.pods = 1, .cpu = MilliCpu{each.milli_cpu}, .memory = Bytes{each.memory}};
       truth.milli_cpu[pod] = each.milli_cpu;
       truth.cgroups.push_back(pod);
     }
     truth.containers[each.container.uid].push_back(each.container.id);
-    truth.ids.push_back(each.container.id);
+    truth.index.push_back(
+        {.name = store::index_name(each.container.id), .uid = each.container.uid});
     const std::string& own = node.tree.processes.at(each.init).cgroup;
     EXPECT_TRUE(own.starts_with(cat(pod, "/"))) << own;
     truth.cgroups.push_back(own);
@@ -152,19 +134,10 @@ inline void expect_records(const FakeNode& node, const Truth& truth) {
     }
   }
   EXPECT_EQ(recorded, truth.containers);
-  std::vector<std::string> indexed;
-  for (const store::IndexEntry& entry : node.records.index)
-    indexed.push_back(entry.name);
-  std::vector<std::string> names;
-  for (const std::string& id : truth.ids)
-    names.push_back(store::index_name(id));
-  EXPECT_THAT(indexed, ::testing::UnorderedElementsAreArray(names));
+  EXPECT_THAT(node.records.index, ::testing::UnorderedElementsAreArray(truth.index));
   for (const auto qos_class :
-       {core::QosClass::kGuaranteed, core::QosClass::kBurstable, core::QosClass::kBestEffort}) {
-    const auto sum = truth.sums.find(qos_class);
-    EXPECT_EQ(node.records.tiers.sums.of(qos_class),
-              sum == truth.sums.end() ? core::TierSum{} : sum->second);
-  }
+       {core::QosClass::kGuaranteed, core::QosClass::kBurstable, core::QosClass::kBestEffort})
+    EXPECT_EQ(node.records.tiers.sums.of(qos_class), truth.sums.of(qos_class));
   EXPECT_TRUE(node.records.tiers.pending.empty());
   EXPECT_TRUE(node.records.tiers.retained.empty());
 }
@@ -183,14 +156,11 @@ inline void expect_truth(const FakeNode& node, const std::vector<Known>& living)
   EXPECT_THAT(existing, ::testing::UnorderedElementsAreArray(truth.cgroups));
   EXPECT_THAT(node.tree.units, ::testing::UnorderedElementsAreArray(slices));
   for (const auto& [path, milli_cpu] : truth.milli_cpu)
-    EXPECT_EQ(shares_in(node, path), shares_as_written(node, shares_of_requests(milli_cpu)))
-        << path;
+    expect_shares(node, path, milli_cpu);
   if (living.empty()) return;
-  const auto burstable = truth.sums.find(core::QosClass::kBurstable);
-  const std::int64_t requested = burstable == truth.sums.end() ? 0 : burstable->second.cpu.value();
-  EXPECT_EQ(shares_in(node, paths_of(node).burstable),
-            shares_as_written(node, shares_of_requests(requested)));
-  EXPECT_EQ(shares_in(node, paths_of(node).besteffort), shares_as_written(node, 2));
+  expect_shares(node, paths_of(node).burstable,
+                truth.sums.of(core::QosClass::kBurstable).cpu.value());
+  expect_shares(node, paths_of(node).besteffort, 0);
 }
 
 }  // namespace podqos::app::truth

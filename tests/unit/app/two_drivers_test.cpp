@@ -13,11 +13,11 @@ namespace podqos::app {
 namespace {
 
 using containers::kBatchContainer;
+using containers::kBestEffort;
+using containers::kBurstable;
 using containers::kDatabaseContainer;
 using containers::kLogContainer;
-using containers::kRoot;
 using containers::kWebContainer;
-using containers::weight_of;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -31,12 +31,12 @@ using ::testing::TestWithParam;
 using ::testing::UnorderedElementsAreArray;
 using ::testing::Values;
 
-constexpr const char* kSlice = "/podqos.slice/podqos-kubepods.slice";
 constexpr const char* kBurstableSlice =
     "/podqos.slice/podqos-kubepods.slice/podqos-kubepods-burstable.slice";
+constexpr const char* kBestEffortSlice =
+    "/podqos.slice/podqos-kubepods.slice/podqos-kubepods-besteffort.slice";
 
-const FakeContainer kLogElsewhere{
-    .id = "log", .uid = "d", .annotations = {{"podqos.io/requests.log", "cpu=250m,memory=64Mi"}}};
+const FakeContainer kLogElsewhere = containers::requesting("log", "cpu=250m,memory=64Mi");
 
 /// A node with two engines: one uses the cgroupfs driver, the other systemd's.
 class TwoDrivers : public TestWithParam<core::CgroupVersion> {
@@ -45,16 +45,11 @@ class TwoDrivers : public TestWithParam<core::CgroupVersion> {
     node_.driver = driver;
     node_.run(container, init);
   }
-  void end(const FakeContainer& container, Pid init) {
-    node_.tree.end(init);
-    ASSERT_TRUE(node_.end(container));
-  }
-  /// The CPU shares, or the weight, of a cgroup.
-  [[nodiscard]] std::string shares_of(const std::string& cgroup) const {
-    return node_.file(cgroup, node_.tree.is_v2() ? "cpu.weight" : "cpu.shares");
-  }
-  [[nodiscard]] std::string written(std::int64_t shares) const {
-    return node_.tree.is_v2() ? weight_of(shares) : std::to_string(shares);
+  /// A container in each tree.
+  void run_both(bool systemd_first) {
+    if (systemd_first) run(core::Driver::kSystemd, kLogElsewhere, Pid{11});
+    run(core::Driver::kCgroupfs, kWebContainer, Pid{10});
+    if (!systemd_first) run(core::Driver::kSystemd, kLogElsewhere, Pid{11});
   }
 
   FakeNode node_{GetParam()};
@@ -70,20 +65,18 @@ INSTANTIATE_TEST_SUITE_P(Versions, TwoDrivers,
 TEST_P(TwoDrivers, HaveATreeEachAndOneSetOfSums) {
   for (const bool systemd_first : {false, true}) {
     SCOPED_TRACE(systemd_first);
-    if (systemd_first) run(core::Driver::kSystemd, kLogElsewhere, Pid{11});
-    run(core::Driver::kCgroupfs, kWebContainer, Pid{10});
-    if (!systemd_first) run(core::Driver::kSystemd, kLogElsewhere, Pid{11});
+    run_both(systemd_first);
     EXPECT_EQ(node_.tree.processes.at(Pid{10}).cgroup, "/podqos/kubepods/burstable/poda/web");
     EXPECT_THAT(node_.tree.processes.at(Pid{11}).cgroup, StartsWith(cat(kBurstableSlice, "/")));
     EXPECT_EQ(node_.records.tiers.sums.burstable,
               (core::TierSum{.pods = 2, .cpu = MilliCpu{750}, .memory = Bytes{128LL << 20U}}));
-    EXPECT_EQ(shares_of("/podqos/kubepods/burstable"), written(512));
-    EXPECT_EQ(shares_of(kBurstableSlice), written(256));
-    end(kWebContainer, Pid{10});
+    EXPECT_EQ(node_.shares(kBurstable), node_.written(512));
+    EXPECT_EQ(node_.shares(kBurstableSlice), node_.written(256));
+    node_.stop(kWebContainer, Pid{10});
     EXPECT_THAT(node_.tree.cgroups, Not(Contains(Key("/podqos"))));
     EXPECT_THAT(node_.tree.cgroups, Contains(Key(kBurstableSlice)));
     EXPECT_EQ(node_.records.tiers.sums.burstable.pods, 1);
-    end(kLogElsewhere, Pid{11});
+    node_.stop(kLogElsewhere, Pid{11});
     EXPECT_THAT(node_.tree.cgroups, ElementsAre(Key("/")));
     EXPECT_THAT(node_.tree.units, IsEmpty());
   }
@@ -92,14 +85,12 @@ TEST_P(TwoDrivers, HaveATreeEachAndOneSetOfSums) {
 TEST_P(TwoDrivers, DivideTheShareOfTheNodeWhileBothAreInUse) {
   for (const bool systemd_first : {false, true}) {
     SCOPED_TRACE(systemd_first);
-    if (systemd_first) run(core::Driver::kSystemd, kLogElsewhere, Pid{11});
-    run(core::Driver::kCgroupfs, kWebContainer, Pid{10});
-    if (!systemd_first) run(core::Driver::kSystemd, kLogElsewhere, Pid{11});
+    run_both(systemd_first);
     // A third of 8 CPUs' shares, or weight 313, for 250m of 750m.
-    EXPECT_EQ(shares_of("/podqos.slice"), node_.tree.is_v2() ? "104" : "2730");
-    end(systemd_first ? kWebContainer : kLogElsewhere, Pid{systemd_first ? 10 : 11});
-    EXPECT_EQ(shares_of(systemd_first ? "/podqos.slice" : "/podqos"), written(8192));
-    end(systemd_first ? kLogElsewhere : kWebContainer, Pid{systemd_first ? 11 : 10});
+    EXPECT_EQ(node_.shares("/podqos.slice"), node_.tree.is_v2() ? "104" : "2730");
+    node_.stop(systemd_first ? kWebContainer : kLogElsewhere, Pid{systemd_first ? 10 : 11});
+    EXPECT_EQ(node_.shares(systemd_first ? "/podqos.slice" : "/podqos"), node_.written(8192));
+    node_.stop(systemd_first ? kLogElsewhere : kWebContainer, Pid{systemd_first ? 11 : 10});
   }
 }
 
@@ -107,28 +98,24 @@ TEST_P(TwoDrivers, ShareTheReservationOfMemory) {
   node_.settings.reserve_memory_percent = 100;
   run(core::Driver::kSystemd, kDatabaseContainer, Pid{12});
   run(core::Driver::kCgroupfs, kWebContainer, Pid{10});
-  const char* file = node_.tree.is_v2() ? "memory.max" : "memory.limit_in_bytes";
   // Of 16Gi, 1Gi is the Guaranteed pod's, and 64Mi the Burstable one's.
   const auto burstable = std::to_string(15LL << 30U);
   const auto besteffort = std::to_string((15LL << 30U) - (64LL << 20U));
-  for (const std::string& tier : {cat(kSlice, "/podqos-kubepods-"), cat(kRoot, "/")}) {
-    const std::string suffix = tier.ends_with('-') ? ".slice" : "";
-    EXPECT_EQ(node_.file(cat(tier, "burstable", suffix), file), burstable) << tier;
-    EXPECT_EQ(node_.file(cat(tier, "besteffort", suffix), file), besteffort) << tier;
-  }
+  for (const char* tier : {kBurstable, kBurstableSlice})
+    EXPECT_EQ(node_.memory(tier), burstable) << tier;
+  for (const char* tier : {kBestEffort, kBestEffortSlice})
+    EXPECT_EQ(node_.memory(tier), besteffort) << tier;
 }
 
 TEST_P(TwoDrivers, GrantWhatTheNodeHasOnce) {
   node_.settings.reserve_memory_percent = 100;
   node_.capacity.cpu = MilliCpu{600};
-  run(core::Driver::kSystemd, kLogElsewhere, Pid{11});
-  run(core::Driver::kCgroupfs, kWebContainer, Pid{10});
+  run_both(true);
   EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{600});
 }
 
 TEST_P(TwoDrivers, AreFoundAgainAfterTheLossOfTheState) {
-  run(core::Driver::kSystemd, kLogElsewhere, Pid{11});
-  run(core::Driver::kCgroupfs, kWebContainer, Pid{10});
+  run_both(true);
   const auto before = node_.records;
   node_.records = {};
   const auto report = node_.reconcile();
@@ -140,8 +127,7 @@ TEST_P(TwoDrivers, AreFoundAgainAfterTheLossOfTheState) {
 }
 
 TEST_P(TwoDrivers, AFirstPodFindsBothTreesAfterTheLossOfTheState) {
-  run(core::Driver::kSystemd, kLogElsewhere, Pid{11});
-  run(core::Driver::kCgroupfs, kWebContainer, Pid{10});
+  run_both(true);
   node_.records = {};
   run(core::Driver::kCgroupfs, kBatchContainer, Pid{13});
   EXPECT_EQ(node_.records.tiers.sums.burstable.pods, 2);
@@ -152,8 +138,7 @@ TEST_P(TwoDrivers, AContainerOfTheOtherDriverDoesNotJoinAPod) {
   run(core::Driver::kCgroupfs, kWebContainer, Pid{10});
   const auto before = node_.records;
   node_.driver = core::Driver::kSystemd;
-  node_.tree.start(Pid{99}, "/");
-  const auto refused = node_.admit(kLogContainer, Pid{99});
+  const auto refused = node_.admit(kLogContainer);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message,
               HasSubstr("its runtime uses the systemd driver, but its pod is in "
@@ -182,12 +167,9 @@ TEST_P(TwoDrivers, ATreeThatSystemdDoesNotMakeLeavesNothing) {
     const auto cgroups = node.tree.cgroups.size();
     node.refuses = silent_after(calls);
     node.driver = core::Driver::kSystemd;
-    node.tree.start(Pid{99}, "/");
-    EXPECT_FALSE(node.admit(kLogElsewhere, Pid{99}));
+    EXPECT_FALSE(node.admit(kLogElsewhere));
     EXPECT_FALSE(node.records.dirty);
-    EXPECT_EQ(node.records.tiers, before.tiers);
-    EXPECT_EQ(node.records.pods, before.pods);
-    EXPECT_EQ(node.records.index, before.index);
+    EXPECT_EQ(node.records, before);
     EXPECT_EQ(node.tree.cgroups.size(), cgroups);
     node.driver = core::Driver::kCgroupfs;
     node.run(kBatchContainer, Pid{11});
@@ -197,8 +179,7 @@ TEST_P(TwoDrivers, ATreeThatSystemdDoesNotMakeLeavesNothing) {
 TEST_P(TwoDrivers, AFirstPodThatSystemdDoesNotMakeLeavesNothing) {
   node_.refuses = silent_after(0);
   node_.driver = core::Driver::kSystemd;
-  node_.tree.start(Pid{99}, "/");
-  EXPECT_FALSE(node_.admit(kLogElsewhere, Pid{99}));
+  EXPECT_FALSE(node_.admit(kLogElsewhere));
   EXPECT_EQ(node_.records.tiers, core::TiersRecord{});
   EXPECT_FALSE(node_.records.dirty);
   EXPECT_THAT(node_.tree.cgroups, ElementsAre(Key("/")));
@@ -214,9 +195,7 @@ TEST_P(TwoDrivers, TheOtherTreeCannotKeepAPodFromStarting) {
   EXPECT_FALSE(node_.records.dirty);
   node_.refuses = {};
   ASSERT_TRUE(node_.reconcile());
-  const char* file = node_.tree.is_v2() ? "memory.max" : "memory.limit_in_bytes";
-  EXPECT_EQ(node_.file(cat(kSlice, "/podqos-kubepods-besteffort.slice"), file),
-            std::to_string((16LL << 30U) - (128LL << 20U)));
+  EXPECT_EQ(node_.memory(kBestEffortSlice), std::to_string((16LL << 30U) - (128LL << 20U)));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ namespace {
 using containers::kBatchContainer;
 using containers::kWebContainer;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Key;
@@ -34,9 +36,7 @@ class Waits : public ::testing::Test {
   }
 
   static FakeContainer numbered(int number) {
-    return {.id = cat("c", number),
-            .uid = cat("n", number),
-            .annotations = {{"podqos.io/requests", "cpu=10m"}}};
+    return containers::requesting(cat("n", number), "cpu=10m");
   }
   static std::string slice_of(const std::string& uid) {
     return cat(
@@ -54,12 +54,15 @@ class Waits : public ::testing::Test {
     return node_.end(container);
   }
 
+  void retry(Ended& ended) {
+    Transaction transaction = node_.begin();
+    ASSERT_TRUE(retry_unfinished(transaction, ended.unfinished));
+  }
+
   /// Containers that are placed, each by a process of its own that ends at once.
   void leave_pending(int count) {
-    for (int number = 0; number < count; ++number) {
-      node_.tree.start(Pid{2000 + number}, "/");
+    for (int number = 0; number < count; ++number)
       ASSERT_TRUE(node_.admit(numbered(number), Pid{2000 + number}));
-    }
     for (int number = 0; number < count; ++number)
       node_.tree.end(Pid{2000 + number});
     ASSERT_EQ(node_.records.tiers.pending.size(), static_cast<std::size_t>(count));
@@ -113,15 +116,11 @@ TEST_F(Waits, AnEndIsFollowedUpUntilItsOwnPodHasGone) {
   ASSERT_EQ(ended->unfinished.size(), 1U);
   for (int number = 0; number < 10; ++number)
     node_.tree.held_by_systemd.erase(slice_of(cat("n", number)));
-  {
-    Transaction transaction = node_.begin();
-    ASSERT_TRUE(retry_unfinished(transaction, ended->unfinished));
-  }
+  retry(*ended);
   ASSERT_EQ(ended->unfinished.size(), 1U);
   EXPECT_THAT(ended->unfinished.front().error.message, HasSubstr(slice_of("a")));
   node_.tree.held_by_systemd.clear();
-  Transaction transaction = node_.begin();
-  ASSERT_TRUE(retry_unfinished(transaction, ended->unfinished));
+  retry(*ended);
   EXPECT_THAT(ended->unfinished, IsEmpty());
   EXPECT_THAT(node_.tree.cgroups, Not(Contains(Key(slice_of("a")))));
 }
@@ -153,48 +152,106 @@ TEST_F(Waits, LivingCreatorsHideNoneThatHasGone) {
 /// cgroup v1 refuses a quota below that of a child, such as a container that is being removed.
 TEST(WaitsOnV1, AConfirmationCompletesItsOwnPod) {
   FakeNode node{core::CgroupVersion::kV1};
-  const FakeContainer first{
-      .id = "one", .uid = "a", .annotations = {{"podqos.io/limits.one", "cpu=500m"}}};
   const FakeContainer second{
       .id = "two", .uid = "a", .annotations = {{"podqos.io/limits.two", "cpu=200m"}}};
-  node.run(first, Pid{10});
-  const std::string pod = "/podqos/kubepods/burstable/poda";
+  node.run({.id = "one", .uid = "a", .annotations = {{"podqos.io/limits.one", "cpu=500m"}}},
+           Pid{10});
+  const std::string pod = containers::kWebPod;
   ASSERT_EQ(node.file(pod, "cpu.cfs_quota_us"), "50000");
   node.tree.cgroups.at(pod).files.at("cpu.cfs_quota_us") = "700000";
   node.tree.make(pod + "/slow");
   node.tree.cgroups.at(pod + "/slow").files.at("cpu.cfs_quota_us") = "600000";
-  node.tree.start(Pid{1011}, "/");
-  const auto admission = node.admit(second, Pid{1011});
+  const auto admission = node.admit(second);
   ASSERT_TRUE(admission) << admission.error().message;
   EXPECT_EQ(node.file(pod, "cpu.cfs_quota_us"), "700000");
   node.tree.cgroups.erase(pod + "/slow");
   node.tree.start(Pid{11}, (*admission)->container.cgroup);
-  node.tree.end(Pid{1011});
+  node.tree.end(Pid{99});
   ASSERT_TRUE(node.confirm(second, Pid{11}));
   EXPECT_EQ(node.file(pod, "cpu.cfs_quota_us"), "70000");
   EXPECT_THAT(node.records.tiers.retained, IsEmpty());
 }
 
-struct LimitCase {
-  const char* name;
-  std::int64_t lock_deadline_ms;
-  int want_ms;
-};
-class StartTimeLimit : public ::testing::TestWithParam<LimitCase> {};
-
-TEST_P(StartTimeLimit, FollowsTheLocksDeadline) {
+TEST(StartTimeLimit, FollowsTheLocksDeadlineWithinWhatRuntimesWait) {
+  using std::chrono::milliseconds;
   core::Settings settings;
-  settings.lock_deadline_ms = GetParam().lock_deadline_ms;
-  EXPECT_EQ(start_time_limit(settings), std::chrono::milliseconds{GetParam().want_ms});
+  EXPECT_EQ(start_time_limit(settings), milliseconds{5'000});
+  for (const auto& [deadline, limit] :
+       {std::pair{10, 5'000}, std::pair{12'000, 12'000}, std::pair{60'000, 25'000}}) {
+    settings.lock_deadline_ms = deadline;
+    EXPECT_EQ(start_time_limit(settings), milliseconds{limit}) << deadline;
+  }
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, StartTimeLimit,
-                         ::testing::ValuesIn<LimitCase>({{"Default", 5'000, 5'000},
-                                                         {"Shorter", 10, 5'000},
-                                                         {"Longer", 12'000, 12'000},
-                                                         {"LongerThanRuntimesWait", 60'000,
-                                                          25'000}}),
-                         [](const auto& c) { return c.param.name; });
+class NestedCgroups : public ::testing::Test {
+ protected:
+  NestedCgroups() { node_.tree.most_nested = 2; }
+
+  /// The container nests cgroups in its own, and is killed with its runtime.
+  void run_and_kill(const FakeContainer& container, Pid init, int nested) {
+    node_.run(container, init);
+    for (int i = 0; i < nested; ++i)
+      node_.tree.make(cat(node_.tree.processes.at(init).cgroup, "/", i));
+    node_.tree.processes.erase(init);
+  }
+  /// Time passes, and another container comes and goes.
+  void next_event() {
+    for (core::RetainedEntry& entry : node_.records.tiers.retained)
+      entry.until = BootSeconds{0};
+    node_.run(kBatchContainer, Pid{99});
+    node_.stop(kBatchContainer, Pid{99});
+  }
+
+  FakeNode node_{core::CgroupVersion::kV2};
+};
+
+TEST_F(NestedCgroups, CountNoMoreAndAreRemovedEventByEvent) {
+  run_and_kill(kWebContainer, Pid{10}, 5);
+  ASSERT_TRUE(node_.end(kWebContainer));
+  EXPECT_EQ(node_.records.tiers.sums.burstable.pods, 0);
+  EXPECT_THAT(node_.records.pods, ElementsAre(Key("a")));
+  next_event();
+  EXPECT_THAT(node_.records.pods, ElementsAre(Key("a")));
+  next_event();
+  EXPECT_THAT(node_.records.pods, IsEmpty());
+  EXPECT_FALSE(node_.tree.cgroups.contains("/podqos"));
+}
+
+/// It is tried again a releaseDelay later, not by each container that starts meanwhile.
+TEST_F(NestedCgroups, DoNotDelayEachEvent) {
+  node_.settings.release_delay_seconds = 30;
+  run_and_kill(kWebContainer, Pid{10}, 7);
+  ASSERT_TRUE(node_.end(kWebContainer));
+  node_.changes.clear();
+  node_.run(kBatchContainer, Pid{11});
+  for (const std::string& change : node_.changes)
+    EXPECT_THAT(change, Not(HasSubstr("poda")));
+}
+
+/// Four pods a transaction: the others are not held up by four that are never removed.
+TEST_F(NestedCgroups, ThatAreNeverRemovedDoNotStarveOthers) {
+  node_.refuses = [](const std::string& change) {
+    return change.starts_with("rmdir") && !change.contains("podp4");
+  };
+  for (int i = 0; i < 5; ++i) {
+    const FakeContainer container{.id = cat("c", i), .uid = cat("p", i)};
+    run_and_kill(container, Pid{10 + i}, i == 4 ? 3 : 1);
+    ASSERT_TRUE(node_.end(container));
+  }
+  EXPECT_EQ(node_.records.pods.size(), 5U);
+  next_event();
+  next_event();
+  EXPECT_FALSE(node_.records.pods.contains("p4"));
+}
+
+TEST_F(NestedCgroups, AReconciliationSaysWhichPodsAreLeft) {
+  run_and_kill(kWebContainer, Pid{10}, 7);
+  Transaction transaction = node_.begin();
+  const auto report = recompute(transaction);
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_THAT(report->failed, IsEmpty());
+  EXPECT_THAT(transaction.partly_removed(), ElementsAre("a"));
+}
 
 }  // namespace
 }  // namespace podqos::app

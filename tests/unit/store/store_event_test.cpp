@@ -48,9 +48,8 @@ TEST_F(StoreEvent, CheckpointsItsSumsUnderTheMark) {
     Store store = opened();
     EXPECT_TRUE(store.dirty());
     EXPECT_EQ(store.tiers().trees.at(0).kubepods, "/podqos/kubepods");
-    store.recomputed();
-    EXPECT_TRUE(store.commit());
   }
+  recompute();
   EXPECT_FALSE(opened().dirty());
 }
 
@@ -72,49 +71,48 @@ TEST_F(StoreEvent, WritesNoSumsThatCouldNotBeReadBack) {
   EXPECT_EQ(store.tiers().sums.burstable.pods, 1);
 }
 
-TEST_F(StoreEvent, LeavesTheMarkWhenToldTo) {
-  {
-    Store store = opened();
-    store.keep_mark();
-    EXPECT_TRUE(store.put_pod(record_of("pod-1")));
-    EXPECT_TRUE(store.commit());
-    EXPECT_TRUE(has("dirty"));
+TEST_F(StoreEvent, IsFoundByTheNextUnlessItWasCommittedLast) {
+  struct Case {
+    const char* name;
+    Status (*event)(Store&);
+    bool dirty;
+  };
+  for (const auto& [name, event, dirty] : {
+           Case{"a change without begin",
+                [](Store& store) { return store.put_pod(record_of("pod-1")); }, true},
+           Case{"another under the same lock",
+                [](Store& store) -> Status {
+                  PODQOS_TRY(store.begin());
+                  PODQOS_TRY(store.commit());
+                  return store.begin();
+                },
+                true},
+           Case{"the mark is to be left",
+                [](Store& store) -> Status {
+                  store.keep_mark();
+                  PODQOS_TRY(store.put_pod(record_of("pod-1")));
+                  return store.commit();
+                },
+                true},
+           Case{"a checkpoint without begin",
+                [](Store& store) -> Status {
+                  PODQOS_TRY(store.checkpoint());
+                  EXPECT_TRUE(store.is_marked());
+                  PODQOS_TRY(store.put_pod(record_of("pod-1")));
+                  return store.commit();
+                },
+                false},
+       }) {
+    SCOPED_TRACE(name);
+    {
+      Store store = opened();
+      EXPECT_TRUE(event(store));
+    }
+    EXPECT_EQ(has("dirty"), dirty);
+    EXPECT_EQ(opened().dirty(), dirty);
+    if (dirty) recompute();
+    EXPECT_FALSE(opened().dirty());
   }
-  {
-    Store store = opened();
-    EXPECT_TRUE(store.dirty());
-    store.recomputed();
-    EXPECT_TRUE(store.commit());
-  }
-  EXPECT_FALSE(opened().dirty());
-}
-
-TEST_F(StoreEvent, MarksAtACheckpointWithoutBegin) {
-  {
-    Store store = opened();
-    EXPECT_TRUE(store.checkpoint());
-    EXPECT_TRUE(has("dirty"));
-    EXPECT_TRUE(store.put_pod(record_of("pod-1")));
-    EXPECT_TRUE(store.commit());
-  }
-  EXPECT_FALSE(opened().dirty());
-}
-
-TEST_F(StoreEvent, CanFollowAnotherUnderTheSameLock) {
-  {
-    Store store = opened();
-    EXPECT_TRUE(store.begin());
-    EXPECT_TRUE(store.commit());
-    EXPECT_TRUE(store.begin());
-  }
-  EXPECT_TRUE(opened().dirty());
-}
-
-TEST_F(StoreEvent, IsMarkedByAChangeWithoutBegin) {
-  {
-    EXPECT_TRUE(opened().put_pod(record_of("pod-1")));
-  }
-  EXPECT_TRUE(opened().dirty());
 }
 
 TEST_F(StoreEvent, CutShortAtAnyStepIsFoundByTheNext) {

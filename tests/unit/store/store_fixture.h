@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/stat.h>
+
 #include <chrono>
 #include <string>
 #include <string_view>
@@ -55,6 +57,29 @@ class StoreTest : public ::testing::Test {
   }
   [[nodiscard]] bool has(std::string_view name) const {
     return temporary_.has("state/" + std::string{name});
+  }
+  [[nodiscard]] mode_t mode_of(std::string_view name) const {
+    struct stat found{};
+    EXPECT_EQ(::stat(path(name).c_str(), &found), 0) << name;
+    return found.st_mode & 07777U;
+  }
+  /// Raises the version of a file's record to one that is not known yet.
+  /// @return its content now
+  std::string make_newer(std::string_view name) const {
+    std::string text = read(name);
+    const std::string version = "\"version\":1";
+    const auto at = text.find(version);
+    if (at == std::string::npos) ADD_FAILURE() << text;
+    write(name, text.replace(at, version.size(), "\"version\":2"));
+    return text;
+  }
+  /// The uncertain sums are recomputed.
+  void recompute() const {
+    Store store = opened();
+    EXPECT_TRUE(store.dirty());
+    store.recomputed();
+    EXPECT_TRUE(store.commit());
+    EXPECT_FALSE(store.dirty());
   }
 
   TemporaryDirectory temporary_;

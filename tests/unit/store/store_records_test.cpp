@@ -54,11 +54,8 @@ TEST_F(StorePods, KeepsAndErasesRecords) {
 
 TEST_F(StorePods, WritesPrivateFiles) {
   make_state();
-  for (const char* name : {"lock", "tiers.json", "pods/pod-1.json"}) {
-    struct stat made{};
-    ASSERT_EQ(::stat(path(name).c_str(), &made), 0) << name;
-    EXPECT_EQ(made.st_mode & 07777U, 0600U) << name;
-  }
+  for (const char* name : {"lock", "tiers.json", "pods/pod-1.json"})
+    EXPECT_EQ(mode_of(name), 0600U) << name;
 }
 
 TEST_F(StorePods, RefusesUidsThatAreNoFileName) {
@@ -102,12 +99,7 @@ TEST_F(StorePods, SetsACorruptRecordAsideAndStaysDirtyUntilTheSumsAreRecomputed)
     EXPECT_THAT(*store.pod_uids(), IsEmpty());
     EXPECT_TRUE(store.commit());
   }
-  {
-    Store store = opened();
-    EXPECT_TRUE(store.dirty());
-    store.recomputed();
-    EXPECT_TRUE(store.commit());
-  }
+  recompute();
   EXPECT_FALSE(opened().dirty());
 }
 
@@ -129,11 +121,7 @@ TEST_F(StorePods, TakesEmptyHugeAndForeignRecordsForCorrupt) {
 
 TEST_F(StorePods, LeavesARecordOfANewerVersion) {
   make_state();
-  std::string newer = read("pods/pod-1.json");
-  const std::string version = "\"version\":1";
-  ASSERT_NE(newer.find(version), std::string::npos) << newer;
-  newer.replace(newer.find(version), version.size(), "\"version\":2");
-  write("pods/pod-1.json", newer);
+  const std::string newer = make_newer("pods/pod-1.json");
   Store store = opened();
   const auto refused = store.pod("pod-1");
   ASSERT_FALSE(refused);
@@ -150,6 +138,22 @@ TEST_F(StorePods, RefusesASymlinkedRecord) {
   ASSERT_EQ(::symlink("../../victim", path("pods/pod-1.json").c_str()), 0);
   Store store = opened();
   EXPECT_EQ(store.pod("pod-1").error().code, ErrorCode::kConflict);
+}
+
+// Published test values of the 64-bit FNV-1a.
+TEST(IndexName, IsFnv1aAsHex) {
+  EXPECT_EQ(index_name(""), "cbf29ce484222325");
+  EXPECT_EQ(index_name("a"), "af63dc4c8601ec8c");
+  EXPECT_EQ(index_name("b"), "af63df4c8601f1a5");
+  EXPECT_EQ(index_name("foobar"), "85944171f73967e8");
+}
+
+TEST(IsIndexName, AcceptsOnlyWholeNames) {
+  EXPECT_TRUE(is_index_name("85944171f73967e8"));
+  EXPECT_FALSE(is_index_name("85944171F73967E8"));
+  EXPECT_FALSE(is_index_name("85944171f73967e"));
+  EXPECT_FALSE(is_index_name(".85944171f73967e8.podqos-tmp"));
+  EXPECT_FALSE(is_index_name("85944171f73967e8.corrupt-1"));
 }
 
 class StoreIndex : public StoreTest {};
