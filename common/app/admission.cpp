@@ -30,8 +30,11 @@ namespace {
 /// The existing record for merge_claim(): without this container, which claims its resources anew,
 /// without what containers that have ended no longer need, and without all others if none of them
 /// runs. Looks up each one once.
-core::PodRecord without_dead(cgroup::Machine& machine, core::PodRecord record,
-                             const core::ContainerFacts& facts) {
+std::optional<core::PodRecord> without_dead(cgroup::Machine& machine,
+                                            std::optional<core::PodRecord> before,
+                                            const core::ContainerFacts& facts) {
+  if (!before) return std::nullopt;
+  core::PodRecord& record = *before;
   bool has_living = false;
   std::vector<core::ContainerRecord> ended;
   for (const core::ContainerRecord& container : record.containers) {
@@ -52,7 +55,7 @@ core::PodRecord without_dead(cgroup::Machine& machine, core::PodRecord record,
     core::remove_container(record, static_cast<std::size_t>(known - record.containers.begin()));
   }
   if (!has_living) record.containers.clear();
-  return record;
+  return before;
 }
 
 /// The container if it is requested to be created although it runs.
@@ -227,8 +230,7 @@ Result<std::optional<Admission>> admit_to_pod(Transaction& transaction, Admissio
   release_retained(transaction, identity.uid);
   PODQOS_ASSIGN(auto before, transaction.store().pod(identity.uid));
   if (before) core::reconcile_bundle(transaction.tiers(), *before, request.facts);
-  const auto existing =
-      before ? std::optional{without_dead(machine, *before, request.facts)} : std::nullopt;
+  const auto existing = without_dead(machine, before, request.facts);
   // Few admissions depend on the capacity of processes.
   const bool counts_pids =
       settings.pod_pids_limit && settings.admission.pids != core::AdmissionPolicy::kOff;
