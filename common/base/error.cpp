@@ -1,56 +1,44 @@
 #include "common/base/error.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
+#include <utility>
 
 #include "common/base/text.h"
 
 namespace podqos {
 
 std::string_view format_error_code(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::kInvalidArgument: return "invalid-argument";
-    case ErrorCode::kNotFound: return "not-found";
-    case ErrorCode::kAlreadyExists: return "already-exists";
-    case ErrorCode::kPermission: return "permission";
-    case ErrorCode::kRefused: return "refused";
-    case ErrorCode::kConflict: return "conflict";
-    case ErrorCode::kTooLarge: return "too-large";
-    case ErrorCode::kCorrupt: return "corrupt";
-    case ErrorCode::kBusy: return "busy";
-    case ErrorCode::kTimeout: return "timeout";
-    case ErrorCode::kUnsupported: return "unsupported";
-    case ErrorCode::kIo: return "io";
-  }
-  return "io";
+  // In the order of the enumerators.
+  constexpr std::string_view kNames =
+      "invalid-argument not-found already-exists permission refused conflict too-large corrupt "
+      "busy "
+      "timeout unsupported io";
+  return word_at(kNames, static_cast<std::size_t>(code));
 }
 
 namespace {
 
 ErrorCode code_for_errno(int err) {
-  switch (err) {
-    case ENOENT:
-    case ENODEV:
-    case ESRCH: return ErrorCode::kNotFound;
-    case EEXIST: return ErrorCode::kAlreadyExists;
-    case EPERM:
-    case EACCES:
-    case EROFS: return ErrorCode::kPermission;
-    case EBUSY:
-    case ENOTEMPTY: return ErrorCode::kBusy;
-    case ETIMEDOUT: return ErrorCode::kTimeout;
-    case EINVAL:
-    case ENAMETOOLONG:
-    case ERANGE: return ErrorCode::kInvalidArgument;
-    case ELOOP:
-    case EXDEV: return ErrorCode::kConflict;
-    case ENOSYS:
-    case EOPNOTSUPP: return ErrorCode::kUnsupported;
-    case E2BIG:
-    case EFBIG: return ErrorCode::kTooLarge;
-    default: return ErrorCode::kIo;
-  }
+  using enum ErrorCode;
+  using Row = std::pair<int, ErrorCode>;
+  constexpr std::array kCodes = std::to_array<Row>({
+      {ENOENT, kNotFound},        {ENODEV, kNotFound},
+      {ESRCH, kNotFound},         {EEXIST, kAlreadyExists},
+      {EPERM, kPermission},       {EACCES, kPermission},
+      {EROFS, kPermission},       {EBUSY, kBusy},
+      {ENOTEMPTY, kBusy},         {ETIMEDOUT, kTimeout},
+      {EINVAL, kInvalidArgument}, {ENAMETOOLONG, kInvalidArgument},
+      {ERANGE, kInvalidArgument}, {ELOOP, kConflict},
+      {EXDEV, kConflict},         {ENOSYS, kUnsupported},
+      {EOPNOTSUPP, kUnsupported}, {E2BIG, kTooLarge},
+      {EFBIG, kTooLarge},
+  });
+  const auto* known = std::ranges::find(kCodes, err, &Row::first);
+  return known == kCodes.end() ? kIo : known->second;
 }
 
 }  // namespace

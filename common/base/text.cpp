@@ -8,15 +8,8 @@ namespace podqos {
 
 namespace {
 
-/// Of each byte, whether logs and JSON need not escape it.
-constexpr std::array<bool, 256> kPlain = [] {
-  std::array<bool, 256> plain{};
-  for (unsigned char byte = 0x20; byte < 0x7f; ++byte)
-    plain.at(byte) = byte != '"' && byte != '\\';
-  return plain;
-}();
 constexpr bool is_plain(char c) {
-  return kPlain[static_cast<unsigned char>(c)];
+  return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
 }
 
 }  // namespace
@@ -71,16 +64,11 @@ std::string_view trimmed(std::string_view text) {
 }
 
 std::string_view without_newline(std::string_view text) {
-  while (text.ends_with('\n'))
-    text.remove_suffix(1);
-  return text;
+  return text.substr(0, text.find_last_not_of('\n') + 1);  // npos + 1 is 0
 }
 
 std::size_t plain_length(std::string_view text) {
-  std::size_t length = 0;
-  while (length < text.size() && is_plain(text[length]))
-    ++length;
-  return length;
+  return static_cast<std::size_t>(std::ranges::find_if_not(text, is_plain) - text.begin());
 }
 
 std::optional<std::int64_t> parse_int(std::string_view text) {
@@ -92,9 +80,8 @@ std::optional<std::int64_t> parse_int(std::string_view text) {
 
 std::string printable(std::string_view text, std::size_t limit) {
   constexpr std::string_view kHex = "0123456789abcdef";
-  const std::string_view shown = text.substr(0, limit);
-  std::string out{shown.substr(0, plain_length(shown))};
-  for (const char c : shown.substr(out.size())) {
+  std::string out;
+  for (const char c : text.substr(0, limit)) {
     const auto byte = static_cast<unsigned char>(c);
     if (is_plain(c)) {
       out += c;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <limits>
@@ -11,18 +12,24 @@ constexpr std::int64_t kPercent = 100;  ///< divisor of a percentage
 constexpr std::int64_t kInt64Max = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kInt64Min = std::numeric_limits<std::int64_t>::min();
 
+/// As wide as the product of two 64-bit integers.
+__extension__ using Wide = __int128;
+
+/// The nearest 64-bit integer.
+[[nodiscard]] constexpr std::int64_t saturated(Wide value) {
+  return static_cast<std::int64_t>(std::clamp<Wide>(value, kInt64Min, kInt64Max));
+}
 /// a + b, clamped to the 64-bit range on overflow.
 [[nodiscard]] constexpr std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
-  std::int64_t sum = 0;
-  if (__builtin_add_overflow(a, b, &sum)) return a > 0 ? kInt64Max : kInt64Min;
-  return sum;
+  return saturated(Wide{a} + b);
 }
-
 /// a - b, clamped to the 64-bit range on overflow.
 [[nodiscard]] constexpr std::int64_t saturating_sub(std::int64_t a, std::int64_t b) {
-  std::int64_t difference = 0;
-  if (__builtin_sub_overflow(a, b, &difference)) return a >= 0 ? kInt64Max : kInt64Min;
-  return difference;
+  return saturated(Wide{a} - b);
+}
+/// trunc(a * b / c), computed in 128 bits and clamped to the 64-bit range. Requires c > 0.
+[[nodiscard]] constexpr std::int64_t mul_div(std::int64_t a, std::int64_t b, std::int64_t c) {
+  return saturated(Wide{a} * b / c);
 }
 
 /// A number with a unit that the compiler checks. Tag names the unit. Values are signed 64-bit
@@ -49,8 +56,7 @@ class Unit {
 /// all - part, at least 0.
 template <class Tag>
 [[nodiscard]] constexpr Unit<Tag> rest_of(Unit<Tag> all, Unit<Tag> part) {
-  const Unit<Tag> rest = all - part;
-  return rest < Unit<Tag>{} ? Unit<Tag>{} : rest;
+  return std::max(all - part, Unit<Tag>{});
 }
 
 using MilliCpu = Unit<struct MilliCpuTag>;    ///< thousandths of a CPU
@@ -62,14 +68,5 @@ using Pid = Unit<struct PidTag>;  ///< a process id in the host's pid namespace
 using StartTime =
     Unit<struct StartTimeTag>;  ///< field 22 of /proc/PID/stat, clock ticks since boot
 using BootSeconds = Unit<struct UnixSecondsTag>;
-
-/// trunc(a * b / c), computed in 128 bits and clamped to the 64-bit range. Requires c > 0.
-[[nodiscard]] constexpr std::int64_t mul_div(std::int64_t a, std::int64_t b, std::int64_t c) {
-  __extension__ using Wide = __int128;
-  const Wide quotient = static_cast<Wide>(a) * b / c;
-  if (quotient > kInt64Max) return kInt64Max;
-  if (quotient < kInt64Min) return kInt64Min;
-  return static_cast<std::int64_t>(quotient);
-}
 
 }  // namespace podqos

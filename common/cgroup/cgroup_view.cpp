@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "common/base/text.h"
-#include "common/cgroup/control_file.h"
 #include "common/cgroup/value.h"
 #include "common/core/cgroups/layout.h"
 

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -15,7 +14,6 @@
 #include "common/cgroup/discovery.h"
 #include "common/cgroup/ensure.h"
 #include "common/cgroup/machine.h"
-#include "common/cgroup/mountinfo.h"
 #include "common/cgroup/open_hierarchy.h"
 #include "common/cgroup/systemd.h"
 #include "common/core/cgroups/layout.h"
@@ -63,19 +61,6 @@ class Cgroupfs final : public Machine {
 
   [[nodiscard]] Result<std::vector<ListedUnit>> learn_units(const std::string& pattern) override;
 
-  [[nodiscard]] Result<std::vector<sys::ProcCgroup>> cgroups_of(Pid pid) override {
-    return sys::cgroups_of(pid);
-  }
-  [[nodiscard]] Result<std::optional<StartTime>> start_time_of(Pid pid) override {
-    return sys::start_time_of(pid);
-  }
-  [[nodiscard]] Result<std::optional<sys::ProcStat>> stat_of(Pid pid) override {
-    return sys::stat_of(pid);
-  }
-  [[nodiscard]] Result<std::optional<Pid>> living_thread_of(Pid pid) override {
-    return sys::living_thread_of(pid);
-  }
-
  private:
   [[nodiscard]] OpenHierarchy* hierarchy_of(core::Controller controller);
   /// Whether pids.current of v1, which covers all descendants, counts a process; true without it.
@@ -83,7 +68,6 @@ class Cgroupfs final : public Machine {
   [[nodiscard]] Result<Bytes> memory_amount(std::string_view path, const std::string& file);
   [[nodiscard]] OpenHierarchy& primary() { return hierarchies_[primary_]; }
   [[nodiscard]] Status check_writable();
-  [[nodiscard]] Status carry_out(const core::Plan& plan, Report& report);
   [[nodiscard]] Status run(const core::Step& step, const core::Plan& plan, Report& report);
   [[nodiscard]] Status ensure(const core::EnsureCgroup& step, CgroupUse use, Report& report);
   [[nodiscard]] Status write(const core::WriteFile& step, Report& report);

@@ -2,14 +2,18 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/core/kubernetes/cgroup_values.h"
@@ -27,15 +31,57 @@ std::optional<long> type_at(const std::string& path) {
   return file_system.f_type;
 }
 
-/// Whether a pure v2 host mounts its hierarchy here.
-bool is_cgroup2_at(const std::string& path) {
-  return type_at(path) == CGROUP2_SUPER_MAGIC;
+/// Parses "0:26". Returns 0, which no mounted file system has, if it is malformed.
+dev_t parse_device(std::string_view text) {
+  const std::optional<std::int64_t> major_number = parse_int(read_until(text, ':'));
+  const std::optional<std::int64_t> minor_number = parse_int(text);
+  if (!major_number || !minor_number) return 0;
+  return ::gnu_dev_makedev(static_cast<unsigned>(*major_number),
+                           static_cast<unsigned>(*minor_number));
 }
 
-Result<std::string> read_list(const std::string& path) {
-  const sys::UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (const int err = errno; !file.valid()) return fail_errno(err, cat("open ", path));
-  return sys::read_all(file.get(), kMaxList, path);
+/// Decodes octal escapes (\040 is a space); any other backslash is kept.
+std::string decode(std::string_view text) {
+  constexpr std::size_t kDigits = 3;
+  constexpr int kOctal = 8;
+  std::string out;
+  while (!text.empty()) {
+    const std::string_view digits = text.substr(1, kDigits);
+    unsigned code = 0;
+    const bool is_escape =
+        text.front() == '\\' && digits.size() == kDigits &&
+        std::from_chars(digits.begin(), digits.end(), code, kOctal).ptr == digits.end();
+    out += is_escape ? static_cast<char>(code) : text.front();
+    text.remove_prefix(is_escape ? 1 + kDigits : 1);
+  }
+  return out;
+}
+
+/// The hierarchy that a line describes; nullopt if it is about none, or malformed.
+std::optional<Hierarchy> parse_line(std::string_view line) {
+  // On a host with many containers few lines are about cgroups.
+  if (!line.contains(" - cgroup")) return std::nullopt;
+  // Id, id of the parent, device, root, mount point, options; optional fields ("shared:1"), which
+  // end with a hyphen; type, source, options of the superblock.
+  constexpr std::ptrdiff_t kFixed = 6;
+  const std::vector<std::string> fields = parts_of(line, ' ');
+  const auto hyphen = std::ranges::find(fields, "-");
+  if (hyphen - fields.begin() < kFixed || fields.end() - hyphen < 3) return std::nullopt;
+  const std::string& type = hyphen[1];
+  // Any other root is a bind mount of a part of a hierarchy, as in a container, where paths would
+  // name other cgroups.
+  if (fields[3] != "/" || !fields[4].starts_with('/') || (type != "cgroup" && type != "cgroup2"))
+    return std::nullopt;
+  Hierarchy found{
+      .controllers = {}, .mount_point = decode(fields[4]), .device = parse_device(fields[2])};
+  if (type == "cgroup2") return found;
+  found.version = core::CgroupVersion::kV1;
+  // "rw,xattr,cpu,cpuacct": controllers, "name=…", and what else concerns the mount. A list of
+  // controllers would lack those of later kernels.
+  found.controllers = parts_of(fields.back(), ',');
+  if (found.controllers.size() < 2) return std::nullopt;
+  found.controllers.erase(found.controllers.begin());
+  return found;
 }
 
 /// Hierarchies that podqos writes to: v2, or v1 with one of its controllers.
@@ -45,18 +91,35 @@ bool is_relevant(const Hierarchy& hierarchy) {
 
 /// Parses "hugepages-2048kB"; nullopt for any other name.
 std::optional<Bytes> page_size_of(std::string_view name) {
-  constexpr std::string_view kPrefix = "hugepages-";
-  constexpr std::string_view kSuffix = "kB";
   constexpr std::int64_t kKibi = 1024;
-  if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return std::nullopt;
-  name.remove_prefix(kPrefix.size());
-  name.remove_suffix(kSuffix.size());
+  if (read_until(name, '-') != "hugepages" || !name.ends_with("kB")) return std::nullopt;
+  name.remove_suffix(2);
   const std::optional<std::int64_t> kilobytes = parse_int(name);
   if (!kilobytes || *kilobytes <= 0) return std::nullopt;
   return Bytes{mul_div(*kilobytes, kKibi, 1)};
 }
 
+/// The mounts of hierarchies, those included that another mount hides.
+Result<std::vector<Hierarchy>> find_mounts(const CgroupfsOptions& options) {
+  // The common case: the unified hierarchy, without reading mountinfo.
+  if (type_at(options.unified) == CGROUP2_SUPER_MAGIC)
+    return std::vector{Hierarchy{.controllers = {}, .mount_point = options.unified}};
+  const std::string& path = options.mountinfo;
+  const sys::UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (const int err = errno; !file.valid()) return fail_errno(err, cat("open ", path));
+  PODQOS_ASSIGN(const auto text, sys::read_all(file.get(), kMaxList, path));
+  return parse_mountinfo(text);
+}
+
 }  // namespace
+
+std::vector<Hierarchy> parse_mountinfo(std::string_view text) {
+  std::vector<Hierarchy> hierarchies;
+  while (!text.empty()) {
+    if (auto found = parse_line(read_until(text, '\n'))) hierarchies.push_back(*std::move(found));
+  }
+  return hierarchies;
+}
 
 bool carries(const Hierarchy& hierarchy, const core::ControllerRow& row) {
   const bool is_v1 = hierarchy.version == core::CgroupVersion::kV1;
@@ -71,14 +134,7 @@ bool has_used_controller(const Hierarchy& hierarchy) {
 }
 
 Result<std::vector<OpenHierarchy>> find_hierarchies(const CgroupfsOptions& options) {
-  std::vector<Hierarchy> mounts;
-  // The common case: the unified hierarchy, without reading mountinfo.
-  if (is_cgroup2_at(options.unified)) {
-    mounts.push_back({.controllers = {}, .mount_point = options.unified});
-  } else {
-    PODQOS_ASSIGN(const auto text, read_list(options.mountinfo));
-    mounts = parse_mountinfo(text);
-  }
+  PODQOS_ASSIGN(auto mounts, find_mounts(options));
   std::vector<OpenHierarchy> hierarchies;
   std::vector<dev_t> taken;
   for (Hierarchy& mount : mounts) {
@@ -101,11 +157,9 @@ Result<std::vector<OpenHierarchy>> find_hierarchies(const CgroupfsOptions& optio
 
 std::vector<std::string> mount_points(const CgroupfsOptions& options) {
   std::vector<std::string> points{options.unified};
-  if (is_cgroup2_at(options.unified)) return points;
-  const auto text = read_list(options.mountinfo);
-  for (Hierarchy& hierarchy : parse_mountinfo(text.value_or(""))) {
-    std::string& point = hierarchy.mount_point;
-    if (point.starts_with(cat(options.unified, "/"))) continue;
+  for (Hierarchy& mount : find_mounts(options).value_or(std::vector<Hierarchy>{})) {
+    std::string& point = mount.mount_point;
+    if (is_at_or_below(point, options.unified)) continue;
     // Another mount may hide it.
     const auto type = type_at(point);
     if (type == CGROUP_SUPER_MAGIC || type == CGROUP2_SUPER_MAGIC)

@@ -26,6 +26,14 @@ struct CgroupfsOptions {
   SystemdOptions systemd = {};
 };
 
+/// Finds the hierarchies in the text of /proc/self/mountinfo: cgroup and cgroup2 mounts with root
+/// "/", whatever their controllers, also if another mount hides them. One that is mounted twice is
+/// returned twice.
+/// Octal escapes are decoded; malformed lines are ignored.
+/// @note proc_pid_mountinfo(5); v1 controllers are among the super options, see
+/// cgroup_show_options() in the kernel.
+[[nodiscard]] std::vector<Hierarchy> parse_mountinfo(std::string_view text);
+
 /// The mounted hierarchies, in mount order. A hierarchy with a controller that podqos uses is left
 /// out if it is not usable (OpenHierarchy::is_usable).
 /// @return an error with the path if mountinfo cannot be read, or one of those cannot be opened.

@@ -13,8 +13,6 @@
 #include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
-#include "common/cgroup/control_file.h"
-#include "common/cgroup/refusal.h"
 #include "common/cgroup/value.h"
 #include "common/core/cgroups/layout.h"
 #include "common/core/cgroups/naming.h"
@@ -24,21 +22,6 @@ namespace podqos::cgroup {
 
 namespace {
 
-/// The other steps cannot be optional.
-core::OnRefusal on_refusal_of(const core::Step& step) {
-  if (const auto* write = std::get_if<core::WriteFile>(&step)) return write->on_refusal;
-  if (const auto* remove = std::get_if<core::RemoveCgroup>(&step)) return remove->on_refusal;
-  if (const auto* attribute = std::get_if<core::SetAttribute>(&step)) return attribute->on_refusal;
-  return core::OnRefusal::kFail;
-}
-
-/// Whether the plan goes on after a refusal.
-bool is_allowed(core::OnRefusal on_refusal, const Error& error) {
-  return on_refusal == core::OnRefusal::kIgnore ||
-         (on_refusal == core::OnRefusal::kIgnoreIfUnsupported &&
-          error.code == ErrorCode::kUnsupported);
-}
-
 /// A cgroup that the plan moves a process into must be a leaf on v2.
 CgroupUse use_of(const std::string& path, const core::Plan& plan) {
   const bool is_leaf = std::ranges::any_of(plan, [&path](const core::Step& step) {
@@ -46,38 +29,6 @@ CgroupUse use_of(const std::string& path, const core::Plan& plan) {
     return move != nullptr && move->path == path;
   });
   return is_leaf ? CgroupUse::kLeaf : CgroupUse::kInner;
-}
-
-/// Writes the value unless the file already holds it.
-/// @return whether the value has changed.
-OrErrno<bool> change(OpenHierarchy& hierarchy, const core::WriteFile& step) {
-  // With O_NONBLOCK newer kernels set a memory limit without reclaiming first, which may take
-  // seconds.
-  const int wait = step.controller == core::Controller::kMemory ? O_NONBLOCK : 0;
-  OrErrno<sys::UniqueFd> file = hierarchy.open_file(step.path, step.file, O_RDWR | wait);
-  if (!file && file.error() == EACCES)
-    file = hierarchy.open_file(step.path, step.file, O_WRONLY | wait);
-  if (!file) return std::unexpected(file.error());
-  // A file that cannot be read is always written.
-  const auto current = read_control(file->get(), step.file);
-  if (current && holds_value(step.file, *current, step.value)) return false;
-  const OrErrno<void> written = write_value(file->get(), step.value);
-  if (!written) return std::unexpected(written.error());
-  return true;
-}
-
-/// The error of a refused move, with the cause that the errno means for cgroup.procs.
-Error move_refusal(const core::MoveProcess& step, const Hierarchy& hierarchy, int err) {
-  if (err == ESRCH) {
-    return {.code = ErrorCode::kNotFound,
-            .message = cat(step.path, ": process ", step.pid.value(), " is gone")};
-  }
-  Error error = Error::from_errno(err, cat(step.path, ": write \"", step.pid.value(), "\" to ",
-                                           hierarchy.mount_point, step.path, "/cgroup.procs"));
-  if (err == EBUSY)
-    error.message += " (it enables controllers for its children, so it cannot contain processes)";
-  if (err == ENOSPC) error.message += " (its cpuset has no CPUs or no memory nodes)";
-  return error;
 }
 
 Status set_oom_score(const core::SetOomScore& step, Report& report) {
@@ -143,19 +94,13 @@ bool remove_nested(const sys::Directory& parent, std::string_view name, int& ste
   return removed;
 }
 
-/// Whether the plan has changed a file of this cgroup.
-bool has_changed(const std::string& path, const Report& report) {
-  return std::ranges::any_of(report.written, [files = cat(path, "/")](const std::string& line) {
-    // "PATH/FILE = VALUE", not a file of a cgroup below.
-    return line.starts_with(files) && line.find('/', files.size()) >= line.find(" = ");
-  });
-}
-
 }  // namespace
 
 Result<Report> Cgroupfs::execute(const core::Plan& plan) {
   Report report;
-  const Status done = carry_out(plan, report);
+  nested_steps_ = kNestedSteps;
+  const Status done =
+      carry_out(plan, report, [&](const core::Step& step) { return run(step, plan, report); });
   // Values written before a failure stay, so that systemd must know them too.
   note_units(plan, report);
   const Status applied = defers_unit_changes() ? Status{} : apply_unit_changes(report);
@@ -164,31 +109,11 @@ Result<Report> Cgroupfs::execute(const core::Plan& plan) {
   return report;
 }
 
-Status Cgroupfs::carry_out(const core::Plan& plan, Report& report) {
-  std::vector<const core::Step*> again;
-  nested_steps_ = kNestedSteps;
-  for (const core::Step& step : plan) {
-    Status done = run(step, plan, report);
-    if (done) continue;
-    const core::OnRefusal on_refusal = on_refusal_of(step);
-    if (on_refusal == core::OnRefusal::kRetryAfterPlan) {
-      again.push_back(&step);
-    } else if (is_allowed(on_refusal, done.error())) {
-      report.ignored.push_back(std::move(done).error().message);
-    } else {
-      return done;
-    }
-  }
-  for (const core::Step* step : again)
-    PODQOS_TRY(run(*step, plan, report));
-  return {};
-}
-
 void Cgroupfs::note_units(const core::Plan& plan, const Report& report) {
   for (const core::Step& step : plan) {
     const auto* set_unit = std::get_if<core::SetUnit>(&step);
     if (set_unit == nullptr || set_unit->properties.empty()) continue;
-    if (set_unit->always || has_changed(set_unit->path, report))
+    if (set_unit->always || has_changed(report, set_unit->path))
       deferred_changes_.push_back(*set_unit);
   }
 }
@@ -198,7 +123,7 @@ Status Cgroupfs::apply_unit_changes(Report& report) {
   for (const core::SetUnit& step : std::exchange(deferred_changes_, {})) {
     Status done = set_unit(step, report);
     if (done) continue;
-    if (is_allowed(step.on_refusal, done.error())) {
+    if (is_allowed(step, done.error())) {
       report.ignored.push_back(std::move(done).error().message);
     } else if (first) {
       first = std::move(done);
@@ -240,7 +165,7 @@ Status Cgroupfs::write(const core::WriteFile& step, Report& report) {
                                              step.file, ": this machine has no ",
                                              core::row_of(step.controller).v2_name, " controller"));
   }
-  const OrErrno<bool> changed = change(*hierarchy, step);
+  const OrErrno<bool> changed = hierarchy->change(step);
   if (changed) {
     if (*changed) report.written.push_back(cat(step.path, "/", step.file, " = ", step.value));
     return {};
@@ -271,8 +196,13 @@ Status Cgroupfs::move(const core::MoveProcess& step) {
     if (!has_used_controller(hierarchy.description())) continue;
     PODQOS_ASSIGN(const bool writable, hierarchy.is_writable());
     if (!writable) continue;
-    const OrErrno<void> moved = hierarchy.write(step.path, "cgroup.procs", pid);
-    if (!moved) return fail(move_refusal(step, hierarchy.description(), moved.error()));
+    constexpr const char* kFile = "cgroup.procs";
+    const OrErrno<void> moved = hierarchy.write(step.path, kFile, pid);
+    if (moved) continue;
+    if (moved.error() == ESRCH)
+      return fail(ErrorCode::kNotFound, cat(step.path, ": process ", pid, " is gone"));
+    const std::string file = cat(hierarchy.description().mount_point, step.path, "/", kFile);
+    return fail(refusal({.path = step.path, .file = file, .value = pid}, moved.error()));
   }
   return {};
 }

@@ -2,10 +2,57 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "common/base/text.h"
 
 namespace podqos::cgroup {
+
+namespace {
+
+core::OnRefusal on_refusal_of(const core::Step& step) {
+  return std::visit(
+      [](const auto& each) {
+        if constexpr (requires { each.on_refusal; }) return each.on_refusal;
+        return core::OnRefusal::kFail;  // the other steps cannot be optional
+      },
+      step);
+}
+
+}  // namespace
+
+bool is_allowed(const core::Step& step, const Error& error) {
+  const core::OnRefusal on_refusal = on_refusal_of(step);
+  return on_refusal == core::OnRefusal::kIgnore ||
+         (on_refusal == core::OnRefusal::kIgnoreIfUnsupported &&
+          error.code == ErrorCode::kUnsupported);
+}
+
+Status carry_out(const core::Plan& plan, Report& report,
+                 const std::function<Status(const core::Step&)>& run) {
+  std::vector<const core::Step*> again;
+  for (const core::Step& step : plan) {
+    Status done = run(step);
+    if (done) continue;
+    if (on_refusal_of(step) == core::OnRefusal::kRetryAfterPlan) {
+      again.push_back(&step);
+    } else if (is_allowed(step, done.error())) {
+      report.ignored.push_back(std::move(done).error().message);
+    } else {
+      return done;
+    }
+  }
+  for (const core::Step* step : again)
+    PODQOS_TRY(run(*step));
+  return {};
+}
+
+bool has_changed(const Report& report, const std::string& cgroup) {
+  return std::ranges::any_of(report.written, [files = cat(cgroup, "/")](const std::string& line) {
+    // "PATH/FILE = VALUE", not a file of a cgroup below.
+    return line.starts_with(files) && line.find('/', files.size()) >= line.find(" = ");
+  });
+}
 
 Result<bool> Machine::retry_until_done(const std::function<Result<bool>()>& attempt) {
   constexpr std::chrono::milliseconds kPause{10};

@@ -27,6 +27,15 @@ struct Report {
   bool partly = false;
 };
 
+/// Whether a plan goes on after the refusal of a step.
+[[nodiscard]] bool is_allowed(const core::Step& step, const Error& error);
+/// Carries out the steps of a plan in order, and those that may depend on later ones
+/// (kRetryAfterPlan) once more at the end. The first refusal that is not allowed ends it.
+[[nodiscard]] Status carry_out(const core::Plan& plan, Report& report,
+                               const std::function<Status(const core::Step&)>& run);
+/// Whether a file of this cgroup has changed.
+[[nodiscard]] bool has_changed(const Report& report, const std::string& cgroup);
+
 /// A unit as ListUnitsByPatterns returns it.
 /// @note org.freedesktop.systemd1(5).
 struct ListedUnit {
@@ -122,14 +131,20 @@ class Machine {
   /// active are not started again; only their properties are set: one call instead of three.
   [[nodiscard]] virtual Result<std::vector<ListedUnit>> learn_units(const std::string& pattern) = 0;
 
-  /// The cgroups of a process in all hierarchies, see sys::cgroups_of().
-  [[nodiscard]] virtual Result<std::vector<sys::ProcCgroup>> cgroups_of(Pid pid) = 0;
-  /// Start time of a running process, see sys::start_time_of().
-  [[nodiscard]] virtual Result<std::optional<StartTime>> start_time_of(Pid pid) = 0;
-  /// The stat line of a process, see sys::stat_of().
-  [[nodiscard]] virtual Result<std::optional<sys::ProcStat>> stat_of(Pid pid) = 0;
-  /// A running thread of a process, see sys::living_thread_of().
-  [[nodiscard]] virtual Result<std::optional<Pid>> living_thread_of(Pid pid) = 0;
+  // What the functions of that name in sys tell of a process.
+
+  [[nodiscard]] virtual Result<std::vector<sys::ProcCgroup>> cgroups_of(Pid pid) {
+    return sys::cgroups_of(pid);
+  }
+  [[nodiscard]] virtual Result<std::optional<StartTime>> start_time_of(Pid pid) {
+    return sys::start_time_of(pid);
+  }
+  [[nodiscard]] virtual Result<std::optional<sys::ProcStat>> stat_of(Pid pid) {
+    return sys::stat_of(pid);
+  }
+  [[nodiscard]] virtual Result<std::optional<Pid>> living_thread_of(Pid pid) {
+    return sys::living_thread_of(pid);
+  }
 
   /// The cgroup path of a process in the hierarchy of the memory controller (or of cpu if there is
   /// none). kNotFound if the process does not exist or is not in that hierarchy.

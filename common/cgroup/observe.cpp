@@ -11,7 +11,7 @@
 
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
-#include "common/cgroup/control_file.h"
+#include "common/cgroup/value.h"
 #include "common/sys/process.h"
 
 namespace podqos::cgroup {
@@ -57,8 +57,11 @@ class ProcessWalk {
                   cat(cgroup.path(), ": too many cgroups are nested in each other or in it"));
     }
     --left_;
-    const Result<std::string> pids =
-        read_control(cgroup, "cgroup.procs", kMaxProcs, sys::FileEnd::kEmptyRead);
+    constexpr const char* kFile = "cgroup.procs";
+    const auto file = cgroup.open_any(kFile, O_RDONLY);
+    const std::string what = cat(cgroup.path(), "/", kFile);
+    const Result<std::string> pids = file ? sys::read_all(file->get(), kMaxProcs, what)
+                                          : fail_errno(file.error(), cat("open ", what));
     if (!pids && !has_no_list(pids.error())) return fail(pids.error());
     if (pids && !visit_(*pids)) return false;
     // One more than there are steps, so that the walk does not seem to be complete.

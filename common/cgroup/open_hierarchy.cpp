@@ -12,10 +12,12 @@
 #include <cerrno>
 #include <cstdint>
 #include <filesystem>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
 #include "common/base/text.h"
+#include "common/cgroup/value.h"
 
 namespace podqos::cgroup {
 
@@ -32,6 +34,25 @@ bool is_of(core::CgroupVersion version, const struct statfs& file_system) {
     case core::CgroupVersion::kV2: return file_system.f_type == CGROUP2_SUPER_MAGIC;
   }
   return false;
+}
+
+/// Reads a control file that the kernel produces in one piece, trailing newlines removed.
+/// @param what  its full path, for errors
+Result<std::string> read_control(const OrErrno<sys::UniqueFd>& file, std::string_view what) {
+  constexpr std::size_t kMaxControl = 1U << 20U;
+  if (!file) return fail_errno(file.error(), cat("open ", what));
+  auto text = sys::read_all(file->get(), kMaxControl, what, sys::FileEnd::kShortRead);
+  if (text) text->resize(without_newline(*text).size());
+  return text;
+}
+
+/// Writes the whole value with one write(2), since the kernel parses each write on its own, and
+/// takes it whole or not at all: EIO for a partial write.
+OrErrno<void> write_value(const OrErrno<sys::UniqueFd>& file, std::string_view value) {
+  if (!file) return std::unexpected(file.error());
+  const ssize_t size = ::write(file->get(), value.data(), value.size());
+  if (size == std::ssize(value)) return {};
+  return std::unexpected(size < 0 ? errno : EIO);
 }
 
 }  // namespace
@@ -51,7 +72,7 @@ Result<bool> OpenHierarchy::is_writable() {
 }
 
 Status OpenHierarchy::open_root() {
-  Result<sys::Directory> root = sys::Directory::open(description_.mount_point);
+  Result<sys::Directory> root = sys::Directory::open(description_.mount_point, resolve_);
   // It may be gone, or a file be mounted over it.
   std::error_code ignored;
   if (!root && !std::filesystem::is_directory(description_.mount_point, ignored)) return {};
@@ -67,7 +88,9 @@ Status OpenHierarchy::open_root() {
   // Includes a read-only bind mount: statfs(2) reports the flags of the mount.
   description_.writable = (static_cast<std::uint64_t>(file_system.f_flags) & ST_RDONLY) == 0;
   if (description_.version == core::CgroupVersion::kV2) {
-    PODQOS_ASSIGN(const auto controllers, read_control(*root, "cgroup.controllers"));
+    constexpr std::string_view kFile = "cgroup.controllers";
+    PODQOS_ASSIGN(const auto controllers, read_control(root->open_any(kFile, O_RDONLY),
+                                                       cat(description_.mount_point, "/", kFile)));
     description_.controllers = parts_of(controllers, ' ');
   }
   root_ = std::move(*root);
@@ -114,7 +137,7 @@ Result<bool> OpenHierarchy::exists(std::string_view path) {
 
 Result<sys::Directory> OpenHierarchy::directory(std::string_view path) {
   PODQOS_ASSIGN(const std::string below, beneath(path));
-  return root_->open_directory(below, resolve_);
+  return root_->open_directory(below);
 }
 
 OrErrno<sys::UniqueFd> OpenHierarchy::open_file(std::string_view path, std::string_view file,
@@ -122,21 +145,28 @@ OrErrno<sys::UniqueFd> OpenHierarchy::open_file(std::string_view path, std::stri
   const auto below = beneath(path);
   if (!below && below.error().code == ErrorCode::kNotFound) return std::unexpected(ENOENT);
   if (!below || file.contains('/')) return std::unexpected(EINVAL);
-  return root_->open_any(cat(*below, below->empty() ? "" : "/", file), flags | O_NOFOLLOW,
-                         resolve_);
+  return root_->open_any(cat(*below, below->empty() ? "" : "/", file), flags | O_NOFOLLOW);
 }
 
 Result<std::string> OpenHierarchy::read(std::string_view path, std::string_view file) {
-  const auto opened = open_file(path, file, O_RDONLY);
-  const std::string what = cat(place_of(path), "/", file);
-  if (!opened) return fail_errno(opened.error(), cat("open ", what));
-  return read_control(opened->get(), what);
+  return read_control(open_file(path, file, O_RDONLY), cat(place_of(path), "/", file));
 }
 
 OrErrno<void> OpenHierarchy::write(std::string_view path, std::string_view file,
                                    std::string_view value) {
-  const auto opened = open_file(path, file, O_WRONLY);
-  return opened ? write_value(opened->get(), value) : std::unexpected(opened.error());
+  return write_value(open_file(path, file, O_WRONLY), value);
+}
+
+OrErrno<bool> OpenHierarchy::change(const core::WriteFile& step) {
+  // With O_NONBLOCK newer kernels set a memory limit without reclaiming first, which may take
+  // seconds.
+  const int wait = step.controller == core::Controller::kMemory ? O_NONBLOCK : 0;
+  auto file = open_file(step.path, step.file, O_RDWR | wait);
+  if (!file && file.error() == EACCES) file = open_file(step.path, step.file, O_WRONLY | wait);
+  // A file that cannot be read is always written.
+  const auto current = read_control(file, step.file);
+  if (current && holds_value(step.file, *current, step.value)) return false;
+  return write_value(file, step.value).transform([] { return true; });
 }
 
 Status OpenHierarchy::make(std::string_view path) {

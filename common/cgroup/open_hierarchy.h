@@ -1,16 +1,33 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/base/error.h"
-#include "common/cgroup/control_file.h"
-#include "common/cgroup/mountinfo.h"
+#include "common/core/cgroups/layout.h"
 #include "common/sys/directory.h"
 
 namespace podqos::cgroup {
+
+using sys::OrErrno;
+
+/// A mounted cgroup hierarchy.
+struct Hierarchy {
+  core::CgroupVersion version = core::CgroupVersion::kV2;
+  /// v1: "cpu", "cpuacct" … or "name=systemd", possibly among other options of the mount. v2:
+  /// cgroup.controllers of the root, filled in when the hierarchy is opened.
+  std::vector<std::string> controllers;
+  /// Absolute path, escapes decoded.
+  std::string mount_point;
+  bool writable = true;  ///< false if mounted read-only; set when it is opened
+  dev_t device = 0;      ///< device number of the file system; 0 if the text does not tell it
+  friend bool operator==(const Hierarchy&, const Hierarchy&) = default;
+};
 
 /// A hierarchy whose root is opened at first use: of the ten hierarchies of a v1 host most
 /// transactions need three. Cgroups are found beneath it by their path each time, so that one that
@@ -37,20 +54,20 @@ class OpenHierarchy {
 
   // What follows is about the cgroup `path`; "/" is the root. Errors: kNotFound or ENOENT if the
   // cgroup does not exist or the hierarchy is not usable; kInvalidArgument or EINVAL for a path
-  // that is not absolute or has an improper component; those of is_usable(), which open_file() and
-  // write() report as EINVAL.
+  // that is not absolute or has an improper component; those of is_usable(), which write() and
+  // change() report as EINVAL.
 
   [[nodiscard]] Result<bool> exists(std::string_view path);
   /// Opens its directory, to list it.
   [[nodiscard]] Result<sys::Directory> directory(std::string_view path);
-  /// Opens a control file; O_CLOEXEC|O_NOFOLLOW are added to `flags`.
-  [[nodiscard]] OrErrno<sys::UniqueFd> open_file(std::string_view path, std::string_view file,
-                                                 int flags);
   /// Reads a control file of at most 1 MiB, trailing newlines removed.
   [[nodiscard]] Result<std::string> read(std::string_view path, std::string_view file);
   /// Writes a control file.
   [[nodiscard]] OrErrno<void> write(std::string_view path, std::string_view file,
                                     std::string_view value);
+  /// Writes a control file unless it holds the value already, see holds_value().
+  /// @return whether it was written
+  [[nodiscard]] OrErrno<bool> change(const core::WriteFile& step);
   /// mkdir(2) of a cgroup whose parent exists, mode 0755, unless it exists itself.
   [[nodiscard]] Status make(std::string_view path);
   /// rmdir(2), if it exists; kBusy if it is in use.
@@ -65,6 +82,9 @@ class OpenHierarchy {
 
  private:
   [[nodiscard]] Status open_root();
+  /// Opens a control file; O_CLOEXEC|O_NOFOLLOW are added to `flags`.
+  [[nodiscard]] OrErrno<sys::UniqueFd> open_file(std::string_view path, std::string_view file,
+                                                 int flags);
   /// The path beneath the root's directory: "" for "/".
   [[nodiscard]] Result<std::string> beneath(std::string_view path);
   /// The path for messages, and for system calls that take no directory.

@@ -3,11 +3,14 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "common/base/text.h"
 #include "common/base/units.h"
+#include "common/core/cgroups/layout.h"
 #include "common/core/cgroups/value_table.h"
 
 namespace podqos::cgroup {
@@ -18,18 +21,14 @@ namespace {
 constexpr std::int64_t kUnlimitedFrom = kInt64Max - (std::int64_t{1} << 40);
 
 /// The size behind a label: "2MB" is 2 MiB.
+/// @note mm/hugetlb_cgroup.c mem_fmt() knows KB, MB and GB.
 std::optional<std::int64_t> size_of_label(std::string_view label) {
-  constexpr std::array<std::string_view, 6> kUnits = {"B", "KB", "MB", "GB", "TB", "PB"};
-  const std::size_t digits = label.find_first_not_of("0123456789");
-  if (digits == std::string_view::npos) return std::nullopt;
-  const std::optional<std::int64_t> number = parse_int(label.substr(0, digits));
-  unsigned shift = 0;
-  for (const std::string_view unit : kUnits) {
-    if (number && label.substr(digits) == unit)
-      return mul_div(*number, std::int64_t{1} << shift, 1);
-    shift += 10;
-  }
-  return std::nullopt;
+  constexpr std::string_view kUnits = "KMG";
+  if (label.size() < 3 || !label.ends_with('B')) return std::nullopt;
+  const std::size_t unit = kUnits.find(label[label.size() - 2]);
+  const auto number = parse_int(label.substr(0, label.size() - 2));
+  if (unit == std::string_view::npos || !number) return std::nullopt;
+  return mul_div(*number, std::int64_t{1} << (10 * (unit + 1)), 1);
 }
 
 /// What the limit in `file` is a multiple of; nullopt for files that hold no such limit.
@@ -72,6 +71,60 @@ bool begins_with_words(std::string_view have, std::string_view want) {
   return true;
 }
 
+/// The meaning of an errno for a file.
+struct Remedy {
+  std::string_view file;  ///< the end of its path; "" matches every file
+  int err = 0;
+  std::string_view text;
+};
+
+/// The first match counts.
+/// @note kernel/sched/core.c __cfs_schedulable(), mm/memcontrol.c.
+constexpr std::array kRemedies = std::to_array<Remedy>({
+    {.file = "cpu.cfs_quota_us",
+     .err = EINVAL,
+     .text = "the quota exceeds the parent's, is below a child's, or is under 1 ms"},
+    {.file = "cpu.cfs_period_us",
+     .err = EINVAL,
+     .text = "with this period the quota exceeds the parent's or is below a child's"},
+    {.file = "memory.limit_in_bytes",
+     .err = EBUSY,
+     .text = "more is in use and cannot be reclaimed"},
+    {.file = "memory.limit_in_bytes",
+     .err = EINVAL,
+     .text = "it exceeds memory.memsw.limit_in_bytes, which must be raised first"},
+    {.file = "cpuset.cpus",
+     .err = EINVAL,
+     .text = "some of these CPUs are offline or not in the parent's cpuset"},
+    {.file = "cgroup.procs",
+     .err = EBUSY,
+     .text = "it enables controllers for its children, so it cannot contain processes"},
+    {.file = "cgroup.procs", .err = ENOSPC, .text = "its cpuset has no CPUs or no memory nodes"},
+    {.file = "cgroup.procs", .err = ENOENT, .text = "the cgroup was removed meanwhile"},
+    {.file = "",
+     .err = EROFS,
+     .text = "the cgroup file system is mounted read-only: remount it read-write"},
+    {.file = "",
+     .err = EACCES,
+     .text = "writing cgroups requires root in the initial user namespace"},
+    {.file = "",
+     .err = EPERM,
+     .text = "writing cgroups requires root in the initial user namespace"},
+    {.file = "", .err = ENODEV, .text = "the cgroup was removed meanwhile"},
+});
+
+/// "" if podqos knows no remedy.
+std::string remedy_for(const core::WriteFile& step, int err) {
+  for (const Remedy& remedy : kRemedies) {
+    if (remedy.err == err && step.file.ends_with(remedy.file)) return std::string{remedy.text};
+  }
+  if (err != ENOENT) return {};
+  const std::string_view controller = core::row_of(step.controller).v2_name;
+  return cat("the ", controller,
+             " controller is not enabled here, or the kernel lacks this file: on cgroup v2 write +",
+             controller, " to the parent's cgroup.subtree_control");
+}
+
 }  // namespace
 
 bool holds_value(std::string_view file, std::string_view have, std::string_view want) {
@@ -83,6 +136,23 @@ bool holds_value(std::string_view file, std::string_view have, std::string_view 
   if (!step) return false;
   const std::optional<std::int64_t> stored = stored_limit(want, *step);
   return stored && stored_limit(have, *step) == stored;
+}
+
+std::optional<std::int64_t> find_key(std::string_view text, std::string_view key) {
+  while (!text.empty()) {
+    std::string_view line = read_until(text, '\n');
+    if (read_until(line, ' ') == key) return parse_int(line);
+  }
+  return std::nullopt;
+}
+
+Error refusal(const core::WriteFile& step, int err) {
+  Error error =
+      Error::from_errno(err, cat(step.path, ": write \"", step.value, "\" to ", step.file));
+  if (const std::string remedy = remedy_for(step, err); !remedy.empty()) {
+    error.message += cat(" (", remedy, ")");
+  }
+  return error;
 }
 
 }  // namespace podqos::cgroup

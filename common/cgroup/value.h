@@ -1,6 +1,11 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string_view>
+
+#include "common/base/error.h"
+#include "common/core/cgroups/plan.h"
 
 namespace podqos::cgroup {
 
@@ -13,5 +18,14 @@ namespace podqos::cgroup {
 /// @note mm/page_counter.c page_counter_memparse; mm/hugetlb_cgroup.c; kernel/sched/core.c
 /// cpu_max_write.
 [[nodiscard]] bool holds_value(std::string_view file, std::string_view have, std::string_view want);
+
+/// The value of `key` in the text of a flat keyed file ("key value" per line); nullopt if the key
+/// is missing or its value is not an integer.
+/// @note Documentation/admin-guide/cgroup-v2.rst, "Format".
+[[nodiscard]] std::optional<std::int64_t> find_key(std::string_view text, std::string_view key);
+
+/// The error for a write that the kernel refused: "PATH: write "VALUE" to FILE: cause (remedy)",
+/// with the code that fits the errno `err`. The remedy is present where podqos knows one.
+[[nodiscard]] Error refusal(const core::WriteFile& step, int err);
 
 }  // namespace podqos::cgroup

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdint>
 #include <cstdio>
 #include <utility>
 
@@ -17,18 +16,18 @@ namespace {
 
 constexpr mode_t kPermissionBits = 07777;
 
-/// Creates the temporary file with mode 0600; a leftover of a killed process is removed first.
-Result<UniqueFd> create_temporary(const Directory& directory, const char* name) {
-  // O_EXCL also refuses a symlink of that name, which another user could place in a directory
-  // writable by others (the bundle of a container with user namespace).
-  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-  UniqueFd fd{::openat(directory.fd(), name, kFlags, 0600)};
-  if (!fd.valid() && errno == EEXIST && ::unlinkat(directory.fd(), name, 0) == 0) {
-    fd = UniqueFd{::openat(directory.fd(), name, kFlags, 0600)};
-  }
-  if (const int err = errno; !fd.valid())
-    return fail_errno(err, cat("create ", directory.path(), "/", name));
-  return fd;
+std::string temporary_name(std::string_view name) {
+  return cat(".", name, kTemporarySuffix);
+}
+
+/// Makes something under its temporary name; a leftover of a killed process is removed first.
+/// @param make  takes the name; returns false, with errno set, if it fails
+/// @return errno; 0 if it was made
+template <class Make>
+int make_temporary(const Directory& directory, const std::string& name, Make make) {
+  if (make(name)) return 0;
+  const bool removed = errno == EEXIST && ::unlinkat(directory.fd(), name.c_str(), 0) == 0;
+  return removed && make(name) ? 0 : errno;
 }
 
 /// Sets owner and permission bits where they differ.
@@ -46,19 +45,15 @@ Status set_owner(int fd, const FileOwner& owner) {
   return {};
 }
 
-/// Whether a file has to survive a crash of the machine.
-enum class Durability : std::uint8_t { kUntilBoot, kDurable };
-
 Status sync(int fd) {
   if (::fsync(fd) != 0) return fail_errno(errno, "fsync");
   return {};
 }
 
-/// @param owner  nullptr keeps the owner and mode of the new file
-Status fill_and_close(UniqueFd fd, std::string_view content, const FileOwner* owner,
+Status fill_and_close(UniqueFd fd, std::string_view content, const std::optional<FileOwner>& owner,
                       Durability durability) {
   PODQOS_TRY(write_all(fd.get(), content));
-  if (owner != nullptr) PODQOS_TRY(set_owner(fd.get(), *owner));
+  if (owner) PODQOS_TRY(set_owner(fd.get(), *owner));
   if (durability == Durability::kDurable) PODQOS_TRY(sync(fd.get()));
   // Quotas and network file systems report a failed write only at close(2).
   if (::close(fd.release()) != 0 && errno != EINTR) return fail_errno(errno, "close");
@@ -71,69 +66,57 @@ Status sync_directory(const Directory& directory) {
   return synced ? synced : fail(std::move(synced).error().with_context(directory.path()));
 }
 
-// kUntilBoot has no fsync(2): the state is on a tmpfs and is lost with the boot it describes, and
-// the config.json of a bundle is written again before each create. A file left by a crash of the
-// machine is never read.
-Status replace(const Directory& directory, std::string_view name, std::string_view content,
-               const FileOwner* owner, Durability durability = Durability::kUntilBoot) {
-  if (name.empty() || name == "." || name == ".." || name.find('/') != std::string_view::npos) {
+}  // namespace
+
+Status replace_file(const Directory& directory, std::string_view name, std::string_view content,
+                    const std::optional<FileOwner>& owner, Durability durability) {
+  if (name.empty() || name == "." || name == ".." || name.contains('/')) {
     return fail(ErrorCode::kInvalidArgument, cat("replace \"", printable(name), "\" in ",
                                                  directory.path(), ": not a file name"));
   }
   const std::string target{name};
-  const std::string temporary = cat(".", name, kTemporarySuffix);
-  PODQOS_ASSIGN(auto fd, create_temporary(directory, temporary.c_str()));
+  const std::string temporary = temporary_name(name);
+  UniqueFd fd;
+  const int err = make_temporary(directory, temporary, [&](const std::string& as) {
+    // O_EXCL also refuses a symlink of that name, which another user could place in a directory
+    // writable by others (the bundle of a container with user namespace).
+    constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    fd = UniqueFd{::openat(directory.fd(), as.c_str(), kFlags, 0600)};
+    return fd.valid();
+  });
+  if (err != 0) return fail_errno(err, cat("create ", directory.path(), "/", temporary));
 
   auto filled = fill_and_close(std::move(fd), content, owner, durability);
   if (filled &&
       ::renameat(directory.fd(), temporary.c_str(), directory.fd(), target.c_str()) != 0) {
     filled = fail_errno(errno, "rename");
   }
-  if (filled) return {};
+  if (filled) return durability == Durability::kDurable ? sync_directory(directory) : Status{};
   ::unlinkat(directory.fd(), temporary.c_str(), 0);
   return fail(std::move(filled).error().with_context(cat("replace ", directory.path(), "/", name)));
-}
-
-}  // namespace
-
-Status replace_file(const Directory& directory, std::string_view name, std::string_view content,
-                    const FileOwner& owner) {
-  return replace(directory, name, content, &owner);
-}
-
-Status replace_file(const Directory& directory, std::string_view name, std::string_view content) {
-  return replace(directory, name, content, nullptr);
 }
 
 Status replace_link(const Directory& directory, const std::string& name,
                     const std::string& target) {
   const auto link_as = [&](const std::string& as) {
-    return ::symlinkat(target.c_str(), directory.fd(), as.c_str()) == 0 ? 0 : errno;
+    return ::symlinkat(target.c_str(), directory.fd(), as.c_str()) == 0;
   };
-  int err = link_as(name);
+  if (link_as(name)) return {};
+  int err = errno;
   if (err == EEXIST) {
-    const std::string temporary = cat(".", name, kTemporarySuffix);
-    err = link_as(temporary);
-    // A leftover of a killed process.
-    if (err == EEXIST && ::unlinkat(directory.fd(), temporary.c_str(), 0) == 0)
-      err = link_as(temporary);
+    const std::string temporary = temporary_name(name);
+    err = make_temporary(directory, temporary, link_as);
     if (err == 0 &&
         ::renameat(directory.fd(), temporary.c_str(), directory.fd(), name.c_str()) != 0)
       err = errno;
+    if (err == 0) return {};
   }
-  if (err == 0) return {};
   const std::string what = cat("link ", directory.path(), "/", name);
   if (err == ENAMETOOLONG) {
     return fail(ErrorCode::kTooLarge,
                 cat(what, ": its target would have ", target.size(), " bytes"));
   }
   return fail_errno(err, what);
-}
-
-Status replace_durable_file(const Directory& directory, std::string_view name,
-                            std::string_view content, const FileOwner& owner) {
-  PODQOS_TRY(replace(directory, name, content, &owner, Durability::kDurable));
-  return sync_directory(directory);
 }
 
 Status make_durable_link(const Directory& directory, const std::string& name,

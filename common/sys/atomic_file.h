@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,27 +23,30 @@ struct FileOwner {
   friend bool operator==(const FileOwner&, const FileOwner&) = default;
 };
 
+/// Whether a file has to survive a crash of the machine.
+enum class Durability : std::uint8_t {
+  /// No fsync(2): the state is on a tmpfs and is lost with the boot it describes, and the
+  /// config.json of a bundle is written again before each create.
+  kUntilBoot,
+  kDurable,  ///< file and directory are on the disk when a function returns
+};
+
 /// Replaces a file by writing a temporary file and renaming it: a reader sees the old or the new
 /// content, never a part of it. The temporary name is fixed for each target, and a leftover of that
-/// name is removed first, so the caller must hold the state lock. On failure the temporary file is
-/// removed and the target is unchanged.
+/// name is removed first, so the caller must hold the state lock or one of its own. On failure the
+/// temporary file is removed and the target is unchanged.
+/// @param owner  nullopt: the calling process, with mode 0600
 /// @return kInvalidArgument if `name` is not a file name; otherwise the errno of the failing call
 /// with the path.
 [[nodiscard]] Status replace_file(const Directory& directory, std::string_view name,
-                                  std::string_view content, const FileOwner& owner);
-/// The same, with the new file owned by the calling process and mode 0600.
-[[nodiscard]] Status replace_file(const Directory& directory, std::string_view name,
-                                  std::string_view content);
+                                  std::string_view content,
+                                  const std::optional<FileOwner>& owner = {},
+                                  Durability durability = Durability::kUntilBoot);
 
 /// As replace_file(), with a symbolic link to `target`, which need not exist.
 /// @return kTooLarge for a target that is too long, otherwise the errno with the path
 [[nodiscard]] Status replace_link(const Directory& directory, const std::string& name,
                                   const std::string& target);
-
-/// replace_file() for a file that outlives the boot: file and directory are on the disk when it
-/// returns. The caller must hold a lock of its own.
-[[nodiscard]] Status replace_durable_file(const Directory& directory, std::string_view name,
-                                          std::string_view content, const FileOwner& owner);
 
 /// Makes `name` a symlink to `target`, durably.
 /// @return kAlreadyExists if the name is taken, otherwise the errno with the path.

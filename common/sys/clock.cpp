@@ -9,11 +9,11 @@ namespace podqos::sys {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-Clock::TimePoint SteadyClock::now() const {
+Clock::TimePoint Clock::now() const {
   return std::chrono::steady_clock::now();
 }
 
-int SteadyClock::poll(std::span<pollfd> polled, std::optional<TimePoint> deadline) const {
+int Clock::poll(std::span<pollfd> polled, std::optional<TimePoint> deadline) const {
   int time = -1;
   if (deadline) {
     // Rounded up, so that the deadline has passed when poll(2) returns.
@@ -23,7 +23,7 @@ int SteadyClock::poll(std::span<pollfd> polled, std::optional<TimePoint> deadlin
   return ::poll(polled.data(), polled.size(), time);
 }
 
-nanoseconds SteadyClock::time_until(TimePoint deadline) const {
+nanoseconds Clock::time_until(TimePoint deadline) const {
   return std::max<nanoseconds>(deadline - now(), nanoseconds::zero());
 }
 

@@ -9,44 +9,32 @@
 
 namespace podqos::sys {
 
-/// The time and the waits that depend on it. Code that waits takes a clock as an argument, so that
-/// tests control how time passes.
+/// The machine's monotonic clock (CLOCK_MONOTONIC), and the waits that depend on it. Code that
+/// waits takes a clock as an argument, so that tests, which override it, control how time passes.
 class Clock {
  public:
   /// Only meaningful within one boot of the machine.
   using TimePoint = std::chrono::steady_clock::time_point;
 
+  constexpr Clock() = default;
   Clock(const Clock&) = delete;
   Clock& operator=(const Clock&) = delete;
+  constexpr virtual ~Clock() = default;
 
   /// Current time; never goes backwards.
-  [[nodiscard]] virtual TimePoint now() const = 0;
+  [[nodiscard]] virtual TimePoint now() const;
 
   /// poll(2) until the deadline at the latest, or without a limit if it is nullopt. Without
   /// descriptors it sleeps.
   /// @return as poll(2), with errno set.
-  [[nodiscard]] virtual int poll(std::span<pollfd> polled,
-                                 std::optional<TimePoint> deadline) const = 0;
+  [[nodiscard]] virtual int poll(std::span<pollfd> polled, std::optional<TimePoint> deadline) const;
 
   /// How long a call that takes a duration may block before its caller checks the time again.
   /// @return 0 if the deadline has passed.
-  [[nodiscard]] virtual std::chrono::nanoseconds time_until(TimePoint deadline) const = 0;
-
- protected:
-  Clock() = default;
-  ~Clock() = default;
-};
-
-/// The machine's monotonic clock (CLOCK_MONOTONIC).
-class SteadyClock final : public Clock {
- public:
-  [[nodiscard]] TimePoint now() const override;
-  [[nodiscard]] int poll(std::span<pollfd> polled,
-                         std::optional<TimePoint> deadline) const override;
-  [[nodiscard]] std::chrono::nanoseconds time_until(TimePoint deadline) const override;
+  [[nodiscard]] virtual std::chrono::nanoseconds time_until(TimePoint deadline) const;
 };
 /// The clock of production code.
-inline constexpr SteadyClock kSteadyClock{};
+inline constexpr Clock kSteadyClock{};
 
 /// CLOCK_BOOTTIME in seconds, so that a step of the wall clock neither shortens nor extends a
 /// delay.

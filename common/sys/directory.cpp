@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <ranges>
 #include <utility>
 
 #include "common/base/text.h"
@@ -128,15 +129,6 @@ std::unexpected<Error> refuse_kind(const std::string& path) {
   return fail(ErrorCode::kConflict, cat("open ", path, ": not a regular file"));
 }
 
-/// Some file systems do not report the type; then fstatat(2) decides.
-bool is_directory(int parent, const dirent64& entry) {
-  if (entry.d_type != DT_UNKNOWN) return entry.d_type == DT_DIR;
-  struct stat status{};
-  return ::fstatat(parent, static_cast<const char*>(entry.d_name), &status, AT_SYMLINK_NOFOLLOW) ==
-             0 &&
-         S_ISDIR(status.st_mode);
-}
-
 enum class Entries : std::uint8_t { kAll, kDirectories };
 
 /// The names of entries except "." and "..", the first `most` of them.
@@ -155,7 +147,7 @@ Result<std::vector<std::string>> list(const Directory& directory, Entries which,
     for (std::size_t at = 0; at < static_cast<std::size_t>(size); at += entry->d_reclen) {
       entry = reinterpret_cast<const dirent64*>(buffer.data() + at);
       const std::string_view name{static_cast<const char*>(entry->d_name)};
-      const bool is_wanted = which == Entries::kAll || is_directory(directory.fd(), *entry);
+      const bool is_wanted = which == Entries::kAll || entry->d_type == DT_DIR;
       if (is_wanted && name != "." && name != "..") names.emplace_back(name);
       if (names.size() >= most) return names;
     }
@@ -165,13 +157,10 @@ Result<std::vector<std::string>> list(const Directory& directory, Entries which,
 }  // namespace
 
 bool is_relative_path(std::string_view path) {
-  if (path.size() > kMaxPath) return false;
-  while (true) {
-    const std::size_t slash = path.find('/');
-    if (!is_component(path.substr(0, slash))) return false;
-    if (slash == std::string_view::npos) return true;
-    path.remove_prefix(slash + 1);
-  }
+  return !path.empty() && path.size() <= kMaxPath &&
+         std::ranges::all_of(std::views::split(path, '/'), [](const auto& part) {
+           return is_component({part.begin(), part.end()});
+         });
 }
 
 Result<std::string> read_all(int fd, std::size_t limit, std::string_view what, FileEnd end) {
@@ -190,34 +179,34 @@ Result<std::string> read_all(int fd, std::size_t limit, std::string_view what, F
   return fail(ErrorCode::kTooLarge, cat("read ", what, ": more than ", limit, " bytes"));
 }
 
-Result<Directory> Directory::open(const std::string& path) {
+Result<Directory> Directory::open(const std::string& path, Resolve resolve) {
   Opened fd = opened(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return fail_errno(fd.error(), cat("open ", path));
-  return Directory{std::move(*fd), path};
+  return Directory{std::move(*fd), path, resolve};
 }
 
-Result<Directory> Directory::open_directory(std::string_view path, Resolve resolve) const {
+Result<Directory> Directory::open_directory(std::string_view path) const {
   if (path.empty() || path == ".") {
     Opened same = opened(::openat(fd(), ".", kDirectoryFlags));
     if (!same) return fail_errno(same.error(), cat("open ", path_));
-    return Directory{std::move(*same), path_};
+    return Directory{std::move(*same), path_, resolve_};
   }
   if (!is_relative_path(path)) return refuse_path(path_, path);
-  Opened below = open_beneath(fd(), path, kDirectoryFlags, resolve);
+  Opened below = open_beneath(fd(), path, kDirectoryFlags, resolve_);
   std::string name = join(path_, path);
   if (!below) return fail_errno(below.error(), cat("open ", name));
-  return Directory{std::move(*below), std::move(name)};
+  return Directory{std::move(*below), std::move(name), resolve_};
 }
 
-OrErrno<UniqueFd> Directory::open_any(std::string_view path, int flags, Resolve resolve) const {
+OrErrno<UniqueFd> Directory::open_any(std::string_view path, int flags) const {
   if (!is_relative_path(path)) return std::unexpected(EINVAL);
-  return open_beneath(fd(), path, flags | O_CLOEXEC, resolve);
+  return open_beneath(fd(), path, flags | O_CLOEXEC, resolve_);
 }
 
-Result<OpenFile> Directory::open_file(std::string_view path, int flags, Resolve resolve) const {
+Result<OpenFile> Directory::open_file(std::string_view path, int flags) const {
   if (!is_relative_path(path)) return refuse_path(path_, path);
   const int safe_flags = flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-  Opened file = open_beneath(fd(), path, safe_flags, resolve);
+  Opened file = open_beneath(fd(), path, safe_flags, resolve_);
   if (!file) {
     const int err = file.error();
     // Returned for write access to a FIFO without a reader, a socket or a directory.
@@ -242,22 +231,11 @@ Result<bool> Directory::make_directory(std::string_view name, mode_t mode) const
   if (::mkdirat(fd(), terminated.c_str(), mode) == 0) return true;
   const int err = errno;
   const std::string what = cat("mkdir ", join(path_, name));
-  if (err != EEXIST) return fail_errno(err, what);
   struct stat status{};
-  if (::fstatat(fd(), terminated.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
-    return fail_errno(errno, what);
-  if (!S_ISDIR(status.st_mode)) {
-    return fail(ErrorCode::kConflict, cat(what, ": exists and is not a directory"));
-  }
-  return false;
-}
-
-Result<bool> Directory::remove_directory(std::string_view name) const {
-  return unlink(name, "rmdir ", AT_REMOVEDIR);
-}
-
-Result<bool> Directory::remove_file(std::string_view name) const {
-  return unlink(name, "remove ", 0);
+  if (err != EEXIST || ::fstatat(fd(), terminated.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+    return fail_errno(err, what);
+  if (S_ISDIR(status.st_mode)) return false;
+  return fail(ErrorCode::kConflict, cat(what, ": exists and is not a directory"));
 }
 
 Result<bool> Directory::unlink(std::string_view name, const char* verb, int flags) const {

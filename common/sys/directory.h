@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -50,23 +51,21 @@ struct OpenFile {
 class Directory {
  public:
   /// Opens an absolute path given by the operator or the kernel; symlinks are followed.
-  static Result<Directory> open(const std::string& path);
+  /// @param resolve  of all paths beneath it
+  static Result<Directory> open(const std::string& path, Resolve resolve = Resolve::kOpenat2);
 
   /// Opens a subdirectory; "" and "." open the directory itself again.
   /// @return kConflict for a symlink or a mount point on the way; kInvalidArgument for a path that
   /// is absolute, has "." or "..", or has an empty or overlong component.
-  [[nodiscard]] Result<Directory> open_directory(std::string_view path,
-                                                 Resolve resolve = Resolve::kOpenat2) const;
+  [[nodiscard]] Result<Directory> open_directory(std::string_view path) const;
   /// Opens what is there, whatever its kind; O_CLOEXEC is added to `flags`.
   /// @return EINVAL for a path that is not is_relative_path()
-  [[nodiscard]] OrErrno<UniqueFd> open_any(std::string_view path, int flags,
-                                           Resolve resolve = Resolve::kOpenat2) const;
+  [[nodiscard]] OrErrno<UniqueFd> open_any(std::string_view path, int flags) const;
   /// Opens a regular file. O_CLOEXEC|O_NOFOLLOW|O_NONBLOCK|O_NOCTTY are added to `flags`, so that a
   /// FIFO does not block; a file created by O_CREAT gets mode 0600.
   /// @return kConflict for anything but a regular file, and for a symlink or mount point on the
   /// way.
-  [[nodiscard]] Result<OpenFile> open_file(std::string_view path, int flags,
-                                           Resolve resolve = Resolve::kOpenat2) const;
+  [[nodiscard]] Result<OpenFile> open_file(std::string_view path, int flags) const;
   /// Reads a regular file of at most `limit` bytes; kTooLarge beyond.
   [[nodiscard]] Result<std::string> read_file(std::string_view path, std::size_t limit) const;
 
@@ -74,9 +73,13 @@ class Directory {
   /// anything else, symlinks included.
   [[nodiscard]] Result<bool> make_directory(std::string_view name, mode_t mode) const;
   /// rmdir(2) of one component. False if it does not exist; kBusy if it is not empty.
-  [[nodiscard]] Result<bool> remove_directory(std::string_view name) const;
+  [[nodiscard]] Result<bool> remove_directory(std::string_view name) const {
+    return unlink(name, "rmdir ", AT_REMOVEDIR);
+  }
   /// unlink(2) of one component. False if it does not exist.
-  [[nodiscard]] Result<bool> remove_file(std::string_view name) const;
+  [[nodiscard]] Result<bool> remove_file(std::string_view name) const {
+    return unlink(name, "remove ", 0);
+  }
   /// Names of all entries except "." and "..", in the order of the file system.
   [[nodiscard]] Result<std::vector<std::string>> entries() const;
   /// Names of the subdirectories only; the first `most` of them.
@@ -88,12 +91,13 @@ class Directory {
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
-  /// unlinkat(2) of one component. False if it does not exist.
   [[nodiscard]] Result<bool> unlink(std::string_view name, const char* verb, int flags) const;
 
-  Directory(UniqueFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+  Directory(UniqueFd fd, std::string path, Resolve resolve)
+      : fd_(std::move(fd)), path_(std::move(path)), resolve_(resolve) {}
   UniqueFd fd_;
   std::string path_;
+  Resolve resolve_;
 };
 
 }  // namespace podqos::sys

@@ -8,10 +8,7 @@
 namespace podqos::sys {
 
 UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
-  if (this != &other) {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = std::exchange(other.fd_, -1);
-  }
+  const UniqueFd closed{std::exchange(fd_, other.release())};
   return *this;
 }
 

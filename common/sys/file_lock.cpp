@@ -19,16 +19,12 @@ namespace {
 /// Maximum wait while the lock passes between other processes: the hook's timeout is 30 s.
 constexpr std::chrono::seconds kMaxQueueTime{20};
 
-/// Whether the lock has not changed hands. Each holder sets the mtime of the file. Holders are told
-/// apart once the kernel's coarse clock has advanced, a few milliseconds.
-bool is_same(const timespec& a, const timespec& b) {
-  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
-}
-
-/// The time at which the lock was last acquired.
-timespec last_taken(int fd) {
+/// The time at which the lock was last acquired: each holder sets the mtime of the file. Holders
+/// are told apart once the kernel's coarse clock has advanced, a few milliseconds.
+std::pair<time_t, long> last_taken(int fd) {
   struct stat status{};
-  return ::fstat(fd, &status) == 0 ? status.st_mtim : timespec{};
+  static_cast<void>(::fstat(fd, &status));
+  return {status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
 }
 
 /// Waits in the kernel's queue, which is served in order of arrival.
@@ -53,11 +49,11 @@ int wait_for_turn(int fd, std::chrono::milliseconds timeout, Clock::TimePoint de
   const auto last = std::min(clock.now() + longest, deadline);
   while (true) {
     const auto now = clock.now();
-    const timespec before = last_taken(fd);
+    const auto before = last_taken(fd);
     const auto time = std::min<Clock::TimePoint::duration>(timeout, last - now);
     const int err = wait_for_lock(fd, now + time, clock);
     if (err != EINTR) return err;
-    if (is_same(before, last_taken(fd))) return ETIMEDOUT;
+    if (before == last_taken(fd)) return ETIMEDOUT;
     if (clock.now() >= last) return EBUSY;
   }
 }

@@ -22,8 +22,6 @@ constexpr std::size_t kMaxStat = 8'192;
 constexpr std::size_t kMaxCgroups = 1'048'576;  // some 20 lines with paths of up to 4 KiB
 constexpr std::size_t kMaxStatus = 1'048'576;   // a process may be in 65,536 groups
 constexpr std::size_t kMaxNumber = 4'096;
-constexpr int kMinOomScoreAdj = -1000;
-constexpr int kMaxOomScoreAdj = 1000;
 
 /// Reads a file of /proc or /sys, which the kernel produces in one piece.
 Result<std::string> read_at(int directory, const std::string& path, std::size_t limit) {
@@ -63,7 +61,6 @@ std::unexpected<Error> not_shown(Pid pid) {
 
 /// Reads a file of a process; errors as of not_shown() if the process does not exist.
 Result<std::string> read_of(Pid pid, std::string_view file, std::size_t limit) {
-  if (pid <= Pid{0}) return gone(pid);
   auto text = read_at(AT_FDCWD, cat("/proc/", pid.value(), "/", file), limit);
   if (!text && text.error().code == ErrorCode::kNotFound) return not_shown(pid);
   return text;
@@ -114,21 +111,16 @@ std::optional<ProcStat> parse_proc_stat(std::string_view text) {
   const std::size_t name_begin = text.find('(');
   const std::size_t name_end = text.rfind(") ");
   if (name_end == std::string_view::npos || name_begin > name_end) return std::nullopt;
-  std::string_view rest = without_newline(text.substr(name_end + 2));
-  const std::string_view state = read_until(rest, ' ');
-  if (state.size() != 1) return std::nullopt;
-  const std::optional<std::int64_t> parent = parse_int(read_until(rest, ' '));
-  const auto after = [&rest](int fields) {
-    for (int i = 0; i < fields; ++i)
-      read_until(rest, ' ');
-    return parse_int(read_until(rest, ' '));
-  };
-  const std::int64_t flags = after(4).value_or(0);      // field 9; the parent is field 4
-  const std::optional<std::int64_t> start = after(12);  // field 22
+  const std::string_view rest = without_newline(text.substr(name_end + 2));
+  const auto field = [&](std::size_t number) { return parse_int(word_at(rest, number - 3)); };
+  const std::string_view state = word_at(rest, 0);  // field 3
+  const std::optional<std::int64_t> parent = field(4);
+  const std::int64_t flags = field(9).value_or(0);
+  const std::optional<std::int64_t> start = field(22);
   // PF_EXITING and PF_SIGNALED, include/linux/sched.h.
   constexpr std::int64_t kExiting = 0x4;
   constexpr std::int64_t kSignaled = 0x400;
-  if (!parent || !start) return std::nullopt;
+  if (state.size() != 1 || !parent || !start) return std::nullopt;
   return ProcStat{.name = std::string{text.substr(name_begin + 1, name_end - name_begin - 1)},
                   .state = state.front(),
                   .parent = Pid{static_cast<std::int32_t>(*parent)},
@@ -232,9 +224,6 @@ Result<std::vector<ProcCgroup>> cgroups_of(Pid pid) {
 }
 
 Status set_oom_score_adj(Pid pid, std::optional<StartTime> start_time, int score) {
-  if (score < kMinOomScoreAdj || score > kMaxOomScoreAdj)
-    return fail(ErrorCode::kInvalidArgument, cat("OOM score ", score, " is not in [-1000, 1000]"));
-  if (pid <= Pid{0}) return gone(pid);
   const std::string path = cat("/proc/", pid.value());
   const std::string what = cat(path, ": write \"", score, "\" to oom_score_adj");
   // Opened before the start time is read: a descriptor of /proc stays bound to the process it was
@@ -269,11 +258,9 @@ std::optional<Bytes> meminfo_field(std::string_view text, std::string_view name)
     std::string_view line = read_until(text, '\n');
     if (read_until(line, ':') != name || !line.ends_with(" kB")) continue;
     line.remove_suffix(std::string_view{" kB"}.size());
-    line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
     constexpr std::int64_t kKibi = 1024;
-    const std::optional<std::int64_t> amount = parse_int(line);
-    if (!amount || *amount < 0) return std::nullopt;
-    return Bytes{mul_div(*amount, kKibi, 1)};
+    const std::optional<std::int64_t> amount = parse_int(trimmed(line));
+    return amount ? std::optional{Bytes{mul_div(*amount, kKibi, 1)}} : std::nullopt;
   }
   return std::nullopt;
 }

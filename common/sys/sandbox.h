@@ -10,7 +10,7 @@ namespace podqos::sys {
 /// Drops all capabilities but `kept` from the permitted, effective, inheritable and ambient sets.
 /// The bounding set is left alone: it only affects execve(2), which the filter forbids, and
 /// dropping it would cost 40 system calls at every container start.
-/// @param kept  CAP_* numbers; kInvalidArgument if out of range
+/// @param kept  CAP_* numbers
 [[nodiscard]] Status keep_capabilities(std::span<const int> kept);
 
 /// Whether the capability is in the permitted set of this process.

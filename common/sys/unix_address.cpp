@@ -12,21 +12,15 @@ Result<UnixAddress> UnixAddress::make(std::string_view name) {
   UnixAddress out;
   const std::span<char> path{out.address_.sun_path};
   const bool abstract = name.starts_with('@');
-  if (!abstract && !name.starts_with('/')) {
-    return fail(
-        ErrorCode::kInvalidArgument,
-        cat("\"", printable(name), "\" is not a socket address: expected an absolute path"));
-  }
+  const auto refuse = [&](std::string_view why) {
+    return fail(ErrorCode::kInvalidArgument,
+                cat("\"", printable(name), "\" is not a socket address: ", why));
+  };
+  if (!abstract && !name.starts_with('/')) return refuse("expected an absolute path");
   // The last byte is the terminating zero of a path.
-  if (name.size() >= path.size()) {
-    return fail(ErrorCode::kInvalidArgument,
-                cat("\"", printable(name), "\" is not a socket address: ", name.size(),
-                    " bytes, at most ", path.size() - 1));
-  }
-  if (name.contains('\0')) {
-    return fail(ErrorCode::kInvalidArgument,
-                cat("\"", printable(name), "\" is not a socket address: it contains a zero byte"));
-  }
+  if (name.size() >= path.size())
+    return refuse(cat(name.size(), " bytes, at most ", path.size() - 1));
+  if (name.contains('\0')) return refuse("it contains a zero byte");
   out.address_.sun_family = AF_UNIX;
   std::ranges::copy(name, path.begin());
   // An abstract name starts with a zero byte and ends where the size says; unix(7).
@@ -34,11 +28,6 @@ Result<UnixAddress> UnixAddress::make(std::string_view name) {
   out.size_ =
       static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size() + (abstract ? 0 : 1));
   return out;
-}
-
-const sockaddr* UnixAddress::get() const {
-  // The socket calls take all kinds of addresses as sockaddr.
-  return reinterpret_cast<const sockaddr*>(&address_);
 }
 
 }  // namespace podqos::sys

@@ -17,8 +17,8 @@ class UnixAddress {
   /// @return kInvalidArgument if it is neither, has a zero byte, or is longer than 107 bytes.
   static Result<UnixAddress> make(std::string_view name);
 
-  /// Valid as long as the object.
-  [[nodiscard]] const sockaddr* get() const;
+  /// Valid as long as the object. The socket calls take all kinds of addresses as sockaddr.
+  [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address_); }
   /// Length of the used part of the address, in bytes.
   [[nodiscard]] socklen_t size() const { return size_; }
 

@@ -1,5 +1,3 @@
-#include "common/sys/seccomp_gen/compile.h"
-
 #include <seccomp.h>
 
 #include <cerrno>
@@ -11,6 +9,7 @@
 #include <utility>
 
 #include "common/base/text.h"
+#include "common/sys/seccomp_gen/filters.h"
 
 namespace podqos::seccomp_gen {
 
@@ -28,6 +27,11 @@ struct ReleaseContext {
 using File = std::unique_ptr<std::FILE, CloseFile>;
 using Context = std::unique_ptr<void, ReleaseContext>;
 
+/// The error of a call of libseccomp; success for 0.
+Status check(int result, std::string_view what) {
+  return result == 0 ? Status{} : fail_errno(-result, what);
+}
+
 /// Allows a system call; several rules of one call are alternatives.
 Status allow(void* context, const std::string& syscall, const std::optional<Condition>& only_if) {
   // libseccomp takes the number of the architecture that it runs on, and translates it.
@@ -43,8 +47,7 @@ Status allow(void* context, const std::string& syscall, const std::optional<Cond
                                               only_if ? &condition : nullptr);
   // A negative number is a system call that this architecture does not have (mkdir on arm64), so
   // that no rule is needed.
-  if (result != 0 && number >= 0) return fail_errno(-result, cat("rule for ", syscall));
-  return {};
+  return number < 0 ? Status{} : check(result, cat("rule for ", syscall));
 }
 
 Status add_rules(void* context, std::span<const Rule> rules) {
@@ -59,9 +62,7 @@ Status add_rules(void* context, std::span<const Rule> rules) {
 Result<std::vector<sock_filter>> read_program(void* context) {
   const File file{std::tmpfile()};
   if (!file) return fail_errno(errno, "temporary file");
-  if (const int result = ::seccomp_export_bpf(context, ::fileno(file.get())); result != 0) {
-    return fail_errno(-result, "export");
-  }
+  PODQOS_TRY(check(::seccomp_export_bpf(context, ::fileno(file.get())), "export"));
   if (std::fseek(file.get(), 0, SEEK_SET) != 0) return fail_errno(errno, "seek");
   std::vector<sock_filter> code;
   sock_filter instruction{};
@@ -73,9 +74,8 @@ Result<std::vector<sock_filter>> read_program(void* context) {
 /// Leaves `architecture` as the only one of the filter.
 Status choose_architecture(void* context, std::uint32_t architecture) {
   if (architecture == SCMP_ARCH_NATIVE || architecture == ::seccomp_arch_native()) return {};
-  int result = ::seccomp_arch_add(context, architecture);
-  if (result == 0) result = ::seccomp_arch_remove(context, SCMP_ARCH_NATIVE);
-  return result == 0 ? Status{} : fail_errno(-result, "architecture");
+  PODQOS_TRY(check(::seccomp_arch_add(context, architecture), "architecture"));
+  return check(::seccomp_arch_remove(context, SCMP_ARCH_NATIVE), "architecture");
 }
 
 }  // namespace
@@ -83,9 +83,7 @@ Status choose_architecture(void* context, std::uint32_t architecture) {
 Result<std::vector<sock_filter>> compile(const FilterSource& source, std::uint32_t architecture) {
   // Otherwise libseccomp asks the kernel of the build what it can do, and an emulator that has no
   // seccomp refuses (qemu-user).
-  if (const int result = ::seccomp_api_set(kApiLevel); result != 0) {
-    return fail_errno(-result, "API level of libseccomp");
-  }
+  PODQOS_TRY(check(::seccomp_api_set(kApiLevel), "API level of libseccomp"));
   const Context context{::seccomp_init(SCMP_ACT_KILL_PROCESS)};
   if (!context) return fail(ErrorCode::kIo, "seccomp_init");
   PODQOS_TRY(choose_architecture(context.get(), architecture));
@@ -94,9 +92,7 @@ Result<std::vector<sock_filter>> compile(const FilterSource& source, std::uint32
   for (const auto& [attribute, value] :
        {std::pair{SCMP_FLTATR_CTL_OPTIMIZE, std::uint32_t{2}},
         std::pair{SCMP_FLTATR_ACT_BADARCH, std::uint32_t{SCMP_ACT_KILL_PROCESS}}}) {
-    if (const int result = ::seccomp_attr_set(context.get(), attribute, value); result != 0) {
-      return fail_errno(-result, "filter attribute");
-    }
+    PODQOS_TRY(check(::seccomp_attr_set(context.get(), attribute, value), "filter attribute"));
   }
   PODQOS_TRY(add_rules(context.get(), kHookRules));
   PODQOS_TRY(add_rules(context.get(), source.more));

@@ -3,6 +3,7 @@
 #include <asm/ioctls.h>
 #include <asm/termbits.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <linux/prctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -14,11 +15,15 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
-/// The allow-lists of podqos's programs, as data. They apply from the moment a program starts to
-/// parse untrusted input; system calls of program start (execve, arch_prctl, rseq …) are not needed
-/// any more. A missing entry kills the process, so the lists include what glibc calls on rare paths
-/// (out of memory, a clock without vDSO) and in any of its releases: each is linked in somewhere.
+#include "common/base/error.h"
+
+/// The allow-lists of podqos's programs, as data, and their compiler. They apply from the moment a
+/// program starts to parse untrusted input; system calls of program start (execve, arch_prctl, rseq
+/// …) are not needed any more. A missing entry kills the process, so the lists include what glibc
+/// calls on rare paths (out of memory, a clock without vDSO) and in any of its releases: each is
+/// linked in somewhere.
 namespace podqos::seccomp_gen {
 
 /// Allows a call only if (argument & mask) == value. The mask has 32 bits if the kernel takes an
@@ -124,5 +129,13 @@ inline constexpr std::array kFilters{
     FilterSource{.name = "kHookFilter", .more = {}},
     FilterSource{.name = "kPluginFilter", .more = kPluginRules},
 };
+
+/// Compiles an allow-list, that of the hook included, to BPF. System calls that the architecture
+/// does not have get no rule; calls of any other architecture (32 bit, x32) kill the process. The
+/// result does not depend on the kernel that it is compiled on.
+/// @param architecture  libseccomp's SCMP_ARCH_*, SCMP_ARCH_NATIVE for that of this program
+/// @return kInvalidArgument for a system call that libseccomp does not know; kIo if it fails
+[[nodiscard]] Result<std::vector<sock_filter>> compile(const FilterSource& source,
+                                                       std::uint32_t architecture);
 
 }  // namespace podqos::seccomp_gen

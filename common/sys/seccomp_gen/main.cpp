@@ -8,7 +8,6 @@
 
 #include "common/base/error.h"
 #include "common/base/text.h"
-#include "common/sys/seccomp_gen/compile.h"
 #include "common/sys/seccomp_gen/filters.h"
 
 namespace {

@@ -19,9 +19,8 @@ TEST(Cat, JoinsTextAndIntegers) {
 TEST(ParseInt, TakesWholeDecimalNumbersOnly) {
   EXPECT_EQ(parse_int("-42"), -42);
   EXPECT_EQ(parse_int("9223372036854775807"), kInt64Max);
-  for (const auto* bad : {"", "-", "1x", " 1", "9223372036854775808", "0x1"}) {
+  for (const auto* bad : {"", "-", "1x", " 1", "9223372036854775808", "0x1"})
     EXPECT_EQ(parse_int(bad), std::nullopt) << bad;
-  }
 }
 
 TEST(PlainLength, EndsAtTheFirstByteThatIsNotPlain) {
@@ -38,21 +37,15 @@ TEST(PlainLength, EndsAtTheFirstByteThatIsNotPlain) {
   }
 }
 
-TEST(Printable, EscapesWhatWouldBreakALogLine) {
+TEST(Printable, EscapesWhatWouldBreakALogLineAndCutsAtTheLimit) {
   EXPECT_EQ(printable("a\nb\"\\\x7f"), R"(a\x0ab\"\\\x7f)");
-}
-
-TEST(Printable, CutsAtTheLimit) {
   EXPECT_EQ(printable("abcdef", 3), "abc…");
 }
 
-TEST(SaturatingAdd, HoldsAtTheEnds) {
+TEST(Saturating, HoldsAtTheEnds) {
   EXPECT_EQ(saturating_add(kInt64Max, 1), kInt64Max);
   EXPECT_EQ(saturating_add(kInt64Min, -1), kInt64Min);
   EXPECT_EQ(saturating_add(2, 3), 5);
-}
-
-TEST(SaturatingSub, HoldsAtTheEnds) {
   EXPECT_EQ(saturating_sub(kInt64Min, 1), kInt64Min);
   EXPECT_EQ(saturating_sub(0, kInt64Min), kInt64Max);
 }
@@ -63,14 +56,12 @@ TEST(MulDiv, SurvivesAProductBeyond64Bits) {
   EXPECT_EQ(mul_div(-7, 1, 2), -3);
 }
 
-TEST(Error, FromErrnoNamesWhatAndCause) {
-  const Error error = Error::from_errno(2, "open /x");
-  EXPECT_EQ(error.code, ErrorCode::kNotFound);
-  EXPECT_EQ(error.message, "open /x: No such file or directory");
-}
-
-TEST(Error, ContextStandsInFront) {
+TEST(Error, NamesContextWhatAndCause) {
+  EXPECT_EQ(Error::from_errno(2, "open /x"),
+            (Error{ErrorCode::kNotFound, "open /x: No such file or directory"}));
   EXPECT_EQ((Error{ErrorCode::kIo, "b"}.with_context("a").message), "a: b");
+  EXPECT_EQ(format_error_code(ErrorCode::kInvalidArgument), "invalid-argument");
+  EXPECT_EQ(format_error_code(ErrorCode::kIo), "io");
 }
 
 TEST(FormatAmount, KeepsEveryByteInTheLargestUnit) {
@@ -93,9 +84,8 @@ TEST(FormatAmount, HasWholeCpusAndThousandths) {
 
 TEST(ReadUntil, TakesATextApart) {
   std::string_view rest = "a::b";
-  EXPECT_EQ(read_until(rest, ':'), "a");
-  EXPECT_EQ(read_until(rest, ':'), "");
-  EXPECT_EQ(read_until(rest, ':'), "b");
+  for (const char* part : {"a", "", "b"})
+    EXPECT_EQ(read_until(rest, ':'), part);
   EXPECT_EQ(rest, "");
 }
 
