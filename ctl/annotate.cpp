@@ -216,9 +216,9 @@ Status annotate_bundle(const std::string& directory, Json annotations) {
   if (!changed) return fail(std::move(changed).error().with_context(name));
   if (*changed == text) return {};
   return sys::replace_file(bundle, kConfig, *changed,
-                           {.uid = file.status.st_uid,
-                            .gid = file.status.st_gid,
-                            .mode = file.status.st_mode & kPermissions});
+                           sys::FileOwner{.uid = file.status.st_uid,
+                                          .gid = file.status.st_gid,
+                                          .mode = file.status.st_mode & kPermissions});
 }
 
 /// Does the work of the subcommand.

@@ -14,9 +14,7 @@ constexpr bool is_plain(char c) {
 
 }  // namespace
 
-namespace text_internal {
-
-std::string join(std::initializer_list<std::string_view> pieces) {
+std::string text_internal::join(std::initializer_list<std::string_view> pieces) {
   std::size_t size = 0;
   for (const std::string_view piece : pieces)
     size += piece.size();
@@ -26,8 +24,6 @@ std::string join(std::initializer_list<std::string_view> pieces) {
     out += piece;
   return out;
 }
-
-}  // namespace text_internal
 
 std::string_view read_until(std::string_view& rest, char separator) {
   const std::size_t at = rest.find(separator);

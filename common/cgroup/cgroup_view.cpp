@@ -28,40 +28,19 @@ std::optional<Strong> strong(std::optional<std::int64_t> value) {
   return value ? std::optional{Strong{*value}} : std::nullopt;
 }
 
-std::string shown(const std::optional<std::int64_t>& value) {
-  return value ? std::to_string(*value) : "unlimited";
-}
-
 template <class Tag>
 std::optional<std::int64_t> limit_of(const std::optional<Unit<Tag>>& value) {
   return value ? positive(value->value()) : std::nullopt;
 }
 
-/// One difference, as shown to the operator: "pids.max is 7, the rule says 8".
-std::string clause(std::string_view what, const std::optional<std::int64_t>& found,
-                   const std::optional<std::int64_t>& wanted) {
-  return cat(what, " is ", shown(found), ", the rule says ", shown(wanted));
-}
-
-/// The kernel stores memory limits in whole pages.
-bool same_pages(const std::optional<std::int64_t>& a, const std::optional<std::int64_t>& b,
-                std::int64_t page) {
-  if (!a || !b) return a.has_value() == b.has_value();
-  return *a / page == *b / page;
-}
-
 /// The number after "total=" in the line that begins with `kind`.
 std::optional<Micros> total_in(std::string_view text, std::string_view kind) {
-  constexpr std::string_view kTotal = "total=";
+  constexpr std::string_view kTotal = " total=";
   while (!text.empty()) {
-    std::string_view line = read_until(text, '\n');
-    if (read_until(line, ' ') != kind) continue;
-    while (!line.empty()) {
-      const std::string_view word = read_until(line, ' ');
-      if (!word.starts_with(kTotal)) continue;
-      const auto number = parse_int(word.substr(kTotal.size()));
-      return number ? std::optional{Micros{*number}} : std::nullopt;
-    }
+    const std::string_view line = read_until(text, '\n');
+    const std::size_t at = line.rfind(kTotal);
+    if (word_at(line, 0) == kind && at != std::string_view::npos)
+      return strong<Micros>(parse_int(line.substr(at + kTotal.size())));
   }
   return std::nullopt;
 }
@@ -71,15 +50,6 @@ std::string_view weight_in(std::string_view content) {
   const std::string_view line = content.substr(0, content.find('\n'));
   return line.substr(line.rfind(' ') + 1);  // npos + 1 is 0
 }
-
-}  // namespace
-
-bool has_io_weight(Machine& machine, const std::string& cgroup) {
-  const auto weighted = machine.attribute(cgroup, core::kIoWeightAttribute);
-  return weighted && *weighted == core::kIoWeightSet;
-}
-
-namespace {
 
 /// Compares the I/O weights that the kernel has files for: "io.weight is 100, the rule says 500".
 void compare_io_weights(Machine& machine, const std::string& cgroup, core::CgroupValues rule,
@@ -102,21 +72,10 @@ void compare_io_weights(Machine& machine, const std::string& cgroup, core::Cgrou
 
 }  // namespace
 
-std::optional<Pressure> parse_pressure(std::string_view text) {
-  const auto waiting = total_in(text, "some");
-  if (!waiting) return std::nullopt;
-  return Pressure{.waiting = *waiting, .stalled = total_in(text, "full")};
-}
-
-bool CgroupView::exists() const {
-  if (!exists_) exists_ = !path_.empty() && machine_->exists(path_);
-  return *exists_;
-}
-
 const std::optional<std::string>& CgroupView::text(Controller controller,
                                                    const std::string& file) const {
   const auto [entry, is_new] = texts_.try_emplace(file);
-  if (is_new && exists()) {
+  if (is_new) {
     if (auto read = machine_->read(path_, controller, file)) entry->second = std::move(*read);
   }
   return entry->second;
@@ -152,16 +111,14 @@ std::optional<Micros> CgroupView::cpu_quota() const {
   if (!has(Controller::kCpu, CgroupVersion::kV2))
     return strong<Micros>(positive(number(Value::kCpuQuota, CgroupVersion::kV1)));
   const auto& max = text(Controller::kCpu, "cpu.max");
-  return max ? strong<Micros>(parse_int(std::string_view{*max}.substr(0, max->find(' '))))
-             : std::nullopt;
+  return max ? strong<Micros>(parse_int(word_at(*max, 0))) : std::nullopt;
 }
 
 std::optional<Micros> CgroupView::cpu_period() const {
   if (!has(Controller::kCpu, CgroupVersion::kV2))
     return strong<Micros>(number(Value::kCpuPeriod, CgroupVersion::kV1));
   const auto& max = text(Controller::kCpu, "cpu.max");
-  if (!max || !max->contains(' ')) return std::nullopt;
-  return strong<Micros>(parse_int(std::string_view{*max}.substr(max->find(' ') + 1)));
+  return max ? strong<Micros>(parse_int(word_at(*max, 1))) : std::nullopt;
 }
 
 std::optional<std::int64_t> CgroupView::cpu_usage_ns() const {
@@ -181,10 +138,8 @@ std::optional<Bytes> CgroupView::memory_limit() const {
 
 std::optional<Bytes> CgroupView::memory_usage() const {
   if (!memory_usage_) {
-    memory_usage_.emplace();
-    if (machine_->layout_without_hugepages().memory && exists()) {
-      if (const auto usage = machine_->memory_usage(path_)) memory_usage_ = std::optional{*usage};
-    }
+    const auto usage = machine_->memory_usage(path_);
+    memory_usage_.emplace(usage ? std::optional{*usage} : std::nullopt);
   }
   return *memory_usage_;
 }
@@ -217,7 +172,9 @@ std::optional<Pressure> CgroupView::pressure(std::string_view resource) const {
   const auto controller = resource == "cpu" ? Controller::kCpu : Controller::kMemory;
   if (!has(controller, CgroupVersion::kV2)) return std::nullopt;
   const auto& found = text(controller, cat(resource, ".pressure"));
-  return found ? parse_pressure(*found) : std::nullopt;
+  const auto waiting = found ? total_in(*found, "some") : std::nullopt;
+  if (!waiting) return std::nullopt;
+  return Pressure{.waiting = *waiting, .stalled = total_in(*found, "full")};
 }
 
 std::optional<CpuShares> CgroupView::shares(const std::optional<CpuShares>& rule,
@@ -269,32 +226,39 @@ core::HeldResources held_by(Machine& machine, const core::ContainerRecord& conta
 
 std::vector<std::string> differences(const CgroupView& cgroup, const core::CgroupValues& rule,
                                      core::WeightFormula formula, Bytes page_size) {
+  using Number = std::optional<std::int64_t>;
+  std::vector<std::string> found;
+  const auto compare = [&](std::string_view what, const Number& held, const Number& wanted) {
+    const auto shown = [](const Number& value) { return value ? cat(*value) : "unlimited"; };
+    if (held != wanted)
+      found.push_back(cat(what, " is ", shown(held), ", the rule says ", shown(wanted)));
+  };
   const auto shares = cgroup.cpu_shares();
   const auto weight = cgroup.cpu_weight();
-  std::vector<std::string> found;
-  if (rule.cpu_shares && shares && *rule.cpu_shares != *shares)
-    found.push_back(clause("cpu.shares", shares->value(), rule.cpu_shares->value()));
+  if (rule.cpu_shares && shares) compare("cpu.shares", shares->value(), rule.cpu_shares->value());
   if (rule.cpu_shares && weight) {
-    const CpuWeight wanted = core::cpu_weight_for(*rule.cpu_shares, formula);
-    if (wanted != *weight) found.push_back(clause("cpu.weight", weight->value(), wanted.value()));
+    compare("cpu.weight", weight->value(), core::cpu_weight_for(*rule.cpu_shares, formula).value());
   }
-  const auto quota = limit_of(cgroup.cpu_quota());
-  if ((shares || weight) && limit_of(rule.cpu_quota) != quota)
-    found.push_back(clause("cpu quota", quota, limit_of(rule.cpu_quota)));
-  const auto limit = cgroup.memory_limit();
-  const auto memory = limit ? std::optional{limit->value()} : std::optional<std::int64_t>{};
-  const auto wanted_memory = limit_of(rule.memory_limit);
-  if (cgroup.memory_usage() && !same_pages(memory, wanted_memory, page_size.value())) {
-    const auto amount = [](const std::optional<std::int64_t>& bytes) {
-      return bytes ? format_amount(Bytes{*bytes}) : "unlimited";
+  if (shares || weight)
+    compare("cpu quota", limit_of(cgroup.cpu_quota()), limit_of(rule.cpu_quota));
+  const Number limit = cgroup.memory_limit().transform(&Bytes::value);
+  const Number wanted = limit_of(rule.memory_limit);
+  // The kernel stores memory limits in whole pages.
+  const auto pages = [&](std::int64_t bytes) { return bytes / page_size.value(); };
+  if (cgroup.memory_usage() && limit.transform(pages) != wanted.transform(pages)) {
+    const auto amount = [](const Number& bytes) {
+      return format_amount(Bytes{bytes.value_or(-1)});
     };
-    found.push_back(
-        cat("memory limit is ", amount(memory), ", the rule says ", amount(wanted_memory)));
+    found.push_back(cat("memory limit is ", amount(limit), ", the rule says ", amount(wanted)));
   }
-  if (rule.pids_limit && cgroup.pids() && cgroup.pids_limit() != rule.pids_limit)
-    found.push_back(clause("pids.max", cgroup.pids_limit(), rule.pids_limit));
+  if (rule.pids_limit && cgroup.pids()) compare("pids.max", cgroup.pids_limit(), rule.pids_limit);
   compare_io_weights(cgroup.machine(), cgroup.path(), rule, found);
   return found;
+}
+
+bool has_io_weight(Machine& machine, const std::string& cgroup) {
+  const auto weighted = machine.attribute(cgroup, core::kIoWeightAttribute);
+  return weighted && *weighted == core::kIoWeightSet;
 }
 
 bool takes_io_weight(Machine& machine, const std::string& cgroup) {

@@ -26,8 +26,6 @@ struct Pressure {
       stalled;  ///< "full": all tasks waited at once; absent for CPU before Linux 5.13
   friend bool operator==(const Pressure&, const Pressure&) = default;
 };
-/// Parses a pressure file (cpu.pressure, memory.pressure, io.pressure); nullopt if it is malformed.
-[[nodiscard]] std::optional<Pressure> parse_pressure(std::string_view text);
 
 /// The values of one cgroup as the kernel has them. Each file is read when the first of its values
 /// is asked for, and only once, so that all who ask see the same. nullopt: unlimited, or
@@ -41,7 +39,7 @@ class CgroupView {
 
   [[nodiscard]] Machine& machine() const { return *machine_; }
   [[nodiscard]] const std::string& path() const { return path_; }
-  [[nodiscard]] bool exists() const;
+  [[nodiscard]] bool exists() const { return machine_->exists(path_); }
 
   [[nodiscard]] std::optional<CpuShares> cpu_shares() const;  ///< cgroup v1
   [[nodiscard]] std::optional<CpuWeight> cpu_weight() const;  ///< cgroup v2
@@ -58,7 +56,7 @@ class CgroupView {
   /// Processes and threads, those below included.
   [[nodiscard]] std::optional<std::int64_t> pids() const;
   /// For "cpu", "memory" or "io", of cgroup v2; a kernel may lack PSI, or have it switched off
-  /// (psi=0).
+  /// (psi=0). Also nullopt if the file is malformed.
   [[nodiscard]] std::optional<Pressure> pressure(std::string_view resource) const;
 
   /// The CPU shares: cpu.shares on v1. On v2 `rule` if its weight equals the cgroup's, otherwise
@@ -85,7 +83,6 @@ class CgroupView {
 
   Machine* machine_;
   std::string path_;
-  mutable std::optional<bool> exists_;
   mutable std::map<std::string, std::optional<std::string>> texts_;  ///< by file
   mutable std::optional<std::optional<Bytes>> memory_usage_;
 };

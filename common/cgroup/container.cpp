@@ -51,15 +51,12 @@ std::string way_back(Machine& machine, const std::string& cgroup) {
 
 Result<std::string> real_cgroup(Pid pid) {
   PODQOS_ASSIGN(auto entries, sys::cgroups_of(pid));
-  const sys::ProcCgroup* chosen = nullptr;
-  for (const sys::ProcCgroup& entry : entries) {
-    const bool memory = std::ranges::find(entry.controllers, "memory") != entry.controllers.end();
-    if (memory || chosen == nullptr) chosen = &entry;
-    if (memory) break;
-  }
-  if (chosen == nullptr)
+  if (entries.empty())
     return fail(ErrorCode::kNotFound, cat("process ", pid.value(), " has no cgroup"));
-  return chosen->path;
+  const auto memory = std::ranges::find_if(entries, [](const sys::ProcCgroup& entry) {
+    return std::ranges::count(entry.controllers, "memory") != 0;
+  });
+  return memory == entries.end() ? entries.front().path : memory->path;
 }
 
 Result<bool> holds_this_process(const std::string& cgroup) {

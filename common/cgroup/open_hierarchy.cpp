@@ -166,7 +166,8 @@ OrErrno<bool> OpenHierarchy::change(const core::WriteFile& step) {
   // A file that cannot be read is always written.
   const auto current = read_control(file, step.file);
   if (current && holds_value(step.file, *current, step.value)) return false;
-  return write_value(file, step.value).transform([] { return true; });
+  const auto written = write_value(file, step.value);
+  return written ? OrErrno<bool>{true} : std::unexpected(written.error());
 }
 
 Status OpenHierarchy::make(std::string_view path) {

@@ -63,16 +63,11 @@ Result<bool> holds_container(Machine& machine, const std::string& pod_cgroup) {
 }
 
 std::optional<Bytes> usage_above(Machine& machine, const std::string& cgroup, Bytes limit) {
-  const auto version = machine.layout_without_hugepages().memory;
-  if (!version) return std::nullopt;
-  const auto text = machine.read(cgroup, core::Controller::kMemory,
-                                 std::string{core::file_of(core::Value::kMemoryLimit, *version)});
-  if (!text) return std::nullopt;
-  const auto now = parse_int(*text);  // nullopt for "max"
-  if (now && *now <= limit.value()) return std::nullopt;
-  const auto usage = machine.memory_usage(cgroup);
-  if (!usage || *usage <= limit) return std::nullopt;
-  return *usage;
+  const CgroupView view{machine, cgroup};
+  const auto now = view.memory_limit();
+  if (now && *now <= limit) return std::nullopt;
+  const auto usage = view.memory_usage();
+  return usage && *usage > limit ? usage : std::nullopt;
 }
 
 bool is_written(Machine& machine, const std::string& cgroup) {

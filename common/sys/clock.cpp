@@ -7,11 +7,6 @@
 namespace podqos::sys {
 
 using std::chrono::milliseconds;
-using std::chrono::nanoseconds;
-
-Clock::TimePoint Clock::now() const {
-  return std::chrono::steady_clock::now();
-}
 
 int Clock::poll(std::span<pollfd> polled, std::optional<TimePoint> deadline) const {
   int time = -1;
@@ -21,10 +16,6 @@ int Clock::poll(std::span<pollfd> polled, std::optional<TimePoint> deadline) con
     time = static_cast<int>(std::min<milliseconds::rep>(left, std::numeric_limits<int>::max()));
   }
   return ::poll(polled.data(), polled.size(), time);
-}
-
-nanoseconds Clock::time_until(TimePoint deadline) const {
-  return std::max<nanoseconds>(deadline - now(), nanoseconds::zero());
 }
 
 std::int64_t seconds_since_boot() {

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -16,13 +17,11 @@ class Clock {
   /// Only meaningful within one boot of the machine.
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  constexpr Clock() = default;
   Clock(const Clock&) = delete;
   Clock& operator=(const Clock&) = delete;
-  constexpr virtual ~Clock() = default;
 
   /// Current time; never goes backwards.
-  [[nodiscard]] virtual TimePoint now() const;
+  [[nodiscard]] virtual TimePoint now() const { return std::chrono::steady_clock::now(); }
 
   /// poll(2) until the deadline at the latest, or without a limit if it is nullopt. Without
   /// descriptors it sleeps.
@@ -31,10 +30,17 @@ class Clock {
 
   /// How long a call that takes a duration may block before its caller checks the time again.
   /// @return 0 if the deadline has passed.
-  [[nodiscard]] virtual std::chrono::nanoseconds time_until(TimePoint deadline) const;
+  [[nodiscard]] virtual std::chrono::nanoseconds time_until(TimePoint deadline) const {
+    return std::max<std::chrono::nanoseconds>(deadline - now(), std::chrono::nanoseconds::zero());
+  }
+
+ protected:
+  constexpr Clock() = default;
+  ~Clock() = default;
 };
 /// The clock of production code.
-inline constexpr Clock kSteadyClock{};
+struct SteadyClock final : Clock {};
+inline constexpr SteadyClock kSteadyClock{};
 
 /// CLOCK_BOOTTIME in seconds, so that a step of the wall clock neither shortens nor extends a
 /// delay.

@@ -58,26 +58,22 @@ bool is_symlink(int directory, const char* name) {
   return ::fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode);
 }
 
-/// The directory beneath which files are opened, and its file system.
-struct Base {
-  int fd = -1;
-  dev_t device = 0;
-};
-
-OrErrno<bool> is_same_file_system(int fd, const Base& base) {
+OrErrno<bool> is_same_file_system(int fd, int base) {
   struct stat status{};
-  if (::fstat(fd, &status) != 0) return std::unexpected(errno);
-  if (status.st_dev == base.device) return true;
+  struct stat base_status{};
+  if (::fstat(fd, &status) != 0 || ::fstat(base, &base_status) != 0) return std::unexpected(errno);
+  if (status.st_dev == base_status.st_dev) return true;
   // On overlayfs st_dev may be that of the layer that holds the file; statfs(2) reports the overlay
   // itself.
   struct statfs own{};
   struct statfs of_base{};
-  if (::fstatfs(fd, &own) != 0 || ::fstatfs(base.fd, &of_base) != 0) return std::unexpected(errno);
+  if (::fstatfs(fd, &own) != 0 || ::fstatfs(base, &of_base) != 0) return std::unexpected(errno);
   return own.f_type == OVERLAYFS_SUPER_MAGIC && of_base.f_type == OVERLAYFS_SUPER_MAGIC &&
          std::ranges::equal(own.f_fsid.__val, of_base.f_fsid.__val);
 }
 
-Opened open_component(int directory, const char* name, int flags, const Base& base) {
+/// @param base  the directory beneath which files are opened
+Opened open_component(int directory, const char* name, int flags, int base) {
   Opened fd = opened(::openat(directory, name, flags | O_NOFOLLOW | O_CLOEXEC, kNewFileMode));
   if (!fd) {
     // With O_DIRECTORY openat(2) fails with ENOTDIR for a symlink; ELOOP is what openat2(2)
@@ -93,16 +89,13 @@ Opened open_component(int directory, const char* name, int flags, const Base& ba
 
 /// openat(2) for each component: equivalent to openat2(2) with kBeneath, at one call per component.
 Opened open_componentwise(int directory, std::string_view path, int flags) {
-  struct stat status{};
-  if (::fstat(directory, &status) != 0) return std::unexpected(errno);
-  const Base base{.fd = directory, .device = status.st_dev};
   UniqueFd held;
   int at = directory;
   while (true) {
     const std::size_t slash = path.find('/');
     const bool last = slash == std::string_view::npos;
     const std::string name{path.substr(0, slash)};
-    Opened next = open_component(at, name.c_str(), last ? flags : O_PATH | O_DIRECTORY, base);
+    Opened next = open_component(at, name.c_str(), last ? flags : O_PATH | O_DIRECTORY, directory);
     if (!next || last) return next;
     held = std::move(*next);
     at = held.get();

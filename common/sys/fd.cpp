@@ -7,15 +7,6 @@
 
 namespace podqos::sys {
 
-UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
-  const UniqueFd closed{std::exchange(fd_, other.release())};
-  return *this;
-}
-
-UniqueFd::~UniqueFd() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 Status write_all(int fd, std::string_view content) {
   while (!content.empty()) {
     const ssize_t written = ::write(fd, content.data(), content.size());

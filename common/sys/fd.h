@@ -1,5 +1,7 @@
 #pragma once
 
+#include <unistd.h>
+
 #include <expected>
 #include <string_view>
 #include <utility>
@@ -20,8 +22,13 @@ class UniqueFd {
   UniqueFd(const UniqueFd&) = delete;
   UniqueFd& operator=(const UniqueFd&) = delete;
   UniqueFd(UniqueFd&& other) noexcept : fd_(other.release()) {}
-  UniqueFd& operator=(UniqueFd&& other) noexcept;
-  ~UniqueFd();
+  UniqueFd& operator=(UniqueFd&& other) noexcept {
+    const UniqueFd closed{std::exchange(fd_, other.release())};
+    return *this;
+  }
+  ~UniqueFd() {
+    if (valid()) ::close(fd_);
+  }
 
   /// The descriptor, or -1; still owned.
   [[nodiscard]] int get() const { return fd_; }

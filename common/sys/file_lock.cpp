@@ -48,10 +48,8 @@ int wait_for_turn(int fd, std::chrono::milliseconds timeout, Clock::TimePoint de
   const auto longest = std::max<Clock::TimePoint::duration>(timeout, kMaxQueueTime);
   const auto last = std::min(clock.now() + longest, deadline);
   while (true) {
-    const auto now = clock.now();
     const auto before = last_taken(fd);
-    const auto time = std::min<Clock::TimePoint::duration>(timeout, last - now);
-    const int err = wait_for_lock(fd, now + time, clock);
+    const int err = wait_for_lock(fd, std::min(clock.now() + timeout, last), clock);
     if (err != EINTR) return err;
     if (before == last_taken(fd)) return ETIMEDOUT;
     if (clock.now() >= last) return EBUSY;

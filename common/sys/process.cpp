@@ -24,8 +24,8 @@ constexpr std::size_t kMaxStatus = 1'048'576;   // a process may be in 65,536 gr
 constexpr std::size_t kMaxNumber = 4'096;
 
 /// Reads a file of /proc or /sys, which the kernel produces in one piece.
-Result<std::string> read_at(int directory, const std::string& path, std::size_t limit) {
-  const UniqueFd file{::openat(directory, path.c_str(), O_RDONLY | O_CLOEXEC)};
+Result<std::string> read_file(const std::string& path, std::size_t limit) {
+  const UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (const int err = errno; !file.valid()) return fail_errno(err, cat("open ", path));
   return read_all(file.get(), limit, path, FileEnd::kShortRead);
 }
@@ -61,7 +61,7 @@ std::unexpected<Error> not_shown(Pid pid) {
 
 /// Reads a file of a process; errors as of not_shown() if the process does not exist.
 Result<std::string> read_of(Pid pid, std::string_view file, std::size_t limit) {
-  auto text = read_at(AT_FDCWD, cat("/proc/", pid.value(), "/", file), limit);
+  auto text = read_file(cat("/proc/", pid.value(), "/", file), limit);
   if (!text && text.error().code == ErrorCode::kNotFound) return not_shown(pid);
   return text;
 }
@@ -73,8 +73,8 @@ bool has_ended(const ProcStat& thread) {
 }
 
 /// nullopt if it does not exist.
-std::optional<ProcStat> stat_at(int directory, const std::string& path) {
-  const Result<std::string> text = read_at(directory, path, kMaxStat);
+std::optional<ProcStat> stat_in(const Directory& directory, const std::string& path) {
+  const Result<std::string> text = directory.read_file(path, kMaxStat);
   return text ? parse_proc_stat(*text) : std::nullopt;
 }
 
@@ -84,14 +84,14 @@ std::optional<Pid> other_running_thread(Pid pid, StartTime start_time) {
   const Result<Directory> process = Directory::open(cat("/proc/", pid.value()));
   if (!process) return std::nullopt;
   // Reads through this descriptor return this process's data or fail, even if the pid is reused.
-  const std::optional<ProcStat> first = stat_at(process->fd(), "stat");
+  const std::optional<ProcStat> first = stat_in(*process, "stat");
   if (!first || first->start_time != start_time) return std::nullopt;
   const Result<Directory> threads = process->open_directory("task");
   if (!threads) return std::nullopt;
   const Result<std::vector<std::string>> names = threads->entries();
   if (!names) return std::nullopt;
   for (const std::string& name : *names) {
-    const std::optional<ProcStat> thread = stat_at(threads->fd(), cat(name, "/stat"));
+    const std::optional<ProcStat> thread = stat_in(*threads, cat(name, "/stat"));
     if (!thread || has_ended(*thread) || thread->killed) continue;
     if (const auto id = parse_int(name)) return Pid{static_cast<std::int32_t>(*id)};
   }
@@ -156,7 +156,7 @@ namespace {
 
 /// The text of /proc/PID/status.
 Result<std::string> status_of(std::string_view process) {
-  return read_at(AT_FDCWD, cat("/proc/", process, "/status"), kMaxStatus);
+  return read_file(cat("/proc/", process, "/status"), kMaxStatus);
 }
 
 /// The value of a field of /proc/PID/status; empty if it is missing.
@@ -267,7 +267,7 @@ std::optional<Bytes> meminfo_field(std::string_view text, std::string_view name)
 
 Result<InstalledMemory> installed_memory() {
   const std::string path = "/proc/meminfo";
-  PODQOS_ASSIGN(const auto text, read_at(AT_FDCWD, path, kMaxStat));
+  PODQOS_ASSIGN(const auto text, read_file(path, kMaxStat));
   const auto memory = meminfo_field(text, "MemTotal");
   const auto swap = meminfo_field(text, "SwapTotal");
   if (!memory) return fail(ErrorCode::kIo, cat(path, ": no MemTotal"));
@@ -281,7 +281,7 @@ MilliCpu online_cpu() {
 
 Result<std::int64_t> max_pids() {
   const std::string path = "/proc/sys/kernel/pid_max";
-  PODQOS_ASSIGN(const auto text, read_at(AT_FDCWD, path, kMaxNumber));
+  PODQOS_ASSIGN(const auto text, read_file(path, kMaxNumber));
   return parse_number(path, text);
 }
 

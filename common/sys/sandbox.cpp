@@ -81,14 +81,17 @@ Status allow_beneath(int ruleset, int place, std::uint64_t changes) {
 
 bool has_capability(int capability) {
   const auto own = own_capabilities();
-  return own && (own->words.at(CAP_TO_INDEX(capability)).permitted & CAP_TO_MASK(capability)) != 0;
+  const auto number = static_cast<unsigned>(capability);
+  return own && (own->words.at(CAP_TO_INDEX(number)).permitted & CAP_TO_MASK(number)) != 0;
 }
 
 Status keep_capabilities(std::span<const int> kept) {
   PODQOS_ASSIGN(auto own, own_capabilities());
   std::array<std::uint32_t, _LINUX_CAPABILITY_U32S_3> masks{};
-  for (const int capability : kept)
-    masks.at(CAP_TO_INDEX(capability)) |= CAP_TO_MASK(capability);
+  for (const int capability : kept) {
+    const auto number = static_cast<unsigned>(capability);
+    masks.at(CAP_TO_INDEX(number)) |= CAP_TO_MASK(number);
+  }
   for (std::size_t i = 0; i < masks.size(); ++i) {
     auto& word = own.words.at(i);
     word.permitted &= masks.at(i);

@@ -142,7 +142,7 @@ Status EngineFiles::write(const std::string& path, const FileState& state) const
   switch (state.kind) {
     case FileState::Kind::kAbsent: return sys::remove_durable_file(directory, name);
     case FileState::Kind::kFile:
-      return sys::replace_durable_file(directory, name, state.text, state.owner);
+      return sys::replace_file(directory, name, state.text, state.owner, sys::Durability::kDurable);
     case FileState::Kind::kLink: return sys::make_durable_link(directory, name, state.text);
   }
   return {};

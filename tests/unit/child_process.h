@@ -41,6 +41,12 @@ template <class Body>
   return wait_for(start_child(body));
 }
 
+/// Runs `body` in a child, whose expectations are those of the test.
+template <class Body>
+void expect_in_child(Body body) {
+  EXPECT_EQ(run_in_child(body), 0);
+}
+
 /// What one process waits for in another one: a word, once.
 class Pipe {
  public:

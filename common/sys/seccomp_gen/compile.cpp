@@ -18,14 +18,10 @@ namespace {
 /// SCMP_ACT_KILL_PROCESS; seccomp_api_get(3).
 constexpr unsigned kApiLevel = 3;
 
-struct CloseFile {
-  void operator()(std::FILE* file) const { static_cast<void>(std::fclose(file)); }
-};
-struct ReleaseContext {
-  void operator()(void* context) const { ::seccomp_release(context); }
-};
-using File = std::unique_ptr<std::FILE, CloseFile>;
-using Context = std::unique_ptr<void, ReleaseContext>;
+using File =
+    std::unique_ptr<std::FILE,
+                    decltype([](std::FILE* file) { static_cast<void>(std::fclose(file)); })>;
+using Context = std::unique_ptr<void, decltype([](void* context) { ::seccomp_release(context); })>;
 
 /// The error of a call of libseccomp; success for 0.
 Status check(int result, std::string_view what) {

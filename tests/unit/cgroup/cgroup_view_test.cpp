@@ -1,7 +1,5 @@
 #include "common/cgroup/cgroup_view.h"
 
-#include <unistd.h>
-
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,10 +8,10 @@
 #include <gtest/gtest.h>
 
 #include "common/base/text.h"
-#include "common/cgroup/cgroupfs.h"
 #include "common/core/cgroups/plan.h"
 #include "common/core/cgroups/value_table.h"
 #include "tests/unit/cgroup/fake_machine.h"
+#include "tests/unit/cgroup/own_cgroup.h"
 
 namespace podqos::cgroup {
 namespace {
@@ -22,22 +20,6 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 constexpr Bytes kPage{4096};
-
-// As Linux 6.1 shows them.
-TEST(ParsePressure, TakesTheTotals) {
-  const auto both = parse_pressure(
-      "some avg10=0.12 avg60=0.00 avg300=0.00 total=1234567\n"
-      "full avg10=0.00 avg60=0.00 avg300=0.00 total=89\n");
-  EXPECT_EQ(both, (Pressure{.waiting = Micros{1'234'567}, .stalled = Micros{89}}));
-  const auto some = parse_pressure("some avg10=0.00 avg60=0.00 avg300=0.00 total=5");
-  EXPECT_EQ(some, (Pressure{.waiting = Micros{5}, .stalled = std::nullopt}));
-}
-
-TEST(ParsePressure, RefusesWhatIsNone) {
-  for (const char* text : {"", "some", "some avg10=0.00", "some total=", "some total=x", "total=5",
-                           "somewhat total=5"})
-    EXPECT_FALSE(parse_pressure(text)) << text;
-}
 
 core::CgroupValues same_rule() {
   return {.cpu_shares = CpuShares{102},
@@ -49,7 +31,12 @@ core::CgroupValues same_rule() {
           .unified = {}};
 }
 
-/// A pod's cgroup on a fake machine that refuses every change.
+Status refuse(const std::string& change) {
+  ADD_FAILURE() << change;
+  return fail(ErrorCode::kIo, change);
+}
+
+/// A pod's cgroup on a fake machine that is only looked at.
 class ViewTest : public ::testing::Test {
  protected:
   explicit ViewTest(core::CgroupVersion version = core::CgroupVersion::kV1) : tree_{version} {
@@ -64,14 +51,13 @@ class ViewTest : public ::testing::Test {
 
   FakeTree tree_;
   std::map<std::string, std::string, std::less<>>* files_ = nullptr;
-  FakeMachine machine_{
-      tree_, [](const std::string& change) { return Status{fail(ErrorCode::kIo, change)}; }};
+  FakeMachine machine_{tree_, refuse};
 };
 
 /// On v1, with the values of same_rule().
-class DifferencesV1 : public ViewTest {
+class ViewV1 : public ViewTest {
  protected:
-  DifferencesV1() {
+  ViewV1() {
     *files_ = {{"cpu.shares", "102"},
                {"cpu.cfs_quota_us", "10000"},
                {"cpu.cfs_period_us", "100000"},
@@ -81,12 +67,12 @@ class DifferencesV1 : public ViewTest {
   }
 };
 
-TEST_F(DifferencesV1, FindsNoneWhereTheRuleHolds) {
-  EXPECT_THAT(differences(same_rule()), IsEmpty());
-}
-
-TEST_F(DifferencesV1, NamesEachValueWithBothNumbers) {
+TEST_F(ViewV1, NamesEachValueWithBothNumbers) {
   core::CgroupValues rule = same_rule();
+  EXPECT_THAT(differences(rule), IsEmpty());
+  // Less than a page is none.
+  rule.memory_limit = Bytes{(1 << 30) + 4095};
+  EXPECT_THAT(differences(rule), IsEmpty());
   rule.cpu_shares = CpuShares{2};
   rule.cpu_quota = Micros{20'000};
   rule.memory_limit = Bytes{2LL << 30};
@@ -97,7 +83,7 @@ TEST_F(DifferencesV1, NamesEachValueWithBothNumbers) {
                   "memory limit is 1Gi, the rule says 2Gi", "pids.max is 7, the rule says 8"));
 }
 
-TEST_F(DifferencesV1, AnAbsentLimitMeansUnlimited) {
+TEST_F(ViewV1, AnAbsentLimitMeansUnlimited) {
   core::CgroupValues rule = same_rule();
   rule.cpu_quota.reset();
   rule.memory_limit.reset();
@@ -108,17 +94,6 @@ TEST_F(DifferencesV1, AnAbsentLimitMeansUnlimited) {
   rule.cpu_quota = Micros{-1};
   rule.memory_limit = Bytes{-1};
   EXPECT_THAT(differences(rule), IsEmpty());
-}
-
-TEST_F(DifferencesV1, LessThanAPageIsNone) {
-  core::CgroupValues rule = same_rule();
-  rule.memory_limit = Bytes{(1 << 30) + 4095};
-  EXPECT_THAT(differences(rule), IsEmpty());
-}
-
-TEST_F(DifferencesV1, HasTheSharesThatTheKernelShows) {
-  files_->at("cpu.shares") = "5";
-  EXPECT_EQ(view().shares(CpuShares{1024}, core::WeightFormula::kLinear), CpuShares{5});
 }
 
 /// On v2, with the values of a new cgroup.
@@ -132,6 +107,11 @@ TEST_F(ViewV2, ComparesWeightsByTheFormulaInUse) {
   rule.cpu_shares = CpuShares{1024};
   EXPECT_THAT(differences(rule, core::WeightFormula::kLog), IsEmpty());
   EXPECT_THAT(differences(rule), ElementsAre("cpu.weight is 100, the rule says 39"));
+}
+
+TEST_F(ViewV1, HasTheSharesThatTheKernelShows) {
+  files_->at("cpu.shares") = "5";
+  EXPECT_EQ(view().shares(CpuShares{1024}, core::WeightFormula::kLinear), CpuShares{5});
 }
 
 TEST_F(ViewV2, HasTheSharesOfTheRuleWhereItsWeightIsFound) {
@@ -149,6 +129,22 @@ TEST_F(ViewV2, HasNothingOfAnAbsentCgroup) {
     EXPECT_EQ(absent.cpu_weight(), std::nullopt);
     EXPECT_EQ(absent.shares(CpuShares{1024}, core::WeightFormula::kLinear), std::nullopt);
   }
+}
+
+TEST_F(ViewV2, TakesTheTotalsOfPressure) {
+  const auto pressure = [&](const char* text) {
+    (*files_)["memory.pressure"] = text;
+    return view().pressure("memory");
+  };
+  // As Linux 6.1 shows them.
+  EXPECT_EQ(pressure("some avg10=0.12 avg60=0.00 avg300=0.00 total=1234567\n"
+                     "full avg10=0.00 avg60=0.00 avg300=0.00 total=89\n"),
+            (Pressure{.waiting = Micros{1'234'567}, .stalled = Micros{89}}));
+  EXPECT_EQ(pressure("some avg10=0.00 avg60=0.00 avg300=0.00 total=5"),
+            (Pressure{.waiting = Micros{5}, .stalled = std::nullopt}));
+  for (const char* none : {"", "some", "some avg10=0.00", "some total=", "some total=x", "total=5",
+                           "somewhat total=5"})
+    EXPECT_FALSE(pressure(none)) << none;
 }
 
 TEST_F(ViewV2, ReadsEachFileOnce) {
@@ -170,33 +166,16 @@ TEST_F(ViewV2, ShowsMaxOfAProtectionAsTheLargestNumber) {
   EXPECT_EQ(view().protection("memory.low"), Bytes{4096});
 }
 
-/// A cgroup of the test's own, gone with the object.
-class LiveCgroup : public ::testing::Test {
- protected:
-  void SetUp() override {
-    auto cgroups = cgroup::Cgroupfs::open();
-    if (!cgroups) GTEST_SKIP() << cgroups.error().message;
-    cgroups_.emplace(std::move(*cgroups));
-    path_ = cat("/podqos-test-view-", ::getpid());
-  }
-  void TearDown() override {
-    if (cgroups_) {
-      const auto removed = cgroups_->execute({core::RemoveCgroup{path_, core::OnRefusal::kFail}});
-      EXPECT_TRUE(removed) << removed.error().message;
-    }
-  }
-  std::optional<cgroup::Cgroupfs> cgroups_;
-  std::string path_;
-};
+/// On the real kernel.
+class LiveView : public OwnCgroup {};
 
-TEST_F(LiveCgroup, ReadsBackWhatWasWritten) {
+TEST_F(LiveView, ReadsBackWhatWasWritten) {
   core::CgroupValues values = same_rule();
   core::Plan plan =
-      core::lower_values(path_, values, cgroups_->layout(), core::WeightFormula::kLinear, "test");
-  plan.insert(plan.begin(), core::EnsureCgroup{path_});
-  const auto done = cgroups_->execute(plan);
-  ASSERT_TRUE(done) << done.error().message;
-  const CgroupView cgroup{*cgroups_, path_};
+      core::lower_values(base(), values, cgroupfs().layout(), core::WeightFormula::kLinear, "test");
+  plan.insert(plan.begin(), core::EnsureCgroup{base()});
+  execute(plan);
+  const CgroupView cgroup{cgroupfs(), base()};
   EXPECT_TRUE(cgroup.exists());
   EXPECT_THAT(differences(cgroup, values, core::WeightFormula::kLinear, kPage), IsEmpty());
   EXPECT_EQ(cgroup.cpu_quota(), Micros{10'000});
@@ -204,24 +183,17 @@ TEST_F(LiveCgroup, ReadsBackWhatWasWritten) {
   EXPECT_EQ(cgroup.memory_limit(), Bytes{1 << 30});
 }
 
-TEST_F(LiveCgroup, ShowsNoLimitsOfAFreshCgroup) {
-  ASSERT_TRUE(cgroups_->execute({core::EnsureCgroup{path_}}));
-  const CgroupView cgroup{*cgroups_, path_};
-  EXPECT_TRUE(cgroup.exists());
-  EXPECT_EQ(cgroup.cpu_quota(), std::nullopt);
-  EXPECT_EQ(cgroup.memory_limit(), std::nullopt);
-  EXPECT_EQ(cgroup.pids_limit(), std::nullopt);
-}
-
-TEST_F(LiveCgroup, AnAbsentCgroupIsNoError) {
-  for (const std::string& path : {path_, std::string{}}) {
-    const CgroupView cgroup{*cgroups_, path};
-    EXPECT_FALSE(cgroup.exists());
-    EXPECT_EQ(cgroup.memory_limit(), std::nullopt);
-    EXPECT_EQ(cgroup.memory_usage(), std::nullopt);
-    EXPECT_EQ(cgroup.cpu_quota(), std::nullopt);
-    EXPECT_EQ(cgroup.pids(), std::nullopt);
+TEST_F(LiveView, HasNoLimitsOfAFreshOrAbsentCgroup) {
+  execute({core::EnsureCgroup{base()}});
+  for (const std::string& path : {base(), below("absent"), std::string{}}) {
+    const CgroupView cgroup{cgroupfs(), path};
+    EXPECT_EQ(cgroup.exists(), path == base()) << path;
+    EXPECT_EQ(cgroup.memory_usage().has_value(), path == base()) << path;
+    EXPECT_EQ(cgroup.cpu_quota(), std::nullopt) << path;
+    EXPECT_EQ(cgroup.memory_limit(), std::nullopt) << path;
+    EXPECT_EQ(cgroup.pids_limit(), std::nullopt) << path;
   }
+  EXPECT_EQ((CgroupView{cgroupfs(), below("absent")}.pids()), std::nullopt);
 }
 
 core::HeldResources held(std::optional<std::int64_t> shares, std::optional<std::int64_t> quota,
@@ -234,7 +206,7 @@ core::HeldResources held(std::optional<std::int64_t> shares, std::optional<std::
   return out;
 }
 
-TEST_F(DifferencesV1, TellsNoLimitFromWhatIsNotKnown) {
+TEST_F(ViewV1, TellsNoLimitFromWhatIsNotKnown) {
   EXPECT_EQ(view().held(), held(102, 10'000, 1 << 30));
   files_->at("cpu.cfs_quota_us") = "-1";
   files_->at("memory.limit_in_bytes") = "9223372036854771712";
@@ -281,6 +253,63 @@ TEST_F(ViewV2, FindsTheLimitsThatCrunSetsBelowItsScope) {
   EXPECT_EQ(held_by(machine_, container, {machine_, scope}), core::HeldResources{});
   tree_.processes.clear();
   EXPECT_EQ(held_by(machine_, container, {machine_, scope}), core::HeldResources{});
+}
+
+class IoWeightDifferences : public ::testing::Test {
+ protected:
+  /// A machine of this version whose cgroup "/pod" has these files for weights.
+  void make(core::CgroupVersion version,
+            const std::map<std::string, std::string, std::less<>>& files) {
+    tree_.emplace(version);
+    tree_->layout.io = version;
+    tree_->make("/pod");
+    for (const auto& [file, content] : files)
+      tree_->cgroups.at("/pod").files.insert_or_assign(file, content);
+  }
+  std::vector<std::string> compare(std::optional<std::int64_t> weight) {
+    FakeMachine machine{*tree_, refuse};
+    return differences({machine, "/pod"}, {.io_weight = weight}, core::WeightFormula::kLinear,
+                       kPage);
+  }
+  std::optional<FakeTree> tree_;
+};
+
+// io.weight takes 1 to 10000, BFQ 1 to 1000, and CFQ 10 to 1000 with 500 as its default: systemd
+// src/basic/cgroup-util.h, src/core/cgroup.c.
+TEST_F(IoWeightDifferences, NamesEachFileWithBothNumbers) {
+  make(core::CgroupVersion::kV2,
+       {{"io.weight", "default 100\n8:0 400"}, {"io.bfq.weight", "default 50"}});
+  EXPECT_THAT(compare(500), ElementsAre("io.weight is 100, the rule says 500",
+                                        "io.bfq.weight is 50, the rule says 136"));
+  make(core::CgroupVersion::kV1, {{"blkio.weight", "500"}, {"blkio.bfq.weight", "100"}});
+  EXPECT_THAT(compare(10), ElementsAre("blkio.weight is 500, the rule says 50",
+                                       "blkio.bfq.weight is 100, the rule says 10"));
+}
+
+TEST_F(IoWeightDifferences, FindsNoneWhereTheRuleHolds) {
+  make(core::CgroupVersion::kV2,
+       {{"io.weight", "default 500\n8:0 7"}, {"io.bfq.weight", "default 136"}});
+  EXPECT_THAT(compare(500), IsEmpty());
+  make(core::CgroupVersion::kV1, {{"blkio.bfq.weight", "136"}});
+  EXPECT_THAT(compare(500), IsEmpty());
+}
+
+TEST_F(IoWeightDifferences, ComparesNothingWithoutFileOrRule) {
+  make(core::CgroupVersion::kV2, {});
+  EXPECT_THAT(compare(500), IsEmpty());
+  make(core::CgroupVersion::kV2, {{"io.weight", "default 7"}});
+  EXPECT_THAT(compare({}), IsEmpty());
+  tree_->layout.io.reset();
+  EXPECT_THAT(compare(500), IsEmpty());
+}
+
+TEST_F(IoWeightDifferences, WantsTheDefaultWhereAWeightOfPodqosIsLeft) {
+  make(core::CgroupVersion::kV2, {{"io.weight", "default 7"}});
+  auto& attributes = tree_->cgroups.at("/pod").attributes;
+  attributes[core::kIoWeightAttribute] = "1";
+  EXPECT_THAT(compare({}), ElementsAre("io.weight is 7, the rule says 100"));
+  attributes[core::kIoWeightAttribute] = "0";
+  EXPECT_THAT(compare({}), IsEmpty());
 }
 
 }  // namespace

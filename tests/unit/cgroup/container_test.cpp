@@ -16,48 +16,33 @@ namespace {
 constexpr const char* kPod = "/podqos/kubepods/pod1";
 constexpr const char* kContainer = "/podqos/kubepods/pod1/c";
 
-struct Case {
-  const char* name;
-  std::string cgroups;  ///< of /proc/PID/cgroup
-  std::string pod_cgroup;
-  std::string recorded;
-  std::optional<std::string> want;
-};
-
-class StrayCgroup : public ::testing::TestWithParam<Case> {};
-
-TEST_P(StrayCgroup, IsOneThatIsNeitherTheContainersNorItsPods) {
-  const Case& c = GetParam();
-  EXPECT_EQ(stray_cgroup(sys::parse_proc_cgroup(c.cgroups), c.pod_cgroup, c.recorded), c.want);
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Table, StrayCgroup,
-    ::testing::Values(
-        Case{"InItsPlace", "0::/podqos/kubepods/pod1/c\n", kPod, kContainer, std::nullopt},
+TEST(StrayCgroup, IsOneThatIsNeitherTheContainersNorItsPods) {
+  struct Case {
+    const char* cgroups;  ///< of /proc/PID/cgroup
+    const char* recorded;
+    std::optional<std::string> want;
+  };
+  for (const auto& [cgroups, recorded, want] :
+       {Case{"0::/podqos/kubepods/pod1/c\n", kContainer, std::nullopt},
         // As crun makes one, or systemd in the container.
-        Case{"Below", "0::/podqos/kubepods/pod1/c/container/init.scope\n", kPod, kContainer,
-             std::nullopt},
-        Case{"ElsewhereInItsPod", "0::/podqos/kubepods/pod1/d\n", kPod, kContainer, std::nullopt},
-        Case{"Outside", "0::/user.slice\n", kPod, kContainer, "/user.slice"},
-        Case{"InTheRoot", "0::/\n", kPod, kContainer, "/"},
-        Case{"InAnotherPodOfSimilarName", "0::/podqos/kubepods/pod11/c\n", kPod, kContainer,
-             "/podqos/kubepods/pod11/c"},
-        Case{"OutsideOfItsScopeOfSimilarName", "0::/engine/cc\n", kPod, "/engine/c", "/engine/cc"},
+        Case{"0::/podqos/kubepods/pod1/c/container/init.scope\n", kContainer, std::nullopt},
+        Case{"0::/podqos/kubepods/pod1/d\n", kContainer, std::nullopt},
+        Case{"0::/user.slice\n", kContainer, "/user.slice"}, Case{"0::/\n", kContainer, "/"},
+        Case{"0::/podqos/kubepods/pod11/c\n", kContainer, "/podqos/kubepods/pod11/c"},
+        Case{"0::/engine/cc\n", "/engine/c", "/engine/cc"},
         // Misplaced from the start, as podqos knows.
-        Case{"WhereTheEngineHasIt", "0::/engine/c\n", kPod, "/engine/c", std::nullopt},
-        Case{"ElsewhereThanTheEngineHadIt", "0::/other\n", kPod, "/engine/c", "/other"},
-        Case{"MemoryOfV1", "2:cpu,cpuacct:/podqos/kubepods/pod1/c\n1:memory:/\n", kPod, kContainer,
-             "/"},
-        Case{"CpuOfV1", "2:cpu,cpuacct:/\n1:memory:/podqos/kubepods/pod1/c\n", kPod, kContainer,
-             "/"},
+        Case{"0::/engine/c\n", "/engine/c", std::nullopt},
+        Case{"0::/other\n", "/engine/c", "/other"},
+        Case{"2:cpu,cpuacct:/podqos/kubepods/pod1/c\n1:memory:/\n", kContainer, "/"},
+        Case{"2:cpu,cpuacct:/\n1:memory:/podqos/kubepods/pod1/c\n", kContainer, "/"},
         // Where an engine leaves a process out of its pod.
-        Case{"OtherHierarchiesOfV1",
-             "3:pids:/engine/c\n2:cpu,memory:/podqos/kubepods/pod1/c\n1:name=systemd:/x\n0::/\n",
-             kPod, kContainer, std::nullopt},
-        Case{"SeenFromACgroupNamespace", "0::/../../pod1/c\n", kPod, kContainer, std::nullopt},
-        Case{"NoCgroups", "", kPod, kContainer, std::nullopt}),
-    [](const auto& c) { return c.param.name; });
+        Case{"3:pids:/engine/c\n2:cpu,memory:/podqos/kubepods/pod1/c\n1:name=systemd:/x\n0::/\n",
+             kContainer, std::nullopt},
+        Case{"0::/../../pod1/c\n", kContainer, std::nullopt}, Case{"", kContainer, std::nullopt}}) {
+    EXPECT_EQ(stray_cgroup(sys::parse_proc_cgroup(cgroups), kPod, recorded), want)
+        << cgroups << recorded;
+  }
+}
 
 /// Beyond PID_MAX_LIMIT: /proc tells of it what it tells of one that has just been killed.
 constexpr Pid kKilled{1 << 23};

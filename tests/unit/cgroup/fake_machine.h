@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/machine.h"
 #include "common/cgroup/value.h"
@@ -38,30 +39,12 @@ class FakeMachine final : public Machine {
 
   Result<Report> execute(const core::Plan& plan) override {
     Report report;
-    std::vector<const core::Step*> again;
-    for (const core::Step& step : plan) {
-      auto done = run(step, plan, report);
-      if (done) continue;
-      const auto allowed = on_refusal_of(step);
-      if (allowed == core::OnRefusal::kRetryAfterPlan) {
-        again.push_back(&step);
-      } else if (allowed != core::OnRefusal::kIgnore) {
-        return fail(std::move(done).error());
-      } else {
-        report.ignored.push_back(std::move(done).error().message);
-      }
-    }
-    for (const core::Step* step : again) {
-      if (auto done = run(*step, plan, report); !done) return fail(std::move(done).error());
-    }
+    PODQOS_TRY(carry_out(plan, report, [&](const core::Step& step) {
+      return std::visit([&](const auto& concrete) { return run(concrete, report); }, step);
+    }));
     for (const core::Step& step : plan) {
       const auto* set = std::get_if<core::SetUnit>(&step);
-      const auto is_of_cgroup = [&](const std::string& line) {
-        return line.substr(0, line.find(" = ")).rfind('/') == set->path.size() &&
-               line.starts_with(cat(set->path, "/"));
-      };
-      if (set == nullptr || std::ranges::none_of(report.written, is_of_cgroup)) continue;
-      if (auto done = on_change_(line_of(step)); !done) return fail(std::move(done).error());
+      if (set != nullptr && has_changed(report, set->path)) PODQOS_TRY(on_change_(line_of(step)));
     }
     return report;
   }
@@ -70,8 +53,7 @@ class FakeMachine final : public Machine {
   bool exists(std::string_view path) override { return tree_->cgroups.contains(path); }
   Result<std::string> read(std::string_view path, core::Controller /*controller*/,
                            const std::string& file) override {
-    if (auto asked = ask(cat("read ", path, "/", file)); !asked)
-      return fail(std::move(asked).error());
+    PODQOS_TRY(ask(cat("read ", path, "/", file)));
     const auto cgroup = tree_->cgroups.find(path);
     if (cgroup == tree_->cgroups.end()) return gone(path);
     if (file == "cgroup.subtree_control" && tree_->is_v2())
@@ -83,15 +65,15 @@ class FakeMachine final : public Machine {
     return found->second;
   }
   Result<std::vector<std::string>> children(std::string_view path) override {
-    if (auto asked = ask(cat("children ", path)); !asked) return fail(std::move(asked).error());
+    PODQOS_TRY(ask(cat("children ", path)));
     return children_of(path);
   }
   Result<bool> populated(std::string_view path) override {
-    if (auto asked = ask(cat("populated ", path)); !asked) return fail(std::move(asked).error());
+    PODQOS_TRY(ask(cat("populated ", path)));
     return !processes_in(path).empty();
   }
   Result<std::vector<Pid>> processes(std::string_view path) override {
-    if (auto asked = ask(cat("processes ", path)); !asked) return fail(std::move(asked).error());
+    PODQOS_TRY(ask(cat("processes ", path)));
     return processes_in(path);
   }
   core::MemoryFiles memory_files(std::string_view path) override {
@@ -99,20 +81,18 @@ class FakeMachine final : public Machine {
     return {.swap_max = true, .oom_group = true};
   }
   Result<Bytes> memory_usage(std::string_view path) override {
-    if (auto asked = ask(cat("usage ", path)); !asked) return fail(std::move(asked).error());
+    PODQOS_TRY(ask(cat("usage ", path)));
     const auto cgroup = tree_->cgroups.find(path);
     if (cgroup == tree_->cgroups.end()) return gone(path);
     return Bytes{cgroup->second.usage};
   }
   Result<core::MemoryCharge> memory_charge(std::string_view path) override {
-    const auto usage = memory_usage(path);
-    if (!usage) return fail(usage.error());
-    return core::MemoryCharge{.usage = *usage, .counted = *usage, .shmem = {}};
+    PODQOS_ASSIGN(const auto usage, memory_usage(path));
+    return core::MemoryCharge{.usage = usage, .counted = usage, .shmem = {}};
   }
 
   Result<std::optional<std::string>> attribute(std::string_view path, const char* name) override {
-    if (auto asked = ask(cat("attribute ", path, " ", name)); !asked)
-      return fail(std::move(asked).error());
+    PODQOS_TRY(ask(cat("attribute ", path, " ", name)));
     const auto cgroup = tree_->cgroups.find(path);
     if (cgroup == tree_->cgroups.end()) return gone(path);
     const auto found = cgroup->second.attributes.find(name);
@@ -121,7 +101,7 @@ class FakeMachine final : public Machine {
   }
 
   Result<std::vector<ListedUnit>> learn_units(const std::string& /*pattern*/) override {
-    if (auto asked = ask("units"); !asked) return fail(std::move(asked).error());
+    PODQOS_TRY(ask("units"));
     std::vector<ListedUnit> units;
     for (const std::string& name : tree_->units)
       units.push_back({.name = name, .active_state = "active"});
@@ -129,8 +109,7 @@ class FakeMachine final : public Machine {
   }
 
   Result<std::vector<sys::ProcCgroup>> cgroups_of(Pid pid) override {
-    if (auto asked = ask(cat("cgroup of ", pid.value())); !asked)
-      return fail(std::move(asked).error());
+    PODQOS_TRY(ask(cat("cgroup of ", pid.value())));
     const auto found = tree_->processes.find(pid);
     if (found == tree_->processes.end()) return fail(ErrorCode::kNotFound, "no such process");
     std::vector<std::string> controllers;
@@ -138,8 +117,7 @@ class FakeMachine final : public Machine {
     return std::vector{sys::ProcCgroup{.controllers = controllers, .path = found->second.cgroup}};
   }
   Result<std::optional<StartTime>> start_time_of(Pid pid) override {
-    if (auto asked = ask(cat("start time of ", pid.value())); !asked)
-      return fail(std::move(asked).error());
+    PODQOS_TRY(ask(cat("start time of ", pid.value())));
     const auto found = tree_->processes.find(pid);
     if (found == tree_->processes.end()) return std::nullopt;
     return std::optional{found->second.start_time};
@@ -154,19 +132,10 @@ class FakeMachine final : public Machine {
   static std::unexpected<Error> gone(std::string_view path) {
     return fail(ErrorCode::kNotFound, cat(path, ": no such cgroup"));
   }
-  static std::string parent_of(std::string_view path) {
-    return std::string{path.substr(0, std::max<std::size_t>(path.rfind('/'), 1))};
-  }
   static std::string line_of(const core::Step& step) {
     std::string line = core::render({step});
     line.pop_back();
     return line;
-  }
-  static core::OnRefusal on_refusal_of(const core::Step& step) {
-    if (const auto* write = std::get_if<core::WriteFile>(&step)) return write->on_refusal;
-    if (const auto* remove = std::get_if<core::RemoveCgroup>(&step)) return remove->on_refusal;
-    if (const auto* set = std::get_if<core::SetAttribute>(&step)) return set->on_refusal;
-    return core::OnRefusal::kFail;
   }
   [[nodiscard]] Status ask(const std::string& what) const {
     return tree_->on_read ? tree_->on_read(what) : Status{};
@@ -174,24 +143,20 @@ class FakeMachine final : public Machine {
   [[nodiscard]] std::vector<std::string> children_of(std::string_view path) const {
     std::vector<std::string> names;
     for (const auto& [each, cgroup] : tree_->cgroups) {
-      if (each != "/" && parent_of(each) == path) names.push_back(each.substr(each.rfind('/') + 1));
+      if (each != "/" && parent_of(each) == path) names.emplace_back(leaf_of(each));
     }
     return names;
   }
   [[nodiscard]] std::vector<Pid> processes_in(std::string_view path) const {
     std::vector<Pid> pids;
     for (const auto& [pid, process] : tree_->processes) {
-      if (process.cgroup == path || process.cgroup.starts_with(cat(path, "/"))) pids.push_back(pid);
+      if (is_at_or_below(process.cgroup, path)) pids.push_back(pid);
     }
     return pids;
   }
-  [[nodiscard]] bool holds_processes(const std::string& path) const {
+  [[nodiscard]] bool holds_processes(std::string_view path) const {
     return std::ranges::any_of(tree_->processes,
                                [&](const auto& entry) { return entry.second.cgroup == path; });
-  }
-
-  Status run(const core::Step& step, const core::Plan& /*plan*/, Report& report) {
-    return std::visit([&](const auto& concrete) { return run(concrete, report); }, step);
   }
 
   /// cgroup-v2.rst, "No Internal Process Constraint": EBUSY from cgroup.subtree_control.
@@ -203,15 +168,15 @@ class FakeMachine final : public Machine {
     const bool enable = step.also == core::Controller::kIo && tree_->is_v2();
     if (exists(step.path)) {
       if (!enable || tree_->cgroups.at(step.path).enables_io) return {};
-      if (auto done = on_change_(line_of(step)); !done) return done;
+      PODQOS_TRY(on_change_(line_of(step)));
       tree_->enable_io(step.path);
       return {};
     }
-    for (std::string above = parent_of(step.path); above != "/"; above = parent_of(above)) {
+    for (auto above = parent_of(step.path); above != "/"; above = parent_of(above)) {
       if (tree_->is_v2() && holds_processes(above))
         return fail(ErrorCode::kConflict, cat(above, ": a process runs in it"));
     }
-    if (auto done = on_change_(line_of(step)); !done) return done;
+    PODQOS_TRY(on_change_(line_of(step)));
     tree_->make(step.path);
     return {};
   }
@@ -224,8 +189,8 @@ class FakeMachine final : public Machine {
     const auto held = read(step.path, step.controller, step.file);
     if (!held) return fail(held.error());
     if (holds_value(step.file, *held, step.value)) return {};
-    if (auto taken = check_value(step); !taken) return taken;
-    if (auto done = on_change_(line_of(step)); !done) return done;
+    PODQOS_TRY(check_value(step));
+    PODQOS_TRY(on_change_(line_of(step)));
     tree_->cgroups.at(step.path).files.at(step.file) = step.value;
     report.written.push_back(cat(step.path, "/", step.file, " = ", step.value));
     return {};
@@ -256,7 +221,7 @@ class FakeMachine final : public Machine {
     for (const auto& [path, cgroup] : tree_->cgroups) {
       const auto own = ratio(path);
       for (std::string above = path; own && above != "/";) {
-        above = parent_of(above);
+        above = std::string{parent_of(above)};
         const auto bound = ratio(above);
         if (bound && *own > *bound)
           return fail(ErrorCode::kInvalidArgument, cat(path, ": quota exceeds that of ", above));
@@ -272,14 +237,14 @@ class FakeMachine final : public Machine {
     if (cgroup == tree_->cgroups.end()) return gone(step.path);
     if (tree_->is_v2() && step.path != "/" && cgroup->second.enables_controllers)
       return fail(ErrorCode::kBusy, cat(step.path, ": enables controllers for its children"));
-    if (auto done = on_change_(line_of(step)); !done) return done;
+    PODQOS_TRY(on_change_(line_of(step)));
     process->second.cgroup = step.path;
     return {};
   }
 
   Status run(const core::RemoveCgroup& step, Report& report) {
     if (!exists(step.path)) return {};
-    if (auto done = remove_nested(step, report); !done) return done;
+    PODQOS_TRY(remove_nested(step, report));
     if (!children_of(step.path).empty() || !processes_in(step.path).empty() ||
         tree_->held_by_systemd.contains(step.path))
       return fail(ErrorCode::kBusy, cat(step.path, ": in use"));
@@ -291,7 +256,7 @@ class FakeMachine final : public Machine {
     if (step.nested == core::Nested::kKept) return {};
     std::vector<std::string> below;
     for (const auto& [path, cgroup] : tree_->cgroups) {
-      if (path.starts_with(cat(step.path, "/"))) below.push_back(path);
+      if (is_below(path, step.path)) below.push_back(path);
     }
     int left = tree_->most_nested;
     // In reverse order what is nested comes before what holds it.
@@ -299,13 +264,13 @@ class FakeMachine final : public Machine {
       if (!children_of(path).empty() || !processes_in(path).empty()) continue;
       report.partly = left-- == 0;
       if (report.partly) return {};
-      if (auto done = erase(path); !done) return done;
+      PODQOS_TRY(erase(path));
     }
     return {};
   }
 
   Status erase(const std::string& path) {
-    if (auto done = on_change_(cat("rmdir  ", path)); !done) return done;
+    PODQOS_TRY(on_change_(cat("rmdir  ", path)));
     tree_->cgroups.erase(path);
     return {};
   }
@@ -315,7 +280,7 @@ class FakeMachine final : public Machine {
     if (cgroup == tree_->cgroups.end()) return gone(step.path);
     const auto held = cgroup->second.attributes.find(step.name);
     if (held != cgroup->second.attributes.end() && held->second == step.value) return {};
-    if (auto done = on_change_(line_of(step)); !done) return done;
+    PODQOS_TRY(on_change_(line_of(step)));
     cgroup->second.attributes.insert_or_assign(step.name, step.value);
     return {};
   }
@@ -325,21 +290,21 @@ class FakeMachine final : public Machine {
     if (process == tree_->processes.end()) return fail(ErrorCode::kNotFound, "no such process");
     if (step.start_time && step.start_time != process->second.start_time)
       return fail(ErrorCode::kNotFound, "no such process");
-    if (auto done = on_change_(line_of(step)); !done) return done;
+    PODQOS_TRY(on_change_(line_of(step)));
     process->second.oom_score_adj = step.score;
     return {};
   }
 
   Status run(const core::StartUnit& step, Report& /*report*/) {
     if (tree_->units.contains(core::unit_of(step.path))) return {};
-    if (auto done = on_change_(line_of(step)); !done) return done;
+    PODQOS_TRY(on_change_(line_of(step)));
     tree_->units.emplace(core::unit_of(step.path));
     return {};
   }
   Status run(const core::SetUnit& /*step*/, Report& /*report*/) { return {}; }
   Status run(const core::StopUnit& step, Report& /*report*/) {
     if (exists(step.path)) return {};
-    if (auto done = on_change_(line_of(step)); !done) return done;
+    PODQOS_TRY(on_change_(line_of(step)));
     tree_->units.erase(std::string{core::unit_of(step.path)});
     return {};
   }

@@ -15,7 +15,9 @@
 #include <utility>
 
 #include <dbus/dbus.h>
+#include <gtest/gtest.h>
 
+#include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/sys/fd.h"
 #include "tests/unit/child_process.h"
@@ -132,15 +134,31 @@ class Session {
     dbus_free(bytes);
   }
 
+  /// @param type  of the only value of the answer: text, or an object's path
+  void answer(DBusMessage* call, int type, const char* value) {
+    const TestMessage reply{dbus_message_new_method_return(call)};
+    dbus_message_append_args(reply.get(), type, &value, DBUS_TYPE_INVALID);
+    send(reply.get());
+  }
   /// As StartTransientUnit and its like are answered.
   void answer_job(DBusMessage* call) {
-    const TestMessage reply{dbus_message_new_method_return(call)};
-    const char* job = "/org/freedesktop/systemd1/job/1";
-    dbus_message_append_args(reply.get(), DBUS_TYPE_OBJECT_PATH, &job, DBUS_TYPE_INVALID);
-    send(reply.get());
+    answer(call, DBUS_TYPE_OBJECT_PATH, "/org/freedesktop/systemd1/job/1");
   }
   void refuse(DBusMessage* call, const char* name, const char* text) {
     send(TestMessage{dbus_message_new_error(call, name, text)}.get());
+  }
+  /// Answers a call with anything, and is silent then.
+  void reply_with(std::string_view bytes) {
+    authenticate();
+    static_cast<void>(receive());
+    send(bytes);
+    wait();
+  }
+  /// What systemd broadcasts to all its clients.
+  void broadcast(const char* signal) {
+    send(TestMessage{dbus_message_new_signal("/org/freedesktop/systemd1",
+                                             "org.freedesktop.systemd1.Manager", signal)}
+             .get());
   }
 
   /// Stays connected, silently, until the client goes.
@@ -184,14 +202,27 @@ class Session {
   dbus_uint32_t serial_ = 0;
 };
 
+/// The error of a call that fails.
+inline Error error_of(const Status& done) {
+  EXPECT_FALSE(done);
+  return done ? Error{} : done.error();
+}
+
 /// The remedy that an error names where no systemd is found.
 inline constexpr const char* kNoSystemdRemedy =
     "; if systemd is not running, configure the engine to use the cgroupfs driver";
 
-/// Answers every call of the next connection as StartTransientUnit is answered.
-constexpr auto kAnswersJobs = [](auto accept) {
+/// The next connection, authenticated.
+template <class Accept>
+Session authenticated(Accept& accept) {
   Session session = accept();
   session.authenticate();
+  return session;
+}
+
+/// Answers every call of the next connection as StartTransientUnit is answered.
+constexpr auto kAnswersJobs = [](auto accept) {
+  Session session = authenticated(accept);
   while (true)
     session.answer_job(session.receive().get());
 };

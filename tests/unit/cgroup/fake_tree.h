@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/machine.h"
 
@@ -55,8 +56,8 @@ struct FakeTree {
       if (!cgroups.contains(part)) {
         cgroups[part].files = is_v2() ? kNewV2 : kNewV1;
         if (refuses_cpu) std::erase_if(cgroups[part].files, is_of_cpu);
-        const auto above = cgroups.find(part.substr(0, std::max<std::size_t>(part.rfind('/'), 1)));
-        if (above->second.enables_io) cgroups[part].files["io.weight"] = "default 100";
+        if (cgroups.find(parent_of(part))->second.enables_io)
+          cgroups[part].files["io.weight"] = "default 100";
       }
       if (end == std::string::npos) return;
       if (is_v2()) cgroups[part].enables_controllers = true;
@@ -77,11 +78,11 @@ struct FakeTree {
     while (true) {
       cgroups.at(path).enables_io = true;
       for (auto& [each, cgroup] : cgroups) {
-        if (each != "/" && each.substr(0, std::max<std::size_t>(each.rfind('/'), 1)) == path)
+        if (each != "/" && parent_of(each) == path)
           cgroup.files.try_emplace("io.weight", "default 100");
       }
       if (path == "/") return;
-      path = path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
+      path = std::string{parent_of(path)};
     }
   }
   /// fork(2) and a write to cgroup.procs, which makes the cgroup if it is missing, as a runtime

@@ -32,11 +32,6 @@ TEST_F(Observe, ACgroupExistsAsSoonAsOneHierarchyHasIt) {
   EXPECT_TRUE(cgroupfs().exists("/"));
 }
 
-TEST_F(Observe, AnImproperPathDoesNotExist) {
-  for (const char* path : {"", "..", "/..", "/."})
-    EXPECT_FALSE(cgroupfs().exists(path)) << path;
-}
-
 /// Lets the process open no further file.
 class NoMoreFiles {
  public:
@@ -65,29 +60,29 @@ TEST_F(Observe, WhatCannotBeOpenedIsNotAbsent) {
 }
 
 TEST_F(Observe, ChildrenAreTheUnionOfAllHierarchies) {
-  static_cast<void>(execute({EnsureCgroup{below("b")}, EnsureCgroup{below("c")}}));
+  execute({EnsureCgroup{below("b")}, EnsureCgroup{below("c")}});
   const std::string last = hierarchies().back().mount_point + below("a");
   ASSERT_EQ(::mkdir(last.c_str(), 0755), 0);
   const auto children = cgroupfs().children(base());
-  ASSERT_TRUE(children) << children.error().to_string();
+  ASSERT_TRUE(children) << children.error().message;
   EXPECT_THAT(*children, ElementsAre("a", "b", "c"));
 }
 
-TEST_F(Observe, AnAbsentCgroupHasNoChildrenAndNoProcesses) {
+TEST_F(Observe, AnAbsentCgroupHasNothing) {
   EXPECT_THAT(cgroupfs().children(base()).value(), IsEmpty());
   EXPECT_THAT(cgroupfs().processes(base()).value(), IsEmpty());
   EXPECT_EQ(cgroupfs().populated(base()), false);
+  EXPECT_EQ(cgroupfs().attribute(base(), "trusted.podqos").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(cgroupfs().cgroup_of(Pid{999'999'999}).error().code, ErrorCode::kNotFound);
+  for (const char* improper : {"", "..", "/..", "/."})
+    EXPECT_FALSE(cgroupfs().exists(improper)) << improper;
 }
 
 TEST_F(Observe, ReadsAValueWithoutItsNewline) {
-  static_cast<void>(execute({EnsureCgroup{base()}}));
+  ensure(base());
   const bool v2 = is_v2(Controller::kCpu);
   EXPECT_EQ(cgroupfs().read(base(), Controller::kCpu, v2 ? "cpu.weight" : "cpu.shares"),
             v2 ? "100" : "1024");
-}
-
-TEST_F(Observe, AMissingFileIsNotFound) {
-  static_cast<void>(execute({EnsureCgroup{base()}}));
   for (const std::string& path : {base(), below("none")}) {
     const auto text = cgroupfs().read(path, Controller::kCpu, "cpu.podqos_test");
     ASSERT_FALSE(text) << path;
@@ -95,20 +90,11 @@ TEST_F(Observe, AMissingFileIsNotFound) {
   }
 }
 
-TEST_F(Observe, ReadsTheCgroupThatWasMadeAnew) {
-  static_cast<void>(execute({EnsureCgroup{base()}}));
-  ASSERT_TRUE(cgroupfs().memory_usage(base()));
-  const std::string directory = hierarchy_with("memory").mount_point + base();
-  ASSERT_EQ(::rmdir(directory.c_str()), 0);
-  ASSERT_EQ(::mkdir(directory.c_str(), 0755), 0);
-  EXPECT_TRUE(cgroupfs().memory_usage(base()));
-}
-
 TEST_F(Observe, SeesProcessesFarBelow) {
   const Pid first = start_process();
   const Pid second = start_process();
-  static_cast<void>(execute({EnsureCgroup{below("a/b")}, MoveProcess{below("a/b"), first},
-                             EnsureCgroup{below("c")}, MoveProcess{below("c"), second}}));
+  execute({EnsureCgroup{below("a/b")}, MoveProcess{below("a/b"), first}, EnsureCgroup{below("c")},
+           MoveProcess{below("c"), second}});
   EXPECT_EQ(cgroupfs().populated(base()), true);
   EXPECT_THAT(cgroupfs().processes(base()).value(),
               ElementsAre(std::min(first, second), std::max(first, second)));
@@ -120,7 +106,7 @@ TEST_F(Observe, SeesProcessesFarBelow) {
 }
 
 TEST_F(Observe, AProcessInOneHierarchyCounts) {
-  static_cast<void>(execute({EnsureCgroup{base()}}));
+  ensure(base());
   const Pid process = start_process();
   const std::string procs = hierarchies().back().mount_point + base() + "/leaf";
   ASSERT_EQ(::mkdir(procs.c_str(), 0755), 0);
@@ -149,7 +135,7 @@ TEST_F(Observe, AKilledProcessThatIsInNoListDoesNotCount) {
     static_cast<void>(start_process(compute));
   for (int round = 0; round < 50; ++round) {
     const pid_t child = start_child(fill_memory_and_stop);
-    static_cast<void>(execute({EnsureCgroup{below("a")}, MoveProcess{below("a"), Pid{child}}}));
+    execute({EnsureCgroup{below("a")}, MoveProcess{below("a"), Pid{child}}});
     ASSERT_EQ(::waitpid(child, nullptr, WUNTRACED), child);
     ASSERT_EQ(::kill(child, SIGKILL), 0);
     for (const Hierarchy& hierarchy : hierarchies()) {
@@ -170,7 +156,7 @@ class ObserveNested : public Observe, public ::testing::WithParamInterface<const
   void SetUp() override {
     Observe::SetUp();
     if (IsSkipped()) return;
-    static_cast<void>(execute({EnsureCgroup{below("wide")}, EnsureCgroup{below("deep")}}));
+    execute({EnsureCgroup{below("wide")}, EnsureCgroup{below("deep")}});
     for (const Hierarchy& hierarchy : hierarchies()) {
       for (int i = 0; i < 300; ++i)
         ASSERT_EQ(::mkdir(cat(hierarchy.mount_point, below("wide/"), i).c_str(), 0755), 0);
@@ -210,16 +196,10 @@ TEST_P(ObserveNested, IsPopulatedWithAProcessAnywhere) {
   EXPECT_EQ(processes.error().code, ErrorCode::kTooLarge);
 }
 
-TEST_F(Observe, AProcessThatIsGoneHasNoCgroup) {
-  const auto path = cgroupfs().cgroup_of(Pid{999'999'999});
-  ASSERT_FALSE(path);
-  EXPECT_EQ(path.error().code, ErrorCode::kNotFound);
-}
-
 TEST_F(Observe, ANewCgroupHasNoSharedMemory) {
-  static_cast<void>(execute({EnsureCgroup{base()}}));
+  ensure(base());
   const auto charge = cgroupfs().memory_charge(base());
-  ASSERT_TRUE(charge) << charge.error().to_string();
+  ASSERT_TRUE(charge) << charge.error().message;
   EXPECT_EQ(charge->shmem, Bytes{0});
   EXPECT_EQ(charge->counted, Bytes{0});
 }
@@ -250,7 +230,7 @@ bool await_stop(Pid process) {
 TEST_F(Observe, CountsAllThatIsChargedByKind) {
   const Pid writer = start_process(write_to_memory);
   ASSERT_TRUE(await_stop(writer));
-  static_cast<void>(execute({EnsureCgroup{below("a")}, MoveProcess{below("a"), writer}}));
+  execute({EnsureCgroup{below("a")}, MoveProcess{below("a"), writer}});
   ::kill(static_cast<pid_t>(writer.value()), SIGCONT);
   ASSERT_TRUE(await_stop(writer));
   auto charge = cgroupfs().memory_charge(base());
@@ -263,7 +243,7 @@ TEST_F(Observe, CountsAllThatIsChargedByKind) {
     charge = cgroupfs().memory_charge(base());
   }
   end_processes();
-  ASSERT_TRUE(charge) << charge.error().to_string();
+  ASSERT_TRUE(charge) << charge.error().message;
   EXPECT_EQ(charge->shmem, Bytes{kShared});
   EXPECT_GE(charge->counted, Bytes{kPrivate + kShared});
   const Bytes page_size{::sysconf(_SC_PAGESIZE)};
@@ -274,22 +254,12 @@ TEST_F(Observe, CountsAllThatIsChargedByKind) {
 }
 
 TEST_F(Observe, AttributesStayWithTheCgroup) {
-  static_cast<void>(execute({EnsureCgroup{base()}}));
+  ensure(base());
   EXPECT_EQ(cgroupfs().attribute(base(), "trusted.podqos").value(), std::nullopt);
   const std::string record(5'000, 'r');  // longer than the first read
-  const auto set = cgroupfs().execute({core::SetAttribute{.path = base(),
-                                                          .name = "trusted.podqos",
-                                                          .value = record,
-                                                          .on_refusal = core::OnRefusal::kFail}});
-  ASSERT_TRUE(set) << set.error().to_string();
+  execute({core::SetAttribute{base(), "trusted.podqos", record, core::OnRefusal::kFail}});
   reopen();
   EXPECT_EQ(cgroupfs().attribute(base(), "trusted.podqos").value(), record);
-}
-
-TEST_F(Observe, AnAttributeOfAnAbsentCgroupIsNotFound) {
-  const auto value = cgroupfs().attribute(base(), "trusted.podqos");
-  ASSERT_FALSE(value);
-  EXPECT_EQ(value.error().code, ErrorCode::kNotFound);
 }
 
 }  // namespace

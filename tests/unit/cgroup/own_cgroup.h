@@ -28,18 +28,6 @@
 
 namespace podqos::cgroup {
 
-/// In the order of the mounts.
-[[nodiscard]] inline std::vector<Hierarchy> usable_hierarchies(const CgroupfsOptions& options) {
-  auto found = find_hierarchies(options);
-  EXPECT_TRUE(found) << found.error().to_string();
-  std::vector<Hierarchy> usable;
-  if (!found) return usable;
-  for (OpenHierarchy& hierarchy : *found) {
-    if (hierarchy.is_usable().value_or(false)) usable.push_back(hierarchy.description());
-  }
-  return usable;
-}
-
 /// A test against the real kernel, v1, hybrid or v2, below a cgroup of its own that goes with it.
 /// What it asserts it reads by itself, not through Cgroupfs.
 class OwnCgroup : public ::testing::Test {
@@ -47,7 +35,7 @@ class OwnCgroup : public ::testing::Test {
   void SetUp() override {
     if (::geteuid() != 0) GTEST_SKIP() << "making cgroups takes root";
     Result<Cgroupfs> opened = Cgroupfs::open();
-    if (!opened) GTEST_SKIP() << opened.error().to_string();
+    if (!opened) GTEST_SKIP() << opened.error().message;
     cgroupfs_.emplace(std::move(*opened));
     static int count = 0;
     base_ = cat("/podqos-test-", ::getpid(), "-", ++count);
@@ -63,7 +51,22 @@ class OwnCgroup : public ::testing::Test {
   [[nodiscard]] Cgroupfs& cgroupfs() { return *cgroupfs_; }
   /// As the next program finds the machine.
   void reopen() { cgroupfs_.emplace(std::move(*Cgroupfs::open())); }
-  [[nodiscard]] static std::vector<Hierarchy> hierarchies() { return usable_hierarchies({}); }
+  /// In the order of the mounts.
+  [[nodiscard]] static std::vector<Hierarchy> hierarchies() {
+    auto found = find_hierarchies({});
+    EXPECT_TRUE(found) << found.error().message;
+    std::vector<Hierarchy> usable;
+    if (!found) return usable;
+    for (OpenHierarchy& hierarchy : *found) {
+      if (hierarchy.is_usable().value_or(false)) usable.push_back(hierarchy.description());
+    }
+    return usable;
+  }
+  /// Expects that a cgroup is in every hierarchy, or in none.
+  static void expect_everywhere(const std::string& path, bool exists = true) {
+    for (const Hierarchy& hierarchy : hierarchies())
+      EXPECT_EQ(is_directory(hierarchy.mount_point + path), exists) << hierarchy.mount_point;
+  }
   [[nodiscard]] const std::string& base() const { return base_; }
   [[nodiscard]] std::string below(std::string_view path) const { return cat(base_, "/", path); }
 
@@ -79,12 +82,14 @@ class OwnCgroup : public ::testing::Test {
     }
   }
 
-  [[nodiscard]] Report execute(const core::Plan& plan) {
+  /// Makes a cgroup.
+  void ensure(const std::string& path) { execute({core::EnsureCgroup{path}}); }
+  Report execute(const core::Plan& plan) {
     Result<Report> report = cgroupfs().execute(plan);
-    EXPECT_TRUE(report) << report.error().to_string();
+    EXPECT_TRUE(report) << report.error().message;
     return report.value_or(Report{});
   }
-  [[nodiscard]] Error refused(const core::Plan& plan) {
+  Error refused(const core::Plan& plan) {
     const Result<Report> report = cgroupfs().execute(plan);
     EXPECT_FALSE(report);
     return report ? Error{} : report.error();

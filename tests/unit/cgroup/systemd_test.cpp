@@ -29,6 +29,8 @@ using namespace std::chrono_literals;
 constexpr const char* kManager =
     "org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager.";
 
+constexpr const char* kNoSuchUnitError = "org.freedesktop.systemd1.NoSuchUnit";
+
 /// Goes before the first call on systemd's own socket; see AShortFirstCallIsNotAlone.
 constexpr const char* kPing = "- / org.freedesktop.DBus.Peer.Ping  \n";
 
@@ -39,145 +41,86 @@ SystemdOptions only(const FakeSystemd& fake, Peer peer = Peer::kSystemd) {
 
 class SystemdCalls : public ::testing::Test {
  protected:
-  /// What systemd is told when `call` is made.
-  template <class Call>
-  std::string told(Call call) const {
-    FakeSystemd fake{directory_.path("private"), kAnswersJobs};
-    {
-      Systemd systemd{only(fake)};
-      const auto done = call(systemd);
-      EXPECT_TRUE(done) << done.error().message;
-      EXPECT_EQ(systemd.round_trips(), 1);
-    }
-    const std::string heard = fake.heard();
-    EXPECT_THAT(heard, ::testing::StartsWith(kPing));
-    return heard.substr(heard.find('\n') + 1);
-  }
-
+  [[nodiscard]] std::string path() const { return directory_.path("private"); }
   TemporaryDirectory directory_;
 };
 
 // Signatures and meaning of the arguments: org.freedesktop.systemd1(5).
-TEST_F(SystemdCalls, StartTransientUnitSendsEachTypeOfProperty) {
-  EXPECT_EQ(told([](Systemd& systemd) {
-              return systemd.start_transient(
-                  "kubepods-burstable.slice",
-                  {{"DefaultDependencies", false},
-                   {"Delegate", true},
-                   {"CPUWeight", std::uint64_t{79}},
-                   {"MemoryMax", std::numeric_limits<std::uint64_t>::max()},
-                   {"Description", std::string{"Pods \xe2\x89\xa0 \"guaranteed\""}},
-                   {"Before", std::vector<std::string>{"shutdown.target", "umount.target"}},
-                   {"After", std::vector<std::string>{}},
-                   {"PIDs", std::vector<std::uint32_t>{1, 4'294'967'295}}});
-            }),
-            std::string{kManager} +
-                "StartTransientUnit ssa(sv)a(sa(sv)) \"kubepods-burstable.slice\" \"replace\" "
-                "[(\"DefaultDependencies\" <b:0>) (\"Delegate\" <b:1>) (\"CPUWeight\" <t:79>) "
-                "(\"MemoryMax\" <t:18446744073709551615>) "
-                "(\"Description\" <\"Pods \xe2\x89\xa0 \"guaranteed\"\">) "
-                "(\"Before\" <[\"shutdown.target\" \"umount.target\"]>) (\"After\" <[]>) "
-                "(\"PIDs\" <[u:1 u:4294967295]>)] []\n");
-}
-
-TEST_F(SystemdCalls, StartTransientUnitWithoutProperties) {
-  EXPECT_EQ(told([](Systemd& systemd) { return systemd.start_transient("a.slice", {}); }),
-            std::string{kManager} +
-                "StartTransientUnit ssa(sv)a(sa(sv)) \"a.slice\" \"replace\" [] []\n");
-}
-
-TEST_F(SystemdCalls, StartUnitReplacesTheJobUnderWay) {
-  EXPECT_EQ(told([](Systemd& systemd) { return systemd.start("a\\x2d@b:c.slice"); }),
-            std::string{kManager} + "StartUnit ss \"a\\x2d@b:c.slice\" \"replace\"\n");
-}
-
-TEST_F(SystemdCalls, SetUnitPropertiesUntilTheNextBoot) {
-  EXPECT_EQ(told([](Systemd& systemd) {
-              return systemd.set_properties("a.slice", {{"TasksMax", std::uint64_t{100}}});
-            }),
-            std::string{kManager} +
-                "SetUnitProperties sba(sv) \"a.slice\" b:1 [(\"TasksMax\" <t:100>)]\n");
-}
-
-TEST_F(SystemdCalls, StopUnit) {
-  EXPECT_EQ(told([](Systemd& systemd) { return systemd.stop("a.slice"); }),
-            std::string{kManager} + "StopUnit ss \"a.slice\" \"replace\"\n");
-}
-
-TEST_F(SystemdCalls, ResetFailedUnit) {
-  EXPECT_EQ(told([](Systemd& systemd) { return systemd.reset_failed("a.scope"); }),
-            std::string{kManager} + "ResetFailedUnit s \"a.scope\"\n");
-}
-
-TEST_F(SystemdCalls, OneConnectionServesAllCallsInOrder) {
-  FakeSystemd fake{directory_.path("private"), kAnswersJobs};
+TEST_F(SystemdCalls, AreToldToItsManager) {
+  const std::vector<UnitProperty> each_type{
+      {"DefaultDependencies", false},
+      {"Delegate", true},
+      {"CPUWeight", std::uint64_t{79}},
+      {"MemoryMax", std::numeric_limits<std::uint64_t>::max()},
+      {"Description", std::string{"Pods \xe2\x89\xa0 \"guaranteed\""}},
+      {"Before", std::vector<std::string>{"shutdown.target", "umount.target"}},
+      {"After", std::vector<std::string>{}},
+      {"PIDs", std::vector<std::uint32_t>{1, 4'294'967'295}}};
+  FakeSystemd fake{path(), kAnswersJobs};
   {
     Systemd systemd{only(fake)};
     EXPECT_EQ(systemd.round_trips(), 0);
-    EXPECT_TRUE(systemd.start("a.slice"));
+    EXPECT_TRUE(systemd.start_transient("kubepods-burstable.slice", each_type));
+    EXPECT_TRUE(systemd.start_transient("a.slice", {}));
+    EXPECT_TRUE(systemd.start("a\\x2d@b:c.slice"));
+    EXPECT_TRUE(systemd.set_properties("a.slice", {{"TasksMax", std::uint64_t{100}}}));
     EXPECT_TRUE(systemd.stop("b.slice"));
-    EXPECT_EQ(systemd.round_trips(), 2);
+    EXPECT_EQ(systemd.round_trips(), 5);
     Systemd moved = std::move(systemd);
-    EXPECT_TRUE(moved.stop("c.slice"));
-    EXPECT_EQ(moved.round_trips(), 3);
+    EXPECT_TRUE(moved.reset_failed("a.scope"));
+    EXPECT_EQ(moved.round_trips(), 6);
   }
-  EXPECT_EQ(fake.heard(), std::string{kPing} + kManager + "StartUnit ss \"a.slice\" \"replace\"\n" +
-                              kManager + "StopUnit ss \"b.slice\" \"replace\"\n" + kManager +
-                              "StopUnit ss \"c.slice\" \"replace\"\n");
+  // Over one connection, in their order.
+  EXPECT_EQ(
+      fake.heard(),
+      cat(kPing, kManager,
+          "StartTransientUnit ssa(sv)a(sa(sv)) \"kubepods-burstable.slice\" \"replace\" "
+          "[(\"DefaultDependencies\" <b:0>) (\"Delegate\" <b:1>) (\"CPUWeight\" <t:79>) "
+          "(\"MemoryMax\" <t:18446744073709551615>) "
+          "(\"Description\" <\"Pods \xe2\x89\xa0 \"guaranteed\"\">) "
+          "(\"Before\" <[\"shutdown.target\" \"umount.target\"]>) (\"After\" <[]>) "
+          "(\"PIDs\" <[u:1 u:4294967295]>)] []\n",
+          kManager, "StartTransientUnit ssa(sv)a(sa(sv)) \"a.slice\" \"replace\" [] []\n", kManager,
+          "StartUnit ss \"a\\x2d@b:c.slice\" \"replace\"\n", kManager,
+          "SetUnitProperties sba(sv) \"a.slice\" b:1 [(\"TasksMax\" <t:100>)]\n", kManager,
+          "StopUnit ss \"b.slice\" \"replace\"\n", kManager, "ResetFailedUnit s \"a.scope\"\n"));
 }
 
-struct HolderCase {
-  const char* name;
-  const char* holder;  ///< what GetUnitByControlGroup answers; nullptr: NoSuchUnit
-  const char* unit;    ///< what GetUnit does
-  bool holds;
-};
-
-class SystemdHolds : public SystemdCalls, public ::testing::WithParamInterface<HolderCase> {};
-
-TEST_P(SystemdHolds, WhereBothAnswersNameOneObject) {
-  FakeSystemd fake{directory_.path("private"), [](auto accept) {
-                     Session session = accept();
-                     session.authenticate();
-                     for (const char* path : {GetParam().holder, GetParam().unit}) {
-                       const auto call = session.receive();
-                       if (path == nullptr) {
-                         session.refuse(call.get(), "org.freedesktop.systemd1.NoSuchUnit", "No.");
-                         continue;
+TEST_F(SystemdCalls, ACgroupIsAUnitsWhereBothAnswersNameOneObject) {
+  struct Case {
+    const char* holder;  ///< what GetUnitByControlGroup answers; nullptr: NoSuchUnit
+    const char* unit;    ///< what GetUnit does
+    bool holds;
+  };
+  for (const Case& each :
+       {Case{"/unit/c_2escope", "/unit/c_2escope", true},
+        Case{"/unit/d_2escope", "/unit/c_2escope", false}, Case{"/unit/d_2escope", nullptr, false},
+        Case{nullptr, nullptr, false}}) {
+    ::unlink(path().c_str());
+    FakeSystemd fake{path(), [&](auto accept) {
+                       Session session = authenticated(accept);
+                       for (const char* object : {each.holder, each.unit}) {
+                         const auto call = session.receive();
+                         if (object == nullptr) {
+                           session.refuse(call.get(), kNoSuchUnitError, "No.");
+                         } else {
+                           session.answer(call.get(), DBUS_TYPE_OBJECT_PATH, object);
+                         }
                        }
-                       const TestMessage reply{dbus_message_new_method_return(call.get())};
-                       dbus_message_append_args(reply.get(), DBUS_TYPE_OBJECT_PATH, &path,
-                                                DBUS_TYPE_INVALID);
-                       session.send(reply.get());
-                     }
-                     session.wait();
-                   }};
-  const auto holds = Systemd{only(fake)}.holds("/a.slice/c.scope");
-  ASSERT_TRUE(holds) << holds.error().message;
-  EXPECT_EQ(*holds, GetParam().holds);
-  EXPECT_THAT(fake.heard(), StartsWith(cat(kPing, kManager, "GetUnitByControlGroup s ",
-                                           "\"/a.slice/c.scope\"\n")));
+                       session.wait();
+                     }};
+    const auto holds = Systemd{only(fake)}.holds("/a.slice/c.scope");
+    ASSERT_TRUE(holds) << holds.error().message;
+    EXPECT_EQ(*holds, each.holds);
+    EXPECT_THAT(fake.heard(),
+                StartsWith(cat(kPing, kManager, "GetUnitByControlGroup s \"/a.slice/c.scope\"\n")));
+  }
 }
-
-INSTANTIATE_TEST_SUITE_P(Table, SystemdHolds,
-                         ::testing::ValuesIn<HolderCase>({
-                             {"Same", "/unit/c_2escope", "/unit/c_2escope", true},
-                             {"Another", "/unit/d_2escope", "/unit/c_2escope", false},
-                             {"NotLoaded", "/unit/d_2escope", nullptr, false},
-                             {"NoUnit", nullptr, nullptr, false},
-                         }),
-                         [](const auto& param) { return param.param.name; });
 
 TEST_F(SystemdCalls, ABusIsGreetedFirst) {
-  FakeSystemd fake{directory_.path("bus"), [](auto accept) {
-                     Session session = accept();
-                     session.authenticate();
-                     const auto hello = session.receive();
-                     const TestMessage welcome{dbus_message_new_method_return(hello.get())};
-                     const char* name = ":1.7";
-                     dbus_message_append_args(welcome.get(), DBUS_TYPE_STRING, &name,
-                                              DBUS_TYPE_INVALID);
-                     session.send(welcome.get());
+  FakeSystemd fake{path(), [](auto accept) {
+                     Session session = authenticated(accept);
+                     session.answer(session.receive().get(), DBUS_TYPE_STRING, ":1.7");
                      while (true)
                        session.answer_job(session.receive().get());
                    }};
@@ -213,9 +156,8 @@ void append_unit(DBusMessageIter& array, const char* name, const char* load, con
 }
 
 TEST_F(SystemdCalls, ListUnitsByPatterns) {
-  FakeSystemd fake{directory_.path("private"), [](auto accept) {
-                     Session session = accept();
-                     session.authenticate();
+  FakeSystemd fake{path(), [](auto accept) {
+                     Session session = authenticated(accept);
                      const auto call = session.receive();
                      const TestMessage reply{dbus_message_new_method_return(call.get())};
                      DBusMessageIter place{};
@@ -244,7 +186,7 @@ TEST_F(SystemdCalls, ListUnitsByPatterns) {
 }
 
 TEST_F(SystemdCalls, AListOfAnotherShapeIsAnError) {
-  FakeSystemd fake{directory_.path("private"), kAnswersJobs};
+  FakeSystemd fake{path(), kAnswersJobs};
   const auto units = Systemd{only(fake)}.list("*");
   ASSERT_FALSE(units);
   EXPECT_EQ(units.error(),
@@ -252,17 +194,12 @@ TEST_F(SystemdCalls, AListOfAnotherShapeIsAnError) {
 }
 
 TEST_F(SystemdCalls, SignalsBeforeTheAnswerAreSkipped) {
-  FakeSystemd fake{directory_.path("private"), [](auto accept) {
-                     Session session = accept();
-                     session.authenticate();
+  FakeSystemd fake{path(), [](auto accept) {
+                     Session session = authenticated(accept);
                      while (true) {
                        const auto call = session.receive();
-                       for (int i = 0; i < 1000; ++i) {
-                         session.send(TestMessage{
-                             dbus_message_new_signal("/org/freedesktop/systemd1",
-                                                     "org.freedesktop.systemd1.Manager", "JobNew")}
-                                          .get());
-                       }
+                       for (int i = 0; i < 1000; ++i)
+                         session.broadcast("JobNew");
                        session.answer_job(call.get());
                      }
                    }};
@@ -273,9 +210,8 @@ TEST_F(SystemdCalls, SignalsBeforeTheAnswerAreSkipped) {
 
 /// systemd's server leaves unread what came in one piece with BEGIN, up to 256 bytes in all.
 TEST_F(SystemdCalls, AShortFirstCallIsNotAlone) {
-  FakeSystemd fake{directory_.path("private"), [](auto accept) {
-                     Session session = accept();
-                     session.authenticate();
+  FakeSystemd fake{path(), [](auto accept) {
+                     Session session = authenticated(accept);
                      session.need(257);
                      while (true)
                        session.answer_job(session.receive().get());
@@ -285,84 +221,59 @@ TEST_F(SystemdCalls, AShortFirstCallIsNotAlone) {
   EXPECT_TRUE(done) << done.error().message;
 }
 
-struct BadCase {
-  const char* name;
-  std::string unit;
-  std::vector<UnitProperty> properties;
-  const char* message;
-};
-
-class SystemdInput : public ::testing::TestWithParam<BadCase> {};
-
 // libdbus would end the process.
-TEST_P(SystemdInput, IsCheckedBeforeItIsSent) {
+TEST(SystemdInput, IsCheckedBeforeItIsSent) {
+  constexpr const char* kNoUnit =
+      " is not a systemd unit name: expected 1 to 255 letters, digits and ";
+  struct Case {
+    std::string unit;
+    std::vector<UnitProperty> properties;
+    const char* message;
+  };
   Systemd systemd{{.addresses = {}}};
-  for (const auto& refused : {systemd.start_transient(GetParam().unit, GetParam().properties),
-                              systemd.set_properties(GetParam().unit, GetParam().properties)}) {
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument) << refused.error().message;
-    EXPECT_THAT(refused.error().message, HasSubstr(GetParam().message));
+  for (const auto& [unit, properties, message] :
+       {Case{"", {}, kNoUnit}, Case{std::string(256, 'a'), {}, kNoUnit},
+        Case{"a/b.slice", {}, "\"a/b.slice\" is not a systemd unit name"},
+        Case{std::string{"a\0.slice", 8}, {}, "\"a\\x00.slice\" is not a systemd unit name"},
+        Case{"a\xff.slice", {}, "\"a\\xff.slice\" is not a systemd unit name"},
+        Case{"a.slice", {{"", true}}, " a.slice: \"\" is not a unit property name"},
+        Case{"a.slice", {{"a b", true}}, "\"a b\" is not a unit property name"},
+        Case{"a.slice",
+             {{"Description", std::string{"\xc3("}}},
+             " a.slice: Description: \"\\xc3(\" is not UTF-8"},
+        Case{"a.slice",
+             {{"Description", std::string{"a\0b", 3}}},
+             "Description: \"a\\x00b\" is not UTF-8"},
+        Case{"a.slice",
+             {{"Description", std::string(4097, 'x')}},
+             "Description: 4097 bytes, at most 4096"},
+        Case{"a.slice",
+             {{"Before", std::vector<std::string>{"good", "\xff"}}},
+             "Before: \"\\xff\" is not UTF-8"},
+        Case{"a.slice",
+             {{"Before", std::vector<std::string>(257, "x")}},
+             "Before: 257 elements, at most 256"},
+        Case{"a.slice",
+             {{"PIDs", std::vector<std::uint32_t>(257, 1)}},
+             "PIDs: 257 elements, at most 256"},
+        Case{"a.slice", std::vector<UnitProperty>(257, {"A", true}),
+             "properties: 257 elements, at most 256"}}) {
+    for (const Status& done :
+         {systemd.start_transient(unit, properties), systemd.set_properties(unit, properties)}) {
+      const Error refused = error_of(done);
+      EXPECT_EQ(refused.code, ErrorCode::kInvalidArgument) << refused.message;
+      EXPECT_THAT(refused.message, HasSubstr(message));
+    }
   }
-  EXPECT_EQ(systemd.round_trips(), 0);
-}
-
-constexpr const char* kNoUnit =
-    " is not a systemd unit name: expected 1 to 255 letters, digits and ";
-
-INSTANTIATE_TEST_SUITE_P(
-    Table, SystemdInput,
-    ::testing::ValuesIn<BadCase>({
-        {"EmptyUnit", "", {}, kNoUnit},
-        {"UnitOf256Bytes", std::string(256, 'a'), {}, kNoUnit},
-        {"UnitWithASlash", "a/b.slice", {}, "\"a/b.slice\" is not a systemd unit name"},
-        {"UnitWithANul",
-         std::string{"a\0.slice", 8},
-         {},
-         "\"a\\x00.slice\" is not a systemd unit name"},
-        {"UnitThatIsNoUtf8", "a\xff.slice", {}, "\"a\\xff.slice\" is not a systemd unit name"},
-        {"EmptyProperty", "a.slice", {{"", true}}, " a.slice: \"\" is not a unit property name"},
-        {"PropertyWithASpace", "a.slice", {{"a b", true}}, "\"a b\" is not a unit property name"},
-        {"TextThatIsNoUtf8",
-         "a.slice",
-         {{"Description", std::string{"\xc3("}}},
-         " a.slice: Description: \"\\xc3(\" is not UTF-8"},
-        {"TextWithANul",
-         "a.slice",
-         {{"Description", std::string{"a\0b", 3}}},
-         "Description: \"a\\x00b\" is not UTF-8"},
-        {"TextTooLong",
-         "a.slice",
-         {{"Description", std::string(4097, 'x')}},
-         "Description: 4097 bytes, at most 4096"},
-        {"ElementThatIsNoUtf8",
-         "a.slice",
-         {{"Before", std::vector<std::string>{"good", "\xff"}}},
-         "Before: \"\\xff\" is not UTF-8"},
-        {"TooManyElements",
-         "a.slice",
-         {{"Before", std::vector<std::string>(257, "x")}},
-         "Before: 257 elements, at most 256"},
-        {"TooManyNumbers",
-         "a.slice",
-         {{"PIDs", std::vector<std::uint32_t>(257, 1)}},
-         "PIDs: 257 elements, at most 256"},
-        {"TooManyProperties", "a.slice", std::vector<UnitProperty>(257, {"A", true}),
-         "properties: 257 elements, at most 256"},
-    }),
-    [](const auto& param) { return param.param.name; });
-
-TEST(SystemdNames, AreCheckedByEveryCall) {
-  Systemd systemd{{.addresses = {}}};
-  for (const auto& refused :
-       {systemd.start("\xff"), systemd.stop("\xff"), systemd.reset_failed("\xff")}) {
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
-  }
+  for (const Status& done :
+       {systemd.start("\xff"), systemd.stop("\xff"), systemd.reset_failed("\xff")})
+    EXPECT_EQ(error_of(done).code, ErrorCode::kInvalidArgument);
   const auto list = systemd.list("\xff");
   ASSERT_FALSE(list);
   EXPECT_EQ(list.error().code, ErrorCode::kInvalidArgument);
   EXPECT_THAT(list.error().message,
               AllOf(StartsWith("ListUnitsByPatterns"), HasSubstr("is not UTF-8")));
+  EXPECT_EQ(systemd.round_trips(), 0);
 }
 
 struct ErrorCase {
@@ -372,15 +283,11 @@ struct ErrorCase {
   const char* remedy;
 };
 
-class SystemdErrors : public ::testing::TestWithParam<ErrorCase> {
- protected:
-  TemporaryDirectory directory_;
-};
+class SystemdErrors : public SystemdCalls, public ::testing::WithParamInterface<ErrorCase> {};
 
 TEST_P(SystemdErrors, AreToldApartAndQuoted) {
-  FakeSystemd fake{directory_.path("private"), [&](auto accept) {
-                     Session session = accept();
-                     session.authenticate();
+  FakeSystemd fake{path(), [&](auto accept) {
+                     Session session = authenticated(accept);
                      while (true) {
                        session.refuse(session.receive().get(), GetParam().dbus_name,
                                       "Unit a.slice\nis special.");
@@ -392,12 +299,10 @@ TEST_P(SystemdErrors, AreToldApartAndQuoted) {
   const bool left = said.ends_with(".NoReply") || said.ends_with(".ServiceUnknown") ||
                     said.ends_with(".NameHasNoOwner");
   for (int i = 0; i < (left ? 1 : 2); ++i) {
-    const auto refused = systemd.start_transient("a.slice", {});
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().code, GetParam().code) << refused.error().message;
-    EXPECT_EQ(refused.error().message, cat("StartTransientUnit a.slice at ", fake.address(),
-                                           ": Unit a.slice\\x0ais special. (", GetParam().dbus_name,
-                                           ")", GetParam().remedy));
+    EXPECT_EQ(error_of(systemd.start_transient("a.slice", {})),
+              (Error{GetParam().code,
+                     cat("StartTransientUnit a.slice at ", fake.address(),
+                         ": Unit a.slice\\x0ais special. (", said, ")", GetParam().remedy)}));
   }
 }
 
@@ -410,7 +315,7 @@ INSTANTIATE_TEST_SUITE_P(
     Table, SystemdErrors,
     ::testing::ValuesIn<ErrorCase>({
         {"UnitExists", "org.freedesktop.systemd1.UnitExists", ErrorCode::kAlreadyExists, ""},
-        {"NoSuchUnit", "org.freedesktop.systemd1.NoSuchUnit", ErrorCode::kNotFound, ""},
+        {"NoSuchUnit", kNoSuchUnitError, ErrorCode::kNotFound, ""},
         {"AccessDenied", "org.freedesktop.DBus.Error.AccessDenied", ErrorCode::kPermission, kRoot},
         {"Interactive", "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired",
          ErrorCode::kPermission, kRoot},
@@ -429,45 +334,35 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& param) { return param.param.name; });
 
 TEST_F(SystemdCalls, StoppingWhatIsNotLoadedIsFine) {
-  FakeSystemd fake{directory_.path("private"), [](auto accept) {
-                     Session session = accept();
-                     session.authenticate();
+  FakeSystemd fake{path(), [](auto accept) {
+                     Session session = authenticated(accept);
                      while (true) {
-                       session.refuse(session.receive().get(),
-                                      "org.freedesktop.systemd1.NoSuchUnit",
+                       session.refuse(session.receive().get(), kNoSuchUnitError,
                                       "Unit a.slice not loaded.");
                      }
                    }};
   Systemd systemd{only(fake)};
   EXPECT_TRUE(systemd.stop("a.slice"));
   EXPECT_TRUE(systemd.reset_failed("a.slice"));
-  const auto start = systemd.start("a.slice");
-  ASSERT_FALSE(start);
-  EXPECT_EQ(start.error().code, ErrorCode::kNotFound);
-  const auto set = systemd.set_properties("a.slice", {});
-  ASSERT_FALSE(set);
-  EXPECT_EQ(set.error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(error_of(systemd.start("a.slice")).code, ErrorCode::kNotFound);
+  EXPECT_EQ(error_of(systemd.set_properties("a.slice", {})).code, ErrorCode::kNotFound);
 }
 
 /// The next connection ends without an answer to its first call.
 template <class Accept>
 void hang_up(Accept& accept) {
-  Session session = accept();
-  session.authenticate();
-  static_cast<void>(session.receive());
+  static_cast<void>(authenticated(accept).receive());
 }
 
 /// As systemd does when it executes itself anew: it leaves its clients in the middle of a call, and
 /// comes back.
-class SystemdRestart : public ::testing::Test {
+class SystemdRestart : public SystemdCalls {
  protected:
   [[nodiscard]] SystemdOptions options(const FakeSystemd& fake) const {
     return {.addresses = {{.address = fake.address()}}, .clock = &clock_};
   }
-  [[nodiscard]] std::string path() const { return directory_.path("private"); }
 
   SharedClock clock_;  ///< which nothing but a pause lets pass
-  TemporaryDirectory directory_;
 };
 
 TEST_F(SystemdRestart, ACallIsMadeAgain) {
@@ -485,8 +380,7 @@ TEST_F(SystemdRestart, BetweenTwoCalls) {
   const auto start = clock_.now();
   const FakeSystemd fake{path(), [this](auto accept) {
                            {
-                             Session session = accept();
-                             session.authenticate();
+                             Session session = authenticated(accept);
                              session.answer_job(session.receive().get());
                            }
                            clock_.pass(1ms);
@@ -505,8 +399,7 @@ TEST_F(SystemdRestart, ACallIsMadeUntilSystemdIsBack) {
   const FakeSystemd fake{path(), [](auto accept) {
                            hang_up(accept);
                            {
-                             Session session = accept();
-                             session.authenticate();
+                             Session session = authenticated(accept);
                              session.refuse(session.receive().get(),
                                             "org.freedesktop.DBus.Error.NameHasNoOwner", "nobody");
                            }

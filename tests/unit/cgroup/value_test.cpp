@@ -2,65 +2,82 @@
 
 #include <unistd.h>
 
+#include <cerrno>
+#include <string>
+
 #include <gtest/gtest.h>
+
+#include "common/base/text.h"
 
 namespace podqos::cgroup {
 namespace {
 
-struct ValueCase {
-  const char* name;
-  const char* file;
-  const char* have;
-  const char* want;
-  bool holds;
-};
-
-class HoldsValue : public ::testing::TestWithParam<ValueCase> {};
-
-TEST_P(HoldsValue, KnowsHowTheKernelShowsIt) {
+TEST(HoldsValue, KnowsHowTheKernelShowsIt) {
   if (::sysconf(_SC_PAGESIZE) != 4096) GTEST_SKIP() << "written for pages of 4 KiB";
-  const ValueCase& c = GetParam();
-  EXPECT_EQ(holds_value(c.file, c.have, c.want), c.holds);
+  struct Case {
+    const char* file;
+    const char* have;
+    const char* want;
+    bool holds;
+  };
+  for (const auto& [file, have, want, holds] :
+       {Case{"cpu.weight", "39", "39", true}, Case{"cpu.weight", "39", "40", false},
+        Case{"memory.max", "1048576", "1048577", true},
+        Case{"memory.max", "1052672", "1048577", false}, Case{"memory.max", "max", "max", true},
+        Case{"memory.max", "max", "1048576", false},
+        Case{"memory.max", "max", "9223372036854775807", true},
+        Case{"memory.limit_in_bytes", "9223372036854771712", "-1", true},
+        Case{"memory.limit_in_bytes", "1048576", "-1", false},
+        Case{"memory.swap.max", "4096", "5000", true}, Case{"memory.oom.group", "0", "1", false},
+        Case{"memory.swappiness", "60", "10", false},
+        Case{"hugetlb.2MB.max", "2097152", "3000000", true},
+        Case{"hugetlb.1GB.max", "0", "3000000", true},
+        Case{"hugetlb.2MB.limit_in_bytes", "9223372036852678656", "-1", true},
+        Case{"hugetlb.1GB.limit_in_bytes", "9223372035781033984", "-1", true},
+        Case{"hugetlb.2MB.rsvd.max", "2097152", "2097153", true},
+        Case{"hugetlb.x.max", "0", "1", false}, Case{"cpu.max", "max 100000", "max", true},
+        Case{"cpu.max", "max 50000", "max 100000", false},
+        Case{"cpu.max", "20000 100000", "20000 100000", true},
+        Case{"cpu.max", "200000 100000", "20000", false}, Case{"cpu.max", "max 100000", "", false},
+        Case{"io.weight", "default 200", "200", true},
+        Case{"io.bfq.weight", "default 200\n8:0 50", "200", true},
+        Case{"io.weight", "default 2000", "200", false},
+        Case{"io.weight", "default 100\n8:0 200", "200", false},
+        // Kernels before 5.4 show the number alone.
+        Case{"io.bfq.weight", "200", "200", true}, Case{"cpu.cfs_quota_us", "-1", "-1", true},
+        Case{"memory.max", "garbage", "1", false}, Case{"memory.max", "0", "-5", false}}) {
+    EXPECT_EQ(holds_value(file, have, want), holds) << file << ": " << have << " for " << want;
+  }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Table, HoldsValue,
-    ::testing::Values(
-        ValueCase{"Equal", "cpu.weight", "39", "39", true},
-        ValueCase{"Different", "cpu.weight", "39", "40", false},
-        ValueCase{"MemoryRoundsDown", "memory.max", "1048576", "1048577", true},
-        ValueCase{"MemoryRoundsNotUp", "memory.max", "1052672", "1048577", false},
-        ValueCase{"MemoryMax", "memory.max", "max", "max", true},
-        ValueCase{"MemoryMaxAgainstNumber", "memory.max", "max", "1048576", false},
-        ValueCase{"MemoryHuge", "memory.max", "max", "9223372036854775807", true},
-        ValueCase{"MemoryV1Unlimited", "memory.limit_in_bytes", "9223372036854771712", "-1", true},
-        ValueCase{"MemoryV1Limited", "memory.limit_in_bytes", "1048576", "-1", false},
-        ValueCase{"MemorySwapMax", "memory.swap.max", "4096", "5000", true},
-        ValueCase{"MemoryFlagIsExact", "memory.oom.group", "0", "1", false},
-        ValueCase{"MemorySwappinessIsExact", "memory.swappiness", "60", "10", false},
-        ValueCase{"HugePagesRoundDown", "hugetlb.2MB.max", "2097152", "3000000", true},
-        ValueCase{"HugePagesOfTheirSize", "hugetlb.1GB.max", "0", "3000000", true},
-        ValueCase{"HugePagesV1Unlimited", "hugetlb.2MB.limit_in_bytes", "9223372036852678656", "-1",
-                  true},
-        ValueCase{"HugePagesV1UnlimitedGigabyte", "hugetlb.1GB.limit_in_bytes",
-                  "9223372035781033984", "-1", true},
-        ValueCase{"HugePagesReserved", "hugetlb.2MB.rsvd.max", "2097152", "2097153", true},
-        ValueCase{"HugePagesOfUnknownSize", "hugetlb.x.max", "0", "1", false},
-        ValueCase{"CpuMaxWithPeriod", "cpu.max", "max 100000", "max", true},
-        ValueCase{"CpuMaxOtherPeriod", "cpu.max", "max 50000", "max 100000", false},
-        ValueCase{"CpuMaxQuota", "cpu.max", "20000 100000", "20000 100000", true},
-        ValueCase{"CpuMaxQuotaLonger", "cpu.max", "200000 100000", "20000", false},
-        ValueCase{"CpuMaxEmpty", "cpu.max", "max 100000", "", false},
-        ValueCase{"IoWeight", "io.weight", "default 200", "200", true},
-        ValueCase{"IoWeightWithDevices", "io.bfq.weight", "default 200\n8:0 50", "200", true},
-        ValueCase{"IoWeightOther", "io.weight", "default 2000", "200", false},
-        ValueCase{"IoWeightOfADevice", "io.weight", "default 100\n8:0 200", "200", false},
-        // Kernels before 5.4 show the number alone.
-        ValueCase{"IoWeightAlone", "io.bfq.weight", "200", "200", true},
-        ValueCase{"QuotaUnlimitedIsExact", "cpu.cfs_quota_us", "-1", "-1", true},
-        ValueCase{"Garbage", "memory.max", "garbage", "1", false},
-        ValueCase{"GarbageWanted", "memory.max", "0", "-5", false}),
-    [](const auto& c) { return c.param.name; });
+TEST(Refusal, NamesPathValueFileCauseAndRemedy) {
+  struct Case {
+    const char* file;
+    int err;
+    ErrorCode code;
+    const char* cause;
+  };
+  for (const auto& [file, err, code, cause] :
+       {Case{"cpu.cfs_quota_us", EINVAL, ErrorCode::kInvalidArgument,
+             "Invalid argument (the quota exceeds the parent's, is below a child's, or is under "
+             "1 ms)"},
+        Case{"cpu.max", EROFS, ErrorCode::kPermission,
+             "Read-only file system (the cgroup file system is mounted read-only: remount it "
+             "read-write)"},
+        Case{"cpu.max", ENOENT, ErrorCode::kNotFound,
+             "No such file or directory (the cpu controller is not enabled here, or the kernel "
+             "lacks this file: on cgroup v2 write +cpu to the parent's cgroup.subtree_control)"},
+        Case{"/sys/fs/cgroup/kubepods/pod42/cgroup.procs", EBUSY, ErrorCode::kBusy,
+             "Device or resource busy (it enables controllers for its children, so it cannot "
+             "contain processes)"},
+        Case{"cgroup.procs", ENOENT, ErrorCode::kNotFound,
+             "No such file or directory (the cgroup was removed meanwhile)"},
+        Case{"cpu.max", ERANGE, ErrorCode::kInvalidArgument, "Numerical result out of range"}}) {
+    const core::WriteFile step{.path = "/kubepods/pod42", .file = file, .value = "150000"};
+    EXPECT_EQ(refusal(step, err),
+              (Error{code, cat("/kubepods/pod42: write \"150000\" to ", file, ": ", cause)}));
+  }
+}
 
 }  // namespace
 }  // namespace podqos::cgroup

@@ -46,9 +46,6 @@ class ServiceClock final : public sys::Clock {
       if (::poll(all.data(), all.size(), -1) < 0) return -1;
     }
   }
-  [[nodiscard]] std::chrono::nanoseconds time_until(TimePoint deadline) const override {
-    return std::max<std::chrono::nanoseconds>(deadline - now(), std::chrono::nanoseconds::zero());
-  }
   /// It has ended, and does nothing any more.
   void end() {
     const std::scoped_lock lock{mutex_};

@@ -33,6 +33,9 @@ class ReplaceFile : public ::testing::Test {
     ASSERT_TRUE(opened) << opened.error().message;
     directory_.emplace(std::move(*opened));
   }
+  [[nodiscard]] Status replace(std::string_view content) const {
+    return replace_file(*directory_, "config.json", content, mine(0600));
+  }
   [[nodiscard]] struct stat status_of(const char* name) const {
     struct stat found{};
     EXPECT_EQ(::lstat(temporary_.path(name).c_str(), &found), 0) << name;
@@ -44,55 +47,37 @@ class ReplaceFile : public ::testing::Test {
 };
 
 TEST_F(ReplaceFile, MakesAndReplaces) {
-  ASSERT_TRUE(replace_file(*directory_, "config.json", "old", mine(0600)));
+  ASSERT_TRUE(replace("old"));
   EXPECT_EQ(temporary_.read("config.json"), "old");
-  const auto before = status_of("config.json").st_ino;
-  ASSERT_TRUE(replace_file(*directory_, "config.json", "new content", mine(0600)));
-  EXPECT_EQ(temporary_.read("config.json"), "new content");
-  EXPECT_NE(status_of("config.json").st_ino, before);
-  EXPECT_FALSE(temporary_.has(kTemporaryName));
-}
-
-TEST_F(ReplaceFile, WritesAnEmptyAndALargeFile) {
-  ASSERT_TRUE(replace_file(*directory_, "config.json", "", mine(0600)));
-  EXPECT_EQ(status_of("config.json").st_size, 0);
-  const std::string large(9'000'000, 'x');
-  ASSERT_TRUE(replace_file(*directory_, "config.json", large, mine(0600)));
-  EXPECT_EQ(temporary_.read("config.json"), large);
-}
-
-TEST_F(ReplaceFile, GivesTheModeWhateverTheUmask) {
-  for (const mode_t mask : {0077U, 0022U, 0000U}) {
-    const mode_t before = ::umask(mask);
-    EXPECT_TRUE(replace_file(*directory_, "config.json", "x", mine(0644)));
-    ::umask(before);
-    EXPECT_EQ(status_of("config.json").st_mode & 07777U, 0644U) << "umask " << mask;
+  // An empty and a large one, too.
+  for (const std::string& content : {std::string{}, std::string(9'000'000, 'x')}) {
+    const auto before = status_of("config.json").st_ino;
+    ASSERT_TRUE(replace(content));
+    EXPECT_EQ(temporary_.read("config.json"), content);
+    EXPECT_NE(status_of("config.json").st_ino, before);
+    EXPECT_FALSE(temporary_.has(kTemporaryName));
   }
 }
 
-TEST_F(ReplaceFile, KeepsAFileForTheCallerAloneUnlessToldOtherwise) {
-  for (const mode_t mask : {0077U, 0000U}) {
-    const mode_t before = ::umask(mask);
-    EXPECT_TRUE(replace_file(*directory_, "config.json", "x"));
-    ::umask(before);
-    const auto made = status_of("config.json");
-    EXPECT_EQ(made.st_uid, ::geteuid());
-    EXPECT_EQ(made.st_mode & 07777U, 0600U) << "umask " << mask;
-  }
-}
-
-TEST_F(ReplaceFile, GivesTheOwner) {
+TEST_F(ReplaceFile, GivesOwnerAndModeWhateverTheUmask) {
+  const auto expect = [this](const std::optional<FileOwner>& given, const FileOwner& want) {
+    for (const mode_t mask : {0077U, 0022U, 0000U}) {
+      const mode_t before = ::umask(mask);
+      EXPECT_TRUE(replace_file(*directory_, "config.json", "x", given));
+      ::umask(before);
+      const auto made = status_of("config.json");
+      EXPECT_EQ((FileOwner{made.st_uid, made.st_gid, made.st_mode & 07777U}), want) << mask;
+    }
+  };
+  expect(mine(0644), mine(0644));
+  expect(std::nullopt, mine(0600));
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
-  ASSERT_TRUE(
-      replace_file(*directory_, "config.json", "x", {.uid = 1234, .gid = 5678, .mode = 0640}));
-  const auto made = status_of("config.json");
-  EXPECT_EQ(made.st_uid, 1234U);
-  EXPECT_EQ(made.st_gid, 5678U);
-  EXPECT_EQ(made.st_mode & 07777U, 0640U);
+  const FileOwner other{.uid = 1234, .gid = 5678, .mode = 0640};
+  expect(other, other);
 }
 
 TEST_F(ReplaceFile, MakesDurableFilesAndLinksAndRemovesThem) {
-  ASSERT_TRUE(replace_durable_file(*directory_, "daemon.json", "{}", mine(0644)));
+  ASSERT_TRUE(replace_file(*directory_, "daemon.json", "{}", mine(0644), Durability::kDurable));
   EXPECT_EQ(temporary_.read("daemon.json"), "{}");
   EXPECT_EQ(status_of("daemon.json").st_mode & 07777U, 0644U);
   ASSERT_TRUE(make_durable_link(*directory_, "link", "daemon.json"));
@@ -106,7 +91,7 @@ TEST_F(ReplaceFile, MakesDurableFilesAndLinksAndRemovesThem) {
 
 TEST_F(ReplaceFile, ReplacesWhatAKilledProcessLeft) {
   temporary_.write(kTemporaryName, "half a fi");
-  ASSERT_TRUE(replace_file(*directory_, "config.json", "whole", mine(0600)));
+  ASSERT_TRUE(replace("whole"));
   EXPECT_EQ(temporary_.read("config.json"), "whole");
   EXPECT_FALSE(temporary_.has(kTemporaryName));
 }
@@ -118,7 +103,7 @@ TEST_F(ReplaceFile, NeverWritesThroughALink) {
     for (const char* name : {kTemporaryName, "config.json"}) {
       ::unlink(temporary_.path("config.json").c_str());
       ASSERT_EQ(make_link(victim.c_str(), temporary_.path(name).c_str()), 0);
-      ASSERT_TRUE(replace_file(*directory_, "config.json", "mine", mine(0600)));
+      ASSERT_TRUE(replace("mine"));
       EXPECT_EQ(temporary_.read("victim"), "precious");
       EXPECT_TRUE(S_ISREG(status_of("config.json").st_mode));
     }
@@ -128,7 +113,7 @@ TEST_F(ReplaceFile, NeverWritesThroughALink) {
 TEST_F(ReplaceFile, LeavesTheTargetWhenTheTemporaryNameIsTaken) {
   temporary_.write("config.json", "old");
   ASSERT_EQ(::mkdir(temporary_.path(kTemporaryName).c_str(), 0700), 0);
-  const auto refused = replace_file(*directory_, "config.json", "new", mine(0600));
+  const auto refused = replace("new");
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message,
               StartsWith("create " + temporary_.path(kTemporaryName) + ": "));
@@ -137,7 +122,7 @@ TEST_F(ReplaceFile, LeavesTheTargetWhenTheTemporaryNameIsTaken) {
 
 TEST_F(ReplaceFile, RemovesTheTemporaryWhenTheRenameFails) {
   ASSERT_EQ(::mkdir(temporary_.path("config.json").c_str(), 0700), 0);
-  const auto refused = replace_file(*directory_, "config.json", "new", mine(0600));
+  const auto refused = replace("new");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message,
             "replace " + temporary_.path("config.json") + ": rename: Is a directory");
@@ -154,28 +139,26 @@ TEST_F(ReplaceFile, RefusesWhatIsNoFileName) {
 
 TEST_F(ReplaceFile, LeavesTheTargetOnAFullFileSystem) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can mount a small file system";
-  const int status = run_in_child([&] {
+  expect_in_child([&] {
     ASSERT_TRUE(mount_private_tmpfs(temporary_.path().c_str(), "size=64k"));
     open(temporary_.path());
-    ASSERT_TRUE(replace_file(*directory_, "config.json", "old", mine(0600)));
-    const auto refused =
-        replace_file(*directory_, "config.json", std::string(100'000, 'x'), mine(0600));
+    ASSERT_TRUE(replace("old"));
+    const auto refused = replace(std::string(100'000, 'x'));
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().message,
               "replace " + temporary_.path("config.json") + ": write: No space left on device");
     EXPECT_EQ(temporary_.read("config.json"), "old");
     EXPECT_FALSE(temporary_.has(kTemporaryName));
   });
-  EXPECT_EQ(status, 0);
 }
 
 TEST_F(ReplaceFile, ShowsReadersTheOldOrTheNewContent) {
   const std::string a(20'000, 'a');
   const std::string b(30'000, 'b');
-  ASSERT_TRUE(replace_file(*directory_, "config.json", a, mine(0600)));
+  ASSERT_TRUE(replace(a));
   const pid_t writer = start_child([&] {
     for (int i = 0; i < 300; ++i) {
-      EXPECT_TRUE(replace_file(*directory_, "config.json", i % 2 == 0 ? b : a, mine(0600)));
+      EXPECT_TRUE(replace(i % 2 == 0 ? b : a));
     }
   });
   int status = 0;

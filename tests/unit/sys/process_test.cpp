@@ -9,13 +9,16 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <optional>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/base/text.h"
 #include "tests/unit/child_process.h"
 #include "tests/unit/emulation.h"
 
@@ -35,6 +38,9 @@ class WaitingChild {
   ~WaitingChild() { reap(); }
 
   [[nodiscard]] Pid pid() const { return Pid{pid_}; }
+  [[nodiscard]] StartTime start_time() const {
+    return start_time_of(pid()).value().value_or(StartTime{-1});
+  }
   /// Ends the child but leaves its zombie.
   void end() const {
     ::kill(pid_, SIGKILL);
@@ -68,88 +74,59 @@ class HeadlessChild : public WaitingChild {
   }
 };
 
-struct StatCase {
-  const char* name;
-  std::string text;
-  std::optional<ProcStat> want;
-};
-
-constexpr const char* kFields =
-    " 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4711 9999 12 18446744073709551615\n";
-
-class ParseProcStat : public ::testing::TestWithParam<StatCase> {};
-
-TEST_P(ParseProcStat, FindsStateAndStartTime) {
-  EXPECT_EQ(parse_proc_stat(GetParam().text), GetParam().want);
+TEST(ParseProcStat, FindsTheFieldsBehindAnyName) {
+  struct Case {
+    std::string name;
+    char state;
+    int flags = 4'194'560;
+    bool exiting = false;
+    bool killed = false;
+  };
+  for (const auto& [name, state, flags, exiting, killed] :
+       {Case{"sleep", 'S'}, Case{"tmux: server", 'R'}, Case{"a) Z 1 2) (b", 'D'}, Case{"a\nb", 'S'},
+        Case{"x", 'Z'},
+        // PF_EXITING, as it stands in field 9 for some milliseconds.
+        Case{"x", 'R', 4'194'560 | 4, true, false},
+        // PF_SIGNALED, until it exits.
+        Case{"x", 't', 4'194'560 | 0x400, false, true}}) {
+    const std::string line = cat("42 (", name, ") ", std::string(1, state), " 1 7 7 0 -1 ", flags,
+                                 " 1 2 3 4 5 6 7 8 20 0 1 0 4711 9999 12 18446744073709551615\n");
+    EXPECT_EQ(parse_proc_stat(line),
+              (ProcStat{name, state, Pid{1}, StartTime{4711}, exiting, killed}))
+        << line;
+  }
+  for (const char* text : {") S 1 7 (", "", "42 sleep S 1 2", "42 (sleep) S 1 2 3",
+                           "42 (sleep) SS 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4711 9 9"})
+    EXPECT_EQ(parse_proc_stat(text), std::nullopt) << text;
 }
-
-INSTANTIATE_TEST_SUITE_P(
-    Table, ParseProcStat,
-    ::testing::Values(
-        StatCase{"Plain", std::string{"42 (sleep) S"} + kFields,
-                 ProcStat{"sleep", 'S', Pid{1}, StartTime{4711}}},
-        StatCase{"NameWithSpaces", std::string{"42 (tmux: server) R"} + kFields,
-                 ProcStat{"tmux: server", 'R', Pid{1}, StartTime{4711}}},
-        StatCase{"NameWithParentheses", std::string{"42 (a) Z 1 2) (b) D"} + kFields,
-                 ProcStat{"a) Z 1 2) (b", 'D', Pid{1}, StartTime{4711}}},
-        StatCase{"NameWithNewline", std::string{"42 (a\nb) S"} + kFields,
-                 ProcStat{"a\nb", 'S', Pid{1}, StartTime{4711}}},
-        StatCase{"Zombie", std::string{"42 (x) Z"} + kFields,
-                 ProcStat{"x", 'Z', Pid{1}, StartTime{4711}}},
-        // 4194560 | 4, PF_EXITING, as it stands in field 9 for some milliseconds.
-        StatCase{"Exiting", "42 (x) R 1 42 42 0 -1 4194564 1 2 3 4 5 6 7 8 20 0 1 0 4711 9 9",
-                 ProcStat{"x", 'R', Pid{1}, StartTime{4711}, true}},
-        // 4194560 | 0x400, PF_SIGNALED, until it exits.
-        StatCase{"Killed", "42 (x) t 1 42 42 0 -1 4195584 1 2 3 4 5 6 7 8 20 0 1 0 4711 9 9",
-                 ProcStat{"x", 't', Pid{1}, StartTime{4711}, false, true}},
-        StatCase{"NameBehindItsEnd", ") S 1 7 (", std::nullopt},
-        StatCase{"Empty", "", std::nullopt}, StatCase{"NoName", "42 sleep S 1 2", std::nullopt},
-        StatCase{"TooShort", "42 (sleep) S 1 2 3", std::nullopt},
-        StatCase{"LongState", std::string{"42 (sleep) SS"} + kFields, std::nullopt}),
-    [](const auto& c) { return c.param.name; });
 
 TEST(StartTimeOf, IsThatOfALivingProcess) {
-  const auto start = start_time_of(Pid{::getpid()});
-  ASSERT_TRUE(start) << start.error().message;
-  ASSERT_TRUE(start->has_value());
-  EXPECT_GT((*start)->value(), 0);
-  EXPECT_TRUE(is_alive(Pid{::getpid()}, **start));
-}
-
-TEST(StartTimeOf, SurvivesAMisleadingName) {
   const WaitingChild child;
-  const auto start = start_time_of(child.pid());
-  ASSERT_TRUE(start);
-  ASSERT_TRUE(start->has_value());
-  EXPECT_TRUE(is_alive(child.pid(), **start));
-}
-
-TEST(StartTimeOf, AZombieHasNone) {
-  const WaitingChild child;
-  const auto start = start_time_of(child.pid());
-  ASSERT_TRUE(start && start->has_value());
+  const StartTime start = child.start_time();
+  EXPECT_GT(start.value(), 0);
+  EXPECT_TRUE(is_alive(child.pid(), start));
+  // Another start time is another process.
+  EXPECT_FALSE(is_alive(child.pid(), start + StartTime{1}));
   child.end();
+  // A zombie has none.
   EXPECT_EQ(start_time_of(child.pid()).value(), std::nullopt);
-  EXPECT_FALSE(is_alive(child.pid(), **start));
+  EXPECT_FALSE(is_alive(child.pid(), start));
 }
 
 TEST(StartTimeOf, ProcessesThatCannotBeHaveNone) {
-  for (const std::int64_t pid : {-1, 0, 999'999'999}) {
+  for (const std::int64_t pid : {-1, 0, 999'999'999})
     EXPECT_EQ(start_time_of(Pid{pid}).value(), std::nullopt) << pid;
-  }
 }
 
 TEST(StartTimeOf, IsThatOfAProcessWhoseFirstThreadHasEnded) {
   const HeadlessChild child;
-  const auto start = start_time_of(child.pid());
-  ASSERT_TRUE(start);
-  ASSERT_TRUE(start->has_value());
-  EXPECT_EQ(**start, stat_of(child.pid()).value()->start_time);
-  EXPECT_TRUE(is_alive(child.pid(), **start));
-  EXPECT_FALSE(is_alive(child.pid(), StartTime{(*start)->value() + 1}));
+  const StartTime start = child.start_time();
+  EXPECT_EQ(start, stat_of(child.pid()).value()->start_time);
+  EXPECT_TRUE(is_alive(child.pid(), start));
+  EXPECT_FALSE(is_alive(child.pid(), start + StartTime{1}));
   child.end();
   EXPECT_EQ(start_time_of(child.pid()).value(), std::nullopt);
-  EXPECT_FALSE(is_alive(child.pid(), **start));
+  EXPECT_FALSE(is_alive(child.pid(), start));
 }
 
 TEST(LivingThreadOf, IsTheFirstAsLongAsThatLives) {
@@ -168,32 +145,18 @@ TEST(LivingThreadOf, IsAnotherWhereTheFirstHasEnded) {
   EXPECT_EQ(cgroups_of(**thread).value(), cgroups_of(Pid{::getpid()}).value());
 }
 
-TEST(IsAlive, AnotherStartTimeIsAnotherProcess) {
-  const auto start = start_time_of(Pid{::getpid()});
-  ASSERT_TRUE(start && start->has_value());
-  EXPECT_FALSE(is_alive(Pid{::getpid()}, StartTime{(*start)->value() + 1}));
-}
-
-TEST(IsEnding, ALivingProcessIsNot) {
-  const WaitingChild child;
-  EXPECT_FALSE(is_ending(child.pid()));
+TEST(IsEnding, AProcessIsFromItsEndOn) {
   EXPECT_FALSE(is_ending(Pid{::getpid()}));
-}
-
-TEST(IsEnding, AZombieIsAndSoIsOneThatHasGone) {
   WaitingChild child;
+  const HeadlessChild headless;
   const Pid pid = child.pid();
-  child.end();
-  EXPECT_TRUE(is_ending(pid));
+  for (const WaitingChild* each : std::initializer_list<const WaitingChild*>{&child, &headless}) {
+    EXPECT_FALSE(is_ending(each->pid()));
+    each->end();
+    EXPECT_TRUE(is_ending(each->pid()));
+  }
   child.reap();
   EXPECT_TRUE(is_ending(pid));
-}
-
-TEST(IsEnding, OneWhoseFirstThreadHasEndedIsNot) {
-  const HeadlessChild child;
-  EXPECT_FALSE(is_ending(child.pid()));
-  child.end();
-  EXPECT_TRUE(is_ending(child.pid()));
 }
 
 TEST(IsEnding, OneThatASignalEndsIs) {
@@ -210,52 +173,33 @@ TEST(IsEnding, OneThatASignalEndsIs) {
   ::ptrace(PTRACE_CONT, child.pid().value(), nullptr, nullptr);
 }
 
-struct PendingCase {
-  const char* name;
-  std::string_view status;
-  bool want;
-};
-
-class HasPendingKill : public ::testing::TestWithParam<PendingCase> {};
-
-TEST_P(HasPendingKill, FindsSignal9) {
-  EXPECT_EQ(has_pending_kill(GetParam().status), GetParam().want);
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Table, HasPendingKill,
-    ::testing::Values(
-        PendingCase{"None", "Name:\tx\nSigPnd:\t0000000000000000\nShdPnd:\t0000000000000000\n",
-                    false},
-        PendingCase{"Other", "Name:\tx\nSigPnd:\t0000000000004000\nShdPnd:\t0000000000000201\n",
-                    false},
-        PendingCase{"Own", "Name:\tx\nSigPnd:\t0000000000000100\nShdPnd:\t0000000000000000\n",
-                    true},
-        PendingCase{"Shared", "Name:\tx\nSigPnd:\t0000000000000000\nShdPnd:\t8000000000004100\n",
-                    true},
-        PendingCase{"OnlyIgnored", "Name:\tx\nSigPnd:\t0\nShdPnd:\t0\nSigIgn:\t0000000000000100\n",
-                    false},
-        PendingCase{"Empty", "", false}),
-    [](const auto& c) { return c.param.name; });
-
-TEST(SharesPidNamespace, AProcessBesideThisOneDoes) {
-  EXPECT_TRUE(shares_pid_namespace(Pid{::getpid()}));
-  EXPECT_TRUE(shares_pid_namespace(Pid{::getppid()}));
+TEST(HasPendingKill, FindsSignal9) {
+  constexpr const char* kNone = "0000000000000000";
+  for (const auto& [own, shared, want] : {std::tuple{kNone, kNone, false},
+                                          {"0000000000004000", "0000000000000201", false},
+                                          {"0000000000000100", kNone, true},
+                                          {kNone, "8000000000004100", true}}) {
+    EXPECT_EQ(has_pending_kill(cat("Name:\tx\nSigPnd:\t", own, "\nShdPnd:\t", shared, "\n")), want)
+        << own << " " << shared;
+  }
+  EXPECT_FALSE(has_pending_kill("Name:\tx\nSigPnd:\t0\nShdPnd:\t0\nSigIgn:\t0000000000000100\n"));
+  EXPECT_FALSE(has_pending_kill(""));
 }
 
 TEST(SharesPidNamespace, OneInANamespaceBelowDoesNot) {
+  EXPECT_TRUE(shares_pid_namespace(Pid{::getpid()}));
+  EXPECT_TRUE(shares_pid_namespace(Pid{::getppid()}));
   if (::geteuid() != 0) GTEST_SKIP() << "only root can make a pid namespace";
-  EXPECT_EQ(run_in_child([] {
-              // The next child is the first in it.
-              ASSERT_EQ(::unshare(CLONE_NEWPID), 0);
-              const pid_t below = start_child([] { ::pause(); });
-              EXPECT_FALSE(shares_pid_namespace(Pid{below}));
-              EXPECT_TRUE(shares_pid_namespace(Pid{::getpid()}));
-              ::kill(below, SIGKILL);
-              static_cast<void>(wait_for(below));
-              EXPECT_TRUE(shares_pid_namespace(Pid{below}));
-            }),
-            0);
+  expect_in_child([] {
+    // The next child is the first in it.
+    ASSERT_EQ(::unshare(CLONE_NEWPID), 0);
+    const pid_t below = start_child([] { ::pause(); });
+    EXPECT_FALSE(shares_pid_namespace(Pid{below}));
+    EXPECT_TRUE(shares_pid_namespace(Pid{::getpid()}));
+    ::kill(below, SIGKILL);
+    static_cast<void>(wait_for(below));
+    EXPECT_TRUE(shares_pid_namespace(Pid{below}));
+  });
 }
 
 TEST(ParseProcCgroup, ReadsV1AndV2Lines) {
@@ -290,46 +234,31 @@ TEST(CgroupsOf, NoProcessIsNotFound) {
 
 TEST(SetOomScoreAdj, WritesTheScore) {
   const WaitingChild child;
-  const auto start = start_time_of(child.pid());
-  ASSERT_TRUE(start && start->has_value());
-  const Status set = set_oom_score_adj(child.pid(), **start, 987);
-  ASSERT_TRUE(set) << set.error().message;
-  EXPECT_EQ(oom_score_adj_of(child.pid()), 987);
+  const HeadlessChild headless;
+  for (const WaitingChild* each : std::initializer_list<const WaitingChild*>{&child, &headless}) {
+    const Status set = set_oom_score_adj(each->pid(), each->start_time(), 987);
+    ASSERT_TRUE(set) << set.error().message;
+    EXPECT_EQ(oom_score_adj_of(each->pid()), 987);
+  }
 }
 
 TEST(SetOomScoreAdj, LeavesAProcessThatReusesThePidAlone) {
   const WaitingChild child;
-  const auto start = start_time_of(child.pid());
-  ASSERT_TRUE(start && start->has_value());
+  const StartTime start = child.start_time();
   const auto before = oom_score_adj_of(child.pid());
-  const Status set = set_oom_score_adj(child.pid(), StartTime{(*start)->value() - 1}, 987);
-  ASSERT_FALSE(set);
-  EXPECT_EQ(set.error().code, ErrorCode::kNotFound);
+  const Status reused = set_oom_score_adj(child.pid(), start - StartTime{1}, 987);
+  ASSERT_FALSE(reused);
+  EXPECT_EQ(reused.error().code, ErrorCode::kNotFound);
   EXPECT_EQ(oom_score_adj_of(child.pid()), before);
-}
-
-TEST(SetOomScoreAdj, ReachesAProcessWhoseFirstThreadHasEnded) {
-  const HeadlessChild child;
-  const auto start = start_time_of(child.pid());
-  ASSERT_TRUE(start && start->has_value());
-  const Status set = set_oom_score_adj(child.pid(), **start, 987);
-  ASSERT_TRUE(set) << set.error().message;
-  EXPECT_EQ(oom_score_adj_of(child.pid()), 987);
-}
-
-TEST(SetOomScoreAdj, AZombieIsGone) {
-  const WaitingChild child;
-  const auto start = start_time_of(child.pid());
-  ASSERT_TRUE(start && start->has_value());
   child.end();
-  const Status set = set_oom_score_adj(child.pid(), **start, 987);
-  ASSERT_FALSE(set);
-  EXPECT_EQ(set.error().code, ErrorCode::kNotFound);
+  const Status zombie = set_oom_score_adj(child.pid(), start, 987);
+  ASSERT_FALSE(zombie);
+  EXPECT_EQ(zombie.error().code, ErrorCode::kNotFound);
 }
 
 TEST(SetOomScoreAdj, RefusesScoresOutOfRange) {
   for (const int score : {-1001, 1001}) {
-    const Status set = set_oom_score_adj(Pid{::getpid()}, StartTime{1}, score);
+    const Status set = set_oom_score_adj(Pid{::getpid()}, std::nullopt, score);
     ASSERT_FALSE(set);
     EXPECT_EQ(set.error().code, ErrorCode::kInvalidArgument);
   }

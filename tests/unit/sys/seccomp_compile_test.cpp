@@ -18,7 +18,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/text.h"
-#include "common/sys/seccomp_gen/compile.h"
+#include "common/sys/seccomp_gen/filters.h"
 
 namespace podqos::seccomp_gen {
 namespace {

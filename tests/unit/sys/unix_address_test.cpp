@@ -19,23 +19,16 @@ using ::testing::HasSubstr;
 
 constexpr std::size_t kFamilySize = offsetof(sockaddr_un, sun_path);
 
-const sockaddr_un& unix_part(const UnixAddress& address) {
-  return *reinterpret_cast<const sockaddr_un*>(address.get());
-}
-
-TEST(UnixAddressMake, TakesAPathWithItsEnd) {
-  const auto made = UnixAddress::make("/run/x");
-  ASSERT_TRUE(made) << made.error().message;
-  EXPECT_EQ(made->size(), kFamilySize + 7);
-  EXPECT_EQ(unix_part(*made).sun_family, AF_UNIX);
-  EXPECT_STREQ(unix_part(*made).sun_path, "/run/x");
-}
-
-TEST(UnixAddressMake, TakesAnAbstractNameWithoutEnd) {
-  const auto made = UnixAddress::make("@run");
-  ASSERT_TRUE(made) << made.error().message;
-  EXPECT_EQ(made->size(), kFamilySize + 4);
-  EXPECT_EQ(std::string_view(unix_part(*made).sun_path, 4), std::string_view("\0run", 4));
+TEST(UnixAddressMake, TakesAPathWithItsEndAndAnAbstractNameWithout) {
+  for (const auto& [name, want] :
+       {std::pair{"/run/x", std::string{"/run/x\0", 7}}, {"@run", std::string{"\0run", 4}}}) {
+    const auto made = UnixAddress::make(name);
+    ASSERT_TRUE(made) << made.error().message;
+    const auto& address = *reinterpret_cast<const sockaddr_un*>(made->get());
+    EXPECT_EQ(made->size(), kFamilySize + want.size());
+    EXPECT_EQ(address.sun_family, AF_UNIX);
+    EXPECT_EQ(std::string_view(address.sun_path, want.size()), want);
+  }
 }
 
 TEST(UnixAddressMake, IsWhatTheKernelTakes) {
@@ -47,21 +40,19 @@ TEST(UnixAddressMake, IsWhatTheKernelTakes) {
   EXPECT_TRUE(temporary.has("socket"));
 }
 
-TEST(UnixAddressMake, TakesWhatJustFits) {
-  EXPECT_TRUE(UnixAddress::make("/" + std::string(106, 'a')));
-  const auto refused = UnixAddress::make("/" + std::string(107, 'a'));
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_THAT(refused.error().message, HasSubstr("108 bytes, at most 107"));
-}
-
 TEST(UnixAddressMake, RefusesWhatIsNoAddress) {
-  EXPECT_EQ(UnixAddress::make("").error().message,
-            "\"\" is not a socket address: expected an absolute path");
-  EXPECT_EQ(UnixAddress::make("run/x").error().message,
-            "\"run/x\" is not a socket address: expected an absolute path");
-  EXPECT_EQ(UnixAddress::make(std::string_view{"/a\0b", 4}).error().message,
-            "\"/a\\x00b\" is not a socket address: it contains a zero byte");
+  EXPECT_TRUE(UnixAddress::make("/" + std::string(106, 'a')));
+  for (const auto& [name, want] :
+       {std::pair{"/" + std::string(107, 'a'), ": 108 bytes, at most 107"},
+        {std::string{}, "\"\" is not a socket address: expected an absolute path"},
+        {std::string{"run/x"}, "\"run/x\" is not a socket address: expected an absolute path"},
+        {std::string{"/a\0b", 4},
+         "\"/a\\x00b\" is not a socket address: it contains a zero byte"}}) {
+    const auto refused = UnixAddress::make(name);
+    ASSERT_FALSE(refused) << want;
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument) << want;
+    EXPECT_THAT(refused.error().message, HasSubstr(want));
+  }
 }
 
 }  // namespace

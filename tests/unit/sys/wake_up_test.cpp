@@ -31,7 +31,7 @@ int errno_of_endless_read() {
 }
 
 TEST(WakeUp, EndsACallThatWouldWaitForEver) {
-  const int status = run_in_child([] {
+  expect_in_child([] {
     const auto start = steady_clock::now();
     const WakeUp wake_up{100ms};
     EXPECT_EQ(errno_of_endless_read(), EINTR);
@@ -40,11 +40,10 @@ TEST(WakeUp, EndsACallThatWouldWaitForEver) {
     EXPECT_EQ(errno_of_endless_read(), EINTR);
     EXPECT_EQ(errno_of_endless_read(), EINTR);
   });
-  EXPECT_EQ(status, 0);
 }
 
 TEST(WakeUp, WorksWhereTheSignalIsBlocked) {
-  const int status = run_in_child([] {
+  expect_in_child([] {
     sigset_t all{};
     ::sigfillset(&all);
     ::sigprocmask(SIG_SETMASK, &all, nullptr);
@@ -56,11 +55,10 @@ TEST(WakeUp, WorksWhereTheSignalIsBlocked) {
     ::sigprocmask(SIG_SETMASK, nullptr, &now);
     EXPECT_EQ(::sigismember(&now, SIGALRM), 1);
   });
-  EXPECT_EQ(status, 0);
 }
 
 TEST(WakeUp, PutsBackWhatItFound) {
-  const int status = run_in_child([] {
+  expect_in_child([] {
     ::signal(SIGALRM, SIG_IGN);
     const itimerval hour{.it_interval = {}, .it_value = {.tv_sec = 3600, .tv_usec = 0}};
     ::setitimer(ITIMER_REAL, &hour, nullptr);
@@ -75,18 +73,16 @@ TEST(WakeUp, PutsBackWhatItFound) {
     ::sigprocmask(SIG_SETMASK, nullptr, &now);
     EXPECT_EQ(::sigismember(&now, SIGALRM), 0);
   });
-  EXPECT_EQ(status, 0);
 }
 
 TEST(WakeUp, DoesNothingOnceItIsGone) {
-  const int status = run_in_child([] {
+  expect_in_child([] {
     {
       const WakeUp wake_up{1us};
     }
     // SIGALRM would end the process by now.
     ::usleep(60'000);
   });
-  EXPECT_EQ(status, 0);
 }
 
 }  // namespace
