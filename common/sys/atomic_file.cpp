@@ -45,16 +45,12 @@ Status set_owner(int fd, const FileOwner& owner) {
   return {};
 }
 
-Status sync(int fd) {
-  if (::fsync(fd) != 0) return fail_errno(errno, "fsync");
-  return {};
-}
-
 Status fill_and_close(UniqueFd fd, std::string_view content, const std::optional<FileOwner>& owner,
                       Durability durability) {
   PODQOS_TRY(write_all(fd.get(), content));
   if (owner) PODQOS_TRY(set_owner(fd.get(), *owner));
-  if (durability == Durability::kDurable) PODQOS_TRY(sync(fd.get()));
+  if (durability == Durability::kDurable && ::fsync(fd.get()) != 0)
+    return fail_errno(errno, "fsync");
   // Quotas and network file systems report a failed write only at close(2).
   if (::close(fd.release()) != 0 && errno != EINTR) return fail_errno(errno, "close");
   return {};
@@ -62,8 +58,8 @@ Status fill_and_close(UniqueFd fd, std::string_view content, const std::optional
 
 /// Puts the directory's entries on the disk.
 Status sync_directory(const Directory& directory) {
-  auto synced = sync(directory.fd());
-  return synced ? synced : fail(std::move(synced).error().with_context(directory.path()));
+  if (::fsync(directory.fd()) != 0) return fail_errno(errno, cat(directory.path(), ": fsync"));
+  return {};
 }
 
 }  // namespace

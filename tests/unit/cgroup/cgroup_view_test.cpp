@@ -121,16 +121,6 @@ TEST_F(ViewV2, HasTheSharesOfTheRuleWhereItsWeightIsFound) {
   EXPECT_EQ(view().shares({}, core::WeightFormula::kLinear), CpuShares{998});
 }
 
-TEST_F(ViewV2, HasNothingOfAnAbsentCgroup) {
-  for (const char* path : {"/absent", ""}) {
-    const CgroupView absent{machine_, path};
-    EXPECT_FALSE(absent.exists());
-    EXPECT_EQ(absent.memory_usage(), std::nullopt);
-    EXPECT_EQ(absent.cpu_weight(), std::nullopt);
-    EXPECT_EQ(absent.shares(CpuShares{1024}, core::WeightFormula::kLinear), std::nullopt);
-  }
-}
-
 TEST_F(ViewV2, TakesTheTotalsOfPressure) {
   const auto pressure = [&](const char* text) {
     (*files_)["memory.pressure"] = text;
@@ -193,7 +183,9 @@ TEST_F(LiveView, HasNoLimitsOfAFreshOrAbsentCgroup) {
     EXPECT_EQ(cgroup.memory_limit(), std::nullopt) << path;
     EXPECT_EQ(cgroup.pids_limit(), std::nullopt) << path;
   }
-  EXPECT_EQ((CgroupView{cgroupfs(), below("absent")}.pids()), std::nullopt);
+  const CgroupView absent{cgroupfs(), below("absent")};
+  EXPECT_EQ(absent.pids(), std::nullopt);
+  EXPECT_EQ(absent.shares(CpuShares{1024}, core::WeightFormula::kLinear), std::nullopt);
 }
 
 core::HeldResources held(std::optional<std::int64_t> shares, std::optional<std::int64_t> quota,

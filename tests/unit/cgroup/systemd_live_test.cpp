@@ -17,9 +17,7 @@
 #include "common/base/text.h"
 #include "common/cgroup/node.h"
 #include "common/cgroup/systemd.h"
-#include "common/sys/sandbox.h"
 #include "tests/unit/child_process.h"
-#include "tests/unit/sanitized.h"
 
 namespace podqos::cgroup {
 namespace {
@@ -156,16 +154,6 @@ TEST_P(SystemdHere, AnswersAShortFirstCall) {
     const auto stopped = systemd().stop(unit);
     EXPECT_TRUE(stopped) << stopped.error().message;
   }
-}
-
-TEST_P(SystemdHere, AnswersUnderTheFilter) {
-  if (kSanitized) GTEST_SKIP() << "the sanitizer's own syscalls are not on the list";
-  expect_in_child([&] {
-    ASSERT_TRUE(sys::install_filter(sys::Filter::kHook));
-    const auto made = systemd().start_transient(slice_, {{"CPUWeight", std::uint64_t{79}}});
-    EXPECT_TRUE(made) << made.error().message;
-    EXPECT_TRUE(systemd().stop(slice_));
-  });
 }
 
 TEST_P(SystemdHere, RefusesOthersThanRoot) {
