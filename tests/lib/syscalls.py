@@ -65,11 +65,6 @@ def text_of(argument):
     return bytes.fromhex(match[1].replace("\\x", "")) if match else None
 
 
-def field(argument, name):
-    match = re.search(rf"\b{name}=(0x[0-9a-f]+|\d+)", argument)
-    return match[1] if match else "0"
-
-
 def opened(calls):
     """The absolute path of each open of one process in order, failed ones included: what a file of that name costs."""
     where, paths = {}, []
