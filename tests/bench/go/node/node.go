@@ -36,40 +36,35 @@ type Pod struct {
 	Containers map[string]*Container `json:"containers"`
 }
 
-// Node is the state, locked until Close.
+// Node is the state, locked.
 type Node struct {
 	Pods map[string]*Pod `json:"pods"`
 
 	root, directory string
-	lock            *os.File
 }
 
-// Open locks and reads the state of the pods below a root cgroup.
-func Open(root, directory string) (*Node, error) {
+// With calls a function with the state of the pods below a root cgroup, which is locked until it returns.
+func With(root, directory string, do func(*Node) error) error {
 	if err := os.MkdirAll(directory, 0o700); err != nil {
-		return nil, err
+		return err
 	}
 	lock, err := os.OpenFile(filepath.Join(directory, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	n := &Node{Pods: map[string]*Pod{}, root: root, directory: directory, lock: lock}
+	defer lock.Close()
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
-		return nil, errors.Join(err, n.Close())
+		return err
 	}
+	n := &Node{Pods: map[string]*Pod{}, root: root, directory: directory}
 	text, err := os.ReadFile(n.file())
 	if err == nil {
 		err = json.Unmarshal(text, n)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, errors.Join(err, n.Close())
+		return err
 	}
-	return n, nil
-}
-
-// Close unlocks the state.
-func (n *Node) Close() error {
-	return n.lock.Close()
+	return do(n)
 }
 
 func (n *Node) file() string {

@@ -6,7 +6,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -22,13 +21,8 @@ type plugin struct {
 	root, state string
 }
 
-// with calls a function with the locked state.
 func (p *plugin) with(do func(*node.Node) error) error {
-	n, err := node.Open(p.root, p.state)
-	if err != nil {
-		return err
-	}
-	return errors.Join(do(n), n.Close())
+	return node.With(p.root, p.state, do)
 }
 
 // Synchronize takes in the containers that live, and forgets those that do not.

@@ -135,15 +135,12 @@ func place(given options, bundle, id string) error {
 	if err := container.Identify(os.Getpid()); err != nil {
 		return err
 	}
-	n, err := node.Open(given.root, given.state)
-	if err != nil {
-		return err
-	}
-	defer n.Close()
-	if err := n.Place(uid, id, container); err != nil {
-		return err
-	}
-	return rewrite(file, config, filepath.Join(n.PodPath(uid), id), &container)
+	return node.With(given.root, given.state, func(n *node.Node) error {
+		if err := n.Place(uid, id, container); err != nil {
+			return err
+		}
+		return rewrite(file, config, filepath.Join(n.PodPath(uid), id), &container)
+	})
 }
 
 func runRuntime(given options, arguments []string) error {
@@ -187,20 +184,12 @@ func runHook(given options, stage string) error {
 	if err := json.Unmarshal(text, &state); err != nil {
 		return err
 	}
-	n, err := node.Open(given.root, given.state)
-	if err != nil {
-		return err
-	}
-	defer n.Close()
-	if stage == "createRuntime" {
-		err = confirm(n, &state)
-	} else {
-		err = n.Release(state.ID)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", state.ID, err)
-	}
-	return nil
+	return node.With(given.root, given.state, func(n *node.Node) error {
+		if stage == "createRuntime" {
+			return confirm(n, &state)
+		}
+		return n.Release(state.ID)
+	})
 }
 
 func run(arguments []string) error {
