@@ -11,7 +11,6 @@
 namespace {
 
 using podqos::core::Annotations;
-using podqos::core::EngineAnnotations;
 using podqos::core::PodqosAnnotations;
 using podqos::core::ResourceList;
 using podqos::fuzz::require;
@@ -72,12 +71,6 @@ void check_podqos(const Annotations& annotations) {
   if (parsed->pod) check_pod(*parsed->pod);
 }
 
-void require_same(const EngineAnnotations& a, const EngineAnnotations& b) {
-  require(a.pod_uid == b.pod_uid && a.sandbox_id == b.sandbox_id && a.pod_name == b.pod_name);
-  require(a.pod_namespace == b.pod_namespace && a.container_name == b.container_name);
-  require(a.is_sandbox == b.is_sandbox && a.pod_sums == b.pod_sums);
-}
-
 void check_engine(const Annotations& annotations) {
   const auto parsed = podqos::codec::parse_engine_annotations(annotations);
   Annotations known = annotations;
@@ -86,7 +79,7 @@ void check_engine(const Annotations& annotations) {
   const auto of_known = podqos::codec::parse_engine_annotations(known);
   require(parsed.has_value() == of_known.has_value());
   if (!parsed) return;
-  require_same(*parsed, *of_known);
+  require(*parsed == *of_known);
   for (const auto& text :
        {parsed->sandbox_id, parsed->pod_name, parsed->pod_namespace, parsed->container_name}) {
     if (text) require(podqos::core::check_cgroup_component(*text).has_value());

@@ -455,14 +455,6 @@ class PathThatTheRuntimeRefuses(harness.TestCase):
                 self.assertEqual(self.create(bundle, *flags).returncode, 0)
                 self.assertEqual(bundle.read(), content)
 
-    def test_reject_refuses(self):
-        self.podqos.settings["onError"] = "reject"
-        bundle = self.containerds({"podqos.io/request": "cpu=1"})
-        self.podqos.config()
-        content = bundle.read()
-        self.assertEqual(self.create(bundle, "--systemd-cgroup").returncode, 1)
-        self.assertEqual(bundle.read(), content)
-
 
 if __name__ == "__main__":
     harness.main()

@@ -22,30 +22,26 @@ func toYaml(value interface{}) (string, error) {
 	return strings.TrimSuffix(string(text), "\n"), err
 }
 
+func must[T any](value T, err error) T {
+	if err != nil {
+		log.Fatal(err)
+	}
+	return value
+}
+
 func main() {
 	log.SetFlags(0)
 	var data map[string]interface{}
-	if err := json.NewDecoder(os.Stdin).Decode(&data); err != nil {
-		log.Fatal(err)
-	}
-	files, err := filepath.Glob(filepath.Join(os.Args[1], "*.yaml"))
-	if err != nil || len(files) == 0 {
+	must(0, json.NewDecoder(os.Stdin).Decode(&data))
+	files := must(filepath.Glob(filepath.Join(os.Args[1], "*.yaml")))
+	if len(files) == 0 {
 		log.Fatalf("%s holds no templates", os.Args[1])
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			log.Fatal(err)
-		}
 		// A value that is not there is a mistake in a template.
 		chart := template.New(file).Option("missingkey=error").Funcs(sprig.TxtFuncMap())
-		chart, err = chart.Funcs(template.FuncMap{"toYaml": toYaml}).Parse(string(text))
-		if err != nil {
-			log.Fatal(err)
-		}
+		chart = must(chart.Funcs(template.FuncMap{"toYaml": toYaml}).Parse(string(must(os.ReadFile(file)))))
 		fmt.Println("---")
-		if err := chart.Execute(os.Stdout, data); err != nil {
-			log.Fatal(err)
-		}
+		must(0, chart.Execute(os.Stdout, data))
 	}
 }
