@@ -2,11 +2,12 @@
 #include <sys/stat.h>
 
 #include <array>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
-#include <vector>
 
 #include "common/base/text.h"
 #include "common/sys/sandbox.h"
@@ -19,7 +20,6 @@ namespace {
 /// An engine's file may belong to another user, and keeps its owner and mode.
 constexpr std::array kFileCapabilities = {CAP_DAC_OVERRIDE, CAP_CHOWN, CAP_FOWNER};
 constexpr const char* kPlugin = "/usr/sbin/podqos-nri";
-constexpr const char* kKubelet = "/var/lib/kubelet";  // its root directory, unless told otherwise
 
 /// Values of the command line options.
 struct ConfigureOptions {
@@ -36,27 +36,15 @@ struct ConfigureOptions {
 ///         them runs, and what version it has, only the operator knows.
 Result<std::optional<std::string>> find_program(const Engine& engine) {
   std::optional<std::string> found;
-  struct stat first{};
   for (const char* directory : {"/usr/bin/", "/usr/sbin/", "/usr/local/bin/", "/usr/local/sbin/"}) {
     std::string path = cat(directory, engine.program);
-    struct stat other{};
-    if (::stat(path.c_str(), &other) != 0) continue;
-    if (found && (other.st_ino != first.st_ino || other.st_dev != first.st_dev))
+    std::error_code error;
+    if (!std::filesystem::exists(path, error)) continue;
+    if (found && !std::filesystem::equivalent(*found, path, error))
       return refuse("found two binaries (", *found, ", ", path, "): choose one with --program");
-    if (found) continue;
-    found = std::move(path);
-    first = other;
+    if (!found) found = std::move(path);
   }
   return found;
-}
-
-/// What the program's --version says.
-Result<Version> version_of(const std::string& program) {
-  PODQOS_ASSIGN(const auto end, run_program({program, "--version"}));
-  const auto version = parse_version(end.output);
-  if (end.status == 0 && version) return *version;
-  return refuse(program, " --version says \"", printable(end.output),
-                "\": no version found; set it with --engine-version");
 }
 
 /// Finds the engine's program and its version.
@@ -74,18 +62,12 @@ Status find_engine(const std::string& version, Setup& setup) {
     return refuse(setup.engine->title, " is not installed: no ", setup.engine->program,
                   " in /usr/bin, /usr/sbin, /usr/local/bin or /usr/local/sbin; to configure it "
                   "beforehand, set --engine-version");
-  const auto found = version_of(*setup.program);
-  if (found) setup.version = *found;
-  return found || setup.undo ? Status{} : fail(found.error());
-}
-
-/// Notes what a restart would do to containers; refuses one that was not forced.
-Status note_restart_harm(Setup& setup) {
-  if (setup.restart_harm.empty()) return {};
-  if (setup.restart == Restart::kHarmless)
-    return refuse(setup.restart_harm, ", or use --restart=force; nothing was changed");
-  setup.notes.push_back(setup.restart_harm);
-  return {};
+  const auto said = run_program({*setup.program, "--version"});
+  if (said) setup.version = parse_version(*said);
+  if (setup.version || setup.undo) return {};
+  return refuse(*setup.program, " --version says \"",
+                printable(said ? *said : said.error().message),
+                "\": no version found; set it with --engine-version");
 }
 
 /// Does all that was asked for. @return what is to be printed.
@@ -99,17 +81,16 @@ Result<std::string> configure(ConfigureOptions& options) {
     setup.restart = options.restart == "force" ? Restart::kForce : Restart::kHarmless;
   PODQOS_TRY(find_engine(options.engine_version, setup));
   setup.plugin_installed = setup.files.exists(kPlugin);
-  setup.kubelet = setup.files.exists(kKubelet);
   const auto method = std::ranges::find(kMethods, options.method) - kMethods.begin();
   setup.method = options.method.empty() ? best_method(setup) : static_cast<Method>(method);
   if (auto planned = plan(setup); !planned)
     return fail(setup.root.empty() ? planned.error()
                                    : std::move(planned).error().with_context(setup.root));
-  PODQOS_TRY(note_restart_harm(setup));
   if (!setup.dry_run) {
     PODQOS_TRY(setup.files.apply(setup.changes));
     // The programs of another root are not run.
-    if (setup.root.empty()) PODQOS_TRY(activate(setup, run_program));
+    if (setup.root.empty())
+      PODQOS_TRY(activate(setup, [](const auto& argv) { return run_program(argv); }));
   }
   return options.output.is_json() ? format_json(setup) : format_text(setup, options.output.mode());
 }

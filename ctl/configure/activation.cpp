@@ -1,8 +1,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <ctime>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -44,26 +46,36 @@ std::optional<Time> start_of(Pid pid) {
   return std::chrono::system_clock::now() - age;
 }
 
+/// The last change of a file (st_ctime, which no program sets), or of its directory if it is gone.
+std::optional<Time> change_of(const std::string& file) {
+  struct stat found{};
+  if (::stat(file.c_str(), &found) != 0 &&
+      ::stat(std::filesystem::path{file}.parent_path().c_str(), &found) != 0)
+    return std::nullopt;
+  return Time{seconds{found.st_ctim.tv_sec} + nanoseconds{found.st_ctim.tv_nsec}};
+}
+
 class Activation {
  public:
   Activation(Setup& setup, const Run& run, std::chrono::milliseconds patience)
       : setup_(setup), run_(run), patience_(patience), service_(setup.engine->service) {}
 
   Status activate() {
-    setup_.stale = is_stale();
+    find_stale();
     if (setup_.changed() || (setup_.stale && may_restart())) {
-      const auto checked = check();
+      auto checked = check();
+      if (!checked && !setup_.undo) return setup_.files.roll_back(std::move(checked).error());
       // Without podqos's lines the engine has another reason to refuse its configuration.
-      if (!checked && setup_.undo) {
+      if (!checked) {
         setup_.stale = false;
-        setup_.failure = checked.error();
+        setup_.failure = std::move(checked).error();
         setup_.failure->message += "; removed anyway; not restarted";
         return {};
       }
-      if (!checked) return setup_.files.roll_back(checked.error());
     }
     if (auto updated = is_docker() ? update_docker() : update_service(); !updated)
       return restart_with_old_files(updated.error());
+    if (setup_.stale) setup_.events["stale"] = cat(service_, why_stale_);
     if (auto plugin = setup_.undo ? stop_plugin() : start_plugin(); !plugin)
       setup_.failure = std::move(plugin).error();
     return {};
@@ -78,13 +90,12 @@ class Activation {
     const std::string command = join(words, " ");
     std::vector<std::string> argv = words;
     argv.insert(argv.begin(), kSystemctl);
-    const auto end = run_(argv);
-    if (!end && end.error().code == ErrorCode::kNotFound)
+    auto done = run_(argv);
+    if (done) return {};
+    if (done.error().code == ErrorCode::kNotFound)
       return fail(ErrorCode::kUnsupported,
                   cat("systemctl not found: run `systemctl ", command, "` manually"));
-    if (!end) return fail(end.error());
-    if (end->status == 0) return {};
-    return fail(ErrorCode::kIo, cat(kSystemctl, " ", command, ": ", printable(end->output, 1000)));
+    return fail(std::move(done).error().with_context(cat(kSystemctl, " ", command)));
   }
 
   /// Whether `systemctl QUESTION UNIT` says so.
@@ -94,15 +105,13 @@ class Activation {
 
   /// A property of a unit; "" if systemd cannot be asked.
   [[nodiscard]] std::string property(const std::string& unit, const char* name) const {
-    const auto end = run_({kSystemctl, "show", cat("--property=", name), "--value", unit});
-    return end && end->status == 0 ? end->output : "";
+    return run_({kSystemctl, "show", cat("--property=", name), "--value", unit}).value_or("");
   }
 
   /// The engine's main process; nullopt if it does not run, or not as this service.
   [[nodiscard]] std::optional<Pid> process() const {
     const auto pid = parse_int(property(service_, "MainPID"));
-    if (!pid || *pid <= 0) return std::nullopt;
-    return Pid{*pid};
+    return pid && *pid > 0 ? std::optional{Pid{*pid}} : std::nullopt;
   }
 
   /// Whether the plugin's STATUS= (nri/service.cpp) says that it serves the engine that runs now:
@@ -113,25 +122,21 @@ class Activation {
            status.ends_with(cat(" (process ", runtime->value(), ")"));
   }
 
-  /// Whether containerd or CRI-O has run since before a file changed that is right by now
-  /// (st_ctime, which no program sets). Where the clock was set back beyond that, nothing can be
-  /// said. A plugin that is connected shows that NRI is on.
-  [[nodiscard]] bool is_stale() {
-    std::optional<Time> last;
-    for (const std::string& path : setup_.registered_in) {
-      struct stat found{};
-      if (::stat(path.c_str(), &found) != 0) continue;
-      const Time time{seconds{found.st_ctim.tv_sec} + nanoseconds{found.st_ctim.tv_nsec}};
-      if (last && time <= *last) continue;
-      last = time;
-      setup_.last_changed = path;
-    }
-    if (!last || setup_.changed() || service_.empty() || is_docker()) return false;
+  /// Finds out whether containerd or CRI-O has run since before a file changed that is right by
+  /// now. Where the clock was set back beyond that, nothing can be said. A plugin that is connected
+  /// shows that NRI is on.
+  void find_stale() {
+    if (setup_.changed() || service_.empty() || is_docker()) return;
+    const auto last = std::ranges::max_element(setup_.registered_in, {}, change_of);
+    const auto changed = last == setup_.registered_in.end() ? std::nullopt : change_of(*last);
     const auto pid = process();
     const auto start = pid ? start_of(*pid) : std::nullopt;
-    if (!start || start >= last || *last > std::chrono::system_clock::now()) return false;
-    return setup_.undo || setup_.method != Method::kNri ||
-           !has_plugin(property(kPluginUnit, "StatusText"));
+    if (!changed || !start || start >= changed || *changed > std::chrono::system_clock::now())
+      return;
+    setup_.stale = setup_.undo || setup_.method != Method::kNri ||
+                   !has_plugin(property(kPluginUnit, "StatusText"));
+    why_stale_ = cat(" has not been restarted since ", *last, " changed, and ",
+                     setup_.undo ? "may still have podqos registered" : "may not know podqos yet");
   }
 
   /// Has the engine check its configuration, if it can.
@@ -139,17 +144,20 @@ class Activation {
     if (!setup_.program || (is_docker() && setup_.version < kDockerValidates)) return {};
     std::vector<std::string> command = parts_of(setup_.engine->check, ' ');
     command.insert(command.begin(), *setup_.program);
-    PODQOS_ASSIGN(const auto end, run_(command));
-    setup_.checked = end.status == 0;
-    if (setup_.checked) return {};
-    return fail(ErrorCode::kInvalidArgument,
-                cat("`", join(command, " "),
-                    "` rejected the configuration: ", printable(end.output, 2000)));
+    if (const auto done = run_(command); !done)
+      return fail(
+          ErrorCode::kInvalidArgument,
+          cat("`", join(command, " "), "` rejected the configuration: ", done.error().message));
+    setup_.events["checked"] = cat(setup_.engine->title, " accepts its configuration");
+    return {};
   }
 
   Status restart() {
-    setup_.restarted = true;
     setup_.stale = false;
+    setup_.events["restarted"] = cat(service_, " restarted");
+    if (setup_.containers > 0)
+      setup_.events["restarted"] +=
+          cat(", which stopped ", setup_.containers, " running containers: live-restore is off");
     return systemctl({"restart", service_});
   }
 
@@ -163,9 +171,8 @@ class Activation {
   /// containers a restart would stop. @return false if it cannot be asked.
   bool ask_docker() {
     for (const char* client : kDockerClients) {
-      const auto end = run_({client, "--host", kSocket, "info", "--format", kFormat});
-      if (!end || end->status != 0) continue;
-      std::string_view words = end->output;
+      const auto said = run_({client, "--host", kSocket, "info", "--format", kFormat});
+      std::string_view words = said ? std::string_view{*said} : "";
       const auto running = parse_int(read_until(words, ' '));
       const auto paused = parse_int(read_until(words, ' '));
       if (!running || !paused) continue;
@@ -177,6 +184,8 @@ class Activation {
   }
 
   Status update_docker() {
+    why_stale_ = cat(setup_.undo ? " still knows" : " does not know",
+                     " the runtime \"podqos\": it has not read this configuration yet");
     // The socket is systemd's: to ask would start a daemon that is stopped. It reads the file when
     // it starts.
     if (!is("is-active", service_))
@@ -184,25 +193,24 @@ class Activation {
     if (!ask_docker()) setup_.stale = setup_.changed();
     if (!setup_.stale || !may_restart()) return {};
     PODQOS_TRY(systemctl({"reload", service_}));
-    setup_.reloaded = true;
     bool answers = false;
-    static_cast<void>(wait_until(patience_, [&] {
+    wait_until(patience_, [&] {
       answers = is("is-active", service_) && ask_docker();
       return !answers || !setup_.stale;
-    }));
+    });
     // A reload adds a runtime, but does not remove the last one.
     if (!answers) setup_.stale = setup_.undo;
     const bool harmless = answers && setup_.containers == 0;
-    if (!setup_.stale || (setup_.restart != Restart::kForce && !harmless)) return {};
-    setup_.reloaded = false;
-    return restart();
+    if (setup_.stale && (setup_.restart == Restart::kForce || harmless)) return restart();
+    setup_.events["reloaded"] = cat(service_, " reloaded");
+    return {};
   }
 
   Status stop_plugin() {
     const bool serves = setup_.program && setup_.engine->nri;
     if (!serves || !is("is-active", kPluginUnit)) return {};
     PODQOS_TRY(systemctl({"disable", "--now", kPluginUnit}));
-    setup_.plugin_disabled = true;
+    setup_.events["pluginDisabled"] = cat(kPluginUnit, " stopped and disabled");
     return {};
   }
 
@@ -213,28 +221,32 @@ class Activation {
     if (!may_restart()) return {};
     if (!setup_.plugin_ready) {
       PODQOS_TRY(systemctl({"enable", "--now", kPluginUnit}));
-      setup_.plugin_enabled = true;
+      setup_.events["pluginEnabled"] = cat(kPluginUnit, " enabled and started");
+      setup_.plugin_ready = true;
     }
     // An engine that does not run finds the plugin when it starts.
     if (!process()) return {};
     std::string status;
+    bool connected = false;
     bool stands_by = false;
-    static_cast<void>(wait_until(patience_, [&] {
+    wait_until(patience_, [&] {
       status = property(kPluginUnit, "StatusText");
-      setup_.plugin_connected = has_plugin(status);
+      connected = has_plugin(status);
       stands_by = status.contains("standing by until that one ends");
-      return setup_.plugin_connected || stands_by;
-    }));
-    if (setup_.plugin_connected) return {};
+      return connected || stands_by;
+    });
     if (stands_by)
       return fail(ErrorCode::kConflict,
                   cat(kPluginUnit, " does not serve ", service_, ": ", printable(status, 500),
                       ": stop that one, or disable ", kPluginUnit));
-    return fail(ErrorCode::kTimeout,
-                cat(kPluginUnit, " has not connected to ", service_, " within ",
-                    std::chrono::duration_cast<seconds>(patience_).count(), " s; its status: \"",
-                    printable(status, 500),
-                    "\"; until it has, pods are not placed: see journalctl -u ", kPluginUnit));
+    if (!connected)
+      return fail(ErrorCode::kTimeout,
+                  cat(kPluginUnit, " has not connected to ", service_, " within ",
+                      std::chrono::duration_cast<seconds>(patience_).count(), " s; its status: \"",
+                      printable(status, 500),
+                      "\"; until it has, pods are not placed: see journalctl -u ", kPluginUnit));
+    setup_.events["pluginConnected"] = cat(kPluginUnit, " is connected to ", setup_.engine->title);
+    return {};
   }
 
   /// Restores the files after a start that has failed, and has the engine started with them.
@@ -252,6 +264,7 @@ class Activation {
   const Run& run_;
   std::chrono::milliseconds patience_;
   std::string service_;
+  std::string why_stale_;  ///< behind the service's name
 };
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <filesystem>
-#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -28,8 +27,6 @@ constexpr std::string_view kCriPlugin3 = "io.containerd.cri.v1.runtime";
 constexpr Version kMerging{.major = 2, .minor = 0};
 /// From this version on a configuration may be of version 4, with the tables of version 3.
 constexpr Version kFormat4{.major = 2, .minor = 3};
-/// Imports import others; no operator wants this many.
-constexpr std::size_t kMaxImports = 256;
 
 bool merges(const Setup& setup) {
   return setup.version >= kMerging;
@@ -67,8 +64,6 @@ Result<std::string> read_containerd(Setup& setup) {
       PODQOS_ASSIGN(const auto directory, add_import(setup.files, imports, each, paths));
       if (next == 0 && drop_ins.empty()) drop_ins = directory;
     }
-    if (paths.size() > kMaxImports)
-      return refuse(kContainerdConfig, ": imports more than ", kMaxImports, " files");
   }
   return drop_ins;
 }
@@ -90,7 +85,7 @@ Result<std::int64_t> format_of(const Setup& setup) {
   if (merges(setup) && (!exists || setup.method == Method::kNri)) return 3;
   if (!exists) return 2;
   const TomlValue version = setup.documents.front().at("version");
-  const std::int64_t format = version ? version.node->value_exact<std::int64_t>().value_or(1) : 1;
+  const std::int64_t format = version.node.value_exact<std::int64_t>().value_or(1);
   if (format == 1)
     return refuse(version.place,
                   ": config version 1 is not supported: run `containerd config migrate`, "
@@ -115,28 +110,25 @@ Status check_enabled(const Setup& setup, std::initializer_list<std::string_view>
   return {};
 }
 
-/// Plans a file of podqos's own in `drop_ins` if containerd merges one, else a block in
-/// config.toml; there, too, if it stands there already.
-/// @param lines  `path` and `block` are set here
-Status add_containerd_lines(Setup& setup, const std::string& drop_ins, Lines lines) {
+/// Plans these lines in a file of podqos's own in `drop_ins` if containerd merges one, else as a
+/// block in config.toml; there, too, if it stands there already.
+Status add_containerd_lines(Setup& setup, std::int64_t format, const std::string& drop_ins,
+                            Lines lines) {
   const bool is_nri = setup.method == Method::kNri;
-  lines.path = kContainerdConfig;
   lines.block = kMethods.at(static_cast<std::size_t>(setup.method));
+  lines.base = cat("version = ", format, "\n");
   PODQOS_ASSIGN(const auto config, setup.files.read(kContainerdConfig));
   const bool is_there = config.text.contains(cat("# podqos: begin ", lines.block));
-  if (!drop_ins.empty() && (is_nri || merges(setup)) && !is_there) {
-    lines.path = cat(drop_ins, is_nri ? kContainerdNriDropIn : kHandlerDropIn);
-    lines.text = cat(lines.base, "\n", lines.text);
-    lines.block = {};
-  }
+  lines.is_own = !drop_ins.empty() && (is_nri || merges(setup)) && !is_there;
+  if (lines.is_own) lines.text = cat(std::exchange(lines.base, {}), lines.text);
+  lines.path = lines.is_own ? cat(drop_ins, is_nri ? kContainerdNriDropIn : kHandlerDropIn)
+                            : kContainerdConfig;
   return add_lines(setup, lines);
 }
 
 Status plan_handler(Setup& setup, std::int64_t format, const std::string& drop_ins) {
   const std::string cri = cat("plugins/", format == 2 ? kCriPlugin2 : kCriPlugin3, "/containerd");
   const std::string handler = cat(cri, "/runtimes/", kHandler);
-  PODQOS_ASSIGN(const bool there, is_there_by_hand(setup, handler, "/options/BinaryName"));
-  if (there) return {};
   // Without a word about it, the default handler does not use systemd's driver.
   const TomlValue name = setup.at(cat(cri, "/default_runtime_name"));
   const TomlValue driver =
@@ -145,14 +137,14 @@ Status plan_handler(Setup& setup, std::int64_t format, const std::string& drop_i
   const std::string lines = handler_lines(format, with_runc, driver.flag().value_or(false));
   // containerd 1.x: an imported table of CRI is the whole one.
   const TomlValue last = setup.at(cat("plugins/", kCriPlugin2));
-  if (!merges(setup) && last && last.file != kContainerdConfig)
+  if (!merges(setup) && last && last.file != kContainerdConfig && !setup.at(handler))
     return refuse(last.place, ": replaces table \"", kCriPlugin2, "\" of ", kContainerdConfig,
                   " (containerd 1.x does not merge imports); ", by_hand(lines));
-  return add_containerd_lines(setup, drop_ins,
+  return add_containerd_lines(setup, format, drop_ins,
                               {.text = lines,
                                .what = "handler \"podqos\"",
-                               .base = cat("version = ", format, "\n"),
-                               .place = setup.documents.front().at(handler).place});
+                               .table = handler,
+                               .program = "/options/BinaryName"});
 }
 
 Status plan_containerd_nri(Setup& setup, std::int64_t format, const std::string& drop_ins) {
@@ -162,31 +154,25 @@ Status plan_containerd_nri(Setup& setup, std::int64_t format, const std::string&
   // containerd 1.x: an imported table is the whole one.
   if (table && !merges(setup))
     std::erase_if(setup.documents, [&](const auto& each) { return each.file != table.file; });
-  PODQOS_TRY(check_nri(setup, path,
-                       {{.key = "disable", .wanted = false, .unset = !table || merges(setup)},
-                        {.key = "disable_connections", .wanted = false}}));
-  if (table || merges(setup)) return note_nri(setup, kContainerdConfig, table);
-  return add_containerd_lines(setup, drop_ins,
-                              {.text = std::string{kContainerdNri},
-                               .what = "table for NRI",
-                               .base = cat("version = ", format, "\n"),
-                               .place = setup.documents.front().at(path).place});
+  PODQOS_TRY(check_nri_switch(setup, path, "disable", false, !table || merges(setup)));
+  PODQOS_TRY(check_nri_switch(setup, path, "disable_connections", false));
+  if (table || merges(setup)) return note_nri(setup, table);
+  return add_containerd_lines(
+      setup, format, drop_ins,
+      {.text = std::string{kContainerdNri}, .what = "table for NRI", .table = path});
 }
 
 Status plan_containerd_removal(Setup& setup, const std::string& drop_ins) {
   for (const std::string_view plugin : {kCriPlugin2, kCriPlugin3})
     PODQOS_TRY(
         check_not_default(setup, cat("plugins/", plugin, "/containerd/default_runtime_name")));
-  PODQOS_TRY(remove_lines(setup, kContainerdConfig));
   // The first is where containerd's own default looks, whatever "imports" says today.
-  std::set<std::string> directories = {kContainerdDropIns};
-  if (!drop_ins.empty()) directories.insert(drop_ins);
-  for (const std::string& directory : directories) {
+  const std::set<std::string> directories = {kContainerdDropIns,
+                                             drop_ins.empty() ? kContainerdDropIns : drop_ins};
+  PODQOS_TRY(remove_lines(setup, kContainerdConfig));
+  for (const std::string& directory : directories)
     for (const std::string_view name : {kHandlerDropIn, kContainerdNriDropIn})
       PODQOS_TRY(remove_lines(setup, cat(directory, name)));
-    setup.registered_in.push_back(directory);
-  }
-  setup.registered_in.emplace_back(kContainerdConfig);
   return {};
 }
 

@@ -8,18 +8,15 @@
 #include "common/base/text.h"
 #include "ctl/configure/lines.h"
 #include "ctl/json.h"
+#include "ctl/table.h"
 #include "podqos_examples.h"
 
 namespace podqos::ctl {
 namespace {
 
-constexpr const char* kCrioConfig = "/etc/crio/crio.conf";
 constexpr const char* kCrioDropIns = "/etc/crio/crio.conf.d";
 constexpr const char* kCrioRuntimeDropIn = "/etc/crio/crio.conf.d/50-podqos.conf";
 constexpr const char* kCrioNriDropIn = "/etc/crio/crio.conf.d/60-podqos-nri.conf";
-/// Where the package registers createRuntime and poststop; CRI-O's default hooks_dir.
-constexpr const char* kPackagedHook =
-    "/usr/share/containers/oci/hooks.d/50-podqos-createruntime.json";
 /// CRI-O has NRI switched on from this version on (pkg/config/config.go, DefaultConfig).
 constexpr Version kNriByDefault{.major = 1, .minor = 30};
 
@@ -34,16 +31,6 @@ constexpr std::array<std::string_view, 7> kOfTheRuntime = {
     "runtime_path",           "runtime_type",       "runtime_root",           "runtime_config_path",
     "platform_runtime_paths", "runtime_pull_image", "inherit_default_runtime"};
 
-/// Reads crio.conf and its drop-ins: every file of the directory and of those in it, whatever its
-/// name (pkg/config, UpdateFromPath).
-Status read_crio(Setup& setup) {
-  PODQOS_ASSIGN(const auto paths, setup.files.list(kCrioDropIns, Depth::kAll));
-  PODQOS_TRY(read_others(setup, kCrioConfig));
-  for (const std::string& path : paths)
-    if (!path.ends_with('/')) PODQOS_TRY(read_others(setup, path));
-  return {};
-}
-
 /// The row of the runtime that pods get without a RuntimeClass; where conmon does not serve that
 /// one (Kata), that of crun or runc, which names conmon, too. An empty one if there is none.
 toml::table default_row(const Setup& setup) {
@@ -52,7 +39,7 @@ toml::table default_row(const Setup& setup) {
        {setup.at(kDefaultRuntime).text(), std::string{"crun"}, std::string{"runc"}}) {
     if (name.empty() || name == kHandler) continue;
     const TomlValue found = setup.at(cat(kRuntimes, name));
-    const toml::table* row = found ? found.node->as_table() : nullptr;
+    const toml::table* row = found.node.as_table();
     if (row == nullptr) continue;
     const std::string type = (*row)["runtime_type"].value_or(std::string{});
     if (type.empty() || type == "oci") return *row;
@@ -69,15 +56,16 @@ std::string format_toml(const toml::node& value) {
   if (const auto* truth = value.as_boolean()) return truth->get() ? "true" : "false";
   if (const auto* number = value.as_integer()) return std::to_string(number->get());
   if (const auto* number = value.as_floating_point()) return nlohmann::json(number->get()).dump();
-  std::string list;
-  const auto* table = value.as_table();
-  for (const auto& [key, each] : table == nullptr ? toml::table{} : *table)
-    list += cat(list.empty() ? "" : ", ", json_quote(key.str()), " = ", format_toml(each));
-  if (table != nullptr) return cat("{ ", list, " }");
-  const auto* array = value.as_array();
-  for (const toml::node& each : array == nullptr ? toml::array{} : *array)
-    list += cat(list.empty() ? "" : ", ", format_toml(each));
-  return cat("[", list, "]");
+  std::vector<std::string> parts;
+  if (const auto* table = value.as_table()) {
+    for (const auto& [key, each] : *table)
+      parts.push_back(cat(json_quote(key.str()), " = ", format_toml(each)));
+    return cat("{ ", join(parts, ", "), " }");
+  }
+  if (const auto* array = value.as_array())
+    for (const toml::node& each : *array)
+      parts.push_back(format_toml(each));
+  return cat("[", join(parts, ", "), "]");
 }
 
 /// The row of examples/cri-o, and what else the default runtime's row says.
@@ -92,21 +80,19 @@ std::string runtime_lines(toml::table row) {
 }
 
 Status plan_crio_runtime(Setup& setup) {
-  PODQOS_ASSIGN(const bool there,
-                is_there_by_hand(setup, cat(kRuntimes, kHandler), "/runtime_path"));
-  if (there) return {};
   return add_lines(setup, {.path = kCrioRuntimeDropIn,
                            .text = runtime_lines(default_row(setup)),
-                           .what = "runtime \"podqos\""});
+                           .what = "runtime \"podqos\"",
+                           .table = cat(kRuntimes, kHandler),
+                           .program = "/runtime_path"});
 }
 
 Status plan_crio_nri(Setup& setup) {
   if (!setup.version) return refuse("CRI-O's version is unknown; set it with --engine-version");
-  PODQOS_TRY(
-      check_nri(setup, "crio/nri",
-                {{.key = "enable_nri"}, {.key = "nri_disable_connections", .wanted = false}}));
+  PODQOS_TRY(check_nri_switch(setup, "crio/nri", "enable_nri", true));
+  PODQOS_TRY(check_nri_switch(setup, "crio/nri", "nri_disable_connections", false));
   const TomlValue enabled = setup.at("crio/nri/enable_nri");
-  if (enabled || *setup.version >= kNriByDefault) return note_nri(setup, kCrioConfig, enabled);
+  if (enabled || *setup.version >= kNriByDefault) return note_nri(setup, enabled);
   if (const TomlValue listen = setup.at("crio/nri/nri_listen"))
     return refuse(listen.place,
                   ": nri_listen is set, but not enable_nri; write \"enable_nri = true\" beside "
@@ -125,9 +111,7 @@ Status plan_crio_hooks(Setup& setup) {
 }
 
 Status plan_crio_removal(Setup& setup) {
-  PODQOS_TRY(read_crio(setup));
   PODQOS_TRY(check_not_default(setup, kDefaultRuntime));
-  setup.registered_in.emplace_back(kCrioDropIns);
   for (const char* path : {kCrioRuntimeDropIn, kCrioNriDropIn})
     PODQOS_TRY(remove_lines(setup, path));
   // Its containers: directories in its runtime_root.
@@ -135,20 +119,23 @@ Status plan_crio_removal(Setup& setup) {
   const auto containers =
       std::ranges::count_if(entries, [](const std::string& path) { return !path.contains("/."); });
   // Its file may be gone since an earlier removal, after which CRI-O was not restarted.
-  if (!setup.at(cat(kRuntimes, kHandler)) && containers > 0)
-    setup.restart_harm =
-        cat(containers, " containers of the runtime \"", kHandler, "\" are in ", kCrioRuntimeRoot,
-            ": once restarted, CRI-O cannot stop or remove them; remove their "
-            "pods first");
+  if (setup.at(cat(kRuntimes, kHandler)) || containers == 0) return {};
+  const std::string harm =
+      cat(containers, " containers of the runtime \"", kHandler, "\" are in ", kCrioRuntimeRoot,
+          ": once restarted, CRI-O cannot stop or remove them; remove their pods first");
+  if (setup.restart == Restart::kHarmless)
+    return refuse(harm, ", or use --restart=force; nothing was changed");
+  setup.notes.push_back(harm);
   return {};
 }
 
 }  // namespace
 
 Status plan_crio(Setup& setup) {
+  if (!setup.undo && setup.method == Method::kHooks) return plan_crio_hooks(setup);
+  // Every file of the directory and of those in it, whatever its name (pkg/config, UpdateFromPath).
+  PODQOS_TRY(read_all_others(setup, {"/etc/crio/crio.conf"}, kCrioDropIns, "", Depth::kAll));
   if (setup.undo) return plan_crio_removal(setup);
-  if (setup.method == Method::kHooks) return plan_crio_hooks(setup);
-  PODQOS_TRY(read_crio(setup));
   return setup.method == Method::kNri ? plan_crio_nri(setup) : plan_crio_runtime(setup);
 }
 

@@ -20,7 +20,7 @@ constexpr std::string_view kBackupSuffix = ".podqos-backup";
 struct FileState {
   enum class Kind : std::uint8_t { kAbsent, kFile, kLink };
   Kind kind = Kind::kAbsent;
-  std::string text;           ///< a file's content, a symlink's target
+  std::string text = {};      ///< a file's content, a symlink's target
   sys::FileOwner owner = {};  ///< where nothing is, that of a new file
 
   [[nodiscard]] bool exists() const { return kind != Kind::kAbsent; }
@@ -34,10 +34,10 @@ struct FileState {
 /// One file that changes.
 struct FileChange {
   std::string path;
-  FileState before;
-  FileState after;
-  std::string what;     ///< "handler podqos", for the line that is printed
-  bool backup = false;  ///< whether `before` is kept beside the file unless a backup is there
+  FileState before = {};
+  FileState after = {};
+  std::string what = {};  ///< "handler podqos", for the line that is printed
+  bool backup = false;    ///< whether `before` is kept beside the file unless a backup is there
   /// Whether the backup has become the file again, so that it is removed.
   bool drop_backup = false;
 };
@@ -60,12 +60,12 @@ class EngineFiles {
   explicit EngineFiles(std::string root = {}) : root_(std::move(root)) {}
 
   /// The state of a path; an error for what cannot be read or is too large.
-  [[nodiscard]] Result<FileState> read(const std::string& path) const;
+  [[nodiscard]] Result<FileState> read(const std::string& file) const;
   /// The content of the file that a path leads to, symlinks followed; nullopt if there is none. For
   /// files that are looked at and never changed.
-  [[nodiscard]] Result<std::optional<std::string>> follow(const std::string& path) const;
+  [[nodiscard]] Result<std::optional<std::string>> follow(const std::string& file) const;
   /// Whether a path leads to anything.
-  [[nodiscard]] bool exists(const std::string& path) const;
+  [[nodiscard]] bool exists(const std::string& file) const;
   /// Paths of what is in a directory, those of directories with a "/" at the end, each directory's
   /// sorted by their bytes; empty if it does not exist.
   [[nodiscard]] Result<std::vector<std::string>> list(const std::string& directory,
@@ -83,12 +83,11 @@ class EngineFiles {
 
  private:
   [[nodiscard]] Result<sys::Directory> open(const std::string& directory) const;
-  [[nodiscard]] std::string resolve(const std::string& path) const;
+  [[nodiscard]] std::string resolve(const std::string& file) const;
   [[nodiscard]] Status make_directories(const std::string& directory) const;
-  [[nodiscard]] Status write(const std::string& path, const FileState& state) const;
+  [[nodiscard]] Status write(const std::string& file, const FileState& state) const;
   [[nodiscard]] Status lock();
   [[nodiscard]] Status make(const FileChange& change);
-  [[nodiscard]] Status put(const std::string& path, const FileState& after);
 
   std::string root_;
   std::optional<sys::FileLock> lock_;

@@ -1,6 +1,8 @@
 #include "ctl/configure/lines.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <utility>
 
 #include "common/base/text.h"
@@ -8,149 +10,164 @@
 namespace podqos::ctl {
 namespace {
 
-constexpr std::string_view kBegin = "# podqos: begin ";
-constexpr std::string_view kEnd = "# podqos: end ";
+constexpr std::string_view kMark = "# podqos: ";
+constexpr std::string_view kBegin = "begin ";
+constexpr std::string_view kEnd = "end ";
 constexpr std::string_view kRemark =
     " (podqosctl configure writes these lines anew; --undo removes them)";
 
-/// The first line of a file that is podqos's alone.
-constexpr std::string_view kOwnFile =
-    "# podqosctl configure writes this file anew, and removes it with --undo.\n";
-
-bool is_own(const FileState& state) {
-  return state.kind == FileState::Kind::kFile && state.text.starts_with(kOwnFile);
+/// "begin NAME" or "end NAME" of a line that is a mark, perhaps with a remark behind it; another
+/// text, or "", for any other line.
+std::string_view mark_in(std::string_view line) {
+  if (!line.starts_with(kMark)) return {};
+  line.remove_prefix(kMark.size());
+  return line.substr(0, line.find_first_of(" \r\n", line.find(' ') + 1));
 }
 
-/// The name in a line that is this mark, perhaps with a remark behind it; "" for any other line.
-std::string_view name_in(std::string_view line, std::string_view mark) {
-  if (!line.starts_with(mark)) return {};
-  line.remove_prefix(mark.size());
-  return line.substr(0, line.find_first_of(" \r\n"));
+/// How the first line ends.
+std::string_view newline_of(std::string_view text) {
+  return text.substr(0, text.find('\n')).ends_with('\r') ? "\r\n" : "\n";
 }
 
-/// Replaces the block `name` by `block`, or appends it; without a name, all blocks go.
-Result<std::string> edit_blocks(std::string_view text, std::string_view name,
-                                std::string_view block, const std::string& file) {
-  const auto misplaced = [&](std::size_t line, std::string_view mark, std::string_view of) {
-    return refuse(file, ":", line, ": \"", mark, of,
-                  "\" is not one of a pair; remove podqos's lines there by hand, both marks "
-                  "included");
-  };
-  std::string out;
-  std::string_view open;  // name of the block that has not ended yet
-  std::size_t open_line = 0;
-  for (std::size_t line = 1; !text.empty(); ++line) {
-    const std::size_t size = std::min(text.find('\n'), text.size() - 1) + 1;
-    const std::string_view content = text.substr(0, size);
-    text.remove_prefix(size);
-    const std::string_view begun = name_in(content, kBegin);
-    const std::string_view ended = name_in(content, kEnd);
-    if (!begun.empty() && !open.empty()) return misplaced(line, kBegin, begun);
-    if (!ended.empty() && ended != open) return misplaced(line, kEnd, ended);
-    if (!begun.empty()) {
-      open = begun;
-      open_line = line;
-    }
-    if (begun == name) out += std::exchange(block, {});
-    const bool goes = name.empty() ? !open.empty() : open == name;
-    if (!goes) out += content;
-    if (!ended.empty()) open = {};
-  }
-  if (!open.empty()) return misplaced(open_line, kBegin, open);
-  return out.append(block);
+/// The lines of a block, which end as those of the file do; "" without a name.
+std::string format_block(std::string_view name, std::string_view body, std::string_view file) {
+  std::string block;
+  if (name.empty()) return block;
+  for (const char c : cat(kMark, kBegin, name, kRemark, "\n", body, kMark, kEnd, name, "\n"))
+    c == '\n' ? block += newline_of(file) : block += c;
+  return block;
 }
 
-/// The change that puts the lines into their file.
-Result<FileChange> change_for(const EngineFiles& files, const Lines& lines) {
-  PODQOS_ASSIGN(auto before, read_changeable(files, lines.path));
-  FileChange change{.path = lines.path,
-                    .before = before,
-                    .after = before.with(cat(kOwnFile, lines.text)),
-                    .what = lines.what};
-  if (lines.block.empty() && before.exists() && !is_own(before))
+/// What the lines make of their file.
+/// @param place  FILE:LINE of what they add a table to
+Result<std::string> with_lines(const std::optional<std::string>& text, const Lines& lines,
+                               const std::string& place) {
+  if (lines.is_own && text && !text->contains(kMark))
     return refuse(lines.path, ":1: is not podqosctl's file, and is left as it is");
-  if (lines.block.empty()) return change;
-  change.backup = before.exists();
-  PODQOS_ASSIGN(change.after.text, put_block(change.backup ? before.text : lines.base, lines.block,
-                                             lines.text, lines.path));
-  const auto parsed = TomlDocument::parse(change.after.text, lines.path);
-  if (parsed) return change;
+  PODQOS_ASSIGN(auto made,
+                edit_blocks(text.value_or(lines.base), lines.path, lines.block, lines.text));
+  const auto parsed = TomlDocument::parse(made, lines.path);
+  if (parsed) return made;
   // The error's own line is one of podqos's, which the file does not have.
   const std::string& why = parsed.error().message;
-  return refuse(lines.place, ": no table can be added to what stands here: ",
+  return refuse(place, ": no table can be added to what stands here: ",
                 why.substr(why.find(": ", lines.path.size()) + 2));
+}
+
+/// Lets a removal restore the file's backup, or remove a file of which nothing is left.
+Status restore(Setup& setup, FileChange& change, IsMadeOf is_made_of) {
+  // What a file that podqosctl has made has beside podqos's lines.
+  constexpr std::array<std::string_view, 4> kNothing = {"", "version = 2", "version = 3", "{}"};
+  const std::string path = cat(change.path, kBackupSuffix);
+  PODQOS_ASSIGN(const auto backup, setup.files.read(path));
+  const bool is_kept = backup.kind == FileState::Kind::kFile;
+  // The last line may have had no newline.
+  const bool is_same = is_made_of == nullptr ? trimmed(change.after.text) == trimmed(backup.text)
+                                             : is_made_of(change, backup.text);
+  change.drop_backup = is_kept && is_same;
+  if (change.drop_backup)
+    change.after.text = backup.text;
+  else if (is_kept)
+    setup.notes.push_back(cat("kept backup ", path, ": ", change.path,
+                              " was modified since; remove it when you no longer need it"));
+  else if (std::ranges::find(kNothing, trimmed(change.after.text)) != kNothing.end())
+    change.after = {};
+  return {};
 }
 
 }  // namespace
 
-Result<std::string> put_block(std::string_view text, std::string_view name, std::string_view body,
-                              const std::string& file) {
-  const bool crlf = text.substr(0, text.find('\n')).ends_with('\r');
-  const std::string_view newline = crlf ? "\r\n" : "\n";
-  std::string block;
-  for (const char c : cat(kBegin, name, kRemark, "\n", body, kEnd, name, "\n"))
-    c == '\n' ? block += newline : block += c;
-  const bool ends =
-      text.empty() || text.ends_with('\n') || text.contains(cat(kBegin, name, kRemark));
-  return edit_blocks(cat(text, ends ? "" : newline), name, block, file);
-}
-
-Result<std::string> without_blocks(std::string_view text, const std::string& file) {
-  return edit_blocks(text, "", "", file);
+Result<std::string> edit_blocks(std::string_view text, const std::string& file,
+                                std::string_view name, std::string_view body) {
+  const auto misplaced = [&](std::size_t line, std::string_view mark) {
+    return refuse(file, ":", line, ": \"", kMark, mark,
+                  "\" is not one of a pair; remove podqos's lines there by hand, both marks "
+                  "included");
+  };
+  std::string out;
+  std::string block = format_block(name, body, text);
+  std::string_view open;  // name of the block that has not ended yet
+  std::size_t open_line = 0;
+  for (std::size_t line = 1; !text.empty(); ++line) {
+    const std::string_view content = text.substr(0, std::min(text.find('\n'), text.size() - 1) + 1);
+    text.remove_prefix(content.size());
+    const std::string_view mark = mark_in(content);
+    const bool begins = mark.starts_with(kBegin);
+    const bool ends = mark.starts_with(kEnd);
+    if (begins ? !open.empty() : ends && mark.substr(kEnd.size()) != open)
+      return misplaced(line, mark);
+    if (begins) {
+      open = mark.substr(kBegin.size());
+      open_line = line;
+      if (open == name) out += std::exchange(block, {});
+    }
+    if (open.empty() || (!name.empty() && open != name)) out += content;
+    if (ends) open = {};
+  }
+  if (!open.empty()) return misplaced(open_line, cat(kBegin, open));
+  if (!block.empty() && !out.empty() && !out.ends_with('\n')) out += newline_of(out);
+  return out.append(block);
 }
 
 std::string by_hand(std::string_view lines) {
   return cat("add these lines by hand:\n", without_newline(lines));
 }
 
-Result<FileState> read_changeable(const EngineFiles& files, const std::string& path) {
-  PODQOS_ASSIGN(auto state, files.read(path));
-  if (state.kind != FileState::Kind::kLink) return state;
-  return refuse(path, ":1: is a symlink to ", printable(state.text),
-                ", and podqosctl changes no file through a symlink");
-}
-
-Status add_lines(Setup& setup, const Lines& lines) {
-  auto change = change_for(setup.files, lines);
-  if (!change)
-    return fail(change.error().code, cat(change.error().message, "; ", by_hand(lines.text)));
-  setup.registered_in.push_back(lines.path);
-  if (change->before != change->after) setup.changes.push_back(*std::move(change));
+Status add_change(Setup& setup, FileChange change, const std::string& by_hand, const Edit& edit,
+                  IsMadeOf is_made_of) {
+  setup.registered_in.push_back(change.path);
+  auto before = setup.files.read(change.path);
+  const auto text = setup.files.follow(change.path);
+  auto made = text && before ? edit(*text) : fail(before ? text.error() : before.error());
+  if (made && *made == text->value_or("")) return {};
+  if (made && before->kind == FileState::Kind::kLink)
+    made = refuse(change.path, ":1: is a symlink to ", printable(before->text),
+                  ", and podqosctl changes no file through a symlink");
+  if (!made) return fail(made.error().code, cat(made.error().message, by_hand));
+  change.after = before->with(*std::move(made));
+  change.before = *std::move(before);
+  change.backup = change.backup && change.before.exists();
+  if (setup.undo) PODQOS_TRY(restore(setup, change, is_made_of));
+  setup.changes.push_back(std::move(change));
   return {};
 }
 
-Status remove_lines(Setup& setup, const std::string& path) {
-  PODQOS_ASSIGN(auto state, setup.files.read(path));
-  FileChange change{.path = path, .before = state, .after = {}, .what = "podqos's lines"};
-  if (is_own(state)) {
-    setup.changes.push_back(std::move(change));
-    return {};
+Status add_lines(Setup& setup, const Lines& lines) {
+  const TomlValue found = setup.at(lines.table);
+  const TomlValue called = setup.at(cat(lines.table, lines.program));
+  if (found && !lines.table.empty()) {
+    note_by_hand(setup, found);
+    if (called.text() == kWrapperPath || called.lists(kWrapperPath)) return {};
+    return refuse((called ? called : found).place, ": a runtime \"", kHandler,
+                  "\" is there already, and does not call ", kWrapperPath,
+                  ": correct or remove it by hand");
   }
-  PODQOS_ASSIGN(auto rest, without_blocks(state.text, path));
-  if (state.kind != FileState::Kind::kFile || rest == state.text) return {};
-  // What a new file has in front of the block.
-  const bool is_empty = rest.empty() || rest == "version = 2\n" || rest == "version = 3\n";
-  change.after = state.with(rest);
-  return add_removal(setup, std::move(change), is_empty, [&](const std::string& backup) {
-    // The last line may have had no newline.
-    return rest == backup || rest == cat(backup, "\n") || rest == cat(backup, "\r\n");
-  });
+  return add_change(setup, {.path = lines.path, .what = lines.what, .backup = !lines.is_own},
+                    cat("; ", by_hand(lines.text)), [&](const auto& text) {
+                      return with_lines(text, lines, setup.documents.front().at(lines.table).place);
+                    });
 }
 
-Status add_removal(Setup& setup, FileChange change, bool is_empty,
-                   const std::function<bool(const std::string&)>& is_original) {
-  const std::string path = cat(change.path, kBackupSuffix);
-  PODQOS_ASSIGN(const auto backup, setup.files.read(path));
-  if (backup.kind != FileState::Kind::kFile) {
-    if (is_empty) change.after = {};
-  } else if (is_original(backup.text)) {
-    change.drop_backup = true;
-    change.after.text = backup.text;
-  } else {
-    setup.notes.push_back(cat("kept backup ", path, ": ", change.path,
-                              " was modified since; remove it when you no longer need it"));
-  }
-  setup.changes.push_back(std::move(change));
+Status remove_lines(Setup& setup, const std::string& path) {
+  return add_change(setup, {.path = path, .what = "podqos's lines"}, "",
+                    [&](const auto& text) { return edit_blocks(text.value_or(""), path); });
+}
+
+Status read_others(Setup& setup, const std::string& path) {
+  PODQOS_ASSIGN(const auto text, setup.files.follow(path));
+  PODQOS_ASSIGN(const auto rest, edit_blocks(text.value_or(""), path));
+  PODQOS_ASSIGN(setup.documents.emplace_back(), TomlDocument::parse(rest, path));
+  return {};
+}
+
+Status read_all_others(Setup& setup, std::vector<std::string> paths, const std::string& drop_ins,
+                       std::string_view suffix, Depth depth) {
+  PODQOS_ASSIGN(const auto found, setup.files.list(drop_ins, depth));
+  std::ranges::copy_if(found, std::back_inserter(paths), [&](const std::string& each) {
+    return each.ends_with(suffix) && !each.ends_with('/');
+  });
+  for (const std::string& path : paths)
+    PODQOS_TRY(read_others(setup, path));
   return {};
 }
 
@@ -162,46 +179,23 @@ Status check_not_default(const Setup& setup, std::string_view path) {
   return {};
 }
 
-Status read_others(Setup& setup, const std::string& path) {
-  PODQOS_ASSIGN(const auto text, setup.files.follow(path));
-  const bool is_others = text && !text->starts_with(kOwnFile);
-  PODQOS_ASSIGN(const auto rest, without_blocks(is_others ? *text : "", path));
-  PODQOS_ASSIGN(setup.documents.emplace_back(), TomlDocument::parse(rest, path));
-  return {};
-}
-
-Result<bool> is_there_by_hand(Setup& setup, const std::string& runtime, std::string_view program) {
-  const TomlValue found = setup.at(runtime);
-  if (!found) return false;
-  const TomlValue called = setup.at(cat(runtime, program));
-  if (called.text() != kWrapperPath && !called.lists(kWrapperPath))
-    return refuse((called ? called : found).place, ": a runtime \"", kHandler,
-                  "\" is there already, and does not call ", kWrapperPath,
-                  ": correct or remove it by hand");
-  setup.notes.push_back(already_there(found.place));
+void note_by_hand(Setup& setup, const TomlValue& found) {
+  setup.notes.push_back(cat(found.place, ": podqos is registered there already, not by podqosctl"));
   setup.registered_in.push_back(found.file);
-  return true;
 }
 
-std::string already_there(const std::string& place) {
-  return cat(place, ": podqos is registered there already, not by podqosctl");
+Status check_nri_switch(const Setup& setup, const std::string& table, std::string_view key,
+                        bool wanted, bool unset) {
+  const TomlValue value = setup.at(cat(table, "/", key));
+  if (value ? value.flag() == wanted : unset) return {};
+  return refuse((value ? value : setup.at(table)).place, ": NRI is off; write \"", key, " = ",
+                wanted ? "true" : "false", "\" there by hand");
 }
 
-Status check_nri(const Setup& setup, const std::string& table,
-                 std::initializer_list<NriSwitch> switches) {
-  for (const auto& [key, wanted, unset] : switches) {
-    const TomlValue value = setup.at(cat(table, "/", key));
-    if (value ? value.flag() == wanted : unset) continue;
-    return refuse((value ? value : setup.at(table)).place, ": NRI is off; write \"", key, " = ",
-                  wanted ? "true" : "false", "\" there by hand");
-  }
-  return {};
-}
-
-Status note_nri(Setup& setup, std::string_view config, const TomlValue& value) {
-  setup.notes.push_back(
-      cat("NRI is on in this ", setup.engine->title, "; ", config, " needs no change"));
-  if (value) setup.registered_in.push_back(value.file);
+Status note_nri(Setup& setup, const TomlValue& enabled) {
+  setup.notes.push_back(cat("NRI is on in this ", setup.engine->title, "; ",
+                            setup.documents.front().file, " needs no change"));
+  if (enabled) setup.registered_in.push_back(enabled.file);
   return {};
 }
 

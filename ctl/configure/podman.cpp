@@ -11,8 +11,6 @@
 namespace podqos::ctl {
 namespace {
 
-constexpr const char* kPodmanShipped = "/usr/share/containers/containers.conf";
-constexpr const char* kPodmanConfig = "/etc/containers/containers.conf";
 constexpr const char* kPodmanDropIns = "/etc/containers/containers.conf.d";
 constexpr const char* kPodmanDropIn = "/etc/containers/containers.conf.d/50-podqos.conf";
 /// What the package makes (packaging/deb/debian/podqos.postinst), and where it leads.
@@ -22,38 +20,12 @@ constexpr const char* kPodmanLinked = "/usr/share/podqos/containers.conf.d/zz-po
 constexpr Version kAppending{.major = 4, .minor = 8};
 /// Podman's own default of hooks_dir, and the directory with precreate.
 constexpr const char* kCommonHooks = "/usr/share/containers/oci/hooks.d";
-/// createRuntime and poststop of the package.
-constexpr const char* kPodmanPackagedHook =
-    "/usr/share/containers/oci/hooks.d/50-podqos-createruntime.json";
 constexpr const char* kPrecreate = "/usr/share/podqos/podman-hooks.d";
-constexpr std::string_view kHooksKey = "engine/hooks_dir";
-constexpr std::string_view kHooksAndRuntime = "precreate hook and runtime \"podqos\"";
 
 Status read_podman(Setup& setup) {
-  PODQOS_ASSIGN(auto paths, setup.files.list(kPodmanDropIns));
-  std::erase_if(paths, [](const std::string& path) { return !path.ends_with(".conf"); });
-  paths.insert(paths.begin(), {kPodmanShipped, kPodmanConfig});
-  for (const std::string& path : paths)
-    PODQOS_TRY(read_others(setup, path));
-  return {};
-}
-
-bool is_our_link(const FileState& state) {
-  return state.kind == FileState::Kind::kLink && state.text == kPodmanLinked;
-}
-
-/// Whether the package's link, or one like it, is there.
-/// @return an error for an operator's file in its place, which keeps podqos from being registered,
-///         and for a Podman that refuses to run beside it.
-Result<bool> is_linked(const Setup& setup) {
-  PODQOS_ASSIGN(const auto state, setup.files.read(kPodmanLink));
-  if (!state.exists()) return false;
-  if (!is_our_link(state))
-    return refuse(kPodmanLink, ":1: registration disabled by this file; delete it to enable");
-  if (setup.version && *setup.version < kAppending)
-    return refuse(kPodmanLink, ":1: Podman before ", format_version(kAppending),
-                  " refuses to run beside this file; remove it");
-  return true;
+  return read_all_others(
+      setup, {"/usr/share/containers/containers.conf", "/etc/containers/containers.conf"},
+      kPodmanDropIns, ".conf", Depth::kOne);
 }
 
 /// The directories of hooks for a Podman that cannot append to a list: all others, and podqos's.
@@ -81,48 +53,39 @@ std::string podman_lines(std::vector<std::string> directories) {
                       cat("[", join(directories, ", "), "]"));
 }
 
-/// Podman 4.8 and later: the link that the package makes.
-Status plan_podman_link(Setup& setup) {
+/// @param link  the change of the package's link
+Status plan_podman_hooks(Setup& setup, FileChange link) {
+  if (!setup.version) return refuse("Podman's version is unknown; set it with --engine-version");
+  const TomlValue named = setup.at("engine/hooks_dir");
+  if (named.lists(kPrecreate)) {
+    note_by_hand(setup, named);
+    return {};
+  }
+  if (*setup.version < kAppending) {
+    PODQOS_ASSIGN(auto directories, hook_directories(named));
+    return add_lines(setup, {.path = kPodmanDropIn,
+                             .text = podman_lines(std::move(directories)),
+                             .what = std::move(link.what)});
+  }
   if (!setup.files.exists(kPodmanLinked))
     return refuse(kPodmanLinked, " is missing: install the package podqos again");
-  PODQOS_ASSIGN(auto before, setup.files.read(kPodmanLink));
-  setup.changes.push_back({.path = kPodmanLink,
-                           .before = std::move(before),
-                           .after = {.kind = FileState::Kind::kLink, .text = kPodmanLinked},
-                           .what = std::string{kHooksAndRuntime}});
+  link.after = {.kind = FileState::Kind::kLink, .text = kPodmanLinked};
+  setup.changes.push_back(std::move(link));
   // Written for an older Podman, it would name the same directory again.
   return remove_lines(setup, kPodmanDropIn);
 }
 
-Status plan_podman_hooks(Setup& setup) {
-  if (!setup.version) return refuse("Podman's version is unknown; set it with --engine-version");
-  const TomlValue named = setup.at(kHooksKey);
-  if (named.lists(kPrecreate)) {
-    setup.notes.push_back(already_there(named.place));
-    return {};
-  }
-  if (*setup.version >= kAppending) return plan_podman_link(setup);
-  PODQOS_ASSIGN(auto directories, hook_directories(named));
-  return add_lines(setup, {.path = kPodmanDropIn,
-                           .text = podman_lines(std::move(directories)),
-                           .what = std::string{kHooksAndRuntime}});
-}
-
-Status plan_podman_removal(Setup& setup) {
+Status plan_podman_removal(Setup& setup, FileChange link, bool is_linked) {
   PODQOS_TRY(read_podman(setup));
   PODQOS_TRY(check_not_default(setup, "engine/runtime"));
   PODQOS_TRY(remove_lines(setup, kPodmanDropIn));
-  if (setup.files.exists(kPodmanPackagedHook))
-    setup.notes.push_back(cat(kPodmanPackagedHook,
+  if (setup.files.exists(kPackagedHook))
+    setup.notes.push_back(cat(kPackagedHook,
                               " stays: it is the package's, and counts annotated containers "
                               "without placing them; \"enabled\": false in "
                               "/etc/podqos/podqos.json switches podqos off for all engines"));
-  PODQOS_ASSIGN(auto link, setup.files.read(kPodmanLink));
-  if (!is_our_link(link)) return {};
-  setup.changes.push_back({.path = kPodmanLink,
-                           .before = std::move(link),
-                           .after = {},
-                           .what = std::string{kHooksAndRuntime}});
+  if (!is_linked) return {};
+  setup.changes.push_back(std::move(link));
   setup.notes.push_back(cat("an upgrade of the package makes ", kPodmanLink,
                             " again; an empty file in its place prevents that"));
   return {};
@@ -131,18 +94,28 @@ Status plan_podman_removal(Setup& setup) {
 }  // namespace
 
 Status plan_podman(Setup& setup) {
-  if (setup.undo) return plan_podman_removal(setup);
-  PODQOS_ASSIGN(const bool linked, is_linked(setup));
-  if (linked) {
+  PODQOS_ASSIGN(const auto there, setup.files.read(kPodmanLink));
+  const bool is_linked = there.kind == FileState::Kind::kLink && there.text == kPodmanLinked;
+  FileChange link{.path = kPodmanLink,
+                  .before = there,
+                  .after = {},
+                  .what = "precreate hook and runtime \"podqos\""};
+  if (setup.undo) return plan_podman_removal(setup, std::move(link), is_linked);
+  if (there.exists() && !is_linked)
+    return refuse(kPodmanLink, ":1: registration disabled by this file; delete it to enable");
+  if (is_linked && setup.version && *setup.version < kAppending)
+    return refuse(kPodmanLink, ":1: Podman before ", format_version(kAppending),
+                  " refuses to run beside this file; remove it");
+  if (is_linked) {
     setup.notes.push_back(cat(kPodmanLink, ": registered already, as the package does it"));
     return {};
   }
   PODQOS_TRY(read_podman(setup));
-  if (setup.method == Method::kHooks) return plan_podman_hooks(setup);
-  PODQOS_ASSIGN(const bool there, is_there_by_hand(setup, cat("engine/runtimes/", kHandler), ""));
-  if (there) return {};
-  return add_lines(setup,
-                   {.path = kPodmanDropIn, .text = podman_lines({}), .what = "runtime \"podqos\""});
+  if (setup.method == Method::kHooks) return plan_podman_hooks(setup, std::move(link));
+  return add_lines(setup, {.path = kPodmanDropIn,
+                           .text = podman_lines({}),
+                           .what = "runtime \"podqos\"",
+                           .table = cat("engine/runtimes/", kHandler)});
 }
 
 }  // namespace podqos::ctl

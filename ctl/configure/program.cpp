@@ -21,7 +21,6 @@ namespace {
 constexpr std::chrono::minutes kTimeout{2};
 constexpr std::size_t kMaxOutput = std::size_t{16} << 20U;
 constexpr std::size_t kChunk = std::size_t{64} << 10U;  // what a pipe holds
-constexpr int kSignalled = 128;
 
 /// Becomes the program, in a process group of its own, without input and with both outputs to one
 /// descriptor.
@@ -41,7 +40,7 @@ constexpr int kSignalled = 128;
   ::execve(argv.front().c_str(), pointers(argv).data(), pointers(environment).data());
   const auto why = fail_errno(errno, cat("run ", argv.front()));
   ::dprintf(STDERR_FILENO, "%s\n", why.error().message.c_str());
-  ::_exit(kSignalled - 1);
+  ::_exit(127);  // as a shell
 }
 
 }  // namespace
@@ -56,7 +55,7 @@ bool wait_until(std::chrono::milliseconds patience, const std::function<bool()>&
   return true;
 }
 
-Result<ProgramEnd> run_program(const std::vector<std::string>& argv) {
+Result<std::string> run_program(const std::vector<std::string>& argv, int status) {
   std::array<int, 2> ends{};
   if (::access(argv.front().c_str(), X_OK) != 0 || ::pipe2(ends.data(), O_CLOEXEC) != 0)
     return fail_errno(errno, cat("run ", argv.front()));
@@ -67,22 +66,23 @@ Result<ProgramEnd> run_program(const std::vector<std::string>& argv) {
   if (pid < 0) return fail_errno(errno, cat("run ", argv.front()));
   if (pid == 0) execute(argv, writer.get());
   writer = sys::UniqueFd{};
-  ProgramEnd end;
+  std::string output;
   std::vector<char> chunk(kChunk);
   const bool ended = wait_until(kTimeout, [&] {
     const ssize_t got = ::read(reader.get(), chunk.data(), chunk.size());
     // Read on beyond the limit, so that the program does not wait for a full pipe.
-    if (got > 0 && end.output.size() < kMaxOutput)
-      end.output.append(chunk.data(), static_cast<std::size_t>(got));
+    if (got > 0 && output.size() < kMaxOutput)
+      output.append(chunk.data(), static_cast<std::size_t>(got));
     return got == 0;
   });
   if (!ended) ::kill(-pid, SIGKILL);
-  int status = 0;
-  ::waitpid(pid, &status, 0);
+  int end = 0;
+  ::waitpid(pid, &end, 0);
   if (!ended) return fail(ErrorCode::kTimeout, cat(join(argv, " "), ": timed out after 2 minutes"));
-  end.status = WIFEXITED(status) ? WEXITSTATUS(status) : kSignalled + WTERMSIG(status);
-  end.output.resize(without_newline(end.output).size());
-  return end;
+  output.resize(without_newline(output).size());
+  if (!WIFEXITED(end) || WEXITSTATUS(end) != status)
+    return fail(ErrorCode::kRefused, printable(output, 2000));
+  return output;
 }
 
 }  // namespace podqos::ctl

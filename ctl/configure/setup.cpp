@@ -11,11 +11,14 @@ using enum EngineId;
 /// file: one that does not exist is an error where it is named.
 constexpr std::array kEngines = {
     Engine{kContainerd, "containerd", "containerd", "containerd", "config dump",
-           "containerd.service", Version{.major = 1, .minor = 7}, plan_containerd},
+           "containerd.service", "crictl runp --runtime podqos …", Version{.major = 1, .minor = 7},
+           plan_containerd},
     Engine{kCrio, "crio", "CRI-O", "crio", "config", "crio.service",
-           Version{.major = 1, .minor = 26}, plan_crio},
-    Engine{kPodman, "podman", "Podman", "podman", "info", "", std::nullopt, plan_podman},
-    Engine{kDocker, "docker", "Docker", "dockerd", "--validate", "docker.service", std::nullopt,
+           "crictl runp --runtime podqos …", Version{.major = 1, .minor = 26}, plan_crio},
+    Engine{kPodman, "podman", "Podman", "podman", "info", "", "podman --runtime podqos run …",
+           std::nullopt, plan_podman},
+    Engine{kDocker, "docker", "Docker", "dockerd", "--validate", "docker.service",
+           "docker run --runtime podqos --annotation podqos.io/pod-uid=… …", std::nullopt,
            plan_docker},
 };
 

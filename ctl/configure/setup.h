@@ -4,6 +4,7 @@
 #include <chrono>
 #include <compare>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -60,6 +61,17 @@ struct Version {
 /// "1.7".
 [[nodiscard]] std::string format_version(const Version& version);
 
+/// What is done beside the files, or found: members of the JSON, in its order.
+constexpr std::array<std::string_view, 7> kEvents = {
+    "checked",          // the engine has accepted the configuration
+    "reloaded",         // its service
+    "restarted",        // its service
+    "stale",            // what runs has another configuration than the files
+    "pluginEnabled",    // podqos-nri.service was enabled and started
+    "pluginConnected",  // the engine sends it its events
+    "pluginDisabled",   // it was stopped and disabled
+};
+
 struct Setup;
 enum class EngineId : std::uint8_t { kContainerd, kCrio, kPodman, kDocker };
 
@@ -71,6 +83,7 @@ struct Engine {
   std::string_view program;    ///< that tells the version and checks the configuration
   std::string_view check;      ///< what the program is told to check its configuration
   std::string_view service;    ///< to restart; "" for an engine without daemon
+  std::string_view start;      ///< starts a container with podqos's runtime
   std::optional<Version> nri;  ///< the first version with NRI
   Status (*plan)(Setup& setup);
 };
@@ -85,7 +98,6 @@ struct Setup {
   std::optional<Version> version = {};      ///< required where the files depend on it
   std::optional<std::string> program = {};  ///< nullopt if it is not installed, and with --root
   bool plugin_installed = false;            ///< /usr/sbin/podqos-nri exists
-  bool kubelet = false;                     ///< /var/lib/kubelet exists
   bool undo = false;
   bool dry_run = false;
   Restart restart = Restart::kNo;
@@ -98,25 +110,17 @@ struct Setup {
   std::vector<FileChange> changes = {};  ///< empty: nothing to do
   /// What is registered already, and what the operator should do.
   std::vector<std::string> notes = {};
-  /// Files and directories of containerd or CRI-O that have podqos's registration, or had it: an
-  /// engine that is older than their last change has not read them.
+  /// Files of containerd or CRI-O that have podqos's registration, or had it: an engine that is
+  /// older than their last change has not read them.
   std::vector<std::string> registered_in = {};
-  /// Why the engine should not be restarted with these files now; "" if nothing speaks against it.
-  std::string restart_harm = {};
 
-  // Done beside the files.
-  bool checked = false;           ///< the engine has accepted the configuration
-  bool reloaded = false;          ///< its service
-  bool restarted = false;         ///< its service
-  bool stale = false;             ///< what runs has another configuration than the files
-  bool plugin_enabled = false;    ///< podqos-nri.service was enabled and started
-  bool plugin_ready = false;      ///< it was enabled and running before
-  bool plugin_connected = false;  ///< the engine sends it its events
-  bool plugin_disabled = false;   ///< it was stopped and disabled
-  /// Containers that a restart stops, or has stopped: running ones of a Docker without
-  /// live-restore.
+  // Done.
+  /// Those of kEvents that have happened, each with its line for people.
+  std::map<std::string_view, std::string> events = {};
+  bool stale = false;         ///< what runs has another configuration than the files
+  bool plugin_ready = false;  ///< podqos-nri.service is enabled and runs
+  /// Running containers of a Docker without live-restore: those that a restart stops.
   std::int64_t containers = 0;
-  std::string last_changed = {};      ///< what a stale containerd or CRI-O has not read
   std::optional<Error> failure = {};  ///< what failed after the files were changed for good
 
   [[nodiscard]] bool is(EngineId id) const { return engine->id == id; }
@@ -156,14 +160,8 @@ struct Setup {
 /// @return an error if diff(1) cannot be run
 [[nodiscard]] Result<std::string> format_text(const Setup& setup, ColourMode mode);
 /// For programs: engine, version, method, undo, changes (path, action, what, backup, of a dry run
-/// diff), notes, next, checked, reloaded, restarted, stale, pluginEnabled, pluginConnected,
-/// pluginDisabled.
+/// diff), notes, next, and whether each of kEvents has happened.
 [[nodiscard]] Result<std::string> format_json(const Setup& setup);
-/// The change as diff(1) prints it, to be given to patch(1). A symlink shows its target as "->
-/// TARGET".
-/// @param root  in front of the path in the head lines
-[[nodiscard]] Result<std::string> format_diff(const FileChange& change, const std::string& root,
-                                              ColourMode mode);
 
 // plan() of each engine.
 [[nodiscard]] Status plan_containerd(Setup& setup);

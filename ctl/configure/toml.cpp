@@ -41,16 +41,8 @@ std::size_t find_long_key(std::string_view text) {
 
 }  // namespace
 
-std::optional<bool> TomlValue::flag() const {
-  return node == nullptr ? std::nullopt : node->value_exact<bool>();
-}
-
-std::string TomlValue::text() const {
-  return node == nullptr ? "" : node->value_exact<std::string>().value_or("");
-}
-
 std::optional<std::vector<std::string>> TomlValue::strings() const {
-  const toml::array* list = node == nullptr ? nullptr : node->as_array();
+  const toml::array* list = node.as_array();
   if (list == nullptr) return std::nullopt;
   std::vector<std::string> found;
   for (const toml::node& each : *list)
@@ -82,17 +74,15 @@ Result<TomlDocument> TomlDocument::parse(std::string_view text, const std::strin
 }
 
 TomlValue TomlDocument::at(std::string_view path) const {
-  TomlValue found{.node = &values, .file = file, .place = {}};
+  toml::node_view<const toml::node> found{values};
   std::size_t line = 1;
   for (const std::string& key : parts_of(path, '/')) {
-    const toml::table* table = found.node->as_table();
-    const auto entry = table == nullptr ? values.end() : table->find(key);
-    found.node = table == nullptr || entry == table->end() ? nullptr : &entry->second;
+    const toml::table* table = found.as_table();
+    found = found[key];
     if (!found) break;
-    line = entry->first.source().begin.line;
+    line = table->find(key)->first.source().begin.line;
   }
-  found.place = cat(file, ":", line);
-  return found;
+  return {.node = found, .file = file, .place = cat(file, ":", line)};
 }
 
 }  // namespace podqos::ctl

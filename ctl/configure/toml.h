@@ -26,15 +26,15 @@ namespace podqos::ctl {
 
 /// What a TOML file has at a path.
 struct TomlValue {
-  const toml::node* node = nullptr;  ///< nullptr if there is nothing
+  toml::node_view<const toml::node> node;
   std::string file;
   std::string place;  ///< "FILE:LINE" of the value or table, of what contains it if it is absent
 
-  [[nodiscard]] explicit operator bool() const { return node != nullptr; }
+  [[nodiscard]] explicit operator bool() const { return static_cast<bool>(node); }
   /// The boolean; nullopt for anything else.
-  [[nodiscard]] std::optional<bool> flag() const;
+  [[nodiscard]] std::optional<bool> flag() const { return node.value_exact<bool>(); }
   /// The string; "" for anything else.
-  [[nodiscard]] std::string text() const;
+  [[nodiscard]] std::string text() const { return node.value_exact<std::string>().value_or(""); }
   /// The elements of an array, "" for one that is not a string; nullopt for anything else.
   [[nodiscard]] std::optional<std::vector<std::string>> strings() const;
   /// Whether one of strings() is this one.

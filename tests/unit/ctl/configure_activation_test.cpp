@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -14,9 +15,7 @@ namespace podqos::ctl {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::AllOf;
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
 
 const std::string kConnected =
@@ -30,16 +29,16 @@ struct FakeSystemd {
   bool installed = true;
   std::vector<std::string> verbs = {};
 
-  Result<ProgramEnd> run(const std::vector<std::string>& argv) {
+  Result<std::string> run(const std::vector<std::string>& argv) {
     if (!installed) return fail(ErrorCode::kNotFound, "no systemctl");
     if (argv == std::vector<std::string>{"/usr/bin/systemctl", "show", "--property=MainPID",
                                          "--value", "containerd.service"})
-      return ProgramEnd{.status = 0, .output = std::to_string(process)};
+      return std::to_string(process);
     if (argv == std::vector<std::string>{"/usr/bin/systemctl", "show", "--property=StatusText",
                                          "--value", "podqos-nri.service"})
-      return ProgramEnd{.status = 0, .output = plugin_status};
+      return plugin_status;
     if (!argv[1].starts_with("is-")) verbs.push_back(argv[1]);
-    return ProgramEnd{.status = 0, .output = ""};
+    return "";
   }
 
   /// Activates a registration with containerd whose files are as they should be.
@@ -59,8 +58,8 @@ TEST(ActivateContainerd, IsConnectedWhenThePluginServesItsPresentProcess) {
   const auto connect = [](FakeSystemd systemd) {
     const auto outcome = systemd.activate(Method::kNri, Restart::kHarmless);
     EXPECT_THAT(systemd.verbs, IsEmpty());
-    EXPECT_NE(outcome.plugin_connected, outcome.failure.has_value());
-    return outcome.plugin_connected;
+    EXPECT_NE(outcome.events.contains("pluginConnected"), outcome.failure.has_value());
+    return outcome.events.contains("pluginConnected");
   };
   EXPECT_TRUE(connect({.process = 12, .plugin_status = kConnected}));
   // The status is the one from before a restart.
@@ -74,31 +73,22 @@ TEST(ActivateContainerd, IsConnectedWhenThePluginServesItsPresentProcess) {
 TEST(ActivateContainerd, DoesNotWaitForAnEngineThatDoesNotRun) {
   const auto stopped =
       FakeSystemd{.plugin_status = kConnected}.activate(Method::kNri, Restart::kHarmless);
-  EXPECT_FALSE(stopped.plugin_connected);
+  EXPECT_FALSE(stopped.events.contains("pluginConnected"));
   EXPECT_FALSE(stopped.failure);
 }
 
 TEST(ActivateContainerd, SaysWhatThePluginSaysIfItDoesNotConnect) {
-  FakeSystemd systemd{.process = 12, .plugin_status = "another podqos-nri has taken over"};
-  const auto failure = systemd.activate(Method::kNri, Restart::kHarmless).failure;
-  ASSERT_TRUE(failure);
-  EXPECT_EQ(failure->code, ErrorCode::kTimeout);
-  EXPECT_THAT(failure->message,
-              AllOf(HasSubstr("podqos-nri.service has not connected to containerd.service"),
-                    HasSubstr("another podqos-nri has taken over"),
-                    HasSubstr("journalctl -u podqos-nri.service")));
-}
-
-TEST(ActivateContainerd, DoesNotWaitForAPluginThatStandsBy) {
-  FakeSystemd systemd{
-      .process = 12,
-      .plugin_status = "another podqos-nri serves it; standing by until that one ends"};
-  const auto failure = systemd.activate(Method::kNri, Restart::kHarmless).failure;
-  ASSERT_TRUE(failure);
-  EXPECT_EQ(failure->code, ErrorCode::kConflict);
-  EXPECT_EQ(failure->message,
-            "podqos-nri.service does not serve containerd.service: another podqos-nri serves it; "
-            "standing by until that one ends: stop that one, or disable podqos-nri.service");
+  for (const auto& [status, code, says] :
+       {std::tuple{"another podqos-nri has taken over", ErrorCode::kTimeout,
+                   "podqos-nri.service has not connected to containerd.service within 0 s; its "
+                   "status: \"another podqos-nri has taken over\"; until it has, pods are not "
+                   "placed: see journalctl -u podqos-nri.service"},
+        {"another podqos-nri serves it; standing by until that one ends", ErrorCode::kConflict,
+         "podqos-nri.service does not serve containerd.service: another podqos-nri serves it; "
+         "standing by until that one ends: stop that one, or disable podqos-nri.service"}}) {
+    FakeSystemd systemd{.process = 12, .plugin_status = status};
+    EXPECT_EQ(systemd.activate(Method::kNri, Restart::kHarmless).failure, (Error{code, says}));
+  }
 }
 
 TEST(ActivateContainerd, IsStaleIfAFileChangedSinceItsStart) {
@@ -112,7 +102,7 @@ TEST(ActivateContainerd, IsStaleIfAFileChangedSinceItsStart) {
   // This process has run since before the file was written, and not since the machine's start.
   EXPECT_TRUE(is_stale({.process = ::getpid()}, file));
   EXPECT_FALSE(is_stale({.process = ::getpid()}, "/proc/1"));
-  EXPECT_FALSE(is_stale({.process = ::getpid()}, "/none"));
+  EXPECT_FALSE(is_stale({.process = ::getpid()}, "/none/file"));
   EXPECT_FALSE(is_stale({}, file));
   EXPECT_FALSE(is_stale({.process = ::getpid(), .installed = false}, file));
   // A plugin that is connected shows that NRI is on.
@@ -120,7 +110,7 @@ TEST(ActivateContainerd, IsStaleIfAFileChangedSinceItsStart) {
   EXPECT_FALSE(is_stale({.process = ::getpid(), .plugin_status = connected}, file, Method::kNri));
   FakeSystemd systemd{.process = ::getpid()};
   const auto restarted = systemd.activate(Method::kWrapper, Restart::kHarmless, {file});
-  EXPECT_TRUE(restarted.restarted && !restarted.stale);
+  EXPECT_TRUE(restarted.events.contains("restarted") && !restarted.stale);
   EXPECT_THAT(systemd.verbs, ElementsAre("restart"));
 }
 
@@ -130,99 +120,89 @@ struct FakeDocker {
   bool active = true;
   bool answers = true;  ///< there is a client
   bool live_restore = false;
-  bool in_file = false;  ///< the file registers podqos
-  bool known = false;    ///< the daemon knows podqos
+  bool known = false;  ///< the daemon knows podqos
   int running = 0;
-  std::vector<std::string> verbs = {};
+  bool in_file = false;  ///< the file registers podqos
+  std::string verbs = {};
 
-  Result<ProgramEnd> run(const std::vector<std::string>& argv) {
+  Result<std::string> run(const std::vector<std::string>& argv) {
     if (argv[0] != "/usr/bin/systemctl") {
       if (!answers) return fail(ErrorCode::kNotFound, "no client");
       const int stops = live_restore ? 0 : running;
-      return ProgramEnd{.status = 0,
-                        .output = std::to_string(stops) + " 0 io.containerd.runc.v2" +
-                                  (known ? " podqos" : "") + " runc"};
+      return std::to_string(stops) + " 0 io.containerd.runc.v2" + (known ? " podqos" : "") +
+             " runc";
     }
-    if (argv[1] == "is-active") return ProgramEnd{.status = active ? 0 : 3, .output = ""};
-    verbs.push_back(argv[1]);
+    if (argv[1] == "is-active" && !active) return fail(ErrorCode::kRefused, "");
+    if (argv[1] == "is-active") return "";
+    verbs += argv[1] + " ";
     if (argv[1] == "reload") known = known || in_file;
     if (argv[1] == "restart") {
       known = in_file;
       if (active && !live_restore) running = 0;
       active = true;
     }
-    return ProgramEnd{.status = 0, .output = ""};
-  }
-
-  /// Activates a registration or its removal.
-  Setup activate(bool registered, bool changed, Restart restart) {
-    in_file = registered;
-    Setup setup{.engine = &engines()[3], .undo = !registered, .restart = restart};
-    if (changed) setup.changes.resize(1);
-    EXPECT_TRUE(
-        ctl::activate(setup, [this](const auto& argv) { return run(argv); }, milliseconds{0}));
-    return setup;
+    return "";
   }
 };
 
+/// What is done for a file that is "added", "there", "removed" or "absent": systemctl's verbs, what
+/// is said to have happened, how many containers a restart would stop, and Docker afterwards.
+std::string outcome(FakeDocker docker, const std::string& file, Restart restart) {
+  docker.in_file = file == "added" || file == "there";
+  Setup setup{.engine = &engines()[3], .undo = !docker.in_file, .restart = restart};
+  if (file == "added" || file == "removed") setup.changes.resize(1);
+  EXPECT_TRUE(
+      ctl::activate(setup, [&](const auto& argv) { return docker.run(argv); }, milliseconds{0}));
+  EXPECT_EQ(setup.stale, setup.events.contains("stale"));
+  std::string events;
+  for (const auto& [event, line] : setup.events)
+    events += " " + std::string{event};
+  return docker.verbs + "->" + events + "; stops " + std::to_string(setup.containers) +
+         (docker.known ? "; known, " : "; unknown, ") + std::to_string(docker.running) + " run";
+}
+
 TEST(ActivateDocker, RegistersByAReload) {
-  FakeDocker docker{.running = 3};
-  const auto outcome = docker.activate(true, true, Restart::kHarmless);
-  EXPECT_TRUE(outcome.reloaded);
-  EXPECT_FALSE(outcome.stale);
-  EXPECT_THAT(docker.verbs, ElementsAre("reload"));
-  EXPECT_TRUE(docker.known);
+  EXPECT_EQ(outcome({.running = 3}, "added", Restart::kHarmless),
+            "reload -> reloaded; stops 3; known, 3 run");
+  EXPECT_EQ(outcome({.running = 3}, "there", Restart::kHarmless),
+            "reload -> reloaded; stops 3; known, 3 run");
 }
 
 TEST(ActivateDocker, DoesNothingWhereTheDaemonHasIt) {
-  FakeDocker registered{.known = true, .running = 3};
-  static_cast<void>(registered.activate(true, false, Restart::kHarmless));
-  EXPECT_THAT(registered.verbs, IsEmpty());
-  FakeDocker never{.running = 3};
-  static_cast<void>(never.activate(false, false, Restart::kForce));
-  EXPECT_THAT(never.verbs, IsEmpty());
+  EXPECT_EQ(outcome({.known = true, .running = 3}, "there", Restart::kHarmless),
+            "->; stops 3; known, 3 run");
+  EXPECT_EQ(outcome({.running = 3}, "absent", Restart::kForce), "->; stops 3; unknown, 3 run");
 }
 
 TEST(ActivateDocker, StopsNoContainersUnlessForced) {
-  FakeDocker docker{.known = true, .running = 3};
-  const auto reloaded = docker.activate(false, true, Restart::kHarmless);
-  EXPECT_TRUE(reloaded.reloaded && reloaded.stale && !reloaded.restarted);
-  EXPECT_EQ(reloaded.containers, 3);
-  EXPECT_THAT(docker.verbs, ElementsAre("reload"));
-  EXPECT_EQ(docker.running, 3);
-  const auto forced = docker.activate(false, false, Restart::kForce);
-  EXPECT_TRUE(forced.restarted && !forced.stale && !forced.reloaded);
-  EXPECT_EQ(forced.containers, 3);
-  EXPECT_FALSE(docker.known);
+  EXPECT_EQ(outcome({.known = true, .running = 3}, "removed", Restart::kHarmless),
+            "reload -> reloaded stale; stops 3; known, 3 run");
+  EXPECT_EQ(outcome({.known = true, .running = 3}, "absent", Restart::kForce),
+            "reload restart -> restarted; stops 3; unknown, 0 run");
 }
 
 TEST(ActivateDocker, RestartsWhereNoContainerStops) {
-  FakeDocker idle{.known = true};
-  EXPECT_TRUE(idle.activate(false, true, Restart::kHarmless).restarted);
-  FakeDocker surviving{.live_restore = true, .known = true, .running = 3};
-  EXPECT_TRUE(surviving.activate(false, true, Restart::kHarmless).restarted);
-  EXPECT_EQ(surviving.running, 3);
+  EXPECT_EQ(outcome({.known = true}, "removed", Restart::kHarmless),
+            "reload restart -> restarted; stops 0; unknown, 0 run");
+  EXPECT_EQ(
+      outcome({.live_restore = true, .known = true, .running = 3}, "removed", Restart::kHarmless),
+      "reload restart -> restarted; stops 0; unknown, 3 run");
 }
 
 TEST(ActivateDocker, TellsThatTheDaemonHasNotReadTheFile) {
-  FakeDocker docker{.running = 3};
-  EXPECT_TRUE(docker.activate(true, false, Restart::kNo).stale);
-  EXPECT_THAT(docker.verbs, IsEmpty());
-  EXPECT_TRUE(docker.activate(true, false, Restart::kHarmless).reloaded);
+  EXPECT_EQ(outcome({.running = 3}, "there", Restart::kNo), "-> stale; stops 3; unknown, 3 run");
 }
 
 TEST(ActivateDocker, WithoutAClientNeverRestartsForARemoval) {
-  FakeDocker docker{.answers = false, .known = true, .running = 3};
-  EXPECT_TRUE(docker.activate(false, true, Restart::kHarmless).stale);
-  EXPECT_THAT(docker.verbs, ElementsAre("reload"));
+  EXPECT_EQ(outcome({.answers = false, .known = true, .running = 3}, "removed", Restart::kHarmless),
+            "reload -> reloaded stale; stops 0; known, 3 run");
 }
 
 TEST(ActivateDocker, StartsAStoppedOneOnlyToRegister) {
-  FakeDocker docker{.active = false};
-  EXPECT_TRUE(docker.activate(true, true, Restart::kHarmless).restarted);
-  FakeDocker other{.active = false, .known = true};
-  EXPECT_FALSE(other.activate(false, true, Restart::kHarmless).restarted);
-  EXPECT_THAT(other.verbs, IsEmpty());
+  EXPECT_EQ(outcome({.active = false}, "added", Restart::kHarmless),
+            "restart -> restarted; stops 0; known, 0 run");
+  EXPECT_EQ(outcome({.active = false, .known = true}, "removed", Restart::kHarmless),
+            "->; stops 0; known, 0 run");
 }
 
 }  // namespace

@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,9 +13,161 @@ namespace {
 
 using testing::AllOf;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
+
+// containerd.
+
+const std::string kContainerdToml = "/etc/containerd/config.toml";
+const std::string kRuntimes2 = "plugins/io.containerd.grpc.v1.cri/containerd/runtimes";
+const std::string kRuntimes3 = "plugins/io.containerd.cri.v1.runtime/containerd/runtimes";
+const std::string kCriTable2 = "[plugins.\"io.containerd.grpc.v1.cri\"";
+
+std::string stock_file(const std::string& name) {
+  return project_file("tests/data/engines/" + name);
+}
+
+/// The stock files of Debian 12, 13 and testing, and what `containerd config default` prints there.
+TEST(PlanContainerd, AddsAHandlerToStockFilesAndUndoRestoresEachByte) {
+  for (const auto& [file, run, runtimes] :
+       {std::tuple{"containerd-debian.toml", "containerd 1.6", kRuntimes2},
+        {"containerd-debian.toml", "containerd 1.7", kRuntimes2},
+        {"containerd-debian.toml", "containerd 2.1", kRuntimes2},
+        {"containerd-1.6-default.toml", "containerd 1.6", kRuntimes2},
+        {"containerd-1.7-default.toml", "containerd 1.7", kRuntimes2},
+        {"containerd-1.7-default.toml", "containerd 2.1", kRuntimes2},
+        {"containerd-2.1-default.toml", "containerd 2.1", kRuntimes3}}) {
+    SCOPED_TRACE(std::string{file} + " of " + run);
+    const std::string stock = stock_file(file);
+    auto files = there_and_back(Tree{{{kContainerdToml, stock}}}, run);
+    EXPECT_THAT(files[kContainerdToml], StartsWith(stock));
+    EXPECT_EQ(files[kContainerdToml + ".podqos-backup"], stock);
+    const auto document = TomlDocument::parse(files[kContainerdToml], "after");
+    ASSERT_TRUE(document);
+    EXPECT_EQ(document->at(runtimes + "/podqos/options/BinaryName").text(),
+              "/usr/bin/podqos-runtime");
+    // No file says anything about the driver: podqos's handler has that of the default one.
+    EXPECT_EQ(document->at(runtimes + "/podqos/options/SystemdCgroup").flag(), false);
+    // As soon as one handler is named, 1.x knows none but those that are.
+    EXPECT_EQ(static_cast<bool>(document->at(runtimes + "/runc")),
+              runtimes == kRuntimes2 || stock.contains("default_runtime_name"));
+  }
+}
+
+TEST(PlanContainerd, WritesAFileWhereThereIsNone) {
+  const Tree tree;
+  EXPECT_FALSE(tree.plan("containerd 2.1").changes.at(0).backup);
+  auto files = there_and_back(tree, "containerd 2.1");
+  EXPECT_THAT(files[kContainerdToml], StartsWith("version = 3\n# podqos: begin wrapper"));
+}
+
+TEST(PlanContainerd, UsesADropInWhereContainerdMergesIt) {
+  const Tree tree{{kContainerdToml, "version = 3\nimports = ['conf.d/*.toml']\n"}};
+  auto files = there_and_back(tree, "containerd 2.1");
+  EXPECT_EQ(files[kContainerdToml], tree.text(kContainerdToml));
+  EXPECT_EQ(toml_values(files["/etc/containerd/conf.d/50-podqos.toml"]).at("version"), 3);
+}
+
+TEST(PlanContainerd, UsesNoDropInForCriBefore2) {
+  // There it would be the whole configuration of CRI (containerd #5837).
+  const Tree tree{
+      {kContainerdToml, "version = 2\nimports = [\"/etc/containerd/conf.d/*.toml\"]\n"}};
+  const auto planned = tree.plan("containerd 1.7");
+  ASSERT_EQ(planned.changes.size(), 1U);
+  EXPECT_EQ(planned.changes.front().path, kContainerdToml);
+}
+
+TEST(PlanContainerd, RefusesAnImportThatWouldHideIt) {
+  const Tree tree{
+      {kContainerdToml, "version = 2\nimports = [\"/etc/containerd/conf.d//*.toml\"]\n"},
+      {"/etc/containerd/conf.d/99-nvidia.toml",
+       "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".containerd]\n"
+       "default_runtime_name = \"nvidia\"\n"}};
+  EXPECT_THAT(tree.plan("containerd 1.7").error,
+              AllOf(StartsWith("/etc/containerd/conf.d/99-nvidia.toml:2: "),
+                    HasSubstr("BinaryName = \"/usr/bin/podqos-runtime\"")));
+  EXPECT_EQ(tree.plan("containerd 2.1").error, "");
+}
+
+TEST(PlanContainerd, FollowsTheDriverOfTheDefaultHandler) {
+  for (const bool driver : {true, false}) {
+    const Tree tree{{kContainerdToml, "version = 2\n" + kCriTable2 +
+                                          ".containerd]\ndefault_runtime_name = \"own\"\n" +
+                                          kCriTable2 +
+                                          ".containerd.runtimes.own.options]\nSystemdCgroup = " +
+                                          (driver ? "true\n" : "false\n")}};
+    Tree::apply(tree.plan("containerd 1.7"));
+    const auto document = TomlDocument::parse(tree.text(kContainerdToml), "after");
+    EXPECT_EQ(document->at(kRuntimes2 + "/podqos/options/SystemdCgroup").flag(), driver);
+    EXPECT_FALSE(document->at(kRuntimes2 + "/runc"));
+  }
+}
+
+TEST(PlanContainerd, UndoKeepsWhatOthersWroteSince) {
+  const Tree tree{{kContainerdToml, "version = 2\r\n"}};
+  Tree::apply(tree.plan("containerd 1.7"));
+  const std::string registered = tree.text(kContainerdToml);
+  EXPECT_EQ(std::ranges::count(registered, '\n'), std::ranges::count(registered, '\r'));
+  tree.put(kContainerdToml, "# mine\r\n" + registered + "[debug]\r\nlevel = \"debug\"\r\n");
+  EXPECT_THAT(tree.plan("containerd 1.7").changes, IsEmpty());
+  const auto removal = tree.plan("containerd undo");
+  EXPECT_THAT(removal.notes,
+              ElementsAre(StartsWith("kept backup " + kContainerdToml + ".podqos-backup")));
+  Tree::apply(removal);
+  EXPECT_EQ(tree.text(kContainerdToml),
+            "# mine\r\nversion = 2\r\n[debug]\r\nlevel = \"debug\"\r\n");
+}
+
+TEST(PlanContainerd, RestoresALastLineWithoutNewline) {
+  auto files = there_and_back(Tree{{kContainerdToml, "\xef\xbb\xbfversion = 2"}}, "containerd 1.7");
+  EXPECT_THAT(files[kContainerdToml], StartsWith("\xef\xbb\xbfversion = 2\n# podqos"));
+}
+
+TEST(PlanContainerd, Version4HasTheTablesOfVersion3) {
+  const Tree tree{{kContainerdToml, "version = 4\n"}};
+  Tree::apply(tree.plan("containerd 2.3"));
+  EXPECT_THAT(tree.text(kContainerdToml),
+              HasSubstr("[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.podqos]"));
+  // NRI needs no table, whatever the version.
+  const Tree later = {{kContainerdToml, "version = 9\n"}};
+  const auto nri = later.plan("containerd 2.9 nri");
+  EXPECT_EQ(nri.error, "");
+  EXPECT_THAT(nri.changes, IsEmpty());
+}
+
+TEST(PlanContainerdNri, SwitchesItOnIn17Only) {
+  const Tree tree{{kContainerdToml, stock_file("containerd-debian.toml")}};
+  const auto before = tree.all();
+  const auto on = tree.plan("containerd 2.1 nri");
+  EXPECT_EQ(on.error, "");
+  EXPECT_THAT(on.changes, IsEmpty());
+  // No file decides it: no change of one makes a daemon out of date.
+  EXPECT_THAT(on.registered_in, IsEmpty());
+  EXPECT_NE(tree.plan("containerd 1.6 nri").error, "");
+  Tree::apply(tree.plan("containerd 1.7 nri"));
+  const auto values = toml_values(tree.text(kContainerdToml));
+  EXPECT_EQ(values.at("plugins").at("io.containerd.nri.v1.nri").at("disable"), false);
+  EXPECT_THAT(tree.plan("containerd 1.7 nri").changes, IsEmpty());
+  // The wrapper beside it; undo takes both away.
+  Tree::apply(tree.plan("containerd 1.7"));
+  EXPECT_THAT(tree.text(kContainerdToml),
+              AllOf(HasSubstr("# podqos: end nri\n"), EndsWith("# podqos: end wrapper\n")));
+  Tree::apply(tree.plan("containerd undo"));
+  EXPECT_EQ(tree.all(), before);
+}
+
+TEST(PlanContainerdNri, AnImportedTableReplacesTheWholeOneBefore2) {
+  const std::string table = "[plugins.\"io.containerd.nri.v1.nri\"]\n";
+  const Tree tree{{kContainerdToml,
+                   "version = 2\nimports = [\"conf.d/*.toml\"]\n" + table + "disable = false\n"},
+                  {"/etc/containerd/conf.d/10.toml", "\n" + table + "plugin_path = \"/x\"\n"}};
+  EXPECT_EQ(
+      tree.plan("containerd 1.7 nri").error,
+      "/etc/containerd/conf.d/10.toml:2: NRI is off; write \"disable = false\" there by hand");
+  EXPECT_EQ(tree.plan("containerd 2.1 nri").error, "");
+}
 
 // CRI-O.
 
@@ -41,7 +196,7 @@ monitor_path = "/usr/libexec/crio/other"
 TEST(PlanCrio, TakesOverWhatTheDefaultRuntimesRowSays) {
   // Without monitor_path CRI-O looks for conmon in PATH, and does not start where it is elsewhere.
   const Tree packaged = {{"/etc/crio/crio.conf.d/10-crio.conf", kPackagedCrio}};
-  auto files = there_and_back(EngineId::kCrio, Method::kWrapper, packaged);
+  auto files = there_and_back(packaged, "crio");
   nlohmann::json row = toml_values(kPackagedCrio)["crio"]["runtime"]["runtimes"]["crun"];
   row.update({{"runtime_path", "/usr/bin/podqos-runtime"},
               {"runtime_type", "oci"},
@@ -58,56 +213,48 @@ TEST(PlanCrio, TakesOverWhatTheDefaultRuntimesRowSays) {
          "runtime_type = \"vm\"\n",
          "/usr/libexec/crio/conmon"}}) {
     packaged.put("/etc/crio/crio.conf.d/99-own.conf", more);
-    auto made = there_and_back(EngineId::kCrio, Method::kWrapper, packaged);
+    auto made = there_and_back(packaged, "crio");
     const auto values = toml_values(made[kCrioDropIn])["crio"]["runtime"]["runtimes"]["podqos"];
     EXPECT_EQ(values.value("monitor_path", ""), path) << more;
     EXPECT_FALSE(values.contains("crun")) << more;
   }
 }
 
-TEST(PlanCrio, LeavesARowThatIsThereByHand) {
-  const Tree tree = {{kCrioDropIn, project_file("examples/cri-o/50-podqos.conf")}};
-  const auto planned = tree.plan(EngineId::kCrio, Method::kWrapper, std::nullopt);
-  EXPECT_THAT(planned.changes, IsEmpty());
-  EXPECT_THAT(planned.notes, ElementsAre(HasSubstr(kCrioDropIn)));
-  EXPECT_THAT(tree.plan_removal(EngineId::kCrio).changes, IsEmpty());
-}
-
 TEST(PlanCrio, NeedsNoChangeWhereNriIsOn) {
   const Tree named = {{kCrioConfig, "[crio.nri]\nenable_nri = true\n"}};
-  const auto on = named.plan(EngineId::kCrio, Method::kNri, Version{1, 27});
+  const auto on = named.plan("crio 1.27 nri");
   EXPECT_THAT(on.notes, ElementsAre(HasSubstr("NRI is on in this CRI-O")));
   EXPECT_THAT(on.registered_in, ElementsAre(kCrioConfig));
-  const auto by_default = Tree{}.plan(EngineId::kCrio, Method::kNri, Version{1, 30});
+  const auto by_default = Tree{}.plan("crio 1.30 nri");
   EXPECT_THAT(by_default.notes, ElementsAre(HasSubstr("NRI is on in this CRI-O")));
   EXPECT_THAT(by_default.registered_in, IsEmpty());
-  there_and_back(EngineId::kCrio, Method::kNri, {}, Version{1, 29});
+  there_and_back(Tree{}, "crio 1.29 nri");
 }
 
 TEST(PlanCrio, LeavesHooksToThePackage) {
-  EXPECT_THAT(Tree{}.plan(EngineId::kCrio, Method::kHooks, std::nullopt).error,
+  EXPECT_THAT(Tree{}.plan("crio hooks").error,
               HasSubstr("is missing: install the package podqos again"));
   const Tree tree = {{"/usr/share/containers/oci/hooks.d/50-podqos-createruntime.json", "{}"}};
-  EXPECT_THAT(tree.plan(EngineId::kCrio, Method::kHooks, std::nullopt).notes,
+  EXPECT_THAT(tree.plan("crio hooks").notes,
               ElementsAre(HasSubstr("registered already by the package")));
 }
 
 TEST(PlanCrio, UndoTellsWhatCriOCannotStopAfterwards) {
   const Tree tree;
-  const auto harm = [&] { return tree.plan_removal(EngineId::kCrio).restart_harm; };
-  Tree::apply(tree.plan(EngineId::kCrio, Method::kWrapper, std::nullopt));
-  EXPECT_EQ(harm(), "");
+  const auto harm = [&] { return tree.plan("crio undo").notes; };
+  Tree::apply(tree.plan("crio"));
+  EXPECT_THAT(harm(), IsEmpty());
   tree.put("/run/podqos-runc/0123abcd", "");
-  EXPECT_THAT(harm(),
-              AllOf(StartsWith("1 containers of the runtime"), HasSubstr("remove their pods")));
+  EXPECT_THAT(harm(), ElementsAre(AllOf(StartsWith("1 containers of the runtime"),
+                                        HasSubstr("remove their pods"))));
   // The file is gone, and CRI-O may not have been restarted since.
-  Tree::apply(tree.plan_removal(EngineId::kCrio));
-  EXPECT_THAT(tree.plan_removal(EngineId::kCrio).changes, IsEmpty());
-  EXPECT_THAT(harm(), StartsWith("1 containers of the runtime"));
+  Tree::apply(tree.plan("crio undo"));
+  EXPECT_THAT(tree.plan("crio undo").changes, IsEmpty());
+  EXPECT_THAT(harm(), ElementsAre(StartsWith("1 containers of the runtime")));
   // With a row that somebody else wrote, it can.
   tree.put(kCrioConfig,
            "[crio.runtime.runtimes.podqos]\nruntime_path = \"/usr/bin/podqos-runtime\"\n");
-  EXPECT_EQ(harm(), "");
+  EXPECT_THAT(harm(), IsEmpty());
 }
 
 // Podman.
@@ -119,16 +266,12 @@ const std::string kPodmanShipped = "/usr/share/podqos/containers.conf.d/zz-podqo
 const std::pair<std::string, std::string> kPackage = {
     kPodmanShipped, project_file("packaging/containers.conf.d/zz-podqos.conf")};
 
-Tree::Planned plan_hooks(const Tree& tree, Version version) {
-  return tree.plan(EngineId::kPodman, Method::kHooks, version);
-}
-
 TEST(PlanPodman, WritesADropInBefore48) {
-  auto hooks = there_and_back(EngineId::kPodman, Method::kHooks, Tree{kPackage}, Version{4, 3});
+  auto hooks = there_and_back(Tree{kPackage}, "podman 4.3 hooks");
   EXPECT_EQ(toml_values(hooks[kPodmanDropIn]), nlohmann::json::parse(R"({"engine": {
       "hooks_dir": ["/usr/share/containers/oci/hooks.d", "/usr/share/podqos/podman-hooks.d"],
       "runtimes": {"podqos": ["/usr/bin/podqos-runtime"]}}})"));
-  auto wrapper = there_and_back(EngineId::kPodman, Method::kWrapper, {}, Version{4, 3});
+  auto wrapper = there_and_back(Tree{}, "podman 4.3");
   EXPECT_EQ(toml_values(wrapper[kPodmanDropIn]),
             nlohmann::json::parse(
                 R"({"engine": {"runtimes": {"podqos": ["/usr/bin/podqos-runtime"]}}})"));
@@ -136,18 +279,18 @@ TEST(PlanPodman, WritesADropInBefore48) {
 
 TEST(PlanPodman, MakesThePackagesLinkFrom48On) {
   const Tree tree{kPackage};
-  auto files = there_and_back(EngineId::kPodman, Method::kHooks, tree, Version{5, 4});
+  auto files = there_and_back(tree, "podman 5.4 hooks");
   EXPECT_EQ(files[kPodmanLink], "-> " + kPodmanShipped);
-  EXPECT_THAT(plan_hooks({}, {5, 4}).error, HasSubstr("install the package"));
-  Tree::apply(plan_hooks(tree, {5, 4}));
-  EXPECT_THAT(plan_hooks(tree, {4, 3}).error,
+  EXPECT_THAT(Tree{}.plan("podman 5.4 hooks").error, HasSubstr("install the package"));
+  Tree::apply(tree.plan("podman 5.4 hooks"));
+  EXPECT_THAT(tree.plan("podman 4.3 hooks").error,
               StartsWith(kPodmanLink + ":1: Podman before 4.8 refuses"));
 }
 
 TEST(PlanPodman, ReplacesTheOldDropInAfterAnUpgrade) {
   const Tree tree{kPackage};
-  Tree::apply(plan_hooks(tree, {4, 3}));
-  Tree::apply(plan_hooks(tree, {5, 4}));
+  Tree::apply(tree.plan("podman 4.3 hooks"));
+  Tree::apply(tree.plan("podman 5.4 hooks"));
   EXPECT_EQ(tree.text(kPodmanDropIn), "");
   EXPECT_EQ(tree.text(kPodmanLink), "-> " + kPodmanShipped);
 }
@@ -156,98 +299,97 @@ TEST(PlanPodman, KeepsTheDirectoriesOfOthers) {
   // oci-seccomp-bpf-hook and nvidia-container-toolkit have theirs in the common one.
   const Tree tree = {
       {"/etc/containers/containers.conf", "[engine]\nhooks_dir = [\"/own\", \"/b\\\\c\"]\n"}};
-  const auto planned = plan_hooks(tree, {4, 3});
+  const auto planned = tree.plan("podman 4.3 hooks");
   EXPECT_EQ(toml_values(planned.changes.at(0).after.text).at("engine").at("hooks_dir"),
             nlohmann::json::parse(R"(["/own", "/b\\c", "/usr/share/podqos/podman-hooks.d"])"));
   tree.put("/etc/containers/containers.conf.d/99-own.conf", "[engine]\nhooks_dir = []\n");
-  EXPECT_THAT(plan_hooks(tree, {4, 3}).error,
+  EXPECT_THAT(tree.plan("podman 4.3 hooks").error,
               AllOf(StartsWith("/etc/containers/containers.conf.d/99-own.conf:2: "),
                     HasSubstr("add \"/usr/share/podqos/podman-hooks.d\"")));
-  EXPECT_EQ(plan_hooks({{"/etc/containers/containers.conf", "[engine]\nhooks_dir = [\"/a\", 1]\n"}},
-                       {4, 3})
+  EXPECT_EQ((Tree{{"/etc/containers/containers.conf", "[engine]\nhooks_dir = [\"/a\", 1]\n"}})
+                .plan("podman 4.3 hooks")
                 .error,
             "/etc/containers/containers.conf:2: hooks_dir is not a list of directories");
 }
 
 TEST(PlanPodman, ObeysAnEmptyFileInPlaceOfTheLink) {
   const Tree tree{kPackage, {kPodmanLink, ""}};
-  EXPECT_THAT(plan_hooks(tree, {5, 4}).error,
+  EXPECT_THAT(tree.plan("podman 5.4 hooks").error,
               StartsWith(kPodmanLink + ":1: registration disabled by this file"));
-  EXPECT_THAT(tree.plan_removal(EngineId::kPodman).changes, IsEmpty());
-}
-
-TEST(PlanPodman, LeavesWhatIsThereByHand) {
-  const Tree tree = {{kPodmanDropIn, project_file("examples/podman/50-podqos.conf")}};
-  for (const Method method : {Method::kHooks, Method::kWrapper}) {
-    const auto planned = tree.plan(EngineId::kPodman, method, Version{4, 3});
-    EXPECT_EQ(planned.error, "");
-    EXPECT_THAT(planned.changes, IsEmpty());
-  }
+  EXPECT_THAT(tree.plan("podman undo").changes, IsEmpty());
 }
 
 TEST(PlanPodman, UndoNamesThePackagesHooks) {
   const Tree tree = {{"/usr/share/containers/oci/hooks.d/50-podqos-createruntime.json", "{}"}};
-  EXPECT_THAT(tree.plan_removal(EngineId::kPodman).notes,
+  EXPECT_THAT(tree.plan("podman undo").notes,
               ElementsAre(HasSubstr("50-podqos-createruntime.json stays")));
+}
+
+TEST(Plan, LeavesWhatIsThereByHand) {
+  for (const auto& [run, path, text] :
+       {std::tuple{"containerd 1.7", kContainerdToml,
+                   stock_file("containerd-debian.toml") +
+                       project_file("examples/containerd/config-v2.toml")},
+        {"crio", kCrioDropIn, project_file("examples/cri-o/50-podqos.conf")},
+        {"podman 4.3 hooks", kPodmanDropIn, project_file("examples/podman/50-podqos.conf")},
+        {"podman 4.3", kPodmanDropIn, project_file("examples/podman/50-podqos.conf")}}) {
+    SCOPED_TRACE(run);
+    const Tree tree = {{path, text}};
+    const auto planned = tree.plan(run);
+    EXPECT_EQ(planned.error, "");
+    EXPECT_THAT(planned.changes, IsEmpty());
+    EXPECT_THAT(planned.notes,
+                ElementsAre(AllOf(StartsWith(path + ":"), HasSubstr("registered there already"))));
+    EXPECT_THAT(planned.registered_in, ElementsAre(path));
+    const auto removal =
+        tree.plan(std::string{run}.substr(0, std::string{run}.find(' ')) + " undo");
+    EXPECT_EQ(removal.error, "");
+    EXPECT_THAT(removal.changes, IsEmpty());
+  }
 }
 
 // Docker.
 
 const std::string kDaemonJson = "/etc/docker/daemon.json";
 
-std::string registered_with_docker(const std::string& text) {
-  return there_and_back(EngineId::kDocker, Method::kWrapper,
-                        Tree{{kDaemonJson, text}})[kDaemonJson];
-}
-
-TEST(PlanDocker, WritesAFileWhereThereIsNone) {
+TEST(PlanDocker, KeepsOrderAndIndentation) {
   const std::string registration =
       "{\n  \"runtimes\": {\n    \"podqos\": {\n      \"path\": \"/usr/bin/podqos-runtime\"\n"
       "    }\n  }\n}\n";
-  EXPECT_EQ(there_and_back(EngineId::kDocker, Method::kWrapper, {})[kDaemonJson], registration);
-  EXPECT_EQ(registered_with_docker(" \n"), registration);
-}
-
-TEST(PlanDocker, KeepsOrderAndIndentation) {
-  EXPECT_EQ(registered_with_docker("{\n    \"log-level\": \"info\",\n    \"mtu\": 1500\n}\n"),
-            "{\n    \"log-level\": \"info\",\n    \"mtu\": 1500,\n    \"runtimes\": {\n"
-            "        \"podqos\": {\n            \"path\": \"/usr/bin/podqos-runtime\"\n"
-            "        }\n    }\n}\n");
-  EXPECT_EQ(registered_with_docker("{\"a\": 1}"),
-            "{\"a\":1,\"runtimes\":{\"podqos\":{\"path\":\"/usr/bin/podqos-runtime\"}}}\n");
-  EXPECT_EQ(registered_with_docker("\xef\xbb\xbf{\r\n\t\"a\": 1\r\n}\r\n"),
-            "{\n\t\"a\": 1,\n\t\"runtimes\": {\n\t\t\"podqos\": {\n"
-            "\t\t\t\"path\": \"/usr/bin/podqos-runtime\"\n\t\t}\n\t}\n}\n");
-  EXPECT_THAT(registered_with_docker("{}"), HasSubstr("podqos"));
-  EXPECT_THAT(registered_with_docker("{\"runtimes\": {}}"), HasSubstr("podqos"));
-}
-
-TEST(PlanDocker, StandsBesideNvidia) {
-  const std::string nvidia =
-      "{\n    \"runtimes\": {\n        \"nvidia\": {\n            \"args\": [],\n"
-      "            \"path\": \"nvidia-container-runtime\"\n        }\n    }\n}\n";
-  const std::string after = registered_with_docker(nvidia);
-  EXPECT_EQ(after,
-            "{\n    \"runtimes\": {\n        \"nvidia\": {\n            \"args\": [],\n"
-            "            \"path\": \"nvidia-container-runtime\"\n        },\n"
-            "        \"podqos\": {\n            \"path\": \"/usr/bin/podqos-runtime\"\n"
-            "        }\n    }\n}\n");
-}
-
-TEST(PlanDocker, TakesNullForAbsentAsDockerdDoes) {
-  EXPECT_EQ(
-      nlohmann::json::parse(registered_with_docker("{\"runtimes\": null, \"debug\": true}\n")),
-      nlohmann::json::parse(R"({"debug": true,
-                "runtimes": {"podqos": {"path": "/usr/bin/podqos-runtime"}}})"));
+  EXPECT_EQ(there_and_back(Tree{}, "docker")[kDaemonJson], registration);
+  for (const auto& [before, after] :
+       {std::pair{std::string{" \n"}, registration},
+        {"{}", registration},
+        {"{\n    \"log-level\": \"info\",\n    \"mtu\": 1500\n}\n",
+         "{\n    \"log-level\": \"info\",\n    \"mtu\": 1500,\n    \"runtimes\": {\n"
+         "        \"podqos\": {\n            \"path\": \"/usr/bin/podqos-runtime\"\n"
+         "        }\n    }\n}\n"},
+        {"{\"a\": 1}",
+         "{\"a\":1,\"runtimes\":{\"podqos\":{\"path\":\"/usr/bin/podqos-runtime\"}}}\n"},
+        {"\xef\xbb\xbf{\r\n\t\"a\": 1\r\n}\r\n",
+         "{\n\t\"a\": 1,\n\t\"runtimes\": {\n\t\t\"podqos\": {\n"
+         "\t\t\t\"path\": \"/usr/bin/podqos-runtime\"\n\t\t}\n\t}\n}\n"},
+        {"{\"runtimes\": {}}",
+         "{\"runtimes\":{\"podqos\":{\"path\":\"/usr/bin/podqos-runtime\"}}}\n"},
+        // dockerd takes null for absent.
+        {"{\"runtimes\": null, \"debug\": true}\n",
+         "{\"runtimes\":{\"podqos\":{\"path\":\"/usr/bin/podqos-runtime\"}},\"debug\":true}\n"},
+        // Beside Nvidia's.
+        {"{\n    \"runtimes\": {\n        \"nvidia\": {\n            \"args\": []\n        }\n    "
+         "}\n}\n",
+         "{\n    \"runtimes\": {\n        \"nvidia\": {\n            \"args\": []\n        },\n"
+         "        \"podqos\": {\n            \"path\": \"/usr/bin/podqos-runtime\"\n"
+         "        }\n    }\n}\n"}})
+    EXPECT_EQ(there_and_back(Tree{{kDaemonJson, before}}, "docker")[kDaemonJson], after) << before;
 }
 
 TEST(PlanDocker, UndoKeepsWhatOthersWroteSince) {
   const Tree tree = {{kDaemonJson, "{\n  \"a\": 1\n}\n"}};
-  Tree::apply(tree.plan(EngineId::kDocker, Method::kWrapper, std::nullopt));
+  Tree::apply(tree.plan("docker"));
   tree.put(kDaemonJson,
            "{\n  \"b\": 2,\n  \"runtimes\": {\n    \"own\": {\"path\": \"/own\"},\n"
            "    \"podqos\": {\"path\": \"/usr/bin/podqos-runtime\"}\n  }\n}\n");
-  const auto removal = tree.plan_removal(EngineId::kDocker);
+  const auto removal = tree.plan("docker undo");
   EXPECT_THAT(removal.notes, ElementsAre(HasSubstr("kept backup ")));
   Tree::apply(removal);
   EXPECT_EQ(tree.text(kDaemonJson),

@@ -5,7 +5,6 @@
 #include <initializer_list>
 #include <iterator>
 #include <map>
-#include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -13,6 +12,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "common/base/text.h"
 #include "ctl/configure/setup.h"
 #include "ctl/configure/toml.h"
 #include "tests/unit/temporary_directory.h"
@@ -48,10 +48,9 @@ class Tree {
   [[nodiscard]] std::map<std::string, std::string> all() const {
     std::map<std::string, std::string> found;
     for (const auto& each : std::filesystem::recursive_directory_iterator{root()})
-      if (each.is_symlink() || !each.is_directory()) {
-        const std::string path = each.path().string().substr(root().size());
+      if (const auto path = each.path().string().substr(root().size());
+          each.is_symlink() || !each.is_directory())
         found[path] = text(path);
-      }
     return found;
   }
 
@@ -59,18 +58,16 @@ class Tree {
   struct Planned : Setup {
     std::string error = {};
   };
-  [[nodiscard]] Planned plan(EngineId id, Method method, std::optional<Version> version,
-                             bool undo = false) const {
-    Planned planned{{.engine = &engines()[static_cast<std::size_t>(id)],
-                     .method = method,
-                     .version = version,
-                     .undo = undo,
-                     .root = root()}};
+  /// @param words  engine, and perhaps version, method and "undo": "containerd 1.7 nri"
+  [[nodiscard]] Planned plan(const std::string& words) const {
+    Planned planned{{.version = parse_version(words), .root = root()}};
+    for (const Engine& engine : engines())
+      if (has_word(words, engine.name)) planned.engine = &engine;
+    for (std::size_t method = 0; method < kMethods.size(); ++method)
+      if (has_word(words, kMethods[method])) planned.method = static_cast<Method>(method);
+    planned.undo = has_word(words, "undo");
     if (const Status done = ctl::plan(planned); !done) planned.error = done.error().message;
     return planned;
-  }
-  [[nodiscard]] Planned plan_removal(EngineId id) const {
-    return plan(id, Method::kWrapper, std::nullopt, true);
   }
 
   /// Carries a plan out; the test fails if there is none.
@@ -89,17 +86,18 @@ class Tree {
 
 /// Registers, sees that twice is once, and that undo restores each byte.
 /// @return the registered files
-inline std::map<std::string, std::string> there_and_back(
-    EngineId id, Method method, const Tree& tree, std::optional<Version> version = std::nullopt) {
+inline std::map<std::string, std::string> there_and_back(const Tree& tree,
+                                                         const std::string& words) {
+  const std::string undo = words.substr(0, words.find(' ')) + " undo";
   const auto before = tree.all();
-  const auto planned = tree.plan(id, method, version);
+  const auto planned = tree.plan(words);
   EXPECT_FALSE(planned.changes.empty());
   Tree::apply(planned);
   const auto registered = tree.all();
-  EXPECT_TRUE(tree.plan(id, method, version).changes.empty());
-  Tree::apply(tree.plan_removal(id));
+  EXPECT_TRUE(tree.plan(words).changes.empty());
+  Tree::apply(tree.plan(undo));
   EXPECT_EQ(tree.all(), before);
-  EXPECT_TRUE(tree.plan_removal(id).changes.empty());
+  EXPECT_TRUE(tree.plan(undo).changes.empty());
   return registered;
 }
 
