@@ -251,7 +251,7 @@ Result<int> run_annotate(const AnnotateOptions& options) {
   PODQOS_TRY(narrow(options.bundle.empty() ? std::span<const int>{} : kBundleCapabilities));
   auto text = annotate(options);
   if (!text) return fail(std::move(text).error().with_context(shown_name(options.file)));
-  return finish(print(*text));
+  return print(*text);
 }
 
 }  // namespace

@@ -14,16 +14,11 @@
 namespace podqos::ctl {
 namespace {
 
-struct FileCloser {
-  void operator()(std::FILE* file) const {
-    if (file != stdin) static_cast<void>(std::fclose(file));
-  }
-};
-using File = std::unique_ptr<std::FILE, FileCloser>;
+using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
 /// Opens a file, or standard input for "-".
 Result<File> open_input(const std::string& path) {
-  File file{path == "-" ? stdin : std::fopen(path.c_str(), "re")};
+  File file{path == "-" ? stdin : std::fopen(path.c_str(), "re"), std::fclose};
   if (!file) return fail_errno(errno, cat("open ", path));
   return file;
 }
@@ -46,16 +41,11 @@ void add_coloured_output(CLI::App& sub, OutputOptions& options) {
       ->check(CLI::IsMember({"auto", "always", "never"}));
 }
 
-bool print(std::string_view text) {
-  return std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
-}
-
-int finish(bool printed) {
-  if (std::fflush(stdout) != 0 || !printed) {
-    warn("cannot write to standard output");
-    return kRefused;
-  }
-  return kDone;
+int print(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0)
+    return kDone;
+  warn("cannot write to standard output");
+  return kRefused;
 }
 
 Error for_root(Error error) {

@@ -58,12 +58,9 @@ void add_config(Cli& cli);
 /// before untrusted input is parsed; cannot be undone.
 [[nodiscard]] Status narrow(std::span<const int> kept);
 
-/// Writes to standard output, buffered. @return false on a write error (EPIPE, ENOSPC, …).
-[[nodiscard]] bool print(std::string_view text);
-/// Flushes standard output at the end of a run.
-/// @param printed  whether all print() calls succeeded
-/// @return kDone, or kRefused with a message if a write failed.
-[[nodiscard]] int finish(bool printed = true);
+/// Writes to standard output. @return kDone, or kRefused with a message if that fails (EPIPE,
+/// ENOSPC, …).
+[[nodiscard]] int print(std::string_view text);
 /// The error of a file that only root may read or write, with that remedy for a caller who is not.
 [[nodiscard]] Error for_root(Error error);
 /// Prints "podqosctl: <message>" to standard error. @return kRefused.

@@ -18,12 +18,10 @@ namespace {
 
 /// What podqos.json(5) says of the fields, on a terminal.
 std::string fields_text() {
-  constexpr std::size_t kWidth = 79;
   std::string text;
   for (std::string_view rest = kManualFields; !rest.empty();) {
     const std::string_view line = read_until(rest, '\n');
-    const std::string_view words = trimmed(line);
-    text += fill(words, line.substr(0, line.size() - words.size()), kWidth);
+    text += fold(std::string{line}, line.starts_with(' ') ? "    " : "", 79);
   }
   return text;
 }
@@ -41,7 +39,7 @@ int check_one(const std::optional<std::string>& file) {
     text += cat(path, ": ok\n");
   if (text.empty()) text = "/etc/podqos: ok, no files: the built-in settings count\n";
   if (!report.settings.enabled) text += cat(kSwitchedOff, "\n");
-  return finish(print(text));
+  return print(text);
 }
 
 int check(const std::vector<std::string>& files, const std::optional<std::string>& config) {
@@ -67,7 +65,7 @@ void add_config(Cli& cli) {
   };
   add("show", "Print the effective settings, every field, as JSON", [&cli]() -> Result<int> {
     PODQOS_ASSIGN(const auto settings, app::load_settings(cli.config));
-    return finish(print(codec::format_settings(settings)));
+    return print(codec::format_settings(settings));
   });
   auto files = std::make_shared<std::vector<std::string>>();
   add("check",
@@ -80,10 +78,10 @@ void add_config(Cli& cli) {
       "configuration is wrong",
       [&cli]() -> Result<int> {
         PODQOS_ASSIGN(const auto runtimes, app::salvage_runtimes(cli.config));
-        return finish(print(dump(runtimes) + "\n"));
+        return print(dump(runtimes) + "\n");
       });
   add("fields", "List every field with its type, default and meaning",
-      []() -> Result<int> { return finish(print(fields_text())); });
+      []() -> Result<int> { return print(fields_text()); });
 }
 
 }  // namespace podqos::ctl

@@ -101,7 +101,7 @@ Result<int> run_configure(ConfigureOptions& options) {
   // No system call filter: the engine's programs, which are executed, would inherit it.
   PODQOS_TRY(sys::keep_capabilities(kFileCapabilities));
   PODQOS_ASSIGN(const std::string text, configure(options));
-  const int status = finish(print(text));
+  const int status = print(text);
   return options.setup.failure ? log_failure(*options.setup.failure) : status;
 }
 

@@ -1,4 +1,3 @@
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <utility>
@@ -31,14 +30,13 @@ struct ExplainOptions {
 
 /// The value of --node-memory.
 Result<Bytes> parse_memory(const std::string& text) {
-  auto quantity = core::Quantity::parse(text);
-  if (!quantity) return fail(std::move(quantity).error().with_context("--node-memory"));
-  if (quantity->value() > 0 && quantity->is_whole()) return Bytes{quantity->value()};
-  return fail(
-      ErrorCode::kInvalidArgument,
-      cat("--node-memory: ", quantity->value() > 0
-                                 ? cat(printable(text), " is ", core::describe_fraction(*quantity))
-                                 : cat("expected more than 0, found ", printable(text))));
+  const auto quantity = core::Quantity::parse(text);
+  if (quantity && quantity->value() > 0 && quantity->is_whole()) return Bytes{quantity->value()};
+  const std::string problem = !quantity ? quantity.error().message
+                              : quantity->value() > 0
+                                  ? cat(printable(text), " is ", core::describe_fraction(*quantity))
+                                  : cat("expected more than 0, found ", printable(text));
+  return fail(ErrorCode::kInvalidArgument, cat("--node-memory: ", problem));
 }
 
 /// The cgroup layout: as requested, else as on this machine.
@@ -108,23 +106,22 @@ Result<std::string> explain_manifest(const ExplainOptions& options, const Explai
 Result<int> run_explain(const ExplainOptions& options, const Cli& cli) {
   PODQOS_TRY(narrow({}));
   if (options.batch) {
-    bool printed = true;
-    // Each answer at once.
+    int status = kDone;
     PODQOS_TRY(read_lines(options.file.empty() ? "-" : options.file, kMaxInput, [&](auto line) {
-      printed = print(answer_line(line) + "\n") && std::fflush(stdout) == 0;
-      return printed;
+      status = print(answer_line(line) + "\n");
+      return status == kDone;
     }));
-    return finish(printed);
+    return status;
   }
   PODQOS_ASSIGN(const auto settings, app::load_settings(cli.config));
   const auto params = params_of(options, settings);
   if (!params) {
-    const int refused = log_failure(params.error());
-    return params.error().code == ErrorCode::kInvalidArgument ? kUsage : refused;
+    warn(params.error().message);
+    return params.error().code == ErrorCode::kInvalidArgument ? kUsage : kRefused;
   }
   auto text = explain_manifest(options, *params);
   if (!text) return fail(std::move(text).error().with_context(shown_name(options.file)));
-  return finish(print(*text));
+  return print(*text);
 }
 
 }  // namespace

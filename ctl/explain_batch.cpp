@@ -8,6 +8,7 @@
 #include "common/codec/pod_json.h"
 #include "common/codec/settings_json.h"
 #include "common/codec/settings_table.h"
+#include "common/core/pods/counting.h"
 #include "ctl/document.h"
 #include "ctl/explanation.h"
 #include "ctl/manifest.h"
@@ -27,7 +28,10 @@ constexpr SettingKind kPeriod{.form = Form::kNumber, .min = 1, .max = 1'000'000}
 constexpr SettingKind kFormula{.form = Form::kWord, .words = "linear log"};
 /// As in the kubelet's configuration (KEP-2570).
 constexpr SettingKind kPolicy{.form = Form::kWord, .words = "None TieredReservation"};
-constexpr std::string_view kPolicyKey = "memoryReservationPolicy";
+constexpr const char* kPolicyKey = "memoryReservationPolicy";
+constexpr std::string_view kParams =
+    "cgroupRoot cpuPeriodUs enforceCPULimits enforceMemoryQoS hugePageSizes podPidsLimit "
+    "weightFormula memoryReservationPolicy";
 
 /// Whether `label` is a page size in the form of core::hugepage_label(). It becomes part of a file
 /// name.
@@ -38,97 +42,70 @@ bool is_page_size(std::string_view label) {
   return size && size->value() > 0 && core::hugepage_label(Bytes{size->value()}) == label;
 }
 
-/// Reads members of an object, of which absent and null ones have their default. The first that is
-/// not as expected is kept as error.
-class Members {
- public:
-  explicit Members(const JsonNode& object) : object_(object) {}
+/// A number in an object; of a flag 0 or 1, of a word its place among the words; nullopt if it is
+/// absent or null.
+Result<std::optional<std::int64_t>> number_in(const JsonNode& object, std::string_view key,
+                                              const SettingKind& kind) {
+  const JsonNode* const node = json_at(object, key);
+  if (node == nullptr) return std::nullopt;
+  auto value = codec::read_value(kind, *node);
+  if (!value) return fail(std::move(value).error().with_context(key));
+  return std::get<std::int64_t>(*value);
+}
 
-  /// A number; of a flag 0 or 1, of a word its place among the words.
-  std::optional<std::int64_t> number(std::string_view key, const SettingKind& kind) {
-    const JsonNode* const node = take(key);
-    if (node == nullptr) return std::nullopt;
-    const auto value = codec::read_value(kind, *node);
-    if (value) return std::get<std::int64_t>(*value);
-    refuse(key, value.error().message);
-    return std::nullopt;
+Status read_page_sizes(const JsonNode& list, std::vector<std::string>& labels) {
+  if (list.kind != Kind::kArray)
+    return codec::refuse_value(R"(hugePageSizes: expected a list like ["2MB"], found )",
+                               json_shown(list));
+  labels.clear();
+  for (const JsonNode& element : list.children) {
+    if (!is_page_size(element.text))
+      return codec::refuse_value(
+          "hugePageSizes: expected a page size as in the kernel's file names, such as 2MB, found ",
+          json_shown(element));
+    labels.emplace_back(element.text);
   }
-  /// The same of a flag or word, of which the first is the default.
-  bool is_second(std::string_view key, const SettingKind& kind) {
-    return number(key, kind).value_or(0) == 1;
-  }
-  void read(std::string_view key, std::string& text) {
-    const JsonNode* const node = take(key);
-    if (node == nullptr) return;
-    text = node->text;
-    if (node->kind != Kind::kString)
-      refuse(key, cat("expected a string, found ", json_shown(*node)));
-  }
-  void read_page_sizes(std::string_view key, std::vector<std::string>& labels) {
-    const JsonNode* const list = take(key);
-    if (list == nullptr) return;
-    labels.clear();
-    if (list->kind != Kind::kArray)
-      refuse(key, cat(R"(expected a list like ["2MB"], found )", json_shown(*list)));
-    for (const JsonNode& element : list->children) {
-      if (!is_page_size(element.text))
-        refuse(key, cat("expected a page size as in the kernel's file names, such as 2MB, found ",
-                        json_shown(element)));
-      labels.emplace_back(element.text);
-    }
-  }
+  return {};
+}
 
-  [[nodiscard]] const Status& status() const { return status_; }
-  /// Refuses members that were not asked for: for a misspelt one the default would count silently.
-  [[nodiscard]] Status no_others() const {
-    for (const JsonNode& member : object_.children)
-      if (std::ranges::find(asked_, member.key) == asked_.end())
-        return fail(ErrorCode::kInvalidArgument,
-                    cat("params: unknown member ", printable(member.key),
-                        codec::hint_for(member.key, asked_)));
-    return status_;
-  }
-
- private:
-  const JsonNode* take(std::string_view key) {
-    asked_.push_back(key);
-    return json_at(object_, key);
-  }
-  void refuse(std::string_view key, std::string_view why) {
-    if (status_) status_ = fail(ErrorCode::kInvalidArgument, cat(key, ": ", why));
-  }
-
-  const JsonNode& object_;
-  std::vector<std::string_view> asked_;
-  Status status_;
-};
-
-/// The parameters of one line: nodeMemoryBytes and the object "params".
+/// The parameters of one line: nodeMemoryBytes and the object "params", of which absent and null
+/// members have their default.
 Result<ExplainParams> params_of(const JsonNode& line) {
-  const JsonNode* const given = json_at(line, "params");
-  if (given != nullptr && given->kind != Kind::kObject)
-    return fail(ErrorCode::kInvalidArgument, "params: expected an object");
   ExplainParams params;
-  Members whole{line};
-  const auto memory = whole.number("nodeMemoryBytes", {.form = Form::kNumber, .min = 1});
-  PODQOS_TRY(whole.status());
+  PODQOS_ASSIGN(const auto memory,
+                number_in(line, "nodeMemoryBytes", {.form = Form::kNumber, .min = 1}));
   if (!memory)
-    return fail(ErrorCode::kInvalidArgument,
-                "nodeMemoryBytes is missing: the OOM scores depend on the node's memory");
+    return codec::refuse_value(
+        "nodeMemoryBytes is missing: the OOM scores depend on the node's memory");
   params.node_memory = Bytes{*memory};
-  const JsonNode none;
-  Members members{given == nullptr ? none : *given};
+  const JsonNode* const found = json_at(line, "params");
+  if (found == nullptr) return params;
+  const JsonNode& given = *found;
+  if (given.kind != Kind::kObject) return codec::refuse_value("params: expected an object");
+  // For a misspelt one the default would count silently.
+  const std::vector<std::string> known = parts_of(kParams, ' ');
+  for (const JsonNode& member : given.children)
+    if (!has_word(kParams, member.key))
+      return codec::refuse_value("params: unknown member ", printable(member.key),
+                                 codec::hint_for(member.key, {known.begin(), known.end()}));
+  PODQOS_ASSIGN(const auto period, number_in(given, "cpuPeriodUs", kPeriod));
+  PODQOS_ASSIGN(const auto enforced, number_in(given, "enforceCPULimits", kFlag));
+  PODQOS_ASSIGN(const auto memory_qos, number_in(given, "enforceMemoryQoS", kFlag));
+  PODQOS_ASSIGN(const auto policy, number_in(given, kPolicyKey, kPolicy));
+  PODQOS_ASSIGN(const auto formula, number_in(given, "weightFormula", kFormula));
   core::PodConfigParams& config = params.config;
-  members.read("cgroupRoot", params.cgroup_root);
-  if (const auto period = members.number("cpuPeriodUs", kPeriod))
-    config.cpu_period = Micros{*period};
-  config.enforce_cpu_limits = members.number("enforceCPULimits", kFlag).value_or(1) == 1;
-  const bool memory_qos = members.is_second("enforceMemoryQoS", kFlag);
-  members.read_page_sizes("hugePageSizes", params.layout.hugepage_labels);
-  config.pod_pids_limit = members.number("podPidsLimit", kAnyNumber);
-  if (members.is_second("weightFormula", kFormula)) params.formula = core::WeightFormula::kLog;
-  config.reserve_memory = members.is_second(kPolicyKey, kPolicy) && memory_qos;
-  PODQOS_TRY(members.no_others());
+  PODQOS_ASSIGN(config.pod_pids_limit, number_in(given, "podPidsLimit", kAnyNumber));
+  if (period) config.cpu_period = Micros{*period};
+  config.enforce_cpu_limits = enforced != 0;
+  config.reserve_memory = memory_qos == 1 && policy == 1;
+  if (formula == 1) params.formula = core::WeightFormula::kLog;
+  if (const JsonNode* const root = json_at(given, "cgroupRoot")) {
+    if (root->kind != Kind::kString)
+      return codec::refuse_value("cgroupRoot: expected a string, found ", json_shown(*root));
+    params.cgroup_root = root->text;
+  }
+  if (const JsonNode* const sizes = json_at(given, "hugePageSizes"))
+    PODQOS_TRY(read_page_sizes(*sizes, params.layout.hugepage_labels));
   return params;
 }
 
@@ -142,17 +119,15 @@ Result<Json> answer_pod(const JsonNode& line, const JsonNode& given) {
 /// The sums of the pods' requests by class.
 Result<core::TierSums> sums_of(const JsonNode& list) {
   core::TierSums sums;
-  if (list.kind != Kind::kArray) return fail(ErrorCode::kInvalidArgument, "pods: expected a list");
+  if (list.kind != Kind::kArray) return codec::refuse_value("pods: expected a list");
   for (std::size_t i = 0; i < list.children.size(); ++i) {
     // Pods that the node already runs, as the kubelet has them: defaulted and admitted.
-    const auto pod = codec::parse_pod(list.children[i]);
-    if (!pod) return fail(Error{pod.error()}.with_context(cat("pods[", i, "]")));
-    const core::ResourceList requests = core::pod_requests(*pod);
-    const auto cpu = core::find(requests, core::kCpu);
-    sums.of(core::classify(*pod).qos_class) +=
-        core::TierSum{.pods = 1,
-                      .cpu = MilliCpu{cpu ? cpu->milli_value() : 0},
-                      .memory = Bytes{core::memory_of(requests).value()}};
+    auto pod = codec::parse_pod(list.children[i]);
+    if (!pod) return fail(std::move(pod).error().with_context(cat("pods[", i, "]")));
+    const core::QosClass qos_class = core::classify(*pod).qos_class;
+    core::PodRecord record;
+    record.pod = *std::move(pod);
+    sums.of(qos_class) += core::amounts_requested(record);
   }
   return sums;
 }
@@ -164,26 +139,23 @@ Json tier_answer(const core::CgroupValues& values) {
 
 Result<Json> answer_tiers(const JsonNode& line, const JsonNode& list) {
   constexpr std::string_view kMemory = "allocatableMemoryBytes";
-  Members members{line};
-  const auto percent = members.number("reservePercent", {.form = Form::kNumber, .max = 100});
+  PODQOS_ASSIGN(const auto percent,
+                number_in(line, "reservePercent", {.form = Form::kNumber, .max = 100}));
   // Without a percentage it counts for nothing.
-  const auto memory =
-      members.number(kMemory, {.form = Form::kNumber, .min = percent ? 0 : kInt64Min});
-  const bool tiered = members.is_second(kPolicyKey, kPolicy);
-  PODQOS_TRY(members.status());
+  PODQOS_ASSIGN(const auto memory,
+                number_in(line, kMemory, {.form = Form::kNumber, .min = percent ? 0 : kInt64Min}));
+  PODQOS_ASSIGN(const auto policy, number_in(line, kPolicyKey, kPolicy));
   if (percent && std::ranges::find(line.children, kMemory, &JsonNode::key) == line.children.end())
-    return fail(ErrorCode::kInvalidArgument,
-                cat(kMemory,
-                    " is missing: reservePercent is a percentage of it (use null if it is "
-                    "unknown)"));
+    return codec::refuse_value(
+        kMemory, " is missing: reservePercent is a percentage of it (use null if it is unknown)");
   PODQOS_ASSIGN(const auto sums, sums_of(list));
   const auto values = core::tier_values(sums, percent, Bytes{memory.value_or(0)});
   Json answer;
   answer["tiers"] = {{"burstable", tier_answer(values.burstable)},
                      {"besteffort", tier_answer(values.besteffort)}};
-  if (json_at(line, kPolicyKey) != nullptr) {
+  if (policy) {
     const core::TierMemoryQos unified =
-        tiered ? core::tier_memory_qos(sums) : core::TierMemoryQos{};
+        *policy == 1 ? core::tier_memory_qos(sums) : core::TierMemoryQos{};
     answer["memoryQoSUnified"] = {
         {"guaranteed", {{"memory.min", cat(unified.root_memory_min.value())}}},
         {"burstable", {{"memory.low", cat(unified.burstable_memory_low.value())}}},
@@ -195,7 +167,7 @@ Result<Json> answer_tiers(const JsonNode& line, const JsonNode& list) {
 Result<Json> answer_object(const JsonNode& line) {
   if (const JsonNode* pod = json_at(line, "pod")) return answer_pod(line, *pod);
   if (const JsonNode* pods = json_at(line, "pods")) return answer_tiers(line, *pods);
-  return fail(ErrorCode::kInvalidArgument, R"(expected an object with "pod" or "pods")");
+  return codec::refuse_value(R"(expected an object with "pod" or "pods")");
 }
 
 }  // namespace

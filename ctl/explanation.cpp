@@ -6,25 +6,6 @@
 #include "common/core/kubernetes/oom.h"
 
 namespace podqos::ctl {
-namespace {
-
-Json hugepages_json(const core::HugePageLimits& limits) {
-  Json json = Json::object();
-  for (const auto& [size, limit] : limits)
-    json[size] = limit.value();
-  return json;
-}
-
-Json weights_json(const std::optional<CpuShares>& shares) {
-  const auto weight = [&](core::WeightFormula formula) {
-    return shares ? Json(core::cpu_weight_for(*shares, formula).value()) : Json(nullptr);
-  };
-  return {{"linear", weight(core::WeightFormula::kLinear)},
-          {"log", weight(core::WeightFormula::kLog)}};
-}
-
-}  // namespace
-
 core::CgroupLayout layout_of(core::CgroupVersion version,
                              std::vector<std::string> hugepage_labels) {
   return {.cpu = version,
@@ -97,7 +78,7 @@ Json json_of(const core::ResourceList& list) {
 }
 
 Json json_of(const core::TierSum& sum) {
-  return {{"cpuMilli", sum.cpu.value()}, {"memoryBytes", sum.memory.value()}};
+  return {{"cpuMilli", sum.cpu}, {"memoryBytes", sum.memory}};
 }
 
 Json limits_json(const core::CgroupValues& values) {
@@ -117,19 +98,20 @@ Json explanation_json(const Explanation& e, const ExplainParams& params) {
   Json containers = Json::object();
   for (const auto& [name, container] : e.containers) {
     scores[name] = container.oom_score_adj;
-    (containers[name] = limits_json(container.values))["hugetlb"] =
-        hugepages_json(container.values.hugepages);
+    (containers[name] = limits_json(container.values))["hugetlb"] = container.values.hugepages;
   }
+  const CpuShares shares = e.values.cpu_shares.value_or(core::kMinShares);
   const auto v2 = layout_of(core::CgroupVersion::kV2, params.layout.hugepage_labels);
-  const auto& layout = params.is_v1() ? params.layout : v2;
   return {{"qosClass", core::format_qos_class(e.verdict.qos_class)},
-          {"cpuShares", json_of(e.values.cpu_shares)},
-          {"cpuWeight", weights_json(e.values.cpu_shares)},
+          {"cpuShares", shares},
+          {"cpuWeight",
+           {{"linear", core::cpu_weight_for(shares, core::WeightFormula::kLinear)},
+            {"log", core::cpu_weight_for(shares, core::WeightFormula::kLog)}}},
           {"cpuQuotaUs", json_of(e.values.cpu_quota)},
           {"cpuPeriodUs", json_of(e.values.cpu_period)},
           {"memoryLimitBytes", json_of(e.values.memory_limit)},
           {"pidsLimit", json_of(e.values.pids_limit)},
-          {"hugetlb", hugepages_json(e.values.hugepages)},
+          {"hugetlb", e.values.hugepages},
           {"unified", e.values.unified.empty() ? Json(nullptr) : Json(e.values.unified)},
           {"podRequests", json_of(core::pod_requests(e.pod))},
           {"podLimits", json_of(core::pod_limits(e.pod))},
@@ -138,7 +120,7 @@ Json explanation_json(const Explanation& e, const ExplainParams& params) {
           {"cgroupfs", json_of(e.cgroupfs)},
           {"systemd", json_of(e.systemd)},
           {"writes",
-           {{"cgroupfs", files_on(e.values, layout, params.formula)},
+           {{"cgroupfs", files_on(e.values, params.is_v1() ? params.layout : v2, params.formula)},
             {"systemd", properties_on(e.values, v2, params.formula)}}}};
 }
 

@@ -27,7 +27,6 @@
 #include "common/core/pods/pod_values.h"
 #include "common/core/pods/resize.h"
 #include "common/sys/process.h"
-#include "ctl/table.h"
 
 namespace podqos::ctl {
 namespace {

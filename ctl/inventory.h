@@ -8,6 +8,7 @@
 #include "common/cgroup/machine.h"
 #include "common/core/record.h"
 #include "ctl/json.h"
+#include "ctl/table.h"
 
 namespace podqos::ctl {
 
@@ -23,5 +24,16 @@ struct NodeRecords {
 /// sentence for each problem, with its remedy. Changes nothing.
 [[nodiscard]] Result<Json> inventory_json(const app::ConfigurationReport& configuration,
                                           NodeRecords records, cgroup::Machine& cgroups);
+
+/// The same of this machine, with the records of its state directory.
+[[nodiscard]] Result<Json> read_inventory(const app::ConfigurationReport& configuration);
+
+/// What is to be known of the configuration before anything else: errors, files that are not read,
+/// "enabled": false; a line each, "" if there is nothing.
+[[nodiscard]] std::string format_notices(const app::ConfigurationReport& configuration,
+                                         ColourMode mode);
+
+/// "default/web", or the uid of a pod without a name.
+[[nodiscard]] std::string pod_title(const Json& pod);
 
 }  // namespace podqos::ctl

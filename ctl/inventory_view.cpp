@@ -1,5 +1,3 @@
-#include "ctl/inventory_view.h"
-
 #include <linux/capability.h>
 
 #include <algorithm>
@@ -14,6 +12,7 @@
 #include "common/cgroup/cgroupfs.h"
 #include "common/core/kubernetes/cgroup_values.h"
 #include "common/store/store.h"
+#include "ctl/command.h"
 #include "ctl/inventory.h"
 
 namespace podqos::ctl {
@@ -71,7 +70,7 @@ Result<int> run_view(const OutputOptions& options, const Cli& cli, TextOfView te
       out += cat(paint(cell("warning: ", Colour::kRed), mode),
                  warning.get_ref<const std::string&>(), "\n");
   }
-  const int status = finish(print(out));
+  const int status = print(out);
   return configuration.errors.empty() ? status : kRefused;
 }
 
@@ -123,20 +122,6 @@ std::string containers_of(const Json& pod) {
   return counts.empty() ? "none" : join(counts, ", ");
 }
 
-/// The table of pods.
-std::string pods_table(const Json& pods, ColourMode mode) {
-  std::vector<Row> rows = {
-      heading({"POD", "CLASS", "SOURCE", "CONTAINERS", "REQUESTS", "LIMITS", "USAGE"})};
-  for (const Json& pod : pods)
-    rows.push_back({cell(pod_title(pod), Colour::kBold),
-                    cell(cat(text_in(pod, "qosClass"), pod.at("complete") ? "" : " (partial)",
-                             pod.at("adopted") ? " (adopted)" : "")),
-                    cell(text_in(pod, "source")), cell(containers_of(pod)),
-                    cell(amounts_in(pod, "requests")), cell(amounts_in(pod, "limits")),
-                    cell(bytes_in(pod, "memoryUsageBytes"))});
-  return format_table(rows, mode);
-}
-
 /// "want/actual" of a tier's shares; without a rule only the kernel's.
 std::string shares_of(const Json& tier) {
   const std::string kernel = number_in(tier, "cpuShares");
@@ -144,33 +129,35 @@ std::string shares_of(const Json& tier) {
   return rule == "-" ? kernel : cat(rule, " / ", kernel);
 }
 
-/// The table of the tiers of all trees, each below the directory above the root if podqos has
-/// created it.
-std::string tiers_table(const Json& trees, ColourMode mode) {
-  std::vector<Row> rows = {heading(
-      {"TIER", "PODS", "REQUESTS", "SHARES want/actual", "MEMORY LIMIT want/actual", "USAGE"})};
-  const auto add = [&](const char* name, const Json& tier) {
-    rows.push_back({cell(text_in(tier, name), Colour::kBold), cell(number_in(tier, "pods")),
-                    cell(amounts_in(tier, "requests")), cell(shares_of(tier)),
-                    cell(cat(bytes_in(tier.at("rule"), "memoryLimitBytes"), " / ",
-                             bytes_in(tier, "memoryLimitBytes"))),
-                    cell(bytes_in(tier, "memoryUsageBytes"))});
-  };
-  for (const Json& tree : trees) {
-    if (!tree.at("top").is_null()) add("cgroup", tree.at("top"));
-    for (const Json& tier : tree.at("tiers"))
-      add("qosClass", tier);
-  }
-  return format_table(rows, mode);
-}
-
-/// The whole text output.
+/// The whole text output: pods, then the tiers of all trees, each below the directory above the
+/// root if podqos has created it.
 std::string status_text(const Json& view, ColourMode mode) {
-  const Json& pods = view.at("pods");
-  const Json& trees = view.at("trees");
+  std::vector<Row> pods = {
+      heading({"POD", "CLASS", "SOURCE", "CONTAINERS", "REQUESTS", "LIMITS", "USAGE"})};
+  for (const Json& pod : view.at("pods"))
+    pods.push_back({cell(pod_title(pod), Colour::kBold),
+                    cell(cat(text_in(pod, "qosClass"), pod.at("complete") ? "" : " (partial)",
+                             pod.at("adopted") ? " (adopted)" : "")),
+                    cell(text_in(pod, "source")), cell(containers_of(pod)),
+                    cell(amounts_in(pod, "requests")), cell(amounts_in(pod, "limits")),
+                    cell(bytes_in(pod, "memoryUsageBytes"))});
+  std::vector<Row> tiers = {heading(
+      {"TIER", "PODS", "REQUESTS", "SHARES want/actual", "MEMORY LIMIT want/actual", "USAGE"})};
+  const auto add_tier = [&](const char* name, const Json& tier) {
+    tiers.push_back({cell(text_in(tier, name), Colour::kBold), cell(number_in(tier, "pods")),
+                     cell(amounts_in(tier, "requests")), cell(shares_of(tier)),
+                     cell(cat(bytes_in(tier.at("rule"), "memoryLimitBytes"), " / ",
+                              bytes_in(tier, "memoryLimitBytes"))),
+                     cell(bytes_in(tier, "memoryUsageBytes"))});
+  };
+  for (const Json& tree : view.at("trees")) {
+    if (!tree.at("top").is_null()) add_tier("cgroup", tree.at("top"));
+    for (const Json& tier : tree.at("tiers"))
+      add_tier("qosClass", tier);
+  }
+  std::string out = pods.size() > 1 ? format_table(pods, mode) : "no pods\n";
+  if (tiers.size() > 1) out += cat("\n", format_table(tiers, mode));
   const Json& adopted = view.at("adopted");
-  std::string out = pods.empty() ? std::string{"no pods\n"} : pods_table(pods, mode);
-  if (!trees.empty()) out += cat("\n", tiers_table(trees, mode));
   if (const auto count = adopted.at("pods").get<std::int64_t>(); count > 0)
     out += cat("adopted: ", format_count(count, "pod"), " of a kubelet, ",
                amounts_in(adopted, "requests"), " requested: not counted in podqos's own tiers\n");

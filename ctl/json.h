@@ -12,6 +12,16 @@
 #include "common/core/kubernetes/pod_resources.h"
 #include "common/core/kubernetes/tier.h"
 
+namespace podqos {
+
+/// For nlohmann: the number of a unit.
+template <class Tag>
+void to_json(nlohmann::ordered_json& json, const Unit<Tag>& amount) {
+  json = amount.value();
+}
+
+}  // namespace podqos
+
 namespace podqos::ctl {
 
 /// What podqosctl prints for programs: members keep the order in which they are added.
@@ -30,10 +40,6 @@ using Json = nlohmann::ordered_json;
 template <class T>
 [[nodiscard]] Json json_of(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
-}
-template <class Tag>
-[[nodiscard]] Json json_of(const std::optional<Unit<Tag>>& value) {
-  return value ? Json(value->value()) : Json(nullptr);
 }
 
 /// {"cpuMilli": 500, "memoryBytes": null}; null for what the list does not name.

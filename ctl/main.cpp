@@ -1,7 +1,6 @@
 #include <sys/stat.h>
 
 #include <exception>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,38 +15,21 @@
 namespace podqos::ctl {
 namespace {
 
-constexpr std::size_t kWidth = 80;
-
-/// A name and the text about it, which begins at `column`, below a name that does not end before.
-std::string row(std::string_view name, std::string_view text, std::size_t column) {
-  std::string about = fill(text, std::string(column, ' '), kWidth);
-  if (name.size() + 2 < column) return about.replace(2, name.size(), name);
-  constexpr std::string_view kRestOfName = "      ";
-  return cat("  ", fill(name, kRestOfName, kWidth).substr(kRestOfName.size()), about);
-}
-
 /// The text of --help as CLI11 makes it, in lines of at most 80 columns.
-class HelpFormatter final : public CLI::Formatter {
- public:
-  [[nodiscard]] std::string make_description(const CLI::App* app) const override {
-    return fill(app->get_description(), "", kWidth);
+std::string folded(std::string_view help) {
+  constexpr std::size_t kWidth = 80;
+  const std::string column(30, ' ');  // where CLI11 puts what an option does
+  std::string out;
+  while (!help.empty()) {
+    const std::string_view line = read_until(help, '\n');
+    out += fold(std::string{line}, line.starts_with(' ') ? column : "", kWidth);
   }
-  [[nodiscard]] std::string make_option(const CLI::Option* option,
-                                        bool is_positional) const override {
-    return row(make_option_name(option, is_positional) + make_option_opts(option),
-               make_option_desc(option), get_column_width());
-  }
-  [[nodiscard]] std::string make_subcommand(const CLI::App* sub) const override {
-    return row(sub->get_name(), sub->get_description(), get_column_width());
-  }
-  [[nodiscard]] std::string make_footer(const CLI::App* app) const override {
-    return fill(app->get_footer(), "", kWidth);
-  }
-};
+  return out;
+}
 
 /// The subcommand `version`, and --version.
 int print_version() {
-  return finish(print("podqosctl " PODQOS_VERSION "\n"));
+  return print("podqosctl " PODQOS_VERSION "\n");
 }
 
 /// Reports the unknown word in the place of a subcommand; CLI11 only reports that one is missing.
@@ -95,7 +77,6 @@ void add_subcommands(Cli& cli) {
 int run(int argc, char** argv) {
   Cli cli;
   CLI::App& app = cli.app;
-  app.formatter(std::make_shared<HelpFormatter>());
   app.set_version_flag("--version", "podqosctl " PODQOS_VERSION);
   app.require_subcommand(1);
   app.fallthrough();
@@ -105,7 +86,7 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    return finish(print(app.help()));
+    return print(folded(app.help()));
   } catch (const CLI::CallForVersion&) {
     return print_version();
   } catch (const CLI::ParseError& error) {

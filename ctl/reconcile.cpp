@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <memory>
@@ -48,29 +49,19 @@ std::string lines_of(const std::vector<std::string>& texts, std::string_view pre
   return out;
 }
 
-/// @param plan  of a dry run, one line each; else nullptr
-std::string format_json(const app::ReconcileReport& report, const std::vector<std::string>* plan) {
-  Json json = {{"pods", report.pods},          {"containers", report.containers},
-               {"released", report.released},  {"repaired", report.repaired},
-               {"changes", report.changes},    {"warnings", report.warnings},
-               {"failed", failures_of(report)}};
-  if (plan != nullptr) json["plan"] = *plan;
-  return dump(json) + "\n";
-}
-
 /// The report for people, one line each: changes, of a dry run as comments in front of its plan;
 /// warnings, and what fails in a dry run; totals: "12 pods, 30 containers; 1 pod released, 0
 /// records restored".
-std::string format_text(const app::ReconcileReport& report, const std::vector<std::string>* plan) {
-  const bool dry = plan != nullptr;
+std::string format_text(const app::ReconcilePreview& done, bool dry) {
+  const app::ReconcileReport& report = done.report;
   std::string out = lines_of(report.changes, dry ? "# " : "");
   // Names of cgroups may have been chosen by others.
-  for (const std::string& line : dry ? *plan : std::vector<std::string>{})
+  for (const std::string& line : done.plan)
     out += cat(app::one_line(line), "\n");
   out += lines_of(report.warnings, "warning: ");
   if (dry)
     out += cat(lines_of(failures_of(report), "error: "), "dry run: would make ",
-               format_count(std::ssize(*plan), "change"), "; ");
+               format_count(std::ssize(done.plan), "change"), "; ");
   return cat(out, format_count(report.pods, "pod"), ", ",
              format_count(report.containers, "container"), "; ",
              format_count(report.released, "pod"), dry ? " to release, " : " released, ",
@@ -88,18 +79,6 @@ bool logs_to_the_same_journal(const core::Settings& settings) {
          stream == cat(file.st_dev, ":", file.st_ino);
 }
 
-/// Reconciles under the lock.
-Result<app::ReconcileReport> reconcile(const core::Settings& settings, app::Warnings warnings) {
-  app::Log log{"podqosctl", settings};
-  auto report = app::reconcile(settings, log, warnings);
-  if (!report) return fail(for_root(std::move(report).error()));
-  if (!logs_to_the_same_journal(settings)) {
-    for (const std::string& failure : failures_of(*report))
-      log_failure({ErrorCode::kIo, failure});
-  }
-  return report;
-}
-
 /// Drops all capabilities but kKeptCapabilities.
 Result<int> run_reconcile(const ReconcileOptions& options, const Cli& cli) {
   PODQOS_TRY(narrow(kKeptCapabilities));
@@ -108,15 +87,30 @@ Result<int> run_reconcile(const ReconcileOptions& options, const Cli& cli) {
   if (options.dry_run) {
     PODQOS_ASSIGN(done, app::preview_reconcile(settings));
   } else {
-    PODQOS_ASSIGN(done.report, reconcile(settings, options.quiet ? app::Warnings::kReported
-                                                                 : app::Warnings::kLogged));
+    app::Log log{"podqosctl", settings};
+    auto report = app::reconcile(settings, log,
+                                 options.quiet ? app::Warnings::kReported : app::Warnings::kLogged);
+    if (!report) return fail(for_root(std::move(report).error()));
+    done.report = *std::move(report);
   }
-  const auto* const plan = options.dry_run ? &done.plan : nullptr;
-  const auto format = options.output.is_json() ? format_json : format_text;
-  const int status =
-      finish(print(options.quiet && !options.output.is_json() ? lines_of(done.report.changes, "")
-                                                              : format(done.report, plan)));
-  return status == kDone && !failures_of(done.report).empty() ? kRefused : status;
+  const std::vector<std::string> failures = failures_of(done.report);
+  if (!options.dry_run && !logs_to_the_same_journal(settings))
+    std::ranges::for_each(failures, warn);
+  std::string out =
+      options.quiet ? lines_of(done.report.changes, "") : format_text(done, options.dry_run);
+  if (options.output.is_json()) {
+    Json json = {{"pods", done.report.pods},
+                 {"containers", done.report.containers},
+                 {"released", done.report.released},
+                 {"repaired", done.report.repaired},
+                 {"changes", done.report.changes},
+                 {"warnings", done.report.warnings},
+                 {"failed", failures}};
+    if (options.dry_run) json["plan"] = done.plan;
+    out = dump(json) + "\n";
+  }
+  const int status = print(out);
+  return failures.empty() ? status : kRefused;
 }
 
 }  // namespace

@@ -108,19 +108,17 @@ std::string join(const std::vector<std::string>& texts, std::string_view separat
   return out;
 }
 
-std::string fill(std::string_view text, std::string_view indent, std::size_t width) {
+std::string fold(std::string line, std::string_view indent, std::size_t width) {
   std::string out;
-  std::size_t column = 0;
-  while (!text.empty()) {
-    const std::string_view word = text.substr(0, text.find(' '));
-    text.remove_prefix(std::min(word.size() + 1, text.size()));
-    const bool fits = column != 0 && column + 1 + word.size() <= width;
-    if (column != 0) out += fits ? " " : "\n";
-    if (!fits) out += indent;
-    out += word;
-    column = (fits ? column + 1 : indent.size()) + word.size();
+  while (line.size() > width) {
+    std::size_t end = line.rfind(' ', width);
+    if (end == std::string::npos || end < indent.size())
+      end = line.find(' ', std::max(width, indent.size()));
+    if (end == std::string::npos) break;
+    out += cat(line.substr(0, end), "\n");
+    line.replace(0, end + 1, indent);
   }
-  return out += '\n';
+  return cat(out, line, "\n");
 }
 
 }  // namespace podqos::ctl

@@ -53,8 +53,8 @@ enum class ColourMode : std::uint8_t { kPlain, kColoured };
 /// The texts with `separator` between them.
 [[nodiscard]] std::string join(const std::vector<std::string>& texts, std::string_view separator);
 
-/// Wraps `text` into lines of at most `width` columns, the indent included, each with a newline. A
-/// longer word has a line of its own. Bytes are counted as columns.
-[[nodiscard]] std::string fill(std::string_view text, std::string_view indent, std::size_t width);
+/// Breaks a line between words into lines of at most `width` columns, each with a newline. All but
+/// the first begin with `indent`; a longer word is not broken. Bytes are counted as columns.
+[[nodiscard]] std::string fold(std::string line, std::string_view indent, std::size_t width);
 
 }  // namespace podqos::ctl

@@ -70,23 +70,6 @@ const char* characters(const yaml_char_t* text) {
   return text == nullptr ? "" : reinterpret_cast<const char*>(text);
 }
 
-/// What a value takes of the bounds.
-struct Extent {
-  std::size_t values = 1;  ///< with those below it
-  std::size_t depth = 0;   ///< levels of objects and arrays
-};
-// NOLINTNEXTLINE(misc-no-recursion): at most kMaxJsonDepth deep
-Extent extent_of(const JsonNode& node) {
-  Extent extent;
-  for (const JsonNode& child : node.children) {
-    const Extent below = extent_of(child);
-    extent.values += below.values;
-    extent.depth = std::max(extent.depth, below.depth);
-  }
-  if (node.kind == Kind::kArray || node.kind == Kind::kObject) ++extent.depth;
-  return extent;
-}
-
 /// A recursive descent over libyaml's events.
 class YamlReader {
  public:
@@ -199,13 +182,17 @@ class YamlReader {
   }
 
   /// Counts what is stored again: a few lines of aliases can expand to billions of values.
+  // NOLINTNEXTLINE(misc-no-recursion): at most kMaxJsonDepth deep
   Status count_copy(const JsonNode& node) {
-    const Extent extent = extent_of(node);
-    copied_ += extent.values;
-    if (copied_ > codec::kMaxJsonValues)
+    if (++copied_ > codec::kMaxJsonValues)
       return refuse_here(ErrorCode::kTooLarge, "aliases stand for more than ",
                          codec::kMaxJsonValues, " values");
-    return depth_ + extent.depth > codec::kMaxJsonDepth ? refuse_depth() : Status{};
+    if (depth_ > codec::kMaxJsonDepth) return refuse_depth();
+    ++depth_;
+    for (const JsonNode& child : node.children)
+      PODQOS_TRY(count_copy(child));
+    --depth_;
+    return {};
   }
   [[nodiscard]] std::unexpected<Error> refuse_depth() const {
     return refuse_here(ErrorCode::kTooLarge, "nests deeper than ", codec::kMaxJsonDepth);

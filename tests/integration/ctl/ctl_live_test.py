@@ -43,14 +43,19 @@ class Views(harness.TestCase):
         self.launch(BURSTABLE, "app")
         self.launch(GUARANTEED, "app")
 
-    def test_text(self):
+    def test_text_and_json(self):
+        """Which change nothing."""
+        before = self.podqos.state_bytes()
         for view, words in (("status", ("live-b", "live-g", "Burstable", "Guaranteed")),
                             ("tree", ("kubepods", "burstable", "besteffort", "podlive-b", "podlive-g"))):
             with self.subTest(view=view):
                 text = self.podqos.ctl(view).stdout
-                for word in words:
-                    self.assertIn(word, text)
+                self.assertEqual([word for word in words if word not in text], [])
                 self.assertNotIn("\x1b", text, "coloured although it is piped")
+                value = self.podqos.ctl_json(view)
+                for wanted in ("live-b", "Guaranteed", 2 * GI, 64 * MI):
+                    self.assertTrue(find(value, wanted), value)
+        self.assertEqual(self.podqos.state_bytes(), before)
 
     def test_on_a_terminal(self):
         """The C library asks the terminal behind the allow-list, each release in its own way."""
@@ -67,15 +72,6 @@ class Views(harness.TestCase):
                 self.assertEqual(done.returncode, 0, text)
                 self.assertIn("live-b", text)
                 self.assertIn("\x1b[", text)
-
-    def test_json_names_the_pods_and_their_values(self):
-        for view in ("status", "tree"):
-            with self.subTest(view=view):
-                value = self.podqos.ctl_json(view)
-                self.assertTrue(find(value, "live-b"), value)
-                self.assertTrue(find(value, "Guaranteed"), value)
-                self.assertIn(str(2 * GI), json.dumps(value))
-                self.assertIn(str(64 * MI), json.dumps(value))
 
     def test_where_nothing_can_be_written(self):
         for view in ("status", "tree"):
@@ -94,34 +90,14 @@ class Views(harness.TestCase):
                    "--config", str(self.podqos.config(self.kind)), *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=harness.CALL_TIMEOUT)
 
-    def test_looking_changes_nothing(self):
-        before = self.podqos.state_bytes()
-        for view in ("status", "tree"):
-            self.podqos.ctl(view)
-            self.podqos.ctl(view, "-o", "json")
-        self.assertEqual(self.podqos.state_bytes(), before)
-
-
-@harness.runc_only
-class NothingThere(harness.TestCase):
-    """Without any pod every command answers, and looking makes nothing."""
-
-    def test_views(self):
-        for view in ("status", "tree"):
-            with self.subTest(view=view):
-                self.podqos.ctl(view)
-                json.loads(self.podqos.ctl(view, "-o", "json").stdout)
-        self.assertEqual(self.podqos.state_bytes(), {})
-        self.assertFalse(self.machine.exists(self.root))
-
-    def test_reconcile(self):
-        self.podqos.ctl("reconcile")
-        self.assertFalse(self.machine.exists(self.root))
-
 
 @harness.for_each_runtime
 class Reconcile(harness.TestCase):
     """reconcile brings state and kernel back to the truth, and says how; from what, state_faults_test.py has."""
+
+    def test_nothing_there(self):
+        self.podqos.ctl("reconcile", kind=self.kind)
+        self.assertFalse(self.machine.exists(self.root))
 
     def test_nothing_to_do(self):
         self.launch(BURSTABLE, "app")
@@ -251,23 +227,6 @@ class Reconcile(harness.TestCase):
         self.wrapper.delete(name)
         self.podqos.ctl("reconcile", kind=self.kind)
         self.assert_nothing_left()
-
-
-@harness.runc_only
-class Bundles(harness.TestCase):
-    """annotate --bundle merges into config.json in place."""
-
-    def test_bundle_in_place(self):
-        bundle = self.bundle()
-        bundle.annotations["com.example.keep"] = "me"
-        bundle.save()
-        manifest = self.tmp / "pod.json"
-        manifest.write_text(json.dumps(BURSTABLE), encoding="utf-8")
-        self.podqos.ctl("annotate", "-f", manifest, "--container", "app", "--bundle", bundle.path)
-        after = bundle.reload().annotations
-        self.assertEqual(after["com.example.keep"], "me")
-        for key, value in self.podqos.annotations(BURSTABLE, "app").items():
-            self.assertEqual(after[key], value)
 
 
 if __name__ == "__main__":

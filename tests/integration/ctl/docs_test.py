@@ -51,37 +51,5 @@ class Picture(unittest.TestCase):
         self.assertEqual(tree_picture.draw(done.stdout), PICTURE.read_text(encoding="utf-8"), done.stdout)
 
 
-class Drawing(unittest.TestCase):
-    """What the picture is drawn of."""
-
-    TREE = """before
-CGROUP                 WEIGHT (SHARES)  QUOTA  MEMORY LIMIT  USAGE  PIDS  OOM  PID
-/a/kubepods            100 (2597)       -      -             1      2
-├─ podx                1 (20)           2000   2Gi           1      1
-│  └─ app              1 (26)           2000   2Gi           1      1     3    17
-├─ burstable           1 (2)            -      3Gi           1      0
-└─ besteffort          1 (2)            -      -             1      1
-   └─ pody             1 (2)            -      -             1      1
-      └─ <app>         1 (26)           -      -             1      1     1000 18
-
-behind
-"""
-
-    def test_boxes(self):
-        root = tree_picture.parse(self.TREE)
-        self.assertEqual((root.lines, root.kind), (["kubepods", "weight 100 (2597)"], "root"))
-        pod, burstable, besteffort = root.children
-        self.assertEqual((pod.lines, pod.kind), (["podx", "weight 1 (20)", "quota 2000", "memory 2Gi"], "guaranteed"))
-        self.assertEqual(pod.children[0].lines, ["app", "weight 1", "quota 2000", "memory 2Gi", "OOM 3"])
-        self.assertEqual((burstable.kind, burstable.children), ("burstable", []))
-        self.assertEqual(besteffort.children[0].kind, "")
-        self.assertEqual(besteffort.children[0].children[0].lines, ["<app>", "weight 1", "OOM 1000"])
-
-    def test_names_are_text(self):
-        picture = tree_picture.draw(self.TREE)
-        self.assertIn(">&lt;app&gt;</text>", picture)
-        self.assertEqual(picture.count("<rect"), 1 + 7)
-
-
 if __name__ == "__main__":
     harness.main(("runc",))

@@ -14,7 +14,6 @@
 #include "common/core/cgroups/plan.h"
 #include "common/core/cgroups/value_table.h"
 #include "common/store/store.h"
-#include "ctl/inventory_view.h"
 #include "tests/unit/cgroup/fake_machine.h"
 #include "tests/unit/temporary_directory.h"
 
@@ -27,82 +26,85 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-core::Settings settings_in(const std::string& directory) {
-  core::Settings settings;
-  settings.state_dir = directory + "/state";
-  settings.cgroup_root = cat("/podqos-test-nowhere-", ::getpid());
-  settings.node_memory = Bytes{8LL << 30};
-  return settings;
-}
+/// A state directory, and a root where nothing is.
+class ReadInventory : public ::testing::Test {
+ protected:
+  ReadInventory() {
+    settings_.state_dir = directory_.path() + "/state";
+    settings_.cgroup_root = cat("/podqos-test-nowhere-", ::getpid());
+    settings_.node_memory = Bytes{8LL << 30};
+  }
+  void SetUp() override {
+    if (const auto cgroups = cgroup::Cgroupfs::open(); !cgroups)
+      GTEST_SKIP() << cgroups.error().message;
+  }
+  [[nodiscard]] Json inventory() const {
+    app::ConfigurationReport configuration;
+    configuration.settings = settings_;
+    const auto inventory = read_inventory(configuration);
+    if (!inventory) ADD_FAILURE() << inventory.error().message;
+    return inventory.value_or(Json{});
+  }
+  [[nodiscard]] std::vector<std::string> warnings() const { return inventory().at("warnings"); }
 
-/// The inventory with these settings; a failure if it cannot be read.
-Json inventory_of(const core::Settings& settings) {
-  app::ConfigurationReport configuration;
-  configuration.settings = settings;
-  const auto inventory = read_inventory(configuration);
-  if (!inventory) ADD_FAILURE() << inventory.error().message;
-  return inventory.value_or(Json{});
-}
+  /// Records the pod u-1 with a container in this cgroup; "" for one in the pod's.
+  void record_pod(const std::string& cgroup) const {
+    const std::string kubepods = settings_.cgroup_root + "/kubepods";
+    core::PodRecord record;
+    record.pod.uid = "u-1";
+    record.pod.name = "web";
+    record.pod.pod_namespace = "default";
+    record.complete = true;
+    record.cgroup = kubepods + "/besteffort/podu-1";
+    record.containers = {{.id = "c1",
+                          .bundle = "",
+                          .name = "a",
+                          .state = core::ContainerState::kLive,
+                          .pid = Pid{::getpid()},
+                          .start_time = StartTime{1},
+                          .cgroup = cgroup.empty() ? record.cgroup + "/c1" : cgroup}};
+    core::TiersRecord tiers;
+    tiers.trees = {{.kubepods = kubepods}};
+    tiers.trees[0].sums.besteffort.pods = 1;
+    tiers.sums.besteffort.pods = 1;
+    write(tiers, &record);
+  }
+  void write(const core::TiersRecord& tiers, const core::PodRecord* record) const {
+    auto store = store::Store::open({.path = settings_.state_dir, .lock_timeout = {}});
+    ASSERT_TRUE(store) << store.error().message;
+    ASSERT_TRUE(store->begin());
+    if (record != nullptr) ASSERT_TRUE(store->put_pod(*record));
+    store->tiers() = tiers;
+    ASSERT_TRUE(store->commit());
+  }
 
-std::vector<std::string> warnings_of(const core::Settings& settings) {
-  return inventory_of(settings).value("warnings", std::vector<std::string>{});
-}
+  TemporaryDirectory directory_;
+  core::Settings settings_;
+};
 
-TEST(ReadInventory, HasTheSameMembersWithoutState) {
-  const TemporaryDirectory directory;
+TEST_F(ReadInventory, HasTheSameMembersWithoutState) {
   EXPECT_EQ(
-      dump(inventory_of(settings_in(directory.path()))),
+      dump(inventory()),
       R"({"enabled":true,"errors":[],"adopted":{"pods":0,"requests":{"cpuMilli":0,"memoryBytes":0}},)"
       R"("weightFormula":"log","trees":[],"pods":[],"warnings":[]})");
-  EXPECT_NE(::access((directory.path() + "/state").c_str(), F_OK), 0);
+  EXPECT_NE(::access(settings_.state_dir.c_str(), F_OK), 0);
 }
 
-/// Records the pod u-1 with a container in this cgroup; "" for one in the pod's.
-void record_pod(const core::Settings& settings, const std::string& cgroup) {
-  const std::string kubepods = settings.cgroup_root + "/kubepods";
-  auto store = store::Store::open({.path = settings.state_dir, .lock_timeout = {}});
-  ASSERT_TRUE(store) << store.error().message;
-  core::PodRecord record;
-  record.pod.uid = "u-1";
-  record.pod.name = "web";
-  record.pod.pod_namespace = "default";
-  record.complete = true;
-  record.cgroup = kubepods + "/besteffort/podu-1";
-  record.containers = {{.id = "c1",
-                        .bundle = "",
-                        .name = "a",
-                        .state = core::ContainerState::kLive,
-                        .pid = Pid{::getpid()},
-                        .start_time = StartTime{1},
-                        .cgroup = cgroup.empty() ? record.cgroup + "/c1" : cgroup}};
-  ASSERT_TRUE(store->put_pod(record));
-  store->tiers().trees = {{.kubepods = kubepods}};
-  store->tiers().trees[0].sums.besteffort.pods = 1;
-  store->tiers().sums.besteffort.pods = 1;
-  ASSERT_TRUE(store->commit());
-}
-
-TEST(ReadInventory, WarnsOfWhatIsRecordedButGone) {
-  if (const auto cgroups = cgroup::Cgroupfs::open(); !cgroups)
-    GTEST_SKIP() << cgroups.error().message;
-  const TemporaryDirectory directory;
-  const core::Settings settings = settings_in(directory.path());
-  record_pod(settings, "");
-  const Json inventory = inventory_of(settings);
-  EXPECT_EQ(inventory["pods"][0]["containers"][0]["state"], "dead");
-  ASSERT_EQ(inventory["trees"].size(), 1U);
-  const Json& tiers = inventory["trees"][0]["tiers"];
+TEST_F(ReadInventory, WarnsOfWhatIsRecordedButGone) {
+  record_pod("");
+  const Json shown = inventory();
+  EXPECT_EQ(shown["pods"][0]["containers"][0]["state"], "dead");
+  ASSERT_EQ(shown["trees"].size(), 1U);
+  const Json& tiers = shown["trees"][0]["tiers"];
   ASSERT_EQ(tiers.size(), 3U);
   EXPECT_EQ(tiers[1]["rule"]["cpuShares"], 2);
-  const std::vector<std::string> warnings = inventory["warnings"];
+  const std::vector<std::string> warnings = shown["warnings"];
   EXPECT_THAT(warnings, Contains(HasSubstr("pod u-1 (default/web): its cgroup")));
   EXPECT_THAT(warnings, Contains(HasSubstr("container c1 is recorded")));
 }
 
 /// Names, where a container is, why it is outside its pod and what helps.
-TEST(ReadInventory, SaysWhyAContainerIsOutsideItsPod) {
-  if (const auto cgroups = cgroup::Cgroupfs::open(); !cgroups)
-    GTEST_SKIP() << cgroups.error().message;
+TEST_F(ReadInventory, SaysWhyAContainerIsOutsideItsPod) {
   constexpr const char* kTooEarly = "because it was started before podqos could place it: recreate";
   constexpr const char* kNoParent = "because its engine set no cgroup parent for the pod";
   using core::WithoutParent;
@@ -119,34 +121,23 @@ TEST(ReadInventory, SaysWhyAContainerIsOutsideItsPod) {
            {"/system.slice/crio-c1.scope", std::nullopt, kNoParent},
            {"/system.slice/docker-c1.scope", std::nullopt, kTooEarly},
        }) {
-    const TemporaryDirectory directory;
-    core::Settings settings = settings_in(directory.path());
-    settings.without_parent = each.setting;
-    record_pod(settings, each.cgroup);
-    EXPECT_THAT(warnings_of(settings),
-                Contains(AllOf(HasSubstr(each.cgroup), HasSubstr(each.reason))))
+    settings_.without_parent = each.setting;
+    record_pod(each.cgroup);
+    EXPECT_THAT(warnings(), Contains(AllOf(HasSubstr(each.cgroup), HasSubstr(each.reason))))
         << each.cgroup;
   }
 }
 
 /// The kernel's pid_max is 4194304 at most.
-TEST(ReadInventory, WarnsOfLimitsThatAddUpToMoreProcessesThanThereAre) {
-  if (const auto cgroups = cgroup::Cgroupfs::open(); !cgroups)
-    GTEST_SKIP() << cgroups.error().message;
-  const TemporaryDirectory directory;
-  core::Settings settings = settings_in(directory.path());
-  settings.pod_pids_limit = 4'194'304;
-  {
-    auto store = store::Store::open({.path = settings.state_dir, .lock_timeout = {}});
-    ASSERT_TRUE(store) << store.error().message;
-    store->tiers().sums.besteffort.pods = 2;
-    ASSERT_TRUE(store->begin());
-    ASSERT_TRUE(store->commit());
-  }
+TEST_F(ReadInventory, WarnsOfLimitsThatAddUpToMoreProcessesThanThereAre) {
+  settings_.pod_pids_limit = 4'194'304;
+  core::TiersRecord tiers;
+  tiers.sums.besteffort.pods = 2;
+  write(tiers, nullptr);
   const auto warned = HasSubstr("podPidsLimit 4194304 for each of 2 pods is more than the node's");
-  EXPECT_THAT(warnings_of(settings), ElementsAre(warned));
-  settings.admission.pids = core::AdmissionPolicy::kOff;
-  EXPECT_THAT(warnings_of(settings), IsEmpty());
+  EXPECT_THAT(warnings(), ElementsAre(warned));
+  settings_.admission.pids = core::AdmissionPolicy::kOff;
+  EXPECT_THAT(warnings(), IsEmpty());
 }
 
 /// A machine with the cgroup /pod, for an inventory that only reads.

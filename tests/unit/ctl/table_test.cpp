@@ -47,13 +47,11 @@ TEST(Join, SeparatesTexts) {
   EXPECT_EQ(join({}, ", "), "");
 }
 
-TEST(Fill, BreaksBetweenWords) {
-  EXPECT_EQ(fill("one two three", "  ", 9), "  one two\n  three\n");
-  EXPECT_EQ(fill("one two three", "", 7), "one two\nthree\n");
-}
-
-TEST(Fill, GivesALongWordALineOfItsOwn) {
-  EXPECT_EQ(fill("a abcdefghijkl b", " ", 6), " a\n abcdefghijkl\n b\n");
+TEST(Fold, BreaksBetweenWordsOnly) {
+  EXPECT_EQ(fold("  one two three", "  ", 9), "  one two\n  three\n");
+  EXPECT_EQ(fold("one two three", "", 7), "one two\nthree\n");
+  EXPECT_EQ(fold(" a abcdefghijkl b", " ", 6), " a\n abcdefghijkl\n b\n");
+  EXPECT_EQ(fold("", "  ", 6), "\n");
 }
 
 }  // namespace
