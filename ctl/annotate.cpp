@@ -61,13 +61,6 @@ core::Pod with_whole_bytes(core::Pod pod) {
   return pod;
 }
 
-/// podqos.io/pod with the full spec, and podqos.io/pod-uid if the pod has a uid.
-Json pod_annotations(const core::Pod& pod) {
-  Json list = {{kPodKey, codec::format_pod_spec(with_whole_bytes(pod))}};
-  if (!pod.uid.empty()) list[kUidKey] = pod.uid;
-  return list;
-}
-
 /// Checks that --container names one of the pod's containers, and is given if the annotations are
 /// for a bundle and the pod has several.
 Status check_container(const core::Pod& pod, const AnnotateOptions& options) {
@@ -102,22 +95,6 @@ Result<std::string> derived_uid(const core::Pod& pod) {
                   usable.error().message, "; set metadata.uid"));
 }
 
-/// The annotations for one container of the manifest's only pod.
-Result<Json> container_annotations(const std::vector<ManifestPod>& pods,
-                                   const AnnotateOptions& options) {
-  if (pods.size() != 1)
-    return fail(ErrorCode::kInvalidArgument,
-                cat("expected a manifest with exactly one pod, found ", pods.size()));
-  PODQOS_ASSIGN(auto pod, admitted_pod(pods.front()));
-  PODQOS_TRY(check_container(pod, options));
-  if (pod.uid.empty()) {
-    PODQOS_ASSIGN(pod.uid, derived_uid(pod));
-  }
-  Json list = pod_annotations(pod);
-  if (!options.container.empty()) list[kContainerKey] = options.container;
-  return list;
-}
-
 /// Requests and limits of the whole pod in annotations of one amount each: "podqos.io/cpu-request:
 /// 100m, podqos.io/memory-limit: 1Gi".
 std::string whole_pod_annotations(const core::Pod& pod) {
@@ -139,38 +116,56 @@ std::string whole_pod_annotations(const core::Pod& pod) {
   return join(list, ", ");
 }
 
-/// Checks that `podman kube play` before 5.0 accepts the annotations of each pod.
+/// podqos.io/pod with the full spec, and podqos.io/pod-uid if the pod has a uid.
+/// @return kTooLarge if `podman kube play` before 5.0 has to accept them and does not.
 /// @note Podman 4.3 pkg/domain/infra/abi/play.go playKubePod(), define.MaxKubeAnnotation.
-Status check_fits_podman4(const std::vector<ManifestPod>& pods) {
+Result<Json> pod_annotations(const std::string& title, const core::Pod& pod,
+                             const AnnotateOptions& options) {
   constexpr std::size_t kMaxLength = 63;
-  for (const ManifestPod& each : pods) {
-    PODQOS_ASSIGN(const auto pod, admitted_pod(each));
-    for (const auto& [key, value] : pod_annotations(pod).items()) {
-      const std::size_t length = value.get_ref<const std::string&>().size();
-      if (length <= kMaxLength) continue;
-      return fail(ErrorCode::kTooLarge,
-                  cat(each.title, ": annotation ", key, " has ", length,
-                      " characters, but Podman before 5.0 accepts ", kMaxLength, ": ",
-                      key == kUidKey ? "shorten metadata.uid"
-                                     : cat("annotate the pod with ", whole_pod_annotations(pod))));
-    }
+  Json list = {{kPodKey, codec::format_pod_spec(with_whole_bytes(pod))}};
+  if (!pod.uid.empty()) list[kUidKey] = pod.uid;
+  for (const auto& [key, value] : list.items()) {
+    const std::size_t length = value.get_ref<const std::string&>().size();
+    if (options.engine != kPodman4 || length <= kMaxLength) continue;
+    return fail(ErrorCode::kTooLarge,
+                cat(title, ": annotation ", key, " has ", length,
+                    " characters, but Podman before 5.0 accepts ", kMaxLength, ": ",
+                    key == kUidKey ? "shorten metadata.uid"
+                                   : cat("annotate the pod with ", whole_pod_annotations(pod))));
   }
-  return {};
+  return list;
+}
+
+/// The annotations for one container of the manifest's only pod.
+Result<Json> container_annotations(const std::vector<ManifestPod>& pods,
+                                   const AnnotateOptions& options) {
+  if (pods.size() != 1)
+    return fail(ErrorCode::kInvalidArgument,
+                cat("expected a manifest with exactly one pod, found ", pods.size()));
+  PODQOS_ASSIGN(auto pod, admitted_pod(pods.front()));
+  PODQOS_TRY(check_container(pod, options));
+  if (pod.uid.empty()) {
+    PODQOS_ASSIGN(pod.uid, derived_uid(pod));
+  }
+  PODQOS_ASSIGN(Json list, pod_annotations(pods.front().title, pod, options));
+  if (!options.container.empty()) list[kContainerKey] = options.container;
+  return list;
 }
 
 /// Annotates the pods of one document, and keeps the layout of all else.
 /// @return kUnsupported, with what is to be added by hand, for a YAML document whose layout does
 ///         not allow it.
-Result<std::string> annotate_document(const Document& document) {
+Result<std::string> annotate_document(const Document& document, const AnnotateOptions& options) {
   const std::vector<ManifestPod> pods = pods_in({&document, 1});
   if (pods.empty()) return std::string{document.text};
   std::vector<Insertion> insertions;
   std::string lines;
   for (const ManifestPod& pod : pods) {
     PODQOS_ASSIGN(const auto admitted, admitted_pod(pod));
-    insertions.emplace_back(path_in(pod.path, "metadata.annotations"), pod_annotations(admitted));
-    const auto& [path, members] = insertions.back();
+    PODQOS_ASSIGN(auto members, pod_annotations(pod.title, admitted, options));
+    const std::string path = path_in(pod.path, "metadata.annotations");
     lines += cat("\n", path, ":\n", without_newline(format_members(members, "  ")));
+    insertions.emplace_back(path, std::move(members));
   }
   auto text = insert_members(document, insertions);
   if (text) return text;
@@ -228,7 +223,6 @@ Result<std::string> annotate(const AnnotateOptions& options) {
   PODQOS_ASSIGN(const auto documents, parse_manifest(text));
   const std::vector<ManifestPod> pods = pods_in(documents);
   print_warnings(pods, shown_name(options.file));
-  if (options.engine == kPodman4) PODQOS_TRY(check_fits_podman4(pods));
   std::string out;
   if (!options.bundle.empty() || options.output == "annotations") {
     PODQOS_ASSIGN(auto list, container_annotations(pods, options));
@@ -240,7 +234,7 @@ Result<std::string> annotate(const AnnotateOptions& options) {
   }
   if (pods.empty()) return fail(ErrorCode::kInvalidArgument, std::string{kNoPod});
   for (const Document& document : documents) {
-    PODQOS_ASSIGN(const auto annotated, annotate_document(document));
+    PODQOS_ASSIGN(const auto annotated, annotate_document(document, options));
     out += annotated;
   }
   return out;

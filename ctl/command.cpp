@@ -4,27 +4,12 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <memory>
-#include <utility>
 
 #include "common/base/text.h"
 #include "common/sys/directory.h"
 #include "common/sys/sandbox.h"
 
 namespace podqos::ctl {
-namespace {
-
-using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
-
-/// Opens a file, or standard input for "-".
-Result<File> open_input(const std::string& path) {
-  File file{path == "-" ? stdin : std::fopen(path.c_str(), "re"), std::fclose};
-  if (!file) return fail_errno(errno, cat("open ", path));
-  return file;
-}
-
-}  // namespace
-
 Status narrow(std::span<const int> kept) {
   PODQOS_TRY(sys::keep_capabilities(kept));
   return sys::install_filter(sys::Filter::kHook);
@@ -68,22 +53,15 @@ std::string shown_name(const std::string& path) {
   return path == "-" ? "standard input" : path;
 }
 
+Result<File> open_input(const std::string& path) {
+  File file{path == "-" ? stdin : std::fopen(path.c_str(), "re"), std::fclose};
+  if (!file) return fail_errno(errno, cat("open ", path));
+  return file;
+}
+
 Result<std::string> read_input(const std::string& path, std::size_t limit) {
   PODQOS_ASSIGN(const File file, open_input(path));
   return sys::read_all(::fileno(file.get()), limit, shown_name(path));
-}
-
-Status read_lines(const std::string& path, std::size_t limit,
-                  const std::function<bool(std::string_view)>& take) {
-  PODQOS_ASSIGN(const File file, open_input(path));
-  std::string line;
-  for (int c = 0; (c = std::getc(file.get())) != EOF;) {
-    if (c == '\n' && !take(std::exchange(line, {}))) return {};
-    if (c != '\n' && line.size() <= limit) line += static_cast<char>(c);
-  }
-  if (std::ferror(file.get()) != 0) return fail_errno(errno, cat("read ", shown_name(path)));
-  if (!line.empty()) static_cast<void>(take(line));
-  return {};
 }
 
 }  // namespace podqos::ctl

@@ -1,7 +1,8 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
+#include <cstdio>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -75,12 +76,9 @@ void warn(std::string_view message);
 /// @return kTooLarge beyond `limit` bytes, kNotFound, kPermission or kIo; the error names the file.
 [[nodiscard]] Result<std::string> read_input(const std::string& path, std::size_t limit);
 
-/// Calls `take` with each line of a file (standard input for "-"), without newline, as soon as it
-/// is complete; a last line without newline counts. Of a line that is longer than `limit` bytes it
-/// gets one more than these.
-/// @param take  returns false to stop reading
-/// @return the error of opening or reading the file.
-[[nodiscard]] Status read_lines(const std::string& path, std::size_t limit,
-                                const std::function<bool(std::string_view)>& take);
+/// A stream, to be closed at the end.
+using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+/// Opens a file, or standard input for "-".
+[[nodiscard]] Result<File> open_input(const std::string& path);
 
 }  // namespace podqos::ctl

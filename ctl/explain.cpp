@@ -1,3 +1,5 @@
+#include <cerrno>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <utility>
@@ -102,17 +104,26 @@ Result<std::string> explain_manifest(const ExplainOptions& options, const Explai
   return dump(list.size() == 1 ? list.front() : list) + "\n";
 }
 
+/// Answers each line as soon as it is complete; a last line without newline counts.
+Result<int> run_batch(const std::string& path) {
+  PODQOS_ASSIGN(const File file, open_input(path));
+  int status = kDone;
+  std::string line;
+  for (int c = 0; c != EOF && status == kDone;) {
+    c = std::getc(file.get());
+    // A line that is too long is kept as such, not whole.
+    if (c != '\n' && c != EOF && line.size() <= kMaxInput) line += static_cast<char>(c);
+    if (c == '\n' || (c == EOF && !line.empty()))
+      status = print(answer_line(std::exchange(line, {})) + "\n");
+  }
+  if (std::ferror(file.get()) != 0) return fail_errno(errno, cat("read ", shown_name(path)));
+  return status;
+}
+
 /// Drops all capabilities before settings and manifest are parsed.
 Result<int> run_explain(const ExplainOptions& options, const Cli& cli) {
   PODQOS_TRY(narrow({}));
-  if (options.batch) {
-    int status = kDone;
-    PODQOS_TRY(read_lines(options.file.empty() ? "-" : options.file, kMaxInput, [&](auto line) {
-      status = print(answer_line(line) + "\n");
-      return status == kDone;
-    }));
-    return status;
-  }
+  if (options.batch) return run_batch(options.file.empty() ? "-" : options.file);
   PODQOS_ASSIGN(const auto settings, app::load_settings(cli.config));
   const auto params = params_of(options, settings);
   if (!params) {

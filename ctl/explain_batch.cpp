@@ -22,10 +22,8 @@ using Form = SettingKind::Form;
 using Kind = JsonNode::Kind;
 
 constexpr SettingKind kFlag{.form = Form::kFlag};
-constexpr SettingKind kAnyNumber{.form = Form::kNumber, .min = kInt64Min};
 /// The longest CFS period is a second (kernel/sched/core.c, max_cfs_quota_period).
 constexpr SettingKind kPeriod{.form = Form::kNumber, .min = 1, .max = 1'000'000};
-constexpr SettingKind kFormula{.form = Form::kWord, .words = "linear log"};
 /// As in the kubelet's configuration (KEP-2570).
 constexpr SettingKind kPolicy{.form = Form::kWord, .words = "None TieredReservation"};
 constexpr const char* kPolicyKey = "memoryReservationPolicy";
@@ -92,9 +90,11 @@ Result<ExplainParams> params_of(const JsonNode& line) {
   PODQOS_ASSIGN(const auto enforced, number_in(given, "enforceCPULimits", kFlag));
   PODQOS_ASSIGN(const auto memory_qos, number_in(given, "enforceMemoryQoS", kFlag));
   PODQOS_ASSIGN(const auto policy, number_in(given, kPolicyKey, kPolicy));
-  PODQOS_ASSIGN(const auto formula, number_in(given, "weightFormula", kFormula));
+  PODQOS_ASSIGN(const auto formula,
+                number_in(given, "weightFormula", {.form = Form::kWord, .words = "linear log"}));
   core::PodConfigParams& config = params.config;
-  PODQOS_ASSIGN(config.pod_pids_limit, number_in(given, "podPidsLimit", kAnyNumber));
+  PODQOS_ASSIGN(config.pod_pids_limit,
+                number_in(given, "podPidsLimit", {.form = Form::kNumber, .min = kInt64Min}));
   if (period) config.cpu_period = Micros{*period};
   config.enforce_cpu_limits = enforced != 0;
   config.reserve_memory = memory_qos == 1 && policy == 1;

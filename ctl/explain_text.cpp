@@ -5,6 +5,7 @@
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/kubernetes/oom.h"
 #include "common/core/kubernetes/pod_resources.h"
+#include "common/core/kubernetes/validation.h"
 #include "ctl/explanation.h"
 
 namespace podqos::ctl {
@@ -15,18 +16,14 @@ constexpr std::string_view kResources = "component-helpers/resource/helpers.go";
 constexpr std::string_view kPodConfig = "pkg/kubelet/cm/helpers_linux.go";
 constexpr std::string_view kContainerConfig = "kuberuntime_container_linux.go";
 
-/// A quantity in the unit of its resource: CPU in cores, bytes with binary units, others decimal.
-std::string shown(std::string_view name, const core::Quantity& quantity) {
-  if (name == core::kCpu) return format_amount(MilliCpu{quantity.milli_value()});
-  const bool bytes = name == core::kMemory || name.starts_with(core::kHugePagesPrefix);
-  return bytes ? format_bytes(Bytes{quantity.value()}) : quantity.format_decimal();
-}
-
-/// "cpu 110m, memory 64Mi", or "none".
+/// "cpu 110m, memory 64Mi", or "none": CPU in cores, bytes with binary units, others decimal.
 std::string shown_list(const core::ResourceList& list) {
   std::string out;
   for (const auto& [name, quantity] : list)
-    out += cat(out.empty() ? "" : ", ", name, " ", shown(name, quantity));
+    out += cat(out.empty() ? "" : ", ", name, " ",
+               name == core::kCpu        ? format_amount(MilliCpu{quantity.milli_value()})
+               : core::is_in_bytes(name) ? format_bytes(Bytes{quantity.value()})
+                                         : quantity.format_decimal());
   return out.empty() ? "none" : out;
 }
 
@@ -51,16 +48,14 @@ class ExplanationTable {
     add("limits", shown_list(core::pod_limits(e_.pod)), sum_rule("limits"),
         cat(kResources, " PodLimits"));
     add_values(nullptr, e_.values);
-    const std::vector<const core::Container*> containers = containers_of(e_.pod);
     // podqos sets what the engine has left unset; "none" leaves the kernel's default.
-    for (const core::Container* container : containers)
-      add_values(container, e_.containers.at(container->name).values);
-    for (const core::Container* container : containers)
-      add(cat("oom_score_adj ", container->name),
-          cat(e_.containers.at(container->name).oom_score_adj), oom_rule(*container),
+    for (const auto& [container, values, score] : e_.containers)
+      add_values(&container, values);
+    for (const auto& [container, values, score] : e_.containers)
+      add(cat("oom_score_adj ", container.name), cat(score), oom_rule(container, score),
           "pkg/kubelet/qos/policy.go GetContainerOOMScoreAdjust");
-    for (const core::Container* container : containers)
-      if (!params_.is_v1()) add_unified(*container);
+    for (const auto& [container, values, score] : e_.containers)
+      if (!params_.is_v1()) add_unified(container);
     return std::move(rows_);
   }
 
@@ -155,9 +150,9 @@ class ExplanationTable {
   }
 
   /// The rule behind a container's OOM score adjustment, with its numbers.
-  [[nodiscard]] std::string oom_rule(const core::Container& container) const {
+  [[nodiscard]] std::string oom_rule(const core::Container& container, int score) const {
     if (class_ == core::QosClass::kBestEffort) return "BestEffort is killed first";
-    if (e_.containers.at(container.name).oom_score_adj == core::kGuaranteedOomScoreAdj)
+    if (score == core::kGuaranteedOomScoreAdj)
       return class_ == core::QosClass::kGuaranteed ? "Guaranteed" : "node-critical pod";
     const Bytes node = params_.node_memory;
     const core::OomClaim claim = core::oom_claim(e_.pod, container, node);
@@ -195,14 +190,6 @@ class ExplanationTable {
   std::vector<Row> rows_;
 };
 
-/// The heading above the writes: driver, cgroup version and weight formula.
-std::string title_for(const ExplainParams& params) {
-  const std::string_view driver = core::format_driver(params.driver);
-  if (params.is_v1()) return cat("Writes (", driver, " driver, cgroup v1)");
-  const bool log = params.formula == core::WeightFormula::kLog;
-  return cat("Writes (", driver, " driver, cgroup v2, ", log ? "log" : "linear", " weights)");
-}
-
 /// The writes alone, one a line: for the cgroupfs driver the rendered plan, for the systemd driver
 /// unit properties followed by the files as systemd's rounding leaves them.
 std::string explain_writes(const Explanation& e, const ExplainParams& params) {
@@ -229,10 +216,15 @@ std::string explain_writes(const Explanation& e, const ExplainParams& params) {
 std::string explain_text(const Explanation& e, const ExplainParams& params, ColourMode mode) {
   const auto rows = ExplanationTable{e, params}.make();
   // Not part of the table: long names would widen its columns.
-  const std::string_view unknown = "unknown: the manifest has no metadata.uid";
-  return cat(format_table(rows, mode), "\ncgroup  ", e.cgroupfs.value_or(std::string{unknown}),
-             "\nslice   ", e.systemd.value_or(std::string{unknown}), "\n\n",
-             paint(cell(title_for(params), Colour::kBold), mode), "\n", explain_writes(e, params));
+  const std::string unknown = "unknown: the manifest has no metadata.uid";
+  const bool log = params.formula == core::WeightFormula::kLog;
+  const std::string title = cat("Writes (", core::format_driver(params.driver), " driver, cgroup ",
+                                params.is_v1() ? "v1)"
+                                : log          ? "v2, log weights)"
+                                               : "v2, linear weights)");
+  return cat(format_table(rows, mode), "\ncgroup  ", e.cgroupfs.value_or(unknown), "\nslice   ",
+             e.systemd.value_or(unknown), "\n\n", paint(cell(title, Colour::kBold), mode), "\n",
+             explain_writes(e, params));
 }
 
 }  // namespace podqos::ctl

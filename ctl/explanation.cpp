@@ -17,14 +17,6 @@ core::CgroupLayout layout_of(core::CgroupVersion version,
           .hugepage_labels = std::move(hugepage_labels)};
 }
 
-std::vector<const core::Container*> containers_of(const core::Pod& pod) {
-  std::vector<const core::Container*> all;
-  for (const auto* list : {&pod.containers, &pod.init_containers})
-    for (const core::Container& container : *list)
-      all.push_back(&container);
-  return all;
-}
-
 Result<Explanation> explain(core::Pod pod, const ExplainParams& params) {
   Explanation result;
   result.pod = std::move(pod);
@@ -40,14 +32,13 @@ Result<Explanation> explain(core::Pod pod, const ExplainParams& params) {
     PODQOS_TRY(core::format_systemd(parts_of(*result.cgroupfs, '/')));
     result.systemd = path(core::Driver::kSystemd);
   }
-  for (const core::Container* container : containers_of(result.pod)) {
-    PODQOS_ASSIGN(auto values,
-                  core::container_cgroup_values(result.pod, *container, params.config));
-    values.pids_limit = params.config.pod_pids_limit;
-    result.containers[container->name] = {
-        .values = std::move(values),
-        .oom_score_adj =
-            core::oom_score_adj(result.pod, qos_class, *container, params.node_memory)};
+  for (const auto* list : {&result.pod.containers, &result.pod.init_containers}) {
+    for (const core::Container& each : *list) {
+      PODQOS_ASSIGN(auto values, core::container_cgroup_values(result.pod, each, params.config));
+      values.pids_limit = params.config.pod_pids_limit;
+      const int score = core::oom_score_adj(result.pod, qos_class, each, params.node_memory);
+      result.containers.push_back({each, std::move(values), score});
+    }
   }
   return result;
 }
@@ -96,9 +87,9 @@ Json limits_json(const core::CgroupValues& values) {
 Json explanation_json(const Explanation& e, const ExplainParams& params) {
   Json scores = Json::object();
   Json containers = Json::object();
-  for (const auto& [name, container] : e.containers) {
-    scores[name] = container.oom_score_adj;
-    (containers[name] = limits_json(container.values))["hugetlb"] = container.values.hugepages;
+  for (const auto& [container, values, score] : e.containers) {
+    scores[container.name] = score;
+    (containers[container.name] = limits_json(values))["hugetlb"] = values.hugepages;
   }
   const CpuShares shares = e.values.cpu_shares.value_or(core::kMinShares);
   const auto v2 = layout_of(core::CgroupVersion::kV2, params.layout.hugepage_labels);

@@ -38,6 +38,7 @@ struct ExplainParams {
 
 /// What podqos decides for a container.
 struct ContainerExplanation {
+  core::Container container;
   core::CgroupValues values;  ///< its own
   int oom_score_adj = 0;
 };
@@ -46,15 +47,11 @@ struct ContainerExplanation {
 struct Explanation {
   core::Pod pod;  ///< with API defaults
   core::QosVerdict verdict;
-  core::CgroupValues values;            ///< of the pod's cgroup
-  std::optional<std::string> cgroupfs;  ///< cgroup path; nullopt: the manifest has no uid
-  std::optional<std::string> systemd;   ///< slice path; nullopt: the manifest has no uid
-  /// By name, init containers included.
-  std::map<std::string, ContainerExplanation, std::less<>> containers;
+  core::CgroupValues values;                     ///< of the pod's cgroup
+  std::optional<std::string> cgroupfs;           ///< cgroup path; nullopt: the manifest has no uid
+  std::optional<std::string> systemd;            ///< slice path; nullopt: the manifest has no uid
+  std::vector<ContainerExplanation> containers;  ///< then the init containers
 };
-
-/// The app and init containers, in this order.
-[[nodiscard]] std::vector<const core::Container*> containers_of(const core::Pod& pod);
 
 /// Decides class, values and names of a pod, without reading the machine.
 /// @param pod  as returned by admitted_pod()

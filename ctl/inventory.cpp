@@ -47,11 +47,6 @@ Json limits_of(const core::PodRecord& record, const cgroup::CgroupView& cgroup) 
           {"memoryBytes", json_of(cgroup.memory_limit())}};
 }
 
-bool is_outside(const core::PodRecord& record, const core::ContainerRecord& container) {
-  return !record.adopted && !container.sandbox && container.state == core::ContainerState::kLive &&
-         !is_below(container.cgroup, record.cgroup);
-}
-
 /// Compares the records with the kernel's values, describes both, and collects warnings.
 class Inventory {
  public:
@@ -95,11 +90,14 @@ class Inventory {
   void add(std::string warning) { records_.warnings.push_back(std::move(warning)); }
   void note(std::string_view of, std::string_view words) { add(cat(of, ": ", words)); }
 
-  /// Warns if a cgroup differs from the rule.
+  /// Warns if a cgroup is missing or differs from the rule.
   void check_values(std::string_view name, const cgroup::CgroupView& cgroup,
-                    const core::CgroupValues& rule) {
-    for (const std::string& words : differences(cgroup, rule, node_.formula, node_.page_size))
-      note(name, words);
+                    const std::optional<core::CgroupValues>& rule) {
+    if (!cgroup.exists())
+      note(name, cat("its cgroup ", cgroup.path(), " does not exist: run podqosctl reconcile"));
+    else if (rule)
+      for (const std::string& words : differences(cgroup, *rule, node_.formula, node_.page_size))
+        note(name, words);
   }
 
   /// Adds what the kernel shows of a cgroup.
@@ -152,10 +150,7 @@ class Inventory {
       else
         rule = *std::move(wanted);
     }
-    if (!cgroup.exists())
-      note(name, cat("its cgroup ", record.cgroup, " does not exist: run podqosctl reconcile"));
-    else if (rule)
-      check_values(name, cgroup, *rule);
+    check_values(name, cgroup, rule);
     return std::move(rule).value_or(core::CgroupValues{});
   }
 
@@ -186,8 +181,10 @@ class Inventory {
       held.push_back(alive && core::tells_of_updates(record, container)
                          ? cgroup::held_by(cgroups_, container, cgroup)
                          : core::HeldResources{});
-      if (is_outside(record, container) && !std::exchange(any_outside, true))
-        note(pod, describe_outside(record, container));
+      if (const auto words = any_outside ? std::nullopt : describe_outside(record, container)) {
+        any_outside = true;
+        note(pod, *words);
+      }
       if (!alive)
         note(pod, cat("container ", printable(container.id),
                       " is recorded but not running: run podqosctl reconcile"));
@@ -200,9 +197,12 @@ class Inventory {
   }
 
   /// Why a container is outside the pod's cgroup: podqos left it there, or it was started there
-  /// before podqos could place it.
-  [[nodiscard]] std::string describe_outside(const core::PodRecord& record,
-                                             const core::ContainerRecord& container) const {
+  /// before podqos could place it. nullopt if it is not.
+  [[nodiscard]] std::optional<std::string> describe_outside(
+      const core::PodRecord& record, const core::ContainerRecord& container) const {
+    if (record.adopted || container.sandbox || container.state != core::ContainerState::kLive ||
+        is_below(container.cgroup, record.cgroup))
+      return std::nullopt;
     const auto& [id, cgroup] = std::tie(container.id, container.cgroup);
     if (core::is_left_without_parent(cgroup, id, settings_))
       return core::describe_missing_parent(id, cgroup, record.cgroup);
@@ -254,11 +254,7 @@ class Inventory {
   Json group_json(std::string_view kind, const std::string& path, const core::TierSum& sum,
                   const core::CgroupValues& rule) {
     const cgroup::CgroupView cgroup{cgroups_, path};
-    const std::string name = cat(kind, " ", path);
-    if (cgroup.exists())
-      check_values(name, cgroup, bounded(rule, cgroup));
-    else
-      add(cat(name, " does not exist: run podqosctl reconcile"));
+    check_values(cat(kind, " ", path), cgroup, bounded(rule, cgroup));
     Json json = {{"cgroup", path},
                  {"pods", sum.pods},
                  {"requests", json_of(sum)},

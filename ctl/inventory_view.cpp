@@ -122,11 +122,11 @@ std::string containers_of(const Json& pod) {
   return counts.empty() ? "none" : join(counts, ", ");
 }
 
-/// "want/actual" of a tier's shares; without a rule only the kernel's.
-std::string shares_of(const Json& tier) {
-  const std::string kernel = number_in(tier, "cpuShares");
-  const std::string rule = number_in(tier.at("rule"), "cpuShares");
-  return rule == "-" ? kernel : cat(rule, " / ", kernel);
+/// "want / actual"; without a rule only what the kernel has.
+std::string compared(const Json& tier, const char* key,
+                     std::string (*shown)(const Json& object, const char* key)) {
+  const std::string rule = shown(tier.at("rule"), key);
+  return cat(rule == "-" ? "" : rule + " / ", shown(tier, key));
 }
 
 /// The whole text output: pods, then the tiers of all trees, each below the directory above the
@@ -145,9 +145,9 @@ std::string status_text(const Json& view, ColourMode mode) {
       {"TIER", "PODS", "REQUESTS", "SHARES want/actual", "MEMORY LIMIT want/actual", "USAGE"})};
   const auto add_tier = [&](const char* name, const Json& tier) {
     tiers.push_back({cell(text_in(tier, name), Colour::kBold), cell(number_in(tier, "pods")),
-                     cell(amounts_in(tier, "requests")), cell(shares_of(tier)),
-                     cell(cat(bytes_in(tier.at("rule"), "memoryLimitBytes"), " / ",
-                              bytes_in(tier, "memoryLimitBytes"))),
+                     cell(amounts_in(tier, "requests")),
+                     cell(compared(tier, "cpuShares", number_in)),
+                     cell(compared(tier, "memoryLimitBytes", bytes_in)),
                      cell(bytes_in(tier, "memoryUsageBytes"))});
   };
   for (const Json& tree : view.at("trees")) {

@@ -15,6 +15,8 @@
 namespace podqos::ctl {
 namespace {
 
+constexpr const char* kVersion = "podqosctl " PODQOS_VERSION "\n";
+
 /// The text of --help as CLI11 makes it, in lines of at most 80 columns.
 std::string folded(std::string_view help) {
   constexpr std::size_t kWidth = 80;
@@ -25,11 +27,6 @@ std::string folded(std::string_view help) {
     out += fold(std::string{line}, line.starts_with(' ') ? column : "", kWidth);
   }
   return out;
-}
-
-/// The subcommand `version`, and --version.
-int print_version() {
-  return print("podqosctl " PODQOS_VERSION "\n");
 }
 
 /// Reports the unknown word in the place of a subcommand; CLI11 only reports that one is missing.
@@ -63,7 +60,7 @@ void add_subcommands(Cli& cli) {
   add_configure(cli);
   add_config(cli);
   CLI::App* version = cli.app.add_subcommand("version", "Print the version")->footer("");
-  version->callback([&cli] { cli.status = print_version(); });
+  version->callback([&cli] { cli.status = print(kVersion); });
   cli.app.footer("Exit status: 0 done, 1 refused or failed, 2 usage error. See podqosctl(1).");
   cli.app.parse_complete_callback([&cli] {
     const std::string& name = cli.app.get_subcommands().front()->get_name();
@@ -77,7 +74,7 @@ void add_subcommands(Cli& cli) {
 int run(int argc, char** argv) {
   Cli cli;
   CLI::App& app = cli.app;
-  app.set_version_flag("--version", "podqosctl " PODQOS_VERSION);
+  app.set_version_flag("--version", kVersion);
   app.require_subcommand(1);
   app.fallthrough();
   app.add_option("--config", cli.config,
@@ -88,7 +85,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::CallForHelp&) {
     return print(folded(app.help()));
   } catch (const CLI::CallForVersion&) {
-    return print_version();
+    return print(kVersion);
   } catch (const CLI::ParseError& error) {
     if (!log_unknown_command(app)) app.exit(error);
     return kUsage;

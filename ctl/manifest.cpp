@@ -58,8 +58,7 @@ std::string_view add_pod(const JsonNode& object, std::string_view path, std::str
   pods.push_back({.title = cat(found->kind, " ", space, space.empty() ? "" : "/",
                                name.empty() ? "(no name)" : name),
                   .node = json_at(object, found->path),
-                  .path = path_in(path, found->path),
-                  .fields = found->path});
+                  .path = path_in(path, found->path)});
   return kind;
 }
 
@@ -242,7 +241,7 @@ Result<core::Pod> admitted_pod(const ManifestPod& pod) {
 std::vector<std::string> manifest_warnings(const ManifestPod& pod) {
   std::vector<std::string> warnings;
   if (pod.node == nullptr) return warnings;
-  check_fields(*pod.node, "", std::string{pod.fields}, warnings);
+  check_fields(*pod.node, "", pod.path, warnings);
   check_annotations(*pod.node, warnings);
   // Before defaulting, which makes requests of limits.
   const auto parsed = codec::parse_pod(*pod.node);

@@ -21,7 +21,6 @@ struct ManifestPod {
   std::string title;  ///< kind, namespace and name: "Pod default/web", "Deployment web"
   const codec::JsonNode* node = nullptr;  ///< has its metadata and spec; nullptr without a template
   std::string path;                       ///< of the node: "items.0.spec.template"
-  std::string_view fields;  ///< the same in the object that has the title: "", "spec.template"
 };
 
 /// Parses a manifest: JSON documents, one after the other, if the text is that, else a stream of
@@ -48,7 +47,7 @@ struct ManifestPod {
 /// Kubernetes does not have, beside those that podqos reads; amounts that are not whole bytes,
 /// which are rounded up; podqos.io annotations that podqos would refuse.
 /// @param pod  one that admitted_pod() accepts
-/// @return a sentence each, with the path in the object or the annotation
+/// @return a sentence each, with the path in the document or the annotation
 [[nodiscard]] std::vector<std::string> manifest_warnings(const ManifestPod& pod);
 
 /// Prints the warnings of pods to standard error.

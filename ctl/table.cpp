@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <optional>
 
 #include "common/base/text.h"
 
@@ -26,12 +25,6 @@ std::size_t width(std::string_view text) {
 /// The SGR parameters of ECMA-48, in the order of Colour.
 constexpr std::array kCodes = {"", "1", "2", "31", "32", "33", "36"};
 static_assert(kCodes.size() == static_cast<std::size_t>(Colour::kCyan) + 1);
-
-/// An environment variable; nullopt if it is not set.
-std::optional<std::string_view> environment(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): podqosctl has one thread
-  return value == nullptr ? std::nullopt : std::optional<std::string_view>{value};
-}
 
 /// The width of the widest cell of each column.
 std::vector<std::size_t> column_widths(const std::vector<Row>& rows) {
@@ -76,9 +69,13 @@ Row heading(std::initializer_list<std::string_view> names) {
 
 ColourMode colour_mode(std::string_view word) {
   if (word == "always") return ColourMode::kColoured;
-  if (word == "never" || environment("NO_COLOR") || environment("TERM") == "dumb")
-    return ColourMode::kPlain;
-  return ::isatty(STDOUT_FILENO) == 1 ? ColourMode::kColoured : ColourMode::kPlain;
+  // NOLINTBEGIN(concurrency-mt-unsafe): podqosctl has one thread
+  const char* const term = std::getenv("TERM");
+  const bool plain = word == "never" || std::getenv("NO_COLOR") != nullptr ||
+                     (term != nullptr && std::string_view{term} == "dumb") ||
+                     ::isatty(STDOUT_FILENO) == 0;
+  // NOLINTEND(concurrency-mt-unsafe)
+  return plain ? ColourMode::kPlain : ColourMode::kColoured;
 }
 
 std::string paint(const Cell& cell, ColourMode mode) {
