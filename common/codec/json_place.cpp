@@ -81,10 +81,8 @@ std::unexpected<Error> JsonPlace::refuse_repeated() const {
 }
 
 std::unexpected<Error> JsonPlace::unexpected(std::string_view expected) const {
-  if (node_ == nullptr) return refuse(cat("expected ", expected, ", found nothing"));
-  const bool number = node_->kind == Kind::kNumber;
-  return refuse(cat("expected ", expected, ", found ",
-                    number ? printable(node_->text) : std::string{format_kind(node_->kind)}));
+  return refuse(
+      cat("expected ", expected, ", found ", node_ == nullptr ? "nothing" : describe(*node_)));
 }
 
 }  // namespace podqos::codec

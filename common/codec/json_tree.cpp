@@ -69,8 +69,10 @@ std::string_view format_kind(JsonNode::Kind kind) {
   return kNames.at(static_cast<std::size_t>(kind));
 }
 
-std::unexpected<Error> unexpected_kind(std::string_view expected, const JsonNode& node) {
-  return refuse_value("expected ", expected, ", found ", format_kind(node.kind));
+std::string describe(const JsonNode& node) {
+  if (node.kind == JsonNode::Kind::kString) return cat("\"", printable(node.text), "\"");
+  const bool number = node.kind == JsonNode::Kind::kNumber;
+  return number ? printable(node.text) : std::string{format_kind(node.kind)};
 }
 
 }  // namespace podqos::codec

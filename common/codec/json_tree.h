@@ -70,15 +70,14 @@ class JsonTree : public JsonNode {
 
 /// "null", "boolean", "number", "string", "array" or "object".
 [[nodiscard]] std::string_view format_kind(JsonNode::Kind kind);
+/// A value for people, in one line: a string in quotes, a number, of the others the kind.
+[[nodiscard]] std::string describe(const JsonNode& node);
 
 /// An error of code kInvalidArgument, whose message is put together as by cat().
 template <class... Parts>
 [[nodiscard]] std::unexpected<Error> refuse_value(const Parts&... why) {
   return fail(ErrorCode::kInvalidArgument, cat(why...));
 }
-/// kInvalidArgument: "expected <expected>, found <kind of the node>".
-[[nodiscard]] std::unexpected<Error> unexpected_kind(std::string_view expected,
-                                                     const JsonNode& node);
 
 /// Whether comments are an error or white space.
 enum class JsonComments : std::uint8_t { kRefuse, kIgnore };

@@ -12,8 +12,9 @@ namespace {
 // Longer names are not typing mistakes, and the cost is quadratic.
 constexpr std::size_t kMaxLength = 64;
 
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+bool same_letter(char a, char b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; };
+  return lower(a) == lower(b);
 }
 
 /// Levenshtein distance, ignoring letter case.
@@ -24,16 +25,12 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     std::size_t diagonal = row.front();
     row.front() = i + 1;
     for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t substituted = diagonal + (lower(a[i]) == lower(b[j]) ? 0 : 1);
+      const std::size_t substituted = diagonal + (same_letter(a[i], b[j]) ? 0 : 1);
       diagonal = row[j + 1];
       row[j + 1] = std::min({substituted, row[j] + 1, row[j + 1] + 1});
     }
   }
   return row.back();
-}
-
-bool same_letter(char a, char b) {
-  return lower(a) == lower(b);
 }
 
 /// Whether `part` is a likely abbreviation of `whole`: a piece of it, or most of it with letters

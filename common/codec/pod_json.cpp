@@ -32,7 +32,7 @@ Result<core::Quantity> read_quantity(const JsonPlace& at) {
   const Kind kind = at.node()->kind;
   if (kind == Kind::kNull) return core::Quantity{};
   if (kind != Kind::kNumber && kind != Kind::kString)
-    return at.refuse(cat("expected a quantity, found ", format_kind(kind)));
+    return at.refuse(cat("expected a quantity, found ", describe(*at.node())));
   auto quantity = core::Quantity::parse(trimmed(at.text()));
   if (!quantity) return at.refuse(quantity.error().message);
   return quantity;
@@ -53,14 +53,12 @@ Status read_list(const JsonPlace& at, std::string_view field, core::ResourceList
   return {};
 }
 
-/// Reads `resources`; nullopt if it is absent, which differs from an empty one.
-Result<std::optional<core::Resources>> read_resources(const JsonPlace& at) {
+/// Reads `resources` if they are there: absence differs from an empty object.
+Status read_resources(const JsonPlace& at, std::optional<core::Resources>& resources) {
   PODQOS_ASSIGN(const auto place, at.member("resources", Kind::kObject));
-  if (!place) return std::nullopt;
-  core::Resources resources;
-  PODQOS_TRY(read_list(place, "requests", resources.requests));
-  PODQOS_TRY(read_list(place, "limits", resources.limits));
-  return resources;
+  if (!place) return {};
+  PODQOS_TRY(read_list(place, "requests", resources.emplace().requests));
+  return read_list(place, "limits", resources->limits);
 }
 
 /// @note apimachinery/pkg/util/validation IsDNS1123Label.
@@ -89,7 +87,8 @@ Result<core::Container> read_container(const JsonPlace& at, core::ContainerKind 
     PODQOS_TRY(at.read_text("restartPolicy", restart_policy));
     if (restart_policy == "Always") container.kind = core::ContainerKind::kSidecar;
   }
-  PODQOS_ASSIGN(auto resources, read_resources(at));
+  std::optional<core::Resources> resources;
+  PODQOS_TRY(read_resources(at, resources));
   container.resources = std::move(resources).value_or(core::Resources{});
   return container;
 }
@@ -131,8 +130,7 @@ Status read_spec(const JsonPlace& spec, core::Pod& pod) {
                              pod.ephemeral_containers));
   PODQOS_TRY(check_names(spec, pod));
   PODQOS_TRY(read_list(spec, "overhead", pod.overhead));
-  PODQOS_ASSIGN(auto resources, read_resources(spec));
-  pod.resources = std::move(resources);
+  PODQOS_TRY(read_resources(spec, pod.resources));
   using Limits = std::numeric_limits<std::int32_t>;
   PODQOS_ASSIGN(pod.priority, spec.integer("priority", Limits::min(), Limits::max()));
   return spec.read_text("priorityClassName", pod.priority_class_name);

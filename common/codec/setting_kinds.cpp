@@ -76,14 +76,8 @@ std::optional<std::int64_t> find_word(const SettingKind& kind, const JsonNode& n
   return place_of_word(kind.words, node.text);
 }
 
-/// The value as its author wrote it, fit for one line.
-std::string shown(const JsonNode& node) {
-  if (node.kind == Kind::kString) return cat("\"", printable(node.text), "\"");
-  return node.kind == Kind::kNumber ? printable(node.text) : std::string{format_kind(node.kind)};
-}
-
 std::unexpected<Error> unexpected_value(const SettingKind& kind, const JsonNode& node) {
-  return refuse_value("expected ", expected_value(kind), ", found ", shown(node));
+  return refuse_value("expected ", expected_value(kind), ", found ", describe(node));
 }
 
 std::optional<std::int64_t> read_percent(std::string_view text) {

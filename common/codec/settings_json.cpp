@@ -61,7 +61,7 @@ Status read_field(const JsonNode& object, const JsonNode& member, const std::str
     return refuse_value(path, ": field is repeated");
   if (row == rows.end()) {
     if (member.kind == Kind::kObject) return {};
-    return fail(unexpected_kind("an object", member).error().with_context(path));
+    return refuse_value(path, ": expected an object, found ", describe(member));
   }
   const auto value = read_value(row->kind, member);
   if (!value) return fail(Error{value.error()}.with_context(path));
@@ -81,6 +81,10 @@ void read_fields(const JsonNode& object, const std::string& prefix, CheckedSetti
 }
 
 constexpr std::string_view kRuntimes = "runtimes";
+
+std::unexpected<Error> no_object(const JsonNode& root) {
+  return refuse_value("expected one object of settings, found ", describe(root));
+}
 
 /// Whether a member with an unknown name, or in the wrong object, may be a misspelt `runtimes`. No
 /// other field is a list, and few are paths.
@@ -111,7 +115,7 @@ CheckedSettings check_settings(Settings base, std::string_view text) {
   if (!tree) {
     checked.errors.push_back(tree.error());
   } else if (tree->kind != Kind::kObject) {
-    checked.errors.push_back(unexpected_kind("one object of settings", *tree).error());
+    checked.errors.push_back(no_object(*tree).error());
   } else {
     read_fields(*tree, "", checked);
   }
@@ -133,7 +137,7 @@ Result<std::optional<std::vector<std::string>>> salvage_runtimes(std::string_vie
   if (error &&
       (!is_set || std::string_view{tree.children.back().raw.end(), text.end()}.contains(kRuntimes)))
     return fail(*error);
-  if (!error && tree.kind != Kind::kObject) return unexpected_kind("one object of settings", tree);
+  if (!error && tree.kind != Kind::kObject) return no_object(tree);
   if (!is_set) {
     const JsonNode* doubtful = find_doubtful(tree);
     if (doubtful == nullptr) return std::nullopt;

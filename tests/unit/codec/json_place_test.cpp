@@ -48,7 +48,7 @@ TEST_F(JsonPlaceTest, NamesPathPositionAndWhatItFound) {
   EXPECT_EQ(list.child(list.children()[1]).integer("n").error().message,
             "a.list[1].n at byte 28: expected an integer, found 2.5");
   EXPECT_EQ(root_.member("s", Kind::kObject).error().message,
-            "s at byte 49: expected an object, found string");
+            "s at byte 49: expected an object, found \"t\"");
   EXPECT_EQ(root_.expect(Kind::kArray).error().message,
             "file.json at byte 1: expected an array, found object");
   EXPECT_EQ(object.member("no").value().expect(Kind::kString).error().message,

@@ -83,7 +83,7 @@ TEST(ParseOciState, RefusesWhatIsMalformed) {
        "podqos.io/pod at byte 42: expected a string"},
       {R"({"id":"a","annotations":{"podqos.io/pod":{}}})", "expected a string"},
       {R"({"id":"a","annotations":[]})", "annotations at byte 25: expected an object, found array"},
-      {R"({"id":"a","pid":"1"})", "expected an integer from 0 to 2147483647, found string"},
+      {R"({"id":"a","pid":"1"})", "expected an integer from 0 to 2147483647, found \"1\""},
       {R"({"id":"a","pid":-1})", "expected an integer from 0 to 2147483647"},
       {R"({"id":"a","pid":2147483648})", "expected an integer from 0 to 2147483647"},
       {R"({"id":"a","pid":1e3})",

@@ -135,7 +135,7 @@ TEST(ParsePod, RefusesWithThePathAndTheReason) {
       {with_spec(R"({"overhead":{"cpu":1,"cpu":2}})"), "spec.overhead.cpu: member is repeated"},
       {with_spec(R"({"overhead":{"":1}})"), "resource name"},
       {with_spec(R"({"priority":"1"})"),
-       "spec.priority: expected an integer from -2147483648 to 2147483647, found string"},
+       "spec.priority: expected an integer from -2147483648 to 2147483647, found \"1\""},
       {with_spec(R"({"priority":1.5})"),
        "spec.priority: expected an integer from -2147483648 to 2147483647, found"},
       {with_spec(R"({"priority":2147483648})"),

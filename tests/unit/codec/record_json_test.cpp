@@ -296,7 +296,7 @@ TEST(ParsePodRecord, SaysWhatIsWrong) {
       {"{}", ErrorCode::kCorrupt, "version: expected a number, found nothing"},
       {R"({"version":0})", ErrorCode::kCorrupt, "version 0 is invalid"},
       {R"({"version":1})", ErrorCode::kCorrupt, "pod: expected an object, found nothing"},
-      {R"({"version":"1"})", ErrorCode::kCorrupt, "version: expected a number, found string"},
+      {R"({"version":"1"})", ErrorCode::kCorrupt, "version: expected a number, found \"1\""},
       {R"({"version":2,"writer":"9.9.9","pod":[]})", ErrorCode::kUnsupported,
        "written by podqos 9.9.9"},
       {R"({"version":2})", ErrorCode::kUnsupported, "use the newer release"},

@@ -38,7 +38,7 @@ TEST(MergeSettings, NamesWhatItRefuses) {
        "unknown field reserved.sytem; did you mean reserved.system?"},
       {R"({"zzzzzzzzzz":1})", "unknown field zzzzzzzzzz"},
       {R"({"log":{"level":"info","level":"info"}})", "log.level: field is repeated"},
-      {R"({"placement":"move"})", "placement: expected an object, found string"},
+      {R"({"placement":"move"})", "placement: expected an object, found \"move\""},
       {R"({"cgroupRoot":"a"})",
        "cgroupRoot: expected an absolute path without \"..\", found \"a\": it must begin with "
        "\"/\""},
@@ -69,7 +69,7 @@ TEST(MergeSettings, NamesWhatItRefuses) {
        "runtimes: expected a list of 1 to 64 absolute paths without \"..\", found 0"},
       {R"({"runtimes":["/a","runc"]})",
        "runtimes: [1]: expected an absolute path without \"..\", found \"runc\""},
-      {R"({"ioWeight":100})", "ioWeight: expected an object, found number"},
+      {R"({"ioWeight":100})", "ioWeight: expected an object, found 100"},
   };
   for (const auto& [text, message] : cases) {
     const auto merged = merge_settings({}, text);
