@@ -54,7 +54,8 @@ std::optional<int> await_end(pid_t child, int pipe, milliseconds limit) {
   pollfd polled{.fd = pipe, .events = POLLIN, .revents = 0};
   // Counts ticks: a clock would continue while both processes are stopped or frozen.
   while (limit > limit.zero()) {
-    if (::poll(&polled, 1, static_cast<int>(kTick.count())) == 0) limit -= kTick;
+    const int found = ::poll(&polled, 1, static_cast<int>(kTick.count()));
+    if (found == 0 || (found < 0 && errno != EINTR)) limit -= kTick;
     int status = 0;
     if (::waitpid(child, &status, WNOHANG | __WALL) == child) return status;
     // It may close its end and stay.
