@@ -23,23 +23,18 @@ struct UnrefMessage {
 /// An owned D-Bus message; never null when returned in a Result.
 using Message = std::unique_ptr<DBusMessage, UnrefMessage>;
 
-/// A unit's name among the arguments of a call.
-struct UnitName {
-  std::string text;
-};
 /// The auxiliary units of StartTransientUnit: none.
 struct NoUnits {};
-/// An argument of a call, of the D-Bus type b, s, as, s, a(sv) or a(sa(sv)).
-using Argument = std::variant<bool, std::string, std::vector<std::string>, UnitName,
+/// An argument of a call, of the D-Bus type b, s, as, a(sv) or a(sa(sv)).
+using Argument = std::variant<bool, std::string, std::vector<std::string>,
                               std::vector<core::UnitProperty>, NoUnits>;
 
 /// A call of systemd's manager.
 ///
 /// libdbus aborts the process on a string that is not UTF-8, so all strings are validated first.
-/// @return kInvalidArgument naming the unit or property that breaks a rule: a unit name has 1 to
-/// 255 characters of the set in systemd.unit(5), a property name letters and digits, a
-/// string is UTF-8 without NUL of at most 4096 bytes, and there are at most 256 properties or array
-/// elements. kIo when memory runs out.
+/// All other rules, such as for the names of units, are systemd's.
+/// @return kInvalidArgument for a string that is not UTF-8 without NUL, naming its property if it
+/// is in one; kIo when memory runs out.
 [[nodiscard]] Result<Message> manager_call(const char* method,
                                            const std::vector<Argument>& arguments);
 /// Parses the reply to ListUnitsByPatterns, of signature a(ssssssouso). kIo for any other one.

@@ -145,17 +145,14 @@ Result<std::string> DryRun::read(std::string_view path, core::Controller control
 }
 
 Result<std::vector<std::string>> DryRun::children(std::string_view path) {
-  PODQOS_ASSIGN(auto names, machine_->children(path));
-  const std::string prefix = path == "/" ? "/" : cat(path, "/");
-  std::erase_if(names, [&](const std::string& name) { return !exists(cat(prefix, name)); });
+  PODQOS_ASSIGN(const auto held, machine_->children(path));
+  std::set<std::string> names{held.begin(), held.end()};
   for (const auto& [each, cgroup] : cgroups_) {
-    if (cgroup.state == Changed::State::kMade && parent_of(each) == path)
-      names.emplace_back(leaf_of(each));
+    if (parent_of(each) != path) continue;
+    if (cgroup.state == Changed::State::kMade) names.emplace(leaf_of(each));
+    if (cgroup.state == Changed::State::kRemoved) names.erase(std::string{leaf_of(each)});
   }
-  std::ranges::sort(names);
-  const auto repeated = std::ranges::unique(names);
-  names.erase(repeated.begin(), repeated.end());
-  return names;
+  return std::vector<std::string>{names.begin(), names.end()};
 }
 
 Result<bool> DryRun::populated(std::string_view path) {

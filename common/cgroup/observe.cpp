@@ -7,6 +7,7 @@
 #include <functional>
 #include <initializer_list>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "common/base/text.h"
@@ -134,20 +135,14 @@ Result<std::string> Cgroupfs::read(std::string_view path, core::Controller contr
 }
 
 Result<std::vector<std::string>> Cgroupfs::children(std::string_view path) {
-  std::vector<std::string> all;
+  std::set<std::string> all;
   for (OpenHierarchy& hierarchy : hierarchies_) {
     const auto cgroup = hierarchy.directory(path);
     auto names = cgroup ? cgroup->subdirectories() : fail(cgroup.error());
-    if (names) {
-      std::ranges::move(*names, std::back_inserter(all));
-    } else if (!is_gone(names.error())) {
-      return fail(std::move(names).error());
-    }
+    if (!names && !is_gone(names.error())) return fail(std::move(names).error());
+    if (names) all.insert(names->begin(), names->end());
   }
-  std::ranges::sort(all);
-  const auto repeated = std::ranges::unique(all);
-  all.erase(repeated.begin(), repeated.end());
-  return all;
+  return std::vector<std::string>{all.begin(), all.end()};
 }
 
 bool Cgroupfs::counts_processes(std::string_view path) {
@@ -169,12 +164,12 @@ Result<bool> Cgroupfs::populated(std::string_view path) {
 }
 
 Result<std::vector<Pid>> Cgroupfs::processes(std::string_view path) {
-  std::vector<Pid> all;
+  std::set<Pid> all;
   ProcessWalk walk{[&all](std::string_view pids) {
     while (!pids.empty()) {
       // 0 stands for a process outside the own pid namespace.
       const std::optional<std::int64_t> pid = parse_int(read_until(pids, '\n'));
-      if (pid && *pid > 0) all.emplace_back(*pid);
+      if (pid && *pid > 0) all.emplace(*pid);
     }
     return true;
   }};
@@ -186,10 +181,7 @@ Result<std::vector<Pid>> Cgroupfs::processes(std::string_view path) {
     const Result<bool> any = populated(path);
     return any && !*any ? Result<std::vector<Pid>>{} : fail(walked.error());
   }
-  std::ranges::sort(all);
-  const auto repeated = std::ranges::unique(all);
-  all.erase(repeated.begin(), repeated.end());
-  return all;
+  return std::vector<Pid>{all.begin(), all.end()};
 }
 
 core::MemoryFiles Cgroupfs::memory_files(std::string_view path) {

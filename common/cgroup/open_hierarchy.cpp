@@ -27,15 +27,6 @@ constexpr std::size_t kMaxAttribute = 65'536;  // XATTR_SIZE_MAX of the kernel
 // Attributes of podqos are small; the first read avoids a larger buffer.
 constexpr std::size_t kFirstAttribute = 4'096;
 
-/// Whether the file system is a cgroup hierarchy of this version.
-bool is_of(core::CgroupVersion version, const struct statfs& file_system) {
-  switch (version) {
-    case core::CgroupVersion::kV1: return file_system.f_type == CGROUP_SUPER_MAGIC;
-    case core::CgroupVersion::kV2: return file_system.f_type == CGROUP2_SUPER_MAGIC;
-  }
-  return false;
-}
-
 /// Reads a control file that the kernel produces in one piece, trailing newlines removed.
 /// @param what  its full path, for errors
 Result<std::string> read_control(const OrErrno<sys::UniqueFd>& file, std::string_view what) {
@@ -78,16 +69,15 @@ Status OpenHierarchy::open_root() {
   if (!root && !std::filesystem::is_directory(description_.mount_point, ignored)) return {};
   if (!root) return fail(std::move(root).error());
   struct statfs file_system{};
-  if (::fstatfs(root->fd(), &file_system) != 0)
-    return fail_errno(errno, cat("statfs ", description_.mount_point));
-  if (!is_of(description_.version, file_system)) return {};
   struct stat file{};
-  if (::fstat(root->fd(), &file) != 0)
+  if (::fstatfs(root->fd(), &file_system) != 0 || ::fstat(root->fd(), &file) != 0)
     return fail_errno(errno, cat("stat ", description_.mount_point));
+  const bool is_v2 = description_.version == core::CgroupVersion::kV2;
+  if (file_system.f_type != (is_v2 ? CGROUP2_SUPER_MAGIC : CGROUP_SUPER_MAGIC)) return {};
   if (description_.device != 0 && file.st_dev != description_.device) return {};
   // Includes a read-only bind mount: statfs(2) reports the flags of the mount.
   description_.writable = (static_cast<std::uint64_t>(file_system.f_flags) & ST_RDONLY) == 0;
-  if (description_.version == core::CgroupVersion::kV2) {
+  if (is_v2) {
     constexpr std::string_view kFile = "cgroup.controllers";
     PODQOS_ASSIGN(const auto controllers, read_control(root->open_any(kFile, O_RDONLY),
                                                        cat(description_.mount_point, "/", kFile)));

@@ -329,7 +329,7 @@ namespace {
 /// Makes a call about a unit, with what comes after its name.
 Status tell(Bus& bus, const char* method, const std::vector<Argument>& arguments,
             Bus::Unloaded unloaded = Bus::Unloaded::kFails) {
-  const std::string& unit = std::get<UnitName>(arguments.front()).text;
+  const std::string& unit = std::get<std::string>(arguments.front());
   PODQOS_TRY(
       bus.call(cat(method, " ", printable(unit)), manager_call(method, arguments), unloaded));
   return {};
@@ -344,24 +344,24 @@ Systemd& Systemd::operator=(Systemd&&) noexcept = default;
 
 Status Systemd::start_transient(const std::string& unit,
                                 const std::vector<core::UnitProperty>& properties) {
-  return tell(*bus_, "StartTransientUnit", {UnitName{unit}, kReplace, properties, NoUnits{}});
+  return tell(*bus_, "StartTransientUnit", {unit, kReplace, properties, NoUnits{}});
 }
 
 Status Systemd::start(const std::string& unit) {
-  return tell(*bus_, "StartUnit", {UnitName{unit}, kReplace});
+  return tell(*bus_, "StartUnit", {unit, kReplace});
 }
 
 Status Systemd::set_properties(const std::string& unit,
                                const std::vector<core::UnitProperty>& properties) {
-  return tell(*bus_, "SetUnitProperties", {UnitName{unit}, /*runtime*/ true, properties});
+  return tell(*bus_, "SetUnitProperties", {unit, /*runtime*/ true, properties});
 }
 
 Status Systemd::stop(const std::string& unit) {
-  return tell(*bus_, "StopUnit", {UnitName{unit}, kReplace}, Bus::Unloaded::kIsFine);
+  return tell(*bus_, "StopUnit", {unit, kReplace}, Bus::Unloaded::kIsFine);
 }
 
 Status Systemd::reset_failed(const std::string& unit) {
-  return tell(*bus_, "ResetFailedUnit", {UnitName{unit}}, Bus::Unloaded::kIsFine);
+  return tell(*bus_, "ResetFailedUnit", {unit}, Bus::Unloaded::kIsFine);
 }
 
 Result<bool> Systemd::holds(const std::string& cgroup) {
@@ -376,7 +376,7 @@ Result<bool> Systemd::holds(const std::string& cgroup) {
   PODQOS_ASSIGN(const auto holder, object("GetUnitByControlGroup", cgroup, cgroup));
   if (holder.empty()) return false;
   const std::string unit{core::unit_of(cgroup)};
-  PODQOS_ASSIGN(const auto named, object("GetUnit", unit, UnitName{unit}));
+  PODQOS_ASSIGN(const auto named, object("GetUnit", unit, unit));
   return holder == named;
 }
 

@@ -56,8 +56,8 @@ struct SystemdOptions {
 /// clients at daemon-reexec; start_transient() may therefore find the unit that it has just
 /// created.
 ///
-/// Errors name unit, call, address and systemd's message: kInvalidArgument (D-Bus or systemd cannot
-/// take a name or string; nothing is sent), kNotFound (no such unit, or systemd is not running: no
+/// Errors name unit, call, address and systemd's message: kInvalidArgument (D-Bus cannot take a
+/// string; nothing is sent), kNotFound (no such unit, or systemd is not running: no
 /// socket), kAlreadyExists (the unit is already loaded), kConflict (the unit is masked),
 /// kPermission (access denied), kUnsupported (systemd does not know a property), kTimeout (no reply
 /// before the deadline), kIo (connection lost, or any other error).

@@ -247,61 +247,53 @@ TEST_F(ViewV2, FindsTheLimitsThatCrunSetsBelowItsScope) {
   EXPECT_EQ(held_by(machine_, container, {machine_, scope}), core::HeldResources{});
 }
 
-class IoWeightDifferences : public ::testing::Test {
- protected:
-  /// A machine of this version whose cgroup "/pod" has these files for weights.
-  void make(core::CgroupVersion version,
-            const std::map<std::string, std::string, std::less<>>& files) {
-    tree_.emplace(version);
-    tree_->layout.io = version;
-    tree_->make("/pod");
-    for (const auto& [file, content] : files)
-      tree_->cgroups.at("/pod").files.insert_or_assign(file, content);
-  }
-  std::vector<std::string> compare(std::optional<std::int64_t> weight) {
-    FakeMachine machine{*tree_, refuse};
-    return differences({machine, "/pod"}, {.io_weight = weight}, core::WeightFormula::kLinear,
-                       kPage);
-  }
-  std::optional<FakeTree> tree_;
-};
+/// What is found for an I/O weight on a machine of this version whose cgroup has these files.
+std::vector<std::string> io_differences(
+    core::CgroupVersion version, std::optional<std::int64_t> weight,
+    const std::map<std::string, std::string, std::less<>>& files, const char* attribute = "") {
+  FakeTree tree{version};
+  tree.layout.io = version;
+  tree.make("/pod");
+  auto& pod = tree.cgroups.at("/pod");
+  for (const auto& [file, content] : files)
+    pod.files.insert_or_assign(file, content);
+  pod.attributes[core::kIoWeightAttribute] = attribute;
+  FakeMachine machine{tree, refuse};
+  return differences({machine, "/pod"}, {.io_weight = weight}, core::WeightFormula::kLinear, kPage);
+}
 
 // io.weight takes 1 to 10000, BFQ 1 to 1000, and CFQ 10 to 1000 with 500 as its default: systemd
 // src/basic/cgroup-util.h, src/core/cgroup.c.
-TEST_F(IoWeightDifferences, NamesEachFileWithBothNumbers) {
-  make(core::CgroupVersion::kV2,
-       {{"io.weight", "default 100\n8:0 400"}, {"io.bfq.weight", "default 50"}});
-  EXPECT_THAT(compare(500), ElementsAre("io.weight is 100, the rule says 500",
-                                        "io.bfq.weight is 50, the rule says 136"));
-  make(core::CgroupVersion::kV1, {{"blkio.weight", "500"}, {"blkio.bfq.weight", "100"}});
-  EXPECT_THAT(compare(10), ElementsAre("blkio.weight is 500, the rule says 50",
-                                       "blkio.bfq.weight is 100, the rule says 10"));
+TEST(IoWeightDifferences, NameEachFileWithBothNumbers) {
+  using enum core::CgroupVersion;
+  EXPECT_THAT(
+      io_differences(kV2, 500,
+                     {{"io.weight", "default 100\n8:0 400"}, {"io.bfq.weight", "default 50"}}),
+      ElementsAre("io.weight is 100, the rule says 500", "io.bfq.weight is 50, the rule says 136"));
+  EXPECT_THAT(io_differences(kV1, 10, {{"blkio.weight", "500"}, {"blkio.bfq.weight", "100"}}),
+              ElementsAre("blkio.weight is 500, the rule says 50",
+                          "blkio.bfq.weight is 100, the rule says 10"));
+  // A weight that podqos has left.
+  EXPECT_THAT(io_differences(kV2, {}, {{"io.weight", "default 7"}}, "1"),
+              ElementsAre("io.weight is 7, the rule says 100"));
 }
 
-TEST_F(IoWeightDifferences, FindsNoneWhereTheRuleHolds) {
-  make(core::CgroupVersion::kV2,
-       {{"io.weight", "default 500\n8:0 7"}, {"io.bfq.weight", "default 136"}});
-  EXPECT_THAT(compare(500), IsEmpty());
-  make(core::CgroupVersion::kV1, {{"blkio.bfq.weight", "136"}});
-  EXPECT_THAT(compare(500), IsEmpty());
+TEST(IoWeightDifferences, AreNoneWhereTheRuleHoldsOrWithoutFileOrRule) {
+  using enum core::CgroupVersion;
+  EXPECT_THAT(
+      io_differences(kV2, 500,
+                     {{"io.weight", "default 500\n8:0 7"}, {"io.bfq.weight", "default 136"}}),
+      IsEmpty());
+  EXPECT_THAT(io_differences(kV1, 500, {{"blkio.bfq.weight", "136"}}), IsEmpty());
+  EXPECT_THAT(io_differences(kV2, 500, {}), IsEmpty());
+  EXPECT_THAT(io_differences(kV2, {}, {{"io.weight", "default 7"}}), IsEmpty());
+  EXPECT_THAT(io_differences(kV2, {}, {{"io.weight", "default 7"}}, "0"), IsEmpty());
 }
 
-TEST_F(IoWeightDifferences, ComparesNothingWithoutFileOrRule) {
-  make(core::CgroupVersion::kV2, {});
-  EXPECT_THAT(compare(500), IsEmpty());
-  make(core::CgroupVersion::kV2, {{"io.weight", "default 7"}});
-  EXPECT_THAT(compare({}), IsEmpty());
-  tree_->layout.io.reset();
-  EXPECT_THAT(compare(500), IsEmpty());
-}
-
-TEST_F(IoWeightDifferences, WantsTheDefaultWhereAWeightOfPodqosIsLeft) {
-  make(core::CgroupVersion::kV2, {{"io.weight", "default 7"}});
-  auto& attributes = tree_->cgroups.at("/pod").attributes;
-  attributes[core::kIoWeightAttribute] = "1";
-  EXPECT_THAT(compare({}), ElementsAre("io.weight is 7, the rule says 100"));
-  attributes[core::kIoWeightAttribute] = "0";
-  EXPECT_THAT(compare({}), IsEmpty());
+/// Without the controller.
+TEST_F(ViewV2, ComparesNoIoWeight) {
+  (*files_)["io.weight"] = "default 7";
+  EXPECT_THAT(differences({.io_weight = 500}), IsEmpty());
 }
 
 }  // namespace

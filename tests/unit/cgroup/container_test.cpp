@@ -49,41 +49,35 @@ constexpr Pid kKilled{1 << 23};
 constexpr Pid kEnded{7};
 constexpr Pid kCaller{8};
 
-struct EndingCase {
-  const char* name;
-  Pid recorded;
-  std::optional<Pid> in_cgroup;  ///< nullopt: the cgroup is gone; kEnded: it holds no process
-  core::Ending want;
-};
-
-class ObserveEnding : public ::testing::TestWithParam<EndingCase> {};
-
-TEST_P(ObserveEnding, FollowsFromItsProcesses) {
-  const auto& [name, recorded, in_cgroup, want] = GetParam();
-  FakeTree tree{core::CgroupVersion::kV2};
-  if (in_cgroup) tree.make(kContainer);
-  if (in_cgroup && in_cgroup != kEnded)
-    tree.processes[*in_cgroup] = {.start_time = StartTime{1}, .cgroup = kContainer};
-  FakeMachine machine{tree, [](const std::string&) { return Status{}; }};
-  core::ContainerRecord container;
-  if (recorded != kCaller) container.state = core::ContainerState::kLive;
-  container.pid = recorded;
-  container.start_time = StartTime{1};
-  container.cgroup = kContainer;
-  EXPECT_EQ(observe_ending(machine, container, kCaller), want);
+TEST(ObserveEnding, FollowsFromItsProcesses) {
+  const Pid own{::getpid()};
+  struct Case {
+    const char* name;
+    Pid recorded;
+    std::optional<Pid> in_cgroup;  ///< nullopt: the cgroup is gone; kEnded: it holds no process
+    core::Ending want;
+  };
+  for (const auto& [name, recorded, in_cgroup, want] :
+       {Case{"creation failed", kCaller, kCaller, core::Ending::kDone},
+        Case{"cgroup is gone", kEnded, std::nullopt, core::Ending::kDone},
+        Case{"init runs", own, own, core::Ending::kStillAlive},
+        Case{"init was killed", kKilled, kKilled, core::Ending::kEnding},
+        Case{"others were killed", kEnded, kKilled, core::Ending::kEnding},
+        Case{"others may stay", kEnded, own, core::Ending::kDone},
+        Case{"none is left", kEnded, kEnded, core::Ending::kDone}}) {
+    FakeTree tree{core::CgroupVersion::kV2};
+    if (in_cgroup) tree.make(kContainer);
+    if (in_cgroup && in_cgroup != kEnded)
+      tree.processes[*in_cgroup] = {.start_time = StartTime{1}, .cgroup = kContainer};
+    FakeMachine machine{tree, [](const std::string&) { return Status{}; }};
+    core::ContainerRecord container;
+    if (recorded != kCaller) container.state = core::ContainerState::kLive;
+    container.pid = recorded;
+    container.start_time = StartTime{1};
+    container.cgroup = kContainer;
+    EXPECT_EQ(observe_ending(machine, container, kCaller), want) << name;
+  }
 }
-
-INSTANTIATE_TEST_SUITE_P(
-    Table, ObserveEnding,
-    ::testing::Values(EndingCase{"CreationFailed", kCaller, kCaller, core::Ending::kDone},
-                      EndingCase{"CgroupIsGone", kEnded, std::nullopt, core::Ending::kDone},
-                      EndingCase{"InitRuns", Pid{::getpid()}, Pid{::getpid()},
-                                 core::Ending::kStillAlive},
-                      EndingCase{"InitWasKilled", kKilled, kKilled, core::Ending::kEnding},
-                      EndingCase{"OthersWereKilled", kEnded, kKilled, core::Ending::kEnding},
-                      EndingCase{"OthersMayStay", kEnded, Pid{::getpid()}, core::Ending::kDone},
-                      EndingCase{"NoneIsLeft", kEnded, kEnded, core::Ending::kDone}),
-    [](const auto& c) { return c.param.name; });
 
 }  // namespace
 }  // namespace podqos::cgroup

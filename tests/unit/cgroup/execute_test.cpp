@@ -149,17 +149,6 @@ TEST_F(Execute, KnowsHowTheKernelShowsUnlimited) {
   EXPECT_EQ(execute(plan).written.size(), 1U);
 }
 
-TEST_F(Execute, WritesCpuValues) {
-  ensure(base());
-  const bool v2 = is_v2(Controller::kCpu);
-  const std::string file = v2 ? "cpu.max" : "cpu.cfs_quota_us";
-  const std::string value = v2 ? "50000 100000" : "50000";
-  const core::Plan plan = {WriteFile{base(), Controller::kCpu, file, value, "", OnRefusal::kFail}};
-  EXPECT_EQ(execute(plan).written.size(), 1U);
-  EXPECT_EQ(content(cat(hierarchy_with("cpu").mount_point, base(), "/", file)), value);
-  EXPECT_THAT(execute(plan).written, IsEmpty());
-}
-
 TEST_F(Execute, EndsThePlanAtTheFirstRefusalAndNamesItsRemedy) {
   ensure(base());
   const Error error = refused({no_such_file(OnRefusal::kFail), EnsureCgroup{below("a")}});

@@ -137,6 +137,9 @@ TEST_P(SystemdHere, SaysWhatIsWrong) {
   EXPECT_EQ(unknown.error().code, ErrorCode::kUnsupported);
   EXPECT_THAT(unknown.error().message,
               HasSubstr("Cannot set property NoSuchProperty, or unknown property."));
+  const auto invalid = manager.start("podqos/test.slice");
+  ASSERT_FALSE(invalid);
+  EXPECT_THAT(invalid.error().message, HasSubstr("Unit name podqos/test.slice is not valid."));
   const auto absent = manager.start("podqos_test_absent.service");
   ASSERT_FALSE(absent);
   EXPECT_EQ(absent.error().code, ErrorCode::kNotFound) << absent.error().message;

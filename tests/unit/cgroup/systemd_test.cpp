@@ -223,8 +223,6 @@ TEST_F(SystemdCalls, AShortFirstCallIsNotAlone) {
 
 // libdbus would end the process.
 TEST(SystemdInput, IsCheckedBeforeItIsSent) {
-  constexpr const char* kNoUnit =
-      " is not a systemd unit name: expected 1 to 255 letters, digits and ";
   struct Case {
     std::string unit;
     std::vector<UnitProperty> properties;
@@ -232,12 +230,9 @@ TEST(SystemdInput, IsCheckedBeforeItIsSent) {
   };
   Systemd systemd{{.addresses = {}}};
   for (const auto& [unit, properties, message] :
-       {Case{"", {}, kNoUnit}, Case{std::string(256, 'a'), {}, kNoUnit},
-        Case{"a/b.slice", {}, "\"a/b.slice\" is not a systemd unit name"},
-        Case{std::string{"a\0.slice", 8}, {}, "\"a\\x00.slice\" is not a systemd unit name"},
-        Case{"a\xff.slice", {}, "\"a\\xff.slice\" is not a systemd unit name"},
-        Case{"a.slice", {{"", true}}, " a.slice: \"\" is not a unit property name"},
-        Case{"a.slice", {{"a b", true}}, "\"a b\" is not a unit property name"},
+       {Case{std::string{"a\0.slice", 8}, {}, "\"a\\x00.slice\" is not UTF-8 text"},
+        Case{"a\xff.slice", {}, "\"a\\xff.slice\" is not UTF-8 text"},
+        Case{"a.slice", {{"\xff", true}}, " a.slice: property: \"\\xff\" is not UTF-8 text"},
         Case{"a.slice",
              {{"Description", std::string{"\xc3("}}},
              " a.slice: Description: \"\\xc3(\" is not UTF-8"},
@@ -245,19 +240,8 @@ TEST(SystemdInput, IsCheckedBeforeItIsSent) {
              {{"Description", std::string{"a\0b", 3}}},
              "Description: \"a\\x00b\" is not UTF-8"},
         Case{"a.slice",
-             {{"Description", std::string(4097, 'x')}},
-             "Description: 4097 bytes, at most 4096"},
-        Case{"a.slice",
              {{"Before", std::vector<std::string>{"good", "\xff"}}},
-             "Before: \"\\xff\" is not UTF-8"},
-        Case{"a.slice",
-             {{"Before", std::vector<std::string>(257, "x")}},
-             "Before: 257 elements, at most 256"},
-        Case{"a.slice",
-             {{"PIDs", std::vector<std::uint32_t>(257, 1)}},
-             "PIDs: 257 elements, at most 256"},
-        Case{"a.slice", std::vector<UnitProperty>(257, {"A", true}),
-             "properties: 257 elements, at most 256"}}) {
+             "Before: \"\\xff\" is not UTF-8"}}) {
     for (const Status& done :
          {systemd.start_transient(unit, properties), systemd.set_properties(unit, properties)}) {
       const Error refused = error_of(done);
@@ -276,62 +260,49 @@ TEST(SystemdInput, IsCheckedBeforeItIsSent) {
   EXPECT_EQ(systemd.round_trips(), 0);
 }
 
-struct ErrorCase {
-  const char* name;
-  const char* dbus_name;
-  ErrorCode code;
-  const char* remedy;
-};
-
-class SystemdErrors : public SystemdCalls, public ::testing::WithParamInterface<ErrorCase> {};
-
-TEST_P(SystemdErrors, AreToldApartAndQuoted) {
-  FakeSystemd fake{path(), [&](auto accept) {
-                     Session session = authenticated(accept);
-                     while (true) {
-                       session.refuse(session.receive().get(), GetParam().dbus_name,
-                                      "Unit a.slice\nis special.");
-                     }
-                   }};
-  Systemd systemd{only(fake)};
-  // An error is an answer, the connection goes on; unless it says that systemd has left it.
-  const std::string_view said = GetParam().dbus_name;
-  const bool left = said.ends_with(".NoReply") || said.ends_with(".ServiceUnknown") ||
-                    said.ends_with(".NameHasNoOwner");
-  for (int i = 0; i < (left ? 1 : 2); ++i) {
-    EXPECT_EQ(error_of(systemd.start_transient("a.slice", {})),
-              (Error{GetParam().code,
-                     cat("StartTransientUnit a.slice at ", fake.address(),
-                         ": Unit a.slice\\x0ais special. (", said, ")", GetParam().remedy)}));
+TEST_F(SystemdCalls, TellsErrorsApartAndQuotesThem) {
+  using enum ErrorCode;
+  constexpr const char* kRoot = "; run as root, or allow the call in the bus policy";
+  constexpr const char* kHangs =
+      "; the timeout is 2000 ms; if systemd hangs, check `systemctl is-system-running` and the "
+      "journal of PID 1";
+  struct Case {
+    std::string_view said;
+    ErrorCode code;
+    const char* remedy;
+  };
+  for (const auto& each :
+       {Case{"org.freedesktop.systemd1.UnitExists", kAlreadyExists, ""},
+        Case{kNoSuchUnitError, kNotFound, ""},
+        Case{"org.freedesktop.DBus.Error.AccessDenied", kPermission, kRoot},
+        Case{"org.freedesktop.DBus.Error.InteractiveAuthorizationRequired", kPermission, kRoot},
+        Case{"org.freedesktop.DBus.Error.NoReply", kTimeout, kHangs},
+        Case{"org.freedesktop.DBus.Error.Timeout", kTimeout, kHangs},
+        Case{"org.freedesktop.DBus.Error.NameHasNoOwner", kNotFound, kNoSystemdRemedy},
+        Case{"org.freedesktop.DBus.Error.ServiceUnknown", kNotFound, kNoSystemdRemedy},
+        Case{"org.freedesktop.DBus.Error.Spawn.ChildExited", kNotFound, kNoSystemdRemedy},
+        Case{"org.freedesktop.systemd1.UnitMasked", kConflict,
+             "; `systemctl unmask` it unless it was masked deliberately"},
+        Case{"org.freedesktop.DBus.Error.PropertyReadOnly", kUnsupported, ""}}) {
+    ::unlink(path().c_str());
+    FakeSystemd fake{path(), [&](auto accept) {
+                       Session session = authenticated(accept);
+                       while (true)
+                         session.refuse(session.receive().get(), each.said.data(),
+                                        "Unit a.slice\nis special.");
+                     }};
+    Systemd systemd{only(fake)};
+    // An error is an answer, the connection goes on; unless it says that systemd has left it.
+    const bool left = each.said.ends_with(".NoReply") || each.said.ends_with(".ServiceUnknown") ||
+                      each.said.ends_with(".NameHasNoOwner");
+    for (int i = 0; i < (left ? 1 : 2); ++i) {
+      EXPECT_EQ(
+          error_of(systemd.start_transient("a.slice", {})),
+          (Error{each.code, cat("StartTransientUnit a.slice at ", fake.address(),
+                                ": Unit a.slice\\x0ais special. (", each.said, ")", each.remedy)}));
+    }
   }
 }
-
-constexpr const char* kRoot = "; run as root, or allow the call in the bus policy";
-constexpr const char* kHangs =
-    "; the timeout is 2000 ms; if systemd hangs, check `systemctl is-system-running` and the "
-    "journal of PID 1";
-
-INSTANTIATE_TEST_SUITE_P(
-    Table, SystemdErrors,
-    ::testing::ValuesIn<ErrorCase>({
-        {"UnitExists", "org.freedesktop.systemd1.UnitExists", ErrorCode::kAlreadyExists, ""},
-        {"NoSuchUnit", kNoSuchUnitError, ErrorCode::kNotFound, ""},
-        {"AccessDenied", "org.freedesktop.DBus.Error.AccessDenied", ErrorCode::kPermission, kRoot},
-        {"Interactive", "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired",
-         ErrorCode::kPermission, kRoot},
-        {"NoReply", "org.freedesktop.DBus.Error.NoReply", ErrorCode::kTimeout, kHangs},
-        {"Timeout", "org.freedesktop.DBus.Error.Timeout", ErrorCode::kTimeout, kHangs},
-        {"NoSystemdOnTheBus", "org.freedesktop.DBus.Error.NameHasNoOwner", ErrorCode::kNotFound,
-         kNoSystemdRemedy},
-        {"UnknownOnTheBus", "org.freedesktop.DBus.Error.ServiceUnknown", ErrorCode::kNotFound,
-         kNoSystemdRemedy},
-        {"NotStartedByTheBus", "org.freedesktop.DBus.Error.Spawn.ChildExited", ErrorCode::kNotFound,
-         kNoSystemdRemedy},
-        {"Masked", "org.freedesktop.systemd1.UnitMasked", ErrorCode::kConflict,
-         "; `systemctl unmask` it unless it was masked deliberately"},
-        {"ReadOnly", "org.freedesktop.DBus.Error.PropertyReadOnly", ErrorCode::kUnsupported, ""},
-    }),
-    [](const auto& param) { return param.param.name; });
 
 TEST_F(SystemdCalls, StoppingWhatIsNotLoadedIsFine) {
   FakeSystemd fake{path(), [](auto accept) {

@@ -129,20 +129,17 @@ TEST(StartTimeOf, IsThatOfAProcessWhoseFirstThreadHasEnded) {
   EXPECT_FALSE(is_alive(child.pid(), start));
 }
 
-TEST(LivingThreadOf, IsTheFirstAsLongAsThatLives) {
+TEST(LivingThreadOf, IsTheFirstOrAnotherWhereThatHasEnded) {
+  const HeadlessChild headless;
+  const auto thread = living_thread_of(headless.pid());
+  ASSERT_TRUE(thread && thread->has_value());
+  EXPECT_NE(**thread, headless.pid());
+  EXPECT_EQ(cgroups_of(**thread).value(), cgroups_of(Pid{::getpid()}).value());
   WaitingChild child;
   const Pid pid = child.pid();
   EXPECT_EQ(living_thread_of(pid).value(), pid);
   child.reap();
   EXPECT_EQ(living_thread_of(pid).value(), std::nullopt);
-}
-
-TEST(LivingThreadOf, IsAnotherWhereTheFirstHasEnded) {
-  const HeadlessChild child;
-  const auto thread = living_thread_of(child.pid());
-  ASSERT_TRUE(thread && thread->has_value());
-  EXPECT_NE(**thread, child.pid());
-  EXPECT_EQ(cgroups_of(**thread).value(), cgroups_of(Pid{::getpid()}).value());
 }
 
 TEST(IsEnding, AProcessIsFromItsEndOn) {
