@@ -196,14 +196,6 @@ TEST_P(ObserveNested, IsPopulatedWithAProcessAnywhere) {
   EXPECT_EQ(processes.error().code, ErrorCode::kTooLarge);
 }
 
-TEST_F(Observe, ANewCgroupHasNoSharedMemory) {
-  ensure(base());
-  const auto charge = cgroupfs().memory_charge(base());
-  ASSERT_TRUE(charge) << charge.error().message;
-  EXPECT_EQ(charge->shmem, Bytes{0});
-  EXPECT_EQ(charge->counted, Bytes{0});
-}
-
 constexpr std::size_t kPrivate = 16UL << 20U;
 constexpr std::size_t kShared = 24UL << 20U;
 
@@ -230,10 +222,15 @@ bool await_stop(Pid process) {
 TEST_F(Observe, CountsAllThatIsChargedByKind) {
   const Pid writer = start_process(write_to_memory);
   ASSERT_TRUE(await_stop(writer));
+  ensure(base());
+  auto charge = cgroupfs().memory_charge(base());
+  ASSERT_TRUE(charge) << charge.error().message;
+  EXPECT_EQ(charge->shmem, Bytes{0});
+  EXPECT_EQ(charge->counted, Bytes{0});
   execute({EnsureCgroup{below("a")}, MoveProcess{below("a"), writer}});
   ::kill(static_cast<pid_t>(writer.value()), SIGCONT);
   ASSERT_TRUE(await_stop(writer));
-  auto charge = cgroupfs().memory_charge(base());
+  charge = cgroupfs().memory_charge(base());
   const auto is_late = [&] {
     return charge->shmem < Bytes{kShared} || charge->counted < Bytes{kPrivate + kShared};
   };

@@ -199,7 +199,7 @@ TEST(SharesPidNamespace, OneInANamespaceBelowDoesNot) {
   });
 }
 
-TEST(ParseProcCgroup, ReadsV1AndV2Lines) {
+TEST(ParseProcCgroup, ReadsV1AndV2LinesButNoMalformedOnes) {
   const std::vector<ProcCgroup> want = {
       {.controllers = {"cpu", "cpuacct"}, .path = "/kubepods/pod1"},
       {.controllers = {"name=systemd"}, .path = "/a:b:c"},
@@ -208,25 +208,18 @@ TEST(ParseProcCgroup, ReadsV1AndV2Lines) {
                               "1:name=systemd:/a:b:c\n"
                               "0::/init (deleted)\n"),
             want);
-}
-
-TEST(ParseProcCgroup, LeavesMalformedLinesOut) {
   for (const char* text : {"", "\n\n", "x:cpu:/a", "1", "1:cpu", "1:cpu:", "1:cpu:relative"}) {
     EXPECT_TRUE(parse_proc_cgroup(text).empty()) << text;
   }
 }
 
-TEST(CgroupsOf, FindsOurOwn) {
+TEST(CgroupsOf, FindsThoseOfAProcess) {
   const auto cgroups = cgroups_of(Pid{::getpid()});
   ASSERT_TRUE(cgroups) << cgroups.error().message;
   ASSERT_FALSE(cgroups->empty());
   EXPECT_EQ(cgroups->front().path.front(), '/');
-}
-
-TEST(CgroupsOf, NoProcessIsNotFound) {
-  const auto cgroups = cgroups_of(Pid{999'999'999});
-  ASSERT_FALSE(cgroups);
-  EXPECT_EQ(cgroups.error(), (Error{ErrorCode::kNotFound, "process 999999999 is gone"}));
+  EXPECT_EQ(cgroups_of(Pid{999'999'999}).error(),
+            (Error{ErrorCode::kNotFound, "process 999999999 is gone"}));
 }
 
 TEST(SetOomScoreAdj, WritesTheScore) {
@@ -273,16 +266,12 @@ TEST(MeminfoField, IsAnAmountInKibibytes) {
   EXPECT_EQ(meminfo_field("MemTotal: many kB\n", "MemTotal"), std::nullopt);
 }
 
-TEST(InstalledMemory, IsAtLeastWhatATestNeeds) {
+TEST(Node, HasAtLeastWhatATestNeeds) {
   const auto memory = installed_memory();
   ASSERT_TRUE(memory);
   EXPECT_GT(memory->memory.value(), 64 * 1024 * 1024);
-}
-
-TEST(OnlineCpu, IsWholeCpus) {
-  const MilliCpu cpu = online_cpu();
-  EXPECT_GE(cpu.value(), 1000);
-  EXPECT_EQ(cpu.value() % 1000, 0);
+  EXPECT_GE(online_cpu().value(), 1000);
+  EXPECT_EQ(online_cpu().value() % 1000, 0);
 }
 
 }  // namespace
