@@ -1,13 +1,17 @@
 #include "common/codec/settings_json.h"
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "common/base/text.h"
+#include "common/codec/settings_table.h"
 #include "tests/unit/codec/every_setting.h"
 
 namespace podqos::codec {
@@ -17,6 +21,9 @@ using core::Settings;
 using every_setting::at_path;
 using every_setting::everything;
 using every_setting::kEverything;
+using every_setting::kFields;
+using testing::ElementsAre;
+using testing::HasSubstr;
 
 TEST(MergeSettings, ReadsEveryField) {
   const auto merged = merge_settings({}, kEverything);
@@ -118,6 +125,124 @@ TEST(MergeSettings, KnowsEveryWord) {
 TEST(MergeSettings, TakesCommentsOfCAlone) {
   EXPECT_EQ(merge_settings({}, "/**/{}// c"), Settings{});
   EXPECT_FALSE(merge_settings({}, "{\"enabled\":true} # c"));
+}
+
+TEST(SettingsTable, KnowsEveryFieldWithItsDefault) {
+  const auto fields = settings_table();
+  ASSERT_EQ(fields.size(), kFields.size());
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const Setting& field = fields[i];
+    const std::string standard = format_value(field.kind, field.get(Settings{}));
+    EXPECT_EQ(field.path, kFields[i].path);
+    EXPECT_EQ(merge_settings(Settings{}, at_path(field.path, standard)), Settings{}) << field.path;
+  }
+}
+
+TEST(FormatSettings, PrintsWhatMergeReadsBack) {
+  EXPECT_EQ(merge_settings({}, format_settings(everything())), everything());
+  EXPECT_EQ(merge_settings(everything(), format_settings({})), Settings{});
+}
+
+TEST(FormatSettings, PrintsEveryFieldInTheUnitsOfPeople) {
+  const auto all = nlohmann::ordered_json::parse(R"({
+    "enabled": true, "scope": "pods", "trustAnnotations": "engine-checked",
+    "allowQosOverride": false, "cgroupRoot": "/podqos", "cgroupDriver": "auto",
+    "placement": {"onMisplaced": "rewrite", "withoutParent": null}, "onError": "admit",
+    "nodeMemory": null, "nodeCpu": null,
+    "reserved": {"system": {"cpu": "0", "memory": "0"}, "kube": {"cpu": "0", "memory": "0"}},
+    "enforceNodeAllocatable": ["pods"], "rootCpuWeight": "kubelet",
+    "admission": {"memory": "warn", "cpu": "warn", "pids": "warn"},
+    "qosReserved": {"memory": null}, "maxPodClaim": "100%", "cpuCFSQuota": true,
+    "cpuCFSQuotaPeriod": "100ms", "weightFormula": "auto", "podPidsLimit": null,
+    "ioWeight": {"guaranteed": null, "burstable": null, "bestEffort": null},
+    "memorySwap": {"swapBehavior": "NoSwap"}, "singleProcessOOMKill": false,
+    "releaseDelay": "30s", "tierMemoryFloor": "64Mi",
+    "runtimes": ["/usr/bin/runc", "/usr/sbin/runc", "/usr/bin/crun", "/usr/libexec/crio/crun"],
+    "chargeMonitor": false, "stateDir": "/run/podqos", "lockDeadline": "5s",
+    "nri": {"metrics": null}, "log": {"sink": "syslog", "level": "info"}
+  })");
+  EXPECT_EQ(format_settings({}), all.dump(2) + "\n");
+}
+
+TEST(SalvageRuntimes, FindsThemWhateverElseIsWrong) {
+  const std::vector<std::string> cases = {
+      R"({"runtimes": ["/usr/bin/crun", "/b"]})",
+      R"({"logLevel": "debug", "runtimes": ["/usr/bin/crun", "/b"]})",
+      R"({"runtimes": ["/usr/bin/crun", "/b"], "runtime": ["/usr/bin/runc"]})",
+      R"({"qosReserved": {"memory": "150%"}, "runtimes": ["/usr/bin/crun", "/b"]})",
+      R"({"enabled": true, "enabled": true, "runtimes": ["/usr/bin/crun", "/b"]})",
+      R"({"runtimes": ["/usr/bin/crun", "/b"], "enabled": })",
+      R"({"runtimes": ["/usr/bin/crun", "/b"], "log": {"level")",
+      R"({"runtimes": ["/usr/bin/crun", "/b"],})",
+      R"({"runtimes": ["/usr/bin/crun", "/b"])",
+      R"({"runtimes": ["/usr/bin/crun", "/b"]} x)",
+      "// \"runtimes\": [\"/usr/bin/runc\"]\n{\"runtimes\": [\"/usr/bin/crun\", \"/b\"] \"a\": 1}",
+      R"({"\u0072untimes": ["/usr/bin/crun", "/b"], "stateDir": 7})",
+  };
+  for (const std::string& text : cases) {
+    const auto runtimes = salvage_runtimes(text);
+    ASSERT_TRUE(runtimes) << text << runtimes.error().message;
+    ASSERT_TRUE(*runtimes) << text;
+    EXPECT_THAT(**runtimes, ElementsAre("/usr/bin/crun", "/b")) << text;
+  }
+}
+
+TEST(SalvageRuntimes, KnowsWhenTheyAreLeftOut) {
+  const std::vector<std::string> cases = {
+      "{}",
+      "{ // \"runtimes\": [\"/usr/bin/crun\"]\n}",
+      R"({"onErorr": "reject"})",
+      R"({"statedir": "/run/other", "cgroupRooot": "/x", "logSink": "/var/log/podqos"})",
+      R"({"log": {"sink": 7, "levell": "debug"}, "comment": "of the node's owner"})",
+      R"({"qosReserved": {"memory": "150%"}, "enabled": "yes"})",
+  };
+  for (const std::string& text : cases) {
+    const auto runtimes = salvage_runtimes(text);
+    ASSERT_TRUE(runtimes) << text << runtimes.error().message;
+    EXPECT_FALSE(*runtimes) << text;
+  }
+}
+
+struct Doubt {
+  std::string text;
+  std::string word;  ///< in the message
+};
+
+TEST(SalvageRuntimes, RefusesWhatMayBeMeantOtherwise) {
+  const std::vector<Doubt> cases = {
+      {"", "malformed JSON"},
+      {"[]", "object"},
+      {"enabled: true", "malformed JSON"},
+      {R"({"scope": )", "malformed JSON"},
+      {R"({"enabled": true)", "malformed JSON"},
+      {R"({"enabled": true "runtimes": ["/usr/bin/crun"]})", "malformed JSON"},
+      {R"({"runtimes": ["/usr/bin/crun")", "malformed JSON"},
+      {R"({"runtimes": ["/usr/bin/crun" "/usr/bin/runc"]})", "malformed JSON"},
+      {R"({"runtimes": ["/usr/bin/crun"], x, "runtimes": ["/usr/bin/runc"]})", "malformed JSON"},
+      {R"({"runtimes": ["/usr/bin/crun"] "runtimes": ["/usr/bin/runc"]})", "malformed JSON"},
+      {R"({"runtimes": ["/usr/bin/crun"], "runtimes": ["/usr/bin/runc" x]})", "malformed JSON"},
+      {R"({"log": {"level": "debug", "runtimes": ["/usr/bin/crun"]})", "malformed JSON"},
+      {R"({"runtimes": ["/usr/bin/crun"], "runtimes": ["/usr/bin/crun"]})", "repeated"},
+      {R"({"runtimes": "/usr/bin/crun"})", "runtimes: expected a list of 1 to 64 absolute paths"},
+      {R"({"runtimes": null})", "runtimes: expected a list of 1 to 64 absolute paths"},
+      {R"({"runtimes": []})", "runtimes: expected a list of 1 to 64 absolute paths"},
+      {R"({"runtimes": ["crun"]})",
+       "runtimes: [0]: expected an absolute path without \"..\", found \"crun\""},
+      {R"({"runtimes": ["/usr/bin/crun", 7]})", "runtimes: [1]"},
+      {R"({"runtime": ["/usr/bin/crun"]})", "runtime may be meant as runtimes"},
+      {R"({"Runtimes": ["/usr/bin/crun"]})", "Runtimes may be meant as runtimes"},
+      {R"({"runtmies": "/usr/bin/crun"})", "runtmies may be meant as runtimes"},
+      {R"({"binaries": ["/usr/bin/crun"]})", "binaries may be meant as runtimes"},
+      {R"({"ociBinary": "/usr/bin/crun"})", "ociBinary may be meant as runtimes"},
+      {R"({"nri": {"runtimes": ["/usr/bin/crun"]}})", "runtimes may be meant as runtimes"},
+      {std::string("{\"runtimes\": [\"/usr/bin/crun\"]}\0", 32), "NUL"},
+  };
+  for (const auto& [text, word] : cases) {
+    const auto runtimes = salvage_runtimes(text);
+    ASSERT_FALSE(runtimes) << text;
+    EXPECT_EQ(runtimes.error().code, ErrorCode::kInvalidArgument) << text;
+    EXPECT_THAT(runtimes.error().message, HasSubstr(word)) << text;
+  }
 }
 
 }  // namespace
