@@ -3,7 +3,6 @@
 #include "common/base/text.h"
 #include "common/core/cgroups/plan.h"
 #include "common/core/cgroups/pod_plan.h"
-#include "common/core/kubernetes/oom.h"
 #include "common/core/kubernetes/pod_resources.h"
 #include "common/core/kubernetes/validation.h"
 #include "ctl/explanation.h"

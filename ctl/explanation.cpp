@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "common/base/text.h"
-#include "common/core/kubernetes/oom.h"
 
 namespace podqos::ctl {
 core::CgroupLayout layout_of(core::CgroupVersion version,

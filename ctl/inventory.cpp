@@ -19,8 +19,8 @@
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/cgroups/value_table.h"
 #include "common/core/events/admission.h"
+#include "common/core/events/cgroup_write.h"
 #include "common/core/events/root.h"
-#include "common/core/events/tier_write.h"
 #include "common/core/pods/counting.h"
 #include "common/core/pods/grants.h"
 #include "common/core/pods/placement.h"
@@ -40,7 +40,7 @@ static_assert(kSources.size() == static_cast<std::size_t>(core::ClassSource::kIn
 /// The pod's limits: those in its record, or for an adopted pod, whose limits the kubelet sets,
 /// those read from its cgroup.
 Json limits_of(const core::PodRecord& record, const cgroup::CgroupView& cgroup) {
-  if (!record.adopted) return json_of(core::pod_limits(core::whole_pod(record)));
+  if (!record.adopted) return json_of(core::pod_limits(core::whole_pod(record.pod, record.sums)));
   const Micros period = cgroup.cpu_period().value_or(core::kDefaultPeriod);
   const auto quota = cgroup.cpu_quota();
   return {{"cpuMilli", json_of(quota ? core::milli_cpu_for_quota(*quota, period) : std::nullopt)},
@@ -119,17 +119,18 @@ class Inventory {
     const cgroup::CgroupView cgroup{cgroups_, record.cgroup};
     const core::CgroupValues rule = check_pod(name, record, cgroup);
     if (const auto words = core::describe_uncounted(record, settings_)) note(name, *words);
-    Json json = {{"uid", record.pod.uid},
-                 {"name", record.pod.name},
-                 {"namespace", record.pod.pod_namespace},
-                 {"qosClass", core::format_qos_class(record.qos_class)},
-                 {"source", kSources.at(static_cast<std::size_t>(record.class_source))},
-                 {"complete", record.complete},
-                 {"adopted", record.adopted},
-                 {"cgroup", record.cgroup},
-                 {"requests", json_of(core::requests_of(record))},
-                 {"limits", limits_of(record, cgroup)},
-                 {"rule", limits_json(rule)}};
+    Json json = {
+        {"uid", record.pod.uid},
+        {"name", record.pod.name},
+        {"namespace", record.pod.pod_namespace},
+        {"qosClass", core::format_qos_class(record.qos_class)},
+        {"source", kSources.at(static_cast<std::size_t>(record.class_source))},
+        {"complete", record.complete},
+        {"adopted", record.adopted},
+        {"cgroup", record.cgroup},
+        {"requests", json_of(core::pod_requests(core::whole_pod(record.pod, record.sums)))},
+        {"limits", limits_of(record, cgroup)},
+        {"rule", limits_json(rule)}};
     add_values(json, cgroup, rule.cpu_shares);
     json["containers"] = containers_json(name, record);
     return json;

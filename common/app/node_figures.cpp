@@ -7,8 +7,8 @@
 #include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/node.h"
 #include "common/core/cgroups/pod_plan.h"
+#include "common/core/events/cgroup_write.h"
 #include "common/core/events/root.h"
-#include "common/core/events/tier_write.h"
 #include "common/core/pods/counting.h"
 
 namespace podqos::app {

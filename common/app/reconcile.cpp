@@ -16,7 +16,7 @@
 #include "common/cgroup/dry_run.h"
 #include "common/cgroup/node.h"
 #include "common/core/cgroups/pod_plan.h"
-#include "common/core/events/tier_write.h"
+#include "common/core/events/cgroup_write.h"
 #include "common/core/pods/resize.h"
 #include "common/store/dry_run_files.h"
 #include "common/store/state_directory.h"

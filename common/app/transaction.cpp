@@ -14,7 +14,6 @@
 #include "common/core/cgroups/naming.h"
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/events/departure.h"
-#include "common/core/events/pod_write.h"
 #include "common/core/events/root.h"
 #include "common/core/pods/counting.h"
 #include "common/core/pods/pod_values.h"

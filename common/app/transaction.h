@@ -13,7 +13,7 @@
 #include "common/cgroup/machine.h"
 #include "common/cgroup/removal.h"
 #include "common/core/cgroups/plan.h"
-#include "common/core/events/tier_write.h"
+#include "common/core/events/cgroup_write.h"
 #include "common/core/pods/grants.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"

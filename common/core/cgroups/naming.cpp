@@ -18,15 +18,6 @@ constexpr std::string_view kPodPrefix = "pod";
 constexpr std::size_t kMaxUidLength = 128;
 constexpr std::size_t kMaxComponentLength = 255;  // NAME_MAX
 
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  for (bool more = true; more;) {
-    more = text.find(separator) != std::string_view::npos;
-    parts.emplace_back(read_until(text, separator));
-  }
-  return parts;
-}
-
 std::string replaced(std::string_view text, char from, char to) {
   std::string out{text};
   std::ranges::replace(out, from, to);
@@ -44,8 +35,8 @@ std::string_view without_suffix(std::string_view text, std::string_view suffix) 
 
 /// Whether a directory of this name is a root of pods, under any cgroup root.
 bool is_kubepods(std::string_view component) {
-  if (component == kKubepods || component == "kubepods.slice") return true;
-  return component.ends_with("-kubepods.slice");
+  return component == kKubepods || component == "kubepods.slice" ||
+         component.ends_with("-kubepods.slice");
 }
 
 /// What `component` is called in `parent`: "kubepods-burstable.slice" → "burstable"; nullopt if it
@@ -107,19 +98,15 @@ Result<std::string> format_systemd(const std::vector<std::string>& names) {
 }
 
 Result<std::string> expand_slice(std::string_view slice) {
-  const auto invalid = [slice] {
-    return fail(ErrorCode::kInvalidArgument, cat("invalid slice name: ", printable(slice)));
-  };
-  if (slice.size() <= kSlice.size() || !slice.ends_with(kSlice)) return invalid();
-  if (slice.find('/') != std::string_view::npos) return invalid();
   if (slice == kRootSlice) return "/";
+  const std::string_view stem = without_suffix(slice, kSlice);
+  const bool has_empty_part = cat("-", stem, "-").contains("--");
+  if (stem.size() == slice.size() || stem.contains('/') || has_empty_part)
+    return fail(ErrorCode::kInvalidArgument, cat("invalid slice name: ", printable(slice)));
   std::string path;
-  std::string prefix;
-  for (const std::string& component : split(without_suffix(slice, kSlice), '-')) {
-    if (component.empty()) return invalid();
-    prefix += component;
-    path.append("/").append(prefix).append(kSlice);
-    prefix += '-';
+  for (std::size_t end = 0; end != stem.size();) {
+    end = std::min(stem.find('-', end + 1), stem.size());
+    path += cat("/", stem.substr(0, end), kSlice);
   }
   return path;
 }
@@ -136,45 +123,31 @@ std::optional<PodCgroup> find_pod_cgroup(std::string_view path) {
 }
 
 Status check_pod_uid(std::string_view uid) {
-  if (uid.empty()) return fail(ErrorCode::kInvalidArgument, "pod UID is empty");
-  if (uid.size() > kMaxUidLength) {
-    return fail(
-        ErrorCode::kInvalidArgument,
-        cat("pod UID has ", uid.size(), " characters, at most ", kMaxUidLength, " are allowed"));
-  }
-  if (const auto* bad = std::ranges::find_if_not(uid, is_uid_char); bad != uid.end()) {
-    return fail(ErrorCode::kInvalidArgument,
-                cat("pod UID \"", printable(uid), "\" contains the invalid character \"",
-                    printable(std::string_view{bad, 1}), "\""));
-  }
-  if (uid.find_first_not_of('.') == std::string_view::npos) {
-    return fail(ErrorCode::kInvalidArgument, cat("pod UID \"", uid, "\" consists only of dots"));
-  }
-  return {};
+  // Neither empty nor of dots alone.
+  const bool names_something = uid.find_first_not_of('.') != std::string_view::npos;
+  if (names_something && uid.size() <= kMaxUidLength && std::ranges::all_of(uid, is_uid_char))
+    return {};
+  return fail(ErrorCode::kInvalidArgument,
+              cat("pod UID \"", printable(uid), "\": expected 1 to ", kMaxUidLength,
+                  " letters, digits, '-' and '.', not only dots"));
 }
 
 Status check_cgroup_component(std::string_view name) {
-  if (name.empty()) return fail(ErrorCode::kInvalidArgument, "cgroup name is empty");
-  if (name.size() > kMaxComponentLength) {
-    return fail(ErrorCode::kInvalidArgument,
-                cat("cgroup name has ", name.size(), " bytes, at most ", kMaxComponentLength,
-                    " are allowed"));
-  }
   const bool plain =
       std::ranges::all_of(name, [](char c) { return c >= ' ' && c <= '~' && c != '/'; });
-  if (!plain || is_dots(name)) {
-    return fail(ErrorCode::kInvalidArgument,
-                cat("\"", printable(name), "\" is not a plain directory name"));
-  }
-  return {};
+  if (plain && !name.empty() && name.size() <= kMaxComponentLength && !is_dots(name)) return {};
+  return fail(ErrorCode::kInvalidArgument,
+              cat("\"", printable(name), "\" cannot be the name of a cgroup: expected 1 to ",
+                  kMaxComponentLength, R"( bytes of ASCII without "/", not "." or "..")"));
 }
 
 std::optional<SystemdCgroupsPath> parse_systemd_cgroups_path(std::string_view text) {
-  if (text.find('/') != std::string_view::npos || std::ranges::count(text, ':') != 2)
-    return std::nullopt;
-  std::vector<std::string> parts = split(text, ':');
-  return SystemdCgroupsPath{
-      .slice = std::move(parts[0]), .prefix = std::move(parts[1]), .name = std::move(parts[2])};
+  if (text.contains('/') || std::ranges::count(text, ':') != 2) return std::nullopt;
+  SystemdCgroupsPath path;
+  path.slice = read_until(text, ':');
+  path.prefix = read_until(text, ':');
+  path.name = text;
+  return path;
 }
 
 namespace {
@@ -189,12 +162,6 @@ bool is_slice(std::string_view cgroup) {
   if (!cgroup.ends_with(kSlice)) return false;
   const auto expanded = expand_slice(leaf_of(cgroup));
   return expanded && *expanded == cgroup;
-}
-
-/// Whether a runtime that uses systemd has this path: "slice:prefix:name", a scope, or crun's inner
-/// cgroup "container" in a scope.
-bool is_systemd_path(std::string_view path) {
-  return parse_systemd_cgroups_path(path) || !scope_of(path).empty();
 }
 
 /// "/a.slice" and "b" → "/a.slice/a-b.slice"; "/a" and "b" → "/a/b".
@@ -248,8 +215,10 @@ std::optional<std::string> root_of_pod(std::string_view pod_cgroup) {
 std::optional<Driver> detect_driver(const DriverSigns& signs) {
   if (signs.flags) return signs.flags;
   for (const auto& path : {signs.path, signs.real}) {
-    if (path && is_systemd_path(*path)) return Driver::kSystemd;
-    if (path && path->starts_with('/')) return Driver::kCgroupfs;
+    if (!path) continue;
+    // "slice:prefix:name", a scope, or crun's inner cgroup "container" in a scope.
+    if (parse_systemd_cgroups_path(*path) || !scope_of(*path).empty()) return Driver::kSystemd;
+    if (path->starts_with('/')) return Driver::kCgroupfs;
   }
   return std::nullopt;
 }
@@ -283,8 +252,7 @@ std::string oci_cgroups_path(std::string_view cgroup, std::string_view id) {
   if (!leaf.ends_with(kScope)) return std::string{cgroup};
   const std::string_view slice = leaf_of(parent_of(cgroup));
   leaf.remove_suffix(kScope.size());
-  const bool ends_with_id = !id.empty() && leaf.size() > id.size() && leaf.ends_with(id) &&
-                            leaf[leaf.size() - id.size() - 1] == '-';
+  const bool ends_with_id = !id.empty() && leaf.ends_with(cat("-", id));
   const std::size_t dash = ends_with_id ? leaf.size() - id.size() - 1 : leaf.find('-');
   return cat(slice, ":", leaf.substr(0, dash), ":", leaf.substr(dash + 1));
 }

@@ -45,11 +45,9 @@ struct PodCgroup {
 
 /// Checks that `uid` can be part of a cgroup name: 1 to 128 characters of [A-Za-z0-9.-], not only
 /// dots.
-/// @return kInvalidArgument with the length or the invalid character
 [[nodiscard]] Status check_pod_uid(std::string_view uid);
 /// Checks that `name` can be the name of one cgroup: 1 to 255 bytes of printable ASCII without '/',
 /// other than "." and "..".
-/// @return kInvalidArgument with the name or its length
 [[nodiscard]] Status check_cgroup_component(std::string_view name);
 
 /// The three fields of a systemd runtime's cgroupsPath "slice:prefix:name".

@@ -25,10 +25,6 @@ struct UnitProperty {
   friend bool operator==(const UnitProperty&, const UnitProperty&) = default;
 };
 
-/// Formats a value as systemctl does: "yes", "39", "infinity". Strings are quoted, lists are joined
-/// by commas.
-[[nodiscard]] std::string format_unit_value(const UnitValue& value);
-
 /// The controllers podqos writes to. A layout says in which hierarchy each lives.
 enum class Controller : std::uint8_t { kCpu, kMemory, kHugetlb, kPids, kCpuset, kIo };
 

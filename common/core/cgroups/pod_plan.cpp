@@ -67,22 +67,28 @@ Plan write_and_tell(const std::string& path, const CgroupValues& values, const C
   return plan;
 }
 
-/// Huge pages are bounded per pod only; a tier that limits none must not be lowered to zero pages.
-CgroupLayout without_hugepages(CgroupLayout layout) {
+/// A cgroup above pods, what is written to it, and what it is.
+struct UpperCgroup {
+  std::string path;
+  CgroupValues values;
+  const char* what;
+};
+
+/// @param make_it  kCreate: systemd is told even what the files hold already
+Plan write_upper(const std::vector<UpperCgroup>& cgroups, CgroupLayout layout,
+                 WeightFormula formula, Cgroup make_it) {
+  // Huge pages are bounded per pod only; what limits none must not be lowered to zero pages.
   layout.hugetlb.reset();
-  return layout;
-}
-
-/// Changes the steps of one kind.
-template <class Kind, class Change>
-void change(Plan& plan, const Change& change_step) {
+  Plan plan;
+  for (const auto& [path, values, what] : cgroups)
+    append(plan, write_and_tell(path, values, layout, formula, what));
   for (Step& step : plan) {
-    if (auto* found = std::get_if<Kind>(&step)) change_step(*found);
+    if (auto* told = std::get_if<SetUnit>(&step)) told->always = make_it == Cgroup::kCreate;
+    // One that is refused keeps none of the others from being written.
+    if (auto* file = std::get_if<WriteFile>(&step); file && file->on_refusal == OnRefusal::kFail)
+      file->on_refusal = OnRefusal::kRetryAfterPlan;
   }
-}
-
-void tell_always(Plan& plan, Cgroup make_it) {
-  change<SetUnit>(plan, [&](SetUnit& step) { step.always = make_it == Cgroup::kCreate; });
+  return plan;
 }
 
 }  // namespace
@@ -110,30 +116,21 @@ Plan plan_tree(std::string_view kubepods, std::string_view top) {
 
 Plan plan_top(const std::vector<std::string>& directories, CpuShares shares,
               const CgroupLayout& layout, WeightFormula formula, Cgroup make_it) {
-  Plan plan;
-  for (const std::string& directory : directories) {
-    append(plan, write_and_tell(directory, {.cpu_shares = shares}, without_hugepages(layout),
-                                formula, "all pods of podqos"));
-  }
-  tell_always(plan, make_it);
-  return plan;
+  std::vector<UpperCgroup> cgroups;
+  cgroups.reserve(directories.size());
+  for (const std::string& directory : directories)
+    cgroups.push_back({directory, {.cpu_shares = shares}, "all pods of podqos"});
+  return write_upper(cgroups, layout, formula, make_it);
 }
 
 Plan plan_tiers(std::string_view kubepods, const TierValues& values, const CgroupLayout& layout,
                 WeightFormula formula, Cgroup make_it) {
-  Plan plan;
-  const auto add = [&](const std::string& tier, const CgroupValues& held, const char* what) {
-    append(plan, write_and_tell(tier, held, without_hugepages(layout), formula, what));
-  };
-  if (values.root != CgroupValues{}) add(std::string{kubepods}, values.root, "root");
-  add(tier_path(kubepods, QosClass::kBurstable), values.burstable, "burstable tier");
-  add(tier_path(kubepods, QosClass::kBestEffort), values.besteffort, "besteffort tier");
-  tell_always(plan, make_it);
-  // One that is refused keeps none of the others from being written.
-  change<WriteFile>(plan, [](WriteFile& step) {
-    if (step.on_refusal == OnRefusal::kFail) step.on_refusal = OnRefusal::kRetryAfterPlan;
-  });
-  return plan;
+  std::vector<UpperCgroup> cgroups{
+      {tier_path(kubepods, QosClass::kBurstable), values.burstable, "burstable tier"},
+      {tier_path(kubepods, QosClass::kBestEffort), values.besteffort, "besteffort tier"}};
+  if (values.root != CgroupValues{})
+    cgroups.insert(cgroups.begin(), {std::string{kubepods}, values.root, "root"});
+  return write_upper(cgroups, layout, formula, make_it);
 }
 
 Plan plan_pod(const std::string& cgroup, const CgroupValues& values, const CgroupLayout& layout,

@@ -114,6 +114,11 @@ constexpr ValueFile io_file(std::string_view name, std::string_view unset, Numbe
           .told = io_weight};
 }
 
+constexpr ValueRow memory_row(Value value, const ValueFile& v1, const ValueFile& v2) {
+  return {
+      .value = value, .controller = Controller::kMemory, .v1 = v1, .v2 = v2, .whole_pages = true};
+}
+
 constexpr ValueFile kPidsMax = file("pids.max", "max", pids, "TasksMax");
 
 constexpr std::array kTable = {
@@ -144,24 +149,12 @@ constexpr std::array kTable = {
                     .property = "CPUQuotaPerSecUSec",
                     .told = quota_per_second,
                     .text = quota_and_period}},
-    ValueRow{.controller = Controller::kMemory,
-             .v2 = file("memory.min", "0", nullptr, "MemoryMin"),
-             .whole_pages = true},
-    ValueRow{.controller = Controller::kMemory,
-             .v2 = file("memory.low", "0", nullptr, "MemoryLow"),
-             .whole_pages = true},
-    ValueRow{.controller = Controller::kMemory,
-             .v2 = file("memory.high", "max", nullptr, "MemoryHigh"),
-             .whole_pages = true},
-    ValueRow{.value = Value::kMemoryLimit,
-             .controller = Controller::kMemory,
-             .v1 = file("memory.limit_in_bytes", "-1", memory, "MemoryLimit"),
-             .v2 = file("memory.max", "max", memory, "MemoryMax"),
-             .whole_pages = true},
-    ValueRow{.value = Value::kSwapLimit,
-             .controller = Controller::kMemory,
-             .v2 = file("memory.swap.max", "max", nullptr, "MemorySwapMax"),
-             .whole_pages = true},
+    memory_row(Value::kOther, {}, file("memory.min", "0", nullptr, "MemoryMin")),
+    memory_row(Value::kOther, {}, file("memory.low", "0", nullptr, "MemoryLow")),
+    memory_row(Value::kOther, {}, file("memory.high", "max", nullptr, "MemoryHigh")),
+    memory_row(Value::kMemoryLimit, file("memory.limit_in_bytes", "-1", memory, "MemoryLimit"),
+               file("memory.max", "max", memory, "MemoryMax")),
+    memory_row(Value::kSwapLimit, {}, file("memory.swap.max", "max", nullptr, "MemorySwapMax")),
     ValueRow{.controller = Controller::kMemory, .v2 = file("memory.oom.group", "0")},
     ValueRow{.value = Value::kPidsLimit,
              .controller = Controller::kPids,

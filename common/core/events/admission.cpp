@@ -24,6 +24,12 @@ std::string names_of(const Pod& pod) {
   return names;
 }
 
+/// The containers that the pod has had so far.
+std::span<const ContainerRecord> known_in(const AdmissionSnapshot& snapshot) {
+  if (!snapshot.before) return {};
+  return snapshot.before->containers;
+}
+
 /// True if the container runs in the pod's cgroup.
 bool is_in_place(const AdmissionRequest& request, const PodRecord& pod) {
   return request.running && request.placed_at && is_below(*request.placed_at, pod.cgroup);
@@ -39,13 +45,11 @@ bool stays(const AdmissionRequest& request, const PodRecord& pod, const Settings
 /// that podqos filled in.
 std::optional<Bytes> backing_in(const AdmissionSnapshot& snapshot,
                                 const AdmissionRequest& request) {
-  if (snapshot.before) {
-    for (const ContainerRecord& container : snapshot.before->containers) {
-      if (container.key() == request.facts.key() && container.backed_memory)
-        return container.backed_memory;
-    }
+  std::optional<Bytes> backing;
+  for (const ContainerRecord& container : known_in(snapshot)) {
+    if (container.key() == request.facts.key()) backing = container.backed_memory;
   }
-  return backing_of(request.facts, request.annotations.engine);
+  return backing ? backing : backing_of(request.facts, request.annotations.engine);
 }
 
 ContainerRecord describe(const AdmissionRequest& request, const AdmissionSnapshot& snapshot,
@@ -94,9 +98,7 @@ Status place_in_pod(Admission& admission, const AdmissionRequest& request,
   PODQOS_TRY(check_pod_driver(request, admission.record));
   const std::string& pod = admission.record.cgroup;
   PODQOS_TRY(check_realtime(request.facts.resources, snapshot.cpu, pod));
-  std::span<const ContainerRecord> known;
-  if (snapshot.before) known = snapshot.before->containers;
-  PODQOS_ASSIGN(auto leaf, container_leaf(request.facts, pod, known));
+  PODQOS_ASSIGN(auto leaf, container_leaf(request.facts, pod, known_in(snapshot)));
   std::string target = cat(pod, "/", leaf);
   if (request.running && request.on_misplaced == OnMisplaced::kFail) {
     return fail(ErrorCode::kRefused,
@@ -163,7 +165,7 @@ void reconcile_bundle(TiersRecord& tiers, PodRecord& record, ContainerFacts& fac
   if (facts.bundle.empty()) {
     facts.bundle = known->bundle;
   } else if (known->bundle.empty()) {
-    forget_pending(tiers, record.pod.uid, known->key());
+    forget_pending(tiers, known->key());
     known->bundle = facts.bundle;
   }
 }

@@ -24,22 +24,6 @@ std::string describe_release(const PodRecord& record) {
 /// After which memory.stat has all changes: the kernel flushes it every two seconds.
 constexpr BootSeconds kStatDelay{3};
 
-/// Decides about the cgroup of a released pod.
-PodOutcome decide_removal(const PodRecord& record, TiersRecord& tiers,
-                          const DepartureSnapshot& snapshot, const Settings& settings) {
-  if (record.adopted) {
-    forget_retained(tiers, record.pod.uid);
-    return PodOutcome::kForgotten;
-  }
-  auto held = ShmemCharge::kNone;
-  if (snapshot.released_for < settings.release_delay_seconds) held = snapshot.charge();
-  if (held == ShmemCharge::kNone) return PodOutcome::kRemoved;
-  BootSeconds until = retry_at(snapshot.now, settings);
-  if (held == ShmemCharge::kUncertain) until = std::min(until, snapshot.now + kStatDelay);
-  retain_pod(tiers, {.uid = record.pod.uid, .until = until, .cgroup = record.cgroup});
-  return PodOutcome::kRetained;
-}
-
 }  // namespace
 
 ShmemCharge shmem_charge(const MemoryCharge& charge, std::int64_t processors, Bytes page_size) {
@@ -70,19 +54,28 @@ Departure decide_departure(PodRecord record, TiersRecord& tiers, const Departure
     if (snapshot.unwritten) departure.outcome = PodOutcome::kRewritten;
     return departure;
   }
-  if (!pod.released_at && snapshot.populated && !pod.adopted) {
+  const auto retain = [&](BootSeconds until) {
     departure.outcome = PodOutcome::kRetained;
-    retain_pod(
-        tiers,
-        {.uid = pod.pod.uid, .until = retry_at(snapshot.now, settings), .cgroup = pod.cgroup});
+    retain_pod(tiers, {.uid = pod.pod.uid, .until = until, .cgroup = pod.cgroup});
     return departure;
-  }
+  };
+  const BootSeconds later = retry_at(snapshot.now, settings);
+  if (!pod.released_at && snapshot.populated && !pod.adopted) return retain(later);
   if (!pod.released_at) {
     remove_pod(tiers, pod);
     pod.released_at = snapshot.now;
     departure.message = describe_release(pod);
   }
-  departure.outcome = decide_removal(pod, tiers, snapshot, settings);
+  if (pod.adopted) {
+    forget_retained(tiers, pod.pod.uid);
+    departure.outcome = PodOutcome::kForgotten;
+    return departure;
+  }
+  const bool may_hold = snapshot.released_for < settings.release_delay_seconds;
+  const auto held = may_hold ? snapshot.charge() : ShmemCharge::kNone;
+  if (held == ShmemCharge::kSome) return retain(later);
+  if (held == ShmemCharge::kUncertain) return retain(std::min(later, snapshot.now + kStatDelay));
+  departure.outcome = PodOutcome::kRemoved;
   return departure;
 }
 

@@ -50,14 +50,6 @@ void count(TiersRecord& tiers, ReconcileReport& report, const ReconciledPod& pod
   report.containers += static_cast<std::int64_t>(record.containers.size());
 }
 
-/// Not for pods that have containers: their values are written now.
-bool is_due_again(const Reconciliation& out, const std::string& uid) {
-  const auto living = out.living.find(uid);
-  if (living != out.living.end()) return living->second.containers.empty();
-  return std::ranges::any_of(out.ended,
-                             [&](const PodRecord& record) { return record.pod.uid == uid; });
-}
-
 }  // namespace
 
 Restoration decide_restoration(FoundPodCgroup found) {
@@ -114,10 +106,12 @@ ReconciledPod remove_ended(PodRecord record, std::span<const ContainerObservatio
 Reconciliation reconcile_pods(std::vector<ReconciledPod> pods, TiersRecord& tiers,
                               ReconcileReport& report, BootSeconds now) {
   Reconciliation out;
+  Ids empty;  // the values of the others are written now
   tiers.pending.clear();
   for (ReconciledPod& pod : pods) {
     PodRecord& record = pod.record;
     const std::string uid = record.pod.uid;
+    if (record.containers.empty()) empty.insert(uid);
     for (const ContainerRecord& container : pod.ended) {
       report.changes.push_back(
           cat("pod ", uid, ": container ", printable(container.id), " has ended"));
@@ -136,7 +130,7 @@ Reconciliation reconcile_pods(std::vector<ReconciledPod> pods, TiersRecord& tier
     out.ended.push_back(std::move(record));
   }
   std::erase_if(tiers.retained,
-                [&](const RetainedEntry& entry) { return !is_due_again(out, entry.uid); });
+                [&](const RetainedEntry& entry) { return !empty.contains(entry.uid); });
   return out;
 }
 

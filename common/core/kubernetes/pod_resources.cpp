@@ -1,20 +1,15 @@
 #include "common/core/kubernetes/pod_resources.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 
 namespace podqos::core {
 
 namespace {
 
-/// For constant and changeable pods alike.
-template <class AnyPod>
-auto find_in(AnyPod& pod, std::string_view name) -> decltype(pod.containers.data()) {
-  for (auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers}) {
-    const auto found = std::ranges::find(*list, name, &Container::name);
-    if (found != list->end()) return &*found;
-  }
-  return nullptr;
-}
+/// In the order of QosClass.
+constexpr std::array<std::string_view, 3> kQosClasses{"Guaranteed", "Burstable", "BestEffort"};
 
 }  // namespace
 
@@ -33,28 +28,13 @@ MilliCpu cpu_of(const ResourceList& list) {
 }
 
 std::string_view format_qos_class(QosClass qos_class) {
-  switch (qos_class) {
-    case QosClass::kGuaranteed: return "Guaranteed";
-    case QosClass::kBurstable: return "Burstable";
-    case QosClass::kBestEffort: return "BestEffort";
-  }
-  return "BestEffort";
+  return kQosClasses.at(static_cast<std::size_t>(qos_class));
 }
 
 std::optional<QosClass> parse_qos_class(std::string_view text) {
-  for (const auto qos_class :
-       {QosClass::kGuaranteed, QosClass::kBurstable, QosClass::kBestEffort}) {
-    if (text == format_qos_class(qos_class)) return qos_class;
-  }
-  return std::nullopt;
-}
-
-const Container* find_container(const Pod& pod, std::string_view name) {
-  return find_in(pod, name);
-}
-
-Container* find_container(Pod& pod, std::string_view name) {
-  return find_in(pod, name);
+  const auto* const found = std::ranges::find(kQosClasses, text);
+  if (found == kQosClasses.end()) return std::nullopt;
+  return static_cast<QosClass>(found - kQosClasses.begin());
 }
 
 namespace {
@@ -141,6 +121,12 @@ ResourceList pod_limits(const Pod& pod) {
     if (limit != limits.end() && !limit->second.is_zero()) limit->second = limit->second + quantity;
   }
   return limits;
+}
+
+void cap_requests(Resources& resources) {
+  for (auto& [name, request] : resources.requests) {
+    if (const auto limit = find(resources.limits, name)) request = std::min(request, *limit);
+  }
 }
 
 bool limit_declared(const Pod& pod, std::string_view resource) {

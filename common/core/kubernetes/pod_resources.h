@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -81,8 +82,16 @@ struct Pod {
 };
 
 /// The container of any kind with this name; nullptr if there is none.
-[[nodiscard]] const Container* find_container(const Pod& pod, std::string_view name);
-[[nodiscard]] Container* find_container(Pod& pod, std::string_view name);
+/// @param pod  constant or changeable, as the container is then
+template <class AnyPod>
+[[nodiscard]] auto find_container(AnyPod& pod, std::string_view name)
+    -> decltype(pod.containers.data()) {
+  for (auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers}) {
+    const auto found = std::ranges::find(*list, name, &Container::name);
+    if (found != list->end()) return &*found;
+  }
+  return nullptr;
+}
 
 /// Sums of the containers, per resource: the maximum of what init containers need while they run
 /// and what containers and sidecars need together. Exact, without rounding.
@@ -95,6 +104,9 @@ struct Pod {
 /// present and non-zero.
 /// @note staging/src/k8s.io/component-helpers/resource/helpers.go PodLimits.
 [[nodiscard]] ResourceList pod_limits(const Pod& pod);
+
+/// Lowers requests to the limits that are below them.
+void cap_requests(Resources& resources);
 
 /// Whether the pod as a whole has a limit for `resource`: a non-zero pod-level limit, or a non-zero
 /// limit in every container. For init containers the limits of sidecars already running count.

@@ -1,5 +1,6 @@
 #include "common/core/kubernetes/qos.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 
@@ -78,6 +79,71 @@ QosVerdict classify(const Pod& pod) {
   Tally tally;
   count(tally, *pod.resources, [] { return "spec.resources"; });
   return verdict_for(tally, "spec.resources");
+}
+
+namespace {
+
+constexpr std::string_view kNodeCriticalClass = "system-node-critical";
+constexpr std::int64_t kMaxScore = 1000;
+/// The kubelet's minimum for Burstable containers (3).
+constexpr std::int64_t kMinBurstableScore = kMaxScore + kGuaranteedOomScoreAdj;
+
+bool is_node_critical(const Pod& pod) {
+  const bool critical = pod.is_static || pod.priority.value_or(0) >= kSystemCriticalPriority;
+  return critical && pod.priority_class_name == kNodeCriticalClass;
+}
+
+/// Each container's share of the pod-level memory request beyond the containers' own; may be
+/// negative.
+std::int64_t share_of_pod_request(const Pod& pod) {
+  if (!pod.resources) return 0;
+  const std::int64_t pod_request = memory_of(pod.resources->requests).value();
+  const auto containers =
+      static_cast<std::int64_t>(pod.containers.size() + pod.init_containers.size());
+  if (pod_request == 0 || containers == 0) return 0;
+  const std::int64_t claimed = memory_of(sum_of_containers(pod).requests).value();
+  return saturating_sub(pod_request, claimed) / containers;
+}
+
+std::int64_t least_app_request(const Pod& pod) {
+  std::int64_t least = kInt64Max;
+  for (const Container& container : pod.containers) {
+    least = std::min(least, memory_of(container.resources.requests).value());
+  }
+  return least;
+}
+
+/// 1000 * request wraps in 64 bits as in the kubelet, so that both compute the same score. This
+/// happens only beyond 9.2e15 bytes, more than any node has.
+std::int64_t score_for(const OomClaim& claim, Bytes node_memory) {
+  const auto bytes = static_cast<std::uint64_t>(saturating_add(claim.request, claim.share));
+  const auto scaled = static_cast<std::int64_t>(bytes * std::uint64_t{kMaxScore});
+  return saturating_sub(kMaxScore, scaled / node_memory.value());
+}
+
+}  // namespace
+
+OomClaim oom_claim(const Pod& pod, const Container& container, Bytes node_memory) {
+  const OomClaim own{.request = memory_of(container.resources.requests).value(),
+                     .share = share_of_pod_request(pod)};
+  if (container.kind != ContainerKind::kSidecar || pod.containers.empty()) return own;
+  const OomClaim least{.request = least_app_request(pod), .share = own.share, .of_least = true};
+  return score_for(least, node_memory) < score_for(own, node_memory) ? least : own;
+}
+
+int oom_score_adj(const Pod& pod, QosClass qos_class, const Container& container,
+                  Bytes node_memory) {
+  if (is_node_critical(pod)) return kGuaranteedOomScoreAdj;
+  switch (qos_class) {
+    case QosClass::kGuaranteed: return kGuaranteedOomScoreAdj;
+    case QosClass::kBestEffort: return kBestEffortOomScoreAdj;
+    case QosClass::kBurstable: break;
+  }
+  if (node_memory.value() <= 0) return kBestEffortOomScoreAdj - 1;
+  const std::int64_t score = score_for(oom_claim(pod, container, node_memory), node_memory);
+  // Only 1000 itself, which means BestEffort, is lowered; more, by a negative share, is clamped.
+  if (score == kBestEffortOomScoreAdj) return kBestEffortOomScoreAdj - 1;
+  return static_cast<int>(std::clamp(score, kMinBurstableScore, kMaxScore));
 }
 
 }  // namespace podqos::core

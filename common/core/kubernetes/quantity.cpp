@@ -137,9 +137,7 @@ Nano divide_outwards(Nano number, Nano divisor) {
 }
 
 std::int64_t saturate(Nano number) {
-  if (number > kInt64Max) return kInt64Max;
-  if (number < kInt64Min) return kInt64Min;
-  return static_cast<std::int64_t>(number);
+  return static_cast<std::int64_t>(std::clamp<Nano>(number, kInt64Min, kInt64Max));
 }
 
 /// @param number  (-2^63, 2^63)

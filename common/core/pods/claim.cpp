@@ -5,7 +5,7 @@
 
 #include "common/base/text.h"
 #include "common/core/kubernetes/cgroup_values.h"
-#include "common/core/kubernetes/oom.h"
+#include "common/core/kubernetes/qos.h"
 
 namespace podqos::core {
 
@@ -33,36 +33,43 @@ std::string exceeds_engine(std::string_view kind, const ResourceList& list,
   return {};
 }
 
-std::string exceeds_engine(const Resources& annotated, const EngineResources& engine) {
-  std::string excess = exceeds_engine("limit", annotated.limits, engine);
-  return excess.empty() ? exceeds_engine("request", annotated.requests, engine) : excess;
+/// The same for annotated resources of this container.
+/// @param whole  of its pod, if it is the only container
+std::string exceeds_engine(const EngineResources& engine, const Resources* own,
+                           const Resources* whole) {
+  std::string excess;
+  for (const Resources* each : {own, whole}) {
+    if (each != nullptr && excess.empty()) excess = exceeds_engine("limit", each->limits, engine);
+    if (each != nullptr && excess.empty())
+      excess = exceeds_engine("request", each->requests, engine);
+  }
+  return excess;
 }
 
-/// The memory limit of config.json for these resources; nullopt for none.
-std::optional<std::int64_t> memory_limit_of(const Resources& resources) {
-  return find(resources.limits, kMemory).transform(&Quantity::value);
-}
-
-/// The quota of config.json, as above.
-std::optional<std::int64_t> quota_of(const Resources& resources, Micros period) {
-  return find(resources.limits, kCpu).transform([&](const Quantity& limit) {
+/// The limits of config.json that an engine makes of a container's.
+EngineResources limits_for(const Resources& spec, Micros period) {
+  EngineResources made;
+  made.memory_limit = find(spec.limits, kMemory).transform(&Quantity::value);
+  made.cpu_quota = find(spec.limits, kCpu).transform([&](const Quantity& limit) {
     return cpu_quota_for(MilliCpu{limit.milli_value()}, period).value();
   });
+  return made;
 }
 
-/// Whether an engine sets these values for a container with `resources`. Podman sets a reservation
+/// Whether an engine sets these values for a container with this spec. Podman sets a reservation
 /// only if it is given one.
-bool fits(const Resources& resources, const EngineResources& engine) {
-  const auto request = find(resources.requests, kMemory).transform(&Quantity::value);
-  if (engine.memory_reservation && engine.memory_reservation != request) return false;
-  return engine.memory_limit == memory_limit_of(resources) &&
-         engine.cpu_quota == quota_of(resources, engine.period());
+bool fits(const Resources& spec, const EngineResources& engine) {
+  const auto request = find(spec.requests, kMemory).transform(&Quantity::value);
+  const EngineResources made = limits_for(spec, engine.period());
+  return (!engine.memory_reservation || engine.memory_reservation == request) &&
+         engine.memory_limit == made.memory_limit && engine.cpu_quota == made.cpu_quota;
 }
 
 /// True if no limit that the engine gives a container is another than that of its spec.
 bool has_no_other_limit(const Resources& spec, const EngineResources& engine) {
-  return (!engine.memory_limit || engine.memory_limit == memory_limit_of(spec)) &&
-         (!engine.cpu_quota || engine.cpu_quota == quota_of(spec, engine.period()));
+  const EngineResources made = limits_for(spec, engine.period());
+  return (!engine.memory_limit || engine.memory_limit == made.memory_limit) &&
+         (!engine.cpu_quota || engine.cpu_quota == made.cpu_quota);
 }
 
 /// The only container of `pod` that has the engine's values; nullptr if none or several have, or if
@@ -91,14 +98,12 @@ std::string contradiction(const Pod& pod, const std::string& name, bool named_by
   if (own == nullptr) {
     return named_by_engine ? cat("it has no container \"", printable(name), "\"") : std::string{};
   }
-  std::string excess = exceeds_engine(own->resources, engine);
-  // Pod-level resources are those of the pod's only container as well.
-  if (excess.empty() && pod.resources && is_lone(pod))
-    excess = exceeds_engine(*pod.resources, engine);
-  return excess;
+  return exceeds_engine(engine, &own->resources,
+                        pod.resources && is_lone(pod) ? &*pod.resources : nullptr);
 }
 
-/// See container_name_for(); `spec` is the whole pod, or nullptr if that is unknown.
+/// See PodClaim::container.
+/// @param spec  the whole pod, or nullptr if that is unknown
 std::string name_in(const Pod* spec, const Identity& identity, const ContainerFacts& facts) {
   if (!identity.container_name.empty()) return identity.container_name;
   // A sandbox is not a container of the spec, even if that has only one.
@@ -110,31 +115,28 @@ std::string name_in(const Pod* spec, const Identity& identity, const ContainerFa
   return fitting == nullptr ? facts.id : fitting->name;
 }
 
+void add_app(PodClaim& claim, const std::string& name, Resources resources) {
+  claim.pod.containers.push_back(
+      {.name = name, .kind = ContainerKind::kApp, .resources = std::move(resources)});
+}
+
 void claim_inferred(PodClaim& claim, const Identity& identity, const ContainerFacts& facts,
                     Bytes node_memory) {
   // Only a kubelet's scores encode the memory request.
   const bool kubelet = identity.placed.has_value() || identity.source == IdentitySource::kEngine;
-  claim.pod.containers.push_back(
-      {.name = claim.container,
-       .kind = ContainerKind::kApp,
-       .resources = infer_resources(facts.resources, kubelet ? facts.oom_score_adj : std::nullopt,
-                                    node_memory)});
+  const auto score = kubelet ? facts.oom_score_adj : std::nullopt;
+  add_app(claim, claim.container, infer_resources(facts.resources, score, node_memory));
   if (!kubelet) claim.pod = with_api_defaults(std::move(claim.pod));
 }
 
 void claim_short_forms(PodClaim& claim, const Identity& identity, const ContainerFacts& facts,
                        const PodqosAnnotations& podqos) {
   claim.pod.resources = podqos.pod_level;
-  for (const auto& [container, resources] : podqos.containers) {
-    claim.pod.containers.push_back(
-        {.name = container, .kind = ContainerKind::kApp, .resources = resources});
-  }
+  for (const auto& [container, resources] : podqos.containers)
+    add_app(claim, container, resources);
   // A sandbox is not in the pod's spec. A container without annotations keeps the engine's values.
-  if (!identity.is_sandbox && find_container(claim.pod, claim.container) == nullptr) {
-    claim.pod.containers.push_back({.name = claim.container,
-                                    .kind = ContainerKind::kApp,
-                                    .resources = infer_resources(facts.resources)});
-  }
+  if (!identity.is_sandbox && find_container(claim.pod, claim.container) == nullptr)
+    add_app(claim, claim.container, infer_resources(facts.resources));
   claim.pod = with_api_defaults(std::move(claim.pod));
   claim.source = ClassSource::kShortForms;
   claim.complete = podqos.pod_level.has_value();
@@ -188,13 +190,11 @@ bool claim_annotated(PodClaim& claim, const Identity& identity, const ContainerF
   if (podqos.pod) return claim_pod_annotation(claim, identity, facts, podqos, checked);
   if (!podqos.pod_level && podqos.containers.empty()) return false;
   const auto own = podqos.containers.find(claim.container);
-  std::string excess;
-  if (checked && own != podqos.containers.end())
-    excess = exceeds_engine(own->second, facts.resources);
-  // A container that is a pod of its own: pod-level resources are its own.
-  if (excess.empty() && checked && podqos.pod_level && identity.source == IdentitySource::kLone)
-    excess = exceeds_engine(*podqos.pod_level, facts.resources);
-  if (!excess.empty()) {
+  const bool lone = podqos.pod_level && identity.source == IdentitySource::kLone;
+  const std::string excess =
+      exceeds_engine(facts.resources, own == podqos.containers.end() ? nullptr : &own->second,
+                     lone ? &*podqos.pod_level : nullptr);
+  if (checked && !excess.empty()) {
     claim.warnings.push_back(cat("annotations podqos.io/requests and limits refused: ", excess));
     return false;
   }
@@ -243,11 +243,6 @@ ResourceList overhead_of(const EngineResources& engine) {
 
 }  // namespace
 
-std::string container_name_for(const Identity& identity, const PodClaim& claim,
-                               const ContainerFacts& facts) {
-  return name_in(claim.complete ? &claim.pod : nullptr, identity, facts);
-}
-
 bool describes_otherwise(const PodClaim& claim, const Pod& known) {
   if (claim.source != ClassSource::kShortForms) {
     if (!claim.pod.overhead.empty()) return claim.pod != known;
@@ -276,7 +271,7 @@ PodClaim claim_for(const Identity& identity, const ContainerFacts& facts,
   if (engine.pod_bound && !identity.is_sandbox) bound_by_engine(claim, *engine.pod_bound);
   if (engine.pod_overhead && claim.pod.overhead.empty())
     claim.pod.overhead = overhead_of(*engine.pod_overhead);
-  claim.container = container_name_for(identity, claim, facts);
+  claim.container = name_in(claim.complete ? &claim.pod : nullptr, identity, facts);
   claim.pod.uid = identity.uid;
   if (!identity.pod_name.empty()) claim.pod.name = identity.pod_name;
   if (!identity.pod_namespace.empty()) claim.pod.pod_namespace = identity.pod_namespace;
@@ -325,11 +320,8 @@ Resources infer_resources(const EngineResources& engine, std::optional<std::int6
         memory_request_from_score(*kubelets_score, node_memory, find(out.limits, kMemory));
     if (request) out.requests.emplace(kMemory, *request);
   }
-  // Shares may exceed the CPU limit and a score is imprecise, but a request cannot exceed its
-  // limit.
-  for (auto& [name, request] : out.requests) {
-    if (const auto limit = find(out.limits, name)) request = std::min(request, *limit);
-  }
+  // Shares may exceed the CPU limit, and a score is imprecise.
+  cap_requests(out);
   return out;
 }
 

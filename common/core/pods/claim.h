@@ -17,7 +17,10 @@ namespace podqos::core {
 /// The resources that one container's admission request claims for its pod.
 struct PodClaim {
   Pod pod;  ///< the whole spec, or the containers known from this request; with API defaults
-  std::string container;  ///< name of the container in its pod, see container_name_for()
+  /// Name of the container in its pod: as given by engine or annotation; else of the only container
+  /// of a complete pod; else, in a pod of the engine, of the only container with the limits that
+  /// the engine has set; else the container's id. Sandboxes always have their id.
+  std::string container;
   bool complete = false;  ///< the pod's values are final: a whole spec, or pod-level resources
   std::optional<EngineSums> sums;  ///< resources of the whole pod as its engine reports them
   ClassSource source = ClassSource::kInference;
@@ -37,12 +40,6 @@ struct PodClaim {
 [[nodiscard]] PodClaim claim_for(const Identity& identity, const ContainerFacts& facts,
                                  const ParsedAnnotations& annotations, const Settings& settings,
                                  Bytes node_memory);
-
-/// The name of this container in its pod: as given by engine or annotation; else the only container
-/// of a complete pod; else, in a pod of the engine, the only container with the limits that the
-/// engine has set; else the container's id. Sandboxes always get their id.
-[[nodiscard]] std::string container_name_for(const Identity& identity, const PodClaim& claim,
-                                             const ContainerFacts& facts);
 
 /// Whether a complete claim differs from the pod's known spec. For podqos.io/requests and limits
 /// only the pod-level limits are compared: each request names its own container only, and pod-level

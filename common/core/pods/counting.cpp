@@ -47,16 +47,21 @@ void remember_sum(PodRecord& record) {
 
 }  // namespace
 
-Pod whole_pod(const PodRecord& record) {
-  return record.sums ? with_sums(record.pod, *record.sums) : record.pod;
-}
-
-ResourceList requests_of(const PodRecord& record) {
-  return pod_requests(whole_pod(record));
+Pod whole_pod(Pod pod, const std::optional<EngineSums>& sums) {
+  if (!sums) return pod;
+  Resources whole = pod.resources.value_or(Resources{});
+  for (const auto& [name, request] : sums->resources.requests)
+    whole.requests.insert_or_assign(name, request);
+  for (const auto& [name, limit] : sums->resources.limits) {
+    if (sums->enforced || limit_declared(pod, name)) whole.limits.insert_or_assign(name, limit);
+  }
+  // Empty pod-level resources would make the pod BestEffort (qos.h).
+  if (whole != Resources{}) pod.resources = std::move(whole);
+  return pod;
 }
 
 TierSum amounts_requested(const PodRecord& record) {
-  const ResourceList requests = requests_of(record);
+  const ResourceList requests = pod_requests(whole_pod(record.pod, record.sums));
   return {.pods = 1, .cpu = cpu_of(requests), .memory = Bytes{memory_of(requests).value()}};
 }
 
@@ -67,18 +72,6 @@ void forget_container(PodRecord& record, const ContainerRecord& ended) {
   if (described == containers.end()) return;
   if (ended.state == ContainerState::kLive) remember_sum(record);
   containers.erase(described);
-}
-
-Pod with_sums(Pod pod, const EngineSums& sums) {
-  Resources whole = pod.resources.value_or(Resources{});
-  for (const auto& [name, request] : sums.resources.requests)
-    whole.requests.insert_or_assign(name, request);
-  for (const auto& [name, limit] : sums.resources.limits) {
-    if (sums.enforced || limit_declared(pod, name)) whole.limits.insert_or_assign(name, limit);
-  }
-  // Empty pod-level resources would make the pod BestEffort (qos.h).
-  if (whole != Resources{}) pod.resources = std::move(whole);
-  return pod;
 }
 
 bool has_pods(const TiersRecord& tiers, const TreeRecord& tree) {
@@ -97,24 +90,30 @@ const TreeRecord* tree_in_use(const TiersRecord& tiers, Driver driver) {
 
 namespace {
 
-TierSum& sum_of(TierSums& sums, const PodRecord& record) {
-  return record.adopted ? sums.adopted : sums.of(record.qos_class);
-}
-
-void add(TierSum& sum, TierSum pod) {
+void add_amounts(TierSum& sum, TierSum pod) {
   pod.pods = 1;
   sum += pod;
 }
 
-void subtract(TierSum& sum, const TierSum& pod) {
+void subtract_amounts(TierSum& sum, const TierSum& pod) {
   sum.pods = std::max<std::int64_t>(0, sum.pods - 1);
   sum.cpu = rest_of(sum.cpu, pod.cpu);
   sum.memory = rest_of(sum.memory, pod.memory);
 }
 
-/// The tree that counts the pod; nullptr for an adopted one.
-TreeRecord* tree_of(TiersRecord& tiers, const PodRecord& record) {
-  return record.adopted ? nullptr : find_tree(tiers, record.cgroup);
+/// Changes the sums that count the pod: by what is granted, and by what it requests.
+template <class Change>
+void change_sums(TierSums& sums, const PodRecord& record, const Change& change_sum) {
+  change_sum(record.adopted ? sums.adopted : sums.of(record.qos_class), record.granted);
+  if (!record.adopted) change_sum(sums.requested, requested_by(record));
+}
+
+/// The same for those of the node and of the pod's tree.
+template <class Change>
+void change_sums(TiersRecord& tiers, const PodRecord& record, const Change& change_sum) {
+  change_sums(tiers.sums, record, change_sum);
+  TreeRecord* tree = record.adopted ? nullptr : find_tree(tiers, record.cgroup);
+  if (tree != nullptr) change_sums(tree->sums, record, change_sum);
 }
 
 }  // namespace
@@ -124,26 +123,14 @@ TierSum requested_by(const PodRecord& record) {
   return record.claimed;
 }
 
-void add_pod(TierSums& sums, const PodRecord& record) {
-  add(sum_of(sums, record), record.granted);
-  if (!record.adopted) add(sums.requested, requested_by(record));
-}
-
-void remove_pod(TierSums& sums, const PodRecord& record) {
-  subtract(sum_of(sums, record), record.granted);
-  if (!record.adopted) subtract(sums.requested, requested_by(record));
-}
-
 void add_pod(TiersRecord& tiers, const PodRecord& record) {
   std::erase(tiers.uncounted, record.pod.uid);
-  add_pod(tiers.sums, record);
-  if (TreeRecord* tree = tree_of(tiers, record)) add_pod(tree->sums, record);
+  change_sums(tiers, record, add_amounts);
 }
 
 void remove_pod(TiersRecord& tiers, const PodRecord& record) {
-  if (std::erase(tiers.uncounted, record.pod.uid) != 0) return;
-  remove_pod(tiers.sums, record);
-  if (TreeRecord* tree = tree_of(tiers, record)) remove_pod(tree->sums, record);
+  if (std::erase(tiers.uncounted, record.pod.uid) == 0)
+    change_sums(tiers, record, subtract_amounts);
 }
 
 TierSums sums_beside(const TiersRecord& tiers, const std::optional<PodRecord>& pod) {
@@ -151,7 +138,7 @@ TierSums sums_beside(const TiersRecord& tiers, const std::optional<PodRecord>& p
   // A released pod has left the sums already.
   const bool counts = pod && !pod->released_at &&
                       std::ranges::find(tiers.uncounted, pod->pod.uid) == tiers.uncounted.end();
-  if (counts) remove_pod(others, *pod);
+  if (counts) change_sums(others, *pod, subtract_amounts);
   return others;
 }
 
@@ -164,9 +151,7 @@ void count_pod(TiersRecord& tiers, const PodRecord& record,
 }
 
 void note_pending(TiersRecord& tiers, const PodRecord& record, const ContainerRecord& container) {
-  // Of whatever pod: a container belongs to one only.
-  std::erase_if(tiers.pending,
-                [&](const PendingEntry& entry) { return entry.key() == container.key(); });
+  forget_pending(tiers, container.key());
   if (container.state != ContainerState::kPending) return;
   tiers.pending.push_back({.uid = record.pod.uid,
                            .id = container.id,
@@ -175,10 +160,8 @@ void note_pending(TiersRecord& tiers, const PodRecord& record, const ContainerRe
                            .start_time = container.start_time});
 }
 
-void forget_pending(TiersRecord& tiers, std::string_view uid, const ContainerKey& container) {
-  std::erase_if(tiers.pending, [&](const PendingEntry& entry) {
-    return entry.uid == uid && entry.key() == container;
-  });
+void forget_pending(TiersRecord& tiers, const ContainerKey& container) {
+  std::erase_if(tiers.pending, [&](const PendingEntry& entry) { return entry.key() == container; });
 }
 
 void retain_pod(TiersRecord& tiers, RetainedEntry entry) {

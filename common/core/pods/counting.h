@@ -12,11 +12,10 @@
 
 namespace podqos::core {
 
-/// The pod with the engine's sums as pod-level resources: the pod that its cgroup is for.
-[[nodiscard]] Pod whole_pod(const PodRecord& record);
-/// pod_requests() of whole_pod().
-[[nodiscard]] ResourceList requests_of(const PodRecord& record);
-/// Their CPU and memory; `pods` is 1.
+/// The pod with its engine's sums, if there are any, as pod-level resources: the pod that its
+/// class, its request and the values of its cgroup are for.
+[[nodiscard]] Pod whole_pod(Pod pod, const std::optional<EngineSums>& sums);
+/// CPU and memory that the whole pod requests; `pods` is 1.
 [[nodiscard]] TierSum amounts_requested(const PodRecord& record);
 
 /// Removes the resources of a container that has ended, and is in the record, from a pod whose
@@ -26,10 +25,6 @@ namespace podqos::core {
 /// container that is still pending never started and leaves nothing. Does nothing for complete
 /// pods.
 void forget_container(PodRecord& record, const ContainerRecord& ended);
-
-/// The pod with the sums as its pod-level resources, to compute its class, its request and the
-/// values of its cgroup.
-[[nodiscard]] Pod with_sums(Pod pod, const EngineSums& sums);
 
 /// The tree that a cgroup lies in; nullptr if it lies in none.
 /// @param tiers  constant or changeable, as the tree is then
@@ -55,12 +50,9 @@ template <class Tiers>
 [[nodiscard]] TierSum requested_by(const PodRecord& record);
 
 /// Adds a pod's granted requests to the sum of its tier, and what it requests to that of all, or
-/// both to the sum of adopted pods.
-void add_pod(TierSums& sums, const PodRecord& record);
-/// Subtracts them again. Sums never become negative.
-void remove_pod(TierSums& sums, const PodRecord& record);
-/// The same in the sums of the node and of the pod's tree. Those that lack the pod lose nothing.
+/// both to the sum of adopted pods: in the sums of the node and of the pod's tree.
 void add_pod(TiersRecord& tiers, const PodRecord& record);
+/// Subtracts them again. Sums never become negative; those that lack the pod lose nothing.
 void remove_pod(TiersRecord& tiers, const PodRecord& record);
 /// The node's sums of all other pods.
 /// @param pod  the pod as currently included in the sums; nullopt if it is new
@@ -72,9 +64,8 @@ void count_pod(TiersRecord& tiers, const PodRecord& record, const std::optional<
 
 /// Adds the container to the list of pending containers, or removes it if it is live.
 void note_pending(TiersRecord& tiers, const PodRecord& record, const ContainerRecord& container);
-/// Removes a container of a pod from the list of pending containers.
-/// @param uid  of the pod
-void forget_pending(TiersRecord& tiers, std::string_view uid, const ContainerKey& container);
+/// Removes a container from that list.
+void forget_pending(TiersRecord& tiers, const ContainerKey& container);
 
 /// Adds the pod to the list of retained pods, or changes its time there.
 void retain_pod(TiersRecord& tiers, RetainedEntry entry);

@@ -269,7 +269,7 @@ Status check_node_fit(const NodeFit& fit, const Settings& settings) {
 std::optional<std::string> describe_pids(const NodeFit& fit, const Settings& settings) {
   if (fit.pod.adopted || is_counted(fit.before)) return std::nullopt;
   TierSums sums = fit.others;
-  add_pod(sums, fit.pod);
+  ++sums.of(fit.pod.qos_class).pods;
   return describe_pids(sums, settings, fit.capacity);
 }
 

@@ -8,9 +8,9 @@
 
 namespace podqos::core {
 
-std::string stable_hash(std::string_view text) {
+std::string hash_of(const ContainerFacts& facts) {
   std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : text) {
+  for (const char c : cat(facts.id, "\n", facts.bundle)) {
     hash ^= static_cast<unsigned char>(c);
     hash *= 0x100000001b3U;
   }
@@ -29,15 +29,17 @@ std::string lone_uid(const ContainerFacts& facts) {
   for (const char c : std::string_view{facts.id}.substr(0, 64)) {
     name += is_alphanumeric(c) || c == '.' ? c : '-';
   }
-  return cat(name, "-", stable_hash(cat(facts.id, "\n", facts.bundle)));
+  return cat(name, "-", hash_of(facts));
 }
 
-Status check_agreement(std::string_view what, std::string_view theirs,
-                       const std::optional<std::string>& annotated) {
-  if (!annotated || *annotated == theirs) return {};
+/// Checks the annotation against the uid that engine or cgroup tell.
+Status check_agreement(const Identity& identity, const std::optional<std::string>& annotated) {
+  if (!annotated || *annotated == identity.uid) return {};
+  const bool engine = identity.source == IdentitySource::kEngine;
   return fail(ErrorCode::kConflict,
-              cat("annotation podqos.io/pod-uid \"", printable(*annotated), "\" contradicts ", what,
-                  " \"", printable(theirs), "\": remove the annotation or set it to that uid"));
+              cat("annotation podqos.io/pod-uid \"", printable(*annotated), "\" contradicts ",
+                  engine ? "the engine's pod uid" : "the pod cgroup's uid", " \"",
+                  printable(identity.uid), "\": remove the annotation or set it to that uid"));
 }
 
 }  // namespace
@@ -61,20 +63,16 @@ Result<Identity> identify(const ContainerFacts& facts, const ParsedAnnotations& 
                           const Settings& settings, const std::optional<std::string>& placed_at,
                           std::string_view own_root) {
   const auto& [podqos, engine] = annotations;
-  const auto annotated =
-      settings.trust_annotations == TrustAnnotations::kNone ? std::nullopt : podqos.pod_uid;
+  const bool trusted = settings.trust_annotations != TrustAnnotations::kNone;
+  const auto annotated = trusted ? podqos.pod_uid : std::nullopt;
   Identity identity;
   auto placed = placed_at.and_then(find_pod_cgroup);
   // Ignore cgroups that podqos chose: a copied bundle would be admitted to the original's pod.
   if (placed && is_below(placed->pod_path, own_root)) placed.reset();
-  if (engine.pod_uid) {
-    identity.uid = *engine.pod_uid;
-    identity.source = IdentitySource::kEngine;
-    PODQOS_TRY(check_agreement("the engine's pod uid", identity.uid, annotated));
-  } else if (placed) {
-    identity.uid = placed->uid;
-    identity.source = IdentitySource::kCgroup;
-    PODQOS_TRY(check_agreement("the pod cgroup's uid", identity.uid, annotated));
+  if (engine.pod_uid || placed) {
+    identity.uid = engine.pod_uid ? *engine.pod_uid : placed->uid;
+    identity.source = engine.pod_uid ? IdentitySource::kEngine : IdentitySource::kCgroup;
+    PODQOS_TRY(check_agreement(identity, annotated));
   } else if (annotated) {
     identity.uid = *annotated;
     identity.source = IdentitySource::kAnnotation;
@@ -96,7 +94,6 @@ Result<Identity> identify(const ContainerFacts& facts, const ParsedAnnotations& 
   identity.sandbox_id = engine.sandbox_id.value_or("");
   identity.pod_name = engine.pod_name.value_or("");
   identity.pod_namespace = engine.pod_namespace.value_or("");
-  const bool trusted = settings.trust_annotations != TrustAnnotations::kNone;
   // Engines copy the pod's annotations to its sandbox; podqos.io/container does not name that.
   const bool meant = trusted && !engine.is_sandbox;
   identity.container_name =
@@ -107,31 +104,20 @@ Result<Identity> identify(const ContainerFacts& facts, const ParsedAnnotations& 
 
 namespace {
 
-bool shares_sandbox(const PodRecord& record, const Identity& identity) {
-  return !identity.sandbox_id.empty() && record.sandbox_id == identity.sandbox_id;
-}
-
-bool may_admit_annotated(const PodRecord& record, const Identity& identity) {
-  if (record.uid_source == IdentitySource::kAnnotation)
-    return record.sandbox_id == identity.sandbox_id;
-  return shares_sandbox(record, identity);
-}
-
-/// For uids from the engine or from a kubelet's cgroup, which are the same.
-bool may_admit_engines(const PodRecord& record, const Identity& identity) {
-  if (record.uid_source == IdentitySource::kEngine || record.uid_source == IdentitySource::kCgroup)
-    return true;
-  const bool is_placed_there = identity.placed && identity.placed->pod_path == record.cgroup;
-  return is_placed_there || shares_sandbox(record, identity);
-}
-
 bool may_admit(const PodRecord& record, const Identity& identity) {
-  if (record.uid_source == IdentitySource::kLone) return false;
+  const IdentitySource ours = record.uid_source;
+  if (ours == IdentitySource::kLone) return false;
+  const bool same_sandbox = record.sandbox_id == identity.sandbox_id;
+  const bool in_sandbox = same_sandbox && !identity.sandbox_id.empty();
   switch (identity.source) {
+    // A kubelet's cgroup has the engine's uid.
     case IdentitySource::kEngine:
-    case IdentitySource::kCgroup: return may_admit_engines(record, identity);
-    case IdentitySource::kAnnotation: return may_admit_annotated(record, identity);
-    case IdentitySource::kSandbox: return shares_sandbox(record, identity);
+    case IdentitySource::kCgroup:
+      return ours == IdentitySource::kEngine || ours == IdentitySource::kCgroup || in_sandbox ||
+             (identity.placed && identity.placed->pod_path == record.cgroup);
+    case IdentitySource::kAnnotation:
+      return ours == IdentitySource::kAnnotation ? same_sandbox : in_sandbox;
+    case IdentitySource::kSandbox: return in_sandbox;
     case IdentitySource::kLone: return false;
   }
   return false;
@@ -155,11 +141,6 @@ std::string_view remedy(const PodRecord& record, const Identity& identity) {
   return "stop the containers with this uid, or start this container with another id";
 }
 
-std::string_view source_of_uid(const Identity& identity) {
-  return identity.source == IdentitySource::kAnnotation ? "annotation podqos.io/pod-uid"
-                                                        : "the engine's pod uid";
-}
-
 }  // namespace
 
 Status check_owner(const PodRecord& record, const Identity& identity) {
@@ -170,19 +151,20 @@ Status check_owner(const PodRecord& record, const Identity& identity) {
                     printable(identity.placed->pod_path), ", but pod \"", printable(identity.uid),
                     "\" at ", record.cgroup, " was made by podqos: ", remedy(record, identity)));
   }
-  if (!may_admit(record, identity)) {
+  const auto refuse = [&](std::string_view theirs, std::string_view own) {
+    const std::string_view source = identity.source == IdentitySource::kAnnotation
+                                        ? "annotation podqos.io/pod-uid"
+                                        : "the engine's pod uid";
     return fail(ErrorCode::kConflict,
-                cat(source_of_uid(identity), " \"", printable(identity.uid), "\" names a pod of ",
-                    sandbox_text(record.sandbox_id), ", but this container belongs to ",
-                    sandbox_text(identity.sandbox_id), ": ", remedy(record, identity)));
-  }
+                cat(source, " \"", printable(identity.uid), "\" names a pod of ", theirs,
+                    ", but this container belongs to ", own, ": ", remedy(record, identity)));
+  };
+  if (!may_admit(record, identity))
+    return refuse(sandbox_text(record.sandbox_id), sandbox_text(identity.sandbox_id));
   const std::string& theirs = record.pod.pod_namespace;
   if (!theirs.empty() && !identity.pod_namespace.empty() && theirs != identity.pod_namespace) {
-    return fail(ErrorCode::kConflict,
-                cat(source_of_uid(identity), " \"", printable(identity.uid),
-                    "\" names a pod of namespace \"", printable(theirs),
-                    "\", but this container belongs to namespace \"",
-                    printable(identity.pod_namespace), "\": ", remedy(record, identity)));
+    return refuse(cat("namespace \"", printable(theirs), "\""),
+                  cat("namespace \"", printable(identity.pod_namespace), "\""));
   }
   return {};
 }

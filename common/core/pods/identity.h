@@ -78,8 +78,8 @@ struct Identity {
 [[nodiscard]] Status check_pod_cgroup(const PodRecord& record, CgroupOrigin origin,
                                       const AdmissionRequest& request);
 
-/// 64-bit FNV-1a hash as 16 hex digits, for short names that are the same on every machine. Not
-/// collision-resistant.
-[[nodiscard]] std::string stable_hash(std::string_view text);
+/// 64-bit FNV-1a hash of id and bundle as 16 hex digits, for short names that are the same on every
+/// machine. Not collision-resistant.
+[[nodiscard]] std::string hash_of(const ContainerFacts& facts);
 
 }  // namespace podqos::core

@@ -1,6 +1,7 @@
 #include "common/core/pods/merge.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 #include <utility>
 
@@ -14,26 +15,20 @@ namespace podqos::core {
 
 namespace {
 
-/// 0 for Guaranteed, the best protected class, to 2 for BestEffort.
-int rank(QosClass qos_class) {
-  return static_cast<int>(qos_class);
-}
-
 /// Class of the claim alone, including the rules for declared classes and incomplete pods.
 QosClass claimed_class(const PodClaim& claim, const Settings& settings,
                        std::vector<std::string>& warnings) {
   if (claim.engine_class) {
-    if (claim.declared_class && *claim.declared_class != *claim.engine_class) {
+    if (claim.declared_class && claim.declared_class != claim.engine_class) {
       warnings.push_back(
           cat("annotation podqos.io/qos-class \"", format_qos_class(*claim.declared_class),
               "\" refused: the engine runs the pod as ", format_qos_class(*claim.engine_class)));
     }
     return *claim.engine_class;
   }
-  const QosClass computed =
-      (claim.sums ? classify(with_sums(claim.pod, *claim.sums)) : classify(claim.pod)).qos_class;
+  const QosClass computed = classify(whole_pod(claim.pod, claim.sums)).qos_class;
   if (claim.declared_class) {
-    if (rank(*claim.declared_class) >= rank(computed) || settings.allow_qos_override)
+    if (*claim.declared_class >= computed || settings.allow_qos_override)
       return *claim.declared_class;
     warnings.push_back(cat("annotation podqos.io/qos-class \"",
                            format_qos_class(*claim.declared_class),
@@ -127,7 +122,7 @@ void add_claim(MergedPod& merged, const Identity& identity, const PodClaim& clai
         cat("annotation podqos.io/qos-class \"", format_qos_class(*claim.declared_class),
             "\" is too late: the pod runs as ", format_qos_class(record.qos_class),
             "; annotate its first container"));
-  } else if (rank(claimed) < rank(record.qos_class) && !claim.engine_class) {
+  } else if (claimed < record.qos_class && !claim.engine_class) {
     merged.warnings.push_back(
         cat("the container's resources would make the pod ", format_qos_class(claimed),
             ", but since its first container it runs as ", format_qos_class(record.qos_class),
@@ -169,6 +164,7 @@ Result<MergedPod> merge_claim(const std::optional<PodRecord>& existing, const Id
   } else {
     merged.record = new_record(identity, claim, settings, merged.warnings);
   }
+  constexpr std::size_t kMaxPartialContainers = 256;
   const std::size_t described = merged.record.pod.containers.size();
   if (!merged.record.complete && described > kMaxPartialContainers) {
     return fail(ErrorCode::kTooLarge,

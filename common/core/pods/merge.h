@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,9 +21,6 @@ struct MergedPod {
   std::vector<std::string> warnings;  ///< one sentence each, for the log
 };
 
-/// Maximum number of containers of a pod without podqos.io/pod.
-constexpr std::size_t kMaxPartialContainers = 256;
-
 /// Determines class and resources of a pod to which a container is admitted.
 ///
 /// The class is fixed by the first claim: by the engine's cgroup, by a complete spec, or by the
@@ -33,7 +29,7 @@ constexpr std::size_t kMaxPartialContainers = 256;
 /// @param existing  the pod's record without containers that have ended; nullopt for a new pod
 /// @return kConflict if the pod belongs to other containers (check_owner()), kTooLarge for more
 /// than
-///         kMaxPartialContainers
+///         256 containers without podqos.io/pod
 [[nodiscard]] Result<MergedPod> merge_claim(const std::optional<PodRecord>& existing,
                                             const Identity& identity, const PodClaim& claim,
                                             const Settings& settings);

@@ -57,6 +57,8 @@ std::string describe_missing_parent(std::string_view id, std::string_view cgroup
 
 namespace {
 
+constexpr std::string_view kScopeSuffix = ".scope";
+
 /// The engine's own name if it contains the id, else one made of the id.
 std::string wanted_leaf(const ContainerFacts& facts, bool systemd) {
   const std::string_view path = facts.cgroups_path ? *facts.cgroups_path : std::string_view{};
@@ -64,11 +66,11 @@ std::string wanted_leaf(const ContainerFacts& facts, bool systemd) {
   if (systemd) {
     const auto unit = parse_systemd_cgroups_path(path);
     if (unit && unit->name.find(facts.id) != std::string::npos && !unit->name.ends_with(".slice"))
-      return cat(unit->prefix, "-", unit->name, ".scope");
+      return cat(unit->prefix, "-", unit->name, kScopeSuffix);
     leaf = scope_of(path);
     if (!leaf.empty() && leaf.find(facts.id) != std::string_view::npos) return std::string{leaf};
     // Unit names are unique on a machine, but two runtimes may use one id.
-    return cat("podqos-", facts.id, "-", stable_hash(cat(facts.id, "\n", facts.bundle)), ".scope");
+    return cat("podqos-", facts.id, "-", hash_of(facts), kScopeSuffix);
   }
   return leaf.find(facts.id) == std::string_view::npos ? facts.id : std::string{leaf};
 }
@@ -78,21 +80,19 @@ std::string wanted_leaf(const ContainerFacts& facts, bool systemd) {
 Result<std::string> container_leaf(const ContainerFacts& facts, const std::string& pod_cgroup,
                                    std::span<const ContainerRecord> known) {
   const bool systemd = driver_of(pod_cgroup) == Driver::kSystemd;
-  constexpr std::string_view kScopeSuffix = ".scope";
   std::string leaf = wanted_leaf(facts, systemd);
   const std::string monitor = monitor_path(pod_cgroup);
   const auto taken = [&](const std::string& name) {
     const std::string path = cat(pod_cgroup, "/", name);
     if (path == monitor) return true;
     return std::ranges::any_of(known, [&](const ContainerRecord& other) {
-      return other.cgroup == path && (other.id != facts.id || other.bundle != facts.bundle);
+      return other.cgroup == path && other.key() != facts.key();
     });
   };
   // Two runtimes may use one id, but not one bundle.
   if (taken(leaf)) {
     if (systemd) leaf.resize(leaf.size() - kScopeSuffix.size());
-    leaf = cat(leaf.substr(0, 128), "-", stable_hash(cat(facts.id, "\n", facts.bundle)),
-               systemd ? kScopeSuffix : "");
+    leaf = cat(leaf.substr(0, 128), "-", hash_of(facts), systemd ? kScopeSuffix : "");
   }
   PODQOS_TRY(check_cgroup_component(leaf));
   if (taken(leaf)) {

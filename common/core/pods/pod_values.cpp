@@ -4,8 +4,8 @@
 
 #include "common/base/text.h"
 #include "common/core/cgroups/value_table.h"
-#include "common/core/kubernetes/oom.h"
 #include "common/core/kubernetes/pod_resources.h"
+#include "common/core/kubernetes/qos.h"
 #include "common/core/pods/counting.h"
 
 namespace podqos::core {
@@ -147,18 +147,11 @@ Status check_realtime(const EngineResources& resources, std::optional<CgroupVers
 
 namespace {
 
-/// Whether podqos limits the pod's requests.
-bool is_bound_by_us(const PodRecord& record) {
-  return !record.adopted && record.qos_class != QosClass::kBestEffort;
-}
-
-bool exceeds_node_cpu(const PodRecord& record) {
-  return is_bound_by_us(record) && amounts_requested(record).cpu > record.claimed.cpu;
-}
-
-bool exceeds_node(const PodRecord& record) {
-  return exceeds_node_cpu(record) ||
-         (is_bound_by_us(record) && amounts_requested(record).memory > record.claimed.memory);
+/// Whether the pod requests more of a resource than one pod may claim, and podqos bounds that.
+template <class Amount>
+bool exceeds_claim(const PodRecord& record, Amount TierSum::* of) {
+  return !record.adopted && record.qos_class != QosClass::kBestEffort &&
+         amounts_requested(record).*of > record.claimed.*of;
 }
 
 /// The limit of one resource of an incomplete pod; nullopt if a container has none.
@@ -194,9 +187,9 @@ PodConfigParams pod_config_params(const Settings& settings) {
 Result<CgroupValues> pod_values(const PodRecord& record, const Settings& settings) {
   PodConfigParams params = pod_config_params(settings);
   if (record.adopted) params.guaranteed_io_weight.reset();
-  const Pod whole = whole_pod(record);
+  const Pod whole = whole_pod(record.pod, record.sums);
   PODQOS_ASSIGN(auto values, pod_cgroup_values(whole, record.qos_class, params));
-  if (exceeds_node_cpu(record)) values.cpu_shares = cpu_shares_for(record.claimed.cpu);
+  if (exceeds_claim(record, &TierSum::cpu)) values.cpu_shares = cpu_shares_for(record.claimed.cpu);
   if (!record.complete) apply_partial_limits(values, whole, settings);
   if (!record.adopted) {
     PODQOS_TRY(check_kernel_bounds(values));
@@ -210,7 +203,8 @@ int container_oom_score_adj(const PodRecord& record, const ContainerRecord& cont
   static const Container unknown;
   const Container* known = find_container(record.pod, container.name);
   const Container& facts = known != nullptr ? *known : unknown;
-  if (!exceeds_node(record)) return oom_score_adj(record.pod, record.qos_class, facts, node_memory);
+  if (!exceeds_claim(record, &TierSum::cpu) && !exceeds_claim(record, &TierSum::memory))
+    return oom_score_adj(record.pod, record.qos_class, facts, node_memory);
   Pod uncritical = record.pod;
   uncritical.is_static = false;
   uncritical.priority.reset();

@@ -61,7 +61,7 @@ namespace podqos::core {
 /// @return the errors of pod_cgroup_values() and, unless the pod is adopted, check_kernel_bounds()
 [[nodiscard]] Result<CgroupValues> pod_values(const PodRecord& record, const Settings& settings);
 
-/// oom_score_adj of a container, as Kubernetes computes it (oom.h). A container of a pod that
+/// oom_score_adj of a container, as Kubernetes computes it (qos.h). A container of a pod that
 /// exceeds the node (see above) is scored as Burstable without priority, whatever its class,
 /// so that excessive claims give no protection.
 [[nodiscard]] int container_oom_score_adj(const PodRecord& record, const ContainerRecord& container,

@@ -24,28 +24,19 @@ bool gives_quota(const Resources& known, const EngineResources& now) {
   return cpu_quota_for(MilliCpu{limit->milli_value()}, now.period()).value() == *now.cpu_quota;
 }
 
-void set_or_erase(ResourceList& list, std::string_view name, const std::optional<Quantity>& value) {
-  if (value)
-    list.insert_or_assign(std::string{name}, *value);
-  else if (const auto known = list.find(name); known != list.end())
-    list.erase(known);
+/// Replaces one resource, or removes it if the other list lacks it.
+void take(ResourceList& list, const ResourceList& updated, std::string_view name) {
+  std::erase_if(list, [&](const auto& known) { return known.first == name; });
+  if (const auto found = updated.find(name); found != updated.end()) list.insert(*found);
 }
 
 void update(Resources& known, const EngineResources& now) {
   const Resources updated = infer_resources(now);
   if (now.cpu_shares && cpu_shares_for(cpu_of(known.requests)).value() != *now.cpu_shares)
-    set_or_erase(known.requests, kCpu, find(updated.requests, kCpu));
-  if (now.cpu_quota && !gives_quota(known, now))
-    set_or_erase(known.limits, kCpu, find(updated.limits, kCpu));
-  if (now.memory_limit) set_or_erase(known.limits, kMemory, find(updated.limits, kMemory));
-  if (now.memory_reservation)
-    set_or_erase(known.requests, kMemory, find(updated.requests, kMemory));
-}
-
-void cap_requests(Resources& known) {
-  for (auto& [name, request] : known.requests) {
-    if (const auto limit = find(known.limits, name)) request = std::min(request, *limit);
-  }
+    take(known.requests, updated.requests, kCpu);
+  if (now.cpu_quota && !gives_quota(known, now)) take(known.limits, updated.limits, kCpu);
+  if (now.memory_limit) take(known.limits, updated.limits, kMemory);
+  if (now.memory_reservation) take(known.requests, updated.requests, kMemory);
 }
 
 void raise(ResourceList& pod_level, const ResourceList& sums) {
@@ -151,10 +142,6 @@ bool limits_memory(const EngineResources& values) {
   return values.memory_limit.value_or(kNone) > 0;
 }
 
-bool limits_cpu(const EngineResources& values) {
-  return values.cpu_quota.value_or(kNone) > 0;
-}
-
 bool has_new_share(const HeldResources& held) {
   return held.cpu_weight
              ? *held.cpu_weight == kNewWeight
@@ -164,7 +151,8 @@ bool has_new_share(const HeldResources& held) {
 /// Whether the container had limits, and has none and no CPU share either.
 bool has_lost_limits(const Resources& known, const HeldResources& held) {
   const bool had = find(known.limits, kMemory) || find(known.limits, kCpu);
-  return had && !limits_memory(held.values) && !limits_cpu(held.values) && has_new_share(held);
+  return had && !limits_memory(held.values) && held.values.cpu_quota.value_or(kNone) <= 0 &&
+         has_new_share(held);
 }
 
 /// Whether the shares or weight are what a runtime was given for the request: by either formula,
@@ -308,19 +296,12 @@ std::optional<std::string> excess_of(const EngineResources& held, const CgroupVa
       *held.memory_limit / page_size.value() > memory / page_size.value())
     return cat(memory_text(*held.memory_limit), " is above its pod's ",
                format_amount(Bytes{memory}));
-  if (!limits_cpu(held) || !pod.cpu_quota) return std::nullopt;
   // In millicpu, since the pod's quota is that of whole ones.
-  const auto own = milli_cpu_for_quota(Micros{*held.cpu_quota}, held.period());
-  const auto bound = milli_cpu_for_quota(*pod.cpu_quota, pod.cpu_period.value_or(kDefaultPeriod));
+  const auto own = milli_cpu_for_quota(Micros{held.cpu_quota.value_or(kNone)}, held.period());
+  const auto bound = milli_cpu_for_quota(pod.cpu_quota.value_or(Micros{kNone}),
+                                         pod.cpu_period.value_or(kDefaultPeriod));
   if (!own || !bound || *own <= *bound) return std::nullopt;
   return cat(cpu_text(held), " is above its pod's ", format_amount(*bound));
-}
-
-/// Why a pod does not follow its container, and what helps.
-std::string_view reason_to_stay(const PodRecord& record) {
-  if (!has_inferred_resources(record))
-    return "the pod's annotations state its resources: change them and recreate the pod";
-  return "the pod's limit is its engine's: recreate the pod with a higher one";
 }
 
 }  // namespace
@@ -354,10 +335,12 @@ std::vector<std::string> describe_unfollowed(const PodRecord& record,
     if (!followed[at]) {
       found.push_back(cat(label, followed[at].error()));
     } else if (const auto excess = excess_of(held[at].values, *values, node.page_size)) {
-      const bool stays = !later_values || excess_of(held[at].values, *later_values, node.page_size);
-      found.push_back(cat(
-          label, ": its ", *excess, ", so it has no effect: ",
-          stays ? reason_to_stay(record) : "run podqosctl reconcile, which lets the pod follow"));
+      std::string_view remedy = "run podqosctl reconcile, which lets the pod follow";
+      if (!has_inferred_resources(record))
+        remedy = "the pod's annotations state its resources: change them and recreate the pod";
+      else if (!later_values || excess_of(held[at].values, *later_values, node.page_size))
+        remedy = "the pod's limit is its engine's: recreate the pod with a higher one";
+      found.push_back(cat(label, ": its ", *excess, ", so it has no effect: ", remedy));
     }
   }
   return found;

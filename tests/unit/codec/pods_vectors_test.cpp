@@ -13,7 +13,6 @@
 
 #include "common/core/cgroups/naming.h"
 #include "common/core/kubernetes/cgroup_values.h"
-#include "common/core/kubernetes/oom.h"
 #include "common/core/kubernetes/pod_resources.h"
 #include "common/core/kubernetes/qos.h"
 #include "common/core/kubernetes/tier.h"

@@ -65,6 +65,21 @@ class AdmissionTest : public ::testing::Test {
     return decide_admission(request_, snapshot, std::move(**pod), settings_);
   }
 
+  /// The same of a container that is admitted.
+  [[nodiscard]] Admission admitted() {
+    auto decided = admission();
+    if (decided) return *std::move(decided);
+    ADD_FAILURE() << decided.error().message;
+    return {};
+  }
+  /// And of one that is refused.
+  [[nodiscard]] Error refusal() {
+    const auto decided = admission();
+    if (!decided) return decided.error();
+    ADD_FAILURE() << "admitted";
+    return {};
+  }
+
   AdmissionRequest request_;
   Identity identity_ = facts::identity(IdentitySource::kAnnotation);
   PodClaim claim_;
@@ -78,93 +93,79 @@ class AdmissionTest : public ::testing::Test {
   bool is_left_ = false;  ///< the last container stays where its engine puts it
 };
 
-TEST_F(AdmissionTest, ANewPodGetsACgroupInItsTier) {
-  const auto decided = admission();
-  ASSERT_TRUE(decided) << decided.error().to_string();
-  EXPECT_EQ(decided->record.cgroup, kPodCgroup);
-  EXPECT_FALSE(decided->record.adopted);
-}
-
 TEST_F(AdmissionTest, ARunningContainerIsNotCreatedAgain) {
   const ContainerRecord running{
       .id = "c1", .bundle = "", .name = "web", .pid = Pid{7}, .start_time = {}, .cgroup = ""};
   running_ = &running;
-  const auto decided = admission();
-  ASSERT_FALSE(decided);
-  EXPECT_EQ(decided.error().code, ErrorCode::kConflict);
-  EXPECT_THAT(decided.error().message, HasSubstr("container c1 runs already, as process 7"));
+  const Error refused = refusal();
+  EXPECT_EQ(refused.code, ErrorCode::kConflict);
+  EXPECT_THAT(refused.message, HasSubstr("container c1 runs already, as process 7"));
 }
 
 /// Podman's infra container tells nothing of its pod.
 TEST_F(AdmissionTest, TheSandboxOfAnUnknownPodIsLeft) {
   identity_.is_sandbox = true;
   claim_.known = false;
-  const auto decided = admission();
-  ASSERT_TRUE(decided) << decided.error().to_string();
+  const Admission decided = admitted();
   EXPECT_TRUE(is_left_);
 }
 
 TEST_F(AdmissionTest, AContainerGetsItsPlaceAndItsValues) {
-  const auto decided = admission();
-  ASSERT_TRUE(decided) << decided.error().to_string();
-  EXPECT_EQ(decided->container.cgroup, std::string{kPodCgroup} + "/c1");
-  EXPECT_EQ(decided->container.name, "web");
-  EXPECT_THAT(decided->record.containers, ElementsAre(decided->container));
-  EXPECT_EQ(decided->record.granted.cpu, MilliCpu{100});
-  EXPECT_EQ(decided->wanted.cpu_shares, CpuShares{102});
-  EXPECT_EQ(decided->wanted.cpu_quota, Micros{20000});
-  EXPECT_EQ(decided->oom_score_adj, 999);
-  EXPECT_THAT(decided->warnings, IsEmpty());
+  const Admission decided = admitted();
+  EXPECT_EQ(decided.record.cgroup, kPodCgroup);
+  EXPECT_FALSE(decided.record.adopted);
+  EXPECT_EQ(decided.container.cgroup, std::string{kPodCgroup} + "/c1");
+  EXPECT_EQ(decided.container.name, "web");
+  EXPECT_THAT(decided.record.containers, ElementsAre(decided.container));
+  EXPECT_EQ(decided.record.granted.cpu, MilliCpu{100});
+  EXPECT_EQ(decided.wanted.cpu_shares, CpuShares{102});
+  EXPECT_EQ(decided.wanted.cpu_quota, Micros{20000});
+  EXPECT_EQ(decided.oom_score_adj, 999);
+  EXPECT_THAT(decided.warnings, IsEmpty());
 }
 
 TEST_F(AdmissionTest, ValuesOfTheEngineAreNotMissing) {
   request_.facts.resources = facts::engine({.shares = 512});
-  auto decided = admission();
-  ASSERT_TRUE(decided) << decided.error().to_string();
+  Admission decided = admitted();
   const CgroupLayout v2{.cpu = CgroupVersion::kV2, .memory = CgroupVersion::kV2};
-  fill_in_missing(*decided, request_, claim_, {}, v2);
-  EXPECT_EQ(decided->missing.cpu_shares, std::nullopt);
-  EXPECT_EQ(decided->missing.cpu_quota, Micros{20000});
+  fill_in_missing(decided, request_, claim_, {}, v2);
+  EXPECT_EQ(decided.missing.cpu_shares, std::nullopt);
+  EXPECT_EQ(decided.missing.cpu_quota, Micros{20000});
 }
 
 TEST_F(AdmissionTest, GrantsOnlyWhatOtherPodsLeave) {
   others_.guaranteed.cpu = MilliCpu{3950};
-  const auto decided = admission();
-  ASSERT_TRUE(decided) << decided.error().to_string();
-  EXPECT_EQ(decided->record.granted.cpu, MilliCpu{50});
+  const Admission decided = admitted();
+  EXPECT_EQ(decided.record.granted.cpu, MilliCpu{50});
 }
 
 TEST_F(AdmissionTest, APodThatAKubeletHasPlacedIsAdopted) {
   identity_.placed = find_pod_cgroup("/kubepods/burstable/pod42/c1");
   request_.placed_at = "/kubepods/burstable/pod42/c1";
   root_ = fail(ErrorCode::kConflict, "the root is the kubelet's");
-  const auto decided = admission();
-  ASSERT_TRUE(decided) << decided.error().to_string();
-  EXPECT_TRUE(decided->record.adopted);
-  EXPECT_EQ(decided->record.cgroup, "/kubepods/burstable/pod42");
-  EXPECT_EQ(decided->container.cgroup, "/kubepods/burstable/pod42/c1");
-  EXPECT_EQ(decided->oom_score_adj, std::nullopt);
+  const Admission decided = admitted();
+  EXPECT_TRUE(decided.record.adopted);
+  EXPECT_EQ(decided.record.cgroup, "/kubepods/burstable/pod42");
+  EXPECT_EQ(decided.container.cgroup, "/kubepods/burstable/pod42/c1");
+  EXPECT_EQ(decided.oom_score_adj, std::nullopt);
 }
 
 TEST_F(AdmissionTest, APodOfPodqosNeedsARoot) {
   root_ = fail(ErrorCode::kConflict, "the root is another's");
-  const auto decided = admission();
-  ASSERT_FALSE(decided);
-  EXPECT_EQ(decided.error().message, "the root is another's");
+  const Error refused = refusal();
+  EXPECT_EQ(refused.message, "the root is another's");
 }
 
 TEST_F(AdmissionTest, WarnsOfAContainerThatTheSpecLacks) {
   claim_.container = "wed";
-  const auto decided = admission();
-  ASSERT_TRUE(decided) << decided.error().to_string();
-  EXPECT_THAT(decided->warnings, ElementsAre(HasSubstr("no container \"wed\"")));
+  const Admission decided = admitted();
+  EXPECT_THAT(decided.warnings, ElementsAre(HasSubstr("no container \"wed\"")));
 }
 
 TEST_F(AdmissionTest, AWarningNamesPodAndContainer) {
   claim_.warnings.emplace_back("refused");
-  const auto decided = admission();
-  ASSERT_TRUE(decided) << decided.error().to_string();
-  EXPECT_THAT(decided->warnings, ElementsAre("pod 42, container c1: refused"));
+  const Admission decided = admitted();
+  EXPECT_THAT(decided.warnings, ElementsAre("pod 42, container c1: refused"));
 }
 
 /// A sandbox backs nothing of what the pod's containers request, and the engine may still set their
@@ -176,48 +177,42 @@ TEST_F(AdmissionTest, WarnsOfMemoryThatIsNotReservedWithTheContainerThatLacksALi
   request_.annotations.engine.cri = true;
   request_.facts = facts::container_facts("box");
   identity_.is_sandbox = true;
-  auto decided = admission();
-  ASSERT_TRUE(decided) << decided.error().to_string();
-  EXPECT_THAT(decided->warnings, IsEmpty());
-  before_ = decided->record;
+  Admission decided = admitted();
+  EXPECT_THAT(decided.warnings, IsEmpty());
+  before_ = decided.record;
   identity_.is_sandbox = false;
   request_.facts = facts::container_facts("c1");
-  decided = admission();
-  ASSERT_TRUE(decided) << decided.error().to_string();
-  EXPECT_THAT(decided->warnings,
+  decided = admitted();
+  EXPECT_THAT(decided.warnings,
               ElementsAre(HasSubstr("requests memory 64Mi, of which 0 is reserved")));
-  before_ = decided->record;
+  before_ = decided.record;
   request_.facts = facts::container_facts("c2");
-  decided = admission();
-  ASSERT_TRUE(decided) << decided.error().to_string();
-  EXPECT_THAT(decided->warnings, IsEmpty());
+  decided = admitted();
+  EXPECT_THAT(decided.warnings, IsEmpty());
 }
 
 TEST_F(AdmissionTest, AContainerThatRunsInItsPodStays) {
   runs_in(std::string{kPodCgroup} + "/own");
   request_.on_misplaced = OnMisplaced::kFail;
-  const auto decided = admission();
-  ASSERT_TRUE(decided) << decided.error().to_string();
-  EXPECT_EQ(decided->container.cgroup, std::string{kPodCgroup} + "/own");
-  EXPECT_EQ(decided->belongs_to, std::nullopt);
+  const Admission decided = admitted();
+  EXPECT_EQ(decided.container.cgroup, std::string{kPodCgroup} + "/own");
+  EXPECT_EQ(decided.belongs_to, std::nullopt);
 }
 
 TEST_F(AdmissionTest, OneThatRunsElsewhereStaysThereAndIsToldWhereItBelongs) {
   runs_in("/elsewhere/c1");
   request_.on_misplaced = OnMisplaced::kRewrite;
-  const auto decided = admission();
-  ASSERT_TRUE(decided) << decided.error().to_string();
-  EXPECT_EQ(decided->container.cgroup, "/elsewhere/c1");
-  EXPECT_EQ(decided->belongs_to, std::string{kPodCgroup} + "/c1");
+  const Admission decided = admitted();
+  EXPECT_EQ(decided.container.cgroup, "/elsewhere/c1");
+  EXPECT_EQ(decided.belongs_to, std::string{kPodCgroup} + "/c1");
 }
 
 TEST_F(AdmissionTest, OneThatRunsElsewhereIsRefused) {
   runs_in("/elsewhere/c1");
   request_.on_misplaced = OnMisplaced::kFail;
-  const auto decided = admission();
-  ASSERT_FALSE(decided);
-  EXPECT_EQ(decided.error().code, ErrorCode::kRefused);
-  EXPECT_THAT(decided.error().message,
+  const Error refused = refusal();
+  EXPECT_EQ(refused.code, ErrorCode::kRefused);
+  EXPECT_THAT(refused.message,
               HasSubstr(std::string{"runs in cgroup /elsewhere/c1, not in "} + kPodCgroup + "/c1"));
 }
 
@@ -228,20 +223,18 @@ class RealtimeTest : public AdmissionTest {
 };
 
 TEST_F(RealtimeTest, IsNotPlaced) {
-  const auto decided = admission();
-  ASSERT_FALSE(decided);
-  EXPECT_EQ(decided.error().code, ErrorCode::kInvalidArgument);
+  const Error refused = refusal();
+  EXPECT_EQ(refused.code, ErrorCode::kInvalidArgument);
   EXPECT_THAT(
-      decided.error().message,
+      refused.message,
       HasSubstr(std::string{"realtimeRuntime 10000: on cgroup v1 the kernel refuses it in "} +
                 kPodCgroup));
 }
 
 TEST_F(RealtimeTest, IsPlacedOnV2) {
   cpu_ = CgroupVersion::kV2;
-  const auto decided = admission();
-  ASSERT_TRUE(decided) << decided.error().to_string();
-  EXPECT_EQ(decided->container.cgroup, std::string{kPodCgroup} + "/c1");
+  const Admission decided = admitted();
+  EXPECT_EQ(decided.container.cgroup, std::string{kPodCgroup} + "/c1");
 }
 
 /// Whatever onMisplaced is: it is where it can run.
@@ -249,9 +242,8 @@ TEST_F(RealtimeTest, IsNotRegisteredElsewhere) {
   runs_in("/elsewhere/c1");
   for (const auto misplaced : {OnMisplaced::kRewrite, OnMisplaced::kFail, OnMisplaced::kIgnore}) {
     request_.on_misplaced = misplaced;
-    const auto decided = admission();
-    ASSERT_FALSE(decided);
-    EXPECT_EQ(decided.error().code, ErrorCode::kInvalidArgument);
+    const Error refused = refusal();
+    EXPECT_EQ(refused.code, ErrorCode::kInvalidArgument);
   }
 }
 
@@ -270,11 +262,10 @@ TEST_F(RealtimeTest, CountsInAKubeletsPod) {
 TEST_F(AdmissionTest, AContainerOfCrioWithoutCgroupParentStaysWithItsEngine) {
   request_.facts.cgroups_path = "/crio/crio-c1";
   request_.placed_at = request_.facts.cgroups_path;
-  const auto decided = admission();
-  ASSERT_TRUE(decided) << decided.error().to_string();
-  EXPECT_TRUE(decided->left_with_engine);
-  EXPECT_EQ(decided->container.cgroup, "/crio/crio-c1");
-  EXPECT_THAT(decided->warnings, ElementsAre(HasSubstr("cgroup parent")));
+  const Admission decided = admitted();
+  EXPECT_TRUE(decided.left_with_engine);
+  EXPECT_EQ(decided.container.cgroup, "/crio/crio-c1");
+  EXPECT_THAT(decided.warnings, ElementsAre(HasSubstr("cgroup parent")));
 }
 
 /// Once per pod.
@@ -285,9 +276,8 @@ TEST_F(AdmissionTest, IsNotWarnedOfForTheNextContainer) {
   request_.facts = facts::container_facts("c2");
   request_.facts.cgroups_path = "/crio/crio-c2";
   request_.placed_at = request_.facts.cgroups_path;
-  const auto decided = admission();
-  ASSERT_TRUE(decided) << decided.error().to_string();
-  EXPECT_THAT(decided->warnings, IsEmpty());
+  const Admission decided = admitted();
+  EXPECT_THAT(decided.warnings, IsEmpty());
 }
 
 TEST_F(AdmissionTest, TheBackingOfAKnownContainerIsThatOfItsCreation) {
@@ -295,9 +285,8 @@ TEST_F(AdmissionTest, TheBackingOfAKnownContainerIsThatOfItsCreation) {
   before_->containers.front().backed_memory = Bytes{4096};
   request_.annotations.engine.sandbox_id = "box";
   request_.facts.resources = facts::engine({.memory = 1 << 20});
-  const auto decided = admission();
-  ASSERT_TRUE(decided) << decided.error().to_string();
-  EXPECT_EQ(decided->container.backed_memory, Bytes{4096});
+  const Admission decided = admitted();
+  EXPECT_EQ(decided.container.backed_memory, Bytes{4096});
 }
 
 constexpr const char* kAdmittedTo = "/podqos/kubepods/burstable/pod42";

@@ -65,23 +65,6 @@ TEST(RootOfPod, IsAboveTheTier) {
   EXPECT_EQ(root_of_pod("/podqos/kubepods"), std::nullopt);
 }
 
-TEST(AddPod, CountsAnOwnPodInItsTree) {
-  TiersRecord tiers = both_trees();
-  tiers.trees[0].sums.guaranteed.pods = 7;
-  PodRecord own;
-  own.cgroup = "/podqos/kubepods/burstable/pod1";
-  own.qos_class = QosClass::kBurstable;
-  own.granted = {.pods = 1, .cpu = MilliCpu{100}, .memory = Bytes{5}};
-  PodRecord adopted = own;
-  adopted.adopted = true;
-  add_pod(tiers, own);
-  add_pod(tiers, adopted);
-  EXPECT_EQ(tiers.trees[0].sums.guaranteed.pods, 7);
-  EXPECT_EQ(tiers.trees[0].sums.burstable,
-            (TierSum{.pods = 1, .cpu = MilliCpu{100}, .memory = Bytes{5}}));
-  EXPECT_EQ(tiers.trees[1].sums, TierSums{});
-}
-
 TierSum sum(std::int64_t pods, std::int64_t milli_cpu, std::int64_t bytes) {
   return {.pods = pods, .cpu = MilliCpu{milli_cpu}, .memory = Bytes{bytes}};
 }
@@ -112,63 +95,58 @@ ContainerRecord recorded(ContainerState state) {
   return out;
 }
 
+TiersRecord with_burstable(TierSum burstable) {
+  TiersRecord tiers;
+  tiers.sums = of_burstable(burstable);
+  return tiers;
+}
+
 TEST(AddPod, CountsInItsTierAndGoesAgain) {
-  PodRecord record = granted(QosClass::kBurstable, 1000, 900);
-  TierSums sums = of_burstable(sum(2, 10, 20));
-  add_pod(sums, record);
-  EXPECT_EQ(sums, of_burstable(sum(3, 1010, 920)));
-  remove_pod(sums, record);
-  EXPECT_EQ(sums, of_burstable(sum(2, 10, 20)));
+  const PodRecord record = granted(QosClass::kBurstable, 1000, 900);
+  TiersRecord tiers = with_burstable(sum(2, 10, 20));
+  add_pod(tiers, record);
+  EXPECT_EQ(tiers.sums, of_burstable(sum(3, 1010, 920)));
+  remove_pod(tiers, record);
+  EXPECT_EQ(tiers.sums, of_burstable(sum(2, 10, 20)));
 }
 
-TEST(AddPod, CountsAdoptedPodsByThemselves) {
+TEST(AddPod, CountsAdoptedPodsByThemselvesAndInNoTree) {
   PodRecord record = granted(QosClass::kBurstable, 1000, 900);
+  record.cgroup = "/podqos/kubepods/burstable/pod1";
   record.adopted = true;
-  TierSums sums;
-  add_pod(sums, record);
-  EXPECT_EQ(sums.adopted, sum(1, 1000, 900));
-  EXPECT_EQ(sums.burstable, TierSum{});
-  remove_pod(sums, record);
-  remove_pod(sums, record);
-  EXPECT_EQ(sums, TierSums{});
+  TiersRecord tiers = both_trees();
+  add_pod(tiers, record);
+  EXPECT_EQ(tiers.sums.adopted, sum(1, 1000, 900));
+  EXPECT_EQ(tiers.sums.burstable, TierSum{});
+  // Sums never go below zero.
+  remove_pod(tiers, record);
+  remove_pod(tiers, record);
+  EXPECT_EQ(tiers, both_trees());
 }
 
-/// Whatever of it is granted.
+/// Whatever of it is granted. BestEffort pods request nothing, and adopted ones are counted by
+/// themselves.
 TEST(AddPod, SumsUpWhatIsRequested) {
   PodRecord record = granted(QosClass::kGuaranteed, 1000, 0);
   record.claimed = sum(1, 2000, 900);
-  TierSums sums;
-  add_pod(sums, record);
+  TiersRecord tiers;
+  add_pod(tiers, record);
   record.qos_class = QosClass::kBurstable;
-  add_pod(sums, record);
-  EXPECT_EQ(sums.requested, sum(2, 4000, 1800));
-  EXPECT_EQ(sums.guaranteed, sum(1, 1000, 0));
-  remove_pod(sums, record);
-  EXPECT_EQ(sums.requested, sum(1, 2000, 900));
-}
-
-/// BestEffort pods request nothing, and adopted ones are counted by themselves.
-TEST(AddPod, SumsUpNoOtherRequests) {
-  PodRecord record = granted(QosClass::kBestEffort, 0, 0);
-  record.claimed = sum(1, 2000, 900);
-  TierSums sums;
-  add_pod(sums, record);
-  record.qos_class = QosClass::kBurstable;
+  add_pod(tiers, record);
+  EXPECT_EQ(tiers.sums.requested, sum(2, 4000, 1800));
+  EXPECT_EQ(tiers.sums.guaranteed, sum(1, 1000, 0));
+  remove_pod(tiers, record);
   record.adopted = true;
-  add_pod(sums, record);
-  EXPECT_EQ(sums.requested, sum(1, 0, 0));
-}
-
-TEST(RemovePod, NeverGoesBelowZero) {
-  PodRecord record = granted(QosClass::kBurstable, 1000, 900);
-  TierSums sums;
-  remove_pod(sums, record);
-  EXPECT_EQ(sums, TierSums{});
+  add_pod(tiers, record);
+  EXPECT_EQ(tiers.sums.requested, sum(1, 2000, 900));
+  record.adopted = false;
+  record.qos_class = QosClass::kBestEffort;
+  add_pod(tiers, record);
+  EXPECT_EQ(tiers.sums.requested, sum(2, 2000, 900));
 }
 
 TEST(SumsBeside, LeavesThePodOut) {
-  TiersRecord tiers;
-  tiers.sums = of_burstable(sum(3, 1010, 920));
+  const TiersRecord tiers = with_burstable(sum(3, 1010, 920));
   EXPECT_EQ(sums_beside(tiers, granted(QosClass::kBurstable, 1000, 900)),
             of_burstable(sum(2, 10, 20)));
   EXPECT_EQ(sums_beside(tiers, std::nullopt), tiers.sums);
@@ -177,14 +155,12 @@ TEST(SumsBeside, LeavesThePodOut) {
 TEST(SumsBeside, AReleasedPodHasLeftThem) {
   PodRecord released = granted(QosClass::kBurstable, 1000, 900);
   released.released_at = BootSeconds{5};
-  TiersRecord tiers;
-  tiers.sums = of_burstable(sum(2, 10, 20));
+  const TiersRecord tiers = with_burstable(sum(2, 10, 20));
   EXPECT_EQ(sums_beside(tiers, released), tiers.sums);
 }
 
 TEST(RemovePod, TakesNothingFromSumsThatLackThePod) {
-  TiersRecord tiers;
-  tiers.sums = of_burstable(sum(2, 1000, 900));
+  TiersRecord tiers = with_burstable(sum(2, 1000, 900));
   tiers.uncounted = {"41", "42"};
   const PodRecord record = granted(QosClass::kBurstable, 500, 80);
   EXPECT_EQ(sums_beside(tiers, record), tiers.sums);
@@ -197,8 +173,7 @@ TEST(RemovePod, TakesNothingFromSumsThatLackThePod) {
 }
 
 TEST(CountPod, ReplacesThePodAndNoLongerRetainsIt) {
-  TiersRecord tiers;
-  tiers.sums = of_burstable(sum(3, 1010, 920));
+  TiersRecord tiers = with_burstable(sum(3, 1010, 920));
   retain_pod(tiers, {.uid = "42", .until = BootSeconds{9}});
   retain_pod(tiers, {.uid = "43", .until = BootSeconds{9}});
   count_pod(tiers, granted(QosClass::kBurstable, 500, 80),
@@ -209,9 +184,7 @@ TEST(CountPod, ReplacesThePodAndNoLongerRetainsIt) {
 
 // The node's sums are those of all trees; a kubelet's pods are in none.
 TEST(CountPod, CountsInTheTreeOfThePodsCgroup) {
-  TiersRecord tiers;
-  tiers.trees = {{.kubepods = "/podqos/kubepods"},
-                 {.kubepods = "/podqos.slice/podqos-kubepods.slice"}};
+  TiersRecord tiers = both_trees();
   PodRecord record = granted(QosClass::kBurstable, 1000, 900);
   record.cgroup =
       "/podqos.slice/podqos-kubepods.slice/podqos-kubepods-burstable.slice/"
@@ -245,9 +218,9 @@ TEST(ForgetPending, KeepsAContainerOfAnotherBundle) {
   TiersRecord tiers;
   const PodRecord record = granted(QosClass::kBurstable, 1000, 900);
   note_pending(tiers, record, recorded(ContainerState::kPending));
-  forget_pending(tiers, "42", {.id = "c1", .bundle = "/other"});
+  forget_pending(tiers, {.id = "c1", .bundle = "/other"});
   EXPECT_EQ(tiers.pending.size(), 1U);
-  forget_pending(tiers, "42", {.id = "c1", .bundle = "/b"});
+  forget_pending(tiers, {.id = "c1", .bundle = "/b"});
   EXPECT_THAT(tiers.pending, IsEmpty());
 }
 

@@ -20,6 +20,7 @@ struct EngineValues {
   std::int64_t period = 0;
   std::int64_t memory = 0;
   std::int64_t pids = 0;
+  std::int64_t reservation = 0;
 };
 
 inline EngineResources engine(const EngineValues& values) {
@@ -32,6 +33,7 @@ inline EngineResources engine(const EngineValues& values) {
   out.cpu_period = set(values.period);
   out.memory_limit = set(values.memory);
   out.pids_limit = set(values.pids);
+  out.memory_reservation = set(values.reservation);
   return out;
 }
 

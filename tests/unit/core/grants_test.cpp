@@ -23,17 +23,19 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
-using ::testing::TestParamInfo;
-using ::testing::TestWithParam;
-using ::testing::ValuesIn;
 using enum QosClass;
 using pod_text::container;
 using pod_text::list;
 
-PodRecord requesting(const char* cpu, const char* memory, QosClass qos_class = kBurstable) {
+PodRecord with_class(QosClass qos_class) {
   PodRecord record;
-  record.pod = pod_text::pod({container("a", list({{"cpu", cpu}, {"memory", memory}}))});
   record.qos_class = qos_class;
+  return record;
+}
+
+PodRecord requesting(const char* cpu, const char* memory, QosClass qos_class = kBurstable) {
+  PodRecord record = with_class(qos_class);
+  record.pod = pod_text::pod({container("a", list({{"cpu", cpu}, {"memory", memory}}))});
   return record;
 }
 
@@ -54,123 +56,69 @@ TierSums held(const TierSum& guaranteed, const TierSum& burstable = {},
 }
 constexpr std::int64_t kEnd = kInt64Max;
 
-struct Granting {
-  const char* name;
-  PodRecord record;
-  TierSums others;
-  Reserved reserved;
-  TierSum claimed;
-  TierSum granted;
-};
-class GrantRequests : public TestWithParam<Granting> {};
-
-TEST_P(GrantRequests, CountsWhatIsFree) {
-  Settings settings;
-  settings.kube_reserved = GetParam().reserved;
-  PodRecord record = GetParam().record;
-  grant_requests(record, GetParam().others, settings, kNodeOf8000Bytes);
-  EXPECT_EQ(record.claimed, GetParam().claimed);
-  EXPECT_EQ(record.granted, GetParam().granted);
-}
-
 const PodRecord kSmall = requesting("1", "1k");
 const PodRecord kWhole = requesting("4", "8k");
+constexpr TierSum kOfSmall{.pods = 1, .cpu = MilliCpu{1000}, .memory = Bytes{1000}};
+constexpr TierSum kOfWhole{.pods = 1, .cpu = MilliCpu{4000}, .memory = Bytes{8000}};
+constexpr TierSum kNoAmounts{.pods = 1, .cpu = {}, .memory = {}};
 
-INSTANTIATE_TEST_SUITE_P(
-    Table, GrantRequests,
-    ValuesIn<Granting>({
-        {"AllOfIt", kSmall, {}, {}, sum(1000, 1000), sum(1000, 1000)},
-        {"AnExbibyte", requesting("1", "1Ei"), {}, {}, sum(1000, 8000), sum(1000, 8000)},
-        {"AnExaCpu", requesting("1E", "1k"), {}, {}, sum(4000, 1000), sum(4000, 1000)},
-        {"WhatOthersLeave",
-         kWhole,
-         held(sum(500, 1000), sum(1000, 2000)),
-         {},
-         sum(4000, 8000),
-         sum(2500, 5000)},
-        {"WhatTheReserveLeaves",
-         kWhole,
-         {},
-         {MilliCpu{1000}, Bytes{3000}},
-         sum(3000, 5000),
-         sum(3000, 5000)},
-        {"NothingWhereAllIsGiven", kSmall, held(sum(4000, 8000)), {}, sum(1000, 1000), sum(0, 0)},
-        {"NothingWhereMoreIsGiven",
-         kSmall,
-         held(sum(4000, 8000), sum(4000, 8000)),
-         {},
-         sum(1000, 1000),
-         sum(0, 0)},
-        {"NothingWhereAllIsReserved",
-         kSmall,
-         {},
-         {MilliCpu{9000}, Bytes{9000}},
-         sum(0, 0),
-         sum(0, 0)},
-        {"WhatAKubeletsPodsLeave",
-         kWhole,
-         held(sum(500, 1000), {}, sum(1000, 2000)),
-         {},
-         sum(4000, 8000),
-         sum(2500, 5000)},
-        {"NothingWhereAKubeletsPodsHaveMore",
-         kSmall,
-         held({}, {}, sum(kEnd, kEnd)),
-         {},
-         sum(1000, 1000),
-         sum(0, 0)},
-        {"AllThatAnAdoptedPodClaims",
-         adopted(kSmall),
-         held(sum(4000, 8000)),
-         {},
-         sum(1000, 1000),
-         sum(1000, 1000)},
-        {"NothingToAnAdoptedBestEffortPod",
-         adopted(requesting("1", "1k", kBestEffort)),
-         {},
-         {},
-         sum(1000, 1000),
-         sum(0, 0)},
-        {"NothingToBestEffort",
-         requesting("1", "1k", kBestEffort),
-         {},
-         {},
-         sum(1000, 1000),
-         sum(0, 0)},
-        {"AsMuchToGuaranteed",
-         requesting("1", "1k", kGuaranteed),
-         {},
-         {},
-         sum(1000, 1000),
-         sum(1000, 1000)},
-        {"SumsAtTheEndOfTheRange",
-         kSmall,
-         held(sum(kEnd, kEnd), sum(kEnd, kEnd)),
-         {},
-         sum(1000, 1000),
-         sum(0, 0)},
-    }),
-    [](const TestParamInfo<Granting>& row) { return std::string{row.param.name}; });
-
-TEST(GrantRequests, NeedsNoRequest) {
-  PodRecord record;
-  record.qos_class = kBurstable;
-  grant_requests(record, {}, {}, kNodeOf8000Bytes);
-  EXPECT_EQ(record.claimed, sum(0, 0));
-  EXPECT_EQ(record.granted, sum(0, 0));
+TEST(GrantRequests, CountsWhatIsFree) {
+  struct Granting {
+    const char* name;
+    PodRecord record;
+    TierSum claimed;
+    TierSum granted;
+    TierSums others = {};
+    Reserved reserved = {};
+  };
+  for (const auto& row : std::vector<Granting>{
+           {"AllOfIt", kSmall, kOfSmall, kOfSmall},
+           {"AnExbibyte", requesting("1", "1Ei"), sum(1000, 8000), sum(1000, 8000)},
+           {"AnExaCpu", requesting("1E", "1k"), sum(4000, 1000), sum(4000, 1000)},
+           {"WhatOthersLeave", kWhole, kOfWhole, sum(2500, 5000),
+            held(sum(500, 1000), sum(1000, 2000))},
+           {"WhatTheReserveLeaves",
+            kWhole,
+            sum(3000, 5000),
+            sum(3000, 5000),
+            {},
+            {MilliCpu{1000}, Bytes{3000}}},
+           {"NothingWhereAllIsGiven", kSmall, kOfSmall, kNoAmounts, held(kOfWhole)},
+           {"NothingWhereMoreIsGiven", kSmall, kOfSmall, kNoAmounts, held(kOfWhole, kOfWhole)},
+           {"NothingWhereAllIsReserved",
+            kSmall,
+            kNoAmounts,
+            kNoAmounts,
+            {},
+            {MilliCpu{9000}, Bytes{9000}}},
+           {"WhatAKubeletsPodsLeave", kWhole, kOfWhole, sum(2500, 5000),
+            held(sum(500, 1000), {}, sum(1000, 2000))},
+           {"NothingWhereAKubeletsPodsHaveMore", kSmall, kOfSmall, kNoAmounts,
+            held({}, {}, sum(kEnd, kEnd))},
+           {"AllThatAnAdoptedPodClaims", adopted(kSmall), kOfSmall, kOfSmall, held(kOfWhole)},
+           {"NothingToAnAdoptedBestEffortPod", adopted(requesting("1", "1k", kBestEffort)),
+            kOfSmall, kNoAmounts},
+           {"NothingToBestEffort", requesting("1", "1k", kBestEffort), kOfSmall, kNoAmounts},
+           {"AsMuchToGuaranteed", requesting("1", "1k", kGuaranteed), kOfSmall, kOfSmall},
+           {"SumsAtTheEndOfTheRange", kSmall, kOfSmall, kNoAmounts,
+            held(sum(kEnd, kEnd), sum(kEnd, kEnd))},
+           {"NoRequest", with_class(kBurstable), kNoAmounts, kNoAmounts},
+       }) {
+    SCOPED_TRACE(row.name);
+    Settings settings;
+    settings.kube_reserved = row.reserved;
+    PodRecord record = row.record;
+    grant_requests(record, row.others, settings, kNodeOf8000Bytes);
+    EXPECT_EQ(record.claimed, row.claimed);
+    EXPECT_EQ(record.granted, row.granted);
+  }
 }
 
-TEST(AllocatableMemory, LeavesOutBothReserves) {
+TEST(Allocatable, IsCapacityWithoutReserves) {
   Settings settings;
-  settings.system_reserved.memory = Bytes{1000};
-  settings.kube_reserved.memory = Bytes{2000};
+  settings.system_reserved = {.cpu = MilliCpu{500}, .memory = Bytes{1000}};
+  settings.kube_reserved = {.cpu = MilliCpu{250}, .memory = Bytes{2000}};
   EXPECT_EQ(allocatable_memory(settings, kNodeOf8000Bytes), Bytes{5000});
-}
-
-TEST(AllocatableCpu, IsCapacityWithoutReserves) {
-  Settings settings;
-  settings.system_reserved.cpu = MilliCpu{500};
-  settings.kube_reserved.cpu = MilliCpu{250};
   EXPECT_EQ(allocatable_cpu(settings, {.memory = {}, .cpu = MilliCpu{4000}}), MilliCpu{3250});
   EXPECT_EQ(allocatable_cpu(settings, {.memory = {}, .cpu = MilliCpu{700}}), MilliCpu{0});
 }
@@ -286,21 +234,12 @@ TEST(NoteCut, ListsWhatIsStillToBeGranted) {
   note_cut(tiers, claiming("b", sum(500, 2 * kGi), sum(500, kGi)), {});
   note_cut(tiers, claiming("c", sum(500, kGi), sum(500, kGi)), {});
   EXPECT_THAT(tiers.cut, ElementsAre(entry("a", 400, 0), entry("b", 0, kGi)));
-}
-
-TEST(NoteCut, KeepsThePlaceOfAPodUntilAllIsGranted) {
-  TiersRecord tiers;
-  tiers.cut = {entry("a", 400, 0), entry("b", 0, kGi)};
+  // A pod keeps its place until all is granted, or it is released.
   note_cut(tiers, claiming("a", sum(500, kGi), sum(200, kGi)), {});
   EXPECT_THAT(tiers.cut, ElementsAre(entry("a", 300, 0), entry("b", 0, kGi)));
   note_cut(tiers, claiming("a", sum(500, kGi), sum(500, kGi)), {});
   EXPECT_THAT(tiers.cut, ElementsAre(entry("b", 0, kGi)));
-}
-
-TEST(NoteCut, ForgetsAReleasedPod) {
-  TiersRecord tiers;
-  tiers.cut = {entry("a", 400, 0)};
-  PodRecord released = claiming("a", sum(500, kGi), sum(100, kGi));
+  PodRecord released = claiming("b", sum(500, 2 * kGi), sum(500, kGi));
   released.released_at = BootSeconds{1};
   note_cut(tiers, released, {});
   EXPECT_THAT(tiers.cut, IsEmpty());
@@ -369,14 +308,6 @@ class NodeFitTest : public ::testing::Test {
     others_.requested = {.pods = 3, .cpu = MilliCpu{1000}, .memory = Bytes{3 * kGi}};
     others_.adopted = {.pods = 1, .cpu = MilliCpu{1000}, .memory = Bytes{kGi}};
   }
-  static PodRecord requesting(const char* cpu, const char* memory) {
-    PodRecord record;
-    record.pod = pod_text::pod(
-        {pod_text::container("a", pod_text::list({{"cpu", cpu}, {"memory", memory}}))});
-    record.complete = true;
-    record.qos_class = QosClass::kBurstable;
-    return record;
-  }
   [[nodiscard]] Status check(const PodRecord& record) const {
     return check_node_fit({.pod = record,
                            .before = before_,
@@ -402,15 +333,9 @@ class NodeFitTest : public ::testing::Test {
 
 TEST_F(NodeFitTest, TakesAPodUpToTheLastByte) {
   EXPECT_EQ(refusal(requesting("1", "2Gi")), "");
-}
-
-TEST_F(NodeFitTest, RefusesTheFirstByteMore) {
   EXPECT_EQ(refusal(requesting("1", "2147483649")),
             "requests memory 2147483649, of which 2Gi is free: 6Gi is allocatable, and other pods "
             "have 4Gi; end pods, lower requests, or set admission.memory to \"warn\"");
-}
-
-TEST_F(NodeFitTest, RefusesAThousandthOfACpuMore) {
   EXPECT_EQ(refusal(requesting("1001m", "2Gi")),
             "requests cpu 1001m, of which 1 is free: 3 is allocatable, and other pods have 2; end "
             "pods, lower requests, or set admission.cpu to \"warn\"");
@@ -457,21 +382,11 @@ TEST_F(NodeFitTest, OnlyEnforcesWhatIsToBeEnforced) {
   EXPECT_EQ(refusal(requesting("5", "20Gi")), "");
 }
 
-TEST_F(NodeFitTest, TakesAPodThatRequestsNothing) {
+TEST_F(NodeFitTest, TakesAPodThatRequestsNothingOrThatAKubeletHasAdmitted) {
   others_.requested = {.pods = 1, .cpu = MilliCpu{8000}, .memory = Bytes{16 * kGi}};
   EXPECT_EQ(refusal(requesting("0", "0")), "");
-}
-
-TEST_F(NodeFitTest, TakesABestEffortPod) {
-  PodRecord record = requesting("5", "20Gi");  // by its overhead
-  record.qos_class = QosClass::kBestEffort;
-  EXPECT_EQ(refusal(record), "");
-}
-
-TEST_F(NodeFitTest, LeavesAKubeletsPodToItsKubelet) {
-  PodRecord record = requesting("5", "20Gi");
-  record.adopted = true;
-  EXPECT_EQ(refusal(record), "");
+  EXPECT_EQ(refusal(requesting("5", "20Gi", kBestEffort)), "");  // by its overhead
+  EXPECT_EQ(refusal(adopted(requesting("5", "20Gi"))), "");
 }
 
 TEST_F(NodeFitTest, TakesWhatWasRequestedBefore) {

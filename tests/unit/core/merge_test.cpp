@@ -12,7 +12,6 @@
 #include "common/base/text.h"
 #include "common/core/pods/identity.h"
 #include "tests/unit/core/facts.h"
-#include "tests/unit/core/merging.h"
 #include "tests/unit/core/pod_text.h"
 
 namespace podqos::core {
@@ -22,19 +21,65 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::TestParamInfo;
-using ::testing::TestWithParam;
-using ::testing::ValuesIn;
 using enum QosClass;
-using merging::full;
-using merging::identity_in;
-using merging::join;
-using merging::living;
-using merging::none;
-using merging::partial;
-using merging::some;
-using merging::whole;
 using pod_text::list;
+
+// Claims as containers bring them one after the other, and the pods that merge_claim() makes of
+// them.
+
+/// A container whose limits are its requests.
+Container full(const char* name) {
+  const ResourceList both = list({{"cpu", "1"}, {"memory", "1Gi"}});
+  return pod_text::container(name, both, both);
+}
+
+Container some(const char* name) {
+  return pod_text::container(name, list({{"cpu", "100m"}}));
+}
+
+Container none(const char* name) {
+  return pod_text::container(name, {});
+}
+
+PodClaim partial(Container first) {
+  PodClaim claim;
+  claim.known = true;
+  claim.container = first.name;
+  claim.pod = pod_text::pod({std::move(first)});
+  claim.pod.uid = "42";
+  return claim;
+}
+
+PodClaim whole(Container first) {
+  PodClaim claim = partial(std::move(first));
+  claim.complete = true;
+  claim.source = ClassSource::kPodAnnotation;
+  return claim;
+}
+
+Identity identity_in(std::string sandbox, std::string pod_namespace = "",
+                     IdentitySource source = IdentitySource::kAnnotation) {
+  Identity out = facts::identity(source);
+  out.sandbox_id = std::move(sandbox);
+  out.pod_namespace = std::move(pod_namespace);
+  return out;
+}
+
+MergedPod join(const std::optional<PodRecord>& existing, const PodClaim& claim,
+               const Settings& settings = {}) {
+  auto joined = merge_claim(existing, identity_in(""), claim, settings);
+  if (joined) return std::move(*joined);
+  ADD_FAILURE() << joined.error().message;
+  return {};
+}
+
+/// The pod after its first container, which lives.
+PodRecord living(const PodClaim& claim, const Settings& settings = {}) {
+  PodRecord record = join(std::nullopt, claim, settings).record;
+  record.cgroup = "/kubepods/pod42";
+  record.containers.emplace_back().id = "first";
+  return record;
+}
 
 constexpr auto kSpecified = ClassSource::kPodAnnotation;
 constexpr auto kDeclared = ClassSource::kQosAnnotation;
@@ -101,22 +146,20 @@ TEST(JoinPod, TakesAKubeletsClassAsItIs) {
   for (const QosClass placed : {kGuaranteed, kBurstable, kBestEffort}) {
     PodClaim claim = partial(some("a"));
     claim.engine_class = placed;
+    EXPECT_THAT(join(std::nullopt, claim).warnings, IsEmpty());
     claim.declared_class = kBestEffort;
-    const PodRecord record = join(std::nullopt, claim).record;
-    EXPECT_EQ(record.qos_class, placed);
-    EXPECT_EQ(record.class_source, ClassSource::kEngine);
+    const MergedPod joined = join(std::nullopt, claim);
+    EXPECT_EQ(joined.record.qos_class, placed);
+    EXPECT_EQ(joined.record.class_source, ClassSource::kEngine);
+    if (placed == kBestEffort) {
+      EXPECT_THAT(joined.warnings, IsEmpty());
+    } else {
+      EXPECT_THAT(joined.warnings,
+                  ElementsAre(AllOf(
+                      HasSubstr("podqos.io/qos-class \"BestEffort\" refused"),
+                      HasSubstr(cat("the engine runs the pod as ", format_qos_class(placed))))));
+    }
   }
-}
-
-TEST(JoinPod, SaysThatTheEnginesClassCounts) {
-  PodClaim claim = partial(some("a"));
-  claim.engine_class = kBurstable;
-  claim.declared_class = kBestEffort;
-  EXPECT_THAT(join(std::nullopt, claim).warnings,
-              ElementsAre(AllOf(HasSubstr("podqos.io/qos-class \"BestEffort\" refused"),
-                                HasSubstr("the engine runs the pod as Burstable"))));
-  claim.declared_class = kBurstable;
-  EXPECT_THAT(join(std::nullopt, claim).warnings, IsEmpty());
 }
 
 TEST(JoinPod, SaysThatADeclaredClassComesTooLate) {
@@ -140,12 +183,6 @@ TEST(JoinPod, PassesOnWhatTheClaimWarnsOf) {
   PodClaim claim = whole(some("a"));
   claim.warnings = {"refused"};
   EXPECT_THAT(join(std::nullopt, claim).warnings, ElementsAre("refused"));
-}
-
-TEST(JoinPod, RemembersTheSandbox) {
-  const auto joined = merge_claim(std::nullopt, identity_in("s1"), whole(some("a")), {});
-  ASSERT_TRUE(joined);
-  EXPECT_EQ(joined->record.sandbox_id, "s1");
 }
 
 TEST(JoinPod, CollectsTheContainersOfAPartialPod) {
@@ -206,10 +243,6 @@ TEST(JoinPod, KeepsTheFirstOfTwoSpecs) {
   const MergedPod joined = join(living(whole(some("a"))), whole(none("a")));
   EXPECT_EQ(joined.record.pod, whole(some("a")).pod);
   EXPECT_THAT(joined.warnings, ElementsAre(HasSubstr("which applies until the pod has ended")));
-}
-
-TEST(JoinPod, IsSilentWhereTheSpecsAgree) {
-  EXPECT_THAT(join(living(whole(some("a"))), whole(some("a"))).warnings, IsEmpty());
 }
 
 TEST(JoinPod, AddsNothingToAWholePod) {
@@ -308,71 +341,61 @@ Identity lone() {
   return identity_in("", "", IdentitySource::kLone);
 }
 
-struct Owner {
-  const char* name;
-  Identity first;
-  Identity second;
-  bool joins;
-};
-class JoinPodOwner : public TestWithParam<Owner> {};
-
-TEST_P(JoinPodOwner, IsRespected) {
-  auto record = merge_claim(std::nullopt, GetParam().first, whole(some("a")), {});
-  ASSERT_TRUE(record);
-  record->record.pod.pod_namespace = GetParam().first.pod_namespace;
-  record->record.containers.emplace_back().id = "first";
-  const auto joined = merge_claim(record->record, GetParam().second, whole(some("a")), {});
-  ASSERT_EQ(joined.has_value(), GetParam().joins);
-  if (!joined) {
+TEST(JoinPodOwner, IsRespectedUntilThePodHasEnded) {
+  struct Owner {
+    const char* name;
+    Identity first;
+    Identity second;
+    bool joins;
+  };
+  for (const auto& row : std::vector<Owner>{
+           {"NoSandboxAtAll", identity_in(""), identity_in(""), true},
+           {"TheSameSandbox", identity_in("s1"), identity_in("s1"), true},
+           {"AnotherSandbox", identity_in("s1"), identity_in("s2"), false},
+           {"AStrangerToTheSandbox", identity_in("s1"), identity_in(""), false},
+           {"ASandboxToAStranger", identity_in(""), identity_in("s2"), false},
+           {"AnotherNamespace", identity_in("", "shop"), identity_in("", "evil"), false},
+           {"TheSameNamespace", identity_in("", "shop"), identity_in("", "shop"), true},
+           {"AnotherNamespaceOfTheSameSandbox", identity_in("s1", "a"), identity_in("s1", "b"),
+            false},
+           {"NoNamespace", identity_in("", "shop"), identity_in(""), true},
+           {"ANewerSandboxByTheEnginesWord", of_engine("s1"), of_engine("s2"), true},
+           {"AnAnnotationToAnEnginesPod", of_engine("s1"), identity_in(""), false},
+           {"ALoneContainerToASandbox", identity_in("s1"), lone(), false},
+           {"ALoneContainerToWhoClaimedItsUid", identity_in(""), lone(), false},
+           {"ALoneContainerToAnother", lone(), lone(), false},
+           {"AnAnnotationToALoneContainer", lone(), identity_in(""), false},
+           {"TheEngineToALoneContainer", lone(), of_engine("s1"), false},
+           {"AnAnnotationToAnEnginesPodWithoutSandbox", of_engine(""), identity_in(""), false},
+           {"AnAnnotationToAnEnginesSandbox", of_engine("s1"), identity_in("s2"), false},
+           {"AnAnnotationInAnEnginesOwnSandbox", of_engine("s1"), identity_in("s1"), true},
+           {"AnAnnotationToAKubeletsPod", of_cgroup(""), identity_in(""), false},
+           {"AnAnnotationToASandboxsPod", of_sandbox("s1"), identity_in("s2"), false},
+           {"AnAnnotationInItsOwnSandbox", of_sandbox("s1"), identity_in("s1"), true},
+           {"TheEngineToWhoClaimedItsUid", identity_in(""), of_engine("s1"), false},
+           {"TheEngineToAnothersSandbox", identity_in("s2"), of_engine("s1"), false},
+           {"TheEngineInOneSandbox", identity_in("s1"), of_engine("s1"), true},
+           {"AKubeletsToWhoClaimedItsUid", identity_in(""), of_cgroup(""), false},
+           {"ASandboxToWhoClaimedItsId", identity_in("s2"), of_sandbox("s1"), false},
+           {"ASandboxsSecondContainer", of_sandbox("s1"), of_sandbox("s1"), true},
+           {"TheEngineAndACgroupKnowOnePod", of_engine("s1"), of_cgroup(""), true},
+           {"AnotherNamespaceByTheEnginesWord", of_engine("s1", "a"), of_engine("s2", "b"), false},
+           {"TheSameNamespaceByTheEnginesWord", of_engine("s1", "a"), of_engine("s2", "a"), true},
+       }) {
+    SCOPED_TRACE(row.name);
+    auto first = merge_claim(std::nullopt, row.first, whole(some("a")), {});
+    ASSERT_TRUE(first);
+    PodRecord& record = first->record;
+    EXPECT_TRUE(merge_claim(record, row.second, whole(some("a")), {}));
+    record.pod.pod_namespace = row.first.pod_namespace;
+    record.containers.emplace_back().id = "first";
+    const auto joined = merge_claim(record, row.second, whole(some("a")), {});
+    ASSERT_EQ(joined.has_value(), row.joins);
+    if (joined) continue;
     EXPECT_EQ(joined.error().code, ErrorCode::kConflict);
     EXPECT_THAT(joined.error().message, HasSubstr("\"42\""));
   }
 }
-
-TEST_P(JoinPodOwner, MeansNothingOnceThePodHasEnded) {
-  auto record = merge_claim(std::nullopt, GetParam().first, whole(some("a")), {});
-  ASSERT_TRUE(record);
-  EXPECT_TRUE(merge_claim(record->record, GetParam().second, whole(some("a")), {}));
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Table, JoinPodOwner,
-    ValuesIn<Owner>({
-        {"NoSandboxAtAll", identity_in(""), identity_in(""), true},
-        {"TheSameSandbox", identity_in("s1"), identity_in("s1"), true},
-        {"AnotherSandbox", identity_in("s1"), identity_in("s2"), false},
-        {"AStrangerToTheSandbox", identity_in("s1"), identity_in(""), false},
-        {"ASandboxToAStranger", identity_in(""), identity_in("s2"), false},
-        {"AnotherNamespace", identity_in("", "shop"), identity_in("", "evil"), false},
-        {"TheSameNamespace", identity_in("", "shop"), identity_in("", "shop"), true},
-        {"AnotherNamespaceOfTheSameSandbox", identity_in("s1", "a"), identity_in("s1", "b"), false},
-        {"NoNamespace", identity_in("", "shop"), identity_in(""), true},
-        {"ANewerSandboxByTheEnginesWord", identity_in("s1", "", IdentitySource::kEngine),
-         identity_in("s2", "", IdentitySource::kEngine), true},
-        {"AnAnnotationToAnEnginesPod", identity_in("s1", "", IdentitySource::kEngine),
-         identity_in(""), false},
-        {"ALoneContainerToASandbox", identity_in("s1"), lone(), false},
-        {"ALoneContainerToWhoClaimedItsUid", identity_in(""), lone(), false},
-        {"ALoneContainerToAnother", lone(), lone(), false},
-        {"AnAnnotationToALoneContainer", lone(), identity_in(""), false},
-        {"TheEngineToALoneContainer", lone(), of_engine("s1"), false},
-        {"AnAnnotationToAnEnginesPodWithoutSandbox", of_engine(""), identity_in(""), false},
-        {"AnAnnotationToAnEnginesSandbox", of_engine("s1"), identity_in("s2"), false},
-        {"AnAnnotationInAnEnginesOwnSandbox", of_engine("s1"), identity_in("s1"), true},
-        {"AnAnnotationToAKubeletsPod", of_cgroup(""), identity_in(""), false},
-        {"AnAnnotationToASandboxsPod", of_sandbox("s1"), identity_in("s2"), false},
-        {"AnAnnotationInItsOwnSandbox", of_sandbox("s1"), identity_in("s1"), true},
-        {"TheEngineToWhoClaimedItsUid", identity_in(""), of_engine("s1"), false},
-        {"TheEngineToAnothersSandbox", identity_in("s2"), of_engine("s1"), false},
-        {"TheEngineInOneSandbox", identity_in("s1"), of_engine("s1"), true},
-        {"AKubeletsToWhoClaimedItsUid", identity_in(""), of_cgroup(""), false},
-        {"ASandboxToWhoClaimedItsId", identity_in("s2"), of_sandbox("s1"), false},
-        {"ASandboxsSecondContainer", of_sandbox("s1"), of_sandbox("s1"), true},
-        {"TheEngineAndACgroupKnowOnePod", of_engine("s1"), of_cgroup(""), true},
-        {"AnotherNamespaceByTheEnginesWord", of_engine("s1", "a"), of_engine("s2", "b"), false},
-        {"TheSameNamespaceByTheEnginesWord", of_engine("s1", "a"), of_engine("s2", "a"), true},
-    }),
-    [](const TestParamInfo<Owner>& row) { return std::string{row.param.name}; });
 
 TEST(JoinPod, SaysWhoHoldsTheUidOfAnEnginesPod) {
   PodRecord squatted = merge_claim(std::nullopt, identity_in("s2"), whole(some("a")), {})->record;
@@ -427,12 +450,13 @@ TEST(JoinPod, NamesTheFounderAnewOnceThePodHasEnded) {
             IdentitySource::kEngine);
 }
 
-TEST(JoinPod, TakesOverTheNewerSandbox) {
-  PodRecord before = living(whole(some("a")));
-  before.uid_source = IdentitySource::kEngine;
-  before.sandbox_id = "s1";
-  const auto joined =
-      merge_claim(before, identity_in("s2", "", IdentitySource::kEngine), whole(some("a")), {});
+TEST(JoinPod, RemembersTheNewestSandbox) {
+  const auto first = merge_claim(std::nullopt, of_engine("s1"), whole(some("a")), {});
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->record.sandbox_id, "s1");
+  PodRecord before = first->record;
+  before.containers.emplace_back().id = "first";
+  const auto joined = merge_claim(before, of_engine("s2"), whole(some("a")), {});
   ASSERT_TRUE(joined);
   EXPECT_EQ(joined->record.sandbox_id, "s2");
 }
@@ -442,12 +466,10 @@ constexpr const char* kPod = "/podqos/kubepods/burstable/poda";
 constexpr auto kAbsent = CgroupOrigin::kNone;
 constexpr auto kCopied = CgroupOrigin::kPodqos;
 constexpr auto kNew = CgroupOrigin::kEngine;
-constexpr auto kLimited = CgroupOrigin::kOther;
+constexpr auto kForeign = CgroupOrigin::kOther;
 
-AdmissionRequest request(std::optional<std::string> uid_of_engine = std::nullopt,
-                         std::optional<std::string> placed_at = std::nullopt) {
+AdmissionRequest request(std::optional<std::string> placed_at = std::nullopt) {
   AdmissionRequest request;
-  request.annotations.engine.pod_uid = std::move(uid_of_engine);
   request.placed_at = std::move(placed_at);
   return request;
 }
@@ -459,19 +481,13 @@ PodRecord record(bool adopted, const char* cgroup = kPod) {
   return record;
 }
 
-TEST(IsForeignCgroup, ACopyOfARecordProvesThatPodqosMadeIt) {
+TEST(IsForeignCgroup, IsToldByTheCopyElseTheRecordElseTheValues) {
   EXPECT_FALSE(is_foreign_cgroup(kPod, kCopied, record(true)));
-}
-
-TEST(IsForeignCgroup, TheRecordOfThisCgroupDecides) {
-  EXPECT_FALSE(is_foreign_cgroup(kPod, kLimited, record(false)));
+  EXPECT_FALSE(is_foreign_cgroup(kPod, kForeign, record(false)));
   EXPECT_TRUE(is_foreign_cgroup(kPod, kNew, record(true)));
   // A record with another cgroup says nothing about this one.
   EXPECT_FALSE(is_foreign_cgroup(kPod, kNew, record(true, "/elsewhere/poda")));
-}
-
-TEST(IsForeignCgroup, WithoutARecordItsValuesDecide) {
-  EXPECT_TRUE(is_foreign_cgroup(kPod, kLimited, std::nullopt));
+  EXPECT_TRUE(is_foreign_cgroup(kPod, kForeign, std::nullopt));
   EXPECT_FALSE(is_foreign_cgroup(kPod, kNew, std::nullopt));
   EXPECT_FALSE(is_foreign_cgroup(kPod, kAbsent, std::nullopt));
 }
@@ -488,15 +504,14 @@ TEST(CheckPodCgroup, AdmitsToWhatPodqosMadeOrMayMake) {
   EXPECT_TRUE(check_pod_cgroup(record(false), kAbsent, request()));
   EXPECT_TRUE(check_pod_cgroup(record(false), kCopied, request()));
   // Made by the container's runtime, because its config.json names it.
-  EXPECT_TRUE(
-      check_pod_cgroup(record(false), kNew, request({}, "/podqos/kubepods/burstable/poda/c")));
+  EXPECT_TRUE(check_pod_cgroup(record(false), kNew, request("/podqos/kubepods/burstable/poda/c")));
 }
 
 TEST(CheckPodCgroup, RefusesACgroupOfAnotherProgram) {
   for (const auto& [origin, placed_at] :
-       {std::pair{kNew, "/elsewhere/c"}, std::pair{kLimited, "/podqos/kubepods/burstable/poda/c"},
+       {std::pair{kNew, "/elsewhere/c"}, std::pair{kForeign, "/podqos/kubepods/burstable/poda/c"},
         std::pair{kNew, "/podqos/kubepods/burstable/podab/c"}}) {
-    const auto refused = check_pod_cgroup(record(false), origin, request({}, placed_at));
+    const auto refused = check_pod_cgroup(record(false), origin, request(placed_at));
     ASSERT_FALSE(refused) << placed_at;
     EXPECT_EQ(refused.error().code, ErrorCode::kConflict);
     EXPECT_THAT(refused.error().message, AllOf(HasSubstr(kPod), HasSubstr("not created by podqos"),
@@ -514,7 +529,7 @@ PodClaim claim_naming(std::size_t begin, std::size_t end) {
 }
 
 TEST(MergeClaim, BoundsTheContainersOfAPodWithoutASpec) {
-  constexpr std::size_t kMost = kMaxPartialContainers;
+  constexpr std::size_t kMost = 256;
   const PodRecord record = living(claim_naming(0, kMost));
   EXPECT_TRUE(merge_claim(record, identity_in(""), claim_naming(0, kMost), {}));
   for (const auto& joined :

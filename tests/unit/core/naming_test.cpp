@@ -2,8 +2,10 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "common/base/text.h"
@@ -11,8 +13,8 @@
 namespace podqos::core {
 namespace {
 
-using ::testing::TestWithParam;
-using ::testing::ValuesIn;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 TEST(FormatSystemd, RefusesWhatWouldLeadElsewhere) {
   for (const auto* bad : {"a/b", "/", "a_b", "_", ".", "..", ""}) {
@@ -29,11 +31,8 @@ TEST(FormatSystemd, ExpandsEveryParent) {
             "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1_2.slice");
 }
 
-TEST(ExpandSlice, KnowsTheRoot) {
-  EXPECT_EQ(expand_slice("-.slice"), "/");
-}
-
 TEST(ExpandSlice, RefusesWhatSystemdWould) {
+  EXPECT_EQ(expand_slice("-.slice"), "/");
   for (const auto* bad : {"", "a", ".slice", "a.scope", "/a.slice", "a/b.slice", "a--b.slice",
                           "-a.slice", "a-.slice"}) {
     const auto path = expand_slice(bad);
@@ -88,11 +87,6 @@ TEST(FindPodCgroup, FindsThePod) {
   }
 }
 
-TEST(FindPodCgroup, TakesDoubledSlashesAsOne) {
-  EXPECT_EQ(describe(find_pod_cgroup("/kubepods//pod1//ctr")),
-            "Guaranteed uid=1 path=/kubepods/pod1");
-}
-
 TEST(FindPodCgroup, RefusesWhatIsNoPod) {
   for (const auto* path : {
            "",
@@ -124,6 +118,9 @@ TEST(FindPodCgroup, RefusesWhatIsNoPod) {
 }
 
 TEST(FindPodCgroup, FindsEachPathThatPodPathMakes) {
+  // With doubled slashes too.
+  EXPECT_EQ(describe(find_pod_cgroup("/kubepods//pod1//ctr")),
+            "Guaranteed uid=1 path=/kubepods/pod1");
   const auto path = [](Driver driver) {
     return pod_path(root_path("/my-root", driver), QosClass::kBurstable, "a-b.C");
   };
@@ -153,11 +150,9 @@ TEST(CheckPodUid, RefusesTheRest) {
   }
 }
 
-TEST(CheckPodUid, NamesTheOffendingCharacter) {
+TEST(CheckPodUid, SaysWhatItExpects) {
   EXPECT_EQ(check_pod_uid("a\nb").error().to_string(),
-            "pod UID \"a\\x0ab\" contains the invalid character \"\\x0a\"");
-  EXPECT_EQ(check_pod_uid(std::string(300, 'x')).error().to_string(),
-            "pod UID has 300 characters, at most 128 are allowed");
+            "pod UID \"a\\x0ab\": expected 1 to 128 letters, digits, '-' and '.', not only dots");
 }
 
 TEST(CheckCgroupComponent, TakesOnePlainDirectoryName) {
@@ -238,29 +233,19 @@ TEST(DetectDriver, BelievesTheStrongestSign) {
   }
 }
 
-struct Setting {
-  DriverSetting setting;
-  Driver driver;
-  bool fits;
-};
-class CheckDriver : public TestWithParam<Setting> {};
-
-TEST_P(CheckDriver, TellsWhatToChange) {
-  const Status done = check_driver(GetParam().setting, GetParam().driver);
-  ASSERT_EQ(done.has_value(), GetParam().fits);
-  if (done) return;
-  EXPECT_EQ(done.error().code, ErrorCode::kUnsupported);
-  EXPECT_NE(done.error().message.find("cgroupDriver"), std::string::npos);
-  EXPECT_NE(done.error().message.find("SystemdCgroup"), std::string::npos);
+TEST(CheckDriver, TellsWhatToChange) {
+  for (const auto driver : {kFs, kUnits})
+    EXPECT_TRUE(check_driver(DriverSetting::kAuto, driver));
+  EXPECT_TRUE(check_driver(DriverSetting::kCgroupfs, kFs));
+  EXPECT_TRUE(check_driver(DriverSetting::kSystemd, kUnits));
+  for (const auto& [setting, driver] :
+       {std::pair{DriverSetting::kCgroupfs, kUnits}, std::pair{DriverSetting::kSystemd, kFs}}) {
+    const Status done = check_driver(setting, driver);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, ErrorCode::kUnsupported);
+    EXPECT_THAT(done.error().message, AllOf(HasSubstr("cgroupDriver"), HasSubstr("SystemdCgroup")));
+  }
 }
-
-INSTANTIATE_TEST_SUITE_P(Table, CheckDriver,
-                         ValuesIn<Setting>({{DriverSetting::kAuto, kFs, true},
-                                            {DriverSetting::kAuto, kUnits, true},
-                                            {DriverSetting::kCgroupfs, kFs, true},
-                                            {DriverSetting::kCgroupfs, kUnits, false},
-                                            {DriverSetting::kSystemd, kFs, false},
-                                            {DriverSetting::kSystemd, kUnits, true}}));
 
 TEST(DriverOf, TellsUnitsByTheirSuffix) {
   EXPECT_EQ(driver_of("/kubepods.slice"), kUnits);
@@ -283,28 +268,24 @@ TEST(ScopePath, ExpandsTheSlice) {
   EXPECT_EQ(scope_path({.slice = "nothing", .prefix = "p", .name = "c1"}), std::nullopt);
 }
 
-struct Path {
-  const char* cgroup;
-  const char* id;
-  const char* path;
-};
-class OciCgroupsPath : public TestWithParam<Path> {};
-
-TEST_P(OciCgroupsPath, HasTheFormOfTheDriver) {
-  EXPECT_EQ(oci_cgroups_path(GetParam().cgroup, GetParam().id), GetParam().path);
+TEST(OciCgroupsPath, HasTheFormOfTheDriver) {
+  struct Path {
+    const char* cgroup;
+    const char* id;
+    const char* path;
+  };
+  for (const auto& row : std::vector<Path>{
+           {"/kubepods/pod1/c1", "c1", "/kubepods/pod1/c1"},
+           {"/k.slice/k-pod1.slice/cri-containerd-c-1.scope", "c-1",
+            "k-pod1.slice:cri-containerd:c-1"},
+           {"/k.slice/k-pod1.slice/cri-other.scope", "c1", "k-pod1.slice:cri:other"},
+           {"/k.slice/k-pod1.slice/-c1.scope", "c1", "k-pod1.slice::c1"},
+           {"/k.slice/k-pod1.slice/crun-c1.scope/container", "c1", "k-pod1.slice:crun:c1"},
+           {"/kubepods/pod1/container", "container", "/kubepods/pod1/container"},
+           {"/k.slice/k-pod1.slice/podqos-c1-0123.scope", "c1", "k-pod1.slice:podqos:c1-0123"},
+       })
+    EXPECT_EQ(oci_cgroups_path(row.cgroup, row.id), row.path);
 }
-
-INSTANTIATE_TEST_SUITE_P(
-    Table, OciCgroupsPath,
-    ValuesIn<Path>({{"/kubepods/pod1/c1", "c1", "/kubepods/pod1/c1"},
-                    {"/k.slice/k-pod1.slice/cri-containerd-c-1.scope", "c-1",
-                     "k-pod1.slice:cri-containerd:c-1"},
-                    {"/k.slice/k-pod1.slice/cri-other.scope", "c1", "k-pod1.slice:cri:other"},
-                    {"/k.slice/k-pod1.slice/-c1.scope", "c1", "k-pod1.slice::c1"},
-                    {"/k.slice/k-pod1.slice/crun-c1.scope/container", "c1", "k-pod1.slice:crun:c1"},
-                    {"/kubepods/pod1/container", "container", "/kubepods/pod1/container"},
-                    {"/k.slice/k-pod1.slice/podqos-c1-0123.scope", "c1",
-                     "k-pod1.slice:podqos:c1-0123"}}));
 
 }  // namespace
 }  // namespace podqos::core

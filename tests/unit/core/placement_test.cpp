@@ -13,49 +13,47 @@ namespace podqos::core {
 namespace {
 
 using facts::container_facts;
-using ::testing::TestWithParam;
-using ::testing::ValuesIn;
 
 constexpr const char* kPodPath = "/kubepods/burstable/pod42";
+
+constexpr const char* kPodSlice = "/kubepods.slice/kubepods-pod42.slice";
 
 TEST(ContainerLeaf, KeepsTheEnginesNameWhereItHoldsTheId) {
   struct Leaf {
     const char* name;
-    const char* id;
     std::optional<std::string> cgroups_path;
     const char* want;
+    const char* pod = kPodPath;
   };
   for (const auto& row : std::vector<Leaf>{
-           {"NoPath", "c1", std::nullopt, "c1"},
-           {"Podmans", "c1", "/libpod_parent/p/libpod-c1", "libpod-c1"},
-           {"PlainId", "c1", "/kubepods/pod9/c1", "c1"},
-           {"ARelativePath", "c1", "x-c1", "x-c1"},
-           {"AnotherName", "c1", "/user/shell", "c1"},
-           {"TheIdFurtherUp", "c1", "/c1/payload", "c1"},
-           {"ASlashAtTheEnd", "c1", "/c1/", "c1"},
+           {"NoPath", std::nullopt, "c1"},
+           {"Podmans", "/libpod_parent/p/libpod-c1", "libpod-c1"},
+           {"PlainId", "/kubepods/pod9/c1", "c1"},
+           {"ARelativePath", "x-c1", "x-c1"},
+           {"AnotherName", "/user/shell", "c1"},
+           {"TheIdFurtherUp", "/c1/payload", "c1"},
+           {"ASlashAtTheEnd", "/c1/", "c1"},
+           {"PodmansScope", "machine.slice:libpod:c1", "libpod-c1.scope", kPodSlice},
+           {"Containerds", "system.slice:cri-containerd:c1", "cri-containerd-c1.scope", kPodSlice},
+           {"NoPrefix", "system.slice::c1", "-c1.scope", kPodSlice},
+           {"AnotherScope", "system.slice:libpod:web", "podqos-c1-f4ac0ccb5b6f64d0.scope",
+            kPodSlice},
+           {"Absent", std::nullopt, "podqos-c1-f4ac0ccb5b6f64d0.scope", kPodSlice},
+           {"Relative", "a/c1", "podqos-c1-f4ac0ccb5b6f64d0.scope", kPodSlice},
+           {"AScope", "/machine.slice/libpod-c1.scope", "libpod-c1.scope", kPodSlice},
+           {"ASlice", "machine.slice:x:c1.slice", "podqos-c1-f4ac0ccb5b6f64d0.scope", kPodSlice},
        }) {
     SCOPED_TRACE(row.name);
-    ContainerFacts facts = container_facts(row.id);
+    ContainerFacts facts = container_facts("c1");
     facts.cgroups_path = row.cgroups_path;
-    EXPECT_EQ(container_leaf(facts, kPodPath, {}), row.want);
+    EXPECT_EQ(container_leaf(facts, row.pod, {}), row.want);
   }
 }
 
-TEST(ContainerLeafBadId, IsRefused) {
-  struct BadId {
-    const char* name;
-    std::string id;
-  };
-  for (const auto& row : std::vector<BadId>{
-           {"Empty", ""},
-           {"Up", ".."},
-           {"ASlash", "a/b"},
-           {"ANewline", "a\nb"},
-           {"ANul", std::string{"a\0b", 3}},
-           {"TooLong", std::string(256, 'a')},
-       }) {
-    SCOPED_TRACE(row.name);
-    const auto leaf = container_leaf(container_facts(row.id), kPodPath, {});
+/// See CheckCgroupComponent for the others.
+TEST(ContainerLeaf, RefusesAnIdThatCannotBeAName) {
+  for (const char* id : {"", "..", "a/b"}) {
+    const auto leaf = container_leaf(container_facts(id), kPodPath, {});
     ASSERT_FALSE(leaf);
     EXPECT_EQ(leaf.error().code, ErrorCode::kInvalidArgument);
   }
@@ -80,22 +78,33 @@ TEST(ContainerLeafUnique, TellsOneIdUnderTwoRuntimesApart) {
   EXPECT_NE(container_leaf(container_facts("c1", "/d"), kPodPath, known), leaf);
 }
 
-TEST(ContainerLeafUnique, LetsARestartedContainerKeepItsName) {
-  EXPECT_EQ(container_leaf(container_facts("c1", "/a"), kPodPath,
-                           holding("c1", "/a", "/kubepods/burstable/pod42/c1")),
-            "c1");
+TEST(ContainerLeafUnique, IsSoOnTheMachineAndInThePodForAScope) {
+  // runc and crun may both run a c1, in two pods; names of units know no slices.
+  EXPECT_NE(container_leaf(container_facts("c1", "/other"), kPodSlice, {}),
+            "podqos-c1-f4ac0ccb5b6f64d0.scope");
+  ContainerFacts facts = container_facts("c1");
+  facts.cgroups_path = "machine.slice:libpod:c1";
+  EXPECT_EQ(container_leaf(
+                facts, kPodSlice,
+                holding("c1", "/other", "/kubepods.slice/kubepods-pod42.slice/libpod-c1.scope")),
+            "libpod-c1-f4ac0ccb5b6f64d0.scope");
 }
 
-TEST(ContainerLeafUnique, TellsTwoIdsWithOneLeafApart) {
+TEST(ContainerLeafUnique, IsNeverTheMonitors) {
+  const auto leaf = container_leaf(container_facts("podqos-monitor"), kPodPath, {});
+  ASSERT_TRUE(leaf);
+  EXPECT_TRUE(leaf->starts_with("podqos-monitor-")) << *leaf;
+}
+
+TEST(ContainerLeafUnique, KeepsANameThatNoOtherHasInThePod) {
+  const auto leaf = [](const char* bundle, const char* cgroup) {
+    return container_leaf(container_facts("c1", bundle), kPodPath, holding("c1", "/a", cgroup));
+  };
+  EXPECT_EQ(leaf("/a", "/kubepods/burstable/pod42/c1"), "c1") << "it has started again";
+  EXPECT_EQ(leaf("/b", "/system.slice/c1"), "c1");
   ContainerFacts facts = container_facts("1", "/b");
   facts.cgroups_path = "/x/c1";
   EXPECT_NE(container_leaf(facts, kPodPath, holding("c1", "/a", "/kubepods/burstable/pod42/c1")),
-            "c1");
-}
-
-TEST(ContainerLeafUnique, DoesNotMindTheSameNameInAnotherCgroup) {
-  EXPECT_EQ(container_leaf(container_facts("c1", "/b"), kPodPath,
-                           holding("c1", "/a", "/system.slice/c1")),
             "c1");
 }
 
@@ -135,68 +144,49 @@ TEST(ContainerLeafUnique, RefusesANameThatAnotherContainerHasForeseen) {
   EXPECT_EQ(refused.error().code, ErrorCode::kConflict);
 }
 
-struct Place {
-  std::string name;
-  std::optional<std::string> cgroups_path;
-  Driver driver;
-  bool is_crios;  ///< io.container.manager: cri-o
-  bool by_default;
-  bool where_wanted;
-};
-
 /// internal/config/cgmgr/{cgroupfs,systemd}_linux.go of CRI-O 1.36: ContainerCgroupPath and
 /// SandboxCgroupPath without a parent, and with one; internal/cri/server of containerd 1.7 and 2.1.
-const std::vector<Place>& places() {
+TEST(StaysWithoutParent, ByDefaultUnderCrioAndWhereThatIsWanted) {
+  struct Place {
+    const char* name;
+    std::optional<std::string> cgroups_path;
+    Driver driver;
+    bool is_crios;  ///< io.container.manager: cri-o
+    bool by_default;
+    bool where_wanted;
+  };
   constexpr auto kFiles = Driver::kCgroupfs;
   constexpr auto kSlices = Driver::kSystemd;
-  static const std::vector<Place> kAll = {
-      {"CrioContainer", "/crio/crio-c1", kFiles, true, true, true},
-      {"CrioSandbox", "crio-c1", kFiles, true, true, true},
-      {"CrioContainerOfSystemd", "system.slice:crio:c1", kSlices, true, true, true},
-      {"CrioSandboxOfSystemd", std::nullopt, kSlices, true, true, true},
-      {"CrioSandboxOfSystemdEmpty", "", kSlices, true, true, true},
-      {"CrioThroughNri", "/crio/crio-c1", kFiles, false, true, true},
-      {"CrioBelowAParent", "/podqos/kubepods/podx/crio-c1", kFiles, true, false, false},
-      {"CrioBelowASlice", "kubepods-podx.slice:crio:c1", kSlices, true, false, false},
-      {"CrioAnotherContainersPath", "/crio/crio-c2", kFiles, true, false, false},
-      {"Containerd", "/k8s.io/c1", kFiles, false, false, true},
-      // runc --systemd-cgroup refuses that path.
-      {"ContainerdOfSystemd", "/k8s.io/c1", kSlices, false, false, false},
-      {"ContainerdBelowAParent", "/kubepods/podx/c1", kFiles, false, false, false},
-      {"Podman", "/libpod_parent/libpod-c1", kFiles, false, false, false},
-      {"Runc", std::nullopt, kFiles, false, false, false},
-  };
-  return kAll;
-}
-
-class StaysWithoutParent : public testing::TestWithParam<Place> {
- protected:
-  static bool stays(std::optional<WithoutParent> setting) {
-    const Place& place = GetParam();
+  for (const auto& place : std::vector<Place>{
+           {"CrioContainer", "/crio/crio-c1", kFiles, true, true, true},
+           {"CrioSandbox", "crio-c1", kFiles, true, true, true},
+           {"CrioContainerOfSystemd", "system.slice:crio:c1", kSlices, true, true, true},
+           {"CrioSandboxOfSystemd", std::nullopt, kSlices, true, true, true},
+           {"CrioSandboxOfSystemdEmpty", "", kSlices, true, true, true},
+           {"CrioThroughNri", "/crio/crio-c1", kFiles, false, true, true},
+           {"CrioBelowAParent", "/podqos/kubepods/podx/crio-c1", kFiles, true, false, false},
+           {"CrioBelowASlice", "kubepods-podx.slice:crio:c1", kSlices, true, false, false},
+           {"CrioAnotherContainersPath", "/crio/crio-c2", kFiles, true, false, false},
+           {"Containerd", "/k8s.io/c1", kFiles, false, false, true},
+           // runc --systemd-cgroup refuses that path.
+           {"ContainerdOfSystemd", "/k8s.io/c1", kSlices, false, false, false},
+           {"ContainerdBelowAParent", "/kubepods/podx/c1", kFiles, false, false, false},
+           {"Podman", "/libpod_parent/libpod-c1", kFiles, false, false, false},
+           {"Runc", std::nullopt, kFiles, false, false, false},
+       }) {
+    SCOPED_TRACE(place.name);
     ContainerFacts facts;
     facts.id = "c1";
     facts.cgroups_path = place.cgroups_path;
     if (place.is_crios) facts.annotations.emplace("io.container.manager", "cri-o");
     Settings settings;
-    settings.without_parent = setting;
-    return stays_without_parent(facts, place.driver, settings);
+    EXPECT_EQ(stays_without_parent(facts, place.driver, settings), place.by_default);
+    settings.without_parent = WithoutParent::kStay;
+    EXPECT_EQ(stays_without_parent(facts, place.driver, settings), place.where_wanted);
+    settings.without_parent = WithoutParent::kPlace;
+    EXPECT_FALSE(stays_without_parent(facts, place.driver, settings));
   }
-};
-
-TEST_P(StaysWithoutParent, ByDefaultUnderCrio) {
-  EXPECT_EQ(stays(std::nullopt), GetParam().by_default);
 }
-
-TEST_P(StaysWithoutParent, WhereThatIsWanted) {
-  EXPECT_EQ(stays(WithoutParent::kStay), GetParam().where_wanted);
-}
-
-TEST_P(StaysWithoutParent, NowhereWherePlaceIsWanted) {
-  EXPECT_FALSE(stays(WithoutParent::kPlace));
-}
-
-INSTANTIATE_TEST_SUITE_P(Places, StaysWithoutParent, testing::ValuesIn(places()),
-                         [](const auto& row) { return row.param.name; });
 
 TEST(DescribeMissingParent, NamesTheParentThatCrioTakes) {
   // SandboxCgroupPath: with systemd a name that ends in ".slice".

@@ -8,8 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/core/cgroups/naming.h"
 #include "common/core/cgroups/plan.h"
-#include "common/core/pods/placement.h"
 #include "tests/unit/core/layouts.h"
 
 namespace podqos::core {
@@ -54,37 +54,18 @@ TEST(Render, PrintsNothingForNothing) {
   EXPECT_EQ(render({}), "");
 }
 
-TEST(RootPath, LiesBelowTheConfiguredRoot) {
-  struct RootCase {
-    const char* name;
-    const char* cgroup_root;
-    const char* root;
-  };
-  for (const auto& row : std::vector<RootCase>{
-           {"TheHostsRoot", "/", "/kubepods"},
-           {"AnotherRoot", "/a/b", "/a/b/kubepods"},
-           {"ASlashAtTheEnd", "/a/", "/a/kubepods"},
-           {"ManySlashes", "//", "/kubepods"},
-       }) {
-    SCOPED_TRACE(row.name);
-    EXPECT_EQ(root_path(row.cgroup_root, Driver::kCgroupfs), row.root);
-  }
-}
-
-TEST(PodPath, PutsGuaranteedPodsIntoTheRootItself) {
-  EXPECT_EQ(tier_path("/kubepods", QosClass::kGuaranteed), "/kubepods");
-  EXPECT_EQ(pod_path("/kubepods", QosClass::kGuaranteed, "42"), "/kubepods/pod42");
-  EXPECT_EQ(pod_path("/kubepods", QosClass::kBurstable, "42"), "/kubepods/burstable/pod42");
-  EXPECT_EQ(pod_path("/x/kubepods", QosClass::kBestEffort, "42"), "/x/kubepods/besteffort/pod42");
+// Names are compared with Kubernetes' own (names_vectors_test.cpp, pods_vectors_test.cpp).
+TEST(RootPath, TakesSlashesTooMany) {
+  EXPECT_EQ(root_path("/a/", Driver::kCgroupfs), "/a/kubepods");
+  EXPECT_EQ(root_path("//", Driver::kCgroupfs), "/kubepods");
+  EXPECT_EQ(root_path("/a-b/c", Driver::kSystemd), "/a_b.slice/a_b-c.slice/a_b-c-kubepods.slice");
 }
 
 TEST(PlanTree, MakesBothTiers) {
   EXPECT_EQ(render(plan_tree("/kubepods")),
             "mkdir  /kubepods/burstable\n"
             "mkdir  /kubepods/besteffort\n");
-}
-
-TEST(TiersAndRoot, NameTheRootLast) {
+  // They are removed before the root.
   EXPECT_EQ(tiers_and_root("/kubepods"),
             (std::vector<std::string>{"/kubepods/burstable", "/kubepods/besteffort", "/kubepods"}));
 }
@@ -199,19 +180,6 @@ std::string new_slice(const std::string& unit, const std::string& what, const st
          "TasksAccounting=yes";
 }
 
-TEST(SliceNames, NestAsSystemdNestsThem) {
-  EXPECT_EQ(root_path("/", Driver::kSystemd), "/kubepods.slice");
-  EXPECT_EQ(root_path("/podqos", Driver::kSystemd), "/podqos.slice/podqos-kubepods.slice");
-  EXPECT_EQ(root_path("/a-b/c", Driver::kSystemd), "/a_b.slice/a_b-c.slice/a_b-c-kubepods.slice");
-  EXPECT_EQ(tier_path("/kubepods.slice", QosClass::kBurstable),
-            "/kubepods.slice/kubepods-burstable.slice");
-  EXPECT_EQ(pod_path("/kubepods.slice", QosClass::kGuaranteed, "4-2"),
-            "/kubepods.slice/kubepods-pod4_2.slice");
-  EXPECT_EQ(pod_path("/podqos.slice/podqos-kubepods.slice", QosClass::kBestEffort, "42"),
-            "/podqos.slice/podqos-kubepods.slice/podqos-kubepods-besteffort.slice/"
-            "podqos-kubepods-besteffort-pod42.slice");
-}
-
 TEST(SlicePlanTree, StartsEachUnitBeforeItsDirectory) {
   EXPECT_EQ(render(plan_tree("/kubepods.slice")),
             new_slice("kubepods.slice", "root of the pods", "-.slice") +
@@ -233,12 +201,6 @@ TEST(SlicePlanTop, TellsSystemd) {
   EXPECT_EQ(render(plan_top({"/podqos.slice"}, CpuShares{1024}, kLayoutV2, WeightFormula::kLinear)),
             "write  /podqos.slice/cpu.weight = 39  # all pods of podqos\n"
             "set    podqos.slice CPUWeight=39\n");
-}
-
-TEST(SlicePlanRemoval, StopsTheUnitOnceItsDirectoryHasGone) {
-  EXPECT_EQ(render(plan_removal("/kubepods.slice/kubepods-burstable.slice")),
-            "rmdir  /kubepods.slice/kubepods-burstable.slice\n"
-            "stop   kubepods-burstable.slice\n");
 }
 
 TEST(SlicePlanTiers, TellsSystemdWhatItWrites) {
@@ -316,73 +278,6 @@ TEST(PlanMonitor, HasACgroupOfItsOwnInThePod) {
                 "\nstart  podqos-monitor-kubepods-pod42.scope Description=\"podqos scope\" "
                 "Slice=\"kubepods-pod42.slice\" PIDs=9 Delegate=yes DefaultDependencies=no "
                 "CPUAccounting=yes MemoryAccounting=yes IOAccounting=yes TasksAccounting=yes\n");
-}
-
-TEST(ScopeLeaf, IsTheEnginesWhereItNamesTheContainer) {
-  struct ScopePath {
-    const char* name;
-    std::optional<std::string> path;
-    const char* leaf;
-  };
-  for (const auto& row : std::vector<ScopePath>{
-           {"Podman", "machine.slice:libpod:c1", "libpod-c1.scope"},
-           {"Containerd", "system.slice:cri-containerd:c1", "cri-containerd-c1.scope"},
-           {"NoPrefix", "system.slice::c1", "-c1.scope"},
-           {"AnotherName", "system.slice:libpod:web", "podqos-c1-f4ac0ccb5b6f64d0.scope"},
-           {"Absent", std::nullopt, "podqos-c1-f4ac0ccb5b6f64d0.scope"},
-           {"Relative", "a/c1", "podqos-c1-f4ac0ccb5b6f64d0.scope"},
-           {"AScope", "/machine.slice/libpod-c1.scope", "libpod-c1.scope"},
-           {"ASlice", "machine.slice:x:c1.slice", "podqos-c1-f4ac0ccb5b6f64d0.scope"},
-       }) {
-    SCOPED_TRACE(row.name);
-    ContainerFacts facts;
-    facts.id = "c1";
-    facts.bundle = "/b";
-    facts.cgroups_path = row.path;
-    PodRecord record;
-    record.cgroup = "/kubepods.slice/kubepods-pod42.slice";
-    EXPECT_EQ(container_leaf(facts, record.cgroup, record.containers).value_or("refused"),
-              row.leaf);
-  }
-}
-
-TEST(ScopeLeaf, IsUniqueOnTheMachine) {
-  // runc and crun may both run a c1, in two pods; names of units know no slices.
-  ContainerFacts facts;
-  facts.id = "c1";
-  facts.bundle = "/other";
-  PodRecord record;
-  record.cgroup = "/kubepods.slice/kubepods-pod7.slice";
-  EXPECT_NE(container_leaf(facts, record.cgroup, record.containers).value_or("refused"),
-            "podqos-c1-f4ac0ccb5b6f64d0.scope");
-}
-
-TEST(ScopeLeaf, IsUniqueInThePod) {
-  ContainerFacts facts;
-  facts.id = "c1";
-  facts.bundle = "/b";
-  facts.cgroups_path = "machine.slice:libpod:c1";
-  PodRecord record;
-  record.cgroup = "/k.slice/k-pod42.slice";
-  ContainerRecord other;
-  other.id = "c1";
-  other.bundle = "/other";
-  other.cgroup = "/k.slice/k-pod42.slice/libpod-c1.scope";
-  record.containers.push_back(other);
-  EXPECT_EQ(container_leaf(facts, record.cgroup, record.containers).value_or("refused"),
-            "libpod-c1-f4ac0ccb5b6f64d0.scope");
-}
-
-TEST(ScopeLeaf, IsNeverTheMonitors) {
-  ContainerFacts facts;
-  facts.id = "podqos-monitor";
-  facts.bundle = "/b";
-  PodRecord record;
-  record.cgroup = "/kubepods/pod42";
-  const std::string leaf =
-      container_leaf(facts, record.cgroup, record.containers).value_or("refused");
-  EXPECT_NE(leaf, "podqos-monitor");
-  EXPECT_TRUE(leaf.starts_with("podqos-monitor-")) << leaf;
 }
 
 }  // namespace

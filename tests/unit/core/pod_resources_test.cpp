@@ -21,64 +21,11 @@ ResourceList cpu(const char* text) {
   return list({{"cpu", text}});
 }
 
-TEST(PodRequests, SumsContainersExactlyBeforeRounding) {
-  const auto sums = pod_requests(pod({container("a", cpu("0.4m")), container("b", cpu("0.4m"))}));
-  EXPECT_EQ(sums, cpu("0.8m"));
-}
-
-TEST(PodRequests, TakesTheLargestInitContainerPerResource) {
-  const auto sums =
-      pod_requests(pod({container("a", list({{"cpu", "1"}, {"memory", "1Gi"}}))},
-                       {init("i", cpu("3")), init("j", list({{"cpu", "2"}, {"memory", "2Gi"}}))}));
-  EXPECT_EQ(sums, list({{"cpu", "3"}, {"memory", "2Gi"}}));
-}
-
-TEST(PodRequests, CountsASidecarBesideTheContainersAndBesideLaterInitContainers) {
-  // Running: 1 + 2 + 4 = 7. Starting: 6 alone, then 9 beside the first sidecar = 11.
-  const auto late_wins =
-      pod({container("a", cpu("1"))}, {init("early", cpu("6")), sidecar("s", cpu("2")),
-                                       init("late", cpu("9")), sidecar("t", cpu("4"))});
-  EXPECT_EQ(pod_requests(late_wins), cpu("11"));
-  // The same with 4 instead of 9: at most 6 while starting.
-  const auto running_wins =
-      pod({container("a", cpu("1"))}, {init("early", cpu("6")), sidecar("s", cpu("2")),
-                                       init("late", cpu("4")), sidecar("t", cpu("4"))});
-  EXPECT_EQ(pod_requests(running_wins), cpu("7"));
-}
-
-TEST(PodRequests, PodLevelOverwritesSupportedNamesEvenWithLess) {
-  auto subject =
-      pod({container("a", list({{"cpu", "2"}, {"memory", "1Gi"}, {"nvidia.com/gpu", "1"}}))});
-  subject.resources =
-      Resources{.requests = list({{"cpu", "0"}, {"hugepages-2Mi", "4Mi"}, {"nvidia.com/gpu", "7"}}),
-                .limits = {}};
-  EXPECT_EQ(
-      pod_requests(subject),
-      list({{"cpu", "0"}, {"memory", "1Gi"}, {"hugepages-2Mi", "4Mi"}, {"nvidia.com/gpu", "1"}}));
-  EXPECT_EQ(sum_of_containers(subject).requests,
-            list({{"cpu", "2"}, {"memory", "1Gi"}, {"nvidia.com/gpu", "1"}}));
-}
-
-TEST(PodRequests, OverheadAddsWhatIsMissing) {
-  auto subject = pod({container("a", cpu("1"))});
-  subject.overhead = list({{"cpu", "100m"}, {"memory", "120Mi"}});
-  EXPECT_EQ(pod_requests(subject), list({{"cpu", "1.1"}, {"memory", "120Mi"}}));
-  EXPECT_EQ(sum_of_containers(subject).requests, cpu("1"));
-  // Asking twice gives the same: the pod itself is never changed.
-  EXPECT_EQ(pod_requests(subject), list({{"cpu", "1.1"}, {"memory", "120Mi"}}));
-}
-
 TEST(PodLimits, OverheadIsAddedOnlyToALimitThatIsThere) {
   auto subject = pod({container("a", {}, list({{"cpu", "1"}, {"memory", "0"}}))});
   subject.overhead = list({{"cpu", "100m"}, {"memory", "120Mi"}, {"hugepages-2Mi", "2Mi"}});
   EXPECT_EQ(pod_limits(subject), list({{"cpu", "1.1"}, {"memory", "0"}}));
   EXPECT_EQ(sum_of_containers(subject).limits, list({{"cpu", "1"}, {"memory", "0"}}));
-}
-
-TEST(PodLimits, PodLevelOverwrites) {
-  auto subject = pod({container("a", {}, cpu("4"))});
-  subject.resources = Resources{.requests = {}, .limits = cpu("2")};
-  EXPECT_EQ(pod_limits(subject), cpu("2"));
 }
 
 Pod with_pod_limit(Pod pod, const char* text) {
@@ -122,14 +69,6 @@ TEST(PodRequests, TakesCpuMemoryAndHugePagesFromThePodLevel) {
   for (const auto& [name, quantity] : pod_requests(pod))
     counted.push_back(name);
   EXPECT_THAT(counted, ::testing::ElementsAre("cpu", "hugepages-", "hugepages-2Mi", "memory"));
-}
-
-TEST(WithApiDefaults, AMissingRequestBecomesTheLimit) {
-  const auto pod = with_api_defaults(
-      pod_text::pod({container("a", list({{"cpu", "0"}}), list({{"cpu", "1"}, {"memory", "1Gi"}}))},
-                    {sidecar("s", {}, list({{"nvidia.com/gpu", "1"}}))}));
-  EXPECT_EQ(pod.containers[0].resources.requests, list({{"cpu", "0"}, {"memory", "1Gi"}}));
-  EXPECT_EQ(pod.init_containers[0].resources.requests, list({{"nvidia.com/gpu", "1"}}));
 }
 
 TEST(WithApiDefaults, EphemeralContainersGetNone) {
@@ -206,83 +145,56 @@ TEST(WithPriorityOfClass, FillsInWhatEveryClusterHas) {
 
 const ResourceList kFull = list({{"cpu", "1"}, {"memory", "1Gi"}});
 
-Pod with_pod_level(Pod pod, Resources resources) {
-  pod.resources = std::move(resources);
-  return pod;
+Pod with_pod_level(Resources resources) {
+  Pod out = pod({container("a", kFull, kFull)});
+  out.resources = std::move(resources);
+  return out;
 }
 
-Pod with_status(Pod pod, QosClass qos_class) {
-  pod.status_qos_class = qos_class;
-  return pod;
+Pod with_status(QosClass qos_class) {
+  Pod out = pod({container("a", kFull, kFull)});
+  out.status_qos_class = qos_class;
+  return out;
 }
 
-Pod with_ephemeral(Pod pod) {
-  pod.ephemeral_containers.push_back(
-      container("debug", list({{"cpu", "1"}}), {}, ContainerKind::kEphemeral));
-  return pod;
-}
-
-constexpr auto kNothing = "no cpu or memory is requested or limited by the containers";
-constexpr auto kInFull = "cpu and memory are limited, and requested in full, by the containers";
-
-TEST(Classify, GivesTheClassAndAReasonToCheck) {
+// Classes and scores themselves are compared with Kubernetes' own (pods_vectors_test.cpp).
+TEST(Classify, GivesAReasonToCheck) {
   struct ClassCase {
-    const char* name;
     Pod pod;
     QosClass qos_class;
     const char* reason;
   };
   for (const auto& row : std::vector<ClassCase>{
-           {"NoContainers", pod({}), QosClass::kBestEffort, kNothing},
-           {"NothingAsked", pod({container("a", {})}), QosClass::kBestEffort, kNothing},
-           {"Full", pod({container("a", kFull, kFull)}), QosClass::kGuaranteed, kInFull},
-           {"FullInOtherNotation",
-            pod({container("a", list({{"cpu", "1000m"}, {"memory", "1Gi"}}),
-                           list({{"cpu", "1"}, {"memory", "1073741824"}}))}),
-            QosClass::kGuaranteed, kInFull},
-           {"OneContainerWithoutMemoryLimit",
-            pod({container("a", kFull, kFull),
+           {pod({container("a", {})}), QosClass::kBestEffort,
+            "no cpu or memory is requested or limited by the containers"},
+           {pod({container("a", kFull, kFull)}), QosClass::kGuaranteed,
+            "cpu and memory are limited, and requested in full, by the containers"},
+           {pod({container("a", kFull, kFull),
                  container("b", list({{"cpu", "1"}}), list({{"cpu", "1"}}))}),
             QosClass::kBurstable, "container \"b\" has no memory limit"},
-           {"InitContainersCount", pod({container("a", kFull, kFull)}, {init("setup", {})}),
-            QosClass::kBurstable, "init container \"setup\" has no cpu limit"},
-           {"SidecarsCount", pod({container("a", kFull, kFull)}, {sidecar("mesh", {})}),
-            QosClass::kBurstable, "init container \"mesh\" has no cpu limit"},
-           {"RequestBelowLimit",
-            pod({container("a", list({{"cpu", "0.5"}, {"memory", "1Gi"}}), kFull)}),
+           {pod({container("a", kFull, kFull)}, {init("setup", {})}), QosClass::kBurstable,
+            "init container \"setup\" has no cpu limit"},
+           {pod({container("a", list({{"cpu", "0.5"}, {"memory", "1Gi"}}), kFull)}),
             QosClass::kBurstable, "the cpu request of the containers is 0.5, the limit 1"},
-           {"SumsDecide",
-            pod({container("a", list({{"cpu", "2"}, {"memory", "1Gi"}}), kFull),
-                 container("b", list({{"memory", "1Gi"}}), kFull)}),
-            QosClass::kGuaranteed, kInFull},
-           {"ZeroIsAbsent", pod({container("a", list({{"cpu", "0"}}), list({{"memory", "0"}}))}),
-            QosClass::kBestEffort, kNothing},
-           {"NegativeIsAbsent", pod({container("a", list({{"cpu", "-1"}}))}), QosClass::kBestEffort,
-            kNothing},
-           {"OtherResourcesNeverMatter",
-            pod({container("a", list({{"hugepages-2Mi", "2Mi"}, {"nvidia.com/gpu", "1"}}))}),
-            QosClass::kBestEffort, kNothing},
-           {"EphemeralContainersNeverMatter", with_ephemeral(pod({container("a", {})})),
-            QosClass::kBestEffort, kNothing},
-           {"EmptyPodLevelHidesTheContainers",
-            with_pod_level(pod({container("a", kFull, kFull)}), {}), QosClass::kBestEffort,
+           {with_pod_level({}), QosClass::kBestEffort,
             "no cpu or memory is requested or limited by spec.resources"},
-           {"PodLevelInFull", with_pod_level(pod({container("a", {})}), {kFull, kFull}),
-            QosClass::kGuaranteed,
+           {with_pod_level({kFull, kFull}), QosClass::kGuaranteed,
             "cpu and memory are limited, and requested in full, by spec.resources"},
-           {"PodLevelRequestsOnly", with_pod_level(pod({container("a", {})}), {kFull, {}}),
-            QosClass::kBurstable, "spec.resources has no cpu limit"},
-           {"PodLevelMemoryOnly",
-            with_pod_level(pod({container("a", {})}),
-                           {list({{"memory", "1Gi"}}), list({{"memory", "1Gi"}})}),
-            QosClass::kBurstable, "spec.resources has no cpu limit"},
-           {"StatusWins", with_status(pod({container("a", kFull, kFull)}), QosClass::kBestEffort),
-            QosClass::kBestEffort, "status.qosClass is BestEffort"}}) {
-    SCOPED_TRACE(row.name);
+           {with_pod_level({kFull, {}}), QosClass::kBurstable, "spec.resources has no cpu limit"},
+           {with_status(QosClass::kBestEffort), QosClass::kBestEffort,
+            "status.qosClass is BestEffort"}}) {
+    SCOPED_TRACE(row.reason);
     const auto verdict = classify(row.pod);
     EXPECT_EQ(verdict.qos_class, row.qos_class);
     EXPECT_EQ(verdict.reason, row.reason);
   }
+}
+
+// Neither is in Kubernetes' answers.
+TEST(Classify, CountsNeitherNegativeAmountsNorEphemeralContainers) {
+  Pod subject = pod({container("a", list({{"cpu", "-1"}}))});
+  subject.ephemeral_containers = {container("debug", kFull, {}, ContainerKind::kEphemeral)};
+  EXPECT_EQ(classify(subject).qos_class, QosClass::kBestEffort);
 }
 
 TEST(ParseQosClass, TakesExactlyTheThreeWords) {
@@ -291,6 +203,45 @@ TEST(ParseQosClass, TakesExactlyTheThreeWords) {
   EXPECT_EQ(parse_qos_class("BestEffort"), QosClass::kBestEffort);
   for (const auto* word : {"", "besteffort", "Guaranteed ", "Best"}) {
     EXPECT_EQ(parse_qos_class(word), std::nullopt) << word;
+  }
+}
+
+int burstable_score(const Pod& pod, const Container& container, Bytes node = Bytes{8LL << 30U}) {
+  return oom_score_adj(pod, QosClass::kBurstable, container, node);
+}
+
+TEST(OomScoreAdj, ANodeOfUnknownSizeMeansNothingIsKnown) {
+  const auto subject = pod({container("a", memory("1Gi"))});
+  EXPECT_EQ(burstable_score(subject, subject.containers[0], Bytes{0}), 999);
+  EXPECT_EQ(burstable_score(subject, subject.containers[0], Bytes{-1}), 999);
+}
+
+TEST(OomScoreAdj, ANegativeShareStaysInTheKernelsRange) {
+  auto subject = pod({container("a", memory("4Gi")), container("b", {})});
+  subject.resources = Resources{.requests = memory("1Gi"), .limits = {}};
+  EXPECT_EQ(burstable_score(subject, subject.containers[1]), 1000);
+}
+
+TEST(NodeCritical, NeedsBothTheClassAndTheStanding) {
+  struct CriticalCase {
+    const char* name;
+    bool is_static;
+    std::optional<std::int64_t> priority;
+    const char* priority_class;
+    int score;
+  };
+  for (const auto& row : std::vector<CriticalCase>{
+           {"Priority", false, 2'000'000'000, "system-node-critical", -997},
+           {"Static", true, std::nullopt, "system-node-critical", -997},
+           {"PriorityTooLow", false, 1'999'999'999, "system-node-critical", 875},
+           {"ClusterCritical", false, 2'000'000'000, "system-cluster-critical", 875},
+           {"StaticAlone", true, std::nullopt, "", 875}}) {
+    SCOPED_TRACE(row.name);
+    auto subject = pod({container("a", memory("1Gi"))});
+    subject.is_static = row.is_static;
+    subject.priority = row.priority;
+    subject.priority_class_name = row.priority_class;
+    EXPECT_EQ(burstable_score(subject, subject.containers[0]), row.score);
   }
 }
 

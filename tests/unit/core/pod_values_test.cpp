@@ -119,14 +119,6 @@ TEST(PartialPodValues, AreBoundedByAllContainersThatRanAtOnce) {
   }
 }
 
-TEST(PodValues, GrowAPartialPod) {
-  PodRecord record = record_of({limited("a", "1", "128Mi")});
-  record.pod.containers.push_back(limited("b", "1", "64Mi"));
-  const CgroupValues values = values_of(record);
-  EXPECT_EQ(values.cpu_quota, Micros{200'000});
-  EXPECT_EQ(values.memory_limit, Bytes{192 * kMi});
-}
-
 TEST(PodValues, FollowTheConfiguredQuota) {
   const PodRecord record = record_of({limited("a", "1", "64Mi")});
   Settings settings;
@@ -140,17 +132,13 @@ TEST(PodValues, FollowTheConfiguredQuota) {
 TEST(PodValues, LeavesAWholePodAsKubernetesHasIt) {
   PodRecord record =
       record_of({limited("a", "1", "128Mi"), container("b", list({{"cpu", "100m"}}))}, true);
-  const CgroupValues values = values_of(record);
+  Settings settings;
+  settings.pod_pids_limit = 77;
+  const CgroupValues values = values_of(record, settings);
+  EXPECT_EQ(values.pids_limit, 77);
   EXPECT_EQ(values.cpu_shares, CpuShares{102});
   EXPECT_EQ(values.cpu_quota, std::nullopt);
   EXPECT_EQ(values.memory_limit, std::nullopt);
-}
-
-TEST(PodValues, LimitsProcessesAsConfigured) {
-  PodRecord record = record_of({}, true);
-  Settings settings;
-  settings.pod_pids_limit = 77;
-  EXPECT_EQ(values_of(record, settings).pids_limit, 77);
 }
 
 TEST(ContainerOomScoreAdj, FollowsTheClass) {
@@ -162,20 +150,11 @@ TEST(ContainerOomScoreAdj, FollowsTheClass) {
   EXPECT_EQ(container_oom_score_adj(record, app, Bytes{1000}), -997);
   record.qos_class = QosClass::kBestEffort;
   EXPECT_EQ(container_oom_score_adj(record, app, Bytes{1000}), 1000);
-}
-
-TEST(ContainerOomScoreAdj, ProtectsASandbox) {
-  PodRecord record = record_of({});
-  record.qos_class = QosClass::kBestEffort;
-  ContainerRecord sandbox;
-  sandbox.sandbox = true;
-  EXPECT_EQ(container_oom_score_adj(record, sandbox, Bytes{1000}), -998);
-}
-
-TEST(ContainerOomScoreAdj, TakesAnUnknownContainerForOneWithoutRequests) {
-  ContainerRecord stranger;
-  stranger.name = "b";
-  EXPECT_EQ(container_oom_score_adj(record_of({}), stranger, Bytes{1000}), 999);
+  app.sandbox = true;
+  EXPECT_EQ(container_oom_score_adj(record, app, Bytes{1000}), -998);
+  // One that is not known has no requests.
+  app.sandbox = false;
+  EXPECT_EQ(container_oom_score_adj(record_of({}), app, Bytes{1000}), 999);
 }
 
 TEST(SetsOomScore, TakesZeroForUnset) {
@@ -230,19 +209,13 @@ TEST(ContainerValues, FollowTheSpec) {
   EXPECT_EQ(values.pids_limit, 77);
 }
 
-TEST(ContainerValues, AreNoneForAnUnknownContainer) {
+TEST(ContainerValues, AreNoneForAnUnknownContainerOrWhereTheEngineHasSetThemAll) {
   EXPECT_EQ(container_values_of(record_of({limited("a", "1", "64Mi")}, true), "b"), CgroupValues{});
-}
-
-TEST(ContainerValues, AreNoneWhereTheEngineHasSetThemAll) {
   PodRecord record = record_of({limited("a", "1", "64Mi")});
   record.class_source = ClassSource::kInference;
   EXPECT_EQ(container_values_of(record, "a"), CgroupValues{});
-}
-
-TEST(ContainerValues, FollowASpecThatHasCompletedAnInferredPod) {
-  PodRecord record = record_of({limited("a", "1", "64Mi")}, true);
-  record.class_source = ClassSource::kInference;
+  // A spec has come.
+  record.complete = true;
   EXPECT_EQ(container_values_of(record, "a").memory_limit, Bytes{64 * kMi});
 }
 
@@ -301,12 +274,16 @@ TEST(ContainerUnified, FollowsTheSettings) {
   EXPECT_EQ(unified_of(burstable_record(), settings), UnifiedValues{});
 }
 
-TEST(ContainerUnified, IsNothingForContainersThatNobodyHasDescribed) {
+// A kubelet may have been told singleProcessOOMKill: true.
+TEST(ContainerUnified, IsNothingForContainersWithoutASpecAndAKubeletsPod) {
   EXPECT_EQ(unified_of(burstable_record(), {}, kBothFiles, "other"), UnifiedValues{});
-  PodRecord inferred = burstable_record();
-  inferred.complete = false;
-  inferred.class_source = ClassSource::kInference;
-  EXPECT_EQ(unified_of(inferred), UnifiedValues{});
+  PodRecord record = burstable_record();
+  record.adopted = true;
+  EXPECT_EQ(unified_of(record), UnifiedValues{});
+  record = burstable_record();
+  record.complete = false;
+  record.class_source = ClassSource::kInference;
+  EXPECT_EQ(unified_of(record), UnifiedValues{});
 }
 
 // In whichever order they come.
@@ -330,13 +307,6 @@ TEST(ContainerUnified, SharesSwapAsFarAsTheRequestWasGranted) {
   EXPECT_EQ(unified_of(record, settings), (UnifiedValues{{"memory.swap.max", "134217728"}}));
   record.granted.memory = Bytes{0};
   EXPECT_EQ(unified_of(record, settings), (UnifiedValues{{"memory.swap.max", "0"}}));
-}
-
-// Its kubelet may have been told singleProcessOOMKill: true.
-TEST(ContainerUnified, IsNothingInAKubeletsPod) {
-  PodRecord adopted = burstable_record();
-  adopted.adopted = true;
-  EXPECT_EQ(unified_of(adopted), UnifiedValues{});
 }
 
 CgroupValues wanted() {
@@ -431,11 +401,8 @@ TEST(MissingValues, AreThoseOfV2FilesThatTheEngineHasNotSet) {
   EXPECT_EQ(
       missing_values(wanted_unified(), with_unified("memory.swap.max"), layout_of(kV2)).unified,
       (UnifiedValues{{"memory.oom.group", "1"}}));
-}
-
-// OCI runtime-spec config-linux.md: memory and swap together, which a runtime turns into
-// memory.swap.max.
-TEST(MissingValues, LeaveTheEnginesSwapAlone) {
+  // OCI runtime-spec config-linux.md: memory and swap together, which a runtime turns into
+  // memory.swap.max.
   for (const std::int64_t swap : {-1LL, 134'217'728LL}) {
     EngineResources set;
     set.memory_swap = swap;

@@ -127,12 +127,6 @@ TEST(Value, RoundsAwayFromZeroAndSaturates) {
   }
 }
 
-TEST(Sign, IsThatOfTheNumber) {
-  EXPECT_EQ(quantity("-1n").sign(), -1);
-  EXPECT_EQ(quantity("0").sign(), 0);
-  EXPECT_EQ(quantity("1n").sign(), 1);
-}
-
 TEST(RoundedToMilli, RoundsAwayFromZero) {
   EXPECT_EQ(quantity("100u").rounded_to_milli(), quantity("1m"));
   EXPECT_EQ(quantity("-1.0001").rounded_to_milli(), quantity("-1001m"));

@@ -79,30 +79,20 @@ TEST(DecideRestoration, ARunningPodIsRestoredFromItsCopy) {
   EXPECT_EQ(decided.warning, std::nullopt);
 }
 
-TEST(DecideRestoration, AnEndedPodsCgroupIsRemoved) {
+TEST(DecideRestoration, AnEndedPodsCgroupIsRemovedIfPodqosMadeIt) {
   FoundPodCgroup found = found_cgroup();
   found.populated = false;
-  const auto decided = decide_restoration(std::move(found));
+  auto decided = decide_restoration(found);
   EXPECT_EQ(decided.what, What::kRemove);
   EXPECT_EQ(decided.change,
-            "removed cgroup /podqos/kubepods/burstable/pod42 of a pod that has "
-            "ended");
-}
-
-TEST(DecideRestoration, WhatIsLeftOverIsRemovedWithoutACopy) {
-  FoundPodCgroup found = found_cgroup();
-  found.populated = false;
+            "removed cgroup /podqos/kubepods/burstable/pod42 of a pod that has ended");
   found.has_copy = false;
   found.copy.reset();
   found.left_over = true;
-  EXPECT_EQ(decide_restoration(std::move(found)).what, What::kRemove);
-}
-
-TEST(DecideRestoration, ACgroupThatAnEngineHasMadeForAContainerIsLeft) {
-  FoundPodCgroup found = found_cgroup();
-  found.populated = false;
-  found.has_copy = false;
-  const auto decided = decide_restoration(std::move(found));
+  EXPECT_EQ(decide_restoration(found).what, What::kRemove);
+  // An engine has made it for a container.
+  found.left_over = false;
+  decided = decide_restoration(found);
   EXPECT_EQ(decided.what, What::kLeave);
   EXPECT_EQ(decided.change, std::nullopt);
   EXPECT_EQ(decided.warning, std::nullopt);
@@ -198,7 +188,7 @@ TEST(RemoveEnded, ThePodKeepsWhatHasStartedAtMost) {
     EXPECT_THAT(left.ended, ElementsAreArray(record.containers));
     EXPECT_THAT(left.record.containers, IsEmpty());
     EXPECT_THAT(left.record.pod.containers, IsEmpty());
-    EXPECT_EQ(requests_of(left.record), list({{"cpu", "300m"}}));
+    EXPECT_EQ(pod_requests(left.record.pod), list({{"cpu", "300m"}}));
   }
 }
 

@@ -10,6 +10,7 @@
 #include "common/core/pods/grants.h"
 #include "common/core/pods/resize.h"
 #include "tests/unit/core/byte_units.h"
+#include "tests/unit/core/facts.h"
 #include "tests/unit/core/pod_text.h"
 
 namespace podqos::core {
@@ -141,18 +142,13 @@ TEST(GrantRequests, LeavesAKubeletsPodsBeyondMaxPodClaim) {
 TEST(ApplyResize, ChangesWhatBacksTheClaim) {
   PodRecord record = claiming("1", "8Gi");
   add_container(record, "a", Bytes{2 * kGi});
-  EngineResources now;
-  now.memory_limit = 4 * kGi;
-  apply_resize(record, {.whole_pod = false, .container = "a", .now = now});
-  EXPECT_EQ(record.containers.front().backed_memory, Bytes{4 * kGi});
-  now.memory_limit = -1;
-  apply_resize(record, {.whole_pod = false, .container = "a", .now = now});
-  EXPECT_EQ(record.containers.front().backed_memory, Bytes{0});
-  now.memory_limit.reset();
-  now.cpu_shares = 512;
-  record.containers.front().backed_memory = Bytes{kGi};
-  apply_resize(record, {.whole_pod = false, .container = "a", .now = now});
-  EXPECT_EQ(record.containers.front().backed_memory, Bytes{kGi});
+  const auto backed_after = [&](const facts::EngineValues& now) {
+    apply_resize(record, {.whole_pod = false, .container = "a", .now = facts::engine(now)});
+    return record.containers.front().backed_memory;
+  };
+  EXPECT_EQ(backed_after({.memory = 4 * kGi}), Bytes{4 * kGi});
+  EXPECT_EQ(backed_after({.shares = 512}), Bytes{4 * kGi});
+  EXPECT_EQ(backed_after({.memory = -1}), Bytes{0});
 }
 
 /// An engine tells all values, also those that podqos has filled in.
@@ -160,96 +156,97 @@ TEST(ApplyResize, TakesNoLimitThatIsKnownForTheEngines) {
   PodRecord record = claiming("1", "8Gi");
   record.pod.containers.front().resources.limits = list({{"memory", "8Gi"}});
   add_container(record, "a", Bytes{0});
-  EngineResources now;
-  now.cpu_shares = 512;
-  now.memory_limit = 8 * kGi;
-  apply_resize(record, {.whole_pod = false, .container = "a", .now = now});
+  apply_resize(record, {.whole_pod = false,
+                        .container = "a",
+                        .now = facts::engine({.shares = 512, .memory = 8 * kGi})});
   EXPECT_EQ(record.containers.front().backed_memory, Bytes{0});
 }
 
-class WordsOnUncounted : public ::testing::Test {
- protected:
-  std::optional<std::string> words() {
-    grant_requests(record_, {}, settings_, kNodeOf32Gi);
-    return describe_uncounted(record_, settings_);
-  }
-  PodRecord record_ = claiming("1", "8Gi");
-  Settings settings_;
-};
+void before_the_first_container(PodRecord& record, Settings& settings) {
+  settings = reserving();
+  record.pod.containers.clear();
+  record.pod.resources.emplace().requests = list({{"memory", "8Gi"}});
+  add_container(record, "sandbox", Bytes{0});
+  record.containers.back().sandbox = true;
+}
 
-TEST_F(WordsOnUncounted, NamesTheLimitsThatAreMissing) {
-  settings_.reserve_memory_percent = 100;
-  add_container(record_, "a", Bytes{kGi});
-  EXPECT_EQ(words(),
+void before_the_second_container(PodRecord& record, Settings& settings) {
+  settings = reserving();
+  record.pod.containers.push_back(container("b", list({{"memory", "2Gi"}})));
+  add_container(record, "b", Bytes{2 * kGi});
+}
+
+/// What is said of a pod that claims 8Gi, after a change; "" for nothing.
+std::string words_after(void (*change)(PodRecord& record, Settings& settings),
+                        const TierSums& others = {}) {
+  PodRecord record = claiming("1", "8Gi");
+  Settings settings;
+  change(record, settings);
+  grant_requests(record, others, settings, kNodeOf32Gi);
+  return describe_uncounted(record, settings).value_or("");
+}
+
+TierSums held_by_others(std::int64_t milli_cpu) {
+  TierSums others;
+  others.guaranteed = {.pods = 1, .cpu = MilliCpu{milli_cpu}, .memory = Bytes{30 * kGi}};
+  return others;
+}
+
+TEST(DescribeUncounted, NamesWhatLacksAndHowToHelp) {
+  EXPECT_EQ(words_after([](PodRecord& record, Settings& settings) {
+              settings = reserving();
+              add_container(record, "a", Bytes{kGi});
+            }),
             "requests memory 8Gi, of which 1Gi is reserved, the sum of the memory "
             "limits that its engine enforces; set memory limits of its containers that add up to "
             "the request");
+  EXPECT_THAT(
+      words_after([](PodRecord&, Settings& settings) { settings.max_pod_claim_percent = 10; }),
+      HasSubstr("of which 3435973836 counts: maxPodClaim is 10% of what is "));
+  EXPECT_THAT(words_after([](PodRecord& record, Settings&) { record = claiming("32", "1Gi"); }),
+              HasSubstr("requests cpu 32, of which 16 counts: the node has no more"));
+  const auto as_it_is = [](PodRecord&, Settings&) {};
+  EXPECT_THAT(words_after(as_it_is, held_by_others(15'400)),
+              HasSubstr("requests cpu 1, of which 600m counts: other pods have"));
+  EXPECT_THAT(words_after(as_it_is, held_by_others(0)),
+              HasSubstr("requests memory 8Gi, of which 2Gi counts: other pods have"));
 }
 
-/// The wrapper under containerd, and RunPodSandbox of NRI: the sandbox comes first.
-TEST_F(WordsOnUncounted, AreNotSaidBeforeTheFirstContainer) {
-  settings_.reserve_memory_percent = 100;
-  record_.pod.containers.clear();
-  record_.pod.resources.emplace().requests = list({{"memory", "8Gi"}});
-  add_container(record_, "sandbox", Bytes{0});
-  record_.containers.back().sandbox = true;
-  EXPECT_EQ(words(), std::nullopt);
-  add_container(record_, "a", Bytes{kGi});
-  EXPECT_THAT(words().value_or(""), HasSubstr("requests memory 8Gi, of which 1Gi is reserved"));
-}
-
-TEST_F(WordsOnUncounted, AreNotSaidBeforeAllContainersOfTheSpecAreThere) {
-  settings_.reserve_memory_percent = 100;
-  record_.pod.containers.push_back(container("b", list({{"memory", "2Gi"}})));
-  add_container(record_, "b", Bytes{2 * kGi});
-  EXPECT_EQ(words(), std::nullopt);
-  add_container(record_, "a", Bytes{kGi});
-  EXPECT_THAT(words().value_or(""), HasSubstr("requests memory 10Gi, of which 3Gi is reserved"));
-}
-
-TEST_F(WordsOnUncounted, AreNotSaidWhereNothingIsReserved) {
-  add_container(record_, "a", Bytes{kGi});
-  EXPECT_EQ(words(), std::nullopt);
-}
-
-TEST_F(WordsOnUncounted, AreNotSaidOfAnOperatorsPod) {
-  settings_.reserve_memory_percent = 100;
-  add_container(record_, "a", std::nullopt);
-  EXPECT_EQ(words(), std::nullopt);
-}
-
-TEST_F(WordsOnUncounted, NameTheNodeWhereNoBoundIsSet) {
-  record_ = claiming("32", "1Gi");
-  const auto said = words();
-  ASSERT_TRUE(said);
-  EXPECT_THAT(*said, HasSubstr("requests cpu 32, of which 16 counts: the node has no more"));
-}
-
-TEST_F(WordsOnUncounted, AreNotSaidOfAReleasedPod) {
-  record_ = claiming("32", "1Gi");
-  record_.released_at = BootSeconds{1};
-  EXPECT_EQ(words(), std::nullopt);
-}
-
-TEST_F(WordsOnUncounted, NameOtherPodsThatHaveTheRest) {
-  TierSums others;
-  others.guaranteed = {.pods = 1, .cpu = MilliCpu{15'400}, .memory = Bytes{30 * kGi}};
-  grant_requests(record_, others, settings_, kNodeOf32Gi);
-  const auto cut_cpu = describe_uncounted(record_, settings_);
-  ASSERT_TRUE(cut_cpu);
-  EXPECT_THAT(*cut_cpu, HasSubstr("requests cpu 1, of which 600m counts: other pods have"));
-  others.guaranteed.cpu = MilliCpu{0};
-  grant_requests(record_, others, settings_, kNodeOf32Gi);
-  const auto cut_memory = describe_uncounted(record_, settings_);
-  ASSERT_TRUE(cut_memory);
-  EXPECT_THAT(*cut_memory, HasSubstr("requests memory 8Gi, of which 2Gi counts: other pods have"));
-}
-
-TEST_F(WordsOnUncounted, NameMaxPodClaim) {
-  settings_.max_pod_claim_percent = 10;
-  const auto said = words();
-  ASSERT_TRUE(said);
-  EXPECT_THAT(*said, HasSubstr("of which 3435973836 counts: maxPodClaim is 10% of what is "));
+TEST(DescribeUncounted, SaysNothingWhereNothingLacksOrMoreIsToCome) {
+  struct Silent {
+    const char* name;
+    void (*change)(PodRecord& record, Settings& settings);
+  };
+  for (const auto& row : std::vector<Silent>{
+           {"NothingIsReserved",
+            [](PodRecord& record, Settings&) { add_container(record, "a", Bytes{kGi}); }},
+           {"AnOperatorsPod",
+            [](PodRecord& record, Settings& settings) {
+              settings = reserving();
+              add_container(record, "a", std::nullopt);
+            }},
+           {"AReleasedPod",
+            [](PodRecord& record, Settings&) {
+              record = claiming("32", "1Gi");
+              record.released_at = BootSeconds{1};
+            }},
+           // The wrapper under containerd, and RunPodSandbox of NRI: the sandbox comes first.
+           {"TheSandboxAlone", before_the_first_container},
+           {"OneOfTwoContainers", before_the_second_container},
+       }) {
+    SCOPED_TRACE(row.name);
+    EXPECT_EQ(words_after(row.change), "");
+  }
+  EXPECT_THAT(words_after([](PodRecord& record, Settings& settings) {
+                before_the_first_container(record, settings);
+                add_container(record, "a", Bytes{kGi});
+              }),
+              HasSubstr("requests memory 8Gi, of which 1Gi is reserved"));
+  EXPECT_THAT(words_after([](PodRecord& record, Settings& settings) {
+                before_the_second_container(record, settings);
+                add_container(record, "a", Bytes{kGi});
+              }),
+              HasSubstr("requests memory 10Gi, of which 3Gi is reserved"));
 }
 
 }  // namespace

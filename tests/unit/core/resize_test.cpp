@@ -12,6 +12,7 @@
 
 #include "common/core/pods/pod_values.h"
 #include "tests/unit/core/byte_units.h"
+#include "tests/unit/core/facts.h"
 #include "tests/unit/core/pod_records.h"
 #include "tests/unit/core/pod_text.h"
 
@@ -19,6 +20,7 @@ namespace podqos::core {
 namespace {
 
 using byte_units::kMi;
+using facts::engine;
 using pod_text::container;
 using pod_text::list;
 using ::testing::AllOf;
@@ -27,15 +29,11 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-/// What an engine makes of 250m, a limit of 500m and 128Mi.
-EngineResources usual() {
-  EngineResources now;
-  now.cpu_shares = 256;
-  now.cpu_quota = 50'000;
-  now.cpu_period = 100'000;
-  now.memory_limit = 128 * kMi;
-  return now;
-}
+/// What an engine makes of 250m, a limit of 500m and 128Mi, and of twice as much.
+constexpr facts::EngineValues kUsual{
+    .shares = 256, .quota = 50'000, .period = 100'000, .memory = 128 * kMi};
+constexpr facts::EngineValues kTwice{
+    .shares = 512, .quota = 100'000, .period = 100'000, .memory = 256 * kMi};
 
 Pod web_and_log() {
   return pod_text::pod({container("web", list({{"cpu", "250m"}, {"memory", "64Mi"}}),
@@ -49,70 +47,59 @@ PodRecord plain_record_of(Pod pod) {
   return record;
 }
 
-/// Of a pod of which the engine says nothing as a whole.
-void resize(Pod& pod, const Resize& change) {
+Resize of(const char* container, const facts::EngineValues& now) {
+  return {.whole_pod = false, .container = container, .now = engine(now)};
+}
+
+Resize of_pod(const facts::EngineValues& now) {
+  return {.whole_pod = true, .container = "", .now = engine(now)};
+}
+
+/// A pod of which the engine says nothing as a whole, after this.
+Pod resized(Pod pod, const Resize& change) {
   PodRecord record = plain_record_of(std::move(pod));
   apply_resize(record, change);
   EXPECT_FALSE(record.sums);
-  pod = std::move(record.pod);
-}
-
-Resize of_web(EngineResources now) {
-  return {.whole_pod = false, .container = "web", .now = std::move(now)};
-}
-
-TEST(ApplyResize, KeepsWhatTheEngineWouldMakeTheSameOf) {
-  Pod pod = web_and_log();
-  resize(pod, of_web(usual()));
-  EXPECT_EQ(pod, web_and_log());
-  // 10 shares are those of 10m, and would be read as 9.77m.
-  EngineResources log;
-  log.cpu_shares = 10;
-  resize(pod, {.whole_pod = false, .container = "log", .now = log});
-  EXPECT_EQ(pod, web_and_log());
+  return std::move(record.pod);
 }
 
 TEST(ApplyResize, FollowsOneContainer) {
-  Pod pod = web_and_log();
-  EngineResources now = usual();
-  now.cpu_shares = 512;
-  now.cpu_quota = 100'000;
-  now.memory_limit = 256 * kMi;
-  resize(pod, of_web(now));
-  EXPECT_EQ(pod.containers[0].resources.requests, list({{"cpu", "500m"}, {"memory", "64Mi"}}));
-  EXPECT_EQ(pod.containers[0].resources.limits, list({{"cpu", "1"}, {"memory", "256Mi"}}));
-  EXPECT_EQ(pod.containers[1], web_and_log().containers[1]);
-  EXPECT_FALSE(pod.resources);
-}
-
-TEST(ApplyResize, NoRequestExceedsItsLimit) {
-  Pod pod = web_and_log();
-  EngineResources now = usual();
-  now.memory_limit = 32 * kMi;
-  resize(pod, of_web(now));
-  EXPECT_EQ(pod.containers[0].resources.requests, list({{"cpu", "250m"}, {"memory", "32Mi"}}));
-}
-
-TEST(ApplyResize, LimitsAndRequestsMayGo) {
-  Pod pod = web_and_log();
-  EngineResources now;
-  now.cpu_shares = 2;
-  now.cpu_quota = -1;
-  now.memory_limit = -1;
-  resize(pod, of_web(now));
-  EXPECT_EQ(pod.containers[0].resources.requests, list({{"memory", "64Mi"}}));
-  EXPECT_TRUE(pod.containers[0].resources.limits.empty());
-}
-
-TEST(ApplyResize, WhatTheEngineDoesNotSayStays) {
-  Pod pod = web_and_log();
-  resize(pod, of_web({}));
-  EXPECT_EQ(pod, web_and_log());
+  struct Resized {
+    const char* name;
+    facts::EngineValues now;
+    ResourceList requests;
+    ResourceList limits;
+  };
+  for (const auto& row : std::vector<Resized>{
+           {"AsTheEngineWouldMakeIt", kUsual, list({{"cpu", "250m"}, {"memory", "64Mi"}}),
+            list({{"cpu", "500m"}, {"memory", "128Mi"}})},
+           {"NothingSaid",
+            {},
+            list({{"cpu", "250m"}, {"memory", "64Mi"}}),
+            list({{"cpu", "500m"}, {"memory", "128Mi"}})},
+           {"Twice", kTwice, list({{"cpu", "500m"}, {"memory", "64Mi"}}),
+            list({{"cpu", "1"}, {"memory", "256Mi"}})},
+           {"NoRequestAboveItsLimit",
+            {.memory = 32 * kMi},
+            list({{"cpu", "250m"}, {"memory", "32Mi"}}),
+            list({{"cpu", "500m"}, {"memory", "32Mi"}})},
+           {"LimitsAndRequestsMayGo",
+            {.shares = 2, .quota = -1, .memory = -1},
+            list({{"memory", "64Mi"}}),
+            {}},
+       }) {
+    SCOPED_TRACE(row.name);
+    const Pod pod = resized(web_and_log(), of("web", row.now));
+    EXPECT_EQ(pod.containers[0].resources, (Resources{row.requests, row.limits}));
+    EXPECT_EQ(pod.containers[1], web_and_log().containers[1]);
+    EXPECT_FALSE(pod.resources);
+  }
+  // 10 shares are those of 10m, and would be read as 9.77m.
+  EXPECT_EQ(resized(web_and_log(), of("log", {.shares = 10})), web_and_log());
 }
 
 TEST(ApplyResize, AContainerThatThePodLacksIsAdded) {
-  Pod pod = web_and_log();
-  resize(pod, {.whole_pod = false, .container = "new", .now = usual()});
+  const Pod pod = resized(web_and_log(), of("new", kUsual));
   ASSERT_EQ(pod.containers.size(), 3U);
   EXPECT_EQ(pod.containers[2].name, "new");
   EXPECT_EQ(pod.containers[2].resources.requests, list({{"cpu", "250m"}}));
@@ -121,54 +108,38 @@ TEST(ApplyResize, AContainerThatThePodLacksIsAdded) {
 /// What an engine says of the pod as a whole is no spec.resources.
 TEST(ApplyResize, ThePodItself) {
   PodRecord record = plain_record_of(web_and_log());
-  apply_resize(record, {.whole_pod = true, .container = "", .now = usual()});
+  apply_resize(record, of_pod(kUsual));
   ASSERT_TRUE(record.sums);
   EXPECT_EQ(record.sums->resources,
             (Resources{.requests = list({{"cpu", "250m"}}),
                        .limits = list({{"cpu", "500m"}, {"memory", "128Mi"}})}));
   EXPECT_EQ(record.pod, web_and_log());
-  apply_resize(record, {.whole_pod = true, .container = "", .now = {}});
+  apply_resize(record, of_pod({}));
   EXPECT_EQ(record.sums->resources.limits, list({{"cpu", "500m"}, {"memory", "128Mi"}}));
+  EXPECT_EQ(resized(web_and_log(), of_pod({})), web_and_log());
 }
 
 TEST(ApplyResize, APodWithValuesOfItsOwn) {
   Pod pod = web_and_log();
   pod.resources = Resources{.requests = {}, .limits = list({{"cpu", "1"}})};
-  resize(pod, {.whole_pod = true, .container = "", .now = usual()});
-  EXPECT_EQ(pod.resources, (Resources{.requests = list({{"cpu", "250m"}}),
-                                      .limits = list({{"cpu", "500m"}, {"memory", "128Mi"}})}));
+  EXPECT_EQ(resized(pod, of_pod(kUsual)).resources,
+            (Resources{.requests = list({{"cpu", "250m"}}),
+                       .limits = list({{"cpu", "500m"}, {"memory", "128Mi"}})}));
 }
 
-TEST(ApplyResize, APodOfWhichNothingIsSaidGetsNoValues) {
+/// The pod's own, or the engine's sums.
+TEST(ApplyResize, ValuesOfThePodAreRaisedToItsContainers) {
+  const Resources whole{.requests = list({{"cpu", "300m"}}),
+                        .limits = list({{"cpu", "600m"}, {"memory", "512Mi"}})};
+  const Resources raised{.requests = list({{"cpu", "510m"}}),
+                         .limits = list({{"cpu", "1"}, {"memory", "512Mi"}})};
   Pod pod = web_and_log();
-  resize(pod, {.whole_pod = true, .container = "", .now = {}});
-  EXPECT_EQ(pod, web_and_log());
-}
-
-TEST(ApplyResize, ThePodsOwnValuesAreRaisedToItsContainers) {
-  Pod pod = web_and_log();
-  pod.resources = Resources{.requests = list({{"cpu", "300m"}}),
-                            .limits = list({{"cpu", "600m"}, {"memory", "512Mi"}})};
-  EngineResources now = usual();
-  now.cpu_shares = 512;
-  now.cpu_quota = 100'000;
-  resize(pod, of_web(now));
-  EXPECT_EQ(pod.resources->requests, list({{"cpu", "510m"}}));
-  EXPECT_EQ(pod.resources->limits, list({{"cpu", "1"}, {"memory", "512Mi"}}));
-}
-
-TEST(ApplyResize, TheEnginesSumsAreRaisedToTheContainers) {
+  pod.resources = whole;
+  EXPECT_EQ(resized(pod, of("web", kTwice)).resources, raised);
   PodRecord record = plain_record_of(web_and_log());
-  record.sums =
-      core::EngineSums{.resources = {.requests = list({{"cpu", "300m"}}),
-                                     .limits = list({{"cpu", "600m"}, {"memory", "512Mi"}})}};
-  EngineResources now = usual();
-  now.cpu_shares = 512;
-  now.cpu_quota = 100'000;
-  apply_resize(record, of_web(now));
-  EXPECT_EQ(record.sums->resources,
-            (Resources{.requests = list({{"cpu", "510m"}}),
-                       .limits = list({{"cpu", "1"}, {"memory", "512Mi"}})}));
+  record.sums = core::EngineSums{.resources = whole};
+  apply_resize(record, of("web", kTwice));
+  EXPECT_EQ(record.sums->resources, raised);
 }
 
 /// A kubelet's pod of 150m with limits of 260m: each of its containers, which have no values of
@@ -178,9 +149,7 @@ TEST(ApplyResize, SumsThatArePodLevelResourcesStay) {
       pod_text::pod({container("web", list({{"cpu", "260m"}}), list({{"cpu", "260m"}})),
                      container("log", list({{"cpu", "260m"}}), list({{"cpu", "260m"}}))}));
   record.sums = core::EngineSums{.resources = {.requests = list({{"cpu", "150m"}}), .limits = {}}};
-  EngineResources now;
-  now.memory_limit = 128 * kMi;
-  apply_resize(record, of_web(now));
+  apply_resize(record, of("web", {.memory = 128 * kMi}));
   EXPECT_EQ(record.sums->resources.requests, list({{"cpu", "150m"}}));
 }
 
@@ -213,12 +182,8 @@ PodRecord inferred() {
 /// What a runtime makes of 500m and 64Mi on cgroup v1.
 HeldResources held(std::int64_t memory = 64 * kMi, std::int64_t quota = 50'000,
                    std::int64_t shares = 512) {
-  HeldResources out;
-  out.values.cpu_shares = shares;
-  out.values.cpu_quota = quota;
-  out.values.cpu_period = 100'000;
-  out.values.memory_limit = memory;
-  return out;
+  return {.values =
+              engine({.shares = shares, .quota = quota, .period = 100'000, .memory = memory})};
 }
 
 HeldResources held_v2(std::int64_t memory, std::int64_t quota, std::int64_t weight) {

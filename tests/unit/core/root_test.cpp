@@ -237,41 +237,9 @@ TEST_F(PlanRoot, SlicesAreMadeFromTheOutermostInwards) {
   EXPECT_EQ(made.back(), mark_on("/podqos.slice"));
 }
 
-const TierSums kOneOwnPod{
-    .guaranteed = {}, .burstable = {}, .besteffort = {.pods = 1, .cpu = {}, .memory = {}}};
-const TierSums kOneAdoptedPod{.guaranteed = {},
-                              .burstable = {},
-                              .besteffort = {},
-                              .adopted = {.pods = 1, .cpu = {}, .memory = {}}};
-const RetainedEntry kRetainedHere{.uid = "42", .until = {}, .cgroup = "/podqos/kubepods/pod42"};
-const RetainedEntry kRetainedElsewhere{.uid = "42", .until = {}, .cgroup = "/kubepods/pod42"};
-
-TEST(HasPods, ByPodsOfPodqosOnly) {
-  struct TreeUse {
-    const char* name;
-    TierSums sums;
-    std::vector<RetainedEntry> retained;
-    bool in_use;
-  };
-  for (const auto& [name, sums, retained, in_use] : std::vector<TreeUse>{
-           {"APod", kOneOwnPod, {}, true},
-           {"ARetainedPod", {}, {kRetainedHere}, true},
-           {"ARetainedPodBelowAnotherRoot", {}, {kRetainedElsewhere}, false},
-           {"AnAdoptedPod", kOneAdoptedPod, {}, false},
-           {"NoPod", {}, {}, false},
-       }) {
-    SCOPED_TRACE(name);
-    TiersRecord tiers;
-    tiers.trees = {tree("/podqos/kubepods", "/before")};
-    tiers.trees[0].sums = sums;
-    tiers.retained = retained;
-    EXPECT_EQ(has_pods(tiers, tiers.trees[0]), in_use);
-  }
-}
-
 TEST(ForgetRoot, KeepsWhatIsKnownOfPodsAndOtherTrees) {
   TiersRecord tiers;
-  tiers.sums = kOneAdoptedPod;
+  tiers.sums.adopted.pods = 1;
   tiers.weight_formula = WeightFormula::kLog;
   tiers.trees = {tree("/podqos.slice/podqos-kubepods.slice", "/podqos.slice")};
   const TiersRecord without_root = tiers;

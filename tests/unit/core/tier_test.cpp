@@ -32,12 +32,6 @@ TEST(TierSums, GivesTheSumOfAClass) {
   EXPECT_EQ(all.besteffort.pods, 3);
 }
 
-TEST(TierValues, SetsSharesOnlyWithoutReservation) {
-  const TierValues values = tier_values(sums(kGi, kGi, 130), {}, Bytes{8 * kGi});
-  EXPECT_EQ(values.burstable, CgroupValues{.cpu_shares = CpuShares{133}});
-  EXPECT_EQ(values.besteffort, CgroupValues{.cpu_shares = CpuShares{2}});
-}
-
 TEST(TierValues, LeaveOutWhatAKubeletsPodsRequest) {
   TierSums all = sums(kGi, 2 * kGi);
   all.adopted = {.pods = 2, .cpu = MilliCpu{100}, .memory = Bytes{3 * kGi}};
@@ -50,53 +44,19 @@ TEST(TierValues, LeaveOutWhatAKubeletsPodsRequest) {
   EXPECT_EQ(values.besteffort.memory_limit, Bytes{0});
 }
 
+// The rest is compared with Kubernetes' own values (pods_vectors_test.cpp).
+TEST(TierValues, HoldHugeRequests) {
+  const TierValues values = tier_values(sums(0, kInt64Max), 100, Bytes{kGi});
+  EXPECT_EQ(values.burstable.memory_limit, Bytes{kGi});
+  EXPECT_EQ(values.besteffort.memory_limit, Bytes{0});
+}
+
 TEST(SumOfOwn, LeavesAdoptedPodsOut) {
   const TierSums all{.guaranteed = {.pods = 1, .cpu = MilliCpu{500}, .memory = Bytes{1}},
                      .burstable = {.pods = 2, .cpu = MilliCpu{250}, .memory = Bytes{2}},
                      .besteffort = {.pods = 3, .cpu = {}, .memory = {}},
                      .adopted = {.pods = 4, .cpu = MilliCpu{9000}, .memory = Bytes{4}}};
   EXPECT_EQ(sum_of_own(all), (TierSum{.pods = 6, .cpu = MilliCpu{750}, .memory = Bytes{3}}));
-}
-
-TEST(TierValues, GivesAnEmptyBurstableTierTheMinimum) {
-  EXPECT_EQ(tier_values({}).burstable.cpu_shares, CpuShares{2});
-}
-
-TEST(TierReservation, SubtractsRequestsOfTheTiersAbove) {
-  struct ReserveCase {
-    std::string name;
-    std::int64_t percent;
-    std::int64_t allocatable;
-    std::int64_t guaranteed;
-    std::int64_t burstable;
-    std::optional<std::int64_t> want_burstable;
-    std::optional<std::int64_t> want_besteffort;
-  };
-  for (const auto& c : std::vector<ReserveCase>{
-           {"GuaranteedCountsAgainstBoth", 100, 8 * kGi, kGi, 0, 7 * kGi, 7 * kGi},
-           {"BurstableCountsAgainstBestEffort", 100, 8 * kGi, kGi, 2 * kGi, 7 * kGi, 5 * kGi},
-           {"ZeroPercentReservesNothing", 0, 8 * kGi, kGi, kGi, 8 * kGi, 8 * kGi},
-           {"HalfTruncatesEachReserve", 50, 100, 3, 5, 99, 97},
-           {"NeverNegative", 100, kGi, 2 * kGi, kGi, 0, 0},
-           {"BestEffortAloneIsExhausted", 100, 2 * kGi, kGi, 2 * kGi, kGi, 0},
-           {"UnknownAllocatableMeansNoLimit", 100, 0, kGi, kGi, {}, {}},
-           {"HugeRequestDoesNotOverflow", 100, kGi, 0, kInt64Max, kGi, 0},
-       }) {
-    SCOPED_TRACE(c.name);
-    const TierValues values =
-        tier_values(sums(c.guaranteed, c.burstable), c.percent, Bytes{c.allocatable});
-    const auto bytes = [](std::optional<std::int64_t> value) {
-      return value ? std::optional{Bytes{*value}} : std::nullopt;
-    };
-    EXPECT_EQ(values.burstable.memory_limit, bytes(c.want_burstable));
-    EXPECT_EQ(values.besteffort.memory_limit, bytes(c.want_besteffort));
-  }
-}
-
-TEST(TierMemoryQos, ReservesWhatIsRequested) {
-  const TierMemoryQos values = tier_memory_qos(sums(3, 4));
-  EXPECT_EQ(values.root_memory_min, Bytes{7});
-  EXPECT_EQ(values.burstable_memory_low, Bytes{4});
 }
 
 TEST(BoundedTierLimit, StaysAboveUsageAndFloor) {

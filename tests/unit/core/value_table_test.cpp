@@ -81,39 +81,33 @@ TEST(IsDropIn, KnowsWhereSystemdKeepsTheProperties) {
   EXPECT_FALSE(is_drop_in(""));
 }
 
-struct IoWeightCase {
-  std::int64_t weight;
-  const char* io;     ///< io.weight
-  const char* bfq;    ///< io.bfq.weight and blkio.bfq.weight
-  const char* blkio;  ///< blkio.weight
-};
-
-class IoWeight : public testing::TestWithParam<IoWeightCase> {};
-
 // What systemd writes for IOWeight=: src/basic/cgroup-util.h BFQ_WEIGHT, src/core/cgroup.c
 // cgroup_weight_io_to_blkio.
-TEST_P(IoWeight, IsWrittenInTheRangeOfEachFile) {
-  const IoWeightCase& each = GetParam();
-  const auto content = [&](std::string_view file, CgroupVersion version) {
-    const ValueRow* row = row_with(file, version);
-    return row == nullptr
-               ? "no such file"
-               : content_for(row->on(version), {.io_weight = each.weight}, WeightFormula::kLog);
+TEST(IoWeight, IsWrittenInTheRangeOfEachFile) {
+  struct IoWeightCase {
+    std::int64_t weight;
+    const char* bfq;    ///< io.bfq.weight and blkio.bfq.weight
+    const char* blkio;  ///< blkio.weight
   };
-  EXPECT_EQ(content("io.weight", kV2), each.io);
-  EXPECT_EQ(content("io.bfq.weight", kV2), each.bfq);
-  EXPECT_EQ(content("blkio.bfq.weight", kV1), each.bfq);
-  EXPECT_EQ(content("blkio.weight", kV1), each.blkio);
+  for (const auto& each : std::vector<IoWeightCase>{{1, "1", "10"},
+                                                    {10, "10", "50"},
+                                                    {50, "50", "250"},
+                                                    {100, "100", "500"},
+                                                    {200, "109", "1000"},
+                                                    {1000, "181", "1000"},
+                                                    {10'000, "1000", "1000"}}) {
+    const auto content = [&](std::string_view file, CgroupVersion version) {
+      const ValueRow* row = row_with(file, version);
+      return row == nullptr
+                 ? "no such file"
+                 : content_for(row->on(version), {.io_weight = each.weight}, WeightFormula::kLog);
+    };
+    EXPECT_EQ(content("io.weight", kV2), std::to_string(each.weight));
+    EXPECT_EQ(content("io.bfq.weight", kV2), each.bfq);
+    EXPECT_EQ(content("blkio.bfq.weight", kV1), each.bfq);
+    EXPECT_EQ(content("blkio.weight", kV1), each.blkio);
+  }
 }
-
-INSTANTIATE_TEST_SUITE_P(
-    Weights, IoWeight,
-    testing::Values(IoWeightCase{1, "1", "1", "10"}, IoWeightCase{10, "10", "10", "50"},
-                    IoWeightCase{50, "50", "50", "250"}, IoWeightCase{100, "100", "100", "500"},
-                    IoWeightCase{200, "200", "109", "1000"},
-                    IoWeightCase{1000, "1000", "181", "1000"},
-                    IoWeightCase{10'000, "10000", "1000", "1000"}),
-    [](const auto& case_info) { return "Of" + std::to_string(case_info.param.weight); });
 
 TEST(HugePageLabelIn, IsTheSizeOfALimit) {
   struct HugePageCase {
@@ -198,18 +192,12 @@ TEST(LowerValues, WritesTheFilesOfCgroupV2) {
 }
 
 TEST(LowerValues, MixesVersionsOnAHybridHost) {
-  CgroupLayout hybrid = layout_of(CgroupVersion::kV1);
-  hybrid.hugetlb = CgroupVersion::kV2;
-  EXPECT_EQ(render(lower(full_values(), hybrid)),
-            "write  /kubepods/burstable/pod42/cpu.shares = 1024  # pod 42\n"
-            "write  /kubepods/burstable/pod42/cpu.cfs_period_us = 100000  # pod 42\n"
-            "write  /kubepods/burstable/pod42/cpu.cfs_quota_us = 150000  # pod 42\n"
-            "write  /kubepods/burstable/pod42/hugetlb.1GB.max = 0  # pod 42\n"
-            "write  /kubepods/burstable/pod42/hugetlb.1GB.rsvd.max = 0  # pod 42\n"
-            "write  /kubepods/burstable/pod42/hugetlb.2MB.max = 4194304  # pod 42\n"
-            "write  /kubepods/burstable/pod42/hugetlb.2MB.rsvd.max = 4194304  # pod 42\n"
-            "write  /kubepods/burstable/pod42/pids.max = 512  # pod 42\n"
-            "write  /kubepods/burstable/pod42/memory.limit_in_bytes = 1073741824  # pod 42\n");
+  const CgroupLayout hybrid{.cpu = kV1, .hugetlb = kV2, .hugepage_labels = {"1GB"}};
+  EXPECT_THAT(
+      writes(lower(full_values(), hybrid)),
+      ElementsAre("cpu.shares = 1024", "cpu.cfs_period_us = 100000", "cpu.cfs_quota_us = 150000",
+                  "hugetlb.1GB.max = 0", "hugetlb.1GB.rsvd.max = 0", "hugetlb.2MB.max = 4194304",
+                  "hugetlb.2MB.rsvd.max = 4194304"));
 }
 
 TEST(LowerValues, LeavesOutControllersThatTheMachineLacks) {
@@ -303,6 +291,13 @@ TEST(LowerQuota, WritesPeriodBeforeQuota) {
   }
 }
 
+TEST(LowerValues, WritesUnifiedValuesLastAndAtLeastOneProcess) {
+  EXPECT_THAT(
+      writes(lower({.memory_limit = Bytes{5}, .unified = {{"memory.max", "max"}}}, kNoPages)),
+      ElementsAre("memory.max = 5", "memory.max = max"));
+  EXPECT_THAT(writes(lower({.pids_limit = 0}, kNoPages)), ElementsAre("pids.max = 1"));
+}
+
 TEST(LowerValues, ComparesTheControllerOfAUnifiedFileWhole) {
   const CgroupValues values{.unified = {{"cpu.weight", "7"},
                                         {"memory.oom.group", "1"},
@@ -313,14 +308,9 @@ TEST(LowerValues, ComparesTheControllerOfAUnifiedFileWhole) {
               ElementsAre("memory.oom.group = 1"));
 }
 
-TEST(LowerValues, WritesNothingOfIoWithoutAValue) {
-  CgroupLayout layout = layout_of(CgroupVersion::kV2);
-  layout.io = CgroupVersion::kV2;
-  EXPECT_EQ(lower(full_values(), layout), lower(full_values(), layout_of(CgroupVersion::kV2)));
-}
-
 TEST(LowerValues, EnablesIoInTheParentBeforeAWeight) {
   CgroupLayout layout{.memory = CgroupVersion::kV2, .io = CgroupVersion::kV2};
+  EXPECT_EQ(lower({.memory_limit = Bytes{5}}, layout), lower({.memory_limit = Bytes{5}}, kNoPages));
   const CgroupValues values{.memory_limit = Bytes{1'048'576}, .io_weight = 200};
   EXPECT_EQ(render(lower(values, layout)),
             "mkdir  /kubepods/burstable +io\n"
@@ -332,28 +322,11 @@ TEST(LowerValues, EnablesIoInTheParentBeforeAWeight) {
             "write  /kubepods/burstable/pod42/blkio.weight = 1000  # pod 42\n"
             "write  /kubepods/burstable/pod42/blkio.bfq.weight = 109  # pod 42\n"
             "write  /kubepods/burstable/pod42/memory.max = 1048576  # pod 42\n");
+  EXPECT_EQ(refusal_of(lower(values, layout), "blkio.weight"), OnRefusal::kIgnore);
+  EXPECT_EQ(refusal_of(lower(values, layout), "blkio.bfq.weight"), OnRefusal::kIgnore);
   layout.io = std::nullopt;
   EXPECT_EQ(render(lower(values, layout)),
             "write  /kubepods/burstable/pod42/memory.max = 1048576  # pod 42\n");
-}
-
-TEST(LowerValues, GoesOnWithoutAFileForTheIoWeight) {
-  const CgroupLayout layout{.io = CgroupVersion::kV1};
-  const Plan plan = lower({.io_weight = 200}, layout);
-  EXPECT_EQ(refusal_of(plan, "blkio.weight"), OnRefusal::kIgnore);
-  EXPECT_EQ(refusal_of(plan, "blkio.bfq.weight"), OnRefusal::kIgnore);
-}
-
-TEST(LowerValues, WritesUnifiedValuesLast) {
-  const Plan plan = lower({.memory_limit = Bytes{5}, .unified = {{"memory.max", "max"}}}, kNoPages);
-  EXPECT_EQ(render(plan),
-            "write  /kubepods/burstable/pod42/memory.max = 5  # pod 42\n"
-            "write  /kubepods/burstable/pod42/memory.max = max  # pod 42\n");
-}
-
-TEST(LowerValues, TurnsAPidsLimitOfZeroIntoOne) {
-  EXPECT_EQ(render(lower({.pids_limit = 0}, kNoPages)),
-            "write  /kubepods/burstable/pod42/pids.max = 1  # pod 42\n");
 }
 
 TEST(UnitPropertiesOfQuota, RoundsUpToTenMilliseconds) {
@@ -386,10 +359,11 @@ TEST(UnitPropertiesOfQuota, RoundsUpToTenMilliseconds) {
 
 /// The properties as systemctl shows them.
 std::vector<std::string> shown(const CgroupValues& values, WeightFormula formula) {
-  std::vector<std::string> all;
-  for (const UnitProperty& each : unit_properties(values, kNoPages, formula))
-    all.push_back(cat(each.name, "=", format_unit_value(each.value)));
-  return all;
+  const std::string line =
+      render({SetUnit{.path = "/a", .properties = unit_properties(values, kNoPages, formula)}});
+  auto words = parts_of(without_newline(line), ' ');
+  words.erase(words.begin(), words.begin() + 2);  // "set    a"
+  return words;
 }
 
 TEST(UnitProperties, HoldEachValueThatSystemdKeeps) {
@@ -414,7 +388,7 @@ TEST(UnitProperties, TurnUnlimitedIntoInfinity) {
       UnorderedElementsAre("MemoryMax=infinity", "TasksMax=infinity", "MemorySwapMax=infinity"));
 }
 
-TEST(CgroupLayout, KnowsTheVersionOfEachController) {
+TEST(CgroupLayout, KnowsEachController) {
   const CgroupLayout layout{.cpu = kV1, .hugetlb = kV2, .pids = kV1, .io = kV2};
   EXPECT_EQ(layout.version_of(Controller::kCpu), kV1);
   EXPECT_EQ(layout.version_of(Controller::kMemory), std::nullopt);
@@ -422,10 +396,7 @@ TEST(CgroupLayout, KnowsTheVersionOfEachController) {
   EXPECT_EQ(layout.version_of(Controller::kPids), kV1);
   EXPECT_EQ(layout.version_of(Controller::kCpuset), std::nullopt);
   EXPECT_EQ(layout.version_of(Controller::kIo), kV2);
-}
-
-// Documentation/admin-guide/cgroup-v2.rst; cgroup-v1/blkio-controller.rst.
-TEST(RowOf, NamesTheControllerOfDisksAsEachVersionDoes) {
+  // Documentation/admin-guide/cgroup-v2.rst; cgroup-v1/blkio-controller.rst.
   EXPECT_EQ(row_of(Controller::kIo).v1_name, "blkio");
   EXPECT_EQ(row_of(Controller::kIo).v2_name, "io");
   EXPECT_EQ(row_of(Controller::kIo).enabled, Enabled::kOnDemand);

@@ -1,4 +1,4 @@
-#include "common/core/events/tier_write.h"
+#include "common/core/events/cgroup_write.h"
 
 #include <cstdint>
 #include <map>
@@ -14,6 +14,8 @@
 #include "common/core/events/root.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/layouts.h"
+#include "tests/unit/core/pod_records.h"
+#include "tests/unit/core/pod_text.h"
 
 namespace podqos::core {
 namespace {
@@ -23,12 +25,235 @@ using byte_units::kMi;
 using layouts::kV1;
 using layouts::kV2;
 using layouts::layout_of;
+using pod_text::container;
+using pod_text::limited;
+using pod_text::list;
+using pod_text::record_of;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
-using ::testing::TestParamInfo;
-using ::testing::ValuesIn;
-using ::testing::WithParamInterface;
+
+/// A whole Burstable pod of one container.
+PodRecord whole_pod_with(ResourceList requests, ResourceList limits) {
+  return record_of({container("web", std::move(requests), std::move(limits))}, true);
+}
+
+/// 256 shares, and a quota of 50 ms in 100 ms.
+PodRecord bounded_pod() {
+  return whole_pod_with(list({{"cpu", "250m"}, {"memory", "64Mi"}}),
+                        list({{"cpu", "500m"}, {"memory", "128Mi"}}));
+}
+
+/// A whole Burstable pod with this limit and nothing else; without one for "".
+PodRecord pod_with_memory_limit(const char* limit) {
+  return whole_pod_with(list({{"memory", "1Mi"}}),
+                        *limit == '\0' ? ResourceList{} : pod_text::memory(limit));
+}
+
+class DecidePodWrite : public ::testing::Test {
+ protected:
+  Result<PodWrite> try_decide(const PodRecord& record) {
+    return decide_pod_write(record, {.written = written_, .has_io_weight = has_io_weight_},
+                            settings_);
+  }
+
+  PodWrite decide(const PodRecord& record) {
+    auto write = try_decide(record);
+    if (write) return std::move(*write);
+    ADD_FAILURE() << write.error().message;
+    return {};
+  }
+
+  std::optional<PodRecord> written_;
+  bool has_io_weight_ = false;
+  Settings settings_;
+};
+
+TEST_F(DecidePodWrite, ACgroupOfUnknownValuesIsMadeAndGetsAllOfThem) {
+  settings_.pod_pids_limit = 77;
+  const PodWrite write = decide(bounded_pod());
+  EXPECT_EQ(write.make, Cgroup::kCreate);
+  EXPECT_EQ(write.values, (CgroupValues{.cpu_shares = CpuShares{256},
+                                        .cpu_quota = Micros{50'000},
+                                        .cpu_period = Micros{100'000},
+                                        .memory_limit = Bytes{128 * kMi},
+                                        .pids_limit = 77}));
+}
+
+TEST_F(DecidePodWrite, ACgroupOfKnownValuesIsNotMade) {
+  written_ = bounded_pod();
+  const PodWrite write = decide(whole_pod_with(list({{"cpu", "500m"}, {"memory", "64Mi"}}),
+                                               list({{"cpu", "1"}, {"memory", "256Mi"}})));
+  EXPECT_EQ(write.make, Cgroup::kExists);
+  EXPECT_EQ(write.values, (CgroupValues{.cpu_shares = CpuShares{512},
+                                        .cpu_quota = Micros{100'000},
+                                        .cpu_period = Micros{100'000},
+                                        .memory_limit = Bytes{256 * kMi}}));
+  EXPECT_FALSE(write.may_cut);
+}
+
+TEST_F(DecidePodWrite, APartialPodThatIsUnboundedLosesItsLimits) {
+  written_ = record_of({limited("a", "1", "128Mi")});
+  const PodWrite write =
+      decide(record_of({limited("a", "1", "128Mi"), container("b", list({{"cpu", "100m"}}))}));
+  EXPECT_EQ(write.values.cpu_quota, Micros{-1});
+  EXPECT_EQ(write.values.memory_limit, Bytes{-1});
+}
+
+TEST_F(DecidePodWrite, RemovesTheLimitsOfOtherPrograms) {
+  struct ForeignLimitCase {
+    const char* name;
+    QosClass qos_class;
+    ResourceList limits;
+    Micros quota;
+    Bytes memory_limit;
+  };
+  for (const auto& row : std::vector<ForeignLimitCase>{
+           {"NoLimit", QosClass::kBurstable, {}, Micros{-1}, Bytes{-1}},
+           {"CpuLimit", QosClass::kBurstable, list({{"cpu", "500m"}}), Micros{10'000}, Bytes{-1}},
+           {"MemoryLimit", QosClass::kBurstable, list({{"memory", "128Mi"}}), Micros{-1},
+            Bytes{128 * kMi}},
+           {"BestEffort", QosClass::kBestEffort, {}, Micros{-1}, Bytes{-1}},
+           // Kubernetes sets quota and limit to 0, which it writes as "none" and not at all.
+           {"GuaranteedByStatus", QosClass::kGuaranteed, {}, Micros{0}, Bytes{-1}},
+       }) {
+    SCOPED_TRACE(row.name);
+    settings_.cpu_cfs_quota_period = Micros{20'000};
+    PodRecord record = whole_pod_with({}, row.limits);
+    record.qos_class = row.qos_class;
+    const CgroupValues values = decide(record).values;
+    EXPECT_EQ(values.cpu_quota, row.quota);
+    EXPECT_EQ(values.cpu_period, Micros{20'000});
+    EXPECT_EQ(values.memory_limit, row.memory_limit);
+  }
+}
+
+TEST_F(DecidePodWrite, ALimitOfANewCgroupMayCut) {
+  EXPECT_TRUE(decide(bounded_pod()).may_cut);
+  EXPECT_FALSE(decide(pod_with_memory_limit("")).may_cut);
+}
+
+TEST(HoldAboveUsage, KeepsALimitAboveWhatIsInUse) {
+  PodWrite write{.values = {.memory_limit = Bytes{134'217'728}}};
+  EXPECT_EQ(hold_above_usage(write, "/kubepods/burstable/pod42", Bytes{209'715'200}),
+            "cgroup /kubepods/burstable/pod42: memory limit lowered to 226492416 instead of "
+            "134217728: 209715200 bytes are in use");
+  // 16 MiB above the usage.
+  EXPECT_EQ(write.values.memory_limit, Bytes{226'492'416});
+}
+
+TEST(HoldAboveUsage, LeavesALimitThatCutsNothing) {
+  PodWrite write{.values = {.memory_limit = Bytes{134'217'728}}};
+  EXPECT_EQ(hold_above_usage(write, "/kubepods/burstable/pod42", std::nullopt), std::nullopt);
+  EXPECT_EQ(write.values.memory_limit, Bytes{134'217'728});
+}
+
+TEST_F(DecidePodWrite, CutsWithALoweredLimitOnly) {
+  struct LimitChangeCase {
+    const char* name;
+    const char* before;
+    const char* now;
+    bool may_cut;
+  };
+  for (const auto& row : std::vector<LimitChangeCase>{
+           {"Lowered", "128Mi", "64Mi", true},
+           {"FirstLimit", "", "64Mi", true},
+           {"Same", "64Mi", "64Mi", false},
+           {"Raised", "64Mi", "128Mi", false},
+           {"NoLimitAnyMore", "64Mi", "", false},
+       }) {
+    SCOPED_TRACE(row.name);
+    written_ = pod_with_memory_limit(row.before);
+    EXPECT_EQ(decide(pod_with_memory_limit(row.now)).may_cut, row.may_cut);
+  }
+}
+
+TEST_F(DecidePodWrite, WritesTheIoWeightOnce) {
+  struct PodIoWeightCase {
+    const char* name;
+    std::optional<std::int64_t> configured;
+    bool has_io_weight;
+    bool is_written;
+    std::optional<std::int64_t> want;
+  };
+  for (const auto& row : std::vector<PodIoWeightCase>{
+           {"Wanted", 500, false, false, 500},
+           {"WantedAgain", 500, true, false, 500},
+           // The kernel's default.
+           {"NoLongerWanted", {}, true, false, 100},
+           {"NeverWanted", {}, false, false, {}},
+           {"KnownToBeWritten", 500, true, true, {}},
+           {"KnownAndNoLongerWanted", {}, true, true, {}},
+       }) {
+    SCOPED_TRACE(row.name);
+    settings_.io_weight.guaranteed = row.configured;
+    has_io_weight_ = row.has_io_weight;
+    PodRecord record = bounded_pod();
+    record.qos_class = QosClass::kGuaranteed;
+    written_ = row.is_written ? std::optional{record} : std::nullopt;
+    EXPECT_EQ(decide(record).values.io_weight, row.want);
+  }
+}
+
+PodRecord with_pages(const char* amount) {
+  const ResourceList pages = *amount == '\0' ? ResourceList{} : list({{"hugepages-2Mi", amount}});
+  return whole_pod_with(pages, pages);
+}
+
+TEST_F(DecidePodWrite, WritesHugePagesIfTheyMayDiffer) {
+  struct HugePageWriteCase {
+    const char* name;
+    std::optional<const char*> before;  ///< pages of 2 MiB; nullopt: the values are not known
+    const char* now;
+    bool want;
+  };
+  for (const auto& row : std::vector<HugePageWriteCase>{
+           {"NewPodWithout", {}, "", true},
+           {"NewPodWith", {}, "4Mi", true},
+           {"StillNone", "", "", false},
+           {"Same", "4Mi", "4Mi", false},
+           {"First", "", "4Mi", true},
+           {"Changed", "4Mi", "8Mi", true},
+           {"NoLonger", "4Mi", "", true},
+       }) {
+    SCOPED_TRACE(row.name);
+    written_ = row.before.transform(with_pages);
+    EXPECT_EQ(decide(with_pages(row.now)).hugepages, row.want);
+  }
+}
+
+TEST_F(DecidePodWrite, HugePagesKeepTheirLimitsInTheValues) {
+  const ResourceList pages = list({{"hugepages-2Mi", "4Mi"}});
+  EXPECT_THAT(decide(whole_pod_with(pages, pages)).values.hugepages,
+              ElementsAre(std::pair{"2MB", Bytes{4 * kMi}}));
+}
+
+/// An earlier event may have held it above the usage; a reconciliation lowers it.
+TEST_F(DecidePodWrite, AMemoryLimitThatDoesNotChangeIsNotWritten) {
+  written_ = pod_with_memory_limit("128Mi");
+  EXPECT_EQ(decide(pod_with_memory_limit("128Mi")).values.memory_limit, std::nullopt);
+  EXPECT_EQ(decide(pod_with_memory_limit("160Mi")).values.memory_limit, Bytes{160 * kMi});
+}
+
+TEST_F(DecidePodWrite, LimitsThatAWholePodNoLongerHasAreLifted) {
+  written_ = bounded_pod();
+  const CgroupValues values =
+      decide(whole_pod_with(list({{"cpu", "250m"}, {"memory", "64Mi"}}), {})).values;
+  EXPECT_EQ(values.cpu_quota, Micros{-1});
+  EXPECT_EQ(values.cpu_period, Micros{100'000});
+  EXPECT_EQ(values.memory_limit, Bytes{-1});
+}
+
+TEST_F(DecidePodWrite, ReturnsTheErrorOfThePodsValues) {
+  const PodRecord broken = whole_pod_with(list({{"hugepages-x", "4Mi"}}), {});
+  for (const auto& [now, before] : {std::pair{broken, std::optional<PodRecord>{}},
+                                    std::pair{bounded_pod(), std::optional{broken}}}) {
+    written_ = before;
+    const auto write = try_decide(now);
+    ASSERT_FALSE(write);
+    EXPECT_EQ(write.error().code, ErrorCode::kInvalidArgument);
+  }
+}
 
 /// Of the only tree.
 CpuShares root_shares(const NodeCpu& node, CgroupVersion version, WeightFormula formula) {
@@ -267,36 +492,18 @@ TEST_F(DecideTierWrite, TheRootsLimitStaysAboveItsUsage) {
             (CgroupValues{.memory_limit = Bytes{-1}, .pids_limit = -1}));
 }
 
-struct TreeCase {
-  const char* name;
-  TreeState tree;
-};
-
-const std::vector<TreeCase>& every_tree() {
-  static const std::vector<TreeCase> trees{{"AsItWas", TreeState::kUnchanged},
-                                           {"ToMake", TreeState::kMissing},
-                                           {"JustMade", TreeState::kFresh}};
-  return trees;
-}
-
-std::string name_of_tree(const TestParamInfo<TreeCase>& row) {
-  return row.param.name;
-}
-
-class DecideTierWriteOfAny : public DecideTierWrite, public WithParamInterface<TreeCase> {};
-
-TEST_P(DecideTierWriteOfAny, TreeHoldsLimitsAboveUsageAndFloor) {
+TEST_F(DecideTierWrite, AnyTreeHoldsLimitsAboveUsageAndFloor) {
   settings_.tier_memory_floor = Bytes{32 * kMi};
   wanted_.burstable.memory_limit = Bytes{1'073'741'824};
   wanted_.besteffort.memory_limit = Bytes{0};
   observed_.burstable.usage = Bytes{2'147'483'648};
-  const TierValues values = decide(GetParam().tree);
-  // 16 MiB above the usage.
-  EXPECT_EQ(values.burstable.memory_limit, Bytes{2'164'260'864});
-  EXPECT_EQ(values.besteffort.memory_limit, Bytes{33'554'432});
+  for (const auto tree : {TreeState::kUnchanged, TreeState::kMissing, TreeState::kFresh}) {
+    const TierValues values = decide(tree);
+    // 16 MiB above the usage.
+    EXPECT_EQ(values.burstable.memory_limit, Bytes{2'164'260'864});
+    EXPECT_EQ(values.besteffort.memory_limit, Bytes{33'554'432});
+  }
 }
-
-INSTANTIATE_TEST_SUITE_P(All, DecideTierWriteOfAny, ValuesIn(every_tree()), name_of_tree);
 
 TEST_F(DecideTierWrite, ANewTreeGetsAllValuesAndLosesLimits) {
   settings_.io_weight = {.guaranteed = 500, .burstable = 200, .besteffort = 10};
@@ -311,32 +518,26 @@ TEST_F(DecideTierWrite, ANewTreeGetsAllValuesAndLosesLimits) {
   }
 }
 
-struct TierIoWeightCase {
-  const char* name;
-  TreeState tree;
-  bool has_io_weight;
-  std::optional<std::int64_t> want;
-};
-
-class DecideTierWriteResets : public DecideTierWrite,
-                              public WithParamInterface<TierIoWeightCase> {};
-
-/// Of the two tiers, only besteffort is to have a weight.
-TEST_P(DecideTierWriteResets, AnIoWeightThatIsNoLongerWanted) {
+/// Of the two tiers, only besteffort is to have a weight. 100 is the kernel's default.
+TEST_F(DecideTierWrite, ResetsAnIoWeightThatIsNoLongerWanted) {
+  struct TierIoWeightCase {
+    const char* name;
+    TreeState tree;
+    bool has_io_weight;
+    std::optional<std::int64_t> want;
+  };
   settings_.io_weight.besteffort = 10;
-  observed_.burstable.has_io_weight = GetParam().has_io_weight;
-  EXPECT_EQ(decide(GetParam().tree).burstable.io_weight, GetParam().want);
+  for (const auto& row : std::vector<TierIoWeightCase>{
+           {"AsItWas", TreeState::kUnchanged, true, {}},
+           {"JustMade", TreeState::kFresh, true, {}},
+           {"ToMakeWithOne", TreeState::kMissing, true, 100},
+           {"ToMakeWithout", TreeState::kMissing, false, {}},
+       }) {
+    SCOPED_TRACE(row.name);
+    observed_.burstable.has_io_weight = row.has_io_weight;
+    EXPECT_EQ(decide(row.tree).burstable.io_weight, row.want);
+  }
 }
-
-// 100 is the kernel's default.
-INSTANTIATE_TEST_SUITE_P(All, DecideTierWriteResets,
-                         ValuesIn(std::vector<TierIoWeightCase>{
-                             {"AsItWas", TreeState::kUnchanged, true, {}},
-                             {"JustMade", TreeState::kFresh, true, {}},
-                             {"ToMakeWithOne", TreeState::kMissing, true, 100},
-                             {"ToMakeWithout", TreeState::kMissing, false, {}},
-                         }),
-                         [](const TestParamInfo<TierIoWeightCase>& row) { return row.param.name; });
 
 TEST(ExcessOfLimit, IsHowFarUsageAndMarginExceedTheRule) {
   struct ExcessCase {

@@ -5,16 +5,52 @@
 #include <string>
 #include <vector>
 
+#include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/core/cgroups/layout.h"
+#include "common/core/cgroups/pod_plan.h"
 #include "common/core/kubernetes/cgroup_values.h"
 #include "common/core/kubernetes/tier.h"
 #include "common/core/pods/grants.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
 
-// The values of a tree's cgroups above pods: its root, what podqos has made above that, and tiers.
+// Which values are written to the cgroups of pods, and to those above them: the root of a tree,
+// what podqos has made above that, and tiers.
 namespace podqos::core {
+
+/// What is observed of the cgroup of one of podqos's own pods before its values are written.
+struct PodWriteSnapshot {
+  /// The pod's record before this event, whose values the cgroup holds; nullopt if it is not known
+  /// which values it holds, or if it does not exist.
+  std::optional<PodRecord> written = std::nullopt;
+  /// podqos has set the cgroup's I/O weight, and may no longer want one.
+  bool has_io_weight = false;
+};
+
+/// What is written of a pod's values.
+struct PodWrite {
+  Cgroup make = Cgroup::kExists;  ///< kCreate: make the cgroup and write all values
+  CgroupValues values;
+  bool hugepages = false;  ///< huge page limits too: two files for each page size of the host
+  bool may_cut = false;    ///< the memory limit may be below the usage: see hold_above_usage()
+};
+
+/// Decides what is written of the pod's values: all of them, with limits that other programs have
+/// set removed, or what may differ from `written`.
+/// @return the errors of pod_values()
+[[nodiscard]] Result<PodWrite> decide_pod_write(const PodRecord& record,
+                                                const PodWriteSnapshot& snapshot,
+                                                const Settings& settings);
+
+/// Keeps a memory limit above the usage: below it the kernel would invoke the OOM killer
+/// (Documentation/admin-guide/cgroup-v2.rst, memory.max). A reconciliation lowers one that stays
+/// above the rule for this.
+/// @param usage  the memory in use that the limit would cut off; nullopt if it cuts off none
+/// @return a notice for the log; nullopt if the limit is the rule's
+[[nodiscard]] std::optional<std::string> hold_above_usage(PodWrite& write,
+                                                          const std::string& cgroup,
+                                                          std::optional<Bytes> usage);
 
 /// The node's CPU, as far as the share of podqos's pods follows from it.
 struct NodeCpu {
