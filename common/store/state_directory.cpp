@@ -110,6 +110,15 @@ Result<std::optional<std::string>> read_link(const sys::Directory& directory,
   return fail_errno(errno, "readlink");
 }
 
+/// The content of a file that has none. Not opened, for an event that makes it opens it then.
+Result<std::optional<std::string>> find_empty(const sys::Directory& directory,
+                                              const std::string& name) {
+  struct stat found{};
+  if (::fstatat(directory.fd(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0) return "";
+  if (errno == ENOENT) return std::nullopt;
+  return fail_errno(errno, cat(directory.path(), "/", name));
+}
+
 Status create_empty(const sys::Directory& directory, const std::string& name) {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
   const sys::UniqueFd file{::openat(directory.fd(), name.c_str(), kFlags, 0600)};
@@ -200,6 +209,7 @@ Result<std::optional<std::string>> StateDirectory::read(const std::string& path)
   PODQOS_ASSIGN(const auto directory, find(subdirectory));
   if (directory == nullptr) return std::nullopt;
   if (subdirectory == kContainersName) return read_link(*directory, name);
+  if (path == kMarkName) return find_empty(*directory, name);
   auto text = directory->read_file(name, codec::kMaxRecordSize);
   if (text) return std::optional{*std::move(text)};
   if (text.error().code == ErrorCode::kNotFound) return std::nullopt;
