@@ -34,6 +34,15 @@ def configure(*words):
     return json.loads(engine.call("podqosctl", "configure", *words, "-o", "json").stdout)
 
 
+def configured_docker(**more):
+    """Docker's configuration, whose bytes these are: podqos is not registered."""
+    docker.configure("systemd")
+    text = json.loads(docker.CONFIG.read_text(encoding="utf-8"))
+    del text["runtimes"]
+    engine.write_json(docker.CONFIG, {**text, **more})
+    return docker.CONFIG.read_bytes()
+
+
 def state(unit):
     return subprocess.run(["systemctl", "is-active", unit], capture_output=True, text=True, check=False,
                           timeout=engine.TIMEOUT).stdout.strip()
@@ -222,12 +231,7 @@ class Docker(unittest.TestCase):
     """In the guest: dockerd's own check, and a container."""
 
     def test_first_pod(self):
-        docker.configure("systemd")
-        path = pathlib.Path("/etc/docker/daemon.json")
-        text = json.loads(path.read_text(encoding="utf-8"))
-        del text["runtimes"]
-        engine.write_json(path, text)
-        before = path.read_bytes()
+        before = configured_docker()
         said = configure("docker")
         self.assertEqual((said["checked"], len(said["changes"])), (True, 1))
         daemon = docker.Docker()
@@ -238,7 +242,7 @@ class Docker(unittest.TestCase):
         self.assertIn("besteffort", machines.cgroup_of(daemon.pid(container)))
         daemon("rm", "--force", container)
         configure("docker", "--undo")
-        self.assertEqual(path.read_bytes(), before)
+        self.assertEqual(docker.CONFIG.read_bytes(), before)
 
 
 class DockerService(unittest.TestCase):
@@ -251,10 +255,7 @@ class DockerService(unittest.TestCase):
 
     def start(self, **more):
         """The service with these settings and such a container; the configuration's bytes."""
-        docker.configure("systemd")
-        text = json.loads(docker.CONFIG.read_text(encoding="utf-8"))
-        del text["runtimes"]
-        engine.write_json(docker.CONFIG, {**text, **more})
+        before = configured_docker(**more)
         engine.call("systemctl", "reset-failed", "docker.service", check=False)
         engine.call("systemctl", "start", "docker.service")
         self.addCleanup(engine.call, "systemctl", "stop", "docker.service", "docker.socket")
@@ -263,7 +264,7 @@ class DockerService(unittest.TestCase):
         self.customer = self.docker.run(runtime="runc")
         self.addCleanup(self.docker.remove_all)
         self.init = self.docker.pid(self.customer)
-        return docker.CONFIG.read_bytes()
+        return before
 
     def knows(self):
         return "podqos" in json.loads(self.docker("info", "--format", "{{json .Runtimes}}"))

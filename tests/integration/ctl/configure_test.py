@@ -309,6 +309,19 @@ class InRelease(unittest.TestCase):
         return next(table["containerd"]["runtimes"] for table in self.dumped().values()
                     if "runtimes" in table.get("containerd", {}))
 
+    def write(self, name, change):
+        """A file below /etc, and what this makes of its text; afterwards it is as it was."""
+        path = pathlib.Path("/", name)
+        stock = path.read_bytes()
+        self.addCleanup(path.write_bytes, stock)
+        path.write_bytes(change(stock.decode()).encode())
+
+    def refused(self, engine):
+        """The engine's own program refuses: the files are as they were."""
+        before = snapshot(pathlib.Path("/etc"))
+        self.assertIn("changes rolled back", configure(engine, "--method", "wrapper", check=1).stderr)
+        self.assertEqual(snapshot(pathlib.Path("/etc")), before)
+
     def there_and_back(self, engine, *words, checked=True):
         """What was printed; afterwards everything is as it was."""
         before = snapshot(pathlib.Path("/etc"))
@@ -325,8 +338,7 @@ class InRelease(unittest.TestCase):
 
     def test_containerd(self):
         """The stock file, what it prints as its default, and what others have added to it."""
-        path = pathlib.Path("/", CONTAINERD)
-        stock = path.read_text(encoding="utf-8")
+        stock = pathlib.Path("/", CONTAINERD).read_text(encoding="utf-8")
         self.assertEqual(stock, STOCK.read_text(encoding="utf-8"))
         default = subprocess.run(["containerd", "config", "default"], capture_output=True, text=True, check=True,
                                  timeout=harness.CALL_TIMEOUT).stdout
@@ -334,19 +346,15 @@ class InRelease(unittest.TestCase):
                '  runtime_type = "io.containerd.runc.v2"\n')
         for text, others in ((stock, {"runc"}), (default, {"runc"}), (stock + own, {"own"}),
                              ("\r\n".join(stock.split("\n")), {"runc"}), (stock.rstrip("\n"), {"runc"})):
-            path.write_bytes(text.encode())
+            self.write(CONTAINERD, lambda _, text=text: text)
             self.there_and_back("containerd", "--method", "wrapper")
             _, runtimes = self.seen
             self.assertGreaterEqual(set(runtimes), others | {"podqos"})
             self.assertEqual(runtimes["podqos"]["options"]["BinaryName"], "/usr/bin/podqos-runtime")
             self.assertEqual(runtimes["podqos"]["pod_annotations"], ["podqos.io/*"])
-        path.write_text(stock, encoding="utf-8")
 
     def test_containerd_imports(self):
-        path = pathlib.Path("/", CONTAINERD)
-        stock = path.read_text(encoding="utf-8")
-        self.addCleanup(path.write_text, stock, encoding="utf-8")
-        path.write_text('imports = ["/etc/containerd/conf.d/*.toml"]\n' + stock, encoding="utf-8")
+        self.write(CONTAINERD, lambda stock: 'imports = ["/etc/containerd/conf.d/*.toml"]\n' + stock)
         pathlib.Path("/etc/containerd/conf.d").mkdir(exist_ok=True)
         said = self.there_and_back("containerd", "--method", "wrapper")
         drop_in = "/etc/containerd/conf.d/50-podqos.toml"
@@ -365,14 +373,9 @@ class InRelease(unittest.TestCase):
         self.assertIs(self.seen[0]["io.containerd.nri.v1.nri"]["disable"], False)
 
     def test_containerd_refuses(self):
-        """What is TOML but no configuration of containerd: the file is as it was."""
-        path = pathlib.Path("/", CONTAINERD)
-        stock = path.read_text(encoding="utf-8")
-        self.addCleanup(path.write_text, stock, encoding="utf-8")
-        path.write_text("oom_score = \"none\"\n" + stock, encoding="utf-8")
-        before = snapshot(path.parent)
-        self.assertIn("changes rolled back", configure("containerd", "--method", "wrapper", check=1).stderr)
-        self.assertEqual(snapshot(path.parent), before)
+        """What is TOML but no configuration of containerd."""
+        self.write(CONTAINERD, lambda stock: 'oom_score = "none"\n' + stock)
+        self.refused("containerd")
 
     def test_podman(self):
         """Podman's storage cannot be on the overlay that this root is."""
@@ -395,9 +398,7 @@ class InRelease(unittest.TestCase):
                 path.write_bytes(text.encode())
             self.there_and_back("docker")
         path.write_text('{"log-level": 3}', encoding="ascii")
-        before = snapshot(path.parent)
-        self.assertIn("changes rolled back", configure("docker", check=1).stderr)
-        self.assertEqual(snapshot(path.parent), before)
+        self.refused("docker")
 
 
 class Releases(unittest.TestCase):

@@ -64,16 +64,6 @@ TEST(EditBlocks, EndsLinesAsTheFileDoes) {
                 "\r\nc = 3\r\n# podqos: end x\r\n");
 }
 
-TEST(EditBlocks, NamesTheLineOfAMarkThatIsAlone) {
-  for (const auto& [text, says] :
-       {std::pair{"\n# podqos: begin x\n", "f:2: \"# podqos: begin x\""},
-        {"# podqos: end x\r\n", "f:1: \"# podqos: end x\""},
-        {"# podqos: begin x\n# podqos: end y\n", "f:2: \"# podqos: end y\""},
-        {"# podqos: begin x\n# podqos: begin x\n# podqos: end x\n", "f:2: \"# podqos: begin x\""}})
-    EXPECT_THAT(edit_blocks(text, "f").error().message,
-                testing::StartsWith(std::string{says} + " is not one of a pair; remove"));
-}
-
 TEST(TomlDocument, KnowsValuesAndLines) {
   const auto document = TomlDocument::parse(
       "\xef\xbb\xbfversion = 2\r\n[a.\"b.c\"]\r\n  d = [\"x\", 1.5, 1979-05-27]\r\n", "f");
