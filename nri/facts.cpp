@@ -39,30 +39,11 @@ Status check(const core::ContainerFacts& facts) {
   return {};
 }
 
-/// CPU and memory of the whole pod; nullopt if none is set.
-std::optional<core::EngineResources> sums_of(const core::EngineResources& all) {
-  core::EngineResources sums;
-  sums.cpu_shares = all.cpu_shares;
-  sums.cpu_quota = all.cpu_quota;
-  sums.cpu_period = all.cpu_period;
-  sums.memory_limit = all.memory_limit;
-  if (sums == core::EngineResources{}) return std::nullopt;
-  return sums;
-}
-
-/// Identity, resources and overhead of a pod.
-core::EngineAnnotations engine_of(const Reported& pod) {
-  core::EngineAnnotations engine = *pod.facts.engine;
-  engine.pod_sums = sums_of(pod.facts.resources);
-  if (engine.pod_overhead) engine.pod_overhead = sums_of(*engine.pod_overhead);
-  return engine;
-}
-
 }  // namespace
 
 Result<core::ContainerFacts> container_facts(const Reported& pod, const Reported& container) {
   core::ContainerFacts facts = container.facts;
-  core::EngineAnnotations engine = engine_of(pod);
+  core::EngineAnnotations engine = *pod.facts.engine;
   engine.container_name = std::move(facts.engine->container_name);
   if (pod.pid != 0) {
     // The sandbox is registered, and its facts had these values.
@@ -79,9 +60,7 @@ Result<core::ContainerFacts> container_facts(const Reported& pod, const Reported
 
 Result<core::ContainerFacts> sandbox_facts(const Reported& pod) {
   core::ContainerFacts facts = pod.facts;
-  facts.engine = engine_of(pod);
   facts.engine->is_sandbox = true;
-  facts.resources = {};
   // The score that engines give to sandboxes: podqos leaves that of a sandbox unchanged.
   facts.oom_score_adj = -998;
   if (auto checked = check(facts); !checked) {

@@ -152,16 +152,26 @@ auto resources_into(core::EngineResources& out) {
   return [&out](const pbf_reader& reader) { read_resources(reader, out); };
 }
 
+/// A function that merges CPU and memory of a whole pod into its sums: nullopt if none is set.
+auto sums_into(std::optional<core::EngineResources>& out) {
+  return [&out](const pbf_reader& reader) {
+    core::EngineResources all = out.value_or(core::EngineResources{});
+    read_resources(reader, all);
+    core::EngineResources sums;
+    sums.cpu_shares = all.cpu_shares;
+    sums.cpu_quota = all.cpu_quota;
+    sums.cpu_period = all.cpu_period;
+    sums.memory_limit = all.memory_limit;
+    if (sums != core::EngineResources{}) out = sums;
+  };
+}
+
 void read_pod(const pbf_reader& reader, Reported& out) {
   core::ContainerFacts& facts = out.facts;
   core::EngineAnnotations& engine = *facts.engine;
-  const auto overhead = [&](const pbf_reader& part) {
-    if (!engine.pod_overhead) engine.pod_overhead.emplace();
-    read_resources(part, *engine.pod_overhead);
-  };
   const auto on_linux = [&](const pbf_reader& part) {
-    read_fields(part, message(kPodOverhead, overhead),
-                message(kPodResources, resources_into(facts.resources)),
+    read_fields(part, message(kPodOverhead, sums_into(engine.pod_overhead)),
+                message(kPodResources, sums_into(engine.pod_sums)),
                 text(kPodCgroupsPath, facts.cgroups_path));
   };
   read_fields(reader, text(kPodId, facts.id), text(kPodName, engine.pod_name),
@@ -189,28 +199,22 @@ void read_container(const pbf_reader& reader, Reported& out) {
   out.created = state == kStateCreated;
 }
 
-/// Bytes that resources take beside the structure.
-std::size_t size_of(const core::EngineResources& resources) {
-  std::size_t size = 0;
-  for (const auto& [page_size, limit] : resources.hugepages)
-    size += kEntrySize + page_size.size();
-  for (const auto& [file, value] : resources.unified)
-    size += kEntrySize + file.size() + value.size();
-  return size;
-}
-
 /// Bytes that a pod or container takes.
 std::size_t size_of(const Reported& reported) {
   const core::ContainerFacts& facts = reported.facts;
   const core::EngineAnnotations& engine = *facts.engine;
-  std::size_t size = sizeof reported + facts.id.size() + reported.sandbox.size() +
-                     size_of(facts.resources) +
-                     (engine.pod_overhead ? size_of(*engine.pod_overhead) : 0);
+  std::size_t size = sizeof reported + facts.id.size() + reported.sandbox.size();
   for (const auto* text : {&facts.cgroups_path, &engine.pod_uid, &engine.sandbox_id,
                            &engine.pod_name, &engine.pod_namespace, &engine.container_name})
     size += *text ? (*text)->size() : 0;
-  for (const auto& [key, value] : facts.annotations)
-    size += kEntrySize + key.size() + value.size();
+  for (const auto& [page_size, limit] : facts.resources.hugepages)
+    size += kEntrySize + page_size.size();
+  const auto add = [&size](const auto& texts) {
+    for (const auto& [key, value] : texts)
+      size += kEntrySize + key.size() + value.size();
+  };
+  add(facts.resources.unified);
+  add(facts.annotations);
   return size;
 }
 
@@ -256,13 +260,15 @@ Result<PodEvent> parse_event(std::string_view bytes, const EventFields& fields) 
     PodEvent out;
     Reported& pod = out.pod;
     Reported& container = out.container;
-    auto& resources = fields.container != 0 ? container.facts.resources : pod.facts.resources;
     read_fields(
         reader, message(fields.pod, [&](const pbf_reader& part) { read_pod(part, pod); }),
         message(fields.container, [&](const pbf_reader& part) { read_container(part, container); }),
         number(fields.event, out.number));
     // Whatever the order on the wire, new resources are merged last.
-    read_fields(reader, message(fields.resources, resources_into(resources)));
+    if (fields.container != 0)
+      read_fields(reader, message(fields.resources, resources_into(container.facts.resources)));
+    else
+      read_fields(reader, message(fields.resources, sums_into(pod.facts.engine->pod_sums)));
     return out;
   });
 }

@@ -16,7 +16,7 @@ namespace podqos::nri {
 
 /// A pod's sandbox or a container.
 struct Reported {
-  /// Of a pod the resources are those of the whole pod, without a score; of a container the
+  /// Of a pod the resources are sums in its identity, and there is no score; of a container the
   /// identity is only its name. Nothing is checked yet: sandbox_facts(), container_facts().
   core::ContainerFacts facts;
   std::string sandbox;    ///< id of the container's sandbox; of a sandbox its own

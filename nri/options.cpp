@@ -13,17 +13,10 @@ namespace podqos::nri {
 
 namespace {
 
-/// Validates --socket: a path that fits a socket address. The result of a validator of CLI11 is a
-/// message, or "" for a valid value.
-std::string socket_fault(const std::string& path) {
-  const auto address = sys::UnixAddress::make(path);
-  return address ? "" : address.error().message;
-}
-
-/// Validates --metrics.
-std::string metrics_fault(const std::string& text) {
-  const auto address = core::parse_metrics_address(text);
-  return address ? "" : address.error().message;
+/// The result of a validator of CLI11: a message, or "" for a valid value.
+template <class Value>
+std::string fault_of(const Result<Value>& value) {
+  return value ? "" : value.error().message;
 }
 
 /// Validates an index by the rule of containerd/nri, pkg/api/plugin.go, CheckPluginIndex.
@@ -50,7 +43,7 @@ std::variant<Options, Answer> parse_options(int argc, const char* const* argv) {
   app.add_option("--socket", options.socket,
                  cat("Connect to the runtime at this path instead\nof ", kDefaultSocket))
       ->type_name("PATH")
-      ->check(socket_fault);
+      ->check([](const std::string& path) { return fault_of(sys::UnixAddress::make(path)); });
   app.add_option("--config", options.config,
                  "Read this configuration file instead of\n/etc/podqos/podqos.json and conf.d")
       ->type_name("FILE");
@@ -72,7 +65,7 @@ std::variant<Options, Answer> parse_options(int argc, const char* const* argv) {
          "127.0.0.1:PORT or [::1]:PORT; in a pod also\n"
          "0.0.0.0:PORT or [::]:PORT")
       ->type_name("ADDRESS")
-      ->check(metrics_fault);
+      ->check([](const std::string& text) { return fault_of(core::parse_metrics_address(text)); });
   app.footer(
       "A runtime that starts the plugin sets NRI_PLUGIN_SOCKET, NRI_PLUGIN_NAME and\n"
       "NRI_PLUGIN_IDX; options take precedence over them. SIGHUP reloads the\n"

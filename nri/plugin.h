@@ -112,7 +112,6 @@ class Plugin : public Handler {
   core::Process own_process_{
       process_of(static_cast<std::uint32_t>(::getpid())).value_or(core::Process{})};
   std::map<std::string, core::Process, std::less<>> sandboxes_;  ///< running ones, by id
-  std::string observed_;  ///< the last one whose process was checked
   std::map<std::string, Creation, std::less<>> created_;  ///< neither started nor ended, by id
   DeferredEvents deferred_{
       clock_,

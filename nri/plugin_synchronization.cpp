@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstddef>
 #include <map>
 #include <memory>
 #include <string_view>
@@ -30,8 +29,6 @@ constexpr milliseconds kHousekeepingLock{100};
 /// Maximum time of a whole round of housekeeping: a request that arrives meanwhile is answered
 /// within the runtime's 2 s, since its own waits take at most 1 s.
 constexpr milliseconds kHousekeeping{500};
-/// Sandboxes whose processes are checked in one round.
-constexpr std::size_t kObservedAtOnce = 64;
 /// How long a container counts as being created: runtimes may abandon one without reporting it. A
 /// container that starts later is registered then.
 constexpr std::chrono::seconds kCreation{120};
@@ -146,16 +143,13 @@ void Plugin::register_sandbox(const Reported& pod) {
 }
 
 bool Plugin::release_ended_sandboxes(const app::Timeouts& timeouts) {
-  auto sandbox = sandboxes_.upper_bound(observed_);
-  for (auto looks = std::min(sandboxes_.size(), kObservedAtOnce); looks > 0; --looks) {
-    if (clock_.now() >= timeouts.deadline) return false;
-    if (sandbox == sandboxes_.end()) sandbox = sandboxes_.begin();
+  for (auto sandbox = sandboxes_.begin(); sandbox != sandboxes_.end();) {
     const auto& [id, process] = *sandbox;
-    observed_ = id;
     if (sys::is_alive(process.pid, process.start_time)) {
       ++sandbox;
       continue;
     }
+    if (clock_.now() >= timeouts.deadline) return false;
     const auto done = release(id, timeouts);
     if (!done) log_failure("release ended sandbox", done.error(), "; retrying");
     sandbox = sandboxes_.erase(sandbox);

@@ -1,6 +1,6 @@
-#include <cstdint>
-#include <limits>
+#include <cstddef>
 #include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,13 +12,12 @@
 namespace podqos::nri {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Pair;
 
-api::PodSandbox pod() {
+api::PodSandbox pod(const core::Annotations& annotations = {}) {
   api::PodSandbox pod;
+  pod.mutable_annotations()->insert(annotations.begin(), annotations.end());
   pod.set_id("sandbox1");
   pod.set_uid("42");
   pod.set_name("front");
@@ -44,11 +43,10 @@ Result<core::ContainerFacts> sandbox_facts_of(const api::PodSandbox& pod) {
 
 TEST(ContainerFacts, IdentityIsTheRuntimes) {
   // What an author of pods can write stands in the annotations.
-  api::PodSandbox sandbox = pod();
-  (*sandbox.mutable_annotations())["io.kubernetes.cri.sandbox-uid"] = "another";
-  (*sandbox.mutable_annotations())["io.kubernetes.pod.uid"] = "another";
-  (*sandbox.mutable_annotations())["io.container.manager"] = "cri-o";
-  const auto facts = facts_of(sandbox, container());
+  const auto facts = facts_of(pod({{"io.kubernetes.cri.sandbox-uid", "another"},
+                                   {"io.kubernetes.pod.uid", "another"},
+                                   {"io.container.manager", "cri-o"}}),
+                              container());
   ASSERT_TRUE(facts) << facts.error().message;
   EXPECT_EQ(facts->id, "c1");
   EXPECT_EQ(facts->bundle, "");
@@ -69,17 +67,14 @@ TEST(ContainerFacts, IdentityIsTheRuntimes) {
 }
 
 TEST(ContainerFacts, AnnotationsOfThePodCountUnlessTheContainerHasItsOwn) {
-  api::PodSandbox sandbox = pod();
-  (*sandbox.mutable_annotations())["podqos.io/requests"] = "cpu=1";
-  (*sandbox.mutable_annotations())["podqos.io/limits"] = "cpu=2";
-  (*sandbox.mutable_annotations())["unknown.io/x"] = "y";
   api::Container app = container();
   (*app.mutable_annotations())["podqos.io/limits"] = "cpu=3";
-  const auto facts = facts_of(sandbox, app);
+  const auto facts = facts_of(
+      pod({{"podqos.io/requests", "cpu=1"}, {"podqos.io/limits", "cpu=2"}, {"unknown.io/x", "y"}}),
+      app);
   ASSERT_TRUE(facts) << facts.error().message;
-  EXPECT_EQ(facts->annotations.at("podqos.io/requests"), "cpu=1");
-  EXPECT_EQ(facts->annotations.at("podqos.io/limits"), "cpu=3");
-  EXPECT_FALSE(facts->annotations.contains("unknown.io/x"));
+  EXPECT_EQ(facts->annotations,
+            (core::Annotations{{"podqos.io/limits", "cpu=3"}, {"podqos.io/requests", "cpu=1"}}));
 }
 
 TEST(ContainerFacts, WhatCannotNameACgroupIsRefused) {
@@ -106,52 +101,18 @@ TEST(ContainerFacts, WhatCannotNameACgroupIsRefused) {
 }
 
 TEST(ContainerFacts, TooMuchIsRefused) {
-  api::PodSandbox large = pod();
-  (*large.mutable_annotations())["podqos.io/pod"] = std::string(codec::kMaxAnnotationSize + 1, 'x');
-  const auto too_long = facts_of(large, container());
-  ASSERT_FALSE(too_long);
-  EXPECT_EQ(too_long.error().code, ErrorCode::kTooLarge);
-  EXPECT_THAT(too_long.error().message, HasSubstr("container c1: annotation podqos.io/pod"));
-
-  api::PodSandbox many = pod();
+  const core::Annotations large{{"podqos.io/pod", std::string(codec::kMaxAnnotationSize + 1, 'x')}};
+  core::Annotations many;
   for (std::size_t i = 0; i <= codec::kMaxKnownAnnotations; ++i)
-    (*many.mutable_annotations())["podqos.io/requests." + std::to_string(i)] = "cpu=1";
-  const auto too_many = facts_of(many, container());
-  ASSERT_FALSE(too_many);
-  EXPECT_EQ(too_many.error().code, ErrorCode::kTooLarge);
-}
-
-TEST(ContainerFacts, PathScoreAndResources) {
-  api::Container app = container();
-  api::LinuxContainer& on_linux = *app.mutable_linux();
-  on_linux.set_cgroups_path("system.slice:cri-containerd:c1");
-  on_linux.mutable_oom_score_adj()->set_value(0);
-  api::LinuxResources& resources = *on_linux.mutable_resources();
-  resources.mutable_cpu()->mutable_shares()->set_value(512);
-  resources.mutable_cpu()->mutable_quota()->set_value(-1);
-  resources.mutable_cpu()->mutable_period();  // 0 is "unset"
-  resources.mutable_cpu()->mutable_realtime_runtime()->set_value(9500);
-  resources.mutable_memory()->mutable_limit()->set_value(1 << 20);
-  resources.mutable_memory()->mutable_swap()->set_value(2 << 20);
-  resources.mutable_pids()->set_limit(7);
-  api::HugepageLimit& pages = *resources.add_hugepage_limits();
-  pages.set_page_size("2MB");
-  pages.set_limit(std::numeric_limits<std::uint64_t>::max());
-  (*resources.mutable_unified())["memory.low"] = "1";
-  const auto facts = facts_of(pod(), app);
-  ASSERT_TRUE(facts) << facts.error().message;
-  EXPECT_EQ(facts->cgroups_path, "system.slice:cri-containerd:c1");
-  EXPECT_EQ(facts->oom_score_adj, 0);
-  EXPECT_EQ(facts->resources.cpu_shares, 512);
-  EXPECT_EQ(facts->resources.memory_swap, 2 << 20);
-  EXPECT_EQ(facts->resources.cpu_quota, -1);
-  EXPECT_EQ(facts->resources.cpu_period, std::nullopt);
-  EXPECT_EQ(facts->resources.cpu_realtime_runtime, 9500);
-  EXPECT_EQ(facts->resources.memory_limit, 1 << 20);
-  EXPECT_EQ(facts->resources.pids_limit, 7);
-  EXPECT_THAT(facts->resources.hugepages,
-              ElementsAre(Pair("2MB", Bytes{std::numeric_limits<std::int64_t>::max()})));
-  EXPECT_THAT(facts->resources.unified, ElementsAre(Pair("memory.low", "1")));
+    many.emplace("podqos.io/requests." + std::to_string(i), "cpu=1");
+  for (const auto& [annotations, message] :
+       {std::pair{large, "container c1: annotation podqos.io/pod"},
+        std::pair{many, "container c1: more than 256 annotations"}}) {
+    const auto refused = facts_of(pod(annotations), container());
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kTooLarge);
+    EXPECT_THAT(refused.error().message, HasSubstr(message));
+  }
 }
 
 TEST(SandboxFacts, HaveThePodsOwnResources) {
@@ -169,17 +130,19 @@ TEST(SandboxFacts, HaveThePodsOwnResources) {
   ASSERT_TRUE(facts) << facts.error().message;
   EXPECT_EQ(facts->id, "sandbox1");
   EXPECT_EQ(facts->cgroups_path, "/k8s/sandbox1");
-  const auto& engine = facts->engine;
-  ASSERT_TRUE(engine);
-  EXPECT_TRUE(engine->is_sandbox);
-  ASSERT_TRUE(engine->pod_sums);
-  EXPECT_EQ(engine->pod_sums->cpu_shares, 256);
-  EXPECT_EQ(engine->pod_sums->cpu_quota, 50000);
-  EXPECT_EQ(engine->pod_sums->cpu_period, 100000);
-  EXPECT_EQ(engine->pod_sums->memory_limit, 1 << 30);
-  ASSERT_TRUE(engine->pod_overhead);
-  EXPECT_EQ(engine->pod_overhead->cpu_shares, 20);
-  EXPECT_EQ(engine->pod_overhead->memory_limit, 4096);
+  EXPECT_EQ(facts->resources, core::EngineResources{});
+  ASSERT_TRUE(facts->engine);
+  EXPECT_TRUE(facts->engine->is_sandbox);
+  core::EngineResources want;
+  want.cpu_shares = 256;
+  want.cpu_quota = 50000;
+  want.cpu_period = 100000;
+  want.memory_limit = 1 << 30;
+  EXPECT_EQ(facts->engine->pod_sums, want);
+  want = {};
+  want.cpu_shares = 20;
+  want.memory_limit = 4096;
+  EXPECT_EQ(facts->engine->pod_overhead, want);
 }
 
 }  // namespace

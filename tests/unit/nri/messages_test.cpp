@@ -1,6 +1,9 @@
 #include "nri/messages.h"
 
 #include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,7 +40,7 @@ api::SynchronizeRequest node(bool with_all) {
   pod.mutable_linux()->set_cgroups_path("/a");
   pod.mutable_linux()->set_cgroup_parent("/b");
   pod.mutable_linux()->mutable_pod_overhead()->mutable_memory()->mutable_limit()->set_value(1);
-  pod.mutable_linux()->mutable_pod_resources()->mutable_pids()->set_limit(3);
+  pod.mutable_linux()->mutable_pod_resources()->mutable_cpu()->mutable_shares()->set_value(3);
   api::Container& container = *request.add_containers();
   container.set_id("c");
   container.set_pod_sandbox_id("p");
@@ -49,11 +52,25 @@ api::SynchronizeRequest node(bool with_all) {
   on_linux.set_cgroups_path("/c");
   on_linux.mutable_oom_score_adj();
   api::LinuxResources& resources = *on_linux.mutable_resources();
-  resources.mutable_cpu()->mutable_shares()->set_value(2);
-  resources.add_hugepage_limits()->set_page_size("2MB");
+  api::LinuxCPU& cpu = *resources.mutable_cpu();
+  cpu.mutable_shares()->set_value(2);
+  cpu.mutable_quota()->set_value(-1);
+  cpu.mutable_period();  // 0 is "unset"
+  cpu.mutable_realtime_runtime()->set_value(9500);
+  resources.mutable_memory()->mutable_limit()->set_value(1 << 20);
+  resources.mutable_memory()->mutable_reservation()->set_value(1 << 19);
+  resources.mutable_memory()->mutable_swap()->set_value(2 << 20);
+  api::HugepageLimit& pages = *resources.add_hugepage_limits();
+  pages.set_page_size("2MB");
+  pages.set_limit(std::numeric_limits<std::uint64_t>::max());
   (*resources.mutable_unified())["memory.high"] = "max";
+  resources.mutable_pids()->set_limit(7);
   if (!with_all) return request;
   const std::string text(1000, 'x');
+  api::LinuxResources& overhead = *pod.mutable_linux()->mutable_pod_overhead();
+  overhead.add_hugepage_limits()->set_page_size(text);
+  (*overhead.mutable_unified())[text] = text;
+  pod.mutable_linux()->mutable_pod_resources()->mutable_pids()->set_limit(3);
   EXPECT_TRUE(request.MergeFromString(unknown(15)));
   EXPECT_TRUE(pod.MergeFromString(unknown(10)));
   EXPECT_TRUE(pod.mutable_linux()->MergeFromString(unknown(5)));
@@ -94,10 +111,11 @@ TEST(NodeStateTest, KeepsAndCountsOnlyWhatPodqosReads) {
   identity.pod_uid = "u";
   identity.pod_namespace = "shop";
   identity.pod_overhead.emplace().memory_limit = 1;
+  identity.pod_sums.emplace().cpu_shares = 3;
   EXPECT_EQ(pod.engine, identity);
   EXPECT_EQ(pod_pid, 42U);
   EXPECT_EQ(pod.cgroups_path, "/a");
-  EXPECT_EQ(pod.resources.pids_limit, 3);
+  EXPECT_EQ(pod.resources, core::EngineResources{});
   EXPECT_THAT(pod.annotations, ElementsAre(Pair("podqos.io/ignore", "true")));
   ASSERT_EQ(all.containers.size(), 1U);
   const auto& [container, sandbox_id, pid, created] = all.containers.front();
@@ -107,9 +125,18 @@ TEST(NodeStateTest, KeepsAndCountsOnlyWhatPodqosReads) {
   EXPECT_FALSE(created);
   EXPECT_EQ(container.cgroups_path, "/c");
   EXPECT_EQ(container.oom_score_adj, 0);
-  EXPECT_EQ(container.resources.cpu_shares, 2);
-  EXPECT_THAT(container.resources.hugepages, ElementsAre(Pair("2MB", Bytes{0})));
-  EXPECT_THAT(container.resources.unified, ElementsAre(Pair("memory.high", "max")));
+  EXPECT_EQ(container.resources,
+            (core::EngineResources{
+                .cpu_shares = 2,
+                .cpu_quota = -1,
+                .cpu_period = std::nullopt,
+                .cpu_realtime_runtime = 9500,
+                .memory_limit = 1 << 20,
+                .memory_reservation = 1 << 19,
+                .memory_swap = 2 << 20,
+                .pids_limit = 7,
+                .hugepages = {{"2MB", Bytes{std::numeric_limits<std::int64_t>::max()}}},
+                .unified = {{"memory.high", "max"}}}));
 }
 
 TEST(NodeStateTest, TakesInMoreThanItsLimitOfWhatNobodyReads) {
@@ -126,57 +153,37 @@ TEST(NodeStateTest, TakesInMoreThanItsLimitOfWhatNobodyReads) {
   EXPECT_EQ(state.containers.size(), 192U);
 }
 
-TEST(NodeStateTest, CountsNamesInEveryKindOfResources) {
-  const std::string long_name(std::size_t{1} << 20U, 'x');
-  const auto refused = [](const api::SynchronizeRequest& request) {
-    NodeState state;
-    const auto last = state.add(request.SerializeAsString(), std::size_t{1} << 20U);
-    return !last && last.error().code == ErrorCode::kTooLarge;
-  };
+TEST(NodeStateTest, CountsNamesAndEntriesInEveryKindOfResources) {
+  const std::string long_name(8000, 'x');
   api::SynchronizeRequest pages;
-  pages.add_containers()
-      ->mutable_linux()
-      ->mutable_resources()
-      ->add_hugepage_limits()
-      ->set_page_size(long_name);
-  EXPECT_TRUE(refused(pages));
-  api::SynchronizeRequest overhead;
-  auto& of_pod = *overhead.add_pods()->mutable_linux()->mutable_pod_overhead();
-  (*of_pod.mutable_unified())[long_name] = "";
-  EXPECT_TRUE(refused(overhead));
-}
-
-TEST(NodeStateTest, CountsWhatManySmallEntriesTake) {
-  api::SynchronizeRequest request;
-  auto& unified =
-      *request.add_containers()->mutable_linux()->mutable_resources()->mutable_unified();
+  api::SynchronizeRequest small;
+  const auto resources_in = [](api::SynchronizeRequest& request) {
+    return request.add_containers()->mutable_linux()->mutable_resources();
+  };
+  resources_in(pages)->add_hugepage_limits()->set_page_size(long_name);
+  auto& unified = *resources_in(small)->mutable_unified();
   for (int i = 0; i < 100; ++i)
     unified[std::to_string(i)] = "";
-  NodeState state;
-  const auto refused = state.add(request.SerializeAsString(), 5000);
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().message, "Synchronize: more than 5000 bytes of pods and containers");
-}
-
-TEST(NodeStateTest, HasNothingLeftOfAPartThatIsRefused) {
-  NodeState state;
-  ASSERT_TRUE(state.add(part(1, 1, true)).has_value());
-  const auto refused = state.add("\x0a\x02\xff\xff");  // a pod that is none
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
-  ASSERT_TRUE(state.add(part(1, 0, false)).has_value());
-  EXPECT_EQ(state.pods.size(), 1U);
-  EXPECT_TRUE(state.containers.empty());
-}
-
-TEST(NodeStateTest, RefusesWhatIsNoMessage) {
-  for (const std::string& bytes :
-       {std::string("\x0a"), std::string("\x0a\x05p"), std::string("\x18"), std::string("\x18\xff"),
-        std::string("\x0c"), std::string(1, '\0')}) {
+  for (const auto* request : {&pages, &small}) {
     NodeState state;
+    EXPECT_EQ(state.add(request->SerializeAsString(), 5000).error(),
+              (Error{.code = ErrorCode::kTooLarge,
+                     .message = "Synchronize: more than 5000 bytes of pods and containers"}));
+  }
+}
+
+TEST(NodeStateTest, RefusesWhatIsNoMessageAndForgetsThePartsBefore) {
+  for (const std::string& bytes :
+       {std::string("\x0a\x02\xff\xff"), std::string("\x0a"), std::string("\x0a\x05p"),
+        std::string("\x18"), std::string("\x18\xff"), std::string("\x0c"), std::string(1, '\0')}) {
+    NodeState state;
+    ASSERT_TRUE(state.add(part(1, 1, true)).has_value());
     const auto refused = state.add(bytes);
     ASSERT_FALSE(refused.has_value()) << bytes.size();
     EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+    ASSERT_TRUE(state.add(part(1, 0, false)).has_value());
+    EXPECT_EQ(state.pods.size(), 1U);
+    EXPECT_TRUE(state.containers.empty());
   }
 }
 
@@ -204,52 +211,46 @@ TEST(NodeStateTest, KeepsTheOrderOfParts) {
   EXPECT_EQ(ids, "abcde");
 }
 
-TEST(Adjustment, NothingChangedIsNothingClaimed) {
-  EXPECT_EQ(format_create_response({}), "");
-}
-
 // Field numbers: tests/unit/nri/nri.proto; a second plugin that sets the same field fails the
 // container.
 TEST(Adjustment, OnlyWhatIsSetIsClaimed) {
-  const api::ContainerAdjustment placed = adjustment_for({.cgroups_path = "/kubepods/pod42/c1"});
-  EXPECT_EQ(placed.linux().cgroups_path(), "/kubepods/pod42/c1");
-  EXPECT_FALSE(placed.linux().has_resources());
-  EXPECT_FALSE(placed.linux().has_oom_score_adj());
-
-  const api::ContainerAdjustment quota =
-      adjustment_for({.values = {.cpu_quota = Micros{50000}, .cpu_period = Micros{100000}}});
-  EXPECT_EQ(quota.linux().cgroups_path(), "");
-  EXPECT_EQ(quota.linux().resources().cpu().quota().value(), 50000);
-  EXPECT_EQ(quota.linux().resources().cpu().period().value(), 100000U);
-  EXPECT_FALSE(quota.linux().resources().cpu().has_shares());
-  EXPECT_FALSE(quota.linux().resources().has_memory());
-}
-
-TEST(Adjustment, AScoreOf0IsSet) {
+  EXPECT_EQ(format_create_response({}), "");
+  const api::LinuxContainerAdjustment placed =
+      adjustment_for({.cgroups_path = "/kubepods/pod42/c1"}).linux();
+  EXPECT_EQ(placed.cgroups_path(), "/kubepods/pod42/c1");
+  EXPECT_FALSE(placed.has_resources());
+  EXPECT_FALSE(placed.has_oom_score_adj());
+  const api::LinuxContainerAdjustment quota =
+      adjustment_for({.values = {.cpu_quota = Micros{50000}, .cpu_period = Micros{100000}}})
+          .linux();
+  EXPECT_EQ(quota.cgroups_path(), "");
+  EXPECT_EQ(quota.resources().cpu().quota().value(), 50000);
+  EXPECT_EQ(quota.resources().cpu().period().value(), 100000U);
+  EXPECT_FALSE(quota.resources().cpu().has_shares());
+  EXPECT_FALSE(quota.resources().has_memory());
   // A message that is there is set (NRI 0.7 and later).
-  const api::ContainerAdjustment zero = adjustment_for({.oom_score_adj = 0});
-  EXPECT_TRUE(zero.linux().has_oom_score_adj());
-  EXPECT_EQ(zero.linux().oom_score_adj().value(), 0);
-  EXPECT_FALSE(zero.linux().has_resources());
-}
-
-TEST(Adjustment, NumbersBelowZero) {
-  const api::ContainerAdjustment all = adjustment_for(
-      {.values = {.cpu_quota = Micros{-1}, .pids_limit = -1}, .oom_score_adj = -997});
-  EXPECT_EQ(all.linux().resources().cpu().quota().value(), -1);
-  EXPECT_EQ(all.linux().resources().pids().limit(), -1);
-  EXPECT_EQ(all.linux().oom_score_adj().value(), -997);
+  const api::LinuxContainerAdjustment zero = adjustment_for({.oom_score_adj = 0}).linux();
+  EXPECT_TRUE(zero.has_oom_score_adj());
+  EXPECT_EQ(zero.oom_score_adj().value(), 0);
+  EXPECT_FALSE(zero.has_resources());
 }
 
 TEST(Adjustment, EveryValue) {
-  const api::ContainerAdjustment all =
+  const api::LinuxContainerAdjustment negative =
+      adjustment_for({.values = {.cpu_quota = Micros{-1}, .pids_limit = -1}, .oom_score_adj = -997})
+          .linux();
+  EXPECT_EQ(negative.resources().cpu().quota().value(), -1);
+  EXPECT_EQ(negative.resources().pids().limit(), -1);
+  EXPECT_EQ(negative.oom_score_adj().value(), -997);
+  const api::LinuxContainerAdjustment all =
       adjustment_for({.values = {.cpu_shares = CpuShares{102},
                                  .memory_limit = Bytes{1 << 27},
                                  .hugepages = {{"2MB", Bytes{4 << 20}}},
                                  .pids_limit = 64,
                                  .unified = {{"memory.swap.max", "0"}}},
-                      .oom_score_adj = 938});
-  const api::LinuxResources& resources = all.linux().resources();
+                      .oom_score_adj = 938})
+          .linux();
+  const api::LinuxResources& resources = all.resources();
   EXPECT_EQ(resources.cpu().shares().value(), 102U);
   EXPECT_EQ(resources.memory().limit().value(), 1 << 27);
   EXPECT_EQ(resources.pids().limit(), 64);
@@ -258,7 +259,7 @@ TEST(Adjustment, EveryValue) {
   EXPECT_EQ(resources.hugepage_limits(0).limit(), 4U << 20U);
   ASSERT_EQ(resources.unified_size(), 1);
   EXPECT_EQ(resources.unified().at("memory.swap.max"), "0");
-  EXPECT_EQ(all.linux().oom_score_adj().value(), 938);
+  EXPECT_EQ(all.oom_score_adj().value(), 938);
 }
 
 }  // namespace

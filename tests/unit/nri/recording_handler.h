@@ -39,7 +39,9 @@ class RecordingHandler : public Handler {
     if (request == Request::kUpdateContainer)
       what += " shares " + std::to_string(container.facts.resources.cpu_shares.value_or(0));
     if (request == Request::kUpdatePodSandbox)
-      what += " limit " + std::to_string(pod.facts.resources.memory_limit.value_or(0));
+      what +=
+          " limit " + std::to_string(pod.facts.engine->pod_sums.value_or(core::EngineResources{})
+                                         .memory_limit.value_or(0));
     heard.push_back(std::move(what));
     budgets.push_back(budget);
     if (request == Request::kCreateContainer) {
