@@ -1,15 +1,15 @@
 #include "nri/connection.h"
 
 #include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,6 +17,7 @@
 #include "tests/unit/nri/oracle.h"
 #include "tests/unit/nri/session_fixture.h"
 #include "tests/unit/nri/wire.h"
+#include "tests/unit/test_clock.h"
 
 namespace podqos::nri {
 namespace {
@@ -25,16 +26,22 @@ using namespace std::chrono_literals;
 using namespace std::string_literals;
 using test::call;
 using test::frame;
+using test::hear;
 using test::kRequest;
 using test::kResponse;
 using test::message;
+using test::part;
 using test::podqos_plugin;
 using test::RecordingHandler;
 using test::SessionTest;
+using test::SlowHandler;
+using test::small_limits;
 using test::u32;
+using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using ::testing::TestWithParam;
 using ::testing::ValuesIn;
 
 TEST_F(SessionTest, BeginsWithTheRegistration) {
@@ -159,9 +166,7 @@ TEST_F(SessionTest, SendsErrorsOfEveryOtherKindOfCall) {
   handler_.synchronize_answer = fail(ErrorCode::kIo, "broken");
   for (const std::string method : {"Configure", "Synchronize", "UpdateContainer", "StopContainer",
                                    "UpdatePodSandbox", "StartContainer"}) {
-    const auto answered = answer(method, "");
-    ASSERT_FALSE(answered.has_value()) << method;
-    EXPECT_EQ(answered.error().message, "refused with code 2: \"broken\"") << method;
+    EXPECT_EQ(refusal(call(1, method, "")), "refused with code 2: \"broken\"") << method;
   }
 }
 
@@ -221,18 +226,12 @@ TEST_F(SessionTest, SkipsFieldsThatAreNewerThanItself) {
 }
 
 TEST_F(SessionTest, SaysWhatItDoesNotImplement) {
-  const auto answered = answer("ValidateContainerAdjustment", "");
-  ASSERT_FALSE(answered.has_value());
-  EXPECT_EQ(answered.error().message,
+  EXPECT_EQ(refusal(call(1, "ValidateContainerAdjustment", "")),
             "refused with code 12: \"unknown method "
             "nri.pkg.api.v1alpha1.Plugin/ValidateContainerAdjustment\"");
-  const auto other = encode_request(3, {.service = "grpc.health.v1.Health",
-                                        .method = "Configure",
-                                        .payload = "",
-                                        .budget = std::nullopt});
-  const auto heard = answers(frame(1, other));
-  ASSERT_THAT(heard, SizeIs(1));
-  EXPECT_EQ(parse_answer(heard[0].payload).error().message,
+  const auto other =
+      encode_request(3, {.service = "grpc.health.v1.Health", .method = "Configure", .payload = ""});
+  EXPECT_EQ(refusal(frame(1, other)),
             "refused with code 12: \"unknown method grpc.health.v1.Health/Configure\"");
   EXPECT_THAT(handler_.heard, IsEmpty());
 }
@@ -241,28 +240,21 @@ TEST_F(SessionTest, RefusesAPayloadThatItCannotRead) {
   for (const std::string method :
        {"Configure", "Synchronize", "CreateContainer", "UpdateContainer", "StopContainer",
         "UpdatePodSandbox", "StateChange", "RunPodSandbox", "RemoveContainer"}) {
-    const auto answered = answer(method, "\x0a\x7f");
-    ASSERT_FALSE(answered.has_value()) << method;
-    EXPECT_EQ(answered.error().message,
+    EXPECT_EQ(refusal(call(1, method, "\x0a\x7f")),
               "refused with code 13: \"" + method + ": cannot parse the payload\"");
   }
   EXPECT_THAT(handler_.heard, IsEmpty());
 }
 
 TEST_F(SessionTest, RefusesAnEnvelopeThatItCannotRead) {
-  const auto heard = answers(frame(1, message(1, kRequest, "\x0a\x7f")));
-  ASSERT_THAT(heard, SizeIs(1));
-  EXPECT_EQ(parse_answer(heard[0].payload).error().message,
+  EXPECT_EQ(refusal(frame(1, message(1, kRequest, "\x0a\x7f"))),
             "refused with code 3: \"not a ttrpc request\"");
 }
 
 TEST_F(SessionTest, RefusesAnOversizedCallAndGoesOn) {
   EXPECT_THAT(answers(frame(1, u32(kMaxMessageSize + 1) + u32(1) + "\x01\x00"s)), IsEmpty());
   EXPECT_THAT(answers(frame(1, std::string(kMaxMessageSize, 'x'))), IsEmpty());
-  const auto heard = answers(frame(1, "x"));
-  ASSERT_THAT(heard, SizeIs(1));
-  EXPECT_EQ(heard[0].stream, 1U);
-  EXPECT_EQ(parse_answer(heard[0].payload).error().message,
+  EXPECT_EQ(refusal(frame(1, "x")),
             "refused with code 8: \"a message of more than 4194304 bytes\"");
   stream_ = 3;
   EXPECT_EQ(answer("Shutdown", ""), "");
@@ -277,74 +269,219 @@ TEST_F(SessionTest, AnswersSeveralCallsThatCameTogether) {
   EXPECT_EQ(heard[2].stream, 5U);
 }
 
-/// A runtime at the other end of the socket.
-class ConnectionTest : public ::testing::Test {
+struct ProgressCase {
+  std::string name;
+  std::vector<std::string> methods;
+  Budget budget;
+  std::chrono::nanoseconds takes;  ///< Synchronize
+  Progress want;
+};
+class SessionProgress : public TestWithParam<ProgressCase> {};
+
+TEST_P(SessionProgress, IsHowFarTheRuntimeHasCome) {
+  LeapingClock clock;
+  SlowHandler handler{clock, GetParam().takes};
+  ConnectionOptions options = podqos_plugin();
+  options.clock = &clock;
+  Connection session{{}, options, handler};
+  session.begin();
+  std::uint32_t stream = 1;
+  for (const std::string& method : GetParam().methods) {
+    EXPECT_TRUE(session.feed(call(stream, method, "", GetParam().budget)).has_value());
+    stream += 2;
+  }
+  EXPECT_EQ(session.progress(), GetParam().want);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, SessionProgress,
+    ValuesIn<ProgressCase>({
+        {"Nothing", {}, 2s, 0s, Progress::kRegistering},
+        {"Configured", {"Configure"}, 2s, 0s, Progress::kConfigured},
+        {"Synchronized", {"Configure", "Synchronize"}, 2s, 1600ms, Progress::kSynchronized},
+        {"SynchronizedWithoutBudget",
+         {"Configure", "Synchronize"},
+         std::nullopt,
+         1h,
+         Progress::kSynchronized},
+        {"TooLate", {"Configure", "Synchronize"}, 2s, 1601ms, Progress::kSynchronizing},
+        {"LateAndCalledAllTheSame",
+         {"Configure", "Synchronize", "StartContainer"},
+         2s,
+         1601ms,
+         Progress::kSynchronized},
+        {"CalledBeforeItWasSynchronized", {"StartContainer"}, 2s, 0s, Progress::kRegistering},
+    }),
+    [](const auto& c) { return c.param.name; });
+
+TEST_F(SessionTest, IsNotAdvancedByAnErrorOrAPart) {
+  handler_.answer = handler_.synchronize_answer = fail(ErrorCode::kIo, "no");
+  EXPECT_FALSE(answer("Configure", ""));
+  EXPECT_EQ(session_.progress(), Progress::kRegistering);
+  EXPECT_FALSE(answer("Synchronize", ""));
+  EXPECT_EQ(session_.progress(), Progress::kSynchronizing);
+  handler_.synchronize_answer = {};
+  EXPECT_TRUE(answer("Synchronize", part(0, 0, true)));
+  EXPECT_EQ(session_.progress(), Progress::kSynchronizing);
+  EXPECT_TRUE(answer("Synchronize", ""));
+  EXPECT_EQ(session_.progress(), Progress::kSynchronized);
+}
+
+/// With limits that a few pods reach.
+class BoundsTest : public SessionTest {
  protected:
-  void SetUp() override {
-    std::array<int, 2> ends{};
-    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()), 0);
-    runtime_ = sys::UniqueFd{ends[0]};
-    plugin_fd_ = ends[1];
-    link_.emplace(sys::UniqueFd{ends[1]}, podqos_plugin(), handler_);
-    link_->begin();
-    ASSERT_TRUE(link_->serve(POLLOUT));
-    static_cast<void>(heard());
+  BoundsTest() : SessionTest(small_limits()) {}
+  /// Why the session ends at a Synchronize.
+  std::string end(const std::string& payload) {
+    const Status fed = session_.feed(call(stream_, "Synchronize", payload));
+    stream_ += 2;
+    EXPECT_FALSE(fed.has_value());
+    if (fed) return "";
+    EXPECT_EQ(fed.error().code, ErrorCode::kTooLarge);
+    return fed.error().message;
   }
-
-  void say(std::string_view bytes) {
-    ASSERT_EQ(::write(runtime_.get(), bytes.data(), bytes.size()),
-              static_cast<ssize_t>(bytes.size()));
+  std::string synchronize(const std::string& payload) {
+    return answer("Synchronize", payload).value_or("error");
   }
-  /// What the runtime has been sent.
-  [[nodiscard]] std::string heard() {
-    std::array<char, 4096> text{};
-    const ssize_t size = ::read(runtime_.get(), text.data(), text.size());
-    return size < 0 ? "" : std::string{text.data(), static_cast<std::size_t>(size)};
-  }
-  [[nodiscard]] bool has_unread() const {
-    char byte = 0;
-    return ::recv(plugin_fd_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
-  }
-
-  RecordingHandler handler_;
-  sys::UniqueFd runtime_;
-  int plugin_fd_ = -1;
-  std::optional<Connection> link_;
 };
 
-/// A call that is answered at once.
-std::string configure_call(std::uint32_t stream) {
-  return call(stream, "Configure", "");
+constexpr std::string_view kMore = "\x10\x01";
+
+TEST_F(BoundsTest, CollectsThePartsOfANodesState) {
+  EXPECT_EQ(synchronize(part(1, 0, true)), kMore);
+  EXPECT_EQ(synchronize(part(1, 2, true)), kMore);
+  EXPECT_THAT(handler_.heard, IsEmpty());
+  EXPECT_EQ(synchronize(part(0, 2, false)), "");
+  EXPECT_THAT(handler_.heard, ElementsAre("synchronize 2 4"));
+  EXPECT_EQ(handler_.state.containers.at(3).facts.id, "c1");
 }
 
-TEST_F(ConnectionTest, TakesWhatItHasAnswered) {
-  say(configure_call(1) + configure_call(3));
-  ASSERT_TRUE(link_->serve(POLLIN));
-  EXPECT_NE(heard(), "");
-  EXPECT_FALSE(has_unread());
+TEST_F(BoundsTest, BeginsAnewAfterTheLastPart) {
+  EXPECT_EQ(synchronize(part(1, 2, true)), kMore);
+  EXPECT_EQ(synchronize(part(1, 2, false)), "");
+  EXPECT_EQ(synchronize(part(2, 4, false)), "");
+  EXPECT_THAT(handler_.heard, ElementsAre("synchronize 2 4", "synchronize 2 4"));
 }
 
-TEST_F(ConnectionTest, TakesEachByteOnce) {
-  for (const char byte : configure_call(1)) {
-    EXPECT_EQ(heard(), "");
-    say({&byte, 1});
-    ASSERT_TRUE(link_->serve(POLLIN));
-    EXPECT_FALSE(has_unread());
+TEST_F(BoundsTest, ForgetsThePartsBeforeOneThatCannotBeRead) {
+  EXPECT_EQ(synchronize(part(1, 2, true)), kMore);
+  EXPECT_EQ(synchronize("\x0a\x7f"), "error");
+  EXPECT_EQ(synchronize(part(1, 1, false)), "");
+  EXPECT_THAT(handler_.heard, ElementsAre("synchronize 1 1"));
+}
+
+TEST_F(BoundsTest, EndsWhereTheStateIsTooLarge) {
+  const std::string message = "Synchronize: more than 10000 bytes of pods and containers";
+  EXPECT_EQ(end(part(0, 100, false)), message);
+  api::SynchronizeRequest request;
+  request.add_pods()->set_name(std::string(3500, 'n'));
+  request.set_more(true);
+  EXPECT_EQ(synchronize(request.SerializeAsString()), kMore);
+  EXPECT_EQ(synchronize(request.SerializeAsString()), kMore);
+  EXPECT_EQ(end(request.SerializeAsString()), message);
+  EXPECT_THAT(handler_.heard, IsEmpty());
+}
+
+TEST_F(BoundsTest, ReadsNothingWhileAnswersWait) {
+  EXPECT_EQ(session_.events(), POLLIN);
+  ASSERT_TRUE(session_.feed(call(1, "Shutdown", "")).has_value());
+  EXPECT_EQ(session_.events(), POLLOUT);
+  session_.sent(session_.output().size() - 1);
+  EXPECT_EQ(session_.events(), POLLOUT);
+  session_.sent(1);
+  EXPECT_EQ(session_.events(), POLLIN);
+}
+
+TEST_F(BoundsTest, EndsAtAFrameThatIsTooLong) {
+  const Status fed = session_.feed("\xff\xff\xff\xff\xff\xff\xff\xff");
+  ASSERT_FALSE(fed.has_value());
+  EXPECT_EQ(fed.error().code, ErrorCode::kTooLarge);
+}
+
+/// A message of `size` bytes, header included, to a session without small limits.
+class MessageSizes : public ::testing::TestWithParam<std::size_t> {};
+
+TEST_P(MessageSizes, PassInBothDirections) {
+  RecordingHandler handler;
+  Connection session{{}, podqos_plugin(), handler};
+  // Around the payload: 28 + 17 bytes for service and method, up to 5 for its own tag and length.
+  const std::size_t length = GetParam() - 100;
+  api::EventRequest request;
+  request.mutable_container()->set_name(std::string(length, 'n'));
+  handler.create_answer->mutable_adjust()->mutable_linux()->set_cgroups_path(
+      std::string(length, 'p'));
+  const std::string bytes = call(1, "CreateContainer", request.SerializeAsString());
+  for (std::size_t at = 0; at < bytes.size(); at += 1000)
+    ASSERT_TRUE(session.feed(std::string_view{bytes}.substr(at, 1000)).has_value());
+  ASSERT_THAT(handler.heard, SizeIs(1));
+  EXPECT_EQ(handler.heard[0].size(), length + std::string_view{"create /"}.size());
+  const auto heard = hear(session.output());
+  ASSERT_THAT(heard, SizeIs(1));
+  api::CreateContainerResponse response;
+  EXPECT_TRUE(response.ParseFromString(parse_answer(heard[0].payload).value_or("")));
+  EXPECT_EQ(response.adjust().linux().cgroups_path().size(), length);
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, MessageSizes,
+                         ::testing::Values(4095, 4096, 4097, 4200, 200'000, 4'194'304));
+
+/// A session that is fed bytes, whatever they are.
+class HostileBytes : public ::testing::Test {
+ protected:
+  /// How the session ends, and how often it has called the handler.
+  static std::pair<Status, std::size_t> fed(std::string_view bytes) {
+    RecordingHandler handler;
+    Connection session{{}, small_limits(), handler};
+    session.begin();
+    const Status done = session.feed(bytes);
+    static_cast<void>(hear(session.output()));
+    return {done, handler.heard.size()};
   }
-  EXPECT_NE(heard(), "");
+  /// Everything a runtime says to a plugin in one short life.
+  static std::string a_life() {
+    const std::string event = about<api::EventRequest>("p", "c");
+    return frame(2, message(1, 2, "")) + call(1, "Configure", "") +
+           call(3, "Synchronize", part(1, 1, true)) + call(5, "Synchronize", part(1, 1, false)) +
+           call(7, "CreateContainer", event) + call(9, "StateChange", "") +
+           call(11, "RunPodSandbox", event);
+  }
+};
+
+TEST_F(HostileBytes, ATruncatedLifeLeavesAWaitingSession) {
+  const std::string life = a_life();
+  std::size_t most = 0;
+  for (std::size_t size = 0; size <= life.size(); ++size) {
+    const auto [done, heard] = fed(std::string_view{life}.substr(0, size));
+    EXPECT_TRUE(done.has_value()) << size;
+    EXPECT_GE(heard, most);
+    most = heard;
+  }
+  EXPECT_EQ(most, 4U);
 }
 
-TEST_F(ConnectionTest, HasNothingToDoWhenNothingHasCome) {
-  EXPECT_TRUE(link_->serve(POLLIN));
-  EXPECT_EQ(heard(), "");
+TEST_F(HostileBytes, AChangedByteEndsTheSessionOrIsAnswered) {
+  const std::string life = a_life();
+  for (std::size_t at = 0; at < life.size(); ++at) {
+    for (const int change : {0x01, 0x80, 0xff}) {
+      std::string bytes = life;
+      bytes[at] = static_cast<char>(bytes[at] ^ change);
+      const auto [done, heard] = fed(bytes);
+      if (!done) EXPECT_THAT(done.error().code, AnyOf(ErrorCode::kTooLarge, ErrorCode::kConflict));
+      EXPECT_LE(heard, 5U);
+    }
+  }
 }
 
-TEST_F(ConnectionTest, EndsWithTheRuntime) {
-  say(configure_call(1));
-  runtime_ = {};
-  const auto ended = link_->serve(POLLIN | POLLHUP);
-  ASSERT_FALSE(ended);
-  EXPECT_EQ(ended.error().code, ErrorCode::kNotFound);
+TEST_F(HostileBytes, GarbageIsNoCall) {
+  std::uint32_t seed = 1;
+  for (int round = 0; round < 300; ++round) {
+    std::string bytes;
+    for (int i = 0; i < 3000; ++i) {
+      seed = seed * 1664525U + 1013904223U;
+      bytes += static_cast<char>(seed >> 24U);
+    }
+    EXPECT_EQ(fed(frame(1, bytes) + bytes).second, 0U);
+  }
 }
 
 }  // namespace

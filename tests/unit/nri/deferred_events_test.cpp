@@ -15,7 +15,6 @@
 #include <gtest/gtest.h>
 
 #include "common/base/text.h"
-#include "tests/unit/nri/metrics_text.h"
 #include "tests/unit/nri/plugin_fixture.h"
 
 namespace podqos::nri {
@@ -23,10 +22,11 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::kLarge;
-using test::kNoBudget;
 using test::kSmall;
 using test::PluginTest;
 using test::tell;
+using test::text_of;
+using test::Told;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -41,6 +41,12 @@ class DeferredEventsTest : public ::testing::Test {
     DeferredEvent event{.kind = kind, .event = {}};
     event.event.facts.id = id;
     return event;
+  }
+  /// A start of "a", a change of "b" and an end of "c".
+  void defer_each() {
+    events_.defer(event(Kind::kStarted, "a"));
+    events_.defer(event(Kind::kChanged, "b"));
+    events_.defer(event(Kind::kEnded, "c"));
   }
   /// Applies what is deferred, each with the same result.
   bool apply(const Result<bool>& result) {
@@ -77,10 +83,8 @@ class DeferredEventsTest : public ::testing::Test {
 };
 
 TEST_F(DeferredEventsTest, AreAppliedInTheirOrderOnce) {
-  events_.defer(event(Kind::kStarted, "a"));
-  events_.defer(event(Kind::kEnded, "b"));
-  events_.defer(event(Kind::kEnded, "b"));
-  events_.defer(event(Kind::kChanged, "c"));
+  defer_each();
+  events_.defer(event(Kind::kEnded, "c"));
   EXPECT_TRUE(apply(true));
   EXPECT_TRUE(apply(true));
   EXPECT_THAT(applied_, ElementsAre("a", "b", "c"));
@@ -117,9 +121,7 @@ TEST_F(DeferredEventsTest, OfWhatHasEndedAreDroppedWithoutAWord) {
 TEST_F(DeferredEventsTest, WaitForTheNextRoundAfterTheDeadline) {
   takes_ = std::chrono::milliseconds{100};
   at_most_ = std::chrono::milliseconds{150};
-  events_.defer(event(Kind::kStarted, "a"));
-  events_.defer(event(Kind::kChanged, "b"));
-  events_.defer(event(Kind::kEnded, "c"));
+  defer_each();
   EXPECT_FALSE(apply(true));
   EXPECT_THAT(applied_, ElementsAre("a", "b"));
   EXPECT_TRUE(apply(true));
@@ -184,9 +186,7 @@ TEST_F(DeferredEventsTest, OfAContainerThatDoesNotEndAreReported) {
 
 /// All that runs is reported anew, and what ended is missing there; of changes nothing is said.
 TEST_F(DeferredEventsTest, GiveWayToASynchronizationButForChanges) {
-  events_.defer(event(Kind::kStarted, "a"));
-  events_.defer(event(Kind::kChanged, "b"));
-  events_.defer(event(Kind::kEnded, "c"));
+  defer_each();
   events_.keep_changes();
   EXPECT_TRUE(apply(true));
   EXPECT_THAT(applied_, ElementsAre("b"));
@@ -215,58 +215,60 @@ class LockedPluginTest : public PluginTest {
     if (file_ >= 0) ::close(file_);
     file_ = -1;
   }
-  /// A container of this sandbox that has started before the lock is taken.
-  [[nodiscard]] api::Container started_before_lock(const api::PodSandbox& sandbox) {
+  /// What happens before the lock is taken. A process that starts then does not inherit it.
+  template <class Work>
+  auto before_lock(Work work) {
     unlock();
-    auto running = started(sandbox, container(sandbox, "app", kSmall));
+    auto done = work();
     lock();
-    return running;
+    return done;
+  }
+  /// A container of pod_ that has started.
+  [[nodiscard]] api::Container started_before_lock() {
+    return before_lock([this] { return started(app(kSmall)); });
+  }
+  /// One that runs in its place, of which nothing is known.
+  [[nodiscard]] api::Container running_before_lock(const Told& told,
+                                                   std::string_view tier = "burstable") {
+    return before_lock([&] {
+      auto running = at(pod_path(tier, "1") + "/app-of-1", app(told));
+      run(running);
+      return running;
+    });
+  }
+  void unlock_and_housekeep() {
+    unlock();
+    housekeep();
   }
 
  private:
   int file_ = -1;
 };
 
-TEST_F(LockedPluginTest, AnswersLongBeforeTheRuntimeGivesUp) {
-  const auto sandbox = pod("1");
+TEST_F(LockedPluginTest, AnswersLongBeforeTheRuntimeGivesUpOrAsSoonAsItIsToldTo) {
   const auto begun = clock().now();
-  const auto answer = create(sandbox, container(sandbox, "app", kSmall));
+  const auto answer = create(pod_, app(kSmall));
   EXPECT_EQ(clock().now() - begun, 1s);
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->ByteSizeLong(), 0U);
   EXPECT_THAT(log(), HasSubstr(temporary().path("state/lock")));
-}
-
-TEST_F(LockedPluginTest, WaitsNoLongerThanItIsToldTo) {
   reconfigure(R"(, "lockDeadline": "50ms", "onError": "reject")");
-  const auto sandbox = pod("1");
-  const auto begun = clock().now();
-  const auto answer = create(sandbox, container(sandbox, "app", kSmall));
-  EXPECT_EQ(clock().now() - begun, 50ms);
-  ASSERT_FALSE(answer);
-  EXPECT_EQ(answer.error().code, ErrorCode::kTimeout);
+  const auto again = clock().now();
+  const auto refused = create(pod_, app(kSmall));
+  EXPECT_EQ(clock().now() - again, 50ms);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kTimeout);
 }
 
 TEST_F(LockedPluginTest, FollowsAnUpdateOnceItCan) {
-  const auto sandbox = pod("1");
-  const auto running = started_before_lock(sandbox);
-  ASSERT_TRUE(update(sandbox, running, kLarge));
-  EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
-  unlock();
-  housekeep();
-  expect_limits(pod_path("burstable", "1"), "60000", "201326592");
+  ASSERT_TRUE(update(started_before_lock(), kLarge));
+  expect_pod(kSmall);
+  unlock_and_housekeep();
+  expect_pod(kLarge);
 }
 
 TEST_F(LockedPluginTest, CountsAContainerOnceItCan) {
-  const auto sandbox = pod("1");
-  auto app = container(sandbox, "app", kSmall);
-  // It must not inherit the lock.
-  unlock();
-  const Pid init = start_process();
-  lock();
-  put(init, pod_path("burstable", "1") + "/app-of-1");
-  app.set_pid(static_cast<std::uint32_t>(init.value()));
-  ASSERT_TRUE(ask(kStartContainer, sandbox, app));
+  ASSERT_TRUE(ask(kStartContainer, running_before_lock(kSmall)));
   unlock();
   EXPECT_FALSE(is_known("1"));
   housekeep();
@@ -274,33 +276,23 @@ TEST_F(LockedPluginTest, CountsAContainerOnceItCan) {
 }
 
 TEST_F(LockedPluginTest, CountsAContainerWithLongAnnotationsOnceItCan) {
-  auto sandbox = pod("1");
-  (*sandbox.mutable_annotations())["podqos.io/pod"] =
-      cat(R"({"containers": [{"name": "app", "args": [")", std::string(100'000, 'x'), R"("]}]})");
-  auto app = container(sandbox, "app");
-  unlock();
-  run_in(pod_path("besteffort", "1") + "/app-of-1", app);
-  lock();
-  ASSERT_TRUE(ask(kStartContainer, sandbox, app));
-  unlock();
-  housekeep();
+  pod_ = annotated(pod_, cat(R"({"containers": [{"name": "app", "args": [")",
+                             std::string(100'000, 'x'), R"("]}]})"));
+  ASSERT_TRUE(ask(kStartContainer, running_before_lock({}, "besteffort")));
+  unlock_and_housekeep();
   EXPECT_TRUE(is_known("1"));
 }
 
 TEST_F(LockedPluginTest, ReportsAStartThatFailsBeforeALaterEvent) {
-  const auto sandbox = pod("1");
-  auto app = container(sandbox, "app", kSmall);
-  unlock();
-  run_in(pod_path("burstable", "1") + "/app-of-1", app);
-  lock();
+  const auto running = running_before_lock(kSmall);
   // What cannot be read does not matter until somebody is trusted.
   reconfigure(R"(, "trustAnnotations": "none")");
-  ASSERT_TRUE(ask(kStartContainer, broken(sandbox), app));
+  ASSERT_TRUE(ask(kStartContainer, annotated(pod_, "{"), running));
   unlock();
   reconfigure("");
-  ASSERT_TRUE(update(sandbox, app, kLarge));
+  ASSERT_TRUE(update(running, kLarge));
   EXPECT_THAT(log(), HasSubstr("error: deferred event: container app-of-1: "));
-  EXPECT_THAT(test::text_of(metrics()),
+  EXPECT_THAT(text_of(metrics()),
               AllOf(HasSubstr("podqos_errors_total{code=\"invalid-argument\"} 1\n"),
                     HasSubstr("\npodqos_nri_dropped_events_total 1\n")));
 }
@@ -308,98 +300,80 @@ TEST_F(LockedPluginTest, ReportsAStartThatFailsBeforeALaterEvent) {
 /// Starts that wait for the lock have more annotations than are kept: 33 times 255 KiB.
 TEST_F(LockedPluginTest, SaysAndCountsWhatItCannotKeep) {
   reconfigure(R"(, "lockDeadline": "10ms")");
-  auto sandbox = pod("1");
   std::string containers =
       cat(R"({"name": "app0", "args": [")", std::string(255 << 10U, 'x'), "\"]}");
   for (int i = 1; i < 33; ++i)
     containers += cat(R"(,{"name":"app)", i, "\"}");
-  (*sandbox.mutable_annotations())["podqos.io/pod"] = cat("{\"containers\":[", containers, "]}");
-  unlock();
-  const auto pid = static_cast<std::uint32_t>(start_process().value());
-  lock();
+  pod_ = annotated(pod_, cat("{\"containers\":[", containers, "]}"));
+  const Pid process = before_lock([this] { return start_process(); });
   for (int i = 0; i < 33; ++i) {
-    auto app = container(sandbox, cat("app", i));
-    app.set_pid(pid);
-    ASSERT_TRUE(ask(kStartContainer, sandbox, app));
+    auto running = app({}, cat("app", i));
+    running.set_pid(static_cast<std::uint32_t>(process.value()));
+    ASSERT_TRUE(ask(kStartContainer, running));
   }
   EXPECT_THAT(log(), AllOf(HasSubstr("deferred event: container app32-of-1: its annotations have"),
                            Not(HasSubstr("deferred event: container app31-of-1"))));
-  EXPECT_THAT(test::text_of(metrics()), HasSubstr("\npodqos_nri_dropped_events_total 1\n"));
+  EXPECT_THAT(text_of(metrics()), HasSubstr("\npodqos_nri_dropped_events_total 1\n"));
 }
 
 TEST_F(LockedPluginTest, LeavesWhatTheRuntimeHasNotDone) {
-  const auto sandbox = pod("1");
-  const auto running = started_before_lock(sandbox);
+  const auto running = started_before_lock();
   reconfigure(R"(, "lockDeadline": "50ms", "onError": "reject")");
-  ASSERT_FALSE(update(sandbox, running, kLarge));
-  unlock();
-  housekeep();
-  EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
+  ASSERT_FALSE(update(running, kLarge));
+  unlock_and_housekeep();
+  expect_pod(kSmall);
 }
 
 TEST_F(LockedPluginTest, RemovesTheEventsOfWhatHasEnded) {
-  const auto sandbox = pod("1");
-  const auto running = started_before_lock(sandbox);
-  ASSERT_TRUE(update(sandbox, running, kLarge));
+  const auto running = started_before_lock();
+  ASSERT_TRUE(update(running, kLarge));
   end_processes();
-  ASSERT_TRUE(ask(kRemoveContainer, sandbox, running));
-  unlock();
-  housekeep();
+  ASSERT_TRUE(ask(kRemoveContainer, running));
+  unlock_and_housekeep();
   EXPECT_FALSE(is_known("1"));
   EXPECT_THAT(log(), Not(HasSubstr("deferred event")));
 }
 
 /// An update says nothing of the start that came before it.
 TEST_F(LockedPluginTest, KeepsTheStartThatAnUpdateFollows) {
-  unlock();
-  const auto sandbox = pod("1");
-  auto app = placed(sandbox, container(sandbox, "app", kSmall));
-  run(app);
-  lock();
-  ASSERT_TRUE(ask(kStartContainer, sandbox, app));
-  ASSERT_TRUE(update(sandbox, app, kLarge));
-  unlock();
-  housekeep();
-  EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
-  EXPECT_THAT(temporary().read("state/pods/1.json"), HasSubstr(cat("\"pid\":", app.pid())));
-  EXPECT_THAT(temporary().read("state/pods/1.json"), Not(HasSubstr("pending")));
+  const auto running = before_lock([this] {
+    auto created = placed(app(kSmall));
+    run(created);
+    return created;
+  });
+  ASSERT_TRUE(ask(kStartContainer, running));
+  ASSERT_TRUE(update(running, kLarge));
+  unlock_and_housekeep();
+  expect_pod(kLarge);
+  EXPECT_THAT(record(),
+              AllOf(HasSubstr(cat("\"pid\":", running.pid())), Not(HasSubstr("pending"))));
 }
 
 /// A start says nothing of the update that came before it to one that is known.
 TEST_F(LockedPluginTest, KeepsTheUpdateThatAStartFollows) {
+  auto created = before_lock([this] { return placed(app(kSmall)); });
+  ASSERT_TRUE(update(created, kLarge));
   unlock();
-  const auto sandbox = pod("1");
-  auto app = placed(sandbox, container(sandbox, "app", kSmall));
-  lock();
-  ASSERT_TRUE(update(sandbox, app, kLarge));
-  unlock();
-  run(app);
-  tell(*app.mutable_linux()->mutable_resources(), kLarge);
-  ASSERT_TRUE(ask(kStartContainer, sandbox, app));
+  run(created);
+  tell(*created.mutable_linux()->mutable_resources(), kLarge);
+  ASSERT_TRUE(ask(kStartContainer, created));
   housekeep();
-  EXPECT_EQ(memory(pod_path("burstable", "1")), "201326592");
+  expect_pod(kLarge);
 }
 
 /// CRI-O starts a container also where the plugin answers its start with an error
 /// (server/container_start.go: "NRI start failed for container", a warning).
 TEST_F(LockedPluginTest, CountsWhatStartsInSpiteOfARefusal) {
-  unlock();
-  auto sandbox = pod("1", start_process());
-  (*sandbox.mutable_annotations())["podqos.io/pod"] = R"({"containers": [{"name": "app"}]})";
-  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
-  const Pid init = start_process();
-  reconfigure(R"(, "lockDeadline": "50ms", "onError": "reject")");
-  auto app = container(sandbox, "app");
-  const auto adjustment = adjusted(sandbox, app);
-  lock();
-  const std::string path = adjustment.linux().cgroups_path();
-  put(init, path);
-  app.set_pid(static_cast<std::uint32_t>(init.value()));
-  app.mutable_linux()->set_cgroups_path(path);
-  EXPECT_FALSE(ask(kStartContainer, sandbox, app));
-  unlock();
-  housekeep();
-  EXPECT_THAT(temporary().read("state/pods/1.json"), HasSubstr(cat("\"pid\":", init.value())));
+  const auto running = before_lock([this] {
+    run_pod(R"({"containers": [{"name": "app"}]})");
+    reconfigure(R"(, "lockDeadline": "50ms", "onError": "reject")");
+    auto created = placed(app());
+    run(created);
+    return created;
+  });
+  EXPECT_FALSE(ask(kStartContainer, running));
+  unlock_and_housekeep();
+  EXPECT_THAT(record(), HasSubstr(cat("\"pid\":", running.pid())));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "nri/metrics.h"
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/base/text.h"
 #include "nri/pages.h"
 #include "tests/unit/cgroup/fake_machine.h"
 #include "tests/unit/nri/metrics_text.h"
@@ -41,51 +43,48 @@ std::string value_of(std::string_view text, std::string_view sample) {
   return std::string{text.substr(begin, text.find('\n', begin) - begin)};
 }
 
-TEST(Metrics, AreAllThereFromTheStart) {
-  const std::string text = text_of(Metrics{});
-  for (const RequestKind& request : kRequests)
-    EXPECT_EQ(value_of(text, "podqos_nri_request_duration_seconds_count{request=\"" +
-                                 std::string{request.name} + "\"}"),
-              "0");
-  for (const std::string operation : {"create", "update", "destroy"})
-    EXPECT_EQ(value_of(text, "podqos_cgroup_manager_duration_seconds_count{operation_type=\"" +
-                                 operation + "\"}"),
-              "0");
-  for (const std::string code :
-       {"invalid-argument", "not-found", "already-exists", "permission", "refused", "conflict",
-        "too-large", "corrupt", "busy", "timeout", "unsupported", "io"})
-    EXPECT_EQ(value_of(text, "podqos_errors_total{code=\"" + code + "\"}"), "0") << code;
-  EXPECT_THAT(text, Not(HasSubstr("\npodqos_last_reconcile_timestamp_seconds ")));
+/// Samples of podqos, and their values as they are written; "" for one that is not there.
+using Samples = std::map<std::string, std::string>;
+void expect_samples(std::string_view text, const Samples& samples) {
+  for (const auto& [sample, value] : samples)
+    EXPECT_EQ(value_of(text, "podqos_" + sample), value) << sample;
 }
 
-TEST(Metrics, CountRequestsAsAKubeletsOperations) {
+TEST(Metrics, AreAllThereFromTheStart) {
+  Samples want{{"last_reconcile_timestamp_seconds", ""}};
+  for (const RequestKind& request : kRequests)
+    want.emplace(cat("nri_request_duration_seconds_count{request=\"", request.name, "\"}"), "0");
+  for (const char* operation : {"create", "update", "destroy"})
+    want.emplace(cat("cgroup_manager_duration_seconds_count{operation_type=\"", operation, "\"}"),
+                 "0");
+  for (const char* code :
+       {"invalid-argument", "not-found", "already-exists", "permission", "refused", "conflict",
+        "too-large", "corrupt", "busy", "timeout", "unsupported", "io"})
+    want.emplace(cat("errors_total{code=\"", code, "\"}"), "0");
+  expect_samples(text_of(Metrics{}), want);
+}
+
+TEST(Metrics, CountRequestsAsAKubeletsOperationsAndErrorsByKind) {
   Metrics metrics;
   metrics.handled(Request::kCreateContainer, 3ms);
   metrics.handled(Request::kRunPodSandbox, 4ms);
   metrics.handled(Request::kUpdateContainer, 300us);
   metrics.handled(Request::kSynchronize, 1s);
-  const std::string text = text_of(metrics);
-  const std::string create = R"(podqos_cgroup_manager_duration_seconds)";
-  EXPECT_EQ(value_of(text, create + R"(_count{operation_type="create"})"), "2");
-  EXPECT_EQ(value_of(text, create + R"(_sum{operation_type="create"})"), "0.007");
-  EXPECT_EQ(value_of(text, create + R"(_bucket{operation_type="create",le="0.0025"})"), "0");
-  EXPECT_EQ(value_of(text, create + R"(_bucket{operation_type="create",le="0.005"})"), "2");
-  EXPECT_EQ(value_of(text, create + R"(_bucket{operation_type="create",le="+Inf"})"), "2");
-  EXPECT_EQ(value_of(text, create + R"(_count{operation_type="update"})"), "1");
-  EXPECT_EQ(value_of(text, create + R"(_count{operation_type="destroy"})"), "0");
-  const std::string request = "podqos_nri_request_duration_seconds_count";
-  EXPECT_EQ(value_of(text, request + R"({request="CreateContainer"})"), "1");
-  EXPECT_EQ(value_of(text, request + R"({request="Synchronize"})"), "1");
-}
-
-TEST(Metrics, CountErrorsByKind) {
-  Metrics metrics;
-  metrics.failed(ErrorCode::kTimeout);
-  metrics.failed(ErrorCode::kTimeout);
-  metrics.failed(ErrorCode::kIo);
-  const std::string text = text_of(metrics);
-  EXPECT_EQ(value_of(text, R"(podqos_errors_total{code="timeout"})"), "2");
-  EXPECT_EQ(value_of(text, R"(podqos_errors_total{code="io"})"), "1");
+  for (const ErrorCode code : {ErrorCode::kTimeout, ErrorCode::kTimeout, ErrorCode::kIo})
+    metrics.failed(code);
+  expect_samples(
+      text_of(metrics),
+      {{R"(cgroup_manager_duration_seconds_count{operation_type="create"})", "2"},
+       {R"(cgroup_manager_duration_seconds_sum{operation_type="create"})", "0.007"},
+       {R"(cgroup_manager_duration_seconds_bucket{operation_type="create",le="0.0025"})", "0"},
+       {R"(cgroup_manager_duration_seconds_bucket{operation_type="create",le="0.005"})", "2"},
+       {R"(cgroup_manager_duration_seconds_bucket{operation_type="create",le="+Inf"})", "2"},
+       {R"(cgroup_manager_duration_seconds_count{operation_type="update"})", "1"},
+       {R"(cgroup_manager_duration_seconds_count{operation_type="destroy"})", "0"},
+       {R"(nri_request_duration_seconds_count{request="CreateContainer"})", "1"},
+       {R"(nri_request_duration_seconds_count{request="Synchronize"})", "1"},
+       {R"(errors_total{code="timeout"})", "2"},
+       {R"(errors_total{code="io"})", "1"}});
 }
 
 /// A machine with a Burstable tier, as Linux 6.1 shows it on cgroup v2.
@@ -118,33 +117,30 @@ TEST(NodeMetrics, AreInTheBaseUnits) {
                            .wanted_memory_limit = Bytes{1LL << 30},
                            .cgroup = {*figures.machine, "/kubepods/burstable"}});
   figures.unreadable = 1;
-  const std::string text = text_of_node(std::move(figures));
-  const auto sample = [&](const std::string& name, const std::string& labels) {
-    return value_of(text, "podqos_" + name + "{" + labels + "}");
-  };
-  const std::string own = R"(qos_class="Burstable",owner="podqos")";
-  EXPECT_EQ(sample("pods", own), "3");
-  EXPECT_EQ(sample("pod_requests_cpu_cores", own), "1.25");
-  EXPECT_EQ(sample("pod_requests_memory_bytes", own), "1073741824");
-  EXPECT_EQ(sample("pods", R"(qos_class="Guaranteed",owner="kubelet")"), "1");
-  EXPECT_EQ(sample("pods", R"(qos_class="BestEffort",owner="podqos")"), "0");
-  const std::string tier = R"(tier="burstable",cgroup="/kubepods/burstable")";
-  EXPECT_EQ(sample("tier_cpu_weight", tier), "39");
-  EXPECT_EQ(sample("tier_cpu_usage_seconds_total", tier), "1.5");
-  EXPECT_EQ(sample("tier_memory_limit_bytes", tier), "2147483648");
-  EXPECT_EQ(sample("tier_memory_limit_wanted_bytes", tier), "1073741824");
-  EXPECT_EQ(sample("tier_memory_usage_bytes", tier), "1234567890123");
-  EXPECT_EQ(sample("tier_oom_kills_total", tier), "2");
-  EXPECT_EQ(sample("tier_threads", tier), "17");
-  EXPECT_EQ(sample("tier_pressure_waiting_seconds_total", tier + R"(,resource="cpu")"), "2.5");
-  EXPECT_EQ(sample("tier_pressure_stalled_seconds_total", tier + R"(,resource="cpu")"), "");
-  EXPECT_EQ(sample("tier_pressure_stalled_seconds_total", tier + R"(,resource="memory")"), "0.25");
-  // The machine has none of these.
-  EXPECT_EQ(sample("tier_cpu_shares", tier), "");
-  EXPECT_EQ(sample("tier_cpu_limit_cores", tier), "");
-  EXPECT_EQ(sample("tier_memory_min_bytes", tier), "");
-  EXPECT_EQ(value_of(text, "podqos_collector_success"), "1");
-  EXPECT_EQ(value_of(text, "podqos_state_unreadable_records"), "1");
+  const std::string tier = R"({tier="burstable",cgroup="/kubepods/burstable")";
+  expect_samples(
+      text_of_node(std::move(figures)),
+      {{R"(pods{qos_class="Burstable",owner="podqos"})", "3"},
+       {R"(pod_requests_cpu_cores{qos_class="Burstable",owner="podqos"})", "1.25"},
+       {R"(pod_requests_memory_bytes{qos_class="Burstable",owner="podqos"})", "1073741824"},
+       {R"(pods{qos_class="Guaranteed",owner="kubelet"})", "1"},
+       {R"(pods{qos_class="BestEffort",owner="podqos"})", "0"},
+       {"tier_cpu_weight" + tier + "}", "39"},
+       {"tier_cpu_usage_seconds_total" + tier + "}", "1.5"},
+       {"tier_memory_limit_bytes" + tier + "}", "2147483648"},
+       {"tier_memory_limit_wanted_bytes" + tier + "}", "1073741824"},
+       {"tier_memory_usage_bytes" + tier + "}", "1234567890123"},
+       {"tier_oom_kills_total" + tier + "}", "2"},
+       {"tier_threads" + tier + "}", "17"},
+       {"tier_pressure_waiting_seconds_total" + tier + R"(,resource="cpu"})", "2.5"},
+       {"tier_pressure_stalled_seconds_total" + tier + R"(,resource="cpu"})", ""},
+       {"tier_pressure_stalled_seconds_total" + tier + R"(,resource="memory"})", "0.25"},
+       // The machine has none of these.
+       {"tier_cpu_shares" + tier + "}", ""},
+       {"tier_cpu_limit_cores" + tier + "}", ""},
+       {"tier_memory_min_bytes" + tier + "}", ""},
+       {"collector_success", "1"},
+       {"state_unreadable_records", "1"}});
 }
 
 TEST(NodeMetrics, SayThatThereAreNone) {
@@ -172,26 +168,20 @@ class PagesTest : public ::testing::Test {
   ConnectionStatus status_;
 };
 
-TEST_F(PagesTest, ShowHealthWhileTheLoopRuns) {
-  const HttpAnswer answer = pages_->answer("/healthz", status_);
-  EXPECT_EQ(answer.status, kHttpOk);
-  EXPECT_EQ(answer.body, "ok\n");
-}
-
-TEST_F(PagesTest, ShowReadinessWithTheReason) {
+TEST_F(PagesTest, ShowHealthWhileTheLoopRunsAndReadinessWithTheReason) {
+  const auto expect = [&](const char* path, std::string_view status, std::string_view body) {
+    const HttpAnswer answer = pages_->answer(path, status_);
+    EXPECT_EQ(answer.status, status);
+    EXPECT_EQ(answer.body, body);
+  };
   status_.obstacle = "connect to /x: No such file or directory";
-  HttpAnswer answer = pages_->answer("/readyz", status_);
-  EXPECT_EQ(answer.status, kHttpUnavailable);
-  EXPECT_EQ(answer.body, "connect to /x: No such file or directory\n");
+  expect("/healthz", kHttpOk, "ok\n");
+  expect("/readyz", kHttpUnavailable, "connect to /x: No such file or directory\n");
   status_.standby = true;
-  answer = pages_->answer("/readyz", status_);
-  EXPECT_EQ(answer.status, kHttpOk);
-  EXPECT_EQ(answer.body, "standby\n");
+  expect("/readyz", kHttpOk, "standby\n");
   status_.standby = false;
   status_.synchronized = true;
-  answer = pages_->answer("/readyz", status_);
-  EXPECT_EQ(answer.status, kHttpOk);
-  EXPECT_EQ(answer.body, "ok\n");
+  expect("/readyz", kHttpOk, "ok\n");
 }
 
 TEST_F(PagesTest, ShowMetricsOfANodeWithoutState) {
@@ -209,14 +199,7 @@ TEST_F(PagesTest, ShowMetricsOfANodeWithoutState) {
             HasSubstr("\npodqos_collector_success 1\n"), Not(HasSubstr("podqos_tier_"))));
 }
 
-TEST_F(PagesTest, SayWhyPodsAreMissing) {
-  temporary_.write("state", "no directory");
-  EXPECT_THAT(pages_->answer("/metrics", status_).body,
-              HasSubstr("\npodqos_collector_success 0\n"));
-  EXPECT_THAT(temporary_.read("log"), HasSubstr("metrics omit pods and tiers: "));
-}
-
-TEST_F(PagesTest, LookAtTheNodeOnceASecond) {
+TEST_F(PagesTest, LookAtTheNodeOnceASecondAndSayWhyPodsAreMissing) {
   const std::string before = pages_->answer("/metrics", status_).body;
   temporary_.write("state", "no directory");
   EXPECT_EQ(pages_->answer("/metrics", status_).body, before);
@@ -225,6 +208,7 @@ TEST_F(PagesTest, LookAtTheNodeOnceASecond) {
   clock_.pass(1ms);
   EXPECT_THAT(pages_->answer("/metrics", status_).body,
               HasSubstr("\npodqos_collector_success 0\n"));
+  EXPECT_THAT(temporary_.read("log"), HasSubstr("metrics omit pods and tiers: "));
 }
 
 TEST_F(PagesTest, ShowNothingElse) {
@@ -232,12 +216,10 @@ TEST_F(PagesTest, ShowNothingElse) {
     EXPECT_EQ(pages_->answer(path, status_).status, kHttpNotFound) << path;
 }
 
-/// The line of a sample with this value.
 std::string written(double value) {
   Exposition out;
   out.single("gauge", "n", "", value);
-  const std::string text = std::move(out).release();
-  return text.substr(text.find("\nn ") + 3);
+  return std::move(out).release();
 }
 
 // Each expectation is a text that the format's page allows: what Go's ParseFloat reads.
@@ -270,15 +252,16 @@ TEST(ExpositionOfMetrics, EscapesWhatEndsALineOrALabel) {
 }
 
 TEST(ExpositionOfMetrics, LosesNoDigit) {
-  EXPECT_EQ(written(0), "0\n");
-  EXPECT_EQ(written(1073741824), "1073741824\n");
-  EXPECT_EQ(written(9007199254740992.0), "9007199254740992\n");
-  EXPECT_EQ(written(0.1), "0.1\n");
-  EXPECT_EQ(written(1795278653.25), "1795278653.25\n");
-  EXPECT_EQ(written(9223372036854775808.0), "9.223372036854776e+18\n");
-  EXPECT_EQ(written(0.000001), "0.000001\n");
-  EXPECT_EQ(written(0.0000001), "1e-07\n");
-  EXPECT_EQ(written(1e300), "1e+300\n");
+  for (const auto& [value, text] : {std::pair{0.0, "0"},
+                                    {1073741824, "1073741824"},
+                                    {9007199254740992.0, "9007199254740992"},
+                                    {0.1, "0.1"},
+                                    {1795278653.25, "1795278653.25"},
+                                    {9223372036854775808.0, "9.223372036854776e+18"},
+                                    {0.000001, "0.000001"},
+                                    {0.0000001, "1e-07"},
+                                    {1e300, "1e+300"}})
+    EXPECT_EQ(value_of(written(value), "n"), text);
 }
 
 TEST(HistogramOfTimes, CountsUpToEachBound) {
@@ -289,26 +272,12 @@ TEST(HistogramOfTimes, CountsUpToEachBound) {
   Exposition out;
   out.metric("histogram", "h", "H.");
   histogram.write(out, {"x", "y"});
-  EXPECT_EQ(std::move(out).release(),
-            "# HELP h H.\n"
-            "# TYPE h histogram\n"
-            "h_bucket{x=\"y\",le=\"0.0001\"} 1\n"
-            "h_bucket{x=\"y\",le=\"0.00025\"} 2\n"
-            "h_bucket{x=\"y\",le=\"0.0005\"} 2\n"
-            "h_bucket{x=\"y\",le=\"0.001\"} 2\n"
-            "h_bucket{x=\"y\",le=\"0.0025\"} 2\n"
-            "h_bucket{x=\"y\",le=\"0.005\"} 2\n"
-            "h_bucket{x=\"y\",le=\"0.01\"} 2\n"
-            "h_bucket{x=\"y\",le=\"0.025\"} 2\n"
-            "h_bucket{x=\"y\",le=\"0.05\"} 2\n"
-            "h_bucket{x=\"y\",le=\"0.1\"} 2\n"
-            "h_bucket{x=\"y\",le=\"0.25\"} 2\n"
-            "h_bucket{x=\"y\",le=\"0.5\"} 2\n"
-            "h_bucket{x=\"y\",le=\"1\"} 2\n"
-            "h_bucket{x=\"y\",le=\"2.5\"} 2\n"
-            "h_bucket{x=\"y\",le=\"+Inf\"} 3\n"
-            "h_sum{x=\"y\"} 3600.000201\n"
-            "h_count{x=\"y\"} 3\n");
+  std::string want = "# HELP h H.\n# TYPE h histogram\nh_bucket{x=\"y\",le=\"0.0001\"} 1\n";
+  for (const char* bound : {"0.00025", "0.0005", "0.001", "0.0025", "0.005", "0.01", "0.025",
+                            "0.05", "0.1", "0.25", "0.5", "1", "2.5"})
+    want += cat("h_bucket{x=\"y\",le=\"", bound, "\"} 2\n");
+  want += "h_bucket{x=\"y\",le=\"+Inf\"} 3\nh_sum{x=\"y\"} 3600.000201\nh_count{x=\"y\"} 3\n";
+  EXPECT_EQ(std::move(out).release(), want);
 }
 
 }  // namespace

@@ -52,17 +52,17 @@ Result<Notify> opened(const char* socket, const char* watchdog_usec = nullptr,
   return Notify::open();
 }
 
+/// Sends a word by each of the functions.
+void say_all(const Notify& notify) {
+  notify.ready("all is well");
+  notify.reloading();
+  notify.stopping();
+  notify.status("two\nlines");
+  notify.watchdog();
+}
+
 class NotifyTest : public ::testing::Test {
  protected:
-  /// Sends a word by each of the functions.
-  static void say_all(const Notify& notify) {
-    notify.ready("all is well");
-    notify.reloading();
-    notify.stopping();
-    notify.status("two\nlines");
-    notify.watchdog();
-  }
-
   TemporaryDirectory temporary_;
   std::string address_ = temporary_.path("notify");
 };
@@ -130,19 +130,17 @@ TEST_F(NotifyTest, RefusesWhatSystemdDoesNotSet) {
 
 class NotifyingServiceTest : public test::ServiceTest {
  protected:
-  void open(const char* watchdog_usec) {
-    auto notify = opened(address_.c_str(), watchdog_usec);
-    ASSERT_TRUE(notify);
-    notify_ = std::move(*notify);
+  void start_notifying(const char* watchdog_usec) {
+    notify_ = *opened(address_.c_str(), watchdog_usec);
+    start();
+    clock_.settle();
   }
   std::string address_ = temporary_.path("notify");
   Systemd systemd_{address_};
 };
 
 TEST_F(NotifyingServiceTest, IsReadyBeforeTheRuntimeIs) {
-  open(nullptr);
-  start();
-  clock_.settle();
+  start_notifying(nullptr);
   EXPECT_EQ(systemd_.next(), "READY=1\nSTATUS=waiting for a runtime at " + options_.socket);
   runtime_.emplace(options_.socket);
   clock_.pass(10ms);
@@ -160,9 +158,7 @@ TEST_F(NotifyingServiceTest, IsReadyBeforeTheRuntimeIs) {
 }
 
 TEST_F(NotifyingServiceTest, KeepsTheWatchdogQuiet) {
-  open("40000");
-  start();
-  clock_.settle();
+  start_notifying("40000");
   EXPECT_THAT(systemd_.next(), StartsWith("READY=1"));
   for (int i = 0; i < 5; ++i) {
     EXPECT_EQ(systemd_.next(), "WATCHDOG=1");

@@ -15,8 +15,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::TestWithParam;
-using ::testing::ValuesIn;
 
 std::variant<Options, Answer> parse(std::vector<const char*> words) {
   words.insert(words.begin(), "podqos-nri");
@@ -62,46 +60,33 @@ TEST(ParseOptions, PrintsVersionAndHelp) {
     EXPECT_LE(line.size(), 80U) << line;
 }
 
-struct WrongCase {
-  std::string name;
-  std::vector<const char*> words;
-  std::string want;
-};
-class ParseOptionsRefuses : public TestWithParam<WrongCase> {};
-
-TEST_P(ParseOptionsRefuses, WithTheWordAndTheReason) {
-  const Answer answer = answer_to(GetParam().words);
-  EXPECT_EQ(answer.status, 2);
-  EXPECT_EQ(answer.text, "podqos-nri: " + GetParam().want + "; use --help to list the options\n");
+TEST(ParseOptions, RefusesWithTheWordAndTheReason) {
+  struct Wrong {
+    std::vector<const char*> words;
+    std::string want;
+  };
+  const std::string index = "--index: expected a plugin index of two digits, found ";
+  const std::string name = "--name: expected a plugin name of letters, digits and _.+-, found ";
+  const std::string unexpected = "The following argument was not expected: ";
+  for (const auto& [words, want] : std::vector<Wrong>{
+           {{"--index", "7"}, index + "\"7\""},
+           {{"--index", "100"}, index + "\"100\""},
+           {{"--index", "1x"}, index + "\"1x\""},
+           {{"--name", ""}, name + "\"\""},
+           {{"--name", "a/b"}, name + "\"a/b\""},
+           {{"--socket", "x"},
+            "--socket: \"x\" is not a socket address: expected an absolute path"},
+           {{"--metrics", "9464"},
+            "--metrics: \"9464\" is not a metrics address: expected one of "
+            "unix:/run/podqos/metrics.sock, 127.0.0.1:9464, [::1]:9464"},
+           {{"--sokcet=/x"}, unexpected + "--sokcet=/x"},
+           {{"start"}, unexpected + "start"},
+       }) {
+    EXPECT_EQ(answer_to(words),
+              (Answer{.status = 2,
+                      .text = "podqos-nri: " + want + "; use --help to list the options\n"}));
+  }
 }
-
-INSTANTIATE_TEST_SUITE_P(
-    Table, ParseOptionsRefuses,
-    ValuesIn<WrongCase>({
-        {"Index", {"--index", "7"}, "--index: expected a plugin index of two digits, found \"7\""},
-        {"LongIndex",
-         {"--index", "100"},
-         "--index: expected a plugin index of two digits, found \"100\""},
-        {"LetterIndex",
-         {"--index", "1x"},
-         "--index: expected a plugin index of two digits, found \"1x\""},
-        {"NoName",
-         {"--name", ""},
-         "--name: expected a plugin name of letters, digits and _.+-, found \"\""},
-        {"Name",
-         {"--name", "a/b"},
-         "--name: expected a plugin name of letters, digits and _.+-, found \"a/b\""},
-        {"Socket",
-         {"--socket", "x"},
-         "--socket: \"x\" is not a socket address: expected an absolute path"},
-        {"Metrics",
-         {"--metrics", "9464"},
-         "--metrics: \"9464\" is not a metrics address: expected one of "
-         "unix:/run/podqos/metrics.sock, 127.0.0.1:9464, [::1]:9464"},
-        {"Unknown", {"--sokcet=/x"}, "The following argument was not expected: --sokcet=/x"},
-        {"Word", {"start"}, "The following argument was not expected: start"},
-    }),
-    [](const auto& c) { return c.param.name; });
 
 TEST(ParseOptions, TakesWhatTheRuntimeSaysUnlessItIsToldOtherwise) {
   const TemporaryVariable name{"NRI_PLUGIN_NAME", "qos"};

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,7 +27,6 @@ namespace podqos::nri {
 namespace {
 
 using test::kLarge;
-using test::kNoBudget;
 using test::kSmall;
 using test::PluginTest;
 using test::tell;
@@ -64,20 +64,18 @@ class KubeletPodTest : public PluginTest {
     sandbox.mutable_linux()->set_cgroups_path(parent() + "/sandbox-1");
     return sandbox;
   }
-  [[nodiscard]] api::Container kubelets(const api::PodSandbox& pod, const std::string& name,
-                                        const Told& told = {}) {
-    auto created = container(pod, name, told);
-    created.mutable_linux()->set_cgroups_path(cat(parent(), "/", name));
-    return created;
+  [[nodiscard]] api::Container kubelets(const std::string& name, const Told& told = {}) const {
+    return at(cat(parent(), "/", name), app(told, name));
   }
   /// As it is once the runtime has started it.
-  [[nodiscard]] api::Container running(const api::PodSandbox& pod, api::Container container) {
+  [[nodiscard]] api::Container running(api::Container container) {
     run(container);
-    EXPECT_TRUE(ask(kStartContainer, pod, container));
+    EXPECT_TRUE(ask(kStartContainer, container));
     return container;
   }
-  void stop(const api::PodSandbox& pod, const api::Container& container) {
-    ASSERT_TRUE(ask(kStopContainer, pod, container));
+  static void end(const api::Container& container) {
+    ::kill(static_cast<pid_t>(container.pid()), SIGKILL);
+    ::waitpid(static_cast<pid_t>(container.pid()), nullptr, 0);
   }
   /// File → content of the pod's tree, and each process's score.
   [[nodiscard]] std::map<std::string, std::string> tree(const std::vector<api::Container>& inits) {
@@ -99,7 +97,12 @@ class KubeletPodTest : public PluginTest {
     }
     return found;
   }
-  [[nodiscard]] std::string record() const { return temporary().read("state/pods/1.json"); }
+  /// @param memory  in MiB; nullopt: whatever it is
+  void expect_requests(int cpu, std::optional<std::int64_t> memory = std::nullopt) const {
+    const std::string bytes = memory ? cat(*memory * 1024 * 1024, "}") : "";
+    EXPECT_THAT(record(), HasSubstr(cat(R"("claimed":{"pods":1,"cpuMilli":)", cpu,
+                                        R"(,"memoryBytes":)", bytes)));
+  }
 };
 
 struct Annotated {
@@ -109,10 +112,9 @@ struct Annotated {
 };
 class KubeletPodAnnotated : public KubeletPodTest, public ::testing::WithParamInterface<Annotated> {
  protected:
-  [[nodiscard]] api::PodSandbox annotated() {
-    api::PodSandbox sandbox = kubelet_pod(kSmall);
-    (*sandbox.mutable_annotations())[GetParam().key] = GetParam().value;
-    return sandbox;
+  void SetUp() override {
+    KubeletPodTest::SetUp();
+    if (!IsSkipped()) pod_ = annotated(kubelet_pod(kSmall), GetParam().value, GetParam().key);
   }
 };
 
@@ -120,33 +122,29 @@ class KubeletPodAnnotated : public KubeletPodTest, public ::testing::WithParamIn
 /// settings say.
 TEST_P(KubeletPodAnnotated, GetsNoAdjustment) {
   reconfigure(R"(, "podPidsLimit": 77, "memorySwap": {"swapBehavior": "LimitedSwap"})");
-  const auto sandbox = ran(annotated());
-  for (const auto& [name, told] : {std::pair{"app", kSmall}, std::pair{"main", Told{}}}) {
-    const auto adjustment = adjusted(sandbox, kubelets(sandbox, name, told));
-    EXPECT_EQ(adjustment.ByteSizeLong(), 0U) << name;
-  }
+  static_cast<void>(ran(pod_));
+  for (const auto& [name, told] : {std::pair{"app", kSmall}, std::pair{"main", Told{}}})
+    EXPECT_EQ(adjusted(kubelets(name, told)).ByteSizeLong(), 0U) << name;
   EXPECT_FALSE(has_cgroup(base() + "/kubepods"));
 }
 
 /// The first that the plugin hears of the pod.
 TEST_P(KubeletPodAnnotated, GetsNoAdjustmentBeforeItsSandboxIsKnown) {
-  const api::PodSandbox sandbox = annotated();
-  const auto adjustment = adjusted(sandbox, kubelets(sandbox, "main"));
-  EXPECT_EQ(adjustment.ByteSizeLong(), 0U);
+  EXPECT_EQ(adjusted(kubelets("main")).ByteSizeLong(), 0U);
 }
 
 TEST_P(KubeletPodAnnotated, KeepsEachFileAndScore) {
   reconfigure(R"(, "podPidsLimit": 77, "placement": {"onMisplaced": "fail"})");
-  const auto sandbox = ran(annotated());
-  const auto helper = running(sandbox, kubelets(sandbox, "app", kSmall));
+  static_cast<void>(ran(pod_));
+  const auto helper = running(kubelets("app", kSmall));
   const auto first = tree({helper});
-  const auto main = running(sandbox, kubelets(sandbox, "main"));
+  const auto main = running(kubelets("main"));
   const auto before = tree({helper, main});
   for (const auto& [file, content] : first)
     EXPECT_EQ(before.at(file), content) << file;
-  ASSERT_TRUE(update(sandbox, main, kLarge));
+  ASSERT_TRUE(update(main, kLarge));
   EXPECT_EQ(tree({helper, main}), before);
-  stop(sandbox, main);
+  ASSERT_TRUE(ask(kStopContainer, main));
   housekeep();
   EXPECT_EQ(tree({helper, main}), before);
 }
@@ -170,30 +168,27 @@ INSTANTIATE_TEST_SUITE_P(
 
 /// The pod's author claims nothing that the kubelet has not admitted.
 TEST_F(KubeletPodTest, RequestsWhatItsKubeletSays) {
-  auto sandbox = kubelet_pod({.shares = 102});
-  auto& annotations = *sandbox.mutable_annotations();
-  annotations["podqos.io/requests"] = "cpu=50,memory=2Gi";
-  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
-  static_cast<void>(running(sandbox, kubelets(sandbox, "app", {.shares = 102})));
-  EXPECT_THAT(record(), HasSubstr(R"("claimed":{"pods":1,"cpuMilli":100,"memoryBytes":0})"));
+  pod_ = ran(annotated(kubelet_pod({.shares = 102}), "cpu=50,memory=2Gi", "podqos.io/requests"));
+  static_cast<void>(running(kubelets("app", {.shares = 102})));
+  expect_requests(100, 0);
 }
 
 /// A pod with requests of 150m and a limit of 260m of its own: its containers without values have
 /// the shares of the limit (1.36, calculateLinuxResources), together 520m.
 TEST_F(KubeletPodTest, RequestsItsPodLevelResources) {
-  const auto sandbox = ran(kubelet_pod({.shares = 153, .quota = 26'000}));
-  const auto app = running(sandbox, kubelets(sandbox, "app", {.shares = 266, .quota = 26'000}));
-  static_cast<void>(running(sandbox, kubelets(sandbox, "log", {.shares = 266, .quota = 26'000})));
-  EXPECT_THAT(record(), HasSubstr(R"("claimed":{"pods":1,"cpuMilli":150,)"));
-  ASSERT_TRUE(update(sandbox, app, kSmall));
-  EXPECT_THAT(record(), HasSubstr(R"("claimed":{"pods":1,"cpuMilli":150,)"));
+  pod_ = ran(kubelet_pod({.shares = 153, .quota = 26'000}));
+  const auto app = running(kubelets("app", {.shares = 266, .quota = 26'000}));
+  static_cast<void>(running(kubelets("log", {.shares = 266, .quota = 26'000})));
+  expect_requests(150);
+  ASSERT_TRUE(update(app, kSmall));
+  expect_requests(150);
 }
 
 TEST_F(KubeletPodTest, EndsWithoutReturningAnything) {
-  const auto sandbox = ran(kubelet_pod(kSmall));
+  pod_ = ran(kubelet_pod(kSmall));
   EXPECT_TRUE(is_known("1"));
   end_processes();
-  ASSERT_TRUE(ask(kStopPodSandbox, sandbox));
+  ASSERT_TRUE(ask(kStopPodSandbox));
   housekeep();
   EXPECT_FALSE(is_known("1"));
   EXPECT_THAT(log(), HasSubstr("pod 1 of a kubelet has ended"));
@@ -201,10 +196,10 @@ TEST_F(KubeletPodTest, EndsWithoutReturningAnything) {
 }
 
 TEST_F(KubeletPodTest, RequestsItsOverhead) {
-  auto sandbox = kubelet_pod({.shares = 337});
-  tell(*sandbox.mutable_linux()->mutable_pod_overhead(), {.shares = 20, .quota = 2'000});
-  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
-  EXPECT_THAT(record(), HasSubstr(R"("claimed":{"pods":1,"cpuMilli":350,)"));
+  pod_ = kubelet_pod({.shares = 337});
+  tell(*pod_.mutable_linux()->mutable_pod_overhead(), {.shares = 20, .quota = 2'000});
+  ASSERT_TRUE(ask(kRunPodSandbox));
+  expect_requests(350);
 }
 
 /// A pod with a sidecar, and an init container that has ended when the main one starts. Of memory a
@@ -218,40 +213,28 @@ class KubeletPodWithInit : public KubeletPodTest {
     std::filesystem::create_directory(temporary().path("d"));
     temporary().write("d/node.json", R"({"nodeMemory": "2000Mi"})");
     reconfigure("");
+    pod_ = kubelet_pod({});
   }
-  [[nodiscard]] api::Container scored(const api::PodSandbox& pod, const std::string& name,
-                                      std::uint64_t shares, std::int64_t score) {
-    auto created = kubelets(pod, name, {.shares = shares});
+  [[nodiscard]] api::Container scored(const std::string& name, std::uint64_t shares,
+                                      std::int64_t score) const {
+    auto created = kubelets(name, {.shares = shares});
     created.mutable_linux()->mutable_oom_score_adj()->set_value(score);
     return created;
   }
   /// 100m, 32Mi.
-  [[nodiscard]] api::Container sidecar(const api::PodSandbox& pod) {
-    return scored(pod, "sidecar", 102, 984);
-  }
-  /// 300m, 100Mi.
-  [[nodiscard]] api::Container init(const api::PodSandbox& pod) {
-    return scored(pod, "init", 307, 950);
-  }
+  [[nodiscard]] api::Container sidecar() const { return scored("sidecar", 102, 984); }
   /// 150m, 44Mi.
-  [[nodiscard]] api::Container main(const api::PodSandbox& pod) {
-    return scored(pod, "main", 153, 978);
-  }
-  void expect_requests(int cpu, std::int64_t memory) {
-    EXPECT_THAT(record(), HasSubstr(cat(R"("claimed":{"pods":1,"cpuMilli":)", cpu,
-                                        R"(,"memoryBytes":)", memory * 1024 * 1024, "}")));
-  }
+  [[nodiscard]] api::Container main() const { return scored("main", 153, 978); }
 };
 
 TEST_F(KubeletPodWithInit, RequestsTheMostThatRanAtOnce) {
-  const auto sandbox = ran(kubelet_pod({}));
-  static_cast<void>(running(sandbox, sidecar(sandbox)));
-  const auto first = running(sandbox, init(sandbox));
+  ASSERT_TRUE(ask(kRunPodSandbox));
+  static_cast<void>(running(sidecar()));
+  const auto init = running(scored("init", 307, 950));  // 300m, 100Mi
   expect_requests(400, 132);
-  ::kill(static_cast<pid_t>(first.pid()), SIGKILL);
-  ::waitpid(static_cast<pid_t>(first.pid()), nullptr, 0);
-  stop(sandbox, first);
-  static_cast<void>(running(sandbox, main(sandbox)));
+  end(init);
+  ASSERT_TRUE(ask(kStopContainer, init));
+  static_cast<void>(running(main()));
   // And not the 550m and 176Mi of all three.
   expect_requests(400, 132);
 }
@@ -259,39 +242,37 @@ TEST_F(KubeletPodWithInit, RequestsTheMostThatRanAtOnce) {
 /// Runtimes list no container that has ended (ListContainers of containerd and CRI-O). The sums of
 /// the sandbox, where a runtime passes them on, tell the CPU of all, and no memory request.
 TEST_F(KubeletPodWithInit, RequestsTheMemoryOfWhatRunsWhenItIsAdopted) {
-  const auto sandbox = kubelet_pod({.shares = 409});
-  std::vector<api::Container> listed{sidecar(sandbox), main(sandbox)};
+  pod_ = kubelet_pod({.shares = 409});
+  std::vector<api::Container> listed{sidecar(), main()};
   for (auto& container : listed)
     run(container);
-  ASSERT_TRUE(plugin().synchronize(state_of({sandbox}, listed)));
+  ASSERT_TRUE(plugin().synchronize(state_of({pod_}, listed)));
   housekeep();
   expect_requests(400, 76);
 }
 
 /// The same where the plugin hears nothing of the end.
 TEST_F(KubeletPodTest, RequestsTheMostThatRanAtOnceWithoutAWord) {
-  const auto sandbox = ran(kubelet_pod({}));
-  const auto init = running(sandbox, kubelets(sandbox, "init", {.shares = 307}));
-  ::kill(static_cast<pid_t>(init.pid()), SIGKILL);
-  ::waitpid(static_cast<pid_t>(init.pid()), nullptr, 0);
-  static_cast<void>(running(sandbox, kubelets(sandbox, "main", {.shares = 153})));
-  EXPECT_THAT(record(), HasSubstr(R"("claimed":{"pods":1,"cpuMilli":300,)"));
+  pod_ = ran(kubelet_pod({}));
+  end(running(kubelets("init", {.shares = 307})));
+  static_cast<void>(running(kubelets("main", {.shares = 153})));
+  expect_requests(300);
 }
 
 TEST_F(KubeletPodTest, FollowsAResizeInItsRequestAlone) {
-  const auto sandbox = ran(kubelet_pod({}));
-  const auto app = running(sandbox, kubelets(sandbox, "app", {.shares = 102}));
+  pod_ = ran(kubelet_pod({}));
+  const auto app = running(kubelets("app", {.shares = 102}));
   const auto before = tree({app});
-  ASSERT_TRUE(update(sandbox, app, kLarge));
-  EXPECT_THAT(record(), HasSubstr(R"("claimed":{"pods":1,"cpuMilli":300,)"));
+  ASSERT_TRUE(update(app, kLarge));
+  expect_requests(300);
   EXPECT_EQ(tree({app}), before);
 }
 
 TEST_F(PluginTest, GivesNoContainerALimitOfItsSiblings) {
-  const auto sandbox = ran(pod("1", start_process(), kSmall));
-  EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
+  run_pod(kSmall);
+  expect_pod(kSmall);
   for (const auto& [name, told] : {std::pair{"helper", kSmall}, std::pair{"main", Told{}}}) {
-    const auto adjustment = adjusted(sandbox, container(sandbox, name, told));
+    const auto adjustment = adjusted(app(told, name));
     EXPECT_FALSE(adjustment.linux().resources().has_memory()) << name;
     EXPECT_FALSE(adjustment.linux().resources().cpu().has_quota()) << name;
   }
@@ -301,38 +282,26 @@ TEST_F(PluginTest, GivesNoContainerALimitOfItsSiblings) {
 
 class PluginAtCrio : public PluginTest {
  protected:
-  /// As CRI-O places it where the pod has no cgroup parent (internal/config/cgmgr).
-  [[nodiscard]] static api::Container parentless(const api::PodSandbox& pod) {
-    api::Container app = container(pod, "app", kSmall);
-    app.mutable_linux()->set_cgroups_path("/crio/crio-" + app.id());
-    return app;
-  }
   void SetUp() override {
     PluginTest::SetUp();
     if (!IsSkipped()) runtime_ = start_process();
   }
   /// As CRI-O writes it for a client that sends no labels
   /// (internal/factory/sandbox/sandbox_linux.go, internal/factory/container/container.go).
-  [[nodiscard]] static std::string config_of(std::string_view sandbox, std::string_view id,
-                                             std::string_view type, std::string_view on_linux) {
-    return cat(R"({"linux": {)", on_linux,
-               R"(}, "annotations": {"io.container.manager": "cri-o", )",
+  [[nodiscard]] static std::string config_of(std::string_view id, std::string_view type,
+                                             std::string_view path, std::string_view resources) {
+    return cat(R"({"linux": {"cgroupsPath": ")", path, R"(", "resources": {)", resources,
+               R"(}}, "annotations": {"io.container.manager": "cri-o", )",
                R"("io.kubernetes.cri-o.ContainerID": ")", id,
                R"(", "io.kubernetes.cri-o.ContainerType": ")", type,
-               R"(", "io.kubernetes.cri-o.Labels": "null", "io.kubernetes.cri-o.SandboxID": ")",
-               sandbox, R"("}})");
-  }
-  [[nodiscard]] static std::string sandbox_config(const api::PodSandbox& pod) {
-    return config_of(
-        pod.id(), pod.id(), "sandbox",
-        cat(R"("cgroupsPath": "/engine/)", pod.id(), R"(", "resources": {"cpu": {"shares": 2}})"));
+               R"(", "io.kubernetes.cri-o.Labels": "null", )",
+               R"("io.kubernetes.cri-o.SandboxID": "sandbox-1"}})");
   }
   /// Of a container with what kSmall says.
-  [[nodiscard]] static std::string app_config(const api::Container& app, std::string_view path) {
-    return config_of(app.pod_sandbox_id(), app.id(), "container",
-                     cat(R"("cgroupsPath": ")", path,
-                         R"(", "resources": {"cpu": {"shares": 102, "quota": 20000, )",
-                         R"("period": 100000}, "memory": {"limit": 134217728}})"));
+  [[nodiscard]] static std::string app_config(const api::Container& app) {
+    return config_of(app.id(), "container", app.linux().cgroups_path(),
+                     R"("cpu": {"shares": 102, "quota": 20000, "period": 100000}, )"
+                     R"("memory": {"limit": 134217728})");
   }
   /// By the wrapper.
   void place(const std::string& id, std::string_view config) {
@@ -357,64 +326,54 @@ class PluginAtCrio : public PluginTest {
   Pid runtime_;
 };
 
-TEST_F(PluginAtCrio, LeavesAContainerWithoutCgroupParentWhereItIs) {
-  const auto sandbox = pod("1");
-  const auto adjustment = adjusted(sandbox, parentless(sandbox));
-  EXPECT_THAT(adjustment.linux().cgroups_path(), IsEmpty());
-  EXPECT_TRUE(adjustment.linux().has_oom_score_adj());
+/// As CRI-O places it where the pod has no cgroup parent (internal/config/cgmgr).
+TEST_F(PluginAtCrio, LeavesAContainerWithoutCgroupParentWhereItIsUnlessToldToPlaceIt) {
+  const auto parentless = at("/crio/crio-app-of-1", app(kSmall));
+  const auto left = adjusted(parentless);
+  EXPECT_THAT(left.linux().cgroups_path(), IsEmpty());
+  EXPECT_TRUE(left.linux().has_oom_score_adj());
   EXPECT_TRUE(is_known("1"));
   EXPECT_THAT(log(), HasSubstr("the cgroup parent " + pod_path("burstable", "1")));
-}
-
-TEST_F(PluginAtCrio, PlacesItWhereThatIsWanted) {
   reconfigure(R"(, "placement": {"withoutParent": "place"})");
-  const auto sandbox = pod("1");
-  const auto adjustment = adjusted(sandbox, parentless(sandbox));
-  EXPECT_THAT(adjustment.linux().cgroups_path(), HasSubstr(pod_path("burstable", "1")));
+  EXPECT_THAT(adjusted(parentless).linux().cgroups_path(), HasSubstr(pod_path("burstable", "1")));
 }
 
-/// The wrapper behind the plugin sees CRI-O's annotations, without a kubelet's labels.
 TEST_F(PluginAtCrio, AWrapperBehindItFindsTheSamePod) {
-  const auto sandbox = ran(pod("1", start_process(), kSmall));
-  const auto app = container(sandbox, "app", kSmall);
-  const auto adjustment = adjusted(sandbox, app);
-  place(app.id(), app_config(app, adjustment.linux().cgroups_path()));
+  run_pod(kSmall);
+  const auto created = placed(app(kSmall));
+  place(created.id(), app_config(created));
   EXPECT_TRUE(is_known("1"));
-  EXPECT_FALSE(is_known(sandbox.id()));
+  EXPECT_FALSE(is_known(pod_.id()));
 }
 
 /// Plugin, wrapper and hook each register sandbox and container, in the order in which CRI-O comes
-/// to them.
+/// to them; wrapper and hook see CRI-O's annotations, without a kubelet's labels.
 TEST_F(PluginAtCrio, CountsTheRequestsOfAPodOnceThatWrapperAndHookRegisterToo) {
-  auto sandbox = pod("1", {}, kSmall);
-  const Pid pause = start_process();
-  place(sandbox.id(), sandbox_config(sandbox));
-  sandbox.set_pid(static_cast<std::uint32_t>(pause.value()));
-  ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
+  pod_ = pod("1", {}, kSmall);
+  place(pod_.id(),
+        config_of(pod_.id(), "sandbox", "/engine/" + pod_.id(), R"("cpu": {"shares": 2})"));
+  pod_.set_pid(static_cast<std::uint32_t>(start_process().value()));
+  ASSERT_TRUE(ask(kRunPodSandbox));
   expect_counted_once("0");
   // Its limit, once a container has it: Kubernetes' default for a request.
-  auto app = container(sandbox, "app", kSmall);
-  const auto adjustment = adjusted(sandbox, app);
-  const std::string path = adjustment.linux().cgroups_path();
-  app.mutable_linux()->set_cgroups_path(path);
-  const std::string config = app_config(app, path);
-  place(app.id(), config);
+  auto running = placed(app(kSmall));
+  const std::string config = app_config(running);
+  place(running.id(), config);
+  EXPECT_TRUE(is_known("1"));
   expect_counted_once("134217728");
-  const Pid init = start_process();
-  put(init, path);
+  const Pid init = run(running);
   temporary().write("config.json", config);
   const auto hooked = hook::create_runtime(
       configuration().settings(), configuration().log(),
-      cat(R"({"ociVersion": "1.0.2", "id": ")", app.id(), R"(", "status": "creating", "pid": )",
+      cat(R"({"ociVersion": "1.0.2", "id": ")", running.id(), R"(", "status": "creating", "pid": )",
           init.value(), R"(, "bundle": ")", temporary().path(), R"("})"),
       runtime_, {});
   ASSERT_TRUE(hooked) << hooked.error().message;
   expect_counted_once("134217728");
-  app.set_pid(static_cast<std::uint32_t>(init.value()));
-  ASSERT_TRUE(ask(kStartContainer, sandbox, app));
+  ASSERT_TRUE(ask(kStartContainer, running));
   expect_counted_once("134217728");
-  EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
-  EXPECT_FALSE(is_known(sandbox.id()));
+  expect_pod(kSmall);
+  EXPECT_FALSE(is_known(pod_.id()));
 }
 
 }  // namespace

@@ -23,6 +23,7 @@
 #include "nri/metrics.h"
 #include "nri/plugin.h"
 #include "tests/unit/cgroup/own_cgroup.h"
+#include "tests/unit/nri/metrics_text.h"
 #include "tests/unit/nri/oracle.h"
 #include "tests/unit/temporary_directory.h"
 #include "tests/unit/test_clock.h"
@@ -111,10 +112,19 @@ class PluginTest : public cgroup::OwnCgroup {
     tell(*container.mutable_linux()->mutable_resources(), told);
     return container;
   }
-  /// With an annotation that cannot be read.
-  [[nodiscard]] static api::PodSandbox broken(api::PodSandbox pod) {
-    (*pod.mutable_annotations())["podqos.io/pod"] = "{";
+  /// A container of pod_.
+  [[nodiscard]] api::Container app(const Told& told = {}, const std::string& name = "app") const {
+    return container(pod_, name, told);
+  }
+  [[nodiscard]] static api::PodSandbox annotated(api::PodSandbox pod, const std::string& value,
+                                                 const std::string& key = "podqos.io/pod") {
+    (*pod.mutable_annotations())[key] = value;
     return pod;
+  }
+  /// The container in this cgroup.
+  [[nodiscard]] static api::Container at(const std::string& path, api::Container container) {
+    container.mutable_linux()->set_cgroups_path(path);
+    return container;
   }
   [[nodiscard]] static NodeState state_of(const std::vector<api::PodSandbox>& pods,
                                           const std::vector<api::Container>& containers = {}) {
@@ -125,15 +135,14 @@ class PluginTest : public cgroup::OwnCgroup {
     EXPECT_TRUE(state.add(all.SerializeAsString()));
     return state;
   }
-  [[nodiscard]] static PodEvent event(const api::PodSandbox& pod,
-                                      const api::Container& container = {}) {
-    return event_of(pod, container);
-  }
 
-  /// The runtime reports an event.
+  /// The runtime reports an event; where no pod is named, of pod_, here and below.
   [[nodiscard]] Result<std::string> ask(Request request, const api::PodSandbox& pod,
                                         const api::Container& container = {}) {
     return plugin().handle(request, event_of(pod, container), std::nullopt);
+  }
+  [[nodiscard]] Result<std::string> ask(Request request, const api::Container& container = {}) {
+    return ask(request, pod_, container);
   }
 
   /// The pod, whose sandbox has run.
@@ -142,6 +151,9 @@ class PluginTest : public cgroup::OwnCgroup {
     EXPECT_TRUE(done) << done.error().message;
     return pod;
   }
+  /// Runs the sandbox of pod_, in a process of its own.
+  void run_pod(const Told& sums = {}) { pod_ = ran(pod("1", start_process(), sums)); }
+  void run_pod(const std::string& spec) { pod_ = ran(annotated(pod("1", start_process()), spec)); }
 
   // What a runtime does beside.
 
@@ -159,10 +171,12 @@ class PluginTest : public cgroup::OwnCgroup {
     EXPECT_TRUE(adjustment) << adjustment.error().message;
     return adjustment.value_or(api::ContainerAdjustment{});
   }
-  [[nodiscard]] Result<std::string> update(const api::PodSandbox& pod,
-                                           const api::Container& container, const Told& told) {
+  [[nodiscard]] api::ContainerAdjustment adjusted(const api::Container& container) {
+    return adjusted(pod_, container);
+  }
+  [[nodiscard]] Result<std::string> update(const api::Container& container, const Told& told) {
     api::UpdateContainerRequest request;
-    *request.mutable_pod() = pod;
+    *request.mutable_pod() = pod_;
     *request.mutable_container() = container;
     tell(*request.mutable_linux_resources(), told);
     return plugin().handle(kUpdateContainer, event_of(kUpdateContainer, request), std::nullopt);
@@ -186,9 +200,11 @@ class PluginTest : public cgroup::OwnCgroup {
     }
   }
   /// The container as it is created where the plugin places it, without a process.
-  [[nodiscard]] api::Container placed(const api::PodSandbox& pod, api::Container container) {
-    container.mutable_linux()->set_cgroups_path(adjusted(pod, container).linux().cgroups_path());
-    return container;
+  [[nodiscard]] api::Container placed(const api::PodSandbox& pod, const api::Container& container) {
+    return at(adjusted(pod, container).linux().cgroups_path(), container);
+  }
+  [[nodiscard]] api::Container placed(const api::Container& container) {
+    return placed(pod_, container);
   }
   /// Gives the container a process in that cgroup; returns it.
   Pid run_in(const std::string& cgroup, api::Container& container) {
@@ -201,11 +217,14 @@ class PluginTest : public cgroup::OwnCgroup {
   Pid run(api::Container& container) { return run_in(container.linux().cgroups_path(), container); }
   /// The container as it is once it has started where the plugin has placed it.
   [[nodiscard]] api::Container started(const api::PodSandbox& pod, api::Container container) {
-    container = placed(pod, std::move(container));
+    container = placed(pod, container);
     run(container);
     const auto done = ask(kStartContainer, pod, container);
     EXPECT_TRUE(done) << done.error().message;
     return container;
+  }
+  [[nodiscard]] api::Container started(const api::Container& container) {
+    return started(pod_, container);
   }
 
   /// As a runtime bounds it.
@@ -224,6 +243,9 @@ class PluginTest : public cgroup::OwnCgroup {
   [[nodiscard]] bool is_known(const std::string& uid) const {
     return temporary_.has("state/pods/" + uid + ".json");
   }
+  [[nodiscard]] std::string record(const std::string& uid = "1") const {
+    return temporary_.read("state/pods/" + uid + ".json");
+  }
   [[nodiscard]] std::string value(const std::string& path, core::Controller controller,
                                   const char* v1, const char* v2) {
     const bool newer = is_v2(controller);
@@ -238,14 +260,20 @@ class PluginTest : public cgroup::OwnCgroup {
     const std::string text = value(path, core::Controller::kCpu, "cpu.cfs_quota_us", "cpu.max");
     return text.substr(0, text.find(' '));
   }
-  void expect_limits(const std::string& path, std::string_view microseconds,
-                     std::string_view bytes) {
-    EXPECT_EQ(quota(path), microseconds);
-    EXPECT_EQ(memory(path), bytes);
+  void expect_limits(const std::string& path, const Told& want) {
+    EXPECT_EQ(quota(path), cat(want.quota)) << path;
+    EXPECT_EQ(memory(path), cat(want.memory)) << path;
+  }
+  /// The limits of a pod of podqos's.
+  void expect_pod(const Told& want, std::string_view uid = "1",
+                  std::string_view tier = "burstable") {
+    expect_limits(pod_path(tier, uid), want);
   }
   [[nodiscard]] bool has_cgroup(const std::string& path) {
     return is_directory(hierarchy_with("memory").mount_point + path);
   }
+
+  api::PodSandbox pod_ = pod("1");
 
  private:
   TemporaryDirectory temporary_;

@@ -24,6 +24,7 @@ namespace podqos::nri {
 namespace {
 
 using std::chrono::seconds;
+using test::event_of;
 using test::kLarge;
 using test::kNoBudget;
 using test::kSmall;
@@ -40,108 +41,100 @@ constexpr const char* kBurstable =
 /// Containers that are created in a pod whose sandbox runs.
 class PlacementTest : public PluginTest {
  protected:
-  [[nodiscard]] api::PodSandbox running_pod(const std::string& uid, const char* spec) {
-    api::PodSandbox sandbox = pod(uid, start_process());
-    (*sandbox.mutable_annotations())["podqos.io/pod"] = spec;
-    EXPECT_TRUE(ask(kRunPodSandbox, sandbox));
-    return sandbox;
-  }
   /// Has it been written down?
-  [[nodiscard]] bool is_counted(const std::string& uid, const std::string& id) const {
-    return temporary().read("state/pods/" + uid + ".json").contains("\"id\":\"" + id + "\"");
+  [[nodiscard]] bool is_counted(const std::string& id) const {
+    return record().contains("\"id\":\"" + id + "\"");
   }
 };
 
 TEST_F(PlacementTest, RecordsTheStart) {
-  const auto sandbox = running_pod("1", kBurstable);
-  const auto app = started(sandbox, container(sandbox, "app"));
-  EXPECT_TRUE(is_counted("1", app.id()));
-  EXPECT_THAT(temporary().read("state/pods/1.json"), HasSubstr(cat("\"pid\":", app.pid())));
+  run_pod(kBurstable);
+  const auto running = started(app());
+  EXPECT_TRUE(is_counted("app-of-1"));
+  EXPECT_THAT(record(), HasSubstr(cat("\"pid\":", running.pid())));
   EXPECT_THAT(log(), Not(HasSubstr("warning")));
 }
 
 /// The runtime was asked for its values before. To tell systemd of a scope's limit once more would
 /// take memory.oom.group from a container of runc's.
 TEST_F(PlacementTest, WritesNoValuesOfAContainerInItsPlace) {
-  const auto sandbox = running_pod("1", kBurstable);
-  const auto app = started(sandbox, container(sandbox, "app"));
-  EXPECT_NE(memory(app.linux().cgroups_path()), "134217728");
-  EXPECT_NE(quota(app.linux().cgroups_path()), "20000");
+  run_pod(kBurstable);
+  const auto running = started(app());
+  EXPECT_NE(memory(running.linux().cgroups_path()), "134217728");
+  EXPECT_NE(quota(running.linux().cgroups_path()), "20000");
 }
 
 TEST_F(PlacementTest, LetsThePodGrow) {
-  const auto sandbox = ran(pod("1", start_process()));
-  static_cast<void>(adjusted(sandbox, container(sandbox, "app", kSmall)));
-  EXPECT_TRUE(is_counted("1", "app-of-1"));
+  run_pod();
+  static_cast<void>(adjusted(app(kSmall)));
+  EXPECT_TRUE(is_counted("app-of-1"));
   EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
-  static_cast<void>(adjusted(sandbox, container(sandbox, "log", kSmall)));
-  EXPECT_TRUE(is_counted("1", "log-of-1"));
+  static_cast<void>(adjusted(app(kSmall, "log")));
+  EXPECT_TRUE(is_counted("log-of-1"));
   EXPECT_EQ(memory(pod_path("burstable", "1")), "268435456");
 }
 
 TEST_F(PlacementTest, WarnsOfAContainerThatTheSpecLacks) {
-  const auto sandbox = running_pod("1", kBurstable);
-  static_cast<void>(adjusted(sandbox, container(sandbox, "strange")));
-  EXPECT_TRUE(is_counted("1", "strange-of-1"));
+  run_pod(kBurstable);
+  static_cast<void>(adjusted(app({}, "strange")));
+  EXPECT_TRUE(is_counted("strange-of-1"));
   EXPECT_THAT(log(), HasSubstr("has no container \"strange\""));
 }
 
 TEST_F(PlacementTest, RefusesOneThatRuns) {
-  const auto sandbox = running_pod("1", kBurstable);
-  const auto app = started(sandbox, container(sandbox, "app"));
-  const std::string before = temporary().read("state/pods/1.json");
-  static_cast<void>(adjusted(sandbox, app));
-  EXPECT_EQ(temporary().read("state/pods/1.json"), before);
+  run_pod(kBurstable);
+  const auto running = started(app());
+  const std::string before = record();
+  static_cast<void>(adjusted(running));
+  EXPECT_EQ(record(), before);
   EXPECT_THAT(log(), HasSubstr("runs already"));
 }
 
 TEST_F(PlacementTest, MakesAnInterruptedEventGood) {
-  const auto sandbox = running_pod("1", kBurstable);
+  run_pod(kBurstable);
   {
     auto store = store::Store::open({.path = temporary().path("state")});
     ASSERT_TRUE(store);
     ASSERT_TRUE(store->begin());
   }
-  static_cast<void>(adjusted(sandbox, container(sandbox, "app")));
-  EXPECT_TRUE(is_counted("1", "app-of-1"));
+  static_cast<void>(adjusted(app()));
+  EXPECT_TRUE(is_counted("app-of-1"));
   EXPECT_FALSE(temporary().has("state/dirty"));
 }
 
 TEST_F(PlacementTest, SeesWhatOthersHaveChanged) {
-  const auto sandbox = running_pod("1", kBurstable);
+  run_pod(kBurstable);
   Plugin other{configuration(), metrics()};
   end_processes();
-  ASSERT_TRUE(other.handle(Request::kStopPodSandbox, event(sandbox), kNoBudget));
+  ASSERT_TRUE(other.handle(kStopPodSandbox, event_of(pod_), kNoBudget));
   ASSERT_FALSE(is_known("1"));
   // Gone for the other: only an event makes it anew.
-  static_cast<void>(adjusted(sandbox, container(sandbox, "log")));
-  EXPECT_TRUE(is_counted("1", "log-of-1"));
+  static_cast<void>(adjusted(app({}, "log")));
+  EXPECT_TRUE(is_counted("log-of-1"));
   EXPECT_TRUE(has_cgroup(pod_path("burstable", "1")));
 }
 
 TEST_F(PlacementTest, SeesTheEndOfWhatOthersHaveCounted) {
-  const auto sandbox = running_pod("1", kBurstable);
+  run_pod(kBurstable);
   Plugin other{configuration(), metrics()};
-  ASSERT_TRUE(other.handle(Request::kRemoveContainer,
-                           event(sandbox, container(sandbox, "stranger")), kNoBudget));
-  const auto app = started(sandbox, container(sandbox, "app"));
-  ASSERT_TRUE(is_counted("1", app.id()));
+  ASSERT_TRUE(other.handle(kRemoveContainer, event_of(pod_, app({}, "stranger")), kNoBudget));
+  const auto running = started(app());
+  ASSERT_TRUE(is_counted("app-of-1"));
   end_processes();
-  ASSERT_TRUE(other.handle(Request::kRemoveContainer, event(sandbox, app), kNoBudget));
-  EXPECT_FALSE(is_counted("1", app.id()));
+  ASSERT_TRUE(other.handle(kRemoveContainer, event_of(pod_, running), kNoBudget));
+  EXPECT_FALSE(is_counted("app-of-1"));
 }
 
 TEST_F(PlacementTest, KeepsAPodInWhichAContainerIsMade) {
-  const auto sandbox = running_pod("1", kBurstable);
+  run_pod(kBurstable);
   // Its first look is at everything, and finds nobody alive.
   housekeep();
-  const auto app = container(sandbox, "app");
-  static_cast<void>(adjusted(sandbox, app));
+  static_cast<void>(adjusted(app()));
   end_processes();
-  ASSERT_TRUE(ask(kStopPodSandbox, sandbox));
+  ASSERT_TRUE(ask(kStopPodSandbox));
   housekeep();
   EXPECT_TRUE(is_known("1"));
-  ASSERT_TRUE(ask(kRemoveContainer, sandbox, app));
+  ASSERT_TRUE(ask(kRemoveContainer, app()));
   housekeep();
   EXPECT_FALSE(is_known("1"));
 }
@@ -153,34 +146,28 @@ constexpr const char* kBounded =
 
 /// The node's memory decides about scores from the moment on at which the operator changes it.
 TEST_F(PlacementTest, TakesTheNodeAsTheSettingsHaveIt) {
-  const auto sandbox = running_pod("1", kBounded);
-  const auto before = adjusted(sandbox, container(sandbox, "app"));
-  EXPECT_EQ(before.linux().oom_score_adj().value(), 750);
+  run_pod(kBounded);
+  EXPECT_EQ(adjusted(app()).linux().oom_score_adj().value(), 750);
   std::string settings = temporary().read("podqos.json");
   const std::string_view old = R"("nodeMemory": "2Gi")";
   settings.replace(settings.find(old), old.size(), R"("nodeMemory": "4Gi")");
   temporary().write("podqos.json", settings);
   ASSERT_TRUE(configuration().reload());
-  const auto after = adjusted(sandbox, container(sandbox, "app"));
-  EXPECT_EQ(after.linux().oom_score_adj().value(), 875);
+  EXPECT_EQ(adjusted(app()).linux().oom_score_adj().value(), 875);
 }
 
 /// A runtime may update what it has made and not started.
 TEST_F(PlacementTest, FollowsAnUpdateBeforeTheStart) {
-  constexpr const char* kOne =
-      R"({"containers": [{"name": "app", "resources": {"requests": {"cpu": "100m", "memory": )"
-      R"("64Mi"}, "limits": {"cpu": "200m", "memory": "128Mi"}}}]})";
-  const auto sandbox = running_pod("1", kOne);
-  auto app = container(sandbox, "app");
-  app.mutable_linux()->set_cgroups_path(adjusted(sandbox, app).linux().cgroups_path());
-  ASSERT_TRUE(is_counted("1", app.id()));
-  tell(*app.mutable_linux()->mutable_resources(), kSmall);
-  constexpr Told kMore{.shares = 307, .quota = 60'000, .memory = 201'326'592};
-  ASSERT_TRUE(update(sandbox, app, kMore));
-  tell(*app.mutable_linux()->mutable_resources(), kMore);
-  run(app);
-  ASSERT_TRUE(ask(kStartContainer, sandbox, app));
-  expect_limits(pod_path("burstable", "1"), "60000", "201326592");
+  run_pod(R"({"containers": [{"name": "app", "resources": {"requests": {"cpu": "100m", "memory": )"
+          R"("64Mi"}, "limits": {"cpu": "200m", "memory": "128Mi"}}}]})");
+  auto created = placed(app());
+  ASSERT_TRUE(is_counted("app-of-1"));
+  tell(*created.mutable_linux()->mutable_resources(), kSmall);
+  ASSERT_TRUE(update(created, kLarge));
+  tell(*created.mutable_linux()->mutable_resources(), kLarge);
+  run(created);
+  ASSERT_TRUE(ask(kStartContainer, created));
+  expect_pod(kLarge);
 }
 
 class CreationTest : public PluginTest {
@@ -191,22 +178,20 @@ class CreationTest : public PluginTest {
     EXPECT_TRUE(is_known(sandbox.uid()));
     return made;
   }
-  void expect_nothing_left(const std::string& uid) {
-    EXPECT_FALSE(is_known(uid));
+  void expect_nothing_left() {
+    EXPECT_FALSE(is_known("1"));
     EXPECT_FALSE(has_cgroup(base() + "/kubepods"));
     EXPECT_THAT(temporary().read("state/tiers.json"), HasSubstr("\"pending\":[]"));
   }
-  /// The runtime starts the container where it was placed.
-  void start(const api::PodSandbox& sandbox, api::Container& made) {
-    run(made);
-    const auto done = ask(kStartContainer, sandbox, made);
-    EXPECT_TRUE(done) << done.error().message;
-  }
   /// A container that is created while the runtime lists it to the plugin.
-  void create_listed(const api::PodSandbox& sandbox) {
-    auto app = created(sandbox);
-    app.set_state(api::CONTAINER_CREATED);
-    ASSERT_TRUE(plugin().synchronize(state_of({sandbox}, {app})));
+  void create_listed() {
+    auto listed = created(pod_);
+    listed.set_state(api::CONTAINER_CREATED);
+    ASSERT_TRUE(plugin().synchronize(state_of({pod_}, {listed})));
+    housekeep();
+  }
+  void pass_and_housekeep(seconds time) {
+    pass(time);
     housekeep();
   }
 };
@@ -215,85 +200,69 @@ class CreationTest : public PluginTest {
 constexpr seconds kLong{600};
 
 TEST_F(CreationTest, EndsWithItsSandbox) {
-  const auto sandbox = pod("1");
-  static_cast<void>(created(sandbox));
-  static_cast<void>(created(sandbox, "log"));
-  ASSERT_TRUE(ask(kRemovePodSandbox, sandbox));
-  expect_nothing_left("1");
+  static_cast<void>(created(pod_));
+  static_cast<void>(created(pod_, "log"));
+  ASSERT_TRUE(ask(kRemovePodSandbox));
+  expect_nothing_left();
 }
 
 TEST_F(CreationTest, LeavesThoseInOtherSandboxesAlone) {
-  const auto first = pod("1");
-  const auto second = pod("2");
-  static_cast<void>(created(first));
-  static_cast<void>(created(second));
-  ASSERT_TRUE(ask(kRemovePodSandbox, first));
+  static_cast<void>(created(pod_));
+  static_cast<void>(created(pod("2")));
+  ASSERT_TRUE(ask(kRemovePodSandbox));
   EXPECT_FALSE(is_known("1"));
   EXPECT_TRUE(is_known("2"));
-  EXPECT_EQ(memory(pod_path("burstable", "2")), "134217728");
+  expect_pod(kSmall, "2");
 }
 
-TEST_F(CreationTest, IsGivenUpAfterATime) {
-  static_cast<void>(created(pod("1")));
+TEST_F(CreationTest, IsGivenUpAfterATimeAndTakenInWhereItStartsAfterThat) {
+  auto late = created(pod_);
   housekeep();
-  pass(seconds{20});
-  housekeep();
+  pass_and_housekeep(seconds{20});
   EXPECT_TRUE(is_known("1"));
-  pass(kLong);
-  housekeep();
-  expect_nothing_left("1");
-}
-
-TEST_F(CreationTest, IsTakenInWhereItStartsAfterThatTime) {
-  const auto sandbox = pod("1");
-  auto app = created(sandbox);
-  pass(kLong);
-  housekeep();
-  expect_nothing_left("1");
-  start(sandbox, app);
+  pass_and_housekeep(kLong);
+  expect_nothing_left();
+  run(late);
+  ASSERT_TRUE(ask(kStartContainer, late));
   EXPECT_TRUE(is_known("1"));
-  expect_limits(pod_path("burstable", "1"), "20000", "134217728");
+  expect_pod(kSmall);
   end_processes();
-  ASSERT_TRUE(ask(kStopContainer, {}, app));
-  expect_nothing_left("1");
+  ASSERT_TRUE(ask(kStopContainer, {}, late));
+  expect_nothing_left();
 }
 
 TEST_F(CreationTest, IsKeptWhereItsProcessIsThereAlready) {
   // As CRI-O has it, which starts the container later.
-  const auto app = created(pod("1"));
-  put(start_process(), app.linux().cgroups_path());
-  pass(kLong);
-  housekeep();
+  put(start_process(), created(pod_).linux().cgroups_path());
+  pass_and_housekeep(kLong);
   EXPECT_TRUE(is_known("1"));
-  EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
+  expect_pod(kSmall);
 }
 
 TEST_F(CreationTest, IsGoneWhereTheRuntimeListsItNoMore) {
-  static_cast<void>(created(pod("1")));
+  static_cast<void>(created(pod_));
   ASSERT_TRUE(plugin().synchronize(NodeState{}));
   housekeep();
-  expect_nothing_left("1");
+  expect_nothing_left();
 }
 
 TEST_F(CreationTest, IsKeptWhereTheRuntimeListsItAndEndsWithItsSandbox) {
-  const auto sandbox = pod("1");
-  ASSERT_NO_FATAL_FAILURE(create_listed(sandbox));
-  pass(seconds{20});
-  housekeep();
+  ASSERT_NO_FATAL_FAILURE(create_listed());
+  pass_and_housekeep(seconds{20});
   EXPECT_TRUE(is_known("1"));
-  ASSERT_TRUE(ask(kRemovePodSandbox, sandbox));
-  expect_nothing_left("1");
+  ASSERT_TRUE(ask(kRemovePodSandbox));
+  expect_nothing_left();
 }
 
 TEST_F(CreationTest, OfAPluginBeforeIsGivenUpAfterATimeToo) {
-  ASSERT_NO_FATAL_FAILURE(create_listed(pod("1")));
-  pass(kLong);
-  housekeep();
-  expect_nothing_left("1");
+  ASSERT_NO_FATAL_FAILURE(create_listed());
+  pass_and_housekeep(kLong);
+  expect_nothing_left();
 }
 
 class ForeignPodTest : public PluginTest {
  protected:
+  static constexpr Told kTheirs{.quota = 30'000, .memory = 67'108'864};
   [[nodiscard]] std::string theirs() const { return pod_path("burstable", "1"); }
   /// Another program makes the cgroup of pod "1" and bounds it, with no tier beside.
   void make_theirs() {
@@ -308,32 +277,29 @@ class ForeignPodTest : public PluginTest {
                                  .controller = core::Controller::kCpu,
                                  .file = newer ? "cpu.max" : "cpu.cfs_quota_us",
                                  .value = newer ? "30000 100000" : "30000"}}));
-    expect_theirs_unchanged();
+    expect_pod(kTheirs);
   }
-  void expect_theirs_unchanged() { expect_limits(theirs(), "30000", "67108864"); }
   /// Pod "1", as its engine runs it in that cgroup, from its start to its end.
   void run_pod_in_theirs() {
     const Pid pause = start_process();
     put(pause, theirs() + "/sandbox-1");
-    auto sandbox = pod("1", pause, kSmall);
-    sandbox.mutable_linux()->set_cgroups_path(theirs() + "/sandbox-1");
-    ASSERT_TRUE(ask(kRunPodSandbox, sandbox));
-    auto app = container(sandbox, "app", kSmall);
-    app.mutable_linux()->set_cgroups_path(theirs() + "/app-of-1");
-    const auto adjustment = adjusted(sandbox, app);
-    EXPECT_THAT(adjustment.linux().cgroups_path(), IsEmpty());
-    run(app);
-    ASSERT_TRUE(ask(kStartContainer, sandbox, app));
+    pod_ = pod("1", pause, kSmall);
+    pod_.mutable_linux()->set_cgroups_path(theirs() + "/sandbox-1");
+    ASSERT_TRUE(ask(kRunPodSandbox));
+    auto running = at(theirs() + "/app-of-1", app(kSmall));
+    EXPECT_THAT(adjusted(running).linux().cgroups_path(), IsEmpty());
+    run(running);
+    ASSERT_TRUE(ask(kStartContainer, running));
     EXPECT_TRUE(is_known("1"));
-    expect_theirs_unchanged();
-    ASSERT_TRUE(update(sandbox, app, kLarge));
-    expect_theirs_unchanged();
+    expect_pod(kTheirs);
+    ASSERT_TRUE(update(running, kLarge));
+    expect_pod(kTheirs);
     end_processes();
-    ASSERT_TRUE(ask(kRemoveContainer, sandbox, app));
-    ASSERT_TRUE(ask(kRemovePodSandbox, sandbox));
+    ASSERT_TRUE(ask(kRemoveContainer, running));
+    ASSERT_TRUE(ask(kRemovePodSandbox));
     recompute();
     EXPECT_FALSE(is_known("1"));
-    expect_theirs_unchanged();
+    expect_pod(kTheirs);
   }
   /// Everything, as each five minutes.
   void recompute() {
@@ -349,45 +315,40 @@ TEST_F(ForeignPodTest, IsNeitherResetNorRemovedWithoutATierBeside) {
 }
 
 TEST_F(ForeignPodTest, IsNeitherResetNorRemovedBesidePodsOfPodqos) {
-  const auto sandbox = ran(pod("2", start_process(), kSmall));
-  static_cast<void>(started(sandbox, container(sandbox, "app", kSmall)));
+  const auto ours = ran(pod("2", start_process(), kSmall));
+  static_cast<void>(started(ours, container(ours, "app", kSmall)));
   ASSERT_TRUE(has_cgroup(pod_path("burstable", "2")));
   make_theirs();
   run_pod_in_theirs();
-  ASSERT_TRUE(ask(kRemovePodSandbox, sandbox));
+  ASSERT_TRUE(ask(kRemovePodSandbox, ours));
   recompute();
   EXPECT_FALSE(has_cgroup(pod_path("burstable", "2")));
-  expect_theirs_unchanged();
+  expect_pod(kTheirs);
 }
 
 TEST_F(ForeignPodTest, TakesNoContainerThatItsEngineHasElsewhere) {
   ASSERT_TRUE(ask(kRunPodSandbox, pod("2", start_process(), kSmall)));
   make_theirs();
-  const auto sandbox = pod("1");
-  const auto adjustment = adjusted(sandbox, container(sandbox, "app", kSmall));
-  EXPECT_THAT(adjustment.linux().cgroups_path(), IsEmpty());
+  EXPECT_THAT(adjusted(app(kSmall)).linux().cgroups_path(), IsEmpty());
   EXPECT_THAT(log(), HasSubstr(theirs() + " exists but was not created by podqos"));
   recompute();
-  expect_theirs_unchanged();
+  expect_pod(kTheirs);
 }
 
 class HeadlessPluginTest : public PluginTest {
  protected:
   /// Pod "1" with such a container, and without a process of its sandbox, as CRI-O may run it.
   void run_headless_pod() {
-    const auto sandbox = pod("1");
-    auto app = container(sandbox, "app", kSmall);
-    const auto adjustment = adjusted(sandbox, app);
+    auto headless = placed(app(kSmall));
     const Pid init = start_process([] {
       ::raise(SIGSTOP);
       std::thread{[] { ::pause(); }}.detach();
       ::syscall(SYS_exit, 0);
     });
     wait_for_state(init, "T");
-    put(init, adjustment.linux().cgroups_path());
-    app.mutable_linux()->set_cgroups_path(adjustment.linux().cgroups_path());
-    app.set_pid(static_cast<std::uint32_t>(init.value()));
-    ASSERT_TRUE(ask(kStartContainer, sandbox, app));
+    put(init, headless.linux().cgroups_path());
+    headless.set_pid(static_cast<std::uint32_t>(init.value()));
+    ASSERT_TRUE(ask(kStartContainer, headless));
     ::kill(static_cast<pid_t>(init.value()), SIGCONT);
     wait_for_state(init, "Z");
   }
@@ -413,18 +374,13 @@ class HeadlessPluginTest : public PluginTest {
     EXPECT_THAT(placed.error().message, HasSubstr("names a pod of sandbox \"sandbox-1\""));
     return true;
   }
-  [[nodiscard]] std::string record() const { return temporary().read("state/pods/1.json"); }
 };
 
-TEST_F(HeadlessPluginTest, KeepsItsPodFromAnotherSandbox) {
+TEST_F(HeadlessPluginTest, KeepsItsPodFromAnotherSandboxUntilItsLastThreadHasEnded) {
   run_headless_pod();
   const std::string before = record();
   EXPECT_TRUE(is_refused_to_claimant());
   EXPECT_EQ(record(), before);
-}
-
-TEST_F(HeadlessPluginTest, LeavesItsPodToOthersOnceItsLastThreadHasEnded) {
-  run_headless_pod();
   end_processes();
   EXPECT_FALSE(is_refused_to_claimant());
   EXPECT_THAT(record(), HasSubstr("claimant"));

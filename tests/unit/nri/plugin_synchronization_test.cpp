@@ -25,7 +25,6 @@
 #include "common/sys/fd.h"
 #include "common/sys/process.h"
 #include "nri/plugin.h"
-#include "tests/unit/nri/metrics_text.h"
 #include "tests/unit/nri/plugin_fixture.h"
 #include "tests/unit/test_clock.h"
 
@@ -34,116 +33,116 @@ namespace {
 
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
+using test::event_of;
 using test::kNoBudget;
 using test::kSmall;
 using test::PluginTest;
+using test::text_of;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST_F(PluginTest, TakesInWhatLivesAtTheSynchronization) {
-  const auto sandbox = pod("1", start_process(), kSmall);
-  auto app = container(sandbox, "app", kSmall);
-  run_in(below("engine"), app);
-  const auto answer = plugin().synchronize(state_of({sandbox}, {app}));
-  ASSERT_TRUE(answer) << answer.error().message;
+/// What the runtime lists is taken in.
+class ListedTest : public PluginTest {
+ protected:
+  void take_in(const std::vector<api::PodSandbox>& pods,
+               const std::vector<api::Container>& containers = {}) {
+    const auto answer = plugin().synchronize(state_of(pods, containers));
+    ASSERT_TRUE(answer) << answer.error().message;
+    housekeep();
+  }
+  /// A container of pod_ that runs where podqos has not placed it.
+  [[nodiscard]] api::Container elsewhere(const std::string& name = "app") {
+    auto running = app(kSmall, name);
+    run_in(below("engine"), running);
+    return running;
+  }
+};
+
+TEST_F(ListedTest, IsTakenInWhereItLives) {
+  pod_ = pod("1", start_process(), kSmall);
+  const auto listed = elsewhere();
+  ASSERT_TRUE(plugin().synchronize(state_of({pod_}, {listed})));
   EXPECT_FALSE(is_known("1"));
   housekeep();
   EXPECT_TRUE(is_known("1"));
-  EXPECT_EQ(memory(pod_path("burstable", "1")), "134217728");
+  expect_pod(kSmall);
   EXPECT_THAT(log(), HasSubstr("app-of-1"));
 }
 
 /// Whatever is to become of one that starts in the wrong place.
-TEST_F(PluginTest, LeavesWhatRanBeforeItAsItIs) {
+TEST_F(ListedTest, IsLeftAsItIs) {
   for (const char* policy : {"rewrite", "fail"}) {
     reconfigure(cat(R"(, "placement": {"onMisplaced": ")", policy, R"("})"));
-    const auto sandbox = pod(policy, start_process(), kSmall);
-    auto app = container(sandbox, "app", kSmall);
-    const Pid init = run_in(below("engine"), app);
+    pod_ = pod(policy, start_process(), kSmall);
+    const auto listed = elsewhere();
+    const Pid init{static_cast<pid_t>(listed.pid())};
     const auto score = sys::oom_score_adj_of(init);
-    ASSERT_TRUE(plugin().synchronize(state_of({sandbox}, {app})));
-    housekeep();
-    EXPECT_THAT(temporary().read(cat("state/pods/", policy, ".json")), HasSubstr(app.id()));
+    take_in({pod_}, {listed});
+    EXPECT_THAT(record(policy), HasSubstr(listed.id()));
     EXPECT_EQ(cgroupfs().cgroup_of(init), below("engine"));
     EXPECT_NE(memory(below("engine")), "134217728");
     EXPECT_EQ(sys::oom_score_adj_of(init), score);
   }
 }
 
-TEST_F(PluginTest, ReleasesAtTheSynchronizationWhatIsGone) {
-  ASSERT_TRUE(ask(kRunPodSandbox, pod("1", start_process(), kSmall)));
+TEST_F(ListedTest, LacksWhatIsReleased) {
+  run_pod(kSmall);
   EXPECT_TRUE(is_known("1"));
   end_processes();
-  ASSERT_TRUE(plugin().synchronize(NodeState{}));
-  housekeep();
+  take_in({});
   EXPECT_FALSE(is_known("1"));
   EXPECT_FALSE(has_cgroup(pod_path("burstable", "1")));
 }
 
-TEST_F(PluginTest, SynchronizesTheOthersWhenOneIsBroken) {
-  const auto odd = broken(pod("1", start_process()));
-  const auto good = pod("2", start_process(), kSmall);
-  ASSERT_TRUE(plugin().synchronize(state_of({odd, good})));
-  housekeep();
+TEST_F(ListedTest, IsTakenInBesideWhatIsBroken) {
+  take_in({annotated(pod("1", start_process()), "{"), pod("2", start_process(), kSmall)});
   EXPECT_FALSE(is_known("1"));
   EXPECT_TRUE(is_known("2"));
   EXPECT_THAT(log(), HasSubstr("podqos.io/pod"));
-  EXPECT_THAT(test::text_of(metrics()),
-              HasSubstr("podqos_errors_total{code=\"invalid-argument\"} 1\n"));
+  EXPECT_THAT(text_of(metrics()), HasSubstr("podqos_errors_total{code=\"invalid-argument\"} 1\n"));
 }
 
-TEST_F(PluginTest, TakesInContainersWithTheAnnotationsOfTheirPod) {
-  auto ignored = pod("1", start_process(), kSmall);
-  (*ignored.mutable_annotations())["podqos.io/ignore"] = "true";
-  auto app = container(ignored, "app", kSmall);
-  auto other = container(ignored, "other", kSmall);
+TEST_F(ListedTest, HasTheAnnotationsOfItsPod) {
+  pod_ = annotated(pod("1", start_process(), kSmall), "true", "podqos.io/ignore");
+  const auto ignored = elsewhere();
+  auto other = elsewhere("other");
   (*other.mutable_annotations())["podqos.io/ignore"] = "false";
-  run_in(below("engine"), app);
-  run_in(below("engine"), other);
-  ASSERT_TRUE(plugin().synchronize(state_of({ignored}, {app, other})));
-  housekeep();
-  EXPECT_THAT(temporary().read("state/pods/1.json"), HasSubstr("other-of-1"));
-  EXPECT_THAT(temporary().read("state/pods/1.json"), Not(HasSubstr("app-of-1")));
+  take_in({pod_}, {ignored, other});
+  EXPECT_THAT(record(), HasSubstr("other-of-1"));
+  EXPECT_THAT(record(), Not(HasSubstr("app-of-1")));
 }
 
 /// Without what it says it would be a pod of its own.
-TEST_F(PluginTest, TakesNothingInOfWhichItCannotReadTheIdentity) {
+TEST_F(ListedTest, IsNotTakenInWhereItsIdentityCannotBeRead) {
   reconfigure(R"(, "scope": "all")");
-  auto odd = pod("1", start_process(), kSmall);
-  odd.set_name("a/b");
-  auto app = container(odd, "app", kSmall);
-  run_in(below("engine"), app);
-  const auto good = pod("2", start_process(), kSmall);
-  ASSERT_TRUE(plugin().synchronize(state_of({odd, good}, {app})));
-  housekeep();
+  pod_ = pod("1", start_process(), kSmall);
+  pod_.set_name("a/b");
+  take_in({pod_, pod("2", start_process(), kSmall)}, {elsewhere()});
   EXPECT_TRUE(is_known("2"));
   const std::filesystem::directory_iterator records{temporary().path("state/pods")};
   EXPECT_EQ(std::distance(begin(records), end(records)), 1);
   EXPECT_THAT(log(), HasSubstr("the runtime's pod name"));
 }
 
-TEST_F(PluginTest, SaysWhenEverythingIsKnown) {
-  const auto shown = [&] { return test::text_of(metrics()); };
+TEST_F(ListedTest, SaysWhenEverythingIsKnown) {
   const auto known = HasSubstr("\npodqos_last_reconcile_timestamp_seconds ");
   // Everything is recomputed, but nobody has told what runs.
   ASSERT_TRUE(ask(kRunPodSandbox, pod("2", start_process(), kSmall)));
   housekeep();
   ASSERT_TRUE(plugin().synchronize(state_of({pod("1", start_process(), kSmall)})));
-  EXPECT_THAT(shown(), Not(known));
+  EXPECT_THAT(text_of(metrics()), Not(known));
   housekeep();
-  EXPECT_THAT(shown(), known);
+  EXPECT_THAT(text_of(metrics()), known);
   EXPECT_THAT(log(), HasSubstr("synchronized 1 sandboxes and containers"));
 }
 
-TEST_F(PluginTest, TendsManySandboxesInTurn) {
+TEST_F(ListedTest, IsTendedInTurn) {
   constexpr int kMany = 150;
-  const Pid lives{::getpid()};
   std::vector<api::PodSandbox> sandboxes;
   for (int i = 0; i < kMany; ++i)
-    sandboxes.push_back(pod(std::to_string(1000 + i), lives));
+    sandboxes.push_back(pod(std::to_string(1000 + i), Pid{::getpid()}));
   sandboxes.push_back(pod("2000", start_process(), kSmall));
-  ASSERT_TRUE(plugin().synchronize(state_of(sandboxes)));
-  housekeep();
+  take_in(sandboxes);
   EXPECT_TRUE(is_known("2000"));
   end_processes();
   int rounds = 0;
@@ -154,10 +153,10 @@ TEST_F(PluginTest, TendsManySandboxesInTurn) {
   EXPECT_LE(rounds, 3);
 }
 
-TEST_F(PluginTest, TendsThoseThatAnEarlierOneHasTakenIn) {
-  const auto sandbox = ran(pod("1", start_process(), kSmall));
+TEST_F(ListedTest, IsTendedWhereAnEarlierOneHasTakenItIn) {
+  run_pod(kSmall);
   Plugin next{configuration(), metrics()};
-  ASSERT_TRUE(next.synchronize(state_of({sandbox})));
+  ASSERT_TRUE(next.synchronize(state_of({pod_})));
   end_processes();
   housekeep(next);
   EXPECT_FALSE(is_known("1"));
@@ -170,14 +169,19 @@ class SynchronizationTest : public PluginTest {
 
   [[nodiscard]] app::ContainerEvent told(const std::string& uid) {
     const Pid init = start_process();
-    auto facts = sandbox_facts(event(pod(uid, init, kSmall)).pod);
+    auto facts = sandbox_facts(event_of(pod(uid, init, kSmall)).pod);
     EXPECT_TRUE(facts);
     const auto started = sys::start_time_of(init);
     EXPECT_TRUE(started && *started);
-    return {.facts = std::move(*facts), .init = {.pid = init, .start_time = **started}};
+    return {.facts = std::move(*facts),
+            .init = {.pid = init, .start_time = **started},
+            .sandbox = "sandbox-" + uid};
   }
-  [[nodiscard]] app::Synchronization::Failed failed() {
-    return [this](const Error& error) { configuration().log().error(error.message); };
+  /// The pods with these uids, to be taken in.
+  template <class... Uid>
+  [[nodiscard]] app::Synchronization taking(const Uid&... uids) {
+    return {{told(uids)...},
+            [this](const Error& error) { configuration().log().error(error.message); }};
   }
   [[nodiscard]] Result<bool> resume(app::Synchronization& taking,
                                     std::optional<milliseconds> at_most = kOneOnly,
@@ -185,6 +189,12 @@ class SynchronizationTest : public PluginTest {
     return taking.resume(settings(), configuration().log(),
                          {.ids = {}, .listener = {Pid{::getpid()}, {}}},
                          {.at_most = at_most, .sandbox = sandbox, .timeouts = {.clock = &clock()}});
+  }
+  /// The same, which is to be the last piece.
+  void finish(app::Synchronization& taking) {
+    const auto done = resume(taking, milliseconds{60'000});
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_TRUE(*done);
   }
   [[nodiscard]] core::Settings settings() {
     core::Settings settings = configuration().settings();
@@ -199,7 +209,7 @@ class SynchronizationTest : public PluginTest {
   void expect_known(const std::vector<std::string>& uids) {
     for (const std::string& uid : uids) {
       EXPECT_TRUE(is_known(uid)) << uid;
-      EXPECT_EQ(memory(pod_path("burstable", uid)), "134217728") << uid;
+      expect_pod(kSmall, uid);
     }
     auto store = lock();
     ASSERT_TRUE(store) << store.error().message;
@@ -209,56 +219,51 @@ class SynchronizationTest : public PluginTest {
 };
 
 TEST_F(SynchronizationTest, LetsOthersInBetweenTwoPieces) {
-  app::Synchronization taking{{told("1"), told("2"), told("3")}, failed()};
+  auto three = taking("1", "2", "3");
   std::vector<std::string> known;
   for (const char* uid : {"1", "2", "3"}) {
-    const auto done = resume(taking);
+    const auto done = resume(three);
     ASSERT_TRUE(done) << done.error().message;
     known.emplace_back(uid);
-    EXPECT_EQ(*done, known.size() == taking.size());
+    EXPECT_EQ(*done, known.size() == three.size());
     expect_known(known);
   }
-  EXPECT_EQ(taking.size(), 3U);
+  EXPECT_EQ(three.size(), 3U);
 }
 
 TEST_F(SynchronizationTest, TakesAllAtOnceWhereThereIsTime) {
-  app::Synchronization taking{{told("1"), told("2"), told("3")}, failed()};
-  const auto done = resume(taking, milliseconds{60'000});
-  ASSERT_TRUE(done) << done.error().message;
-  EXPECT_TRUE(*done);
+  auto three = taking("1", "2", "3");
+  finish(three);
   expect_known({"1", "2", "3"});
 }
 
 TEST_F(SynchronizationTest, PassesOverWhatHasEndedMeanwhile) {
-  app::Synchronization taking{{told("1"), told("2"), told("3")}, failed()};
-  ASSERT_TRUE(resume(taking));
+  auto three = taking("1", "2", "3");
+  ASSERT_TRUE(resume(three));
   // One before, one behind what comes next.
-  taking.forget("sandbox-1");
-  taking.forget("sandbox-2");
-  taking.forget("sandbox-of-somebody");
-  const auto done = resume(taking);
-  ASSERT_TRUE(done) << done.error().message;
-  EXPECT_TRUE(*done);
+  for (const char* gone : {"sandbox-1", "sandbox-2", "sandbox-of-another"})
+    three.forget(gone);
+  finish(three);
   expect_known({"1", "3"});
 }
 
 TEST_F(SynchronizationTest, ReleasesFirstWhatIsGone) {
-  app::Synchronization before{{told("1")}, failed()};
+  auto before = taking("1");
   ASSERT_TRUE(resume(before));
   end_processes();
-  app::Synchronization taking{{told("2"), told("3")}, failed()};
-  ASSERT_TRUE(resume(taking));
+  auto later = taking("2", "3");
+  ASSERT_TRUE(resume(later));
   EXPECT_FALSE(is_known("1"));
   expect_known({"2"});
 }
 
 TEST_F(SynchronizationTest, LeavesWhatFailsToTheEventAfterIt) {
-  app::Synchronization taking{{told("1"), told("2"), told("3"), told("4")}, failed()};
-  ASSERT_TRUE(resume(taking));
+  auto four = taking("1", "2", "3", "4");
+  ASSERT_TRUE(resume(four));
   const std::filesystem::path in_the_way = temporary().path("state/pods/2.json");
   std::filesystem::create_directory(in_the_way);
   while (true) {
-    const auto done = resume(taking);
+    const auto done = resume(four);
     ASSERT_TRUE(done) << done.error().message;
     if (*done) break;
   }
@@ -272,32 +277,28 @@ TEST_F(SynchronizationTest, LeavesWhatFailsToTheEventAfterIt) {
 }
 
 TEST_F(SynchronizationTest, TakesOnePodBeforeTheOthers) {
-  auto box = told("3");
-  box.sandbox = "sandbox-3";
-  app::Synchronization taking{{told("1"), told("2"), std::move(box), told("4")}, failed()};
-  ASSERT_TRUE(resume(taking));
-  EXPECT_TRUE(taking.awaits("sandbox-3"));
-  const auto done = resume(taking, std::nullopt, "sandbox-3");
+  auto four = taking("1", "2", "3", "4");
+  ASSERT_TRUE(resume(four));
+  EXPECT_TRUE(four.awaits("sandbox-3"));
+  const auto done = resume(four, std::nullopt, "sandbox-3");
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_FALSE(*done);
-  EXPECT_FALSE(taking.awaits("sandbox-3"));
+  EXPECT_FALSE(four.awaits("sandbox-3"));
   expect_known({"1", "3"});
   EXPECT_FALSE(is_known("2"));
 }
 
 TEST_F(SynchronizationTest, GoesOnAfterALockThatWasNotToBeHad) {
-  app::Synchronization taking{{told("1"), told("2")}, failed()};
-  ASSERT_TRUE(resume(taking));
+  auto two = taking("1", "2");
+  ASSERT_TRUE(resume(two));
   {
     const auto held = lock();
     ASSERT_TRUE(held);
-    const auto refused = resume(taking);
+    const auto refused = resume(two);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::kTimeout);
   }
-  const auto done = resume(taking);
-  ASSERT_TRUE(done) << done.error().message;
-  EXPECT_TRUE(*done);
+  finish(two);
   expect_known({"1", "2"});
 }
 
@@ -339,8 +340,11 @@ class DeadlineTest : public PluginTest {
     if (IsSkipped()) return;
     contended_.emplace(configuration(), metrics(), clock_);
     // Makes the state directory.
-    ASSERT_TRUE(contended().handle(Request::kRunPodSandbox,
-                                   event(pod("other", start_process(), kSmall)), kNoBudget));
+    ASSERT_TRUE(tell_contended(kRunPodSandbox, pod("other", start_process(), kSmall)));
+  }
+  [[nodiscard]] bool tell_contended(Request request, const api::PodSandbox& pod,
+                                    const api::Container& container = {}) {
+    return contended().handle(request, event_of(pod, container), kNoBudget).has_value();
   }
   [[nodiscard]] Plugin& contended() { return *contended_; }
   /// What podqos waits for the lock that another process holds for `time` each time.
@@ -353,12 +357,9 @@ class DeadlineTest : public PluginTest {
   }
   /// The same of a container's start, where the plugin has been told of its sandbox just before.
   [[nodiscard]] std::chrono::nanoseconds waited_at_start(std::chrono::nanoseconds time,
-                                                         const api::PodSandbox& sandbox,
                                                          const api::Container& app) {
-    EXPECT_TRUE(contended().synchronize(state_of({sandbox})));
-    return waited(time, [&] {
-      EXPECT_TRUE(contended().handle(Request::kStartContainer, event(sandbox, app), kNoBudget));
-    });
+    EXPECT_TRUE(contended().synchronize(state_of({pod_})));
+    return waited(time, [&] { EXPECT_TRUE(tell_contended(kStartContainer, pod_, app)); });
   }
 
  private:
@@ -370,30 +371,23 @@ constexpr auto kForEver = std::chrono::hours{24};
 
 /// The runtime waits 2 s for each request, and half of that is for the work.
 TEST_F(DeadlineTest, OfAStartIncludesTheSynchronizationOfItsPod) {
-  const auto sandbox = pod("1", start_process(), kSmall);
-  auto app = container(sandbox, "app", kSmall);
-  app.mutable_linux()->set_cgroups_path(pod_path("burstable", "1") + "/app-of-1");
-  run(app);
-  EXPECT_EQ(waited_at_start(600ms, sandbox, app), 1s);
+  pod_ = pod("1", start_process(), kSmall);
+  auto running = at(pod_path("burstable", "1") + "/app-of-1", app(kSmall));
+  run(running);
+  EXPECT_EQ(waited_at_start(600ms, running), 1s);
 }
 
 TEST_F(DeadlineTest, OfAStartHoldsWhereTheLockIsNeverFree) {
-  const auto sandbox = pod("1", start_process(), kSmall);
-  auto app = container(sandbox, "app", kSmall);
-  app.set_pid(static_cast<std::uint32_t>(start_process().value()));
-  EXPECT_EQ(waited_at_start(kForEver, sandbox, app), 1s);
+  pod_ = pod("1", start_process(), kSmall);
+  auto running = app(kSmall);
+  running.set_pid(static_cast<std::uint32_t>(start_process().value()));
+  EXPECT_EQ(waited_at_start(kForEver, running), 1s);
 }
 
 TEST_F(DeadlineTest, OfARemovedSandboxIncludesItsContainers) {
-  const auto sandbox = pod("1");
-  for (const char* name : {"app", "log", "probe"}) {
-    ASSERT_TRUE(contended().handle(Request::kCreateContainer,
-                                   event(sandbox, container(sandbox, name, kSmall)), kNoBudget));
-  }
-  const auto remove = [&] {
-    EXPECT_TRUE(contended().handle(Request::kRemovePodSandbox, event(sandbox), kNoBudget));
-  };
-  EXPECT_EQ(waited(400ms, remove), 1s);
+  for (const char* name : {"app", "log", "probe"})
+    ASSERT_TRUE(tell_contended(kCreateContainer, pod_, app(kSmall, name)));
+  EXPECT_EQ(waited(400ms, [&] { EXPECT_TRUE(tell_contended(kRemovePodSandbox, pod_)); }), 1s);
 }
 
 class HousekeepingDeadlineTest : public DeadlineTest {
@@ -402,10 +396,8 @@ class HousekeepingDeadlineTest : public DeadlineTest {
     DeadlineTest::SetUp();
     if (IsSkipped()) return;
     housekeep(contended());
-    for (int i = 0; i < 16; ++i) {
-      const auto sandbox = pod(std::to_string(i), start_process(), kSmall);
-      ASSERT_TRUE(contended().handle(Request::kRunPodSandbox, event(sandbox), kNoBudget));
-    }
+    for (int i = 0; i < 16; ++i)
+      ASSERT_TRUE(tell_contended(kRunPodSandbox, pod(std::to_string(i), start_process(), kSmall)));
     end_processes();
   }
   [[nodiscard]] auto round() {

@@ -4,22 +4,17 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <csignal>
 #include <string>
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/unit/child_process.h"
 #include "tests/unit/temporary_directory.h"
 #include "tests/unit/test_clock.h"
-#include "tests/unit/waits_for_lock.h"
 
 namespace podqos::nri {
 namespace {
 
 using namespace std::chrono_literals;
-using ::testing::HasSubstr;
 
 class SingleInstance : public ::testing::Test {
  protected:
@@ -42,7 +37,8 @@ TEST_F(SingleInstance, MakesTheStateDirectory) {
 }
 
 TEST_F(SingleInstance, RefusesTheSecondAndNamesTheFirst) {
-  const auto first = lock();
+  ASSERT_TRUE(lock());
+  const auto first = lock();  // the one before has ended
   ASSERT_TRUE(first);
   const LeapingClock clock;
   const auto start = clock.now();
@@ -58,44 +54,6 @@ TEST_F(SingleInstance, RefusesTheSecondAndNamesTheFirst) {
     EXPECT_EQ(lock().error().message,
               "another podqos-nri holds " + directory_ + "/nri.lock: only one may serve a runtime");
   }
-}
-
-TEST_F(SingleInstance, IsFreeAgainWhenTheFirstHasEnded) {
-  ASSERT_TRUE(lock());
-  EXPECT_TRUE(lock());
-}
-
-TEST_F(SingleInstance, WaitsForOneThatIsAboutToEnd) {
-  const Pipe ready;
-  const pid_t second = ::getpid();
-  const pid_t first = start_child([&] {
-    const auto only = lock();
-    EXPECT_TRUE(only);
-    ready.tell();
-    wait_until_it_waits(second);
-  });
-  ready.await();
-  const auto only = lock(1h);
-  EXPECT_TRUE(only);
-  EXPECT_EQ(temporary_.read("state/nri.lock"), std::to_string(::getpid()) + "\n");
-  static_cast<void>(wait_for(first));
-}
-
-TEST_F(SingleInstance, IsFreeAgainWhenTheFirstWasKilled) {
-  const Pipe ready;
-  const pid_t first = start_child([&] {
-    const auto only = lock();
-    EXPECT_TRUE(only);
-    ready.tell();
-    ::pause();
-  });
-  ready.await();
-  EXPECT_THAT(lock().error().message, HasSubstr("(process " + std::to_string(first) + ")"));
-  ::kill(first, SIGKILL);
-  static_cast<void>(wait_for(first));
-  const auto only = lock();
-  EXPECT_TRUE(only);
-  EXPECT_EQ(temporary_.read("state/nri.lock"), std::to_string(::getpid()) + "\n");
 }
 
 TEST_F(SingleInstance, RefusesADirectoryThatOthersCanWriteTo) {

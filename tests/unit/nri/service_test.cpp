@@ -1,7 +1,5 @@
 #include "nri/service.h"
 
-#include <sched.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +8,8 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,6 +24,12 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::call;
+using test::connected_pair;
+using test::frame;
+using test::kAllEvents;
+using test::kOldestEvents;
+using test::kResponse;
+using test::message;
 using test::RuntimePeer;
 using test::ServiceTest;
 using test::u32;
@@ -82,6 +88,19 @@ TEST_F(ServiceTest, EndsAtSigint) {
   start();
   send(SIGINT);
   EXPECT_TRUE(join());
+}
+
+TEST_F(ServiceTest, IsNotKeptAwakeByAClientThatSaysNothing) {
+  const std::string path = temporary_.path("http.sock");
+  listener_ = *listen_at(core::UnixSocket{path});
+  start();
+  const auto alone = clock_.left();
+  const auto client = connect_to(path);
+  ASSERT_TRUE(client);
+  EXPECT_EQ(clock_.left(), alone) << "it waits, and as long as before";
+  EXPECT_TRUE(stop());
+  char byte = 0;
+  EXPECT_EQ(::read(client->get(), &byte, 1), 0);
 }
 
 TEST_F(ServiceTest, LooksForWhatTheRuntimeDoesNotTell) {
@@ -193,30 +212,251 @@ TEST_F(ServiceTest, ObeysRootAndItsOwnUserOnly) {
             1);
 }
 
-TEST_F(ServiceTest, ObeysNoRuntimeWhosePidsAreNotItsOwn) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can make a pid namespace";
-  const Pipe listens;
-  const pid_t outside = start_child([&] {
-    ASSERT_EQ(::unshare(CLONE_NEWPID), 0);
-    const pid_t first = start_child([&] {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      const RuntimePeer runtime{options_.socket};
-      listens.tell();
-      ::pause();
-    });
-    static_cast<void>(wait_for(first));
-  });
-  listens.await();
+TEST_F(ServiceTest, WaitsForARuntimeThatIsNotThereYet) {
   start();
-  clock_.settle();
+  for (int attempt = 0; attempt < 10; ++attempt)
+    clock_.pass(40ms);
+  runtime_.emplace(options_.socket);
+  clock_.pass(40ms);
+  welcome();
   EXPECT_TRUE(stop());
-  ::kill(outside, SIGKILL);
-  static_cast<void>(wait_for(outside));
-  EXPECT_EQ(status_.connections, 0U);
-  EXPECT_EQ(logged(options_.socket + ": the runtime is in a different pid namespace "
-                                     "than this plugin"),
+  EXPECT_EQ(logged("connect to " + options_.socket +
+                   ": No such file or directory; waiting for a runtime with NRI enabled, see"),
             1);
-  EXPECT_EQ(logged("hostPID: true"), 1);
+}
+
+TEST_F(ServiceTest, ComesBackWhenTheRuntimeDoes) {
+  start_at_runtime();
+  for (int life = 0; life < 3; ++life) {
+    welcome();
+    // A runtime that is killed leaves its socket's file behind.
+    runtime_.reset();
+    connection_->close();
+    clock_.pass(40ms);
+    runtime_.emplace(options_.socket);
+    clock_.pass(40ms);
+  }
+  accept();
+  EXPECT_TRUE(stop());
+  EXPECT_EQ(status_.connections, 4U);
+  EXPECT_EQ(logged(" ended: closed by the runtime; retrying in "), 3);
+  EXPECT_EQ(logged("connect to " + options_.socket + ": Connection refused"), 3);
+  EXPECT_EQ(logged(" warning: "), 3);
+}
+
+TEST_F(ServiceTest, TriesAgainEverMoreSlowly) {
+  options_.times.first_retry = 50ms;
+  options_.times.longest_retry = 200ms;
+  start_at_runtime();
+  std::vector<std::chrono::nanoseconds> pauses;
+  for (int i = 0; i < 5; ++i) {
+    turn_away();
+    pauses.push_back(clock_.left().value());
+    clock_.pass(pauses.back());
+  }
+  EXPECT_TRUE(stop());
+  EXPECT_THAT(pauses, ElementsAre(50ms, 100ms, 200ms, 200ms, 200ms));
+  for (const std::string pause : {"50", "100"})
+    EXPECT_EQ(logged("retrying in " + pause + " ms"), 1) << pause;
+  EXPECT_EQ(logged("retrying in 200 ms"), 3);
+}
+
+TEST_F(ServiceTest, TriesSoonAgainAfterAConnectionThatWasGood) {
+  start_at_runtime();
+  for (int i = 0; i < 4; ++i) {
+    turn_away();
+    clock_.pass(40ms);
+  }
+  welcome();
+  clock_.pass(40ms);
+  connection_->close();
+  clock_.pass(10ms);
+  turn_away();
+  EXPECT_TRUE(stop());
+  EXPECT_EQ(logged("retrying in 10 ms"), 2);
+}
+
+TEST_F(ServiceTest, DoesNotHurryAfterOneThatEndsAtOnce) {
+  runtime_.emplace(options_.socket);
+  options_.times.longest_retry = kLong;
+  start();
+  for (const auto pause : {10ms, 20ms, 40ms}) {
+    welcome();
+    connection_->close();
+    clock_.pass(pause);
+  }
+  turn_away();
+  EXPECT_TRUE(stop());
+  for (const std::string pause : {"10", "20", "40"})
+    EXPECT_EQ(logged("retrying in " + pause + " ms"), 1) << pause;
+}
+
+/// A runtime that is there again after a long time does not wait for the events that it knows.
+TEST_F(ServiceTest, AsksForTheOldestEventsAtOnce) {
+  start();
+  for (const auto pause : {10ms, 20ms, 40ms})
+    clock_.pass(pause);
+  runtime_.emplace(options_.socket);
+  clock_.pass(40ms);
+  accept_registration();
+  EXPECT_EQ(connection_->configure(""), kAllEvents);
+  connection_->close();
+  clock_.pass(10ms);
+  accept_registration();
+  EXPECT_EQ(connection_->configure(""), kOldestEvents);
+  EXPECT_TRUE(stop());
+}
+
+TEST_F(ServiceTest, AsksForOtherEventsAfterADropAtConfigure) {
+  start_at_runtime();
+  for (const std::int32_t events : {kAllEvents, kOldestEvents, kAllEvents}) {
+    accept_registration();
+    EXPECT_EQ(connection_->configure(""), events);
+    connection_->close();
+    clock_.pass(40ms);
+  }
+  // A drop at any other time changes nothing.
+  turn_away();
+  clock_.pass(40ms);
+  accept_registration();
+  EXPECT_EQ(connection_->configure(""), kOldestEvents);
+  EXPECT_TRUE(connection_->synchronize());
+  connection_->close();
+  clock_.pass(40ms);
+  accept_registration();
+  EXPECT_EQ(connection_->configure(""), kAllEvents);
+  EXPECT_TRUE(stop());
+  EXPECT_EQ(logged("closed by the runtime after Configure; requesting another set of events"), 3);
+}
+
+constexpr const char* kMorePieces = "\x18\x01";  ///< SynchronizeRequest with `more` set
+
+TEST_F(ServiceTest, LeavesARuntimeThatDoesNotSynchronize) {
+  options_.times.synchronize = 50ms;
+  start_at_runtime();
+  for (int i = 0; i < 2; ++i) {
+    accept_registration();
+    EXPECT_EQ(connection_->configure(), kAllEvents);
+    clock_.pass(49ms);
+    EXPECT_EQ(logged(" ended: the runtime did not synchronize the plugin in time"), i);
+    clock_.pass(1ms);
+    EXPECT_TRUE(connection_->ends());
+    clock_.pass(40ms);
+  }
+  EXPECT_TRUE(stop());
+  EXPECT_EQ(logged(" ended: the runtime did not synchronize the plugin in time"), 2);
+}
+
+TEST_F(ServiceTest, LeavesARuntimeWhoseSynchronizeItCouldNotAnswer) {
+  options_.times.synchronize = 50ms;
+  handler_.synchronize_answer = fail(ErrorCode::kIo, "no");
+  start_registered();
+  EXPECT_EQ(connection_->configure(), kAllEvents);
+  EXPECT_FALSE(connection_->synchronize());
+  clock_.pass(50ms);
+  EXPECT_TRUE(connection_->ends());
+  EXPECT_TRUE(stop());
+}
+
+TEST_F(ServiceTest, StaysWithARuntimeThatHasSynchronizedIt) {
+  options_.times.synchronize = 1s;
+  options_.times.configure = 1s;
+  start_synchronized();
+  clock_.pass(1200ms);
+  EXPECT_TRUE(connection_->ask("StartContainer", ""));
+  EXPECT_TRUE(stop());
+}
+
+/// A busy runtime of a full node: each piece comes in time, all of them together do not.
+TEST_F(ServiceTest, WaitsWhilePiecesOfASynchronizationCome) {
+  options_.times.synchronize = 400ms;
+  start_registered();
+  EXPECT_EQ(connection_->configure(), kAllEvents);
+  for (int piece = 0; piece < 6; ++piece) {
+    clock_.pass(399ms);
+    ASSERT_TRUE(connection_->ask("Synchronize", kMorePieces)) << piece;
+  }
+  EXPECT_TRUE(connection_->synchronize());
+  EXPECT_TRUE(stop());
+  EXPECT_EQ(logged("in time"), 0);
+}
+
+TEST_F(ServiceTest, LeavesARuntimeThatSaysNothing) {
+  options_.times.configure = 50ms;
+  start_at_runtime();
+  accept();
+  clock_.pass(50ms);
+  EXPECT_TRUE(connection_->ends());
+  clock_.pass(10ms);
+  turn_away();
+  EXPECT_TRUE(stop());
+  EXPECT_EQ(logged(" ended: the runtime did not configure the plugin in time"), 1);
+}
+
+TEST_F(ServiceTest, LeavesARuntimeThatRefusesIt) {
+  start_at_runtime();
+  accept();
+  const auto registration = connection_->next();
+  ASSERT_TRUE(registration);
+  // code 2, "bad"
+  EXPECT_TRUE(connection_->send(frame(2, message(1, kResponse,
+                                                 "\n\x07\x08\x02\x12\x03"
+                                                 "bad"))));
+  EXPECT_TRUE(connection_->ends());
+  clock_.pass(10ms);
+  turn_away();
+  EXPECT_TRUE(stop());
+  EXPECT_EQ(
+      logged(
+          " ended: the runtime rejected the plugin's registration: refused with code 2: \"bad\""),
+      1);
+}
+
+TEST_F(ServiceTest, EndsWithTheRuntimeThatStartedIt) {
+  auto [plugin, connection] = connected_pair();
+  start(std::move(plugin));
+  ASSERT_TRUE(connection.welcomes());
+  connection.close();
+  EXPECT_TRUE(join());
+  EXPECT_EQ(status_.connections, 1U);
+  EXPECT_EQ(logged("exiting, because that runtime started this plugin"), 1);
+}
+
+TEST_F(ServiceTest, ServesARuntimeThatStartsItAndDoesNotSynchronizeIt) {
+  options_.times.configure = 50ms;
+  options_.times.synchronize = 50ms;
+  start_launched();
+  EXPECT_EQ(connection_->configure(), kAllEvents);
+  clock_.pass(150ms);
+  EXPECT_TRUE(connection_->ask("StartContainer", ""));
+  EXPECT_TRUE(stop());
+}
+
+TEST_F(ServiceTest, LooksForWhatARuntimeThatDoesNotSynchronizeItDoesNotTell) {
+  options_.times.housekeeping = 10ms;
+  start_launched();
+  EXPECT_EQ(connection_->configure(), kAllEvents);
+  clock_.pass(10ms);
+  clock_.pass(10ms);
+  EXPECT_TRUE(stop());
+  EXPECT_EQ(housekeepings_, 2);
+}
+
+TEST_F(ServiceTest, AsksForNoEventThatEndsTheConnectionToTheRuntimeThatStartsIt) {
+  for (const auto& [version, events] : {std::pair{"", kOldestEvents}, {"v0.12.0", kAllEvents}}) {
+    start_launched();
+    EXPECT_EQ(connection_->configure(version), events);
+    EXPECT_TRUE(stop());
+  }
+}
+
+TEST_F(ServiceTest, LeavesTimeToSynchronizeToARuntimeThatStartsIt) {
+  options_.times.housekeeping = kLong;
+  start_launched();
+  EXPECT_EQ(connection_->configure(), kAllEvents);
+  EXPECT_TRUE(connection_->ask("StartContainer", ""));
+  EXPECT_TRUE(stop());
+  EXPECT_EQ(housekeepings_, 0);
 }
 
 }  // namespace

@@ -45,6 +45,9 @@ inline std::string part(int pods, int containers, bool more) {
 
 class SessionTest : public ::testing::Test {
  protected:
+  explicit SessionTest(const ConnectionOptions& options = podqos_plugin())
+      : session_{{}, options, handler_} {}
+
   /// What the session sends for these bytes, as the runtime takes it.
   std::vector<Heard> answers(std::string_view bytes) {
     const Status fed = session_.feed(bytes);
@@ -52,6 +55,16 @@ class SessionTest : public ::testing::Test {
     const std::string out{session_.output()};
     session_.sent(out.size());
     return hear(out);
+  }
+
+  /// The text of the one answer, which is an error, to the call with stream 1 or 3.
+  std::string refusal(std::string_view bytes) {
+    const auto heard = answers(bytes);
+    EXPECT_THAT(heard, ::testing::SizeIs(1));
+    if (heard.empty()) return "";
+    EXPECT_LE(heard[0].stream, 3U);
+    const auto answer = parse_answer(heard[0].payload);
+    return answer ? "none" : answer.error().message;
   }
 
   /// The one answer to a call: its payload, or the error's text.
@@ -67,7 +80,7 @@ class SessionTest : public ::testing::Test {
   }
 
   RecordingHandler handler_;
-  Connection session_{{}, podqos_plugin(), handler_};
+  Connection session_;
   std::uint32_t stream_ = 1;
 };
 
