@@ -162,20 +162,23 @@ def container(pod, number, pid):
             + nri_peer.field(12, pid))
 
 
-def stock(pid):
-    """All that a full node of a kubelet has, as a SynchronizeRequest."""
-    pods = [f"{number:08x}{life.UID[8:]}" for number in range(PODS)]
+def stock(node):
+    """All that a full node of a kubelet has, as a SynchronizeRequest. A process stands for each pod, in its cgroup."""
+    pids = {f"{number:08x}{life.UID[8:]}": node.spawn("sleep", "10000").pid for number in range(PODS)}
+    for pod, pid in pids.items():
+        node.machine.enter(pid, f"{node.root}-plain/kubepods/burstable/pod{pod}/box")
     return b"".join(
         [nri_peer.field(1, nri_peer.field(1, f"sandbox-{pod}") + nri_peer.field(2, "web") + nri_peer.field(3, pod)
                         + nri_peer.field(4, "default")
                         + nri_peer.fields(5, {"app": "web", "io.kubernetes.pod.uid": pod})
                         + nri_peer.fields(6, {"kubernetes.io/config.source": "api"}) + nri_peer.field(9, pid))
-         for pod in pods] + [nri_peer.field(2, container(pod, n, pid)) for pod in pods for n in range(EACH)])
+         for pod, pid in pids.items()]
+        + [nri_peer.field(2, container(pod, n, pid)) for pod, pid in pids.items() for n in range(EACH)])
 
 
 def measure_synchronize(table, node):
     """By a runtime that has the bytes ready, so that nothing but the plugin takes its time."""
-    payload = stock(node.spawn("sleep", "10000").pid)
+    payload = stock(node)
     peer = nri_peer.Runtime(str(node.tmp / "peer.sock"))
     wall, spent, sizes = ({name: [] for name in NAMES} for _ in range(3))
     try:

@@ -135,18 +135,6 @@ class Health(MetricsCase):
         self.assertEqual(self.shown("/healthz"), (200, "ok\n"))
         self.stop(process)
 
-    def test_answers_as_http_wants_it(self):
-        self.start_shown()
-        answer = metrics.request(self.address, "/metrics")
-        self.assertEqual(answer.headers["Content-Type"], "text/plain; version=0.0.4; charset=utf-8")
-        self.assertEqual(int(answer.headers["Content-Length"]), len(answer.text))
-        self.assertEqual(answer.headers["Connection"], "close")
-        head = metrics.request(self.address, "/metrics", "HEAD")
-        self.assertEqual((head.status, head.text), (200, ""))
-        self.assertEqual(metrics.request(self.address, "/other").status, 404)
-        refused = metrics.request(self.address, "/metrics", "DELETE")
-        self.assertEqual((refused.status, refused.headers["Allow"]), (405, "GET, HEAD"))
-
 
 class Addresses(MetricsCase):
     """It listens where it was told to, on this machine alone, and nowhere without."""
@@ -212,17 +200,6 @@ class Addresses(MetricsCase):
         self.wait_for(lambda: self.shown("/healthz") == (200, "ok\n"))
         self.assertEqual(self.listening(process), [("tcp6", f"{'0' * 24}01000000:{port:04X}")])
         self.stop(process)
-
-    def test_refuses_addresses_of_others(self):
-        command = [nri_daemon.PROGRAM, "--metrics", "10.0.0.1:9464"]
-        said = subprocess.run(command, capture_output=True, text=True, check=False)
-        self.assertEqual(said.returncode, 2)
-        self.assertIn('--metrics: "10.0.0.1:9464" is not a loopback address', said.stderr)
-        self.configure(nri={"metrics": "[fe80::1]:9464"})
-        process = self.start_at_socket()
-        _, said = process.communicate(timeout=nri_peer.PATIENCE)
-        self.assertEqual(process.returncode, 1)
-        self.assertIn('nri.metrics: "[fe80::1]:9464" is not a loopback address', said)
 
     def test_works_without_a_place_to_listen(self):
         with socket.socket() as taken:
@@ -333,15 +310,6 @@ class Contents(MetricsCase):
         self.stop(process)
         self.assertEqual(self.machine.leftovers(self.root), [])
 
-    def test_errors_that_the_runtime_does_not_hear_of(self):
-        _, process, connection = self.connected()
-        self.ask(connection, "CreateContainer", "Burstable", container={},
-                 pod={"annotations": {"podqos.io/pod": "no JSON"}})
-        values = metrics.samples(self.address)
-        self.assertEqual(values[count("podqos_errors_total", code="invalid-argument")], 1)
-        self.assertEqual(sum(value for name, value in values.items() if name.startswith("podqos_errors")), 1)
-        self.stop(process)
-
     def test_while_an_event_holds_the_lock(self):
         """The state is looked at without it."""
         _, process, connection = self.connected()
@@ -417,28 +385,6 @@ class Strangers(MetricsCase):
             self.assertEqual(self.shown(path), (200, "ok\n"))
             slowest = max(slowest, time.monotonic() - begin)
         return slowest
-
-    def test_clients_that_never_read(self):
-        """More of them than are served at a time and wait in the kernel, of which each asks for the longest page."""
-        for self.address in (self.address, f"127.0.0.1:{free_port()}"):
-            runtime, process, _ = self.connected()
-            family = socket.AF_UNIX if self.address.startswith("unix:") else socket.AF_INET
-            place = self.address.removeprefix("unix:")
-            if family == socket.AF_INET:
-                host, port = place.split(":")
-                place = host, int(port)
-            with contextlib.ExitStack() as held:
-                for _ in range(64):
-                    client = held.enter_context(socket.socket(family, socket.SOCK_STREAM))
-                    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
-                    client.connect(place)
-                    client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
-                # The kernel refuses whoever comes while the last of them wait to be accepted.
-                self.wait_for(lambda: self.shown("/healthz") == (200, "ok\n"))
-                # A kubelet waits for one second, unless it is told to wait longer.
-                self.assertTrue(patience.until(lambda: self.slowest_probe() < 1, 5, length=1))
-            self.stop(process)
-            runtime.stop()
 
     @staticmethod
     def hold(place, begin, begun, enough):

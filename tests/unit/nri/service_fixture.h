@@ -108,17 +108,36 @@ class ServiceTest : public ::testing::Test {
     start_at_runtime();
     accept_registration();
   }
+  /// The same at one that has configured it.
+  void start_configured() {
+    start_registered();
+    EXPECT_EQ(connection_->configure(), kAllEvents);
+  }
   /// The same at one that has synchronized it.
   void start_synchronized() {
     start_at_runtime();
     welcome();
   }
-  /// Starts it as a runtime does, which has accepted its registration.
-  void start_launched() {
+  /// Starts it as a runtime does, which configures it then.
+  void start_launched(const std::string& version = "v0.12.2", std::int32_t events = kAllEvents) {
     auto [plugin, runtime] = connected_pair();
     connection_.emplace(std::move(runtime));
     start(std::move(plugin));
     ASSERT_TRUE(connection_->accepts_registration());
+    EXPECT_EQ(connection_->configure(version), events);
+  }
+  /// The runtime closes the connection, and the plugin connects again after a while.
+  void close_and_pass(std::chrono::milliseconds time) {
+    connection_->close();
+    clock_.pass(time);
+  }
+  /// Waits until the plugin has closed the connection, and for its next attempt; it ends then.
+  void expect_left(std::string_view reason) {
+    EXPECT_TRUE(connection_->ends());
+    clock_.pass(std::chrono::milliseconds{10});
+    turn_away();
+    EXPECT_TRUE(stop());
+    EXPECT_EQ(logged(reason), 1) << reason;
   }
   void send(int signal) { EXPECT_EQ(::pthread_kill(thread_.native_handle(), signal), 0); }
   [[nodiscard]] Status join() {

@@ -24,7 +24,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::call;
-using test::connected_pair;
 using test::frame;
 using test::kAllEvents;
 using test::kOldestEvents;
@@ -56,8 +55,7 @@ TEST_F(ServiceTest, StandsByUntilTheOtherHasEnded) {
   EXPECT_EQ(clock_.left(), 50ms);
   clock_.pass(50ms);
   welcome();
-  connection_->close();
-  clock_.pass(10ms);
+  close_and_pass(10ms);
   turn_away();
   EXPECT_TRUE(stop());
   EXPECT_EQ(attempts_to_hold_, 4);  // it stays the only one
@@ -142,8 +140,7 @@ TEST_F(ServiceTest, TakesFramesByteByByte) {
   EXPECT_EQ(answer->payload, "\x12\x03\x10\xaf\x1d");
   // Half a frame is left behind without harm.
   EXPECT_TRUE(connection_->send(call(3, "Synchronize", "").substr(0, 7)));
-  connection_->close();
-  clock_.pass(10ms);
+  close_and_pass(10ms);
   welcome();
   EXPECT_TRUE(stop());
 }
@@ -151,11 +148,7 @@ TEST_F(ServiceTest, TakesFramesByteByByte) {
 TEST_F(ServiceTest, EndsAConnectionThatBreaksALimit) {
   start_synchronized();
   EXPECT_TRUE(connection_->send(u32(1) + u32(5U << 20U)));
-  EXPECT_TRUE(connection_->ends());
-  clock_.pass(10ms);
-  welcome();
-  EXPECT_TRUE(stop());
-  EXPECT_EQ(logged(" ended: a frame of 5242880 bytes for connection 1, at most 4194314"), 1);
+  expect_left(" ended: a frame of 5242880 bytes for connection 1, at most 4194314");
 }
 
 TEST_F(ServiceTest, SendsALargeAnswerToARuntimeThatReadsSlowly) {
@@ -269,8 +262,7 @@ TEST_F(ServiceTest, TriesSoonAgainAfterAConnectionThatWasGood) {
   }
   welcome();
   clock_.pass(40ms);
-  connection_->close();
-  clock_.pass(10ms);
+  close_and_pass(10ms);
   turn_away();
   EXPECT_TRUE(stop());
   EXPECT_EQ(logged("retrying in 10 ms"), 2);
@@ -282,8 +274,7 @@ TEST_F(ServiceTest, DoesNotHurryAfterOneThatEndsAtOnce) {
   start();
   for (const auto pause : {10ms, 20ms, 40ms}) {
     welcome();
-    connection_->close();
-    clock_.pass(pause);
+    close_and_pass(pause);
   }
   turn_away();
   EXPECT_TRUE(stop());
@@ -300,8 +291,7 @@ TEST_F(ServiceTest, AsksForTheOldestEventsAtOnce) {
   clock_.pass(40ms);
   accept_registration();
   EXPECT_EQ(connection_->configure(""), kAllEvents);
-  connection_->close();
-  clock_.pass(10ms);
+  close_and_pass(10ms);
   accept_registration();
   EXPECT_EQ(connection_->configure(""), kOldestEvents);
   EXPECT_TRUE(stop());
@@ -312,8 +302,7 @@ TEST_F(ServiceTest, AsksForOtherEventsAfterADropAtConfigure) {
   for (const std::int32_t events : {kAllEvents, kOldestEvents, kAllEvents}) {
     accept_registration();
     EXPECT_EQ(connection_->configure(""), events);
-    connection_->close();
-    clock_.pass(40ms);
+    close_and_pass(40ms);
   }
   // A drop at any other time changes nothing.
   turn_away();
@@ -321,8 +310,7 @@ TEST_F(ServiceTest, AsksForOtherEventsAfterADropAtConfigure) {
   accept_registration();
   EXPECT_EQ(connection_->configure(""), kOldestEvents);
   EXPECT_TRUE(connection_->synchronize());
-  connection_->close();
-  clock_.pass(40ms);
+  close_and_pass(40ms);
   accept_registration();
   EXPECT_EQ(connection_->configure(""), kAllEvents);
   EXPECT_TRUE(stop());
@@ -350,12 +338,10 @@ TEST_F(ServiceTest, LeavesARuntimeThatDoesNotSynchronize) {
 TEST_F(ServiceTest, LeavesARuntimeWhoseSynchronizeItCouldNotAnswer) {
   options_.times.synchronize = 50ms;
   handler_.synchronize_answer = fail(ErrorCode::kIo, "no");
-  start_registered();
-  EXPECT_EQ(connection_->configure(), kAllEvents);
+  start_configured();
   EXPECT_FALSE(connection_->synchronize());
   clock_.pass(50ms);
-  EXPECT_TRUE(connection_->ends());
-  EXPECT_TRUE(stop());
+  expect_left(" ended: the runtime did not synchronize the plugin in time");
 }
 
 TEST_F(ServiceTest, StaysWithARuntimeThatHasSynchronizedIt) {
@@ -370,8 +356,7 @@ TEST_F(ServiceTest, StaysWithARuntimeThatHasSynchronizedIt) {
 /// A busy runtime of a full node: each piece comes in time, all of them together do not.
 TEST_F(ServiceTest, WaitsWhilePiecesOfASynchronizationCome) {
   options_.times.synchronize = 400ms;
-  start_registered();
-  EXPECT_EQ(connection_->configure(), kAllEvents);
+  start_configured();
   for (int piece = 0; piece < 6; ++piece) {
     clock_.pass(399ms);
     ASSERT_TRUE(connection_->ask("Synchronize", kMorePieces)) << piece;
@@ -386,11 +371,7 @@ TEST_F(ServiceTest, LeavesARuntimeThatSaysNothing) {
   start_at_runtime();
   accept();
   clock_.pass(50ms);
-  EXPECT_TRUE(connection_->ends());
-  clock_.pass(10ms);
-  turn_away();
-  EXPECT_TRUE(stop());
-  EXPECT_EQ(logged(" ended: the runtime did not configure the plugin in time"), 1);
+  expect_left(" ended: the runtime did not configure the plugin in time");
 }
 
 TEST_F(ServiceTest, LeavesARuntimeThatRefusesIt) {
@@ -402,21 +383,14 @@ TEST_F(ServiceTest, LeavesARuntimeThatRefusesIt) {
   EXPECT_TRUE(connection_->send(frame(2, message(1, kResponse,
                                                  "\n\x07\x08\x02\x12\x03"
                                                  "bad"))));
-  EXPECT_TRUE(connection_->ends());
-  clock_.pass(10ms);
-  turn_away();
-  EXPECT_TRUE(stop());
-  EXPECT_EQ(
-      logged(
-          " ended: the runtime rejected the plugin's registration: refused with code 2: \"bad\""),
-      1);
+  expect_left(
+      " ended: the runtime rejected the plugin's registration: refused with code 2: \"bad\"");
 }
 
 TEST_F(ServiceTest, EndsWithTheRuntimeThatStartedIt) {
-  auto [plugin, connection] = connected_pair();
-  start(std::move(plugin));
-  ASSERT_TRUE(connection.welcomes());
-  connection.close();
+  start_launched();
+  EXPECT_TRUE(connection_->synchronize());
+  connection_->close();
   EXPECT_TRUE(join());
   EXPECT_EQ(status_.connections, 1U);
   EXPECT_EQ(logged("exiting, because that runtime started this plugin"), 1);
@@ -426,7 +400,6 @@ TEST_F(ServiceTest, ServesARuntimeThatStartsItAndDoesNotSynchronizeIt) {
   options_.times.configure = 50ms;
   options_.times.synchronize = 50ms;
   start_launched();
-  EXPECT_EQ(connection_->configure(), kAllEvents);
   clock_.pass(150ms);
   EXPECT_TRUE(connection_->ask("StartContainer", ""));
   EXPECT_TRUE(stop());
@@ -435,7 +408,6 @@ TEST_F(ServiceTest, ServesARuntimeThatStartsItAndDoesNotSynchronizeIt) {
 TEST_F(ServiceTest, LooksForWhatARuntimeThatDoesNotSynchronizeItDoesNotTell) {
   options_.times.housekeeping = 10ms;
   start_launched();
-  EXPECT_EQ(connection_->configure(), kAllEvents);
   clock_.pass(10ms);
   clock_.pass(10ms);
   EXPECT_TRUE(stop());
@@ -444,8 +416,7 @@ TEST_F(ServiceTest, LooksForWhatARuntimeThatDoesNotSynchronizeItDoesNotTell) {
 
 TEST_F(ServiceTest, AsksForNoEventThatEndsTheConnectionToTheRuntimeThatStartsIt) {
   for (const auto& [version, events] : {std::pair{"", kOldestEvents}, {"v0.12.0", kAllEvents}}) {
-    start_launched();
-    EXPECT_EQ(connection_->configure(version), events);
+    start_launched(version, events);
     EXPECT_TRUE(stop());
   }
 }
@@ -453,7 +424,6 @@ TEST_F(ServiceTest, AsksForNoEventThatEndsTheConnectionToTheRuntimeThatStartsIt)
 TEST_F(ServiceTest, LeavesTimeToSynchronizeToARuntimeThatStartsIt) {
   options_.times.housekeeping = kLong;
   start_launched();
-  EXPECT_EQ(connection_->configure(), kAllEvents);
   EXPECT_TRUE(connection_->ask("StartContainer", ""));
   EXPECT_TRUE(stop());
   EXPECT_EQ(housekeepings_, 0);

@@ -1,15 +1,12 @@
 #include "nri/sockets.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -28,8 +25,6 @@ using test::RuntimePeer;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-using ::testing::TestWithParam;
-using ::testing::ValuesIn;
 
 TEST(ConnectTo, GivesASocketThatNeverWaits) {
   const TemporaryDirectory temporary;
@@ -109,60 +104,32 @@ TEST(InheritedSocket, LooksAtWhatTheDescriptorIs) {
   EXPECT_THAT(fault_of(alone), EndsWith("Transport endpoint is not connected"));
 }
 
-struct LaunchCase {
-  std::string name;
-  std::string socket;
-  std::string want;
-};
-class InheritedSocketRefuses : public TestWithParam<LaunchCase> {};
-
-TEST_P(InheritedSocketRefuses, WhatIsNoSocketOfARuntime) {
-  const auto launch = launched(GetParam().socket.c_str());
-  ASSERT_FALSE(launch);
-  EXPECT_EQ(launch.error().message,
-            "NRI_PLUGIN_SOCKET=" + GetParam().socket + ": " + GetParam().want);
+TEST(InheritedSocket, RefusesWhatIsNoDescriptor) {
+  const std::string no_number =
+      "expected a file descriptor number as set by a runtime; unset it to connect by path";
+  for (const auto& [socket, want] : {std::pair{"", no_number},
+                                     {"x3", no_number},
+                                     {"2", no_number},
+                                     {"-1", no_number},
+                                     {"4294967299", no_number},
+                                     {"1000000", std::string{"Bad file descriptor"}}}) {
+    const auto launch = launched(socket);
+    ASSERT_FALSE(launch);
+    EXPECT_EQ(launch.error().message, std::string{"NRI_PLUGIN_SOCKET="} + socket + ": " + want);
+  }
 }
 
-const std::string kNoNumber =
-    "expected a file descriptor number as set by a runtime; unset it to connect by path";
-
-INSTANTIATE_TEST_SUITE_P(Table, InheritedSocketRefuses,
-                         ValuesIn<LaunchCase>({
-                             {"Empty", "", kNoNumber},
-                             {"Word", "x3", kNoNumber},
-                             {"Stderr", "2", kNoNumber},
-                             {"Negative", "-1", kNoNumber},
-                             {"Large", "4294967299", kNoNumber},
-                             {"Closed", "1000000", "Bad file descriptor"},
-                         }),
-                         [](const auto& c) { return c.param.name; });
-
-TEST(RuntimeAt, NamesTheProcessAtTheOtherEnd) {
+TEST(RuntimeAt, NamesTheProcessAtTheOtherEndOfASocket) {
   const auto [plugin, runtime] = connected_pair();
   const auto peer = runtime_at(plugin.get());
   ASSERT_TRUE(peer) << peer.error().message;
   EXPECT_EQ(peer->value(), ::getpid());
-}
-
-TEST(RuntimeAt, NeedsASocket) {
   const sys::UniqueFd file{::open("/dev/null", O_RDWR | O_CLOEXEC)};
   EXPECT_FALSE(runtime_at(file.get()));
 }
 
 bool connects(const std::string& path) {
   return connect_to(path).has_value();
-}
-
-/// A number that is free now.
-std::uint16_t free_port() {
-  const sys::UniqueFd socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
-  EXPECT_EQ(::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
-  return ntohs(address.sin_port);
 }
 
 class ListenerTest : public ::testing::Test {
@@ -221,29 +188,6 @@ TEST_F(ListenerTest, NeedsADirectory) {
   ASSERT_FALSE(listener);
   EXPECT_EQ(listener.error().code, ErrorCode::kNotFound);
   EXPECT_THAT(listener.error().message, StartsWith("unix:/"));
-}
-
-TEST_F(ListenerTest, ListensOnLoopback) {
-  const core::TcpPort port{.host = "127.0.0.1", .port = free_port()};
-  const auto listener = listen_at(port);
-  ASSERT_TRUE(listener) << listener.error().message;
-  sockaddr_in bound{};
-  socklen_t size = sizeof bound;
-  ASSERT_EQ(::getsockname(listener->get(), reinterpret_cast<sockaddr*>(&bound), &size), 0);
-  EXPECT_EQ(bound.sin_addr.s_addr, htonl(INADDR_LOOPBACK));
-  EXPECT_EQ(ntohs(bound.sin_port), port.port);
-  const auto second = listen_at(port);
-  ASSERT_FALSE(second);
-  EXPECT_THAT(second.error().message, HasSubstr("bind: Address already in use"));
-}
-
-TEST_F(ListenerTest, ListensOnLoopbackOfVersionSix) {
-  const auto listener = listen_at(core::TcpPort{.host = "::1", .port = free_port()});
-  if (!listener) GTEST_SKIP() << listener.error().message;
-  sockaddr_in6 bound{};
-  socklen_t size = sizeof bound;
-  ASSERT_EQ(::getsockname(listener->get(), reinterpret_cast<sockaddr*>(&bound), &size), 0);
-  EXPECT_TRUE(IN6_IS_ADDR_LOOPBACK(&bound.sin6_addr));
 }
 
 }  // namespace
