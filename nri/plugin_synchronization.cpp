@@ -52,12 +52,11 @@ std::vector<app::ContainerEvent> Plugin::reported_in(NodeState state) {
   all.reserve(state.pods.size() + state.containers.size());
   // A pod or container with invalid facts exists nevertheless: its id is passed on.
   const auto add = [&](const Reported& reported, Result<core::ContainerFacts> facts,
-                       AnnotationsRef of_pod) {
+                       AnnotationsRef of_pod, Result<core::Process> process) {
     app::ContainerEvent& event = all.emplace_back();
     event.sandbox = reported.sandbox;
     event.of_pod = std::move(of_pod);
     event.facts.id = reported.facts.id;
-    auto process = process_of(reported.pid);
     if (!facts || !process) {
       log_failure("synchronize", facts ? process.error() : facts.error());
       return;
@@ -74,13 +73,15 @@ std::vector<app::ContainerEvent> Plugin::reported_in(NodeState state) {
       shared = std::make_shared<const core::Annotations>(std::exchange(facts->annotations, {}));
     }
     pods.emplace(pod.facts.id, std::pair{&pod, shared});
-    add(pod, std::move(facts), shared);
+    const auto running = sandboxes_.find(pod.facts.id);
+    add(pod, std::move(facts), shared,
+        running != sandboxes_.end() ? running->second : core::Process{});
   }
   for (const Reported& container : state.containers) {
     const auto found = pods.find(container.sandbox);
     if (found == pods.end()) continue;
     const auto& [pod, shared] = found->second;
-    add(container, container_facts(*pod, container), shared);
+    add(container, container_facts(*pod, container), shared, process_of(container.pid));
   }
   return all;
 }

@@ -10,6 +10,7 @@
 
 #include "common/base/path.h"
 #include "common/base/text.h"
+#include "common/core/cgroups/layout.h"
 #include "common/core/cgroups/naming.h"
 
 namespace podqos::cgroup {
@@ -96,8 +97,11 @@ core::Ending observe_ending(Machine& machine, const core::ContainerRecord& conta
   // Its creation failed: the process that placed it reports its end, and nothing confirmed it.
   const bool never_started =
       container.state == core::ContainerState::kPending && container.pid == caller;
-  // Runtimes remove the cgroup first, but wait only briefly for the kernel to allow it.
-  if (never_started || !machine.exists(container.cgroup)) return Ending::kDone;
+  if (never_started) return Ending::kDone;
+  // Runtimes remove the cgroup first, but wait only briefly for the kernel to allow it. The
+  // hierarchy of a v1 host that has attributes tells of it without a look at all of them.
+  const auto copy = machine.attribute(container.cgroup, core::kRecordAttribute);
+  if (!copy && copy.error().code == ErrorCode::kNotFound) return Ending::kDone;
   if (lives(machine, container))
     return sys::is_ending(container.pid) ? Ending::kEnding : Ending::kStillAlive;
   return are_killed(machine, container.cgroup) ? Ending::kEnding : Ending::kDone;
@@ -123,11 +127,16 @@ std::optional<std::string> stray_cgroup(const std::vector<sys::ProcCgroup>& cgro
 std::optional<std::string> describe_stray(Machine& machine, const core::PodRecord& record,
                                           const core::ContainerRecord& container) {
   if (container.state != core::ContainerState::kLive) return std::nullopt;
+  const auto stray_of = [&](Pid thread) {
+    const auto cgroups = machine.cgroups_of(thread);
+    return cgroups ? stray_cgroup(*cgroups, record.cgroup, container.cgroup) : std::nullopt;
+  };
+  auto actual = stray_of(container.pid);
+  if (!actual) return std::nullopt;
+  // That of a leader that has ended tells nothing of the threads that go on.
   const auto thread = machine.living_thread_of(container.pid);
   if (!thread || !*thread) return std::nullopt;
-  const auto cgroups = machine.cgroups_of(**thread);
-  if (!cgroups) return std::nullopt;
-  const auto actual = stray_cgroup(*cgroups, record.cgroup, container.cgroup);
+  if (**thread != container.pid) actual = stray_of(**thread);
   if (!actual) return std::nullopt;
   const std::string id = printable(container.id);
   const std::string name = printable(container.name);
