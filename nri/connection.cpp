@@ -89,13 +89,10 @@ void Connection::begin() {
 
 Status Connection::feed(std::string_view bytes) {
   while (true) {
-    PODQOS_ASSIGN(auto run, frames_.next(bytes));
-    if (!run) return {};
-    const bool is_call = run->channel == Channel::kPlugin;
-    MessageReader& reader = is_call ? calls_ : answers_;
-    while (const auto message = reader.next(run->bytes)) {
-      PODQOS_TRY(is_call ? handle_call(*message) : read_answer(*message));
-    }
+    PODQOS_ASSIGN(const auto message, messages_.next(bytes));
+    if (!message) return {};
+    PODQOS_TRY(message->channel == Channel::kPlugin ? handle_call(*message)
+                                                    : read_answer(*message));
   }
 }
 

@@ -113,9 +113,7 @@ class Connection {
   sys::UniqueFd socket_;
   ConnectionOptions options_;
   Handler* handler_;  ///< never null
-  FrameReader frames_;
-  MessageReader calls_;
-  MessageReader answers_;
+  MessageReader messages_;
   NodeState node_state_;  ///< parts received so far
   Progress progress_ = Progress::kRegistering;
   bool registering_ = false;

@@ -73,31 +73,33 @@ enum class Request : std::uint8_t {
   kRemoveContainer,
 };
 
-/// What a request means for cgroups, for metrics.
-enum class Operation : std::uint8_t { kCreate, kUpdate, kDestroy, kNone };
+/// What requests mean for cgroups: the operation types of the kubelet's cgroup manager metric
+/// (pkg/kubelet/metrics/metrics.go, cgroup_manager_duration_seconds).
+constexpr std::string_view kCreate = "create";
+constexpr std::string_view kUpdate = "update";
+constexpr std::string_view kDestroy = "destroy";
 
 /// How a request is called, and how its message is read.
 struct RequestKind {
   std::string_view name;   ///< the ttrpc method, also the label "request" in metrics
   std::int32_t event = 0;  ///< of a StateChange, by which NRI up to 0.11 reports it; 0: never
-  Operation operation = Operation::kNone;
+  std::string_view operation = {};  ///< of the above, for metrics
   EventFields fields = {};
 };
 constexpr std::array kRequests = {
     RequestKind{.name = "Configure"},
     RequestKind{.name = "Synchronize"},
-    RequestKind{.name = "RunPodSandbox", .event = 1, .operation = Operation::kCreate},
+    RequestKind{.name = "RunPodSandbox", .event = 1, .operation = kCreate},
     RequestKind{.name = "UpdatePodSandbox",
-                .operation = Operation::kUpdate,
+                .operation = kUpdate,
                 .fields = {.container = 0, .resources = 3}},
-    RequestKind{.name = "StopPodSandbox", .event = 2, .operation = Operation::kDestroy},
-    RequestKind{.name = "RemovePodSandbox", .event = 3, .operation = Operation::kDestroy},
-    RequestKind{.name = "CreateContainer", .operation = Operation::kCreate},
-    RequestKind{.name = "StartContainer", .event = 6, .operation = Operation::kUpdate},
-    RequestKind{
-        .name = "UpdateContainer", .operation = Operation::kUpdate, .fields = {.resources = 3}},
-    RequestKind{.name = "StopContainer", .operation = Operation::kDestroy},
-    RequestKind{.name = "RemoveContainer", .event = 11, .operation = Operation::kDestroy},
+    RequestKind{.name = "StopPodSandbox", .event = 2, .operation = kDestroy},
+    RequestKind{.name = "RemovePodSandbox", .event = 3, .operation = kDestroy},
+    RequestKind{.name = "CreateContainer", .operation = kCreate},
+    RequestKind{.name = "StartContainer", .event = 6, .operation = kUpdate},
+    RequestKind{.name = "UpdateContainer", .operation = kUpdate, .fields = {.resources = 3}},
+    RequestKind{.name = "StopContainer", .operation = kDestroy},
+    RequestKind{.name = "RemoveContainer", .event = 11, .operation = kDestroy},
 };
 static_assert(kRequests[static_cast<std::size_t>(Request::kRemoveContainer)].name ==
               "RemoveContainer");

@@ -53,12 +53,8 @@ std::optional<double> scaled(const std::optional<Number>& number, double factor 
 
 /// The value of the label "tier". The Guaranteed tier is the root itself.
 std::string_view tier_label(core::QosClass qos_class) {
-  switch (qos_class) {
-    case core::QosClass::kGuaranteed: return "kubepods";
-    case core::QosClass::kBurstable: return "burstable";
-    case core::QosClass::kBestEffort: return "besteffort";
-  }
-  return "";
+  constexpr std::array<std::string_view, 3> kLabels = {"kubepods", "burstable", "besteffort"};
+  return kLabels.at(static_cast<std::size_t>(qos_class));
 }
 
 /// CPU limit in cores; nullopt without a quota.
@@ -213,9 +209,8 @@ void Histogram::write(Exposition& out, const Label& label) const {
 
 void Metrics::handled(Request request, std::chrono::steady_clock::duration time) {
   requests_.at(static_cast<std::size_t>(request)).observe(time);
-  const Operation operation = kind_of(request).operation;
-  if (operation != Operation::kNone)
-    operations_.at(static_cast<std::size_t>(operation)).observe(time);
+  const std::string_view operation = kind_of(request).operation;
+  if (!operation.empty()) operations_.at(operation).observe(time);
 }
 
 void Metrics::failed(ErrorCode code) {
@@ -236,8 +231,8 @@ void Metrics::write(Exposition& out) const {
              "Duration in seconds for cgroup operations of podqos-nri, broken down by method: "
              "create (a pod or container joins), update (it started, or its resources changed), "
              "destroy (it has ended).");
-  for (std::size_t i = 0; i < operations_.size(); ++i)
-    operations_.at(i).write(out, {"operation_type", kOperationNames.at(i)});
+  for (const auto& [operation, times] : operations_)
+    times.write(out, {"operation_type", operation});
   out.metric("counter", "podqos_errors_total",
              "Requests of the runtime, and clean-ups of podqos-nri, that failed, by kind of error; "
              "under onError \"admit\" the runtime was not told.");

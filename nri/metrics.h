@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -82,14 +83,10 @@ class Metrics {
   void write(Exposition& out) const;
 
  private:
-  /// The operation types of the kubelet's cgroup manager metric (pkg/kubelet/metrics/metrics.go,
-  /// cgroup_manager_duration_seconds), in the order of Operation.
-  static constexpr std::array<std::string_view, 3> kOperationNames = {"create", "update",
-                                                                      "destroy"};
   static constexpr std::size_t kErrorCodes = static_cast<std::size_t>(ErrorCode::kIo) + 1;
 
   std::array<Histogram, kRequests.size()> requests_;
-  std::array<Histogram, kOperationNames.size()> operations_;
+  std::map<std::string_view, Histogram> operations_{{kCreate, {}}, {kUpdate, {}}, {kDestroy, {}}};
   std::array<std::uint64_t, kErrorCodes> errors_{};
   std::uint64_t dropped_ = 0;
   std::optional<std::chrono::system_clock::time_point> last_reconcile_;

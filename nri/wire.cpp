@@ -99,15 +99,17 @@ std::string envelope_of(const CallError& error) {
 
 }  // namespace
 
-Result<std::optional<ChannelBytes>> FrameReader::next(std::string_view& input) {
+Result<std::optional<Message>> MessageReader::next(std::string_view& input) {
   while (true) {
     if (left_ > 0) {
       if (input.empty()) return std::nullopt;
-      const std::string_view bytes = input.substr(0, left_);
-      input.remove_prefix(bytes.size());
-      left_ -= static_cast<std::uint32_t>(bytes.size());
-      if (channel_ == Channel::kPlugin || channel_ == Channel::kRuntime)
-        return ChannelBytes{.channel = channel_, .bytes = bytes};
+      const std::string_view all = input.substr(0, left_);
+      std::string_view bytes = all;
+      auto message = take(bytes);
+      const std::size_t taken = all.size() - bytes.size();
+      input.remove_prefix(taken);
+      left_ -= static_cast<std::uint32_t>(taken);
+      if (message) return message;
       continue;
     }
     if (!fill_up(header_, kFrameHeaderSize, input)) return std::nullopt;
@@ -122,6 +124,32 @@ Result<std::optional<ChannelBytes>> FrameReader::next(std::string_view& input) {
   }
 }
 
+std::optional<Message> MessageReader::take(std::string_view& input) {
+  if (channel_ != Channel::kPlugin && channel_ != Channel::kRuntime) {
+    input = {};
+    return std::nullopt;
+  }
+  Partial& partial = channel_ == Channel::kPlugin ? to_plugin_ : to_runtime_;
+  if (!fill_up(partial.header, kMessageHeaderSize, input)) return std::nullopt;
+  const std::uint32_t size = read_u32(partial.header);
+  const bool oversized = size > kMaxMessageSize;
+  if (oversized) {
+    const std::size_t piece = std::min<std::size_t>(size - partial.skipped, input.size());
+    input.remove_prefix(piece);
+    partial.skipped += static_cast<std::uint32_t>(piece);
+    if (partial.skipped < size) return std::nullopt;
+  } else {
+    partial.payload.reserve(size);
+    if (!fill_up(partial.payload, size, input)) return std::nullopt;
+  }
+  Partial whole = std::exchange(partial, {});
+  return Message{.channel = channel_,
+                 .type = MessageType{static_cast<std::uint8_t>(whole.header[kTypeOffset])},
+                 .stream = read_u32(std::string_view{whole.header}.substr(4)),
+                 .payload = std::move(whole.payload),
+                 .oversized = oversized};
+}
+
 void append_frames(std::string& out, Channel channel, std::string_view message) {
   if (message.size() <= kLargestWholeMessage) {
     append_frame(out, channel, message);
@@ -129,27 +157,6 @@ void append_frames(std::string& out, Channel channel, std::string_view message) 
   }
   append_frame(out, channel, message.substr(0, kMessageHeaderSize));
   append_frame(out, channel, message.substr(kMessageHeaderSize));
-}
-
-std::optional<Message> MessageReader::next(std::string_view& input) {
-  if (!fill_up(header_, kMessageHeaderSize, input)) return std::nullopt;
-  const std::uint32_t size = read_u32(header_);
-  const bool oversized = size > kMaxMessageSize;
-  if (oversized) {
-    const std::size_t piece = std::min<std::size_t>(size - skipped_, input.size());
-    input.remove_prefix(piece);
-    skipped_ += static_cast<std::uint32_t>(piece);
-    if (skipped_ < size) return std::nullopt;
-  } else {
-    payload_.reserve(size);
-    if (!fill_up(payload_, size, input)) return std::nullopt;
-  }
-  skipped_ = 0;
-  const std::string header = std::exchange(header_, {});
-  return Message{.type = MessageType{static_cast<std::uint8_t>(header[kTypeOffset])},
-                 .stream = read_u32(std::string_view{header}.substr(4)),
-                 .payload = std::exchange(payload_, {}),
-                 .oversized = oversized};
 }
 
 std::string encode_request(std::uint32_t stream, const Call& call) {

@@ -21,7 +21,7 @@
 namespace podqos::nri {
 
 /// The channels that NRI uses, of all that a number of 32 bits can name.
-// NOLINTNEXTLINE(performance-enum-size): a FrameReader has such a number in it
+// NOLINTNEXTLINE(performance-enum-size): a MessageReader has such a number in it
 enum class Channel : std::uint32_t {
   kPlugin = 1,   ///< the runtime calls the plugin
   kRuntime = 2,  ///< the plugin calls the runtime
@@ -74,45 +74,39 @@ struct Call {
 
 /// A message as received.
 struct Message {
+  Channel channel;
   MessageType type;  ///< or one of another number
   std::uint32_t stream = 0;
   std::string payload;     ///< the envelope
   bool oversized = false;  ///< it has more than kMaxMessageSize, and is not kept
+  friend bool operator==(const Message&, const Message&) = default;
 };
 
-/// Bytes received on one channel.
-struct ChannelBytes {
-  Channel channel;
-  std::string_view bytes;
-};
-
-/// Splits the bytes of the socket, in pieces of any size, by channel. Buffers at most one frame
-/// header.
-class FrameReader {
- public:
-  /// Removes the next bytes of a known channel from the front of `input`; the result points into
-  /// `input`. Bytes for unknown channels are discarded.
-  /// @return nullopt when `input` is used up; kTooLarge for a frame above kMaxFrameSize, which ends
-  ///         all reading from the socket.
-  [[nodiscard]] Result<std::optional<ChannelBytes>> next(std::string_view& input);
-
- private:
-  std::string header_;  ///< of the current frame, so far
-  Channel channel_{};
-  std::uint32_t left_ = 0;  ///< bytes of the current frame still to be read
-};
-
-/// Splits a channel's bytes, in pieces of any size, into messages. Buffers one message.
+/// Splits the bytes of the socket, in pieces of any size, into messages. Buffers one message for
+/// each channel; bytes for unknown channels are discarded.
 class MessageReader {
  public:
   /// Removes bytes from the front of `input` up to the end of the next message.
-  /// @return nullopt when `input` is used up.
-  [[nodiscard]] std::optional<Message> next(std::string_view& input);
+  /// @return nullopt when `input` is used up; kTooLarge for a frame above kMaxFrameSize, which ends
+  ///         all reading from the socket.
+  [[nodiscard]] Result<std::optional<Message>> next(std::string_view& input);
 
  private:
-  std::string header_;         ///< of the current message, so far
-  std::string payload_;        ///< likewise
-  std::uint32_t skipped_ = 0;  ///< bytes of an oversized message so far
+  /// A message, so far.
+  struct Partial {
+    std::string header;
+    std::string payload;
+    std::uint32_t skipped = 0;  ///< bytes of an oversized message
+  };
+  /// Moves bytes from the front of `input` to the message of the current frame's channel.
+  /// @return the message if it is complete.
+  [[nodiscard]] std::optional<Message> take(std::string_view& input);
+
+  std::string header_;  ///< of the current frame, so far
+  Channel channel_{};
+  std::uint32_t left_ = 0;  ///< bytes of the current frame still to be read
+  Partial to_plugin_;       ///< of Channel::kPlugin
+  Partial to_runtime_;      ///< of Channel::kRuntime
 };
 
 /// Encodes a request as a complete message.

@@ -18,7 +18,6 @@ using podqos::nri::Budget;
 using podqos::nri::Channel;
 using podqos::nri::Connection;
 using podqos::nri::ConnectionOptions;
-using podqos::nri::FrameReader;
 using podqos::nri::Handler;
 using podqos::nri::MessageReader;
 using podqos::nri::MessageType;
@@ -58,25 +57,21 @@ class EchoingHandler : public Handler {
 
 /// All that is sent can be read, and is what a plugin may say.
 void check_output(std::string_view bytes) {
-  FrameReader mux;
-  MessageReader calls;
-  MessageReader answers;
+  MessageReader reader;
   while (true) {
-    const auto run = mux.next(bytes);
-    require(run.has_value());
-    if (!*run) break;
-    std::string_view piece = (*run)->bytes;
-    const bool is_call = (*run)->channel == Channel::kRuntime;
-    while (const auto message = (is_call ? calls : answers).next(piece)) {
-      require(!message->oversized);
-      require((message->type == MessageType::kRequest) == is_call);
-      if (is_call) {
-        require(message->stream == 1 && podqos::nri::parse_call(message->payload).has_value());
-        continue;
-      }
-      const auto answer = podqos::nri::parse_answer(message->payload);
-      require(answer.has_value() || answer.error().message.starts_with("refused with code "));
+    const auto message = reader.next(bytes);
+    require(message.has_value());
+    if (!*message) break;
+    const auto& [channel, type, stream, payload, oversized] = **message;
+    const bool is_call = channel == Channel::kRuntime;
+    require(!oversized);
+    require((type == MessageType::kRequest) == is_call);
+    if (is_call) {
+      require(stream == 1 && podqos::nri::parse_call(payload).has_value());
+      continue;
     }
+    const auto answer = podqos::nri::parse_answer(payload);
+    require(answer.has_value() || answer.error().message.starts_with("refused with code "));
   }
 }
 

@@ -499,13 +499,6 @@ class Failures(AdaptationCase):
             self.runtime.call("CreateContainer", *self.unknown(pod))
         self.check_after(pod)
 
-    def test_failing_and_admitted(self):
-        pod, _ = self.connect_with(onError="admit")
-        bad = {**pod, "uid": "bad-1", "annotations": {"podqos.io/pod": "{"}}
-        self.assert_not_adjusted(self.runtime.call("CreateContainer", bad, self.container(bad, "web")))
-        self.assertRegex(engine.log_text(), "CreateContainer: .*podqos.io/pod")
-        self.check_after(pod)
-
     def test_failing_and_refused(self):
         pod, _ = self.connect_with(onError="reject")
         bad = {**pod, "uid": "bad-1", "annotations": {"podqos.io/pod": "{"}}

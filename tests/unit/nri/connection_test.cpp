@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -41,8 +42,6 @@ using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-using ::testing::TestWithParam;
-using ::testing::ValuesIn;
 
 TEST_F(SessionTest, BeginsWithTheRegistration) {
   session_.begin();
@@ -127,30 +126,28 @@ TEST_F(SessionTest, AnswersCreateContainer) {
   EXPECT_THAT(handler_.budgets, ElementsAre(Budget{2s}));
 }
 
-TEST_F(SessionTest, AnswersUpdateContainer) {
-  api::UpdateContainerRequest request;
-  request.mutable_pod()->set_name("p");
-  request.mutable_container()->set_name("c");
-  request.mutable_linux_resources()->mutable_cpu()->mutable_shares()->set_value(512);
-  EXPECT_EQ(answer("UpdateContainer", request.SerializeAsString()), "");
-  EXPECT_THAT(handler_.heard, ElementsAre("update p/c shares 512"));
+TEST_F(SessionTest, AnswersUpdates) {
+  api::UpdateContainerRequest of_container;
+  of_container.mutable_pod()->set_name("p");
+  of_container.mutable_container()->set_name("c");
+  of_container.mutable_linux_resources()->mutable_cpu()->mutable_shares()->set_value(512);
+  EXPECT_EQ(answer("UpdateContainer", of_container.SerializeAsString()), "");
+  api::UpdatePodSandboxRequest of_pod;
+  of_pod.mutable_pod()->set_name("p");
+  of_pod.mutable_linux_resources()->mutable_memory()->mutable_limit()->set_value(77);
+  EXPECT_EQ(answer("UpdatePodSandbox", of_pod.SerializeAsString()), "");
+  EXPECT_THAT(handler_.heard, ElementsAre("update p/c shares 512", "update-pod p limit 77"));
 }
 
-TEST_F(SessionTest, AnswersUpdatePodSandbox) {
-  api::UpdatePodSandboxRequest request;
-  request.mutable_pod()->set_name("p");
-  request.mutable_linux_resources()->mutable_memory()->mutable_limit()->set_value(77);
-  EXPECT_EQ(answer("UpdatePodSandbox", request.SerializeAsString()), "");
-  EXPECT_THAT(handler_.heard, ElementsAre("update-pod p limit 77"));
-}
-
-TEST_F(SessionTest, AnswersWhatItDidNotAskFor) {
+TEST_F(SessionTest, AnswersWhatItDidNotAskForOrDoesNotKnow) {
   for (const char* method : {"Shutdown", "PostUpdatePodSandbox", "PostCreateContainer",
                              "PostStartContainer", "PostUpdateContainer"})
     EXPECT_EQ(answer(method, ""), "") << method;
-  api::StateChangeEvent change;
-  change.set_event(api::POST_START_CONTAINER);
-  EXPECT_EQ(answer("StateChange", change.SerializeAsString()), "");
+  for (const int event : {0, 4, 7, 12, 14, 15, 1000, -1}) {
+    api::StateChangeEvent change;
+    change.set_event(static_cast<api::Event>(event));
+    EXPECT_EQ(answer("StateChange", change.SerializeAsString()), "") << event;
+  }
   EXPECT_THAT(handler_.heard, IsEmpty());
 }
 
@@ -170,50 +167,32 @@ TEST_F(SessionTest, SendsErrorsOfEveryOtherKindOfCall) {
   }
 }
 
-struct EventCase {
-  std::string method;
-  api::Event event;  ///< UNKNOWN: no StateChange reports it
-  std::string want;
-};
-class SessionEvents : public SessionTest, public ::testing::WithParamInterface<EventCase> {};
-
-TEST_P(SessionEvents, ReachOneFunctionHoweverTheyCome) {
-  const std::string container = GetParam().want.contains('/') ? "c" : "";
-  const std::string payload = about<api::EventRequest>("p", container);
-  api::StateChangeEvent change;
-  change.set_event(GetParam().event);
-  change.mutable_pod()->set_name("p");
-  if (!container.empty()) change.mutable_container()->set_name("c");
-  for (const Status& answer_of_handler : {Status{}, Status{fail(ErrorCode::kIo, "broken")}}) {
-    handler_.answer = answer_of_handler;
-    handler_.heard.clear();
-    EXPECT_EQ(answer(GetParam().method, payload).has_value(), answer_of_handler.has_value());
-    EXPECT_THAT(handler_.heard, ElementsAre(GetParam().want));
-    if (GetParam().event == api::UNKNOWN) continue;
-    EXPECT_EQ(answer("StateChange", change.SerializeAsString()).has_value(),
-              answer_of_handler.has_value());
-    EXPECT_THAT(handler_.heard, ElementsAre(GetParam().want, GetParam().want));
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Table, SessionEvents,
-                         ValuesIn<EventCase>({
-                             {"RunPodSandbox", api::RUN_POD_SANDBOX, "run-pod p"},
-                             {"StopPodSandbox", api::STOP_POD_SANDBOX, "stop-pod p"},
-                             {"RemovePodSandbox", api::REMOVE_POD_SANDBOX, "remove-pod p"},
-                             {"StartContainer", api::START_CONTAINER, "start p/c"},
-                             {"StopContainer", api::UNKNOWN, "stop p/c"},
-                             {"RemoveContainer", api::REMOVE_CONTAINER, "remove p/c"},
-                         }),
-                         [](const auto& c) { return c.param.method; });
-
-TEST_F(SessionTest, AnswersAStateChangeThatIsNewerThanItself) {
-  for (const int event : {0, 4, 12, 14, 15, 1000, -1}) {
+TEST_F(SessionTest, CallsOneFunctionHoweverAnEventComes) {
+  for (const auto& [method, event, want] : std::vector<std::tuple<std::string, int, std::string>>{
+           {"RunPodSandbox", api::RUN_POD_SANDBOX, "run-pod p"},
+           {"StopPodSandbox", api::STOP_POD_SANDBOX, "stop-pod p"},
+           {"RemovePodSandbox", api::REMOVE_POD_SANDBOX, "remove-pod p"},
+           {"StartContainer", api::START_CONTAINER, "start p/c"},
+           {"RemoveContainer", api::REMOVE_CONTAINER, "remove p/c"},
+           {"StopContainer", api::UNKNOWN, "stop p/c"}}) {  // which no StateChange reports
+    SCOPED_TRACE(method);
+    const std::string container = want.contains('/') ? "c" : "";
     api::StateChangeEvent change;
     change.set_event(static_cast<api::Event>(event));
-    EXPECT_EQ(answer("StateChange", change.SerializeAsString()), "") << event;
+    change.mutable_pod()->set_name("p");
+    if (!container.empty()) change.mutable_container()->set_name("c");
+    for (const Status& done : {Status{}, Status{fail(ErrorCode::kIo, "broken")}}) {
+      handler_.answer = done;
+      handler_.heard.clear();
+      const auto called = answer(method, about<api::EventRequest>("p", container));
+      EXPECT_EQ(called.has_value(), done.has_value());
+      EXPECT_THAT(handler_.heard, ElementsAre(want));
+      if (event == api::UNKNOWN) continue;
+      const auto told = answer("StateChange", change.SerializeAsString());
+      EXPECT_EQ(told.has_value(), done.has_value());
+      EXPECT_THAT(handler_.heard, ElementsAre(want, want));
+    }
   }
-  EXPECT_THAT(handler_.heard, IsEmpty());
 }
 
 TEST_F(SessionTest, SkipsFieldsThatAreNewerThanItself) {
@@ -269,50 +248,39 @@ TEST_F(SessionTest, AnswersSeveralCallsThatCameTogether) {
   EXPECT_EQ(heard[2].stream, 5U);
 }
 
-struct ProgressCase {
-  std::string name;
-  std::vector<std::string> methods;
-  Budget budget;
-  std::chrono::nanoseconds takes;  ///< Synchronize
-  Progress want;
-};
-class SessionProgress : public TestWithParam<ProgressCase> {};
-
-TEST_P(SessionProgress, IsHowFarTheRuntimeHasCome) {
-  LeapingClock clock;
-  SlowHandler handler{clock, GetParam().takes};
-  ConnectionOptions options = podqos_plugin();
-  options.clock = &clock;
-  Connection session{{}, options, handler};
-  session.begin();
-  std::uint32_t stream = 1;
-  for (const std::string& method : GetParam().methods) {
-    EXPECT_TRUE(session.feed(call(stream, method, "", GetParam().budget)).has_value());
-    stream += 2;
+TEST(SessionProgress, IsHowFarTheRuntimeHasCome) {
+  using enum Progress;
+  struct Case {
+    std::vector<std::string> methods;
+    Budget budget;
+    std::chrono::nanoseconds takes;  ///< Synchronize
+    Progress want;
+  };
+  const std::string configure = "Configure";
+  const std::string synchronize = "Synchronize";
+  for (const auto& [methods, budget, takes, want] :
+       std::vector<Case>{{{}, 2s, 0s, kRegistering},
+                         {{configure}, 2s, 0s, kConfigured},
+                         {{configure, synchronize}, 2s, 1600ms, kSynchronized},
+                         {{configure, synchronize}, std::nullopt, 1h, kSynchronized},
+                         {{configure, synchronize}, 2s, 1601ms, kSynchronizing},  // too late
+                         // Too late, and called all the same.
+                         {{configure, synchronize, "StartContainer"}, 2s, 1601ms, kSynchronized},
+                         {{"StartContainer"}, 2s, 0s, kRegistering}}) {
+    LeapingClock clock;
+    SlowHandler handler{clock, takes};
+    ConnectionOptions options = podqos_plugin();
+    options.clock = &clock;
+    Connection session{{}, options, handler};
+    session.begin();
+    std::uint32_t stream = 1;
+    for (const std::string& method : methods) {
+      EXPECT_TRUE(session.feed(call(stream, method, "", budget)).has_value());
+      stream += 2;
+    }
+    EXPECT_EQ(session.progress(), want) << ::testing::PrintToString(methods);
   }
-  EXPECT_EQ(session.progress(), GetParam().want);
 }
-
-INSTANTIATE_TEST_SUITE_P(
-    Table, SessionProgress,
-    ValuesIn<ProgressCase>({
-        {"Nothing", {}, 2s, 0s, Progress::kRegistering},
-        {"Configured", {"Configure"}, 2s, 0s, Progress::kConfigured},
-        {"Synchronized", {"Configure", "Synchronize"}, 2s, 1600ms, Progress::kSynchronized},
-        {"SynchronizedWithoutBudget",
-         {"Configure", "Synchronize"},
-         std::nullopt,
-         1h,
-         Progress::kSynchronized},
-        {"TooLate", {"Configure", "Synchronize"}, 2s, 1601ms, Progress::kSynchronizing},
-        {"LateAndCalledAllTheSame",
-         {"Configure", "Synchronize", "StartContainer"},
-         2s,
-         1601ms,
-         Progress::kSynchronized},
-        {"CalledBeforeItWasSynchronized", {"StartContainer"}, 2s, 0s, Progress::kRegistering},
-    }),
-    [](const auto& c) { return c.param.name; });
 
 TEST_F(SessionTest, IsNotAdvancedByAnErrorOrAPart) {
   handler_.answer = handler_.synchronize_answer = fail(ErrorCode::kIo, "no");

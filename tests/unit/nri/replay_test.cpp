@@ -22,7 +22,6 @@ namespace podqos::nri {
 namespace {
 
 using test::hear;
-using test::Heard;
 using test::message;
 using test::RecordingHandler;
 using ::testing::Combine;
@@ -140,8 +139,8 @@ TEST_P(Replay, CallsForEachRequestAndAnswersAsTheRecordedPluginDid) {
     EXPECT_GT(*budget, std::chrono::milliseconds{1900});
     EXPECT_LE(*budget, std::chrono::seconds{2});
   }
-  const std::vector<Heard> got = hear(session_.output());
-  const std::vector<Heard> want = hear(sent_by("plugin", transcript()));
+  const std::vector<Message> got = hear(session_.output());
+  const std::vector<Message> want = hear(sent_by("plugin", transcript()));
   ASSERT_EQ(got.size(), want.size());
   api::RegisterPluginRequest ours;
   api::RegisterPluginRequest theirs;
@@ -188,9 +187,9 @@ class Encoding : public TestWithParam<std::string> {};
 
 TEST_P(Encoding, IsGosByteForByte) {
   for (const std::string_view side : {"plugin", "runtime"}) {
-    const std::vector<Heard> all = hear(sent_by(side, GetParam()));
+    const std::vector<Message> all = hear(sent_by(side, GetParam()));
     EXPECT_GT(all.size(), 5U);
-    for (const Heard& heard : all) {
+    for (const Message& heard : all) {
       const bool is_request = heard.type == MessageType::kRequest;
       const std::string ours =
           is_request ? encode_request(heard.stream, parse_call(heard.payload).value())

@@ -42,7 +42,7 @@ class PeerConnection {
   }
 
   /// Reads until there is one more message; nullopt: the plugin has closed the connection.
-  std::optional<Heard> next() {
+  std::optional<Message> next() {
     while (true) {
       const auto heard = hear(received_);
       if (heard.size() > taken_) return heard[taken_++];
@@ -69,8 +69,8 @@ class PeerConnection {
   /// The plugin registers, and is told that it is welcome.
   bool accepts_registration() {
     const auto heard = next();
-    return heard && heard->connection == Channel::kRuntime &&
-           heard->type == MessageType::kRequest && send(frame(2, message(heard->stream, 2, "")));
+    return heard && heard->channel == Channel::kRuntime && heard->type == MessageType::kRequest &&
+           send(frame(2, message(heard->stream, 2, "")));
   }
   /// The events that the plugin asks for.
   std::int32_t configure(const std::string& nri_version = "v0.12.2") {

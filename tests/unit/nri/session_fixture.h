@@ -49,7 +49,7 @@ class SessionTest : public ::testing::Test {
       : session_{{}, options, handler_} {}
 
   /// What the session sends for these bytes, as the runtime takes it.
-  std::vector<Heard> answers(std::string_view bytes) {
+  std::vector<Message> answers(std::string_view bytes) {
     const Status fed = session_.feed(bytes);
     EXPECT_TRUE(fed.has_value()) << fed.error().message;
     const std::string out{session_.output()};
@@ -72,7 +72,7 @@ class SessionTest : public ::testing::Test {
     const auto heard = answers(call(stream_, method, payload, std::chrono::seconds{2}));
     EXPECT_THAT(heard, ::testing::SizeIs(1));
     if (heard.empty()) return fail(ErrorCode::kIo, "none");
-    EXPECT_EQ(heard[0].connection, Channel::kPlugin);
+    EXPECT_EQ(heard[0].channel, Channel::kPlugin);
     EXPECT_EQ(heard[0].type, MessageType::kResponse);
     EXPECT_EQ(heard[0].stream, stream_);
     stream_ += 2;

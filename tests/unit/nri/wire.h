@@ -47,35 +47,16 @@ inline std::string call(std::uint32_t stream, std::string method, std::string pa
   return out;
 }
 
-/// A message as it stands in a test's memory.
-struct Heard {
-  Channel connection = Channel::kPlugin;
-  MessageType type = MessageType::kRequest;
-  std::uint32_t stream = 0;
-  std::string payload;
-
-  friend bool operator==(const Heard&, const Heard&) = default;
-};
-
 /// All messages in the bytes of one direction.
-inline std::vector<Heard> hear(std::string_view bytes) {
-  FrameReader mux;
-  MessageReader plugin;
-  MessageReader runtime;
-  std::vector<Heard> out;
+inline std::vector<Message> hear(std::string_view bytes) {
+  MessageReader reader;
+  std::vector<Message> out;
   while (true) {
-    const auto run = mux.next(bytes);
-    EXPECT_TRUE(run.has_value());
-    if (!run || !*run) return out;
-    std::string_view piece = (*run)->bytes;
-    MessageReader& reader = (*run)->channel == Channel::kPlugin ? plugin : runtime;
-    while (const auto message = reader.next(piece)) {
-      EXPECT_FALSE(message->oversized);
-      out.push_back({.connection = (*run)->channel,
-                     .type = message->type,
-                     .stream = message->stream,
-                     .payload = std::string{message->payload}});
-    }
+    auto message = reader.next(bytes);
+    EXPECT_TRUE(message.has_value());
+    if (!message || !*message) return out;
+    EXPECT_FALSE((*message)->oversized);
+    out.push_back(*std::move(*message));
   }
 }
 

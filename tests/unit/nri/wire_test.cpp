@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/base/text.h"
 #include "tests/unit/nri/wire.h"
 
 namespace podqos::nri {
@@ -24,73 +25,90 @@ using test::message;
 using test::u32;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::TestWithParam;
 using ::testing::Values;
 
-using Runs = std::vector<std::pair<Channel, std::string>>;
-
-/// What the bytes hold for each channel in turn; runs of one channel are joined.
-Runs runs_in(FrameReader& reader, std::string_view bytes, std::size_t piece_size) {
-  Runs out;
+/// "channel type stream payload" of each message.
+std::vector<std::string> read(std::string_view bytes, std::size_t piece_size) {
+  MessageReader reader;
+  std::vector<std::string> out;
   while (!bytes.empty()) {
     std::string_view piece = bytes.substr(0, piece_size);
     bytes.remove_prefix(piece.size());
     while (true) {
-      const auto run = reader.next(piece);
-      EXPECT_TRUE(run.has_value()) << run.error().message;
-      if (!run || !*run) break;
-      const auto [connection, text] = **run;
-      if (out.empty() || out.back().first != connection) out.emplace_back(connection, "");
-      out.back().second += text;
+      const auto next = reader.next(piece);
+      EXPECT_TRUE(next.has_value()) << next.error().message;
+      if (!next || !*next) break;
+      const Message& got = **next;
+      out.push_back(cat(static_cast<int>(got.channel), " ", static_cast<int>(got.type), " ",
+                        got.stream, " ", got.oversized ? "oversized" : got.payload));
     }
     EXPECT_TRUE(piece.empty());
   }
   return out;
 }
 
-class FrameReaderInPieces : public TestWithParam<std::size_t> {};
+class MessageReaderInPieces : public TestWithParam<std::size_t> {};
 
-TEST_P(FrameReaderInPieces, GivesEachConnectionItsBytes) {
-  FrameReader reader;
-  const std::string bytes = frame(1, "calls ") + frame(2, "answer") + frame(1, "from ") +
-                            frame(1, "") + frame(1, "the runtime");
-  EXPECT_THAT(
-      runs_in(reader, bytes, GetParam()),
-      ElementsAre(std::pair{Channel::kPlugin, "calls "}, std::pair{Channel::kRuntime, "answer"},
-                  std::pair{Channel::kPlugin, "from the runtime"}));
+TEST_P(MessageReaderInPieces, GivesEachMessageOfEachChannelWhole) {
+  const std::string call = message(1, kRequest, "of the runtime");
+  EXPECT_THAT(read(frame(1, call.substr(0, 5)) + frame(2, message(3, kResponse, "answer")) +
+                       frame(1, call.substr(5, 12)) + frame(1, "") +
+                       frame(1, call.substr(17) + message(1, kResponse, "")) +
+                       frame(2, message(0xfffffffd, kRequest, std::string(20, 'x'))),
+                   GetParam()),
+              ElementsAre("2 2 3 answer", "1 1 1 of the runtime", "1 2 1 ",
+                          "2 1 4294967293 xxxxxxxxxxxxxxxxxxxx"));
 }
 
-TEST_P(FrameReaderInPieces, ThrowsAwayWhatIsForNobody) {
-  FrameReader reader;
-  const std::string bytes = frame(0, "reserved") + frame(3, std::string(5000, 'x')) +
-                            frame(0xffffffff, "") + frame(2, "for us") + frame(7, "end");
-  EXPECT_THAT(runs_in(reader, bytes, GetParam()),
-              ElementsAre(std::pair{Channel::kRuntime, "for us"}));
+TEST_P(MessageReaderInPieces, ThrowsAwayWhatIsForNoChannelAndIgnoresFlags) {
+  std::string call = message(1, kRequest, "call");
+  call[9] = '\x07';
+  EXPECT_THAT(read(frame(0, "reserved") + frame(3, std::string(5000, 'x')) + frame(0xffffffff, "") +
+                       frame(2, call) + frame(7, "end"),
+                   GetParam()),
+              ElementsAre("2 1 1 call"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, FrameReaderInPieces, Values(1, 2, 3, 7, 8, 9, 4096, 1 << 20));
+INSTANTIATE_TEST_SUITE_P(Sizes, MessageReaderInPieces,
+                         Values(1, 2, 3, 7, 8, 9, 10, 11, 4096, 1 << 20));
 
-TEST(FrameReader, AcceptsTheLargestFrame) {
-  FrameReader reader;
-  const std::string bytes = frame(1, std::string(4194314, 'x')) + frame(2, "next");
-  const Runs runs = runs_in(reader, bytes, 65536);
-  ASSERT_EQ(runs.size(), 2U);
-  EXPECT_EQ(runs[0].second.size(), 4194314U);
-  EXPECT_EQ(runs[1].second, "next");
+TEST(MessageReader, KeepsTheLargestMessageThrowsALargerOneAwayAndTells) {
+  const std::string largest(kMaxMessageSize, 'x');
+  const std::string larger = message(5, kRequest, largest + "x");
+  EXPECT_THAT(read(frame(1, message(3, kRequest, largest)) + frame(1, larger.substr(0, 10)) +
+                       frame(1, larger.substr(10)) + frame(1, message(7, kRequest, "next")),
+                   65536),
+              ElementsAre("1 1 3 " + largest, "1 1 5 oversized", "1 1 7 next"));
 }
 
-TEST(FrameReader, RefusesALargerFrameForGood) {
-  FrameReader reader;
-  const std::string bytes = frame(1, "before") + u32(1) + u32(4194315) + "xxxxxxxxxxxx";
+TEST(MessageReader, RefusesALargerFrameForGood) {
+  MessageReader reader;
+  const std::string bytes =
+      frame(1, message(1, kRequest, "before")) + u32(1) + u32(4194315) + "xxxxxxxxxxxx";
   std::string_view input = bytes;
-  EXPECT_EQ(reader.next(input).value()->bytes, "before");
+  EXPECT_EQ(reader.next(input).value()->payload, "before");
   const auto refused = reader.next(input);
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, ErrorCode::kTooLarge);
   EXPECT_EQ(refused.error().message, "a frame of 4194315 bytes for connection 1, at most 4194314");
   input = "more";
   EXPECT_FALSE(reader.next(input).has_value());
+}
+
+TEST(MessageReader, ThrowsAwayFourGigabytesWithoutKeepingThem) {
+  MessageReader reader;
+  const std::string header = frame(1, u32(0xffffffff) + u32(1) + "\x01\x00"s);
+  const std::string block = frame(1, std::string(4 << 20U, 'x'));
+  for (int i = 0; i < 1024; ++i) {
+    std::string_view piece = i == 0 ? header : block;
+    ASSERT_FALSE(reader.next(piece).value().has_value());
+    ASSERT_TRUE(piece.empty());
+  }
+  std::string_view last = block;
+  const auto told = reader.next(last).value();
+  EXPECT_TRUE(told && told->oversized);
+  EXPECT_EQ(last.size(), 1U);
 }
 
 /// The read buffer of the Go side has 4096 bytes, and frames of a header are told by their length.
@@ -104,74 +122,6 @@ TEST(AppendFrames, GivesTheHeaderOfAMessageOfMoreThan4096BytesItsOwnFrame) {
         size > 4096 ? frame(2, header) + frame(2, payload) : frame(2, header + payload);
     EXPECT_EQ(out, "before" + want) << size;
   }
-}
-
-/// "type stream payload" of each message.
-std::vector<std::string> read(MessageReader& reader, std::string_view bytes,
-                              std::size_t piece_size) {
-  std::vector<std::string> out;
-  while (!bytes.empty()) {
-    std::string_view piece = bytes.substr(0, piece_size);
-    bytes.remove_prefix(piece.size());
-    while (const auto got = reader.next(piece)) {
-      out.push_back(std::to_string(static_cast<int>(got->type)) + " " +
-                    std::to_string(got->stream) + " " +
-                    (got->oversized ? "oversized" : std::string{got->payload}));
-    }
-    EXPECT_TRUE(piece.empty());
-  }
-  return out;
-}
-
-class MessageReaderInPieces : public TestWithParam<std::size_t> {};
-
-TEST_P(MessageReaderInPieces, GivesEachMessageWhole) {
-  MessageReader reader;
-  const std::string bytes = message(1, kRequest, "first") + message(1, kResponse, "") +
-                            message(0xfffffffd, kRequest, std::string(20, 'x'));
-  EXPECT_THAT(read(reader, bytes, GetParam()),
-              ElementsAre("1 1 first", "2 1 ", "1 4294967293 xxxxxxxxxxxxxxxxxxxx"));
-}
-
-TEST_P(MessageReaderInPieces, IgnoresFlags) {
-  MessageReader reader;
-  std::string bytes = message(1, kRequest, "call");
-  bytes[9] = '\x07';
-  EXPECT_THAT(read(reader, bytes, GetParam()), ElementsAre("1 1 call"));
-}
-
-INSTANTIATE_TEST_SUITE_P(Sizes, MessageReaderInPieces, Values(1, 2, 3, 9, 10, 11, 4096, 1 << 20));
-
-TEST(MessageReader, KeepsTheLargestMessage) {
-  MessageReader reader;
-  const std::string payload(kMaxMessageSize, 'x');
-  const auto got = read(reader, message(1, kRequest, payload), 65536);
-  ASSERT_EQ(got.size(), 1U);
-  EXPECT_TRUE(got[0] == "1 1 " + payload);
-}
-
-TEST(MessageReader, ThrowsALargerOneAwayAndTells) {
-  MessageReader reader;
-  const std::string bytes =
-      message(5, kRequest, std::string(kMaxMessageSize + 1, 'x')) + message(7, kRequest, "next");
-  EXPECT_THAT(read(reader, bytes, 65536), ElementsAre("1 5 oversized", "1 7 next"));
-}
-
-TEST(MessageReader, ThrowsAwayFourGigabytesWithoutKeepingThem) {
-  MessageReader reader;
-  const std::string header = u32(0xffffffff) + u32(1) + "\x01\x00"s;
-  std::string_view input = header;
-  EXPECT_FALSE(reader.next(input).has_value());
-  const std::string block(16 << 20U, 'x');
-  for (int i = 0; i < 255; ++i) {
-    std::string_view piece = block;
-    ASSERT_FALSE(reader.next(piece).has_value());
-    ASSERT_TRUE(piece.empty());
-  }
-  std::string_view last = block;
-  const auto told = reader.next(last);
-  EXPECT_TRUE(told && told->oversized);
-  EXPECT_EQ(last.size(), 1U);
 }
 
 TEST(EncodeRequest, CarriesTheBudgetAndComesBack) {
