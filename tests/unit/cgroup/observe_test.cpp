@@ -32,29 +32,14 @@ TEST_F(Observe, ACgroupExistsAsSoonAsOneHierarchyHasIt) {
   EXPECT_TRUE(cgroupfs().exists("/"));
 }
 
-/// Lets the process open no further file.
-class NoMoreFiles {
- public:
-  NoMoreFiles() {
-    ::getrlimit(RLIMIT_NOFILE, &before_);
-    const rlimit none{.rlim_cur = 0, .rlim_max = before_.rlim_max};
-    ::setrlimit(RLIMIT_NOFILE, &none);
-  }
-  NoMoreFiles(const NoMoreFiles&) = delete;
-  NoMoreFiles& operator=(const NoMoreFiles&) = delete;
-  ~NoMoreFiles() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-
- private:
-  rlimit before_{};
-};
-
 TEST_F(Observe, WhatCannotBeOpenedIsNotAbsent) {
-  {
-    const NoMoreFiles none;
+  expect_in_child([this] {
+    const rlimit no_more_files{};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &no_more_files), 0);
     EXPECT_FALSE(cgroupfs().children(base()));
     EXPECT_FALSE(cgroupfs().populated(base()));
     EXPECT_FALSE(find_hierarchies({.unified = "/nowhere"}));
-  }
+  });
   EXPECT_FALSE(cgroupfs().exists(base()));
   EXPECT_EQ(cgroupfs().populated(base()), false);
 }

@@ -82,27 +82,18 @@ struct Attack {
 
 TEST_P(OpenBeneath, RefusesEveryWayOutToAFile) {
   using enum ErrorCode;
-  const std::vector<Attack> attacks = {{"", kInvalidArgument},
-                                       {".", kInvalidArgument},
-                                       {"..", kInvalidArgument},
-                                       {"../secret", kInvalidArgument},
-                                       {"a/../secret", kInvalidArgument},
-                                       {"a/./b/file", kInvalidArgument},
-                                       {"a//b/file", kInvalidArgument},
-                                       {"a/b/file/", kInvalidArgument},
-                                       {"/etc/passwd", kInvalidArgument},
-                                       {std::string{"a/b/file\0x", 10}, kInvalidArgument},
-                                       {std::string(256, 'x'), kInvalidArgument},
-                                       {"a/b/link", kConflict},
-                                       {"a/link/file", kConflict},
-                                       {"a/outside/passwd", kConflict},
-                                       {"a/b/link/x", kConflict},
-                                       {"a/b", kConflict},
-                                       {"a/fifo", kConflict},
-                                       {"a/b/none", kNotFound},
-                                       {"a/none/file", kNotFound}};
   for (const int flags : {O_RDONLY, O_WRONLY}) {
-    for (const auto& [path, want] : attacks) {
+    for (const auto& [path, want] :
+         {Attack{"", kInvalidArgument}, Attack{".", kInvalidArgument},
+          Attack{"..", kInvalidArgument}, Attack{"../secret", kInvalidArgument},
+          Attack{"a/../secret", kInvalidArgument}, Attack{"a/./b/file", kInvalidArgument},
+          Attack{"a//b/file", kInvalidArgument}, Attack{"a/b/file/", kInvalidArgument},
+          Attack{"/etc/passwd", kInvalidArgument},
+          Attack{std::string{"a/b/file\0x", 10}, kInvalidArgument},
+          Attack{std::string(256, 'x'), kInvalidArgument}, Attack{"a/b/link", kConflict},
+          Attack{"a/link/file", kConflict}, Attack{"a/outside/passwd", kConflict},
+          Attack{"a/b/link/x", kConflict}, Attack{"a/b", kConflict}, Attack{"a/fifo", kConflict},
+          Attack{"a/b/none", kNotFound}, Attack{"a/none/file", kNotFound}}) {
       const auto file = root().open_file(path, flags);
       ASSERT_FALSE(file) << path;
       EXPECT_EQ(file.error().code, want) << path << ": " << file.error().message;
@@ -112,19 +103,13 @@ TEST_P(OpenBeneath, RefusesEveryWayOutToAFile) {
 
 TEST_P(OpenBeneath, RefusesEveryWayOutToADirectory) {
   using enum ErrorCode;
-  const std::vector<Attack> attacks = {{"..", kInvalidArgument},
-                                       {"a/../a", kInvalidArgument},
-                                       {"/etc", kInvalidArgument},
-                                       {std::string{"a\0b", 3}, kInvalidArgument},
-                                       {"a/" + std::string(256, 'x'), kInvalidArgument},
-                                       {"a/link", kConflict},
-                                       {"a/outside", kConflict},
-                                       {"a/outside/init.d", kConflict},
-                                       {"a/b/file", kIo},
-                                       {"secret/x", kIo},
-                                       {"a/fifo", kIo},
-                                       {"a/none", kNotFound}};
-  for (const auto& [path, want] : attacks) {
+  for (const auto& [path, want] :
+       {Attack{"..", kInvalidArgument}, Attack{"a/../a", kInvalidArgument},
+        Attack{"/etc", kInvalidArgument}, Attack{std::string{"a\0b", 3}, kInvalidArgument},
+        Attack{"a/" + std::string(256, 'x'), kInvalidArgument}, Attack{"a/link", kConflict},
+        Attack{"a/outside", kConflict}, Attack{"a/outside/init.d", kConflict},
+        Attack{"a/b/file", kIo}, Attack{"secret/x", kIo}, Attack{"a/fifo", kIo},
+        Attack{"a/none", kNotFound}}) {
     const auto directory = root().open_directory(path);
     ASSERT_FALSE(directory) << path;
     EXPECT_EQ(directory.error().code, want) << path << ": " << directory.error().message;
