@@ -52,9 +52,7 @@ TEST_F(Execute, MakesTheCgroupInEveryHierarchy) {
 }
 
 TEST_F(Execute, WorksComponentwise) {
-  CgroupfsOptions options;
-  options.resolve = sys::Resolve::kComponentwise;
-  Result<Cgroupfs> componentwise = Cgroupfs::open(options);
+  Result<Cgroupfs> componentwise = Cgroupfs::open({.resolve = sys::Resolve::kComponentwise});
   ASSERT_TRUE(componentwise) << componentwise.error().message;
   const auto report =
       componentwise->execute({EnsureCgroup{below("a")}, memory_limit(below("a"), "10485760")});
@@ -331,22 +329,19 @@ TEST_F(Execute, LacksAControllerOnlyWhereThePlanDemandsIt) {
   const TemporaryDirectory place;
   place.write("mountinfo", cat("40 31 0:", minor(memory.device), " / ", memory.mount_point,
                                " rw - cgroup cgroup rw,memory\n"));
-  CgroupfsOptions options;
-  options.unified = place.path("none");
-  options.mountinfo = place.path("mountinfo");
-  Result<Cgroupfs> partial = Cgroupfs::open(options);
+  Result<Cgroupfs> partial =
+      Cgroupfs::open({.mountinfo = place.path("mountinfo"), .unified = place.path("none")});
   ASSERT_TRUE(partial) << partial.error().message;
   EXPECT_EQ(partial->layout().cpu, std::nullopt);
-  const WriteFile shares{base(), Controller::kCpu, "cpu.shares", "2", "", OnRefusal::kFail};
+  WriteFile shares{base(), Controller::kCpu, "cpu.shares", "2", "", OnRefusal::kFail};
   const auto failed = partial->execute({shares});
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error(),
             (Error{ErrorCode::kUnsupported, cat(base(),
                                                 ": write \"2\" to cpu.shares: this machine has no "
                                                 "cpu controller")}));
-  WriteFile optional = shares;
-  optional.on_refusal = OnRefusal::kIgnore;
-  const auto ignored = partial->execute({optional});
+  shares.on_refusal = OnRefusal::kIgnore;
+  const auto ignored = partial->execute({shares});
   ASSERT_TRUE(ignored);
   EXPECT_EQ(ignored->ignored.size(), 1U);
 }

@@ -145,13 +145,13 @@ class ObserveNested : public Observe, public ::testing::WithParamInterface<const
     for (const Hierarchy& hierarchy : hierarchies()) {
       for (int i = 0; i < 300; ++i)
         ASSERT_EQ(::mkdir(cat(hierarchy.mount_point, below("wide/"), i).c_str(), 0755), 0);
-      std::string path = hierarchy.mount_point + below("deep");
-      for (int i = 0; i < kDepth; ++i)
-        ASSERT_EQ(::mkdir((path += "/x").c_str(), 0755), 0);
+      deepest_ = below("deep");
+      for (int i = 0; i < 40; ++i)
+        ASSERT_EQ(::mkdir((hierarchy.mount_point + (deepest_ += "/x")).c_str(), 0755), 0);
     }
   }
 
-  static constexpr int kDepth = 40;
+  std::string deepest_;
 };
 INSTANTIATE_TEST_SUITE_P(Table, ObserveNested, ::testing::Values("wide", "deep"),
                          [](const auto& shape) { return std::string{shape.param}; });
@@ -164,12 +164,7 @@ TEST_P(ObserveNested, IsNotPopulatedForItself) {
 }
 
 TEST_P(ObserveNested, IsPopulatedWithAProcessAnywhere) {
-  std::string place = below("wide/299");
-  if (GetParam() == std::string_view{"deep"}) {
-    place = below("deep");
-    for (int i = 0; i < kDepth; ++i)
-      place += "/x";
-  }
+  const std::string place = GetParam() == std::string_view{"deep"} ? deepest_ : below("wide/299");
   const Pid process = start_process();
   // A new cpuset of v1 has no CPUs, and takes no process.
   for (const Hierarchy& hierarchy : hierarchies())
