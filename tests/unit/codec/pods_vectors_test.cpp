@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -23,79 +22,67 @@ namespace podqos::codec {
 namespace {
 
 using nlohmann::json;
-using vectors::number_or_null;
 
-core::ResourceList list_of(const json& wanted) {
-  core::ResourceList list;
-  for (const auto& [name, text] : wanted.items()) {
-    const auto quantity = core::Quantity::parse(text.get<std::string>());
-    if (!quantity) {
-      ADD_FAILURE() << quantity.error().message;
-      continue;
-    }
-    list.emplace(name, *quantity);
-  }
-  return list;
+/// A number, or null.
+json number(const auto& value) {
+  return value ? json(value->value()) : json{};
 }
 
-void expect_sums(const core::ResourceList& sums, const json& wanted) {
-  EXPECT_EQ(sums, list_of(wanted.at("all")));
+/// "1500m" → "1.5", as podqos writes values.
+std::string decimal(const std::string& text) {
+  const auto quantity = core::Quantity::parse(text);
+  return quantity ? quantity->format_decimal() : cat("malformed ", text);
+}
+
+json describe(const core::ResourceList& sums) {
+  json all = json::object();
+  for (const auto& [name, quantity] : sums)
+    all[name] = quantity.format_decimal();
   const auto cpu = core::find(sums, core::kCpu);
-  const auto memory = core::find(sums, core::kMemory);
-  EXPECT_EQ(cpu ? std::optional{cpu->milli_value()} : std::nullopt,
-            number_or_null(wanted.at("cpuMilli")));
-  EXPECT_EQ(memory ? std::optional{memory->value()} : std::nullopt,
-            number_or_null(wanted.at("memoryBytes")));
+  return {{"all", all},
+          {"cpuMilli", cpu ? json(cpu->milli_value()) : json{}},
+          {"memoryBytes", number(core::find(sums, core::kMemory))}};
 }
 
-void expect_scores(const core::Pod& pod, core::QosClass qos_class, const json& row) {
+json describe(const core::Pod& pod, const json& row) {
+  const json& params = row.at("params");
+  const auto qos_class = core::classify(pod).qos_class;
+  const auto values = core::pod_cgroup_values(
+      pod, qos_class,
+      {.enforce_cpu_limits = params.at("enforceCPULimits").get<bool>(),
+       .cpu_period = Micros{params.at("cpuPeriodUs").get<std::int64_t>()},
+       .reserve_memory = params.at("enforceMemoryQoS").get<bool>() &&
+                         params.at("memoryReservationPolicy") == "TieredReservation"});
+  if (!values) return values.error().message;
   const Bytes node_memory{row.at("nodeMemoryBytes").get<std::int64_t>()};
   json scores = json::object();
-  for (const auto* list : {&pod.containers, &pod.init_containers}) {
-    for (const auto& container : *list) {
+  for (const auto* list : {&pod.containers, &pod.init_containers})
+    for (const auto& container : *list)
       scores[container.name] = core::oom_score_adj(pod, qos_class, container, node_memory);
-    }
-  }
-  EXPECT_EQ(scores, row.at("expect").at("oomScoreAdj"));
-}
-
-core::PodConfigParams params_of(const json& params) {
-  return {.enforce_cpu_limits = params.at("enforceCPULimits").get<bool>(),
-          .cpu_period = Micros{params.at("cpuPeriodUs").get<std::int64_t>()},
-          .reserve_memory = params.at("enforceMemoryQoS").get<bool>() &&
-                            params.at("memoryReservationPolicy") == "TieredReservation"};
-}
-
-template <class Unit>
-std::optional<std::int64_t> number_of(const std::optional<Unit>& value) {
-  if (!value) return std::nullopt;
-  return value->value();
-}
-
-void expect_values(const json& expect, const core::CgroupValues& values) {
-  EXPECT_EQ(number_of(values.cpu_shares), number_or_null(expect.at("cpuShares")));
-  EXPECT_EQ(number_of(values.cpu_quota), number_or_null(expect.at("cpuQuotaUs")));
-  EXPECT_EQ(number_of(values.cpu_period), number_or_null(expect.at("cpuPeriodUs")));
-  EXPECT_EQ(number_of(values.memory_limit), number_or_null(expect.at("memoryLimitBytes")));
-  const CpuShares shares = values.cpu_shares.value_or(CpuShares{});
-  EXPECT_EQ(core::cpu_weight_for(shares, core::WeightFormula::kLinear).value(),
-            expect.at("cpuWeightLinear").get<std::int64_t>());
-  EXPECT_EQ(core::cpu_weight_for(shares, core::WeightFormula::kLog).value(),
-            expect.at("cpuWeightLog").get<std::int64_t>());
-
-  std::map<std::string, std::int64_t, std::less<>> hugepages;
-  for (const auto& [label, limit] : values.hugepages)
-    hugepages[label] = limit.value();
-  EXPECT_EQ(json(hugepages), expect.at("hugetlb"));
-  EXPECT_EQ(values.unified.empty() ? json() : json(values.unified), expect.at("unified"));
-}
-
-void expect_names(const json& row, core::QosClass qos_class, const std::string& uid) {
-  const auto root = row.at("params").at("cgroupRoot").get<std::string>();
-  for (const auto& [driver, name] : {std::pair{core::Driver::kCgroupfs, "cgroupfs"},
-                                     std::pair{core::Driver::kSystemd, "systemd"}})
-    EXPECT_EQ(core::pod_path(core::root_path(root, driver), qos_class, uid),
-              row.at("expect").at(name).get<std::string>());
+  json hugetlb = json::object();
+  for (const auto& [label, limit] : values->hugepages)
+    hugetlb[label] = limit.value();
+  const auto weight = [&](core::WeightFormula formula) {
+    return core::cpu_weight_for(values->cpu_shares.value_or(CpuShares{}), formula).value();
+  };
+  const auto path = [&](core::Driver driver) {
+    const auto root = params.at("cgroupRoot").get<std::string>();
+    return core::pod_path(core::root_path(root, driver), qos_class, pod.uid);
+  };
+  return {{"qosClass", core::format_qos_class(qos_class)},
+          {"podRequests", describe(core::pod_requests(pod))},
+          {"podLimits", describe(core::pod_limits(pod))},
+          {"oomScoreAdj", scores},
+          {"cpuShares", number(values->cpu_shares)},
+          {"cpuWeightLinear", weight(core::WeightFormula::kLinear)},
+          {"cpuWeightLog", weight(core::WeightFormula::kLog)},
+          {"cpuQuotaUs", number(values->cpu_quota)},
+          {"cpuPeriodUs", number(values->cpu_period)},
+          {"memoryLimitBytes", number(values->memory_limit)},
+          {"hugetlb", hugetlb},
+          {"unified", values->unified.empty() ? json{} : json(values->unified)},
+          {"cgroupfs", path(core::Driver::kCgroupfs)},
+          {"systemd", path(core::Driver::kSystemd)}};
 }
 
 TEST(PodsVectors, EveryValueOfEveryPodIsKubernetes) {
@@ -103,19 +90,12 @@ TEST(PodsVectors, EveryValueOfEveryPodIsKubernetes) {
   ASSERT_EQ(rows.size(), 437U);
   for (const auto& row : rows) {
     SCOPED_TRACE(row.at("id").get<std::string>());
-    const auto pod = vectors::pod_of(row.at("pod"));
-    const auto& expect = row.at("expect");
-    const auto verdict = core::classify(pod);
-    EXPECT_EQ(core::format_qos_class(verdict.qos_class), expect.at("qosClass").get<std::string>())
-        << verdict.reason;
-    expect_sums(core::pod_requests(pod), expect.at("podRequests"));
-    expect_sums(core::pod_limits(pod), expect.at("podLimits"));
-    expect_scores(pod, verdict.qos_class, row);
-    const auto values =
-        core::pod_cgroup_values(pod, verdict.qos_class, params_of(row.at("params")));
-    ASSERT_TRUE(values) << values.error().message;
-    expect_values(expect, *values);
-    expect_names(row, verdict.qos_class, pod.uid);
+    json want = row.at("expect");
+    for (const char* sums : {"podRequests", "podLimits"})
+      for (json& amount : want.at(sums).at("all"))
+        amount = decimal(amount.get<std::string>());
+    const json pod = describe(vectors::pod_of(row.at("pod")), row);
+    EXPECT_EQ(pod, want) << json::diff(want, pod).dump();
   }
 }
 
@@ -154,12 +134,6 @@ std::string between(const std::string& text, const std::string& before, const st
   if (start == std::string::npos) return {};
   const auto from = start + before.size();
   return text.substr(from, text.find(after, from) - from);
-}
-
-/// "1500m" → "1.5", as podqos writes values.
-std::string decimal(const std::string& text) {
-  const auto quantity = core::Quantity::parse(text);
-  return quantity ? quantity->format_decimal() : cat("malformed ", text);
 }
 
 std::string name_at(const json& list, const std::string& index) {
@@ -297,21 +271,25 @@ core::TierSums sums_of(const json& pods) {
   return sums;
 }
 
-/// What podqos gives where upstream expects `limit`: 0 instead of a negative one.
-std::optional<Bytes> limit_of(const json& limit) {
-  return number_or_null(limit).transform(
-      [](std::int64_t bytes) { return Bytes{std::max<std::int64_t>(bytes, 0)}; });
-}
-
-void check_memory_qos(const json& row, const core::TierSums& sums) {
+json describe(const core::TierSums& sums, const json& row) {
+  const Bytes allocatable{vectors::number_or_null(row.at("allocatableMemoryBytes")).value_or(0)};
+  const core::TierValues values =
+      core::tier_values(sums, vectors::number_or_null(row.at("reservePercent")), allocatable);
   const bool tiered = row.at("memoryReservationPolicy") == "TieredReservation";
-  const core::TierMemoryQos values = tiered ? core::tier_memory_qos(sums) : core::TierMemoryQos{};
-  const json& unified = row.at("expect").at("memoryQoSUnified");
-  EXPECT_EQ(std::to_string(values.root_memory_min.value()),
-            unified.at("guaranteed").at("memory.min").get<std::string>());
-  EXPECT_EQ(std::to_string(values.burstable_memory_low.value()),
-            unified.at("burstable").at("memory.low").get<std::string>());
-  EXPECT_TRUE(unified.at("besteffort").is_null());
+  const core::TierMemoryQos memory = tiered ? core::tier_memory_qos(sums) : core::TierMemoryQos{};
+  const CpuShares shares = values.burstable.cpu_shares.value_or(CpuShares{});
+  return {{"guaranteedMemoryRequests", sums.guaranteed.memory.value()},
+          {"burstableMemoryRequests", sums.burstable.memory.value()},
+          {"burstableCpuShares", number(values.burstable.cpu_shares)},
+          {"burstableCpuWeightLinear",
+           core::cpu_weight_for(shares, core::WeightFormula::kLinear).value()},
+          {"burstableMemoryLimit", number(values.burstable.memory_limit)},
+          {"besteffortCpuShares", number(values.besteffort.cpu_shares)},
+          {"besteffortMemoryLimit", number(values.besteffort.memory_limit)},
+          {"memoryQoSUnified",
+           {{"guaranteed", {{"memory.min", std::to_string(memory.root_memory_min.value())}}},
+            {"burstable", {{"memory.low", std::to_string(memory.burstable_memory_low.value())}}},
+            {"besteffort", json{}}}}};
 }
 
 TEST(TiersVectors, AgreeExceptThatNoLimitIsNegative) {
@@ -319,28 +297,11 @@ TEST(TiersVectors, AgreeExceptThatNoLimitIsNegative) {
   ASSERT_EQ(rows.size(), 100U);
   for (const auto& row : rows) {
     SCOPED_TRACE(row.at("id").get<std::string>());
-    const json& expect = row.at("expect");
-    const core::TierSums sums = sums_of(row.at("pods"));
-    EXPECT_EQ(sums.guaranteed.memory.value(),
-              expect.at("guaranteedMemoryRequests").get<std::int64_t>());
-    EXPECT_EQ(sums.burstable.memory.value(),
-              expect.at("burstableMemoryRequests").get<std::int64_t>());
-
-    const Bytes allocatable{number_or_null(row.at("allocatableMemoryBytes")).value_or(0)};
-    const core::TierValues values =
-        core::tier_values(sums, number_or_null(row.at("reservePercent")), allocatable);
-
-    EXPECT_EQ(values.burstable.cpu_shares,
-              CpuShares{expect.at("burstableCpuShares").get<std::int64_t>()});
-    EXPECT_EQ(values.besteffort.cpu_shares,
-              CpuShares{expect.at("besteffortCpuShares").get<std::int64_t>()});
-    EXPECT_EQ(core::cpu_weight_for(values.burstable.cpu_shares.value_or(CpuShares{}),
-                                   core::WeightFormula::kLinear)
-                  .value(),
-              expect.at("burstableCpuWeightLinear").get<std::int64_t>());
-    EXPECT_EQ(values.burstable.memory_limit, limit_of(expect.at("burstableMemoryLimit")));
-    EXPECT_EQ(values.besteffort.memory_limit, limit_of(expect.at("besteffortMemoryLimit")));
-    check_memory_qos(row, sums);
+    json want = row.at("expect");
+    for (const char* name : {"burstableMemoryLimit", "besteffortMemoryLimit"})
+      if (json& limit = want.at(name); limit < 0 && !limit.is_null()) limit = 0;
+    const json tiers = describe(sums_of(row.at("pods")), row);
+    EXPECT_EQ(tiers, want) << json::diff(want, tiers).dump();
   }
 }
 

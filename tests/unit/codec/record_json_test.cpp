@@ -117,7 +117,7 @@ class Random {
  private:
   unsigned below(unsigned end) { return static_cast<unsigned>(engine_() % end); }
   template <class T>
-  const T& one_of(std::initializer_list<T> values) {
+  T one_of(std::initializer_list<T> values) {
     return *(values.begin() + below(static_cast<unsigned>(values.size())));
   }
 
