@@ -106,12 +106,11 @@ Opened open_componentwise(int directory, std::string_view path, int flags) {
 /// Opens a path without leaving the directory or its file system and without following symlinks.
 Opened open_beneath(int directory, std::string_view path, int flags, Resolve resolve) {
   if (resolve == Resolve::kOpenat2) {
-    open_how how{};
-    how.flags = static_cast<unsigned>(flags);
-    how.mode = (flags & O_CREAT) != 0 ? kNewFileMode : 0;
-    how.resolve = kBeneath;
-    const std::string terminated{path};
-    Opened fd = opened(::syscall(SYS_openat2, directory, terminated.c_str(), &how, sizeof how));
+    const open_how how{.flags = static_cast<unsigned>(flags),
+                       .mode = (flags & O_CREAT) != 0 ? kNewFileMode : 0,
+                       .resolve = kBeneath};
+    const std::string name{path};
+    Opened fd = opened(::syscall(SYS_openat2, directory, name.c_str(), &how, sizeof how));
     // ENOSYS before Linux 5.6; EPERM from the seccomp profiles of container engines.
     if (fd || (fd.error() != ENOSYS && fd.error() != EPERM)) return fd;
   }

@@ -31,7 +31,8 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
 }
 
 /// The number that a file holds.
-Result<std::int64_t> parse_number(const std::string& path, std::string_view text) {
+Result<std::int64_t> parse_number(const std::string& path, Result<std::string> read) {
+  PODQOS_ASSIGN(const auto text, std::move(read));
   if (const auto number = parse_int(without_newline(text))) return *number;
   return fail(ErrorCode::kIo, cat(path, ": unexpected \"", printable(text), "\""));
 }
@@ -248,8 +249,8 @@ Status set_oom_score_adj(Pid pid, std::optional<StartTime> start_time, int score
 
 Result<int> oom_score_adj_of(Pid pid) {
   constexpr std::string_view kFile = "oom_score_adj";
-  PODQOS_ASSIGN(const auto text, read_of(pid, kFile, kMaxNumber));
-  PODQOS_ASSIGN(const auto score, parse_number(cat("/proc/", pid.value(), "/", kFile), text));
+  PODQOS_ASSIGN(const auto score, parse_number(cat("/proc/", pid.value(), "/", kFile),
+                                               read_of(pid, kFile, kMaxNumber)));
   return static_cast<int>(score);
 }
 
@@ -281,8 +282,7 @@ MilliCpu online_cpu() {
 
 Result<std::int64_t> max_pids() {
   const std::string path = "/proc/sys/kernel/pid_max";
-  PODQOS_ASSIGN(const auto text, read_file(path, kMaxNumber));
-  return parse_number(path, text);
+  return parse_number(path, read_file(path, kMaxNumber));
 }
 
 }  // namespace podqos::sys

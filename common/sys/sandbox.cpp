@@ -40,19 +40,6 @@ Status forbid_new_privileges() {
   return {};
 }
 
-sock_fprog program_of(Filter filter) {
-  // The kernel only reads the program, but sock_fprog has no const.
-  const auto program = [](const auto& code) {
-    return sock_fprog{.len = static_cast<unsigned short>(code.size()),
-                      .filter = const_cast<sock_filter*>(code.data())};
-  };
-  switch (filter) {
-    case Filter::kHook: return program(generated::kHookFilter);
-    case Filter::kPlugin: return program(generated::kPluginFilter);
-  }
-  return {};
-}
-
 /// LANDLOCK_ACCESS_FS_TRUNCATE, which the headers of Debian 12 do not have.
 constexpr std::uint64_t kTruncate = std::uint64_t{1} << 14U;
 /// The first version of the interface that knows it; landlock(7).
@@ -105,7 +92,12 @@ Status keep_capabilities(std::span<const int> kept) {
 }
 
 Status install_filter(Filter filter) {
-  const sock_fprog program = program_of(filter);
+  const bool is_hook = filter == Filter::kHook;
+  const auto code = is_hook ? std::span<const sock_filter>{generated::kHookFilter}
+                            : std::span<const sock_filter>{generated::kPluginFilter};
+  // The kernel only reads the program, but sock_fprog has no const.
+  const sock_fprog program{.len = static_cast<unsigned short>(code.size()),
+                           .filter = const_cast<sock_filter*>(code.data())};
   PODQOS_TRY(forbid_new_privileges());
   if (::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0)
     return fail_errno(errno, "install the seccomp filter");
