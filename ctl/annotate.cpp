@@ -223,15 +223,14 @@ Result<std::string> annotate(const AnnotateOptions& options) {
   PODQOS_ASSIGN(const auto documents, parse_manifest(text));
   const std::vector<ManifestPod> pods = pods_in(documents);
   print_warnings(pods, shown_name(options.file));
-  std::string out;
   if (!options.bundle.empty() || options.output == "annotations") {
     PODQOS_ASSIGN(auto list, container_annotations(pods, options));
     if (options.bundle.empty())
-      out = cat(list.dump(2, ' ', false, Json::error_handler_t::replace), "\n");
-    else
-      PODQOS_TRY(annotate_bundle(options.bundle, std::move(list)));
-    return out;
+      return cat(list.dump(2, ' ', false, Json::error_handler_t::replace), "\n");
+    PODQOS_TRY(annotate_bundle(options.bundle, std::move(list)));
+    return std::string{};
   }
+  std::string out;
   if (pods.empty()) return fail(ErrorCode::kInvalidArgument, std::string{kNoPod});
   for (const Document& document : documents) {
     PODQOS_ASSIGN(const auto annotated, annotate_document(document, options));

@@ -131,20 +131,18 @@ class ExplanationTable {
   /// spec.resources.
   [[nodiscard]] std::string limit_rule(const core::Container* container, std::string_view name,
                                        bool limited) const {
-    const auto rule = [&](std::string_view amount, const std::string& of_memory) {
-      if (name != core::kCpu) return of_memory;
-      return cat("floor(", amount, " * ", params_.config.cpu_period.value(),
-                 " / 1000), at least 1000; cpu limit");
-    };
+    const bool cpu = name == core::kCpu;
+    const std::string quota =
+        cat(" * ", params_.config.cpu_period.value(), " / 1000), at least 1000; cpu limit");
     if (container == nullptr) {
       if (!limited && core::limit_declared(e_.pod, name)) return "BestEffort has none";
       if (!limited) return cat("not every container has a ", name, " limit");
       const auto limit = core::find(core::pod_limits(e_.pod), name).value_or(core::Quantity{});
-      return rule(cat(limit.milli_value(), "m"), sum_rule("limits"));
+      return cpu ? cat("floor(", limit.milli_value(), "m", quota) : sum_rule("limits");
     }
     if (!limited) return cat("it has no ", name, " limit");
     const auto own = core::find(container->resources.limits, name).value_or(core::Quantity{});
-    return cat(rule("limit", "its memory limit"),
+    return cat(cpu ? cat("floor(limit", quota) : "its memory limit",
                own.is_zero() ? " of spec.resources: the container has none" : "");
   }
 

@@ -62,9 +62,8 @@ Result<int> run_view(const OutputOptions& options, const Cli& cli, TextOfView te
     std::ranges::for_each(configuration.errors, warn);
     return fail(for_root(view.error()));
   }
-  const ColourMode mode = options.mode();
   std::string out = dump(*view) + "\n";
-  if (!options.is_json()) {
+  if (const ColourMode mode = options.mode(); !options.is_json()) {
     out = cat(format_notices(configuration, mode), text(*view, mode));
     for (const Json& warning : view->at("warnings"))
       out += cat(paint(cell("warning: ", Colour::kRed), mode),

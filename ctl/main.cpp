@@ -37,15 +37,14 @@ bool log_unknown_command(const CLI::App& app) {
     parent = parent->get_subcommands().front();
   const std::vector<std::string> words = app.remaining(true);
   if (parent->get_require_subcommand_min() == 0 || words.empty()) return false;
-  const std::string word = cat("\"", printable(words.front()), "\"");
-  if (words.front().starts_with('-')) {
-    warn(cat("unknown option ", word, "; use --help to list the options"));
-    return true;
-  }
+  const std::string& word = words.front();
   std::vector<std::string> names;
   for (const CLI::App* sub : parent->get_subcommands([](const CLI::App* /*sub*/) { return true; }))
     names.push_back(sub->get_name());
-  warn(cat("unknown command ", word, codec::hint_for(words.front(), {names.begin(), names.end()})));
+  const bool option = word.starts_with('-');
+  warn(cat("unknown ", option ? "option \"" : "command \"", printable(word), "\"",
+           option ? "; use --help to list the options"
+                  : codec::hint_for(word, {names.begin(), names.end()})));
   return true;
 }
 

@@ -34,13 +34,6 @@ struct ReconcileOptions {
   bool quiet = false;
 };
 
-/// Pods and records for which a reconciliation fails.
-std::vector<std::string> failures_of(const app::ReconcileReport& report) {
-  std::vector<std::string> failures = report.unreadable;
-  failures.insert(failures.end(), report.failed.begin(), report.failed.end());
-  return failures;
-}
-
 /// The texts as lines that begin with `prefix`.
 std::string lines_of(const std::vector<std::string>& texts, std::string_view prefix) {
   std::string out;
@@ -60,7 +53,7 @@ std::string format_text(const app::ReconcilePreview& done, bool dry) {
     out += cat(app::one_line(line), "\n");
   out += lines_of(report.warnings, "warning: ");
   if (dry)
-    out += cat(lines_of(failures_of(report), "error: "), "dry run: would make ",
+    out += cat(lines_of(report.failed, "error: "), "dry run: would make ",
                format_count(std::ssize(done.plan), "change"), "; ");
   return cat(out, format_count(report.pods, "pod"), ", ",
              format_count(report.containers, "container"), "; ",
@@ -93,24 +86,21 @@ Result<int> run_reconcile(const ReconcileOptions& options, const Cli& cli) {
     if (!report) return fail(for_root(std::move(report).error()));
     done.report = *std::move(report);
   }
-  const std::vector<std::string> failures = failures_of(done.report);
+  const app::ReconcileReport& report = done.report;
   if (!options.dry_run && !logs_to_the_same_journal(settings))
-    std::ranges::for_each(failures, warn);
+    std::ranges::for_each(report.failed, warn);
   std::string out =
-      options.quiet ? lines_of(done.report.changes, "") : format_text(done, options.dry_run);
+      options.quiet ? lines_of(report.changes, "") : format_text(done, options.dry_run);
   if (options.output.is_json()) {
-    Json json = {{"pods", done.report.pods},
-                 {"containers", done.report.containers},
-                 {"released", done.report.released},
-                 {"repaired", done.report.repaired},
-                 {"changes", done.report.changes},
-                 {"warnings", done.report.warnings},
-                 {"failed", failures}};
+    Json json = {{"pods", report.pods},         {"containers", report.containers},
+                 {"released", report.released}, {"repaired", report.repaired},
+                 {"changes", report.changes},   {"warnings", report.warnings},
+                 {"failed", report.failed}};
     if (options.dry_run) json["plan"] = done.plan;
     out = dump(json) + "\n";
   }
   const int status = print(out);
-  return failures.empty() ? status : kRefused;
+  return report.failed.empty() ? status : kRefused;
 }
 
 }  // namespace

@@ -66,10 +66,8 @@ class Recomputation {
       for (const std::string& line : report_.warnings)
         transaction_.log().warning(line);
     }
-    for (const auto* lines : {&report_.unreadable, &report_.failed}) {
-      for (const std::string& line : *lines)
-        transaction_.log().error(line);
-    }
+    for (const std::string& line : report_.failed)
+      transaction_.log().error(line);
     return std::move(report_);
   }
 
@@ -90,7 +88,7 @@ class Recomputation {
     for (const std::string& uid : uids) {
       auto record = transaction_.store().pod(uid);
       if (!record) {
-        report_.unreadable.push_back(std::move(record).error().message);
+        report_.failed.push_back(std::move(record).error().message);
         unreadable_.insert(uid);
       } else if (*record) {
         records_.emplace(uid, std::move(**record));

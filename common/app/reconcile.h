@@ -31,7 +31,7 @@ using FollowRuntime = void (*)(Transaction&, core::PodRecord&, ReconcileReport&)
 /// Makes records and cgroups match the running containers: removes ended containers, restores lost
 /// records from their copies in the cgroups, recomputes the sums, writes all values and removes
 /// what is left over.
-/// @return the report, also if single pods failed: see `unreadable` and `failed`
+/// @return the report, also if single pods failed: see `failed`
 [[nodiscard]] Result<ReconcileReport> recompute(Transaction& transaction,
                                                 Warnings warnings = Warnings::kLogged,
                                                 FollowRuntime follow = nullptr);

@@ -29,8 +29,9 @@ struct ReconcileReport {
   std::int64_t released = 0;            ///< pods whose end podqos had missed
   std::int64_t repaired = 0;            ///< pods whose lost record was restored
   std::vector<std::string> changes;     ///< one sentence per change
-  std::vector<std::string> unreadable;  ///< records, as of a newer version: left unchanged
-  std::vector<std::string> failed;      ///< pods of which a value or record could not be written
+  /// Pods of which a value or record could not be written, and records that cannot be read, as of a
+  /// newer version, which are left unchanged.
+  std::vector<std::string> failed;
   std::vector<std::string> warnings;    ///< what the operator should check
 };
 

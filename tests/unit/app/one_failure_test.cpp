@@ -216,7 +216,7 @@ TEST_P(OneFailure, OfAVersionLeavesAllElseToAReconciliation) {
     SCOPED_TRACE(run);
     const auto report = node->reconcile();
     ASSERT_TRUE(report) << report.error().message;
-    EXPECT_THAT(report->unreadable, ElementsAre(HasSubstr("record of version 2")));
+    EXPECT_THAT(report->failed, ElementsAre(HasSubstr("record of version 2")));
     EXPECT_EQ(node->records.tiers, tiers);
     EXPECT_EQ(node->records.pods.at("a"), newer);
     EXPECT_FALSE(node->records.dirty);
