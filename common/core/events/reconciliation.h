@@ -24,15 +24,15 @@ struct EngineList {
 
 /// What a reconciliation found and changed.
 struct ReconcileReport {
-  std::int64_t pods = 0;                ///< live pods, adopted ones included
-  std::int64_t containers = 0;          ///< live containers
-  std::int64_t released = 0;            ///< pods whose end podqos had missed
-  std::int64_t repaired = 0;            ///< pods whose lost record was restored
-  std::vector<std::string> changes;     ///< one sentence per change
+  std::int64_t pods = 0;             ///< live pods, adopted ones included
+  std::int64_t containers = 0;       ///< live containers
+  std::int64_t released = 0;         ///< pods whose end podqos had missed
+  std::int64_t repaired = 0;         ///< pods whose lost record was restored
+  std::vector<std::string> changes;  ///< one sentence per change
   /// Pods of which a value or record could not be written, and records that cannot be read, as of a
   /// newer version, which are left unchanged.
   std::vector<std::string> failed;
-  std::vector<std::string> warnings;    ///< what the operator should check
+  std::vector<std::string> warnings;  ///< what the operator should check
 };
 
 /// A pod cgroup below podqos's root whose pod has no record there.
