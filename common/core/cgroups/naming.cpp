@@ -78,10 +78,6 @@ std::optional<PodCgroup> pod_below(std::span<const std::string> names, std::size
   return pod;
 }
 
-bool is_uid_char(char c) {
-  return is_alphanumeric(c) || c == '.' || c == '-';
-}
-
 }  // namespace
 
 Result<std::string> format_systemd(const std::vector<std::string>& names) {
@@ -123,9 +119,10 @@ std::optional<PodCgroup> find_pod_cgroup(std::string_view path) {
 }
 
 Status check_pod_uid(std::string_view uid) {
+  const auto is_allowed = [](char c) { return is_alphanumeric(c) || c == '.' || c == '-'; };
   // Neither empty nor of dots alone.
   const bool names_something = uid.find_first_not_of('.') != std::string_view::npos;
-  if (names_something && uid.size() <= kMaxUidLength && std::ranges::all_of(uid, is_uid_char))
+  if (names_something && uid.size() <= kMaxUidLength && std::ranges::all_of(uid, is_allowed))
     return {};
   return fail(ErrorCode::kInvalidArgument,
               cat("pod UID \"", printable(uid), "\": expected 1 to ", kMaxUidLength,

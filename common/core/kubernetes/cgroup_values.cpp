@@ -175,19 +175,6 @@ Quantity effective_limit(const Pod& pod, const Container& container, std::string
   return find(pod.resources->limits, name).value_or(Quantity{});
 }
 
-void collect_hugepages(ResourceList& pages, const ResourceList& limits) {
-  for (const auto& [name, limit] : limits) {
-    if (name.starts_with(kHugePagesPrefix)) pages.try_emplace(name, limit);
-  }
-}
-
-Result<HugePageLimits> effective_hugepages(const Pod& pod, const Container& container) {
-  ResourceList pages;
-  collect_hugepages(pages, container.resources.limits);
-  if (pod.resources) collect_hugepages(pages, pod.resources->limits);
-  return hugepage_limits(pages);
-}
-
 }  // namespace
 
 Result<CgroupValues> container_cgroup_values(const Pod& pod, const Container& container,
@@ -195,7 +182,9 @@ Result<CgroupValues> container_cgroup_values(const Pod& pod, const Container& co
   const Quantity cpu_limit = effective_limit(pod, container, kCpu);
   // Only an absent request defaults to the limit; a request of 0 is kept.
   const Quantity cpu_request = find(container.resources.requests, kCpu).value_or(cpu_limit);
-  auto hugepages = effective_hugepages(pod, container);
+  ResourceList limits = container.resources.limits;
+  if (pod.resources) limits.insert(pod.resources->limits.begin(), pod.resources->limits.end());
+  auto hugepages = hugepage_limits(limits);
   if (!hugepages) return fail(std::move(hugepages).error().with_context(container.name));
 
   CgroupValues values;

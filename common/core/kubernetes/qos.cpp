@@ -88,11 +88,6 @@ constexpr std::int64_t kMaxScore = 1000;
 /// The kubelet's minimum for Burstable containers (3).
 constexpr std::int64_t kMinBurstableScore = kMaxScore + kGuaranteedOomScoreAdj;
 
-bool is_node_critical(const Pod& pod) {
-  const bool critical = pod.is_static || pod.priority.value_or(0) >= kSystemCriticalPriority;
-  return critical && pod.priority_class_name == kNodeCriticalClass;
-}
-
 /// Each container's share of the pod-level memory request beyond the containers' own; may be
 /// negative.
 std::int64_t share_of_pod_request(const Pod& pod) {
@@ -133,7 +128,8 @@ OomClaim oom_claim(const Pod& pod, const Container& container, Bytes node_memory
 
 int oom_score_adj(const Pod& pod, QosClass qos_class, const Container& container,
                   Bytes node_memory) {
-  if (is_node_critical(pod)) return kGuaranteedOomScoreAdj;
+  const bool critical = pod.is_static || pod.priority.value_or(0) >= kSystemCriticalPriority;
+  if (critical && pod.priority_class_name == kNodeCriticalClass) return kGuaranteedOomScoreAdj;
   switch (qos_class) {
     case QosClass::kGuaranteed: return kGuaranteedOomScoreAdj;
     case QosClass::kBestEffort: return kBestEffortOomScoreAdj;

@@ -123,11 +123,6 @@ bool may_admit(const PodRecord& record, const Identity& identity) {
   return false;
 }
 
-/// Whether a kubelet has placed the container in another cgroup than that of podqos's own pod.
-bool is_placed_elsewhere(const PodRecord& record, const Identity& identity) {
-  return identity.placed && !record.adopted && identity.placed->pod_path != record.cgroup;
-}
-
 std::string sandbox_text(std::string_view id) {
   return id.empty() ? "no sandbox" : cat("sandbox \"", printable(id), "\"");
 }
@@ -145,7 +140,7 @@ std::string_view remedy(const PodRecord& record, const Identity& identity) {
 
 Status check_owner(const PodRecord& record, const Identity& identity) {
   if (record.containers.empty()) return {};
-  if (is_placed_elsewhere(record, identity)) {
+  if (identity.placed && !record.adopted && identity.placed->pod_path != record.cgroup) {
     return fail(ErrorCode::kConflict,
                 cat("the container is in the kubelet's pod cgroup ",
                     printable(identity.placed->pod_path), ", but pod \"", printable(identity.uid),

@@ -24,17 +24,13 @@ bool is_parentless_at_crio(const ContainerFacts& facts) {
          !facts.annotations.contains("io.kubernetes.cri.container-type");
 }
 
-bool is_parentless_at_containerd(const ContainerFacts& facts, Driver driver) {
-  return driver == Driver::kCgroupfs && facts.cgroups_path == cat("/k8s.io/", facts.id);
-}
-
 }  // namespace
 
 bool stays_without_parent(const ContainerFacts& facts, Driver driver, const Settings& settings) {
   if (settings.without_parent == WithoutParent::kPlace) return false;
   if (is_parentless_at_crio(facts)) return true;
-  return settings.without_parent == WithoutParent::kStay &&
-         is_parentless_at_containerd(facts, driver);
+  return settings.without_parent == WithoutParent::kStay && driver == Driver::kCgroupfs &&
+         facts.cgroups_path == cat("/k8s.io/", facts.id);  // as containerd names it
 }
 
 bool is_left_without_parent(std::string_view cgroup, std::string_view id,

@@ -289,26 +289,15 @@ TEST_F(AdmissionTest, TheBackingOfAKnownContainerIsThatOfItsCreation) {
   EXPECT_EQ(decided.container.backed_memory, Bytes{4096});
 }
 
-constexpr const char* kAdmittedTo = "/podqos/kubepods/burstable/pod42";
-
-ContainerRecord container_at(const std::string& id) {
-  ContainerRecord out;
-  out.id = id;
-  out.bundle = "/run/" + id;
-  out.name = "web";
-  out.cgroup = std::string{kAdmittedTo} + "/" + id;
-  return out;
-}
-
 /// Container "c1" is admitted to pod 42, where it is alone.
 Admission admission_of_c1() {
   Admission admission;
-  admission.container = container_at("c1");
+  admission.container.id = "c1";
+  admission.container.name = "web";
+  admission.container.cgroup = std::string{kPodCgroup} + "/c1";
   admission.record.pod.uid = "42";
   admission.record.qos_class = QosClass::kBurstable;
-  admission.record.cgroup = kAdmittedTo;
   admission.record.granted = {.pods = 1, .cpu = MilliCpu{100}, .memory = Bytes{67'108'864}};
-  admission.record.containers = {admission.container};
   return admission;
 }
 

@@ -150,12 +150,9 @@ TEST(SumsBeside, LeavesThePodOut) {
   EXPECT_EQ(sums_beside(tiers, granted(QosClass::kBurstable, 1000, 900)),
             of_burstable(sum(2, 10, 20)));
   EXPECT_EQ(sums_beside(tiers, std::nullopt), tiers.sums);
-}
-
-TEST(SumsBeside, AReleasedPodHasLeftThem) {
+  // It has left them.
   PodRecord released = granted(QosClass::kBurstable, 1000, 900);
   released.released_at = BootSeconds{5};
-  const TiersRecord tiers = with_burstable(sum(2, 10, 20));
   EXPECT_EQ(sums_beside(tiers, released), tiers.sums);
 }
 

@@ -56,10 +56,8 @@ class EngineSums : public ::testing::Test {
     return values.value_or(CgroupValues{});
   }
   CgroupValues pod() {
-    PodRecord record = record_;
-    const auto values = pod_values(record, settings_);
+    const auto values = pod_values(record_, settings_);
     EXPECT_TRUE(values);
-    record_ = record;
     return values.value_or(CgroupValues{});
   }
   void expect_no_limit(const std::string& name) {
@@ -166,26 +164,21 @@ class KubeletsPod : public EngineSums {
   [[nodiscard]] MilliCpu requested() const { return record_.claimed.cpu; }
 };
 
-TEST_F(KubeletsPod, GetsNoValuesFromSums) {
+TEST_F(KubeletsPod, GetsNoValuesFromSumsOrAnnotations) {
   sandbox(kHelper);
   app("helper", kHelper);
   app("main", kTwoShares);
   EXPECT_EQ(values_of("main"), CgroupValues{});
   EXPECT_EQ(values_of("helper"), CgroupValues{});
-}
-
-TEST_F(KubeletsPod, GetsNoValuesFromAnAnnotation) {
   const ResourceList limits = list({{"cpu", "1"}, {"memory", "64Mi"}, {"hugepages-2Mi", "2Mi"}});
-  podqos_.pod = std::make_shared<const Pod>(pod_text::pod({container("main", limits, limits)}));
-  app("main", kTwoShares);
-  EXPECT_EQ(values_of("main"), CgroupValues{});
-}
-
-TEST_F(KubeletsPod, GetsNoValuesFromShortForms) {
-  podqos_.containers["main"] = {.requests = list({{"cpu", "1"}}), .limits = list({{"cpu", "2"}})};
+  podqos_.pod = std::make_shared<const Pod>(pod_text::pod({container("second", limits, limits)}));
+  app("second", kTwoShares);
+  EXPECT_EQ(values_of("second"), CgroupValues{});
+  podqos_ = {};
+  podqos_.containers["third"] = {.requests = list({{"cpu", "1"}}), .limits = list({{"cpu", "2"}})};
   podqos_.pod_level = Resources{.requests = {}, .limits = list({{"memory", "64Mi"}})};
-  app("main", kTwoShares);
-  EXPECT_EQ(values_of("main"), CgroupValues{});
+  app("third", kTwoShares);
+  EXPECT_EQ(values_of("third"), CgroupValues{});
 }
 
 TEST_F(KubeletsPod, RequestsItsOverheadToo) {
