@@ -126,12 +126,13 @@ class Activation {
   /// now. Where the clock was set back beyond that, nothing can be said. A plugin that is connected
   /// shows that NRI is on.
   void find_stale() {
-    if (setup_.changed() || service_.empty() || is_docker()) return;
-    const auto last = std::ranges::max_element(setup_.registered_in, {}, change_of);
-    const auto changed = last == setup_.registered_in.end() ? std::nullopt : change_of(*last);
+    const auto& files = setup_.registered_in;
+    if (setup_.changed() || service_.empty() || is_docker() || files.empty()) return;
+    const auto last = std::ranges::max_element(files, {}, change_of);
+    const auto changed = change_of(*last);
     const auto pid = process();
     const auto start = pid ? start_of(*pid) : std::nullopt;
-    if (!changed || !start || start >= changed || *changed > std::chrono::system_clock::now())
+    if (!changed || !start || *start >= *changed || *changed > std::chrono::system_clock::now())
       return;
     setup_.stale = setup_.undo || setup_.method != Method::kNri ||
                    !has_plugin(property(kPluginUnit, "StatusText"));

@@ -74,7 +74,8 @@ Result<TomlDocument> TomlDocument::parse(std::string_view text, const std::strin
 }
 
 TomlValue TomlDocument::at(std::string_view path) const {
-  toml::node_view<const toml::node> found{values};
+  const toml::node& top = values;
+  toml::node_view<const toml::node> found{top};
   std::size_t line = 1;
   for (const std::string& key : parts_of(path, '/')) {
     const toml::table* table = found.as_table();
