@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "common/app/log.h"
-#include "common/app/timeouts.h"
+#include "common/app/transaction.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/codec/oci_edit.h"

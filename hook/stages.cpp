@@ -8,7 +8,6 @@
 
 #include "common/app/admission.h"
 #include "common/app/configuration.h"
-#include "common/app/place.h"
 #include "common/base/text.h"
 #include "common/cgroup/node.h"
 #include "common/codec/annotations.h"

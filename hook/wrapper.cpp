@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/app/configuration.h"
-#include "common/app/place.h"
+#include "common/app/admission.h"
 #include "common/base/text.h"
 #include "common/cgroup/discovery.h"
 #include "common/cgroup/node.h"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "common/app/engine_events.h"
-#include "common/app/timeouts.h"
+#include "common/app/transaction.h"
 #include "common/base/error.h"
 #include "common/sys/clock.h"
 

@@ -1,9 +1,8 @@
-#include "common/app/container_start.h"
-
 #include <cstdint>
 #include <utility>
 #include <vector>
 
+#include "common/app/admission.h"
 #include "common/app/departure.h"
 #include "common/app/reconcile.h"
 #include "common/base/path.h"
@@ -20,29 +19,6 @@
 namespace podqos::app {
 
 namespace {
-
-/// Sets tiers().weight_formula if the container's weight tells which formula its runtime uses.
-void detect_formula(Transaction& transaction, const core::PodRecord& record,
-                    const core::ContainerRecord& container, const core::EngineResources& told) {
-  const bool wanted =
-      transaction.settings().weight_formula == core::WeightFormulaSetting::kAuto &&
-      !transaction.tiers().weight_formula &&
-      transaction.machine().layout_without_hugepages().cpu == core::CgroupVersion::kV2;
-  if (!wanted) return;
-  const auto values = core::container_values(record, container.name, transaction.settings());
-  const std::string file{core::file_of(core::Value::kCpuShares, core::CgroupVersion::kV2)};
-  if (!values || !values->cpu_shares || told.unified.contains(file)) return;
-  // Annotations may request other shares than the engine has set.
-  if (told.cpu_shares && *told.cpu_shares != values->cpu_shares->value()) return;
-  const auto text = transaction.machine().read(container.cgroup, core::Controller::kCpu, file);
-  const std::int64_t weight = text ? parse_int(*text).value_or(0) : 0;
-  const auto linear =
-      core::cpu_weight_for(*values->cpu_shares, core::WeightFormula::kLinear).value();
-  const auto log = core::cpu_weight_for(*values->cpu_shares, core::WeightFormula::kLog).value();
-  if (linear == log) return;
-  if (weight == linear) transaction.tiers().weight_formula = core::WeightFormula::kLinear;
-  if (weight == log) transaction.tiers().weight_formula = core::WeightFormula::kLog;
-}
 
 /// Detects which formula the node's runtime uses to convert shares to a weight, from the weight of
 /// a container whose shares it converted. From then on podqos uses the same formula for all
@@ -78,17 +54,6 @@ void charge_monitor(Transaction& transaction, const core::PodRecord& record, Pid
     transaction.log().warning(
         cat(pod, "its monitor is not charged to the pod: ", done.error().message));
   }
-}
-
-/// Writes the OOM score unless the engine sets it or the pod is adopted.
-Status set_oom_score(Transaction& transaction, const store::KnownContainer& found,
-                     const core::ContainerFacts& event, const Init& init) {
-  if (event.sets_oom_score() || found.record.adopted) return {};
-  const int score = core::container_oom_score_adj(
-      found.record, found.record.containers[found.index], transaction.capacity().memory);
-  return transaction.execute({core::SetOomScore{.pid = init.process.pid,
-                                                .start_time = init.process.start_time,
-                                                .score = cgroup::reachable_oom_score(score)}});
 }
 
 /// The limits of a container must not be written to a cgroup that its runtime shares.
@@ -161,10 +126,15 @@ Result<std::optional<Admission>> admit_running(Transaction& transaction, Admissi
 
 Status confirm(Transaction& transaction, const store::KnownContainer& found,
                const core::ContainerFacts& facts, const Init& init, Reporter reporter) {
-  if (reporter == Reporter::kPlugin) {
-    PODQOS_TRY(set_oom_score(transaction, found, facts, init));
-  }
   core::PodRecord record = found.record;
+  if (reporter == Reporter::kPlugin && !facts.sets_oom_score() && !record.adopted) {
+    const int score = core::container_oom_score_adj(record, record.containers[found.index],
+                                                    transaction.capacity().memory);
+    PODQOS_TRY(
+        transaction.execute({core::SetOomScore{.pid = init.process.pid,
+                                               .start_time = init.process.start_time,
+                                               .score = cgroup::reachable_oom_score(score)}}));
+  }
   if (const auto warning =
           core::decide_confirmation(record, found.index, init, facts.bundle, transaction.tiers()))
     transaction.log().warning(*warning);
@@ -174,16 +144,26 @@ Status confirm(Transaction& transaction, const store::KnownContainer& found,
   return learn_formula(transaction, record, record.containers[found.index], facts.resources);
 }
 
-void detect_formula_again(Transaction& transaction, const core::PodRecords& records) {
-  for (const auto& [uid, record] : records) {
-    if (record.adopted) continue;
-    for (const core::ContainerRecord& container : record.containers) {
-      // The weight of a container outside its pod is podqos's own.
-      const bool placed = is_below(container.cgroup, record.cgroup);
-      if (!placed || container.state != core::ContainerState::kLive) continue;
-      detect_formula(transaction, record, container, {});
-    }
-  }
+void detect_formula(Transaction& transaction, const core::PodRecord& record,
+                    const core::ContainerRecord& container, const core::EngineResources& told) {
+  const bool wanted =
+      transaction.settings().weight_formula == core::WeightFormulaSetting::kAuto &&
+      !transaction.tiers().weight_formula &&
+      transaction.machine().layout_without_hugepages().cpu == core::CgroupVersion::kV2;
+  if (!wanted) return;
+  const auto values = core::container_values(record, container.name, transaction.settings());
+  const std::string file{core::file_of(core::Value::kCpuShares, core::CgroupVersion::kV2)};
+  if (!values || !values->cpu_shares || told.unified.contains(file)) return;
+  // Annotations may request other shares than the engine has set.
+  if (told.cpu_shares && *told.cpu_shares != values->cpu_shares->value()) return;
+  const auto text = transaction.machine().read(container.cgroup, core::Controller::kCpu, file);
+  const std::int64_t weight = text ? parse_int(*text).value_or(0) : 0;
+  const auto linear =
+      core::cpu_weight_for(*values->cpu_shares, core::WeightFormula::kLinear).value();
+  const auto log = core::cpu_weight_for(*values->cpu_shares, core::WeightFormula::kLog).value();
+  if (linear == log) return;
+  if (weight == linear) transaction.tiers().weight_formula = core::WeightFormula::kLinear;
+  if (weight == log) transaction.tiers().weight_formula = core::WeightFormula::kLog;
 }
 
 Result<bool> confirm_started(Transaction& transaction, const core::ContainerFacts& facts,

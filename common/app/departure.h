@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "common/app/log.h"
-#include "common/app/timeouts.h"
 #include "common/app/transaction.h"
 #include "common/base/error.h"
 #include "common/base/units.h"

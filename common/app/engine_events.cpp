@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/app/container_start.h"
+#include "common/app/admission.h"
 #include "common/base/text.h"
 #include "common/cgroup/container.h"
 #include "common/cgroup/node.h"
@@ -123,6 +123,15 @@ Result<std::optional<core::PodRecord>> pod_of(Transaction& transaction,
   return record;
 }
 
+/// Registers a running container that has no record; not a sandbox.
+Status count_unknown(Transaction& transaction, const AdmissionRequest& request,
+                     const std::optional<Init>& init) {
+  if (!init || request.annotations.engine.is_sandbox) return {};
+  PODQOS_ASSIGN(const auto found,
+                store::find_container(transaction.store(), request.facts.id, request.facts.bundle));
+  return found ? Status{} : count_running(transaction, request, *init);
+}
+
 /// Handles resources_changed() in one transaction.
 Result<Followed> change(const core::Settings& settings, Log& log, const ContainerEvent& event,
                         const Timeouts& timeouts) {
@@ -133,15 +142,12 @@ Result<Followed> change(const core::Settings& settings, Log& log, const Containe
   // It may have ended while the lock was waited for.
   PODQOS_ASSIGN(init, init_of(event.init));
   PODQOS_TRY(recover(transaction));
-  PODQOS_ASSIGN(const auto found,
-                store::find_container(transaction.store(), event.facts.id, event.facts.bundle));
-  const bool whole_pod = request->annotations.engine.is_sandbox;
-  if (init && !found && !whole_pod) PODQOS_TRY(count_running(transaction, *request, *init));
+  PODQOS_TRY(count_unknown(transaction, *request, init));
   PODQOS_ASSIGN(auto record, pod_of(transaction, *request));
   auto followed = Followed::kNow;
   if (record) {
     PODQOS_ASSIGN(followed, resize(transaction, *std::move(record), *request));
-  } else if (init && whole_pod) {  // the sandbox of an unknown pod
+  } else if (init && request->annotations.engine.is_sandbox) {  // of an unknown pod
     PODQOS_TRY(count_running(transaction, *std::move(request), *init));
   }
   PODQOS_TRY(transaction.finish_if_changed());

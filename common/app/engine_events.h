@@ -13,7 +13,6 @@
 #include "common/app/departure.h"
 #include "common/app/log.h"
 #include "common/app/reconcile.h"
-#include "common/app/timeouts.h"
 #include "common/app/transaction.h"
 #include "common/base/error.h"
 #include "common/base/units.h"

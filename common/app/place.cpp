@@ -1,4 +1,3 @@
-#include "common/app/place.h"
 
 #include <algorithm>
 #include <array>

@@ -4,9 +4,10 @@
 #include <utility>
 #include <vector>
 
-#include "common/app/container_start.h"
+#include "common/app/admission.h"
 #include "common/app/departure.h"
 #include "common/app/reconcile.h"
+#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/container.h"
 #include "common/cgroup/pod_cgroup.h"
@@ -55,7 +56,7 @@ class Recomputation {
       stop_stray_units(tree);
     }
     PODQOS_TRY(evaluate());
-    detect_formula_again(transaction_, records_);
+    detect_formulas();
     PODQOS_TRY(write_pods());
     clean_index();
     transaction_.store().recomputed();
@@ -243,6 +244,18 @@ class Recomputation {
       PODQOS_TRY(note(record.pod.uid, handle_due(transaction_, record)));
     }
     return {};
+  }
+
+  /// The state may have been lost while containers ran whose runtime converted their shares.
+  void detect_formulas() {
+    for (const auto& [uid, record] : records_) {
+      for (const core::ContainerRecord& container : record.containers) {
+        // The weight of a container outside its pod is podqos's own.
+        const bool placed = !record.adopted && is_below(container.cgroup, record.cgroup);
+        if (placed && container.state == core::ContainerState::kLive)
+          detect_formula(transaction_, record, container, {});
+      }
+    }
   }
 
   core::ReconciledPod observe(core::PodRecord record) {

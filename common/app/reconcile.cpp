@@ -18,8 +18,8 @@
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/events/cgroup_write.h"
 #include "common/core/pods/resize.h"
-#include "common/store/dry_run_files.h"
 #include "common/store/state_directory.h"
+#include "common/store/state_files.h"
 #include "common/store/store.h"
 
 namespace podqos::app {
@@ -42,17 +42,17 @@ std::vector<HeldTier> held_tiers(Transaction& transaction) {
     core::TierValues wanted =
         core::wanted_tiers(tree.sums, tiers.sums, settings, transaction.capacity());
     wanted.root = core::root_limits(tiers, tree, settings, transaction.capacity());
-    const auto add = [&](core::QosClass qos_class, const core::CgroupValues& values) {
+    for (const auto& [qos_class, limit] :
+         {std::pair{core::QosClass::kGuaranteed, wanted.root.memory_limit},
+          std::pair{core::QosClass::kBurstable, wanted.burstable.memory_limit},
+          std::pair{core::QosClass::kBestEffort, wanted.besteffort.memory_limit}}) {
       std::string path = core::tier_path(tree.kubepods, qos_class);
       const auto usage = transaction.machine().memory_usage(path);
-      if (!values.memory_limit || !usage) return;
-      const Bytes excess = core::excess_of_limit(*values.memory_limit, *usage, settings);
+      if (!limit || !usage) continue;
+      const Bytes excess = core::excess_of_limit(*limit, *usage, settings);
       const bool root = qos_class == core::QosClass::kGuaranteed;
       if (excess > Bytes{0}) held.push_back({std::move(path), excess, root});
-    };
-    add(core::QosClass::kGuaranteed, wanted.root);
-    add(core::QosClass::kBurstable, wanted.burstable);
-    add(core::QosClass::kBestEffort, wanted.besteffort);
+    }
   }
   return held;
 }

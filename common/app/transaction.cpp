@@ -105,9 +105,9 @@ Transaction::Transaction(const core::Settings& settings, Log& log,
   before_.trees = tiers().trees;
 }
 
-Result<std::optional<Transaction>> Transaction::open_as(const core::Settings& settings, Log& log,
-                                                        const Timeouts& timeouts,
-                                                        store::Opening opening) {
+Result<std::optional<Transaction>> Transaction::open_existing(const core::Settings& settings,
+                                                              Log& log, const Timeouts& timeouts,
+                                                              store::Opening opening) {
   auto store = store::Store::open(store_options(settings, timeouts), opening);
   if (!store && store.error().code == ErrorCode::kNotFound && opening == store::Opening::kExisting)
     return std::nullopt;
@@ -122,13 +122,8 @@ Result<std::optional<Transaction>> Transaction::open_as(const core::Settings& se
 
 Result<Transaction> Transaction::open(const core::Settings& settings, Log& log,
                                       const Timeouts& timeouts) {
-  PODQOS_ASSIGN(auto opened, open_as(settings, log, timeouts, store::Opening::kMake));
+  PODQOS_ASSIGN(auto opened, open_existing(settings, log, timeouts, store::Opening::kMake));
   return *std::move(opened);
-}
-
-Result<std::optional<Transaction>> Transaction::open_existing(const core::Settings& settings,
-                                                              Log& log, const Timeouts& timeouts) {
-  return open_as(settings, log, timeouts, store::Opening::kExisting);
 }
 
 core::WeightFormula Transaction::formula() {

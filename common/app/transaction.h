@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -8,7 +10,6 @@
 #include <vector>
 
 #include "common/app/log.h"
-#include "common/app/timeouts.h"
 #include "common/base/error.h"
 #include "common/cgroup/machine.h"
 #include "common/cgroup/removal.h"
@@ -18,8 +19,29 @@
 #include "common/core/record.h"
 #include "common/core/settings.h"
 #include "common/store/store.h"
+#include "common/sys/clock.h"
 
 namespace podqos::app {
+
+/// How long one call may wait, within the configured limits. A caller that its runtime waits for
+/// sets a deadline for the whole call.
+struct Timeouts {
+  /// The clock of `deadline`; unaffected by steps of the wall clock.
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point deadline = Clock::time_point::max();  ///< for all waiting of the call
+  /// For the lock; the shorter of this and lockDeadline applies.
+  std::chrono::milliseconds lock = std::chrono::milliseconds::max();
+  std::chrono::milliseconds systemd{2000};       ///< for each reply of systemd
+  const sys::Clock* clock = &sys::kSteadyClock;  ///< never null
+};
+
+/// How long one event of a container's start may wait in all, whatever it waits for: 5 s, or a
+/// longer lockDeadline up to 25 s. Runtimes and engines give up later, and the hook ends itself
+/// after 30 s.
+[[nodiscard]] constexpr std::chrono::milliseconds start_time_limit(const core::Settings& settings) {
+  return std::clamp(std::chrono::milliseconds{settings.lock_deadline_ms},
+                    std::chrono::milliseconds{5'000}, std::chrono::milliseconds{25'000});
+}
 
 /// What the machine has refused for the moment: a pod's values, or the removal of a cgroup.
 struct Refusal {
@@ -36,8 +58,9 @@ class Transaction {
   static Result<Transaction> open(const core::Settings& settings, Log& log,
                                   const Timeouts& timeouts = {});
   /// As open(), but creates nothing; nullopt if there is no state directory.
-  static Result<std::optional<Transaction>> open_existing(const core::Settings& settings, Log& log,
-                                                          const Timeouts& timeouts = {});
+  static Result<std::optional<Transaction>> open_existing(
+      const core::Settings& settings, Log& log, const Timeouts& timeouts = {},
+      store::Opening opening = store::Opening::kExisting);
   /// A transaction on records and a machine that the caller opened.
   Transaction(const core::Settings& settings, Log& log, std::unique_ptr<store::Store> store,
               std::unique_ptr<cgroup::Machine> machine, core::NodeCapacity capacity);
@@ -146,9 +169,6 @@ class Transaction {
   [[nodiscard]] std::vector<std::string> release_written() { return std::exchange(written_, {}); }
 
  private:
-  static Result<std::optional<Transaction>> open_as(const core::Settings& settings, Log& log,
-                                                    const Timeouts& timeouts,
-                                                    store::Opening opening);
   /// Logs what was executed, and collects its written values for release_written().
   void note(cgroup::Report report);
   /// Logs and notes what finish() leaves to a later transaction.
@@ -169,7 +189,6 @@ class Transaction {
   /// Removes tiers and root, of which no pod is left, and the cgroups above that podqos has made.
   /// What another program uses stays, and the root with it; then they remain the ones in use.
   [[nodiscard]] Status remove_tree(const std::string& kubepods);
-  void remove_unused(const core::TreeRecord& tree);
 
   const core::Settings* settings_;
   Log* log_;

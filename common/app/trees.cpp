@@ -130,21 +130,18 @@ Status Transaction::write_tiers(const core::TreeRecord& tree, core::TreeState st
   return first;
 }
 
-void Transaction::remove_unused(const core::TreeRecord& tree) {
-  // Only units are left that systemd did not stop when it was asked: that is for reconcile to try
-  // again, so that no container waits for a systemd that does not answer.
-  if (trees_ == core::TreeState::kUnchanged &&
-      core::driver_of(tree.kubepods) == core::Driver::kSystemd && !machine_->exists(tree.kubepods))
-    return;
-  if (auto done = remove_tree(tree.kubepods); !done) {
-    note_failure(cat("cgroup ", tree.kubepods,
-                     ", in which no pod is left, was not removed: ", done.error().message));
-  }
-}
-
 Status Transaction::write_tree(const core::TreeRecord& tree) {
   if (!core::has_pods(tiers(), tree)) {
-    remove_unused(tree);
+    // Only units may be left that systemd did not stop when it was asked: that is for reconcile to
+    // try again, so that no container waits for a systemd that does not answer.
+    const bool may_remain = trees_ == core::TreeState::kUnchanged &&
+                            core::driver_of(tree.kubepods) == core::Driver::kSystemd &&
+                            !machine_->exists(tree.kubepods);
+    const Status done = may_remain ? Status{} : remove_tree(tree.kubepods);
+    if (!done) {
+      note_failure(cat("cgroup ", tree.kubepods,
+                       ", in which no pod is left, was not removed: ", done.error().message));
+    }
     return {};
   }
   const bool just_made = std::ranges::find(made_, tree.kubepods) != made_.end();

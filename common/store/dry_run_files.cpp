@@ -1,11 +1,10 @@
-#include "common/store/dry_run_files.h"
-
 #include <algorithm>
 #include <set>
 #include <utility>
 
 #include "common/base/path.h"
 #include "common/base/text.h"
+#include "common/store/state_files.h"
 
 namespace podqos::store {
 

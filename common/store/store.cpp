@@ -7,7 +7,7 @@
 #include "common/codec/json_text.h"
 #include "common/codec/record_json.h"
 #include "common/core/cgroups/naming.h"
-#include "common/store/dry_run_files.h"
+#include "common/store/state_files.h"
 #include "common/sys/atomic_file.h"
 
 namespace podqos::store {
@@ -32,14 +32,6 @@ std::string record_path(std::string_view uid) {
 
 std::string index_path(std::string_view name) {
   return cat(kContainersName, "/", name);
-}
-
-/// The record in the text of the pod's file.
-Result<core::PodRecord> parse_record_of(std::string_view uid, std::string_view text) {
-  PODQOS_ASSIGN(auto record, codec::parse_pod_record(text));
-  if (record.pod.uid == uid) return record;
-  return fail(ErrorCode::kCorrupt,
-              cat("holds the record of pod \"", printable(record.pod.uid), "\""));
 }
 
 /// The uids in the target of a link, separated by '/'.
@@ -128,7 +120,10 @@ Result<std::optional<core::PodRecord>> Store::pod(std::string_view uid) {
   const std::string path = record_path(uid);
   const auto text = files_->read(path);
   if (text && !*text) return std::nullopt;
-  auto record = text ? parse_record_of(uid, **text) : fail(text.error());
+  auto record = text ? codec::parse_pod_record(**text) : fail(text.error());
+  if (record && record->pod.uid != uid)
+    record = fail(ErrorCode::kCorrupt,
+                  cat("holds the record of pod \"", printable(record->pod.uid), "\""));
   if (record) return std::optional{std::move(*record)};
   PODQOS_TRY(set_aside(path, record.error()));
   return std::nullopt;

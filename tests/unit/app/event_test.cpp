@@ -60,13 +60,6 @@ TEST_F(Event, LostStateKeepsTheFormulaOfTheRuntime) {
   EXPECT_EQ(node_.shares("/podqos"), node_.written(8192));
 }
 
-TEST_F(Event, ASecondContainerRaisesThePod) {
-  node_.run(kWebContainer, Pid{10});
-  node_.run(kLogContainer, Pid{11});
-  expect_web(768);
-  EXPECT_EQ(node_.records.tiers.sums.burstable.pods, 1);
-}
-
 TEST_F(Event, PodsStandToAKubeletsAsTheirRequestsDo) {
   node_.tree.make("/kubepods");
   node_.tree.cgroups.at("/kubepods").files.at("cpu.weight") = "313";

@@ -66,6 +66,7 @@ class PodOfJobs {
     for (const char* cgroup : {kPodOfJobs, containers::kBurstable})
       EXPECT_EQ(node.shares(cgroup), node.written(milli_cpu * 1024 / 1000)) << cgroup;
     EXPECT_EQ(node.records.tiers.sums.burstable.cpu, MilliCpu{milli_cpu});
+    EXPECT_EQ(node.records.tiers.sums.burstable.pods, 1);
   }
 
   FakeNode node{core::CgroupVersion::kV2};
@@ -74,9 +75,9 @@ class PodOfJobs {
 /// What happens in the pod, and what it has then.
 struct PartialPodCase {
   const char* name;
-  void (*happens)(PodOfJobs& pod);
   std::int64_t milli_cpu;
   const char* memory;
+  void (*happens)(PodOfJobs& pod);
 };
 class PartialPod : public TestWithParam<PartialPodCase> {};
 
@@ -87,81 +88,72 @@ TEST_P(PartialPod, HasWhatItsContainersNeededAtMost) {
 }
 
 const std::vector<PartialPodCase> kPartialPodCases = {
-    {"TwoAtOnceCountWhenBothHaveEnded",
+    {"TwoAtOnceCountWhenBothHaveEnded", 300, kThree,
      [](PodOfJobs& pod) {
        pod.run_two();
        pod.node.stop(job("a"), Pid{11});
        pod.node.stop(job("b"), Pid{12});
        pod.node.run(job("c"), Pid{13});
-     },
-     300, kThree},
-    {"JobsWhoseEndIsNeverReportedCountAsOne", [](PodOfJobs& pod) { pod.run_five([] {}); }, 200,
-     kTwo},
-    {"ReconcileForgetsWhatHasEnded", [](PodOfJobs& pod) { pod.run_five([&] { pod.reconcile(); }); },
-     200, kTwo},
-    {"ReconcileKeepsWhatRanAtOnce",
+     }},
+    {"JobsWhoseEndIsNeverReportedCountAsOne", 200, kTwo,
+     [](PodOfJobs& pod) { pod.run_five([] {}); }},
+    {"ReconcileForgetsWhatHasEnded", 200, kTwo,
+     [](PodOfJobs& pod) { pod.run_five([&] { pod.reconcile(); }); }},
+    {"ReconcileKeepsWhatRanAtOnce", 300, kThree,
      [](PodOfJobs& pod) {
        pod.run_two();
        pod.node.tree.end(Pid{11});
        pod.node.tree.end(Pid{12});
        pod.reconcile();
-     },
-     300, kThree},
-    {"CreationsThatFailCountForNothing",
+     }},
+    {"CreationsThatFailCountForNothing", 100, kOne,
      [](PodOfJobs& pod) {
        for (int count = 1; count <= 20; ++count) {
          pod.node.fail_to_create(job("failed" + std::to_string(count)), Pid{1100 + count});
          EXPECT_EQ(pod.node.memory(kPodOfJobs), kTwo);
        }
        pod.expire();
-     },
-     100, kOne},
+     }},
     // Its runtime reports the end: the process that placed it runs poststop.
-    {"ACreationThatIsReportedAsFailedCountsForNothing",
+    {"ACreationThatIsReportedAsFailedCountsForNothing", 100, kOne,
      [](PodOfJobs& pod) {
        ASSERT_TRUE(pod.node.admit(job("failed"), Pid{1011}));
        ASSERT_TRUE(pod.node.end(job("failed"), OnEnding::kLeave, Pid{1011}));
-     },
-     100, kOne},
+     }},
     // The cgroup of a container that cannot be made: what was written for it is taken back.
-    {"AContainerThatCannotBePlacedCountsForNothing",
+    {"AContainerThatCannotBePlacedCountsForNothing", 100, kOne,
      [](PodOfJobs& pod) {
        pod.node.refuses = [](const std::string& change) { return change.contains("podj"); };
        ASSERT_FALSE(pod.node.admit(job("failed")));
        pod.node.refuses = {};
        pod.reconcile();
-     },
-     100, kOne},
-    {"OneWithoutALimitThatNeverStartedLeavesTheLimit",
+     }},
+    {"OneWithoutALimitThatNeverStartedLeavesTheLimit", 100, kOne,
      [](PodOfJobs& pod) {
        pod.node.fail_to_create(unlimited());
        pod.expire();
-     },
-     100, kOne},
+     }},
     // A creation that failed and has not expired yet when a job ends.
-    {"WhatAPendingContainerClaimsIsNotKept",
+    {"WhatAPendingContainerClaimsIsNotKept", 200, kTwo,
      [](PodOfJobs& pod) {
        pod.node.run(job("job"), Pid{11});
        pod.node.fail_to_create(job("bad", "cpu=8,memory=1Gi"));
        pod.node.stop(job("job"), Pid{11});
-     },
-     200, kTwo},
-    {"ReconcileKeepsNothingOfAPendingContainer",
+     }},
+    {"ReconcileKeepsNothingOfAPendingContainer", 200, kTwo,
      [](PodOfJobs& pod) {
        pod.node.run(job("job"), Pid{11});
        pod.node.fail_to_create(job("bad", "cpu=8,memory=1Gi"));
        pod.node.tree.end(Pid{11});
        pod.reconcile();
-     },
-     200, kTwo},
-    {"APendingContainerWithoutALimitLeavesThePodItsOwn",
+     }},
+    {"APendingContainerWithoutALimitLeavesThePodItsOwn", 200, kTwo,
      [](PodOfJobs& pod) {
        pod.node.run(job("job"), Pid{11});
        pod.node.fail_to_create(unlimited());
        pod.node.stop(job("job"), Pid{11});
-     },
-     200, kTwo},
-    {"ContainersWithOneNameCountApart",
+     }},
+    {"ContainersWithOneNameCountApart", 1200, kReplicas,
      [](PodOfJobs& pod) {
        pod.node.run(replica("1", "cpu=1,memory=1Gi"), Pid{11});
        pod.node.run(replica("2"), Pid{12});
@@ -169,31 +161,27 @@ const std::vector<PartialPodCase> kPartialPodCases = {
        pod.node.stop(replica("2"), Pid{12});
        pod.expect(1200, kReplicas);
        pod.reconcile();
-     },
-     1200, kReplicas},
-    {"OneOfANameThatNeverStartsLeavesTheOthersTheirs",
+     }},
+    {"OneOfANameThatNeverStartsLeavesTheOthersTheirs", 200, kTwo,
      [](PodOfJobs& pod) {
        pod.node.run(replica("1"), Pid{11});
        pod.node.fail_to_create(replica("2", "cpu=1,memory=1Gi"));
        pod.expire();
-     },
-     200, kTwo},
+     }},
     // As precreate and createRuntime announce one container.
-    {"OneThatIsAnnouncedTwiceCountsOnce",
+    {"OneThatIsAnnouncedTwiceCountsOnce", 200, kTwo,
      [](PodOfJobs& pod) {
        pod.node.run(replica("1"), Pid{11});
        ASSERT_TRUE(pod.node.admit(replica("2")));
        pod.node.stop(replica("1"), Pid{11});
        ASSERT_TRUE(pod.node.admit(replica("2")));
-     },
-     200, kTwo},
-    {"ARestartedContainerWithALowerLimitDoesNotShrinkIt",
+     }},
+    {"ARestartedContainerWithALowerLimitDoesNotShrinkIt", 1100, kThree,
      [](PodOfJobs& pod) {
        pod.node.run(job("a", "cpu=1,memory=128Mi"), Pid{11});
        pod.node.tree.end(Pid{11});
        pod.node.run(job("a"), Pid{12});
-     },
-     1100, kThree},
+     }},
 };
 INSTANTIATE_TEST_SUITE_P(Table, PartialPod, ValuesIn(kPartialPodCases),
                          [](const TestParamInfo<PartialPodCase>& row) { return row.param.name; });

@@ -16,7 +16,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/app/place.h"
+#include "common/app/admission.h"
 #include "common/base/text.h"
 #include "common/sys/process.h"
 #include "hook/process.h"

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/store/dry_run_files.h"
+#include "common/store/state_files.h"
 #include "tests/unit/store/store_fixture.h"
 
 namespace podqos::store {
@@ -100,25 +100,12 @@ TEST_F(DryRun, NamesWhatIsCorruptAndLeavesIt) {
   EXPECT_TRUE(has("pods/.pod-1.json.podqos-tmp"));
 }
 
-TEST_F(DryRun, RefusesTiersOfANewerVersion) {
-  make_state();
-  write("tiers.json", R"({"version":99})");
-  EXPECT_EQ(dry().error().code, ErrorCode::kUnsupported);
-}
-
 class ReadUnlocked : public StoreTest {
  protected:
   [[nodiscard]] Result<Store> unlocked() const {
     return Store::open(options_, Opening::kReadUnlocked);
   }
 };
-
-TEST_F(ReadUnlocked, FindsNothingWhereThereIsNoDirectory) {
-  auto store = unlocked();
-  ASSERT_TRUE(store) << store.error().message;
-  EXPECT_THAT(*store->pod_uids(), IsEmpty());
-  EXPECT_FALSE(temporary_.has("state"));
-}
 
 TEST_F(ReadUnlocked, SeesATransactionInProgressWithoutWaitingForIt) {
   make_state();
