@@ -134,14 +134,11 @@ std::string one_line(std::string_view text) {
 
 Log::Log(std::string program, const core::Settings& settings)
     : program_(std::move(program)), sink_name_(settings.log_sink), threshold_(settings.log_level) {}
-Log::Log(Log&&) noexcept = default;
-Log& Log::operator=(Log&&) noexcept = default;
-Log::~Log() = default;
 
 void Log::write(core::LogLevel level, std::string_view line) {
   if (level < threshold_ || sink_name_ == "none") return;
   if (!logger_) {
-    logger_ = std::make_unique<spdlog::logger>(program_, open_sink(sink_name_));
+    logger_ = std::make_shared<spdlog::logger>(program_, open_sink(sink_name_));
     logger_->set_level(spdlog::level::trace);
   }
   constexpr std::array kLevels{spdlog::level::debug, spdlog::level::info, spdlog::level::warn,

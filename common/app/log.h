@@ -24,11 +24,6 @@ class Log {
   /// @param program  the name shown in syslog: "podqos-hook", "podqosctl"
   /// @param settings  log level and sink: "syslog", "stderr", "none" or the path of a file
   Log(std::string program, const core::Settings& settings);
-  Log(const Log&) = delete;
-  Log& operator=(const Log&) = delete;
-  Log(Log&&) noexcept;
-  Log& operator=(Log&&) noexcept;
-  ~Log();
 
   /// Write one line at the given level; lines below the configured level are dropped.
   void debug(std::string_view line) { write(core::LogLevel::kDebug, line); }
@@ -42,7 +37,7 @@ class Log {
   std::string program_;
   std::string sink_name_;
   core::LogLevel threshold_;
-  std::unique_ptr<spdlog::logger> logger_;
+  std::shared_ptr<spdlog::logger> logger_;
 };
 
 }  // namespace podqos::app

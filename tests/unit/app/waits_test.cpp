@@ -68,11 +68,11 @@ class Waits : public ::testing::Test {
     ASSERT_EQ(node_.records.tiers.pending.size(), static_cast<std::size_t>(count));
   }
 
-  /// Containers of pod b come, each of which looks for few creators.
+  /// Other pods come, each of which looks for few creators.
   void run_others(int count) {
     for (; count > 0; --count, ++others_) {
       reads_.clear();
-      node_.run({.id = cat("later", others_), .uid = "b"}, Pid{100 + others_});
+      node_.run({.id = cat("later", others_), .uid = cat("later", others_)}, Pid{100 + others_});
       EXPECT_LE(std::ranges::count_if(
                     reads_, [](const auto& read) { return read.starts_with("start time"); }),
                 20);
