@@ -21,17 +21,13 @@ constexpr std::size_t kMaxRoots = 4;
 /// What is read in the time that a page may take.
 constexpr std::size_t kMaxRecords = 4096;
 
-}  // namespace
-
-Result<NodeFigures> node_figures(const core::Settings& settings, store::Store& records) {
-  NodeFigures figures;
-  std::set<std::string> roots;
-  for (const core::TreeRecord& tree : records.tiers().trees)
-    roots.insert(tree.kubepods);
+/// Sums up the pods, and adds the roots of those of a kubelet.
+Status count_pods(const std::string& state_dir, store::Store& records, NodeFigures& figures,
+                  std::set<std::string>& roots) {
   PODQOS_ASSIGN(const auto uids, records.pod_uids());
   if (uids.size() > kMaxRecords)
-    return fail(ErrorCode::kTooLarge, cat(settings.state_dir, ": ", uids.size(),
-                                          " records, at most ", kMaxRecords, " are read"));
+    return fail(ErrorCode::kTooLarge,
+                cat(state_dir, ": ", uids.size(), " records, at most ", kMaxRecords, " are read"));
   const std::size_t incidents = records.incidents().size();
   for (const std::string& uid : uids) {
     const auto found = records.pod(uid);
@@ -40,11 +36,21 @@ Result<NodeFigures> node_figures(const core::Settings& settings, store::Store& r
     const core::PodRecord& pod = **found;
     (pod.adopted ? figures.adopted : figures.own).of(pod.qos_class) +=
         pod.adopted ? pod.claimed : pod.granted;
-    const auto root =
-        pod.adopted && roots.size() < kMaxRoots ? core::root_of_pod(pod.cgroup) : std::nullopt;
-    if (root) roots.insert(*root);
+    if (!pod.adopted || roots.size() >= kMaxRoots) continue;
+    if (auto root = core::root_of_pod(pod.cgroup)) roots.insert(std::move(*root));
   }
   figures.unreadable += records.incidents().size() - incidents;
+  return {};
+}
+
+}  // namespace
+
+Result<NodeFigures> node_figures(const core::Settings& settings, store::Store& records) {
+  NodeFigures figures;
+  std::set<std::string> roots;
+  for (const core::TreeRecord& tree : records.tiers().trees)
+    roots.insert(tree.kubepods);
+  PODQOS_TRY(count_pods(settings.state_dir, records, figures, roots));
   // Also one that has begun since the records were opened.
   figures.interrupted = records.dirty() || records.is_marked();
   for (const std::string& incident : records.incidents())
