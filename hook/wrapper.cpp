@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/app/configuration.h"
 #include "common/app/admission.h"
+#include "common/app/configuration.h"
 #include "common/base/text.h"
 #include "common/cgroup/discovery.h"
 #include "common/cgroup/node.h"
