@@ -105,25 +105,29 @@ Transaction::Transaction(const core::Settings& settings, Log& log,
   before_.trees = tiers().trees;
 }
 
-Result<std::optional<Transaction>> Transaction::open_existing(const core::Settings& settings,
-                                                              Log& log, const Timeouts& timeouts,
-                                                              store::Opening opening) {
-  auto store = store::Store::open(store_options(settings, timeouts), opening);
-  if (!store && store.error().code == ErrorCode::kNotFound && opening == store::Opening::kExisting)
-    return std::nullopt;
-  if (!store) return fail(std::move(store).error());
+Result<Transaction> Transaction::on(store::Store store, const core::Settings& settings, Log& log,
+                                    const Timeouts& timeouts) {
   PODQOS_ASSIGN(auto cgroups, cgroup::Cgroupfs::open({.systemd = {.deadline = timeouts.systemd,
                                                                   .end = timeouts.deadline,
                                                                   .clock = timeouts.clock}}));
   PODQOS_ASSIGN(auto capacity, cgroup::node_capacity(settings));
-  return Transaction{settings, log, std::make_unique<store::Store>(*std::move(store)),
+  return Transaction{settings, log, std::make_unique<store::Store>(std::move(store)),
                      std::make_unique<cgroup::Cgroupfs>(std::move(cgroups)), capacity};
 }
 
 Result<Transaction> Transaction::open(const core::Settings& settings, Log& log,
                                       const Timeouts& timeouts) {
-  PODQOS_ASSIGN(auto opened, open_existing(settings, log, timeouts, store::Opening::kMake));
-  return *std::move(opened);
+  PODQOS_ASSIGN(auto store, store::Store::open(store_options(settings, timeouts)));
+  return on(std::move(store), settings, log, timeouts);
+}
+
+Result<std::optional<Transaction>> Transaction::open_existing(const core::Settings& settings,
+                                                              Log& log, const Timeouts& timeouts) {
+  auto store = store::Store::open(store_options(settings, timeouts), store::Opening::kExisting);
+  if (!store && store.error().code == ErrorCode::kNotFound) return std::nullopt;
+  if (!store) return fail(std::move(store).error());
+  PODQOS_ASSIGN(auto transaction, on(*std::move(store), settings, log, timeouts));
+  return transaction;
 }
 
 core::WeightFormula Transaction::formula() {

@@ -58,9 +58,8 @@ class Transaction {
   static Result<Transaction> open(const core::Settings& settings, Log& log,
                                   const Timeouts& timeouts = {});
   /// As open(), but creates nothing; nullopt if there is no state directory.
-  static Result<std::optional<Transaction>> open_existing(
-      const core::Settings& settings, Log& log, const Timeouts& timeouts = {},
-      store::Opening opening = store::Opening::kExisting);
+  static Result<std::optional<Transaction>> open_existing(const core::Settings& settings, Log& log,
+                                                          const Timeouts& timeouts = {});
   /// A transaction on records and a machine that the caller opened.
   Transaction(const core::Settings& settings, Log& log, std::unique_ptr<store::Store> store,
               std::unique_ptr<cgroup::Machine> machine, core::NodeCapacity capacity);
@@ -169,6 +168,9 @@ class Transaction {
   [[nodiscard]] std::vector<std::string> release_written() { return std::exchange(written_, {}); }
 
  private:
+  /// A transaction on these records and the machine's cgroups.
+  static Result<Transaction> on(store::Store store, const core::Settings& settings, Log& log,
+                                const Timeouts& timeouts);
   /// Logs what was executed, and collects its written values for release_written().
   void note(cgroup::Report report);
   /// Logs and notes what finish() leaves to a later transaction.
