@@ -108,11 +108,9 @@ Status remove_rest(const core::Settings& settings, Log& log, const std::string& 
     if (!transaction) return {};
     PODQOS_TRY(recover(*transaction));
     PODQOS_ASSIGN(const auto record, transaction->store().pod(uid));
-    std::optional<Error> refused;
     // Meanwhile another event may have removed it, or started a container in it.
-    if (record && record->released_at) {
-      PODQOS_ASSIGN(refused, handle_due(*transaction, *record));
-    }
+    const bool due = record && record->released_at;
+    PODQOS_ASSIGN(auto refused, due ? handle_due(*transaction, *record) : std::nullopt);
     PODQOS_TRY(transaction->finish());
     if (refused) return fail(*std::move(refused));
     if (std::ranges::count(transaction->partly_removed(), uid) == 0) return {};
