@@ -29,7 +29,7 @@ int run_hook(std::span<const char* const> args);
 int run_wrapper(std::span<const char* const> args);
 
 /// The hook stage createRuntime (and prestart): confirms a container that was placed, or registers
-/// one that was not and moves it to its pod as far as placement.onMisplaced allows.
+/// one that was not; placement.onMisplaced says what becomes of one outside its pod.
 /// @param state  the OCI state from stdin (OCI runtime-spec, runtime.md, State)
 /// @param runtime  the process that runs the hook
 /// @return kRefused if placement.onMisplaced is "fail" and the container runs outside its pod,

@@ -139,6 +139,7 @@ bool Plugin::note_synchronized(const Result<bool>& taken) {
 
 void Plugin::register_sandbox(const Reported& pod) {
   const auto process = process_of(pod.pid);
+  if (!process) log_failure("register sandbox", process.error());
   if (!process || process->start_time == StartTime{0}) return;
   sandboxes_.insert_or_assign(pod.facts.id, *process);
 }

@@ -50,7 +50,7 @@ void charge_monitor(Transaction& transaction, const core::PodRecord& record, Pid
   if (done) {
     transaction.log().info(cat(pod, "process ", (*monitor)->pid.value(), " from ",
                                (*monitor)->cgroup, " is charged to the pod as its monitor"));
-  } else if (done.error().code != ErrorCode::kNotFound) {  // else it has ended meanwhile
+  } else if (!monitor || done.error().code != ErrorCode::kNotFound) {  // else it has ended
     transaction.log().warning(
         cat(pod, "its monitor is not charged to the pod: ", done.error().message));
   }

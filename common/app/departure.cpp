@@ -106,7 +106,7 @@ Result<std::optional<core::Departure>> remove_container(Transaction& transaction
   core::PodRecord record = before;
   const auto found = std::ranges::find(record.containers, key, &core::ContainerRecord::key);
   if (found == record.containers.end()) return std::nullopt;
-  core::forget_pending(transaction.tiers(), key);
+  core::forget_pending(transaction.tiers(), record.pod.uid, key);
   core::remove_container(record, static_cast<std::size_t>(found - record.containers.begin()));
   core::Departure departure = decide(transaction, record, false);
   PODQOS_TRY(log_refusal(transaction, record.pod.uid, carry_out(transaction, departure, before)));
@@ -149,7 +149,7 @@ namespace {
 
 /// Confirms a pending container that runs, drops one that was never created.
 Status expire(Transaction& transaction, const core::PendingEntry& entry) {
-  core::forget_pending(transaction.tiers(), entry.key());
+  core::forget_pending(transaction.tiers(), entry.uid, entry.key());
   PODQOS_ASSIGN(auto record, transaction.store().pod(entry.uid));
   if (!record) return {};
   auto& containers = record->containers;

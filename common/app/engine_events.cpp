@@ -10,6 +10,7 @@
 #include "common/codec/record_json.h"
 #include "common/core/pods/counting.h"
 #include "common/core/pods/grants.h"
+#include "common/core/pods/merge.h"
 #include "common/core/pods/pod_values.h"
 #include "common/core/pods/resize.h"
 #include "common/store/store.h"
@@ -87,6 +88,7 @@ Result<Followed> resize(Transaction& transaction, core::PodRecord record,
   if (record.pod == before.pod && record.sums == before.sums &&
       record.containers == before.containers)
     return Followed::kNow;
+  PODQOS_TRY(core::check_described(record));
   PODQOS_TRY(codec::check_record_size(record));
   core::grant_requests(record, core::sums_beside(transaction.tiers(), before),
                        transaction.settings(), transaction.capacity());

@@ -110,8 +110,13 @@ Status enable(OpenHierarchy& hierarchy, std::string_view path, const std::string
   return fail(std::move(error));
 }
 
-/// Copies a cpuset file from the parent.
-Status inherit(OpenHierarchy& hierarchy, std::string_view path, const char* file) {
+/// Copies a cpuset file from the parent, unless the cgroup has a value of its own.
+/// @param made  podqos has just made the cgroup: its files are empty
+Status inherit(OpenHierarchy& hierarchy, std::string_view path, const char* file, bool made) {
+  if (!made) {
+    PODQOS_ASSIGN(const std::string current, hierarchy.read(path, file));
+    if (!current.empty()) return {};
+  }
   PODQOS_ASSIGN(const std::string inherited, hierarchy.read(parent_of(path), file));
   const OrErrno<void> written = hierarchy.write(path, file, inherited);
   if (written) return {};
@@ -137,7 +142,8 @@ class Walk {
   Status prepare_leaf(const std::string& path) {
     if (path == "/") return {};
     PODQOS_TRY(prepare_inner(std::string{parent_of(path)}));
-    return hierarchy_.make(path);
+    PODQOS_TRY(hierarchy_.make(path));
+    return {};
   }
 
   Status prepare_inner(const std::string& path) {
@@ -163,18 +169,19 @@ class Walk {
     // ancestors.
     if (cpus && !cpus->empty()) return {};
     PODQOS_TRY(prepare_cpuset(std::string{parent_of(path)}));
-    if (is_new) PODQOS_TRY(hierarchy_.make(path));
-    const auto mems = is_new ? std::string{} : hierarchy_.read(path, "cpuset.mems");
-    if (!mems || mems->empty()) PODQOS_TRY(inherit(hierarchy_, path, "cpuset.mems"));
-    return inherit(hierarchy_, path, "cpuset.cpus");
+    PODQOS_ASSIGN(const bool made, is_new ? hierarchy_.make(path) : false);
+    PODQOS_TRY(inherit(hierarchy_, path, "cpuset.mems", made));
+    return inherit(hierarchy_, path, "cpuset.cpus", made);
   }
 
   Status prepare_plain(const std::string& path) {
     if (path == "/") return {};
-    auto done = hierarchy_.make(path);
-    if (done || done.error().code != ErrorCode::kNotFound) return done;
+    const auto made = hierarchy_.make(path);
+    if (made) return {};
+    if (made.error().code != ErrorCode::kNotFound) return fail(made.error());
     PODQOS_TRY(prepare_plain(std::string{parent_of(path)}));
-    return hierarchy_.make(path);
+    PODQOS_TRY(hierarchy_.make(path));
+    return {};
   }
 
   OpenHierarchy& hierarchy_;

@@ -160,14 +160,14 @@ OrErrno<bool> OpenHierarchy::change(const core::WriteFile& step) {
   return written ? OrErrno<bool>{true} : std::unexpected(written.error());
 }
 
-Status OpenHierarchy::make(std::string_view path) {
+Result<bool> OpenHierarchy::make(std::string_view path) {
   PODQOS_ASSIGN(const std::string below, beneath(path));
   // Readable by all, like cgroups made by runc and systemd, whatever the umask.
   const mode_t umask = ::umask(S_IWGRP | S_IWOTH);
   const int made = ::mkdirat(root_->fd(), below.c_str(), S_IRWXU | S_IRWXG | S_IRWXO);
   const int err = errno;
   ::umask(umask);
-  if (made == 0 || err == EEXIST) return {};
+  if (made == 0 || err == EEXIST) return made == 0;
   Error error = Error::from_errno(err, cat("mkdir ", place_of(path)));
   // Not a lack of memory on the host: the cgroup's structures are charged to its parent.
   if (err == ENOMEM) error.message += " (the parent's memory limit is exhausted)";

@@ -68,8 +68,8 @@ class OpenHierarchy {
   /// Writes a control file unless it holds the value already, see holds_value().
   /// @return whether it was written
   [[nodiscard]] OrErrno<bool> change(const core::WriteFile& step);
-  /// mkdir(2) of a cgroup whose parent exists, mode 0755, unless it exists itself.
-  [[nodiscard]] Status make(std::string_view path);
+  /// mkdir(2) of a cgroup whose parent exists, mode 0755; false if it exists itself.
+  [[nodiscard]] Result<bool> make(std::string_view path);
   /// rmdir(2), if it exists; kBusy if it is in use.
   [[nodiscard]] Status remove(std::string_view path);
   /// An extended attribute of at most 64 KiB; nullopt if it is not set or the file system does not

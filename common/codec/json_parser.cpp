@@ -204,7 +204,8 @@ bool JsonParser::parse_child(const JsonNode& parent) {
       storing_ = bounds_.is_read(parent.key, child.key);
   }
   if (stored && left_-- == 0)
-    return refuse_bound(cat("JSON with more than ", bounds_.values, " values that are read"));
+    return refuse_bound(cat("JSON with more than ", bounds_.values, " values that are read: \"",
+                            printable(child.key), "\""));
   const bool parsed = parse_value(child);
   storing_ = stored;
   if (parsed && stored) pending_.push_back(std::move(child));

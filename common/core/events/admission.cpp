@@ -165,7 +165,7 @@ void reconcile_bundle(TiersRecord& tiers, PodRecord& record, ContainerFacts& fac
   if (facts.bundle.empty()) {
     facts.bundle = known->bundle;
   } else if (known->bundle.empty()) {
-    forget_pending(tiers, known->key());
+    forget_pending(tiers, record.pod.uid, known->key());
     known->bundle = facts.bundle;
   }
 }

@@ -151,7 +151,7 @@ void count_pod(TiersRecord& tiers, const PodRecord& record,
 }
 
 void note_pending(TiersRecord& tiers, const PodRecord& record, const ContainerRecord& container) {
-  forget_pending(tiers, container.key());
+  forget_pending(tiers, record.pod.uid, container.key());
   if (container.state != ContainerState::kPending) return;
   tiers.pending.push_back({.uid = record.pod.uid,
                            .id = container.id,
@@ -160,8 +160,10 @@ void note_pending(TiersRecord& tiers, const PodRecord& record, const ContainerRe
                            .start_time = container.start_time});
 }
 
-void forget_pending(TiersRecord& tiers, const ContainerKey& container) {
-  std::erase_if(tiers.pending, [&](const PendingEntry& entry) { return entry.key() == container; });
+void forget_pending(TiersRecord& tiers, std::string_view uid, const ContainerKey& container) {
+  std::erase_if(tiers.pending, [&](const PendingEntry& entry) {
+    return entry.uid == uid && entry.key() == container;
+  });
 }
 
 void retain_pod(TiersRecord& tiers, RetainedEntry entry) {

@@ -65,7 +65,7 @@ void count_pod(TiersRecord& tiers, const PodRecord& record, const std::optional<
 /// Adds the container to the list of pending containers, or removes it if it is live.
 void note_pending(TiersRecord& tiers, const PodRecord& record, const ContainerRecord& container);
 /// Removes a container from that list.
-void forget_pending(TiersRecord& tiers, const ContainerKey& container);
+void forget_pending(TiersRecord& tiers, std::string_view uid, const ContainerKey& container);
 
 /// Adds the pod to the list of retained pods, or changes its time there.
 void retain_pod(TiersRecord& tiers, RetainedEntry entry);

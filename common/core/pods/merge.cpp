@@ -164,15 +164,18 @@ Result<MergedPod> merge_claim(const std::optional<PodRecord>& existing, const Id
   } else {
     merged.record = new_record(identity, claim, settings, merged.warnings);
   }
-  constexpr std::size_t kMaxPartialContainers = 256;
-  const std::size_t described = merged.record.pod.containers.size();
-  if (!merged.record.complete && described > kMaxPartialContainers) {
-    return fail(ErrorCode::kTooLarge,
-                cat("the pod has ", described, " containers without podqos.io/pod, at most ",
-                    kMaxPartialContainers,
-                    " are allowed: describe the pod once with podqos.io/pod (podqosctl annotate)"));
-  }
+  PODQOS_TRY(check_described(merged.record));
   return merged;
+}
+
+Status check_described(const PodRecord& record) {
+  constexpr std::size_t kMaxPartialContainers = 256;
+  const std::size_t described = record.pod.containers.size();
+  if (record.complete || described <= kMaxPartialContainers) return {};
+  return fail(ErrorCode::kTooLarge,
+              cat("the pod has ", described, " containers without podqos.io/pod, at most ",
+                  kMaxPartialContainers,
+                  " are allowed: describe the pod once with podqos.io/pod (podqosctl annotate)"));
 }
 
 }  // namespace podqos::core

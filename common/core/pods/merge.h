@@ -27,11 +27,13 @@ struct MergedPod {
 /// first application container, then Guaranteed only if podqos.io/qos-class says so. Later claims
 /// that contradict it give a warning.
 /// @param existing  the pod's record without containers that have ended; nullopt for a new pod
-/// @return kConflict if the pod belongs to other containers (check_owner()), kTooLarge for more
-/// than
-///         256 containers without podqos.io/pod
+/// @return kConflict if the pod belongs to other containers (check_owner()); what check_described()
+///         says
 [[nodiscard]] Result<MergedPod> merge_claim(const std::optional<PodRecord>& existing,
                                             const Identity& identity, const PodClaim& claim,
                                             const Settings& settings);
+
+/// @return kTooLarge if the record describes more than 256 containers without podqos.io/pod
+[[nodiscard]] Status check_described(const PodRecord& record);
 
 }  // namespace podqos::core

@@ -264,9 +264,10 @@ Followed follow(PodRecord& record, const ContainerRecord& container, const HeldR
             "recreate the container"));
   }
   const EngineResources update = find_update(record, container, held, node);
+  if (update == EngineResources{}) return {};
   PodRecord updated = record;
   apply_resize(updated, {.whole_pod = false, .container = container.name, .now = update});
-  if (update == EngineResources{} || updated == record) return {};
+  if (updated == record) return {};
   if (const auto values = pod_values(updated, node.settings); !values) {
     return std::unexpected(cat(" was updated to ", describe(update, held),
                                ", which its pod does not follow: ", values.error().message));

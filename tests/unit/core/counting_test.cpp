@@ -211,13 +211,14 @@ TEST(NotePending, ListsAContainerUntilItIsLive) {
   EXPECT_THAT(tiers.pending, IsEmpty());
 }
 
-TEST(ForgetPending, KeepsAContainerOfAnotherBundle) {
+TEST(ForgetPending, KeepsAContainerOfAnotherBundleOrPod) {
   TiersRecord tiers;
   const PodRecord record = granted(QosClass::kBurstable, 1000, 900);
   note_pending(tiers, record, recorded(ContainerState::kPending));
-  forget_pending(tiers, {.id = "c1", .bundle = "/other"});
+  forget_pending(tiers, "42", {.id = "c1", .bundle = "/other"});
+  forget_pending(tiers, "43", {.id = "c1", .bundle = "/b"});
   EXPECT_EQ(tiers.pending.size(), 1U);
-  forget_pending(tiers, {.id = "c1", .bundle = "/b"});
+  forget_pending(tiers, "42", {.id = "c1", .bundle = "/b"});
   EXPECT_THAT(tiers.pending, IsEmpty());
 }
 
