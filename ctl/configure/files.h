@@ -36,8 +36,9 @@ struct FileChange {
   std::string path;
   FileState before = {};
   FileState after = {};
-  std::string what = {};  ///< "handler podqos", for the line that is printed
-  bool backup = false;    ///< whether `before` is kept beside the file unless a backup is there
+  std::string what = {};    ///< "handler podqos", for the line that is printed
+  bool is_removal = false;  ///< what is removed even without --undo
+  bool backup = false;      ///< whether `before` is kept beside the file unless a backup is there
   /// Whether the backup has become the file again, so that it is removed.
   bool drop_backup = false;
 };

@@ -127,7 +127,7 @@ Status add_change(Setup& setup, FileChange change, const std::string& by_hand, c
   change.after = before->with(*std::move(made));
   change.before = *std::move(before);
   change.backup = change.backup && change.before.exists();
-  if (setup.undo) PODQOS_TRY(restore(setup, change, is_made_of));
+  if (setup.undo || change.is_removal) PODQOS_TRY(restore(setup, change, is_made_of));
   setup.changes.push_back(std::move(change));
   return {};
 }
@@ -149,7 +149,7 @@ Status add_lines(Setup& setup, const Lines& lines) {
 }
 
 Status remove_lines(Setup& setup, const std::string& path) {
-  return add_change(setup, {.path = path, .what = "podqos's lines"}, "",
+  return add_change(setup, {.path = path, .what = "podqos's lines", .is_removal = true}, "",
                     [&](const auto& text) { return edit_blocks(text.value_or(""), path); });
 }
 

@@ -49,9 +49,9 @@ using Edit = std::function<Result<std::string>(const std::optional<std::string>&
 /// if `after` is the backup.
 using IsMadeOf = bool (*)(const FileChange& change, const std::string& backup);
 
-/// Plans a change if the text is another one. With --undo, a file that is as it was before the
-/// first change becomes the backup's bytes, and the backup goes; without backup, a file goes of
-/// which nothing is left.
+/// Plans a change if the text is another one. Of a removal and with --undo, a file
+/// that is as it was before the first change becomes the backup's bytes, and the backup goes;
+/// without backup, a file goes of which nothing is left.
 /// @param change  path, what, and whether a file that is there is kept as a backup
 /// @param by_hand  for the end of an error
 /// @return the error of `edit`, or an error for a symlink

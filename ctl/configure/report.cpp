@@ -73,11 +73,12 @@ std::vector<std::string> next_steps(const Setup& setup) {
 
 Result<std::string> format_change(const Setup& setup, const FileChange& change) {
   const std::string path = cat(setup.root, change.path);
-  std::string line = cat(path, ": ", change.what, setup.undo ? " removed" : " added");
-  if (setup.undo && !change.after.exists()) line += " (file deleted)";
+  const bool is_removal = setup.undo || change.is_removal;
+  std::string line = cat(path, ": ", change.what, is_removal ? " removed" : " added");
+  if (!change.after.exists()) line += " (file deleted)";
   if (change.backup) line += cat(" (backup: ", path, kBackupSuffix, ")");
   if (change.drop_backup) line += "; restored from backup; backup removed";
-  if (!setup.undo)
+  if (!is_removal)
     line += cat(" (undo: podqosctl configure ", setup.engine->name, " --undo",
                 setup.root.empty() ? "" : " --root ", setup.root, ")");
   return line + "\n";

@@ -290,9 +290,23 @@ TEST(PlanPodman, MakesThePackagesLinkFrom48On) {
 TEST(PlanPodman, ReplacesTheOldDropInAfterAnUpgrade) {
   const Tree tree{kPackage};
   Tree::apply(tree.plan("podman 4.3 hooks"));
-  Tree::apply(tree.plan("podman 5.4 hooks"));
-  EXPECT_EQ(tree.text(kPodmanDropIn), "");
-  EXPECT_EQ(tree.text(kPodmanLink), "-> " + kPodmanShipped);
+  const auto upgrade = tree.plan("podman 5.4 hooks");
+  Tree::apply(upgrade);
+  auto files = tree.all();
+  EXPECT_FALSE(files.contains(kPodmanDropIn));
+  EXPECT_EQ(files[kPodmanLink], "-> " + kPodmanShipped);
+  EXPECT_THAT(format_text(upgrade, ColourMode::kPlain).value_or(""),
+              HasSubstr(kPodmanDropIn + ": podqos's lines removed (file deleted)\n"));
+  EXPECT_THAT(format_json(upgrade).value_or(""), HasSubstr("\"action\":\"remove\""));
+  // Of what an operator has added since, the rest stays.
+  Tree mixed{kPackage};
+  Tree::apply(mixed.plan("podman 4.3 hooks"));
+  mixed.put(kPodmanDropIn, "[network]\n" + mixed.text(kPodmanDropIn));
+  const auto kept = mixed.plan("podman 5.4 hooks");
+  Tree::apply(kept);
+  EXPECT_EQ(mixed.text(kPodmanDropIn), "[network]\n");
+  EXPECT_THAT(format_text(kept, ColourMode::kPlain).value_or(""),
+              HasSubstr(kPodmanDropIn + ": podqos's lines removed\n"));
 }
 
 TEST(PlanPodman, KeepsTheDirectoriesOfOthers) {
