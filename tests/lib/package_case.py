@@ -23,6 +23,8 @@ BUILD = harness.BIN.parent
 VERSION = re.search(r"VERSION ([\d.]+) LANG", (harness.REPOSITORY / "CMakeLists.txt").read_text(encoding="utf-8"))[1]
 HOOK = pathlib.Path("/usr/libexec/oci/hooks.d/podqos-hook")
 WRAPPER = pathlib.Path("/usr/bin/podqos-runtime")
+REGISTRATIONS = pathlib.Path("/usr/share/containers/oci/hooks.d")
+REGISTRATIONS = pathlib.Path("/usr/share/containers/oci/hooks.d")
 PROGRAM = pathlib.Path("/usr/libexec/podqos/podqos-hook")  # which the package owns; HOOK and WRAPPER outlive it
 KEPT = pathlib.Path("/usr/libexec/podqos-removed")
 KEPT_UNTIL_BOOT = pathlib.Path("/usr/lib/tmpfiles.d/podqos-removed.conf")
@@ -251,8 +253,12 @@ class LifeCase(PackageCase):
         pid = self.launch("app", "upgraded")
         before = self.machine.snapshot(self.pod("upgraded"))
         absences = Absences(HOOK.parent)
+        registered = {file.name: file.stat().st_ino for file in REGISTRATIONS.iterdir()}
         self.assertNotIn("registered by itself", self.put(self.second))
         self.assertEqual([name for name in absences.names() if name == HOOK.name], [])
+        # Other files have taken their place: an engine that reads one meanwhile reads all of it.
+        replaced = {file.name: file.stat().st_ino for file in REGISTRATIONS.iterdir()}
+        self.assertEqual((set(replaced), set(replaced.items()) & set(registered.items())), (set(registered), set()))
         self.assertEqual(CONFIGURATION.read_text(encoding="utf-8"), '{"podPidsLimit": 77}')
         self.assert_managed(pid, "upgraded")
         self.assertEqual(self.machine.snapshot(self.pod("upgraded")), before)
