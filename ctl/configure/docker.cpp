@@ -51,7 +51,7 @@ std::string format_like(const Json& values, std::string_view like) {
   const int size = quote == std::string_view::npos ? 2
                    : begin == 0                    ? -1
                                                    : static_cast<int>(quote - begin);
-  const char fill = like[begin] == '\t' ? '\t' : ' ';
+  const char fill = like.substr(begin).starts_with('\t') ? '\t' : ' ';
   return values.dump(size, fill, false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -374,6 +374,7 @@ TEST(PlanDocker, KeepsOrderAndIndentation) {
   for (const auto& [before, after] :
        {std::pair{std::string{" \n"}, registration},
         {"{}", registration},
+        {"{}\n", registration},
         {"{\n    \"log-level\": \"info\",\n    \"mtu\": 1500\n}\n",
          "{\n    \"log-level\": \"info\",\n    \"mtu\": 1500,\n    \"runtimes\": {\n"
          "        \"podqos\": {\n            \"path\": \"/usr/bin/podqos-runtime\"\n"
