@@ -142,10 +142,12 @@ Status add_lines(Setup& setup, const Lines& lines) {
                   "\" is there already, and does not call ", kWrapperPath,
                   ": correct or remove it by hand");
   }
+  const auto file = std::ranges::find(setup.documents, lines.path, &TomlDocument::file);
+  const std::string place =
+      file == setup.documents.end() ? cat(lines.path, ":1") : file->at(lines.table).place;
   return add_change(setup, {.path = lines.path, .what = lines.what, .backup = !lines.is_own},
-                    cat("; ", by_hand(lines.text)), [&](const auto& text) {
-                      return with_lines(text, lines, setup.documents.front().at(lines.table).place);
-                    });
+                    cat("; ", by_hand(lines.text)),
+                    [&](const auto& text) { return with_lines(text, lines, place); });
 }
 
 Status remove_lines(Setup& setup, const std::string& path) {

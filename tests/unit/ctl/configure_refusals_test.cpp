@@ -154,6 +154,15 @@ TEST(PlanContainerd, SaysWhyNoTableCanBeAdded) {
                     HasSubstr("inline table"), HasSubstr("; add these lines by hand:\n[plugins.")));
 }
 
+TEST(PlanCrio, NamesItsOwnFileWhereNoTableCanBeAdded) {
+  const std::string path = "/etc/crio/crio.conf.d/50-podqos.conf";
+  const Tree tree = {{"/etc/crio/crio.conf", "[crio.runtime]\n"}};
+  Tree::apply(tree.plan("crio"));
+  tree.put(path, "\ncrio.runtime.runtimes = {}\n" + tree.text(path));
+  EXPECT_THAT(tree.plan("crio").error,
+              StartsWith(path + ":2: no table can be added to what stands here: "));
+}
+
 TEST(PlanCrio, RefusesAnothersFileOfItsName) {
   const std::string path = "/etc/crio/crio.conf.d/50-podqos.conf";
   for (const char* text : {"[crio.api]\n", ""})
