@@ -23,6 +23,10 @@ using std::chrono::nanoseconds;
 using std::chrono::seconds;
 using Time = std::chrono::sys_time<nanoseconds>;
 
+/// Each question to a service starts a program.
+constexpr std::chrono::milliseconds kInterval{100};
+/// Of a reload that removes its last runtime, Docker never shows anything.
+constexpr std::chrono::milliseconds kReloadPatience{5000};
 constexpr const char* kPluginUnit = "podqos-nri.service";
 constexpr const char* kSystemctl = "/usr/bin/systemctl";
 /// The client of Docker, which says what the daemon knows.
@@ -195,7 +199,7 @@ class Activation {
     if (!setup_.stale || !may_restart()) return {};
     PODQOS_TRY(systemctl({"reload", service_}));
     bool answers = false;
-    wait_until(patience_, [&] {
+    wait_until(std::min(patience_, kReloadPatience), kInterval, [&] {
       answers = is("is-active", service_) && ask_docker();
       return !answers || !setup_.stale;
     });
@@ -230,7 +234,7 @@ class Activation {
     std::string status;
     bool connected = false;
     bool stands_by = false;
-    wait_until(patience_, [&] {
+    wait_until(patience_, kInterval, [&] {
       status = property(kPluginUnit, "StatusText");
       connected = has_plugin(status);
       stands_by = status.contains("standing by until that one ends");

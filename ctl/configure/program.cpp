@@ -19,6 +19,7 @@ namespace podqos::ctl {
 namespace {
 
 constexpr std::chrono::minutes kTimeout{2};
+constexpr std::chrono::milliseconds kPipeInterval{10};
 constexpr std::size_t kMaxOutput = std::size_t{16} << 20U;
 constexpr std::size_t kChunk = std::size_t{64} << 10U;  // what a pipe holds
 
@@ -45,12 +46,13 @@ constexpr std::size_t kChunk = std::size_t{64} << 10U;  // what a pipe holds
 
 }  // namespace
 
-bool wait_until(std::chrono::milliseconds patience, const std::function<bool()>& is_so) {
+bool wait_until(std::chrono::milliseconds patience, std::chrono::milliseconds interval,
+                const std::function<bool()>& is_so) {
   using std::chrono::steady_clock;
   const auto deadline = steady_clock::now() + patience;
   while (!is_so()) {
     if (steady_clock::now() >= deadline) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds{10});
+    std::this_thread::sleep_for(interval);
   }
   return true;
 }
@@ -68,7 +70,7 @@ Result<std::string> run_program(const std::vector<std::string>& argv, int status
   writer = sys::UniqueFd{};
   std::string output;
   std::vector<char> chunk(kChunk);
-  const bool ended = wait_until(kTimeout, [&] {
+  const bool ended = wait_until(kTimeout, kPipeInterval, [&] {
     const ssize_t got = ::read(reader.get(), chunk.data(), chunk.size());
     // Read on beyond the limit, so that the program does not wait for a full pipe.
     if (got > 0 && output.size() < kMaxOutput)

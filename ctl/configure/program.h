@@ -20,8 +20,9 @@ namespace podqos::ctl {
 /// A function that does what run_program() does.
 using Run = std::function<Result<std::string>(const std::vector<std::string>& argv)>;
 
-/// Asks again and again, every 10 ms. @return false if the answer was no until the end of
+/// Asks again and again, in this interval. @return false if the answer was no until the end of
 /// `patience`.
-bool wait_until(std::chrono::milliseconds patience, const std::function<bool()>& is_so);
+bool wait_until(std::chrono::milliseconds patience, std::chrono::milliseconds interval,
+                const std::function<bool()>& is_so);
 
 }  // namespace podqos::ctl

@@ -148,8 +148,8 @@ struct Setup {
 /// enough: a reload does not forget the last runtime. A restart of containerd or CRI-O costs no
 /// container anything. Nothing is done where the engine has this configuration already.
 /// @param patience  how long an engine may take to show what it was told: Docker that it has read
-///                  its file after a reload, containerd and CRI-O that podqos-nri has found them,
-///                  which it tries at least every 5 s
+///                  its file after a reload (5 s at most), containerd and CRI-O that podqos-nri has
+///                  found them, which it tries at least every 5 s
 /// @return an error after which the files are as they were and nothing is to be reported.
 [[nodiscard]] Status activate(Setup& setup, const Run& run,
                               std::chrono::milliseconds patience = std::chrono::seconds{10});

@@ -28,6 +28,8 @@ struct FakeSystemd {
   std::string plugin_status = {};
   bool installed = true;
   std::vector<std::string> verbs = {};
+  milliseconds patience{0};
+  int questions = 0;  ///< for the plugin's status
 
   Result<std::string> run(const std::vector<std::string>& argv) {
     if (!installed) return fail(ErrorCode::kNotFound, "no systemctl");
@@ -35,8 +37,10 @@ struct FakeSystemd {
                                          "--value", "containerd.service"})
       return std::to_string(process);
     if (argv == std::vector<std::string>{"/usr/bin/systemctl", "show", "--property=StatusText",
-                                         "--value", "podqos-nri.service"})
+                                         "--value", "podqos-nri.service"}) {
+      ++questions;
       return plugin_status;
+    }
     if (!argv[1].starts_with("is-")) verbs.push_back(argv[1]);
     return "";
   }
@@ -48,7 +52,7 @@ struct FakeSystemd {
                 .restart = restart,
                 .registered_in = std::move(files)};
     const Status done =
-        ctl::activate(setup, [this](const auto& argv) { return run(argv); }, milliseconds{0});
+        ctl::activate(setup, [this](const auto& argv) { return run(argv); }, patience);
     EXPECT_TRUE(done) << done.error().message;
     return setup;
   }
@@ -75,6 +79,13 @@ TEST(ActivateContainerd, DoesNotWaitForAnEngineThatDoesNotRun) {
       FakeSystemd{.plugin_status = kConnected}.activate(Method::kNri, Restart::kHarmless);
   EXPECT_FALSE(stopped.events.contains("pluginConnected"));
   EXPECT_FALSE(stopped.failure);
+}
+
+TEST(ActivateContainerd, AsksAServiceTenTimesASecond) {
+  FakeSystemd systemd{.process = 12, .patience = milliseconds{250}};
+  EXPECT_TRUE(systemd.activate(Method::kNri, Restart::kHarmless).failure);
+  EXPECT_GE(systemd.questions, 2);
+  EXPECT_LE(systemd.questions, 4);
 }
 
 TEST(ActivateContainerd, SaysWhatThePluginSaysIfItDoesNotConnect) {
