@@ -125,7 +125,7 @@ void detect_formula(Transaction& transaction, const core::PodRecord& record,
 
 /// Handles the start of a container that was not placed: registers it, writes its values where it
 /// runs (placement.onMisplaced), and finishes the transaction.
-/// @param request  of request_of_started()
+/// @param request  of admission_request()
 /// @param registered  called with its admission once its values are written
 /// @return kRefused if placement.onMisplaced is "fail" and the container runs outside its pod;
 ///         kConflict if it shares its runtime's cgroup, where no limit may be written.

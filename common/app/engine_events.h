@@ -49,8 +49,8 @@ enum class Followed : std::uint8_t {
 };
 
 /// The engine has changed the resources of a container, or those of a pod, which it reports for the
-/// sandbox: updates pod and tiers (core/resize.h). An unknown container is first counted where it
-/// runs.
+/// sandbox: updates pod and tiers (core/pods/resize.h). An unknown container is first counted where
+/// it runs.
 /// @note KEP-1287; NRI UpdateContainer and UpdatePodSandbox.
 [[nodiscard]] Result<Followed> resources_changed(const core::Settings& settings, Log& log,
                                                  const ContainerEvent& event,
