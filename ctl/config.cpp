@@ -54,7 +54,7 @@ int check(const std::vector<std::string>& files, const std::optional<std::string
 void add_config(Cli& cli) {
   CLI::App* sub = cli.app.add_subcommand("config", "Show or check the configuration");
   sub->require_subcommand(1);
-  const auto add = [&](const char* name, const char* description, auto run) {
+  const auto add = [&](const char* name, const char* description, const auto& run) {
     CLI::App* nested = sub->add_subcommand(name, description);
     nested->callback([&cli, run]() {
       const auto narrowed = narrow({});

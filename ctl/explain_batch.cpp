@@ -66,6 +66,17 @@ Status read_page_sizes(const JsonNode& list, std::vector<std::string>& labels) {
   return {};
 }
 
+/// Refuses "params" with an unknown member: for a misspelt one the default would count silently.
+Status check_members(const JsonNode& params) {
+  if (params.kind != Kind::kObject) return codec::refuse_value("params: expected an object");
+  const std::vector<std::string> known = parts_of(kParams, ' ');
+  for (const JsonNode& member : params.children)
+    if (!has_word(kParams, member.key))
+      return codec::refuse_value("params: unknown member ", printable(member.key),
+                                 codec::hint_for(member.key, {known.begin(), known.end()}));
+  return {};
+}
+
 /// The parameters of one line: nodeMemoryBytes and the object "params", of which absent and null
 /// members have their default.
 Result<ExplainParams> params_of(const JsonNode& line) {
@@ -79,13 +90,7 @@ Result<ExplainParams> params_of(const JsonNode& line) {
   const JsonNode* const found = json_at(line, "params");
   if (found == nullptr) return params;
   const JsonNode& given = *found;
-  if (given.kind != Kind::kObject) return codec::refuse_value("params: expected an object");
-  // For a misspelt one the default would count silently.
-  const std::vector<std::string> known = parts_of(kParams, ' ');
-  for (const JsonNode& member : given.children)
-    if (!has_word(kParams, member.key))
-      return codec::refuse_value("params: unknown member ", printable(member.key),
-                                 codec::hint_for(member.key, {known.begin(), known.end()}));
+  PODQOS_TRY(check_members(given));
   PODQOS_ASSIGN(const auto period, number_in(given, "cpuPeriodUs", kPeriod));
   PODQOS_ASSIGN(const auto enforced, number_in(given, "enforceCPULimits", kFlag));
   PODQOS_ASSIGN(const auto memory_qos, number_in(given, "enforceMemoryQoS", kFlag));
