@@ -1,8 +1,14 @@
 #include "nri/plugin.h"
 
+#include <linux/sched.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -26,6 +32,36 @@ using test::text_of;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+
+constexpr int kHeld = 144 << 20;
+
+/// Stops until it is in its cgroup, and again once it holds so much memory there.
+void hold_memory() {
+  ::raise(SIGSTOP);
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE;
+  if (::mmap(nullptr, kHeld, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED) ::_exit(1);
+  ::raise(SIGSTOP);
+  ::pause();
+}
+
+/// Starts a process with this pid. @return false where the kernel leaves nobody the choice
+bool start_as(pid_t pid) {
+  clone_args args{};
+  args.exit_signal = SIGCHLD;
+  args.set_tid = reinterpret_cast<std::uintptr_t>(&pid);
+  args.set_tid_size = 1;
+  const long started = ::syscall(SYS_clone3, &args, sizeof args);
+  if (started == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  return started == pid;
+}
+
+void end(pid_t pid) {
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+}
 
 TEST_F(PluginTest, TakesTheConfigurationOfTheRuntimeThatStartsIt) {
   ConfigureRequest request;
@@ -202,6 +238,24 @@ TEST_F(PluginTest, LowersAPodOnceItsContainerHasBeen) {
   EXPECT_THAT(log(), Not(HasSubstr("] error: ")));
 }
 
+/// There cgroup v2 kills, and v1 refuses.
+TEST_F(PluginTest, LowersNoPodBelowTheMemoryInUse) {
+  auto holder = placed(app(kLarge));
+  const Pid init = start_process(hold_memory);
+  const auto pid = static_cast<pid_t>(init.value());
+  ASSERT_EQ(::waitpid(pid, nullptr, WUNTRACED), pid);
+  put(init, holder.linux().cgroups_path());
+  holder.set_pid(static_cast<std::uint32_t>(pid));
+  ASSERT_TRUE(ask(kStartContainer, pod_, holder));
+  ASSERT_EQ(::kill(pid, SIGCONT), 0);
+  ASSERT_EQ(::waitpid(pid, nullptr, WUNTRACED), pid);
+  ASSERT_TRUE(update(holder, kSmall));
+  const auto limit = std::stoll(memory(pod_path("burstable", "1")));
+  EXPECT_GE(limit, kHeld);
+  EXPECT_LT(limit, kLarge.memory);
+  EXPECT_EQ(::waitpid(pid, nullptr, WNOHANG), 0) << "has been killed";
+}
+
 TEST_F(PluginTest, LetsThePodGrowWithAContainerThatReplacesASmallerOne) {
   pod_ = ran(pod("1", Pid{::getpid()}, kSmall));
   static_cast<void>(started(app(kSmall)));
@@ -349,6 +403,25 @@ TEST_F(PluginTest, TendsSandboxesThatEndWithoutAWord) {
   end_processes();
   housekeep();
   EXPECT_FALSE(is_known("1"));
+}
+
+TEST_F(PluginTest, ReleasesASandboxWhosePidAnotherProcessHas) {
+  run_pod(kSmall);
+  housekeep();
+  const auto pid = static_cast<pid_t>(pod_.pid());
+  const auto before = sys::start_time_of(Pid{pid});
+  ASSERT_TRUE(before && *before);
+  end_processes();
+  bool started = start_as(pid);
+  // The kernel tells start times in hundredths of a second.
+  while (started && sys::start_time_of(Pid{pid}) == before) {
+    end(pid);
+    started = start_as(pid);
+  }
+  if (!started) GTEST_SKIP() << "nobody may choose a pid here";
+  housekeep();
+  EXPECT_FALSE(is_known("1"));
+  end(pid);
 }
 
 }  // namespace
