@@ -41,6 +41,13 @@ FLAVOURS = {
     "emulated": ("--emulated", "--cpus", "2"),
     "counted": ("--emulated", "--count"),
 }
+# What PID 1 is, and the kinds of mounted hierarchies; of the other flavours OTHERS_HAVE.
+HAS = {"v1": "sh cgroup", "hybrid": "sh cgroup cgroup2", "systemd": "systemd cgroup2"}
+OTHERS_HAVE = "sh cgroup2"
+# Before each test, for it asks the kernel what there is, and passes with that: words of sh(1), then HAS and a command.
+IF_OF_FLAVOUR = ("sh", "-c", """found="$(cat /proc/1/comm) $(findmnt -rno FSTYPE -t cgroup,cgroup2 | sort -u | xargs)"
+    [ "$found" = "$0" ] || { echo "the guest has $found, not $0"; exit 1; }
+    exec "$@\"""")
 MACHINE = "machine"  # the root of this machine; every other name is a release of Debian
 SKIPPED, FAULT, TIMEOUT, DIED = 77, 123, 124, 125  # exit statuses of tests/guest/boot
 PATIENCE = 30  # seconds that boot may take to end beyond its own timeout
@@ -175,7 +182,8 @@ class Guest:
         program = ["python3", path] if path.suffix == ".py" else [path]
         if path.suffix == ".py" and installed:
             program = [INSTALLED, packages(), *program]
-        return self.run("env", *_words(environment), *program, *args, show=show)
+        checked = [*IF_OF_FLAVOUR, HAS.get(self.flavour, OTHERS_HAVE), *program]
+        return self.run("env", *_words(environment), *checked, *args, show=show)
 
 
 def cases(machines, at_a_time=1, **options):

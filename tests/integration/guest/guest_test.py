@@ -1,6 +1,6 @@
 """The guest of tests/guest itself: what comes out of it, how it ends, and that it harms and leaves nothing.
 
-That it has the cgroups of its flavour, the tests of the cgroup layer see that run in each.
+That it has the cgroups of its flavour is looked at before each test that runs in one (IF_OF_FLAVOUR in guest.py).
 """
 
 import contextlib
