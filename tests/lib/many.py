@@ -4,6 +4,7 @@ import json
 import shutil
 
 import harness
+import patience
 import scenario
 import spawn
 from spawn import Program
@@ -43,31 +44,63 @@ def sums(ground):
 
 
 def run_many(count, at_a_time):
-    """Seconds of `count` createRuntime that register containers, `at_a_time` side by side; checks that none is lost."""
+    """Registers `count` containers, `at_a_time` side by side; the first half ends while the second starts.
+
+    Of the pods of the first half the one half ends, the other goes on with containers of the second. Checks that no
+    update is lost, and that nothing of what has ended is left.
+    """
     with scenario.Scenario(f"many-{at_a_time}", lockDeadline="60s", **NODE) as ground:
         ground.first_container()
         before = sums(ground)
-        programs = []
-        for number in range(count):
-            uid = f"{number // POD_SIZE + 1:08x}{scenario.UID[8:]}"
-            made = ground.container(f"c{number}", uid, requests="cpu=10m,memory=1Mi", limits="memory=4Mi")
-            programs.append(program_for(ground, ground.spawn(made)))
-        seconds = spawn.run_all(programs, at_a_time)
-        check_sums(ground, before, count)
+        uids = [f"{number % (count * 3 // 4) // POD_SIZE + 1:08x}{scenario.UID[8:]}" for number in range(count)]
+        made = [ground.spawn(ground.container(f"c{number}", uid, requests="cpu=10m,memory=1Mi", limits="memory=4Mi"))
+                for number, uid in enumerate(uids)]
+        starts = [program_for(ground, each) for each in made]
+        half = count // 2
+        spawn.run_all(starts[:half], at_a_time)
+        check_sums(ground, before, made[:half], uids[:half])
+        for each in made[:half]:
+            ground.leave(each)
+        ends = [poststop_of(ground, each) for each in made[:half]]
+        spawn.run_all([program for pair in zip(starts[half:], ends) for program in pair], at_a_time)
+        check_sums(ground, before, made[half:], uids[half:])
+        check_gone(ground, set(uids) - set(uids[half:]))
         shutil.rmtree(ground.state)
-        return seconds
 
 
-def check_sums(ground, before, count):
-    """Records, sums and the kernel agree on `count` containers of 10m and 1Mi more than before."""
-    wanted = {"pods": before["pods"] + count // POD_SIZE, "cpuMilli": before["cpuMilli"] + 10 * count,
+def poststop_of(ground, container):
+    """The program of the event of a container that has left."""
+    state = json.loads(container.state()) | {"status": "stopped", "pid": 0}
+    return Program([*ground.hook, "poststop"], json.dumps(state).encode(), "/")
+
+
+def check_gone(ground, uids):
+    """The pods have neither a record nor a cgroup, which the kernel may hold for a moment, until reconcile."""
+    def left():
+        return [uid for uid in uids
+                if ground.machine.exists(ground.pod_path(uid)) or (ground.state / "pods" / f"{uid}.json").exists()]
+
+    for _ in patience.turns(6):
+        if not left():
+            return
+        ground.podqos.ctl("reconcile")
+    raise RuntimeError(f"left of pods that have ended: {left()}")
+
+
+def check_sums(ground, before, living, uids):
+    """Records, index, sums and the kernel agree on these containers of 10m and 1Mi beside what there was before."""
+    count = len(living)
+    wanted = {"pods": before["pods"] + len(set(uids)), "cpuMilli": before["cpuMilli"] + 10 * count,
               "memoryBytes": before["memoryBytes"] + harness.MI * count}
     if sums(ground) != wanted:
         raise RuntimeError(f"lost update: the sums are {sums(ground)}, not {wanted}")
     records = [json.loads(p.read_text(encoding="utf-8")) for p in (ground.state / "pods").glob("*.json")]
-    known = sum(len(record["containers"]) for record in records)
-    if known != count + 1:
-        raise RuntimeError(f"lost update: {known} containers in the records, not {count + 1}")
+    known = {each["id"] for record in records for each in record["containers"]} - {each.identifier for each in living}
+    if len(known) != 1:
+        raise RuntimeError(f"lost update: the records have {known} beside the {count} that live")
+    entries = len(list((ground.state / "containers").iterdir()))
+    if entries != count + 1:
+        raise RuntimeError(f"lost update: {entries} containers in the index, not {count + 1}")
     tier = f"{ground.root}/kubepods/{scenario.TIER}"
     expected = ground.machine.expected_share(wanted["cpuMilli"] * 1024 // 1000)
     if ground.machine.share(tier) != expected:

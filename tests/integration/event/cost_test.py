@@ -38,8 +38,7 @@ def poststop(ground):
     second = ground.second_container()
     ground.create_runtime(second)
     ground.leave(second)
-    state = json.loads(second.state()) | {"status": "stopped", "pid": 0}
-    return Program([*ground.hook, "poststop"], json.dumps(state).encode(), "/")
+    return many.poststop_of(ground, second)
 
 
 def precreate(ground):
