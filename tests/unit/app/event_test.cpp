@@ -1,6 +1,8 @@
 // Events of a container's life on a machine in memory.
 
+#include <optional>
 #include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -58,6 +60,24 @@ TEST_F(Event, LostStateKeepsTheFormulaOfTheRuntime) {
   ASSERT_TRUE(node_.reconcile());
   expect_web(512);
   EXPECT_EQ(node_.shares("/podqos"), node_.written(8192));
+}
+
+/// runc 1.3.2 makes 59 of the 512 shares that are annotated; older ones do of 1523.
+TEST_F(Event, LearnsTheFormulaOnlyOfSharesThatTheEngineHasSet) {
+  using Learned = std::optional<core::WeightFormula>;
+  for (const auto& [told, learned] : {std::pair{512, Learned{core::WeightFormula::kLog}},
+                                      std::pair{1523, Learned{std::nullopt}}}) {
+    FakeNode node{core::CgroupVersion::kV2};
+    node.settings.weight_formula = core::WeightFormulaSetting::kAuto;
+    FakeContainer web = kWebContainer;
+    web.resources.cpu_shares = told;
+    const auto admission = node.admit(web);
+    ASSERT_TRUE(admission && *admission);
+    node.tree.start(Pid{10}, (*admission)->container.cgroup);
+    node.tree.cgroups.at(cat(kWebPod, "/web")).files["cpu.weight"] = "59";
+    ASSERT_TRUE(node.report_start(web, node.started(Pid{10}), Reporter::kHook));
+    EXPECT_EQ(node.records.tiers.weight_formula, learned) << told;
+  }
 }
 
 TEST_F(Event, PodsStandToAKubeletsAsTheirRequestsDo) {
