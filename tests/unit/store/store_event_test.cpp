@@ -167,6 +167,17 @@ TEST_F(StoreEvent, RemovesTemporaryFilesOfAKilledProcess) {
   EXPECT_FALSE(has(".tiers.json.podqos-tmp"));
 }
 
+TEST_F(StoreEvent, PassesOverDirectoriesWithTheNameOfATemporaryFile) {
+  make_state();
+  for (const char* name : {"pods/x.podqos-tmp", "containers/x.podqos-tmp"})
+    ASSERT_EQ(::mkdir(path(name).c_str(), 0700), 0);
+  Store store = opened();
+  EXPECT_THAT(*store.pod_uids(), ElementsAre("pod-1"));
+  EXPECT_THAT(*store.all_entries(), SizeIs(1));
+  EXPECT_FALSE(store.dirty());
+  EXPECT_TRUE(has("pods/x.podqos-tmp"));
+}
+
 TEST_F(StoreEvent, LosesNoUpdateOfManyProcesses) {
   options_.lock_timeout = std::chrono::seconds{120};
   std::vector<pid_t> children;

@@ -228,5 +228,18 @@ TEST_F(StoreIndex, SetsAsideWhatIsNoEntry) {
   EXPECT_THAT(*store.all_entries(), SizeIs(1));
 }
 
+TEST_F(StoreIndex, SetsADirectoryAside) {
+  make_state();
+  const std::string name = "containers/" + index_name("c1");
+  ASSERT_EQ(::unlink(path(name).c_str()), 0);
+  ASSERT_EQ(::mkdir(path(name).c_str(), 0700), 0);
+  Store store = opened();
+  EXPECT_TRUE(store.put_entry(entry_of("c1", "pod-1")));
+  EXPECT_THAT(*store.uids_with("c1"), ElementsAre("pod-1"));
+  EXPECT_TRUE(store.dirty());
+  EXPECT_THAT(store.incidents(), SizeIs(1));
+  EXPECT_TRUE(has(name + ".corrupt-1"));
+}
+
 }  // namespace
 }  // namespace podqos::store
