@@ -252,13 +252,18 @@ class Lock(StateCase):
 class BehindOurBack(StateCase):
     """Somebody else changes or removes cgroups of podqos."""
 
+    SHARE = "cpu", "cpu.shares", "cpu.weight", "777"
+    MEMORY = "memory", "memory.limit_in_bytes", "memory.max", str(5 * GI)
+
+    def spoil(self, path, *values):
+        for controller, old, new, text in values:
+            found = self.machine.hierarchy(controller)
+            file = pathlib.Path(found.mount + path, old if found.version == 1 else new)
+            file.write_text(text, encoding="ascii")
+
     def test_values(self):
         for path in self.truth.expected():
-            for controller, old, new, text in (("cpu", "cpu.shares", "cpu.weight", "777"),
-                                               ("memory", "memory.limit_in_bytes", "memory.max", str(5 * GI))):
-                found = self.machine.hierarchy(controller)
-                file = pathlib.Path(found.mount + path, old if found.version == 1 else new)
-                file.write_text(text, encoding="ascii")
+            self.spoil(path, self.SHARE, self.MEMORY)
         self.assertEqual(len(self.wrong(*self.alive)), 10)
         changes = "\n".join(self.podqos.ctl_json("reconcile")["changes"])
         self.check(*self.alive)
@@ -266,8 +271,38 @@ class BehindOurBack(StateCase):
             self.assertIn(f"{path}/", changes)
         self.assertEqual(self.podqos.ctl_json("reconcile")["changes"], [])
 
+    def test_values_and_the_next_event(self):
+        """Of its pod and its tier; a limit that the pod has not at all is left to reconcile."""
+        self.spoil(self.truth.path("first"), self.SHARE)
+        self.spoil(self.truth.tier("burstable"), self.SHARE, self.MEMORY)
+        self.assertEqual(len(self.wrong(*self.alive)), 3)
+        other = self.create(self.container(FIRST, "b"))
+        self.check(*self.alive, other)
+
+    def test_left_over_in_one_hierarchy(self):
+        """Directories of a pod that no record names."""
+        for controller in ("cpu", "memory"):
+            top = pathlib.Path(f"{self.machine.hierarchy(controller).mount}{self.root}/kubepods")
+            # The memory hierarchy tells by an attribute whose it is.
+            marked = controller == "memory" and self.machine.version("memory") == 1
+            for pod_path, below in (("podgone", ""), ("besteffort/podgone", ""), ("burstable/podgone", "left/inner")):
+                with self.subTest(controller=controller, path=pod_path):
+                    (top / pod_path / below).mkdir(parents=True)
+                    if marked:
+                        os.setxattr(top / pod_path, "trusted.podqos.record", b"{}")
+                    self.reconcile()
+                    self.assertFalse((top / pod_path).exists())
+                    self.check(*self.alive)
+
+    def by_another_pod(self):
+        """Whose event looks after no other pod: then reconcile."""
+        other = self.create(self.container(FOURTH, "app"))
+        self.reconcile()
+        self.check_values(*self.alive, other)
+        self.delete(other)
+
     def test_pod_removed(self):
-        for mend in (self.by_reconcile, self.by_the_same_pod, self.by_its_end):
+        for mend in (self.by_reconcile, self.by_another_pod, self.by_the_same_pod, self.by_its_end):
             with self.subTest(mend=mend.__name__):
                 made = self.alive[0]
                 for hierarchy in self.machine.hierarchies:
