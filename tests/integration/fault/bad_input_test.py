@@ -70,16 +70,18 @@ class BadInput(harness.TestCase):
             "values": [self.machine.snapshot(p) for p in paths],
         }
 
-    def check_refused(self, bundle, policy, words=()):
-        """The bundle under the wrapper: unchanged and started, or refused; one line of error; the truth as before."""
+    def check_refused(self, bundle, policy, words=(), dress=lambda file: None):
+        """The bundle, with its config.json dressed, under the wrapper: unchanged and started, or refused; one line of
+        error; the truth as before."""
         name = self.container_id("bad")
         bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/bad"
-        content, truth = bundle.save().read(), self.truth()
+        dress(bundle.save().file)
+        content, truth = bundle.read(), self.truth()
         done = self.wrapper.create(name, bundle, check=False)
         lines = [line for line in done.stderr.splitlines() if "podqos" in line]
         self.assertEqual(len(lines), 1, done.stderr)
         for word in words:
-            self.assertIn(word, lines[0])
+            self.assertIn(str(word), lines[0])
         self.assertEqual(bundle.read(), content)
         self.assertEqual(self.truth(), truth)
         state = self.plain.state(name)
@@ -124,6 +126,24 @@ class ConfigJson(BadInput):
         bundle = self.bundle()
         bundle.annotations.update({"podqos.io/pod-uid": "bad-1", "podqos.io/requests": "cpu=1"})
         return bundle.save()
+
+    @staticmethod
+    def lead_elsewhere(file):
+        file.symlink_to(file.rename(file.with_name("elsewhere.json")))
+
+    @staticmethod
+    def lengthen(file):
+        file.write_bytes(file.read_bytes() + b" " * (9 * MI))
+
+    def test_good_but_not_for_podqos(self):
+        """The runtime would take it."""
+        for policy in POLICIES:
+            self.set_policy(policy)
+            for dress in (self.lead_elsewhere, self.lengthen):
+                with self.subTest(policy=policy, config=dress.__name__):
+                    bundle = self.make()
+                    self.check_refused(bundle, policy, [bundle.file], dress)
+                    self.assertEqual(bundle.file.is_symlink(), dress == self.lead_elsewhere)
 
     def test_bundle_whose_path_is_no_utf8(self):
         """No record could name it, so it is not taken for a container that podqos has nothing to do with."""
