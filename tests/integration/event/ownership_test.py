@@ -219,6 +219,10 @@ class ForeignPod(OwnershipCase):
                     self.delete(own)
                     self.reconcile()
                 self.assertEqual(self.machine.snapshot(theirs), before)
+                self.machine.remove(theirs)
+                self.reconcile()
+                # Without a pod of podqos's all of it was made by the other program.
+                self.assertEqual(self.machine.exists(self.root), own is None)
                 self.machine.sweep(self.root)
 
 
