@@ -172,6 +172,7 @@ TEST_F(StoreEvent, PassesOverDirectoriesWithTheNameOfATemporaryFile) {
   for (const char* name : {"pods/x.podqos-tmp", "containers/x.podqos-tmp"})
     ASSERT_EQ(::mkdir(path(name).c_str(), 0700), 0);
   Store store = opened();
+  ASSERT_TRUE(store.pod_uids() && store.all_entries());
   EXPECT_THAT(*store.pod_uids(), ElementsAre("pod-1"));
   EXPECT_THAT(*store.all_entries(), SizeIs(1));
   EXPECT_FALSE(store.dirty());
