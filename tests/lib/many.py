@@ -44,7 +44,7 @@ def sums(ground):
 
 
 def run_many(count, at_a_time):
-    """Registers `count` containers, `at_a_time` side by side; the first half ends while the second starts.
+    """Seconds in which `count` containers are registered, `at_a_time` side by side; the first half ends meanwhile.
 
     Of the pods of the first half the one half ends, the other goes on with containers of the second. Checks that no
     update is lost, and that nothing of what has ended is left.
@@ -57,15 +57,16 @@ def run_many(count, at_a_time):
                 for number, uid in enumerate(uids)]
         starts = [program_for(ground, each) for each in made]
         half = count // 2
-        spawn.run_all(starts[:half], at_a_time)
+        seconds = spawn.run_all(starts[:half], at_a_time)
         check_sums(ground, before, made[:half], uids[:half])
         for each in made[:half]:
             ground.leave(each)
         ends = [poststop_of(ground, each) for each in made[:half]]
-        spawn.run_all([program for pair in zip(starts[half:], ends) for program in pair], at_a_time)
+        seconds += spawn.run_all([program for pair in zip(starts[half:], ends) for program in pair], at_a_time)
         check_sums(ground, before, made[half:], uids[half:])
         check_gone(ground, set(uids) - set(uids[half:]))
         shutil.rmtree(ground.state)
+        return seconds
 
 
 def poststop_of(ground, container):
