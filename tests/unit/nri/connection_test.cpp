@@ -434,7 +434,9 @@ TEST_F(HostileBytes, AChangedByteEndsTheSessionOrIsAnswered) {
       std::string bytes = life;
       bytes[at] = static_cast<char>(bytes[at] ^ change);
       const auto [done, heard] = fed(bytes);
-      if (!done) EXPECT_THAT(done.error().code, AnyOf(ErrorCode::kTooLarge, ErrorCode::kConflict));
+      if (!done) {
+        EXPECT_THAT(done.error().code, AnyOf(ErrorCode::kTooLarge, ErrorCode::kConflict));
+      }
       EXPECT_LE(heard, 5U);
     }
   }

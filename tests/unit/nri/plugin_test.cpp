@@ -373,9 +373,10 @@ TEST_F(PluginTest, ResizesAPod) {
   tell(*request.mutable_linux_resources(), kLarge);
   const std::string tier = base() + "/kubepods/burstable";
   for (const bool resized : {false, true}) {
-    if (resized)
+    if (resized) {
       ASSERT_TRUE(plugin().handle(kUpdatePodSandbox, test::event_of(kUpdatePodSandbox, request),
                                   kNoBudget));
+    }
     expect_pod(resized ? kLarge : kSmall);
     // 102 and 307 shares as a weight: 1 + (shares - 2) * 9999 / 262142. The tier has no other pod.
     for (const std::string& cgroup : {pod_path("burstable", "1"), tier})
