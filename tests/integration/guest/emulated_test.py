@@ -49,7 +49,7 @@ class Programs(unittest.TestCase):
 
     def test_cgroup_layer(self):
         self.run_tests(harness.BIN / "podqos_cgroup_test", "*", "OpenCgroupfs.FindsTheControllersOfThisMachine",
-                       "ExecuteEnsure.EnablesControllersOnTheWayDown")
+                       "Execute.EnablesControllersOnTheWayDown")
 
     def test_tiers_in_figures(self):
         """Pressure, which podqos-nri shows for each tier, is read where a kernel has it."""
