@@ -32,8 +32,7 @@ struct RuntimeCall {
 /// '='.
 /// @param args  argv without argv[0].
 /// @return `places` is false also for a call without an id, with --help or --version, or with
-/// crun's
-///         --cgroup-manager=disabled: there is nothing to place.
+///         --cgroup-manager=disabled of crun: nothing is to be placed.
 /// @note runc main.go, crun src/crun.c, youki crates/liboci-cli.
 [[nodiscard]] RuntimeCall parse_runtime_argv(std::span<const char* const> args);
 

@@ -16,8 +16,8 @@ namespace podqos::nri {
 
 /// A pod's sandbox or a container.
 struct Reported {
-  /// Of a pod the resources are sums in its identity, and there is no score; of a container the
-  /// identity is only its name. Nothing is checked yet: sandbox_facts(), container_facts().
+  /// A pod has its resources as sums in its identity, and lacks a score; the identity of a
+  /// container is its name alone. To be checked by sandbox_facts() and container_facts().
   core::ContainerFacts facts;
   std::string sandbox;    ///< id of the container's sandbox; of a sandbox its own
   std::uint32_t pid = 0;  ///< 0: it has no process

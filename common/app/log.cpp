@@ -89,8 +89,7 @@ class SyslogSink final : public spdlog::sinks::base_sink<spdlog::details::null_m
     if (fd_.valid() && ::connect(fd_.get(), address, sizeof kDaemon) != 0) fd_ = {};
   }
 
-  /// False if there is no connection to a daemon. If it has no room, the line is dropped without a
-  /// retry.
+  /// False without a connection to a daemon. A daemon whose queue is full loses the line.
   [[nodiscard]] bool send(const std::string& line) const {
     if (!fd_.valid()) return false;
     return ::sendto(fd_.get(), line.data(), line.size(), MSG_NOSIGNAL, nullptr, 0) >= 0 ||

@@ -29,7 +29,7 @@ constexpr std::array<TimeUnit, 5> kTimeUnits{{{"h", 3600 * kOneSecond},
                                               {"ms", 1'000},
                                               {"us", 1}}};
 
-/// "<number><unit>" in steps of so many microseconds; nullopt also if it is no multiple of them.
+/// "<number><unit>" in steps of so many microseconds; nullopt also between two steps.
 std::optional<std::int64_t> read_duration(std::int64_t step, std::string_view text) {
   const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const auto* const unit = std::ranges::find(kTimeUnits, text.substr(digits), &TimeUnit::name);

@@ -33,8 +33,12 @@ std::string_view newline_of(std::string_view text) {
 std::string format_block(std::string_view name, std::string_view body, std::string_view file) {
   std::string block;
   if (name.empty()) return block;
-  for (const char c : cat(kMark, kBegin, name, kRemark, "\n", body, kMark, kEnd, name, "\n"))
-    c == '\n' ? block += newline_of(file) : block += c;
+  for (const char c : cat(kMark, kBegin, name, kRemark, "\n", body, kMark, kEnd, name, "\n")) {
+    if (c == '\n')
+      block += newline_of(file);
+    else
+      block += c;
+  }
   return block;
 }
 
