@@ -1,10 +1,14 @@
+#include "hook/lifecycle.h"
+
 #include <algorithm>
 #include <chrono>
 #include <thread>
 #include <utility>
 
 #include "common/app/admission.h"
+#include "common/app/container_start.h"
 #include "common/app/departure.h"
+#include "common/app/place.h"
 #include "common/app/transaction.h"
 #include "common/base/text.h"
 #include "common/cgroup/container.h"

@@ -6,9 +6,7 @@
 #include <string_view>
 
 #include "common/app/log.h"
-#include "common/app/transaction.h"
 #include "common/base/error.h"
-#include "common/base/units.h"
 #include "common/codec/oci_edit.h"
 #include "common/core/settings.h"
 
@@ -27,23 +25,6 @@ int run_hook(std::span<const char* const> args);
 /// @return on failure only: 1 if the container is refused, or the runtime is not found or cannot be
 ///         executed.
 int run_wrapper(std::span<const char* const> args);
-
-/// The hook stage createRuntime (and prestart): confirms a container that was placed, or registers
-/// one that was not; placement.onMisplaced says what becomes of one outside its pod.
-/// @param state  the OCI state from stdin (OCI runtime-spec, runtime.md, State)
-/// @param runtime  the process that runs the hook
-/// @return kRefused if placement.onMisplaced is "fail" and the container runs outside its pod,
-///         regardless of onError; kInvalidArgument for a state without a pid.
-[[nodiscard]] Status create_runtime(const core::Settings& settings, app::Log& log,
-                                    std::string_view state, Pid runtime,
-                                    const app::Timeouts& timeouts);
-
-/// The hook stage poststop: removes the container from its pod and releases the pod with its last
-/// container. Ignores an unknown container, and one whose id is in use by a later container. Waits
-/// up to 5 s for killed processes.
-/// @param caller  the process that runs the hook; after a failed creation it is the creator itself
-[[nodiscard]] Status poststop(const core::Settings& settings, app::Log& log, std::string_view state,
-                              Pid caller, const app::Timeouts& timeouts);
 
 /// Writes "<program>: <line>\n" to standard error in one write(2), so that lines of concurrent
 /// programs do not mix. Control characters in `line` are replaced (app::one_line).

@@ -8,12 +8,14 @@
 
 #include "common/app/admission.h"
 #include "common/app/configuration.h"
+#include "common/app/place.h"
 #include "common/base/text.h"
 #include "common/cgroup/node.h"
 #include "common/codec/annotations.h"
 #include "common/core/cgroups/naming.h"
 #include "common/sys/directory.h"
 #include "common/sys/fd.h"
+#include "hook/lifecycle.h"
 #include "hook/process.h"
 
 namespace podqos::hook {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/app/admission.h"
 #include "common/app/configuration.h"
+#include "common/app/place.h"
 #include "common/base/text.h"
 #include "common/cgroup/discovery.h"
 #include "common/cgroup/node.h"
@@ -204,8 +204,8 @@ Status place(const Context& context, Opened& opened, const app::Timeouts& timeou
   return file.write_config(placed ? *placed : file.config());
 }
 
-/// What the child does: places the container; where that fails under "admit", or is no longer
-/// tried, makes sure that it can start.
+/// What the child does: places the container; where that fails under "admit", or has been tried,
+/// makes sure that it can start.
 /// @param timeouts  of placing; nullopt: it has been tried
 /// @param entered  whether it is in the sandbox
 /// @return false: the container is refused

@@ -5,6 +5,7 @@
 
 #include "common/app/admission.h"
 #include "common/app/departure.h"
+#include "common/app/place.h"
 #include "common/base/text.h"
 
 namespace podqos::nri {

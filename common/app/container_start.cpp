@@ -1,3 +1,5 @@
+#include "common/app/container_start.h"
+
 #include <cstdint>
 #include <utility>
 #include <vector>

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/app/admission.h"
+#include "common/app/container_start.h"
 #include "common/base/text.h"
 #include "common/cgroup/container.h"
 #include "common/cgroup/node.h"

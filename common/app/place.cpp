@@ -1,3 +1,4 @@
+#include "common/app/place.h"
 
 #include <algorithm>
 #include <array>

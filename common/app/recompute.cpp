@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/app/admission.h"
+#include "common/app/container_start.h"
 #include "common/app/departure.h"
 #include "common/app/reconcile.h"
 #include "common/base/path.h"

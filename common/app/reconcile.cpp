@@ -18,6 +18,7 @@
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/events/cgroup_write.h"
 #include "common/core/pods/resize.h"
+#include "common/store/dry_run_files.h"
 #include "common/store/state_directory.h"
 #include "common/store/state_files.h"
 #include "common/store/store.h"

@@ -1,3 +1,5 @@
+#include "common/store/dry_run_files.h"
+
 #include <algorithm>
 #include <set>
 #include <utility>

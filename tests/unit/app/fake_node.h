@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "common/app/admission.h"
+#include "common/app/container_start.h"
 #include "common/app/departure.h"
 #include "common/app/log.h"
 #include "common/app/reconcile.h"

@@ -14,6 +14,7 @@
 #include "common/cgroup/cgroupfs.h"
 #include "common/codec/record_json.h"
 #include "common/core/cgroups/plan.h"
+#include "common/store/dry_run_files.h"
 #include "common/store/state_files.h"
 #include "tests/unit/app/fake_files.h"
 

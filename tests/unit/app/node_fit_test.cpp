@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/app/container_start.h"
 #include "common/codec/record_json.h"
 #include "tests/unit/app/containers.h"
 #include "tests/unit/app/fake_node.h"

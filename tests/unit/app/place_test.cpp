@@ -1,4 +1,6 @@
 
+#include "common/app/place.h"
+
 #include <unistd.h>
 
 #include <optional>

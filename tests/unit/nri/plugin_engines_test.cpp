@@ -16,10 +16,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/app/admission.h"
+#include "common/app/place.h"
 #include "common/base/text.h"
 #include "common/sys/process.h"
-#include "hook/process.h"
+#include "hook/lifecycle.h"
 #include "nri/plugin.h"
 #include "tests/unit/nri/plugin_fixture.h"
 

@@ -13,7 +13,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/app/admission.h"
+#include "common/app/place.h"
 #include "common/base/text.h"
 #include "common/core/cgroups/plan.h"
 #include "common/store/store.h"

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/store/dry_run_files.h"
 #include "common/store/state_files.h"
 #include "tests/unit/store/store_fixture.h"
 
