@@ -37,10 +37,11 @@ constexpr std::array kSources = {
     "CRI pod sums", "inference"};
 static_assert(kSources.size() == static_cast<std::size_t>(core::ClassSource::kInference) + 1);
 
-/// The pod's limits: those in its record, or for an adopted pod, whose limits the kubelet sets,
-/// those read from its cgroup.
+/// The pod's limits: those in its record, or for a kubelet's pod, whose limits the
+/// kubelet sets, those read from its cgroup.
 Json limits_of(const core::PodRecord& record, const cgroup::CgroupView& cgroup) {
-  if (!record.adopted) return json_of(core::pod_limits(core::whole_pod(record.pod, record.sums)));
+  if (!record.kubelets_own)
+    return json_of(core::pod_limits(core::whole_pod(record.pod, record.sums)));
   const Micros period = cgroup.cpu_period().value_or(core::kDefaultPeriod);
   const auto quota = cgroup.cpu_quota();
   return {{"cpuMilli", json_of(quota ? core::milli_cpu_for_quota(*quota, period) : std::nullopt)},
@@ -64,8 +65,8 @@ class Inventory {
       return std::tie(record.qos_class, record.pod.pod_namespace, record.pod.name, record.pod.uid);
     });
     std::ranges::sort(records_.tiers.trees, {}, &core::TreeRecord::kubepods);
-    const core::TierSum& adopted = records_.tiers.sums.adopted;
-    json["adopted"] = {{"pods", adopted.pods}, {"requests", json_of(adopted)}};
+    const core::TierSum& kubelets = records_.tiers.sums.kubelets;
+    json["kubelets"] = {{"pods", kubelets.pods}, {"requests", json_of(kubelets)}};
     json["weightFormula"] = node_.formula == core::WeightFormula::kLog ? "log" : "linear";
     Json& trees = json["trees"] = Json::array();
     Json pods = Json::array();
@@ -126,7 +127,7 @@ class Inventory {
         {"qosClass", core::format_qos_class(record.qos_class)},
         {"source", kSources.at(static_cast<std::size_t>(record.class_source))},
         {"complete", record.complete},
-        {"adopted", record.adopted},
+        {"kubeletsOwn", record.kubelets_own},
         {"cgroup", record.cgroup},
         {"requests", json_of(core::pod_requests(core::whole_pod(record.pod, record.sums)))},
         {"limits", limits_of(record, cgroup)},
@@ -137,12 +138,12 @@ class Inventory {
   }
 
   /// Warns if the pod's cgroup differs from the rules.
-  /// @return the values that they require; none for an adopted pod, whose values its kubelet
-  ///         writes, and for one whose values break a rule
+  /// @return the values that they require; none for a kubelet's pod, whose values the
+  ///         kubelet writes, and for one whose values break a rule
   core::CgroupValues check_pod(std::string_view name, const core::PodRecord& record,
                                const cgroup::CgroupView& cgroup) {
     std::optional<core::CgroupValues> rule;
-    if (!record.adopted) {
+    if (!record.kubelets_own) {
       auto wanted = core::pod_values(record, settings_);
       if (!wanted)
         note(name, wanted.error().message);
@@ -201,8 +202,8 @@ class Inventory {
   /// before podqos could place it. nullopt if it is not.
   [[nodiscard]] std::optional<std::string> describe_outside(
       const core::PodRecord& record, const core::ContainerRecord& container) const {
-    if (record.adopted || container.sandbox || container.state != core::ContainerState::kLive ||
-        is_below(container.cgroup, record.cgroup))
+    if (record.kubelets_own || container.sandbox ||
+        container.state != core::ContainerState::kLive || is_below(container.cgroup, record.cgroup))
       return std::nullopt;
     const auto& [id, cgroup] = std::tie(container.id, container.cgroup);
     if (core::is_left_without_parent(cgroup, id, settings_))
@@ -305,15 +306,15 @@ class Inventory {
               "and says why"));
   }
 
-  /// Warns of a root that podqos cannot use, or has no records of. One with adopted pods belongs to
-  /// their kubelet.
+  /// Warns of a root that podqos cannot use, or has no records of. One with a kubelet's pods
+  /// belongs to the kubelet.
   void check_roots() {
     for (const auto driver : {core::Driver::kCgroupfs, core::Driver::kSystemd}) {
       const std::string root = core::root_path(settings_.cgroup_root, driver);
-      const bool adopted = std::ranges::any_of(records_.pods, [&](const core::PodRecord& record) {
-        return record.adopted && is_below(record.cgroup, root);
+      const bool kubelets = std::ranges::any_of(records_.pods, [&](const core::PodRecord& record) {
+        return record.kubelets_own && is_below(record.cgroup, root);
       });
-      if (adopted || core::tree_at(records_.tiers, root) != nullptr || !cgroups_.exists(root))
+      if (kubelets || core::tree_at(records_.tiers, root) != nullptr || !cgroups_.exists(root))
         continue;
       const auto mark = cgroups_.attribute(root, core::kMadeAttribute);
       if (!mark) continue;

@@ -19,7 +19,7 @@ struct NodeRecords {
   std::vector<std::string> warnings;  ///< of records that cannot be read
 };
 
-/// All pods that podqos manages or has adopted, and the tiers, with what the records, the rules and
+/// All pods, podqos's own and a kubelet's, and the tiers, with what the records, the rules and
 /// the kernel say of each, as `status -o json` and `tree -o json` print them; "warnings" has a
 /// sentence for each problem, with its remedy. Changes nothing.
 [[nodiscard]] Result<Json> inventory_json(const app::ConfigurationReport& configuration,

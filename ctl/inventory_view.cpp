@@ -136,7 +136,7 @@ std::string status_text(const Json& view, ColourMode mode) {
   for (const Json& pod : view.at("pods"))
     pods.push_back({cell(pod_title(pod), Colour::kBold),
                     cell(cat(text_in(pod, "qosClass"), pod.at("complete") ? "" : " (partial)",
-                             pod.at("adopted") ? " (adopted)" : "")),
+                             pod.at("kubeletsOwn") ? " (kubelet's)" : "")),
                     cell(text_in(pod, "source")), cell(containers_of(pod)),
                     cell(amounts_in(pod, "requests")), cell(amounts_in(pod, "limits")),
                     cell(bytes_in(pod, "memoryUsageBytes"))});
@@ -156,10 +156,10 @@ std::string status_text(const Json& view, ColourMode mode) {
   }
   std::string out = pods.size() > 1 ? format_table(pods, mode) : "no pods\n";
   if (tiers.size() > 1) out += cat("\n", format_table(tiers, mode));
-  const Json& adopted = view.at("adopted");
-  if (const auto count = adopted.at("pods").get<std::int64_t>(); count > 0)
-    out += cat("adopted: ", format_count(count, "pod"), " of a kubelet, ",
-               amounts_in(adopted, "requests"), " requested: not counted in podqos's own tiers\n");
+  const Json& kubelets = view.at("kubelets");
+  if (const auto count = kubelets.at("pods").get<std::int64_t>(); count > 0)
+    out += cat("kubelet: ", format_count(count, "pod"), ", ", amounts_in(kubelets, "requests"),
+               " requested: not counted in podqos's own tiers\n");
   return out;
 }
 
@@ -213,7 +213,7 @@ class TreeTable {
   void add_pod(std::size_t depth, const Json& pod, std::string_view name) {
     add(depth,
         cell(cat(printable(name), text_in(pod, "name").empty() ? "" : cat("  ", pod_title(pod)),
-                 pod.at("adopted") ? "  (adopted)" : "", pod.at("exists") ? "" : "  (gone)"),
+                 pod.at("kubeletsOwn") ? "  (kubelet's)" : "", pod.at("exists") ? "" : "  (gone)"),
              colour_of(pod)),
         pod);
     for (const Json& container : pod.at("containers"))
@@ -271,7 +271,7 @@ class TreeTable {
   std::vector<std::size_t> depths_ = {0};
 };
 
-/// The whole text output: the trees, then pods outside them (adopted ones).
+/// The whole text output: the trees, then pods outside them (a kubelet's).
 std::string tree_text(const Json& view, ColourMode mode) {
   TreeTable table;
   std::vector<const Json*> pods;

@@ -138,7 +138,7 @@ void write_pressure(const app::NodeFigures& figures, Exposition& out,
 void write_sums(const app::NodeFigures& figures, Exposition& out,
                 double (*value)(const core::TierSum&)) {
   for (const auto& [owner, sums] :
-       {std::pair{"podqos", &figures.own}, std::pair{"kubelet", &figures.adopted}}) {
+       {std::pair{"podqos", &figures.own}, std::pair{"kubelet", &figures.kubelets}}) {
     for (const core::QosClass qos_class : kClasses) {
       out.sample({{"qos_class", core::format_qos_class(qos_class)}, {"owner", owner}},
                  value(sums->of(qos_class)));
@@ -151,7 +151,7 @@ void write_pods(const app::NodeFigures& figures, Exposition& out) {
   using core::TierSum;
   out.metric("gauge", "podqos_pods",
              "Pods that podqos knows, by QoS class and by whose cgroup they live in: podqos', or "
-             "a kubelet's that podqos has adopted.");
+             "a kubelet's.");
   write_sums(figures, out, [](const TierSum& sum) { return static_cast<double>(sum.pods); });
   out.metric("gauge", "podqos_pod_requests_cpu_cores",
              "CPU that the pods of a QoS class request, in CPUs, as far as the node can grant it.");

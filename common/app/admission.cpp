@@ -106,10 +106,10 @@ void bound_oom_score(const Transaction& transaction, const AdmissionRequest& req
 Status make_cgroup(Transaction& transaction, const core::PodRecord* before,
                    const Admission& admission) {
   const core::PodRecord& record = admission.record;
-  if (before != nullptr && !before->adopted && before->cgroup != record.cgroup) {
+  if (before != nullptr && !before->kubelets_own && before->cgroup != record.cgroup) {
     PODQOS_TRY(transaction.execute(core::plan_removal(before->cgroup)));
   }
-  if (record.adopted) return {};
+  if (record.kubelets_own) return {};
   const bool first = record.containers.size() == 1;  // the container itself
   if (first && before != nullptr) {
     transaction.remove_children(
@@ -137,7 +137,7 @@ void take_back(Transaction& transaction, const core::PodRecord& record,
   transaction.tiers() = std::move(tiers);
   transaction.log_uncertain(before != nullptr ? transaction.save(*before, &record)
                                               : transaction.erase(record));
-  if (const auto root = core::root_of_pod(record.cgroup); root && !record.adopted)
+  if (const auto root = core::root_of_pod(record.cgroup); root && !record.kubelets_own)
     transaction.take_back_tree(*root);
 }
 
@@ -146,7 +146,7 @@ Status register_container(Transaction& transaction, const std::optional<core::Po
                           const Admission& admission, const Result<std::string>& root) {
   const core::PodRecord& record = admission.record;
   PODQOS_TRY(transaction.begin());
-  if (!record.adopted) PODQOS_TRY(transaction.make_tree(*root));
+  if (!record.kubelets_own) PODQOS_TRY(transaction.make_tree(*root));
   core::count_pod(transaction.tiers(), record, before);
   core::note_pending(transaction.tiers(), record, admission.container);
   // The entry of a container that starts again may have been lost.
@@ -186,7 +186,7 @@ Result<std::string> choose_root(Transaction& transaction, core::Driver driver,
 }
 
 /// The root below which podqos created the pod cgroup that the engine names, or may create it; ""
-/// if another program did, so that podqos adopts it instead.
+/// if another program did, so that the pod is counted as a kubelet's.
 /// @param root  of choose_root()
 Result<std::string> own_root_for(Transaction& transaction, const AdmissionRequest& request,
                                  const Result<std::string>& root) {

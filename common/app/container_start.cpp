@@ -39,9 +39,10 @@ Status learn_formula(Transaction& transaction, const core::PodRecord& record,
 
 /// Moves the container's monitor (conmon or a containerd shim), which is the parent of the runtime,
 /// into the pod's cgroup, so that its usage is charged to the pod. Does nothing unless
-/// chargeMonitor is set, and for adopted pods. An error is logged: the container runs without it.
+/// chargeMonitor is set, and for a kubelet's pods. An error is logged: the container runs without
+/// it.
 void charge_monitor(Transaction& transaction, const core::PodRecord& record, Pid runtime) {
-  if (!transaction.settings().charge_monitor || record.adopted) return;
+  if (!transaction.settings().charge_monitor || record.kubelets_own) return;
   const auto monitor = cgroup::monitor_of(transaction.machine(), runtime);
   // Placed there by the engine, or for an earlier container of the pod.
   if (monitor && (!*monitor || is_below((*monitor)->cgroup, record.cgroup))) return;
@@ -129,7 +130,7 @@ Result<std::optional<Admission>> admit_running(Transaction& transaction, Admissi
 Status confirm(Transaction& transaction, const store::KnownContainer& found,
                const core::ContainerFacts& facts, const Init& init, Reporter reporter) {
   core::PodRecord record = found.record;
-  if (reporter == Reporter::kPlugin && !facts.sets_oom_score() && !record.adopted) {
+  if (reporter == Reporter::kPlugin && !facts.sets_oom_score() && !record.kubelets_own) {
     const int score = core::container_oom_score_adj(record, record.containers[found.index],
                                                     transaction.capacity().memory);
     PODQOS_TRY(

@@ -46,7 +46,7 @@ core::DepartureSnapshot observe(Transaction& transaction, const core::PodRecord&
   snapshot.has_living = cgroup::has_living_container(machine, record);
   if (snapshot.has_living) {
     snapshot.unwritten = snapshot.due && cgroup::is_unwritten(machine, record.cgroup);
-  } else if (!record.adopted) {
+  } else if (!record.kubelets_own) {
     // What cannot be found out does not tell that nothing is left: a later look may.
     snapshot.populated = cgroup::holds_container(machine, record.cgroup).value_or(true);
   }
@@ -118,7 +118,8 @@ Result<std::optional<core::Departure>> remove_container(Transaction& transaction
 Status drop_container(Transaction& transaction, const core::PodRecord& record,
                       const ContainerKey& key) {
   PODQOS_ASSIGN(const auto departure, remove_container(transaction, record, key));
-  if (!departure || departure->outcome != core::PodOutcome::kStays || record.adopted) return {};
+  if (!departure || departure->outcome != core::PodOutcome::kStays || record.kubelets_own)
+    return {};
   // A container that never started takes its resources with it.
   const auto held = core::pod_values(record, transaction.settings());
   const auto wanted = core::pod_values(departure->record, transaction.settings());
@@ -141,7 +142,8 @@ void withdraw(Transaction& transaction, const core::PodRecord& record,
   const auto removed = remove_container(transaction, pod, container.key());
   if (!removed) transaction.log_uncertain(fail(removed.error()));
   // Some values of the pod may have been written.
-  if (removed && *removed && (*removed)->outcome == core::PodOutcome::kStays && !record.adopted)
+  if (removed && *removed && (*removed)->outcome == core::PodOutcome::kStays &&
+      !record.kubelets_own)
     transaction.revisit((*removed)->record, reason);
 }
 

@@ -93,11 +93,11 @@ Result<Followed> resize(Transaction& transaction, core::PodRecord record,
   PODQOS_TRY(codec::check_record_size(record));
   core::grant_requests(record, core::sums_beside(transaction.tiers(), before),
                        transaction.settings(), transaction.capacity());
-  if (!record.adopted) PODQOS_TRY(core::pod_values(record, transaction.settings()));
+  if (!record.kubelets_own) PODQOS_TRY(core::pod_values(record, transaction.settings()));
   core::count_pod(transaction.tiers(), record, before);
   PODQOS_TRY(transaction.save(record, &before));
   // The kubelet resizes the pod's cgroup itself.
-  if (record.adopted) return Followed::kNow;
+  if (record.kubelets_own) return Followed::kNow;
   const auto written = transaction.write_pod(record, &before);
   transaction.log().info(cat("pod ", record.pod.uid, " resized: cpu ",
                              format_amount(record.granted.cpu), ", memory ",

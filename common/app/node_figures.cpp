@@ -34,9 +34,9 @@ Status count_pods(const std::string& state_dir, store::Store& records, NodeFigur
     if (!found) ++figures.unreadable;
     if (!found || !*found || (*found)->released_at) continue;
     const core::PodRecord& pod = **found;
-    (pod.adopted ? figures.adopted : figures.own).of(pod.qos_class) +=
-        pod.adopted ? pod.claimed : pod.granted;
-    if (!pod.adopted || roots.size() >= kMaxRoots) continue;
+    (pod.kubelets_own ? figures.kubelets : figures.own).of(pod.qos_class) +=
+        pod.kubelets_own ? pod.claimed : pod.granted;
+    if (!pod.kubelets_own || roots.size() >= kMaxRoots) continue;
     if (auto root = core::root_of_pod(pod.cgroup)) roots.insert(std::move(*root));
   }
   figures.unreadable += records.incidents().size() - incidents;

@@ -95,7 +95,7 @@ Result<std::optional<Admitted>> admit_created(const core::Settings& settings, Lo
 
 core::ConfigEdit edit_for(const Admission& admission) {
   core::ConfigEdit edit{.values = admission.missing, .oom_score_adj = admission.oom_score_adj};
-  if (!admission.record.adopted && !admission.left_with_engine)
+  if (!admission.record.kubelets_own && !admission.left_with_engine)
     edit.cgroups_path = core::oci_cgroups_path(
         admission.belongs_to.value_or(admission.container.cgroup), admission.container.id);
   return edit;

@@ -36,7 +36,7 @@ struct PlacementRequest {
                                                        const PlacementRequest& call);
 
 /// As place(), for an engine that describes the container itself and asks for the values (NRI
-/// CreateContainer). For an adopted container cgroups_path is absent.
+/// CreateContainer). For a container of a kubelet's pod cgroups_path is absent.
 /// @return nullopt if podqos does not manage the container: nothing was written.
 [[nodiscard]] Result<std::optional<core::ConfigEdit>> adjust(const core::Settings& settings,
                                                              Log& log, core::ContainerFacts facts,

@@ -129,7 +129,7 @@ class Recomputation {
       if (marked && *marked) add(root);
     }
     for (const auto& [uid, record] : records_) {
-      const auto root = record.adopted ? std::nullopt : core::root_of_pod(record.cgroup);
+      const auto root = record.kubelets_own ? std::nullopt : core::root_of_pod(record.cgroup);
       if (root) add(*root);
     }
     for (core::TreeRecord& tree : tiers.trees) {
@@ -251,7 +251,7 @@ class Recomputation {
     for (const auto& [uid, record] : records_) {
       for (const core::ContainerRecord& container : record.containers) {
         // The weight of a container outside its pod is podqos's own.
-        const bool placed = !record.adopted && is_below(container.cgroup, record.cgroup);
+        const bool placed = !record.kubelets_own && is_below(container.cgroup, record.cgroup);
         if (placed && container.state == core::ContainerState::kLive)
           detect_formula(transaction_, record, container, {});
       }
@@ -272,7 +272,7 @@ class Recomputation {
     }
     auto pod = core::remove_ended(std::move(record), observations, list_);
     if (follow_ != nullptr) follow_(transaction_, pod.record, report_);
-    if (pod.record.containers.empty() && !pod.record.adopted) {
+    if (pod.record.containers.empty() && !pod.record.kubelets_own) {
       const auto populated = cgroup::holds_container(machine, pod.record.cgroup);
       if (!populated) report_unknown(pod.record.pod.uid, populated.error());
       pod.populated = populated.value_or(true);
@@ -312,7 +312,7 @@ class Recomputation {
   /// @return what the machine has refused: a later transaction retries it
   Result<std::optional<Error>> write(const core::PodRecord& record) {
     PODQOS_TRY(transaction_.save(record, nullptr));
-    if (record.adopted) return std::nullopt;
+    if (record.kubelets_own) return std::nullopt;
     return transaction_.write_or_revisit(record, nullptr);
   }
 

@@ -131,7 +131,7 @@ bool is_copy(std::string_view line) {
 
 void follow_runtime(Transaction& transaction, core::PodRecord& record,
                     core::ReconcileReport& report) {
-  if (record.adopted) return;
+  if (record.kubelets_own) return;
   std::vector<core::HeldResources> held;
   held.reserve(record.containers.size());
   for (const core::ContainerRecord& container : record.containers) {

@@ -230,7 +230,7 @@ Status Transaction::write_pod(const core::PodRecord& record, const core::PodReco
 void Transaction::renew_copy(const core::PodRecord& record) {
   const bool unwritten = std::ranges::any_of(
       tiers().retained, [&](const core::RetainedEntry& pod) { return pod.uid == record.pod.uid; });
-  if (record.adopted || unwritten) return;
+  if (record.kubelets_own || unwritten) return;
   static_cast<void>(execute({copy_of(record)}).has_value());
 }
 

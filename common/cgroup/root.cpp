@@ -113,7 +113,7 @@ core::NodeCpu observe_node_cpu(Machine& machine, const core::TiersRecord& tiers,
                                const core::Settings& settings, const core::NodeCapacity& capacity) {
   core::NodeCpu node{.allocatable = core::allocatable_cpu(settings, capacity),
                      .requested = core::sum_of_own(tiers.sums).cpu,
-                     .kubelets = tiers.sums.adopted.cpu,
+                     .kubelets = tiers.sums.kubelets.cpu,
                      .rule = settings.root_cpu_weight,
                      .reserved = core::reserved_cpu(settings)};
   const auto weight_of = [&](const std::string& path) -> std::optional<std::int64_t> {
@@ -124,7 +124,7 @@ core::NodeCpu observe_node_cpu(Machine& machine, const core::TiersRecord& tiers,
   };
   if (node.rule.rule == core::RootCpuWeight::Rule::kProportional)
     node.system = weight_of("/system.slice");
-  if (tiers.sums.adopted.pods == 0) return node;
+  if (tiers.sums.kubelets.pods == 0) return node;
   for (const core::Driver driver : {core::Driver::kCgroupfs, core::Driver::kSystemd}) {
     const std::string root = core::root_path("/", driver);
     if (core::tree_at(tiers, root) != nullptr) continue;

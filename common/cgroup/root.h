@@ -32,8 +32,8 @@ namespace podqos::cgroup {
 /// The first cgroup below the root that is not a tier; nullopt if there is none.
 [[nodiscard]] std::optional<std::string> holder_of(Machine& machine, const std::string& kubepods);
 
-/// Observes what the share of podqos's pods follows from. The kubelet's root counts while pods in
-/// it are adopted and podqos has not made it.
+/// Observes what the share of podqos's pods follows from. The kubelet's root counts while it
+/// contains pods of the kubelet and podqos has not made it.
 [[nodiscard]] core::NodeCpu observe_node_cpu(Machine& machine, const core::TiersRecord& tiers,
                                              const core::Settings& settings,
                                              const core::NodeCapacity& capacity);

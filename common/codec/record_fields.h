@@ -75,7 +75,7 @@ void fields(auto& member, Is<core::TierSums> auto& sums) {
   member("burstable", sums.burstable);
   member("besteffort", sums.besteffort);
   member("requested", sums.requested);
-  member("adopted", sums.adopted);
+  member("kubelets", sums.kubelets);
 }
 
 void fields(auto& member, Is<core::ContainerRecord> auto& container) {
@@ -97,7 +97,7 @@ void fields(auto& member, Is<core::PodRecord> auto& record) {
   member("class", record.qos_class);
   member("classSource", record.class_source);
   member("uidSource", record.uid_source);
-  member("adopted", record.adopted);
+  member("kubeletsOwn", record.kubelets_own);
   member("sandboxId", record.sandbox_id);
   member("cgroup", record.cgroup);
   member("claimed", record.claimed);

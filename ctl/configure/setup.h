@@ -131,7 +131,7 @@ struct Setup {
 };
 
 /// The default method: NRI for an engine that has it, if the plugin is installed, because it needs
-/// no handler and adopts a kubelet's pods; else the wrapper. Podman has precreate instead.
+/// no handler and counts a kubelet's pods; else the wrapper. Podman has precreate instead.
 [[nodiscard]] Method best_method(const Setup& setup);
 
 /// Plans what registers podqos by the method, or the removal of all that was ever written for this

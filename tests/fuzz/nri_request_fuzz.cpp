@@ -76,7 +76,7 @@ void check_answer(const core::ContainerFacts& facts, const core::Admission& admi
   const core::PodRecord& record = admission.record;
   require(codec::parse_pod_record(codec::format_pod_record(record)).value() == record);
   const std::string& cgroup = admission.container.cgroup;
-  if (!record.adopted && !admission.left_with_engine) {
+  if (!record.kubelets_own && !admission.left_with_engine) {
     require(cgroup.starts_with(record.cgroup + "/"));
     const std::string leaf = cgroup.substr(record.cgroup.size() + 1);
     require(!leaf.contains('/') && leaf != "." && leaf != ".." && !leaf.empty());

@@ -37,7 +37,7 @@ bool is_in_place(const AdmissionRequest& request, const PodRecord& pod) {
 
 /// True if the container stays where it is without being misplaced.
 bool stays(const AdmissionRequest& request, const PodRecord& pod, const Settings& settings) {
-  return pod.adopted || is_in_place(request, pod) ||
+  return pod.kubelets_own || is_in_place(request, pod) ||
          stays_without_parent(request.facts, request.driver, settings);
 }
 
@@ -117,7 +117,7 @@ void warn_unknown_container(Admission& admission, const PodClaim& claim) {
   const PodRecord& record = admission.record;
   const ContainerRecord& container = admission.container;
   // Neither of these gets container values.
-  if (container.sandbox || record.adopted) return;
+  if (container.sandbox || record.kubelets_own) return;
   // Pod-level resources alone are not a spec.
   const bool is_spec =
       record.complete && !record.pod.containers.empty() && claim.source != ClassSource::kShortForms;
@@ -190,8 +190,8 @@ Result<std::optional<MergedPod>> decide_pod(const AdmissionRequest& request,
     warning = cat(name_of(record.pod), ", container ", printable(request.facts.id), ": ", warning);
   }
   const bool fresh = record.cgroup.empty();
-  if (fresh) record.adopted = placed.has_value();
-  if (!record.adopted && !snapshot.root) return fail(snapshot.root.error());
+  if (fresh) record.kubelets_own = placed.has_value();
+  if (!record.kubelets_own && !snapshot.root) return fail(snapshot.root.error());
   if (fresh) {
     record.cgroup =
         placed ? placed->pod_path : pod_path(*snapshot.root, record.qos_class, record.pod.uid);
@@ -210,7 +210,7 @@ Result<Admission> decide_admission(const AdmissionRequest& request,
   PodRecord& record = admission.record;
   if (!stays(request, record, settings)) {
     PODQOS_TRY(place_in_pod(admission, request, snapshot));
-  } else if (!record.adopted && !is_in_place(request, record)) {
+  } else if (!record.kubelets_own && !is_in_place(request, record)) {
     leave_with_engine(admission);
   }
   record.containers.push_back(admission.container);
@@ -219,11 +219,11 @@ Result<Admission> decide_admission(const AdmissionRequest& request,
   warn_uncounted(admission, snapshot, settings);
   PODQOS_ASSIGN(auto values, container_values(record, admission.container.name, settings));
   admission.wanted = std::move(values);
-  if (!record.adopted && !request.facts.sets_oom_score()) {
+  if (!record.kubelets_own && !request.facts.sets_oom_score()) {
     admission.oom_score_adj =
         container_oom_score_adj(record, admission.container, snapshot.capacity.memory);
   }
-  if (!record.adopted) {
+  if (!record.kubelets_own) {
     PODQOS_TRY(pod_values(record, settings));
   }
   warn_unknown_container(admission, snapshot.claim);

@@ -55,7 +55,7 @@ struct Admission {
 void reconcile_bundle(TiersRecord& tiers, PodRecord& record, ContainerFacts& facts);
 
 /// Decides what the pod of a container is without it: its class, resources and cgroup, and whether
-/// that is a kubelet's and adopted. check_pod_cgroup() comes next.
+/// that is a kubelet's. check_pod_cgroup() comes next.
 /// @return nullopt for the sandbox of an unknown pod, which stays where the engine puts it;
 ///         kConflict for a container that runs already, and from merge_claim(); the error of
 ///         `snapshot.root` for a pod of podqos's own

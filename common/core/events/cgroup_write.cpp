@@ -136,7 +136,7 @@ CgroupValues root_limits(const TiersRecord& tiers, const TreeRecord& tree, const
   const Bytes allocatable = allocatable_memory(settings, capacity);
   if (allocatable.value() > 0) {
     const Bytes in_other_trees = sum_of_own(tiers.sums).memory - sum_of_own(tree.sums).memory;
-    values.memory_limit = rest_of(allocatable, tiers.sums.adopted.memory + in_other_trees);
+    values.memory_limit = rest_of(allocatable, tiers.sums.kubelets.memory + in_other_trees);
   }
   if (capacity.pids > 0) values.pids_limit = capacity.pids;
   return values;

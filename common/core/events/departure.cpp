@@ -12,10 +12,11 @@ namespace podqos::core {
 
 namespace {
 
-/// An adopted pod is not in podqos's tiers.
+/// A kubelet's pod is not in podqos's tiers.
 std::string describe_release(const PodRecord& record) {
   const std::string_view qos_class = format_qos_class(record.qos_class);
-  if (record.adopted) return cat("pod ", record.pod.uid, " of a kubelet has ended: ", qos_class);
+  if (record.kubelets_own)
+    return cat("pod ", record.pod.uid, " of a kubelet has ended: ", qos_class);
   return cat("pod ", record.pod.uid, " released: ", qos_class, ", cpu ",
              format_amount(record.granted.cpu), ", memory ", format_amount(record.granted.memory),
              " returned to the tiers");
@@ -60,13 +61,13 @@ Departure decide_departure(PodRecord record, TiersRecord& tiers, const Departure
     return departure;
   };
   const BootSeconds later = retry_at(snapshot.now, settings);
-  if (!pod.released_at && snapshot.populated && !pod.adopted) return retain(later);
+  if (!pod.released_at && snapshot.populated && !pod.kubelets_own) return retain(later);
   if (!pod.released_at) {
     remove_pod(tiers, pod);
     pod.released_at = snapshot.now;
     departure.message = describe_release(pod);
   }
-  if (pod.adopted) {
+  if (pod.kubelets_own) {
     forget_retained(tiers, pod.pod.uid);
     departure.outcome = PodOutcome::kForgotten;
     return departure;

@@ -116,7 +116,7 @@ Reconciliation reconcile_pods(std::vector<ReconciledPod> pods, TiersRecord& tier
       report.changes.push_back(
           cat("pod ", uid, ": container ", printable(container.id), " has ended"));
     }
-    if (!record.containers.empty() || (!record.adopted && pod.populated)) {
+    if (!record.containers.empty() || (!record.kubelets_own && pod.populated)) {
       record.released_at.reset();
       count(tiers, report, pod);
       out.living.emplace(uid, std::move(record));

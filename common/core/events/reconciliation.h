@@ -24,7 +24,7 @@ struct EngineList {
 
 /// What a reconciliation found and changed.
 struct ReconcileReport {
-  std::int64_t pods = 0;             ///< live pods, adopted ones included
+  std::int64_t pods = 0;             ///< live pods, a kubelet's included
   std::int64_t containers = 0;       ///< live containers
   std::int64_t released = 0;         ///< pods whose end podqos had missed
   std::int64_t repaired = 0;         ///< pods whose lost record was restored

@@ -41,7 +41,7 @@ TierValues tier_values(const TierSums& sums, std::optional<std::int64_t> reserve
   // Each division is truncated on its own, as in the kubelet, so the sum of both reserves may be
   // one byte short.
   const std::int64_t percent = std::clamp<std::int64_t>(*reserve_percent, 0, kPercent);
-  const Bytes free = after_reserve(allocatable_memory, sums.adopted.memory, kPercent);
+  const Bytes free = after_reserve(allocatable_memory, sums.kubelets.memory, kPercent);
   const Bytes burstable = after_reserve(free, sums.guaranteed.memory, percent);
   values.burstable.memory_limit = burstable;
   values.besteffort.memory_limit = after_reserve(burstable, sums.burstable.memory, percent);

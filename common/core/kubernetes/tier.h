@@ -24,7 +24,7 @@ struct TierSums {
   TierSum guaranteed;
   TierSum burstable;
   TierSum besteffort;
-  TierSum adopted = {};    ///< a kubelet's pods of all classes; not available to podqos's own
+  TierSum kubelets = {};   ///< a kubelet's pods of all classes; not available to podqos's own
   TierSum requested = {};  ///< podqos's own pods of all classes, see requested_by()
 
   /// The sum of podqos's own pods of one class.
@@ -41,7 +41,7 @@ struct TierValues {
   friend bool operator==(const TierValues&, const TierValues&) = default;
 };
 /// Computes the tiers' values. Shares: burstable by the sum of its CPU requests (2 without pods),
-/// besteffort 2. Memory limits, with A = allocatable memory - memory of adopted pods, G and B =
+/// besteffort 2. Memory limits, with A = allocatable memory - memory of a kubelet's pods, G and B =
 /// memory of Guaranteed and Burstable pods and N = reserve_percent: burstable = A - trunc(G*N/100),
 /// besteffort = burstable - trunc(B*N/100), both at least 0.
 /// @param reserve_percent  qosReserved memory, 0 to 100; nullopt: no memory limits

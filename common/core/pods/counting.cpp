@@ -104,15 +104,15 @@ void subtract_amounts(TierSum& sum, const TierSum& pod) {
 /// Changes the sums that count the pod: by what is granted, and by what it requests.
 template <class Change>
 void change_sums(TierSums& sums, const PodRecord& record, const Change& change_sum) {
-  change_sum(record.adopted ? sums.adopted : sums.of(record.qos_class), record.granted);
-  if (!record.adopted) change_sum(sums.requested, requested_by(record));
+  change_sum(record.kubelets_own ? sums.kubelets : sums.of(record.qos_class), record.granted);
+  if (!record.kubelets_own) change_sum(sums.requested, requested_by(record));
 }
 
 /// The same for those of the node and of the pod's tree.
 template <class Change>
 void change_sums(TiersRecord& tiers, const PodRecord& record, const Change& change_sum) {
   change_sums(tiers.sums, record, change_sum);
-  TreeRecord* tree = record.adopted ? nullptr : find_tree(tiers, record.cgroup);
+  TreeRecord* tree = record.kubelets_own ? nullptr : find_tree(tiers, record.cgroup);
   if (tree != nullptr) change_sums(tree->sums, record, change_sum);
 }
 

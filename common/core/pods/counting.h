@@ -50,7 +50,7 @@ template <class Tiers>
 [[nodiscard]] TierSum requested_by(const PodRecord& record);
 
 /// Adds a pod's granted requests to the sum of its tier, and what it requests to that of all, or
-/// both to the sum of adopted pods: in the sums of the node and of the pod's tree.
+/// both to the sum of a kubelet's pods: in the sums of the node and of the pod's tree.
 void add_pod(TiersRecord& tiers, const PodRecord& record);
 /// Subtracts them again. Sums never become negative; those that lack the pod lose nothing.
 void remove_pod(TiersRecord& tiers, const PodRecord& record);

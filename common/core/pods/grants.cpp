@@ -19,12 +19,12 @@ TierSum countable(const PodRecord& record, const Settings& settings) {
   return most;
 }
 
-/// What is allocatable and neither granted to pods of podqos's own nor requested by adopted ones;
+/// What is allocatable and neither granted to pods of podqos's own nor requested by a kubelet's;
 /// `pods` is 0.
 TierSum free_resources(const TierSums& sums, const Settings& settings,
                        const NodeCapacity& capacity) {
   TierSum used = sum_of_own(sums);
-  used += sums.adopted;
+  used += sums.kubelets;
   return {.pods = 0,
           .cpu = rest_of(allocatable_cpu(settings, capacity), used.cpu),
           .memory = rest_of(allocatable_memory(settings, capacity), used.memory)};
@@ -67,7 +67,7 @@ bool awaits_containers(const PodRecord& record) {
 }  // namespace
 
 std::optional<Bytes> backed_memory(const PodRecord& record) {
-  if (record.adopted) return std::nullopt;
+  if (record.kubelets_own) return std::nullopt;
   std::optional<Bytes> sum;
   // All containers have ended, but processes of them are left: nothing backs the request.
   if (record.containers.empty() && record.uid_source == IdentitySource::kEngine) sum = Bytes{0};
@@ -89,7 +89,7 @@ std::optional<Bytes> backing_of(const ContainerFacts& facts, const EngineAnnotat
 }
 
 std::optional<std::string> describe_uncounted(const PodRecord& record, const Settings& settings) {
-  if (record.adopted || record.released_at || record.qos_class == QosClass::kBestEffort)
+  if (record.kubelets_own || record.released_at || record.qos_class == QosClass::kBestEffort)
     return std::nullopt;
   if (auto cut = describe_cut(record, "cpu", &TierSum::cpu, settings.admission.cpu, settings))
     return cut;
@@ -119,13 +119,13 @@ Bytes allocatable_memory(const Settings& settings, const NodeCapacity& capacity)
 void grant_requests(PodRecord& record, const TierSums& others, const Settings& settings,
                     const NodeCapacity& capacity) {
   // The kubelet has granted the requests of its pods.
-  const std::int64_t percent = record.adopted ? kPercent : settings.max_pod_claim_percent;
+  const std::int64_t percent = record.kubelets_own ? kPercent : settings.max_pod_claim_percent;
   record.claimed = amounts_requested(record).capped(
       {.cpu = MilliCpu{mul_div(allocatable_cpu(settings, capacity).value(), percent, kPercent)},
        .memory =
            Bytes{mul_div(allocatable_memory(settings, capacity).value(), percent, kPercent)}});
   record.granted = countable(record, settings);
-  if (!record.adopted)
+  if (!record.kubelets_own)
     record.granted = record.granted.capped(free_resources(others, settings, capacity));
 }
 
@@ -185,10 +185,10 @@ void grant_all(PodRecords& records, TiersRecord& tiers, const Settings& settings
   std::vector<PodRecord*> own;
   for (const CutEntry& entry : tiers.cut) {
     const auto record = records.find(entry.uid);
-    if (record != records.end() && !record->second.adopted) own.push_back(&record->second);
+    if (record != records.end() && !record->second.kubelets_own) own.push_back(&record->second);
   }
   for (auto& [uid, record] : records) {
-    if (record.adopted) continue;
+    if (record.kubelets_own) continue;
     own.push_back(&record);
     PodRecord most = record;
     grant_requests(most, {}, settings, capacity);
@@ -230,7 +230,7 @@ template <class Amount>
 std::string describe_shortage(const NodeFit& fit, std::string_view name, Amount allocatable,
                               Amount TierSum::* resource) {
   const Amount request = amounts_requested(fit.pod).*resource;
-  const Amount held = fit.others.requested.*resource + fit.others.adopted.*resource;
+  const Amount held = fit.others.requested.*resource + fit.others.kubelets.*resource;
   const Amount free = rest_of(allocatable, held);
   const bool had = is_counted(fit.before) && request <= amounts_requested(*fit.before).*resource;
   if (request <= free || had) return {};
@@ -242,7 +242,7 @@ std::string describe_shortage(const NodeFit& fit, std::string_view name, Amount 
 }  // namespace
 
 Status check_node_fit(const NodeFit& fit, const Settings& settings) {
-  if (fit.pod.adopted) return {};
+  if (fit.pod.kubelets_own) return {};
   std::string reasons;
   std::string fields;
   const auto check = [&](AdmissionPolicy policy, std::string_view name, const auto& describe) {
@@ -267,7 +267,7 @@ Status check_node_fit(const NodeFit& fit, const Settings& settings) {
 }
 
 std::optional<std::string> describe_pids(const NodeFit& fit, const Settings& settings) {
-  if (fit.pod.adopted || is_counted(fit.before)) return std::nullopt;
+  if (fit.pod.kubelets_own || is_counted(fit.before)) return std::nullopt;
   TierSums sums = fit.others;
   ++sums.of(fit.pod.qos_class).pods;
   return describe_pids(sums, settings, fit.capacity);

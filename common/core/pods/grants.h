@@ -24,7 +24,7 @@ struct NodeCapacity {
 
 /// Determines what of a pod's requests counts: `claimed`, the requests up to maxPodClaim of the
 /// allocatable resources (capacity without reserves), and of that `granted`, what the other pods
-/// leave; with qosReserved, memory only as far as limits back it. All requests of an adopted pod
+/// leave; with qosReserved, memory only as far as limits back it. All requests of a kubelet's pod
 /// count, since its kubelet has admitted it, and none of a BestEffort pod, as a kubelet does not
 /// count requests that only overhead can give it.
 /// @param others  the sums of all other pods
@@ -51,9 +51,9 @@ void grant_requests(PodRecord& record, const TierSums& others, const Settings& s
                                               const EngineAnnotations& engine);
 
 /// Warning for the node's operator that not all requests of a pod count, with cause and remedy.
-/// nullopt if they all do, for adopted, released and BestEffort pods, where the node has no room
-/// for them but `admission` of the resource is "off", and where the limits of containers that are
-/// still to come may back the rest.
+/// nullopt if they all do, for a kubelet's, released and BestEffort pods, where the node has no
+/// room for them but `admission` of the resource is "off", and where the limits of containers that
+/// are still to come may back the rest.
 [[nodiscard]] std::optional<std::string> describe_uncounted(const PodRecord& record,
                                                             const Settings& settings);
 
@@ -98,7 +98,7 @@ struct NodeFit {
 /// (capacity without reserves) and that no other pod requests, whatever of that is granted, and, as
 /// pods request no processes, room for one more podPidsLimit below the kernel's pid_max. What a pod
 /// has requested before always fits, so that its containers start again; so do CPU and memory of a
-/// BestEffort pod. Not for adopted pods, which their kubelet has admitted.
+/// BestEffort pod. Not for a kubelet's pods, which it has admitted.
 /// @return kRefused, with what is requested, allocatable and free, who has most of it, and what to
 ///         do
 /// @note pkg/kubelet/lifecycle/predicate.go generalFilter, with plugin noderesources.Fits.

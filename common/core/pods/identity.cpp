@@ -140,7 +140,7 @@ std::string_view remedy(const PodRecord& record, const Identity& identity) {
 
 Status check_owner(const PodRecord& record, const Identity& identity) {
   if (record.containers.empty()) return {};
-  if (identity.placed && !record.adopted && identity.placed->pod_path != record.cgroup) {
+  if (identity.placed && !record.kubelets_own && identity.placed->pod_path != record.cgroup) {
     return fail(ErrorCode::kConflict,
                 cat("the container is in the kubelet's pod cgroup ",
                     printable(identity.placed->pod_path), ", but pod \"", printable(identity.uid),
@@ -168,11 +168,12 @@ bool is_foreign_cgroup(const std::string& pod_cgroup, CgroupOrigin origin,
                        const std::optional<PodRecord>& record) {
   const bool known = record && record->cgroup == pod_cgroup;
   if (origin == CgroupOrigin::kPodqos || !known) return origin == CgroupOrigin::kOther;
-  return record->adopted;
+  return record->kubelets_own;
 }
 
 bool must_own_cgroup(const std::optional<PodRecord>& before, const PodRecord& record) {
-  return !record.adopted && (!before || before->adopted || before->cgroup != record.cgroup);
+  return !record.kubelets_own &&
+         (!before || before->kubelets_own || before->cgroup != record.cgroup);
 }
 
 Status check_pod_cgroup(const PodRecord& record, CgroupOrigin origin,

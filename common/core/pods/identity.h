@@ -63,8 +63,8 @@ struct Identity {
 [[nodiscard]] Status check_owner(const PodRecord& record, const Identity& identity);
 
 /// Whether the pod cgroup that an engine names, below the root of podqos's own pods, was not
-/// created by podqos, so that the pod is adopted. It is podqos's own if its origin or the record
-/// says so, or if a runtime created it.
+/// created by podqos, so that the pod counts as a kubelet's. It is podqos's own if its origin or
+/// the record says so, or if a runtime created it.
 /// @param record  of the pod that the cgroup's name tells
 [[nodiscard]] bool is_foreign_cgroup(const std::string& pod_cgroup, CgroupOrigin origin,
                                      const std::optional<PodRecord>& record);

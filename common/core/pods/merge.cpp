@@ -76,7 +76,7 @@ void merge_containers(Pod& known, const PodClaim& claim, const std::string& own)
 /// containers: a container restarted after a resize has its new values. Not those of a kubelet's
 /// pod: with pod-level resources, each container without a limit has the shares of the pod's.
 void raise_to_running(PodRecord& record, const PodClaim& claim, const std::string& own) {
-  if (record.adopted || !record.sums || record.sums->enforced ||
+  if (record.kubelets_own || !record.sums || record.sums->enforced ||
       claim.source != ClassSource::kInference)
     return;
   Pod running;
@@ -154,7 +154,7 @@ Result<MergedPod> merge_claim(const std::optional<PodRecord>& existing, const Id
   }
   // A pod whose containers have all ended is a new pod with an old uid; its cgroup may still be
   // charged with tmpfs memory. A pod placed by a kubelet replaces one of podqos's own.
-  const bool kubelets = existing && identity.placed && !existing->adopted;
+  const bool kubelets = existing && identity.placed && !existing->kubelets_own;
   const bool fresh = !existing || (existing->containers.empty() && (claim.known || kubelets));
   if (!fresh) {
     merged.record = *existing;

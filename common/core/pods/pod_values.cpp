@@ -14,7 +14,7 @@ namespace {
 
 /// The container's description; nullptr if there is none, or if a kubelet sets its values.
 const Container* described_container(const PodRecord& record, const std::string& name) {
-  if (record.adopted) return nullptr;
+  if (record.kubelets_own) return nullptr;
   // Inferred resources came from the engine's own values, so none are missing.
   const bool inferred = !record.complete && record.class_source == ClassSource::kInference;
   return inferred ? nullptr : find_container(record.pod, name);
@@ -150,7 +150,7 @@ namespace {
 /// Whether the pod requests more of a resource than one pod may claim, and podqos bounds that.
 template <class Amount>
 bool exceeds_claim(const PodRecord& record, Amount TierSum::* of) {
-  return !record.adopted && record.qos_class != QosClass::kBestEffort &&
+  return !record.kubelets_own && record.qos_class != QosClass::kBestEffort &&
          amounts_requested(record).*of > record.claimed.*of;
 }
 
@@ -186,12 +186,12 @@ PodConfigParams pod_config_params(const Settings& settings) {
 
 Result<CgroupValues> pod_values(const PodRecord& record, const Settings& settings) {
   PodConfigParams params = pod_config_params(settings);
-  if (record.adopted) params.guaranteed_io_weight.reset();
+  if (record.kubelets_own) params.guaranteed_io_weight.reset();
   const Pod whole = whole_pod(record.pod, record.sums);
   PODQOS_ASSIGN(auto values, pod_cgroup_values(whole, record.qos_class, params));
   if (exceeds_claim(record, &TierSum::cpu)) values.cpu_shares = cpu_shares_for(record.claimed.cpu);
   if (!record.complete) apply_partial_limits(values, whole, settings);
-  if (!record.adopted) {
+  if (!record.kubelets_own) {
     PODQOS_TRY(check_kernel_bounds(values));
   }
   return values;

@@ -16,7 +16,7 @@ namespace podqos::core {
 
 /// Values of a container's cgroup, from its pod's record and podPidsLimit; `unified` stays empty.
 /// Empty for a container whose resources are not described, or were inferred from the engine's own
-/// values, and for an adopted pod, whose kubelet sets them.
+/// values, and for a kubelet's pod, which the kubelet sets.
 /// @return the errors of container_cgroup_values() and check_kernel_bounds()
 [[nodiscard]] Result<CgroupValues> container_values(const PodRecord& record,
                                                     const std::string& name,
@@ -58,7 +58,8 @@ namespace podqos::core {
 /// a pod that exceeds the node, by requesting more CPU or memory than one pod may claim of it
 /// (grant_requests()), has the shares of its claimed CPU. Kubernetes has no values for such a pod,
 /// since its kubelet would not admit it.
-/// @return the errors of pod_cgroup_values() and, unless the pod is adopted, check_kernel_bounds()
+/// @return the errors of pod_cgroup_values() and, unless the pod is a kubelet's,
+/// check_kernel_bounds()
 [[nodiscard]] Result<CgroupValues> pod_values(const PodRecord& record, const Settings& settings);
 
 /// oom_score_adj of a container, as Kubernetes computes it (qos.h). A container of a pod that

@@ -220,7 +220,8 @@ EngineResources find_update(const PodRecord& record, const ContainerRecord& cont
 
 /// Whether the pod's resources are those of its containers, and not stated by annotations.
 bool has_inferred_resources(const PodRecord& record) {
-  return !record.adopted && !record.complete && record.class_source != ClassSource::kShortForms;
+  return !record.kubelets_own && !record.complete &&
+         record.class_source != ClassSource::kShortForms;
 }
 
 std::string memory_text(std::int64_t limit) {
@@ -327,7 +328,7 @@ std::vector<std::string> describe_unfollowed(const PodRecord& record,
                                              const NodeRules& node) {
   std::vector<std::string> found;
   const auto values = pod_values(record, node.settings);
-  if (!values || record.adopted) return found;
+  if (!values || record.kubelets_own) return found;
   PodRecord later = record;
   const std::vector<Followed> followed = follow_all(later, held, node);
   const auto later_values = pod_values(later, node.settings);

@@ -100,7 +100,7 @@ class Containerd(unittest.TestCase):
         status = json.loads(engine.call("podqosctl", "status", "-o", "json").stdout)
         ((pod,), (tree,)) = status["pods"], status["trees"]
         # 100m are 102 shares: 1 + (102 - 2) * 9999 / 262142.
-        self.assertEqual((pod["adopted"], pod["cpuWeight"], pod["memoryLimitBytes"]), (False, 4, 128 << 20))
+        self.assertEqual((pod["kubeletsOwn"], pod["cpuWeight"], pod["memoryLimitBytes"]), (False, 4, 128 << 20))
         # The guest's one CPU.
         self.assertEqual((tree["top"]["cgroup"], tree["top"]["cpuWeight"]), ("/podqos", 39))
         self.cri.stop_pod(sandbox)

@@ -111,7 +111,7 @@ class Life:
             node.run(pod)
         self._look("started")
         status = json.loads(engine.call("podqosctl", "status", "-o", "json").stdout)
-        self.known = {pod["name"]: (pod["adopted"], pod["source"]) for pod in status["pods"]}
+        self.known = {pod["name"]: (pod["kubeletsOwn"], pod["source"]) for pod in status["pods"]}
         if self.with_plugin:
             self.shown = metrics.samples(containerd.METRICS)
         for name, wanted in RESIZED.items():

@@ -204,7 +204,7 @@ class BesideAKubelet(KubeletCase):
 
     def test_alone_and_with_a_busy_system(self):
         self.run_pods(*self.PODS)
-        self.assertEqual(self.podqos.ctl_json("status")["adopted"]["requests"]["cpuMilli"], 600)
+        self.assertEqual(self.podqos.ctl_json("status")["kubelets"]["requests"]["cpuMilli"], 600)
         values = self.sides(300)
         shares = self.check_sides(self.PODS, values)
         self.assertGreaterEqual(shares[self.root], 0.3)

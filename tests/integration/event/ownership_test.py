@@ -129,8 +129,8 @@ class KubeletsRequests(OwnershipCase):
         # 16 CPUs less 1 of theirs; of those 350m are the other pod's.
         self.assert_values(self.tier_path("burstable"), shares=15 * 1024, memory=28 * GI)
         self.assert_values(self.tier_path("besteffort"), memory=26 * GI)
-        self.assertRegex(self.podqos.ctl("status").stdout, "adopted: 1 pod of a kubelet, cpu 1, memory 4Gi requested")
-        self.assertEqual(self.podqos.ctl_json("status")["adopted"],
+        self.assertRegex(self.podqos.ctl("status").stdout, "kubelet: 1 pod, cpu 1, memory 4Gi requested")
+        self.assertEqual(self.podqos.ctl_json("status")["kubelets"],
                          {"pods": 1, "requests": {"cpuMilli": 1000, "memoryBytes": 4 * GI}})
         self.reconcile()
         self.assert_values(self.tier_path("besteffort"), memory=26 * GI)
@@ -190,7 +190,7 @@ class ForeignRoot(OwnershipCase):
 class ForeignPod(OwnershipCase):
     """A pod's cgroup that podqos did not make, at its root: it is neither used nor reset nor removed."""
 
-    def test_container_in_it_is_adopted(self):
+    def test_container_in_it_counts_as_a_kubelets(self):
         """No pod of podqos's own is made of it, with or without other pods of podqos."""
         for own in (None, self.container(GUARANTEED, "app")):
             with self.subTest(beside_own=own is not None):
@@ -209,8 +209,8 @@ class ForeignPod(OwnershipCase):
                 made.bundle.save()
                 self.start(made)
                 self.assertEqual(self.try_hook(made), "")
-                adopted = {each["uid"]: each["adopted"] for each in self.podqos.ctl_json("status")["pods"]}
-                self.assertEqual(adopted, {"burst": True, **({"guard": False} if own else {})})
+                kubelets = {each["uid"]: each["kubeletsOwn"] for each in self.podqos.ctl_json("status")["pods"]}
+                self.assertEqual(kubelets, {"burst": True, **({"guard": False} if own else {})})
                 self.reconcile()
                 self.assertEqual(self.machine.snapshot(theirs), before)
                 self.delete(made)
@@ -250,12 +250,12 @@ class HostsRoot(OwnershipCase):
         return f"{self.ROOT}/{tier}"
 
     def test_root_of_a_kubelet(self):
-        """The error says what to do; its pods are adopted as anywhere else, and nothing of its tree changes."""
+        """The error says what to do; its pods are counted as anywhere else, and nothing of its tree changes."""
         theirs = self.kubelets(THEIRS, f"{self.ROOT}/burstable")
         path = self.make_bounded(f"{self.ROOT}/burstable/podtheirs")
         before = [self.machine.snapshot(each) for each in (self.ROOT, f"{self.ROOT}/burstable", path)]
         self.create(theirs)
-        self.assertEqual([each["adopted"] for each in self.podqos.ctl_json("status")["pods"]], [True])
+        self.assertEqual([each["kubeletsOwn"] for each in self.podqos.ctl_json("status")["pods"]], [True])
         made = self.container(BURSTABLE, "app")
         self.assertRegex(self.try_place(made), r"pod burst.*cgroup /kubepods exists but was not created by podqos: set "
                                                r"cgroupRoot .*, or remove /kubepods \(rmdir\) if nothing uses it")

@@ -55,7 +55,7 @@ class NodeAllocatable : public TestWithParam<Flavour> {
     node_.tree.make(pod);
     const auto admission = node_.admit(kubelets_, Pid{1090}, pod + "/k");
     ASSERT_TRUE(admission) << admission.error().message;
-    ASSERT_TRUE((*admission)->record.adopted);
+    ASSERT_TRUE((*admission)->record.kubelets_own);
     node_.tree.start(Pid{90}, pod + "/k");
     node_.tree.end(Pid{1090});
     ASSERT_TRUE(node_.confirm(kubelets_, Pid{90}));

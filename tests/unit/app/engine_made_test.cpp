@@ -72,7 +72,7 @@ TEST_P(EngineMade, IsPodqossToTheEnd) {
   const auto admission = node_.admit(kFirstContainer, Pid{1010}, pod_ + leaf);
   ASSERT_TRUE(admission) << admission.error().message;
   ASSERT_TRUE(*admission);
-  EXPECT_FALSE((*admission)->record.adopted);
+  EXPECT_FALSE((*admission)->record.kubelets_own);
   EXPECT_EQ((*admission)->record.cgroup, pod_);
   // 500m are 512 shares: 1 + (512 - 2) * 9999 / 262142; /podqos beside the other pods of the node.
   EXPECT_EQ(node_.file(pod_, "cpu.weight"), "20");
@@ -98,11 +98,11 @@ void expect_foreign(const std::function<void(cgroup::FakeTree&)>& make) {
   ASSERT_FALSE(admission);
   EXPECT_THAT(admission.error().message, HasSubstr("exists but was not created by podqos"));
   EXPECT_EQ(node.tree.cgroups.size(), before);
-  // Nor does a container that the engine puts there make it podqos's: its pod is adopted.
+  // Nor does a container that the engine puts there make it podqos's: its pod is a kubelet's.
   node.tree.make(kPod);
-  const auto adopted = node.admit(kFirstContainer, Pid{99}, std::string{kPod} + "/web");
-  ASSERT_TRUE(adopted) << adopted.error().message;
-  EXPECT_TRUE((*adopted)->record.adopted);
+  const auto kubelets = node.admit(kFirstContainer, Pid{99}, std::string{kPod} + "/web");
+  ASSERT_TRUE(kubelets) << kubelets.error().message;
+  EXPECT_TRUE((*kubelets)->record.kubelets_own);
 }
 
 TEST(ForeignRoot, IsRefusedForWhatItIs) {

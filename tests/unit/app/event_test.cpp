@@ -84,7 +84,7 @@ TEST_F(Event, LearnsTheFormulaOnlyOfSharesThatTheEngineHasSet) {
 TEST_F(Event, PodsStandToAKubeletsAsTheirRequestsDo) {
   node_.tree.make("/kubepods");
   node_.tree.cgroups.at("/kubepods").files.at("cpu.weight") = "313";
-  node_.records.tiers.sums.adopted = {.pods = 1, .cpu = MilliCpu{1000}, .memory = {}};
+  node_.records.tiers.sums.kubelets = {.pods = 1, .cpu = MilliCpu{1000}, .memory = {}};
   node_.run(kWebContainer, Pid{10});
   EXPECT_EQ(node_.file("/podqos", "cpu.weight"), "156");  // 313 * 500 / 1000
 }
@@ -322,7 +322,7 @@ TEST_F(Realtime, InAKubeletsPodIsCounted) {
   const auto admission =
       node_.admit(realtime(FakeContainer{.id = "web", .uid = "k"}), Pid{99}, "/kubepods/podk/web");
   ASSERT_TRUE(admission) << admission.error().message;
-  EXPECT_TRUE((*admission)->record.adopted);
+  EXPECT_TRUE((*admission)->record.kubelets_own);
 }
 
 TEST(RealtimeOnV2, IsPlaced) {

@@ -36,9 +36,9 @@ void put(FakeRecords& state, const core::PodRecord& record) {
   state.pods.emplace(record.pod.uid, codec::format_pod_record(record));
 }
 
-/// Of what an adopted pod claims nothing is granted.
-core::PodRecord adopted(core::PodRecord record) {
-  record.adopted = true;
+/// Of what a kubelet's pod claims nothing is granted.
+core::PodRecord of_kubelet(core::PodRecord record) {
+  record.kubelets_own = true;
   record.claimed = std::exchange(record.granted, {});
   return record;
 }
@@ -54,7 +54,7 @@ TEST(NodeFigures, CountsByClassAndOwner) {
   FakeRecords state;
   put(state, pod("a", "/kubepods/burstable/poda", core::QosClass::kBurstable));
   put(state, pod("b", "/kubepods/burstable/podb", core::QosClass::kBurstable));
-  put(state, adopted(pod("c", "/kubepods/podc", core::QosClass::kGuaranteed)));
+  put(state, of_kubelet(pod("c", "/kubepods/podc", core::QosClass::kGuaranteed)));
   auto released = pod("d", "/kubepods/besteffort/podd", core::QosClass::kBestEffort);
   released.released_at = BootSeconds{7};
   put(state, released);
@@ -65,7 +65,7 @@ TEST(NodeFigures, CountsByClassAndOwner) {
   EXPECT_EQ(figures->own.burstable,
             (core::TierSum{.pods = 2, .cpu = MilliCpu{500}, .memory = Bytes{2 << 20}}));
   EXPECT_EQ(figures->own.besteffort, core::TierSum{});
-  EXPECT_EQ(figures->adopted.guaranteed,
+  EXPECT_EQ(figures->kubelets.guaranteed,
             (core::TierSum{.pods = 1, .cpu = MilliCpu{250}, .memory = Bytes{1 << 20}}));
   EXPECT_TRUE(figures->interrupted);
   EXPECT_EQ(figures->unreadable, 1U);
@@ -112,7 +112,7 @@ TEST_F(NodeFiguresLive, ReadsTheTiersOfPodqosAndOfAKubelet) {
   state.tiers.sums.guaranteed = {.pods = 1, .cpu = {}, .memory = Bytes{1LL << 30}};
   state.tiers.trees[0].sums = state.tiers.sums;
   put(state,
-      adopted(pod("x", own_ + "/theirs/kubepods/burstable/podx", core::QosClass::kBurstable)));
+      of_kubelet(pod("x", own_ + "/theirs/kubepods/burstable/podx", core::QosClass::kBurstable)));
   core::Settings settings;
   settings.node_memory = Bytes{4LL << 30};
   settings.reserve_memory_percent = 100;

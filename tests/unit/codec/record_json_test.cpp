@@ -51,7 +51,7 @@ TEST(FormatPodRecord, WritesCompactJsonWithTheVersionFirst) {
       R"("pod":{"uid":"42","name":"","namespace":"","containers":[{"name":"a","kind":"app",)"
       R"("resources":{"requests":{"cpu":"0.25"},"limits":{}}}],"initContainers":[],"ephemeralContainers":[],)"
       R"("overhead":{},"priorityClassName":"","static":false},"complete":false,"class":"Burstable",)"
-      R"("classSource":"short-forms","uidSource":"engine","adopted":false,"sandboxId":"","cgroup":"/kubepods/burstable/pod42",)"
+      R"("classSource":"short-forms","uidSource":"engine","kubeletsOwn":false,"sandboxId":"","cgroup":"/kubepods/burstable/pod42",)"
       R"("claimed":{"pods":1,"cpuMilli":250,"memoryBytes":0},"granted":{"pods":1,"cpuMilli":250,"memoryBytes":0},)"
       R"("containers":[{"id":"c1","bundle":"/b","name":"a","state":"live","pid":7,)"
       R"("startTime":99,"cgroup":"/kubepods/burstable/pod42/c1","sandbox":false}]})");
@@ -189,17 +189,17 @@ class Random {
     fill(pods, cpu, memory);
   }
   void set(core::TierSums& out) {
-    auto& [guaranteed, burstable, besteffort, adopted, requested] = out;
-    fill(guaranteed, burstable, besteffort, adopted, requested);
+    auto& [guaranteed, burstable, besteffort, kubelets, requested] = out;
+    fill(guaranteed, burstable, besteffort, kubelets, requested);
   }
   void set(core::ContainerRecord& out) {
     auto& [id, bundle, name, state, pid, start_time, cgroup, sandbox, backed] = out;
     fill(id, bundle, name, state, pid, start_time, cgroup, sandbox, backed);
   }
   void set(core::PodRecord& out) {
-    auto& [pod, complete, sums, qos_class, class_source, uid_source, adopted, sandbox_id, cgroup,
-           claimed, granted, containers, released_at] = out;
-    fill(pod, complete, sums, qos_class, class_source, uid_source, adopted, sandbox_id, cgroup,
+    auto& [pod, complete, sums, qos_class, class_source, uid_source, kubelets_own, sandbox_id,
+           cgroup, claimed, granted, containers, released_at] = out;
+    fill(pod, complete, sums, qos_class, class_source, uid_source, kubelets_own, sandbox_id, cgroup,
          claimed, granted, containers, released_at);
   }
   void set(core::PendingEntry& out) {

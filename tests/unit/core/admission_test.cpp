@@ -113,7 +113,7 @@ TEST_F(AdmissionTest, TheSandboxOfAnUnknownPodIsLeft) {
 TEST_F(AdmissionTest, AContainerGetsItsPlaceAndItsValues) {
   const Admission decided = admitted();
   EXPECT_EQ(decided.record.cgroup, kPodCgroup);
-  EXPECT_FALSE(decided.record.adopted);
+  EXPECT_FALSE(decided.record.kubelets_own);
   EXPECT_EQ(decided.container.cgroup, std::string{kPodCgroup} + "/c1");
   EXPECT_EQ(decided.container.name, "web");
   EXPECT_THAT(decided.record.containers, ElementsAre(decided.container));
@@ -139,12 +139,12 @@ TEST_F(AdmissionTest, GrantsOnlyWhatOtherPodsLeave) {
   EXPECT_EQ(decided.record.granted.cpu, MilliCpu{50});
 }
 
-TEST_F(AdmissionTest, APodThatAKubeletHasPlacedIsAdopted) {
+TEST_F(AdmissionTest, APodThatAKubeletHasPlacedIsItsOwn) {
   identity_.placed = find_pod_cgroup("/kubepods/burstable/pod42/c1");
   request_.placed_at = "/kubepods/burstable/pod42/c1";
   root_ = fail(ErrorCode::kConflict, "the root is the kubelet's");
   const Admission decided = admitted();
-  EXPECT_TRUE(decided.record.adopted);
+  EXPECT_TRUE(decided.record.kubelets_own);
   EXPECT_EQ(decided.record.cgroup, "/kubepods/burstable/pod42");
   EXPECT_EQ(decided.container.cgroup, "/kubepods/burstable/pod42/c1");
   EXPECT_EQ(decided.oom_score_adj, std::nullopt);

@@ -382,7 +382,7 @@ class RootLimits : public ::testing::Test {
   RootLimits() {
     settings_.system_reserved.memory = Bytes{kGi};
     settings_.kube_reserved.memory = Bytes{kGi};
-    tiers_.sums.adopted = {.pods = 1, .cpu = {}, .memory = Bytes{kGi}};
+    tiers_.sums.kubelets = {.pods = 1, .cpu = {}, .memory = Bytes{kGi}};
     tiers_.trees = {{.kubepods = "/podqos/kubepods"}};
   }
 
@@ -405,7 +405,7 @@ TEST_F(RootLimits, LeaveTheOtherTreeItsRequests) {
 }
 
 TEST_F(RootLimits, AreNeverBelowZero) {
-  tiers_.sums.adopted.memory = Bytes{20 * kGi};
+  tiers_.sums.kubelets.memory = Bytes{20 * kGi};
   EXPECT_EQ(root_limits(tiers_, tiers_.trees[0], settings_, capacity_).memory_limit, Bytes{0});
 }
 
@@ -421,7 +421,7 @@ TierSums requested_sums() {
   return {.guaranteed = {.pods = 1, .cpu = MilliCpu{750}, .memory = Bytes{kGi}},
           .burstable = {.pods = 2, .cpu = MilliCpu{250}, .memory = Bytes{2 * kGi}},
           .besteffort = {},
-          .adopted = {.pods = 1, .cpu = MilliCpu{4000}, .memory = Bytes{kGi}}};
+          .kubelets = {.pods = 1, .cpu = MilliCpu{4000}, .memory = Bytes{kGi}}};
 }
 
 TEST(WantedTiers, ReserveMemoryOfWhatIsAllocatable) {
@@ -431,7 +431,7 @@ TEST(WantedTiers, ReserveMemoryOfWhatIsAllocatable) {
   settings.kube_reserved.memory = Bytes{kGi};
   const TierValues tiers = wanted_tiers(requested_sums(), requested_sums(), settings,
                                         {.memory = Bytes{10 * kGi}, .cpu = MilliCpu{4000}});
-  // Of 10Gi, 2Gi are reserved for the node, and 1Gi is an adopted pod's.
+  // Of 10Gi, 2Gi are reserved for the node, and 1Gi is a kubelet's pod's.
   EXPECT_EQ(tiers.burstable,
             (CgroupValues{.cpu_shares = CpuShares{256}, .memory_limit = Bytes{7 * kGi - kGi / 2}}));
   EXPECT_EQ(tiers.besteffort,

@@ -51,9 +51,9 @@ TEST(HasPods, ARetainedPodUsesItsTreeToo) {
   EXPECT_TRUE(has_pods(tiers, tiers.trees[1]));
 }
 
-TEST(HasPods, AnAdoptedPodUsesNone) {
+TEST(HasPods, AKubeletsPodUsesNone) {
   TiersRecord tiers = both_trees();
-  tiers.sums.adopted.pods = 1;
+  tiers.sums.kubelets.pods = 1;
   EXPECT_FALSE(has_pods(tiers, tiers.trees[0]));
 }
 
@@ -110,13 +110,13 @@ TEST(AddPod, CountsInItsTierAndGoesAgain) {
   EXPECT_EQ(tiers.sums, of_burstable(sum(2, 10, 20)));
 }
 
-TEST(AddPod, CountsAdoptedPodsByThemselvesAndInNoTree) {
+TEST(AddPod, CountsAKubeletsPodsByThemselvesAndInNoTree) {
   PodRecord record = granted(QosClass::kBurstable, 1000, 900);
   record.cgroup = "/podqos/kubepods/burstable/pod1";
-  record.adopted = true;
+  record.kubelets_own = true;
   TiersRecord tiers = both_trees();
   add_pod(tiers, record);
-  EXPECT_EQ(tiers.sums.adopted, sum(1, 1000, 900));
+  EXPECT_EQ(tiers.sums.kubelets, sum(1, 1000, 900));
   EXPECT_EQ(tiers.sums.burstable, TierSum{});
   // Sums never go below zero.
   remove_pod(tiers, record);
@@ -124,7 +124,7 @@ TEST(AddPod, CountsAdoptedPodsByThemselvesAndInNoTree) {
   EXPECT_EQ(tiers, both_trees());
 }
 
-/// Whatever of it is granted. BestEffort pods request nothing, and adopted ones are counted by
+/// Whatever of it is granted. BestEffort pods request nothing, and a kubelet's are counted by
 /// themselves.
 TEST(AddPod, SumsUpWhatIsRequested) {
   PodRecord record = granted(QosClass::kGuaranteed, 1000, 0);
@@ -136,10 +136,10 @@ TEST(AddPod, SumsUpWhatIsRequested) {
   EXPECT_EQ(tiers.sums.requested, sum(2, 4000, 1800));
   EXPECT_EQ(tiers.sums.guaranteed, sum(1, 1000, 0));
   remove_pod(tiers, record);
-  record.adopted = true;
+  record.kubelets_own = true;
   add_pod(tiers, record);
   EXPECT_EQ(tiers.sums.requested, sum(1, 2000, 900));
-  record.adopted = false;
+  record.kubelets_own = false;
   record.qos_class = QosClass::kBestEffort;
   add_pod(tiers, record);
   EXPECT_EQ(tiers.sums.requested, sum(2, 2000, 900));
@@ -193,9 +193,9 @@ TEST(CountPod, CountsInTheTreeOfThePodsCgroup) {
   remove_pod(tiers, record);
   EXPECT_EQ(tiers.sums, of_burstable({}));
   EXPECT_EQ(tiers.trees[1].sums, of_burstable({}));
-  record.adopted = true;
+  record.kubelets_own = true;
   count_pod(tiers, record, std::nullopt);
-  EXPECT_EQ(tiers.sums.adopted, sum(1, 1000, 900));
+  EXPECT_EQ(tiers.sums.kubelets, sum(1, 1000, 900));
   EXPECT_EQ(tiers.trees[1].sums, of_burstable({}));
 }
 

@@ -52,9 +52,9 @@ TEST(RemoveContainer, KeepsTheResourcesOfACompletePod) {
 }
 
 TEST(RemoveContainer, LeavesAPartialPodWhatItNeededAtMost) {
-  for (const bool adopted : {false, true}) {
+  for (const bool kubelets_own : {false, true}) {
     PodRecord record = counted_pod();
-    record.adopted = adopted;
+    record.kubelets_own = kubelets_own;
     remove_container(record, 0);
     EXPECT_THAT(record.containers, IsEmpty());
     EXPECT_THAT(record.pod.containers, IsEmpty());
@@ -195,13 +195,13 @@ TEST_F(DecideDeparture, AReleasedPodLeavesTheSumsOnce) {
 
 TEST_F(DecideDeparture, AKubeletsPodEndsWithItsContainers) {
   PodRecord record = counted_pod();
-  record.adopted = true;
-  tiers_.sums.adopted = {.pods = 1, .cpu = MilliCpu{100}, .memory = Bytes{64 * kMi}};
+  record.kubelets_own = true;
+  tiers_.sums.kubelets = {.pods = 1, .cpu = MilliCpu{100}, .memory = Bytes{64 * kMi}};
   tiers_.retained = {{.uid = "42", .until = BootSeconds{999}}};
   populated_ = true;
   const auto departure = decide(record);
   EXPECT_EQ(departure.outcome, PodOutcome::kForgotten);
-  EXPECT_EQ(tiers_.sums.adopted, TierSum{});
+  EXPECT_EQ(tiers_.sums.kubelets, TierSum{});
   EXPECT_THAT(tiers_.retained, IsEmpty());
   EXPECT_EQ(departure.message, "pod 42 of a kubelet has ended: Burstable");
   EXPECT_FALSE(charge_was_read_);

@@ -96,7 +96,7 @@ class EngineSums : public ::testing::Test {
     auto joined = merge_claim(known, identity, claim, settings_);
     ASSERT_TRUE(joined) << joined.error().message;
     record_ = std::move(joined->record);
-    record_.adopted = placed_.has_value();
+    record_.kubelets_own = placed_.has_value();
     ContainerRecord arrived;
     arrived.id = facts.id;
     arrived.name = joined->container;

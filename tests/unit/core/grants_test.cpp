@@ -39,8 +39,8 @@ PodRecord requesting(const char* cpu, const char* memory, QosClass qos_class = k
   return record;
 }
 
-PodRecord adopted(PodRecord record) {
-  record.adopted = true;
+PodRecord of_kubelet(PodRecord record) {
+  record.kubelets_own = true;
   return record;
 }
 
@@ -52,7 +52,7 @@ TierSum sum(std::int64_t cpu, std::int64_t memory) {
 /// What Guaranteed, Burstable and a kubelet's pods have.
 TierSums held(const TierSum& guaranteed, const TierSum& burstable = {},
               const TierSum& kubelets = {}) {
-  return {.guaranteed = guaranteed, .burstable = burstable, .besteffort = {}, .adopted = kubelets};
+  return {.guaranteed = guaranteed, .burstable = burstable, .besteffort = {}, .kubelets = kubelets};
 }
 constexpr std::int64_t kEnd = kInt64Max;
 
@@ -95,8 +95,8 @@ TEST(GrantRequests, CountsWhatIsFree) {
             held(sum(500, 1000), {}, sum(1000, 2000))},
            {"NothingWhereAKubeletsPodsHaveMore", kSmall, kOfSmall, kNoAmounts,
             held({}, {}, sum(kEnd, kEnd))},
-           {"AllThatAnAdoptedPodClaims", adopted(kSmall), kOfSmall, kOfSmall, held(kOfWhole)},
-           {"NothingToAnAdoptedBestEffortPod", adopted(requesting("1", "1k", kBestEffort)),
+           {"AllThatAKubeletsPodClaims", of_kubelet(kSmall), kOfSmall, kOfSmall, held(kOfWhole)},
+           {"NothingToAKubeletsBestEffortPod", of_kubelet(requesting("1", "1k", kBestEffort)),
             kOfSmall, kNoAmounts},
            {"NothingToBestEffort", requesting("1", "1k", kBestEffort), kOfSmall, kNoAmounts},
            {"AsMuchToGuaranteed", requesting("1", "1k", kGuaranteed), kOfSmall, kOfSmall},
@@ -210,7 +210,7 @@ TEST(ContainerOomScoreAdj, ProtectsACriticalPodOnlyWithinTheNode) {
 
 TEST(NodeBound, LeavesAKubeletsPodsAlone) {
   PodRecord record = recorded(full("a", "8", "20Gi"), QosClass::kGuaranteed);
-  record.adopted = true;
+  record.kubelets_own = true;
   EXPECT_EQ(score_of(record), -997);
   EXPECT_EQ(pod_values(record, {})->cpu_shares, CpuShares{8192});
 }
@@ -283,7 +283,7 @@ TEST_F(Grantable, AreThoseThatLackWhatIsFree) {
   tiers_.cut = {entry("a", 0, kGi), entry("b", 600, kGi), entry("c", 0, kGi), entry("d", 600, 0),
                 entry("e", 100, 0)};
   EXPECT_THAT(uids(), ElementsAre("b", "d"));
-  tiers_.sums.adopted = sum(1000, 0);
+  tiers_.sums.kubelets = sum(1000, 0);
   EXPECT_THAT(uids(), IsEmpty());
 }
 
@@ -306,7 +306,7 @@ class NodeFitTest : public ::testing::Test {
     others_.guaranteed = {.pods = 1, .cpu = MilliCpu{500}, .memory = Bytes{kGi}};
     others_.burstable = {.pods = 2, .cpu = MilliCpu{500}, .memory = Bytes{2 * kGi}};
     others_.requested = {.pods = 3, .cpu = MilliCpu{1000}, .memory = Bytes{3 * kGi}};
-    others_.adopted = {.pods = 1, .cpu = MilliCpu{1000}, .memory = Bytes{kGi}};
+    others_.kubelets = {.pods = 1, .cpu = MilliCpu{1000}, .memory = Bytes{kGi}};
   }
   [[nodiscard]] Status check(const PodRecord& record) const {
     return check_node_fit({.pod = record,
@@ -386,7 +386,7 @@ TEST_F(NodeFitTest, TakesAPodThatRequestsNothingOrThatAKubeletHasAdmitted) {
   others_.requested = {.pods = 1, .cpu = MilliCpu{8000}, .memory = Bytes{16 * kGi}};
   EXPECT_EQ(refusal(requesting("0", "0")), "");
   EXPECT_EQ(refusal(requesting("5", "20Gi", kBestEffort)), "");  // by its overhead
-  EXPECT_EQ(refusal(adopted(requesting("5", "20Gi"))), "");
+  EXPECT_EQ(refusal(of_kubelet(requesting("5", "20Gi"))), "");
 }
 
 TEST_F(NodeFitTest, TakesWhatWasRequestedBefore) {

@@ -425,7 +425,7 @@ TEST(JoinPod, RefusesAKubeletsContainerInAPodOfPodqosItself) {
   ASSERT_FALSE(joined);
   EXPECT_EQ(joined.error().code, ErrorCode::kConflict);
   EXPECT_THAT(joined.error().message, HasSubstr("is in the kubelet's pod cgroup"));
-  record.adopted = true;
+  record.kubelets_own = true;
   EXPECT_TRUE(merge_claim(record, kubelets, whole(some("a")), {}));
 }
 
@@ -474,9 +474,9 @@ AdmissionRequest request(std::optional<std::string> placed_at = std::nullopt) {
   return request;
 }
 
-PodRecord record(bool adopted, const char* cgroup = kPod) {
+PodRecord record(bool kubelets_own, const char* cgroup = kPod) {
   PodRecord record;
-  record.adopted = adopted;
+  record.kubelets_own = kubelets_own;
   record.cgroup = cgroup;
   return record;
 }

@@ -49,7 +49,7 @@ TEST(PodValues, GivesAnIoWeightToGuaranteedPodsOnly) {
   EXPECT_EQ(values_of(record, settings).io_weight, 500);
   EXPECT_EQ(values_of(record).io_weight, std::nullopt);
   // A kubelet's.
-  record.adopted = true;
+  record.kubelets_own = true;
   EXPECT_EQ(values_of(record, settings).io_weight, std::nullopt);
 }
 
@@ -278,7 +278,7 @@ TEST(ContainerUnified, FollowsTheSettings) {
 TEST(ContainerUnified, IsNothingForContainersWithoutASpecAndAKubeletsPod) {
   EXPECT_EQ(unified_of(burstable_record(), {}, kBothFiles, "other"), UnifiedValues{});
   PodRecord record = burstable_record();
-  record.adopted = true;
+  record.kubelets_own = true;
   EXPECT_EQ(unified_of(record), UnifiedValues{});
   record = burstable_record();
   record.complete = false;

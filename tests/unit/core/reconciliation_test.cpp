@@ -176,9 +176,9 @@ TEST(RemoveEnded, AContainerOfAnotherCreatorNeedNotBeListed) {
 /// Pods of podqos's own and a kubelet's keep what ran at once of what has ended, whatever the
 /// order.
 TEST(RemoveEnded, ThePodKeepsWhatHasStartedAtMost) {
-  for (const bool adopted : {false, true}) {
+  for (const bool kubelets_own : {false, true}) {
     PodRecord record = requesting_pod("42", "100m");
-    record.adopted = adopted;
+    record.kubelets_own = kubelets_own;
     for (const char* name : {"c2", "c3"})
       record.pod.containers.push_back(pod_text::container(name, list({{"cpu", "200m"}})));
     record.containers.push_back(in_state(ContainerState::kLive, "c2"));
@@ -269,7 +269,7 @@ TEST_F(ReconcilePods, AProcessInThePodsCgroupKeepsItsRequests) {
 TEST_F(ReconcilePods, AKubeletsPodEndsWithItsContainers) {
   PodRecord record = requesting_pod("42", "100m");
   record.containers.clear();
-  record.adopted = true;
+  record.kubelets_own = true;
   ReconciledPod pod = living(record);
   pod.populated = true;
   EXPECT_THAT(reconcile({pod}).ended, SizeIs(1));

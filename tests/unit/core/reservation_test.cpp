@@ -98,7 +98,7 @@ TEST(GrantRequestsByBacking, KeepsTheMemoryThatIsBacked) {
            {"AKubeletsPod",
             {Bytes{0}},
             Bytes{8 * kGi},
-            [](PodRecord& record, Settings&) { record.adopted = true; }},
+            [](PodRecord& record, Settings&) { record.kubelets_own = true; }},
            // LimitedSwap goes by it, too.
            {"WhereNothingIsReserved",
             {Bytes{0}},
@@ -135,7 +135,7 @@ TEST(GrantRequests, LeavesAKubeletsPodsBeyondMaxPodClaim) {
   Settings settings = reserving();
   settings.max_pod_claim_percent = 25;
   PodRecord record = claiming("16", "32Gi");
-  record.adopted = true;
+  record.kubelets_own = true;
   EXPECT_EQ(granted_memory(record, settings), Bytes{32 * kGi});
 }
 

@@ -320,7 +320,7 @@ TEST(FollowUpdates, StatedResourcesStay) {
   for (const auto change : std::vector<void (*)(PodRecord&)>{
            [](PodRecord& record) { record.complete = true; },
            [](PodRecord& record) { record.class_source = ClassSource::kShortForms; },
-           [](PodRecord& record) { record.adopted = true; }}) {
+           [](PodRecord& record) { record.kubelets_own = true; }}) {
     PodRecord record = inferred();
     change(record);
     const PodRecord before = record;
@@ -362,7 +362,7 @@ TEST(DescribeUnfollowed, SaysWhyStatedResourcesStay) {
               ElementsAre(AllOf(HasSubstr("256Mi is above its pod's 96Mi"),
                                 EndsWith("the pod's annotations state its resources: change them "
                                          "and recreate the pod"))));
-  record.adopted = true;
+  record.kubelets_own = true;
   EXPECT_THAT(describe_unfollowed(record, std::vector{held(256 * kMi)}, node()), IsEmpty());
 }
 

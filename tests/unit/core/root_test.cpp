@@ -239,7 +239,7 @@ TEST_F(PlanRoot, SlicesAreMadeFromTheOutermostInwards) {
 
 TEST(ForgetRoot, KeepsWhatIsKnownOfPodsAndOtherTrees) {
   TiersRecord tiers;
-  tiers.sums.adopted.pods = 1;
+  tiers.sums.kubelets.pods = 1;
   tiers.weight_formula = WeightFormula::kLog;
   tiers.trees = {tree("/podqos.slice/podqos-kubepods.slice", "/podqos.slice")};
   const TiersRecord without_root = tiers;

@@ -34,11 +34,11 @@ TEST(TierSums, GivesTheSumOfAClass) {
 
 TEST(TierValues, LeaveOutWhatAKubeletsPodsRequest) {
   TierSums all = sums(kGi, 2 * kGi);
-  all.adopted = {.pods = 2, .cpu = MilliCpu{100}, .memory = Bytes{3 * kGi}};
+  all.kubelets = {.pods = 2, .cpu = MilliCpu{100}, .memory = Bytes{3 * kGi}};
   TierValues values = tier_values(all, 100, Bytes{8 * kGi});
   EXPECT_EQ(values.burstable.memory_limit, Bytes{4 * kGi});
   EXPECT_EQ(values.besteffort.memory_limit, Bytes{2 * kGi});
-  all.adopted.memory = Bytes{9 * kGi};
+  all.kubelets.memory = Bytes{9 * kGi};
   values = tier_values(all, 50, Bytes{8 * kGi});
   EXPECT_EQ(values.burstable.memory_limit, Bytes{0});
   EXPECT_EQ(values.besteffort.memory_limit, Bytes{0});
@@ -51,11 +51,11 @@ TEST(TierValues, HoldHugeRequests) {
   EXPECT_EQ(values.besteffort.memory_limit, Bytes{0});
 }
 
-TEST(SumOfOwn, LeavesAdoptedPodsOut) {
+TEST(SumOfOwn, LeavesAKubeletsPodsOut) {
   const TierSums all{.guaranteed = {.pods = 1, .cpu = MilliCpu{500}, .memory = Bytes{1}},
                      .burstable = {.pods = 2, .cpu = MilliCpu{250}, .memory = Bytes{2}},
                      .besteffort = {.pods = 3, .cpu = {}, .memory = {}},
-                     .adopted = {.pods = 4, .cpu = MilliCpu{9000}, .memory = Bytes{4}}};
+                     .kubelets = {.pods = 4, .cpu = MilliCpu{9000}, .memory = Bytes{4}}};
   EXPECT_EQ(sum_of_own(all), (TierSum{.pods = 6, .cpu = MilliCpu{750}, .memory = Bytes{3}}));
 }
 

@@ -85,7 +85,7 @@ class ReadInventory : public ::testing::Test {
 TEST_F(ReadInventory, HasTheSameMembersWithoutState) {
   EXPECT_EQ(
       dump(inventory()),
-      R"({"enabled":true,"errors":[],"adopted":{"pods":0,"requests":{"cpuMilli":0,"memoryBytes":0}},)"
+      R"({"enabled":true,"errors":[],"kubelets":{"pods":0,"requests":{"cpuMilli":0,"memoryBytes":0}},)"
       R"("weightFormula":"log","trees":[],"pods":[],"warnings":[]})");
   EXPECT_NE(::access(settings_.state_dir.c_str(), F_OK), 0);
 }
@@ -187,8 +187,8 @@ TEST_F(ViewedPod, IsShownWithItsContainers) {
 }
 
 // What bounds a kubelet's pod is in its cgroup, whatever its annotations say.
-TEST_F(ViewedPod, HasTheKernelsLimitsIfItIsAdopted) {
-  record_.adopted = true;
+TEST_F(ViewedPod, HasTheKernelsLimitsIfItIsAKubelets) {
+  record_.kubelets_own = true;
   files_["cpu.max"] = "25000 50000";
   files_["memory.max"] = "1073741824";
   EXPECT_EQ(dump(pod()["limits"]), R"({"cpuMilli":500,"memoryBytes":1073741824})");

@@ -109,7 +109,7 @@ cgroup::FakeTree with_burstable() {
 TEST(NodeMetrics, AreInTheBaseUnits) {
   app::NodeFigures figures;
   figures.own.burstable = {.pods = 3, .cpu = MilliCpu{1250}, .memory = Bytes{1LL << 30}};
-  figures.adopted.guaranteed = {.pods = 1, .cpu = MilliCpu{100}, .memory = Bytes{4096}};
+  figures.kubelets.guaranteed = {.pods = 1, .cpu = MilliCpu{100}, .memory = Bytes{4096}};
   cgroup::FakeTree tree = with_burstable();
   figures.machine = std::make_unique<cgroup::FakeMachine>(
       tree, [](const std::string& change) { return Status{fail(ErrorCode::kIo, change)}; });

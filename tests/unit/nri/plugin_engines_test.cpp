@@ -241,7 +241,7 @@ TEST_F(KubeletPodWithInit, RequestsTheMostThatRanAtOnce) {
 
 /// Runtimes list no container that has ended (ListContainers of containerd and CRI-O). The sums of
 /// the sandbox, where a runtime passes them on, tell the CPU of all, and no memory request.
-TEST_F(KubeletPodWithInit, RequestsTheMemoryOfWhatRunsWhenItIsAdopted) {
+TEST_F(KubeletPodWithInit, RequestsTheMemoryOfWhatRunsWhenItIsFound) {
   pod_ = kubelet_pod({.shares = 409});
   std::vector<api::Container> listed{sidecar(), main()};
   for (auto& container : listed)
