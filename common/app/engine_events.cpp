@@ -100,8 +100,8 @@ Result<Followed> resize(Transaction& transaction, core::PodRecord record,
   if (record.kubelets_own) return Followed::kNow;
   const auto written = transaction.write_pod(record, &before);
   transaction.log().info(cat("pod ", record.pod.uid, " resized: cpu ",
-                             format_amount(record.granted.cpu), ", memory ",
-                             format_amount(record.granted.memory), " requested"));
+                             format_amount(record.counted_request.cpu), ", memory ",
+                             format_amount(record.counted_request.memory), " requested"));
   if (written) return Followed::kNow;
   // The engine resizes its container after this call; until then cgroup v1 refuses a lower pod
   // quota.

@@ -35,7 +35,7 @@ Status count_pods(const std::string& state_dir, store::Store& records, NodeFigur
     if (!found || !*found || (*found)->released_at) continue;
     const core::PodRecord& pod = **found;
     (pod.kubelets_own ? figures.kubelets : figures.own).of(pod.qos_class) +=
-        pod.kubelets_own ? pod.claimed : pod.granted;
+        pod.kubelets_own ? pod.capped_request : pod.counted_request;
     if (!pod.kubelets_own || roots.size() >= kMaxRoots) continue;
     if (auto root = core::root_of_pod(pod.cgroup)) roots.insert(std::move(*root));
   }

@@ -31,8 +31,8 @@ struct TierFigures {
 struct NodeFigures {
   /// What the tiers' views read; absent without tiers.
   std::unique_ptr<cgroup::Machine> machine = {};
-  core::TierSums own = {};       ///< podqos's own pods, with their granted requests
-  core::TierSums kubelets = {};  ///< kubelet pods, with their claimed requests
+  core::TierSums own = {};       ///< podqos's own pods, with their counted requests
+  core::TierSums kubelets = {};  ///< kubelet pods, with their capped requests
   std::vector<TierFigures> tiers = {};
   bool interrupted = false;    ///< a transaction is running, or was interrupted
   std::size_t unreadable = 0;  ///< number of unreadable records of pods

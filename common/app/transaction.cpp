@@ -82,8 +82,8 @@ Status grant_freed(Transaction& transaction) {
       continue;
     }
     core::grant_again(**record, tiers, transaction.settings(), transaction.capacity());
-    transaction.log().info(cat("pod ", uid, ": cpu ", format_amount((*record)->granted.cpu),
-                               ", memory ", format_amount((*record)->granted.memory),
+    transaction.log().info(cat("pod ", uid, ": cpu ", format_amount((*record)->counted_request.cpu),
+                               ", memory ", format_amount((*record)->counted_request.memory),
                                " count now, as other pods have left room"));
     PODQOS_TRY(transaction.save(**record, &**record));
   }

@@ -100,8 +100,8 @@ void fields(auto& member, Is<core::PodRecord> auto& record) {
   member("kubeletsOwn", record.kubelets_own);
   member("sandboxId", record.sandbox_id);
   member("cgroup", record.cgroup);
-  member("claimed", record.claimed);
-  member("granted", record.granted);
+  member("cappedRequest", record.capped_request);
+  member("countedRequest", record.counted_request);
   member("containers", record.containers);
   member("releasedAt", record.released_at);
 }

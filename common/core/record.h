@@ -93,8 +93,8 @@ struct PodRecord {
   bool kubelets_own = false;  ///< placed by a kubelet, which writes the values
   std::string sandbox_id;     ///< of the engine; "" if it gives none
   std::string cgroup;         ///< of the pod
-  TierSum claimed;            ///< see grant_requests(); pods is 1
-  TierSum granted;            ///< see grant_requests(); the part that counts in its tier
+  TierSum capped_request;     ///< see grant_requests(); pods is 1
+  TierSum counted_request;    ///< see grant_requests(); the part that counts in its tier
   std::vector<ContainerRecord> containers;
   /// When the last container ended; the cgroup stays while memory is charged to it.
   std::optional<BootSeconds> released_at;
@@ -138,14 +138,14 @@ struct TreeRecord {
   /// The outermost cgroup above `kubepods` that podqos has made ("/podqos"), along with those in
   /// between; "" if it has made none.
   std::string top = {};
-  TierSums sums = {};  ///< granted requests of its pods; none of them is a kubelet's
+  TierSums sums = {};  ///< counted requests of its pods; none of them is a kubelet's
   friend bool operator==(const TreeRecord&, const TreeRecord&) = default;
 };
 
 /// The stored state of the tiers, tiers.json, and of the pods that later transactions have to
 /// check.
 struct TiersRecord {
-  /// The node's: granted requests of podqos's own pods in all trees, and requests of a kubelet's.
+  /// The node's: counted requests of podqos's own pods in all trees, and requests of a kubelet's.
   TierSums sums;
   std::vector<PendingEntry> pending;
   std::vector<RetainedEntry> retained;

@@ -65,8 +65,8 @@ std::optional<core::Admission> admitted(const core::ContainerFacts& facts,
   auto admission = core::decide_admission(request, snapshot, std::move(**pod), settings);
   if (!admission) return std::nullopt;
   const core::PodRecord& record = admission->record;
-  require(record.granted.cpu <= kNode.cpu && record.granted.memory <= kNode.memory);
-  require(record.granted.cpu.value() >= 0 && record.granted.memory.value() >= 0);
+  require(record.counted_request.cpu <= kNode.cpu && record.counted_request.memory <= kNode.memory);
+  require(record.counted_request.cpu.value() >= 0 && record.counted_request.memory.value() >= 0);
   core::fill_in_missing(*admission, request, claim, {}, kLayout);
   return std::move(*admission);
 }

@@ -148,8 +148,8 @@ std::string describe_admission(const Admission& admission) {
   const ContainerRecord& container = admission.container;
   return cat(name_of(record.pod), ": ", format_qos_class(record.qos_class), ", container ",
              printable(container.name), " (", printable(container.id), ") at ", container.cgroup,
-             ", cpu ", format_amount(record.granted.cpu), ", memory ",
-             format_amount(record.granted.memory), " requested");
+             ", cpu ", format_amount(record.counted_request.cpu), ", memory ",
+             format_amount(record.counted_request.memory), " requested");
 }
 
 std::string name_of(const Pod& pod) {
@@ -214,7 +214,7 @@ Result<Admission> decide_admission(const AdmissionRequest& request,
     leave_with_engine(admission);
   }
   record.containers.push_back(admission.container);
-  // Before computing values: they follow from the granted requests.
+  // Before computing values: they follow from the counted requests.
   grant_requests(record, snapshot.others, settings, snapshot.capacity);
   warn_uncounted(admission, snapshot, settings);
   PODQOS_ASSIGN(auto values, container_values(record, admission.container.name, settings));

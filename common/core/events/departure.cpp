@@ -18,8 +18,8 @@ std::string describe_release(const PodRecord& record) {
   if (record.kubelets_own)
     return cat("pod ", record.pod.uid, " of a kubelet has ended: ", qos_class);
   return cat("pod ", record.pod.uid, " released: ", qos_class, ", cpu ",
-             format_amount(record.granted.cpu), ", memory ", format_amount(record.granted.memory),
-             " returned to the tiers");
+             format_amount(record.counted_request.cpu), ", memory ",
+             format_amount(record.counted_request.memory), " returned to the tiers");
 }
 
 /// After which memory.stat has all changes: the kernel flushes it every two seconds.

@@ -19,7 +19,7 @@ struct TierSum {
   friend bool operator==(const TierSum&, const TierSum&) = default;
 };
 
-/// Sums of the node's pods: of what is granted by class, and of what is requested.
+/// Sums of the node's pods: of what counts by class, and of what is requested.
 struct TierSums {
   TierSum guaranteed;
   TierSum burstable;

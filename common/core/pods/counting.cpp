@@ -101,10 +101,11 @@ void subtract_amounts(TierSum& sum, const TierSum& pod) {
   sum.memory = rest_of(sum.memory, pod.memory);
 }
 
-/// Changes the sums that count the pod: by what is granted, and by what it requests.
+/// Changes the sums that count the pod: by what counts, and by what it requests.
 template <class Change>
 void change_sums(TierSums& sums, const PodRecord& record, const Change& change_sum) {
-  change_sum(record.kubelets_own ? sums.kubelets : sums.of(record.qos_class), record.granted);
+  change_sum(record.kubelets_own ? sums.kubelets : sums.of(record.qos_class),
+             record.counted_request);
   if (!record.kubelets_own) change_sum(sums.requested, requested_by(record));
 }
 
@@ -120,7 +121,7 @@ void change_sums(TiersRecord& tiers, const PodRecord& record, const Change& chan
 
 TierSum requested_by(const PodRecord& record) {
   if (record.qos_class == QosClass::kBestEffort) return {.pods = 1, .cpu = {}, .memory = {}};
-  return record.claimed;
+  return record.capped_request;
 }
 
 void add_pod(TiersRecord& tiers, const PodRecord& record) {

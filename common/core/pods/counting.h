@@ -46,10 +46,10 @@ template <class Tiers>
 /// The tree with pods of this driver, which new ones join; nullptr if there is none.
 [[nodiscard]] const TreeRecord* tree_in_use(const TiersRecord& tiers, Driver driver);
 
-/// What a pod requests, whatever of it is granted: its claim; nothing if it is BestEffort.
+/// What a pod requests, whatever of it counts: its capped request; nothing if it is BestEffort.
 [[nodiscard]] TierSum requested_by(const PodRecord& record);
 
-/// Adds a pod's granted requests to the sum of its tier, and what it requests to that of all, or
+/// Adds a pod's counted requests to the sum of its tier, and what it requests to that of all, or
 /// both to the sum of a kubelet's pods: in the sums of the node and of the pod's tree.
 void add_pod(TiersRecord& tiers, const PodRecord& record);
 /// Subtracts them again. Sums never become negative; those that lack the pod lose nothing.

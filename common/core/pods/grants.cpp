@@ -36,20 +36,20 @@ std::optional<std::string> describe_cut(const PodRecord& record, std::string_vie
                                         Amount TierSum::* of, AdmissionPolicy policy,
                                         const Settings& settings) {
   const Amount requested = amounts_requested(record).*of;
-  const Amount claimed = record.claimed.*of;
+  const Amount capped = record.capped_request.*of;
   const bool fits = policy == AdmissionPolicy::kOff;  // nothing is said if it does not
   const bool bounded = settings.max_pod_claim_percent != kPercent;
-  if (requested > claimed && (bounded || !fits)) {
+  if (requested > capped && (bounded || !fits)) {
     return cat("requests ", name, " ", format_amount(requested), ", of which ",
-               format_amount(claimed), " counts: ",
+               format_amount(capped), " counts: ",
                bounded ? cat("maxPodClaim is ", settings.max_pod_claim_percent,
                              "% of what is allocatable; lower the request or raise maxPodClaim")
                        : "the node has no more allocatable; lower the request");
   }
-  const Amount granted = record.granted.*of;
-  if (granted >= countable(record, settings).*of || fits) return std::nullopt;
+  const Amount counted = record.counted_request.*of;
+  if (counted >= countable(record, settings).*of || fits) return std::nullopt;
   return cat(
-      "requests ", name, " ", format_amount(claimed), ", of which ", format_amount(granted),
+      "requests ", name, " ", format_amount(capped), ", of which ", format_amount(counted),
       " counts: other pods have requested the rest of what is allocatable; end some, or lower "
       "requests");
 }
@@ -97,8 +97,8 @@ std::optional<std::string> describe_uncounted(const PodRecord& record, const Set
           describe_cut(record, "memory", &TierSum::memory, settings.admission.memory, settings))
     return cut;
   const Bytes most = countable(record, settings).memory;
-  if (most == record.claimed.memory || awaits_containers(record)) return std::nullopt;
-  return cat("requests memory ", format_amount(record.claimed.memory), ", of which ",
+  if (most == record.capped_request.memory || awaits_containers(record)) return std::nullopt;
+  return cat("requests memory ", format_amount(record.capped_request.memory), ", of which ",
              format_amount(most),
              " is reserved, the sum of the memory limits that its engine enforces; set memory "
              "limits of its containers that add up to the request");
@@ -120,13 +120,14 @@ void grant_requests(PodRecord& record, const TierSums& others, const Settings& s
                     const NodeCapacity& capacity) {
   // The kubelet has granted the requests of its pods.
   const std::int64_t percent = record.kubelets_own ? kPercent : settings.max_pod_claim_percent;
-  record.claimed = amounts_requested(record).capped(
+  record.capped_request = amounts_requested(record).capped(
       {.cpu = MilliCpu{mul_div(allocatable_cpu(settings, capacity).value(), percent, kPercent)},
        .memory =
            Bytes{mul_div(allocatable_memory(settings, capacity).value(), percent, kPercent)}});
-  record.granted = countable(record, settings);
+  record.counted_request = countable(record, settings);
   if (!record.kubelets_own)
-    record.granted = record.granted.capped(free_resources(others, settings, capacity));
+    record.counted_request =
+        record.counted_request.capped(free_resources(others, settings, capacity));
 }
 
 namespace {
@@ -140,8 +141,8 @@ constexpr std::size_t kMostAtOnce = 4;
 void note_cut(TiersRecord& tiers, const PodRecord& record, const Settings& settings) {
   const TierSum most = countable(record, settings);
   CutEntry entry{.uid = record.pod.uid,
-                 .cpu = most.cpu - record.granted.cpu,
-                 .memory = most.memory - record.granted.memory};
+                 .cpu = most.cpu - record.counted_request.cpu,
+                 .memory = most.memory - record.counted_request.memory};
   const bool cut = !record.released_at && (entry.cpu > MilliCpu{0} || entry.memory > Bytes{0});
   const auto known = std::ranges::find(tiers.cut, entry.uid, &CutEntry::uid);
   if (!cut) {
@@ -193,7 +194,7 @@ void grant_all(PodRecords& records, TiersRecord& tiers, const Settings& settings
     PodRecord most = record;
     grant_requests(most, {}, settings, capacity);
     remove_pod(tiers, record);
-    record.granted = record.granted.capped(most.granted);
+    record.counted_request = record.counted_request.capped(most.counted_request);
     add_pod(tiers, record);
   }
   for (PodRecord* record : own)

@@ -22,11 +22,11 @@ struct NodeCapacity {
   std::int64_t pids = 0;  ///< processes and threads; 0: not known
 };
 
-/// Determines what of a pod's requests counts: `claimed`, the requests up to maxPodClaim of the
-/// allocatable resources (capacity without reserves), and of that `granted`, what the other pods
-/// leave; with qosReserved, memory only as far as limits back it. All requests of a kubelet's pod
-/// count, since its kubelet has admitted it, and none of a BestEffort pod, as a kubelet does not
-/// count requests that only overhead can give it.
+/// Determines what of a pod's requests counts: `capped_request`, the requests up to maxPodClaim of
+/// the allocatable resources (capacity without reserves), and of that `counted_request`, what the
+/// other pods leave; with qosReserved, memory only as far as limits back it. All requests of a
+/// kubelet's pod count, since its kubelet has admitted it, and none of a BestEffort pod, as a
+/// kubelet does not count requests that only overhead can give it.
 /// @param others  the sums of all other pods
 void grant_requests(PodRecord& record, const TierSums& others, const Settings& settings,
                     const NodeCapacity& capacity);

@@ -36,13 +36,13 @@ Result<CgroupValues> container_values(const PodRecord& record, const std::string
 
 namespace {
 
-/// Scales a swap share by the granted part of the pod's memory request. No scheduler has checked
+/// Scales a swap share by the counted part of the pod's memory request. No scheduler has checked
 /// the pod, so all pods together may request more than the node has.
-Bytes granted_part(Bytes swap, const PodRecord& record) {
+Bytes counted_part(Bytes swap, const PodRecord& record) {
   const ResourceList requests = pod_requests(record.pod);
   const std::int64_t requested = find(requests, kMemory).value_or(Quantity{}).value();
-  const std::int64_t granted = record.granted.memory.value();
-  return requested <= granted ? swap : Bytes{mul_div(swap.value(), granted, requested)};
+  const std::int64_t counted = record.counted_request.memory.value();
+  return requested <= counted ? swap : Bytes{mul_div(swap.value(), counted, requested)};
 }
 
 }  // namespace
@@ -52,9 +52,9 @@ UnifiedValues container_unified(const PodRecord& record, const PodClaim& claim,
   const Container* container = described_container(record, name);
   const bool described = record.complete || claim.source != ClassSource::kInference;
   if (container == nullptr || !described) return {};
-  ContainerMemoryParams granted = params;
-  if (params.limited_swap) granted.swap_capacity = granted_part(params.swap_capacity, record);
-  return container_unified_values(record.pod, record.qos_class, *container, granted);
+  ContainerMemoryParams scaled = params;
+  if (params.limited_swap) scaled.swap_capacity = counted_part(params.swap_capacity, record);
+  return container_unified_values(record.pod, record.qos_class, *container, scaled);
 }
 
 ContainerMemoryParams container_memory_params(const Settings& settings,
@@ -151,7 +151,7 @@ namespace {
 template <class Amount>
 bool exceeds_claim(const PodRecord& record, Amount TierSum::* of) {
   return !record.kubelets_own && record.qos_class != QosClass::kBestEffort &&
-         amounts_requested(record).*of > record.claimed.*of;
+         amounts_requested(record).*of > record.capped_request.*of;
 }
 
 /// The limit of one resource of an incomplete pod; nullopt if a container has none.
@@ -189,7 +189,8 @@ Result<CgroupValues> pod_values(const PodRecord& record, const Settings& setting
   if (record.kubelets_own) params.guaranteed_io_weight.reset();
   const Pod whole = whole_pod(record.pod, record.sums);
   PODQOS_ASSIGN(auto values, pod_cgroup_values(whole, record.qos_class, params));
-  if (exceeds_claim(record, &TierSum::cpu)) values.cpu_shares = cpu_shares_for(record.claimed.cpu);
+  if (exceeds_claim(record, &TierSum::cpu))
+    values.cpu_shares = cpu_shares_for(record.capped_request.cpu);
   if (!record.complete) apply_partial_limits(values, whole, settings);
   if (!record.kubelets_own) {
     PODQOS_TRY(check_kernel_bounds(values));

@@ -25,7 +25,7 @@ namespace podqos::core {
 /// The `unified` values that a kubelet sets on cgroup v2 for each container: memory.swap.max and
 /// memory.oom.group, as far as `params` ask for them. Empty in the same cases as above, and if only
 /// the claims of other containers describe the pod. The swap share is scaled by the part of the
-/// pod's memory request that was granted.
+/// pod's memory request that counts.
 [[nodiscard]] UnifiedValues container_unified(const PodRecord& record, const PodClaim& claim,
                                               const std::string& name,
                                               const ContainerMemoryParams& params);
@@ -56,8 +56,8 @@ namespace podqos::core {
 /// Values of the pod's cgroup, as Kubernetes computes them. Two cases differ: an incomplete pod has
 /// the limits of its containers whatever its class is, and is unlimited as soon as one has none;
 /// a pod that exceeds the node, by requesting more CPU or memory than one pod may claim of it
-/// (grant_requests()), has the shares of its claimed CPU. Kubernetes has no values for such a pod,
-/// since its kubelet would not admit it.
+/// (grant_requests()), has the shares of its capped CPU request. Kubernetes has no values for such
+/// a pod, since its kubelet would not admit it.
 /// @return the errors of pod_cgroup_values() and, unless the pod is a kubelet's,
 /// check_kernel_bounds()
 [[nodiscard]] Result<CgroupValues> pod_values(const PodRecord& record, const Settings& settings);

@@ -28,7 +28,7 @@ core::PodRecord pod(std::string uid, std::string cgroup, core::QosClass qos_clas
   record.pod.uid = std::move(uid);
   record.cgroup = std::move(cgroup);
   record.qos_class = qos_class;
-  record.granted = {.pods = 1, .cpu = MilliCpu{250}, .memory = Bytes{1 << 20}};
+  record.counted_request = {.pods = 1, .cpu = MilliCpu{250}, .memory = Bytes{1 << 20}};
   return record;
 }
 
@@ -36,10 +36,10 @@ void put(FakeRecords& state, const core::PodRecord& record) {
   state.pods.emplace(record.pod.uid, codec::format_pod_record(record));
 }
 
-/// Of what a kubelet's pod claims nothing is granted.
+/// Of what a kubelet's pod requests nothing counts in podqos's tiers.
 core::PodRecord of_kubelet(core::PodRecord record) {
   record.kubelets_own = true;
-  record.claimed = std::exchange(record.granted, {});
+  record.capped_request = std::exchange(record.counted_request, {});
   return record;
 }
 

@@ -188,11 +188,12 @@ class CutRequests : public ::testing::Test {
       node_.run(pod(uid, cpu), Pid{pid++});
   }
   void end(const std::string& uid, Pid init) { node_.stop({.id = uid, .uid = uid}, init); }
-  /// Millicpu that are granted to each pod.
-  [[nodiscard]] std::vector<std::int64_t> granted(const std::vector<std::string>& uids) const {
+  /// Millicpu that count of each pod.
+  [[nodiscard]] std::vector<std::int64_t> counted(const std::vector<std::string>& uids) const {
     std::vector<std::int64_t> found;
     for (const std::string& uid : uids)
-      found.push_back(codec::parse_pod_record(node_.records.pods.at(uid))->granted.cpu.value());
+      found.push_back(
+          codec::parse_pod_record(node_.records.pods.at(uid))->counted_request.cpu.value());
     return found;
   }
   /// Millicpu that the Burstable tier counts.
@@ -206,14 +207,14 @@ class CutRequests : public ::testing::Test {
 TEST_F(CutRequests, AreGrantedWhenAnotherPodEnds) {
   node_.run(pod("z", "1500m"), Pid{11});
   node_.run(pod("a", "1500m"), Pid{12});
-  EXPECT_THAT(granted({"z", "a"}), ElementsAre(0, 0));
+  EXPECT_THAT(counted({"z", "a"}), ElementsAre(0, 0));
   end("first", Pid{10});
-  EXPECT_THAT(granted({"z", "a"}), ElementsAre(1500, 500)) << "the first that asked comes first";
+  EXPECT_THAT(counted({"z", "a"}), ElementsAre(1500, 500)) << "the first that asked comes first";
   EXPECT_EQ(counted(), 2000);
   EXPECT_EQ(node_.file("/podqos/kubepods/burstable", "cpu.weight"), "79");  // of 2048 shares
   EXPECT_FALSE(node_.records.dirty);
   end("z", Pid{11});
-  EXPECT_THAT(granted({"a"}), ElementsAre(1500));
+  EXPECT_THAT(counted({"a"}), ElementsAre(1500));
   EXPECT_THAT(node_.records.tiers.cut, IsEmpty());
 }
 
@@ -222,7 +223,7 @@ TEST_F(CutRequests, AreGrantedWhenAPodBeginsAnewWithLess) {
   node_.run(pod("other", "1"), Pid{11});
   node_.tree.end(Pid{10});
   node_.run(pod("first", "500m"), Pid{12});
-  EXPECT_THAT(granted({"first", "other"}), ElementsAre(500, 1000));
+  EXPECT_THAT(counted({"first", "other"}), ElementsAre(500, 1000));
   EXPECT_EQ(counted(), 1500);
 }
 
@@ -231,7 +232,7 @@ TEST_F(CutRequests, AreGrantedWhenTheNodeHasGrown) {
   node_.run(pod("other", "1"), Pid{11});
   node_.capacity.cpu = MilliCpu{4000};
   node_.run(kBatchContainer, Pid{12});
-  EXPECT_THAT(granted({"other"}), ElementsAre(1000));
+  EXPECT_THAT(counted({"other"}), ElementsAre(1000));
 }
 
 /// An event costs the same with 10 pods as with 10,000.
@@ -239,9 +240,9 @@ TEST_F(CutRequests, AreGrantedToFourPodsAnEvent) {
   const std::vector<std::string> uids{"f", "e", "d", "c", "b", "a"};
   run_all(uids, "100m");
   end("first", Pid{10});
-  EXPECT_THAT(granted(uids), ElementsAre(100, 100, 100, 100, 0, 0));
+  EXPECT_THAT(counted(uids), ElementsAre(100, 100, 100, 100, 0, 0));
   node_.run({.id = "batch", .uid = "batch"}, Pid{11});
-  EXPECT_THAT(granted(uids), ElementsAre(100, 100, 100, 100, 100, 100));
+  EXPECT_THAT(counted(uids), ElementsAre(100, 100, 100, 100, 100, 100));
   EXPECT_EQ(counted(), 600);
 }
 
@@ -250,7 +251,7 @@ TEST_F(CutRequests, AreGrantedToAllByAReconciliation) {
   run_all(uids, "400m");
   node_.tree.end(Pid{10});
   ASSERT_TRUE(node_.reconcile());
-  EXPECT_THAT(granted(uids), ElementsAre(400, 400, 400, 400, 400, 0));
+  EXPECT_THAT(counted(uids), ElementsAre(400, 400, 400, 400, 400, 0));
   EXPECT_THAT(node_.records.tiers.cut,
               ElementsAre(core::CutEntry{.uid = "a", .cpu = MilliCpu{400}, .memory = {}}));
 }

@@ -31,8 +31,8 @@ core::PodRecord example_record() {
   record.qos_class = core::QosClass::kBurstable;
   record.class_source = core::ClassSource::kShortForms;
   record.cgroup = "/kubepods/burstable/pod42";
-  record.claimed = {.pods = 1, .cpu = MilliCpu{250}, .memory = Bytes{0}};
-  record.granted = record.claimed;
+  record.capped_request = {.pods = 1, .cpu = MilliCpu{250}, .memory = Bytes{0}};
+  record.counted_request = record.capped_request;
   record.containers = {{.id = "c1",
                         .bundle = "/b",
                         .name = "a",
@@ -52,7 +52,7 @@ TEST(FormatPodRecord, WritesCompactJsonWithTheVersionFirst) {
       R"("resources":{"requests":{"cpu":"0.25"},"limits":{}}}],"initContainers":[],"ephemeralContainers":[],)"
       R"("overhead":{},"priorityClassName":"","static":false},"complete":false,"class":"Burstable",)"
       R"("classSource":"short-forms","uidSource":"engine","kubeletsOwn":false,"sandboxId":"","cgroup":"/kubepods/burstable/pod42",)"
-      R"("claimed":{"pods":1,"cpuMilli":250,"memoryBytes":0},"granted":{"pods":1,"cpuMilli":250,"memoryBytes":0},)"
+      R"("cappedRequest":{"pods":1,"cpuMilli":250,"memoryBytes":0},"countedRequest":{"pods":1,"cpuMilli":250,"memoryBytes":0},)"
       R"("containers":[{"id":"c1","bundle":"/b","name":"a","state":"live","pid":7,)"
       R"("startTime":99,"cgroup":"/kubepods/burstable/pod42/c1","sandbox":false}]})");
 }
@@ -198,9 +198,9 @@ class Random {
   }
   void set(core::PodRecord& out) {
     auto& [pod, complete, sums, qos_class, class_source, uid_source, kubelets_own, sandbox_id,
-           cgroup, claimed, granted, containers, released_at] = out;
+           cgroup, capped, counted, containers, released_at] = out;
     fill(pod, complete, sums, qos_class, class_source, uid_source, kubelets_own, sandbox_id, cgroup,
-         claimed, granted, containers, released_at);
+         capped, counted, containers, released_at);
   }
   void set(core::PendingEntry& out) {
     auto& [uid, id, bundle, pid, start_time] = out;

@@ -117,7 +117,7 @@ TEST_F(AdmissionTest, AContainerGetsItsPlaceAndItsValues) {
   EXPECT_EQ(decided.container.cgroup, std::string{kPodCgroup} + "/c1");
   EXPECT_EQ(decided.container.name, "web");
   EXPECT_THAT(decided.record.containers, ElementsAre(decided.container));
-  EXPECT_EQ(decided.record.granted.cpu, MilliCpu{100});
+  EXPECT_EQ(decided.record.counted_request.cpu, MilliCpu{100});
   EXPECT_EQ(decided.wanted.cpu_shares, CpuShares{102});
   EXPECT_EQ(decided.wanted.cpu_quota, Micros{20000});
   EXPECT_EQ(decided.oom_score_adj, 999);
@@ -136,7 +136,7 @@ TEST_F(AdmissionTest, ValuesOfTheEngineAreNotMissing) {
 TEST_F(AdmissionTest, GrantsOnlyWhatOtherPodsLeave) {
   others_.guaranteed.cpu = MilliCpu{3950};
   const Admission decided = admitted();
-  EXPECT_EQ(decided.record.granted.cpu, MilliCpu{50});
+  EXPECT_EQ(decided.record.counted_request.cpu, MilliCpu{50});
 }
 
 TEST_F(AdmissionTest, APodThatAKubeletHasPlacedIsItsOwn) {
@@ -297,7 +297,7 @@ Admission admission_of_c1() {
   admission.container.cgroup = std::string{kPodCgroup} + "/c1";
   admission.record.pod.uid = "42";
   admission.record.qos_class = QosClass::kBurstable;
-  admission.record.granted = {.pods = 1, .cpu = MilliCpu{100}, .memory = Bytes{67'108'864}};
+  admission.record.counted_request = {.pods = 1, .cpu = MilliCpu{100}, .memory = Bytes{67'108'864}};
   return admission;
 }
 

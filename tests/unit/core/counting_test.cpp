@@ -77,11 +77,11 @@ TierSums of_burstable(TierSum burstable) {
 }
 
 /// Pod 42, whose requests count with this much.
-PodRecord granted(QosClass qos_class, std::int64_t milli_cpu, std::int64_t bytes) {
+PodRecord counted(QosClass qos_class, std::int64_t milli_cpu, std::int64_t bytes) {
   PodRecord record;
   record.pod.uid = "42";
   record.qos_class = qos_class;
-  record.granted = sum(1, milli_cpu, bytes);
+  record.counted_request = sum(1, milli_cpu, bytes);
   return record;
 }
 
@@ -102,7 +102,7 @@ TiersRecord with_burstable(TierSum burstable) {
 }
 
 TEST(AddPod, CountsInItsTierAndGoesAgain) {
-  const PodRecord record = granted(QosClass::kBurstable, 1000, 900);
+  const PodRecord record = counted(QosClass::kBurstable, 1000, 900);
   TiersRecord tiers = with_burstable(sum(2, 10, 20));
   add_pod(tiers, record);
   EXPECT_EQ(tiers.sums, of_burstable(sum(3, 1010, 920)));
@@ -111,7 +111,7 @@ TEST(AddPod, CountsInItsTierAndGoesAgain) {
 }
 
 TEST(AddPod, CountsAKubeletsPodsByThemselvesAndInNoTree) {
-  PodRecord record = granted(QosClass::kBurstable, 1000, 900);
+  PodRecord record = counted(QosClass::kBurstable, 1000, 900);
   record.cgroup = "/podqos/kubepods/burstable/pod1";
   record.kubelets_own = true;
   TiersRecord tiers = both_trees();
@@ -124,11 +124,11 @@ TEST(AddPod, CountsAKubeletsPodsByThemselvesAndInNoTree) {
   EXPECT_EQ(tiers, both_trees());
 }
 
-/// Whatever of it is granted. BestEffort pods request nothing, and a kubelet's are counted by
+/// Whatever of it counts. BestEffort pods request nothing, and a kubelet's are counted by
 /// themselves.
 TEST(AddPod, SumsUpWhatIsRequested) {
-  PodRecord record = granted(QosClass::kGuaranteed, 1000, 0);
-  record.claimed = sum(1, 2000, 900);
+  PodRecord record = counted(QosClass::kGuaranteed, 1000, 0);
+  record.capped_request = sum(1, 2000, 900);
   TiersRecord tiers;
   add_pod(tiers, record);
   record.qos_class = QosClass::kBurstable;
@@ -147,11 +147,11 @@ TEST(AddPod, SumsUpWhatIsRequested) {
 
 TEST(SumsBeside, LeavesThePodOut) {
   const TiersRecord tiers = with_burstable(sum(3, 1010, 920));
-  EXPECT_EQ(sums_beside(tiers, granted(QosClass::kBurstable, 1000, 900)),
+  EXPECT_EQ(sums_beside(tiers, counted(QosClass::kBurstable, 1000, 900)),
             of_burstable(sum(2, 10, 20)));
   EXPECT_EQ(sums_beside(tiers, std::nullopt), tiers.sums);
   // It has left them.
-  PodRecord released = granted(QosClass::kBurstable, 1000, 900);
+  PodRecord released = counted(QosClass::kBurstable, 1000, 900);
   released.released_at = BootSeconds{5};
   EXPECT_EQ(sums_beside(tiers, released), tiers.sums);
 }
@@ -159,7 +159,7 @@ TEST(SumsBeside, LeavesThePodOut) {
 TEST(RemovePod, TakesNothingFromSumsThatLackThePod) {
   TiersRecord tiers = with_burstable(sum(2, 1000, 900));
   tiers.uncounted = {"41", "42"};
-  const PodRecord record = granted(QosClass::kBurstable, 500, 80);
+  const PodRecord record = counted(QosClass::kBurstable, 500, 80);
   EXPECT_EQ(sums_beside(tiers, record), tiers.sums);
   remove_pod(tiers, record);
   EXPECT_EQ(tiers.sums, of_burstable(sum(2, 1000, 900)));
@@ -173,8 +173,8 @@ TEST(CountPod, ReplacesThePodAndNoLongerRetainsIt) {
   TiersRecord tiers = with_burstable(sum(3, 1010, 920));
   retain_pod(tiers, {.uid = "42", .until = BootSeconds{9}});
   retain_pod(tiers, {.uid = "43", .until = BootSeconds{9}});
-  count_pod(tiers, granted(QosClass::kBurstable, 500, 80),
-            granted(QosClass::kBurstable, 1000, 900));
+  count_pod(tiers, counted(QosClass::kBurstable, 500, 80),
+            counted(QosClass::kBurstable, 1000, 900));
   EXPECT_EQ(tiers.sums, of_burstable(sum(3, 510, 100)));
   EXPECT_THAT(tiers.retained, ElementsAre(RetainedEntry{.uid = "43", .until = BootSeconds{9}}));
 }
@@ -182,7 +182,7 @@ TEST(CountPod, ReplacesThePodAndNoLongerRetainsIt) {
 // The node's sums are those of all trees; a kubelet's pods are in none.
 TEST(CountPod, CountsInTheTreeOfThePodsCgroup) {
   TiersRecord tiers = both_trees();
-  PodRecord record = granted(QosClass::kBurstable, 1000, 900);
+  PodRecord record = counted(QosClass::kBurstable, 1000, 900);
   record.cgroup =
       "/podqos.slice/podqos-kubepods.slice/podqos-kubepods-burstable.slice/"
       "podqos-kubepods-burstable-pod42.slice";
@@ -201,7 +201,7 @@ TEST(CountPod, CountsInTheTreeOfThePodsCgroup) {
 
 TEST(NotePending, ListsAContainerUntilItIsLive) {
   TiersRecord tiers;
-  const PodRecord record = granted(QosClass::kBurstable, 1000, 900);
+  const PodRecord record = counted(QosClass::kBurstable, 1000, 900);
   const PendingEntry entry{
       .uid = "42", .id = "c1", .bundle = "/b", .pid = Pid{7}, .start_time = StartTime{70}};
   note_pending(tiers, record, recorded(ContainerState::kPending));
@@ -213,7 +213,7 @@ TEST(NotePending, ListsAContainerUntilItIsLive) {
 
 TEST(ForgetPending, KeepsAContainerOfAnotherBundleOrPod) {
   TiersRecord tiers;
-  const PodRecord record = granted(QosClass::kBurstable, 1000, 900);
+  const PodRecord record = counted(QosClass::kBurstable, 1000, 900);
   note_pending(tiers, record, recorded(ContainerState::kPending));
   forget_pending(tiers, "42", {.id = "c1", .bundle = "/other"});
   forget_pending(tiers, "43", {.id = "c1", .bundle = "/b"});

@@ -36,8 +36,8 @@ PodRecord counted_pod() {
       pod_text::pod({pod_text::container("web", list({{"cpu", "100m"}, {"memory", "64Mi"}}))});
   record.pod.uid = "42";
   record.qos_class = QosClass::kBurstable;
-  record.granted = {.pods = 1, .cpu = MilliCpu{100}, .memory = Bytes{64 * kMi}};
-  record.claimed = record.granted;
+  record.counted_request = {.pods = 1, .cpu = MilliCpu{100}, .memory = Bytes{64 * kMi}};
+  record.capped_request = record.counted_request;
   record.containers = {recorded("web")};
   return record;
 }
@@ -135,7 +135,7 @@ TEST_F(DecideDeparture, RequestsThatNothingBacksAnyMoreAreReturned) {
   record.containers.front().backed_memory = Bytes{16 * kMi};
   const auto departure = decide(record);
   EXPECT_EQ(departure.outcome, PodOutcome::kStays);
-  EXPECT_EQ(departure.record.granted.memory, Bytes{16 * kMi});
+  EXPECT_EQ(departure.record.counted_request.memory, Bytes{16 * kMi});
   EXPECT_EQ(tiers_.sums.burstable,
             (TierSum{.pods = 2, .cpu = MilliCpu{300}, .memory = Bytes{52 * kMi}}));
 }

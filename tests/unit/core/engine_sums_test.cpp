@@ -128,7 +128,7 @@ TEST_F(EngineSums, BoundThePodWhileEachContainerHasALimit) {
   app("helper", kHelper);
   EXPECT_EQ(pod().memory_limit, Bytes{64 * kMi});
   EXPECT_EQ(pod().cpu_quota, Micros{10'000});
-  EXPECT_EQ(record_.granted.cpu, MilliCpu{100});
+  EXPECT_EQ(record_.counted_request.cpu, MilliCpu{100});
 }
 
 /// A sum is over those that have one: what bounds a container without a limit is no sum.
@@ -140,7 +140,7 @@ TEST_F(EngineSums, DoNotBoundAPodOfWhichAContainerHasNoLimit) {
   EXPECT_EQ(pod().cpu_quota, Micros{-1});
   app("helper", kHelper);
   EXPECT_EQ(pod().memory_limit, Bytes{-1});
-  EXPECT_EQ(record_.granted.cpu, MilliCpu{50});
+  EXPECT_EQ(record_.counted_request.cpu, MilliCpu{50});
 }
 
 TEST_F(EngineSums, GiveTheClass) {
@@ -161,7 +161,7 @@ class KubeletsPod : public EngineSums {
     ASSERT_NE(ended, record_.containers.end());
     remove_container(record_, static_cast<std::size_t>(ended - record_.containers.begin()));
   }
-  [[nodiscard]] MilliCpu requested() const { return record_.claimed.cpu; }
+  [[nodiscard]] MilliCpu requested() const { return record_.capped_request.cpu; }
 };
 
 TEST_F(KubeletsPod, GetsNoValuesFromSumsOrAnnotations) {

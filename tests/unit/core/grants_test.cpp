@@ -66,8 +66,8 @@ TEST(GrantRequests, CountsWhatIsFree) {
   struct Granting {
     const char* name;
     PodRecord record;
-    TierSum claimed;
-    TierSum granted;
+    TierSum capped;
+    TierSum counted;
     TierSums others = {};
     Reserved reserved = {};
   };
@@ -109,8 +109,8 @@ TEST(GrantRequests, CountsWhatIsFree) {
     settings.kube_reserved = row.reserved;
     PodRecord record = row.record;
     grant_requests(record, row.others, settings, kNodeOf8000Bytes);
-    EXPECT_EQ(record.claimed, row.claimed);
-    EXPECT_EQ(record.granted, row.granted);
+    EXPECT_EQ(record.capped_request, row.capped);
+    EXPECT_EQ(record.counted_request, row.counted);
   }
 }
 
@@ -215,12 +215,12 @@ TEST(NodeBound, LeavesAKubeletsPodsAlone) {
   EXPECT_EQ(pod_values(record, {})->cpu_shares, CpuShares{8192});
 }
 
-PodRecord claiming(const std::string& uid, const TierSum& claimed, const TierSum& granted) {
+PodRecord claiming(const std::string& uid, const TierSum& capped, const TierSum& counted) {
   PodRecord record;
   record.pod.uid = uid;
   record.qos_class = QosClass::kBurstable;
-  record.claimed = claimed;
-  record.granted = granted;
+  record.capped_request = capped;
+  record.counted_request = counted;
   return record;
 }
 

@@ -304,7 +304,7 @@ TEST(JoinPod, StartsAnewUnderTheUidOfAPodThatHasEnded) {
   PodRecord ended = living(whole(full("a")));
   ended.containers.clear();
   ended.released_at = BootSeconds{1};
-  ended.granted.cpu = MilliCpu{1000};
+  ended.counted_request.cpu = MilliCpu{1000};
   const PodRecord record = join(ended, partial(none("b"))).record;
   EXPECT_EQ(record.qos_class, kBestEffort);
   EXPECT_FALSE(record.complete);

@@ -303,9 +303,9 @@ TEST(ContainerUnified, SharesSwapAsFarAsTheRequestWasGranted) {
   settings.swap_behavior = SwapBehavior::kLimitedSwap;
   settings.single_process_oom_kill = true;
   PodRecord record = burstable_record();
-  record.granted.memory = Bytes{256 * kMi};
+  record.counted_request.memory = Bytes{256 * kMi};
   EXPECT_EQ(unified_of(record, settings), (UnifiedValues{{"memory.swap.max", "134217728"}}));
-  record.granted.memory = Bytes{0};
+  record.counted_request.memory = Bytes{0};
   EXPECT_EQ(unified_of(record, settings), (UnifiedValues{{"memory.swap.max", "0"}}));
 }
 

@@ -296,21 +296,21 @@ TEST_F(ReconcilePods, TellsOfContainersThatAnotherProgramHasMoved) {
 TEST_F(ReconcilePods, GrantsWhatAnEndedPodHasFreed) {
   // The node has 4 CPUs, and the pod that has ended had 3 of them.
   PodRecord waiting = requesting_pod("43", "2");
-  waiting.granted.cpu = MilliCpu{1000};
+  waiting.counted_request.cpu = MilliCpu{1000};
   const auto decided = reconcile({living(waiting)});
-  EXPECT_EQ(decided.living.at("43").granted.cpu, MilliCpu{2000});
+  EXPECT_EQ(decided.living.at("43").counted_request.cpu, MilliCpu{2000});
   EXPECT_EQ(tiers_.sums.burstable.cpu, MilliCpu{2000});
 }
 
 TEST_F(ReconcilePods, GrantsWhatAnotherPodMayNoLongerClaim) {
   settings_.max_pod_claim_percent = 50;
   PodRecord greedy = requesting_pod("42", "3");
-  greedy.granted.cpu = MilliCpu{3000};
+  greedy.counted_request.cpu = MilliCpu{3000};
   PodRecord waiting = requesting_pod("43", "2");
-  waiting.granted.cpu = MilliCpu{1000};
+  waiting.counted_request.cpu = MilliCpu{1000};
   const auto decided = reconcile({living(waiting), living(greedy)});
-  EXPECT_EQ(decided.living.at("42").granted.cpu, MilliCpu{2000});
-  EXPECT_EQ(decided.living.at("43").granted.cpu, MilliCpu{2000});
+  EXPECT_EQ(decided.living.at("42").counted_request.cpu, MilliCpu{2000});
+  EXPECT_EQ(decided.living.at("43").counted_request.cpu, MilliCpu{2000});
 }
 
 }  // namespace

@@ -46,9 +46,9 @@ void add_container(PodRecord& record, const char* id, std::optional<Bytes> backe
   record.containers.push_back(std::move(container));
 }
 
-Bytes granted_memory(PodRecord record, const Settings& settings = reserving()) {
+Bytes counted_memory(PodRecord record, const Settings& settings = reserving()) {
   grant_requests(record, {}, settings, kNodeOf32Gi);
-  return record.granted.memory;
+  return record.counted_request.memory;
 }
 
 ContainerFacts with_limit(std::optional<std::int64_t> limit) {
@@ -117,7 +117,7 @@ TEST(GrantRequestsByBacking, KeepsTheMemoryThatIsBacked) {
     for (const auto& backed : row.containers)
       add_container(record, "a", backed);
     if (row.change != nullptr) row.change(record, settings);
-    EXPECT_EQ(granted_memory(record, settings), row.want);
+    EXPECT_EQ(counted_memory(record, settings), row.want);
   }
 }
 
@@ -127,8 +127,8 @@ TEST(GrantRequests, CountsOnePodUpToMaxPodClaim) {
   PodRecord record = claiming("16", "32Gi");
   grant_requests(record, {}, settings, kNodeOf32Gi);
   const TierSum quarter{.pods = 1, .cpu = MilliCpu{4'000}, .memory = Bytes{8 * kGi}};
-  EXPECT_EQ(record.claimed, quarter);
-  EXPECT_EQ(record.granted, quarter);
+  EXPECT_EQ(record.capped_request, quarter);
+  EXPECT_EQ(record.counted_request, quarter);
 }
 
 TEST(GrantRequests, LeavesAKubeletsPodsBeyondMaxPodClaim) {
@@ -136,7 +136,7 @@ TEST(GrantRequests, LeavesAKubeletsPodsBeyondMaxPodClaim) {
   settings.max_pod_claim_percent = 25;
   PodRecord record = claiming("16", "32Gi");
   record.kubelets_own = true;
-  EXPECT_EQ(granted_memory(record, settings), Bytes{32 * kGi});
+  EXPECT_EQ(counted_memory(record, settings), Bytes{32 * kGi});
 }
 
 TEST(ApplyResize, ChangesWhatBacksTheClaim) {

@@ -172,7 +172,7 @@ TEST_F(ViewedPod, IsShownWithItsContainers) {
   app.resources.requests.emplace(core::kCpu, core::Quantity::from_milli(100));
   record_.pod.containers = {app};
   record_.complete = true;
-  record_.claimed.cpu = MilliCpu{100};
+  record_.capped_request.cpu = MilliCpu{100};
   record_.containers = {core::ContainerRecord{}};
   files_["cpu.weight"] = "4";
   const Json shown = pod();

@@ -100,7 +100,7 @@ class KubeletPodTest : public PluginTest {
   /// @param memory  in MiB; nullopt: whatever it is
   void expect_requests(int cpu, std::optional<std::int64_t> memory = std::nullopt) const {
     const std::string bytes = memory ? cat(*memory * 1024 * 1024, "}") : "";
-    EXPECT_THAT(record(), HasSubstr(cat(R"("claimed":{"pods":1,"cpuMilli":)", cpu,
+    EXPECT_THAT(record(), HasSubstr(cat(R"("cappedRequest":{"pods":1,"cpuMilli":)", cpu,
                                         R"(,"memoryBytes":)", bytes)));
   }
 };

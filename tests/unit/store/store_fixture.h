@@ -19,8 +19,8 @@ inline core::PodRecord record_of(std::string uid) {
   record.pod.uid = std::move(uid);
   record.qos_class = core::QosClass::kBurstable;
   record.cgroup = "/kubepods/burstable/pod" + record.pod.uid;
-  record.claimed = {.pods = 1, .cpu = MilliCpu{250}, .memory = Bytes{1 << 20}};
-  record.granted = record.claimed;
+  record.capped_request = {.pods = 1, .cpu = MilliCpu{250}, .memory = Bytes{1 << 20}};
+  record.counted_request = record.capped_request;
   return record;
 }
 
