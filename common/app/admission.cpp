@@ -227,7 +227,7 @@ Result<std::optional<Admission>> admit_to_pod(Transaction& transaction, Admissio
   const core::Settings& settings = transaction.settings();
   const auto claim = core::claim_for(identity, request.facts, request.annotations, settings,
                                      transaction.capacity().memory);
-  release_retained(transaction, identity.uid);
+  make_revisit(transaction, identity.uid);
   PODQOS_ASSIGN(auto before, transaction.store().pod(identity.uid));
   if (before) core::reconcile_bundle(transaction.tiers(), *before, request.facts);
   const auto existing = without_dead(machine, before, request.facts);

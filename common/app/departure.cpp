@@ -23,7 +23,7 @@ namespace podqos::app {
 
 namespace {
 
-constexpr int kReleasedPerTransaction = 4;
+constexpr int kRevisitsPerTransaction = 4;
 constexpr int kExpiredPerTransaction = 4;
 constexpr std::size_t kCreatorsPerTransaction = 16;
 
@@ -80,7 +80,7 @@ Result<std::optional<Error>> carry_out(Transaction& transaction, const core::Dep
   const core::PodRecord& record = departure.record;
   switch (departure.outcome) {
     case core::PodOutcome::kStays:
-    case core::PodOutcome::kRetained: PODQOS_TRY(transaction.save(record, &before)); break;
+    case core::PodOutcome::kRevisit: PODQOS_TRY(transaction.save(record, &before)); break;
     case core::PodOutcome::kRewritten:
       PODQOS_TRY(transaction.save(record, &before));
       return rewrite(transaction, record);
@@ -177,36 +177,36 @@ Status expire(Transaction& transaction, const core::PendingEntry& entry) {
 
 }  // namespace
 
-void release_retained(Transaction& transaction) {
+void make_revisits(Transaction& transaction) {
   std::vector<std::string> due;
-  for (const core::RetainedEntry& entry : transaction.tiers().retained) {
-    if (seconds_since(entry.until, transaction) >= 0 && due.size() < kReleasedPerTransaction)
-      due.push_back(entry.uid);
+  for (const core::Revisit& revisit : transaction.tiers().revisits) {
+    if (seconds_since(revisit.until, transaction) >= 0 && due.size() < kRevisitsPerTransaction)
+      due.push_back(revisit.uid);
   }
   for (const std::string& uid : due)
-    release_retained(transaction, uid);
+    make_revisit(transaction, uid);
 }
 
-bool release_retained(Transaction& transaction, const std::string& uid) {
-  const auto is_due = [&](const core::RetainedEntry& entry) {
-    return entry.uid == uid && seconds_since(entry.until, transaction) >= 0;
+bool make_revisit(Transaction& transaction, const std::string& uid) {
+  const auto is_due = [&](const core::Revisit& revisit) {
+    return revisit.uid == uid && seconds_since(revisit.until, transaction) >= 0;
   };
-  const auto found = std::ranges::find_if(transaction.tiers().retained, is_due);
-  if (found == transaction.tiers().retained.end()) return false;
-  core::RetainedEntry entry = *found;
+  const auto found = std::ranges::find_if(transaction.tiers().revisits, is_due);
+  if (found == transaction.tiers().revisits.end()) return false;
+  core::Revisit revisit = *found;
   Status done;
   if (auto record = transaction.store().pod(uid); !record) {
     done = fail(std::move(record).error());
   } else if (*record) {
     done = log_refusal(transaction, uid, handle_due(transaction, **record));
   } else {
-    core::forget_retained(transaction.tiers(), uid);
+    core::forget_revisit(transaction.tiers(), uid);
   }
   transaction.log_uncertain(done, cat("pod ", uid, ": not completed, will be retried: "));
   if (!done) {
     // The others come first the next time.
-    entry.until = core::retry_at(transaction.now(), transaction.settings());
-    core::retain_pod(transaction.tiers(), std::move(entry));
+    revisit.until = core::retry_at(transaction.now(), transaction.settings());
+    core::note_revisit(transaction.tiers(), std::move(revisit));
   }
   return true;
 }
@@ -214,12 +214,12 @@ bool release_retained(Transaction& transaction, const std::string& uid) {
 Status retry_unfinished(Transaction& transaction, std::vector<Refusal>& unfinished) {
   PODQOS_TRY(recover(transaction));
   for (const Refusal& each : unfinished)
-    release_retained(transaction, each.uid);
+    make_revisit(transaction, each.uid);
   PODQOS_TRY(transaction.finish());
   std::erase_if(unfinished, [&](const Refusal& each) {
     const auto is_same = [&](const auto& other) { return other.uid == each.uid; };
     return std::ranges::none_of(transaction.unfinished(), is_same) &&
-           std::ranges::none_of(transaction.tiers().retained, is_same);
+           std::ranges::none_of(transaction.tiers().revisits, is_same);
   });
   return {};
 }
@@ -284,7 +284,7 @@ Result<Ended> end_container(Transaction& transaction, const EndedContainer& ende
   }
   PODQOS_TRY(drop_container(transaction, found->record, found->container().key()));
   expire_pending(transaction, {.id = ended.id, .bundle = ended.bundle});
-  release_retained(transaction);
+  make_revisits(transaction);
   PODQOS_TRY(transaction.finish());
   result.unfinished = transaction.unfinished();
   std::erase_if(result.unfinished, [&](const Refusal& each) {

@@ -262,7 +262,7 @@ Status housekeep(const core::Settings& settings, Log& log, const EngineList& lis
   } else {
     PODQOS_TRY(recover(*transaction));
     expire_pending(*transaction, {}, &list);
-    release_retained(*transaction);
+    make_revisits(*transaction);
   }
   return transaction->finish();
 }

@@ -107,7 +107,7 @@ class Synchronization {
   Ids live_;                ///< containers confirmed by the comparison
 };
 
-/// Periodic work: withdraws containers that never started and releases retained pods that are due.
+/// Periodic work: withdraws containers that never started and makes the revisits that are due.
 /// With `everything` set, recomputes all records and cgroups.
 /// @param list  the listener, with the ids of containers that the engine is creating: all other
 ///              pending containers placed by the listener are withdrawn

@@ -229,7 +229,7 @@ Status Transaction::write_pod(const core::PodRecord& record, const core::PodReco
 
 void Transaction::renew_copy(const core::PodRecord& record) {
   const bool unwritten = std::ranges::any_of(
-      tiers().retained, [&](const core::RetainedEntry& pod) { return pod.uid == record.pod.uid; });
+      tiers().revisits, [&](const core::Revisit& each) { return each.uid == record.pod.uid; });
   if (record.kubelets_own || unwritten) return;
   static_cast<void>(execute({copy_of(record)}).has_value());
 }
@@ -242,7 +242,7 @@ void Transaction::revisit(const core::PodRecord& record, const Error& refused) {
                         .has_value());
   const bool busy = refused.code == ErrorCode::kBusy;
   const BootSeconds until = busy ? now_ : core::retry_at(now_, *settings_);
-  core::retain_pod(tiers(), {.uid = record.pod.uid, .until = until, .cgroup = record.cgroup});
+  core::note_revisit(tiers(), {.uid = record.pod.uid, .until = until, .cgroup = record.cgroup});
   if (busy) leave_unfinished({.uid = record.pod.uid, .error = refused});
 }
 
@@ -275,7 +275,7 @@ Result<std::optional<Error>> Transaction::remove_pod(const core::PodRecord& reco
   if (removed == cgroup::Removed::kInUse) in_use = describe_left(record.cgroup, removal);
   if (removal) note(std::move(removal->report));
   if (removed == cgroup::Removed::kGone) {
-    core::forget_retained(tiers(), uid);
+    core::forget_revisit(tiers(), uid);
     PODQOS_TRY(erase(before));
     return in_use;
   }
@@ -283,7 +283,7 @@ Result<std::optional<Error>> Transaction::remove_pod(const core::PodRecord& reco
   // A cgroup that systemd holds is released in a moment.
   const bool held = removed == cgroup::Removed::kHeldBySystemd;
   if (held) leave_held(uid, record.cgroup);
-  core::retain_pod(tiers(), {uid, held ? now_ : core::retry_at(now_, *settings_), record.cgroup});
+  core::note_revisit(tiers(), {uid, held ? now_ : core::retry_at(now_, *settings_), record.cgroup});
   PODQOS_TRY(save(record, &before));
   return in_use;
 }

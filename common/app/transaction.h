@@ -72,8 +72,8 @@ class Transaction {
   [[nodiscard]] store::Store& store() { return *store_; }
   /// Cgroups, systemd units and processes; its wait budget is that of the transaction.
   [[nodiscard]] cgroup::Machine& machine() { return *machine_; }
-  /// The sums of the tiers, the trees in use, and the lists of pending and retained pods; written
-  /// by finish().
+  /// The sums of the tiers, the trees in use, and the lists of pending containers and revisits;
+  /// written by finish().
   [[nodiscard]] core::TiersRecord& tiers() const { return store_->tiers(); }
   /// Seconds since boot when the transaction began, so that steps of the wall clock have no effect.
   [[nodiscard]] BootSeconds now() const { return now_; }
@@ -135,7 +135,7 @@ class Transaction {
   /// limits, which the kernel checks the pod's new ones against. Children that remain are no error.
   void remove_children(const cgroup::RemoveChildren& children);
   /// Removes the cgroup of a released pod and all that is left below it, then the pod's record.
-  /// Where the cgroup remains, it is retained with its record for a later transaction.
+  /// Where the cgroup remains, the record does, too, and a revisit is noted.
   /// @param before  the stored record
   /// @return why the cgroup is in use; nullopt if it is gone, or systemd releases it in a moment
   [[nodiscard]] Result<std::optional<Error>> remove_pod(const core::PodRecord& record,

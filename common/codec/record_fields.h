@@ -114,7 +114,7 @@ void fields(auto& member, Is<core::PendingEntry> auto& entry) {
   member("startTime", entry.start_time);
 }
 
-void fields(auto& member, Is<core::RetainedEntry> auto& entry) {
+void fields(auto& member, Is<core::Revisit> auto& entry) {
   member("uid", entry.uid);
   member("until", entry.until);
   member("cgroup", entry.cgroup);
@@ -135,7 +135,7 @@ void fields(auto& member, Is<core::TreeRecord> auto& tree) {
 void fields(auto& member, Is<core::TiersRecord> auto& record) {
   member("sums", record.sums);
   member("pending", record.pending);
-  member("lingering", record.retained);
+  member("revisits", record.revisits);
   member("cut", record.cut);
   member("uncounted", record.uncounted);
   member("trees", record.trees);

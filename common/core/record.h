@@ -115,13 +115,13 @@ struct PendingEntry {
   friend bool operator==(const PendingEntry&, const PendingEntry&) = default;
 };
 
-/// A pod that a later transaction has to handle: a released one whose cgroup is retained, or a live
+/// A pod that a later transaction has to handle: a released one whose cgroup remains, or a live
 /// one with a process that outlives its containers or with values that were refused.
-struct RetainedEntry {
+struct Revisit {
   std::string uid;
   BootSeconds until;        ///< when to handle it
   std::string cgroup = {};  ///< of the pod
-  friend bool operator==(const RetainedEntry&, const RetainedEntry&) = default;
+  friend bool operator==(const Revisit&, const Revisit&) = default;
 };
 
 /// A pod whose requests have been cut, and what of them is still to be granted.
@@ -148,7 +148,7 @@ struct TiersRecord {
   /// The node's: counted requests of podqos's own pods in all trees, and requests of a kubelet's.
   TierSums sums;
   std::vector<PendingEntry> pending;
-  std::vector<RetainedEntry> retained;
+  std::vector<Revisit> revisits;
   /// In the order in which the pods asked. As it is bounded, not all of them: a reconciliation
   /// grants to all.
   std::vector<CutEntry> cut;

@@ -48,34 +48,34 @@ Departure decide_departure(PodRecord record, TiersRecord& tiers, const Departure
   PodRecord& pod = departure.record;
   if (!pod.released_at && snapshot.has_living) {
     // A reconciliation may have written its values by now.
-    if (snapshot.due) forget_retained(tiers, pod.pod.uid);
+    if (snapshot.due) forget_revisit(tiers, pod.pod.uid);
     // An ended container no longer backs its requests, and one that never started has taken its
     // own with it.
     grant_again(pod, tiers, settings, snapshot.capacity);
     if (snapshot.unwritten) departure.outcome = PodOutcome::kRewritten;
     return departure;
   }
-  const auto retain = [&](BootSeconds until) {
-    departure.outcome = PodOutcome::kRetained;
-    retain_pod(tiers, {.uid = pod.pod.uid, .until = until, .cgroup = pod.cgroup});
+  const auto revisit = [&](BootSeconds until) {
+    departure.outcome = PodOutcome::kRevisit;
+    note_revisit(tiers, {.uid = pod.pod.uid, .until = until, .cgroup = pod.cgroup});
     return departure;
   };
   const BootSeconds later = retry_at(snapshot.now, settings);
-  if (!pod.released_at && snapshot.populated && !pod.kubelets_own) return retain(later);
+  if (!pod.released_at && snapshot.populated && !pod.kubelets_own) return revisit(later);
   if (!pod.released_at) {
     remove_pod(tiers, pod);
     pod.released_at = snapshot.now;
     departure.message = describe_release(pod);
   }
   if (pod.kubelets_own) {
-    forget_retained(tiers, pod.pod.uid);
+    forget_revisit(tiers, pod.pod.uid);
     departure.outcome = PodOutcome::kForgotten;
     return departure;
   }
   const bool may_hold = snapshot.released_for < settings.release_delay_seconds;
   const auto held = may_hold ? snapshot.charge() : ShmemCharge::kNone;
-  if (held == ShmemCharge::kSome) return retain(later);
-  if (held == ShmemCharge::kUncertain) return retain(std::min(later, snapshot.now + kStatDelay));
+  if (held == ShmemCharge::kSome) return revisit(later);
+  if (held == ShmemCharge::kUncertain) return revisit(std::min(later, snapshot.now + kStatDelay));
   departure.outcome = PodOutcome::kRemoved;
   return departure;
 }

@@ -129,8 +129,7 @@ Reconciliation reconcile_pods(std::vector<ReconciledPod> pods, TiersRecord& tier
     }
     out.ended.push_back(std::move(record));
   }
-  std::erase_if(tiers.retained,
-                [&](const RetainedEntry& entry) { return !empty.contains(entry.uid); });
+  std::erase_if(tiers.revisits, [&](const Revisit& entry) { return !empty.contains(entry.uid); });
   return out;
 }
 

@@ -107,8 +107,8 @@ struct Reconciliation {
 
 /// Decides which pods have ended, and counts the others. A pod lives while a container of it does,
 /// or a process is in the cgroup that podqos made for it.
-/// @param tiers  sums of the pods whose records cannot be read, and what was retained; then sums of
-///               all pods, what is pending, and what is retained of pods without a container
+/// @param tiers  sums of the pods whose records cannot be read, and the revisits; then sums of
+///               all pods, what is pending, and the revisits of pods without a container
 /// @param report  what was found before, which is continued
 /// @param now  since boot
 [[nodiscard]] Reconciliation reconcile_pods(std::vector<ReconciledPod> pods, TiersRecord& tiers,

@@ -76,7 +76,7 @@ void forget_container(PodRecord& record, const ContainerRecord& ended) {
 
 bool has_pods(const TiersRecord& tiers, const TreeRecord& tree) {
   return sum_of_own(tree.sums).pods != 0 ||
-         std::ranges::any_of(tiers.retained, [&](const RetainedEntry& entry) {
+         std::ranges::any_of(tiers.revisits, [&](const Revisit& entry) {
            return is_below(entry.cgroup, tree.kubepods);
          });
 }
@@ -148,7 +148,7 @@ void count_pod(TiersRecord& tiers, const PodRecord& record,
   // A released pod has left the sums already.
   if (before && !before->released_at) remove_pod(tiers, *before);
   add_pod(tiers, record);
-  forget_retained(tiers, record.pod.uid);
+  forget_revisit(tiers, record.pod.uid);
 }
 
 void note_pending(TiersRecord& tiers, const PodRecord& record, const ContainerRecord& container) {
@@ -167,13 +167,13 @@ void forget_pending(TiersRecord& tiers, std::string_view uid, const ContainerKey
   });
 }
 
-void retain_pod(TiersRecord& tiers, RetainedEntry entry) {
-  forget_retained(tiers, entry.uid);
-  tiers.retained.push_back(std::move(entry));
+void note_revisit(TiersRecord& tiers, Revisit revisit) {
+  forget_revisit(tiers, revisit.uid);
+  tiers.revisits.push_back(std::move(revisit));
 }
 
-void forget_retained(TiersRecord& tiers, std::string_view uid) {
-  std::erase_if(tiers.retained, [&](const RetainedEntry& entry) { return entry.uid == uid; });
+void forget_revisit(TiersRecord& tiers, std::string_view uid) {
+  std::erase_if(tiers.revisits, [&](const Revisit& entry) { return entry.uid == uid; });
 }
 
 }  // namespace podqos::core

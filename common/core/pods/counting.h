@@ -41,7 +41,7 @@ template <class Tiers>
   return found == tiers.trees.end() ? nullptr : &*found;
 }
 
-/// True if a pod of the tree counts or is retained: then its root and tiers are in use.
+/// True if a pod of the tree counts or is to be revisited: then its root and tiers are in use.
 [[nodiscard]] bool has_pods(const TiersRecord& tiers, const TreeRecord& tree);
 /// The tree with pods of this driver, which new ones join; nullptr if there is none.
 [[nodiscard]] const TreeRecord* tree_in_use(const TiersRecord& tiers, Driver driver);
@@ -59,7 +59,7 @@ void remove_pod(TiersRecord& tiers, const PodRecord& record);
 [[nodiscard]] TierSums sums_beside(const TiersRecord& tiers, const std::optional<PodRecord>& pod);
 
 /// Replaces the pod in the sums of node and tree: subtracts `before`, adds `record`. A pod that
-/// counts is removed from the list of retained pods.
+/// counts is removed from the list of revisits.
 void count_pod(TiersRecord& tiers, const PodRecord& record, const std::optional<PodRecord>& before);
 
 /// Adds the container to the list of pending containers, or removes it if it is live.
@@ -67,9 +67,9 @@ void note_pending(TiersRecord& tiers, const PodRecord& record, const ContainerRe
 /// Removes a container from that list.
 void forget_pending(TiersRecord& tiers, std::string_view uid, const ContainerKey& container);
 
-/// Adds the pod to the list of retained pods, or changes its time there.
-void retain_pod(TiersRecord& tiers, RetainedEntry entry);
-/// Removes the pod from that list.
-void forget_retained(TiersRecord& tiers, std::string_view uid);
+/// Notes a revisit of a pod, or changes its time.
+void note_revisit(TiersRecord& tiers, Revisit revisit);
+/// Removes the pod from the list of revisits.
+void forget_revisit(TiersRecord& tiers, std::string_view uid);
 
 }  // namespace podqos::core

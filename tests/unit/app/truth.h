@@ -139,7 +139,7 @@ inline void expect_records(const FakeNode& node, const Truth& truth) {
        {core::QosClass::kGuaranteed, core::QosClass::kBurstable, core::QosClass::kBestEffort})
     EXPECT_EQ(node.records.tiers.sums.of(qos_class), truth.sums.of(qos_class));
   EXPECT_TRUE(node.records.tiers.pending.empty());
-  EXPECT_TRUE(node.records.tiers.retained.empty());
+  EXPECT_TRUE(node.records.tiers.revisits.empty());
 }
 
 /// Whatever has happened before: records, tiers, cgroups, units and values are those of the

@@ -169,7 +169,7 @@ TEST(WaitsOnV1, AConfirmationCompletesItsOwnPod) {
   node.tree.end(Pid{99});
   ASSERT_TRUE(node.confirm(second, Pid{11}));
   EXPECT_EQ(node.file(pod, "cpu.cfs_quota_us"), "70000");
-  EXPECT_THAT(node.records.tiers.retained, IsEmpty());
+  EXPECT_THAT(node.records.tiers.revisits, IsEmpty());
 }
 
 TEST(StartTimeLimit, FollowsTheLocksDeadlineWithinWhatRuntimesWait) {
@@ -196,7 +196,7 @@ class NestedCgroups : public ::testing::Test {
   }
   /// Time passes, and another container comes and goes.
   void next_event() {
-    for (core::RetainedEntry& entry : node_.records.tiers.retained)
+    for (core::Revisit& entry : node_.records.tiers.revisits)
       entry.until = BootSeconds{0};
     node_.run(kBatchContainer, Pid{99});
     node_.stop(kBatchContainer, Pid{99});

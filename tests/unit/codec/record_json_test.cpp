@@ -206,7 +206,7 @@ class Random {
     auto& [uid, id, bundle, pid, start_time] = out;
     fill(uid, id, bundle, pid, start_time);
   }
-  void set(core::RetainedEntry& out) {
+  void set(core::Revisit& out) {
     auto& [uid, until, cgroup] = out;
     fill(uid, until, cgroup);
   }
@@ -219,8 +219,8 @@ class Random {
     fill(kubepods, top, sums);
   }
   void set(core::TiersRecord& out) {
-    auto& [sums, pending, retained, cut, uncounted, trees, formula] = out;
-    fill(sums, pending, retained, cut, uncounted, trees, formula);
+    auto& [sums, pending, revisits, cut, uncounted, trees, formula] = out;
+    fill(sums, pending, revisits, cut, uncounted, trees, formula);
   }
 
   std::mt19937_64 engine_;
@@ -330,7 +330,7 @@ TEST(ParsePodRecord, PassesOverMembersThatItDoesNotKnow) {
 
 TEST(ParseTiers, RefusesRepeatedMembers) {
   EXPECT_FALSE(parse_tiers(R"({"version":1,"pending":[],"pending":[]})"));
-  EXPECT_FALSE(parse_tiers(R"({"version":1,"retained":["a"]})"));
+  EXPECT_FALSE(parse_tiers(R"({"version":1,"revisits":["a"]})"));
 }
 
 }  // namespace

@@ -42,9 +42,9 @@ TEST(HasPods, ThoseOfTheTreeCountNotThoseOfTheOther) {
   EXPECT_EQ(tree_in_use(tiers, Driver::kSystemd), nullptr);
 }
 
-TEST(HasPods, ARetainedPodUsesItsTreeToo) {
+TEST(HasPods, APodToRevisitUsesItsTreeToo) {
   TiersRecord tiers = both_trees();
-  tiers.retained = {{.uid = "42",
+  tiers.revisits = {{.uid = "42",
                      .until = BootSeconds{9},
                      .cgroup = "/podqos.slice/podqos-kubepods.slice/podqos-kubepods-pod42.slice"}};
   EXPECT_FALSE(has_pods(tiers, tiers.trees[0]));
@@ -169,14 +169,14 @@ TEST(RemovePod, TakesNothingFromSumsThatLackThePod) {
   EXPECT_THAT(tiers.uncounted, ElementsAre("41"));
 }
 
-TEST(CountPod, ReplacesThePodAndNoLongerRetainsIt) {
+TEST(CountPod, ReplacesThePodAndForgetsItsRevisit) {
   TiersRecord tiers = with_burstable(sum(3, 1010, 920));
-  retain_pod(tiers, {.uid = "42", .until = BootSeconds{9}});
-  retain_pod(tiers, {.uid = "43", .until = BootSeconds{9}});
+  note_revisit(tiers, {.uid = "42", .until = BootSeconds{9}});
+  note_revisit(tiers, {.uid = "43", .until = BootSeconds{9}});
   count_pod(tiers, counted(QosClass::kBurstable, 500, 80),
             counted(QosClass::kBurstable, 1000, 900));
   EXPECT_EQ(tiers.sums, of_burstable(sum(3, 510, 100)));
-  EXPECT_THAT(tiers.retained, ElementsAre(RetainedEntry{.uid = "43", .until = BootSeconds{9}}));
+  EXPECT_THAT(tiers.revisits, ElementsAre(Revisit{.uid = "43", .until = BootSeconds{9}}));
 }
 
 // The node's sums are those of all trees; a kubelet's pods are in none.
@@ -222,13 +222,13 @@ TEST(ForgetPending, KeepsAContainerOfAnotherBundleOrPod) {
   EXPECT_THAT(tiers.pending, IsEmpty());
 }
 
-TEST(RetainPod, ChangesTheTimeOfARetainedPod) {
+TEST(NoteRevisit, ChangesTheTimeOfOneThatIsNoted) {
   TiersRecord tiers;
-  retain_pod(tiers, {.uid = "42", .until = BootSeconds{9}});
-  retain_pod(tiers, {.uid = "42", .until = BootSeconds{12}});
-  EXPECT_THAT(tiers.retained, ElementsAre(RetainedEntry{.uid = "42", .until = BootSeconds{12}}));
-  forget_retained(tiers, "42");
-  EXPECT_THAT(tiers.retained, IsEmpty());
+  note_revisit(tiers, {.uid = "42", .until = BootSeconds{9}});
+  note_revisit(tiers, {.uid = "42", .until = BootSeconds{12}});
+  EXPECT_THAT(tiers.revisits, ElementsAre(Revisit{.uid = "42", .until = BootSeconds{12}}));
+  forget_revisit(tiers, "42");
+  EXPECT_THAT(tiers.revisits, IsEmpty());
 }
 
 }  // namespace

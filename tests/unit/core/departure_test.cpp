@@ -141,34 +141,34 @@ TEST_F(DecideDeparture, RequestsThatNothingBacksAnyMoreAreReturned) {
 }
 
 /// The entry of a pod that is not due yet stays for when it is.
-TEST_F(DecideDeparture, APodWhoseTimeHasComeIsNotRetainedAnyMore) {
+TEST_F(DecideDeparture, APodWhoseTimeHasComeIsNotRevisitedAnyMore) {
   has_living_ = true;
-  tiers_.retained = {{.uid = "42", .until = BootSeconds{1010}}};
+  tiers_.revisits = {{.uid = "42", .until = BootSeconds{1010}}};
   EXPECT_EQ(decide(counted_pod()).outcome, PodOutcome::kStays);
-  EXPECT_THAT(tiers_.retained, SizeIs(1));
+  EXPECT_THAT(tiers_.revisits, SizeIs(1));
   due_ = true;
   EXPECT_EQ(decide(counted_pod()).outcome, PodOutcome::kStays);
-  EXPECT_THAT(tiers_.retained, IsEmpty());
+  EXPECT_THAT(tiers_.revisits, IsEmpty());
 }
 
 TEST_F(DecideDeparture, RefusedValuesAreWrittenAgain) {
   due_ = true;
   has_living_ = true;
   unwritten_ = true;
-  tiers_.retained = {{.uid = "42", .until = BootSeconds{999}}};
+  tiers_.revisits = {{.uid = "42", .until = BootSeconds{999}}};
   const auto departure = decide(counted_pod());
   EXPECT_EQ(departure.outcome, PodOutcome::kRewritten);
   EXPECT_EQ(tiers_.sums.burstable, kBefore);
-  EXPECT_THAT(tiers_.retained, IsEmpty());
+  EXPECT_THAT(tiers_.revisits, IsEmpty());
 }
 
-TEST_F(DecideDeparture, AProcessThatOutlivesTheContainersRetainsThePodAndItsRequests) {
+TEST_F(DecideDeparture, AProcessThatOutlivesTheContainersKeepsThePodAndItsRequests) {
   populated_ = true;
   const auto departure = decide(counted_pod());
-  EXPECT_EQ(departure.outcome, PodOutcome::kRetained);
+  EXPECT_EQ(departure.outcome, PodOutcome::kRevisit);
   EXPECT_EQ(departure.record.released_at, std::nullopt);
   EXPECT_EQ(tiers_.sums.burstable, kBefore);
-  EXPECT_THAT(tiers_.retained, ElementsAre(RetainedEntry{.uid = "42", .until = BootSeconds{1030}}));
+  EXPECT_THAT(tiers_.revisits, ElementsAre(Revisit{.uid = "42", .until = BootSeconds{1030}}));
   EXPECT_FALSE(charge_was_read_);
 }
 
@@ -197,31 +197,31 @@ TEST_F(DecideDeparture, AKubeletsPodEndsWithItsContainers) {
   PodRecord record = counted_pod();
   record.kubelets_own = true;
   tiers_.sums.kubelets = {.pods = 1, .cpu = MilliCpu{100}, .memory = Bytes{64 * kMi}};
-  tiers_.retained = {{.uid = "42", .until = BootSeconds{999}}};
+  tiers_.revisits = {{.uid = "42", .until = BootSeconds{999}}};
   populated_ = true;
   const auto departure = decide(record);
   EXPECT_EQ(departure.outcome, PodOutcome::kForgotten);
   EXPECT_EQ(tiers_.sums.kubelets, TierSum{});
-  EXPECT_THAT(tiers_.retained, IsEmpty());
+  EXPECT_THAT(tiers_.revisits, IsEmpty());
   EXPECT_EQ(departure.message, "pod 42 of a kubelet has ended: Burstable");
   EXPECT_FALSE(charge_was_read_);
 }
 
-TEST_F(DecideDeparture, TmpfsMemoryRetainsTheCgroupUntilReleaseDelayHasPassed) {
+TEST_F(DecideDeparture, TmpfsMemoryKeepsTheCgroupUntilReleaseDelayHasPassed) {
   charge_ = ShmemCharge::kSome;
   const auto departure = decide(counted_pod());
-  EXPECT_EQ(departure.outcome, PodOutcome::kRetained);
+  EXPECT_EQ(departure.outcome, PodOutcome::kRevisit);
   EXPECT_EQ(departure.record.released_at, BootSeconds{1000});
   EXPECT_EQ(tiers_.sums.burstable.pods, 1);
   released_for_ = 29;
-  EXPECT_EQ(decide(departure.record).outcome, PodOutcome::kRetained);
+  EXPECT_EQ(decide(departure.record).outcome, PodOutcome::kRevisit);
   EXPECT_TRUE(charge_was_read_);
   released_for_ = 30;
   EXPECT_EQ(decide(departure.record).outcome, PodOutcome::kRemoved);
   EXPECT_FALSE(charge_was_read_);
 }
 
-TEST_F(DecideDeparture, ReleaseDelayAtMostRetainsACgroup) {
+TEST_F(DecideDeparture, ReleaseDelayAtMostKeepsACgroup) {
   struct DelayCase {
     std::int64_t release_delay;
     std::int64_t some;       ///< when tmpfs memory is looked for again
@@ -238,10 +238,10 @@ TEST_F(DecideDeparture, ReleaseDelayAtMostRetainsACgroup) {
     record.released_at = BootSeconds{1001};
     charge_ = ShmemCharge::kSome;
     decide(record);
-    EXPECT_EQ(tiers_.retained.at(0).until, BootSeconds{some});
+    EXPECT_EQ(tiers_.revisits.at(0).until, BootSeconds{some});
     charge_ = ShmemCharge::kUncertain;
     decide(record);
-    EXPECT_EQ(tiers_.retained.at(0).until, BootSeconds{uncertain});
+    EXPECT_EQ(tiers_.revisits.at(0).until, BootSeconds{uncertain});
     EXPECT_EQ(retry_at(BootSeconds{1000}, settings_), BootSeconds{some});
   }
 }

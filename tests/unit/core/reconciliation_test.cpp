@@ -276,14 +276,14 @@ TEST_F(ReconcilePods, AKubeletsPodEndsWithItsContainers) {
 }
 
 /// The values of the others are written with the reconciliation.
-TEST_F(ReconcilePods, RetainsPodsWithoutAContainer) {
+TEST_F(ReconcilePods, KeepsRevisitsOfPodsWithoutAContainer) {
   PodRecord ended = requesting_pod("43", "100m");
   ended.containers.clear();
-  const RetainedEntry of_ended{.uid = "43", .until = BootSeconds{1}};
-  const RetainedEntry of_living{.uid = "42", .until = BootSeconds{2}};
-  tiers_.retained = {of_ended, {.uid = "gone", .until = BootSeconds{3}}, of_living};
+  const Revisit of_ended{.uid = "43", .until = BootSeconds{1}};
+  const Revisit of_living{.uid = "42", .until = BootSeconds{2}};
+  tiers_.revisits = {of_ended, {.uid = "gone", .until = BootSeconds{3}}, of_living};
   reconcile({living(requesting_pod("42", "100m")), living(ended)});
-  EXPECT_THAT(tiers_.retained, ElementsAre(of_ended));
+  EXPECT_THAT(tiers_.revisits, ElementsAre(of_ended));
 }
 
 TEST_F(ReconcilePods, TellsOfContainersThatAnotherProgramHasMoved) {

@@ -68,9 +68,9 @@ TEST(ChooseRoot, KeepsTheRootInUseWhileItHasPods) {
   }
 }
 
-TEST(ChooseRoot, ARetainedPodKeepsTheRootToo) {
+TEST(ChooseRoot, APodToRevisitKeepsTheRootToo) {
   TiersRecord tiers = tiers_of({.kubepods = "/other/kubepods"});
-  tiers.retained.push_back(
+  tiers.revisits.push_back(
       {.uid = "42", .until = BootSeconds{9}, .cgroup = "/other/kubepods/pod42"});
   const auto chosen = choose_root(tiers, "/podqos", Driver::kCgroupfs);
   ASSERT_TRUE(chosen) << chosen.error().to_string();

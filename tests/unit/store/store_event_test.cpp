@@ -59,7 +59,7 @@ TEST_F(StoreEvent, WritesNoSumsThatCouldNotBeReadBack) {
   {
     Store store = opened();
     for (int i = 0; i < 30'000; ++i)
-      store.tiers().retained.push_back({.uid = std::string(200, 'u'), .until = BootSeconds{i}});
+      store.tiers().revisits.push_back({.uid = std::string(200, 'u'), .until = BootSeconds{i}});
     const auto refused = store.commit();
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::kTooLarge);
