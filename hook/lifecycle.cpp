@@ -102,25 +102,27 @@ namespace {
 // Runtimes that do not wait for the processes they killed call the hook at once.
 constexpr milliseconds kWhileAlive{200};
 // Well below the 30 s after which the hook ends itself (hook/stages.cpp).
-constexpr milliseconds kWhileEnding{5000};
+constexpr milliseconds kWhileDying{5000};
 // Each attempt takes the lock; pause in between.
 constexpr milliseconds kFirstPause{10};
 constexpr milliseconds kLongestPause{160};
 
 /// Retries app::end_container() until the container is removed from its pod, or is known to run.
-Status end(const core::Settings& settings, app::Log& log, const app::EndedContainer& ended,
+Status end(const core::Settings& settings, app::Log& log, const app::EndReport& report,
            const app::Timeouts& timeouts) {
   const auto begin = std::chrono::steady_clock::now();
   for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
     const auto waited = std::chrono::steady_clock::now() - begin;
-    const auto on_ending = waited < kWhileEnding ? app::OnEnding::kLeave : app::OnEnding::kDrop;
-    PODQOS_ASSIGN(auto outcome, app::end_container(settings, log, ended, on_ending, timeouts));
-    if (outcome.ending == app::Ending::kDone)
+    const auto if_still_dying =
+        waited < kWhileDying ? app::IfStillDying::kLeave : app::IfStillDying::kDrop;
+    PODQOS_ASSIGN(auto outcome,
+                  app::end_container(settings, log, report, if_still_dying, timeouts));
+    if (outcome.state == app::EndState::kDone)
       return app::follow_up(settings, log, std::move(outcome.unfinished), timeouts);
-    if (outcome.ending == app::Ending::kStillAlive && waited >= kWhileAlive) break;
+    if (outcome.state == app::EndState::kStillAlive && waited >= kWhileAlive) break;
     std::this_thread::sleep_for(pause);
   }
-  log.info(cat("container ", printable(ended.id),
+  log.info(cat("container ", printable(report.id),
                ": ignored poststop of an earlier container with this id"));
   return {};
 }
@@ -130,9 +132,9 @@ Status end(const core::Settings& settings, app::Log& log, const app::EndedContai
 Status poststop(const core::Settings& settings, app::Log& log, std::string_view text, Pid caller,
                 const app::Timeouts& timeouts) {
   PODQOS_ASSIGN(const auto state, codec::parse_oci_state(text));
-  const app::EndedContainer ended{
+  const app::EndReport report{
       .id = state.id, .bundle = canonical_bundle(state.bundle), .caller = caller};
-  return app::with_container_id(end(settings, log, ended, timeouts), state.id);
+  return app::with_container_id(end(settings, log, report, timeouts), state.id);
 }
 
 }  // namespace podqos::hook

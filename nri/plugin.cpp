@@ -174,12 +174,12 @@ Result<bool> Plugin::apply(const DeferredEvent& deferred, const app::Timeouts& t
     }
     case Kind::kEnded: break;
   }
-  const app::EndedContainer ended{.id = id, .bundle = "", .caller = own_process_.pid};
+  const app::EndReport report{.id = id, .bundle = "", .caller = own_process_.pid};
   PODQOS_ASSIGN(
       const auto outcome,
       app::with_container_id(
-          app::end_container(settings, log(), ended, app::OnEnding::kLeave, timeouts), id));
-  return outcome.ending == app::Ending::kDone;
+          app::end_container(settings, log(), report, app::IfStillDying::kLeave, timeouts), id));
+  return outcome.state == app::EndState::kDone;
 }
 
 void Plugin::drop(const DeferredEvent& event, const Error& error) {

@@ -269,21 +269,22 @@ void expire_pending(Transaction& transaction, const ContainerKey& handled,
   }
 }
 
-Result<Ended> end_container(Transaction& transaction, const EndedContainer& ended,
-                            OnEnding on_ending) {
+Result<EndResult> end_container(Transaction& transaction, const EndReport& report,
+                                IfStillDying if_still_dying) {
   PODQOS_TRY(recover(transaction));
-  PODQOS_ASSIGN(auto found, store::find_container(transaction.store(), ended.id, ended.bundle));
-  Ended result;
+  PODQOS_ASSIGN(auto found, store::find_container(transaction.store(), report.id, report.bundle));
+  EndResult result;
   if (found)
-    result.ending = cgroup::observe_ending(transaction.machine(), found->container(), ended.caller);
-  if (result.ending == Ending::kEnding && on_ending == OnEnding::kDrop)
-    result.ending = Ending::kDone;
-  if (!found || result.ending != Ending::kDone) {
+    result.state =
+        cgroup::observe_end_state(transaction.machine(), found->container(), report.caller);
+  if (result.state == EndState::kDying && if_still_dying == IfStillDying::kDrop)
+    result.state = EndState::kDone;
+  if (!found || result.state != EndState::kDone) {
     PODQOS_TRY(transaction.finish_if_changed());
     return result;
   }
   PODQOS_TRY(drop_container(transaction, found->record, found->container().key()));
-  expire_pending(transaction, {.id = ended.id, .bundle = ended.bundle});
+  expire_pending(transaction, {.id = report.id, .bundle = report.bundle});
   make_revisits(transaction);
   PODQOS_TRY(transaction.finish());
   result.unfinished = transaction.unfinished();
@@ -293,13 +294,14 @@ Result<Ended> end_container(Transaction& transaction, const EndedContainer& ende
   return result;
 }
 
-Result<Ended> end_container(const core::Settings& settings, Log& log, const EndedContainer& ended,
-                            OnEnding on_ending, const Timeouts& timeouts) {
+Result<EndResult> end_container(const core::Settings& settings, Log& log, const EndReport& report,
+                                IfStillDying if_still_dying, const Timeouts& timeouts) {
   // Most containers of a node may not be podqos's: return without the lock.
-  if (!cgroup::owns_host() || !store::may_involve(settings.state_dir, ended.id)) return Ended{};
+  if (!cgroup::owns_host() || !store::may_involve(settings.state_dir, report.id))
+    return EndResult{};
   PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log, timeouts));
-  if (!transaction) return Ended{};
-  return end_container(*transaction, ended, on_ending);
+  if (!transaction) return EndResult{};
+  return end_container(*transaction, report, if_still_dying);
 }
 
 }  // namespace podqos::app

@@ -17,17 +17,17 @@
 namespace podqos::app {
 
 using core::ContainerKey;
-using core::Ending;
-using core::OnEnding;
+using core::EndState;
+using core::IfStillDying;
 
 /// The result of end_container().
-struct Ended {
-  Ending ending = Ending::kDone;
+struct EndResult {
+  EndState state = EndState::kDone;
   std::vector<Refusal> unfinished = {};  ///< of its pod and of trees without pods, for follow_up()
 };
 
 /// A container that has ended, as reported by the engine.
-struct EndedContainer {
+struct EndReport {
   std::string id;
   std::string bundle;  ///< canonical; empty if the engine reports none
   /// The process that placed the container. If it is the recorded creator, creation failed and the
@@ -36,14 +36,14 @@ struct EndedContainer {
 };
 
 /// Removes a container from its pod and releases the pod with its last container. Makes one attempt
-/// under the lock; the caller retries on kEnding and kStillAlive.
+/// under the lock; the caller retries on kDying and kStillAlive.
 /// @return kConflict if several containers share the id and the engine reports no bundle.
-[[nodiscard]] Result<Ended> end_container(const core::Settings& settings, Log& log,
-                                          const EndedContainer& ended, OnEnding on_ending,
-                                          const Timeouts& timeouts = {});
+[[nodiscard]] Result<EndResult> end_container(const core::Settings& settings, Log& log,
+                                              const EndReport& report, IfStillDying if_still_dying,
+                                              const Timeouts& timeouts = {});
 /// As above, in a transaction of the caller, which this function finishes.
-[[nodiscard]] Result<Ended> end_container(Transaction& transaction, const EndedContainer& ended,
-                                          OnEnding on_ending);
+[[nodiscard]] Result<EndResult> end_container(Transaction& transaction, const EndReport& report,
+                                              IfStillDying if_still_dying);
 
 /// Removes one container from its pod's record and its index entry, and releases the pod if no
 /// other container runs. Does nothing if the record does not contain it.

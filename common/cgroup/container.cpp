@@ -92,19 +92,20 @@ bool has_living_container(Machine& machine, const core::PodRecord& record) {
   });
 }
 
-core::Ending observe_ending(Machine& machine, const core::ContainerRecord& container, Pid caller) {
-  using core::Ending;
+core::EndState observe_end_state(Machine& machine, const core::ContainerRecord& container,
+                                 Pid caller) {
+  using core::EndState;
   // Its creation failed: the process that placed it reports its end, and nothing confirmed it.
   const bool never_started =
       container.state == core::ContainerState::kPending && container.pid == caller;
-  if (never_started) return Ending::kDone;
+  if (never_started) return EndState::kDone;
   // Runtimes remove the cgroup first, but wait only briefly for the kernel to allow it. The
   // hierarchy of a v1 host that has attributes tells of it without a look at all of them.
   const auto copy = machine.attribute(container.cgroup, core::kRecordAttribute);
-  if (!copy && copy.error().code == ErrorCode::kNotFound) return Ending::kDone;
+  if (!copy && copy.error().code == ErrorCode::kNotFound) return EndState::kDone;
   if (lives(machine, container))
-    return sys::is_ending(container.pid) ? Ending::kEnding : Ending::kStillAlive;
-  return are_killed(machine, container.cgroup) ? Ending::kEnding : Ending::kDone;
+    return sys::is_ending(container.pid) ? EndState::kDying : EndState::kStillAlive;
+  return are_killed(machine, container.cgroup) ? EndState::kDying : EndState::kDone;
 }
 
 std::optional<std::string> stray_cgroup(const std::vector<sys::ProcCgroup>& cgroups,

@@ -38,8 +38,8 @@ namespace podqos::cgroup {
 /// Whether a container that is reported as ended has ended. Processes that outlive its init without
 /// being killed may stay: they are not waited for.
 /// @param caller  the process that reports it
-[[nodiscard]] core::Ending observe_ending(Machine& machine, const core::ContainerRecord& container,
-                                          Pid caller);
+[[nodiscard]] core::EndState observe_end_state(Machine& machine,
+                                               const core::ContainerRecord& container, Pid caller);
 
 /// Finds a cgroup of a container's process that is neither the recorded one nor below it, nor
 /// elsewhere in its pod; nullopt if there is none. Only the hierarchies with the cpu or memory

@@ -13,15 +13,15 @@
 namespace podqos::core {
 
 /// State of a container that its engine reports as ended.
-enum class Ending : std::uint8_t {
+enum class EndState : std::uint8_t {
   kDone,        ///< removed from its pod, or unknown to podqos
-  kEnding,      ///< its processes were killed but still exist
+  kDying,       ///< its processes were killed but still exist
   kStillAlive,  ///< its process runs: a later container with this id, or not killed yet
 };
 
-/// What to do if the container's processes were killed but still exist.
-enum class OnEnding : std::uint8_t {
-  kLeave,  ///< change nothing, return kEnding
+/// What to do with a container that is still dying (EndState::kDying).
+enum class IfStillDying : std::uint8_t {
+  kLeave,  ///< change nothing, return kDying
   kDrop,   ///< remove it; an empty pod ends once its cgroup is empty
 };
 

@@ -178,12 +178,12 @@ class FakeNode {
 
   /// poststop of a container.
   /// @param caller  the process that reports it
-  Result<Ended> end(const FakeContainer& container, OnEnding on_ending = OnEnding::kDrop,
-                    Pid caller = {}) {
+  Result<EndResult> end(const FakeContainer& container,
+                        IfStillDying if_still_dying = IfStillDying::kDrop, Pid caller = {}) {
     Transaction transaction = begin();
     return end_container(transaction,
                          {.id = container.id, .bundle = "/run/" + container.id, .caller = caller},
-                         on_ending);
+                         if_still_dying);
   }
   /// Its init has ended, then poststop.
   void stop(const FakeContainer& container, Pid init) {

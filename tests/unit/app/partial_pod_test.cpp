@@ -118,7 +118,7 @@ const std::vector<PartialPodCase> kPartialPodCases = {
     {"ACreationThatIsReportedAsFailedCountsForNothing", 100, kOne,
      [](PodOfJobs& pod) {
        ASSERT_TRUE(pod.node.admit(job("failed"), Pid{1011}));
-       ASSERT_TRUE(pod.node.end(job("failed"), OnEnding::kLeave, Pid{1011}));
+       ASSERT_TRUE(pod.node.end(job("failed"), IfStillDying::kLeave, Pid{1011}));
      }},
     // The cgroup of a container that cannot be made: what was written for it is taken back.
     {"AContainerThatCannotBePlacedCountsForNothing", 100, kOne,
@@ -206,10 +206,11 @@ TEST(PartialPods, RemoveAKilledContainerOnlyOnceItsRuntimeWaitsNoLonger) {
   constexpr Pid kKilled{1 << 23};  // beyond PID_MAX_LIMIT: /proc knows it no more
   PodOfJobs pod;
   pod.node.run(job("killed"), kKilled);
-  for (const auto on_ending : {OnEnding::kLeave, OnEnding::kDrop}) {
+  for (const auto if_still_dying : {IfStillDying::kLeave, IfStillDying::kDrop}) {
     pod.expect(200, kTwo);
-    ASSERT_TRUE(pod.node.end(job("killed"), on_ending));
-    EXPECT_EQ(pod.node.records.pods.at("j").contains("/run/killed"), on_ending == OnEnding::kLeave);
+    ASSERT_TRUE(pod.node.end(job("killed"), if_still_dying));
+    EXPECT_EQ(pod.node.records.pods.at("j").contains("/run/killed"),
+              if_still_dying == IfStillDying::kLeave);
   }
 }
 

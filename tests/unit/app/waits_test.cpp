@@ -46,7 +46,7 @@ class Waits : public ::testing::Test {
   }
 
   /// Runs a container and ends it while systemd holds the slice of its pod.
-  Result<Ended> end_held(const FakeContainer& container, Pid init) {
+  Result<EndResult> end_held(const FakeContainer& container, Pid init) {
     node_.run(container, init);
     EXPECT_TRUE(node_.tree.cgroups.contains(slice_of(container.uid)));
     node_.tree.held_by_systemd.insert(slice_of(container.uid));
@@ -54,7 +54,7 @@ class Waits : public ::testing::Test {
     return node_.end(container);
   }
 
-  void retry(Ended& ended) {
+  void retry(EndResult& ended) {
     Transaction transaction = node_.begin();
     ASSERT_TRUE(retry_unfinished(transaction, ended.unfinished));
   }

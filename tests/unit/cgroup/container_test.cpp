@@ -55,16 +55,16 @@ TEST(ObserveEnding, FollowsFromItsProcesses) {
     const char* name;
     Pid recorded;
     std::optional<Pid> in_cgroup;  ///< nullopt: the cgroup is gone; kEnded: it holds no process
-    core::Ending want;
+    core::EndState want;
   };
   for (const auto& [name, recorded, in_cgroup, want] :
-       {Case{"creation failed", kCaller, kCaller, core::Ending::kDone},
-        Case{"cgroup is gone", kEnded, std::nullopt, core::Ending::kDone},
-        Case{"init runs", own, own, core::Ending::kStillAlive},
-        Case{"init was killed", kKilled, kKilled, core::Ending::kEnding},
-        Case{"others were killed", kEnded, kKilled, core::Ending::kEnding},
-        Case{"others may stay", kEnded, own, core::Ending::kDone},
-        Case{"none is left", kEnded, kEnded, core::Ending::kDone}}) {
+       {Case{"creation failed", kCaller, kCaller, core::EndState::kDone},
+        Case{"cgroup is gone", kEnded, std::nullopt, core::EndState::kDone},
+        Case{"init runs", own, own, core::EndState::kStillAlive},
+        Case{"init was killed", kKilled, kKilled, core::EndState::kDying},
+        Case{"others were killed", kEnded, kKilled, core::EndState::kDying},
+        Case{"others may stay", kEnded, own, core::EndState::kDone},
+        Case{"none is left", kEnded, kEnded, core::EndState::kDone}}) {
     FakeTree tree{core::CgroupVersion::kV2};
     if (in_cgroup) tree.make(kContainer);
     if (in_cgroup && in_cgroup != kEnded)
@@ -75,7 +75,7 @@ TEST(ObserveEnding, FollowsFromItsProcesses) {
     container.pid = recorded;
     container.start_time = StartTime{1};
     container.cgroup = kContainer;
-    EXPECT_EQ(observe_ending(machine, container, kCaller), want) << name;
+    EXPECT_EQ(observe_end_state(machine, container, kCaller), want) << name;
   }
 }
 
