@@ -126,7 +126,7 @@ Result<std::string> Plugin::create(const PodEvent& event, const app::Timeouts& t
   const std::string& id = container.facts.id;
   PODQOS_ASSIGN(auto facts, container_facts(pod, container));
   auto edit =
-      app::adjust(configuration_.settings(), log(), std::move(facts), own_process_.pid, timeouts);
+      app::adjust(configuration_.settings(), log(), std::move(facts), own_process_, timeouts);
   if (!edit) return fail(std::move(edit).error().with_context(cat("container ", printable(id))));
   if (!*edit) return std::string{};
   created_.insert_or_assign(id, Creation{.sandbox = container.sandbox, .since = clock_.now()});

@@ -24,14 +24,16 @@ namespace {
 /// Reads the container's current cgroup; nullopt if its init has ended, also if another process has
 /// got its pid since.
 Result<std::optional<Init>> init_of(const core::Process& process) {
-  PODQOS_ASSIGN(auto thread, sys::living_thread_of(process.pid));
+  auto actual = cgroup::real_cgroup(process.pid);
+  // Read afterwards, so that the cgroup is that of this process.
+  PODQOS_ASSIGN(auto thread, sys::living_thread_of(process.pid, process.start_time));
+  if (thread && *thread != process.pid) {
+    actual = cgroup::real_cgroup(*thread);
+    PODQOS_ASSIGN(thread, sys::living_thread_of(process.pid, process.start_time));
+  }
   if (!thread) return std::nullopt;
-  auto actual = cgroup::real_cgroup(*thread);
   if (!actual && actual.error().code == ErrorCode::kNotFound) return std::nullopt;
   if (!actual) return fail(std::move(actual).error());
-  // Read last, so that the cgroup too is that of this process.
-  PODQOS_ASSIGN(const auto started, sys::start_time_of(process.pid));
-  if (started != process.start_time) return std::nullopt;
   return Init{.process = process, .cgroup = std::move(*actual), .child_of_monitor = process.pid};
 }
 

@@ -48,7 +48,8 @@ std::optional<core::EngineResources> engine_pod_limits(cgroup::Machine& machine,
 
 /// Who asks for a container to be admitted.
 struct Caller {
-  Pid creator;  ///< see PlacementRequest
+  Pid creator;                            ///< see PlacementRequest
+  std::optional<StartTime> started = {};  ///< the creator's, if it is known
   const Timeouts& timeouts;
   std::optional<core::Driver> flags = std::nullopt;  ///< see PlacementRequest::driver
   bool engine_writes = false;                        ///< see core::AdmissionRequest
@@ -74,7 +75,10 @@ Result<std::optional<Admitted>> admit_created(const core::Settings& settings, Lo
                   ": not managed, podqos is not root on the host"));
     return std::nullopt;
   }
-  PODQOS_ASSIGN(auto started, sys::start_time_of(caller.creator));
+  auto started = caller.started;
+  if (!started) {
+    PODQOS_ASSIGN(started, sys::start_time_of(caller.creator));
+  }
   request->driver = driver;
   request->engine_writes = caller.engine_writes;
   request->pid = caller.creator;
@@ -146,11 +150,14 @@ Result<std::optional<std::string>> make_startable(const PlacementRequest& call) 
 }
 
 Result<std::optional<core::ConfigEdit>> adjust(const core::Settings& settings, Log& log,
-                                               core::ContainerFacts facts, Pid creator,
+                                               core::ContainerFacts facts,
+                                               const core::Process& creator,
                                                const Timeouts& timeouts) {
-  PODQOS_ASSIGN(auto admitted,
-                admit_created(settings, log, std::move(facts),
-                              {.creator = creator, .timeouts = timeouts, .engine_writes = true}));
+  PODQOS_ASSIGN(auto admitted, admit_created(settings, log, std::move(facts),
+                                             {.creator = creator.pid,
+                                              .started = creator.start_time,
+                                              .timeouts = timeouts,
+                                              .engine_writes = true}));
   if (!admitted) return std::nullopt;
   PODQOS_TRY(admitted->transaction.finish());
   return edit_for(admitted->admission);

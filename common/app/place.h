@@ -37,10 +37,11 @@ struct PlacementRequest {
 
 /// As place(), for an engine that describes the container itself and asks for the values (NRI
 /// CreateContainer). For a container of a kubelet's pod cgroups_path is absent.
+/// @param creator  the process that asks, see PlacementRequest::creator
 /// @return nullopt if podqos does not manage the container: nothing was written.
 [[nodiscard]] Result<std::optional<core::ConfigEdit>> adjust(const core::Settings& settings,
                                                              Log& log, core::ContainerFacts facts,
-                                                             Pid creator,
+                                                             const core::Process& creator,
                                                              const Timeouts& timeouts = {});
 
 /// The edit of config.json with which a container is created in its pod.

@@ -107,7 +107,8 @@ Transaction::Transaction(const core::Settings& settings, Log& log,
 
 Result<Transaction> Transaction::on(store::Store store, const core::Settings& settings, Log& log,
                                     const Timeouts& timeouts) {
-  PODQOS_ASSIGN(auto cgroups, cgroup::Cgroupfs::open({.systemd = {.deadline = timeouts.systemd,
+  PODQOS_ASSIGN(auto cgroups, cgroup::Cgroupfs::open({.keep = true,
+                                                      .systemd = {.deadline = timeouts.systemd,
                                                                   .end = timeouts.deadline,
                                                                   .clock = timeouts.clock}}));
   PODQOS_ASSIGN(auto capacity, cgroup::node_capacity(settings));

@@ -15,7 +15,7 @@ namespace podqos::cgroup {
 Result<Cgroupfs> Cgroupfs::open(const CgroupfsOptions& options) {
   PODQOS_ASSIGN(auto found, find_hierarchies(options));
   Cgroupfs cgroupfs;
-  cgroupfs.layout_ = layout_of(found);
+  cgroupfs.layout_ = layout_of(*found);
   if (!cgroupfs.layout_.cpu && !cgroupfs.layout_.memory) {
     return fail(
         ErrorCode::kUnsupported,
@@ -31,7 +31,7 @@ Result<Cgroupfs> Cgroupfs::open(const CgroupfsOptions& options) {
   const bool has_memory = cgroupfs.layout_.memory.has_value();
   cgroupfs.primary_ = static_cast<std::size_t>(
       cgroupfs.hierarchy_of(has_memory ? core::Controller::kMemory : core::Controller::kCpu) -
-      cgroupfs.hierarchies_.data());
+      cgroupfs.hierarchies_->data());
   if (options.access == Access::kWrite) {
     PODQOS_TRY(cgroupfs.check_writable());
   }
@@ -80,10 +80,10 @@ bool Cgroupfs::is_refused(OpenHierarchy& hierarchy, const core::WriteFile& step,
 }
 
 OpenHierarchy* Cgroupfs::hierarchy_of(core::Controller controller) {
-  const auto found = std::ranges::find_if(hierarchies_, [&](const OpenHierarchy& hierarchy) {
+  const auto found = std::ranges::find_if(*hierarchies_, [&](const OpenHierarchy& hierarchy) {
     return carries(hierarchy.description(), core::row_of(controller));
   });
-  return found == hierarchies_.end() ? nullptr : &*found;
+  return found == hierarchies_->end() ? nullptr : &*found;
 }
 
 }  // namespace podqos::cgroup

@@ -29,8 +29,8 @@ namespace podqos::cgroup {
 ///
 /// Every component of a path is validated, and directories are opened beneath the mount without
 /// following symlinks. Directories stay open, so that a transaction opens each of them once; use
-/// one object per transaction. A hierarchy mounted read-only can be read; steps that change all
-/// hierarchies skip it.
+/// one object per transaction, and one at a time with CgroupfsOptions::keep. A hierarchy mounted
+/// read-only can be read; steps that change all hierarchies skip it.
 class Cgroupfs final : public Machine {
  public:
   /// Detects the hierarchies of this machine.
@@ -66,7 +66,7 @@ class Cgroupfs final : public Machine {
   /// Whether pids.current of v1, which covers all descendants, counts a process; true without it.
   [[nodiscard]] bool counts_processes(std::string_view path);
   [[nodiscard]] Result<Bytes> memory_amount(std::string_view path, const std::string& file);
-  [[nodiscard]] OpenHierarchy& primary() { return hierarchies_[primary_]; }
+  [[nodiscard]] OpenHierarchy& primary() { return (*hierarchies_)[primary_]; }
   [[nodiscard]] Status check_writable();
   [[nodiscard]] Status run(const core::Step& step, const core::Plan& plan, Report& report);
   [[nodiscard]] Status ensure(const core::EnsureCgroup& step, CgroupUse use, Report& report);
@@ -97,7 +97,7 @@ class Cgroupfs final : public Machine {
   std::optional<core::CgroupVersion> hugetlb_;
   std::string hugepages_;                           ///< directory that lists the huge page sizes
   std::optional<core::CgroupLayout> whole_layout_;  ///< with hugetlb; set by layout()
-  std::vector<OpenHierarchy> hierarchies_;
+  Hierarchies hierarchies_;                         ///< null only until open() has found them
   Systemd systemd_;
   /// What is left of the time that one transaction may wait for the kernel or systemd to release a
   /// cgroup or unit. The state lock is held meanwhile, and all container starts on the node wait.

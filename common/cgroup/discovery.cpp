@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <poll.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -99,16 +100,37 @@ std::optional<Bytes> page_size_of(std::string_view name) {
   return Bytes{mul_div(*kilobytes, kKibi, 1)};
 }
 
-/// The mounts of hierarchies, those included that another mount hides.
-Result<std::vector<Hierarchy>> find_mounts(const CgroupfsOptions& options) {
+/// The mounts of hierarchies, those included that another mount hides, and mountinfo, unless it was
+/// not needed.
+struct Mounts {
+  std::vector<Hierarchy> hierarchies;
+  sys::UniqueFd mountinfo;
+};
+
+Result<Mounts> find_mounts(const CgroupfsOptions& options) {
   // The common case: the unified hierarchy, without reading mountinfo.
   if (type_at(options.unified) == CGROUP2_SUPER_MAGIC)
-    return std::vector{Hierarchy{.controllers = {}, .mount_point = options.unified}};
+    return Mounts{.hierarchies = {{.controllers = {}, .mount_point = options.unified}},
+                  .mountinfo = {}};
   const std::string& path = options.mountinfo;
-  const sys::UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  sys::UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (const int err = errno; !file.valid()) return fail_errno(err, cat("open ", path));
   PODQOS_ASSIGN(const auto text, sys::read_all(file.get(), kMaxList, path));
-  return parse_mountinfo(text);
+  return Mounts{.hierarchies = parse_mountinfo(text), .mountinfo = std::move(file)};
+}
+
+/// What a process that stays keeps from one transaction to the next: they are a third of the system
+/// calls of an event on a v1 host.
+struct Kept {
+  sys::UniqueFd mountinfo;  ///< as it was when the hierarchies were found
+  Hierarchies hierarchies;
+};
+
+/// The kernel tells of changed mounts as an error of mountinfo: proc_pid_mountinfo(5),
+/// mounts_poll() in fs/proc_namespace.c.
+bool is_current(const Kept& kept) {
+  pollfd mounts{.fd = kept.mountinfo.get(), .events = POLLPRI, .revents = 0};
+  return kept.hierarchies && ::poll(&mounts, 1, 0) == 0;
 }
 
 }  // namespace
@@ -133,9 +155,16 @@ bool has_used_controller(const Hierarchy& hierarchy) {
   });
 }
 
-Result<std::vector<OpenHierarchy>> find_hierarchies(const CgroupfsOptions& options) {
-  PODQOS_ASSIGN(auto mounts, find_mounts(options));
-  std::vector<OpenHierarchy> hierarchies;
+Result<Hierarchies> find_hierarchies(const CgroupfsOptions& options) {
+  static Kept kept;
+  if (options.keep && is_current(kept)) {
+    for (OpenHierarchy& hierarchy : *kept.hierarchies)
+      PODQOS_TRY(hierarchy.begin_again());
+    return kept.hierarchies;
+  }
+  PODQOS_ASSIGN(auto found, find_mounts(options));
+  std::vector<Hierarchy>& mounts = found.hierarchies;
+  auto hierarchies = std::make_shared<std::vector<OpenHierarchy>>();
   std::vector<dev_t> taken;
   for (Hierarchy& mount : mounts) {
     // A hierarchy may be mounted hundreds of times, as by `mount --rbind /sys`.
@@ -150,14 +179,18 @@ Result<std::vector<OpenHierarchy>> find_hierarchies(const CgroupfsOptions& optio
     if (!usable && relevant) return fail(usable.error());
     if (!usable.value_or(false)) continue;
     taken.push_back(device);
-    hierarchies.push_back(std::move(hierarchy));
+    hierarchies->push_back(std::move(hierarchy));
   }
+  if (options.keep && found.mountinfo.valid())
+    kept = {.mountinfo = std::move(found.mountinfo), .hierarchies = hierarchies};
   return hierarchies;
 }
 
 std::vector<std::string> mount_points(const CgroupfsOptions& options) {
   std::vector<std::string> points{options.unified};
-  for (Hierarchy& mount : find_mounts(options).value_or(std::vector<Hierarchy>{})) {
+  auto found = find_mounts(options);
+  if (!found) return points;
+  for (Hierarchy& mount : found->hierarchies) {
     std::string& point = mount.mount_point;
     if (is_at_or_below(point, options.unified)) continue;
     // Another mount may hide it.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct CgroupfsOptions {
   std::string hugepages = "/sys/kernel/mm/hugepages";
   sys::Resolve resolve = sys::Resolve::kOpenat2;
   Access access = Access::kWrite;
+  /// Hierarchies of cgroup v1 stay open for the next call of this process, until mounts change.
+  bool keep = false;
   SystemdOptions systemd = {};
 };
 
@@ -34,10 +37,14 @@ struct CgroupfsOptions {
 /// cgroup_show_options() in the kernel.
 [[nodiscard]] std::vector<Hierarchy> parse_mountinfo(std::string_view text);
 
+/// Hierarchies, some of them open; with CgroupfsOptions::keep, for one transaction after the other.
+using Hierarchies = std::shared_ptr<std::vector<OpenHierarchy>>;
+
 /// The mounted hierarchies, in mount order. A hierarchy with a controller that podqos uses is left
 /// out if it is not usable (OpenHierarchy::is_usable).
-/// @return an error with the path if mountinfo cannot be read, or one of those cannot be opened.
-[[nodiscard]] Result<std::vector<OpenHierarchy>> find_hierarchies(const CgroupfsOptions& options);
+/// @return never null; an error with the path if mountinfo cannot be read, or one of those cannot
+///         be opened.
+[[nodiscard]] Result<Hierarchies> find_hierarchies(const CgroupfsOptions& options);
 
 /// Where hierarchies are mounted, for rules about paths beneath: `options.unified`, and what is not
 /// beneath it.

@@ -149,7 +149,7 @@ Status Cgroupfs::run(const core::Step& step, const core::Plan& plan, Report& rep
 }
 
 Status Cgroupfs::ensure(const core::EnsureCgroup& step, CgroupUse use, Report& report) {
-  for (OpenHierarchy& hierarchy : hierarchies_) {
+  for (OpenHierarchy& hierarchy : *hierarchies_) {
     PODQOS_ASSIGN(const bool writable, hierarchy.is_writable());
     if (!writable) continue;
     PODQOS_TRY(ensure_cgroup(hierarchy, step.path, use, step.also));
@@ -192,7 +192,7 @@ Status Cgroupfs::set_attribute(const core::SetAttribute& step) {
 
 Status Cgroupfs::move(const core::MoveProcess& step) {
   const std::string pid = std::to_string(step.pid.value());
-  for (OpenHierarchy& hierarchy : hierarchies_) {
+  for (OpenHierarchy& hierarchy : *hierarchies_) {
     if (!has_used_controller(hierarchy.description())) continue;
     PODQOS_ASSIGN(const bool writable, hierarchy.is_writable());
     if (!writable) continue;
@@ -235,7 +235,7 @@ Status Cgroupfs::remove(const core::RemoveCgroup& step, Report& report) {
   // with all its limits.
   PODQOS_TRY(remove_from(primary(), step, report));
   Status first;
-  for (OpenHierarchy& hierarchy : hierarchies_) {
+  for (OpenHierarchy& hierarchy : *hierarchies_) {
     if (&hierarchy == &primary()) continue;
     Status gone = remove_from(hierarchy, step, report);
     if (!gone && first) first = std::move(gone);

@@ -1,11 +1,17 @@
 #include "common/cgroup/node.h"
 
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "common/sys/process.h"
@@ -13,14 +19,38 @@
 
 namespace podqos::cgroup {
 
+namespace {
+
+/// What the machine has.
+struct Measured {
+  sys::InstalledMemory memory;
+  MilliCpu cpu;
+};
+
+/// Measures again after a minute: memory and processors are seldom plugged, and cadvisor, from
+/// which a kubelet knows them, looks every five minutes.
+Result<Measured> measure() {
+  using Clock = std::chrono::steady_clock;
+  static std::optional<Measured> last;
+  static Clock::time_point expires;
+  if (last && Clock::now() < expires) return *last;
+  PODQOS_ASSIGN(const auto memory, sys::installed_memory());
+  last = Measured{.memory = memory, .cpu = sys::online_cpu()};
+  expires = Clock::now() + std::chrono::minutes{1};
+  return *last;
+}
+
+}  // namespace
+
 bool owns_host() {
   if (::geteuid() != 0) return false;
   // PROC_USER_INIT_INO of include/linux/proc_ns.h.
-  constexpr ino_t kInitialUserNamespace = 0xEFFFFFFDU;
-  struct stat status{};
+  constexpr std::string_view kInitialUserNamespace = "user:[4026531837]";
+  std::array<char, 64> name{};
+  const ssize_t size = ::readlinkat(AT_FDCWD, "/proc/self/ns/user", name.data(), name.size());
   // A kernel without user namespaces has only the initial one.
-  if (::stat("/proc/self/ns/user", &status) != 0) return errno == ENOENT;
-  return status.st_ino == kInitialUserNamespace;
+  if (size < 0) return errno == ENOENT;
+  return std::string_view{name.data(), static_cast<std::size_t>(size)} == kInitialUserNamespace;
 }
 
 int reachable_oom_score(int wanted) {
@@ -44,14 +74,15 @@ core::NodeCapacity with_pids(core::NodeCapacity capacity) {
 Result<core::NodeCapacity> node_capacity(const core::Settings& settings) {
   core::NodeCapacity capacity;
   const bool counts_swap = settings.swap_behavior == core::SwapBehavior::kLimitedSwap;
-  if (!settings.node_memory || counts_swap) {
-    PODQOS_ASSIGN(auto installed, sys::installed_memory());
-    capacity.memory = installed.memory;
-    if (counts_swap) capacity.swap = installed.swap;
+  if (!settings.node_memory || !settings.node_cpu || counts_swap) {
+    PODQOS_ASSIGN(const auto measured, measure());
+    capacity.memory = measured.memory.memory;
+    capacity.cpu = measured.cpu;
+    if (counts_swap) capacity.swap = measured.memory.swap;
   }
   // Configured values override measured ones.
   if (settings.node_memory) capacity.memory = *settings.node_memory;
-  capacity.cpu = settings.node_cpu ? *settings.node_cpu : sys::online_cpu();
+  if (settings.node_cpu) capacity.cpu = *settings.node_cpu;
   return capacity;
 }
 

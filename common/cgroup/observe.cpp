@@ -121,7 +121,7 @@ bool Cgroupfs::exists(std::string_view path) {
     const auto exists = hierarchy.exists(path);
     return exists ? *exists : !means_absent(exists.error());
   };
-  return std::ranges::any_of(hierarchies_, may_have);
+  return std::ranges::any_of(*hierarchies_, may_have);
 }
 
 Result<std::string> Cgroupfs::read(std::string_view path, core::Controller controller,
@@ -136,7 +136,7 @@ Result<std::string> Cgroupfs::read(std::string_view path, core::Controller contr
 
 Result<std::vector<std::string>> Cgroupfs::children(std::string_view path) {
   std::set<std::string> all;
-  for (OpenHierarchy& hierarchy : hierarchies_) {
+  for (OpenHierarchy& hierarchy : *hierarchies_) {
     const auto cgroup = hierarchy.directory(path);
     auto names = cgroup ? cgroup->subdirectories() : fail(cgroup.error());
     if (!names && !is_gone(names.error())) return fail(std::move(names).error());
@@ -153,7 +153,7 @@ bool Cgroupfs::counts_processes(std::string_view path) {
 
 Result<bool> Cgroupfs::populated(std::string_view path) {
   ProcessWalk walk{[](std::string_view pids) { return pids.empty(); }};
-  for (OpenHierarchy& hierarchy : hierarchies_) {
+  for (OpenHierarchy& hierarchy : *hierarchies_) {
     const bool is_v2 = hierarchy.description().version == core::CgroupVersion::kV2;
     // Neither v1 nor the root has cgroup.events.
     PODQOS_ASSIGN(const auto found, is_v2&& path != "/" ? populated_v2(hierarchy, path, walk)
@@ -173,7 +173,7 @@ Result<std::vector<Pid>> Cgroupfs::processes(std::string_view path) {
     }
     return true;
   }};
-  for (OpenHierarchy& hierarchy : hierarchies_) {
+  for (OpenHierarchy& hierarchy : *hierarchies_) {
     const auto cgroup = hierarchy.directory(path);
     const Result<bool> walked = cgroup ? walk.run(*cgroup) : fail(cgroup.error());
     if (walked || is_gone(walked.error())) continue;

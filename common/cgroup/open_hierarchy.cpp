@@ -77,14 +77,22 @@ Status OpenHierarchy::open_root() {
   if (description_.device != 0 && file.st_dev != description_.device) return {};
   // Includes a read-only bind mount: statfs(2) reports the flags of the mount.
   description_.writable = (static_cast<std::uint64_t>(file_system.f_flags) & ST_RDONLY) == 0;
-  if (is_v2) {
-    constexpr std::string_view kFile = "cgroup.controllers";
-    PODQOS_ASSIGN(const auto controllers, read_control(root->open_any(kFile, O_RDONLY),
-                                                       cat(description_.mount_point, "/", kFile)));
-    description_.controllers = parts_of(controllers, ' ');
-  }
   root_ = std::move(*root);
+  return is_v2 ? read_controllers() : Status{};
+}
+
+Status OpenHierarchy::read_controllers() {
+  constexpr std::string_view kFile = "cgroup.controllers";
+  PODQOS_ASSIGN(const auto controllers, read_control(root_->open_any(kFile, O_RDONLY),
+                                                     cat(description_.mount_point, "/", kFile)));
+  description_.controllers = parts_of(controllers, ' ');
   return {};
+}
+
+Status OpenHierarchy::begin_again() {
+  refused_.clear();
+  const bool is_v2 = description_.version == core::CgroupVersion::kV2;
+  return is_v2 && root_ ? read_controllers() : Status{};
 }
 
 bool OpenHierarchy::has(std::string_view controller) const {

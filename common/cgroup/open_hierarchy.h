@@ -42,6 +42,9 @@ class OpenHierarchy {
   /// Opens the root. Whether it is usable and not mounted read-only.
   /// @return the errors of is_usable()
   [[nodiscard]] Result<bool> is_writable();
+  /// For the next transaction with a hierarchy that stays open: forgets what was refused, and reads
+  /// the controllers of v2 again, which come and go with v1's hierarchies.
+  [[nodiscard]] Status begin_again();
   /// The description; `writable`, and for v2 `controllers`, are only valid after is_usable().
   [[nodiscard]] const Hierarchy& description() const { return description_; }
   /// Whether the hierarchy has this controller; for v2 only valid after is_usable().
@@ -82,6 +85,7 @@ class OpenHierarchy {
 
  private:
   [[nodiscard]] Status open_root();
+  [[nodiscard]] Status read_controllers();
   /// Opens a control file; O_CLOEXEC|O_NOFOLLOW are added to `flags`.
   [[nodiscard]] OrErrno<sys::UniqueFd> open_file(std::string_view path, std::string_view file,
                                                  int flags);

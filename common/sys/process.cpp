@@ -137,8 +137,9 @@ Result<std::optional<ProcStat>> stat_of(Pid pid) {
   return fail(text.error());
 }
 
-Result<std::optional<Pid>> living_thread_of(Pid pid) {
+Result<std::optional<Pid>> living_thread_of(Pid pid, std::optional<StartTime> started) {
   PODQOS_ASSIGN(auto stat, stat_of(pid));
+  if (stat && started && stat->start_time != started) return std::nullopt;
   return living_thread(pid, stat);
 }
 

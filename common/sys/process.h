@@ -33,9 +33,10 @@ struct ProcStat {
 /// if the process does not exist.
 [[nodiscard]] Result<std::optional<ProcStat>> stat_of(Pid pid);
 /// A running thread of the process: the leader, or another one if the leader has ended; nullopt if
-/// there is none. For a leader that has ended, /proc/PID/cgroup shows "/" on v1, and on v2 the
-/// cgroup it had at that time.
-[[nodiscard]] Result<std::optional<Pid>> living_thread_of(Pid pid);
+/// there is none, or if the process has not started at `started`. For a leader that has ended,
+/// /proc/PID/cgroup shows "/" on v1, and on v2 the cgroup it had at that time.
+[[nodiscard]] Result<std::optional<Pid>> living_thread_of(
+    Pid pid, std::optional<StartTime> started = std::nullopt);
 /// Whether the process with this pid and start time is still running, that is, the pid was not
 /// reused. Also true if that cannot be found out.
 [[nodiscard]] bool is_alive(Pid pid, StartTime start_time);

@@ -46,6 +46,26 @@ TEST_F(OpenCgroupfs, FindsTheControllersOfThisMachine) {
   }
 }
 
+TEST_F(OpenCgroupfs, KeepsHierarchiesUntilMountsChange) {
+  if (cgroupfs().layout().memory != core::CgroupVersion::kV1) GTEST_SKIP() << "only v1's are kept";
+  const std::string mount_point = memory_mount();
+  in_private_mounts([&] {
+    const auto first = find_hierarchies({.keep = true});
+    ASSERT_TRUE(first);
+    EXPECT_EQ(find_hierarchies({.keep = true}), first);
+    EXPECT_NE(find_hierarchies({}), first);
+    if (::mount("none", mount_point.c_str(), "tmpfs", 0, nullptr) != 0) ::_exit(kCannotMount);
+    const auto without = Cgroupfs::open({.keep = true});
+    ASSERT_TRUE(without);
+    EXPECT_EQ(without->layout_without_hugepages().memory, std::nullopt);
+    ASSERT_EQ(::umount2(mount_point.c_str(), MNT_DETACH), 0);
+    auto again = Cgroupfs::open({.keep = true});
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->layout_without_hugepages().memory, core::CgroupVersion::kV1);
+    EXPECT_TRUE(again->exists("/"));
+  });
+}
+
 TEST_F(OpenCgroupfs, ReadOnlyIsAPermissionError) {
   const std::string mount_point = memory_mount();
   in_private_mounts([&] {
@@ -98,7 +118,7 @@ TEST_F(OpenCgroupfs, OneMountedTwiceIsTakenOnce) {
       ::_exit(kCannotMount);
     const auto found = find_hierarchies({});
     ASSERT_TRUE(found) << found.error().message;
-    EXPECT_EQ(found->size(), hierarchies().size());
+    EXPECT_EQ((*found)->size(), hierarchies().size());
   });
 }
 

@@ -57,7 +57,7 @@ class OwnCgroup : public ::testing::Test {
     EXPECT_TRUE(found) << found.error().message;
     std::vector<Hierarchy> usable;
     if (!found) return usable;
-    for (OpenHierarchy& hierarchy : *found) {
+    for (OpenHierarchy& hierarchy : **found) {
       if (hierarchy.is_usable().value_or(false)) usable.push_back(hierarchy.description());
     }
     return usable;

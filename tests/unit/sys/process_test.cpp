@@ -138,6 +138,9 @@ TEST(LivingThreadOf, IsTheFirstOrAnotherWhereThatHasEnded) {
   WaitingChild child;
   const Pid pid = child.pid();
   EXPECT_EQ(living_thread_of(pid).value(), pid);
+  const StartTime started = start_time_of(pid).value().value();
+  EXPECT_EQ(living_thread_of(pid, started).value(), pid);
+  EXPECT_EQ(living_thread_of(pid, started + StartTime{1}).value(), std::nullopt);
   child.reap();
   EXPECT_EQ(living_thread_of(pid).value(), std::nullopt);
 }
