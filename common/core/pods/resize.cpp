@@ -39,6 +39,16 @@ void update(Resources& known, const EngineResources& now) {
   if (now.memory_reservation) take(known.requests, updated.requests, kMemory);
 }
 
+/// @return whether the update had exact amounts
+bool assign_exact(Resources& known, const std::optional<Resources>& exact) {
+  if (!exact) return false;
+  for (const auto& [name, amount] : exact->requests)
+    known.requests.insert_or_assign(name, amount);
+  for (const auto& [name, amount] : exact->limits)
+    known.limits.insert_or_assign(name, amount);
+  return true;
+}
+
 void raise(ResourceList& pod_level, const ResourceList& sums) {
   for (auto& [name, value] : pod_level) {
     if (const auto sum = find(sums, name)) value = std::max(value, *sum);
@@ -47,15 +57,16 @@ void raise(ResourceList& pod_level, const ResourceList& sums) {
 
 /// Updates the pod-level resources if the pod has some, else the engine's sums. Sums of requests
 /// may exceed those of limits, since containers may lack a limit.
-void resize_whole(PodRecord& record, const EngineResources& now) {
+void resize_whole(PodRecord& record, const Resize& resize) {
   if (record.pod.resources) {
-    update(*record.pod.resources, now);
+    if (assign_exact(*record.pod.resources, resize.exact)) return;
+    update(*record.pod.resources, resize.now);
     cap_requests(*record.pod.resources);
     if (*record.pod.resources == Resources{}) record.pod.resources.reset();
     return;
   }
   EngineSums sums = record.sums.value_or(EngineSums{});
-  update(sums.resources, now);
+  update(sums.resources, resize.now);
   record.sums = sums.resources == Resources{} ? std::nullopt : std::optional{std::move(sums)};
 }
 
@@ -114,7 +125,7 @@ bool undo_resize(PodRecord& record, const Identity& identity, const PodClaim& cl
 void apply_resize(PodRecord& record, const Resize& resize) {
   Pod& pod = record.pod;
   if (resize.whole_pod) {
-    resize_whole(record, resize.now);
+    resize_whole(record, resize);
     return;
   }
   update_backing(record, resize);
@@ -123,8 +134,10 @@ void apply_resize(PodRecord& record, const Resize& resize) {
   if (known == nullptr)
     known = &pod.containers.emplace_back(
         Container{.name = resize.container, .kind = ContainerKind::kApp, .resources = {}});
-  update(known->resources, resize.now);
-  cap_requests(known->resources);
+  if (!assign_exact(known->resources, resize.exact)) {
+    update(known->resources, resize.now);
+    cap_requests(known->resources);
+  }
   if (pod.resources) raise_to_containers(*pod.resources, pod);
   if (record.sums && !record.sums->enforced && !pod_level)
     raise_to_containers(record.sums->resources, pod);
@@ -142,11 +155,15 @@ bool limits_memory(const EngineResources& values) {
   return values.memory_limit.value_or(kNone) > 0;
 }
 
+}  // namespace
+
 bool has_new_share(const HeldResources& held) {
   return held.cpu_weight
              ? *held.cpu_weight == kNewWeight
              : held.values.cpu_shares.value_or(kNewShares.value()) == kNewShares.value();
 }
+
+namespace {
 
 /// Whether the container had limits, and has none and no CPU share either.
 bool has_lost_limits(const Resources& known, const HeldResources& held) {

@@ -20,6 +20,8 @@ struct Resize {
   bool whole_pod = false;  ///< the resources of the pod, updated with its sandbox
   std::string container;   ///< else the container's name in the pod
   EngineResources now;     ///< all resources after the update; -1: no limit any more
+  /// Exact amounts, in place of what `now` stands for; those that are absent stay as they are.
+  std::optional<Resources> exact = std::nullopt;
 };
 
 /// Replaces the pod's known resources by those of an in-place update. A value that the known one
@@ -48,6 +50,9 @@ struct HeldResources {
   std::optional<CpuWeight> cpu_weight = std::nullopt;  ///< cgroup v2
   friend bool operator==(const HeldResources&, const HeldResources&) = default;
 };
+
+/// Whether the CPU share is that of a new cgroup, so that the runtime may have set none.
+[[nodiscard]] bool has_new_share(const HeldResources& held);
 
 /// What is known of the node.
 struct NodeRules {
