@@ -206,18 +206,16 @@ Result<std::string> own_root_for(Transaction& transaction, const AdmissionReques
 /// Checks that the node has room for the pod; where not, the error names the pods that have it.
 Status check_room(Transaction& transaction, const AdmissionRequest& request,
                   const core::AdmissionSnapshot& snapshot, Admission& admission) {
-  core::NodeFit fit{.pod = admission.record,
-                    .before = snapshot.before,
-                    .others = snapshot.others,
-                    .capacity = snapshot.capacity};
+  const core::NodeFit fit{.pod = admission.record,
+                          .before = snapshot.before,
+                          .others = snapshot.others,
+                          .capacity = snapshot.capacity};
   const core::Settings& settings = transaction.settings();
   if (auto words = core::describe_pids(fit, settings))
     admission.warnings.push_back(cat(core::name_of(admission.record.pod), ": ", *words));
   // Nothing undoes the start of a container that runs.
   if (request.running && !request.undone_if_refused) return {};
-  if (core::check_node_fit(fit, settings)) return {};
-  fit.holders = holders_in(transaction.store(), admission.record.pod.uid);
-  return core::check_node_fit(fit, settings);
+  return check_fit(transaction, fit);
 }
 
 Result<std::optional<Admission>> admit_to_pod(Transaction& transaction, AdmissionRequest& request,
@@ -313,6 +311,12 @@ Result<std::optional<AdmissionRequest>> admission_request(core::ContainerFacts f
   (*found)->placed_at = std::move(placed_at);
   (*found)->on_misplaced = settings.on_misplaced;
   return found;
+}
+
+Status check_fit(Transaction& transaction, core::NodeFit fit) {
+  if (core::check_node_fit(fit, transaction.settings())) return {};
+  fit.holders = holders_in(transaction.store(), fit.pod.pod.uid);
+  return core::check_node_fit(fit, transaction.settings());
 }
 
 Result<std::optional<Admission>> admit(Transaction& transaction, AdmissionRequest request) {

@@ -8,6 +8,7 @@
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/core/events/admission.h"
+#include "common/core/pods/grants.h"
 #include "common/core/pods/request.h"
 #include "common/core/settings.h"
 
@@ -30,6 +31,9 @@ template <class Outcome>
 [[nodiscard]] Result<std::optional<AdmissionRequest>> admission_request(
     core::ContainerFacts facts, const core::Settings& settings,
     std::optional<std::string> placed_at);
+
+/// core::check_node_fit(), whose error names the pods that have most of what is lacking.
+[[nodiscard]] Status check_fit(Transaction& transaction, core::NodeFit fit);
 
 /// Adds the container to its pod: writes the record, and creates the pod's cgroup with its values.
 /// Transaction::finish() writes the tiers' values. If the kernel or systemd refuses a write, the

@@ -5,14 +5,10 @@
 
 #include "common/app/admission.h"
 #include "common/app/container_start.h"
+#include "common/app/resize.h"
 #include "common/base/text.h"
 #include "common/cgroup/container.h"
 #include "common/cgroup/node.h"
-#include "common/codec/record_json.h"
-#include "common/core/pods/counting.h"
-#include "common/core/pods/grants.h"
-#include "common/core/pods/merge.h"
-#include "common/core/pods/pod_values.h"
 #include "common/core/pods/resize.h"
 #include "common/store/store.h"
 #include "common/sys/process.h"
@@ -91,25 +87,13 @@ Result<Followed> resize(Transaction& transaction, core::PodRecord record,
   if (record.pod == before.pod && record.sums == before.sums &&
       record.containers == before.containers)
     return Followed::kNow;
-  PODQOS_TRY(core::check_described(record));
-  PODQOS_TRY(codec::check_record_size(record));
-  core::grant_requests(record, core::sums_beside(transaction.tiers(), before),
-                       transaction.settings(), transaction.capacity());
-  if (!record.kubelets_own) PODQOS_TRY(core::pod_values(record, transaction.settings()));
-  core::count_pod(transaction.tiers(), record, before);
-  PODQOS_TRY(transaction.save(record, &before));
-  // The kubelet resizes the pod's cgroup itself.
-  if (record.kubelets_own) return Followed::kNow;
-  const auto written = transaction.write_pod(record, &before);
-  transaction.log().info(cat("pod ", record.pod.uid, " resized: cpu ",
-                             format_amount(record.counted_request.cpu), ", memory ",
-                             format_amount(record.counted_request.memory), " requested"));
-  if (written) return Followed::kNow;
+  PODQOS_ASSIGN(const auto refused, save_resized(transaction, record, before));
+  if (!refused) return Followed::kNow;
   // The engine resizes its container after this call; until then cgroup v1 refuses a lower pod
   // quota.
   transaction.log().info(
       cat("pod ", record.pod.uid,
-          ": resize deferred until its containers are resized: ", written.error().message));
+          ": resize deferred until its containers are resized: ", refused->message));
   return Followed::kLater;
 }
 

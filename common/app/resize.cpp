@@ -1,0 +1,233 @@
+#include "common/app/resize.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "common/app/admission.h"
+#include "common/app/reconcile.h"
+#include "common/base/text.h"
+#include "common/cgroup/cgroup_view.h"
+#include "common/cgroup/container.h"
+#include "common/codec/record_json.h"
+#include "common/core/pods/counting.h"
+#include "common/core/pods/grants.h"
+#include "common/core/pods/merge.h"
+#include "common/core/pods/pod_values.h"
+
+namespace podqos::app {
+
+namespace {
+
+/// A container whose runtime is to change its values.
+struct ContainerUpdate {
+  core::ContainerRecord container;
+  core::RuntimeUpdate values;
+};
+
+struct DecidedResize {
+  core::RequestedResize pod;
+  std::vector<ContainerUpdate> updates;
+};
+
+Result<core::PodRecord> find_pod(store::Store& store, const std::string& name) {
+  PODQOS_ASSIGN(const auto uids, store.pod_uids());
+  std::vector<core::PodRecord> found;
+  for (const std::string& uid : uids) {
+    auto record = store.pod(uid);
+    if (!record && uid == name) return fail(std::move(record).error());
+    if (!record || !*record || (*record)->released_at) continue;
+    const core::Pod& pod = (*record)->pod;
+    const bool named = !pod.name.empty() && cat(pod.pod_namespace, "/", pod.name) == name;
+    if (uid == name || named) found.push_back(**std::move(record));
+  }
+  if (found.size() == 1) return std::move(found.front());
+  return fail(found.empty() ? ErrorCode::kNotFound : ErrorCode::kInvalidArgument,
+              cat(found.empty() ? "no pod of podqos runs that has this uid or namespace/name"
+                                : "several pods have this name",
+                  ": podqosctl status -o json lists the uids"));
+}
+
+/// What a container's cgroup has, with its limit of memory and swap together (cgroup v1).
+core::HeldResources values_of(cgroup::Machine& machine, const core::ContainerRecord& container) {
+  const cgroup::CgroupView view{machine, container.cgroup};
+  core::HeldResources held = cgroup::held_by(machine, container, view);
+  const auto swap =
+      machine.read(container.cgroup, core::Controller::kMemory, "memory.memsw.limit_in_bytes");
+  const auto limit = swap ? parse_int(*swap) : std::nullopt;
+  if (limit && *limit < core::kMaxMemoryLimit.value()) held.values.memory_swap = limit;
+  held.values.pids_limit = view.pids_limit();
+  return held;
+}
+
+/// What is to be told of one container; nullopt if nothing is.
+Result<std::optional<ContainerUpdate>> decide_update(Transaction& transaction,
+                                                     const core::RequestedResize& pod,
+                                                     const core::ContainerRecord& container) {
+  const core::Container* const old = core::find_container(pod.before.pod, container.name);
+  const core::Container* const now = core::find_container(pod.after.pod, container.name);
+  if (container.sandbox || old == nullptr || now == nullptr) return std::nullopt;
+  const core::PodConfigParams params = core::pod_config_params(transaction.settings());
+  PODQOS_ASSIGN(const auto before, core::container_cgroup_values(pod.before.pod, *old, params));
+  PODQOS_ASSIGN(const auto after, core::container_cgroup_values(pod.after.pod, *now, params));
+  if (before == after) return std::nullopt;
+  PODQOS_TRY(core::check_kernel_bounds(after));
+  if (container.state != core::ContainerState::kLive)
+    return fail(ErrorCode::kBusy, "it is being created: try again once it runs");
+  const cgroup::CgroupView view{transaction.machine(), container.cgroup};
+  PODQOS_TRY(core::check_usage(before, after, view.memory_usage()));
+  auto values = core::runtime_update(before, after, values_of(transaction.machine(), container),
+                                     transaction.formula());
+  return ContainerUpdate{container, std::move(values)};
+}
+
+/// Decides all that is to be done, and finds what is in the way of it.
+Result<DecidedResize> decide(Transaction& transaction, const PodResize& wanted) {
+  const core::Settings& settings = transaction.settings();
+  PODQOS_TRY(recover(transaction));
+  PODQOS_ASSIGN(const auto record, find_pod(transaction.store(), wanted.pod));
+  DecidedResize decided;
+  PODQOS_ASSIGN(decided.pod, core::decide_resize(record, wanted.request));
+  const core::PodRecord& after = decided.pod.after;
+  PODQOS_ASSIGN(const auto values, core::pod_values(record, settings));
+  PODQOS_ASSIGN(const auto new_values, core::pod_values(after, settings));
+  const cgroup::CgroupView view{transaction.machine(), record.cgroup};
+  PODQOS_TRY(core::check_usage(values, new_values, view.memory_usage()));
+  const std::optional before{record};
+  PODQOS_TRY(check_fit(transaction, {.pod = after,
+                                     .before = before,
+                                     .others = core::sums_beside(transaction.tiers(), before),
+                                     .capacity = transaction.capacity()}));
+  bool runs = decided.pod.container.empty();
+  for (const core::ContainerRecord& container : record.containers) {
+    if (!cgroup::lives(transaction.machine(), container)) continue;
+    runs = runs || container.name == decided.pod.container;
+    PODQOS_ASSIGN(auto update, with_container_id(decide_update(transaction, decided.pod, container),
+                                                 container.id));
+    if (update) decided.updates.push_back(*std::move(update));
+  }
+  if (runs) return decided;
+  return fail(ErrorCode::kNotFound, cat("container ", printable(decided.pod.container),
+                                        " does not run: resize it once it does"));
+}
+
+/// The resize of one pod, step by step.
+class Resizing {
+ public:
+  Resizing(const Begin& begin, const PodResize& wanted) : begin_(begin), wanted_(wanted) {}
+
+  Result<core::RequestedResize> run(const FindRuntime& find) {
+    PODQOS_TRY(look());
+    if (decided_.pod.after == decided_.pod.before) return decided_.pod;
+    for (const ContainerUpdate& update : decided_.updates) {
+      PODQOS_ASSIGN(auto runtime, with_container_id(find(update.container), update.container.id));
+      runtimes_.push_back(std::move(runtime));
+    }
+    PODQOS_ASSIGN(Status done, raise());
+    if (done) done = update_containers();
+    if (done) done = give(decided_.pod.after);
+    if (!done) return fail(take_back(std::move(done).error()));
+    return decided_.pod;
+  }
+
+ private:
+  Status look() {
+    PODQOS_ASSIGN(auto transaction, begin_());
+    auto decided = decide(transaction, wanted_);
+    PODQOS_TRY(transaction.finish_if_changed());
+    PODQOS_ASSIGN(decided_, std::move(decided));
+    return {};
+  }
+
+  /// Decides once more, as the lock was free while runtimes were asked, and raises the pod.
+  /// @return an error if nothing is written, else how it went
+  Result<Status> raise() {
+    PODQOS_ASSIGN(auto transaction, begin_());
+    PODQOS_ASSIGN(auto again, decide(transaction, wanted_));
+    if (again.pod.before != decided_.pod.before)
+      return fail(ErrorCode::kBusy, "the pod has just changed: try again");
+    decided_ = std::move(again);
+    return write(transaction, decided_.pod.raised, decided_.pod.before);
+  }
+
+  /// Gives the pod the resources of one of its records, as it is by now.
+  Status give(core::PodRecord& record) {
+    PODQOS_ASSIGN(auto transaction, begin_());
+    PODQOS_TRY(recover(transaction));
+    PODQOS_ASSIGN(const auto now, transaction.store().pod(record.pod.uid));
+    if (!now || now->released_at) return fail(ErrorCode::kNotFound, "the pod has ended meanwhile");
+    record = core::with_resources_of(*now, record, decided_.pod.container);
+    return write(transaction, record, *now);
+  }
+
+  static Status write(Transaction& transaction, core::PodRecord& record,
+                      const core::PodRecord& before) {
+    PODQOS_ASSIGN(auto refused, save_resized(transaction, record, before));
+    if (refused && refused->code == ErrorCode::kBusy) {
+      transaction.revisit(record, *refused);
+      refused.reset();
+    }
+    PODQOS_TRY(transaction.finish());
+    return refused ? fail(*std::move(refused)) : Status{};
+  }
+
+  Status update_containers() {
+    for (const ContainerUpdate& update : decided_.updates) {
+      const UpdateContainer& runtime = runtimes_.at(reached_++);
+      for (const core::EngineResources& step : update.values.steps)
+        PODQOS_TRY(with_container_id(runtime(step), update.container.id));
+    }
+    return {};
+  }
+
+  /// @return the cause, with what has become of what was done
+  Error take_back(Error cause) {
+    std::string left;
+    const auto note = [&left](const Status& undone) {
+      if (!undone) left += cat(left.empty() ? "" : "; ", undone.error().message);
+    };
+    for (std::size_t at = 0; at < reached_; ++at) {
+      const ContainerUpdate& update = decided_.updates.at(at);
+      note(with_container_id(runtimes_.at(at)(update.values.undo), update.container.id));
+    }
+    note(give(decided_.pod.before));
+    cause.message += left.empty() ? std::string{"; what was done has been taken back"}
+                                  : cat("; not all that was done could be taken back: ", left,
+                                        "; podqosctl status shows what the pod has now");
+    return cause;
+  }
+
+  const Begin& begin_;
+  const PodResize& wanted_;
+  DecidedResize decided_;
+  std::vector<UpdateContainer> runtimes_;  ///< of decided_.updates
+  std::size_t reached_ = 0;                ///< number of containers that may have been changed
+};
+
+}  // namespace
+
+Result<std::optional<Error>> save_resized(Transaction& transaction, core::PodRecord& record,
+                                          const core::PodRecord& before) {
+  PODQOS_TRY(core::check_described(record));
+  PODQOS_TRY(codec::check_record_size(record));
+  core::grant_requests(record, core::sums_beside(transaction.tiers(), before),
+                       transaction.settings(), transaction.capacity());
+  if (!record.kubelets_own) PODQOS_TRY(core::pod_values(record, transaction.settings()));
+  core::count_pod(transaction.tiers(), record, before);
+  PODQOS_TRY(transaction.save(record, &before));
+  if (record.kubelets_own) return std::nullopt;
+  auto written = transaction.write_pod(record, &before);
+  transaction.log().info(cat("pod ", record.pod.uid, " resized: cpu ",
+                             format_amount(record.counted_request.cpu), ", memory ",
+                             format_amount(record.counted_request.memory), " requested"));
+  return written ? std::nullopt : std::optional{std::move(written).error()};
+}
+
+Result<core::RequestedResize> resize_pod(const Begin& begin, const PodResize& wanted,
+                                         const FindRuntime& find) {
+  auto done = Resizing{begin, wanted}.run(find);
+  if (done) return done;
+  return fail(std::move(done).error().with_context(cat("pod ", printable(wanted.pod))));
+}
+
+}  // namespace podqos::app

@@ -1,0 +1,268 @@
+// A resize that the operator asks for, on a machine in memory.
+
+#include "common/app/resize.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/app/containers.h"
+#include "tests/unit/app/fake_node.h"
+
+namespace podqos::app {
+namespace {
+
+using containers::kBurstable;
+using containers::kWebPod;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr std::int64_t kMebibyte = 1LL << 20U;
+
+core::ResourceList amounts(const char* cpu, const char* memory) {
+  core::ResourceList list;
+  list.emplace("cpu", *core::Quantity::parse(cpu));
+  list.emplace("memory", *core::Quantity::parse(memory));
+  return list;
+}
+
+/// On both cgroup versions: a pod of web and log, each of 250m and 64Mi, with limits of 500m and
+/// 128Mi.
+class ResizePod : public ::testing::TestWithParam<core::CgroupVersion> {
+ protected:
+  void SetUp() override {
+    for (const auto& [name, pid] : {std::pair{"web", 10}, std::pair{"log", 11}}) {
+      node_.run({.id = name,
+                 .uid = "a",
+                 .annotations = {{cat("podqos.io/requests.", name), "cpu=250m,memory=64Mi"},
+                                 {cat("podqos.io/limits.", name), "cpu=500m,memory=128Mi"}}},
+                Pid{pid});
+      node_.update(Pid{pid}, engine_values(256, 50'000, 128));
+    }
+  }
+
+  static core::EngineResources engine_values(std::int64_t shares, std::int64_t quota,
+                                             std::int64_t mebibytes) {
+    core::EngineResources values;
+    values.cpu_shares = shares;
+    values.cpu_quota = quota;
+    values.cpu_period = 100'000;
+    values.memory_limit = mebibytes * kMebibyte;
+    return values;
+  }
+
+  /// The runtime of a container: notes that it was called, and changes the container's cgroup.
+  Result<UpdateContainer> runtime_of(const core::ContainerRecord& container) {
+    return [this, container](const core::EngineResources& values) -> Status {
+      calls_.push_back(cat(container.id, " ", values.memory_limit.value_or(0) / kMebibyte, "Mi ",
+                           values.cpu_quota.value_or(0)));
+      if (on_update) PODQOS_TRY(on_update(calls_.back()));
+      node_.update(container.pid, values);
+      return {};
+    };
+  }
+
+  Result<core::RequestedResize> resize(const char* container, core::ResourceList requests,
+                                       core::ResourceList limits) {
+    return resize_pod(
+        [this]() -> Result<Transaction> { return node_.begin(); },
+        {.pod = "a",
+         .request = {.container = container,
+                     .wanted = {.requests = std::move(requests), .limits = std::move(limits)}}},
+        [this](const core::ContainerRecord& each) { return find ? find(each) : runtime_of(each); });
+  }
+  Result<core::RequestedResize> double_web() {
+    return resize("web", amounts("500m", "128Mi"), amounts("1", "256Mi"));
+  }
+
+  [[nodiscard]] std::string quota(const std::string& path) const {
+    return node_.tree.is_v2() ? node_.file(path, "cpu.max") : node_.file(path, "cpu.cfs_quota_us");
+  }
+  [[nodiscard]] std::string quota_of(std::int64_t micros) const {
+    return node_.tree.is_v2() ? cat(micros, " 100000") : std::to_string(micros);
+  }
+  void expect_pod(std::int64_t milli, std::int64_t mebibytes) const {
+    EXPECT_EQ(quota(kWebPod), quota_of(milli * 200));
+    EXPECT_EQ(node_.memory(kWebPod), std::to_string(mebibytes * kMebibyte));
+    for (const char* cgroup : {kWebPod, kBurstable})
+      EXPECT_EQ(node_.shares(cgroup), node_.written(milli * 1024 / 1000)) << cgroup;
+    EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{milli});
+  }
+
+  FakeNode node_{GetParam()};
+  std::vector<std::string> calls_;
+  std::function<Status(const std::string& call)> on_update;
+  FindRuntime find;
+};
+INSTANTIATE_TEST_SUITE_P(OnBothVersions, ResizePod,
+                         ::testing::Values(core::CgroupVersion::kV1, core::CgroupVersion::kV2),
+                         [](const auto& version) {
+                           return version.param == core::CgroupVersion::kV1 ? "V1" : "V2";
+                         });
+
+/// doPodResizeAction: the pod is raised before the containers are told, memory before CPU.
+TEST_P(ResizePod, RaisesThePodFirst) {
+  expect_pod(500, 256);
+  on_update = [this](const std::string& /*call*/) -> Status {
+    expect_pod(750, 384);
+    return {};
+  };
+  const auto done = double_web();
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_THAT(calls_, ElementsAre("web 256Mi 50000", "web 256Mi 100000"));
+  expect_pod(750, 384);
+  EXPECT_EQ(done->after.counted_request.cpu, MilliCpu{750});
+  EXPECT_FALSE(node_.records.dirty);
+}
+
+TEST_P(ResizePod, LowersThePodLast) {
+  on_update = [this](const std::string& /*call*/) -> Status {
+    expect_pod(500, 256);
+    return {};
+  };
+  const auto done = resize("web", amounts("125m", "32Mi"), amounts("250m", "64Mi"));
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_THAT(calls_, ElementsAre("web 64Mi 50000", "web 64Mi 25000"));
+  EXPECT_EQ(quota(kWebPod), quota_of(75'000));
+  EXPECT_EQ(node_.memory(kWebPod), std::to_string(192 * kMebibyte));
+  EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{375});
+}
+
+TEST_P(ResizePod, ChangesNothingIfAllIsAsWanted) {
+  const auto changes = node_.changes;
+  const auto done = resize("web", amounts("250m", "64Mi"), amounts("500m", "128Mi"));
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(done->before.pod, done->after.pod);
+  EXPECT_THAT(calls_, IsEmpty());
+  EXPECT_EQ(node_.changes, changes);
+}
+
+TEST_P(ResizePod, TakesBackWhatWasDoneIfTheRuntimeFails) {
+  for (const char* fails : {"web 256Mi 50000", "web 256Mi 100000"}) {
+    calls_.clear();
+    on_update = [&](const std::string& call) {
+      return call == fails ? fail(ErrorCode::kRefused, "no such file") : Status{};
+    };
+    const auto pods = node_.records.pods;
+    const auto done = double_web();
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().message,
+              "pod a: container web: no such file; what was done has been taken back");
+    EXPECT_EQ(calls_.back(), "web 128Mi 50000");
+    expect_pod(500, 256);
+    EXPECT_EQ(node_.memory(cat(kWebPod, "/web")), std::to_string(128 * kMebibyte));
+    EXPECT_EQ(node_.records.pods, pods);
+    EXPECT_FALSE(node_.records.dirty);
+  }
+}
+
+TEST_P(ResizePod, SaysWhatCouldNotBeTakenBack) {
+  on_update = [](const std::string& call) {
+    return call == "web 256Mi 50000" ? Status{} : fail(ErrorCode::kRefused, "it has ended");
+  };
+  const auto done = double_web();
+  ASSERT_FALSE(done);
+  EXPECT_THAT(done.error().message,
+              HasSubstr("container web: it has ended; not all that was done could be taken back: "
+                        "container web: it has ended"));
+  expect_pod(500, 256);
+}
+
+/// Each change of the machine and of the records fails in turn.
+TEST_P(ResizePod, TakesBackWhatWasDoneWhateverFails) {
+  for (int at = 0;; ++at) {
+    SCOPED_TRACE(at);
+    node_.fail_once_after(at);
+    const auto done = double_web();
+    const bool failed = !node_.failing;
+    node_.allow_all();
+    if (!failed) {
+      ASSERT_TRUE(done) << done.error().message;
+      EXPECT_GT(at, 3);
+      break;
+    }
+    if (done) {
+      // What may fail without harm, such as the copy of a record.
+      ASSERT_TRUE(resize("web", amounts("250m", "64Mi"), amounts("500m", "128Mi")));
+    }
+    ASSERT_TRUE(node_.reconcile());
+    expect_pod(500, 256);
+    EXPECT_EQ(node_.memory(cat(kWebPod, "/web")), std::to_string(128 * kMebibyte));
+  }
+}
+
+TEST_P(ResizePod, RefusesBeforeAnythingIsWritten) {
+  const auto changes = node_.changes;
+  find = [](const core::ContainerRecord& /*container*/) {
+    return fail(ErrorCode::kNotFound, "no runtime has it");
+  };
+  auto refused = double_web();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "pod a: container web: no runtime has it");
+  find = nullptr;
+  node_.tree.cgroups.at(cat(kWebPod, "/web")).usage = 60 * kMebibyte;
+  refused = resize("web", amounts("250m", "64Mi"), amounts("500m", "64Mi"));
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, AllOf(HasSubstr("container web: memory limit 64Mi"),
+                                             HasSubstr("60Mi is in use; ask for 76Mi")));
+  node_.settings.admission.cpu = core::AdmissionPolicy::kEnforce;
+  refused = resize("web", amounts("8", "64Mi"), amounts("8", "128Mi"));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kRefused);
+  EXPECT_THAT(refused.error().message, HasSubstr("requests cpu 8250m, of which 8 is free"));
+  EXPECT_THAT(calls_, IsEmpty());
+  EXPECT_EQ(node_.changes, changes);
+}
+
+/// While runtimes are looked for, the lock is free.
+TEST_P(ResizePod, NoticesThatThePodHasChangedMeanwhile) {
+  find = [this](const core::ContainerRecord& container) {
+    node_.run({.id = "late", .uid = "a", .annotations = {{"podqos.io/requests.late", "cpu=1m"}}},
+              Pid{12});
+    return runtime_of(container);
+  };
+  const auto refused = double_web();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kBusy);
+  EXPECT_THAT(calls_, IsEmpty());
+}
+
+TEST_P(ResizePod, KeepsAContainerThatComesWhileItIsResized) {
+  bool came = false;
+  on_update = [&](const std::string& /*call*/) -> Status {
+    if (std::exchange(came, true)) return {};
+    node_.run({.id = "late",
+               .uid = "a",
+               .annotations = {{"podqos.io/requests.late", "cpu=100m,memory=16Mi"},
+                               {"podqos.io/limits.late", "cpu=200m,memory=32Mi"}}},
+              Pid{12});
+    return {};
+  };
+  ASSERT_TRUE(double_web());
+  EXPECT_EQ(quota(kWebPod), quota_of(170'000));
+  EXPECT_EQ(node_.memory(kWebPod), std::to_string(416 * kMebibyte));
+  EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{850});
+}
+
+TEST_P(ResizePod, LeavesAPodThatDoesNotRun) {
+  node_.tree.end(Pid{10});
+  const auto refused = double_web();
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("container web does not run"));
+  node_.records.pods.clear();
+  const auto gone = double_web();
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.error().code, ErrorCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace podqos::app
