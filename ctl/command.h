@@ -52,6 +52,7 @@ void add_annotate(Cli& cli);
 void add_status(Cli& cli);
 void add_tree(Cli& cli);
 void add_reconcile(Cli& cli);
+void add_resize(Cli& cli);
 void add_configure(Cli& cli);
 void add_config(Cli& cli);
 

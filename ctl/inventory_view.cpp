@@ -97,7 +97,8 @@ std::string bytes_in(const Json& object, const char* key) {
 
 // status
 
-/// "cpu 110m, memory 64Mi", or "-".
+}  // namespace
+
 std::string amounts_in(const Json& object, const char* key) {
   const Json& amounts = object.at(key);
   const Json& cpu = amounts.at("cpuMilli");
@@ -108,6 +109,8 @@ std::string amounts_in(const Json& object, const char* key) {
     shown.push_back(cat("memory ", bytes_in(amounts, "memoryBytes")));
   return shown.empty() ? "-" : join(shown, ", ");
 }
+
+namespace {
 
 /// "2 live, 1 pending", or "none".
 std::string containers_of(const Json& pod) {

@@ -56,6 +56,7 @@ void add_subcommands(Cli& cli) {
   add_status(cli);
   add_tree(cli);
   add_reconcile(cli);
+  add_resize(cli);
   add_configure(cli);
   add_config(cli);
   CLI::App* version = cli.app.add_subcommand("version", "Print the version")->footer("");

@@ -6,11 +6,12 @@ _podqosctl_words() {
     annotate) echo "-f --filename -o --output --for --container --bundle --help" ;;
     status | tree) echo "-o --output --color --config --help" ;;
     reconcile) echo "-n --dry-run -q --quiet -o --output --config --help" ;;
+    resize) echo "--container --requests --limits --runtime --runtime-root -o --output --config --help" ;;
     configure) echo "containerd crio podman docker --method -n --dry-run --undo --restart --root --program --engine-version -o --output --color --help" ;;
     config) echo "show fields check runtimes --config --help" ;;
     config-show | config-fields | config-check | config-runtimes) echo "--config --help" ;;
     version) echo "--help" ;;
-    *) echo "explain annotate status tree reconcile configure config version --config --version --help" ;;
+    *) echo "explain annotate status tree reconcile resize configure config version --config --version --help" ;;
   esac
 }
 
@@ -24,7 +25,7 @@ _podqosctl_command() {
         [[ ${COMP_WORDS[i]} == "=" ]] && ((i++))
         ;;
       -*) ;;
-      explain | annotate | status | tree | reconcile | configure | version)
+      explain | annotate | status | tree | reconcile | resize | configure | version)
         echo "${COMP_WORDS[i]}"
         return
         ;;
@@ -64,12 +65,12 @@ _podqosctl() {
         *) words="text json" ;;
       esac
       ;;
-    --node-memory | --container | --engine-version) return ;;
-    --bundle | --root)
+    --node-memory | --container | --engine-version | --requests | --limits) return ;;
+    --bundle | --root | --runtime-root)
       mapfile -t COMPREPLY < <(compgen -d -- "$cur")
       return
       ;;
-    -f | --filename | --config | --program)
+    -f | --filename | --config | --program | --runtime)
       mapfile -t COMPREPLY < <(compgen -f -- "$cur")
       return
       ;;

@@ -9,6 +9,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
+from systemd_driver import SystemdDriver  # noqa: E402
 
 MI, GI = harness.MI, harness.GI
 NODE = 32 * GI  # nodeMemory of the harness, where qosReserved is 100 %
@@ -125,20 +126,8 @@ class RuntimeUpdate(Updates, harness.TestCase):
 
 @harness.for_each_runtime
 @unittest.skipUnless(os.path.isdir("/run/systemd/system"), "systemd does not run this machine")
-class RuntimeUpdateOnSystemd(Updates, harness.TestCase):
+class RuntimeUpdateOnSystemd(SystemdDriver, Updates, harness.TestCase):
     """With systemd's, where crun 1.8 sets limits in a cgroup below its scope only."""
-
-    def use_driver(self):
-        flag = {"runc": "--systemd-cgroup", "crun": "--cgroup-manager=systemd"}[self.kind]
-        for runtime in (self.plain, self.wrapper):
-            runtime.prefix.append(flag)
-
-    def pod_path(self, tier, uid):
-        return machines.child_cgroup(self.tier_path(tier), f"pod{uid}")
-
-    def tier_path(self, tier):
-        kubepods = machines.slice_of(f"{self.root}/kubepods")
-        return kubepods if tier == "guaranteed" else machines.child_cgroup(kubepods, tier)
 
     def place(self, bundle, name):
         path = machines.cgroup_of(self.wrapper.launch(name, bundle.save()))

@@ -1,0 +1,199 @@
+#include "common/app/resize.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "common/app/configuration.h"
+#include "common/app/log.h"
+#include "common/base/text.h"
+#include "common/codec/annotations.h"
+#include "common/core/pods/grants.h"
+#include "ctl/command.h"
+#include "ctl/configure/program.h"
+#include "ctl/inventory.h"
+#include "ctl/json.h"
+
+namespace podqos::ctl {
+namespace {
+
+/// Values of the command line options.
+struct ResizeOptions {
+  OutputOptions output;
+  app::PodResize resize;
+  std::string requests;
+  std::string limits;
+  std::string runtime;       ///< "": those of the settings
+  std::string runtime_root;  ///< "": known_roots()
+};
+
+/// Where a container's bundle lies under engines that keep limits of their own, and the command
+/// that changes both these and the container.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kEngines = {{
+    {"/moby/", "docker update"},
+    {"/k8s.io/", "crictl update"},
+    {"/run/containers/storage/", "crictl update"},
+    {"/containers/storage/", "podman update"},
+    {"/io.containerd.", "nerdctl update"},
+}};
+
+/// The engine's command for a container; "" if no engine is known to have it.
+std::string engine_command(const core::ContainerRecord& container) {
+  for (const auto& [part, command] : kEngines) {
+    if (container.bundle.contains(part)) return cat(command, " ", printable(container.id));
+  }
+  // NRI names no bundle.
+  return container.bundle.empty() ? cat("crictl update ", printable(container.id)) : "";
+}
+
+/// The directories in which runtimes keep the state of their containers unless they are told
+/// otherwise, and those that Docker and containerd, by namespace, tell them.
+std::vector<std::string> known_roots() {
+  std::vector<std::string> roots = {"/run/runc", "/run/crun", "/run/docker/runtime-runc/moby"};
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator{"/run/containerd/runc", none})
+    roots.push_back(entry.path());
+  return roots;
+}
+
+/// Whether the runtime says that this container is its own: another may have one of that id.
+bool has_container(const std::string& runtime, const std::string& root,
+                   const core::ContainerRecord& container) {
+  // Such an id would be an option, or lead elsewhere.
+  if (container.id.starts_with('-') || container.id.contains('/')) return false;
+  if (::access(cat(root, "/", container.id).c_str(), F_OK) != 0) return false;
+  const auto text = run_program({runtime, "--root", root, "state", container.id});
+  const Json state = text ? Json::parse(*text, nullptr, false) : Json{};
+  return state.is_object() && state.contains("pid") && state["pid"] == container.pid.value();
+}
+
+/// The `update` of a runtime, whose options runc, crun and youki share.
+Status update(const std::vector<std::string>& runtime, const std::string& id,
+              const core::EngineResources& values) {
+  std::vector<std::string> argv = runtime;
+  argv.emplace_back("update");
+  const auto add = [&argv](const char* option, const std::optional<std::int64_t>& value) {
+    if (value) argv.push_back(cat(option, "=", *value));
+  };
+  add("--memory", values.memory_limit);
+  add("--memory-swap", values.memory_swap);
+  add("--cpu-share", values.cpu_shares);
+  add("--cpu-period", values.cpu_period);
+  add("--cpu-quota", values.cpu_quota);
+  add("--pids-limit", values.pids_limit);
+  argv.push_back(id);
+  auto done = run_program(argv);
+  if (done) return {};
+  return fail(std::move(done).error().with_context(join(argv, " ")));
+}
+
+app::UpdateContainer runtime_at(const std::string& runtime, const std::string& root,
+                                const std::string& id) {
+  return [argv = std::vector{runtime, std::string{"--root"}, root}, id](const auto& values) {
+    return update(argv, id, values);
+  };
+}
+
+/// @return kNotFound with what to name or to use instead
+Result<app::UpdateContainer> find_runtime(const ResizeOptions& options,
+                                          const core::Settings& settings,
+                                          const core::ContainerRecord& container) {
+  const auto runtimes = options.runtime.empty() ? settings.runtimes : std::vector{options.runtime};
+  const auto roots =
+      options.runtime_root.empty() ? known_roots() : std::vector{options.runtime_root};
+  for (const std::string& root : roots) {
+    for (const std::string& runtime : runtimes) {
+      if (has_container(runtime, root, container)) return runtime_at(runtime, root, container.id);
+    }
+  }
+  const std::string engine = engine_command(container);
+  return fail(ErrorCode::kNotFound,
+              cat("none of the runtimes ", join(runtimes, ", "), " has it in ", join(roots, ", "),
+                  ": name its runtime with --runtime and the --root of it with --runtime-root",
+                  engine.empty() ? "" : cat(", or use ", engine)));
+}
+
+Json report_of(const core::RequestedResize& done) {
+  return {{"uid", done.after.pod.uid},
+          {"container", done.container.empty() ? Json(nullptr) : Json(done.container)},
+          {"changed", done.after.pod != done.before.pod},
+          {"requests", json_of(done.resources.requests)},
+          {"limits", json_of(done.resources.limits)}};
+}
+
+/// "pod default.web, container app: requests cpu 250m; limits -".
+std::string text_of(const Json& done) {
+  const Json& container = done.at("container");
+  return cat(
+      "pod ", printable(done.at("uid").get<std::string>()),
+      container.is_null() ? "" : cat(", container ", printable(container.get<std::string>())),
+      done.at("changed") ? "" : ": nothing to change", ": requests ", amounts_in(done, "requests"),
+      "; limits ", amounts_in(done, "limits"));
+}
+
+/// Executes runtimes, which need all capabilities and system calls, so drops none.
+Result<int> run_resize(ResizeOptions& options, const Cli& cli) {
+  core::Resources& wanted = options.resize.request.wanted;
+  if (!options.requests.empty()) {
+    PODQOS_ASSIGN(wanted.requests, codec::parse_short_form(options.requests));
+  }
+  if (!options.limits.empty()) {
+    PODQOS_ASSIGN(wanted.limits, codec::parse_short_form(options.limits));
+  }
+  PODQOS_ASSIGN(const auto settings, app::load_settings(cli.config));
+  app::Log log{"podqosctl", settings};
+  std::vector<core::ContainerRecord> told;
+  const auto done = app::resize_pod(
+      [&]() -> Result<app::Transaction> {
+        PODQOS_ASSIGN(auto transaction, app::Transaction::open_existing(settings, log));
+        if (transaction) return *std::move(transaction);
+        return fail(ErrorCode::kNotFound,
+                    cat("podqos has no pods: ", settings.state_dir, " does not exist"));
+      },
+      options.resize,
+      [&](const core::ContainerRecord& container) {
+        told.push_back(container);
+        return find_runtime(options, settings, container);
+      });
+  if (!done) return fail(for_root(done.error()));
+  if (const auto words = core::describe_uncounted(done->after, settings))
+    warn(cat("pod ", done->after.pod.uid, ": ", *words));
+  for (const core::ContainerRecord& container : told) {
+    if (const std::string engine = engine_command(container); !engine.empty())
+      warn(
+          cat("the engine has limits of its own for the container, which count when it restarts "
+              "it: tell it the same by ",
+              engine));
+  }
+  const Json report = report_of(*done);
+  return print(cat(options.output.is_json() ? dump(report) : text_of(report), "\n"));
+}
+
+}  // namespace
+
+void add_resize(Cli& cli) {
+  auto options = std::make_shared<ResizeOptions>();
+  CLI::App* sub = cli.app.add_subcommand("resize", "Change CPU and memory of a running pod");
+  add_output(*sub, options->output);
+  sub->add_option("POD", options->resize.pod, "Uid, or namespace/name")->required();
+  sub->add_option("--container", options->resize.request.container,
+                  "Container to resize; may be left out if the pod has one");
+  auto* requests = sub->add_option("--requests", options->requests, "Such as cpu=250m,memory=64Mi");
+  sub->add_option("--limits", options->limits, "Such as cpu=500m,memory=128Mi");
+  sub->add_option("--runtime", options->runtime, "OCI runtime of its containers");
+  sub->add_option("--runtime-root", options->runtime_root, "The --root that its runtime has");
+  sub->callback([options, sub, requests, &cli] {
+    if (requests->empty() && sub->get_option("--limits")->empty())
+      throw CLI::RequiredError{"--requests or --limits"};
+    cli.status = run_resize(*options, cli);
+  });
+}
+
+}  // namespace podqos::ctl
