@@ -36,7 +36,7 @@ struct ResizeOptions {
 
 /// Where a container's bundle lies under engines that keep limits of their own, and the command
 /// that changes both these and the container.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kEngines = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kEngineCommands = {{
     {"/moby/", "docker update"},
     {"/k8s.io/", "crictl update"},
     {"/run/containers/storage/", "crictl update"},
@@ -46,7 +46,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kEngines 
 
 /// The engine's command for a container; "" if no engine is known to have it.
 std::string engine_command(const core::ContainerRecord& container) {
-  for (const auto& [part, command] : kEngines) {
+  for (const auto& [part, command] : kEngineCommands) {
     if (container.bundle.contains(part)) return cat(command, " ", printable(container.id));
   }
   // NRI names no bundle.

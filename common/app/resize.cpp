@@ -82,7 +82,7 @@ Result<std::optional<ContainerUpdate>> decide_update(Transaction& transaction,
 }
 
 /// Decides all that is to be done, and finds what is in the way of it.
-Result<DecidedResize> decide(Transaction& transaction, const PodResize& wanted) {
+Result<DecidedResize> decide_steps(Transaction& transaction, const PodResize& wanted) {
   const core::Settings& settings = transaction.settings();
   PODQOS_TRY(recover(transaction));
   PODQOS_ASSIGN(const auto record, find_pod(transaction.store(), wanted.pod));
@@ -133,7 +133,7 @@ class Resizing {
  private:
   Status look() {
     PODQOS_ASSIGN(auto transaction, begin_());
-    auto decided = decide(transaction, wanted_);
+    auto decided = decide_steps(transaction, wanted_);
     PODQOS_TRY(transaction.finish_if_changed());
     PODQOS_ASSIGN(decided_, std::move(decided));
     return {};
@@ -143,7 +143,7 @@ class Resizing {
   /// @return an error if nothing is written, else how it went
   Result<Status> raise() {
     PODQOS_ASSIGN(auto transaction, begin_());
-    PODQOS_ASSIGN(auto again, decide(transaction, wanted_));
+    PODQOS_ASSIGN(auto again, decide_steps(transaction, wanted_));
     if (again.pod.before != decided_.pod.before)
       return fail(ErrorCode::kBusy, "the pod has just changed: try again");
     decided_ = std::move(again);

@@ -83,7 +83,7 @@ auto* resources_in(AnyPod& pod, const std::string& container) {
   return found == nullptr ? Found{} : &found->resources;
 }
 
-void raise_to(Resources& raised, const Resources& other) {
+void raise_resources(Resources& raised, const Resources& other) {
   for (const auto& [name, amount] : other.requests) {
     Quantity& request = raised.requests.try_emplace(name, amount).first->second;
     request = std::max(request, amount);
@@ -122,8 +122,8 @@ Result<RequestedResize> decide_resize(const PodRecord& record, const ResizeReque
   PODQOS_TRY(check_rules(record, after));
   decided.resources = *resources_in(after.pod, name);
   decided.raised = after;
-  raise_to(*resources_in(decided.raised.pod, name), *resources_in(record.pod, name));
-  if (after.sums) raise_to(decided.raised.sums->resources, record.sums->resources);
+  raise_resources(*resources_in(decided.raised.pod, name), *resources_in(record.pod, name));
+  if (after.sums) raise_resources(decided.raised.sums->resources, record.sums->resources);
   for (std::size_t at = 0; at < after.containers.size(); ++at) {
     auto& backed = decided.raised.containers[at].backed_memory;
     backed = std::max(backed, record.containers[at].backed_memory);

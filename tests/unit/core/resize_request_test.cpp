@@ -26,7 +26,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr std::int64_t kUnlimited = -1;
+constexpr std::int64_t kNoLimitAnyMore = -1;
 
 /// Burstable, of web and log.
 PodRecord web_beside_log() {
@@ -267,13 +267,13 @@ TEST(RuntimeUpdate, KeepsTheWeightThatTheCgroupHas) {
 /// ConvertMemorySwapToCgroupV2Value).
 TEST(RuntimeUpdate, TakesBackALimitThatIsNew) {
   const CgroupValues unlimited{.cpu_shares = CpuShares{256}};
-  HeldResources held{.values = runtime_values(256, kUnlimited, 0)};
-  held.values.memory_limit = kUnlimited;
+  HeldResources held{.values = runtime_values(256, kNoLimitAnyMore, 0)};
+  held.values.memory_limit = kNoLimitAnyMore;
   CgroupValues limited = rule_values();
   const RuntimeUpdate update = runtime_update(unlimited, limited, held, WeightFormula::kLinear);
   EXPECT_EQ(update.steps.back(), runtime_values(256, 50'000, 128));
   EXPECT_EQ(update.undo.memory_limit, 9'223'372'036'854'771'712);
-  EXPECT_EQ(update.undo.cpu_quota, kUnlimited);
+  EXPECT_EQ(update.undo.cpu_quota, kNoLimitAnyMore);
 }
 
 /// Documentation/admin-guide/cgroup-v1/memory.rst: memory.memsw.limit_in_bytes is at least
