@@ -20,6 +20,7 @@
 #include "common/core/cgroups/value_table.h"
 #include "common/core/events/admission.h"
 #include "common/core/events/cgroup_write.h"
+#include "common/core/events/convergence.h"
 #include "common/core/events/root.h"
 #include "common/core/pods/counting.h"
 #include "common/core/pods/grants.h"
@@ -262,11 +263,14 @@ class Inventory {
                  {"requests", json_of(sum)},
                  {"rule", limits_json(rule)}};
     add_values(json, cgroup, rule.cpu_shares);
+    const auto limit = rule.memory_limit ? cgroup.memory_limit() : std::nullopt;
+    json["converging"] = limit && core::gap_of_limit(*limit, *rule.memory_limit,
+                                                     settings_.tier_memory_floor) > Bytes{0};
     return json;
   }
 
   /// A limit is never written below usage or the floor. A higher one for that reason is correct,
-  /// and reconcile lowers it later.
+  /// and is lowered as usage falls.
   [[nodiscard]] core::CgroupValues bounded(core::CgroupValues rule,
                                            const cgroup::CgroupView& tier) const {
     const auto limit = tier.memory_limit();

@@ -149,7 +149,8 @@ std::string status_text(const Json& view, ColourMode mode) {
     tiers.push_back({cell(text_in(tier, name), Colour::kBold), cell(number_in(tier, "pods")),
                      cell(amounts_in(tier, "requests")),
                      cell(compared(tier, "cpuShares", number_in)),
-                     cell(compared(tier, "memoryLimitBytes", bytes_in)),
+                     cell(cat(compared(tier, "memoryLimitBytes", bytes_in),
+                              tier.at("converging") ? " (converging)" : "")),
                      cell(bytes_in(tier, "memoryUsageBytes"))});
   };
   for (const Json& tree : view.at("trees")) {

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -32,6 +34,7 @@ struct ReconcileOptions {
   OutputOptions output;
   bool dry_run = false;
   bool quiet = false;
+  std::int64_t converge = 0;  ///< seconds
 };
 
 /// The texts as lines that begin with `prefix`.
@@ -82,7 +85,8 @@ Result<int> run_reconcile(const ReconcileOptions& options, const Cli& cli) {
   } else {
     app::Log log{"podqosctl", settings};
     auto report = app::reconcile(settings, log,
-                                 options.quiet ? app::Warnings::kReported : app::Warnings::kLogged);
+                                 options.quiet ? app::Warnings::kReported : app::Warnings::kLogged,
+                                 std::chrono::seconds{options.converge});
     if (!report) return fail(for_root(std::move(report).error()));
     done.report = *std::move(report);
   }
@@ -113,6 +117,12 @@ void add_reconcile(Cli& cli) {
   auto* dry_run =
       sub->add_flag("-n,--dry-run", options->dry_run, "Print the changes without making them");
   sub->add_flag("-q,--quiet", options->quiet, "Print and log only changes and failures")
+      ->excludes(dry_run);
+  constexpr std::int64_t kMostSeconds = 3600;
+  sub->add_option("--converge", options->converge,
+                  "Seconds for which to wait for usage to fall where it keeps a memory limit above "
+                  "its rule (default 0)")
+      ->check(CLI::Range(std::int64_t{0}, kMostSeconds))
       ->excludes(dry_run);
   sub->callback([options, &cli] { cli.status = run_reconcile(*options, cli); });
 }

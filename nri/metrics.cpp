@@ -91,6 +91,10 @@ constexpr std::array kTierMetrics = {
                "Memory limit that the reservation (qosReserved) asks for: the kernel's is higher "
                "while the tier uses more than that.",
                [](const Tier& t) { return scaled(t.wanted_memory_limit); }},
+    TierMetric{"gauge", "podqos_tier_memory_limit_gap_bytes",
+               "How far the kernel's memory limit is above the one that is asked for, or above "
+               "tierMemoryFloor if that is higher: podqos lowers it as the tier's usage falls.",
+               [](const Tier& t) { return scaled(t.memory_limit_gap()); }},
     TierMetric{"gauge", "podqos_tier_memory_usage_bytes",
                "Memory charged to the tier, page cache included.",
                [](const Tier& t) { return scaled(t.cgroup.memory_usage()); }},
@@ -244,6 +248,15 @@ void Metrics::write(Exposition& out) const {
              "Events of pods and containers that podqos-nri could not handle in time and, after "
              "further attempts, has given up.",
              static_cast<double>(dropped_));
+  out.metric(
+      "counter", "podqos_memory_limit_steps_total",
+      "Steps of podqos-nri towards the memory limits that the rules ask for, where usage had "
+      "kept them higher: reclaim (the kernel was asked to reclaim memory), lower (a limit "
+      "was lowered), pause (under pressure, or as nothing could be reclaimed).");
+  for (const auto& [step, count] :
+       {std::pair{"reclaim", limit_steps_.reclaimed}, std::pair{"lower", limit_steps_.lowered},
+        std::pair{"pause", limit_steps_.pauses}})
+    out.sample({{"step", step}}, static_cast<double>(count));
   if (!last_reconcile_) return;
   const std::chrono::duration<double> time = last_reconcile_->time_since_epoch();
   out.single("gauge", "podqos_last_reconcile_timestamp_seconds",

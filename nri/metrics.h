@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/app/convergence.h"
 #include "common/app/node_figures.h"
 #include "common/base/error.h"
 #include "nri/messages.h"
@@ -76,6 +77,8 @@ class Metrics {
   void failed(ErrorCode code);
   /// Counts a deferred event that is given up.
   void dropped() { ++dropped_; }
+  /// Notes the steps that were taken towards memory limits.
+  void converged(const app::Convergence::Steps& steps) { limit_steps_ = steps; }
   /// Notes the time at which state and cgroups matched the runtime's state.
   void reconciled();
 
@@ -89,6 +92,7 @@ class Metrics {
   std::map<std::string_view, Histogram> operations_{{kCreate, {}}, {kUpdate, {}}, {kDestroy, {}}};
   std::array<std::uint64_t, kErrorCodes> errors_{};
   std::uint64_t dropped_ = 0;
+  app::Convergence::Steps limit_steps_;
   std::optional<std::chrono::system_clock::time_point> last_reconcile_;
 };
 

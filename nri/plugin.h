@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/app/convergence.h"
 #include "common/app/engine_events.h"
 #include "common/app/log.h"
 #include "common/base/error.h"
@@ -35,8 +36,9 @@ class Plugin : public Handler {
       : configuration_(configuration), metrics_(metrics), clock_(clock) {}
 
   /// Work between two requests, in bounded pieces: registers the runtime's state after Synchronize,
-  /// retries deferred events, and releases sandboxes whose end was not reported, since a restarted
-  /// containerd sends no events of older pods (containerd#8426).
+  /// retries deferred events, releases sandboxes whose end was not reported, since a restarted
+  /// containerd sends no events of older pods (containerd#8426), and lowers memory limits that
+  /// usage had kept above their rule.
   /// @return whether to be called again as soon as the runtime has been served
   [[nodiscard]] bool housekeep();
 
@@ -103,6 +105,8 @@ class Plugin : public Handler {
   [[nodiscard]] bool release_ended_sandboxes(const app::Timeouts& timeouts);
   /// Releases due pods, and recomputes everything if that was deferred or is due.
   void reconcile(const app::Timeouts& timeouts);
+  /// One step towards the rules' memory limits. @return whether the next one may follow at once
+  [[nodiscard]] bool converge(const app::Timeouts& timeouts);
 
   Configuration& configuration_;
   Metrics& metrics_;
@@ -122,6 +126,7 @@ class Plugin : public Handler {
   std::optional<NodeState> state_;  ///< of the last Synchronize, until it is taken in
   std::optional<app::Synchronization> synchronization_;  ///< in progress
   bool recomputes_ = true;  ///< soon: events may have been missed, at least before the start
+  app::Convergence convergence_{clock_};
   TimePoint next_release_;
   TimePoint next_recomputation_;
 };

@@ -165,15 +165,25 @@ void Plugin::reconcile(const app::Timeouts& timeouts) {
   const bool everything = recomputes_ || now >= next_recomputation_;
   if (!everything && now < next_release_) return;
   next_release_ = now + kReleaseInterval;
-  if (auto done = app::housekeep(configuration_.settings(), log(), listener(), everything,
-                                 everything ? whole_node(timeouts) : timeouts);
-      !done) {
+  auto done = app::housekeep(configuration_.settings(), log(), listener(), everything,
+                             everything ? whole_node(timeouts) : timeouts);
+  if (!done) {
     log_failure("housekeeping", done.error(), "; retrying");
     return;
   }
+  convergence_.hold(*std::move(done));
   if (!everything) return;
   recomputes_ = false;
   next_recomputation_ = now + kRecomputation;
+}
+
+bool Plugin::converge(const app::Timeouts& timeouts) {
+  if (convergence_.held().empty()) return false;
+  const auto lowered = convergence_.step(configuration_.settings(), log(), timeouts);
+  metrics_.converged(convergence_.steps());
+  // What waits for the lock or systemd goes first.
+  if (!lowered && !is_late(lowered)) log_failure("memory limits", lowered.error(), "; retrying");
+  return lowered && *lowered;
 }
 
 bool Plugin::housekeep() {
@@ -190,8 +200,9 @@ bool Plugin::housekeep() {
     if (note_synchronized(taken)) return true;
   }
   // After a timeout, waiting for the lock or systemd, the following steps would time out as well.
-  if (deferred_.apply(timeouts) && release_ended_sandboxes(timeouts)) reconcile(timeouts);
-  return false;
+  if (!deferred_.apply(timeouts) || !release_ended_sandboxes(timeouts)) return false;
+  reconcile(timeouts);
+  return converge(timeouts);
 }
 
 }  // namespace podqos::nri

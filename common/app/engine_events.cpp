@@ -238,8 +238,9 @@ bool Synchronization::awaits(std::string_view sandbox) {
                      [&](const ContainerEvent& event) { return event.sandbox == sandbox; });
 }
 
-Status housekeep(const core::Settings& settings, Log& log, const EngineList& list, bool everything,
-                 const Timeouts& timeouts) {
+Result<std::vector<core::HeldLimit>> housekeep(const core::Settings& settings, Log& log,
+                                               const EngineList& list, bool everything,
+                                               const Timeouts& timeouts) {
   if (!cgroup::owns_host()) return {};
   PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log, timeouts));
   if (!transaction) return {};
@@ -250,7 +251,9 @@ Status housekeep(const core::Settings& settings, Log& log, const EngineList& lis
     expire_pending(*transaction, {}, &list);
     make_revisits(*transaction);
   }
-  return transaction->finish();
+  transaction->converge();
+  PODQOS_TRY(transaction->finish());
+  return transaction->held_limits();
 }
 
 }  // namespace podqos::app

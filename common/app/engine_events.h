@@ -111,7 +111,10 @@ class Synchronization {
 /// With `everything` set, recomputes all records and cgroups.
 /// @param list  the listener, with the ids of containers that the engine is creating: all other
 ///              pending containers placed by the listener are withdrawn
-[[nodiscard]] Status housekeep(const core::Settings& settings, Log& log, const EngineList& list,
-                               bool everything, const Timeouts& timeouts = {});
+/// @return what is left for a Convergence
+[[nodiscard]] Result<std::vector<core::HeldLimit>> housekeep(const core::Settings& settings,
+                                                             Log& log, const EngineList& list,
+                                                             bool everything,
+                                                             const Timeouts& timeouts = {});
 
 }  // namespace podqos::app

@@ -8,6 +8,7 @@
 #include "common/cgroup/node.h"
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/events/cgroup_write.h"
+#include "common/core/events/convergence.h"
 #include "common/core/events/root.h"
 #include "common/core/pods/counting.h"
 
@@ -45,6 +46,12 @@ Status count_pods(const std::string& state_dir, store::Store& records, NodeFigur
 
 }  // namespace
 
+std::optional<Bytes> TierFigures::memory_limit_gap() const {
+  const auto limit = cgroup.memory_limit();
+  if (!limit || !wanted_memory_limit) return std::nullopt;
+  return core::gap_of_limit(*limit, *wanted_memory_limit, floor);
+}
+
 Result<NodeFigures> node_figures(const core::Settings& settings, store::Store& records) {
   NodeFigures figures;
   std::set<std::string> roots;
@@ -71,6 +78,7 @@ Result<NodeFigures> node_figures(const core::Settings& settings, store::Store& r
           std::pair{core::QosClass::kBestEffort, rule.besteffort.memory_limit}}) {
       TierFigures tier{.qos_class = qos_class,
                        .wanted_memory_limit = wanted,
+                       .floor = settings.tier_memory_floor,
                        .cgroup = {*figures.machine, core::tier_path(root, qos_class)}};
       // Omit a tier that has just been removed.
       if (tier.cgroup.exists()) figures.tiers.push_back(std::move(tier));

@@ -24,7 +24,11 @@ struct TierFigures {
   /// The memory limit that the rules require now; nullopt if none, or if a kubelet manages the
   /// tier.
   std::optional<Bytes> wanted_memory_limit;
+  Bytes floor;  ///< tierMemoryFloor, below which no limit is written
   cgroup::CgroupView cgroup;
+
+  /// How far the kernel's limit is above that; nullopt where either is absent.
+  [[nodiscard]] std::optional<Bytes> memory_limit_gap() const;
 };
 
 /// Totals of the node for metrics; their number does not grow with the number of pods.

@@ -6,17 +6,15 @@
 #include <chrono>
 #include <iterator>
 #include <string_view>
-#include <thread>
 #include <utility>
 
+#include "common/app/convergence.h"
 #include "common/app/departure.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/dry_run.h"
 #include "common/cgroup/node.h"
-#include "common/core/cgroups/pod_plan.h"
-#include "common/core/events/cgroup_write.h"
 #include "common/core/pods/resize.h"
 #include "common/store/dry_run_files.h"
 #include "common/store/state_directory.h"
@@ -27,74 +25,29 @@ namespace podqos::app {
 
 namespace {
 
-/// A tier or root whose memory limit cannot be lowered to its rule yet.
-struct HeldTier {
-  std::string path;  ///< its cgroup
-  Bytes excess;      ///< how far the limit is above the rule
-  bool root;
-};
+constexpr std::chrono::milliseconds kStepPause{20};
+/// Between two looks at limits that cannot be lowered now.
+constexpr std::chrono::seconds kLook{1};
+/// How long a reconciliation lowers limits that it can lower.
+constexpr std::chrono::seconds kLoweringTime{10};
 
-/// Roots and tiers whose memory limit is above the rule because their usage is.
-std::vector<HeldTier> held_tiers(Transaction& transaction) {
-  std::vector<HeldTier> held;
-  const core::Settings& settings = transaction.settings();
-  const core::TiersRecord& tiers = transaction.tiers();
-  for (const core::TreeRecord& tree : tiers.trees) {
-    core::TierValues wanted =
-        core::wanted_tiers(tree.sums, tiers.sums, settings, transaction.capacity());
-    wanted.root = core::root_limits(tiers, tree, settings, transaction.capacity());
-    for (const auto& [qos_class, limit] :
-         {std::pair{core::QosClass::kGuaranteed, wanted.root.memory_limit},
-          std::pair{core::QosClass::kBurstable, wanted.burstable.memory_limit},
-          std::pair{core::QosClass::kBestEffort, wanted.besteffort.memory_limit}}) {
-      std::string path = core::tier_path(tree.kubepods, qos_class);
-      const auto usage = transaction.machine().memory_usage(path);
-      if (!limit || !usage) continue;
-      const Bytes excess = core::excess_of_limit(*limit, *usage, settings);
-      const bool root = qos_class == core::QosClass::kGuaranteed;
-      if (excess > Bytes{0}) held.push_back({std::move(path), excess, root});
-    }
-  }
-  return held;
-}
-
-constexpr int kLoweringSteps = 20;
-constexpr std::chrono::milliseconds kLoweringPause{20};
-
-/// Asks the kernel to reclaim `excess` bytes of each tier (memory.reclaim, cgroup v2, Linux 5.19).
-/// Called without the lock: it may take long.
-/// @note Documentation/admin-guide/cgroup-v2.rst, memory.reclaim.
-void reclaim(const std::vector<HeldTier>& held) {
-  auto cgroups = cgroup::Cgroupfs::open();
-  if (!cgroups || cgroups->layout().memory != core::CgroupVersion::kV2) return;
-  for (const HeldTier& tier : held) {
-    // Fails with EAGAIN if less could be reclaimed; the file exists since Linux 5.19.
-    const auto asked =
-        cgroups->execute({core::WriteFile{.path = tier.path,
-                                          .controller = core::Controller::kMemory,
-                                          .file = "memory.reclaim",
-                                          .value = std::to_string(tier.excess.value()),
-                                          .reason = "lower the tier's limit",
-                                          .on_refusal = core::OnRefusal::kIgnore}});
-    if (!asked) return;
-  }
-}
-
-/// Lowers their limits as their usage falls, in steps with the lock released in between.
+/// Lowers memory limits as their usage falls, step by step.
+/// @param patience  how long it waits for usage to fall
 /// @return those that are above the rule still
-Result<std::vector<HeldTier>> lower_step_by_step(const core::Settings& settings, Log& log,
-                                                 std::vector<HeldTier> held) {
-  for (int step = 0; step < kLoweringSteps && !held.empty(); ++step) {
-    reclaim(held);
-    std::this_thread::sleep_for(kLoweringPause);
-    PODQOS_ASSIGN(auto transaction, Transaction::open(settings, log));
-    PODQOS_TRY(recover(transaction));
-    // A root's limit is else written only if its rule has changed.
-    if (std::ranges::any_of(held, &HeldTier::root)) transaction.remake_trees();
-    PODQOS_TRY(transaction.finish());
-    held = held_tiers(transaction);
+Result<std::vector<core::HeldLimit>> converge(const core::Settings& settings, Log& log,
+                                              std::vector<core::HeldLimit> held,
+                                              std::chrono::seconds patience) {
+  const sys::Clock& clock = sys::kSteadyClock;
+  Convergence convergence{clock};
+  convergence.hold(std::move(held));
+  const auto begun = clock.now();
+  while (!convergence.held().empty()) {
+    PODQOS_ASSIGN(const bool lowered, convergence.step(settings, log));
+    const auto time = std::max(patience, lowered ? kLoweringTime : std::chrono::seconds{0});
+    if (clock.now() - begun >= time) break;
+    static_cast<void>(clock.poll({}, clock.now() + (lowered ? kStepPause : kLook)));
   }
-  return held;
+  return convergence.held();
 }
 
 constexpr int kMaxAttempts = 400;  ///< to remove 200,000 cgroups; each may take 50 ms of the lock
@@ -157,9 +110,10 @@ void follow_runtime(Transaction& transaction, core::PodRecord& record,
     report.warnings.push_back(cat(pod, *cut));
 }
 
-Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log, Warnings warnings) {
+Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log, Warnings warnings,
+                                  std::chrono::seconds patience) {
   ReconcileReport report;
-  std::vector<HeldTier> held;
+  std::vector<core::HeldLimit> held;
   std::vector<Refusal> unfinished;
   std::vector<std::string> partly;
   {
@@ -174,7 +128,7 @@ Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log, Warn
     for (const std::string& incident : transaction.store().incidents())
       report.warnings.push_back(incident);
     std::ranges::copy(transaction.failures(), std::back_inserter(report.failed));
-    held = held_tiers(transaction);
+    held = transaction.held_limits();
     unfinished = transaction.unfinished();
     partly = transaction.partly_removed();
   }
@@ -186,10 +140,10 @@ Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log, Warn
   note(follow_up(settings, log, std::move(unfinished)), "");
   for (const std::string& uid : partly)
     note(remove_rest(settings, log, uid), cat("pod ", uid, ": "));
-  PODQOS_ASSIGN(auto still_held, lower_step_by_step(settings, log, std::move(held)));
-  for (const HeldTier& tier : still_held) {
-    report.warnings.push_back(cat("cgroup ", tier.path, ": memory limit is ",
-                                  format_amount(tier.excess),
+  PODQOS_ASSIGN(auto still_held, converge(settings, log, std::move(held), patience));
+  for (const core::HeldLimit& tier : still_held) {
+    report.warnings.push_back(cat("cgroup ", tier.cgroup, ": memory limit is ",
+                                  format_amount(tier.limit - tier.goal),
                                   " above the rule because its usage is"));
   }
   return report;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -53,10 +54,12 @@ using FollowRuntime = void (*)(Transaction&, core::PodRecord&, ReconcileReport&)
 void follow_runtime(Transaction& transaction, core::PodRecord& record, ReconcileReport& report);
 
 /// As recompute(), with follow_runtime(); then, step by step with the lock released in between,
-/// finishes what was not done at once, and lowers a tier's memory limit that usage had kept above
-/// the rule.
+/// finishes what was not done at once, and lowers memory limits of tiers and roots that usage had
+/// kept above the rule (Convergence): for 10 s, as long as that gets further.
+/// @param patience  for so long it also waits for usage to fall, where a limit stays above the rule
 [[nodiscard]] Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log,
-                                                Warnings warnings = Warnings::kLogged);
+                                                Warnings warnings = Warnings::kLogged,
+                                                std::chrono::seconds patience = {});
 
 /// What reconcile() would do now.
 struct ReconcilePreview {

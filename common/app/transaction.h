@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 #include "common/cgroup/removal.h"
 #include "common/core/cgroups/plan.h"
 #include "common/core/events/cgroup_write.h"
+#include "common/core/events/convergence.h"
 #include "common/core/pods/grants.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
@@ -94,6 +96,16 @@ class Transaction {
   void begin_recovery() { recovered_ = true; }
   /// Makes finish() create the roots and tiers of all trees again and write all their values.
   void remake_trees() { trees_ = core::TreeState::kMissing; }
+  /// Limits by cgroup.
+  using Limits = std::map<std::string, Bytes, std::less<>>;
+  /// Makes finish() lower the roots' limits too, which it else writes only if their rule has
+  /// changed, and tell all that stay above the rule: held_limits().
+  /// @param cuts  of cgroup v1: limits that may be below the usage, see core::decide_convergence();
+  ///              one that the kernel refuses is left
+  void converge(Limits cuts = {}) {
+    converges_ = true;
+    cuts_ = std::move(cuts);
+  }
 
   // What an event changes, of the stored records and of the machine. A program may die between any
   // two of these calls: records are the truth, and the next transaction, which finds the mark of
@@ -155,6 +167,9 @@ class Transaction {
   /// For a transaction without changes of its own: finishes what a recovery, or the care for other
   /// pods, has changed.
   [[nodiscard]] Status finish_if_changed() { return recovered_ || changed_ ? finish() : Status{}; }
+  /// After finish(): tiers and, after converge() or remake_trees(), roots whose memory limit is
+  /// above the rule because of their usage.
+  [[nodiscard]] const std::vector<core::HeldLimit>& held_limits() const { return held_limits_; }
   /// What finish() could not do, one sentence each.
   [[nodiscard]] const std::vector<std::string>& failures() const { return failures_; }
 
@@ -184,6 +199,9 @@ class Transaction {
   /// Writes the values of a tree's tiers, or removes it if no pod is left.
   [[nodiscard]] Status write_tree(const core::TreeRecord& tree);
   [[nodiscard]] Status write_tiers(const core::TreeRecord& tree, core::TreeState state);
+  [[nodiscard]] core::TierSnapshot observe_tier(const std::string& path,
+                                                const core::CgroupValues& wanted,
+                                                core::TreeState state);
   [[nodiscard]] core::CgroupValues changed_root_limits(const core::TreeRecord& tree,
                                                        core::TreeState state) const;
   [[nodiscard]] std::optional<CpuShares> observe_share(const core::TreeRecord& tree);
@@ -201,10 +219,13 @@ class Transaction {
   core::TiersRecord before_;  ///< sums and trees when the transaction began
   std::vector<std::string> written_;
   std::vector<std::string> failures_;
+  Limits cuts_;  ///< of converge()
+  std::vector<core::HeldLimit> held_limits_;
   std::vector<Refusal> unfinished_;
   std::vector<std::string> partly_removed_;
   core::TreeState trees_ = core::TreeState::kUnchanged;  ///< all but those of `made_`
   std::vector<std::string> made_;  ///< roots of the trees that this transaction has made
+  bool converges_ = false;         ///< converge() was called
   bool recovered_ = false;
   bool changed_ = false;  ///< begin() or execute() was called
 };

@@ -72,7 +72,7 @@ std::optional<CpuShares> Transaction::observe_share(const core::TreeRecord& tree
 core::CgroupValues Transaction::changed_root_limits(const core::TreeRecord& tree,
                                                     core::TreeState state) const {
   const core::TreeRecord* old = core::tree_at(before_, tree.kubepods);
-  if (state == core::TreeState::kUnchanged && old != nullptr &&
+  if (state == core::TreeState::kUnchanged && !converges_ && old != nullptr &&
       core::root_limits(before_, *old, *settings_, capacity_) ==
           core::root_limits(tiers(), tree, *settings_, capacity_))
     return {};
@@ -93,20 +93,29 @@ Status Transaction::check_io_weight(const std::string& kubepods) {
   return {};
 }
 
+core::TierSnapshot Transaction::observe_tier(const std::string& path,
+                                             const core::CgroupValues& wanted,
+                                             core::TreeState state) {
+  core::TierSnapshot snapshot;
+  if (wanted.memory_limit) {
+    if (const auto usage = machine_->memory_usage(path)) snapshot.usage = *usage;
+    const Bytes least = std::max(*wanted.memory_limit, settings_->tier_memory_floor);
+    if (core::bounded_tier_limit(least, snapshot.usage, least) > least)
+      snapshot.limit = cgroup::CgroupView{*machine_, path}.memory_limit();
+    if (const auto cut = cuts_.find(path); cut != cuts_.end()) snapshot.cut = cut->second;
+  }
+  snapshot.has_io_weight =
+      state == core::TreeState::kMissing && cgroup::has_io_weight(*machine_, path);
+  return snapshot;
+}
+
 Status Transaction::write_tiers(const core::TreeRecord& tree, core::TreeState state) {
   core::TierValues wanted = core::wanted_tiers(tree.sums, tiers().sums, *settings_, capacity_);
   wanted.root = changed_root_limits(tree, state);
   const auto share = observe_share(tree);
   if (tree.top.empty()) wanted.root.cpu_shares = share;
   const auto observe = [&](const core::CgroupValues& tier, core::QosClass qos_class) {
-    const std::string path = core::tier_path(tree.kubepods, qos_class);
-    core::TierSnapshot snapshot;
-    if (tier.memory_limit) {
-      if (const auto usage = machine_->memory_usage(path)) snapshot.usage = *usage;
-    }
-    snapshot.has_io_weight =
-        state == core::TreeState::kMissing && cgroup::has_io_weight(*machine_, path);
-    return snapshot;
+    return observe_tier(core::tier_path(tree.kubepods, qos_class), tier, state);
   };
   const core::TierValues values = core::decide_tier_write(
       wanted, state,
@@ -114,6 +123,10 @@ Status Transaction::write_tiers(const core::TreeRecord& tree, core::TreeState st
        .burstable = observe(wanted.burstable, core::QosClass::kBurstable),
        .besteffort = observe(wanted.besteffort, core::QosClass::kBestEffort)},
       *settings_);
+  for (core::HeldLimit& limit : core::held_limits(tree.kubepods, wanted, values, *settings_)) {
+    std::erase_if(held_limits_, [&](const auto& held) { return held.cgroup == limit.cgroup; });
+    held_limits_.push_back(std::move(limit));
+  }
   // Where the tree is not as it was, systemd is told even what the files hold.
   const auto make =
       state == core::TreeState::kUnchanged ? core::Cgroup::kExists : core::Cgroup::kCreate;
@@ -121,7 +134,8 @@ Status Transaction::write_tiers(const core::TreeRecord& tree, core::TreeState st
   Status first;
   const auto attempt = [&](const core::Plan& plan) {
     auto done = execute(plan);
-    if (first && !done) first = std::move(done);
+    const bool refused_cut = !cuts_.empty() && !done && done.error().code == ErrorCode::kBusy;
+    if (first && !done && !refused_cut) first = std::move(done);
   };
   if (state == core::TreeState::kMissing) attempt(core::plan_tree(tree.kubepods, tree.top));
   attempt(core::plan_tiers(tree.kubepods, values, layout, formula(), make));

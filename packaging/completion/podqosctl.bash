@@ -5,7 +5,7 @@ _podqosctl_words() {
     explain) echo "-f --filename -o --output --batch --driver --cgroup-version --node-memory --weight-formula --color --config --help" ;;
     annotate) echo "-f --filename -o --output --for --container --bundle --help" ;;
     status | tree) echo "-o --output --color --config --help" ;;
-    reconcile) echo "-n --dry-run -q --quiet -o --output --config --help" ;;
+    reconcile) echo "-n --dry-run -q --quiet --converge -o --output --config --help" ;;
     resize) echo "--container --requests --limits --runtime --runtime-root -o --output --config --help" ;;
     configure) echo "containerd crio podman docker --method -n --dry-run --undo --restart --root --program --engine-version -o --output --color --help" ;;
     config) echo "show fields check runtimes --config --help" ;;
@@ -65,7 +65,7 @@ _podqosctl() {
         *) words="text json" ;;
       esac
       ;;
-    --node-memory | --container | --engine-version | --requests | --limits) return ;;
+    --node-memory | --container | --converge | --engine-version | --requests | --limits) return ;;
     --bundle | --root | --runtime-root)
       mapfile -t COMPREPLY < <(compgen -d -- "$cur")
       return

@@ -153,9 +153,12 @@ TierValues wanted_tiers(const TierSums& tree, const TierSums& node, const Settin
 TierValues decide_tier_write(TierValues wanted, TreeState tree, const TierSnapshots& snapshots,
                              const Settings& settings) {
   const auto hold_above_usage = [&](CgroupValues& tier, const TierSnapshot& snapshot) {
-    if (tier.memory_limit) {
-      tier.memory_limit =
-          bounded_tier_limit(*tier.memory_limit, snapshot.usage, settings.tier_memory_floor);
+    if (!tier.memory_limit) return;
+    const Bytes floor = settings.tier_memory_floor;
+    const Bytes least = std::max(*tier.memory_limit, floor);
+    tier.memory_limit = bounded_tier_limit(*tier.memory_limit, snapshot.usage, floor);
+    for (const auto& lower : {snapshot.limit, snapshot.cut}) {
+      if (lower) tier.memory_limit = std::max(least, std::min(*tier.memory_limit, *lower));
     }
   };
   const auto decide = [&](CgroupValues& tier, const TierSnapshot& snapshot,
@@ -178,11 +181,6 @@ TierValues decide_tier_write(TierValues wanted, TreeState tree, const TierSnapsh
   // Constant: written when the tier was created.
   if (tree == TreeState::kUnchanged) wanted.besteffort.cpu_shares.reset();
   return wanted;
-}
-
-Bytes excess_of_limit(Bytes wanted, Bytes usage, const Settings& settings) {
-  const Bytes held = bounded_tier_limit(wanted, usage, settings.tier_memory_floor);
-  return rest_of(held, std::max(wanted, settings.tier_memory_floor));
 }
 
 }  // namespace podqos::core

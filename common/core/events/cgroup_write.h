@@ -104,6 +104,11 @@ enum class TreeState : std::uint8_t {
 /// What is observed of a tier before its values are written.
 struct TierSnapshot {
   std::optional<Bytes> usage = std::nullopt;  ///< of memory; nullopt also if it has no limit
+  /// The memory limit as the kernel has it; nullopt: none, or not needed, since usage and margin
+  /// are below the rule.
+  std::optional<Bytes> limit = std::nullopt;
+  /// A lower memory limit of cgroup v1, for which the kernel reclaims first: decide_convergence().
+  std::optional<Bytes> cut = std::nullopt;
   bool has_io_weight = false;  ///< podqos has set its I/O weight; observed only with kMissing
 };
 
@@ -119,13 +124,12 @@ struct TierSnapshots {
 [[nodiscard]] TierValues wanted_tiers(const TierSums& tree, const TierSums& node,
                                       const Settings& settings, const NodeCapacity& capacity);
 
-/// What is written of the tiers' values: a memory limit stays above usage (bounded_tier_limit()),
-/// and what does not change later is written only if the tree is not as it was.
+/// What is written of the tiers' values: a memory limit is not lowered below usage and margin
+/// (bounded_tier_limit()), nor raised above the rule for them, by which a tier that fills whatever
+/// limit it has would gain a margin with each event; and what does not change later is written only
+/// if the tree is not as it was.
 [[nodiscard]] TierValues decide_tier_write(TierValues wanted, TreeState tree,
                                            const TierSnapshots& snapshots,
                                            const Settings& settings);
-
-/// How far a tier's memory limit stays above the rule because its usage is; 0 if it does not.
-[[nodiscard]] Bytes excess_of_limit(Bytes wanted, Bytes usage, const Settings& settings);
 
 }  // namespace podqos::core

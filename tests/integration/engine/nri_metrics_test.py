@@ -350,7 +350,7 @@ class Contents(MetricsCase):
                 self.assertTrue(written in manual or short in manual, "podqos-nri(8) does not tell of it")
                 for sample in family.samples:
                     self.assertLessEqual(set(sample.labels), {"request", "operation_type", "code", "qos_class", "owner",
-                                                              "tier", "cgroup", "resource", "version", "le"})
+                                                              "tier", "cgroup", "resource", "version", "le", "step"})
                     self.assertNotIn("uid-burstable", str(sample))
         self.assertLess(len(text.splitlines()), 600)
         self.end_processes()

@@ -188,6 +188,7 @@ class FakeMachine final : public Machine {
     }
     const auto held = read(step.path, step.controller, step.file);
     if (!held) return fail(held.error());
+    if (step.file == "memory.reclaim") return reclaim(step, report);
     if (holds_value(step.file, *held, step.value)) return {};
     PODQOS_TRY(check_value(step));
     PODQOS_TRY(on_change_(line_of(step)));
@@ -196,14 +197,25 @@ class FakeMachine final : public Machine {
     return {};
   }
 
-  /// What the kernel refuses: on v1 a memory limit below usage (mm/memcontrol.c
-  /// mem_cgroup_resize_max, EBUSY), and a quota per period above a parent's (kernel/sched/core.c
-  /// tg_cfs_schedulable_down, EINVAL).
+  /// EAGAIN if less could be reclaimed (cgroup-v2.rst, memory.reclaim).
+  Status reclaim(const core::WriteFile& step, Report& report) {
+    PODQOS_TRY(on_change_(line_of(step)));
+    const auto bytes = parse_int(step.value).value_or(0);
+    if (tree_->cgroups.at(step.path).reclaim(bytes) < bytes)
+      report.ignored.push_back(line_of(step));
+    return {};
+  }
+
+  /// What the kernel refuses: on v1 a memory limit below usage for which it cannot reclaim enough
+  /// (mm/memcontrol-v1.c mem_cgroup_resize_max, EBUSY), and a quota per period above a parent's
+  /// (kernel/sched/core.c tg_cfs_schedulable_down, EINVAL).
   Status check_value(const core::WriteFile& step) {
     if (tree_->is_v2()) return {};
     if (step.file == "memory.limit_in_bytes") {
       const auto limit = parse_int(step.value).value_or(-1);
-      if (limit >= 0 && limit < tree_->cgroups.at(step.path).usage)
+      FakeTree::Cgroup& cgroup = tree_->cgroups.at(step.path);
+      if (limit >= 0 && limit < cgroup.usage) cgroup.reclaim(cgroup.usage - limit);
+      if (limit >= 0 && limit < cgroup.usage)
         return fail(ErrorCode::kBusy, cat(step.path, ": memory in use exceeds ", step.value));
     }
     if (step.file != "cpu.cfs_quota_us" && step.file != "cpu.cfs_period_us") return {};

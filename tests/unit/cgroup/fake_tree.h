@@ -32,6 +32,13 @@ struct FakeTree {
     bool enables_controllers = false;  ///< cgroup.subtree_control is not empty (v2)
     bool enables_io = false;           ///< it has io
     std::int64_t usage = 0;            ///< memory charged to it and to the cgroups below, in bytes
+    std::int64_t reclaimable = 0;      ///< what of it the kernel can reclaim
+    std::int64_t reclaim(std::int64_t most) {
+      const std::int64_t bytes = std::min(most, reclaimable);
+      reclaimable -= bytes;
+      usage -= bytes;
+      return bytes;
+    }
   };
 
   explicit FakeTree(core::CgroupVersion version)

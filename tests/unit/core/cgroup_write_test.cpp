@@ -492,6 +492,41 @@ TEST_F(DecideTierWrite, TheRootsLimitStaysAboveItsUsage) {
             (CgroupValues{.memory_limit = Bytes{-1}, .pids_limit = -1}));
 }
 
+/// A tier full of page cache fills whatever limit it has: with usage and margin alone each event
+/// would give it 16 MiB more.
+TEST_F(DecideTierWrite, AFullTiersLimitIsNotRaisedAboveTheRule) {
+  struct FullTierCase {
+    const char* name;
+    std::int64_t rule;
+    std::int64_t usage;
+    std::optional<std::int64_t> limit;  ///< the kernel's
+    std::int64_t want;
+  };
+  for (const auto& row : std::vector<FullTierCase>{
+           {"AtTheRule", kGi, kGi, kGi, kGi},
+           {"AboveTheRule", kGi, 2 * kGi, 2 * kGi, 2 * kGi},
+           {"UsageHasFallen", kGi, 2 * kGi, 3 * kGi, 2 * kGi + 16 * kMi},
+           {"ALowerLimitIsRaisedToTheRule", kGi, kGi - kMi, kGi - kMi, kGi},
+           {"NoLimit", kGi, 2 * kGi, {}, 2 * kGi + 16 * kMi},
+       }) {
+    SCOPED_TRACE(row.name);
+    wanted_.burstable.memory_limit = Bytes{row.rule};
+    observed_.burstable.usage = Bytes{row.usage};
+    observed_.burstable.limit =
+        row.limit.transform([](std::int64_t limit) { return Bytes{limit}; });
+    EXPECT_EQ(decide(TreeState::kUnchanged).burstable.memory_limit, Bytes{row.want});
+  }
+}
+
+TEST_F(DecideTierWrite, ACutIsNeverBelowTheRule) {
+  wanted_.burstable.memory_limit = Bytes{kGi};
+  observed_.burstable = {
+      .usage = Bytes{2 * kGi}, .limit = Bytes{2 * kGi}, .cut = Bytes{2000 * kMi}};
+  EXPECT_EQ(decide(TreeState::kUnchanged).burstable.memory_limit, Bytes{2000 * kMi});
+  observed_.burstable.cut = Bytes{kMi};
+  EXPECT_EQ(decide(TreeState::kUnchanged).burstable.memory_limit, Bytes{kGi});
+}
+
 TEST_F(DecideTierWrite, AnyTreeHoldsLimitsAboveUsageAndFloor) {
   settings_.tier_memory_floor = Bytes{32 * kMi};
   wanted_.burstable.memory_limit = Bytes{1'073'741'824};
@@ -536,28 +571,6 @@ TEST_F(DecideTierWrite, ResetsAnIoWeightThatIsNoLongerWanted) {
     SCOPED_TRACE(row.name);
     observed_.burstable.has_io_weight = row.has_io_weight;
     EXPECT_EQ(decide(row.tree).burstable.io_weight, row.want);
-  }
-}
-
-TEST(ExcessOfLimit, IsHowFarUsageAndMarginExceedTheRule) {
-  struct ExcessCase {
-    const char* name;
-    std::int64_t wanted;
-    std::int64_t usage;
-    std::int64_t excess;
-  };
-  for (const auto& row : std::vector<ExcessCase>{
-           {"FarBelow", kGi, 100 * kMi, 0},
-           {"AMarginBelow", kGi, kGi - 16 * kMi, 0},
-           {"WithinTheMargin", kGi, kGi - kMi, 15 * kMi},
-           {"Above", kGi, 2 * kGi, kGi + 16 * kMi},
-           {"TheFloorIsNoExcess", 0, 48 * kMi, 0},
-           {"AboveTheFloor", 0, 64 * kMi, 16 * kMi},
-       }) {
-    SCOPED_TRACE(row.name);
-    Settings settings;
-    settings.tier_memory_floor = Bytes{64 * kMi};
-    EXPECT_EQ(excess_of_limit(Bytes{row.wanted}, Bytes{row.usage}, settings), Bytes{row.excess});
   }
 }
 

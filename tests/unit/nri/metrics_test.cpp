@@ -115,6 +115,7 @@ TEST(NodeMetrics, AreInTheBaseUnits) {
       tree, [](const std::string& change) { return Status{fail(ErrorCode::kIo, change)}; });
   figures.tiers.push_back({.qos_class = core::QosClass::kBurstable,
                            .wanted_memory_limit = Bytes{1LL << 30},
+                           .floor = {},
                            .cgroup = {*figures.machine, "/kubepods/burstable"}});
   figures.unreadable = 1;
   const std::string tier = R"({tier="burstable",cgroup="/kubepods/burstable")";
@@ -129,6 +130,7 @@ TEST(NodeMetrics, AreInTheBaseUnits) {
        {"tier_cpu_usage_seconds_total" + tier + "}", "1.5"},
        {"tier_memory_limit_bytes" + tier + "}", "2147483648"},
        {"tier_memory_limit_wanted_bytes" + tier + "}", "1073741824"},
+       {"tier_memory_limit_gap_bytes" + tier + "}", "1073741824"},
        {"tier_memory_usage_bytes" + tier + "}", "1234567890123"},
        {"tier_oom_kills_total" + tier + "}", "2"},
        {"tier_threads" + tier + "}", "17"},
