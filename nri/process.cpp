@@ -38,6 +38,7 @@ std::string holder_of(const sys::Directory& directory) {
 /// Independent of the settings, because a reload may enable what needs them.
 constexpr std::array kKept = {
     CAP_DAC_OVERRIDE,  // cgroup files and /proc/PID/oom_score_adj of the container's user
+    CAP_KILL,          // processes of an evicted pod, where the kernel has no cgroup.kill
     CAP_SYS_ADMIN,     // trusted.* attributes, which mark podqos's cgroups
     CAP_SYS_PTRACE,    // see processes where /proc is mounted with hidepid
     CAP_SYS_NICE,      // v1 cpuset controller, to attach a monitor with more capabilities

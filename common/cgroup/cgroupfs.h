@@ -77,6 +77,7 @@ class Cgroupfs final : public Machine {
   [[nodiscard]] bool is_refused(OpenHierarchy& hierarchy, const core::WriteFile& step,
                                 Report& report);
   [[nodiscard]] Status move(const core::MoveProcess& step);
+  [[nodiscard]] Status kill(const core::KillProcesses& step);
   [[nodiscard]] Status remove(const core::RemoveCgroup& step, Report& report);
   /// Removes a cgroup in one hierarchy.
   [[nodiscard]] Status remove_from(OpenHierarchy& hierarchy, const core::RemoveCgroup& step,

@@ -42,6 +42,7 @@ Result<Report> DryRun::execute(const core::Plan& plan) {
                      record(s);
                      moved_.insert_or_assign(s.pid, s.path);
                    },
+                   [&](const core::KillProcesses& s) { record(s); },
                    [&](const core::RemoveCgroup& s) { run(s, report); },
                    [&](const core::SetAttribute& s) { run(s); },
                    [&](const core::SetOomScore& s) { record(s); },

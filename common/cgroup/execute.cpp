@@ -138,6 +138,7 @@ Status Cgroupfs::run(const core::Step& step, const core::Plan& plan, Report& rep
           [&](const core::EnsureCgroup& s) { return ensure(s, use_of(s.path, plan), report); },
           [&](const core::WriteFile& s) { return write(s, report); },
           [&](const core::MoveProcess& s) { return move(s); },
+          [&](const core::KillProcesses& s) { return kill(s); },
           [&](const core::RemoveCgroup& s) { return remove(s, report); },
           [&](const core::SetAttribute& s) { return set_attribute(s); },
           [&](const core::SetOomScore& s) { return set_oom_score(s, report); },

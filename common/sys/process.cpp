@@ -255,6 +255,11 @@ Result<int> oom_score_adj_of(Pid pid) {
   return static_cast<int>(score);
 }
 
+Status kill_process(Pid pid) {
+  if (::kill(static_cast<pid_t>(pid.value()), SIGKILL) == 0 || errno == ESRCH) return {};
+  return fail_errno(errno, cat("kill process ", pid.value()));
+}
+
 std::optional<Bytes> meminfo_field(std::string_view text, std::string_view name) {
   while (!text.empty()) {
     std::string_view line = read_until(text, '\n');

@@ -72,6 +72,9 @@ struct ProcCgroup {
 /// Reads /proc/PID/oom_score_adj; kNotFound if the process does not exist.
 [[nodiscard]] Result<int> oom_score_adj_of(Pid pid);
 
+/// SIGKILL, which needs CAP_KILL for processes of other users; one that has ended is no error.
+[[nodiscard]] Status kill_process(Pid pid);
+
 /// Total RAM and swap of the machine.
 struct InstalledMemory {
   Bytes memory;

@@ -14,6 +14,7 @@ namespace {
 /// joined by commas.
 struct Format {
   std::string operator()(bool value) const { return value ? "yes" : "no"; }
+  std::string operator()(std::uint32_t value) const { return std::to_string(value); }
   std::string operator()(std::uint64_t value) const {
     return value == kUnitInfinity ? "infinity" : std::to_string(value);
   }
@@ -50,6 +51,7 @@ struct Line {
   std::string operator()(const MoveProcess& step) const {
     return cat("move   ", step.pid.value(), " -> ", step.path);
   }
+  std::string operator()(const KillProcesses& step) const { return cat("kill   ", step.path); }
   std::string operator()(const RemoveCgroup& step) const {
     return cat("rmdir  ", step.path, step.nested == Nested::kRemoved ? " and all below" : "");
   }

@@ -10,9 +10,9 @@
 
 namespace podqos::core {
 
-/// Value of a systemd unit property, of the D-Bus type b, t, s, as or au.
-using UnitValue = std::variant<bool, std::uint64_t, std::string, std::vector<std::string>,
-                               std::vector<std::uint32_t>>;
+/// Value of a systemd unit property, of the D-Bus type b, u, t, s, as or au.
+using UnitValue = std::variant<bool, std::uint32_t, std::uint64_t, std::string,
+                               std::vector<std::string>, std::vector<std::uint32_t>>;
 
 /// systemd's "infinity": no limit.
 constexpr std::uint64_t kUnitInfinity = ~std::uint64_t{0};
@@ -62,6 +62,11 @@ struct MoveProcess {
   std::string path;
   Pid pid;
   friend bool operator==(const MoveProcess&, const MoveProcess&) = default;
+};
+/// Kill all processes in cgroup `path` and below it; absent is fine.
+struct KillProcesses {
+  std::string path;
+  friend bool operator==(const KillProcesses&, const KillProcesses&) = default;
 };
 /// What becomes of the cgroups below one that is removed.
 enum class Nested : std::uint8_t {
@@ -125,8 +130,8 @@ struct StopUnit {
   friend bool operator==(const StopUnit&, const StopUnit&) = default;
 };
 
-using Step = std::variant<EnsureCgroup, WriteFile, MoveProcess, RemoveCgroup, SetAttribute,
-                          SetOomScore, StartUnit, SetUnit, StopUnit>;
+using Step = std::variant<EnsureCgroup, WriteFile, MoveProcess, KillProcesses, RemoveCgroup,
+                          SetAttribute, SetOomScore, StartUnit, SetUnit, StopUnit>;
 
 /// An ordered list of effects: the same value is dry run, assertion and work list.
 using Plan = std::vector<Step>;

@@ -117,6 +117,8 @@ constexpr std::array kPluginRules{
     // Metrics clients; the end of a response.
     Rule{"accept4", Condition{3, kInt, SOCK_NONBLOCK | SOCK_CLOEXEC}},
     Rule{"shutdown", Condition{1, kInt, SHUT_WR}},
+    // Ends an evicted pod where the kernel has no cgroup.kill.
+    Rule{"kill", Condition{1, kInt, SIGKILL}},
 };
 
 /// An array to generate and its rules.

@@ -254,6 +254,14 @@ class FakeMachine final : public Machine {
     return {};
   }
 
+  Status run(const core::KillProcesses& step, Report& /*report*/) {
+    PODQOS_TRY(on_change_(line_of(step)));
+    std::erase_if(tree_->processes, [&](const auto& process) {
+      return is_at_or_below(process.second.cgroup, step.path);
+    });
+    return {};
+  }
+
   Status run(const core::RemoveCgroup& step, Report& report) {
     if (!exists(step.path)) return {};
     PODQOS_TRY(remove_nested(step, report));
