@@ -102,6 +102,9 @@ class ExplanationTable {
     if (values.pids_limit)
       add(cat("pids.max", of), cat(*values.pids_limit), "podPidsLimit of the configuration",
           "pkg/kubelet/cm/pod_container_manager_linux.go");
+    if (values.oomd_avoid)
+      add("ManagedOOMPreference", "avoid", "critical: evicted last, or never (eviction)",
+          "pkg/kubelet/types/pod_update.go IsCriticalPod");
     if (values.io_weight)
       add("io.weight", cat(*values.io_weight), "ioWeight.guaranteed of the configuration",
           "podqos.json(5)");

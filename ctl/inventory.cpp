@@ -15,7 +15,9 @@
 #include "common/cgroup/container.h"
 #include "common/cgroup/node.h"
 #include "common/cgroup/root.h"
+#include "common/codec/settings_table.h"
 #include "common/core/cgroups/naming.h"
+#include "common/core/cgroups/oomd.h"
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/cgroups/value_table.h"
 #include "common/core/events/admission.h"
@@ -229,6 +231,7 @@ class Inventory {
       const std::string path = core::tier_path(record.kubepods, qos_class);
       Json json = {{"qosClass", core::format_qos_class(qos_class)}};
       json.update(group_json("tier", path, record.sums.of(qos_class), wanted));
+      json["eviction"] = eviction_json(record, qos_class);
       find_unmanaged(path);
       return json;
     };
@@ -241,6 +244,15 @@ class Inventory {
         {"tiers",
          {tier(core::QosClass::kGuaranteed, root), tier(core::QosClass::kBurstable, rule.burstable),
           tier(core::QosClass::kBestEffort, rule.besteffort)}}};
+  }
+
+  /// At which memory pressure a tier loses a pod, and by whom; null: at none.
+  [[nodiscard]] Json eviction_json(const core::TreeRecord& tree, core::QosClass qos_class) const {
+    const auto& threshold = settings_.eviction.of(qos_class);
+    if (!threshold) return nullptr;
+    const bool oomd = core::is_watched_by_oomd(tree.kubepods, cgroups_.layout_without_hugepages());
+    return {{"memoryPressure", codec::format_pressure(*threshold)},
+            {"by", oomd ? "systemd-oomd" : "podqos-nri"}};
   }
 
   /// The shares of all of the tree's pods, if a cgroup has them.

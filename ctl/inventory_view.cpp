@@ -153,13 +153,19 @@ std::string status_text(const Json& view, ColourMode mode) {
                               tier.at("converging") ? " (converging)" : "")),
                      cell(bytes_in(tier, "memoryUsageBytes"))});
   };
+  std::string evictions;
   for (const Json& tree : view.at("trees")) {
     if (!tree.at("top").is_null()) add_tier("cgroup", tree.at("top"));
-    for (const Json& tier : tree.at("tiers"))
+    for (const Json& tier : tree.at("tiers")) {
       add_tier("qosClass", tier);
+      if (const Json& eviction = tier.at("eviction"); !eviction.is_null())
+        evictions +=
+            cat("eviction from ", text_in(tier, "cgroup"), ": at ",
+                text_in(eviction, "memoryPressure"), " by ", text_in(eviction, "by"), "\n");
+    }
   }
   std::string out = pods.size() > 1 ? format_table(pods, mode) : "no pods\n";
-  if (tiers.size() > 1) out += cat("\n", format_table(tiers, mode));
+  if (tiers.size() > 1) out += cat("\n", format_table(tiers, mode), evictions);
   const Json& kubelets = view.at("kubelets");
   if (const auto count = kubelets.at("pods").get<std::int64_t>(); count > 0)
     out += cat("kubelet: ", format_count(count, "pod"), ", ", amounts_in(kubelets, "requests"),

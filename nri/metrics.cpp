@@ -221,6 +221,10 @@ void Metrics::failed(ErrorCode code) {
   ++errors_.at(static_cast<std::size_t>(code));
 }
 
+void Metrics::evicted(core::QosClass qos_class) {
+  ++evictions_[qos_class];
+}
+
 void Metrics::reconciled() {
   last_reconcile_ = std::chrono::system_clock::now();
 }
@@ -257,6 +261,11 @@ void Metrics::write(Exposition& out) const {
        {std::pair{"reclaim", limit_steps_.reclaimed}, std::pair{"lower", limit_steps_.lowered},
         std::pair{"pause", limit_steps_.pauses}})
     out.sample({{"step", step}}, static_cast<double>(count));
+  out.metric("counter", "podqos_evictions_total",
+             "Pods that podqos-nri has evicted, by the tier that was under memory pressure; those "
+             "of systemd-oomd are not counted.");
+  for (const auto& [qos_class, count] : evictions_)
+    out.sample({{"tier", tier_label(qos_class)}}, static_cast<double>(count));
   if (!last_reconcile_) return;
   const std::chrono::duration<double> time = last_reconcile_->time_since_epoch();
   out.single("gauge", "podqos_last_reconcile_timestamp_seconds",

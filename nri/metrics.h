@@ -79,6 +79,8 @@ class Metrics {
   void dropped() { ++dropped_; }
   /// Notes the steps that were taken towards memory limits.
   void converged(const app::Convergence::Steps& steps) { limit_steps_ = steps; }
+  /// Counts the eviction of a pod of this class, which is not Guaranteed.
+  void evicted(core::QosClass qos_class);
   /// Notes the time at which state and cgroups matched the runtime's state.
   void reconciled();
 
@@ -93,6 +95,8 @@ class Metrics {
   std::array<std::uint64_t, kErrorCodes> errors_{};
   std::uint64_t dropped_ = 0;
   app::Convergence::Steps limit_steps_;
+  std::map<core::QosClass, std::uint64_t> evictions_{{core::QosClass::kBurstable, 0},
+                                                     {core::QosClass::kBestEffort, 0}};
   std::optional<std::chrono::system_clock::time_point> last_reconcile_;
 };
 

@@ -11,6 +11,7 @@
 
 #include "common/app/convergence.h"
 #include "common/app/engine_events.h"
+#include "common/app/eviction.h"
 #include "common/app/log.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
@@ -103,6 +104,8 @@ class Plugin : public Handler {
   void register_sandbox(const Reported& pod);
   /// Releases sandboxes whose process has ended. @return as DeferredEvents::apply()
   [[nodiscard]] bool release_ended_sandboxes(const app::Timeouts& timeouts);
+  /// Measures the tiers, once a second, and evicts a pod if one is due.
+  void evict(const app::Timeouts& timeouts);
   /// Releases due pods, and recomputes everything if that was deferred or is due.
   void reconcile(const app::Timeouts& timeouts);
   /// One step towards the rules' memory limits. @return whether the next one may follow at once
@@ -127,6 +130,8 @@ class Plugin : public Handler {
   std::optional<app::Synchronization> synchronization_;  ///< in progress
   bool recomputes_ = true;  ///< soon: events may have been missed, at least before the start
   app::Convergence convergence_{clock_};
+  app::Evictor evictor_;
+  TimePoint next_eviction_;
   TimePoint next_release_;
   TimePoint next_recomputation_;
 };

@@ -34,6 +34,8 @@ constexpr milliseconds kHousekeeping{500};
 constexpr std::chrono::seconds kCreation{120};
 /// Interval at which everything is recomputed.
 constexpr std::chrono::seconds kRecomputation{300};
+/// Interval at which the pressure of tiers is measured, as systemd-oomd does.
+constexpr std::chrono::seconds kMeasurement{1};
 /// Interval at which due pods are released.
 constexpr std::chrono::seconds kReleaseInterval{5};
 
@@ -186,6 +188,14 @@ bool Plugin::converge(const app::Timeouts& timeouts) {
   return lowered && *lowered;
 }
 
+void Plugin::evict(const app::Timeouts& timeouts) {
+  if (clock_.now() < next_eviction_) return;
+  next_eviction_ = clock_.now() + kMeasurement;
+  const auto evicted = evictor_.check(configuration_.settings(), log(), timeouts);
+  if (!evicted) return log_failure("eviction", evicted.error(), "; retrying");
+  if (*evicted) metrics_.evicted(**evicted);
+}
+
 bool Plugin::housekeep() {
   const auto now = clock_.now();
   std::erase_if(created_, [&](const auto& entry) { return now - entry.second.since > kCreation; });
@@ -193,6 +203,7 @@ bool Plugin::housekeep() {
                                .lock = kHousekeepingLock,
                                .systemd = kHousekeeping,
                                .clock = &clock_};
+  evict(timeouts);
   if (read_state()) {
     const auto taken =
         synchronization_->resume(configuration_.settings(), log(), listener(),

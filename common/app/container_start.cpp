@@ -70,6 +70,16 @@ Status check_own(const Admission& admission, const std::string& actual) {
           "the runtime to create a cgroup for the container"));
 }
 
+/// Tells systemd-oomd that a started container is to be spared. An error is logged: the container
+/// runs without it.
+void spare(Transaction& transaction, const core::PodRecord& record,
+           const core::ContainerRecord& container) {
+  if (!core::is_spared(record, transaction.settings())) return;
+  const Status done =
+      transaction.execute(plan_preference(transaction.machine(), container, {.oomd_avoid = true}));
+  if (!done) transaction.log().warning(cat(core::name_of(record.pod), ": ", done.error().message));
+}
+
 /// "pod 42, container c1 runs in cgroup /a, not in /b", of one that runs outside its pod.
 std::string describe_place(const Admission& admission, const Init& init) {
   return cat("pod ", admission.record.pod.uid, ", container ", printable(admission.container.id),
@@ -127,6 +137,19 @@ Result<std::optional<Admission>> admit_running(Transaction& transaction, Admissi
 
 }  // namespace
 
+core::Plan plan_preference(cgroup::Machine& machine, const core::ContainerRecord& container,
+                           const core::CgroupValues& values) {
+  // No weight is among the values.
+  core::Plan plan = core::plan_container(
+      container.cgroup, values, machine.layout_without_hugepages(), core::WeightFormula::kLog);
+  const auto leaf = machine.cgroup_of(container.pid);
+  if (plan.empty() || !leaf || !is_below(*leaf, container.cgroup)) return plan;
+  plan.emplace_back(core::SetAttribute{.path = *leaf,
+                                       .name = core::kOomdAvoidAttribute,
+                                       .value = values.oomd_avoid.value_or(false) ? "1" : "0"});
+  return plan;
+}
+
 Status confirm(Transaction& transaction, const store::KnownContainer& found,
                const core::ContainerFacts& facts, const Init& init, Reporter reporter) {
   core::PodRecord record = found.record;
@@ -143,6 +166,7 @@ Status confirm(Transaction& transaction, const store::KnownContainer& found,
     transaction.log().warning(*warning);
   PODQOS_TRY(transaction.save(record, &found.record));
   transaction.renew_copy(record);
+  spare(transaction, record, record.containers[found.index]);
   charge_monitor(transaction, record, init.child_of_monitor);
   return learn_formula(transaction, record, record.containers[found.index], facts.resources);
 }
@@ -197,6 +221,7 @@ Status register_started(Transaction& transaction, AdmissionRequest request, cons
   PODQOS_ASSIGN(const auto admission, admit_running(transaction, std::move(request), init));
   if (!admission) return transaction.finish_if_changed();
   auto done = apply_container(transaction, *admission, init, reporter);
+  spare(transaction, admission->record, admission->container);
   if (done && registered) done = registered(*admission);
   charge_monitor(transaction, admission->record, init.child_of_monitor);
   auto finished = transaction.finish();

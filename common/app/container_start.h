@@ -60,4 +60,12 @@ void detect_formula(Transaction& transaction, const core::PodRecord& record,
 [[nodiscard]] Status count_running(Transaction& transaction, AdmissionRequest request,
                                    const Init& init);
 
+/// Tells systemd-oomd whether to take a running container last: of its scope, and of the cgroup
+/// that crun makes below it, which is the one that systemd-oomd would take. Empty for the cgroupfs
+/// driver.
+/// @param values  with `oomd_avoid` alone
+[[nodiscard]] core::Plan plan_preference(cgroup::Machine& machine,
+                                         const core::ContainerRecord& container,
+                                         const core::CgroupValues& values);
+
 }  // namespace podqos::app

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <iterator>
 
+#include "common/app/container_start.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
 #include "common/cgroup/cgroupfs.h"
@@ -205,6 +206,8 @@ Status Transaction::write_pod(const core::PodRecord& record, const core::PodReco
   if (before != nullptr && cgroup::is_written(*machine_, record.cgroup)) snapshot.written = *before;
   if (trees_ == core::TreeState::kMissing)
     snapshot.has_io_weight = cgroup::has_io_weight(*machine_, record.cgroup);
+  if (trees_ == core::TreeState::kMissing && core::is_critical(record.pod))
+    snapshot.has_eviction = cgroup::has_eviction(*machine_, record.cgroup);
   PODQOS_ASSIGN(auto write, core::decide_pod_write(record, snapshot, *settings_));
   if (write.may_cut) {
     const auto usage = cgroup::usage_above(*machine_, record.cgroup, *write.values.memory_limit);
@@ -216,6 +219,12 @@ Status Transaction::write_pod(const core::PodRecord& record, const core::PodReco
   const bool counts_removed = layout.cpu == core::CgroupVersion::kV1 &&
                               core::driver_of(record.cgroup) == core::Driver::kCgroupfs;
   core::Plan plan = core::plan_pod(record.cgroup, write.values, layout, formula(), write.make);
+  for (const core::ContainerRecord& container : record.containers) {
+    if (!write.values.oomd_avoid || container.state != core::ContainerState::kLive) continue;
+    std::ranges::move(
+        plan_preference(*machine_, container, {.oomd_avoid = write.values.oomd_avoid}),
+        std::back_inserter(plan));
+  }
   plan.emplace_back(copy_of(record));
   changed_ = true;
   auto report = counts_removed ? machine_->execute_with_quota(plan) : machine_->execute(plan);

@@ -8,6 +8,7 @@
 #include "common/cgroup/node.h"
 #include "common/cgroup/root.h"
 #include "common/core/cgroups/naming.h"
+#include "common/core/cgroups/oomd.h"
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/events/root.h"
 #include "common/core/pods/counting.h"
@@ -114,14 +115,21 @@ Status Transaction::write_tiers(const core::TreeRecord& tree, core::TreeState st
   wanted.root = changed_root_limits(tree, state);
   const auto share = observe_share(tree);
   if (tree.top.empty()) wanted.root.cpu_shares = share;
+  const bool watched_by_oomd =
+      core::is_watched_by_oomd(tree.kubepods, machine_->layout_without_hugepages());
   const auto observe = [&](const core::CgroupValues& tier, core::QosClass qos_class) {
-    return observe_tier(core::tier_path(tree.kubepods, qos_class), tier, state);
+    const std::string path = core::tier_path(tree.kubepods, qos_class);
+    core::TierSnapshot snapshot = observe_tier(path, tier, state);
+    snapshot.has_eviction = watched_by_oomd && state == core::TreeState::kMissing &&
+                            cgroup::has_eviction(*machine_, path);
+    return snapshot;
   };
   const core::TierValues values = core::decide_tier_write(
       wanted, state,
       {.root = observe(wanted.root, core::QosClass::kGuaranteed),
        .burstable = observe(wanted.burstable, core::QosClass::kBurstable),
-       .besteffort = observe(wanted.besteffort, core::QosClass::kBestEffort)},
+       .besteffort = observe(wanted.besteffort, core::QosClass::kBestEffort),
+       .watched_by_oomd = watched_by_oomd},
       *settings_);
   for (core::HeldLimit& limit : core::held_limits(tree.kubepods, wanted, values, *settings_)) {
     std::erase_if(held_limits_, [&](const auto& held) { return held.cgroup == limit.cgroup; });

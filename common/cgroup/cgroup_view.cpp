@@ -33,16 +33,21 @@ std::optional<std::int64_t> limit_of(const std::optional<Unit<Tag>>& value) {
   return value ? positive(value->value()) : std::nullopt;
 }
 
-/// The number after "total=" in the line that begins with `kind`.
-std::optional<Micros> total_in(std::string_view text, std::string_view kind) {
-  constexpr std::string_view kTotal = " total=";
+/// The whole number after `name`, " total=" or " avg10=", in the line that begins with `kind`.
+std::optional<std::int64_t> pressure_in(std::string_view text, std::string_view kind,
+                                        std::string_view name) {
   while (!text.empty()) {
     const std::string_view line = read_until(text, '\n');
-    const std::size_t at = line.rfind(kTotal);
-    if (word_at(line, 0) == kind && at != std::string_view::npos)
-      return strong<Micros>(parse_int(line.substr(at + kTotal.size())));
+    const std::size_t at = line.rfind(name);
+    if (word_at(line, 0) != kind || at == std::string_view::npos) continue;
+    const std::string_view rest = line.substr(at + name.size());
+    return parse_int(rest.substr(0, rest.find_first_of(". ")));
   }
   return std::nullopt;
+}
+
+std::optional<Micros> total_in(std::string_view text, std::string_view kind) {
+  return strong<Micros>(pressure_in(text, kind, " total="));
 }
 
 /// The weight of a file's first line: "default 100" or "100". The others are of single devices.
@@ -177,6 +182,21 @@ std::optional<Pressure> CgroupView::pressure(std::string_view resource) const {
   return Pressure{.waiting = *waiting, .stalled = total_in(*found, "full")};
 }
 
+std::optional<std::int64_t> CgroupView::memory_stalled_percent() const {
+  if (!has(Controller::kMemory, CgroupVersion::kV2)) return std::nullopt;
+  const auto& found = text(Controller::kMemory, "memory.pressure");
+  return found ? pressure_in(*found, "full", " avg10=") : std::nullopt;
+}
+
+std::optional<Bytes> CgroupView::working_set() const {
+  const auto usage = memory_usage();
+  const auto& stat = text(Controller::kMemory, "memory.stat");
+  if (!usage || !stat) return std::nullopt;
+  const bool is_v2 = has(Controller::kMemory, CgroupVersion::kV2);
+  const auto inactive = find_key(*stat, is_v2 ? "inactive_file" : "total_inactive_file");
+  return rest_of(*usage, Bytes{inactive.value_or(0)});
+}
+
 std::optional<CpuShares> CgroupView::shares(const std::optional<CpuShares>& rule,
                                             core::WeightFormula formula) const {
   const auto weight = cpu_weight();
@@ -259,6 +279,11 @@ std::vector<std::string> differences(const CgroupView& cgroup, const core::Cgrou
 bool has_io_weight(Machine& machine, const std::string& cgroup) {
   const auto weighted = machine.attribute(cgroup, core::kIoWeightAttribute);
   return weighted && *weighted == core::kIoWeightSet;
+}
+
+bool has_eviction(Machine& machine, const std::string& cgroup) {
+  const auto told = machine.attribute(cgroup, core::kEvictionAttribute);
+  return told && *told == core::kEvictionSet;
 }
 
 bool takes_io_weight(Machine& machine, const std::string& cgroup) {

@@ -59,6 +59,13 @@ class CgroupView {
   /// (psi=0). Also nullopt if the file is malformed.
   [[nodiscard]] std::optional<Pressure> pressure(std::string_view resource) const;
 
+  /// For how much of the last 10 s all tasks waited for memory at once, in whole percent (PSI full
+  /// avg10), as systemd-oomd measures pressure; nullopt as for pressure().
+  [[nodiscard]] std::optional<std::int64_t> memory_stalled_percent() const;
+  /// The memory in use less inactive page cache, at least 0, by which the kubelet evicts.
+  /// @note google/cadvisor container/libcontainer/handler.go setMemoryStats
+  [[nodiscard]] std::optional<Bytes> working_set() const;
+
   /// The CPU shares: cpu.shares on v1. On v2 `rule` if its weight equals the cgroup's, otherwise
   /// the inverse of the linear formula, which is lossy.
   [[nodiscard]] std::optional<CpuShares> shares(const std::optional<CpuShares>& rule,
@@ -106,6 +113,9 @@ class CgroupView {
 /// Whether podqos has written the weight of `cgroup`. If the setting is gone, the cgroup must get
 /// the kernel's default once more.
 [[nodiscard]] bool has_io_weight(Machine& machine, const std::string& cgroup);
+
+/// Whether podqos has told systemd-oomd of `cgroup`, and it is to be told if that changes.
+[[nodiscard]] bool has_eviction(Machine& machine, const std::string& cgroup);
 
 /// Whether the kernel has a file for the weight of `cgroup`, whose parent enables the io
 /// controller.

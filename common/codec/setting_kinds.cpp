@@ -123,6 +123,7 @@ std::optional<std::int64_t> read_number(const SettingKind& kind, const JsonNode&
     case Form::kPath:
     case Form::kCgroup:
     case Form::kAddress:
+    case Form::kPressure:
     case Form::kPaths: break;
   }
   return std::nullopt;
@@ -186,6 +187,22 @@ Result<SettingValue> read_paths(const SettingKind& kind, const JsonNode& node) {
 
 }  // namespace
 
+std::optional<core::MemoryPressure> parse_pressure(std::string_view text) {
+  constexpr std::int64_t kLongest = 3600;
+  const auto percent = read_percent(read_until(text, '/'));
+  const auto seconds = read_duration(kOneSecond, text);
+  if (!percent || *percent < 1 || *percent > kPercent) return std::nullopt;
+  if (!seconds || *seconds < 1 || *seconds > kLongest) return std::nullopt;
+  return core::MemoryPressure{.percent = *percent, .seconds = *seconds};
+}
+
+std::string format_pressure(const core::MemoryPressure& pressure) {
+  std::string duration = format_duration(pressure.seconds * kOneSecond);
+  duration.erase(0, 1);  // the quotation mark
+  duration.pop_back();
+  return cat(pressure.percent, "%/", duration);
+}
+
 std::string expected_value(const SettingKind& kind) {
   const auto text = [&]() -> std::string {
     switch (kind.form) {
@@ -201,6 +218,7 @@ std::string expected_value(const SettingKind& kind) {
       case Form::kCgroup: return "an absolute path without \"..\"";
       case Form::kAddress:
         return R"("unix:PATH" or a loopback address with its port such as "127.0.0.1:9464")";
+      case Form::kPressure: return R"(a pressure from "1%/1s" to "100%/1h" such as "60%/30s")";
       case Form::kPaths: return cat("a list of 1 to ", kind.max, " absolute paths without \"..\"");
     }
     return {};
@@ -222,6 +240,8 @@ Result<SettingValue> read_value(const SettingKind& kind, const JsonNode& node) {
     PODQOS_TRY(core::parse_metrics_address(node.text));
     return std::string{node.text};
   }
+  if (kind.form == Form::kPressure && node.kind == Kind::kString && parse_pressure(node.text))
+    return std::string{node.text};
   const auto number = read_number(kind, node);
   if (!number || *number < kind.min || *number > kind.max) return unexpected_value(kind, node);
   return *number;
@@ -249,6 +269,7 @@ std::string format_value(const SettingKind& kind, const SettingValue& value) {
     case Form::kPath:
     case Form::kCgroup:
     case Form::kAddress:
+    case Form::kPressure:
     case Form::kPaths: break;
   }
   return std::to_string(*number);

@@ -26,6 +26,11 @@ constexpr SettingKind kReleaseDelay{.form = Form::kDuration, .max = 3600, .step 
 constexpr SettingKind kIoWeight{
     .form = Form::kNumber, .min = core::kMinIoWeight, .max = core::kMaxIoWeight, .null = true};
 
+constexpr SettingKind kPressure{.form = Form::kPressure, .null = true};
+// As long as systemd-oomd waits for averages of pressure to fall (POST_ACTION_DELAY_USEC).
+constexpr SettingKind kEvictionInterval{
+    .form = Form::kDuration, .min = 15, .max = 86'400, .step = kSecond};
+
 constexpr SettingKind words(std::string_view words) {
   return {.form = Form::kWord, .words = words};
 }
@@ -58,6 +63,13 @@ SettingValue value_of(const core::MetricsAddress& address) {
 void assign(core::MetricsAddress& address, const SettingValue& value) {
   if (auto parsed = core::parse_metrics_address(*std::get_if<std::string>(&value)))
     address = *std::move(parsed);
+}
+
+SettingValue value_of(const core::MemoryPressure& pressure) {
+  return format_pressure(pressure);
+}
+void assign(core::MemoryPressure& pressure, const SettingValue& value) {
+  pressure = parse_pressure(*std::get_if<std::string>(&value)).value_or(core::MemoryPressure{});
 }
 
 template <class T>
@@ -93,7 +105,7 @@ constexpr Setting setting(std::string_view path, SettingKind kind) {
                     const SettingValue& value) { assign((settings.*....*kMembers), value); }};
 }
 
-constexpr std::array<Setting, 40> kTable{{
+constexpr std::array<Setting, 43> kTable{{
     setting<&Settings::enabled>("enabled", kFlag),
     setting<&Settings::scope>("scope", words("pods annotated all")),
     setting<&Settings::trust_annotations>("trustAnnotations", words("engine-checked all none")),
@@ -129,6 +141,12 @@ constexpr std::array<Setting, 40> kTable{{
     setting<&Settings::io_weight, &core::IoWeights::guaranteed>("ioWeight.guaranteed", kIoWeight),
     setting<&Settings::io_weight, &core::IoWeights::burstable>("ioWeight.burstable", kIoWeight),
     setting<&Settings::io_weight, &core::IoWeights::besteffort>("ioWeight.bestEffort", kIoWeight),
+    setting<&Settings::eviction, &core::Eviction::burstable>("eviction.burstable.memoryPressure",
+                                                             kPressure),
+    setting<&Settings::eviction, &core::Eviction::besteffort>("eviction.besteffort.memoryPressure",
+                                                              kPressure),
+    setting<&Settings::eviction, &core::Eviction::interval_seconds>("eviction.interval",
+                                                                    kEvictionInterval),
     setting<&Settings::swap_behavior>(
         "memorySwap.swapBehavior",
         {.form = Form::kWord, .words = "NoSwap LimitedSwap", .null = true, .blank = true}),

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,6 +36,7 @@ struct SettingKind {
     kCgroup,    ///< a path whose components are names of cgroups, for both drivers; what systemd
                 ///< further asks for is checked when a root is chosen
     kAddress,   ///< core::MetricsAddress
+    kPressure,  ///< core::MemoryPressure, "<percentage>/<duration>"
     kPaths,     ///< 1 to `max`
   };
   Form form = Form::kFlag;
@@ -69,6 +71,12 @@ struct Setting {
   SettingValue (*get)(const core::Settings&) = nullptr;
   void (*set)(core::Settings&, const SettingValue&) = nullptr;  ///< a value of the kind
 };
+
+/// "60%/30s", with 1 to 100 percent and a duration of 1 s to 1 h in whole seconds; nullopt for any
+/// other text.
+[[nodiscard]] std::optional<core::MemoryPressure> parse_pressure(std::string_view text);
+/// The same as text.
+[[nodiscard]] std::string format_pressure(const core::MemoryPressure& pressure);
 
 /// Every field, in the order of the manual.
 [[nodiscard]] std::span<const Setting> settings_table();

@@ -8,6 +8,8 @@
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/core/kubernetes/cgroup_values.h"
+#include "common/core/kubernetes/eviction.h"
+#include "common/core/kubernetes/pod_resources.h"
 #include "common/core/metrics_address.h"
 
 namespace podqos::core {
@@ -67,6 +69,21 @@ struct IoWeights {
   friend bool operator==(const IoWeights&, const IoWeights&) = default;
 };
 
+/// eviction: at which memory pressure a tier loses a pod; nullopt: at none.
+struct Eviction {
+  std::optional<MemoryPressure> burstable;
+  std::optional<MemoryPressure> besteffort;
+  std::int64_t interval_seconds = 60;  ///< at least this long between two evictions
+
+  /// The threshold of a tier; the root, Guaranteed pods' tier, has none.
+  [[nodiscard]] const std::optional<MemoryPressure>& of(QosClass qos_class) const {
+    static constexpr std::optional<MemoryPressure> kNone;
+    if (qos_class == QosClass::kGuaranteed) return kNone;
+    return qos_class == QosClass::kBurstable ? burstable : besteffort;
+  }
+  friend bool operator==(const Eviction&, const Eviction&) = default;
+};
+
 /// rootCpuWeight: what CPU weight the root of podqos's own pods has where no kubelet's is beside
 /// it.
 struct RootCpuWeight {
@@ -109,6 +126,7 @@ struct Settings {
   WeightFormulaSetting weight_formula = WeightFormulaSetting::kAuto;
   std::optional<std::int64_t> pod_pids_limit;
   IoWeights io_weight;
+  Eviction eviction;
   std::optional<SwapBehavior> swap_behavior = SwapBehavior::kNoSwap;  ///< nullopt: the engine's
   /// On cgroup v2: does the kernel's OOM killer take one process of a container, not all of them?
   bool single_process_oom_kill = false;

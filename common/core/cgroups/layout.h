@@ -81,7 +81,7 @@ enum class CgroupOrigin : std::uint8_t {
 };
 
 // Extended attributes of cgroups: what podqos has to know of them even if the state directory is
-// lost. xattr(7), trusted.*: readable and writable with CAP_SYS_ADMIN only.
+// lost. xattr(7), trusted.*: readable and writable with CAP_SYS_ADMIN only. The last is oomd's.
 
 /// Marks the root, and the cgroups above it, as made by podqos.
 constexpr const char* kMadeAttribute = "trusted.podqos.made";
@@ -96,5 +96,14 @@ constexpr const char* kUnwrittenRecord = "unwritten";
 constexpr const char* kIoWeightAttribute = "trusted.podqos.ioweight";
 constexpr const char* kIoWeightSet = "1";
 constexpr const char* kIoWeightReset = "0";
+
+/// Tells that podqos has told systemd-oomd about the cgroup (eviction), or has taken that back.
+constexpr const char* kEvictionAttribute = "trusted.podqos.eviction";
+constexpr const char* kEvictionSet = "1";
+constexpr const char* kEvictionReset = "0";
+
+/// Tells systemd-oomd to take the cgroup last: "1"; "0" as if there were none.
+/// @note systemd src/oom/oomd-util.c oomd_fetch_cgroup_oom_preference
+constexpr const char* kOomdAvoidAttribute = "user.oomd_avoid";
 
 }  // namespace podqos::core

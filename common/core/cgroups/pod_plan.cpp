@@ -7,6 +7,7 @@
 #include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/core/cgroups/naming.h"
+#include "common/core/cgroups/oomd.h"
 #include "common/core/cgroups/value_table.h"
 
 namespace podqos::core {
@@ -42,6 +43,26 @@ void make(Plan& plan, const std::string& path, std::string_view what,
   plan.emplace_back(EnsureCgroup{path});
 }
 
+/// Tells systemd, one by one, what systemd-oomd goes by.
+Plan tell_oomd(const std::string& path, const CgroupValues& values, const CgroupLayout& layout) {
+  Plan plan;
+  if (driver_of(path) != Driver::kSystemd) return plan;
+  for (UnitProperty& property : optional_properties(values, layout))
+    plan.emplace_back(SetUnit{.path = path,
+                              .properties = {std::move(property)},
+                              .on_refusal = OnRefusal::kIgnoreIfUnsupported,
+                              .always = true});
+  // systemd sets it only once it has other values to write to the cgroup.
+  if (values.oomd_avoid)
+    plan.emplace_back(SetAttribute{
+        .path = path, .name = kOomdAvoidAttribute, .value = *values.oomd_avoid ? "1" : "0"});
+  if (plan.empty() || !scope_of(path).empty()) return plan;
+  const bool set = values.oomd_pressure ? values.oomd_pressure->percent > 0 : *values.oomd_avoid;
+  plan.emplace_back(SetAttribute{
+      .path = path, .name = kEvictionAttribute, .value = set ? kEvictionSet : kEvictionReset});
+  return plan;
+}
+
 /// Writes the values of one cgroup. Those of a unit are written as well, since systemd does so only
 /// in a job of its own time.
 Plan write(const std::string& path, const CgroupValues& values, const CgroupLayout& layout,
@@ -53,6 +74,7 @@ Plan write(const std::string& path, const CgroupValues& values, const CgroupLayo
     plan.emplace_back(SetAttribute{
         .path = path, .name = kIoWeightAttribute, .value = reset ? kIoWeightReset : kIoWeightSet});
   }
+  append(plan, tell_oomd(path, values, layout));
   return plan;
 }
 
@@ -83,7 +105,8 @@ Plan write_upper(const std::vector<UpperCgroup>& cgroups, CgroupLayout layout,
   for (const auto& [path, values, what] : cgroups)
     append(plan, write_and_tell(path, values, layout, formula, what));
   for (Step& step : plan) {
-    if (auto* told = std::get_if<SetUnit>(&step)) told->always = make_it == Cgroup::kCreate;
+    if (auto* told = std::get_if<SetUnit>(&step); told && make_it == Cgroup::kCreate)
+      told->always = true;
     // One that is refused keeps none of the others from being written.
     if (auto* file = std::get_if<WriteFile>(&step); file && file->on_refusal == OnRefusal::kFail)
       file->on_refusal = OnRefusal::kRetryAfterPlan;

@@ -6,6 +6,7 @@
 
 #include "common/base/path.h"
 #include "common/base/text.h"
+#include "common/core/cgroups/oomd.h"
 
 namespace podqos::core {
 
@@ -99,6 +100,15 @@ Number blkio_weight(const CgroupValues& values, WeightFormula) {
                     kMinBlkioWeight, kMaxBlkioWeight);
 }
 
+/// What systemd-oomd goes by on cgroup v2; a property that a systemd may be too old for.
+constexpr ValueRow oomd_row(std::string_view property,
+                            std::optional<UnitValue> (*setting)(const CgroupValues&)) {
+  return {
+      .controller = Controller::kMemory,
+      .v2 = {
+          .property = property, .on_refusal = OnRefusal::kIgnoreIfUnsupported, .setting = setting}};
+}
+
 constexpr ValueFile file(std::string_view name, std::string_view unset, NumberOf number = nullptr,
                          std::string_view property = {}) {
   return {.name = name, .unset = unset, .number = number, .property = property};
@@ -168,6 +178,12 @@ constexpr std::array kTable = {
     ValueRow{.controller = Controller::kIo,
              .v1 = io_file("blkio.bfq.weight", "100", bfq_weight),
              .v2 = io_file("io.bfq.weight", "default 100", bfq_weight)},
+    // The limit before the mode, so that oomd never goes by its own default.
+    oomd_row("ManagedOOMMemoryPressureLimit", oomd::limit),
+    // Since systemd 257; before, DefaultMemoryPressureDurationSec= of oomd.conf(5) counts.
+    oomd_row("ManagedOOMMemoryPressureDurationUSec", oomd::duration),
+    oomd_row("ManagedOOMMemoryPressure", oomd::mode),
+    oomd_row("ManagedOOMPreference", oomd::preference),
 };
 
 /// Where systemd keeps a property, below UNIT.d.

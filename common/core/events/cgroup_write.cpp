@@ -46,6 +46,7 @@ Result<PodWrite> decide_pod_write(const PodRecord& record, const PodWriteSnapsho
     }
     // Constant: written when the cgroup was created.
     wanted.io_weight.reset();
+    wanted.oomd_avoid.reset();
     write.hugepages = wanted.hugepages != held.hugepages;
     return write;
   }
@@ -54,6 +55,7 @@ Result<PodWrite> decide_pod_write(const PodRecord& record, const PodWriteSnapsho
   if (bound_of(wanted) == kUnbounded) wanted.memory_limit = Bytes{-1};
   write.may_cut = bound_of(wanted) != kUnbounded;
   if (snapshot.has_io_weight && !wanted.io_weight) wanted.io_weight = kDefaultIoWeight;
+  if (snapshot.has_eviction && !wanted.oomd_avoid) wanted.oomd_avoid = false;
   return write;
 }
 
@@ -162,7 +164,8 @@ TierValues decide_tier_write(TierValues wanted, TreeState tree, const TierSnapsh
     }
   };
   const auto decide = [&](CgroupValues& tier, const TierSnapshot& snapshot,
-                          std::optional<std::int64_t> io_weight) {
+                          std::optional<std::int64_t> io_weight,
+                          const std::optional<MemoryPressure>& eviction) {
     hold_above_usage(tier, snapshot);
     if (tree == TreeState::kUnchanged) return;
     // Remove limits of a reservation (qosReserved) that has been turned off.
@@ -170,9 +173,13 @@ TierValues decide_tier_write(TierValues wanted, TreeState tree, const TierSnapsh
     tier.io_weight = io_weight;
     if (tree == TreeState::kMissing && !io_weight && snapshot.has_io_weight)
       tier.io_weight = kDefaultIoWeight;
+    if (snapshots.watched_by_oomd) tier.oomd_pressure = eviction;
+    if (!eviction && snapshot.has_eviction) tier.oomd_pressure = MemoryPressure{};
   };
-  decide(wanted.burstable, snapshots.burstable, settings.io_weight.burstable);
-  decide(wanted.besteffort, snapshots.besteffort, settings.io_weight.besteffort);
+  decide(wanted.burstable, snapshots.burstable, settings.io_weight.burstable,
+         settings.eviction.burstable);
+  decide(wanted.besteffort, snapshots.besteffort, settings.io_weight.besteffort,
+         settings.eviction.besteffort);
   CgroupValues& root = wanted.root;
   hold_above_usage(root, snapshots.root);
   // Remove limits of an enforceNodeAllocatable that has been turned off.

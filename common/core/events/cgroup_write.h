@@ -26,6 +26,7 @@ struct PodWriteSnapshot {
   std::optional<PodRecord> written = std::nullopt;
   /// podqos has set the cgroup's I/O weight, and may no longer want one.
   bool has_io_weight = false;
+  bool has_eviction = false;  ///< the same of what systemd-oomd goes by
 };
 
 /// What is written of a pod's values.
@@ -110,6 +111,7 @@ struct TierSnapshot {
   /// A lower memory limit of cgroup v1, for which the kernel reclaims first: decide_convergence().
   std::optional<Bytes> cut = std::nullopt;
   bool has_io_weight = false;  ///< podqos has set its I/O weight; observed only with kMissing
+  bool has_eviction = false;   ///< the same of the threshold that systemd-oomd goes by
 };
 
 /// What is observed of a tree's tiers.
@@ -117,6 +119,7 @@ struct TierSnapshots {
   TierSnapshot root;
   TierSnapshot burstable;
   TierSnapshot besteffort;
+  bool watched_by_oomd = false;  ///< is_watched_by_oomd()
 };
 
 /// The values of a tree's tiers that follow from the sums, without regard to usage: CPU shares from

@@ -209,7 +209,7 @@ std::int64_t truncate(double number) {
 }
 
 bool may_swap(const Pod& pod, QosClass qos_class, const Resources& resources) {
-  if (pod.is_static || pod.priority.value_or(0) >= kSystemCriticalPriority) return false;
+  if (is_critical(pod)) return false;
   // Also false if neither is set: both are 0 then.
   return qos_class == QosClass::kBurstable &&
          memory_of(resources.requests) != memory_of(resources.limits);

@@ -8,6 +8,7 @@
 
 #include "common/base/error.h"
 #include "common/base/units.h"
+#include "common/core/kubernetes/eviction.h"
 #include "common/core/kubernetes/pod_resources.h"
 
 namespace podqos::core {
@@ -85,6 +86,10 @@ struct CgroupValues {
   std::optional<std::int64_t> pids_limit = std::nullopt;
   /// 1 to 10000, as io.weight of cgroup v2; among siblings, disks are shared in this proportion.
   std::optional<std::int64_t> io_weight = std::nullopt;
+  /// Of a tier that systemd-oomd watches: at which pressure it kills there; {} takes that back.
+  std::optional<MemoryPressure> oomd_pressure = std::nullopt;
+  /// Whether systemd-oomd takes the cgroup last.
+  std::optional<bool> oomd_avoid = std::nullopt;
   /// MemoryQoS of a pod or tier: memory.min, memory.low. Of a container:
   /// container_unified_values().
   UnifiedValues unified = {};

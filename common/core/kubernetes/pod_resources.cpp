@@ -201,6 +201,10 @@ Pod with_api_defaults(Pod pod) {
   return pod;
 }
 
+bool is_critical(const Pod& pod) {
+  return pod.is_static || pod.priority.value_or(0) >= kSystemCriticalPriority;
+}
+
 Pod with_priority_of_class(Pod pod) {
   if (pod.priority) return pod;
   if (pod.priority_class_name == "system-cluster-critical") pod.priority = kSystemCriticalPriority;

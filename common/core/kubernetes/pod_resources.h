@@ -105,6 +105,10 @@ template <class AnyPod>
 /// @note staging/src/k8s.io/component-helpers/resource/helpers.go PodLimits.
 [[nodiscard]] ResourceList pod_limits(const Pod& pod);
 
+/// Whether a pod is critical to its node or cluster: by its priority, or since it is static.
+/// @note pkg/kubelet/types/pod_update.go IsCriticalPod
+[[nodiscard]] bool is_critical(const Pod& pod);
+
 /// Lowers requests to the limits that are below them.
 void cap_requests(Resources& resources);
 

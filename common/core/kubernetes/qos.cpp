@@ -128,8 +128,8 @@ OomClaim oom_claim(const Pod& pod, const Container& container, Bytes node_memory
 
 int oom_score_adj(const Pod& pod, QosClass qos_class, const Container& container,
                   Bytes node_memory) {
-  const bool critical = pod.is_static || pod.priority.value_or(0) >= kSystemCriticalPriority;
-  if (critical && pod.priority_class_name == kNodeCriticalClass) return kGuaranteedOomScoreAdj;
+  if (is_critical(pod) && pod.priority_class_name == kNodeCriticalClass)
+    return kGuaranteedOomScoreAdj;
   switch (qos_class) {
     case QosClass::kGuaranteed: return kGuaranteedOomScoreAdj;
     case QosClass::kBestEffort: return kBestEffortOomScoreAdj;

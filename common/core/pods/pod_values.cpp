@@ -176,6 +176,10 @@ void apply_partial_limits(CgroupValues& values, const Pod& whole, const Settings
 
 }  // namespace
 
+bool is_spared(const PodRecord& record, const Settings& settings) {
+  return settings.eviction.of(record.qos_class) && !record.kubelets_own && is_critical(record.pod);
+}
+
 PodConfigParams pod_config_params(const Settings& settings) {
   return {.enforce_cpu_limits = settings.cpu_cfs_quota,
           .cpu_period = settings.cpu_cfs_quota_period,
@@ -192,6 +196,7 @@ Result<CgroupValues> pod_values(const PodRecord& record, const Settings& setting
   if (exceeds_claim(record, &TierSum::cpu))
     values.cpu_shares = cpu_shares_for(record.capped_request.cpu);
   if (!record.complete) apply_partial_limits(values, whole, settings);
+  if (is_spared(record, settings)) values.oomd_avoid = true;
   if (!record.kubelets_own) {
     PODQOS_TRY(check_kernel_bounds(values));
   }

@@ -51,6 +51,9 @@ namespace podqos::core {
                                     std::optional<CgroupVersion> cpu, std::string_view pod_cgroup);
 
 /// The parameters of pods' values that these settings mean.
+/// Whether the pod is evicted last, or not at all: it is critical, and its tier has a threshold.
+[[nodiscard]] bool is_spared(const PodRecord& record, const Settings& settings);
+
 [[nodiscard]] PodConfigParams pod_config_params(const Settings& settings);
 
 /// Values of the pod's cgroup, as Kubernetes computes them. Two cases differ: an incomplete pod has

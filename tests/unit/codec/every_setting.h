@@ -18,7 +18,7 @@ inline constexpr std::string_view kEverything = R"({
   "nodeMemory": "32Gi", "nodeCpu": 4, /* pinned */
   "reserved": {"system": {"cpu": "500m", "memory": "1Gi"}, "kube": {"cpu": "0.25", "memory": 1048576}},
   "enforceNodeAllocatable": ["none"], "rootCpuWeight": 300, "admission": {"memory": "enforce", "cpu": "off", "pids": "enforce"}, "qosReserved": {"memory": "50%"}, "maxPodClaim": "40%", "cpuCFSQuota": false, "cpuCFSQuotaPeriod": "5ms", "weightFormula": "log",
-  "podPidsLimit": 1024, "ioWeight": {"guaranteed": 10000, "burstable": 100, "bestEffort": 1}, "memorySwap": {"swapBehavior": "LimitedSwap"}, "singleProcessOOMKill": true, "releaseDelay": "2m", "tierMemoryFloor": "32Mi", "runtimes": ["/opt/runc"],
+  "podPidsLimit": 1024, "ioWeight": {"guaranteed": 10000, "burstable": 100, "bestEffort": 1}, "eviction": {"burstable": {"memoryPressure": "80%/60s"}, "besteffort": {"memoryPressure": "60%/30s"}, "interval": "5m"}, "memorySwap": {"swapBehavior": "LimitedSwap"}, "singleProcessOOMKill": true, "releaseDelay": "2m", "tierMemoryFloor": "32Mi", "runtimes": ["/opt/runc"],
   "chargeMonitor": true, "stateDir": "/run/other", "lockDeadline": "250ms",
   "nri": {"metrics": "unix:/run/other/metrics.sock"}, "log": {"sink": "/var/log/podqos.log", "level": "debug"}
 })";
@@ -51,6 +51,9 @@ inline core::Settings everything() {
   out.weight_formula = core::WeightFormulaSetting::kLog;
   out.pod_pids_limit = 1024;
   out.io_weight = {.guaranteed = 10'000, .burstable = 100, .besteffort = 1};
+  out.eviction = {.burstable = core::MemoryPressure{.percent = 80, .seconds = 60},
+                  .besteffort = core::MemoryPressure{.percent = 60, .seconds = 30},
+                  .interval_seconds = 300};
   out.swap_behavior = core::SwapBehavior::kLimitedSwap;
   out.single_process_oom_kill = true;
   out.release_delay_seconds = 120;
@@ -110,6 +113,9 @@ inline const std::vector<Field> kFields = {
     {"ioWeight.guaranteed", "10000", {"null"}},
     {"ioWeight.burstable", "100", {"null"}},
     {"ioWeight.bestEffort", "1", {"null"}},
+    {"eviction.burstable.memoryPressure", R"("100%/1h")", {"null"}},
+    {"eviction.besteffort.memoryPressure", R"("1%/1s")", {"null"}},
+    {"eviction.interval", R"("15s")"},
     {"memorySwap.swapBehavior", R"("NoSwap")", {"null", R"("")"}},
     {"singleProcessOOMKill", "false", {"true"}},
     {"releaseDelay", R"("1s")"},

@@ -158,6 +158,8 @@ TEST(FormatSettings, PrintsEveryFieldInTheUnitsOfPeople) {
     "qosReserved": {"memory": null}, "maxPodClaim": "100%", "cpuCFSQuota": true,
     "cpuCFSQuotaPeriod": "100ms", "weightFormula": "auto", "podPidsLimit": null,
     "ioWeight": {"guaranteed": null, "burstable": null, "bestEffort": null},
+    "eviction": {"burstable": {"memoryPressure": null}, "besteffort": {"memoryPressure": null},
+                 "interval": "1m"},
     "memorySwap": {"swapBehavior": "NoSwap"}, "singleProcessOOMKill": false,
     "releaseDelay": "30s", "tierMemoryFloor": "64Mi",
     "runtimes": ["/usr/bin/runc", "/usr/sbin/runc", "/usr/bin/crun", "/usr/libexec/crio/crun"],

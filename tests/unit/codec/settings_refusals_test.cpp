@@ -88,6 +88,7 @@ struct ValuesOfField {
 
 TEST(MergeSettings, SaysWhichValuesItExpects) {
   const std::string memory = R"(an amount of memory such as "64Mi", in whole bytes)";
+  const std::string pressure = R"(a pressure from "1%/1s" to "100%/1h" such as "60%/30s", or null)";
   const std::string weight = "a whole number from 1 to 10000, or null";
   const std::vector<ValuesOfField> cases = {
       {"enabled", "true or false", {"1"}},
@@ -128,6 +129,18 @@ TEST(MergeSettings, SaysWhichValuesItExpects) {
       {"ioWeight.guaranteed", weight, {"0"}},
       {"ioWeight.burstable", weight, {"10001"}},
       {"ioWeight.bestEffort", weight, {R"("10")"}},
+      {"eviction.burstable.memoryPressure",
+       pressure,
+       {R"("60%")", R"("60/30s")", R"("0%/30s")", R"("101%/30s")", R"("60%/0s")", "60"},
+       {R"("1%/1s")", R"("100%/1h")"}},
+      {"eviction.besteffort.memoryPressure",
+       pressure,
+       {R"("60%/1500ms")", R"("60%/61m")", R"("60%/30s/1")", R"("/30s")", R"("60%/")"},
+       {R"("60%/30s")", R"("60%/1000ms")"}},
+      {"eviction.interval",
+       R"(a duration from "15s" to "24h", in whole seconds)",
+       {R"("14s")", R"("25h")", "null"},
+       {R"("15s")", R"("24h")"}},
       {"rootCpuWeight",
        R"("kubelet", "proportional" or a whole number from 1 to 10000)",
        {"0", "10001", R"("100")", "1.5"}},
@@ -238,8 +251,8 @@ TEST(MergeSettings, SaysWhereAnUnknownFieldMayBelong) {
        "cgroupRoot, cgroupDriver, placement, onError, nodeMemory, nodeCpu, reserved, "
        "enforceNodeAllocatable, rootCpuWeight, admission, qosReserved, "
        "maxPodClaim, cpuCFSQuota, cpuCFSQuotaPeriod, weightFormula, podPidsLimit, ioWeight, "
-       "memorySwap, singleProcessOOMKill, releaseDelay, tierMemoryFloor, runtimes, chargeMonitor, "
-       "stateDir, lockDeadline, nri, log"},
+       "eviction, memorySwap, singleProcessOOMKill, releaseDelay, tierMemoryFloor, runtimes, "
+       "chargeMonitor, stateDir, lockDeadline, nri, log"},
       {R"({"reserved":{"kube":{"disk":1}}})", "expected one of cpu, memory"},
       // A dot in a name is not a path.
       {R"({"log.level":"info"})", "write level as a field of the object log"},

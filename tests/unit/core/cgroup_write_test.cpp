@@ -53,8 +53,10 @@ PodRecord pod_with_memory_limit(const char* limit) {
 class DecidePodWrite : public ::testing::Test {
  protected:
   Result<PodWrite> try_decide(const PodRecord& record) {
-    return decide_pod_write(record, {.written = written_, .has_io_weight = has_io_weight_},
-                            settings_);
+    return decide_pod_write(
+        record,
+        {.written = written_, .has_io_weight = has_io_weight_, .has_eviction = has_eviction_},
+        settings_);
   }
 
   PodWrite decide(const PodRecord& record) {
@@ -66,8 +68,25 @@ class DecidePodWrite : public ::testing::Test {
 
   std::optional<PodRecord> written_;
   bool has_io_weight_ = false;
+  bool has_eviction_ = false;
   Settings settings_;
 };
+
+TEST_F(DecidePodWrite, ACriticalPodIsSparedWhereItsTierLosesPods) {
+  PodRecord record = bounded_pod();
+  record.pod.priority = 2'000'000'000;
+  EXPECT_EQ(decide(record).values.oomd_avoid, std::nullopt);
+  settings_.eviction.besteffort = MemoryPressure{.percent = 60, .seconds = 30};
+  EXPECT_EQ(decide(record).values.oomd_avoid, std::nullopt);
+  settings_.eviction.burstable = MemoryPressure{.percent = 60, .seconds = 30};
+  EXPECT_EQ(decide(record).values.oomd_avoid, true);
+  record.pod.priority = 1'999'999'999;
+  EXPECT_EQ(decide(record).values.oomd_avoid, std::nullopt);
+  has_eviction_ = true;
+  EXPECT_EQ(decide(record).values.oomd_avoid, false);
+  written_ = record;
+  EXPECT_EQ(decide(record).values.oomd_avoid, std::nullopt);
+}
 
 TEST_F(DecidePodWrite, ACgroupOfUnknownValuesIsMadeAndGetsAllOfThem) {
   settings_.pod_pids_limit = 77;
@@ -479,6 +498,26 @@ TEST_F(DecideTierWrite, WhatIsConstantIsNotWrittenAgain) {
   const TierValues values = decide(TreeState::kUnchanged);
   EXPECT_EQ(values.burstable, CgroupValues{.cpu_shares = CpuShares{256}});
   EXPECT_EQ(values.besteffort, CgroupValues{});
+}
+
+TEST_F(DecideTierWrite, OomdIsToldOfItsTiersAloneAndOnce) {
+  constexpr MemoryPressure kThreshold{.percent = 60, .seconds = 30};
+  settings_.eviction.besteffort = kThreshold;
+  EXPECT_EQ(decide(TreeState::kFresh).besteffort.oomd_pressure, std::nullopt);
+  observed_.watched_by_oomd = true;
+  for (const TreeState tree : {TreeState::kMissing, TreeState::kFresh}) {
+    EXPECT_EQ(decide(tree).besteffort.oomd_pressure, kThreshold);
+    EXPECT_EQ(decide(tree).burstable.oomd_pressure, std::nullopt);
+    EXPECT_EQ(decide(tree).root.oomd_pressure, std::nullopt);
+  }
+  EXPECT_EQ(decide(TreeState::kUnchanged).besteffort.oomd_pressure, std::nullopt);
+}
+
+TEST_F(DecideTierWrite, OomdIsToldThatASettingHasGone) {
+  observed_.watched_by_oomd = true;
+  observed_.burstable.has_eviction = true;
+  EXPECT_EQ(decide(TreeState::kMissing).burstable.oomd_pressure, MemoryPressure{});
+  EXPECT_EQ(decide(TreeState::kMissing).besteffort.oomd_pressure, std::nullopt);
 }
 
 TEST_F(DecideTierWrite, TheRootsLimitStaysAboveItsUsage) {

@@ -220,6 +220,45 @@ TEST(SlicePlanTiers, TellsSystemdTheIoWeight) {
   EXPECT_EQ(render({plan.back()}), "set    kubepods-besteffort.slice IOWeight=10\n");
 }
 
+// 60 % and 40 % of 2^32 - 1, as `systemctl show` prints them; microseconds.
+TEST(SlicePlanTiers, TellsSystemdOfEvictionOneByOne) {
+  const std::string tier = "podqos-kubepods-besteffort.slice";
+  const std::string path = "/podqos.slice/podqos-kubepods.slice/" + tier;
+  TierValues values;
+  values.besteffort.oomd_pressure = MemoryPressure{.percent = 60, .seconds = 30};
+  const auto lines = [&] {
+    return render(
+        plan_tiers("/podqos.slice/podqos-kubepods.slice", values, kLayoutV2, WeightFormula::kLog));
+  };
+  EXPECT_THAT(lines(), ::testing::EndsWith(
+                           "set    " + tier + " ManagedOOMMemoryPressureLimit=2576980377\n" +
+                           "set    " + tier + " ManagedOOMMemoryPressureDurationUSec=30000000\n" +
+                           "set    " + tier + " ManagedOOMMemoryPressure=\"kill\"\n" + "attr   " +
+                           path + " trusted.podqos.eviction\n" + "set    " + tier + "\n"));
+  values.besteffort.oomd_pressure->percent = 40;
+  EXPECT_THAT(lines(), ::testing::HasSubstr("Limit=1717986918\n"));
+  values.besteffort.oomd_pressure = MemoryPressure{};
+  EXPECT_THAT(lines(), ::testing::AllOf(
+                           ::testing::HasSubstr("ManagedOOMMemoryPressureLimit=0\n"),
+                           ::testing::HasSubstr("ManagedOOMMemoryPressureDurationUSec=infinity\n"),
+                           ::testing::HasSubstr("ManagedOOMMemoryPressure=\"auto\"\n")));
+}
+
+TEST(SlicePlanPod, TellsSystemdWhatOomdTakesLast) {
+  const Plan plan = plan_pod("/kubepods.slice/kubepods-pod42.slice", {.oomd_avoid = true},
+                             kLayoutV2, WeightFormula::kLog, Cgroup::kCreate);
+  EXPECT_THAT(render(plan),
+              ::testing::EndsWith("set    kubepods-pod42.slice ManagedOOMPreference=\"avoid\"\n"
+                                  "attr   /kubepods.slice/kubepods-pod42.slice user.oomd_avoid\n"
+                                  "attr   /kubepods.slice/kubepods-pod42.slice "
+                                  "trusted.podqos.eviction\n"));
+  EXPECT_THAT(render(plan_container("/m.slice/crun-c.scope", {.oomd_avoid = false}, kLayoutV2,
+                                    WeightFormula::kLog)),
+              ::testing::StartsWith("set    crun-c.scope ManagedOOMPreference=\"none\"\n"));
+  EXPECT_EQ(render(plan_container("/m/c", {.oomd_avoid = true}, kLayoutV2, WeightFormula::kLog)),
+            "");
+}
+
 const CgroupValues kPodValues{.cpu_shares = CpuShares{1024},
                               .cpu_quota = Micros{33'300},
                               .cpu_period = Micros{100'000},

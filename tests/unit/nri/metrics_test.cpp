@@ -54,6 +54,8 @@ TEST(Metrics, AreAllThereFromTheStart) {
   Samples want{{"last_reconcile_timestamp_seconds", ""}};
   for (const RequestKind& request : kRequests)
     want.emplace(cat("nri_request_duration_seconds_count{request=\"", request.name, "\"}"), "0");
+  for (const char* tier : {"burstable", "besteffort"})
+    want.emplace(cat("evictions_total{tier=\"", tier, "\"}"), "0");
   for (const char* operation : {"create", "update", "destroy"})
     want.emplace(cat("cgroup_manager_duration_seconds_count{operation_type=\"", operation, "\"}"),
                  "0");
