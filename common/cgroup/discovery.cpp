@@ -126,11 +126,14 @@ struct Kept {
   Hierarchies hierarchies;
 };
 
-/// The kernel tells of changed mounts as an error of mountinfo: proc_pid_mountinfo(5),
-/// mounts_poll() in fs/proc_namespace.c.
-bool is_current(const Kept& kept) {
+/// The kept ones for another transaction; null if mounts have changed, which the kernel tells as an
+/// error of mountinfo: proc_pid_mountinfo(5), mounts_poll() in fs/proc_namespace.c.
+Result<Hierarchies> take_up(const Kept& kept) {
   pollfd mounts{.fd = kept.mountinfo.get(), .events = POLLPRI, .revents = 0};
-  return kept.hierarchies && ::poll(&mounts, 1, 0) == 0;
+  if (!kept.hierarchies || ::poll(&mounts, 1, 0) != 0) return nullptr;
+  for (OpenHierarchy& hierarchy : *kept.hierarchies)
+    PODQOS_TRY(hierarchy.begin_again());
+  return kept.hierarchies;
 }
 
 }  // namespace
@@ -157,10 +160,9 @@ bool has_used_controller(const Hierarchy& hierarchy) {
 
 Result<Hierarchies> find_hierarchies(const CgroupfsOptions& options) {
   static Kept kept;
-  if (options.keep && is_current(kept)) {
-    for (OpenHierarchy& hierarchy : *kept.hierarchies)
-      PODQOS_TRY(hierarchy.begin_again());
-    return kept.hierarchies;
+  if (options.keep) {
+    PODQOS_ASSIGN(auto again, take_up(kept));
+    if (again) return again;
   }
   PODQOS_ASSIGN(auto found, find_mounts(options));
   std::vector<Hierarchy>& mounts = found.hierarchies;

@@ -152,21 +152,26 @@ TierValues wanted_tiers(const TierSums& tree, const TierSums& node, const Settin
   return values;
 }
 
+namespace {
+
+/// A memory limit is not lowered below usage and margin, nor raised above the kernel's for them.
+void hold_limit(CgroupValues& tier, const TierSnapshot& snapshot, Bytes floor) {
+  if (!tier.memory_limit) return;
+  const Bytes least = std::max(*tier.memory_limit, floor);
+  tier.memory_limit = bounded_tier_limit(*tier.memory_limit, snapshot.usage, floor);
+  for (const auto& lower : {snapshot.limit, snapshot.cut}) {
+    if (lower) tier.memory_limit = std::max(least, std::min(*tier.memory_limit, *lower));
+  }
+}
+
+}  // namespace
+
 TierValues decide_tier_write(TierValues wanted, TreeState tree, const TierSnapshots& snapshots,
                              const Settings& settings) {
-  const auto hold_above_usage = [&](CgroupValues& tier, const TierSnapshot& snapshot) {
-    if (!tier.memory_limit) return;
-    const Bytes floor = settings.tier_memory_floor;
-    const Bytes least = std::max(*tier.memory_limit, floor);
-    tier.memory_limit = bounded_tier_limit(*tier.memory_limit, snapshot.usage, floor);
-    for (const auto& lower : {snapshot.limit, snapshot.cut}) {
-      if (lower) tier.memory_limit = std::max(least, std::min(*tier.memory_limit, *lower));
-    }
-  };
   const auto decide = [&](CgroupValues& tier, const TierSnapshot& snapshot,
                           std::optional<std::int64_t> io_weight,
                           const std::optional<MemoryPressure>& eviction) {
-    hold_above_usage(tier, snapshot);
+    hold_limit(tier, snapshot, settings.tier_memory_floor);
     if (tree == TreeState::kUnchanged) return;
     // Remove limits of a reservation (qosReserved) that has been turned off.
     if (!tier.memory_limit) tier.memory_limit = Bytes{-1};
@@ -181,7 +186,7 @@ TierValues decide_tier_write(TierValues wanted, TreeState tree, const TierSnapsh
   decide(wanted.besteffort, snapshots.besteffort, settings.io_weight.besteffort,
          settings.eviction.besteffort);
   CgroupValues& root = wanted.root;
-  hold_above_usage(root, snapshots.root);
+  hold_limit(root, snapshots.root, settings.tier_memory_floor);
   // Remove limits of an enforceNodeAllocatable that has been turned off.
   if (tree == TreeState::kMissing && !root.memory_limit) root.memory_limit = Bytes{-1};
   if (tree == TreeState::kMissing && !root.pids_limit) root.pids_limit = -1;
