@@ -72,7 +72,7 @@ struct ProcCgroup {
 /// Reads /proc/PID/oom_score_adj; kNotFound if the process does not exist.
 [[nodiscard]] Result<int> oom_score_adj_of(Pid pid);
 
-/// SIGKILL, which needs CAP_KILL for processes of other users; one that has ended is no error.
+/// SIGKILL, which needs CAP_KILL for processes of other users; one that has ended counts as killed.
 [[nodiscard]] Status kill_process(Pid pid);
 
 /// Total RAM and swap of the machine.
