@@ -6,6 +6,7 @@
 
 #include "common/app/container_start.h"
 #include "common/app/departure.h"
+#include "common/app/orphans.h"
 #include "common/app/reconcile.h"
 #include "common/base/path.h"
 #include "common/base/text.h"
@@ -51,10 +52,8 @@ class Recomputation {
     PODQOS_TRY(transaction_.begin());
     transaction_.store().keep_mark();  // until all of it is done
     find_roots();
-    for (const core::TreeRecord& tree : transaction_.tiers().trees) {
-      restore(tree.kubepods);
-      stop_stray_units(tree);
-    }
+    for (const core::TreeRecord& tree : transaction_.tiers().trees)
+      restore_orphans(transaction_, tree, {records_, unreadable_, report_});
     PODQOS_TRY(evaluate());
     detect_formulas();
     PODQOS_TRY(write_pods());
@@ -136,98 +135,6 @@ class Recomputation {
       if (tree.top.empty()) tree.top = cgroup::marked_top(transaction_.machine(), tree.kubepods);
     }
     transaction_.remake_trees();
-  }
-
-  /// Pod cgroups below a root of podqos's without a record: restored from their copy, or removed.
-  void restore(const std::string& kubepods) {
-    for (const auto qos_class :
-         {core::QosClass::kGuaranteed, core::QosClass::kBurstable, core::QosClass::kBestEffort}) {
-      const std::string tier = core::tier_path(kubepods, qos_class);
-      auto children = transaction_.machine().children(tier);
-      if (!children) {
-        report_.failed.push_back(std::move(children).error().message);
-        continue;
-      }
-      for (const std::string& child : *children) {
-        const std::string path = cat(tier, "/", child);
-        const auto pod = core::find_pod_cgroup(path);
-        if (!pod || pod->pod_path != path) continue;
-        if (auto done = restore_pod(path, pod->uid); !done)
-          report_.failed.push_back(std::move(done).error().message);
-      }
-    }
-  }
-
-  Status restore_pod(const std::string& cgroup, const std::string& uid) {
-    if (unreadable_.contains(uid)) return {};
-    const auto known = records_.find(uid);
-    if (known != records_.end() && known->second.cgroup == cgroup) return {};
-    PODQOS_ASSIGN(auto populated, cgroup::holds_container(transaction_.machine(), cgroup));
-    const core::TreeRecord* tree = core::find_tree(transaction_.tiers(), cgroup);
-    const auto copy = transaction_.machine().attribute(cgroup, core::kRecordAttribute);
-    // The hierarchy that has the copies lacks it: what an engine makes is in all of them.
-    const bool incomplete = !copy && copy.error().code == ErrorCode::kNotFound;
-    if (!copy && !incomplete) return fail(copy.error());
-    const bool left_over =
-        incomplete || (!*copy && cgroup::is_bare(transaction_.machine(), cgroup));
-    core::FoundPodCgroup found{.path = cgroup,
-                               .uid = uid,
-                               .known = known != records_.end(),
-                               .populated = populated,
-                               .has_copy = copy && copy->has_value(),
-                               .left_over = left_over && tree != nullptr,
-                               .copy = std::nullopt};
-    if (found.has_copy) {
-      if (auto record = codec::parse_pod_record(**copy)) found.copy = std::move(*record);
-    }
-    // A container that was moved out of its pod by hand still belongs to the pod.
-    found.lives_elsewhere = !found.populated && found.copy &&
-                            cgroup::has_living_container(transaction_.machine(), *found.copy);
-    return apply(core::decide_restoration(std::move(found)), cgroup);
-  }
-
-  Status apply(core::Restoration restoration, const std::string& cgroup) {
-    if (restoration.warning) report_.warnings.push_back(std::move(*restoration.warning));
-    if (restoration.what == core::Restoration::What::kRemove) {
-      transaction_.remove_children({.cgroup = cgroup});
-      PODQOS_TRY(transaction_.execute(core::plan_removal(cgroup)));
-      if (transaction_.machine().exists(cgroup)) {
-        return fail(ErrorCode::kConflict,
-                    cat("cgroup ", cgroup,
-                        " of a pod that has ended is not removed: processes, mounts or cgroups "
-                        "below it keep it; podqosctl reconcile will retry it"));
-      }
-    }
-    if (restoration.change) report_.changes.push_back(std::move(*restoration.change));
-    if (restoration.record) {
-      ++report_.repaired;
-      std::string uid = restoration.record->pod.uid;
-      records_.emplace(std::move(uid), std::move(*restoration.record));
-    }
-    return {};
-  }
-
-  /// Stops slices of ended pods that systemd still lists although record and cgroup are gone.
-  void stop_stray_units(const core::TreeRecord& tree) {
-    if (core::driver_of(tree.kubepods) == core::Driver::kCgroupfs) return;
-    std::string pattern{core::unit_of(tree.kubepods)};
-    pattern.replace(pattern.rfind('.'), std::string::npos, "-*.slice");
-    auto units = transaction_.machine().learn_units(pattern);
-    if (!units) {
-      report_.failed.push_back(std::move(units).error().message);
-      return;
-    }
-    for (const cgroup::ListedUnit& unit : *units) {
-      auto path = core::expand_slice(unit.name);
-      const auto pod = path ? core::find_pod_cgroup(*path) : std::nullopt;
-      const bool ours = pod && pod->pod_path == *path && !records_.contains(pod->uid) &&
-                        !unreadable_.contains(pod->uid);
-      if (!ours || unit.active_state == "inactive" || transaction_.machine().exists(*path))
-        continue;
-      report_.changes.push_back(cat("stopped unit ", unit.name, " of a pod that has ended"));
-      if (auto done = transaction_.execute({core::StopUnit{*path}}); !done)
-        report_.failed.push_back(std::move(done).error().message);
-    }
   }
 
   /// Releases ended pods, sums up the living ones and grants their requests.

@@ -1,0 +1,132 @@
+// What is found below podqos's roots that no record tells of.
+#include "common/app/orphans.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/cgroup/container.h"
+#include "common/cgroup/pod_cgroup.h"
+#include "common/codec/record_json.h"
+#include "common/core/cgroups/layout.h"
+#include "common/core/cgroups/naming.h"
+#include "common/core/cgroups/pod_plan.h"
+#include "common/core/pods/counting.h"
+
+namespace podqos::app {
+
+namespace {
+
+class Orphans {
+ public:
+  Orphans(Transaction& transaction, const KnownPods& known)
+      : transaction_(transaction), known_(known) {}
+
+  /// Pod cgroups below a root of podqos's without a record: restored from their copy, or removed.
+  void restore(const std::string& kubepods) {
+    for (const auto qos_class :
+         {core::QosClass::kGuaranteed, core::QosClass::kBurstable, core::QosClass::kBestEffort}) {
+      const std::string tier = core::tier_path(kubepods, qos_class);
+      auto children = transaction_.machine().children(tier);
+      if (!children) {
+        known_.report.failed.push_back(std::move(children).error().message);
+        continue;
+      }
+      for (const std::string& child : *children) {
+        const std::string path = cat(tier, "/", child);
+        const auto pod = core::find_pod_cgroup(path);
+        if (!pod || pod->pod_path != path) continue;
+        if (auto done = restore_pod(path, pod->uid); !done)
+          known_.report.failed.push_back(std::move(done).error().message);
+      }
+    }
+  }
+
+  Status restore_pod(const std::string& cgroup, const std::string& uid) {
+    if (known_.unreadable.contains(uid)) return {};
+    const auto known = known_.records.find(uid);
+    if (known != known_.records.end() && known->second.cgroup == cgroup) return {};
+    PODQOS_ASSIGN(auto populated, cgroup::holds_container(transaction_.machine(), cgroup));
+    const core::TreeRecord* tree = core::find_tree(transaction_.tiers(), cgroup);
+    const auto copy = transaction_.machine().attribute(cgroup, core::kRecordAttribute);
+    // The hierarchy that has the copies lacks it: what an engine makes is in all of them.
+    const bool incomplete = !copy && copy.error().code == ErrorCode::kNotFound;
+    if (!copy && !incomplete) return fail(copy.error());
+    const bool left_over =
+        incomplete || (!*copy && cgroup::is_bare(transaction_.machine(), cgroup));
+    core::FoundPodCgroup found{.path = cgroup,
+                               .uid = uid,
+                               .known = known != known_.records.end(),
+                               .populated = populated,
+                               .has_copy = copy && copy->has_value(),
+                               .left_over = left_over && tree != nullptr,
+                               .copy = std::nullopt};
+    if (found.has_copy) {
+      if (auto record = codec::parse_pod_record(**copy)) found.copy = std::move(*record);
+    }
+    // A container that was moved out of its pod by hand still belongs to the pod.
+    found.lives_elsewhere = !found.populated && found.copy &&
+                            cgroup::has_living_container(transaction_.machine(), *found.copy);
+    return apply(core::decide_restoration(std::move(found)), cgroup);
+  }
+
+  Status apply(core::Restoration restoration, const std::string& cgroup) {
+    if (restoration.warning) known_.report.warnings.push_back(std::move(*restoration.warning));
+    if (restoration.what == core::Restoration::What::kRemove) {
+      transaction_.remove_children({.cgroup = cgroup});
+      PODQOS_TRY(transaction_.execute(core::plan_removal(cgroup)));
+      if (transaction_.machine().exists(cgroup)) {
+        return fail(ErrorCode::kConflict,
+                    cat("cgroup ", cgroup,
+                        " of a pod that has ended is not removed: processes, mounts or cgroups "
+                        "below it keep it; podqosctl reconcile will retry it"));
+      }
+    }
+    if (restoration.change) known_.report.changes.push_back(std::move(*restoration.change));
+    if (restoration.record) {
+      ++known_.report.repaired;
+      std::string uid = restoration.record->pod.uid;
+      known_.records.emplace(std::move(uid), std::move(*restoration.record));
+    }
+    return {};
+  }
+
+  /// Stops slices of ended pods that systemd still lists although record and cgroup are gone.
+  void stop_stray_units(const core::TreeRecord& tree) {
+    if (core::driver_of(tree.kubepods) == core::Driver::kCgroupfs) return;
+    std::string pattern{core::unit_of(tree.kubepods)};
+    pattern.replace(pattern.rfind('.'), std::string::npos, "-*.slice");
+    auto units = transaction_.machine().learn_units(pattern);
+    if (!units) {
+      known_.report.failed.push_back(std::move(units).error().message);
+      return;
+    }
+    for (const cgroup::ListedUnit& unit : *units) {
+      auto path = core::expand_slice(unit.name);
+      const auto pod = path ? core::find_pod_cgroup(*path) : std::nullopt;
+      const bool ours = pod && pod->pod_path == *path && !known_.records.contains(pod->uid) &&
+                        !known_.unreadable.contains(pod->uid);
+      if (!ours || unit.active_state == "inactive" || transaction_.machine().exists(*path))
+        continue;
+      known_.report.changes.push_back(cat("stopped unit ", unit.name, " of a pod that has ended"));
+      if (auto done = transaction_.execute({core::StopUnit{*path}}); !done)
+        known_.report.failed.push_back(std::move(done).error().message);
+    }
+  }
+
+ private:
+  Transaction& transaction_;
+  const KnownPods& known_;
+};
+
+}  // namespace
+
+void restore_orphans(Transaction& transaction, const core::TreeRecord& tree,
+                     const KnownPods& known) {
+  Orphans orphans{transaction, known};
+  orphans.restore(tree.kubepods);
+  orphans.stop_stray_units(tree);
+}
+
+}  // namespace podqos::app

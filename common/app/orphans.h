@@ -1,0 +1,23 @@
+#pragma once
+
+#include "common/app/transaction.h"
+#include "common/core/events/reconciliation.h"
+#include "common/core/record.h"
+
+namespace podqos::app {
+
+/// What a recomputation knows of the pods, and continues.
+struct KnownPods {
+  core::PodRecords& records;
+  const core::Ids& unreadable;  ///< uids of pods whose records cannot be read
+  core::ReconcileReport& report;
+};
+
+/// Deals with what no record tells of: pod cgroups in a tree of podqos's are restored from the copy
+/// of their record, or removed where nothing lives (core::decide_restoration()); slices of ended
+/// pods that systemd still lists although record and cgroup are gone are stopped. What cannot be
+/// read or removed is reported.
+void restore_orphans(Transaction& transaction, const core::TreeRecord& tree,
+                     const KnownPods& known);
+
+}  // namespace podqos::app
