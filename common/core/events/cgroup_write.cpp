@@ -53,6 +53,8 @@ Result<PodWrite> decide_pod_write(const PodRecord& record, const PodWriteSnapsho
   // Remove limits that other programs have set.
   if (!wanted.cpu_quota) lift_quota(wanted, settings);
   if (bound_of(wanted) == kUnbounded) wanted.memory_limit = Bytes{-1};
+  // As that of a podPidsLimit that has been taken back.
+  if (snapshot.may_differ && !wanted.pids_limit) wanted.pids_limit = -1;
   write.may_cut = bound_of(wanted) != kUnbounded;
   if (snapshot.has_io_weight && !wanted.io_weight) wanted.io_weight = kDefaultIoWeight;
   if (snapshot.has_eviction && !wanted.oomd_avoid) wanted.oomd_avoid = false;
@@ -164,6 +166,12 @@ void hold_limit(CgroupValues& tier, const TierSnapshot& snapshot, Bytes floor) {
   }
 }
 
+/// Limits that podqos does not set on root and tiers, or no longer does, and other programs may.
+void lift_other_limits(CgroupValues& values) {
+  values.cpu_quota = Micros{-1};
+  if (!values.pids_limit) values.pids_limit = -1;
+}
+
 }  // namespace
 
 TierValues decide_tier_write(TierValues wanted, TreeState tree, const TierSnapshots& snapshots,
@@ -173,6 +181,7 @@ TierValues decide_tier_write(TierValues wanted, TreeState tree, const TierSnapsh
                           const std::optional<MemoryPressure>& eviction) {
     hold_limit(tier, snapshot, settings.tier_memory_floor);
     if (tree == TreeState::kUnchanged) return;
+    if (tree == TreeState::kMissing) lift_other_limits(tier);
     // Remove limits of a reservation (qosReserved) that has been turned off.
     if (!tier.memory_limit) tier.memory_limit = Bytes{-1};
     tier.io_weight = io_weight;
@@ -187,9 +196,11 @@ TierValues decide_tier_write(TierValues wanted, TreeState tree, const TierSnapsh
          settings.eviction.besteffort);
   CgroupValues& root = wanted.root;
   hold_limit(root, snapshots.root, settings.tier_memory_floor);
-  // Remove limits of an enforceNodeAllocatable that has been turned off.
-  if (tree == TreeState::kMissing && !root.memory_limit) root.memory_limit = Bytes{-1};
-  if (tree == TreeState::kMissing && !root.pids_limit) root.pids_limit = -1;
+  if (tree == TreeState::kMissing) {
+    // Remove limits of an enforceNodeAllocatable that has been turned off.
+    if (!root.memory_limit) root.memory_limit = Bytes{-1};
+    lift_other_limits(root);
+  }
   // Constant: written when the tier was created.
   if (tree == TreeState::kUnchanged) wanted.besteffort.cpu_shares.reset();
   return wanted;

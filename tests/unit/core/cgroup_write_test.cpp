@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -53,10 +54,12 @@ PodRecord pod_with_memory_limit(const char* limit) {
 class DecidePodWrite : public ::testing::Test {
  protected:
   Result<PodWrite> try_decide(const PodRecord& record) {
-    return decide_pod_write(
-        record,
-        {.written = written_, .has_io_weight = has_io_weight_, .has_eviction = has_eviction_},
-        settings_);
+    return decide_pod_write(record,
+                            {.written = written_,
+                             .may_differ = may_differ_,
+                             .has_io_weight = has_io_weight_,
+                             .has_eviction = has_eviction_},
+                            settings_);
   }
 
   PodWrite decide(const PodRecord& record) {
@@ -67,6 +70,7 @@ class DecidePodWrite : public ::testing::Test {
   }
 
   std::optional<PodRecord> written_;
+  bool may_differ_ = false;
   bool has_io_weight_ = false;
   bool has_eviction_ = false;
   Settings settings_;
@@ -145,6 +149,15 @@ TEST_F(DecidePodWrite, RemovesTheLimitsOfOtherPrograms) {
     EXPECT_EQ(values.cpu_period, Micros{20'000});
     EXPECT_EQ(values.memory_limit, row.memory_limit);
   }
+}
+
+/// Of a podPidsLimit that has been taken back, or another program's; a new cgroup has none.
+TEST_F(DecidePodWrite, RemovesALimitOfProcessesThatNoRuleAsksFor) {
+  EXPECT_EQ(decide(bounded_pod()).values.pids_limit, std::nullopt);
+  may_differ_ = true;
+  EXPECT_EQ(decide(bounded_pod()).values.pids_limit, -1);
+  settings_.pod_pids_limit = 77;
+  EXPECT_EQ(decide(bounded_pod()).values.pids_limit, 77);
 }
 
 TEST_F(DecidePodWrite, ALimitOfANewCgroupMayCut) {
@@ -528,7 +541,20 @@ TEST_F(DecideTierWrite, TheRootsLimitStaysAboveItsUsage) {
   wanted_.root = {};
   EXPECT_EQ(decide(TreeState::kUnchanged).root, CgroupValues{});
   EXPECT_EQ(decide(TreeState::kMissing).root,
-            (CgroupValues{.memory_limit = Bytes{-1}, .pids_limit = -1}));
+            (CgroupValues{.cpu_quota = Micros{-1}, .memory_limit = Bytes{-1}, .pids_limit = -1}));
+}
+
+/// They have none of their own: what is there is another program's.
+TEST_F(DecideTierWrite, ATreeThatMayHaveChangedLosesOtherLimits) {
+  for (const auto& [tree, lifted] : {std::pair{TreeState::kUnchanged, false},
+                                     {TreeState::kFresh, false},
+                                     {TreeState::kMissing, true}}) {
+    const TierValues values = decide(tree);
+    for (const CgroupValues& each : {values.burstable, values.besteffort}) {
+      EXPECT_EQ(each.cpu_quota, lifted ? std::optional{Micros{-1}} : std::nullopt);
+      EXPECT_EQ(each.pids_limit, lifted ? std::optional<std::int64_t>{-1} : std::nullopt);
+    }
+  }
 }
 
 /// A tier full of page cache fills whatever limit it has: with usage and margin alone each event
@@ -583,12 +609,12 @@ TEST_F(DecideTierWrite, ANewTreeGetsAllValuesAndLosesLimits) {
   settings_.io_weight = {.guaranteed = 500, .burstable = 200, .besteffort = 10};
   for (const TreeState tree : {TreeState::kMissing, TreeState::kFresh}) {
     const TierValues values = decide(tree);
-    EXPECT_EQ(
-        values.burstable,
-        (CgroupValues{.cpu_shares = CpuShares{256}, .memory_limit = Bytes{-1}, .io_weight = 200}));
-    EXPECT_EQ(
-        values.besteffort,
-        (CgroupValues{.cpu_shares = CpuShares{2}, .memory_limit = Bytes{-1}, .io_weight = 10}));
+    for (const auto& [tier, shares, io_weight] :
+         {std::tuple{values.burstable, 256, 200}, {values.besteffort, 2, 10}}) {
+      EXPECT_EQ(tier.cpu_shares, CpuShares{shares});
+      EXPECT_EQ(tier.memory_limit, Bytes{-1});
+      EXPECT_EQ(tier.io_weight, io_weight);
+    }
   }
 }
 
