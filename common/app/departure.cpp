@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/app/reconcile.h"
+#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/container.h"
 #include "common/cgroup/node.h"
@@ -115,6 +116,17 @@ Result<std::optional<core::Departure>> remove_container(Transaction& transaction
 
 }  // namespace
 
+void remove_left(Transaction& transaction, const core::PodRecord& record,
+                 std::span<const core::ContainerRecord> ended) {
+  cgroup::RemoveChildren left{.cgroup = record.cgroup};
+  for (const core::ContainerRecord& container : ended) {
+    const bool is_own = !record.kubelets_own && parent_of(container.cgroup) == record.cgroup;
+    if (is_own && transaction.machine().exists(container.cgroup))
+      left.only.push_back(container.cgroup);
+  }
+  if (!left.only.empty()) transaction.remove_children(left);
+}
+
 Status drop_container(Transaction& transaction, const core::PodRecord& record,
                       const ContainerKey& key) {
   PODQOS_ASSIGN(const auto departure, remove_container(transaction, record, key));
@@ -172,7 +184,9 @@ Status expire(Transaction& transaction, const core::PendingEntry& entry) {
   }
   transaction.log().info(cat("pod ", entry.uid, ", container ", printable(entry.id),
                              ": removed from the pod, its creation was not finished"));
-  return drop_container(transaction, *record, entry.key());
+  PODQOS_TRY(drop_container(transaction, *record, entry.key()));
+  remove_left(transaction, *record, {&*found, 1});
+  return {};
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,6 +50,12 @@ struct EndReport {
 /// other container runs. Does nothing if the record does not contain it.
 [[nodiscard]] Status drop_container(Transaction& transaction, const core::PodRecord& record,
                                     const ContainerKey& key);
+
+/// Removes what runtimes have left of the cgroups of ended containers in a pod that lives on: of
+/// one that was created and never started, and whose runtime has gone. One that holds a process
+/// stays.
+void remove_left(Transaction& transaction, const core::PodRecord& record,
+                 std::span<const core::ContainerRecord> ended);
 
 /// Removes a container that was admitted in this transaction and could not be placed, so that it
 /// does not count in its pod. Errors are logged.

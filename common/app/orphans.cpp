@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "common/base/text.h"
@@ -63,7 +64,10 @@ class Orphans {
                                .left_over = left_over && tree != nullptr,
                                .copy = std::nullopt};
     if (found.has_copy) {
-      if (auto record = codec::parse_pod_record(**copy)) found.copy = std::move(*record);
+      std::string_view text = **copy;
+      if (text.starts_with(core::kUnwrittenRecord))
+        text.remove_prefix(std::string_view{core::kUnwrittenRecord}.size());
+      if (auto record = codec::parse_pod_record(text)) found.copy = std::move(*record);
     }
     // A container that was moved out of its pod by hand still belongs to the pod.
     found.lives_elsewhere = !found.populated && found.copy &&

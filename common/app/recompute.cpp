@@ -56,6 +56,8 @@ class Recomputation {
       restore_orphans(transaction_, tree, {records_, unreadable_, report_});
     PODQOS_TRY(evaluate());
     detect_formulas();
+    for (const core::TreeRecord& tree : std::vector{transaction_.tiers().trees})
+      remake(tree);
     PODQOS_TRY(write_pods());
     clean_index();
     transaction_.store().recomputed();
@@ -137,6 +139,16 @@ class Recomputation {
     transaction_.remake_trees();
   }
 
+  /// A root that another program has removed is made again, and marked, before the pods in it are.
+  void remake(const core::TreeRecord& tree) {
+    if (!core::has_pods(transaction_.tiers(), tree)) return;
+    const bool removed = !transaction_.machine().exists(tree.kubepods);
+    if (auto done = transaction_.make_tree(tree.kubepods); !done)
+      report_.failed.push_back(std::move(done).error().message);
+    else if (removed)
+      report_.changes.push_back(cat("made cgroup ", tree.kubepods, " again, which was removed"));
+  }
+
   /// Releases ended pods, sums up the living ones and grants their requests.
   Status evaluate() {
     std::vector<core::ReconciledPod> pods;
@@ -178,6 +190,7 @@ class Recomputation {
       if (init) observation.init = *init;
     }
     auto pod = core::remove_ended(std::move(record), observations, list_);
+    if (!pod.record.containers.empty()) remove_left(transaction_, pod.record, pod.ended);
     if (follow_ != nullptr) follow_(transaction_, pod.record, report_);
     if (pod.record.containers.empty() && !pod.record.kubelets_own) {
       const auto populated = cgroup::holds_container(machine, pod.record.cgroup);

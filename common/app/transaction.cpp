@@ -251,11 +251,11 @@ void Transaction::renew_copy(const core::PodRecord& record) {
 }
 
 void Transaction::revisit(const core::PodRecord& record, const Error& refused) {
+  core::SetAttribute copy = copy_of(record);
+  copy.value.insert(0, core::kUnwrittenRecord);
+  copy.otherwise = core::kUnwrittenRecord;
   // Without support for the attribute, each transaction writes all values anyway.
-  static_cast<void>(execute({core::SetAttribute{.path = record.cgroup,
-                                                .name = core::kRecordAttribute,
-                                                .value = core::kUnwrittenRecord}})
-                        .has_value());
+  static_cast<void>(execute({std::move(copy)}).has_value());
   const bool busy = refused.code == ErrorCode::kBusy;
   const BootSeconds until = busy ? now_ : core::retry_at(now_, *settings_);
   core::note_revisit(tiers(), {.uid = record.pod.uid, .until = until, .cgroup = record.cgroup});

@@ -123,9 +123,9 @@ class Transaction {
 
   /// Executes steps of the machine. Logs changed values at debug level.
   [[nodiscard]] Status execute(const core::Plan& plan);
-  /// Makes root and tiers, whose values finish() writes, unless pods of the tree use them. Saves
-  /// the tiers' record first: a program that dies in between must not leave a root that nothing
-  /// tells to be podqos's.
+  /// Makes root and tiers, whose values finish() writes, unless pods of the tree use them; in a
+  /// recomputation also those that another program has removed. Saves the tiers' record first: a
+  /// program that dies in between must not leave a root that nothing tells to be podqos's.
   [[nodiscard]] Status make_tree(const std::string& kubepods);
   /// Removes the tree again if it could not be made for its first pod. If systemd does not answer
   /// now either, units without cgroups may be left, which the next pod takes up.
@@ -195,6 +195,7 @@ class Transaction {
   /// Notes that systemd still holds the empty cgroup of a pod, or of a tree (uid "").
   void leave_held(const std::string& uid, const std::string& cgroup);
   // Of root, tiers and what is above (trees.cpp).
+  [[nodiscard]] bool is_whole(const std::string& kubepods);
   [[nodiscard]] Status write_trees();
   /// Writes the values of a tree's tiers, or removes it if no pod is left.
   [[nodiscard]] Status write_tree(const core::TreeRecord& tree);

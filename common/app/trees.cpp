@@ -1,6 +1,7 @@
 // What a transaction does with a tree of pods: its root, its tiers, and what podqos has made above.
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "common/app/transaction.h"
 #include "common/base/text.h"
@@ -15,10 +16,19 @@
 
 namespace podqos::app {
 
+/// Whether root and tiers exist, and that part of the root which has the mark of podqos.
+bool Transaction::is_whole(const std::string& kubepods) {
+  const auto mark = machine_->attribute(kubepods, core::kMadeAttribute);
+  const bool gone = !mark && mark.error().code == ErrorCode::kNotFound;
+  return !gone && std::ranges::all_of(core::tiers_and_root(kubepods),
+                                      [&](const auto& path) { return machine_->exists(path); });
+}
+
 Status Transaction::make_tree(const std::string& kubepods) {
   // Without pods its tiers may be missing, even if another program's cgroup keeps it.
   const core::TreeRecord* tree = core::tree_at(tiers(), kubepods);
-  if (tree != nullptr && core::has_pods(tiers(), *tree)) return {};
+  const bool used = tree != nullptr && core::has_pods(tiers(), *tree);
+  if (used && (trees_ != core::TreeState::kMissing || is_whole(kubepods))) return {};
   // A cgroup of another name may be the node operator's.
   const bool own_name = settings_->cgroup_root == core::kDefaultCgroupRoot;
   std::vector<std::string> missing = core::with_parents(kubepods);
@@ -26,10 +36,16 @@ Status Transaction::make_tree(const std::string& kubepods) {
     return machine_->exists(path) &&
            !(own_name && cgroup::is_made_above(*machine_, path, kubepods));
   });
-  const core::Plan plan = core::plan_root(tiers(), kubepods, missing);
+  core::Plan plan = core::plan_root(tiers(), kubepods, missing);
+  if (used) {
+    std::erase_if(plan, [&](const core::Step& step) {
+      const auto* mark = std::get_if<core::SetAttribute>(&step);
+      return mark != nullptr && cgroup::is_marked(*machine_, mark->path).value_or(false);
+    });
+  }
   PODQOS_TRY(store_->checkpoint());
   PODQOS_TRY(execute(plan));
-  made_.push_back(kubepods);
+  if (!used) made_.push_back(kubepods);
   return {};
 }
 

@@ -47,6 +47,7 @@ class Cgroupfs final : public Machine {
   [[nodiscard]] bool wait(std::chrono::milliseconds time) override;
 
   [[nodiscard]] bool exists(std::string_view path) override;
+  [[nodiscard]] Result<bool> is_complete(std::string_view path) override;
   [[nodiscard]] Result<std::string> read(std::string_view path, core::Controller controller,
                                          const std::string& file) override;
   [[nodiscard]] Result<std::vector<std::string>> children(std::string_view path) override;

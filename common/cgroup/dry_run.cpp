@@ -7,6 +7,7 @@
 #include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/value.h"
+#include "common/core/cgroups/value_table.h"
 
 namespace podqos::cgroup {
 
@@ -47,8 +48,11 @@ Result<Report> DryRun::execute(const core::Plan& plan) {
                    [&](const core::SetAttribute& s) { run(s); },
                    [&](const core::SetOomScore& s) { record(s); },
                    [&](const core::SetUnit&) {},  // see below
-                   [&](const auto& unit) {
-                     if (!exists(unit.path)) record(unit);
+                   [&](const core::StartUnit& s) {
+                     if (!exists(s.path)) record(s);
+                   },
+                   [&](const core::StopUnit& s) {
+                     if (!exists(s.path) && stopped_.insert(s.path).second) record(s);
                    },
                },
                step);
@@ -68,17 +72,30 @@ bool DryRun::enables(const std::string& path, core::Controller controller) {
   return enabled && has_word(*enabled, core::row_of(controller).v2_name);
 }
 
+bool DryRun::is_made(std::string_view path) const {
+  return changed(path).completed || changed(path).state == Changed::State::kMade;
+}
+
 bool DryRun::may_lack(const core::WriteFile& step) {
   if (step.on_refusal != core::OnRefusal::kIgnore) return false;
   std::string_view path = step.path;
   // The files of a new cgroup are those of the ones above, other than the root, which has few.
-  while (changed(path).state == Changed::State::kMade)
+  while (path != "/" && is_made(path))
     path = parent_of(path);
-  return path == "/" || !machine_->read(path, step.controller, step.file);
+  if (path != "/") return !machine_->read(path, step.controller, step.file);
+  // Of huge pages it is assumed that the kernel has all that are known since Linux 5.7.
+  const auto& sizes = layout().hugepage_labels;
+  return std::ranges::find(sizes, core::hugepage_label_in(step.file)) == sizes.end();
 }
 
 void DryRun::run(const core::EnsureCgroup& step) {
   if (exists(step.path)) {
+    if (changed(step.path).state == Changed::State::kThere &&
+        !is_complete(step.path).value_or(true)) {
+      record(step);
+      for (std::string_view path = step.path; path != "/"; path = parent_of(path))
+        cgroups_[std::string{path}].completed = true;
+    }
     const bool enable =
         step.also &&
         layout_without_hugepages().version_of(*step.also) == core::CgroupVersion::kV2 &&
@@ -136,13 +153,23 @@ bool DryRun::exists(std::string_view path) {
   return false;
 }
 
+Result<std::string> DryRun::read_new(core::Controller controller, const std::string& file) {
+  const auto version = layout_without_hugepages().version_of(controller);
+  const core::ValueRow* row = version ? core::row_with(file, *version) : nullptr;
+  if (row == nullptr || row->on(*version).on_refusal == core::OnRefusal::kIgnore)
+    return missing(file);
+  return std::string{row->on(*version).unset};
+}
+
 Result<std::string> DryRun::read(std::string_view path, core::Controller controller,
                                  const std::string& file) {
   if (!exists(path)) return missing(path);
   const auto& files = changed(path).files;
   const auto written = files.find(file);
   if (written != files.end()) return written->second;
-  return machine_->read(path, controller, file);
+  if (changed(path).state == Changed::State::kMade) return read_new(controller, file);
+  auto held = machine_->read(path, controller, file);
+  return held || !changed(path).completed ? held : read_new(controller, file);
 }
 
 Result<std::vector<std::string>> DryRun::children(std::string_view path) {

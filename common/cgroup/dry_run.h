@@ -34,6 +34,10 @@ class DryRun final : public Machine {
   bool wait(std::chrono::milliseconds /*time*/) override { return false; }
 
   bool exists(std::string_view path) override;
+  Result<bool> is_complete(std::string_view path) override {
+    if (changed(path).completed) return true;
+    return machine_->is_complete(path);
+  }
   Result<std::string> read(std::string_view path, core::Controller controller,
                            const std::string& file) override;
   Result<std::vector<std::string>> children(std::string_view path) override;
@@ -73,6 +77,7 @@ class DryRun final : public Machine {
   /// What the recorded changes have made of a cgroup.
   struct Changed {
     enum class State : std::uint8_t { kThere, kMade, kRemoved } state = State::kThere;
+    bool completed = false;      ///< made in the hierarchies that lacked it
     bool has_new_value = false;  ///< by the plan that is executed
     std::map<std::string, std::string> files = {};
     std::map<std::string, std::string> attributes = {};
@@ -85,8 +90,12 @@ class DryRun final : public Machine {
   void run(const core::SetAttribute& step);
   void record(const core::Step& step);
   [[nodiscard]] const Changed& changed(std::string_view path) const;
+  /// What the file of a new cgroup holds, as far as podqos knows it.
+  [[nodiscard]] Result<std::string> read_new(core::Controller controller, const std::string& file);
   /// Whether the cgroup enables a controller for its children.
   [[nodiscard]] bool enables(const std::string& path, core::Controller controller);
+  /// Whether the cgroup is new in a hierarchy.
+  [[nodiscard]] bool is_made(std::string_view path) const;
   /// Whether the kernel may have no such file, and the plan does without it then.
   [[nodiscard]] bool may_lack(const core::WriteFile& step);
 
@@ -94,6 +103,7 @@ class DryRun final : public Machine {
   std::vector<std::string>* changes_;
   std::map<std::string, Changed, std::less<>> cgroups_;
   std::map<Pid, std::string> moved_;  ///< where a process has been moved to
+  std::set<std::string> stopped_;     ///< cgroups of units that systemd has been told to stop
 };
 
 }  // namespace podqos::cgroup

@@ -93,6 +93,8 @@ class Machine {
 
   /// Whether the cgroup exists in any hierarchy. Also true if that cannot be found out.
   [[nodiscard]] virtual bool exists(std::string_view path) = 0;
+  /// Whether the cgroup exists in each hierarchy that podqos may write to: as it makes them.
+  [[nodiscard]] virtual Result<bool> is_complete(std::string_view path) = 0;
   /// Reads a control file of at most 1 MiB, trailing newlines removed. Of cgroup.procs only whether
   /// it is empty can be told.
   /// @return kNotFound if the cgroup or the file does not exist, kUnsupported if the machine lacks

@@ -124,6 +124,15 @@ bool Cgroupfs::exists(std::string_view path) {
   return std::ranges::any_of(*hierarchies_, may_have);
 }
 
+Result<bool> Cgroupfs::is_complete(std::string_view path) {
+  for (OpenHierarchy& hierarchy : *hierarchies_) {
+    PODQOS_ASSIGN(const bool writable, hierarchy.is_writable());
+    PODQOS_ASSIGN(const bool exists, hierarchy.exists(path));
+    if (writable && !exists) return false;
+  }
+  return true;
+}
+
 Result<std::string> Cgroupfs::read(std::string_view path, core::Controller controller,
                                    const std::string& file) {
   OpenHierarchy* hierarchy = hierarchy_of(controller);

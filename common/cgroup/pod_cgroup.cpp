@@ -72,12 +72,12 @@ std::optional<Bytes> usage_above(Machine& machine, const std::string& cgroup, By
 
 bool is_written(Machine& machine, const std::string& cgroup) {
   const auto copy = machine.attribute(cgroup, core::kRecordAttribute);
-  return copy && *copy && *copy != core::kUnwrittenRecord;
+  return copy && *copy && !(*copy)->starts_with(core::kUnwrittenRecord);
 }
 
 bool is_unwritten(Machine& machine, const std::string& cgroup) {
   const auto copy = machine.attribute(cgroup, core::kRecordAttribute);
-  return copy && *copy == core::kUnwrittenRecord;
+  return copy && *copy && (*copy)->starts_with(core::kUnwrittenRecord);
 }
 
 core::ShmemCharge tmpfs_memory(Machine& machine, const std::string& pod_cgroup) {

@@ -61,11 +61,14 @@ bool is_held_by_systemd(Machine& machine, const std::string& cgroup) {
 
 /// Removes the children of a pod's cgroup once.
 Result<Report> remove_once(Machine& machine, const RemoveChildren& step) {
-  auto children = machine.children(step.cgroup);
-  if (!children) return fail(std::move(children).error());
+  std::vector<std::string> paths = step.only;
+  if (paths.empty()) {
+    PODQOS_ASSIGN(const auto children, machine.children(step.cgroup));
+    for (const std::string& child : children)
+      paths.push_back(cat(step.cgroup, "/", child));
+  }
   core::Plan plan;
-  for (const std::string& child : *children) {
-    std::string path = cat(step.cgroup, "/", child);
+  for (std::string& path : paths) {
     if (std::ranges::find(step.except, path) != step.except.end()) continue;
     if (path == core::monitor_path(step.cgroup)) {
       PODQOS_TRY(free_monitor(machine, path));

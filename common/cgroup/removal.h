@@ -19,6 +19,7 @@ struct RemoveChildren {
   std::string cgroup;
   Until until = Until::kOnce;
   std::vector<std::string> except = {};  ///< cgroups that a runtime may be about to use
+  std::vector<std::string> only = {};    ///< children to remove; if empty, all of them
 };
 
 /// Removes the unpopulated cgroups directly below a pod's: left behind by killed runtimes, or of

@@ -89,7 +89,8 @@ constexpr const char* kMade = "1";
 
 /// Holds a copy of the pod's record, on the pod's cgroup.
 constexpr const char* kRecordAttribute = "trusted.podqos.record";
-/// Its value while it is unknown which values the cgroup has.
+/// What its value begins with while it is unknown which values the cgroup has; the copy follows, if
+/// the kernel takes that much.
 constexpr const char* kUnwrittenRecord = "unwritten";
 
 /// Tells that podqos has set the weight of ioWeight, or has set it back to the default.

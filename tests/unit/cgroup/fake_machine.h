@@ -51,6 +51,7 @@ class FakeMachine final : public Machine {
   bool wait(std::chrono::milliseconds /*time*/) override { return tree_->on_wait(); }
 
   bool exists(std::string_view path) override { return tree_->cgroups.contains(path); }
+  Result<bool> is_complete(std::string_view path) override { return exists(path); }
   Result<std::string> read(std::string_view path, core::Controller /*controller*/,
                            const std::string& file) override {
     PODQOS_TRY(ask(cat("read ", path, "/", file)));
