@@ -93,6 +93,7 @@ class Recomputation {
         report_.failed.push_back(std::move(record).error().message);
         unreadable_.insert(uid);
       } else if (*record) {
+        stored_.emplace(uid, **record);
         records_.emplace(uid, std::move(**record));
       }
     }
@@ -228,10 +229,13 @@ class Recomputation {
     return transaction_.store().checkpoint();
   }
 
-  /// Writes one pod's record and values.
+  /// Writes one pod's record, unless it is stored so, and its values.
   /// @return what the machine has refused: a later transaction retries it
   Result<std::optional<Error>> write(const core::PodRecord& record) {
-    PODQOS_TRY(transaction_.save(record, nullptr));
+    const auto stored = stored_.find(record.pod.uid);
+    PODQOS_TRY(stored != stored_.end() && stored->second == record
+                   ? transaction_.index(record)
+                   : transaction_.save(record, nullptr));
     if (record.kubelets_own) return std::nullopt;
     return transaction_.write_or_revisit(record, nullptr);
   }
@@ -270,6 +274,7 @@ class Recomputation {
   Transaction& transaction_;
   const EngineList* list_;
   FollowRuntime follow_;
+  core::PodRecords stored_;  ///< as they were read
   core::PodRecords records_;
   Ids unreadable_;          ///< uids of pods whose records cannot be read
   bool uncertain_ = false;  ///< a record could not be written

@@ -183,6 +183,13 @@ Status Transaction::save(const core::PodRecord& record, const core::PodRecord* b
   return {};
 }
 
+Status Transaction::index(const core::PodRecord& record) {
+  core::note_cut(tiers(), record, *settings_);
+  for (const core::ContainerRecord& container : record.containers)
+    PODQOS_TRY(store_->put_entry({.name = store::index_name(container.id), .uid = record.pod.uid}));
+  return {};
+}
+
 Status Transaction::erase(const core::PodRecord& record) {
   PODQOS_TRY(begin());
   core::forget_cut(tiers(), record.pod.uid);
@@ -231,7 +238,11 @@ Status Transaction::write_pod(const core::PodRecord& record, const core::PodReco
         plan_preference(*machine_, container, {.oomd_avoid = write.values.oomd_avoid}),
         std::back_inserter(plan));
   }
-  plan.emplace_back(copy_of(record));
+  core::SetAttribute copy = copy_of(record);
+  const auto held = trees_ == core::TreeState::kMissing
+                        ? machine_->attribute(record.cgroup, core::kRecordAttribute)
+                        : std::nullopt;
+  if (!held || *held != copy.value) plan.emplace_back(std::move(copy));
   changed_ = true;
   auto report = counts_removed ? machine_->execute_with_quota(plan) : machine_->execute(plan);
   if (report) {

@@ -117,6 +117,8 @@ class Transaction {
   /// before it is saved, and no longer to it from those that have left it afterwards.
   /// @param before  the stored record; nullptr if there is none, or if the index may lack entries
   [[nodiscard]] Status save(const core::PodRecord& record, const core::PodRecord* before);
+  /// Lets the index lead to a record that is stored already, from each of its containers.
+  [[nodiscard]] Status index(const core::PodRecord& record);
   /// Removes a pod's record, then the index entries of its containers.
   /// @param record  as stored
   [[nodiscard]] Status erase(const core::PodRecord& record);
