@@ -6,6 +6,7 @@
 
 #include "common/base/path.h"
 #include "common/base/text.h"
+#include "common/core/cgroups/hugepage_files.h"
 #include "common/core/cgroups/oomd.h"
 
 namespace podqos::core {
@@ -193,13 +194,6 @@ std::string drop_in_of(std::string_view property) {
   return cat("50-", property, ".conf");
 }
 
-constexpr std::string_view kHugetlb = "hugetlb.";
-constexpr std::string_view kReserved = "rsvd.";
-
-std::string_view hugepage_limit(CgroupVersion version) {
-  return version == CgroupVersion::kV1 ? "limit_in_bytes" : "max";
-}
-
 /// A later one wins, as on the machine.
 /// @param number  negative: no limit
 void set_property(std::vector<UnitProperty>& properties, std::string_view name,
@@ -277,9 +271,8 @@ void lower_hugepages(Plan& plan, const Target& target, const CgroupValues& value
     plan.emplace_back(write(target, Controller::kHugetlb, hugepage_file(label, *version), value,
                             on_host ? OnRefusal::kFail : OnRefusal::kIgnore));
     // Kernels before 5.7 have no reservation limits.
-    plan.emplace_back(write(target, Controller::kHugetlb,
-                            cat(kHugetlb, label, ".", kReserved, hugepage_limit(*version)), value,
-                            OnRefusal::kIgnore));
+    plan.emplace_back(write(target, Controller::kHugetlb, reserved_hugepage_file(label, *version),
+                            value, OnRefusal::kIgnore));
   }
 }
 
@@ -315,20 +308,6 @@ bool is_drop_in(std::string_view name) {
     return (!row.v1.property.empty() && drop_in_of(row.v1.property) == name) ||
            (!row.v2.property.empty() && drop_in_of(row.v2.property) == name);
   });
-}
-
-std::string hugepage_file(std::string_view label, CgroupVersion version) {
-  return cat(kHugetlb, label, ".", hugepage_limit(version));
-}
-
-std::string_view hugepage_label_in(std::string_view file) {
-  if (!file.starts_with(kHugetlb)) return {};
-  file.remove_prefix(kHugetlb.size());
-  const std::string_view label = read_until(file, '.');
-  if (file.starts_with(kReserved)) file.remove_prefix(kReserved.size());
-  const bool known =
-      file == hugepage_limit(CgroupVersion::kV1) || file == hugepage_limit(CgroupVersion::kV2);
-  return known ? label : std::string_view{};
 }
 
 std::optional<Micros> limiting_quota(const CgroupValues& values) {

@@ -13,7 +13,7 @@
 
 // The files of cgroups that hold values, one row each: all that is known of where a value stands
 // and how it is spelled. What a value is to be, the rules say (cgroup_values.h, tier.h,
-// pod_values.h). Huge pages have a file for each page size: hugepage_file().
+// pod_values.h). Huge pages have a file for each page size: hugepage_files.h.
 namespace podqos::core {
 
 /// The rows that code asks for by name; kOther is known by its files only.
@@ -75,12 +75,6 @@ struct ValueRow {
                                       WeightFormula formula);
 /// Whether systemd keeps a value of the table in a drop-in of this name.
 [[nodiscard]] bool is_drop_in(std::string_view name);
-
-/// The label in the name of a file for huge pages: "2MB"; "" for any other file.
-[[nodiscard]] std::string_view hugepage_label_in(std::string_view file);
-/// "hugetlb.2MB.max", "hugetlb.2MB.limit_in_bytes".
-/// @note Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/hugetlb.rst
-[[nodiscard]] std::string hugepage_file(std::string_view label, CgroupVersion version);
 
 /// A quota that limits; "none" (0) and "unlimited" (-1) are nullopt.
 [[nodiscard]] std::optional<Micros> limiting_quota(const CgroupValues& values);

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/text.h"
+#include "common/core/cgroups/hugepage_files.h"
 #include "common/core/cgroups/layout.h"
 #include "tests/unit/core/layouts.h"
 
@@ -128,7 +129,7 @@ TEST(HugePageLabelIn, IsTheSizeOfALimit) {
   }
 }
 
-const CgroupLayout kNoPages{.cpu = kV2, .memory = kV2, .pids = kV2};
+const CgroupLayout kNoHugetlb{.cpu = kV2, .memory = kV2, .pids = kV2};
 constexpr std::string_view kPath = "/kubepods/burstable/pod42";
 
 CgroupValues full_values() {
@@ -293,9 +294,9 @@ TEST(LowerQuota, WritesPeriodBeforeQuota) {
 
 TEST(LowerValues, WritesUnifiedValuesLastAndAtLeastOneProcess) {
   EXPECT_THAT(
-      writes(lower({.memory_limit = Bytes{5}, .unified = {{"memory.max", "max"}}}, kNoPages)),
+      writes(lower({.memory_limit = Bytes{5}, .unified = {{"memory.max", "max"}}}, kNoHugetlb)),
       ElementsAre("memory.max = 5", "memory.max = max"));
-  EXPECT_THAT(writes(lower({.pids_limit = 0}, kNoPages)), ElementsAre("pids.max = 1"));
+  EXPECT_THAT(writes(lower({.pids_limit = 0}, kNoHugetlb)), ElementsAre("pids.max = 1"));
 }
 
 TEST(LowerValues, ComparesTheControllerOfAUnifiedFileWhole) {
@@ -310,7 +311,7 @@ TEST(LowerValues, ComparesTheControllerOfAUnifiedFileWhole) {
 
 TEST(LowerValues, EnablesIoInTheParentBeforeAWeight) {
   CgroupLayout layout{.memory = CgroupVersion::kV2, .io = CgroupVersion::kV2};
-  EXPECT_EQ(lower({.memory_limit = Bytes{5}}, layout), lower({.memory_limit = Bytes{5}}, kNoPages));
+  EXPECT_EQ(lower({.memory_limit = Bytes{5}}, layout), lower({.memory_limit = Bytes{5}}, kNoHugetlb));
   const CgroupValues values{.memory_limit = Bytes{1'048'576}, .io_weight = 200};
   EXPECT_EQ(render(lower(values, layout)),
             "mkdir  /kubepods/burstable +io\n"
@@ -348,11 +349,11 @@ TEST(UnitPropertiesOfQuota, RoundsUpToTenMilliseconds) {
     SCOPED_TRACE(c.name);
     const CgroupValues values{.cpu_quota = Micros{c.quota}, .cpu_period = Micros{c.period}};
     EXPECT_THAT(
-        unit_properties(values, kNoPages, WeightFormula::kLinear),
+        unit_properties(values, kNoHugetlb, WeightFormula::kLinear),
         UnorderedElementsAre(UnitProperty{.name = "CPUQuotaPerSecUSec", .value = c.per_second},
                              UnitProperty{.name = "CPUQuotaPeriodUSec",
                                           .value = static_cast<std::uint64_t>(c.period)}));
-    EXPECT_EQ(render(lower(rounded_by_systemd(values), kNoPages)),
+    EXPECT_EQ(render(lower(rounded_by_systemd(values), kNoHugetlb)),
               cat("write  /kubepods/burstable/pod42/cpu.max = ", c.cpu_max, "  # pod 42\n"));
   }
 }
@@ -360,7 +361,7 @@ TEST(UnitPropertiesOfQuota, RoundsUpToTenMilliseconds) {
 /// The properties as systemctl shows them.
 std::vector<std::string> shown(const CgroupValues& values, WeightFormula formula) {
   const std::string line =
-      render({SetUnit{.path = "/a", .properties = unit_properties(values, kNoPages, formula)}});
+      render({SetUnit{.path = "/a", .properties = unit_properties(values, kNoHugetlb, formula)}});
   auto words = parts_of(without_newline(line), ' ');
   words.erase(words.begin(), words.begin() + 2);  // "set    a"
   return words;
