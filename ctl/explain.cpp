@@ -64,6 +64,8 @@ Result<ExplainParams> params_of(const ExplainOptions& options, core::Settings se
   ExplainParams params;
   params.cgroup_root = settings.cgroup_root;
   params.config = core::pod_config_params(settings);
+  params.cpu_burst = settings.cpu_burst;
+  params.besteffort_idle = settings.cpu_idle_besteffort;
   const bool log = options.weight_formula.empty()
                        ? settings.weight_formula == core::WeightFormulaSetting::kLog
                        : options.weight_formula == "log";

@@ -47,6 +47,9 @@ class ExplanationTable {
     add("limits", shown_list(core::pod_limits(e_.pod)), sum_rule("limits"),
         cat(kResources, " PodLimits"));
     add_values(nullptr, e_.values);
+    if (params_.besteffort_idle && class_ == core::QosClass::kBestEffort && !params_.is_v1())
+      add("cpu.idle", "1 for the tier", "cpuIdle.bestEffort of the configuration",
+          "podqos.json(5)");
     // podqos sets what the engine has left unset; "none" leaves the kernel's default.
     for (const auto& [container, values, score] : e_.containers)
       add_values(&container, values);
@@ -88,6 +91,9 @@ class ExplanationTable {
             params_.config.enforce_cpu_limits ? limit_rule(container, core::kCpu, quota > 0)
                                               : "cpuCFSQuota is off",
             "MilliCPUToQuota");
+    if (values.cpu_burst)
+      add(cat("cpu burst", of), cat(values.cpu_burst->value(), "us"),
+          "cpuBurst of the configuration, of the quota", "podqos.json(5)");
     const std::int64_t memory = values.memory_limit.value_or(Bytes{0}).value();
     add_row("memory limit",
             memory > 0 ? cat(memory, " (", format_bytes(Bytes{memory}), ")") : "none",

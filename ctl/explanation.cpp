@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/base/text.h"
+#include "common/core/pods/cpu_class.h"
 
 namespace podqos::ctl {
 core::CgroupLayout layout_of(core::CgroupVersion version,
@@ -22,6 +23,11 @@ Result<Explanation> explain(core::Pod pod, const ExplainParams& params) {
   result.verdict = core::classify(result.pod);
   const core::QosClass qos_class = result.verdict.qos_class;
   PODQOS_ASSIGN(result.values, core::pod_cgroup_values(result.pod, qos_class, params.config));
+  const auto percent = core::burst_percent(params.cpu_burst, qos_class);
+  const auto add_burst = [&](core::CgroupValues& values) {
+    if (percent) values.cpu_burst = core::cpu_burst_for(core::limiting_quota(values), *percent);
+  };
+  add_burst(result.values);
   if (!result.pod.uid.empty()) {
     const auto path = [&](core::Driver driver) {
       return core::pod_path(core::root_path(params.cgroup_root, driver), qos_class, result.pod.uid);
@@ -35,6 +41,7 @@ Result<Explanation> explain(core::Pod pod, const ExplainParams& params) {
     for (const core::Container& each : *list) {
       PODQOS_ASSIGN(auto values, core::container_cgroup_values(result.pod, each, params.config));
       values.pids_limit = params.config.pod_pids_limit;
+      add_burst(values);
       const int score = core::oom_score_adj(result.pod, qos_class, each, params.node_memory);
       result.containers.push_back({each, std::move(values), score});
     }

@@ -12,6 +12,7 @@
 #include "common/core/kubernetes/cgroup_values.h"
 #include "common/core/kubernetes/pod_resources.h"
 #include "common/core/kubernetes/qos.h"
+#include "common/core/settings.h"
 #include "ctl/json.h"
 #include "ctl/table.h"
 
@@ -27,7 +28,9 @@ namespace podqos::ctl {
 struct ExplainParams {
   std::string cgroup_root = "/";  ///< parent of the kubepods cgroup
   core::PodConfigParams config;
-  Bytes node_memory;  ///< above 0; the OOM scores depend on it
+  core::CpuBurst cpu_burst;      ///< cpuBurst of the configuration
+  bool besteffort_idle = false;  ///< cpuIdle.bestEffort; text output only
+  Bytes node_memory;             ///< above 0; the OOM scores depend on it
   core::WeightFormula formula = core::WeightFormula::kLinear;
   core::CgroupLayout layout = layout_of(core::CgroupVersion::kV2);
   core::Driver driver = core::Driver::kCgroupfs;  ///< text output only

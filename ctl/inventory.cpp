@@ -112,6 +112,9 @@ class Inventory {
     json["cpuWeight"] = json_of(cgroup.cpu_weight());
     json["cpuQuotaUs"] = json_of(cgroup.cpu_quota());
     json["cpuPeriodUs"] = json_of(cgroup.cpu_period());
+    const bool limited = cgroup.cpu_quota().has_value();
+    json["cpuBurstUs"] = json_of(limited ? cgroup.cpu_burst() : std::nullopt);
+    json["cpuIdle"] = cgroup.cpu_idle().value_or(false);
     json["memoryLimitBytes"] = json_of(cgroup.memory_limit());
     json["memoryUsageBytes"] = json_of(cgroup.memory_usage());
     json["pidsLimit"] = json_of(cgroup.pids_limit());
@@ -223,6 +226,7 @@ class Inventory {
         core::wanted_tiers(record.sums, records_.tiers.sums, settings_, capacity);
     rule.burstable.io_weight = settings_.io_weight.burstable;
     rule.besteffort.io_weight = settings_.io_weight.besteffort;
+    rule.besteffort.cpu_idle = settings_.cpu_idle_besteffort;
     core::CgroupValues root =
         core::root_limits(records_.tiers, record, settings_, cgroup::with_pids(capacity));
     const auto shares = shares_of(record, capacity);

@@ -182,17 +182,21 @@ Colour colour_of(const Json& object) {
   return qos_class == "Burstable" ? Colour::kYellow : Colour::kCyan;
 }
 
-/// "weight (shares)" on cgroup v2, the shares alone on v1.
+/// "weight (shares)" on cgroup v2, where an idle cgroup has neither, the shares alone on v1.
 std::string shown_weight(const Json& cgroup) {
+  if (cgroup.at("cpuIdle") == true) return "idle";
   const std::string shares = number_in(cgroup, "cpuShares");
   return cgroup.at("cpuWeight").is_null() ? shares
                                           : cat(number_in(cgroup, "cpuWeight"), " (", shares, ")");
 }
 
-/// The quota in microseconds, with "/period" if that is not 100000.
+/// The quota in microseconds, with "+burst", and with "/period" if that is not 100000.
 std::string shown_quota(const Json& cgroup) {
   const Json& period = cgroup.at("cpuPeriodUs");
-  const std::string quota = number_in(cgroup, "cpuQuotaUs");
+  const Json& burst = cgroup.at("cpuBurstUs");
+  const bool bursts = burst.is_number() && burst != 0;
+  const std::string quota =
+      cat(number_in(cgroup, "cpuQuotaUs"), bursts ? cat("+", burst.dump()) : "");
   const bool usual = period.is_null() || period == core::kDefaultPeriod.value();
   return quota == "-" || usual ? quota : cat(quota, "/", period.dump());
 }

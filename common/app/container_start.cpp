@@ -1,6 +1,8 @@
 #include "common/app/container_start.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -9,12 +11,14 @@
 #include "common/app/reconcile.h"
 #include "common/base/path.h"
 #include "common/base/text.h"
+#include "common/cgroup/cgroup_view.h"
 #include "common/cgroup/container.h"
 #include "common/cgroup/node.h"
 #include "common/cgroup/pod_cgroup.h"
 #include "common/core/cgroups/naming.h"
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/cgroups/value_table.h"
+#include "common/core/pods/cpu_class.h"
 #include "common/core/pods/placement.h"
 #include "common/core/pods/pod_values.h"
 
@@ -109,6 +113,7 @@ Status apply_container(Transaction& transaction, const Admission& admission, con
     plan.emplace_back(score);
   }
   PODQOS_TRY(transaction.execute(plan));
+  write_burst(transaction, admission.record, container);
   if (admission.belongs_to) {
     transaction.log().warning(cat(describe_place(admission, init),
                                   ": register podqos-runtime, or Podman's precreate hook, so that "
@@ -167,8 +172,32 @@ Status confirm(Transaction& transaction, const store::KnownContainer& found,
   PODQOS_TRY(transaction.save(record, &found.record));
   transaction.renew_copy(record);
   spare(transaction, record, record.containers[found.index]);
+  write_burst(transaction, record, record.containers[found.index]);
   charge_monitor(transaction, record, init.child_of_monitor);
   return learn_formula(transaction, record, record.containers[found.index], facts.resources);
+}
+
+void write_burst(Transaction& transaction, const core::PodRecord& record,
+                 const core::ContainerRecord& container, std::optional<Micros> next) {
+  const auto percent = core::burst_percent(record, transaction.settings());
+  if (!percent || container.sandbox) return;
+  cgroup::Machine& machine = transaction.machine();
+  std::vector<std::string> cgroups{container.cgroup};
+  const auto limited = cgroup::limited_cgroup(machine, container);
+  if (limited && *limited != container.cgroup) cgroups.push_back(*limited);
+  core::Plan plan;
+  for (const std::string& path : cgroups) {
+    const auto quota = cgroup::CgroupView{machine, path}.cpu_quota();
+    if (!quota) continue;
+    const Micros burst =
+        std::min(core::cpu_burst_for(next && *next > Micros{0} ? next : quota, *percent), *quota);
+    std::ranges::move(
+        core::lower_values(path, {.cpu_burst = burst}, machine.layout_without_hugepages(),
+                           transaction.formula(), "container"),
+        std::back_inserter(plan));
+  }
+  // Each step may be refused.
+  if (!plan.empty()) static_cast<void>(transaction.execute(plan).has_value());
 }
 
 void detect_formula(Transaction& transaction, const core::PodRecord& record,

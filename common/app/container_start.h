@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "common/app/transaction.h"
 #include "common/base/error.h"
@@ -54,6 +55,14 @@ void detect_formula(Transaction& transaction, const core::PodRecord& record,
 [[nodiscard]] Status confirm(Transaction& transaction, const store::KnownContainer& found,
                              const core::ContainerFacts& facts, const Init& init,
                              Reporter reporter);
+
+/// Writes the burst of a running container: cpuBurst's part of the quota that its runtime has set,
+/// in whichever cgroups have one. Not in config.json, where few runtimes know it. A kernel without
+/// the file is left as it is.
+/// @param next  the quota that the runtime sets right after this, as it refuses one below the
+///              burst; nullopt: the present one stays
+void write_burst(Transaction& transaction, const core::PodRecord& record,
+                 const core::ContainerRecord& container, std::optional<Micros> next = {});
 
 /// Registers a running container that podqos was not told about, and changes nothing of it. Part of
 /// a transaction.

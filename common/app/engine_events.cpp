@@ -112,6 +112,17 @@ Result<std::optional<core::PodRecord>> pod_of(Transaction& transaction,
   return record;
 }
 
+/// Lowers the container's burst to what its new quota permits: otherwise the kernel refuses the
+/// quota.
+void prepare_burst(Transaction& transaction, const core::PodRecord& record,
+                   const AdmissionRequest& request) {
+  const core::ContainerFacts& facts = request.facts;
+  const auto known = std::ranges::find(record.containers, facts.id, &core::ContainerRecord::id);
+  if (known == record.containers.end()) return;
+  write_burst(transaction, record, *known,
+              facts.resources.cpu_quota.transform([](auto quota) { return Micros{quota}; }));
+}
+
 /// Registers a running container that has no record; not a sandbox.
 Status count_unknown(Transaction& transaction, const AdmissionRequest& request,
                      const std::optional<Init>& init) {
@@ -135,6 +146,7 @@ Result<Followed> change(const core::Settings& settings, Log& log, const Containe
   PODQOS_ASSIGN(auto record, pod_of(transaction, *request));
   auto followed = Followed::kNow;
   if (record) {
+    prepare_burst(transaction, *record, *request);
     PODQOS_ASSIGN(followed, resize(transaction, *std::move(record), *request));
   } else if (init && request->annotations.engine.is_sandbox) {  // of an unknown pod
     PODQOS_TRY(count_running(transaction, *std::move(request), *init));

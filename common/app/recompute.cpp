@@ -237,7 +237,12 @@ class Recomputation {
                    ? transaction_.index(record)
                    : transaction_.save(record, nullptr));
     if (record.kubelets_own) return std::nullopt;
-    return transaction_.write_or_revisit(record, nullptr);
+    auto refused = transaction_.write_or_revisit(record, nullptr);
+    for (const core::ContainerRecord& container : record.containers) {
+      if (container.state == core::ContainerState::kLive)
+        write_burst(transaction_, record, container);
+    }
+    return refused;
   }
 
   void report_failure(const std::string& uid, const Error& error) {

@@ -138,6 +138,8 @@ Status Transaction::write_tiers(const core::TreeRecord& tree, core::TreeState st
     core::TierSnapshot snapshot = observe_tier(path, tier, state);
     snapshot.has_eviction = watched_by_oomd && state == core::TreeState::kMissing &&
                             cgroup::has_eviction(*machine_, path);
+    if (state == core::TreeState::kMissing && qos_class == core::QosClass::kBestEffort)
+      snapshot.is_idle = cgroup::CgroupView{*machine_, path}.cpu_idle().value_or(false);
     return snapshot;
   };
   const core::TierValues values = core::decide_tier_write(

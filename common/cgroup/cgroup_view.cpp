@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/value.h"
 #include "common/core/cgroups/layout.h"
@@ -75,6 +76,18 @@ void compare_io_weights(Machine& machine, const std::string& cgroup, core::Cgrou
   }
 }
 
+/// Compares idleness and burst where the rule has them and the kernel the files.
+void compare_cpu_class(const CgroupView& cgroup, const core::CgroupValues& rule,
+                       std::vector<std::string>& found) {
+  const auto idle = rule.cpu_idle ? cgroup.cpu_idle() : std::nullopt;
+  if (idle && idle != rule.cpu_idle)
+    found.push_back(*idle ? "cpu.idle is 1, the rule says 0" : "cpu.idle is 0, the rule says 1");
+  const auto burst = rule.cpu_burst ? cgroup.cpu_burst() : std::nullopt;
+  if (burst && burst != rule.cpu_burst)
+    found.push_back(
+        cat("cpu burst is ", burst->value(), ", the rule says ", rule.cpu_burst->value()));
+}
+
 }  // namespace
 
 const std::optional<std::string>& CgroupView::text(Controller controller,
@@ -124,6 +137,17 @@ std::optional<Micros> CgroupView::cpu_period() const {
     return strong<Micros>(number(Value::kCpuPeriod, CgroupVersion::kV1));
   const auto& max = text(Controller::kCpu, "cpu.max");
   return max ? strong<Micros>(parse_int(word_at(*max, 1))) : std::nullopt;
+}
+
+std::optional<Micros> CgroupView::cpu_burst() const {
+  const auto burst = number(Value::kCpuBurst, CgroupVersion::kV2);
+  return strong<Micros>(burst ? burst : number(Value::kCpuBurst, CgroupVersion::kV1));
+}
+
+std::optional<bool> CgroupView::cpu_idle() const {
+  return number(Value::kCpuIdle, CgroupVersion::kV2).transform([](std::int64_t idle) {
+    return idle != 0;
+  });
 }
 
 std::optional<std::int64_t> CgroupView::cpu_usage_ns() const {
@@ -223,18 +247,23 @@ core::HeldResources CgroupView::held() const {
   return held;
 }
 
-/// crun 1.8 sets limits only below the scope, later releases in both (libcrun/cgroup-systemd.c,
-/// run.oci.systemd.subgroup). What is below a scope may be the container's own work: a limit of the
-/// scope comes first.
+Result<std::string> limited_cgroup(Machine& machine, const core::ContainerRecord& container) {
+  const std::string& own = container.cgroup;
+  if (!own.ends_with(".scope")) return own;
+  PODQOS_ASSIGN(const auto actual, machine.cgroup_of(container.pid));
+  if (!is_at_or_below(actual, own))
+    return fail(ErrorCode::kNotFound, cat("container ", printable(container.id), " left ", own));
+  return actual.substr(0, actual.find('/', own.size() + 1));
+}
+
+/// What is below a scope may be the container's own work: a limit of the scope comes first.
 core::HeldResources held_by(Machine& machine, const core::ContainerRecord& container,
                             const CgroupView& own) {
   core::HeldResources held = own.held();
-  if (!own.path().ends_with(".scope")) return held;
-  const auto actual = machine.cgroup_of(container.pid);
-  if (!actual || !actual->starts_with(own.path())) return {};
-  const std::size_t end = actual->find('/', own.path().size() + 1);
-  if (actual->size() == own.path().size()) return held;
-  const core::EngineResources below = CgroupView{machine, actual->substr(0, end)}.held().values;
+  const auto limited = limited_cgroup(machine, container);
+  if (!limited) return {};
+  if (*limited == own.path()) return held;
+  const core::EngineResources below = CgroupView{machine, *limited}.held().values;
   core::EngineResources& values = held.values;
   if (values.memory_limit.value_or(-1) < 0) values.memory_limit = below.memory_limit;
   if (values.cpu_quota.value_or(-1) < 0) {
@@ -256,11 +285,14 @@ std::vector<std::string> differences(const CgroupView& cgroup, const core::Cgrou
   const auto shares = cgroup.cpu_shares();
   const auto weight = cgroup.cpu_weight();
   if (rule.cpu_shares && shares) compare("cpu.shares", shares->value(), rule.cpu_shares->value());
-  if (rule.cpu_shares && weight) {
+  // An idle cgroup has no weight; kernels show different ones.
+  const bool idle = rule.cpu_idle && cgroup.cpu_idle() == true;
+  if (rule.cpu_shares && weight && !idle) {
     compare("cpu.weight", weight->value(), core::cpu_weight_for(*rule.cpu_shares, formula).value());
   }
   if (shares || weight)
     compare("cpu quota", limit_of(cgroup.cpu_quota()), limit_of(rule.cpu_quota));
+  compare_cpu_class(cgroup, rule, found);
   const Number limit = cgroup.memory_limit().transform(&Bytes::value);
   const Number wanted = limit_of(rule.memory_limit);
   // The kernel stores memory limits in whole pages.

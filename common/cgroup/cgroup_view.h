@@ -45,6 +45,8 @@ class CgroupView {
   [[nodiscard]] std::optional<CpuWeight> cpu_weight() const;  ///< cgroup v2
   [[nodiscard]] std::optional<Micros> cpu_quota() const;
   [[nodiscard]] std::optional<Micros> cpu_period() const;
+  [[nodiscard]] std::optional<Micros> cpu_burst() const;
+  [[nodiscard]] std::optional<bool> cpu_idle() const;  ///< cgroup v2
   [[nodiscard]] std::optional<std::int64_t> cpu_usage_ns() const;
   [[nodiscard]] std::optional<Bytes> memory_limit() const;
   [[nodiscard]] std::optional<Bytes> memory_usage() const;
@@ -93,6 +95,14 @@ class CgroupView {
   mutable std::map<std::string, std::optional<std::string>> texts_;  ///< by file
   mutable std::optional<std::optional<Bytes>> memory_usage_;
 };
+
+/// Where a running container's runtime has set its limits: the container's cgroup or, where that is
+/// a scope, crun's own cgroup below it. crun 1.8 sets them only there, later releases in both
+/// (libcrun/cgroup-systemd.c, run.oci.systemd.subgroup).
+/// @return kNotFound for a container that has left its scope, and the errors of
+///         Machine::cgroup_of()
+[[nodiscard]] Result<std::string> limited_cgroup(Machine& machine,
+                                                 const core::ContainerRecord& container);
 
 /// What a running container's runtime has set: in its cgroup, or where that is the scope that crun
 /// makes, in crun's own cgroup below it what the scope does not limit.

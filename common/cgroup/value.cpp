@@ -88,6 +88,9 @@ constexpr std::array kRemedies = std::to_array<Remedy>({
     {.file = "cpu.cfs_period_us",
      .err = EINVAL,
      .text = "with this period the quota exceeds the parent's or is below a child's"},
+    {.file = "cpu.max",
+     .err = EINVAL,
+     .text = "the quota is below the cgroup's cpu.max.burst, or under 1 ms"},
     {.file = "memory.limit_in_bytes",
      .err = EBUSY,
      .text = "more is in use and cannot be reclaimed"},
@@ -133,6 +136,9 @@ bool holds_value(std::string_view file, std::string_view have, std::string_view 
   if (file == core::file_of(core::Value::kCpuQuota, core::CgroupVersion::kV2))
     return !want.empty() && begins_with_words(have, want);
   if (shows_default(file)) return first_line(have) == cat(kDefault, want);
+  // Shown for an idle cgroup, which takes no weight, by kernels before 6.12.
+  if (file == core::file_of(core::Value::kCpuShares, core::CgroupVersion::kV2))
+    return have == "0" && want == "1";
   const std::optional<std::int64_t> step = granularity(file);
   if (!step) return false;
   const std::optional<std::int64_t> stored = stored_limit(want, *step);

@@ -129,12 +129,24 @@ Status read_class(PodqosAnnotations& out, std::string_view value) {
   return refuse_value("expected Guaranteed, Burstable or BestEffort");
 }
 
+/// "0", or a percentage as cpuBurst takes it.
+Status read_burst(PodqosAnnotations& out, std::string_view value) {
+  constexpr std::int64_t kMost = 100;
+  const bool percent = value.ends_with('%');
+  const auto number = parse_int(value.substr(0, value.size() - (percent ? 1 : 0)));
+  if (!number || *number < 0 || *number > kMost || value.starts_with('-') ||
+      (!percent && *number != 0))
+    return refuse_value(R"(expected "0" or a percentage of the CPU limit from "0%" to "100%")");
+  out.cpu_burst = number;
+  return {};
+}
+
 /// An error with the most similar known key, since a misspelt request would silently be missing.
 std::unexpected<Error> unknown_key(std::string_view name) {
   const std::string nearest =
       nearest_name(name, {"requests.<container>", "limits.<container>", "ignore", "pod-uid",
-                          "container", "qos-class", "pod", "requests", "limits", "cpu-request",
-                          "memory-request", "cpu-limit", "memory-limit"});
+                          "container", "qos-class", "cpu-burst", "cpu-idle", "pod", "requests",
+                          "limits", "cpu-request", "memory-request", "cpu-limit", "memory-limit"});
   return refuse_value("unknown annotation",
                       nearest.empty() ? "" : cat("; did you mean ", kPrefix, nearest, "?"));
 }
@@ -145,6 +157,8 @@ Status read_one(PodqosAnnotations& out, std::string_view name, std::string_view 
   if (name == "pod-uid") return read_text(out.pod_uid, value, core::check_pod_uid);
   if (name == "container") return read_text(out.container, value, check_container_name);
   if (name == "qos-class") return read_class(out, value);
+  if (name == "cpu-burst") return read_burst(out, value);
+  if (name == "cpu-idle") return read_flag(out.cpu_idle, value);
   if (name == "pod") return read_pod(out, value);
   const auto* const key = std::ranges::find(kPodKeys, name, &PodKey::name);
   if (key != kPodKeys.end()) return read_pod_amounts(out, *key, value);

@@ -98,6 +98,8 @@ void fields(auto& member, Is<core::PodRecord> auto& record) {
   member("classSource", record.class_source);
   member("uidSource", record.uid_source);
   member("kubeletsOwn", record.kubelets_own);
+  member("cpuBurst", record.cpu_burst);
+  member("cpuIdle", record.cpu_idle);
   member("sandboxId", record.sandbox_id);
   member("cgroup", record.cgroup);
   member("cappedRequest", record.capped_request);

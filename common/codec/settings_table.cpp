@@ -30,6 +30,7 @@ constexpr SettingKind kPressure{.form = Form::kPressure, .null = true};
 // As long as systemd-oomd waits for averages of pressure to fall (POST_ACTION_DELAY_USEC).
 constexpr SettingKind kEvictionInterval{
     .form = Form::kDuration, .min = 15, .max = 86'400, .step = kSecond};
+constexpr SettingKind kBurst{.form = Form::kPercent, .max = 100, .null = true};
 
 constexpr SettingKind words(std::string_view words) {
   return {.form = Form::kWord, .words = words};
@@ -105,7 +106,7 @@ constexpr Setting setting(std::string_view path, SettingKind kind) {
                     const SettingValue& value) { assign((settings.*....*kMembers), value); }};
 }
 
-constexpr std::array<Setting, 43> kTable{{
+constexpr std::array<Setting, 46> kTable{{
     setting<&Settings::enabled>("enabled", kFlag),
     setting<&Settings::scope>("scope", words("pods annotated all")),
     setting<&Settings::trust_annotations>("trustAnnotations", words("engine-checked all none")),
@@ -135,6 +136,9 @@ constexpr std::array<Setting, 43> kTable{{
                                               {.form = Form::kPercent, .min = 1, .max = 100}),
     setting<&Settings::cpu_cfs_quota>("cpuCFSQuota", kFlag),
     setting<&Settings::cpu_cfs_quota_period>("cpuCFSQuotaPeriod", kPeriod),
+    setting<&Settings::cpu_burst, &core::CpuBurst::guaranteed>("cpuBurst.guaranteed", kBurst),
+    setting<&Settings::cpu_burst, &core::CpuBurst::burstable>("cpuBurst.burstable", kBurst),
+    setting<&Settings::cpu_idle_besteffort>("cpuIdle.bestEffort", kFlag),
     setting<&Settings::weight_formula>("weightFormula", words("auto linear log")),
     setting<&Settings::pod_pids_limit>(
         "podPidsLimit", {.form = Form::kNumber, .min = 1, .max = core::kMaxPids, .null = true}),

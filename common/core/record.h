@@ -91,10 +91,14 @@ struct PodRecord {
   ClassSource class_source = ClassSource::kInference;
   IdentitySource uid_source = IdentitySource::kEngine;  ///< of the pod's first container
   bool kubelets_own = false;  ///< placed by a kubelet, which writes the values
-  std::string sandbox_id;     ///< of the engine; "" if it gives none
-  std::string cgroup;         ///< of the pod
-  TierSum capped_request;     ///< see grant_requests(); pods is 1
-  TierSum counted_request;    ///< see grant_requests(); the part that counts in its tier
+  /// Percent of the quota that it was granted as burst when it came (cpu_class.h).
+  std::optional<std::int64_t> cpu_burst = std::nullopt;
+  /// By podqos.io/cpu-idle; false: an earlier pod of this uid was.
+  std::optional<bool> cpu_idle = std::nullopt;
+  std::string sandbox_id;   ///< of the engine; "" if it gives none
+  std::string cgroup;       ///< of the pod
+  TierSum capped_request;   ///< see grant_requests(); pods is 1
+  TierSum counted_request;  ///< see grant_requests(); the part that counts in its tier
   std::vector<ContainerRecord> containers;
   /// When the last container ended; the cgroup stays while memory is charged to it.
   std::optional<BootSeconds> released_at;

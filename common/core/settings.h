@@ -84,6 +84,14 @@ struct Eviction {
   friend bool operator==(const Eviction&, const Eviction&) = default;
 };
 
+/// cpuBurst: by how much a pod of the class and each of its containers may exceed the CPU quota in
+/// one period, in percent of it, 0 to 100; nullopt: podqos writes none. BestEffort has no quota.
+struct CpuBurst {
+  std::optional<std::int64_t> guaranteed;
+  std::optional<std::int64_t> burstable;
+  friend bool operator==(const CpuBurst&, const CpuBurst&) = default;
+};
+
 /// rootCpuWeight: what CPU weight the root of podqos's own pods has where no kubelet's is beside
 /// it.
 struct RootCpuWeight {
@@ -123,6 +131,8 @@ struct Settings {
   std::int64_t max_pod_claim_percent = 100;  ///< maxPodClaim, of what is allocatable; 1..100
   bool cpu_cfs_quota = true;
   Micros cpu_cfs_quota_period = kDefaultPeriod;  ///< [1 ms, 1 s]
+  CpuBurst cpu_burst;
+  bool cpu_idle_besteffort = false;  ///< cpuIdle.bestEffort: the tier is idle on cgroup v2
   WeightFormulaSetting weight_formula = WeightFormulaSetting::kAuto;
   std::optional<std::int64_t> pod_pids_limit;
   IoWeights io_weight;

@@ -28,6 +28,20 @@ Number weight(const CgroupValues& values, WeightFormula formula) {
                            : std::nullopt;
 }
 
+/// For systemd an idle unit has a weight of 0.
+/// @note src/core/cgroup.c, CGROUP_WEIGHT_IDLE; since systemd 252
+Number told_weight(const CgroupValues& values, WeightFormula formula) {
+  return values.cpu_idle.value_or(false) ? Number{0} : weight(values, formula);
+}
+
+Number idle(const CgroupValues& values, WeightFormula) {
+  return values.cpu_idle ? Number{*values.cpu_idle ? 1 : 0} : std::nullopt;
+}
+
+Number burst(const CgroupValues& values, WeightFormula) {
+  return values.cpu_burst ? Number{values.cpu_burst->value()} : std::nullopt;
+}
+
 bool has_quota_or_period(const CgroupValues& values) {
   return values.cpu_quota || values.cpu_period;
 }
@@ -125,6 +139,11 @@ constexpr ValueFile io_file(std::string_view name, std::string_view unset, Numbe
           .told = io_weight};
 }
 
+/// Kernels before 5.14 have no burst, those before 5.15 no idle cgroups.
+constexpr ValueFile newer_file(std::string_view name, NumberOf number) {
+  return {.name = name, .unset = "0", .number = number, .on_refusal = OnRefusal::kIgnore};
+}
+
 constexpr ValueRow memory_row(Value value, const ValueFile& v1, const ValueFile& v2) {
   return {
       .value = value, .controller = Controller::kMemory, .v1 = v1, .v2 = v2, .whole_pages = true};
@@ -133,10 +152,19 @@ constexpr ValueRow memory_row(Value value, const ValueFile& v1, const ValueFile&
 constexpr ValueFile kPidsMax = file("pids.max", "max", pids, "TasksMax");
 
 constexpr std::array kTable = {
+    // Before the weight, which an idle cgroup refuses: kernel/sched/fair.c
+    // sched_group_set_shares(). On v1 it would weigh more than with 2 shares: WEIGHT_IDLEPRIO is 3.
+    ValueRow{.value = Value::kCpuIdle,
+             .controller = Controller::kCpu,
+             .v2 = newer_file("cpu.idle", idle)},
     ValueRow{.value = Value::kCpuShares,
              .controller = Controller::kCpu,
              .v1 = file("cpu.shares", "1024", shares, "CPUShares"),
-             .v2 = file("cpu.weight", "100", weight, "CPUWeight")},
+             .v2 = {.name = "cpu.weight",
+                    .unset = "100",
+                    .number = weight,
+                    .property = "CPUWeight",
+                    .told = told_weight}},
     // On v1 the kernel holds the old quota over the new period, and then the new quota over the
     // period, against the parent's ratio, so either may be refused until the other is in.
     ValueRow{.value = Value::kCpuPeriod,
@@ -160,6 +188,10 @@ constexpr std::array kTable = {
                     .property = "CPUQuotaPerSecUSec",
                     .told = quota_per_second,
                     .text = quota_and_period}},
+    ValueRow{.value = Value::kCpuBurst,
+             .controller = Controller::kCpu,
+             .v1 = newer_file("cpu.cfs_burst_us", burst),
+             .v2 = newer_file("cpu.max.burst", burst)},
     memory_row(Value::kOther, {}, file("memory.min", "0", nullptr, "MemoryMin")),
     memory_row(Value::kOther, {}, file("memory.low", "0", nullptr, "MemoryLow")),
     memory_row(Value::kOther, {}, file("memory.high", "max", nullptr, "MemoryHigh")),
@@ -250,8 +282,10 @@ void lower_rows(Plan& plan, const Target& target, Controller controller, const C
       plan.emplace_back(
           EnsureCgroup{.path = std::string{parent_of(target.path)}, .also = controller});
     }
-    plan.emplace_back(
-        write(target, controller, std::string{file.name}, std::move(content), file.on_refusal));
+    // The kernel refuses a quota below the burst, which is written next: tg_set_cfs_bandwidth().
+    const bool retried = row.value == Value::kCpuQuota && values.cpu_burst;
+    plan.emplace_back(write(target, controller, std::string{file.name}, std::move(content),
+                            retried ? OnRefusal::kRetryAfterPlan : file.on_refusal));
   }
 }
 

@@ -9,6 +9,7 @@
 #include "common/core/cgroups/naming.h"
 #include "common/core/events/reconciliation.h"
 #include "common/core/pods/counting.h"
+#include "common/core/pods/cpu_class.h"
 #include "common/core/pods/placement.h"
 #include "common/core/pods/pod_values.h"
 
@@ -196,6 +197,8 @@ Result<std::optional<MergedPod>> decide_pod(const AdmissionRequest& request,
     record.cgroup =
         placed ? placed->pod_path : pod_path(*snapshot.root, record.qos_class, record.pod.uid);
   }
+  if (record.containers.empty()) decide_cpu_class(record, snapshot.before, settings);
+  apply_cpu_annotations(record, request.annotations.podqos, settings);
   return pod;
 }
 

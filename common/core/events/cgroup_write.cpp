@@ -194,6 +194,10 @@ TierValues decide_tier_write(TierValues wanted, TreeState tree, const TierSnapsh
          settings.eviction.burstable);
   decide(wanted.besteffort, snapshots.besteffort, settings.io_weight.besteffort,
          settings.eviction.besteffort);
+  if (tree != TreeState::kUnchanged && settings.cpu_idle_besteffort)
+    wanted.besteffort.cpu_idle = true;
+  else if (snapshots.besteffort.is_idle)
+    wanted.besteffort.cpu_idle = false;
   CgroupValues& root = wanted.root;
   hold_limit(root, snapshots.root, settings.tier_memory_floor);
   if (tree == TreeState::kMissing) {

@@ -80,6 +80,10 @@ struct CgroupValues {
   /// that it is Guaranteed.
   std::optional<Micros> cpu_quota = std::nullopt;
   std::optional<Micros> cpu_period = std::nullopt;
+  /// How far one period may exceed the quota by what earlier ones have left of it.
+  std::optional<Micros> cpu_burst = std::nullopt;
+  /// cgroup v2: runs only where no sibling wants the CPU. Such values have 2 shares.
+  std::optional<bool> cpu_idle = std::nullopt;
   /// 0: not written. -1: unlimited.
   std::optional<Bytes> memory_limit = std::nullopt;
   HugePageLimits hugepages = {};  ///< only the page sizes that the pod names

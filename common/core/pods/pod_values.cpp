@@ -8,6 +8,7 @@
 #include "common/core/kubernetes/pod_resources.h"
 #include "common/core/kubernetes/qos.h"
 #include "common/core/pods/counting.h"
+#include "common/core/pods/cpu_class.h"
 
 namespace podqos::core {
 
@@ -200,6 +201,7 @@ Result<CgroupValues> pod_values(const PodRecord& record, const Settings& setting
   if (is_spared(record, settings)) values.oomd_avoid = true;
   if (!record.kubelets_own) {
     PODQOS_TRY(check_kernel_bounds(values));
+    set_cpu_class(values, record, settings);
   }
   return values;
 }

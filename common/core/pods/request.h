@@ -91,12 +91,14 @@ struct ConfigEdit {
 
 /// The podqos.io/* annotations of a container, parsed and validated.
 struct PodqosAnnotations {
-  bool ignore = false;                   ///< podqos.io/ignore: "true"
-  std::optional<std::string> pod_uid;    ///< podqos.io/pod-uid
-  std::optional<std::string> container;  ///< podqos.io/container
-  std::optional<QosClass> qos_class;     ///< podqos.io/qos-class
-  std::shared_ptr<const Pod> pod;        ///< podqos.io/pod with API defaults; null if absent
-  std::optional<Resources> pod_level;    ///< podqos.io/requests, podqos.io/limits
+  bool ignore = false;                    ///< podqos.io/ignore: "true"
+  std::optional<std::string> pod_uid;     ///< podqos.io/pod-uid
+  std::optional<std::string> container;   ///< podqos.io/container
+  std::optional<QosClass> qos_class;      ///< podqos.io/qos-class
+  std::optional<std::int64_t> cpu_burst;  ///< podqos.io/cpu-burst: percent, 0 to 100
+  bool cpu_idle = false;                  ///< podqos.io/cpu-idle: "true"
+  std::shared_ptr<const Pod> pod;         ///< podqos.io/pod with API defaults; null if absent
+  std::optional<Resources> pod_level;     ///< podqos.io/requests, podqos.io/limits
   std::map<std::string, Resources, std::less<>>
       containers;  ///< podqos.io/requests.<name>, limits.<name>
 

@@ -255,6 +255,10 @@ class Explain(unittest.TestCase):
                 (pod_with(main, resources={"limits": {"cpu": "1", "memory": "1Gi"}}), {}, ["2"], [
                     "cpu quota main +100000us per 100000us" + of_pod, rf"memory limit main +1073741824 \(1Gi\){of_pod}"], ""),
                 (POD, {"cpuCFSQuota": False}, ["2"], ["cpu quota +unlimited += cpuCFSQuota is off"], ""),
+                (pod_with(helper), {"cpuBurst": {"guaranteed": "40%"}}, ["2"], [
+                    r"cpu burst +2000us +=", r"cpu burst helper +2000us +=", r"write  /podqos.*/cpu\.max\.burst = 2000"],
+                 "cpu.idle"),
+                (pod_with(main), {"cpuIdle": {"bestEffort": True}}, ["2"], [r"cpu\.idle +1 for the tier +="], "burst"),
                 (pod_with(gibi, initContainers=[side], resources={"requests": {"memory": "3Gi"}}), {}, ["2"],
                  ["oom_score_adj a" + oom, "oom_score_adj side" + oom], ""),
                 (pod_with(gibi), {}, ["2"], [r"memory\.oom\.group a +1 +=", r"memory\.swap\.max a +0 += NoSwap"], ""),

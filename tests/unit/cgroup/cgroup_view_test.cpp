@@ -109,6 +109,29 @@ TEST_F(ViewV2, ComparesWeightsByTheFormulaInUse) {
   EXPECT_THAT(differences(rule), ElementsAre("cpu.weight is 100, the rule says 39"));
 }
 
+TEST_F(ViewV2, ComparesIdleAndBurstWhereTheRuleHasThem) {
+  EXPECT_THAT(
+      differences({.cpu_shares = CpuShares{1024}, .cpu_idle = true}, core::WeightFormula::kLog),
+      ElementsAre("cpu.idle is 0, the rule says 1"));
+  (*files_)["cpu.idle"] = "1";
+  (*files_)["cpu.weight"] = "0";
+  (*files_)["cpu.max"] = "50000 100000";
+  (*files_)["cpu.max.burst"] = "5000";
+  const core::CgroupValues rule{.cpu_shares = CpuShares{2},
+                                .cpu_quota = Micros{50'000},
+                                .cpu_burst = Micros{25'000},
+                                .cpu_idle = true};
+  EXPECT_THAT(differences(rule), ElementsAre("cpu burst is 5000, the rule says 25000"));
+  EXPECT_THAT(
+      differences({.cpu_shares = CpuShares{2}, .cpu_quota = Micros{50'000}, .cpu_idle = false}),
+      ElementsAre("cpu.idle is 1, the rule says 0"));
+  // A kernel without the files.
+  files_->erase("cpu.idle");
+  files_->erase("cpu.max.burst");
+  (*files_)["cpu.weight"] = "1";
+  EXPECT_THAT(differences(rule), IsEmpty());
+}
+
 TEST_F(ViewV1, HasTheSharesThatTheKernelShows) {
   files_->at("cpu.shares") = "5";
   EXPECT_EQ(view().shares(CpuShares{1024}, core::WeightFormula::kLinear), CpuShares{5});

@@ -193,7 +193,10 @@ class FakeMachine final : public Machine {
     if (holds_value(step.file, *held, step.value)) return {};
     PODQOS_TRY(check_value(step));
     PODQOS_TRY(on_change_(line_of(step)));
-    tree_->cgroups.at(step.path).files.at(step.file) = step.value;
+    auto& files = tree_->cgroups.at(step.path).files;
+    files.at(step.file) = step.value;
+    // What kernels before 6.12 show of the weight 3: kernel/sched/core.c cpu_weight_read_u64().
+    if (step.file == "cpu.idle") files.at("cpu.weight") = step.value == "1" ? "0" : "100";
     report.written.push_back(cat(step.path, "/", step.file, " = ", step.value));
     return {};
   }
@@ -207,10 +210,32 @@ class FakeMachine final : public Machine {
     return {};
   }
 
+  /// A burst above the quota, or a quota below the burst: kernel/sched/core.c
+  /// tg_set_cfs_bandwidth(). A weight of an idle cgroup: fair.c sched_group_set_shares().
+  Status check_burst(const core::WriteFile& step) {
+    const auto& files = tree_->cgroups.at(step.path).files;
+    if (!tree_->lacking.empty()) return {};
+    const bool v2 = tree_->is_v2();
+    const std::string quota_file = v2 ? "cpu.max" : "cpu.cfs_quota_us";
+    const std::string burst_file = v2 ? "cpu.max.burst" : "cpu.cfs_burst_us";
+    const auto number = [&](const std::string& file) {
+      const std::string& text = file == step.file ? step.value : files.at(file);
+      return parse_int(std::string_view{text}.substr(0, text.find(' ')));
+    };
+    const bool changes = step.file == quota_file || step.file == burst_file;
+    const auto quota = changes ? number(quota_file) : std::nullopt;
+    if (quota && *quota >= 0 && number(burst_file) > quota)
+      return fail(ErrorCode::kInvalidArgument, cat(step.path, ": burst exceeds the quota"));
+    if (step.file == "cpu.weight" && files.at("cpu.idle") == "1")
+      return fail(ErrorCode::kInvalidArgument, cat(step.path, ": is idle"));
+    return {};
+  }
+
   /// What the kernel refuses: on v1 a memory limit below usage for which it cannot reclaim enough
   /// (mm/memcontrol-v1.c mem_cgroup_resize_max, EBUSY), and a quota per period above a parent's
   /// (kernel/sched/core.c tg_cfs_schedulable_down, EINVAL).
   Status check_value(const core::WriteFile& step) {
+    PODQOS_TRY(check_burst(step));
     if (tree_->is_v2()) return {};
     if (step.file == "memory.limit_in_bytes") {
       const auto limit = parse_int(step.value).value_or(-1);

@@ -63,6 +63,8 @@ struct FakeTree {
       if (!cgroups.contains(part)) {
         cgroups[part].files = is_v2() ? kNewV2 : kNewV1;
         if (refuses_cpu) std::erase_if(cgroups[part].files, is_of_cpu);
+        for (const std::string& file : lacking)
+          cgroups[part].files.erase(file);
         if (cgroups.find(parent_of(part))->second.enables_io)
           cgroups[part].files["io.weight"] = "default 100";
       }
@@ -109,6 +111,7 @@ struct FakeTree {
   std::map<std::string, Cgroup, std::less<>> cgroups;
   std::map<Pid, FakeProcess> processes;
   std::set<std::string, std::less<>> units;
+  std::set<std::string, std::less<>> lacking;  ///< files that the kernel does not have
   /// Empty cgroups whose removal is refused: systemd has them open, or uses them in a job.
   std::set<std::string, std::less<>> held_by_systemd;
   /// Nested cgroups that one step removes; the real machine's bound is cgroup::kNestedSteps.
@@ -123,11 +126,13 @@ struct FakeTree {
   static inline const std::map<std::string, std::string, std::less<>> kNewV2{
       {"cpu.weight", "100"},      {"cpu.max", "max 100000"}, {"memory.min", "0"},
       {"memory.low", "0"},        {"memory.high", "max"},    {"memory.max", "max"},
-      {"memory.swap.max", "max"}, {"memory.oom.group", "0"}, {"pids.max", "max"}};
+      {"memory.swap.max", "max"}, {"memory.oom.group", "0"}, {"pids.max", "max"},
+      {"cpu.idle", "0"},          {"cpu.max.burst", "0"}};
   static inline const std::map<std::string, std::string, std::less<>> kNewV1{
       {"cpu.shares", "1024"},
       {"cpu.cfs_period_us", "100000"},
       {"cpu.cfs_quota_us", "-1"},
+      {"cpu.cfs_burst_us", "0"},
       {"memory.limit_in_bytes", "9223372036854771712"},
       {"pids.max", "max"}};
 };

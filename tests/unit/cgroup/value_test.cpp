@@ -22,6 +22,9 @@ TEST(HoldsValue, KnowsHowTheKernelShowsIt) {
   };
   for (const auto& [file, have, want, holds] :
        {Case{"cpu.weight", "39", "39", true}, Case{"cpu.weight", "39", "40", false},
+        // Of an idle cgroup, which takes none: kernel/sched/core.c cpu_weight_read_u64(),
+        // Linux 6.1.
+        Case{"cpu.weight", "0", "1", true}, Case{"cpu.weight", "0", "2", false},
         Case{"memory.max", "1048576", "1048577", true},
         Case{"memory.max", "1052672", "1048577", false}, Case{"memory.max", "max", "max", true},
         Case{"memory.max", "max", "1048576", false},

@@ -84,6 +84,26 @@ TEST(ParsePodqosAnnotations, ReadsIdentity) {
   EXPECT_TRUE(parsed->any_identity_or_resource());
 }
 
+TEST(ParsePodqosAnnotations, ReadsWhatAPodAsksForOfTheCpu) {
+  for (const auto& [value, percent] : std::vector<std::pair<const char*, std::int64_t>>{
+           {"0", 0}, {"0%", 0}, {"25%", 25}, {"100%", 100}}) {
+    const auto parsed =
+        parse_podqos_annotations({{"podqos.io/cpu-burst", value}, {"podqos.io/cpu-idle", "true"}});
+    ASSERT_TRUE(parsed) << parsed.error().message;
+    EXPECT_EQ(parsed->cpu_burst, percent) << value;
+    EXPECT_TRUE(parsed->cpu_idle);
+    EXPECT_FALSE(parsed->any_identity_or_resource());
+  }
+  for (const char* value : {"", "%", "1", "-0%", "-1%", "101%", "5.5%", " 5%", "50 %", "half"}) {
+    const auto parsed = parse_podqos_annotations({{"podqos.io/cpu-burst", value}});
+    ASSERT_FALSE(parsed) << value;
+    EXPECT_THAT(
+        parsed.error().message,
+        HasSubstr("expected \"0\" or a percentage of the CPU limit from \"0%\" to \"100%\""));
+  }
+  EXPECT_FALSE(parse_podqos_annotations({{"podqos.io/cpu-idle", "yes"}}));
+}
+
 TEST(ParsePodqosAnnotations, FindsNoneInOtherKeysAndTheOptOut) {
   for (const bool ignore : {false, true}) {
     Annotations annotations{{"a", ""}, {"podqos", ""}, {"podqos.iz/x", ""}};

@@ -17,7 +17,7 @@ inline constexpr std::string_view kEverything = R"({
   "cgroupRoot": "/a/b", "cgroupDriver": "cgroupfs", "placement": {"onMisplaced": "ignore", "withoutParent": "place"}, "onError": "reject",
   "nodeMemory": "32Gi", "nodeCpu": 4, /* pinned */
   "reserved": {"system": {"cpu": "500m", "memory": "1Gi"}, "kube": {"cpu": "0.25", "memory": 1048576}},
-  "enforceNodeAllocatable": ["none"], "rootCpuWeight": 300, "admission": {"memory": "enforce", "cpu": "off", "pids": "enforce"}, "qosReserved": {"memory": "50%"}, "maxPodClaim": "40%", "cpuCFSQuota": false, "cpuCFSQuotaPeriod": "5ms", "weightFormula": "log",
+  "enforceNodeAllocatable": ["none"], "rootCpuWeight": 300, "admission": {"memory": "enforce", "cpu": "off", "pids": "enforce"}, "qosReserved": {"memory": "50%"}, "maxPodClaim": "40%", "cpuCFSQuota": false, "cpuCFSQuotaPeriod": "5ms", "cpuBurst": {"guaranteed": "50%", "burstable": "0%"}, "cpuIdle": {"bestEffort": true}, "weightFormula": "log",
   "podPidsLimit": 1024, "ioWeight": {"guaranteed": 10000, "burstable": 100, "bestEffort": 1}, "eviction": {"burstable": {"memoryPressure": "80%/60s"}, "besteffort": {"memoryPressure": "60%/30s"}, "interval": "5m"}, "memorySwap": {"swapBehavior": "LimitedSwap"}, "singleProcessOOMKill": true, "releaseDelay": "2m", "tierMemoryFloor": "32Mi", "runtimes": ["/opt/runc"],
   "chargeMonitor": true, "stateDir": "/run/other", "lockDeadline": "250ms",
   "nri": {"metrics": "unix:/run/other/metrics.sock"}, "log": {"sink": "/var/log/podqos.log", "level": "debug"}
@@ -48,6 +48,8 @@ inline core::Settings everything() {
   out.max_pod_claim_percent = 40;
   out.cpu_cfs_quota = false;
   out.cpu_cfs_quota_period = Micros{5'000};
+  out.cpu_burst = {.guaranteed = 50, .burstable = 0};
+  out.cpu_idle_besteffort = true;
   out.weight_formula = core::WeightFormulaSetting::kLog;
   out.pod_pids_limit = 1024;
   out.io_weight = {.guaranteed = 10'000, .burstable = 100, .besteffort = 1};
@@ -108,6 +110,9 @@ inline const std::vector<Field> kFields = {
     {"maxPodClaim", R"("50%")"},
     {"cpuCFSQuota", "false", {"true"}},
     {"cpuCFSQuotaPeriod", R"("10ms")"},
+    {"cpuBurst.guaranteed", R"("50%")", {"null"}},
+    {"cpuBurst.burstable", R"("0%")", {"null"}},
+    {"cpuIdle.bestEffort", "false", {"true"}},
     {"weightFormula", R"("log")"},
     {"podPidsLimit", "1", {"null"}},
     {"ioWeight.guaranteed", "10000", {"null"}},

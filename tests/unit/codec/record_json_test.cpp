@@ -197,10 +197,10 @@ class Random {
     fill(id, bundle, name, state, pid, start_time, cgroup, sandbox, backed);
   }
   void set(core::PodRecord& out) {
-    auto& [pod, complete, sums, qos_class, class_source, uid_source, kubelets_own, sandbox_id,
-           cgroup, capped, counted, containers, released_at] = out;
-    fill(pod, complete, sums, qos_class, class_source, uid_source, kubelets_own, sandbox_id, cgroup,
-         capped, counted, containers, released_at);
+    auto& [pod, complete, sums, qos_class, class_source, uid_source, kubelets_own, cpu_burst,
+           cpu_idle, sandbox_id, cgroup, capped, counted, containers, released_at] = out;
+    fill(pod, complete, sums, qos_class, class_source, uid_source, kubelets_own, cpu_burst,
+         cpu_idle, sandbox_id, cgroup, capped, counted, containers, released_at);
   }
   void set(core::PendingEntry& out) {
     auto& [uid, id, bundle, pid, start_time] = out;

@@ -126,6 +126,10 @@ TEST(MergeSettings, SaysWhichValuesItExpects) {
       {"podPidsLimit",
        "a whole number from 1 to 4194304, or null",
        {"0", "1.5", "1e3", "-0", "4194305"}},
+      {"cpuBurst.guaranteed",
+       R"(a percentage from "0%" to "100%", or null)",
+       {R"("101%")", "50", R"("-1%")"}},
+      {"cpuBurst.burstable", R"(a percentage from "0%" to "100%", or null)", {R"("half")"}},
       {"ioWeight.guaranteed", weight, {"0"}},
       {"ioWeight.burstable", weight, {"10001"}},
       {"ioWeight.bestEffort", weight, {R"("10")"}},
@@ -250,9 +254,9 @@ TEST(MergeSettings, SaysWhereAnUnknownFieldMayBelong) {
        "expected one of enabled, scope, trustAnnotations, allowQosOverride, "
        "cgroupRoot, cgroupDriver, placement, onError, nodeMemory, nodeCpu, reserved, "
        "enforceNodeAllocatable, rootCpuWeight, admission, qosReserved, "
-       "maxPodClaim, cpuCFSQuota, cpuCFSQuotaPeriod, weightFormula, podPidsLimit, ioWeight, "
-       "eviction, memorySwap, singleProcessOOMKill, releaseDelay, tierMemoryFloor, runtimes, "
-       "chargeMonitor, stateDir, lockDeadline, nri, log"},
+       "maxPodClaim, cpuCFSQuota, cpuCFSQuotaPeriod, cpuBurst, cpuIdle, weightFormula, "
+       "podPidsLimit, ioWeight, eviction, memorySwap, singleProcessOOMKill, releaseDelay, "
+       "tierMemoryFloor, runtimes, chargeMonitor, stateDir, lockDeadline, nri, log"},
       {R"({"reserved":{"kube":{"disk":1}}})", "expected one of cpu, memory"},
       // A dot in a name is not a path.
       {R"({"log.level":"info"})", "write level as a field of the object log"},

@@ -260,6 +260,9 @@ class PluginTest : public cgroup::OwnCgroup {
     const std::string text = value(path, core::Controller::kCpu, "cpu.cfs_quota_us", "cpu.max");
     return text.substr(0, text.find(' '));
   }
+  [[nodiscard]] std::string burst(const std::string& path) {
+    return value(path, core::Controller::kCpu, "cpu.cfs_burst_us", "cpu.max.burst");
+  }
   void expect_limits(const std::string& path, const Told& want) {
     EXPECT_EQ(quota(path), cat(want.quota)) << path;
     EXPECT_EQ(memory(path), cat(want.memory)) << path;

@@ -238,6 +238,25 @@ TEST_F(PluginTest, LowersAPodOnceItsContainerHasBeen) {
   EXPECT_THAT(log(), Not(HasSubstr("] error: ")));
 }
 
+/// The kernel refuses a quota below the burst.
+TEST_F(PluginTest, LowersTheBurstBeforeTheRuntimeLowersTheQuota) {
+  reconfigure(R"(, "cpuBurst": {"burstable": "100%"})");
+  auto running = placed(app(kLarge));
+  run(running);
+  set_quota(running, "60000");
+  ASSERT_TRUE(ask(kStartContainer, pod_, running));
+  const std::string& own = running.linux().cgroups_path();
+  EXPECT_EQ(burst(own), "60000");
+  EXPECT_EQ(burst(pod_path("burstable", "1")), "60000");
+  ASSERT_TRUE(update(running, kSmall));
+  EXPECT_EQ(burst(own), "20000");
+  set_quota(running, "20000");
+  EXPECT_EQ(quota(own), "20000");
+  housekeep();
+  EXPECT_EQ(quota(pod_path("burstable", "1")), "20000");
+  EXPECT_EQ(burst(pod_path("burstable", "1")), "20000");
+}
+
 /// There cgroup v2 kills, and v1 refuses.
 TEST_F(PluginTest, LowersNoPodBelowTheMemoryInUse) {
   auto holder = placed(app(kLarge));
