@@ -1,0 +1,275 @@
+"""What the classes get of the CPU where all want it: tiers, cpuIdle and cpuBurst, each beside a node without them.
+
+Expected values are computed here, from requests and the kernel's rules: a cgroup gets its weight's part of what its
+siblings share; an idle one on cgroup v2 has a weight of 3 beside 1024 for the weight 100 (WEIGHT_IDLEPRIO,
+kernel/sched/sched.h); a quota is refilled each 100 ms, and a burst is what a period may use beyond it. CPU time is that
+of cpuacct.usage or cpu.stat over one run, in guests with one CPU: here this file only boots them.
+"""
+
+import pathlib
+import statistics
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
+
+import guest  # noqa: E402
+import harness  # noqa: E402
+import machine as machines  # noqa: E402
+import oracle  # noqa: E402
+from busy_case import BURN, BusyCase, near  # noqa: E402
+from harness import container, pod  # noqa: E402
+
+SPIKES, SPIKE = 20, 0.045  # seconds of CPU time
+QUOTA, PERIOD = 30_000, 100_000
+WAITED = 0.010  # seconds: what a spike that is not throttled spends beside its CPU time is less
+SPIKE_SCRIPT = f"""
+import sys, time
+sys.stdin.readline()
+for turn in range({SPIKES}):
+    time.sleep(0.35 + turn * 0.005)
+    began, used = time.monotonic(), time.process_time()
+    while time.process_time() - used < {SPIKE}:
+        pass
+    used = time.process_time() - used
+    print(used, time.monotonic() - began - used, flush=True)
+"""
+
+
+def guaranteed(name, cpu):
+    whole = {"cpu": cpu, "memory": "16Mi"}
+    return pod(name, container("app", requests=whole, limits=whole))
+
+
+class ClassCase(BusyCase):
+    """Without quotas, so that a Guaranteed pod takes what its shares give it."""
+
+    settings = {"nodeCpu": "1", "weightFormula": "log", "cpuCFSQuota": False}
+
+    def setUp(self):
+        super().setUp()
+        self.version = self.machine.version("cpu")
+
+    def value(self, milli_cpu):
+        shares = oracle.shares_for(milli_cpu)
+        return shares if self.version == 1 else machines.logarithmic_weight(shares)
+
+    def configure(self, **settings):
+        """Other settings, for what comes next."""
+        self.podqos.settings.update(settings)
+        self.podqos.config(self.kind)
+
+    def reconfigure(self, **settings):
+        """Other settings, also for what runs."""
+        self.configure(**settings)
+        self.podqos.ctl("reconcile")
+
+    def file(self, path, name):
+        return self.machine.file(path, "cpu", name).strip()
+
+    def start_plain(self, name):
+        """A busy container where an engine without podqos puts it; returns its cgroup."""
+        bundle = self.bundle(name=name, args=("sh", "-c", BURN))
+        bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/{name}"
+        self.plain.launch(self.container_id(name), bundle.save())
+        return f"{self.elsewhere}/{name}"
+
+
+class Tiers(ClassCase):
+    """Three tiers and a busy system: without podqos containers are equal, with it each has what its pod requests."""
+
+    REQUESTS = {"g": 200, "b": 100, "e": 0}
+
+    def test_each_gets_its_weight(self):
+        system, default = f"{self.root}-system", 1024 if self.version == 1 else 100
+        self.burn_in(system)
+        root, values = self.value(1000), {name: self.value(request) for name, request in self.REQUESTS.items()}
+        part = root / (root + default)
+        paths = {"g": self.pod_path("guaranteed", "g"), "b": self.tier_path("burstable"),
+                 "e": self.tier_path("besteffort")}
+        wanted = {paths[name]: part * value / sum(values.values()) for name, value in values.items()}
+
+        plain = {name: self.start_plain(name) for name in self.REQUESTS}
+        shares = self.cpu_shares(plain.values())
+        print({name: f"{shares[path]:.1%}" for name, path in plain.items()}, "without podqos; ", end="")
+        self.assertFalse(all(near(shares[plain[name]], wanted[paths[name]]) for name in plain))
+        self.plain.delete_all()
+
+        self.start(guaranteed("g", "200m"))
+        self.start(pod("b", container("app", requests={"cpu": "100m"})))
+        self.start(pod("e", container("app")))
+        self.assert_shares({**wanted, system: 1 - part})
+
+
+class Idle(ClassCase):
+    """An idle BestEffort tier gets less than 3 % beside a busy Guaranteed pod."""
+
+    MOST = 0.03
+
+    def share_of(self, path, other):
+        """The part that a cgroup has of what it and another one get."""
+        shares = self.cpu_shares([path, other])
+        print(f"{shares[path] / sum(shares.values()):.2%}", end="; ", flush=True)
+        return shares[path] / sum(shares.values())
+
+    def test_besteffort_beside_guaranteed(self):
+        plain = {name: self.start_plain(name) for name in ("g", "e")}
+        self.assertGreater(self.share_of(plain["e"], plain["g"]), self.MOST)
+        self.plain.delete_all()
+
+        self.start(guaranteed("g", "100m"))
+        self.start(pod("e", container("app")))
+        tier, beside = self.tier_path("besteffort"), self.pod_path("guaranteed", "g")
+        if self.version == 1:  # 2 shares beside 102, which idle is not below
+            self.reconfigure(cpuIdle={"bestEffort": True})
+            self.assertEqual((self.file(tier, "cpu.shares"), self.file(tier, "cpu.idle")), ("2", "0"))
+            self.assertLess(self.share_of(tier, beside), self.MOST)
+            return
+        self.assertEqual((self.file(tier, "cpu.idle"), self.file(tier, "cpu.weight")), ("0", "1"))
+        self.assertGreater(self.share_of(tier, beside), self.MOST)  # a weight of 1 beside 17
+        self.reconfigure(cpuIdle={"bestEffort": True})
+        self.assertEqual(self.file(tier, "cpu.idle"), "1")
+        self.assertLess(self.share_of(tier, beside), self.MOST)
+        self.assertEqual(self.podqos.ctl_json("status")["warnings"], [])
+        self.reconfigure()
+        self.assertNotIn("refused write", self.podqos.log_text())
+        self.reconfigure(cpuIdle={"bestEffort": False})
+        self.assertEqual((self.file(tier, "cpu.idle"), self.file(tier, "cpu.weight")), ("0", "1"))
+
+    def test_a_new_tier_is_idle_from_the_start(self):
+        self.configure(cpuIdle={"bestEffort": True})
+        self.start(pod("e", container("app")), script="sleep 1000")
+        if self.version == 2:
+            self.assertEqual(self.file(self.tier_path("besteffort"), "cpu.idle"), "1")
+            self.assertEqual(self.file(self.pod_path("besteffort", "e"), "cpu.idle"), "0")
+
+    def test_a_pod_asks_to_be_idle(self):
+        """Beside one of its own class that requests as much."""
+        one, other = (self.pod_path("burstable", name) for name in ("one", "other"))
+        for name in ("one", "other"):
+            bundle = self.bundle(pod(name, container("app", requests={"cpu": "500m"})), "app", ("sh", "-c", BURN))
+            if name == "one":
+                bundle.annotations["podqos.io/cpu-idle"] = "true"
+            self.wrapper.launch(self.container_id(name), bundle.save())
+        value = (self.file(one, "cpu.shares") if self.version == 1 else self.file(one, "cpu.idle"))
+        self.assertEqual(value, "2" if self.version == 1 else "1")
+        self.assertLess(self.share_of(one, other), self.MOST)
+
+
+class Burst(ClassCase):
+    """A spike of one and a half quotas ends within its period where the class may burst."""
+
+    settings = {"nodeCpu": "1", "weightFormula": "log"}
+
+    def limited(self, name, **annotations):
+        """A container with the quota: (its cgroup, its pod's)."""
+        bundle = self.bundle(guaranteed(name, f"{QUOTA * 1000 // PERIOD}m"), "app", ("sleep", "1000"))
+        bundle.annotations.update(annotations)
+        pid = self.wrapper.launch(self.container_id(name), bundle.save())
+        return machines.cgroup_of(pid), self.pod_path("guaranteed", name)
+
+    def burst(self, path):
+        return int(self.file(path, "cpu.cfs_burst_us" if self.version == 1 else "cpu.max.burst"))
+
+    def spikes(self, cgroup):
+        """[(seconds of CPU time that a spike took, seconds that it waited)] in this cgroup."""
+        with subprocess.Popen([sys.executable, "-c", SPIKE_SCRIPT], text=True, stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE) as process:
+            self.machine.enter(process.pid, cgroup)
+            out, _ = process.communicate("\n")
+        spikes = [tuple(map(float, line.split())) for line in out.splitlines()]
+        waits = [waited * 1000 for _, waited in spikes]
+        print(f"waited {statistics.median(waits):.1f} ms, {max(waits):.1f} at most", end="; ", flush=True)
+        return spikes
+
+    def test_a_spike_is_not_throttled(self):
+        off = self.limited("off")
+        self.assertEqual([self.burst(path) for path in off], [0, 0])
+        # One that the next period's quota meets on its way waits for nothing.
+        self.assertGreater(sum(waited > WAITED for _, waited in self.spikes(off[0])), SPIKES / 4)
+        self.configure(cpuBurst={"guaranteed": "100%"})
+        on = self.limited("on")
+        self.assertEqual([self.burst(path) for path in on], [QUOTA, QUOTA])
+        # The guest's own machine may take the CPU away in a spike, which then takes longer than the burst allows.
+        within = [waited for used, waited in self.spikes(on[0]) if used < 1.8 * QUOTA / 1e6]
+        self.assertGreater(len(within), SPIKES / 4)
+        self.assertLess(max(within), WAITED)
+
+    def test_what_is_granted_is_only_lowered(self):
+        self.configure(cpuBurst={"guaranteed": "50%"})
+        half, less, none = (self.limited(name, **annotations) for name, annotations in (
+            ("half", {"podqos.io/cpu-burst": "80%"}), ("less", {"podqos.io/cpu-burst": "10%"}),
+            ("none", {"podqos.io/cpu-burst": "0"})))
+        self.assertEqual([self.burst(path) for path in (*half, *less, *none)], [15_000, 15_000, 3000, 3000, 0, 0])
+        tree = self.podqos.ctl("tree").stdout
+        self.assertIn("30000+15000", tree)
+        self.reconfigure(cpuBurst={"guaranteed": "20%"})
+        self.assertEqual([self.burst(path) for path in (*half, *less, *none)], [6000, 6000, 3000, 3000, 0, 0])
+        self.reconfigure(cpuBurst=None)
+        self.assertEqual([self.burst(path) for path in (*half, *less)], [0, 0, 0, 0])
+        self.assertEqual(self.podqos.ctl_json("status")["warnings"], [])
+
+
+class SlicesCase(ClassCase):
+    """With the systemd driver, whose units keep what they are told over a daemon-reload."""
+
+    def setUp(self):
+        super().setUp()
+        for runtime in (self.plain, self.wrapper):
+            runtime.prefix.append("--cgroup-manager=systemd")
+
+    def tier_path(self, tier):
+        kubepods = machines.slice_of(f"{self.root}/kubepods")
+        return kubepods if tier == "guaranteed" else machines.child_cgroup(kubepods, tier)
+
+    def pod_path(self, tier, uid):
+        return machines.child_cgroup(self.tier_path(tier), f"pod{uid}")
+
+    def reload(self):
+        subprocess.run(["systemctl", "daemon-reload"], check=True)
+
+    def weight_of(self, path):
+        """CPUWeight as systemd has it."""
+        shown = subprocess.run(["systemctl", "show", "-P", "CPUWeight", pathlib.Path(path).name], check=True, text=True,
+                               capture_output=True)
+        return shown.stdout.strip()
+
+
+class IdleSlice(SlicesCase):
+    """The slice of the BestEffort tier."""
+
+    def test_systemd_keeps_it_idle(self):
+        self.start(pod("e", container("app")), script="sleep 1000")
+        tier = self.tier_path("besteffort")
+        self.assertEqual((self.file(tier, "cpu.idle"), self.weight_of(tier)), ("0", "1"))
+        self.reconfigure(cpuIdle={"bestEffort": True})
+        self.reload()
+        self.assertEqual((self.file(tier, "cpu.idle"), self.weight_of(tier)), ("1", "idle"))
+        self.reconfigure(cpuIdle={"bestEffort": False})
+        self.reload()
+        self.assertEqual((self.file(tier, "cpu.idle"), self.file(tier, "cpu.weight"), self.weight_of(tier)),
+                         ("0", "1", "1"))
+
+
+class BurstSlice(SlicesCase):
+    """The slice of a pod, its container's scope, and crun's own cgroup below, whichever of them have a quota."""
+
+    settings = {"nodeCpu": "1", "weightFormula": "log", "cpuBurst": {"guaranteed": "50%"}}
+
+    def test_all_that_limits_bursts(self):
+        _, pid = self.start(guaranteed("g", f"{QUOTA * 1000 // PERIOD}m"), script="sleep 1000")
+        self.reload()
+        path, quotas = machines.cgroup_of(pid), 0
+        while path != self.tier_path("guaranteed"):
+            limited = self.file(path, "cpu.max") == f"{QUOTA} {PERIOD}"
+            self.assertEqual(self.file(path, "cpu.max.burst"), "15000" if limited else "0", path)
+            quotas, path = quotas + limited, str(pathlib.Path(path).parent)
+        self.assertGreaterEqual(quotas, 2)
+
+
+if __name__ == "__main__":
+    flavours = {name: guest.Guest(name, mem="640M", timeout=300) for name in ("v1", "v2")}
+    flavours["systemd"] = guest.Guest("systemd", timeout=300)
+    on_systemd = pathlib.Path("/run/systemd/system").is_dir()
+    harness.main(("crun",), in_guest=[IdleSlice, BurstSlice] if on_systemd else [Tiers, Idle, Burst],
+                 here=[guest.cases({name: (each, __file__) for name, each in flavours.items()})])
