@@ -2,6 +2,7 @@
 // values of their containers; values of the tiers.
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "common/core/cgroups/naming.h"
 #include "common/core/kubernetes/cgroup_values.h"
+#include "common/core/kubernetes/memory_qos.h"
 #include "common/core/kubernetes/pod_resources.h"
 #include "common/core/kubernetes/qos.h"
 #include "common/core/kubernetes/tier.h"
@@ -196,6 +198,15 @@ core::ContainerMemoryParams memory_params(const json& row) {
   };
 }
 
+core::MemoryQosParams memory_qos_params(const json& row) {
+  const auto& params = row.at("params");
+  if (!params.at("enforceMemoryQoS").get<bool>()) return {};
+  const auto factor = params.at("memoryThrottlingFactor").get<double>();
+  return {.reserves = params.at("memoryReservationPolicy") == "TieredReservation",
+          .throttling_thousandths = std::lround(factor * 1000),
+          .allocatable = Bytes{params.at("nodeAllocatableMemoryBytes").get<std::int64_t>()}};
+}
+
 /// The vectors' node has 2 MB and 1 GB pages; other sizes never reach a container there.
 json hugepages_json(const core::HugePageLimits& limits) {
   json out{{"2MB", 0}, {"1GB", 0}};
@@ -215,7 +226,9 @@ json describe(const core::Pod& pod, const core::Container& container, const json
   }
   const auto qos_class = core::classify(pod).qos_class;
   const auto params = memory_params(row);
-  const auto unified = core::container_unified_values(pod, qos_class, container, params);
+  auto unified = core::container_unified_values(pod, qos_class, container, params);
+  unified.merge(core::unified_values(
+      core::container_memory_qos(qos_class, container, memory_qos_params(row))));
   return {
       {"cpuShares", values->cpu_shares.value().value()},
       {"cpuQuotaUs", values->cpu_quota.value_or(Micros{0}).value()},
@@ -225,17 +238,6 @@ json describe(const core::Pod& pod, const core::Container& container, const json
       {"oomScoreAdj", core::oom_score_adj(pod, qos_class, container, params.node_memory)},
       {"unified", unified.empty() ? json{} : json(unified)},
   };
-}
-
-/// Without Memory QoS, which podqos leaves to a kubelet.
-json expected(json containers) {
-  for (json& values : containers) {
-    json& unified = values.at("unified");
-    for (const char* file : {"memory.min", "memory.low", "memory.high"})
-      if (unified.is_object()) unified.erase(file);
-    if (unified.empty()) unified = json{};
-  }
-  return containers;
 }
 
 TEST(ContainersVectors, EveryValueOfEveryContainerIsKubernetes) {
@@ -250,7 +252,7 @@ TEST(ContainersVectors, EveryValueOfEveryContainerIsKubernetes) {
         containers[container.name] = describe(pod, container, row);
       }
     }
-    const json want = expected(row.at("expectContainersDefaulted"));
+    const json& want = row.at("expectContainersDefaulted");
     EXPECT_EQ(containers, want) << json::diff(want, containers).dump();
   }
 }
