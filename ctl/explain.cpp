@@ -78,7 +78,9 @@ Result<ExplainParams> params_of(const ExplainOptions& options, core::Settings se
   params.node_memory = capacity.memory;
   params.container =
       core::container_memory_params(settings, capacity, {.swap_max = true, .oom_group = true});
+  params.memory_qos = core::memory_qos_params(settings, capacity);
   PODQOS_ASSIGN(params.layout, layout_for(options));
+  if (params.is_v1()) params.config.reserve_memory = false;
   return params;
 }
 

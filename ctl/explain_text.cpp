@@ -188,6 +188,22 @@ class ExplanationTable {
               ? "the OOM killer takes all its processes; singleProcessOOMKill is off"
               : swap,
           kContainerConfig);
+    for (const auto& [file, value] :
+         core::unified_values(core::container_memory_qos(class_, container, params_.memory_qos)))
+      add(cat(file, " ", container.name), value,
+          file == "memory.high" ? memory_high_rule(container)
+          : value == "0" ? "neither protects: no memory request, or memoryReservationPolicy None"
+                         : "memory request, memoryReservationPolicy TieredReservation",
+          kContainerConfig);
+  }
+
+  [[nodiscard]] std::string memory_high_rule(const core::Container& container) const {
+    const core::MemoryQosParams& params = params_.memory_qos;
+    const core::Quantity limit = core::memory_of(container.resources.limits);
+    const std::string factor =
+        core::Quantity::from_milli(params.throttling_thousandths.value_or(0)).format_decimal();
+    return cat("request + (", limit.is_zero() ? "allocatable memory" : "limit", " - request) * ",
+               factor, ", memoryThrottlingFactor, in whole pages");
   }
 
   const Explanation& e_;

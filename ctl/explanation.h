@@ -10,6 +10,7 @@
 #include "common/core/cgroups/naming.h"
 #include "common/core/cgroups/value_table.h"
 #include "common/core/kubernetes/cgroup_values.h"
+#include "common/core/kubernetes/memory_qos.h"
 #include "common/core/kubernetes/pod_resources.h"
 #include "common/core/kubernetes/qos.h"
 #include "common/core/settings.h"
@@ -35,6 +36,7 @@ struct ExplainParams {
   core::CgroupLayout layout = layout_of(core::CgroupVersion::kV2);
   core::Driver driver = core::Driver::kCgroupfs;  ///< text output only
   core::ContainerMemoryParams container;          ///< text output only
+  core::MemoryQosParams memory_qos;               ///< text output only
 
   [[nodiscard]] bool is_v1() const { return layout.cpu == core::CgroupVersion::kV1; }
 };

@@ -22,7 +22,8 @@ constexpr std::string_view kMembers =
     "/linux/cgroupsPath /linux/resources/cpu/shares /linux/resources/cpu/quota "
     "/linux/resources/cpu/period /linux/resources/memory/limit /linux/resources/pids/limit "
     "/process/oomScoreAdj /linux/resources/unified/memory.swap.max "
-    "/linux/resources/unified/memory.oom.group";
+    "/linux/resources/unified/memory.oom.group /linux/resources/unified/memory.min "
+    "/linux/resources/unified/memory.low /linux/resources/unified/memory.high";
 constexpr std::string_view kHugepageLimits = "/linux/resources/hugepageLimits";
 
 /// A value that podqos has filled in, and what came with it: a member or element of an object or

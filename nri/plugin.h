@@ -106,6 +106,8 @@ class Plugin : public Handler {
   [[nodiscard]] bool release_ended_sandboxes(const app::Timeouts& timeouts);
   /// Measures the tiers, once a second, and evicts a pod if one is due.
   void evict(const app::Timeouts& timeouts);
+  /// Raises the memory.high of containers that are throttled there for too long, if that is due.
+  void relieve_throttled(const app::Timeouts& timeouts);
   /// Releases due pods, and recomputes everything if that was deferred or is due.
   void reconcile(const app::Timeouts& timeouts);
   /// One step towards the rules' memory limits. @return whether the next one may follow at once
@@ -134,6 +136,7 @@ class Plugin : public Handler {
   TimePoint next_eviction_;
   TimePoint next_release_;
   TimePoint next_recomputation_;
+  TimePoint next_relief_;
 };
 
 }  // namespace podqos::nri

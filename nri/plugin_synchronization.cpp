@@ -11,6 +11,7 @@
 
 #include <malloc.h>
 
+#include "common/app/memory_qos.h"
 #include "common/base/text.h"
 #include "common/sys/process.h"
 #include "nri/plugin.h"
@@ -38,6 +39,8 @@ constexpr std::chrono::seconds kRecomputation{300};
 constexpr std::chrono::seconds kMeasurement{1};
 /// Interval at which due pods are released.
 constexpr std::chrono::seconds kReleaseInterval{5};
+/// Interval at which throttled containers are looked for: a third of memoryHighPatience's default.
+constexpr std::chrono::seconds kReliefInterval{10};
 
 }  // namespace
 
@@ -213,7 +216,15 @@ bool Plugin::housekeep() {
   // After a timeout, waiting for the lock or systemd, the following steps would time out as well.
   if (!deferred_.apply(timeouts) || !release_ended_sandboxes(timeouts)) return false;
   reconcile(timeouts);
+  relieve_throttled(timeouts);
   return converge(timeouts);
+}
+
+void Plugin::relieve_throttled(const app::Timeouts& timeouts) {
+  if (clock_.now() < next_relief_) return;
+  next_relief_ = clock_.now() + kReliefInterval;
+  if (auto done = app::relieve_throttled(configuration_.settings(), log(), timeouts); !done)
+    log_failure("raise memory.high", done.error(), "; retrying");
 }
 
 }  // namespace podqos::nri

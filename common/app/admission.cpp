@@ -241,7 +241,7 @@ Result<std::optional<Admission>> admit_to_pod(Transaction& transaction, Admissio
                                          .running = find_running(machine, request, before),
                                          .others = core::sums_beside(transaction.tiers(), before),
                                          .capacity = capacity,
-                                         .cpu = machine.layout_without_hugepages().cpu,
+                                         .layout = machine.layout_without_hugepages(),
                                          .root = root};
   PODQOS_ASSIGN(auto pod, core::decide_pod(request, snapshot, settings));
   if (!pod) return std::nullopt;

@@ -5,6 +5,7 @@
 
 #include "common/app/admission.h"
 #include "common/app/container_start.h"
+#include "common/app/memory_qos.h"
 #include "common/app/resize.h"
 #include "common/base/text.h"
 #include "common/cgroup/container.h"
@@ -85,10 +86,15 @@ Result<Followed> resize(Transaction& transaction, core::PodRecord record,
                       .now = engine.is_sandbox ? engine.pod_sums.value_or(core::EngineResources{})
                                                : request.facts.resources});
   if (record.pod == before.pod && record.sums == before.sums &&
-      record.containers == before.containers)
+      record.containers == before.containers) {
+    follow_memory_qos(transaction, record);
+    if (record != before) PODQOS_TRY(transaction.save(record, &before));
     return Followed::kNow;
+  }
+  const std::vector<core::ContainerRecord> given = record.containers;
   PODQOS_ASSIGN(const auto refused, save_resized(transaction, record, before));
-  if (!refused) return Followed::kNow;
+  // Its update writes the Memory QoS values that the engine knows once more.
+  if (!refused) return record.containers == given ? Followed::kNow : Followed::kLater;
   // The engine resizes its container after this call; until then cgroup v1 refuses a lower pod
   // quota.
   transaction.log().info(

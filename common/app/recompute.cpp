@@ -6,6 +6,7 @@
 
 #include "common/app/container_start.h"
 #include "common/app/departure.h"
+#include "common/app/memory_qos.h"
 #include "common/app/orphans.h"
 #include "common/app/reconcile.h"
 #include "common/base/path.h"
@@ -122,7 +123,7 @@ class Recomputation {
     core::TiersRecord& tiers = transaction_.tiers();
     const auto add = [&](const std::string& root) {
       if (core::tree_at(tiers, root) == nullptr)
-        tiers.trees.emplace_back(core::TreeRecord{.kubepods = root});
+        tiers.trees.emplace_back(core::TreeRecord{.kubepods = root, .reserves = true});
     };
     for (const std::string& root : possible_roots(transaction_)) {
       if (core::tree_at(tiers, root) != nullptr) continue;
@@ -207,7 +208,7 @@ class Recomputation {
 
   /// Writes all records and values.
   Status write_pods() {
-    for (const auto& [uid, record] : records_) {
+    for (auto& [uid, record] : records_) {
       PODQOS_TRY(note(uid, write(record)));
       for (const std::string& line : transaction_.release_written())
         report_.changes.push_back(cat("pod ", uid, ": ", line));
@@ -231,7 +232,8 @@ class Recomputation {
 
   /// Writes one pod's record, unless it is stored so, and its values.
   /// @return what the machine has refused: a later transaction retries it
-  Result<std::optional<Error>> write(const core::PodRecord& record) {
+  Result<std::optional<Error>> write(core::PodRecord& record) {
+    follow_memory_qos(transaction_, record);
     const auto stored = stored_.find(record.pod.uid);
     PODQOS_TRY(stored != stored_.end() && stored->second == record
                    ? transaction_.index(record)

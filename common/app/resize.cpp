@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/app/admission.h"
+#include "common/app/memory_qos.h"
 #include "common/app/reconcile.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
@@ -213,6 +214,7 @@ Result<std::optional<Error>> save_resized(Transaction& transaction, core::PodRec
   core::grant_requests(record, core::sums_beside(transaction.tiers(), before),
                        transaction.settings(), transaction.capacity());
   if (!record.kubelets_own) PODQOS_TRY(core::pod_values(record, transaction.settings()));
+  follow_memory_qos(transaction, record);
   core::count_pod(transaction.tiers(), record, before);
   PODQOS_TRY(transaction.save(record, &before));
   if (record.kubelets_own) return std::nullopt;

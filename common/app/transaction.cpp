@@ -91,11 +91,15 @@ Status grant_freed(Transaction& transaction) {
       core::forget_cut(tiers, uid);
       continue;
     }
+    const core::PodRecord before = **record;
     core::grant_again(**record, tiers, transaction.settings(), transaction.capacity());
     transaction.log().info(cat("pod ", uid, ": cpu ", format_amount((*record)->counted_request.cpu),
                                ", memory ", format_amount((*record)->counted_request.memory),
                                " count now, as other pods have left room"));
-    PODQOS_TRY(transaction.save(**record, &**record));
+    PODQOS_TRY(transaction.save(**record, &before));
+    // What a pod reserves is what it is granted.
+    if (core::reserves_memory(transaction.settings()))
+      transaction.write_or_revisit(**record, &before);
   }
   return {};
 }
@@ -220,7 +224,11 @@ void Transaction::leave_held(const std::string& uid, const std::string& cgroup) 
 Status Transaction::write_pod(const core::PodRecord& record, const core::PodRecord* before) {
   core::PodWriteSnapshot snapshot;
   if (before != nullptr && cgroup::is_written(*machine_, record.cgroup)) snapshot.written = *before;
-  if (trees_ == core::TreeState::kMissing) observe_changes(*machine_, record, snapshot);
+  if (trees_ == core::TreeState::kMissing) {
+    observe_changes(*machine_, record, snapshot);
+    const core::TreeRecord* tree = core::find_tree(tiers(), record.cgroup);
+    snapshot.has_reservation = tree != nullptr && tree->reserves.value_or(false);
+  }
   PODQOS_ASSIGN(auto write, core::decide_pod_write(record, snapshot, *settings_));
   if (write.may_cut) {
     const auto usage = cgroup::usage_above(*machine_, record.cgroup, *write.values.memory_limit);

@@ -209,6 +209,8 @@ class Transaction {
                                                        core::TreeState state) const;
   [[nodiscard]] std::optional<CpuShares> observe_share(const core::TreeRecord& tree);
   [[nodiscard]] Status check_io_weight(const std::string& kubepods);
+  void check_memory_qos();
+  void note_reservation(const std::string& kubepods, bool rewritten);
   /// Removes tiers and root, of which no pod is left, and the cgroups above that podqos has made.
   /// What another program uses stays, and the root with it; then they remain the ones in use.
   [[nodiscard]] Status remove_tree(const std::string& kubepods);

@@ -126,6 +126,17 @@ core::TierSnapshot Transaction::observe_tier(const std::string& path,
   return snapshot;
 }
 
+/// Warns once, when the root is made, if Memory QoS has no effect on this machine.
+void Transaction::check_memory_qos() {
+  const bool wanted =
+      core::reserves_memory(*settings_) || settings_->memory_throttling_thousandths.has_value();
+  if (!wanted || machine_->layout_without_hugepages().memory == core::CgroupVersion::kV2) return;
+  log_->warning(
+      "memoryReservationPolicy and memoryThrottlingFactor have no effect: cgroup v1 has no files "
+      "memory.min, memory.low and memory.high: boot with systemd.unified_cgroup_hierarchy=1, or "
+      "unset them");
+}
+
 Status Transaction::write_tiers(const core::TreeRecord& tree, core::TreeState state) {
   core::TierValues wanted = core::wanted_tiers(tree.sums, tiers().sums, *settings_, capacity_);
   wanted.root = changed_root_limits(tree, state);
@@ -142,9 +153,11 @@ Status Transaction::write_tiers(const core::TreeRecord& tree, core::TreeState st
       snapshot.is_idle = cgroup::CgroupView{*machine_, path}.cpu_idle().value_or(false);
     return snapshot;
   };
+  const bool took_reservation = state == core::TreeState::kMissing && tree.reserves.value_or(false);
   const core::TierValues values = core::decide_tier_write(
       wanted, state,
-      {.root = observe(wanted.root, core::QosClass::kGuaranteed),
+      {.has_reservation = took_reservation,
+       .root = observe(wanted.root, core::QosClass::kGuaranteed),
        .burstable = observe(wanted.burstable, core::QosClass::kBurstable),
        .besteffort = observe(wanted.besteffort, core::QosClass::kBestEffort),
        .watched_by_oomd = watched_by_oomd},
@@ -165,9 +178,21 @@ Status Transaction::write_tiers(const core::TreeRecord& tree, core::TreeState st
   };
   if (state == core::TreeState::kMissing) attempt(core::plan_tree(tree.kubepods, tree.top));
   attempt(core::plan_tiers(tree.kubepods, values, layout, formula(), make));
-  if (share && !tree.top.empty())
-    attempt(core::plan_top(core::cgroups_with_share(tree), *share, layout, formula(), make));
+  const core::CgroupValues above{.cpu_shares = share, .unified = values.root.unified};
+  if (!tree.top.empty() && above != core::CgroupValues{})
+    attempt(core::plan_top(core::cgroups_with_share(tree), above, layout, formula(), make));
+  note_reservation(tree.kubepods, took_reservation && first);
   return first;
+}
+
+/// Notes whether cgroups of a tree may have a reservation.
+/// @param rewritten  all of them hold what the settings say
+void Transaction::note_reservation(const std::string& kubepods, bool rewritten) {
+  core::TreeRecord* tree = core::tree_at(tiers(), kubepods);
+  if (core::reserves_memory(*settings_))
+    tree->reserves = true;
+  else if (rewritten)
+    tree->reserves.reset();
 }
 
 Status Transaction::write_tree(const core::TreeRecord& tree) {
@@ -190,6 +215,7 @@ Status Transaction::write_tree(const core::TreeRecord& tree) {
     done = write_tiers(tree, core::TreeState::kMissing);
   else if (done && just_made)
     done = check_io_weight(tree.kubepods);
+  if (just_made) check_memory_qos();
   // Later transactions write what has changed, not all that a new tree needs.
   if (!done && just_made) store_->keep_mark();
   return done;

@@ -180,6 +180,28 @@ std::optional<Bytes> CgroupView::protection(const std::string& file) const {
   return found ? strong<Bytes>(parse_int(*found)) : std::nullopt;
 }
 
+core::MemoryQos CgroupView::memory_qos() const {
+  return {.min = protection("memory.min"),
+          .low = protection("memory.low"),
+          .high = protection("memory.high")};
+}
+
+std::optional<std::int64_t> CgroupView::throttled_events() const {
+  if (!has(Controller::kMemory, CgroupVersion::kV2)) return std::nullopt;
+  const auto& events = text(Controller::kMemory, "memory.events");
+  return events ? find_key(*events, "high") : std::nullopt;
+}
+
+std::optional<std::int64_t> CgroupView::stalled_percent() const {
+  if (!has(Controller::kMemory, CgroupVersion::kV2)) return std::nullopt;
+  const auto& found = text(Controller::kMemory, "memory.pressure");
+  constexpr std::string_view kFull = "full avg10=";
+  const std::size_t at = found ? found->find(kFull) : std::string::npos;
+  if (at == std::string::npos) return std::nullopt;
+  std::string_view rest = std::string_view{*found}.substr(at + kFull.size());
+  return parse_int(read_until(rest, '.'));
+}
+
 std::optional<std::int64_t> CgroupView::oom_kills() const {
   if (!has(Controller::kMemory, CgroupVersion::kV2)) return std::nullopt;
   const auto& events = text(Controller::kMemory, "memory.events");
@@ -302,6 +324,12 @@ std::vector<std::string> differences(const CgroupView& cgroup, const core::Cgrou
       return format_amount(Bytes{bytes.value_or(-1)});
     };
     found.push_back(cat("memory limit is ", amount(limit), ", the rule says ", amount(wanted)));
+  }
+  for (const auto& [file, value] : rule.unified) {
+    // Memory QoS, in bytes.
+    const auto amount = cgroup.protection(file).transform(&Bytes::value);
+    if (amount && pages(*amount) != pages(parse_int(value).value_or(0)))
+      compare(file, amount, parse_int(value));
   }
   if (rule.pids_limit && cgroup.pids()) compare("pids.max", cgroup.pids_limit(), rule.pids_limit);
   compare_io_weights(cgroup.machine(), cgroup.path(), rule, found);

@@ -12,6 +12,7 @@
 #include "common/cgroup/machine.h"
 #include "common/core/cgroups/value_table.h"
 #include "common/core/kubernetes/cgroup_values.h"
+#include "common/core/kubernetes/memory_qos.h"
 #include "common/core/pods/resize.h"
 #include "common/core/record.h"
 
@@ -52,6 +53,13 @@ class CgroupView {
   [[nodiscard]] std::optional<Bytes> memory_usage() const;
   /// memory.min or memory.low of cgroup v2; kInt64Max for "max".
   [[nodiscard]] std::optional<Bytes> protection(const std::string& file) const;
+  /// memory.min, memory.low and memory.high of cgroup v2.
+  [[nodiscard]] core::MemoryQos memory_qos() const;
+  /// How often the cgroup or one below was throttled at its memory.high; cgroup v2.
+  [[nodiscard]] std::optional<std::int64_t> throttled_events() const;
+  /// Percentage of the last 10 s in which all its tasks waited for memory: "full avg10" of
+  /// memory.pressure, rounded down; nullopt without PSI.
+  [[nodiscard]] std::optional<std::int64_t> stalled_percent() const;
   /// Processes in the cgroup and below that the OOM killer has ended; cgroup v2.
   [[nodiscard]] std::optional<std::int64_t> oom_kills() const;
   [[nodiscard]] std::optional<std::int64_t> pids_limit() const;

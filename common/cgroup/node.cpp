@@ -83,6 +83,7 @@ Result<core::NodeCapacity> node_capacity(const core::Settings& settings) {
   // Configured values override measured ones.
   if (settings.node_memory) capacity.memory = *settings.node_memory;
   if (settings.node_cpu) capacity.cpu = *settings.node_cpu;
+  capacity.page_size = Bytes{::sysconf(_SC_PAGESIZE)};
   return capacity;
 }
 

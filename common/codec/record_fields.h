@@ -78,6 +78,12 @@ void fields(auto& member, Is<core::TierSums> auto& sums) {
   member("kubelets", sums.kubelets);
 }
 
+void fields(auto& member, Is<core::Throttling> auto& throttling) {
+  member("events", throttling.events);
+  member("since", throttling.since);
+  member("last", throttling.last);
+}
+
 void fields(auto& member, Is<core::ContainerRecord> auto& container) {
   member("id", container.id);
   member("bundle", container.bundle);
@@ -88,6 +94,10 @@ void fields(auto& member, Is<core::ContainerRecord> auto& container) {
   member("cgroup", container.cgroup);
   member("sandbox", container.sandbox);
   member("backedMemoryBytes", container.backed_memory);
+  member("memoryMinBytes", container.memory_qos.min);
+  member("memoryLowBytes", container.memory_qos.low);
+  member("memoryHighBytes", container.memory_qos.high);
+  member("throttling", container.throttling);
 }
 
 void fields(auto& member, Is<core::PodRecord> auto& record) {
@@ -132,6 +142,7 @@ void fields(auto& member, Is<core::TreeRecord> auto& tree) {
   member("kubepods", tree.kubepods);
   member("top", tree.top);
   member("sums", tree.sums);
+  member("reserves", tree.reserves);
 }
 
 void fields(auto& member, Is<core::TiersRecord> auto& record) {

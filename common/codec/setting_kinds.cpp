@@ -85,6 +85,17 @@ std::optional<std::int64_t> read_percent(std::string_view text) {
   return parse_int(text.substr(0, text.size() - 1));
 }
 
+/// A decimal number in thousandths; nullopt also between two of them.
+std::optional<std::int64_t> read_fraction(std::string_view text) {
+  const auto number = core::Quantity::parse(text);
+  if (!number || *number != core::Quantity::from_milli(number->milli_value())) return std::nullopt;
+  return number->milli_value();
+}
+
+std::string format_fraction(std::int64_t thousandths) {
+  return core::Quantity::from_milli(thousandths).format_decimal();
+}
+
 /// Whether the list has "pods"; nullopt if it is neither [], ["pods"] nor ["none"].
 std::optional<std::int64_t> read_enforced(const JsonNode& node) {
   if (node.kind != Kind::kArray || node.children.size() > 1) return std::nullopt;
@@ -117,6 +128,7 @@ std::optional<std::int64_t> read_number(const SettingKind& kind, const JsonNode&
     case Form::kMemory:
     case Form::kCpu: return is_text || is_number ? read_amount(kind.form, text) : std::nullopt;
     case Form::kPercent: return is_text ? read_percent(text) : std::nullopt;
+    case Form::kFraction: return is_number ? read_fraction(text) : std::nullopt;
     case Form::kDuration: return is_text ? read_duration(kind.step, text) : std::nullopt;
     case Form::kNumber: return is_number ? parse_int(text) : std::nullopt;
     case Form::kEnforced: return read_enforced(node);
@@ -211,6 +223,9 @@ std::string expected_value(const SettingKind& kind) {
       case Form::kMemory: return "an amount of memory such as \"64Mi\", in whole bytes";
       case Form::kCpu: return "an amount of CPU such as \"500m\"";
       case Form::kPercent: return cat("a percentage from \"", kind.min, "%\" to \"100%\"");
+      case Form::kFraction:
+        return cat("a number from ", format_fraction(kind.min), " to ", format_fraction(kind.max),
+                   " in thousandths");
       case Form::kDuration: return expected_duration(kind);
       case Form::kNumber: return expected_number(kind);
       case Form::kEnforced: return R"(["pods"], ["none"] or [])";
@@ -263,6 +278,7 @@ std::string format_value(const SettingKind& kind, const SettingValue& value) {
     case Form::kMemory: return quote_json(format_amount(Bytes{*number}));
     case Form::kCpu: return quote_json(format_amount(MilliCpu{*number}));
     case Form::kPercent: return cat("\"", *number, "%\"");
+    case Form::kFraction: return format_fraction(*number);
     case Form::kDuration: return format_duration(*number * kind.step);
     case Form::kEnforced: return *number != 0 ? R"(["pods"])" : "[]";
     case Form::kNumber:

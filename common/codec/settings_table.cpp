@@ -22,7 +22,7 @@ constexpr SettingKind kMemory{.form = Form::kMemory};
 constexpr SettingKind kPeriod{.form = Form::kDuration, .min = kMillisecond, .max = kSecond};
 constexpr SettingKind kDeadline{
     .form = Form::kDuration, .min = 10, .max = 60'000, .step = kMillisecond};
-constexpr SettingKind kReleaseDelay{.form = Form::kDuration, .max = 3600, .step = kSecond};
+constexpr SettingKind kWithinAnHour{.form = Form::kDuration, .max = 3600, .step = kSecond};
 constexpr SettingKind kIoWeight{
     .form = Form::kNumber, .min = core::kMinIoWeight, .max = core::kMaxIoWeight, .null = true};
 
@@ -106,7 +106,7 @@ constexpr Setting setting(std::string_view path, SettingKind kind) {
                     const SettingValue& value) { assign((settings.*....*kMembers), value); }};
 }
 
-constexpr std::array<Setting, 46> kTable{{
+constexpr std::array<Setting, 49> kTable{{
     setting<&Settings::enabled>("enabled", kFlag),
     setting<&Settings::scope>("scope", words("pods annotated all")),
     setting<&Settings::trust_annotations>("trustAnnotations", words("engine-checked all none")),
@@ -155,7 +155,12 @@ constexpr std::array<Setting, 46> kTable{{
         "memorySwap.swapBehavior",
         {.form = Form::kWord, .words = "NoSwap LimitedSwap", .null = true, .blank = true}),
     setting<&Settings::single_process_oom_kill>("singleProcessOOMKill", kFlag),
-    setting<&Settings::release_delay_seconds>("releaseDelay", kReleaseDelay),
+    setting<&Settings::memory_reservation_policy>("memoryReservationPolicy",
+                                                  words("None TieredReservation")),
+    setting<&Settings::memory_throttling_thousandths>(
+        "memoryThrottlingFactor", {.form = Form::kFraction, .min = 1, .max = 1000, .null = true}),
+    setting<&Settings::memory_high_patience_seconds>("memoryHighPatience", kWithinAnHour),
+    setting<&Settings::release_delay_seconds>("releaseDelay", kWithinAnHour),
     setting<&Settings::tier_memory_floor>("tierMemoryFloor", kMemory),
     setting<&Settings::runtimes>("runtimes", kRuntimePaths),
     setting<&Settings::charge_monitor>("chargeMonitor", kFlag),

@@ -29,6 +29,7 @@ struct SettingKind {
     kMemory,  ///< a quantity of bytes, as Kubernetes writes it, that is whole and below 2^63
     kCpu,     ///< a quantity of CPUs, as Kubernetes writes it; rounded up to a thousandth
     kPercent,
+    kFraction,  ///< a decimal number in thousandths
     kDuration,  ///< "<number><unit>", the unit one of us, ms, s, m, h
     kNumber,
     kEnforced,  ///< the kubelet's enforceNodeAllocatable: whether "pods" is in the list

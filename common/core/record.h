@@ -10,6 +10,7 @@
 
 #include "common/base/units.h"
 #include "common/core/kubernetes/cgroup_values.h"
+#include "common/core/kubernetes/memory_qos.h"
 #include "common/core/kubernetes/pod_resources.h"
 #include "common/core/kubernetes/tier.h"
 
@@ -35,6 +36,14 @@ struct Process {
   friend bool operator==(const Process&, const Process&) = default;
 };
 
+/// What was seen of a container's throttling at memory.high.
+struct Throttling {
+  std::int64_t events = 0;                          ///< "high" of memory.events
+  std::optional<BootSeconds> since = std::nullopt;  ///< absent if it is not throttled
+  std::optional<BootSeconds> last = std::nullopt;   ///< when it was throttled last; as `since`
+  friend bool operator==(const Throttling&, const Throttling&) = default;
+};
+
 /// A container of a pod.
 struct ContainerRecord {
   std::string id;
@@ -48,6 +57,9 @@ struct ContainerRecord {
   /// Under a CRI engine: the memory limit that the engine enforces in bytes, 0 for none. nullopt
   /// for containers of the node's operator, whose requests count without a limit.
   std::optional<Bytes> backed_memory = std::nullopt;
+  /// The Memory QoS values that podqos has given it; absent ones are its author's or engine's.
+  MemoryQos memory_qos = {};
+  std::optional<Throttling> throttling = std::nullopt;  ///< where it has a memory.high
   [[nodiscard]] ContainerKey key() const { return {.id = id, .bundle = bundle}; }
   friend bool operator==(const ContainerRecord&, const ContainerRecord&) = default;
 };
@@ -143,6 +155,8 @@ struct TreeRecord {
   /// between; "" if it has made none.
   std::string top = {};
   TierSums sums = {};  ///< counted requests of its pods; none of them is a kubelet's
+  /// podqos may have set memory.min or memory.low of cgroups of it; absent if it has not.
+  std::optional<bool> reserves = std::nullopt;
   friend bool operator==(const TreeRecord&, const TreeRecord&) = default;
 };
 

@@ -44,6 +44,12 @@ enum class SwapBehavior : std::uint8_t {
   kNoSwap,
   kLimitedSwap,  ///< Burstable: the memory request's part of the node's swap
 };
+/// What protects requested memory from reclaim, as the kubelet's memoryReservationPolicy; cgroup v2
+/// only.
+enum class MemoryReservationPolicy : std::uint8_t {
+  kNone,
+  kTieredReservation,  ///< memory.min for Guaranteed, memory.low for others
+};
 enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarning, kError };
 
 struct Reserved {
@@ -140,6 +146,10 @@ struct Settings {
   std::optional<SwapBehavior> swap_behavior = SwapBehavior::kNoSwap;  ///< nullopt: the engine's
   /// On cgroup v2: does the kernel's OOM killer take one process of a container, not all of them?
   bool single_process_oom_kill = false;
+  MemoryReservationPolicy memory_reservation_policy = MemoryReservationPolicy::kNone;
+  /// memoryThrottlingFactor in thousandths, 1 to 1000; nullopt: no memory.high
+  std::optional<std::int64_t> memory_throttling_thousandths;
+  std::int64_t memory_high_patience_seconds = 30;  ///< 0: memory.high is never raised
   std::int64_t release_delay_seconds = 30;
   Bytes tier_memory_floor{64LL << 20U};
   std::vector<std::string> runtimes = {"/usr/bin/runc", "/usr/sbin/runc", "/usr/bin/crun",
@@ -154,6 +164,11 @@ struct Settings {
 
   friend bool operator==(const Settings&, const Settings&) = default;
 };
+
+/// Whether requested memory is reserved (memory.min, memory.low).
+[[nodiscard]] inline bool reserves_memory(const Settings& settings) {
+  return settings.memory_reservation_policy == MemoryReservationPolicy::kTieredReservation;
+}
 
 /// Whether a container is refused because of this error: of any under onError "reject", and of a
 /// refusal that the operator configured in either case.

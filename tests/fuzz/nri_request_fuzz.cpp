@@ -59,6 +59,7 @@ std::optional<core::Admission> admitted(const core::ContainerFacts& facts,
                                          .existing = existing,
                                          .others = {},
                                          .capacity = kNode,
+                                         .layout = kLayout,
                                          .root = root};
   auto pod = core::decide_pod(request, snapshot, settings);
   if (!pod || !*pod) return std::nullopt;

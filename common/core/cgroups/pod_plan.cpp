@@ -137,12 +137,12 @@ Plan plan_tree(std::string_view kubepods, std::string_view top) {
   return plan;
 }
 
-Plan plan_top(const std::vector<std::string>& directories, CpuShares shares,
+Plan plan_top(const std::vector<std::string>& directories, const CgroupValues& values,
               const CgroupLayout& layout, WeightFormula formula, Cgroup make_it) {
   std::vector<UpperCgroup> cgroups;
   cgroups.reserve(directories.size());
   for (const std::string& directory : directories)
-    cgroups.push_back({directory, {.cpu_shares = shares}, "all pods of podqos"});
+    cgroups.push_back({directory, values, "all pods of podqos"});
   return write_upper(cgroups, layout, formula, make_it);
 }
 

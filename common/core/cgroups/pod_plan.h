@@ -28,9 +28,10 @@ enum class Cgroup : std::uint8_t { kExists, kCreate };
                               const CgroupLayout& layout, WeightFormula formula,
                               Cgroup make = Cgroup::kExists);
 
-/// Writes the shares of all pods to cgroups_with_share().
+/// Writes the values of all pods, their shares and what is reserved for them, to
+/// cgroups_with_share().
 /// @param make  as above
-[[nodiscard]] Plan plan_top(const std::vector<std::string>& directories, CpuShares shares,
+[[nodiscard]] Plan plan_top(const std::vector<std::string>& directories, const CgroupValues& values,
                             const CgroupLayout& layout, WeightFormula formula,
                             Cgroup make = Cgroup::kExists);
 

@@ -98,7 +98,7 @@ Status place_in_pod(Admission& admission, const AdmissionRequest& request,
                     const AdmissionSnapshot& snapshot) {
   PODQOS_TRY(check_pod_driver(request, admission.record));
   const std::string& pod = admission.record.cgroup;
-  PODQOS_TRY(check_realtime(request.facts.resources, snapshot.cpu, pod));
+  PODQOS_TRY(check_realtime(request.facts.resources, snapshot.layout.cpu, pod));
   PODQOS_ASSIGN(auto leaf, container_leaf(request.facts, pod, known_in(snapshot)));
   std::string target = cat(pod, "/", leaf);
   if (request.running && request.on_misplaced == OnMisplaced::kFail) {
@@ -128,6 +128,19 @@ void warn_unknown_container(Admission& admission, const PodClaim& claim) {
           ": the pod's spec has no container \"", printable(container.name),
           "\", so it gets no values of its own: set podqos.io/container to one of ",
           names_of(record.pod)));
+}
+
+/// Notes the Memory QoS values that the container gets. One that runs elsewhere and stays untouched
+/// gets none.
+void give_memory_qos(Admission& admission, const AdmissionRequest& request,
+                     const AdmissionSnapshot& snapshot, const Settings& settings) {
+  if (request.running && request.on_misplaced == OnMisplaced::kIgnore) return;
+  ContainerRecord& container = admission.container;
+  const MemoryQos wanted = container_memory_qos(admission.record, container.name,
+                                                memory_qos_params(settings, snapshot.capacity));
+  admission.wanted.unified = unified_values(wanted);
+  container.memory_qos = given_memory_qos(wanted, request.facts.resources, snapshot.layout);
+  admission.record.containers.back().memory_qos = container.memory_qos;
 }
 
 /// Warns if requests of the pod do not fit the node, once and not for each of its containers.
@@ -222,6 +235,7 @@ Result<Admission> decide_admission(const AdmissionRequest& request,
   warn_uncounted(admission, snapshot, settings);
   PODQOS_ASSIGN(auto values, container_values(record, admission.container.name, settings));
   admission.wanted = std::move(values);
+  give_memory_qos(admission, request, snapshot, settings);
   if (!record.kubelets_own && !request.facts.sets_oom_score()) {
     admission.oom_score_adj =
         container_oom_score_adj(record, admission.container, snapshot.capacity.memory);
@@ -235,8 +249,10 @@ Result<Admission> decide_admission(const AdmissionRequest& request,
 
 void fill_in_missing(Admission& admission, const AdmissionRequest& request, const PodClaim& claim,
                      const ContainerMemoryParams& params, const CgroupLayout& layout) {
-  admission.wanted.unified =
+  UnifiedValues unified =
       container_unified(admission.record, claim, admission.container.name, params);
+  if (params.memory_qos_available) unified.merge(admission.wanted.unified);
+  admission.wanted.unified = std::move(unified);
   admission.missing = missing_values(admission.wanted, request.facts.resources, layout);
 }
 

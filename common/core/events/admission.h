@@ -27,7 +27,7 @@ struct AdmissionSnapshot {
   const ContainerRecord* running = nullptr;
   TierSums others;  ///< sums_beside() of `before`
   const NodeCapacity& capacity;
-  std::optional<CgroupVersion> cpu = std::nullopt;  ///< version of the cpu controller's hierarchy
+  const CgroupLayout& layout;       ///< without huge pages
   const Result<std::string>& root;  ///< root of podqos's own pods, or why there is none
 };
 
@@ -37,7 +37,7 @@ struct Admission {
   std::optional<int> oom_score_adj;  ///< unset if the engine sets it
   bool left_with_engine = false;     ///< stays in the cgroup chosen by the engine
   PodRecord record;
-  CgroupValues wanted;   ///< container-level values
+  CgroupValues wanted;   ///< container-level values; `unified` complete after fill_in_missing()
   CgroupValues missing;  ///< those that the engine left unset; see fill_in_missing()
   std::optional<std::string> belongs_to;  ///< the cgroup in the pod, if it runs outside the pod
   OnMisplaced on_misplaced = OnMisplaced::kRewrite;  ///< of the request

@@ -1,6 +1,8 @@
 #include "common/core/events/cgroup_write.h"
 
 #include <algorithm>
+#include <array>
+#include <ranges>
 #include <utility>
 
 #include "common/base/path.h"
@@ -21,6 +23,17 @@ Bytes bound_of(const CgroupValues& values) {
 void lift_quota(CgroupValues& values, const Settings& settings) {
   values.cpu_quota = Micros{-1};
   values.cpu_period = settings.cpu_cfs_quota_period;
+}
+
+/// The files that reserve memory.
+constexpr std::array kReserving = {"memory.min", "memory.low"};
+
+/// Takes back a reservation that the cgroup may have.
+/// @param held  the files that may have a value
+template <class Files>
+void take_back_reservation(CgroupValues& values, const Files& held) {
+  for (const auto& file : held)
+    values.unified.try_emplace(std::string{file}, "0");
 }
 
 }  // namespace
@@ -47,6 +60,10 @@ Result<PodWrite> decide_pod_write(const PodRecord& record, const PodWriteSnapsho
     // Constant: written when the cgroup was created.
     wanted.io_weight.reset();
     wanted.oomd_avoid.reset();
+    if (wanted.unified == held.unified)
+      wanted.unified.clear();
+    else
+      take_back_reservation(wanted, std::views::keys(held.unified));
     write.hugepages = wanted.hugepages != held.hugepages;
     return write;
   }
@@ -58,6 +75,7 @@ Result<PodWrite> decide_pod_write(const PodRecord& record, const PodWriteSnapsho
   write.may_cut = bound_of(wanted) != kUnbounded;
   if (snapshot.has_io_weight && !wanted.io_weight) wanted.io_weight = kDefaultIoWeight;
   if (snapshot.has_eviction && !wanted.oomd_avoid) wanted.oomd_avoid = false;
+  if (snapshot.has_reservation) take_back_reservation(wanted, kReserving);
   return write;
 }
 
@@ -103,6 +121,15 @@ std::int64_t kernel_value(const NodeCpu& node, CgroupVersion version, WeightForm
   return mul_div(*node.kubelets_root, own.value(), std::max(node.kubelets, least(node)).value());
 }
 
+/// What the root reserves, as the kubelet's, and the burstable tier's memory.low: the kernel
+/// protects a cgroup by at most what protects its parent.
+/// @note mm/page_counter.c effective_protection
+UnifiedValues root_reservation(const TierSums& sums) {
+  const TierMemoryQos qos = tier_memory_qos(sums);
+  return {{"memory.min", cat(qos.root_memory_min.value())},
+          {"memory.low", cat(qos.burstable_memory_low.value())}};
+}
+
 CpuShares to_shares(std::int64_t value, CgroupVersion version, WeightFormula formula) {
   if (version == CgroupVersion::kV2) return shares_for_weight(CpuWeight{value}, formula);
   return std::clamp(CpuShares{value}, kMinShares, kMaxShares);
@@ -136,6 +163,7 @@ CpuShares tree_shares(const NodeCpu& node, const TiersRecord& tiers, const TreeR
 CgroupValues root_limits(const TiersRecord& tiers, const TreeRecord& tree, const Settings& settings,
                          const NodeCapacity& capacity) {
   CgroupValues values;
+  if (reserves_memory(settings)) values.unified = root_reservation(tree.sums);
   if (!settings.enforce_node_allocatable) return values;
   const Bytes allocatable = allocatable_memory(settings, capacity);
   if (allocatable.value() > 0) {
@@ -151,6 +179,9 @@ TierValues wanted_tiers(const TierSums& tree, const TierSums& node, const Settin
   TierValues values =
       tier_values(node, settings.reserve_memory_percent, allocatable_memory(settings, capacity));
   values.burstable.cpu_shares = tier_values(tree).burstable.cpu_shares;
+  if (reserves_memory(settings))
+    values.burstable.unified["memory.low"] =
+        cat(tier_memory_qos(tree).burstable_memory_low.value());
   return values;
 }
 
@@ -190,6 +221,10 @@ TierValues decide_tier_write(TierValues wanted, TreeState tree, const TierSnapsh
     if (snapshots.watched_by_oomd) tier.oomd_pressure = eviction;
     if (!eviction && snapshot.has_eviction) tier.oomd_pressure = MemoryPressure{};
   };
+  if (snapshots.has_reservation) {
+    take_back_reservation(wanted.root, kReserving);
+    take_back_reservation(wanted.burstable, kReserving);
+  }
   decide(wanted.burstable, snapshots.burstable, settings.io_weight.burstable,
          settings.eviction.burstable);
   decide(wanted.besteffort, snapshots.besteffort, settings.io_weight.besteffort,

@@ -29,6 +29,8 @@ struct PodWriteSnapshot {
   /// podqos has set the cgroup's I/O weight, and may no longer want one.
   bool has_io_weight = false;
   bool has_eviction = false;  ///< the same of what systemd-oomd goes by
+  /// podqos may have reserved memory for pods of the tree, and may no longer want to.
+  bool has_reservation = false;
 };
 
 /// What is written of a pod's values.
@@ -88,10 +90,11 @@ struct NodeCpu {
                                     const TreeRecord& tree, CgroupVersion version,
                                     WeightFormula formula);
 
-/// The limits of a tree's root, by enforceNodeAllocatable: memory that is allocatable less what
-/// pods outside the tree request, at least 0, without regard to usage; and the machine's capacity
-/// of processes. Both are absent where the setting is off, and each where its capacity is not
-/// known.
+/// Limits and reservation of a tree's root. Limits, by enforceNodeAllocatable: memory that is
+/// allocatable less what pods outside the tree request, at least 0, without regard to usage; and
+/// the machine's capacity of processes. Both are absent where the setting is off, and each where
+/// its capacity is not known. The reservation, by memoryReservationPolicy: tier_memory_qos() of the
+/// tree's own pods.
 /// @note pkg/kubelet/cm/node_container_manager_linux.go enforceNodeAllocatableCgroups,
 ///       getNodeAllocatableInternalAbsolute; the kubelet does not know of pods outside its tree.
 [[nodiscard]] CgroupValues root_limits(const TiersRecord& tiers, const TreeRecord& tree,
@@ -119,6 +122,8 @@ struct TierSnapshot {
 
 /// What is observed of a tree's tiers.
 struct TierSnapshots {
+  /// podqos may have reserved memory (memory.min, memory.low); only with kMissing.
+  bool has_reservation = false;
   TierSnapshot root;
   TierSnapshot burstable;
   TierSnapshot besteffort;
@@ -126,7 +131,8 @@ struct TierSnapshots {
 };
 
 /// The values of a tree's tiers that follow from the sums, without regard to usage: CPU shares from
-/// those of its own pods, beside which alone they count, memory limits from those of the node.
+/// those of its own pods, beside which alone they count, and so memory.low; memory limits from
+/// those of the node.
 [[nodiscard]] TierValues wanted_tiers(const TierSums& tree, const TierSums& node,
                                       const Settings& settings, const NodeCapacity& capacity);
 

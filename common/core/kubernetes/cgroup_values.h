@@ -136,6 +136,7 @@ struct ContainerMemoryParams {
   bool limited_swap = false;               ///< swapBehavior LimitedSwap; otherwise NoSwap
   bool swap_controller_available = false;  ///< the kernel has memory.swap.max
   bool group_oom_kill = false;             ///< the opposite of singleProcessOOMKill
+  bool memory_qos_available = false;       ///< the kernel has memory.min, memory.low, memory.high
   Bytes node_memory{0};                    ///< capacity of the machine
   Bytes swap_capacity{0};                  ///< swap to share between containers
 };

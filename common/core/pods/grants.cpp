@@ -14,7 +14,8 @@ namespace {
 /// What of a pod's claim is granted if the node has room.
 TierSum countable(const PodRecord& record, const Settings& settings) {
   TierSum most = requested_by(record);
-  const auto backed = settings.reserve_memory_percent ? backed_memory(record) : std::nullopt;
+  const bool reserves = settings.reserve_memory_percent || reserves_memory(settings);
+  const auto backed = reserves ? backed_memory(record) : std::nullopt;
   if (backed) most.memory = std::min(most.memory, *backed);
   return most;
 }

@@ -20,13 +20,14 @@ struct NodeCapacity {
   MilliCpu cpu;
   Bytes swap{0};          ///< of the machine; 0 if no setting needs it
   std::int64_t pids = 0;  ///< processes and threads; 0: not known
+  Bytes page_size{4096};  ///< of the kernel
 };
 
 /// Determines what of a pod's requests counts: `capped_request`, the requests up to maxPodClaim of
 /// the allocatable resources (capacity without reserves), and of that `counted_request`, what the
-/// other pods leave; with qosReserved, memory only as far as limits back it. All requests of a
-/// kubelet's pod count, since its kubelet has admitted it, and none of a BestEffort pod, as a
-/// kubelet does not count requests that only overhead can give it.
+/// other pods leave; with qosReserved or memoryReservationPolicy, memory only as far as limits back
+/// it. All requests of a kubelet's pod count, since its kubelet has admitted it, and none of a
+/// BestEffort pod, as a kubelet does not count requests that only overhead can give it.
 /// @param others  the sums of all other pods
 void grant_requests(PodRecord& record, const TierSums& others, const Settings& settings,
                     const NodeCapacity& capacity);

@@ -38,13 +38,19 @@ Result<CgroupValues> container_values(const PodRecord& record, const std::string
 
 namespace {
 
-/// Scales a swap share by the counted part of the pod's memory request. No scheduler has checked
-/// the pod, so all pods together may request more than the node has.
-Bytes counted_part(Bytes swap, const PodRecord& record) {
+/// Scales what follows from a memory request by the counted part of the pod's. No scheduler has
+/// checked the pod, so all pods together may request more than the node has.
+Bytes counted_part(Bytes amount, const PodRecord& record) {
   const ResourceList requests = pod_requests(record.pod);
   const std::int64_t requested = find(requests, kMemory).value_or(Quantity{}).value();
   const std::int64_t counted = record.counted_request.memory.value();
-  return requested <= counted ? swap : Bytes{mul_div(swap.value(), counted, requested)};
+  return requested <= counted ? amount : Bytes{mul_div(amount.value(), counted, requested)};
+}
+
+/// True if the runtimes take values of cgroup v2: those that use cgroup v1, also on hybrid hosts,
+/// refuse a container with them.
+bool takes_unified(const CgroupLayout& layout) {
+  return layout.memory == CgroupVersion::kV2 && layout.cpu != CgroupVersion::kV1;
 }
 
 }  // namespace
@@ -59,6 +65,35 @@ UnifiedValues container_unified(const PodRecord& record, const PodClaim& claim,
   return container_unified_values(record.pod, record.qos_class, *container, scaled);
 }
 
+MemoryQos container_memory_qos(const PodRecord& record, const std::string& name,
+                               const MemoryQosParams& params) {
+  const Container* container = record.kubelets_own ? nullptr : find_container(record.pod, name);
+  if (container == nullptr) return {};
+  MemoryQos qos = container_memory_qos(record.qos_class, *container, params);
+  for (auto* reserved : {&qos.min, &qos.low})
+    if (*reserved) *reserved = counted_part(**reserved, record);
+  return qos;
+}
+
+MemoryQosParams memory_qos_params(const Settings& settings, const NodeCapacity& capacity) {
+  return {.reserves = reserves_memory(settings),
+          .throttling_thousandths = settings.memory_throttling_thousandths,
+          .allocatable = allocatable_memory(settings, capacity),
+          .page_size = capacity.page_size};
+}
+
+MemoryQos given_memory_qos(const MemoryQos& wanted, const EngineResources& engine,
+                           const CgroupLayout& layout) {
+  if (wanted == MemoryQos{} || !takes_unified(layout)) return {};
+  MemoryQos given{.min = wanted.min.value_or(*kNoMemoryQos.min),
+                  .low = wanted.low.value_or(*kNoMemoryQos.low),
+                  .high = wanted.high.value_or(*kNoMemoryQos.high)};
+  if (engine.unified.contains("memory.min")) given.min.reset();
+  if (engine.unified.contains("memory.low") || engine.memory_reservation) given.low.reset();
+  if (engine.unified.contains("memory.high")) given.high.reset();
+  return given;
+}
+
 ContainerMemoryParams container_memory_params(const Settings& settings,
                                               const NodeCapacity& capacity,
                                               const MemoryFiles& files) {
@@ -66,6 +101,8 @@ ContainerMemoryParams container_memory_params(const Settings& settings,
   params.limited_swap = settings.swap_behavior == SwapBehavior::kLimitedSwap;
   params.swap_controller_available = settings.swap_behavior.has_value() && files.swap_max;
   params.group_oom_kill = !settings.single_process_oom_kill && files.oom_group;
+  // Newer than memory.min (Linux 4.18), which is the newest of those files.
+  params.memory_qos_available = files.oom_group;
   params.node_memory = capacity.memory;
   params.swap_capacity = capacity.swap;
   return params;
@@ -102,11 +139,11 @@ void add_missing_hugepages(CgroupValues& missing, const CgroupValues& wanted,
 
 void add_missing_unified(CgroupValues& missing, const CgroupValues& wanted,
                          const EngineResources& engine, const CgroupLayout& layout) {
-  // Runtimes that use cgroup v1, also on hybrid hosts, refuse a container with unified values.
-  if (layout.memory != CgroupVersion::kV2 || layout.cpu == CgroupVersion::kV1) return;
+  if (!takes_unified(layout)) return;
   const std::string_view swap_limit = file_of(Value::kSwapLimit, CgroupVersion::kV2);
   for (const auto& [file, value] : wanted.unified) {
-    const bool set = engine.unified.contains(file) || (file == swap_limit && engine.memory_swap);
+    const bool set = engine.unified.contains(file) || (file == swap_limit && engine.memory_swap) ||
+                     (file == "memory.low" && engine.memory_reservation);
     if (!set) missing.unified.emplace(file, value);
   }
 }
@@ -176,6 +213,12 @@ void apply_partial_limits(CgroupValues& values, const Pod& whole, const Settings
   values.memory_limit = Bytes{memory ? memory->value() : -1};
 }
 
+/// Reserves what counts of the request: the rest would be taken from other pods.
+void cap_reserved(CgroupValues& values, Bytes counted) {
+  for (auto& [file, value] : values.unified)
+    value = std::to_string(std::min(parse_int(value).value_or(0), counted.value()));
+}
+
 }  // namespace
 
 bool is_spared(const PodRecord& record, const Settings& settings) {
@@ -185,18 +228,23 @@ bool is_spared(const PodRecord& record, const Settings& settings) {
 PodConfigParams pod_config_params(const Settings& settings) {
   return {.enforce_cpu_limits = settings.cpu_cfs_quota,
           .cpu_period = settings.cpu_cfs_quota_period,
-          .reserve_memory = false,
+          .reserve_memory = reserves_memory(settings),
           .pod_pids_limit = settings.pod_pids_limit,
           .guaranteed_io_weight = settings.io_weight.guaranteed};
 }
 
 Result<CgroupValues> pod_values(const PodRecord& record, const Settings& settings) {
   PodConfigParams params = pod_config_params(settings);
-  if (record.kubelets_own) params.guaranteed_io_weight.reset();
+  if (record.kubelets_own) {
+    params.guaranteed_io_weight.reset();
+    params.reserve_memory = false;
+  }
   const Pod whole = whole_pod(record.pod, record.sums);
   PODQOS_ASSIGN(auto values, pod_cgroup_values(whole, record.qos_class, params));
   if (exceeds_claim(record, &TierSum::cpu))
     values.cpu_shares = cpu_shares_for(record.capped_request.cpu);
+  if (record.qos_class != QosClass::kBestEffort)
+    cap_reserved(values, record.counted_request.memory);
   if (!record.complete) apply_partial_limits(values, whole, settings);
   if (is_spared(record, settings)) values.oomd_avoid = true;
   if (!record.kubelets_own) {

@@ -6,6 +6,7 @@
 #include "common/base/error.h"
 #include "common/core/cgroups/layout.h"
 #include "common/core/kubernetes/cgroup_values.h"
+#include "common/core/kubernetes/memory_qos.h"
 #include "common/core/pods/claim.h"
 #include "common/core/pods/grants.h"
 #include "common/core/pods/request.h"
@@ -29,6 +30,22 @@ namespace podqos::core {
 [[nodiscard]] UnifiedValues container_unified(const PodRecord& record, const PodClaim& claim,
                                               const std::string& name,
                                               const ContainerMemoryParams& params);
+
+/// The Memory QoS values of a container: the kubelet's, with memory requests scaled as above. Empty
+/// for a container that is not described, and for an adopted pod.
+[[nodiscard]] MemoryQos container_memory_qos(const PodRecord& record, const std::string& name,
+                                             const MemoryQosParams& params);
+
+/// The parameters of containers' Memory QoS for these settings and this node's capacity.
+[[nodiscard]] MemoryQosParams memory_qos_params(const Settings& settings,
+                                                const NodeCapacity& capacity);
+
+/// Which of these values podqos gives a container, and what: the kernel's default where the rule
+/// has none. Not those that its engine has set, also as memory.reservation, which runtimes write to
+/// memory.low. Empty where Memory QoS is off, or runtimes use cgroup v1.
+/// @note opencontainers/cgroups fs2/memory.go setMemory.
+[[nodiscard]] MemoryQos given_memory_qos(const MemoryQos& wanted, const EngineResources& engine,
+                                         const CgroupLayout& layout);
 
 /// The parameters for these settings, this node's capacity and the files that its kernel has.
 [[nodiscard]] ContainerMemoryParams container_memory_params(const Settings& settings,

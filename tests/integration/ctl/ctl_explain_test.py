@@ -240,6 +240,7 @@ class Explain(unittest.TestCase):
         share = ((3 << 30) - (1 << 30) - (16 << 20)) // 2
         score = 1000 - 1000 * ((1 << 30) + share) // (8 << 30)
         oom = rf" +{score} += 1000 - 1000 \* \(1Gi \+ 1016Mi\) / 8Gi, clamped to \[3, 999\]"
+        memory_qos = {"memoryReservationPolicy": "TieredReservation", "memoryThrottlingFactor": 0.9}
         v2_files = r"oom\.group|swap\.max"
         for pod, settings, options, rows_of, absent in (
                 (POD, {}, ["1"], ["class +Guaranteed ", r"cpu\.shares +102 += floor\(100m \* 1024 / 1000\).*MilliCPUToShares",
@@ -262,7 +263,12 @@ class Explain(unittest.TestCase):
                 (pod_with(gibi, initContainers=[side], resources={"requests": {"memory": "3Gi"}}), {}, ["2"],
                  ["oom_score_adj a" + oom, "oom_score_adj side" + oom], ""),
                 (pod_with(gibi), {}, ["2"], [r"memory\.oom\.group a +1 +=", r"memory\.swap\.max a +0 += NoSwap"], ""),
-                (POD, {"memorySwap": {"swapBehavior": None}, "singleProcessOOMKill": True}, ["2"], [], v2_files)):
+                (POD, {"memorySwap": {"swapBehavior": None}, "singleProcessOOMKill": True}, ["2"], [], v2_files),
+                # KEP-2570; the limit of a container without one is what is allocatable, 8Gi: 7.3 * 2^30 is 7838315315.2.
+                (pod_with(gibi), memory_qos, ["2"], [
+                    r"memory\.low +1073741824 ", r"memory\.low a +1073741824 +=.*TieredReservation",
+                    r"memory\.high a +7838314496 += request \+ \(allocatable memory - request\) \* 0\.9"], ""),
+                (pod_with(gibi), memory_qos, ["1"], [], r"memory\.(low|high)")):
             with self.subTest(settings=settings, options=options), config_file(**settings) as file:
                 text = explain(pod, "--config", file, "--node-memory=8Gi", "--cgroup-version", *options).stdout
                 for row in rows_of:

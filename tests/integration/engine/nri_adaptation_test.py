@@ -188,6 +188,30 @@ class AdaptationCase(unittest.TestCase):
         self.assert_nothing_left()
 
 
+class MemoryQos(AdaptationCase):
+    """With memoryReservationPolicy and memoryThrottlingFactor."""
+
+    settings = {"memoryReservationPolicy": "TieredReservation", "memoryThrottlingFactor": 0.5}
+
+    def test_adjustment(self):
+        self.connect()
+        pod = self.run_pod("memory-1", WEB)
+        web = self.container(pod, "web")
+        own = self.container(pod, "web", "own")
+        # What the runtime limits backs the request.
+        for container in (web, own):
+            container["linux"]["resources"]["memory"] = {"limit": {"value": str(128 * MI)}}
+        own["linux"]["resources"]["unified"] = {"memory.high": "max"}
+        reserved = {**WEB_RESOURCES["unified"], "memory.low": str(64 * MI)}
+        for container, unified in ((web, {**reserved, "memory.high": str(96 * MI)}), (own, reserved)):
+            answer = self.start(pod, container)
+            self.assertEqual(answer["adjust"]["linux"]["resources"]["unified"], unified)
+        for path in ("/podqos", "/podqos/kubepods", "/podqos/kubepods/burstable"):
+            self.assertGreater(int(self.machine.file(path, "memory", "memory.low")), 0, path)
+        self.stop(pod, web, own)
+        self.assert_nothing_left()
+
+
 class StartModes(AdaptationCase):
     """In each way that a plugin comes to a runtime it does its work."""
 

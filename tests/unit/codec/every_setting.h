@@ -18,7 +18,7 @@ inline constexpr std::string_view kEverything = R"({
   "nodeMemory": "32Gi", "nodeCpu": 4, /* pinned */
   "reserved": {"system": {"cpu": "500m", "memory": "1Gi"}, "kube": {"cpu": "0.25", "memory": 1048576}},
   "enforceNodeAllocatable": ["none"], "rootCpuWeight": 300, "admission": {"memory": "enforce", "cpu": "off", "pids": "enforce"}, "qosReserved": {"memory": "50%"}, "maxPodClaim": "40%", "cpuCFSQuota": false, "cpuCFSQuotaPeriod": "5ms", "cpuBurst": {"guaranteed": "50%", "burstable": "0%"}, "cpuIdle": {"bestEffort": true}, "weightFormula": "log",
-  "podPidsLimit": 1024, "ioWeight": {"guaranteed": 10000, "burstable": 100, "bestEffort": 1}, "eviction": {"burstable": {"memoryPressure": "80%/60s"}, "besteffort": {"memoryPressure": "60%/30s"}, "interval": "5m"}, "memorySwap": {"swapBehavior": "LimitedSwap"}, "singleProcessOOMKill": true, "releaseDelay": "2m", "tierMemoryFloor": "32Mi", "runtimes": ["/opt/runc"],
+  "podPidsLimit": 1024, "ioWeight": {"guaranteed": 10000, "burstable": 100, "bestEffort": 1}, "eviction": {"burstable": {"memoryPressure": "80%/60s"}, "besteffort": {"memoryPressure": "60%/30s"}, "interval": "5m"}, "memorySwap": {"swapBehavior": "LimitedSwap"}, "singleProcessOOMKill": true, "memoryReservationPolicy": "TieredReservation", "memoryThrottlingFactor": 0.9, "memoryHighPatience": "1m", "releaseDelay": "2m", "tierMemoryFloor": "32Mi", "runtimes": ["/opt/runc"],
   "chargeMonitor": true, "stateDir": "/run/other", "lockDeadline": "250ms",
   "nri": {"metrics": "unix:/run/other/metrics.sock"}, "log": {"sink": "/var/log/podqos.log", "level": "debug"}
 })";
@@ -58,6 +58,9 @@ inline core::Settings everything() {
                   .interval_seconds = 300};
   out.swap_behavior = core::SwapBehavior::kLimitedSwap;
   out.single_process_oom_kill = true;
+  out.memory_reservation_policy = core::MemoryReservationPolicy::kTieredReservation;
+  out.memory_throttling_thousandths = 900;
+  out.memory_high_patience_seconds = 60;
   out.release_delay_seconds = 120;
   out.tier_memory_floor = Bytes{33'554'432};
   out.runtimes = {"/opt/runc"};
@@ -123,6 +126,9 @@ inline const std::vector<Field> kFields = {
     {"eviction.interval", R"("15s")"},
     {"memorySwap.swapBehavior", R"("NoSwap")", {"null", R"("")"}},
     {"singleProcessOOMKill", "false", {"true"}},
+    {"memoryReservationPolicy", R"("None")"},
+    {"memoryThrottlingFactor", "0.5", {"null"}},
+    {"memoryHighPatience", R"("10s")"},
     {"releaseDelay", R"("1s")"},
     {"tierMemoryFloor", R"("1Mi")"},
     {"runtimes", R"(["/a"])"},

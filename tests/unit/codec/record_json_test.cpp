@@ -193,8 +193,15 @@ class Random {
     fill(guaranteed, burstable, besteffort, kubelets, requested);
   }
   void set(core::ContainerRecord& out) {
-    auto& [id, bundle, name, state, pid, start_time, cgroup, sandbox, backed] = out;
-    fill(id, bundle, name, state, pid, start_time, cgroup, sandbox, backed);
+    auto& [id, bundle, name, state, pid, start_time, cgroup, sandbox, backed, memory_qos,
+           throttling] = out;
+    auto& [min, low, high] = memory_qos;
+    fill(id, bundle, name, state, pid, start_time, cgroup, sandbox, backed, min, low, high,
+         throttling);
+  }
+  void set(core::Throttling& out) {
+    auto& [events, since, last] = out;
+    fill(events, since, last);
   }
   void set(core::PodRecord& out) {
     auto& [pod, complete, sums, qos_class, class_source, uid_source, kubelets_own, cpu_burst,
@@ -215,8 +222,8 @@ class Random {
     fill(uid, cpu, memory);
   }
   void set(core::TreeRecord& out) {
-    auto& [kubepods, top, sums] = out;
-    fill(kubepods, top, sums);
+    auto& [kubepods, top, sums, reserves] = out;
+    fill(kubepods, top, sums, reserves);
   }
   void set(core::TiersRecord& out) {
     auto& [sums, pending, revisits, cut, uncounted, trees, formula] = out;

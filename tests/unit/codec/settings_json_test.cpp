@@ -162,6 +162,7 @@ TEST(FormatSettings, PrintsEveryFieldInTheUnitsOfPeople) {
     "eviction": {"burstable": {"memoryPressure": null}, "besteffort": {"memoryPressure": null},
                  "interval": "1m"},
     "memorySwap": {"swapBehavior": "NoSwap"}, "singleProcessOOMKill": false,
+    "memoryReservationPolicy": "None", "memoryThrottlingFactor": null, "memoryHighPatience": "30s",
     "releaseDelay": "30s", "tierMemoryFloor": "64Mi",
     "runtimes": ["/usr/bin/runc", "/usr/sbin/runc", "/usr/bin/crun", "/usr/libexec/crio/crun"],
     "chargeMonitor": false, "stateDir": "/run/podqos", "lockDeadline": "5s",

@@ -118,6 +118,15 @@ TEST(MergeSettings, SaysWhichValuesItExpects) {
        R"(a duration from "10ms" to "1m", in whole milliseconds)",
        {R"("9ms")", R"("61s")", R"("10500us")"},
        {R"("10ms")", R"("60s")", R"("1m")"}},
+      {"memoryReservationPolicy", R"(one of "None", "TieredReservation")", {R"("none")", "null"}},
+      {"memoryThrottlingFactor",
+       "a number from 0.001 to 1 in thousandths, or null",
+       {"0", "1.001", "0.0005", "-0.5", R"("0.9")"},
+       {"0.001", "1", "9e-1", "1.0"}},
+      {"memoryHighPatience",
+       R"(a duration from "0s" to "1h", in whole seconds)",
+       {"0", R"("1500ms")", R"("61m")"},
+       {R"("0s")", R"("1h")"}},
       {"releaseDelay",
        R"(a duration from "0s" to "1h", in whole seconds)",
        {R"("3601s")", R"("-1s")", R"("1.5s")", R"("s")", R"("9223372036854775807h")", R"("-0s")",
@@ -255,7 +264,8 @@ TEST(MergeSettings, SaysWhereAnUnknownFieldMayBelong) {
        "cgroupRoot, cgroupDriver, placement, onError, nodeMemory, nodeCpu, reserved, "
        "enforceNodeAllocatable, rootCpuWeight, admission, qosReserved, "
        "maxPodClaim, cpuCFSQuota, cpuCFSQuotaPeriod, cpuBurst, cpuIdle, weightFormula, "
-       "podPidsLimit, ioWeight, eviction, memorySwap, singleProcessOOMKill, releaseDelay, "
+       "podPidsLimit, ioWeight, eviction, memorySwap, singleProcessOOMKill, "
+       "memoryReservationPolicy, memoryThrottlingFactor, memoryHighPatience, releaseDelay, "
        "tierMemoryFloor, runtimes, chargeMonitor, stateDir, lockDeadline, nri, log"},
       {R"({"reserved":{"kube":{"disk":1}}})", "expected one of cpu, memory"},
       // A dot in a name is not a path.

@@ -56,7 +56,7 @@ class AdmissionTest : public ::testing::Test {
                                      .running = running_,
                                      .others = others_,
                                      .capacity = capacity_,
-                                     .cpu = cpu_,
+                                     .layout = layout_,
                                      .root = root_};
     auto pod = decide_pod(request_, snapshot, settings_);
     if (!pod) return fail(pod.error());
@@ -86,7 +86,7 @@ class AdmissionTest : public ::testing::Test {
   std::optional<PodRecord> before_;
   TierSums others_;
   NodeCapacity capacity_{.memory = Bytes{std::int64_t{8} << 30U}, .cpu = MilliCpu{4000}};
-  std::optional<CgroupVersion> cpu_ = CgroupVersion::kV1;
+  CgroupLayout layout_{.cpu = CgroupVersion::kV1, .memory = CgroupVersion::kV1};
   Result<std::string> root_{kKubepods};
   const ContainerRecord* running_ = nullptr;
   Settings settings_;
@@ -232,7 +232,7 @@ TEST_F(RealtimeTest, IsNotPlaced) {
 }
 
 TEST_F(RealtimeTest, IsPlacedOnV2) {
-  cpu_ = CgroupVersion::kV2;
+  layout_.cpu = CgroupVersion::kV2;
   const Admission decided = admitted();
   EXPECT_EQ(decided.container.cgroup, std::string{kPodCgroup} + "/c1");
 }

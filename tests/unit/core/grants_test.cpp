@@ -257,6 +257,10 @@ TEST(NoteCut, LeavesOutWhatDoesNotCount) {
   reserving.reserve_memory_percent = 100;
   note_cut(tiers, record, reserving);
   EXPECT_THAT(tiers.cut, IsEmpty());
+  reserving = {};
+  reserving.memory_reservation_policy = MemoryReservationPolicy::kTieredReservation;
+  note_cut(tiers, record, reserving);
+  EXPECT_THAT(tiers.cut, IsEmpty());
   note_cut(tiers, record, {});
   EXPECT_THAT(tiers.cut, ElementsAre(entry("b", 0, kGi)));
 }

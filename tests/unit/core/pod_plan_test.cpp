@@ -78,11 +78,12 @@ TEST(DirectoriesAbove, AreThoseThatPodqosHasMade) {
 }
 
 TEST(PlanTop, WritesTheSharesOfAllRequests) {
-  EXPECT_EQ(render(plan_top({"/podqos"}, CpuShares{153}, with_2mb_pages(kV1), WeightFormula::kLog)),
+  EXPECT_EQ(render(plan_top({"/podqos"}, {.cpu_shares = CpuShares{153}}, with_2mb_pages(kV1),
+                            WeightFormula::kLog)),
             "write  /podqos/cpu.shares = 153  # all pods of podqos\n");
-  EXPECT_EQ(
-      render(plan_top({"/podqos"}, CpuShares{1024}, with_2mb_pages(kV2), WeightFormula::kLinear)),
-      "write  /podqos/cpu.weight = 39  # all pods of podqos\n");
+  EXPECT_EQ(render(plan_top({"/podqos"}, {.cpu_shares = CpuShares{1024}}, with_2mb_pages(kV2),
+                            WeightFormula::kLinear)),
+            "write  /podqos/cpu.weight = 39  # all pods of podqos\n");
 }
 
 TEST(PlanTiers, WritesSharesOnV1) {
@@ -198,7 +199,8 @@ TEST(SlicePlanTree, StartsWhatItMakesAboveTheRoot) {
 }
 
 TEST(SlicePlanTop, TellsSystemd) {
-  EXPECT_EQ(render(plan_top({"/podqos.slice"}, CpuShares{1024}, kLayoutV2, WeightFormula::kLinear)),
+  EXPECT_EQ(render(plan_top({"/podqos.slice"}, {.cpu_shares = CpuShares{1024}}, kLayoutV2,
+                            WeightFormula::kLinear)),
             "write  /podqos.slice/cpu.weight = 39  # all pods of podqos\n"
             "set    podqos.slice CPUWeight=39\n");
 }

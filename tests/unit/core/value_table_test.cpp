@@ -311,7 +311,8 @@ TEST(LowerValues, ComparesTheControllerOfAUnifiedFileWhole) {
 
 TEST(LowerValues, EnablesIoInTheParentBeforeAWeight) {
   CgroupLayout layout{.memory = CgroupVersion::kV2, .io = CgroupVersion::kV2};
-  EXPECT_EQ(lower({.memory_limit = Bytes{5}}, layout), lower({.memory_limit = Bytes{5}}, kNoHugetlb));
+  EXPECT_EQ(lower({.memory_limit = Bytes{5}}, layout),
+            lower({.memory_limit = Bytes{5}}, kNoHugetlb));
   const CgroupValues values{.memory_limit = Bytes{1'048'576}, .io_weight = 200};
   EXPECT_EQ(render(lower(values, layout)),
             "mkdir  /kubepods/burstable +io\n"

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "common/app/log.h"
+#include "common/app/transaction.h"
+#include "common/base/error.h"
+#include "common/core/record.h"
+#include "common/core/settings.h"
+
+// Memory QoS of containers that run: their values follow the rule, and no memory.high stops one.
+namespace podqos::app {
+
+/// Brings memory.min, memory.low and memory.high of the pod's running containers to the rule, where
+/// podqos has given them, and raises a memory.high that throttles for longer than
+/// memoryHighPatience. Notes both in the record, which the caller saves. What cannot be written is
+/// logged, and left to the next call.
+void follow_memory_qos(Transaction& transaction, core::PodRecord& record);
+
+/// Does the same for the pods with containers whose throttling has begun or ended, or lasts too
+/// long. Takes no lock if there are none.
+/// @return the errors of opening and finishing a transaction
+[[nodiscard]] Status relieve_throttled(const core::Settings& settings, Log& log,
+                                       const Timeouts& timeouts);
+
+}  // namespace podqos::app
