@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/app/admission.h"
+#include "common/app/container_start.h"
 #include "common/app/memory_qos.h"
 #include "common/app/reconcile.h"
 #include "common/base/text.h"
@@ -30,6 +31,15 @@ struct DecidedResize {
   core::RequestedResize pod;
   std::vector<ContainerUpdate> updates;
 };
+
+/// Lowers the bursts to what the kernel takes beside the old quotas and the new ones.
+void lower_bursts(Transaction& transaction, const DecidedResize& decided) {
+  for (const ContainerUpdate& update : decided.updates) {
+    const auto quota = update.values.steps.back().cpu_quota;
+    write_burst(transaction, decided.pod.before, update.container,
+                quota.transform([](auto micros) { return Micros{micros}; }));
+  }
+}
 
 Result<core::PodRecord> find_pod(store::Store& store, const std::string& name) {
   PODQOS_ASSIGN(const auto uids, store.pod_uids());
@@ -148,6 +158,7 @@ class Resizing {
     if (again.pod.before != decided_.pod.before)
       return fail(ErrorCode::kBusy, "the pod has just changed: try again");
     decided_ = std::move(again);
+    lower_bursts(transaction, decided_);
     return write(transaction, decided_.pod.raised, decided_.pod.before);
   }
 
@@ -158,15 +169,21 @@ class Resizing {
     PODQOS_ASSIGN(const auto now, transaction.store().pod(record.pod.uid));
     if (!now || now->released_at) return fail(ErrorCode::kNotFound, "the pod has ended meanwhile");
     record = core::with_resources_of(*now, record, decided_.pod.container);
-    return write(transaction, record, *now);
+    return write(transaction, record, *now, decided_.updates);
   }
 
+  /// @param updated  containers whose burst follows the quota that they have by now
   static Status write(Transaction& transaction, core::PodRecord& record,
-                      const core::PodRecord& before) {
+                      const core::PodRecord& before,
+                      const std::vector<ContainerUpdate>& updated = {}) {
     PODQOS_ASSIGN(auto refused, save_resized(transaction, record, before));
     if (refused && refused->code == ErrorCode::kBusy) {
       transaction.revisit(record, *refused);
       refused.reset();
+    }
+    if (!refused) {
+      for (const ContainerUpdate& update : updated)
+        write_burst(transaction, record, update.container);
     }
     PODQOS_TRY(transaction.finish());
     return refused ? fail(*std::move(refused)) : Status{};

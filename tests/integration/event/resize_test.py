@@ -115,6 +115,34 @@ class Resizes:
         report = self.podqos.ctl_json("reconcile", kind=self.kind)
         self.assertEqual((report["changes"], report["warnings"], report["failed"]), ([], [], []))
 
+    def burst(self, path):
+        name = "cpu.cfs_burst_us" if self.machine.version("cpu") == 1 else "cpu.max.burst"
+        deep = f"{path}/container"
+        return int(self.machine.file(deep if self.machine.exists(deep) else path, "cpu", name))
+
+    def test_bursts_follow(self):
+        """The kernel refuses a quota below the burst: kernel/sched/core.c tg_set_cfs_bandwidth()."""
+        name, app = self.place(TWO, "app")
+        self.resize("--container", "app", *TWICE)
+        self.assertEqual([self.burst(path) for path in (app, self.pod)], [0, 0])
+        self.wrapper.delete(name)
+
+        self.podqos.settings["cpuBurst"] = {"burstable": "100%"}
+        self.podqos.config(self.kind)
+        name, app = self.place(TWO, "app")
+        _, log = self.place(TWO, "log")
+        self.assertEqual([self.burst(path) for path in (app, log, self.pod)], [20_000, 20_000, 40_000])
+        refused = self.plain.update(name, {"cpu": {"quota": 10_000, "period": 100_000}}, check=False)
+        self.assertNotEqual(refused.returncode, 0)
+        for amounts, memory, quota in ((TWICE, 192 * MI, 40_000), (HALF, 64 * MI, 10_000)):
+            self.resize("--container", "app", *amounts)
+            self.assert_agrees(name, memory, quota)
+            self.assertEqual([self.burst(path) for path in (app, log, self.pod)], [quota, 20_000, quota + 20_000])
+        self.assert_refused(["refused for a test", "taken back"], "--container", "app", *TWICE,
+                            *self.runtime_that_refuses("--cpu-quota=40000"))
+        self.assertEqual([self.burst(path) for path in (app, log, self.pod)], [10_000, 20_000, 30_000])
+        self.assertEqual(self.podqos.ctl_json("reconcile", kind=self.kind)["changes"], [])
+
     def test_one_up_one_down(self):
         """Memory of less and CPU of more, so that neither order alone would do."""
         _, app = self.place(TWO, "app")

@@ -264,5 +264,50 @@ TEST_P(ResizePod, LeavesAPodThatDoesNotRun) {
   EXPECT_EQ(gone.error().code, ErrorCode::kNotFound);
 }
 
+/// The same pod, whose containers may burst by their whole quota.
+class ResizeBurstingPod : public ResizePod {
+ protected:
+  void SetUp() override {
+    node_.settings.cpu_burst.burstable = 100;
+    ResizePod::SetUp();
+    ASSERT_TRUE(node_.reconcile());
+  }
+};
+INSTANTIATE_TEST_SUITE_P(OnBothVersions, ResizeBurstingPod,
+                         ::testing::Values(core::CgroupVersion::kV1, core::CgroupVersion::kV2),
+                         [](const auto& version) {
+                           return version.param == core::CgroupVersion::kV1 ? "V1" : "V2";
+                         });
+
+/// kernel/sched/core.c tg_set_cfs_bandwidth() refuses a quota below the burst.
+TEST_P(ResizeBurstingPod, KeepsTheBurstOfAContainerWithinItsQuota) {
+  const auto burst_of = [&](const std::string& path) {
+    return node_.file(path, node_.tree.is_v2() ? "cpu.max.burst" : "cpu.cfs_burst_us");
+  };
+  const std::string web = cat(kWebPod, "/web");
+  ASSERT_EQ(burst_of(web), "50000");
+  std::string burst;
+  on_update = [&](const std::string& /*call*/) -> Status {
+    burst = burst_of(web);
+    return {};
+  };
+  ASSERT_TRUE(double_web());
+  EXPECT_EQ(burst, "50000");
+  EXPECT_EQ(burst_of(web), "100000");
+  EXPECT_EQ(burst_of(kWebPod), "150000");
+  ASSERT_TRUE(resize("web", amounts("125m", "32Mi"), amounts("250m", "64Mi")));
+  EXPECT_EQ(burst, "25000");
+  EXPECT_EQ(burst_of(web), "25000");
+  EXPECT_EQ(burst_of(kWebPod), "75000");
+  on_update = [&](const std::string& call) {
+    burst = burst_of(web);
+    return call.ends_with("100000") ? fail(ErrorCode::kRefused, "no such file") : Status{};
+  };
+  ASSERT_FALSE(double_web());
+  EXPECT_EQ(burst, "25000");
+  EXPECT_EQ(burst_of(web), "25000");
+  EXPECT_EQ(burst_of(kWebPod), "75000");
+}
+
 }  // namespace
 }  // namespace podqos::app
