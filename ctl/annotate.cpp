@@ -30,6 +30,8 @@ namespace {
 constexpr const char* kPodKey = "podqos.io/pod";
 constexpr const char* kUidKey = "podqos.io/pod-uid";
 constexpr const char* kContainerKey = "podqos.io/container";
+/// Those by which a pod's author asks for less of the CPU.
+constexpr std::array kCpuKeys = {"podqos.io/cpu-burst", "podqos.io/cpu-idle"};
 /// --for: Podman before 5.0.
 constexpr const char* kPodman4 = "podman4";
 /// The bundle of a container with a user namespace may belong to another user.
@@ -149,6 +151,10 @@ Result<Json> container_annotations(const std::vector<ManifestPod>& pods,
   }
   PODQOS_ASSIGN(Json list, pod_annotations(pods.front().title, pod, options));
   if (!options.container.empty()) list[kContainerKey] = options.container;
+  // A manifest keeps its own; a bundle has only these.
+  const core::Annotations written = annotations_of(pods.front());
+  for (const char* key : kCpuKeys)
+    if (const auto found = written.find(key); found != written.end()) list[key] = found->second;
   return list;
 }
 

@@ -9,6 +9,7 @@
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/node.h"
+#include "common/codec/annotations.h"
 #include "common/core/kubernetes/quantity.h"
 #include "common/core/kubernetes/validation.h"
 #include "common/core/pods/pod_values.h"
@@ -64,8 +65,7 @@ Result<ExplainParams> params_of(const ExplainOptions& options, core::Settings se
   ExplainParams params;
   params.cgroup_root = settings.cgroup_root;
   params.config = core::pod_config_params(settings);
-  params.cpu_burst = settings.cpu_burst;
-  params.besteffort_idle = settings.cpu_idle_besteffort;
+  params.settings = settings;
   const bool log = options.weight_formula.empty()
                        ? settings.weight_formula == core::WeightFormulaSetting::kLog
                        : options.weight_formula == "log";
@@ -94,7 +94,10 @@ Result<std::string> explain_manifest(const ExplainOptions& options, const Explai
   Json list = Json::array();
   for (const ManifestPod& pod : pods) {
     PODQOS_ASSIGN(auto admitted, admitted_pod(pod));
-    auto explanation = explain(std::move(admitted), params);
+    // Those that podqos would refuse are warned of.
+    const auto annotations = codec::parse_podqos_annotations(annotations_of(pod));
+    auto explanation =
+        explain(std::move(admitted), annotations.value_or(core::PodqosAnnotations{}), params);
     if (!explanation) return fail(std::move(explanation).error().with_context(pod.title));
     texts.push_back(cat(paint(cell(pod.title, Colour::kCyan), mode), "\n",
                         explain_text(*explanation, params, mode)));

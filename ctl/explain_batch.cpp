@@ -117,7 +117,7 @@ Result<ExplainParams> params_of(const JsonNode& line) {
 Result<Json> answer_pod(const JsonNode& line, const JsonNode& given) {
   PODQOS_ASSIGN(const auto params, params_of(line));
   PODQOS_ASSIGN(auto pod, admitted_pod(given));
-  PODQOS_ASSIGN(const auto explanation, explain(std::move(pod), params));
+  PODQOS_ASSIGN(const auto explanation, explain(std::move(pod), {}, params));
   return explanation_json(explanation, params);
 }
 

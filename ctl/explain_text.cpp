@@ -5,6 +5,7 @@
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/kubernetes/pod_resources.h"
 #include "common/core/kubernetes/validation.h"
+#include "common/core/pods/cpu_class.h"
 #include "ctl/explanation.h"
 
 namespace podqos::ctl {
@@ -47,7 +48,10 @@ class ExplanationTable {
     add("limits", shown_list(core::pod_limits(e_.pod)), sum_rule("limits"),
         cat(kResources, " PodLimits"));
     add_values(nullptr, e_.values);
-    if (params_.besteffort_idle && class_ == core::QosClass::kBestEffort && !params_.is_v1())
+    if (e_.values.cpu_idle && !params_.is_v1())
+      add("cpu.idle", "1", "podqos.io/cpu-idle", "podqos.json(5)");
+    if (params_.settings.cpu_idle_besteffort && class_ == core::QosClass::kBestEffort &&
+        !params_.is_v1())
       add("cpu.idle", "1 for the tier", "cpuIdle.bestEffort of the configuration",
           "podqos.json(5)");
     // podqos sets what the engine has left unset; "none" leaves the kernel's default.
@@ -92,8 +96,8 @@ class ExplanationTable {
                                               : "cpuCFSQuota is off",
             "MilliCPUToQuota");
     if (values.cpu_burst)
-      add(cat("cpu burst", of), cat(values.cpu_burst->value(), "us"),
-          "cpuBurst of the configuration, of the quota", "podqos.json(5)");
+      add(cat("cpu burst", of), cat(values.cpu_burst->value(), "us"), burst_rule(),
+          "podqos.json(5)");
     const std::int64_t memory = values.memory_limit.value_or(Bytes{0}).value();
     add_row("memory limit",
             memory > 0 ? cat(memory, " (", format_bytes(Bytes{memory}), ")") : "none",
@@ -124,7 +128,16 @@ class ExplanationTable {
                e_.pod.overhead.empty() ? "" : ", plus overhead");
   }
 
+  /// "floor(quota * 20%), by podqos.io/cpu-burst".
+  [[nodiscard]] std::string burst_rule() const {
+    const bool lowered =
+        e_.burst_percent != core::burst_percent(params_.settings.cpu_burst, class_);
+    return cat("floor(quota * ", e_.burst_percent.value_or(0), "%), by ",
+               lowered ? "podqos.io/cpu-burst" : "cpuBurst of the configuration");
+  }
+
   [[nodiscard]] std::string shares_rule(const core::Container* container) const {
+    if (container == nullptr && e_.values.cpu_idle) return "the minimum, by podqos.io/cpu-idle";
     if (container == nullptr && class_ == core::QosClass::kBestEffort)
       return "always the minimum for BestEffort";
     const auto request = core::find(

@@ -17,17 +17,19 @@ core::CgroupLayout layout_of(core::CgroupVersion version,
           .hugepage_labels = std::move(hugepage_labels)};
 }
 
-Result<Explanation> explain(core::Pod pod, const ExplainParams& params) {
+Result<Explanation> explain(core::Pod pod, const core::PodqosAnnotations& annotations,
+                            const ExplainParams& params) {
   Explanation result;
   result.pod = std::move(pod);
   result.verdict = core::classify(result.pod);
   const core::QosClass qos_class = result.verdict.qos_class;
   PODQOS_ASSIGN(result.values, core::pod_cgroup_values(result.pod, qos_class, params.config));
-  const auto percent = core::burst_percent(params.cpu_burst, qos_class);
-  const auto add_burst = [&](core::CgroupValues& values) {
-    if (percent) values.cpu_burst = core::cpu_burst_for(core::limiting_quota(values), *percent);
-  };
-  add_burst(result.values);
+  core::PodRecord record;
+  record.qos_class = qos_class;
+  core::decide_cpu_class(record, {}, params.settings);
+  core::apply_cpu_annotations(record, annotations, params.settings);
+  core::set_cpu_class(result.values, record, params.settings);
+  result.burst_percent = record.cpu_burst;
   if (!result.pod.uid.empty()) {
     const auto path = [&](core::Driver driver) {
       return core::pod_path(core::root_path(params.cgroup_root, driver), qos_class, result.pod.uid);
@@ -41,7 +43,8 @@ Result<Explanation> explain(core::Pod pod, const ExplainParams& params) {
     for (const core::Container& each : *list) {
       PODQOS_ASSIGN(auto values, core::container_cgroup_values(result.pod, each, params.config));
       values.pids_limit = params.config.pod_pids_limit;
-      add_burst(values);
+      if (const auto percent = result.burst_percent)
+        values.cpu_burst = core::cpu_burst_for(core::limiting_quota(values), *percent);
       const int score = core::oom_score_adj(result.pod, qos_class, each, params.node_memory);
       result.containers.push_back({each, std::move(values), score});
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "common/core/kubernetes/memory_qos.h"
 #include "common/core/kubernetes/pod_resources.h"
 #include "common/core/kubernetes/qos.h"
+#include "common/core/pods/request.h"
 #include "common/core/settings.h"
 #include "ctl/json.h"
 #include "ctl/table.h"
@@ -29,14 +31,13 @@ namespace podqos::ctl {
 struct ExplainParams {
   std::string cgroup_root = "/";  ///< parent of the kubepods cgroup
   core::PodConfigParams config;
-  core::CpuBurst cpu_burst;      ///< cpuBurst of the configuration
-  bool besteffort_idle = false;  ///< cpuIdle.bestEffort; text output only
-  Bytes node_memory;             ///< above 0; the OOM scores depend on it
+  Bytes node_memory;  ///< above 0; the OOM scores depend on it
   core::WeightFormula formula = core::WeightFormula::kLinear;
   core::CgroupLayout layout = layout_of(core::CgroupVersion::kV2);
   core::Driver driver = core::Driver::kCgroupfs;  ///< text output only
   core::ContainerMemoryParams container;          ///< text output only
   core::MemoryQosParams memory_qos;               ///< text output only
+  core::Settings settings;  ///< of which cpuBurst, cpuIdle and trustAnnotations count here
 
   [[nodiscard]] bool is_v1() const { return layout.cpu == core::CgroupVersion::kV1; }
 };
@@ -53,6 +54,7 @@ struct Explanation {
   core::Pod pod;  ///< with API defaults
   core::QosVerdict verdict;
   core::CgroupValues values;                     ///< of the pod's cgroup
+  std::optional<std::int64_t> burst_percent;     ///< of the CPU quotas; nullopt: no burst is set
   std::optional<std::string> cgroupfs;           ///< cgroup path; nullopt: the manifest has no uid
   std::optional<std::string> systemd;            ///< slice path; nullopt: the manifest has no uid
   std::vector<ContainerExplanation> containers;  ///< then the init containers
@@ -60,9 +62,11 @@ struct Explanation {
 
 /// Decides class, values and names of a pod, without reading the machine.
 /// @param pod  as returned by admitted_pod()
+/// @param annotations  of which podqos.io/cpu-burst and podqos.io/cpu-idle count here
 /// @return kInvalidArgument for a cgroup root that cannot be a slice, and for huge page resources
 ///         that the rules reject.
-[[nodiscard]] Result<Explanation> explain(core::Pod pod, const ExplainParams& params);
+[[nodiscard]] Result<Explanation> explain(core::Pod pod, const core::PodqosAnnotations& annotations,
+                                          const ExplainParams& params);
 
 /// The explanation in the form of `explain -o json` and `--batch`.
 [[nodiscard]] Json explanation_json(const Explanation& explanation, const ExplainParams& params);

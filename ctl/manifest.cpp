@@ -97,6 +97,9 @@ std::vector<Document> parse_json(std::string_view text) {
   return documents;
 }
 
+/// Where a pod has its annotations.
+constexpr std::string_view kAnnotations = "metadata.annotations";
+
 /// Unknown fields that are reported of one document: of a file that is not a manifest, more would
 /// only cost time.
 constexpr std::size_t kMaxUnknown = 32;
@@ -177,21 +180,18 @@ void check_fields(const JsonNode& value, std::string_view name, const std::strin
 }
 
 /// What podqos would refuse of the pod's podqos.io annotations, each by itself and all together.
-void check_annotations(const JsonNode& pod, std::vector<std::string>& warnings) {
-  const JsonNode* const written = json_at(pod, "metadata.annotations");
+void check_annotations(const ManifestPod& pod, std::vector<std::string>& warnings) {
+  const JsonNode* const written = json_at(*pod.node, kAnnotations);
   if (written == nullptr) return;
-  core::Annotations all;
   const auto check = [&](const core::Annotations& annotations) {
     const auto parsed = codec::parse_podqos_annotations(annotations);
     if (!parsed) warnings.push_back(parsed.error().message);
     return parsed.has_value();
   };
   bool right = true;
-  for (const JsonNode& annotation : written->children) {
-    const auto& entry = *all.emplace(annotation.key, annotation.text).first;
-    right = check({entry}) && right;
-  }
-  if (right) check(all);
+  for (const JsonNode& annotation : written->children)
+    right = check({{std::string{annotation.key}, std::string{annotation.text}}}) && right;
+  if (right) check(annotations_of(pod));
 }
 
 }  // namespace
@@ -238,11 +238,20 @@ Result<core::Pod> admitted_pod(const ManifestPod& pod) {
   return core::with_priority_of_class(*std::move(admitted));
 }
 
+core::Annotations annotations_of(const ManifestPod& pod) {
+  core::Annotations annotations;
+  const JsonNode* const written = json_at(*pod.node, kAnnotations);
+  if (written == nullptr) return annotations;
+  for (const JsonNode& annotation : written->children)
+    annotations.emplace(annotation.key, annotation.text);
+  return annotations;
+}
+
 std::vector<std::string> manifest_warnings(const ManifestPod& pod) {
   std::vector<std::string> warnings;
   if (pod.node == nullptr) return warnings;
   check_fields(*pod.node, "", pod.path, warnings);
-  check_annotations(*pod.node, warnings);
+  check_annotations(pod, warnings);
   // Before defaulting, which makes requests of limits.
   const auto parsed = codec::parse_pod(*pod.node);
   for (const std::string& amount : core::fractional_amounts(parsed.value_or(core::Pod{})))

@@ -8,6 +8,7 @@
 #include "common/base/error.h"
 #include "common/codec/json_tree.h"
 #include "common/core/kubernetes/pod_resources.h"
+#include "common/core/pods/request.h"
 #include "ctl/document.h"
 
 namespace podqos::ctl {
@@ -42,6 +43,10 @@ struct ManifestPod {
 /// Reads a Pod, applies the API defaults and validates it as the API server does.
 /// @return kInvalidArgument with the API server's messages, joined by "; ".
 [[nodiscard]] Result<core::Pod> admitted_pod(const codec::JsonNode& pod);
+
+/// The annotations in the pod's metadata.
+/// @param pod  one that admitted_pod() accepts
+[[nodiscard]] core::Annotations annotations_of(const ManifestPod& pod);
 
 /// What is most likely a mistake in a pod, although Kubernetes and podqos accept it: fields that
 /// Kubernetes does not have, beside those that podqos reads; amounts that are not whole bytes,

@@ -50,6 +50,12 @@ def sums(expected):
     return {"cpuMilli": expected["cpuMilli"], "memoryBytes": expected["memoryBytes"]}
 
 
+def annotated(pod, **annotations):
+    """The pod with podqos.io/ annotations, whose names have "_" for "-"."""
+    keys = {f"podqos.io/{name.replace('_', '-')}": value for name, value in annotations.items()}
+    return {**pod, "metadata": {**pod["metadata"], "annotations": keys}}
+
+
 class Pods(unittest.TestCase):
     """Every value of every pod equals what Kubernetes 1.36's own code gave."""
 
@@ -260,6 +266,16 @@ class Explain(unittest.TestCase):
                     r"cpu burst +2000us +=", r"cpu burst helper +2000us +=", r"write  /podqos.*/cpu\.max\.burst = 2000"],
                  "cpu.idle"),
                 (pod_with(main), {"cpuIdle": {"bestEffort": True}}, ["2"], [r"cpu\.idle +1 for the tier +="], "burst"),
+                # Annotations ask for less, and for nothing else.
+                (annotated(pod_with(helper), cpu_burst="20%", cpu_idle="true"), {"cpuBurst": {"guaranteed": "40%"}}, ["2"], [
+                    r"cpu burst +1000us += .*20%\), by podqos\.io/cpu-burst", r"cpu burst helper +1000us +=",
+                    r"cpu\.shares +2 += .*podqos\.io/cpu-idle", r"cpu\.idle +1 += podqos\.io/cpu-idle",
+                    r"cpu\.shares helper +51 ", r"write  /podqos.*/cpu\.idle = 1", r"write  /podqos.*/cpu\.max\.burst = 1000"], ""),
+                (annotated(pod_with(helper), cpu_burst="80%", cpu_idle="false"), {"cpuBurst": {"guaranteed": "40%"}}, ["2"],
+                 [r"cpu burst +2000us += .*40%\), by cpuBurst of the configuration", r"cpu\.shares +51 "], "cpu.idle"),
+                (annotated(pod_with(helper), cpu_burst="20%"), {}, ["2"], [r"cpu quota +5000us "], "burst"),
+                (annotated(pod_with(helper), cpu_burst="20%", cpu_idle="true"),
+                 {"cpuBurst": {"guaranteed": "40%"}, "trustAnnotations": "none"}, ["2"], [r"cpu burst +2000us +="], "cpu.idle"),
                 (pod_with(gibi, initContainers=[side], resources={"requests": {"memory": "3Gi"}}), {}, ["2"],
                  ["oom_score_adj a" + oom, "oom_score_adj side" + oom], ""),
                 (pod_with(gibi), {}, ["2"], [r"memory\.oom\.group a +1 +=", r"memory\.swap\.max a +0 += NoSwap"], ""),
@@ -410,6 +426,18 @@ class Annotate(unittest.TestCase):
                     got = json.loads(done.stdout)
                     self.assertEqual((got["podqos.io/pod-uid"], got["podqos.io/container"]), (uid, container))
         self.assertNotIn("podqos.io/pod-uid", self.annotated(json.dumps({**pod, "metadata": {"name": "web"}})))
+
+    def test_less_of_the_cpu(self):
+        """What an author asks for is in the bundle, too; in a manifest it stays where it is."""
+        asks = {"podqos.io/cpu-burst": "20%", "podqos.io/cpu-idle": "true"}
+        text = json.dumps(annotated(POD, cpu_burst="20%", cpu_idle="true", qos_class="Burstable"))
+        got = json.loads(ctl("annotate", "-f", "-", "-o", "annotations", stdin=text).stdout)
+        self.assertEqual({key: got.get(key) for key in asks}, asks)
+        self.assertEqual(set(got) - set(asks), {"podqos.io/pod", "podqos.io/pod-uid"})
+        kept = json.loads(self.annotated(text))["metadata"]["annotations"]
+        self.assertEqual({key: kept.get(key) for key in asks}, asks)
+        done = ctl("annotate", "-f", "-", stdin=json.dumps(annotated(POD, cpu_burst="1.5")))
+        self.assertIn('expected "0" or a percentage of the CPU limit', done.stderr)
 
     def test_a_bundle_is_for_one_container(self):
         pod = json.dumps({"kind": "Pod", "metadata": {"name": "web"},
