@@ -81,6 +81,15 @@ Json json_of(const core::TierSum& sum) {
   return {{"cpuMilli", sum.cpu}, {"memoryBytes", sum.memory}};
 }
 
+Json json_of(const core::MemoryQos& qos) {
+  const auto bytes = [](const std::optional<Bytes>& amount) {
+    return amount == core::kUnlimitedMemory ? Json(nullptr) : json_of(amount);
+  };
+  return {{"memoryMinBytes", bytes(qos.min)},
+          {"memoryLowBytes", bytes(qos.low)},
+          {"memoryHighBytes", bytes(qos.high)}};
+}
+
 Json limits_json(const core::CgroupValues& values) {
   const auto limit = [](const auto& value) {
     return value && value->value() > 0 ? json_of(value) : Json(nullptr);
@@ -89,8 +98,21 @@ Json limits_json(const core::CgroupValues& values) {
   return {{"cpuShares", json_of(values.cpu_shares)},
           {"cpuQuotaUs", quota},
           {"cpuPeriodUs", quota.is_null() ? quota : json_of(values.cpu_period)},
+          {"cpuBurstUs", json_of(values.cpu_burst)},
           {"memoryLimitBytes", limit(values.memory_limit)},
           {"pidsLimit", json_of(values.pids_limit)}};
+}
+
+Json rule_json(const core::CgroupValues& values) {
+  const auto amount = [&](std::string_view file) -> std::optional<Bytes> {
+    const auto found = values.unified.find(file);
+    const auto bytes = found == values.unified.end() ? std::nullopt : parse_int(found->second);
+    return bytes ? std::optional{Bytes{*bytes}} : std::nullopt;
+  };
+  Json json = limits_json(values);
+  json["cpuIdle"] = json_of(values.cpu_idle);
+  json.update(json_of(core::MemoryQos{.min = amount("memory.min"), .low = amount("memory.low")}));
+  return json;
 }
 
 Json explanation_json(const Explanation& e, const ExplainParams& params) {

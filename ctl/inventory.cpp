@@ -25,6 +25,7 @@
 #include "common/core/events/convergence.h"
 #include "common/core/events/root.h"
 #include "common/core/pods/counting.h"
+#include "common/core/pods/cpu_class.h"
 #include "common/core/pods/grants.h"
 #include "common/core/pods/placement.h"
 #include "common/core/pods/pod_values.h"
@@ -71,6 +72,7 @@ class Inventory {
     const core::TierSum& kubelets = records_.tiers.sums.kubelets;
     json["kubelets"] = {{"pods", kubelets.pods}, {"requests", json_of(kubelets)}};
     json["weightFormula"] = node_.formula == core::WeightFormula::kLog ? "log" : "linear";
+    PODQOS_ASSIGN(capacity_, cgroup::node_capacity(settings_));
     Json& trees = json["trees"] = Json::array();
     Json pods = Json::array();
     for (const core::PodRecord& record : records_.pods) {
@@ -78,7 +80,7 @@ class Inventory {
       known_.insert(record.cgroup);
     }
     for (const core::TreeRecord& tree : records_.tiers.trees) {
-      PODQOS_ASSIGN(trees.emplace_back(), tree_json(tree));
+      trees.push_back(tree_json(tree));
       check_controllers(tree);
     }
     check_roots();
@@ -114,9 +116,10 @@ class Inventory {
     json["cpuPeriodUs"] = json_of(cgroup.cpu_period());
     const bool limited = cgroup.cpu_quota().has_value();
     json["cpuBurstUs"] = json_of(limited ? cgroup.cpu_burst() : std::nullopt);
-    json["cpuIdle"] = cgroup.cpu_idle().value_or(false);
+    json["cpuIdle"] = json_of(cgroup.cpu_idle());
     json["memoryLimitBytes"] = json_of(cgroup.memory_limit());
     json["memoryUsageBytes"] = json_of(cgroup.memory_usage());
+    json.update(json_of(cgroup.memory_qos()));
     json["pidsLimit"] = json_of(cgroup.pids_limit());
     json["pids"] = json_of(cgroup.pids());
   }
@@ -137,7 +140,7 @@ class Inventory {
         {"cgroup", record.cgroup},
         {"requests", json_of(core::pod_requests(core::whole_pod(record.pod, record.sums)))},
         {"limits", limits_of(record, cgroup)},
-        {"rule", limits_json(rule)}};
+        {"rule", rule_json(rule)}};
     add_values(json, cgroup, rule.cpu_shares);
     json["containers"] = containers_json(name, record);
     return json;
@@ -185,6 +188,8 @@ class Inventory {
                                  {"pid", container.pid.value()},
                                  {"cgroup", container.cgroup},
                                  {"oomScoreAdj", live && score ? Json(*score) : Json(nullptr)}});
+      json["throttled"] = container.throttling && container.throttling->since;
+      json["rule"] = rule_of(record, container, cgroup);
       add_values(json, cgroup, {});
       held.push_back(alive && core::tells_of_updates(record, container)
                          ? cgroup::held_by(cgroups_, container, cgroup)
@@ -204,6 +209,22 @@ class Inventory {
     return list;
   }
 
+  /// What podqos gives the container beside the limits that its runtime has set; not what its
+  /// author has set.
+  [[nodiscard]] Json rule_of(const core::PodRecord& record, const core::ContainerRecord& container,
+                             const cgroup::CgroupView& cgroup) const {
+    const auto percent = core::burst_percent(record, settings_);
+    const bool bursts = percent && cgroup.cpu_quota() && !container.sandbox;
+    Json rule = {{"cpuBurstUs", bursts ? Json(core::cpu_burst_for(cgroup.cpu_quota(), *percent))
+                                       : Json(nullptr)}};
+    core::MemoryQos wanted = core::container_memory_qos(
+        record, container.name, core::memory_qos_params(settings_, capacity_));
+    for (const auto value : {&core::MemoryQos::min, &core::MemoryQos::low, &core::MemoryQos::high})
+      if (!(container.memory_qos.*value)) (wanted.*value).reset();
+    rule.update(json_of(wanted));
+    return rule;
+  }
+
   /// Why a container is outside the pod's cgroup: podqos left it there, or it was started there
   /// before podqos could place it. nullopt if it is not.
   [[nodiscard]] std::optional<std::string> describe_outside(
@@ -220,16 +241,16 @@ class Inventory {
                "precreate hook is registered");
   }
 
-  Result<Json> tree_json(const core::TreeRecord& record) {
-    PODQOS_ASSIGN(const auto capacity, cgroup::node_capacity(settings_));
+  Json tree_json(const core::TreeRecord& record) {
     core::TierValues rule =
-        core::wanted_tiers(record.sums, records_.tiers.sums, settings_, capacity);
+        core::wanted_tiers(record.sums, records_.tiers.sums, settings_, capacity_);
     rule.burstable.io_weight = settings_.io_weight.burstable;
     rule.besteffort.io_weight = settings_.io_weight.besteffort;
-    rule.besteffort.cpu_idle = settings_.cpu_idle_besteffort;
+    if (cgroups_.layout_without_hugepages().cpu == core::CgroupVersion::kV2)
+      rule.besteffort.cpu_idle = settings_.cpu_idle_besteffort;
     core::CgroupValues root =
-        core::root_limits(records_.tiers, record, settings_, cgroup::with_pids(capacity));
-    const auto shares = shares_of(record, capacity);
+        core::root_limits(records_.tiers, record, settings_, cgroup::with_pids(capacity_));
+    const auto shares = shares_of(record);
     if (record.top.empty()) root.cpu_shares = shares;
     const auto tier = [&](core::QosClass qos_class, const core::CgroupValues& wanted) {
       const std::string path = core::tier_path(record.kubepods, qos_class);
@@ -239,12 +260,12 @@ class Inventory {
       find_unmanaged(path);
       return json;
     };
-    // Of the cgroup above the root that podqos created only the CPU shares follow a rule.
+    // Of the cgroup above the root that podqos created only CPU shares and reservation have a rule.
     return Json{
         {"kubepods", record.kubepods},
         {"top", record.top.empty() ? Json(nullptr)
                                    : group_json("cgroup", record.top, core::sum_of_own(record.sums),
-                                                {.cpu_shares = shares})},
+                                                {.cpu_shares = shares, .unified = root.unified})},
         {"tiers",
          {tier(core::QosClass::kGuaranteed, root), tier(core::QosClass::kBurstable, rule.burstable),
           tier(core::QosClass::kBestEffort, rule.besteffort)}}};
@@ -260,12 +281,11 @@ class Inventory {
   }
 
   /// The shares of all of the tree's pods, if a cgroup has them.
-  std::optional<CpuShares> shares_of(const core::TreeRecord& tree,
-                                     const core::NodeCapacity& capacity) {
+  std::optional<CpuShares> shares_of(const core::TreeRecord& tree) {
     const auto version = cgroups_.layout().cpu;
     if (!version || core::cgroups_with_share(tree).empty()) return std::nullopt;
     const core::NodeCpu node =
-        cgroup::observe_node_cpu(cgroups_, records_.tiers, settings_, capacity);
+        cgroup::observe_node_cpu(cgroups_, records_.tiers, settings_, capacity_);
     return core::tree_shares(node, records_.tiers, tree, *version, node_.formula);
   }
 
@@ -277,7 +297,7 @@ class Inventory {
     Json json = {{"cgroup", path},
                  {"pods", sum.pods},
                  {"requests", json_of(sum)},
-                 {"rule", limits_json(rule)}};
+                 {"rule", rule_json(rule)}};
     add_values(json, cgroup, rule.cpu_shares);
     const auto limit = rule.memory_limit ? cgroup.memory_limit() : std::nullopt;
     json["converging"] = limit && core::gap_of_limit(*limit, *rule.memory_limit,
@@ -352,6 +372,7 @@ class Inventory {
   cgroup::Machine& cgroups_;
   NodeRecords records_;
   core::NodeRules node_;
+  core::NodeCapacity capacity_;
   std::set<std::string, std::less<>> known_;  ///< cgroups of the records
 };
 

@@ -95,6 +95,12 @@ std::string bytes_in(const Json& object, const char* key) {
   return value.is_null() ? "-" : format_bytes(Bytes{value.get<std::int64_t>()});
 }
 
+/// "0" or "1"; "-" for null.
+std::string flag_in(const Json& object, const char* key) {
+  const Json& value = object.at(key);
+  return value.is_null() ? "-" : cat(value.get<bool>() ? 1 : 0);
+}
+
 // status
 
 }  // namespace
@@ -112,7 +118,7 @@ std::string amounts_in(const Json& object, const char* key) {
 
 namespace {
 
-/// "2 live, 1 pending", or "none".
+/// "2 live, 1 pending, 1 throttled", or "none".
 std::string containers_of(const Json& pod) {
   std::vector<std::string> counts;
   for (const char* state : {"live", "pending", "dead"}) {
@@ -121,6 +127,10 @@ std::string containers_of(const Json& pod) {
     });
     if (number > 0) counts.push_back(cat(number, " ", state));
   }
+  const auto throttled = std::ranges::count_if(pod.at("containers"), [](const Json& container) {
+    return container.at("throttled") == true;
+  });
+  if (throttled > 0) counts.push_back(cat(throttled, " throttled"));
   return counts.empty() ? "none" : join(counts, ", ");
 }
 
@@ -129,6 +139,29 @@ std::string compared(const Json& tier, const char* key,
                      std::string (*shown)(const Json& object, const char* key)) {
   const std::string rule = shown(tier.at("rule"), key);
   return cat(rule == "-" ? "" : rule + " / ", shown(tier, key));
+}
+
+/// "memory.low of /podqos/kubepods: 64Mi / 64Mi (want / actual)", or nothing if it is set in
+/// neither.
+std::string text_of_value(const Json& tier, std::string_view file, const char* key,
+                          std::string (*shown)(const Json& object, const char* key)) {
+  const auto is_set = [](const Json& value) {
+    return value != nullptr && value != false && value != 0;
+  };
+  if (!is_set(tier.at("rule").at(key)) && !is_set(tier.at(key))) return "";
+  return cat(file, " of ", text_in(tier, "cgroup"), ": ", compared(tier, key, shown),
+             " (want / actual)\n");
+}
+
+/// What a tier has beside shares and limit, one line each.
+std::string text_of_others(const Json& tier) {
+  std::string out = cat(text_of_value(tier, "cpu.idle", "cpuIdle", flag_in),
+                        text_of_value(tier, "memory.min", "memoryMinBytes", bytes_in),
+                        text_of_value(tier, "memory.low", "memoryLowBytes", bytes_in));
+  const Json& eviction = tier.at("eviction");
+  if (eviction.is_null()) return out;
+  return cat(out, "eviction from ", text_in(tier, "cgroup"), ": at ",
+             text_in(eviction, "memoryPressure"), " by ", text_in(eviction, "by"), "\n");
 }
 
 /// The whole text output: pods, then the tiers of all trees, each below the directory above the
@@ -153,19 +186,16 @@ std::string status_text(const Json& view, ColourMode mode) {
                               tier.at("converging") ? " (converging)" : "")),
                      cell(bytes_in(tier, "memoryUsageBytes"))});
   };
-  std::string evictions;
+  std::string others;
   for (const Json& tree : view.at("trees")) {
     if (!tree.at("top").is_null()) add_tier("cgroup", tree.at("top"));
     for (const Json& tier : tree.at("tiers")) {
       add_tier("qosClass", tier);
-      if (const Json& eviction = tier.at("eviction"); !eviction.is_null())
-        evictions +=
-            cat("eviction from ", text_in(tier, "cgroup"), ": at ",
-                text_in(eviction, "memoryPressure"), " by ", text_in(eviction, "by"), "\n");
+      others += text_of_others(tier);
     }
   }
   std::string out = pods.size() > 1 ? format_table(pods, mode) : "no pods\n";
-  if (tiers.size() > 1) out += cat("\n", format_table(tiers, mode), evictions);
+  if (tiers.size() > 1) out += cat("\n", format_table(tiers, mode), others);
   const Json& kubelets = view.at("kubelets");
   if (const auto count = kubelets.at("pods").get<std::int64_t>(); count > 0)
     out += cat("kubelet: ", format_count(count, "pod"), ", ", amounts_in(kubelets, "requests"),

@@ -8,6 +8,7 @@
 
 #include "common/base/units.h"
 #include "common/core/kubernetes/cgroup_values.h"
+#include "common/core/kubernetes/memory_qos.h"
 #include "common/core/kubernetes/pod_resources.h"
 #include "common/core/kubernetes/tier.h"
 
@@ -45,8 +46,15 @@ template <class T>
 [[nodiscard]] Json json_of(const core::ResourceList& list);
 [[nodiscard]] Json json_of(const core::TierSum& sum);
 
-/// {"cpuShares": …, "cpuQuotaUs", "cpuPeriodUs", "memoryLimitBytes", "pidsLimit"}; null for what is
-/// unset, and for limits that are 0 or negative, which means unlimited.
+/// {"memoryMinBytes": …, "memoryLowBytes", "memoryHighBytes"}; null for what is unset or not known,
+/// and for "max".
+[[nodiscard]] Json json_of(const core::MemoryQos& qos);
+
+/// {"cpuShares": …, "cpuQuotaUs", "cpuPeriodUs", "cpuBurstUs", "memoryLimitBytes", "pidsLimit"};
+/// null for what is unset, and for limits that are 0 or negative, which means unlimited.
 [[nodiscard]] Json limits_json(const core::CgroupValues& values);
+
+/// The same with "cpuIdle" and the members of Memory QoS, of a pod or tier.
+[[nodiscard]] Json rule_json(const core::CgroupValues& values);
 
 }  // namespace podqos::ctl

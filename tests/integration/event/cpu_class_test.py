@@ -131,6 +131,7 @@ class Idle(ClassCase):
         self.assertEqual(self.file(tier, "cpu.idle"), "1")
         self.assertLess(self.share_of(tier, beside), self.MOST)
         self.assertEqual(self.podqos.ctl_json("status")["warnings"], [])
+        self.assertIn(f"cpu.idle of {tier}: 1 / 1 (want / actual)", self.podqos.ctl("status").stdout)
         self.reconfigure()
         self.assertNotIn("refused write", self.podqos.log_text())
         self.reconfigure(cpuIdle={"bestEffort": False})

@@ -68,6 +68,23 @@ class Values(MemoryCase):
             self.assertEqual(self.held(self.pod_path(tier, tier)), NONE)
         self.assert_tree(0, 0)
 
+    def assert_shown(self):
+        """By status: rule and kernel of tiers, pods and containers."""
+        status, text = self.podqos.ctl_json("status"), self.podqos.ctl("status").stdout
+        self.assertEqual(status["warnings"], [])
+        names = ("memoryMinBytes", "memoryLowBytes", "memoryHighBytes")
+        guaranteed, burstable = status["pods"]
+        for shown, wanted in ((status["trees"][0]["top"], (96 * MI, 64 * MI, None)),
+                              (burstable, (None, 64 * MI, None)), (guaranteed, (32 * MI, None, None)),
+                              (burstable["containers"][0], (None, 64 * MI, int(self.HIGH)))):
+            self.assertEqual(tuple(shown["rule"][name] for name in names), wanted)
+            self.assertEqual(tuple(shown[name] for name in names), (wanted[0] or 0, wanted[1] or 0, wanted[2]))
+        root = f"{self.root}/kubepods"
+        for line in (f"memory.min of {root}: 96Mi / 96Mi (want / actual)", f"memory.low of {root}: 64Mi / 64Mi ",
+                     f"memory.low of {root}/burstable: 64Mi / 64Mi "):
+            self.assertIn(line, text)
+        self.assertNotIn(f"memory.min of {root}/burstable", text)
+
     def test_values_that_follow_the_settings(self):
         first, second = self.start("guaranteed", self.GUARANTEED), self.start("burstable", self.BURSTABLE)
         pods = self.pod_path("guaranteed", "guaranteed"), self.pod_path("burstable", "burstable")
@@ -80,7 +97,7 @@ class Values(MemoryCase):
             self.assert_tree(96 * MI, 64 * MI)
 
         assert_on()
-        self.assertEqual(self.podqos.ctl_json("status")["warnings"], [])
+        self.assert_shown()
         self.configure(memoryThrottlingFactor=0.5)
         self.podqos.ctl("reconcile")
         self.assertEqual(self.held(second), ("0", str(64 * MI), str(96 * MI)))

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +26,8 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+
+constexpr std::int64_t kMebibyte = 1LL << 20U;
 
 /// A state directory, and a root where nothing is.
 class ReadInventory : public ::testing::Test {
@@ -152,13 +155,16 @@ class ViewedPod : public ::testing::Test {
   /// The pod of an inventory.
   Json pod() {
     const NodeRecords records{.tiers = {}, .pods = {record_}, .warnings = {"a \"quoted\" \xff"}};
-    auto inventory = inventory_json({}, records, machine_);
+    app::ConfigurationReport configuration;
+    configuration.settings = settings_;
+    auto inventory = inventory_json(configuration, records, machine_);
     if (!inventory) ADD_FAILURE() << inventory.error().message;
     const Json shown = Json::parse(dump(inventory.value_or(Json{})));
     EXPECT_EQ(shown["warnings"][0], "a \"quoted\" \xef\xbf\xbd");
     return shown["pods"][0];
   }
 
+  core::Settings settings_;
   core::PodRecord record_;
   cgroup::FakeTree tree_{core::CgroupVersion::kV2};
   std::map<std::string, std::string, std::less<>>& files_ = tree_.cgroups["/pod"].files;
@@ -184,6 +190,39 @@ TEST_F(ViewedPod, IsShownWithItsContainers) {
   EXPECT_TRUE(shown["memoryLimitBytes"].is_null());
   EXPECT_EQ(shown["containers"][0]["state"], "dead");
   EXPECT_TRUE(shown["containers"][0]["oomScoreAdj"].is_null());
+}
+
+/// The rule beside what the kernel has, whose memory.high was raised. memory.low is the author's.
+TEST_F(ViewedPod, ShowsBurstAndMemoryQosOfAContainer) {
+  core::Container app;
+  app.name = "app";
+  app.resources.requests.emplace(core::kMemory, core::Quantity::from_units(100 * kMebibyte));
+  app.resources.limits.emplace(core::kMemory, core::Quantity::from_units(200 * kMebibyte));
+  record_.pod.containers = {app};
+  record_.cpu_burst = 40;
+  core::ContainerRecord container;
+  container.name = "app";
+  container.cgroup = "/pod/app";
+  container.memory_qos.high = Bytes{175 * kMebibyte};
+  container.throttling = core::Throttling{.events = 9, .since = BootSeconds{1}};
+  record_.containers = {container};
+  tree_.make("/pod/app");
+  auto& files = tree_.cgroups.at("/pod/app").files;
+  files["cpu.max"] = "50000 100000";
+  files["cpu.max.burst"] = "10000";
+  files["memory.low"] = "4096";
+  files["memory.high"] = cat(175 * kMebibyte);
+  settings_.cpu_burst.burstable = 60;
+  settings_.memory_reservation_policy = core::MemoryReservationPolicy::kTieredReservation;
+  settings_.memory_throttling_thousandths = 500;
+  const Json shown = pod()["containers"][0];
+  EXPECT_EQ(shown["throttled"], true);
+  EXPECT_EQ(dump(shown["rule"]),
+            cat(R"({"cpuBurstUs":20000,"memoryMinBytes":null,)",
+                R"("memoryLowBytes":null,"memoryHighBytes":)", 150 * kMebibyte, "}"));
+  EXPECT_EQ(shown["cpuBurstUs"], 10'000);
+  EXPECT_EQ(shown["memoryLowBytes"], 4096);
+  EXPECT_EQ(shown["memoryHighBytes"], 175 * kMebibyte);
 }
 
 // What bounds a kubelet's pod is in its cgroup, whatever its annotations say.
