@@ -4,6 +4,8 @@ import subprocess
 import time
 
 import harness
+import machine as machines
+import oracle
 import patience
 
 PATIENCE = 30  # seconds for what must come about
@@ -14,6 +16,11 @@ BURN = "while :; do :; done"
 
 def near(share, wanted):
     return 0.9 * wanted < share < 1.1 * wanted
+
+
+def guaranteed(name, cpu):
+    whole = {"cpu": cpu, "memory": "16Mi"}
+    return harness.pod(name, harness.container("app", requests=whole, limits=whole))
 
 
 class BusyCase(harness.TestCase):
@@ -76,3 +83,37 @@ class BusyCase(harness.TestCase):
         for path, share in shares.items():
             with self.subTest(path):
                 self.assert_near(share, wanted[path])
+
+
+class ClassCase(BusyCase):
+    """Without quotas, so that a Guaranteed pod takes what its shares give it."""
+
+    settings = {"nodeCpu": "1", "weightFormula": "log", "cpuCFSQuota": False}
+
+    def setUp(self):
+        super().setUp()
+        self.version = self.machine.version("cpu")
+
+    def value(self, milli_cpu):
+        shares = oracle.shares_for(milli_cpu)
+        return shares if self.version == 1 else machines.logarithmic_weight(shares)
+
+    def configure(self, **settings):
+        """Other settings, for what comes next."""
+        self.podqos.settings.update(settings)
+        self.podqos.config(self.kind)
+
+    def reconfigure(self, **settings):
+        """Other settings, also for what runs."""
+        self.configure(**settings)
+        self.podqos.ctl("reconcile")
+
+    def file(self, path, name):
+        return self.machine.file(path, "cpu", name).strip()
+
+    def start_plain(self, name):
+        """A busy container where an engine without podqos puts it; returns its cgroup."""
+        bundle = self.bundle(name=name, args=("sh", "-c", BURN))
+        bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/{name}"
+        self.plain.launch(self.container_id(name), bundle.save())
+        return f"{self.elsewhere}/{name}"

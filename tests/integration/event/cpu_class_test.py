@@ -16,8 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 import guest  # noqa: E402
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
-import oracle  # noqa: E402
-from busy_case import BURN, BusyCase, near  # noqa: E402
+from busy_case import BURN, ClassCase, guaranteed, near  # noqa: E402
 from harness import container, pod  # noqa: E402
 
 SPIKES, SPIKE = 20, 0.045  # seconds of CPU time
@@ -34,45 +33,6 @@ for turn in range({SPIKES}):
     used = time.process_time() - used
     print(used, time.monotonic() - began - used, flush=True)
 """
-
-
-def guaranteed(name, cpu):
-    whole = {"cpu": cpu, "memory": "16Mi"}
-    return pod(name, container("app", requests=whole, limits=whole))
-
-
-class ClassCase(BusyCase):
-    """Without quotas, so that a Guaranteed pod takes what its shares give it."""
-
-    settings = {"nodeCpu": "1", "weightFormula": "log", "cpuCFSQuota": False}
-
-    def setUp(self):
-        super().setUp()
-        self.version = self.machine.version("cpu")
-
-    def value(self, milli_cpu):
-        shares = oracle.shares_for(milli_cpu)
-        return shares if self.version == 1 else machines.logarithmic_weight(shares)
-
-    def configure(self, **settings):
-        """Other settings, for what comes next."""
-        self.podqos.settings.update(settings)
-        self.podqos.config(self.kind)
-
-    def reconfigure(self, **settings):
-        """Other settings, also for what runs."""
-        self.configure(**settings)
-        self.podqos.ctl("reconcile")
-
-    def file(self, path, name):
-        return self.machine.file(path, "cpu", name).strip()
-
-    def start_plain(self, name):
-        """A busy container where an engine without podqos puts it; returns its cgroup."""
-        bundle = self.bundle(name=name, args=("sh", "-c", BURN))
-        bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/{name}"
-        self.plain.launch(self.container_id(name), bundle.save())
-        return f"{self.elsewhere}/{name}"
 
 
 class Tiers(ClassCase):
