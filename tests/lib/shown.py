@@ -3,7 +3,8 @@
     shown.difference(text_of_the_document, text_of_the_command)   # None, or the first line that differs
 
 Both must agree to the letter, but for what changes from one run to the next in the tables of `podqosctl tree` and
-`podqosctl status`: process ids, numbers of processes, and memory in use, which may differ by a few MiB.
+`podqosctl status`: process ids, numbers of processes, and memory in use, which may differ by a few MiB; and for
+percentages outside of tables, which may differ by a few hundredths.
 """
 
 import itertools
@@ -15,6 +16,8 @@ COUNTS = {"PID", "PIDS"}
 AMOUNTS = {"USAGE"}
 UNITS = {"": 1, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
 TOLERANCE = 8 << 20  # bytes
+PERCENTAGE = re.compile(r"\b(\d+)%")
+POINTS = 3  # by which percentages may differ
 
 
 def rows(text):
@@ -45,8 +48,12 @@ def _alike(title, shown, found):
 
 
 def _same(shown, found):
+    if isinstance(shown, str) and isinstance(found, str):
+        pairs = zip(PERCENTAGE.findall(shown), PERCENTAGE.findall(found))
+        return (PERCENTAGE.sub("%", shown) == PERCENTAGE.sub("%", found)
+                and all(abs(int(one) - int(other)) <= POINTS for one, other in pairs))
     if isinstance(shown, str) or isinstance(found, str):
-        return shown == found
+        return False
     return list(shown) == list(found) and all(_alike(title, cell, found[title]) for title, cell in shown.items())
 
 

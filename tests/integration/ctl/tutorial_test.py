@@ -21,7 +21,7 @@ import shown  # noqa: E402
 
 TUTORIAL = harness.REPOSITORY / "docs/tutorial.md"
 BLOCK = re.compile(r"^```(sh|text)\n(.*?)^```\n(\n?)", re.MULTILINE | re.DOTALL)
-PATIENCE = 240  # seconds for the whole tutorial; it takes fifteen where nothing else runs
+PATIENCE = 240  # seconds for the whole tutorial; it takes twenty where nothing else runs
 
 
 def steps(text):
@@ -78,6 +78,12 @@ class Comparison(unittest.TestCase):
                          ("  84", ""), ("└─ besteffort", "└─ burstable "), ("732Ki", "-    ")):
             with self.subTest(new=new):
                 self.assertIsNotNone(shown.difference(self.TREE, self.TREE.replace(old, new)))
+
+    def test_percentages(self):
+        self.assertIsNone(shown.difference("db 97%, batch 2%\n", "db 98%, batch 1%\n"))
+        for other in ("db 93%, batch 2%\n", "db 97%, batch 6%\n", "db 97%, batch\n", "db 97%, job 2%\n"):
+            with self.subTest(other=other):
+                self.assertIsNotNone(shown.difference("db 97%, batch 2%\n", other))
 
     def test_lines_outside_of_tables(self):
         self.assertIsNone(shown.difference(self.TREE + "\nPID 1\n", self.TREE + "\nPID 1\n"))
