@@ -72,11 +72,12 @@ core::SetAttribute copy_of(const core::PodRecord& record) {
 
 /// What other programs, or settings of before, may have left in a pod's cgroup.
 void observe_changes(cgroup::Machine& machine, const core::PodRecord& record,
-                     core::PodWriteSnapshot& snapshot) {
+                     const core::TreeRecord* tree, core::PodWriteSnapshot& snapshot) {
   snapshot.may_differ = true;
   snapshot.has_io_weight = cgroup::has_io_weight(machine, record.cgroup);
   snapshot.has_eviction =
       core::is_critical(record.pod) && cgroup::has_eviction(machine, record.cgroup);
+  snapshot.has_reservation = tree != nullptr && tree->reserves.value_or(false);
 }
 
 /// Grants what has become free to the pods whose requests have been cut, in the order in which they
@@ -224,11 +225,8 @@ void Transaction::leave_held(const std::string& uid, const std::string& cgroup) 
 Status Transaction::write_pod(const core::PodRecord& record, const core::PodRecord* before) {
   core::PodWriteSnapshot snapshot;
   if (before != nullptr && cgroup::is_written(*machine_, record.cgroup)) snapshot.written = *before;
-  if (trees_ == core::TreeState::kMissing) {
-    observe_changes(*machine_, record, snapshot);
-    const core::TreeRecord* tree = core::find_tree(tiers(), record.cgroup);
-    snapshot.has_reservation = tree != nullptr && tree->reserves.value_or(false);
-  }
+  if (trees_ == core::TreeState::kMissing)
+    observe_changes(*machine_, record, core::find_tree(tiers(), record.cgroup), snapshot);
   PODQOS_ASSIGN(auto write, core::decide_pod_write(record, snapshot, *settings_));
   if (write.may_cut) {
     const auto usage = cgroup::usage_above(*machine_, record.cgroup, *write.values.memory_limit);

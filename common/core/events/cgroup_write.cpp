@@ -36,38 +36,32 @@ void take_back_reservation(CgroupValues& values, const Files& held) {
     values.unified.try_emplace(std::string{file}, "0");
 }
 
-}  // namespace
-
-Result<PodWrite> decide_pod_write(const PodRecord& record, const PodWriteSnapshot& snapshot,
-                                  const Settings& settings) {
-  PODQOS_ASSIGN(auto values, pod_values(record, settings));
-  PodWrite write{.make = snapshot.written ? Cgroup::kExists : Cgroup::kCreate,
-                 .values = std::move(values),
-                 .hugepages = true};
+/// What differs from the values that the cgroup holds.
+void keep_written(PodWrite& write, const CgroupValues& held, const Settings& settings) {
   CgroupValues& wanted = write.values;
-  if (snapshot.written) {
-    PODQOS_ASSIGN(const auto held, pod_values(*snapshot.written, settings));
-    // Lift limits that the pod no longer has.
-    if (!wanted.cpu_quota && held.cpu_quota) lift_quota(wanted, settings);
-    if (bound_of(held) != kUnbounded && bound_of(wanted) == kUnbounded)
-      wanted.memory_limit = Bytes{-1};
-    if (wanted.memory_limit == held.memory_limit) {
-      // An earlier event may have left the limit above the rule, since the usage was.
-      wanted.memory_limit.reset();
-    } else {
-      write.may_cut = bound_of(wanted) < bound_of(held);
-    }
-    // Constant: written when the cgroup was created.
-    wanted.io_weight.reset();
-    wanted.oomd_avoid.reset();
-    if (wanted.unified == held.unified)
-      wanted.unified.clear();
-    else
-      take_back_reservation(wanted, std::views::keys(held.unified));
-    write.hugepages = wanted.hugepages != held.hugepages;
-    return write;
+  // Lift limits that the pod no longer has.
+  if (!wanted.cpu_quota && held.cpu_quota) lift_quota(wanted, settings);
+  if (bound_of(held) != kUnbounded && bound_of(wanted) == kUnbounded)
+    wanted.memory_limit = Bytes{-1};
+  if (wanted.memory_limit == held.memory_limit) {
+    // An earlier event may have left the limit above the rule, since the usage was.
+    wanted.memory_limit.reset();
+  } else {
+    write.may_cut = bound_of(wanted) < bound_of(held);
   }
-  // Remove limits that other programs have set.
+  // Constant: written when the cgroup was created.
+  wanted.io_weight.reset();
+  wanted.oomd_avoid.reset();
+  if (wanted.unified == held.unified)
+    wanted.unified.clear();
+  else
+    take_back_reservation(wanted, std::views::keys(held.unified));
+  write.hugepages = wanted.hugepages != held.hugepages;
+}
+
+/// All values, and the ends of limits that other programs have set.
+void write_over(PodWrite& write, const PodWriteSnapshot& snapshot, const Settings& settings) {
+  CgroupValues& wanted = write.values;
   if (!wanted.cpu_quota) lift_quota(wanted, settings);
   if (bound_of(wanted) == kUnbounded) wanted.memory_limit = Bytes{-1};
   // As that of a podPidsLimit that has been taken back.
@@ -76,6 +70,22 @@ Result<PodWrite> decide_pod_write(const PodRecord& record, const PodWriteSnapsho
   if (snapshot.has_io_weight && !wanted.io_weight) wanted.io_weight = kDefaultIoWeight;
   if (snapshot.has_eviction && !wanted.oomd_avoid) wanted.oomd_avoid = false;
   if (snapshot.has_reservation) take_back_reservation(wanted, kReserving);
+}
+
+}  // namespace
+
+Result<PodWrite> decide_pod_write(const PodRecord& record, const PodWriteSnapshot& snapshot,
+                                  const Settings& settings) {
+  PODQOS_ASSIGN(auto values, pod_values(record, settings));
+  PodWrite write{.make = snapshot.written ? Cgroup::kExists : Cgroup::kCreate,
+                 .values = std::move(values),
+                 .hugepages = true};
+  if (snapshot.written) {
+    PODQOS_ASSIGN(const auto held, pod_values(*snapshot.written, settings));
+    keep_written(write, held, settings);
+  } else {
+    write_over(write, snapshot, settings);
+  }
   return write;
 }
 
@@ -197,9 +207,11 @@ void hold_limit(CgroupValues& tier, const TierSnapshot& snapshot, Bytes floor) {
   }
 }
 
-/// Limits that podqos does not set on root and tiers, or no longer does, and other programs may.
+/// Limits that podqos does not set on root and tiers, or no longer does (enforceNodeAllocatable,
+/// qosReserved), and other programs may.
 void lift_other_limits(CgroupValues& values) {
   values.cpu_quota = Micros{-1};
+  if (!values.memory_limit) values.memory_limit = Bytes{-1};
   if (!values.pids_limit) values.pids_limit = -1;
 }
 
@@ -233,13 +245,8 @@ TierValues decide_tier_write(TierValues wanted, TreeState tree, const TierSnapsh
     wanted.besteffort.cpu_idle = true;
   else if (snapshots.besteffort.is_idle)
     wanted.besteffort.cpu_idle = false;
-  CgroupValues& root = wanted.root;
-  hold_limit(root, snapshots.root, settings.tier_memory_floor);
-  if (tree == TreeState::kMissing) {
-    // Remove limits of an enforceNodeAllocatable that has been turned off.
-    if (!root.memory_limit) root.memory_limit = Bytes{-1};
-    lift_other_limits(root);
-  }
+  hold_limit(wanted.root, snapshots.root, settings.tier_memory_floor);
+  if (tree == TreeState::kMissing) lift_other_limits(wanted.root);
   // Constant: written when the tier was created.
   if (tree == TreeState::kUnchanged) wanted.besteffort.cpu_shares.reset();
   return wanted;
