@@ -29,6 +29,12 @@ VALUES = {
     "memory": ("memory", "memory.limit_in_bytes", "memory.max"),
     "usage": ("memory", "memory.usage_in_bytes", "memory.current"),
     "pids": ("pids", "pids.max", "pids.max"),
+    "burst": ("cpu", "cpu.cfs_burst_us", "cpu.max.burst"),
+    "idle": ("cpu", "cpu.idle", "cpu.idle"),
+    "min": ("memory", None, "memory.min"),
+    "low": ("memory", None, "memory.low"),
+    "high": ("memory", None, "memory.high"),
+    "io": ("io", None, "io.weight"),
 }
 
 
@@ -125,8 +131,21 @@ class Machine:
         controller, name_v1, name_v2 = VALUES[what]
         name = name_v1 if self.version(controller) == 1 else name_v2
         words = (name and self.file(path, controller, name) or "max").split()
-        word = words[what == "period" and len(words) == 2]  # cpu.max has both
+        word = words[what in ("period", "io") and len(words) == 2]  # cpu.max has both, io.weight says "default 100"
         return None if word in ("max", "-1") or int(word) >= UNLIMITED_V1 else int(word)
+
+    def has(self, path, what):
+        """Does the kernel have the file of this value, and the cgroup?"""
+        controller, *names = VALUES[what]
+        found = self.hierarchy(controller)
+        name = found and names[found.version - 1]
+        return name is not None and pathlib.Path(found.mount + path, name).exists()
+
+    def write(self, path, what, value):
+        """Writes one of VALUES, which has a file of its own, as another program may."""
+        controller, *names = VALUES[what]
+        found = self.hierarchy(controller)
+        pathlib.Path(found.mount + path, names[found.version - 1]).write_text(str(value), encoding="ascii")
 
     def expected_share(self, shares):
         """What share() must give for cpu shares under the linear formula: ("shares", n) or ("weight", n)."""

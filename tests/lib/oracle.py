@@ -4,6 +4,7 @@ Nothing here reads podqos's state or shares code with it. A Truth is told which 
 /proc); together with the manifests that decides every pod cgroup, every pod value and every tier value.
 """
 
+import dataclasses
 import fractions
 import os
 import pathlib
@@ -20,6 +21,36 @@ SUFFIXES = {
     "m": fractions.Fraction(1, 10**3), "u": fractions.Fraction(1, 10**6),
 }
 RESOURCES = ("cpu", "memory")
+HUNDRED = 100
+DEFAULT_IO = 100
+FEATURES = ("burst", "idle", "min", "low", "high", "io")  # values whose files a kernel may lack
+
+
+@dataclasses.dataclass(frozen=True)
+class Features:
+    """Settings beside what Kubernetes does by default."""
+
+    burst: dict = dataclasses.field(default_factory=dict)  # percent of the quota, by class
+    idle: bool = False  # cpuIdle.bestEffort
+    reserves: bool = False  # memoryReservationPolicy
+    throttling: fractions.Fraction = None  # memoryThrottlingFactor
+    io: dict = dataclasses.field(default_factory=dict)  # ioWeight, by class
+
+    def of_memory(self, qos_class, request):
+        """memory.min and memory.low of a pod or container that requests so many bytes (KEP-2570)."""
+        kept = request if self.reserves else 0
+        return {"min": kept, "low": 0} if qos_class == "guaranteed" else {"min": 0, "low": kept}
+
+    def of_quota(self, qos_class, quota):
+        """The burst beside a quota, which may be None; kernel/sched/core.c tg_set_cfs_bandwidth()."""
+        return (quota or 0) * self.burst.get(qos_class, 0) // HUNDRED
+
+    def high(self, request, limit, allocatable):
+        """memory.high of a container, or None; pkg/kubelet/kuberuntime/kuberuntime_container_linux.go, as of 1.27."""
+        if self.throttling is None or request == limit:
+            return None
+        pages = (request + ((limit or allocatable) - request) * self.throttling) // PAGE
+        return pages * PAGE if pages * PAGE > request else None
 
 
 def quantity(text):
@@ -189,10 +220,11 @@ class Truth:
     If that is a slice, so are tiers and pods. Nothing is reserved for the pods in `unbacked`.
     """
 
-    def __init__(self, kubepods, memory, unbacked=()):
+    def __init__(self, kubepods, memory, unbacked=(), features=Features()):
         self.kubepods = kubepods
         self.memory = memory
         self.unbacked = unbacked
+        self.features = features
         self.pods = {}  # uid -> Pod
         self._born = {}  # uid -> what its first container said; what became known since
 
@@ -261,10 +293,38 @@ class Truth:
         found[self.tier("burstable")] = {"shares": shares_for(cpu), "quota": None, "memory": burstable}
         found[self.tier("besteffort")] = {
             "shares": MIN_SHARES, "quota": None, "memory": burstable - memory["burstable"]}
+        if self.features != Features():
+            self._add_features(found, memory)
         if self.kubepods.endswith(".slice"):
             for values in found.values():
-                values["quota"] = values["quota"] and rounded_by_systemd(values["quota"])
+                values["quota"] = values.get("quota") and rounded_by_systemd(values["quota"])
         return found
+
+    def _add_features(self, found, requested):
+        """`requested`: bytes of each class. The root gets what is allocatable, as the kubelet's has it."""
+        given = self.features
+        for uid, pod in self.pods.items():
+            of_pod = found[self.path(uid)]
+            of_pod |= given.of_memory(pod.qos_class, pod.claims()[1])
+            of_pod["burst"] = given.of_quota(pod.qos_class, of_pod["quota"])
+            of_pod["io"] = given.io.get("guaranteed", DEFAULT_IO) if pod.qos_class == "guaranteed" else DEFAULT_IO
+        low = requested["burstable"] if given.reserves else 0
+        for tier in ("burstable", "besteffort"):
+            found[self.tier(tier)] |= {"min": 0, "low": low if tier == "burstable" else 0,
+                                       "io": given.io.get(tier, DEFAULT_IO)}
+        found[self.tier("besteffort")]["idle"] = int(given.idle)
+        found[self.kubepods] = {"memory": self.memory, "low": low,
+                                "min": low + requested["guaranteed"] if given.reserves else 0}
+
+    def container(self, uid, name):
+        """What the cgroup of a container holds that is in its pod's spec."""
+        pod = self.pods[uid]
+        one = next(c for c in pod.containers if c.name == name)
+        request, memory = (ceil(of.get("memory", 0)) for of in (one.requests, one.limits))
+        quota = quota_for(milli(one.limits["cpu"])) if one.limits.get("cpu") else None
+        return {"quota": quota, "memory": memory or None, "burst": self.features.of_quota(pod.qos_class, quota),
+                "high": self.features.high(request, memory, self.memory),
+                **self.features.of_memory(pod.qos_class, request)}
 
 
 def cgroups_beneath(machine, truth):
@@ -283,17 +343,39 @@ def differences(machine, truth):
     found = [f"{path} should not be there" for path in sorted(present - set(wanted))]
     if not wanted and machine.exists(truth.kubepods):
         found.append(f"{truth.kubepods} should not be there")
-    for path, value in wanted.items():
-        if path not in present:
+    for path, values in wanted.items():
+        if path in present or path == truth.kubepods:
+            found += _differing(machine, path, values)
+        else:
             found.append(f"{path} is missing")
-            continue
-        value = {**value, "shares": machine.expected_share(value["shares"])[1]}
-        if value["memory"] is not None:
-            value["memory"] -= value["memory"] % PAGE
-        real = {"shares": machine.share(path)[1], **{what: machine.read(path, what) for what in ("quota", "memory")}}
-        found += [f"{what} of {path} is {real[what]}, should be {value[what]}" for what in value
-                  if real[what] != value[what]]
     return found
+
+
+def container_differences(machine, truth, uid, name, path):
+    """The same for a container, whose cgroup is `path`. memory.high may have been raised where it was met with."""
+    values = truth.container(uid, name)
+    if machine.has(path, "high") and values["high"] is not None:
+        events = dict(line.split() for line in machine.file(path, "memory", "memory.events").splitlines())
+        real = machine.read(path, "high")
+        if int(events["high"]) > 0 and (real is None or real > values["high"]):
+            del values["high"]
+    return _differing(machine, path, values)
+
+
+def _differing(machine, path, values):
+    """`values` as this kernel shows them, against what it does."""
+    wanted = {what: value for what, value in values.items() if what not in FEATURES or machine.has(path, what)}
+    if machine.version("cpu") == 1 and "idle" in wanted:
+        wanted["idle"] = 0  # it would weigh more than two shares
+    if wanted.get("idle"):
+        del wanted["shares"]  # it has WEIGHT_IDLEPRIO then, and refuses another
+    if "shares" in wanted:
+        wanted["shares"] = machine.expected_share(wanted["shares"])[1]
+    if wanted.get("memory") is not None:
+        wanted["memory"] -= wanted["memory"] % PAGE
+    real = {what: machine.share(path)[1] if what == "shares" else machine.read(path, what) for what in wanted}
+    return [f"{what} of {path} is {real[what]}, should be {wanted[what]}" for what in wanted
+            if real[what] != wanted[what]]
 
 
 def _microseconds(text):

@@ -41,7 +41,7 @@ class MendingCase(player.Case):
         self.addCleanup(self.end_theirs)
         for process, path in zip(self.theirs, self.foreign):
             self.machine.enter(process.pid, f"{path}/container")
-            self.write(path, "memory", 300 * MI)
+            self.machine.write(path, "memory", 300 * MI)
         self.before = self.snapshot_of_theirs()
 
     def tearDown(self):
@@ -64,11 +64,6 @@ class MendingCase(player.Case):
 
     def wrong(self, *living):
         return [line for line in super().wrong(*living) if not line.startswith(tuple(self.foreign))]
-
-    def write(self, path, what, value):
-        controller, old, new = machines.VALUES[what]
-        found = self.machine.hierarchy(controller)
-        pathlib.Path(found.mount + path, old if found.version == 1 else new).write_text(str(value), encoding="ascii")
 
     def mend(self, *living):
         """Reconciles as its dry run tells, once: what lives then has all that is its own."""
@@ -125,11 +120,11 @@ class Orphans(MendingCase):
         path, child = self.truth.path("guard"), f"{self.guard.cgroup}"
         if self.machine.version("cpu") != 1:
             self.skipTest("cgroup v2 refuses no quota")
-        self.write(path, "quota", 100000)
-        self.write(child, "quota", 100000)
+        self.machine.write(path, "quota", 100000)
+        self.machine.write(child, "quota", 100000)
         self.assertEqual(self.podqos.ctl("reconcile", check=False).returncode, 1)
         shutil.rmtree(self.podqos.state)
-        self.write(child, "quota", 30000)
+        self.machine.write(child, "quota", 30000)
         self.mend(*self.alive)
 
     def test_entries_of_nothing(self):
@@ -219,7 +214,7 @@ class Changed(MendingCase):
             own = [what for what in values if (what == share or path != self.root) and
                    (what != share or path != self.truth.kubepods)]
             for what in own:
-                self.write(path, what, values[what])
+                self.machine.write(path, what, values[what])
             self.assertNotEqual(self.tree(), before)
             self.mend(*self.alive)
             self.assertEqual(self.tree(), before, path)

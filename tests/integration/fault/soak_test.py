@@ -1,41 +1,29 @@
 """Random events under real runc and crun; after each the kernel must hold exactly what an oracle predicts.
 
-PODQOS_SOAK_EVENTS (2000) is their number, PODQOS_SOAK_SEED replays a run: it is printed at the start and in a failure.
-PODQOS_SOAK_LOG names a file that keeps podqos's log of a failed run. PODQOS_SOAK_DRIVER is cgroupfs or systemd; the latter
-runs in a guest only.
+PODQOS_SOAK_EVENTS (2000) is their number; tests/lib/soak.py has the other variables.
 """
 
 import functools
 import json
 import os
 import pathlib
-import random
 import shutil
 import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
-import guest  # noqa: E402
 import harness  # noqa: E402
-import machine as machines  # noqa: E402
 import oci  # noqa: E402
 import oracle  # noqa: E402
-import patience  # noqa: E402
+import soak  # noqa: E402
 import units  # noqa: E402
-from harness import GI, container, pod  # noqa: E402
+from harness import container, pod  # noqa: E402
 
 EVENTS = int(os.environ.get("PODQOS_SOAK_EVENTS", "2000"))
-SEED = int(os.environ.get("PODQOS_SOAK_SEED", random.SystemRandom().randrange(1 << 32)))
-ON_SYSTEMD = os.environ.get("PODQOS_SOAK_DRIVER") == "systemd"
-KEPT_LOG = os.environ.get("PODQOS_SOAK_LOG")
-NODE_MEMORY = 64 * GI
 MOST_CONTAINERS = 12
-HISTORY = 25  # events shown when one fails
-LINES = 12  # of the log, shown with them
 # System calls that the wrapper and the poststop hook make at most: the longest talk with systemd.
-WRAPPER_CALLS, POSTSTOP_CALLS = (480, 290) if ON_SYSTEMD else (400, 140)
-PATIENCE = 10  # seconds until systemd has done what it was asked for
+WRAPPER_CALLS, POSTSTOP_CALLS = (480, 290) if soak.ON_SYSTEMD else (400, 140)
 
 # A hook named podqos-hook: the wrapper adds none of its own then. What it is to do once stands in a file beside it.
 STUB = """#!/bin/sh
@@ -116,67 +104,20 @@ def on_some(**chosen):
     return decorate
 
 
-class Runtime(oci.Runtime):
-    """Asks the real runtime for its list once after each call that may change it; who lives, /proc tells at any time."""
-
-    listed = None
-
-    def call(self, *args, **options):
-        self.listed = None
-        return super().call(*args, **options)
-
-    def list(self):
-        if self.listed is None:
-            self.listed = oci.Runtime(self.kind, self.root).list()
-        return self.listed
-
-
-class Instance:
-    """One container that a runtime was asked to create, from a bundle of its own."""
-
-    def __init__(self, uid, manifest, name, runtime, identifier, bundle, stubbed):
-        self.uid, self.manifest, self.name = uid, manifest, name
-        self.runtime, self.id, self.bundle, self.stubbed = runtime, identifier, bundle, stubbed
-        self.shaped_by = None  # the pod whose limits its config.json has by now
-
-    @property
-    def key(self):
-        return self.runtime.kind, self.id
-
-    def state(self):
-        return {"ociVersion": "1.0.2", "id": self.id, "status": "stopped", "pid": 0, "bundle": str(self.bundle.path),
-                "annotations": self.bundle.config["annotations"]}
-
-    def fits(self):
-        """A pod that begins with it is described by its own manifest."""
-        return self.shaped_by == self.manifest["spec"]
-
-    def __str__(self):
-        return f"{self.uid}/{self.name} as {self.runtime.kind} {self.id}{' (stub)' if self.stubbed else ''}"
-
-
-class Soak(harness.TestCase):
+class Soak(soak.SoakCase):
     """2,000 random events, and an oracle that knows only runtimes, processes and manifests."""
 
     settings = {"nodeMemory": "64Gi", "nodeCpu": "64"}
+    partial = PARTIAL
+    # No limit that its engine enforces backs the claims of the pod that comes by CRI.
+    unbacked = {"cri"}
 
     def setUp(self):
         super().setUp()
-        self.random = random.Random(SEED)
-        kubepods = f"{self.root}/kubepods"
-        # No limit that its engine enforces backs the claims of the pod that comes by CRI.
-        self.truth = oracle.Truth(machines.slice_of(kubepods) if ON_SYSTEMD else kubepods, NODE_MEMORY,
-                                  unbacked={"cri"})
-        self.units = f"*{self.root[1:].replace('-', '?')}"  # how the names of our slices and scopes begin
-        flags = ["--systemd-cgroup"] if ON_SYSTEMD else []
-        self.runtimes = {kind: Runtime(kind, self.tmp / f"runtime-{kind}", self.podqos.prefix(kind) + flags)
-                         for kind in harness.KINDS if oci.runtime_path(kind)}
-        self.addCleanup(lambda: [runtime.delete_all() for runtime in self.runtimes.values()])
-        self.instances = {}  # (kind, id) -> Instance
         self.kept = []  # states of poststop hooks that are still to come
         self.cache = {}
-        self.history = []
         self.counts = {}
+        self.serial = 0
         self.serial = 0
         self.folder = self.tmp / "stub"
         self.folder.mkdir()
@@ -185,68 +126,6 @@ class Soak(harness.TestCase):
         self.stub = self.folder / "podqos-hook"
         self.stub.write_text(STUB.format(folder=self.folder, stepper=self.stepper, hook=harness.HOOK), encoding="ascii")
         self.stub.chmod(0o755)
-
-    # What is there.
-
-    def living(self):
-        """[(instance, pid)] of every container whose runtime lists it and whose process lives."""
-        found = []
-        for kind, runtime in self.runtimes.items():
-            for entry in runtime.list():
-                if entry["status"] != "stopped" and machines.alive(entry["pid"]):
-                    found.append((self.instances[kind, entry["id"]], entry["pid"]))
-        return found
-
-    def observe(self):
-        living = self.living()
-        self.truth.observe([(i.uid, i.name, i.manifest["spec"], i.uid in PARTIAL) for i, _ in living])
-        return living
-
-    def check(self):
-        for _ in patience.turns(PATIENCE if ON_SYSTEMD else 0):
-            if not (wrong := self.differences()):
-                return
-        if wrong:
-            inside = self.machine.processes(self.truth.kubepods)
-            wrong += [f"process {pid} in {machines.cgroups_of(pid)}: {oracle.describe(pid)}" for pid in sorted(inside)]
-            self.fail("\n".join(wrong) + self.report())
-
-    def differences(self):
-        """Between the machine and the truth: one sentence each."""
-        living = self.observe()
-        wrong = oracle.differences(self.machine, self.truth)
-        for instance, pid in living:
-            found, wanted = machines.container_cgroup_of(pid), self.truth.path(instance.uid)
-            if os.path.dirname(found) != wanted:
-                wrong.append(f"{instance} is in {found}, should be below {wanted}")
-        if ON_SYSTEMD:
-            wrong += oracle.unit_differences(self.truth, self.units, [pid for _, pid in living])
-        return wrong
-
-    def report(self):
-        if KEPT_LOG and self.podqos.log.exists():
-            shutil.copy(self.podqos.log, KEPT_LOG)
-        last = "\n".join(self.history[-HISTORY:])
-        lines = self.podqos.log.read_text(encoding="utf-8").splitlines() if self.podqos.log.exists() else []
-        told = "\n".join([line for line in lines if "] debug: " not in line][-LINES:])
-        return (f"\nPODQOS_SOAK_SEED={SEED}, the last of {len(self.history)} events:\n{last}\n"
-                f"the last lines of podqos's log:\n{told}\n")
-
-    def assert_no_unit_left(self):
-        """The slice above kubepods is the administrator's: podqos leaves it."""
-        units.call("stop", os.path.basename(machines.slice_of(self.root)))
-        for _ in patience.turns(PATIENCE):
-            if not (left := units.loaded(f"{self.units}*") + units.kept(self.units)):
-                break
-        self.assertEqual(left + units.cgroups(self.units), [])
-
-    def _clean_up(self):
-        super()._clean_up()
-        if ON_SYSTEMD:
-            units.clear(self.units)
-
-    def note(self, text):
-        self.history[-1] += f"; {text}"
 
     def reconcile(self):
         self.podqos.ctl("reconcile")
@@ -312,15 +191,9 @@ class Soak(harness.TestCase):
             for stage in ("createRuntime", "poststop"):
                 bundle.add_hook(stage, self.stub, [*self.podqos.hook_command(kind), stage])
         bundle.save()
-        made = Instance(uid, manifest, name, self.runtimes[kind], identifier, bundle, stubbed)
+        made = soak.Instance(uid, manifest, name, self.runtimes[kind], identifier, bundle, stubbed)
         self.note(str(made))
         return made
-
-    def engine_path(self, kind, identifier):
-        """Where an engine would have it. Names of scopes are the machine's, so that they differ for equal ids."""
-        if ON_SYSTEMD:
-            return f"{os.path.basename(machines.slice_of(self.elsewhere))}:{kind}:{identifier}"
-        return f"{self.elsewhere}/{identifier}"
 
     def create(self, instance, must=True):
         """Runs `create`; afterwards the instance is one of ours if the runtime lists it."""
@@ -342,13 +215,6 @@ class Soak(harness.TestCase):
     def settle(self, instance):
         if not any(e["id"] == instance.id for e in instance.runtime.list()):
             self.forget(instance)
-
-    def forget(self, instance):
-        self.instances.pop(instance.key, None)
-        shutil.rmtree(instance.bundle.path, ignore_errors=True)
-
-    def delete(self, instance):
-        instance.runtime.call("delete", "--force", instance.id)
 
     def order(self, stage, text):
         (self.folder / stage).write_text(text + "\n", encoding="ascii")
@@ -414,17 +280,6 @@ class Soak(harness.TestCase):
         self.delete(instance)
         self.forget(instance)
         return False
-
-    def kill(self, instance):
-        pid = next((p for i, p in self.living() if i is instance), None)
-        instance.runtime.call("kill", instance.id, "KILL")
-        # Newer kernels let a zombie out of its cgroup only once it has left its processor for good.
-        for _ in patience.turns(PATIENCE, length=0.002):
-            if not machines.alive(pid) and pid not in self.machine.processes(self.truth.kubepods):
-                break
-        else:
-            self.fail(f"process {pid} does not end")
-        self.observe()
 
     @on_some(alive=True)
     def event_kill(self, instance):
@@ -549,11 +404,11 @@ class Soak(harness.TestCase):
         event_kill_create_hook: 4, event_kill_poststop_hook: 4, event_new_sandbox: 4,
     }
 
-    if ON_SYSTEMD:
+    if soak.ON_SYSTEMD:
         WEIGHTS[event_daemon_reload] = 8
 
     def test_every_event_leaves_the_truth(self):
-        print(f"{EVENTS} events, PODQOS_SOAK_SEED={SEED}", flush=True)
+        print(f"{EVENTS} events, PODQOS_SOAK_SEED={soak.SEED}", flush=True)
         events, weights = list(self.WEIGHTS), list(self.WEIGHTS.values())
         for number in range(EVENTS):
             event = self.random.choices(events, weights)[0]
@@ -571,20 +426,11 @@ class Soak(harness.TestCase):
             self.delete(instance)
             self.forget(instance)
             self.check()
-        if ON_SYSTEMD:
+        if soak.ON_SYSTEMD:
             self.assert_no_unit_left()
         self.assert_nothing_left()
         print(", ".join(f"{name.removeprefix('event_')} {n}" for name, n in sorted(self.counts.items())))
 
 
 if __name__ == "__main__":
-    if guest.inside():
-        os.environ.setdefault("GOGC", "off")  # page faults are dear in there: a third of the time of each runc
-    if ON_SYSTEMD and not (guest.inside() and units.runs()):
-        print("skipped: the soak with systemd's driver runs only in a guest that has systemd")
-        sys.exit(harness.SKIPPED)
-    if os.geteuid() == 0:
-        harness.cover_unified()  # for crun; runc gets along without it
-    if not guest.inside():
-        machines.reap_orphans()
-    harness.main()
+    soak.main()
