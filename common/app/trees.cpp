@@ -84,16 +84,19 @@ std::optional<CpuShares> Transaction::observe_share(const core::TreeRecord& tree
   return core::tree_shares(node, tiers(), tree, *cpu, formula());
 }
 
-/// The limits to write to a tree's root, see core::root_limits(); empty where the transaction has
-/// changed nothing that they follow from, and the tree is as it was.
+/// The limits to write to a tree's root, see core::root_limits(): those that differ from what they
+/// were before the transaction, or all where the tree may not be as it was.
 core::CgroupValues Transaction::changed_root_limits(const core::TreeRecord& tree,
                                                     core::TreeState state) const {
   const core::TreeRecord* old = core::tree_at(before_, tree.kubepods);
-  if (state == core::TreeState::kUnchanged && !converges_ && old != nullptr &&
-      core::root_limits(before_, *old, *settings_, capacity_) ==
-          core::root_limits(tiers(), tree, *settings_, capacity_))
-    return {};
-  return core::root_limits(tiers(), tree, *settings_, cgroup::with_pids(capacity_));
+  if (state != core::TreeState::kUnchanged || converges_ || old == nullptr)
+    return core::root_limits(tiers(), tree, *settings_, cgroup::with_pids(capacity_));
+  const core::CgroupValues held = core::root_limits(before_, *old, *settings_, capacity_);
+  core::CgroupValues wanted = core::root_limits(tiers(), tree, *settings_, capacity_);
+  if (wanted.memory_limit == held.memory_limit) wanted.memory_limit.reset();
+  if (wanted.unified == held.unified) wanted.unified.clear();
+  wanted.pids_limit.reset();  // constant
+  return wanted;
 }
 
 /// Warns if ioWeight has no effect on this kernel: when the root is made, not at each container.

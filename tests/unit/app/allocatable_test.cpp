@@ -119,6 +119,20 @@ TEST_P(NodeAllocatable, FollowsCapacityAndSettings) {
   EXPECT_EQ(node_.file(root_, "pids.max"), "max");
 }
 
+// An event costs no more for what the root is to reserve than for that itself.
+TEST_P(NodeAllocatable, IsLeftAloneWhereOnlyItsReservationChanges) {
+  node_.settings.memory_reservation_policy = core::MemoryReservationPolicy::kTieredReservation;
+  node_.run(kWebContainer, Pid{10});
+  node_.tree.cgroups.at(root_).files.at("pids.max") = "7";
+  node_.run({.id = "second",
+             .uid = "b",
+             .annotations = {{"podqos.io/requests.second", "cpu=100m,memory=64Mi"}}},
+            Pid{11});
+  expect_limits(16 * kGi, 7);
+  ASSERT_TRUE(node_.reconcile());
+  expect_limits(16 * kGi);
+}
+
 // What podqos makes outermost has the shares of 8 CPUs: above the root, or the root itself.
 TEST_P(NodeAllocatable, GivesAllPodsTheirShares) {
   node_.run(kWebContainer, Pid{10});
