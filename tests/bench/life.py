@@ -10,6 +10,8 @@ tiers and takes them away; or another pod lives beside it, so that they are ther
 """
 
 import collections
+import contextlib
+import itertools
 import json
 import operator
 import os
@@ -43,7 +45,9 @@ EMPTY = "int main(void) { return 0; }"  # a hook in C
 
 
 class Node:
-    """All four ways on one machine. Use as a context manager: it leaves nothing behind."""
+    """All ways on one machine. Use as a context manager: it leaves nothing behind."""
+
+    ways = WAYS
 
     def __init__(self, go, empty):
         """`go`, `empty`: programs."""
@@ -53,10 +57,7 @@ class Node:
         self.machine = machines.Machine()
         self.runc = oci.runtime_path("runc")
         self.count, self.staying = 0, {}
-        self.config = self.tmp / "podqos.json"
-        self.config.write_text(json.dumps({
-            "stateDir": str(self.tmp / "podqos"), "cgroupRoot": f"{self.root}-podqos", "runtimes": [self.runc],
-            "log": {"sink": str(self.tmp / "podqos.log"), "level": "info"}}), encoding="utf-8")
+        self.config = self.configure("podqos")
         base = json.loads(ENGINE_CONFIG.read_text(encoding="utf-8"))
         base["process"] |= {"args": ["true"], "oomScoreAdj": 0}
         base["process"].pop("apparmorProfile")
@@ -68,13 +69,21 @@ class Node:
         base.pop("hooks")
         self.base = base
 
+    def configure(self, way, **settings):
+        """Writes podqos's configuration for a way; returns its file."""
+        config = self.tmp / f"{way}.json"
+        config.write_text(json.dumps({
+            "stateDir": str(self.tmp / way), "cgroupRoot": f"{self.root}-{way}", "runtimes": [self.runc],
+            "log": {"sink": str(self.tmp / f"{way}.log"), "level": "info"}, **settings}), encoding="utf-8")
+        return config
+
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         for way in list(self.staying):
             self.end(way)
-        for way in WAYS:
+        for way in self.ways:
             self.machine.sweep(f"{self.root}-{way}")
         shutil.rmtree(self.tmp, ignore_errors=True)
 
@@ -92,10 +101,16 @@ class Node:
                 "podqos": lambda stage: [str(BIN / "podqos-hook"), "--config", str(self.config), stage]}[way]
         return {stage: [{"path": argv(stage)[0], "args": argv(stage)}] for stage in ("createRuntime", "poststop")}
 
+    @staticmethod
+    def uid_of(name):
+        """The uid of a container's pod."""
+        return f"{int(name.rpartition('-')[2]):08x}{UID[8:]}"
+
     def bundle(self, way, args=("true",)):
         """A new pod's bundle: its command line of `run`, with what follows the runtime's own name."""
         self.count += 1
-        uid, name = f"{self.count:08x}{UID[8:]}", f"{way}-{os.getpid()}-{self.count}"
+        name = f"{way}-{os.getpid()}-{self.count}"
+        uid = self.uid_of(name)
         config = json.loads(json.dumps(self.base))
         config["process"]["args"] = list(args)
         config["annotations"] = {"podqos.io/pod-uid": uid, "podqos.io/container": CONTAINER,
@@ -135,8 +150,7 @@ class Node:
             root, name = f"{self.root}-{way}", self.staying[way]
             paths = {"root": root, "pods": f"{root}/kubepods", "burstable": f"{root}/kubepods/burstable",
                      "besteffort": f"{root}/kubepods/besteffort"}
-            uid = f"{int(name.rpartition('-')[2]):08x}{UID[8:]}"
-            paths["pod"] = f"{paths['burstable']}/pod{uid}"
+            paths["pod"] = f"{paths['burstable']}/pod{self.uid_of(name)}"
             paths["container"] = f"{paths['pod']}/{name}"
             found[way] = {what: self.machine.snapshot(path) for what, path in paths.items()}
         if found["go"] != found["podqos"]:
@@ -144,10 +158,10 @@ class Node:
 
 
 def lives(node, rounds):
-    """{way: Spent of each of `rounds` pods}."""
-    spent = {way: [] for way in WAYS}
-    for _ in range(rounds):
-        for way in WAYS:
+    """{way: Spent of each of `rounds` pods}. After which other way one runs changes from round to round."""
+    spent = {way: [] for way in node.ways}
+    for ways in itertools.islice(itertools.cycle(itertools.permutations(node.ways)), rounds):
+        for way in ways:
             spent[way].append(node.live(way))
     return spent
 
@@ -187,26 +201,36 @@ def with_neighbours(node):
     node.check()
 
 
-def measure(table, rounds):
-    empty = pathlib.Path(tempfile.mkdtemp(prefix="podqos-test-bench-"), "empty")
-    try:
+@contextlib.contextmanager
+def empty_hook():
+    """The program of a hook that does nothing."""
+    with tempfile.TemporaryDirectory(prefix="podqos-test-bench-") as directory:
+        empty = pathlib.Path(directory, "empty")
         subprocess.run(["gcc", "-O2", "-static", "-x", "c", "-o", empty, "-"], input=EMPTY, text=True, check=True)
+        yield empty
+
+
+def measure(table, rounds):
+    with empty_hook() as empty:
         go = go_nri.built(str(HERE / "go"), "pod", "plugin") / "pod"
         with Node(go, empty) as node:
             add_times(table, lives(node, rounds), "a node's only pod")
             with_neighbours(node)
             add_times(table, lives(node, rounds), "a pod beside another")
         measure_in_guest(table, go, empty)
-    finally:
-        shutil.rmtree(empty.parent)
+
+
+def run_in_guest(file, *arguments):
+    """What a file prints as its last line, in JSON, on cgroup v2 where CPU time is instructions: few pods do, for they
+    hardly differ."""
+    done = guest.Guest("counted", timeout=1200).run_test(file, *arguments, installed=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{file} in a guest: exit {done.returncode}\n{done.stdout}")
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def measure_in_guest(table, go, empty):
-    """On cgroup v2, in a guest where CPU time is instructions: few pods do, for they hardly differ."""
-    done = guest.Guest("counted", timeout=1200).run_test(__file__, go, empty, installed=False)
-    if done.returncode != 0:
-        raise RuntimeError(f"life.py in a guest: exit {done.returncode}\n{done.stdout}")
-    for beside, found in json.loads(done.stdout.splitlines()[-1]).items():
+    for beside, found in run_in_guest(__file__, go, empty).items():
         instructions = {way: [cpu for cpu, _ in found["spent"][way]] for way in WAYS}
         add_rows(table, instructions, f"{beside}, cgroup v2, instructions", "million")
         calls = {way: count - found["calls"]["empty"] for way, count in found["calls"].items()}
