@@ -1,6 +1,7 @@
 """Asks podqos-nri for its pages, over a unix socket ("unix:/path") or a loopback address ("127.0.0.1:9464")."""
 
 import http.client
+import re
 import socket
 
 PATIENCE = 20  # seconds; only a test that fails waits for them
@@ -38,3 +39,9 @@ def samples(address):
     lines = request(address, "/metrics").text.splitlines()
     pairs = (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
     return {name: float(value) for name, value in pairs}
+
+
+def tiers(address, name):
+    """{cgroup: value} of a metric of the tiers."""
+    found = ((re.search(f'^{name}{{.*cgroup="([^"]*)"', sample), value) for sample, value in samples(address).items())
+    return {match[1]: value for match, value in found if match}

@@ -12,6 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
+import metrics  # noqa: E402
 import nri_peer  # noqa: E402
 import patience  # noqa: E402
 
@@ -223,11 +224,16 @@ class Livelock(MemoryCase):
         runtime = nri_peer.Runtime(socket)
         self.addCleanup(runtime.stop)
         _, is_done = self.begin("1s")
-        command = [harness.BIN / "podqos-nri", "--config", self.podqos.config(self.kind), "--socket", socket]
+        address = f"unix:{self.tmp}/metrics.sock"
+        command = [harness.BIN / "podqos-nri", "--config", self.podqos.config(self.kind), "--socket", socket,
+                   "--metrics", address]
         with subprocess.Popen(command, env={}, stderr=subprocess.DEVNULL) as plugin:
             try:
                 runtime.accept().welcome()
                 self.assertTrue(patience.until(is_done, 90, length=0.5))
+                throttlings = metrics.tiers(address, "podqos_tier_memory_throttlings_total")
+                self.assertGreater(throttlings[self.tier_path("burstable")], 0)
+                self.assertEqual(throttlings[self.tier_path("besteffort")], 0)
             finally:
                 plugin.terminate()
         self.assertEqual(len(self.lines()), 1, self.lines())
