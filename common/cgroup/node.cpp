@@ -44,13 +44,17 @@ Result<Measured> measure() {
 
 bool owns_host() {
   if (::geteuid() != 0) return false;
-  // PROC_USER_INIT_INO of include/linux/proc_ns.h.
-  constexpr std::string_view kInitialUserNamespace = "user:[4026531837]";
-  std::array<char, 64> name{};
-  const ssize_t size = ::readlinkat(AT_FDCWD, "/proc/self/ns/user", name.data(), name.size());
-  // A kernel without user namespaces has only the initial one.
-  if (size < 0) return errno == ENOENT;
-  return std::string_view{name.data(), static_cast<std::size_t>(size)} == kInitialUserNamespace;
+  // podqos never changes its namespace, and a look at it costs the kernel a new inode.
+  static const bool is_initial = [] {
+    // PROC_USER_INIT_INO of include/linux/proc_ns.h.
+    constexpr std::string_view kInitialUserNamespace = "user:[4026531837]";
+    std::array<char, 64> name{};
+    const ssize_t size = ::readlinkat(AT_FDCWD, "/proc/self/ns/user", name.data(), name.size());
+    // A kernel without user namespaces has only the initial one.
+    if (size < 0) return errno == ENOENT;
+    return std::string_view{name.data(), static_cast<std::size_t>(size)} == kInitialUserNamespace;
+  }();
+  return is_initial;
 }
 
 int reachable_oom_score(int wanted) {
