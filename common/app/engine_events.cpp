@@ -209,8 +209,10 @@ void Synchronization::forget(std::string_view id) {
 Status Synchronization::prepare(Transaction& transaction, const EngineList& list) {
   if (!compared_) {
     EngineList whole = list;
-    for (const ContainerEvent& event : all_)
+    for (const ContainerEvent& event : all_) {
       whole.ids.insert(event.facts.id);
+      if (event.init.start_time != StartTime{0}) whole.running.emplace(event.facts.id, event.init);
+    }
     PODQOS_ASSIGN(live_, recompute_beside(transaction, whole));
     return {};
   }

@@ -184,7 +184,8 @@ class Recomputation {
     std::vector<core::ContainerObservation> observations;
     for (const core::ContainerRecord& container : record.containers) {
       core::ContainerObservation& observation = observations.emplace_back();
-      observation.lives = cgroup::lives(machine, container);
+      observation.lives =
+          (list_ != nullptr && list_->runs(container)) || cgroup::lives(machine, container);
       if (!core::needs_init(container, observation.lives, list_)) continue;
       auto init = cgroup::find_init(machine, container);
       if (!init) report_unknown(record.pod.uid, init.error());

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -20,6 +21,13 @@ using Ids = std::set<std::string, std::less<>>;
 struct EngineList {
   Ids ids;           ///< sandboxes and containers, including those not started yet
   Process listener;  ///< received the list, and places containers
+  /// Processes of those that run, looked up since: a node has thousands of them.
+  std::map<std::string, Process, std::less<>> running = {};
+  /// Whether the container runs by what was looked up.
+  [[nodiscard]] bool runs(const ContainerRecord& container) const {
+    const auto found = running.find(container.id);
+    return found != running.end() && found->second == Process{container.pid, container.start_time};
+  }
 };
 
 /// What a reconciliation found and changed.

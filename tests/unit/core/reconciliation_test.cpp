@@ -173,6 +173,18 @@ TEST(RemoveEnded, AContainerOfAnotherCreatorNeedNotBeListed) {
   EXPECT_THAT(left_of(pending, {.lives = false}, &list), IsEmpty());
 }
 
+TEST(EngineListRuns, OnlyTheRecordedProcess) {
+  EngineList list = engine_list({"c1"});
+  const auto container = in_state(ContainerState::kLive);
+  EXPECT_FALSE(list.runs(container)) << "not looked up";
+  list.running = {{"c1", {container.pid, container.start_time}}};
+  EXPECT_TRUE(list.runs(container));
+  list.running = {{"c1", {container.pid, StartTime{container.start_time.value() + 1}}}};
+  EXPECT_FALSE(list.runs(container)) << "another process has got its pid";
+  list.running = {{"c2", {container.pid, container.start_time}}};
+  EXPECT_FALSE(list.runs(container));
+}
+
 /// Pods of podqos's own and a kubelet's keep what ran at once of what has ended, whatever the
 /// order.
 TEST(RemoveEnded, ThePodKeepsWhatHasStartedAtMost) {
