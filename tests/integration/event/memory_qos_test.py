@@ -194,11 +194,16 @@ class Livelock(MemoryCase):
         """Looks as the timer of podqos-reconcile does, until the container goes on, or long enough."""
         def look():
             self.podqos.ctl("reconcile")
+            self.shown.append(self.podqos.ctl("status").stdout)
             return is_done()
         return patience.until(look, 30, length=0.5)
 
     def lines(self):
         return [line for line in self.podqos.log_text().splitlines() if "throttled at memory.high" in line]
+
+    def setUp(self):
+        super().setUp()
+        self.shown = []  # by status, after each look
 
     def test_stuck_without_patience(self):
         cgroup, is_done = self.begin("0s")
@@ -212,6 +217,7 @@ class Livelock(MemoryCase):
         self.assertGreaterEqual(int(self.held(cgroup)[2]), 36 * MI)
         self.assertEqual(len(self.lines()), 1, self.lines())
         self.assertIn("pod stuck", self.lines()[0])
+        self.assertTrue(any("1 live, 1 throttled" in text for text in self.shown), self.shown)
         # What was raised remains.
         raised = self.held(cgroup)[2]
         self.podqos.ctl("reconcile")
