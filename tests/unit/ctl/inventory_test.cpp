@@ -76,7 +76,9 @@ class ReadInventory : public ::testing::Test {
     auto store = store::Store::open({.path = settings_.state_dir, .lock_timeout = {}});
     ASSERT_TRUE(store) << store.error().message;
     ASSERT_TRUE(store->begin());
-    if (record != nullptr) ASSERT_TRUE(store->put_pod(*record));
+    if (record != nullptr) {
+      ASSERT_TRUE(store->put_pod(*record));
+    }
     store->tiers() = tiers;
     ASSERT_TRUE(store->commit());
   }
