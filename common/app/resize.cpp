@@ -89,6 +89,8 @@ Result<std::optional<ContainerUpdate>> decide_update(Transaction& transaction,
   PODQOS_TRY(core::check_usage(before, after, view.memory_usage()));
   auto values = core::runtime_update(before, after, values_of(transaction.machine(), container),
                                      transaction.formula());
+  // What the container's own period rounds to the same quota.
+  if (values.steps.empty()) return std::nullopt;
   return ContainerUpdate{container, std::move(values)};
 }
 

@@ -146,6 +146,17 @@ TEST_P(ResizePod, ChangesNothingIfAllIsAsWanted) {
   EXPECT_EQ(node_.changes, changes);
 }
 
+// kernel/sched/core.c tg_set_cfs_bandwidth(): no quota is below 1 ms, here that of a whole CPU.
+TEST_P(ResizePod, TellsNoRuntimeOfAQuotaThatStaysTheSame) {
+  auto values = engine_values(256, 1'000, 128);
+  values.cpu_period = 1'000;
+  node_.update(Pid{10}, values);
+  const auto done = resize("web", amounts("250m", "64Mi"), amounts("600m", "128Mi"));
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_THAT(calls_, IsEmpty());
+  EXPECT_EQ(quota(kWebPod), quota_of(110'000));
+}
+
 TEST_P(ResizePod, TakesBackWhatWasDoneIfTheRuntimeFails) {
   for (const char* fails : {"web 256Mi 50000", "web 256Mi 100000"}) {
     calls_.clear();
