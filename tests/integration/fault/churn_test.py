@@ -51,7 +51,7 @@ SETTINGS = {
     "memoryReservationPolicy": "TieredReservation", "memoryThrottlingFactor": 0.9, "memoryHighPatience": "2s",
     "cpuBurst": {"guaranteed": "50%", "burstable": "20%"}, "cpuIdle": {"bestEffort": True},
     "ioWeight": {"guaranteed": 500, "burstable": 200, "bestEffort": 50},
-    "eviction": {"besteffort": {"memoryPressure": "60%/2s"}, "burstable": {"memoryPressure": "80%/2s"},
+    "eviction": {"besteffort": {"memoryPressure": "40%/2s"}, "burstable": {"memoryPressure": "60%/2s"},
                  "interval": "15s"},
 }
 FEATURES = oracle.Features(burst={"guaranteed": 50, "burstable": 20}, idle=True, reserves=True,
@@ -158,7 +158,9 @@ class Engine(threading.Thread):
                 self.start_pod(slot)
             self.case.full.wait(1000)
             while not self.case.over.is_set():
-                slot = self.random.choice(self.slots)
+                # The hungry ones end more often than others.
+                hungry = self.random.random() < 0.3
+                slot = self.random.choice(self.slots[:HUNGRY // ENGINES] if hungry else self.slots)
                 self.notice_ends(slot)
                 events = (self.end_pod, self.crash, self.resize, self.tamper) if slot.running else (self.start_pod,)
                 self.random.choice(events)(slot)
