@@ -63,6 +63,7 @@ core::ConvergenceSnapshot Convergence::observe(cgroup::Machine& machine,
   core::ConvergenceSnapshot snapshot{.goal = held.goal,
                                      .limit = view.memory_limit(),
                                      .usage = view.memory_usage().value_or(held.goal),
+                                     .cut = progress.cut,
                                      .pauses = now < progress.pause_end};
   if (snapshot.pauses) return snapshot;
   const auto stat = machine.read(held.cgroup, Controller::kMemory, "memory.stat").value_or("");
@@ -145,7 +146,10 @@ Status Convergence::lower(Transaction& transaction) {
   PODQOS_TRY(transaction.finish());
   for (const auto& [cgroup, cut] : cuts_) {
     const auto limit = cgroup::CgroupView{transaction.machine(), cgroup}.memory_limit();
-    if (!limit || *limit > cut) back_off(progress_[cgroup]);
+    const bool is_refused = !limit || *limit > cut;
+    Progress& progress = progress_[cgroup];
+    progress.cut = core::next_cut(progress.cut, is_refused);
+    if (is_refused) back_off(progress);
   }
   const std::vector<core::HeldLimit>& left = transaction.held_limits();
   for (const core::HeldLimit& held : held_) {

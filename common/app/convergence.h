@@ -61,6 +61,7 @@ class Convergence {
     Micros waited = {};
     std::int64_t pause = 0;  ///< seconds of the last one; 0 after a step that needed none
     TimePoint pause_end = {};
+    Bytes cut = core::kCutPerStep;  ///< see core::next_cut()
   };
 
   [[nodiscard]] core::ConvergenceSnapshot observe(cgroup::Machine& machine,

@@ -210,6 +210,12 @@ class Transaction {
   [[nodiscard]] std::optional<CpuShares> observe_share(const core::TreeRecord& tree);
   [[nodiscard]] Status check_io_weight(const std::string& kubepods);
   void check_memory_qos();
+  /// The values with the limits that the kernel has, where it has refused one of them.
+  [[nodiscard]] core::TierValues with_present_limits(const std::string& kubepods,
+                                                     core::TierValues values);
+  /// Notes which limits are above their rule.
+  void note_held(const std::string& kubepods, const core::TierValues& wanted,
+                 const core::TierValues& written);
   void note_reservation(const std::string& kubepods, bool rewritten);
   /// Removes tiers and root, of which no pod is left, and the cgroups above that podqos has made.
   /// What another program uses stays, and the root with it; then they remain the ones in use.

@@ -140,6 +140,27 @@ void Transaction::check_memory_qos() {
       "unset them");
 }
 
+core::TierValues Transaction::with_present_limits(const std::string& kubepods,
+                                                  core::TierValues values) {
+  const auto read = [&](core::QosClass qos_class, core::CgroupValues& tier) {
+    const auto limit =
+        cgroup::CgroupView{*machine_, core::tier_path(kubepods, qos_class)}.memory_limit();
+    if (tier.memory_limit && limit) tier.memory_limit = *limit;
+  };
+  read(core::QosClass::kGuaranteed, values.root);
+  read(core::QosClass::kBurstable, values.burstable);
+  read(core::QosClass::kBestEffort, values.besteffort);
+  return values;
+}
+
+void Transaction::note_held(const std::string& kubepods, const core::TierValues& wanted,
+                            const core::TierValues& written) {
+  for (core::HeldLimit& limit : core::held_limits(kubepods, wanted, written, *settings_)) {
+    std::erase_if(held_limits_, [&](const auto& held) { return held.cgroup == limit.cgroup; });
+    held_limits_.push_back(std::move(limit));
+  }
+}
+
 Status Transaction::write_tiers(const core::TreeRecord& tree, core::TreeState state) {
   core::TierValues wanted = core::wanted_tiers(tree.sums, tiers().sums, *settings_, capacity_);
   wanted.root = changed_root_limits(tree, state);
@@ -165,22 +186,24 @@ Status Transaction::write_tiers(const core::TreeRecord& tree, core::TreeState st
        .besteffort = observe(wanted.besteffort, core::QosClass::kBestEffort),
        .watched_by_oomd = watched_by_oomd},
       *settings_);
-  for (core::HeldLimit& limit : core::held_limits(tree.kubepods, wanted, values, *settings_)) {
-    std::erase_if(held_limits_, [&](const auto& held) { return held.cgroup == limit.cgroup; });
-    held_limits_.push_back(std::move(limit));
-  }
   // Where the tree is not as it was, systemd is told even what the files hold.
   const auto make =
       state == core::TreeState::kUnchanged ? core::Cgroup::kExists : core::Cgroup::kCreate;
   const core::CgroupLayout& layout = machine_->layout_without_hugepages();
   Status first;
+  bool refused_limit = false;
   const auto attempt = [&](const core::Plan& plan) {
     auto done = execute(plan);
-    const bool refused_cut = !cuts_.empty() && !done && done.error().code == ErrorCode::kBusy;
-    if (first && !done && !refused_cut) first = std::move(done);
+    // Of a limit for which cgroup v1 could not make room: the next step tries again.
+    const bool is_refused = converges_ && layout.memory == core::CgroupVersion::kV1 && !done &&
+                            done.error().code == ErrorCode::kBusy;
+    refused_limit = refused_limit || is_refused;
+    if (first && !done && !is_refused) first = std::move(done);
   };
   if (state == core::TreeState::kMissing) attempt(core::plan_tree(tree.kubepods, tree.top));
   attempt(core::plan_tiers(tree.kubepods, values, layout, formula(), make));
+  note_held(tree.kubepods, wanted,
+            refused_limit ? with_present_limits(tree.kubepods, values) : values);
   const core::CgroupValues above{.cpu_shares = share, .unified = values.root.unified};
   if (!tree.top.empty() && above != core::CgroupValues{})
     attempt(core::plan_top(core::cgroups_with_share(tree), above, layout, formula(), make));

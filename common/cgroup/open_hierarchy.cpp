@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <iterator>
@@ -18,6 +19,7 @@
 
 #include "common/base/text.h"
 #include "common/cgroup/value.h"
+#include "common/sys/wake_up.h"
 
 namespace podqos::cgroup {
 
@@ -44,6 +46,20 @@ OrErrno<void> write_value(const OrErrno<sys::UniqueFd>& file, std::string_view v
   const ssize_t size = ::write(file->get(), value.data(), value.size());
   if (size == std::ssize(value)) return {};
   return std::unexpected(size < 0 ? errno : EIO);
+}
+
+/// How long the kernel may make room for a lower limit of cgroup v1: what a transaction waits for
+/// others.
+constexpr std::chrono::milliseconds kMakingRoom{50};
+
+/// As write_value(), and EBUSY if the kernel has not made room in time. It reclaims until the usage
+/// fits, as long as that frees anything at all: for ever, where pods read page cache back as fast
+/// (mm/memcontrol-v1.c mem_cgroup_resize_max). Only a signal ends it.
+OrErrno<void> lower_limit(const OrErrno<sys::UniqueFd>& file, std::string_view value) {
+  const sys::WakeUp wake_up{kMakingRoom};
+  auto written = write_value(file, value);
+  if (!written && written.error() == EINTR) return std::unexpected(EBUSY);
+  return written;
 }
 
 }  // namespace
@@ -164,7 +180,9 @@ OrErrno<bool> OpenHierarchy::change(const core::WriteFile& step) {
   // A file that cannot be read is always written.
   const auto current = read_control(file, step.file);
   if (current && holds_value(step.file, *current, step.value)) return false;
-  const auto written = write_value(file, step.value);
+  const auto written = current && makes_room(step.file, *current, step.value)
+                           ? lower_limit(file, step.value)
+                           : write_value(file, step.value);
   return written ? OrErrno<bool>{true} : std::unexpected(written.error());
 }
 

@@ -145,6 +145,13 @@ bool holds_value(std::string_view file, std::string_view have, std::string_view 
   return stored && stored_limit(have, *step) == stored;
 }
 
+bool makes_room(std::string_view file, std::string_view have, std::string_view want) {
+  if (file != core::file_of(core::Value::kMemoryLimit, core::CgroupVersion::kV1)) return false;
+  const auto now = stored_limit(have, 1);
+  const auto wanted = stored_limit(want, 1);
+  return now && wanted && *now != kInt64Max && *wanted < *now;
+}
+
 std::optional<std::int64_t> find_key(std::string_view text, std::string_view key) {
   while (!text.empty()) {
     std::string_view line = read_until(text, '\n');

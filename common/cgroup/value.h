@@ -19,6 +19,12 @@ namespace podqos::cgroup {
 /// cpu_max_write.
 [[nodiscard]] bool holds_value(std::string_view file, std::string_view have, std::string_view want);
 
+/// Does the kernel make room before it takes this value: a memory limit of cgroup v1 that is lower
+/// than the present one? The first limit of a cgroup is not, which nothing has filled before.
+/// @param have  content of the file, without the newline
+/// @note mm/memcontrol-v1.c mem_cgroup_resize_max.
+[[nodiscard]] bool makes_room(std::string_view file, std::string_view have, std::string_view want);
+
 /// The value of `key` in the text of a flat keyed file ("key value" per line); nullopt if the key
 /// is missing or its value is not an integer.
 /// @note Documentation/admin-guide/cgroup-v2.rst, "Format".

@@ -51,14 +51,19 @@ ConvergenceStep decide_convergence(const ConvergenceSnapshot& snapshot) {
     const Bytes excess = snapshot.usage + kTierMemoryMargin - goal;
     return {.action = Action::kReclaim, .amount = std::min(excess, kReclaimedPerStep)};
   }
-  if (snapshot.clean_cache >= kCutPerStep + kTierMemoryMargin)
-    return {.action = Action::kLower, .amount = std::max(goal, snapshot.usage - kCutPerStep)};
+  if (snapshot.clean_cache >= snapshot.cut + kTierMemoryMargin)
+    return {.action = Action::kLower, .amount = std::max(goal, snapshot.usage - snapshot.cut)};
   return {.action = Action::kWait};
 }
 
 std::int64_t next_pause(std::int64_t last) {
   constexpr std::int64_t kLongest = 8;
   return std::clamp<std::int64_t>(2 * last, 1, kLongest);
+}
+
+Bytes next_cut(Bytes last, bool is_refused) {
+  const Bytes next{is_refused ? last.value() / 4 : last.value() * 2};
+  return std::clamp(next, kLeastStep, kCutPerStep);
 }
 
 }  // namespace podqos::core

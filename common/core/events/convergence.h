@@ -36,6 +36,10 @@ struct HeldLimit {
 /// @param floor  tierMemoryFloor
 [[nodiscard]] Bytes gap_of_limit(Bytes limit, Bytes rule, Bytes floor);
 
+/// What a step cuts of page cache at most. The lock is held meanwhile: some milliseconds, as clean
+/// pages are dropped at 4 GiB/s and more.
+constexpr Bytes kCutPerStep{16LL << 20U};
+
 /// What is observed of a held limit's cgroup before a step.
 struct ConvergenceSnapshot {
   Bytes goal;                                 ///< see HeldLimit
@@ -44,10 +48,11 @@ struct ConvergenceSnapshot {
   bool reclaims = false;  ///< the kernel has memory.reclaim (cgroup v2, Linux 5.19)
   /// Page cache that the kernel drops without writing it: what a limit of cgroup v1 may cut.
   Bytes clean_cache = {};
-  bool pauses = false;   ///< the pause after an earlier step is not over
-  Bytes refaulted = {};  ///< since the last step: read again soon after it was reclaimed
-  Micros waited = {};    ///< since the last step: some task waited for memory (PSI)
-  Micros elapsed = {};   ///< since the last step
+  Bytes cut = kCutPerStep;  ///< of cgroup v1, see next_cut()
+  bool pauses = false;      ///< the pause after an earlier step is not over
+  Bytes refaulted = {};     ///< since the last step: read again soon after it was reclaimed
+  Micros waited = {};       ///< since the last step: some task waited for memory (PSI)
+  Micros elapsed = {};      ///< since the last step
 };
 
 /// One step of a convergence.
@@ -65,7 +70,7 @@ struct ConvergenceStep {
 
 /// Decides on a step. A limit that usage has freed is lowered at once, to kTierMemoryMargin above
 /// the usage. Otherwise memory is reclaimed, kReclaimedPerStep at a time, until the goal is a
-/// margin above the usage: by memory.reclaim, or on cgroup v1 by a limit that cuts kCutPerStep of
+/// margin above the usage: by memory.reclaim, or on cgroup v1 by a limit that cuts a little of the
 /// clean page cache, which the kernel drops before it takes the limit. It refuses one that it
 /// cannot make room for (EBUSY) and kills nothing. A margin of clean cache stays, so that the next
 /// allocation at the new limit finds something to reclaim too. memory.force_empty would drop all
@@ -77,8 +82,6 @@ struct ConvergenceStep {
 
 /// More than a margin: that much a tier may take again at once, up to its new limit.
 constexpr Bytes kReclaimedPerStep{64LL << 20U};
-/// The lock is held meanwhile. Some milliseconds: clean pages are dropped at 4 GiB/s and more.
-constexpr Bytes kCutPerStep{16LL << 20U};
 /// A limit is lowered by less only to reach its goal.
 constexpr Bytes kLeastStep{1LL << 20U};
 constexpr Bytes kRefaults{4LL << 20U};        ///< between two steps; above this the tier suffers
@@ -88,5 +91,10 @@ constexpr std::int64_t kWaitingPercent = 10;  ///< of the time between two steps
 /// one, at most 8.
 /// @param last  0: the last step needed none
 [[nodiscard]] std::int64_t next_pause(std::int64_t last);
+
+/// What the next step cuts of the page cache: after a refusal a quarter, at least kLeastStep, for
+/// the kernel has to drop it faster than it is read back; after a step that was taken twice as
+/// much, at most kCutPerStep.
+[[nodiscard]] Bytes next_cut(Bytes last, bool is_refused);
 
 }  // namespace podqos::core

@@ -24,6 +24,7 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::SizeIs;
 using ::testing::TestParamInfo;
 using ::testing::TestWithParam;
 using ::testing::Values;
@@ -177,8 +178,33 @@ TEST_P(TierAboveItsRule, ARefusedCutIsLeftAndRetriedLater) {
   EXPECT_FALSE(step());
   tier().reclaimable = 1000 * kTierMi;
   clock_.pass(seconds{1});
+  // A quarter of 16 MiB, then more again.
   EXPECT_TRUE(step());
-  expect_limit(1500 * kTierMi);
+  expect_limit(1512 * kTierMi);
+  EXPECT_TRUE(step());
+  expect_limit(1504 * kTierMi);
+}
+
+/// One that would have reached the rule does not end the convergence.
+TEST_P(TierAboveItsRule, ARefusedLastCutIsRetriedLater) {
+  if (node_.tree.is_v2()) GTEST_SKIP() << "cgroup v2 refuses no limit";
+  tier().usage = kRule + (8 * kTierMi);
+  find();
+  expect_limit(kRule + (24 * kTierMi));
+  tier().usage = kRule + (10 * kTierMi);
+  let_reclaim(100 * kTierMi);
+  tier().reclaimable = 0;
+  EXPECT_TRUE(step());
+  expect_limit(kRule + (24 * kTierMi));
+  EXPECT_THAT(convergence_.held(), SizeIs(1));
+  EXPECT_EQ(convergence_.steps().lowered, 0U);
+  tier().reclaimable = 100 * kTierMi;
+  clock_.pass(seconds{1});
+  EXPECT_TRUE(step());
+  expect_limit(kRule + (6 * kTierMi));
+  EXPECT_TRUE(step());
+  expect_limit(kRule);
+  EXPECT_THAT(convergence_.held(), IsEmpty());
 }
 
 /// enforceNodeAllocatable: the root of all pods.

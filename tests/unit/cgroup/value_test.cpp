@@ -53,6 +53,25 @@ TEST(HoldsValue, KnowsHowTheKernelShowsIt) {
   }
 }
 
+TEST(MakesRoom, ForALowerLimitOfCgroupV1) {
+  struct Case {
+    const char* file;
+    const char* have;
+    const char* want;
+    bool makes;
+  };
+  for (const auto& [file, have, want, makes] :
+       {Case{"memory.limit_in_bytes", "2097152", "1048576", true},
+        Case{"memory.limit_in_bytes", "1048576", "2097152", false},
+        Case{"memory.limit_in_bytes", "1048576", "-1", false},
+        Case{"memory.limit_in_bytes", "9223372036854771712", "1048576", false},
+        Case{"memory.limit_in_bytes", "garbage", "1048576", false},
+        Case{"memory.memsw.limit_in_bytes", "2097152", "1048576", false},
+        Case{"memory.max", "2097152", "1048576", false}}) {
+    EXPECT_EQ(makes_room(file, have, want), makes) << file << ": " << have << " for " << want;
+  }
+}
+
 TEST(Refusal, NamesPathValueFileCauseAndRemedy) {
   struct Case {
     const char* file;

@@ -122,6 +122,8 @@ TEST(DecideConvergence, CutsCleanPageCacheWithoutMemoryReclaim) {
   };
   ConvergenceSnapshot suffering = with(in_mebibytes(2000), in_mebibytes(500));
   suffering.refaulted = in_mebibytes(5);
+  ConvergenceSnapshot refused = with(in_mebibytes(2000), in_mebibytes(20));
+  refused.cut = in_mebibytes(4);
   expect_steps({
       {"AStep",
        with(in_mebibytes(2000), in_mebibytes(500)),
@@ -132,6 +134,7 @@ TEST(DecideConvergence, CutsCleanPageCacheWithoutMemoryReclaim) {
       {"AMarginStays", with(in_mebibytes(2000), Bytes{32 * kMi - 4096}), {.action = Action::kWait}},
       {"NoPageCache", with(in_mebibytes(2000), {}), {.action = Action::kWait}},
       {"UnderPressure", suffering, {.action = Action::kWait}},
+      {"LessAfterARefusal", refused, {.action = Action::kLower, .amount = in_mebibytes(1996)}},
   });
 }
 
@@ -141,6 +144,14 @@ TEST(NextPause, DoublesUpToEightSeconds) {
   EXPECT_EQ(next_pause(2), 4);
   EXPECT_EQ(next_pause(4), 8);
   EXPECT_EQ(next_pause(8), 8);
+}
+
+TEST(NextCut, IsAQuarterAfterARefusalAndTwiceAsMuchOtherwise) {
+  EXPECT_EQ(next_cut(in_mebibytes(16), true), in_mebibytes(4));
+  EXPECT_EQ(next_cut(in_mebibytes(4), true), in_mebibytes(1));
+  EXPECT_EQ(next_cut(in_mebibytes(1), true), in_mebibytes(1));
+  EXPECT_EQ(next_cut(in_mebibytes(1), false), in_mebibytes(2));
+  EXPECT_EQ(next_cut(in_mebibytes(16), false), in_mebibytes(16));
 }
 
 TEST(GapOfLimit, CountsFromTheRuleOrTheFloor) {
