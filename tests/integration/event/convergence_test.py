@@ -4,6 +4,7 @@ The rule is KUBELET's setMemoryReserve: on a node of 512 MiB a Guaranteed pod of
 """
 
 import contextlib
+import errno
 import os
 import pathlib
 import shutil
@@ -22,6 +23,7 @@ import nri_peer  # noqa: E402
 import patience  # noqa: E402
 from busy_case import BusyCase  # noqa: E402
 from harness import MI, container, pod  # noqa: E402
+from systemd_driver import SystemdDriver  # noqa: E402
 
 PATIENCE = 30  # seconds: what issue and manual promise
 RULE = 128 * MI
@@ -43,8 +45,12 @@ class Convergence(BusyCase):
 
     def setUp(self):
         super().setUp()
+        self.use_driver()
         self.tier = self.tier_path("besteffort")
         self.launch(pod("late", container("app", requests=GUARANTEED, limits=GUARANTEED)), "app")
+
+    def use_driver(self):
+        """That of cgroupfs, which needs nothing."""
 
     def usage(self):
         return self.machine.read(self.tier, "usage")
@@ -92,6 +98,20 @@ class Convergence(BusyCase):
         self.assertEqual(self.kills(), 0)
         for pid in pids:
             self.assertTrue(machines.alive(pid))
+
+    def test_without_podqos_it_is_refused_or_kills(self):
+        """A limit that is written at once, as a kubelet does: cgroup v1 refuses it, v2 kills for it."""
+        _, pid = self.hog(250)
+        directory = pathlib.Path(self.machine.hierarchy("memory").mount + self.tier)
+        if self.machine.version("memory") == 1:
+            with self.assertRaises(OSError) as refused:
+                (directory / "memory.limit_in_bytes").write_text(str(RULE), encoding="ascii")
+            self.assertEqual(refused.exception.errno, errno.EBUSY)
+            self.assertIsNone(self.limit())
+            self.assert_unharmed(pid)
+            return
+        (directory / "memory.max").write_text(str(RULE), encoding="ascii")
+        wait_until(lambda: self.kills() > 0, "the hog is killed")
 
     def test_follows_a_hog_that_shrinks(self):
         first, first_pid = self.hog(100, 1)
@@ -214,6 +234,13 @@ class Convergence(BusyCase):
         self.assertLessEqual(waits, steps)
 
 
+class ConvergenceOnSystemd(SystemdDriver, Convergence):
+    """Limits of slices, under crun."""
+
+    kind = "crun"
+
+
 if __name__ == "__main__":
+    ON_SYSTEMD = pathlib.Path("/run/systemd/system").is_dir()
     harness.main(("runc",), here=[guest.cases({"v2": (guest.Guest("v2", mem="640M"), __file__)}), Convergence],
-                 in_guest=[Convergence])
+                 in_guest=[ConvergenceOnSystemd if ON_SYSTEMD else Convergence])
