@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,40 +22,36 @@ namespace podqos::app {
 
 namespace {
 
-core::ThrottlingBounds bounds_of(const core::Settings& settings,
-                                 const core::NodeCapacity& capacity) {
-  return {.patience_seconds = settings.memory_high_patience_seconds,
-          .allocatable = core::allocatable_memory(settings, capacity),
-          .page_size = capacity.page_size};
-}
-
 bool is_throttled_from(const core::MemoryQos& given) {
   return given.high && *given.high != core::kUnlimitedMemory;
 }
 
-/// core::decide_throttling() of what the kernel shows; nullopt also if it does not tell.
-std::optional<Bytes> observe_throttling(const cgroup::CgroupView& cgroup,
-                                        std::optional<core::Throttling>& throttling,
-                                        const core::ThrottlingBounds& bounds) {
-  const auto events = cgroup.throttled_events();
-  const auto high = cgroup.memory_qos().high;
-  if (!events || !high) return std::nullopt;
-  return core::decide_throttling(throttling,
-                                 {.events = *events,
-                                  .stalled_percent = cgroup.stalled_percent(),
-                                  .high = *high,
-                                  .limit = cgroup.memory_limit()},
-                                 bounds, BootSeconds{sys::seconds_since_boot()});
-}
-
 /// The container's cgroup and, where its runtime has set limits below that, the cgroup there, whose
 /// values bound the container as well.
-std::vector<std::string> cgroups_of(cgroup::Machine& machine,
-                                    const core::ContainerRecord& container) {
-  std::vector<std::string> cgroups{container.cgroup};
-  auto limited = cgroup::limited_cgroup(machine, container);
-  if (limited && *limited != container.cgroup) cgroups.push_back(*std::move(limited));
+std::vector<cgroup::CgroupView> cgroups_of(cgroup::Machine& machine,
+                                           const core::ContainerRecord& container) {
+  std::vector<cgroup::CgroupView> cgroups{{machine, container.cgroup}};
+  const auto limited = cgroup::limited_cgroup(machine, container);
+  if (limited && *limited != container.cgroup) cgroups.emplace_back(machine, *limited);
   return cgroups;
+}
+
+/// core::decide_throttling() of what the kernel shows, if it does.
+/// @param high  of the container, unless podqos has raised it
+void observe_throttling(std::span<const cgroup::CgroupView> cgroups, Bytes high,
+                        std::optional<core::Throttling>& throttling,
+                        const core::MemoryQosParams& node, std::int64_t patience) {
+  core::ThrottlingSnapshot snapshot{.stalled_percent = cgroups.front().memory_stalled_percent(),
+                                    .high = high,
+                                    .limit = cgroups.front().memory_limit()};
+  if (throttling && throttling->raised) snapshot.high = *throttling->raised;
+  for (const cgroup::CgroupView& cgroup : cgroups) {
+    const auto events = cgroup.throttled_events();
+    if (!events) return;
+    snapshot.events += *events;
+  }
+  core::decide_throttling(throttling, snapshot, node, patience,
+                          BootSeconds{sys::seconds_since_boot()});
 }
 
 /// Writes the values that differ. @return false if they could not be written
@@ -80,30 +77,30 @@ void log_raise(Transaction& transaction, const std::string& label, Bytes given, 
 
 void follow_container(Transaction& transaction, const core::PodRecord& record,
                       core::ContainerRecord& container, const core::MemoryQosParams& params) {
-  const core::MemoryQos wanted = core::container_memory_qos(record, container.name, params);
-  const core::MemoryQos given =
-      core::decide_memory_qos(container.memory_qos, wanted, {}, params.page_size).given;
+  const core::MemoryQos given = core::next_memory_qos(
+      container.memory_qos, core::container_memory_qos(record, container.name, params));
   // Switched off, and taken back already.
   if (!params.enabled() && given == container.memory_qos) return;
   const std::string label =
       cat(core::name_of(record.pod), ", container ", printable(container.name));
-  if (!is_throttled_from(given)) container.throttling.reset();
-  std::optional<Bytes> raised;
-  bool written = true;
-  for (const std::string& path : cgroups_of(transaction.machine(), container)) {
-    const cgroup::CgroupView cgroup{transaction.machine(), path};
-    const core::MemoryQos held = cgroup.memory_qos();
-    core::MemoryQos write_now =
-        core::decide_memory_qos(container.memory_qos, wanted, held, params.page_size).write;
-    if (path == container.cgroup && is_throttled_from(given) && !write_now.high) {
-      raised = observe_throttling(cgroup, container.throttling,
-                                  bounds_of(transaction.settings(), transaction.capacity()));
-      const bool first = raised && held.high && *held.high <= *given.high;
-      if (first) log_raise(transaction, label, *held.high, *raised);
+  const auto cgroups = cgroups_of(transaction.machine(), container);
+  core::MemoryQos wanted = given;
+  std::optional<core::Throttling>& throttling = container.throttling;
+  if (!is_throttled_from(given) || given.high != container.memory_qos.high) throttling.reset();
+  if (is_throttled_from(given)) {
+    const bool first = !throttling || !throttling->raised;
+    observe_throttling(cgroups, *given.high, throttling, params,
+                       transaction.settings().memory_high_patience_seconds);
+    if (throttling && throttling->raised) {
+      wanted.high = throttling->raised;
+      if (first) log_raise(transaction, label, *given.high, *wanted.high);
     }
-    if (raised) write_now.high = raised;
-    written = write(transaction, label, path, write_now) && written;
   }
+  bool written = true;
+  for (const cgroup::CgroupView& cgroup : cgroups)
+    written = write(transaction, label, cgroup.path(),
+                    core::differing_memory_qos(wanted, cgroup.memory_qos(), params.page_size)) &&
+              written;
   if (written) container.memory_qos = given;
 }
 
@@ -116,13 +113,13 @@ Result<std::vector<std::string>> throttled_pods(const core::Settings& settings) 
   PODQOS_ASSIGN(auto machine, cgroup::Cgroupfs::open({.access = cgroup::Access::kRead}));
   PODQOS_ASSIGN(const auto capacity, cgroup::node_capacity(settings));
   PODQOS_ASSIGN(const auto uids, records->pod_uids());
-  const core::ThrottlingBounds bounds = bounds_of(settings, capacity);
+  const core::MemoryQosParams params = core::memory_qos_params(settings, capacity);
   const auto is_due = [&](const core::ContainerRecord& container) {
     if (!is_throttled_from(container.memory_qos)) return false;
     auto throttling = container.throttling;
-    const bool raises =
-        observe_throttling({machine, container.cgroup}, throttling, bounds).has_value();
-    return raises || throttling != container.throttling;
+    observe_throttling(cgroups_of(machine, container), *container.memory_qos.high, throttling,
+                       params, settings.memory_high_patience_seconds);
+    return throttling != container.throttling;
   };
   for (const std::string& uid : uids) {
     const auto record = records->pod(uid);

@@ -188,18 +188,9 @@ core::MemoryQos CgroupView::memory_qos() const {
 
 std::optional<std::int64_t> CgroupView::throttled_events() const {
   if (!has(Controller::kMemory, CgroupVersion::kV2)) return std::nullopt;
-  const auto& events = text(Controller::kMemory, "memory.events");
+  const auto& own = text(Controller::kMemory, "memory.events.local");
+  const auto& events = own ? own : text(Controller::kMemory, "memory.events");
   return events ? find_key(*events, "high") : std::nullopt;
-}
-
-std::optional<std::int64_t> CgroupView::stalled_percent() const {
-  if (!has(Controller::kMemory, CgroupVersion::kV2)) return std::nullopt;
-  const auto& found = text(Controller::kMemory, "memory.pressure");
-  constexpr std::string_view kFull = "full avg10=";
-  const std::size_t at = found ? found->find(kFull) : std::string::npos;
-  if (at == std::string::npos) return std::nullopt;
-  std::string_view rest = std::string_view{*found}.substr(at + kFull.size());
-  return parse_int(read_until(rest, '.'));
 }
 
 std::optional<std::int64_t> CgroupView::oom_kills() const {

@@ -55,11 +55,9 @@ class CgroupView {
   [[nodiscard]] std::optional<Bytes> protection(const std::string& file) const;
   /// memory.min, memory.low and memory.high of cgroup v2.
   [[nodiscard]] core::MemoryQos memory_qos() const;
-  /// How often the cgroup or one below was throttled at its memory.high; cgroup v2.
+  /// How often the cgroup was throttled at its memory.high; cgroup v2. Not those below, which a
+  /// container may have made and given a memory.high, except by kernels before 5.2.
   [[nodiscard]] std::optional<std::int64_t> throttled_events() const;
-  /// Percentage of the last 10 s in which all its tasks waited for memory: "full avg10" of
-  /// memory.pressure, rounded down; nullopt without PSI.
-  [[nodiscard]] std::optional<std::int64_t> stalled_percent() const;
   /// Processes in the cgroup and below that the OOM killer has ended; cgroup v2.
   [[nodiscard]] std::optional<std::int64_t> oom_kills() const;
   [[nodiscard]] std::optional<std::int64_t> pids_limit() const;

@@ -82,6 +82,7 @@ void fields(auto& member, Is<core::Throttling> auto& throttling) {
   member("events", throttling.events);
   member("since", throttling.since);
   member("last", throttling.last);
+  member("raisedBytes", throttling.raised);
 }
 
 void fields(auto& member, Is<core::ContainerRecord> auto& container) {

@@ -41,6 +41,7 @@ struct Throttling {
   std::int64_t events = 0;                          ///< "high" of memory.events
   std::optional<BootSeconds> since = std::nullopt;  ///< absent if it is not throttled
   std::optional<BootSeconds> last = std::nullopt;   ///< when it was throttled last; as `since`
+  std::optional<Bytes> raised = std::nullopt;       ///< its memory.high in place of the rule's
   friend bool operator==(const Throttling&, const Throttling&) = default;
 };
 

@@ -67,10 +67,10 @@ namespace podqos::core {
 [[nodiscard]] Status check_realtime(const EngineResources& resources,
                                     std::optional<CgroupVersion> cpu, std::string_view pod_cgroup);
 
-/// The parameters of pods' values that these settings mean.
 /// Whether the pod is evicted last, or not at all: it is critical, and its tier has a threshold.
 [[nodiscard]] bool is_spared(const PodRecord& record, const Settings& settings);
 
+/// The parameters of pods' values that these settings mean.
 [[nodiscard]] PodConfigParams pod_config_params(const Settings& settings);
 
 /// Values of the pod's cgroup, as Kubernetes computes them. Two cases differ: an incomplete pod has

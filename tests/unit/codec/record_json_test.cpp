@@ -200,8 +200,8 @@ class Random {
          throttling);
   }
   void set(core::Throttling& out) {
-    auto& [events, since, last] = out;
-    fill(events, since, last);
+    auto& [events, since, last, raised] = out;
+    fill(events, since, last, raised);
   }
   void set(core::PodRecord& out) {
     auto& [pod, complete, sums, qos_class, class_source, uid_source, kubelets_own, cpu_burst,

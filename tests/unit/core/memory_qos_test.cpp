@@ -106,85 +106,88 @@ struct MemoryQosCase {
   MemoryQos given;
   MemoryQos wanted;
   MemoryQos held;
-  MemoryQosWrite expected;
+  MemoryQos write;  ///< expected, as `next`
+  MemoryQos next;
 };
 
-class DecideMemoryQos : public ::testing::TestWithParam<MemoryQosCase> {};
+class NextMemoryQos : public ::testing::TestWithParam<MemoryQosCase> {};
 
-TEST_P(DecideMemoryQos, WritesWhatDiffers) {
+TEST_P(NextMemoryQos, IsWrittenWhereItDiffers) {
   const MemoryQosCase& c = GetParam();
-  const MemoryQosWrite decided = decide_memory_qos(c.given, c.wanted, c.held, kPage4K);
-  EXPECT_EQ(decided.write, c.expected.write);
-  EXPECT_EQ(decided.given, c.expected.given);
+  const MemoryQos next = next_memory_qos(c.given, c.wanted);
+  EXPECT_EQ(next, c.next);
+  EXPECT_EQ(differing_memory_qos(next, c.held, kPage4K), c.write);
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    MemoryQos, DecideMemoryQos,
+    MemoryQos, NextMemoryQos,
     ::testing::Values(
         // The kernel shows whole pages.
         MemoryQosCase{"AsGiven",
                       {.low = Bytes{4097}},
                       {.low = Bytes{4097}},
                       {.low = Bytes{4096}},
-                      {.write = {}, .given = {.low = Bytes{4097}}}},
+                      {},
+                      {.low = Bytes{4097}}},
         MemoryQosCase{"Resized",
                       {.low = mib(1)},
                       {.low = mib(2)},
                       {.low = mib(1)},
-                      {.write = {.low = mib(2)}, .given = {.low = mib(2)}}},
+                      {.low = mib(2)},
+                      {.low = mib(2)}},
         MemoryQosCase{"ChangedByOthers",
                       {.low = mib(1)},
                       {.low = mib(1)},
                       {.low = mib(0)},
-                      {.write = {.low = mib(1)}, .given = {.low = mib(1)}}},
+                      {.low = mib(1)},
+                      {.low = mib(1)}},
         MemoryQosCase{"SwitchedOff",
                       {.min = mib(1), .low = mib(0), .high = mib(2)},
                       {},
                       {.min = mib(1), .low = mib(0), .high = mib(2)},
-                      {.write = {.min = mib(0), .high = kUnlimitedMemory},
-                       .given = {.min = mib(0), .low = mib(0), .high = kUnlimitedMemory}}},
+                      {.min = mib(0), .high = kUnlimitedMemory},
+                      {.min = mib(0), .low = mib(0), .high = kUnlimitedMemory}},
         MemoryQosCase{"SwitchedOn",
                       {.high = kUnlimitedMemory},
                       {.high = mib(1)},
                       {.high = kUnlimitedMemory},
-                      {.write = {.high = mib(1)}, .given = {.high = mib(1)}}},
+                      {.high = mib(1)},
+                      {.high = mib(1)}},
         MemoryQosCase{"NotGiven",
                       {.low = mib(0)},
                       {.low = mib(0), .high = mib(1)},
                       {.min = mib(9), .low = mib(0), .high = mib(9)},
-                      {.write = {}, .given = {.low = mib(0)}}},
-        MemoryQosCase{"Raised",
+                      {},
+                      {.low = mib(0)}},
+        MemoryQosCase{"RaisedByOthers",
                       {.high = mib(1)},
                       {.high = mib(1)},
                       {.high = mib(2)},
-                      {.write = {}, .given = {.high = mib(1)}}},
-        MemoryQosCase{"RaisedAndResized",
                       {.high = mib(1)},
-                      {.high = mib(4)},
-                      {.high = mib(2)},
-                      {.write = {.high = mib(4)}, .given = {.high = mib(4)}}},
+                      {.high = mib(1)}},
         MemoryQosCase{"Lowered",
                       {.high = mib(2)},
                       {.high = mib(2)},
                       {.high = mib(1)},
-                      {.write = {.high = mib(2)}, .given = {.high = mib(2)}}},
-        MemoryQosCase{"Unreadable",
-                      {.low = mib(1)},
-                      {.low = mib(2)},
-                      {},
-                      {.write = {}, .given = {.low = mib(2)}}}),
+                      {.high = mib(2)},
+                      {.high = mib(2)}},
+        MemoryQosCase{"Unreadable", {.low = mib(1)}, {.low = mib(2)}, {}, {}, {.low = mib(2)}}),
     [](const auto& test) { return test.param.name; });
 
 /// A container of at most 128Mi is throttled at 100Mi, with patience for 30 s.
 class DecideThrottling : public ::testing::Test {
  protected:
+  /// @return what memory.high is raised to now
   std::optional<Bytes> look(std::int64_t events, std::int64_t now) {
+    const auto before = seen_ ? seen_->raised : std::nullopt;
     snapshot_.events = events;
-    return decide_throttling(seen_, snapshot_, bounds_, BootSeconds{now});
+    decide_throttling(seen_, snapshot_, node_, patience_, BootSeconds{now});
+    return seen_->raised == before ? std::nullopt : seen_->raised;
   }
 
   ThrottlingSnapshot snapshot_{.stalled_percent = 99, .high = mib(100), .limit = mib(128)};
-  ThrottlingBounds bounds_{.patience_seconds = 30, .allocatable = mib(1000), .page_size = kPage4K};
+  MemoryQosParams node_{.allocatable = mib(1000), .page_size = kPage4K};
+  std::int64_t patience_ = 30;
   std::optional<Throttling> seen_;
 };
 
@@ -200,6 +203,7 @@ TEST_F(DecideThrottling, RaisesAfterTheTimeInStepsUpToTheLimit) {
   EXPECT_EQ(look(105, 1070), mib(128));
   snapshot_.high = mib(128);
   EXPECT_EQ(look(106, 1200), std::nullopt) << "the limit counts there";
+  EXPECT_EQ(seen_->raised, mib(128)) << "it stays";
 }
 
 TEST_F(DecideThrottling, BeginsAnewWhereThereWasAPause) {
@@ -249,7 +253,7 @@ TEST_F(DecideThrottling, RaisesToMaxBeyondTheNodeWithoutALimit) {
 }
 
 TEST_F(DecideThrottling, NeverRaisesWithoutPatience) {
-  bounds_.patience_seconds = 0;
+  patience_ = 0;
   look(1, 1000);
   look(2, 1010);
   EXPECT_EQ(look(3, 5000), std::nullopt);
