@@ -47,24 +47,31 @@ Measured measure(const cgroup::CgroupView& tier, const cgroup::CgroupView& root,
           .text = cat("all its tasks waited for memory ", *stalled, " % of the time")};
 }
 
+/// Whether the last eviction is less than eviction.interval ago.
+bool is_soon(const core::TiersRecord& tiers, const core::Settings& settings, BootSeconds now) {
+  return tiers.eviction &&
+         now.value() - tiers.eviction->at.value() < settings.eviction.interval_seconds;
+}
+
 /// A tier's pods with running containers.
 struct Candidates {
   std::vector<core::PodRecord> records;
-  std::vector<core::Plan> kills;  ///< of each of them: what ends its containers
+  std::vector<std::vector<core::DyingContainer>> containers;  ///< of each of them
   std::vector<core::MemoryUse> uses;
 };
 
-/// Ends the running containers in the pod's cgroup; empty for a pod whose containers have ended, of
+/// The running containers in the pod's cgroup; empty for a pod whose containers have ended, of
 /// which its engine has not told yet.
-core::Plan plan_kill(cgroup::Machine& machine, const core::PodRecord& pod) {
-  core::Plan plan;
+std::vector<core::DyingContainer> running_in(cgroup::Machine& machine, const core::PodRecord& pod) {
+  std::vector<core::DyingContainer> running;
   for (const core::ContainerRecord& container : pod.containers) {
     const bool runs = container.state == core::ContainerState::kLive &&
                       machine.is_alive(container.pid, container.start_time);
     if (runs && is_below(container.cgroup, pod.cgroup))
-      plan.emplace_back(core::KillProcesses{.path = container.cgroup});
+      running.push_back(
+          {.cgroup = container.cgroup, .init = {container.pid, container.start_time}});
   }
-  return plan;
+  return running;
 }
 
 Result<Candidates> candidates_in(Transaction& transaction, const std::string& tier) {
@@ -77,9 +84,9 @@ Result<Candidates> candidates_in(Transaction& transaction, const std::string& ti
     core::PodRecord& pod = **record;
     if (pod.kubelets_own || pod.released_at || parent_of(pod.cgroup) != tier) continue;
     const auto used = cgroup::CgroupView{transaction.machine(), pod.cgroup}.working_set();
-    core::Plan kill = plan_kill(transaction.machine(), pod);
-    if (!used || kill.empty()) continue;
-    found.kills.push_back(std::move(kill));
+    auto running = running_in(transaction.machine(), pod);
+    if (!used || running.empty()) continue;
+    found.containers.push_back(std::move(running));
     found.uses.push_back({.request = pod.capped_request.memory,
                           .usage = *used,
                           .priority = pod.pod.priority.value_or(0),
@@ -87,6 +94,14 @@ Result<Candidates> candidates_in(Transaction& transaction, const std::string& ti
     found.records.push_back(std::move(pod));
   }
   return found;
+}
+
+/// Goes on with what an earlier process has begun.
+Status finish_earlier(const core::Settings& settings, Log& log, const Timeouts& timeouts) {
+  PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log, timeouts));
+  if (!transaction) return {};
+  PODQOS_TRY(finish_eviction(*transaction));
+  return transaction->finish();
 }
 
 std::string describe_eviction(const core::PodRecord& pod, const core::MemoryUse& use,
@@ -99,12 +114,12 @@ std::string describe_eviction(const core::PodRecord& pod, const core::MemoryUse&
 }  // namespace
 
 std::optional<PressedTier> Evictor::find_pressed(cgroup::Machine& machine,
-                                                 const std::vector<core::TreeRecord>& trees,
+                                                 const core::TiersRecord& tiers,
                                                  const core::Settings& settings, Bytes node_memory,
                                                  BootSeconds now) {
   // What was measured before an eviction, or soon after it, says nothing of what is left: the
   // kernel's averages lag.
-  if (last_ && now.value() - last_->value() < settings.eviction.interval_seconds) {
+  if (is_soon(tiers, settings, now)) {
     periods_.clear();
     return std::nullopt;
   }
@@ -113,7 +128,7 @@ std::optional<PressedTier> Evictor::find_pressed(cgroup::Machine& machine,
   for (const auto qos_class : {core::QosClass::kBestEffort, core::QosClass::kBurstable}) {
     const auto& threshold = settings.eviction.of(qos_class);
     if (!threshold) continue;
-    for (const core::TreeRecord& tree : trees) {
+    for (const core::TreeRecord& tree : tiers.trees) {
       if (core::is_watched_by_oomd(tree.kubepods, machine.layout_without_hugepages())) continue;
       std::string cgroup = core::tier_path(tree.kubepods, qos_class);
       const Measured measured = measure({machine, cgroup}, {machine, tree.kubepods}, node_memory);
@@ -129,14 +144,11 @@ std::optional<PressedTier> Evictor::find_pressed(cgroup::Machine& machine,
   return pressed;
 }
 
-void Evictor::note(const PressedTier& tier, bool evicted, BootSeconds now) {
-  periods_[tier.cgroup].end();
-  if (evicted) last_ = now;
-}
-
 Result<bool> evict_from(Transaction& transaction, const PressedTier& tier) {
   PODQOS_TRY(recover(transaction));
-  PODQOS_ASSIGN(const auto candidates, candidates_in(transaction, tier.cgroup));
+  core::TiersRecord& tiers = transaction.tiers();
+  if (is_soon(tiers, transaction.settings(), transaction.now())) return false;
+  PODQOS_ASSIGN(auto candidates, candidates_in(transaction, tier.cgroup));
   const auto victim = core::find_victim(candidates.uses);
   if (!victim) {
     transaction.log().info(cat(tier.cgroup, ": ", tier.measured,
@@ -144,27 +156,46 @@ Result<bool> evict_from(Transaction& transaction, const PressedTier& tier) {
     return false;
   }
   const core::PodRecord& pod = candidates.records[*victim];
-  PODQOS_TRY(transaction.execute(candidates.kills[*victim]));
+  tiers.eviction = {.at = transaction.now(), .killing = std::move(candidates.containers[*victim])};
+  PODQOS_TRY(transaction.store().checkpoint());
+  PODQOS_TRY(finish_eviction(transaction));
   transaction.log().warning(describe_eviction(pod, candidates.uses[*victim], tier));
   return true;
+}
+
+Status finish_eviction(Transaction& transaction) {
+  auto& eviction = transaction.tiers().eviction;
+  if (!eviction) return {};
+  core::Plan plan;
+  for (const auto& [cgroup, init] : eviction->killing) {
+    if (transaction.machine().is_alive(init.pid, init.start_time))
+      plan.emplace_back(core::KillProcesses{.path = cgroup});
+  }
+  PODQOS_TRY(transaction.execute(plan));
+  eviction->killing.clear();
+  return {};
 }
 
 Result<std::optional<core::QosClass>> Evictor::check(const core::Settings& settings, Log& log,
                                                      const Timeouts& timeouts) {
   const core::Eviction& eviction = settings.eviction;
-  if (!settings.enabled || (!eviction.burstable && !eviction.besteffort)) return std::nullopt;
+  const bool watches = settings.enabled && (eviction.burstable || eviction.besteffort);
+  if (!watches && finished_) return std::nullopt;
   PODQOS_ASSIGN(auto records,
                 store::Store::open({.path = settings.state_dir}, store::Opening::kReadUnlocked));
-  if (records.tiers().trees.empty()) return std::nullopt;
+  const auto& last = records.tiers().eviction;
+  if (last && !last->killing.empty()) PODQOS_TRY(finish_earlier(settings, log, timeouts));
+  finished_ = true;
+  if (!watches || records.tiers().trees.empty()) return std::nullopt;
   PODQOS_ASSIGN(auto cgroups, cgroup::Cgroupfs::open({.access = cgroup::Access::kRead}));
   PODQOS_ASSIGN(const auto capacity, cgroup::node_capacity(settings));
   const BootSeconds now{sys::seconds_since_boot()};
-  const auto tier = find_pressed(cgroups, records.tiers().trees, settings, capacity.memory, now);
+  const auto tier = find_pressed(cgroups, records.tiers(), settings, capacity.memory, now);
   if (!tier) return std::nullopt;
   PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log, timeouts));
   if (!transaction) return std::nullopt;
   PODQOS_ASSIGN(const bool evicted, evict_from(*transaction, *tier));
-  note(*tier, evicted, now);
+  end_period(*tier);
   PODQOS_TRY(transaction->finish_if_changed());
   return evicted ? std::optional{tier->qos_class} : std::nullopt;
 }

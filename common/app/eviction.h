@@ -40,21 +40,25 @@ class Evictor {
   /// against the lowest of its limit, its root's and the node's memory.
   /// @param node_memory  the node's capacity
   [[nodiscard]] std::optional<PressedTier> find_pressed(cgroup::Machine& machine,
-                                                        const std::vector<core::TreeRecord>& trees,
+                                                        const core::TiersRecord& tiers,
                                                         const core::Settings& settings,
                                                         Bytes node_memory, BootSeconds now);
-  /// Notes an eviction, or that no pod could be evicted: the tier is measured anew.
-  void note(const PressedTier& tier, bool evicted, BootSeconds now);
+  /// Measures the tier anew, after an eviction, or since no pod could be evicted.
+  void end_period(const PressedTier& tier) { periods_[tier.cgroup].end(); }
 
  private:
   std::map<std::string, core::PressurePeriod> periods_;  ///< by the tier's cgroup
-  std::optional<BootSeconds> last_;                      ///< eviction
+  bool finished_ = false;                                ///< what an earlier process may have begun
 };
 
 /// Evicts a pod from the tier: kills the containers in its cgroup that are in its record, and logs
 /// who, why and what was measured. The engine reports their end as any other. The caller finishes
 /// the transaction.
-/// @return false if none of podqos's own pods in the tier may be evicted (core::find_victim())
+/// @return false if none of podqos's own pods in the tier may be evicted (core::find_victim()), or
+///         if another program has just evicted one
 [[nodiscard]] Result<bool> evict_from(Transaction& transaction, const PressedTier& tier);
+
+/// Kills what the last eviction has left alive. Part of it, or called when it was interrupted.
+[[nodiscard]] Status finish_eviction(Transaction& transaction);
 
 }  // namespace podqos::app

@@ -146,6 +146,17 @@ void fields(auto& member, Is<core::TreeRecord> auto& tree) {
   member("reserves", tree.reserves);
 }
 
+void fields(auto& member, Is<core::DyingContainer> auto& container) {
+  member("cgroup", container.cgroup);
+  member("pid", container.init.pid);
+  member("startTime", container.init.start_time);
+}
+
+void fields(auto& member, Is<core::EvictionRecord> auto& eviction) {
+  member("at", eviction.at);
+  member("killing", eviction.killing);
+}
+
 void fields(auto& member, Is<core::TiersRecord> auto& record) {
   member("sums", record.sums);
   member("pending", record.pending);
@@ -154,6 +165,7 @@ void fields(auto& member, Is<core::TiersRecord> auto& record) {
   member("uncounted", record.uncounted);
   member("trees", record.trees);
   member("weightFormula", record.weight_formula);
+  member("eviction", record.eviction);
 }
 
 }  // namespace podqos::codec

@@ -161,6 +161,21 @@ struct TreeRecord {
   friend bool operator==(const TreeRecord&, const TreeRecord&) = default;
 };
 
+/// A running container that is being killed.
+struct DyingContainer {
+  std::string cgroup;
+  Process init;
+  friend bool operator==(const DyingContainer&, const DyingContainer&) = default;
+};
+
+/// An eviction from a tier, of whichever program.
+struct EvictionRecord {
+  BootSeconds at = {};
+  /// Empty once all are killed. A program that dies before may leave them frozen.
+  std::vector<DyingContainer> killing = {};
+  friend bool operator==(const EvictionRecord&, const EvictionRecord&) = default;
+};
+
 /// The stored state of the tiers, tiers.json, and of the pods that later transactions have to
 /// check.
 struct TiersRecord {
@@ -176,6 +191,7 @@ struct TiersRecord {
   std::vector<TreeRecord> trees;  ///< one for each driver that podqos's own pods use
   /// Shares→weight formula of the node's runtime, observed in one of its containers.
   std::optional<WeightFormula> weight_formula;
+  std::optional<EvictionRecord> eviction = std::nullopt;  ///< the last one
   friend bool operator==(const TiersRecord&, const TiersRecord&) = default;
 };
 

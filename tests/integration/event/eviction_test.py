@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
@@ -49,8 +50,10 @@ class EvictionCase(BusyCase):
         patience.wait_for(lambda: self.machine.read(path, "usage") > mebibytes * MI, PATIENCE, f"{uid} has its memory")
         return pid
 
-    def watch(self, **eviction):
-        """Lets podqos-nri go by this setting: starts it, or has it read the setting again."""
+    def watch(self, *tracer, **eviction):
+        """Lets podqos-nri go by this setting: starts it, with a tracer's command line before its own, or has it read
+        the setting again.
+        """
         self.podqos.settings["eviction"] = eviction or None
         self.podqos.settings["nri"] = {"metrics": f"unix:{self.tmp}/metrics.sock"}
         config = self.podqos.config(self.kind)
@@ -60,8 +63,8 @@ class EvictionCase(BusyCase):
             return
         runtime = nri_peer.Runtime(self.tmp / "nri.sock")
         self.addCleanup(runtime.stop)
-        self.plugin = subprocess.Popen([BIN / "podqos-nri", "--config", config, "--socket", self.tmp / "nri.sock"],
-                                       env={}, stdin=subprocess.DEVNULL)
+        self.plugin = subprocess.Popen([*tracer, BIN / "podqos-nri", "--config", config,
+                                        "--socket", self.tmp / "nri.sock"], env={}, stdin=subprocess.DEVNULL)
         self.addCleanup(self.plugin.wait)
         self.addCleanup(self.plugin.kill)
         runtime.accept().welcome()
@@ -159,6 +162,29 @@ class Bounds(EvictionCase):
         self.assert_evicts_nothing(*pids)
 
 
+@unittest.skipIf(machines.Machine().version("memory") == 2, "cgroup.kill kills all at once, and freezes nothing")
+class Interrupted(EvictionCase):
+    """The plugin is killed while it evicts: what it has frozen must not stay so."""
+
+    def test_what_is_frozen_ends(self):
+        large, other = self.take("large", 60), self.take("other", 20)
+        self.watch("/usr/bin/strace", "-f", "-o", self.tmp / "calls", "-e", "trace=kill", "-e",
+                   "inject=kill:signal=KILL:when=1", besteffort=AT_ONCE, interval="1h")
+        patience.wait_for(lambda: "killed by SIGKILL" in (self.tmp / "calls").read_text(encoding="ascii"), PATIENCE,
+                          "podqos-nri has been killed")
+        cgroup = machines.cgroup_of(large)
+        self.assertEqual(self.machine.file(cgroup, "freezer", "freezer.state"), "FROZEN")
+        self.assertTrue(machines.alive(large))
+        self.podqos.ctl("reconcile")
+        self.plugin.wait()
+        self.plugin = None
+        # The interval began with the interrupted eviction.
+        self.watch(besteffort={"memoryPressure": "1%/1s"}, interval="1h")
+        self.assert_ends(large)
+        time.sleep(4)
+        self.assertTrue(machines.alive(other))
+
+
 class Stalled(EvictionCase):
     """Pressure by PSI: memory alone, however much it is, is none."""
 
@@ -192,6 +218,6 @@ class Stalled(EvictionCase):
 
 if __name__ == "__main__":
     PSI = pathlib.Path("/proc/pressure/memory").exists()
-    harness.main(("runc",), in_guest=[Stalled] if PSI else [Victim, Bounds],
-                 here=[Victim, Bounds, guest.cases({"v2": (guest.Guest("v2"), __file__),
+    harness.main(("runc",), in_guest=[Stalled] if PSI else [Victim, Bounds, Interrupted],
+                 here=[Victim, Bounds, Interrupted, guest.cases({"v2": (guest.Guest("v2"), __file__),
                                                     "emulated": (guest.Guest("emulated", timeout=600), __file__)})])

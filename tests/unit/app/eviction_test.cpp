@@ -17,6 +17,7 @@ using containers::kBatchContainer;
 using containers::kBestEffort;
 using containers::kBurstable;
 using containers::kDatabaseContainer;
+using containers::kLogContainer;
 using containers::kWebContainer;
 using containers::kWebPod;
 using ::testing::Contains;
@@ -47,7 +48,7 @@ class EvictionOf : public ::testing::TestWithParam<core::CgroupVersion> {
 
   std::optional<PressedTier> find(std::int64_t now) {
     Transaction transaction = node_.begin();
-    return evictor_.find_pressed(transaction.machine(), transaction.tiers().trees, node_.settings,
+    return evictor_.find_pressed(transaction.machine(), transaction.tiers(), node_.settings,
                                  kNodeMemory, BootSeconds{now});
   }
 
@@ -95,7 +96,7 @@ TEST_P(EvictionOf, ATierWaitsForTheInterval) {
   EXPECT_EQ(find(1), std::nullopt);
   const auto pressed = find(2);
   ASSERT_TRUE(pressed);
-  evictor_.note(*pressed, /*evicted*/ true, BootSeconds{2});
+  node_.records.tiers.eviction = core::EvictionRecord{.at = BootSeconds{2}};
   EXPECT_EQ(find(61), std::nullopt);
   EXPECT_EQ(find(62), std::nullopt);  // It begins anew.
   EXPECT_TRUE(find(63));
@@ -123,12 +124,64 @@ TEST_P(EvictionOf, APodKillsItsContainersAlone) {
 TEST_P(EvictionOf, APodHappensOnce) {
   use("/podqos/kubepods/besteffort/podb", 5 * kMebi);
   ASSERT_TRUE(evict(kBestEffort).value_or(false));
+  node_.records.tiers.eviction.reset();
   node_.changes.clear();
   // Its engine has not told of its end yet.
   const auto again = evict(kBestEffort);
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_FALSE(*again);
   EXPECT_THAT(node_.changes, Not(Contains(HasSubstr("kill"))));
+}
+
+// As containerd's and CRI-O's plugins on one node, or one that is started again.
+TEST_P(EvictionOf, APodIsTheOnlyOneInTheInterval) {
+  use("/podqos/kubepods/besteffort/podb", 5 * kMebi);
+  use(kWebPod, 100 * kMebi);
+  ASSERT_TRUE(evict(kBestEffort).value_or(false));
+  const auto other = evict(kBurstable);
+  ASSERT_TRUE(other) << other.error().message;
+  EXPECT_FALSE(*other);
+  EXPECT_TRUE(node_.tree.processes.contains(Pid{10}));
+}
+
+// Without cgroup.kill what is killed is frozen, and ends only once it is thawed.
+TEST_P(EvictionOf, APodIsFinishedIfThePluginDies) {
+  node_.run(kLogContainer, Pid{13});
+  use(kWebPod, 200 * kMebi);
+  const auto tree = node_.tree;
+  const auto records = node_.records;
+  bool cut_off = true;
+  for (int allowed = 0; cut_off && allowed < 20; ++allowed) {
+    SCOPED_TRACE(allowed);
+    node_.tree = tree;
+    node_.records = records;
+    node_.allow(allowed);
+    {
+      Transaction transaction = node_.begin();
+      const auto evicted = evict_from(transaction, {.cgroup = kBurstable, .measured = "much"});
+      if (evicted) static_cast<void>(transaction.finish_if_changed().has_value());
+    }
+    cut_off = node_.changes_left == 0;
+    node_.allow_all();
+    ASSERT_TRUE(node_.reconcile());
+    Transaction transaction = node_.begin();
+    ASSERT_TRUE(finish_eviction(transaction));
+    ASSERT_TRUE(transaction.finish());
+    const bool begun = node_.records.tiers.eviction.has_value();
+    EXPECT_EQ(node_.tree.processes.contains(Pid{10}), !begun);
+    EXPECT_EQ(node_.tree.processes.contains(Pid{13}), !begun);
+    EXPECT_TRUE(node_.tree.processes.contains(Pid{12}));
+  }
+  EXPECT_FALSE(cut_off);
+}
+
+TEST_P(EvictionOf, APodThatRunsAgainIsSpared) {
+  node_.records.tiers.eviction = core::EvictionRecord{
+      .killing = {{.cgroup = cat(kWebPod, "/web"), .init = {Pid{10}, StartTime{1}}}}};
+  Transaction transaction = node_.begin();
+  ASSERT_TRUE(finish_eviction(transaction));
+  EXPECT_TRUE(node_.tree.processes.contains(Pid{10}));
+  EXPECT_THAT(transaction.tiers().eviction->killing, IsEmpty());
 }
 
 TEST_P(EvictionOf, APodSparesThoseWithinTheirRequests) {
@@ -163,7 +216,7 @@ TEST_F(EvictionByPressure, GoesByTheTimeForWhichAllTasksWaited) {
   Evictor evictor;
   const auto find = [&](std::int64_t now) {
     Transaction transaction = node_.begin();
-    return evictor.find_pressed(transaction.machine(), transaction.tiers().trees, node_.settings,
+    return evictor.find_pressed(transaction.machine(), transaction.tiers(), node_.settings,
                                 kNodeMemory, BootSeconds{now});
   };
   EXPECT_EQ(find(1), std::nullopt);
@@ -188,7 +241,7 @@ TEST(EvictionBySystemd, IsLeftToOomdOnCgroupV2) {
   Evictor evictor;
   for (const std::int64_t now : {1, 2, 3}) {
     Transaction transaction = node.begin();
-    EXPECT_EQ(evictor.find_pressed(transaction.machine(), transaction.tiers().trees, node.settings,
+    EXPECT_EQ(evictor.find_pressed(transaction.machine(), transaction.tiers(), node.settings,
                                    kNodeMemory, BootSeconds{now}),
               std::nullopt);
   }

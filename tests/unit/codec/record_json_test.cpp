@@ -226,8 +226,17 @@ class Random {
     fill(kubepods, top, sums, reserves);
   }
   void set(core::TiersRecord& out) {
-    auto& [sums, pending, revisits, cut, uncounted, trees, formula] = out;
-    fill(sums, pending, revisits, cut, uncounted, trees, formula);
+    auto& [sums, pending, revisits, cut, uncounted, trees, formula, eviction] = out;
+    fill(sums, pending, revisits, cut, uncounted, trees, formula, eviction);
+  }
+  void set(core::DyingContainer& out) {
+    auto& [cgroup, init] = out;
+    auto& [pid, start_time] = init;
+    fill(cgroup, pid, start_time);
+  }
+  void set(core::EvictionRecord& out) {
+    auto& [at, killing] = out;
+    fill(at, killing);
   }
 
   std::mt19937_64 engine_;
