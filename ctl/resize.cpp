@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -120,10 +121,21 @@ Result<app::UpdateContainer> find_runtime(const ResizeOptions& options,
                   engine.empty() ? "" : cat(", or use ", engine)));
 }
 
-Json report_of(const core::RequestedResize& done) {
+/// Postpones what would end this program, such as Ctrl-C, to the end of the resize: otherwise the
+/// pod would stay half resized.
+void block_signals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP})
+    ::sigaddset(&signals, number);
+  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+}
+
+/// @param told  whether a container's runtime was
+Json report_of(const core::RequestedResize& done, bool told) {
   return {{"uid", done.after.pod.uid},
           {"container", done.container.empty() ? Json(nullptr) : Json(done.container)},
-          {"changed", done.after.pod != done.before.pod},
+          {"changed", told || done.after.pod != done.before.pod},
           {"requests", json_of(done.resources.requests)},
           {"limits", json_of(done.resources.limits)}};
 }
@@ -150,6 +162,7 @@ Result<int> run_resize(ResizeOptions& options, const Cli& cli) {
   PODQOS_ASSIGN(const auto settings, app::load_settings(cli.config));
   app::Log log{"podqosctl", settings};
   std::vector<core::ContainerRecord> told;
+  block_signals();
   const auto done = app::resize_pod(
       [&]() -> Result<app::Transaction> {
         PODQOS_ASSIGN(auto transaction, app::Transaction::open_existing(settings, log));
@@ -172,7 +185,7 @@ Result<int> run_resize(ResizeOptions& options, const Cli& cli) {
               "it: tell it the same by ",
               engine));
   }
-  const Json report = report_of(*done);
+  const Json report = report_of(*done, !told.empty());
   return print(cat(options.output.is_json() ? dump(report) : text_of(report), "\n"));
 }
 

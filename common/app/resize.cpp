@@ -72,23 +72,31 @@ core::HeldResources values_of(cgroup::Machine& machine, const core::ContainerRec
 }
 
 /// What is to be told of one container; nullopt if nothing is.
+/// @param wanted  what the resize asks for
 Result<std::optional<ContainerUpdate>> decide_update(Transaction& transaction,
                                                      const core::RequestedResize& pod,
+                                                     const core::Resources& wanted,
                                                      const core::ContainerRecord& container) {
   const core::Container* const old = core::find_container(pod.before.pod, container.name);
   const core::Container* const now = core::find_container(pod.after.pod, container.name);
   if (container.sandbox || old == nullptr || now == nullptr) return std::nullopt;
   const core::PodConfigParams params = core::pod_config_params(transaction.settings());
-  PODQOS_ASSIGN(const auto before, core::container_cgroup_values(pod.before.pod, *old, params));
+  PODQOS_ASSIGN(auto before, core::container_cgroup_values(pod.before.pod, *old, params));
   PODQOS_ASSIGN(const auto after, core::container_cgroup_values(pod.after.pod, *now, params));
+  const core::HeldResources held = values_of(transaction.machine(), container);
+  if (container.name == pod.container && core::tells_of_updates(pod.after, container)) {
+    const core::NodeRules node{.formula = transaction.formula(),
+                               .page_size = transaction.capacity().page_size,
+                               .settings = transaction.settings()};
+    core::assume_held(before, core::find_update(pod.after, container, held, node), wanted);
+  }
   if (before == after) return std::nullopt;
   PODQOS_TRY(core::check_kernel_bounds(after));
   if (container.state != core::ContainerState::kLive)
     return fail(ErrorCode::kBusy, "it is being created: try again once it runs");
   const cgroup::CgroupView view{transaction.machine(), container.cgroup};
   PODQOS_TRY(core::check_usage(before, after, view.memory_usage()));
-  auto values = core::runtime_update(before, after, values_of(transaction.machine(), container),
-                                     transaction.formula());
+  auto values = core::runtime_update(before, after, held, transaction.formula());
   // What the container's own period rounds to the same quota.
   if (values.steps.empty()) return std::nullopt;
   return ContainerUpdate{container, std::move(values)};
@@ -115,7 +123,8 @@ Result<DecidedResize> decide_steps(Transaction& transaction, const PodResize& wa
   for (const core::ContainerRecord& container : record.containers) {
     if (!cgroup::lives(transaction.machine(), container)) continue;
     runs = runs || container.name == decided.pod.container;
-    PODQOS_ASSIGN(auto update, with_container_id(decide_update(transaction, decided.pod, container),
+    PODQOS_ASSIGN(auto update, with_container_id(decide_update(transaction, decided.pod,
+                                                               wanted.request.wanted, container),
                                                  container.id));
     if (update) decided.updates.push_back(*std::move(update));
   }
@@ -131,7 +140,7 @@ class Resizing {
 
   Result<core::RequestedResize> run(const FindRuntime& find) {
     PODQOS_TRY(look());
-    if (decided_.pod.after == decided_.pod.before) return decided_.pod;
+    if (decided_.pod.after == decided_.pod.before && decided_.updates.empty()) return decided_.pod;
     for (const ContainerUpdate& update : decided_.updates) {
       PODQOS_ASSIGN(auto runtime, with_container_id(find(update.container), update.container.id));
       runtimes_.push_back(std::move(runtime));

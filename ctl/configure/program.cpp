@@ -34,6 +34,9 @@ constexpr std::size_t kChunk = std::size_t{64} << 10U;  // what a pipe holds
     return found;
   };
   ::setpgid(0, 0);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
   if (const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC); nothing >= 0)
     ::dup2(nothing, STDIN_FILENO);
   ::dup2(output, STDOUT_FILENO);

@@ -218,7 +218,8 @@ const Resources& resources_of(const PodRecord& record, const ContainerRecord& co
   return known == nullptr ? none : known->resources;
 }
 
-/// The values that differ from what the runtime was given.
+}  // namespace
+
 EngineResources find_update(const PodRecord& record, const ContainerRecord& container,
                             const HeldResources& held, const NodeRules& node) {
   const Resources& known = resources_of(record, container);
@@ -234,6 +235,8 @@ EngineResources find_update(const PodRecord& record, const ContainerRecord& cont
     update.memory_limit = values.memory_limit;
   return update;
 }
+
+namespace {
 
 /// Whether the pod's resources are those of its containers, and not stated by annotations.
 bool has_inferred_resources(const PodRecord& record) {

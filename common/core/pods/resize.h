@@ -66,6 +66,10 @@ struct NodeRules {
 /// while the one that replaces it runs as well.
 [[nodiscard]] bool tells_of_updates(const PodRecord& record, const ContainerRecord& container);
 
+/// The values of a container that differ from what its runtime was given.
+[[nodiscard]] EngineResources find_update(const PodRecord& record, const ContainerRecord& container,
+                                          const HeldResources& held, const NodeRules& node);
+
 /// Takes what runtimes have changed of running containers (`runc update`, `docker update`) as
 /// updates of the engine, see apply_resize(): the values that differ from what podqos knows that
 /// the runtime was given, lower ones as well. A pod whose annotations state its resources keeps

@@ -169,6 +169,17 @@ std::optional<std::int64_t> shares_of(const HeldResources& held,
 
 }  // namespace
 
+void assume_held(CgroupValues& before, const EngineResources& differs, const Resources& wanted) {
+  if (differs.memory_limit && find(wanted.limits, kMemory))
+    before.memory_limit = Bytes{*differs.memory_limit};
+  if (differs.cpu_quota && find(wanted.limits, kCpu)) {
+    before.cpu_quota = Micros{*differs.cpu_quota};
+    before.cpu_period = differs.period();
+  }
+  if (differs.cpu_shares && find(wanted.requests, kCpu))
+    before.cpu_shares = CpuShares{*differs.cpu_shares};
+}
+
 RuntimeUpdate runtime_update(const CgroupValues& before, const CgroupValues& after,
                              const HeldResources& held, WeightFormula formula) {
   const Micros period = held.values.period();

@@ -49,6 +49,11 @@ struct RequestedResize {
 [[nodiscard]] PodRecord with_resources_of(PodRecord now, const PodRecord& other,
                                           const std::string& container);
 
+/// Puts what the container's cgroup has in place of the rule's values before a resize, where the
+/// request asks for something else: an earlier resize may have ended before the runtime was told.
+/// @param differs  find_update() of the pod after the resize
+void assume_held(CgroupValues& before, const EngineResources& differs, const Resources& wanted);
+
 /// What a container's runtime is told: all values that the container's cgroup is known to have,
 /// since runc forgets those that an update leaves out. -1: no limit any more.
 struct RuntimeUpdate {

@@ -176,6 +176,35 @@ TEST_P(ResizePod, TakesBackWhatWasDoneIfTheRuntimeFails) {
   }
 }
 
+// podqosctl is killed, before or after the runtime has changed the container.
+TEST_P(ResizePod, IsCompletedByTheNextOne) {
+  struct Killed {};
+  const auto tree = node_.tree;
+  const auto records = node_.records;
+  const auto cpu_up = [&] { return resize("web", amounts("500m", "64Mi"), amounts("1", "64Mi")); };
+  for (const char* last : {"web 64Mi 50000", "web 64Mi 100000"}) {
+    SCOPED_TRACE(last);
+    node_.tree = tree;
+    node_.records = records;
+    on_update = [&](const std::string& call) -> Status {
+      if (call == last) throw Killed{};
+      return {};
+    };
+    EXPECT_THROW(static_cast<void>(cpu_up().has_value()), Killed);
+    on_update = {};
+    ASSERT_TRUE(node_.reconcile());
+    const auto done = cpu_up();
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_EQ(quota(cat(kWebPod, "/web")), quota_of(100'000));
+    EXPECT_EQ(node_.memory(cat(kWebPod, "/web")), std::to_string(64 * kMebibyte));
+    EXPECT_EQ(quota(kWebPod), quota_of(150'000));
+    EXPECT_EQ(node_.memory(kWebPod), std::to_string(192 * kMebibyte));
+    calls_.clear();
+    ASSERT_TRUE(cpu_up());
+    EXPECT_THAT(calls_, IsEmpty());
+  }
+}
+
 TEST_P(ResizePod, SaysWhatCouldNotBeTakenBack) {
   on_update = [](const std::string& call) {
     return call == "web 256Mi 50000" ? Status{} : fail(ErrorCode::kRefused, "it has ended");
