@@ -173,8 +173,6 @@ Status Transaction::write_tiers(const core::TreeRecord& tree, core::TreeState st
     core::TierSnapshot snapshot = observe_tier(path, tier, state);
     snapshot.has_eviction = watched_by_oomd && state == core::TreeState::kMissing &&
                             cgroup::has_eviction(*machine_, path);
-    if (state == core::TreeState::kMissing && qos_class == core::QosClass::kBestEffort)
-      snapshot.is_idle = cgroup::CgroupView{*machine_, path}.cpu_idle().value_or(false);
     return snapshot;
   };
   const bool took_reservation = state == core::TreeState::kMissing && tree.reserves.value_or(false);
@@ -204,7 +202,8 @@ Status Transaction::write_tiers(const core::TreeRecord& tree, core::TreeState st
   attempt(core::plan_tiers(tree.kubepods, values, layout, formula(), make));
   note_held(tree.kubepods, wanted,
             refused_limit ? with_present_limits(tree.kubepods, values) : values);
-  const core::CgroupValues above{.cpu_shares = share, .unified = values.root.unified};
+  const core::CgroupValues above{
+      .cpu_shares = share, .cpu_idle = values.root.cpu_idle, .unified = values.root.unified};
   if (!tree.top.empty() && above != core::CgroupValues{})
     attempt(core::plan_top(core::cgroups_with_share(tree), above, layout, formula(), make));
   note_reservation(tree.kubepods, took_reservation && first);

@@ -117,9 +117,15 @@ void DryRun::run(const core::WriteFile& step) {
   // With its controller enabled only now, the kernel shows which files it has only then.
   const bool is_unknown = changed(parent_of(step.path)).enabled.contains(step.controller);
   if (!held && !is_unknown && may_lack(step)) return;
+  const auto version = layout_without_hugepages().version_of(step.controller);
+  const core::ValueRow* row = version ? core::row_with(step.file, *version) : nullptr;
+  if (row != nullptr && is_made(step.path) && row->on(*version).unset == step.value) return;
   record(step);
   Changed& cgroup = cgroups_[step.path];
   cgroup.files.insert_or_assign(step.file, step.value);
+  // kernel/sched/fair.c sched_group_set_idle()
+  if (step.file == core::file_of(core::Value::kCpuIdle, core::CgroupVersion::kV2))
+    cgroup.files.insert_or_assign("cpu.weight", step.value == "1" ? "0" : "100");
   cgroup.has_new_value = true;
 }
 

@@ -64,8 +64,9 @@ void write_over(PodWrite& write, const PodWriteSnapshot& snapshot, const Setting
   CgroupValues& wanted = write.values;
   if (!wanted.cpu_quota) lift_quota(wanted, settings);
   if (bound_of(wanted) == kUnbounded) wanted.memory_limit = Bytes{-1};
-  // As that of a podPidsLimit that has been taken back.
+  // As that of a podPidsLimit that has been taken back. An idle cgroup refuses a weight.
   if (snapshot.may_differ && !wanted.pids_limit) wanted.pids_limit = -1;
+  if (snapshot.may_differ && !wanted.cpu_idle) wanted.cpu_idle = false;
   write.may_cut = bound_of(wanted) != kUnbounded;
   if (snapshot.has_io_weight && !wanted.io_weight) wanted.io_weight = kDefaultIoWeight;
   if (snapshot.has_eviction && !wanted.oomd_avoid) wanted.oomd_avoid = false;
@@ -207,10 +208,11 @@ void hold_limit(CgroupValues& tier, const TierSnapshot& snapshot, Bytes floor) {
   }
 }
 
-/// Limits that podqos does not set on root and tiers, or no longer does (enforceNodeAllocatable,
+/// What podqos does not set on root and tiers, or no longer does (enforceNodeAllocatable,
 /// qosReserved), and other programs may.
 void lift_other_limits(CgroupValues& values) {
   values.cpu_quota = Micros{-1};
+  values.cpu_idle = false;
   if (!values.memory_limit) values.memory_limit = Bytes{-1};
   if (!values.pids_limit) values.pids_limit = -1;
 }
@@ -243,8 +245,6 @@ TierValues decide_tier_write(TierValues wanted, TreeState tree, const TierSnapsh
          settings.eviction.besteffort);
   if (tree != TreeState::kUnchanged && settings.cpu_idle_besteffort)
     wanted.besteffort.cpu_idle = true;
-  else if (snapshots.besteffort.is_idle)
-    wanted.besteffort.cpu_idle = false;
   hold_limit(wanted.root, snapshots.root, settings.tier_memory_floor);
   if (tree == TreeState::kMissing) lift_other_limits(wanted.root);
   // Constant: written when the tier was created.

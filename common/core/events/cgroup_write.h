@@ -117,7 +117,6 @@ struct TierSnapshot {
   std::optional<Bytes> cut = std::nullopt;
   bool has_io_weight = false;  ///< podqos has set its I/O weight; observed only with kMissing
   bool has_eviction = false;   ///< the same of the threshold that systemd-oomd goes by
-  bool is_idle = false;        ///< has cpu.idle; observed only with kMissing, of BestEffort
 };
 
 /// What is observed of a tree's tiers.

@@ -540,8 +540,10 @@ TEST_F(DecideTierWrite, TheRootsLimitStaysAboveItsUsage) {
             (CgroupValues{.memory_limit = Bytes{2 * kGi + 16 * kMi}, .pids_limit = 100}));
   wanted_.root = {};
   EXPECT_EQ(decide(TreeState::kUnchanged).root, CgroupValues{});
-  EXPECT_EQ(decide(TreeState::kMissing).root,
-            (CgroupValues{.cpu_quota = Micros{-1}, .memory_limit = Bytes{-1}, .pids_limit = -1}));
+  EXPECT_EQ(decide(TreeState::kMissing).root, (CgroupValues{.cpu_quota = Micros{-1},
+                                                            .cpu_idle = false,
+                                                            .memory_limit = Bytes{-1},
+                                                            .pids_limit = -1}));
 }
 
 /// They have none of their own: what is there is another program's.

@@ -188,26 +188,23 @@ TEST(DecideIdleTier, MakesTheTierIdleOrTakesItBack) {
     const char* name;
     TreeState tree;
     bool configured;
-    bool is_idle;
     std::optional<bool> want;
+    std::optional<bool> others;  ///< of the other tiers
   };
   for (const auto& row : std::vector<TierCase>{
-           {"Fresh", TreeState::kFresh, true, false, true},
-           {"FreshWithout", TreeState::kFresh, false, false, {}},
-           {"Missing", TreeState::kMissing, true, false, true},
-           {"MissingWithout", TreeState::kMissing, false, false, {}},
-           {"TakenBack", TreeState::kMissing, false, true, false},
-           {"AsItWas", TreeState::kUnchanged, true, false, {}},
+           {"Fresh", TreeState::kFresh, true, true, {}},
+           {"FreshWithout", TreeState::kFresh, false, {}, {}},
+           {"Missing", TreeState::kMissing, true, true, false},
+           {"TakenBack", TreeState::kMissing, false, false, false},
+           {"AsItWas", TreeState::kUnchanged, true, {}, {}},
        }) {
     Settings settings;
     settings.cpu_idle_besteffort = row.configured;
-    TierSnapshots observed;
-    observed.besteffort.is_idle = row.is_idle;
-    const TierValues values =
-        decide_tier_write({.burstable = {}, .besteffort = {.cpu_shares = CpuShares{2}}}, row.tree,
-                          observed, settings);
+    const TierValues values = decide_tier_write(
+        {.burstable = {}, .besteffort = {.cpu_shares = CpuShares{2}}}, row.tree, {}, settings);
     EXPECT_EQ(values.besteffort.cpu_idle, row.want) << row.name;
-    EXPECT_EQ(values.burstable.cpu_idle, std::nullopt) << row.name;
+    EXPECT_EQ(values.burstable.cpu_idle, row.others) << row.name;
+    EXPECT_EQ(values.root.cpu_idle, row.others) << row.name;
   }
 }
 
