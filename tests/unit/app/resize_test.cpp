@@ -319,6 +319,23 @@ INSTANTIATE_TEST_SUITE_P(OnBothVersions, ResizeBurstingPod,
                            return version.param == core::CgroupVersion::kV1 ? "V1" : "V2";
                          });
 
+TEST_P(ResizeBurstingPod, LowersTheBurstAgainAfterAReconciliation) {
+  const std::string web = cat(kWebPod, "/web");
+  const char* const file = node_.tree.is_v2() ? "cpu.max.burst" : "cpu.cfs_burst_us";
+  bool reconciled = false;
+  on_update = [&](const std::string& call) -> Status {
+    if (!std::exchange(reconciled, true)) EXPECT_TRUE(node_.reconcile());
+    const bool lowers = call.ends_with(" 25000");
+    return lowers && node_.file(web, file) != "25000"
+               ? fail(ErrorCode::kRefused, "Invalid argument")
+               : Status{};
+  };
+  const auto done = resize("web", amounts("125m", "64Mi"), amounts("250m", "128Mi"));
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(quota(web), quota_of(25'000));
+  EXPECT_EQ(node_.file(web, file), "25000");
+}
+
 /// kernel/sched/core.c tg_set_cfs_bandwidth() refuses a quota below the burst.
 TEST_P(ResizeBurstingPod, KeepsTheBurstOfAContainerWithinItsQuota) {
   const auto burst_of = [&](const std::string& path) {
