@@ -203,24 +203,24 @@ class Resizing {
   Status update_containers() {
     for (const ContainerUpdate& update : decided_.updates) {
       const UpdateContainer& runtime = runtimes_.at(reached_++);
-      for (const core::EngineResources& step : update.values.steps) {
-        auto done = runtime(step);
-        if (!done && decided_.pod.before.cpu_burst) {
-          PODQOS_TRY(lower_bursts_again());
-          done = runtime(step);
-        }
-        PODQOS_TRY(with_container_id(std::move(done), update.container.id));
-      }
+      for (const core::EngineResources& step : update.values.steps)
+        PODQOS_TRY(with_container_id(tell(runtime, step), update.container.id));
     }
     return {};
   }
 
-  /// A reconciliation may have raised them meanwhile, by the quotas that it found.
-  Status lower_bursts_again() {
-    PODQOS_ASSIGN(auto transaction, begin_());
-    PODQOS_TRY(recover(transaction));
-    lower_bursts(transaction, decided_);
-    return transaction.finish_if_changed();
+  /// Once more if it fails beside a burst, which a reconciliation may have raised meanwhile, by the
+  /// quota that it found.
+  Status tell(const UpdateContainer& runtime, const core::EngineResources& values) {
+    auto done = runtime(values);
+    if (done || !decided_.pod.before.cpu_burst) return done;
+    {
+      PODQOS_ASSIGN(auto transaction, begin_());
+      PODQOS_TRY(recover(transaction));
+      lower_bursts(transaction, decided_);
+      PODQOS_TRY(transaction.finish_if_changed());
+    }
+    return runtime(values);
   }
 
   /// @return the cause, with what has become of what was done
