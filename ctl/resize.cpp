@@ -128,7 +128,7 @@ void block_signals() {
   ::sigemptyset(&signals);
   for (const int number : {SIGINT, SIGTERM, SIGHUP})
     ::sigaddset(&signals, number);
-  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+  static_cast<void>(::pthread_sigmask(SIG_BLOCK, &signals, nullptr));
 }
 
 /// @param told  whether a container's runtime was

@@ -36,7 +36,7 @@ constexpr std::size_t kChunk = std::size_t{64} << 10U;  // what a pipe holds
   ::setpgid(0, 0);
   sigset_t none;
   ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  static_cast<void>(::pthread_sigmask(SIG_SETMASK, &none, nullptr));
   if (const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC); nothing >= 0)
     ::dup2(nothing, STDIN_FILENO);
   ::dup2(output, STDOUT_FILENO);
