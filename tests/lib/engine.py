@@ -157,7 +157,7 @@ class EngineCase(harness.CgroupCase):
     def setUp(self):
         self.machine = machines.Machine()
 
-    # Names, as KUBELET.md has them.
+    # Names, as the kubelet gives them.
 
     def tier_path(self, tier):
         top = "/podqos/kubepods" if self.driver == "cgroupfs" else machines.slice_of("/podqos/kubepods")

@@ -117,7 +117,7 @@ class NodeCase(harness.TestCase):
         finally:
             units.clear("kubepods")
 
-    # Names, as KUBELET.md has them.
+    # Names, as the kubelet gives them.
 
     def kubepods(self):
         return "/kubepods.slice" if self.on_systemd else "/kubepods"

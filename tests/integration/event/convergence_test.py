@@ -1,6 +1,6 @@
 """Memory limits that usage keeps above their rule come down to it: on this machine's cgroups, and with v2 in a guest.
 
-The rule is KUBELET's setMemoryReserve: on a node of 512 MiB a Guaranteed pod of 384 MiB leaves 128 MiB to the tiers.
+The rule is the kubelet's setMemoryReserve: on a node of 512 MiB a Guaranteed pod of 384 MiB leaves 128 MiB to the tiers.
 """
 
 import contextlib

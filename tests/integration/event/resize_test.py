@@ -22,7 +22,7 @@ HALF = ("--requests", "cpu=50m,memory=32Mi", "--limits", "cpu=100m,memory=64Mi")
 
 
 class Resizes:
-    """Expected values follow from KUBELET.md's formulas: shares are milliCPU * 1024 / 1000, a quota milliCPU * 100."""
+    """Expected values follow from the kubelet's formulas: shares are milliCPU * 1024 / 1000, a quota milliCPU * 100."""
 
     settings = {"admission": {"memory": "enforce", "cpu": "enforce"}}
 

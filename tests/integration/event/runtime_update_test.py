@@ -41,7 +41,7 @@ class Updates:
         self.name, self.own = self.app("app")
 
     def assert_pod(self, memory, quota, shares, requested):
-        """The pod's values, and what KUBELET.md's formulas make of its requests for the tiers."""
+        """The pod's values, and what the kubelet's formulas make of its requests for the tiers."""
         self.assert_values(self.pod, memory=memory, quota=quota, shares=shares)
         self.assert_values(self.tier_path("burstable"), shares=shares, memory=NODE)
         self.assert_values(self.tier_path("besteffort"), shares=2, memory=NODE - requested)

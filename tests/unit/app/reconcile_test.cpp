@@ -171,7 +171,7 @@ class RuntimeUpdate : public TestWithParam<core::CgroupVersion> {
     EXPECT_EQ(node_.memory(kUpdatedPod), std::to_string(wanted.memory));
     EXPECT_EQ(node_.file(kUpdatedPod, v2 ? "cpu.max" : "cpu.cfs_quota_us"),
               v2 ? quota + " 100000" : quota);
-    // KUBELET.md: shares of a pod and of its tier are those of the sum of requests.
+    // As a kubelet: shares of a pod and of its tier are those of the sum of requests.
     for (const char* cgroup : {kUpdatedPod, containers::kBurstable})
       EXPECT_EQ(node_.shares(cgroup), node_.written(wanted.milli_cpu * 1024 / 1000)) << cgroup;
     EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{wanted.milli_cpu});

@@ -204,8 +204,8 @@ TEST(WithResourcesOf, KeepsContainersThatHaveComeSince) {
   EXPECT_EQ(with_resources_of(next, before, "web"), now);
 }
 
-/// Values of 250m, a limit of 500m and 128Mi, and of doubled_values as much, as KUBELET's formulas
-/// have them.
+/// Values of 250m, a limit of 500m and 128Mi, and of doubled_values as much, as the
+/// kubelet's formulas have them.
 CgroupValues rule_values() {
   return {.cpu_shares = CpuShares{256},
           .cpu_quota = Micros{50'000},
