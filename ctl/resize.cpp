@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <memory>
@@ -17,6 +18,8 @@
 #include "common/base/text.h"
 #include "common/codec/annotations.h"
 #include "common/core/pods/grants.h"
+#include "common/sys/directory.h"
+#include "common/sys/file_lock.h"
 #include "ctl/command.h"
 #include "ctl/configure/program.h"
 #include "ctl/inventory.h"
@@ -24,6 +27,9 @@
 
 namespace podqos::ctl {
 namespace {
+
+/// For another resize, which waits for its containers' runtimes.
+constexpr std::chrono::seconds kPatience{30};
 
 /// Values of the command line options.
 struct ResizeOptions {
@@ -131,6 +137,15 @@ void block_signals() {
   static_cast<void>(::pthread_sigmask(SIG_BLOCK, &signals, nullptr));
 }
 
+/// Waits for any other resize: the lock of the state is free while runtimes are told, and two of a
+/// pod would leave its record and its containers apart.
+Result<sys::FileLock> lock_resizes() {
+  PODQOS_ASSIGN(const auto directory, sys::Directory::open("/run"));
+  auto lock = sys::FileLock::acquire(directory, "podqos-resize.lock", kPatience);
+  if (!lock) return fail(std::move(lock).error().with_context("wait for another podqosctl resize"));
+  return lock;
+}
+
 /// @param told  whether a container's runtime was
 Json report_of(const core::RequestedResize& done, bool told) {
   return {{"uid", done.after.pod.uid},
@@ -163,6 +178,8 @@ Result<int> run_resize(ResizeOptions& options, const Cli& cli) {
   app::Log log{"podqosctl", settings};
   std::vector<core::ContainerRecord> told;
   block_signals();
+  const auto lock = lock_resizes();
+  if (!lock) return fail(for_root(lock.error()));
   const auto done = app::resize_pod(
       [&]() -> Result<app::Transaction> {
         PODQOS_ASSIGN(auto transaction, app::Transaction::open_existing(settings, log));

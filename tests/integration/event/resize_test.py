@@ -1,16 +1,20 @@
 """`podqosctl resize`: pod, containers and tiers by one command, with the runtime's own `update`, all or nothing."""
 
+import fcntl
 import json
 import os
 import pathlib
+import re
 import sys
 import unittest
+from concurrent import futures
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
 import oci  # noqa: E402
+import patience  # noqa: E402
 from harness import MI, container, pod  # noqa: E402
 from systemd_driver import SystemdDriver  # noqa: E402
 
@@ -114,6 +118,20 @@ class Resizes:
         self.assertIn("nothing to change", self.resize("--container", "app", *HALF).stdout)
         report = self.podqos.ctl_json("reconcile", kind=self.kind)
         self.assertEqual((report["changes"], report["warnings"], report["failed"]), ([], [], []))
+
+    def test_one_at_a_time(self):
+        """Another one waits: while runtimes are told, the lock of the state is free."""
+        _, app = self.place(TWO, "app")
+        with open("/run/podqos-resize.lock", "a", encoding="ascii") as file, futures.ThreadPoolExecutor() as pool:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            waiter = re.compile(rf"-> FLOCK .*:{os.fstat(file.fileno()).st_ino} ")
+            done = pool.submit(self.resize, "--container", "app", *TWICE)
+            patience.wait_for(lambda: waiter.search(pathlib.Path("/proc/locks").read_text(encoding="ascii")), 20,
+                              "the resize waits")
+            self.assert_container(app, 100, 128 * MI)
+            fcntl.flock(file, fcntl.LOCK_UN)
+            done.result()
+        self.assert_container(app, 200, 192 * MI)
 
     def burst(self, path):
         name = "cpu.cfs_burst_us" if self.machine.version("cpu") == 1 else "cpu.max.burst"
