@@ -46,7 +46,7 @@ void observe_throttling(std::span<const cgroup::CgroupView> cgroups, Bytes high,
                                     .limit = cgroups.front().memory_limit()};
   if (throttling && throttling->raised) snapshot.high = *throttling->raised;
   for (const cgroup::CgroupView& cgroup : cgroups) {
-    const auto events = cgroup.throttled_events();
+    const auto events = cgroup.own_throttled_events();
     if (!events) return;
     snapshot.events += *events;
   }

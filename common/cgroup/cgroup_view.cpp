@@ -188,9 +188,14 @@ core::MemoryQos CgroupView::memory_qos() const {
 
 std::optional<std::int64_t> CgroupView::throttled_events() const {
   if (!has(Controller::kMemory, CgroupVersion::kV2)) return std::nullopt;
-  const auto& own = text(Controller::kMemory, "memory.events.local");
-  const auto& events = own ? own : text(Controller::kMemory, "memory.events");
+  const auto& events = text(Controller::kMemory, "memory.events");
   return events ? find_key(*events, "high") : std::nullopt;
+}
+
+std::optional<std::int64_t> CgroupView::own_throttled_events() const {
+  if (!has(Controller::kMemory, CgroupVersion::kV2)) return std::nullopt;
+  const auto& own = text(Controller::kMemory, "memory.events.local");
+  return own ? find_key(*own, "high") : throttled_events();
 }
 
 std::optional<std::int64_t> CgroupView::oom_kills() const {

@@ -55,9 +55,11 @@ class CgroupView {
   [[nodiscard]] std::optional<Bytes> protection(const std::string& file) const;
   /// memory.min, memory.low and memory.high of cgroup v2.
   [[nodiscard]] core::MemoryQos memory_qos() const;
-  /// How often the cgroup was throttled at its memory.high; cgroup v2. Not those below, which a
-  /// container may have made and given a memory.high, except by kernels before 5.2.
+  /// How often the cgroup and those below were throttled at a memory.high; cgroup v2.
   [[nodiscard]] std::optional<std::int64_t> throttled_events() const;
+  /// Without those below, which a container may have made and given a memory.high, except by
+  /// kernels before 5.2.
+  [[nodiscard]] std::optional<std::int64_t> own_throttled_events() const;
   /// Processes in the cgroup and below that the OOM killer has ended; cgroup v2.
   [[nodiscard]] std::optional<std::int64_t> oom_kills() const;
   [[nodiscard]] std::optional<std::int64_t> pids_limit() const;

@@ -100,7 +100,8 @@ cgroup::FakeTree with_burstable() {
                 {"cpu.stat", "usage_usec 1500000\nuser_usec 1000000\nsystem_usec 500000"},
                 {"cpu.pressure", "some avg10=0.00 avg60=0.00 avg300=0.00 total=2500000"},
                 {"memory.max", "2147483648"},
-                {"memory.events", "low 0\nhigh 0\nmax 7\noom 3\noom_kill 2"},
+                {"memory.events", "low 0\nhigh 5\nmax 7\noom 3\noom_kill 2"},
+                {"memory.events.local", "low 0\nhigh 0\nmax 7\noom 0\noom_kill 0"},
                 {"memory.pressure",
                  "some avg10=0.00 avg60=0.00 avg300=0.00 total=1000000\n"
                  "full avg10=0.00 avg60=0.00 avg300=0.00 total=250000"},
@@ -134,6 +135,7 @@ TEST(NodeMetrics, AreInTheBaseUnits) {
        {"tier_memory_limit_wanted_bytes" + tier + "}", "1073741824"},
        {"tier_memory_limit_gap_bytes" + tier + "}", "1073741824"},
        {"tier_memory_usage_bytes" + tier + "}", "1234567890123"},
+       {"tier_memory_throttlings_total" + tier + "}", "5"},
        {"tier_oom_kills_total" + tier + "}", "2"},
        {"tier_threads" + tier + "}", "17"},
        {"tier_pressure_waiting_seconds_total" + tier + R"(,resource="cpu"})", "2.5"},
