@@ -177,9 +177,9 @@ Result<int> run_resize(ResizeOptions& options, const Cli& cli) {
   PODQOS_ASSIGN(const auto settings, app::load_settings(cli.config));
   app::Log log{"podqosctl", settings};
   std::vector<core::ContainerRecord> told;
-  block_signals();
   const auto lock = lock_resizes();
   if (!lock) return fail(for_root(lock.error()));
+  block_signals();
   const auto done = app::resize_pod(
       [&]() -> Result<app::Transaction> {
         PODQOS_ASSIGN(auto transaction, app::Transaction::open_existing(settings, log));
