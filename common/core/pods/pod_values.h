@@ -32,7 +32,7 @@ namespace podqos::core {
                                               const ContainerMemoryParams& params);
 
 /// The Memory QoS values of a container: the kubelet's, with memory requests scaled as above. Empty
-/// for a container that is not described, and for an adopted pod.
+/// for a container that is not described, and for a kubelet's pod.
 [[nodiscard]] MemoryQos container_memory_qos(const PodRecord& record, const std::string& name,
                                              const MemoryQosParams& params);
 
