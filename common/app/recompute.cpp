@@ -158,7 +158,9 @@ class Recomputation {
     for (auto& [uid, record] : records_)
       pods.push_back(observe(std::move(record)));
     core::TiersRecord& tiers = transaction_.tiers();
-    auto decided = core::reconcile_pods(std::move(pods), tiers, report_, transaction_.now());
+    const BootSeconds now = transaction_.now();
+    auto decided = core::reconcile_pods(std::move(pods), tiers, report_,
+                                        {now, core::retry_at(now, transaction_.settings())});
     records_ = std::move(decided.living);
     core::grant_all(records_, tiers, transaction_.settings(), transaction_.capacity());
     for (const core::PodRecord& record : decided.ended) {

@@ -104,7 +104,7 @@ ReconciledPod remove_ended(PodRecord record, std::span<const ContainerObservatio
 }
 
 Reconciliation reconcile_pods(std::vector<ReconciledPod> pods, TiersRecord& tiers,
-                              ReconcileReport& report, BootSeconds now) {
+                              ReconcileReport& report, ReconcileTimes times) {
   Reconciliation out;
   Ids empty;  // the values of the others are written now
   tiers.pending.clear();
@@ -118,6 +118,9 @@ Reconciliation reconcile_pods(std::vector<ReconciledPod> pods, TiersRecord& tier
     }
     if (!record.containers.empty() || (!record.kubelets_own && pod.populated)) {
       record.released_at.reset();
+      // Its last processes may be ending: the next event or round looks again.
+      if (record.containers.empty())
+        note_revisit(tiers, {.uid = uid, .until = times.retry, .cgroup = record.cgroup});
       count(tiers, report, pod);
       out.living.emplace(uid, std::move(record));
       continue;
@@ -125,7 +128,7 @@ Reconciliation reconcile_pods(std::vector<ReconciledPod> pods, TiersRecord& tier
     if (!record.released_at) {
       ++report.released;
       report.changes.push_back(cat("pod ", uid, " released"));
-      record.released_at = now;
+      record.released_at = times.now;
     }
     out.ended.push_back(std::move(record));
   }

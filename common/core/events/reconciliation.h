@@ -107,6 +107,12 @@ struct ReconciledPod {
                                          std::span<const ContainerObservation> observations,
                                          const EngineList* list);
 
+/// When a reconciliation takes place, since boot.
+struct ReconcileTimes {
+  BootSeconds now;
+  BootSeconds retry;  ///< when to look again at a pod that still has processes
+};
+
 /// The result of a reconciliation.
 struct Reconciliation {
   PodRecords living;
@@ -116,10 +122,10 @@ struct Reconciliation {
 /// Decides which pods have ended, and counts the others. A pod lives while a container of it does,
 /// or a process is in the cgroup that podqos made for it.
 /// @param tiers  sums of the pods whose records cannot be read, and the revisits; then sums of
-///               all pods, what is pending, and the revisits of pods without a container
+///               all pods, what is pending, and the revisits of pods without a container, among
+///               them those that still have processes
 /// @param report  what was found before, which is continued
-/// @param now  since boot
 [[nodiscard]] Reconciliation reconcile_pods(std::vector<ReconciledPod> pods, TiersRecord& tiers,
-                                            ReconcileReport& report, BootSeconds now);
+                                            ReconcileReport& report, ReconcileTimes times);
 
 }  // namespace podqos::core

@@ -207,7 +207,8 @@ TEST(RemoveEnded, ThePodKeepsWhatHasStartedAtMost) {
 class ReconcilePods : public ::testing::Test {
  protected:
   Reconciliation reconcile(std::vector<ReconciledPod> pods) {
-    auto decided = reconcile_pods(std::move(pods), tiers_, report_, BootSeconds{1000});
+    auto decided = reconcile_pods(std::move(pods), tiers_, report_,
+                                  {.now = BootSeconds{1000}, .retry = BootSeconds{1030}});
     grant_all(decided.living, tiers_, settings_, capacity_);
     return decided;
   }
@@ -276,6 +277,9 @@ TEST_F(ReconcilePods, AProcessInThePodsCgroupKeepsItsRequests) {
   EXPECT_THAT(decided.living, ElementsAre(Key("42")));
   EXPECT_EQ(tiers_.sums.burstable.cpu, MilliCpu{100});
   EXPECT_THAT(report_.warnings, ElementsAre(HasSubstr("its containers have ended")));
+  EXPECT_THAT(tiers_.revisits,
+              ElementsAre(Revisit{
+                  .uid = "42", .until = BootSeconds{1030}, .cgroup = pod.record.cgroup}));
 }
 
 TEST_F(ReconcilePods, AKubeletsPodEndsWithItsContainers) {
