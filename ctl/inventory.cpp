@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -31,6 +32,7 @@
 #include "common/core/pods/pod_values.h"
 #include "common/core/pods/resize.h"
 #include "common/sys/process.h"
+#include "ctl/inventory_checks.h"
 
 namespace podqos::ctl {
 namespace {
@@ -81,9 +83,9 @@ class Inventory {
     }
     for (const core::TreeRecord& tree : records_.tiers.trees) {
       trees.push_back(tree_json(tree));
-      check_controllers(tree);
+      add_all(lacking_controllers(tree, cgroups_));
     }
-    check_roots();
+    add_all(unusable_roots(settings_, records_, cgroups_));
     const core::NodeCapacity node = cgroup::with_pids({.memory = {}, .cpu = {}});
     if (auto words = core::describe_pids(records_.tiers.sums, settings_, node))
       add(*std::move(words));
@@ -94,6 +96,9 @@ class Inventory {
 
  private:
   void add(std::string warning) { records_.warnings.push_back(std::move(warning)); }
+  void add_all(std::vector<std::string> warnings) {
+    std::ranges::move(warnings, std::back_inserter(records_.warnings));
+  }
   void note(std::string_view of, std::string_view words) { add(cat(of, ": ", words)); }
 
   /// Warns if a cgroup is missing or differs from the rule.
@@ -257,7 +262,7 @@ class Inventory {
       Json json = {{"qosClass", core::format_qos_class(qos_class)}};
       json.update(group_json("tier", path, record.sums.of(qos_class), wanted));
       json["eviction"] = eviction_json(record, qos_class);
-      find_unmanaged(path);
+      add_all(unmanaged_pods(path, known_, cgroups_));
       return json;
     };
     // Of the cgroup above the root that podqos created only CPU shares and reservation have a rule.
@@ -315,57 +320,6 @@ class Inventory {
                                                  settings_.tier_memory_floor);
     if (least > *rule.memory_limit) rule.memory_limit = limit;
     return rule;
-  }
-
-  /// Warns of pod cgroups in a tier that have no record.
-  void find_unmanaged(const std::string& tier) {
-    const auto children = cgroups_.children(tier);
-    if (!children) return;
-    for (const std::string& child : *children) {
-      const std::string path = cat(tier, "/", child);
-      const auto pod = core::find_pod_cgroup(path);
-      if (pod && pod->pod_path == path && !known_.contains(path))
-        add(cat("pod cgroup ", path, " is not managed by podqos"));
-    }
-  }
-
-  /// Warns of controllers that the kernel has and the tree's children lack.
-  void check_controllers(const core::TreeRecord& tree) {
-    std::vector<std::string> lacking;
-    // systemd disables others where no unit needs them.
-    for (const auto controller :
-         {core::Controller::kCpu, core::Controller::kMemory, core::Controller::kPids}) {
-      const core::ControllerRow& row = core::row_of(controller);
-      if (cgroups_.layout().*row.version != core::CgroupVersion::kV2) continue;
-      const auto enabled = cgroups_.read(tree.kubepods, row.controller, "cgroup.subtree_control");
-      if (enabled && !has_word(*enabled, row.v2_name)) lacking.emplace_back(row.v2_name);
-    }
-    if (!lacking.empty())
-      add(cat("the pods below ", tree.kubepods, " have no values of ", join(lacking, ", "),
-              ": not enabled in cgroup.subtree_control; run podqosctl reconcile, which tries again "
-              "and says why"));
-  }
-
-  /// Warns of a root that podqos cannot use, or has no records of. One with a kubelet's pods
-  /// belongs to the kubelet.
-  void check_roots() {
-    for (const auto driver : {core::Driver::kCgroupfs, core::Driver::kSystemd}) {
-      const std::string root = core::root_path(settings_.cgroup_root, driver);
-      const bool kubelets = std::ranges::any_of(records_.pods, [&](const core::PodRecord& record) {
-        return record.kubelets_own && is_below(record.cgroup, root);
-      });
-      if (kubelets || core::tree_at(records_.tiers, root) != nullptr || !cgroups_.exists(root))
-        continue;
-      const auto mark = cgroups_.attribute(root, core::kMadeAttribute);
-      if (!mark) continue;
-      add(*mark == core::kMade
-              ? cat("cgroup ", root, " was created by podqos, but ", settings_.state_dir,
-                    " has lost the records of its pods: run podqosctl reconcile, which restores "
-                    "them")
-              : cat("cgroup ", root,
-                    " exists but was not created by podqos, so no pods are placed in it: "
-                    "set cgroupRoot to a cgroup reserved for podqos"));
-    }
   }
 
   const core::Settings& settings_;

@@ -33,10 +33,4 @@ struct NodeRecords {
 [[nodiscard]] std::string format_notices(const app::ConfigurationReport& configuration,
                                          ColourMode mode);
 
-/// "cpu 110m, memory 64Mi", of {"cpuMilli", "memoryBytes"} in `object`; "-" where both are null.
-[[nodiscard]] std::string amounts_in(const Json& object, const char* key);
-
-/// "default/web", or the uid of a pod without a name.
-[[nodiscard]] std::string pod_title(const Json& pod);
-
 }  // namespace podqos::ctl

@@ -22,7 +22,7 @@
 #include "common/sys/file_lock.h"
 #include "ctl/command.h"
 #include "ctl/configure/program.h"
-#include "ctl/inventory.h"
+#include "ctl/inventory_view.h"
 #include "ctl/json.h"
 
 namespace podqos::ctl {

@@ -15,6 +15,7 @@
 #include "common/core/cgroups/plan.h"
 #include "common/core/cgroups/value_table.h"
 #include "common/store/store.h"
+#include "ctl/inventory_view.h"
 #include "tests/unit/cgroup/fake_machine.h"
 #include "tests/unit/temporary_directory.h"
 
