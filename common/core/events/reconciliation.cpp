@@ -118,10 +118,10 @@ Reconciliation reconcile_pods(std::vector<ReconciledPod> pods, TiersRecord& tier
     }
     if (!record.containers.empty() || (!record.kubelets_own && pod.populated)) {
       record.released_at.reset();
+      count(tiers, report, pod);
       // Its last processes may be ending: the next event or round looks again.
       if (record.containers.empty())
         note_revisit(tiers, {.uid = uid, .until = times.retry, .cgroup = record.cgroup});
-      count(tiers, report, pod);
       out.living.emplace(uid, std::move(record));
       continue;
     }

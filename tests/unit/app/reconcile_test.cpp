@@ -22,6 +22,7 @@ using containers::kWebContainer;
 using containers::kWebPod;
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Key;
@@ -46,6 +47,22 @@ TEST_F(Reconcile, ReleasesWhatHasEnded) {
   EXPECT_THAT(report->changes, Contains("pod a released"));
   EXPECT_THAT(node_.records.pods, ElementsAre(Key("b")));
   EXPECT_EQ(node_.shares(kBurstable), "1");
+}
+
+/// No event of a container comes for it any more.
+TEST_F(Reconcile, LeavesAPodWhoseProcessesEndLaterToTheNextEvent) {
+  node_.run(kWebContainer, Pid{10});
+  node_.run(kBatchContainer, Pid{11});
+  node_.tree.make("/podqos/kubepods/burstable/poda/left");
+  node_.tree.start(Pid{12}, "/podqos/kubepods/burstable/poda/left");
+  node_.tree.end(Pid{10});
+  ASSERT_TRUE(node_.reconcile());
+  ASSERT_THAT(node_.records.pods, Contains(Key("a")));
+  ASSERT_THAT(node_.records.tiers.revisits, ElementsAre(Field(&core::Revisit::uid, "a")));
+  node_.tree.end(Pid{12});
+  node_.records.tiers.revisits.front().until = BootSeconds{0};
+  node_.stop(kBatchContainer, Pid{11});
+  EXPECT_THAT(node_.records.pods, IsEmpty());
 }
 
 TEST_F(Reconcile, MakesGoodWhatWasCorrupt) {
