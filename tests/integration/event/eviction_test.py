@@ -2,7 +2,7 @@
 
 The pods are started through the wrapper; the plugin, with a runtime that tells it nothing, only watches. Pressure is
 the working set on cgroup v1, and on v2 where the kernel has no PSI, as in the guest with user-mode-linux; it is that of
-PSI in the emulated guest. Both are booted by this file.
+PSI in the emulated guest.
 """
 
 import pathlib
@@ -14,7 +14,6 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
-import guest  # noqa: E402
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
 import metrics  # noqa: E402
@@ -219,5 +218,4 @@ class Stalled(EvictionCase):
 if __name__ == "__main__":
     PSI = pathlib.Path("/proc/pressure/memory").exists()
     harness.main(("runc",), in_guest=[Stalled] if PSI else [Victim, Bounds, Interrupted],
-                 here=[Victim, Bounds, Interrupted, guest.cases({"v2": (guest.Guest("v2"), __file__),
-                                                    "emulated": (guest.Guest("emulated", timeout=600), __file__)})])
+                 here=[Victim, Bounds, Interrupted])
