@@ -266,6 +266,7 @@ void add_annotate(Cli& cli) {
       "List; other documents, comments and layout are left unchanged. A YAML document whose layout "
       "has no place for the annotations is refused, with the lines to add by hand.");
   sub->add_option("-f,--filename", options->file, "Manifest, YAML or JSON; - is standard input")
+      ->type_name("FILE")
       ->required();
   sub->add_option("-o,--output", options->output,
                   "manifest (default), or annotations: a JSON object for a bundle's config.json")
@@ -278,7 +279,8 @@ void add_annotate(Cli& cli) {
   sub->add_option("--container", options->container,
                   "Container that the bundle belongs to (with -o annotations or --bundle)");
   sub->add_option("--bundle", options->bundle,
-                  "Write the annotations into DIR/config.json instead of printing them");
+                  "Write the annotations into DIR/config.json instead of printing them")
+      ->type_name("DIR");
   sub->callback([options, &cli] {
     if (!options->container.empty() && options->bundle.empty() && options->output == "manifest")
       throw CLI::RequiresError("--container", "-o annotations or --bundle");

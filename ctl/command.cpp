@@ -15,6 +15,10 @@ Status narrow(std::span<const int> kept) {
   return sys::install_filter(sys::Filter::kHook);
 }
 
+bool reads_configuration(const CLI::App& sub) {
+  return !has_word("annotate configure version", sub.get_name());
+}
+
 void add_output(CLI::App& sub, OutputOptions& options) {
   sub.add_option("-o,--output", options.form, "text or json")
       ->check(CLI::IsMember({"text", "json"}));

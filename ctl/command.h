@@ -56,6 +56,9 @@ void add_resize(Cli& cli);
 void add_configure(Cli& cli);
 void add_config(Cli& cli);
 
+/// Whether the subcommand reads podqos's configuration, and so takes --config.
+[[nodiscard]] bool reads_configuration(const CLI::App& sub);
+
 /// Drops all capabilities but `kept` and installs the hook's syscall allow-list. To be called
 /// before untrusted input is parsed; cannot be undone.
 [[nodiscard]] Status narrow(std::span<const int> kept);

@@ -134,7 +134,8 @@ void add_configure(Cli& cli) {
           ->excludes(dry_run);
   CLI::Option* program =
       sub->add_option("--program", setup.program,
-                      "Path of the engine's binary; default: searched in /usr and /usr/local");
+                      "Path of the engine's binary; default: searched in /usr and /usr/local")
+          ->type_name("FILE");
   sub->add_option("--root", setup.root, "Edit files below DIR instead of / (for images)")
       ->check(CLI::ExistingDirectory)
       ->excludes(restart)

@@ -150,7 +150,8 @@ void add_explain(Cli& cli) {
       "explain",
       "Show the QoS class and values of a pod, the rule behind each, and the resulting writes");
   sub->add_option("-f,--filename", options->file,
-                  "Pod manifest, YAML or JSON; - is standard input (the default with --batch)");
+                  "Pod manifest, YAML or JSON; - is standard input (the default with --batch)")
+      ->type_name("FILE");
   add_coloured_output(*sub, options->output);
   CLI::Option* batch = sub->add_flag(
       "--batch", options->batch,

@@ -1,6 +1,7 @@
 #include <sys/stat.h>
 
 #include <exception>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "common/base/text.h"
 #include "common/codec/settings_json.h"
 #include "ctl/command.h"
+#include "ctl/completion.h"
 #include "ctl/table.h"
 
 namespace podqos::ctl {
@@ -64,7 +66,7 @@ void add_subcommands(Cli& cli) {
   cli.app.footer("Exit status: 0 done, 1 refused or failed, 2 usage error. See podqosctl(1).");
   cli.app.parse_complete_callback([&cli] {
     const std::string& name = cli.app.get_subcommands().front()->get_name();
-    if (cli.config && has_word("annotate configure version", name))
+    if (cli.config && !reads_configuration(*cli.app.get_subcommands().front()))
       throw CLI::ValidationError("--config", cat("podqosctl ", name, " reads no configuration"));
   });
 }
@@ -78,8 +80,12 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.fallthrough();
   app.add_option("--config", cli.config,
-                 "Read this configuration file instead of /etc/podqos/podqos.json and conf.d");
+                 "Read this configuration file instead of /etc/podqos/podqos.json and conf.d")
+      ->type_name("FILE");
   add_subcommands(cli);
+  const std::span<char*> words{argv, static_cast<std::size_t>(argc)};
+  if (words.size() > 1 && words[1] == std::string_view{kComplete})
+    return print(completions(app, {words.begin() + 2, words.end()}));
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -87,7 +93,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::CallForVersion&) {
     return print(kVersion);
   } catch (const CLI::ParseError& error) {
-    if (!log_unknown_command(app)) app.exit(error);
+    if (!log_unknown_command(app)) warn(cat(error.what(), "; use --help to list the options"));
     return kUsage;
   }
   return cli.status ? *cli.status : log_failure(cli.status.error());

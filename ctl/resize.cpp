@@ -217,8 +217,10 @@ void add_resize(Cli& cli) {
                   "Container to resize; may be left out if the pod has one");
   auto* requests = sub->add_option("--requests", options->requests, "Such as cpu=250m,memory=64Mi");
   sub->add_option("--limits", options->limits, "Such as cpu=500m,memory=128Mi");
-  sub->add_option("--runtime", options->runtime, "OCI runtime of its containers");
-  sub->add_option("--runtime-root", options->runtime_root, "The --root that its runtime has");
+  sub->add_option("--runtime", options->runtime, "OCI runtime of its containers")
+      ->type_name("FILE");
+  sub->add_option("--runtime-root", options->runtime_root, "The --root that its runtime has")
+      ->type_name("DIR");
   sub->callback([options, sub, requests, &cli] {
     if (requests->empty() && sub->get_option("--limits")->empty())
       throw CLI::RequiredError{"--requests or --limits"};

@@ -21,6 +21,7 @@ packages_testing=(
   clang-19 libclang-rt-19-dev clang-tidy-19 clang-format-19 shellcheck codespell
   strace valgrind attr libcap2-bin man-db pandoc git
   python3-prometheus-client
+  zsh fish
 )
 # To make the documents a site, as a lint does.
 packages_testing+=(mkdocs)

@@ -128,18 +128,6 @@ class Configuration(unittest.TestCase):
                 done = subprocess.run([BIN / "podqosctl", *args], stdout=full, stderr=subprocess.PIPE, check=False)
                 self.assertEqual(done.returncode, 1)
 
-    def test_completion_of_values(self):
-        script = ROOT / "packaging" / "completion" / "podqosctl.bash"
-        for words, want in ((["explain", "--driver", "=", "sys"], "systemd"), (["explain", "--driver", "="], "cgroupfs systemd"),
-                            (["explain", "--driver", "sys"], "systemd"),
-                            (["--config", "=", "status", "annotate", "-o", ""], "manifest annotations")):
-            with self.subTest(words):
-                quoted = " ".join(f"'{word}'" for word in words)
-                done = subprocess.run(
-                    ["bash", "-c", f"source {script}; COMP_WORDS=(podqosctl {quoted}); COMP_CWORD={len(words)};"
-                     ' _podqosctl; echo "${COMPREPLY[*]}"'], capture_output=True, text=True, check=True)
-                self.assertEqual(done.stdout.strip(), want)
-
     def test_version(self):
         self.assertRegex(ctl("version").stdout, r"^podqosctl \d+\.\d+\.\d+\n$")
         self.assertEqual(ctl("--version").stdout, ctl("version").stdout)

@@ -145,7 +145,9 @@ class Install(unittest.TestCase):
 
     def test_manuals_and_completion(self):
         share = self.root / "usr/share"
-        self.assertTrue((share / "bash-completion/completions/podqosctl").is_file())
+        for script in ("bash-completion/completions/podqosctl", "zsh/site-functions/_podqosctl",
+                       "fish/vendor_completions.d/podqosctl.fish"):
+            self.assertTrue((share / script).is_file(), script)
         pages = {page.name: page.read_text(encoding="utf-8") for page in share.glob("man/man*/*")}
         self.assertEqual(sorted(pages), ["podqos-hook.8", "podqos-nri.8", "podqos-runtime.8", "podqos.json.5", "podqosctl.1"])
         # Debian 13's lintian warns of each: its groff has no such font.

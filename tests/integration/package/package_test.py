@@ -33,7 +33,8 @@ CHROOTED = harness.REPOSITORY / "tests/guest/chrooted"
 # Where a package may have left something. The whole root would not do: the guest keeps open what it has looked at.
 PLACES = ("/etc", "/usr/bin", "/usr/libexec", "/usr/lib/tmpfiles.d", "/usr/share/podqos", "/usr/share/doc/podqos",
           "/usr/share/containers", "/usr/share/man/man1", "/usr/share/man/man5", "/usr/share/man/man8", "/run",
-          "/usr/share/bash-completion/completions")
+          "/usr/share/bash-completion/completions", "/usr/share/fish/vendor_completions.d",
+          "/usr/share/zsh/vendor-completions")
 # What is linked into each program, as Debian 12's source packages; gcc's has its version in its name.
 SOURCES = {
     "podqos-hook": {"dbus", "fmtlib", "gcc", "glibc", "nlohmann-json3", "spdlog"},
