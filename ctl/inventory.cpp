@@ -29,6 +29,7 @@
 #include "common/core/pods/cpu_class.h"
 #include "common/core/pods/grants.h"
 #include "common/core/pods/placement.h"
+#include "common/core/pods/pod_name.h"
 #include "common/core/pods/pod_values.h"
 #include "common/core/pods/resize.h"
 #include "common/sys/process.h"
@@ -136,6 +137,7 @@ class Inventory {
     if (const auto words = core::describe_uncounted(record, settings_)) note(name, *words);
     Json json = {
         {"uid", record.pod.uid},
+        {"engine", core::format_engine(record.engine)},
         {"name", record.pod.name},
         {"namespace", record.pod.pod_namespace},
         {"qosClass", core::format_qos_class(record.qos_class)},

@@ -1,23 +1,15 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "common/app/configuration.h"
 #include "common/base/error.h"
 #include "common/cgroup/machine.h"
-#include "common/core/record.h"
 #include "ctl/json.h"
+#include "ctl/records.h"
 #include "ctl/table.h"
 
 namespace podqos::ctl {
-
-/// What the state directory has; empty if it is missing.
-struct NodeRecords {
-  core::TiersRecord tiers;
-  std::vector<core::PodRecord> pods;
-  std::vector<std::string> warnings;  ///< of records that cannot be read
-};
 
 /// All pods, podqos's own and a kubelet's, and the tiers, with what the records, the rules and
 /// the kernel say of each, as `status -o json` and `tree -o json` print them; "warnings" has a

@@ -4,15 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <iterator>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
-#include "common/store/store.h"
 #include "ctl/inventory.h"
 
 namespace podqos::ctl {
@@ -21,32 +18,6 @@ namespace {
 /// The ownership marks on cgroups are trusted.* attributes, readable with this capability only
 /// (xattr(7)).
 constexpr std::array kKept = {CAP_SYS_ADMIN};
-
-/// Reads the records under the lock, which is held no longer, so that a slow terminal delays no
-/// container.
-Result<NodeRecords> read_records(const core::Settings& settings) {
-  PODQOS_ASSIGN(
-      auto store,
-      store::Store::open({.path = settings.state_dir,
-                          .lock_timeout = std::chrono::milliseconds{settings.lock_deadline_ms}},
-                         store::Opening::kRead));
-  NodeRecords records;
-  PODQOS_ASSIGN(auto uids, store.pod_uids());
-  for (const std::string& uid : uids) {
-    auto pod = store.pod(uid);
-    if (!pod) {
-      records.warnings.push_back(pod.error().message);
-    } else if (*pod) {
-      records.pods.push_back(std::move(**pod));
-    }
-  }
-  records.tiers = store.tiers();
-  if (store.dirty())
-    records.warnings.emplace_back(
-        "the last transaction was interrupted and the sums may be wrong: run podqosctl reconcile");
-  std::ranges::copy(store.incidents(), std::back_inserter(records.warnings));
-  return records;
-}
 
 /// Prints the inventory as text or JSON, and what is wrong with it.
 /// @return kRefused if the configuration has errors, which do not hide the pods.

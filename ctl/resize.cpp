@@ -18,12 +18,15 @@
 #include "common/base/text.h"
 #include "common/codec/annotations.h"
 #include "common/core/pods/grants.h"
+#include "common/core/pods/pod_name.h"
 #include "common/sys/directory.h"
 #include "common/sys/file_lock.h"
 #include "ctl/command.h"
 #include "ctl/configure/program.h"
 #include "ctl/inventory_view.h"
 #include "ctl/json.h"
+#include "ctl/records.h"
+#include "ctl/selector.h"
 
 namespace podqos::ctl {
 namespace {
@@ -34,6 +37,7 @@ constexpr std::chrono::seconds kPatience{30};
 /// Values of the command line options.
 struct ResizeOptions {
   OutputOptions output;
+  std::string pod;  ///< as select() takes it
   app::PodResize resize;
   std::string requests;
   std::string limits;
@@ -146,20 +150,42 @@ Result<sys::FileLock> lock_resizes() {
   return lock;
 }
 
+/// The pod that is named, and its container if one is.
+Result<core::Pod> choose(ResizeOptions& options, const core::Settings& settings) {
+  auto records = read_records(settings);
+  if (!records) return fail(for_root(std::move(records).error()));
+  auto& pods = records->pods;
+  std::erase_if(pods, [](const core::PodRecord& record) { return record.released_at.has_value(); });
+  PODQOS_ASSIGN(const auto chosen, select(pods, options.pod));
+  options.resize.uid = chosen.pod->pod.uid;
+  if (chosen.container == nullptr) return chosen.pod->pod;
+  std::string& container = options.resize.request.container;
+  if (!container.empty() && container != chosen.container->name)
+    return fail(ErrorCode::kInvalidArgument,
+                cat(printable(options.pod), " is container ", core::display_name(*chosen.container),
+                    ", but --container is ", printable(container), ": name one of them"));
+  container = chosen.container->name;
+  return chosen.pod->pod;
+}
+
 /// @param told  whether a container's runtime was
 Json report_of(const core::RequestedResize& done, bool told) {
-  return {{"uid", done.after.pod.uid},
+  const core::Pod& pod = done.after.pod;
+  return {{"engine", core::format_engine(done.after.engine)},
+          {"namespace", pod.pod_namespace},
+          {"name", pod.name},
+          {"uid", pod.uid},
           {"container", done.container.empty() ? Json(nullptr) : Json(done.container)},
           {"changed", told || done.after.pod != done.before.pod},
           {"requests", json_of(done.resources.requests)},
           {"limits", json_of(done.resources.limits)}};
 }
 
-/// "pod default.web, container app: requests cpu 250m; limits -".
-std::string text_of(const Json& done) {
+/// "pod default/web, container app: requests cpu 250m; limits -".
+std::string text_of(const core::Pod& pod, const Json& done) {
   const Json& container = done.at("container");
   return cat(
-      "pod ", printable(done.at("uid").get<std::string>()),
+      "pod ", core::display_name(pod),
       container.is_null() ? "" : cat(", container ", printable(container.get<std::string>())),
       done.at("changed") ? "" : ": nothing to change", ": requests ", amounts_in(done, "requests"),
       "; limits ", amounts_in(done, "limits"));
@@ -176,6 +202,8 @@ Result<int> run_resize(ResizeOptions& options, const Cli& cli) {
   }
   PODQOS_ASSIGN(const auto settings, app::load_settings(cli.config));
   app::Log log{"podqosctl", settings};
+  PODQOS_ASSIGN(const auto pod, choose(options, settings));
+  const std::string name = cat("pod ", core::display_name(pod));
   std::vector<core::ContainerRecord> told;
   const auto lock = lock_resizes();
   if (!lock) return fail(for_root(lock.error()));
@@ -192,9 +220,9 @@ Result<int> run_resize(ResizeOptions& options, const Cli& cli) {
         told.push_back(container);
         return find_runtime(options, settings, container);
       });
-  if (!done) return fail(for_root(done.error()));
+  if (!done) return fail(for_root(Error{done.error()}.with_context(name)));
   if (const auto words = core::describe_uncounted(done->after, settings))
-    warn(cat("pod ", done->after.pod.uid, ": ", *words));
+    warn(cat(name, ": ", *words));
   for (const core::ContainerRecord& container : told) {
     if (const std::string engine = engine_command(container); !engine.empty())
       warn(
@@ -203,7 +231,7 @@ Result<int> run_resize(ResizeOptions& options, const Cli& cli) {
               engine));
   }
   const Json report = report_of(*done, !told.empty());
-  return print(cat(options.output.is_json() ? dump(report) : text_of(report), "\n"));
+  return print(cat(options.output.is_json() ? dump(report) : text_of(pod, report), "\n"));
 }
 
 }  // namespace
@@ -212,7 +240,7 @@ void add_resize(Cli& cli) {
   auto options = std::make_shared<ResizeOptions>();
   CLI::App* sub = cli.app.add_subcommand("resize", "Change CPU and memory of a running pod");
   add_output(*sub, options->output);
-  sub->add_option("POD", options->resize.pod, "Uid, or namespace/name")->required();
+  sub->add_option("POD", options->pod, std::string{kContainerSelectorHelp})->required();
   sub->add_option("--container", options->resize.request.container,
                   "Container to resize; may be left out if the pod has one");
   auto* requests = sub->add_option("--requests", options->requests, "Such as cpu=250m,memory=64Mi");

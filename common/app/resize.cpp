@@ -41,22 +41,10 @@ void lower_bursts(Transaction& transaction, const DecidedResize& decided) {
   }
 }
 
-Result<core::PodRecord> find_pod(store::Store& store, const std::string& name) {
-  PODQOS_ASSIGN(const auto uids, store.pod_uids());
-  std::vector<core::PodRecord> found;
-  for (const std::string& uid : uids) {
-    auto record = store.pod(uid);
-    if (!record && uid == name) return fail(std::move(record).error());
-    if (!record || !*record || (*record)->released_at) continue;
-    const core::Pod& pod = (*record)->pod;
-    const bool named = !pod.name.empty() && cat(pod.pod_namespace, "/", pod.name) == name;
-    if (uid == name || named) found.push_back(**std::move(record));
-  }
-  if (found.size() == 1) return std::move(found.front());
-  return fail(found.empty() ? ErrorCode::kNotFound : ErrorCode::kInvalidArgument,
-              cat(found.empty() ? "no pod of podqos runs that has this uid or namespace/name"
-                                : "several pods have this name",
-                  ": podqosctl status -o json lists the uids"));
+Result<core::PodRecord> find_pod(store::Store& store, const std::string& uid) {
+  PODQOS_ASSIGN(auto record, store.pod(uid));
+  if (record && !record->released_at) return *std::move(record);
+  return fail(ErrorCode::kNotFound, "it has ended");
 }
 
 /// What a container's cgroup has, with its limit of memory and swap together (cgroup v1).
@@ -106,7 +94,7 @@ Result<std::optional<ContainerUpdate>> decide_update(Transaction& transaction,
 Result<DecidedResize> decide_steps(Transaction& transaction, const PodResize& wanted) {
   const core::Settings& settings = transaction.settings();
   PODQOS_TRY(recover(transaction));
-  PODQOS_ASSIGN(const auto record, find_pod(transaction.store(), wanted.pod));
+  PODQOS_ASSIGN(const auto record, find_pod(transaction.store(), wanted.uid));
   DecidedResize decided;
   PODQOS_ASSIGN(decided.pod, core::decide_resize(record, wanted.request));
   const core::PodRecord& after = decided.pod.after;
@@ -269,9 +257,7 @@ Result<std::optional<Error>> save_resized(Transaction& transaction, core::PodRec
 
 Result<core::RequestedResize> resize_pod(const Begin& begin, const PodResize& wanted,
                                          const FindRuntime& find) {
-  auto done = Resizing{begin, wanted}.run(find);
-  if (done) return done;
-  return fail(std::move(done).error().with_context(cat("pod ", printable(wanted.pod))));
+  return Resizing{begin, wanted}.run(find);
 }
 
 }  // namespace podqos::app

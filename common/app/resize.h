@@ -33,7 +33,7 @@ using Begin = std::function<Result<Transaction>()>;
 
 /// A resize that the node's operator asks for.
 struct PodResize {
-  std::string pod;  ///< uid, or namespace/name
+  std::string uid;  ///< of the pod
   core::ResizeRequest request;
 };
 

@@ -45,6 +45,11 @@ template <class... Parts>
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
+/// A hexadecimal digit as engines write ids, in lower case.
+[[nodiscard]] constexpr bool is_hex(char c) {
+  return is_digit(c) || (c >= 'a' && c <= 'f');
+}
+
 /// Returns the text before the next `separator`, or all of it if there is none, and removes both
 /// from `rest`.
 std::string_view read_until(std::string_view& rest, char separator);

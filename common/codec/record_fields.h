@@ -20,6 +20,8 @@ inline constexpr std::string_view kWords<core::ContainerKind> = "app init sideca
 template <>
 inline constexpr std::string_view kWords<core::QosClass> = "Guaranteed Burstable BestEffort";
 template <>
+inline constexpr std::string_view kWords<core::Engine> = core::kEngineNames;
+template <>
 inline constexpr std::string_view kWords<core::ClassSource> =
     "engine pod-annotation qos-annotation short-forms cri-sums inference";
 template <>
@@ -112,6 +114,7 @@ void fields(auto& member, Is<core::PodRecord> auto& record) {
   member("cpuBurst", record.cpu_burst);
   member("cpuIdle", record.cpu_idle);
   member("sandboxId", record.sandbox_id);
+  member("engine", record.engine);
   member("cgroup", record.cgroup);
   member("cappedRequest", record.capped_request);
   member("countedRequest", record.counted_request);

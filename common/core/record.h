@@ -65,6 +65,11 @@ struct ContainerRecord {
   friend bool operator==(const ContainerRecord&, const ContainerRecord&) = default;
 };
 
+/// The engine that creates a pod's containers. nerdctl's are containerd's.
+enum class Engine : std::uint8_t { kPodman, kDocker, kContainerd, kCrio };
+/// Their names in records, output and arguments, in the order of the enumerators.
+constexpr std::string_view kEngineNames = "podman docker containerd cri-o";
+
 /// Source of a pod's uid, strongest first.
 enum class IdentitySource : std::uint8_t {
   kEngine,      ///< CRI sandbox uid
@@ -108,9 +113,10 @@ struct PodRecord {
   std::optional<std::int64_t> cpu_burst = std::nullopt;
   /// By podqos.io/cpu-idle; false: an earlier pod of this uid was.
   std::optional<bool> cpu_idle = std::nullopt;
-  std::string sandbox_id;   ///< of the engine; "" if it gives none
-  std::string cgroup;       ///< of the pod
-  TierSum capped_request;   ///< see grant_requests(); pods is 1
+  std::string sandbox_id;                       ///< of the engine; "" if it gives none
+  std::optional<Engine> engine = std::nullopt;  ///< nullopt if it is not known
+  std::string cgroup;                           ///< of the pod
+  TierSum capped_request;                       ///< see grant_requests(); pods is 1
   TierSum counted_request;  ///< see grant_requests(); the part that counts in its tier
   std::vector<ContainerRecord> containers;
   /// When the last container ended; the cgroup stays while memory is charged to it.

@@ -108,7 +108,8 @@ class Resizes:
         self.assert_agrees(name, 192 * MI, 40_000)
 
         done = json.loads(self.resize("--container", "app", *HALF, "-o", "json").stdout)
-        self.assertEqual(done, {"uid": "resized", "container": "app", "changed": True,
+        self.assertEqual(done, {"engine": "", "namespace": "", "name": "", "uid": "resized", "container": "app",
+                                "changed": True,
                                 "requests": {"cpuMilli": 50, "memoryBytes": 32 * MI},
                                 "limits": {"cpuMilli": 100, "memoryBytes": 64 * MI}})
         self.assert_container(app, 50, 64 * MI)
@@ -176,7 +177,7 @@ class Resizes:
                                  "memory": {"limit": 128 * MI}})
         name = self.container_id("plain")
         app = machines.cgroup_of(self.wrapper.launch(name, bundle.save()))
-        self.podqos.ctl("resize", "resized", "--limits", "cpu=400m,memory=192Mi", "--requests", "cpu=200m",
+        self.podqos.ctl("resize", "resized/app", "--limits", "cpu=400m,memory=192Mi", "--requests", "cpu=200m",
                         "--runtime-root", self.plain.root, kind=self.kind)
         self.assert_container(app, 200, 192 * MI)
         self.assert_values(self.pod, shares=204, quota=40_000, memory=192 * MI)
@@ -199,6 +200,10 @@ class Resizes:
         self.place(TWO, "log")
         self.assertEqual(self.resize(check=False).returncode, 2)
         self.assert_refused(["--container: app, log"], *TWICE)
+        said = self.podqos.ctl("resize", "resizde/app", *TWICE, check=False, kind=self.kind).stderr
+        self.assertIn('"resizde/app" not found; did you mean resized/app?', said)
+        said = self.podqos.ctl("resize", "resized/log", "--container", "app", *TWICE, check=False, kind=self.kind).stderr
+        self.assertIn("is container log, but --container is app", said)
         self.assert_refused(["no container web can be resized"], "--container", "web", *TWICE)
         self.assert_refused(["exceeds the limit"], "--container", "app", "--requests", "cpu=300m")
         self.assert_refused(["only cpu and memory"], "--container", "app", "--limits", "hugepages-2Mi=4Mi")

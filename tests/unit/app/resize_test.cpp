@@ -75,7 +75,7 @@ class ResizePod : public ::testing::TestWithParam<core::CgroupVersion> {
                                        core::ResourceList limits) {
     return resize_pod(
         [this]() -> Result<Transaction> { return node_.begin(); },
-        {.pod = "a",
+        {.uid = "a",
          .request = {.container = container,
                      .wanted = {.requests = std::move(requests), .limits = std::move(limits)}}},
         [this](const core::ContainerRecord& each) { return find ? find(each) : runtime_of(each); });
@@ -167,7 +167,7 @@ TEST_P(ResizePod, TakesBackWhatWasDoneIfTheRuntimeFails) {
     const auto done = double_web();
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().message,
-              "pod a: container web: no such file; what was done has been taken back");
+              "container web: no such file; what was done has been taken back");
     EXPECT_EQ(calls_.back(), "web 128Mi 50000");
     expect_pod(500, 256);
     EXPECT_EQ(node_.memory(cat(kWebPod, "/web")), std::to_string(128 * kMebibyte));
@@ -247,7 +247,7 @@ TEST_P(ResizePod, RefusesBeforeAnythingIsWritten) {
   };
   auto refused = double_web();
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().message, "pod a: container web: no runtime has it");
+  EXPECT_EQ(refused.error().message, "container web: no runtime has it");
   find = nullptr;
   node_.tree.cgroups.at(cat(kWebPod, "/web")).usage = 60 * kMebibyte;
   refused = resize("web", amounts("250m", "64Mi"), amounts("500m", "64Mi"));

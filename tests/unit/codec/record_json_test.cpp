@@ -75,6 +75,7 @@ TEST(FormatPodRecord, NamesEveryEnumerator) {
       record.class_source, record,
       {"engine", "pod-annotation", "qos-annotation", "short-forms", "cri-sums", "inference"});
   expect_words(record.uid_source, record, {"engine", "cgroup", "annotation", "sandbox", "lone"});
+  expect_words(record.engine.emplace(), record, {"podman", "docker", "containerd", "cri-o"});
 }
 
 /// 0 differs from nothing.
@@ -146,6 +147,7 @@ class Random {
   void set(core::QosClass& out) { out = static_cast<core::QosClass>(below(3)); }
   void set(core::ClassSource& out) { out = static_cast<core::ClassSource>(below(6)); }
   void set(core::IdentitySource& out) { out = static_cast<core::IdentitySource>(below(5)); }
+  void set(core::Engine& out) { out = static_cast<core::Engine>(below(4)); }
   void set(core::WeightFormula& out) { out = static_cast<core::WeightFormula>(below(2)); }
   template <class Tag>
   void set(Unit<Tag>& out) {
@@ -205,9 +207,9 @@ class Random {
   }
   void set(core::PodRecord& out) {
     auto& [pod, complete, sums, qos_class, class_source, uid_source, kubelets_own, cpu_burst,
-           cpu_idle, sandbox_id, cgroup, capped, counted, containers, released_at] = out;
+           cpu_idle, sandbox_id, engine, cgroup, capped, counted, containers, released_at] = out;
     fill(pod, complete, sums, qos_class, class_source, uid_source, kubelets_own, cpu_burst,
-         cpu_idle, sandbox_id, cgroup, capped, counted, containers, released_at);
+         cpu_idle, sandbox_id, engine, cgroup, capped, counted, containers, released_at);
   }
   void set(core::PendingEntry& out) {
     auto& [uid, id, bundle, pid, start_time] = out;
