@@ -9,7 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -20,6 +19,7 @@
 #include <syslog.h>
 
 #include "common/base/text.h"
+#include "common/base/utc_time.h"
 #include "common/sys/fd.h"
 
 namespace podqos::app {
@@ -30,19 +30,9 @@ std::string_view view_of(spdlog::string_view_t part) {
   return {part.data(), part.size()};
 }
 
-/// "2026-01-31T23:59:59.999Z", without the C library, which would read the time zone database.
 std::string utc(spdlog::log_clock::time_point time) {
-  using namespace std::chrono;
-  const auto day = floor<days>(time);
-  const year_month_day date{day};
-  const hh_mm_ss since{floor<milliseconds>(time - day)};
-  const auto digits = [](std::int64_t number, std::int64_t round) {
-    return std::to_string(round + number).substr(1);
-  };
-  return cat(int{date.year()}, "-", digits(unsigned{date.month()}, 100), "-",
-             digits(unsigned{date.day()}, 100), "T", digits(since.hours().count(), 100), ":",
-             digits(since.minutes().count(), 100), ":", digits(since.seconds().count(), 100), ".",
-             digits(since.subseconds().count(), 1000), "Z");
+  const auto since = std::chrono::floor<std::chrono::milliseconds>(time.time_since_epoch());
+  return format_utc(UnixMillis{since.count()});
 }
 
 /// Appends to a file. spdlog's file sink follows a symlink at the path and leaves the descriptor

@@ -68,5 +68,6 @@ using Pid = Unit<struct PidTag>;  ///< a process id in the host's pid namespace
 using StartTime =
     Unit<struct StartTimeTag>;  ///< field 22 of /proc/PID/stat, clock ticks since boot
 using BootSeconds = Unit<struct UnixSecondsTag>;
+using UnixMillis = Unit<struct UnixMillisTag>;  ///< of the wall clock, since 1970 UTC
 
 }  // namespace podqos

@@ -25,4 +25,10 @@ std::int64_t seconds_since_boot() {
   return time.tv_sec;
 }
 
+UnixMillis wall_clock() {
+  using std::chrono::system_clock;
+  const auto now = std::chrono::floor<milliseconds>(system_clock::now());
+  return UnixMillis{now.time_since_epoch().count()};
+}
+
 }  // namespace podqos::sys

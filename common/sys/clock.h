@@ -8,6 +8,8 @@
 #include <optional>
 #include <span>
 
+#include "common/base/units.h"
+
 namespace podqos::sys {
 
 /// The machine's monotonic clock (CLOCK_MONOTONIC), and the waits that depend on it. Code that
@@ -45,5 +47,8 @@ inline constexpr SteadyClock kSteadyClock{};
 /// CLOCK_BOOTTIME in seconds, so that a step of the wall clock neither shortens nor extends a
 /// delay.
 [[nodiscard]] std::int64_t seconds_since_boot();
+
+/// The wall clock, CLOCK_REALTIME.
+[[nodiscard]] UnixMillis wall_clock();
 
 }  // namespace podqos::sys
