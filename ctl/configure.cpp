@@ -2,11 +2,9 @@
 #include <sys/stat.h>
 
 #include <array>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "common/base/text.h"
@@ -19,7 +17,6 @@ namespace {
 
 /// An engine's file may belong to another user, and keeps its owner and mode.
 constexpr std::array kFileCapabilities = {CAP_DAC_OVERRIDE, CAP_CHOWN, CAP_FOWNER};
-constexpr const char* kPlugin = "/usr/sbin/podqos-nri";
 
 /// Values of the command line options.
 struct ConfigureOptions {
@@ -30,22 +27,6 @@ struct ConfigureOptions {
   std::string restart;  ///< "", "yes" or "force"
   OutputOptions output;
 };
-
-/// The engine's program in the usual directories.
-/// @return nullopt if it is not installed; kConflict if two different ones are, because which of
-///         them runs, and what version it has, only the operator knows.
-Result<std::optional<std::string>> find_program(const Engine& engine) {
-  std::optional<std::string> found;
-  for (const char* directory : {"/usr/bin/", "/usr/sbin/", "/usr/local/bin/", "/usr/local/sbin/"}) {
-    std::string path = cat(directory, engine.program);
-    std::error_code error;
-    if (!std::filesystem::exists(path, error)) continue;
-    if (found && !std::filesystem::equivalent(*found, path, error))
-      return refuse("found two binaries (", *found, ", ", path, "): choose one with --program");
-    if (!found) found = std::move(path);
-  }
-  return found;
-}
 
 /// Finds the engine's program and its version.
 Status find_engine(const std::string& version, Setup& setup) {

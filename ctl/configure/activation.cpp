@@ -1,10 +1,4 @@
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <ctime>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,52 +6,21 @@
 
 #include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/sys/process.h"
 #include "ctl/command.h"
+#include "ctl/configure/daemon.h"
 #include "ctl/configure/setup.h"
 
 namespace podqos::ctl {
 namespace {
 
-using std::chrono::nanoseconds;
 using std::chrono::seconds;
-using Time = std::chrono::sys_time<nanoseconds>;
 
 /// Each question to a service starts a program.
 constexpr std::chrono::milliseconds kInterval{100};
 /// Of a reload that removes its last runtime, Docker never shows anything.
 constexpr std::chrono::milliseconds kReloadPatience{5000};
-constexpr const char* kPluginUnit = "podqos-nri.service";
-constexpr const char* kSystemctl = "/usr/bin/systemctl";
-/// The client of Docker, which says what the daemon knows.
-constexpr std::array kDockerClients = {"/usr/bin/docker", "/usr/local/bin/docker"};
-/// Not the socket of another machine, which a context of the client's may name.
-constexpr const char* kSocket = "unix:///run/docker.sock";
-/// Containers that a restart stops, and the runtimes.
-constexpr const char* kFormat =
-    "{{if .LiveRestoreEnabled}}0 0{{else}}{{.ContainersRunning}} {{.ContainersPaused}}{{end}}"
-    "{{range $name, $runtime := .Runtimes}} {{$name}}{{end}}";
 /// dockerd --validate came with this version.
 constexpr Version kDockerValidates{.major = 23, .minor = 0};
-
-/// When the process was started, by today's clock; suspensions of the machine count.
-std::optional<Time> start_of(Pid pid) {
-  const auto started = sys::start_time_of(pid);
-  timespec now{};
-  if (!started || !*started || ::clock_gettime(CLOCK_BOOTTIME, &now) != 0) return std::nullopt;
-  const auto age = seconds{now.tv_sec} + nanoseconds{now.tv_nsec} -
-                   nanoseconds{seconds{1}} / ::sysconf(_SC_CLK_TCK) * (*started)->value();
-  return std::chrono::system_clock::now() - age;
-}
-
-/// The last change of a file (st_ctime, which no program sets), or of its directory if it is gone.
-std::optional<Time> change_of(const std::string& file) {
-  struct stat found{};
-  if (::stat(file.c_str(), &found) != 0 &&
-      ::stat(std::filesystem::path{file}.parent_path().c_str(), &found) != 0)
-    return std::nullopt;
-  return Time{seconds{found.st_ctim.tv_sec} + nanoseconds{found.st_ctim.tv_nsec}};
-}
 
 class Activation {
  public:
@@ -118,29 +81,23 @@ class Activation {
     return pid && *pid > 0 ? std::optional{Pid{*pid}} : std::nullopt;
   }
 
-  /// Whether the plugin's STATUS= (nri/service.cpp) says that it serves the engine that runs now:
-  /// the one before it may have ended a moment ago.
+  /// Whether the plugin serves the engine that runs now.
   [[nodiscard]] bool has_plugin(std::string_view status) const {
     const auto runtime = process();
-    return runtime && status.starts_with("synchronized with ") &&
-           status.ends_with(cat(" (process ", runtime->value(), ")"));
+    return runtime && serves(status, *runtime);
   }
 
   /// Finds out whether containerd or CRI-O has run since before a file changed that is right by
-  /// now. Where the clock was set back beyond that, nothing can be said. A plugin that is connected
-  /// shows that NRI is on.
+  /// now. A plugin that is connected shows that NRI is on.
   void find_stale() {
     const auto& files = setup_.registered_in;
     if (setup_.changed() || service_.empty() || is_docker() || files.empty()) return;
-    const auto last = std::ranges::max_element(files, {}, change_of);
-    const auto changed = change_of(*last);
     const auto pid = process();
-    const auto start = pid ? start_of(*pid) : std::nullopt;
-    if (!changed || !start || *start >= *changed || *changed > std::chrono::system_clock::now())
-      return;
+    const auto file = pid ? unread_file(files, *pid) : std::nullopt;
+    if (!file) return;
     setup_.stale = setup_.undo || setup_.method != Method::kNri ||
                    !has_plugin(property(kPluginUnit, "StatusText"));
-    why_stale_ = cat(" has not been restarted since ", *last, " changed, and ",
+    why_stale_ = cat(" has not been restarted since ", *file, " changed, and ",
                      setup_.undo ? "may still have podqos registered" : "may not know podqos yet");
   }
 
@@ -174,18 +131,12 @@ class Activation {
 
   /// Asks Docker's daemon, which must run, whether it has what the file says, and how many
   /// containers a restart would stop. @return false if it cannot be asked.
-  bool ask_docker() {
-    for (const char* client : kDockerClients) {
-      const auto said = run_({client, "--host", kSocket, "info", "--format", kFormat});
-      std::string_view words = said ? std::string_view{*said} : "";
-      const auto running = parse_int(read_until(words, ' '));
-      const auto paused = parse_int(read_until(words, ' '));
-      if (!running || !paused) continue;
-      setup_.stale = has_word(words, kHandler) == setup_.undo;
-      setup_.containers = *running + *paused;
-      return true;
-    }
-    return false;
+  bool update_from_docker() {
+    const auto answer = ask_docker(run_);
+    if (!answer) return false;
+    setup_.stale = answer->knows_podqos == setup_.undo;
+    setup_.containers = answer->containers;
+    return true;
   }
 
   Status update_docker() {
@@ -195,12 +146,12 @@ class Activation {
     // it starts.
     if (!is("is-active", service_))
       return setup_.undo || !setup_.changed() || !may_restart() ? Status{} : restart();
-    if (!ask_docker()) setup_.stale = setup_.changed();
+    if (!update_from_docker()) setup_.stale = setup_.changed();
     if (!setup_.stale || !may_restart()) return {};
     PODQOS_TRY(systemctl({"reload", service_}));
     bool answers = false;
     wait_until(std::min(patience_, kReloadPatience), kInterval, [&] {
-      answers = is("is-active", service_) && ask_docker();
+      answers = is("is-active", service_) && update_from_docker();
       return !answers || !setup_.stale;
     });
     // A reload adds a runtime, but does not remove the last one.

@@ -176,7 +176,60 @@ Status plan_containerd_removal(Setup& setup, const std::string& drop_ins) {
   return {};
 }
 
+/// Checks which annotations of pods a handler that calls the wrapper passes on; containerd compares
+/// them by path.Match.
+/// @note internal/cri/util/util.go PassthroughAnnotations
+void check_annotations(const TomlValue& handler, const TomlValue& patterns, EngineSettings& found) {
+  const auto passes = [&](const char* annotation) {
+    const auto all = patterns.strings().value_or(std::vector<std::string>{});
+    return std::ranges::any_of(all, [&](const std::string& each) {
+      return ::fnmatch(each.c_str(), annotation, FNM_PATHNAME) == 0;
+    });
+  };
+  const char* const wanted = "write pod_annotations = [\"podqos.io/*\"] there";
+  if (!passes("podqos.io/pod"))
+    found.checks.push_back({"containerd", "annotations", Outcome::kProblem,
+                            cat((patterns ? patterns : handler).place,
+                                ": pod_annotations keeps podqos.io annotations from containers"),
+                            wanted});
+  else if (passes("io.kubernetes.cri.sandbox-uid"))
+    found.checks.push_back(
+        {"containerd", "annotations", Outcome::kProblem,
+         cat(patterns.place, ": pod_annotations lets pods write annotations of the engine"),
+         wanted});
+}
+
+/// Looks at the handlers that a document's owner wrote.
+/// @param cri  path of the table of the plugin for pods
+void inspect_handlers(const TomlDocument& document, const std::string& cri, EngineSettings& found) {
+  const toml::table* const runtimes = document.at(cat(cri, "/runtimes")).node.as_table();
+  if (runtimes == nullptr) return;
+  for (const auto& [key, value] : *runtimes) {
+    const std::string path = cat(cri, "/runtimes/", key.str());
+    if (document.at(cat(path, "/options/BinaryName")).text() == kWrapperPath)
+      check_annotations(document.at(path), document.at(cat(path, "/pod_annotations")), found);
+  }
+}
+
 }  // namespace
+
+Result<EngineSettings> inspect_containerd(Setup& setup) {
+  setup.documents.clear();
+  PODQOS_TRY(read_containerd(setup));
+  EngineSettings found{.driver = core::Driver::kCgroupfs};
+  for (const std::string_view plugin : {kCriPlugin2, kCriPlugin3}) {
+    const std::string cri = cat("plugins/", plugin, "/containerd");
+    const TomlValue name = setup.at(cat(cri, "/default_runtime_name"));
+    const std::string handler = cat(cri, "/runtimes/", name ? name.text() : "runc", "/options/");
+    if (setup.at(cat(handler, "SystemdCgroup")).flag() == true)
+      found.driver = core::Driver::kSystemd;
+    if (name.text() == kHandler || setup.at(cat(handler, "BinaryName")).text() == kWrapperPath)
+      found.is_default = true;
+    for (const TomlDocument& document : setup.documents)
+      inspect_handlers(document, cri, found);
+  }
+  return found;
+}
 
 Status plan_containerd(Setup& setup) {
   PODQOS_ASSIGN(const auto drop_ins, read_containerd(setup));

@@ -129,12 +129,41 @@ Status plan_crio_removal(Setup& setup) {
   return {};
 }
 
+/// Every file of the directory and of those in it, whatever its name (pkg/config, UpdateFromPath).
+Status read_crio(Setup& setup) {
+  return read_all_others(setup, {"/etc/crio/crio.conf"}, kCrioDropIns, "", Depth::kAll);
+}
+
 }  // namespace
+
+Result<EngineSettings> inspect_crio(Setup& setup) {
+  setup.documents.clear();
+  PODQOS_TRY(read_crio(setup));
+  const std::string chosen = setup.at(kDefaultRuntime).text();
+  const std::string path = setup.at(cat(kRuntimes, chosen, "/runtime_path")).text();
+  // CRI-O's own default is systemd.
+  EngineSettings found{.driver = setup.at("crio/runtime/cgroup_manager").text() == "cgroupfs"
+                                     ? core::Driver::kCgroupfs
+                                     : core::Driver::kSystemd,
+                       .is_default = chosen == kHandler || path == kWrapperPath};
+  const TomlValue named = setup.at("crio/runtime/hooks_dir");
+  const auto directories = named.strings();
+  if (directories) check_left_out_hooks(setup, named.place, *directories, found);
+  for (const std::string& each : directories.value_or(std::vector{std::string{kCommonHooks}})) {
+    const std::string file = cat(each, "/", kPrecreateFile);
+    if (setup.files.exists(file))
+      found.checks.push_back({"crio", "hooks", Outcome::kProblem,
+                              cat(file,
+                                  ": CRI-O does not know the stage precreate, and does not "
+                                  "start where it finds it"),
+                              cat("rm ", file)});
+  }
+  return found;
+}
 
 Status plan_crio(Setup& setup) {
   if (!setup.undo && setup.method == Method::kHooks) return plan_crio_hooks(setup);
-  // Every file of the directory and of those in it, whatever its name (pkg/config, UpdateFromPath).
-  PODQOS_TRY(read_all_others(setup, {"/etc/crio/crio.conf"}, kCrioDropIns, "", Depth::kAll));
+  PODQOS_TRY(read_crio(setup));
   if (setup.undo) return plan_crio_removal(setup);
   return setup.method == Method::kNri ? plan_crio_nri(setup) : plan_crio_runtime(setup);
 }

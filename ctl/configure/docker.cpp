@@ -75,10 +75,13 @@ Result<std::string> edited(const std::string& bytes, bool undo) {
   PODQOS_ASSIGN(const JsonNode* const podqos,
                 find_member(text, runtimes == nullptr ? none : *runtimes, kHandler));
   if (podqos == nullptr ? undo : !undo && is_wrapper(*podqos)) return bytes;
-  if (podqos != nullptr && !undo)
-    return refuse_at(text, podqos->raw_key, "a runtime \"", kHandler,
-                     "\" is there already, and is not ", kWrapperPath,
-                     ": correct or remove it by hand");
+  if (podqos != nullptr && !undo) {
+    auto refused = refuse_at(text, podqos->raw_key, "a runtime \"", kHandler,
+                             "\" is there already, and is not ", kWrapperPath,
+                             ": correct or remove it by hand");
+    refused.error().code = ErrorCode::kAlreadyExists;
+    return refused;
+  }
   if (undo && chosen != nullptr && chosen->text == kHandler)
     return refuse_at(text, chosen->raw_key, "default-runtime = \"", kHandler,
                      "\" still needs podqos; change that line first");
@@ -92,6 +95,11 @@ Result<std::string> edited(const std::string& bytes, bool undo) {
 }
 
 }  // namespace
+
+/// Driver and default runtime are the daemon's to tell (ask_docker()): its options count, too.
+Result<EngineSettings> inspect_docker(Setup& /*setup*/) {
+  return EngineSettings{};
+}
 
 Status plan_docker(Setup& setup) {
   const std::string by_hand =

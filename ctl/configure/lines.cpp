@@ -142,9 +142,9 @@ Status add_lines(Setup& setup, const Lines& lines) {
   if (found && !lines.table.empty()) {
     note_by_hand(setup, found);
     if (called.text() == kWrapperPath || called.lists(kWrapperPath)) return {};
-    return refuse((called ? called : found).place, ": a runtime \"", kHandler,
-                  "\" is there already, and does not call ", kWrapperPath,
-                  ": correct or remove it by hand");
+    return fail(ErrorCode::kAlreadyExists, cat((called ? called : found).place, ": a runtime \"",
+                                               kHandler, "\" is there already, and does not call ",
+                                               kWrapperPath, ": correct or remove it by hand"));
   }
   const auto file = std::ranges::find(setup.documents, lines.path, &TomlDocument::file);
   const std::string place =
@@ -188,6 +188,20 @@ Status check_not_default(const Setup& setup, std::string_view path) {
 void note_by_hand(Setup& setup, const TomlValue& found) {
   setup.notes.push_back(cat(found.place, ": podqos is registered there already, not by podqosctl"));
   setup.registered_in.push_back(found.file);
+}
+
+void check_left_out_hooks(const Setup& setup, const std::string& place,
+                          const std::vector<std::string>& directories, EngineSettings& found) {
+  if (std::ranges::find(directories, kCommonHooks) != directories.end()) return;
+  const auto files = setup.files.list(kCommonHooks);
+  if (!files) return;
+  const auto other = std::ranges::find_if(*files, [](const std::string& file) {
+    return file.ends_with(".json") && !file.contains("/50-podqos-");
+  });
+  if (other == files->end()) return;
+  found.checks.push_back({std::string{setup.engine->name}, "hooks", Outcome::kWarning,
+                          cat(place, ": hooks_dir leaves out ", printable(*other)),
+                          cat("add \"", kCommonHooks, "\" to that list")});
 }
 
 Status check_nri_switch(const Setup& setup, const std::string& table, std::string_view key,

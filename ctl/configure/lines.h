@@ -12,6 +12,10 @@
 // What the plans of several engines have in common.
 namespace podqos::ctl {
 
+/// Where Podman and CRI-O look for hooks unless told otherwise.
+constexpr const char* kCommonHooks = "/usr/share/containers/oci/hooks.d";
+/// Podman's alone.
+constexpr const char* kPrecreateFile = "50-podqos-precreate.json";
 /// createRuntime and poststop, which the package registers with CRI-O and Podman.
 constexpr const char* kPackagedHook =
     "/usr/share/containers/oci/hooks.d/50-podqos-createruntime.json";
@@ -87,6 +91,12 @@ struct Lines {
 
 /// Notes that this value registers podqos without being podqosctl's.
 void note_by_hand(Setup& setup, const TomlValue& found);
+
+/// Warns if these directories of hooks leave out kCommonHooks although other programs have hooks
+/// there.
+/// @param place  FILE:LINE of the list
+void check_left_out_hooks(const Setup& setup, const std::string& place,
+                          const std::vector<std::string>& directories, EngineSettings& found);
 
 /// Fails, naming the line, if this key of the table switches NRI off.
 /// @param wanted  the value with which NRI is on

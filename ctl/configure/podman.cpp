@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 
 #include "common/base/text.h"
+#include "common/cgroup/node.h"
 #include "ctl/configure/lines.h"
 #include "ctl/json.h"
 #include "ctl/table.h"
@@ -18,8 +20,7 @@ constexpr const char* kPodmanLink = "/etc/containers/containers.conf.d/zz-podqos
 constexpr const char* kPodmanLinked = "/usr/share/podqos/containers.conf.d/zz-podqos.conf";
 /// From this version on a list can be appended to; older ones refuse to run beside kPodmanLinked.
 constexpr Version kAppending{.major = 4, .minor = 8};
-/// Podman's own default of hooks_dir, and the directory with precreate.
-constexpr const char* kCommonHooks = "/usr/share/containers/oci/hooks.d";
+/// The directory with precreate.
 constexpr const char* kPrecreate = "/usr/share/podqos/podman-hooks.d";
 
 Status read_podman(Setup& setup) {
@@ -91,7 +92,53 @@ Status plan_podman_removal(Setup& setup, FileChange link, bool is_linked) {
   return {};
 }
 
+/// Where Podman looks for hooks, by all files as they are, podqos's lines included.
+struct HookDirectories {
+  std::vector<std::string> paths = {kCommonHooks};
+  std::string place = "/etc/containers/containers.conf:1";  ///< of the last file that names any
+};
+
+/// @note containers/common pkg/config: once {append=true} was read, lists of later files are
+///       appended, too.
+Result<HookDirectories> find_hook_directories(const Setup& setup) {
+  HookDirectories found;
+  bool appends = false;
+  for (const TomlDocument& each : setup.documents) {
+    PODQOS_ASSIGN(const auto text, setup.files.follow(each.file));
+    PODQOS_ASSIGN(const auto document, TomlDocument::parse(text.value_or(""), each.file));
+    const TomlValue named = document.at("engine/hooks_dir");
+    const auto listed = named.strings();
+    if (!listed) continue;
+    for (const toml::node& element : *named.node.as_array())
+      if (const auto* attributes = element.as_table())
+        appends = (*attributes)["append"].value_or(appends);
+    if (!appends) found.paths.clear();
+    std::ranges::remove_copy(*listed, std::back_inserter(found.paths), "");
+    found.place = named.place;
+  }
+  return found;
+}
+
 }  // namespace
+
+Result<EngineSettings> inspect_podman(Setup& setup) {
+  setup.documents.clear();
+  PODQOS_TRY(read_podman(setup));
+  const std::string manager = setup.at("engine/cgroup_manager").text();
+  EngineSettings found{.driver = manager == "cgroupfs"  ? core::Driver::kCgroupfs
+                                 : manager == "systemd" ? core::Driver::kSystemd
+                                                        : cgroup::machine_driver(),
+                       .is_default = setup.at("engine/runtime").text() == kHandler};
+  PODQOS_ASSIGN(const auto hooks, find_hook_directories(setup));
+  check_left_out_hooks(setup, hooks.place, hooks.paths, found);
+  const bool is_wanted = setup.files.exists(kPodmanLink) || setup.files.exists(kPodmanDropIn);
+  if (is_wanted && std::ranges::find(hooks.paths, kPrecreate) == hooks.paths.end())
+    found.checks.push_back({"podman", "hooks", Outcome::kProblem,
+                            cat(hooks.place, ": hooks_dir leaves out ", kPrecreate,
+                                ", so that podqos places no containers"),
+                            cat("add \"", kPrecreate, "\" to that list")});
+  return found;
+}
 
 Status plan_podman(Setup& setup) {
   PODQOS_ASSIGN(const auto there, setup.files.read(kPodmanLink));

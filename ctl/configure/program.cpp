@@ -18,7 +18,6 @@
 namespace podqos::ctl {
 namespace {
 
-constexpr std::chrono::minutes kTimeout{2};
 constexpr std::chrono::milliseconds kPipeInterval{10};
 constexpr std::size_t kMaxOutput = std::size_t{16} << 20U;
 constexpr std::size_t kChunk = std::size_t{64} << 10U;  // what a pipe holds
@@ -60,7 +59,8 @@ bool wait_until(std::chrono::milliseconds patience, std::chrono::milliseconds in
   return true;
 }
 
-Result<std::string> run_program(const std::vector<std::string>& argv, int status) {
+Result<std::string> run_program(const std::vector<std::string>& argv, int status,
+                                std::chrono::seconds patience) {
   std::array<int, 2> ends{};
   if (::access(argv.front().c_str(), X_OK) != 0 || ::pipe2(ends.data(), O_CLOEXEC) != 0)
     return fail_errno(errno, cat("run ", argv.front()));
@@ -73,7 +73,7 @@ Result<std::string> run_program(const std::vector<std::string>& argv, int status
   writer = sys::UniqueFd{};
   std::string output;
   std::vector<char> chunk(kChunk);
-  const bool ended = wait_until(kTimeout, kPipeInterval, [&] {
+  const bool ended = wait_until(patience, kPipeInterval, [&] {
     const ssize_t got = ::read(reader.get(), chunk.data(), chunk.size());
     // Read on beyond the limit, so that the program does not wait for a full pipe.
     if (got > 0 && output.size() < kMaxOutput)
@@ -83,7 +83,9 @@ Result<std::string> run_program(const std::vector<std::string>& argv, int status
   if (!ended) ::kill(-pid, SIGKILL);
   int end = 0;
   ::waitpid(pid, &end, 0);
-  if (!ended) return fail(ErrorCode::kTimeout, cat(join(argv, " "), ": timed out after 2 minutes"));
+  if (!ended)
+    return fail(ErrorCode::kTimeout,
+                cat(join(argv, " "), ": timed out after ", patience.count(), " s"));
   output.resize(without_newline(output).size());
   if (!WIFEXITED(end) || WEXITSTATUS(end) != status)
     return fail(ErrorCode::kRefused, printable(output, 2000));

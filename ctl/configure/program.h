@@ -14,8 +14,10 @@ namespace podqos::ctl {
 /// @param status  exit status that is success
 /// @return standard output and standard error, the first 16 MiB, no newline at its end; kRefused
 ///         with the first 2000 bytes of it for another exit status or a signal; kTimeout, after
-///         SIGKILL for its process group, if it has not ended in two minutes.
-[[nodiscard]] Result<std::string> run_program(const std::vector<std::string>& argv, int status = 0);
+///         SIGKILL for its process group, if it has not ended within `patience`.
+[[nodiscard]] Result<std::string> run_program(const std::vector<std::string>& argv, int status = 0,
+                                              std::chrono::seconds patience = std::chrono::minutes{
+                                                  2});
 
 /// A function that does what run_program() does.
 using Run = std::function<Result<std::string>(const std::vector<std::string>& argv)>;

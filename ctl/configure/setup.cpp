@@ -1,5 +1,7 @@
 #include "ctl/configure/setup.h"
 
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 namespace podqos::ctl {
@@ -12,20 +14,34 @@ using enum EngineId;
 constexpr std::array kEngines = {
     Engine{kContainerd, "containerd", "containerd", "containerd", "config dump",
            "containerd.service", "crictl runp --runtime podqos …", Version{.major = 1, .minor = 7},
-           plan_containerd},
+           plan_containerd, inspect_containerd},
     Engine{kCrio, "crio", "CRI-O", "crio", "config", "crio.service",
-           "crictl runp --runtime podqos …", Version{.major = 1, .minor = 26}, plan_crio},
+           "crictl runp --runtime podqos …", Version{.major = 1, .minor = 26}, plan_crio,
+           inspect_crio},
     Engine{kPodman, "podman", "Podman", "podman", "info", "", "podman --runtime podqos run …",
-           std::nullopt, plan_podman},
+           std::nullopt, plan_podman, inspect_podman},
     Engine{kDocker, "docker", "Docker", "dockerd", "--validate", "docker.service",
            "docker run --runtime podqos --annotation podqos.io/pod-uid=… …", std::nullopt,
-           plan_docker},
+           plan_docker, inspect_docker},
 };
 
 }  // namespace
 
 std::span<const Engine> engines() {
   return kEngines;
+}
+
+Result<std::optional<std::string>> find_program(const Engine& engine) {
+  std::optional<std::string> found;
+  for (const char* directory : {"/usr/bin/", "/usr/sbin/", "/usr/local/bin/", "/usr/local/sbin/"}) {
+    std::string path = cat(directory, engine.program);
+    std::error_code error;
+    if (!std::filesystem::exists(path, error)) continue;
+    if (found && !std::filesystem::equivalent(*found, path, error))
+      return refuse("found two binaries (", *found, ", ", path, "): choose one with --program");
+    if (!found) found = std::move(path);
+  }
+  return found;
 }
 
 std::optional<Version> parse_version(std::string_view text) {

@@ -13,6 +13,8 @@
 
 #include "common/base/error.h"
 #include "common/base/text.h"
+#include "common/core/cgroups/naming.h"
+#include "ctl/check.h"
 #include "ctl/configure/files.h"
 #include "ctl/configure/program.h"
 #include "ctl/configure/toml.h"
@@ -30,6 +32,11 @@ template <class... Parts>
 [[nodiscard]] std::unexpected<Error> refuse(const Parts&... parts) {
   return fail(ErrorCode::kConflict, cat(parts...));
 }
+
+/// The plugin for NRI, which a package of its own brings.
+constexpr const char* kPlugin = "/usr/sbin/podqos-nri";
+constexpr const char* kPluginUnit = "podqos-nri.service";
+constexpr const char* kSystemctl = "/usr/bin/systemctl";
 
 /// How podqos is registered with an engine.
 enum class Method : std::uint8_t {
@@ -75,6 +82,13 @@ constexpr std::array<std::string_view, 7> kEvents = {
 struct Setup;
 enum class EngineId : std::uint8_t { kContainerd, kCrio, kPodman, kDocker };
 
+/// What an engine's files say beside the registration itself.
+struct EngineSettings {
+  std::optional<core::Driver> driver = std::nullopt;  ///< nullopt: they do not say
+  bool is_default = false;         ///< containers get podqos's runtime without asking for it
+  std::vector<Check> checks = {};  ///< of settings on which the registration depends
+};
+
 /// An engine that `podqosctl configure` knows.
 struct Engine {
   EngineId id = EngineId::kContainerd;
@@ -86,10 +100,16 @@ struct Engine {
   std::string_view start;      ///< starts a container with podqos's runtime
   std::optional<Version> nri;  ///< the first version with NRI
   Status (*plan)(Setup& setup);
+  Result<EngineSettings> (*inspect)(Setup& setup);
 };
 
 /// All of them, in the order of the enumeration.
 [[nodiscard]] std::span<const Engine> engines();
+
+/// The engine's program in /usr and /usr/local.
+/// @return nullopt if it is not installed; kConflict if two different ones are, because which of
+///         them runs, and what version it has, only the operator knows.
+[[nodiscard]] Result<std::optional<std::string>> find_program(const Engine& engine);
 
 /// One run of `podqosctl configure`: what is asked, what is planned, and what came of it.
 struct Setup {
@@ -138,7 +158,8 @@ struct Setup {
 /// engine, by any method. Both depend on nothing but the version and the files.
 /// @return an error if a file cannot be understood or must be changed by its owner: it names file,
 ///         line, value, and what to add by hand. Nothing is to be changed then. kUnsupported with
-///         the remedy if the engine does not have the method.
+///         the remedy if the engine does not have the method. kAlreadyExists if a runtime of
+///         podqos's name is registered that is another program.
 [[nodiscard]] Status plan(Setup& setup);
 
 /// Has the engine check and read what apply() has made of the files of this machine, as far as
@@ -162,6 +183,12 @@ struct Setup {
 /// For programs: engine, version, method, undo, changes (path, action, what, backup, of a dry run
 /// diff), notes, next, and whether each of kEvents has happened.
 [[nodiscard]] Result<std::string> format_json(const Setup& setup);
+
+// inspect() of each engine: reads all its files anew.
+[[nodiscard]] Result<EngineSettings> inspect_containerd(Setup& setup);
+[[nodiscard]] Result<EngineSettings> inspect_crio(Setup& setup);
+[[nodiscard]] Result<EngineSettings> inspect_podman(Setup& setup);
+[[nodiscard]] Result<EngineSettings> inspect_docker(Setup& setup);
 
 // plan() of each engine.
 [[nodiscard]] Status plan_containerd(Setup& setup);

@@ -140,8 +140,8 @@ struct FakeDocker {
     if (argv[0] != "/usr/bin/systemctl") {
       if (!answers) return fail(ErrorCode::kNotFound, "no client");
       const int stops = live_restore ? 0 : running;
-      return std::to_string(stops) + " 0 io.containerd.runc.v2" + (known ? " podqos" : "") +
-             " runc";
+      return std::to_string(stops) + " 0 systemd runc io.containerd.runc.v2" +
+             (known ? " podqos" : "") + " runc";
     }
     if (argv[1] == "is-active" && !active) return fail(ErrorCode::kRefused, "");
     if (argv[1] == "is-active") return "";

@@ -1,0 +1,177 @@
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/text.h"
+#include "ctl/engines.h"
+#include "ctl/table.h"
+
+// What follows from the facts of an engine.
+namespace podqos::ctl {
+namespace {
+
+using enum Outcome;
+
+/// Collects the checks of one engine.
+class EngineChecks {
+ public:
+  explicit EngineChecks(const EngineFacts& facts) : facts_(facts), engine_(*facts.engine) {}
+
+  Checks check() {
+    check_version();
+    check_registered();
+    for (const std::string& program : facts_.missing)
+      add("programs", kProblem, cat(program, " is registered and does not exist"),
+          "install the package podqos again");
+    if (facts_.registered.empty()) return std::move(checks_);
+    check_known();
+    if (facts_.is_registered(Method::kNri)) check_plugin();
+    check_default();
+    std::ranges::copy(facts_.settings.checks, std::back_inserter(checks_));
+    return std::move(checks_);
+  }
+
+ private:
+  void add(const char* name, Outcome outcome, std::string text, std::string remedy = {}) {
+    checks_.push_back({.group = std::string{engine_.name},
+                       .name = name,
+                       .outcome = outcome,
+                       .text = std::move(text),
+                       .remedy = std::move(remedy)});
+  }
+
+  [[nodiscard]] std::string configure(std::string_view words) const {
+    return cat("podqosctl configure ", engine_.name, engine_.service.empty() ? "" : words);
+  }
+
+  void check_version() {
+    if (facts_.unknown)
+      add("version", kProblem, printable(facts_.unknown->message, 500),
+          cat("run `", engine_.program, " --version`; tell podqosctl configure with --program"));
+  }
+
+  void check_registered() {
+    if (facts_.wrong)
+      add("registered", kProblem, facts_.wrong->message, "");
+    else if (!facts_.registered.empty())
+      add("registered", kOk, cat("by ", registered_by(facts_)));
+    else if (facts_.refusal)
+      add("registered", kWarning, facts_.refusal->message, "");
+    else
+      add("registered", kWarning, "not registered: its containers stay unmanaged",
+          configure(" --restart"));
+  }
+
+  void check_known() {
+    if (!facts_.has_daemon()) return;
+    if (!facts_.process) return add("known", kSkipped, "the daemon does not run");
+    if (facts_.docker && !*facts_.docker) {
+      const Error& why = facts_.docker->error();
+      // Without a client nothing can be asked, which is no fault of the daemon's.
+      if (why.code == ErrorCode::kNotFound)
+        return add("known", kSkipped, cat("the daemon cannot be asked: ", why.message));
+      return add("known", kProblem,
+                 cat("the daemon does not answer: ", printable(why.message, 300)),
+                 cat("systemctl status ", engine_.service));
+    }
+    if (facts_.known() != false) return add("known", kOk, "to the daemon that runs");
+    if (facts_.docker)
+      return add("known", kProblem, "the daemon has not read the runtime \"podqos\" yet",
+                 cat("systemctl reload ", engine_.service));
+    add("known", kProblem, cat("the daemon runs since before ", *facts_.unread, " changed"),
+        cat("systemctl restart ", engine_.service));
+  }
+
+  void check_plugin() {
+    const bool only = facts_.registered.size() == 1;
+    const Outcome bad = only ? kProblem : kWarning;
+    if (!facts_.plugin) return add("plugin", kSkipped, "systemd cannot be asked about the plugin");
+    if (facts_.is_connected()) return add("plugin", kOk, "podqos-nri is connected");
+    const UnitState& unit = *facts_.plugin;
+    if (!unit.active)
+      return add("plugin", bad,
+                 cat(kPluginUnit, unit.failed ? " has failed" : " is not running",
+                     ": new containers stay unmanaged"),
+                 cat("systemctl enable --now ", kPluginUnit));
+    if (!facts_.process) return;
+    add("plugin", bad, cat(kPluginUnit, " is not connected: ", printable(unit.status, 300)),
+        cat("journalctl -u ", kPluginUnit));
+  }
+
+  /// Whether containers use the runtime that is registered.
+  void check_default() {
+    if (!facts_.is_registered(Method::kWrapper) || facts_.is_registered(Method::kNri) ||
+        facts_.is_registered(Method::kHooks))
+      return;
+    if (facts_.settings.is_default) return add("used", kOk, "podqos is the default runtime");
+    add("used", kOk, "only where a container asks for the runtime podqos",
+        std::string{engine_.start});
+  }
+
+  const EngineFacts& facts_;
+  const Engine& engine_;
+  Checks checks_;
+};
+
+}  // namespace
+
+bool EngineFacts::is_registered(Method method) const {
+  return std::ranges::find(registered, method) != registered.end();
+}
+
+bool EngineFacts::is_connected() const {
+  return plugin && plugin->active && process && serves(plugin->status, *process);
+}
+
+std::optional<bool> EngineFacts::known() const {
+  if (!process || registered.empty()) return std::nullopt;
+  if (docker) return *docker ? std::optional{(*docker)->knows_podqos} : std::nullopt;
+  return !unread || is_connected();
+}
+
+Checks check_engine(const EngineFacts& facts) {
+  return EngineChecks{facts}.check();
+}
+
+std::string registered_by(const EngineFacts& facts) {
+  std::vector<std::string> names;
+  names.reserve(facts.registered.size());
+  for (const Method method : facts.registered)
+    names.emplace_back(kMethods.at(static_cast<std::size_t>(method)));
+  return join(names, " and ");
+}
+
+Json json_of(const EngineFacts& facts) {
+  Json problems = Json::array();
+  for (const Check& check : check_engine(facts))
+    if (check.outcome == kProblem || check.outcome == kWarning)
+      problems.push_back(cat(check.text, check.remedy.empty() ? "" : ": ", check.remedy));
+  Json plugin = nullptr;
+  if (facts.is_registered(Method::kNri)) {
+    // It has connected since both run.
+    const bool connected = facts.is_connected();
+    const auto started =
+        connected ? std::max(facts.plugin->since, start_of(*facts.process)) : std::nullopt;
+    plugin = {
+        {"connected", connected},
+        {"since",
+         started
+             ? Json(std::chrono::floor<std::chrono::seconds>(*started).time_since_epoch().count())
+             : Json(nullptr)}};
+  }
+  const auto& driver = facts.settings.driver;
+  return {{"engine", facts.engine->name},
+          {"version", facts.version ? Json(format_version(*facts.version)) : Json(nullptr)},
+          {"running", facts.has_daemon() ? Json(facts.process.has_value()) : Json(nullptr)},
+          {"registered", facts.registered.empty() ? Json(nullptr) : Json(registered_by(facts))},
+          {"known", json_of(facts.known())},
+          {"driver", driver ? Json(core::format_driver(*driver)) : Json(nullptr)},
+          {"plugin", std::move(plugin)},
+          {"problems", std::move(problems)}};
+}
+
+}  // namespace podqos::ctl

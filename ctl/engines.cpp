@@ -1,0 +1,136 @@
+#include "ctl/engines.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <iterator>
+#include <system_error>
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/sys/process.h"
+
+namespace podqos::ctl {
+namespace {
+
+constexpr std::chrono::seconds kPatience{3};
+/// What the package's files for hooks call.
+constexpr const char* kHook = "/usr/libexec/oci/hooks.d/podqos-hook";
+
+/// A running process of this program, for an engine that is no unit of systemd's.
+std::optional<Pid> find_process(std::string_view program) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator each{"/proc", error};
+       !error && each != std::filesystem::directory_iterator{}; each.increment(error)) {
+    const auto pid = parse_int(each->path().filename().native());
+    const auto stat = pid ? sys::stat_of(Pid{*pid}) : fail(ErrorCode::kNotFound, "");
+    if (stat && *stat && (*stat)->name == program && (*stat)->state != 'Z') return Pid{*pid};
+  }
+  return std::nullopt;
+}
+
+/// The version of the program, or why it is not known.
+Result<Version> read_version(const std::string& program, const Run& run) {
+  PODQOS_ASSIGN(const auto said, run({program, "--version"}));
+  if (const auto version = parse_version(said)) return *version;
+  return fail(ErrorCode::kUnsupported, cat(program, " --version says \"", printable(said), "\""));
+}
+
+/// Methods that the engine may be registered by, those of hooks alone that place no container left
+/// out.
+std::vector<Method> methods_of(const Setup& setup) {
+  std::vector<Method> methods = {Method::kWrapper};
+  const auto nri = setup.engine->nri;
+  if (nri && setup.plugin_installed && setup.version >= nri) methods.push_back(Method::kNri);
+  if (setup.is(EngineId::kPodman)) methods.push_back(Method::kHooks);
+  return methods;
+}
+
+/// What `configure` would have to change, method by method.
+void find_registration(const Setup& like, EngineFacts& facts) {
+  std::vector<std::string> files;
+  for (const Method method : methods_of(like)) {
+    Setup setup{.engine = like.engine, .method = method, .version = like.version};
+    const Status planned = plan(setup);
+    if (planned && !setup.changed()) {
+      facts.registered.push_back(method);
+      std::ranges::move(setup.registered_in, std::back_inserter(files));
+    }
+    if (planned) continue;
+    auto& why = planned.error().code == ErrorCode::kAlreadyExists ? facts.wrong : facts.refusal;
+    why = planned.error();
+  }
+  if (!facts.registered.empty()) facts.refusal.reset();
+  if (facts.process) facts.unread = unread_file(files, *facts.process);
+  const auto need = [&](Method method, std::string program) {
+    if (facts.is_registered(method) && ::access(program.c_str(), X_OK) != 0)
+      facts.missing.push_back(std::move(program));
+  };
+  need(Method::kWrapper, std::string{kWrapperPath});
+  need(Method::kHooks, kHook);
+}
+
+/// What is known of an engine; nullopt if it is not installed.
+std::optional<EngineFacts> read_engine(const Engine& engine, const Units& units, const Run& run) {
+  EngineFacts facts{.engine = &engine};
+  Setup setup{.engine = &engine};
+  auto program = find_program(engine);
+  if (program && !*program) return std::nullopt;
+  auto version = program ? read_version(**program, run) : fail(program.error());
+  if (version)
+    facts.version = setup.version = *version;
+  else
+    facts.unknown = std::move(version).error();
+  setup.plugin_installed = setup.files.exists(kPlugin);
+  if (const auto unit = units.find(engine.service); unit != units.end())
+    facts.process = unit->second.process;
+  if (const auto unit = units.find(kPluginUnit); unit != units.end()) facts.plugin = unit->second;
+  if (facts.has_daemon() && !facts.process) facts.process = find_process(engine.program);
+  find_registration(setup, facts);
+  auto settings = engine.inspect(setup);
+  if (settings)
+    facts.settings = *std::move(settings);
+  else if (!facts.refusal)
+    facts.refusal = std::move(settings).error();
+  if (engine.id != EngineId::kDocker || !facts.process) return facts;
+  facts.docker = ask_docker(run);
+  if (*facts.docker) {
+    facts.settings.driver = (*facts.docker)->driver == core::format_driver(core::Driver::kSystemd)
+                                ? core::Driver::kSystemd
+                                : core::Driver::kCgroupfs;
+    facts.settings.is_default = (*facts.docker)->default_runtime == kHandler;
+  }
+  return facts;
+}
+
+}  // namespace
+
+Result<std::string> run_briefly(const std::vector<std::string>& argv) {
+  return run_program(argv, 0, kPatience);
+}
+
+std::vector<std::string> units_of_engines() {
+  std::vector<std::string> names = {kPluginUnit};
+  for (const Engine& engine : engines())
+    if (!engine.service.empty()) names.emplace_back(engine.service);
+  return names;
+}
+
+std::vector<EngineFacts> read_engines(const Units& units, const Run& run) {
+  std::vector<EngineFacts> found;
+  for (const Engine& engine : engines())
+    if (auto facts = read_engine(engine, units, run)) found.push_back(*std::move(facts));
+  return found;
+}
+
+Json read_engines_json() {
+  const auto units = read_units(units_of_engines(), run_briefly);
+  Json list = Json::array();
+  for (const EngineFacts& facts : read_engines(units.value_or(Units{}), run_briefly))
+    list.push_back(json_of(facts));
+  return list;
+}
+
+}  // namespace podqos::ctl

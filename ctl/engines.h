@@ -1,0 +1,69 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/core/cgroups/naming.h"
+#include "ctl/check.h"
+#include "ctl/configure/daemon.h"
+#include "ctl/configure/setup.h"
+#include "ctl/json.h"
+#include "ctl/units.h"
+
+namespace podqos::ctl {
+
+/// What was found of an engine that is installed.
+struct EngineFacts {
+  const Engine* engine = nullptr;
+  std::optional<Version> version = std::nullopt;
+  std::optional<Error> unknown = std::nullopt;  ///< why the version is not known
+  std::optional<Pid> process = std::nullopt;    ///< of its daemon, which runs
+  std::vector<Method> registered = {};          ///< what its files have, as `configure` writes it
+  std::optional<Error> refusal = std::nullopt;  ///< why `configure` would not register podqos
+  /// A runtime of podqos's name that is another program.
+  std::optional<Error> wrong = std::nullopt;
+  std::vector<std::string> missing = {};  ///< programs that are registered and do not exist
+  std::optional<std::string> unread = std::nullopt;  ///< unread_file() of the registration
+  /// Of Docker, while it runs.
+  std::optional<Result<DockerAnswer>> docker = std::nullopt;
+  EngineSettings settings = {};
+  /// podqos-nri.service; nullopt if systemd cannot be asked.
+  std::optional<UnitState> plugin = std::nullopt;
+
+  [[nodiscard]] bool has_daemon() const { return !engine->service.empty(); }
+  [[nodiscard]] bool is_registered(Method method) const;
+  /// Whether the plugin serves the daemon that runs.
+  [[nodiscard]] bool is_connected() const;
+  /// Whether the running daemon has podqos's registration; nullopt if it cannot be told, or there
+  /// is no daemon.
+  [[nodiscard]] std::optional<bool> known() const;
+};
+
+/// Looks at each engine that is installed, and asks those that run. Each question ends within 3 s.
+/// To be called before narrow(), since it executes programs of engines.
+/// @param units  of read_units(); empty if systemd cannot be asked
+[[nodiscard]] std::vector<EngineFacts> read_engines(const Units& units, const Run& run);
+
+/// The units that read_engines() wants to know of.
+[[nodiscard]] std::vector<std::string> units_of_engines();
+
+/// What is right and wrong with an engine's registration; the group of the checks is its name.
+[[nodiscard]] Checks check_engine(const EngineFacts& facts);
+
+/// {"engine", "version", "running", "registered": "nri and wrapper", "known", "driver", "plugin":
+/// {"connected", "since"}, "problems": ["TEXT: REMEDY"]}; null for what cannot be told or does not
+/// exist. "since" is in seconds since 1970.
+[[nodiscard]] Json json_of(const EngineFacts& facts);
+
+/// "hooks and wrapper"; "" if it is not registered.
+[[nodiscard]] std::string registered_by(const EngineFacts& facts);
+
+/// json_of() of each engine that is installed. To be called before narrow().
+[[nodiscard]] Json read_engines_json();
+
+/// run_program() that waits for 3 s.
+[[nodiscard]] Result<std::string> run_briefly(const std::vector<std::string>& argv);
+
+}  // namespace podqos::ctl

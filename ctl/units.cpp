@@ -1,0 +1,68 @@
+#include "ctl/units.h"
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "common/base/text.h"
+#include "common/cgroup/node.h"
+#include "ctl/configure/setup.h"
+
+namespace podqos::ctl {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::nanoseconds;
+using std::chrono::seconds;
+
+constexpr const char* kProperties =
+    "--property=Id,LoadState,ActiveState,UnitFileState,MainPID,StatusText,"
+    "ActiveEnterTimestampMonotonic";
+
+void set_property(UnitState& unit, std::string_view name, std::string_view value, Time zero) {
+  if (name == "LoadState") unit.installed = value != "not-found";
+  if (name == "LoadState") unit.masked = value == "masked";
+  if (name == "ActiveState") unit.active = has_word("active reloading", value);
+  if (name == "ActiveState") unit.failed = value == "failed";
+  if (name == "UnitFileState") unit.enabled = value.starts_with("enabled");
+  if (name == "StatusText") unit.status = value;
+  const std::int64_t number = parse_int(value).value_or(0);
+  if (name == "MainPID" && number > 0) unit.process = Pid{number};
+  if (name == "ActiveEnterTimestampMonotonic" && number > 0)
+    unit.since = zero + microseconds{number};
+}
+
+}  // namespace
+
+Units parse_units(std::string_view text, Time monotonic_zero) {
+  Units units;
+  std::string name;
+  UnitState unit;
+  while (!text.empty()) {
+    std::string_view value = read_until(text, '\n');
+    const std::string_view property = read_until(value, '=');
+    if (property == "Id") name = value;
+    set_property(unit, property, value, monotonic_zero);
+    // An empty line ends a unit.
+    if (property.empty() || text.empty()) units[std::exchange(name, {})] = std::exchange(unit, {});
+  }
+  units.erase("");
+  return units;
+}
+
+Result<Units> read_units(std::span<const std::string> names, const Run& run) {
+  if (cgroup::machine_driver() != core::Driver::kSystemd)
+    return fail(ErrorCode::kUnsupported, "systemd is not the init system");
+  std::vector<std::string> argv = {kSystemctl, "show", kProperties};
+  std::ranges::copy(names, std::back_inserter(argv));
+  PODQOS_ASSIGN(const auto text, run(argv));
+  timespec now{};
+  static_cast<void>(::clock_gettime(CLOCK_MONOTONIC, &now));
+  return parse_units(
+      text, std::chrono::system_clock::now() - (seconds{now.tv_sec} + nanoseconds{now.tv_nsec}));
+}
+
+}  // namespace podqos::ctl

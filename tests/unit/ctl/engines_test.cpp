@@ -1,0 +1,297 @@
+#include "ctl/engines.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/ctl/configure_fixture.h"
+
+namespace podqos::ctl {
+namespace {
+
+using std::chrono::seconds;
+using testing::IsEmpty;
+
+/// "NAME OUTCOME: TEXT → REMEDY", a line each.
+std::string shown(const Checks& checks) {
+  constexpr std::array kOutcomes = {"ok", "warning", "problem", "skipped"};
+  std::string out;
+  for (const Check& each : checks)
+    out += cat(each.name, " ", kOutcomes.at(static_cast<std::size_t>(each.outcome)), ": ",
+               each.text, each.remedy.empty() ? "" : " → ", each.remedy, "\n");
+  return out;
+}
+
+const Engine& engine(EngineId id) {
+  return engines()[static_cast<std::size_t>(id)];
+}
+
+/// containerd 2 that runs as this process, with NRI, and a plugin that serves it.
+EngineFacts containerd() {
+  return {.engine = &engine(EngineId::kContainerd),
+          .version = Version{.major = 2, .minor = 1},
+          .process = Pid{::getpid()},
+          .registered = {Method::kNri},
+          .settings = {.driver = core::Driver::kSystemd},
+          .plugin = UnitState{
+              .installed = true,
+              .active = true,
+              .status = cat("synchronized with the runtime at /var/run/nri/nri.sock (process ",
+                            ::getpid(), ")"),
+              .since = Time{seconds{4'000'000'000}}}};
+}
+
+EngineFacts docker(DockerAnswer answer) {
+  return {.engine = &engine(EngineId::kDocker),
+          .version = Version{.major = 28, .minor = 5},
+          .process = Pid{2},
+          .registered = {Method::kWrapper},
+          .docker = answer};
+}
+
+EngineFacts podman() {
+  return {.engine = &engine(EngineId::kPodman),
+          .version = Version{.major = 5, .minor = 4},
+          .registered = {Method::kWrapper, Method::kHooks}};
+}
+
+TEST(CheckEngine, SaysWhatIsRight) {
+  EXPECT_EQ(shown(check_engine(containerd())),
+            "registered ok: by nri\n"
+            "known ok: to the daemon that runs\n"
+            "plugin ok: podqos-nri is connected\n");
+  EXPECT_EQ(shown(check_engine(docker({.knows_podqos = true}))),
+            "registered ok: by wrapper\n"
+            "known ok: to the daemon that runs\n"
+            "used ok: only where a container asks for the runtime podqos → "
+            "docker run --runtime podqos --annotation podqos.io/pod-uid=… …\n");
+  EXPECT_EQ(shown(check_engine(podman())), "registered ok: by wrapper and hooks\n");
+}
+
+TEST(CheckEngine, SaysHowToRegister) {
+  EngineFacts facts = docker({});
+  facts.registered.clear();
+  EXPECT_EQ(shown(check_engine(facts)),
+            "registered warning: not registered: its containers stay unmanaged → "
+            "podqosctl configure docker --restart\n");
+  facts = podman();
+  facts.registered.clear();
+  EXPECT_THAT(shown(check_engine(facts)), testing::HasSubstr("→ podqosctl configure podman\n"));
+  facts.refusal = Error{ErrorCode::kConflict, "zz-podqos.conf:1: disabled by this file"};
+  EXPECT_EQ(shown(check_engine(facts)),
+            "registered warning: zz-podqos.conf:1: disabled by this file\n");
+  facts.wrong = Error{ErrorCode::kAlreadyExists, "a.conf:3: a runtime \"podqos\" is there already"};
+  EXPECT_EQ(shown(check_engine(facts)),
+            "registered problem: a.conf:3: a runtime \"podqos\" is there already\n");
+}
+
+TEST(CheckEngine, NamesProgramsThatAreMissing) {
+  EngineFacts facts = podman();
+  facts.missing = {"/usr/bin/podqos-runtime"};
+  EXPECT_THAT(shown(check_engine(facts)),
+              testing::HasSubstr("programs problem: /usr/bin/podqos-runtime is registered and does "
+                                 "not exist → install the package podqos again\n"));
+}
+
+TEST(CheckEngine, TellsOfAForgottenReload) {
+  EXPECT_THAT(
+      shown(check_engine(docker({}))),
+      testing::HasSubstr("known problem: the daemon has not read the runtime \"podqos\" yet "
+                         "→ systemctl reload docker.service\n"));
+  EXPECT_EQ(docker({}).known(), false);
+}
+
+TEST(CheckEngine, TellsOfAForgottenRestart) {
+  EngineFacts facts = containerd();
+  facts.registered = {Method::kWrapper};
+  facts.unread = "/etc/containerd/config.toml";
+  facts.plugin.reset();
+  EXPECT_THAT(
+      shown(check_engine(facts)),
+      testing::HasSubstr(
+          "known problem: the daemon runs since before /etc/containerd/config.toml changed → "
+          "systemctl restart containerd.service\n"));
+  // A plugin that is connected shows that NRI is on.
+  facts = containerd();
+  facts.unread = "/etc/containerd/config.toml";
+  EXPECT_EQ(facts.known(), true);
+}
+
+TEST(CheckEngine, TellsOfADaemonThatDoesNotAnswer) {
+  EngineFacts facts = docker({});
+  facts.docker = fail(ErrorCode::kTimeout, "/usr/bin/docker info: timed out after 3 s");
+  EXPECT_THAT(shown(check_engine(facts)),
+              testing::HasSubstr("known problem: the daemon does not answer: /usr/bin/docker info: "
+                                 "timed out after 3 s → systemctl status docker.service\n"));
+  EXPECT_EQ(facts.known(), std::nullopt);
+  facts.docker = fail(ErrorCode::kNotFound, "Docker's client is not installed");
+  EXPECT_THAT(shown(check_engine(facts)), testing::HasSubstr("known skipped: "));
+}
+
+TEST(CheckEngine, TellsOfAPluginThatIsAway) {
+  EngineFacts facts = containerd();
+  facts.plugin->status = "synchronized with the runtime at /var/run/nri/nri.sock (process 1)";
+  EXPECT_THAT(
+      shown(check_engine(facts)),
+      testing::HasSubstr("plugin problem: podqos-nri.service is not connected: synchronized "
+                         "with the runtime at /var/run/nri/nri.sock (process 1) → "
+                         "journalctl -u podqos-nri.service\n"));
+  facts.plugin = UnitState{.installed = true, .failed = true};
+  EXPECT_THAT(
+      shown(check_engine(facts)),
+      testing::HasSubstr("plugin problem: podqos-nri.service has failed: new containers stay "
+                         "unmanaged → systemctl enable --now podqos-nri.service\n"));
+  // The wrapper places them meanwhile.
+  facts.registered = {Method::kWrapper, Method::kNri};
+  EXPECT_THAT(shown(check_engine(facts)), testing::HasSubstr("plugin warning: "));
+}
+
+TEST(JsonOfEngine, HasTheSameMembersForAll) {
+  EXPECT_EQ(dump(json_of(containerd())),
+            R"({"engine":"containerd","version":"2.1","running":true,"registered":"nri",)"
+            R"("known":true,"driver":"systemd","plugin":{"connected":true,"since":4000000000},)"
+            R"("problems":[]})");
+  EXPECT_EQ(dump(json_of(podman())),
+            R"({"engine":"podman","version":"5.4","running":null,"registered":"wrapper and hooks",)"
+            R"("known":null,"driver":null,"plugin":null,"problems":[]})");
+  const Json json = json_of(docker({}));
+  EXPECT_EQ(json["known"], false);
+  EXPECT_THAT(json["problems"],
+              testing::ElementsAre("the daemon has not read the runtime \"podqos\" yet: systemctl "
+                                   "reload docker.service"));
+}
+
+TEST(ParseUnits, ReadsWhatSystemctlShows) {
+  const Units units = parse_units(
+      "MainPID=12\nStatusText=waiting\nId=podqos-nri.service\nLoadState=loaded\n"
+      "ActiveState=active\nUnitFileState=enabled\nActiveEnterTimestampMonotonic=2000000\n\n"
+      "MainPID=0\nId=crio.service\nLoadState=not-found\nActiveState=inactive\n"
+      "ActiveEnterTimestampMonotonic=0\n\n"
+      "Id=podqos-reconcile.timer\nLoadState=masked\nActiveState=failed",
+      Time{seconds{100}});
+  ASSERT_EQ(units.size(), 3U);
+  const UnitState& plugin = units.at("podqos-nri.service");
+  EXPECT_TRUE(plugin.installed && plugin.enabled && plugin.active && !plugin.failed);
+  EXPECT_EQ(plugin.process, Pid{12});
+  EXPECT_EQ(plugin.status, "waiting");
+  EXPECT_EQ(plugin.since, Time{seconds{102}});
+  const UnitState& crio = units.at("crio.service");
+  EXPECT_TRUE(!crio.installed && !crio.active && !crio.process && !crio.since);
+  EXPECT_TRUE(units.at("podqos-reconcile.timer").masked &&
+              units.at("podqos-reconcile.timer").failed);
+  EXPECT_THAT(parse_units("", {}), IsEmpty());
+}
+
+/// Looks at an engine's files.
+Result<EngineSettings> inspect(const Tree& tree, const std::string& words) {
+  auto setup = tree.plan(words);
+  return setup.engine->inspect(setup);
+}
+std::string checks_of(const Tree& tree, const std::string& words) {
+  const auto found = inspect(tree, words);
+  return found ? shown(found->checks) : found.error().message;
+}
+
+constexpr const char* kConfig = "/etc/containerd/config.toml";
+/// A handler by hand that calls the wrapper, with these lines.
+std::string handler(const std::string& lines) {
+  return cat("version = 3\n[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.mine]\n",
+             lines,
+             "[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.mine.options]\n"
+             "BinaryName = \"/usr/bin/podqos-runtime\"\n");
+}
+
+TEST(InspectContainerd, FindsWhichAnnotationsPass) {
+  EXPECT_EQ(
+      checks_of({{kConfig, handler("pod_annotations = [\"podqos.io/*\"]\n")}}, "containerd 2.1"),
+      "");
+  EXPECT_EQ(checks_of({{kConfig, handler("")}}, "containerd 2.1"),
+            "annotations problem: /etc/containerd/config.toml:2: pod_annotations keeps podqos.io "
+            "annotations from containers → write pod_annotations = [\"podqos.io/*\"] there\n");
+  EXPECT_EQ(
+      checks_of({{kConfig, handler("pod_annotations = [\"*\", \"*/*\"]\n")}}, "containerd 2.1"),
+      "annotations problem: /etc/containerd/config.toml:3: pod_annotations lets pods write "
+      "annotations of the engine → write pod_annotations = [\"podqos.io/*\"] there\n");
+}
+
+TEST(InspectContainerd, FindsDriverAndDefault) {
+  const std::string cri = "[plugins.'io.containerd.grpc.v1.cri'.containerd";
+  const auto plain = inspect({}, "containerd 1.7");
+  ASSERT_TRUE(plain);
+  EXPECT_EQ(plain->driver, core::Driver::kCgroupfs);
+  EXPECT_FALSE(plain->is_default);
+  const auto own =
+      inspect({{kConfig, cat("version = 2\n", cri, "]\ndefault_runtime_name = \"podqos\"\n", cri,
+                             ".runtimes.podqos.options]\nSystemdCgroup = true\n")}},
+              "containerd 1.7");
+  ASSERT_TRUE(own);
+  EXPECT_EQ(own->driver, core::Driver::kSystemd);
+  EXPECT_TRUE(own->is_default);
+}
+
+constexpr const char* kLink = "/etc/containers/containers.conf.d/zz-podqos.conf";
+constexpr const char* kLinked = "/usr/share/podqos/containers.conf.d/zz-podqos.conf";
+
+TEST(InspectPodman, FindsAFileThatLeavesOutTheHook) {
+  const auto checks = [](const std::string& name, const std::string& text) {
+    const Tree made{{kLinked, project_file("packaging/containers.conf.d/zz-podqos.conf")},
+                    {"/usr/share/containers/oci/hooks.d/nvidia.json", "{}"},
+                    {"/usr/share/containers/oci/hooks.d/50-podqos-poststop.json", "{}"},
+                    {"/etc/containers/containers.conf.d/" + name, text}};
+    made.link(kLink, kLinked);
+    return checks_of(made, "podman 5.4");
+  };
+  EXPECT_EQ(checks("a.conf", ""), "");
+  // Once a list was appended to, later ones are, too.
+  EXPECT_EQ(checks("zzz.conf", "[engine]\nhooks_dir = [\"/x\"]\n"), "");
+  EXPECT_EQ(checks("zzz.conf", "[engine]\nhooks_dir = [\"/x\", {append=false}]\n"),
+            "hooks warning: /etc/containers/containers.conf.d/zzz.conf:2: hooks_dir leaves out "
+            "/usr/share/containers/oci/hooks.d/nvidia.json → add "
+            "\"/usr/share/containers/oci/hooks.d\" to that list\n"
+            "hooks problem: /etc/containers/containers.conf.d/zzz.conf:2: hooks_dir leaves out "
+            "/usr/share/podqos/podman-hooks.d, so that podqos places no containers → add "
+            "\"/usr/share/podqos/podman-hooks.d\" to that list\n");
+  EXPECT_EQ(
+      checks("a.conf", "[engine]\nhooks_dir = [\"/x\"]\n"),
+      "hooks warning: /etc/containers/containers.conf.d/zz-podqos.conf:6: hooks_dir leaves out "
+      "/usr/share/containers/oci/hooks.d/nvidia.json → add "
+      "\"/usr/share/containers/oci/hooks.d\" to that list\n");
+}
+
+TEST(InspectCrio, FindsHooksThatItCannotRead) {
+  EXPECT_EQ(checks_of({{"/usr/share/containers/oci/hooks.d/50-podqos-precreate.json", "{}"}},
+                      "crio 1.31"),
+            "hooks problem: /usr/share/containers/oci/hooks.d/50-podqos-precreate.json: CRI-O does "
+            "not know the stage precreate, and does not start where it finds it → "
+            "rm /usr/share/containers/oci/hooks.d/50-podqos-precreate.json\n");
+  EXPECT_EQ(checks_of({{"/usr/share/containers/oci/hooks.d/nvidia.json", "{}"},
+                       {"/etc/crio/crio.conf", "[crio.runtime]\nhooks_dir = [\"/x\"]\n"}},
+                      "crio 1.31"),
+            "hooks warning: /etc/crio/crio.conf:2: hooks_dir leaves out "
+            "/usr/share/containers/oci/hooks.d/nvidia.json → add "
+            "\"/usr/share/containers/oci/hooks.d\" to that list\n");
+}
+
+TEST(Plan, TellsAnotherProgramOfPodqosNameFromOtherRefusals) {
+  const auto code = [](const Tree& tree, const std::string& words) {
+    auto setup = tree.plan(words);
+    const Status planned = plan(setup);
+    return planned ? "" : std::string{format_error_code(planned.error().code)};
+  };
+  EXPECT_EQ(
+      code({{"/etc/docker/daemon.json", R"({"runtimes": {"podqos": {"path": "/x"}}})"}}, "docker"),
+      "already-exists");
+  EXPECT_EQ(
+      code({{"/etc/crio/crio.conf", "[crio.runtime.runtimes.podqos]\nruntime_path = \"/x\"\n"}},
+           "crio 1.31"),
+      "already-exists");
+  EXPECT_EQ(code({{"/etc/docker/daemon.json", "[]"}}, "docker"), "conflict");
+}
+
+}  // namespace
+}  // namespace podqos::ctl
