@@ -249,7 +249,7 @@ Result<std::string> annotate(const AnnotateOptions& options) {
 Result<int> run_annotate(const AnnotateOptions& options) {
   PODQOS_TRY(narrow(options.bundle.empty() ? std::span<const int>{} : kBundleCapabilities));
   auto text = annotate(options);
-  if (!text) return fail(std::move(text).error().with_context(shown_name(options.file)));
+  if (!text) return fail(in_file(std::move(text).error(), options.file));
   return print(*text);
 }
 

@@ -38,12 +38,14 @@ int print(std::string_view text) {
 }
 
 Error for_root(Error error) {
-  if (error.code == ErrorCode::kPermission && ::geteuid() != 0) error.message += ": run as root";
+  constexpr std::string_view kAsRoot = "; run it as root (sudo podqosctl …)";
+  if (error.code == ErrorCode::kPermission && ::geteuid() != 0 && !error.message.ends_with(kAsRoot))
+    error.message += kAsRoot;
   return error;
 }
 
 int log_failure(const Error& error) {
-  warn(error.message);
+  warn(for_root(error).message);
   return kRefused;
 }
 
@@ -51,6 +53,11 @@ void warn(std::string_view message) {
   const std::string line = cat("podqosctl: ", message, "\n");
   // A failure to write to standard error cannot be reported anywhere.
   static_cast<void>(std::fwrite(line.data(), 1, line.size(), stderr));
+}
+
+Error in_file(Error error, const std::string& path) {
+  const std::string name = shown_name(path);
+  return error.message.contains(name) ? error : std::move(error).with_context(name);
 }
 
 std::string shown_name(const std::string& path) {

@@ -68,13 +68,16 @@ void add_config(Cli& cli);
 [[nodiscard]] int print(std::string_view text);
 /// The error of a file that only root may read or write, with that remedy for a caller who is not.
 [[nodiscard]] Error for_root(Error error);
-/// Prints "podqosctl: <message>" to standard error. @return kRefused.
+/// Prints "podqosctl: <message>" to standard error, for_root(). @return kRefused.
 int log_failure(const Error& error);
 /// Prints "podqosctl: <message>" to standard error.
 void warn(std::string_view message);
 
 /// The name of a file for messages: "standard input" for "-".
 [[nodiscard]] std::string shown_name(const std::string& path);
+
+/// The error of what a file says, which names the file unless it does so already.
+[[nodiscard]] Error in_file(Error error, const std::string& path);
 
 /// Reads a whole file, or standard input for "-".
 /// @return kTooLarge beyond `limit` bytes, kNotFound, kPermission or kIo; the error names the file.

@@ -138,7 +138,7 @@ Result<int> run_explain(const ExplainOptions& options, const Cli& cli) {
     return params.error().code == ErrorCode::kInvalidArgument ? kUsage : kRefused;
   }
   auto text = explain_manifest(options, *params);
-  if (!text) return fail(std::move(text).error().with_context(shown_name(options.file)));
+  if (!text) return fail(in_file(std::move(text).error(), options.file));
   return print(*text);
 }
 

@@ -31,22 +31,27 @@ std::string folded(std::string_view help) {
   return out;
 }
 
-/// Reports the unknown word in the place of a subcommand; CLI11 only reports that one is missing.
+/// Reports a word that is no command, option or argument; in the place of a subcommand CLI11 only
+/// reports that one is missing.
 /// @return false if there is no such word.
-bool log_unknown_command(const CLI::App& app) {
+bool log_unknown_word(const CLI::App& app) {
   const CLI::App* parent = &app;
   while (!parent->get_subcommands().empty())
     parent = parent->get_subcommands().front();
   const std::vector<std::string> words = app.remaining(true);
-  if (parent->get_require_subcommand_min() == 0 || words.empty()) return false;
+  if (words.empty()) return false;
   const std::string& word = words.front();
+  const bool option = word.starts_with('-');
+  const bool command = !option && parent->get_require_subcommand_min() > 0;
   std::vector<std::string> names;
   for (const CLI::App* sub : parent->get_subcommands([](const CLI::App* /*sub*/) { return true; }))
     names.push_back(sub->get_name());
-  const bool option = word.starts_with('-');
-  warn(cat("unknown ", option ? "option \"" : "command \"", printable(word), "\"",
-           option ? "; use --help to list the options"
-                  : codec::hint_for(word, {names.begin(), names.end()})));
+  warn(cat(option    ? "unknown option \""
+           : command ? "unknown command \""
+                     : "unexpected argument \"",
+           printable(word), "\"",
+           command ? codec::hint_for(word, {names.begin(), names.end()})
+                   : "; use --help to list the options"));
   return true;
 }
 
@@ -93,7 +98,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::CallForVersion&) {
     return print(kVersion);
   } catch (const CLI::ParseError& error) {
-    if (!log_unknown_command(app)) warn(cat(error.what(), "; use --help to list the options"));
+    if (!log_unknown_word(app)) warn(cat(error.what(), "; use --help to list the options"));
     return kUsage;
   }
   return cli.status ? *cli.status : log_failure(cli.status.error());

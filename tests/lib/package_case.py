@@ -254,7 +254,7 @@ class LifeCase(PackageCase):
         before = self.machine.snapshot(self.pod("upgraded"))
         absences = Absences(HOOK.parent)
         registered = {file.name: file.stat().st_ino for file in REGISTRATIONS.iterdir()}
-        self.assertNotIn("registered by itself", self.put(self.second))
+        self.assertNotIn("podqos: registered: ", self.put(self.second))
         self.assertEqual([name for name in absences.names() if name == HOOK.name], [])
         # Other files have taken their place: an engine that reads one meanwhile reads all of it.
         replaced = {file.name: file.stat().st_ino for file in REGISTRATIONS.iterdir()}

@@ -71,7 +71,7 @@ class Configuration(unittest.TestCase):
                 done = subprocess.run([program, "--config", str(file), command], capture_output=True, text=True,
                                       check=False, user=65534, group=65534, extra_groups=[])
                 self.assertEqual(done.returncode, 1)
-                self.assertIn("Permission denied: run as root", done.stderr)
+                self.assertIn("Permission denied; run it as root (sudo podqosctl …)", done.stderr)
 
     def test_fields_fit_a_terminal(self):
         text = ctl("config", "fields").stdout
@@ -95,7 +95,19 @@ class Configuration(unittest.TestCase):
                 done = ctl(*args, check=False)
                 self.assertEqual((done.returncode, done.stdout), (2, ""))
                 self.assertIn(word, done.stderr)
-        self.assertIn("--bogus", ctl("--bogus", check=False).stderr)
+        for args, said in ((["--bogus"], 'unknown option "--bogus"; use --help to list the options'),
+                           (["tree", "--bogus"], 'unknown option "--bogus"; use --help to list the options'),
+                           (["tree", "a\033b"], 'unexpected argument "a\\x1bb"; use --help to list the options'),
+                           (["explain"], "-f is required; use --help to list the options")):
+            with self.subTest(args):
+                done = ctl(*args, check=False)
+                self.assertEqual((done.returncode, done.stderr), (2, f"podqosctl: {said}\n"))
+
+    def test_a_file_is_named_once(self):
+        for args in (["explain", "-f"], ["annotate", "-f"], ["config", "check"], ["config", "show", "--config"]):
+            with self.subTest(args):
+                self.assertEqual(ctl(*args, "/nonexist", check=False).stderr,
+                                 "podqosctl: open /nonexist: No such file or directory\n")
 
     def test_help(self):
         for args in (["explain"], ["status"], ["tree"], ["reconcile"], ["resize"], ["config"], ["config", "show"]):

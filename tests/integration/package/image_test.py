@@ -119,7 +119,7 @@ class Image(unittest.TestCase):
     def test_refuses_what_it_cannot_build(self):
         build = harness.REPOSITORY / "packaging/image/build"
         environment = {**os.environ, "PODQOS_BUILT": str(self.folder)}
-        for words, said in (((), "one directory, please"), (("--name", "No Name", self.folder), "a name with a tag"),
+        for words, said in (((), "expected one argument, DIRECTORY"), (("--name", "No Name", self.folder), "a name with a tag"),
                             ((self.folder,), "holds no podqos-nri"),
                             (("--architecture", "../x", self.folder), "Debian's name of an architecture"),
                             (("--isolation", "rootless", self.folder), "unknown argument --isolation")):

@@ -311,7 +311,7 @@ class Life(LifeCase, Installed):
     """Installation, upgrade and what else may befall an installed package."""
 
     def test_installation(self):
-        told = [line for line in self.said.splitlines() if "registered by itself" in line]
+        told = [line for line in self.said.splitlines() if "podqos: registered: " in line]
         self.assertEqual(len(told), 1, self.said)
         for name in ("/usr/share/containers/oci/hooks.d/50-podqos-*.json", "podqos-reconcile.timer",
                      "/usr/lib/tmpfiles.d/podqos.conf", "to undo: ", "apt remove podqos"):

@@ -127,7 +127,7 @@ class Life(LifeCase, RemovalCase):
         shutil.rmtree(STATE, ignore_errors=True)
 
     def test_installation(self):
-        self.assertRegex(self.said, r"(?m)^podqos: registered by itself: /usr/share/.*; to undo: .*rpm --erase podqos.*$")
+        self.assertRegex(self.said, r"(?m)^podqos: registered: /usr/share/.*; to undo: .*rpm --erase podqos.*$")
         self.assertIn(VERSION, output("podqosctl", "version"))
         self.assertIn("ok", output("podqosctl", "config", "check"))
         self.assertEqual(output(WRAPPER, "--version"), output(oci.runtime_path(self.kind), "--version"))
