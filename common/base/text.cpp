@@ -108,4 +108,10 @@ std::string format_amount(MilliCpu cpu) {
   return cat(cpu.value(), "m");
 }
 
+std::string format_amount(Micros time) {
+  constexpr std::int64_t kMilli = 1000;
+  if (time.value() % kMilli == 0) return cat(time.value() / kMilli, "ms");
+  return cat(time.value(), "us");
+}
+
 }  // namespace podqos

@@ -76,6 +76,15 @@ void compare_io_weights(Machine& machine, const std::string& cgroup, core::Cgrou
   }
 }
 
+std::string shown_quota(const std::optional<Micros>& quota) {
+  return limit_of(quota) ? format_amount(*quota) : "unlimited";
+}
+
+/// As the kernel shows it, "max" for what has no number.
+std::string shown_protection(Bytes bytes) {
+  return bytes == Bytes{kInt64Max} ? "max" : format_amount(bytes);
+}
+
 /// Compares idleness and burst where the rule has them and the kernel the files.
 void compare_cpu_class(const CgroupView& cgroup, const core::CgroupValues& rule,
                        std::vector<std::string>& found) {
@@ -84,8 +93,8 @@ void compare_cpu_class(const CgroupView& cgroup, const core::CgroupValues& rule,
     found.push_back(*idle ? "cpu.idle is 1, the rule says 0" : "cpu.idle is 0, the rule says 1");
   const auto burst = rule.cpu_burst ? cgroup.cpu_burst() : std::nullopt;
   if (burst && burst != rule.cpu_burst)
-    found.push_back(
-        cat("cpu burst is ", burst->value(), ", the rule says ", rule.cpu_burst->value()));
+    found.push_back(cat("cpu burst is ", format_amount(*burst), ", the rule says ",
+                        format_amount(*rule.cpu_burst)));
 }
 
 }  // namespace
@@ -295,10 +304,12 @@ std::vector<std::string> differences(const CgroupView& cgroup, const core::Cgrou
                                      core::WeightFormula formula, Bytes page_size) {
   using Number = std::optional<std::int64_t>;
   std::vector<std::string> found;
+  const auto differ = [&](std::string_view what, std::string_view held, std::string_view wanted) {
+    if (held != wanted) found.push_back(cat(what, " is ", held, ", the rule says ", wanted));
+  };
   const auto compare = [&](std::string_view what, const Number& held, const Number& wanted) {
     const auto shown = [](const Number& value) { return value ? cat(*value) : "unlimited"; };
-    if (held != wanted)
-      found.push_back(cat(what, " is ", shown(held), ", the rule says ", shown(wanted)));
+    differ(what, shown(held), shown(wanted));
   };
   const auto shares = cgroup.cpu_shares();
   const auto weight = cgroup.cpu_weight();
@@ -309,7 +320,7 @@ std::vector<std::string> differences(const CgroupView& cgroup, const core::Cgrou
     compare("cpu.weight", weight->value(), core::cpu_weight_for(*rule.cpu_shares, formula).value());
   }
   if (shares || weight)
-    compare("cpu quota", limit_of(cgroup.cpu_quota()), limit_of(rule.cpu_quota));
+    differ("cpu quota", shown_quota(cgroup.cpu_quota()), shown_quota(rule.cpu_quota));
   compare_cpu_class(cgroup, rule, found);
   const Number limit = cgroup.memory_limit().transform(&Bytes::value);
   const Number wanted = limit_of(rule.memory_limit);
@@ -319,13 +330,14 @@ std::vector<std::string> differences(const CgroupView& cgroup, const core::Cgrou
     const auto amount = [](const Number& bytes) {
       return format_amount(Bytes{bytes.value_or(-1)});
     };
-    found.push_back(cat("memory limit is ", amount(limit), ", the rule says ", amount(wanted)));
+    differ("memory limit", amount(limit), amount(wanted));
   }
   for (const auto& [file, value] : rule.unified) {
     // Memory QoS, in bytes.
-    const auto amount = cgroup.protection(file).transform(&Bytes::value);
-    if (amount && pages(*amount) != pages(parse_int(value).value_or(0)))
-      compare(file, amount, parse_int(value));
+    const auto amount = cgroup.protection(file);
+    const Bytes ruled{parse_int(value).value_or(0)};
+    if (amount && pages(amount->value()) != pages(ruled.value()))
+      differ(file, shown_protection(*amount), format_amount(ruled));
   }
   if (rule.pids_limit && cgroup.pids()) compare("pids.max", cgroup.pids_limit(), rule.pids_limit);
   compare_io_weights(cgroup.machine(), cgroup.path(), rule, found);

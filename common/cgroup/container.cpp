@@ -38,14 +38,12 @@ bool bounds_pods(const sys::ProcCgroup& cgroup, bool is_unified) {
 /// How to put a container's processes back into its cgroup. systemd removes an empty scope, and
 /// so the directory that the processes belong to.
 std::string way_back(Machine& machine, const std::string& cgroup) {
-  const std::string write = "write the pids of its processes to cgroup.procs ";
-  if (machine.exists(cgroup)) return cat(write, "of that cgroup");
+  if (machine.exists(cgroup)) return cat("write its pids to ", cgroup, "/cgroup.procs");
   const core::CgroupLayout layout = machine.layout();
   const bool v2 =
       layout.cpu == core::CgroupVersion::kV2 && layout.memory == core::CgroupVersion::kV2;
-  return cat("make its cgroup again (mkdir -p /sys/fs/cgroup", v2 ? "" : "/CONTROLLER", cgroup,
-             v2 ? ")" : ", for each CONTROLLER)", " and ", write,
-             "there: then the limits of its pod apply again");
+  return cat("make /sys/fs/cgroup", v2 ? "" : "/CONTROLLER", cgroup, " again",
+             v2 ? "" : " for each CONTROLLER", " and write its pids to cgroup.procs there");
 }
 
 }  // namespace
@@ -141,12 +139,9 @@ std::optional<std::string> describe_stray(Machine& machine, const core::PodRecor
   if (!actual) return std::nullopt;
   const std::string id = printable(container.id);
   const std::string name = printable(container.name);
-  return cat(
-      "container ", name, name == id ? "" : cat(" (", id, ")"), " runs in cgroup ",
-      printable(*actual), ", not in ", container.cgroup,
-      ", where it was started: another program has moved it, and its limits no longer apply; "
-      "restart it, or ",
-      way_back(machine, container.cgroup));
+  return cat("another program moved container ", name, name == id ? "" : cat(" (", id, ")"),
+             " to cgroup ", printable(*actual), ", where its limits do not apply: restart it, or ",
+             way_back(machine, container.cgroup));
 }
 
 }  // namespace podqos::cgroup

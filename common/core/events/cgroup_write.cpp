@@ -95,8 +95,8 @@ std::optional<std::string> hold_above_usage(PodWrite& write, const std::string& 
   auto& limit = write.values.memory_limit;
   if (!limit || !usage) return std::nullopt;
   const Bytes held = bounded_tier_limit(*limit, usage, Bytes{0});
-  auto notice = cat("cgroup ", cgroup, ": memory limit lowered to ", held.value(), " instead of ",
-                    limit->value(), ": ", usage->value(), " bytes are in use");
+  auto notice = cat("cgroup ", cgroup, ": memory limit lowered to ", format_amount(held),
+                    " instead of ", format_amount(*limit), ": ", format_amount(*usage), " in use");
   limit = held;
   return notice;
 }

@@ -90,11 +90,10 @@ TEST_F(Reconcile, FindsAContainerThatWasMovedAfterALossOfTheState) {
   EXPECT_EQ(node_.records.tiers.sums, before.tiers.sums);
   EXPECT_THAT(report->warnings,
               ElementsAre(HasSubstr(
-                  "container web runs in cgroup /mine, not in /podqos/kubepods/burstable/poda/web, "
-                  "where it was started: another program has moved it, and its limits no longer "
-                  "apply; restart it, or make its cgroup again (mkdir -p "
-                  "/sys/fs/cgroup/podqos/kubepods/burstable/poda/web) and write the pids of its "
-                  "processes to cgroup.procs there: then the limits of its pod apply again")));
+                  "another program moved container web to cgroup /mine, where its limits do not "
+                  "apply: restart it, or make "
+                  "/sys/fs/cgroup/podqos/kubepods/burstable/poda/web again and write its pids to "
+                  "cgroup.procs there")));
   node_.tree.end(Pid{10});
   node_.records = {};
   ASSERT_TRUE(node_.reconcile());
@@ -120,8 +119,8 @@ TEST_F(Reconcile, TellsAContainerThatWasMovedTheWayBack) {
   const auto report = node_.reconcile();
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_THAT(report->warnings,
-              ElementsAre(HasSubstr("restart it, or write the pids of its processes to "
-                                    "cgroup.procs of that cgroup")));
+              ElementsAre(HasSubstr("restart it, or write its pids to "
+                                    "/podqos/kubepods/burstable/poda/web/cgroup.procs")));
 }
 
 /// Weights that an operator sets while pods run: the io controller is enabled from the root down.

@@ -79,7 +79,7 @@ TEST_F(ViewV1, NamesEachValueWithBothNumbers) {
   rule.pids_limit = 8;
   EXPECT_THAT(
       differences(rule),
-      ElementsAre("cpu.shares is 102, the rule says 2", "cpu quota is 10000, the rule says 20000",
+      ElementsAre("cpu.shares is 102, the rule says 2", "cpu quota is 10ms, the rule says 20ms",
                   "memory limit is 1Gi, the rule says 2Gi", "pids.max is 7, the rule says 8"));
 }
 
@@ -87,7 +87,7 @@ TEST_F(ViewV1, AnAbsentLimitMeansUnlimited) {
   core::CgroupValues rule = same_rule();
   rule.cpu_quota.reset();
   rule.memory_limit.reset();
-  EXPECT_THAT(differences(rule), ElementsAre("cpu quota is 10000, the rule says unlimited",
+  EXPECT_THAT(differences(rule), ElementsAre("cpu quota is 10ms, the rule says unlimited",
                                              "memory limit is 1Gi, the rule says unlimited"));
   files_->at("cpu.cfs_quota_us") = "-1";
   files_->at("memory.limit_in_bytes") = "9223372036854771712";
@@ -121,7 +121,7 @@ TEST_F(ViewV2, ComparesIdleAndBurstWhereTheRuleHasThem) {
                                 .cpu_quota = Micros{50'000},
                                 .cpu_burst = Micros{25'000},
                                 .cpu_idle = true};
-  EXPECT_THAT(differences(rule), ElementsAre("cpu burst is 5000, the rule says 25000"));
+  EXPECT_THAT(differences(rule), ElementsAre("cpu burst is 5ms, the rule says 25ms"));
   EXPECT_THAT(
       differences({.cpu_shares = CpuShares{2}, .cpu_quota = Micros{50'000}, .cpu_idle = false}),
       ElementsAre("cpu.idle is 1, the rule says 0"));
