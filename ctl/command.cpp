@@ -30,6 +30,10 @@ void add_coloured_output(CLI::App& sub, OutputOptions& options) {
       ->check(CLI::IsMember({"auto", "always", "never"}));
 }
 
+void add_wide(CLI::App& sub, OutputOptions& options) {
+  sub.add_flag("-w,--wide", options.wide, "Show all, however wide the terminal is");
+}
+
 int print(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0)
     return kDone;

@@ -37,14 +37,21 @@ struct Cli {
 struct OutputOptions {
   std::string form = "text";
   std::string colour = "auto";
+  bool wide = false;
 
   [[nodiscard]] bool is_json() const { return form == "json"; }
   [[nodiscard]] ColourMode mode() const { return colour_mode(colour); }
+  /// The terminal. To be asked before narrow(), whose allow-list does not have its size.
+  [[nodiscard]] Screen screen() const {
+    return {.colour = mode(), .width = wide ? Screen::kUnlimited : screen_width()};
+  }
 };
 /// Adds -o, text or json.
 void add_output(CLI::App& sub, OutputOptions& options);
 /// Adds -o and --color.
 void add_coloured_output(CLI::App& sub, OutputOptions& options);
+/// Adds --wide.
+void add_wide(CLI::App& sub, OutputOptions& options);
 
 /// Adds one subcommand each, with its options. `cli` has to stay where it is.
 void add_explain(Cli& cli);

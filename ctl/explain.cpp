@@ -85,11 +85,11 @@ Result<ExplainParams> params_of(const ExplainOptions& options, core::Settings se
 }
 
 /// Explains all pods of a manifest: one JSON object or a list of them, or texts below each other.
-Result<std::string> explain_manifest(const ExplainOptions& options, const ExplainParams& params) {
+Result<std::string> explain_manifest(const ExplainOptions& options, const ExplainParams& params,
+                                     const Screen& screen) {
   PODQOS_ASSIGN(const auto text, read_input(options.file, kMaxInput));
   PODQOS_ASSIGN(const auto documents, parse_manifest(text));
   const std::vector<ManifestPod> pods = pods_in(documents);
-  const ColourMode mode = options.output.mode();
   std::vector<std::string> texts;
   Json list = Json::array();
   for (const ManifestPod& pod : pods) {
@@ -99,10 +99,11 @@ Result<std::string> explain_manifest(const ExplainOptions& options, const Explai
     auto explanation =
         explain(std::move(admitted), annotations.value_or(core::PodqosAnnotations{}), params);
     if (!explanation) return fail(std::move(explanation).error().with_context(pod.title));
-    texts.push_back(cat(paint(cell(pod.title, Colour::kCyan), mode), "\n",
-                        explain_text(*explanation, params, mode)));
+    texts.push_back(cat(paint(cell(pod.title, Colour::kCyan), screen.colour), "\n",
+                        explain_text(*explanation, params, screen)));
     Json& json = list.emplace_back(explanation_json(*explanation, params));
     json["reason"] = explanation->verdict.reason;
+    json["rules"] = rules_json(*explanation, params);
     json["document"] = pod.title;
   }
   print_warnings(pods, shown_name(options.file));
@@ -129,6 +130,7 @@ Result<int> run_batch(const std::string& path) {
 
 /// Drops all capabilities before settings and manifest are parsed.
 Result<int> run_explain(const ExplainOptions& options, const Cli& cli) {
+  const Screen screen = options.output.screen();
   PODQOS_TRY(narrow({}));
   if (options.batch) return run_batch(options.file.empty() ? "-" : options.file);
   PODQOS_ASSIGN(const auto settings, app::load_settings(cli.config));
@@ -137,7 +139,7 @@ Result<int> run_explain(const ExplainOptions& options, const Cli& cli) {
     warn(params.error().message);
     return params.error().code == ErrorCode::kInvalidArgument ? kUsage : kRefused;
   }
-  auto text = explain_manifest(options, *params);
+  auto text = explain_manifest(options, *params, screen);
   if (!text) return fail(in_file(std::move(text).error(), options.file));
   return print(*text);
 }
@@ -153,6 +155,7 @@ void add_explain(Cli& cli) {
                   "Pod manifest, YAML or JSON; - is standard input (the default with --batch)")
       ->type_name("FILE");
   add_coloured_output(*sub, options->output);
+  add_wide(*sub, options->output);
   CLI::Option* batch = sub->add_flag(
       "--batch", options->batch,
       "Read one JSON object per line and print one per line, independently of this machine");

@@ -27,11 +27,13 @@ std::string shown_list(const core::ResourceList& list) {
   return out.empty() ? "none" : out;
 }
 
-/// Bytes in a formula: in binary units if no digit is lost.
-std::string shown_exactly(std::int64_t bytes) {
-  const std::string text = format_bytes(Bytes{bytes});
-  return text.starts_with('~') ? cat(bytes) : text;
-}
+/// A value with its rule and the upstream file of that rule.
+struct ExplainedValue {
+  std::string name;
+  std::string value;
+  std::string rule;
+  std::string source;
+};
 
 /// Makes the table of an explanation.
 class ExplanationTable {
@@ -39,8 +41,7 @@ class ExplanationTable {
   ExplanationTable(const Explanation& explanation, const ExplainParams& params)
       : e_(explanation), params_(params), class_(explanation.verdict.qos_class) {}
 
-  /// Rows of four cells: name, value, rule, and the upstream file of that rule.
-  std::vector<Row> make() && {
+  std::vector<ExplainedValue> make() && {
     add("class", std::string{core::format_qos_class(class_)}, e_.verdict.reason,
         "pkg/apis/core/v1/helper/qos/qos.go GetPodQOS");
     add("requests", shown_list(core::pod_requests(e_.pod)), sum_rule("requests"),
@@ -67,8 +68,7 @@ class ExplanationTable {
 
  private:
   void add(std::string name, std::string value, std::string_view rule, std::string_view source) {
-    rows_.push_back({cell(std::move(name)), cell(std::move(value), Colour::kBold),
-                     cell(cat("= ", rule)), cell(cat("[", source, "]"), Colour::kDim)});
+    rows_.push_back({std::move(name), std::move(value), std::string{rule}, std::string{source}});
   }
 
   /// @param container  nullptr: the pod's own cgroup
@@ -99,8 +99,7 @@ class ExplanationTable {
       add(cat("cpu burst", of), cat(values.cpu_burst->value(), "us"), burst_rule(),
           "podqos.json(5)");
     const std::int64_t memory = values.memory_limit.value_or(Bytes{0}).value();
-    add_row("memory limit",
-            memory > 0 ? cat(memory, " (", format_bytes(Bytes{memory}), ")") : "none",
+    add_row("memory limit", memory > 0 ? format_amount(Bytes{memory}) : "none",
             limit_rule(container, core::kMemory, memory > 0), "ResourceConfigForPod");
     for (const auto& [label, pages] : values.hugepages)
       add_row(cat("hugetlb ", label), format_bytes(pages),
@@ -175,13 +174,13 @@ class ExplanationTable {
       return class_ == core::QosClass::kGuaranteed ? "Guaranteed" : "node-critical pod";
     const Bytes node = params_.node_memory;
     const core::OomClaim claim = core::oom_claim(e_.pod, container, node);
-    std::string bytes = shown_exactly(claim.request);
-    if (claim.share > 0) bytes = cat("(", bytes, " + ", shown_exactly(claim.share), ")");
-    if (claim.share < 0) bytes = cat("(", bytes, " - ", shown_exactly(-claim.share), ")");
+    std::string bytes = format_amount(Bytes{claim.request});
+    if (claim.share > 0) bytes = cat("(", bytes, " + ", format_amount(Bytes{claim.share}), ")");
+    if (claim.share < 0) bytes = cat("(", bytes, " - ", format_amount(Bytes{-claim.share}), ")");
     const std::string_view request =
         claim.of_least ? "the containers' smallest memory request" : "memory request";
     return cat(
-        "1000 - 1000 * ", bytes, " / ", shown_exactly(node.value()), ", clamped to [3, 999]; ",
+        "1000 - 1000 * ", bytes, " / ", format_amount(node), ", clamped to [3, 999]; ",
         claim.share == 0 ? std::string{request} : cat("(", request, " + its share of the pod's)"),
         " / node memory");
   }
@@ -222,8 +221,20 @@ class ExplanationTable {
   const Explanation& e_;
   const ExplainParams& params_;
   core::QosClass class_;
-  std::vector<Row> rows_;
+  std::vector<ExplainedValue> rows_;
 };
+
+/// The lines without this beginning of what stands behind their first word.
+std::string without_prefix(std::string_view lines, std::string_view prefix) {
+  std::string out;
+  while (!lines.empty()) {
+    std::string line{read_until(lines, '\n')};
+    const std::size_t at = line.find(prefix);
+    if (at != std::string::npos) line.erase(at, prefix.size());
+    out += line + "\n";
+  }
+  return out;
+}
 
 /// The writes alone, one a line: for the cgroupfs driver the rendered plan, for the systemd driver
 /// unit properties followed by the files as systemd's rounding leaves them.
@@ -248,8 +259,13 @@ std::string explain_writes(const Explanation& e, const ExplainParams& params) {
 
 }  // namespace
 
-std::string explain_text(const Explanation& e, const ExplainParams& params, ColourMode mode) {
-  const auto rows = ExplanationTable{e, params}.make();
+std::string explain_text(const Explanation& e, const ExplainParams& params, const Screen& screen) {
+  std::vector<Row> rows;
+  for (const auto& [name, value, rule, source] : ExplanationTable{e, params}.make()) {
+    rows.push_back({cell(name), cell(value, Colour::kBold), cell(cat("= ", rule))});
+    // Sources are for those who check the rules.
+    if (screen.is_wide()) rows.back().push_back(cell(cat("[", source, "]"), Colour::kDim));
+  }
   // Not part of the table: long names would widen its columns.
   const std::string unknown = "unknown: the manifest has no metadata.uid";
   const bool log = params.formula == core::WeightFormula::kLog;
@@ -257,9 +273,23 @@ std::string explain_text(const Explanation& e, const ExplainParams& params, Colo
                                 params.is_v1() ? "v1)"
                                 : log          ? "v2, log weights)"
                                                : "v2, linear weights)");
-  return cat(format_table(rows, mode), "\ncgroup  ", e.cgroupfs.value_or(unknown), "\nslice   ",
-             e.systemd.value_or(unknown), "\n\n", paint(cell(title, Colour::kBold), mode), "\n",
-             explain_writes(e, params));
+  const auto& own = params.driver == core::Driver::kSystemd ? e.systemd : e.cgroupfs;
+  std::string writes = explain_writes(e, params);
+  // The path stands above.
+  if (!screen.is_wide() && own) writes = without_prefix(writes, cat(*own, "/"));
+  const auto line = [&](std::string_view name, const std::optional<std::string>& path) {
+    return cat(shorten(cat(name, path.value_or(unknown)), screen.width), "\n");
+  };
+  return cat(format_table(rows, screen), "\n", line("cgroup  ", e.cgroupfs),
+             line("slice   ", e.systemd), "\n", paint(cell(title, Colour::kBold), screen.colour),
+             "\n", writes);
+}
+
+Json rules_json(const Explanation& explanation, const ExplainParams& params) {
+  Json rules = Json::array();
+  for (const auto& [name, value, rule, source] : ExplanationTable{explanation, params}.make())
+    rules.push_back({{"name", name}, {"value", value}, {"rule", rule}, {"source", source}});
+  return rules;
 }
 
 }  // namespace podqos::ctl

@@ -71,10 +71,13 @@ struct Explanation {
 /// The explanation in the form of `explain -o json` and `--batch`.
 [[nodiscard]] Json explanation_json(const Explanation& explanation, const ExplainParams& params);
 
-/// The text form of `explain`: the class with its reason, each value with its rule and the upstream
-/// file of that rule, the cgroup names, and the writes.
+/// The text form of `explain`: the class with its reason, each value with its rule and, on a wide
+/// screen, the upstream file of that rule, the cgroup names, and the writes.
 [[nodiscard]] std::string explain_text(const Explanation& explanation, const ExplainParams& params,
-                                       ColourMode mode);
+                                       const Screen& screen);
+
+/// [{"name", "value", "rule", "source"}], as explain_text() has them.
+[[nodiscard]] Json rules_json(const Explanation& explanation, const ExplainParams& params);
 
 /// Texts by name of a control file or property.
 using Contents = std::map<std::string, std::string, std::less<>>;

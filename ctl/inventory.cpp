@@ -76,6 +76,7 @@ class Inventory {
     json["kubelets"] = {{"pods", kubelets.pods}, {"requests", json_of(kubelets)}};
     json["weightFormula"] = node_.formula == core::WeightFormula::kLog ? "log" : "linear";
     PODQOS_ASSIGN(capacity_, cgroup::node_capacity(settings_));
+    json["node"] = node_json();
     Json& trees = json["trees"] = Json::array();
     Json pods = Json::array();
     for (const core::PodRecord& record : records_.pods) {
@@ -96,6 +97,33 @@ class Inventory {
   }
 
  private:
+  /// What the node has for pods, and what of it they request, by class.
+  [[nodiscard]] Json node_json() const {
+    const auto amounts = [](MilliCpu cpu, Bytes memory) {
+      return Json{{"cpuMilli", cpu}, {"memoryBytes", memory}};
+    };
+    core::TierSums requested;
+    for (const core::PodRecord& record : records_.pods)
+      if (!record.kubelets_own && !record.released_at)
+        requested.of(record.qos_class) += core::amounts_requested(record);
+    Json classes = Json::array();
+    for (const auto qos_class :
+         {core::QosClass::kGuaranteed, core::QosClass::kBurstable, core::QosClass::kBestEffort})
+      classes.push_back({{"qosClass", core::format_qos_class(qos_class)},
+                         {"pods", requested.of(qos_class).pods},
+                         {"requests", json_of(requested.of(qos_class))},
+                         {"counted", json_of(records_.tiers.sums.of(qos_class))}});
+    const MilliCpu cpu = core::allocatable_cpu(settings_, capacity_);
+    const Bytes memory = core::allocatable_memory(settings_, capacity_);
+    const auto version = cgroups_.layout_without_hugepages().cpu;
+    return {{"cgroupVersion",
+             version ? Json(*version == core::CgroupVersion::kV2 ? 2 : 1) : Json(nullptr)},
+            {"capacity", amounts(capacity_.cpu, capacity_.memory)},
+            {"reserved", amounts(rest_of(capacity_.cpu, cpu), rest_of(capacity_.memory, memory))},
+            {"allocatable", amounts(cpu, memory)},
+            {"classes", std::move(classes)}};
+  }
+
   void add(std::string warning) { records_.warnings.push_back(std::move(warning)); }
   void add_all(std::vector<std::string> warnings) {
     std::ranges::move(warnings, std::back_inserter(records_.warnings));
@@ -337,7 +365,10 @@ class Inventory {
 Result<Json> inventory_json(const app::ConfigurationReport& configuration, NodeRecords records,
                             cgroup::Machine& cgroups) {
   return Inventory{configuration.settings, std::move(records), cgroups}.read(
-      {{"enabled", configuration.settings.enabled}, {"errors", configuration.errors}});
+      {{"enabled", configuration.settings.enabled},
+       {"files", configuration.files},
+       {"ignored", configuration.ignored},
+       {"errors", configuration.errors}});
 }
 
 }  // namespace podqos::ctl

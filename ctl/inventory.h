@@ -23,6 +23,6 @@ namespace podqos::ctl {
 /// What is to be known of the configuration before anything else: errors, files that are not read,
 /// "enabled": false; a line each, "" if there is nothing.
 [[nodiscard]] std::string format_notices(const app::ConfigurationReport& configuration,
-                                         ColourMode mode);
+                                         const Screen& screen);
 
 }  // namespace podqos::ctl

@@ -10,6 +10,7 @@
 
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
+#include "common/core/pods/pod_name.h"
 #include "ctl/inventory.h"
 
 namespace podqos::ctl {
@@ -19,26 +20,13 @@ namespace {
 /// (xattr(7)).
 constexpr std::array kKept = {CAP_SYS_ADMIN};
 
-/// Prints the inventory as text or JSON, and what is wrong with it.
-/// @return kRefused if the configuration has errors, which do not hide the pods.
-Result<int> run_view(const OutputOptions& options, const Cli& cli, TextOfView text) {
-  // Nothing untrusted is parsed before the restriction.
-  PODQOS_TRY(narrow(kKept));
-  const app::ConfigurationReport configuration = app::inspect_configuration(cli.config);
-  const auto view = read_inventory(configuration);
-  if (!view) {
-    std::ranges::for_each(configuration.errors, warn);
-    return fail(for_root(view.error()));
-  }
-  std::string out = dump(*view) + "\n";
-  if (const ColourMode mode = options.mode(); !options.is_json()) {
-    out = cat(format_notices(configuration, mode), text(*view, mode));
-    for (const Json& warning : view->at("warnings"))
-      out += cat(paint(cell("warning: ", Colour::kRed), mode),
-                 warning.get_ref<const std::string&>(), "\n");
-  }
-  const int status = print(out);
-  return configuration.errors.empty() ? status : kRefused;
+/// A line that begins with this word in red, folded to the screen, with long words shortened where
+/// it is narrow.
+std::string notice(std::string_view word, std::string_view text, const Screen& screen) {
+  const std::string line = cat(word, screen.is_wide() ? std::string{text} : abbreviate(text));
+  const std::string folded = fold(line, "  ", screen.width);
+  return cat(paint(cell(std::string{word}, Colour::kRed), screen.colour),
+             folded.substr(word.size()));
 }
 
 }  // namespace
@@ -49,33 +37,48 @@ Result<Json> read_inventory(const app::ConfigurationReport& configuration) {
   return inventory_json(configuration, std::move(records), cgroups);
 }
 
-std::string format_notices(const app::ConfigurationReport& configuration, ColourMode mode) {
+std::string format_notices(const app::ConfigurationReport& configuration, const Screen& screen) {
   std::string out;
   for (const std::string& error : configuration.errors)
-    out += cat(paint(cell("error: ", Colour::kRed), mode), error, "\n");
-  const std::string warning = paint(cell("warning: ", Colour::kRed), mode);
+    out += notice("error: ", error, screen);
+  const auto warn_of = [&](std::string_view text) { out += notice("warning: ", text, screen); };
   if (!configuration.errors.empty())
-    out += cat(warning,
-               "with errors in the configuration, podqos-hook and podqos-runtime leave new "
-               "containers unmanaged\n");
+    warn_of(
+        "with errors in the configuration, podqos-hook and podqos-runtime leave new containers "
+        "unmanaged");
   for (const std::string& ignored : configuration.ignored)
-    out += cat(warning, ignored, ": not read: the names of files in conf.d end in .json\n");
-  if (!configuration.settings.enabled) out += cat(warning, kSwitchedOff, "\n");
+    warn_of(cat(ignored, ": not read: the names of files in conf.d end in .json"));
+  if (!configuration.settings.enabled) warn_of(kSwitchedOff);
   return out;
 }
 
 std::string pod_title(const Json& pod) {
   const std::string& name = text_in(pod, "name");
   const std::string& space = text_in(pod, "namespace");
-  if (name.empty()) return printable(text_in(pod, "uid"));
+  if (name.empty()) return printable(core::short_id(text_in(pod, "uid")));
   return cat(printable(space), space.empty() ? "" : "/", printable(name));
 }
 
-void add_view(Cli& cli, TextOfView text, const char* name, const char* description) {
-  auto options = std::make_shared<OutputOptions>();
-  CLI::App* sub = cli.app.add_subcommand(name, description);
-  add_coloured_output(*sub, *options);
-  sub->callback([options, &cli, text] { cli.status = run_view(*options, cli, text); });
+Result<int> run_view(const ViewOptions& options, const Cli& cli) {
+  const Screen screen = options.output.screen();
+  // Nothing untrusted is parsed before the restriction.
+  PODQOS_TRY(narrow(kKept));
+  const app::ConfigurationReport configuration = app::inspect_configuration(cli.config);
+  const auto view = read_inventory(configuration);
+  if (!view) {
+    std::ranges::for_each(configuration.errors, warn);
+    return fail(for_root(view.error()));
+  }
+  const Json& warnings = view->at("warnings");
+  std::string out = dump(*view) + "\n";
+  if (!options.output.is_json()) {
+    out = cat(format_notices(configuration, screen), options.text(*view, screen));
+    for (const Json& warning : warnings)
+      out += notice("warning: ", warning.get_ref<const std::string&>(), screen);
+  }
+  const bool wrong = !warnings.empty() || !configuration.ignored.empty();
+  const int status = print(out);
+  return configuration.errors.empty() && !(options.strict && wrong) ? status : kRefused;
 }
 
 const std::string& text_in(const Json& object, const char* key) {
@@ -91,6 +94,11 @@ std::string bytes_in(const Json& object, const char* key) {
   return value.is_null() ? "-" : format_bytes(Bytes{value.get<std::int64_t>()});
 }
 
+std::string cpu_in(const Json& object, const char* key) {
+  const Json& value = object.at(key);
+  return value.is_null() ? "-" : format_amount(MilliCpu{value.get<std::int64_t>()});
+}
+
 std::string flag_in(const Json& object, const char* key) {
   const Json& value = object.at(key);
   return value.is_null() ? "-" : cat(value.get<bool>() ? 1 : 0);
@@ -98,13 +106,31 @@ std::string flag_in(const Json& object, const char* key) {
 
 std::string amounts_in(const Json& object, const char* key) {
   const Json& amounts = object.at(key);
-  const Json& cpu = amounts.at("cpuMilli");
   std::vector<std::string> shown;
-  if (!cpu.is_null())
-    shown.push_back(cat("cpu ", format_amount(MilliCpu{cpu.get<std::int64_t>()})));
+  if (!amounts.at("cpuMilli").is_null()) shown.push_back(cat("cpu ", cpu_in(amounts, "cpuMilli")));
   if (!amounts.at("memoryBytes").is_null())
     shown.push_back(cat("memory ", bytes_in(amounts, "memoryBytes")));
   return shown.empty() ? "-" : join(shown, ", ");
+}
+
+std::string with_rule(std::string_view held, std::string_view rule) {
+  return cat(held, rule == "-" || rule == held ? "" : cat(" (rule ", rule, ")"));
+}
+
+std::string ruled_share(const Json& view, const Json& cgroup) {
+  const Json& rule = cgroup.at("rule");
+  if (rule.value("cpuIdle", Json(nullptr)) == true) return "idle";
+  const Json shares = rule.value("cpuShares", Json(nullptr));
+  if (shares.is_null()) return "-";
+  if (cgroup.at("cpuWeight").is_null()) return shares.dump();
+  const auto formula =
+      view.at("weightFormula") == "log" ? core::WeightFormula::kLog : core::WeightFormula::kLinear;
+  return cat(core::cpu_weight_for(CpuShares{shares.get<std::int64_t>()}, formula).value());
+}
+
+std::string held_share(const Json& cgroup) {
+  if (cgroup.at("cpuIdle") == true) return "idle";
+  return number_in(cgroup, cgroup.at("cpuWeight").is_null() ? "cpuShares" : "cpuWeight");
 }
 
 }  // namespace podqos::ctl

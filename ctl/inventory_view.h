@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "ctl/command.h"
 #include "ctl/json.h"
@@ -9,10 +10,26 @@
 namespace podqos::ctl {
 
 /// The text of an inventory for people, without its errors and warnings.
-using TextOfView = std::string (*)(const Json& view, ColourMode mode);
+using TextOfView = std::string (*)(const Json& view, const Screen& screen);
 
-/// Adds a subcommand that prints the inventory as text or JSON, and what is wrong with it.
-void add_view(Cli& cli, TextOfView text, const char* name, const char* description);
+/// How an inventory is printed.
+struct ViewOptions {
+  OutputOptions output;
+  TextOfView text = nullptr;
+  /// Whether warnings make the exit status kRefused, as errors of the configuration do.
+  bool strict = false;
+};
+
+/// Prints the inventory as text or JSON, and what is wrong with it.
+[[nodiscard]] Result<int> run_view(const ViewOptions& options, const Cli& cli);
+
+/// The value as the kernel has it, with "(rule X)" behind it where the rule wants another.
+[[nodiscard]] std::string with_rule(std::string_view held, std::string_view rule);
+
+/// The CPU weight that the rule gives a cgroup, on cgroup v1 its shares; "-" without a rule.
+[[nodiscard]] std::string ruled_share(const Json& view, const Json& cgroup);
+/// The CPU weight that the kernel has, on cgroup v1 the shares; "idle" for an idle cgroup.
+[[nodiscard]] std::string held_share(const Json& cgroup);
 
 /// A text member.
 [[nodiscard]] const std::string& text_in(const Json& object, const char* key);
@@ -20,6 +37,8 @@ void add_view(Cli& cli, TextOfView text, const char* name, const char* descripti
 [[nodiscard]] std::string number_in(const Json& object, const char* key);
 /// format_bytes() of a number; "-" for null.
 [[nodiscard]] std::string bytes_in(const Json& object, const char* key);
+/// "250m", of thousandths of a CPU; "-" for null.
+[[nodiscard]] std::string cpu_in(const Json& object, const char* key);
 /// "0" or "1"; "-" for null.
 [[nodiscard]] std::string flag_in(const Json& object, const char* key);
 

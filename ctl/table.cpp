@@ -1,10 +1,13 @@
 #include "ctl/table.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <iterator>
+#include <numeric>
 
 #include "common/base/text.h"
 
@@ -16,10 +19,14 @@ constexpr std::int64_t kBinaryStep = 1024;
 /// Blanks between two columns.
 constexpr std::size_t kGap = 2;
 
-/// Characters of a UTF-8 text: every byte but the continuations.
+/// Whether a byte of UTF-8 begins a character: every one but the continuations.
+bool begins_character(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U;
+}
+
+/// Characters of a UTF-8 text.
 std::size_t width(std::string_view text) {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+  return static_cast<std::size_t>(std::ranges::count_if(text, begins_character));
 }
 
 /// The SGR parameters of ECMA-48, in the order of Colour.
@@ -35,6 +42,30 @@ std::vector<std::size_t> column_widths(const std::vector<Row>& rows) {
       widths[i] = std::max(widths[i], width(row[i].text));
   }
   return widths;
+}
+
+/// Where a column begins; for the number of columns, two blanks behind the last.
+std::size_t begin_of(std::size_t column, std::span<const std::size_t> widths) {
+  return std::accumulate(
+      widths.begin(), std::next(widths.begin(), std::ssize(widths.first(column))), column * kGap);
+}
+
+/// Makes columns narrower until the table fits, if they may be that narrow.
+void fit(std::vector<std::size_t>& widths, std::span<const Cut> cuts, std::size_t screen) {
+  for (const auto& [column, least] : cuts) {
+    const std::size_t whole = begin_of(widths.size(), widths) - kGap;
+    if (whole <= screen) return;
+    std::size_t& width = widths.at(column);
+    width -= std::min(whole - screen, width - std::min(width, least));
+  }
+}
+
+/// The last cell of a row in lines that begin below its first, if the screen leaves room for words.
+std::string fold_below(const std::string& text, std::size_t begin, std::size_t screen) {
+  constexpr std::size_t kLeast = 20;
+  if (begin + kLeast > screen || begin + width(text) <= screen) return text;
+  const std::string indent(begin, ' ');
+  return std::string{without_newline(fold(indent + text, indent, screen)).substr(begin)};
 }
 
 }  // namespace
@@ -83,15 +114,68 @@ std::string paint(const Cell& cell, ColourMode mode) {
   return cat("\x1b[", kCodes.at(static_cast<std::size_t>(cell.colour)), "m", cell.text, "\x1b[0m");
 }
 
-std::string format_table(const std::vector<Row>& rows, ColourMode mode) {
-  const std::vector<std::size_t> widths = column_widths(rows);
+std::size_t screen_width() {
+  constexpr std::size_t kUsual = 80;
+  struct winsize size{};
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-vararg): ioctl(2) has no other form
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): podqosctl has one thread
+  const char* const columns = std::getenv("COLUMNS");
+  const auto number = parse_int(columns == nullptr ? "" : columns);
+  if (number && *number > 0) return static_cast<std::size_t>(*number);
+  return ::isatty(STDOUT_FILENO) == 0 ? Screen::kUnlimited : kUsual;
+}
+
+std::string shorten(std::string text, std::size_t width) {
+  std::size_t columns = 0;
+  std::size_t last = 0;  // where the character of the last column begins
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (!begins_character(text[i])) continue;
+    if (++columns > width) return text.replace(last, std::string::npos, width > 0 ? "…" : "");
+    last = i;
+  }
+  return text;
+}
+
+std::string abbreviate(std::string_view sentence) {
+  constexpr std::size_t kIdLength = 64;
+  constexpr std::size_t kShownId = 12;
+  constexpr std::size_t kLongest = 40;
+  std::string out;
+  while (!sentence.empty()) {
+    std::string word{read_until(sentence, ' ')};
+    std::size_t digits = 0;
+    for (std::size_t i = 0; i < word.size(); ++i) {
+      digits = is_hex(word[i]) ? digits + 1 : 0;
+      if (digits != kIdLength) continue;
+      word.erase(i + 1 - kIdLength + kShownId, kIdLength - kShownId);
+      i -= kIdLength - kShownId;
+      digits = 0;
+    }
+    if (word.starts_with('/') && word.size() > kLongest) {
+      const std::size_t end = word.find('/', word.size() - kLongest + 1);
+      word.replace(0, end == std::string::npos ? word.size() - kLongest + 1 : end, "…");
+    }
+    out += cat(out.empty() ? "" : " ", word);
+  }
+  return out;
+}
+
+std::string format_table(const std::vector<Row>& rows, const Screen& screen,
+                         std::span<const Cut> cuts) {
+  std::vector<std::size_t> widths = column_widths(rows);
+  fit(widths, cuts, screen.width);
   std::string out;
   for (const auto& row : rows) {
     std::size_t pending = 0;
     for (std::size_t i = 0; i < row.size(); ++i) {
-      if (!row[i].text.empty())
-        out += cat(std::string(std::exchange(pending, 0), ' '), paint(row[i], mode));
-      pending += widths[i] - width(row[i].text) + kGap;
+      Cell shown = {.text = shorten(row[i].text, widths[i]), .colour = row[i].colour};
+      const std::size_t used = width(shown.text);
+      if (i + 1 == widths.size())
+        shown.text = fold_below(shown.text, begin_of(i, widths), screen.width);
+      if (used > 0)
+        out += cat(std::string(std::exchange(pending, 0), ' '), paint(shown, screen.colour));
+      pending += widths[i] - used + kGap;
     }
     out += '\n';
   }

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -46,9 +48,41 @@ enum class ColourMode : std::uint8_t { kPlain, kColoured };
 /// The cell's text, in colour if `mode` says so.
 [[nodiscard]] std::string paint(const Cell& cell, ColourMode mode);
 
+/// Where text for people is printed.
+struct Screen {
+  static constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
+
+  ColourMode colour = ColourMode::kPlain;
+  std::size_t width = kUnlimited;  ///< in columns
+
+  /// Whether there is room for what 80 columns have none for.
+  [[nodiscard]] bool is_wide() const { return width >= 120; }
+};
+
+/// The columns of the terminal that is standard output; else of $COLUMNS, which watch(1) sets; else
+/// 80 for a terminal that does not tell, and Screen::kUnlimited for a file or pipe.
+/// @note ioctl_tty(2) TIOCGWINSZ
+[[nodiscard]] std::size_t screen_width();
+
+/// `text` in at most `width` columns, of which the last is "…" if anything was cut off.
+[[nodiscard]] std::string shorten(std::string text, std::size_t width);
+
+/// A sentence in which engines' ids have their first 12 digits, and of longer paths than 40 columns
+/// only the end is left, behind "…".
+[[nodiscard]] std::string abbreviate(std::string_view sentence);
+
+/// A column that may be cut off.
+struct Cut {
+  std::size_t column;
+  std::size_t least;  ///< width that it keeps
+};
+
 /// Formats rows with aligned columns, two blanks apart, and no trailing blanks. A UTF-8 character
-/// counts as one column. Rows may have different numbers of cells.
-[[nodiscard]] std::string format_table(const std::vector<Row>& rows, ColourMode mode);
+/// counts as one column. Rows may have different numbers of cells. What is too wide for the screen
+/// is cut off, in each column of `cuts` as far as needed, then the last column is folded between
+/// words.
+[[nodiscard]] std::string format_table(const std::vector<Row>& rows, const Screen& screen,
+                                       std::span<const Cut> cuts = {});
 
 /// The texts with `separator` between them.
 [[nodiscard]] std::string join(const std::vector<std::string>& texts, std::string_view separator);

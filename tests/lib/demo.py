@@ -79,7 +79,7 @@ class Demo:
     def tree(self):
         """podqosctl writes to our own output, so that it knows a terminal when it sees one."""
         sys.stdout.flush()
-        subprocess.run([harness.CTL, "--config", self.podqos.config(self.kind), "tree"], check=True, timeout=60)
+        subprocess.run([harness.CTL, "--config", self.podqos.config(self.kind), "tree", "--wide"], check=True, timeout=60)
 
     def path(self, tier, name):
         middle = "" if tier == "guaranteed" else f"/{tier}"

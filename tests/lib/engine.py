@@ -177,7 +177,7 @@ class EngineCase(harness.CgroupCase):
 
     def known(self):
         """{name of the pod, or its uid: what podqosctl says of it}."""
-        pods = json.loads(call("podqosctl", "status", "-o", "json").stdout)["pods"]
+        pods = json.loads(call("podqosctl", "status", "-o", "json", "--exit-zero").stdout)["pods"]
         return {pod.get("name") or pod["uid"]: pod for pod in pods}
 
     def assert_nothing_left(self):

@@ -10,10 +10,10 @@ percentages outside of tables, which may differ by a few hundredths.
 import itertools
 import re
 
-HEADER = re.compile(r"(CGROUP|POD|TIER)  ")
+HEADER = re.compile(r"(CGROUP|NODE|POD|TIER)  ")
 TITLE = re.compile(r"\S+(?: \S+)*")
 COUNTS = {"PID", "PIDS"}
-AMOUNTS = {"USAGE"}
+AMOUNTS = re.compile("MEM now/")  # what is in use, then what the pod requests and may have
 UNITS = {"": 1, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
 TOLERANCE = 8 << 20  # bytes
 PERCENTAGE = re.compile(r"\b(\d+)%")
@@ -42,8 +42,10 @@ def amount(cell):
 def _alike(title, shown, found):
     if title in COUNTS and shown.isdigit() and found.isdigit():
         return True
-    if title in AMOUNTS and None not in (amount(shown), amount(found)):
-        return abs(amount(shown) - amount(found)) <= TOLERANCE
+    if AMOUNTS.match(title):
+        (used, *shown), (uses, *found) = shown.split("/"), found.split("/")
+        alike = used == uses or None not in (amount(used), amount(uses))
+        return shown == found and alike and abs((amount(used) or 0) - (amount(uses) or 0)) <= TOLERANCE
     return shown == found
 
 

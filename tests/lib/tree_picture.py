@@ -20,8 +20,7 @@ INDENT = 3  # characters a level
 FILLS = {"root": "#f6f8fa", "guaranteed": "#d8f0dc", "burstable": "#fdf0c8", "besteffort": "#dcebfa", "": "#ffffff"}
 STROKE, INK, FAINT = "#57606a", "#1f2328", "#57606a"
 WIDTH, LINE, GAP = 104, 16, 8  # of a container's box, of a line of text, between boxes
-LEGEND = ("cpu weight (the shares behind it) · CPU quota in µs per 100 ms · memory limit · "
-          "OOM score of a container's processes")
+LEGEND = "CPU weight (the shares behind it) · CPU limit · memory limit · OOM score of a container's processes"
 
 
 @dataclasses.dataclass
@@ -52,13 +51,11 @@ def tables(text):
     return [row for row in shown.rows(text) if isinstance(row, dict) and "CGROUP" in row and row["CGROUP"] != "CGROUP"]
 
 
-def values(row, is_container):
+def values(row):
     """The lines about a cgroup; what is not limited has none."""
     weight = next(cell for title, cell in row.items() if title.startswith("WEIGHT"))
-    # Which shares a container was given, the tree can only tell from the weight, roughly.
-    lines = [f"weight {weight.partition(' ')[0] if is_container else weight}"]
-    lines += [f"{word} {row[title]}" for word, title in (("quota", "QUOTA"), ("memory", "MEMORY LIMIT"))
-              if row[title] != "-"]
+    limits = (("cpu", row["CPU limit"]), ("memory", row["MEM now/limit"].partition("/")[2]))
+    lines = [f"weight {weight}", *(f"{word} {limit}" for word, limit in limits if limit != "-")]
     return lines + [f"OOM {row['OOM']}"] * bool(row["OOM"])
 
 
@@ -77,7 +74,7 @@ def parse(text):
         branch = BRANCH.match(row["CGROUP"])
         level = len(branch[0]) // INDENT if branch else 0
         name = row["CGROUP"][len(branch[0]):] if branch else row["CGROUP"].rpartition("/")[2]
-        box = Box([name, *values(row, bool(row["OOM"]))], kind_of(name, level))
+        box = Box([name, *values(row)], kind_of(name, level))
         path = [*path[:level], box]
         if level:
             path[-2].children.append(box)

@@ -257,10 +257,10 @@ class Explain(unittest.TestCase):
                 (pod_with(main, helper), {"podPidsLimit": 77}, ["2"], [
                     r"cpu\.shares main +2 ", r"cpu quota main +none +=", r"memory limit main +none +=", r"pids\.max main +77 ",
                     r"cpu\.shares helper +51 ", r"cpu quota helper +5000us per 100000us ",
-                    r"memory limit helper +33554432 \(32Mi\)", r"hugetlb 2MB helper +4Mi ", r"pids\.max helper +77 "], ""),
+                    r"memory limit helper +32Mi", r"hugetlb 2MB helper +4Mi ", r"pids\.max helper +77 "], ""),
                 # Pod-level resources are the one way in which a container gets a limit that it does not have.
                 (pod_with(main, resources={"limits": {"cpu": "1", "memory": "1Gi"}}), {}, ["2"], [
-                    "cpu quota main +100000us per 100000us" + of_pod, rf"memory limit main +1073741824 \(1Gi\){of_pod}"], ""),
+                    "cpu quota main +100000us per 100000us" + of_pod, rf"memory limit main +1Gi{of_pod}"], ""),
                 (POD, {"cpuCFSQuota": False}, ["2"], ["cpu quota +unlimited += cpuCFSQuota is off"], ""),
                 (pod_with(helper), {"cpuBurst": {"guaranteed": "40%"}}, ["2"], [
                     r"cpu burst +2000us +=", r"cpu burst helper +2000us +=", r"write  /podqos.*/cpu\.max\.burst = 2000"],

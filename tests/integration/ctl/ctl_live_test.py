@@ -12,6 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
+import terminal  # noqa: E402
 from harness import GI, MI, container, pod  # noqa: E402
 
 BURSTABLE = pod(
@@ -41,7 +42,7 @@ class Views(harness.TestCase):
     def setUp(self):
         super().setUp()
         self.launch(BURSTABLE, "app")
-        self.launch(GUARANTEED, "app")
+        _, self.pid = self.launch(GUARANTEED, "app")
 
     def test_text_and_json(self):
         """Which change nothing."""
@@ -59,19 +60,41 @@ class Views(harness.TestCase):
 
     def test_on_a_terminal(self):
         """The C library asks the terminal behind the allow-list, each release in its own way."""
-        environment = {**{k: v for k, v in os.environ.items() if k != "NO_COLOR"}, "TERM": "xterm"}
         for view in ("status", "tree"):
             with self.subTest(view=view):
-                shown, terminal = os.openpty()
-                command = [harness.CTL, "--config", str(self.podqos.config(self.kind)), view]
-                done = subprocess.run(command, stdin=terminal, stdout=terminal, stderr=terminal, env=environment,
-                                      check=False, timeout=harness.CALL_TIMEOUT)
-                os.close(terminal)
-                text = os.read(shown, 1 << 16).decode()
-                os.close(shown)
-                self.assertEqual(done.returncode, 0, text)
+                status, text = self.on_terminal(80, view)
+                self.assertEqual(status, 0, text)
                 self.assertIn("live-b", text)
                 self.assertIn("\x1b[", text)
+
+    def test_width(self):
+        """Each line fits the terminal; with room for it, and with --wide, nothing is cut off."""
+        uid = "0679360e958ab25c79753d04705ac9e53d5209fd276b025befb31acc1004a140"
+        _, pid = self.launch(pod(uid, container("app", limits={"memory": "64Mi"})), "app")
+        self.machine.enter(pid, self.elsewhere)
+        for view in ("status", "tree"):
+            for columns, options, whole in ((80, [], False), (200, [], True), (80, ["--wide"], True)):
+                with self.subTest(view=view, columns=columns, options=options):
+                    text = terminal.plain(self.on_terminal(columns, view, *options)[1])
+                    self.assertEqual((f"pod{uid}" if view == "tree" else "SOURCE") in text, whole, text)
+                    if not options:
+                        self.assertEqual([line for line in text.splitlines() if len(line) > columns], [])
+
+    def on_terminal(self, columns, *arguments):
+        """Exit status and output of podqosctl on a terminal of so many columns."""
+        command = [str(harness.CTL), "--config", str(self.podqos.config(self.kind)), *arguments]
+        return terminal.run(command, columns)
+
+    def test_exit_status_of_status(self):
+        """1 if something is not as it should be, for those who do not say that they only look."""
+        config = ["--config", str(self.podqos.config(self.kind))]
+        for wrong in (0, 1):
+            for options, wanted in (([], wrong), (["-o", "json"], wrong), (["--exit-zero"], 0)):
+                with self.subTest(wrong=wrong, options=options):
+                    done = subprocess.run([harness.CTL, *config, "status", *options], capture_output=True, text=True,
+                                          check=False, timeout=harness.CALL_TIMEOUT)
+                    self.assertEqual(done.returncode, wanted, done.stdout + done.stderr)
+            self.machine.enter(self.pid, self.elsewhere)
 
     def test_where_nothing_can_be_written(self):
         for view in ("status", "tree"):
@@ -145,7 +168,7 @@ class Reconcile(harness.TestCase):
         self.machine.enter(pid, neighbour)
         self.assert_no_stray(name)
         self.machine.enter(pid, self.elsewhere)
-        said = f"({name}) runs in cgroup {self.elsewhere}, not in {home}"
+        said = f"({name}) to cgroup {self.elsewhere}, where its limits do not apply: restart it, or write its pids to {home}/"
         for _ in range(2):
             self.assertIn(said, self.podqos.ctl("status", kind=self.kind).stdout)
             done = self.podqos.ctl("reconcile", kind=self.kind)
@@ -176,7 +199,7 @@ class Reconcile(harness.TestCase):
     def assert_no_stray(self, name):
         for command in ("status", "reconcile"):
             done = self.podqos.ctl(command, kind=self.kind)
-            self.assertNotIn(f"({name}) runs in", done.stdout + done.stderr)
+            self.assertNotIn(f"({name}) to cgroup", done.stdout + done.stderr)
 
     def test_one_pod_that_no_rule_fits(self):
         """A quota that was possible before: that pod alone is told of."""
@@ -184,7 +207,7 @@ class Reconcile(harness.TestCase):
         names = [self.launch(manifest, "app")[0] for manifest in (big, BURSTABLE)]
         self.podqos.settings["cpuCFSQuotaPeriod"] = "1s"
         shown = self.podqos.ctl("status", kind=self.kind).stdout
-        self.assertIn("live-b  Burstable", shown)
+        self.assertRegex(shown, r"live-b +\S+ +Burstable")
         self.assertNotIn("the rule says unlimited", shown)
         self.assertRegex(shown, r"warning: pod .*live-x.*quota of 170000000000000 us")
         done = self.podqos.ctl("reconcile", check=False, kind=self.kind)

@@ -60,22 +60,22 @@ class Blocks(unittest.TestCase):
 class Comparison(unittest.TestCase):
     """What may differ between two runs, and what may not."""
 
-    TREE = """CGROUP         WEIGHT (SHARES)  QUOTA  MEMORY LIMIT  USAGE     PIDS  OOM   PID
-/kubepods      100 (2597)       -      256Mi         ~100.9Mi  1
-└─ besteffort  1 (2)            -      -             732Ki     1     1000  84
+    TREE = """CGROUP         WEIGHT (SHARES)  CPU limit  MEM now/limit   PIDS  OOM   PID
+/kubepods      100 (2597)       -          ~100.9Mi/256Mi  1
+└─ besteffort  1 (2)            -          732Ki/-         1     1000  84
 """
 
     def test_pids_and_usage_change(self):
         """And with them the width of the columns."""
-        printed = """CGROUP         WEIGHT (SHARES)  QUOTA  MEMORY LIMIT  USAGE   PIDS  OOM   PID
-/kubepods      100 (2597)       -      256Mi         ~101Mi  4
-└─ besteffort  1 (2)            -      -             ~4.1Mi  4     1000  31847
+        printed = """CGROUP         WEIGHT (SHARES)  CPU limit  MEM now/limit  PIDS  OOM   PID
+/kubepods      100 (2597)       -          ~101Mi/256Mi   4
+└─ besteffort  1 (2)            -          ~4.1Mi/-       4     1000  31847
 """
         self.assertIsNone(shown.difference(self.TREE, printed))
 
     def test_all_else_is_the_same(self):
         for old, new in (("256Mi", "255Mi"), ("~100.9Mi", "~120.9Mi"), ("1000", "999"), ("1 (2)", "2 (2)"),
-                         ("  84", ""), ("└─ besteffort", "└─ burstable "), ("732Ki", "-    ")):
+                         ("  84", ""), ("└─ besteffort", "└─ burstable "), ("732Ki/-", "-/-    ")):
             with self.subTest(new=new):
                 self.assertIsNotNone(shown.difference(self.TREE, self.TREE.replace(old, new)))
 

@@ -110,7 +110,7 @@ class Life:
         for pod in pods(self.are_told):
             node.run(pod)
         self._look("started")
-        status = json.loads(engine.call("podqosctl", "status", "-o", "json").stdout)
+        status = json.loads(engine.call("podqosctl", "status", "-o", "json", "--exit-zero").stdout)
         self.known = {pod["name"]: (pod["kubeletsOwn"], pod["source"]) for pod in status["pods"]}
         if self.with_plugin:
             self.shown = metrics.samples(containerd.METRICS)

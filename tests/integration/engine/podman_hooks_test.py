@@ -183,7 +183,7 @@ class Annotations(unittest.TestCase):
         call("dpkg", "--purge", "podqos")
 
     def requests(self, uid):
-        pods = json.loads(call("podqosctl", "status", "-o", "json").stdout)["pods"]
+        pods = json.loads(call("podqosctl", "status", "-o", "json", "--exit-zero").stdout)["pods"]
         return next(pod["requests"] for pod in pods if pod["uid"] == uid)
 
     def run_with(self, uid, *annotations):

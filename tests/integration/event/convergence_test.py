@@ -124,7 +124,7 @@ class Convergence(BusyCase):
         shown = self.shown()
         self.assertEqual((shown["rule"]["memoryLimitBytes"], shown["memoryLimitBytes"], shown["converging"]),
                          (RULE, held, True))
-        self.assertRegex(self.podqos.ctl("status").stdout, r"BestEffort .* 128Mi / \S+ \(converging\)")
+        self.assertRegex(self.podqos.ctl("status").stdout, r"BestEffort .*\(rule 128Mi\) \(converging\)\n")
         # Neither event nor reconciliation: the limit stays where it is.
         self.shrink(first)
         wait_until(lambda: self.usage() < 200 * MI, "the first hog has shrunk")

@@ -98,7 +98,7 @@ class Tree(OwnershipCase):
         self.delete(guaranteed)
         self.assert_values(self.root, shares=16384)
         self.assertEqual(self.podqos.ctl_json("status")["warnings"], [])
-        self.assertRegex(self.podqos.ctl("status").stdout, rf"{self.root} +1 +cpu 0")
+        self.assertRegex(self.podqos.ctl("status").stdout, rf"{self.root} +1 +0 ")
         self.delete(effort)
         self.assertFalse(self.machine.exists(self.root))
 
@@ -129,7 +129,7 @@ class KubeletsRequests(OwnershipCase):
         # 16 CPUs less 1 of theirs; of those 350m are the other pod's.
         self.assert_values(self.tier_path("burstable"), shares=15 * 1024, memory=28 * GI)
         self.assert_values(self.tier_path("besteffort"), memory=26 * GI)
-        self.assertRegex(self.podqos.ctl("status").stdout, "kubelet: 1 pod, cpu 1, memory 4Gi requested")
+        self.assertRegex(self.podqos.ctl("status").stdout, r"of a kubelet +1 +1 \(6%\) +4Gi ")
         self.assertEqual(self.podqos.ctl_json("status")["kubelets"],
                          {"pods": 1, "requests": {"cpuMilli": 1000, "memoryBytes": 4 * GI}})
         self.reconcile()

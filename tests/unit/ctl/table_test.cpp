@@ -1,6 +1,13 @@
 #include "ctl/table.h"
 
+#include <unistd.h>
+
+#include <array>
+#include <vector>
+
 #include <gtest/gtest.h>
+
+#include "tests/unit/temporary_variable.h"
 
 namespace podqos::ctl {
 namespace {
@@ -15,26 +22,87 @@ TEST(FormatBytes, TakesTheLargestUnit) {
 }
 
 TEST(FormatTable, AlignsColumns) {
-  EXPECT_EQ(format_table({{cell("POD"), cell("CLASS")}, {cell("a-long-name"), cell("x")}, {}},
-                         ColourMode::kPlain),
-            "POD          CLASS\na-long-name  x\n\n");
+  EXPECT_EQ(
+      format_table({{cell("POD"), cell("CLASS")}, {cell("a-long-name"), cell("x")}, {}}, Screen{}),
+      "POD          CLASS\na-long-name  x\n\n");
 }
 
 TEST(FormatTable, CountsCharactersNotBytes) {
-  EXPECT_EQ(
-      format_table({{cell("└─ é"), cell("1")}, {cell("abcd"), cell("2")}}, ColourMode::kPlain),
-      "└─ é  1\nabcd  2\n");
+  EXPECT_EQ(format_table({{cell("└─ é"), cell("1")}, {cell("abcd"), cell("2")}}, Screen{}),
+            "└─ é  1\nabcd  2\n");
 }
 
 TEST(FormatTable, LeavesNoBlanksBehindTheLastCell) {
-  EXPECT_EQ(format_table({{cell("a"), cell("")}, {cell("bb"), cell("c")}}, ColourMode::kPlain),
-            "a\nbb  c\n");
+  EXPECT_EQ(format_table({{cell("a"), cell("")}, {cell("bb"), cell("c")}}, Screen{}), "a\nbb  c\n");
 }
 
 TEST(FormatTable, ColoursTakeNoRoom) {
   EXPECT_EQ(format_table({{cell("a", Colour::kRed), cell("b")}, {cell("cc"), cell("d")}},
-                         ColourMode::kColoured),
+                         {.colour = ColourMode::kColoured}),
             "\x1b[31ma\x1b[0m   b\ncc  d\n");
+}
+
+/// Columns in their order: the first that may be cut is cut as far as it may, then the next.
+TEST(FormatTable, CutsColumnsThatAreTooWide) {
+  const std::vector<Row> rows = {{cell("NAME"), cell("CLASS"), cell("N")},
+                                 {cell("a-long-name"), cell("Burstable (partial)"), cell("1")}};
+  constexpr std::array kCuts = {Cut{.column = 1, .least = 11}, Cut{.column = 0, .least = 6}};
+  EXPECT_EQ(format_table(rows, {.width = 35}, kCuts),
+            "NAME         CLASS                N\na-long-name  Burstable (partial)  1\n");
+  EXPECT_EQ(format_table(rows, {.width = 30}, kCuts),
+            "NAME         CLASS           N\na-long-name  Burstable (pa…  1\n");
+  EXPECT_EQ(format_table(rows, {.width = 24}, kCuts),
+            "NAME      CLASS        N\na-long-…  Burstable …  1\n");
+  EXPECT_EQ(format_table(rows, {.width = 3}, kCuts),
+            "NAME    CLASS        N\na-lon…  Burstable …  1\n");
+}
+
+TEST(FormatTable, FoldsTheLastColumn) {
+  EXPECT_EQ(format_table({{cell("a"), cell("one two three four five six")}, {cell("b"), cell("x")}},
+                         {.width = 23}),
+            "a  one two three four\n   five six\nb  x\n");
+}
+
+TEST(Shorten, CountsCharacters) {
+  EXPECT_EQ(shorten("äöü", 3), "äöü");
+  EXPECT_EQ(shorten("äöüa", 3), "äö…");
+  EXPECT_EQ(shorten("ab", 1), "…");
+  EXPECT_EQ(shorten("", 0), "");
+  EXPECT_EQ(shorten("a", 0), "");
+}
+
+TEST(Abbreviate, ShortensIdsAndPaths) {
+  const std::string id = "0679360e958ab25c79753d04705ac9e53d5209fd276b025befb31acc1004a140";
+  EXPECT_EQ(abbreviate("container web runs in /mine"), "container web runs in /mine");
+  EXPECT_EQ(abbreviate("container (" + id + "): x"), "container (0679360e958a): x");
+  EXPECT_EQ(abbreviate("in /podqos.slice/podqos-kubepods.slice/podqos-kubepods-burstable.slice/"
+                       "podqos-kubepods-burstable-podweb_1.slice/libpod-" +
+                       id + ".scope, where"),
+            "in …/libpod-0679360e958a.scope, where");
+  EXPECT_EQ(abbreviate("/" + std::string(50, 'x')), "…" + std::string(39, 'x'));
+  EXPECT_EQ(abbreviate(""), "");
+}
+
+/// The longest that there is, of Podman's ids.
+TEST(Abbreviate, LeavesThreeLinesOfAWarning) {
+  const std::string id = "2a21f8ac3788f2caa840f13ae1132677208f9bfd3adf777b5264fe31c64b04e0";
+  EXPECT_EQ(
+      fold(abbreviate("warning: pod web-1: another program moved container web (" + id +
+                      ") to cgroup /mine, where its limits do not apply: restart it, or write its "
+                      "pids to /podqos.slice/podqos-kubepods.slice/podqos-kubepods-burstable.slice/"
+                      "podqos-kubepods-burstable-podweb_1.slice/libpod-" +
+                      id + ".scope/cgroup.procs"),
+           "  ", 80),
+      "warning: pod web-1: another program moved container web (2a21f8ac3788) to cgroup\n"
+      "  /mine, where its limits do not apply: restart it, or write its pids to\n"
+      "  …/libpod-2a21f8ac3788.scope/cgroup.procs\n");
+}
+
+/// watch(1) sets it, for a command whose output is a pipe.
+TEST(ScreenWidth, IsThatOfTheEnvironmentWithoutATerminal) {
+  if (::isatty(STDOUT_FILENO) != 0) GTEST_SKIP() << "standard output is a terminal";
+  const TemporaryVariable columns{"COLUMNS", "72"};
+  EXPECT_EQ(screen_width(), 72U);
 }
 
 TEST(ColourModes, FollowTheOption) {
