@@ -7,6 +7,8 @@
 #include "common/codec/json_text.h"
 #include "common/codec/record_json.h"
 #include "common/core/cgroups/naming.h"
+#include "common/store/dry_run_files.h"
+#include "common/store/state_directory.h"
 #include "common/store/state_files.h"
 #include "common/sys/atomic_file.h"
 
