@@ -146,9 +146,8 @@ Result<std::string> Cgroupfs::read(std::string_view path, core::Controller contr
 Result<std::vector<std::string>> Cgroupfs::children(std::string_view path) {
   std::set<std::string> all;
   for (OpenHierarchy& hierarchy : *hierarchies_) {
-    const auto cgroup = hierarchy.directory(path);
-    auto names = cgroup ? cgroup->subdirectories() : fail(cgroup.error());
-    if (!names && !is_gone(names.error())) return fail(std::move(names).error());
+    const auto names = hierarchy.children(path);
+    if (!names && !is_gone(names.error())) return fail(names.error());
     if (names) all.insert(names->begin(), names->end());
   }
   return std::vector<std::string>{all.begin(), all.end()};

@@ -149,6 +149,17 @@ Result<bool> OpenHierarchy::exists(std::string_view path) {
   return fail_errno(errno, cat("stat ", place_of(path)));
 }
 
+Result<std::vector<std::string>> OpenHierarchy::children(std::string_view path) {
+  PODQOS_ASSIGN(const std::string below, beneath(path));
+  struct stat status{};
+  // Most have none, and need not be opened.
+  if (::fstatat(root_->fd(), below.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+      sys::has_no_subdirectories(status))
+    return std::vector<std::string>{};
+  PODQOS_ASSIGN(const auto cgroup, root_->open_directory(below));
+  return cgroup.subdirectories();
+}
+
 Result<sys::Directory> OpenHierarchy::directory(std::string_view path) {
   PODQOS_ASSIGN(const std::string below, beneath(path));
   return root_->open_directory(below);

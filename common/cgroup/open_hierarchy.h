@@ -61,6 +61,8 @@ class OpenHierarchy {
   // change() report as EINVAL.
 
   [[nodiscard]] Result<bool> exists(std::string_view path);
+  /// The names of its child cgroups.
+  [[nodiscard]] Result<std::vector<std::string>> children(std::string_view path);
   /// Opens its directory, to list it.
   [[nodiscard]] Result<sys::Directory> directory(std::string_view path);
   /// Reads a control file of at most 1 MiB, trailing newlines removed.

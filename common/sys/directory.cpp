@@ -12,7 +12,6 @@
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <ranges>
 #include <utility>
 
 #include "common/base/text.h"
@@ -149,10 +148,11 @@ Result<std::vector<std::string>> list(const Directory& directory, Entries which,
 }  // namespace
 
 bool is_relative_path(std::string_view path) {
-  return !path.empty() && path.size() <= kMaxPath &&
-         std::ranges::all_of(std::views::split(path, '/'), [](const auto& part) {
-           return is_component({part.begin(), part.end()});
-         });
+  if (path.empty() || path.ends_with('/') || path.size() > kMaxPath) return false;
+  while (!path.empty()) {
+    if (!is_component(read_until(path, '/'))) return false;
+  }
+  return true;
 }
 
 Result<std::string> read_all(int fd, std::size_t limit, std::string_view what, FileEnd end) {
@@ -169,6 +169,13 @@ Result<std::string> read_all(int fd, std::size_t limit, std::string_view what, F
     if (is_last && content.size() <= limit) return content;
   }
   return fail(ErrorCode::kTooLarge, cat("read ", what, ": more than ", limit, " bytes"));
+}
+
+bool has_no_subdirectories(const struct stat& status) {
+  // Its name, its "." and, on file systems that count them, each ".."; kernfs, which sysfs and
+  // cgroups are in, does (fs/kernfs/inode.c kernfs_refresh_inode()).
+  constexpr nlink_t kLinksOfNone = 2;
+  return S_ISDIR(status.st_mode) && status.st_nlink == kLinksOfNone;
 }
 
 Result<Directory> Directory::open(const std::string& path, Resolve resolve) {
@@ -243,11 +250,8 @@ Result<std::vector<std::string>> Directory::entries() const {
 }
 
 Result<std::vector<std::string>> Directory::subdirectories(std::size_t most) const {
-  // Its name, its "." and, on file systems that count them, each ".."; kernfs, which sysfs and
-  // cgroups are in, does (fs/kernfs/inode.c kernfs_refresh_inode()).
-  constexpr nlink_t kLinksOfNone = 2;
   struct stat status{};
-  if (::fstat(fd(), &status) == 0 && status.st_nlink == kLinksOfNone)
+  if (::fstat(fd(), &status) == 0 && has_no_subdirectories(status))
     return std::vector<std::string>{};
   return list(*this, Entries::kDirectories, most);
 }

@@ -46,6 +46,10 @@ struct OpenFile {
   struct stat status = {};
 };
 
+/// Whether a directory has no subdirectories, as far as its link count tells: false on file systems
+/// that do not count them.
+[[nodiscard]] bool has_no_subdirectories(const struct stat& status);
+
 /// A directory held open by its descriptor. All access is beneath it: symlinks, ".." and mount
 /// points are not followed. `path` arguments are relative ("a/b"); errors name the full path.
 class Directory {

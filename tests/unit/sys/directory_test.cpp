@@ -179,6 +179,20 @@ TEST_F(DirectoryTree, ListsEverythingAsOftenAsAsked) {
   EXPECT_THAT(directory->subdirectories().value(), UnorderedElementsAre("b"));
 }
 
+TEST(HasNoSubdirectories, IsToldByTheLinksOfADirectory) {
+  struct stat status{};
+  status.st_mode = S_IFDIR | 0755;
+  status.st_nlink = 2;
+  EXPECT_TRUE(has_no_subdirectories(status));
+  status.st_nlink = 3;
+  EXPECT_FALSE(has_no_subdirectories(status));
+  status.st_nlink = 1;  // btrfs, overlayfs
+  EXPECT_FALSE(has_no_subdirectories(status));
+  status.st_mode = S_IFREG | 0600;
+  status.st_nlink = 2;
+  EXPECT_FALSE(has_no_subdirectories(status));
+}
+
 TEST_F(DirectoryTree, ListsMoreThanOneBufferHoldsAndNoMoreThanAsked) {
   for (int i = 0; i < 1'500; ++i) {
     make("a/b/directory-" + std::to_string(i));
