@@ -232,7 +232,8 @@ Result<bool> run_child(const Context& context, Opened& opened, milliseconds limi
                        const std::optional<app::Timeouts>& timeouts) {
   std::vector<std::string> paths;
   if (timeouts) {
-    paths = cgroup::mount_points({});
+    // Kept for the child, which does not read the node's list of mounts again then.
+    paths = cgroup::mount_points({.keep = true});
     paths.push_back(context.settings.state_dir);
   }
   if (context.settings.log_sink.contains('/')) paths.push_back(context.settings.log_sink);

@@ -119,8 +119,9 @@ Result<Mounts> find_mounts(const CgroupfsOptions& options) {
   return Mounts{.hierarchies = parse_mountinfo(text), .mountinfo = std::move(file)};
 }
 
-/// What a process that stays keeps from one transaction to the next: they are a third of the system
-/// calls of an event on a v1 host.
+/// What a process that stays keeps from one transaction to the next, and the wrapper for its child:
+/// they are a third of the system calls of an event on a v1 host, where the kernel takes 2 us for
+/// each mount of the node to tell them.
 struct Kept {
   sys::UniqueFd mountinfo;  ///< as it was when the hierarchies were found
   Hierarchies hierarchies;
@@ -190,15 +191,15 @@ Result<Hierarchies> find_hierarchies(const CgroupfsOptions& options) {
 
 std::vector<std::string> mount_points(const CgroupfsOptions& options) {
   std::vector<std::string> points{options.unified};
-  auto found = find_mounts(options);
+  if (type_at(options.unified) == CGROUP2_SUPER_MAGIC) return points;
+  const auto found = find_hierarchies(options);
   if (!found) return points;
-  for (Hierarchy& mount : found->hierarchies) {
-    std::string& point = mount.mount_point;
+  for (const OpenHierarchy& hierarchy : **found) {
+    const std::string& point = hierarchy.description().mount_point;
     if (is_at_or_below(point, options.unified)) continue;
     // Another mount may hide it.
     const auto type = type_at(point);
-    if (type == CGROUP_SUPER_MAGIC || type == CGROUP2_SUPER_MAGIC)
-      points.push_back(std::move(point));
+    if (type == CGROUP_SUPER_MAGIC || type == CGROUP2_SUPER_MAGIC) points.push_back(point);
   }
   return points;
 }

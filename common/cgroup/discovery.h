@@ -46,8 +46,8 @@ using Hierarchies = std::shared_ptr<std::vector<OpenHierarchy>>;
 ///         be opened.
 [[nodiscard]] Result<Hierarchies> find_hierarchies(const CgroupfsOptions& options);
 
-/// Where hierarchies are mounted, for rules about paths beneath: `options.unified`, and what is not
-/// beneath it.
+/// Where the hierarchies of find_hierarchies() are mounted, for rules about paths beneath:
+/// `options.unified`, and what is not beneath it; that alone if they cannot be found.
 [[nodiscard]] std::vector<std::string> mount_points(const CgroupfsOptions& options);
 
 /// The cgroup version that carries each controller, without huge page sizes.

@@ -48,6 +48,12 @@ def precreate(ground):
     return Program([*ground.hook, "precreate"], json.dumps(config, separators=(",", ":")).encode(), second.bundle)
 
 
+def wrapper(ground):
+    second = ground.container("sidecar")
+    words = ["create", "--bundle", second.bundle, second.identifier]
+    return Program([harness.RUNTIME, "--config", ground.config, *words], b"", "/")
+
+
 @contextlib.contextmanager
 def prepared(arrange):
     """(Scenario, Program)."""
@@ -87,6 +93,11 @@ class Files(unittest.TestCase):
                 self.skipTest("needs a host of cgroup v2 alone")
             opened = syscalls.opened(self.trace(*event))
         self.assertNotIn("/proc/self/mountinfo", opened)
+
+    def test_wrapper_and_its_child_read_the_list_of_mounts_once(self):
+        with prepared(wrapper) as event:
+            opened = syscalls.opened(self.trace(*event))
+        self.assertLessEqual(opened.count("/proc/self/mountinfo"), 1)
 
     def test_create_runtime_makes_few_system_calls(self):
         with prepared(create_runtime) as event:

@@ -9,7 +9,9 @@
 namespace podqos::cgroup {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::Not;
 
 constexpr int kCannotMount = 2;
 
@@ -63,6 +65,26 @@ TEST_F(OpenCgroupfs, KeepsHierarchiesUntilMountsChange) {
     ASSERT_TRUE(again);
     EXPECT_EQ(again->layout_without_hugepages().memory, core::CgroupVersion::kV1);
     EXPECT_TRUE(again->exists("/"));
+  });
+}
+
+TEST_F(OpenCgroupfs, MountPointsAreTheUnifiedOneAndThoseElsewhere) {
+  const std::string mount_point = memory_mount();
+  if (cgroupfs().layout().memory != core::CgroupVersion::kV1) GTEST_SKIP() << "has one mount";
+  EXPECT_THAT(mount_points({.unified = "/sys/fs/cgroup"}), ElementsAre("/sys/fs/cgroup"));
+  EXPECT_THAT(mount_points({.unified = "/nowhere"}), Contains(mount_point));
+  in_private_mounts([&] {
+    if (::mount("none", mount_point.c_str(), "tmpfs", 0, nullptr) != 0) ::_exit(kCannotMount);
+    EXPECT_THAT(mount_points({.unified = "/nowhere"}), Not(Contains(mount_point)));
+  });
+}
+
+TEST_F(OpenCgroupfs, MountPointsKeepsTheHierarchies) {
+  if (cgroupfs().layout().memory != core::CgroupVersion::kV1) GTEST_SKIP() << "only v1's are kept";
+  in_private_mounts([] {
+    EXPECT_FALSE(find_hierarchies({.mountinfo = "/nowhere", .keep = true}));
+    static_cast<void>(mount_points({.keep = true}));
+    EXPECT_TRUE(find_hierarchies({.mountinfo = "/nowhere", .keep = true}));
   });
 }
 
