@@ -62,6 +62,7 @@ void add_reconcile(Cli& cli);
 void add_resize(Cli& cli);
 void add_configure(Cli& cli);
 void add_config(Cli& cli);
+void add_version(Cli& cli);
 
 /// Whether the subcommand reads podqos's configuration, and so takes --config.
 [[nodiscard]] bool reads_configuration(const CLI::App& sub);

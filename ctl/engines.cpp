@@ -17,7 +17,6 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{3};
 /// What the package's files for hooks call.
-constexpr const char* kHook = "/usr/libexec/oci/hooks.d/podqos-hook";
 
 /// A running process of this program, for an engine that is no unit of systemd's.
 std::optional<Pid> find_process(std::string_view program) {
@@ -69,7 +68,7 @@ void find_registration(const Setup& like, EngineFacts& facts) {
       facts.missing.push_back(std::move(program));
   };
   need(Method::kWrapper, std::string{kWrapperPath});
-  need(Method::kHooks, kHook);
+  need(Method::kHooks, kHookPath);
 }
 
 /// What is known of an engine; nullopt if it is not installed.

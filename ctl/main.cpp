@@ -66,8 +66,7 @@ void add_subcommands(Cli& cli) {
   add_resize(cli);
   add_configure(cli);
   add_config(cli);
-  CLI::App* version = cli.app.add_subcommand("version", "Print the version")->footer("");
-  version->callback([&cli] { cli.status = print(kVersion); });
+  add_version(cli);
   cli.app.footer("Exit status: 0 done, 1 refused or failed, 2 usage error. See podqosctl(1).");
   cli.app.parse_complete_callback([&cli] {
     const std::string& name = cli.app.get_subcommands().front()->get_name();

@@ -34,6 +34,7 @@ template <class... Parts>
 }
 
 /// The plugin for NRI, which a package of its own brings.
+constexpr const char* kHookPath = "/usr/libexec/oci/hooks.d/podqos-hook";
 constexpr const char* kPlugin = "/usr/sbin/podqos-nri";
 constexpr const char* kPluginUnit = "podqos-nri.service";
 constexpr const char* kSystemctl = "/usr/bin/systemctl";

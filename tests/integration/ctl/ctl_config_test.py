@@ -141,8 +141,10 @@ class Configuration(unittest.TestCase):
                 self.assertEqual(done.returncode, 1)
 
     def test_version(self):
-        self.assertRegex(ctl("version").stdout, r"^podqosctl \d+\.\d+\.\d+\n$")
-        self.assertEqual(ctl("--version").stdout, ctl("version").stdout)
+        first = ctl("--version").stdout
+        self.assertRegex(first, r"^podqosctl \d+\.\d+\.\d+\n$")
+        self.assertRegex(ctl("version").stdout, rf"^{first}podqos-hook \S+\npodqos-nri \S+\n$")
+        self.assertEqual(list(json.loads(ctl("version", "-o", "json").stdout)), ["podqosctl", "podqos-hook", "podqos-nri"])
 
 
 if __name__ == "__main__":
