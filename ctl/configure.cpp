@@ -63,7 +63,11 @@ Result<std::string> configure(ConfigureOptions& options) {
   PODQOS_TRY(find_engine(options.engine_version, setup));
   setup.plugin_installed = setup.files.exists(kPlugin);
   const auto method = std::ranges::find(kMethods, options.method) - kMethods.begin();
-  setup.method = options.method.empty() ? best_method(setup) : static_cast<Method>(method);
+  setup.method = !options.method.empty() ? static_cast<Method>(method)
+                 : setup.set_default     ? Method::kWrapper
+                                         : best_method(setup);
+  if (!setup.config.empty() && !setup.files.exists(setup.config))
+    return fail(ErrorCode::kNotFound, cat("--config: ", setup.root, setup.config, " not found"));
   if (auto planned = plan(setup); !planned)
     return fail(setup.root.empty() ? planned.error()
                                    : std::move(planned).error().with_context(setup.root));
@@ -117,6 +121,18 @@ void add_configure(Cli& cli) {
       sub->add_option("--program", setup.program,
                       "Path of the engine's binary; default: searched in /usr and /usr/local")
           ->type_name("FILE");
+  sub->add_option("--config", setup.config,
+                  "The engine's configuration file, if it is elsewhere, as that of K3s; its "
+                  "service is left to you")
+      ->type_name("FILE")
+      ->excludes(restart)
+      ->check([](const std::string& path) {
+        return path.starts_with('/') ? "" : "expected an absolute path";
+      });
+  sub->add_flag("--set-as-default", setup.set_default,
+                "Make podqos-runtime the runtime of all containers that ask for none; implies "
+                "--method wrapper")
+      ->excludes("--undo");
   sub->add_option("--root", setup.root, "Edit files below DIR instead of / (for images)")
       ->check(CLI::ExistingDirectory)
       ->excludes(restart)

@@ -40,6 +40,7 @@ class Activation {
         return {};
       }
     }
+    if (!setup_.is_service()) return {};
     if (auto updated = is_docker() ? update_docker() : update_service(); !updated)
       return restart_with_old_files(updated.error());
     if (setup_.stale) setup_.events["stale"] = cat(service_, why_stale_);
@@ -91,7 +92,9 @@ class Activation {
   /// now. A plugin that is connected shows that NRI is on.
   void find_stale() {
     const auto& files = setup_.registered_in;
-    if (setup_.changed() || service_.empty() || is_docker() || files.empty()) return;
+    if (setup_.changed() || service_.empty() || is_docker() || files.empty() ||
+        !setup_.is_service())
+      return;
     const auto pid = process();
     const auto file = pid ? unread_file(files, *pid) : std::nullopt;
     if (!file) return;
@@ -105,6 +108,8 @@ class Activation {
   Status check() {
     if (!setup_.program || (is_docker() && setup_.version < kDockerValidates)) return {};
     std::vector<std::string> command = parts_of(setup_.engine->check, ' ');
+    if (!setup_.config.empty())
+      command.insert(command.begin(), {std::string{setup_.engine->config_option}, setup_.config});
     command.insert(command.begin(), *setup_.program);
     if (const auto done = run_(command); !done)
       return fail(
@@ -134,7 +139,8 @@ class Activation {
   bool update_from_docker() {
     const auto answer = ask_docker(run_);
     if (!answer) return false;
-    setup_.stale = answer->knows_podqos == setup_.undo;
+    const bool is_default = answer->default_runtime == kHandler;
+    setup_.stale = answer->knows_podqos == setup_.undo || (setup_.set_default && !is_default);
     setup_.containers = answer->containers;
     return true;
   }

@@ -13,9 +13,8 @@
 namespace podqos::ctl {
 namespace {
 
-constexpr const char* kContainerdDirectory = "/etc/containerd";
-constexpr const char* kContainerdConfig = "/etc/containerd/config.toml";
-constexpr const char* kContainerdDropIns = "/etc/containerd/conf.d";
+/// Of containerd's own default of "imports", beside config.toml.
+constexpr std::string_view kContainerdDropIns = "/conf.d";
 constexpr std::string_view kHandlerDropIn = "/50-podqos.toml";
 constexpr std::string_view kContainerdNriDropIn = "/60-podqos-nri.toml";
 constexpr std::string_view kNriPlugin = "io.containerd.nri.v1.nri";
@@ -32,12 +31,17 @@ bool merges(const Setup& setup) {
   return setup.version >= kMerging;
 }
 
+std::string directory_of(const std::string& file) {
+  return std::filesystem::path{file}.parent_path();
+}
+
 /// Adds the files that an import names to `paths`.
 /// @return the directory if the import is every *.toml in it, else ""
 Result<std::string> add_import(const EngineFiles& files, const TomlValue& imports,
                                const std::string& import, std::vector<std::string>& paths) {
   // As containerd cleans it: entries have no "//".
-  const auto pattern = (std::filesystem::path{kContainerdDirectory} / import).lexically_normal();
+  const auto pattern =
+      (std::filesystem::path{directory_of(imports.file)} / import).lexically_normal();
   std::string parent = pattern.parent_path();
   if (!pattern.has_filename() || parent.find_first_of("*?[\\") != std::string::npos)
     return refuse(imports.place, ": cannot follow the import \"", printable(import), "\"");
@@ -54,7 +58,7 @@ Result<std::string> add_import(const EngineFiles& files, const TomlValue& import
 /// @return the first directory of which config.toml imports every *.toml; "" if there is none
 Result<std::string> read_containerd(Setup& setup) {
   std::string drop_ins;
-  std::vector<std::string> paths = {kContainerdConfig};
+  std::vector<std::string> paths = {setup.config_file()};
   for (std::size_t next = 0; next < paths.size(); ++next) {
     PODQOS_TRY(read_others(setup, paths[next]));
     const TomlValue imports = setup.documents.back().at("imports");
@@ -80,7 +84,7 @@ std::string handler_lines(std::int64_t format, bool with_runc, bool systemd_driv
 
 /// "version" of config.toml, within what this containerd and podqos know.
 Result<std::int64_t> format_of(const Setup& setup) {
-  const bool exists = setup.files.exists(kContainerdConfig);
+  const bool exists = setup.files.exists(setup.config_file());
   // NRI is on, and needs no table of any version.
   if (merges(setup) && (!exists || setup.method == Method::kNri)) return 3;
   if (!exists) return 2;
@@ -117,12 +121,11 @@ Status add_containerd_lines(Setup& setup, std::int64_t format, const std::string
   const bool is_nri = setup.method == Method::kNri;
   lines.block = kMethods.at(static_cast<std::size_t>(setup.method));
   lines.base = cat("version = ", format, "\n");
-  PODQOS_ASSIGN(const auto config, setup.files.read(kContainerdConfig));
+  PODQOS_ASSIGN(const auto config, setup.files.read(setup.config_file()));
   const bool is_there = config.text.contains(cat("# podqos: begin ", lines.block));
   lines.is_own = !drop_ins.empty() && (is_nri || merges(setup)) && !is_there;
-  if (lines.is_own) lines.text = cat(std::exchange(lines.base, {}), lines.text);
   lines.path = lines.is_own ? cat(drop_ins, is_nri ? kContainerdNriDropIn : kHandlerDropIn)
-                            : kContainerdConfig;
+                            : setup.config_file();
   return add_lines(setup, lines);
 }
 
@@ -137,14 +140,18 @@ Status plan_handler(Setup& setup, std::int64_t format, const std::string& drop_i
   const std::string lines = handler_lines(format, with_runc, driver.flag().value_or(false));
   // containerd 1.x: an imported table of CRI is the whole one.
   const TomlValue last = setup.at(cat("plugins/", kCriPlugin2));
-  if (!merges(setup) && last && last.file != kContainerdConfig && !setup.at(handler))
-    return refuse(last.place, ": replaces table \"", kCriPlugin2, "\" of ", kContainerdConfig,
+  if (!merges(setup) && last && last.file != setup.config_file() && !setup.at(handler))
+    return refuse(last.place, ": replaces table \"", kCriPlugin2, "\" of ", setup.config_file(),
                   " (containerd 1.x does not merge imports); ", by_hand(lines));
-  return add_containerd_lines(setup, format, drop_ins,
-                              {.text = lines,
-                               .what = "handler \"podqos\"",
-                               .table = handler,
-                               .program = "/options/BinaryName"});
+  return add_containerd_lines(
+      setup, format, drop_ins,
+      {.text = lines,
+       .what = cat(setup.set_default ? "default " : "", "handler \"podqos\""),
+       .table = handler,
+       .default_runtime = DefaultRuntime{cat(cri, "/default_runtime_name"),
+                                         cat("plugins.\"", format == 2 ? kCriPlugin2 : kCriPlugin3,
+                                             "\".containerd")},
+       .program = "/options/BinaryName"});
 }
 
 Status plan_containerd_nri(Setup& setup, std::int64_t format, const std::string& drop_ins) {
@@ -167,9 +174,10 @@ Status plan_containerd_removal(Setup& setup, const std::string& drop_ins) {
     PODQOS_TRY(
         check_not_default(setup, cat("plugins/", plugin, "/containerd/default_runtime_name")));
   // The first is where containerd's own default looks, whatever "imports" says today.
-  const std::set<std::string> directories = {kContainerdDropIns,
-                                             drop_ins.empty() ? kContainerdDropIns : drop_ins};
-  PODQOS_TRY(remove_lines(setup, kContainerdConfig));
+  const std::string config = setup.config_file();
+  const std::string usual = cat(directory_of(config), kContainerdDropIns);
+  const std::set<std::string> directories = {usual, drop_ins.empty() ? usual : drop_ins};
+  PODQOS_TRY(remove_lines(setup, config));
   for (const std::string& directory : directories)
     for (const std::string_view name : {kHandlerDropIn, kContainerdNriDropIn})
       PODQOS_TRY(remove_lines(setup, cat(directory, name)));
@@ -219,11 +227,12 @@ Result<EngineSettings> inspect_containerd(Setup& setup) {
   EngineSettings found{.driver = core::Driver::kCgroupfs};
   for (const std::string_view plugin : {kCriPlugin2, kCriPlugin3}) {
     const std::string cri = cat("plugins/", plugin, "/containerd");
-    const TomlValue name = setup.at(cat(cri, "/default_runtime_name"));
+    const std::string key = cat(cri, "/default_runtime_name");
+    const TomlValue name = setup.at(key);
     const std::string handler = cat(cri, "/runtimes/", name ? name.text() : "runc", "/options/");
     if (setup.at(cat(handler, "SystemdCgroup")).flag() == true)
       found.driver = core::Driver::kSystemd;
-    if (name.text() == kHandler || setup.at(cat(handler, "BinaryName")).text() == kWrapperPath)
+    if (is_default(setup, key) || setup.at(cat(handler, "BinaryName")).text() == kWrapperPath)
       found.is_default = true;
     for (const TomlDocument& document : setup.documents)
       inspect_handlers(document, cri, found);

@@ -80,11 +80,13 @@ std::string runtime_lines(toml::table row) {
 }
 
 Status plan_crio_runtime(Setup& setup) {
-  return add_lines(setup, {.path = kCrioRuntimeDropIn,
-                           .text = runtime_lines(default_row(setup)),
-                           .what = "runtime \"podqos\"",
-                           .table = cat(kRuntimes, kHandler),
-                           .program = "/runtime_path"});
+  return add_lines(setup,
+                   {.path = kCrioRuntimeDropIn,
+                    .text = runtime_lines(default_row(setup)),
+                    .what = cat(setup.set_default ? "default " : "", "runtime \"podqos\""),
+                    .table = cat(kRuntimes, kHandler),
+                    .default_runtime = DefaultRuntime{std::string{kDefaultRuntime}, "crio.runtime"},
+                    .program = "/runtime_path"});
 }
 
 Status plan_crio_nri(Setup& setup) {
@@ -131,7 +133,7 @@ Status plan_crio_removal(Setup& setup) {
 
 /// Every file of the directory and of those in it, whatever its name (pkg/config, UpdateFromPath).
 Status read_crio(Setup& setup) {
-  return read_all_others(setup, {"/etc/crio/crio.conf"}, kCrioDropIns, "", Depth::kAll);
+  return read_all_others(setup, {setup.config_file()}, kCrioDropIns, "", Depth::kAll);
 }
 
 }  // namespace
@@ -142,10 +144,11 @@ Result<EngineSettings> inspect_crio(Setup& setup) {
   const std::string chosen = setup.at(kDefaultRuntime).text();
   const std::string path = setup.at(cat(kRuntimes, chosen, "/runtime_path")).text();
   // CRI-O's own default is systemd.
-  EngineSettings found{.driver = setup.at("crio/runtime/cgroup_manager").text() == "cgroupfs"
-                                     ? core::Driver::kCgroupfs
-                                     : core::Driver::kSystemd,
-                       .is_default = chosen == kHandler || path == kWrapperPath};
+  EngineSettings found{
+      .driver = setup.at("crio/runtime/cgroup_manager").text() == "cgroupfs"
+                    ? core::Driver::kCgroupfs
+                    : core::Driver::kSystemd,
+      .is_default = is_default(setup, std::string{kDefaultRuntime}) || path == kWrapperPath};
   const TomlValue named = setup.at("crio/runtime/hooks_dir");
   const auto directories = named.strings();
   if (directories) check_left_out_hooks(setup, named.place, *directories, found);

@@ -17,8 +17,6 @@ namespace {
 
 using codec::JsonNode;
 
-constexpr const char* kDaemonJson = "/etc/docker/daemon.json";
-
 /// The JSON of a file's bytes: without a byte order mark, an empty object for an empty file.
 std::string_view daemon_text(std::string_view bytes) {
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
@@ -26,12 +24,12 @@ std::string_view daemon_text(std::string_view bytes) {
   return trimmed(bytes).empty() ? "{}" : bytes;
 }
 
-/// Refuses with the line of `inner`, a view into `text`.
+/// The error of the line of `inner`, a view into `text`; without the name of the file in front.
 template <class... Parts>
 std::unexpected<Error> refuse_at(std::string_view text, std::string_view inner,
                                  const Parts&... why) {
   const std::string_view before{text.begin(), inner.begin()};
-  return refuse(kDaemonJson, ":", std::ranges::count(before, '\n') + 1, ": ", why...);
+  return refuse(":", std::ranges::count(before, '\n') + 1, ": ", why...);
 }
 
 /// The member `key` of an object; nullptr if it is absent or null, which dockerd takes for absent;
@@ -61,11 +59,18 @@ bool is_wrapper(const JsonNode& podqos) {
   return path != nullptr && path->kind == JsonNode::Kind::kString && path->text == kWrapperPath;
 }
 
+/// What is to become of daemon.json.
+struct DaemonEdit {
+  bool undo = false;
+  bool set_default = false;
+};
+
 /// What registration, or its removal, makes of a file; the same bytes if that is done already.
-Result<std::string> edited(const std::string& bytes, bool undo) {
+/// @return an error without the name of the file in front
+Result<std::string> edited(const std::string& bytes, DaemonEdit edit) {
   const std::string_view text = daemon_text(bytes);
   auto tree = codec::parse_json_tree(text, {.bytes = kMaxInput});
-  if (!tree) return fail(std::move(tree).error().with_context(kDaemonJson));
+  if (!tree) return fail(tree.error().code, cat(": ", tree.error().message));
   if (tree->kind != JsonNode::Kind::kObject) return refuse_at(text, tree->raw, "is not an object");
   PODQOS_ASSIGN(const JsonNode* const chosen, find_member(text, *tree, "default-runtime"));
   PODQOS_ASSIGN(const JsonNode* const runtimes, find_member(text, *tree, "runtimes"));
@@ -74,23 +79,29 @@ Result<std::string> edited(const std::string& bytes, bool undo) {
   const JsonNode none;
   PODQOS_ASSIGN(const JsonNode* const podqos,
                 find_member(text, runtimes == nullptr ? none : *runtimes, kHandler));
-  if (podqos == nullptr ? undo : !undo && is_wrapper(*podqos)) return bytes;
-  if (podqos != nullptr && !undo) {
+  const bool is_default = chosen != nullptr && chosen->text == kHandler;
+  const bool is_done = is_default || !edit.set_default;
+  if (podqos == nullptr ? edit.undo : !edit.undo && is_done && is_wrapper(*podqos)) return bytes;
+  if (podqos != nullptr && !edit.undo && !is_wrapper(*podqos)) {
     auto refused = refuse_at(text, podqos->raw_key, "a runtime \"", kHandler,
                              "\" is there already, and is not ", kWrapperPath,
                              ": correct or remove it by hand");
     refused.error().code = ErrorCode::kAlreadyExists;
     return refused;
   }
-  if (undo && chosen != nullptr && chosen->text == kHandler)
-    return refuse_at(text, chosen->raw_key, "default-runtime = \"", kHandler,
-                     "\" still needs podqos; change that line first");
-  if (undo && (!is_wrapper(*podqos) || podqos->children.size() != 1))
+  if (edit.set_default && chosen != nullptr && !has_word("podqos runc crun", chosen->text))
+    return refuse_at(text, chosen->raw_key, "the default runtime is \"", printable(chosen->text),
+                     "\", which podqos-runtime calls only if \"runtimes\" of podqos.json names "
+                     "it; write \"default-runtime\": \"",
+                     kHandler, "\" there by hand");
+  if (edit.undo && (!is_wrapper(*podqos) || podqos->children.size() != 1))
     return refuse_at(text, podqos->raw_key, "the runtime \"", kHandler,
                      "\" is not as podqosctl writes it; remove it by hand");
   Json values = Json::parse(text);
-  values.merge_patch(Json::parse(undo ? R"({"runtimes": {"podqos": null}})" : kDockerDaemon));
+  values.merge_patch(Json::parse(edit.undo ? R"({"runtimes": {"podqos": null}})" : kDockerDaemon));
   if (values["runtimes"].empty()) values.erase("runtimes");
+  if (edit.set_default) values["default-runtime"] = kHandler;
+  if (edit.undo && is_default) values.erase("default-runtime");
   return format_like(values, text);
 }
 
@@ -102,17 +113,26 @@ Result<EngineSettings> inspect_docker(Setup& /*setup*/) {
 }
 
 Status plan_docker(Setup& setup) {
+  const std::string file = setup.config_file();
   const std::string by_hand =
       cat("; add to \"runtimes\" by hand: \"", kHandler, "\": {\"path\": \"", kWrapperPath, "\"}");
   PODQOS_TRY(add_change(
-      setup, {.path = kDaemonJson, .what = "runtime \"podqos\"", .backup = !setup.undo},
+      setup,
+      {.path = file,
+       .what = cat(setup.set_default ? "default " : "", "runtime \"podqos\""),
+       .backup = !setup.undo},
       setup.undo ? "" : by_hand,
-      [&](const auto& text) { return edited(text.value_or(""), setup.undo); },
+      [&](const auto& text) {
+        auto made = edited(text.value_or(""), {setup.undo, setup.set_default});
+        if (!made) made.error().message.insert(0, file);
+        return made;
+      },
       [](const FileChange& change, const std::string& backup) {
-        return edited(backup, false) == change.before.text;
+        return edited(backup, {}) == change.before.text ||
+               edited(backup, {.set_default = true}) == change.before.text;
       }));
   if (!setup.undo && !setup.changed())
-    setup.notes.push_back(cat(kDaemonJson, ": podqos is registered there already"));
+    setup.notes.push_back(cat(file, ": podqos is registered there already"));
   return {};
 }
 

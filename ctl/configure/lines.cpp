@@ -113,6 +113,15 @@ Result<std::string> edit_blocks(std::string_view text, const std::string& file,
   return out.append(block);
 }
 
+namespace {
+
+/// What names podqos's runtime at this path.
+std::string default_line(const std::string& path) {
+  return cat(path.substr(path.rfind('/') + 1), " = \"", kHandler, "\"");
+}
+
+}  // namespace
+
 std::string by_hand(std::string_view lines) {
   return cat("add these lines by hand:\n", without_newline(lines));
 }
@@ -136,9 +145,47 @@ Status add_change(Setup& setup, FileChange change, const std::string& by_hand, c
   return {};
 }
 
-Status add_lines(Setup& setup, const Lines& lines) {
+bool is_default(const Setup& setup, const std::string& path) {
+  const std::string line = cat("\n", default_line(path));
+  return setup.at(path).text() == kHandler ||
+         std::ranges::any_of(setup.documents, [&](const TomlDocument& each) {
+           const auto text = setup.files.follow(each.file);
+           return text && *text && (*text)->contains(line);
+         });
+}
+
+Result<std::string> default_lines(const Setup& setup, const DefaultRuntime& runtime,
+                                  const std::string& file) {
+  const TomlValue chosen = setup.at(runtime.path);
+  if (chosen.text() == kHandler || !(setup.set_default || is_default(setup, runtime.path)))
+    return std::string{};
+  const std::string line = default_line(runtime.path);
+  const std::string remedy = cat("; write ", line, " there by hand");
+  if (chosen && !has_word("runc crun", chosen.text()))
+    return refuse(chosen.place, ": the default runtime is \"", printable(chosen.text()),
+                  "\", which podqos-runtime calls only if \"runtimes\" of podqos.json names it",
+                  remedy);
+  // Of several files the last one that has the key counts.
+  const std::string directory = file.substr(0, file.rfind('/') + 1);
+  const bool is_before =
+      file != setup.config_file() && (chosen.file == setup.config_file() ||
+                                      (chosen.file.starts_with(directory) && chosen.file < file));
+  if (chosen && !is_before)
+    return refuse(chosen.place, ": this line counts more than one of podqosctl's", remedy);
+  return cat("[", runtime.header, "]\n", line, "\n");
+}
+
+Status add_lines(Setup& setup, Lines lines) {
   const TomlValue found = setup.at(lines.table);
   const TomlValue called = setup.at(cat(lines.table, lines.program));
+  if (lines.default_runtime) {
+    PODQOS_ASSIGN(const auto first, default_lines(setup, *lines.default_runtime, lines.path));
+    lines.text = first + lines.text;
+    if (found && !lines.table.empty() && setup.set_default && !first.empty())
+      return refuse(found.place, ": runtime \"", kHandler, "\" is there already; ", by_hand(first));
+  }
+  lines.text = cat(lines.is_own ? lines.base : "", lines.text);
+  if (lines.is_own) lines.base.clear();
   if (found && !lines.table.empty()) {
     note_by_hand(setup, found);
     if (called.text() == kWrapperPath || called.lists(kWrapperPath)) return {};

@@ -62,25 +62,41 @@ using IsMadeOf = bool (*)(const FileChange& change, const std::string& backup);
 [[nodiscard]] Status add_change(Setup& setup, FileChange change, const std::string& by_hand,
                                 const Edit& edit, IsMadeOf is_made_of = nullptr);
 
+/// Where an engine's files name its default runtime.
+struct DefaultRuntime {
+  std::string path;    ///< "crio/runtime/default_runtime"
+  std::string header;  ///< of the table, as it is written: "crio.runtime"
+};
+/// Whether podqos's runtime is the default, by its owner's lines or by podqos's.
+[[nodiscard]] bool is_default(const Setup& setup, const std::string& path);
+/// The lines that make it the default if that is asked for, or was before; else "".
+/// @param file  where they are written
+/// @return an error, naming the line, if a line of the owner's counts more than they would, or
+///         names another runtime than runc and crun, which podqos would not call.
+[[nodiscard]] Result<std::string> default_lines(const Setup& setup, const DefaultRuntime& runtime,
+                                                const std::string& file);
+
 /// A block for an engine's TOML file.
 struct Lines {
   std::string path = {};
-  std::string text = {};     ///< lines that end with LF
-  std::string what = {};     ///< see FileChange
-  std::string table = {};    ///< path of the table that they define; "" if the operator has none
+  std::string text = {};   ///< lines that end with LF
+  std::string what = {};   ///< see FileChange
+  std::string table = {};  ///< path of the table that they define; "" if the operator has none
+  /// Where the default runtime is named: lines in front of the text, see default_lines().
+  std::optional<DefaultRuntime> default_runtime = std::nullopt;
   std::string program = {};  ///< "" or "/KEY": where below it the path of the program stands
   std::string block = "podqos";
   /// Whether the file is podqos's own. It has no backup, since of such a directory some engines
   /// read every file.
   bool is_own = true;
-  std::string base = {};  ///< what a new file has in front of the block
+  std::string base = {};  ///< what a new file has in front of the block, podqos's own inside of it
 };
 
 /// Plans that these lines are in their file, or notes that the operator has written the table.
 /// @return an error that names the line if the table does not call the wrapper; one that says what
 ///         to add by hand for another's file of the name of podqos's own, for a symlink, and for a
 ///         file to which the block cannot be added.
-[[nodiscard]] Status add_lines(Setup& setup, const Lines& lines);
+[[nodiscard]] Status add_lines(Setup& setup, Lines lines);
 
 /// Plans that podqos's blocks go from a file.
 [[nodiscard]] Status remove_lines(Setup& setup, const std::string& path);

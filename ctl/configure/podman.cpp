@@ -23,6 +23,8 @@ constexpr Version kAppending{.major = 4, .minor = 8};
 /// The directory with precreate.
 constexpr const char* kPrecreate = "/usr/share/podqos/podman-hooks.d";
 
+const DefaultRuntime kDefaultRuntime{"engine/runtime", "engine"};
+
 Status read_podman(Setup& setup) {
   return read_all_others(
       setup, {"/usr/share/containers/containers.conf", "/etc/containers/containers.conf"},
@@ -128,7 +130,7 @@ Result<EngineSettings> inspect_podman(Setup& setup) {
   EngineSettings found{.driver = manager == "cgroupfs"  ? core::Driver::kCgroupfs
                                  : manager == "systemd" ? core::Driver::kSystemd
                                                         : cgroup::machine_driver(),
-                       .is_default = setup.at("engine/runtime").text() == kHandler};
+                       .is_default = is_default(setup, kDefaultRuntime.path)};
   PODQOS_ASSIGN(const auto hooks, find_hook_directories(setup));
   check_left_out_hooks(setup, hooks.place, hooks.paths, found);
   const bool is_wanted = setup.files.exists(kPodmanLink) || setup.files.exists(kPodmanDropIn);
@@ -153,16 +155,20 @@ Status plan_podman(Setup& setup) {
   if (is_linked && setup.version && *setup.version < kAppending)
     return refuse(kPodmanLink, ":1: Podman before ", format_version(kAppending),
                   " refuses to run beside this file; remove it");
-  if (is_linked) {
+  if (is_linked)
     setup.notes.push_back(cat(kPodmanLink, ": registered already, as the package does it"));
-    return {};
-  }
+  if (is_linked && !setup.set_default) return {};
   PODQOS_TRY(read_podman(setup));
+  if (is_linked)
+    return add_lines(setup, {.path = kPodmanDropIn,
+                             .what = "default runtime \"podqos\"",
+                             .default_runtime = kDefaultRuntime});
   if (setup.method == Method::kHooks) return plan_podman_hooks(setup, std::move(link));
   return add_lines(setup, {.path = kPodmanDropIn,
                            .text = podman_lines({}),
-                           .what = "runtime \"podqos\"",
-                           .table = cat("engine/runtimes/", kHandler)});
+                           .what = cat(setup.set_default ? "default " : "", "runtime \"podqos\""),
+                           .table = cat("engine/runtimes/", kHandler),
+                           .default_runtime = kDefaultRuntime});
 }
 
 }  // namespace podqos::ctl

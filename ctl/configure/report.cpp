@@ -40,6 +40,8 @@ std::string service_command(const Setup& setup) {
   const bool is_docker = setup.is(EngineId::kDocker);
   // With --root no daemon was asked; Docker says itself whether it is stale.
   const bool changed = setup.changed() && (!is_docker || !setup.root.empty());
+  if (setup.changed() && !setup.config.empty())
+    return cat("restart the service whose ", setup.engine->title, " reads ", setup.config);
   if (service.empty() || setup.events.contains("restarted") || !(changed || setup.stale)) return {};
   // A reload does not forget Docker's last runtime.
   if (is_docker && !setup.undo) return cat("systemctl reload ", service);
@@ -66,7 +68,7 @@ std::vector<std::string> next_steps(const Setup& setup) {
     steps.emplace_back("install the package podqos-nri");
   else if (is_nri && !setup.plugin_ready)
     steps.emplace_back("systemctl enable --now podqos-nri.service");
-  if (!setup.undo && setup.changed() && setup.method == Method::kWrapper)
+  if (!setup.undo && setup.changed() && setup.method == Method::kWrapper && !setup.set_default)
     steps.push_back(ask_for_runtime(setup));
   return steps;
 }
@@ -80,7 +82,8 @@ Result<std::string> format_change(const Setup& setup, const FileChange& change) 
   if (change.drop_backup) line += "; restored from backup; backup removed";
   if (!is_removal)
     line += cat(" (undo: podqosctl configure ", setup.engine->name, " --undo",
-                setup.root.empty() ? "" : " --root ", setup.root, ")");
+                setup.root.empty() ? "" : " --root ", setup.root,
+                setup.config.empty() ? "" : " --config ", setup.config, ")");
   return line + "\n";
 }
 

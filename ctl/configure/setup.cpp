@@ -12,15 +12,16 @@ using enum EngineId;
 /// NRI by containerd's release notes of 1.7 and CRI-O's of 1.26. All check without the path of the
 /// file: one that does not exist is an error where it is named.
 constexpr std::array kEngines = {
-    Engine{kContainerd, "containerd", "containerd", "containerd", "config dump",
-           "containerd.service", "crictl runp --runtime podqos …", Version{.major = 1, .minor = 7},
-           plan_containerd, inspect_containerd},
-    Engine{kCrio, "crio", "CRI-O", "crio", "config", "crio.service",
-           "crictl runp --runtime podqos …", Version{.major = 1, .minor = 26}, plan_crio,
-           inspect_crio},
-    Engine{kPodman, "podman", "Podman", "podman", "info", "", "podman --runtime podqos run …",
-           std::nullopt, plan_podman, inspect_podman},
-    Engine{kDocker, "docker", "Docker", "dockerd", "--validate", "docker.service",
+    Engine{kContainerd, "containerd", "containerd", "containerd", "/etc/containerd/config.toml",
+           "--config", "config dump", "containerd.service", "crictl runp --runtime podqos …",
+           Version{.major = 1, .minor = 7}, plan_containerd, inspect_containerd},
+    Engine{kCrio, "crio", "CRI-O", "crio", "/etc/crio/crio.conf", "--config", "config",
+           "crio.service", "crictl runp --runtime podqos …", Version{.major = 1, .minor = 26},
+           plan_crio, inspect_crio},
+    Engine{kPodman, "podman", "Podman", "podman", "/etc/containers/containers.conf", "", "info", "",
+           "podman --runtime podqos run …", std::nullopt, plan_podman, inspect_podman},
+    Engine{kDocker, "docker", "Docker", "dockerd", "/etc/docker/daemon.json", "--config-file",
+           "--validate", "docker.service",
            "docker run --runtime podqos --annotation podqos.io/pod-uid=… …", std::nullopt,
            plan_docker, inspect_docker},
 };
@@ -82,6 +83,14 @@ Status plan(Setup& setup) {
               format_version(*engine.nri));
   else if (setup.method == Method::kHooks && (setup.is(kContainerd) || setup.is(kDocker)))
     why = " reads no directory of hooks, and hooks alone cannot place containers";
+  if (setup.set_default && setup.method != Method::kWrapper)
+    return refuse("--set-as-default is for --method wrapper: with ",
+                  kMethods.at(static_cast<std::size_t>(setup.method)),
+                  " podqos sees all containers without it");
+  if (!setup.config.empty() && engine.config_option.empty())
+    return refuse(engine.title,
+                  " has no option for another configuration file: leave --config "
+                  "out");
   if (setup.undo || why.empty()) return engine.plan(setup);
   return refuse(engine.title, why, "; use --method ",
                 setup.is(kPodman) ? "hooks or wrapper" : "wrapper");

@@ -93,13 +93,15 @@ struct EngineSettings {
 /// An engine that `podqosctl configure` knows.
 struct Engine {
   EngineId id = EngineId::kContainerd;
-  std::string_view name;       ///< of the command line, "containerd"
-  std::string_view title;      ///< in messages, "containerd"
-  std::string_view program;    ///< that tells the version and checks the configuration
-  std::string_view check;      ///< what the program is told to check its configuration
-  std::string_view service;    ///< to restart; "" for an engine without daemon
-  std::string_view start;      ///< starts a container with podqos's runtime
-  std::optional<Version> nri;  ///< the first version with NRI
+  std::string_view name;           ///< of the command line, "containerd"
+  std::string_view title;          ///< in messages, "containerd"
+  std::string_view program;        ///< that tells the version and checks the configuration
+  std::string_view config;         ///< the file that it reads first
+  std::string_view config_option;  ///< with which the program reads another; "" if none does
+  std::string_view check;          ///< what the program is told to check its configuration
+  std::string_view service;        ///< to restart; "" for an engine without daemon
+  std::string_view start;          ///< starts a container with podqos's runtime
+  std::optional<Version> nri;      ///< the first version with NRI
   Status (*plan)(Setup& setup);
   Result<EngineSettings> (*inspect)(Setup& setup);
 };
@@ -120,8 +122,11 @@ struct Setup {
   std::optional<std::string> program = {};  ///< nullopt if it is not installed, and with --root
   bool plugin_installed = false;            ///< /usr/sbin/podqos-nri exists
   bool undo = false;
+  bool set_default = false;  ///< podqos's runtime becomes the engine's default
   bool dry_run = false;
   Restart restart = Restart::kNo;
+  /// What the engine reads in place of Engine::config, of --config; "" for that one.
+  std::string config = {};
   std::string root = {};  ///< of --root; "" for the machine itself
   EngineFiles files{root};
   /// The engine's TOML files as their owners wrote them, in the order in which it reads them.
@@ -145,6 +150,11 @@ struct Setup {
   std::optional<Error> failure = {};  ///< what failed after the files were changed for good
 
   [[nodiscard]] bool is(EngineId id) const { return engine->id == id; }
+  [[nodiscard]] std::string config_file() const {
+    return config.empty() ? std::string{engine->config} : config;
+  }
+  /// Whether the daemon of this machine's service reads these files.
+  [[nodiscard]] bool is_service() const { return root.empty() && config.empty(); }
   [[nodiscard]] bool changed() const { return !changes.empty(); }
   /// TomlDocument::at() of the last of the documents that has the path: that is the one that
   /// counts.

@@ -363,6 +363,9 @@ class InRelease(unittest.TestCase):
         self.assertGreaterEqual(set(runtimes), {"runc", "podqos"})
         networks = next(table["cni"] for table in plugins.values() if "cni" in table)
         self.assertIn("/usr/lib/cni", (networks["bin_dir"], *networks.get("bin_dirs", ())))
+        self.there_and_back("containerd", "--set-as-default")
+        defaults = [table["containerd"].get("default_runtime_name") for table in self.seen[0].values() if "containerd" in table]
+        self.assertIn("podqos", defaults)
 
     def test_containerd_nri(self):
         if self.release == "bookworm":
@@ -386,6 +389,11 @@ class InRelease(unittest.TestCase):
         said = self.there_and_back("podman")
         self.assertEqual(said["changes"][0]["action"], "create" if self.release == "bookworm" else "link")
         self.there_and_back("podman", "--method", "wrapper")
+        # Podman looks for its default runtime.
+        self.assertIn("changes rolled back", configure("podman", "--set-as-default", check=1).stderr)
+        wrapper = pathlib.Path(shutil.copy("/bin/true", "/usr/bin/podqos-runtime"))
+        self.addCleanup(wrapper.unlink)
+        self.there_and_back("podman", "--set-as-default")
 
     def test_docker(self):
         if not shutil.which("dockerd"):
@@ -397,6 +405,7 @@ class InRelease(unittest.TestCase):
             if text is not None:
                 path.write_bytes(text.encode())
             self.there_and_back("docker")
+        self.there_and_back("docker", "--set-as-default")
         path.write_text('{"log-level": 3}', encoding="ascii")
         self.refused("docker")
 

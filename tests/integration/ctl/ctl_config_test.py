@@ -113,7 +113,7 @@ class Configuration(unittest.TestCase):
         for args in (["explain"], ["status"], ["tree"], ["reconcile"], ["resize"], ["config"], ["config", "show"]):
             with self.subTest(args):
                 self.assertIn("--config", ctl(*args, "--help").stdout)
-        for args in (["annotate"], ["configure"], ["version"]):
+        for args in (["annotate"], ["version"]):
             with self.subTest(args):
                 self.assertNotIn("--config", ctl(*args, "--help").stdout)
         done = ctl("annotate", "--config", "/dev/null", "-f", "-", stdin="kind: Pod", check=False)

@@ -58,7 +58,8 @@ class Tree {
   struct Planned : Setup {
     std::string error = {};
   };
-  /// @param words  engine, and perhaps version, method and "undo": "containerd 1.7 nri"
+  /// @param words  engine, and perhaps version, method, "default", "undo" and the path of --config:
+  ///               "containerd 1.7 nri"
   [[nodiscard]] Planned plan(const std::string& words) const {
     Planned planned{{.version = parse_version(words), .root = root()}};
     for (const Engine& engine : engines())
@@ -66,6 +67,9 @@ class Tree {
     for (std::size_t method = 0; method < kMethods.size(); ++method)
       if (has_word(words, kMethods[method])) planned.method = static_cast<Method>(method);
     planned.undo = has_word(words, "undo");
+    planned.set_default = has_word(words, "default");
+    if (const auto at = words.find(" /"); at != std::string::npos)
+      planned.config = words.substr(at + 1);
     if (const Status done = ctl::plan(planned); !done) planned.error = done.error().message;
     return planned;
   }
@@ -88,7 +92,8 @@ class Tree {
 /// @return the registered files
 inline std::map<std::string, std::string> there_and_back(const Tree& tree,
                                                          const std::string& words) {
-  const std::string undo = words.substr(0, words.find(' ')) + " undo";
+  const auto config = std::min(words.find(" /"), words.size());
+  const std::string undo = words.substr(0, words.find(' ')) + " undo" + words.substr(config);
   const auto before = tree.all();
   const auto planned = tree.plan(words);
   EXPECT_FALSE(planned.changes.empty());

@@ -121,11 +121,7 @@ TEST(PlanDocker, RefusesNamingTheLine) {
   for (const Refusal& each : registrations)
     EXPECT_THAT((Tree{{path, each.text}}).plan("docker").error,
                 HasSubstr(R"("podqos": {"path": "/usr/bin/podqos-runtime"})"));
-  expect_refused(path, {{"Default", "docker undo",
-                         "{\"runtimes\": {\"podqos\": {\"path\": \"/usr/bin/podqos-runtime\"}},\n"
-                         "\"default-runtime\": \"podqos\"}",
-                         ":2: default-runtime = \"podqos\" still needs podqos"},
-                        {"WithArguments", "docker undo",
+  expect_refused(path, {{"WithArguments", "docker undo",
                          "{\"runtimes\": {\"podqos\":\n{\"path\": \"/usr/bin/podqos-runtime\", "
                          "\"runtimeArgs\": []}}}",
                          ":1: the runtime \"podqos\" is not as podqosctl"}});
