@@ -12,13 +12,14 @@ import guest  # noqa: E402
 import harness  # noqa: E402
 import tree_picture  # noqa: E402
 
+TROUBLESHOOTING = harness.REPOSITORY / "docs/troubleshooting.md"
 README = harness.REPOSITORY / "README.md"
 PICTURE = harness.REPOSITORY / "docs/tree.svg"
 SOURCE = re.compile(r" +\[[^]]*\]$")  # at the end of a line of explain: where the rule stands
 
 
 class Explain(unittest.TestCase):
-    """README's sixty seconds."""
+    """README's explain."""
 
     def setUp(self):
         text = README.read_text(encoding="utf-8")
@@ -39,6 +40,19 @@ class Explain(unittest.TestCase):
         done = subprocess.run([harness.CTL, *words], capture_output=True, text=True, check=True,
                               timeout=harness.CALL_TIMEOUT)
         return done.stdout.splitlines()
+
+
+class Troubleshooting(unittest.TestCase):
+    """The page says of a warning only what the programs say."""
+
+    def test_quotes_warnings(self):
+        files = [file for folder in ("common", "ctl") for file in (harness.REPOSITORY / folder).rglob("*.[ch]*")]
+        source = "".join(file.read_text(encoding="utf-8") for file in files)
+        literals = re.sub(r'"\s*\n\s*"', "", source)
+        text = TROUBLESHOOTING.read_text(encoding="utf-8").partition("\n## Warnings\n")[2].partition("\n## ")[0]
+        quoted = re.findall(r"^\| `([^`]*)` \|", text, re.MULTILINE)
+        self.assertGreater(len(quoted), 10)
+        self.assertEqual([words for words in quoted if words not in literals], [])
 
 
 class Picture(unittest.TestCase):
