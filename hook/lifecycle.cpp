@@ -94,7 +94,14 @@ Status start_in_bundle(const core::Settings& settings, app::Log& log, const code
 Status create_runtime(const core::Settings& settings, app::Log& log, std::string_view text,
                       Pid runtime, const app::Timeouts& timeouts) {
   PODQOS_ASSIGN(const auto state, codec::parse_oci_state(text));
-  return app::with_container_id(start_in_bundle(settings, log, state, runtime, timeouts), state.id);
+  auto done = start_in_bundle(settings, log, state, runtime, timeouts);
+  if (!done) {
+    core::ContainerFacts facts;
+    facts.id = state.id;
+    facts.annotations = state.annotations;
+    log.set_subject(app::subject_of(facts, ""));
+  }
+  return app::with_container_id(std::move(done), state.id);
 }
 
 namespace {
@@ -134,6 +141,7 @@ Status poststop(const core::Settings& settings, app::Log& log, std::string_view 
   PODQOS_ASSIGN(const auto state, codec::parse_oci_state(text));
   const app::EndReport report{
       .id = state.id, .bundle = canonical_bundle(state.bundle), .caller = caller};
+  log.set_subject({.container_id = state.id});
   return app::with_container_id(end(settings, log, report, timeouts), state.id);
 }
 

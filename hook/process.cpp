@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "common/base/text.h"
@@ -44,8 +45,10 @@ void print_error(std::string_view program, std::string_view line) {
   static_cast<void>(sys::write_all(STDERR_FILENO, text).has_value());
 }
 
-void report_error(app::Log& log, std::string_view program, std::string_view line) {
-  log.error(line);
+void report_failure(app::Log& log, std::string_view program, core::Event event,
+                    std::string_view context) {
+  const std::string line = cat(context, event.text);
+  log.failure(std::move(event), context);
   print_error(program, line);
 }
 

@@ -8,6 +8,7 @@
 #include "common/app/log.h"
 #include "common/base/error.h"
 #include "common/codec/oci_edit.h"
+#include "common/core/events/event.h"
 #include "common/core/settings.h"
 
 namespace podqos::hook {
@@ -29,8 +30,12 @@ int run_wrapper(std::span<const char* const> args);
 /// Writes "<program>: <line>\n" to standard error in one write(2), so that lines of concurrent
 /// programs do not mix. Control characters in `line` are replaced (app::one_line).
 void print_error(std::string_view program, std::string_view line);
-/// The same for an error, which is logged as well.
-void report_error(app::Log& log, std::string_view program, std::string_view line);
+/// The same for the error of a container's start or end, which is logged and recorded as an event
+/// as well.
+/// @param event  with its kind and the error as its text
+/// @param context  precedes the text
+void report_failure(app::Log& log, std::string_view program, core::Event event,
+                    std::string_view context);
 
 /// The error of an invalid configuration, with what to do about it.
 [[nodiscard]] Error with_remedy(Error error);

@@ -71,8 +71,9 @@ std::optional<Arguments> parse_arguments(std::span<const char* const> args) {
 /// @return the exit status of the hook.
 int report(app::Log& log, std::string_view stage, const core::Settings& settings,
            const Error& error) {
-  report_error(log, "podqos-hook", cat(stage, ": ", error.message));
-  return core::refuses(settings, error) ? 1 : 0;
+  const core::EventKind kind = core::kind_of_failure(settings, error);
+  report_failure(log, "podqos-hook", {.kind = kind, .text = error.message}, cat(stage, ": "));
+  return kind == core::EventKind::kRefused ? 1 : 0;
 }
 
 /// What poststop waits for ends before the hook is ended itself (set_deadline()), so that it can
@@ -196,6 +197,7 @@ int run_stage(std::string_view stage, const std::optional<std::string>& config_f
   const auto loaded = app::load_settings(config_file);
   const core::Settings settings = loaded.value_or(core::Settings{});
   app::Log log{"podqos-hook", settings};
+  if (!loaded) log.use_existing_state();
   // A caller such as a rootless engine.
   const bool owned = cgroup::owns_host();
   if (!owned) log.debug(cat(stage, ": not managed, podqos is not root on the host"));

@@ -81,18 +81,27 @@ void report_to_engine(const RuntimeCall& call, std::string_view line) {
 /// Reports the error of a container. @return whether it may be created nevertheless.
 bool admits(const Context& context, const Error& error) {
   const RuntimeCall& call = context.call;
-  const std::string line = cat("container ", printable(call.id), ", bundle ",
-                               printable(call.bundle), ": ", error.message);
-  report_error(context.log, kProgram, line);
-  if (!core::refuses(context.settings, error)) return true;
-  report_to_engine(call, line);
+  const std::string about =
+      cat("container ", printable(call.id), ", bundle ", printable(call.bundle), ": ");
+  const core::EventKind kind = core::kind_of_failure(context.settings, error);
+  report_failure(context.log, kProgram,
+                 {.kind = kind, .container_id = call.id, .text = error.message}, about);
+  if (kind == core::EventKind::kFailed) return true;
+  report_to_engine(call, cat(about, error.message));
   return false;
 }
 
 /// Fails a call whose runtime was not found or could not be executed. podqos runs no other instead:
 /// containers would lose the runtime's isolation, or the runtime could not find them.
 int refuse_call(const RuntimeCall& call, app::Log& log, const Error& error) {
-  report_error(log, kProgram, error.message);
+  if (call.places) {
+    report_failure(
+        log, kProgram,
+        {.kind = core::EventKind::kRefused, .container_id = call.id, .text = error.message}, "");
+  } else {
+    log.error(error.message);
+    print_error(kProgram, error.message);
+  }
   report_to_engine(call, error.message);
   return 1;
 }
@@ -295,6 +304,7 @@ int run_wrapper(std::span<const char* const> args) {
   app::Log log{kProgram, settings};
   std::optional<Error> broken;
   if (!loaded) {
+    log.use_existing_state();
     broken = with_remedy(std::move(loaded).error());
     auto runtimes = app::salvage_runtimes(call.podqos_config);
     if (!runtimes) {

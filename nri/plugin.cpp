@@ -73,9 +73,21 @@ Result<std::string> Plugin::handle(Request request, const PodEvent& event, Budge
   auto done = answer(request, event, timeouts(budget));
   metrics_.handled(request, clock_.now() - begun);
   if (done) return done;
-  log_failure(kind_of(request).name, done.error());
+  record_failure(request, event, done.error());
   if (core::refuses(configuration_.settings(), done.error())) return done;
   return std::string{};
+}
+
+void Plugin::record_failure(Request request, const PodEvent& event, const Error& error) {
+  metrics_.failed(error.code);
+  const auto& [pod, container, number] = event;
+  const auto facts =
+      container.facts.id.empty() ? sandbox_facts(pod) : container_facts(pod, container);
+  core::Event failure = facts ? app::subject_of(*facts, "") : core::Event{};
+  failure.kind = core::kind_of_failure(configuration_.settings(), error);
+  failure.container_id = container.facts.id.empty() ? pod.facts.id : container.facts.id;
+  failure.text = error.message;
+  log().failure(std::move(failure), cat(kind_of(request).name, ": "));
 }
 
 Result<std::string> Plugin::answer(Request request, const PodEvent& event,
@@ -185,10 +197,15 @@ Result<bool> Plugin::apply(const DeferredEvent& deferred, const app::Timeouts& t
 void Plugin::drop(const DeferredEvent& event, const Error& error) {
   metrics_.dropped();
   recomputes_ = true;
+  metrics_.failed(error.code);
+  core::Event failure = app::subject_of(event.event.facts, "");
+  failure.kind = core::EventKind::kFailed;
   // Records do not tell of changed values.
-  log_failure(event.kind == Kind::kEnded ? "deferred release" : "deferred event", error,
-              event.kind == Kind::kChanged ? "; dropped, waiting for the runtime's next update"
-                                           : "; dropped, waiting for the next recomputation");
+  failure.text = cat(error.message, event.kind == Kind::kChanged
+                                        ? "; dropped, waiting for the runtime's next update"
+                                        : "; dropped, waiting for the next recomputation");
+  log().failure(std::move(failure),
+                event.kind == Kind::kEnded ? "deferred release: " : "deferred event: ");
 }
 
 Status Plugin::release(const std::string& id, const app::Timeouts& timeouts) {

@@ -66,6 +66,8 @@ class Plugin : public Handler {
   /// could never be met on a full node.
   [[nodiscard]] app::Timeouts whole_node(const app::Timeouts& round) const;
   [[nodiscard]] app::Log& log() { return configuration_.log(); }
+  /// Logs "what: error", records it as an event about what the request is about, and counts it.
+  void record_failure(Request request, const PodEvent& event, const Error& error);
   /// Logs "what: error then" and counts the error.
   void log_failure(std::string_view what, const Error& error, std::string_view then = "");
 

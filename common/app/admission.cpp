@@ -168,7 +168,14 @@ Status write_admission(Transaction& transaction, const std::optional<core::PodRe
     withdraw(transaction, admission.record, admission.container, made.error());
     return made;
   }
-  transaction.log().info(core::describe_admission(admission));
+  const core::ContainerRecord& container = admission.container;
+  const bool placed = container.state == core::ContainerState::kPending;
+  core::Event event =
+      core::event_of(placed ? core::EventKind::kPlaced : core::EventKind::kRegistered,
+                     admission.record, &container);
+  event.text = core::describe_admission(admission);
+  transaction.event(core::LogLevel::kInfo, std::move(event),
+                    cat(core::name_of(admission.record.pod, container), ": "));
   return {};
 }
 
@@ -311,6 +318,25 @@ Result<std::optional<AdmissionRequest>> admission_request(core::ContainerFacts f
   (*found)->placed_at = std::move(placed_at);
   (*found)->on_misplaced = settings.on_misplaced;
   return found;
+}
+
+core::Event subject_of(const core::ContainerFacts& facts, std::string_view placed_at) {
+  const auto parsed =
+      codec::parse_engine_annotations(facts.annotations, {.id = facts.id, .cgroup = placed_at});
+  const core::EngineAnnotations engine =
+      facts.engine ? *facts.engine : parsed.value_or(core::EngineAnnotations{});
+  const auto annotation = [&](std::string_view key) {
+    const auto found = facts.annotations.find(key);
+    return found == facts.annotations.end() ? std::string{} : found->second;
+  };
+  core::Event subject{
+      .pod_namespace = engine.pod_namespace.value_or(""),
+      .pod_name = engine.pod_name.value_or(""),
+      .uid = engine.pod_uid.value_or(annotation("podqos.io/pod-uid")),
+      .container = engine.container_name.value_or(annotation("podqos.io/container")),
+      .container_id = facts.id};
+  if (subject.uid.empty()) subject.uid = engine.sandbox_id.value_or("");
+  return subject;
 }
 
 Status check_fit(Transaction& transaction, core::NodeFit fit) {

@@ -2,12 +2,14 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "common/app/transaction.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/core/events/admission.h"
+#include "common/core/events/event.h"
 #include "common/core/pods/grants.h"
 #include "common/core/pods/request.h"
 #include "common/core/settings.h"
@@ -31,6 +33,11 @@ template <class Outcome>
 [[nodiscard]] Result<std::optional<AdmissionRequest>> admission_request(
     core::ContainerFacts facts, const core::Settings& settings,
     std::optional<std::string> placed_at);
+
+/// What is known of a container before it is admitted, for a failure: what its engine and its
+/// annotations say, as far as they can be parsed.
+/// @param placed_at  see AdmissionRequest::placed_at
+[[nodiscard]] core::Event subject_of(const core::ContainerFacts& facts, std::string_view placed_at);
 
 /// core::check_node_fit(), whose error names the pods that have most of what is lacking.
 [[nodiscard]] Status check_fit(Transaction& transaction, core::NodeFit fit);

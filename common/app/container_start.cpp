@@ -84,11 +84,20 @@ void spare(Transaction& transaction, const core::PodRecord& record,
   if (!done) transaction.log().warning(cat(core::name_of(record.pod), ": ", done.error().message));
 }
 
-/// "pod 42, container c1 runs in cgroup /a, not in /b", of one that runs outside its pod.
-std::string describe_place(const Admission& admission, const Init& init) {
-  return cat("pod ", admission.record.pod.uid, ", container ", printable(admission.container.id),
-             " runs in cgroup ", init.cgroup, ", not in ", *admission.belongs_to);
+/// Tells of a container that runs outside its pod: "pod 42, container c1 runs in cgroup /a, not in
+/// /b".
+/// @param then  what becomes of it, or what to do about it
+void report_misplaced(const Transaction& transaction, core::LogLevel level,
+                      const Admission& admission, const Init& init, std::string_view then) {
+  core::Event event =
+      core::event_of(core::EventKind::kMisplaced, admission.record, &admission.container);
+  event.text = cat("runs in cgroup ", init.cgroup, ", not in ", *admission.belongs_to, ": ", then);
+  transaction.event(level, std::move(event),
+                    cat("pod ", admission.record.pod.uid, ", container ",
+                        printable(admission.container.id), " "));
 }
+
+constexpr std::string_view kNotMoved = "counted but not moved";
 
 /// Writes the values of a running container in its current cgroup.
 /// @param init  with its cgroup when it was registered
@@ -98,7 +107,7 @@ Status apply_container(Transaction& transaction, const Admission& admission, con
   const bool untouched = admission.on_misplaced == core::OnMisplaced::kIgnore;
   if (admission.left_with_engine && untouched) return {};
   if (admission.belongs_to && untouched) {
-    transaction.log().info(cat(describe_place(admission, init), ": counted but not moved"));
+    report_misplaced(transaction, core::LogLevel::kInfo, admission, init, kNotMoved);
     return {};
   }
   if (admission.belongs_to || admission.left_with_engine)
@@ -115,9 +124,9 @@ Status apply_container(Transaction& transaction, const Admission& admission, con
   PODQOS_TRY(transaction.execute(plan));
   write_burst(transaction, admission.record, container);
   if (admission.belongs_to) {
-    transaction.log().warning(cat(describe_place(admission, init),
-                                  ": register podqos-runtime, or Podman's precreate hook, so that "
-                                  "it is placed before it starts"));
+    report_misplaced(transaction, core::LogLevel::kWarning, admission, init,
+                     "register podqos-runtime, or Podman's precreate hook, so that it is placed "
+                     "before it starts");
   }
   return {};
 }
@@ -166,9 +175,14 @@ Status confirm(Transaction& transaction, const store::KnownContainer& found,
                                                .start_time = init.process.start_time,
                                                .score = cgroup::reachable_oom_score(score)}}));
   }
-  if (const auto warning =
-          core::decide_confirmation(record, found.index, init, facts.bundle, transaction.tiers()))
-    transaction.log().warning(*warning);
+  if (auto warning =
+          core::decide_confirmation(record, found.index, init, facts.bundle, transaction.tiers())) {
+    const core::ContainerRecord& container = record.containers[found.index];
+    core::Event event = core::event_of(core::EventKind::kMisplaced, record, &container);
+    event.text = *std::move(warning);
+    transaction.event(core::LogLevel::kWarning, std::move(event),
+                      cat("pod ", record.pod.uid, ", container ", printable(container.id), ": "));
+  }
   PODQOS_TRY(transaction.save(record, &found.record));
   transaction.renew_copy(record);
   spare(transaction, record, record.containers[found.index]);
@@ -261,7 +275,7 @@ Status count_running(Transaction& transaction, AdmissionRequest request, const I
   request.on_misplaced = core::OnMisplaced::kIgnore;
   PODQOS_ASSIGN(auto admission, admit_running(transaction, std::move(request), init));
   if (!admission || !admission->belongs_to) return {};
-  transaction.log().info(cat(describe_place(*admission, init), ": counted but not moved"));
+  report_misplaced(transaction, core::LogLevel::kInfo, *admission, init, kNotMoved);
   return {};
 }
 

@@ -156,8 +156,10 @@ Status Convergence::lower(Transaction& transaction) {
     const auto now = std::ranges::find(left, held.cgroup, &core::HeldLimit::cgroup);
     if (now == left.end() || now->limit < held.limit) ++steps_.lowered;
     if (now != left.end()) continue;
-    transaction.log().info(cat("cgroup ", held.cgroup, ": memory limit has come down to ",
-                               held.goal.value(), ", as the rule says"));
+    core::Event event{.kind = core::EventKind::kCorrected, .cgroup = held.cgroup};
+    event.text =
+        cat("memory limit has come down to ", format_amount(held.goal), ", as the rule says");
+    transaction.event(core::LogLevel::kInfo, std::move(event), cat("cgroup ", held.cgroup, ": "));
   }
   hold(left);
   return {};

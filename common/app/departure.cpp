@@ -59,7 +59,12 @@ core::DepartureSnapshot observe(Transaction& transaction, const core::PodRecord&
 core::Departure decide(Transaction& transaction, const core::PodRecord& record, bool due) {
   auto departure = core::decide_departure(
       record, transaction.tiers(), observe(transaction, record, due), transaction.settings());
-  if (!departure.message.empty()) transaction.log().info(departure.message);
+  if (!departure.message.empty()) {
+    core::Event event = core::event_of(core::EventKind::kReleased, record);
+    event.text = departure.message;
+    transaction.event(core::LogLevel::kInfo, std::move(event),
+                      cat(core::name_of(record.pod), ": "));
+  }
   return departure;
 }
 

@@ -159,7 +159,9 @@ Result<bool> evict_from(Transaction& transaction, const PressedTier& tier) {
   tiers.eviction = {.at = transaction.now(), .killing = std::move(candidates.containers[*victim])};
   PODQOS_TRY(transaction.store().checkpoint());
   PODQOS_TRY(finish_eviction(transaction));
-  transaction.log().warning(describe_eviction(pod, candidates.uses[*victim], tier));
+  core::Event event = core::event_of(core::EventKind::kEvicted, pod);
+  event.text = describe_eviction(pod, candidates.uses[*victim], tier);
+  transaction.event(core::LogLevel::kWarning, std::move(event), "");
   return true;
 }
 

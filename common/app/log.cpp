@@ -1,113 +1,38 @@
 #include "common/app/log.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
-
 #include <array>
-#include <cerrno>
-#include <chrono>
-#include <string>
 #include <utility>
 
-#include <paths.h>
-#include <spdlog/details/null_mutex.h>
 #include <spdlog/logger.h>
-#include <spdlog/sinks/base_sink.h>
-#include <syslog.h>
 
+#include "common/app/log_sinks.h"
 #include "common/base/text.h"
-#include "common/base/utc_time.h"
-#include "common/sys/fd.h"
+#include "common/store/state_directory.h"
+#include "common/sys/clock.h"
 
 namespace podqos::app {
 
 namespace {
 
-std::string_view view_of(spdlog::string_view_t part) {
-  return {part.data(), part.size()};
+/// The fields of an event in the journal; those without a value are left out.
+std::string journal_fields(const core::Event& event) {
+  std::string fields;
+  const auto add = [&](std::string_view name, std::string_view value) {
+    if (!value.empty()) fields += cat(name, "=", one_line(value), "\n");
+  };
+  add("PODQOS_EVENT", core::format_event_kind(event.kind));
+  add("PODQOS_ENGINE", event.engine);
+  add("PODQOS_NAMESPACE", event.pod_namespace);
+  add("PODQOS_POD_NAME", event.pod_name);
+  add("PODQOS_POD", event.uid);
+  add("PODQOS_CONTAINER", event.container);
+  add("PODQOS_CONTAINER_ID", event.container_id);
+  if (event.qos_class) add("PODQOS_QOS_CLASS", core::format_qos_class(*event.qos_class));
+  return fields;
 }
 
-std::string utc(spdlog::log_clock::time_point time) {
-  const auto since = std::chrono::floor<std::chrono::milliseconds>(time.time_since_epoch());
-  return format_utc(UnixMillis{since.count()});
-}
-
-/// Appends to a file. spdlog's file sink follows a symlink at the path and leaves the descriptor
-/// open across exec.
-class AppendSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
- public:
-  explicit AppendSink(const std::string& path)
-      : fd_(::open(path.c_str(),
-                   O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600)) {}
-  /// Standard error, whose flags others may share.
-  AppendSink() : fd_(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0)), may_block_(true) {}
-
- private:
-  /// Whether a write of a line will not block; a pipe has room for PIPE_BUF bytes then (pipe(7)).
-  [[nodiscard]] bool has_room() const {
-    pollfd polled{.fd = fd_.get(), .events = POLLOUT, .revents = 0};
-    return ::poll(&polled, 1, 0) == 1 && polled.revents == POLLOUT;
-  }
-
-  void sink_it_(const spdlog::details::log_msg& message) override {
-    const std::string line =
-        cat(utc(message.time), " ", view_of(message.logger_name), "[", ::getpid(), "] ",
-            view_of(spdlog::level::to_string_view(message.level)), ": ", view_of(message.payload),
-            "\n");
-    // One write per line, so that lines of concurrent programs do not mix. Errors are ignored: they
-    // must not keep a container from starting.
-    if (fd_.valid() && (!may_block_ || has_room()))
-      static_cast<void>(::write(fd_.get(), line.data(), line.size()) < 0);
-  }
-  void flush_() override {}
-
-  sys::UniqueFd fd_;
-  bool may_block_ = false;
-};
-
-/// Sends to the local log daemon. spdlog's sink uses syslog(3), which blocks while the daemon does
-/// not read, here with the lock held.
-class SyslogSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
-  void connect() {
-    fd_ = sys::UniqueFd{::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
-    constexpr sockaddr_un kDaemon{.sun_family = AF_UNIX, .sun_path = _PATH_LOG};
-    // The socket calls take every kind of address as a sockaddr.
-    const auto* address = reinterpret_cast<const sockaddr*>(&kDaemon);
-    if (fd_.valid() && ::connect(fd_.get(), address, sizeof kDaemon) != 0) fd_ = {};
-  }
-
-  /// False without a connection to a daemon. A daemon whose queue is full loses the line.
-  [[nodiscard]] bool send(const std::string& line) const {
-    if (!fd_.valid()) return false;
-    return ::sendto(fd_.get(), line.data(), line.size(), MSG_NOSIGNAL, nullptr, 0) >= 0 ||
-           errno == EAGAIN;
-  }
-
-  void sink_it_(const spdlog::details::log_msg& message) override {
-    constexpr std::array kPriorities{LOG_DEBUG, LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERR, LOG_ERR};
-    const auto level = static_cast<std::size_t>(message.level);  // trace, debug … critical
-    // RFC 3164 without the time: the daemon adds it.
-    const std::string line =
-        cat("<", LOG_DAEMON | kPriorities.at(level), ">", view_of(message.logger_name), "[",
-            ::getpid(), "]: ", view_of(message.payload));
-    if (send(line)) return;
-    // The log daemon may have been restarted: the plugin runs long.
-    connect();
-    static_cast<void>(send(line));
-  }
-  void flush_() override {}
-
-  sys::UniqueFd fd_;
-};
-
-/// Opens syslog, standard error, or the file `name`.
-std::shared_ptr<spdlog::sinks::sink> open_sink(const std::string& name) {
-  if (name == "syslog") return std::make_shared<SyslogSink>();
-  if (name == "stderr") return std::make_shared<AppendSink>();
-  return std::make_shared<AppendSink>(name);
+void fill(std::string& text, const std::string& from) {
+  if (text.empty()) text = from;
 }
 
 }  // namespace
@@ -122,19 +47,53 @@ std::string one_line(std::string_view text) {
 }
 
 Log::Log(std::string program, const core::Settings& settings)
-    : program_(std::move(program)), sink_name_(settings.log_sink), threshold_(settings.log_level) {}
+    : program_(std::move(program)),
+      sink_name_(settings.log_sink),
+      threshold_(settings.log_level),
+      state_dir_(settings.state_dir),
+      events_(settings.events_size) {}
 
-void Log::write(core::LogLevel level, std::string_view line) {
+void Log::write(core::LogLevel level, std::string_view line, const core::Event* event) {
   if (level < threshold_ || sink_name_ == "none") return;
   if (!logger_) {
-    logger_ = std::make_shared<spdlog::logger>(program_, open_sink(sink_name_));
+    sink_ = open_sink(sink_name_);
+    logger_ = std::make_shared<spdlog::logger>(program_, sink_);
     logger_->set_level(spdlog::level::trace);
   }
   constexpr std::array kLevels{spdlog::level::debug, spdlog::level::info, spdlog::level::warn,
                                spdlog::level::err};
   const std::string shown = one_line(line);
+  sink_->set_fields(event != nullptr ? journal_fields(*event) : "");
   logger_->log(kLevels.at(static_cast<std::size_t>(level)),
                spdlog::string_view_t{shown.data(), shown.size()});
+}
+
+void Log::event(core::LogLevel level, core::Event event, std::string_view context,
+                const sys::Directory* state) {
+  write(level, cat(context, event.text), &event);
+  if (state != nullptr) record(std::move(event), *state);
+}
+
+void Log::record(core::Event event, const sys::Directory& state) {
+  event.time = sys::wall_clock();
+  event.program = program_;
+  if (const auto recorded = events_.append(state, event); !recorded)
+    warning(cat("event not recorded: ", recorded.error().message));
+}
+
+void Log::failure(core::Event event, std::string_view context) {
+  fill(event.engine, subject_.engine);
+  fill(event.pod_namespace, subject_.pod_namespace);
+  fill(event.pod_name, subject_.pod_name);
+  fill(event.uid, subject_.uid);
+  fill(event.container, subject_.container);
+  fill(event.container_id, subject_.container_id);
+  write(core::LogLevel::kError, cat(context, event.text), &event);
+  if (!events_.is_on()) return;
+  // An error of the state directory is what the failure is about, or comes again.
+  const auto state = makes_state_ ? store::make_state_directory(state_dir_)
+                                  : store::open_state_directory(state_dir_);
+  if (state) record(std::move(event), *state);
 }
 
 }  // namespace podqos::app

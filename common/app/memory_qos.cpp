@@ -67,12 +67,15 @@ bool write(Transaction& transaction, const std::string& label, const std::string
 }
 
 /// Tells of the first raise of a container's memory.high.
-void log_raise(Transaction& transaction, const std::string& label, Bytes given, Bytes raised) {
-  transaction.log().warning(
-      cat(label, ": throttled at memory.high ", format_amount(given), " for longer than ",
+/// @param event  about the container, without a text
+void log_raise(Transaction& transaction, const std::string& label, core::Event event, Bytes given,
+               Bytes raised) {
+  event.text =
+      cat("throttled at memory.high ", format_amount(given), " for longer than ",
           transaction.settings().memory_high_patience_seconds, " s: raised to ",
           raised == core::kUnlimitedMemory ? "max" : format_amount(raised),
-          ", and further while that lasts: raise its memory limit, or memoryThrottlingFactor"));
+          ", and further while that lasts: raise its memory limit, or memoryThrottlingFactor");
+  transaction.event(core::LogLevel::kWarning, std::move(event), cat(label, ": "));
 }
 
 void follow_container(Transaction& transaction, const core::PodRecord& record,
@@ -93,7 +96,10 @@ void follow_container(Transaction& transaction, const core::PodRecord& record,
                        transaction.settings().memory_high_patience_seconds);
     if (throttling && throttling->raised) {
       wanted.high = throttling->raised;
-      if (first) log_raise(transaction, label, *given.high, *wanted.high);
+      if (first)
+        log_raise(transaction, label,
+                  core::event_of(core::EventKind::kThrottled, record, &container), *given.high,
+                  *wanted.high);
     }
   }
   bool written = true;

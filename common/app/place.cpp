@@ -112,9 +112,11 @@ bool may_concern(std::string_view config, const core::Settings& settings) {
           std::ranges::any_of(kNames, [&](auto name) { return config.contains(name); }));
 }
 
+namespace {
+
 Result<std::optional<std::string>> place(const core::Settings& settings, Log& log,
-                                         const PlacementRequest& call) {
-  PODQOS_ASSIGN(const auto config, codec::OciConfig::parse(call.config, call.names));
+                                         const PlacementRequest& call,
+                                         const codec::OciConfig& config) {
   core::ContainerFacts facts = config.facts;
   facts.id = call.id;
   facts.bundle = call.bundle;
@@ -134,6 +136,19 @@ Result<std::optional<std::string>> place(const core::Settings& settings, Log& lo
   }
   PODQOS_TRY(transaction.finish());
   return *std::move(edited);
+}
+
+}  // namespace
+
+Result<std::optional<std::string>> place(const core::Settings& settings, Log& log,
+                                         const PlacementRequest& call) {
+  PODQOS_ASSIGN(const auto config, codec::OciConfig::parse(call.config, call.names));
+  auto placed = place(settings, log, call, config);
+  if (placed) return placed;
+  core::Event subject = subject_of(config.facts, config.facts.cgroups_path.value_or(""));
+  subject.container_id = call.id;
+  log.set_subject(std::move(subject));
+  return placed;
 }
 
 std::string unmanaged_cgroups_path(std::string_view id) {

@@ -71,6 +71,7 @@ class Recomputation {
     }
     for (const std::string& line : report_.failed)
       transaction_.log().error(line);
+    record_events(transaction_, report_.events);
     return std::move(report_);
   }
 
@@ -203,8 +204,10 @@ class Recomputation {
       pod.populated = populated.value_or(true);
     }
     for (const core::ContainerRecord& container : pod.record.containers) {
-      if (auto stray = cgroup::describe_stray(machine, pod.record, container))
-        pod.strays.push_back(std::move(*stray));
+      auto stray = cgroup::describe_stray(machine, pod.record, container);
+      if (!stray) continue;
+      note_event(core::event_of(core::EventKind::kMoved, pod.record, &container), *stray);
+      pod.strays.push_back(*std::move(stray));
     }
     return pod;
   }
@@ -213,8 +216,12 @@ class Recomputation {
   Status write_pods() {
     for (auto& [uid, record] : records_) {
       PODQOS_TRY(note(uid, write(record)));
-      for (const std::string& line : transaction_.release_written())
+      for (const std::string& line : transaction_.release_written()) {
         report_.changes.push_back(cat("pod ", uid, ": ", line));
+        const std::string cgroup = cat(record.cgroup, "/");
+        note_event(core::event_of(core::EventKind::kCorrected, record),
+                   line.substr(line.starts_with(cgroup) ? cgroup.size() : 0));
+      }
     }
     return {};
   }
@@ -252,6 +259,12 @@ class Recomputation {
 
   void report_failure(const std::string& uid, const Error& error) {
     report_.failed.push_back(cat("pod ", uid, ": ", error.message));
+    note_event({.kind = core::EventKind::kFailed, .uid = uid}, error.message);
+  }
+
+  void note_event(core::Event event, std::string text) {
+    event.text = std::move(text);
+    report_.events.push_back(std::move(event));
   }
 
   void report_unknown(const std::string& uid, const Error& error) {

@@ -17,9 +17,11 @@
 #include "common/cgroup/node.h"
 #include "common/core/pods/resize.h"
 #include "common/store/dry_run_files.h"
+#include "common/store/event_file.h"
 #include "common/store/state_directory.h"
 #include "common/store/state_files.h"
 #include "common/store/store.h"
+#include "common/sys/clock.h"
 
 namespace podqos::app {
 
@@ -82,6 +84,17 @@ bool is_copy(std::string_view line) {
 
 }  // namespace
 
+void record_events(const Transaction& transaction, const std::vector<core::Event>& events) {
+  const sys::Directory* const state = transaction.state();
+  if (events.empty() || state == nullptr || transaction.settings().events_size == Bytes{0}) return;
+  // A journal that cannot be read cannot be written either, which is logged then.
+  const auto journal = store::read_events(state->path());
+  for (const core::Event& event : events) {
+    if (!journal || !core::has_lately(journal->events, event, sys::wall_clock()))
+      transaction.log().record(event, *state);
+  }
+}
+
 void follow_runtime(Transaction& transaction, core::PodRecord& record,
                     core::ReconcileReport& report) {
   if (record.kubelets_own) return;
@@ -121,10 +134,13 @@ Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log, Warn
     PODQOS_ASSIGN(auto recomputed, recompute(transaction, warnings, follow_runtime));
     report = std::move(recomputed);
     PODQOS_TRY(transaction.finish());
+    std::vector<core::Event> corrected;
     for (const std::string& line : transaction.release_written()) {
       log.info(cat("tiers: ", line));
       report.changes.push_back(cat("tiers: ", line));
+      corrected.push_back({.kind = core::EventKind::kCorrected, .text = line});
     }
+    record_events(transaction, corrected);
     for (const std::string& incident : transaction.store().incidents())
       report.warnings.push_back(incident);
     std::ranges::copy(transaction.failures(), std::back_inserter(report.failed));
@@ -155,6 +171,7 @@ Result<ReconcilePreview> preview_reconcile(const core::Settings& settings,
                                            const core::NodeCapacity& capacity) {
   core::Settings silent = settings;
   silent.log_sink = "none";
+  silent.events_size = Bytes{0};
   Log log{"podqosctl", silent};
   ReconcilePreview preview;
   PODQOS_ASSIGN(auto store, store::Store::over(std::make_unique<store::DryRunFiles>(

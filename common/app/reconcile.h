@@ -9,6 +9,7 @@
 #include "common/app/transaction.h"
 #include "common/base/error.h"
 #include "common/cgroup/machine.h"
+#include "common/core/events/event.h"
 #include "common/core/events/reconciliation.h"
 #include "common/core/pods/grants.h"
 #include "common/core/record.h"
@@ -36,6 +37,10 @@ using FollowRuntime = void (*)(Transaction&, core::PodRecord&, ReconcileReport&)
 [[nodiscard]] Result<ReconcileReport> recompute(Transaction& transaction,
                                                 Warnings warnings = Warnings::kLogged,
                                                 FollowRuntime follow = nullptr);
+
+/// Records what a recomputation found and changed. It may find the same each time: what the journal
+/// has of the last hour is not recorded again.
+void record_events(const Transaction& transaction, const std::vector<core::Event>& events);
 
 /// Recomputes with an engine's list of containers. A container that was placed for this engine and
 /// is not confirmed yet is kept if it is in the list; if it is not, and the listener placed it, it

@@ -17,6 +17,7 @@
 #include "common/core/cgroups/plan.h"
 #include "common/core/events/cgroup_write.h"
 #include "common/core/events/convergence.h"
+#include "common/core/events/event.h"
 #include "common/core/pods/grants.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
@@ -89,6 +90,12 @@ class Transaction {
 
   /// True if this transaction has recomputed everything after an interrupted one.
   [[nodiscard]] bool recovered() const { return recovered_; }
+  /// Logs an event and records it in the state directory, see Log::event().
+  void event(core::LogLevel level, core::Event event, std::string_view context) const {
+    log_->event(level, std::move(event), context, state());
+  }
+  /// The state directory; nullptr if the records are in none.
+  [[nodiscard]] const sys::Directory* state() const { return store_->directory(); }
   /// Logs an error after which the records are uncertain: the next transaction recomputes them.
   /// @param context  precedes its message
   void log_uncertain(const Status& done, std::string_view context = {});

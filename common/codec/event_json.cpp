@@ -66,7 +66,7 @@ std::string quote_cut(std::string_view text, std::size_t most) {
 std::string format_event(const core::Event& event) {
   Members line;
   line.add("time", format_utc(event.time));
-  line.add("event", word_at(core::kEventKinds, static_cast<std::size_t>(event.kind)));
+  line.add("event", core::format_event_kind(event.kind));
   line.add("program", event.program);
   line.add("engine", event.engine);
   line.add("namespace", event.pod_namespace);

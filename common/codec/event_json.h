@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/core/event.h"
+#include "common/core/events/event.h"
 
 namespace podqos::codec {
 

@@ -243,7 +243,11 @@ std::string expected_value(const SettingKind& kind) {
   return cat(kind.form == Form::kWord ? cat(text, words)
              : words.empty()          ? text
                                       : cat(words, " or ", text),
-             amount && kind.min > 0 ? ", above 0" : "", kind.null ? ", or null" : "");
+             amount && kind.min > 0 ? ", above 0" : "",
+             kind.form == Form::kMemory && kind.max < kInt64Max
+                 ? cat(", at most ", format_amount(Bytes{kind.max}))
+                 : "",
+             kind.null ? ", or null" : "");
 }
 
 Result<SettingValue> read_value(const SettingKind& kind, const JsonNode& node) {

@@ -106,7 +106,7 @@ constexpr Setting setting(std::string_view path, SettingKind kind) {
                     const SettingValue& value) { assign((settings.*....*kMembers), value); }};
 }
 
-constexpr std::array<Setting, 49> kTable{{
+constexpr std::array<Setting, 50> kTable{{
     setting<&Settings::enabled>("enabled", kFlag),
     setting<&Settings::scope>("scope", words("pods annotated all")),
     setting<&Settings::trust_annotations>("trustAnnotations", words("engine-checked all none")),
@@ -169,6 +169,8 @@ constexpr std::array<Setting, 49> kTable{{
     setting<&Settings::metrics>("nri.metrics", {.form = Form::kAddress, .null = true}),
     setting<&Settings::log_sink>("log.sink", {.form = Form::kPath, .words = "syslog stderr none"}),
     setting<&Settings::log_level>("log.level", words("debug info warning error")),
+    setting<&Settings::events_size>("events.size",
+                                    {.form = Form::kMemory, .max = core::kMaxEventsSize.value()}),
 }};
 
 }  // namespace

@@ -115,6 +115,9 @@ struct RootCpuWeight {
 /// its kubepods what it does not know.
 constexpr const char* kDefaultCgroupRoot = "/podqos";
 
+/// events.size at most: it may be in memory, and readers hold all of it.
+constexpr Bytes kMaxEventsSize{64LL << 20U};
+
 /// The configuration, with its defaults: /etc/podqos/podqos.json and conf.d on top.
 struct Settings {
   bool enabled = true;
@@ -161,6 +164,7 @@ struct Settings {
   /// "syslog", "stderr", "none" or the absolute path of a file
   std::string log_sink = "syslog";
   LogLevel log_level = LogLevel::kInfo;
+  Bytes events_size{4LL << 20U};  ///< of the journal of events, at most kMaxEventsSize; 0: none
 
   friend bool operator==(const Settings&, const Settings&) = default;
 };

@@ -13,6 +13,7 @@
 
 #include "common/base/text.h"
 #include "common/codec/event_json.h"
+#include "common/store/state_directory.h"
 
 namespace podqos::store {
 
@@ -62,7 +63,7 @@ void note_line(std::string_view line, EventList& out) {
 }  // namespace
 
 Status EventWriter::append(const sys::Directory& state, const core::Event& event) {
-  if (half_ == 0) return {};
+  if (!is_on()) return {};
   struct stat status{};
   // Other programs may fill a file while this one opens it, but hardly twice.
   for (int attempt = 0; attempt < 3; ++attempt) {
@@ -87,7 +88,7 @@ Status EventWriter::append(const sys::Directory& state, const core::Event& event
 }
 
 Result<EventReader> EventReader::open(const std::string& state_dir) {
-  PODQOS_ASSIGN(auto state, StateDirectory::open({.path = state_dir}, Opening::kReadUnlocked));
+  PODQOS_ASSIGN(auto state, open_state_directory(state_dir));
   return EventReader{std::move(state)};
 }
 
@@ -108,7 +109,7 @@ Status EventReader::find_files() {
   // If the file is renamed in between, it is found twice, not missed.
   std::list<File> found;
   for (const char* const name : {kEventsName, kOlderEventsName}) {
-    auto opened = state_.directory()->open_file(name, O_RDONLY);
+    auto opened = state_.open_file(name, O_RDONLY);
     if (!opened && opened.error().code == ErrorCode::kNotFound) continue;
     if (!opened) return fail(std::move(opened).error());
     const auto is_known = [&](const File& file) {

@@ -11,8 +11,7 @@
 
 #include "common/base/error.h"
 #include "common/base/units.h"
-#include "common/core/event.h"
-#include "common/store/state_directory.h"
+#include "common/core/events/event.h"
 #include "common/sys/directory.h"
 #include "common/sys/fd.h"
 
@@ -31,6 +30,8 @@ class EventWriter {
   /// @param size  of both files together; 0: nothing is recorded
   explicit EventWriter(Bytes size) : half_(size.value() / 2) {}
 
+  /// Whether anything is recorded.
+  [[nodiscard]] bool is_on() const { return half_ > 0; }
   /// Appends an event. Takes two system calls, with the first event of a program three.
   /// @param state  the state directory, which has been checked (make_state_directory())
   /// @return why it is not recorded. A part of it may be, if no space is left: readers skip that.
@@ -67,11 +68,11 @@ class EventReader {
     std::string rest = {};  ///< of a line without an end
   };
 
-  explicit EventReader(StateDirectory state) : state_(std::move(state)) {}
+  explicit EventReader(sys::Directory state) : state_(std::move(state)) {}
   [[nodiscard]] Status find_files();
   static Status read(File& file, EventList& out);
 
-  StateDirectory state_;
+  sys::Directory state_;
   std::list<File> files_;  ///< the older one first
 };
 

@@ -85,14 +85,6 @@ Status check_state_directory(const sys::Directory& directory) {
   return {};
 }
 
-/// Opens and checks the state directory; kNotFound if it is missing.
-Result<sys::Directory> open_state_directory(const std::string& path) {
-  auto directory = sys::Directory::open(path);
-  if (!directory) return fail(std::move(directory).error().with_context("state directory"));
-  PODQOS_TRY(check_state_directory(*directory));
-  return directory;
-}
-
 /// "pods" and "a.json" of "pods/a.json"; "" and "lock" of "lock".
 std::pair<std::string_view, std::string> parts_of_path(std::string_view path) {
   const std::size_t slash = path.find('/');
@@ -163,6 +155,13 @@ bool is_read_only(const std::string& path) {
   return ::statfs(path.c_str(), &found) == 0 && (found.f_flags & ST_RDONLY) != 0;
 }
 
+Result<sys::Directory> open_state_directory(const std::string& path) {
+  auto directory = sys::Directory::open(without_trailing_slashes(path));
+  if (!directory) return fail(std::move(directory).error().with_context("state directory"));
+  PODQOS_TRY(check_state_directory(*directory));
+  return directory;
+}
+
 Result<sys::Directory> make_state_directory(const std::string& path) {
   const std::string name = without_trailing_slashes(path);
   auto directory = open_state_directory(name);
@@ -174,9 +173,8 @@ Result<sys::Directory> make_state_directory(const std::string& path) {
 }
 
 Result<StateDirectory> StateDirectory::open(const StoreOptions& options, Opening opening) {
-  PODQOS_ASSIGN(auto top, opening == Opening::kMake
-                              ? make_state_directory(options.path)
-                              : open_state_directory(without_trailing_slashes(options.path)));
+  PODQOS_ASSIGN(auto top, opening == Opening::kMake ? make_state_directory(options.path)
+                                                    : open_state_directory(options.path));
   StateDirectory directory{std::move(top)};
   const bool lockable = opening != Opening::kRead || !is_read_only(options.path);
   if (opening != Opening::kReadUnlocked && lockable) {

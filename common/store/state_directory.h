@@ -26,6 +26,9 @@ namespace podqos::store {
 ///         and the caller, or is writable by others without the sticky bit.
 [[nodiscard]] Result<sys::Directory> make_state_directory(const std::string& path);
 
+/// The same for one that exists; kNotFound if it is missing.
+[[nodiscard]] Result<sys::Directory> open_state_directory(const std::string& path);
+
 /// Whether the end of this container may change the state. False only if no transaction was
 /// interrupted and the index has no entry for the id: entries are written before the pod's record
 /// and removed after it. True if the state cannot be read. Takes no lock.

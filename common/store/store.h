@@ -92,6 +92,9 @@ class Store {
   /// All index entries. Reads the whole index, so only reconciliation uses it.
   [[nodiscard]] Result<std::vector<IndexEntry>> all_entries();
 
+  /// The state directory; nullptr if the files are in none.
+  [[nodiscard]] const sys::Directory* directory() const { return files_->directory(); }
+
   /// Corrupt records found so far, one sentence each for the log.
   [[nodiscard]] const std::vector<std::string>& incidents() const { return incidents_; }
 

@@ -131,10 +131,16 @@ class Podqos:
         return names
 
     def state_bytes(self):
-        """{path: content} of the whole state directory, the lock excepted: two of them compare with ==."""
-        files = sorted(p for p in self.state.rglob("*") if (p.is_symlink() or p.is_file()) and p.name != "lock")
+        """{path: content} of the state directory, lock and events excepted: two of them compare with ==."""
+        left_out = {"lock", "events", "events.1"}
+        files = sorted(p for p in self.state.rglob("*") if (p.is_symlink() or p.is_file()) and p.name not in left_out)
         return {str(p.relative_to(self.state)): os.readlink(p).encode() if p.is_symlink() else p.read_bytes()
                 for p in files}
+
+    def events(self):
+        """The journal of events, read without podqosctl."""
+        files = [self.state / name for name in ("events.1", "events")]
+        return [json.loads(line) for file in files if file.exists() for line in file.read_text("utf-8").splitlines()]
 
     def log_text(self):
         return self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""

@@ -160,15 +160,19 @@ void warn_uncounted(Admission& admission, const AdmissionSnapshot& snapshot,
 std::string describe_admission(const Admission& admission) {
   const PodRecord& record = admission.record;
   const ContainerRecord& container = admission.container;
-  return cat(name_of(record.pod), ": ", format_qos_class(record.qos_class), ", container ",
-             printable(container.name), " (", printable(container.id), ") at ", container.cgroup,
-             ", cpu ", format_amount(record.counted_request.cpu), ", memory ",
-             format_amount(record.counted_request.memory), " requested");
+  return cat(format_qos_class(record.qos_class), ", cpu ",
+             format_amount(record.counted_request.cpu), ", memory ",
+             format_amount(record.counted_request.memory), " requested, at ", container.cgroup);
 }
 
 std::string name_of(const Pod& pod) {
   if (pod.name.empty()) return cat("pod ", pod.uid);
   return cat("pod ", pod.uid, " (", printable(pod.pod_namespace), "/", printable(pod.name), ")");
+}
+
+std::string name_of(const Pod& pod, const ContainerRecord& container) {
+  return cat(name_of(pod), ", container ", printable(container.name), " (", printable(container.id),
+             ")");
 }
 
 void reconcile_bundle(TiersRecord& tiers, PodRecord& record, ContainerFacts& facts) {
@@ -266,8 +270,7 @@ std::optional<std::string> decide_confirmation(PodRecord& record, std::size_t in
   if (is_at_or_below(init.cgroup, container.cgroup)) return std::nullopt;
   const std::string placed = std::exchange(container.cgroup, init.cgroup);
   if (!is_below(placed, record.cgroup)) return std::nullopt;
-  return cat("pod ", record.pod.uid, ", container ", printable(container.id),
-             ": the runtime put it into cgroup ", init.cgroup, ", not into ", placed,
+  return cat("the runtime put it into cgroup ", init.cgroup, ", not into ", placed,
              ": the pod's limits do not apply to it");
 }
 

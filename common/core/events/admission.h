@@ -44,11 +44,13 @@ struct Admission {
   std::vector<std::string> warnings;                 ///< one sentence each, for the log
 };
 
-/// The line in the log about an admission.
+/// What became of a container, for its event: its class, what it requests, and where it is.
 [[nodiscard]] std::string describe_admission(const Admission& admission);
 
 /// A pod's name in messages: "pod 42 (web/front)".
 [[nodiscard]] std::string name_of(const Pod& pod);
+/// A container's with its pod's: "pod 42 (web/front), container app (8f27)".
+[[nodiscard]] std::string name_of(const Pod& pod, const ContainerRecord& container);
 
 /// Matches a container that is recorded without its bundle and reported with it, or the other way
 /// round, if it is the only one of its id, and sets the bundle in both.
@@ -86,7 +88,7 @@ struct Init {
 /// reports.
 /// @param index  of the container in the record
 /// @param bundle  canonical; empty if the engine reports none
-/// @return a warning for the log if the container is not where it was placed
+/// @return what to warn of if the container is not where it was placed
 [[nodiscard]] std::optional<std::string> decide_confirmation(PodRecord& record, std::size_t index,
                                                              const Init& init,
                                                              const std::string& bundle,

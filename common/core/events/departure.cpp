@@ -15,11 +15,9 @@ namespace {
 /// A kubelet's pod is not in podqos's tiers.
 std::string describe_release(const PodRecord& record) {
   const std::string_view qos_class = format_qos_class(record.qos_class);
-  if (record.kubelets_own)
-    return cat("pod ", record.pod.uid, " of a kubelet has ended: ", qos_class);
-  return cat("pod ", record.pod.uid, " released: ", qos_class, ", cpu ",
-             format_amount(record.counted_request.cpu), ", memory ",
-             format_amount(record.counted_request.memory), " returned to the tiers");
+  if (record.kubelets_own) return cat("a kubelet's pod has ended, ", qos_class);
+  return cat("released, ", qos_class, ": cpu ", format_amount(record.counted_request.cpu),
+             ", memory ", format_amount(record.counted_request.memory), " returned to the tiers");
 }
 
 /// After which memory.stat has all changes: the kernel flushes it every two seconds.

@@ -128,6 +128,8 @@ Reconciliation reconcile_pods(std::vector<ReconciledPod> pods, TiersRecord& tier
     if (!record.released_at) {
       ++report.released;
       report.changes.push_back(cat("pod ", uid, " released"));
+      report.events.push_back(event_of(EventKind::kReleased, record));
+      report.events.back().text = "released by a reconciliation, as its end was not reported";
       record.released_at = times.now;
     }
     out.ended.push_back(std::move(record));

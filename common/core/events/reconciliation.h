@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/base/units.h"
+#include "common/core/events/event.h"
 #include "common/core/record.h"
 
 namespace podqos::core {
@@ -41,6 +42,7 @@ struct ReconcileReport {
   /// newer version, which are left unchanged.
   std::vector<std::string> failed;
   std::vector<std::string> warnings;  ///< what the operator should check
+  std::vector<Event> events;          ///< of all of them those that the journal has
 };
 
 /// A pod cgroup below podqos's root whose pod has no record there.

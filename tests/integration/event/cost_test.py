@@ -55,9 +55,9 @@ def wrapper(ground):
 
 
 @contextlib.contextmanager
-def prepared(arrange):
+def prepared(arrange, **settings):
     """(Scenario, Program)."""
-    with scenario.Scenario(arrange.__name__.replace("_", "-")) as ground:
+    with scenario.Scenario(arrange.__name__.replace("_", "-"), **settings) as ground:
         ground.first_container()
         yield ground, arrange(ground)
 
@@ -102,6 +102,14 @@ class Files(unittest.TestCase):
     def test_create_runtime_makes_few_system_calls(self):
         with prepared(create_runtime) as event:
             self.assertLessEqual(len(self.trace(*event)), MOST_CALLS)
+
+    def test_event_takes_three_system_calls(self):
+        """It is appended to what is opened beneath the state directory, which is open already."""
+        counts = []
+        for size in ("4Mi", "0"):
+            with prepared(precreate, events={"size": size}) as (ground, program):
+                counts.append(len(self.trace(ground, program)))
+        self.assertLessEqual(counts[0] - counts[1], 3)
 
 
 @unittest.skipUnless(is_release(), "only a release build promises its size")

@@ -96,7 +96,7 @@ class Ordinary(harness.TestCase):
                 bundle = self.make(directory, label, change, status)
                 self.register_hooks(bundle)
                 self.assertEqual(self.observe(self.wrapper, name, bundle), without)
-        self.assertEqual(self.podqos.state_bytes(), {})
+        self.assertEqual((self.podqos.state_bytes(), self.podqos.events()), ({}, []))
         self.assertFalse(self.machine.exists(self.root), "podqos made a cgroup")
 
     def test_without_a_cgroups_path(self):
@@ -109,7 +109,7 @@ class Ordinary(harness.TestCase):
         self.assertEqual(machines.cgroups_of(pid), without)
         self.assertEqual(bundle.read(), before)
         self.wrapper.delete(name)
-        self.assertEqual(self.podqos.state_bytes(), {})
+        self.assertEqual((self.podqos.state_bytes(), self.podqos.events()), ({}, []))
 
 
 @harness.for_each_runtime
@@ -193,7 +193,7 @@ class AnotherUser(harness.TestCase):
                 done = self.call(caller, harness.HOOK, stage, stdin=stdin)
                 self.assertEqual((done.returncode, done.stdout, done.stderr), (0, stdout, ""))
         self.assertEqual((self.bundle_path / "config.json").read_text(encoding="utf-8"), self.text)
-        self.assertEqual(self.podqos.state_bytes(), {})
+        self.assertEqual((self.podqos.state_bytes(), self.podqos.events()), ({}, []))
 
     def test_passes_through(self):
         self.config.write_text(json.dumps(self.settings), encoding="utf-8")

@@ -256,6 +256,11 @@ class FullNode(harness.TestCase):
             self.assertRegex(said, self.REFUSAL)
         self.assertEqual(bundle.read(), text)
         self.assertEqual(self.podqos.state_bytes(), before)
+        events = [event for event in self.podqos.events() if event["event"] == "refused"]
+        self.assertEqual([(event["program"], event["uid"]) for event in events],
+                         [("podqos-runtime", "second-1"), ("podqos-hook", "second-1")])
+        for event in events:
+            self.assertRegex(event["text"], self.REFUSAL)
         self.assertFalse(self.machine.exists(self.pod_path("burstable", "second-1")))
         self.assertIsNone(self.plain.state(name))
         self.wrapper.delete(first)

@@ -29,8 +29,10 @@ struct FakeRecords {
 class FakeFiles final : public store::StateFiles {
  public:
   /// @param on_change  called before each change, which is not made if that fails
-  FakeFiles(FakeRecords& records, std::function<Status()> on_change)
-      : records_(&records), on_change_(std::move(on_change)) {}
+  /// @param state  where events are recorded; nullptr: nowhere
+  FakeFiles(FakeRecords& records, std::function<Status()> on_change,
+            const sys::Directory* state = nullptr)
+      : records_(&records), on_change_(std::move(on_change)), state_(state) {}
 
   Result<std::optional<std::string>> read(const std::string& path) override {
     if (path == store::kMarkName)
@@ -66,7 +68,7 @@ class FakeFiles final : public store::StateFiles {
     names.erase(std::ranges::unique(names).begin(), names.end());
     return names;
   }
-  [[nodiscard]] const sys::Directory* directory() const override { return nullptr; }
+  [[nodiscard]] const sys::Directory* directory() const override { return state_; }
 
  private:
   static std::string uid_of(std::string_view path) {
@@ -95,6 +97,7 @@ class FakeFiles final : public store::StateFiles {
 
   FakeRecords* records_;
   std::function<Status()> on_change_;
+  const sys::Directory* state_;
 };
 
 }  // namespace podqos::app

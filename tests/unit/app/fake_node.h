@@ -74,7 +74,7 @@ class FakeNode {
       return {};
     };
     auto store = store::Store::over(
-        std::make_unique<FakeFiles>(records, [spend] { return spend("record"); }));
+        std::make_unique<FakeFiles>(records, [spend] { return spend("record"); }, state));
     EXPECT_TRUE(store) << store.error().message;
     return {settings, *log, std::make_unique<store::Store>(std::move(*store)),
             std::make_unique<cgroup::FakeMachine>(tree, spend), capacity};
@@ -213,7 +213,8 @@ class FakeNode {
       return fail(ErrorCode::kIo, cat("a preview has made a change: ", change));
     };
     return preview_reconcile(settings,
-                             std::make_unique<FakeFiles>(records, [&] { return refuse("record"); }),
+                             std::make_unique<FakeFiles>(
+                                 records, [&] { return refuse("record"); }, state),
                              std::make_unique<cgroup::FakeMachine>(tree, refuse), capacity);
   }
 
@@ -245,6 +246,7 @@ class FakeNode {
   core::Settings settings;
   core::NodeCapacity capacity{.memory = Bytes{16LL << 30U}, .cpu = MilliCpu{8000}, .pids = 32'768};
   std::unique_ptr<Log> log;
+  const sys::Directory* state = nullptr;  ///< where events are recorded; nullptr: nowhere
   std::function<void(const std::string& change)> on_change;  ///< called before each change
   /// Changes that are refused each time, as by a systemd that does not answer.
   std::function<bool(const std::string& change)> refuses;

@@ -1,11 +1,13 @@
 #include "common/app/log.h"
 
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
 #include <string>
+#include <string_view>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -73,22 +75,34 @@ TEST(StandardError, IsNotWaitedFor) {
   });
 }
 
-/// In a /dev of its own, without a log daemon's socket.
+/// In a /dev and /run of its own, without a log daemon's socket.
 template <class Body>
 void with_own_dev(Body body) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can put a /dev of its own in place";
   const int status = run_in_child([&] {
     ASSERT_TRUE(mount_private_tmpfs("/dev", "size=64k"));
+    ASSERT_TRUE(mount_private_tmpfs("/run", "size=64k"));
     body();
   });
   EXPECT_EQ(status, 0);
 }
 
-int listen_as_daemon() {
+int listen_at(std::string_view path) {
   const int daemon = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = "/dev/log"};
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
   EXPECT_EQ(::bind(daemon, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   return daemon;
+}
+int listen_as_daemon() {
+  return listen_at("/dev/log");
+}
+
+std::string read_datagram(int fd) {
+  std::array<char, 1024> text{};
+  const ssize_t size = ::read(fd, text.data(), text.size());
+  EXPECT_GT(size, 0);
+  return {text.data(), static_cast<std::size_t>(size)};
 }
 
 TEST(Syslog, GetsALineWithItsPriority) {
@@ -124,6 +138,40 @@ TEST(Syslog, DoesNotWaitForADaemonThatHangs) {
     Log log{"podqos-hook", {}};
     for (int line = 0; line < 10'000; ++line)
       log.error("nobody reads this");
+  });
+}
+
+/// systemd, docs/JOURNAL_NATIVE_PROTOCOL.md
+TEST(Journal, GetsALineWithWhatTheEventIsAbout) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can put a /run of its own in place";
+  expect_in_child([] {
+    ASSERT_TRUE(mount_private_tmpfs("/run", "size=64k"));
+    ASSERT_EQ(::mkdir("/run/systemd", 0755), 0);
+    ASSERT_EQ(::mkdir("/run/systemd/journal", 0755), 0);
+    const int journal = listen_at("/run/systemd/journal/socket");
+    Log log{"podqos-hook", {}};
+    log.event(core::LogLevel::kWarning,
+              {.kind = core::EventKind::kMisplaced,
+               .engine = "docker",
+               .pod_namespace = "web",
+               .pod_name = "front",
+               .uid = "42",
+               .container = "a\nPODQOS_POD=43",
+               .container_id = "8f27",
+               .qos_class = core::QosClass::kBurstable,
+               .text = "runs elsewhere"},
+              "pod 42: ", nullptr);
+    EXPECT_EQ(
+        read_datagram(journal),
+        cat("PRIORITY=4\nSYSLOG_FACILITY=3\nSYSLOG_IDENTIFIER=podqos-hook\nSYSLOG_PID=", ::getpid(),
+            "\nPODQOS_EVENT=misplaced\nPODQOS_ENGINE=docker\nPODQOS_NAMESPACE=web\n"
+            "PODQOS_POD_NAME=front\nPODQOS_POD=42\nPODQOS_CONTAINER=a\\x0aPODQOS_POD=43\n"
+            "PODQOS_CONTAINER_ID=8f27\nPODQOS_QOS_CLASS=Burstable\n"
+            "MESSAGE=pod 42: runs elsewhere\n"));
+    log.info("reloaded");
+    EXPECT_EQ(read_datagram(journal),
+              cat("PRIORITY=6\nSYSLOG_FACILITY=3\nSYSLOG_IDENTIFIER=podqos-hook\nSYSLOG_PID=",
+                  ::getpid(), "\nMESSAGE=reloaded\n"));
   });
 }
 

@@ -20,7 +20,7 @@ inline constexpr std::string_view kEverything = R"({
   "enforceNodeAllocatable": ["none"], "rootCpuWeight": 300, "admission": {"memory": "enforce", "cpu": "off", "pids": "enforce"}, "qosReserved": {"memory": "50%"}, "maxPodClaim": "40%", "cpuCFSQuota": false, "cpuCFSQuotaPeriod": "5ms", "cpuBurst": {"guaranteed": "50%", "burstable": "0%"}, "cpuIdle": {"bestEffort": true}, "weightFormula": "log",
   "podPidsLimit": 1024, "ioWeight": {"guaranteed": 10000, "burstable": 100, "bestEffort": 1}, "eviction": {"burstable": {"memoryPressure": "80%/60s"}, "besteffort": {"memoryPressure": "60%/30s"}, "interval": "5m"}, "memorySwap": {"swapBehavior": "LimitedSwap"}, "singleProcessOOMKill": true, "memoryReservationPolicy": "TieredReservation", "memoryThrottlingFactor": 0.9, "memoryHighPatience": "1m", "releaseDelay": "2m", "tierMemoryFloor": "32Mi", "runtimes": ["/opt/runc"],
   "chargeMonitor": true, "stateDir": "/run/other", "lockDeadline": "250ms",
-  "nri": {"metrics": "unix:/run/other/metrics.sock"}, "log": {"sink": "/var/log/podqos.log", "level": "debug"}
+  "nri": {"metrics": "unix:/run/other/metrics.sock"}, "log": {"sink": "/var/log/podqos.log", "level": "debug"}, "events": {"size": "1Mi"}
 })";
 
 /// What stands in kEverything.
@@ -70,6 +70,7 @@ inline core::Settings everything() {
   out.metrics = core::UnixSocket{"/run/other/metrics.sock"};
   out.log_sink = "/var/log/podqos.log";
   out.log_level = core::LogLevel::kDebug;
+  out.events_size = Bytes{1'048'576};
   return out;
 }
 
@@ -138,6 +139,7 @@ inline const std::vector<Field> kFields = {
     {"nri.metrics", R"("127.0.0.1:9464")", {"null"}},
     {"log.sink", R"("none")"},
     {"log.level", R"("error")"},
+    {"events.size", R"("2Mi")"},
 };
 
 }  // namespace podqos::codec::every_setting

@@ -99,6 +99,7 @@ TEST(MergeSettings, SaysWhichValuesItExpects) {
        memory + ", above 0, or null",
        {R"("32GB")", "0", "1.5", R"("1.5")", R"("0.0001Ki")"}},
       {"tierMemoryFloor", memory, {R"("100m")", "null"}, {"0"}},
+      {"events.size", memory + ", at most 64Mi", {R"("65Mi")", "null"}, {"0", R"("64Mi")"}},
       {"reserved.system.memory", memory, {"1e30"}},
       {"reserved.kube.memory", memory, {"-5"}},
       {"nodeCpu", R"(an amount of CPU such as "500m", above 0, or null)", {R"("-1")"}},
@@ -266,7 +267,8 @@ TEST(MergeSettings, SaysWhereAnUnknownFieldMayBelong) {
        "maxPodClaim, cpuCFSQuota, cpuCFSQuotaPeriod, cpuBurst, cpuIdle, weightFormula, "
        "podPidsLimit, ioWeight, eviction, memorySwap, singleProcessOOMKill, "
        "memoryReservationPolicy, memoryThrottlingFactor, memoryHighPatience, releaseDelay, "
-       "tierMemoryFloor, runtimes, chargeMonitor, stateDir, lockDeadline, nri, log"},
+       "tierMemoryFloor, runtimes, chargeMonitor, stateDir, lockDeadline, nri, log, "
+       "events"},
       {R"({"reserved":{"kube":{"disk":1}}})", "expected one of cpu, memory"},
       // A dot in a name is not a path.
       {R"({"log.level":"info"})", "write level as a field of the object log"},

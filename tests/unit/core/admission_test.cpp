@@ -303,20 +303,18 @@ Admission admission_of_c1() {
 
 TEST(DescribeAdmission, TellsClassPlaceAndWhatCounts) {
   EXPECT_EQ(describe_admission(admission_of_c1()),
-            "pod 42: Burstable, container web (c1) at /podqos/kubepods/burstable/pod42/c1, cpu "
-            "100m, memory 64Mi requested");
+            "Burstable, cpu 100m, memory 64Mi requested, at "
+            "/podqos/kubepods/burstable/pod42/c1");
 }
 
-TEST(DescribeAdmission, NamesThePodAndEscapesWhatItsAuthorWrites) {
+TEST(NameOf, IsThatOfThePodAndEscapesWhatItsAuthorWrites) {
   Admission admission = admission_of_c1();
   admission.record.pod.name = "front";
   admission.record.pod.pod_namespace = "shop";
-  admission.record.qos_class = QosClass::kGuaranteed;
   admission.container.name = "a\nb";
   admission.container.id = "c\"1";
-  EXPECT_EQ(describe_admission(admission),
-            "pod 42 (shop/front): Guaranteed, container a\\x0ab (c\\\"1) at "
-            "/podqos/kubepods/burstable/pod42/c1, cpu 100m, memory 64Mi requested");
+  EXPECT_EQ(name_of(admission.record.pod, admission.container),
+            "pod 42 (shop/front), container a\\x0ab (c\\\"1)");
 }
 
 }  // namespace

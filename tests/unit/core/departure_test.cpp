@@ -179,7 +179,7 @@ TEST_F(DecideDeparture, RequestsLeaveTheSumsWithTheLastContainer) {
   EXPECT_EQ(tiers_.sums.burstable,
             (TierSum{.pods = 1, .cpu = MilliCpu{200}, .memory = Bytes{36 * kMi}}));
   EXPECT_EQ(departure.message,
-            "pod 42 released: Burstable, cpu 100m, memory 64Mi returned to the tiers");
+            "released, Burstable: cpu 100m, memory 64Mi returned to the tiers");
 }
 
 TEST_F(DecideDeparture, AReleasedPodLeavesTheSumsOnce) {
@@ -203,7 +203,7 @@ TEST_F(DecideDeparture, AKubeletsPodEndsWithItsContainers) {
   EXPECT_EQ(departure.outcome, PodOutcome::kForgotten);
   EXPECT_EQ(tiers_.sums.kubelets, TierSum{});
   EXPECT_THAT(tiers_.revisits, IsEmpty());
-  EXPECT_EQ(departure.message, "pod 42 of a kubelet has ended: Burstable");
+  EXPECT_EQ(departure.message, "a kubelet's pod has ended, Burstable");
   EXPECT_FALSE(charge_was_read_);
 }
 

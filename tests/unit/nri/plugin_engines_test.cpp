@@ -191,7 +191,7 @@ TEST_F(KubeletPodTest, EndsWithoutReturningAnything) {
   ASSERT_TRUE(ask(kStopPodSandbox));
   housekeep();
   EXPECT_FALSE(is_known("1"));
-  EXPECT_THAT(log(), HasSubstr("pod 1 of a kubelet has ended"));
+  EXPECT_THAT(log(), HasSubstr("pod 1 (web/front): a kubelet's pod has ended"));
   EXPECT_THAT(log(), Not(HasSubstr("returned to the tiers")));
 }
 

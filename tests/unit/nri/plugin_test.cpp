@@ -17,6 +17,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/text.h"
+#include "common/store/event_file.h"
 #include "common/sys/process.h"
 #include "tests/unit/nri/plugin_fixture.h"
 
@@ -102,7 +103,18 @@ TEST_F(PluginTest, AdmitsOrRejectsWhatItCannotPlace) {
   EXPECT_TRUE(ask(kRunPodSandbox));
   EXPECT_THAT(log(), HasSubstr("CreateContainer: "));
   EXPECT_THAT(log(), HasSubstr("RunPodSandbox: "));
-  EXPECT_FALSE(temporary().has("state"));
+  EXPECT_FALSE(temporary().has("state/pods"));
+  const auto journal = store::read_events(temporary().path("state"));
+  ASSERT_TRUE(journal);
+  ASSERT_EQ(journal->events.size(), 2U);
+  EXPECT_EQ(journal->events[0].kind, core::EventKind::kFailed);
+  EXPECT_EQ(journal->events[0].program, "podqos-nri");
+  EXPECT_EQ(journal->events[0].uid, "1");
+  EXPECT_EQ(journal->events[0].pod_namespace, "web");
+  EXPECT_EQ(journal->events[0].pod_name, "front");
+  EXPECT_EQ(journal->events[0].container, "app");
+  EXPECT_THAT(journal->events[0].text, HasSubstr("podqos.io/pod"));
+  EXPECT_THAT(journal->events[1].container_id, HasSubstr("sandbox"));
   reconfigure(R"(, "onError": "reject")");
   const auto refused = create(pod_, app(kSmall));
   ASSERT_FALSE(refused);

@@ -2,12 +2,15 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/core/kubernetes/pod_resources.h"
 #include "common/core/record.h"
+#include "common/core/settings.h"
 
 namespace podqos::core {
 
@@ -29,6 +32,9 @@ enum class EventKind : std::uint8_t {
 inline constexpr std::string_view kEventKinds =
     "placed registered failed refused misplaced moved corrected resized throttled evicted released";
 
+/// "placed"
+[[nodiscard]] std::string_view format_event_kind(EventKind kind);
+
 /// An entry of the journal of events. A text is "" where it is not known or does not apply.
 struct Event {
   UnixMillis time = {};
@@ -46,9 +52,18 @@ struct Event {
   friend bool operator==(const Event&, const Event&) = default;
 };
 
+/// kRefused if a container is refused because of this error, else kFailed; see refuses().
+[[nodiscard]] inline EventKind kind_of_failure(const Settings& settings, const Error& error) {
+  return refuses(settings, error) ? EventKind::kRefused : EventKind::kFailed;
+}
+
 /// An event with all that a record tells of its pod.
 /// @param container  of the record; nullptr: it is about the whole pod
 [[nodiscard]] Event event_of(EventKind kind, const PodRecord& record,
                              const ContainerRecord* container = nullptr);
+
+/// Whether the journal has the same event, of whichever program, within the hour before `now`.
+/// @param journal  in the order in which they were recorded
+[[nodiscard]] bool has_lately(std::span<const Event> journal, const Event& event, UnixMillis now);
 
 }  // namespace podqos::core
