@@ -179,6 +179,25 @@ TEST(ActivateDocker, RegistersByAReload) {
             "reload -> reloaded; stops 3; known, 3 run");
 }
 
+TEST(ActivateDocker, ReloadsForTheDefaultRuntime) {
+  for (const char* before : {"runc", "podqos"}) {
+    std::string chosen = before;
+    std::string verbs;
+    struct Setup setup{.engine = &engines()[3], .set_default = true, .restart = Restart::kHarmless};
+    EXPECT_TRUE(ctl::activate(
+        setup,
+        [&](const std::vector<std::string>& argv) -> Result<std::string> {
+          if (argv[0] != "/usr/bin/systemctl") return "3 0 systemd " + chosen + " podqos runc";
+          if (argv[1] == "reload") chosen = "podqos";
+          if (argv[1] != "is-active") verbs += argv[1];
+          return "";
+        },
+        milliseconds{0}));
+    EXPECT_EQ(verbs, before == std::string{"runc"} ? "reload" : "");
+    EXPECT_FALSE(setup.stale);
+  }
+}
+
 TEST(ActivateDocker, DoesNothingWhereTheDaemonHasIt) {
   EXPECT_EQ(outcome({.known = true, .running = 3}, "there", Restart::kHarmless),
             "->; stops 3; known, 3 run");
