@@ -58,6 +58,7 @@ void add_explain(Cli& cli);
 void add_annotate(Cli& cli);
 void add_status(Cli& cli);
 void add_tree(Cli& cli);
+void add_events(Cli& cli);
 void add_reconcile(Cli& cli);
 void add_resize(Cli& cli);
 void add_configure(Cli& cli);

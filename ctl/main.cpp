@@ -62,6 +62,7 @@ void add_subcommands(Cli& cli) {
   add_annotate(cli);
   add_status(cli);
   add_tree(cli);
+  add_events(cli);
   add_reconcile(cli);
   add_resize(cli);
   add_configure(cli);

@@ -131,8 +131,8 @@ class Configuration(unittest.TestCase):
             listed = text.partition("\nSubcommands:\n")[2]
             calls += [[*args, name] for name in re.findall(r"^  (\w+) ", listed, re.MULTILINE)]
         self.assertEqual([" ".join(args) for args in calls],
-                         ["", "explain", "annotate", "status", "tree", "reconcile", "resize", "configure", "config",
-                          "version", "config show", "config check", "config runtimes", "config fields"])
+                         ["", "explain", "annotate", "status", "tree", "events", "reconcile", "resize", "configure",
+                          "config", "version", "config show", "config check", "config runtimes", "config fields"])
 
     def test_a_full_disk_is_a_failure(self):
         for args in (["--version"], ["version"], ["--help"]):

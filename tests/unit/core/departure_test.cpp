@@ -178,8 +178,7 @@ TEST_F(DecideDeparture, RequestsLeaveTheSumsWithTheLastContainer) {
   EXPECT_EQ(departure.record.released_at, BootSeconds{1000});
   EXPECT_EQ(tiers_.sums.burstable,
             (TierSum{.pods = 1, .cpu = MilliCpu{200}, .memory = Bytes{36 * kMi}}));
-  EXPECT_EQ(departure.message,
-            "released, Burstable: cpu 100m, memory 64Mi returned to the tiers");
+  EXPECT_EQ(departure.message, "released, Burstable: cpu 100m, memory 64Mi returned to the tiers");
 }
 
 TEST_F(DecideDeparture, AReleasedPodLeavesTheSumsOnce) {

@@ -277,9 +277,9 @@ TEST_F(ReconcilePods, AProcessInThePodsCgroupKeepsItsRequests) {
   EXPECT_THAT(decided.living, ElementsAre(Key("42")));
   EXPECT_EQ(tiers_.sums.burstable.cpu, MilliCpu{100});
   EXPECT_THAT(report_.warnings, ElementsAre(HasSubstr("its containers have ended")));
-  EXPECT_THAT(tiers_.revisits,
-              ElementsAre(Revisit{
-                  .uid = "42", .until = BootSeconds{1030}, .cgroup = pod.record.cgroup}));
+  EXPECT_THAT(
+      tiers_.revisits,
+      ElementsAre(Revisit{.uid = "42", .until = BootSeconds{1030}, .cgroup = pod.record.cgroup}));
 }
 
 TEST_F(ReconcilePods, AKubeletsPodEndsWithItsContainers) {
