@@ -155,6 +155,9 @@ class Reconciliation(unittest.TestCase):
         self.assertEqual(released, f"{before}pod gone-1: container gone has ended\npod gone-1 released\n")
         systemctl("start", RECONCILE)
         self.assertEqual(journal(RECONCILE), released)
+        found = subprocess.run(["journalctl", "--no-pager", "--quiet", "--output=cat", "PODQOS_POD=gone-1",
+                                "PODQOS_EVENT=placed"], capture_output=True, text=True, check=True, timeout=PATIENCE)
+        self.assertIn("pod gone-1, container gone (gone): Burstable, cpu 100m", found.stdout)
 
     def test_beside_a_plugin_that_waits_for_its_runtime(self):
         """That one counts on no list of an engine, and reconciles nothing."""
