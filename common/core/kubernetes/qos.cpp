@@ -51,6 +51,12 @@ Tally tally_containers(const Pod& pod) {
   return tally;
 }
 
+/// "300m" or "256Mi": an amount of the resource at this place of kQosResources.
+std::string amount_of(std::size_t resource, const Quantity& quantity) {
+  return kQosResources.at(resource) == kCpu ? format_amount(MilliCpu{quantity.milli_value()})
+                                            : format_amount(Bytes{quantity.value()});
+}
+
 QosVerdict verdict_for(const Tally& tally, std::string_view owner) {
   if (tally.requests == QosSums{} && tally.limits == QosSums{}) {
     return {.qos_class = QosClass::kBestEffort,
@@ -60,9 +66,8 @@ QosVerdict verdict_for(const Tally& tally, std::string_view owner) {
   for (std::size_t i = 0; i < kQosResources.size(); ++i) {
     if (tally.requests[i] == tally.limits[i]) continue;
     return {.qos_class = QosClass::kBurstable,
-            .reason = cat("the ", kQosResources[i], " request of ", owner, " is ",
-                          tally.requests[i].format_decimal(), ", the limit ",
-                          tally.limits[i].format_decimal())};
+            .reason = cat(kQosResources[i], " request ", amount_of(i, tally.requests[i]),
+                          " differs from limit ", amount_of(i, tally.limits[i]), " of ", owner)};
   }
   return {.qos_class = QosClass::kGuaranteed,
           .reason = cat("cpu and memory are limited, and requested in full, by ", owner)};

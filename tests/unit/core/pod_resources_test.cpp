@@ -175,7 +175,7 @@ TEST(Classify, GivesAReasonToCheck) {
            {pod({container("a", kFull, kFull)}, {init("setup", {})}), QosClass::kBurstable,
             "init container \"setup\" has no cpu limit"},
            {pod({container("a", list({{"cpu", "0.5"}, {"memory", "1Gi"}}), kFull)}),
-            QosClass::kBurstable, "the cpu request of the containers is 0.5, the limit 1"},
+            QosClass::kBurstable, "cpu request 500m differs from limit 1 of the containers"},
            {with_pod_level({}), QosClass::kBestEffort,
             "no cpu or memory is requested or limited by spec.resources"},
            {with_pod_level({kFull, kFull}), QosClass::kGuaranteed,
