@@ -51,6 +51,13 @@ Status find_engine(const std::string& version, Setup& setup) {
                 "\": no version found; set it with --engine-version");
 }
 
+/// The method that was asked for, or the best one.
+Method method_of(const ConfigureOptions& options) {
+  if (options.method.empty())
+    return options.setup.set_default ? Method::kWrapper : best_method(options.setup);
+  return static_cast<Method>(std::ranges::find(kMethods, options.method) - kMethods.begin());
+}
+
 /// Does all that was asked for. @return what is to be printed.
 Result<std::string> configure(ConfigureOptions& options) {
   Setup& setup = options.setup;
@@ -62,10 +69,7 @@ Result<std::string> configure(ConfigureOptions& options) {
     setup.restart = options.restart == "force" ? Restart::kForce : Restart::kHarmless;
   PODQOS_TRY(find_engine(options.engine_version, setup));
   setup.plugin_installed = setup.files.exists(kPlugin);
-  const auto method = std::ranges::find(kMethods, options.method) - kMethods.begin();
-  setup.method = !options.method.empty() ? static_cast<Method>(method)
-                 : setup.set_default     ? Method::kWrapper
-                                         : best_method(setup);
+  setup.method = method_of(options);
   if (!setup.config.empty() && !setup.files.exists(setup.config))
     return fail(ErrorCode::kNotFound, cat("--config: ", setup.root, setup.config, " not found"));
   if (auto planned = plan(setup); !planned)

@@ -65,44 +65,72 @@ struct DaemonEdit {
   bool set_default = false;
 };
 
-/// What registration, or its removal, makes of a file; the same bytes if that is done already.
-/// @return an error without the name of the file in front
-Result<std::string> edited(const std::string& bytes, DaemonEdit edit) {
-  const std::string_view text = daemon_text(bytes);
-  auto tree = codec::parse_json_tree(text, {.bytes = kMaxInput});
-  if (!tree) return fail(tree.error().code, cat(": ", tree.error().message));
-  if (tree->kind != JsonNode::Kind::kObject) return refuse_at(text, tree->raw, "is not an object");
-  PODQOS_ASSIGN(const JsonNode* const chosen, find_member(text, *tree, "default-runtime"));
-  PODQOS_ASSIGN(const JsonNode* const runtimes, find_member(text, *tree, "runtimes"));
-  if (runtimes != nullptr && runtimes->kind != JsonNode::Kind::kObject)
+/// The members of daemon.json that concern podqos, in its text; nullptr where absent.
+struct DaemonMembers {
+  std::string_view text;
+  const JsonNode* chosen = nullptr;  ///< "default-runtime"
+  const JsonNode* podqos = nullptr;  ///< among "runtimes"
+
+  [[nodiscard]] bool is_default() const { return chosen != nullptr && chosen->text == kHandler; }
+};
+
+Result<DaemonMembers> find_members(std::string_view text, const JsonNode& tree) {
+  if (tree.kind != JsonNode::Kind::kObject) return refuse_at(text, tree.raw, "is not an object");
+  DaemonMembers found{.text = text};
+  PODQOS_ASSIGN(found.chosen, find_member(text, tree, "default-runtime"));
+  PODQOS_ASSIGN(const JsonNode* const runtimes, find_member(text, tree, "runtimes"));
+  if (runtimes == nullptr) return found;
+  if (runtimes->kind != JsonNode::Kind::kObject)
     return refuse_at(text, runtimes->raw_key, "\"runtimes\" is not an object");
-  const JsonNode none;
-  PODQOS_ASSIGN(const JsonNode* const podqos,
-                find_member(text, runtimes == nullptr ? none : *runtimes, kHandler));
-  const bool is_default = chosen != nullptr && chosen->text == kHandler;
-  const bool is_done = is_default || !edit.set_default;
-  if (podqos == nullptr ? edit.undo : !edit.undo && is_done && is_wrapper(*podqos)) return bytes;
-  if (podqos != nullptr && !edit.undo && !is_wrapper(*podqos)) {
-    auto refused = refuse_at(text, podqos->raw_key, "a runtime \"", kHandler,
+  PODQOS_ASSIGN(found.podqos, find_member(text, *runtimes, kHandler));
+  return found;
+}
+
+/// Refuses what its owner has to change.
+Status check_registration(const DaemonMembers& found, DaemonEdit edit) {
+  if (found.podqos != nullptr && !is_wrapper(*found.podqos)) {
+    auto refused = refuse_at(found.text, found.podqos->raw_key, "a runtime \"", kHandler,
                              "\" is there already, and is not ", kWrapperPath,
                              ": correct or remove it by hand");
     refused.error().code = ErrorCode::kAlreadyExists;
     return refused;
   }
-  if (edit.set_default && chosen != nullptr && !has_word("podqos runc crun", chosen->text))
-    return refuse_at(text, chosen->raw_key, "the default runtime is \"", printable(chosen->text),
+  if (edit.set_default && found.chosen != nullptr &&
+      !has_word("podqos runc crun", found.chosen->text))
+    return refuse_at(found.text, found.chosen->raw_key, "the default runtime is \"",
+                     printable(found.chosen->text),
                      "\", which podqos-runtime calls only if \"runtimes\" of podqos.json names "
                      "it; write \"default-runtime\": \"",
                      kHandler, "\" there by hand");
-  if (edit.undo && (!is_wrapper(*podqos) || podqos->children.size() != 1))
-    return refuse_at(text, podqos->raw_key, "the runtime \"", kHandler,
-                     "\" is not as podqosctl writes it; remove it by hand");
-  Json values = Json::parse(text);
+  return {};
+}
+
+/// The values with podqos's registration, or without it.
+Json with_registration(Json values, DaemonEdit edit, bool is_default) {
   values.merge_patch(Json::parse(edit.undo ? R"({"runtimes": {"podqos": null}})" : kDockerDaemon));
   if (values["runtimes"].empty()) values.erase("runtimes");
   if (edit.set_default) values["default-runtime"] = kHandler;
   if (edit.undo && is_default) values.erase("default-runtime");
-  return format_like(values, text);
+  return values;
+}
+
+/// What registration, or its removal, makes of a file; the same bytes if that is done already.
+/// @return an error without the name of the file in front
+Result<std::string> edited(const std::string& bytes, DaemonEdit edit) {
+  const std::string_view text = daemon_text(bytes);
+  const auto tree = codec::parse_json_tree(text, {.bytes = kMaxInput});
+  if (!tree) return fail(tree.error().code, cat(": ", tree.error().message));
+  PODQOS_ASSIGN(const DaemonMembers found, find_members(text, *tree));
+  if (edit.undo) {
+    if (found.podqos == nullptr) return bytes;
+    if (!is_wrapper(*found.podqos) || found.podqos->children.size() != 1)
+      return refuse_at(text, found.podqos->raw_key, "the runtime \"", kHandler,
+                       "\" is not as podqosctl writes it; remove it by hand");
+  } else {
+    PODQOS_TRY(check_registration(found, edit));
+    if (found.podqos != nullptr && (found.is_default() || !edit.set_default)) return bytes;
+  }
+  return format_like(with_registration(Json::parse(text), edit, found.is_default()), text);
 }
 
 }  // namespace

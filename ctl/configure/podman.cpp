@@ -23,7 +23,9 @@ constexpr Version kAppending{.major = 4, .minor = 8};
 /// The directory with precreate.
 constexpr const char* kPrecreate = "/usr/share/podqos/podman-hooks.d";
 
-const DefaultRuntime kDefaultRuntime{"engine/runtime", "engine"};
+DefaultRuntime default_runtime() {
+  return {.path = "engine/runtime", .header = "engine"};
+}
 
 Status read_podman(Setup& setup) {
   return read_all_others(
@@ -130,7 +132,7 @@ Result<EngineSettings> inspect_podman(Setup& setup) {
   EngineSettings found{.driver = manager == "cgroupfs"  ? core::Driver::kCgroupfs
                                  : manager == "systemd" ? core::Driver::kSystemd
                                                         : cgroup::machine_driver(),
-                       .is_default = is_default(setup, kDefaultRuntime.path)};
+                       .is_default = is_default(setup, default_runtime().path)};
   PODQOS_ASSIGN(const auto hooks, find_hook_directories(setup));
   check_left_out_hooks(setup, hooks.place, hooks.paths, found);
   const bool is_wanted = setup.files.exists(kPodmanLink) || setup.files.exists(kPodmanDropIn);
@@ -162,13 +164,13 @@ Status plan_podman(Setup& setup) {
   if (is_linked)
     return add_lines(setup, {.path = kPodmanDropIn,
                              .what = "default runtime \"podqos\"",
-                             .default_runtime = kDefaultRuntime});
+                             .default_runtime = default_runtime()});
   if (setup.method == Method::kHooks) return plan_podman_hooks(setup, std::move(link));
   return add_lines(setup, {.path = kPodmanDropIn,
                            .text = podman_lines({}),
                            .what = cat(setup.set_default ? "default " : "", "runtime \"podqos\""),
                            .table = cat("engine/runtimes/", kHandler),
-                           .default_runtime = kDefaultRuntime});
+                           .default_runtime = default_runtime()});
 }
 
 }  // namespace podqos::ctl
