@@ -57,6 +57,7 @@ void add_wide(CLI::App& sub, OutputOptions& options);
 void add_explain(Cli& cli);
 void add_annotate(Cli& cli);
 void add_status(Cli& cli);
+void add_describe(Cli& cli);
 void add_tree(Cli& cli);
 void add_events(Cli& cli);
 void add_reconcile(Cli& cli);

@@ -11,6 +11,8 @@
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/core/pods/pod_name.h"
+#include "ctl/describe.h"
+#include "ctl/engines.h"
 #include "ctl/inventory.h"
 
 namespace podqos::ctl {
@@ -20,28 +22,38 @@ namespace {
 /// (xattr(7)).
 constexpr std::array kKept = {CAP_SYS_ADMIN};
 
-/// A line that begins with this word in red, folded to the screen, with long words shortened where
-/// it is narrow.
-std::string notice(std::string_view word, std::string_view text, const Screen& screen) {
-  const std::string line = cat(word, screen.is_wide() ? std::string{text} : abbreviate(text));
-  const std::string folded = fold(line, "  ", screen.width);
-  return cat(paint(cell(std::string{word}, Colour::kRed), screen.colour),
-             folded.substr(word.size()));
+/// inventory_json() of this machine, or describe_json() of one pod.
+Result<Json> read_view(const app::ConfigurationReport& configuration, std::string_view pod) {
+  PODQOS_ASSIGN(auto records, read_records(configuration.settings));
+  PODQOS_ASSIGN(auto cgroups, cgroup::Cgroupfs::open({.access = cgroup::Access::kRead}));
+  return pod.empty() ? inventory_json(configuration, std::move(records), cgroups)
+                     : describe_json(configuration, records, cgroups, pod);
+}
+
+/// Adds the engines, and a warning for each problem of those that podqos is registered with.
+void add_engines(Json& view, const Json& engines) {
+  view["engines"] = engines;
+  for (const Json& engine : engines) {
+    if (engine.at("registered").is_null()) continue;
+    for (const Json& problem : engine.at("problems"))
+      view.at("warnings")
+          .push_back(cat(text_in(engine, "engine"), ": ", problem.get_ref<const std::string&>()));
+  }
 }
 
 }  // namespace
 
 Result<Json> read_inventory(const app::ConfigurationReport& configuration) {
-  PODQOS_ASSIGN(auto records, read_records(configuration.settings));
-  PODQOS_ASSIGN(auto cgroups, cgroup::Cgroupfs::open({.access = cgroup::Access::kRead}));
-  return inventory_json(configuration, std::move(records), cgroups);
+  return read_view(configuration, "");
 }
 
 std::string format_notices(const app::ConfigurationReport& configuration, const Screen& screen) {
   std::string out;
   for (const std::string& error : configuration.errors)
-    out += notice("error: ", error, screen);
-  const auto warn_of = [&](std::string_view text) { out += notice("warning: ", text, screen); };
+    out += format_notice("error: ", error, screen);
+  const auto warn_of = [&](std::string_view text) {
+    out += format_notice("warning: ", text, screen);
+  };
   if (!configuration.errors.empty())
     warn_of(
         "with errors in the configuration, podqos-hook and podqos-runtime leave new containers "
@@ -61,20 +73,24 @@ std::string pod_title(const Json& pod) {
 
 Result<int> run_view(const ViewOptions& options, const Cli& cli) {
   const Screen screen = options.output.screen();
+  // Executes programs of theirs.
+  const Json engines = options.engines ? read_engines_json() : Json::array();
   // Nothing untrusted is parsed before the restriction.
   PODQOS_TRY(narrow(kKept));
   const app::ConfigurationReport configuration = app::inspect_configuration(cli.config);
-  const auto view = read_inventory(configuration);
+  auto view = read_view(configuration, options.pod);
   if (!view) {
     std::ranges::for_each(configuration.errors, warn);
     return fail(for_root(view.error()));
   }
+  if (options.engines) add_engines(*view, engines);
   const Json& warnings = view->at("warnings");
   std::string out = dump(*view) + "\n";
   if (!options.output.is_json()) {
-    out = cat(format_notices(configuration, screen), options.text(*view, screen));
+    out = cat(format_notices(configuration, screen),
+              options.pod.empty() ? options.text(*view, screen) : describe_text(*view, screen));
     for (const Json& warning : warnings)
-      out += notice("warning: ", warning.get_ref<const std::string&>(), screen);
+      out += format_notice("warning: ", warning.get_ref<const std::string&>(), screen);
   }
   const bool wrong = !warnings.empty() || !configuration.ignored.empty();
   const int status = print(out);
@@ -126,6 +142,21 @@ std::string ruled_share(const Json& view, const Json& cgroup) {
   const auto formula =
       view.at("weightFormula") == "log" ? core::WeightFormula::kLog : core::WeightFormula::kLinear;
   return cat(core::cpu_weight_for(CpuShares{shares.get<std::int64_t>()}, formula).value());
+}
+
+std::string shown_quota(const Json& cgroup) {
+  const Json& quota = cgroup.at("cpuQuotaUs");
+  if (quota.is_null()) return "-";
+  const Json& held = cgroup.at("cpuPeriodUs");
+  const Micros period = held.is_null() ? core::kDefaultPeriod : Micros{held.get<std::int64_t>()};
+  const auto cpu = [&](const Json& micros) {
+    return format_amount(core::milli_cpu_for_quota(Micros{micros.get<std::int64_t>()}, period)
+                             .value_or(MilliCpu{0}));
+  };
+  const Json& burst = cgroup.at("cpuBurstUs");
+  const bool bursts = burst.is_number() && burst != 0;
+  return cat(cpu(quota), bursts ? cat("+", cpu(burst)) : "",
+             period == core::kDefaultPeriod ? "" : cat("/", format_amount(period)));
 }
 
 std::string held_share(const Json& cgroup) {

@@ -16,6 +16,8 @@ using TextOfView = std::string (*)(const Json& view, const Screen& screen);
 struct ViewOptions {
   OutputOptions output;
   TextOfView text = nullptr;
+  std::string pod;       ///< a selector: only this pod, or container, is described; "": all
+  bool engines = false;  ///< whether engines are looked at, which takes a while
   /// Whether warnings make the exit status kRefused, as errors of the configuration do.
   bool strict = false;
 };
@@ -37,6 +39,8 @@ struct ViewOptions {
 [[nodiscard]] std::string number_in(const Json& object, const char* key);
 /// format_bytes() of a number; "-" for null.
 [[nodiscard]] std::string bytes_in(const Json& object, const char* key);
+/// The CPU limit: "500m", with "+200m" for a burst, and with "/50ms" if the period is not 100 ms.
+[[nodiscard]] std::string shown_quota(const Json& cgroup);
 /// "250m", of thousandths of a CPU; "-" for null.
 [[nodiscard]] std::string cpu_in(const Json& object, const char* key);
 /// "0" or "1"; "-" for null.

@@ -61,6 +61,7 @@ void add_subcommands(Cli& cli) {
   add_explain(cli);
   add_annotate(cli);
   add_status(cli);
+  add_describe(cli);
   add_tree(cli);
   add_events(cli);
   add_reconcile(cli);

@@ -38,25 +38,41 @@ struct ReconcileOptions {
 };
 
 /// The texts as lines that begin with `prefix`.
-std::string lines_of(const std::vector<std::string>& texts, std::string_view prefix) {
+std::string lines_of(const std::vector<std::string>& texts, std::string_view prefix,
+                     const Screen& screen) {
   std::string out;
   for (const std::string& text : texts)
-    out += cat(prefix, text, "\n");
+    out += format_notice(prefix, text, screen);
   return out;
 }
 
-/// The report for people, one line each: changes, of a dry run as comments in front of its plan;
-/// warnings, and what fails in a dry run; totals: "12 pods, 30 containers; 1 pod released, 0
-/// records restored".
-std::string format_text(const app::ReconcilePreview& done, bool dry) {
+/// A change with what it was for at its end: "/podqos/kubepods/cpu.weight: 20 → 39 (tiers)" for
+/// "tiers: /podqos/kubepods/cpu.weight: 20 → 39".
+std::string shown_change(const std::string& change) {
+  const std::size_t path = change.find(": /");
+  if (path == std::string::npos || !change.contains(" → ")) return change;
+  return cat(change.substr(path + 2), " (", change.substr(0, path), ")");
+}
+
+std::string format_changes(const std::vector<std::string>& changes, std::string_view prefix,
+                           const Screen& screen) {
+  std::vector<std::string> shown;
+  for (const std::string& change : changes)
+    shown.push_back(shown_change(change));
+  return lines_of(shown, prefix, screen);
+}
+
+/// The report for people: changes, of a dry run as comments in front of its plan; warnings, and
+/// what fails in a dry run; totals: "12 pods, 30 containers; 1 pod released, 0 records restored".
+std::string format_text(const app::ReconcilePreview& done, bool dry, const Screen& screen) {
   const app::ReconcileReport& report = done.report;
-  std::string out = lines_of(report.changes, dry ? "# " : "");
+  std::string out = format_changes(report.changes, dry ? "# " : "", screen);
   // Names of cgroups may have been chosen by others.
   for (const std::string& line : done.plan)
-    out += cat(app::one_line(line), "\n");
-  out += lines_of(report.warnings, "warning: ");
+    out += format_notice("", app::one_line(line), screen);
+  out += lines_of(report.warnings, "warning: ", screen);
   if (dry)
-    out += cat(lines_of(report.failed, "error: "), "dry run: would make ",
+    out += cat(lines_of(report.failed, "error: ", screen), "dry run: would make ",
                format_count(std::ssize(done.plan), "change"), "; ");
   return cat(out, format_count(report.pods, "pod"), ", ",
              format_count(report.containers, "container"), "; ",
@@ -77,6 +93,7 @@ bool logs_to_the_same_journal(const core::Settings& settings) {
 
 /// Drops all capabilities but kKeptCapabilities.
 Result<int> run_reconcile(const ReconcileOptions& options, const Cli& cli) {
+  const Screen screen = options.output.screen();
   PODQOS_TRY(narrow(kKeptCapabilities));
   PODQOS_ASSIGN(const auto settings, app::load_settings(cli.config));
   app::ReconcilePreview done;
@@ -93,8 +110,8 @@ Result<int> run_reconcile(const ReconcileOptions& options, const Cli& cli) {
   const app::ReconcileReport& report = done.report;
   if (!options.dry_run && !logs_to_the_same_journal(settings))
     std::ranges::for_each(report.failed, warn);
-  std::string out =
-      options.quiet ? lines_of(report.changes, "") : format_text(done, options.dry_run);
+  std::string out = options.quiet ? format_changes(report.changes, "", screen)
+                                  : format_text(done, options.dry_run, screen);
   if (options.output.is_json()) {
     Json json = {{"pods", report.pods},         {"containers", report.containers},
                  {"released", report.released}, {"repaired", report.repaired},
@@ -113,7 +130,8 @@ void add_reconcile(Cli& cli) {
   auto options = std::make_shared<ReconcileOptions>();
   CLI::App* sub =
       cli.app.add_subcommand("reconcile", "Make state and cgroups match the running containers");
-  add_output(*sub, options->output);
+  add_coloured_output(*sub, options->output);
+  add_wide(*sub, options->output);
   auto* dry_run =
       sub->add_flag("-n,--dry-run", options->dry_run, "Print the changes without making them");
   sub->add_flag("-q,--quiet", options->quiet, "Print and log only changes and failures")

@@ -6,8 +6,10 @@
 
 #include "common/base/path.h"
 #include "common/base/text.h"
+#include "common/base/utc_time.h"
 #include "common/core/cgroups/naming.h"
 #include "ctl/inventory_view.h"
+#include "ctl/selector.h"
 
 namespace podqos::ctl {
 namespace {
@@ -104,6 +106,37 @@ std::string node_text(const Json& view, const Screen& screen) {
   rows.push_back(row_of("requested", pods, sum, nullptr));
   std::ranges::move(classes, std::back_inserter(rows));
   return cat(out, "\n", format_table(rows, screen));
+}
+
+// engines
+
+/// What is installed, and what each knows of podqos; "" if nothing is, or they were not looked at.
+std::string engines_text(const Json& view, const Screen& screen) {
+  std::vector<Row> rows = {
+      heading({"ENGINE", "VERSION", "RUNS", "DRIVER", "REGISTERED", "KNOWN", "PLUGIN"})};
+  const auto yes = [](const Json& value) {
+    return cell(value.is_null() ? "-" : value == true ? "yes" : "no");
+  };
+  for (const Json& engine : view.value("engines", Json::array())) {
+    const auto shown = [&](const char* key) {
+      const Json& value = engine.at(key);
+      return cell(value.is_string() && value != "" ? printable(value.get<std::string>()) : "-");
+    };
+    const Json& plugin = engine.at("plugin");
+    const bool connected = plugin.is_object() && plugin.at("connected") == true;
+    const Json since = connected ? plugin.at("since") : Json(nullptr);
+    const std::string time =
+        since.is_number() ? cat(" since ", format_utc(UnixMillis{since.get<std::int64_t>() * 1000}))
+                          : "";
+    rows.push_back({cell(text_in(engine, "engine"), Colour::kBold), shown("version"),
+                    yes(engine.at("running")), shown("driver"), shown("registered"),
+                    yes(engine.at("known")),
+                    cell(plugin.is_null() ? "-"
+                         : connected      ? cat("connected", time)
+                                          : "not connected")});
+  }
+  constexpr std::array kCuts = {Cut{.column = 4, .least = 10}, Cut{.column = 1, .least = 7}};
+  return rows.size() > 1 ? cat("\n", format_table(rows, screen, kCuts)) : "";
 }
 
 // pods
@@ -248,10 +281,22 @@ std::string status_text(const Json& view, const Screen& screen) {
     for (const Json& tier : tree.at("tiers"))
       others += text_of_others(tier, screen);
   }
-  return cat(node_text(view, screen), "\n", pods_text(view, screen), tiers.text(screen), others);
+  return cat(node_text(view, screen), engines_text(view, screen), "\n", pods_text(view, screen),
+             tiers.text(screen), others);
 }
 
 }  // namespace
+
+void add_describe(Cli& cli) {
+  auto options = std::make_shared<ViewOptions>();
+  CLI::App* sub = cli.app.add_subcommand(
+      "describe",
+      "Show one pod in full: values by rule and kernel, usage, throttling, kills, and events");
+  sub->add_option("POD", options->pod, std::string{kContainerSelectorHelp})->required();
+  add_coloured_output(*sub, options->output);
+  add_wide(*sub, options->output);
+  sub->callback([options, &cli] { cli.status = run_view(*options, cli); });
+}
 
 void add_status(Cli& cli) {
   auto options = std::make_shared<ViewOptions>();
@@ -261,8 +306,13 @@ void add_status(Cli& cli) {
       "status",
       "Show the node, its pods and tiers: class, requests, limits, current usage, and what is not "
       "as it should be");
+  sub->add_option("POD", options->pod,
+                  cat("Describes only this one: ", std::string{kContainerSelectorHelp}));
   add_coloured_output(*sub, options->output);
   add_wide(*sub, options->output);
+  sub->add_flag("--engines", options->engines,
+                "Also ask the engines that are installed what they know of podqos, which takes up "
+                "to seconds");
   sub->add_flag("!--exit-zero", options->strict, "Exit with 0 also if there are warnings");
   sub->callback([options, &cli] { cli.status = run_view(*options, cli); });
 }

@@ -153,8 +153,9 @@ std::string abbreviate(std::string_view sentence) {
       digits = 0;
     }
     if (word.starts_with('/') && word.size() > kLongest) {
-      const std::size_t end = word.find('/', word.size() - kLongest + 1);
-      word.replace(0, end == std::string::npos ? word.size() - kLongest + 1 : end, "…");
+      const std::size_t most = word.size() - kLongest + 1;
+      const std::size_t whole = word.find('/', most);  // where a name begins
+      word.replace(0, whole < word.size() - kLongest / 2 ? whole : most, "…");
     }
     out += cat(out.empty() ? "" : " ", word);
   }
@@ -200,6 +201,12 @@ std::string fold(std::string line, std::string_view indent, std::size_t width) {
     line.replace(0, end + 1, indent);
   }
   return cat(out, line, "\n");
+}
+
+std::string format_notice(std::string_view word, std::string_view text, const Screen& screen) {
+  const std::string line = cat(word, screen.is_wide() ? std::string{text} : abbreviate(text));
+  return cat(paint(cell(std::string{word}, Colour::kRed), screen.colour),
+             fold(line, "  ", screen.width).substr(word.size()));
 }
 
 }  // namespace podqos::ctl

@@ -71,6 +71,11 @@ struct Screen {
 /// only the end is left, behind "…".
 [[nodiscard]] std::string abbreviate(std::string_view sentence);
 
+/// A line that begins with `word` in red, folded to the screen, and abbreviated where that is
+/// narrow.
+[[nodiscard]] std::string format_notice(std::string_view word, std::string_view text,
+                                        const Screen& screen);
+
 /// A column that may be cut off.
 struct Cut {
   std::size_t column;

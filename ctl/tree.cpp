@@ -7,7 +7,6 @@
 
 #include "common/base/path.h"
 #include "common/base/text.h"
-#include "common/core/kubernetes/cgroup_values.h"
 #include "common/core/pods/pod_name.h"
 #include "ctl/inventory_view.h"
 
@@ -30,22 +29,6 @@ std::string shown_share(const Json& cgroup, const Screen& screen) {
   const bool both = !cgroup.at("cpuWeight").is_null() && !shares.is_null() && held != "idle" &&
                     cgroup.at("cpuShares") == shares && screen.is_wide();
   return both ? cat(held, " (", shares.dump(), ")") : held;
-}
-
-/// The CPU limit: "500m", with "+200m" for a burst, and with "/50ms" if the period is not 100 ms.
-std::string shown_quota(const Json& cgroup) {
-  const Json& quota = cgroup.at("cpuQuotaUs");
-  if (quota.is_null()) return "-";
-  const Json& held = cgroup.at("cpuPeriodUs");
-  const Micros period = held.is_null() ? core::kDefaultPeriod : Micros{held.get<std::int64_t>()};
-  const auto cpu = [&](const Json& micros) {
-    return format_amount(core::milli_cpu_for_quota(Micros{micros.get<std::int64_t>()}, period)
-                             .value_or(MilliCpu{0}));
-  };
-  const Json& burst = cgroup.at("cpuBurstUs");
-  const bool bursts = burst.is_number() && burst != 0;
-  return cat(cpu(quota), bursts ? cat("+", cpu(burst)) : "",
-             period == core::kDefaultPeriod ? "" : cat("/", format_amount(period)));
 }
 
 /// Collects the rows of the tree, depth first.

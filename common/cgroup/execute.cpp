@@ -166,9 +166,9 @@ Status Cgroupfs::write(const core::WriteFile& step, Report& report) {
                                              step.file, ": this machine has no ",
                                              core::row_of(step.controller).v2_name, " controller"));
   }
-  const OrErrno<bool> changed = hierarchy->change(step);
+  const auto changed = hierarchy->change(step);
   if (changed) {
-    if (*changed) report.written.push_back(cat(step.path, "/", step.file, " = ", step.value));
+    if (*changed) report.written.push_back(describe_change(step, **changed));
     return {};
   }
   if (changed.error() != ENOENT) return fail(refusal(step, changed.error()));

@@ -20,7 +20,7 @@ namespace podqos::cgroup {
 
 /// The result of execute().
 struct Report {
-  std::vector<std::string> written;  ///< "path/file = value" for each value that changed
+  std::vector<std::string> written;  ///< describe_change() of each value that changed
   std::vector<std::string> ignored;  ///< refusals that the plan allows, one sentence each
   std::vector<std::string> refused;  ///< why controllers are not enabled, one sentence each
   /// Of what is nested in a cgroup that was to be removed, a part is: the next plan goes on.

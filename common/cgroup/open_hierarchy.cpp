@@ -182,7 +182,7 @@ OrErrno<void> OpenHierarchy::write(std::string_view path, std::string_view file,
   return write_value(open_file(path, file, O_WRONLY), value);
 }
 
-OrErrno<bool> OpenHierarchy::change(const core::WriteFile& step) {
+OrErrno<std::optional<std::string>> OpenHierarchy::change(const core::WriteFile& step) {
   // With O_NONBLOCK newer kernels set a memory limit without reclaiming first, which may take
   // seconds.
   const int wait = step.controller == core::Controller::kMemory ? O_NONBLOCK : 0;
@@ -190,11 +190,12 @@ OrErrno<bool> OpenHierarchy::change(const core::WriteFile& step) {
   if (!file && file.error() == EACCES) file = open_file(step.path, step.file, O_WRONLY | wait);
   // A file that cannot be read is always written.
   const auto current = read_control(file, step.file);
-  if (current && holds_value(step.file, *current, step.value)) return false;
+  if (current && holds_value(step.file, *current, step.value)) return std::nullopt;
   const auto written = current && makes_room(step.file, *current, step.value)
                            ? lower_limit(file, step.value)
                            : write_value(file, step.value);
-  return written ? OrErrno<bool>{true} : std::unexpected(written.error());
+  if (!written) return std::unexpected(written.error());
+  return current.value_or("");
 }
 
 Result<bool> OpenHierarchy::make(std::string_view path) {

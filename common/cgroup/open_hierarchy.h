@@ -71,8 +71,8 @@ class OpenHierarchy {
   [[nodiscard]] OrErrno<void> write(std::string_view path, std::string_view file,
                                     std::string_view value);
   /// Writes a control file unless it holds the value already, see holds_value().
-  /// @return whether it was written
-  [[nodiscard]] OrErrno<bool> change(const core::WriteFile& step);
+  /// @return what it held before, "" if that cannot be read; nullopt: it holds the value
+  [[nodiscard]] OrErrno<std::optional<std::string>> change(const core::WriteFile& step);
   /// mkdir(2) of a cgroup whose parent exists, mode 0755; false if it exists itself.
   [[nodiscard]] Result<bool> make(std::string_view path);
   /// rmdir(2), if it exists; kBusy if it is in use.

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "common/base/error.h"
@@ -29,6 +30,10 @@ namespace podqos::cgroup {
 /// is missing or its value is not an integer.
 /// @note Documentation/admin-guide/cgroup-v2.rst, "Format".
 [[nodiscard]] std::optional<std::int64_t> find_key(std::string_view text, std::string_view key);
+
+/// "PATH/FILE: 200Mi → max", of a value that was changed; bytes with units.
+/// @param before  content of the file, without the newline; "": not known
+[[nodiscard]] std::string describe_change(const core::WriteFile& step, std::string_view before);
 
 /// The error for a write that the kernel refused: "PATH: write "VALUE" to FILE: cause (remedy)",
 /// with the code that fits the errno `err`. The remedy is present where podqos knows one.

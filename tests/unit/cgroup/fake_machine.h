@@ -195,9 +195,9 @@ class FakeMachine final : public Machine {
     PODQOS_TRY(on_change_(line_of(step)));
     auto& files = tree_->cgroups.at(step.path).files;
     files.at(step.file) = step.value;
+    report.written.push_back(describe_change(step, *held));
     // What kernels before 6.12 show of the weight 3: kernel/sched/core.c cpu_weight_read_u64().
     if (step.file == "cpu.idle") files.at("cpu.weight") = step.value == "1" ? "0" : "100";
-    report.written.push_back(cat(step.path, "/", step.file, " = ", step.value));
     return {};
   }
 

@@ -1,0 +1,188 @@
+#include "ctl/describe.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <ranges>
+#include <utility>
+
+#include "common/app/log.h"
+#include "common/base/text.h"
+#include "common/cgroup/cgroup_view.h"
+#include "common/cgroup/value.h"
+#include "common/codec/event_json.h"
+#include "common/core/events/admission.h"
+#include "common/core/pods/pod_name.h"
+#include "common/store/event_file.h"
+#include "ctl/inventory.h"
+#include "ctl/inventory_view.h"
+#include "ctl/selector.h"
+
+namespace podqos::ctl {
+namespace {
+
+/// Adds what the kernel has counted of a cgroup since it was made; null for what it does not count.
+/// @param json  with its path in "cgroup"
+void add_counters(Json& json, cgroup::Machine& cgroups) {
+  const auto path = json.at("cgroup").get<std::string>();
+
+  const cgroup::CgroupView view{cgroups, path};
+  const auto& layout = cgroups.layout_without_hugepages();
+  const auto count = [&](core::Controller controller, const char* file, std::string_view key) {
+    const auto text = cgroups.read(path, controller, file);
+    return json_of(text ? cgroup::find_key(*text, key) : std::nullopt);
+  };
+  const bool v1 = layout.memory == core::CgroupVersion::kV1;
+  json["cpuUsageNs"] = json_of(view.cpu_usage_ns());
+  json["cpuPeriods"] = count(core::Controller::kCpu, "cpu.stat", "nr_periods");
+  json["cpuThrottledPeriods"] = count(core::Controller::kCpu, "cpu.stat", "nr_throttled");
+  json["oomKills"] =
+      count(core::Controller::kMemory, v1 ? "memory.oom_control" : "memory.events", "oom_kill");
+}
+
+/// "12.3s", of nanoseconds.
+std::string shown_seconds(const Json& nanoseconds) {
+  constexpr std::int64_t kNanosPerTenth = 100'000'000;
+  const std::int64_t tenths = nanoseconds.get<std::int64_t>() / kNanosPerTenth;
+  return cat(tenths / 10, ".", tenths % 10, "s");
+}
+
+/// The lines about a pod.
+class Description {
+ public:
+  Description(const Json& view, const Screen& screen) : view_(view), screen_(screen) {}
+
+  void add(std::string_view name, std::string value) {
+    if (!screen_.is_wide()) value = abbreviate(value);
+    rows_.push_back({cell(cat(indent_, name), Colour::kDim), cell(std::move(value))});
+  }
+  void begin_container(std::string title) {
+    rows_.push_back({cell("container", Colour::kDim), cell(std::move(title), Colour::kBold)});
+    indent_ = "  ";
+  }
+
+  /// Values of the kernel, with those of the rule where they differ, usage, and what was counted.
+  void add_values(const Json& cgroup) {
+    const Json& rule = cgroup.at("rule");
+    add("cgroup", printable(text_in(cgroup, "cgroup"), kLongestPath));
+    add(cgroup.at("cpuWeight").is_null() ? "cpu shares" : "cpu weight",
+        with_rule(held_share(cgroup), ruled_share(view_, cgroup)));
+    const Json& periods = cgroup.at("cpuPeriods");
+    const bool throttles = periods.is_number() && periods != 0;
+    add("cpu limit",
+        cat(shown_quota(cgroup),
+            throttles ? cat(", throttled in ", number_in(cgroup, "cpuThrottledPeriods"), " of ",
+                            periods.dump(), " periods")
+                      : ""));
+    if (!cgroup.at("cpuUsageNs").is_null()) add("cpu time", shown_seconds(cgroup.at("cpuUsageNs")));
+    add("memory",
+        cat(bytes_in(cgroup, "memoryUsageBytes"), " in use, limit ",
+            with_rule(bytes_in(cgroup, "memoryLimitBytes"), rule.contains("memoryLimitBytes")
+                                                                ? bytes_in(rule, "memoryLimitBytes")
+                                                                : "-")));
+    for (const auto& [name, key] : {std::pair{"memory.min", "memoryMinBytes"},
+                                    {"memory.low", "memoryLowBytes"},
+                                    {"memory.high", "memoryHighBytes"}})
+      if (is_set(cgroup.at(key)) || is_set(rule.at(key)))
+        add(name, with_rule(bytes_in(cgroup, key), bytes_in(rule, key)));
+    add("processes", cat(number_in(cgroup, "pids"), ", limit ", number_in(cgroup, "pidsLimit")));
+    if (!cgroup.at("oomKills").is_null()) add("OOM kills", number_in(cgroup, "oomKills"));
+  }
+
+  [[nodiscard]] std::string text() const { return format_table(rows_, screen_); }
+
+ private:
+  static constexpr std::size_t kLongestPath = 4096;
+  static bool is_set(const Json& value) { return value.is_number() && value != 0; }
+
+  const Json& view_;
+  const Screen& screen_;
+  std::string_view indent_;
+  std::vector<Row> rows_;
+};
+
+/// The last events of the pod, as a table.
+std::string events_text(const Json& events, const Screen& screen) {
+  std::vector<Row> rows = {heading({"TIME", "EVENT", "WHAT"})};
+  for (const Json& event : events) {
+    const std::string text = app::one_line(event.value("text", ""));
+    rows.push_back({cell(event.value("time", "")), cell(event.value("event", "")),
+                    cell(screen.is_wide() ? text : abbreviate(text))});
+  }
+  return rows.size() > 1 ? cat("\n", format_table(rows, screen)) : "";
+}
+
+/// The events of the pod that the journal still has, the last ten.
+Json events_of(const std::string& state_dir, const std::string& uid, Json& warnings) {
+  constexpr std::size_t kMost = 10;
+  Json list = Json::array();
+  const auto journal = store::read_events(state_dir);
+  if (!journal) {
+    warnings.push_back(journal.error().message);
+    return list;
+  }
+  std::vector<const core::Event*> own;
+  for (const core::Event& event : journal->events)
+    if (event.uid == uid) own.push_back(&event);
+  for (const core::Event* event : own | std::views::drop(own.size() - std::min(kMost, own.size())))
+    list.push_back(Json::parse(codec::format_event(*event)));
+  return list;
+}
+
+}  // namespace
+
+Result<Json> describe_json(const app::ConfigurationReport& configuration,
+                           const NodeRecords& records, cgroup::Machine& cgroups,
+                           std::string_view selector) {
+  PODQOS_ASSIGN(const Selection selection, select(records.pods, selector));
+  PODQOS_ASSIGN(const Json view, inventory_json(configuration, records, cgroups));
+  const core::PodRecord& record = *selection.pod;
+  const Json& pods = view.at("pods");
+  const auto found = std::ranges::find_if(
+      pods, [&](const Json& pod) { return text_in(pod, "uid") == record.pod.uid; });
+  Json pod = *found;
+  add_counters(pod, cgroups);
+  if (selection.container != nullptr)
+    std::erase_if(pod.at("containers").get_ref<Json::array_t&>(), [&](const Json& container) {
+      return text_in(container, "id") != selection.container->id;
+    });
+  for (Json& container : pod.at("containers"))
+    add_counters(container, cgroups);
+  pod["weightFormula"] = view.at("weightFormula");
+  Json warnings = Json::array();
+  const std::string name = core::name_of(record.pod);
+  for (const Json& warning : view.at("warnings"))
+    if (warning.get_ref<const std::string&>().starts_with(cat(name, ":")))
+      warnings.push_back(warning);
+  pod["events"] = events_of(configuration.settings.state_dir, record.pod.uid, warnings);
+  pod["warnings"] = std::move(warnings);
+  return pod;
+}
+
+std::string describe_text(const Json& pod, const Screen& screen) {
+  Description lines{pod, screen};
+  lines.add("pod", pod_title(pod));
+  lines.add("uid", printable(text_in(pod, "uid")));
+  const std::string& engine = text_in(pod, "engine");
+  lines.add("engine", engine.empty() ? "-" : engine);
+  lines.add("class",
+            cat(text_in(pod, "qosClass"), pod.at("complete") ? "" : " (partial)",
+                pod.at("kubeletsOwn") ? " (kubelet's)" : "", ", by ", text_in(pod, "source")));
+  lines.add("requests", amounts_in(pod, "requests"));
+  lines.add("limits", amounts_in(pod, "limits"));
+  lines.add_values(pod);
+  for (const Json& container : pod.at("containers")) {
+    const std::string& name = text_in(container, "name");
+    lines.begin_container(
+        cat(printable(core::short_id(name.empty() ? text_in(container, "id") : name)),
+            container.at("sandbox") ? " (sandbox)" : "", ", ", text_in(container, "state"),
+            container.at("throttled") ? ", throttled" : ""));
+    lines.add("id", printable(text_in(container, "id")));
+    if (container.at("state") != "dead")
+      lines.add("pid", cat(number_in(container, "pid"), ", OOM score adjustment ",
+                           number_in(container, "oomScoreAdj")));
+    lines.add_values(container);
+  }
+  return cat(lines.text(), events_text(pod.at("events"), screen));
+}
+
+}  // namespace podqos::ctl

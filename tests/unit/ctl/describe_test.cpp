@@ -1,0 +1,100 @@
+#include "ctl/describe.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/cgroup/fake_machine.h"
+#include "tests/unit/temporary_directory.h"
+
+namespace podqos::ctl {
+namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// The pod default/web with the container app, which was throttled, and whose limit was changed.
+class Describe : public ::testing::Test {
+ protected:
+  Describe() {
+    configuration_.settings.state_dir = directory_.path() + "/state";
+    configuration_.settings.node_memory = Bytes{8LL << 30};
+    core::PodRecord record;
+    record.pod.uid = "u-1";
+    record.pod.pod_namespace = "default";
+    record.pod.name = "web";
+    record.qos_class = core::QosClass::kBurstable;
+    record.cgroup = "/pod";
+    for (const char* name : {"app", "log"}) {
+      core::ContainerRecord container;
+      container.id = std::string{name} + "-id";
+      container.name = name;
+      container.cgroup = std::string{"/pod/"} + name;
+      record.containers.push_back(container);
+    }
+    records_.pods = {record};
+    tree_.make("/pod");
+    tree_.make("/pod/app");
+    tree_.make("/pod/log");
+    auto& files = tree_.cgroups.at("/pod/app").files;
+    files["cpu.max"] = "50000 100000";
+    files["cpu.stat"] = "usage_usec 12345678\nnr_periods 38\nnr_throttled 37\n";
+    files["memory.events"] = "low 0\noom_kill 2\n";
+    tree_.cgroups.at("/pod").files["memory.max"] = "209715200";
+  }
+  Json describe(std::string_view selector) {
+    auto json = describe_json(configuration_, records_, machine_, selector);
+    if (!json) ADD_FAILURE() << json.error().message;
+    return json.value_or(Json{});
+  }
+
+  TemporaryDirectory directory_;
+  app::ConfigurationReport configuration_;
+  NodeRecords records_;
+  cgroup::FakeTree tree_{core::CgroupVersion::kV2};
+  cgroup::FakeMachine machine_{
+      tree_, [](const std::string& change) { return Status{fail(ErrorCode::kIo, change)}; }};
+};
+
+TEST_F(Describe, HasWhatTheKernelCountsOfAContainer) {
+  const Json pod = describe("default/web");
+  const Json& app = pod.at("containers").at(0);
+  EXPECT_EQ(app.at("cpuUsageNs"), 12'345'678'000);
+  EXPECT_EQ(app.at("cpuPeriods"), 38);
+  EXPECT_EQ(app.at("cpuThrottledPeriods"), 37);
+  EXPECT_EQ(app.at("oomKills"), 2);
+  EXPECT_TRUE(pod.at("cpuPeriods").is_null());
+  EXPECT_EQ(pod.at("events"), Json::array());
+  const std::string text = describe_text(pod, {.width = 80});
+  EXPECT_THAT(text, HasSubstr("500m, throttled in 37 of 38 periods\n"));
+  EXPECT_THAT(text, HasSubstr("12.3s\n"));
+}
+
+TEST_F(Describe, HasOnlyTheContainerThatIsNamed) {
+  const std::string text = describe_text(describe("default/web/log"), {.width = 80});
+  EXPECT_THAT(text, ContainsRegex("\ncontainer +log, dead\n"));
+  EXPECT_THAT(text, Not(HasSubstr("app")));
+}
+
+/// Of this pod, not of those whose uid only begins with its own.
+TEST_F(Describe, HasTheWarningsAboutThePod) {
+  core::PodRecord other = records_.pods.front();
+  other.pod.uid = "u-12";
+  other.pod.name = "other";
+  records_.pods.push_back(other);
+  for (const Json& warning : describe("u-1").at("warnings"))
+    EXPECT_THAT(warning.get<std::string>(), HasSubstr("pod u-1 (default/web): "));
+  EXPECT_THAT(dump(describe("u-1").at("warnings")),
+              HasSubstr("memory limit is 200Mi, the rule says unlimited"));
+}
+
+TEST_F(Describe, NamesWhatIsNotThere) {
+  const auto none = describe_json(configuration_, records_, machine_, "nope");
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace podqos::ctl
