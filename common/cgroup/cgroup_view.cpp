@@ -99,6 +99,12 @@ void compare_cpu_class(const CgroupView& cgroup, const core::CgroupValues& rule,
 
 }  // namespace
 
+std::optional<Pressure> parse_pressure(std::string_view text) {
+  const auto waiting = total_in(text, "some");
+  if (!waiting) return std::nullopt;
+  return Pressure{.waiting = *waiting, .stalled = total_in(text, "full")};
+}
+
 const std::optional<std::string>& CgroupView::text(Controller controller,
                                                    const std::string& file) const {
   const auto [entry, is_new] = texts_.try_emplace(file);
@@ -228,9 +234,7 @@ std::optional<Pressure> CgroupView::pressure(std::string_view resource) const {
   const auto controller = resource == "cpu" ? Controller::kCpu : Controller::kMemory;
   if (!has(controller, CgroupVersion::kV2)) return std::nullopt;
   const auto& found = text(controller, cat(resource, ".pressure"));
-  const auto waiting = found ? total_in(*found, "some") : std::nullopt;
-  if (!waiting) return std::nullopt;
-  return Pressure{.waiting = *waiting, .stalled = total_in(*found, "full")};
+  return found ? parse_pressure(*found) : std::nullopt;
 }
 
 std::optional<std::int64_t> CgroupView::memory_stalled_percent() const {

@@ -28,6 +28,9 @@ struct Pressure {
   friend bool operator==(const Pressure&, const Pressure&) = default;
 };
 
+/// Parses a file like cpu.pressure; nullopt if it is malformed.
+[[nodiscard]] std::optional<Pressure> parse_pressure(std::string_view text);
+
 /// The values of one cgroup as the kernel has them. Each file is read when the first of its values
 /// is asked for, and only once, so that all who ask see the same. nullopt: unlimited, or
 /// unavailable (the machine lacks controller or file, or the cgroup does not exist).
