@@ -64,6 +64,16 @@ Status allow_beneath(int ruleset, int place, std::uint64_t changes) {
   return {};
 }
 
+/// What libseccomp has compiled at build time.
+std::span<const sock_filter> code_of(Filter filter) {
+  switch (filter) {
+    case Filter::kHook: break;
+    case Filter::kPlugin: return generated::kPluginFilter;
+    case Filter::kTop: return generated::kTopFilter;
+  }
+  return generated::kHookFilter;
+}
+
 }  // namespace
 
 bool has_capability(int capability) {
@@ -92,9 +102,7 @@ Status keep_capabilities(std::span<const int> kept) {
 }
 
 Status install_filter(Filter filter) {
-  const bool is_hook = filter == Filter::kHook;
-  const auto code = is_hook ? std::span<const sock_filter>{generated::kHookFilter}
-                            : std::span<const sock_filter>{generated::kPluginFilter};
+  const auto code = code_of(filter);
   // The kernel only reads the program, but sock_fprog has no const.
   const sock_fprog program{.len = static_cast<unsigned short>(code.size()),
                            .filter = const_cast<sock_filter*>(code.data())};

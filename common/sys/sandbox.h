@@ -30,6 +30,7 @@ namespace podqos::sys {
 enum class Filter : std::uint8_t {
   kHook,    ///< podqos-hook, the wrapper's child and podqosctl: state, cgroups, syslog
   kPlugin,  ///< podqos-nri: as the hook, plus connections to runtimes
+  kTop,     ///< podqosctl top: as the hook, plus the modes and the size of its terminal
 };
 
 /// Sets no_new_privs and installs the allow-list, which libseccomp compiles at build time. Any

@@ -121,6 +121,18 @@ constexpr std::array kPluginRules{
     Rule{"kill", Condition{1, kInt, SIGKILL}},
 };
 
+/// podqosctl top, in addition to the hook's rules. Its signal descriptor is opened before.
+constexpr std::array kTopRules{
+    // Files of cgroups that stay open.
+    Rule{"pread64", {}},
+    // Keys without Enter; the size after each change.
+    Rule{"ioctl", Condition{1, kInt, TCSETSF}},
+#ifdef TCSETSF2
+    Rule{"ioctl", Condition{1, kInt, TCSETSF2}},  // tcsetattr(3) of glibc 2.42 and later
+#endif
+    Rule{"ioctl", Condition{1, kInt, TIOCGWINSZ}},
+};
+
 /// An array to generate and its rules.
 struct FilterSource {
   const char* name = nullptr;  ///< name of the generated array
@@ -130,6 +142,7 @@ struct FilterSource {
 inline constexpr std::array kFilters{
     FilterSource{.name = "kHookFilter", .more = {}},
     FilterSource{.name = "kPluginFilter", .more = kPluginRules},
+    FilterSource{.name = "kTopFilter", .more = kTopRules},
 };
 
 /// Compiles an allow-list, that of the hook included, to BPF. System calls that the architecture

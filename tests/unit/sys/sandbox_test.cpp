@@ -164,7 +164,7 @@ constexpr auto kForbidden = std::to_array<Call>({
 });
 
 TEST_F(InstallFilter, KillsTheProcessForAnyOtherCall) {
-  for (const Filter filter : {Filter::kHook, Filter::kPlugin}) {
+  for (const Filter filter : {Filter::kHook, Filter::kPlugin, Filter::kTop}) {
     for (const Call& call : kForbidden) {
       const int status = run_in_child([&] {
         install(filter);
@@ -186,6 +186,25 @@ TEST_F(InstallFilter, AllowsThePluginMoreThanTheHook) {
   EXPECT_EQ(asks(Filter::kPlugin, SOL_SOCKET), 0);
   for (const int killed : {asks(Filter::kPlugin, IPPROTO_IP), asks(Filter::kHook, SOL_SOCKET)})
     EXPECT_TRUE(WIFSIGNALED(killed) && WTERMSIG(killed) == SIGSYS) << killed;
+}
+
+TEST_F(InstallFilter, AllowsTopToUseItsTerminal) {
+  constexpr auto kCalls = std::to_array<Call>({
+      {"pread64", [] { raw(SYS_pread64, -1, nullptr, 0, 0); }},
+      {"ioctl TCSETSF", [] { raw(SYS_ioctl, -1, TCSETSF, nullptr); }},
+      {"ioctl TIOCGWINSZ", [] { raw(SYS_ioctl, -1, TIOCGWINSZ, nullptr); }},
+  });
+  for (const Call& call : kCalls) {
+    const auto makes = [&](Filter filter) {
+      return run_in_child([&] {
+        install(filter);
+        call.make();
+      });
+    };
+    EXPECT_EQ(makes(Filter::kTop), 0) << call.name;
+    const int killed = makes(Filter::kHook);
+    EXPECT_TRUE(WIFSIGNALED(killed) && WTERMSIG(killed) == SIGSYS) << call.name << ": " << killed;
+  }
 }
 
 TEST_F(InstallFilter, LetsAWaitGoOnAfterAStop) {
@@ -287,7 +306,7 @@ constexpr auto kOtherReleases = std::to_array<Call>({
 });
 
 TEST_F(InstallFilter, AllowsWhatOtherReleasesOfTheCLibraryDo) {
-  for (const Filter filter : {Filter::kHook, Filter::kPlugin}) {
+  for (const Filter filter : {Filter::kHook, Filter::kPlugin, Filter::kTop}) {
     for (const Call& call : kOtherReleases) {
       const int status = run_in_child([&] {
         install(filter);
