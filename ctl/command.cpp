@@ -7,12 +7,11 @@
 
 #include "common/base/text.h"
 #include "common/sys/directory.h"
-#include "common/sys/sandbox.h"
 
 namespace podqos::ctl {
-Status narrow(std::span<const int> kept) {
+Status narrow(std::span<const int> kept, sys::Filter filter) {
   PODQOS_TRY(sys::keep_capabilities(kept));
-  return sys::install_filter(sys::Filter::kHook);
+  return sys::install_filter(filter);
 }
 
 bool reads_configuration(const CLI::App& sub) {

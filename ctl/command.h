@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 
 #include "common/base/error.h"
+#include "common/sys/sandbox.h"
 #include "ctl/table.h"
 
 namespace podqos::ctl {
@@ -59,6 +60,7 @@ void add_annotate(Cli& cli);
 void add_status(Cli& cli);
 void add_describe(Cli& cli);
 void add_tree(Cli& cli);
+void add_top(Cli& cli);
 void add_events(Cli& cli);
 void add_reconcile(Cli& cli);
 void add_resize(Cli& cli);
@@ -69,9 +71,9 @@ void add_version(Cli& cli);
 /// Whether the subcommand reads podqos's configuration, and so takes --config.
 [[nodiscard]] bool reads_configuration(const CLI::App& sub);
 
-/// Drops all capabilities but `kept` and installs the hook's syscall allow-list. To be called
-/// before untrusted input is parsed; cannot be undone.
-[[nodiscard]] Status narrow(std::span<const int> kept);
+/// Drops all capabilities but `kept` and installs a syscall allow-list. To be called before
+/// untrusted input is parsed; cannot be undone.
+[[nodiscard]] Status narrow(std::span<const int> kept, sys::Filter filter = sys::Filter::kHook);
 
 /// Writes to standard output. @return kDone, or kRefused with a message if that fails (EPIPE,
 /// ENOSPC, …).

@@ -63,6 +63,7 @@ void add_subcommands(Cli& cli) {
   add_status(cli);
   add_describe(cli);
   add_tree(cli);
+  add_top(cli);
   add_events(cli);
   add_reconcile(cli);
   add_resize(cli);

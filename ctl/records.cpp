@@ -9,12 +9,12 @@
 
 namespace podqos::ctl {
 
-Result<NodeRecords> read_records(const core::Settings& settings) {
+Result<NodeRecords> read_records(const core::Settings& settings, store::Opening opening) {
   PODQOS_ASSIGN(
       auto store,
       store::Store::open({.path = settings.state_dir,
                           .lock_timeout = std::chrono::milliseconds{settings.lock_deadline_ms}},
-                         store::Opening::kRead));
+                         opening));
   NodeRecords records;
   PODQOS_ASSIGN(auto uids, store.pod_uids());
   for (const std::string& uid : uids) {

@@ -6,6 +6,7 @@
 #include "common/base/error.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
+#include "common/store/state_directory.h"
 
 namespace podqos::ctl {
 
@@ -18,6 +19,8 @@ struct NodeRecords {
 
 /// Reads the records under the lock, which is held no longer, so that a slow terminal delays no
 /// container.
-[[nodiscard]] Result<NodeRecords> read_records(const core::Settings& settings);
+/// @param opening  kReadUnlocked for one who reads them again and again
+[[nodiscard]] Result<NodeRecords> read_records(const core::Settings& settings,
+                                               store::Opening opening = store::Opening::kRead);
 
 }  // namespace podqos::ctl
