@@ -136,6 +136,7 @@ Colour colour_of(core::EventKind kind) {
   switch (kind) {
     case kFailed:
     case kRefused:
+    case kOomKilled:
     case kEvicted: return Colour::kRed;
     case kMisplaced:
     case kMoved:

@@ -177,6 +177,8 @@ class Inventory {
         {"limits", limits_of(record, cgroup)},
         {"rule", rule_json(rule)}};
     add_values(json, cgroup, rule.cpu_shares);
+    // cgroup v1 counts in the cgroups of containers alone.
+    json["oomKills"] = std::max(cgroup.oom_kills().value_or(0), record.oom ? record.oom->kills : 0);
     json["containers"] = containers_json(name, record);
     return json;
   }
@@ -224,6 +226,8 @@ class Inventory {
                                  {"cgroup", container.cgroup},
                                  {"oomScoreAdj", live && score ? Json(*score) : Json(nullptr)}});
       json["throttled"] = container.throttling && container.throttling->since;
+      const auto ooms = cgroup.oom_counters();
+      json["oomKills"] = ooms ? Json(ooms->kills) : Json(nullptr);
       json["rule"] = rule_of(record, container, cgroup);
       add_values(json, cgroup, {});
       held.push_back(alive && core::tells_of_updates(record, container)

@@ -141,7 +141,8 @@ std::string engines_text(const Json& view, const Screen& screen) {
 
 // pods
 
-/// "2/3", of containers that run and all; ", 1 pending, 1 throttled" if any are.
+/// "2/3", of containers that run and all; ", 1 pending, 1 throttled, 2 OOM-killed" if any are, the
+/// last of processes.
 std::string running_of(const Json& pod) {
   std::int64_t all = 0;
   std::int64_t live = 0;
@@ -154,8 +155,10 @@ std::string running_of(const Json& pod) {
     pending += container.at("state") == "pending" ? 1 : 0;
     throttled += container.at("throttled") == true ? 1 : 0;
   }
+  const auto kills = pod.at("oomKills").get<std::int64_t>();
   return cat(live, "/", all, pending > 0 ? cat(", ", pending, " pending") : "",
-             throttled > 0 ? cat(", ", throttled, " throttled") : "");
+             throttled > 0 ? cat(", ", throttled, " throttled") : "",
+             kills > 0 ? cat(", ", kills, " OOM-killed") : "");
 }
 
 std::string pods_text(const Json& view, const Screen& screen) {

@@ -5,15 +5,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <iterator>
 #include <utility>
 #include <vector>
 
 #include "common/app/configuration.h"
+#include "common/app/oom_kills.h"
 #include "common/app/place.h"
 #include "common/base/text.h"
 #include "common/cgroup/discovery.h"
 #include "common/cgroup/node.h"
 #include "common/codec/json_text.h"
+#include "common/store/state_directory.h"
 #include "common/sys/directory.h"
 #include "common/sys/fd.h"
 #include "hook/bundle.h"
@@ -173,6 +176,21 @@ std::vector<sys::UniqueFd> open_places(std::vector<std::string> paths) {
   return places;
 }
 
+/// Where the log is written; empty if that is no file.
+std::vector<std::string> log_paths(const Context& context) {
+  const std::string& sink = context.settings.log_sink;
+  return sink.contains('/') ? std::vector{sink} : std::vector<std::string>{};
+}
+
+/// Where a transaction writes, the log included.
+std::vector<std::string> transaction_paths(const Context& context) {
+  std::vector<std::string> paths = log_paths(context);
+  // Kept for the child, which does not read the node's list of mounts again then.
+  std::ranges::move(cgroup::mount_points({.keep = true}), std::back_inserter(paths));
+  paths.push_back(context.settings.state_dir);
+  return paths;
+}
+
 app::PlacementRequest request_for(const Context& context, Opened& opened,
                                   const app::Timeouts& timeouts) {
   const RuntimeCall& call = context.call;
@@ -239,13 +257,7 @@ bool place_or_admit(const Context& context, Opened& opened,
 /// @return the error of a child that did not come to its end
 Result<bool> run_child(const Context& context, Opened& opened, milliseconds limit,
                        const std::optional<app::Timeouts>& timeouts) {
-  std::vector<std::string> paths;
-  if (timeouts) {
-    // Kept for the child, which does not read the node's list of mounts again then.
-    paths = cgroup::mount_points({.keep = true});
-    paths.push_back(context.settings.state_dir);
-  }
-  if (context.settings.log_sink.contains('/')) paths.push_back(context.settings.log_sink);
+  std::vector<std::string> paths = timeouts ? transaction_paths(context) : log_paths(context);
   if (const std::string& log = context.call.log_file; !log.empty())
     paths.push_back(log.contains('/') ? log : cat("./", log));
   const auto opened_paths = open_places(std::move(paths));
@@ -281,6 +293,29 @@ bool prepare(const Context& context, const std::optional<Error>& broken) {
   const auto ended = run_child(context, **opened, kForUnplaced, std::nullopt);
   if (!ended) context.log.error(ended.error().message);
   return true;
+}
+
+/// Handles a call that removes a container: cgroup v1 counts OOM kills in its cgroup alone, which
+/// is gone when poststop is called.
+void report_kills(const Context& context) {
+  const RuntimeCall& call = context.call;
+  if (::access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0 ||
+      !store::may_involve(context.settings.state_dir, call.id))
+    return;
+  const auto places = open_places(transaction_paths(context));
+  std::vector<int> fds;
+  for (const sys::UniqueFd& place : places)
+    fds.push_back(place.get());
+  const app::Timeouts timeouts{.deadline = app::Timeouts::Clock::now() + kForUnplaced - kReserve};
+  const auto done = run_in_sandbox(
+      {context.settings, context.log, fds}, kForUnplaced, [&](const Status& entered) {
+        const Status reported =
+            entered ? app::report_before_removal(context.settings, context.log, call.id, timeouts)
+                    : entered;
+        if (!reported) context.log.error(reported.error().message);
+        return true;
+      });
+  if (!done) context.log.error(done.error().message);
 }
 
 /// Executes the runtime in this process. Signal mask and dispositions, umask, working directory and
@@ -323,6 +358,8 @@ int run_wrapper(std::span<const char* const> args) {
     log.debug("not managed: podqos is not root on the host");
   } else if (call.places) {
     if (!prepare({call, settings, log, *runtime, Pid{::getpid()}}, broken)) return 1;
+  } else if (call.removes && !broken) {
+    report_kills({call, settings, log, *runtime, Pid{::getpid()}});
   } else if (broken) {
     // Engines parse the output of the other subcommands, standard error included.
     log.error(broken->message);

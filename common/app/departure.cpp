@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "common/app/oom_kills.h"
 #include "common/app/reconcile.h"
 #include "common/base/path.h"
 #include "common/base/text.h"
@@ -302,6 +303,7 @@ Result<EndResult> end_container(Transaction& transaction, const EndReport& repor
     PODQOS_TRY(transaction.finish_if_changed());
     return result;
   }
+  report_oom_kill(transaction, found->record, found->container());
   PODQOS_TRY(drop_container(transaction, found->record, found->container().key()));
   expire_pending(transaction, {.id = report.id, .bundle = report.bundle});
   make_revisits(transaction);

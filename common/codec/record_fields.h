@@ -87,6 +87,11 @@ void fields(auto& member, Is<core::Throttling> auto& throttling) {
   member("raisedBytes", throttling.raised);
 }
 
+void fields(auto& member, Is<core::ReportedOoms> auto& oom) {
+  member("kills", oom.kills);
+  member("ooms", oom.ooms);
+}
+
 void fields(auto& member, Is<core::ContainerRecord> auto& container) {
   member("id", container.id);
   member("bundle", container.bundle);
@@ -101,6 +106,15 @@ void fields(auto& member, Is<core::ContainerRecord> auto& container) {
   member("memoryLowBytes", container.memory_qos.low);
   member("memoryHighBytes", container.memory_qos.high);
   member("throttling", container.throttling);
+  member("oom", container.oom);
+}
+
+void fields(auto& member, Is<core::OomCounts> auto& oom) {
+  member("kills", oom.kills);
+  member("below", oom.below);
+  member("pod", oom.pod);
+  member("tier", oom.tier);
+  member("root", oom.root);
 }
 
 void fields(auto& member, Is<core::PodRecord> auto& record) {
@@ -120,6 +134,7 @@ void fields(auto& member, Is<core::PodRecord> auto& record) {
   member("countedRequest", record.counted_request);
   member("containers", record.containers);
   member("releasedAt", record.released_at);
+  member("oom", record.oom);
 }
 
 void fields(auto& member, Is<core::PendingEntry> auto& entry) {
@@ -142,11 +157,18 @@ void fields(auto& member, Is<core::CutEntry> auto& entry) {
   member("memoryBytes", entry.memory);
 }
 
+void fields(auto& member, Is<core::TreeOoms> auto& ooms) {
+  member("root", ooms.root);
+  member("burstable", ooms.burstable);
+  member("besteffort", ooms.besteffort);
+}
+
 void fields(auto& member, Is<core::TreeRecord> auto& tree) {
   member("kubepods", tree.kubepods);
   member("top", tree.top);
   member("sums", tree.sums);
   member("reserves", tree.reserves);
+  member("ooms", tree.ooms);
 }
 
 void fields(auto& member, Is<core::DyingContainer> auto& container) {

@@ -45,6 +45,14 @@ struct Throttling {
   friend bool operator==(const Throttling&, const Throttling&) = default;
 };
 
+/// What the kernel has counted of a container that runs out of memory, as far as it was reported;
+/// see OomCounters.
+struct ReportedOoms {
+  std::int64_t kills = 0;
+  std::int64_t ooms = 0;
+  friend bool operator==(const ReportedOoms&, const ReportedOoms&) = default;
+};
+
 /// A container of a pod.
 struct ContainerRecord {
   std::string id;
@@ -61,6 +69,7 @@ struct ContainerRecord {
   /// The Memory QoS values that podqos has given it; absent ones are its author's or engine's.
   MemoryQos memory_qos = {};
   std::optional<Throttling> throttling = std::nullopt;  ///< where it has a memory.high
+  std::optional<ReportedOoms> oom = std::nullopt;       ///< absent: all are 0
   [[nodiscard]] ContainerKey key() const { return {.id = id, .bundle = bundle}; }
   friend bool operator==(const ContainerRecord&, const ContainerRecord&) = default;
 };
@@ -100,6 +109,17 @@ struct EngineSums {
   friend bool operator==(const EngineSums&, const EngineSums&) = default;
 };
 
+/// What the kernel has counted of a pod that runs out of memory, as far as it was reported or had
+/// happened before the pod came; see OomCounters.
+struct OomCounts {
+  std::int64_t kills = 0;  ///< of processes in its containers
+  std::int64_t below = 0;  ///< ooms of the limits of its containers
+  std::int64_t pod = 0;    ///< ooms of the pod's own limit
+  std::int64_t tier = 0;   ///< of its tier's
+  std::int64_t root = 0;   ///< of the root's
+  friend bool operator==(const OomCounts&, const OomCounts&) = default;
+};
+
 /// The stored state of a pod, pods/<uid>.json.
 struct PodRecord {
   Pod pod;  ///< identity and resources: the whole spec, or the containers known so far
@@ -121,6 +141,7 @@ struct PodRecord {
   std::vector<ContainerRecord> containers;
   /// When the last container ended; the cgroup stays while memory is charged to it.
   std::optional<BootSeconds> released_at;
+  std::optional<OomCounts> oom = std::nullopt;  ///< absent: all are 0
   friend bool operator==(const PodRecord&, const PodRecord&) = default;
 };
 
@@ -155,6 +176,15 @@ struct CutEntry {
   friend bool operator==(const CutEntry&, const CutEntry&) = default;
 };
 
+/// How often the limits of root and tiers were met with nothing left to reclaim, when that was
+/// counted last.
+struct TreeOoms {
+  std::int64_t root = 0;
+  std::int64_t burstable = 0;
+  std::int64_t besteffort = 0;
+  friend bool operator==(const TreeOoms&, const TreeOoms&) = default;
+};
+
 /// A tree of podqos's own pods: a root cgroup, the tiers and pods below it.
 struct TreeRecord {
   std::string kubepods;  ///< the root, "/podqos/kubepods"; its form tells the driver
@@ -164,6 +194,7 @@ struct TreeRecord {
   TierSums sums = {};  ///< counted requests of its pods; none of them is a kubelet's
   /// podqos may have set memory.min or memory.low of cgroups of it; absent if it has not.
   std::optional<bool> reserves = std::nullopt;
+  std::optional<TreeOoms> ooms = std::nullopt;  ///< absent: all are 0
   friend bool operator==(const TreeRecord&, const TreeRecord&) = default;
 };
 

@@ -12,12 +12,19 @@ namespace podqos::core {
 
 namespace {
 
+/// Of what was reported while it lived.
+std::string_view describe_kills(const PodRecord& record) {
+  return record.oom && record.oom->kills > 0 ? "; processes of it were OOM-killed" : "";
+}
+
 /// A kubelet's pod is not in podqos's tiers.
 std::string describe_release(const PodRecord& record) {
   const std::string_view qos_class = format_qos_class(record.qos_class);
-  if (record.kubelets_own) return cat("a kubelet's pod has ended, ", qos_class);
+  if (record.kubelets_own)
+    return cat("a kubelet's pod has ended, ", qos_class, describe_kills(record));
   return cat("released, ", qos_class, ": cpu ", format_amount(record.counted_request.cpu),
-             ", memory ", format_amount(record.counted_request.memory), " returned to the tiers");
+             ", memory ", format_amount(record.counted_request.memory), " returned to the tiers",
+             describe_kills(record));
 }
 
 /// After which memory.stat has all changes: the kernel flushes it every two seconds.

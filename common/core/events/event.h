@@ -25,12 +25,15 @@ enum class EventKind : std::uint8_t {
   kCorrected,   ///< a reconciliation wrote a value, because the cgroup had another one
   kResized,     ///< a pod has other resources
   kThrottled,   ///< a container was throttled at memory.high for too long
+  kOomKilled,   ///< the kernel has killed processes of a container for want of memory
   kEvicted,     ///< a pod was killed because its tier was under memory pressure
   kReleased,    ///< a pod has ended, and its requests have left its tier
 };
 /// The kinds as they are written in files and output, in the order of EventKind.
 inline constexpr std::string_view kEventKinds =
-    "placed registered failed refused misplaced moved corrected resized throttled evicted released";
+    "placed registered failed refused misplaced moved corrected resized throttled oom-killed "
+    "evicted "
+    "released";
 
 /// "placed"
 [[nodiscard]] std::string_view format_event_kind(EventKind kind);

@@ -196,10 +196,22 @@ class Random {
   }
   void set(core::ContainerRecord& out) {
     auto& [id, bundle, name, state, pid, start_time, cgroup, sandbox, backed, memory_qos,
-           throttling] = out;
+           throttling, oom] = out;
     auto& [min, low, high] = memory_qos;
     fill(id, bundle, name, state, pid, start_time, cgroup, sandbox, backed, min, low, high,
-         throttling);
+         throttling, oom);
+  }
+  void set(core::ReportedOoms& out) {
+    auto& [kills, ooms] = out;
+    fill(kills, ooms);
+  }
+  void set(core::OomCounts& out) {
+    auto& [kills, below, pod, tier, root] = out;
+    fill(kills, below, pod, tier, root);
+  }
+  void set(core::TreeOoms& out) {
+    auto& [root, burstable, besteffort] = out;
+    fill(root, burstable, besteffort);
   }
   void set(core::Throttling& out) {
     auto& [events, since, last, raised] = out;
@@ -207,9 +219,10 @@ class Random {
   }
   void set(core::PodRecord& out) {
     auto& [pod, complete, sums, qos_class, class_source, uid_source, kubelets_own, cpu_burst,
-           cpu_idle, sandbox_id, engine, cgroup, capped, counted, containers, released_at] = out;
+           cpu_idle, sandbox_id, engine, cgroup, capped, counted, containers, released_at, oom] =
+        out;
     fill(pod, complete, sums, qos_class, class_source, uid_source, kubelets_own, cpu_burst,
-         cpu_idle, sandbox_id, engine, cgroup, capped, counted, containers, released_at);
+         cpu_idle, sandbox_id, engine, cgroup, capped, counted, containers, released_at, oom);
   }
   void set(core::PendingEntry& out) {
     auto& [uid, id, bundle, pid, start_time] = out;
@@ -224,8 +237,8 @@ class Random {
     fill(uid, cpu, memory);
   }
   void set(core::TreeRecord& out) {
-    auto& [kubepods, top, sums, reserves] = out;
-    fill(kubepods, top, sums, reserves);
+    auto& [kubepods, top, sums, reserves, ooms] = out;
+    fill(kubepods, top, sums, reserves, ooms);
   }
   void set(core::TiersRecord& out) {
     auto& [sums, pending, revisits, cut, uncounted, trees, formula, eviction] = out;

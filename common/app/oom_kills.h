@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+
+#include "common/app/log.h"
+#include "common/app/transaction.h"
+#include "common/base/error.h"
+#include "common/core/record.h"
+#include "common/core/settings.h"
+
+namespace podqos::app {
+
+/// Notes for a pod that comes what has happened in its cgroups before: kills that no container of
+/// it has to do with.
+void note_earlier_ooms(Transaction& transaction, core::PodRecord& record);
+
+/// Reports if processes of a container were OOM-killed. Call it while the pod's cgroup exists; on
+/// cgroup v1, which counts in the container's cgroup alone, that one must exist, too. What cannot
+/// be read is not reported.
+/// @param record  its pod's; what was reported is noted there
+/// @return whether there was something to report
+bool report_oom_kill(Transaction& transaction, core::PodRecord& record,
+                     core::ContainerRecord& container);
+
+/// The same for a container whose runtime is about to remove the cgroup. Does nothing for one that
+/// runs, or is not podqos's.
+[[nodiscard]] Status report_before_removal(const core::Settings& settings, Log& log,
+                                           const std::string& id, const Timeouts& timeouts);
+
+}  // namespace podqos::app
