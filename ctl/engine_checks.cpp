@@ -60,10 +60,18 @@ class EngineChecks {
     else if (!facts_.registered.empty())
       add("registered", kOk, cat("by ", registered_by(facts_)));
     else if (facts_.refusal)
-      add("registered", kWarning, facts_.refusal->message, "");
+      add_refusal(*facts_.refusal);
     else
       add("registered", kWarning, "not registered: its containers stay unmanaged",
           configure(" --restart"));
+  }
+
+  /// The lines to be written by hand, which may follow the first, are said by `configure`.
+  void add_refusal(const Error& refusal) {
+    std::string_view rest = refusal.message;
+    const std::string_view first = read_until(rest, '\n');
+    add("registered", refusal.code == ErrorCode::kUnsupported ? kSkipped : kWarning,
+        std::string{first}, rest.empty() ? "" : configure(""));
   }
 
   void check_known() {
@@ -89,8 +97,9 @@ class EngineChecks {
   void check_plugin() {
     const bool only = facts_.registered.size() == 1;
     const Outcome bad = only ? kProblem : kWarning;
-    if (!facts_.plugin) return add("plugin", kSkipped, "systemd cannot be asked about the plugin");
     if (facts_.is_connected()) return add("plugin", kOk, "podqos-nri is connected");
+    if (facts_.launched) return add("plugin", kOk, "podqos-nri was started by the engine");
+    if (!facts_.plugin) return add("plugin", kSkipped, "systemd cannot be asked about the plugin");
     const UnitState& unit = *facts_.plugin;
     if (!unit.active)
       return add("plugin", bad,
@@ -108,7 +117,9 @@ class EngineChecks {
         facts_.is_registered(Method::kHooks))
       return;
     if (facts_.settings.is_default) return add("used", kOk, "podqos is the default runtime");
-    add("used", kOk, "only where a container asks for the runtime podqos",
+    if (facts_.pods.value_or(1) > 0)
+      return add("used", kOk, "by containers that ask for the runtime podqos");
+    add("used", kWarning, "no running container has asked for the runtime podqos",
         std::string{engine_.start});
   }
 
@@ -130,7 +141,7 @@ bool EngineFacts::is_connected() const {
 std::optional<bool> EngineFacts::known() const {
   if (!process || registered.empty()) return std::nullopt;
   if (docker) return *docker ? std::optional{(*docker)->knows_podqos} : std::nullopt;
-  return !unread || is_connected();
+  return !unread || is_connected() || launched;
 }
 
 Checks check_engine(const EngineFacts& facts) {
@@ -164,7 +175,7 @@ Json json_of(const EngineFacts& facts) {
              : Json(nullptr)}};
   }
   const auto& driver = facts.settings.driver;
-  return {{"engine", facts.engine->name},
+  return {{"engine", facts.engine->recorded},
           {"version", facts.version ? Json(format_version(*facts.version)) : Json(nullptr)},
           {"running", facts.has_daemon() ? Json(facts.process.has_value()) : Json(nullptr)},
           {"registered", facts.registered.empty() ? Json(nullptr) : Json(registered_by(facts))},

@@ -15,19 +15,31 @@
 namespace podqos::ctl {
 namespace {
 
-constexpr std::chrono::seconds kPatience{3};
+constexpr std::chrono::seconds kPatience{10};
 /// What the package's files for hooks call.
 
-/// A running process of this program, for an engine that is no unit of systemd's.
-std::optional<Pid> find_process(std::string_view program) {
+/// A running process of which this is true.
+template <class Condition>
+std::optional<Pid> find_process(const Condition& is_wanted) {
   std::error_code error;
   for (std::filesystem::directory_iterator each{"/proc", error};
        !error && each != std::filesystem::directory_iterator{}; each.increment(error)) {
     const auto pid = parse_int(each->path().filename().native());
     const auto stat = pid ? sys::stat_of(Pid{*pid}) : fail(ErrorCode::kNotFound, "");
-    if (stat && *stat && (*stat)->name == program && (*stat)->state != 'Z') return Pid{*pid};
+    if (stat && *stat && (*stat)->state != 'Z' && is_wanted(**stat) &&
+        sys::shares_pid_namespace(Pid{*pid}))
+      return Pid{*pid};
   }
   return std::nullopt;
+}
+
+/// Whether a runtime with NRI has started the plugin itself, by a link such as 10-podqos.
+bool has_launched(Pid runtime) {
+  return find_process([&](const sys::ProcStat& stat) {
+           return stat.parent == runtime &&
+                  (stat.name == "podqos-nri" || stat.name.ends_with("-podqos"));
+         })
+      .has_value();
 }
 
 /// The version of the program, or why it is not known.
@@ -86,15 +98,21 @@ std::optional<EngineFacts> read_engine(const Engine& engine, const Units& units,
   if (const auto unit = units.find(engine.service); unit != units.end())
     facts.process = unit->second.process;
   if (const auto unit = units.find(kPluginUnit); unit != units.end()) facts.plugin = unit->second;
-  if (facts.has_daemon() && !facts.process) facts.process = find_process(engine.program);
+  // It may be no unit of systemd's.
+  if (facts.has_daemon() && !facts.process)
+    facts.process =
+        find_process([&](const sys::ProcStat& stat) { return stat.name == engine.program; });
   find_registration(setup, facts);
+  if (facts.process && engine.nri && !facts.is_connected())
+    facts.launched = has_launched(*facts.process);
   auto settings = engine.inspect(setup);
   if (settings)
     facts.settings = *std::move(settings);
   else if (!facts.refusal)
     facts.refusal = std::move(settings).error();
   if (engine.id != EngineId::kDocker || !facts.process) return facts;
-  facts.docker = ask_docker(run);
+  facts.docker = ::geteuid() == 0 ? ask_docker(run)
+                                  : fail(ErrorCode::kNotFound, "run as root (sudo podqosctl …)");
   if (*facts.docker) {
     facts.settings.driver = (*facts.docker)->driver == core::format_driver(core::Driver::kSystemd)
                                 ? core::Driver::kSystemd

@@ -31,6 +31,9 @@ struct EngineFacts {
   EngineSettings settings = {};
   /// podqos-nri.service; nullopt if systemd cannot be asked.
   std::optional<UnitState> plugin = std::nullopt;
+  bool launched = false;  ///< the daemon has started a plugin of its own (/opt/nri/plugins)
+  /// Pods of its that podqos manages; nullopt: not looked for.
+  std::optional<std::size_t> pods = std::nullopt;
 
   [[nodiscard]] bool has_daemon() const { return !engine->service.empty(); }
   [[nodiscard]] bool is_registered(Method method) const;
@@ -41,7 +44,7 @@ struct EngineFacts {
   [[nodiscard]] std::optional<bool> known() const;
 };
 
-/// Looks at each engine that is installed, and asks those that run. Each question ends within 3 s.
+/// Looks at each engine that is installed, and asks those that run. Each question ends within 10 s.
 /// To be called before narrow(), since it executes programs of engines.
 /// @param units  of read_units(); empty if systemd cannot be asked
 [[nodiscard]] std::vector<EngineFacts> read_engines(const Units& units, const Run& run);
@@ -63,7 +66,7 @@ struct EngineFacts {
 /// json_of() of each engine that is installed. To be called before narrow().
 [[nodiscard]] Json read_engines_json();
 
-/// run_program() that waits for 3 s.
+/// run_program() that waits for 10 s.
 [[nodiscard]] Result<std::string> run_briefly(const std::vector<std::string>& argv);
 
 }  // namespace podqos::ctl

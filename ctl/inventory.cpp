@@ -72,6 +72,8 @@ class Inventory {
       return std::tie(record.qos_class, record.pod.pod_namespace, record.pod.name, record.pod.uid);
     });
     std::ranges::sort(records_.tiers.trees, {}, &core::TreeRecord::kubepods);
+    for (std::size_t each = 0; each < records_.warnings.size(); ++each)
+      kinds_.push_back("records");
     const core::TierSum& kubelets = records_.tiers.sums.kubelets;
     json["kubelets"] = {{"pods", kubelets.pods}, {"requests", json_of(kubelets)}};
     json["weightFormula"] = node_.formula == core::WeightFormula::kLog ? "log" : "linear";
@@ -85,14 +87,15 @@ class Inventory {
     }
     for (const core::TreeRecord& tree : records_.tiers.trees) {
       trees.push_back(tree_json(tree));
-      add_all(lacking_controllers(tree, cgroups_));
+      add_all("controllers", lacking_controllers(tree, cgroups_));
     }
-    add_all(unusable_roots(settings_, records_, cgroups_));
+    add_all("roots", unusable_roots(settings_, records_, cgroups_));
     const core::NodeCapacity node = cgroup::with_pids({.memory = {}, .cpu = {}});
     if (auto words = core::describe_pids(records_.tiers.sums, settings_, node))
-      add(*std::move(words));
+      add("requests", *std::move(words));
     json["pods"] = std::move(pods);
     json["warnings"] = std::move(records_.warnings);
+    json["warningKinds"] = std::move(kinds_);
     return json;
   }
 
@@ -124,20 +127,28 @@ class Inventory {
             {"classes", std::move(classes)}};
   }
 
-  void add(std::string warning) { records_.warnings.push_back(std::move(warning)); }
-  void add_all(std::vector<std::string> warnings) {
-    std::ranges::move(warnings, std::back_inserter(records_.warnings));
+  /// @param kind  see inventory_json()
+  void add(std::string_view kind, std::string warning) {
+    kinds_.push_back(kind);
+    records_.warnings.push_back(std::move(warning));
   }
-  void note(std::string_view of, std::string_view words) { add(cat(of, ": ", words)); }
+  void add_all(std::string_view kind, std::vector<std::string> warnings) {
+    for (std::string& warning : warnings)
+      add(kind, std::move(warning));
+  }
+  void note(std::string_view kind, std::string_view of, std::string_view words) {
+    add(kind, cat(of, ": ", words));
+  }
 
   /// Warns if a cgroup is missing or differs from the rule.
   void check_values(std::string_view name, const cgroup::CgroupView& cgroup,
                     const std::optional<core::CgroupValues>& rule) {
     if (!cgroup.exists())
-      note(name, cat("its cgroup ", cgroup.path(), " does not exist: run podqosctl reconcile"));
+      note("values", name,
+           cat("its cgroup ", cgroup.path(), " does not exist: run podqosctl reconcile"));
     else if (rule)
       for (const std::string& words : differences(cgroup, *rule, node_.formula, node_.page_size))
-        note(name, words);
+        note("values", name, words);
   }
 
   /// Adds what the kernel shows of a cgroup.
@@ -162,7 +173,8 @@ class Inventory {
     const std::string name = core::name_of(record.pod);
     const cgroup::CgroupView cgroup{cgroups_, record.cgroup};
     const core::CgroupValues rule = check_pod(name, record, cgroup);
-    if (const auto words = core::describe_uncounted(record, settings_)) note(name, *words);
+    if (const auto words = core::describe_uncounted(record, settings_))
+      note("requests", name, *words);
     Json json = {
         {"uid", record.pod.uid},
         {"engine", core::format_engine(record.engine)},
@@ -192,7 +204,7 @@ class Inventory {
     if (!record.kubelets_own) {
       auto wanted = core::pod_values(record, settings_);
       if (!wanted)
-        note(name, wanted.error().message);
+        note("values", name, wanted.error().message);
       else if (core::driver_of(record.cgroup) == core::Driver::kSystemd)
         rule = core::rounded_by_systemd(*std::move(wanted));
       else
@@ -235,16 +247,17 @@ class Inventory {
                          : core::HeldResources{});
       if (const auto words = any_outside ? std::nullopt : describe_outside(record, container)) {
         any_outside = true;
-        note(pod, *words);
+        note("places", pod, *words);
       }
       if (!alive)
-        note(pod, cat("container ", printable(container.id),
-                      " is recorded but not running: run podqosctl reconcile"));
+        note("containers", pod,
+             cat("container ", printable(container.id),
+                 " is recorded but not running: run podqosctl reconcile"));
       else if (const auto stray = cgroup::describe_stray(cgroups_, record, container))
-        note(pod, *stray);
+        note("places", pod, *stray);
     }
     for (const std::string& words : core::describe_unfollowed(record, held, node_))
-      note(pod, words);
+      note("limits", pod, words);
     return list;
   }
 
@@ -296,7 +309,7 @@ class Inventory {
       Json json = {{"qosClass", core::format_qos_class(qos_class)}};
       json.update(group_json("tier", path, record.sums.of(qos_class), wanted));
       json["eviction"] = eviction_json(record, qos_class);
-      add_all(unmanaged_pods(path, known_, cgroups_));
+      add_all("unmanaged", unmanaged_pods(path, known_, cgroups_));
       return json;
     };
     // Of the cgroup above the root that podqos created only CPU shares and reservation have a rule.
@@ -361,6 +374,7 @@ class Inventory {
   NodeRecords records_;
   core::NodeRules node_;
   core::NodeCapacity capacity_;
+  Json kinds_ = Json::array();                ///< of the warnings
   std::set<std::string, std::less<>> known_;  ///< cgroups of the records
 };
 

@@ -13,7 +13,9 @@ namespace podqos::ctl {
 
 /// All pods, podqos's own and a kubelet's, and the tiers, with what the records, the rules and
 /// the kernel say of each, as `status -o json` and `tree -o json` print them; "warnings" has a
-/// sentence for each problem, with its remedy. Changes nothing.
+/// sentence for each problem, with its remedy, and "warningKinds" of what kind each of these is:
+/// records, values, places, containers, limits, requests, controllers, roots or unmanaged. Changes
+/// nothing.
 [[nodiscard]] Result<Json> inventory_json(const app::ConfigurationReport& configuration,
                                           NodeRecords records, cgroup::Machine& cgroups);
 

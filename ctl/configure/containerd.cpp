@@ -246,9 +246,12 @@ Status plan_containerd(Setup& setup) {
   if (!setup.version)
     return refuse("containerd's version is unknown; set it with --engine-version");
   // Docker's package of containerd comes so.
-  PODQOS_TRY(check_enabled(setup, {"cri", kCriPlugin2, kCriPlugin3},
-                           ", and this containerd starts no pods: remove it from "
-                           "disabled_plugins, or for Docker run `podqosctl configure docker`"));
+  if (auto enabled = check_enabled(
+          setup, {"cri", kCriPlugin2, kCriPlugin3},
+          ", and this containerd starts no pods: remove it from disabled_plugins, or for Docker "
+          "run `podqosctl configure docker`");
+      !enabled)
+    return fail(ErrorCode::kUnsupported, std::move(enabled).error().message);
   PODQOS_ASSIGN(const auto format, format_of(setup));
   return setup.method == Method::kNri ? plan_containerd_nri(setup, format, drop_ins)
                                       : plan_handler(setup, format, drop_ins);

@@ -12,16 +12,17 @@ using enum EngineId;
 /// NRI by containerd's release notes of 1.7 and CRI-O's of 1.26. All check without the path of the
 /// file: one that does not exist is an error where it is named.
 constexpr std::array kEngines = {
-    Engine{kContainerd, "containerd", "containerd", "containerd", "/etc/containerd/config.toml",
-           "--config", "config dump", "containerd.service", "crictl runp --runtime podqos …",
-           Version{.major = 1, .minor = 7}, plan_containerd, inspect_containerd},
-    Engine{kCrio, "crio", "CRI-O", "crio", "/etc/crio/crio.conf", "--config", "config",
+    Engine{kContainerd, "containerd", "containerd", "containerd", "containerd",
+           "/etc/containerd/config.toml", "--config", "config dump", "containerd.service",
+           "crictl runp --runtime podqos …", Version{.major = 1, .minor = 7}, plan_containerd,
+           inspect_containerd},
+    Engine{kCrio, "crio", "cri-o", "CRI-O", "crio", "/etc/crio/crio.conf", "--config", "config",
            "crio.service", "crictl runp --runtime podqos …", Version{.major = 1, .minor = 26},
            plan_crio, inspect_crio},
-    Engine{kPodman, "podman", "Podman", "podman", "/etc/containers/containers.conf", "", "info", "",
-           "podman --runtime podqos run …", std::nullopt, plan_podman, inspect_podman},
-    Engine{kDocker, "docker", "Docker", "dockerd", "/etc/docker/daemon.json", "--config-file",
-           "--validate", "docker.service",
+    Engine{kPodman, "podman", "podman", "Podman", "podman", "/etc/containers/containers.conf", "",
+           "info", "", "podman --runtime podqos run …", std::nullopt, plan_podman, inspect_podman},
+    Engine{kDocker, "docker", "docker", "Docker", "dockerd", "/etc/docker/daemon.json",
+           "--config-file", "--validate", "docker.service",
            "docker run --runtime podqos --annotation podqos.io/pod-uid=… …", std::nullopt,
            plan_docker, inspect_docker},
 };

@@ -94,6 +94,7 @@ struct EngineSettings {
 struct Engine {
   EngineId id = EngineId::kContainerd;
   std::string_view name;           ///< of the command line, "containerd"
+  std::string_view recorded;       ///< in records of its pods (core::format_engine), "cri-o"
   std::string_view title;          ///< in messages, "containerd"
   std::string_view program;        ///< that tells the version and checks the configuration
   std::string_view config;         ///< the file that it reads first

@@ -34,6 +34,15 @@ def configure(*words):
     return json.loads(engine.call("podqosctl", "configure", *words, "-o", "json").stdout)
 
 
+def doctor(group):
+    """{name: check} of what podqosctl doctor says of an engine; it fails if one of these is a problem."""
+    done = engine.call("podqosctl", "doctor", "-o", "json", check=False)
+    checks = {check["name"]: check for check in json.loads(done.stdout) if check["group"] == group}
+    if any(check["outcome"] == "problem" for check in checks.values()) and done.returncode != 1:
+        raise engine.Failed(f"doctor ends with {done.returncode}: {checks}")
+    return checks
+
+
 def configured_docker(**more):
     """Docker's configuration, whose bytes these are: podqos is not registered."""
     docker.configure("systemd")
@@ -198,6 +207,57 @@ class Containerd(unittest.TestCase):
         self.wait()
 
 
+class Doctor(unittest.TestCase):
+    """In the guest: a registration that is broken, for real, and the remedies that doctor names."""
+
+    @classmethod
+    def setUpClass(cls):
+        Containerd.setUpClass.__func__(cls)
+
+    def setUp(self):
+        engine.call("systemctl", "reset-failed", "containerd.service", check=False)
+        self.addCleanup(configure, "containerd", "--undo", "--restart")
+
+    def outcome(self, name, outcome, *words):
+        """Of one check; its remedy."""
+        check = doctor("containerd")[name]
+        self.assertEqual(check["outcome"], outcome, check)
+        for word in words:
+            self.assertIn(word, check["text"])
+        return check["remedy"]
+
+    def test_a_forgotten_restart(self):
+        self.assertEqual(self.outcome("registered", "warning"), "podqosctl configure containerd --restart")
+        configure("containerd", "--method", "wrapper")
+        remedy = self.outcome("known", "problem", f"since before {CONFIG} changed")
+        engine.call("sh", "-c", remedy)
+        self.cri.wait(containerd.PATIENCE)
+        self.outcome("known", "ok")
+        self.outcome("registered", "ok", "wrapper")
+        self.outcome("used", "warning", "no running container")
+        wrapper = pathlib.Path("/usr/bin/podqos-runtime")
+        away = wrapper.rename("/usr/bin/away")
+        self.addCleanup(lambda: away.exists() and away.rename(wrapper))
+        self.outcome("programs", "problem", str(wrapper))
+        away.rename(wrapper)
+
+    def test_a_plugin_that_is_away(self):
+        configure("containerd", "--restart")
+        self.outcome("plugin", "ok", "connected")
+        engine.call("systemctl", "stop", "podqos-nri.service")
+        engine.call("sh", "-c", self.outcome("plugin", "problem", "not running"))
+        patience.wait_for(lambda: doctor("containerd")["plugin"]["outcome"] == "ok", containerd.PATIENCE, "the plugin")
+
+    def test_another_program_of_podqos_name(self):
+        stock = CONFIG.read_bytes()
+        self.addCleanup(CONFIG.write_bytes, stock)
+        with CONFIG.open("a", encoding="ascii") as file:
+            file.write('[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.podqos.options]\n'
+                       'BinaryName = "/usr/bin/runc"\n')
+        self.outcome("registered", "problem", str(CONFIG), "does not call /usr/bin/podqos-runtime")
+        CONFIG.write_bytes(stock)
+
+
 class Crio(unittest.TestCase):
     """In the guest: a stand-in for CRI-O, which Debian does not have, as crio.service."""
 
@@ -278,6 +338,7 @@ class DockerService(unittest.TestCase):
         self.assertFalse(self.knows())
         self.assertEqual(configure("docker")["next"][0], "systemctl reload docker.service")
         self.assertFalse(self.knows())
+        self.assertEqual(doctor("docker")["known"]["remedy"], "systemctl reload docker.service")
         said = configure("docker", "--restart")
         self.assertEqual((said["changes"], said["reloaded"], said["restarted"], said["stale"]),
                          ([], True, False, False))
@@ -288,6 +349,15 @@ class DockerService(unittest.TestCase):
         self.docker("rm", "--force", container)
         said = configure("docker", "--restart")
         self.assertEqual((said["reloaded"], said["restarted"], said["stale"]), (False, False, False))
+        self.assertEqual(doctor("docker")["known"]["outcome"], "ok")
+
+    def check_a_daemon_that_hangs(self):
+        """It is a line of doctor's output, and no more."""
+        engine.call("systemctl", "kill", "--signal=STOP", "docker.service")
+        known = doctor("docker")["known"]
+        engine.call("systemctl", "kill", "--signal=CONT", "docker.service")
+        self.assertEqual(known["outcome"], "problem")
+        self.assertRegex(known["text"], "does not answer: .*timed out")
 
     def test_an_undo_leaves_the_restart_to_its_operator(self):
         before = self.start()
@@ -318,6 +388,7 @@ class DockerService(unittest.TestCase):
     def test_an_undo_with_live_restore(self):
         self.start(**{"live-restore": True})
         self.register()
+        self.check_a_daemon_that_hangs()
         said = configure("docker", "--undo", "--restart")
         self.assertEqual((said["restarted"], said["stale"]), (True, False))
         self.assertFalse(self.knows())
@@ -418,9 +489,9 @@ def of(root, *names):
 
 
 if __name__ == "__main__":
-    harness.main(("runc",), in_guest=[Containerd, Crio, Docker, DockerService, ThreeEngines], here=[guest.cases({
+    harness.main(("runc",), in_guest=[Containerd, Crio, Doctor, Docker, DockerService, ThreeEngines], here=[guest.cases({
         "debian_12": of("bookworm", "Containerd.test_wrapper"),  # containerd 1.6, which knows no NRI
-        "debian_13": of("trixie", "Containerd", "Crio"),
+        "debian_13": of("trixie", "Containerd", "Crio", "Doctor"),
         "three_engines": of("trixie", "ThreeEngines"),
         "docker_service": of("trixie", "DockerService"),
         "debian_testing": of("testing", "Containerd", "Docker")})])

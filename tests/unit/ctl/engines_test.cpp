@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <array>
 #include <chrono>
 #include <string>
 
@@ -10,22 +9,13 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/ctl/configure_fixture.h"
+#include "tests/unit/ctl/shown_checks.h"
 
 namespace podqos::ctl {
 namespace {
 
 using std::chrono::seconds;
 using testing::IsEmpty;
-
-/// "NAME OUTCOME: TEXT → REMEDY", a line each.
-std::string shown(const Checks& checks) {
-  constexpr std::array kOutcomes = {"ok", "warning", "problem", "skipped"};
-  std::string out;
-  for (const Check& each : checks)
-    out += cat(each.name, " ", kOutcomes.at(static_cast<std::size_t>(each.outcome)), ": ",
-               each.text, each.remedy.empty() ? "" : " → ", each.remedy, "\n");
-  return out;
-}
 
 const Engine& engine(EngineId id) {
   return engines()[static_cast<std::size_t>(id)];
@@ -68,8 +58,7 @@ TEST(CheckEngine, SaysWhatIsRight) {
   EXPECT_EQ(shown(check_engine(docker({.knows_podqos = true}))),
             "registered ok: by wrapper\n"
             "known ok: to the daemon that runs\n"
-            "used ok: only where a container asks for the runtime podqos → "
-            "docker run --runtime podqos --annotation podqos.io/pod-uid=… …\n");
+            "used ok: by containers that ask for the runtime podqos\n");
   EXPECT_EQ(shown(check_engine(podman())), "registered ok: by wrapper and hooks\n");
 }
 
@@ -85,9 +74,32 @@ TEST(CheckEngine, SaysHowToRegister) {
   facts.refusal = Error{ErrorCode::kConflict, "zz-podqos.conf:1: disabled by this file"};
   EXPECT_EQ(shown(check_engine(facts)),
             "registered warning: zz-podqos.conf:1: disabled by this file\n");
+  facts.refusal = Error{ErrorCode::kConflict, "a.toml:1: cannot be changed; add by hand:\n[x]\n"};
+  EXPECT_EQ(shown(check_engine(facts)),
+            "registered warning: a.toml:1: cannot be changed; add by hand: → podqosctl configure "
+            "podman\n");
   facts.wrong = Error{ErrorCode::kAlreadyExists, "a.conf:3: a runtime \"podqos\" is there already"};
   EXPECT_EQ(shown(check_engine(facts)),
             "registered problem: a.conf:3: a runtime \"podqos\" is there already\n");
+}
+
+TEST(CheckEngine, TellsOfARuntimeThatIsNotUsed) {
+  EngineFacts facts = docker({.knows_podqos = true});
+  facts.pods = 0;
+  EXPECT_THAT(
+      shown(check_engine(facts)),
+      testing::HasSubstr("used warning: no running container has asked for the runtime podqos → "
+                         "docker run --runtime podqos --annotation podqos.io/pod-uid=… …\n"));
+  facts.settings.is_default = true;
+  EXPECT_THAT(shown(check_engine(facts)),
+              testing::HasSubstr("used ok: podqos is the default runtime"));
+}
+
+TEST(CheckEngine, SkipsAContainerdThatStartsNoPods) {
+  EngineFacts facts = containerd();
+  facts.registered.clear();
+  facts.refusal = Error{ErrorCode::kUnsupported, "config.toml:1: \"cri\" is disabled"};
+  EXPECT_EQ(shown(check_engine(facts)), "registered skipped: config.toml:1: \"cri\" is disabled\n");
 }
 
 TEST(CheckEngine, NamesProgramsThatAreMissing) {
@@ -141,6 +153,10 @@ TEST(CheckEngine, TellsOfAPluginThatIsAway) {
       testing::HasSubstr("plugin problem: podqos-nri.service is not connected: synchronized "
                          "with the runtime at /var/run/nri/nri.sock (process 1) → "
                          "journalctl -u podqos-nri.service\n"));
+  facts.launched = true;
+  EXPECT_THAT(shown(check_engine(facts)),
+              testing::HasSubstr("plugin ok: podqos-nri was started by the engine\n"));
+  facts.launched = false;
   facts.plugin = UnitState{.installed = true, .failed = true};
   EXPECT_THAT(
       shown(check_engine(facts)),

@@ -94,7 +94,7 @@ TEST_F(ReadInventory, HasTheSameMembersWithoutState) {
   EXPECT_EQ(
       dump(shown),
       R"({"enabled":true,"files":[],"ignored":[],"errors":[],"kubelets":{"pods":0,"requests":{"cpuMilli":0,"memoryBytes":0}},)"
-      R"("weightFormula":"log","trees":[],"pods":[],"warnings":[]})");
+      R"("weightFormula":"log","trees":[],"pods":[],"warnings":[],"warningKinds":[]})");
   EXPECT_NE(::access(settings_.state_dir.c_str(), F_OK), 0);
 }
 
@@ -109,6 +109,9 @@ TEST_F(ReadInventory, WarnsOfWhatIsRecordedButGone) {
   const std::vector<std::string> warnings = shown["warnings"];
   EXPECT_THAT(warnings, Contains(HasSubstr("pod u-1 (default/web): its cgroup")));
   EXPECT_THAT(warnings, Contains(HasSubstr("container c1 is recorded")));
+  EXPECT_EQ(shown["warningKinds"].size(), warnings.size());
+  EXPECT_THAT(std::vector<std::string>(shown["warningKinds"]),
+              AllOf(Contains("values"), Contains("containers")));
 }
 
 /// Names, where a container is, why it is outside its pod and what helps.

@@ -1,0 +1,176 @@
+#include <linux/capability.h>
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/app/configuration.h"
+#include "common/app/log.h"
+#include "common/base/text.h"
+#include "common/cgroup/cgroupfs.h"
+#include "common/store/event_file.h"
+#include "ctl/command.h"
+#include "ctl/doctor_checks.h"
+#include "ctl/document.h"
+#include "ctl/inventory.h"
+#include "ctl/records.h"
+#include "ctl/table.h"
+
+namespace podqos::ctl {
+namespace {
+
+/// The ownership marks on cgroups are trusted.* attributes, readable with this capability only
+/// (xattr(7)).
+constexpr std::array kKept = {CAP_SYS_ADMIN};
+constexpr const char* kKubeletConfig = "/var/lib/kubelet/config.yaml";  // as kubeadm writes it
+constexpr std::array<std::string_view, 4> kOutcomes = {"ok", "warning", "problem", "skipped"};
+
+void add(Checks& checks, Checks more) {
+  std::ranges::move(more, std::back_inserter(checks));
+}
+
+/// What is asked of programs, before the restriction.
+struct Answers {
+  Result<Units> units;
+  std::vector<EngineFacts> engines;
+};
+
+Answers ask_programs() {
+  auto names = units_of_engines();
+  names.emplace_back("podqos-reconcile.timer");
+  auto units = read_units(names, run_briefly);
+  auto engines = read_engines(units.value_or(Units{}), run_briefly);
+  return {.units = std::move(units), .engines = std::move(engines)};
+}
+
+/// How many of the inventory's pods are of each engine.
+void count_pods(const Json& inventory, std::vector<EngineFacts>& engines) {
+  for (EngineFacts& each : engines)
+    each.pods = std::ranges::count_if(inventory.at("pods"), [&](const Json& pod) {
+      return pod.at("engine") == each.engine->recorded;
+    });
+}
+
+/// Everything that the state directory tells.
+void check_state(const app::ConfigurationReport& configuration, cgroup::Machine& cgroups,
+                 std::vector<EngineFacts>& engines, Checks& checks) {
+  const core::Settings& settings = configuration.settings;
+  checks.push_back(check_directory(read_directory(settings.state_dir)));
+  const Check lock = check_lock(read_lock(settings.state_dir), settings);
+  checks.push_back(lock);
+  // Whoever waits for the lock now waits in vain.
+  if (lock.outcome == Outcome::kProblem) {
+    checks.push_back({"state", "records", Outcome::kSkipped, "not read: see the lock"});
+    return;
+  }
+  auto records = read_records(settings);
+  if (!records) return add(checks, check_inventory(fail(records.error())));
+  checks.push_back(check_weights(settings, records->tiers.weight_formula));
+  const auto inventory = inventory_json(configuration, *std::move(records), cgroups);
+  add(checks, check_inventory(inventory));
+  if (inventory) count_pods(*inventory, engines);
+  const auto events = store::read_events(settings.state_dir);
+  checks.push_back(events ? check_events(events->events, UnixMillis{std::time(nullptr) * 1000})
+                          : Check{"pods", "failures", Outcome::kSkipped, events.error().message});
+}
+
+Result<Checks> run_checks(const Cli& cli) {
+  Answers answers = ask_programs();
+  // Nothing untrusted is parsed before the restriction but what root has configured.
+  PODQOS_TRY(narrow(kKept));
+  const app::ConfigurationReport configuration = app::inspect_configuration(cli.config);
+  const core::Settings& settings = configuration.settings;
+  Checks checks;
+  auto cgroups = cgroup::Cgroupfs::open({.access = cgroup::Access::kRead});
+  if (cgroups)
+    add(checks, check_kernel(read_kernel(*cgroups), settings));
+  else
+    checks.push_back({"kernel", "controllers", Outcome::kProblem, cgroups.error().message});
+  add(checks, check_configuration(configuration));
+  const auto kubelet = read_input(kKubeletConfig, kMaxInput);
+  add(checks,
+      check_kubelet(kKubeletConfig, kubelet ? std::optional{*kubelet} : std::nullopt, settings));
+  if (cgroups) check_state(configuration, *cgroups, answers.engines, checks);
+  add(checks, check_engines(answers.engines, settings));
+  for (const EngineFacts& each : answers.engines)
+    add(checks, check_engine(each));
+  checks.push_back(check_timer(answers.units));
+  // Groups stand together, in the order of their first checks.
+  std::vector<std::string> groups;
+  for (const Check& each : checks)
+    if (std::ranges::find(groups, each.group) == groups.end()) groups.push_back(each.group);
+  std::ranges::stable_sort(checks, {}, [&](const Check& each) {
+    return std::ranges::find(groups, each.group) - groups.begin();
+  });
+  return checks;
+}
+
+}  // namespace
+
+std::string format_checks(const Checks& checks, const Screen& screen) {
+  constexpr std::array kMarks = {"OK    ", "WARN  ", "FAIL  ", "-     "};
+  constexpr std::array kColours = {Colour::kDim, Colour::kYellow, Colour::kRed, Colour::kDim};
+  const std::size_t name_width =
+      std::ranges::max(checks, {}, [](const Check& each) { return each.name.size(); }).name.size() +
+      2;
+  const std::string indent(name_width + 8, ' ');
+  std::string out;
+  std::string_view group;
+  for (const Check& check : checks) {
+    if (check.group != group)
+      out += cat(paint(cell(check.group, Colour::kBold), screen.colour), "\n");
+    group = check.group;
+    const auto outcome = static_cast<std::size_t>(check.outcome);
+    const auto painted = [&](std::string lines) {
+      lines.pop_back();
+      return cat(paint(cell(std::move(lines), kColours.at(outcome)), screen.colour), "\n");
+    };
+    const std::string name = check.name + std::string(name_width - check.name.size(), ' ');
+    const std::string text = app::one_line(check.text);
+    out += painted(fold(cat("  ", kMarks.at(outcome), name, text), indent, screen.width));
+    if (!check.remedy.empty())
+      out += painted(fold(cat(indent, "fix: ", app::one_line(check.remedy)), indent, screen.width));
+  }
+  const auto count = [&](Outcome outcome) {
+    return std::ranges::count(checks, outcome, &Check::outcome);
+  };
+  return cat(out, format_count(count(Outcome::kProblem), "problem"), ", ",
+             format_count(count(Outcome::kWarning), "warning"), "\n");
+}
+
+Json json_of(const Checks& checks) {
+  Json list = Json::array();
+  for (const Check& check : checks)
+    list.push_back({{"group", check.group},
+                    {"name", check.name},
+                    {"outcome", kOutcomes.at(static_cast<std::size_t>(check.outcome))},
+                    {"text", check.text},
+                    {"remedy", check.remedy.empty() ? Json(nullptr) : Json(check.remedy)}});
+  return list;
+}
+
+void add_doctor(Cli& cli) {
+  auto options = std::make_shared<OutputOptions>();
+  CLI::App* sub = cli.app.add_subcommand(
+      "doctor", "Check kernel, configuration, engines and pods, and say how to mend what is wrong");
+  add_coloured_output(*sub, *options);
+  sub->callback([options, &cli] {
+    const Screen screen = options->screen();
+    const auto run = [&]() -> Result<int> {
+      PODQOS_ASSIGN(const auto checks, run_checks(cli));
+      const int status =
+          print(options->is_json() ? dump(json_of(checks)) + "\n" : format_checks(checks, screen));
+      const bool well = std::ranges::count(checks, Outcome::kProblem, &Check::outcome) == 0;
+      return well ? status : kRefused;
+    };
+    cli.status = run();
+  });
+}
+
+}  // namespace podqos::ctl

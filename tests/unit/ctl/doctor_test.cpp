@@ -1,0 +1,328 @@
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ctl/doctor_checks.h"
+#include "tests/unit/ctl/shown_checks.h"
+
+namespace podqos::ctl {
+namespace {
+
+using core::CgroupVersion;
+using testing::HasSubstr;
+using testing::Not;
+
+/// Debian 13's kernel.
+KernelFacts kernel() {
+  return {.layout = {.cpu = CgroupVersion::kV2,
+                     .memory = CgroupVersion::kV2,
+                     .hugetlb = CgroupVersion::kV2,
+                     .pids = CgroupVersion::kV2,
+                     .cpuset = CgroupVersion::kV2,
+                     .io = CgroupVersion::kV2},
+          .has_pressure = true,
+          .has_swap = true,
+          .limits_swap = true,
+          .reclaims = true};
+}
+
+TEST(CheckKernel, SaysWhatItOffers) {
+  EXPECT_EQ(shown(check_kernel(kernel(), {})),
+            "controllers ok: cgroup v2: cpu, memory, pids, hugetlb, cpuset, io\n"
+            "pressure ok: PSI is on\n"
+            "swap ok: can be limited\n"
+            "reclaim ok: memory.reclaim is there\n"
+            "realtime ok: no real-time process is in the way of the cpu controller\n");
+}
+
+TEST(CheckKernel, SaysWhatItLacks) {
+  KernelFacts facts = kernel();
+  facts.layout.memory.reset();
+  facts.layout.pids = CgroupVersion::kV1;
+  EXPECT_THAT(shown(check_kernel(facts, {})),
+              HasSubstr("controllers problem: the kernel lacks memory: pods get no values of it → "
+                        "boot with cgroup_enable=memory\n"));
+  facts = kernel();
+  facts.limits_swap = false;
+  facts.reclaims = false;
+  facts.realtime = {"12 (rtkit-daemon)"};
+  const std::string all = shown(check_kernel(facts, {}));
+  EXPECT_THAT(all, HasSubstr("swap warning: the kernel does not account for swap: containers may "
+                             "swap without limit → boot with swapaccount=1\n"));
+  EXPECT_THAT(all, HasSubstr("reclaim skipped: no memory.reclaim before Linux 5.19"));
+  EXPECT_THAT(all, HasSubstr("realtime warning: the cpu controller is off, and a kernel with "
+                             "CONFIG_RT_GROUP_SCHED keeps it off while these real-time processes "
+                             "run outside the root cgroup: 12 (rtkit-daemon) → "));
+}
+
+TEST(CheckKernel, NeedsPressureForEvictionOnly) {
+  KernelFacts facts = kernel();
+  facts.has_pressure = false;
+  core::Settings settings;
+  EXPECT_THAT(shown(check_kernel(facts, settings)), HasSubstr("pressure skipped: PSI is off"));
+  settings.eviction.besteffort = core::MemoryPressure{};
+  EXPECT_THAT(shown(check_kernel(facts, settings)),
+              HasSubstr("pressure problem: PSI is off: eviction sees no memory pressure → boot "
+                        "with psi=1\n"));
+}
+
+TEST(CheckConfiguration, TellsErrorsAndWhatIsNotRead) {
+  EXPECT_EQ(shown(check_configuration({})),
+            "files ok: no files: the built-in settings count\nenabled ok: podqos is on\n");
+  app::ConfigurationReport report;
+  report.settings.enabled = false;
+  report.errors = {"/etc/podqos/podqos.json: scope: expected one of pods, annotated, all"};
+  report.ignored = {"/etc/podqos/conf.d/20-site.yaml"};
+  EXPECT_EQ(shown(check_configuration(report)),
+            "files problem: /etc/podqos/podqos.json: scope: expected one of pods, annotated, all; "
+            "until it is corrected, new containers stay unmanaged → podqosctl config check\n"
+            "files warning: /etc/podqos/conf.d/20-site.yaml is not read: the names of files in "
+            "conf.d end in .json → mv /etc/podqos/conf.d/20-site.yaml "
+            "/etc/podqos/conf.d/20-site.json\n"
+            "enabled warning: podqos is switched off by \"enabled\": false: new containers start "
+            "unmanaged, and earlier ones are released when they end → remove \"enabled\": false\n");
+}
+
+TEST(CheckWeights, ComparesTheSettingWithTheRuntime) {
+  core::Settings settings;
+  EXPECT_EQ(check_weights(settings, std::nullopt).outcome, Outcome::kSkipped);
+  EXPECT_EQ(check_weights(settings, core::WeightFormula::kLog).outcome, Outcome::kOk);
+  settings.weight_formula = core::WeightFormulaSetting::kLinear;
+  EXPECT_EQ(check_weights(settings, core::WeightFormula::kLinear).outcome, Outcome::kOk);
+  EXPECT_EQ(shown({check_weights(settings, core::WeightFormula::kLog)}),
+            "weights warning: weightFormula is linear, and the runtime gives containers weights by "
+            "the log formula: pods and their containers do not compare → set weightFormula to "
+            "auto\n");
+}
+
+struct DirectoryCase {
+  const char* name;
+  DirectoryFacts facts;
+  const char* want;
+};
+class CheckDirectory : public testing::TestWithParam<DirectoryCase> {};
+TEST_P(CheckDirectory, SaysWhatIsWrong) {
+  DirectoryFacts facts = GetParam().facts;
+  facts.path = "/run/podqos";
+  EXPECT_EQ(shown({check_directory(facts)}), std::string{"directory "} + GetParam().want + "\n");
+}
+constexpr mode_t kGood = S_IFDIR | 0700;
+constexpr std::int64_t kRoom = 64LL << 20U;
+INSTANTIATE_TEST_SUITE_P(
+    Table, CheckDirectory,
+    testing::ValuesIn<DirectoryCase>({
+        {"Good",
+         {.mode = kGood, .free_bytes = kRoom, .free_files = 1000},
+         "ok: /run/podqos has 64Mi free"},
+        {"NotMadeYet",
+         {.error = Error{ErrorCode::kNotFound, ""}},
+         "ok: /run/podqos does not exist: no pod has come yet"},
+        {"Unreadable",
+         {.error = Error{ErrorCode::kIo, "/run/podqos: Input/output error"}},
+         "problem: /run/podqos: Input/output error"},
+        {"Link",
+         {.mode = S_IFLNK | 0777},
+         "problem: /run/podqos is not a directory → ls -ld /run/podqos"},
+        {"OfAUser",
+         {.owner = 1000, .mode = kGood},
+         "problem: /run/podqos belongs to user 1000: podqos uses none but root's → look at its "
+         "files, then chown root: /run/podqos"},
+        {"OpenToAll",
+         {.mode = S_IFDIR | 0777},
+         "problem: /run/podqos is writable by others: podqos does not use it → look at its files, "
+         "then chmod 0700 /run/podqos"},
+        {"ReadOnly",
+         {.mode = kGood, .read_only = true, .free_bytes = kRoom, .free_files = 1000},
+         "problem: /run/podqos is mounted read-only → findmnt --target /run/podqos"},
+        {"Full",
+         {.mode = kGood, .free_bytes = 4096, .free_files = 1000},
+         "problem: /run/podqos has no room: 4096 bytes and 1000 files are free → df -h "
+         "/run/podqos; df -i /run/podqos"},
+    }),
+    [](const auto& each) { return each.param.name; });
+
+TEST(CheckLock, TellsWhoHoldsItForTooLong) {
+  const core::Settings settings;
+  LockFacts facts{.path = "/run/podqos/lock"};
+  EXPECT_EQ(shown({check_lock(facts, settings)}), "lock ok: free\n");
+  facts.holder = Pid{12};
+  facts.program = "podqos-hook";
+  facts.waiters = 3;
+  EXPECT_EQ(shown({check_lock(facts, settings)}),
+            "lock ok: held by process 12 (podqos-hook) for 0 s, 3 waiting\n");
+  facts.held = std::chrono::seconds{90};
+  EXPECT_EQ(shown({check_lock(facts, settings)}),
+            "lock problem: held by process 12 (podqos-hook) for 90 s, 3 waiting: containers start "
+            "without podqos meanwhile → if it hangs: kill 12\n");
+}
+
+TEST(ParseLocks, FindsHolderAndWaitersOfAFile) {
+  // fs/locks.c, lock_get_status().
+  const std::string text =
+      "1: POSIX  ADVISORY  WRITE 7 00:1a:34 0 EOF\n"
+      "2: FLOCK  ADVISORY  WRITE 12 00:1a:34 0 EOF\n"
+      "2: -> FLOCK  ADVISORY  WRITE 13 00:1a:34 0 EOF\n"
+      "2: -> FLOCK  ADVISORY  WRITE 14 00:1a:34 0 EOF\n"
+      "3: FLOCK  ADVISORY  WRITE 15 00:1a:35 0 EOF\nFLOCK\n";
+  const FileLockers found = parse_locks(text, makedev(0, 0x1a), 34);
+  EXPECT_EQ(found.holder, Pid{12});
+  EXPECT_EQ(found.waiters, 2);
+  EXPECT_FALSE(parse_locks(text, makedev(8, 1), 34).holder);
+  EXPECT_FALSE(parse_locks("", makedev(0, 0x1a), 34).holder);
+}
+
+TEST(IsRealtime, ReadsThePolicy) {
+  const auto stat = [](const char* policy) {
+    return cat("12 (a) b) S 1 12 12 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 99 1 2 3 4 5 6 7 8 9 10 ",
+               "11 12 13 14 15 17 1 50 ", policy, " 0 0 0 0 0 0 0 0 0 0 0\n");
+  };
+  EXPECT_TRUE(is_realtime(stat("1")));
+  EXPECT_TRUE(is_realtime(stat("6")));
+  EXPECT_FALSE(is_realtime(stat("0")));
+  EXPECT_FALSE(is_realtime("12 (a"));
+  EXPECT_FALSE(is_realtime(""));
+}
+
+/// An inventory with a tree, where these are the warnings.
+Json inventory(const Json& warnings, const Json& kinds) {
+  return {{"trees",
+           {{{"kubepods", "/podqos/kubepods"},
+             {"tiers",
+              {{{"cgroup", "/podqos/kubepods"}, {"converging", false}},
+               {{"cgroup", "/podqos/kubepods/besteffort"}, {"converging", true}}}}}}},
+          {"pods",
+           {{{"cgroup", "/kubepods.slice/kubepods-pod1.slice"}, {"kubeletsOwn", true}},
+            {{"cgroup", "/podqos/kubepods/pod2"}, {"kubeletsOwn", false}}}},
+          {"warnings", warnings},
+          {"warningKinds", kinds}};
+}
+
+TEST(CheckInventory, GroupsWarningsByKind) {
+  const std::string all = shown(check_inventory(
+      inventory({"pod a: memory limit is 1Gi, the rule says 2Gi", "pod b: c runs in cgroup /x",
+                 "pod c: memory limit is 1Gi, the rule says 3Gi"},
+                {"values", "places", "values"})));
+  EXPECT_THAT(all, HasSubstr("values problem: pod a: memory limit is 1Gi, the rule says 2Gi (and 1 "
+                             "more: see podqosctl status) → podqosctl reconcile\n"
+                             "places problem: pod b: c runs in cgroup /x\n"
+                             "containers ok: all recorded containers run\n"));
+  EXPECT_THAT(all, HasSubstr("roots ok: /kubepods.slice is a kubelet's, /podqos/kubepods is "
+                             "podqos's\n"));
+  EXPECT_THAT(all, HasSubstr("tiers warning: usage keeps the memory limit above its rule: "
+                             "/podqos/kubepods/besteffort → podqosctl reconcile --converge 60\n"));
+}
+
+TEST(CheckInventory, SaysWhyThereIsNone) {
+  EXPECT_EQ(shown(check_inventory(fail(ErrorCode::kCorrupt, "tiers.json: not JSON"))),
+            "records problem: tiers.json: not JSON → podqosctl reconcile\n");
+}
+
+TEST(CheckEvents, CountsFailuresOfTheLastHour) {
+  constexpr std::int64_t kNow = 10'000'000;
+  const auto event = [](core::EventKind kind, std::int64_t time, const char* text) {
+    core::Event made;
+    made.kind = kind;
+    made.time = UnixMillis{time};
+    made.text = text;
+    return made;
+  };
+  using enum core::EventKind;
+  EXPECT_EQ(
+      shown({check_events({event(kFailed, kNow - 3'600'001, "old"), event(kPlaced, kNow, "placed")},
+                          UnixMillis{kNow})}),
+      "failures ok: none in the last hour\n");
+  EXPECT_EQ(shown({check_events(
+                {event(kFailed, kNow - 5, "one"), event(kRefused, kNow - 4, "no \x1b[31mroom")},
+                UnixMillis{kNow})}),
+            "failures warning: 2 in the last hour, the last one: no \\x1b[31mroom → podqosctl "
+            "events --since 1h\n");
+}
+
+TEST(CheckEngines, WarnsWhereNoneIsRegistered) {
+  EXPECT_EQ(shown(check_engines({}, {})), "registered skipped: no engine is installed\n");
+  EngineFacts facts{.engine = &engines()[3], .settings = {.driver = core::Driver::kSystemd}};
+  EXPECT_EQ(shown(check_engines({facts}, {})),
+            "registered problem: podqos is registered with no engine: all containers stay "
+            "unmanaged → podqosctl configure docker --restart\n");
+  facts.registered = {Method::kWrapper};
+  EXPECT_EQ(shown(check_engines({facts}, {})), "drivers ok: Docker systemd\n");
+  core::Settings settings;
+  settings.cgroup_driver = core::DriverSetting::kCgroupfs;
+  EXPECT_THAT(shown(check_engines({facts}, settings)), HasSubstr("driver problem: "));
+}
+
+TEST(CheckTimer, SaysHowToStartIt) {
+  const auto outcome = [](UnitState state) {
+    return shown({check_timer(Units{{"podqos-reconcile.timer", std::move(state)}})});
+  };
+  EXPECT_EQ(outcome({.installed = true, .active = true}),
+            "timer ok: podqos-reconcile.timer runs\n");
+  EXPECT_THAT(outcome({.installed = true}),
+              HasSubstr("→ systemctl enable --now podqos-reconcile.timer\n"));
+  EXPECT_THAT(outcome({.installed = true, .masked = true}),
+              HasSubstr("→ systemctl unmask podqos-reconcile.timer\n"));
+  EXPECT_THAT(shown({check_timer(Units{})}), HasSubstr("is not installed"));
+  EXPECT_EQ(shown({check_timer(fail(ErrorCode::kUnsupported, "systemd is not the init system"))}),
+            "timer skipped: systemd is not the init system\n");
+}
+
+constexpr const char* kFile = "/var/lib/kubelet/config.yaml";
+
+TEST(CheckKubelet, FindsWhatContradicts) {
+  core::Settings settings;
+  EXPECT_EQ(shown(check_kubelet(kFile, std::nullopt, settings)),
+            "kubelet skipped: no /var/lib/kubelet/config.yaml\n");
+  EXPECT_EQ(shown(check_kubelet(kFile,
+                                "kind: KubeletConfiguration\npodPidsLimit: -1\n"
+                                "cgroupDriver: systemd\nsystemReserved: {memory: 0Mi}\n",
+                                settings)),
+            "kubelet ok: as /var/lib/kubelet/config.yaml has it\n");
+  EXPECT_EQ(shown(check_kubelet(kFile, "podPidsLimit: 100\nsystemReserved:\n  memory: \"1Gi\"\n",
+                                settings)),
+            "kubelet warning: /var/lib/kubelet/config.yaml has systemReserved.memory \"1Gi\", "
+            "podqos's reserved.system.memory differs → add "
+            "{\"reserved\":{\"system\":{\"memory\":\"1Gi\"}}} to /etc/podqos/podqos.json\n"
+            "kubelet warning: /var/lib/kubelet/config.yaml has podPidsLimit 100, podqos's "
+            "podPidsLimit differs → add {\"podPidsLimit\":100} to /etc/podqos/podqos.json\n");
+  settings.system_reserved.memory = Bytes{1LL << 30U};
+  settings.pod_pids_limit = 100;
+  EXPECT_EQ(shown(check_kubelet(kFile, "podPidsLimit: 100\nsystemReserved:\n  memory: 1024Mi\n",
+                                settings)),
+            "kubelet ok: as /var/lib/kubelet/config.yaml has it\n");
+  settings.cgroup_root = "/";
+  EXPECT_THAT(shown(check_kubelet(kFile, "{}", settings)),
+              HasSubstr("kubelet problem: cgroupRoot is the kubelet's, /: "));
+  EXPECT_THAT(shown(check_kubelet(kFile, "a: [", settings)), HasSubstr("kubelet skipped: "));
+}
+
+TEST(FormatChecks, FitsTheScreen) {
+  const Checks checks = {
+      {"kernel", "pressure", Outcome::kOk, "PSI is on"},
+      {"docker", "known", Outcome::kProblem,
+       "the daemon has not read the runtime \"podqos\" yet, and more words than a line has",
+       "systemctl reload docker.service"},
+      {"docker", "used", Outcome::kSkipped, "x"}};
+  EXPECT_EQ(format_checks(checks, {.width = 60}),
+            "kernel\n"
+            "  OK    pressure  PSI is on\n"
+            "docker\n"
+            "  FAIL  known     the daemon has not read the runtime\n"
+            "                  \"podqos\" yet, and more words than a line\n"
+            "                  has\n"
+            "                  fix: systemctl reload docker.service\n"
+            "  -     used      x\n"
+            "1 problem, 0 warnings\n");
+  EXPECT_THAT(format_checks(checks, {.colour = ColourMode::kColoured, .width = 60}),
+              HasSubstr("\x1b[31m  FAIL"));
+  EXPECT_EQ(format_checks({{"a", "b", Outcome::kOk, "x\n\x1b[2J"}}, {}),
+            "a\n  OK    b  x\\x0a\\x1b[2J\n0 problems, 0 warnings\n");
+  EXPECT_EQ(dump(json_of(checks)[0]), R"({"group":"kernel","name":"pressure","outcome":"ok",)"
+                                      R"("text":"PSI is on","remedy":null})");
+}
+
+}  // namespace
+}  // namespace podqos::ctl
