@@ -41,7 +41,7 @@ Result<RawTerminal> RawTerminal::open() {
 RawTerminal::~RawTerminal() {
   if (!saved_) return;
   // A terminal that has gone needs neither.
-  static_cast<void>(sys::write_all(STDOUT_FILENO, kLeave));
+  static_cast<void>(sys::write_all(STDOUT_FILENO, kLeave).has_value());
   static_cast<void>(::tcsetattr(STDIN_FILENO, TCSAFLUSH, &*saved_));
 }
 
