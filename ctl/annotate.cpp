@@ -32,6 +32,8 @@ constexpr const char* kUidKey = "podqos.io/pod-uid";
 constexpr const char* kContainerKey = "podqos.io/container";
 /// Those by which a pod's author asks for less of the CPU.
 constexpr std::array kCpuKeys = {"podqos.io/cpu-burst", "podqos.io/cpu-idle"};
+/// Kubernetes' own, where a manifest has none.
+constexpr const char* kDefaultNamespace = "default";
 /// --for: Podman before 5.0.
 constexpr const char* kPodman4 = "podman4";
 /// The bundle of a container with a user namespace may belong to another user.
@@ -84,7 +86,7 @@ Status check_container(const core::Pod& pod, const AnnotateOptions& options) {
 /// "<namespace>.<name>" for a pod without a uid from an API server: unique among the pods of a
 /// node. A namespace has no dot (RFC 1123 label), so the parts are unambiguous.
 Result<std::string> derived_uid(const core::Pod& pod) {
-  const std::string space = pod.pod_namespace.empty() ? "default" : pod.pod_namespace;
+  const std::string space = pod.pod_namespace.empty() ? kDefaultNamespace : pod.pod_namespace;
   std::string uid = cat(space, ".", pod.name);
   Status usable = core::check_pod_uid(uid);
   if (space.contains('.'))
@@ -118,13 +120,16 @@ std::string whole_pod_annotations(const core::Pod& pod) {
   return join(list, ", ");
 }
 
-/// podqos.io/pod with the full spec, and podqos.io/pod-uid if the pod has a uid.
+/// podqos.io/pod with the full spec and the pod's names, and podqos.io/pod-uid if the pod has a uid.
 /// @return kTooLarge if `podman kube play` before 5.0 has to accept them and does not.
 /// @note Podman 4.3 pkg/domain/infra/abi/play.go playKubePod(), define.MaxKubeAnnotation.
 Result<Json> pod_annotations(const std::string& title, const core::Pod& pod,
                              const AnnotateOptions& options) {
   constexpr std::size_t kMaxLength = 63;
-  Json list = {{kPodKey, codec::format_pod_spec(with_whole_bytes(pod))}};
+  core::Pod written = with_whole_bytes(pod);
+  // Too long for Podman 4 with any name.
+  if (options.engine == kPodman4) written.name = written.pod_namespace = "";
+  Json list = {{kPodKey, codec::format_pod_spec(written)}};
   if (!pod.uid.empty()) list[kUidKey] = pod.uid;
   for (const auto& [key, value] : list.items()) {
     const std::size_t length = value.get_ref<const std::string&>().size();
@@ -149,6 +154,8 @@ Result<Json> container_annotations(const std::vector<ManifestPod>& pods,
   if (pod.uid.empty()) {
     PODQOS_ASSIGN(pod.uid, derived_uid(pod));
   }
+  // No engine tells the namespace of a bundle.
+  if (!pod.name.empty() && pod.pod_namespace.empty()) pod.pod_namespace = kDefaultNamespace;
   PODQOS_ASSIGN(Json list, pod_annotations(pods.front().title, pod, options));
   if (!options.container.empty()) list[kContainerKey] = options.container;
   // A manifest keeps its own; a bundle has only these.

@@ -178,6 +178,7 @@ class Inventory {
     Json json = {
         {"uid", record.pod.uid},
         {"engine", core::format_engine(record.engine)},
+        {"id", core::engine_id(record)},
         {"name", record.pod.name},
         {"namespace", record.pod.pod_namespace},
         {"qosClass", core::format_qos_class(record.qos_class)},

@@ -151,21 +151,21 @@ Result<sys::FileLock> lock_resizes() {
 }
 
 /// The pod that is named, and its container if one is.
-Result<core::Pod> choose(ResizeOptions& options, const core::Settings& settings) {
+Result<core::PodRecord> choose(ResizeOptions& options, const core::Settings& settings) {
   auto records = read_records(settings);
   if (!records) return fail(for_root(std::move(records).error()));
   auto& pods = records->pods;
   std::erase_if(pods, [](const core::PodRecord& record) { return record.released_at.has_value(); });
   PODQOS_ASSIGN(const auto chosen, select(pods, options.pod));
   options.resize.uid = chosen.pod->pod.uid;
-  if (chosen.container == nullptr) return chosen.pod->pod;
+  if (chosen.container == nullptr) return *chosen.pod;
   std::string& container = options.resize.request.container;
   if (!container.empty() && container != chosen.container->name)
     return fail(ErrorCode::kInvalidArgument,
                 cat(printable(options.pod), " is container ", core::display_name(*chosen.container),
                     ", but --container is ", printable(container), ": name one of them"));
   container = chosen.container->name;
-  return chosen.pod->pod;
+  return *chosen.pod;
 }
 
 /// @param told  whether a container's runtime was
@@ -182,7 +182,7 @@ Json report_of(const core::RequestedResize& done, bool told) {
 }
 
 /// "pod default/web, container app: requests cpu 250m; limits -".
-std::string text_of(const core::Pod& pod, const Json& done) {
+std::string text_of(const core::PodRecord& pod, const Json& done) {
   const Json& container = done.at("container");
   return cat(
       "pod ", core::display_name(pod),

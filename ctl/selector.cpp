@@ -31,7 +31,8 @@ bool names_pod(const core::PodRecord& record, Parts parts, By by) {
   if (parts.size() != 1) return false;
   if (pod.uid == parts[0] || pod.name == parts[0]) return true;
   return by == By::kNameOrId &&
-         (is_id_of(pod.uid, parts[0]) || is_id_of(record.sandbox_id, parts[0]));
+         (is_id_of(pod.uid, parts[0]) || is_id_of(record.sandbox_id, parts[0]) ||
+          is_id_of(record.pod_id.value_or(""), parts[0]));
 }
 
 bool names_container(const core::ContainerRecord& container, std::string_view text, By by) {
@@ -73,7 +74,7 @@ Selections find(const std::vector<const core::PodRecord*>& pods, Parts parts) {
 std::string names_of(const Selection& selection) {
   const auto engine = core::format_engine(selection.pod->engine);
   return cat(
-      engine, engine.empty() ? "" : ":", core::display_name(selection.pod->pod),
+      engine, engine.empty() ? "" : ":", core::display_name(*selection.pod),
       selection.container == nullptr ? "" : cat("/", core::display_name(*selection.container)));
 }
 
@@ -102,7 +103,7 @@ std::string hint(const std::vector<const core::PodRecord*>& pods, std::string_vi
   Selections all;
   for (const core::PodRecord* pod : pods) {
     all.push_back({.pod = pod});
-    const std::string name = core::display_name(pod->pod);
+    const std::string name = core::display_name(*pod);
     names.insert(names.end(), {name, printable(pod->pod.name), printable(pod->pod.uid)});
     for (const core::ContainerRecord& container : pod->containers) {
       if (container.sandbox) continue;
@@ -122,12 +123,11 @@ Result<Selection> select(const std::vector<core::PodRecord>& pods, std::string_v
   std::optional<core::Engine> engine;
   if (rest.contains(':')) {
     const std::string_view name = read_until(rest, ':');
-    const auto place = place_of_word(core::kEngineNames, name);
-    if (!place)
+    engine = core::parse_engine(name);
+    if (!engine)
       return fail(ErrorCode::kInvalidArgument,
                   cat("unknown engine \"", printable(name), "\"",
                       codec::hint_for(name, {"podman", "docker", "containerd", "cri-o"})));
-    engine = static_cast<core::Engine>(*place);
   }
   std::vector<const core::PodRecord*> candidates;
   for (const core::PodRecord& pod : pods)

@@ -41,9 +41,11 @@ Status check(const core::ContainerFacts& facts) {
 
 }  // namespace
 
-Result<core::ContainerFacts> container_facts(const Reported& pod, const Reported& container) {
+Result<core::ContainerFacts> container_facts(const Reported& pod, const Reported& container,
+                                             const std::optional<core::Engine>& by) {
   core::ContainerFacts facts = container.facts;
   core::EngineAnnotations engine = *pod.facts.engine;
+  engine.engine = by;
   engine.container_name = std::move(facts.engine->container_name);
   if (pod.pid != 0) {
     // The sandbox is registered, and its facts had these values.
@@ -58,8 +60,10 @@ Result<core::ContainerFacts> container_facts(const Reported& pod, const Reported
   return facts;
 }
 
-Result<core::ContainerFacts> sandbox_facts(const Reported& pod) {
+Result<core::ContainerFacts> sandbox_facts(const Reported& pod,
+                                           const std::optional<core::Engine>& by) {
   core::ContainerFacts facts = pod.facts;
+  facts.engine->engine = by;
   facts.engine->is_sandbox = true;
   // The score that engines give to sandboxes: podqos leaves that of a sandbox unchanged.
   facts.oom_score_adj = -998;

@@ -33,12 +33,14 @@ struct Reported {
 /// them.
 /// @return kTooLarge for more than 256 podqos.io/ annotations, or one of more than 256 KiB;
 ///         kInvalidArgument for a uid, id or name that cannot be part of a cgroup name.
-[[nodiscard]] Result<core::ContainerFacts> container_facts(const Reported& pod,
-                                                           const Reported& container);
+[[nodiscard]] Result<core::ContainerFacts> container_facts(
+    const Reported& pod, const Reported& container,
+    const std::optional<core::Engine>& engine = std::nullopt);
 
 /// The facts of a pod's sandbox, with the pod's resources and overhead as the kubelet passed them
 /// to the CRI. Errors as for container_facts().
-[[nodiscard]] Result<core::ContainerFacts> sandbox_facts(const Reported& pod);
+[[nodiscard]] Result<core::ContainerFacts> sandbox_facts(
+    const Reported& pod, const std::optional<core::Engine>& engine = std::nullopt);
 
 /// The request of a runtime about a pod or one of its containers.
 struct PodEvent {

@@ -7,6 +7,7 @@
 #include "common/app/departure.h"
 #include "common/app/place.h"
 #include "common/base/text.h"
+#include "common/core/pods/pod_name.h"
 
 namespace podqos::nri {
 
@@ -50,6 +51,8 @@ Status Plugin::configure(const ConfigureRequest& request) {
   synchronization_.reset();
   log().info(cat("configured by ", printable(request.runtime_name), " ",
                  printable(request.runtime_version)));
+  // As containerd and CRI-O call themselves.
+  engine_ = core::parse_engine(request.runtime_name);
   auto done = configuration_.lay_over(request.config);
   if (!done) metrics_.failed(done.error().code);
   metrics_.handled(Request::kConfigure, clock_.now() - begun);
@@ -99,11 +102,11 @@ Result<std::string> Plugin::answer(Request request, const PodEvent& event,
       // Without a process the pod is registered with its first container.
       if (pod.pid == 0) break;
       register_sandbox(pod);
-      done = apply_or_defer(Kind::kStarted, sandbox_facts(pod), pod.pid, timeouts);
+      done = apply_or_defer(Kind::kStarted, sandbox_facts(pod, engine_), pod.pid, timeouts);
       break;
     case Request::kUpdatePodSandbox:
       synchronize_pod(pod, timeouts);
-      done = apply_or_defer(Kind::kChanged, sandbox_facts(pod), pod.pid, timeouts);
+      done = apply_or_defer(Kind::kChanged, sandbox_facts(pod, engine_), pod.pid, timeouts);
       break;
     case Request::kStopPodSandbox: done = release(pod.facts.id, timeouts); break;
     case Request::kRemovePodSandbox: done = remove_sandbox(pod.facts.id, timeouts); break;
@@ -112,13 +115,13 @@ Result<std::string> Plugin::answer(Request request, const PodEvent& event,
       if (container.pid != 0) synchronize_pod(pod, timeouts);
       created_.erase(container.facts.id);
       if (container.pid == 0) break;
-      done =
-          apply_or_defer(Kind::kStarted, container_facts(pod, container), container.pid, timeouts);
+      done = apply_or_defer(Kind::kStarted, container_facts(pod, container, engine_), container.pid,
+                            timeouts);
       break;
     case Request::kUpdateContainer:
       synchronize_pod(pod, timeouts);
-      done =
-          apply_or_defer(Kind::kChanged, container_facts(pod, container), container.pid, timeouts);
+      done = apply_or_defer(Kind::kChanged, container_facts(pod, container, engine_), container.pid,
+                            timeouts);
       break;
     case Request::kRemoveContainer:
       if (synchronization_) synchronization_->forget(container.facts.id);
@@ -136,7 +139,7 @@ Result<std::string> Plugin::answer(Request request, const PodEvent& event,
 Result<std::string> Plugin::create(const PodEvent& event, const app::Timeouts& timeouts) {
   const auto& [pod, container, number] = event;
   const std::string& id = container.facts.id;
-  PODQOS_ASSIGN(auto facts, container_facts(pod, container));
+  PODQOS_ASSIGN(auto facts, container_facts(pod, container, engine_));
   auto edit =
       app::adjust(configuration_.settings(), log(), std::move(facts), own_process_, timeouts);
   if (!edit) return fail(std::move(edit).error().with_context(cat("container ", printable(id))));

@@ -130,7 +130,8 @@ class Plugin : public Handler {
         return apply(event, timeouts);
       },
       [this](const DeferredEvent& event, const Error& error) { drop(event, error); }};
-  std::optional<NodeState> state_;  ///< of the last Synchronize, until it is taken in
+  std::optional<core::Engine> engine_;  ///< as Configure names it
+  std::optional<NodeState> state_;      ///< of the last Synchronize, until it is taken in
   std::optional<app::Synchronization> synchronization_;  ///< in progress
   bool recomputes_ = true;  ///< soon: events may have been missed, at least before the start
   app::Convergence convergence_{clock_};

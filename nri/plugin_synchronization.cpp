@@ -71,7 +71,7 @@ std::vector<app::ContainerEvent> Plugin::reported_in(NodeState state) {
   };
   std::map<std::string_view, std::pair<const Reported*, AnnotationsRef>> pods;
   for (Reported& pod : state.pods) {
-    auto facts = sandbox_facts(pod);
+    auto facts = sandbox_facts(pod, engine_);
     AnnotationsRef shared;
     if (facts) {
       pod.facts.annotations.clear();
@@ -86,7 +86,7 @@ std::vector<app::ContainerEvent> Plugin::reported_in(NodeState state) {
     const auto found = pods.find(container.sandbox);
     if (found == pods.end()) continue;
     const auto& [pod, shared] = found->second;
-    add(container, container_facts(*pod, container), shared, process_of(container.pid));
+    add(container, container_facts(*pod, container, engine_), shared, process_of(container.pid));
   }
   return all;
 }

@@ -303,11 +303,12 @@ Result<std::optional<AdmissionRequest>> admission_request(core::ContainerFacts f
                                                           const core::Settings& settings,
                                                           std::optional<std::string> placed_at) {
   auto podqos = codec::parse_podqos_annotations(facts.annotations);
-  auto engine =
-      facts.engine ? Result<core::EngineAnnotations>{*std::exchange(facts.engine, {})}
-                   : codec::parse_engine_annotations(
-                         facts.annotations,
-                         {.id = facts.id, .cgroup = placed_at ? std::string_view{*placed_at} : ""});
+  auto engine = facts.engine ? Result<core::EngineAnnotations>{*std::exchange(facts.engine, {})}
+                             : codec::parse_engine_annotations(
+                                   facts.annotations,
+                                   {.id = facts.id,
+                                    .cgroup = placed_at ? std::string_view{*placed_at} : "",
+                                    .bundle = facts.bundle});
   if (!engine) return fail(std::move(engine).error());
   // Under a CRI engine annotations are those of the pod's author.
   if (!podqos && engine->cri && settings.trust_annotations == core::TrustAnnotations::kNone)

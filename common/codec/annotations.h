@@ -50,10 +50,17 @@ constexpr std::size_t kMaxAnnotationSize = std::size_t{256} << 10U;
 /// @note Podman libpod/container_internal_linux.go, getOCICgroupPath().
 [[nodiscard]] std::string_view podman_container_id(std::string_view cgroup);
 
+/// Podman's id of the pod in the name of a cgroup above its containers:
+/// "machine-libpod_pod_ID.slice" with systemd, "/libpod_parent/ID" without.
+/// @return "" if no such cgroup is in the path.
+/// @note Podman libpod/runtime_pod_linux.go, platformMakePod().
+[[nodiscard]] std::string_view podman_pod_id(std::string_view cgroup);
+
 /// Properties of a container that only the engine decides, not the author of its pod.
 struct EngineEvidence {
   std::string_view id = {};      ///< container id; "" if unknown
   std::string_view cgroup = {};  ///< cgroup path chosen by the engine; "" if unknown
+  std::string_view bundle = {};  ///< "" if unknown
 };
 
 /// Parses the annotations that the engine sets. Engines copy annotations of pod authors next to
@@ -67,6 +74,9 @@ struct EngineEvidence {
 ///   a sandbox, the plain io.kubernetes.pod.* keys, which are its labels and written last.
 /// - Otherwise containerd's CRI keys, which it writes after the copied ones.
 /// - Otherwise io.container.manager names the engine; without it plain keys are ignored.
+///
+/// The engine is that of the annotations, but Docker's where cgroup or bundle are: Docker writes
+/// none, and its containers may have any. nerdctl's and ctr's containers are containerd's.
 ///
 /// @return kInvalidArgument, naming the annotation, for a malformed uid, id or number.
 /// @note containerd internal/cri/annotations/annotations.go; CRI-O pkg/annotations/.

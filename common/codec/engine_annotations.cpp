@@ -118,6 +118,10 @@ class EngineReader {
   Result<EngineAnnotations> read() {
     const Manager manager = find_manager();
     out_.cri = manager == Manager::kCrio || manager == Manager::kContainerd;
+    out_.engine = find_engine(manager);
+    if (const auto pod = podman_pod_id(evidence_.cgroup);
+        manager == Manager::kPodman && core::check_cgroup_component(pod))
+      out_.pod_id = pod;
     switch (manager) {
       case Manager::kPodman: PODQOS_TRY(read_texts(Texts::kSandboxId, annotations_)); break;
       case Manager::kCrio: PODQOS_TRY(read_crio()); break;
@@ -151,6 +155,22 @@ class EngineReader {
     }
     if (equals(kManager, "libpod")) return Manager::kPodman;
     return equals(kManager, "cri-o") ? Manager::kCrio : Manager::kOther;
+  }
+  [[nodiscard]] std::optional<core::Engine> find_engine(Manager manager) const {
+    // "docker-ID.scope" and "/docker/ID", and the namespace of containerd that is Docker's.
+    const bool dockers = evidence_.cgroup.ends_with(cat("/docker-", evidence_.id, ".scope")) ||
+                         evidence_.cgroup.ends_with(cat("/docker/", evidence_.id)) ||
+                         evidence_.bundle.contains("/moby/");
+    if (dockers && !evidence_.id.empty()) return core::Engine::kDocker;
+    switch (manager) {
+      case Manager::kPodman: return core::Engine::kPodman;
+      case Manager::kCrio: return core::Engine::kCrio;
+      case Manager::kContainerd: return core::Engine::kContainerd;
+      case Manager::kOther: break;
+    }
+    // The directory of containerd's shims, below which each of its namespaces has one.
+    if (evidence_.bundle.contains("/io.containerd.")) return core::Engine::kContainerd;
+    return std::nullopt;
   }
   /// CRI-O sets HostnamePath of a sandbox, a file in a directory named after the sandbox, after all
   /// copied annotations.
@@ -307,6 +327,19 @@ std::string_view podman_container_id(std::string_view cgroup) {
   if (leaf.ends_with(".scope")) leaf.remove_suffix(std::string_view{".scope"}.size());
   for (const std::string_view prefix : {"libpod-payload-", "libpod-"}) {
     if (leaf.starts_with(prefix)) return leaf.substr(prefix.size());
+  }
+  return {};
+}
+
+std::string_view podman_pod_id(std::string_view cgroup) {
+  while (!cgroup.empty()) {
+    std::string_view name = read_until(cgroup, '/');
+    if (name == "libpod_parent") return cgroup.contains('/') ? read_until(cgroup, '/') : "";
+    constexpr std::string_view kPod = "libpod_pod_";
+    const std::size_t at = name.find(kPod);
+    if (at == std::string_view::npos || !name.ends_with(".slice")) continue;
+    name.remove_suffix(std::string_view{".slice"}.size());
+    return name.substr(at + kPod.size());
   }
   return {};
 }

@@ -11,6 +11,7 @@
 #include "common/codec/annotations.h"
 #include "common/codec/json_place.h"
 #include "common/codec/json_text.h"
+#include "common/core/cgroups/naming.h"
 
 namespace podqos::codec {
 
@@ -21,10 +22,11 @@ using core::EngineResources;
 
 /// The objects and lists that are read, separated by spaces, behind the name of their parent: ""
 /// for the root and for elements.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kContainers{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kContainers{{
     {"", "process annotations hooks linux podqos.io/edits args"},  // args of a hook
     {"hooks", "prestart createRuntime poststop"},
-    {"linux", "resources"},
+    {"process", "env"},
+    {"linux", "resources namespaces"},
     {"resources", "cpu memory pids hugepageLimits unified"},
 }};
 
@@ -87,6 +89,26 @@ Status read_resources(const JsonPlace& resources, EngineResources& out) {
     const JsonPlace value = unified.child(each);
     PODQOS_TRY(value.expect(Kind::kString));
     if (!out.unified.emplace(each.key, each.text).second) return value.refuse_repeated();
+  }
+  return {};
+}
+
+/// ContainerFacts::shared_hostname. What podqos need not know to manage a container refuses none.
+std::string shared_hostname(const JsonNode& root, MemberNames names) {
+  const JsonNode* const namespaces = root.at("/linux/namespaces", names);
+  const JsonNode* const env = root.at("/process/env", names);
+  if (namespaces == nullptr || env == nullptr) return {};
+  const auto is_shared = [names](const JsonNode& each) {
+    const JsonNode* const type = each.find("type", names);
+    const JsonNode* const path = each.find("path", names);
+    return type != nullptr && type->text == "uts" && path != nullptr && !path->text.empty();
+  };
+  if (std::ranges::none_of(namespaces->children, is_shared)) return {};
+  constexpr std::string_view kHostname = "HOSTNAME=";
+  for (const JsonNode& each : env->children) {
+    if (!each.text.starts_with(kHostname)) continue;
+    const std::string_view name = each.text.substr(kHostname.size());
+    return core::check_cgroup_component(name) ? std::string{name} : std::string{};
   }
   return {};
 }
@@ -187,6 +209,7 @@ Result<OciConfig> OciConfig::parse(std::string_view text, MemberNames names) {
   PODQOS_ASSIGN(const auto annotations, root.member("annotations", Kind::kObject));
   PODQOS_ASSIGN(config.facts.annotations, read_known_annotations(annotations));
   PODQOS_TRY(read_linux(root, config.facts));
+  config.facts.shared_hostname = shared_hostname(config.tree, names);
   PODQOS_TRY(read_hooks(root, config));
   PODQOS_TRY(root.member(kEditRecord, Kind::kArray));
   return config;

@@ -11,6 +11,7 @@
 
 #include "common/base/text.h"
 #include "common/codec/json_place.h"
+#include "common/core/cgroups/naming.h"
 
 namespace podqos::codec {
 
@@ -136,6 +137,19 @@ Status read_spec(const JsonPlace& spec, core::Pod& pod) {
   return spec.read_text("priorityClassName", pod.priority_class_name);
 }
 
+/// Name and namespace of the spec's pod, for people.
+Status read_names(const JsonPlace& spec, core::Pod& pod) {
+  PODQOS_ASSIGN(const auto metadata, spec.member("metadata", Kind::kObject));
+  for (const auto& [name, text] :
+       {std::pair{"name", &pod.name}, std::pair{"namespace", &pod.pod_namespace}}) {
+    PODQOS_TRY(metadata.read_text(name, *text));
+    if (text->empty()) continue;
+    if (const auto usable = core::check_cgroup_component(*text); !usable)
+      return metadata.refuse(cat(name, " ", usable.error().message));
+  }
+  return {};
+}
+
 /// Identity, and whether the pod is static: a mirror pod, or from another source than the API.
 Status read_metadata(const JsonPlace& root, core::Pod& pod) {
   PODQOS_ASSIGN(const auto metadata, root.member("metadata", Kind::kObject));
@@ -227,12 +241,15 @@ Result<core::Pod> parse_pod(const JsonNode& node) {
 Result<core::Pod> parse_pod_spec(std::string_view json) {
   core::Pod pod;
   const auto tree = parse_json_tree(json, {.bytes = kMaxPodJsonBytes});
-  const Status read = tree ? read_spec(JsonPlace{*tree}, pod) : fail(tree.error());
+  Status read = tree ? read_spec(JsonPlace{*tree}, pod) : fail(tree.error());
+  if (read) read = read_names(JsonPlace{*tree}, pod);
   return pod_or_error(std::move(pod), read);
 }
 
 std::string format_pod_spec(const core::Pod& pod) {
   ordered_json spec = ordered_json::object();
+  if (!pod.name.empty()) spec["metadata"]["name"] = pod.name;
+  if (!pod.pod_namespace.empty()) spec["metadata"]["namespace"] = pod.pod_namespace;
   put_containers(spec, "containers", pod.containers);
   put_containers(spec, "initContainers", pod.init_containers);
   put_containers(spec, "ephemeralContainers", pod.ephemeral_containers);

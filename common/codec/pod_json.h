@@ -26,13 +26,14 @@ constexpr std::size_t kMaxPodContainers = 1000;
 /// @note staging/src/k8s.io/api/core/v1/types.go (Pod, PodSpec).
 [[nodiscard]] Result<core::Pod> parse_pod(const JsonNode& node);
 
-/// The same for the text of a bare PodSpec, as in the annotation podqos.io/pod; JSON paths start in
-/// the spec.
+/// The same for the text of a bare PodSpec, as in the annotation podqos.io/pod, with name and
+/// namespace of the pod as its "metadata"; JSON paths start in the spec.
+/// @return kInvalidArgument also for a name or namespace that check_cgroup_component() refuses
 [[nodiscard]] Result<core::Pod> parse_pod_spec(std::string_view json);
 
 /// Formats the spec as compact JSON that parse_pod_spec() reads back with the same containers,
-/// resources, overhead and priority. Quantities are exact decimal strings. Metadata, status and
-/// origin are not included.
+/// resources, overhead, priority, name and namespace. Quantities are exact decimal strings. Uid,
+/// status and origin are not included.
 [[nodiscard]] std::string format_pod_spec(const core::Pod& pod);
 
 }  // namespace podqos::codec

@@ -128,6 +128,7 @@ void fields(auto& member, Is<core::PodRecord> auto& record) {
   member("cpuBurst", record.cpu_burst);
   member("cpuIdle", record.cpu_idle);
   member("sandboxId", record.sandbox_id);
+  member("podId", record.pod_id);
   member("engine", record.engine);
   member("cgroup", record.cgroup);
   member("cappedRequest", record.capped_request);

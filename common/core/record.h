@@ -133,7 +133,9 @@ struct PodRecord {
   std::optional<std::int64_t> cpu_burst = std::nullopt;
   /// By podqos.io/cpu-idle; false: an earlier pod of this uid was.
   std::optional<bool> cpu_idle = std::nullopt;
-  std::string sandbox_id;                       ///< of the engine; "" if it gives none
+  std::string sandbox_id;  ///< of the engine; "" if it gives none
+  /// Podman's, whose sandbox is the infra container.
+  std::optional<std::string> pod_id = std::nullopt;
   std::optional<Engine> engine = std::nullopt;  ///< nullopt if it is not known
   std::string cgroup;                           ///< of the pod
   TierSum capped_request;                       ///< see grant_requests(); pods is 1

@@ -54,6 +54,7 @@ void check_pod(const podqos::core::Pod& pod) {
   require(again->ephemeral_containers == pod.ephemeral_containers);
   require(again->resources == pod.resources && again->overhead == pod.overhead);
   require(again->priority == pod.priority);
+  require(again->name == pod.name && again->pod_namespace == pod.pod_namespace);
   require(again->priority_class_name == pod.priority_class_name);
 }
 

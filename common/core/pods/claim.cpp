@@ -245,9 +245,11 @@ ResourceList overhead_of(const EngineResources& engine) {
 
 bool describes_otherwise(const PodClaim& claim, const Pod& known) {
   if (claim.source != ClassSource::kShortForms) {
-    if (!claim.pod.overhead.empty()) return claim.pod != known;
     Pod claimed = claim.pod;
-    claimed.overhead = known.overhead;  // which only the engine reports
+    if (claimed.overhead.empty()) claimed.overhead = known.overhead;  // only the engine reports it
+    // Not all ways in tell them.
+    claimed.name = known.name;
+    claimed.pod_namespace = known.pod_namespace;
     return claimed != known;
   }
   return known.resources.value_or(Resources{}).limits !=
@@ -274,6 +276,9 @@ PodClaim claim_for(const Identity& identity, const ContainerFacts& facts,
   claim.container = name_in(claim.complete ? &claim.pod : nullptr, identity, facts);
   claim.pod.uid = identity.uid;
   if (!identity.pod_name.empty()) claim.pod.name = identity.pod_name;
+  // Podman tells its pods' names nowhere else; `podman pod create --hostname` makes it another.
+  const bool podmans = engine.engine == Engine::kPodman && engine.sandbox_id;
+  if (claim.pod.name.empty() && podmans) claim.pod.name = facts.shared_hostname;
   if (!identity.pod_namespace.empty()) claim.pod.pod_namespace = identity.pod_namespace;
   return claim;
 }

@@ -92,6 +92,8 @@ Result<Identity> identify(const ContainerFacts& facts, const ParsedAnnotations& 
   }
   identity.placed = std::move(placed);
   identity.sandbox_id = engine.sandbox_id.value_or("");
+  identity.pod_id = engine.pod_id;
+  identity.engine = engine.engine;
   identity.pod_name = engine.pod_name.value_or("");
   identity.pod_namespace = engine.pod_namespace.value_or("");
   // Engines copy the pod's annotations to its sandbox; podqos.io/container does not name that.

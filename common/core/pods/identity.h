@@ -17,10 +17,12 @@ namespace podqos::core {
 struct Identity {
   std::string uid;  ///< of the pod; valid in a cgroup name (check_pod_uid)
   IdentitySource source = IdentitySource::kLone;
-  std::string sandbox_id;      ///< "" if the engine gives none
-  std::string pod_name;        ///< "" if unknown
-  std::string pod_namespace;   ///< "" if unknown
-  std::string container_name;  ///< "" if unknown
+  std::string sandbox_id;             ///< "" if the engine gives none
+  std::optional<std::string> pod_id;  ///< as EngineAnnotations::pod_id
+  std::optional<Engine> engine;       ///< nullopt if unknown
+  std::string pod_name;               ///< "" if unknown
+  std::string pod_namespace;          ///< "" if unknown
+  std::string container_name;         ///< "" if unknown
   bool is_sandbox = false;
   std::optional<PodCgroup> placed;  ///< the pod cgroup that the engine has chosen for it
 };

@@ -91,10 +91,19 @@ void raise_to_running(PodRecord& record, const PodClaim& claim, const std::strin
   raise_to_containers(record.sums->resources, running);
 }
 
+/// Adds what a later container tells of the pod and earlier ones have not.
+void fill_names(PodRecord& record, const Identity& identity, const Pod& claimed) {
+  if (!identity.sandbox_id.empty()) record.sandbox_id = identity.sandbox_id;
+  if (!record.pod_id) record.pod_id = identity.pod_id;
+  if (!record.engine) record.engine = identity.engine;
+  if (record.pod.name.empty()) record.pod.name = claimed.name;
+  if (record.pod.pod_namespace.empty()) record.pod.pod_namespace = claimed.pod_namespace;
+}
+
 void add_claim(MergedPod& merged, const Identity& identity, const PodClaim& claim,
                const Settings& settings) {
   PodRecord& record = merged.record;
-  if (!identity.sandbox_id.empty()) record.sandbox_id = identity.sandbox_id;
+  fill_names(record, identity, claim.pod);
   if (!claim.known) return;
   const QosClass claimed = claimed_class(claim, settings, merged.warnings);
   if (record.complete && claim.complete && describes_otherwise(claim, record.pod) &&
@@ -105,7 +114,8 @@ void add_claim(MergedPod& merged, const Identity& identity, const PodClaim& clai
   }
   if (!record.complete && claim.complete) {
     Pod known = std::exchange(record.pod, claim.pod);
-    // The complete spec may lack the namespace and overhead that were known before.
+    // The complete spec may lack the names and overhead that were known before.
+    if (record.pod.name.empty()) record.pod.name = std::move(known.name);
     if (record.pod.pod_namespace.empty()) record.pod.pod_namespace = std::move(known.pod_namespace);
     if (record.pod.overhead.empty()) record.pod.overhead = std::move(known.overhead);
     record.complete = true;
@@ -138,7 +148,7 @@ PodRecord new_record(const Identity& identity, const PodClaim& claim, const Sett
   record.complete = claim.complete;
   record.sums = claim.sums;
   record.uid_source = identity.source;
-  record.sandbox_id = identity.sandbox_id;
+  fill_names(record, identity, claim.pod);
   record.qos_class = claimed_class(claim, settings, warnings);
   record.class_source = source_of_class(claim, record.qos_class);
   return record;

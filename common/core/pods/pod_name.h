@@ -11,14 +11,20 @@ namespace podqos::core {
 
 /// "podman", "docker", "containerd", "cri-o"; "" if the engine is not known.
 [[nodiscard]] std::string_view format_engine(const std::optional<Engine>& engine);
+/// @return nullopt for all other text
+[[nodiscard]] std::optional<Engine> parse_engine(std::string_view name);
 
 /// The first 12 digits of text that begins with an engine's id, which has 64 hexadecimal digits;
 /// all other text as it is.
 [[nodiscard]] std::string_view short_id(std::string_view id);
 
-/// "default/web", "web" without a namespace, and the uid, shortened as an id, without a name;
-/// printable.
-[[nodiscard]] std::string display_name(const Pod& pod);
+/// The pod's id as its engine shows it: Podman's, or that of a CRI engine's sandbox; "" if it has
+/// none.
+[[nodiscard]] const std::string& engine_id(const PodRecord& pod);
+
+/// "default/web", "web" without a namespace; without a name the uid, or if that is of an engine's
+/// making, the first digits of the pod's id. Printable.
+[[nodiscard]] std::string display_name(const PodRecord& pod);
 
 /// "app", and the first digits of its id for a container whose name is not known; printable.
 [[nodiscard]] std::string display_name(const ContainerRecord& container);

@@ -49,6 +49,9 @@ struct EngineAnnotations {
   std::optional<std::string>
       pod_uid;  ///< CRI sandbox-uid; CRI-O label io.kubernetes.pod.uid (also in its Labels)
   std::optional<std::string> sandbox_id;  ///< CRI sandbox-id, CRI-O's and Podman's SandboxID
+  /// Who creates the container; for people, never for what is trusted.
+  std::optional<Engine> engine;
+  std::optional<std::string> pod_id;  ///< Podman's, where its sandbox id is the infra container's
   std::optional<std::string> pod_name;
   std::optional<std::string> pod_namespace;
   std::optional<std::string> container_name;
@@ -74,6 +77,8 @@ struct ContainerFacts {
   std::optional<std::string> cgroups_path;  ///< linux.cgroupsPath
   EngineResources resources;
   std::optional<std::int64_t> oom_score_adj;  ///< process.oomScoreAdj
+  /// HOSTNAME of process.env, if the UTS namespace is another container's; else "".
+  std::string shared_hostname;
   [[nodiscard]] ContainerKey key() const { return {.id = id, .bundle = bundle}; }
   /// Whether the engine has set oomScoreAdj. False for 0, which Docker always writes.
   [[nodiscard]] bool sets_oom_score() const { return oom_score_adj.value_or(0) != 0; }

@@ -404,7 +404,8 @@ class Annotate(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("Pod p: cannot be edited in place", done.stderr)
         self.assertTrue(done.stderr.endswith(
-            "by hand:\nmetadata.annotations:\n  podqos.io/pod: '{\"containers\":[{\"name\":\"a\"}]}'\n"), done.stderr)
+            "by hand:\nmetadata.annotations:\n  podqos.io/pod: '{\"metadata\":{\"name\":\"p\"},"
+            "\"containers\":[{\"name\":\"a\"}]}'\n"), done.stderr)
 
     def test_annotations_for_one_container(self):
         """A pod without uid is known by namespace and name, but not in a manifest: its engine gives it one."""
@@ -425,6 +426,8 @@ class Annotate(unittest.TestCase):
                 else:
                     got = json.loads(done.stdout)
                     self.assertEqual((got["podqos.io/pod-uid"], got["podqos.io/container"]), (uid, container))
+                    self.assertEqual(json.loads(got["podqos.io/pod"])["metadata"],
+                                     {"name": metadata["name"], "namespace": metadata.get("namespace", "default")})
         self.assertNotIn("podqos.io/pod-uid", self.annotated(json.dumps({**pod, "metadata": {"name": "web"}})))
 
     def test_less_of_the_cpu(self):
@@ -483,8 +486,9 @@ class Annotate(unittest.TestCase):
 
     def test_podman_before_5_takes_63_characters(self):
         tiny = "kind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: c}]}\n"
+        # No place is left for the pod's name.
         self.assertEqual(ctl("annotate", "--for", "podman4", "-f", "-", stdin=tiny).stdout,
-                         ctl("annotate", "-f", "-", stdin=tiny).stdout)
+                         ctl("annotate", "-f", "-", stdin=tiny).stdout.replace(r'\"metadata\":{\"name\":\"a\"},', ""))
         done = ctl("annotate", "--for", "podman4", "-f", "-", stdin=json.dumps(POD), check=False)
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertRegex(done.stderr, r"^podqosctl: standard input: Pod default/p: annotation podqos.io/pod has \d+ "

@@ -55,6 +55,7 @@ class Pods(engine.EngineCase):
         self.assert_placed(burstable, "burstable", "web-1", quota=50000, memory=256 * MI)
         self.assert_placed(guaranteed, "guaranteed", "web-2", quota=25000, memory=256 * MI)
         self.assertEqual(machines.oom_score_adj(self.daemon.pid(guaranteed)), -997)
+        self.assertEqual({pod["engine"] for pod in self.known().values()}, {"docker"})
         self.assert_tiers(256 * MI, 128 * MI, 256)
         self.remove(burstable, guaranteed)
 

@@ -67,10 +67,12 @@ class PodmanCase(engine.EngineCase):
         self.podman(*what[:-1], "rm", "--force", "--time", "0", what[-1])
         self.assert_nothing_left()
 
-    def assert_known_as(self, qos_class, source):
-        """What podqosctl says of the only pod."""
+    def assert_known_as(self, qos_class, source, name):
+        """What podqosctl says of the only pod, which it finds by its name and by Podman's id of it."""
         [known] = self.known().values()
-        self.assertEqual((known["qosClass"], known["source"]), (qos_class, source))
+        self.assertEqual((known["qosClass"], known["source"], known["name"], known["engine"]),
+                         (qos_class, source, name, "podman"))
+        self.assertEqual(known["id"], self.podman("pod", "ps", "--quiet", "--no-trunc"))
 
     def assert_placed(self, container, pod_path, oom, **wanted):
         """The container's process lives below the pod, with this OOM score, and its cgroup has these values."""
@@ -144,7 +146,7 @@ class KubePlay(PodmanCase):
     def test_annotated(self):
         containers, pod = self.play()
         self.assert_pod(containers, pod)
-        self.assert_known_as("Burstable", "podqos.io/pod")
+        self.assert_known_as("Burstable", "podqos.io/pod", "shop")
         self.remove("pod", "shop")
 
 
@@ -172,7 +174,8 @@ class PlainPlay(PodmanCase):
         self.assert_placed(log, pod, 985, quota=10000, memory=32 * MI)
         self.assert_values(pod, shares=307, quota=30000, memory=160 * MI)
         self.assert_tiers(burstable_memory=96 * MI, burstable_shares=307)
-        self.assert_known_as("Burstable", "inference")
+        # On the host's network, the pod has the host's name.
+        self.assert_known_as("Burstable", "inference", "")
         self.remove("pod", "shop")
 
     def assert_what_podman_passes_on(self, web):
@@ -201,6 +204,8 @@ class PodCreate(PodmanCase):
         self.assert_placed(second, pod, 999, quota=None, memory=None)
         self.assert_values(pod, shares=256, quota=None, memory=None)
         self.assert_tiers(burstable_memory=64 * MI, burstable_shares=256)
+        [known] = self.known().values()
+        self.assertEqual((known["engine"], known["name"]), ("podman", "mixed"))
         # Podman's own container of the pod stays where Podman has put it.
         self.assertNotIn("kubepods", machines.cgroup_of(self.podman.pid(infra)))
         self.remove("pod", "mixed")

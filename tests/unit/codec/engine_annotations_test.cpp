@@ -270,6 +270,81 @@ TEST(PodmanContainerId, IsInEachFormOfPodmansNames) {
   EXPECT_EQ(podman_container_id(""), "");
 }
 
+TEST(PodmanPodId, IsInTheCgroupAboveItsContainers) {
+  EXPECT_EQ(podman_pod_id("/machine.slice/machine-libpod_pod_2f61.slice/libpod-c1.scope"), "2f61");
+  EXPECT_EQ(podman_pod_id("/libpod_parent/2f61/libpod-c1"), "2f61");
+  EXPECT_EQ(podman_pod_id("/user.slice/user-libpod_pod_2f61.slice/libpod-c1.scope"), "2f61");
+  EXPECT_EQ(podman_pod_id("/libpod_parent/libpod-c1"), "");
+  EXPECT_EQ(podman_pod_id("/machine.slice/libpod-c1.scope"), "");
+  EXPECT_EQ(podman_pod_id("/libpod_parent"), "");
+  EXPECT_EQ(podman_pod_id(""), "");
+}
+
+struct NamedEngine {
+  std::string what;
+  Annotations annotations;
+  EngineEvidence evidence;
+  std::optional<core::Engine> engine;
+  std::optional<std::string> pod_id = std::nullopt;
+};
+
+/// As measured in Debian 13 with Podman 5.4.2, Docker 26.1.5 and containerd 1.7.24; ids shortened.
+TEST(ParseEngineAnnotations, TellsTheEngine) {
+  using enum core::Engine;
+  const std::vector<NamedEngine> cases = {
+      {"podman run",
+       {{"io.container.manager", "libpod"}},
+       {.id = "d4e6", .cgroup = "/machine.slice/libpod-d4e6.scope"},
+       kPodman},
+      {"podman run --pod",
+       {{"io.container.manager", "libpod"}, {"io.kubernetes.cri-o.SandboxID", "9a97"}},
+       {.id = "418b", .cgroup = "/machine.slice/machine-libpod_pod_2f61.slice/libpod-418b.scope"},
+       kPodman,
+       "2f61"},
+      {"podman --cgroup-manager cgroupfs run --pod",
+       {{"io.container.manager", "libpod"}, {"io.kubernetes.cri-o.SandboxID", "9a97"}},
+       {.id = "418b", .cgroup = "/libpod_parent/2f61/libpod-418b"},
+       kPodman,
+       "2f61"},
+      {"after podqos has placed it",
+       {{"io.container.manager", "libpod"}},
+       {.id = "418b", .cgroup = "/podqos.slice/podqos-kubepods.slice/podx.slice/libpod-418b.scope"},
+       kPodman},
+      {"docker run",
+       {},
+       {.id = "5b83",
+        .cgroup = "/system.slice/docker-5b83.scope",
+        .bundle = "/run/docker/containerd/daemon/io.containerd.runtime.v2.task/moby/5b83"},
+       kDocker},
+      {"docker with cgroupfs", {}, {.id = "5b83", .cgroup = "/docker/5b83"}, kDocker},
+      {"docker run --cgroup-parent /own",
+       {},
+       {.id = "5b83",
+        .cgroup = "/own/5b83",
+        .bundle = "/run/containerd/io.containerd.runtime.v2.task/moby/5b83"},
+       kDocker},
+      {"docker run --annotation",
+       {{"io.container.manager", "libpod"}, {"io.kubernetes.cri.sandbox-id", "x"}},
+       {.id = "5b83", .cgroup = "/system.slice/docker-5b83.scope"},
+       kDocker},
+      {"ctr run",
+       {},
+       {.id = "c1",
+        .cgroup = "/default/c1",
+        .bundle = "/run/containerd/io.containerd.runtime.v2.task/default/c1"},
+       kContainerd},
+      {"runc run", {}, {.id = "c1", .cgroup = "/c1", .bundle = "/bundles/web"}, std::nullopt},
+      {"another's docker-", {}, {.id = "c1", .cgroup = "/x/docker-c2.scope"}, std::nullopt},
+      {"no id", {}, {.id = "", .cgroup = "/docker/"}, std::nullopt},
+  };
+  for (const auto& [what, annotations, evidence, engine, pod_id] : cases) {
+    const auto parsed = parse_engine_annotations(annotations, evidence);
+    ASSERT_TRUE(parsed) << what << ": " << parsed.error().message;
+    EXPECT_EQ(parsed->engine, engine) << what;
+    EXPECT_EQ(parsed->pod_id, pod_id) << what;
+  }
+}
+
 TEST(ParseEngineAnnotations, BelievesPlainKeysOfCrioOnly) {
   // No other engine writes them: a user of Docker or nerdctl does, and names a stranger's pod.
   const std::vector<Annotations> engines = {
@@ -418,6 +493,10 @@ class EngineConflict : public testing::TestWithParam<Engine> {
         parse_engine_annotations(annotations, {.id = engine.id, .cgroup = engine.cgroup});
     ASSERT_TRUE(parsed) << what << ": " << parsed.error().message;
     const bool cri = !engine.name.starts_with("Podman");
+    EXPECT_EQ(parsed->engine, engine.name.starts_with("Crio") ? core::Engine::kCrio
+                              : cri                           ? core::Engine::kContainerd
+                                                              : core::Engine::kPodman)
+        << what;
     EXPECT_EQ(parsed->pod_uid, cri ? std::optional{"own-uid"} : std::nullopt) << what;
     EXPECT_EQ(parsed->sandbox_id, "own-sandbox") << what;
     EXPECT_EQ(parsed->pod_namespace, cri ? std::optional{"own-ns"} : std::nullopt) << what;

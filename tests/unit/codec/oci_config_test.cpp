@@ -81,6 +81,26 @@ TEST(OciConfig, TakesNullZeroAndEmptyForUnset) {
   EXPECT_EQ(config->facts, core::ContainerFacts{});
 }
 
+TEST(OciConfig, ReadsTheHostnameOfASharedUtsNamespace) {
+  const std::string shared = R"({"type":"pid"},{"type":"uts","path":"/proc/822/ns/uts"})";
+  const auto hostname = [](const std::string& namespaces, const std::string& env) {
+    const std::string text =
+        cat(R"({"process":{"env":)", env, R"(},"linux":{"namespaces":[)", namespaces, "]}}");
+    const auto config = OciConfig::parse(text);
+    EXPECT_TRUE(config) << text;
+    return config ? config->facts.shared_hostname : "";
+  };
+  // Podman 5.4.2, a container of a pod.
+  EXPECT_EQ(hostname(shared, R"(["PATH=/bin","container=podman","HOSTNAME=mixed"])"), "mixed");
+  EXPECT_EQ(hostname(shared, R"(["HOSTNAME=a","HOSTNAME=b"])"), "a");
+  EXPECT_EQ(hostname(R"({"type":"uts"})", R"(["HOSTNAME=own"])"), "");  // of the container itself
+  EXPECT_EQ(hostname(R"({"type":"pid","path":"/x"})", R"(["HOSTNAME=node"])"), "");  // the host's
+  for (const char* env : {"null", "{}", "[]", "[1,null]", R"(["HOSTNAME"])", R"(["HOSTNAME="])",
+                          R"(["HOSTNAME=a/b"])", R"(["HOSTNAME=\u001b[2J"])"})
+    EXPECT_EQ(hostname(shared, env), "") << env;
+  EXPECT_EQ(hostname("1,null,{}", R"(["HOSTNAME=x"])"), "");
+}
+
 TEST(OciConfig, KeepsAnOomScoreOfZero) {
   EXPECT_EQ(OciConfig::parse(R"({"process":{"oomScoreAdj":0}})")->facts.oom_score_adj, 0);
 }

@@ -169,6 +169,10 @@ TEST(ParsePodSpec, RefusesTextThatIsNoSpec) {
       {"{}x", "pod: malformed JSON"},
       {R"({"overhead":{"cpu":1e999}})", "pod: malformed JSON"},
       {"[]", "pod: expected an object, found array"},
+      {R"({"metadata":[]})", "pod: metadata: expected an object, found array"},
+      {R"({"metadata":{"name":1}})", "pod: metadata.name: expected a string, found 1"},
+      {R"({"metadata":{"name":"a/b"}})", "pod: metadata: name \"a/b\" cannot be"},
+      {R"({"metadata":{"namespace":"\u001b"}})", R"(pod: metadata: namespace "\x1b" cannot be)"},
       {std::string(65, '['), "nested deeper than 64", ErrorCode::kTooLarge},
       {std::string(kMaxPodJsonBytes + 1, ' '), "1048577 bytes", ErrorCode::kTooLarge},
   };
@@ -186,9 +190,19 @@ TEST(ParsePod, TakesAThousandContainers) {
   EXPECT_EQ(pod->containers.size(), 1000U);
 }
 
+TEST(ParsePodSpec, TakesNameAndNamespaceOfMetadata) {
+  const auto pod = parse_pod_spec(R"({"metadata":{"name":"web","namespace":"","uid":"u"}})");
+  ASSERT_TRUE(pod) << pod.error().message;
+  EXPECT_EQ(pod->name, "web");
+  EXPECT_EQ(pod->pod_namespace, "");
+  EXPECT_EQ(pod->uid, "");
+}
+
 TEST(FormatPodSpec, WritesOnlyWhatMatters) {
   core::Pod pod;
   pod.uid = "u";
+  pod.name = "web";
+  pod.pod_namespace = "shop";
   pod.containers.push_back({"app",
                             ContainerKind::kApp,
                             {.requests = {{"cpu", Quantity::from_milli(250)}},
@@ -198,7 +212,8 @@ TEST(FormatPodSpec, WritesOnlyWhatMatters) {
   pod.resources = core::Resources{};
   pod.priority = 7;
   EXPECT_EQ(format_pod_spec(pod),
-            R"({"containers":[{"name":"app","resources":{"requests":{"cpu":"0.25"},)"
+            R"({"metadata":{"name":"web","namespace":"shop"},)"
+            R"("containers":[{"name":"app","resources":{"requests":{"cpu":"0.25"},)"
             R"("limits":{"memory":"1024"}}}],)"
             R"("initContainers":[{"name":"mesh","restartPolicy":"Always"}],)"
             R"("overhead":{"cpu":"0.001"},"resources":{},"priority":7})");

@@ -78,6 +78,18 @@ TEST(FormatPodRecord, NamesEveryEnumerator) {
   expect_words(record.engine.emplace(), record, {"podman", "docker", "containerd", "cri-o"});
 }
 
+/// Releases before this one did not write them.
+TEST(ParsePodRecord, TakesOneWithoutEngineAndPodId) {
+  core::PodRecord record = example_record();
+  record.engine = core::Engine::kPodman;
+  record.pod_id = "2f61";
+  std::string text = format_pod_record(record);
+  const std::string added = R"("podId":"2f61","engine":"podman",)";
+  ASSERT_THAT(text, HasSubstr(added));
+  text.erase(text.find(added), added.size());
+  EXPECT_EQ(*parse_pod_record(text), example_record());
+}
+
 /// 0 differs from nothing.
 TEST(FormatPodRecord, KeepsWhatBacksTheClaims) {
   core::PodRecord record = example_record();
@@ -219,10 +231,11 @@ class Random {
   }
   void set(core::PodRecord& out) {
     auto& [pod, complete, sums, qos_class, class_source, uid_source, kubelets_own, cpu_burst,
-           cpu_idle, sandbox_id, engine, cgroup, capped, counted, containers, released_at, oom] =
-        out;
+           cpu_idle, sandbox_id, pod_id, engine, cgroup, capped, counted, containers, released_at,
+           oom] = out;
     fill(pod, complete, sums, qos_class, class_source, uid_source, kubelets_own, cpu_burst,
-         cpu_idle, sandbox_id, engine, cgroup, capped, counted, containers, released_at, oom);
+         cpu_idle, sandbox_id, pod_id, engine, cgroup, capped, counted, containers, released_at,
+         oom);
   }
   void set(core::PendingEntry& out) {
     auto& [uid, id, bundle, pid, start_time] = out;

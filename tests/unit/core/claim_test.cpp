@@ -296,6 +296,27 @@ TEST(ClaimForSandbox, TakesTheSpecBeforeTheSums) {
   EXPECT_EQ(claim_of(a).source, ClassSource::kPodAnnotation);
 }
 
+TEST(ClaimedPodName, IsTheEnginesThenTheSpecsThenAPodmanPodsHostname) {
+  Arriving a;
+  a.facts.shared_hostname = "host";
+  EXPECT_EQ(claim_of(a).pod.name, "") << "of no pod of Podman";
+  a.engine.engine = Engine::kPodman;
+  EXPECT_EQ(claim_of(a).pod.name, "") << "in no pod";
+  a.engine.sandbox_id = "s";
+  EXPECT_EQ(claim_of(a).pod.name, "host");
+  EXPECT_EQ(claim_of(a).pod.pod_namespace, "");
+  Pod spec = pod_named_app({});
+  spec.name = "web";
+  spec.pod_namespace = "shop";
+  a.podqos.pod = std::make_shared<const Pod>(spec);
+  EXPECT_EQ(claim_of(a).pod.name, "web");
+  EXPECT_EQ(claim_of(a).pod.pod_namespace, "shop");
+  a.identity.pod_name = "told";
+  a.identity.pod_namespace = "by-the-engine";
+  EXPECT_EQ(claim_of(a).pod.name, "told");
+  EXPECT_EQ(claim_of(a).pod.pod_namespace, "by-the-engine");
+}
+
 TEST(ClaimedName, IsTheBestThatIsKnown) {
   struct Naming {
     const char* name;

@@ -322,6 +322,39 @@ TEST(JoinPod, WakesAnEndedPodForASandboxThatKnowsNothing) {
   EXPECT_EQ(record.pod, ended.pod);
 }
 
+TEST(JoinPod, TakesNamesFromWhoeverTellsThemFirst) {
+  const PodRecord first = living(partial(some("a")));
+  Identity identity = identity_in("");
+  identity.engine = Engine::kPodman;
+  identity.pod_id = "2f61";
+  PodClaim claim = partial(some("b"));
+  claim.pod.name = "mixed";
+  claim.pod.pod_namespace = "shop";
+  PodRecord second = merge_claim(first, identity, claim, {})->record;
+  EXPECT_EQ(second.engine, Engine::kPodman);
+  EXPECT_EQ(second.pod_id, "2f61");
+  EXPECT_EQ(second.pod.name, "mixed");
+  EXPECT_EQ(second.pod.pod_namespace, "shop");
+  identity.engine = Engine::kDocker;
+  identity.pod_id = std::nullopt;
+  claim.pod.name = "other";
+  const PodRecord third = merge_claim(second, identity, claim, {})->record;
+  EXPECT_EQ(third.engine, Engine::kPodman);
+  EXPECT_EQ(third.pod_id, "2f61");
+  EXPECT_EQ(third.pod.name, "mixed");
+}
+
+/// createRuntime has no hostname, and Podman's precreate has.
+TEST(JoinPod, TakesASpecWithAnotherNameForTheSame) {
+  PodClaim named = whole(some("a"));
+  named.pod.name = "web";
+  named.pod.pod_namespace = "shop";
+  const MergedPod again = join(living(named), whole(some("a")));
+  EXPECT_THAT(again.warnings, IsEmpty());
+  EXPECT_EQ(again.record.pod.name, "web");
+  EXPECT_EQ(again.record.pod.pod_namespace, "shop");
+}
+
 TEST(JoinPod, KeepsTheNamespaceOfAPodThatIsCompleted) {
   PodRecord before = living(partial(none("a")));
   before.pod.pod_namespace = "shop";

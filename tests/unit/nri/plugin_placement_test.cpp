@@ -81,6 +81,15 @@ TEST_F(PlacementTest, WarnsOfAContainerThatTheSpecLacks) {
   EXPECT_THAT(log(), HasSubstr("has no container \"strange\""));
 }
 
+TEST_F(PlacementTest, RecordsTheEngineThatConfigureNames) {
+  ConfigureRequest request;
+  request.runtime_name = "cri-o";
+  ASSERT_TRUE(plugin().configure(request));
+  run_pod(kBurstable);
+  static_cast<void>(adjusted(app()));
+  EXPECT_THAT(record(), HasSubstr(R"("engine":"cri-o")"));
+}
+
 TEST_F(PlacementTest, RefusesOneThatRuns) {
   run_pod(kBurstable);
   const auto running = started(app());
