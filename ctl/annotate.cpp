@@ -120,7 +120,8 @@ std::string whole_pod_annotations(const core::Pod& pod) {
   return join(list, ", ");
 }
 
-/// podqos.io/pod with the full spec and the pod's names, and podqos.io/pod-uid if the pod has a uid.
+/// podqos.io/pod with the full spec and the pod's names, and podqos.io/pod-uid if the pod has a
+/// uid.
 /// @return kTooLarge if `podman kube play` before 5.0 has to accept them and does not.
 /// @note Podman 4.3 pkg/domain/infra/abi/play.go playKubePod(), define.MaxKubeAnnotation.
 Result<Json> pod_annotations(const std::string& title, const core::Pod& pod,

@@ -149,7 +149,7 @@ Result<Json> describe_json(const app::ConfigurationReport& configuration,
     add_counters(container, cgroups);
   pod["weightFormula"] = view.at("weightFormula");
   Json warnings = Json::array();
-  const std::string name = core::name_of(record.pod);
+  const std::string name = cat("pod ", core::display_name(record));
   for (const Json& warning : view.at("warnings"))
     if (warning.get_ref<const std::string&>().starts_with(cat(name, ":")))
       warnings.push_back(warning);

@@ -117,17 +117,14 @@ class Filter {
 
 /// "web/front/app", as --pod takes it.
 std::string name_of(const Event& event) {
-  core::Pod pod;
-  pod.uid = event.uid;
-  pod.name = event.pod_name;
-  pod.pod_namespace = event.pod_namespace;
   core::ContainerRecord container;
   container.id = event.container_id;
   container.name = event.container;
   const bool has_container = !event.container.empty() || !event.container_id.empty();
   if (uid_of(event).empty() && event.pod_name.empty()) return "-";
   if (event.uid.empty() && event.pod_name.empty()) return core::display_name(container);
-  const std::string name = core::display_name(pod);
+  const std::string name = core::display_name(
+      {.pod_namespace = event.pod_namespace, .name = event.pod_name, .uid = event.uid, .id = {}});
   return has_container ? cat(name, "/", core::display_name(container)) : name;
 }
 

@@ -21,7 +21,6 @@
 #include "common/core/cgroups/oomd.h"
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/cgroups/value_table.h"
-#include "common/core/events/admission.h"
 #include "common/core/events/cgroup_write.h"
 #include "common/core/events/convergence.h"
 #include "common/core/events/root.h"
@@ -170,7 +169,7 @@ class Inventory {
   }
 
   Json pod_json(const core::PodRecord& record) {
-    const std::string name = core::name_of(record.pod);
+    const std::string name = cat("pod ", core::display_name(record));
     const cgroup::CgroupView cgroup{cgroups_, record.cgroup};
     const core::CgroupValues rule = check_pod(name, record, cgroup);
     if (const auto words = core::describe_uncounted(record, settings_))

@@ -65,10 +65,10 @@ std::string format_notices(const app::ConfigurationReport& configuration, const 
 }
 
 std::string pod_title(const Json& pod) {
-  const std::string& name = text_in(pod, "name");
-  const std::string& space = text_in(pod, "namespace");
-  if (name.empty()) return printable(core::short_id(text_in(pod, "uid")));
-  return cat(printable(space), space.empty() ? "" : "/", printable(name));
+  return core::display_name({.pod_namespace = text_in(pod, "namespace"),
+                             .name = text_in(pod, "name"),
+                             .uid = text_in(pod, "uid"),
+                             .id = text_in(pod, "id")});
 }
 
 Result<int> run_view(const ViewOptions& options, const Cli& cli) {

@@ -49,7 +49,7 @@ struct ViewOptions {
 /// "cpu 110m, memory 64Mi", of {"cpuMilli", "memoryBytes"} in `object`; "-" where both are null.
 [[nodiscard]] std::string amounts_in(const Json& object, const char* key);
 
-/// "default/web", or the uid of a pod without a name.
+/// core::display_name() of a pod of the inventory.
 [[nodiscard]] std::string pod_title(const Json& pod);
 
 }  // namespace podqos::ctl

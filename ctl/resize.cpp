@@ -184,11 +184,12 @@ Json report_of(const core::RequestedResize& done, bool told) {
 /// "pod default/web, container app: requests cpu 250m; limits -".
 std::string text_of(const core::PodRecord& pod, const Json& done) {
   const Json& container = done.at("container");
-  return cat(
-      "pod ", core::display_name(pod),
-      container.is_null() ? "" : cat(", container ", printable(container.get<std::string>())),
-      done.at("changed") ? "" : ": nothing to change", ": requests ", amounts_in(done, "requests"),
-      "; limits ", amounts_in(done, "limits"));
+  return cat("pod ", core::display_name(pod),
+             container.is_null()
+                 ? ""
+                 : cat(", container ", printable(core::short_id(container.get<std::string>()))),
+             done.at("changed") ? "" : ": nothing to change", ": requests ",
+             amounts_in(done, "requests"), "; limits ", amounts_in(done, "limits"));
 }
 
 /// Executes runtimes, which need all capabilities and system calls, so drops none.

@@ -98,7 +98,6 @@ std::string list_of(const Selections& found) {
 
 /// The nearest of all names, or the pods that there are.
 std::string hint(const std::vector<const core::PodRecord*>& pods, std::string_view argument) {
-  if (pods.empty()) return "; podqos has no pods";
   std::vector<std::string> names;
   Selections all;
   for (const core::PodRecord* pod : pods) {
@@ -139,6 +138,10 @@ Result<Selection> select(const std::vector<core::PodRecord>& pods, std::string_v
   if (!found.empty())
     return fail(ErrorCode::kInvalidArgument, cat(name, " is the name of several: ", list_of(found),
                                                  ": name one of them in full, or by its id"));
+  if (candidates.empty())
+    return fail(ErrorCode::kNotFound,
+                cat("pod or container ", name, " not found; podqos has no pods",
+                    engine ? cat(" of ", core::format_engine(engine)) : ""));
   return fail(ErrorCode::kNotFound,
               cat("pod or container ", name, " not found", hint(candidates, rest)));
 }

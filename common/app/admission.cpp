@@ -20,6 +20,7 @@
 #include "common/core/pods/grants.h"
 #include "common/core/pods/identity.h"
 #include "common/core/pods/placement.h"
+#include "common/core/pods/pod_name.h"
 #include "common/core/pods/pod_values.h"
 #include "common/store/store.h"
 #include "common/sys/process.h"
@@ -81,8 +82,7 @@ std::vector<core::PodShare> holders_in(store::Store& store, const std::string& b
   for (const std::string& uid : *uids) {
     const auto record = store.pod(uid);
     if (uid == beside || !record || !*record || (*record)->released_at) continue;
-    holders.push_back(
-        {.name = core::name_of((*record)->pod), .requested = core::requested_by(**record)});
+    holders.push_back({.name = core::name_of(**record), .requested = core::requested_by(**record)});
   }
   return holders;
 }
@@ -96,7 +96,7 @@ void bound_oom_score(const Transaction& transaction, const AdmissionRequest& req
   if (reachable == wanted) return;
   admission.oom_score_adj = reachable;
   transaction.log().warning(
-      cat(core::name_of(admission.record.pod), ", container ", printable(admission.container.id),
+      cat(core::name_of(admission.record), ", container ", printable(admission.container.id),
           ": oom_score_adj ", wanted,
           " requires CAP_SYS_RESOURCE, which the engine does not pass on: using ", reachable,
           " instead"));
@@ -119,8 +119,8 @@ Status make_cgroup(Transaction& transaction, const core::PodRecord* before,
   auto written = transaction.write_pod(record, first ? nullptr : before);
   if (written || written.error().code != ErrorCode::kBusy) return written;
   transaction.revisit(record, written.error());
-  transaction.log().info(cat(core::name_of(record.pod),
-                             ": values not written yet, retrying: ", written.error().message));
+  transaction.log().info(
+      cat(core::name_of(record), ": values not written yet, retrying: ", written.error().message));
   return {};
 }
 
@@ -176,7 +176,7 @@ Status write_admission(Transaction& transaction, const std::optional<core::PodRe
                      admission.record, &container);
   event.text = core::describe_admission(admission);
   transaction.event(core::LogLevel::kInfo, std::move(event),
-                    cat(core::name_of(admission.record.pod, container), ": "));
+                    cat(core::name_of(admission.record, container), ": "));
   return {};
 }
 
@@ -220,7 +220,7 @@ Status check_room(Transaction& transaction, const AdmissionRequest& request,
                           .capacity = snapshot.capacity};
   const core::Settings& settings = transaction.settings();
   if (auto words = core::describe_pids(fit, settings))
-    admission.warnings.push_back(cat(core::name_of(admission.record.pod), ": ", *words));
+    admission.warnings.push_back(cat(core::name_of(admission.record), ": ", *words));
   // Nothing undoes the start of a container that runs.
   if (request.running && !request.undone_if_refused) return {};
   return check_fit(transaction, fit);

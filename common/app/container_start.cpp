@@ -20,6 +20,7 @@
 #include "common/core/cgroups/value_table.h"
 #include "common/core/pods/cpu_class.h"
 #include "common/core/pods/placement.h"
+#include "common/core/pods/pod_name.h"
 #include "common/core/pods/pod_values.h"
 
 namespace podqos::app {
@@ -53,7 +54,7 @@ void charge_monitor(Transaction& transaction, const core::PodRecord& record, Pid
   const Status done = monitor
                           ? transaction.execute(core::plan_monitor(record.cgroup, (*monitor)->pid))
                           : fail(monitor.error());
-  const std::string pod = cat("pod ", record.pod.uid, ": ");
+  const std::string pod = cat(core::name_of(record), ": ");
   if (done) {
     transaction.log().info(cat(pod, "process ", (*monitor)->pid.value(), " from ",
                                (*monitor)->cgroup, " is charged to the pod as its monitor"));
@@ -69,7 +70,7 @@ Status check_own(const Admission& admission, const std::string& actual) {
   if (!shared) return {};
   return fail(
       ErrorCode::kConflict,
-      cat("pod ", admission.record.pod.uid, ": cgroup ", actual,
+      cat(core::name_of(admission.record), ": cgroup ", actual,
           " is the runtime's own, so the container's limits are not written there: configure "
           "the runtime to create a cgroup for the container"));
 }
@@ -81,7 +82,7 @@ void spare(Transaction& transaction, const core::PodRecord& record,
   if (!core::is_spared(record, transaction.settings())) return;
   const Status done =
       transaction.execute(plan_preference(transaction.machine(), container, {.oomd_avoid = true}));
-  if (!done) transaction.log().warning(cat(core::name_of(record.pod), ": ", done.error().message));
+  if (!done) transaction.log().warning(cat(core::name_of(record), ": ", done.error().message));
 }
 
 /// Tells of a container that runs outside its pod: "pod 42, container c1 runs in cgroup /a, not in
@@ -92,9 +93,9 @@ void report_misplaced(const Transaction& transaction, core::LogLevel level,
   core::Event event =
       core::event_of(core::EventKind::kMisplaced, admission.record, &admission.container);
   event.text = cat("runs in cgroup ", init.cgroup, ", not in ", *admission.belongs_to, ": ", then);
-  transaction.event(level, std::move(event),
-                    cat("pod ", admission.record.pod.uid, ", container ",
-                        printable(admission.container.id), " "));
+  transaction.event(
+      level, std::move(event),
+      cat(core::name_of(admission.record), ", container ", printable(admission.container.id), " "));
 }
 
 constexpr std::string_view kNotMoved = "counted but not moved";

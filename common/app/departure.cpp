@@ -17,6 +17,7 @@
 #include "common/cgroup/pod_cgroup.h"
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/pods/counting.h"
+#include "common/core/pods/pod_name.h"
 #include "common/core/pods/pod_values.h"
 #include "common/store/state_directory.h"
 #include "common/store/store.h"
@@ -63,8 +64,7 @@ core::Departure decide(Transaction& transaction, const core::PodRecord& record, 
   if (!departure.message.empty()) {
     core::Event event = core::event_of(core::EventKind::kReleased, record);
     event.text = departure.message;
-    transaction.event(core::LogLevel::kInfo, std::move(event),
-                      cat(core::name_of(record.pod), ": "));
+    transaction.event(core::LogLevel::kInfo, std::move(event), cat(core::name_of(record), ": "));
   }
   return departure;
 }

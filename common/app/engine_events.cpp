@@ -10,6 +10,7 @@
 #include "common/base/text.h"
 #include "common/cgroup/container.h"
 #include "common/cgroup/node.h"
+#include "common/core/pods/pod_name.h"
 #include "common/core/pods/resize.h"
 #include "common/store/store.h"
 #include "common/sys/process.h"
@@ -98,7 +99,7 @@ Result<Followed> resize(Transaction& transaction, core::PodRecord record,
   // The engine resizes its container after this call; until then cgroup v1 refuses a lower pod
   // quota.
   transaction.log().info(
-      cat("pod ", record.pod.uid,
+      cat(core::name_of(record),
           ": resize deferred until its containers are resized: ", refused->message));
   return Followed::kLater;
 }

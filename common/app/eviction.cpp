@@ -11,7 +11,7 @@
 #include "common/core/cgroups/naming.h"
 #include "common/core/cgroups/oomd.h"
 #include "common/core/cgroups/plan.h"
-#include "common/core/events/admission.h"
+#include "common/core/pods/pod_name.h"
 #include "common/store/store.h"
 #include "common/sys/clock.h"
 
@@ -106,7 +106,7 @@ Status finish_earlier(const core::Settings& settings, Log& log, const Timeouts& 
 
 std::string describe_eviction(const core::PodRecord& pod, const core::MemoryUse& use,
                               const PressedTier& tier) {
-  return cat("evicted ", core::name_of(pod.pod), " from ", tier.cgroup, ": ", tier.measured,
+  return cat("evicted ", core::name_of(pod), " from ", tier.cgroup, ": ", tier.measured,
              "; the pod used ", format_amount(use.usage), ", requests ", format_amount(use.request),
              " and has priority ", use.priority);
 }

@@ -12,8 +12,8 @@
 #include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/node.h"
 #include "common/core/cgroups/pod_plan.h"
-#include "common/core/events/admission.h"
 #include "common/core/events/container_memory.h"
+#include "common/core/pods/pod_name.h"
 #include "common/core/pods/pod_values.h"
 #include "common/store/store.h"
 #include "common/sys/clock.h"
@@ -84,8 +84,7 @@ void follow_container(Transaction& transaction, const core::PodRecord& record,
       container.memory_qos, core::container_memory_qos(record, container.name, params));
   // Switched off, and taken back already.
   if (!params.enabled() && given == container.memory_qos) return;
-  const std::string label =
-      cat(core::name_of(record.pod), ", container ", printable(container.name));
+  const std::string label = cat(core::name_of(record), ", container ", printable(container.name));
   const auto cgroups = cgroups_of(transaction.machine(), container);
   core::MemoryQos wanted = given;
   std::optional<core::Throttling>& throttling = container.throttling;

@@ -14,6 +14,7 @@
 #include "common/core/events/event.h"
 #include "common/core/events/oom_kill.h"
 #include "common/core/pods/counting.h"
+#include "common/core/pods/pod_name.h"
 #include "common/core/pods/pod_values.h"
 #include "common/store/store.h"
 
@@ -138,7 +139,7 @@ bool report_oom_kill(Transaction& transaction, core::PodRecord& record,
   core::Event event = core::event_of(core::EventKind::kOomKilled, record, &container);
   event.text = core::describe_oom_kill(*met, words_for(transaction, record, container, cgroups));
   transaction.event(core::LogLevel::kWarning, std::move(event),
-                    cat(core::name_of(record.pod, container), ": "));
+                    cat(core::name_of(record, container), ": "));
   return true;
 }
 

@@ -15,6 +15,7 @@
 #include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/dry_run.h"
 #include "common/cgroup/node.h"
+#include "common/core/pods/pod_name.h"
 #include "common/core/pods/resize.h"
 #include "common/store/dry_run_files.h"
 #include "common/store/event_file.h"
@@ -109,7 +110,7 @@ void follow_runtime(Transaction& transaction, core::PodRecord& record,
   const core::NodeRules node{.formula = transaction.formula(),
                              .page_size = Bytes{::sysconf(_SC_PAGESIZE)},
                              .settings = transaction.settings()};
-  const std::string pod = cat("pod ", record.pod.uid, ": ");
+  const std::string pod = cat(core::name_of(record), ": ");
   const std::vector<std::string> followed = core::follow_updates(record, held, node);
   for (const std::string& change : followed)
     report.changes.push_back(cat(pod, change));

@@ -15,6 +15,7 @@
 #include "common/core/pods/counting.h"
 #include "common/core/pods/grants.h"
 #include "common/core/pods/merge.h"
+#include "common/core/pods/pod_name.h"
 #include "common/core/pods/pod_values.h"
 
 namespace podqos::app {
@@ -254,7 +255,7 @@ Result<std::optional<Error>> save_resized(Transaction& transaction, core::PodRec
                    format_amount(record.counted_request.memory), " requested, before cpu ",
                    format_amount(before.counted_request.cpu), ", memory ",
                    format_amount(before.counted_request.memory));
-  transaction.event(core::LogLevel::kInfo, std::move(event), cat(core::name_of(record.pod), ": "));
+  transaction.event(core::LogLevel::kInfo, std::move(event), cat(core::name_of(record), ": "));
   return written ? std::nullopt : std::optional{std::move(written).error()};
 }
 

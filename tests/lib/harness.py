@@ -62,6 +62,12 @@ def pod(uid, *containers, **spec):
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": list(containers), **spec}}
 
 
+def unnamed(manifest):
+    """A manifest with a uid, without name and namespace."""
+    uid = manifest["metadata"].get("uid")
+    return {**manifest, "metadata": {"uid": uid}} if uid else manifest
+
+
 class Podqos:
     """podqos with a configuration, a state directory and a log below one temporary directory."""
 
@@ -116,9 +122,9 @@ class Podqos:
         return ["podqos-hook", "--config", str(self.config(kind))]
 
     def annotations(self, manifest, name):
-        """What `podqosctl annotate` gives for one container of a pod."""
+        """What `podqosctl annotate` gives for one container of a pod, which output knows by its uid alone."""
         file = self.directory / "manifest.json"
-        file.write_text(json.dumps(manifest), encoding="utf-8")
+        file.write_text(json.dumps(unnamed(manifest)), encoding="utf-8")
         done = self.ctl("annotate", "-f", file, "--container", name, "-o", "annotations")
         return json.loads(done.stdout)
 

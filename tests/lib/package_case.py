@@ -209,7 +209,7 @@ class PackageCase(unittest.TestCase):
             limits = {"cpu": "100m", "memory": "64Mi"}
             members = [harness.container(member, {"cpu": "50m"}, limits) for member in ("app", "log")]
             manifest = WORK / f"{uid}.json"
-            manifest.write_text(json.dumps(harness.pod(uid, *members)), encoding="utf-8")
+            manifest.write_text(json.dumps(harness.unnamed(harness.pod(uid, *members))), encoding="utf-8")
             made.annotations.update(json.loads(output("podqosctl", "annotate", "-f", manifest, "--container", name,
                                                        "-o", "annotations")))
         made.annotations.update(changes)

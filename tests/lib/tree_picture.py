@@ -74,6 +74,7 @@ def parse(text):
         branch = BRANCH.match(row["CGROUP"])
         level = len(branch[0]) // INDENT if branch else 0
         name = row["CGROUP"][len(branch[0]):] if branch else row["CGROUP"].rpartition("/")[2]
+        name = name.partition("  ")[0]  # the pod's own name stands behind it
         box = Box([name, *values(row)], kind_of(name, level))
         path = [*path[:level], box]
         if level:

@@ -11,6 +11,7 @@
 #include "common/core/pods/counting.h"
 #include "common/core/pods/cpu_class.h"
 #include "common/core/pods/placement.h"
+#include "common/core/pods/pod_name.h"
 #include "common/core/pods/pod_values.h"
 
 namespace podqos::core {
@@ -77,8 +78,8 @@ void leave_with_engine(Admission& admission) {
     return !known.sandbox && !is_below(known.cgroup, pod.cgroup);
   });
   if (container.sandbox || told) return;
-  admission.warnings.push_back(cat(
-      name_of(pod.pod), ": ", describe_missing_parent(container.id, container.cgroup, pod.cgroup)));
+  admission.warnings.push_back(
+      cat(name_of(pod), ": ", describe_missing_parent(container.id, container.cgroup, pod.cgroup)));
 }
 
 /// Checks that the container's runtime can make a cgroup in the pod's: it has one driver.
@@ -124,7 +125,7 @@ void warn_unknown_container(Admission& admission, const PodClaim& claim) {
       record.complete && !record.pod.containers.empty() && claim.source != ClassSource::kShortForms;
   if (!is_spec || find_container(record.pod, container.name) != nullptr) return;
   admission.warnings.push_back(
-      cat(name_of(record.pod), ", container ", printable(container.id),
+      cat(name_of(record), ", container ", printable(container.id),
           ": the pod's spec has no container \"", printable(container.name),
           "\", so it gets no values of its own: set podqos.io/container to one of ",
           names_of(record.pod)));
@@ -152,7 +153,7 @@ void warn_uncounted(Admission& admission, const AdmissionSnapshot& snapshot,
   std::optional<PodRecord> before = snapshot.before;
   if (before) before->released_at.reset();
   if (before && describe_uncounted(*before, settings) == words) return;
-  admission.warnings.push_back(cat(name_of(record.pod), " ", *words));
+  admission.warnings.push_back(cat(name_of(record), " ", *words));
 }
 
 }  // namespace
@@ -163,16 +164,6 @@ std::string describe_admission(const Admission& admission) {
   return cat(format_qos_class(record.qos_class), ", cpu ",
              format_amount(record.counted_request.cpu), ", memory ",
              format_amount(record.counted_request.memory), " requested, at ", container.cgroup);
-}
-
-std::string name_of(const Pod& pod) {
-  if (pod.name.empty()) return cat("pod ", pod.uid);
-  return cat("pod ", pod.uid, " (", printable(pod.pod_namespace), "/", printable(pod.name), ")");
-}
-
-std::string name_of(const Pod& pod, const ContainerRecord& container) {
-  return cat(name_of(pod), ", container ", printable(container.name), " (", printable(container.id),
-             ")");
 }
 
 void reconcile_bundle(TiersRecord& tiers, PodRecord& record, ContainerFacts& facts) {
@@ -205,7 +196,7 @@ Result<std::optional<MergedPod>> decide_pod(const AdmissionRequest& request,
                 merge_claim(snapshot.existing, snapshot.identity, snapshot.claim, settings));
   PodRecord& record = pod.record;
   for (std::string& warning : pod.warnings) {
-    warning = cat(name_of(record.pod), ", container ", printable(request.facts.id), ": ", warning);
+    warning = cat(name_of(record), ", container ", printable(request.facts.id), ": ", warning);
   }
   const bool fresh = record.cgroup.empty();
   if (fresh) record.kubelets_own = placed.has_value();

@@ -47,11 +47,6 @@ struct Admission {
 /// What became of a container, for its event: its class, what it requests, and where it is.
 [[nodiscard]] std::string describe_admission(const Admission& admission);
 
-/// A pod's name in messages: "pod 42 (web/front)".
-[[nodiscard]] std::string name_of(const Pod& pod);
-/// A container's with its pod's: "pod 42 (web/front), container app (8f27)".
-[[nodiscard]] std::string name_of(const Pod& pod, const ContainerRecord& container);
-
 /// Matches a container that is recorded without its bundle and reported with it, or the other way
 /// round, if it is the only one of its id, and sets the bundle in both.
 void reconcile_bundle(TiersRecord& tiers, PodRecord& record, ContainerFacts& facts);

@@ -7,6 +7,7 @@
 
 #include "common/base/text.h"
 #include "common/core/pods/counting.h"
+#include "common/core/pods/pod_name.h"
 
 namespace podqos::core {
 

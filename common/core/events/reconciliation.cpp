@@ -5,6 +5,7 @@
 
 #include "common/base/text.h"
 #include "common/core/pods/counting.h"
+#include "common/core/pods/pod_name.h"
 
 namespace podqos::core {
 
@@ -42,7 +43,7 @@ void count(TiersRecord& tiers, ReconcileReport& report, const ReconciledPod& pod
             "podqosctl reconcile"));
   }
   for (const std::string& stray : pod.strays)
-    report.warnings.push_back(cat("pod ", record.pod.uid, ": ", stray));
+    report.warnings.push_back(cat(name_of(record), ": ", stray));
   for (const ContainerRecord& container : record.containers)
     note_pending(tiers, record, container);
   add_pod(tiers, record);

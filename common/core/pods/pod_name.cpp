@@ -28,14 +28,33 @@ const std::string& engine_id(const PodRecord& pod) {
   return pod.pod_id ? *pod.pod_id : pod.sandbox_id;
 }
 
-std::string display_name(const PodRecord& record) {
-  const Pod& pod = record.pod;
-  if (pod.name.empty()) {
-    const bool engines = short_id(pod.uid) != pod.uid;
-    return printable(short_id(engines && record.pod_id ? *record.pod_id : pod.uid));
+std::string display_name(const PodNames& names) {
+  if (names.name.empty()) {
+    const bool engines = short_id(names.uid) != names.uid;
+    return printable(short_id(engines && !names.id.empty() ? names.id : names.uid));
   }
-  if (pod.pod_namespace.empty()) return printable(pod.name);
-  return cat(printable(pod.pod_namespace), "/", printable(pod.name));
+  if (names.pod_namespace.empty()) return printable(names.name);
+  return cat(printable(names.pod_namespace), "/", printable(names.name));
+}
+
+std::string display_name(const PodRecord& pod) {
+  return display_name({.pod_namespace = pod.pod.pod_namespace,
+                       .name = pod.pod.name,
+                       .uid = pod.pod.uid,
+                       .id = engine_id(pod)});
+}
+
+std::string name_of(const PodRecord& pod) {
+  const std::string_view uid = short_id(pod.pod.uid);
+  const std::string name = display_name(pod);
+  return name == uid ? cat("pod ", uid) : cat("pod ", uid, " (", name, ")");
+}
+
+std::string name_of(const PodRecord& pod, const ContainerRecord& container) {
+  const std::string id = printable(container.id);
+  const std::string name =
+      container.name == container.id ? id : cat(printable(container.name), " (", id, ")");
+  return cat(name_of(pod), ", container ", name);
 }
 
 std::string display_name(const ContainerRecord& container) {

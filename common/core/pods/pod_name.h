@@ -22,9 +22,24 @@ namespace podqos::core {
 /// none.
 [[nodiscard]] const std::string& engine_id(const PodRecord& pod);
 
+/// What a pod is called by those who ask for it.
+struct PodNames {
+  std::string_view pod_namespace;
+  std::string_view name;
+  std::string_view uid;
+  std::string_view id;  ///< engine_id()
+};
 /// "default/web", "web" without a namespace; without a name the uid, or if that is of an engine's
 /// making, the first digits of the pod's id. Printable.
+[[nodiscard]] std::string display_name(const PodNames& names);
 [[nodiscard]] std::string display_name(const PodRecord& pod);
+
+/// "pod <uid> (default/web)", in log lines and errors; the first digits of a uid that an engine
+/// has made.
+[[nodiscard]] std::string name_of(const PodRecord& pod);
+/// "pod <uid> (default/web), container app (<id>)"; a container whose name is not known has its id
+/// once.
+[[nodiscard]] std::string name_of(const PodRecord& pod, const ContainerRecord& container);
 
 /// "app", and the first digits of its id for a container whose name is not known; printable.
 [[nodiscard]] std::string display_name(const ContainerRecord& container);

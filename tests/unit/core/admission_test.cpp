@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/core/pods/pod_name.h"
 #include "tests/unit/core/facts.h"
 #include "tests/unit/core/pod_text.h"
 
@@ -313,7 +314,7 @@ TEST(NameOf, IsThatOfThePodAndEscapesWhatItsAuthorWrites) {
   admission.record.pod.pod_namespace = "shop";
   admission.container.name = "a\nb";
   admission.container.id = "c\"1";
-  EXPECT_EQ(name_of(admission.record.pod, admission.container),
+  EXPECT_EQ(name_of(admission.record, admission.container),
             "pod 42 (shop/front), container a\\x0ab (c\\\"1)");
 }
 

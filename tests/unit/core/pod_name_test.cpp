@@ -51,6 +51,21 @@ TEST(DisplayName, IsWhatAnOperatorKnowsThePodBy) {
   }
 }
 
+TEST(NameOf, HasTheUidForThoseWhoLookForTheRecord) {
+  PodRecord record;
+  record.pod.uid = "web-1";
+  EXPECT_EQ(name_of(record), "pod web-1");
+  record.pod.name = "web";
+  EXPECT_EQ(name_of(record), "pod web-1 (web)");
+  record.pod.pod_namespace = "default";
+  EXPECT_EQ(name_of(record), "pod web-1 (default/web)");
+  record.pod = {};
+  record.pod.uid = kId;
+  EXPECT_EQ(name_of(record), "pod 9a97ccea661d");
+  record.pod_id = kPodmansId;
+  EXPECT_EQ(name_of(record), "pod 9a97ccea661d (2f6100253c46)");
+}
+
 TEST(DisplayName, OfAContainerIsItsNameOrItsId) {
   ContainerRecord record;
   record.id = kId;

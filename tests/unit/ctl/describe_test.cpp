@@ -85,7 +85,7 @@ TEST_F(Describe, HasTheWarningsAboutThePod) {
   other.pod.name = "other";
   records_.pods.push_back(other);
   for (const Json& warning : describe("u-1").at("warnings"))
-    EXPECT_THAT(warning.get<std::string>(), HasSubstr("pod u-1 (default/web): "));
+    EXPECT_THAT(warning.get<std::string>(), HasSubstr("pod default/web: "));
   EXPECT_THAT(dump(describe("u-1").at("warnings")),
               HasSubstr("memory limit is 200Mi, the rule says unlimited"));
 }

@@ -107,7 +107,7 @@ TEST_F(ReadInventory, WarnsOfWhatIsRecordedButGone) {
   ASSERT_EQ(tiers.size(), 3U);
   EXPECT_EQ(tiers[1]["rule"]["cpuShares"], 2);
   const std::vector<std::string> warnings = shown["warnings"];
-  EXPECT_THAT(warnings, Contains(HasSubstr("pod u-1 (default/web): its cgroup")));
+  EXPECT_THAT(warnings, Contains(HasSubstr("pod default/web: its cgroup")));
   EXPECT_THAT(warnings, Contains(HasSubstr("container c1 is recorded")));
   EXPECT_EQ(shown["warningKinds"].size(), warnings.size());
   EXPECT_THAT(std::vector<std::string>(shown["warningKinds"]),
@@ -260,7 +260,7 @@ TEST(FormatNotices, SaysWhatIsWrongBeforeThePods) {
 }
 
 TEST(PodTitle, IsTheUidWithoutAName) {
-  Json pod = {{"uid", "u-1"}, {"name", ""}, {"namespace", ""}};
+  Json pod = {{"uid", "u-1"}, {"id", ""}, {"name", ""}, {"namespace", ""}};
   EXPECT_EQ(pod_title(pod), "u-1");
   pod["name"] = "web";
   EXPECT_EQ(pod_title(pod), "web");

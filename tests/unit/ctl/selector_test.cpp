@@ -110,6 +110,7 @@ TEST(Select, SaysWhatThereIsInstead) {
       {"\x1b[2J:web",
        R"(unknown engine "\x1b[2J"; expected one of podman, docker, containerd, cri-o)"},
       {"podman:p1/fornt", "pod or container \"podman:p1/fornt\" not found; did you mean p1/front?"},
+      {"cri-o:web", "pod or container \"cri-o:web\" not found; podqos has no pods of cri-o"},
       {"crio:web", "unknown engine \"crio\"; did you mean cri-o?"},
       {"zz\x1b[2J",
        R"(pod or container "zz\x1b[2J" not found; podqos has podman:p1, docker:727e8107f56a, )"
