@@ -303,9 +303,8 @@ void report_kills(const Context& context) {
       !store::may_involve(context.settings.state_dir, call.id))
     return;
   const auto places = open_places(transaction_paths(context));
-  std::vector<int> fds;
-  for (const sys::UniqueFd& place : places)
-    fds.push_back(place.get());
+  std::vector<int> fds(places.size());
+  std::ranges::transform(places, fds.begin(), &sys::UniqueFd::get);
   const app::Timeouts timeouts{.deadline = app::Timeouts::Clock::now() + kForUnplaced - kReserve};
   const auto done = run_in_sandbox(
       {context.settings, context.log, fds}, kForUnplaced, [&](const Status& entered) {
