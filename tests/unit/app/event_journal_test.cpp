@@ -117,7 +117,7 @@ TEST_F(EventJournal, TellsWhichValueWasCorrected) {
   EXPECT_THAT(news(), IsEmpty());
   node_.tree.cgroups.at("/podqos/kubepods/burstable/poda").files.at("cpu.weight") = "7";
   ASSERT_TRUE(node_.reconcile());
-  EXPECT_THAT(news(), ElementsAre(event(kCorrected, "cpu.weight = 4")));
+  EXPECT_THAT(news(), ElementsAre(event(kCorrected, "cpu.weight: 7 → 4")));
 }
 
 TEST_F(EventJournal, TellsOfAPodWhoseEndWasMissed) {

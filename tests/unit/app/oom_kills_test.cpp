@@ -54,7 +54,7 @@ TEST_F(OomKills, AreReportedWithTheLimit) {
   node_.tree.cgroups.at(kTier).files["memory.max"] = "398458880";
   node_.tree.cgroups.at(kPod).files["memory.peak"] = "389021696";
   node_.stop(kApp, Pid{10});
-  EXPECT_THAT(logged(), HasSubstr("container app (app): OOM-killed by the limit of tier besteffort "
+  EXPECT_THAT(logged(), HasSubstr("container app: OOM-killed by the limit of tier besteffort "
                                   "(380Mi); its pod had used up to 371Mi\n"));
   EXPECT_THAT(logged(), HasSubstr("returned to the tiers; processes of it were OOM-killed\n"));
 }
@@ -80,7 +80,7 @@ TEST_F(OomKills, OfAnotherContainerAreReportedAtItsEnd) {
   node_.stop(kApp, Pid{10});
   EXPECT_THAT(logged(), Not(HasSubstr("OOM-killed")));
   node_.stop(kOther, Pid{11});
-  EXPECT_THAT(logged(), HasSubstr("container other (other): OOM-killed by its own limit"));
+  EXPECT_THAT(logged(), HasSubstr("container other: OOM-killed by its own limit"));
 }
 
 TEST_F(OomKills, OfVersion1AreCountedInTheContainersCgroup) {
@@ -92,7 +92,7 @@ TEST_F(OomKills, OfVersion1AreCountedInTheContainersCgroup) {
   node_.tree.end(Pid{10});
   node_.tree.cgroups[kPod + "/app"] = cgroup;
   ASSERT_TRUE(node_.end(kApp));
-  EXPECT_THAT(logged(), HasSubstr("container app (app): OOM-killed by its own limit"));
+  EXPECT_THAT(logged(), HasSubstr("container app: OOM-killed by its own limit"));
 }
 
 }  // namespace

@@ -168,8 +168,8 @@ TEST_F(DecidePodWrite, ALimitOfANewCgroupMayCut) {
 TEST(HoldAboveUsage, KeepsALimitAboveWhatIsInUse) {
   PodWrite write{.values = {.memory_limit = Bytes{134'217'728}}};
   EXPECT_EQ(hold_above_usage(write, "/kubepods/burstable/pod42", Bytes{209'715'200}),
-            "cgroup /kubepods/burstable/pod42: memory limit lowered to 226492416 instead of "
-            "134217728: 209715200 bytes are in use");
+            "cgroup /kubepods/burstable/pod42: memory limit lowered to 216Mi instead of 128Mi: "
+            "200Mi in use");
   // 16 MiB above the usage.
   EXPECT_EQ(write.values.memory_limit, Bytes{226'492'416});
 }
