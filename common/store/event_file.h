@@ -32,7 +32,8 @@ class EventWriter {
 
   /// Whether anything is recorded.
   [[nodiscard]] bool is_on() const { return half_ > 0; }
-  /// Appends an event. Takes two system calls; with the first event of a program, and its end, four.
+  /// Appends an event. Takes two system calls; with the first event of a program, and its end,
+  /// four.
   /// @param state  the state directory, which has been checked (make_state_directory())
   /// @return why it is not recorded. A part of it may be, if no space is left: readers skip that.
   [[nodiscard]] Status append(const sys::Directory& state, const core::Event& event);
