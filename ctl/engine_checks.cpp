@@ -165,14 +165,8 @@ Json json_of(const EngineFacts& facts) {
   if (facts.is_registered(Method::kNri)) {
     // It has connected since both run.
     const bool connected = facts.is_connected();
-    const auto started =
-        connected ? std::max(facts.plugin->since, start_of(*facts.process)) : std::nullopt;
-    plugin = {
-        {"connected", connected},
-        {"since",
-         started
-             ? Json(std::chrono::floor<std::chrono::seconds>(*started).time_since_epoch().count())
-             : Json(nullptr)}};
+    plugin = {{"connected", connected}, {"since", nullptr}};
+    if (connected) plugin["since"] = json_of(std::max(facts.plugin->since, start_of(*facts.process)));
   }
   const auto& driver = facts.settings.driver;
   return {{"engine", facts.engine->recorded},
