@@ -56,10 +56,10 @@ std::string shown_change(const std::string& change) {
 
 std::string format_changes(const std::vector<std::string>& changes, std::string_view prefix,
                            const Screen& screen) {
-  std::vector<std::string> shown;
+  std::string out;
   for (const std::string& change : changes)
-    shown.push_back(shown_change(change));
-  return lines_of(shown, prefix, screen);
+    out += format_notice(prefix, shown_change(change), screen);
+  return out;
 }
 
 /// The report for people: changes, of a dry run as comments in front of its plan; warnings, and

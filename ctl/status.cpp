@@ -110,31 +110,36 @@ std::string node_text(const Json& view, const Screen& screen) {
 
 // engines
 
+/// "connected since 2026-01-31T23:59:59.000Z"; "-" where the plugin is not registered.
+std::string plugin_of(const Json& engine) {
+  const Json& plugin = engine.at("plugin");
+  if (plugin.is_null()) return "-";
+  if (plugin.at("connected") == false) return "not connected";
+  const Json& since = plugin.at("since");
+  if (since.is_null()) return "connected";
+  return cat("connected since ", format_utc(UnixMillis{since.get<std::int64_t>() * 1000}));
+}
+
+/// A text; "-" for null.
+std::string shown_text(const Json& object, const char* key) {
+  return object.at(key).is_null() ? "-" : printable(text_in(object, key));
+}
+
+/// "yes" or "no"; "-" for null.
+std::string yes_in(const Json& object, const char* key) {
+  const Json& value = object.at(key);
+  return value.is_null() ? "-" : value == true ? "yes" : "no";
+}
+
 /// What is installed, and what each knows of podqos; "" if nothing is, or they were not looked at.
 std::string engines_text(const Json& view, const Screen& screen) {
   std::vector<Row> rows = {
       heading({"ENGINE", "VERSION", "RUNS", "DRIVER", "REGISTERED", "KNOWN", "PLUGIN"})};
-  const auto yes = [](const Json& value) {
-    return cell(value.is_null() ? "-" : value == true ? "yes" : "no");
-  };
-  for (const Json& engine : view.value("engines", Json::array())) {
-    const auto shown = [&](const char* key) {
-      const Json& value = engine.at(key);
-      return cell(value.is_string() && value != "" ? printable(value.get<std::string>()) : "-");
-    };
-    const Json& plugin = engine.at("plugin");
-    const bool connected = plugin.is_object() && plugin.at("connected") == true;
-    const Json since = connected ? plugin.at("since") : Json(nullptr);
-    const std::string time =
-        since.is_number() ? cat(" since ", format_utc(UnixMillis{since.get<std::int64_t>() * 1000}))
-                          : "";
-    rows.push_back({cell(text_in(engine, "engine"), Colour::kBold), shown("version"),
-                    yes(engine.at("running")), shown("driver"), shown("registered"),
-                    yes(engine.at("known")),
-                    cell(plugin.is_null() ? "-"
-                         : connected      ? cat("connected", time)
-                                          : "not connected")});
-  }
+  for (const Json& engine : view.value("engines", Json::array()))
+    rows.push_back({cell(text_in(engine, "engine"), Colour::kBold),
+                    cell(shown_text(engine, "version")), cell(yes_in(engine, "running")),
+                    cell(shown_text(engine, "driver")), cell(shown_text(engine, "registered")),
+                    cell(yes_in(engine, "known")), cell(plugin_of(engine))});
   constexpr std::array kCuts = {Cut{.column = 4, .least = 10}, Cut{.column = 1, .least = 7}};
   return rows.size() > 1 ? cat("\n", format_table(rows, screen, kCuts)) : "";
 }
@@ -228,10 +233,11 @@ class TierTable {
     }
     add(top.is_null() ? kubepods : cat("  ", leaf_of(kubepods)), all, root,
         root.at("memoryUsageBytes"));
+    const Json none = nullptr;
     for (const Json& tier : tree.at("tiers")) {
       // Guaranteed pods lie in the root itself.
       const bool own = text_in(tier, "cgroup") != kubepods;
-      add(cat(top.is_null() ? "  " : "    ", text_in(tier, "qosClass")), tier, own ? tier : kNone,
+      add(cat(top.is_null() ? "  " : "    ", text_in(tier, "qosClass")), tier, own ? tier : none,
           own ? tier.at("memoryUsageBytes") : usage_in(kubepods));
     }
   }
@@ -243,7 +249,7 @@ class TierTable {
 
  private:
   /// @param sums  "pods" and "requests"
-  /// @param cgroup  with the values of kernel and rule; kNone: there is none
+  /// @param cgroup  with the values of kernel and rule; null: there is none
   void add(std::string name, const Json& sums, const Json& cgroup, const Json& usage) {
     const bool own = !cgroup.is_null();
     if (own && !cgroup.at("cpuWeight").is_null()) rows_.front().at(3).text = "WEIGHT";
@@ -270,7 +276,6 @@ class TierTable {
     return sum;
   }
 
-  inline static const Json kNone = nullptr;
   const Json& view_;
   std::vector<Row> rows_ = {heading({"TIER", "PODS", "CPU req", "SHARES", "MEM now/req/limit"})};
 };
