@@ -156,6 +156,12 @@ std::string registered_by(const EngineFacts& facts) {
   return join(names, " and ");
 }
 
+/// Since 1970; null for nullopt.
+Json seconds(const std::optional<Time>& time) {
+  if (!time) return nullptr;
+  return std::chrono::floor<std::chrono::seconds>(*time).time_since_epoch().count();
+}
+
 Json json_of(const EngineFacts& facts) {
   Json problems = Json::array();
   for (const Check& check : check_engine(facts))
@@ -166,7 +172,7 @@ Json json_of(const EngineFacts& facts) {
     // It has connected since both run.
     const bool connected = facts.is_connected();
     plugin = {{"connected", connected}, {"since", nullptr}};
-    if (connected) plugin["since"] = json_of(std::max(facts.plugin->since, start_of(*facts.process)));
+    if (connected) plugin["since"] = seconds(std::max(facts.plugin->since, start_of(*facts.process)));
   }
   const auto& driver = facts.settings.driver;
   return {{"engine", facts.engine->recorded},

@@ -122,7 +122,9 @@ TEST_F(ReadUsage, KnowsWhatTheKernelCounts) {
   enter(start_process());
   const auto usage = reader.read(below("c"));
   ASSERT_TRUE(usage);
-  if (has_pids()) EXPECT_THAT(usage->pids, Optional(1));
+  if (has_pids()) {
+    EXPECT_THAT(usage->pids, Optional(1));
+  }
   EXPECT_THAT(usage->memory, Optional(Ge(Bytes{})));
   EXPECT_THAT(usage->oom_kills, Optional(0));
   EXPECT_THAT(usage->periods, Optional(0));
@@ -136,7 +138,9 @@ TEST_F(ReadUsage, ReadsAgainWhetherOrNotFilesStayOpen) {
     enter(start_process());
     const auto after = reader.read(below("c"));
     ASSERT_TRUE(after);
-    if (has_pids()) EXPECT_EQ(after->pids, *before->pids + 1);
+    if (has_pids()) {
+      EXPECT_EQ(after->pids, *before->pids + 1);
+    }
     EXPECT_GT(after->at, before->at);
   }
 }
@@ -158,7 +162,9 @@ TEST_F(ReadUsage, ReadsTheOneThatHasTakenItsPlace) {
   enter(start_process());
   const auto usage = reader.read(below("c"));
   ASSERT_TRUE(usage);
-  if (has_pids()) EXPECT_THAT(usage->pids, Optional(1));
+  if (has_pids()) {
+    EXPECT_THAT(usage->pids, Optional(1));
+  }
 }
 
 TEST_F(ReadUsage, ClosesFilesOfCgroupsThatAreNoLongerRead) {
