@@ -214,6 +214,16 @@ class Inventory {
     return std::move(rule).value_or(core::CgroupValues{});
   }
 
+  void check_container(std::string_view pod, const core::PodRecord& record,
+                       const core::ContainerRecord& container, bool alive) {
+    if (!alive)
+      note("containers", pod,
+           cat("container ", printable(container.id),
+               " is recorded but not running: run podqosctl reconcile"));
+    else if (const auto stray = cgroup::describe_stray(cgroups_, record, container))
+      note("places", pod, *stray);
+  }
+
   /// The pod's containers. Warns of those that are not what or where the record says, or are not
   /// bound by the pod.
   Json containers_json(std::string_view pod, const core::PodRecord& record) {
@@ -249,12 +259,7 @@ class Inventory {
         any_outside = true;
         note("places", pod, *words);
       }
-      if (!alive)
-        note("containers", pod,
-             cat("container ", printable(container.id),
-                 " is recorded but not running: run podqosctl reconcile"));
-      else if (const auto stray = cgroup::describe_stray(cgroups_, record, container))
-        note("places", pod, *stray);
+      check_container(pod, record, container, alive);
     }
     for (const std::string& words : core::describe_unfollowed(record, held, node_))
       note("limits", pod, words);

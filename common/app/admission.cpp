@@ -226,6 +226,14 @@ Status check_room(Transaction& transaction, const AdmissionRequest& request,
   return check_fit(transaction, fit);
 }
 
+/// Few admissions depend on the capacity of processes.
+core::NodeCapacity capacity_for_admission(Transaction& transaction) {
+  const core::Settings& settings = transaction.settings();
+  const bool counts_pids =
+      settings.pod_pids_limit && settings.admission.pids != core::AdmissionPolicy::kOff;
+  return counts_pids ? cgroup::with_pids(transaction.capacity()) : transaction.capacity();
+}
+
 Result<std::optional<Admission>> admit_to_pod(Transaction& transaction, AdmissionRequest& request,
                                               const core::Identity& identity,
                                               const Result<std::string>& root) {
@@ -237,18 +245,13 @@ Result<std::optional<Admission>> admit_to_pod(Transaction& transaction, Admissio
   PODQOS_ASSIGN(auto before, transaction.store().pod(identity.uid));
   if (before) core::reconcile_bundle(transaction.tiers(), *before, request.facts);
   const auto existing = without_dead(machine, before, request.facts);
-  // Few admissions depend on the capacity of processes.
-  const bool counts_pids =
-      settings.pod_pids_limit && settings.admission.pids != core::AdmissionPolicy::kOff;
-  const core::NodeCapacity capacity =
-      counts_pids ? cgroup::with_pids(transaction.capacity()) : transaction.capacity();
   const core::AdmissionSnapshot snapshot{.identity = identity,
                                          .claim = claim,
                                          .before = before,
                                          .existing = existing,
                                          .running = find_running(machine, request, before),
                                          .others = core::sums_beside(transaction.tiers(), before),
-                                         .capacity = capacity,
+                                         .capacity = capacity_for_admission(transaction),
                                          .layout = machine.layout_without_hugepages(),
                                          .root = root};
   PODQOS_ASSIGN(auto pod, core::decide_pod(request, snapshot, settings));

@@ -52,8 +52,8 @@ class AllClasses(ContainerdCase):
         """Where podqos could not place a container, it says what helps."""
         if not self.how.places:
             self.assertRegex(engine.LOG.read_text(encoding="utf-8"),
-                             f"warning: pod {BURSTABLE.uid}, container {container} runs in cgroup "
-                             f"/k8s.io/{container}, not in .*: register podqos-runtime")
+                             fr"warning: pod {BURSTABLE.uid} \(default/{BURSTABLE.uid}\), container {container} runs "
+                             f"in cgroup /k8s.io/{container}, not in .*: register podqos-runtime")
 
     def assert_verbs(self, pod, container):
         """containerd finds the container where podqos has placed it; 0::/ is the cgroup that it began in.
