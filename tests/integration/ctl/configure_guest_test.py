@@ -4,6 +4,7 @@ Here the packages are built, and guests of Debian 12, 13 and testing are booted:
 There this file runs again, with the services of the engines as Debian ships them.
 """
 
+import functools
 import json
 import os
 import pathlib
@@ -75,15 +76,22 @@ def start_containerd_service():
     engine.call("systemctl", "start", "containerd.service")
 
 
+@functools.cache
+def client_of_containerd():
+    """Starts containerd.service, with an image, once in a guest."""
+    start_containerd_service()
+    client = cri.Client(SOCKET)
+    client.wait(containerd.PATIENCE)
+    containerd.load_image(client, SOCKET, containerd.pause_image())
+    return client
+
+
 class Containerd(unittest.TestCase):
     """In the guest: containerd.service."""
 
     @classmethod
     def setUpClass(cls):
-        start_containerd_service()
-        cls.cri = cri.Client(SOCKET)
-        cls.cri.wait(containerd.PATIENCE)
-        containerd.load_image(cls.cri, SOCKET, containerd.pause_image())
+        cls.cri = client_of_containerd()
 
     def setUp(self):
         # All tests together restart it too often for systemd.
@@ -212,7 +220,7 @@ class Doctor(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        Containerd.setUpClass.__func__(cls)
+        cls.cri = client_of_containerd()
 
     def setUp(self):
         engine.call("systemctl", "reset-failed", "containerd.service", check=False)
@@ -402,7 +410,7 @@ class ThreeEngines(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        Containerd.setUpClass.__func__(cls)
+        cls.cri = client_of_containerd()
         configure("containerd", "--method", "wrapper", "--restart")
         cls.cri.wait(containerd.PATIENCE)
         podman.configure_podman()

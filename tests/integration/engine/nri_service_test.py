@@ -157,7 +157,7 @@ class Reconciliation(unittest.TestCase):
         self.assertEqual(journal(RECONCILE), released)
         found = subprocess.run(["journalctl", "--no-pager", "--quiet", "--output=cat", "PODQOS_POD=gone-1",
                                 "PODQOS_EVENT=placed"], capture_output=True, text=True, check=True, timeout=PATIENCE)
-        self.assertIn("pod gone-1, container gone (gone): Burstable, cpu 100m", found.stdout)
+        self.assertIn("pod gone-1, container gone: Burstable, cpu 100m", found.stdout)
 
     def test_beside_a_plugin_that_waits_for_its_runtime(self):
         """That one counts on no list of an engine, and reconciles nothing."""

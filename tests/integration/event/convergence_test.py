@@ -139,7 +139,7 @@ class Convergence(BusyCase):
             self.assertEqual(process.wait(PATIENCE), 0)
         self.assertFalse(self.shown()["converging"])
         self.assert_unharmed(first_pid, second_pid)
-        self.assertIn("memory limit has come down to 134217728", self.podqos.log_text())
+        self.assertIn("memory limit has come down to 128Mi", self.podqos.log_text())
 
     def test_a_full_tier_gives_back_page_cache(self):
         """What has been read is charged to the tier until it is reclaimed."""
