@@ -172,7 +172,8 @@ Json json_of(const EngineFacts& facts) {
     // It has connected since both run.
     const bool connected = facts.is_connected();
     plugin = {{"connected", connected}, {"since", nullptr}};
-    if (connected) plugin["since"] = seconds(std::max(facts.plugin->since, start_of(*facts.process)));
+    if (connected)
+      plugin["since"] = seconds(std::max(facts.plugin->since, start_of(*facts.process)));
   }
   const auto& driver = facts.settings.driver;
   return {{"engine", facts.engine->recorded},
