@@ -1,5 +1,8 @@
 #include "common/cgroup/usage.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <fstream>
 #include <optional>
@@ -103,10 +106,13 @@ class ReadUsage : public OwnCgroup {
     EXPECT_TRUE(opened) << opened.error().message;
     return std::move(*opened);
   }
+  /// Into a child: on cgroup v2 one that enables controllers for its children has no processes.
   void enter(Pid pid) {
-    for (const Hierarchy& hierarchy : hierarchies())
-      if (is_directory(hierarchy.mount_point + below("c")))
-        std::ofstream{hierarchy.mount_point + below("c") + "/cgroup.procs"} << pid.value();
+    for (const Hierarchy& hierarchy : hierarchies()) {
+      const std::string leaf = hierarchy.mount_point + below("c/leaf");
+      ::mkdir(leaf.c_str(), 0755);
+      std::ofstream{leaf + "/cgroup.procs"} << pid.value();
+    }
   }
   /// Removes and makes it again.
   void replace() {
