@@ -217,7 +217,7 @@ class Livelock(MemoryCase):
         self.assertGreaterEqual(int(self.held(cgroup)[2]), 36 * MI)
         self.assertEqual(len(self.lines()), 1, self.lines())
         self.assertIn("pod stuck", self.lines()[0])
-        self.assertTrue(any("1 live, 1 throttled" in text for text in self.shown), self.shown)
+        self.assertTrue(any("1/1, 1 throttled" in text for text in self.shown), self.shown)
         # What was raised remains.
         raised = self.held(cgroup)[2]
         self.podqos.ctl("reconcile")
