@@ -26,6 +26,9 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kTick{20};
+/// The same once its end of the pipe is closed: the kernel closes it a moment before a process that
+/// ends can be waited for.
+constexpr milliseconds kTickOfEnd{1};
 /// How long a killed child may take to end.
 constexpr milliseconds kEnd{1'000};
 
@@ -52,14 +55,17 @@ Status enter(const Sandbox& sandbox, Landlock landlock) {
 /// @return the wait status; nullopt: it has not ended in time
 std::optional<int> await_end(pid_t child, int pipe, milliseconds limit) {
   pollfd polled{.fd = pipe, .events = POLLIN, .revents = 0};
+  milliseconds tick = kTick;
   // Counts ticks: a clock would continue while both processes are stopped or frozen.
   while (limit > limit.zero()) {
-    const int found = ::poll(&polled, 1, static_cast<int>(kTick.count()));
-    if (found == 0 || (found < 0 && errno != EINTR)) limit -= kTick;
+    const int found = ::poll(&polled, 1, static_cast<int>(tick.count()));
+    if (found == 0 || (found < 0 && errno != EINTR)) limit -= tick;
     int status = 0;
     if (::waitpid(child, &status, WNOHANG | __WALL) == child) return status;
     // It may close its end and stay.
-    if (polled.revents != 0) polled.fd = -1;
+    if (polled.revents == 0) continue;
+    polled.fd = -1;
+    tick = kTickOfEnd;
   }
   return std::nullopt;
 }
