@@ -64,7 +64,7 @@ void check_state(const app::ConfigurationReport& configuration, cgroup::Machine&
   checks.push_back(check_directory(read_directory(settings.state_dir)));
   const Check lock = check_lock(read_lock(settings.state_dir), settings);
   checks.push_back(lock);
-  // Whoever waits for the lock now waits in vain.
+  // Programs that wait for the lock at this moment will time out.
   if (lock.outcome == Outcome::kProblem) {
     checks.push_back({"state", "records", Outcome::kSkipped, "not read: see the lock"});
     return;

@@ -81,7 +81,7 @@ Check check_realtime(const KernelFacts& facts) {
 struct WarningKind {
   std::string_view kind;
   std::string_view group;
-  std::string_view good;  ///< where there is no such warning; "": who owns each kubepods
+  std::string_view good;  ///< said without such a warning; "": who owns each kubepods
   Outcome outcome;
   const char* remedy;  ///< "" if the warning says it
 };

@@ -39,7 +39,7 @@ namespace podqos::ctl {
 /// podqos-reconcile.timer; what systemd says of units, or why it cannot be asked.
 [[nodiscard]] Check check_timer(const Result<Units>& units);
 /// Settings of a kubelet's configuration that contradict podqos's.
-/// @param text  YAML or JSON of type KubeletConfiguration; nullopt: there is no kubelet
+/// @param text  YAML or JSON of type KubeletConfiguration; nullopt without a kubelet
 [[nodiscard]] Checks check_kubelet(std::string_view file, const std::optional<std::string>& text,
                                    const core::Settings& settings);
 

@@ -79,7 +79,7 @@ class EngineChecks {
     if (!facts_.process) return add("known", kSkipped, "the daemon does not run");
     if (facts_.docker && !*facts_.docker) {
       const Error& why = facts_.docker->error();
-      // Without a client nothing can be asked, which is no fault of the daemon's.
+      // The client is missing, so the daemon cannot be asked; it may well be in order.
       if (why.code == ErrorCode::kNotFound)
         return add("known", kSkipped, cat("the daemon cannot be asked: ", why.message));
       return add("known", kProblem,

@@ -81,7 +81,7 @@ std::string_view read_until(std::string_view& rest, char separator);
 [[nodiscard]] std::string format_amount(Bytes bytes);
 /// "2", "250m".
 [[nodiscard]] std::string format_amount(MilliCpu cpu);
-/// "50ms"; "1500us" if it is no whole number of milliseconds.
+/// "50ms"; "1500us" if it is not a whole number of milliseconds.
 [[nodiscard]] std::string format_amount(Micros time);
 
 }  // namespace podqos

@@ -19,7 +19,7 @@ constexpr std::string_view kEventStart = R"({"time":")";
 /// "engine":…,"namespace":…,"name":…,"uid":…,"container":{"id":…,"name":…},"class":…,"cgroup":…,
 /// "text":…}, without what is not known. Names are cut after 256 bytes, cgroups after 1024, and the
 /// text where the line would exceed kMaxEventLine. Control bytes are escaped as \xNN, and all
-/// others, too, where a value is no UTF-8.
+/// others, too, where a value is not UTF-8.
 [[nodiscard]] std::string format_event(const core::Event& event);
 
 /// Parses a line of format_event(); members that are not known are ignored.

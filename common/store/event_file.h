@@ -77,7 +77,7 @@ class EventReader {
   std::list<File> files_;  ///< the older one first
 };
 
-/// All events of the journal; none if there is no state directory.
+/// All events of the journal; empty without a state directory.
 /// @return the errors of EventReader
 [[nodiscard]] Result<EventList> read_events(const std::string& state_dir);
 
