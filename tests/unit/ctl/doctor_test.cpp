@@ -236,10 +236,10 @@ TEST(CheckEvents, CountsFailuresOfTheLastHour) {
                           UnixMillis{kNow})}),
       "failures ok: none in the last hour\n");
   EXPECT_EQ(shown({check_events(
-                {event(kFailed, kNow - 5, "one"), event(kRefused, kNow - 4, "no \x1b[31mroom")},
+                {event(kFailed, kNow - 5, "one"), event(kRefused, kNow - 4, "no \"room\"")},
                 UnixMillis{kNow})}),
-            "failures warning: 2 in the last hour, the last one: no \\x1b[31mroom → podqosctl "
-            "events --since 1h\n");
+            "failures warning: 2 in the last hour, the last one: no \"room\" → podqosctl events "
+            "--since 1h\n");
 }
 
 TEST(CheckEngines, WarnsWhereNoneIsRegistered) {
