@@ -5,6 +5,7 @@ there. `guest.py emulated .../emulated_test.py NAME...` runs only the tests of t
 """
 
 import errno
+import json
 import mmap
 import os
 import pathlib
@@ -137,6 +138,25 @@ class Cpuset(EveryController):
         self.assertEqual(words(path, "cpuset.cpus.effective"), ["0-1"])
         self.assertEqual(words(inner, "cpuset.cpus.effective"), ["1"])
         self.assertEqual(os.sched_getaffinity(pid), {1})
+
+
+@harness.runc_only
+class Pressure(EveryController):
+    """podqosctl top tells how long the tasks of a pod waited, as the kernel's PSI does."""
+
+    def test_of_a_throttled_pod(self):
+        burning = container("app", requests={"cpu": "50m"}, limits={"cpu": "100m", "memory": "64Mi"})
+        self.launch(pod("waiting", burning), "app", args=("sh", "-c", "while :; do :; done"))
+        command = [harness.CTL, "--config", self.podqos.config(self.kind), "top", "--once"]
+
+        def say(*words):
+            return subprocess.run([*command, *words], capture_output=True, text=True, check=True, timeout=60).stdout
+
+        found = json.loads(say("-o", "json"))["pods"][0]
+        # It may run in 10 of 100 milliseconds.
+        self.assertGreater(found["cpuWaitingPercent"], 50)
+        self.assertEqual(found["memoryWaitingPercent"], 0)
+        self.assertRegex(say(), r"THR +CPSI .* MPSI ")
 
 
 if __name__ == "__main__":
