@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,10 +18,10 @@
 #include "common/base/text.h"
 #include "common/codec/event_json.h"
 #include "common/core/events/event.h"
-#include "common/core/pods/pod_name.h"
 #include "common/store/event_file.h"
 #include "common/sys/clock.h"
 #include "ctl/command.h"
+#include "ctl/event_pods.h"
 #include "ctl/selector.h"
 #include "ctl/since.h"
 
@@ -43,44 +42,13 @@ struct EventsOptions {
   std::int64_t last = 0;  ///< 0: all
 };
 
-/// The pod of an event. One that is only about a container stands for a pod of its own.
-const std::string& uid_of(const Event& event) {
-  return event.uid.empty() ? event.container_id : event.uid;
-}
-
-/// The pods and containers that events are about, by the newest ones, for select().
-std::vector<core::PodRecord> pods_in(const std::vector<Event>& events) {
-  std::map<std::string, core::PodRecord> pods;
-  for (const Event& event : events) {
-    if (uid_of(event).empty()) continue;
-    core::PodRecord& record = pods[uid_of(event)];
-    record.pod.uid = uid_of(event);
-    if (!event.pod_name.empty()) {
-      record.pod.name = event.pod_name;
-      record.pod.pod_namespace = event.pod_namespace;
-    }
-    if (const auto engine = place_of_word(core::kEngineNames, event.engine))
-      record.engine = static_cast<core::Engine>(*engine);
-    if (event.container_id.empty()) continue;
-    std::erase_if(record.containers, [&](const core::ContainerRecord& container) {
-      return container.id == event.container_id || container.name == event.container;
-    });
-    core::ContainerRecord& container = record.containers.emplace_back();
-    container.id = event.container_id;
-    container.name = event.container;
-  }
-  std::vector<core::PodRecord> found;
-  found.reserve(pods.size());
-  for (auto& [uid, record] : pods)
-    found.push_back(std::move(record));
-  return found;
-}
-
 /// Which events are shown.
 class Filter {
  public:
   /// @return the errors of select(); kInvalidArgument for a time that is not one
-  static Result<Filter> make(const EventsOptions& options, const std::vector<Event>& events) {
+  /// @param pods  have to outlive the filter
+  static Result<Filter> make(const EventsOptions& options,
+                             const std::vector<core::PodRecord>& pods) {
     Filter filter;
     if (!options.since.empty()) {
       const auto since = parse_since(options.since, sys::wall_clock());
@@ -93,40 +61,21 @@ class Filter {
       filter.since_ = *since;
     }
     if (options.pod.empty()) return filter;
-    const std::vector<core::PodRecord> pods = pods_in(events);
     auto selection = select(pods, options.pod);
     if (!selection)
       return fail(std::move(selection).error().with_context("in the journal of events"));
-    filter.uid_ = selection->pod->pod.uid;
-    if (selection->container != nullptr) filter.container_ = *selection->container;
+    filter.selection_ = *selection;
     return filter;
   }
 
   [[nodiscard]] bool shows(const Event& event) const {
-    if (event.time < since_ || (uid_ && uid_of(event) != *uid_)) return false;
-    if (!container_) return true;
-    return container_->name.empty() ? event.container_id == container_->id
-                                    : event.container == container_->name;
+    return event.time >= since_ && (!selection_ || is_about(event, *selection_));
   }
 
  private:
   UnixMillis since_;
-  std::optional<std::string> uid_;
-  std::optional<core::ContainerRecord> container_;
+  std::optional<Selection> selection_;
 };
-
-/// "web/front/app", as --pod takes it.
-std::string name_of(const Event& event) {
-  core::ContainerRecord container;
-  container.id = event.container_id;
-  container.name = event.container;
-  const bool has_container = !event.container.empty() || !event.container_id.empty();
-  if (uid_of(event).empty() && event.pod_name.empty()) return "-";
-  if (event.uid.empty() && event.pod_name.empty()) return core::display_name(container);
-  const std::string name = core::display_name(
-      {.pod_namespace = event.pod_namespace, .name = event.pod_name, .uid = event.uid, .id = {}});
-  return has_container ? cat(name, "/", core::display_name(container)) : name;
-}
 
 Colour colour_of(core::EventKind kind) {
   using enum core::EventKind;
@@ -194,17 +143,23 @@ void warn_of_damage(const store::EventList& list) {
            " of the journal of events"));
 }
 
+/// Waits until it is time to look again.
+/// @return false: standard output was closed
+bool waits_for_output() {
+  pollfd out{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
+  static_cast<void>(::poll(&out, 1, static_cast<int>(kLook.count())));
+  return (out.revents & (POLLERR | POLLHUP)) == 0;
+}
+
 /// Shows what comes, until standard output is closed or a signal ends the program.
 Result<int> follow(store::EventReader& reader, const Filter& filter, Printer& printer) {
-  while (true) {
-    pollfd out{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
-    static_cast<void>(::poll(&out, 1, static_cast<int>(kLook.count())));
-    if ((out.revents & (POLLERR | POLLHUP)) != 0) return kDone;
+  while (waits_for_output()) {
     PODQOS_ASSIGN(auto list, reader.next());
     warn_of_damage(list);
     std::erase_if(list.events, [&](const Event& event) { return !filter.shows(event); });
     if (!list.events.empty() && printer.show(list.events) != kDone) return kRefused;
   }
+  return kDone;
 }
 
 /// Reads nothing but the configuration and the state directory: drops all capabilities.
@@ -214,14 +169,19 @@ Result<int> run_events(const EventsOptions& options, const Cli& cli) {
   PODQOS_ASSIGN(const auto settings, app::load_settings(cli.config));
   if (settings.events_size == Bytes{0}) warn("events.size is 0: no event is recorded");
   auto reader = store::EventReader::open(settings.state_dir);
-  if (!reader && reader.error().code == ErrorCode::kNotFound && !options.follow) {
+  while (!reader && reader.error().code == ErrorCode::kNotFound && options.follow) {
+    if (!waits_for_output()) return kDone;
+    reader = store::EventReader::open(settings.state_dir);
+  }
+  if (!reader && reader.error().code == ErrorCode::kNotFound) {
     if (!options.output.is_json()) warn("no events: there has been no pod yet");
     return kDone;
   }
   if (!reader) return fail(std::move(reader).error());
   PODQOS_ASSIGN(auto list, reader->next());
   warn_of_damage(list);
-  PODQOS_ASSIGN(const auto filter, Filter::make(options, list.events));
+  const std::vector<core::PodRecord> pods = pods_in(list.events);
+  PODQOS_ASSIGN(const auto filter, Filter::make(options, pods));
   std::erase_if(list.events, [&](const Event& event) { return !filter.shows(event); });
   const std::int64_t last = options.follow && options.last == 0 ? kFollowed : options.last;
   const auto surplus = std::ssize(list.events) - static_cast<std::ptrdiff_t>(last);

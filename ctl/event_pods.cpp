@@ -1,0 +1,69 @@
+#include "ctl/event_pods.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/core/pods/pod_name.h"
+
+namespace podqos::ctl {
+
+using core::Event;
+
+const std::string& uid_of(const Event& event) {
+  return event.uid.empty() ? event.container_id : event.uid;
+}
+
+std::vector<core::PodRecord> pods_in(const std::vector<Event>& events) {
+  std::map<std::string, core::PodRecord> pods;
+  for (const Event& event : events) {
+    if (uid_of(event).empty()) continue;
+    core::PodRecord& record = pods[uid_of(event)];
+    record.pod.uid = uid_of(event);
+    if (!event.pod_name.empty()) {
+      record.pod.name = event.pod_name;
+      record.pod.pod_namespace = event.pod_namespace;
+    }
+    if (event.qos_class) record.qos_class = *event.qos_class;
+    if (const auto engine = core::parse_engine(event.engine)) record.engine = engine;
+    if (event.container_id.empty()) continue;
+    std::erase_if(record.containers, [&](const core::ContainerRecord& container) {
+      return container.id == event.container_id ||
+             (!event.container.empty() && container.name == event.container);
+    });
+    core::ContainerRecord& container = record.containers.emplace_back();
+    container.id = event.container_id;
+    container.name = event.container;
+  }
+  std::vector<core::PodRecord> found;
+  found.reserve(pods.size());
+  for (auto& [uid, record] : pods)
+    found.push_back(std::move(record));
+  return found;
+}
+
+bool is_about(const Event& event, const Selection& selection) {
+  const auto& [pod, container] = selection;
+  // A failure may be recorded before the container's pod is known.
+  const bool early =
+      event.uid.empty() && std::ranges::find(pod->containers, event.container_id,
+                                             &core::ContainerRecord::id) != pod->containers.end();
+  if (uid_of(event) != pod->pod.uid && !early) return false;
+  if (container == nullptr || event.container_id == container->id) return true;
+  return !container->name.empty() && event.container == container->name;
+}
+
+std::string name_of(const Event& event) {
+  core::ContainerRecord container;
+  container.id = event.container_id;
+  container.name = event.container;
+  const bool has_container = !event.container.empty() || !event.container_id.empty();
+  if (uid_of(event).empty() && event.pod_name.empty()) return "-";
+  if (event.uid.empty() && event.pod_name.empty()) return core::display_name(container);
+  const std::string name = core::display_name(
+      {.pod_namespace = event.pod_namespace, .name = event.pod_name, .uid = event.uid, .id = {}});
+  return has_container ? cat(name, "/", core::display_name(container)) : name;
+}
+
+}  // namespace podqos::ctl

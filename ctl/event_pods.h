@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/core/events/event.h"
+#include "common/core/record.h"
+#include "ctl/selector.h"
+
+// Pods and containers as the journal of events knows them, which outlives their records.
+namespace podqos::ctl {
+
+/// The pod of an event. One that is only about a container stands for a pod of its own.
+[[nodiscard]] const std::string& uid_of(const core::Event& event);
+
+/// The pods and containers that events are about, by the newest ones, for select().
+[[nodiscard]] std::vector<core::PodRecord> pods_in(const std::vector<core::Event>& events);
+
+/// Whether the event is about what was selected, or a container of it.
+[[nodiscard]] bool is_about(const core::Event& event, const Selection& selection);
+
+/// "web/front/app", as select() takes it; "-" for an event about neither pod nor container.
+[[nodiscard]] std::string name_of(const core::Event& event);
+
+}  // namespace podqos::ctl
