@@ -15,7 +15,6 @@
 #include "common/store/event_file.h"
 #include "ctl/inventory.h"
 #include "ctl/inventory_view.h"
-#include "ctl/selector.h"
 
 namespace podqos::ctl {
 namespace {
@@ -132,18 +131,17 @@ Json events_of(const std::string& state_dir, const std::string& uid, Json& warni
 
 Result<Json> describe_json(const app::ConfigurationReport& configuration,
                            const NodeRecords& records, cgroup::Machine& cgroups,
-                           std::string_view selector) {
-  PODQOS_ASSIGN(const Selection selection, select(records.pods, selector));
+                           const Selection& selected) {
   PODQOS_ASSIGN(const Json view, inventory_json(configuration, records, cgroups));
-  const core::PodRecord& record = *selection.pod;
+  const core::PodRecord& record = *selected.pod;
   const Json& pods = view.at("pods");
   const auto found = std::ranges::find_if(
       pods, [&](const Json& pod) { return text_in(pod, "uid") == record.pod.uid; });
   Json pod = *found;
   add_counters(pod, cgroups);
-  if (selection.container != nullptr)
+  if (selected.container != nullptr)
     std::erase_if(pod.at("containers").get_ref<Json::array_t&>(), [&](const Json& container) {
-      return text_in(container, "id") != selection.container->id;
+      return text_in(container, "id") != selected.container->id;
     });
   for (Json& container : pod.at("containers"))
     add_counters(container, cgroups);

@@ -72,10 +72,13 @@ void check_state(const app::ConfigurationReport& configuration, cgroup::Machine&
   auto records = read_records(settings);
   if (!records) return add(checks, check_inventory(fail(records.error())));
   checks.push_back(check_weights(settings, records->tiers.weight_formula));
+  const auto events = store::read_events(settings.state_dir);
+  const auto missed = find_not_managed(
+      configuration, *records, events ? events->events : std::vector<core::Event>{}, cgroups);
   const auto inventory = inventory_json(configuration, *std::move(records), cgroups);
   add(checks, check_inventory(inventory));
   if (inventory) count_pods(*inventory, engines);
-  const auto events = store::read_events(settings.state_dir);
+  checks.push_back(check_missed(missed));
   checks.push_back(events ? check_events(events->events, UnixMillis{std::time(nullptr) * 1000})
                           : Check{"pods", "failures", Outcome::kSkipped, events.error().message});
 }

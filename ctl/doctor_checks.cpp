@@ -11,6 +11,7 @@
 #include "common/base/text.h"
 #include "common/cgroup/node.h"
 #include "ctl/command.h"
+#include "ctl/event_pods.h"
 #include "ctl/table.h"
 
 namespace podqos::ctl {
@@ -240,6 +241,17 @@ Checks check_inventory(const Result<Json>& inventory) {
     checks.push_back(check_kind(kind, *inventory));
   checks.push_back(check_tiers(*inventory));
   return checks;
+}
+
+Check check_missed(const std::vector<NotManaged>& missed) {
+  if (missed.empty()) return {"pods", "missed", kOk, "no container that asks for podqos is missed"};
+  // Those that run come first.
+  const NotManaged& first = missed.front();
+  const std::size_t more = missed.size() - 1;
+  return {"pods", "missed", first.pid ? kProblem : kWarning,
+          cat(name_of(first.container), ": ", printable(first.why, 500),
+              more > 0 ? cat(" (and ", more, " more: see podqosctl status)") : ""),
+          first.remedy};
 }
 
 Check check_events(const std::vector<core::Event>& events, UnixMillis now) {

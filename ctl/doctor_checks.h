@@ -13,6 +13,7 @@
 #include "ctl/doctor_facts.h"
 #include "ctl/engines.h"
 #include "ctl/json.h"
+#include "ctl/not_managed.h"
 #include "ctl/table.h"
 #include "ctl/units.h"
 
@@ -31,6 +32,8 @@ namespace podqos::ctl {
 /// The warnings of an inventory, by kind, and tiers whose limit usage keeps above its rule.
 /// @param inventory  of inventory_json(), or why there is none
 [[nodiscard]] Checks check_inventory(const Result<Json>& inventory);
+/// Containers that podqos should manage and does not.
+[[nodiscard]] Check check_missed(const std::vector<NotManaged>& missed);
 /// Containers that failed or were refused in the hour before `now`.
 [[nodiscard]] Check check_events(const std::vector<core::Event>& events, UnixMillis now);
 /// What concerns no engine alone: whether any is registered, and whether their drivers are allowed.

@@ -19,7 +19,8 @@ namespace podqos::ctl {
 [[nodiscard]] Result<Json> inventory_json(const app::ConfigurationReport& configuration,
                                           NodeRecords records, cgroup::Machine& cgroups);
 
-/// The same of this machine, with the records of its state directory.
+/// The same of this machine, with the records of its state directory, and in "notManaged" the
+/// containers of find_not_managed().
 [[nodiscard]] Result<Json> read_inventory(const app::ConfigurationReport& configuration);
 
 /// What is to be known of the configuration before anything else: errors, files that are not read,

@@ -11,9 +11,11 @@
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/core/pods/pod_name.h"
+#include "common/store/event_file.h"
 #include "ctl/describe.h"
 #include "ctl/engines.h"
 #include "ctl/inventory.h"
+#include "ctl/not_managed.h"
 
 namespace podqos::ctl {
 namespace {
@@ -26,8 +28,16 @@ constexpr std::array kKept = {CAP_SYS_ADMIN};
 Result<Json> read_view(const app::ConfigurationReport& configuration, std::string_view pod) {
   PODQOS_ASSIGN(auto records, read_records(configuration.settings));
   PODQOS_ASSIGN(auto cgroups, cgroup::Cgroupfs::open({.access = cgroup::Access::kRead}));
-  return pod.empty() ? inventory_json(configuration, std::move(records), cgroups)
-                     : describe_json(configuration, records, cgroups, pod);
+  if (!pod.empty()) {
+    PODQOS_ASSIGN(const Selection selected, select(records.pods, pod));
+    return describe_json(configuration, records, cgroups, selected);
+  }
+  auto events = store::read_events(configuration.settings.state_dir);
+  const auto missed = find_not_managed(
+      configuration, records, events ? events->events : std::vector<core::Event>{}, cgroups);
+  PODQOS_ASSIGN(auto view, inventory_json(configuration, std::move(records), cgroups));
+  view["notManaged"] = json_of(missed);
+  return view;
 }
 
 /// Adds the engines, and a warning for each problem of those that podqos is registered with.
@@ -92,7 +102,8 @@ Result<int> run_view(const ViewOptions& options, const Cli& cli) {
     for (const Json& warning : warnings)
       out += format_notice("warning: ", warning.get_ref<const std::string&>(), screen);
   }
-  const bool wrong = !warnings.empty() || !configuration.ignored.empty();
+  const bool wrong = !warnings.empty() || !configuration.ignored.empty() ||
+                     !view->value("notManaged", Json::array()).empty();
   const int status = print(out);
   return configuration.errors.empty() && !(options.strict && wrong) ? status : kRefused;
 }

@@ -9,6 +9,7 @@
 #include "common/base/utc_time.h"
 #include "common/core/cgroups/naming.h"
 #include "ctl/inventory_view.h"
+#include "ctl/not_managed.h"
 #include "ctl/selector.h"
 
 namespace podqos::ctl {
@@ -290,7 +291,7 @@ std::string status_text(const Json& view, const Screen& screen) {
       others += text_of_others(tier, screen);
   }
   return cat(node_text(view, screen), engines_text(view, screen), "\n", pods_text(view, screen),
-             tiers.text(screen), others);
+             not_managed_text(view.at("notManaged"), screen), tiers.text(screen), others);
 }
 
 }  // namespace

@@ -327,8 +327,8 @@ Result<std::optional<AdmissionRequest>> admission_request(core::ContainerFacts f
 }
 
 core::Event subject_of(const core::ContainerFacts& facts, std::string_view placed_at) {
-  const auto parsed =
-      codec::parse_engine_annotations(facts.annotations, {.id = facts.id, .cgroup = placed_at});
+  const auto parsed = codec::parse_engine_annotations(
+      facts.annotations, {.id = facts.id, .cgroup = placed_at, .bundle = facts.bundle});
   const core::EngineAnnotations engine =
       facts.engine ? *facts.engine : parsed.value_or(core::EngineAnnotations{});
   const auto annotation = [&](std::string_view key) {
@@ -336,6 +336,7 @@ core::Event subject_of(const core::ContainerFacts& facts, std::string_view place
     return found == facts.annotations.end() ? std::string{} : found->second;
   };
   core::Event subject{
+      .engine = std::string{core::format_engine(engine.engine)},
       .pod_namespace = engine.pod_namespace.value_or(""),
       .pod_name = engine.pod_name.value_or(""),
       .uid = engine.pod_uid.value_or(annotation("podqos.io/pod-uid")),

@@ -45,7 +45,9 @@ class Describe : public ::testing::Test {
     tree_.cgroups.at("/pod").files["memory.max"] = "209715200";
   }
   Json describe(std::string_view selector) {
-    auto json = describe_json(configuration_, records_, machine_, selector);
+    const auto selected = select(records_.pods, selector);
+    auto json = selected ? describe_json(configuration_, records_, machine_, *selected)
+                         : fail(selected.error());
     if (!json) ADD_FAILURE() << json.error().message;
     return json.value_or(Json{});
   }
@@ -88,12 +90,6 @@ TEST_F(Describe, HasTheWarningsAboutThePod) {
     EXPECT_THAT(warning.get<std::string>(), HasSubstr("pod default/web: "));
   EXPECT_THAT(dump(describe("u-1").at("warnings")),
               HasSubstr("memory limit is 200Mi, the rule says unlimited"));
-}
-
-TEST_F(Describe, NamesWhatIsNotThere) {
-  const auto none = describe_json(configuration_, records_, machine_, "nope");
-  ASSERT_FALSE(none);
-  EXPECT_EQ(none.error().code, ErrorCode::kNotFound);
 }
 
 }  // namespace

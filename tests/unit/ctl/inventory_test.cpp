@@ -94,7 +94,7 @@ TEST_F(ReadInventory, HasTheSameMembersWithoutState) {
   EXPECT_EQ(
       dump(shown),
       R"({"enabled":true,"files":[],"ignored":[],"errors":[],"kubelets":{"pods":0,"requests":{"cpuMilli":0,"memoryBytes":0}},)"
-      R"("weightFormula":"log","trees":[],"pods":[],"warnings":[],"warningKinds":[]})");
+      R"("weightFormula":"log","trees":[],"pods":[],"warnings":[],"warningKinds":[],"notManaged":[]})");
   EXPECT_NE(::access(settings_.state_dir.c_str(), F_OK), 0);
 }
 

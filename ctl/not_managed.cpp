@@ -1,0 +1,215 @@
+#include "ctl/not_managed.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <ranges>
+#include <set>
+#include <utility>
+
+#include "common/app/admission.h"
+#include "common/app/log.h"
+#include "common/base/text.h"
+#include "common/codec/oci_config.h"
+#include "common/core/cgroups/naming.h"
+#include "common/core/pods/pod_name.h"
+#include "common/sys/clock.h"
+#include "common/sys/directory.h"
+#include "ctl/event_pods.h"
+#include "ctl/inventory_view.h"
+#include "ctl/runtime_state.h"
+
+namespace podqos::ctl {
+namespace {
+
+using core::Event;
+using core::EventKind;
+
+/// podqos moves no running container.
+constexpr std::string_view kRecreate = ", then recreate the container";
+
+/// How the engine comes to ask podqos, in the order of core::Engine.
+constexpr std::array<std::string_view, 4> kRegistration = {
+    "podqosctl configure podman",
+    "start it with --runtime podqos, or: podqosctl configure docker --set-as-default --restart",
+    "podqosctl configure containerd --restart", "podqosctl configure crio --restart"};
+
+bool is_failure(EventKind kind) {
+  return kind == EventKind::kFailed || kind == EventKind::kRefused || kind == EventKind::kMisplaced;
+}
+
+/// Whether both are of one container, which may have been made again.
+bool is_same(const Event& a, const Event& b) {
+  if (!a.container_id.empty() && a.container_id == b.container_id) return true;
+  return !a.uid.empty() && a.uid == b.uid && !a.container.empty() && a.container == b.container;
+}
+
+/// What else the journal has of the container of `events[at]`, the newest if it comes later.
+bool has_later(const std::vector<Event>& events, std::size_t at) {
+  return std::ranges::any_of(events | std::views::drop(at + 1),
+                             [&](const Event& later) { return is_same(later, events[at]); });
+}
+
+/// Looks at containers that are in no record.
+class Search {
+ public:
+  Search(const app::ConfigurationReport& configuration, const NodeRecords& records,
+         const std::vector<Event>& events, cgroup::Machine& cgroups)
+      : configuration_(configuration),
+        settings_(configuration.settings),
+        records_(records),
+        events_(events),
+        cgroups_(cgroups) {
+    settings_.enabled = true;
+    for (const core::PodRecord& pod : records.pods)
+      for (const core::ContainerRecord& container : pod.containers)
+        known_.insert(container.id);
+  }
+
+  std::vector<NotManaged> run() {
+    constexpr std::size_t kMost = 2000;
+    for (const RuntimeContainer& each : read_runtime_states(kMost)) {
+      if (known_.contains(each.id)) continue;
+      if (each.start_time && !cgroups_.is_alive(each.pid, *each.start_time)) continue;
+      const auto cgroup = cgroups_.cgroup_of(each.pid);
+      if (cgroup && !core::find_pod_cgroup(*cgroup)) look_at(each, *cgroup);
+    }
+    add_refused();
+    return std::move(found_);
+  }
+
+ private:
+  /// Adds the container if podqos should manage it.
+  void look_at(const RuntimeContainer& container, const std::string& cgroup) {
+    const auto bundle = sys::Directory::open(container.bundle);
+    const auto text =
+        bundle ? bundle->read_file("config.json", codec::kMaxConfigSize) : fail(bundle.error());
+    const auto config = text ? codec::OciConfig::parse(*text) : fail(text.error());
+    if (!config) return;
+    core::ContainerFacts facts = config->facts;
+    facts.id = container.id;
+    facts.bundle = container.bundle;
+    const bool annotated = std::ranges::any_of(
+        facts.annotations, [](const auto& each) { return each.first.starts_with("podqos.io/"); });
+    NotManaged missed{.container = app::subject_of(facts, cgroup), .pid = container.pid};
+    missed.container.cgroup = cgroup;
+    const auto request = app::admission_request(std::move(facts), settings_, cgroup);
+    if ((request && !*request) || (!annotated && !is_of_known_pod(missed.container))) return;
+    // The pod's containers tell of it.
+    if (request && (*request)->annotations.engine.is_sandbox) return;
+    explain(missed, {.configuration = configuration_,
+                     .failure = failure_of(missed.container),
+                     .refusal = request ? std::nullopt : std::optional{request.error()},
+                     .has_hook = config->has_create_hook,
+                     .engine = core::parse_engine(missed.container.engine)});
+    found_.push_back(std::move(missed));
+  }
+
+  [[nodiscard]] bool is_of_known_pod(const Event& container) const {
+    return !container.uid.empty() &&
+           std::ranges::any_of(records_.pods, [&](const core::PodRecord& pod) {
+             return !pod.kubelets_own &&
+                    (pod.pod.uid == container.uid || pod.sandbox_id == container.uid);
+           });
+  }
+
+  /// The last event of the container, if that is a failure.
+  [[nodiscard]] const Event* failure_of(const Event& container) const {
+    const auto last = std::ranges::find_if(
+        events_ | std::views::reverse, [&](const Event& each) { return is_same(each, container); });
+    return last != events_.rend() && is_failure(last->kind) ? &*last : nullptr;
+  }
+
+  void add_refused() {
+    constexpr UnixMillis kHour{3'600'000};
+    const UnixMillis since = sys::wall_clock() - kHour;
+    for (std::size_t at = 0; at < events_.size(); ++at) {
+      const Event& event = events_[at];
+      if (event.kind != EventKind::kRefused || event.time < since || has_later(events_, at))
+        continue;
+      const bool runs = std::ranges::any_of(
+          found_, [&](const NotManaged& each) { return is_same(each.container, event); });
+      if (!runs)
+        found_.push_back({.container = event,
+                          .why = cat("it was refused and not started: ", event.text),
+                          .remedy = "correct what is said there, and start it again"});
+    }
+  }
+
+  const app::ConfigurationReport& configuration_;
+  core::Settings settings_;  ///< as if podqos were on
+  const NodeRecords& records_;
+  const std::vector<Event>& events_;
+  cgroup::Machine& cgroups_;
+  std::set<std::string, std::less<>> known_;  ///< ids of containers with records
+  std::vector<NotManaged> found_;
+};
+
+}  // namespace
+
+void explain(NotManaged& missed, const MissedFacts& facts) {
+  const auto set = [&](std::string why, std::string_view remedy) {
+    missed.why = std::move(why);
+    missed.remedy = cat(remedy, kRecreate);
+  };
+  if (facts.failure != nullptr)
+    return set(cat("podqos failed, and it started all the same: ", facts.failure->text),
+               "correct what is said there");
+  if (facts.refusal) return set(facts.refusal->message, "correct the annotation");
+  if (!facts.configuration.errors.empty())
+    return set(cat("the configuration has an error: ", facts.configuration.errors.front()),
+               "correct it (podqosctl config check)");
+  if (!facts.configuration.settings.enabled)
+    return set("podqos is switched off by \"enabled\": false", "remove \"enabled\": false");
+  if (facts.has_hook)
+    return set("its hooks call podqos-hook, which has recorded nothing of it",
+               "see journalctl -t podqos-hook");
+  const bool cri = facts.engine == core::Engine::kContainerd || facts.engine == core::Engine::kCrio;
+  set(cat("podqos was not asked when it was created: its runtime was not podqos-runtime, it has no "
+          "hook of podqos's",
+          cri ? ", and podqos-nri was not connected" : ""),
+      facts.engine ? kRegistration.at(static_cast<std::size_t>(*facts.engine))
+                   : "use podqos-runtime in place of its runtime");
+}
+
+std::vector<NotManaged> find_not_managed(const app::ConfigurationReport& configuration,
+                                         const NodeRecords& records,
+                                         const std::vector<core::Event>& events,
+                                         cgroup::Machine& cgroups) {
+  return Search{configuration, records, events, cgroups}.run();
+}
+
+Json json_of(const std::vector<NotManaged>& missed) {
+  Json list = Json::array();
+  for (const auto& [container, pid, why, remedy] : missed)
+    list.push_back({{"engine", container.engine},
+                    {"namespace", container.pod_namespace},
+                    {"name", container.pod_name},
+                    {"uid", container.uid},
+                    {"container", {{"id", container.container_id}, {"name", container.container}}},
+                    {"title", name_of(container)},
+                    {"pid", json_of(pid)},
+                    {"cgroup", container.cgroup},
+                    {"why", why},
+                    {"remedy", remedy}});
+  return list;
+}
+
+std::string not_managed_text(const Json& missed, const Screen& screen) {
+  std::vector<Row> rows = {heading({"NOT MANAGED", "ENGINE", "WHY"})};
+  const auto shown = [&](const std::string& text) {
+    const std::string line = app::one_line(text);
+    return screen.is_wide() ? line : abbreviate(line);
+  };
+  for (const Json& each : missed) {
+    const std::string& engine = text_in(each, "engine");
+    rows.push_back({cell(text_in(each, "title"), Colour::kBold),
+                    cell(engine.empty() ? "-" : printable(engine)),
+                    cell(shown(text_in(each, "why")), Colour::kRed)});
+    rows.push_back({cell(""), cell(""), cell(cat("fix: ", shown(text_in(each, "remedy"))))});
+  }
+  constexpr std::array kCuts = {Cut{.column = 0, .least = 20}};
+  return rows.size() > 1 ? cat("\n", format_table(rows, screen, kCuts)) : "";
+}
+
+}  // namespace podqos::ctl

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/app/configuration.h"
+#include "common/base/error.h"
+#include "common/cgroup/machine.h"
+#include "common/core/events/event.h"
+#include "common/core/record.h"
+#include "ctl/json.h"
+#include "ctl/records.h"
+#include "ctl/table.h"
+
+namespace podqos::ctl {
+
+/// A container that asks for podqos by an annotation, or is of a pod that podqos manages, and that
+/// podqos does not manage.
+struct NotManaged {
+  core::Event container = {};             ///< engine, pod, names, ids and cgroup
+  std::optional<Pid> pid = std::nullopt;  ///< of its init; nullopt: it was refused
+  std::string why = {};                   ///< one sentence
+  std::string remedy = {};
+};
+
+/// What tells why a container that runs is not managed.
+struct MissedFacts {
+  const app::ConfigurationReport& configuration;
+  /// The last that was recorded of it, if that was a failure.
+  const core::Event* failure = nullptr;
+  std::optional<Error> refusal = std::nullopt;  ///< of its annotations
+  bool has_hook = false;                        ///< its config.json calls podqos-hook
+  std::optional<core::Engine> engine = std::nullopt;
+};
+
+/// Sets why and remedy, by what is the surest: a failure that was recorded, then its annotations,
+/// then the configuration.
+void explain(NotManaged& missed, const MissedFacts& facts);
+
+/// The containers that runtimes have noted (read_runtime_states(), at most 2,000) and that run
+/// outside all pod cgroups and are in no record, and those that were refused in the last hour and
+/// have not been placed since. A container without an annotation of podqos's, of no pod of podqos's
+/// or with podqos.io/ignore is nothing to podqos. The config.json is read of those only that are in
+/// no record.
+/// @param events  of the journal, in its order
+[[nodiscard]] std::vector<NotManaged> find_not_managed(
+    const app::ConfigurationReport& configuration, const NodeRecords& records,
+    const std::vector<core::Event>& events, cgroup::Machine& cgroups);
+
+/// [{"engine", "namespace", "name", "uid", "container": {"id", "name"}, "pid", "cgroup", "why",
+/// "remedy"}]; "" for what is not known, and null for the pid of one that was not started.
+[[nodiscard]] Json json_of(const std::vector<NotManaged>& missed);
+
+/// The same for people, from json_of(): a table beneath a blank line, "" if it is empty.
+[[nodiscard]] std::string not_managed_text(const Json& missed, const Screen& screen);
+
+}  // namespace podqos::ctl

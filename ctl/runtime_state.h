@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/units.h"
+
+namespace podqos::ctl {
+
+/// A container as its OCI runtime has noted it.
+struct RuntimeContainer {
+  std::string id = {};
+  std::string bundle = {};
+  Pid pid = {};  ///< of its init, which may have ended
+  std::optional<StartTime> start_time = std::nullopt;
+  friend bool operator==(const RuntimeContainer&, const RuntimeContainer&) = default;
+};
+
+/// Parses what a runtime has noted of a container: state.json of runc and youki, status of crun.
+/// @param id  the name of its directory
+/// @return nullopt if it is damaged, or tells neither process nor bundle
+/// @note runc libcontainer/container.go, State; crun src/libcrun/status.c; youki
+///       crates/libcontainer/src/container/state.rs
+[[nodiscard]] std::optional<RuntimeContainer> parse_runtime_state(std::string id,
+                                                                  std::string_view text);
+
+/// The containers that runtimes have noted in the directories where they, containerd and Docker
+/// have them do so for root. Engines that choose other directories are not seen.
+/// @param most  at which the search ends
+[[nodiscard]] std::vector<RuntimeContainer> read_runtime_states(std::size_t most);
+
+}  // namespace podqos::ctl

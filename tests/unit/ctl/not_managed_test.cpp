@@ -1,0 +1,146 @@
+#include "ctl/not_managed.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/sys/clock.h"
+#include "ctl/doctor_checks.h"
+#include "ctl/runtime_state.h"
+#include "tests/unit/cgroup/fake_machine.h"
+#include "tests/unit/ctl/shown_checks.h"
+
+namespace podqos::ctl {
+namespace {
+
+using ::testing::HasSubstr;
+using enum core::EventKind;
+
+/// What runc 1.1 and crun 1.8 have noted, shortened.
+TEST(ParseRuntimeState, ReadsThoseOfRuncAndCrun) {
+  const RuntimeContainer wanted{
+      .id = "a", .bundle = "/b", .pid = Pid{812}, .start_time = StartTime{5'021}};
+  EXPECT_EQ(parse_runtime_state("a", R"({"id":"a","init_process_pid":812,"init_process_start":5021,
+      "config":{"labels":["maintainer=joe","bundle=/b"]}})"),
+            wanted);
+  EXPECT_EQ(parse_runtime_state("a", R"({"pid":812,"process-start-time":5021,"bundle":"/b"})"),
+            wanted);
+}
+
+TEST(ParseRuntimeState, LeavesOutWhatIsDamagedOrDoesNotRun) {
+  for (const char* text :
+       {"", "{", "[]", "7", R"({"pid":0,"bundle":"/b"})", R"({"pid":7})",
+        R"({"pid":7,"bundle":"b"})", R"({"pid":"7","bundle":"/b"})", R"({"pid":7,"bundle":7})",
+        R"({"init_process_pid":7,"config":{"labels":7}})"})
+    EXPECT_EQ(parse_runtime_state("a", text), std::nullopt) << text;
+}
+
+/// The facts of a container of Docker that runs, from the surest to the least sure.
+class Explain : public ::testing::Test {
+ protected:
+  [[nodiscard]] std::string explained() const {
+    NotManaged missed;
+    explain(missed, {.configuration = configuration_,
+                     .failure = failed_ ? &failure_ : nullptr,
+                     .refusal = refusal_,
+                     .has_hook = has_hook_,
+                     .engine = core::Engine::kDocker});
+    return cat(missed.why, " → ", missed.remedy);
+  }
+  app::ConfigurationReport configuration_;
+  core::Event failure_{.kind = kFailed, .text = "driver"};
+  bool failed_ = true;
+  std::optional<Error> refusal_ = Error{ErrorCode::kInvalidArgument, "unknown annotation"};
+  bool has_hook_ = true;
+};
+
+TEST_F(Explain, SaysWhatIsSurest) {
+  configuration_.errors = {"/etc/podqos/podqos.json: bad"};
+  configuration_.settings.enabled = false;
+  EXPECT_EQ(explained(),
+            "podqos failed, and it started all the same: driver → correct what is said there, then "
+            "recreate the container");
+  failed_ = false;
+  EXPECT_EQ(explained(),
+            "unknown annotation → correct the annotation, then recreate the container");
+  refusal_.reset();
+  EXPECT_EQ(explained(),
+            "the configuration has an error: /etc/podqos/podqos.json: bad → correct it (podqosctl "
+            "config check), then recreate the container");
+  configuration_.errors.clear();
+  EXPECT_EQ(explained(),
+            "podqos is switched off by \"enabled\": false → remove \"enabled\": false, then "
+            "recreate the container");
+  configuration_.settings.enabled = true;
+  EXPECT_THAT(explained(), HasSubstr("its hooks call podqos-hook"));
+  has_hook_ = false;
+  EXPECT_EQ(explained(),
+            "podqos was not asked when it was created: its runtime was not podqos-runtime, it has "
+            "no hook of podqos's → start it with --runtime podqos, or: podqosctl configure docker "
+            "--set-as-default --restart, then recreate the container");
+}
+
+class FindNotManaged : public ::testing::Test {
+ protected:
+  /// The refused ones; what runs on this machine is left out.
+  [[nodiscard]] std::vector<NotManaged> refused(const std::vector<core::Event>& events) {
+    auto found = find_not_managed({}, {}, events, machine_);
+    std::erase_if(found, [](const NotManaged& each) { return each.pid.has_value(); });
+    return found;
+  }
+  [[nodiscard]] static core::Event event(core::EventKind kind, std::int64_t minutes_ago) {
+    return {.time = sys::wall_clock() - UnixMillis{minutes_ago * 60'000},
+            .kind = kind,
+            .engine = "podman",
+            .pod_name = "web",
+            .uid = "web-1",
+            .container = "app",
+            .container_id = "app-id",
+            .text = "no room: \x1b[2J"};
+  }
+  cgroup::FakeTree tree_{core::CgroupVersion::kV2};
+  cgroup::FakeMachine machine_{tree_, [](const std::string& /*change*/) { return Status{}; }};
+};
+
+TEST_F(FindNotManaged, HasWhatWasRefusedInTheLastHour) {
+  const auto found = refused({event(kRefused, 59), event(kFailed, 58)});
+  EXPECT_TRUE(found.empty());
+  EXPECT_TRUE(refused({event(kRefused, 61)}).empty());
+  EXPECT_EQ(refused({event(kRefused, 2), event(kRefused, 1)}).size(), 1);
+  EXPECT_TRUE(refused({event(kRefused, 2), event(kPlaced, 1)}).empty());
+  core::Event again = event(kPlaced, 1);
+  again.container_id = "app-id-2";
+  EXPECT_TRUE(refused({event(kRefused, 2), again}).empty());
+}
+
+TEST_F(FindNotManaged, IsShownWithin80ColumnsWithoutControlCharacters) {
+  const auto found = refused({event(kRefused, 1)});
+  const Json json = json_of(found);
+  EXPECT_TRUE(json.at(0).at("pid").is_null());
+  EXPECT_EQ(not_managed_text(json, {.width = 80}),
+            "\n"
+            "NOT MANAGED  ENGINE  WHY\n"
+            "web/app      podman  it was refused and not started: no room: \\x1b[2J\n"
+            "                     fix: correct what is said there, and start it again\n");
+  EXPECT_EQ(not_managed_text(Json::array(), {}), "");
+}
+
+TEST(CheckMissed, IsAProblemWhereOneRuns) {
+  EXPECT_EQ(shown({check_missed({})}), "missed ok: no container that asks for podqos is missed\n");
+  NotManaged missed{.container = {.pod_name = "web", .container = "app"},
+                    .pid = Pid{7},
+                    .why = "switched off",
+                    .remedy = "switch it on"};
+  EXPECT_EQ(shown({check_missed({missed, missed})}),
+            "missed problem: web/app: switched off (and 1 more: see podqosctl status) → switch it "
+            "on\n");
+  missed.pid.reset();
+  EXPECT_EQ(shown({check_missed({missed})}),
+            "missed warning: web/app: switched off → switch it on\n");
+}
+
+}  // namespace
+}  // namespace podqos::ctl
