@@ -62,6 +62,7 @@ void add_describe(Cli& cli);
 void add_tree(Cli& cli);
 void add_top(Cli& cli);
 void add_events(Cli& cli);
+void add_why(Cli& cli);
 void add_doctor(Cli& cli);
 void add_reconcile(Cli& cli);
 void add_resize(Cli& cli);

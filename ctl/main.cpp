@@ -65,6 +65,7 @@ void add_subcommands(Cli& cli) {
   add_tree(cli);
   add_top(cli);
   add_events(cli);
+  add_why(cli);
   add_doctor(cli);
   add_reconcile(cli);
   add_resize(cli);

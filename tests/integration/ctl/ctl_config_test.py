@@ -110,8 +110,8 @@ class Configuration(unittest.TestCase):
                                  "podqosctl: open /nonexist: No such file or directory\n")
 
     def test_help(self):
-        for args in (["explain"], ["status"], ["describe"], ["tree"], ["top"], ["doctor"], ["reconcile"], ["resize"],
-                     ["config"], ["config", "show"]):
+        for args in (["explain"], ["status"], ["describe"], ["tree"], ["top"], ["why"], ["doctor"], ["reconcile"],
+                     ["resize"], ["config"], ["config", "show"]):
             with self.subTest(args):
                 self.assertIn("--config", ctl(*args, "--help").stdout)
         for args in (["annotate"], ["version"]):
@@ -132,8 +132,8 @@ class Configuration(unittest.TestCase):
             listed = text.partition("\nSubcommands:\n")[2]
             calls += [[*args, name] for name in re.findall(r"^  (\w+) ", listed, re.MULTILINE)]
         self.assertEqual([" ".join(args) for args in calls],
-                         ["", "explain", "annotate", "status", "describe", "tree", "top", "events", "doctor", "reconcile",
-                          "resize", "configure", "config", "version", "config show", "config check", "config runtimes",
+                         ["", "explain", "annotate", "status", "describe", "tree", "top", "events", "why", "doctor",
+                          "reconcile", "resize", "configure", "config", "version", "config show", "config check", "config runtimes",
                           "config fields"])
 
     def test_a_full_disk_is_a_failure(self):

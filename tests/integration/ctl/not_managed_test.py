@@ -1,0 +1,118 @@
+"""Containers that podqos does not manage: status, doctor and why tell the reason and the remedy; and why of all others."""
+
+import contextlib
+import json
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
+
+import harness  # noqa: E402
+import oci  # noqa: E402
+import terminal  # noqa: E402
+from harness import container, pod  # noqa: E402
+
+WEB = pod("web-1", container("app", requests={"cpu": "100m"}), container("log", requests={"cpu": "50m"}))
+RUNTIMES = pathlib.Path("/run/containerd/runc")  # where containerd has runtimes note its containers
+
+
+@harness.for_each_runtime
+class NotManaged(harness.TestCase):
+    """Of a runtime that notes its containers where podqosctl looks."""
+
+    def setUp(self):
+        super().setUp()
+        state = RUNTIMES / self.root[1:]
+        self.addCleanup(self.forget, [path for path in (RUNTIMES.parent, RUNTIMES, state) if not path.exists()])
+        self.engine = oci.Runtime(self.kind, state)
+        self.asked = oci.Runtime(self.kind, state, self.podqos.prefix(self.kind))
+        self.addCleanup(self.engine.delete_all)
+
+    @staticmethod
+    def forget(made):
+        for path in reversed(made):
+            with contextlib.suppress(OSError):  # another one is using it
+                path.rmdir()
+
+    def start(self, runtime, check=True, **annotations):
+        """A container with annotations of podqos's, where an engine would place it; returns its id."""
+        made = self.bundle()
+        name = self.container_id("made")
+        made.annotations.update({f"podqos.io/{key.replace('_', '-')}": text for key, text in annotations.items()})
+        made.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/{name}"
+        runtime.create(name, made.save(), check=check)
+        return name
+
+    def listed(self, status=1):
+        """{id: (why, remedy)} of status, which exits so."""
+        done = self.podqos.ctl("status", "--color", "never", "-o", "json", check=False, kind=self.kind)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return {each["container"]["id"]: (each["why"], each["remedy"]) for each in json.loads(done.stdout)["notManaged"]}
+
+    def why(self, name):
+        """(state, text) of podqosctl why."""
+        state = self.podqos.ctl_json("why", name, kind=self.kind)["state"]
+        return state, self.podqos.ctl("why", name, kind=self.kind).stdout
+
+    def test_podqos_was_not_asked(self):
+        self.start(self.engine)  # without annotation
+        self.start(self.engine, ignore="true", requests="cpu=1")
+        self.assertEqual(self.listed(0), {})
+        self.launch(WEB, "app")
+        missed = {self.start(self.engine, requests="cpu=100m"),
+                  self.start(self.engine, pod_uid="web-1", container="log")}
+        found = self.listed()
+        self.assertEqual(set(found), missed)
+        for why, remedy in found.values():
+            self.assertIn("podqos was not asked when it was created", why)
+            self.assertEqual(remedy, "use podqos-runtime in place of its runtime, then recreate the container")
+        state, text = self.why("web-1/log")
+        self.assertEqual(state, "not managed")
+        self.assertIn("podqos does not manage web-1/log: podqos was not asked", text)
+        checks = json.loads(self.podqos.ctl("doctor", "-o", "json", check=False, kind=self.kind).stdout)
+        self.assertEqual([check["outcome"] for check in checks if check["name"] == "missed"], ["problem"])
+        config = str(self.podqos.config(self.kind))
+        for command in (["status"], ["why", "web-1/log"], ["why", "web-1"]):
+            status, text = terminal.run([str(harness.CTL), "--config", config, *command], 80)
+            lines = terminal.plain(text).splitlines()
+            self.assertEqual((status, [line for line in lines if len(line) > 80]), (int(command == ["status"]), []))
+        self.podqos.settings["enabled"] = False
+        self.assertIn("switched off", self.listed()[missed.pop()][0])
+
+    def test_its_annotation_is_misspelt(self):
+        plain = self.start(self.engine, request="cpu=1")
+        asked = self.start(self.asked, request="cpu=1")
+        found = self.listed()
+        for name in (plain, asked):
+            self.assertIn("did you mean podqos.io/requests?", found[name][0])
+        self.assertIn("podqos failed, and it started all the same", found[asked][0])
+        state, text = self.why(asked)
+        self.assertEqual(state, "not managed")
+        self.assertIn(f"podqos failed for {asked}: ", text)
+
+    def test_it_was_refused(self):
+        self.podqos.settings["onError"] = "reject"
+        self.podqos.config(self.kind)
+        name = self.start(self.wrapper, check=False, request="cpu=1")
+        why, remedy = self.listed()[name]
+        self.assertIn("it was refused and not started: ", why)
+        self.assertEqual(remedy, "correct what is said there, and start it again")
+        self.assertIn("was refused and not started", self.why(name)[1])
+
+    def test_of_pods_that_are_managed_and_have_ended(self):
+        made, _ = self.launch(WEB, "app")
+        state, text = self.why("web-1")
+        self.assertEqual(state, "managed")
+        for words in ("Its class is Burstable, because ", "(by podqos.io/pod)", "Its CPU ",
+                      "The wrapper podqos-runtime placed web-1/app before it was created: "):
+            self.assertIn(words, text)
+        self.wrapper.delete(made)
+        state, text = self.why("web-1/app")
+        self.assertEqual(state, "ended")
+        self.assertIn("placed web-1/app", text)
+        self.assertIn("web-1 ended: ", self.why("web-1")[1])
+        self.assertEqual(self.podqos.ctl("why", "other", check=False, kind=self.kind).returncode, 1)
+
+
+if __name__ == "__main__":
+    harness.main()

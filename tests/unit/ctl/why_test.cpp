@@ -1,0 +1,148 @@
+#include "ctl/why.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/base/text.h"
+#include "tests/unit/cgroup/fake_machine.h"
+#include "tests/unit/temporary_directory.h"
+
+namespace podqos::ctl {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using enum core::EventKind;
+
+/// A node with the pod default/web, whose container app runs in /pod/app.
+class Why : public ::testing::Test {
+ protected:
+  Why() {
+    story_.configuration.settings.state_dir = directory_.path() + "/state";
+    story_.configuration.settings.node_memory = Bytes{8LL << 30};
+    core::PodRecord record;
+    record.pod.uid = "u-1";
+    record.pod.pod_namespace = "default";
+    record.pod.name = "web";
+    record.class_source = core::ClassSource::kShortForms;
+    record.complete = true;
+    record.cgroup = "/pod";
+    core::ContainerRecord container;
+    container.id = "app-id";
+    container.name = "app";
+    container.cgroup = "/pod/app";
+    container.pid = Pid{::getpid()};
+    record.containers.push_back(container);
+    story_.records.pods = {record};
+    tree_.make("/pod");
+    tree_.cgroups.at("/pod").files["cpu.max"] = "50000 100000";
+    tree_.cgroups.at("/pod").files["cpu.stat"] = "nr_periods 38\nnr_throttled 37\n";
+    tree_.cgroups.at("/pod").files["memory.max"] = "209715200";
+  }
+  void add_event(core::EventKind kind, std::string text, std::string container = "app") {
+    story_.events.push_back({.time = UnixMillis{1'769'871'845'000},
+                             .kind = kind,
+                             .program = "podqos-runtime",
+                             .pod_namespace = "default",
+                             .pod_name = "web",
+                             .uid = "u-1",
+                             .container = container,
+                             .container_id = container.empty() ? "" : container + "-id",
+                             .text = std::move(text)});
+  }
+  /// The sentences about it, in a line; the errors of why_json().
+  [[nodiscard]] std::string why(std::string_view selector) {
+    auto json = why_json(story_, machine_, selector);
+    if (!json) return json.error().message;
+    state_ = json->at("state");
+    return why_text(*json, {});
+  }
+
+  TemporaryDirectory directory_;
+  NodeStory story_;
+  std::string state_;
+  cgroup::FakeTree tree_{core::CgroupVersion::kV2};
+  cgroup::FakeMachine machine_{tree_, [](const std::string& /*change*/) { return Status{}; }};
+};
+
+TEST_F(Why, TellsClassValuesAndEventsOfAPod) {
+  add_event(kPlaced, "BestEffort at /pod/app");
+  const std::string text = why("web");
+  EXPECT_EQ(state_, "managed");
+  EXPECT_THAT(text, HasSubstr("Its class is BestEffort, because no cpu or memory is requested or "
+                              "limited by the containers (by podqos.io/requests, limits).\n"));
+  EXPECT_THAT(text, HasSubstr("Its CPU limit is 500m.\n"));
+  EXPECT_THAT(text, HasSubstr("Its CPU limit made it wait in 37 of 38 periods.\n"));
+  EXPECT_THAT(text, HasSubstr("Its memory limit is 200Mi; 0 are in use.\n"));
+  EXPECT_THAT(text, HasSubstr("Warning: pod default/web: memory limit is 200Mi, the rule says "
+                              "unlimited"));
+  EXPECT_THAT(text, HasSubstr(": The wrapper podqos-runtime placed default/web/app before it was "
+                              "created: BestEffort at /pod/app.\n"));
+}
+
+TEST_F(Why, TellsOfAPodThatHasEnded) {
+  add_event(kPlaced, "Burstable");
+  add_event(kOomKilled, "OOM-killed by its own limit");
+  add_event(kReleased, "released", "");
+  story_.records.pods.clear();
+  const std::string text = why("web/app");
+  EXPECT_EQ(state_, "ended");
+  EXPECT_THAT(text, HasSubstr("The kernel killed processes of default/web/app: OOM-killed by its "
+                              "own limit.\n"));
+  EXPECT_THAT(text, HasSubstr("It has ended: podqos has no record of it any more.\n"));
+  EXPECT_THAT(why("web"), HasSubstr("default/web ended: released.\n"));
+}
+
+TEST_F(Why, TellsOfAContainerThatHasEndedInAPodThatLives) {
+  add_event(kPlaced, "Burstable", "log");
+  EXPECT_THAT(why("web/log"), HasSubstr("It has ended"));
+  EXPECT_EQ(state_, "ended");
+  EXPECT_THAT(why("web/app"), Not(HasSubstr("placed default/web/log")));
+}
+
+TEST_F(Why, TellsWhyAContainerIsNotManaged) {
+  story_.missed = {{.container = {.container_id = "cafe0123456789"},
+                    .pid = Pid{7},
+                    .why = "podqos was \x1b[2Jnot asked",
+                    .remedy = "ask it"}};
+  EXPECT_EQ(why("cafe0123"),
+            "podqos does not manage cafe0123456789: podqos was \\x1b[2Jnot asked.\n"
+            "Remedy: ask it.\n");
+  EXPECT_EQ(state_, "not managed");
+}
+
+/// Its failure was recorded before its pod was known.
+TEST_F(Why, TellsOfAFailureWithoutPod) {
+  story_.events.push_back({.kind = kFailed, .container_id = "app-id", .text = "no lock"});
+  EXPECT_THAT(why("web"), HasSubstr("podqos failed for app-id: no lock.\n"));
+}
+
+TEST_F(Why, LeavesOutEventsInTheMiddle) {
+  for (int each = 1; each <= 30; ++each)
+    add_event(kCorrected, cat("value ", each));
+  const std::string text = why("web");
+  EXPECT_THAT(text, HasSubstr("value 1."));
+  EXPECT_THAT(text, HasSubstr("10 events are left out: see podqosctl events.\n"));
+  EXPECT_THAT(text, Not(HasSubstr("value 11.")));
+  EXPECT_THAT(text, HasSubstr("value 12."));
+}
+
+/// A template in a hostile text stays what it is.
+TEST_F(Why, FoldsHostileTextAt80Columns) {
+  add_event(kFailed, cat("{who} {of} \r\n", std::string(30, 'x'), " ", std::string(40, 'y')));
+  const auto json = why_json(story_, machine_, "web");
+  ASSERT_TRUE(json);
+  std::string text = why_text(*json, {.width = 80});
+  EXPECT_THAT(text, HasSubstr("{who} {of}\n  \\x0d\\x0axxx"));
+  for (std::string_view rest = text; !rest.empty();)
+    EXPECT_LE(read_until(rest, '\n').size(), 80) << text;
+}
+
+TEST_F(Why, NamesWhatIsNotThere) {
+  EXPECT_THAT(why("nope"), HasSubstr("pod or container \"nope\" not found"));
+}
+
+}  // namespace
+}  // namespace podqos::ctl
