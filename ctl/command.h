@@ -63,6 +63,7 @@ void add_tree(Cli& cli);
 void add_top(Cli& cli);
 void add_events(Cli& cli);
 void add_why(Cli& cli);
+void add_metrics(Cli& cli);
 void add_doctor(Cli& cli);
 void add_reconcile(Cli& cli);
 void add_resize(Cli& cli);

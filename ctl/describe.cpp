@@ -22,20 +22,12 @@ namespace {
 /// Adds what the kernel has counted of a cgroup since it was made; null for what it does not count.
 /// @param json  with its path in "cgroup"
 void add_counters(Json& json, cgroup::Machine& cgroups) {
-  const auto path = json.at("cgroup").get<std::string>();
-
-  const cgroup::CgroupView view{cgroups, path};
-  const auto& layout = cgroups.layout_without_hugepages();
-  const auto count = [&](core::Controller controller, const char* file, std::string_view key) {
-    const auto text = cgroups.read(path, controller, file);
-    return json_of(text ? cgroup::find_key(*text, key) : std::nullopt);
-  };
-  const bool v1 = layout.memory == core::CgroupVersion::kV1;
+  const cgroup::CgroupView view{cgroups, json.at("cgroup").get<std::string>()};
   json["cpuUsageNs"] = json_of(view.cpu_usage_ns());
-  json["cpuPeriods"] = count(core::Controller::kCpu, "cpu.stat", "nr_periods");
-  json["cpuThrottledPeriods"] = count(core::Controller::kCpu, "cpu.stat", "nr_throttled");
-  json["oomKills"] =
-      count(core::Controller::kMemory, v1 ? "memory.oom_control" : "memory.events", "oom_kill");
+  json["cpuPeriods"] = json_of(view.cpu_periods());
+  json["cpuThrottledPeriods"] = json_of(view.cpu_throttled_periods());
+  const auto ooms = view.oom_counters();
+  json["oomKills"] = ooms ? Json(ooms->kills) : Json(nullptr);
 }
 
 /// "12.3s", of nanoseconds.

@@ -66,6 +66,7 @@ void add_subcommands(Cli& cli) {
   add_top(cli);
   add_events(cli);
   add_why(cli);
+  add_metrics(cli);
   add_doctor(cli);
   add_reconcile(cli);
   add_resize(cli);

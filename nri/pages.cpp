@@ -2,9 +2,8 @@
 
 #include <utility>
 
-#include "common/app/node_figures.h"
-#include "common/base/text.h"
-#include "common/store/store.h"
+#include "common/app/node_metrics.h"
+#include "common/codec/exposition.h"
 
 namespace podqos::nri {
 
@@ -32,9 +31,7 @@ HttpAnswer Pages::answer(std::string_view path, const ConnectionStatus& status) 
 }
 
 HttpAnswer Pages::metrics(const ConnectionStatus& status) {
-  Exposition out;
-  out.metric("gauge", "podqos_build_info", "1, with the version of podqos-nri as a label.");
-  out.sample({{"version", PODQOS_VERSION}}, 1);
+  codec::Exposition out;
   out.single("gauge", "podqos_nri_connected", "Whether podqos-nri has a connection to the runtime.",
              status.connected ? 1 : 0);
   out.single("gauge", "podqos_nri_synchronized",
@@ -51,22 +48,12 @@ HttpAnswer Pages::metrics(const ConnectionStatus& status) {
 const std::string& Pages::node() {
   const auto now = clock_.now();
   if (node_read_ && now - *node_read_ < kNodeLifetime) return node_;
-  const auto read = [&]() -> Result<app::NodeFigures> {
-    const core::Settings& settings = configuration_.settings();
-    // Without state there are no pods yet: all counts are 0.
-    PODQOS_ASSIGN(auto records,
-                  store::Store::open({.path = settings.state_dir}, store::Opening::kReadUnlocked));
-    return app::node_figures(settings, records);
-  };
-  auto figures = read();
-  const std::string reason =
-      figures ? figures->incidents : cat("metrics omit pods and tiers: ", figures.error().message);
+  app::NodeMetrics metrics = app::node_metrics(configuration_.settings());
   // Logged once per reason: pages are requested again and again.
+  std::string& reason = metrics.error ? metrics.error->message : metrics.incidents;
   if (!reason.empty() && reason != last_failure_) configuration_.log().warning(reason);
-  last_failure_ = reason;
-  Exposition out;
-  write_node_metrics(figures ? std::optional{std::move(*figures)} : std::nullopt, out);
-  node_ = std::move(out).release();
+  last_failure_ = std::move(reason);
+  node_ = std::move(metrics.text);
   node_read_ = clock_.now();
   return node_;
 }

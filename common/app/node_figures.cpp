@@ -1,5 +1,8 @@
 #include "common/app/node_figures.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -20,28 +23,68 @@ namespace {
 constexpr std::size_t kMaxRoots = 4;
 
 /// What is read in the time that a page may take.
-constexpr std::size_t kMaxRecords = 4096;
+constexpr std::size_t kMaxRecords = core::kMaxPodSeries;
 
-/// Sums up the pods, and adds the roots of those of a kubelet.
-Status count_pods(const std::string& state_dir, store::Store& records, NodeFigures& figures,
-                  std::set<std::string>& roots) {
+/// What count_pods() finds.
+struct FoundPods {
+  std::set<std::string> roots;        ///< of a kubelet's pods
+  std::vector<core::PodRecord> pods;  ///< if any have series of their own
+};
+
+/// Sums up the pods.
+Result<FoundPods> count_pods(const core::Settings& settings, store::Store& records,
+                             NodeFigures& figures) {
+  FoundPods all;
   PODQOS_ASSIGN(const auto uids, records.pod_uids());
   if (uids.size() > kMaxRecords)
-    return fail(ErrorCode::kTooLarge,
-                cat(state_dir, ": ", uids.size(), " records, at most ", kMaxRecords, " are read"));
+    return fail(ErrorCode::kTooLarge, cat(settings.state_dir, ": ", uids.size(),
+                                          " records, at most ", kMaxRecords, " are read"));
   const std::size_t incidents = records.incidents().size();
   for (const std::string& uid : uids) {
-    const auto found = records.pod(uid);
+    auto found = records.pod(uid);
     if (!found) ++figures.unreadable;
     if (!found || !*found || (*found)->released_at) continue;
-    const core::PodRecord& pod = **found;
+    core::PodRecord& pod = **found;
     (pod.kubelets_own ? figures.kubelets : figures.own).of(pod.qos_class) +=
         pod.kubelets_own ? pod.capped_request : pod.counted_request;
-    if (!pod.kubelets_own || roots.size() >= kMaxRoots) continue;
-    if (auto root = core::root_of_pod(pod.cgroup)) roots.insert(std::move(*root));
+    if (pod.kubelets_own && all.roots.size() < kMaxRoots)
+      if (auto root = core::root_of_pod(pod.cgroup)) all.roots.insert(std::move(*root));
+    if (settings.pod_series > 0) all.pods.push_back(std::move(pod));
   }
   figures.unreadable += records.incidents().size() - incidents;
-  return {};
+  return all;
+}
+
+PodFigures figures_of(const core::PodRecord& record, cgroup::Machine& machine) {
+  PodFigures pod{.pod_namespace = record.pod.pod_namespace,
+                 .name = record.pod.name,
+                 .uid = record.pod.uid,
+                 .qos_class = record.qos_class,
+                 .told_oom_kills = record.oom ? record.oom->kills : 0,
+                 .cgroup = {machine, record.cgroup}};
+  const core::ResourceList requests = core::pod_requests(core::whole_pod(record.pod, record.sums));
+  // A request of 0 is as good as none.
+  if (const MilliCpu cpu = core::cpu_of(requests); cpu > MilliCpu{}) pod.cpu_request = cpu;
+  if (const Bytes memory{core::memory_of(requests).value()}; memory > Bytes{})
+    pod.memory_request = memory;
+  pod.quotas.emplace("", pod.cgroup);
+  // Two containers of one name are one that restarts: their series may not be there twice.
+  for (const core::ContainerRecord& container : record.containers)
+    if (!container.sandbox)
+      pod.quotas.insert_or_assign(container.name.empty() ? container.id : container.name,
+                                  cgroup::CgroupView{machine, container.cgroup});
+  return pod;
+}
+
+/// Leaves those that use the most memory.
+void leave_largest(std::vector<PodFigures>& pods, std::int64_t count) {
+  std::ranges::sort(pods, [](const PodFigures& a, const PodFigures& b) {
+    const auto of_a = a.cgroup.memory_usage();
+    const auto of_b = b.cgroup.memory_usage();
+    return of_a != of_b ? of_a > of_b : a.uid < b.uid;
+  });
+  const auto most = static_cast<std::size_t>(count);
+  if (pods.size() > most) pods.erase(std::next(pods.begin(), count), pods.end());
 }
 
 }  // namespace
@@ -52,20 +95,28 @@ std::optional<Bytes> TierFigures::memory_limit_gap() const {
   return core::gap_of_limit(*limit, *wanted_memory_limit, floor);
 }
 
+std::int64_t PodFigures::oom_kills() const {
+  // cgroup v1 counts in the cgroups of containers alone, which go with them.
+  return std::max(cgroup.oom_kills().value_or(0), told_oom_kills);
+}
+
 Result<NodeFigures> node_figures(const core::Settings& settings, store::Store& records) {
   NodeFigures figures;
-  std::set<std::string> roots;
+  PODQOS_ASSIGN(auto found, count_pods(settings, records, figures));
+  std::set<std::string>& roots = found.roots;
   for (const core::TreeRecord& tree : records.tiers().trees)
     roots.insert(tree.kubepods);
-  PODQOS_TRY(count_pods(settings.state_dir, records, figures, roots));
   // Also one that has begun since the records were opened.
   figures.interrupted = records.dirty() || records.is_marked();
   for (const std::string& incident : records.incidents())
     figures.incidents += cat(figures.incidents.empty() ? "" : "; ", incident);
-  if (roots.empty()) return figures;
+  if (roots.empty() && found.pods.empty()) return figures;
   PODQOS_ASSIGN(auto cgroups, cgroup::Cgroupfs::open({.access = cgroup::Access::kRead}));
   PODQOS_ASSIGN(const auto capacity, cgroup::node_capacity(settings));
   figures.machine = std::make_unique<cgroup::Cgroupfs>(std::move(cgroups));
+  for (const core::PodRecord& pod : found.pods)
+    figures.pods.push_back(figures_of(pod, *figures.machine));
+  leave_largest(figures.pods, settings.pod_series);
   for (const std::string& root : roots) {
     core::TierValues rule;
     if (const core::TreeRecord* tree = core::tree_at(records.tiers(), root)) {

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,21 +31,39 @@ struct TierFigures {
   [[nodiscard]] std::optional<Bytes> memory_limit_gap() const;
 };
 
-/// Totals of the node for metrics; their number does not grow with the number of pods.
+/// A pod that has series of its own (metrics.pods).
+struct PodFigures {
+  std::string pod_namespace;
+  std::string name;
+  std::string uid;
+  core::QosClass qos_class = core::QosClass::kBestEffort;
+  std::optional<MilliCpu> cpu_request = {};  ///< nullopt for none
+  std::optional<Bytes> memory_request = {};
+  std::int64_t told_oom_kills = 0;  ///< see core::OomCounts
+  cgroup::CgroupView cgroup;
+  /// What may have a CPU quota: the pod by the name "", its containers by theirs.
+  std::map<std::string, cgroup::CgroupView> quotas = {};
+
+  /// Processes of the pod that the OOM killer has ended.
+  [[nodiscard]] std::int64_t oom_kills() const;
+};
+
+/// Figures of the node for metrics: totals, and those of as many pods as metrics.pods says.
 struct NodeFigures {
-  /// What the tiers' views read; absent without tiers.
+  /// What the views read; absent without tiers and pods.
   std::unique_ptr<cgroup::Machine> machine = {};
   core::TierSums own = {};       ///< podqos's own pods, with their counted requests
   core::TierSums kubelets = {};  ///< kubelet pods, with their capped requests
   std::vector<TierFigures> tiers = {};
-  bool interrupted = false;    ///< a transaction is running, or was interrupted
-  std::size_t unreadable = 0;  ///< number of unreadable records of pods
-  std::string incidents = {};  ///< what is corrupt, for the log
+  std::vector<PodFigures> pods = {};  ///< those that use the most memory come first
+  bool interrupted = false;           ///< a transaction is running, or was interrupted
+  std::size_t unreadable = 0;         ///< number of unreadable records of pods
+  std::string incidents = {};         ///< what is corrupt, for the log
 };
 
 /// Computes the figures from the records, and finds the tiers. Changes nothing.
 /// @param records  opened to be read, without the lock
-/// @return kTooLarge for more than 4,096 records
+/// @return kTooLarge for more than core::kMaxPodSeries records
 [[nodiscard]] Result<NodeFigures> node_figures(const core::Settings& settings,
                                                store::Store& records);
 

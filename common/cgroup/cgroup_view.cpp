@@ -120,6 +120,12 @@ std::optional<std::int64_t> CgroupView::number(Controller controller,
   return found ? parse_int(*found) : std::nullopt;
 }
 
+std::optional<std::int64_t> CgroupView::number(Controller controller, const std::string& file,
+                                               std::string_view key) const {
+  const auto& found = text(controller, file);
+  return found ? find_key(*found, key) : std::nullopt;
+}
+
 std::optional<std::int64_t> CgroupView::number(Value value, CgroupVersion version) const {
   const core::ValueRow& row = core::row_of(value);
   if (!has(row.controller, version)) return std::nullopt;
@@ -169,8 +175,7 @@ std::optional<std::int64_t> CgroupView::cpu_usage_ns() const {
   // cpuacct is mounted together with cpu by all common distributions.
   if (has(Controller::kCpu, CgroupVersion::kV1)) return number(Controller::kCpu, "cpuacct.usage");
   if (!has(Controller::kCpu, CgroupVersion::kV2)) return std::nullopt;
-  const auto& stat = text(Controller::kCpu, "cpu.stat");
-  const auto micros = stat ? find_key(*stat, "usage_usec") : std::nullopt;
+  const auto micros = number(Controller::kCpu, "cpu.stat", "usage_usec");
   return micros ? std::optional{mul_div(*micros, kNanosPerMicro, 1)} : std::nullopt;
 }
 
@@ -203,8 +208,7 @@ core::MemoryQos CgroupView::memory_qos() const {
 
 std::optional<std::int64_t> CgroupView::throttled_events() const {
   if (!has(Controller::kMemory, CgroupVersion::kV2)) return std::nullopt;
-  const auto& events = text(Controller::kMemory, "memory.events");
-  return events ? find_key(*events, "high") : std::nullopt;
+  return number(Controller::kMemory, "memory.events", "high");
 }
 
 std::optional<std::int64_t> CgroupView::own_throttled_events() const {
@@ -215,8 +219,7 @@ std::optional<std::int64_t> CgroupView::own_throttled_events() const {
 
 std::optional<std::int64_t> CgroupView::oom_kills() const {
   if (!has(Controller::kMemory, CgroupVersion::kV2)) return std::nullopt;
-  const auto& events = text(Controller::kMemory, "memory.events");
-  return events ? find_key(*events, "oom_kill") : std::nullopt;
+  return number(Controller::kMemory, "memory.events", "oom_kill");
 }
 
 std::optional<core::OomCounters> CgroupView::oom_counters() const {

@@ -53,6 +53,14 @@ class CgroupView {
   [[nodiscard]] std::optional<Micros> cpu_burst() const;
   [[nodiscard]] std::optional<bool> cpu_idle() const;  ///< cgroup v2
   [[nodiscard]] std::optional<std::int64_t> cpu_usage_ns() const;
+  /// Periods of the cgroup's own CPU quota in which it had work; 0 without a quota.
+  [[nodiscard]] std::optional<std::int64_t> cpu_periods() const {
+    return number(core::Controller::kCpu, "cpu.stat", "nr_periods");
+  }
+  /// Those of them in which it had to wait.
+  [[nodiscard]] std::optional<std::int64_t> cpu_throttled_periods() const {
+    return number(core::Controller::kCpu, "cpu.stat", "nr_throttled");
+  }
   [[nodiscard]] std::optional<Bytes> memory_limit() const;
   [[nodiscard]] std::optional<Bytes> memory_usage() const;
   /// memory.min or memory.low of cgroup v2; kInt64Max for "max".
@@ -98,6 +106,10 @@ class CgroupView {
                                                        const std::string& file) const;
   [[nodiscard]] std::optional<std::int64_t> number(core::Controller controller,
                                                    const std::string& file) const;
+  /// The number behind a key of a file.
+  [[nodiscard]] std::optional<std::int64_t> number(core::Controller controller,
+                                                   const std::string& file,
+                                                   std::string_view key) const;
   /// Whether the file of one of the values that podqos writes can be read.
   [[nodiscard]] bool knows(core::Value value) const;
   /// The number in the file of one of the values that podqos writes.

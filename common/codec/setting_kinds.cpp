@@ -96,6 +96,21 @@ std::string format_fraction(std::int64_t thousandths) {
   return core::Quantity::from_milli(thousandths).format_decimal();
 }
 
+constexpr std::string_view kTop = "top:";
+
+/// "none", "top:N", "all" as a number from 0 to `most`.
+std::optional<std::int64_t> read_pods(std::int64_t most, std::string_view text) {
+  if (text == "none") return 0;
+  if (text == "all") return most;
+  const auto number = text.starts_with(kTop) ? parse_int(text.substr(kTop.size())) : std::nullopt;
+  return number && *number > 0 ? number : std::nullopt;
+}
+
+std::string format_pods(std::int64_t most, std::int64_t number) {
+  if (number == 0) return "none";
+  return number == most ? "all" : cat(kTop, number);
+}
+
 /// Whether the list has "pods"; nullopt if it is neither [], ["pods"] nor ["none"].
 std::optional<std::int64_t> read_enforced(const JsonNode& node) {
   if (node.kind != Kind::kArray || node.children.size() > 1) return std::nullopt;
@@ -131,6 +146,7 @@ std::optional<std::int64_t> read_number(const SettingKind& kind, const JsonNode&
     case Form::kFraction: return is_number ? read_fraction(text) : std::nullopt;
     case Form::kDuration: return is_text ? read_duration(kind.step, text) : std::nullopt;
     case Form::kNumber: return is_number ? parse_int(text) : std::nullopt;
+    case Form::kPods: return is_text ? read_pods(kind.max, text) : std::nullopt;
     case Form::kEnforced: return read_enforced(node);
     case Form::kPath:
     case Form::kCgroup:
@@ -234,6 +250,7 @@ std::string expected_value(const SettingKind& kind) {
       case Form::kAddress:
         return R"("unix:PATH" or a loopback address with its port such as "127.0.0.1:9464")";
       case Form::kPressure: return R"(a pressure from "1%/1s" to "100%/1h" such as "60%/30s")";
+      case Form::kPods: return cat("\"none\", \"all\", or \"top:N\" with N from 1 to ", kind.max);
       case Form::kPaths: return cat("a list of 1 to ", kind.max, " absolute paths without \"..\"");
     }
     return {};
@@ -284,6 +301,7 @@ std::string format_value(const SettingKind& kind, const SettingValue& value) {
     case Form::kPercent: return cat("\"", *number, "%\"");
     case Form::kFraction: return format_fraction(*number);
     case Form::kDuration: return format_duration(*number * kind.step);
+    case Form::kPods: return quote_json(format_pods(kind.max, *number));
     case Form::kEnforced: return *number != 0 ? R"(["pods"])" : "[]";
     case Form::kNumber:
     case Form::kPath:

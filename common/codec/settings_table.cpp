@@ -106,7 +106,7 @@ constexpr Setting setting(std::string_view path, SettingKind kind) {
                     const SettingValue& value) { assign((settings.*....*kMembers), value); }};
 }
 
-constexpr std::array<Setting, 50> kTable{{
+constexpr std::array<Setting, 51> kTable{{
     setting<&Settings::enabled>("enabled", kFlag),
     setting<&Settings::scope>("scope", words("pods annotated all")),
     setting<&Settings::trust_annotations>("trustAnnotations", words("engine-checked all none")),
@@ -167,6 +167,8 @@ constexpr std::array<Setting, 50> kTable{{
     setting<&Settings::state_dir>("stateDir", {.form = Form::kPath}),
     setting<&Settings::lock_deadline_ms>("lockDeadline", kDeadline),
     setting<&Settings::metrics>("nri.metrics", {.form = Form::kAddress, .null = true}),
+    setting<&Settings::pod_series>("metrics.pods",
+                                   {.form = Form::kPods, .max = core::kMaxPodSeries}),
     setting<&Settings::log_sink>("log.sink", {.form = Form::kPath, .words = "syslog stderr none"}),
     setting<&Settings::log_level>("log.level", words("debug info warning error")),
     setting<&Settings::events_size>("events.size",

@@ -38,6 +38,7 @@ struct SettingKind {
                 ///< further asks for is checked when a root is chosen
     kAddress,   ///< core::MetricsAddress
     kPressure,  ///< core::MemoryPressure, "<percentage>/<duration>"
+    kPods,      ///< how many: "none", "top:N" or, which is `max`, "all"
     kPaths,     ///< 1 to `max`
   };
   Form form = Form::kFlag;

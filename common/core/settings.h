@@ -118,6 +118,9 @@ constexpr const char* kDefaultCgroupRoot = "/podqos";
 /// events.size at most: it may be in memory, and readers hold all of it.
 constexpr Bytes kMaxEventsSize{64LL << 20U};
 
+/// metrics.pods at most, "all": metrics are not shown of a node with more pods.
+constexpr std::int64_t kMaxPodSeries = 4096;
+
 /// The configuration, with its defaults: /etc/podqos/podqos.json and conf.d on top.
 struct Settings {
   bool enabled = true;
@@ -161,6 +164,7 @@ struct Settings {
   std::string state_dir = "/run/podqos";
   std::int64_t lock_deadline_ms = 5000;
   std::optional<MetricsAddress> metrics;  ///< of podqos-nri; nullopt: shown nowhere
+  std::int64_t pod_series = 0;            ///< metrics.pods: of so many pods metrics have series
   /// "syslog", "stderr", "none" or the absolute path of a file
   std::string log_sink = "syslog";
   LogLevel log_level = LogLevel::kInfo;

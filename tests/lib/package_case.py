@@ -86,6 +86,8 @@ PROGRAMS = {"podqos": ("/usr/bin/podqosctl", *(f"/usr/libexec/podqos/{name}" for
 FILES = {
     "podqos": (
         "/etc/podqos/podqos.json",
+        "/usr/lib/systemd/system/podqos-metrics.service",
+        "/usr/lib/systemd/system/podqos-metrics.timer",
         "/usr/lib/systemd/system/podqos-reconcile.service",
         "/usr/lib/systemd/system/podqos-reconcile.timer",
         "/usr/lib/tmpfiles.d/podqos.conf",

@@ -4,6 +4,7 @@
 Run with PODQOS_BIN naming the directory of the programs, or with --bin DIR.
 """
 
+import fcntl
 import json
 import os
 import pathlib
@@ -17,6 +18,55 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
 from podqosctl import BIN, ROOT, config_file, ctl  # noqa: E402
+
+
+class Metrics(unittest.TestCase):
+    """podqosctl metrics: the file is as node_exporter wants it, or as it was."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="podqos-test-")))
+        self.place = self.folder / "textfile"
+        self.place.mkdir()
+        self.config = self.enterContext(config_file(stateDir=str(self.folder / "state")))
+
+    def metrics(self, *words):
+        done = ctl("--config", self.config, "metrics", *words, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    def test_textfile_is_replaced(self):
+        file = self.place / "podqos.prom"
+        for before in (None, "old"):
+            if before:
+                file.write_text(before, encoding="ascii")
+                file.chmod(0o600)
+            with self.subTest(before):
+                self.assertEqual(self.metrics("--textfile", self.place), (0, "", ""))
+                self.assertEqual(file.stat().st_mode & 0o7777, 0o644)
+                self.assertEqual(self.metrics(), (0, file.read_text(encoding="utf-8"), ""))
+                self.assertIn("\npodqos_collector_success 1\n", file.read_text(encoding="utf-8"))
+        self.assertEqual(os.listdir(self.place), ["podqos.prom"])
+
+    def test_says_that_pods_cannot_be_read(self):
+        (self.folder / "state").write_text("no directory", encoding="ascii")
+        status, text, error = self.metrics()
+        self.assertEqual(status, 1)
+        self.assertIn("\npodqos_collector_success 0\n", text)
+        self.assertRegex(error, f"^podqosctl: metrics omit pods and tiers: .*{self.folder}/state.*\n$")
+        self.assertEqual(self.metrics("--textfile", self.place), (1, "", error))
+        self.assertEqual((self.place / "podqos.prom").read_text(encoding="utf-8"), text)
+
+    def test_two_writers(self):
+        """The second leaves the file of the first alone."""
+        held = os.open(self.place, os.O_RDONLY)
+        self.addCleanup(os.close, held)
+        fcntl.flock(held, fcntl.LOCK_EX)
+        self.assertEqual(self.metrics("--textfile", self.place), (
+            1, "", f"podqosctl: lock {self.place}, into which another process writes: Resource temporarily unavailable\n"))
+        self.assertEqual(os.listdir(self.place), [])
+
+    def test_no_directory(self):
+        self.assertEqual(self.metrics("--textfile", self.folder / "absent"),
+                         (1, "", f"podqosctl: open {self.folder}/absent: No such file or directory\n"))
 
 
 class Configuration(unittest.TestCase):
@@ -110,8 +160,8 @@ class Configuration(unittest.TestCase):
                                  "podqosctl: open /nonexist: No such file or directory\n")
 
     def test_help(self):
-        for args in (["explain"], ["status"], ["describe"], ["tree"], ["top"], ["why"], ["doctor"], ["reconcile"],
-                     ["resize"], ["config"], ["config", "show"]):
+        for args in (["explain"], ["status"], ["describe"], ["tree"], ["top"], ["why"], ["metrics"], ["doctor"],
+                     ["reconcile"], ["resize"], ["config"], ["config", "show"]):
             with self.subTest(args):
                 self.assertIn("--config", ctl(*args, "--help").stdout)
         for args in (["annotate"], ["version"]):
@@ -132,9 +182,9 @@ class Configuration(unittest.TestCase):
             listed = text.partition("\nSubcommands:\n")[2]
             calls += [[*args, name] for name in re.findall(r"^  (\w+) ", listed, re.MULTILINE)]
         self.assertEqual([" ".join(args) for args in calls],
-                         ["", "explain", "annotate", "status", "describe", "tree", "top", "events", "why", "doctor",
-                          "reconcile", "resize", "configure", "config", "version", "config show", "config check", "config runtimes",
-                          "config fields"])
+                         ["", "explain", "annotate", "status", "describe", "tree", "top", "events", "why", "metrics",
+                          "doctor", "reconcile", "resize", "configure", "config", "version", "config show", "config check",
+                          "config runtimes", "config fields"])
 
     def test_a_full_disk_is_a_failure(self):
         for args in (["--version"], ["version"], ["--help"]):

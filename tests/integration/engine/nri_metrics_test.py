@@ -33,7 +33,8 @@ try:
 except ImportError:
     text_string_to_metric_families = None
 
-MANUAL = pathlib.Path(__file__).resolve().parents[3] / "packaging/man/podqos-nri.8.md"
+REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
+MANUALS = [REPOSITORY / f"packaging/man/{name}.md" for name in ("podqos-nri.8", "podqosctl.1")]
 GI, MI = 1 << 30, 1 << 20
 SCHEMA = {
     "OptionalInt64": {"value": (1, "int")},
@@ -336,7 +337,7 @@ class Contents(MetricsCase):
         text = metrics.request(self.address, "/metrics").text
         families = list(text_string_to_metric_families(text))
         self.assertEqual(len({family.name for family in families}), len(families))
-        manual = MANUAL.read_text(encoding="utf-8")
+        manual = "".join(page.read_text(encoding="utf-8") for page in MANUALS)
         for family in families:
             with self.subTest(family.name):
                 self.assertRegex(family.name, "^podqos_[a-z_]+$")
@@ -346,8 +347,8 @@ class Contents(MetricsCase):
                                  family.type == "counter")
                 self.assertNotRegex(family.name, "(milli|micro|kilo|minutes|percent|_count$|_sum$|_bucket$|_info_)")
                 written = family.name + ("_total" if family.type == "counter" else "")
-                short = re.sub("^podqos_tier(_cpu|_memory)?", "**...", written)
-                self.assertTrue(written in manual or short in manual, "podqos-nri(8) does not tell of it")
+                short = [re.sub(start, "**...", written) for start in ("^podqos_tier", "^podqos_tier(_cpu|_memory)?")]
+                self.assertTrue(any(name in manual for name in (written, *short)), "no manual page tells of it")
                 for sample in family.samples:
                     self.assertLessEqual(set(sample.labels), {"request", "operation_type", "code", "qos_class", "owner",
                                                               "tier", "cgroup", "resource", "version", "le", "step"})

@@ -27,6 +27,8 @@ import patience  # noqa: E402
 
 UNIT = "podqos-nri.service"
 RECONCILE, TIMER = "podqos-reconcile.service", "podqos-reconcile.timer"
+METRICS, METRICS_TIMER = "podqos-metrics.service", "podqos-metrics.timer"
+TEXTFILE = pathlib.Path("/var/lib/prometheus/node-exporter/podqos.prom")
 EXPOSURE = "20"  # the most that `systemd-analyze security` may count against a service, in tenths
 PORT = 9464
 CONFIGURATION = pathlib.Path("/etc/podqos/podqos.json")
@@ -47,7 +49,7 @@ def journal(unit):
 def systemctl(*words):
     done = subprocess.run(["systemctl", *words], capture_output=True, text=True, check=False, timeout=PATIENCE)
     if done.returncode != 0:
-        said = "".join(map(journal, (UNIT, RECONCILE)))
+        said = "".join(map(journal, (UNIT, RECONCILE, METRICS)))
         raise AssertionError(f"systemctl {words}: exit {done.returncode}\n{done.stdout}{done.stderr}{said}")
     return done.stdout
 
@@ -76,7 +78,7 @@ class Service(unittest.TestCase):
         raise AssertionError(f"{UNIT} is {state} {PATIENCE} s after its process {pid} was killed")
 
     def test_systemd_knows_all_that_they_say(self):
-        for unit in (UNIT, RECONCILE, TIMER):
+        for unit in (UNIT, RECONCILE, TIMER, METRICS, METRICS_TIMER):
             fragment = systemctl("show", "--value", "--property=FragmentPath", unit).strip()
             done = subprocess.run(["systemd-analyze", "verify", "--man=no", fragment], capture_output=True, text=True,
                                   check=False, timeout=PATIENCE)
@@ -84,7 +86,7 @@ class Service(unittest.TestCase):
             self.assertEqual((done.returncode, said), (0, []), unit)
 
     def test_exposure(self):
-        for unit in (UNIT, RECONCILE):
+        for unit in (UNIT, RECONCILE, METRICS):
             done = subprocess.run(["systemd-analyze", "security", "--no-pager", f"--threshold={EXPOSURE}", unit],
                                   capture_output=True, text=True, check=False, timeout=PATIENCE)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -192,6 +194,23 @@ class Reconciliation(unittest.TestCase):
         patience.wait_for(lambda: not pod.exists(), PATIENCE, "a reconciliation by the timer")
 
 
+class Metrics(unittest.TestCase):
+    """In the guest: podqos-metrics.service and its timer, which is for those who enable it."""
+
+    def test_writes_for_node_exporter(self):
+        done = subprocess.run(["systemctl", "is-enabled", METRICS_TIMER], capture_output=True, text=True, check=False,
+                              timeout=PATIENCE)
+        self.assertEqual(done.stdout, "disabled\n")
+        self.assertFalse(TEXTFILE.exists())
+        TEXTFILE.parent.mkdir(parents=True, exist_ok=True)
+        os.chown(TEXTFILE.parent, 65534, 65534)
+        before = journal(METRICS)
+        systemctl("start", METRICS)
+        self.assertEqual(TEXTFILE.stat().st_mode & 0o777, 0o644)
+        self.assertIn("\npodqos_collector_success 1\n", TEXTFILE.read_text(encoding="utf-8"))
+        self.assertEqual(journal(METRICS), before)
+
+
 if __name__ == "__main__":
-    harness.main(("runc",), in_guest=[Service, Reconciliation], here=[guest.cases({
+    harness.main(("runc",), in_guest=[Service, Reconciliation, Metrics], here=[guest.cases({
         root: (guest.Guest("systemd", root=root), __file__) for root in (guest.MACHINE, "trixie")})])

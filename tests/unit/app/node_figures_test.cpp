@@ -14,6 +14,7 @@
 #include "common/cgroup/cgroupfs.h"
 #include "common/codec/record_json.h"
 #include "common/core/cgroups/plan.h"
+#include "common/core/kubernetes/quantity.h"
 #include "common/store/dry_run_files.h"
 #include "common/store/state_files.h"
 #include "tests/unit/app/fake_files.h"
@@ -102,6 +103,42 @@ class NodeFiguresLive : public ::testing::Test {
   std::optional<cgroup::Cgroupfs> cgroups_;
   std::string own_ = cat("/podqos-test-", ::getpid(), "-figures");
 };
+
+TEST_F(NodeFiguresLive, HasAsManyPodsAsTheSettingSays) {
+  FakeRecords state;
+  auto first = pod("a", own_ + "/poda", core::QosClass::kBestEffort);
+  first.pod.name = "web";
+  first.pod.pod_namespace = "shop";
+  core::Container& app = first.pod.containers.emplace_back();
+  app.name = "app";
+  app.resources.requests.emplace("cpu", *core::Quantity::parse("250m"));
+  for (const char* id : {"x", "y", "sandbox"}) {
+    core::ContainerRecord& container = first.containers.emplace_back();
+    container.id = id;
+    container.name = "app";
+    container.cgroup = cat(own_, "/poda/", id);
+    container.sandbox = container.id == "sandbox";
+  }
+  put(state, first);
+  put(state, pod("b", own_ + "/podb", core::QosClass::kBestEffort));
+  core::Settings settings;
+  EXPECT_THAT(figures_of(state, settings)->pods, IsEmpty());
+  settings.pod_series = core::kMaxPodSeries;
+  EXPECT_EQ(figures_of(state, settings)->pods.size(), 2U);
+  // Where none is charged with more memory, by uid.
+  settings.pod_series = 1;
+  const auto one = figures_of(state, settings);
+  ASSERT_TRUE(one) << one.error().message;
+  ASSERT_EQ(one->pods.size(), 1U);
+  const PodFigures& found = one->pods.front();
+  EXPECT_EQ(found.uid, "a");
+  EXPECT_EQ(found.name, "web");
+  EXPECT_EQ(found.pod_namespace, "shop");
+  EXPECT_EQ(found.cpu_request, MilliCpu{250});
+  EXPECT_EQ(found.memory_request, std::nullopt);
+  ASSERT_EQ(found.quotas.size(), 2U);
+  EXPECT_EQ(found.quotas.at("app").path(), own_ + "/poda/y");
+}
 
 TEST_F(NodeFiguresLive, ReadsTheTiersOfPodqosAndOfAKubelet) {
   for (const char* tier : {"/kubepods/burstable", "/kubepods/besteffort"})

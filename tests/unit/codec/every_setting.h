@@ -137,6 +137,7 @@ inline const std::vector<Field> kFields = {
     {"stateDir", R"("/a")"},
     {"lockDeadline", R"("1s")"},
     {"nri.metrics", R"("127.0.0.1:9464")", {"null"}},
+    {"metrics.pods", R"("top:7")"},
     {"log.sink", R"("none")"},
     {"log.level", R"("error")"},
     {"events.size", R"("2Mi")"},

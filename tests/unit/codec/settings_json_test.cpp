@@ -166,7 +166,7 @@ TEST(FormatSettings, PrintsEveryFieldInTheUnitsOfPeople) {
     "releaseDelay": "30s", "tierMemoryFloor": "64Mi",
     "runtimes": ["/usr/bin/runc", "/usr/sbin/runc", "/usr/bin/crun", "/usr/libexec/crio/crun"],
     "chargeMonitor": false, "stateDir": "/run/podqos", "lockDeadline": "5s",
-    "nri": {"metrics": null}, "log": {"sink": "syslog", "level": "info"},
+    "nri": {"metrics": null}, "metrics": {"pods": "none"}, "log": {"sink": "syslog", "level": "info"},
     "events": {"size": "4Mi"}
   })");
   EXPECT_EQ(format_settings({}), all.dump(2) + "\n");

@@ -161,6 +161,11 @@ TEST(MergeSettings, SaysWhichValuesItExpects) {
       {"enforceNodeAllocatable",
        R"(["pods"], ["none"] or [])",
        {R"(["pods","pods"])", R"(["system-reserved"])", R"("pods")"}},
+      {"metrics.pods",
+       R"("none", "all", or "top:N" with N from 1 to 4096)",
+       {"20", "null", R"("20")", R"("top")", R"("top:")", R"("top:0")", R"("top:-1")",
+        R"("top:+1")", R"("top:4097")", R"("top:1.5")", R"("All")"},
+       {R"("none")", R"("all")", R"("top:1")", R"("top:4096")"}},
       {"runtimes", R"(a list of 1 to 64 absolute paths without "..")", {R"("/a")"}},
   };
   for (const auto& [path, expected, wrong, right] : cases) {
@@ -267,7 +272,7 @@ TEST(MergeSettings, SaysWhereAnUnknownFieldMayBelong) {
        "maxPodClaim, cpuCFSQuota, cpuCFSQuotaPeriod, cpuBurst, cpuIdle, weightFormula, "
        "podPidsLimit, ioWeight, eviction, memorySwap, singleProcessOOMKill, "
        "memoryReservationPolicy, memoryThrottlingFactor, memoryHighPatience, releaseDelay, "
-       "tierMemoryFloor, runtimes, chargeMonitor, stateDir, lockDeadline, nri, log, "
+       "tierMemoryFloor, runtimes, chargeMonitor, stateDir, lockDeadline, nri, metrics, log, "
        "events"},
       {R"({"reserved":{"kube":{"disk":1}}})", "expected one of cpu, memory"},
       // A dot in a name is not a path.

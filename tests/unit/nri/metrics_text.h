@@ -9,7 +9,7 @@ namespace podqos::nri::test {
 
 /// The metrics of the plugin as they are shown.
 inline std::string text_of(const Metrics& metrics) {
-  Exposition out;
+  codec::Exposition out;
   metrics.write(out);
   return std::move(out).release();
 }

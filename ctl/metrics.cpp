@@ -1,0 +1,99 @@
+#include <linux/capability.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/app/configuration.h"
+#include "common/app/node_metrics.h"
+#include "common/base/error.h"
+#include "common/base/text.h"
+#include "common/codec/exposition.h"
+#include "common/core/events/event.h"
+#include "common/core/settings.h"
+#include "common/store/event_file.h"
+#include "common/sys/atomic_file.h"
+#include "common/sys/clock.h"
+#include "common/sys/directory.h"
+#include "ctl/command.h"
+
+namespace podqos::ctl {
+namespace {
+
+/// The directory belongs to the user of node_exporter on Debian.
+constexpr std::array kTextfileCapabilities = {CAP_DAC_OVERRIDE};
+
+/// Writes what happened in the last hour, for nodes where no plugin counts what fails.
+void write_events(const core::Settings& settings, codec::Exposition& out) {
+  constexpr std::int64_t kHour = 3'600'000;  // milliseconds
+  const auto journal = store::read_events(settings.state_dir);
+  if (!journal) {
+    warn(journal.error().message);
+    return;
+  }
+  const std::int64_t since = sys::wall_clock().value() - kHour;
+  const std::vector<std::string> kinds = parts_of(core::kEventKinds, ' ');
+  std::vector<std::int64_t> counts(kinds.size());
+  for (const core::Event& event : journal->events)
+    if (event.time.value() >= since) ++counts.at(static_cast<std::size_t>(event.kind));
+  out.metric("gauge", "podqos_recent_events",
+             "Events of the last hour in the journal of podqos, by kind.");
+  for (std::size_t i = 0; i < kinds.size(); ++i)
+    out.sample({{"event", kinds[i]}}, static_cast<double>(counts[i]));
+}
+
+/// Puts the metrics where the textfile collector of node_exporter takes them from.
+/// @return the errno of the failing call, with the path
+Status write_textfile(const std::string& directory, std::string_view text) {
+  constexpr mode_t kReadable = 0644;
+  PODQOS_ASSIGN(const auto place, sys::Directory::open(directory));
+  // Of two writers one would put the unfinished file of the other in place.
+  if (::flock(place.fd(), LOCK_EX | LOCK_NB) != 0)
+    return fail_errno(errno, cat("lock ", directory, ", into which another process writes"));
+  return sys::replace_file(
+      place, "podqos.prom", text,
+      sys::FileOwner{.uid = ::geteuid(), .gid = ::getegid(), .mode = kReadable});
+}
+
+Result<int> run_metrics(const std::string& directory, const Cli& cli) {
+  PODQOS_TRY(narrow(directory.empty() ? std::span<const int>{} : kTextfileCapabilities));
+  const app::ConfigurationReport configuration = app::inspect_configuration(cli.config);
+  std::ranges::for_each(configuration.errors, warn);
+  app::NodeMetrics metrics = app::node_metrics(configuration.settings);
+  codec::Exposition events;
+  if (!metrics.error) write_events(configuration.settings, events);
+  metrics.text += std::move(events).release();
+  if (metrics.error) log_failure(*metrics.error);
+  if (!metrics.incidents.empty()) warn(metrics.incidents);
+  int status = kDone;
+  if (directory.empty()) {
+    status = print(metrics.text);
+  } else {
+    PODQOS_TRY(write_textfile(directory, metrics.text));
+  }
+  return !metrics.error && configuration.errors.empty() ? status : kRefused;
+}
+
+}  // namespace
+
+void add_metrics(Cli& cli) {
+  auto directory = std::make_shared<std::string>();
+  CLI::App* sub =
+      cli.app.add_subcommand("metrics", "Print metrics of pods and tiers for Prometheus");
+  sub->add_option("--textfile", *directory,
+                  "Write them to DIR/podqos.prom, for node_exporter's textfile collector")
+      ->type_name("DIR");
+  sub->callback([directory, &cli] { cli.status = run_metrics(*directory, cli); });
+}
+
+}  // namespace podqos::ctl
