@@ -6,11 +6,13 @@ The runtime is scripted; pods and cgroups are real.
 
 import contextlib
 import fcntl
+import http.server
 import json
 import os
 import pathlib
 import re
 import signal
+import shutil
 import socket
 import subprocess
 import sys
@@ -26,6 +28,7 @@ import metrics  # noqa: E402
 import nri_daemon  # noqa: E402
 import nri_peer  # noqa: E402
 import patience  # noqa: E402
+import prometheus  # noqa: E402
 import wire  # noqa: E402
 
 try:
@@ -35,6 +38,7 @@ except ImportError:
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
 MANUALS = [REPOSITORY / f"packaging/man/{name}.md" for name in ("podqos-nri.8", "podqosctl.1")]
+EXAMPLES = REPOSITORY / "examples"
 GI, MI = 1 << 30, 1 << 20
 SCHEMA = {
     "OptionalInt64": {"value": (1, "int")},
@@ -225,8 +229,8 @@ class Addresses(MetricsCase):
         self.stop(process)
 
 
-class Contents(MetricsCase):
-    """What is counted is what the runtime asked for, and what the kernel has."""
+class PodsCase(MetricsCase):
+    """With pods and cgroups."""
 
     def setUp(self):
         if os.geteuid() != 0:
@@ -270,6 +274,10 @@ class Contents(MetricsCase):
         self.ask(connection, "StopContainer", qos_class, container={})
         self.ask(connection, "StopPodSandbox", qos_class)
         self.ask(connection, "RemovePodSandbox", qos_class)
+
+
+class Contents(PodsCase):
+    """What is counted is what the runtime asked for, and what the kernel has."""
 
     def operations(self, values):
         return [values[count("podqos_cgroup_manager_duration_seconds_count", operation_type=operation)]
@@ -357,6 +365,133 @@ class Contents(MetricsCase):
         self.end_processes()
         self.end_pod(connection, "Burstable")
         self.stop(process)
+
+
+class Textfile(http.server.BaseHTTPRequestHandler):
+    """What node_exporter makes of a directory that podqosctl has just written to."""
+
+    def do_GET(self):  # noqa: N802
+        subprocess.run(self.server.command, check=True, timeout=60)
+        file = self.server.file
+        text = f'{file.read_text(encoding="utf-8")}node_textfile_mtime_seconds{{file="{file}"}} {file.stat().st_mtime}\n'
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *_):
+        pass
+
+
+class Examples(PodsCase):
+    """A real Prometheus reads plugin and textfile, and runs each query of the dashboard and each alert."""
+
+    def setUp(self):
+        super().setUp()
+        self.programs = prometheus.programs()
+        self.alerts = EXAMPLES / "prometheus/alerts.yaml"
+        # In a network of its own every address is free.
+        self.enterContext(machines.private_network())
+
+    def serve_textfile(self):
+        """The address of a node_exporter, so to speak."""
+        folder = self.folder / "textfile"
+        folder.mkdir()
+        os.chown(folder, 65534, 65534)
+        server = http.server.HTTPServer(("127.0.0.1", 9100), Textfile)
+        server.file = folder / "podqos.prom"
+        server.command = [nri_daemon.BIN / "podqosctl", "--config", self.folder / "podqos.json", "metrics", "--textfile", folder]
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(thread.join)
+        self.addCleanup(server.shutdown)
+        return server
+
+    def burn(self, pod):
+        """A container of a pod that uses more than its quota."""
+        process = subprocess.Popen(["sh", "-c", "while :; do :; done"])
+        self.processes.append(process)
+        self.machine.enter(process.pid, f"{self.root}/kubepods/{pod}/burns")
+
+    def expressions(self):
+        """Each query of the dashboard and the variables in it, and each alert."""
+        board = json.loads((EXAMPLES / "grafana/podqos.json").read_text(encoding="utf-8"))
+        found = {f"{panel['title']}: {target['refId']}": target["expr"]
+                 for panel in board["panels"] for target in panel.get("targets", [])}
+        self.assertGreater(len(found), 20)
+        return {title: expression.replace("$__rate_interval", "5s").replace("$instance", ".*")
+                for title, expression in found.items()}
+
+    def lacking(self, server, shown):
+        """The queries without an answer, of metrics that the node has."""
+        lacking = []
+        for title, expression in self.expressions().items():
+            has = set(re.findall(r"podqos_\w+", expression)) <= shown
+            # What is only shown above zero is known to be zero here.
+            found = server.get("query", query=expression) and server.get("query", query=expression.removesuffix(" > 0"))
+            if has and not found["result"]:
+                lacking.append((title, expression))
+        return lacking
+
+    def check_rules(self, server):
+        """They are evaluated without an error, and say all that whoever is woken needs."""
+        pages = (REPOSITORY / "docs/metrics.md").read_text(encoding="utf-8")
+        (group,) = server.get("rules")["groups"]
+        for rule in group["rules"]:
+            with self.subTest(rule["name"]):
+                self.assertEqual((rule["health"], rule.get("lastError", "")), ("ok", ""))
+                self.assertIn(rule["labels"]["severity"], ("critical", "warning", "info"))
+                self.assertTrue(rule["annotations"]["summary"].endswith("."))
+                page, _, anchor = rule["annotations"]["runbook_url"].partition("#")
+                self.assertEqual((page, anchor), ("file:///usr/share/doc/podqos/docs/metrics.md", rule["name"].lower()))
+                self.assertIn(f"\n### {rule['name']}\n\n{rule['labels']['severity']}. ", pages)
+        return {rule["name"]: rule["state"] for rule in group["rules"]}
+
+    def test_queries_and_alerts(self):
+        self.address = "127.0.0.1:9464"
+        self.configure(metrics={"pods": "all"})
+        _, process, connection = self.connected()
+        for qos_class in PODS:
+            self.start_pod(connection, qos_class)
+        self.burn("poduid-guaranteed")
+        textfile = self.serve_textfile()
+        happened = metrics.samples("127.0.0.1:9100")
+        self.assertEqual([happened[count("podqos_recent_events", event=kind)] for kind in ("placed", "failed")], [3, 0])
+        self.assertEqual(textfile.file.stat().st_mode & 0o777, 0o644)
+        self.assertEqual(os.listdir(textfile.file.parent), ["podqos.prom"])
+        prometheus.promtool("check", "metrics", input=textfile.file.read_text(encoding="utf-8"))
+        prometheus.promtool("check", "metrics", input=metrics.request(self.address, "/metrics").text)
+        scraped = prometheus.yaml_of(EXAMPLES / "prometheus/scrape.yaml")["scrape_configs"]
+        self.assertEqual(scraped[0]["static_configs"], [{"targets": [self.address]}])
+        for config in scraped:
+            config.pop("scrape_interval")
+        server = prometheus.Server(self.folder, [
+            *scraped, {"job_name": "node", "metrics_path": "/", "static_configs": [{"targets": ["127.0.0.1:9100"]}]}],
+            self.alerts)
+        self.addCleanup(server.stop)
+        patience.until(lambda: not self.lacking(server, self.metric_names()), 30, length=0.5)
+        self.assertEqual(self.lacking(server, self.metric_names()), [])
+        for job in ("podqos", "node"):
+            throttled = f'podqos_pod_cpu_cfs_throttled_periods_total{{job="{job}"}} > 0'
+            (series,) = patience.wait_for(lambda query=throttled: server.get("query", query=query)["result"], 30, throttled)
+            self.assertEqual({name: series["metric"][name] for name in ("namespace", "pod", "uid", "qos_class")},
+                             {"namespace": "default", "pod": "guaranteed", "uid": "uid-guaranteed",
+                              "qos_class": "Guaranteed"})
+            self.assertNotIn("container", series["metric"])  # its own quota, not one of a container
+        patience.wait_for(lambda: self.check_rules(server)["PodqosPodThrottled"] == "pending", 30, "the alert is pending")
+        self.end_processes()
+        for qos_class in PODS:
+            self.end_pod(connection, qos_class)
+        self.stop(process)
+
+    def metric_names(self):
+        return {name.partition("{")[0] for address in (self.address, "127.0.0.1:9100")
+                for name in metrics.samples(address)}
+
+    def test_alerts_fire_for_what_they_are_meant(self):
+        shutil.copy(self.alerts, self.folder)
+        shutil.copy(REPOSITORY / "tests/data/prometheus/alerts_test.yaml", self.folder)
+        prometheus.promtool("test", "rules", self.folder / "alerts_test.yaml")
 
 
 class Strangers(MetricsCase):
