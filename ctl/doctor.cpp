@@ -1,3 +1,5 @@
+#include "ctl/doctor.h"
+
 #include <linux/capability.h>
 
 #include <algorithm>
@@ -35,20 +37,6 @@ void add(Checks& checks, Checks more) {
   std::ranges::move(more, std::back_inserter(checks));
 }
 
-/// What is asked of programs, before the restriction.
-struct Answers {
-  Result<Units> units;
-  std::vector<EngineFacts> engines;
-};
-
-Answers ask_programs() {
-  auto names = units_of_engines();
-  names.emplace_back("podqos-reconcile.timer");
-  auto units = read_units(names, run_briefly);
-  auto engines = read_engines(units.value_or(Units{}), run_briefly);
-  return {.units = std::move(units), .engines = std::move(engines)};
-}
-
 /// How many of the inventory's pods are of each engine.
 void count_pods(const Json& inventory, std::vector<EngineFacts>& engines) {
   for (EngineFacts& each : engines)
@@ -59,8 +47,9 @@ void count_pods(const Json& inventory, std::vector<EngineFacts>& engines) {
 
 /// Everything that the state directory tells.
 void check_state(const app::ConfigurationReport& configuration, cgroup::Machine& cgroups,
-                 std::vector<EngineFacts>& engines, Checks& checks) {
+                 std::vector<EngineFacts>& engines, Diagnosis& found) {
   const core::Settings& settings = configuration.settings;
+  Checks& checks = found.checks;
   checks.push_back(check_directory(read_directory(settings.state_dir)));
   const Check lock = check_lock(read_lock(settings.state_dir), settings);
   checks.push_back(lock);
@@ -75,21 +64,32 @@ void check_state(const app::ConfigurationReport& configuration, cgroup::Machine&
   const auto events = store::read_events(settings.state_dir);
   const auto missed = find_not_managed(
       configuration, *records, events ? events->events : std::vector<core::Event>{}, cgroups);
-  const auto inventory = inventory_json(configuration, *std::move(records), cgroups);
+  auto inventory = inventory_json(configuration, *std::move(records), cgroups);
   add(checks, check_inventory(inventory));
-  if (inventory) count_pods(*inventory, engines);
+  if (inventory) {
+    count_pods(*inventory, engines);
+    found.inventory = *std::move(inventory);
+    found.inventory["notManaged"] = json_of(missed);
+  }
   checks.push_back(check_missed(missed));
   checks.push_back(events ? check_events(events->events, UnixMillis{std::time(nullptr) * 1000})
                           : Check{"pods", "failures", Outcome::kSkipped, events.error().message});
 }
 
-Result<Checks> run_checks(const Cli& cli) {
-  Answers answers = ask_programs();
-  // Nothing untrusted is parsed before the restriction but what root has configured.
-  PODQOS_TRY(narrow(kKept));
-  const app::ConfigurationReport configuration = app::inspect_configuration(cli.config);
+}  // namespace
+
+ProgramAnswers ask_programs() {
+  auto names = units_of_engines();
+  names.emplace_back("podqos-reconcile.timer");
+  auto units = read_units(names, run_briefly);
+  auto engines = read_engines(units.value_or(Units{}), run_briefly);
+  return {.units = std::move(units), .engines = std::move(engines)};
+}
+
+Diagnosis diagnose(const app::ConfigurationReport& configuration, ProgramAnswers answers) {
   const core::Settings& settings = configuration.settings;
-  Checks checks;
+  Diagnosis found;
+  Checks& checks = found.checks;
   auto cgroups = cgroup::Cgroupfs::open({.access = cgroup::Access::kRead});
   if (cgroups)
     add(checks, check_kernel(read_kernel(*cgroups), settings));
@@ -99,7 +99,7 @@ Result<Checks> run_checks(const Cli& cli) {
   const auto kubelet = read_input(kKubeletConfig, kMaxInput);
   add(checks,
       check_kubelet(kKubeletConfig, kubelet ? std::optional{*kubelet} : std::nullopt, settings));
-  if (cgroups) check_state(configuration, *cgroups, answers.engines, checks);
+  if (cgroups) check_state(configuration, *cgroups, answers.engines, found);
   add(checks, check_engines(answers.engines, settings));
   for (const EngineFacts& each : answers.engines)
     add(checks, check_engine(each));
@@ -111,10 +111,8 @@ Result<Checks> run_checks(const Cli& cli) {
   std::ranges::stable_sort(checks, {}, [&](const Check& each) {
     return std::ranges::find(groups, each.group) - groups.begin();
   });
-  return checks;
+  return found;
 }
-
-}  // namespace
 
 std::string format_checks(const Checks& checks, const Screen& screen) {
   constexpr std::array kMarks = {"OK    ", "WARN  ", "FAIL  ", "-     "};
@@ -167,7 +165,11 @@ void add_doctor(Cli& cli) {
   sub->callback([options, &cli] {
     const Screen screen = options->screen();
     const auto run = [&]() -> Result<int> {
-      PODQOS_ASSIGN(const auto checks, run_checks(cli));
+      ProgramAnswers answers = ask_programs();
+      // Nothing untrusted is parsed before the restriction but what root has configured.
+      PODQOS_TRY(narrow(kKept));
+      const Checks checks =
+          diagnose(app::inspect_configuration(cli.config), std::move(answers)).checks;
       const int status =
           print(options->is_json() ? dump(json_of(checks)) + "\n" : format_checks(checks, screen));
       const bool well = std::ranges::count(checks, Outcome::kProblem, &Check::outcome) == 0;

@@ -66,4 +66,23 @@ std::string name_of(const Event& event) {
   return has_container ? cat(name, "/", core::display_name(container)) : name;
 }
 
+Colour colour_of(core::EventKind kind) {
+  using enum core::EventKind;
+  switch (kind) {
+    case kFailed:
+    case kRefused:
+    case kOomKilled:
+    case kEvicted: return Colour::kRed;
+    case kMisplaced:
+    case kMoved:
+    case kCorrected:
+    case kThrottled: return Colour::kYellow;
+    case kPlaced:
+    case kRegistered:
+    case kResized:
+    case kReleased: break;
+  }
+  return Colour::kNone;
+}
+
 }  // namespace podqos::ctl

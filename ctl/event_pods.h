@@ -6,6 +6,7 @@
 #include "common/core/events/event.h"
 #include "common/core/record.h"
 #include "ctl/selector.h"
+#include "ctl/table.h"
 
 // Pods and containers as the journal of events knows them, which outlives their records.
 namespace podqos::ctl {
@@ -21,5 +22,8 @@ namespace podqos::ctl {
 
 /// "web/front/app", as select() takes it; "-" for an event about neither pod nor container.
 [[nodiscard]] std::string name_of(const core::Event& event);
+
+/// Red for what went wrong, yellow for what is not as it should be.
+[[nodiscard]] Colour colour_of(core::EventKind kind);
 
 }  // namespace podqos::ctl

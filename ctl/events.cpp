@@ -77,25 +77,6 @@ class Filter {
   std::optional<Selection> selection_;
 };
 
-Colour colour_of(core::EventKind kind) {
-  using enum core::EventKind;
-  switch (kind) {
-    case kFailed:
-    case kRefused:
-    case kOomKilled:
-    case kEvicted: return Colour::kRed;
-    case kMisplaced:
-    case kMoved:
-    case kCorrected:
-    case kThrottled: return Colour::kYellow;
-    case kPlaced:
-    case kRegistered:
-    case kResized:
-    case kReleased: break;
-  }
-  return Colour::kNone;
-}
-
 class Printer {
  public:
   Printer(const EventsOptions& options, const Screen& screen)

@@ -2,6 +2,8 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "ctl/command.h"
 #include "ctl/json.h"
@@ -24,6 +26,9 @@ struct ViewOptions {
 
 /// Prints the inventory as text or JSON, and what is wrong with it.
 [[nodiscard]] Result<int> run_view(const ViewOptions& options, const Cli& cli);
+
+/// What `status` says of the node before its tables: name and text of each fact.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> node_facts(const Json& view);
 
 /// The value as the kernel has it, with "(rule X)" behind it where the rule wants another.
 [[nodiscard]] std::string with_rule(std::string_view held, std::string_view rule);

@@ -70,12 +70,10 @@ void add_amounts(Json& sum, const Json& more) {
 /// What the node has, and what pods request of it.
 std::string node_text(const Json& view, const Screen& screen) {
   const Json& node = view.at("node");
-  const std::string settings =
-      cat(listed(view.at("files"), "the built-in ones, as no file is there"));
-  std::string out = format_table({{cell("podqos"), cell(switch_of(view))},
-                                  {cell("configuration"), cell(settings)},
-                                  {cell("cgroups"), cell(trees_of(view))}},
-                                 screen);
+  std::vector<Row> facts;
+  for (auto& [name, fact] : node_facts(view))
+    facts.push_back({cell(std::move(name)), cell(std::move(fact))});
+  std::string out = format_table(facts, screen);
   std::vector<Row> rows = {heading({"NODE", "PODS", "CPU", "MEMORY"})};
   for (const char* name : {"capacity", "reserved", "allocatable"})
     rows.push_back({cell(name), cell(""), cell(cpu_in(node.at(name), "cpuMilli")),
@@ -295,6 +293,12 @@ std::string status_text(const Json& view, const Screen& screen) {
 }
 
 }  // namespace
+
+std::vector<std::pair<std::string, std::string>> node_facts(const Json& view) {
+  return {{"podqos", switch_of(view)},
+          {"configuration", listed(view.at("files"), "the built-in ones, as no file is there")},
+          {"cgroups", trees_of(view)}};
+}
 
 void add_describe(Cli& cli) {
   auto options = std::make_shared<ViewOptions>();

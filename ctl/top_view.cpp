@@ -77,15 +77,6 @@ std::vector<std::size_t> columns_in(std::size_t width, const TopView& view) {
   return chosen;
 }
 
-/// The colour of what someone should look at.
-Colour colour_of(const TopColumn& column, std::int64_t value) {
-  if (column.word == "oom") return value > 0 ? Colour::kRed : Colour::kNone;
-  if (column.word == "throttled" && value > 0)
-    return value >= kThrottled ? Colour::kRed : Colour::kYellow;
-  if (!column.word.ends_with("-limit") || value < kMuch) return Colour::kNone;
-  return value >= kCritical ? Colour::kRed : Colour::kYellow;
-}
-
 /// Formats rows of a table.
 class TopTable {
  public:
@@ -213,6 +204,14 @@ std::string bottom_line(const TopView& view, std::size_t rows, std::size_t page)
 }
 
 }  // namespace
+
+Colour colour_of(const TopColumn& column, std::int64_t value) {
+  if (column.word == "oom") return value > 0 ? Colour::kRed : Colour::kNone;
+  if (column.word == "throttled" && value > 0)
+    return value >= kThrottled ? Colour::kRed : Colour::kYellow;
+  if (!column.word.ends_with("-limit") || value < kMuch) return Colour::kNone;
+  return value >= kCritical ? Colour::kRed : Colour::kYellow;
+}
 
 Result<std::chrono::milliseconds> parse_delay(std::string_view text) {
   constexpr std::int64_t kLeast = 100;

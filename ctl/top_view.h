@@ -30,6 +30,9 @@ struct TopColumn {
 /// The index of a column; nullopt if no column has this word.
 [[nodiscard]] std::optional<std::size_t> find_column(std::string_view word);
 
+/// The colour of what someone should look at: OOM kills, throttling, most of a limit in use.
+[[nodiscard]] Colour colour_of(const TopColumn& column, std::int64_t value);
+
 /// What keys are for.
 enum class TopMode : std::uint8_t {
   kRows,

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <vector>
+
+#include "common/app/configuration.h"
+#include "common/base/error.h"
+#include "ctl/check.h"
+#include "ctl/engines.h"
+#include "ctl/json.h"
+#include "ctl/units.h"
+
+namespace podqos::ctl {
+
+/// What systemd and the engines' own programs say.
+struct ProgramAnswers {
+  Result<Units> units;
+  std::vector<EngineFacts> engines;
+};
+/// Executes these programs: to be called before narrow(), which forbids that.
+[[nodiscard]] ProgramAnswers ask_programs();
+
+/// What was found on this machine.
+struct Diagnosis {
+  Checks checks;             ///< group by group
+  Json inventory = nullptr;  ///< see inventory_json(); null if it cannot be read, as a check says
+};
+/// Makes all checks of `podqosctl doctor`. Changes nothing.
+[[nodiscard]] Diagnosis diagnose(const app::ConfigurationReport& configuration,
+                                 ProgramAnswers answers);
+
+}  // namespace podqos::ctl
