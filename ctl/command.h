@@ -65,6 +65,7 @@ void add_events(Cli& cli);
 void add_why(Cli& cli);
 void add_metrics(Cli& cli);
 void add_doctor(Cli& cli);
+void add_report(Cli& cli);
 void add_reconcile(Cli& cli);
 void add_resize(Cli& cli);
 void add_configure(Cli& cli);

@@ -22,7 +22,7 @@ struct ProgramAnswers {
 /// What was found on this machine.
 struct Diagnosis {
   Checks checks;             ///< group by group
-  Json inventory = nullptr;  ///< see inventory_json(); null if it cannot be read, as a check says
+  Json inventory = nullptr;  ///< see inventory_json(), with "notManaged"; null if not read
 };
 /// Makes all checks of `podqosctl doctor`. Changes nothing.
 [[nodiscard]] Diagnosis diagnose(const app::ConfigurationReport& configuration,

@@ -68,6 +68,7 @@ void add_subcommands(Cli& cli) {
   add_why(cli);
   add_metrics(cli);
   add_doctor(cli);
+  add_report(cli);
   add_reconcile(cli);
   add_resize(cli);
   add_configure(cli);

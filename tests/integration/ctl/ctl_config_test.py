@@ -161,7 +161,7 @@ class Configuration(unittest.TestCase):
 
     def test_help(self):
         for args in (["explain"], ["status"], ["describe"], ["tree"], ["top"], ["why"], ["metrics"], ["doctor"],
-                     ["reconcile"], ["resize"], ["config"], ["config", "show"]):
+                     ["report"], ["reconcile"], ["resize"], ["config"], ["config", "show"]):
             with self.subTest(args):
                 self.assertIn("--config", ctl(*args, "--help").stdout)
         for args in (["annotate"], ["version"]):
@@ -183,8 +183,8 @@ class Configuration(unittest.TestCase):
             calls += [[*args, name] for name in re.findall(r"^  (\w+) ", listed, re.MULTILINE)]
         self.assertEqual([" ".join(args) for args in calls],
                          ["", "explain", "annotate", "status", "describe", "tree", "top", "events", "why", "metrics",
-                          "doctor", "reconcile", "resize", "configure", "config", "version", "config show", "config check",
-                          "config runtimes", "config fields"])
+                          "doctor", "report", "reconcile", "resize", "configure", "config", "version", "config show",
+                          "config check", "config runtimes", "config fields"])
 
     def test_a_full_disk_is_a_failure(self):
         for args in (["--version"], ["version"], ["--help"]):

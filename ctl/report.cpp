@@ -1,0 +1,110 @@
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "common/app/configuration.h"
+#include "common/base/text.h"
+#include "common/store/event_file.h"
+#include "common/sys/atomic_file.h"
+#include "common/sys/clock.h"
+#include "common/sys/directory.h"
+#include "ctl/command.h"
+#include "ctl/doctor.h"
+#include "ctl/report_page.h"
+#include "ctl/usage_sampler.h"
+
+namespace podqos::ctl {
+namespace {
+
+/// CAP_SYS_ADMIN reads the marks on cgroups (xattr(7)); the page may go to another user's
+/// directory, as with sudo.
+constexpr std::array kReportCapabilities = {CAP_SYS_ADMIN, CAP_DAC_OVERRIDE};
+
+/// This machine's name.
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "this machine";
+}
+
+/// What is used over a second.
+Result<UsageSample> sample_usage(const core::Settings& settings) {
+  PODQOS_ASSIGN(auto sampler, UsageSampler::open(settings, 0));
+  PODQOS_TRY(sampler.next());
+  static_cast<void>(sys::kSteadyClock.poll({}, sys::kSteadyClock.now() + std::chrono::seconds{1}));
+  return sampler.next();
+}
+
+/// The last 200.
+Result<std::vector<core::Event>> last_events(const std::string& state_dir) {
+  constexpr std::ptrdiff_t kMost = 200;
+  PODQOS_ASSIGN(auto list, store::read_events(state_dir));
+  const auto surplus = std::max(std::ssize(list.events) - kMost, std::ptrdiff_t{0});
+  list.events.erase(list.events.begin(), list.events.begin() + surplus);
+  return std::move(list.events);
+}
+
+/// Replaces a regular file, or makes one, for the caller alone.
+Status write_file(const std::string& path, std::string_view text) {
+  const std::size_t name_at = path.rfind('/') + 1;  // 0 without a slash
+  const std::string name = path.substr(name_at);
+  PODQOS_ASSIGN(const auto directory,
+                sys::Directory::open(name_at == 0 ? "." : path.substr(0, name_at)));
+  struct stat there{};
+  const bool exists = ::fstatat(directory.fd(), name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0;
+  if (exists && !S_ISREG(there.st_mode))
+    return fail(ErrorCode::kConflict,
+                cat(printable(path),
+                    " is not a regular file; write to - (standard output), or to "
+                    "another file"));
+  // Two writers would take each other's temporary file.
+  if (::flock(directory.fd(), LOCK_EX | LOCK_NB) != 0)
+    return fail_errno(errno, cat("lock the directory of ", printable(path)));
+  return sys::replace_file(directory, name, text);
+}
+
+Result<int> run_report(const std::string& file, const Cli& cli) {
+  ProgramAnswers answers = ask_programs();
+  std::string host = host_name();
+  // Nothing untrusted is parsed before the restriction but what root has configured.
+  PODQOS_TRY(narrow(kReportCapabilities, sys::Filter::kTop));
+  const app::ConfigurationReport configuration = app::inspect_configuration(cli.config);
+  const core::Settings& settings = configuration.settings;
+  const Report report{.host = std::move(host),
+                      .time = sys::wall_clock(),
+                      .diagnosis = diagnose(configuration, std::move(answers)),
+                      .usage = sample_usage(settings),
+                      .events = last_events(settings.state_dir)};
+  int status = kDone;
+  if (!report.usage) status = log_failure(report.usage.error());
+  if (!report.events) status = log_failure(report.events.error());
+  const std::string page = format_report(report);
+  if (file == "-") return std::max(status, print(page));
+  PODQOS_TRY(write_file(file, page));
+  return status;
+}
+
+}  // namespace
+
+void add_report(Cli& cli) {
+  auto file = std::make_shared<std::string>();
+  CLI::App* sub = cli.app.add_subcommand(
+      "report", "Write one page of HTML: what is wrong, what tiers and pods use, and events");
+  sub->add_option("-o,--output", *file, "The file, or - for standard output")
+      ->required()
+      ->type_name("FILE");
+  sub->callback([file, &cli] { cli.status = run_report(*file, cli); });
+}
+
+}  // namespace podqos::ctl
