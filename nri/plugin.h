@@ -110,6 +110,8 @@ class Plugin : public Handler {
   void evict(const app::Timeouts& timeouts);
   /// Raises the memory.high of containers that are throttled there for too long, if that is due.
   void relieve_throttled(const app::Timeouts& timeouts);
+  /// Reports OOM kills in containers that run, once the kernel has counted any on the node.
+  void report_oom_kills(const app::Timeouts& timeouts);
   /// Releases due pods, and recomputes everything if that was deferred or is due.
   void reconcile(const app::Timeouts& timeouts);
   /// One step towards the rules' memory limits. @return whether the next one may follow at once
@@ -136,6 +138,7 @@ class Plugin : public Handler {
   bool recomputes_ = true;  ///< soon: events may have been missed, at least before the start
   app::Convergence convergence_{clock_};
   app::Evictor evictor_;
+  std::optional<std::int64_t> oom_kills_;  ///< of the node, when they were reported
   TimePoint next_eviction_;
   TimePoint next_release_;
   TimePoint next_recomputation_;

@@ -12,7 +12,9 @@
 #include <malloc.h>
 
 #include "common/app/memory_qos.h"
+#include "common/app/oom_kills.h"
 #include "common/base/text.h"
+#include "common/cgroup/node.h"
 #include "common/sys/process.h"
 #include "nri/plugin.h"
 
@@ -199,6 +201,14 @@ void Plugin::evict(const app::Timeouts& timeouts) {
   if (*evicted) metrics_.evicted(**evicted);
 }
 
+void Plugin::report_oom_kills(const app::Timeouts& timeouts) {
+  const auto kills = cgroup::node_oom_kills();
+  if (kills == oom_kills_) return;
+  if (auto done = app::report_oom_kills(configuration_.settings(), log(), timeouts); !done)
+    return log_failure("OOM kills", done.error(), "; retrying");
+  oom_kills_ = kills;
+}
+
 bool Plugin::housekeep() {
   const auto now = clock_.now();
   std::erase_if(created_, [&](const auto& entry) { return now - entry.second.since > kCreation; });
@@ -217,6 +227,7 @@ bool Plugin::housekeep() {
   if (!deferred_.apply(timeouts) || !release_ended_sandboxes(timeouts)) return false;
   reconcile(timeouts);
   relieve_throttled(timeouts);
+  report_oom_kills(timeouts);
   return converge(timeouts);
 }
 

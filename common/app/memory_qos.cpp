@@ -6,16 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "common/app/reconcile.h"
+#include "common/app/due_pods.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
-#include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/node.h"
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/events/container_memory.h"
 #include "common/core/pods/pod_name.h"
 #include "common/core/pods/pod_values.h"
-#include "common/store/store.h"
 #include "common/sys/clock.h"
 
 namespace podqos::app {
@@ -109,31 +107,6 @@ void follow_container(Transaction& transaction, const core::PodRecord& record,
   if (written) container.memory_qos = given;
 }
 
-/// Uids of the pods of which relieve_throttled() has something to note or to write.
-Result<std::vector<std::string>> throttled_pods(const core::Settings& settings) {
-  std::vector<std::string> found;
-  auto records = store::Store::open({.path = settings.state_dir}, store::Opening::kReadUnlocked);
-  if (!records && records.error().code == ErrorCode::kNotFound) return found;
-  if (!records) return fail(std::move(records).error());
-  PODQOS_ASSIGN(auto machine, cgroup::Cgroupfs::open({.access = cgroup::Access::kRead}));
-  PODQOS_ASSIGN(const auto capacity, cgroup::node_capacity(settings));
-  PODQOS_ASSIGN(const auto uids, records->pod_uids());
-  const core::MemoryQosParams params = core::memory_qos_params(settings, capacity);
-  const auto is_due = [&](const core::ContainerRecord& container) {
-    if (!is_throttled_from(container.memory_qos)) return false;
-    auto throttling = container.throttling;
-    observe_throttling(cgroups_of(machine, container), *container.memory_qos.high, throttling,
-                       params, settings.memory_high_patience_seconds);
-    return throttling != container.throttling;
-  };
-  for (const std::string& uid : uids) {
-    const auto record = records->pod(uid);
-    if (record && *record && std::ranges::any_of((*record)->containers, is_due))
-      found.push_back(uid);
-  }
-  return found;
-}
-
 }  // namespace
 
 void follow_memory_qos(Transaction& transaction, core::PodRecord& record) {
@@ -150,19 +123,16 @@ void follow_memory_qos(Transaction& transaction, core::PodRecord& record) {
 Status relieve_throttled(const core::Settings& settings, Log& log, const Timeouts& timeouts) {
   if (!settings.memory_throttling_thousandths || settings.memory_high_patience_seconds == 0)
     return {};
-  PODQOS_ASSIGN(const auto uids, throttled_pods(settings));
-  if (uids.empty()) return {};
-  PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log, timeouts));
-  if (!transaction) return {};
-  PODQOS_TRY(recover(*transaction));
-  for (const std::string& uid : uids) {
-    PODQOS_ASSIGN(auto record, transaction->store().pod(uid));
-    if (!record || record->released_at) continue;
-    const core::PodRecord before = *record;
-    follow_memory_qos(*transaction, *record);
-    if (*record != before) PODQOS_TRY(transaction->save(*record, &before));
-  }
-  return transaction->finish_if_changed();
+  PODQOS_ASSIGN(const auto capacity, cgroup::node_capacity(settings));
+  const core::MemoryQosParams params = core::memory_qos_params(settings, capacity);
+  const auto is_due = [&](cgroup::Machine& machine, const core::ContainerRecord& container) {
+    if (!is_throttled_from(container.memory_qos)) return false;
+    auto throttling = container.throttling;
+    observe_throttling(cgroups_of(machine, container), *container.memory_qos.high, throttling,
+                       params, settings.memory_high_patience_seconds);
+    return throttling != container.throttling;
+  };
+  return handle_due_pods(settings, log, timeouts, {.is_due = is_due, .handle = follow_memory_qos});
 }
 
 }  // namespace podqos::app

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/app/due_pods.h"
 #include "common/app/reconcile.h"
 #include "common/base/path.h"
 #include "common/base/text.h"
@@ -153,6 +154,19 @@ Status report_before_removal(const core::Settings& settings, Log& log, const std
   if (has_ended && report_oom_kill(*transaction, found->record, found->container()))
     PODQOS_TRY(transaction->save(found->record, &found->record));
   return transaction->finish_if_changed();
+}
+
+Status report_oom_kills(const core::Settings& settings, Log& log, const Timeouts& timeouts) {
+  const auto has_kills = [](cgroup::Machine& machine, const core::ContainerRecord& container) {
+    const std::int64_t reported = container.oom.value_or(core::ReportedOoms{}).kills;
+    return container.state == core::ContainerState::kLive &&
+           counters_in(machine, container.cgroup).kills > reported;
+  };
+  const auto report = [](Transaction& transaction, core::PodRecord& record) {
+    for (core::ContainerRecord& container : record.containers)
+      report_oom_kill(transaction, record, container);
+  };
+  return handle_due_pods(settings, log, timeouts, {.is_due = has_kills, .handle = report});
 }
 
 }  // namespace podqos::app

@@ -27,4 +27,10 @@ bool report_oom_kill(Transaction& transaction, core::PodRecord& record,
 [[nodiscard]] Status report_before_removal(const core::Settings& settings, Log& log,
                                            const std::string& id, const Timeouts& timeouts);
 
+/// The same for containers that run, as only some of their processes were killed. Takes no lock if
+/// there is nothing to report. On cgroup v1, kills in cgroups within a container's are not counted.
+/// @return the errors of opening and finishing a transaction
+[[nodiscard]] Status report_oom_kills(const core::Settings& settings, Log& log,
+                                      const Timeouts& timeouts);
+
 }  // namespace podqos::app

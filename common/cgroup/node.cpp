@@ -14,6 +14,8 @@
 #include <string_view>
 #include <utility>
 
+#include "common/cgroup/value.h"
+#include "common/sys/directory.h"
 #include "common/sys/process.h"
 #include "common/sys/sandbox.h"
 
@@ -73,6 +75,14 @@ core::Driver machine_driver() {
 core::NodeCapacity with_pids(core::NodeCapacity capacity) {
   if (capacity.pids == 0) capacity.pids = sys::max_pids().value_or(0);
   return capacity;
+}
+
+std::optional<std::int64_t> node_oom_kills() {
+  constexpr std::size_t kMostBytes = 65'536;
+  const auto proc = sys::Directory::open("/proc");
+  if (!proc) return std::nullopt;
+  const auto text = proc->read_file("vmstat", kMostBytes);
+  return text ? find_key(*text, "oom_kill") : std::nullopt;
 }
 
 Result<core::NodeCapacity> node_capacity(const core::Settings& settings) {

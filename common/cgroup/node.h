@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "common/base/error.h"
 #include "common/core/cgroups/naming.h"
 #include "common/core/pods/grants.h"
@@ -20,6 +23,11 @@ namespace podqos::cgroup {
 [[nodiscard]] Result<core::NodeCapacity> node_capacity(const core::Settings& settings);
 /// The capacity with the machine's processes, which few events need; 0 if the kernel does not tell.
 [[nodiscard]] core::NodeCapacity with_pids(core::NodeCapacity capacity);
+
+/// How many processes the kernel has ended for want of memory since it was booted, whatever their
+/// cgroup; nullopt before Linux 4.13.
+/// @note proc_vmstat(5), oom_kill; mm/oom_kill.c
+[[nodiscard]] std::optional<std::int64_t> node_oom_kills();
 
 /// The oom_score_adj nearest to `wanted`, in [-1000, 1000], that this process can set, and so the
 /// runtime that shares its privileges. Without CAP_SYS_RESOURCE a score cannot be lowered below the

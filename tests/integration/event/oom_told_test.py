@@ -79,6 +79,10 @@ class Told(OomCase):
         manifest = pod("two", container("app", {}, {"memory": "24Mi"}), container("other", {}, {"memory": "48Mi"}))
         other, _ = self.launch(manifest, "other")
         self.run_hog(manifest)
+        (shown,) = self.podqos.ctl_json("status")["pods"]
+        self.assertEqual(shown["oomKills"], 1)
+        self.assertIn(f"1 {TOLD}", self.podqos.ctl("status").stdout)
+        self.assertRegex(self.podqos.ctl("describe", "two").stdout, rf"oom-killed +{TOLD} by its own limit")
         self.wrapper.kill(other)
         self.end(other)
         self.assert_told("two", "by its own limit (24Mi)")

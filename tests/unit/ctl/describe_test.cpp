@@ -72,6 +72,7 @@ TEST_F(Describe, HasWhatTheKernelCountsOfAContainer) {
   const std::string text = describe_text(pod, {.width = 80});
   EXPECT_THAT(text, HasSubstr("500m, throttled in 37 of 38 periods\n"));
   EXPECT_THAT(text, HasSubstr("12.3s\n"));
+  EXPECT_THAT(text, ContainsRegex("\n  OOM kills +2\n"));
 }
 
 TEST_F(Describe, HasOnlyTheContainerThatIsNamed) {
