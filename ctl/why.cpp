@@ -138,7 +138,7 @@ class Facts {
     for (const Json& container : pod.at("containers")) {
       if (container.at("sandbox") == true) continue;
       ++all;
-      running += container.at("state") == "live" ? 1 : 0;
+      if (container.at("state") == "live") ++running;
     }
     add("managed", {{"pod", pod_title(pod)}, {"running", running}, {"all", all}});
     add("class", {{"class", core::format_qos_class(record.qos_class)},
