@@ -63,7 +63,7 @@ class Package(BuiltCase):
 
     build_program, release_option = "deb/build", "--revision"
     more = tuple(f"/usr/share/doc/podqos/{name}" for name in (
-        "README.md.gz", "docs/configuration.md.gz", "examples/pod.yaml", "changelog.gz", "changelog.Debian.gz", "copyright"))
+        "README.md", "docs/metrics.md", "examples/pod.yaml", "changelog.gz", "changelog.Debian.gz", "copyright"))
 
     @classmethod
     def setUpClass(cls):
