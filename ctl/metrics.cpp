@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -65,8 +66,9 @@ Status write_textfile(const std::string& directory, std::string_view text) {
       sys::FileOwner{.uid = ::geteuid(), .gid = ::getegid(), .mode = kReadable});
 }
 
-Result<int> run_metrics(const std::string& directory, const Cli& cli) {
-  PODQOS_TRY(narrow(directory.empty() ? std::span<const int>{} : kTextfileCapabilities));
+/// @param directory  of the textfile; nullopt: standard output
+Result<int> run_metrics(const std::optional<std::string>& directory, const Cli& cli) {
+  PODQOS_TRY(narrow(directory ? kTextfileCapabilities : std::span<const int>{}));
   const app::ConfigurationReport configuration = app::inspect_configuration(cli.config);
   std::ranges::for_each(configuration.errors, warn);
   app::NodeMetrics metrics = app::node_metrics(configuration.settings);
@@ -76,10 +78,10 @@ Result<int> run_metrics(const std::string& directory, const Cli& cli) {
   if (metrics.error) log_failure(*metrics.error);
   if (!metrics.incidents.empty()) warn(metrics.incidents);
   int status = kDone;
-  if (directory.empty()) {
-    status = print(metrics.text);
+  if (directory) {
+    PODQOS_TRY(write_textfile(*directory, metrics.text));
   } else {
-    PODQOS_TRY(write_textfile(directory, metrics.text));
+    status = print(metrics.text);
   }
   return !metrics.error && configuration.errors.empty() ? status : kRefused;
 }
@@ -87,7 +89,7 @@ Result<int> run_metrics(const std::string& directory, const Cli& cli) {
 }  // namespace
 
 void add_metrics(Cli& cli) {
-  auto directory = std::make_shared<std::string>();
+  auto directory = std::make_shared<std::optional<std::string>>();
   CLI::App* sub =
       cli.app.add_subcommand("metrics", "Print metrics of pods and tiers for Prometheus");
   sub->add_option("--textfile", *directory,

@@ -65,8 +65,8 @@ class Metrics(unittest.TestCase):
         self.assertEqual(os.listdir(self.place), [])
 
     def test_no_directory(self):
-        self.assertEqual(self.metrics("--textfile", self.folder / "absent"),
-                         (1, "", f"podqosctl: open {self.folder}/absent: No such file or directory\n"))
+        for name in ("", f"{self.folder}/absent"):
+            self.assertEqual(self.metrics("--textfile", name), (1, "", f"podqosctl: open {name}: No such file or directory\n"))
 
 
 class Configuration(unittest.TestCase):
