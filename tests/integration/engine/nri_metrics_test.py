@@ -413,11 +413,14 @@ class Examples(PodsCase):
         self.processes.append(process)
         self.machine.enter(process.pid, f"{self.root}/kubepods/{pod}/burns")
 
+    @staticmethod
+    def board():
+        return json.loads((EXAMPLES / "grafana/podqos.json").read_text(encoding="utf-8"))
+
     def expressions(self):
-        """Each query of the dashboard and the variables in it, and each alert."""
-        board = json.loads((EXAMPLES / "grafana/podqos.json").read_text(encoding="utf-8"))
-        found = {f"{panel['title']}: {target['refId']}": target["expr"]
-                 for panel in board["panels"] for target in panel.get("targets", [])}
+        """Each query of the dashboard."""
+        found = {(panel["id"], target["refId"]): target["expr"]
+                 for panel in self.board()["panels"] for target in panel.get("targets", [])}
         self.assertGreater(len(found), 20)
         return {title: expression.replace("$__rate_interval", "5s").replace("$instance", ".*")
                 for title, expression in found.items()}
@@ -487,6 +490,12 @@ class Examples(PodsCase):
     def metric_names(self):
         return {name.partition("{")[0] for address in (self.address, "127.0.0.1:9100")
                 for name in metrics.samples(address)}
+
+    def test_panels_do_not_overlap(self):
+        taken = [(x, y) for panel in self.board()["panels"] for place in [panel["gridPos"]]
+                 for x in range(place["x"], place["x"] + place["w"]) for y in range(place["y"], place["y"] + place["h"])]
+        self.assertEqual(len(taken), len(set(taken)))
+        self.assertLess(max(x for x, _ in taken), 24)
 
     def test_alerts_fire_for_what_they_are_meant(self):
         shutil.copy(self.alerts, self.folder)
