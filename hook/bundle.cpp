@@ -8,6 +8,7 @@
 #include "common/base/text.h"
 #include "common/codec/json_text.h"
 #include "common/codec/oci_config.h"
+#include "common/codec/oci_edit.h"
 #include "hook/process.h"
 
 namespace podqos::hook {
@@ -39,7 +40,7 @@ Status Bundle::read_config(std::string_view name) {
 }
 
 bool Bundle::take_edits_back() {
-  former_ = former_config(file_);
+  former_ = codec::former_config(file_);
   return former_.has_value();
 }
 

@@ -32,8 +32,8 @@ class Bundle {
   /// The text of the file that was read, without the edits that were taken back.
   [[nodiscard]] const std::string& config() const { return former_ ? *former_ : file_; }
   /// Takes back what podqos has filled in for an earlier container of this bundle: it has no
-  /// meaning for another one, its cgroup least of all. See former_config(), which parses untrusted
-  /// text.
+  /// meaning for another one, its cgroup least of all. See codec::former_config(), which parses
+  /// untrusted text.
   /// @return false: there is no such edit
   bool take_edits_back();
   /// Replaces the file that was read atomically, keeping its owner and mode, unless it has this
@@ -50,15 +50,6 @@ class Bundle {
   std::optional<std::string> former_;  ///< config(), if it differs
   sys::FileOwner owner_;
 };
-
-/// A config.json as it was before podqos edited it; nullopt if podqos has not.
-///
-/// Bundles are used again, possibly with other annotations: what podqos filled in for an earlier
-/// container must not count as set by the engine. Each edit is recorded in the config.json itself
-/// (codec::kEditRecord), since records in the state directory end with the container. A value that
-/// differs from what podqos wrote was set by another program: it stays, as the hooks do. A record
-/// longer than any that podqos writes is removed without being applied.
-[[nodiscard]] std::optional<std::string> former_config(std::string_view config);
 
 /// The path with all symlinks resolved; returned unchanged if it cannot be opened, for example
 /// after the bundle was deleted; "" for a directory that is no bundle, see Bundle::identity().

@@ -19,6 +19,7 @@
 namespace podqos::hook {
 namespace {
 
+using codec::former_config;
 using nlohmann::json;
 
 class BundleTest : public ::testing::Test {

@@ -4,13 +4,10 @@
 #include "common/base/text.h"
 #include "common/codec/json_tree.h"
 #include "common/codec/oci_edit.h"
-#include "hook/bundle.h"
 
-namespace podqos::hook {
+namespace podqos::codec {
 
 namespace {
-
-using codec::JsonNode;
 
 // podqos writes one record for each value that it fills in, a dozen in all: a longer note is not
 // its own.
@@ -57,11 +54,11 @@ std::optional<Edited> find_value(const JsonNode& root, std::string_view path) {
 }
 
 /// Parses a config.json but for the record, which has bounds of its own.
-Result<codec::JsonTree> parse_config(std::string_view config) {
+Result<JsonTree> parse_config(std::string_view config) {
   constexpr auto kIsRead = [](std::string_view parent, std::string_view name) {
-    return name != codec::kEditRecord && codec::is_container_name(parent, name);
+    return name != kEditRecord && is_container_name(parent, name);
   };
-  return codec::parse_json_tree(config, {.bytes = codec::kMaxConfigSize, .is_read = kIsRead});
+  return parse_json_tree(config, {.bytes = kMaxConfigSize, .is_read = kIsRead});
 }
 
 /// Where a part of a text begins in it.
@@ -103,12 +100,12 @@ void take_back(const JsonNode& edit, std::string& text) {
 }  // namespace
 
 std::optional<std::string> former_config(std::string_view config) {
-  if (!config.contains(codec::kEditRecord)) return std::nullopt;
+  if (!config.contains(kEditRecord)) return std::nullopt;
   const auto root = parse_config(config);
-  const JsonNode* const record = root ? root->find(codec::kEditRecord) : nullptr;
+  const JsonNode* const record = root ? root->find(kEditRecord) : nullptr;
   if (record == nullptr) return std::nullopt;
   std::string former = without(*root, *record, config);
-  const auto edits = codec::parse_json_tree(record->raw, {.bytes = kMaxRecordBytes});
+  const auto edits = parse_json_tree(record->raw, {.bytes = kMaxRecordBytes});
   if (edits && edits->children.size() <= kMaxRecords) {
     for (const JsonNode& edit : edits->children)
       take_back(edit, former);
@@ -116,4 +113,4 @@ std::optional<std::string> former_config(std::string_view config) {
   return former;
 }
 
-}  // namespace podqos::hook
+}  // namespace podqos::codec
