@@ -11,10 +11,12 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/app/configuration.h"
 #include "common/app/log.h"
+#include "common/app/preview.h"
 #include "common/base/text.h"
 #include "ctl/command.h"
 #include "ctl/json.h"
@@ -46,30 +48,21 @@ std::string lines_of(const std::vector<std::string>& texts, std::string_view pre
   return out;
 }
 
-/// A change with what it was for at its end: "/podqos/kubepods/cpu.weight: 20 → 39 (tiers)" for
-/// "tiers: /podqos/kubepods/cpu.weight: 20 → 39".
-std::string shown_change(const std::string& change) {
-  const std::size_t path = change.find(": /");
-  if (path == std::string::npos || !change.contains(" → ")) return change;
-  return cat(change.substr(path + 2), " (", change.substr(0, path), ")");
-}
-
-std::string format_changes(const std::vector<std::string>& changes, std::string_view prefix,
-                           const Screen& screen) {
+std::string format_changes(const std::vector<std::string>& changes, const Screen& screen) {
   std::string out;
   for (const std::string& change : changes)
-    out += format_notice(prefix, shown_change(change), screen);
+    out += format_change(change, screen);
   return out;
 }
 
-/// The report for people: changes, of a dry run as comments in front of its plan; warnings, and
-/// what fails in a dry run; totals: "12 pods, 30 containers; 1 pod released, 0 records restored".
+/// The report for people: changes, of a dry run with what else it would do; warnings, and what
+/// fails in a dry run; totals: "12 pods, 30 containers; 1 pod released, 0 records restored".
 std::string format_text(const app::ReconcilePreview& done, bool dry, const Screen& screen) {
   const app::ReconcileReport& report = done.report;
-  std::string out = format_changes(report.changes, dry ? "# " : "", screen);
-  // Names of cgroups may have been chosen by others.
+  std::string out = format_changes(report.changes, screen);
+  // Values are among the changes. Names of cgroups may have been chosen by others.
   for (const std::string& line : done.plan)
-    out += format_notice("", app::one_line(line), screen);
+    if (!line.starts_with("write ")) out += format_notice("", app::one_line(line), screen);
   out += lines_of(report.warnings, "warning: ", screen);
   if (dry)
     out += cat(lines_of(report.failed, "error: ", screen), "dry run: would make ",
@@ -98,7 +91,8 @@ Result<int> run_reconcile(const ReconcileOptions& options, const Cli& cli) {
   PODQOS_ASSIGN(const auto settings, app::load_settings(cli.config));
   app::ReconcilePreview done;
   if (options.dry_run) {
-    PODQOS_ASSIGN(done, app::preview_reconcile(settings));
+    PODQOS_ASSIGN(auto node, app::view_node(settings));
+    PODQOS_ASSIGN(done, app::preview_reconcile(settings, std::move(node)));
   } else {
     app::Log log{"podqosctl", settings};
     auto report = app::reconcile(settings, log,
@@ -110,7 +104,7 @@ Result<int> run_reconcile(const ReconcileOptions& options, const Cli& cli) {
   const app::ReconcileReport& report = done.report;
   if (!options.dry_run && !logs_to_the_same_journal(settings))
     std::ranges::for_each(report.failed, warn);
-  std::string out = options.quiet ? format_changes(report.changes, "", screen)
+  std::string out = options.quiet ? format_changes(report.changes, screen)
                                   : format_text(done, options.dry_run, screen);
   if (options.output.is_json()) {
     Json json = {{"pods", report.pods},         {"containers", report.containers},

@@ -209,4 +209,11 @@ std::string format_notice(std::string_view word, std::string_view text, const Sc
              fold(line, "  ", screen.width).substr(word.size()));
 }
 
+std::string format_change(const std::string& change, const Screen& screen) {
+  const std::size_t path = change.find(": /");
+  const bool plain = path == std::string::npos || !change.contains(" → ");
+  return format_notice(
+      "", plain ? change : cat(change.substr(path + 2), " (", change.substr(0, path), ")"), screen);
+}
+
 }  // namespace podqos::ctl

@@ -82,6 +82,11 @@ struct Cut {
   std::size_t least;  ///< width that it keeps
 };
 
+/// A line for a changed value with what it is for at its end:
+/// "/podqos/kubepods/cpu.weight: 20 → 39 (root)" for "root: /podqos/kubepods/cpu.weight: 20 → 39";
+/// all other text as it is.
+[[nodiscard]] std::string format_change(const std::string& change, const Screen& screen);
+
 /// Formats rows with aligned columns, two blanks apart, and no trailing blanks. A UTF-8 character
 /// counts as one column. Rows may have different numbers of cells. What is too wide for the screen
 /// is cut off, in each column of `cuts` as far as needed, then the last column is folded between

@@ -48,9 +48,8 @@ std::optional<core::EngineResources> engine_pod_limits(cgroup::Machine& machine,
 
 /// Who asks for a container to be admitted.
 struct Caller {
-  Pid creator;                            ///< see PlacementRequest
-  std::optional<StartTime> started = {};  ///< the creator's, if it is known
-  const Timeouts& timeouts;
+  Pid creator;                                       ///< see PlacementRequest
+  std::optional<StartTime> started = {};             ///< the creator's, if it is known
   std::optional<core::Driver> flags = std::nullopt;  ///< see PlacementRequest::driver
   bool engine_writes = false;                        ///< see core::AdmissionRequest
 };
@@ -61,9 +60,11 @@ struct Admitted {
   Admission admission;
 };
 
-/// Admits a container that an engine is about to create; nullopt if podqos does not manage it.
-Result<std::optional<Admitted>> admit_created(const core::Settings& settings, Log& log,
-                                              core::ContainerFacts facts, const Caller& caller) {
+/// The request of a container that an engine is about to create; nullopt if podqos does not manage
+/// it.
+Result<std::optional<AdmissionRequest>> request_of(const core::Settings& settings, Log& log,
+                                                   core::ContainerFacts facts,
+                                                   const Caller& caller) {
   const auto told = core::detect_driver({.flags = caller.flags, .path = facts.cgroups_path});
   const core::Driver driver = told ? *told : cgroup::machine_driver();
   auto placed_at = placed_at_of(facts.cgroups_path, driver);
@@ -83,19 +84,40 @@ Result<std::optional<Admitted>> admit_created(const core::Settings& settings, Lo
   request->engine_writes = caller.engine_writes;
   request->pid = caller.creator;
   request->start_time = started.value_or(StartTime{0});
+  return request;
+}
 
-  PODQOS_ASSIGN(auto transaction, Transaction::open(settings, log, caller.timeouts));
-  if (auto limits = engine_pod_limits(transaction.machine(), *request))
-    request->annotations.engine.pod_bound = std::move(limits);
-  PODQOS_ASSIGN(auto admission, admit(transaction, *std::move(request)));
-  if (!admission) {
-    PODQOS_TRY(transaction.finish_if_changed());
-    return std::nullopt;
-  }
+/// Admits the container, under the lock.
+Result<std::optional<Admitted>> admit(const core::Settings& settings, Log& log,
+                                      Result<std::optional<AdmissionRequest>> request,
+                                      const Timeouts& timeouts) {
+  if (!request) return fail(std::move(request).error());
+  if (!*request) return std::nullopt;
+  PODQOS_ASSIGN(auto transaction, Transaction::open(settings, log, timeouts));
+  PODQOS_ASSIGN(auto admission, admit_created(transaction, **std::move(request)));
+  if (!admission) return std::nullopt;
   return Admitted{.transaction = std::move(transaction), .admission = *std::move(admission)};
 }
 
 }  // namespace
+
+Result<std::optional<AdmissionRequest>> request_of(const core::Settings& settings, Log& log,
+                                                   const PlacementRequest& call,
+                                                   const codec::OciConfig& config) {
+  core::ContainerFacts facts = config.facts;
+  facts.id = call.id;
+  facts.bundle = call.bundle;
+  return request_of(settings, log, std::move(facts),
+                    Caller{.creator = call.creator, .flags = call.driver});
+}
+
+Result<std::optional<Admission>> admit_created(Transaction& transaction, AdmissionRequest request) {
+  if (auto limits = engine_pod_limits(transaction.machine(), request))
+    request.annotations.engine.pod_bound = std::move(limits);
+  PODQOS_ASSIGN(auto admission, admit(transaction, std::move(request)));
+  if (!admission) PODQOS_TRY(transaction.finish_if_changed());
+  return admission;
+}
 
 core::ConfigEdit edit_for(const Admission& admission) {
   core::ConfigEdit edit{.values = admission.missing, .oom_score_adj = admission.oom_score_adj};
@@ -117,13 +139,8 @@ namespace {
 Result<std::optional<std::string>> place(const core::Settings& settings, Log& log,
                                          const PlacementRequest& call,
                                          const codec::OciConfig& config) {
-  core::ContainerFacts facts = config.facts;
-  facts.id = call.id;
-  facts.bundle = call.bundle;
-  PODQOS_ASSIGN(
-      auto admitted,
-      admit_created(settings, log, std::move(facts),
-                    {.creator = call.creator, .timeouts = call.timeouts, .flags = call.driver}));
+  PODQOS_ASSIGN(auto admitted,
+                admit(settings, log, request_of(settings, log, call, config), call.timeouts));
   if (!admitted) return std::nullopt;
   auto& [transaction, admission] = *admitted;
   auto edited = codec::edit_config(config, edit_for(admission), call.hooks);
@@ -168,11 +185,12 @@ Result<std::optional<core::ConfigEdit>> adjust(const core::Settings& settings, L
                                                core::ContainerFacts facts,
                                                const core::Process& creator,
                                                const Timeouts& timeouts) {
-  PODQOS_ASSIGN(auto admitted, admit_created(settings, log, std::move(facts),
-                                             {.creator = creator.pid,
-                                              .started = creator.start_time,
-                                              .timeouts = timeouts,
-                                              .engine_writes = true}));
+  PODQOS_ASSIGN(auto admitted, admit(settings, log,
+                                     request_of(settings, log, std::move(facts),
+                                                Caller{.creator = creator.pid,
+                                                       .started = creator.start_time,
+                                                       .engine_writes = true}),
+                                     timeouts));
   if (!admitted) return std::nullopt;
   PODQOS_TRY(admitted->transaction.finish());
   return edit_for(admitted->admission);

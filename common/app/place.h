@@ -4,10 +4,12 @@
 #include <string>
 #include <string_view>
 
+#include "common/app/admission.h"
 #include "common/app/log.h"
 #include "common/app/transaction.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
+#include "common/codec/oci_config.h"
 #include "common/codec/oci_edit.h"
 #include "common/core/cgroups/naming.h"
 #include "common/core/events/admission.h"
@@ -43,6 +45,16 @@ struct PlacementRequest {
                                                              Log& log, core::ContainerFacts facts,
                                                              const core::Process& creator,
                                                              const Timeouts& timeouts = {});
+
+/// The steps of place(), without the lock and the answer, for previews.
+/// @return nullopt if podqos does not manage the container
+[[nodiscard]] Result<std::optional<AdmissionRequest>> request_of(const core::Settings& settings,
+                                                                 Log& log,
+                                                                 const PlacementRequest& call,
+                                                                 const codec::OciConfig& config);
+/// @return nullopt for a sandbox whose pod is unknown
+[[nodiscard]] Result<std::optional<Admission>> admit_created(Transaction& transaction,
+                                                             AdmissionRequest request);
 
 /// The edit of config.json with which a container is created in its pod.
 [[nodiscard]] core::ConfigEdit edit_for(const core::Admission& admission);

@@ -5,22 +5,16 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
-#include <string_view>
 #include <utility>
 
 #include "common/app/convergence.h"
 #include "common/app/departure.h"
+#include "common/app/preview.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
-#include "common/cgroup/cgroupfs.h"
-#include "common/cgroup/dry_run.h"
-#include "common/cgroup/node.h"
 #include "common/core/pods/pod_name.h"
 #include "common/core/pods/resize.h"
-#include "common/store/dry_run_files.h"
 #include "common/store/event_file.h"
-#include "common/store/state_directory.h"
-#include "common/store/state_files.h"
 #include "common/store/store.h"
 #include "common/sys/clock.h"
 
@@ -77,12 +71,6 @@ Status remove_rest(const core::Settings& settings, Log& log, const std::string& 
               "podqosctl reconcile goes on with it");
 }
 
-/// Whether a line is about the copy of a record in its cgroup: it lags behind the record where
-/// containers have only been confirmed, and says nothing to the operator.
-bool is_copy(std::string_view line) {
-  return line.starts_with("attr ") && line.ends_with(cat(" ", core::kRecordAttribute));
-}
-
 }  // namespace
 
 void record_events(const Transaction& transaction, const std::vector<core::Event>& events) {
@@ -137,8 +125,8 @@ Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log, Warn
     PODQOS_TRY(transaction.finish());
     std::vector<core::Event> corrected;
     for (const std::string& line : transaction.release_written()) {
-      log.info(cat("tiers: ", line));
-      report.changes.push_back(cat("tiers: ", line));
+      report.changes.push_back(describe_written(line));
+      log.info(report.changes.back());
       corrected.push_back({.kind = core::EventKind::kCorrected, .text = line});
     }
     record_events(transaction, corrected);
@@ -164,52 +152,6 @@ Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log, Warn
                                   " above the rule because its usage is"));
   }
   return report;
-}
-
-Result<ReconcilePreview> preview_reconcile(const core::Settings& settings,
-                                           std::unique_ptr<store::StateFiles> files,
-                                           std::unique_ptr<cgroup::Machine> machine,
-                                           const core::NodeCapacity& capacity) {
-  core::Settings silent = settings;
-  silent.log_sink = "none";
-  silent.events_size = Bytes{0};
-  Log log{"podqosctl", silent};
-  ReconcilePreview preview;
-  PODQOS_ASSIGN(auto store, store::Store::over(std::make_unique<store::DryRunFiles>(
-                                std::move(files), &preview.plan)));
-  const core::TiersRecord tiers = store.tiers();
-  Transaction transaction{settings, log, std::make_unique<store::Store>(std::move(store)),
-                          std::make_unique<cgroup::DryRun>(std::move(machine), preview.plan),
-                          capacity};
-  PODQOS_ASSIGN(auto report, recompute(transaction, Warnings::kLogged, follow_runtime));
-  preview.report = std::move(report);
-  PODQOS_TRY(transaction.finish());
-  std::erase_if(preview.plan, is_copy);
-  if (transaction.tiers() != tiers) preview.plan.emplace_back("save   tiers");
-  for (const std::string& incident : transaction.store().incidents())
-    preview.report.warnings.push_back(incident);
-  return preview;
-}
-
-Result<ReconcilePreview> preview_reconcile(const core::Settings& settings) {
-  if (store::is_read_only(settings.state_dir)) {
-    return fail(ErrorCode::kPermission,
-                cat(settings.state_dir, " is mounted read-only, so nothing can be reconciled"));
-  }
-  auto directory = store::StateDirectory::open(
-      {.path = settings.state_dir,
-       .lock_timeout = std::chrono::milliseconds{settings.lock_deadline_ms}},
-      store::Opening::kRead);
-  std::unique_ptr<store::StateFiles> files;
-  if (directory)
-    files = std::make_unique<store::StateDirectory>(*std::move(directory));
-  else if (directory.error().code != ErrorCode::kNotFound)
-    return fail(std::move(directory).error());
-  // As a reconciliation opens it, so that the preview fails where that would.
-  PODQOS_ASSIGN(auto machine, cgroup::Cgroupfs::open());
-  PODQOS_ASSIGN(const auto capacity, cgroup::node_capacity(settings));
-  return preview_reconcile(settings, std::move(files),
-                           std::make_unique<cgroup::Cgroupfs>(std::move(machine)), capacity);
 }
 
 }  // namespace podqos::app

@@ -39,7 +39,7 @@ Result<Report> DryRun::execute(const core::Plan& plan) {
   for (const core::Step& step : plan) {
     std::visit(Overloaded{
                    [&](const core::EnsureCgroup& s) { run(s); },
-                   [&](const core::WriteFile& s) { run(s); },
+                   [&](const core::WriteFile& s) { run(s, report); },
                    [&](const core::MoveProcess& s) {
                      record(s);
                      moved_.insert_or_assign(s.pid, s.path);
@@ -111,7 +111,7 @@ void DryRun::run(const core::EnsureCgroup& step) {
     cgroups_.insert_or_assign(std::string{path}, Changed{.state = Changed::State::kMade});
 }
 
-void DryRun::run(const core::WriteFile& step) {
+void DryRun::run(const core::WriteFile& step, Report& report) {
   const auto held = read(step.path, step.controller, step.file);
   if (held && holds_value(step.file, *held, step.value)) return;
   // With its controller enabled only now, the kernel shows which files it has only then.
@@ -121,6 +121,7 @@ void DryRun::run(const core::WriteFile& step) {
   const core::ValueRow* row = version ? core::row_with(step.file, *version) : nullptr;
   if (row != nullptr && is_made(step.path) && row->on(*version).unset == step.value) return;
   record(step);
+  report.written.push_back(describe_change(step, held.value_or("")));
   Changed& cgroup = cgroups_[step.path];
   cgroup.files.insert_or_assign(step.file, step.value);
   // kernel/sched/fair.c sched_group_set_idle()
@@ -213,6 +214,20 @@ Result<std::optional<std::string>> DryRun::attribute(std::string_view path, cons
   if (set != cgroup.attributes.end()) return std::optional{set->second};
   if (cgroup.state == Changed::State::kMade) return std::nullopt;
   return machine_->attribute(path, name);
+}
+
+core::MemoryFiles DryRun::memory_files(std::string_view path) {
+  while (path != "/" && is_made(path))
+    path = parent_of(path);
+  if (path != "/") return machine_->memory_files(path);
+  // The root cgroup has none of these files; any other has those of a new one.
+  core::MemoryFiles files;
+  for (const std::string& child : machine_->children(path).value_or(std::vector<std::string>{})) {
+    const core::MemoryFiles held = machine_->memory_files(cat("/", child));
+    files.swap_max |= held.swap_max;
+    files.oom_group |= held.oom_group;
+  }
+  return files;
 }
 
 }  // namespace podqos::cgroup

@@ -27,8 +27,8 @@ class DryRun final : public Machine {
   DryRun(std::unique_ptr<Machine> machine, std::vector<std::string>& changes)
       : machine_(std::move(machine)), changes_(&changes) {}
 
-  /// Records the steps. Only the removal of a cgroup in use is refused. Nothing is written, so that
-  /// Report::written is empty.
+  /// Records the steps. Only the removal of a cgroup in use is refused. Report::written has the
+  /// values that would change.
   Result<Report> execute(const core::Plan& plan) override;
   /// Nothing changes by waiting.
   bool wait(std::chrono::milliseconds /*time*/) override { return false; }
@@ -44,14 +44,12 @@ class DryRun final : public Machine {
   Result<bool> populated(std::string_view path) override;
   Result<std::vector<Pid>> processes(std::string_view path) override;
   Result<std::optional<std::string>> attribute(std::string_view path, const char* name) override;
+  core::MemoryFiles memory_files(std::string_view path) override;
 
   // What no plan of a reconciliation changes, or where the change does not matter.
   const core::CgroupLayout& layout() override { return machine_->layout(); }
   [[nodiscard]] const core::CgroupLayout& layout_without_hugepages() const override {
     return machine_->layout_without_hugepages();
-  }
-  core::MemoryFiles memory_files(std::string_view path) override {
-    return machine_->memory_files(path);
   }
   Result<Bytes> memory_usage(std::string_view path) override {
     return machine_->memory_usage(path);
@@ -85,7 +83,7 @@ class DryRun final : public Machine {
   };
 
   void run(const core::EnsureCgroup& step);
-  void run(const core::WriteFile& step);
+  void run(const core::WriteFile& step, Report& report);
   void run(const core::RemoveCgroup& step, Report& report);
   void run(const core::SetAttribute& step);
   void record(const core::Step& step);

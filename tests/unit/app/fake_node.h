@@ -17,6 +17,7 @@
 #include "common/app/container_start.h"
 #include "common/app/departure.h"
 #include "common/app/log.h"
+#include "common/app/preview.h"
 #include "common/app/reconcile.h"
 #include "common/app/transaction.h"
 #include "tests/unit/app/fake_files.h"
@@ -207,16 +208,18 @@ class FakeNode {
     return report;
   }
 
-  /// What reconcile() would do.
-  Result<ReconcilePreview> preview() {
+  /// This node, which refuses to be changed.
+  NodeView view() {
     const auto refuse = [](const std::string& change) -> Status {
       return fail(ErrorCode::kIo, cat("a preview has made a change: ", change));
     };
-    return preview_reconcile(settings,
-                             std::make_unique<FakeFiles>(
-                                 records, [&] { return refuse("record"); }, state),
-                             std::make_unique<cgroup::FakeMachine>(tree, refuse), capacity);
+    return {.files = std::make_unique<FakeFiles>(
+                records, [=] { return refuse("record"); }, state),
+            .machine = std::make_unique<cgroup::FakeMachine>(tree, refuse),
+            .capacity = capacity};
   }
+  /// What reconcile() would do.
+  Result<ReconcilePreview> preview() { return preview_reconcile(settings, view()); }
 
   /// Content of a control file; "" if it does not exist.
   [[nodiscard]] std::string file(const std::string& path, const std::string& name) const {

@@ -1,6 +1,8 @@
 // What may have become of records, cgroups and values of a node that works: one reconciliation
 // mends it, a dry run has told each change before, and nothing is left for a second one.
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -16,6 +18,7 @@
 
 #include "common/base/path.h"
 #include "common/base/text.h"
+#include "common/cgroup/node.h"
 #include "tests/unit/app/fake_node.h"
 #include "tests/unit/app/truth.h"
 
@@ -23,7 +26,9 @@ namespace podqos::app {
 namespace {
 
 using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::TestParamInfo;
 using ::testing::TestWithParam;
 using ::testing::UnorderedElementsAreArray;
@@ -372,6 +377,55 @@ TEST_P(ChangedValues, OfASettingAreWrittenAndTakenBack) {
     expect_files(before);
   }
 }
+
+/// The wrapper's event, beforehand: for a pod that lives, and for the first one of a node.
+class Placement : public MendedNode,
+                  public TestWithParam<std::tuple<core::CgroupVersion, core::Driver>> {
+ protected:
+  Placement() : MendedNode{std::get<0>(GetParam()), std::get<1>(GetParam())} {}
+
+  void place_as_told(FakeNode& node, const char* uid) {
+    FakeContainer late{.id = "late",
+                       .uid = uid,
+                       .annotations = {{"podqos.io/requests.late", "cpu=250m,memory=64Mi"}}};
+    late.resources.cpu_shares = 512;
+    const std::string config =
+        cat(R"({"annotations":{"podqos.io/container":"late",)",
+            R"("podqos.io/requests.late":"cpu=250m,memory=64Mi",)", R"("podqos.io/pod-uid":")", uid,
+            R"("},)", R"("linux":{"resources":{"cpu":{"shares":512}}}})");
+    const auto preview = preview_place(node.settings,
+                                       {.id = "late",
+                                        .bundle = "/run/late",
+                                        .config = config,
+                                        .creator = Pid{::getpid()},
+                                        .driver = node.driver,
+                                        .hooks = {}},
+                                       node.view());
+    ASSERT_TRUE(preview) << preview.error().message;
+    ASSERT_TRUE(*preview);
+    node.changes.clear();
+    const auto admission = node.admit(late);
+    ASSERT_TRUE(admission) << admission.error().message;
+    EXPECT_THAT(machine_lines((*preview)->plan), ElementsAreArray(machine_lines(node.changes)));
+    EXPECT_EQ((*preview)->admission.container.cgroup, (*admission)->container.cgroup);
+    EXPECT_EQ((*preview)->admission.missing, (*admission)->missing);
+    EXPECT_THAT((*preview)->config, HasSubstr(R"("at":"/linux/cgroupsPath")"));
+    EXPECT_THAT((*preview)->config, Not(HasSubstr(R"("at":"/linux/resources/cpu/shares")")));
+  }
+};
+
+TEST_P(Placement, IsAsAPreviewTells) {
+  if (!cgroup::owns_host()) GTEST_SKIP() << "only root on the host places containers";
+  place_as_told(node_, kWeb.container.uid.c_str());
+  FakeNode empty{std::get<0>(GetParam()), std::get<1>(GetParam())};
+  empty.tree.make("/system");  // which tells what files a new cgroup has
+  place_as_told(empty, "first");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , Placement,
+    ::testing::Combine(::testing::Values(core::CgroupVersion::kV1, core::CgroupVersion::kV2),
+                       ::testing::Values(core::Driver::kCgroupfs, core::Driver::kSystemd)));
 
 }  // namespace
 }  // namespace podqos::app

@@ -20,6 +20,7 @@ using containers::kDatabaseContainer;
 using containers::kDatabasePod;
 using containers::kWebContainer;
 using containers::kWebPod;
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Field;
@@ -136,6 +137,10 @@ TEST_F(Reconcile, SetsTheWeightsOfDisks) {
   ASSERT_TRUE(preview) << preview.error().message;
   EXPECT_THAT(preview->plan, Contains(StartsWith("mkdir  /podqos/kubepods +io")));
   EXPECT_THAT(preview->plan, Contains(StartsWith("write  /podqos/kubepods/podc/io.weight = 400")));
+  EXPECT_THAT(preview->report.changes,
+              AllOf(Contains("pod c: /podqos/kubepods/podc/io.weight: unknown → 400"),
+                    Contains("tier BestEffort: /podqos/kubepods/besteffort/io.weight: "
+                             "unknown → 10")));
   EXPECT_FALSE(node_.tree.cgroups.at("/").enables_io);
   const auto report = node_.reconcile();
   ASSERT_TRUE(report) << report.error().message;
