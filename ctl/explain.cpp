@@ -1,7 +1,14 @@
+#include <linux/capability.h>
+
+#include <array>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -13,15 +20,20 @@
 #include "common/core/kubernetes/quantity.h"
 #include "common/core/kubernetes/validation.h"
 #include "common/core/pods/pod_values.h"
+#include "common/store/store.h"
 #include "ctl/command.h"
+#include "ctl/explain_node.h"
 #include "ctl/explanation.h"
 #include "ctl/manifest.h"
+#include "ctl/selector.h"
 
 namespace podqos::ctl {
 namespace {
 
 /// Values of the command line options; "" and 0 mean not set.
 struct ExplainOptions {
+  std::string selector;
+  BundleOptions bundle;
   std::string file;
   OutputOptions output;
   bool batch = false;
@@ -60,16 +72,23 @@ Result<core::CgroupLayout> layout_for(const ExplainOptions& options) {
   return layout_of(CgroupVersion::kV2, here.hugepage_labels);
 }
 
+/// The formula of the node's runtime, if containers of it have been seen.
+/// @return nullopt for a caller who may not read the state
+std::optional<core::WeightFormula> observed_formula(const core::Settings& settings) {
+  auto store = store::Store::open({.path = settings.state_dir}, store::Opening::kReadUnlocked);
+  return store ? store->tiers().weight_formula : std::nullopt;
+}
+
 /// Combines options, settings and machine.
 Result<ExplainParams> params_of(const ExplainOptions& options, core::Settings settings) {
   ExplainParams params;
   params.cgroup_root = settings.cgroup_root;
   params.config = core::pod_config_params(settings);
   params.settings = settings;
-  const bool log = options.weight_formula.empty()
-                       ? settings.weight_formula == core::WeightFormulaSetting::kLog
-                       : options.weight_formula == "log";
-  params.formula = log ? core::WeightFormula::kLog : core::WeightFormula::kLinear;
+  if (options.weight_formula.empty())
+    params.formula = core::weight_formula(settings, observed_formula(settings));
+  else if (options.weight_formula == "log")
+    params.formula = core::WeightFormula::kLog;
   if (options.driver == "systemd") params.driver = core::Driver::kSystemd;
   if (!options.node_memory.empty()) {
     PODQOS_ASSIGN(settings.node_memory, parse_memory(options.node_memory));
@@ -99,6 +118,8 @@ Result<std::string> explain_manifest(const ExplainOptions& options, const Explai
     auto explanation =
         explain(std::move(admitted), annotations.value_or(core::PodqosAnnotations{}), params);
     if (!explanation) return fail(std::move(explanation).error().with_context(pod.title));
+    for (const std::string& warning : explanation->warnings)
+      warn(cat("warning: ", shown_name(options.file), ": ", pod.title, ": ", warning));
     texts.push_back(cat(paint(cell(pod.title, Colour::kCyan), screen.colour), "\n",
                         explain_text(*explanation, params, screen)));
     Json& json = list.emplace_back(explanation_json(*explanation, params));
@@ -128,10 +149,33 @@ Result<int> run_batch(const std::string& path) {
   return status;
 }
 
-/// Drops all capabilities before settings and manifest are parsed.
-Result<int> run_explain(const ExplainOptions& options, const Cli& cli) {
+/// What is explained, as text or JSON.
+Result<std::string> answer(const ExplainOptions& options, const ExplainParams& params,
+                           const Screen& screen) {
+  if (!options.selector.empty())
+    return explain_running(options.selector, params, options.output, screen);
+  if (!options.bundle.directory.empty())
+    return explain_bundle(options.bundle, params, options.output, screen);
+  auto text = explain_manifest(options, params, screen);
+  if (!text) return fail(in_file(std::move(text).error(), options.file));
+  return text;
+}
+
+/// CAP_DAC_OVERRIDE is for bundles of other users, CAP_SYS_ADMIN reads trusted.* attributes,
+/// CAP_SYS_PTRACE shows processes where /proc is mounted with hidepid.
+constexpr std::array kForNode = {CAP_DAC_OVERRIDE, CAP_SYS_ADMIN, CAP_SYS_PTRACE};
+
+/// Drops capabilities before anything is parsed; a manifest needs none.
+Result<int> run_explain(ExplainOptions options, const Cli& cli) {
   const Screen screen = options.output.screen();
-  PODQOS_TRY(narrow({}));
+  if (std::string& directory = options.bundle.directory; !directory.empty()) {
+    std::error_code error;
+    const auto canonical = std::filesystem::canonical(directory, error);
+    if (error) return fail_errno(error.value(), cat("--bundle: open ", printable(directory)));
+    directory = canonical.string();
+  }
+  const bool on_node = !options.selector.empty() || !options.bundle.directory.empty();
+  PODQOS_TRY(narrow(on_node ? std::span<const int>{kForNode} : std::span<const int>{}));
   if (options.batch) return run_batch(options.file.empty() ? "-" : options.file);
   PODQOS_ASSIGN(const auto settings, app::load_settings(cli.config));
   const auto params = params_of(options, settings);
@@ -139,8 +183,8 @@ Result<int> run_explain(const ExplainOptions& options, const Cli& cli) {
     warn(params.error().message);
     return params.error().code == ErrorCode::kInvalidArgument ? kUsage : kRefused;
   }
-  auto text = explain_manifest(options, *params, screen);
-  if (!text) return fail(in_file(std::move(text).error(), options.file));
+  auto text = answer(options, *params, screen);
+  if (!text) return fail(on_node ? for_root(std::move(text).error()) : std::move(text).error());
   return print(*text);
 }
 
@@ -150,10 +194,24 @@ void add_explain(Cli& cli) {
   auto options = std::make_shared<ExplainOptions>();
   CLI::App* sub = cli.app.add_subcommand(
       "explain",
-      "Show the QoS class and values of a pod, the rule behind each, and the resulting writes");
-  sub->add_option("-f,--filename", options->file,
-                  "Pod manifest, YAML or JSON; - is standard input (the default with --batch)")
-      ->type_name("FILE");
+      "Show the QoS class and values of a manifest's pod, of one that runs or of a bundle's "
+      "container, the rule behind each, and the resulting writes");
+  CLI::Option* selector =
+      sub->add_option("POD", options->selector, std::string{kContainerSelectorHelp});
+  CLI::Option* file =
+      sub->add_option("-f,--filename", options->file,
+                      "Pod manifest, YAML or JSON; - is standard input (the default with --batch)")
+          ->type_name("FILE");
+  CLI::Option* bundle =
+      sub->add_option("--bundle", options->bundle.directory,
+                      "OCI bundle: what podqos would do if its container were created now")
+          ->type_name("DIR");
+  sub->add_option("--id", options->bundle.id,
+                  "Id of the bundle's container; default: from cgroupsPath, "
+                  "else the name of DIR")
+      ->needs(bundle);
+  file->excludes(selector, bundle);
+  bundle->excludes(selector);
   add_coloured_output(*sub, options->output);
   add_wide(*sub, options->output);
   CLI::Option* batch = sub->add_flag(
@@ -168,15 +226,23 @@ void add_explain(Cli& cli) {
                   "Memory of the node, such as 32Gi; default: nodeMemory, else this machine's");
   sub->add_option(
          "--weight-formula", options->weight_formula,
-         "linear or log: conversion of shares to cpu.weight; default: the configuration's, "
-         "linear for auto")
+         "linear or log: conversion of shares to cpu.weight; default: this node's, log where no "
+         "container has told it yet")
       ->check(CLI::IsMember({"linear", "log"}));
   // Each line has its own parameters.
   for (const char* name :
        {"--output", "--driver", "--cgroup-version", "--node-memory", "--weight-formula", "--color"})
     batch->excludes(sub->get_option(name));
+  batch->excludes(selector, bundle);
+  // A node has what it has.
+  for (const char* name : {"--driver", "--cgroup-version", "--node-memory", "--weight-formula"}) {
+    selector->excludes(sub->get_option(name));
+    bundle->excludes(sub->get_option(name));
+  }
   sub->callback([options, &cli] {
-    if (!options->batch && options->file.empty()) throw CLI::RequiredError("-f");
+    if (!options->batch && options->file.empty() && options->selector.empty() &&
+        options->bundle.directory.empty())
+      throw CLI::RequiredError("-f, --bundle or a pod");
     cli.status = run_explain(*options, cli);
   });
 }

@@ -6,6 +6,7 @@
 #include "common/core/kubernetes/pod_resources.h"
 #include "common/core/kubernetes/validation.h"
 #include "common/core/pods/cpu_class.h"
+#include "common/core/pods/pod_name.h"
 #include "ctl/explanation.h"
 
 namespace podqos::ctl {
@@ -44,6 +45,10 @@ class ExplanationTable {
   std::vector<ExplainedValue> make() && {
     add("class", std::string{core::format_qos_class(class_)}, e_.verdict.reason,
         "pkg/apis/core/v1/helper/qos/qos.go GetPodQOS");
+    if (e_.source)
+      add("source", std::string{core::format_source(*e_.source)},
+          "strongest first: podqos.io/pod; podqos.io/requests, limits; the engine's values",
+          "podqos-hook(8)");
     add("requests", shown_list(core::pod_requests(e_.pod)), sum_rule("requests"),
         cat(kResources, " PodRequests"));
     add("limits", shown_list(core::pod_limits(e_.pod)), sum_rule("limits"),
@@ -56,13 +61,16 @@ class ExplanationTable {
       add("cpu.idle", "1 for the tier", "cpuIdle.bestEffort of the configuration",
           "podqos.json(5)");
     // podqos sets what the engine has left unset; "none" leaves the kernel's default.
-    for (const auto& [container, values, score] : e_.containers)
-      add_values(&container, values);
-    for (const auto& [container, values, score] : e_.containers)
+    for (const ContainerExplanation& each : e_.containers)
+      each.described
+          ? add_values(&each.container, each.values)
+          : add(cat("values ", each.container.name), "the engine's",
+                "linux.resources of its config.json: podqos adds none", "podqos-hook(8)");
+    for (const auto& [container, values, score, described] : e_.containers)
       add(cat("oom_score_adj ", container.name), cat(score), oom_rule(container, score),
           "pkg/kubelet/qos/policy.go GetContainerOOMScoreAdjust");
-    for (const auto& [container, values, score] : e_.containers)
-      if (!params_.is_v1()) add_unified(container);
+    for (const ContainerExplanation& each : e_.containers)
+      if (!params_.is_v1() && each.described) add_unified(each.container);
     return std::move(rows_);
   }
 
@@ -81,13 +89,7 @@ class ExplanationTable {
     };
     const CpuShares shares = values.cpu_shares.value_or(core::kMinShares);
     add_row("cpu.shares", cat(shares.value()), shares_rule(container), "MilliCPUToShares");
-    if (container == nullptr) {
-      const auto linear = core::cpu_weight_for(shares, core::WeightFormula::kLinear);
-      const auto log = core::cpu_weight_for(shares, core::WeightFormula::kLog);
-      add("cpu.weight", cat(linear.value(), " linear, ", log.value(), " log"),
-          cat("1 + (", shares.value(), " - 2) * 9999 / 262142; log as runc >= 1.3.2"),
-          "cgroup_manager_linux.go getCPUWeight; opencontainers/cgroups utils.go");
-    }
+    if (container == nullptr) add_weight(shares);
     const std::int64_t quota = values.cpu_quota.value_or(Micros{0}).value();
     const std::int64_t period = params_.config.cpu_period.value();
     const std::string amount = quota < 0 ? "unlimited" : cat(quota, "us per ", period, "us");
@@ -119,12 +121,36 @@ class ExplanationTable {
           "podqos.json(5)");
   }
 
+  /// A manifest may be for any node, what runs is on this one.
+  void add_weight(CpuShares shares) {
+    if (e_.cgroup && params_.is_v1()) return;
+    const auto linear = core::cpu_weight_for(shares, core::WeightFormula::kLinear);
+    const auto log = core::cpu_weight_for(shares, core::WeightFormula::kLog);
+    const bool is_log = params_.formula == core::WeightFormula::kLog;
+    std::string rule = cat("1 + (", shares.value(), " - 2) * 9999 / 262142");
+    if (e_.cgroup) {
+      add("cpu.weight", cat((is_log ? log : linear).value()),
+          is_log ? "from cpu.shares as runc >= 1.3.2, this node's runtime" : rule,
+          "opencontainers/cgroups utils.go");
+    } else {
+      add("cpu.weight", cat(linear.value(), " linear, ", log.value(), " log"),
+          cat(rule, "; log as runc >= 1.3.2"),
+          "cgroup_manager_linux.go getCPUWeight; opencontainers/cgroups utils.go");
+    }
+  }
+
   /// How PodRequests and PodLimits sum up, reduced to what applies to this pod.
   [[nodiscard]] std::string sum_rule(std::string_view what) const {
     return cat("sum of the containers' ", what,
                e_.pod.init_containers.empty() ? "" : ", or the init phase if that is larger",
-               e_.pod.resources ? ", overridden by spec.resources" : "",
+               e_.pod.resources ? cat(", overridden by ", pod_level()) : "",
                e_.pod.overhead.empty() ? "" : ", plus overhead");
+  }
+
+  /// Where the resources of the whole pod stand.
+  [[nodiscard]] std::string_view pod_level() const {
+    return e_.source == core::ClassSource::kShortForms ? "podqos.io/requests, limits"
+                                                       : "spec.resources";
   }
 
   /// "floor(quota * 20%), by podqos.io/cpu-burst".
@@ -164,7 +190,7 @@ class ExplanationTable {
     if (!limited) return cat("it has no ", name, " limit");
     const auto own = core::find(container->resources.limits, name).value_or(core::Quantity{});
     return cat(cpu ? cat("floor(limit", quota) : "its memory limit",
-               own.is_zero() ? " of spec.resources: the container has none" : "");
+               own.is_zero() ? cat(" of ", pod_level(), ": the container has none") : "");
   }
 
   /// The rule behind a container's OOM score adjustment, with its numbers.
@@ -259,7 +285,13 @@ std::string explain_writes(const Explanation& e, const ExplainParams& params) {
 
 }  // namespace
 
-std::string explain_text(const Explanation& e, const ExplainParams& params, const Screen& screen) {
+std::string shown_path(std::string_view name, std::string_view path, const Screen& screen) {
+  constexpr std::size_t kLongest = 4096;
+  const std::string line = cat(name, printable(path, kLongest));
+  return cat(shorten(screen.is_wide() ? line : abbreviate(line), screen.width), "\n");
+}
+
+std::string values_text(const Explanation& e, const ExplainParams& params, const Screen& screen) {
   std::vector<Row> rows;
   for (const auto& [name, value, rule, source] : ExplanationTable{e, params}.make()) {
     rows.push_back({cell(name), cell(value, Colour::kBold), cell(cat("= ", rule))});
@@ -268,6 +300,15 @@ std::string explain_text(const Explanation& e, const ExplainParams& params, cons
   }
   // Not part of the table: long names would widen its columns.
   const std::string unknown = "unknown: the manifest has no metadata.uid";
+  const auto line = [&](std::string_view name, const std::optional<std::string>& path) {
+    return cat(shorten(cat(name, path.value_or(unknown)), screen.width), "\n");
+  };
+  return cat(format_table(rows, screen), "\n",
+             e.cgroup ? shown_path("cgroup  ", *e.cgroup, screen)
+                      : line("cgroup  ", e.cgroupfs) + line("slice   ", e.systemd));
+}
+
+std::string explain_text(const Explanation& e, const ExplainParams& params, const Screen& screen) {
   const bool log = params.formula == core::WeightFormula::kLog;
   const std::string title = cat("Writes (", core::format_driver(params.driver), " driver, cgroup ",
                                 params.is_v1() ? "v1)"
@@ -277,11 +318,7 @@ std::string explain_text(const Explanation& e, const ExplainParams& params, cons
   std::string writes = explain_writes(e, params);
   // The path stands above.
   if (!screen.is_wide() && own) writes = without_prefix(writes, cat(*own, "/"));
-  const auto line = [&](std::string_view name, const std::optional<std::string>& path) {
-    return cat(shorten(cat(name, path.value_or(unknown)), screen.width), "\n");
-  };
-  return cat(format_table(rows, screen), "\n", line("cgroup  ", e.cgroupfs),
-             line("slice   ", e.systemd), "\n", paint(cell(title, Colour::kBold), screen.colour),
+  return cat(values_text(e, params, screen), "\n", paint(cell(title, Colour::kBold), screen.colour),
              "\n", writes);
 }
 

@@ -15,6 +15,7 @@
 #include "common/core/kubernetes/pod_resources.h"
 #include "common/core/kubernetes/qos.h"
 #include "common/core/pods/request.h"
+#include "common/core/record.h"
 #include "common/core/settings.h"
 #include "ctl/json.h"
 #include "ctl/table.h"
@@ -47,6 +48,7 @@ struct ContainerExplanation {
   core::Container container;
   core::CgroupValues values;  ///< its own
   int oom_score_adj = 0;
+  bool described = true;  ///< false: the engine's own values are all that it has
 };
 
 /// Everything that podqos decides for one pod.
@@ -58,21 +60,37 @@ struct Explanation {
   std::optional<std::string> cgroupfs;           ///< cgroup path; nullopt: the manifest has no uid
   std::optional<std::string> systemd;            ///< slice path; nullopt: the manifest has no uid
   std::vector<ContainerExplanation> containers;  ///< then the init containers
+  /// Of a pod that is known by more than the spec in its manifest: where class and resources are
+  /// from, and its cgroup, which a manifest has not.
+  std::optional<core::ClassSource> source = std::nullopt;
+  std::optional<std::string> cgroup = std::nullopt;
+  std::vector<std::string> warnings = {};
 };
 
-/// Decides class, values and names of a pod, without reading the machine.
+/// Decides class, values and names of a pod, without reading the machine: as podqos does once all
+/// of its containers run. Resources and class in annotations count before those of the spec.
 /// @param pod  as returned by admitted_pod()
-/// @param annotations  of which podqos.io/cpu-burst and podqos.io/cpu-idle count here
 /// @return kInvalidArgument for a cgroup root that cannot be a slice, and for huge page resources
 ///         that the rules reject.
 [[nodiscard]] Result<Explanation> explain(core::Pod pod, const core::PodqosAnnotations& annotations,
                                           const ExplainParams& params);
 
+/// Class and values of a recorded pod, by the rules that its events follow.
+/// @return the errors of core::pod_values() and core::container_values()
+[[nodiscard]] Result<Explanation> explain(const core::PodRecord& record,
+                                          const ExplainParams& params);
+
 /// The explanation in the form of `explain -o json` and `--batch`.
 [[nodiscard]] Json explanation_json(const Explanation& explanation, const ExplainParams& params);
 
-/// The text form of `explain`: the class with its reason, each value with its rule and, on a wide
-/// screen, the upstream file of that rule, the cgroup names, and the writes.
+/// The class with its reason, each value with its rule and, on a wide screen, the upstream file of
+/// that rule, and the cgroup names.
+[[nodiscard]] std::string values_text(const Explanation& explanation, const ExplainParams& params,
+                                      const Screen& screen);
+/// A line with a cgroup's path, of which a narrow screen has the end.
+[[nodiscard]] std::string shown_path(std::string_view name, std::string_view path,
+                                     const Screen& screen);
+/// The text form of `explain`: values_text(), and the writes.
 [[nodiscard]] std::string explain_text(const Explanation& explanation, const ExplainParams& params,
                                        const Screen& screen);
 

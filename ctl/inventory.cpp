@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <optional>
 #include <set>
@@ -36,12 +35,6 @@
 
 namespace podqos::ctl {
 namespace {
-
-/// Sources of a pod's class as shown to users, in the order of core::ClassSource.
-constexpr std::array kSources = {
-    "engine",       "podqos.io/pod", "podqos.io/qos-class", "podqos.io/requests, limits",
-    "CRI pod sums", "inference"};
-static_assert(kSources.size() == static_cast<std::size_t>(core::ClassSource::kInference) + 1);
 
 /// The pod's limits: those in its record, or for a kubelet's pod, whose limits the
 /// kubelet sets, those read from its cgroup.
@@ -181,7 +174,7 @@ class Inventory {
         {"name", record.pod.name},
         {"namespace", record.pod.pod_namespace},
         {"qosClass", core::format_qos_class(record.qos_class)},
-        {"source", kSources.at(static_cast<std::size_t>(record.class_source))},
+        {"source", core::format_source(record.class_source)},
         {"complete", record.complete},
         {"kubeletsOwn", record.kubelets_own},
         {"cgroup", record.cgroup},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <iterator>
 #include <utility>
 
 #include "common/base/text.h"
@@ -253,9 +254,12 @@ std::vector<std::string> manifest_warnings(const ManifestPod& pod) {
   check_fields(*pod.node, "", pod.path, warnings);
   check_annotations(pod, warnings);
   // Before defaulting, which makes requests of limits.
-  const auto parsed = codec::parse_pod(*pod.node);
-  for (const std::string& amount : core::fractional_amounts(parsed.value_or(core::Pod{})))
+  const core::Pod parsed = codec::parse_pod(*pod.node).value_or(core::Pod{});
+  const auto fractions = core::fractional_amounts(parsed);
+  for (const std::string& amount : fractions)
     warnings.push_back(cat(amount, " Kubernetes rounds it up to whole bytes"));
+  if (fractions.empty())
+    std::ranges::move(core::low_memory_limits(parsed), std::back_inserter(warnings));
   return warnings;
 }
 

@@ -50,7 +50,8 @@ struct ManifestPod {
 
 /// What is most likely a mistake in a pod, although Kubernetes and podqos accept it: fields that
 /// Kubernetes does not have, beside those that podqos reads; amounts that are not whole bytes,
-/// which are rounded up; podqos.io annotations that podqos would refuse.
+/// which are rounded up; memory limits with which no container starts; podqos.io annotations that
+/// podqos would refuse.
 /// @param pod  one that admitted_pod() accepts
 /// @return a sentence each, with the path in the document or the annotation
 [[nodiscard]] std::vector<std::string> manifest_warnings(const ManifestPod& pod);

@@ -160,17 +160,18 @@ std::optional<std::int64_t> find_key(std::string_view text, std::string_view key
   return std::nullopt;
 }
 
+std::string shown_value(core::Controller controller, std::string_view value) {
+  const auto bytes = controller == core::Controller::kMemory ? parse_int(value) : std::nullopt;
+  // How cgroup v1 shows "unlimited": include/linux/page_counter.h, PAGE_COUNTER_MAX.
+  constexpr std::int64_t kV1Unlimited = std::int64_t{1} << 62U;
+  return bytes ? format_amount(Bytes{*bytes >= kV1Unlimited ? -1 : *bytes})
+               : printable(value.substr(0, value.find('\n')));
+}
+
 std::string describe_change(const core::WriteFile& step, std::string_view before) {
-  const auto shown = [&](std::string_view value) {
-    const auto bytes =
-        step.controller == core::Controller::kMemory ? parse_int(value) : std::nullopt;
-    // How cgroup v1 shows "unlimited": include/linux/page_counter.h, PAGE_COUNTER_MAX.
-    constexpr std::int64_t kV1Unlimited = std::int64_t{1} << 62U;
-    return bytes ? format_amount(Bytes{*bytes >= kV1Unlimited ? -1 : *bytes})
-                 : printable(value.substr(0, value.find('\n')));
-  };
-  return cat(step.path, "/", step.file, ": ", before.empty() ? "unknown" : shown(before), " → ",
-             shown(step.value));
+  return cat(step.path, "/", step.file, ": ",
+             before.empty() ? "unknown" : shown_value(step.controller, before), " → ",
+             shown_value(step.controller, step.value));
 }
 
 Error refusal(const core::WriteFile& step, int err) {

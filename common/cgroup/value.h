@@ -31,6 +31,10 @@ namespace podqos::cgroup {
 /// @note Documentation/admin-guide/cgroup-v2.rst, "Format".
 [[nodiscard]] std::optional<std::int64_t> find_key(std::string_view text, std::string_view key);
 
+/// What a control file holds, for people: memory as "64Mi" or "unlimited", all else as its first
+/// line, printable.
+[[nodiscard]] std::string shown_value(core::Controller controller, std::string_view value);
+
 /// "PATH/FILE: 200Mi → max", of a value that was changed; bytes with units.
 /// @param before  content of the file, without the newline; "": not known
 [[nodiscard]] std::string describe_change(const core::WriteFile& step, std::string_view before);

@@ -214,4 +214,24 @@ std::vector<std::string> fractional_amounts(const Pod& pod) {
   return found;
 }
 
+std::vector<std::string> low_memory_limits(const Pod& pod) {
+  constexpr std::int64_t kLeast = std::int64_t{6} << 20U;
+  Problems found;
+  const auto check = [&](std::string_view owner, const Resources& resources) {
+    const std::int64_t limit = find(resources.limits, kMemory).value_or(Quantity{}).value();
+    // A limit of 0 is none.
+    if (limit <= 0 || limit >= kLeast) return;
+    found.push_back(cat(
+        owner, ": memory limit ", format_amount(Bytes{limit}),
+        " is too low for a container to start, which takes 6Mi",
+        limit > 1 && limit < kLeast / 1024 ? cat(": did you mean ", limit, "Mi?") : std::string{}));
+  };
+  for (const auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers}) {
+    for (const Container& container : *list)
+      check(cat("container \"", printable(container.name), "\""), container.resources);
+  }
+  if (pod.resources) check("pod", *pod.resources);
+  return found;
+}
+
 }  // namespace podqos::core

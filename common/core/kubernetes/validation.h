@@ -35,4 +35,9 @@ namespace podqos::core {
 /// @note pkg/api/pod/warnings.go warningsForPodSpecAndMeta.
 [[nodiscard]] std::vector<std::string> fractional_amounts(const Pod& pod);
 
+/// The pod's memory limits below which no runtime starts a container.
+/// @return a sentence per limit with its likely meaning
+/// @note 6 MiB: Docker's daemon/daemon_unix.go, linuxMinMemory.
+[[nodiscard]] std::vector<std::string> low_memory_limits(const Pod& pod);
+
 }  // namespace podqos::core

@@ -1,6 +1,7 @@
 #include "common/core/pods/pod_name.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 
 #include "common/base/text.h"
@@ -15,6 +16,14 @@ std::optional<Engine> parse_engine(std::string_view name) {
   return place_of_word(kEngineNames, name).transform([](std::size_t place) {
     return static_cast<Engine>(place);
   });
+}
+
+std::string_view format_source(ClassSource source) {
+  constexpr std::array<std::string_view, 6> kSources = {
+      "engine",       "podqos.io/pod", "podqos.io/qos-class", "podqos.io/requests, limits",
+      "CRI pod sums", "inference"};
+  static_assert(kSources.size() == static_cast<std::size_t>(ClassSource::kInference) + 1);
+  return kSources.at(static_cast<std::size_t>(source));
 }
 
 std::string_view short_id(std::string_view id) {

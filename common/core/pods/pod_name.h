@@ -14,6 +14,9 @@ namespace podqos::core {
 /// @return nullopt for all other text
 [[nodiscard]] std::optional<Engine> parse_engine(std::string_view name);
 
+/// What a pod's class and resources come from: "podqos.io/requests, limits", "inference".
+[[nodiscard]] std::string_view format_source(ClassSource source);
+
 /// The first 12 digits of text that begins with an engine's id, which has 64 hexadecimal digits;
 /// all other text as it is.
 [[nodiscard]] std::string_view short_id(std::string_view id);

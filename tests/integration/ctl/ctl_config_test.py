@@ -148,7 +148,7 @@ class Configuration(unittest.TestCase):
         for args, said in ((["--bogus"], 'unknown option "--bogus"; use --help to list the options'),
                            (["tree", "--bogus"], 'unknown option "--bogus"; use --help to list the options'),
                            (["tree", "a\033b"], 'unexpected argument "a\\x1bb"; use --help to list the options'),
-                           (["explain"], "-f is required; use --help to list the options")):
+                           (["explain"], "-f, --bundle or a pod is required; use --help to list the options")):
             with self.subTest(args):
                 done = ctl(*args, check=False)
                 self.assertEqual((done.returncode, done.stderr), (2, f"podqosctl: {said}\n"))
@@ -172,7 +172,7 @@ class Configuration(unittest.TestCase):
         self.assertIn("podqosctl annotate reads no configuration", done.stderr)
         for kind in ("PodTemplate", "ReplicationController", "List"):
             self.assertIn(kind, ctl("annotate", "--help").stdout)
-        self.assertIn("linear for auto", " ".join(ctl("explain", "--help").stdout.split()))
+        self.assertIn("log where no container has told it yet", " ".join(ctl("explain", "--help").stdout.split()))
 
     def test_help_fits_a_terminal(self):
         calls = [[]]

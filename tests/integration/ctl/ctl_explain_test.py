@@ -50,7 +50,7 @@ def sums(expected):
     return {"cpuMilli": expected["cpuMilli"], "memoryBytes": expected["memoryBytes"]}
 
 
-def annotated(pod, **annotations):
+def annotated(pod, /, **annotations):
     """The pod with podqos.io/ annotations, whose names have "_" for "-"."""
     keys = {f"podqos.io/{name.replace('_', '-')}": value for name, value in annotations.items()}
     return {**pod, "metadata": {**pod["metadata"], "annotations": keys}}
@@ -334,6 +334,32 @@ class Explain(unittest.TestCase):
         done = ctl("annotate", "-o", "annotations", "-f", "-", stdin=text)
         spec = json.loads(json.loads(done.stdout)["podqos.io/pod"])
         self.assertEqual(spec["containers"][0]["resources"], {"requests": {"memory": "1"}, "limits": {"memory": "1"}})
+
+    def test_annotations_count_before_the_spec(self):
+        """As a container with them, which `podman kube play` makes of the manifest, is placed."""
+        spec = {"name": "a", "resources": {"limits": {"cpu": "1", "memory": "1Gi"}}}
+        other = json.dumps({"containers": [{"name": "a", "resources": {"requests": {"cpu": "100m"}}}]})
+        for annotations, want, warning in (
+                ({"requests": "cpu=250m,memory=64Mi", "limits": "memory=256Mi"},
+                 ("Burstable", "podqos.io/requests, limits", 250, 64 << 20), ""),
+                ({"requests.a": "cpu=250m"}, ("Burstable", "podqos.io/requests, limits", 250, None), ""),
+                ({"cpu_request": "250m"}, ("Burstable", "podqos.io/requests, limits", 250, 1 << 30), ""),
+                ({"qos_class": "BestEffort"}, ("BestEffort", "podqos.io/qos-class", 1000, 1 << 30), ""),
+                ({"requests": "cpu=250m", "qos_class": "Guaranteed"},
+                 ("Burstable", "podqos.io/requests, limits", 250, 1 << 30), "podqos.io/qos-class \"Guaranteed\" refused"),
+                ({"pod": other, "requests": "cpu=250m"}, ("Burstable", "podqos.io/pod", 100, None),
+                 "run podqosctl annotate on the manifest again"),
+                # More than the engine gives it counts for nothing.
+                ({"requests.a": "memory=2Gi"}, ("Burstable", "inference", 1000, 1 << 30), "exceeds the engine's limit"),
+                ({"limits": "memory=64"}, ("Burstable", "podqos.io/requests, limits", 1000, 1 << 30), "did you mean 64Mi?"),
+        ):
+            with self.subTest(annotations):
+                done = explain(annotated(pod_with(spec), **annotations), "-o", "json")
+                got = json.loads(done.stdout)
+                self.assertEqual((got["qosClass"], got["source"], got["podRequests"]["cpuMilli"],
+                                  got["podRequests"]["memoryBytes"]), want)
+                self.assertIn(warning, done.stderr)
+                self.assertEqual(bool(warning), bool(done.stderr), done.stderr)
 
     def test_node_memory_must_be_above_zero(self):
         for amount, why in (("0", ""), ("-1Gi", ""), ("32m", "32m is 0.032 bytes: did you mean 32Mi?")):

@@ -115,6 +115,80 @@ class Views(harness.TestCase):
 
 
 @harness.for_each_runtime
+class Explain(harness.TestCase):
+    """explain tells of a bundle what its start then does, and of what runs where each value is from."""
+
+    def bundle_of(self, uid, shares=None, **annotations):
+        bundle = self.bundle(label="app")
+        bundle.annotations.update({"podqos.io/pod-uid": uid, **{
+            f"podqos.io/{key.replace('_', '-')}": value for key, value in annotations.items()}})
+        if shares:
+            bundle.resources["cpu"] = {"shares": shares}
+        return bundle.save()
+
+    def explain(self, *arguments):
+        return self.podqos.ctl_json("explain", *arguments, kind=self.kind)
+
+    def test_bundle(self):
+        bundle = self.bundle_of("short", 512, requests="cpu=250m,memory=64Mi", limits="memory=256Mi")
+        name, before = self.container_id("app"), bundle.read()
+        said = self.explain("--bundle", bundle.path, "--id", name)
+        self.assertEqual(bundle.read(), before)
+        self.assertFalse(self.machine.exists(self.root))
+        self.assertFalse(self.podqos.state.exists())
+        self.assertEqual((said["managed"], said["source"], said["qosClass"]),
+                         (True, "podqos.io/requests, limits", "Burstable"))
+        self.assertIn("/linux/resources/cpu/shares: 512, set by its engine", said["config"])
+        self.assertIn("/linux/resources/memory/limit: unset → 256Mi", said["config"])
+        pid = self.wrapper.launch(name, bundle)
+        self.assertEqual(machines.cgroup_of(pid), said["cgroup"])
+        self.assert_values(self.pod_path("burstable", "short"), shares=256, memory=256 * MI)
+        # What runs already, or is podqos's doing in config.json, is not taken for the engine's.
+        done = self.podqos.ctl("explain", "--bundle", bundle.path, "--id", name, kind=self.kind, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"runs already, as process {pid}", done.stderr)
+        self.wrapper.delete(name)
+        self.assertIn("podqos.io/edits", bundle.read().decode())
+        self.assertEqual(self.explain("--bundle", bundle.path, "--id", name)["config"], said["config"])
+
+    def test_bundle_of_others(self):
+        bundle = self.bundle(label="app")
+        self.assertEqual(self.explain("--bundle", bundle.path)["managed"], False)
+        self.assertIn("not managed", self.podqos.ctl("explain", "--bundle", bundle.path, kind=self.kind).stdout)
+        for annotations, word in (({"requests": "memory=256m"}, "did you mean 256Mi?"), ({"request": "cpu=1"}, "requests")):
+            bundle = self.bundle_of("wrong", **annotations)
+            done = self.podqos.ctl("explain", "--bundle", bundle.path, kind=self.kind, check=False)
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertIn(word, done.stderr)
+        done = self.podqos.ctl("explain", "--bundle", "/nonexistent", kind=self.kind, check=False)
+        self.assertIn("--bundle: open /nonexistent: No such file or directory", done.stderr)
+
+    def test_running(self):
+        name, pid = self.launch(BURSTABLE, "app")
+        path = self.pod_path("burstable", "live-b")
+        memory = "memory.max" if self.machine.version("memory") == 2 else "memory.limit_in_bytes"
+        said = self.explain("live-b/app")
+        self.assertEqual(said, self.explain("app"))
+        self.assertEqual((said["source"], said["record"]), ("podqos.io/pod", f"{self.podqos.state}/pods/live-b.json"))
+        self.assertEqual([(each["cgroup"], each["container"]) for each in said["cgroups"]],
+                         [(path, None), (machines.cgroup_of(pid), "app")])
+        for cgroup in said["cgroups"]:
+            file, = (each for each in cgroup["files"] if each["file"] == memory)
+            self.assertEqual(file, {"file": memory, "rule": str(2 * GI), "kernel": str(2 * GI), "note": ""})
+            self.assertEqual([each["note"] for each in cgroup["files"] if each["rule"]], [""] * sum(
+                1 for each in cgroup["files"] if each["rule"]))
+        mount = self.machine.hierarchy("memory").mount
+        pathlib.Path(mount + path, memory).write_text(str(3 * GI), encoding="utf-8")
+        text = self.podqos.ctl("explain", "live-b", kind=self.kind).stdout
+        self.assertRegex(text, rf"(?m)^{memory} +2Gi +3Gi +changed by another program: podqosctl reconcile$")
+        command = [str(harness.CTL), "--config", str(self.podqos.config(self.kind)), "explain"]
+        for question in (["live-b"], ["--bundle", str(self.wrapper.bundles[name].path), "--id", "other"]):
+            status, text = terminal.run([*command, *question], 80)
+            self.assertEqual(status, 0, text)
+            self.assertEqual([line for line in terminal.plain(text).splitlines() if len(line) > 80], [])
+
+
+@harness.for_each_runtime
 class Reconcile(harness.TestCase):
     """reconcile brings state and kernel back to the truth, and says how; from what, state_faults_test.py has."""
 

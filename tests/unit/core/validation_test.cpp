@@ -141,5 +141,23 @@ TEST(FractionalAmounts, LeavesWholeBytesAndOtherUnitsAlone) {
               IsEmpty());
 }
 
+TEST(LowMemoryLimits, NamesThoseWithWhichNoContainerStarts) {
+  const auto limited = [](const char* name, const char* memory) {
+    return container(name, {}, list({{"memory", memory}}));
+  };
+  Pod subject = pod({limited("a", "256"), limited("b", "6Mi"), limited("c", "5Mi"),
+                     limited("d", "0"), limited("e", "1"), container("f", {}, {})});
+  subject.resources = Resources{.requests = {}, .limits = list({{"memory", "64"}})};
+  EXPECT_THAT(low_memory_limits(subject),
+              ElementsAre("container \"a\": memory limit 256 is too low for a container to start, "
+                          "which takes 6Mi: did you mean 256Mi?",
+                          "container \"c\": memory limit 5Mi is too low for a container to start, "
+                          "which takes 6Mi",
+                          "container \"e\": memory limit 1 is too low for a container to start, "
+                          "which takes 6Mi",
+                          "pod: memory limit 64 is too low for a container to start, which takes "
+                          "6Mi: did you mean 64Mi?"));
+}
+
 }  // namespace
 }  // namespace podqos::core
