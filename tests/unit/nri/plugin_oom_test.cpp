@@ -58,7 +58,7 @@ class OomTest : public PluginTest {
 TEST_F(OomTest, KillsInAContainerThatRunsAreReportedOnce) {
   reconfigure(R"(, "singleProcessOOMKill": true)");
   run_pod();
-  const auto container = started(app({.memory = kLimit}));
+  const auto container = started(app());
   const std::string& path = container.linux().cgroups_path();
   set_limit(path);
   housekeep();
