@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <iterator>
@@ -70,7 +69,8 @@ Status write_file(const std::string& path, std::string_view text) {
                     "another file"));
   // Two writers would take each other's temporary file.
   if (::flock(directory.fd(), LOCK_EX | LOCK_NB) != 0)
-    return fail_errno(errno, cat("lock the directory of ", printable(path)));
+    return fail(ErrorCode::kBusy,
+                cat("another program writes to the directory of ", printable(path), ": try again"));
   return sys::replace_file(directory, name, text);
 }
 
@@ -87,8 +87,11 @@ Result<int> run_report(const std::string& file, const Cli& cli) {
                       .usage = sample_usage(settings),
                       .events = last_events(settings.state_dir)};
   int status = kDone;
-  if (!report.usage) status = log_failure(report.usage.error());
-  if (!report.events) status = log_failure(report.events.error());
+  // Both for one cause, mostly.
+  if (!report.usage)
+    status = log_failure(report.usage.error());
+  else if (!report.events)
+    status = log_failure(report.events.error());
   const std::string page = format_report(report);
   if (file == "-") return std::max(status, print(page));
   PODQOS_TRY(write_file(file, page));

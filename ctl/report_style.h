@@ -30,7 +30,8 @@ li span { color: var(--text); }
 summary { cursor: pointer; margin: .5rem 0; }
 table { border-collapse: collapse; width: 100%; }
 th, td { border-bottom: 1px solid var(--line); padding: .3rem .5rem; text-align: left;
-  vertical-align: top; unicode-bidi: isolate; }
+  vertical-align: top; }
+h1, dd, li, th, td { unicode-bidi: isolate; }
 td { font-variant-numeric: tabular-nums; }
 .number { text-align: right; }
 td:first-child { min-width: 10rem; }
