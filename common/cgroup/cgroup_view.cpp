@@ -172,7 +172,6 @@ std::optional<bool> CgroupView::cpu_idle() const {
 }
 
 std::optional<std::int64_t> CgroupView::cpu_usage_ns() const {
-  // cpuacct is mounted together with cpu by all common distributions.
   if (has(Controller::kCpu, CgroupVersion::kV1)) return number(Controller::kCpu, "cpuacct.usage");
   if (!has(Controller::kCpu, CgroupVersion::kV2)) return std::nullopt;
   const auto micros = number(Controller::kCpu, "cpu.stat", "usage_usec");

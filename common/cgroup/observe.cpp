@@ -136,6 +136,12 @@ Result<bool> Cgroupfs::is_complete(std::string_view path) {
 Result<std::string> Cgroupfs::read(std::string_view path, core::Controller controller,
                                    const std::string& file) {
   OpenHierarchy* hierarchy = hierarchy_of(controller);
+  // cgroup v1 counts CPU time by a controller that some machines mount apart from cpu.
+  if (file == "cpuacct.usage") {
+    const auto counts_time = [](const OpenHierarchy& each) { return each.has("cpuacct"); };
+    const auto found = std::ranges::find_if(*hierarchies_, counts_time);
+    if (found != hierarchies_->end()) hierarchy = &*found;
+  }
   if (hierarchy == nullptr) {
     return fail(ErrorCode::kUnsupported, cat(path, ": this machine has no ",
                                              core::row_of(controller).v2_name, " controller"));

@@ -300,7 +300,8 @@ class Contents(PodsCase):
             self.assertEqual(self.machine.read(cgroup, "memory"), limit)
             self.assertEqual(values[count("podqos_tier_memory_limit_bytes", tier=tier, cgroup=cgroup)], limit)
             self.assertEqual(values[count("podqos_tier_memory_limit_wanted_bytes", tier=tier, cgroup=cgroup)], limit)
-            self.assertIn(count("podqos_tier_memory_usage_bytes", tier=tier, cgroup=cgroup), values)
+            for name in ("podqos_tier_memory_usage_bytes", "podqos_tier_cpu_usage_seconds_total"):
+                self.assertIn(count(name, tier=tier, cgroup=cgroup), values)
         for name in ("podqos_tier_memory_limit_bytes", "podqos_tier_memory_limit_wanted_bytes"):
             root = count(name, tier="kubepods", cgroup=f"{self.root}/kubepods")
             self.assertEqual(values[root], 4 * GI)  # all that is allocatable
