@@ -20,6 +20,8 @@
 #include "common/codec/oci_edit.h"
 #include "common/core/pods/pod_name.h"
 #include "common/sys/directory.h"
+#include "common/sys/process.h"
+#include "ctl/inventory_view.h"
 #include "ctl/records.h"
 #include "ctl/selector.h"
 
@@ -96,8 +98,12 @@ Json cgroups_json(cgroup::Machine& cgroups, const core::PodRecord& record, const
   for (const core::ContainerRecord& container : record.containers) {
     const auto found = std::ranges::find(e.containers, container.name,
                                          [](const auto& each) { return each.container.name; });
-    if (found != e.containers.end())
-      add(container.cgroup, core::display_name(container), found->values, true);
+    if (found == e.containers.end()) continue;
+    add(container.cgroup, core::display_name(container), found->values, true);
+    const auto score = sys::oom_score_adj_of(container.pid);
+    list.back()["oomScoreAdj"] = {
+        {"rule", record.kubelets_own ? Json(nullptr) : Json(found->oom_score_adj)},
+        {"kernel", score ? Json(*score) : Json(nullptr)}};
   }
   return list;
 }
@@ -124,6 +130,9 @@ std::string cgroups_text(const Json& cgroups, const Screen& screen) {
     std::vector<Row> rows = {heading({"FILE", "RULE", "KERNEL", "NOTE"})};
     for (const Json& file : cgroup.at("files"))
       rows.push_back(file_row(file));
+    if (const auto score = cgroup.find("oomScoreAdj"); score != cgroup.end())
+      rows.push_back({cell("oom_score_adj"), cell(ctl::number_in(*score, "rule")),
+                      cell(ctl::number_in(*score, "kernel"))});
     out += cat("\n", paint(cell(std::move(title), Colour::kBold), screen.colour), "\n",
                format_table(rows, screen));
   }

@@ -66,9 +66,11 @@ class ExplanationTable {
           ? add_values(&each.container, each.values)
           : add(cat("values ", each.container.name), "the engine's",
                 "linux.resources of its config.json: podqos adds none", "podqos-hook(8)");
+    // That of a kubelet's pod is the kubelet's, like its values.
     for (const auto& [container, values, score, described] : e_.containers)
-      add(cat("oom_score_adj ", container.name), cat(score), oom_rule(container, score),
-          "pkg/kubelet/qos/policy.go GetContainerOOMScoreAdjust");
+      if (described || e_.source != core::ClassSource::kEngine)
+        add(cat("oom_score_adj ", container.name), cat(score), oom_rule(container, score),
+            "pkg/kubelet/qos/policy.go GetContainerOOMScoreAdjust");
     for (const ContainerExplanation& each : e_.containers)
       if (!params_.is_v1() && each.described) add_unified(each.container);
     return std::move(rows_);

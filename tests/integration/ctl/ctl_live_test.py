@@ -163,6 +163,27 @@ class Explain(harness.TestCase):
         done = self.podqos.ctl("explain", "--bundle", "/nonexistent", kind=self.kind, check=False)
         self.assertIn("--bundle: open /nonexistent: No such file or directory", done.stderr)
 
+    def test_bundles_of_engines(self):
+        """Those that Podman 5.4, Docker 26 and containerd's CRI have made: with the ids that they have chosen."""
+        for engine, end, edits in (
+                ("podman", "kubepods-burstable-podweb_1.slice/libpod-ca8b620c80c1",
+                 ["/linux/resources/cpu/shares: unset → 2", "/linux/resources/memory/limit: 256Mi, set by its engine"]),
+                ("docker", "kubepods-burstable-podweb_1.slice/docker-c255827749cc",
+                 ["/process/oomScoreAdj: 0 → 9", "/linux/resources/memory/limit: 256Mi, set by its engine"]),
+                # A kubelet's: nothing is changed.
+                ("containerd", "burstable/pod11111111-2222-3333-4444-555555555555/0a1b2c3d4e5f",
+                 ["/linux/resources/cpu/shares: 256, set by its engine", "/process/oomScoreAdj: 984, set by its engine"])):
+            with self.subTest(engine):
+                bundle = self.bundle(label=engine)
+                bundle.file.write_bytes((harness.REPOSITORY / f"tests/data/bundles/{engine}.json").read_bytes())
+                id_ = ["--id", "0a1b2c3d4e5f"] if engine == "containerd" else []
+                said = self.explain("--bundle", bundle.path, *id_)
+                self.assertIn(end, said["cgroup"])
+                for edit in edits:
+                    self.assertTrue([line for line in said["config"] if line.startswith(edit)], said["config"])
+                self.assertEqual(said["source"], "engine" if engine == "containerd" else "podqos.io/requests, limits")
+                self.assertEqual(any("cgroupsPath" in line for line in said["config"]), engine != "containerd")
+
     def test_running(self):
         name, pid = self.launch(BURSTABLE, "app")
         path = self.pod_path("burstable", "live-b")
@@ -177,6 +198,8 @@ class Explain(harness.TestCase):
             self.assertEqual(file, {"file": memory, "rule": str(2 * GI), "kernel": str(2 * GI), "note": ""})
             self.assertEqual([each["note"] for each in cgroup["files"] if each["rule"]], [""] * sum(
                 1 for each in cgroup["files"] if each["rule"]))
+        score = machines.oom_score_adj(pid)
+        self.assertEqual(said["cgroups"][1]["oomScoreAdj"], {"rule": said["oomScoreAdj"]["app"], "kernel": score})
         mount = self.machine.hierarchy("memory").mount
         pathlib.Path(mount + path, memory).write_text(str(3 * GI), encoding="utf-8")
         text = self.podqos.ctl("explain", "live-b", kind=self.kind).stdout
