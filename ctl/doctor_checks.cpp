@@ -266,8 +266,7 @@ Check check_events(const std::vector<core::Event>& events, UnixMillis now) {
     last = &event;
   }
   if (last == nullptr) return {"pods", "failures", kOk, "none in the last hour"};
-  return {"pods", "failures", kWarning,
-          cat(count, " in the last hour, the last one: ", last->text),
+  return {"pods", "failures", kWarning, cat(count, " in the last hour, the last one: ", last->text),
           "podqosctl events --since 1h"};
 }
 

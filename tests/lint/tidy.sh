@@ -31,7 +31,7 @@ else
   unity=ON
   # Such a group of sources includes them. The other one searches all of a group for each parameter of a function in the
   # headers of libraries, which takes half of the time; the run over what has changed has it.
-  checks=(-checks=-bugprone-suspicious-include,-performance-unnecessary-value-param)
+  checks=('-checks=-bugprone-suspicious-include,-performance-unnecessary-value-param')
   pattern="$PWD/((common|hook|ctl|nri)/.*\.cpp|build/tidy/(common|hook|ctl|nri)/.*/Unity/.*)\$"
 fi
 
