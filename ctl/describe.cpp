@@ -22,12 +22,14 @@ namespace {
 /// Adds what the kernel has counted of a cgroup since it was made; null for what it does not count.
 /// @param json  with its path in "cgroup"
 void add_counters(Json& json, cgroup::Machine& cgroups) {
-  const cgroup::CgroupView view{cgroups, json.at("cgroup").get<std::string>()};
-  json["cpuUsageNs"] = json_of(view.cpu_usage_ns());
-  json["cpuPeriods"] = json_of(view.cpu_periods());
-  json["cpuThrottledPeriods"] = json_of(view.cpu_throttled_periods());
-  const auto ooms = view.oom_counters();
-  json["oomKills"] = ooms ? Json(ooms->kills) : Json(nullptr);
+  const auto path = json.at("cgroup").get<std::string>();
+  const auto stat = cgroups.read(path, core::Controller::kCpu, "cpu.stat");
+  const auto count = [&](std::string_view key) {
+    return json_of(stat ? cgroup::find_key(*stat, key) : std::nullopt);
+  };
+  json["cpuUsageNs"] = json_of(cgroup::CgroupView{cgroups, path}.cpu_usage_ns());
+  json["cpuPeriods"] = count("nr_periods");
+  json["cpuThrottledPeriods"] = count("nr_throttled");
 }
 
 /// "12.3s", of nanoseconds.

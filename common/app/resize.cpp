@@ -250,13 +250,16 @@ Result<std::optional<Error>> save_resized(Transaction& transaction, core::PodRec
   PODQOS_TRY(transaction.save(record, &before));
   if (record.kubelets_own) return std::nullopt;
   auto written = transaction.write_pod(record, &before);
+  const auto refused = written ? std::nullopt : std::optional{std::move(written).error()};
+  // Of the steps of a resize, one changes nothing if all goes up, or down.
+  if (record == before) return refused;
   core::Event event = core::event_of(core::EventKind::kResized, record);
   event.text = cat("resized: cpu ", format_amount(record.counted_request.cpu), ", memory ",
                    format_amount(record.counted_request.memory), " requested, before cpu ",
                    format_amount(before.counted_request.cpu), ", memory ",
                    format_amount(before.counted_request.memory));
   transaction.event(core::LogLevel::kInfo, std::move(event), cat(core::name_of(record), ": "));
-  return written ? std::nullopt : std::optional{std::move(written).error()};
+  return refused;
 }
 
 Result<core::RequestedResize> resize_pod(const Begin& begin, const PodResize& wanted,

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import select
 import subprocess
 import sys
 
@@ -70,6 +71,16 @@ class Events(harness.TestCase):
         self.assertEqual(process.wait(harness.CALL_TIMEOUT), 0)
         self.assertEqual(process.stderr.read(), "")
         process.stderr.close()
+
+    def test_follows_before_there_is_any(self):
+        """As tail -F does. The state directory is podqos's own here."""
+        state = self.podqos.state.rename(self.tmp / "later")
+        process = self.follow("-n", "1")
+        self.assertFalse(select.select([process.stdout, process.stderr], [], [], 0.5)[0])
+        state.rename(self.podqos.state)
+        self.assertRegex(process.stdout.readline(), "^TIME +EVENT +POD +WHAT")
+        process.kill()
+        process.communicate()
 
     def test_what_is_damaged_is_skipped(self):
         with open(self.podqos.state / "events", "ab") as file:

@@ -271,6 +271,18 @@ class Others(PodmanCase):
         self.assertEqual(engine.records(), [])
         self.remove(container)
 
+    def test_without_hook(self):
+        """status and why say why, and what to do about it."""
+        container = podman.Podman(self.kind, self.driver, hooks=False).run(*BURSTABLE)
+        done = engine.call("podqosctl", "status", "-o", "json", check=False)
+        self.assertEqual(done.returncode, 1)
+        [missed] = json.loads(done.stdout)["notManaged"]
+        self.assertEqual((missed["container"]["id"], missed["engine"], missed["pid"], missed["remedy"]),
+                         (container, "podman", self.podman.pid(container),
+                          "podqosctl configure podman, then recreate the container"))
+        self.assertIn("podqos was not asked when it was created", engine.call("podqosctl", "why", container[:12]).stdout)
+        self.remove(container)
+
 
 def cells():
     """What is run of the classes above with which way in, driver and runtime."""

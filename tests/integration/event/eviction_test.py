@@ -112,6 +112,7 @@ class Victim(EvictionCase):
         self.assertRegex(line, r"evicted pod large from \S+/besteffort: its working set was \d\d % of 256Mi, and at "
                                r"least 20 % for 1 s; the pod used \d+\w*, requests 0 and has priority 0")
         self.assertEqual(self.evictions(), {"burstable": 0, "besteffort": 1})
+        self.assertEqual([event["uid"] for event in self.podqos.events() if event["event"] == "evicted"], ["large"])
         self.machine.killed(f"{self.pod_path('besteffort', 'large')}/foreign")
         foreign.wait()
         self.machine.remove(f"{self.pod_path('besteffort', 'large')}/foreign")

@@ -217,6 +217,7 @@ class Livelock(MemoryCase):
         self.assertGreaterEqual(int(self.held(cgroup)[2]), 36 * MI)
         self.assertEqual(len(self.lines()), 1, self.lines())
         self.assertIn("pod stuck", self.lines()[0])
+        self.assertEqual([event["uid"] for event in self.podqos.events() if event["event"] == "throttled"], ["stuck"])
         self.assertTrue(any("1/1, 1 throttled" in text for text in self.shown), self.shown)
         # What was raised remains.
         raised = self.held(cgroup)[2]

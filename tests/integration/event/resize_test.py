@@ -117,6 +117,10 @@ class Resizes:
         self.assert_agrees(name, 64 * MI, 10_000)
 
         self.assertIn("nothing to change", self.resize("--container", "app", *HALF).stdout)
+        resized = [event["text"] for event in self.podqos.events() if event["event"] == "resized"]
+        self.assertEqual(resized, [
+            "resized: cpu 300m, memory 160Mi requested, before cpu 200m, memory 128Mi",
+            "resized: cpu 150m, memory 96Mi requested, before cpu 300m, memory 160Mi"])
         report = self.podqos.ctl_json("reconcile", kind=self.kind)
         self.assertEqual((report["changes"], report["warnings"], report["failed"]), ([], [], []))
 
