@@ -148,16 +148,18 @@ std::string id_of(const codec::OciConfig& config, const std::string& directory) 
   return std::string{podman.empty() ? leaf_of(directory) : podman};
 }
 
-/// The value at a place in config.json, of which memory has amounts in bytes.
+/// The value at a place in config.json, in ASCII; of memory, amounts are bytes.
 std::string shown_value(const std::string& at, const Json& value) {
   const bool bytes = at.contains("memory") && value.is_number_integer();
-  return bytes ? format_amount(Bytes{value.get<std::int64_t>()}) : app::one_line(value.dump());
+  return bytes ? format_amount(Bytes{value.get<std::int64_t>()})
+               : value.dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 
 /// What its engine has set of the values that podqos fills in, and what podqos changes, by its own
 /// record: "/linux/cgroupsPath: "a" → "b"".
 std::vector<std::string> values_in(const std::string& config) {
   const Json root = Json::parse(config, nullptr, false);
+  if (!root.is_object()) return {};  // not in UTF-8
   const Json edits = root.value(codec::kEditRecord, Json::array());
   std::vector<std::string> lines;
   std::string edited;

@@ -160,6 +160,10 @@ class Explain(harness.TestCase):
             done = self.podqos.ctl("explain", "--bundle", bundle.path, kind=self.kind, check=False)
             self.assertEqual((done.returncode, done.stdout), (1, ""))
             self.assertIn(word, done.stderr)
+        bundle = self.bundle_of("wrong", requests="cpu=1")
+        bundle.config["linux"]["cgroupsPath"] = "/a\u202eb"
+        text = self.podqos.ctl("explain", "--bundle", bundle.save().path, kind=self.kind).stdout
+        self.assertIn('/linux/cgroupsPath: "/a\\u202eb" → ', text)
         done = self.podqos.ctl("explain", "--bundle", "/nonexistent", kind=self.kind, check=False)
         self.assertIn("--bundle: open /nonexistent: No such file or directory", done.stderr)
 

@@ -122,5 +122,14 @@ TEST(Fold, BreaksBetweenWordsOnly) {
   EXPECT_EQ(fold("", "  ", 6), "\n");
 }
 
+TEST(FormatChange, PutsWhatTheValueIsForAtTheEnd) {
+  const Screen wide;
+  EXPECT_EQ(format_change("root: /podqos/kubepods/cpu.weight: 20 → 39", wide),
+            "/podqos/kubepods/cpu.weight: 20 → 39 (root)\n");
+  EXPECT_EQ(format_change("pod a: follows container web: /x is left", wide),
+            "pod a: follows container web: /x is left\n");
+  EXPECT_EQ(format_change("mkdir  /podqos/kubepods +io", wide), "mkdir  /podqos/kubepods +io\n");
+}
+
 }  // namespace
 }  // namespace podqos::ctl
