@@ -315,6 +315,7 @@ void add_status(Cli& cli) {
   auto options = std::make_shared<ViewOptions>();
   options->text = status_text;
   options->strict = true;
+  options->engines = true;
   CLI::App* sub = cli.app.add_subcommand(
       "status",
       "Show the node, its pods and tiers: class, requests, limits, current usage, and what is not "
@@ -323,9 +324,9 @@ void add_status(Cli& cli) {
                   cat("Describes only this one: ", std::string{kContainerSelectorHelp}));
   add_coloured_output(*sub, options->output);
   add_wide(*sub, options->output);
-  sub->add_flag("--engines", options->engines,
-                "Also ask the engines that are installed what they know of podqos, which takes up "
-                "to seconds");
+  sub->add_flag("!--no-engines", options->engines,
+                "Do not ask the engines that are installed what they know of podqos, for which "
+                "their programs are executed");
   sub->add_flag("!--exit-zero", options->strict, "Exit with 0 also if there are warnings");
   sub->callback([options, &cli] { cli.status = run_view(*options, cli); });
 }
