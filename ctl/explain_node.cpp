@@ -49,8 +49,8 @@ Json file_json(const core::WriteFile& write, const std::optional<std::string>& r
       rule || row == nullptr ? rule.value_or("") : std::string{row->on(*version).unset};
   std::string_view note;
   if (held && !usual.empty() && !cgroup::holds_value(write.file, *held, usual))
-    note = engine_sets ? "set by its engine or runtime, which podqos does not replace"
-                       : "changed by another program: podqosctl reconcile";
+    note = engine_sets ? "set by its engine, its runtime or another program: podqos keeps it"
+                       : "set by another program, or held by usage: podqosctl reconcile";
   return {{"file", write.file},
           {"rule", rule ? Json(*rule) : Json(nullptr)},
           {"kernel", held ? Json(printable(held->substr(0, held->find('\n')))) : Json(nullptr)},
@@ -100,10 +100,13 @@ Json cgroups_json(cgroup::Machine& cgroups, const core::PodRecord& record, const
                                          [](const auto& each) { return each.container.name; });
     if (found == e.containers.end()) continue;
     add(container.cgroup, core::display_name(container), found->values, true);
+    // Until it is live, the process is its creator.
+    const bool live = container.state == core::ContainerState::kLive &&
+                      sys::is_alive(container.pid, container.start_time);
     const auto score = sys::oom_score_adj_of(container.pid);
     list.back()["oomScoreAdj"] = {
         {"rule", record.kubelets_own ? Json(nullptr) : Json(found->oom_score_adj)},
-        {"kernel", score ? Json(*score) : Json(nullptr)}};
+        {"kernel", live && score ? Json(*score) : Json(nullptr)}};
   }
   return list;
 }

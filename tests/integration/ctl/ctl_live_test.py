@@ -207,7 +207,10 @@ class Explain(harness.TestCase):
         mount = self.machine.hierarchy("memory").mount
         pathlib.Path(mount + path, memory).write_text(str(3 * GI), encoding="utf-8")
         text = self.podqos.ctl("explain", "live-b", kind=self.kind).stdout
-        self.assertRegex(text, rf"(?m)^{memory} +2Gi +3Gi +changed by another program: podqosctl reconcile$")
+        self.assertRegex(text, rf"(?m)^{memory} +2Gi +3Gi +set by another program, or held by usage: podqosctl reconcile$")
+        pathlib.Path(mount + machines.cgroup_of(pid), memory).write_text(str(GI), encoding="utf-8")
+        text = self.podqos.ctl("explain", "live-b/app", kind=self.kind).stdout
+        self.assertRegex(text, rf"(?m)^{memory} +2Gi +1Gi +set by its engine, its runtime or another program: podqos keeps")
         command = [str(harness.CTL), "--config", str(self.podqos.config(self.kind)), "explain"]
         for question in (["live-b"], ["--bundle", str(self.wrapper.bundles[name].path), "--id", "other"]):
             status, text = terminal.run([*command, *question], 80)
