@@ -176,9 +176,10 @@ class EngineCase(harness.CgroupCase):
         self.assert_values(self.tier_path("besteffort"), shares=2, memory=burstable - burstable_memory)
 
     def known(self):
-        """{name of the pod, or its uid: what podqosctl says of it}."""
-        pods = json.loads(call("podqosctl", "status", "-o", "json", "--exit-zero").stdout)["pods"]
-        return {pod.get("name") or pod["uid"]: pod for pod in pods}
+        """{name of the pod, or its uid: what podqosctl says of it}; no container is missed."""
+        view = json.loads(call("podqosctl", "status", "-o", "json", "--exit-zero").stdout)
+        self.assertEqual(view["notManaged"], [])
+        return {pod.get("name") or pod["uid"]: pod for pod in view["pods"]}
 
     def assert_nothing_left(self):
         self.assertEqual(records(), [])
