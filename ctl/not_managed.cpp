@@ -44,10 +44,14 @@ bool is_same(const Event& a, const Event& b) {
   return !a.uid.empty() && a.uid == b.uid && !a.container.empty() && a.container == b.container;
 }
 
-/// What else the journal has of the container of `events[at]`, the newest if it comes later.
+/// Whether the journal tells more of the container of `events[at]` later. One whose name is not
+/// known, as under Docker, may have come again as any container of its pod.
 bool has_later(const std::vector<Event>& events, std::size_t at) {
-  return std::ranges::any_of(events | std::views::drop(at + 1),
-                             [&](const Event& later) { return is_same(later, events[at]); });
+  const Event& event = events[at];
+  return std::ranges::any_of(events | std::views::drop(at + 1), [&](const Event& later) {
+    return is_same(later, event) || (event.container.empty() && !event.uid.empty() &&
+                                     later.uid == event.uid && later.kind == EventKind::kPlaced);
+  });
 }
 
 /// Looks at containers that are in no record.

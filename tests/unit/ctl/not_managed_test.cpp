@@ -114,6 +114,11 @@ TEST_F(FindNotManaged, HasWhatWasRefusedInTheLastHour) {
   core::Event again = event(kPlaced, 1);
   again.container_id = "app-id-2";
   EXPECT_TRUE(refused({event(kRefused, 2), again}).empty());
+  core::Event unnamed = event(kRefused, 2);
+  unnamed.container = "";
+  unnamed.container_id = "gone";
+  EXPECT_TRUE(refused({unnamed, again}).empty());
+  EXPECT_EQ(refused({again, unnamed}).size(), 1);
 }
 
 TEST_F(FindNotManaged, IsShownWithin80ColumnsWithoutControlCharacters) {
