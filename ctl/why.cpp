@@ -61,19 +61,19 @@ constexpr std::array kSentences = {
     Sentence{"omitted", "{value} events are left out: see podqosctl events."},
     Sentence{"ended", "It has ended: podqos has no record of it any more."},
 };
-/// Events in words, in the order of core::EventKind.
+/// Events in words, in the order of core::EventKind. Most texts are sentences without a subject.
 constexpr std::array<std::string_view, 12> kEventSentences = {
     "{program} placed {who} before it was created: {text}.",
     "{program} took in {who}, which ran already: {text}.",
     "podqos failed for {who}: {text}.",
     "{who} was refused and not started: {text}.",
     "{who} started outside its pod: {text}.",
-    "Another program moved {who}: {text}.",
+    "{who}: {text}.",
     "podqos corrected {who}: {text}.",
-    "{who} got other resources: {text}.",
-    "{who} was throttled at memory.high: {text}.",
-    "The kernel killed processes of {who}: {text}.",
-    "{who} was evicted: {text}.",
+    "{who}: {text}.",
+    "{who}: {text}.",
+    "{who}: {text}.",
+    "{who}: {text}.",
     "{who} ended: {text}."};
 static_assert(kEventSentences.size() == static_cast<std::size_t>(core::EventKind::kReleased) + 1);
 

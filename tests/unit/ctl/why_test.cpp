@@ -89,8 +89,7 @@ TEST_F(Why, TellsOfAPodThatHasEnded) {
   story_.records.pods.clear();
   const std::string text = why("web/app");
   EXPECT_EQ(state_, "ended");
-  EXPECT_THAT(text, HasSubstr("The kernel killed processes of default/web/app: OOM-killed by its "
-                              "own limit.\n"));
+  EXPECT_THAT(text, HasSubstr(": default/web/app: OOM-killed by its own limit.\n"));
   EXPECT_THAT(text, HasSubstr("It has ended: podqos has no record of it any more.\n"));
   EXPECT_THAT(why("web"), HasSubstr("default/web ended: released.\n"));
 }
