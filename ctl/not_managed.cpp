@@ -72,8 +72,7 @@ class Search {
 
   std::vector<NotManaged> run() {
     constexpr std::size_t kMost = 2000;
-    for (const RuntimeContainer& each : read_runtime_states(kMost)) {
-      if (known_.contains(each.id)) continue;
+    for (const RuntimeContainer& each : read_runtime_states(known_, kMost)) {
       if (each.start_time && !cgroups_.is_alive(each.pid, *each.start_time)) continue;
       const auto cgroup = cgroups_.cgroup_of(each.pid);
       if (cgroup && !core::find_pod_cgroup(*cgroup)) look_at(each, *cgroup);

@@ -54,7 +54,8 @@ std::optional<RuntimeContainer> parse_runtime_state(std::string id, std::string_
       .start_time = start_time ? std::optional{StartTime{*start_time}} : std::nullopt};
 }
 
-std::vector<RuntimeContainer> read_runtime_states(std::size_t most) {
+std::vector<RuntimeContainer> read_runtime_states(const std::set<std::string, std::less<>>& known,
+                                                  std::size_t most) {
   std::vector<RuntimeContainer> found;
   glob_t files{};
   // NOLINTNEXTLINE(concurrency-mt-unsafe): podqosctl has one thread
@@ -62,6 +63,7 @@ std::vector<RuntimeContainer> read_runtime_states(std::size_t most) {
     for (const char* path : std::span{files.gl_pathv, files.gl_pathc}) {
       if (found.size() == most) break;
       const std::string_view directory = parent_of(path);
+      if (known.contains(leaf_of(directory))) continue;
       const auto opened = sys::Directory::open(std::string{directory});
       const auto text = opened ? opened->read_file(leaf_of(path), kMaxState) : fail(opened.error());
       auto state =

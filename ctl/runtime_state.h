@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,7 +31,9 @@ struct RuntimeContainer {
 
 /// The containers that runtimes have noted in the directories where they, containerd and Docker
 /// have them do so for root. Engines that choose other directories are not seen.
+/// @param known  ids that are left out, so that their files are not read
 /// @param most  at which the search ends
-[[nodiscard]] std::vector<RuntimeContainer> read_runtime_states(std::size_t most);
+[[nodiscard]] std::vector<RuntimeContainer> read_runtime_states(
+    const std::set<std::string, std::less<>>& known, std::size_t most);
 
 }  // namespace podqos::ctl
