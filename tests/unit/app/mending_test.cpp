@@ -218,8 +218,9 @@ TEST_P(Mending, IsAsADryRunTells) {
   reconcile_as_told();
   move_back(node_, damage.living);
   for (const std::string& made : {paths_of(node_).top, paths_of(node_).root}) {
-    if (!damage.living.empty())
+    if (!damage.living.empty()) {
       EXPECT_EQ(node_.tree.cgroups.at(made).attributes["trusted.podqos.made"], "1") << made;
+    }
   }
   reconcile_as_told();
   expect_truth(node_, damage.living);

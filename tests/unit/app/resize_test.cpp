@@ -324,7 +324,9 @@ TEST_P(ResizeBurstingPod, LowersTheBurstAgainAfterAReconciliation) {
   const char* const file = node_.tree.is_v2() ? "cpu.max.burst" : "cpu.cfs_burst_us";
   bool reconciled = false;
   on_update = [&](const std::string& call) -> Status {
-    if (!std::exchange(reconciled, true)) EXPECT_TRUE(node_.reconcile());
+    if (!std::exchange(reconciled, true)) {
+      EXPECT_TRUE(node_.reconcile());
+    }
     const bool lowers = call.ends_with(" 25000");
     return lowers && node_.file(web, file) != "25000"
                ? fail(ErrorCode::kRefused, "Invalid argument")
