@@ -27,9 +27,9 @@
 namespace podqos::ctl {
 namespace {
 
-/// The ownership marks on cgroups are trusted.* attributes, readable with this capability only
-/// (xattr(7)).
-constexpr std::array kKept = {CAP_SYS_ADMIN};
+/// CAP_SYS_ADMIN reads the ownership marks on cgroups, which are trusted.* attributes (xattr(7)),
+/// CAP_DAC_READ_SEARCH bundles of other users.
+constexpr std::array kKept = {CAP_SYS_ADMIN, CAP_DAC_READ_SEARCH};
 constexpr const char* kKubeletConfig = "/var/lib/kubelet/config.yaml";  // as kubeadm writes it
 constexpr std::array<std::string_view, 4> kOutcomes = {"ok", "warning", "problem", "skipped"};
 

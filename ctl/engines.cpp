@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <filesystem>
 #include <iterator>
 #include <system_error>
@@ -16,6 +17,9 @@ namespace podqos::ctl {
 namespace {
 
 constexpr std::chrono::seconds kPatience{10};
+// Of four engines that hang, the last three have a second each.
+constexpr std::chrono::seconds kPatienceWithAll{3};
+constexpr std::chrono::seconds kLeastPatience{1};
 /// What the package's files for hooks call.
 
 /// A running process of which this is true.
@@ -143,9 +147,15 @@ std::vector<EngineFacts> read_engines(const Units& units, const Run& run) {
 }
 
 Json read_engines_json() {
-  const auto units = read_units(units_of_engines(), run_briefly);
+  const auto end = std::chrono::steady_clock::now() + kPatienceWithAll;
+  const Run run = [end](const std::vector<std::string>& argv) {
+    const auto left = end - std::chrono::steady_clock::now();
+    return run_program(argv, 0,
+                       std::max(std::chrono::ceil<std::chrono::seconds>(left), kLeastPatience));
+  };
+  const auto units = read_units(units_of_engines(), run);
   Json list = Json::array();
-  for (const EngineFacts& facts : read_engines(units.value_or(Units{}), run_briefly))
+  for (const EngineFacts& facts : read_engines(units.value_or(Units{}), run))
     list.push_back(json_of(facts));
   return list;
 }

@@ -63,7 +63,7 @@ struct EngineFacts {
 /// "hooks and wrapper"; "" if it is not registered.
 [[nodiscard]] std::string registered_by(const EngineFacts& facts);
 
-/// json_of() of each engine that is installed. To be called before narrow().
+/// json_of() of each engine that is installed, within some 6 s. To be called before narrow().
 [[nodiscard]] Json read_engines_json();
 
 /// run_program() that waits for 10 s.

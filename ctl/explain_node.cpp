@@ -287,6 +287,7 @@ Result<std::string> explain_bundle(const BundleOptions& bundle, ExplainParams pa
             ? "neither its annotations nor its engine make it a pod's that podqos is asked to "
               "manage (scope, podqos.io/ignore)"
             : kSwitchedOff;
+    json["reason"] = why;
     return output.is_json() ? dump(json) + "\n"
                             : cat("not managed: container ", printable(id), ": ", why, "\n");
   }

@@ -20,9 +20,9 @@
 namespace podqos::ctl {
 namespace {
 
-/// The ownership marks on cgroups are trusted.* attributes, readable with this capability only
-/// (xattr(7)).
-constexpr std::array kKept = {CAP_SYS_ADMIN};
+/// CAP_SYS_ADMIN reads the ownership marks on cgroups, which are trusted.* attributes (xattr(7)),
+/// CAP_DAC_READ_SEARCH bundles of other users.
+constexpr std::array kKept = {CAP_SYS_ADMIN, CAP_DAC_READ_SEARCH};
 
 /// inventory_json() of this machine, or describe_json() of one pod.
 Result<Json> read_view(const app::ConfigurationReport& configuration, std::string_view pod) {
@@ -40,11 +40,12 @@ Result<Json> read_view(const app::ConfigurationReport& configuration, std::strin
   return view;
 }
 
-/// Adds the engines, and a warning for each problem of those that podqos is registered with.
+/// Adds the engines, and a warning for each problem of those that podqos is registered with, or
+/// whose programs do not answer.
 void add_engines(Json& view, const Json& engines) {
   view["engines"] = engines;
   for (const Json& engine : engines) {
-    if (engine.at("registered").is_null()) continue;
+    if (engine.at("registered").is_null() && !engine.at("version").is_null()) continue;
     for (const Json& problem : engine.at("problems"))
       view.at("warnings")
           .push_back(cat(text_in(engine, "engine"), ": ", problem.get_ref<const std::string&>()));

@@ -348,8 +348,9 @@ void add_why(Cli& cli) {
   sub->callback([options, &cli] {
     const Screen screen = options->output.screen();
     const auto run = [&]() -> Result<int> {
-      // The ownership marks on cgroups are trusted.* attributes (xattr(7)).
-      PODQOS_TRY(narrow(std::array{CAP_SYS_ADMIN}));
+      // For the ownership marks on cgroups, which are trusted.* attributes (xattr(7)), and for
+      // bundles of other users.
+      PODQOS_TRY(narrow(std::array{CAP_SYS_ADMIN, CAP_DAC_READ_SEARCH}));
       PODQOS_ASSIGN(auto cgroups, cgroup::Cgroupfs::open({.access = cgroup::Access::kRead}));
       PODQOS_ASSIGN(const NodeStory story, read_story(cli, cgroups));
       PODQOS_ASSIGN(const Json why, why_json(story, cgroups, options->selector));

@@ -153,7 +153,9 @@ class Explain(harness.TestCase):
 
     def test_bundle_of_others(self):
         bundle = self.bundle(label="app")
-        self.assertEqual(self.explain("--bundle", bundle.path)["managed"], False)
+        said = self.explain("--bundle", bundle.path)
+        self.assertEqual(said["managed"], False)
+        self.assertIn("scope", said["reason"])
         self.assertIn("not managed", self.podqos.ctl("explain", "--bundle", bundle.path, kind=self.kind).stdout)
         for annotations, word in (({"requests": "memory=256m"}, "did you mean 256Mi?"), ({"request": "cpu=1"}, "requests")):
             bundle = self.bundle_of("wrong", **annotations)

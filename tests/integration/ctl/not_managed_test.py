@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import pathlib
 import sys
 
@@ -40,7 +41,8 @@ class NotManaged(harness.TestCase):
         name = self.container_id("made")
         made.annotations.update({f"podqos.io/{key.replace('_', '-')}": text for key, text in annotations.items()})
         made.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/{name}"
-        runtime.create(name, made.save(), check=check)
+        self.made = made.save()
+        runtime.create(name, self.made, check=check)
         return name
 
     def listed(self, status=1):
@@ -53,6 +55,13 @@ class NotManaged(harness.TestCase):
         """(state, text) of podqosctl why."""
         state = self.podqos.ctl_json("why", name, kind=self.kind)["state"]
         return state, self.podqos.ctl("why", name, kind=self.kind).stdout
+
+    def test_bundle_of_another_user(self):
+        name = self.start(self.engine, requests="cpu=100m")
+        os.chown(self.made.path, 1234, 1234)
+        os.chmod(self.made.path, 0o700)
+        self.assertEqual(set(self.listed()), {name})
+        self.assertEqual(self.why(name)[0], "not managed")
 
     def test_podqos_was_not_asked(self):
         self.start(self.engine)  # without annotation
