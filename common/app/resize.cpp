@@ -250,7 +250,7 @@ Result<std::optional<Error>> save_resized(Transaction& transaction, core::PodRec
   PODQOS_TRY(transaction.save(record, &before));
   if (record.kubelets_own) return std::nullopt;
   auto written = transaction.write_pod(record, &before);
-  const auto refused = written ? std::nullopt : std::optional{std::move(written).error()};
+  auto refused = written ? std::nullopt : std::optional{std::move(written).error()};
   // Of the steps of a resize, one changes nothing if all goes up, or down.
   if (record == before) return refused;
   core::Event event = core::event_of(core::EventKind::kResized, record);
