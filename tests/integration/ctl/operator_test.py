@@ -142,6 +142,73 @@ class Containers(PodmanCase):
         self.says("podqosctl why moved", "another program moved")
 
 
+class Broken(PodmanCase):
+    """What doctor checks beside that, each broken for real."""
+
+    def settings(self, **settings):
+        path = pathlib.Path("/etc/podqos/conf.d/zzz.json")
+        engine.write_json(path, settings)
+        self.addCleanup(path.unlink, missing_ok=True)
+
+    def assert_check(self, group, name, outcome, words):
+        checks = services.doctor(group)
+        self.assertIn(name, checks, checks)
+        self.assertEqual(checks[name]["outcome"], outcome, checks[name])
+        self.assertRegex(checks[name]["text"], words)
+
+    def replace(self, path, old, new):
+        """In a file that the test does not keep."""
+        before = path.read_bytes() if path.exists() else None
+        self.addCleanup(lambda: path.unlink() if before is None else path.write_bytes(before))
+        text = (before or b"").decode()
+        self.assertIn(old, text)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text.replace(old, new), encoding="utf-8")
+
+    def test_settings(self):
+        self.settings(eviction={"besteffort": {"memoryPressure": "60%/30s"}})
+        self.assert_check("kernel", "pressure", "problem", "PSI is off: eviction sees no memory pressure")
+        self.settings(cgroupDriver="cgroupfs")
+        self.assert_check("podman", "driver", "problem", "cgroupDriver")
+        self.settings(enabled=False)
+        self.assert_check("configuration", "enabled", "warning", "switched off")
+
+    def test_kubelet(self):
+        kubelets = pathlib.Path("/var/lib/kubelet/config.yaml")
+        self.replace(kubelets, "", "kind: KubeletConfiguration\npodPidsLimit: 77\n")
+        self.assert_check("configuration", "kubelet", "warning", "podPidsLimit")
+
+    def test_state_directory(self):
+        engine.call("mount", "-t", "tmpfs", "-o", "mode=0700,size=64k", "tmpfs", engine.STATE)
+        self.addCleanup(engine.call, "umount", engine.STATE)
+        engine.call("dd", "if=/dev/zero", f"of={engine.STATE}/filled", "bs=4k", check=False)
+        self.assert_check("state", "directory", "problem", "has no room")
+        engine.call("mount", "-o", "remount,ro", engine.STATE)
+        self.assert_check("state", "directory", "problem", "is mounted read-only")
+
+    def test_requests(self):
+        self.run_pod("large", "sleep 1000", "requests=cpu=64")
+        self.assert_check("pods", "requests", "warning", "of which 1 counts: the node has no more allocatable")
+
+    def test_limit_above_its_pod(self):
+        self.run_pod("raised", "sleep 1000", "limits=memory=64Mi")
+        self.podman("update", "--memory", "128m", "raised")
+        self.assert_check("pods", "limits", "warning", "is above its pod's")
+
+    def test_hooks(self):
+        last = pathlib.Path("/etc/containers/containers.conf.d/zzz.conf")
+        self.replace(last, "", '[engine]\nhooks_dir = ["/var/empty", {append=false}]\n')
+        self.assert_check("podman", "hooks", "problem", "hooks_dir")
+
+    def test_annotations(self):
+        self.addCleanup(services.configure, "containerd", "--undo")
+        services.configure("containerd", "--method", "wrapper")
+        written = services.CONFIG.read_text(encoding="utf-8")
+        own = re.sub(r"(?m)^#.*\n| *pod_annotations = .*\n", "", written)  # lines that an operator has written
+        self.replace(services.CONFIG, written, own)
+        self.assert_check("containerd", "annotations", "problem", "pod_annotations")
+
+
 class Kills(PodmanCase):
     """An OOM kill by each kind of limit."""
 
@@ -151,8 +218,12 @@ class Kills(PodmanCase):
             self.assertIn(words, " ".join(done.stdout.split()), command)
 
     def test_own_limit(self):
-        self.kill("own", "limits=memory=24Mi")
-        self.told("own", "OOM-killed by the limit of its pod (24Mi)")
+        self.kill("own", "container=app", "limits.app=memory=24Mi", "limits.log=memory=64Mi")
+        self.told("own", "OOM-killed by its own limit (24Mi)")
+
+    def test_limit_of_the_pod(self):
+        self.kill("whole", "limits=memory=24Mi")
+        self.told("whole", "OOM-killed by the limit of its pod (24Mi)")
 
     def test_limit_of_the_tier(self):
         self.kill("tier", cgroup=f"{ROOT}/podqos-kubepods-besteffort.slice")
@@ -217,5 +288,5 @@ def setUpModule():
 
 
 if __name__ == "__main__":
-    harness.main(("runc",), in_guest=[Engines, Containers, Kills, Guide], here=[guest.cases({
+    harness.main(("runc",), in_guest=[Engines, Containers, Broken, Kills, Guide], here=[guest.cases({
         "debian_13": (guest.Guest("systemd", root="trixie", timeout=900), __file__)})])
