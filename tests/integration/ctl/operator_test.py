@@ -79,7 +79,8 @@ class Engines(Case):
         with services.CONFIG.open("a", encoding="ascii") as file:
             file.write('[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.podqos.options]\n'
                        'BinaryName = "/usr/bin/runc"\n')
-        self.says("podqosctl doctor", "FAIL registered .* does not call /usr/bin/podqos-runtime: correct or remove it", status=1)
+        self.says("podqosctl doctor", "FAIL registered .* does not call /usr/bin/podqos-runtime: correct or remove it",
+                  status=1)
         services.CONFIG.write_bytes(stock)
 
     def test_not_restarted(self):
@@ -92,7 +93,8 @@ class Engines(Case):
     def test_plugin_that_is_down(self):
         services.configure("containerd", "--restart")
         engine.call("systemctl", "stop", "podqos-nri.service")
-        printed = self.says("podqosctl doctor", "FAIL plugin .* fix: systemctl enable --now podqos-nri.service", status=1)
+        printed = self.says("podqosctl doctor", "FAIL plugin .* fix: systemctl enable --now podqos-nri.service",
+                            status=1)
         self.mend(printed, "plugin")
         self.wait_for("plugin")
 
@@ -263,7 +265,8 @@ class Guide(PodmanCase):
         self.addCleanup(engine.call, "systemctl", "disable", "--now", "podqos-reconcile.timer")
         commands = self.commands()
         self.assertGreater(len(commands), 20)
-        values = {"--program FILE": "--program /usr/sbin/dockerd", "ENGINE": "docker", "FILE": str(manifest), "NAME": self.container, "ID": "guide", "SLICE": "system.slice",
+        values = {"--program FILE": "--program /usr/sbin/dockerd", "ENGINE": "docker", "FILE": str(manifest),
+                  "NAME": self.container, "ID": "guide", "SLICE": "system.slice",
                   "PID": str(self.spawned())}
         for command in commands:
             with self.subTest(command):
