@@ -1,10 +1,8 @@
 #include <linux/capability.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -58,10 +56,7 @@ void write_events(const core::Settings& settings, codec::Exposition& out) {
 Status write_textfile(const std::string& directory, std::string_view text) {
   constexpr mode_t kReadable = 0644;
   PODQOS_ASSIGN(const auto place, sys::Directory::open(directory));
-  // Of two writers one would put the unfinished file of the other in place.
-  if (::flock(place.fd(), LOCK_EX | LOCK_NB) != 0)
-    return fail_errno(errno, cat("lock ", directory, ", into which another process writes"));
-  return sys::replace_file(
+  return sys::replace_shared_file(
       place, "podqos.prom", text,
       sys::FileOwner{.uid = ::geteuid(), .gid = ::getegid(), .mode = kReadable});
 }

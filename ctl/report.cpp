@@ -1,6 +1,5 @@
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -67,11 +66,7 @@ Status write_file(const std::string& path, std::string_view text) {
                 cat(printable(path),
                     " is not a regular file; write to - (standard output), or to "
                     "another file"));
-  // Two writers would take each other's temporary file.
-  if (::flock(directory.fd(), LOCK_EX | LOCK_NB) != 0)
-    return fail(ErrorCode::kBusy,
-                cat("another program writes to the directory of ", printable(path), ": try again"));
-  return sys::replace_file(directory, name, text);
+  return sys::replace_shared_file(directory, name, text);
 }
 
 Result<int> run_report(const std::string& file, const Cli& cli) {
@@ -106,7 +101,10 @@ void add_report(Cli& cli) {
       "report", "Write one page of HTML: what is wrong, what tiers and pods use, and events");
   sub->add_option("-o,--output", *file, "The file, or - for standard output")
       ->required()
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check([](const std::string& path) {
+        return path.empty() || path.ends_with('/') ? "expected the name of a file" : "";
+      });
   sub->callback([file, &cli] { cli.status = run_report(*file, cli); });
 }
 

@@ -1,9 +1,11 @@
 #include "common/sys/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <utility>
 
@@ -62,16 +64,18 @@ Status sync_directory(const Directory& directory) {
   return {};
 }
 
-}  // namespace
+struct Names {
+  std::string target;
+  std::string temporary;
+};
 
-Status replace_file(const Directory& directory, std::string_view name, std::string_view content,
-                    const std::optional<FileOwner>& owner, Durability durability) {
-  if (name.empty() || name == "." || name == ".." || name.contains('/')) {
-    return fail(ErrorCode::kInvalidArgument, cat("replace \"", printable(name), "\" in ",
+Status replace_by(const Names& names, const Directory& directory, std::string_view content,
+                  const std::optional<FileOwner>& owner, Durability durability) {
+  const auto& [target, temporary] = names;
+  if (target.empty() || target == "." || target == ".." || target.contains('/')) {
+    return fail(ErrorCode::kInvalidArgument, cat("replace \"", printable(target), "\" in ",
                                                  directory.path(), ": not a file name"));
   }
-  const std::string target{name};
-  const std::string temporary = temporary_name(name);
   UniqueFd fd;
   const int err = make_temporary(directory, temporary, [&](const std::string& as) {
     // O_EXCL also refuses a symlink of that name, which another user could place in a directory
@@ -80,7 +84,7 @@ Status replace_file(const Directory& directory, std::string_view name, std::stri
     fd = UniqueFd{::openat(directory.fd(), as.c_str(), kFlags, 0600)};
     return fd.valid();
   });
-  if (err != 0) return fail_errno(err, cat("create ", directory.path(), "/", temporary));
+  if (err != 0) return fail_errno(err, cat("create ", directory.path_of(temporary)));
 
   auto filled = fill_and_close(std::move(fd), content, owner, durability);
   if (filled &&
@@ -89,7 +93,23 @@ Status replace_file(const Directory& directory, std::string_view name, std::stri
   }
   if (filled) return durability == Durability::kDurable ? sync_directory(directory) : Status{};
   ::unlinkat(directory.fd(), temporary.c_str(), 0);
-  return fail(std::move(filled).error().with_context(cat("replace ", directory.path(), "/", name)));
+  return fail(std::move(filled).error().with_context(cat("replace ", directory.path_of(target))));
+}
+
+}  // namespace
+
+Status replace_file(const Directory& directory, std::string_view name, std::string_view content,
+                    const std::optional<FileOwner>& owner, Durability durability) {
+  return replace_by({std::string{name}, temporary_name(name)}, directory, content, owner,
+                    durability);
+}
+
+Status replace_shared_file(const Directory& directory, std::string_view name,
+                           std::string_view content, const std::optional<FileOwner>& owner) {
+  std::uint64_t random = 0;
+  if (::getrandom(&random, sizeof random, 0) < 0) return fail_errno(errno, "getrandom");
+  return replace_by({std::string{name}, temporary_name(cat(name, ".", random))}, directory, content,
+                    owner, Durability::kUntilBoot);
 }
 
 Status replace_link(const Directory& directory, const std::string& name,
@@ -107,7 +127,7 @@ Status replace_link(const Directory& directory, const std::string& name,
       err = errno;
     if (err == 0) return {};
   }
-  const std::string what = cat("link ", directory.path(), "/", name);
+  const std::string what = cat("link ", directory.path_of(name));
   if (err == ENAMETOOLONG) {
     return fail(ErrorCode::kTooLarge,
                 cat(what, ": its target would have ", target.size(), " bytes"));
@@ -118,7 +138,7 @@ Status replace_link(const Directory& directory, const std::string& name,
 Status make_durable_link(const Directory& directory, const std::string& name,
                          const std::string& target) {
   if (::symlinkat(target.c_str(), directory.fd(), name.c_str()) != 0)
-    return fail_errno(errno, cat("link ", directory.path(), "/", name));
+    return fail_errno(errno, cat("link ", directory.path_of(name)));
   return sync_directory(directory);
 }
 

@@ -12,7 +12,7 @@
 
 namespace podqos::sys {
 
-/// Suffix of the temporary file: ".NAME.podqos-tmp".
+/// Suffix of the temporary file: ".NAME.podqos-tmp", ".NAME.RANDOM.podqos-tmp".
 constexpr std::string_view kTemporarySuffix = ".podqos-tmp";
 
 /// Owner and mode of the file after it was replaced.
@@ -42,6 +42,12 @@ enum class Durability : std::uint8_t {
                                   std::string_view content,
                                   const std::optional<FileOwner>& owner = {},
                                   Durability durability = Durability::kUntilBoot);
+
+/// As replace_file(), for a directory that others may write to at the same time: the temporary name
+/// is random, so that no lock is needed and no other user can take it. A killed process leaves it.
+[[nodiscard]] Status replace_shared_file(const Directory& directory, std::string_view name,
+                                         std::string_view content,
+                                         const std::optional<FileOwner>& owner = {});
 
 /// As replace_file(), with a symbolic link to `target`, which need not exist.
 /// @return kTooLarge for a target that is too long, otherwise the errno with the path

@@ -180,8 +180,13 @@ bool has_no_subdirectories(const struct stat& status) {
 
 Result<Directory> Directory::open(const std::string& path, Resolve resolve) {
   Opened fd = opened(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd) return fail_errno(fd.error(), cat("open ", path));
-  return Directory{std::move(*fd), path, resolve};
+  std::string name = printable(path, kMaxPath);
+  if (!fd) return fail_errno(fd.error(), cat("open ", name));
+  return Directory{std::move(*fd), std::move(name), resolve};
+}
+
+std::string Directory::path_of(std::string_view name) const {
+  return join(path_, name);
 }
 
 Result<Directory> Directory::open_directory(std::string_view path) const {

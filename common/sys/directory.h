@@ -91,8 +91,10 @@ class Directory {
 
   /// The descriptor stays owned by the object.
   [[nodiscard]] int fd() const { return fd_.get(); }
-  /// The path as it was opened, for messages only.
+  /// The path as it was opened, printable(), for messages only.
   [[nodiscard]] const std::string& path() const { return path_; }
+  /// The path of `name` beneath it, for messages only.
+  [[nodiscard]] std::string path_of(std::string_view name) const;
 
  private:
   [[nodiscard]] Result<bool> unlink(std::string_view name, const char* verb, int flags) const;

@@ -55,18 +55,26 @@ class Metrics(unittest.TestCase):
         self.assertEqual(self.metrics("--textfile", self.place), (1, "", error))
         self.assertEqual((self.place / "podqos.prom").read_text(encoding="utf-8"), text)
 
-    def test_two_writers(self):
-        """The second leaves the file of the first alone."""
+    def test_others_cannot_be_in_the_way(self):
+        """Neither by a lock on the directory, which takes no right but to read it, nor by a file."""
         held = os.open(self.place, os.O_RDONLY)
         self.addCleanup(os.close, held)
         fcntl.flock(held, fcntl.LOCK_EX)
-        self.assertEqual(self.metrics("--textfile", self.place), (
-            1, "", f"podqosctl: lock {self.place}, into which another process writes: Resource temporarily unavailable\n"))
-        self.assertEqual(os.listdir(self.place), [])
+        for name in ("podqos.prom", "node.html"):
+            (self.place / f".{name}.podqos-tmp").mkdir()
+        self.assertEqual(self.metrics("--textfile", self.place), (0, "", ""))
+        done = ctl("--config", self.config, "report", "-o", self.place / "node.html", check=False)
+        self.assertNotIn(str(self.place), done.stderr)
+        self.assertEqual(sorted(os.listdir(self.place)),
+                         [".node.html.podqos-tmp", ".podqos.prom.podqos-tmp", "node.html", "podqos.prom"])
 
     def test_no_directory(self):
         for name in ("", f"{self.folder}/absent"):
             self.assertEqual(self.metrics("--textfile", name), (1, "", f"podqosctl: open {name}: No such file or directory\n"))
+        for name in ("", f"{self.folder}/"):
+            done = ctl("report", "-o", name, check=False)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn("--output: expected the name of a file", done.stderr)
 
 
 class Configuration(unittest.TestCase):

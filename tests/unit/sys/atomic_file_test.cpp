@@ -17,6 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
+using ::testing::UnorderedElementsAre;
 
 constexpr const char* kTemporaryName = ".config.json.podqos-tmp";
 
@@ -122,6 +123,16 @@ TEST_F(ReplaceFile, RemovesTheTemporaryWhenTheRenameFails) {
   EXPECT_EQ(refused.error().message,
             "replace " + temporary_.path("config.json") + ": rename: Is a directory");
   EXPECT_FALSE(temporary_.has(kTemporaryName));
+}
+
+TEST_F(ReplaceFile, TakesARandomTemporaryNameInASharedDirectory) {
+  // Another user cannot take the name, and another writer's file stays.
+  temporary_.write(kTemporaryName, "of another");
+  ASSERT_TRUE(replace_shared_file(*directory_, "config.json", "new", mine(0644)));
+  EXPECT_EQ(temporary_.read("config.json"), "new");
+  EXPECT_EQ(status_of("config.json").st_mode & 07777U, 0644U);
+  EXPECT_EQ(temporary_.read(kTemporaryName), "of another");
+  EXPECT_THAT(*directory_->entries(), UnorderedElementsAre("config.json", kTemporaryName));
 }
 
 TEST_F(ReplaceFile, RefusesWhatIsNoFileName) {

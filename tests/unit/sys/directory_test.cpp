@@ -231,6 +231,13 @@ TEST_F(DirectoryTree, RemovesALinkAndNotItsTarget) {
   EXPECT_TRUE(place_.has("a/b/file"));
 }
 
+TEST(DirectoryOpen, WritesPathsForATerminal) {
+  EXPECT_EQ(Directory::open("/\x1b[31m").error().message,
+            "open /\\x1b[31m: No such file or directory");
+  EXPECT_EQ(Directory::open("/")->path_of("a\x1b"), "/a\\x1b");
+  EXPECT_EQ(Directory::open("/proc/")->path_of("1"), "/proc/1");
+}
+
 TEST(DirectoryOpen, NamesThePathThatIsMissing) {
   const auto directory = Directory::open("/nonexistent/podqos");
   ASSERT_FALSE(directory);
