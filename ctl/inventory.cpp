@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "common/app/oom_kills.h"
 #include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
@@ -182,8 +183,7 @@ class Inventory {
         {"limits", limits_of(record, cgroup)},
         {"rule", rule_json(rule)}};
     add_values(json, cgroup, rule.cpu_shares);
-    // cgroup v1 counts in the cgroups of containers alone.
-    json["oomKills"] = std::max(cgroup.oom_kills().value_or(0), record.oom ? record.oom->kills : 0);
+    json["oomKills"] = app::count_oom_kills(cgroups_, record);
     json["containers"] = containers_json(name, record);
     return json;
   }

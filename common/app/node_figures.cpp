@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "common/app/oom_kills.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/node.h"
@@ -60,7 +61,7 @@ PodFigures figures_of(const core::PodRecord& record, cgroup::Machine& machine) {
                  .name = record.pod.name,
                  .uid = record.pod.uid,
                  .qos_class = record.qos_class,
-                 .told_oom_kills = record.oom ? record.oom->kills : 0,
+                 .oom_kills = count_oom_kills(machine, record),
                  .cgroup = {machine, record.cgroup}};
   const core::ResourceList requests = core::pod_requests(core::whole_pod(record.pod, record.sums));
   // A request of 0 is as good as none.
@@ -93,11 +94,6 @@ std::optional<Bytes> TierFigures::memory_limit_gap() const {
   const auto limit = cgroup.memory_limit();
   if (!limit || !wanted_memory_limit) return std::nullopt;
   return core::gap_of_limit(*limit, *wanted_memory_limit, floor);
-}
-
-std::int64_t PodFigures::oom_kills() const {
-  // cgroup v1 counts in the cgroups of containers alone, which go with them.
-  return std::max(cgroup.oom_kills().value_or(0), told_oom_kills);
 }
 
 Result<NodeFigures> node_figures(const core::Settings& settings, store::Store& records) {

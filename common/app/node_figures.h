@@ -39,13 +39,10 @@ struct PodFigures {
   core::QosClass qos_class = core::QosClass::kBestEffort;
   std::optional<MilliCpu> cpu_request = {};  ///< nullopt for none
   std::optional<Bytes> memory_request = {};
-  std::int64_t told_oom_kills = 0;  ///< see core::OomCounts
+  std::int64_t oom_kills = 0;  ///< processes of the pod that the OOM killer has ended
   cgroup::CgroupView cgroup;
   /// What may have a CPU quota: the pod by the name "", its containers by theirs.
   std::map<std::string, cgroup::CgroupView> quotas = {};
-
-  /// Processes of the pod that the OOM killer has ended.
-  [[nodiscard]] std::int64_t oom_kills() const;
 };
 
 /// Figures of the node for metrics: totals, and those of as many pods as metrics.pods says.

@@ -176,7 +176,7 @@ constexpr std::array kPodMetrics = {
               [](const Pod& p) { return scaled(p.cgroup.memory_limit()); }},
     PodMetric{"counter", "podqos_pod_oom_kills_total",
               "Processes of the pod that the OOM killer has ended.",
-              [](const Pod& p) { return scaled(std::optional{p.oom_kills()}); }},
+              [](const Pod& p) { return scaled(std::optional{p.oom_kills}); }},
 };
 
 /// Writes one count of the pods' own CPU quotas, which have no container in their label, and of

@@ -1,5 +1,7 @@
 #include "common/app/oom_kills.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -52,12 +54,12 @@ OomCounters counters_in(cgroup::Machine& machine, const std::string& cgroup) {
   return cgroup::CgroupView{machine, cgroup}.oom_counters().value_or(OomCounters{});
 }
 
-/// Sums over the pod's other containers of what was not reported.
-OomCounters beside(cgroup::Machine& machine, const core::PodRecord& record,
-                   const core::ContainerRecord& subject) {
+/// Sums over the pod's containers, less one of them, of what was not reported.
+OomCounters unreported(cgroup::Machine& machine, const core::PodRecord& record,
+                       const core::ContainerRecord* subject = nullptr) {
   OomCounters sums;
   for (const core::ContainerRecord& container : record.containers) {
-    if (&container == &subject || !is_below(container.cgroup, record.cgroup)) continue;
+    if (&container == subject || !is_below(container.cgroup, record.cgroup)) continue;
     const auto now = cgroup::CgroupView{machine, container.cgroup}.oom_counters();
     if (!now) continue;
     const core::ReportedOoms reported = container.oom.value_or(core::ReportedOoms{});
@@ -98,6 +100,13 @@ core::OomWords words_for(Transaction& transaction, const core::PodRecord& record
 
 }  // namespace
 
+std::int64_t count_oom_kills(cgroup::Machine& machine, const core::PodRecord& record) {
+  const std::int64_t reported = record.oom ? record.oom->kills : 0;
+  const auto kills = cgroup::CgroupView{machine, record.cgroup}.oom_kills();
+  // cgroup v1 counts in the cgroups of containers alone, which go with them.
+  return kills ? std::max(*kills, reported) : reported + unreported(machine, record).kills;
+}
+
 void note_earlier_ooms(Transaction& transaction, core::PodRecord& record) {
   if (record.cgroup.empty()) return;
   if (record.kubelets_own) {
@@ -131,7 +140,7 @@ bool report_oom_kill(Transaction& transaction, core::PodRecord& record,
   if (!may_be_killed) return false;
   const Above cgroups = above(record);
   snapshot.pod = pod.oom_counters().value_or(OomCounters{});
-  snapshot.others = beside(machine, record, container);
+  snapshot.others = unreported(machine, record, &container);
   snapshot.tier = counters_in(machine, cgroups.tier).own_ooms;
   snapshot.root = counters_in(machine, cgroups.root).own_ooms;
   const auto met = core::decide_oom_kill(record, container, snapshot);

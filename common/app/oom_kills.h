@@ -1,14 +1,19 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "common/app/log.h"
 #include "common/app/transaction.h"
 #include "common/base/error.h"
+#include "common/cgroup/machine.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
 
 namespace podqos::app {
+
+/// Processes of a pod that the OOM killer has ended, reported or not.
+[[nodiscard]] std::int64_t count_oom_kills(cgroup::Machine& machine, const core::PodRecord& record);
 
 /// Notes for a pod that comes what has happened in its cgroups before: kills that no container of
 /// it has to do with.

@@ -103,8 +103,7 @@ cgroup::FakeTree with_pod() {
   pod.files = {{"cpu.max", "150000 100000"},
                {"cpu.stat", "usage_usec 2500000\nnr_periods 40\nnr_throttled 0"},
                {"memory.max", "268435456"},
-               {"memory.stat", "inactive_file 20971520"},
-               {"memory.events", "oom 1\noom_kill 2"}};
+               {"memory.stat", "inactive_file 20971520"}};
   tree.cgroups.at("/pod/app").files = {{"cpu.stat", "nr_periods 40\nnr_throttled 30"}};
   tree.cgroups.at("/pod/proxy").files = {{"cpu.stat", "nr_periods 0\nnr_throttled 0"}};
   return tree;
@@ -122,7 +121,7 @@ TEST(NodeMetrics, HaveSeriesOfSinglePods) {
                           .qos_class = core::QosClass::kBurstable,
                           .cpu_request = MilliCpu{250},
                           .memory_request = {},
-                          .told_oom_kills = 1,
+                          .oom_kills = 2,
                           .cgroup = {machine, "/pod"},
                           .quotas = {{"", {machine, "/pod"}},
                                      {"app", {machine, "/pod/app"}},

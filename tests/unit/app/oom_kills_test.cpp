@@ -95,5 +95,31 @@ TEST_F(OomKills, OfVersion1AreCountedInTheContainersCgroup) {
   EXPECT_THAT(logged(), HasSubstr("container app: OOM-killed by its own limit"));
 }
 
+TEST(CountOomKills, HasThoseThatWereNotReported) {
+  core::PodRecord record;
+  record.cgroup = kPod;
+  record.oom = core::OomCounts{.kills = 2};
+  for (const char* id : {"app", "ended"}) {
+    core::ContainerRecord& container = record.containers.emplace_back();
+    container.cgroup = cat(kPod, "/", id);
+    container.oom = core::ReportedOoms{.kills = 1};
+  }
+  const auto count = [&](core::CgroupVersion version, const std::string& path, const char* file,
+                         const char* text) {
+    cgroup::FakeTree tree{version};
+    for (const std::string& each : {kRoot, kTier, kPod, kPod + "/app"})
+      tree.make(each);
+    tree.cgroups.at(path).files[file] = text;
+    cgroup::FakeMachine machine{tree, [](const std::string&) { return Status{}; }};
+    return count_oom_kills(machine, record);
+  };
+  using enum core::CgroupVersion;
+  EXPECT_EQ(count(kV1, kPod + "/app", "memory.oom_control", "under_oom 0\noom_kill 3"), 4);
+  EXPECT_EQ(count(kV1, kPod + "/app", "memory.oom_control", "under_oom 0\noom_kill 1"), 2);
+  // The pod's counter of v2 has those of all its containers.
+  EXPECT_EQ(count(kV2, kPod, "memory.events", "oom_kill 3"), 3);
+  EXPECT_EQ(count(kV2, kPod, "memory.events", "oom_kill 0"), 2) << "in a cgroup made again";
+}
+
 }  // namespace
 }  // namespace podqos::app
