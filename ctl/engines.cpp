@@ -22,7 +22,7 @@ constexpr std::chrono::seconds kPatienceWithAll{3};
 constexpr std::chrono::seconds kLeastPatience{1};
 /// What the package's files for hooks call.
 
-/// A running process of which this is true.
+/// A running process of root's of which this is true: any user can give a process a name.
 template <class Condition>
 std::optional<Pid> find_process(const Condition& is_wanted) {
   std::error_code error;
@@ -30,7 +30,7 @@ std::optional<Pid> find_process(const Condition& is_wanted) {
        !error && each != std::filesystem::directory_iterator{}; each.increment(error)) {
     const auto pid = parse_int(each->path().filename().native());
     const auto stat = pid ? sys::stat_of(Pid{*pid}) : fail(ErrorCode::kNotFound, "");
-    if (stat && *stat && (*stat)->state != 'Z' && is_wanted(**stat) &&
+    if (stat && *stat && (*stat)->state != 'Z' && is_wanted(**stat) && sys::is_roots(Pid{*pid}) &&
         sys::shares_pid_namespace(Pid{*pid}))
       return Pid{*pid};
   }

@@ -207,6 +207,12 @@ bool shares_pid_namespace(Pid pid) {
   return levels(*own) == levels(*other);
 }
 
+bool is_roots(Pid pid) {
+  const Result<std::string> status = status_of(std::to_string(pid.value()));
+  // Real, effective, saved and file system user.
+  return status && field_of(*status, "Uid").starts_with("0\t0\t");
+}
+
 std::vector<ProcCgroup> parse_proc_cgroup(std::string_view text) {
   std::vector<ProcCgroup> cgroups;
   while (!text.empty()) {

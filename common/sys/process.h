@@ -51,6 +51,10 @@ struct ProcStat {
 /// true if /proc does not show it, for example because the process has ended.
 [[nodiscard]] bool shares_pid_namespace(Pid pid);
 
+/// Whether root has started a process, and it runs as root: not so a set-user-ID program of
+/// another user's. False if /proc does not show it.
+[[nodiscard]] bool is_roots(Pid pid);
+
 /// A line of /proc/PID/cgroup; cgroups(7).
 struct ProcCgroup {
   std::vector<std::string> controllers;  ///< "cpu", "cpuacct" or "name=systemd"; empty for v2

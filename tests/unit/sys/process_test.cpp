@@ -202,6 +202,19 @@ TEST(SharesPidNamespace, OneInANamespaceBelowDoesNot) {
   });
 }
 
+TEST(IsRoots, NeitherAnotherUsersProcessNorASetUserIdProgram) {
+  EXPECT_FALSE(is_roots(Pid{0}));
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  constexpr uid_t kNobody = 65534;
+  for (const uid_t effective : {uid_t{0}, kNobody}) {
+    expect_in_child([effective] {
+      ASSERT_TRUE(is_roots(Pid{::getpid()}));
+      ASSERT_EQ(::setresuid(kNobody, effective, effective), 0);
+      EXPECT_FALSE(is_roots(Pid{::getpid()}));
+    });
+  }
+}
+
 TEST(ParseProcCgroup, ReadsV1AndV2LinesButNoMalformedOnes) {
   const std::vector<ProcCgroup> want = {
       {.controllers = {"cpu", "cpuacct"}, .path = "/kubepods/pod1"},
