@@ -249,19 +249,18 @@ Check check_missed(const std::vector<NotManaged>& missed) {
   const NotManaged& first = missed.front();
   const std::size_t more = missed.size() - 1;
   return {"pods", "missed", first.pid ? kProblem : kWarning,
-          cat(name_of(first.container), ": ", printable(first.why, 500),
+          cat(name_of(first.container), ": ", first.why,
               more > 0 ? cat(" (and ", more, " more: see podqosctl status)") : ""),
           first.remedy};
 }
 
 Check check_events(const std::vector<core::Event>& events, UnixMillis now) {
-  constexpr std::int64_t kHour = 3'600'000;
   const core::Event* last = nullptr;
   std::size_t count = 0;
   for (const core::Event& event : events) {
     const bool failed =
         event.kind == core::EventKind::kFailed || event.kind == core::EventKind::kRefused;
-    if (!failed || event.time.value() < now.value() - kHour) continue;
+    if (!failed || !core::is_recent(event, now)) continue;
     ++count;
     last = &event;
   }

@@ -73,33 +73,40 @@ std::string others_of(const Checks& checks) {
              "</summary>\n<table><tbody>\n", rows, "</tbody></table></details>\n");
 }
 
-/// What `status` finds, without what a check says already: it has the first of a kind.
+bool is_missed(const Check& check) {
+  return check.group == "pods" && check.name == "missed";
+}
+
+/// What `status` finds, without warnings that a check says already: it has the first of a kind.
 Checks beside(const Diagnosis& diagnosis) {
   Checks more;
   const Json& inventory = diagnosis.inventory;
   if (inventory.is_null()) return more;
   for (const Json& warning : inventory.at("warnings"))
     more.push_back({"status", "warning", Outcome::kWarning, warning.get<std::string>()});
-  for (const Json& each : inventory.at("notManaged"))
-    more.push_back({"status", "not managed", Outcome::kProblem,
-                    cat(text_in(each, "title"), ": ", text_in(each, "why")),
-                    text_in(each, "remedy")});
   std::erase_if(more, [&](const Check& found) {
     return std::ranges::any_of(
         diagnosis.checks, [&](const Check& check) { return check.text.starts_with(found.text); });
   });
+  // As check_missed(): what was refused does not run.
+  for (const Json& each : inventory.at("notManaged"))
+    more.push_back(
+        {"status", "not managed", each.at("pid").is_null() ? Outcome::kWarning : Outcome::kProblem,
+         cat(text_in(each, "title"), ": ", text_in(each, "why")), text_in(each, "remedy")});
   return more;
 }
 
 /// Problems, then warnings.
 std::string problems_of(const Diagnosis& diagnosis) {
-  const Checks& checks = diagnosis.checks;
-  const Checks more = beside(diagnosis);
+  Checks checks = diagnosis.checks;
+  // beside() has all that are missed.
+  if (!diagnosis.inventory.is_null() && !diagnosis.inventory.at("notManaged").empty())
+    std::erase_if(checks, is_missed);
+  std::ranges::move(beside(diagnosis), std::back_inserter(checks));
   std::string items;
   for (const Outcome outcome : {Outcome::kProblem, Outcome::kWarning})
-    for (const Checks* list : {&checks, &more})
-      for (const Check& check : *list)
-        if (check.outcome == outcome) items += item_of(check);
+    for (const Check& check : checks)
+      if (check.outcome == outcome) items += item_of(check);
   return cat(
       "<h2>What is wrong</h2>\n",
       items.empty() ? "<p>No check has found anything.</p>\n" : cat("<ul>\n", items, "</ul>\n"),

@@ -28,10 +28,14 @@ Event event_of(EventKind kind, const PodRecord& record, const ContainerRecord* c
   return event;
 }
 
-bool has_lately(std::span<const Event> journal, const Event& event, UnixMillis now) {
+bool is_recent(const Event& event, UnixMillis now) {
   constexpr UnixMillis kHour{3'600'000};
+  return event.time >= now - kHour;
+}
+
+bool has_lately(std::span<const Event> journal, const Event& event, UnixMillis now) {
   return std::ranges::any_of(journal, [&](const Event& earlier) {
-    return earlier.time > now - kHour && earlier.kind == event.kind && earlier.uid == event.uid &&
+    return is_recent(earlier, now) && earlier.kind == event.kind && earlier.uid == event.uid &&
            earlier.container_id == event.container_id && earlier.text == event.text;
   });
 }

@@ -65,6 +65,9 @@ struct Event {
 [[nodiscard]] Event event_of(EventKind kind, const PodRecord& record,
                              const ContainerRecord* container = nullptr);
 
+/// Whether it was recorded within the hour before `now`.
+[[nodiscard]] bool is_recent(const Event& event, UnixMillis now);
+
 /// Whether the journal has the same event, of whichever program, within the hour before `now`.
 /// @param journal  in the order in which they were recorded
 [[nodiscard]] bool has_lately(std::span<const Event> journal, const Event& event, UnixMillis now);

@@ -2,11 +2,14 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "common/base/text.h"
+#include "ctl/doctor_checks.h"
+#include "ctl/not_managed.h"
 #include "tests/unit/ctl/usage_sample.h"
 
 namespace podqos::ctl {
@@ -77,7 +80,7 @@ TEST(FormatReport, EscapesTextOfOthers) {
                            {"m", "n", Outcome::kOk, kHostile}};
   made.diagnosis.inventory["warnings"] = {cat(kHostile, " warning")};
   made.diagnosis.inventory["notManaged"] = {
-      {{"title", kHostile}, {"why", kHostile}, {"remedy", kHostile}}};
+      {{"title", kHostile}, {"why", kHostile}, {"remedy", kHostile}, {"pid", 1}}};
   made.diagnosis.inventory["files"] = {kHostile};
   made.diagnosis.inventory["trees"][0]["kubepods"] = kHostile;
   made.usage->entries[0].cgroup = kHostile;
@@ -133,7 +136,7 @@ TEST(FormatReport, PutsProblemsBeforeWarnings) {
        {"docker", "known", Outcome::kProblem, "not read yet", "systemctl reload docker.service"}});
   made.diagnosis.inventory["warnings"] = {"interrupted", "pod web: moved"};
   made.diagnosis.inventory["notManaged"] = {
-      {{"title", "shop/web"}, {"why", "not read yet"}, {"remedy", "recreate it"}}};
+      {{"title", "shop/web"}, {"why", "not read yet"}, {"remedy", "recreate it"}, {"pid", 1}}};
   const std::string page = format_report(made);
   const auto items = page.substr(page.find("<ul>"), page.find("</ul>") - page.find("<ul>"));
   EXPECT_EQ(
@@ -146,6 +149,21 @@ TEST(FormatReport, PutsProblemsBeforeWarnings) {
       "<li class=\"yellow\"><b>state: records</b> <span>interrupted (and 1 more)</span></li>\n"
       "<li class=\"yellow\"><b>status: warning</b> <span>pod web: moved</span></li>\n");
   EXPECT_THAT(page, HasSubstr("<summary>1 other check</summary>"));
+}
+
+TEST(FormatReport, SaysOnceThatAContainerIsMissed) {
+  Report made = report();
+  const NotManaged refused{
+      .container = {.uid = "u-1"}, .why = "annotation = \"x\"", .remedy = "correct it"};
+  made.diagnosis.checks = {check_missed({refused})};
+  EXPECT_EQ(made.diagnosis.checks[0].text, "u-1: annotation = \"x\"");
+  made.diagnosis.inventory["notManaged"] = json_of(std::vector{refused});
+  EXPECT_THAT(
+      format_report(made),
+      HasSubstr("<ul>\n<li class=\"yellow\"><b>status: not managed</b> <span>u-1: annotation "
+                "= &quot;x&quot;<br>fix: <code>correct it</code></span></li>\n</ul>"));
+  made.diagnosis.inventory = nullptr;
+  EXPECT_THAT(format_report(made), HasSubstr("<li class=\"yellow\"><b>pods: missed</b>"));
 }
 
 TEST(FormatReport, SaysThatNothingIsWrong) {
