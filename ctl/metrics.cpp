@@ -33,22 +33,19 @@ namespace {
 constexpr std::array kTextfileCapabilities = {CAP_DAC_OVERRIDE};
 
 /// Writes what happened in the last hour, for nodes where no plugin counts what fails.
-void write_events(const core::Settings& settings, codec::Exposition& out) {
-  constexpr std::int64_t kHour = 3'600'000;  // milliseconds
-  const auto journal = store::read_events(settings.state_dir);
-  if (!journal) {
-    warn(journal.error().message);
-    return;
-  }
-  const std::int64_t since = sys::wall_clock().value() - kHour;
+/// @return an error if the journal cannot be read
+Status write_events(const core::Settings& settings, codec::Exposition& out) {
+  PODQOS_ASSIGN(const auto journal, store::read_events(settings.state_dir));
+  const UnixMillis now = sys::wall_clock();
   const std::vector<std::string> kinds = parts_of(core::kEventKinds, ' ');
   std::vector<std::int64_t> counts(kinds.size());
-  for (const core::Event& event : journal->events)
-    if (event.time.value() >= since) ++counts.at(static_cast<std::size_t>(event.kind));
+  for (const core::Event& event : journal.events)
+    if (core::is_recent(event, now)) ++counts.at(static_cast<std::size_t>(event.kind));
   out.metric("gauge", "podqos_recent_events",
              "Events of the last hour in the journal of podqos, by kind.");
   for (std::size_t i = 0; i < kinds.size(); ++i)
     out.sample({{"event", kinds[i]}}, static_cast<double>(counts[i]));
+  return {};
 }
 
 /// Puts the metrics where the textfile collector of node_exporter takes them from.
@@ -67,9 +64,14 @@ Result<int> run_metrics(const std::optional<std::string>& directory, const Cli& 
   const app::ConfigurationReport configuration = app::inspect_configuration(cli.config);
   std::ranges::for_each(configuration.errors, warn);
   app::NodeMetrics metrics = app::node_metrics(configuration.settings);
-  codec::Exposition events;
-  if (!metrics.error) write_events(configuration.settings, events);
-  metrics.text += std::move(events).release();
+  codec::Exposition more;
+  more.single("gauge", "podqos_configuration_errors",
+              "Errors in the configuration; new containers stay unmanaged until it is corrected.",
+              static_cast<double>(configuration.errors.size()));
+  if (!metrics.error)
+    if (auto written = write_events(configuration.settings, more); !written)
+      metrics.error = std::move(written).error().with_context("metrics omit events");
+  metrics.text += std::move(more).release();
   if (metrics.error) log_failure(*metrics.error);
   if (!metrics.incidents.empty()) warn(metrics.incidents);
   int status = kDone;

@@ -55,6 +55,22 @@ class Metrics(unittest.TestCase):
         self.assertEqual(self.metrics("--textfile", self.place), (1, "", error))
         self.assertEqual((self.place / "podqos.prom").read_text(encoding="utf-8"), text)
 
+    def test_says_what_else_is_wrong(self):
+        """An error in the configuration is in the metrics; a journal that cannot be read fails as the state does."""
+        self.assertIn("\npodqos_configuration_errors 0\n", self.metrics()[1])
+        with config_file(nodememory=1, stateDir=str(self.folder / "state")) as wrong:
+            done = ctl("--config", wrong, "metrics", check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("\npodqos_configuration_errors 1\n", done.stdout)
+        state = self.folder / "state"
+        state.mkdir(mode=0o700)
+        os.mkfifo(state / "events")
+        status, text, error = self.metrics()
+        self.assertEqual(status, 1)
+        self.assertIn("\npodqos_collector_success 1\n", text)
+        self.assertNotIn("podqos_recent_events", text)
+        self.assertRegex(error, rf"^podqosctl: metrics omit events: .*{state}/events.*\n$")
+
     def test_others_cannot_be_in_the_way(self):
         """Neither by a lock on the directory, which takes no right but to read it, nor by a file."""
         held = os.open(self.place, os.O_RDONLY)
