@@ -96,7 +96,22 @@ Result<core::PodRecord> record_of(const core::Pod& pod, const core::PodqosAnnota
 
 constexpr std::string_view kPodLevel = "spec.resources";
 
-/// The class of a recorded pod, and why it has this one.
+/// Both names that the pod's cgroup may have; none without a uid.
+Status name_cgroups(Explanation& result, const ExplainParams& params) {
+  if (result.pod.uid.empty()) return {};
+  const auto path = [&](core::Driver driver) {
+    return core::pod_path(core::root_path(params.cgroup_root, driver), result.verdict.qos_class,
+                          result.pod.uid);
+  };
+  result.cgroupfs = path(core::Driver::kCgroupfs);
+  // The root's name may not be that of a slice.
+  PODQOS_TRY(core::format_systemd(parts_of(*result.cgroupfs, '/')));
+  result.systemd = path(core::Driver::kSystemd);
+  return {};
+}
+
+}  // namespace
+
 core::QosVerdict verdict_of(const core::PodRecord& record, const core::Pod& whole) {
   core::QosVerdict verdict = core::classify(whole);
   const core::QosClass computed = std::exchange(verdict.qos_class, record.qos_class);
@@ -118,22 +133,6 @@ core::QosVerdict verdict_of(const core::PodRecord& record, const core::Pod& whol
   }
   return verdict;
 }
-
-/// Both names that the pod's cgroup may have; none without a uid.
-Status name_cgroups(Explanation& result, const ExplainParams& params) {
-  if (result.pod.uid.empty()) return {};
-  const auto path = [&](core::Driver driver) {
-    return core::pod_path(core::root_path(params.cgroup_root, driver), result.verdict.qos_class,
-                          result.pod.uid);
-  };
-  result.cgroupfs = path(core::Driver::kCgroupfs);
-  // The root's name may not be that of a slice.
-  PODQOS_TRY(core::format_systemd(parts_of(*result.cgroupfs, '/')));
-  result.systemd = path(core::Driver::kSystemd);
-  return {};
-}
-
-}  // namespace
 
 Result<Explanation> explain(const core::PodRecord& record, const ExplainParams& params) {
   Explanation result;

@@ -21,6 +21,7 @@
 #include "ctl/command.h"
 #include "ctl/describe.h"
 #include "ctl/event_pods.h"
+#include "ctl/explanation.h"
 #include "ctl/inventory_view.h"
 #include "ctl/selector.h"
 #include "ctl/since.h"
@@ -38,11 +39,11 @@ struct Sentence {
 };
 constexpr std::array kSentences = {
     Sentence{"managed", "podqos manages pod {pod}: {running} of {all} containers run."},
-    Sentence{"class", "Its class is {class}, because {reason} (by {source})."},
+    Sentence{"class", "Its class is {class}: {reason} (by {source})."},
     Sentence{"partial", "Its containers become known one after another: it may have more."},
     Sentence{"cgroup", "{of} cgroup is {value}."},
-    Sentence{"requests", "{of} requests are {value}, by which its CPU weight goes.",
-             "{of} requests are none, so that it has the least CPU weight."},
+    Sentence{"requests", "{of} requests are {value}, by which its share of the CPU goes.",
+             "{of} requests are none, so that it has the least share of the CPU."},
     Sentence{"cpuWeight", "{of} CPU weight is {value}."},
     Sentence{"cpuShares", "{of} CPU shares are {value}."},
     Sentence{"cpuLimit", "{of} CPU limit is {value}.", "{of} CPU has no limit."},
@@ -129,10 +130,6 @@ class Facts {
   }
 
   void add_class(const core::PodRecord& record, const Json& pod) {
-    const auto verdict = core::classify(core::whole_pod(record.pod, record.sums));
-    const bool stated = record.class_source == core::ClassSource::kEngine ||
-                        record.class_source == core::ClassSource::kQosAnnotation ||
-                        verdict.qos_class != record.qos_class;
     std::size_t all = 0;
     std::size_t running = 0;
     for (const Json& container : pod.at("containers")) {
@@ -142,7 +139,7 @@ class Facts {
     }
     add("managed", {{"pod", pod_title(pod)}, {"running", running}, {"all", all}});
     add("class", {{"class", core::format_qos_class(record.qos_class)},
-                  {"reason", stated ? "it was stated" : verdict.reason},
+                  {"reason", verdict_of(record, core::whole_pod(record.pod, record.sums)).reason},
                   {"source", text_in(pod, "source")}});
     if (!record.complete) add("partial", Json::object());
   }

@@ -112,7 +112,7 @@ class NotManaged(harness.TestCase):
         made, _ = self.launch(WEB, "app")
         state, text = self.why("web-1")
         self.assertEqual(state, "managed")
-        for words in ("Its class is Burstable, because ", "(by podqos.io/pod)", "Its CPU ",
+        for words in ("Its class is Burstable: ", "(by podqos.io/pod)", "Its CPU ",
                       "The wrapper podqos-runtime placed web-1/app before it was created: "):
             self.assertIn(words, text)
         self.wrapper.delete(made)

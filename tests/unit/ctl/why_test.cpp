@@ -7,6 +7,7 @@
 
 #include "common/base/text.h"
 #include "tests/unit/cgroup/fake_machine.h"
+#include "tests/unit/core/pod_text.h"
 #include "tests/unit/temporary_directory.h"
 
 namespace podqos::ctl {
@@ -71,8 +72,10 @@ TEST_F(Why, TellsClassValuesAndEventsOfAPod) {
   add_event(kPlaced, "BestEffort at /pod/app");
   const std::string text = why("web");
   EXPECT_EQ(state_, "managed");
-  EXPECT_THAT(text, HasSubstr("Its class is BestEffort, because no cpu or memory is requested or "
-                              "limited by the containers (by podqos.io/requests, limits).\n"));
+  EXPECT_THAT(text, HasSubstr("Its class is BestEffort: no cpu or memory is requested or limited "
+                              "by the containers (by podqos.io/requests, limits).\n"));
+  EXPECT_THAT(text,
+              HasSubstr("Its requests are none, so that it has the least share of the CPU.\n"));
   EXPECT_THAT(text, HasSubstr("Its CPU limit is 500m.\n"));
   EXPECT_THAT(text, HasSubstr("Its CPU limit made it wait in 37 of 38 periods.\n"));
   EXPECT_THAT(text, HasSubstr("Its memory limit is 200Mi; 0 are in use.\n"));
@@ -80,6 +83,21 @@ TEST_F(Why, TellsClassValuesAndEventsOfAPod) {
                               "unlimited"));
   EXPECT_THAT(text, HasSubstr(": The wrapper podqos-runtime placed default/web/app before it was "
                               "created: BestEffort at /pod/app.\n"));
+}
+
+/// As explain does.
+TEST_F(Why, TellsWhyAPodIsNotGuaranteedYet) {
+  core::PodRecord& record = story_.records.pods.front();
+  const core::ResourceList amounts = core::pod_text::list({{"cpu", "1"}, {"memory", "64Mi"}});
+  record.pod = core::pod_text::pod({core::pod_text::container("app", amounts, amounts)});
+  record.pod.uid = "u-1";
+  record.qos_class = core::QosClass::kBurstable;
+  record.class_source = core::ClassSource::kInference;
+  record.complete = false;
+  EXPECT_THAT(why("u-1"),
+              HasSubstr("Its class is Burstable: more containers may come: Guaranteed needs "
+                        "podqos.io/pod, podqos.io/limits of the pod or podqos.io/qos-class (by "
+                        "inference).\n"));
 }
 
 TEST_F(Why, TellsOfAPodThatHasEnded) {
