@@ -59,8 +59,9 @@ constexpr std::array kSentences = {
     Sentence{"warning", "Warning: {text}."},
     Sentence{"notManaged", "podqos does not manage {who}: {text}."},
     Sentence{"remedy", "Remedy: {text}."},
-    Sentence{"omitted", "{value} events are left out: see podqosctl events."},
+    Sentence{"omitted", "Events left out here: {value}, see podqosctl events."},
     Sentence{"ended", "It has ended: podqos has no record of it any more."},
+    Sentence{"unknown", "podqos has no record of it: it may run unmanaged."},
 };
 /// Events in words, in the order of core::EventKind. Most texts are sentences without a subject.
 constexpr std::array<std::string_view, 12> kEventSentences = {
@@ -75,7 +76,7 @@ constexpr std::array<std::string_view, 12> kEventSentences = {
     "{who}: {text}.",
     "{who}: {text}.",
     "{who}: {text}.",
-    "{who} ended: {text}."};
+    "{who}: {text}."};
 static_assert(kEventSentences.size() == static_cast<std::size_t>(core::EventKind::kReleased) + 1);
 
 /// By which way in a program hears of containers.
@@ -279,6 +280,18 @@ Selection in_records(const NodeRecords& records, const Selection& selected) {
   return {.pod = &*pod, .container = &*container};
 }
 
+/// What has become of something without a record, by the last event about it.
+std::string_view state_without_record(const std::vector<Event>& events, const Selection& selected) {
+  using enum core::EventKind;
+  for (const Event& event : events | std::views::reverse) {
+    if (!is_about(event, selected)) continue;
+    if (event.kind == kRefused) return "not started";
+    if (event.kind == kFailed || event.kind == kMisplaced) return "unknown";
+    break;
+  }
+  return "ended";
+}
+
 Result<NodeStory> read_story(const Cli& cli, cgroup::Machine& cgroups) {
   NodeStory story;
   story.configuration = app::inspect_configuration(cli.config);
@@ -299,7 +312,7 @@ Result<Json> why_json(const NodeStory& story, cgroup::Machine& cgroups, std::str
   const std::vector<core::PodRecord> pods = known_pods(story);
   PODQOS_ASSIGN(const Selection selected, select(pods, selector));
   Facts facts{selected};
-  const char* state = "ended";
+  std::string_view state;
   for (const NotManaged& each : story.missed) {
     if (!is_about(each.container, selected)) continue;
     facts.add_missed(each);
@@ -312,7 +325,11 @@ Result<Json> why_json(const NodeStory& story, cgroup::Machine& cgroups, std::str
     state = "managed";
   }
   facts.add_events(story.events);
-  if (state == std::string_view{"ended"}) facts.add("ended", Json::object());
+  if (state.empty()) {
+    state = state_without_record(story.events, selected);
+    // Of a refusal the event tells.
+    if (state != "not started") facts.add(state, Json::object());
+  }
   const auto* container = selected.container;
   return Json{
       {"pod", core::display_name(*selected.pod)},

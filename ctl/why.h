@@ -24,9 +24,9 @@ struct NodeStory {
 };
 
 /// What made a pod or container what it is, as `why -o json` prints it: {"pod", "container": null
-/// or its name, "state": "managed", "not managed" or "ended", "facts": [{"fact": …, …}]}. The
-/// members of a fact are what its sentence says; see podqosctl(1). Of many events the first and
-/// the last ones are told.
+/// or its name, "state": "managed", "not managed", "ended", "not started" or "unknown", "facts":
+/// [{"fact": …, …}]}. The members of a fact are what its sentence says; see podqosctl(1). Of many
+/// events the first and the last ones are told.
 /// @param selector  see select(): of a pod or container with a record, in the journal or missed
 /// @return the errors of select() and describe_json()
 [[nodiscard]] Result<Json> why_json(const NodeStory& story, cgroup::Machine& cgroups,

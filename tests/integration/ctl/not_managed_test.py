@@ -119,7 +119,7 @@ class NotManaged(harness.TestCase):
         state, text = self.why("web-1/app")
         self.assertEqual(state, "ended")
         self.assertIn("placed web-1/app", text)
-        self.assertIn("web-1 ended: ", self.why("web-1")[1])
+        self.assertIn("web-1: released, ", self.why("web-1")[1])
         self.assertEqual(self.podqos.ctl("why", "other", check=False, kind=self.kind).returncode, 1)
 
 

@@ -109,7 +109,7 @@ TEST_F(Why, TellsOfAPodThatHasEnded) {
   EXPECT_EQ(state_, "ended");
   EXPECT_THAT(text, HasSubstr(": default/web/app: OOM-killed by its own limit.\n"));
   EXPECT_THAT(text, HasSubstr("It has ended: podqos has no record of it any more.\n"));
-  EXPECT_THAT(why("web"), HasSubstr("default/web ended: released.\n"));
+  EXPECT_THAT(why("web"), HasSubstr(": default/web: released.\n"));
 }
 
 TEST_F(Why, TellsOfAContainerThatHasEndedInAPodThatLives) {
@@ -117,6 +117,22 @@ TEST_F(Why, TellsOfAContainerThatHasEndedInAPodThatLives) {
   EXPECT_THAT(why("web/log"), HasSubstr("It has ended"));
   EXPECT_EQ(state_, "ended");
   EXPECT_THAT(why("web/app"), Not(HasSubstr("placed default/web/log")));
+}
+
+TEST_F(Why, TellsOfWhatMayNotHaveEnded) {
+  add_event(kPlaced, "Burstable");
+  add_event(kReleased, "released", "");
+  add_event(kRefused, "no room");
+  story_.records.pods.clear();
+  EXPECT_TRUE(why("web/app").ends_with("refused and not started: no room.\n"));
+  EXPECT_EQ(state_, "not started");
+  for (const core::EventKind kind : {kFailed, kMisplaced}) {
+    add_event(kind, "no lock");
+    const std::string text = why("web");
+    EXPECT_TRUE(text.ends_with("podqos has no record of it: it may run unmanaged.\n")) << text;
+    EXPECT_THAT(text, Not(HasSubstr("ended")));
+    EXPECT_EQ(state_, "unknown");
+  }
 }
 
 TEST_F(Why, TellsWhyAContainerIsNotManaged) {
@@ -141,7 +157,7 @@ TEST_F(Why, LeavesOutEventsInTheMiddle) {
     add_event(kCorrected, cat("value ", each));
   const std::string text = why("web");
   EXPECT_THAT(text, HasSubstr("value 1."));
-  EXPECT_THAT(text, HasSubstr("10 events are left out: see podqosctl events.\n"));
+  EXPECT_THAT(text, HasSubstr("Events left out here: 10, see podqosctl events.\n"));
   EXPECT_THAT(text, Not(HasSubstr("value 11.")));
   EXPECT_THAT(text, HasSubstr("value 12."));
 }
