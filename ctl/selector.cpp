@@ -37,7 +37,8 @@ bool names_pod(const core::PodRecord& record, Parts parts, By by) {
 
 bool names_container(const core::ContainerRecord& container, std::string_view text, By by) {
   if (container.sandbox) return false;
-  return container.name == text || (by == By::kNameOrId && is_id_of(container.id, text));
+  return container.name == text ||
+         (by == By::kNameOrId && (container.id == text || is_id_of(container.id, text)));
 }
 
 using Selections = std::vector<Selection>;

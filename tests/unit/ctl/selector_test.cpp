@@ -47,7 +47,7 @@ std::vector<core::PodRecord> node() {
   web.sandbox_id = "aaaa57741d";
   web.containers = {container(kNginx, "nginx"), container("aaaab8107f", "log")};
   core::PodRecord twin = pod(Engine::kPodman, "shop", "web", "web-1");
-  twin.containers = {container("cafe8107f5", "nginx")};
+  twin.containers = {container("cafe8107f5", "nginx"), container("run-1", "")};
   return {infra, docker, web, twin};
 }
 
@@ -75,6 +75,8 @@ TEST(Select, FindsWhatNamesAndIdsName) {
       {"727e", lone.c_str()},  // a container that is a pod
       {"web-1", "web-1"},
       {"web-1/nginx", "web-1", "cafe8107f5"},
+      {"run-1", "web-1", "run-1"},  // an id that is not of an engine's making
+      {"web-1/run-1", "web-1", "run-1"},
       {"log", "f1a2b3c4-0000-4000-8000-1", "aaaab8107f"},
       {"aaaa5", "f1a2b3c4-0000-4000-8000-1"},
       {"aaaa", "f1a2b3c4-0000-4000-8000-1"},  // pods before containers
