@@ -60,6 +60,7 @@ std::vector<RuntimeContainer> read_runtime_states(const std::set<std::string, st
   glob_t files{};
   // NOLINTNEXTLINE(concurrency-mt-unsafe): podqosctl has one thread
   if (::glob(kFiles, GLOB_BRACE | GLOB_NOSORT, nullptr, &files) == 0) {
+    std::set<std::string_view> seen;  // a directory may have both files
     for (const char* path : std::span{files.gl_pathv, files.gl_pathc}) {
       if (found.size() == most) break;
       const std::string_view directory = parent_of(path);
@@ -68,7 +69,7 @@ std::vector<RuntimeContainer> read_runtime_states(const std::set<std::string, st
       const auto text = opened ? opened->read_file(leaf_of(path), kMaxState) : fail(opened.error());
       auto state =
           text ? parse_runtime_state(std::string{leaf_of(directory)}, *text) : std::nullopt;
-      if (state) found.push_back(*std::move(state));
+      if (state && seen.insert(directory).second) found.push_back(*std::move(state));
     }
   }
   ::globfree(&files);
