@@ -154,8 +154,9 @@ std::string abbreviate(std::string_view sentence) {
     }
     if (word.starts_with('/') && word.size() > kLongest) {
       const std::size_t most = word.size() - kLongest + 1;
-      const std::size_t whole = word.find('/', most);  // where a name begins
-      word.replace(0, whole < word.size() - kLongest / 2 ? whole : most, "…");
+      const std::size_t next = word.find('/', most);  // where a name begins
+      const std::size_t cut = next < word.size() - kLongest / 2 ? next : word.rfind('/', most);
+      if (cut > 0) word.replace(0, cut, "…");
     }
     out += cat(out.empty() ? "" : " ", word);
   }
@@ -192,13 +193,16 @@ std::string join(const std::vector<std::string>& texts, std::string_view separat
 
 std::string fold(std::string line, std::string_view indent, std::size_t width) {
   std::string out;
+  width = std::max(width, indent.size() + 1);
   while (line.size() > width) {
     std::size_t end = line.rfind(' ', width);
-    if (end == std::string::npos || end < indent.size())
-      end = line.find(' ', std::max(width, indent.size()));
-    if (end == std::string::npos) break;
+    const bool between_words = end != std::string::npos && end >= indent.size();
+    if (!between_words) end = width;
+    while (end < line.size() && !begins_character(line[end]))
+      ++end;
+    if (end == line.size()) break;
     out += cat(line.substr(0, end), "\n");
-    line.replace(0, end + 1, indent);
+    line.replace(0, between_words ? end + 1 : end, indent);
   }
   return cat(out, line, "\n");
 }

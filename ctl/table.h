@@ -68,7 +68,7 @@ struct Screen {
 [[nodiscard]] std::string shorten(std::string text, std::size_t width);
 
 /// A sentence in which engines' ids have their first 12 digits, and of longer paths than 40 columns
-/// only the end is left, behind "…".
+/// only the last names are left, behind "…".
 [[nodiscard]] std::string abbreviate(std::string_view sentence);
 
 /// A line that begins with `word` in red, folded to the screen, and abbreviated where that is
@@ -97,8 +97,9 @@ struct Cut {
 /// The texts with `separator` between them.
 [[nodiscard]] std::string join(const std::vector<std::string>& texts, std::string_view separator);
 
-/// Breaks a line between words into lines of at most `width` columns, each with a newline. All but
-/// the first begin with `indent`; a longer word is not broken. Bytes are counted as columns.
+/// Breaks a line between words, and a word that is longer than a line, into lines of at most
+/// `width` columns, each with a newline. All but the first begin with `indent`. Bytes are counted
+/// as columns.
 [[nodiscard]] std::string fold(std::string line, std::string_view indent, std::size_t width);
 
 }  // namespace podqos::ctl

@@ -79,7 +79,12 @@ TEST(Abbreviate, ShortensIdsAndPaths) {
                        "podqos-kubepods-burstable-podweb_1.slice/libpod-" +
                        id + ".scope, where"),
             "in …/libpod-0679360e958a.scope, where");
-  EXPECT_EQ(abbreviate("/" + std::string(50, 'x')), "…" + std::string(39, 'x'));
+  EXPECT_EQ(abbreviate("/podqos/kubepods/burstable/pod11111111-2222-3333-4444-555555555555"),
+            "…/pod11111111-2222-3333-4444-555555555555");
+  EXPECT_EQ(
+      abbreviate("/podqos/kubepods/burstable/pod11111111-2222-3333-4444-555555555555/cpu.shares:"),
+      "…/pod11111111-2222-3333-4444-555555555555/cpu.shares:");
+  EXPECT_EQ(abbreviate("/" + std::string(50, 'x')), "/" + std::string(50, 'x'));
   EXPECT_EQ(abbreviate(""), "");
 }
 
@@ -115,10 +120,13 @@ TEST(Join, SeparatesTexts) {
   EXPECT_EQ(join({}, ", "), "");
 }
 
-TEST(Fold, BreaksBetweenWordsOnly) {
+TEST(Fold, BreaksBetweenWordsAndLongWords) {
   EXPECT_EQ(fold("  one two three", "  ", 9), "  one two\n  three\n");
   EXPECT_EQ(fold("one two three", "", 7), "one two\nthree\n");
-  EXPECT_EQ(fold(" a abcdefghijkl b", " ", 6), " a\n abcdefghijkl\n b\n");
+  EXPECT_EQ(fold(" a abcdefghijkl b", " ", 6), " a\n abcde\n fghij\n kl b\n");
+  EXPECT_EQ(fold("abcde…", "  ", 6), "abcde…\n");
+  EXPECT_EQ(fold("abcde…f", "  ", 6), "abcde…\n  f\n");
+  EXPECT_EQ(fold("abcd", "  ", 0), "abc\n  d\n");
   EXPECT_EQ(fold("", "  ", 6), "\n");
 }
 

@@ -164,7 +164,7 @@ TEST_F(Why, LeavesOutEventsInTheMiddle) {
 
 /// A template in a hostile text stays what it is.
 TEST_F(Why, FoldsHostileTextAt80Columns) {
-  add_event(kFailed, cat("{who} {of} \r\n", std::string(30, 'x'), " ", std::string(40, 'y')));
+  add_event(kFailed, cat("{who} {of} \r\n", std::string(30, 'x'), " ", std::string(240, 'y')));
   const auto json = why_json(story_, machine_, "web");
   ASSERT_TRUE(json);
   std::string text = why_text(*json, {.width = 80});
