@@ -204,15 +204,19 @@ std::string not_managed_text(const Json& missed, const Screen& screen) {
     const std::string line = app::one_line(text);
     return screen.is_wide() ? line : abbreviate(line);
   };
-  for (const Json& each : missed) {
+  constexpr std::size_t kMost = 20;
+  for (const Json& each : missed | std::views::take(kMost)) {
     const std::string& engine = text_in(each, "engine");
-    rows.push_back({cell(text_in(each, "title"), Colour::kBold),
+    rows.push_back({cell(shorten_middle(text_in(each, "title"), screen.width / 3), Colour::kBold),
                     cell(engine.empty() ? "-" : printable(engine)),
                     cell(shown(text_in(each, "why")), Colour::kRed)});
     rows.push_back({cell(""), cell(""), cell(cat("fix: ", shown(text_in(each, "remedy"))))});
   }
-  constexpr std::array kCuts = {Cut{.column = 0, .least = 20}};
-  return rows.size() > 1 ? cat("\n", format_table(rows, screen, kCuts)) : "";
+  if (missed.empty()) return "";
+  return cat("\n", format_table(rows, screen),
+             missed.size() > kMost
+                 ? cat("and ", missed.size() - kMost, " more: podqosctl status -o json\n")
+                 : "");
 }
 
 }  // namespace podqos::ctl

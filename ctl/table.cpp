@@ -137,6 +137,16 @@ std::string shorten(std::string text, std::size_t width) {
   return text;
 }
 
+std::string shorten_middle(const std::string& text, std::size_t columns) {
+  if (width(text) <= columns) return text;
+  const std::size_t slash = text.rfind('/');
+  const std::size_t longest = columns * 2 / 3;
+  std::size_t end = std::max(slash == std::string::npos ? 0 : slash, text.size() - longest);
+  while (end < text.size() && !begins_character(text[end]))
+    ++end;
+  return cat(shorten(text, columns - width(text.substr(end))), text.substr(end));
+}
+
 std::string abbreviate(std::string_view sentence) {
   constexpr std::size_t kIdLength = 64;
   constexpr std::size_t kShownId = 12;

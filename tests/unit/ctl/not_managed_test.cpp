@@ -17,6 +17,7 @@ namespace podqos::ctl {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using enum core::EventKind;
 
 /// What runc 1.1 and crun 1.8 have noted, shortened.
@@ -131,6 +132,24 @@ TEST_F(FindNotManaged, IsShownWithin80ColumnsWithoutControlCharacters) {
             "web/app      podman  it was refused and not started: no room: \\x1b[2J\n"
             "                     fix: correct what is said there, and start it again\n");
   EXPECT_EQ(not_managed_text(Json::array(), {}), "");
+}
+
+TEST_F(FindNotManaged, ShowsTheNamesOfTheFirstContainers) {
+  Json json = Json::array();
+  for (int each = 1; each <= 22; ++each)
+    json.push_back({{"title", cat("11111111-2222-3333-4444-555555555555/web-", each)},
+                    {"engine", "containerd"},
+                    {"why", "unknown annotation " + std::string(90, 'x')},
+                    {"remedy", "correct the annotation"}});
+  const std::string text = not_managed_text(json, {.width = 80});
+  EXPECT_THAT(text, HasSubstr("\n11111111-2222-3333-…/web-1  containerd  unknown annotation\n"));
+  EXPECT_THAT(text, HasSubstr("…/web-20 "));
+  EXPECT_THAT(text, Not(HasSubstr("/web-21")));
+  EXPECT_TRUE(text.ends_with("\nand 2 more: podqosctl status -o json\n"));
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string line{read_until(rest, '\n')};
+    EXPECT_EQ(shorten(line, 80), line);
+  }
 }
 
 TEST(CheckMissed, IsAProblemWhereOneRuns) {

@@ -88,6 +88,16 @@ TEST(Abbreviate, ShortensIdsAndPaths) {
   EXPECT_EQ(abbreviate(""), "");
 }
 
+TEST(ShortenMiddle, KeepsTheLastPart) {
+  EXPECT_EQ(shorten_middle("prod/ns/pod/app", 15), "prod/ns/pod/app");
+  EXPECT_EQ(shorten_middle("prod/ns/pod/app", 14), "prod/ns/p…/app");
+  EXPECT_EQ(shorten_middle("11111111-2222-3333-4444-555555555555/web-1", 26),
+            "11111111-2222-3333-…/web-1");
+  EXPECT_EQ(shorten_middle("p/a-very-long-name-of-a-web-server", 12), "p/a…b-server");
+  EXPECT_EQ(shorten_middle("öööööööööö", 6), "ööö…öö");
+  EXPECT_EQ(shorten_middle("web", 0), "");
+}
+
 /// The longest that there is, of Podman's ids.
 TEST(Abbreviate, LeavesThreeLinesOfAWarning) {
   const std::string id = "2a21f8ac3788f2caa840f13ae1132677208f9bfd3adf777b5264fe31c64b04e0";
