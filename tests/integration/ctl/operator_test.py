@@ -265,7 +265,9 @@ class Guide(PodmanCase):
         self.addCleanup(engine.call, "systemctl", "disable", "--now", "podqos-reconcile.timer")
         commands = self.commands()
         self.assertGreater(len(commands), 20)
-        values = {"--program FILE": "--program /usr/sbin/dockerd", "ENGINE": "docker", "FILE": str(manifest),
+        ended = self.podman("inspect", "--format", "{{.Id}}", "guide")
+        values = {"DIR": f"{engine.WORK}/images/overlay-containers/{ended}/userdata",
+                  "--program FILE": "--program /usr/sbin/dockerd", "ENGINE": "docker", "FILE": str(manifest),
                   "NAME": self.container, "ID": "guide", "SLICE": "system.slice",
                   "PID": str(self.spawned())}
         for command in commands:
