@@ -3,9 +3,6 @@
 #include <span>
 #include <utility>
 
-#include <glob.h>
-
-#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/codec/json_place.h"
 #include "common/sys/directory.h"
@@ -13,8 +10,6 @@
 namespace podqos::ctl {
 namespace {
 
-constexpr const char* kFiles =
-    "/run/{runc,crun,youki,containerd/runc/*,docker/runtime-*/*}/*/{state.json,status}";
 constexpr std::size_t kMaxState = std::size_t{1} << 20U;
 
 /// A positive integer under the first of the names that is there.
@@ -37,6 +32,37 @@ std::string bundle_in(const codec::JsonPlace& state) {
   return bundle;
 }
 
+/// The names of its subdirectories; none if it cannot be read.
+std::vector<std::string> names_in(const std::string& path) {
+  const auto directory = sys::Directory::open(path);
+  if (!directory) return {};
+  return directory->subdirectories().value_or(std::vector<std::string>{});
+}
+
+/// In which each container has a directory of its name.
+std::vector<std::string> state_directories() {
+  std::vector<std::string> found = {"/run/runc", "/run/crun", "/run/youki"};
+  // Containerd's and Docker's have one for each namespace.
+  std::vector<std::string> parents = {"/run/containerd/runc"};
+  for (const std::string& name : names_in("/run/docker"))
+    if (name.starts_with("runtime-")) parents.push_back(cat("/run/docker/", name));
+  for (const std::string& parent : parents)
+    for (const std::string& name : names_in(parent))
+      found.push_back(cat(parent, "/", name));
+  return found;
+}
+
+/// What a runtime has noted in a container's directory.
+std::optional<RuntimeContainer> read_state(const std::string& path, const std::string& id) {
+  const auto directory = sys::Directory::open(path);
+  if (!directory) return std::nullopt;
+  for (const char* file : {"state.json", "status"}) {
+    const auto text = directory->read_file(file, kMaxState);
+    if (auto state = text ? parse_runtime_state(id, *text) : std::nullopt) return state;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<RuntimeContainer> parse_runtime_state(std::string id, std::string_view text) {
@@ -57,22 +83,13 @@ std::optional<RuntimeContainer> parse_runtime_state(std::string id, std::string_
 std::vector<RuntimeContainer> read_runtime_states(const std::set<std::string, std::less<>>& known,
                                                   std::size_t most) {
   std::vector<RuntimeContainer> found;
-  glob_t files{};
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): podqosctl has one thread
-  if (::glob(kFiles, GLOB_BRACE | GLOB_NOSORT, nullptr, &files) == 0) {
-    std::set<std::string_view> seen;  // a directory may have both files
-    for (const char* path : std::span{files.gl_pathv, files.gl_pathc}) {
-      if (found.size() == most) break;
-      const std::string_view directory = parent_of(path);
-      if (known.contains(leaf_of(directory))) continue;
-      const auto opened = sys::Directory::open(std::string{directory});
-      const auto text = opened ? opened->read_file(leaf_of(path), kMaxState) : fail(opened.error());
-      auto state =
-          text ? parse_runtime_state(std::string{leaf_of(directory)}, *text) : std::nullopt;
-      if (state && seen.insert(directory).second) found.push_back(*std::move(state));
+  for (const std::string& parent : state_directories()) {
+    for (const std::string& id : names_in(parent)) {
+      if (found.size() == most) return found;
+      if (known.contains(id)) continue;
+      if (auto state = read_state(cat(parent, "/", id), id)) found.push_back(*std::move(state));
     }
   }
-  ::globfree(&files);
   return found;
 }
 
