@@ -263,8 +263,11 @@ class Leftovers(harness.TestCase):
         return identifier, runtime.pid(identifier), bundle
 
     def lose(self, identifier, pid, bundle):
+        cgroup = machines.container_cgroup_of(pid)
         os.kill(pid, signal.SIGKILL)
         patience.wait_for(lambda: not machines.alive(pid), 10, "the container's init has ended")
+        # A cgroup has the process a moment longer.
+        patience.wait_for(lambda: not self.machine.processes(cgroup), 10, "its cgroup has no processes")
         shutil.rmtree(bundle.path)
         shutil.rmtree(self.plain.root / identifier)
         for runtime in (self.plain, self.wrapper):
