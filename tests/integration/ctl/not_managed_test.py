@@ -4,11 +4,14 @@ import contextlib
 import json
 import os
 import pathlib
+import subprocess
 import sys
+import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
 import harness  # noqa: E402
+import machine as machines  # noqa: E402
 import oci  # noqa: E402
 import terminal  # noqa: E402
 from harness import container, pod  # noqa: E402
@@ -24,16 +27,9 @@ class NotManaged(harness.TestCase):
     def setUp(self):
         super().setUp()
         state = RUNTIMES / self.root[1:]
-        self.addCleanup(self.forget, [path for path in (RUNTIMES.parent, RUNTIMES, state) if not path.exists()])
         self.engine = oci.Runtime(self.kind, state)
         self.asked = oci.Runtime(self.kind, state, self.podqos.prefix(self.kind))
         self.addCleanup(self.engine.delete_all)
-
-    @staticmethod
-    def forget(made):
-        for path in reversed(made):
-            with contextlib.suppress(OSError):  # another one is using it
-                path.rmdir()
 
     def start(self, runtime, check=True, **annotations):
         """A container with annotations of podqos's, where an engine would place it; returns its id."""
@@ -129,6 +125,21 @@ class NotManaged(harness.TestCase):
         self.assertIn("placed web-1/app", text)
         self.assertIn("web-1: released, ", self.why("web-1")[1])
         self.assertEqual(self.podqos.ctl("why", "other", check=False, kind=self.kind).returncode, 1)
+
+
+def forget(made):
+    for path in reversed(made):
+        with contextlib.suppress(OSError):  # another one is using it
+            path.rmdir()
+
+
+def setUpModule():
+    """Other tests, whose podqos looks there, too, do not see these containers."""
+    unittest.addModuleCleanup(forget, [path for path in (RUNTIMES.parent, RUNTIMES) if not path.exists()])
+    RUNTIMES.mkdir(parents=True, exist_ok=True)
+    machines.private_mounts()
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", RUNTIMES], check=True)
+    unittest.addModuleCleanup(subprocess.run, ["umount", RUNTIMES], check=True)
 
 
 if __name__ == "__main__":
