@@ -24,7 +24,7 @@
 namespace podqos::ctl {
 namespace {
 
-/// Text of whoever wrote it, for an element or an attribute in double quotes.
+/// Untrusted text, escaped for an element or an attribute in double quotes.
 std::string html(std::string_view text) {
   std::string out;
   for (const char c : app::one_line(text)) {

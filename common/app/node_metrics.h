@@ -17,8 +17,8 @@ namespace podqos::app {
 [[nodiscard]] std::string_view tier_label(core::QosClass qos_class);
 
 /// Writes the metrics of the node: pods and requests by class, the kernel's values of the tiers,
-/// and those of the pods that have series of their own. A sample without a value is omitted: no
-/// sample of a limit means that there is no limit.
+/// and those of the pods that have series of their own. A sample without a value is omitted: a
+/// limit without a sample is unlimited.
 /// @param figures  nullopt: they could not be read; all metrics but podqos_collector_success are
 ///                 omitted
 void write_node_metrics(const std::optional<NodeFigures>& figures, codec::Exposition& out);

@@ -22,7 +22,7 @@ namespace podqos::app {
 
 /// The node that a preview reads.
 struct NodeView {
-  std::unique_ptr<store::StateFiles> files;  ///< nullptr if there is no state yet
+  std::unique_ptr<store::StateFiles> files;  ///< nullptr before the first pod
   std::unique_ptr<cgroup::Machine> machine;
   core::NodeCapacity capacity;
 };
