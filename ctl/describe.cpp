@@ -44,9 +44,8 @@ class Description {
  public:
   Description(const Json& view, const Screen& screen) : view_(view), screen_(screen) {}
 
-  void add(std::string_view name, std::string value) {
-    if (!screen_.is_wide()) value = abbreviate(value);
-    rows_.push_back({cell(cat(indent_, name), Colour::kDim), cell(std::move(value))});
+  void add(std::string_view name, std::string_view value) {
+    rows_.push_back({cell(cat(indent_, name), Colour::kDim), cell(fitted(value, screen_))});
   }
   void begin_container(std::string title) {
     rows_.push_back({cell("container", Colour::kDim), cell(std::move(title), Colour::kBold)});
@@ -72,9 +71,7 @@ class Description {
             with_rule(bytes_in(cgroup, "memoryLimitBytes"), rule.contains("memoryLimitBytes")
                                                                 ? bytes_in(rule, "memoryLimitBytes")
                                                                 : "-")));
-    for (const auto& [name, key] : {std::pair{"memory.min", "memoryMinBytes"},
-                                    {"memory.low", "memoryLowBytes"},
-                                    {"memory.high", "memoryHighBytes"}})
+    for (const auto& [name, key] : kProtections)
       if (is_set(cgroup.at(key)) || is_set(rule.at(key)))
         add(name, with_rule(bytes_in(cgroup, key), bytes_in(rule, key)));
     add("processes", cat(number_in(cgroup, "pids"), ", limit ", number_in(cgroup, "pidsLimit")));
@@ -85,7 +82,6 @@ class Description {
 
  private:
   static constexpr std::size_t kLongestPath = 4096;
-  static bool is_set(const Json& value) { return value.is_number() && value != 0; }
 
   const Json& view_;
   const Screen& screen_;
@@ -96,11 +92,9 @@ class Description {
 /// The last events of the pod, as a table.
 std::string events_text(const Json& events, const Screen& screen) {
   std::vector<Row> rows = {heading({"TIME", "EVENT", "WHAT"})};
-  for (const Json& event : events) {
-    const std::string text = app::one_line(event.value("text", ""));
+  for (const Json& event : events)
     rows.push_back({cell(event.value("time", "")), cell(event.value("event", "")),
-                    cell(screen.is_wide() ? text : abbreviate(text))});
-  }
+                    cell(fitted(app::one_line(event.value("text", "")), screen))});
   return rows.size() > 1 ? cat("\n", format_table(rows, screen)) : "";
 }
 
@@ -156,18 +150,14 @@ std::string describe_text(const Json& pod, const Screen& screen) {
   lines.add("uid", printable(text_in(pod, "uid")));
   const std::string& engine = text_in(pod, "engine");
   lines.add("engine", engine.empty() ? "-" : engine);
-  lines.add("class",
-            cat(text_in(pod, "qosClass"), pod.at("complete") ? "" : " (partial)",
-                pod.at("kubeletsOwn") ? " (kubelet's)" : "", ", by ", text_in(pod, "source")));
+  lines.add("class", cat(shown_class(pod), ", by ", text_in(pod, "source")));
   lines.add("requests", amounts_in(pod, "requests"));
   lines.add("limits", amounts_in(pod, "limits"));
   lines.add_values(pod);
   for (const Json& container : pod.at("containers")) {
-    const std::string& name = text_in(container, "name");
     lines.begin_container(
-        cat(printable(core::short_id(name.empty() ? text_in(container, "id") : name)),
-            container.at("sandbox") ? " (sandbox)" : "", ", ", text_in(container, "state"),
-            container.at("throttled") ? ", throttled" : ""));
+        cat(container_title(container), container.at("sandbox") ? " (sandbox)" : "", ", ",
+            text_in(container, "state"), container.at("throttled") ? ", throttled" : ""));
     lines.add("id", printable(text_in(container, "id")));
     if (container.at("state") != "dead")
       lines.add("pid", cat(number_in(container, "pid"), ", OOM score adjustment ",

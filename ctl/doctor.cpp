@@ -133,8 +133,7 @@ std::string format_checks(const Checks& checks, const Screen& screen) {
       return cat(paint(cell(std::move(lines), kColours.at(outcome)), screen.colour), "\n");
     };
     const std::string name = check.name + std::string(name_width - check.name.size(), ' ');
-    const std::string line = app::one_line(check.text);
-    const std::string text = screen.is_wide() ? line : abbreviate(line);
+    const std::string text = fitted(app::one_line(check.text), screen);
     out += painted(fold(cat("  ", kMarks.at(outcome), name, text), indent, screen.width));
     if (!check.remedy.empty())
       out += painted(fold(cat(indent, "fix: ", app::one_line(check.remedy)), indent, screen.width));

@@ -128,6 +128,12 @@ class EngineChecks {
   Checks checks_;
 };
 
+/// Since 1970; null for nullopt.
+Json seconds(const std::optional<Time>& time) {
+  if (!time) return nullptr;
+  return std::chrono::floor<std::chrono::seconds>(*time).time_since_epoch().count();
+}
+
 }  // namespace
 
 bool EngineFacts::is_registered(Method method) const {
@@ -154,12 +160,6 @@ std::string registered_by(const EngineFacts& facts) {
   for (const Method method : facts.registered)
     names.emplace_back(kMethods.at(static_cast<std::size_t>(method)));
   return join(names, " and ");
-}
-
-/// Since 1970; null for nullopt.
-Json seconds(const std::optional<Time>& time) {
-  if (!time) return nullptr;
-  return std::chrono::floor<std::chrono::seconds>(*time).time_since_epoch().count();
 }
 
 Json json_of(const EngineFacts& facts) {

@@ -20,7 +20,6 @@ constexpr std::chrono::seconds kPatience{10};
 // Of four engines that hang, the last three have a second each.
 constexpr std::chrono::seconds kPatienceWithAll{3};
 constexpr std::chrono::seconds kLeastPatience{1};
-/// What the package's files for hooks call.
 
 /// A running process of root's of which this is true: any user can give a process a name.
 template <class Condition>

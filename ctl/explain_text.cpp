@@ -289,8 +289,7 @@ std::string explain_writes(const Explanation& e, const ExplainParams& params) {
 
 std::string shown_path(std::string_view name, std::string_view path, const Screen& screen) {
   constexpr std::size_t kLongest = 4096;
-  const std::string line = cat(name, printable(path, kLongest));
-  return cat(shorten(screen.is_wide() ? line : abbreviate(line), screen.width), "\n");
+  return cat(shorten(fitted(cat(name, printable(path, kLongest)), screen), screen.width), "\n");
 }
 
 std::string values_text(const Explanation& e, const ExplainParams& params, const Screen& screen) {

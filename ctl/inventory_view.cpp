@@ -82,6 +82,30 @@ std::string pod_title(const Json& pod) {
                              .id = text_in(pod, "id")});
 }
 
+std::string container_title(const Json& container) {
+  const std::string& name = text_in(container, "name");
+  return printable(core::short_id(name.empty() ? text_in(container, "id") : name));
+}
+
+std::string shown_class(const Json& pod) {
+  return cat(text_in(pod, "qosClass"), pod.at("complete") ? "" : " (partial)",
+             pod.at("kubeletsOwn") ? " (kubelet's)" : "");
+}
+
+Running running_in(const Json& pod) {
+  Running running;
+  for (const Json& container : pod.at("containers")) {
+    if (container.at("sandbox") == true) continue;
+    ++running.all;
+    running.live += container.at("state") == "live" ? 1 : 0;
+  }
+  return running;
+}
+
+bool is_set(const Json& value) {
+  return value != nullptr && value != false && value != 0;
+}
+
 Result<int> run_view(const ViewOptions& options, const Cli& cli) {
   const Screen screen = options.output.screen();
   // Executes programs of theirs.

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -56,5 +58,24 @@ struct ViewOptions {
 
 /// core::display_name() of a pod of the inventory.
 [[nodiscard]] std::string pod_title(const Json& pod);
+/// The name of a container, or the first digits of its id.
+[[nodiscard]] std::string container_title(const Json& container);
+/// "Burstable", " (partial)" if containers may come, " (kubelet's)" if podqos only counts the pod.
+[[nodiscard]] std::string shown_class(const Json& pod);
+
+/// How many of a pod's containers run; the sandbox does not count.
+struct Running {
+  std::int64_t live = 0;
+  std::int64_t all = 0;
+};
+[[nodiscard]] Running running_in(const Json& pod);
+
+/// Files of Memory QoS, and the members for them.
+constexpr std::array<std::pair<const char*, const char*>, 3> kProtections = {
+    {{"memory.min", "memoryMinBytes"},
+     {"memory.low", "memoryLowBytes"},
+     {"memory.high", "memoryHighBytes"}}};
+/// Whether a value is another than null, false and 0.
+[[nodiscard]] bool is_set(const Json& value);
 
 }  // namespace podqos::ctl

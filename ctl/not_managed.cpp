@@ -200,10 +200,7 @@ Json json_of(const std::vector<NotManaged>& missed) {
 
 std::string not_managed_text(const Json& missed, const Screen& screen) {
   std::vector<Row> rows = {heading({"NOT MANAGED", "ENGINE", "WHY"})};
-  const auto shown = [&](const std::string& text) {
-    const std::string line = app::one_line(text);
-    return screen.is_wide() ? line : abbreviate(line);
-  };
+  const auto shown = [&](const std::string& text) { return fitted(app::one_line(text), screen); };
   constexpr std::size_t kMost = 20;
   for (const Json& each : missed | std::views::take(kMost)) {
     const std::string& engine = text_in(each, "engine");

@@ -148,17 +148,14 @@ std::string engines_text(const Json& view, const Screen& screen) {
 /// "2/3", of containers that run and all; ", 1 pending, 1 throttled, 2 OOM-killed" if any are, the
 /// last of processes.
 std::string running_of(const Json& pod) {
-  std::int64_t all = 0;
-  std::int64_t live = 0;
   std::int64_t pending = 0;
   std::int64_t throttled = 0;
   for (const Json& container : pod.at("containers")) {
     if (container.at("sandbox") == true) continue;
-    ++all;
-    live += container.at("state") == "live" ? 1 : 0;
     pending += container.at("state") == "pending" ? 1 : 0;
     throttled += container.at("throttled") == true ? 1 : 0;
   }
+  const auto [live, all] = running_in(pod);
   const auto kills = pod.at("oomKills").get<std::int64_t>();
   return cat(live, "/", all, pending > 0 ? cat(", ", pending, " pending") : "",
              throttled > 0 ? cat(", ", throttled, " throttled") : "",
@@ -174,9 +171,7 @@ std::string pods_text(const Json& view, const Screen& screen) {
     const std::string engine = pod.value("engine", "");
     rows.push_back(
         {cell(pod_title(pod), Colour::kBold), cell(engine.empty() ? "-" : engine),
-         cell(cat(text_in(pod, "qosClass"), pod.at("complete") ? "" : " (partial)",
-                  pod.at("kubeletsOwn") ? " (kubelet's)" : "")),
-         cell(running_of(pod)),
+         cell(shown_class(pod)), cell(running_of(pod)),
          cell(cat(cpu_in(requests, "cpuMilli"), "/", cpu_in(limits, "cpuMilli"))),
          cell(cat(bytes_in(pod, "memoryUsageBytes"), "/", bytes_in(requests, "memoryBytes"), "/",
                   bytes_in(limits, "memoryBytes")))});
@@ -194,9 +189,6 @@ std::string pods_text(const Json& view, const Screen& screen) {
 std::string text_of_value(const Json& tier, std::string_view file, const char* key,
                           std::string (*shown)(const Json& object, const char* key)) {
   const Json& rule = tier.at("rule");
-  const auto is_set = [](const Json& value) {
-    return value != nullptr && value != false && value != 0;
-  };
   if (!is_set(rule.at(key)) && !is_set(tier.at(key))) return "";
   return cat(file, " of ", text_in(tier, "cgroup"), ": ",
              with_rule(shown(tier, key), shown(rule, key)), "\n");

@@ -173,6 +173,10 @@ std::string abbreviate(std::string_view sentence) {
   return out;
 }
 
+std::string fitted(std::string_view sentence, const Screen& screen) {
+  return screen.is_wide() ? std::string{sentence} : abbreviate(sentence);
+}
+
 std::string format_table(const std::vector<Row>& rows, const Screen& screen,
                          std::span<const Cut> cuts) {
   std::vector<std::size_t> widths = column_widths(rows);
@@ -218,7 +222,7 @@ std::string fold(std::string line, std::string_view indent, std::size_t width) {
 }
 
 std::string format_notice(std::string_view word, std::string_view text, const Screen& screen) {
-  const std::string line = cat(word, screen.is_wide() ? std::string{text} : abbreviate(text));
+  const std::string line = cat(word, fitted(text, screen));
   return cat(paint(cell(std::string{word}, Colour::kRed), screen.colour),
              fold(line, "  ", screen.width).substr(word.size()));
 }

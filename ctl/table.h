@@ -74,6 +74,8 @@ struct Screen {
 /// A sentence in which engines' ids have their first 12 digits, and of longer paths than 40 columns
 /// only the last names are left, behind "…".
 [[nodiscard]] std::string abbreviate(std::string_view sentence);
+/// The sentence, abbreviated where the screen is narrow.
+[[nodiscard]] std::string fitted(std::string_view sentence, const Screen& screen);
 
 /// A line that begins with `word` in red, folded to the screen, and abbreviated where that is
 /// narrow.

@@ -104,12 +104,10 @@ class TreeTable {
 
   /// A container, marked if it is not live, a sandbox, or outside its pod's cgroup.
   void add_container(std::size_t depth, const Json& container, const std::string& pod) {
-    const std::string& name = text_in(container, "name");
     const std::string& state = text_in(container, "state");
     const std::string& cgroup = text_in(container, "cgroup");
     add(depth,
-        cell(cat(printable(core::short_id(name.empty() ? text_in(container, "id") : name)),
-                 state == "live" ? "" : cat(" (", state, ")"),
+        cell(cat(container_title(container), state == "live" ? "" : cat(" (", state, ")"),
                  container.at("sandbox") ? " (sandbox)" : "",
                  is_below(cgroup, pod) ? "" : cat(" at ", printable(cgroup))),
              state == "dead" ? Colour::kRed : Colour::kNone),

@@ -131,13 +131,7 @@ class Facts {
   }
 
   void add_class(const core::PodRecord& record, const Json& pod) {
-    std::size_t all = 0;
-    std::size_t running = 0;
-    for (const Json& container : pod.at("containers")) {
-      if (container.at("sandbox") == true) continue;
-      ++all;
-      if (container.at("state") == "live") ++running;
-    }
+    const auto [running, all] = running_in(pod);
     add("managed", {{"pod", pod_title(pod)}, {"running", running}, {"all", all}});
     add("class", {{"class", core::format_qos_class(record.qos_class)},
                   {"reason", verdict_of(record, core::whole_pod(record.pod, record.sums)).reason},
@@ -150,8 +144,9 @@ class Facts {
   /// @param text  "-" for none
   void add_value(const Json* container, std::string_view fact, std::string_view text,
                  const Json& more = Json::object()) {
-    Json members = {{"container", container == nullptr ? Json(nullptr) : name_in(*container)},
-                    {"value", text == "-" ? Json(nullptr) : Json(text)}};
+    Json members = {
+        {"container", container == nullptr ? Json() : Json(container_title(*container))},
+        {"value", text == "-" ? Json(nullptr) : Json(text)}};
     members.update(more);
     add(fact, members);
   }
@@ -226,16 +221,6 @@ class Facts {
   Json take() { return std::move(list_); }
 
  private:
-  static constexpr std::array<std::pair<const char*, const char*>, 3> kProtections = {
-      {{"memory.min", "memoryMinBytes"},
-       {"memory.low", "memoryLowBytes"},
-       {"memory.high", "memoryHighBytes"}}};
-  static bool is_set(const Json& value) { return value.is_number() && value != 0; }
-  static Json name_in(const Json& container) {
-    const std::string& name = text_in(container, "name");
-    return printable(core::short_id(name.empty() ? text_in(container, "id") : name));
-  }
-
   const Selection& selected_;
   Json list_ = Json::array();
 };
@@ -342,8 +327,7 @@ std::string why_text(const Json& why, const Screen& screen) {
   const bool whole = why.at("container").is_null();
   std::string out;
   for (const Json& fact : why.at("facts")) {
-    const std::string line = app::one_line(sentence_of(fact, whole));
-    out += fold(screen.is_wide() ? line : abbreviate(line), "  ", screen.width);
+    out += fold(fitted(app::one_line(sentence_of(fact, whole)), screen), "  ", screen.width);
   }
   return out;
 }
