@@ -7,6 +7,7 @@ The runtime is scripted; pods and cgroups are real.
 import contextlib
 import fcntl
 import http.server
+import itertools
 import json
 import os
 import pathlib
@@ -39,6 +40,7 @@ except ImportError:
 REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
 MANUALS = [REPOSITORY / f"packaging/man/{name}.md" for name in ("podqos-nri.8", "podqosctl.1")]
 EXAMPLES = REPOSITORY / "examples"
+RECORDED = REPOSITORY / "tests/data/prometheus/cgroup_v2.prom"
 GI, MI = 1 << 30, 1 << 20
 SCHEMA = {
     "OptionalInt64": {"value": (1, "int")},
@@ -368,13 +370,45 @@ class Contents(PodsCase):
         self.stop(process)
 
 
+def dashboard():
+    return json.loads((EXAMPLES / "grafana/podqos.json").read_text(encoding="utf-8"))
+
+
+class Dashboard(unittest.TestCase):
+    """It is as Grafana's own definition has it (dashboard kind of @grafana/schema 13.2, which accepts it as a whole)."""
+
+    UNITS = {"bytes", "none", "percentunit", "reqps", "s"}  # @grafana/data, valueFormats/categories.ts
+
+    def test_panels(self):
+        panels, taken = dashboard()["panels"], []
+        self.assertEqual(len({panel["id"] for panel in panels}), len(panels))
+        for panel in panels:
+            place, targets = panel["gridPos"], panel.get("targets", [])
+            taken += itertools.product(range(place["x"], place["x"] + place["w"]), range(place["y"], place["y"] + place["h"]))
+            with self.subTest(panel["title"]):
+                self.assertIn(panel["type"], ("stat", "timeseries") if targets else ("row",))
+                self.assertEqual(len({target["refId"] for target in targets}), len(targets))
+                for one in (panel, *targets) if targets else ():
+                    self.assertEqual(one["datasource"], {"type": "prometheus", "uid": "${datasource}"})
+                if targets:
+                    self.assertIn(panel["fieldConfig"]["defaults"]["unit"], self.UNITS)
+        self.assertEqual(len(taken), len(set(taken)), "panels overlap")
+        self.assertLess(max(x for x, _ in taken), 24)
+
+    def test_variables(self):
+        known = {variable["name"] for variable in dashboard()["templating"]["list"]}
+        used = set(re.findall(r"\$\{?(\w+)", json.dumps(dashboard())))
+        self.assertEqual(used - {"__rate_interval", "__all"}, known)
+
+
 class Textfile(http.server.BaseHTTPRequestHandler):
-    """What node_exporter makes of a directory that podqosctl has just written to."""
+    """What node_exporter makes of a directory that podqosctl has just written to, and of one of a node that has all."""
 
     def do_GET(self):  # noqa: N802
         subprocess.run(self.server.command, check=True, timeout=60)
         file = self.server.file
         text = f'{file.read_text(encoding="utf-8")}node_textfile_mtime_seconds{{file="{file}"}} {file.stat().st_mtime}\n'
+        text += RECORDED.read_text(encoding="utf-8")
         self.send_response(200)
         self.end_headers()
         self.wfile.write(text.encode())
@@ -414,27 +448,29 @@ class Examples(PodsCase):
         self.processes.append(process)
         self.machine.enter(process.pid, f"{self.root}/kubepods/{pod}/burns")
 
-    @staticmethod
-    def board():
-        return json.loads((EXAMPLES / "grafana/podqos.json").read_text(encoding="utf-8"))
-
-    def expressions(self):
-        """Each query of the dashboard."""
-        found = {(panel["id"], target["refId"]): target["expr"]
-                 for panel in self.board()["panels"] for target in panel.get("targets", [])}
+    def queries(self):
+        """Each query of the dashboard: (where, expression, labels that are shown)."""
+        board = dashboard()
+        found = [(f'{panel["title"]} {target["refId"]}', target["expr"], re.findall(r"{{(\w+)}}", target["legendFormat"]))
+                 for panel in board["panels"] for target in panel.get("targets", [])]
         self.assertGreater(len(found), 20)
-        return {title: expression.replace("$__rate_interval", "5s").replace("$instance", ".*")
-                for title, expression in found.items()}
+        for variable in board["templating"]["list"]:
+            if variable["type"] == "query":
+                metric, label = re.fullmatch(r"label_values\((\w+), (\w+)\)", variable["query"]).groups()
+                found.append((variable["name"], metric, [label]))
+        # A quota that is a pod's own has no container.
+        return [(where, expression.replace("$__rate_interval", "5s").replace("$instance", ".*"), {*labels} - {"container"})
+                for where, expression, labels in found]
 
-    def lacking(self, server, shown):
-        """The queries without an answer, of metrics that the node has."""
+    def lacking(self, server):
+        """The queries without an answer, or with one that lacks a label."""
         lacking = []
-        for title, expression in self.expressions().items():
-            has = set(re.findall(r"podqos_\w+", expression)) <= shown
+        for where, expression, labels in self.queries():
+            server.get("query", query=expression)
             # What is only shown above zero is known to be zero here.
-            found = server.get("query", query=expression) and server.get("query", query=expression.removesuffix(" > 0"))
-            if has and not found["result"]:
-                lacking.append((title, expression))
+            found = server.get("query", query=expression.removesuffix(" > 0"))["result"]
+            if not found or labels - set().union(*(series["metric"] for series in found)):
+                lacking.append((where, expression, labels))
         return lacking
 
     def check_rules(self, server):
@@ -473,8 +509,8 @@ class Examples(PodsCase):
             *scraped, {"job_name": "node", "metrics_path": "/", "static_configs": [{"targets": ["127.0.0.1:9100"]}]}],
             self.alerts)
         self.addCleanup(server.stop)
-        patience.until(lambda: not self.lacking(server, self.metric_names()), 30, length=0.5)
-        self.assertEqual(self.lacking(server, self.metric_names()), [])
+        patience.until(lambda: not self.lacking(server), 30, length=0.5)
+        self.assertEqual(self.lacking(server), [])
         for job in ("podqos", "node"):
             throttled = f'podqos_pod_cpu_cfs_throttled_periods_total{{job="{job}"}} > 0'
             (series,) = patience.wait_for(lambda query=throttled: server.get("query", query=query)["result"], 30, throttled)
@@ -487,16 +523,6 @@ class Examples(PodsCase):
         for qos_class in PODS:
             self.end_pod(connection, qos_class)
         self.stop(process)
-
-    def metric_names(self):
-        return {name.partition("{")[0] for address in (self.address, "127.0.0.1:9100")
-                for name in metrics.samples(address)}
-
-    def test_panels_do_not_overlap(self):
-        taken = [(x, y) for panel in self.board()["panels"] for place in [panel["gridPos"]]
-                 for x in range(place["x"], place["x"] + place["w"]) for y in range(place["y"], place["y"] + place["h"])]
-        self.assertEqual(len(taken), len(set(taken)))
-        self.assertLess(max(x for x, _ in taken), 24)
 
     def test_alerts_fire_for_what_they_are_meant(self):
         shutil.copy(self.alerts, self.folder)

@@ -9,6 +9,7 @@ import json
 import mmap
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -26,6 +27,16 @@ MAP_HUGETLB = 0x40000  # asm-generic/mman-common.h; a page of 2 MiB on x86
 HUGE_PAGE = 2 * MI
 # tests/run builds it with the sanitizers only.
 APP_TEST = os.environ.get("PODQOS_APP_TEST", harness.BIN / "podqos_app_test")
+
+
+# What the queries of Prometheus are given where the machine has no PSI (nri_metrics_test.py).
+RECORDED = pathlib.Path(__file__).resolve().parents[2] / "data/prometheus/cgroup_v2.prom"
+
+
+def series_of_version_two(exposition):
+    """Names and labels of what only cgroup v2 has, wherever the cgroups are."""
+    return [re.sub('cgroup="[^"]*"', "", sample)
+            for sample in re.findall("^(podqos_tier_(?:oom_kills|pressure)_.*) ", exposition, re.MULTILINE)]
 
 
 def cgroup_file(path, name):
@@ -147,16 +158,18 @@ class Pressure(EveryController):
     def test_of_a_throttled_pod(self):
         burning = container("app", requests={"cpu": "50m"}, limits={"cpu": "100m", "memory": "64Mi"})
         self.launch(pod("waiting", burning), "app", args=("sh", "-c", "while :; do :; done"))
-        command = [harness.CTL, "--config", self.podqos.config(self.kind), "top", "--once"]
 
         def say(*words):
-            return subprocess.run([*command, *words], capture_output=True, text=True, check=True, timeout=60).stdout
+            return self.podqos.ctl(*words).stdout
 
-        found = json.loads(say("-o", "json"))["pods"][0]
+        found = json.loads(say("top", "--once", "-o", "json"))["pods"][0]
         # It may run in 10 of 100 milliseconds.
         self.assertGreater(found["cpuWaitingPercent"], 50)
         self.assertEqual(found["memoryWaitingPercent"], 0)
-        self.assertRegex(say(), r"THR +CPSI .* MPSI ")
+        self.assertRegex(say("top", "--once"), r"THR +CPSI .* MPSI ")
+        recorded = series_of_version_two(RECORDED.read_text(encoding="utf-8"))
+        self.assertEqual(len(recorded), 21)
+        self.assertEqual(series_of_version_two(say("metrics")), recorded)
 
 
 if __name__ == "__main__":
