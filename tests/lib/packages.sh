@@ -36,6 +36,9 @@ packages_testing+=(python3-kubernetes golang-github-masterminds-sprig-dev)
 # kubectl may have come from elsewhere, and two packages of it cannot be installed.
 if ! command -v kubectl >/dev/null; then packages_testing+=(kubernetes-client); fi
 
+# To look at a report in a browser, which is too much (100 MB) for every day.
+packages_all=(chromium-headless-shell)
+
 is_installed() {
   [[ "$(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null)" == installed ]]
 }
