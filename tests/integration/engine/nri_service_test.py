@@ -8,6 +8,7 @@ runs again, with the installed package and without a runtime.
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -209,6 +210,20 @@ class Metrics(unittest.TestCase):
         self.assertEqual(TEXTFILE.stat().st_mode & 0o777, 0o644)
         self.assertIn("\npodqos_collector_success 1\n", TEXTFILE.read_text(encoding="utf-8"))
         self.assertEqual(journal(METRICS), before)
+        self.write_elsewhere()
+
+    def write_elsewhere(self):
+        """With the drop-in of docs/metrics.md."""
+        page = (harness.REPOSITORY / "docs/metrics.md").read_text(encoding="utf-8")
+        section, directory = re.search(r"^ +(\[Service\]\n) +(Environment=DIRECTORY=.*\n)", page, re.MULTILINE).groups()
+        drop_in = pathlib.Path(f"/etc/systemd/system/{METRICS}.d/override.conf")
+        drop_in.parent.mkdir()
+        drop_in.write_text(section + directory, encoding="utf-8")
+        elsewhere = pathlib.Path(directory.strip().rpartition("=")[2])
+        elsewhere.mkdir(parents=True)
+        systemctl("daemon-reload")
+        systemctl("start", METRICS)
+        self.assertEqual([file.name for file in elsewhere.iterdir()], [TEXTFILE.name])
 
 
 if __name__ == "__main__":
