@@ -95,8 +95,9 @@ def measure(table, _):
     root = f"/podqos-test-bench-{os.getpid()}-podman"
     words = ["env", f"PODQOS_BIN={harness.BIN.resolve()}", "PYTHONDONTWRITEBYTECODE=1", "python3", __file__, root]
     try:
-        done = subprocess.run([CHROOTED, release, harness.REPOSITORY, *words], stdout=subprocess.PIPE, text=True,
-                              check=True, timeout=300)
+        # PODQOS_BIN may be elsewhere.
+        done = subprocess.run([CHROOTED, "--write", harness.BIN.resolve(), release, harness.REPOSITORY, *words],
+                              stdout=subprocess.PIPE, text=True, check=True, timeout=300)
     finally:
         machines.Machine().sweep(root)
     spent = json.loads(done.stdout.splitlines()[-1])
