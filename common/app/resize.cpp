@@ -254,10 +254,9 @@ Result<std::optional<Error>> save_resized(Transaction& transaction, core::PodRec
   // Of the steps of a resize, one changes nothing if all goes up, or down.
   if (record == before) return refused;
   core::Event event = core::event_of(core::EventKind::kResized, record);
-  event.text = cat("resized: cpu ", format_amount(record.counted_request.cpu), ", memory ",
-                   format_amount(record.counted_request.memory), " requested, before cpu ",
-                   format_amount(before.counted_request.cpu), ", memory ",
-                   format_amount(before.counted_request.memory));
+  const core::TierSum former = core::amounts_requested(before);
+  event.text = cat("resized: ", core::describe_requests(record), ", before cpu ",
+                   format_amount(former.cpu), ", memory ", format_amount(former.memory));
   transaction.event(core::LogLevel::kInfo, std::move(event), cat(core::name_of(record), ": "));
   return refused;
 }

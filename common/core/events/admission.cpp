@@ -161,9 +161,8 @@ void warn_uncounted(Admission& admission, const AdmissionSnapshot& snapshot,
 std::string describe_admission(const Admission& admission) {
   const PodRecord& record = admission.record;
   const ContainerRecord& container = admission.container;
-  return cat(format_qos_class(record.qos_class), ", cpu ",
-             format_amount(record.counted_request.cpu), ", memory ",
-             format_amount(record.counted_request.memory), " requested, at ", container.cgroup);
+  return cat(format_qos_class(record.qos_class), ", ", describe_requests(record), ", at ",
+             container.cgroup);
 }
 
 void reconcile_bundle(TiersRecord& tiers, PodRecord& record, ContainerFacts& facts) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/text.h"
+#include "common/core/kubernetes/qos.h"
 #include "common/core/pods/counting.h"
 
 namespace podqos::core {
@@ -87,6 +88,28 @@ std::optional<Bytes> backing_of(const ContainerFacts& facts, const EngineAnnotat
   };
   const bool has_overhead = engine.is_sandbox && engine.pod_overhead;
   return memory_of(facts.resources) + (has_overhead ? memory_of(*engine.pod_overhead) : Bytes{0});
+}
+
+std::string describe_requests(const PodRecord& record) {
+  const auto amounts = [](const TierSum& sum) {
+    return cat("cpu ", format_amount(sum.cpu), ", memory ", format_amount(sum.memory));
+  };
+  const TierSum requested = amounts_requested(record);
+  const TierSum& counted = record.counted_request;
+  const bool is_all = requested.cpu == counted.cpu && requested.memory == counted.memory;
+  return cat(amounts(requested), " requested",
+             is_all ? "" : cat(", of which ", amounts(counted), " count"));
+}
+
+std::optional<std::string> describe_late_requests(const PodRecord& record) {
+  const bool is_chosen = record.class_source == ClassSource::kEngine ||
+                         record.class_source == ClassSource::kQosAnnotation;
+  if (record.qos_class != QosClass::kBestEffort || is_chosen || record.kubelets_own ||
+      classify(whole_pod(record.pod, record.sums)).qos_class == QosClass::kBestEffort)
+    return std::nullopt;
+  return cat(describe_requests(record),
+             ": its first container requested nothing, so it is BestEffort; annotate the pod with "
+             "podqos.io/pod (podqosctl annotate), then recreate it");
 }
 
 std::optional<std::string> describe_uncounted(const PodRecord& record, const Settings& settings) {

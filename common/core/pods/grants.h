@@ -51,12 +51,19 @@ void grant_requests(PodRecord& record, const TierSums& others, const Settings& s
 [[nodiscard]] std::optional<Bytes> backing_of(const ContainerFacts& facts,
                                               const EngineAnnotations& engine);
 
+/// "cpu 1, memory 64Mi requested", and what of it counts if that is not all.
+[[nodiscard]] std::string describe_requests(const PodRecord& record);
+
 /// Warning for the node's operator that not all requests of a pod count, with cause and remedy.
 /// nullopt if they all do, for a kubelet's, released and BestEffort pods, where the node has no
 /// room for them but `admission` of the resource is "off", and where the limits of containers that
 /// are still to come may back the rest.
 [[nodiscard]] std::optional<std::string> describe_uncounted(const PodRecord& record,
                                                             const Settings& settings);
+
+/// Warning that a pod whose containers became known one after another requests something, which
+/// does not count: its first container requested nothing. nullopt if that is not so.
+[[nodiscard]] std::optional<std::string> describe_late_requests(const PodRecord& record);
 
 /// Enters a pod into the list of those whose requests have been cut, changes its entry, or removes
 /// it. A pod beyond the first 64 is not entered.

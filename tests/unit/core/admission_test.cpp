@@ -298,6 +298,8 @@ Admission admission_of_c1() {
   admission.container.cgroup = std::string{kPodCgroup} + "/c1";
   admission.record.pod.uid = "42";
   admission.record.qos_class = QosClass::kBurstable;
+  const ResourceList requests = pod_text::list({{"cpu", "100m"}, {"memory", "64Mi"}});
+  admission.record.pod.containers = {pod_text::container("web", requests)};
   admission.record.counted_request = {.pods = 1, .cpu = MilliCpu{100}, .memory = Bytes{67'108'864}};
   return admission;
 }

@@ -458,5 +458,33 @@ TEST_F(NodeFitTest, WhatIsOffIsNotSaid) {
   EXPECT_THAT(describe_uncounted(record, settings_).value_or(""), HasSubstr("maxPodClaim is 50%"));
 }
 
+TEST(DescribeRequests, TellsWhatOfThemCounts) {
+  PodRecord record = requesting("1", "64Mi");
+  record.counted_request = sum(1000, 64LL << 20);
+  EXPECT_EQ(describe_requests(record), "cpu 1, memory 64Mi requested");
+  record.counted_request = sum(800, 64LL << 20);
+  EXPECT_EQ(describe_requests(record),
+            "cpu 1, memory 64Mi requested, of which cpu 800m, memory 64Mi count");
+}
+
+TEST(DescribeLateRequests, TellsOfThoseThatCameAfterTheClass) {
+  PodRecord record = requesting("50m", "0", QosClass::kBestEffort);
+  EXPECT_EQ(describe_late_requests(record).value_or(""),
+            "cpu 50m, memory 0 requested, of which cpu 0, memory 0 count: its first container "
+            "requested nothing, so it is BestEffort; annotate the pod with podqos.io/pod "
+            "(podqosctl annotate), then recreate it");
+  for (const auto source : {ClassSource::kEngine, ClassSource::kQosAnnotation}) {
+    record.class_source = source;
+    EXPECT_EQ(describe_late_requests(record), std::nullopt);
+  }
+  EXPECT_EQ(describe_late_requests(of_kubelet(requesting("1", "0", QosClass::kBestEffort))),
+            std::nullopt);
+  EXPECT_EQ(describe_late_requests(requesting("1", "0")), std::nullopt);
+  record = with_class(QosClass::kBestEffort);
+  EXPECT_EQ(describe_late_requests(record), std::nullopt);
+  record.pod.overhead = list({{"cpu", "10m"}});
+  EXPECT_EQ(describe_late_requests(record), std::nullopt);
+}
+
 }  // namespace
 }  // namespace podqos::core
