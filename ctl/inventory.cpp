@@ -168,6 +168,7 @@ class Inventory {
     const core::CgroupValues rule = check_pod(name, record, cgroup);
     if (const auto words = core::describe_uncounted(record, settings_))
       note("requests", name, *words);
+    if (const auto words = core::describe_late_requests(record)) note("requests", name, *words);
     Json json = {
         {"uid", record.pod.uid},
         {"engine", core::format_engine(record.engine)},
