@@ -47,6 +47,16 @@ Status write_line(const sys::Directory& state, int file, std::string_view line) 
   return fail_errno(err, cat("write ", state.path(), "/", kEventsName));
 }
 
+/// Podman runs two hooks for one start of a container, which fail alike.
+bool is_repeated(const EventList& list, core::Event event) {
+  constexpr UnixMillis kStart{10'000};
+  if (event.kind != core::EventKind::kFailed || list.events.empty()) return false;
+  const core::Event& last = list.events.back();
+  if (event.time - last.time > kStart) return false;
+  event.time = last.time;
+  return event == last;
+}
+
 void note_line(std::string_view line, EventList& out) {
   if (line.empty()) return;
   auto event = codec::parse_event(line);
@@ -57,7 +67,7 @@ void note_line(std::string_view line, EventList& out) {
     if (start != std::string_view::npos && start > 0)
       event = codec::parse_event(line.substr(start));
   }
-  if (event) out.events.push_back(*std::move(event));
+  if (event && !is_repeated(out, *event)) out.events.push_back(*std::move(event));
 }
 
 }  // namespace

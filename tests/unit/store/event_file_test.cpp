@@ -69,6 +69,24 @@ TEST_F(EventFileTest, HasTheEventsInTheirOrder) {
   EXPECT_EQ(status_of("events").st_mode, S_IFREG | 0600U);
 }
 
+TEST_F(EventFileTest, TellsAFailureThatTwoHooksHaveOnce) {
+  core::Event failure{.time = UnixMillis{1'000}, .kind = core::EventKind::kFailed, .text = "a"};
+  const auto add = [&](std::int64_t time) {
+    failure.time = UnixMillis{time};
+    EXPECT_TRUE(writer_.append(state(), failure));
+  };
+  add(1'000);
+  add(11'000);
+  add(11'001);
+  EXPECT_EQ(read().events.size(), 2U);
+  failure.container_id = "other";
+  add(11'002);
+  failure.kind = core::EventKind::kReleased;
+  add(11'003);
+  add(11'004);
+  EXPECT_EQ(read().events.size(), 5U);
+}
+
 TEST_F(EventFileTest, IsNotMadeWhereItsSizeIsZero) {
   EventWriter none{Bytes{0}};
   EXPECT_TRUE(none.append(state(), event_with("text")));
