@@ -108,6 +108,8 @@ Status apply_container(Transaction& transaction, const Admission& admission, con
   const bool untouched = admission.on_misplaced == core::OnMisplaced::kIgnore;
   if (admission.left_with_engine && untouched) return {};
   if (admission.belongs_to && untouched) {
+    // An engine without a cgroup parent starts each sandbox elsewhere, and nothing runs in it.
+    if (container.sandbox) return {};
     report_misplaced(transaction, core::LogLevel::kInfo, admission, init, kNotMoved);
     return {};
   }
