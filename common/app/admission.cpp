@@ -331,16 +331,19 @@ core::Event subject_of(const core::ContainerFacts& facts, std::string_view place
       facts.annotations, {.id = facts.id, .cgroup = placed_at, .bundle = facts.bundle});
   const core::EngineAnnotations engine =
       facts.engine ? *facts.engine : parsed.value_or(core::EngineAnnotations{});
-  const auto annotation = [&](std::string_view key) {
+  // A value that is refused names nothing.
+  const auto annotation = [&](std::string_view key, Status (*check)(std::string_view)) {
     const auto found = facts.annotations.find(key);
-    return found == facts.annotations.end() ? std::string{} : found->second;
+    const bool is_there = found != facts.annotations.end() && check(found->second);
+    return is_there ? found->second : std::string{};
   };
   core::Event subject{
       .engine = std::string{core::format_engine(engine.engine)},
       .pod_namespace = engine.pod_namespace.value_or(""),
       .pod_name = engine.pod_name.value_or(""),
-      .uid = engine.pod_uid.value_or(annotation("podqos.io/pod-uid")),
-      .container = engine.container_name.value_or(annotation("podqos.io/container")),
+      .uid = engine.pod_uid.value_or(annotation("podqos.io/pod-uid", core::check_pod_uid)),
+      .container = engine.container_name.value_or(
+          annotation("podqos.io/container", core::check_cgroup_component)),
       .container_id = facts.id};
   if (subject.uid.empty()) subject.uid = engine.sandbox_id.value_or("");
   return subject;

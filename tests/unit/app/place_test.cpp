@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -41,6 +42,24 @@ TEST(MayConcern, LooksForTheNamesOfPodsUnlessAllArePods) {
     EXPECT_TRUE(may_concern(config, settings));
     settings.enabled = false;
     EXPECT_FALSE(may_concern(config, settings));
+  }
+}
+
+TEST(SubjectOf, IsNotNamedByWhatIsRefused) {
+  const auto subject = [](std::string uid, std::string name) {
+    core::ContainerFacts facts;
+    facts.id = "c1";
+    facts.annotations = {{"podqos.io/pod-uid", std::move(uid)},
+                         {"podqos.io/container", std::move(name)}};
+    return subject_of(facts, "");
+  };
+  EXPECT_EQ(subject("web-1", "app").uid, "web-1");
+  EXPECT_EQ(subject("web-1", "app").container, "app");
+  for (const std::string& refused : {std::string{"\x1b[2J"}, std::string{"../../etc"},
+                                     std::string(100'000, 'a'), std::string{"a\xe2\x80\xae"}}) {
+    EXPECT_EQ(subject(refused, refused).uid, "");
+    EXPECT_EQ(subject(refused, refused).container, "");
+    EXPECT_EQ(subject(refused, refused).container_id, "c1");
   }
 }
 
