@@ -54,6 +54,15 @@ bool has_later(const std::vector<Event>& events, std::size_t at) {
   });
 }
 
+/// See MissedFacts. containerd's shim notes the path of its runtime in the bundle.
+/// @note containerd cmd/containerd-shim-runc-v2/runc/util.go WriteRuntime
+std::string_view program_in(const sys::Directory& bundle, const codec::OciConfig& config) {
+  if (config.has_create_hook) return "podqos-hook";
+  constexpr std::size_t kMostPath = 4096;
+  const auto runtime = bundle.read_file("runtime", kMostPath);
+  return runtime && trimmed(*runtime).ends_with("/podqos-runtime") ? "podqos-runtime" : "";
+}
+
 /// Looks at containers that are in no record.
 class Search {
  public:
@@ -103,7 +112,7 @@ class Search {
     explain(missed, {.configuration = configuration_,
                      .failure = failure_of(missed.container),
                      .refusal = request ? std::nullopt : std::optional{request.error()},
-                     .has_hook = config->has_create_hook,
+                     .program = program_in(*bundle, *config),
                      .engine = core::parse_engine(missed.container.engine)});
     found_.push_back(std::move(missed));
   }
@@ -164,9 +173,9 @@ void explain(NotManaged& missed, const MissedFacts& facts) {
                "correct it (podqosctl config check)");
   if (!facts.configuration.settings.enabled)
     return set("podqos is switched off by \"enabled\": false", "remove \"enabled\": false");
-  if (facts.has_hook)
-    return set("its hooks call podqos-hook, which has recorded nothing of it",
-               "see journalctl -t podqos-hook");
+  if (!facts.program.empty())
+    return set(cat("its engine called ", facts.program, ", which has recorded nothing of it"),
+               cat("see podqosctl doctor and journalctl -t ", facts.program));
   const bool cri = facts.engine == core::Engine::kContainerd || facts.engine == core::Engine::kCrio;
   set(cat("podqos was not asked when it was created: its runtime was not podqos-runtime, it has no "
           "hook of podqos's",

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/app/configuration.h"
@@ -30,7 +31,8 @@ struct MissedFacts {
   /// The last that was recorded of it, if that was a failure.
   const core::Event* failure = nullptr;
   std::optional<Error> refusal = std::nullopt;  ///< of its annotations
-  bool has_hook = false;                        ///< its config.json calls podqos-hook
+  /// The one of podqos's programs that its bundle names: podqos-hook, podqos-runtime, or ""
+  std::string_view program = "";
   std::optional<core::Engine> engine = std::nullopt;
 };
 

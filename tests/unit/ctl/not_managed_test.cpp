@@ -47,7 +47,7 @@ class Explain : public ::testing::Test {
     explain(missed, {.configuration = configuration_,
                      .failure = failed_ ? &failure_ : nullptr,
                      .refusal = refusal_,
-                     .has_hook = has_hook_,
+                     .program = program_,
                      .engine = core::Engine::kDocker});
     return cat(missed.why, " → ", missed.remedy);
   }
@@ -55,7 +55,7 @@ class Explain : public ::testing::Test {
   core::Event failure_{.kind = kFailed, .text = "driver"};
   bool failed_ = true;
   std::optional<Error> refusal_ = Error{ErrorCode::kInvalidArgument, "unknown annotation"};
-  bool has_hook_ = true;
+  std::string_view program_ = "podqos-runtime";
 };
 
 TEST_F(Explain, SaysWhatIsSurest) {
@@ -76,8 +76,10 @@ TEST_F(Explain, SaysWhatIsSurest) {
             "podqos is switched off by \"enabled\": false → remove \"enabled\": false, then "
             "recreate the container");
   configuration_.settings.enabled = true;
-  EXPECT_THAT(explained(), HasSubstr("its hooks call podqos-hook"));
-  has_hook_ = false;
+  EXPECT_EQ(explained(),
+            "its engine called podqos-runtime, which has recorded nothing of it → see podqosctl "
+            "doctor and journalctl -t podqos-runtime, then recreate the container");
+  program_ = "";
   EXPECT_EQ(explained(),
             "podqos was not asked when it was created: its runtime was not podqos-runtime, it has "
             "no hook of podqos's → start it with --runtime podqos, or: podqosctl configure docker "
