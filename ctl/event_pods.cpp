@@ -1,6 +1,7 @@
 #include "ctl/event_pods.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
@@ -17,11 +18,15 @@ const std::string& uid_of(const Event& event) {
 
 std::vector<core::PodRecord> pods_in(const std::vector<Event>& events) {
   std::map<std::string, core::PodRecord> pods;
+  // By engine, namespace and name the uid of the pod that came last.
+  std::map<std::array<std::string, 3>, std::string> newest;
   for (const Event& event : events) {
     if (uid_of(event).empty()) continue;
     core::PodRecord& record = pods[uid_of(event)];
     record.pod.uid = uid_of(event);
     if (!event.pod_name.empty()) {
+      if (record.pod.name.empty())
+        newest[{event.engine, event.pod_namespace, event.pod_name}] = uid_of(event);
       record.pod.name = event.pod_name;
       record.pod.pod_namespace = event.pod_namespace;
     }
@@ -38,8 +43,13 @@ std::vector<core::PodRecord> pods_in(const std::vector<Event>& events) {
   }
   std::vector<core::PodRecord> found;
   found.reserve(pods.size());
-  for (auto& [uid, record] : pods)
+  for (auto& [uid, record] : pods) {
+    const std::string engine{core::format_engine(record.engine)};
+    const auto last = newest.find({engine, record.pod.pod_namespace, record.pod.name});
+    if (last != newest.end() && last->second != uid)
+      record.pod.name = record.pod.pod_namespace = "";
     found.push_back(std::move(record));
+  }
   return found;
 }
 

@@ -14,7 +14,8 @@ namespace podqos::ctl {
 /// The pod of an event. One that is only about a container stands for a pod of its own.
 [[nodiscard]] const std::string& uid_of(const core::Event& event);
 
-/// The pods and containers that events are about, by the newest ones, for select().
+/// The pods and containers that events are about, by the newest ones, for select(). Of pods with
+/// the same name only the newest has it, so that one that was made again is found by its name.
 [[nodiscard]] std::vector<core::PodRecord> pods_in(const std::vector<core::Event>& events);
 
 /// Whether the event is about what was selected, or a container of it.

@@ -118,7 +118,7 @@ std::string hint(const std::vector<const core::PodRecord*>& pods, std::string_vi
 
 }  // namespace
 
-Result<Selection> select(const std::vector<core::PodRecord>& pods, std::string_view argument) {
+Result<Selection> select(std::span<const core::PodRecord> pods, std::string_view argument) {
   std::string_view rest = argument;
   std::optional<core::Engine> engine;
   if (rest.contains(':')) {

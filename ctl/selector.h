@@ -1,7 +1,7 @@
 #pragma once
 
+#include <span>
 #include <string_view>
-#include <vector>
 
 #include "common/base/error.h"
 #include "common/core/record.h"
@@ -27,7 +27,7 @@ struct Selection {
 /// @param pods  have to outlive the selection
 /// @return kNotFound with the nearest name or those that exist; kInvalidArgument if several have
 ///         it, with what names each of them, and for an unknown engine
-[[nodiscard]] Result<Selection> select(const std::vector<core::PodRecord>& pods,
+[[nodiscard]] Result<Selection> select(std::span<const core::PodRecord> pods,
                                        std::string_view argument);
 
 }  // namespace podqos::ctl

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <ranges>
+#include <span>
 #include <utility>
 
 #include "common/app/log.h"
@@ -42,7 +43,7 @@ constexpr std::array kSentences = {
     Sentence{"class", "Its class is {class}: {reason} (by {source})."},
     Sentence{"partial", "Its containers become known one after another: it may have more."},
     Sentence{"cgroup", "{of} cgroup is {value}."},
-    Sentence{"requests", "{of} requests are {value}, by which its share of the CPU goes.",
+    Sentence{"requests", "{of} requests are {value}.",
              "{of} requests are none, so that it has the least share of the CPU."},
     Sentence{"cpuWeight", "{of} CPU weight is {value}."},
     Sentence{"cpuShares", "{of} CPU shares are {value}."},
@@ -187,7 +188,7 @@ class Facts {
     add_cpu(pod, nullptr);
     add_memory(pod, nullptr);
     for (const Json& container : pod.at("containers")) {
-      if (container.at("state") == "dead") continue;
+      if (container.at("state") == "dead" || container.at("sandbox") == true) continue;
       add_cpu(pod, &container);
       add_memory(pod, &container);
     }
@@ -225,7 +226,8 @@ class Facts {
   Json list_ = Json::array();
 };
 
-/// The pods with records and, beside their containers, all that the journal or a runtime knows.
+/// The pods with records first, and all that the journal or a runtime knows beside these and their
+/// containers.
 std::vector<core::PodRecord> known_pods(const NodeStory& story) {
   std::vector<core::PodRecord> pods = story.records.pods;
   std::vector<Event> events = story.events;
@@ -250,6 +252,14 @@ std::vector<core::PodRecord> known_pods(const NodeStory& story) {
       if (!has(*known, container)) known->containers.push_back(std::move(container));
   }
   return pods;
+}
+
+/// One of known_pods(): of those with the same name the one that has a record.
+Result<Selection> select_known(const std::vector<core::PodRecord>& known, std::size_t recorded,
+                               std::string_view selector) {
+  auto living = select(std::span{known}.first(recorded), selector);
+  if (living || living.error().code != ErrorCode::kNotFound) return living;
+  return select(known, selector);
 }
 
 /// What was selected, as the records have it.
@@ -295,7 +305,7 @@ Result<NodeStory> read_story(const Cli& cli, cgroup::Machine& cgroups) {
 
 Result<Json> why_json(const NodeStory& story, cgroup::Machine& cgroups, std::string_view selector) {
   const std::vector<core::PodRecord> pods = known_pods(story);
-  PODQOS_ASSIGN(const Selection selected, select(pods, selector));
+  PODQOS_ASSIGN(const Selection selected, select_known(pods, story.records.pods.size(), selector));
   Facts facts{selected};
   std::string_view state;
   for (const NotManaged& each : story.missed) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/text.h"
+#include "common/sys/process.h"
 #include "tests/unit/cgroup/fake_machine.h"
 #include "tests/unit/core/pod_text.h"
 #include "tests/unit/temporary_directory.h"
@@ -83,6 +84,41 @@ TEST_F(Why, TellsClassValuesAndEventsOfAPod) {
                               "unlimited"));
   EXPECT_THAT(text, HasSubstr(": The wrapper podqos-runtime placed default/web/app before it was "
                               "created: BestEffort at /pod/app.\n"));
+}
+
+TEST_F(Why, LeavesOutTheSandbox) {
+  core::ContainerRecord& app = story_.records.pods.front().containers.front();
+  app.start_time = sys::start_time_of(app.pid).value().value();
+  core::ContainerRecord sandbox = app;
+  sandbox.id = sandbox.name = "pause";
+  sandbox.sandbox = true;
+  story_.records.pods.front().containers.push_back(sandbox);
+  const std::string text = why("web");
+  EXPECT_THAT(text, HasSubstr("Container app's"));
+  EXPECT_THAT(text, Not(HasSubstr("pause")));
+}
+
+TEST_F(Why, WarnsOfRequestsThatDoNotCountSinceTheyCameLate) {
+  story_.records.pods.front().pod.containers = {
+      core::pod_text::container("app", core::pod_text::list({{"cpu", "50m"}}))};
+  const std::string text = why("web");
+  EXPECT_THAT(text, HasSubstr("Its requests are cpu 50m.\n"));
+  EXPECT_THAT(text, HasSubstr("Warning: pod default/web: cpu 50m, memory 0 requested, of which cpu "
+                              "0, memory 0 count: its first container requested nothing"));
+}
+
+/// A pod that is made again has another uid.
+TEST_F(Why, IsAboutTheNewestPodOfAName) {
+  add_event(kReleased, "the first");
+  story_.events.back().uid = "u-0";
+  add_event(kPlaced, "the second");
+  add_event(kThrottled, "late news of the first");
+  story_.events.back().uid = "u-0";
+  EXPECT_THAT(why("default/web"), HasSubstr("the second"));
+  EXPECT_EQ(state_, "managed");
+  story_.records.pods.clear();
+  EXPECT_THAT(why("web"), AllOf(HasSubstr("the second"), Not(HasSubstr("the first"))));
+  EXPECT_THAT(why("u-0"), AllOf(HasSubstr("the first"), Not(HasSubstr("the second"))));
 }
 
 /// As explain does.
