@@ -129,7 +129,7 @@ core::QosVerdict verdict_of(const core::PodRecord& record, const core::Pod& whol
     // In the words of the rule, which knows no annotations.
     const std::size_t at = verdict.reason.find(kPodLevel);
     if (at != std::string::npos)
-      verdict.reason.replace(at, kPodLevel.size(), core::format_source(record.class_source));
+      verdict.reason.replace(at, kPodLevel.size(), "the pod");
   }
   return verdict;
 }

@@ -107,6 +107,15 @@ TEST_F(Why, WarnsOfRequestsThatDoNotCountSinceTheyCameLate) {
                               "0, memory 0 count: its first container requested nothing"));
 }
 
+TEST_F(Why, SaysThatAShortAnnotationIsAboutThePod) {
+  core::PodRecord& record = story_.records.pods.front();
+  record.pod.resources =
+      core::Resources{.requests = core::pod_text::list({{"cpu", "1"}}), .limits = {}};
+  record.qos_class = core::QosClass::kBurstable;
+  EXPECT_THAT(why("web"), HasSubstr("Its class is Burstable: the pod has no cpu limit (by "
+                                    "podqos.io/requests, limits).\n"));
+}
+
 /// A pod that is made again has another uid.
 TEST_F(Why, IsAboutTheNewestPodOfAName) {
   add_event(kReleased, "the first");
