@@ -112,8 +112,15 @@ std::string hint(const std::vector<const core::PodRecord*>& pods, std::string_vi
     }
   }
   const std::string nearest = codec::nearest_name(argument, {names.begin(), names.end()});
-  return nearest.empty() ? cat("; podqos has ", list_of(all))
-                         : cat("; did you mean ", nearest, "?");
+  if (!nearest.empty()) return cat("; did you mean ", nearest, "?");
+  const bool unnamed = std::ranges::any_of(pods, [](const core::PodRecord* pod) {
+    return pod->pod.name.empty() &&
+           (pod->engine == core::Engine::kPodman || pod->engine == core::Engine::kDocker);
+  });
+  return cat("; podqos has ", list_of(all),
+             unnamed ? "; it does not know names given by docker or podman run --name: take the "
+                       "container's id"
+                     : "");
 }
 
 }  // namespace

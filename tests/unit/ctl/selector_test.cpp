@@ -107,7 +107,9 @@ TEST(Select, SaysWhatThereIsInstead) {
        "name one of them in full, or by its id"},
       {"default/wbe", "pod or container \"default/wbe\" not found; did you mean default/web?"},
       {"fornt", "pod or container \"fornt\" not found; did you mean front?"},
-      {"docker:web", "pod or container \"docker:web\" not found; podqos has docker:727e8107f56a"},
+      {"docker:web",
+       "pod or container \"docker:web\" not found; podqos has docker:727e8107f56a"
+       "; it does not know names given by docker or podman run --name: take the container's id"},
       {"727", "pod or container \"727\" not found; did you mean 727e8107f56a?"},
       {"\x1b[2J:web",
        R"(unknown engine "\x1b[2J"; expected one of podman, docker, containerd, cri-o)"},
@@ -116,13 +118,16 @@ TEST(Select, SaysWhatThereIsInstead) {
       {"crio:web", "unknown engine \"crio\"; did you mean cri-o?"},
       {"zz\x1b[2J",
        R"(pod or container "zz\x1b[2J" not found; podqos has podman:p1, docker:727e8107f56a, )"
-       "containerd:default/web, podman:shop/web"},
+       "containerd:default/web, podman:shop/web; it does not know names given by docker or podman "
+       "run --name: take the container's id"},
       {"",
        "pod or container \"\" not found; podqos has podman:p1, docker:727e8107f56a, "
-       "containerd:default/web, podman:shop/web"},
+       "containerd:default/web, podman:shop/web; it does not know names given by docker or podman "
+       "run --name: take the container's id"},
       {"//",
        "pod or container \"//\" not found; podqos has podman:p1, docker:727e8107f56a, "
-       "containerd:default/web, podman:shop/web"},
+       "containerd:default/web, podman:shop/web; it does not know names given by docker or podman "
+       "run --name: take the container's id"},
   };
   const auto pods = node();
   for (const RefusedCase& each : cases) {
@@ -130,6 +135,8 @@ TEST(Select, SaysWhatThereIsInstead) {
     ASSERT_FALSE(found) << each.argument;
     EXPECT_EQ(found.error().message, each.message) << each.argument;
   }
+  EXPECT_EQ(select(std::vector{pods[2]}, "zz").error().message,
+            "pod or container \"zz\" not found; podqos has containerd:default/web");
   EXPECT_EQ(select({}, "web").error().message,
             "pod or container \"web\" not found; podqos has no pods");
 }
