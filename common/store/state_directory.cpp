@@ -60,15 +60,18 @@ Status check_state_directory(const sys::Directory& directory) {
   if (::fstat(directory.fd(), &opened) != 0) return fail_errno(errno, path);
   if (::lstat(path.c_str(), &named) != 0) return fail_errno(errno, path);
   if (S_ISLNK(named.st_mode))
-    return fail(ErrorCode::kConflict, cat("state directory ", path, " is a symlink"));
+    return fail(ErrorCode::kConflict,
+                cat("state directory ", path,
+                    " is a symlink: remove it, or set stateDir to the directory that it names"));
   if (opened.st_dev != named.st_dev || opened.st_ino != named.st_ino) {
     return fail(ErrorCode::kConflict,
                 cat("state directory ", path, " was replaced while it was opened"));
   }
   const uid_t caller = ::geteuid();
   if (opened.st_uid != caller) {
-    return fail(ErrorCode::kConflict, cat("state directory ", path, " belongs to user ",
-                                          opened.st_uid, ", not to ", caller));
+    return fail(ErrorCode::kConflict,
+                cat("state directory ", path, " belongs to user ", opened.st_uid, ", not to ",
+                    caller, ": inspect its files, then chown or remove it"));
   }
   if ((opened.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     return fail(ErrorCode::kConflict,
