@@ -27,6 +27,16 @@ bool may_overcommit(std::string_view name) {
   return !is_hugepages(name) && !is_extended(name);
 }
 
+/// As people write it: "300m", "64Mi".
+std::string shown(std::string_view name, const Quantity& quantity) {
+  const MilliCpu cpu{quantity.milli_value()};
+  if (name == kCpu && quantity == Quantity::from_milli(cpu.value())) return format_amount(cpu);
+  const Bytes bytes{quantity.value()};
+  if (is_in_bytes(name) && quantity == Quantity::from_units(bytes.value()))
+    return format_amount(bytes);
+  return quantity.format_decimal();
+}
+
 void check_quantities(Problems& problems, const ResourceList& list, std::string_view owner,
                       std::string_view what) {
   for (const auto& [name, quantity] : list) {
@@ -34,7 +44,7 @@ void check_quantities(Problems& problems, const ResourceList& list, std::string_
     const bool broken = is_extended(name) && !quantity.is_whole();
     if (!negative && !broken) continue;
     const std::string amount =
-        cat(owner, ": ", printable(name), " ", what, " ", quantity.format_decimal());
+        cat(owner, ": ", printable(name), " ", what, " ", shown(name, quantity));
     if (negative) problems.push_back(cat(amount, " is negative"));
     if (broken) problems.push_back(cat(amount, " is not a whole number"));
   }
@@ -44,13 +54,13 @@ void check_requests_against_limits(Problems& problems, const Resources& resource
                                    std::string_view owner) {
   for (const auto& [name, request] : resources.requests) {
     const auto limit = find(resources.limits, name);
-    const auto asked = cat(owner, ": ", printable(name), " request ", request.format_decimal());
+    const auto asked = cat(owner, ": ", printable(name), " request ", shown(name, request));
     if (!limit) {
       if (!may_overcommit(name)) problems.push_back(cat(asked, " needs an equal limit"));
     } else if (!may_overcommit(name) && request != *limit) {
-      problems.push_back(cat(asked, " must equal the limit ", limit->format_decimal()));
+      problems.push_back(cat(asked, " must equal the limit ", shown(name, *limit)));
     } else if (request > *limit) {
-      problems.push_back(cat(asked, " exceeds the limit ", limit->format_decimal()));
+      problems.push_back(cat(asked, " exceeds the limit ", shown(name, *limit)));
     }
   }
 }
@@ -82,8 +92,7 @@ void check_against_pod_limits(Problems& problems, const Container& container,
     const auto most = find(pod_limits, name);
     if (!most || limit <= *most) continue;
     problems.push_back(cat("container \"", container.name, "\": ", printable(name), " limit ",
-                           limit.format_decimal(), " exceeds the pod's limit ",
-                           most->format_decimal()));
+                           shown(name, limit), " exceeds the pod's limit ", shown(name, *most)));
   }
 }
 
@@ -93,8 +102,8 @@ void check_pod_level(Problems& problems, const Pod& pod, const Resources& pod_le
   for (const auto& [name, needed] : sum.requests) {
     const auto request = find(pod_level.requests, name);
     if (!request || needed <= *request) continue;
-    problems.push_back(cat("pod: ", printable(name), " request ", request->format_decimal(),
-                           " is below the containers' ", needed.format_decimal()));
+    problems.push_back(cat("pod: ", printable(name), " request ", shown(name, *request),
+                           " is below the containers' ", shown(name, needed)));
   }
   // Init containers are not compared: the pod's limit applies to them.
   for (const Container& container : pod.containers) {
@@ -135,7 +144,7 @@ void check_resource(Problems& problems, std::string_view owner, const std::strin
   if (!is_hugepages(name)) return;
   const auto page = Quantity::parse(name.substr(kHugePagesPrefix.size()));
   if (page && page->value() > 0 && quantity.value() % page->value() == 0) return;
-  problems.push_back(cat(owner, ": ", printable(name), " ", quantity.format_decimal(),
+  problems.push_back(cat(owner, ": ", printable(name), " ", shown(name, quantity),
                          " is not a multiple of the page size"));
 }
 

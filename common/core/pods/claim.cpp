@@ -18,16 +18,16 @@ std::string exceeds_engine(std::string_view kind, const ResourceList& list,
   const auto memory = find(list, kMemory);
   if (memory && engine.memory_limit && *engine.memory_limit > 0 &&
       memory->value() > *engine.memory_limit) {
-    return cat("memory ", kind, " ", memory->value(), " exceeds the engine's limit ",
-               *engine.memory_limit);
+    return cat("memory ", kind, " ", format_amount(Bytes{memory->value()}),
+               " exceeds the engine's limit ", format_amount(Bytes{*engine.memory_limit}));
   }
   const auto cpu = find(list, kCpu);
   if (cpu && engine.cpu_quota && *engine.cpu_quota > 0) {
     const Micros period = engine.period();
     // The engine may have rounded its quota down, so 1 us more is accepted.
     if (cpu_quota_for(MilliCpu{cpu->milli_value()}, period).value() > *engine.cpu_quota + 1) {
-      return cat("cpu ", kind, " ", cpu->milli_value(), "m exceeds the engine's quota ",
-                 *engine.cpu_quota, "/", period.value());
+      return cat("cpu ", kind, " ", format_amount(MilliCpu{cpu->milli_value()}),
+                 " exceeds the engine's quota ", *engine.cpu_quota, "/", period.value());
     }
   }
   return {};

@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "common/base/text.h"
 #include "common/core/cgroups/naming.h"
 #include "common/core/kubernetes/cgroup_values.h"
 #include "common/core/kubernetes/memory_qos.h"
@@ -163,11 +165,18 @@ Refusal read_refusal(const std::string& message, const json& spec) {
   return refusal;
 }
 
+/// Whether a word of the text is this amount, however it is written.
+bool has_amount(std::string_view text, const std::string& amount) {
+  while (!text.empty())
+    if (decimal(std::string{read_until(text, ' ')}) == amount) return true;
+  return false;
+}
+
 bool reports(const std::vector<std::string>& problems, const Refusal& refusal) {
   return std::ranges::any_of(problems, [&](const std::string& problem) {
     return problem.starts_with(cat(refusal.owner, ": ", refusal.resource, " ")) &&
-           problem.contains(cat(" ", refusal.value, " ")) &&
-           problem.ends_with(cat(" ", refusal.bound));
+           has_amount(problem, refusal.value) &&
+           decimal(problem.substr(problem.rfind(' ') + 1)) == refusal.bound;
   });
 }
 

@@ -440,7 +440,7 @@ TEST(ClaimForTrust, ChecksRequestsAlone) {
   a.facts.resources.memory_limit = 4096;
   const PodClaim claim = claim_of(a);
   EXPECT_EQ(claim.source, ClassSource::kInference);
-  EXPECT_THAT(claim.warnings, ElementsAre(HasSubstr("memory request 107374182400 exceeds")));
+  EXPECT_THAT(claim.warnings, ElementsAre(HasSubstr("memory request 100Gi exceeds")));
 }
 
 TEST(ClaimForTrust, ChecksCpuRequestsAlone) {

@@ -111,7 +111,7 @@ TEST(DecideResize, RefusesWhatKubernetesRefuses) {
            {"RequestAboveLimit",
             {"web", {list({{"cpu", "501m"}}), {}}},
             ErrorCode::kInvalidArgument,
-            "cpu request 0.501 exceeds the limit 0.5"},
+            "cpu request 501m exceeds the limit 500m"},
            {"LimitBelowRequest",
             {"web", {{}, memory("63Mi")}},
             ErrorCode::kInvalidArgument,

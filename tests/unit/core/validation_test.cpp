@@ -51,11 +51,11 @@ TEST(ValidateReports, ContainerResourceAndBothValues) {
             "pod: cpu overhead -1 is negative"},
            {"RequestAboveLimit",
             pod({container("a", list({{"cpu", "1.5"}}), list({{"cpu", "1"}}))}),
-            "container \"a\": cpu request 1.5 exceeds the limit 1"},
+            "container \"a\": cpu request 1500m exceeds the limit 1"},
            {"HugePagesDiffer",
             pod({container("a", list({{"cpu", "1"}, {"hugepages-2Mi", "2Mi"}}),
                            list({{"hugepages-2Mi", "4Mi"}}))}),
-            "container \"a\": hugepages-2Mi request 2097152 must equal the limit 4194304"},
+            "container \"a\": hugepages-2Mi request 2Mi must equal the limit 4Mi"},
            {"HugePagesAlone",
             pod({container("a", list({{"hugepages-2Mi", "2Mi"}}),
                            list({{"hugepages-2Mi", "2Mi"}}))}),
@@ -75,7 +75,7 @@ TEST(ValidateReports, ContainerResourceAndBothValues) {
            {"ContainerLimitAbovePods",
             with_pod_level(pod({container("a", {}, list({{"memory", "2Gi"}}))}), {},
                            list({{"memory", "1Gi"}})),
-            "container \"a\": memory limit 2147483648 exceeds the pod's limit 1073741824"}}) {
+            "container \"a\": memory limit 2Gi exceeds the pod's limit 1Gi"}}) {
     SCOPED_TRACE(row.name);
     EXPECT_THAT(validate(row.pod), ElementsAre(row.problem));
   }
@@ -110,7 +110,7 @@ TEST(ValidateManifest, WantsWholeHugePages) {
     return validate_manifest(pod({container("a", both, both)}));
   };
   EXPECT_THAT(with("4Mi"), IsEmpty());
-  EXPECT_THAT(with("3Mi"), Contains(HasSubstr("hugepages-2Mi 3145728 is not a multiple")));
+  EXPECT_THAT(with("3Mi"), Contains(HasSubstr("hugepages-2Mi 3Mi is not a multiple")));
 }
 
 TEST(ValidateManifest, ReportsWhatValidateDoes) {
