@@ -117,6 +117,11 @@ Status run(const nri::Options& options, nri::Configuration& configuration) {
        .log = configuration.log(),
        .reload = [&] { reload(configuration); },
        .hold = hold,
+       // Without it podqosctl says less.
+       .record =
+           [&](std::string_view text) {
+             static_cast<void>(nri::write_status(state_dir, text).has_value());
+           },
        .housekeep = [&] { return plugin.housekeep(); },
        .http = http,
        .page = [&](std::string_view path,

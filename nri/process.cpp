@@ -14,6 +14,7 @@
 
 #include <pthread.h>
 
+#include "common/app/log.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/store/state_directory.h"
@@ -24,14 +25,12 @@ namespace podqos::nri {
 
 namespace {
 
-/// The lock file in the state directory; it contains the holder's pid.
-constexpr const char* kLockName = "nri.lock";
-
 /// Describes the process whose pid is in the lock file; "" if it has none.
 std::string holder_of(const sys::Directory& directory) {
-  constexpr std::size_t kLongest = 16;
-  const auto text = directory.read_file(kLockName, kLongest);
-  const auto pid = text ? parse_int(without_newline(*text)) : std::nullopt;
+  constexpr std::size_t kLongest = 4096;
+  const auto text = directory.read_file(store::kPluginFile, kLongest);
+  std::string_view lines = text ? std::string_view{*text} : "";
+  const auto pid = parse_int(read_until(lines, '\n'));
   return pid ? cat(" (process ", *pid, ")") : "";
 }
 
@@ -63,18 +62,28 @@ Result<sys::FileLock> lock_single_instance(const std::string& state_directory,
                                            std::chrono::milliseconds timeout,
                                            const sys::Clock& clock) {
   PODQOS_ASSIGN(const auto directory, store::make_state_directory(state_directory));
-  auto lock =
-      sys::FileLock::acquire(directory, kLockName, timeout, sys::Clock::TimePoint::max(), clock);
-  const std::string path = cat(directory.path(), "/", kLockName);
+  auto lock = sys::FileLock::acquire(directory, store::kPluginFile, timeout,
+                                     sys::Clock::TimePoint::max(), clock);
+  const std::string path = cat(directory.path(), "/", store::kPluginFile);
   if (!lock && lock.error().code == ErrorCode::kTimeout) {
     return fail(ErrorCode::kTimeout, cat("another podqos-nri", holder_of(directory), " holds ",
                                          path, ": only one may serve a runtime"));
   }
   if (!lock) return lock;
-  PODQOS_ASSIGN(const auto file, directory.open_file(kLockName, O_WRONLY | O_TRUNC));
-  if (auto written = sys::write_all(file.fd.get(), cat(::getpid(), "\n")); !written)
-    return fail(std::move(written).error().with_context(path));
+  PODQOS_TRY(write_status(state_directory, ""));
   return lock;
+}
+
+Status write_status(const std::string& state_directory, std::string_view status) {
+  PODQOS_ASSIGN(const auto directory, store::open_state_directory(state_directory));
+  // A reader finds one status or the other, and not an empty file between them.
+  const int cleared = status.empty() ? O_TRUNC : 0;
+  PODQOS_ASSIGN(const auto file, directory.open_file(store::kPluginFile, O_WRONLY | cleared));
+  auto written = sys::write_all(
+      file.fd.get(), cat(::getpid(), "\n", app::one_line(status), status.empty() ? "" : "\n"));
+  if (written) return {};
+  return fail(
+      std::move(written).error().with_context(cat(directory.path(), "/", store::kPluginFile)));
 }
 
 Status join_cgroup_namespace() {

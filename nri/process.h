@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
 
 #include "common/base/error.h"
 #include "common/sys/clock.h"
@@ -22,6 +23,11 @@ namespace podqos::nri {
 [[nodiscard]] Result<sys::FileLock> lock_single_instance(
     const std::string& state_directory, std::chrono::milliseconds timeout,
     const sys::Clock& clock = sys::kSteadyClock);
+
+/// Writes what the plugin does below its pid in `nri.lock`, on one line, where podqosctl finds it
+/// whoever has started the plugin. Only for the holder of the lock. What a longer status has left
+/// follows on further lines; "" leaves the pid alone.
+[[nodiscard]] Status write_status(const std::string& state_directory, std::string_view status);
 
 /// Joins the cgroup namespace of process 1 if this process is in one below it, as a container of
 /// cgroup v2 that is not privileged: there the cgroups of other processes have relative paths, and

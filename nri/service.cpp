@@ -125,7 +125,7 @@ Status Service::connect() {
     only_ = true;
     status_.standby = false;
     const bool stood_by = !last_failure_.empty();
-    if (stood_by) ports_.notify.status(waiting_);
+    if (stood_by) report(waiting_);
   }
   PODQOS_ASSIGN(auto socket, connect_to(options_.socket));
   return make_link(std::move(socket));
@@ -248,7 +248,12 @@ void Service::end_link(const Error& reason) {
 
 void Service::announce(const std::string& line, void (app::Log::*write)(std::string_view)) {
   (ports_.log.*write)(line);
-  ports_.notify.status(line);
+  report(line);
+}
+
+void Service::report(std::string_view status) {
+  ports_.notify.status(status);
+  if (only_ || launched_) ports_.record(status);
 }
 
 void Service::retry_later() {

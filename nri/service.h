@@ -66,6 +66,8 @@ struct ServicePorts {
   /// Called before the plugin connects by path, until it succeeds; kTimeout: another plugin serves
   /// the runtime.
   std::function<Status()> hold;
+  /// Called with the status that systemd gets, while this is the only plugin.
+  std::function<void(std::string_view status)> record;
   /// Called regularly while the runtime sends events to the plugin, which may not have been
   /// synchronized. If it returns true, it is called again after pending requests.
   std::function<bool()> housekeep;
@@ -118,7 +120,9 @@ class Service {
   /// Closes the link; schedules the next attempt, or stops a plugin that the runtime started.
   void end_link(const Error& reason);
   void retry_later();
-  /// Logs a line, and reports it to systemd.
+  /// Reports a status to systemd, and for podqosctl if this is the only plugin.
+  void report(std::string_view status);
+  /// Logs a line, and reports it.
   void announce(const std::string& line, void (app::Log::*write)(std::string_view));
   /// @param obstacle  "" if the plugin is synchronized
   void set_status(bool connected, std::string obstacle);

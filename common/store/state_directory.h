@@ -18,6 +18,10 @@
 
 namespace podqos::store {
 
+/// Locked by the podqos-nri that serves the node's runtime. Its first lines are that one's pid, and
+/// what it says of the runtime (ServicePorts::record); both stay when it has ended.
+constexpr const char* kPluginFile = "nri.lock";
+
 /// Opens the state directory; creates it (mode 0700) if it is missing. Its parent must exist.
 /// Checks that no other user can change or replace the state, and sets mode 0700 where others could
 /// read it.

@@ -20,6 +20,7 @@ import machine as machines  # noqa: E402
 import metrics  # noqa: E402
 import nri_daemon  # noqa: E402
 import nri_peer  # noqa: E402
+import patience  # noqa: E402
 from nri_daemon import PROGRAM  # noqa: E402
 
 # CAP_DAC_OVERRIDE, CAP_KILL, CAP_SYS_PTRACE, CAP_SYS_ADMIN, CAP_SYS_NICE, CAP_SYS_RESOURCE
@@ -120,7 +121,10 @@ class DaemonTest(nri_daemon.DaemonCase):
         first.kill()
         first.wait()
         runtime.accept().welcome()
-        self.assertEqual((self.folder / "state/nri.lock").read_text(encoding="ascii"), f"{second.pid}\n")
+        said = self.folder / "state/nri.lock"
+        patience.wait_for(lambda: "\nsynchronized with" in said.read_text(encoding="ascii"), nri_peer.PATIENCE, said)
+        self.assertRegex(said.read_text(encoding="ascii"),
+                         rf"^{second.pid}\nsynchronized with the runtime at \S+ \(process \d+\)\n")
         third = self.start_at_socket()
         self.wait_for_log(f"another podqos-nri (process {second.pid}) holds")
         self.stop(third)

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <string>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/unit/temporary_directory.h"
@@ -49,6 +50,13 @@ TEST_F(SingleInstance, RefusesTheSecondAndNamesTheFirst) {
   EXPECT_EQ(held.error().message, "another podqos-nri (process " + std::to_string(::getpid()) +
                                       ") holds " + directory_ +
                                       "/nri.lock: only one may serve a runtime");
+  EXPECT_TRUE(write_status(directory_, "synchronized\nwith it"));
+  EXPECT_EQ(temporary_.read("state/nri.lock"),
+            std::to_string(::getpid()) + "\nsynchronized\\x0awith it\n");
+  EXPECT_EQ(lock().error().message, held.error().message);
+  EXPECT_TRUE(write_status(directory_, "waiting"));
+  EXPECT_THAT(temporary_.read("state/nri.lock"),
+              testing::StartsWith(std::to_string(::getpid()) + "\nwaiting\n"));
   for (const char* text : {"", "garbage\n", "a line that is far too long to be a pid\n"}) {
     temporary_.write("state/nri.lock", text);
     EXPECT_EQ(lock().error().message,

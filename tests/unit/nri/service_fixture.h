@@ -59,24 +59,25 @@ class ServiceTest : public ::testing::Test {
       // Signals that are sent to this thread are taken by this thread only.
       const auto signals = open_signals();
       HttpServer http{listener_.get(), kLong};
-      Service service{options_,
-                      {.handler = handler_,
-                       .signals = signals->get(),
-                       .notify = notify_,
-                       .log = log,
-                       .reload = [this] { ++reloads_; },
-                       .hold = [this]() -> Status {
-                         if (++attempts_to_hold_ < held_at_)
-                           return fail(hold_refusal_, "another plugin");
-                         return {};
-                       },
-                       .housekeep = [this] { return ++housekeepings_ < wanted_housekeepings_; },
-                       .http = http,
-                       .page =
-                           [](std::string_view path, const ConnectionStatus& status) {
-                             return HttpAnswer{.body = std::string{path} + ": " + status.obstacle};
-                           },
-                       .clock = clock_}};
+      Service service{
+          options_,
+          {.handler = handler_,
+           .signals = signals->get(),
+           .notify = notify_,
+           .log = log,
+           .reload = [this] { ++reloads_; },
+           .hold = [this]() -> Status {
+             if (++attempts_to_hold_ < held_at_) return fail(hold_refusal_, "another plugin");
+             return {};
+           },
+           .record = [this](std::string_view status) { recorded_.emplace_back(status); },
+           .housekeep = [this] { return ++housekeepings_ < wanted_housekeepings_; },
+           .http = http,
+           .page =
+               [](std::string_view path, const ConnectionStatus& status) {
+                 return HttpAnswer{.body = std::string{path} + ": " + status.obstacle};
+               },
+           .clock = clock_}};
       started.set_value();
       result_ = service.run(std::move(launched));
       status_ = service.status();
@@ -169,6 +170,7 @@ class ServiceTest : public ::testing::Test {
   std::optional<RuntimePeer> runtime_;
   std::optional<PeerConnection> connection_;
   int reloads_ = 0;
+  std::vector<std::string> recorded_;  ///< to be read when it has stopped
   int attempts_to_hold_ = 0;
   ErrorCode hold_refusal_ = ErrorCode::kTimeout;  ///< kTimeout: another plugin has the lock
   int held_at_ = 1;  ///< the attempt to be the only plugin that succeeds

@@ -33,6 +33,9 @@ using test::RuntimePeer;
 using test::ServiceTest;
 using test::u32;
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 TEST_F(ServiceTest, ServesARuntimeUntilItIsToldToStop) {
   start_synchronized();
@@ -43,6 +46,8 @@ TEST_F(ServiceTest, ServesARuntimeUntilItIsToldToStop) {
   EXPECT_EQ(status_.connections, 1U);
   EXPECT_EQ(logged("connected to the runtime at " + options_.socket + " (process "), 1);
   EXPECT_EQ(logged("synchronized with the runtime at " + options_.socket), 1);
+  EXPECT_THAT(recorded_, ElementsAre(StartsWith("connected to the runtime at " + options_.socket),
+                                     StartsWith("synchronized with the runtime at ")));
   EXPECT_EQ(logged(" ended: "), 0);
 }
 
@@ -61,6 +66,8 @@ TEST_F(ServiceTest, StandsByUntilTheOtherHasEnded) {
   EXPECT_EQ(attempts_to_hold_, 4);  // it stays the only one
   EXPECT_EQ(status_.connections, 2U);
   EXPECT_EQ(logged("another plugin; standing by until that one ends"), 1);
+  ASSERT_THAT(recorded_, Not(IsEmpty()));
+  EXPECT_THAT(recorded_.front(), StartsWith("waiting for a runtime"));
 }
 
 TEST_F(ServiceTest, IsNotReadyToFollowWithoutARuntimesSocket) {
