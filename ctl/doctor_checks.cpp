@@ -47,13 +47,16 @@ Check check_controllers(const core::CgroupLayout& layout) {
   check.text = cat("the kernel lacks ", join(lacking, ", "), ": pods get no values of it");
   check.remedy = layout.memory
                      ? "mount it, or remove cgroup_disable= from the kernel's command line"
-                     : "boot with cgroup_enable=memory";
+                     : "boot without cgroup_disable=memory, or with cgroup_enable=memory";
   return check;
 }
+
+constexpr const char* kNoMemory = "the kernel has no memory controller";
 
 Check check_swap(const KernelFacts& facts, const core::Settings& settings) {
   Check check{"kernel", "swap", kOk, facts.has_swap ? "can be limited" : "the machine has none"};
   if (!facts.has_swap || facts.limits_swap || !settings.swap_behavior) return check;
+  if (!facts.layout.memory) return {"kernel", "swap", kSkipped, kNoMemory};
   check.outcome = kWarning;
   check.text = "the kernel does not account for swap: containers may swap without limit";
   check.remedy = "boot with swapaccount=1";
@@ -66,6 +69,20 @@ Check check_pressure(const KernelFacts& facts, const core::Settings& settings) {
     return {"kernel", "pressure", kSkipped, "PSI is off; eviction would need it"};
   return {"kernel", "pressure", kProblem, "PSI is off: eviction sees no memory pressure",
           "boot with psi=1"};
+}
+
+Check check_reclaim(const KernelFacts& facts) {
+  Check check{"kernel", "reclaim", kOk, "memory.reclaim is there"};
+  if (facts.reclaims) return check;
+  if (facts.layout.memory == core::CgroupVersion::kV1) {
+    check.text = "limits of cgroup v1 reclaim by themselves";
+    return check;
+  }
+  check.outcome = kSkipped;
+  check.text = facts.layout.memory
+                   ? "no memory.reclaim before Linux 5.19: limits follow usage more slowly"
+                   : kNoMemory;
+  return check;
 }
 
 Check check_realtime(const KernelFacts& facts) {
@@ -140,16 +157,8 @@ Check check_tiers(const Json& inventory) {
 }  // namespace
 
 Checks check_kernel(const KernelFacts& facts, const core::Settings& settings) {
-  Checks checks = {check_controllers(facts.layout), check_pressure(facts, settings),
-                   check_swap(facts, settings)};
-  const bool v2 = facts.layout.memory == core::CgroupVersion::kV2;
-  checks.push_back({"kernel", "reclaim", !v2 || facts.reclaims ? kOk : kSkipped,
-                    !v2              ? "limits of cgroup v1 reclaim by themselves"
-                    : facts.reclaims ? "memory.reclaim is there"
-                                     : "no memory.reclaim before Linux 5.19: limits follow usage "
-                                       "more slowly"});
-  checks.push_back(check_realtime(facts));
-  return checks;
+  return {check_controllers(facts.layout), check_pressure(facts, settings),
+          check_swap(facts, settings), check_reclaim(facts), check_realtime(facts)};
 }
 
 Checks check_configuration(const app::ConfigurationReport& configuration) {

@@ -1,6 +1,7 @@
 """A second machine for tests: commands and test files in the guest that tests/guest/boot boots.
 
     machine = guest.Guest("v1")                    # this machine's own root, copy-on-write
+    machine = guest.Guest("v2", kernel=("cgroup_disable=memory",))  # with these words for its kernel
     machine = guest.Guest("systemd", root="trixie")  # Debian 13, made once by tests/guest/mkroot
     machine.require()                              # raises unittest.SkipTest with the reason where it cannot run
     done = machine.run("sh", "-c", "uname -r")     # CompletedProcess: status, and output as text
@@ -133,10 +134,10 @@ def packages():
 class Guest:
     """One kind of guest. Each run boots a new one, so that nothing of an earlier run is there."""
 
-    def __init__(self, flavour, root=MACHINE, mem="1G", timeout=300):
+    def __init__(self, flavour, root=MACHINE, mem="1G", timeout=300, kernel=()):
         if flavour not in FLAVOURS:
             raise ValueError(f"no such flavour: {flavour}")
-        self.flavour, self.root, self.mem, self.timeout = flavour, root, mem, timeout
+        self.flavour, self.root, self.mem, self.timeout, self.kernel = flavour, root, mem, timeout, kernel
 
     def require(self):
         """Skips the calling test, with the reason, where this guest cannot run."""
@@ -147,6 +148,8 @@ class Guest:
 
     def _options(self):
         options = [*FLAVOURS[self.flavour], "--mem", self.mem, "--timeout", str(self.timeout)]
+        for word in self.kernel:
+            options += ["--kernel-option", word]
         if self.root != MACHINE:
             options += ["--root", str(made_root(self.root)[0]), "--ro-bind", str(REPOSITORY)]
         return options

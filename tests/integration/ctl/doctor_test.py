@@ -1,18 +1,26 @@
-"""podqosctl doctor: each thing that can be broken here is broken, and doctor names it and its remedy, which mends it."""
+"""podqosctl doctor: each thing that can be broken here is broken, and doctor names it and its remedy, which mends it.
+
+Kernels are broken in guests. No kernel of Debian 12 or later can lack swap accounting (since 6.1 swapaccount=0 does
+nothing) or memory.reclaim (5.19) where it has the memory controller: those two are tests/unit/ctl/doctor_test.cpp's.
+"""
 
 import fcntl
 import json
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 import time
+import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
+import guest  # noqa: E402
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
 import patience  # noqa: E402
+import podqosctl  # noqa: E402
 from busy_case import BusyCase  # noqa: E402
 from harness import MI, container, pod  # noqa: E402
 
@@ -79,6 +87,14 @@ class Node(Checks):
                          f"look at its files, then chmod 0700 {self.podqos.state}")
         self.podqos.state.chmod(0o700)
         self.assertEqual(self.bad(), {})
+
+    def test_cgroup_that_podqos_did_not_make(self):
+        root = f"{self.root}/kubepods"
+        for hierarchy in self.machine.hierarchies:
+            directory = pathlib.Path(hierarchy.mount + root)
+            directory.mkdir(parents=True)
+            self.addCleanup(directory.rmdir)
+        self.assert_bad("pods", "roots", f"cgroup {root} exists but was not created by podqos", "set cgroupRoot to")
 
     def test_hostile_names_stay_on_one_line(self):
         self.podqos.settings["stateDir"] = f"{self.tmp}/a\x1b[31m\nb"
@@ -168,5 +184,77 @@ class Tiers(BusyCase, Checks):
         self.assertEqual(remedy, "podqosctl reconcile --converge 60")
 
 
+def call(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+
+
+class Kernel(unittest.TestCase):
+    """In a guest."""
+
+    def checks(self):
+        """{name: (outcome, text, remedy)}"""
+        with podqosctl.config_file(memorySwap={"swapBehavior": "LimitedSwap"}) as config:
+            done = podqosctl.ctl("--config", config, "doctor", "-o", "json", check=False)
+            podqosctl.ctl("--config", config, "status", "--no-engines")
+        return {check["name"]: (check["outcome"], check["text"], check["remedy"])
+                for check in json.loads(done.stdout) if check["group"] == "kernel"}
+
+
+class WithoutMemory(Kernel):
+    """Booted with cgroup_disable=memory, with cgroup v2."""
+
+    LACKING = "the kernel has no memory controller"
+
+    def test_controllers(self):
+        checks = self.checks()
+        self.assertEqual(checks["controllers"], ("problem", "the kernel lacks memory: pods get no values of it",
+                                                 "boot without cgroup_disable=memory, or with cgroup_enable=memory"))
+        self.assertEqual(checks["reclaim"], ("skipped", self.LACKING, None))
+
+    def test_swap(self):
+        """No memory in place of a disk; nothing limits who uses it."""
+        self.assertEqual(self.checks()["swap"], ("ok", "the machine has none", None))
+        call("busybox", "modprobe", "zram")
+        pathlib.Path("/sys/block/zram0/disksize").write_text("16M", encoding="ascii")
+        call("mkswap", "/dev/zram0")
+        call("swapon", "/dev/zram0")
+        self.addCleanup(call, "swapoff", "/dev/zram0")
+        self.assertEqual(self.checks()["swap"], ("skipped", self.LACKING, None))
+
+    def test_realtime(self):
+        """This kernel has no CONFIG_RT_GROUP_SCHED, so the controller is switched off by hand."""
+        control = pathlib.Path("/sys/fs/cgroup/cgroup.subtree_control")
+        control.write_text("-cpu", encoding="ascii")
+        self.addCleanup(control.write_text, "+cpu", encoding="ascii")
+        self.assertEqual(self.checks()["realtime"][0], "ok")
+        process = subprocess.Popen(["sleep", "1000"])
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        call("chrt", "--fifo", "--pid", "1", str(process.pid))
+        outcome, text, remedy = self.checks()["realtime"]
+        self.assertEqual(outcome, "warning")
+        self.assertIn(f"outside the root cgroup: {process.pid} (sleep)", text)
+        call("sh", "-c", remedy.partition(": ")[2].replace("PID", str(process.pid)))
+        self.assertEqual(self.checks()["realtime"][0], "ok")
+
+
+class MixedVersions(Kernel):
+    """Controllers of both versions."""
+
+    def test_controllers(self):
+        self.assertEqual(self.checks()["controllers"], ("ok", "cgroup v1: cpu, memory, pids, blkio", None))
+        call("umount", "/sys/fs/cgroup/pids")
+        self.assertEqual(self.checks()["controllers"],
+                         ("problem", "the kernel lacks pids: pods get no values of it",
+                          "mount it, or remove cgroup_disable= from the kernel's command line"))
+        unified = pathlib.Path("/sys/fs/cgroup/unified")
+        unified.mkdir()
+        call("mount", "-t", "cgroup2", "cgroup2", unified)
+        self.assertEqual(self.checks()["controllers"],
+                         ("ok", "cgroup v2: pids; cgroup v1: cpu, memory, blkio", None))
+
+
 if __name__ == "__main__":
-    harness.main(("runc",))
+    harness.main(("runc",), in_guest=[WithoutMemory, MixedVersions], here=[Node, Pods, Tiers, guest.cases({
+        "without_memory": (guest.Guest("v2", kernel=("cgroup_disable=memory",)), __file__, "WithoutMemory"),
+        "mixed_versions": (guest.Guest("v1"), __file__, "MixedVersions")}, installed=False)])

@@ -13,6 +13,7 @@ namespace podqos::ctl {
 namespace {
 
 using core::CgroupVersion;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -43,9 +44,14 @@ TEST(CheckKernel, SaysWhatItLacks) {
   KernelFacts facts = kernel();
   facts.layout.memory.reset();
   facts.layout.pids = CgroupVersion::kV1;
+  facts.limits_swap = false;
+  facts.reclaims = false;
   EXPECT_THAT(shown(check_kernel(facts, {})),
-              HasSubstr("controllers problem: the kernel lacks memory: pods get no values of it → "
-                        "boot with cgroup_enable=memory\n"));
+              AllOf(HasSubstr("controllers problem: the kernel lacks memory: pods get no values of "
+                              "it → boot without cgroup_disable=memory, or with "
+                              "cgroup_enable=memory\n"),
+                    HasSubstr("swap skipped: the kernel has no memory controller\n"),
+                    HasSubstr("reclaim skipped: the kernel has no memory controller\n")));
   facts = kernel();
   facts.limits_swap = false;
   facts.reclaims = false;
