@@ -51,7 +51,7 @@ void check_state(const app::ConfigurationReport& configuration, cgroup::Machine&
   const core::Settings& settings = configuration.settings;
   Checks& checks = found.checks;
   checks.push_back(check_directory(read_directory(settings.state_dir)));
-  const Check lock = check_lock(read_lock(settings.state_dir), settings);
+  const Check lock = check_lock(read_lock(settings.state_dir + "/lock"), settings);
   checks.push_back(lock);
   // Programs that wait for the lock at this moment will time out.
   if (lock.outcome == Outcome::kProblem) {
@@ -78,11 +78,11 @@ void check_state(const app::ConfigurationReport& configuration, cgroup::Machine&
 
 }  // namespace
 
-ProgramAnswers ask_programs() {
+ProgramAnswers ask_programs(const std::string& state_dir) {
   auto names = units_of_engines();
   names.emplace_back("podqos-reconcile.timer");
   auto units = read_units(names, run_briefly);
-  auto engines = read_engines(units.value_or(Units{}), run_briefly);
+  auto engines = read_engines(units.value_or(Units{}), state_dir, run_briefly);
   return {.units = std::move(units), .engines = std::move(engines)};
 }
 
@@ -164,11 +164,11 @@ void add_doctor(Cli& cli) {
   sub->callback([options, &cli] {
     const Screen screen = options->screen();
     const auto run = [&]() -> Result<int> {
-      ProgramAnswers answers = ask_programs();
       // Nothing untrusted is parsed before the restriction but what root has configured.
+      const auto configuration = app::inspect_configuration(cli.config);
+      ProgramAnswers answers = ask_programs(configuration.settings.state_dir);
       PODQOS_TRY(narrow(kKept));
-      const Checks checks =
-          diagnose(app::inspect_configuration(cli.config), std::move(answers)).checks;
+      const Checks checks = diagnose(configuration, std::move(answers)).checks;
       const int status =
           print(options->is_json() ? dump(json_of(checks)) + "\n" : format_checks(checks, screen));
       const bool well = std::ranges::count(checks, Outcome::kProblem, &Check::outcome) == 0;

@@ -17,7 +17,7 @@ struct ProgramAnswers {
   std::vector<EngineFacts> engines;
 };
 /// Executes these programs: to be called before narrow(), which forbids that.
-[[nodiscard]] ProgramAnswers ask_programs();
+[[nodiscard]] ProgramAnswers ask_programs(const std::string& state_dir);
 
 /// What was found on this machine.
 struct Diagnosis {

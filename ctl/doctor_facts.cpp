@@ -130,8 +130,8 @@ DirectoryFacts read_directory(const std::string& path) {
   return facts;
 }
 
-LockFacts read_lock(const std::string& state_dir) {
-  LockFacts facts{.path = state_dir + "/lock"};
+LockFacts read_lock(const std::string& path) {
+  LockFacts facts{.path = path};
   struct stat found{};
   timespec now{};
   if (::lstat(facts.path.c_str(), &found) != 0 || ::clock_gettime(CLOCK_REALTIME, &now) != 0)

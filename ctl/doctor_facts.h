@@ -65,7 +65,6 @@ struct FileLockers {
 
 [[nodiscard]] KernelFacts read_kernel(cgroup::Machine& cgroups);
 [[nodiscard]] DirectoryFacts read_directory(const std::string& path);
-/// The lock of the state directory.
-[[nodiscard]] LockFacts read_lock(const std::string& state_dir);
+[[nodiscard]] LockFacts read_lock(const std::string& path);
 
 }  // namespace podqos::ctl

@@ -16,6 +16,9 @@ namespace {
 
 using enum Outcome;
 
+/// The pods of packaging/kubernetes.
+constexpr const char* kDaemonSet = " -n kube-system -l app.kubernetes.io/name=podqos-nri";
+
 /// Collects the checks of one engine.
 class EngineChecks {
  public:
@@ -99,16 +102,25 @@ class EngineChecks {
     const Outcome bad = only ? kProblem : kWarning;
     if (facts_.is_connected()) return add("plugin", kOk, "podqos-nri is connected");
     if (facts_.launched) return add("plugin", kOk, "podqos-nri was started by the engine");
-    if (!facts_.plugin) return add("plugin", kSkipped, "systemd cannot be asked about the plugin");
-    const UnitState& unit = *facts_.plugin;
-    if (!unit.active)
+    if (!facts_.unit && !facts_.plugin)
+      return add("plugin", kSkipped, "systemd cannot be asked about the plugin");
+    const UnitState unit = facts_.unit.value_or(UnitState{});
+    const bool runs = facts_.plugin && facts_.plugin->process;
+    // A DaemonSet's, where systemd has none.
+    const bool in_pod = runs ? facts_.plugin->process != unit.process : !unit.installed;
+    const std::string name = in_pod ? "podqos-nri" : kPluginUnit;
+    if (!runs)
       return add("plugin", bad,
-                 cat(kPluginUnit, unit.failed ? " has failed" : " is not running",
+                 cat(name, unit.failed ? " has failed" : " is not running",
                      ": new containers stay unmanaged"),
-                 cat("systemctl enable --now ", kPluginUnit));
+                 in_pod ? cat("kubectl get pods -o wide", kDaemonSet,
+                              "; if it was removed for good, remove nri.lock from stateDir")
+                        : cat("systemctl enable --now ", kPluginUnit));
     if (!facts_.process) return;
-    add("plugin", bad, cat(kPluginUnit, " is not connected: ", printable(unit.status, 300)),
-        cat("journalctl -u ", kPluginUnit));
+    add("plugin", bad,
+        cat(name, in_pod ? cat(" (process ", facts_.plugin->process->value(), ")") : "",
+            " is not connected: ", printable(facts_.plugin->status, 300)),
+        in_pod ? cat("kubectl logs", kDaemonSet) : cat("journalctl -u ", kPluginUnit));
   }
 
   /// Whether containers use the runtime that is registered.
@@ -141,7 +153,7 @@ bool EngineFacts::is_registered(Method method) const {
 }
 
 bool EngineFacts::is_connected() const {
-  return plugin && plugin->active && process && serves(plugin->status, *process);
+  return plugin && plugin->process && process && serves(plugin->status, *process);
 }
 
 std::optional<bool> EngineFacts::known() const {
@@ -169,10 +181,10 @@ Json json_of(const EngineFacts& facts) {
       problems.push_back(cat(check.text, check.remedy.empty() ? "" : ": ", check.remedy));
   Json plugin = nullptr;
   if (facts.is_registered(Method::kNri)) {
-    // It has connected since both run.
-    const bool connected = facts.is_connected();
+    const bool connected = facts.is_connected() || facts.launched;
     plugin = {{"connected", connected}, {"since", nullptr}};
-    if (connected)
+    // It has connected since both run.
+    if (connected && facts.plugin)
       plugin["since"] = seconds(std::max(facts.plugin->since, start_of(*facts.process)));
   }
   const auto& driver = facts.settings.driver;

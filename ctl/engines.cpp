@@ -11,7 +11,10 @@
 #include <utility>
 
 #include "common/base/text.h"
+#include "common/store/state_directory.h"
+#include "common/sys/directory.h"
 #include "common/sys/process.h"
+#include "ctl/doctor_facts.h"
 
 namespace podqos::ctl {
 namespace {
@@ -49,7 +52,7 @@ bool has_launched(Pid runtime) {
 Result<Version> read_version(const std::string& program, const Run& run) {
   PODQOS_ASSIGN(const auto said, run({program, "--version"}));
   if (const auto version = parse_version(said)) return *version;
-  return fail(ErrorCode::kUnsupported, cat(program, " --version says \"", printable(said), "\""));
+  return fail(ErrorCode::kUnsupported, cat(program, " --version says: ", without_newline(said)));
 }
 
 /// Methods that the engine may be registered by, those of hooks alone that place no container left
@@ -87,7 +90,8 @@ void find_registration(const Setup& like, EngineFacts& facts) {
 }
 
 /// What is known of an engine; nullopt if it is not installed.
-std::optional<EngineFacts> read_engine(const Engine& engine, const Units& units, const Run& run) {
+std::optional<EngineFacts> read_engine(const Engine& engine, const Units& units,
+                                       const std::string& state_dir, const Run& run) {
   EngineFacts facts{.engine = &engine};
   Setup setup{.engine = &engine};
   auto program = find_program(engine);
@@ -97,10 +101,12 @@ std::optional<EngineFacts> read_engine(const Engine& engine, const Units& units,
     facts.version = setup.version = *version;
   else
     facts.unknown = std::move(version).error();
-  setup.plugin_installed = setup.files.exists(kPlugin);
   if (const auto unit = units.find(engine.service); unit != units.end())
     facts.process = unit->second.process;
-  if (const auto unit = units.find(kPluginUnit); unit != units.end()) facts.plugin = unit->second;
+  if (const auto unit = units.find(kPluginUnit); unit != units.end()) facts.unit = unit->second;
+  facts.plugin = read_plugin(state_dir, facts.unit);
+  // A DaemonSet installs nothing.
+  setup.plugin_installed = facts.plugin || setup.files.exists(kPlugin);
   // It may be no unit of systemd's.
   if (facts.has_daemon() && !facts.process)
     facts.process =
@@ -138,14 +144,35 @@ std::vector<std::string> units_of_engines() {
   return names;
 }
 
-std::vector<EngineFacts> read_engines(const Units& units, const Run& run) {
+std::optional<PluginFacts> read_plugin(const std::string& state_dir,
+                                       const std::optional<UnitState>& unit) {
+  constexpr std::size_t kLongest = std::size_t{64} << 10U;
+  std::optional<PluginFacts> found;
+  const auto directory = sys::Directory::open(state_dir);
+  if (const auto text = directory ? directory->read_file(store::kPluginFile, kLongest)
+                                  : fail(directory.error())) {
+    const LockFacts lock = read_lock(cat(state_dir, "/", store::kPluginFile));
+    std::string_view lines = *text;
+    read_until(lines, '\n');
+    found = PluginFacts{};
+    if (lock.holder)
+      return PluginFacts{.process = lock.holder,
+                         .status = std::string{read_until(lines, '\n')},
+                         .since = std::chrono::system_clock::now() - lock.held};
+  }
+  if (!unit || !unit->active) return found;
+  return PluginFacts{.process = unit->process, .status = unit->status, .since = unit->since};
+}
+
+std::vector<EngineFacts> read_engines(const Units& units, const std::string& state_dir,
+                                      const Run& run) {
   std::vector<EngineFacts> found;
   for (const Engine& engine : engines())
-    if (auto facts = read_engine(engine, units, run)) found.push_back(*std::move(facts));
+    if (auto facts = read_engine(engine, units, state_dir, run)) found.push_back(*std::move(facts));
   return found;
 }
 
-Json read_engines_json() {
+Json read_engines_json(const std::string& state_dir) {
   const auto end = std::chrono::steady_clock::now() + kPatienceWithAll;
   const Run run = [end](const std::vector<std::string>& argv) {
     const auto left = end - std::chrono::steady_clock::now();
@@ -154,7 +181,7 @@ Json read_engines_json() {
   };
   const auto units = read_units(units_of_engines(), run);
   Json list = Json::array();
-  for (const EngineFacts& facts : read_engines(units.value_or(Units{}), run))
+  for (const EngineFacts& facts : read_engines(units.value_or(Units{}), state_dir, run))
     list.push_back(json_of(facts));
   return list;
 }

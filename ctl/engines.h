@@ -14,6 +14,14 @@
 
 namespace podqos::ctl {
 
+/// The podqos-nri that serves the node's runtime or waits for one: systemd's, a DaemonSet's, or one
+/// that was started in another way.
+struct PluginFacts {
+  std::optional<Pid> process = std::nullopt;  ///< nullopt: it has ended
+  std::string status = {};                    ///< see serves()
+  std::optional<Time> since = std::nullopt;   ///< of the status
+};
+
 /// What was found of an engine that is installed.
 struct EngineFacts {
   const Engine* engine = nullptr;
@@ -30,7 +38,9 @@ struct EngineFacts {
   std::optional<Result<DockerAnswer>> docker = std::nullopt;
   EngineSettings settings = {};
   /// podqos-nri.service; nullopt if systemd cannot be asked.
-  std::optional<UnitState> plugin = std::nullopt;
+  std::optional<UnitState> unit = std::nullopt;
+  /// nullopt: none has run since the node was booted, as far as the caller may see.
+  std::optional<PluginFacts> plugin = std::nullopt;
   bool launched = false;  ///< the daemon has started a plugin of its own (/opt/nri/plugins)
   /// Pods of its that podqos manages; nullopt: not looked for.
   std::optional<std::size_t> pods = std::nullopt;
@@ -47,7 +57,13 @@ struct EngineFacts {
 /// Looks at each engine that is installed, and asks those that run. Each question ends within 10 s.
 /// To be called before narrow(), since it executes programs of engines.
 /// @param units  of read_units(); empty if systemd cannot be asked
-[[nodiscard]] std::vector<EngineFacts> read_engines(const Units& units, const Run& run);
+[[nodiscard]] std::vector<EngineFacts> read_engines(const Units& units,
+                                                    const std::string& state_dir, const Run& run);
+
+/// By nri.lock in the state directory; by the unit where the caller may not read that, or the unit
+/// has not locked it yet.
+[[nodiscard]] std::optional<PluginFacts> read_plugin(const std::string& state_dir,
+                                                     const std::optional<UnitState>& unit);
 
 /// The units that read_engines() wants to know of.
 [[nodiscard]] std::vector<std::string> units_of_engines();
@@ -64,7 +80,7 @@ struct EngineFacts {
 [[nodiscard]] std::string registered_by(const EngineFacts& facts);
 
 /// json_of() of each engine that is installed, within some 6 s. To be called before narrow().
-[[nodiscard]] Json read_engines_json();
+[[nodiscard]] Json read_engines_json(const std::string& state_dir);
 
 /// run_program() that waits for 10 s.
 [[nodiscard]] Result<std::string> run_briefly(const std::vector<std::string>& argv);

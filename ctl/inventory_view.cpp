@@ -108,11 +108,12 @@ bool is_set(const Json& value) {
 
 Result<int> run_view(const ViewOptions& options, const Cli& cli) {
   const Screen screen = options.output.screen();
-  // Executes programs of theirs.
-  const Json engines = options.engines ? read_engines_json() : Json::array();
-  // Nothing untrusted is parsed before the restriction.
-  PODQOS_TRY(narrow(kKept));
+  // Nothing untrusted is parsed before the restriction but what root has configured.
   const app::ConfigurationReport configuration = app::inspect_configuration(cli.config);
+  // Executes programs of theirs.
+  const Json engines =
+      options.engines ? read_engines_json(configuration.settings.state_dir) : Json::array();
+  PODQOS_TRY(narrow(kKept));
   auto view = read_view(configuration, options.pod);
   if (!view) {
     std::ranges::for_each(configuration.errors, warn);

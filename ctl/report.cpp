@@ -70,12 +70,12 @@ Status write_file(const std::string& path, std::string_view text) {
 }
 
 Result<int> run_report(const std::string& file, const Cli& cli) {
-  ProgramAnswers answers = ask_programs();
-  std::string host = host_name();
   // Nothing untrusted is parsed before the restriction but what root has configured.
-  PODQOS_TRY(narrow(kReportCapabilities, sys::Filter::kTop));
   const app::ConfigurationReport configuration = app::inspect_configuration(cli.config);
   const core::Settings& settings = configuration.settings;
+  ProgramAnswers answers = ask_programs(settings.state_dir);
+  std::string host = host_name();
+  PODQOS_TRY(narrow(kReportCapabilities, sys::Filter::kTop));
   const Report report{.host = std::move(host),
                       .time = sys::wall_clock(),
                       .diagnosis = diagnose(configuration, std::move(answers)),

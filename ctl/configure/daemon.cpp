@@ -52,7 +52,10 @@ std::optional<std::string> unread_file(const std::vector<std::string>& files, Pi
   const auto last = std::ranges::max_element(files, {}, change_of);
   const auto changed = change_of(*last);
   const auto start = start_of(pid);
-  if (!changed || !start || *start >= *changed || *changed > std::chrono::system_clock::now())
+  // The kernel has the start in whole ticks.
+  const nanoseconds tick = nanoseconds{seconds{1}} / ::sysconf(_SC_CLK_TCK);
+  if (!changed || !start || *start + tick >= *changed ||
+      *changed > std::chrono::system_clock::now())
     return std::nullopt;
   return *last;
 }

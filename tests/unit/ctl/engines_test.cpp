@@ -8,8 +8,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/store/state_directory.h"
+#include "common/sys/file_lock.h"
 #include "tests/unit/ctl/configure_fixture.h"
 #include "tests/unit/ctl/shown_checks.h"
+#include "tests/unit/temporary_directory.h"
 
 namespace podqos::ctl {
 namespace {
@@ -21,6 +24,9 @@ const Engine& engine(EngineId id) {
   return engines()[static_cast<std::size_t>(id)];
 }
 
+/// podqos-nri.service, which runs.
+const UnitState kService{.installed = true, .active = true, .process = Pid{77}};
+
 /// containerd 2 that runs as this process, with NRI, and a plugin that serves it.
 EngineFacts containerd() {
   return {.engine = &engine(EngineId::kContainerd),
@@ -28,9 +34,9 @@ EngineFacts containerd() {
           .process = Pid{::getpid()},
           .registered = {Method::kNri},
           .settings = {.driver = core::Driver::kSystemd},
-          .plugin = UnitState{
-              .installed = true,
-              .active = true,
+          .unit = kService,
+          .plugin = PluginFacts{
+              .process = Pid{77},
               .status = cat("synchronized with the runtime at /var/run/nri/nri.sock (process ",
                             ::getpid(), ")"),
               .since = Time{seconds{4'000'000'000}}}};
@@ -157,14 +163,60 @@ TEST(CheckEngine, TellsOfAPluginThatIsAway) {
   EXPECT_THAT(shown(check_engine(facts)),
               testing::HasSubstr("plugin ok: podqos-nri was started by the engine\n"));
   facts.launched = false;
-  facts.plugin = UnitState{.installed = true, .failed = true};
+  facts.unit = UnitState{.installed = true, .failed = true};
+  facts.plugin = PluginFacts{};  // of before
   EXPECT_THAT(
       shown(check_engine(facts)),
       testing::HasSubstr("plugin problem: podqos-nri.service has failed: new containers stay "
                          "unmanaged → systemctl enable --now podqos-nri.service\n"));
+  facts.plugin.reset();
+  EXPECT_THAT(shown(check_engine(facts)), testing::HasSubstr("podqos-nri.service has failed"));
   // The wrapper places them meanwhile.
   facts.registered = {Method::kWrapper, Method::kNri};
   EXPECT_THAT(shown(check_engine(facts)), testing::HasSubstr("plugin warning: "));
+}
+
+TEST(CheckEngine, TellsOfAPluginInAPod) {
+  EngineFacts facts = containerd();
+  facts.unit.reset();
+  EXPECT_THAT(shown(check_engine(facts)), testing::HasSubstr("plugin ok: podqos-nri is connected"));
+  facts.plugin->status = "waiting for a runtime at /var/run/nri/nri.sock";
+  const std::string logs =
+      "plugin problem: podqos-nri (process 77) is not connected: waiting for a runtime at "
+      "/var/run/nri/nri.sock → kubectl logs -n kube-system -l app.kubernetes.io/name=podqos-nri\n";
+  EXPECT_THAT(shown(check_engine(facts)), testing::HasSubstr(logs));
+  facts.unit = kService;  // it stands by
+  facts.unit->process = Pid{78};
+  EXPECT_THAT(shown(check_engine(facts)), testing::HasSubstr(logs));
+  facts.unit = UnitState{};
+  facts.plugin->process.reset();
+  EXPECT_THAT(shown(check_engine(facts)),
+              testing::HasSubstr("plugin problem: podqos-nri is not running: new containers stay "
+                                 "unmanaged → kubectl get pods -o wide -n kube-system -l "
+                                 "app.kubernetes.io/name=podqos-nri; if it was removed for good, "
+                                 "remove nri.lock from stateDir\n"));
+}
+
+TEST(ReadPlugin, FindsTheOneThatHoldsTheLock) {
+  const TemporaryDirectory temporary;
+  const auto read = [&](const std::optional<UnitState>& unit) {
+    return read_plugin(temporary.path("state"), unit);
+  };
+  EXPECT_FALSE(read({}) || read(UnitState{.installed = true}));
+  ASSERT_TRUE(read(kService));  // or the caller may not read the lock
+  EXPECT_EQ(read(kService)->process, Pid{77});
+  ASSERT_TRUE(store::make_state_directory(temporary.path("state")));
+  temporary.write("state/nri.lock", "12\nwaiting\n");
+  ASSERT_TRUE(read({}));
+  EXPECT_EQ(read({})->process, std::nullopt);
+  EXPECT_EQ(read(kService)->process, Pid{77});
+  const auto state = store::open_state_directory(temporary.path("state"));
+  const auto held = sys::FileLock::acquire(*state, "nri.lock", std::chrono::milliseconds{0});
+  ASSERT_TRUE(held);
+  for (const auto& unit : {std::optional<UnitState>{}, std::optional{kService}}) {
+    EXPECT_EQ(read(unit)->process, Pid{::getpid()});
+    EXPECT_EQ(read(unit)->status, "waiting");
+  }
 }
 
 TEST(JsonOfEngine, HasTheSameMembersForAll) {
@@ -175,6 +227,12 @@ TEST(JsonOfEngine, HasTheSameMembersForAll) {
   EXPECT_EQ(dump(json_of(podman())),
             R"({"engine":"podman","version":"5.4","running":null,"registered":"wrapper and hooks",)"
             R"("known":null,"driver":null,"plugin":null,"problems":[]})");
+  EngineFacts launched = containerd();  // which NRI up to 0.6 does not synchronize
+  launched.launched = true;
+  launched.plugin->status = "connected to the runtime at its socket (process 1)";
+  EXPECT_EQ(json_of(launched)["plugin"], json_of(containerd())["plugin"]);
+  launched.plugin.reset();
+  EXPECT_EQ(dump(json_of(launched)["plugin"]), R"({"connected":true,"since":null})");
   const Json json = json_of(docker({}));
   EXPECT_EQ(json["known"], false);
   EXPECT_THAT(json["problems"],
