@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <filesystem>
 #include <ranges>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "common/app/admission.h"
@@ -13,8 +15,10 @@
 #include "common/codec/oci_config.h"
 #include "common/core/cgroups/naming.h"
 #include "common/core/pods/pod_name.h"
+#include "common/store/state_directory.h"
 #include "common/sys/clock.h"
 #include "common/sys/directory.h"
+#include "ctl/doctor_facts.h"
 #include "ctl/event_pods.h"
 #include "ctl/inventory_view.h"
 #include "ctl/runtime_state.h"
@@ -33,6 +37,11 @@ constexpr std::array<std::string_view, 4> kRegistration = {
     "podqosctl configure podman",
     "start it with --runtime podqos, or: podqosctl configure docker --set-as-default --restart",
     "podqosctl configure containerd --restart", "podqosctl configure crio --restart"};
+
+/// Whether it has plugins.
+bool is_cri(std::optional<core::Engine> engine) {
+  return engine == core::Engine::kContainerd || engine == core::Engine::kCrio;
+}
 
 bool is_failure(EventKind kind) {
   return kind == EventKind::kFailed || kind == EventKind::kRefused || kind == EventKind::kMisplaced;
@@ -74,6 +83,10 @@ class Search {
         events_(events),
         cgroups_(cgroups) {
     settings_.enabled = true;
+    std::error_code error;
+    const std::string lock = cat(settings_.state_dir, "/", store::kPluginFile);
+    had_plugin_ = std::filesystem::exists(lock, error);
+    lacks_plugin_ = had_plugin_ && !read_lock(lock).holder;
     for (const core::PodRecord& pod : records.pods)
       for (const core::ContainerRecord& container : pod.containers)
         known_.insert(container.id);
@@ -106,14 +119,19 @@ class Search {
     NotManaged missed{.container = app::subject_of(facts, cgroup), .pid = container.pid};
     missed.container.cgroup = cgroup;
     const auto request = app::admission_request(std::move(facts), settings_, cgroup);
-    if ((request && !*request) || (!annotated && !is_of_known_pod(missed.container))) return;
+    const auto engine = core::parse_engine(missed.container.engine);
+    // A plugin is told annotations that the engine keeps from the bundle.
+    const bool meant =
+        annotated || (lacks_plugin_ && is_cri(engine)) || is_of_known_pod(missed.container);
+    if ((request && !*request) || !meant) return;
     // The pod's containers tell of it.
     if (request && (*request)->annotations.engine.is_sandbox) return;
     explain(missed, {.configuration = configuration_,
                      .failure = failure_of(missed.container),
                      .refusal = request ? std::nullopt : std::optional{request.error()},
                      .program = program_in(*bundle, *config),
-                     .engine = core::parse_engine(missed.container.engine)});
+                     .engine = engine,
+                     .had_plugin = had_plugin_});
     found_.push_back(std::move(missed));
   }
 
@@ -153,6 +171,8 @@ class Search {
   const NodeRecords& records_;
   const std::vector<Event>& events_;
   cgroup::Machine& cgroups_;
+  bool had_plugin_ = false;
+  bool lacks_plugin_ = false;                 ///< it has ended
   std::set<std::string, std::less<>> known_;  ///< ids of containers with records
   std::vector<NotManaged> found_;
 };
@@ -176,12 +196,14 @@ void explain(NotManaged& missed, const MissedFacts& facts) {
   if (!facts.program.empty())
     return set(cat("its engine called ", facts.program, ", which has recorded nothing of it"),
                cat("see podqosctl doctor and journalctl -t ", facts.program));
-  const bool cri = facts.engine == core::Engine::kContainerd || facts.engine == core::Engine::kCrio;
+  const bool cri = is_cri(facts.engine);
+  const bool by_plugin = cri && facts.had_plugin;
   set(cat("podqos was not asked when it was created: its runtime was not podqos-runtime, it has no "
           "hook of podqos's",
           cri ? ", and podqos-nri was not connected" : ""),
-      facts.engine ? kRegistration.at(static_cast<std::size_t>(*facts.engine))
-                   : "use podqos-runtime in place of its runtime");
+      by_plugin      ? "see the check \"plugin\" of podqosctl doctor"
+      : facts.engine ? kRegistration.at(static_cast<std::size_t>(*facts.engine))
+                     : "use podqos-runtime in place of its runtime");
 }
 
 std::vector<NotManaged> find_not_managed(const app::ConfigurationReport& configuration,

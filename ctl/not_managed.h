@@ -34,6 +34,7 @@ struct MissedFacts {
   /// The one of podqos's programs that its bundle names: podqos-hook, podqos-runtime, or ""
   std::string_view program = "";
   std::optional<core::Engine> engine = std::nullopt;
+  bool had_plugin = false;  ///< podqos-nri has run since the node was booted
 };
 
 /// Sets why and remedy, by what is the surest: a failure that was recorded, then its annotations,
@@ -43,7 +44,8 @@ void explain(NotManaged& missed, const MissedFacts& facts);
 /// The containers that runtimes have noted (read_runtime_states(), at most 2,000) and that run
 /// outside all pod cgroups and are in no record, and those that were refused in the last hour and
 /// have not been placed since. A container without an annotation of podqos's, of no pod of podqos's
-/// or with podqos.io/ignore is nothing to podqos. The config.json is read of those only that are in
+/// or with podqos.io/ignore is nothing to podqos; where podqos-nri has ended, each container of
+/// CRI's may be something. The config.json is read of those only that are in
 /// no record.
 /// @param events  of the journal, in its order
 [[nodiscard]] std::vector<NotManaged> find_not_managed(

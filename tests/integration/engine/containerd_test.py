@@ -187,7 +187,7 @@ class PluginGone(ContainerdCase):
         self.plugin.stop(signal.SIGKILL)
         self.remove(pods[GUARANTEED][0])
         late, containers = self.run_whole(BESTEFFORT)
-        self.assertEqual(set(self.known()), {BURSTABLE.uid, GUARANTEED.uid})
+        self.assertEqual(set(self.known([containers["app"]])), {BURSTABLE.uid, GUARANTEED.uid})
         self.plugin.start()
         self.assertEqual(set(self.known()), {BURSTABLE.uid, BESTEFFORT.uid})
         self.assert_pod(BURSTABLE, *pods[BURSTABLE])

@@ -2,7 +2,8 @@
 
 Here the image is built and the overlay is rendered; one guest is booted, in which this file runs again. There the
 DaemonSet's pod is started through CRI as a kubelet does it (tests/lib/manifest_pod.py): it registers through NRI, the
-next pods are managed, and a new pod follows it while containers are being created.
+next pods are managed, and a new pod follows it while containers are being created. On the node is podqosctl, and no
+podqos-nri: what becomes of the DaemonSet's, and what that one hears of containers, podqosctl tells all the same.
 """
 
 import concurrent.futures
@@ -14,6 +15,7 @@ import signal
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
@@ -194,6 +196,64 @@ class DaemonSet(ContainerdCase):
         self.end(sandbox)
 
 
+class Told(ContainerdCase):
+    """By podqosctl on the node."""
+
+    kind, driver, set_up = "crun", "cgroupfs", "plugin"
+    plugin_type = DaemonPod
+    PODS = "kubectl get pods -o wide -n kube-system -l app.kubernetes.io/name=podqos-nri"
+
+    def says(self, *words):
+        return " ".join(engine.call("podqosctl", *words, check=False).stdout.split())
+
+    def engine_told(self):
+        """What status says of containerd, and doctor of the plugin."""
+        told = json.loads(engine.call("podqosctl", "status", "-o", "json", check=False).stdout)
+        checks = json.loads(engine.call("podqosctl", "doctor", "-o", "json", check=False).stdout)
+        (plugin,) = (each for each in checks if (each["group"], each["name"]) == ("containerd", "plugin"))
+        return told["engines"][0], plugin
+
+    def test_whether_it_is_connected(self):
+        told, plugin = self.engine_told()
+        self.assertEqual((told["registered"], told["known"], told["problems"]), ("nri", True, []))
+        self.assertTrue(told["plugin"]["connected"])
+        self.assertLess(abs(told["plugin"]["since"] - time.time()), 60)
+        self.assertEqual((plugin["outcome"], plugin["text"]), ("ok", "podqos-nri is connected"))
+        self.assertIn(" nri yes connected since 20", self.says("status"))
+        self.plugin.stop()
+        told, plugin = self.engine_told()
+        self.assertEqual(told["plugin"], {"connected": False, "since": None})
+        self.assertEqual((plugin["outcome"], plugin["text"]),
+                         ("problem", "podqos-nri is not running: new containers stay unmanaged"))
+        self.assertTrue(plugin["remedy"].startswith(self.PODS), plugin["remedy"])
+        sandbox, _ = self.run_whole(BURSTABLE)
+        missed = self.says("status")
+        self.assertIn("podqos-nri was not connected", missed)
+        self.assertIn('see the check "plugin" of podqosctl doctor, then recreate the container', missed)
+        self.plugin = self.plugin_type()
+        self.assertTrue(self.engine_told()[0]["plugin"]["connected"])
+        self.assertIn("recreate the pod once podqos-nri is connected", self.says("status"))
+        self.end(sandbox)
+
+    def test_what_became_of_a_container(self):
+        """One of its processes is OOM-killed, which only the plugin's round sees: the container lives on."""
+        sandbox, containers = self.run_whole(BURSTABLE)
+        web = containers["web"]
+        pid = self.cri.pid(web)
+        # As with singleProcessOOMKill.
+        pathlib.Path(f"/sys/fs/cgroup{machines.cgroup_of(pid)}/memory.oom.group").write_text("0", encoding="ascii")
+        with self.assertRaisesRegex(AssertionError, "exit 137"):
+            self.cri.exec(web, "dd", "if=/dev/zero", "of=/dev/null", "bs=200M", "count=1", timeout=120)
+        killed = "OOM-killed by its own limit (128Mi)"
+        patience.wait_for(lambda: killed in self.says("events", "--wide", "--pod", BURSTABLE.uid), 60, killed)
+        self.assertEqual(self.cri.pid(web), pid)
+        for words in (("why", BURSTABLE.uid), ("describe", BURSTABLE.uid)):
+            self.assertIn(killed, self.says(*words), words)
+        self.assertIn("1 OOM-killed", self.says("status"))
+        self.assertIn("The plugin podqos-nri placed", self.says("why", BURSTABLE.uid))
+        self.end(sandbox)
+
+
 class SystemdDriver(ContainerdCase):
     """systemd's private socket is in the pod."""
 
@@ -235,11 +295,22 @@ def set_up_network():
                       {"cniVersion": "1.0.0", "name": "pods", "plugins": [{"type": "own-address"}]})
 
 
+def leave_to_a_daemon_set():
+    """A node on which no podqos-nri is installed, and podqos registered by NRI alone."""
+    for name in ("/usr/sbin/podqos-nri", "/usr/lib/systemd/system/podqos-nri.service"):
+        pathlib.Path(name).unlink()
+    engine.call("systemctl", "daemon-reload")
+    config = pathlib.Path("/etc/containerd/config.toml")  # where podqosctl looks, not where this containerd does
+    config.parent.mkdir(exist_ok=True)
+    config.write_text("version = 2\n" + (containerd.EXAMPLES / "nri.toml").read_text(encoding="utf-8"), encoding="utf-8")
+
+
 def setUpModule():
     if not guest.inside():
         return
     containerd.configure()
     set_up_network()
+    leave_to_a_daemon_set()
     daemon = ContainerdCase.daemon = DaemonPod.daemon = containerd.Containerd()
     daemon.start()
     unittest.addModuleCleanup(daemon.stop)
@@ -249,4 +320,4 @@ def setUpModule():
 
 
 if __name__ == "__main__":
-    harness.main(("runc",), here=[Guest], in_guest=[DaemonSet, SystemdDriver])
+    harness.main(("runc",), here=[Guest], in_guest=[DaemonSet, Told, SystemdDriver])

@@ -48,7 +48,8 @@ class Explain : public ::testing::Test {
                      .failure = failed_ ? &failure_ : nullptr,
                      .refusal = refusal_,
                      .program = program_,
-                     .engine = core::Engine::kDocker});
+                     .engine = engine_,
+                     .had_plugin = had_plugin_});
     return cat(missed.why, " → ", missed.remedy);
   }
   app::ConfigurationReport configuration_;
@@ -56,6 +57,8 @@ class Explain : public ::testing::Test {
   bool failed_ = true;
   std::optional<Error> refusal_ = Error{ErrorCode::kInvalidArgument, "unknown annotation"};
   std::string_view program_ = "podqos-runtime";
+  core::Engine engine_ = core::Engine::kDocker;
+  bool had_plugin_ = false;
 };
 
 TEST_F(Explain, SaysWhatIsSurest) {
@@ -84,6 +87,15 @@ TEST_F(Explain, SaysWhatIsSurest) {
             "podqos was not asked when it was created: its runtime was not podqos-runtime, it has "
             "no hook of podqos's → start it with --runtime podqos, or: podqosctl configure docker "
             "--set-as-default --restart, then recreate the container");
+  engine_ = core::Engine::kContainerd;
+  EXPECT_THAT(
+      explained(),
+      HasSubstr("podqos-nri was not connected → podqosctl configure containerd --restart, then"));
+  had_plugin_ = true;
+  EXPECT_THAT(
+      explained(),
+      HasSubstr(
+          "podqos-nri was not connected → see the check \"plugin\" of podqosctl doctor, then"));
 }
 
 class FindNotManaged : public ::testing::Test {
