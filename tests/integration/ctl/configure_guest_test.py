@@ -267,17 +267,68 @@ class Doctor(unittest.TestCase):
 
 
 class Crio(unittest.TestCase):
-    """In the guest: a stand-in for CRI-O, which Debian does not have, as crio.service."""
+    """In the guest: a stand-in for CRI-O, which Debian does not have, as crio.service; its files are CRI-O's own."""
 
-    def test_a_forgotten_restart(self):
-        program = pathlib.Path("/usr/local/bin/crio")
-        program.write_text("#!/bin/sh\ncase $1 in --version) echo crio version 1.27.0 ;; esac\n", encoding="ascii")
-        program.chmod(0o755)
+    PROGRAM = pathlib.Path("/usr/local/bin/crio")
+
+    def setUp(self):
+        self.PROGRAM.write_text("#!/bin/sh\ncase $1 in --version) echo crio version 1.27.0 ;; esac\n", encoding="ascii")
+        self.PROGRAM.chmod(0o755)
+        self.addCleanup(self.PROGRAM.unlink)
         unit = pathlib.Path("/run/systemd/system/crio.service")
         unit.write_text("[Service]\nExecStart=/bin/sleep infinity\n", encoding="ascii")
         engine.call("systemctl", "daemon-reload")
         engine.call("systemctl", "start", unit.name)
         self.addCleanup(engine.call, "systemctl", "stop", unit.name)
+
+    def drop_in(self, text, path="/etc/crio/crio.conf.d/70-other"):
+        """A file of the operator's, which CRI-O reads whatever its name."""
+        file = pathlib.Path(path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        self.addCleanup(file.unlink, missing_ok=True)
+        file.write_text(text, encoding="ascii")
+        return file
+
+    def assert_check(self, name, outcome, words):
+        check = doctor("crio")[name]
+        self.assertEqual(check["outcome"], outcome, check)
+        self.assertIn(words, check["text"])
+        return check["remedy"]
+
+    def test_what_doctor_checks(self):
+        """Each is broken in CRI-O's files, and mended."""
+        self.addCleanup(configure, "crio", "--undo")
+        self.assertEqual(self.assert_check("registered", "warning", "not registered"),
+                         "podqosctl configure crio --restart")
+        configure("crio", "--method", "wrapper")
+        engine.call("sh", "-c", self.assert_check("known", "problem", "since before /etc/crio/crio.conf.d/50-podqos.conf"))
+        self.assert_check("known", "ok", "")
+        self.assert_check("registered", "ok", "by wrapper")
+        self.assert_check("used", "warning", "no running container")
+        self.assertNotIn("hooks", doctor("crio"))
+        self.drop_in("{}", "/usr/share/containers/oci/hooks.d/other.json")
+        left_out = self.drop_in('[crio.runtime]\nhooks_dir = ["/var/empty"]\ndefault_runtime = "podqos"\n')
+        self.assert_check("hooks", "warning", f"{left_out}:2: hooks_dir leaves out")
+        self.assert_check("used", "ok", "podqos is the default runtime")
+        left_out.unlink()
+        precreate = pathlib.Path("/usr/share/podqos/podman-hooks.d/50-podqos-precreate.json").read_text(encoding="utf-8")
+        wrong = self.drop_in(precreate, "/usr/share/containers/oci/hooks.d/50-podqos-precreate.json")
+        engine.call("sh", "-c", self.assert_check("hooks", "problem", f"{wrong}: CRI-O does not know the stage precreate"))
+        self.assertNotIn("hooks", doctor("crio"))
+        engine.write_json(pathlib.Path("/etc/podqos/conf.d/zz-driver.json"), {"cgroupDriver": "systemd"})
+        self.addCleanup(pathlib.Path("/etc/podqos/conf.d/zz-driver.json").unlink)
+        self.assertNotIn("driver", doctor("crio"))
+        other = self.drop_in('[crio.runtime]\ncgroup_manager = "cgroupfs"\n')
+        self.assertEqual(self.assert_check("driver", "problem", "cgroupDriver"), "set cgroupDriver to auto")
+        other.write_text('[crio.runtime.runtimes.podqos]\nruntime_path = "/usr/bin/runc"\n', encoding="ascii")
+        self.assert_check("registered", "problem", str(other))
+        other.write_text("[crio.runtime\n", encoding="ascii")
+        self.assert_check("registered", "warning", str(other))
+        other.unlink()
+        self.PROGRAM.write_text("#!/bin/sh\necho crio\n", encoding="ascii")
+        self.assert_check("version", "problem", f"{self.PROGRAM} --version says: crio")
+
+    def test_a_forgotten_restart(self):
         words = ("crio", "--method", "wrapper")
         self.assertEqual(len(configure(*words)["changes"]), 1)
         said = configure(*words)

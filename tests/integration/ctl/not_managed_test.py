@@ -55,6 +55,11 @@ class NotManaged(harness.TestCase):
         state = self.podqos.ctl_json("why", name, kind=self.kind)["state"]
         return state, self.podqos.ctl("why", name, kind=self.kind).stdout
 
+    def checked(self, name):
+        """A check of doctor."""
+        checks = json.loads(self.podqos.ctl("doctor", "-o", "json", check=False, kind=self.kind).stdout)
+        return next(check for check in checks if check["name"] == name)
+
     def test_bundle_of_another_user(self):
         name = self.start(self.engine, requests="cpu=100m")
         os.chown(self.made.path, 1234, 1234)
@@ -82,8 +87,7 @@ class NotManaged(harness.TestCase):
         state, text = self.why("web-1/log")
         self.assertEqual(state, "not managed")
         self.assertIn("podqos does not manage web-1/log: podqos was not asked", text)
-        checks = json.loads(self.podqos.ctl("doctor", "-o", "json", check=False, kind=self.kind).stdout)
-        self.assertEqual([check["outcome"] for check in checks if check["name"] == "missed"], ["problem"])
+        self.assertEqual(self.checked("missed")["outcome"], "problem")
         config = str(self.podqos.config(self.kind))
         for command in (["status"], ["why", "web-1/log"], ["why", "web-1"]):
             status, text = terminal.run([str(harness.CTL), "--config", config, *command], 80)
@@ -94,7 +98,11 @@ class NotManaged(harness.TestCase):
 
     def test_its_annotation_is_misspelt(self):
         plain = self.start(self.engine, request="cpu=1")
+        self.assertEqual(self.checked("failures")["outcome"], "ok")
         asked = self.start(self.asked, request="cpu=1")
+        failures = self.checked("failures")
+        self.assertEqual((failures["outcome"], failures["remedy"]), ("warning", "podqosctl events --since 1h"))
+        self.assertRegex(failures["text"], "^1 in the last hour, the last one: .*did you mean podqos.io/requests")
         found = self.listed()
         for name in (plain, asked):
             self.assertIn("did you mean podqos.io/requests?", found[name][0])

@@ -5,6 +5,7 @@ docs/troubleshooting.md are run there as they stand.
 """
 
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -152,11 +153,12 @@ class Broken(PodmanCase):
         engine.write_json(path, settings)
         self.addCleanup(path.unlink, missing_ok=True)
 
-    def assert_check(self, group, name, outcome, words):
+    def assert_check(self, group, name, outcome, words, returned="remedy"):
         checks = services.doctor(group)
         self.assertIn(name, checks, checks)
         self.assertEqual(checks[name]["outcome"], outcome, checks[name])
         self.assertRegex(checks[name]["text"], words)
+        return checks[name][returned]
 
     def replace(self, path, old, new):
         """In a file that the test does not keep."""
@@ -179,6 +181,36 @@ class Broken(PodmanCase):
         kubelets = pathlib.Path("/var/lib/kubelet/config.yaml")
         self.replace(kubelets, "", "kind: KubeletConfiguration\npodPidsLimit: 77\n")
         self.assert_check("configuration", "kubelet", "warning", "podPidsLimit")
+        kubelets.write_text("kind: KubeletConfiguration\ncgroupRoot: /podqos\n", encoding="utf-8")
+        self.assert_check("configuration", "kubelet", "problem", "cgroupRoot is the kubelet's, /podqos: it kills pods")
+
+    def test_file_that_is_not_read(self):
+        path = pathlib.Path("/etc/podqos/conf.d/zzz.yaml")
+        path.write_text("{}", encoding="utf-8")
+        self.addCleanup(path.with_suffix(".json").unlink)
+        shell(self.assert_check("configuration", "files", "warning", f"{path} is not read"))
+        self.assert_check("configuration", "files", "ok", "zzz.json")
+
+    def test_weights(self):
+        self.settings(weightFormula="auto")
+        self.run_pod("weighed", "sleep 1000", "container=app", "requests.app=cpu=150m")
+        used = self.assert_check("configuration", "weights", "ok", "the runtime's formula: l(inear|og)$", "text").split()
+        self.settings(weightFormula="log" if used[-1] == "linear" else "linear")
+        self.assert_check("configuration", "weights", "warning", f"gives containers weights by the {used[-1]} formula")
+
+    def test_timer(self):
+        self.addCleanup(engine.call, "systemctl", "disable", "--now", "podqos-reconcile.timer")
+        engine.call("systemctl", "mask", "podqos-reconcile.timer")
+        shell(self.assert_check("services", "timer", "warning", "is masked: nothing corrects values"))
+        shell(self.assert_check("services", "timer", "warning", "does not run: nothing corrects values"))
+        self.assert_check("services", "timer", "ok", "runs")
+
+    def test_controllers(self):
+        self.run_pod("bare", "sleep 1000", "requests=cpu=150m")
+        for path, *_ in os.walk(f"/sys/fs/cgroup{ROOT}", topdown=False):
+            pathlib.Path(path, "cgroup.subtree_control").write_text("-pids", encoding="ascii")
+        shell(self.assert_check("pods", "controllers", "problem", f"{ROOT} have no values of pids"))
+        self.assert_check("pods", "controllers", "ok", "all trees have their controllers")
 
     def test_state_directory(self):
         engine.call("mount", "-t", "tmpfs", "-o", "mode=0700,size=64k", "tmpfs", engine.STATE)
