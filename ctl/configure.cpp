@@ -6,11 +6,14 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/sys/sandbox.h"
 #include "ctl/command.h"
 #include "ctl/configure/setup.h"
+#include "ctl/progress.h"
 
 namespace podqos::ctl {
 namespace {
@@ -59,7 +62,7 @@ Method method_of(const ConfigureOptions& options) {
 }
 
 /// Does all that was asked for. @return what is to be printed.
-Result<std::string> configure(ConfigureOptions& options) {
+Result<std::string> configure(ConfigureOptions& options, const Run& run) {
   Setup& setup = options.setup;
   while (setup.root.ends_with('/'))
     setup.root.pop_back();
@@ -78,8 +81,7 @@ Result<std::string> configure(ConfigureOptions& options) {
   if (!setup.dry_run) {
     PODQOS_TRY(setup.files.apply(setup.changes));
     // The programs of another root are not run.
-    if (setup.root.empty())
-      PODQOS_TRY(activate(setup, [](const auto& argv) { return run_program(argv); }));
+    if (setup.root.empty()) PODQOS_TRY(activate(setup, run));
   }
   return options.output.is_json() ? format_json(setup) : format_text(setup, options.output.mode());
 }
@@ -89,7 +91,13 @@ Result<int> run_configure(ConfigureOptions& options) {
   ::umask(S_IWGRP | S_IWOTH);
   // No system call filter: the engine's programs, which are executed, would inherit it.
   PODQOS_TRY(sys::keep_capabilities(kFileCapabilities));
-  PODQOS_ASSIGN(const std::string text, configure(options));
+  Progress progress{cat("waiting for ", options.engine)};
+  const Run run = [&](const std::vector<std::string>& argv) {
+    progress.wait_for(argv.front() == kSystemctl ? argv.back() : leaf_of(argv.front()));
+    return run_program(argv);
+  };
+  PODQOS_ASSIGN(const std::string text, configure(options, run));
+  progress.end();
   const int status = print(text);
   return options.setup.failure ? log_failure(*options.setup.failure) : status;
 }

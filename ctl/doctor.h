@@ -7,6 +7,7 @@
 #include "ctl/check.h"
 #include "ctl/engines.h"
 #include "ctl/json.h"
+#include "ctl/progress.h"
 #include "ctl/units.h"
 
 namespace podqos::ctl {
@@ -17,7 +18,8 @@ struct ProgramAnswers {
   std::vector<EngineFacts> engines;
 };
 /// Executes these programs: to be called before narrow(), which forbids that.
-[[nodiscard]] ProgramAnswers ask_programs(const std::string& state_dir);
+/// @param progress  says which of them is waited for
+[[nodiscard]] ProgramAnswers ask_programs(const std::string& state_dir, const Progress& progress);
 
 /// What was found on this machine.
 struct Diagnosis {

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/store/state_directory.h"
 #include "common/sys/directory.h"
@@ -172,9 +173,10 @@ std::vector<EngineFacts> read_engines(const Units& units, const std::string& sta
   return found;
 }
 
-Json read_engines_json(const std::string& state_dir) {
+Json read_engines_json(const std::string& state_dir, const Progress& progress) {
   const auto end = std::chrono::steady_clock::now() + kPatienceWithAll;
-  const Run run = [end](const std::vector<std::string>& argv) {
+  const Run run = [end, &progress](const std::vector<std::string>& argv) {
+    progress.wait_for(leaf_of(argv.front()));
     const auto left = end - std::chrono::steady_clock::now();
     return run_program(argv, 0,
                        std::max(std::chrono::ceil<std::chrono::seconds>(left), kLeastPatience));

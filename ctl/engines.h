@@ -10,6 +10,7 @@
 #include "ctl/configure/daemon.h"
 #include "ctl/configure/setup.h"
 #include "ctl/json.h"
+#include "ctl/progress.h"
 #include "ctl/units.h"
 
 namespace podqos::ctl {
@@ -80,7 +81,8 @@ struct EngineFacts {
 [[nodiscard]] std::string registered_by(const EngineFacts& facts);
 
 /// json_of() of each engine that is installed, within some 6 s. To be called before narrow().
-[[nodiscard]] Json read_engines_json(const std::string& state_dir);
+/// @param progress  says which program is waited for
+[[nodiscard]] Json read_engines_json(const std::string& state_dir, const Progress& progress);
 
 /// run_program() that waits for 10 s.
 [[nodiscard]] Result<std::string> run_briefly(const std::vector<std::string>& argv);

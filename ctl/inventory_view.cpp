@@ -16,6 +16,7 @@
 #include "ctl/engines.h"
 #include "ctl/inventory.h"
 #include "ctl/not_managed.h"
+#include "ctl/progress.h"
 
 namespace podqos::ctl {
 namespace {
@@ -108,13 +109,17 @@ bool is_set(const Json& value) {
 
 Result<int> run_view(const ViewOptions& options, const Cli& cli) {
   const Screen screen = options.output.screen();
+  Progress progress;
   // Nothing untrusted is parsed before the restriction but what root has configured.
   const app::ConfigurationReport configuration = app::inspect_configuration(cli.config);
   // Executes programs of theirs.
-  const Json engines =
-      options.engines ? read_engines_json(configuration.settings.state_dir) : Json::array();
+  const Json engines = options.engines
+                           ? read_engines_json(configuration.settings.state_dir, progress)
+                           : Json::array();
+  progress.say(kReading);
   PODQOS_TRY(narrow(kKept));
   auto view = read_view(configuration, options.pod);
+  progress.end();
   if (!view) {
     std::ranges::for_each(configuration.errors, warn);
     return fail(for_root(view.error()));

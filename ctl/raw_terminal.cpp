@@ -52,10 +52,10 @@ Status RawTerminal::show(const std::vector<std::string>& lines) {
   return sys::write_all(STDOUT_FILENO, cat(out, "\x1b[J"));
 }
 
-bool has_terminal() {
+bool has_terminal(int other) {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): podqosctl has one thread
   const char* const term = std::getenv("TERM");
-  return term != nullptr && std::string_view{term} != "dumb" && ::isatty(STDIN_FILENO) == 1 &&
+  return term != nullptr && std::string_view{term} != "dumb" && ::isatty(other) == 1 &&
          ::isatty(STDOUT_FILENO) == 1;
 }
 

@@ -32,9 +32,9 @@ class RawTerminal {
   std::optional<termios> saved_;  ///< nullopt: moved away
 };
 
-/// Whether standard input and output are a terminal that understands the sequences: TERM is set,
-/// and not "dumb".
-[[nodiscard]] bool has_terminal();
+/// Whether standard output and `other`, a descriptor, are a terminal that understands the
+/// sequences: TERM is set, and not "dumb".
+[[nodiscard]] bool has_terminal(int other);
 /// The size of the terminal that is standard output; 80 by 24 if it does not tell.
 /// @note ioctl_tty(2) TIOCGWINSZ
 [[nodiscard]] TopSize terminal_size();

@@ -20,6 +20,7 @@
 #include "common/base/text.h"
 #include "ctl/command.h"
 #include "ctl/json.h"
+#include "ctl/progress.h"
 
 namespace podqos::ctl {
 namespace {
@@ -73,6 +74,17 @@ std::string format_text(const app::ReconcilePreview& done, bool dry, const Scree
              format_count(report.repaired, "record"), dry ? " to restore\n" : " restored\n");
 }
 
+/// The same for programs; of a dry run with "plan", all that it would do.
+Json report_json(const app::ReconcilePreview& done, bool dry) {
+  const app::ReconcileReport& report = done.report;
+  Json json = {{"pods", report.pods},         {"containers", report.containers},
+               {"released", report.released}, {"repaired", report.repaired},
+               {"changes", report.changes},   {"warnings", report.warnings},
+               {"failed", report.failed}};
+  if (dry) json["plan"] = done.plan;
+  return json;
+}
+
 /// Whether standard error leads to the journal and the log does as well: what is in the log would
 /// be there twice, as under podqos-reconcile.service.
 /// @note systemd.exec(5), $JOURNAL_STREAM: device and inode of the stream
@@ -87,8 +99,11 @@ bool logs_to_the_same_journal(const core::Settings& settings) {
 /// Drops all capabilities but kKeptCapabilities.
 Result<int> run_reconcile(const ReconcileOptions& options, const Cli& cli) {
   const Screen screen = options.output.screen();
+  Progress progress{options.converge > 0 ? "waiting for usage to fall" : kReading};
   PODQOS_TRY(narrow(kKeptCapabilities));
   PODQOS_ASSIGN(const auto settings, app::load_settings(cli.config));
+  // Lines of the log would follow it on its line.
+  if (settings.log_sink == "stderr") progress.end();
   app::ReconcilePreview done;
   if (options.dry_run) {
     PODQOS_ASSIGN(auto node, app::view_node(settings));
@@ -101,19 +116,13 @@ Result<int> run_reconcile(const ReconcileOptions& options, const Cli& cli) {
     if (!report) return fail(for_root(std::move(report).error()));
     done.report = *std::move(report);
   }
+  progress.end();
   const app::ReconcileReport& report = done.report;
   if (!options.dry_run && !logs_to_the_same_journal(settings))
     std::ranges::for_each(report.failed, warn);
   std::string out = options.quiet ? format_changes(report.changes, screen)
                                   : format_text(done, options.dry_run, screen);
-  if (options.output.is_json()) {
-    Json json = {{"pods", report.pods},         {"containers", report.containers},
-                 {"released", report.released}, {"repaired", report.repaired},
-                 {"changes", report.changes},   {"warnings", report.warnings},
-                 {"failed", report.failed}};
-    if (options.dry_run) json["plan"] = done.plan;
-    out = dump(json) + "\n";
-  }
+  if (options.output.is_json()) out = dump(report_json(done, options.dry_run)) + "\n";
   const int status = print(out);
   return report.failed.empty() ? status : kRefused;
 }

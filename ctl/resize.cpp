@@ -25,6 +25,7 @@
 #include "ctl/configure/program.h"
 #include "ctl/inventory_view.h"
 #include "ctl/json.h"
+#include "ctl/progress.h"
 #include "ctl/records.h"
 #include "ctl/selector.h"
 
@@ -202,10 +203,14 @@ Result<int> run_resize(ResizeOptions& options, const Cli& cli) {
     PODQOS_ASSIGN(wanted.limits, codec::parse_short_form(options.limits));
   }
   PODQOS_ASSIGN(const auto settings, app::load_settings(cli.config));
+  Progress progress;
+  // Lines of the log would follow it on its line.
+  if (settings.log_sink == "stderr") progress.end();
   app::Log log{"podqosctl", settings};
   PODQOS_ASSIGN(const auto pod, choose(options, settings));
   const std::string name = cat("pod ", core::display_name(pod));
   std::vector<core::ContainerRecord> told;
+  progress.wait_for("other resizes, or the container's runtime");
   const auto lock = lock_resizes();
   if (!lock) return fail(for_root(lock.error()));
   block_signals();
@@ -221,6 +226,7 @@ Result<int> run_resize(ResizeOptions& options, const Cli& cli) {
         told.push_back(container);
         return find_runtime(options, settings, container);
       });
+  progress.end();
   if (!done) return fail(for_root(Error{done.error()}.with_context(name)));
   if (const auto words = core::describe_uncounted(done->after, settings))
     warn(cat(name, ": ", *words));

@@ -187,7 +187,7 @@ Result<int> run_top(const TopOptions& options, const Cli& cli) {
     return kUsage;
   }
   const bool live = !options.once && !options.batch && options.count == 0 &&
-                    !options.output.is_json() && has_terminal();
+                    !options.output.is_json() && has_terminal(STDIN_FILENO);
   const std::size_t most_files = raise_file_limit();
   sys::UniqueFd signals;
   if (live) {

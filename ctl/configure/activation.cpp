@@ -6,7 +6,6 @@
 
 #include "common/base/text.h"
 #include "common/base/units.h"
-#include "ctl/command.h"
 #include "ctl/configure/daemon.h"
 #include "ctl/configure/setup.h"
 
@@ -214,11 +213,14 @@ class Activation {
   /// Restores the files after a start that has failed, and has the engine started with them.
   Status restart_with_old_files(const Error& error) {
     Status failed = setup_.files.roll_back(error);
+    const auto add = [&](const Status& done) {
+      if (!done) failed.error().message += cat("; ", done.error().message);
+    };
     // systemd counts the starts that have failed, and may refuse one more.
-    if (auto reset = systemctl({"reset-failed", service_}); !reset) warn(reset.error().message);
+    add(systemctl({"reset-failed", service_}));
     // A reload that systemd refused has changed nothing, and a restart may stop containers.
     if (is_docker() && is("is-active", service_)) return failed;
-    if (auto again = restart(); !again) warn(again.error().message);
+    add(restart());
     return failed;
   }
 

@@ -15,8 +15,9 @@ LINES = 24
 SECONDS = 60
 
 
-def run(command, columns, **environment):
-    """Exit status, and what the terminal was sent."""
+def run(command, columns, keys=(), **environment):
+    """Exit status, and what the terminal was sent. `keys` has what is typed once a text was shown."""
+    keys = dict(keys)
     inherited = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS")}
     shown, terminal = os.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, columns, 0, 0))
@@ -29,6 +30,8 @@ def run(command, columns, **environment):
                 text += os.read(shown, 1 << 16)
             except OSError:  # EIO: the last who had it open has closed it
                 break
+            for seen in [each for each in keys if each.encode() in text]:
+                os.write(shown, keys.pop(seen).encode())
         os.close(shown)
         return process.wait(SECONDS), text.decode().replace("\r\n", "\n")
 
