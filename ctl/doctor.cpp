@@ -70,7 +70,7 @@ void check_state(const app::ConfigurationReport& configuration, cgroup::Machine&
   if (inventory) {
     count_pods(*inventory, engines);
     found.inventory = *std::move(inventory);
-    found.inventory["notManaged"] = json_of(missed);
+    add_missed(found.inventory, missed);
   }
   checks.push_back(check_missed(missed));
   checks.push_back(events ? check_events(events->events, UnixMillis{std::time(nullptr) * 1000})

@@ -252,15 +252,19 @@ Checks check_inventory(const Result<Json>& inventory) {
   return checks;
 }
 
-Check check_missed(const std::vector<NotManaged>& missed) {
-  if (missed.empty()) return {"pods", "missed", kOk, "no container that asks for podqos is missed"};
+Check check_missed(const MissedContainers& found) {
+  const auto& [missed, warnings] = found;
+  const auto others = [](std::size_t count) {
+    return count > 1 ? cat(" (and ", count - 1, " more: see podqosctl status)") : "";
+  };
+  if (missed.empty() && warnings.empty())
+    return {"pods", "missed", kOk, "no container that asks for podqos is missed"};
+  if (missed.empty())
+    return {"pods", "missed", kWarning, cat(warnings.front(), others(warnings.size()))};
   // Those that run come first.
   const NotManaged& first = missed.front();
-  const std::size_t more = missed.size() - 1;
   return {"pods", "missed", first.pid ? kProblem : kWarning,
-          cat(name_of(first.container), ": ", first.why,
-              more > 0 ? cat(" (and ", more, " more: see podqosctl status)") : ""),
-          first.remedy};
+          cat(name_of(first.container), ": ", first.why, others(missed.size())), first.remedy};
 }
 
 Check check_events(const std::vector<core::Event>& events, UnixMillis now) {

@@ -32,8 +32,8 @@ namespace podqos::ctl {
 /// The warnings of an inventory, by kind, and tiers whose limit usage keeps above its rule.
 /// @param inventory  of inventory_json(), or why there is none
 [[nodiscard]] Checks check_inventory(const Result<Json>& inventory);
-/// Containers that podqos should manage and does not.
-[[nodiscard]] Check check_missed(const std::vector<NotManaged>& missed);
+/// Containers that podqos should manage and does not, else those of which that is unknown.
+[[nodiscard]] Check check_missed(const MissedContainers& found);
 /// Containers that failed or were refused in the hour before `now`.
 [[nodiscard]] Check check_events(const std::vector<core::Event>& events, UnixMillis now);
 /// What concerns no engine alone: whether any is registered, and whether their drivers are allowed.

@@ -37,7 +37,7 @@ Result<Json> read_view(const app::ConfigurationReport& configuration, std::strin
   const auto missed = find_not_managed(
       configuration, records, events ? events->events : std::vector<core::Event>{}, cgroups);
   PODQOS_ASSIGN(auto view, inventory_json(configuration, std::move(records), cgroups));
-  view["notManaged"] = json_of(missed);
+  add_missed(view, missed);
   return view;
 }
 

@@ -92,24 +92,48 @@ class Search {
         known_.insert(container.id);
   }
 
-  std::vector<NotManaged> run() {
+  MissedContainers run() {
     constexpr std::size_t kMost = 2000;
-    for (const RuntimeContainer& each : read_runtime_states(known_, kMost)) {
-      if (each.start_time && !cgroups_.is_alive(each.pid, *each.start_time)) continue;
+    const RuntimeStates states = read_runtime_states(known_, kMost);
+    for (const auto& [id, error] : states.unread)
+      add_unread(id, error);
+    for (const RuntimeContainer& each : states.containers) {
+      if (!may_run(each)) continue;
       const auto cgroup = cgroups_.cgroup_of(each.pid);
       if (cgroup && !core::find_pod_cgroup(*cgroup)) look_at(each, *cgroup);
     }
     add_refused();
-    return std::move(found_);
+    if (unread_ > kMostWarnings)
+      warnings_.push_back(cat("nor could ", unread_ - kMostWarnings, " more containers be read"));
+    if (!states.complete)
+      warnings_.push_back(cat("only the first ", kMost,
+                              " containers of runtimes were looked at: others that podqos does not "
+                              "manage may be missing here"));
+    return {.containers = std::move(found_), .warnings = std::move(warnings_)};
   }
 
  private:
+  static constexpr std::size_t kMostWarnings = 20;
+
+  [[nodiscard]] bool may_run(const RuntimeContainer& container) const {
+    return !container.start_time || cgroups_.is_alive(container.pid, *container.start_time);
+  }
+
+  /// Warns of a container of which it cannot be told whether podqos should manage it.
+  void add_unread(const std::string& id, const Error& error) {
+    if (++unread_ <= kMostWarnings)
+      warnings_.push_back(cat("container ", id, ": ", error.message,
+                              "; whether podqos should manage it is unknown"));
+  }
+
   /// Adds the container if podqos should manage it.
   void look_at(const RuntimeContainer& container, const std::string& cgroup) {
     const auto bundle = sys::Directory::open(container.bundle);
     const auto text =
         bundle ? bundle->read_file("config.json", codec::kMaxConfigSize) : fail(bundle.error());
     const auto config = text ? codec::OciConfig::parse(*text) : fail(text.error());
+    // With one that has ended meanwhile its bundle may have gone.
+    if (!config && may_run(container)) add_unread(container.id, config.error());
     if (!config) return;
     core::ContainerFacts facts = config->facts;
     facts.id = container.id;
@@ -175,6 +199,8 @@ class Search {
   bool lacks_plugin_ = false;                 ///< it has ended
   std::set<std::string, std::less<>> known_;  ///< ids of containers with records
   std::vector<NotManaged> found_;
+  std::vector<std::string> warnings_;
+  std::size_t unread_ = 0;
 };
 
 }  // namespace
@@ -206,10 +232,10 @@ void explain(NotManaged& missed, const MissedFacts& facts) {
                      : "use podqos-runtime in place of its runtime");
 }
 
-std::vector<NotManaged> find_not_managed(const app::ConfigurationReport& configuration,
-                                         const NodeRecords& records,
-                                         const std::vector<core::Event>& events,
-                                         cgroup::Machine& cgroups) {
+MissedContainers find_not_managed(const app::ConfigurationReport& configuration,
+                                  const NodeRecords& records,
+                                  const std::vector<core::Event>& events,
+                                  cgroup::Machine& cgroups) {
   return Search{configuration, records, events, cgroups}.run();
 }
 
@@ -227,6 +253,14 @@ Json json_of(const std::vector<NotManaged>& missed) {
                     {"why", why},
                     {"remedy", remedy}});
   return list;
+}
+
+void add_missed(Json& inventory, const MissedContainers& missed) {
+  inventory["notManaged"] = json_of(missed.containers);
+  for (const std::string& warning : missed.warnings) {
+    inventory.at("warnings").push_back(warning);
+    inventory.at("warningKinds").push_back("missed");
+  }
 }
 
 std::string not_managed_text(const Json& missed, const Screen& screen) {

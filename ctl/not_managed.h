@@ -25,6 +25,12 @@ struct NotManaged {
   std::string remedy = {};
 };
 
+/// What was found of such containers.
+struct MissedContainers {
+  std::vector<NotManaged> containers = {};
+  std::vector<std::string> warnings = {};  ///< why there may be more; a sentence each
+};
+
 /// What tells why a container that runs is not managed.
 struct MissedFacts {
   const app::ConfigurationReport& configuration;
@@ -45,16 +51,20 @@ void explain(NotManaged& missed, const MissedFacts& facts);
 /// outside all pod cgroups and are in no record, and those that were refused in the last hour and
 /// have not been placed since. A container without an annotation of podqos's, of no pod of podqos's
 /// or with podqos.io/ignore is nothing to podqos; where podqos-nri has ended, each container of
-/// CRI's may be something. The config.json is read of those only that are in
-/// no record.
+/// CRI's may be something. The config.json is read of those only that are in no record. Of those
+/// that cannot be read, at most 20 are warned of one by one.
 /// @param events  of the journal, in its order
-[[nodiscard]] std::vector<NotManaged> find_not_managed(
-    const app::ConfigurationReport& configuration, const NodeRecords& records,
-    const std::vector<core::Event>& events, cgroup::Machine& cgroups);
+[[nodiscard]] MissedContainers find_not_managed(const app::ConfigurationReport& configuration,
+                                                const NodeRecords& records,
+                                                const std::vector<core::Event>& events,
+                                                cgroup::Machine& cgroups);
 
 /// [{"engine", "namespace", "name", "uid", "container": {"id", "name"}, "pid", "cgroup", "why",
 /// "remedy"}]; "" for what is not known, and null for the pid of one that was not started.
 [[nodiscard]] Json json_of(const std::vector<NotManaged>& missed);
+
+/// Adds them to an inventory_json(): "notManaged", and the warnings, whose kind is "missed".
+void add_missed(Json& inventory, const MissedContainers& missed);
 
 /// The same for people, from json_of(): a table beneath a blank line, "" if it is empty.
 [[nodiscard]] std::string not_managed_text(const Json& missed, const Screen& screen);

@@ -52,27 +52,32 @@ std::vector<std::string> state_directories() {
   return found;
 }
 
-/// What a runtime has noted in a container's directory.
-std::optional<RuntimeContainer> read_state(const std::string& path, const std::string& id) {
-  const auto directory = sys::Directory::open(path);
-  if (!directory) return std::nullopt;
+/// What a runtime has noted in a container's directory; nullopt if it has no process.
+/// @return kNotFound if the directory has gone
+Result<std::optional<RuntimeContainer>> read_state(const std::string& path, const std::string& id) {
+  PODQOS_ASSIGN(const auto directory, sys::Directory::open(path));
   for (const char* file : {"state.json", "status"}) {
-    const auto text = directory->read_file(file, kMaxState);
-    if (auto state = text ? parse_runtime_state(id, *text) : std::nullopt) return state;
+    const auto text = directory.read_file(file, kMaxState);
+    if (!text && text.error().code == ErrorCode::kNotFound) continue;
+    if (!text) return fail(text.error());
+    auto state = parse_runtime_state(id, *text);
+    if (!state) return fail(std::move(state).error().with_context(cat(path, "/", file)));
+    return state;
   }
   return std::nullopt;
 }
 
 }  // namespace
 
-std::optional<RuntimeContainer> parse_runtime_state(std::string id, std::string_view text) {
-  const auto tree = codec::parse_json_tree(text, {.bytes = kMaxState});
-  if (!tree) return std::nullopt;
-  const codec::JsonPlace state{*tree};
+Result<std::optional<RuntimeContainer>> parse_runtime_state(std::string id, std::string_view text) {
+  PODQOS_ASSIGN(const auto tree, codec::parse_json_tree(text, {.bytes = kMaxState}));
+  const codec::JsonPlace state{tree};
   const auto pid = positive_in(state, {"pid", "init_process_pid"});
+  if (!pid) return std::nullopt;
   const auto start_time = positive_in(state, {"process-start-time", "init_process_start"});
   std::string bundle = bundle_in(state);
-  if (!pid || !bundle.starts_with('/')) return std::nullopt;
+  if (!bundle.starts_with('/'))
+    return fail(ErrorCode::kInvalidArgument, "the path of the bundle is missing");
   return RuntimeContainer{
       .id = std::move(id),
       .bundle = std::move(bundle),
@@ -80,14 +85,19 @@ std::optional<RuntimeContainer> parse_runtime_state(std::string id, std::string_
       .start_time = start_time ? std::optional{StartTime{*start_time}} : std::nullopt};
 }
 
-std::vector<RuntimeContainer> read_runtime_states(const std::set<std::string, std::less<>>& known,
-                                                  std::size_t most) {
-  std::vector<RuntimeContainer> found;
+RuntimeStates read_runtime_states(const std::set<std::string, std::less<>>& known,
+                                  std::size_t most) {
+  RuntimeStates found;
   for (const std::string& parent : state_directories()) {
     for (const std::string& id : names_in(parent)) {
-      if (found.size() == most) return found;
       if (known.contains(id)) continue;
-      if (auto state = read_state(cat(parent, "/", id), id)) found.push_back(*std::move(state));
+      found.complete = found.containers.size() < most;
+      if (!found.complete) return found;
+      auto state = read_state(cat(parent, "/", id), id);
+      if (state && *state)
+        found.containers.push_back(**std::move(state));
+      else if (!state && state.error().code != ErrorCode::kNotFound)
+        found.unread.emplace_back(id, std::move(state).error());
     }
   }
   return found;

@@ -6,8 +6,10 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "common/base/error.h"
 #include "common/base/units.h"
 
 namespace podqos::ctl {
@@ -23,17 +25,24 @@ struct RuntimeContainer {
 
 /// Parses what a runtime has noted of a container: state.json of runc and youki, status of crun.
 /// @param id  the name of its directory
-/// @return nullopt if it is damaged, or tells neither process nor bundle
+/// @return nullopt if it has no process; kInvalidArgument if it is damaged, or tells no bundle
 /// @note runc libcontainer/container.go, State; crun src/libcrun/status.c; youki
 ///       crates/libcontainer/src/container/state.rs
-[[nodiscard]] std::optional<RuntimeContainer> parse_runtime_state(std::string id,
-                                                                  std::string_view text);
+[[nodiscard]] Result<std::optional<RuntimeContainer>> parse_runtime_state(std::string id,
+                                                                          std::string_view text);
+
+/// What runtimes have noted.
+struct RuntimeStates {
+  std::vector<RuntimeContainer> containers = {};
+  std::vector<std::pair<std::string, Error>> unread = {};  ///< id, and why it cannot be read
+  bool complete = true;                                    ///< false: there may be more containers
+};
 
 /// The containers that runtimes have noted in the directories where they, containerd and Docker
 /// have them do so for root. Engines that choose other directories are not seen.
 /// @param known  ids that are left out, so that their files are not read
 /// @param most  at which the search ends
-[[nodiscard]] std::vector<RuntimeContainer> read_runtime_states(
-    const std::set<std::string, std::less<>>& known, std::size_t most);
+[[nodiscard]] RuntimeStates read_runtime_states(const std::set<std::string, std::less<>>& known,
+                                                std::size_t most);
 
 }  // namespace podqos::ctl

@@ -232,7 +232,7 @@ class Facts {
 std::vector<core::PodRecord> known_pods(const NodeStory& story) {
   std::vector<core::PodRecord> pods = story.records.pods;
   std::vector<Event> events = story.events;
-  for (const NotManaged& each : story.missed)
+  for (const NotManaged& each : story.missed.containers)
     events.push_back(each.container);
   const auto has = [](const core::PodRecord& pod, const core::ContainerRecord& container) {
     return std::ranges::any_of(pod.containers, [&](const core::ContainerRecord& each) {
@@ -311,7 +311,7 @@ Result<Json> why_json(const NodeStory& story, cgroup::Machine& cgroups, std::str
   PODQOS_ASSIGN(const Selection selected, select_known(pods, story.records.pods.size(), selector));
   Facts facts{selected};
   std::string_view state;
-  for (const NotManaged& each : story.missed) {
+  for (const NotManaged& each : story.missed.containers) {
     if (!is_about(each.container, selected)) continue;
     facts.add_missed(each);
     state = "not managed";
@@ -365,8 +365,13 @@ void add_why(Cli& cli) {
       PODQOS_TRY(narrow(std::array{CAP_SYS_ADMIN, CAP_DAC_READ_SEARCH}));
       PODQOS_ASSIGN(auto cgroups, cgroup::Cgroupfs::open({.access = cgroup::Access::kRead}));
       PODQOS_ASSIGN(const NodeStory story, read_story(cli, cgroups, progress));
-      PODQOS_ASSIGN(const Json why, why_json(story, cgroups, options->selector));
-      return print(options->output.is_json() ? dump(why) + "\n" : why_text(why, screen));
+      const auto why = why_json(story, cgroups, options->selector);
+      // It may be one of these.
+      if (!why)
+        for (const std::string& warning : story.missed.warnings)
+          warn(app::one_line(warning));
+      if (!why) return fail(why.error());
+      return print(options->output.is_json() ? dump(*why) + "\n" : why_text(*why, screen));
     };
     auto status = run();
     cli.status = status ? std::move(status) : fail(for_root(status.error()));

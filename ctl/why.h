@@ -20,7 +20,7 @@ struct NodeStory {
   app::ConfigurationReport configuration;
   NodeRecords records;
   std::vector<core::Event> events;  ///< the journal
-  std::vector<NotManaged> missed;
+  MissedContainers missed;
 };
 
 /// What made a pod or container what it is, as `why -o json` prints it: {"pod", "container": null

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import unittest
@@ -66,6 +67,45 @@ class NotManaged(harness.TestCase):
         os.chmod(self.made.path, 0o700)
         self.assertEqual(set(self.listed()), {name})
         self.assertEqual(self.why(name)[0], "not managed")
+
+    def note(self, name, text):
+        """A container, as a runtime of another namespace of containerd's notes it."""
+        state = RUNTIMES / "others" / name / "state.json"
+        if not state.parents[1].exists():
+            self.addCleanup(shutil.rmtree, state.parents[1])
+        state.parent.mkdir(parents=True)
+        state.write_text(text, encoding="utf-8")
+        return state
+
+    def warned(self):
+        """The warnings of status, which finds no container that is not managed."""
+        view = json.loads(self.podqos.ctl("status", "-o", "json", check=False, kind=self.kind).stdout)
+        self.assertEqual((view["notManaged"], set(view["warningKinds"])), ([], {"missed"}))
+        return view["warnings"]
+
+    def test_what_cannot_be_read(self):
+        """Whether podqos should manage these is unknown: status says so, and why of what it does not know."""
+        name = self.start(self.engine, requests="cpu=100m")
+        config = self.made.path / "config.json"
+        config.rename(self.made.path / "moved")
+        damaged = self.note("damaged", "{")
+        (RUNTIMES / "others" / "empty").mkdir()
+        said = {text.split(": ")[0]: text for text in self.warned()}
+        self.assertEqual(set(said), {f"container {name}", "container damaged"})
+        self.assertRegex(said[f"container {name}"], f"{config}: No such file.*; whether podqos should manage it is unk")
+        self.assertIn(f": {damaged}: ", said["container damaged"])
+        shown = self.podqos.ctl("why", name, check=False, kind=self.kind)
+        self.assertIn(f"podqosctl: {said[f'container {name}']}\n", shown.stderr)
+        for number in range(30):
+            self.note(f"more-{number}", "")
+        self.assertEqual(len(said := self.warned()), 21)
+        self.assertEqual(said[-1], "nor could 12 more containers be read")
+
+    def test_more_than_are_looked_at(self):
+        for number in range(2001):
+            self.note(str(number), '{"init_process_pid": 4194304, "config": {"labels": ["bundle=/none"]}}')
+        self.assertEqual(self.warned(), ["only the first 2000 containers of runtimes were looked at: others that podqos "
+                                         "does not manage may be missing here"])
 
     def test_podqos_was_not_asked(self):
         self.start(self.engine)  # without annotation

@@ -31,12 +31,16 @@ TEST(ParseRuntimeState, ReadsThoseOfRuncAndCrun) {
             wanted);
 }
 
-TEST(ParseRuntimeState, LeavesOutWhatIsDamagedOrDoesNotRun) {
-  for (const char* text :
-       {"", "{", "[]", "7", R"({"pid":0,"bundle":"/b"})", R"({"pid":7})",
-        R"({"pid":7,"bundle":"b"})", R"({"pid":"7","bundle":"/b"})", R"({"pid":7,"bundle":7})",
-        R"({"init_process_pid":7,"config":{"labels":7}})"})
+TEST(ParseRuntimeState, LeavesOutWhatDoesNotRun) {
+  for (const char* text : {"[]", "7", R"({"pid":0,"bundle":"/b"})", R"({"pid":"7","bundle":"/b"})"})
     EXPECT_EQ(parse_runtime_state("a", text), std::nullopt) << text;
+}
+
+TEST(ParseRuntimeState, RefusesWhatIsDamaged) {
+  for (const char* text :
+       {"", "{", R"({"pid":7})", R"({"pid":7,"bundle":"b"})", R"({"pid":7,"bundle":7})",
+        R"({"init_process_pid":7,"config":{"labels":7}})"})
+    EXPECT_FALSE(parse_runtime_state("a", text).has_value()) << text;
 }
 
 /// The facts of a container of Docker that runs, from the surest to the least sure.
@@ -102,7 +106,7 @@ class FindNotManaged : public ::testing::Test {
  protected:
   /// The refused ones; what runs on this machine is left out.
   [[nodiscard]] std::vector<NotManaged> refused(const std::vector<core::Event>& events) {
-    auto found = find_not_managed({}, {}, events, machine_);
+    auto found = find_not_managed({}, {}, events, machine_).containers;
     std::erase_if(found, [](const NotManaged& each) { return each.pid.has_value(); });
     return found;
   }
@@ -172,12 +176,14 @@ TEST(CheckMissed, IsAProblemWhereOneRuns) {
                     .pid = Pid{7},
                     .why = "switched off",
                     .remedy = "switch it on"};
-  EXPECT_EQ(shown({check_missed({missed, missed})}),
+  EXPECT_EQ(shown({check_missed({.containers = {missed, missed}, .warnings = {""}})}),
             "missed problem: web/app: switched off (and 1 more: see podqosctl status) → switch it "
             "on\n");
   missed.pid.reset();
-  EXPECT_EQ(shown({check_missed({missed})}),
+  EXPECT_EQ(shown({check_missed({.containers = {missed}})}),
             "missed warning: web/app: switched off → switch it on\n");
+  EXPECT_EQ(shown({check_missed({.warnings = {"a: damaged", "b: damaged"}})}),
+            "missed warning: a: damaged (and 1 more: see podqosctl status)\n");
 }
 
 }  // namespace

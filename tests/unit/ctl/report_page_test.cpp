@@ -155,7 +155,7 @@ TEST(FormatReport, SaysOnceThatAContainerIsMissed) {
   Report made = report();
   const NotManaged refused{
       .container = {.uid = "u-1"}, .why = "annotation = \"x\"", .remedy = "correct it"};
-  made.diagnosis.checks = {check_missed({refused})};
+  made.diagnosis.checks = {check_missed({.containers = {refused}})};
   EXPECT_EQ(made.diagnosis.checks[0].text, "u-1: annotation = \"x\"");
   made.diagnosis.inventory["notManaged"] = json_of(std::vector{refused});
   EXPECT_THAT(

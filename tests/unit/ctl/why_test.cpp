@@ -181,10 +181,10 @@ TEST_F(Why, TellsOfWhatMayNotHaveEnded) {
 }
 
 TEST_F(Why, TellsWhyAContainerIsNotManaged) {
-  story_.missed = {{.container = {.container_id = "cafe0123456789"},
-                    .pid = Pid{7},
-                    .why = "podqos was \x1b[2Jnot asked",
-                    .remedy = "ask it"}};
+  story_.missed.containers = {{.container = {.container_id = "cafe0123456789"},
+                               .pid = Pid{7},
+                               .why = "podqos was \x1b[2Jnot asked",
+                               .remedy = "ask it"}};
   EXPECT_EQ(why("cafe0123"),
             "podqos does not manage cafe0123456789: podqos was \\x1b[2Jnot asked.\n"
             "Remedy: ask it.\n");
