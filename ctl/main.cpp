@@ -1,5 +1,6 @@
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <exception>
 #include <span>
 #include <string>
@@ -55,6 +56,17 @@ bool log_unknown_word(const CLI::App& app) {
   return true;
 }
 
+/// Refuses empty values of options and arguments, which are variables of scripts that are not set.
+void refuse_empty(const CLI::App& app) {
+  for (const CLI::Option* option :
+       app.get_options([](const CLI::Option* /*option*/) { return true; }))
+    if (std::ranges::find(option->results(), "") != option->results().end())
+      throw CLI::ValidationError(option->get_name(),
+                                 cat("expected ", option->get_type_name(), ", found \"\""));
+  for (const CLI::App* sub : app.get_subcommands())
+    refuse_empty(*sub);
+}
+
 /// Adds all subcommands, in the order of --help.
 void add_subcommands(Cli& cli) {
   cli.app.footer("Also accepts --config FILE, which is read instead of /etc/podqos.");
@@ -76,6 +88,7 @@ void add_subcommands(Cli& cli) {
   add_version(cli);
   cli.app.footer("Exit status: 0 done, 1 refused or failed, 2 usage error. See podqosctl(1).");
   cli.app.parse_complete_callback([&cli] {
+    refuse_empty(cli.app);
     const std::string& name = cli.app.get_subcommands().front()->get_name();
     if (cli.config && !reads_configuration(*cli.app.get_subcommands().front()))
       throw CLI::ValidationError("--config", cat("podqosctl ", name, " reads no configuration"));

@@ -107,7 +107,7 @@ void add_report(Cli& cli) {
       ->required()
       ->type_name("FILE")
       ->check([](const std::string& path) {
-        return path.empty() || path.ends_with('/') ? "expected the name of a file" : "";
+        return path.ends_with('/') ? "expected the name of a file" : "";
       });
   sub->callback([file, &cli] { cli.status = run_report(*file, cli); });
 }

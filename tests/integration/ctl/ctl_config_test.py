@@ -85,12 +85,12 @@ class Metrics(unittest.TestCase):
                          [".node.html.podqos-tmp", ".podqos.prom.podqos-tmp", "node.html", "podqos.prom"])
 
     def test_no_directory(self):
-        for name in ("", f"{self.folder}/absent"):
-            self.assertEqual(self.metrics("--textfile", name), (1, "", f"podqosctl: open {name}: No such file or directory\n"))
-        for name in ("", f"{self.folder}/"):
-            done = ctl("report", "-o", name, check=False)
-            self.assertEqual((done.returncode, done.stdout), (2, ""))
-            self.assertIn("--output: expected the name of a file", done.stderr)
+        absent = f"{self.folder}/absent"
+        self.assertEqual(self.metrics("--textfile", absent),
+                         (1, "", f"podqosctl: open {absent}: No such file or directory\n"))
+        done = ctl("report", "-o", f"{self.folder}/", check=False)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("--output: expected the name of a file", done.stderr)
 
 
 class Configuration(unittest.TestCase):
@@ -176,6 +176,15 @@ class Configuration(unittest.TestCase):
             with self.subTest(args):
                 done = ctl(*args, check=False)
                 self.assertEqual((done.returncode, done.stderr), (2, f"podqosctl: {said}\n"))
+
+    def test_empty_values_are_refused(self):
+        for words, wanted in ((("metrics", "--textfile", ""), "--textfile: expected DIR"),
+                              (("report", "-o", ""), "--output: expected FILE"),
+                              (("--config", "", "status"), "--config: expected FILE"),
+                              (("describe", ""), "POD: expected TEXT")):
+            done = ctl(*words, check=False)
+            self.assertEqual((done.returncode, done.stdout, done.stderr),
+                             (2, "", f"podqosctl: {wanted}, found \"\"; use --help to list the options\n"))
 
     def test_a_file_is_named_once(self):
         for args in (["explain", "-f"], ["annotate", "-f"], ["config", "check"], ["config", "show", "--config"]):
