@@ -118,7 +118,7 @@ core::QosVerdict verdict_of(const core::PodRecord& record, const core::Pod& whol
   if (record.class_source == core::ClassSource::kEngine) {
     verdict.reason = "the tier of the pod cgroup that its engine has chosen";
   } else if (record.class_source == core::ClassSource::kQosAnnotation) {
-    verdict.reason = "podqos.io/qos-class";
+    verdict.reason = "an annotation sets it";
   } else if (computed == core::QosClass::kGuaranteed && !record.complete) {
     verdict.reason =
         "more containers may come: Guaranteed needs podqos.io/pod, podqos.io/limits of the pod or "
@@ -128,8 +128,7 @@ core::QosVerdict verdict_of(const core::PodRecord& record, const core::Pod& whol
   } else if (record.class_source == core::ClassSource::kShortForms) {
     // In the words of the rule, which knows no annotations.
     const std::size_t at = verdict.reason.find(kPodLevel);
-    if (at != std::string::npos)
-      verdict.reason.replace(at, kPodLevel.size(), "the pod");
+    if (at != std::string::npos) verdict.reason.replace(at, kPodLevel.size(), "the pod");
   }
   return verdict;
 }

@@ -143,6 +143,9 @@ TEST_F(Why, TellsWhyAPodIsNotGuaranteedYet) {
               HasSubstr("Its class is Burstable: more containers may come: Guaranteed needs "
                         "podqos.io/pod, podqos.io/limits of the pod or podqos.io/qos-class (by "
                         "inference).\n"));
+  record.class_source = core::ClassSource::kQosAnnotation;
+  EXPECT_THAT(why("u-1"),
+              HasSubstr("Its class is Burstable: an annotation sets it (by podqos.io/qos-class)."));
 }
 
 TEST_F(Why, TellsOfAPodThatHasEnded) {
