@@ -305,7 +305,7 @@ Checks check_engines(const std::vector<EngineFacts>& engines, const core::Settin
 Check check_timer(const Result<Units>& units) {
   Check check{"services", "timer", kSkipped, ""};
   if (!units) {
-    check.text = printable(units.error().message, 300);
+    check.text = shorten(units.error().message, 300);
     return check;
   }
   const auto found = units->find(kTimerUnit);

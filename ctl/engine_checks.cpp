@@ -53,7 +53,7 @@ class EngineChecks {
 
   void check_version() {
     if (facts_.unknown)
-      add("version", kProblem, printable(facts_.unknown->message, 500),
+      add("version", kProblem, shorten(facts_.unknown->message, 500),
           cat("run `", engine_.program, " --version`; tell podqosctl configure with --program"));
   }
 
@@ -85,8 +85,7 @@ class EngineChecks {
       // The client is missing, so the daemon cannot be asked; it may well be in order.
       if (why.code == ErrorCode::kNotFound)
         return add("known", kSkipped, cat("the daemon cannot be asked: ", why.message));
-      return add("known", kProblem,
-                 cat("the daemon does not answer: ", printable(why.message, 300)),
+      return add("known", kProblem, cat("the daemon does not answer: ", shorten(why.message, 300)),
                  cat("systemctl status ", engine_.service));
     }
     if (facts_.known() != false) return add("known", kOk, "to the daemon that runs");
@@ -119,7 +118,7 @@ class EngineChecks {
     if (!facts_.process) return;
     add("plugin", bad,
         cat(name, in_pod ? cat(" (process ", facts_.plugin->process->value(), ")") : "",
-            " is not connected: ", printable(facts_.plugin->status, 300)),
+            " is not connected: ", shorten(facts_.plugin->status, 300)),
         in_pod ? cat("kubectl logs", kDaemonSet) : cat("journalctl -u ", kPluginUnit));
   }
 

@@ -8,9 +8,11 @@
 #include <ctime>
 #include <filesystem>
 
+#include "common/app/log.h"
 #include "common/base/text.h"
 #include "common/sys/process.h"
 #include "ctl/configure/setup.h"
+#include "ctl/table.h"
 
 namespace podqos::ctl {
 namespace {
@@ -68,7 +70,7 @@ Result<DockerAnswer> ask_docker(const Run& run) {
     std::string_view words = said ? std::string_view{*said} : "";
     const auto running = parse_int(read_until(words, ' '));
     const auto paused = parse_int(read_until(words, ' '));
-    why = said ? Error{ErrorCode::kUnsupported, printable(*said)} : said.error();
+    why = said ? Error{ErrorCode::kUnsupported, shorten(app::one_line(*said), 300)} : said.error();
     if (!running || !paused) continue;
     DockerAnswer answer{.containers = *running + *paused};
     answer.driver = read_until(words, ' ');

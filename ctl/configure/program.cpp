@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "common/app/log.h"
 #include "common/base/text.h"
 #include "common/sys/fd.h"
 #include "ctl/table.h"
@@ -20,6 +21,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kPipeInterval{10};
 constexpr std::size_t kMaxOutput = std::size_t{16} << 20U;
+constexpr std::size_t kMostSaid = 2000;                 // of a program that fails
 constexpr std::size_t kChunk = std::size_t{64} << 10U;  // what a pipe holds
 
 /// Becomes the program, in a process group of its own, without input and with both outputs to one
@@ -88,7 +90,7 @@ Result<std::string> run_program(const std::vector<std::string>& argv, int status
                 cat(join(argv, " "), ": timed out after ", patience.count(), " s"));
   output.resize(without_newline(output).size());
   if (!WIFEXITED(end) || WEXITSTATUS(end) != status)
-    return fail(ErrorCode::kRefused, printable(output, 2000));
+    return fail(ErrorCode::kRefused, app::one_line(output.substr(0, kMostSaid)));
   return output;
 }
 

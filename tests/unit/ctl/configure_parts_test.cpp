@@ -123,6 +123,11 @@ TEST(RunProgram, SaysWhyAProgramDoesNotRun) {
   EXPECT_EQ(run_program({path}).error().message, "run " + path + ": Exec format error");
 }
 
+TEST(RunProgram, SaysWhatAProgramSaysThatFails) {
+  const auto done = run_program({"/bin/sh", "-c", "printf 'no \"unit\"\nat all'; exit 1"});
+  EXPECT_EQ(done.error().message, "no \"unit\"\\x0aat all");
+}
+
 std::string diff_of(const std::string& before, const FileState& after, const std::string& root,
                     ColourMode mode = ColourMode::kPlain) {
   const FileState none;

@@ -274,6 +274,8 @@ TEST(CheckTimer, SaysHowToStartIt) {
   EXPECT_THAT(shown({check_timer(Units{})}), HasSubstr("is not installed"));
   EXPECT_EQ(shown({check_timer(fail(ErrorCode::kUnsupported, "systemd is not the init system"))}),
             "timer skipped: systemd is not the init system\n");
+  EXPECT_EQ(shown({check_timer(fail(ErrorCode::kRefused, "unit \"a\" not found"))}),
+            "timer skipped: unit \"a\" not found\n");
 }
 
 constexpr const char* kFile = "/var/lib/kubelet/config.yaml";
