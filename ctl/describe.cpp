@@ -7,6 +7,7 @@
 
 #include "common/app/log.h"
 #include "common/base/text.h"
+#include "common/base/utc_time.h"
 #include "common/cgroup/cgroup_view.h"
 #include "common/cgroup/value.h"
 #include "common/codec/event_json.h"
@@ -15,6 +16,7 @@
 #include "common/store/event_file.h"
 #include "ctl/inventory.h"
 #include "ctl/inventory_view.h"
+#include "ctl/since.h"
 
 namespace podqos::ctl {
 namespace {
@@ -93,7 +95,8 @@ class Description {
 std::string events_text(const Json& events, const Screen& screen) {
   std::vector<Row> rows = {heading({"TIME", "EVENT", "WHAT"})};
   for (const Json& event : events)
-    rows.push_back({cell(event.value("time", "")), cell(event.value("event", "")),
+    rows.push_back({cell(format_local(parse_utc(event.value("time", "")).value_or(UnixMillis{}))),
+                    cell(event.value("event", "")),
                     cell(fitted(app::one_line(event.value("text", "")), screen))});
   return rows.size() > 1 ? cat("\n", format_table(rows, screen)) : "";
 }

@@ -6,11 +6,11 @@
 
 #include "common/base/path.h"
 #include "common/base/text.h"
-#include "common/base/utc_time.h"
 #include "common/core/cgroups/naming.h"
 #include "ctl/inventory_view.h"
 #include "ctl/not_managed.h"
 #include "ctl/selector.h"
+#include "ctl/since.h"
 
 namespace podqos::ctl {
 namespace {
@@ -109,14 +109,14 @@ std::string node_text(const Json& view, const Screen& screen) {
 
 // engines
 
-/// "connected since 2026-01-31T23:59:59.000Z"; "-" where the plugin is not registered.
+/// "connected since Jan 31 23:59:59"; "-" where the plugin is not registered.
 std::string plugin_of(const Json& engine) {
   const Json& plugin = engine.at("plugin");
   if (plugin.is_null()) return "-";
   if (plugin.at("connected") == false) return "not connected";
   const Json& since = plugin.at("since");
   if (since.is_null()) return "connected";
-  return cat("connected since ", format_utc(UnixMillis{since.get<std::int64_t>() * 1000}));
+  return cat("connected since ", format_local(UnixMillis{since.get<std::int64_t>() * 1000}));
 }
 
 /// A text; "-" for null.

@@ -81,6 +81,14 @@ TEST_F(Describe, HasOnlyTheContainerThatIsNamed) {
   EXPECT_THAT(text, Not(HasSubstr("app")));
 }
 
+/// As events does.
+TEST_F(Describe, HasTheTimesOfEventsAsPeopleReadThem) {
+  Json pod = describe("default/web");
+  pod["events"] = {{{"time", "2026-01-31T12:00:00.000Z"}, {"event", "placed"}, {"text", "a"}}};
+  EXPECT_THAT(describe_text(pod, {.width = 80}),
+              ContainsRegex("\n[A-Z][a-z]+ [0-9]+ [0-9]+:[0-9]+:00  placed +a\n"));
+}
+
 /// Of this pod, not of those whose uid only begins with its own.
 TEST_F(Describe, HasTheWarningsAboutThePod) {
   core::PodRecord other = records_.pods.front();
