@@ -110,7 +110,8 @@ ColourMode colour_mode(std::string_view word) {
 }
 
 std::string paint(const Cell& cell, ColourMode mode) {
-  if (mode == ColourMode::kPlain || cell.colour == Colour::kNone) return cell.text;
+  const bool is_plain = mode == ColourMode::kPlain || cell.colour == Colour::kNone;
+  if (is_plain || cell.text.empty()) return cell.text;
   return cat("\x1b[", kCodes.at(static_cast<std::size_t>(cell.colour)), "m", cell.text, "\x1b[0m");
 }
 

@@ -147,6 +147,7 @@ TEST(FormatChange, PutsWhatTheValueIsForAtTheEnd) {
   EXPECT_EQ(format_change("pod a: follows container web: /x is left", wide),
             "pod a: follows container web: /x is left\n");
   EXPECT_EQ(format_change("mkdir  /podqos/kubepods +io", wide), "mkdir  /podqos/kubepods +io\n");
+  EXPECT_EQ(format_change("a", {.colour = ColourMode::kColoured}), "a\n");
 }
 
 }  // namespace
