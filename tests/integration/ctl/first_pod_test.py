@@ -78,7 +78,12 @@ class Pages(unittest.TestCase):
         pathlib.Path("/etc/apt/apt.conf.d/99yes").write_text('APT::Get::Assume-Yes "true";\n', encoding="ascii")
 
     def setUp(self):
-        self.addCleanup(call, "dpkg", "--purge", "podqos-nri", "podqos")
+        self.addCleanup(self.remove_packages)
+
+    def remove_packages(self):
+        call("dpkg", "--purge", "podqos-nri", "podqos")
+        # Else podqosctl would miss a plugin until the machine boots.
+        self.assertFalse(pathlib.Path("/run/podqos/nri.lock").exists())
 
     def run_script(self, script):
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "PYTHONDONTWRITEBYTECODE": "1"}
