@@ -65,13 +65,16 @@ std::string format_text(const app::ReconcilePreview& done, bool dry, const Scree
   for (const std::string& line : done.plan)
     if (!line.starts_with("write ")) out += format_notice("", app::one_line(line), screen);
   out += lines_of(report.warnings, "warning: ", screen);
-  if (dry)
-    out += cat(lines_of(report.failed, "error: ", screen), "dry run: would make ",
-               format_count(std::ssize(done.plan), "change"), "; ");
-  return cat(out, format_count(report.pods, "pod"), ", ",
-             format_count(report.containers, "container"), "; ",
-             format_count(report.released, "pod"), dry ? " to release, " : " released, ",
-             format_count(report.repaired, "record"), dry ? " to restore\n" : " restored\n");
+  std::string totals;
+  if (dry) {
+    out += lines_of(report.failed, "error: ", screen);
+    totals = cat("dry run: would make ", format_count(std::ssize(done.plan), "change"), "; ");
+  }
+  totals +=
+      cat(format_count(report.pods, "pod"), ", ", format_count(report.containers, "container"),
+          "; ", format_count(report.released, "pod"), dry ? " to release, " : " released, ",
+          format_count(report.repaired, "record"), dry ? " to restore" : " restored");
+  return out + fold(std::move(totals), "  ", screen.width);
 }
 
 /// The same for programs; of a dry run with "plan", all that it would do.
