@@ -30,8 +30,12 @@ Result<Json> read_view(const app::ConfigurationReport& configuration, std::strin
   PODQOS_ASSIGN(auto records, read_records(configuration.settings));
   PODQOS_ASSIGN(auto cgroups, cgroup::Cgroupfs::open({.access = cgroup::Access::kRead}));
   if (!pod.empty()) {
-    PODQOS_ASSIGN(const Selection selected, select(records.pods, pod));
-    return describe_json(configuration, records, cgroups, selected);
+    const auto selected = select(records.pods, pod);
+    if (selected) return describe_json(configuration, records, cgroups, *selected);
+    Error error = selected.error();
+    if (error.code == ErrorCode::kNotFound)
+      error.message += "; podqosctl why also knows what has ended or is not managed";
+    return fail(std::move(error));
   }
   auto events = store::read_events(configuration.settings.state_dir);
   const auto missed = find_not_managed(

@@ -43,6 +43,11 @@ class Events(harness.TestCase):
         self.wrapper.delete(self.ids[2])
         whole = [*placed, ("released", "events-2")]
         self.assertEqual(self.shown(), whole)
+        # What has ended is known to the journal alone.
+        done = self.podqos.ctl("describe", "events-2", check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("; podqosctl why also knows what has ended", done.stderr)
+        self.podqos.ctl("why", "events-2")
         for options, wanted in ((["--pod", "events-1"], placed[:2]), (["--pod", "events-1/log"], placed[1:2]),
                                 (["-n", "1"], whole[-1:]), (["--since", "1h"], whole),
                                 (["--since", "@9999999999"], [])):
