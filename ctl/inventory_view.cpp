@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/app/log.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/core/pods/pod_name.h"
@@ -135,7 +136,8 @@ Result<int> run_view(const ViewOptions& options, const Cli& cli) {
     out = cat(format_notices(configuration, screen),
               options.pod.empty() ? options.text(*view, screen) : describe_text(*view, screen));
     for (const Json& warning : warnings)
-      out += format_notice("warning: ", warning.get_ref<const std::string&>(), screen);
+      out +=
+          format_notice("warning: ", app::one_line(warning.get_ref<const std::string&>()), screen);
   }
   const bool wrong = !warnings.empty() || !configuration.ignored.empty() ||
                      !view->value("notManaged", Json::array()).empty();

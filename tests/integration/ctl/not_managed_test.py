@@ -96,10 +96,14 @@ class NotManaged(harness.TestCase):
         self.assertIn(f": {damaged}: ", said["container damaged"])
         shown = self.podqos.ctl("why", name, check=False, kind=self.kind)
         self.assertIn(f"podqosctl: {said[f'container {name}']}\n", shown.stderr)
+        self.note("hostile\x1b[2J", "{")
+        shown = self.podqos.ctl("status", "--no-engines", check=False, kind=self.kind).stdout
+        self.assertNotIn("\x1b", shown)
+        self.assertIn("hostile\\x1b[2J", shown)
         for number in range(30):
             self.note(f"more-{number}", "")
         self.assertEqual(len(said := self.warned()), 21)
-        self.assertEqual(said[-1], "nor could 12 more containers be read")
+        self.assertEqual(said[-1], "nor could 13 more containers be read")
 
     def test_more_than_are_looked_at(self):
         for number in range(2001):
