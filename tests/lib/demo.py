@@ -51,6 +51,8 @@ class Demo:
         self.machine = machines.Machine()
         self.root = f"/podqos-demo-{os.getpid()}"
         self.tmp = pathlib.Path(tempfile.mkdtemp(prefix="podqos-demo-"))
+        # A signal may come before others know of the directory that they have made.
+        tempfile.tempdir = str(self.tmp)
         self.podqos = harness.Podqos(self.tmp / "podqos", self.root)
         self.runtime = oci.Runtime(kind, self.tmp / "runtime", self.podqos.prefix(kind), COMMAND_TIMEOUT)
         self.pids = {}
