@@ -91,9 +91,9 @@ void find_registration(const Setup& like, EngineFacts& facts) {
 }
 
 /// What is known of an engine; nullopt if it is not installed.
-std::optional<EngineFacts> read_engine(const Engine& engine, const Units& units,
-                                       const std::string& state_dir, const Run& run) {
-  EngineFacts facts{.engine = &engine};
+/// @param facts  with the engine, and what is known of the plugin
+std::optional<EngineFacts> read_engine(EngineFacts facts, const Units& units, const Run& run) {
+  const Engine& engine = *facts.engine;
   Setup setup{.engine = &engine};
   auto program = find_program(engine);
   if (program && !*program) return std::nullopt;
@@ -104,8 +104,6 @@ std::optional<EngineFacts> read_engine(const Engine& engine, const Units& units,
     facts.unknown = std::move(version).error();
   if (const auto unit = units.find(engine.service); unit != units.end())
     facts.process = unit->second.process;
-  if (const auto unit = units.find(kPluginUnit); unit != units.end()) facts.unit = unit->second;
-  facts.plugin = read_plugin(state_dir, facts.unit);
   // A DaemonSet installs nothing.
   setup.plugin_installed = facts.plugin || setup.files.exists(kPlugin);
   // It may be no unit of systemd's.
@@ -167,9 +165,14 @@ std::optional<PluginFacts> read_plugin(const std::string& state_dir,
 
 std::vector<EngineFacts> read_engines(const Units& units, const std::string& state_dir,
                                       const Run& run) {
+  EngineFacts shared;
+  if (const auto unit = units.find(kPluginUnit); unit != units.end()) shared.unit = unit->second;
+  shared.plugin = read_plugin(state_dir, shared.unit);
   std::vector<EngineFacts> found;
-  for (const Engine& engine : engines())
-    if (auto facts = read_engine(engine, units, state_dir, run)) found.push_back(*std::move(facts));
+  for (const Engine& engine : engines()) {
+    shared.engine = &engine;
+    if (auto facts = read_engine(shared, units, run)) found.push_back(*std::move(facts));
+  }
   return found;
 }
 

@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <filesystem>
 #include <ranges>
 #include <set>
-#include <system_error>
 #include <utility>
 
 #include "common/app/admission.h"
@@ -15,10 +13,9 @@
 #include "common/codec/oci_config.h"
 #include "common/core/cgroups/naming.h"
 #include "common/core/pods/pod_name.h"
-#include "common/store/state_directory.h"
 #include "common/sys/clock.h"
 #include "common/sys/directory.h"
-#include "ctl/doctor_facts.h"
+#include "ctl/engines.h"
 #include "ctl/event_pods.h"
 #include "ctl/inventory_view.h"
 #include "ctl/runtime_state.h"
@@ -83,10 +80,9 @@ class Search {
         events_(events),
         cgroups_(cgroups) {
     settings_.enabled = true;
-    std::error_code error;
-    const std::string lock = cat(settings_.state_dir, "/", store::kPluginFile);
-    had_plugin_ = std::filesystem::exists(lock, error);
-    lacks_plugin_ = had_plugin_ && !read_lock(lock).holder;
+    const auto plugin = read_plugin(settings_.state_dir, std::nullopt);
+    had_plugin_ = plugin.has_value();
+    lacks_plugin_ = plugin && !plugin->process;
     for (const core::PodRecord& pod : records.pods)
       for (const core::ContainerRecord& container : pod.containers)
         known_.insert(container.id);

@@ -9,8 +9,8 @@ namespace podqos::ctl {
 /// What takes long where no other program is waited for.
 inline constexpr std::string_view kReading = "reading pods, or waiting for their lock";
 
-/// Tells whoever waits at a terminal what podqosctl is waiting for: "3 s: waiting for docker", a
-/// line on standard error once a second has passed, rewritten each second and erased at the end.
+/// Says at a terminal what podqosctl is waiting for: "3 s: waiting for docker", a line on standard
+/// error once a second has passed, rewritten each second and erased at the end.
 /// It does nothing unless both standard output and standard error are terminals.
 ///
 /// Another process writes the line: timers are the file lock's (common/sys/wake_up.h), and a thread

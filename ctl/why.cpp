@@ -339,9 +339,8 @@ Result<Json> why_json(const NodeStory& story, cgroup::Machine& cgroups, std::str
 std::string why_text(const Json& why, const Screen& screen) {
   const bool whole = why.at("container").is_null();
   std::string out;
-  for (const Json& fact : why.at("facts")) {
+  for (const Json& fact : why.at("facts"))
     out += fold(fitted(app::one_line(sentence_of(fact, whole)), screen), "  ", screen.width);
-  }
   return out;
 }
 

@@ -25,7 +25,7 @@ namespace podqos::nri {
     const sys::Clock& clock = sys::kSteadyClock);
 
 /// Writes what the plugin does below its pid in `nri.lock`, on one line, where podqosctl finds it
-/// whoever has started the plugin. Only for the holder of the lock. What a longer status has left
+/// however the plugin was started. Only for the holder of the lock. What a longer status has left
 /// follows on further lines; "" leaves the pid alone.
 [[nodiscard]] Status write_status(const std::string& state_directory, std::string_view status);
 
