@@ -87,8 +87,9 @@ Status enter_sandbox(const core::Settings& settings) {
     if (settings.charge_monitor) kept.push_back(CAP_SYS_NICE);
     PODQOS_TRY(sys::keep_capabilities(kept));
   }
-#ifdef PODQOS_WITH_SANITIZER
-  // The sanitizers' own runtime needs more syscalls than the allow-list has.
+#ifdef PODQOS_WITHOUT_FILTER
+  // The sanitizers' own runtime needs more syscalls than the allow-list has, and valgrind knows
+  // none.
   return {};
 #else
   return sys::install_filter(sys::Filter::kHook);
