@@ -6,6 +6,29 @@ function(podqos_unite target)
   target_compile_options(${target} PRIVATE $<$<AND:$<BOOL:${PODQOS_UNITY}>,$<CXX_COMPILER_ID:GNU>>:-Wno-subobject-linkage>)
 endfunction()
 
+# podqos_precompile(TARGET FAMILY HEADER...): with PODQOS_UNITY, Clang compiles these headers once for all targets of the
+# family, which are compiled with the same options. GCC gains nothing by it, and so tells of the source that lacks an
+# include.
+function(podqos_precompile target family)
+  if(NOT PODQOS_UNITY OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    return()
+  endif()
+  get_property(first GLOBAL PROPERTY "PODQOS_PRECOMPILED_${family}")
+  if(first)
+    target_precompile_headers(${target} REUSE_FROM ${first})
+  else()
+    set_property(GLOBAL PROPERTY "PODQOS_PRECOMPILED_${family}" ${target})
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+  endif()
+endfunction()
+
+# podqos_library(TARGET): a library of the programs' sources.
+function(podqos_library target)
+  podqos_unite(${target})
+  podqos_precompile(${target} libraries <algorithm> <chrono> <functional> <map> <memory> <ranges> <set> <string> <vector>
+                    <CLI/CLI.hpp> <nlohmann/json.hpp>)
+endfunction()
+
 # A layer of common/ is one static library of all its sources, named podqos_<layer>.
 #
 # podqos_layer(<layer> [FOLDERS <folder>...] [DEPENDS <layer>...] [LIBS <target>...])
@@ -18,7 +41,7 @@ function(podqos_layer layer)
   list(TRANSFORM ARG_FOLDERS APPEND "/*.cpp")
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${layer}/*.cpp" ${ARG_FOLDERS})
   add_library(podqos_${layer} STATIC ${sources})
-  podqos_unite(podqos_${layer})
+  podqos_library(podqos_${layer})
   target_link_libraries(podqos_${layer} PUBLIC podqos_options)
   foreach(dependency IN LISTS ARG_DEPENDS)
     target_link_libraries(podqos_${layer} PUBLIC podqos_${dependency})

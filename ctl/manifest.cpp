@@ -25,7 +25,7 @@ struct TemplateKind {
   std::string_view kind;
   std::string_view path;  ///< of the pod template
 };
-constexpr std::array kKinds = {
+constexpr std::array kTemplateKinds = {
     TemplateKind{.kind = "Pod", .path = ""},
     TemplateKind{.kind = "PodTemplate", .path = "template"},
     TemplateKind{.kind = "Deployment", .path = "spec.template"},
@@ -52,8 +52,8 @@ std::string_view add_pod(const JsonNode& object, std::string_view path, std::str
   if (const std::string_view own = text_at(object, "kind"); !own.empty()) kind = own;
   // A pasted pod may lack its kind; all other objects need one.
   const bool is_pod = kind.empty() && json_at(object, "spec.containers") != nullptr;
-  const auto found = std::ranges::find(kKinds, is_pod ? "Pod" : kind, &TemplateKind::kind);
-  if (found == kKinds.end()) return kind;
+  const auto found = std::ranges::find(kTemplateKinds, is_pod ? "Pod" : kind, &TemplateKind::kind);
+  if (found == kTemplateKinds.end()) return kind;
   const std::string space = printable(text_at(object, "metadata.namespace"));
   const std::string name = printable(text_at(object, "metadata.name"));
   pods.push_back({.title = cat(found->kind, " ", space, space.empty() ? "" : "/",

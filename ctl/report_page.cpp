@@ -128,7 +128,7 @@ struct Resource {
   const char* limit;
   const char* of_limit;  ///< the use as a share of the limit, which gives the bar its colour
 };
-constexpr std::array kResources = {
+constexpr std::array kResourceRows = {
     Resource{"CPU", "cpu", "requested-cpu", "limited-cpu", "cpu-limit"},
     Resource{"Memory", "working-set", "requested-memory", "limited-memory", "memory-limit"}};
 
@@ -171,7 +171,7 @@ class UsageTable {
 
   [[nodiscard]] std::string text() const {
     std::string head = "<th>Name</th>";
-    for (const Resource& resource : kResources)
+    for (const Resource& resource : kResourceRows)
       head += cat("<th class=\"bar\">", resource.name,
                   "<br><small>in use / request / limit</small>", "</th>");
     for (const Figure& figure : figures_)
@@ -212,7 +212,7 @@ class UsageTable {
     std::string out =
         cat("<tr class=\"", kind, "\"><td>", html(name), detail.empty() ? "" : " <small>",
             html(detail), detail.empty() ? "" : "</small>", "</td>");
-    for (const Resource& resource : kResources)
+    for (const Resource& resource : kResourceRows)
       out += bar(entry, resource);
     for (const Figure& figure : figures_) {
       const TopColumn& shown = column(figure.word);

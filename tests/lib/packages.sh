@@ -18,7 +18,7 @@ packages_packaging=(debhelper dpkg-dev fakeroot lintian pandoc rpm rpmlint cpio)
 # To test them.
 packages_testing=(
   "${packages_unit[@]}" golang-go
-  clang-19 libclang-rt-19-dev clang-tidy-19 clang-format-19 shellcheck codespell
+  clang-19 libclang-rt-19-dev lld-19 clang-tidy-19 clang-format-19 shellcheck codespell
   strace valgrind attr libcap2-bin man-db pandoc git
   python3-prometheus-client
   zsh fish
