@@ -2,8 +2,8 @@
 # clang-tidy finds nothing in the product's sources, and every NOLINT says why.
 # usage: tidy.sh [--all | file pattern]
 # Without an argument: in what the last twenty commits or the working tree have changed, and in all where there is no such
-# history. PODQOS_TIDY=--all asks for all of it, as CI does: then the sources of a library are read ten at a time
-# (podqos_unite), so that the headers, which take most of the time, are read once for these ten.
+# history. --all: in all of it, as CI does; then the sources of a library are read ten at a time (podqos_unite), so that
+# the headers, which take most of the time, are read once for these ten.
 set -euo pipefail
 # shellcheck source=tests/lint/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -17,7 +17,7 @@ if grep -rnE 'NOLINT' --include='*.cpp' --include='*.h' common hook ctl nri test
   exit 1
 fi
 
-what=${1:-${PODQOS_TIDY:-}}
+what=${1:-}
 unity=OFF
 checks=()
 # The pattern of the sources to read; a header is read with the source of its name.
