@@ -4,7 +4,9 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <utility>
 
+#include "common/app/configuration.h"
 #include "common/base/text.h"
 #include "common/sys/directory.h"
 
@@ -16,6 +18,15 @@ Status narrow(std::span<const int> kept, sys::Filter filter) {
 
 bool reads_configuration(const CLI::App& sub) {
   return !has_word("annotate configure version", sub.get_name());
+}
+
+Result<core::Settings> settings_in_force(const Cli& cli) {
+  app::ConfigurationReport configuration = app::inspect_configuration(cli.config);
+  // Only settings that were valid may change what lives.
+  if (configuration.source == app::SettingsSource::kReadable)
+    return fail(ErrorCode::kInvalidArgument, configuration.errors.front());
+  if (!configuration.errors.empty()) warn(app::describe_errors(configuration));
+  return std::move(configuration.settings);
 }
 
 void add_output(CLI::App& sub, OutputOptions& options) {

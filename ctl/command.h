@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 
 #include "common/base/error.h"
+#include "common/core/settings.h"
 #include "common/sys/sandbox.h"
 #include "ctl/table.h"
 
@@ -74,6 +75,10 @@ void add_version(Cli& cli);
 
 /// Whether the subcommand reads podqos's configuration, and so takes --config.
 [[nodiscard]] bool reads_configuration(const CLI::App& sub);
+
+/// The settings that are in force. Prints the errors of the configuration to standard error.
+/// @return the first of these errors if no settings are known that were valid
+[[nodiscard]] Result<core::Settings> settings_in_force(const Cli& cli);
 
 /// Drops all capabilities but `kept` and installs a syscall allow-list. To be called before
 /// untrusted input is parsed; cannot be undone.

@@ -25,9 +25,8 @@ std::string fields_text() {
   return text;
 }
 
-/// Checks one file by itself, or everything that counts when no file is named.
-int check_one(const std::optional<std::string>& file) {
-  const app::ConfigurationReport report = app::inspect_configuration(file);
+/// Says whether a file is valid by itself, or all that count.
+int print_report(const app::ConfigurationReport& report) {
   for (const std::string& error : report.errors)
     warn(error);
   for (const std::string& ignored : report.ignored)
@@ -42,10 +41,16 @@ int check_one(const std::optional<std::string>& file) {
 }
 
 int check(const std::vector<std::string>& files, const std::optional<std::string>& config) {
-  if (files.empty()) return check_one(config);
+  if (files.empty()) {
+    const app::ConfigurationReport report = app::inspect_configuration(config);
+    const int status = print_report(report);
+    if (!report.errors.empty())
+      warn(cat("until it is corrected, ", app::describe_source(report.source)));
+    return status;
+  }
   int worst = kDone;
   for (const std::string& file : files)
-    if (check_one(file) != kDone) worst = kRefused;
+    if (print_report(app::inspect_configuration(file)) != kDone) worst = kRefused;
   return worst;
 }
 
@@ -63,7 +68,7 @@ void add_config(Cli& cli) {
     return nested;
   };
   add("show", "Print the effective settings, every field, as JSON", [&cli]() -> Result<int> {
-    PODQOS_ASSIGN(const auto settings, app::load_settings(cli.config));
+    PODQOS_ASSIGN(const auto settings, settings_in_force(cli));
     return print(codec::format_settings(settings));
   });
   auto files = std::make_shared<std::vector<std::string>>();
@@ -76,8 +81,10 @@ void add_config(Cli& cli) {
       "Print the candidates of podqos-runtime as JSON, even if something else in the "
       "configuration is wrong",
       [&cli]() -> Result<int> {
-        PODQOS_ASSIGN(const auto runtimes, app::salvage_runtimes(cli.config));
-        return print(dump(runtimes) + "\n");
+        const auto configuration = app::inspect_configuration(cli.config);
+        const auto& runtimes = configuration.settings.runtimes;
+        if (!runtimes.empty()) return print(dump(runtimes) + "\n");
+        return fail(ErrorCode::kInvalidArgument, app::describe_errors(configuration));
       });
   add("fields", "List every field with its type, default and meaning",
       []() -> Result<int> { return print(fields_text()); });

@@ -52,11 +52,6 @@ void report_failure(app::Log& log, std::string_view program, core::Event event,
   print_error(program, line);
 }
 
-Error with_remedy(Error error) {
-  error.message += "; fix it and verify it with `podqosctl config check`";
-  return error;
-}
-
 std::string link_text(const std::string& path) {
   std::array<char, PATH_MAX> buffer{};
   const ssize_t size = ::readlinkat(AT_FDCWD, path.c_str(), buffer.data(), buffer.size());

@@ -37,9 +37,6 @@ void print_error(std::string_view program, std::string_view line);
 void report_failure(app::Log& log, std::string_view program, core::Event event,
                     std::string_view context);
 
-/// The error of an invalid configuration, with what to do about it.
-[[nodiscard]] Error with_remedy(Error error);
-
 /// What a symbolic link says; "" if it cannot be read or exceeds PATH_MAX.
 [[nodiscard]] std::string link_text(const std::string& path);
 

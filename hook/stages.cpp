@@ -194,17 +194,19 @@ int run_stage(std::string_view stage, const std::optional<std::string>& config_f
   // run_process_with_stdin_timeout_envp).
   const auto input =
       sys::read_all(STDIN_FILENO, kMaxInput, edits ? "config.json on stdin" : "OCI state on stdin");
-  const auto loaded = app::load_settings(config_file);
-  const core::Settings settings = loaded.value_or(core::Settings{});
+  const auto configuration = app::inspect_configuration(config_file);
+  const bool known = configuration.source != app::SettingsSource::kReadable;
+  const core::Settings settings = known ? configuration.settings : core::Settings{};
   app::Log log{"podqos-hook", settings};
-  if (!loaded) log.use_existing_state();
+  if (!known) log.use_existing_state();
   // A caller such as a rootless engine.
   const bool owned = cgroup::owns_host();
   if (!owned) log.debug(cat(stage, ": not managed, podqos is not root on the host"));
-  // With an invalid configuration podqos manages nothing, since state directory and cgroup root are
-  // unknown: the error is reported, and the container starts unchanged.
-  if (owned && !loaded) report(log, stage, settings, with_remedy(loaded.error()));
-  if (!owned || !loaded) return !edits || (input && sys::write_all(STDOUT_FILENO, *input)) ? 0 : 1;
+  if (owned && known) app::log_errors(configuration, log);
+  if (owned && !known)
+    report(log, stage, settings,
+           {ErrorCode::kInvalidArgument, app::describe_errors(configuration)});
+  if (!owned || !known) return !edits || (input && sys::write_all(STDOUT_FILENO, *input)) ? 0 : 1;
   if (edits) return run_precreate(settings, log, input, own_hooks(config_file));
   const Status done = run_state_stage(stage, settings, log, input);
   const int status = done ? 0 : report(log, stage, settings, done.error());

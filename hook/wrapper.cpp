@@ -270,8 +270,8 @@ Result<bool> run_child(const Context& context, Opened& opened, milliseconds limi
 }
 
 /// Handles a call that creates a container.
-/// @param broken  the error of an invalid configuration: podqos manages nothing then, since state
-///                directory and cgroup root are unknown
+/// @param broken  the error of a configuration without which no settings are known: podqos manages
+///                nothing then
 /// @return false: the container is refused
 bool prepare(const Context& context, const std::optional<Error>& broken) {
   if (broken && !admits(context, *broken)) return false;
@@ -333,22 +333,22 @@ int become(const std::string& runtime, const RuntimeCall& call, app::Log& log) {
 
 int run_wrapper(std::span<const char* const> args) {
   RuntimeCall call = parse_runtime_argv(args);
-  auto loaded = app::load_settings(call.podqos_config);
-  core::Settings settings = loaded ? std::move(*loaded) : core::Settings{};
+  const auto configuration = app::inspect_configuration(call.podqos_config);
+  const bool known = configuration.source != app::SettingsSource::kReadable;
+  core::Settings settings = known ? configuration.settings : core::Settings{};
+  settings.runtimes = configuration.settings.runtimes;
   app::Log log{kProgram, settings};
   std::optional<Error> broken;
-  if (!loaded) {
+  if (!known) {
     log.use_existing_state();
-    broken = with_remedy(std::move(loaded).error());
-    auto runtimes = app::salvage_runtimes(call.podqos_config);
-    if (!runtimes) {
-      return refuse_call(
-          call, log,
-          with_remedy(std::move(runtimes).error())
-              .with_context("the configuration does not determine the container runtime, and "
-                            "podqos runs no other instead"));
-    }
-    settings.runtimes = std::move(*runtimes);
+    broken = {ErrorCode::kInvalidArgument, app::describe_errors(configuration)};
+  }
+  if (settings.runtimes.empty()) {
+    return refuse_call(call, log,
+                       {ErrorCode::kInvalidArgument,
+                        cat("the configuration does not determine the container runtime, and "
+                            "podqos runs no other instead: ",
+                            app::describe_errors(configuration))});
   }
   const auto runtime = find_runtime(settings.runtimes);
   if (!runtime) return refuse_call(call, log, runtime.error());
@@ -356,12 +356,10 @@ int run_wrapper(std::span<const char* const> args) {
   if (!cgroup::owns_host()) {
     log.debug("not managed: podqos is not root on the host");
   } else if (call.places) {
+    if (known) app::log_errors(configuration, log);
     if (!prepare({call, settings, log, *runtime, Pid{::getpid()}}, broken)) return 1;
-  } else if (call.removes && !broken) {
+  } else if (call.removes && known) {
     report_kills({call, settings, log, *runtime, Pid{::getpid()}});
-  } else if (broken) {
-    // Engines parse the output of the other subcommands, standard error included.
-    log.error(broken->message);
   }
   return become(*runtime, call, log);
 }

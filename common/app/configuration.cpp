@@ -12,7 +12,10 @@
 
 #include "common/base/text.h"
 #include "common/cgroup/node.h"
+#include "common/codec/record_json.h"
 #include "common/codec/settings_json.h"
+#include "common/store/state_directory.h"
+#include "common/store/state_files.h"
 #include "common/sys/directory.h"
 #include "common/sys/fd.h"
 
@@ -108,6 +111,34 @@ std::vector<ConfigurationFile> read_files(const std::optional<std::string>& file
   return files;
 }
 
+/// The settings of the last transaction; nullopt if there was none.
+std::optional<core::Settings> last_valid(const std::string& state_dir) {
+  const auto directory = store::open_state_directory(state_dir);
+  if (!directory) return std::nullopt;
+  const auto text = directory->read_file(store::kTiersName, codec::kMaxRecordSize);
+  auto tiers = text ? codec::parse_tiers(*text) : fail(text.error());
+  return tiers ? std::move(tiers->settings) : std::nullopt;
+}
+
+/// The field `runtimes` of files with errors: a mistake elsewhere must not make the wrapper run
+/// another runtime than the configured one.
+/// @return an error if a file cannot be read or trusted, or if the value cannot be recovered
+///         (codec::salvage_runtimes) and no later file sets it.
+Result<std::vector<std::string>> salvage_runtimes(const std::vector<ConfigurationFile>& files) {
+  Result<std::vector<std::string>> runtimes = core::Settings{}.runtimes;
+  for (const auto& [path, text] : files) {
+    if (!text) return fail(text.error());
+    auto salvaged = codec::salvage_runtimes(*text);
+    if (!salvaged) {
+      // A later file may still set them.
+      runtimes = fail(std::move(salvaged).error().with_context(path));
+    } else if (*salvaged) {
+      runtimes = *std::move(*salvaged);
+    }
+  }
+  return runtimes;
+}
+
 }  // namespace
 
 Result<core::Settings> load_settings(const std::optional<std::string>& file,
@@ -125,7 +156,8 @@ Result<core::Settings> load_settings(const std::optional<std::string>& file,
 ConfigurationReport inspect_configuration(const std::optional<std::string>& file,
                                           const ConfigurationPaths& paths) {
   ConfigurationReport report;
-  for (const auto& [path, text] : read_files(file, paths, &report.ignored)) {
+  const auto files = read_files(file, paths, &report.ignored);
+  for (const auto& [path, text] : files) {
     if (!text) {
       report.errors.push_back(text.error().message);
       continue;
@@ -136,23 +168,40 @@ ConfigurationReport inspect_configuration(const std::optional<std::string>& file
     for (Error& error : checked.errors)
       report.errors.push_back(std::move(error).with_context(path).message);
   }
+  if (report.errors.empty()) return report;
+  if (auto last = last_valid(report.settings.state_dir)) {
+    report.settings = *std::move(last);
+    report.source = SettingsSource::kLastValid;
+    return report;
+  }
+  report.source = SettingsSource::kReadable;
+  auto runtimes = salvage_runtimes(files);
+  report.settings.runtimes = runtimes.value_or(std::vector<std::string>{});
+  if (!runtimes && std::ranges::count(report.errors, runtimes.error().message) == 0)
+    report.errors.push_back(std::move(runtimes).error().message);
   return report;
 }
 
-Result<std::vector<std::string>> salvage_runtimes(const std::optional<std::string>& file,
-                                                  const ConfigurationPaths& paths) {
-  Result<std::vector<std::string>> runtimes = core::Settings{}.runtimes;
-  for (const auto& [path, text] : read_files(file, paths)) {
-    if (!text) return fail(text.error());
-    auto salvaged = codec::salvage_runtimes(*text);
-    if (!salvaged) {
-      // A later file may still set them.
-      runtimes = fail(std::move(salvaged).error().with_context(path));
-    } else if (*salvaged) {
-      runtimes = *std::move(*salvaged);
-    }
+std::string_view describe_source(SettingsSource source) {
+  switch (source) {
+    case SettingsSource::kFiles: return "";
+    case SettingsSource::kLastValid: return "the last valid settings stay in force";
+    case SettingsSource::kReadable:
+      return "new containers stay unmanaged, as no valid settings are known since the boot";
   }
-  return runtimes;
+  return "";
+}
+
+void log_errors(const ConfigurationReport& report, Log& log) {
+  if (!report.errors.empty()) log.error(describe_errors(report));
+}
+
+std::string describe_errors(const ConfigurationReport& report) {
+  std::string text;
+  for (const std::string& error : report.errors)
+    text += cat(error, "; ");
+  return cat(text, "fix it and verify it with `podqosctl config check`; until then ",
+             describe_source(report.source));
 }
 
 }  // namespace podqos::app

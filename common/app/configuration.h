@@ -1,9 +1,12 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "common/app/log.h"
 #include "common/base/error.h"
 #include "common/core/settings.h"
 
@@ -28,25 +31,34 @@ struct ConfigurationPaths {
 [[nodiscard]] Result<core::Settings> load_settings(const std::optional<std::string>& file,
                                                    const ConfigurationPaths& paths = {});
 
-/// What the configuration is, also where load_settings() rejects it.
+/// Which settings are in force.
+enum class SettingsSource : std::uint8_t {
+  kFiles,      ///< those of the files, which are valid
+  kLastValid,  ///< those of the last transaction, as the files have an error
+  /// No transaction since the boot: the fields that are right, for people. Nothing is managed by
+  /// them, since state directory and cgroup root may be others.
+  kReadable,
+};
+
+/// The configuration, also where it has errors.
 struct ConfigurationReport {
-  core::Settings settings;           ///< with all files and fields that can be used
+  core::Settings settings;  ///< without `runtimes` where these are in doubt
+  SettingsSource source = SettingsSource::kFiles;
   std::vector<std::string> files;    ///< in the order in which they are laid over each other
   std::vector<std::string> errors;   ///< all, each with file and field
   std::vector<std::string> ignored;  ///< of conf.d, not read although it looks like configuration
 };
-/// Reads all of the configuration that can be read. For people: programs that place containers use
-/// load_settings().
+/// Reads the configuration. An error in it changes nothing that is in force: the settings of the
+/// last transaction, which tiers.json has, stay so until it is corrected.
 /// @param file  as for load_settings()
 [[nodiscard]] ConfigurationReport inspect_configuration(const std::optional<std::string>& file,
                                                         const ConfigurationPaths& paths = {});
 
-/// The field `runtimes` of a configuration that load_settings() rejects: a mistake elsewhere must
-/// not make the wrapper run another runtime than the configured one. Files are read in the same
-/// order.
-/// @return an error if a file cannot be read or trusted, or if the value cannot be recovered
-///         (codec::salvage_runtimes) and no later file sets it.
-[[nodiscard]] Result<std::vector<std::string>> salvage_runtimes(
-    const std::optional<std::string>& file, const ConfigurationPaths& paths = {});
+/// All errors of a configuration, which settings are in force, and the remedy: one line.
+[[nodiscard]] std::string describe_errors(const ConfigurationReport& report);
+/// Logs describe_errors(), if there are any.
+void log_errors(const ConfigurationReport& report, Log& log);
+/// Which settings are in force because of an error; "" without one.
+[[nodiscard]] std::string_view describe_source(SettingsSource source);
 
 }  // namespace podqos::app

@@ -127,8 +127,13 @@ Result<Transaction> Transaction::on(store::Store store, const core::Settings& se
                                                                   .end = timeouts.deadline,
                                                                   .clock = timeouts.clock}}));
   PODQOS_ASSIGN(auto capacity, cgroup::node_capacity(settings));
-  return Transaction{settings, log, std::make_unique<store::Store>(std::move(store)),
-                     std::make_unique<cgroup::Cgroupfs>(std::move(cgroups)), capacity};
+  Transaction transaction{settings, log, std::make_unique<store::Store>(std::move(store)),
+                          std::make_unique<cgroup::Cgroupfs>(std::move(cgroups)), capacity};
+  if (auto& last = transaction.tiers().settings; last != settings) {
+    last = settings;
+    transaction.changed_ = true;
+  }
+  return transaction;
 }
 
 Result<Transaction> Transaction::open(const core::Settings& settings, Log& log,

@@ -192,6 +192,7 @@ void fields(auto& member, Is<core::TiersRecord> auto& record) {
   member("trees", record.trees);
   member("weightFormula", record.weight_formula);
   member("eviction", record.eviction);
+  member("settings", record.settings);
 }
 
 }  // namespace podqos::codec

@@ -9,6 +9,7 @@
 #include "common/codec/json_place.h"
 #include "common/codec/json_text.h"
 #include "common/codec/record_fields.h"
+#include "common/codec/settings_json.h"
 
 namespace podqos::codec {
 
@@ -72,6 +73,9 @@ class RecordReader {
         return give_up(place.child(member).refuse("is not a quantity, or is repeated").error());
     }
   }
+  void read(const JsonPlace& place, core::Settings& out) {
+    if (is(place, Kind::kObject)) out = read_changed_settings(*place.node());
+  }
   template <class T>
     requires std::is_enum_v<T>
   void read(const JsonPlace& place, T& out) {
@@ -134,6 +138,7 @@ class RecordWriter {
   void write(const std::string& value) { out_ += quote_json(value); }
   void write(bool value) { out_ += value ? "true" : "false"; }
   void write(std::int64_t value) { out_ += std::to_string(value); }
+  void write(const core::Settings& settings) { out_ += format_changed_settings(settings); }
   template <class Tag>
   void write(const Unit<Tag>& value) {
     write(value.value());

@@ -106,19 +106,28 @@ const JsonNode* find_doubtful(const JsonNode& object) {
   return nullptr;
 }
 
+/// Whether JSON behind a syntax error may set the field, perhaps misspelt or once more. Template
+/// and notes name it in lines of comment.
+bool may_set_runtimes(std::string_view rest) {
+  while (!rest.empty()) {
+    std::string_view line = read_until(rest, '\n');
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    if (!line.starts_with("//") && (line.contains("untime") || line.contains('['))) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 CheckedSettings check_settings(Settings base, std::string_view text) {
-  const auto tree =
-      parse_json_tree(text, {.bytes = kMaxSettingsSize, .comments = JsonComments::kIgnore});
+  const auto [tree, error] =
+      parse_json_prefix(text, {.bytes = kMaxSettingsSize, .comments = JsonComments::kIgnore});
   CheckedSettings checked{.settings = std::move(base), .errors = {}};
-  if (!tree) {
-    checked.errors.push_back(tree.error());
-  } else if (tree->kind != Kind::kObject) {
-    checked.errors.push_back(no_object(*tree).error());
-  } else {
-    read_fields(*tree, "", checked);
-  }
+  if (tree.kind == Kind::kObject)
+    read_fields(tree, "", checked);
+  else if (!error)
+    checked.errors.push_back(no_object(tree).error());
+  if (error) checked.errors.push_back(*error);
   return checked;
 }
 
@@ -133,10 +142,9 @@ Result<std::optional<std::vector<std::string>>> salvage_runtimes(std::string_vie
       parse_json_prefix(text, {.bytes = kMaxSettingsSize, .comments = JsonComments::kIgnore});
   const auto found = std::ranges::find(tree.children, kRuntimes, &JsonNode::key);
   const bool is_set = found != tree.children.end();
-  // The field may be repeated after the syntax error.
-  if (error &&
-      (!is_set || std::string_view{tree.children.back().raw.end(), text.end()}.contains(kRuntimes)))
-    return fail(*error);
+  const std::string_view rest =
+      tree.children.empty() ? text : std::string_view{tree.children.back().raw.end(), text.end()};
+  if (error && may_set_runtimes(rest)) return fail(*error);
   if (!error && tree.kind != Kind::kObject) return no_object(tree);
   if (!is_set) {
     const JsonNode* doubtful = find_doubtful(tree);
@@ -160,6 +168,29 @@ std::string format_settings(const core::Settings& settings) {
         ordered_json::parse(format_value(row.kind, row.get(settings)));
   }
   return out.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::string format_changed_settings(const Settings& settings) {
+  const Settings built_in;
+  std::string out = "{";
+  for (const Setting& row : settings_table()) {
+    const SettingValue value = row.get(settings);
+    if (value == row.get(built_in)) continue;
+    out += cat(out.size() > 1 ? "," : "", "\"", row.path, "\":", format_value(row.kind, value));
+  }
+  return out += '}';
+}
+
+Settings read_changed_settings(const JsonNode& object) {
+  Settings settings;
+  for (const JsonNode& member : object.children) {
+    const auto rows = settings_table();
+    const auto row = std::ranges::find(rows, member.key, &Setting::path);
+    const auto value =
+        row == rows.end() ? fail(ErrorCode::kNotFound, "") : read_value(row->kind, member);
+    if (value) row->set(settings, *value);
+  }
+  return settings;
 }
 
 }  // namespace podqos::codec

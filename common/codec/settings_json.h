@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/codec/json_tree.h"
 #include "common/core/settings.h"
 
 namespace podqos::codec {
@@ -25,19 +26,24 @@ struct CheckedSettings {
   core::Settings settings;    ///< with all fields of the text that are right
   std::vector<Error> errors;  ///< one for each that is not, in their order
 };
-/// As merge_settings(), but goes on after an error.
+/// As merge_settings(), but goes on after an error; of malformed JSON with what precedes it.
 [[nodiscard]] CheckedSettings check_settings(core::Settings base, std::string_view text);
 
 /// Reads `runtimes` from a configuration file that may be invalid otherwise: an unknown field, a
 /// value out of range, malformed JSON after it.
-/// @return nullopt if the file certainly does not set the field; an error if this cannot be
-/// decided: the field is malformed or repeated, an unknown field may be a misspelling of it, or the
-/// JSON is malformed before the end of the field.
+/// @return nullopt if the file does not set the field; an error if this cannot be decided: the
+/// field is malformed or repeated, or an unknown field, or what follows malformed JSON, may be
+/// meant as it.
 [[nodiscard]] Result<std::optional<std::vector<std::string>>> salvage_runtimes(
     std::string_view text);
 
 /// The settings as one JSON object in the same form, every field present; indented for people.
 [[nodiscard]] std::string format_settings(const core::Settings& settings);
+
+/// The fields that differ from the built-in settings, as one compact JSON object of their paths.
+[[nodiscard]] std::string format_changed_settings(const core::Settings& settings);
+/// The built-in settings with these fields. What another release has written is left out.
+[[nodiscard]] core::Settings read_changed_settings(const JsonNode& object);
 
 /// The known name nearest to `name` by edit distance, or else the shortest that `name` is a piece
 /// of; "" when there is none.

@@ -13,6 +13,7 @@
 #include "common/core/kubernetes/memory_qos.h"
 #include "common/core/kubernetes/pod_resources.h"
 #include "common/core/kubernetes/tier.h"
+#include "common/core/settings.h"
 
 namespace podqos::core {
 
@@ -231,6 +232,8 @@ struct TiersRecord {
   /// Shares→weight formula of the node's runtime, observed in one of its containers.
   std::optional<WeightFormula> weight_formula;
   std::optional<EvictionRecord> eviction = std::nullopt;  ///< the last one
+  /// Of the last transaction: they stay in force while the configuration has an error.
+  std::optional<Settings> settings = std::nullopt;
   friend bool operator==(const TiersRecord&, const TiersRecord&) = default;
 };
 

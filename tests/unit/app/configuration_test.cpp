@@ -10,14 +10,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/codec/record_json.h"
 #include "tests/unit/temporary_directory.h"
 
 namespace podqos::app {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 class LoadSettings : public ::testing::Test {
  protected:
@@ -28,15 +33,19 @@ class LoadSettings : public ::testing::Test {
     ASSERT_EQ(::chmod(path.c_str(), 0644), 0);
   }
   [[nodiscard]] core::Settings loaded() const {
-    const auto settings = load_settings(std::nullopt, paths_);
-    EXPECT_TRUE(settings) << settings.error().message;
-    return settings.value_or(core::Settings{});
+    const auto report = inspect_configuration(std::nullopt, paths_);
+    EXPECT_THAT(report.errors, IsEmpty());
+    EXPECT_EQ(report.source, SettingsSource::kFiles);
+    return report.settings;
   }
-  /// The error of load_settings().
-  [[nodiscard]] Error refusal() const {
-    const auto settings = load_settings(std::nullopt, paths_);
-    EXPECT_FALSE(settings);
-    return settings ? Error{} : settings.error();
+  /// The only error.
+  [[nodiscard]] std::string refusal() const {
+    const auto report = inspect_configuration(std::nullopt, paths_);
+    EXPECT_THAT(report.errors, SizeIs(1));
+    return report.errors.empty() ? "" : report.errors.front();
+  }
+  [[nodiscard]] std::vector<std::string> runtimes() const {
+    return inspect_configuration(std::nullopt, paths_).settings.runtimes;
   }
 
   TemporaryDirectory directory_;
@@ -74,31 +83,24 @@ TEST_F(LoadSettings, ANamedFileStandsAlone) {
   write("podqos.json", R"({"cgroupRoot": "/main"})");
   write("conf.d/10-a.json", R"({"enabled": false})");
   write("own.json", R"({"podPidsLimit": 3})");
-  const auto settings = load_settings(directory_.path("own.json"), paths_);
-  ASSERT_TRUE(settings) << settings.error().message;
-  EXPECT_EQ(settings->cgroup_root, "/podqos");
-  EXPECT_TRUE(settings->enabled);
-  EXPECT_EQ(settings->pod_pids_limit, 3);
+  const auto report = inspect_configuration(directory_.path("own.json"), paths_);
+  EXPECT_THAT(report.errors, IsEmpty());
+  EXPECT_EQ(report.settings.cgroup_root, "/podqos");
+  EXPECT_TRUE(report.settings.enabled);
+  EXPECT_EQ(report.settings.pod_pids_limit, 3);
 }
 
 TEST_F(LoadSettings, ANamedFileMustExist) {
   const std::string absent = directory_.path("absent.json");
-  const auto settings = load_settings(absent, paths_);
-  ASSERT_FALSE(settings);
-  EXPECT_EQ(settings.error().code, ErrorCode::kNotFound);
-  EXPECT_THAT(settings.error().message, HasSubstr("absent.json"));
-  const auto runtimes = salvage_runtimes(absent, paths_);
-  ASSERT_FALSE(runtimes);
-  EXPECT_EQ(runtimes.error().code, ErrorCode::kNotFound);
   const ConfigurationReport report = inspect_configuration(absent, paths_);
-  EXPECT_THAT(report.errors, ElementsAre(HasSubstr("absent.json")));
-  EXPECT_EQ(report.settings, core::Settings{});
+  EXPECT_THAT(report.errors, ElementsAre(HasSubstr("absent.json: No such file")));
+  EXPECT_THAT(report.settings.runtimes, IsEmpty());
 }
 
 TEST_F(LoadSettings, NamesTheFileAndTheField) {
   write("conf.d/10-a.json", R"({"podPidsLimits": 3})");
-  EXPECT_THAT(refusal().message, AllOf(HasSubstr("conf.d/10-a.json"), HasSubstr("podPidsLimits"),
-                                       HasSubstr("did you mean podPidsLimit?")));
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("conf.d/10-a.json"), HasSubstr("podPidsLimits"),
+                               HasSubstr("did you mean podPidsLimit?")));
 }
 
 TEST_F(LoadSettings, RefusesAFileThatOthersCanWrite) {
@@ -106,18 +108,14 @@ TEST_F(LoadSettings, RefusesAFileThatOthersCanWrite) {
   write("conf.d/10-a.json", R"({"runtimes": ["/first"]})");
   for (const mode_t mode : {mode_t{0664}, mode_t{0646}}) {
     ASSERT_EQ(::chmod(paths_.file.c_str(), mode), 0);
-    EXPECT_EQ(refusal().code, ErrorCode::kPermission);
-    EXPECT_THAT(refusal().message, HasSubstr("chmod go-w"));
+    EXPECT_THAT(refusal(), HasSubstr("chmod go-w"));
   }
-  const auto runtimes = salvage_runtimes(std::nullopt, paths_);
-  ASSERT_FALSE(runtimes);
-  EXPECT_EQ(runtimes.error().code, ErrorCode::kPermission);
+  EXPECT_THAT(runtimes(), IsEmpty());
 }
 
 TEST_F(LoadSettings, RefusesADirectoryThatOthersCanWrite) {
   write("conf.d/10-a.json", R"({"enabled": false})");
   ASSERT_EQ(::chmod(paths_.directory.c_str(), 0777), 0);
-  EXPECT_EQ(refusal().code, ErrorCode::kPermission);
   const ConfigurationReport report = inspect_configuration(std::nullopt, paths_);
   EXPECT_THAT(report.errors, ElementsAre(HasSubstr("conf.d: writable by group or others")));
   EXPECT_TRUE(report.settings.enabled);
@@ -127,29 +125,26 @@ TEST_F(LoadSettings, RefusesAStrangersFile) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to give a file away";
   write("podqos.json", "{}");
   ASSERT_EQ(::chown(paths_.file.c_str(), 12345, 0), 0);
-  EXPECT_EQ(refusal().code, ErrorCode::kPermission);
-  EXPECT_THAT(refusal().message, HasSubstr("12345"));
+  EXPECT_THAT(refusal(), HasSubstr("12345"));
 }
 
 TEST_F(LoadSettings, RefusesWhatIsNoRegularFile) {
   ASSERT_EQ(::mkfifo(paths_.file.c_str(), 0600), 0);
-  EXPECT_EQ(refusal().code, ErrorCode::kConflict);
+  EXPECT_THAT(refusal(), HasSubstr("not a regular file"));
   ASSERT_EQ(::unlink(paths_.file.c_str()), 0);
   ASSERT_EQ(::mkdir(paths_.file.c_str(), 0700), 0);
-  EXPECT_EQ(refusal().code, ErrorCode::kConflict);
+  EXPECT_THAT(refusal(), HasSubstr("not a regular file"));
 }
 
 class SalvageRuntimes : public LoadSettings {
  protected:
   void expect_salvaged(const std::vector<std::string>& wanted) const {
-    const auto runtimes = salvage_runtimes(std::nullopt, paths_);
-    ASSERT_TRUE(runtimes) << runtimes.error().message;
-    EXPECT_EQ(*runtimes, wanted);
+    EXPECT_EQ(runtimes(), wanted);
   }
   void expect_doubt(const char* says) const {
-    const auto runtimes = salvage_runtimes(std::nullopt, paths_);
-    ASSERT_FALSE(runtimes);
-    EXPECT_THAT(runtimes.error().message, HasSubstr(says));
+    const auto report = inspect_configuration(std::nullopt, paths_);
+    EXPECT_THAT(report.settings.runtimes, IsEmpty());
+    EXPECT_THAT(report.errors, Contains(HasSubstr(says)));
   }
 };
 
@@ -198,6 +193,54 @@ TEST_F(LoadSettings, AnInspectionNamesAllErrorsAndGoesOn) {
   EXPECT_EQ(report.settings.pod_pids_limit, 7);
   EXPECT_EQ(report.settings.cgroup_root, "/x");
   EXPECT_TRUE(report.settings.enabled);
+}
+
+class LastValid : public LoadSettings {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(::mkdir(directory_.path("state").c_str(), 0700), 0);
+    core::TiersRecord tiers;
+    core::Settings& last = tiers.settings.emplace();
+    last.runtimes = {"/kata"};
+    last.pod_pids_limit = 7;
+    last.io_weight.besteffort = 10;
+    write("state/tiers.json", codec::format_tiers(tiers));
+  }
+  [[nodiscard]] ConfigurationReport report(const std::string& fields) const {
+    write("podqos.json", R"({"stateDir": ")" + directory_.path("state") + "\", " + fields);
+    return inspect_configuration(std::nullopt, paths_);
+  }
+};
+
+TEST_F(LastValid, StaysInForceWithAnyError) {
+  for (const char* broken :
+       {R"("podPidsLimit": 8, "runtimes": ["/runc"], "scope": "x"})",
+        R"("podPidsLimit": 8, "runtimes": ["/runc")", R"("podPidsLimit": 8} x)"}) {
+    const ConfigurationReport found = report(broken);
+    EXPECT_THAT(found.errors, SizeIs(1)) << broken;
+    EXPECT_EQ(found.source, SettingsSource::kLastValid) << broken;
+    EXPECT_EQ(found.settings.pod_pids_limit, 7) << broken;
+    EXPECT_EQ(found.settings.io_weight.besteffort, 10) << broken;
+    EXPECT_THAT(found.settings.runtimes, ElementsAre("/kata")) << broken;
+    EXPECT_THAT(describe_errors(found), EndsWith("; fix it and verify it with `podqosctl config "
+                                                 "check`; until then the last valid settings stay "
+                                                 "in force"));
+  }
+}
+
+TEST_F(LastValid, IsReplacedByWhatIsValid) {
+  const ConfigurationReport found = report(R"("podPidsLimit": 8})");
+  EXPECT_EQ(found.source, SettingsSource::kFiles);
+  EXPECT_EQ(found.settings.pod_pids_limit, 8);
+}
+
+TEST_F(LastValid, IsNoneAfterABoot) {
+  ASSERT_EQ(::unlink(directory_.path("state/tiers.json").c_str()), 0);
+  const ConfigurationReport found = report(R"("podPidsLimit": 8, "scope": "x"})");
+  EXPECT_EQ(found.source, SettingsSource::kReadable);
+  EXPECT_EQ(found.settings.pod_pids_limit, 8);
+  EXPECT_EQ(found.settings.scope, core::Scope::kPods);
+  EXPECT_EQ(found.settings.runtimes, core::Settings{}.runtimes);
 }
 
 }  // namespace

@@ -254,8 +254,12 @@ class Random {
     fill(kubepods, top, sums, reserves, ooms);
   }
   void set(core::TiersRecord& out) {
-    auto& [sums, pending, revisits, cut, uncounted, trees, formula, eviction] = out;
-    fill(sums, pending, revisits, cut, uncounted, trees, formula, eviction);
+    auto& [sums, pending, revisits, cut, uncounted, trees, formula, eviction, settings] = out;
+    fill(sums, pending, revisits, cut, uncounted, trees, formula, eviction, settings);
+  }
+  void set(core::Settings& out) {
+    out.enabled = engine_() % 2 == 0;
+    out.max_pod_claim_percent = static_cast<std::int64_t>(engine_() % 100) + 1;
   }
   void set(core::DyingContainer& out) {
     auto& [cgroup, init] = out;

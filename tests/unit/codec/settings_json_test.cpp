@@ -172,6 +172,29 @@ TEST(FormatSettings, PrintsEveryFieldInTheUnitsOfPeople) {
   EXPECT_EQ(format_settings({}), all.dump(2) + "\n");
 }
 
+TEST(ChangedSettings, ComeBackFromTheirText) {
+  EXPECT_EQ(format_changed_settings({}), "{}");
+  core::Settings some;
+  some.scope = core::Scope::kAll;
+  some.pod_pids_limit = 64;
+  some.system_reserved.cpu = MilliCpu{1500};
+  some.swap_behavior = std::nullopt;
+  EXPECT_EQ(format_changed_settings(some),
+            R"({"scope":"all","reserved.system.cpu":"1500m","podPidsLimit":64,)"
+            R"("memorySwap.swapBehavior":null})");
+  for (const core::Settings& settings : {core::Settings{}, some, everything()}) {
+    const std::string text = format_changed_settings(settings);
+    const auto tree = parse_json_tree(text);
+    ASSERT_TRUE(tree) << text;
+    EXPECT_EQ(read_changed_settings(*tree), settings) << text;
+  }
+  const auto newer = parse_json_tree(R"({"scope": "all", "of.tomorrow": 1, "podPidsLimit": "x"})");
+  ASSERT_TRUE(newer);
+  core::Settings known;
+  known.scope = core::Scope::kAll;
+  EXPECT_EQ(read_changed_settings(*newer), known);
+}
+
 TEST(SalvageRuntimes, FindsThemWhateverElseIsWrong) {
   const std::vector<std::string> cases = {
       R"({"runtimes": ["/usr/bin/crun", "/b"]})",
@@ -203,6 +226,11 @@ TEST(SalvageRuntimes, KnowsWhenTheyAreLeftOut) {
       R"({"statedir": "/run/other", "cgroupRooot": "/x", "logSink": "/var/log/podqos"})",
       R"({"log": {"sink": 7, "levell": "debug"}, "comment": "of the node's owner"})",
       R"({"qosReserved": {"memory": "150%"}, "enabled": "yes"})",
+      "",
+      "enabled: true",
+      R"({"scope": )",
+      R"({"enabled": true)",
+      "{\"enabled\": true \"scope\": \"pods\",\n  // \"runtimes\": [\"/usr/bin/crun\"]\n}",
   };
   for (const std::string& text : cases) {
     const auto runtimes = salvage_runtimes(text);
@@ -218,18 +246,15 @@ struct Doubt {
 
 TEST(SalvageRuntimes, RefusesWhatMayBeMeantOtherwise) {
   const std::vector<Doubt> cases = {
-      {"", "malformed JSON"},
       {"[]", "object"},
-      {"enabled: true", "malformed JSON"},
-      {R"({"scope": )", "malformed JSON"},
-      {R"({"enabled": true)", "malformed JSON"},
       {R"({"enabled": true "runtimes": ["/usr/bin/crun"]})", "malformed JSON"},
       {R"({"runtimes": ["/usr/bin/crun")", "malformed JSON"},
       {R"({"runtimes": ["/usr/bin/crun" "/usr/bin/runc"]})", "malformed JSON"},
       {R"({"runtimes": ["/usr/bin/crun"], x, "runtimes": ["/usr/bin/runc"]})", "malformed JSON"},
       {R"({"runtimes": ["/usr/bin/crun"] "runtimes": ["/usr/bin/runc"]})", "malformed JSON"},
       {R"({"runtimes": ["/usr/bin/crun"], "runtimes": ["/usr/bin/runc" x]})", "malformed JSON"},
-      {R"({"log": {"level": "debug", "runtimes": ["/usr/bin/crun"]})", "malformed JSON"},
+      {R"({"log": {"level": "debug", "runtimes": ["/usr/bin/crun"]})",
+       "runtimes may be meant as runtimes"},
       {R"({"runtimes": ["/usr/bin/crun"], "runtimes": ["/usr/bin/crun"]})", "repeated"},
       {R"({"runtimes": "/usr/bin/crun"})", "runtimes: expected a list of 1 to 64 absolute paths"},
       {R"({"runtimes": null})", "runtimes: expected a list of 1 to 64 absolute paths"},
@@ -237,6 +262,8 @@ TEST(SalvageRuntimes, RefusesWhatMayBeMeantOtherwise) {
       {R"({"runtimes": ["crun"]})",
        "runtimes: [0]: expected an absolute path without \"..\", found \"crun\""},
       {R"({"runtimes": ["/usr/bin/crun", 7]})", "runtimes: [1]"},
+      {R"({"enabled": true "runtime": "/usr/bin/crun"})", "malformed JSON"},
+      {R"({"enabled": true "binaries": ["/usr/bin/crun"]})", "malformed JSON"},
       {R"({"runtime": ["/usr/bin/crun"]})", "runtime may be meant as runtimes"},
       {R"({"Runtimes": ["/usr/bin/crun"]})", "Runtimes may be meant as runtimes"},
       {R"({"runtmies": "/usr/bin/crun"})", "runtmies may be meant as runtimes"},
