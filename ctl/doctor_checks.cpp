@@ -164,9 +164,10 @@ Checks check_kernel(const KernelFacts& facts, const core::Settings& settings) {
 Checks check_configuration(const app::ConfigurationReport& configuration) {
   Checks checks;
   for (const std::string& error : configuration.errors)
-    checks.push_back({"configuration", "files", kProblem,
-                      cat(error, "; until it is corrected, new containers stay unmanaged"),
-                      "podqosctl config check"});
+    checks.push_back(
+        {"configuration", "files", kProblem,
+         cat(error, "; until it is corrected, ", app::describe_source(configuration.source)),
+         "podqosctl config check"});
   for (const std::string& ignored : configuration.ignored)
     checks.push_back({"configuration", "files", kWarning,
                       cat(ignored, " is not read: the names of files in conf.d end in .json"),

@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "common/app/configuration.h"
 #include "common/app/log.h"
 #include "common/base/text.h"
 #include "common/codec/event_json.h"
@@ -147,7 +146,7 @@ Result<int> follow(store::EventReader& reader, const Filter& filter, Printer& pr
 Result<int> run_events(const EventsOptions& options, const Cli& cli) {
   const Screen screen = options.output.screen();
   PODQOS_TRY(narrow({}));
-  PODQOS_ASSIGN(const auto settings, app::load_settings(cli.config));
+  PODQOS_ASSIGN(const auto settings, settings_in_force(cli));
   if (settings.events_size == Bytes{0}) warn("events.size is 0: no event is recorded");
   auto reader = store::EventReader::open(settings.state_dir);
   while (!reader && reader.error().code == ErrorCode::kNotFound && options.follow) {

@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "common/app/configuration.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/node.h"
@@ -180,7 +179,7 @@ Result<int> run_explain(ExplainOptions options, const Cli& cli) {
   if (on_node) progress.emplace();
   PODQOS_TRY(narrow(on_node ? std::span<const int>{kForNode} : std::span<const int>{}));
   if (options.batch) return run_batch(options.file.empty() ? "-" : options.file);
-  PODQOS_ASSIGN(const auto settings, app::load_settings(cli.config));
+  PODQOS_ASSIGN(const auto settings, settings_in_force(cli));
   const auto params = params_of(options, settings);
   if (!params) {
     warn(params.error().message);

@@ -72,9 +72,7 @@ std::string format_notices(const app::ConfigurationReport& configuration, const 
     out += format_notice("warning: ", text, screen);
   };
   if (!configuration.errors.empty())
-    warn_of(
-        "with errors in the configuration, podqos-hook and podqos-runtime leave new containers "
-        "unmanaged");
+    warn_of(cat("until it is corrected, ", app::describe_source(configuration.source)));
   for (const std::string& ignored : configuration.ignored)
     warn_of(cat(ignored, ": not read: the names of files in conf.d end in .json"));
   if (!configuration.settings.enabled) warn_of(kSwitchedOff);

@@ -65,9 +65,10 @@ Result<int> run_metrics(const std::optional<std::string>& directory, const Cli& 
   std::ranges::for_each(configuration.errors, warn);
   app::NodeMetrics metrics = app::node_metrics(configuration.settings);
   codec::Exposition more;
-  more.single("gauge", "podqos_configuration_errors",
-              "Errors in the configuration; new containers stay unmanaged until it is corrected.",
-              static_cast<double>(configuration.errors.size()));
+  more.single(
+      "gauge", "podqos_configuration_errors",
+      "Errors in the configuration; the last valid settings stay in force until it is corrected.",
+      static_cast<double>(configuration.errors.size()));
   if (!metrics.error)
     if (auto written = write_events(configuration.settings, more); !written)
       metrics.error = std::move(written).error().with_context("metrics omit events");

@@ -210,9 +210,6 @@ void explain(NotManaged& missed, const MissedFacts& facts) {
     return set(cat("podqos failed, and it started all the same: ", facts.failure->text),
                "correct what is said there");
   if (facts.refusal) return set(facts.refusal->message, "correct the annotation");
-  if (!facts.configuration.errors.empty())
-    return set(cat("the configuration has an error: ", facts.configuration.errors.front()),
-               "correct it (podqosctl config check)");
   if (!facts.configuration.settings.enabled)
     return set("podqos is switched off by \"enabled\": false", "remove \"enabled\": false");
   if (!facts.program.empty())

@@ -14,7 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include "common/app/configuration.h"
 #include "common/app/log.h"
 #include "common/app/preview.h"
 #include "common/base/text.h"
@@ -104,7 +103,7 @@ Result<int> run_reconcile(const ReconcileOptions& options, const Cli& cli) {
   const Screen screen = options.output.screen();
   Progress progress{options.converge > 0 ? "waiting for usage to fall" : kReading};
   PODQOS_TRY(narrow(kKeptCapabilities));
-  PODQOS_ASSIGN(const auto settings, app::load_settings(cli.config));
+  PODQOS_ASSIGN(const auto settings, settings_in_force(cli));
   // Lines of the log would follow it on its line.
   if (settings.log_sink == "stderr") progress.end();
   app::ReconcilePreview done;

@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "common/app/configuration.h"
 #include "common/app/log.h"
 #include "common/base/text.h"
 #include "common/codec/annotations.h"
@@ -202,7 +201,7 @@ Result<int> run_resize(ResizeOptions& options, const Cli& cli) {
   if (!options.limits.empty()) {
     PODQOS_ASSIGN(wanted.limits, codec::parse_short_form(options.limits));
   }
-  PODQOS_ASSIGN(const auto settings, app::load_settings(cli.config));
+  PODQOS_ASSIGN(const auto settings, settings_in_force(cli));
   Progress progress;
   // Lines of the log would follow it on its line.
   if (settings.log_sink == "stderr") progress.end();

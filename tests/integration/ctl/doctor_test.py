@@ -74,7 +74,7 @@ class Node(Checks):
 
     def test_broken_settings(self):
         self.podqos.settings["scope"] = "everything"
-        self.assertEqual(self.assert_bad("configuration", "files", "scope", "stay unmanaged"), "podqosctl config check")
+        self.assertEqual(self.assert_bad("configuration", "files", "scope", "until it is corrected, "), "podqosctl config check")
         self.podqos.settings.update(scope="pods", enabled=False)
         self.assert_bad("configuration", "enabled", "switched off", outcome="warning")
 

@@ -110,6 +110,24 @@ class LastValidSettings(harness.TestCase):
             self.assertEqual(self.podqos.records(), records)
             self.assertEqual(self.values(), before)
 
+    def test_podqosctl_goes_on_with_them_and_says_so(self):
+        in_force = "the last valid settings stay in force"
+        self.launch_living()
+        before = self.values()
+        for word in self.each_break():
+            status, said = self.ctl("status", "--wide")
+            self.assertEqual(status, 1)
+            self.assert_says(said, f"error: {self.file}: ", word, f"until it is corrected, {in_force}", "reserved 2 1Gi")
+            self.assert_says(self.ctl("doctor")[1], word, in_force)
+            status, said = self.ctl("config", "check")
+            self.assertEqual(status, 1)
+            self.assert_says(said, word, in_force)
+            status, said = self.ctl("reconcile")
+            self.assertEqual(status, 0, said)
+            self.assert_says(said, word, in_force)
+            self.assertEqual(self.values(), before)
+            self.assertEqual(json.loads(self.ctl("config", "runtimes")[1]), [oci.runtime_path(self.kind)])
+
     def test_corrected_file_counts_at_once(self):
         self.launch_living()
         self.write(BREAKS[0][1](self.valid))

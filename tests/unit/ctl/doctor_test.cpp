@@ -81,11 +81,12 @@ TEST(CheckConfiguration, TellsErrorsAndWhatIsNotRead) {
             "files ok: no files: the built-in settings count\nenabled ok: podqos is on\n");
   app::ConfigurationReport report;
   report.settings.enabled = false;
+  report.source = app::SettingsSource::kLastValid;
   report.errors = {"/etc/podqos/podqos.json: scope: expected one of pods, annotated, all"};
   report.ignored = {"/etc/podqos/conf.d/20-site.yaml"};
   EXPECT_EQ(shown(check_configuration(report)),
             "files problem: /etc/podqos/podqos.json: scope: expected one of pods, annotated, all; "
-            "until it is corrected, new containers stay unmanaged → podqosctl config check\n"
+            "until it is corrected, the last valid settings stay in force → podqosctl config check\n"
             "files warning: /etc/podqos/conf.d/20-site.yaml is not read: the names of files in "
             "conf.d end in .json → mv /etc/podqos/conf.d/20-site.yaml "
             "/etc/podqos/conf.d/20-site.json\n"

@@ -245,14 +245,14 @@ TEST(FormatNotices, SaysWhatIsWrongBeforeThePods) {
   app::ConfigurationReport report;
   EXPECT_EQ(format_notices(report, Screen{}), "");
   report.errors = {"a.json: unknown field x", "b.json: writable by others"};
+  report.source = app::SettingsSource::kLastValid;
   report.ignored = {"/etc/podqos/conf.d/c.yaml"};
   report.settings.enabled = false;
   EXPECT_EQ(
       format_notices(report, Screen{}),
       "error: a.json: unknown field x\n"
       "error: b.json: writable by others\n"
-      "warning: with errors in the configuration, podqos-hook and podqos-runtime leave new "
-      "containers unmanaged\n"
+      "warning: until it is corrected, the last valid settings stay in force\n"
       "warning: /etc/podqos/conf.d/c.yaml: not read: the names of files in conf.d end in "
       ".json\n"
       "warning: podqos is switched off by \"enabled\": false: new containers start unmanaged, "

@@ -66,7 +66,6 @@ class Explain : public ::testing::Test {
 };
 
 TEST_F(Explain, SaysWhatIsSurest) {
-  configuration_.errors = {"/etc/podqos/podqos.json: bad"};
   configuration_.settings.enabled = false;
   EXPECT_EQ(explained(),
             "podqos failed, and it started all the same: driver → correct what is said there, then "
@@ -75,10 +74,6 @@ TEST_F(Explain, SaysWhatIsSurest) {
   EXPECT_EQ(explained(),
             "unknown annotation → correct the annotation, then recreate the container");
   refusal_.reset();
-  EXPECT_EQ(explained(),
-            "the configuration has an error: /etc/podqos/podqos.json: bad → correct it (podqosctl "
-            "config check), then recreate the container");
-  configuration_.errors.clear();
   EXPECT_EQ(explained(),
             "podqos is switched off by \"enabled\": false → remove \"enabled\": false, then "
             "recreate the container");
