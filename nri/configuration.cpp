@@ -19,17 +19,28 @@ std::string shown(const std::optional<core::MetricsAddress>& address) {
 
 }  // namespace
 
-Configuration::Configuration(std::optional<std::string> file, app::ConfigurationPaths paths,
-                             core::Settings settings)
-    : file_(std::move(file)),
-      paths_(std::move(paths)),
-      settings_(std::move(settings)),
-      log_(kProgram, settings_) {}
-
 Result<Configuration> Configuration::load(std::optional<std::string> file,
                                           app::ConfigurationPaths paths) {
-  PODQOS_ASSIGN(auto settings, app::load_settings(file, paths));
-  return Configuration{std::move(file), std::move(paths), std::move(settings)};
+  Configuration loaded{std::move(file), std::move(paths)};
+  loaded.stamp_ = app::stamp_configuration(loaded.file_, loaded.paths_);
+  app::ConfigurationReport report = app::inspect_configuration(loaded.file_, loaded.paths_);
+  if (report.source == app::SettingsSource::kReadable)
+    return fail(ErrorCode::kInvalidArgument, app::describe_errors(report));
+  loaded.settings_ = std::move(report.settings);
+  loaded.log_ = app::Log{kProgram, loaded.settings_};
+  app::log_errors(report, loaded.log_);
+  return loaded;
+}
+
+void Configuration::reload() {
+  const auto done = replace(text_);
+  if (done && done->empty()) return log_.info("configuration reloaded");
+  log_.error(cat("configuration not reloaded, keeping the previous one: ",
+                 done ? *done : done.error().message));
+}
+
+void Configuration::follow() {
+  if (app::stamp_configuration(file_, paths_) != stamp_) reload();
 }
 
 Status Configuration::lay_over(std::string text) {
@@ -39,8 +50,13 @@ Status Configuration::lay_over(std::string text) {
   return {};
 }
 
-Status Configuration::replace(std::string_view text) {
-  PODQOS_ASSIGN(auto settings, app::load_settings(file_, paths_));
+Result<std::string> Configuration::replace(std::string_view text) {
+  stamp_ = app::stamp_configuration(file_, paths_);
+  app::ConfigurationReport report = app::inspect_configuration(file_, paths_);
+  core::Settings& settings = report.settings;
+  // The plugin's own are the last valid ones, unless another program has used others since.
+  if (report.source == app::SettingsSource::kReadable)
+    return fail(ErrorCode::kInvalidArgument, app::describe_errors(report));
   if (!text.empty()) {
     auto merged = codec::merge_settings(std::move(settings), text);
     if (!merged)
@@ -59,7 +75,7 @@ Status Configuration::replace(std::string_view text) {
     log_.warning(cat("nri.metrics: keeping ", shown(settings_.metrics), "; to use ", shown(metrics),
                      ", set it in podqos.json or conf.d and restart podqos-nri"));
   }
-  return {};
+  return report.errors.empty() ? "" : app::describe_errors(report);
 }
 
 }  // namespace podqos::nri

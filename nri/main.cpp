@@ -54,15 +54,6 @@ int report_failure(podqos::app::Log& log, const Error& error) {
   return kFailed;
 }
 
-/// Handles SIGHUP.
-void reload(nri::Configuration& configuration) {
-  if (auto done = configuration.reload(); done)
-    configuration.log().info("configuration reloaded");
-  else
-    configuration.log().error(podqos::cat("configuration not reloaded, keeping the previous one: ",
-                                          done.error().message));
-}
-
 /// Opens the socket for metrics; after an error the plugin runs without.
 podqos::sys::UniqueFd listen(const std::optional<podqos::core::MetricsAddress>& address,
                              podqos::app::Log& log) {
@@ -115,7 +106,7 @@ Status run(const nri::Options& options, nri::Configuration& configuration) {
        .signals = signals.get(),
        .notify = notify,
        .log = configuration.log(),
-       .reload = [&] { reload(configuration); },
+       .reload = [&] { configuration.reload(); },
        .hold = hold,
        // Without it podqosctl says less.
        .record =

@@ -73,6 +73,7 @@ Status Plugin::synchronize(NodeState state) {
 
 Result<std::string> Plugin::handle(Request request, const PodEvent& event, Budget budget) {
   const auto begun = clock_.now();
+  configuration_.follow();
   auto done = answer(request, event, timeouts(budget));
   metrics_.handled(request, clock_.now() - begun);
   if (done) return done;

@@ -210,6 +210,7 @@ void Plugin::report_oom_kills(const app::Timeouts& timeouts) {
 }
 
 bool Plugin::housekeep() {
+  configuration_.follow();
   const auto now = clock_.now();
   std::erase_if(created_, [&](const auto& entry) { return now - entry.second.since > kCreation; });
   const app::Timeouts timeouts{.deadline = now + kHousekeeping,

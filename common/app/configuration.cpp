@@ -141,18 +141,6 @@ Result<std::vector<std::string>> salvage_runtimes(const std::vector<Configuratio
 
 }  // namespace
 
-Result<core::Settings> load_settings(const std::optional<std::string>& file,
-                                     const ConfigurationPaths& paths) {
-  core::Settings settings;
-  for (const auto& [path, text] : read_files(file, paths)) {
-    if (!text) return fail(text.error());
-    auto merged = codec::merge_settings(std::move(settings), *text);
-    if (!merged) return fail(std::move(merged).error().with_context(path));
-    settings = *std::move(merged);
-  }
-  return settings;
-}
-
 ConfigurationReport inspect_configuration(const std::optional<std::string>& file,
                                           const ConfigurationPaths& paths) {
   ConfigurationReport report;
@@ -180,6 +168,26 @@ ConfigurationReport inspect_configuration(const std::optional<std::string>& file
   if (!runtimes && std::ranges::count(report.errors, runtimes.error().message) == 0)
     report.errors.push_back(std::move(runtimes).error().message);
   return report;
+}
+
+std::string stamp_configuration(const std::optional<std::string>& file,
+                                const ConfigurationPaths& paths) {
+  std::vector<std::string> looked_at = {file ? *file : paths.file};
+  if (!file) {
+    looked_at.push_back(paths.directory);
+    const auto directory = sys::Directory::open(paths.directory);
+    const auto names = directory ? directory->entries() : fail(directory.error());
+    for (const std::string& name : names.value_or(std::vector<std::string>{}))
+      looked_at.push_back(cat(paths.directory, "/", name));
+  }
+  std::string stamp;
+  for (const std::string& path : looked_at) {
+    struct stat found = {};
+    if (::stat(path.c_str(), &found) == 0)
+      stamp +=
+          cat(path, " ", found.st_ino, " ", found.st_ctim.tv_sec, " ", found.st_ctim.tv_nsec, "\n");
+  }
+  return stamp;
 }
 
 std::string_view describe_source(SettingsSource source) {

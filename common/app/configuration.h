@@ -19,18 +19,6 @@ struct ConfigurationPaths {
   std::string directory = "/etc/podqos/conf.d";
 };
 
-/// The effective settings: built-in defaults, overridden by the main file, overridden by conf.d.
-///
-/// Every file is optional and opened at most once, because the hook runs this on each container
-/// start.
-/// @param file  --config FILE: only this file is read, and it must exist.
-/// @return the error names the file and the field. kPermission if a file or conf.d is owned by a
-///         user other than root or the caller, or is writable by group or others; kConflict if it
-///         is not a regular file. In a user namespace a file of the host's root counts as root's.
-///         The configuration decides what runs as root.
-[[nodiscard]] Result<core::Settings> load_settings(const std::optional<std::string>& file,
-                                                   const ConfigurationPaths& paths = {});
-
 /// Which settings are in force.
 enum class SettingsSource : std::uint8_t {
   kFiles,      ///< those of the files, which are valid
@@ -48,11 +36,22 @@ struct ConfigurationReport {
   std::vector<std::string> errors;   ///< all, each with file and field
   std::vector<std::string> ignored;  ///< of conf.d, not read although it looks like configuration
 };
-/// Reads the configuration. An error in it changes nothing that is in force: the settings of the
-/// last transaction, which tiers.json has, stay so until it is corrected.
-/// @param file  as for load_settings()
+/// Reads the configuration: built-in defaults, overridden by the main file, overridden by conf.d.
+/// An error in it changes nothing that is in force: the settings of the last transaction, which
+/// tiers.json has, stay so until it is corrected.
+///
+/// Every file is optional and opened at most once, because the hook runs this on each container
+/// start. A file or conf.d that is owned by a user other than root or the caller, or is writable by
+/// group or others, is an error, since the configuration decides what runs as root. In a user
+/// namespace a file of the host's root counts as root's.
+/// @param file  --config FILE: only this file is read, and it must exist
 [[nodiscard]] ConfigurationReport inspect_configuration(const std::optional<std::string>& file,
                                                         const ConfigurationPaths& paths = {});
+
+/// Tells versions of the configuration's files apart: the inode and time of change of each.
+/// @param file  as for inspect_configuration()
+[[nodiscard]] std::string stamp_configuration(const std::optional<std::string>& file,
+                                              const ConfigurationPaths& paths = {});
 
 /// All errors of a configuration, which settings are in force, and the remedy: one line.
 [[nodiscard]] std::string describe_errors(const ConfigurationReport& report);

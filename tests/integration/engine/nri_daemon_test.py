@@ -164,6 +164,17 @@ class DaemonTest(nri_daemon.DaemonCase):
         connection.ask("PostStartContainer")
         self.stop(process)
 
+    def test_follows_its_files(self):
+        """Without a signal, before the next event is handled."""
+        _, process, connection = self.connected()
+        self.configure(podPidsLimit=100)
+        connection.ask("PostStartContainer")
+        self.wait_for_log("configuration reloaded")
+        self.configure(podPidLimit=100)
+        connection.ask("PostStartContainer")
+        self.wait_for_log(f"configuration not reloaded, keeping the previous one: {self.folder}")
+        self.stop(process)
+
     def test_does_not_start_with_a_bad_configuration(self):
         self.configure(podPidLimit=100)
         process = self.start_at_socket()

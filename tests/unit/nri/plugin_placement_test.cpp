@@ -161,7 +161,6 @@ TEST_F(PlacementTest, TakesTheNodeAsTheSettingsHaveIt) {
   const std::string_view old = R"("nodeMemory": "2Gi")";
   settings.replace(settings.find(old), old.size(), R"("nodeMemory": "4Gi")");
   temporary().write("podqos.json", settings);
-  ASSERT_TRUE(configuration().reload());
   EXPECT_EQ(adjusted(app()).linux().oom_score_adj().value(), 875);
 }
 
