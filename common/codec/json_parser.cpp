@@ -61,6 +61,12 @@ class JsonParser {
     skip_space();
     return accept_here(wanted);
   }
+  /// Whether a comma was the container's last byte, as people leave it there.
+  bool ends_behind_comma(char end) {
+    if (bounds_.comments == JsonComments::kRefuse) return false;
+    skip_space();
+    return rest().starts_with(end);
+  }
   bool accept_here(char wanted) {
     if (at_ == end_ || *at_ != wanted) return false;
     ++at_;
@@ -175,7 +181,7 @@ bool JsonParser::parse_container(JsonNode& container, Kind kind) {
   if (!parsed) {
     do
       parsed = parse_child(container);
-    while (parsed && accept(','));
+    while (parsed && accept(',') && !ends_behind_comma(object ? '}' : ']'));
     parsed = parsed && (accept(object ? '}' : ']') ||
                         refuse_here(object ? R"("," or "}")" : R"("," or "]")"));
   }

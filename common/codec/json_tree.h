@@ -79,7 +79,8 @@ template <class... Parts>
   return fail(ErrorCode::kInvalidArgument, cat(why...));
 }
 
-/// Whether comments are an error or white space.
+/// Whether comments are an error or white space. Where they are white space, as in files that
+/// people write, a comma behind the last member or element is, too.
 enum class JsonComments : std::uint8_t { kRefuse, kIgnore };
 
 /// Levels of nested objects and arrays in the formats that podqos reads.

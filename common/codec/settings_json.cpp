@@ -1,6 +1,7 @@
 #include "common/codec/settings_json.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <utility>
 
@@ -33,8 +34,20 @@ std::vector<std::string_view> names_below(std::string_view prefix) {
   return names;
 }
 
+/// The name of a field as the table has it: earlier releases spelt one of these differently.
+std::string_view spelling(std::string_view name) {
+  return name == "besteffort" ? "bestEffort" : name;
+}
+
+/// Fields of a kubelet's configuration that podqos names otherwise.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kKubeletNames{
+    {{"systemReserved", "reserved.system"}, {"kubeReserved", "reserved.kube"}}};
+
 /// @param prefix  of the object that has the field
 std::unexpected<Error> unknown_field(std::string_view prefix, std::string_view name) {
+  for (const auto& [kubelets, ours] : kKubeletNames)
+    if (prefix.empty() && name == kubelets)
+      return refuse_value("unknown field ", name, "; did you mean ", ours, "?");
   auto known = names_below(prefix);
   const std::string path = cat(prefix, printable(name));
   // A dot in a name is not a path.
@@ -52,12 +65,13 @@ std::unexpected<Error> unknown_field(std::string_view prefix, std::string_view n
 /// @param prefix  "", or the path of `object` with a dot behind it
 Status read_field(const JsonNode& object, const JsonNode& member, const std::string& prefix,
                   Settings& settings) {
-  const std::string path = cat(prefix, member.key);
+  const std::string path = cat(prefix, spelling(member.key));
   const auto rows = settings_table();
   const auto row = std::ranges::find(rows, path, &Setting::path);
   const bool known = row != rows.end() || !names_below(cat(path, ".")).empty();
   if (!known || member.key.contains('.')) return unknown_field(prefix, member.key);
-  if (std::ranges::count(object.children, member.key, &JsonNode::key) > 1)
+  const auto named = [](const JsonNode& node) { return spelling(node.key); };
+  if (std::ranges::count(object.children, spelling(member.key), named) > 1)
     return refuse_value(path, ": field is repeated");
   if (row == rows.end()) {
     if (member.kind == Kind::kObject) return {};
@@ -71,12 +85,16 @@ Status read_field(const JsonNode& object, const JsonNode& member, const std::str
 
 /// Reads all fields of an object; a wrong one is left out.
 /// @param prefix  as for read_field()
-void read_fields(const JsonNode& object, const std::string& prefix, CheckedSettings& out) {
+/// @param text  what was parsed
+void read_fields(const JsonNode& object, const std::string& prefix, std::string_view text,
+                 CheckedSettings& out) {
   for (const JsonNode& member : object.children) {
     if (auto done = read_field(object, member, prefix, out.settings); !done)
-      out.errors.push_back(std::move(done).error());
+      out.errors.push_back(text.contains('\n') ? std::move(done).error().with_context(
+                                                     format_position(text, member.raw_key))
+                                               : std::move(done).error());
     else if (member.kind == Kind::kObject)
-      read_fields(member, cat(prefix, member.key, "."), out);
+      read_fields(member, cat(prefix, spelling(member.key), "."), text, out);
   }
 }
 
@@ -124,7 +142,7 @@ CheckedSettings check_settings(Settings base, std::string_view text) {
       parse_json_prefix(text, {.bytes = kMaxSettingsSize, .comments = JsonComments::kIgnore});
   CheckedSettings checked{.settings = std::move(base), .errors = {}};
   if (tree.kind == Kind::kObject)
-    read_fields(tree, "", checked);
+    read_fields(tree, "", text, checked);
   else if (!error)
     checked.errors.push_back(no_object(tree).error());
   if (error) checked.errors.push_back(*error);

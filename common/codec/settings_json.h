@@ -13,11 +13,11 @@ namespace podqos::codec {
 
 constexpr std::size_t kMaxSettingsSize = std::size_t{1} << 20U;
 
-/// Applies one configuration file on top of `base`. Comments (// and /* */) are allowed. The fields
-/// and what their values may be stand in settings_table.h.
+/// Applies one configuration file on top of `base`. Comments (// and /* */) and trailing commas are
+/// allowed. The fields and what their values may be stand in settings_table.h.
 /// @return kTooLarge beyond kMaxSettingsSize; kInvalidArgument for text that is not one JSON
 /// object, for an unknown field, with the known one that is nearest to it, for a repeated field,
-/// and for a value that the field does not accept. Each names the field's path
+/// and for a value that the field does not accept. Each names the position and the field's path
 /// ("reserved.system.memory").
 [[nodiscard]] Result<core::Settings> merge_settings(core::Settings base, std::string_view text);
 

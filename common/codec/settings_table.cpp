@@ -147,7 +147,7 @@ constexpr std::array<Setting, 51> kTable{{
     setting<&Settings::io_weight, &core::IoWeights::besteffort>("ioWeight.bestEffort", kIoWeight),
     setting<&Settings::eviction, &core::Eviction::burstable>("eviction.burstable.memoryPressure",
                                                              kPressure),
-    setting<&Settings::eviction, &core::Eviction::besteffort>("eviction.besteffort.memoryPressure",
+    setting<&Settings::eviction, &core::Eviction::besteffort>("eviction.bestEffort.memoryPressure",
                                                               kPressure),
     setting<&Settings::eviction, &core::Eviction::interval_seconds>("eviction.interval",
                                                                     kEvictionInterval),

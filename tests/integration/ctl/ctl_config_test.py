@@ -108,11 +108,22 @@ class Configuration(unittest.TestCase):
             self.assertEqual(done.stdout, f"{good}: ok\n")
             self.assertIn("bad.json", done.stderr)
             self.assertIn("cgroupRoot", done.stderr)
-            bad.write_text('{\n  // ours\n  "enabled": true,\n}\n')
-            self.assertIn("bad.json: malformed JSON at line 4, column 1: ", ctl("config", "check", str(bad), check=False).stderr)
+            for text, position in (('{\n  // ours\n  "enabled": ,\n}\n', "malformed JSON at line 3, column 14: "),
+                                   ('{\n  // ours\n  "enable": true,\n}\n', "line 3, column 3: unknown field enable; ")):
+                bad.write_text(text)
+                self.assertIn(f"bad.json: {position}", ctl("config", "check", str(bad), check=False).stderr)
             shown = json.loads(ctl("config", "show", "--config", str(good)).stdout)
             self.assertEqual(shown["cgroupRoot"], "/x")
             self.assertEqual(json.loads(ctl("--config", str(good), "config", "show").stdout), shown)
+
+    def test_each_line_of_the_shipped_file_can_be_uncommented(self):
+        shipped = (ROOT / "packaging/podqos.json").read_text(encoding="utf-8")
+        fields = [line for line in shipped.splitlines() if line.startswith('  // "') and '": ' in line]
+        self.assertGreaterEqual(len(fields), 9)
+        for field in fields:
+            with config_file() as file:
+                pathlib.Path(file).write_text(shipped.replace(field, field.replace("// ", "")), encoding="utf-8")
+                self.assertEqual(ctl("config", "check", file).stdout, f"{file}: ok\n", field)
 
     def test_errors_do_not_hide_the_pods(self):
         with config_file(nodememory=1, podPidsLimt=2) as file:

@@ -18,7 +18,7 @@ inline constexpr std::string_view kEverything = R"({
   "nodeMemory": "32Gi", "nodeCpu": 4, /* pinned */
   "reserved": {"system": {"cpu": "500m", "memory": "1Gi"}, "kube": {"cpu": "0.25", "memory": 1048576}},
   "enforceNodeAllocatable": ["none"], "rootCpuWeight": 300, "admission": {"memory": "enforce", "cpu": "off", "pids": "enforce"}, "qosReserved": {"memory": "50%"}, "maxPodClaim": "40%", "cpuCFSQuota": false, "cpuCFSQuotaPeriod": "5ms", "cpuBurst": {"guaranteed": "50%", "burstable": "0%"}, "cpuIdle": {"bestEffort": true}, "weightFormula": "log",
-  "podPidsLimit": 1024, "ioWeight": {"guaranteed": 10000, "burstable": 100, "bestEffort": 1}, "eviction": {"burstable": {"memoryPressure": "80%/60s"}, "besteffort": {"memoryPressure": "60%/30s"}, "interval": "5m"}, "memorySwap": {"swapBehavior": "LimitedSwap"}, "singleProcessOOMKill": true, "memoryReservationPolicy": "TieredReservation", "memoryThrottlingFactor": 0.9, "memoryHighPatience": "1m", "releaseDelay": "2m", "tierMemoryFloor": "32Mi", "runtimes": ["/opt/runc"],
+  "podPidsLimit": 1024, "ioWeight": {"guaranteed": 10000, "burstable": 100, "bestEffort": 1}, "eviction": {"burstable": {"memoryPressure": "80%/60s"}, "bestEffort": {"memoryPressure": "60%/30s"}, "interval": "5m"}, "memorySwap": {"swapBehavior": "LimitedSwap"}, "singleProcessOOMKill": true, "memoryReservationPolicy": "TieredReservation", "memoryThrottlingFactor": 0.9, "memoryHighPatience": "1m", "releaseDelay": "2m", "tierMemoryFloor": "32Mi", "runtimes": ["/opt/runc"],
   "chargeMonitor": true, "stateDir": "/run/other", "lockDeadline": "250ms",
   "nri": {"metrics": "unix:/run/other/metrics.sock"}, "log": {"sink": "/var/log/podqos.log", "level": "debug"}, "events": {"size": "1Mi"}
 })";
@@ -123,7 +123,7 @@ inline const std::vector<Field> kFields = {
     {"ioWeight.burstable", "100", {"null"}},
     {"ioWeight.bestEffort", "1", {"null"}},
     {"eviction.burstable.memoryPressure", R"("100%/1h")", {"null"}},
-    {"eviction.besteffort.memoryPressure", R"("1%/1s")", {"null"}},
+    {"eviction.bestEffort.memoryPressure", R"("1%/1s")", {"null"}},
     {"eviction.interval", R"("15s")"},
     {"memorySwap.swapBehavior", R"("NoSwap")", {"null", R"("")"}},
     {"singleProcessOOMKill", "false", {"true"}},

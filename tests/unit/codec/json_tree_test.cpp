@@ -274,10 +274,31 @@ json value_of(const JsonNode& node) {
   return out;
 }
 
+/// The text without the commas that keep it from being JSON with comments; nullopt if others things
+/// do, too.
+std::optional<std::string> without_commas(std::string text, std::size_t from = 0) {
+  if (json::accept(text, true)) return text;
+  for (std::size_t at = text.find(',', from); at != std::string::npos;
+       at = text.find(',', at + 1)) {
+    std::string less = text;
+    less[at] = ' ';
+    if (auto found = without_commas(std::move(less), at + 1)) return found;
+  }
+  return std::nullopt;
+}
+
 /// Checks a text, and what is made of it, by another parser; also where it is passed over.
 /// @return whether it is JSON
 bool agrees(const std::string& text, JsonComments comments = JsonComments::kRefuse) {
   const bool ignored = comments == JsonComments::kIgnore;
+  if (const auto less = ignored ? without_commas(text) : std::nullopt; less && *less != text) {
+    const auto tree = parse_json_tree(text, {.comments = comments});
+    // A comma alone, or the second of two, is an error.
+    if (tree) {
+      EXPECT_EQ(value_of(*tree), json::parse(*less, nullptr, true, true)) << text;
+    }
+    return tree.has_value();
+  }
   const std::string member = cat("{\"x\":", text, "}");
   const auto unread =
       parse_json_tree(member, {.comments = comments, .is_read = [](auto, auto) { return false; }});
@@ -405,6 +426,15 @@ TEST(JsonParser, RefusesWhatIsNoJson) {
   // NUL ends texts in C, not in JSON.
   for (const std::string_view text : {"1\0"sv, "{}\0x"sv, "\0"sv, "\"\0\""sv, "// c\0[1]"sv})
     EXPECT_FALSE(parse_json_tree(text, {.comments = JsonComments::kIgnore})) << text;
+}
+
+TEST(JsonParser, TakesATrailingCommaBesideComments) {
+  for (const std::string text : {"[1,]", "{\"a\": {\"b\": [1, 2, ], // c\n}, /* d */ }"}) {
+    EXPECT_TRUE(agrees(text, JsonComments::kIgnore)) << text;
+    EXPECT_FALSE(agrees(text)) << text;
+  }
+  for (const std::string text : {"[,]", "{,}", "[1,,]", "[1],", "{\"a\":1,,}", "[1,"})
+    EXPECT_FALSE(agrees(text, JsonComments::kIgnore)) << text;
 }
 
 TEST(JsonParser, AgreesOnComments) {

@@ -125,6 +125,18 @@ TEST(MergeSettings, KnowsEveryWord) {
       {{"syslog", "syslog"}, {"stderr", "stderr"}, {"none", "none"}, {"/l", "/l"}});
 }
 
+TEST(MergeSettings, TakesBothSpellingsOfBestEffort) {
+  for (const std::string name : {"besteffort", "bestEffort"}) {
+    const auto merged = merge_settings(
+        {}, cat(R"({"ioWeight":{")", name, R"(":7},"cpuIdle":{")", name, R"(":true},"eviction":{")",
+                name, R"(":{"memoryPressure":"60%/30s"}}})"));
+    ASSERT_TRUE(merged) << merged.error().message;
+    EXPECT_EQ(merged->io_weight.besteffort, 7);
+    EXPECT_TRUE(merged->cpu_idle_besteffort);
+    EXPECT_TRUE(merged->eviction.besteffort);
+  }
+}
+
 TEST(MergeSettings, TakesCommentsOfCAlone) {
   EXPECT_EQ(merge_settings({}, "/**/{}// c"), Settings{});
   EXPECT_FALSE(merge_settings({}, "{\"enabled\":true} # c"));
@@ -159,7 +171,7 @@ TEST(FormatSettings, PrintsEveryFieldInTheUnitsOfPeople) {
     "cpuCFSQuotaPeriod": "100ms", "cpuBurst": {"guaranteed": null, "burstable": null},
     "cpuIdle": {"bestEffort": false}, "weightFormula": "auto", "podPidsLimit": null,
     "ioWeight": {"guaranteed": null, "burstable": null, "bestEffort": null},
-    "eviction": {"burstable": {"memoryPressure": null}, "besteffort": {"memoryPressure": null},
+    "eviction": {"burstable": {"memoryPressure": null}, "bestEffort": {"memoryPressure": null},
                  "interval": "1m"},
     "memorySwap": {"swapBehavior": "NoSwap"}, "singleProcessOOMKill": false,
     "memoryReservationPolicy": "None", "memoryThrottlingFactor": null, "memoryHighPatience": "30s",
