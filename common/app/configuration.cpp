@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,13 +33,20 @@ bool is_trusted(uid_t owner) {
   return owner == 0 || owner == ::geteuid() || (owner == kOverflowUid && !cgroup::owns_host());
 }
 
+/// Whether the file system of a file is mounted read-only, as a ConfigMap is for a container:
+/// nobody can write there, whatever the modes.
+bool is_read_only(int fd) {
+  struct statfs found = {};
+  return ::fstatfs(fd, &found) == 0 && (found.f_flags & ST_RDONLY) != 0;
+}
+
 /// Refuses a file or directory that another user could change.
-Status check_owner(const struct stat& found, const std::string& path) {
+Status check_owner(int fd, const struct stat& found, const std::string& path) {
   if (!is_trusted(found.st_uid))
     return fail(ErrorCode::kPermission,
                 cat(path, ": owned by uid ", found.st_uid,
                     ", but the configuration must be owned by root: run chown root ", path));
-  if ((found.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+  if ((found.st_mode & (S_IWGRP | S_IWOTH)) != 0 && !is_read_only(fd))
     return fail(ErrorCode::kPermission,
                 cat(path, ": writable by group or others: run chmod go-w ", path));
   return {};
@@ -51,7 +60,7 @@ Result<std::string> read_trusted(int directory, const char* name, const std::str
   struct stat found = {};
   if (::fstat(fd.get(), &found) != 0) return fail_errno(errno, cat("stat ", path));
   if (!S_ISREG(found.st_mode)) return fail(ErrorCode::kConflict, cat(path, ": not a regular file"));
-  PODQOS_TRY(check_owner(found, path));
+  PODQOS_TRY(check_owner(fd.get(), found, path));
   return sys::read_all(fd.get(), codec::kMaxSettingsSize, path, sys::FileEnd::kShortRead);
 }
 
@@ -74,7 +83,7 @@ Result<std::vector<std::string>> list_trusted(const sys::Directory& directory) {
   struct stat found = {};
   if (::fstat(directory.fd(), &found) != 0)
     return fail_errno(errno, cat("stat ", directory.path()));
-  PODQOS_TRY(check_owner(found, directory.path()));
+  PODQOS_TRY(check_owner(directory.fd(), found, directory.path()));
   PODQOS_ASSIGN(auto names, directory.entries());
   std::ranges::sort(names);
   return names;

@@ -42,8 +42,8 @@ struct ConfigurationReport {
 ///
 /// Every file is optional and opened at most once, because the hook runs this on each container
 /// start. A file or conf.d that is owned by a user other than root or the caller, or is writable by
-/// group or others, is an error, since the configuration decides what runs as root. In a user
-/// namespace a file of the host's root counts as root's.
+/// group or others, is an error unless it is mounted read-only, since the configuration decides
+/// what runs as root. In a user namespace a file of the host's root counts as root's.
 /// @param file  --config FILE: only this file is read, and it must exist
 [[nodiscard]] ConfigurationReport inspect_configuration(const std::optional<std::string>& file,
                                                         const ConfigurationPaths& paths = {});

@@ -158,6 +158,22 @@ class Configuration(unittest.TestCase):
                 self.assertEqual(done.returncode, 1)
                 self.assertIn("Permission denied; run it as root (sudo podqosctl …)", done.stderr)
 
+    @unittest.skipUnless(os.geteuid() == 0, "mounts")
+    def test_directory_of_a_config_map(self):
+        """As a kubelet mounts it: root's, open to all by its mode, and read-only."""
+        script = """mount -t tmpfs none /etc
+            mkdir -p /etc/podqos/conf.d/..data
+            echo '{"podPidsLimit": 7}' >/etc/podqos/conf.d/..data/10.json
+            ln -s ..data/10.json /etc/podqos/conf.d/10.json
+            chmod 1777 /etc/podqos/conf.d
+            ! "$0" config check || exit 3
+            mount -o remount,ro /etc
+            "$0" config check"""
+        done = subprocess.run(["unshare", "--mount", "sh", "-ec", script, BIN / "podqosctl"], capture_output=True,
+                              text=True, check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, "/etc/podqos/conf.d/10.json: ok\n"), done.stderr)
+        self.assertIn("/etc/podqos/conf.d: writable by group or others: run chmod go-w", done.stderr)
+
     def test_fields_fit_a_terminal(self):
         text = ctl("config", "fields").stdout
         self.assertIn('\ncpuCFSQuotaPeriod (a duration from "1ms" to "1s"; default "100ms")\n    Period of the CPU quotas.\n', text)
