@@ -7,6 +7,7 @@
 #include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/core/cgroups/naming.h"
+#include "common/core/cgroups/value_table.h"
 #include "common/core/events/reconciliation.h"
 #include "common/core/pods/counting.h"
 #include "common/core/pods/cpu_class.h"
@@ -144,6 +145,14 @@ void give_memory_qos(Admission& admission, const AdmissionRequest& request,
   admission.record.containers.back().memory_qos = container.memory_qos;
 }
 
+/// Bounds the quota of the container by its pod's: on cgroup v1 no runtime can write a higher one.
+void bound_quota(CgroupValues& wanted, const CgroupValues& pod) {
+  const auto most = limiting_quota(pod);
+  if (!most || limiting_quota(wanted).value_or(*most) < *most) return;
+  wanted.cpu_quota = most;
+  wanted.cpu_period = pod.cpu_period;
+}
+
 /// Warns if requests of the pod do not fit the node, once and not for each of its containers.
 void warn_uncounted(Admission& admission, const AdmissionSnapshot& snapshot,
                     const Settings& settings) {
@@ -235,7 +244,8 @@ Result<Admission> decide_admission(const AdmissionRequest& request,
         container_oom_score_adj(record, admission.container, snapshot.capacity.memory);
   }
   if (!record.kubelets_own) {
-    PODQOS_TRY(pod_values(record, settings));
+    PODQOS_ASSIGN(const auto pod_wanted, pod_values(record, settings));
+    if (request.facts.resources.cpu_quota) bound_quota(admission.wanted, pod_wanted);
   }
   warn_unknown_container(admission, snapshot.claim);
   return admission;

@@ -110,17 +110,16 @@ ContainerMemoryParams container_memory_params(const Settings& settings,
 
 namespace {
 
-/// Adds the quota, converted to the engine's period if it has set one.
+/// Adds the quota, converted to the engine's period if it has set one, unless the engine's own is
+/// at most that.
 void add_missing_quota(CgroupValues& missing, const CgroupValues& wanted,
                        const EngineResources& engine) {
-  missing.cpu_quota = wanted.cpu_quota;
-  if (!engine.cpu_period) {
-    missing.cpu_period = wanted.cpu_period;
-    return;
-  }
   const std::int64_t period = wanted.cpu_period.value_or(kDefaultPeriod).value();
-  const std::int64_t scaled = mul_div(wanted.cpu_quota->value(), *engine.cpu_period, period);
-  missing.cpu_quota = std::clamp(Micros{scaled}, kMinQuota, kMaxQuota);
+  const std::int64_t scaled = mul_div(wanted.cpu_quota->value(), engine.period().value(), period);
+  const Micros most = std::clamp(Micros{scaled}, kMinQuota, kMaxQuota);
+  if (engine.cpu_quota && *engine.cpu_quota <= most.value()) return;
+  missing.cpu_quota = engine.cpu_period ? most : *wanted.cpu_quota;
+  if (!engine.cpu_period) missing.cpu_period = wanted.cpu_period;
 }
 
 void add_missing_hugepages(CgroupValues& missing, const CgroupValues& wanted,
@@ -160,7 +159,7 @@ CgroupValues missing_values(const CgroupValues& wanted, const EngineResources& e
   if (layout.cpu) {
     if (!engine.cpu_shares && !in_unified(Value::kCpuShares))
       missing.cpu_shares = wanted.cpu_shares;
-    if (!engine.cpu_quota && !in_unified(Value::kCpuQuota) && limiting_quota(wanted))
+    if (!in_unified(Value::kCpuQuota) && limiting_quota(wanted))
       add_missing_quota(missing, wanted, engine);
   }
   if (layout.memory && !engine.memory_limit && !in_unified(Value::kMemoryLimit) &&

@@ -53,8 +53,9 @@ namespace podqos::core {
                                                             const MemoryFiles& files);
 
 /// The wanted values that the engine left unset, restricted to what this machine's controllers and
-/// its runtime accept. Values of the engine are never replaced. A quota is converted to the
-/// engine's period if it has set one.
+/// its runtime accept. Of the engine's values only a quota above the wanted one is replaced: on
+/// cgroup v1 a runtime cannot write a quota above its pod's. A quota is converted to the engine's
+/// period if it has set one.
 [[nodiscard]] CgroupValues missing_values(const CgroupValues& wanted, const EngineResources& engine,
                                           const CgroupLayout& layout);
 

@@ -138,7 +138,7 @@ class Verbs(harness.TestCase):
 
 @harness.for_each_runtime
 class ContainerValues(harness.TestCase):
-    """What the engine did not set is filled in from the pod; what it set stays."""
+    """What the engine did not set is filled in from the pod; what it set stays, but for CPU above the pod's."""
 
     settings = {"podPidsLimit": 200}
 
@@ -168,6 +168,31 @@ class ContainerValues(harness.TestCase):
         pid = self.wrapper.launch(self.container_id("app"), bundle.save())
         path = self.assert_placed(pid, self.pod_path("burstable", "burstable-1"))
         self.assert_values(path, quota=None if self.kind == "runc" else 50000, memory=None)
+
+    def annotated_below(self, uid, **annotations):
+        """A bundle of the engine's 1 CPU; the annotations ("limits.db" as limits_db) say less."""
+        bundle = self.bundle(label=uid)
+        bundle.annotations.update({f"podqos.io/{key.replace('_', '.')}": value for key, value in annotations.items()})
+        bundle.annotations.update({"podqos.io/pod-uid": uid})
+        bundle.resources["cpu"] = {"shares": 512, "quota": 100_000, "period": 100_000}
+        return bundle.save()
+
+    def test_lower_limit(self):
+        """As of `docker run --cpus 1`: cgroup v1 refuses a container's quota above its pod's."""
+        for uid, annotations in (("whole", {"limits": "cpu=250m"}),
+                                 ("one", {"limits_db": "cpu=250m", "container": "db"})):
+            bundle = self.annotated_below(uid, **annotations)
+            path = self.assert_placed(self.wrapper.launch(self.container_id(uid), bundle),
+                                      self.pod_path("burstable", uid))
+            self.assert_values(path, quota=25_000)
+            self.assert_values(self.pod_path("burstable", uid), quota=25_000)
+
+    def test_lower_limit_of_the_pod(self):
+        """A container that no annotation names, in a pod whose annotation is its first container's."""
+        self.wrapper.launch(self.container_id("first"), self.annotated_below("pair", limits="cpu=250m"))
+        path = self.assert_placed(self.wrapper.launch(self.container_id("second"), self.annotated_below("pair")),
+                                  self.pod_path("burstable", "pair"))
+        self.assert_values(path, quota=25_000)
 
     def test_quota_of_no_whole_millicpu(self):
         """As of `docker run --cpus 0.3333`. cgroup v1 refuses a quota above the pod's."""

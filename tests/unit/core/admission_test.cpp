@@ -134,6 +134,18 @@ TEST_F(AdmissionTest, ValuesOfTheEngineAreNotMissing) {
   EXPECT_EQ(decided.missing.cpu_quota, Micros{20000});
 }
 
+/// On cgroup v1 a runtime cannot write a quota above that of the pod's cgroup.
+TEST_F(AdmissionTest, AQuotaOfTheEngineIsLoweredToThePods) {
+  for (const char* name : {"web", "unknown"}) {
+    claim_.container = name;
+    request_.facts.resources = facts::engine({.quota = 50'000, .period = 50'000});
+    Admission decided = admitted();
+    fill_in_missing(decided, request_, claim_, {}, layout_);
+    EXPECT_EQ(decided.missing.cpu_quota, Micros{10'000}) << name;
+    EXPECT_EQ(decided.missing.cpu_period, std::nullopt) << name;
+  }
+}
+
 TEST_F(AdmissionTest, GrantsOnlyWhatOtherPodsLeave) {
   others_.guaranteed.cpu = MilliCpu{3950};
   const Admission decided = admitted();

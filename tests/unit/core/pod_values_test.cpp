@@ -351,6 +351,7 @@ CgroupValues wanted_quota(std::int64_t quota) {
   });
 }
 
+/// But for a quota above the wanted one.
 TEST(MissingValues, LeavesAloneWhatTheEngineHasSet) {
   struct Missing {
     const char* name;
@@ -377,6 +378,9 @@ TEST(MissingValues, LeavesAloneWhatTheEngineHasSet) {
            {"ALongPeriod", engine({.period = 1'000'000}), wanted_quota(500'000)},
            {"APeriodBelowTheKernelsSmallestQuota", engine({.period = 1'000}), wanted_quota(1'000)},
            {"QuotaAndPeriod", engine({.quota = 10'000, .period = 20'000}), wanted_but(kNoQuota)},
+           {"HigherQuota", engine({.quota = 50'001}), wanted()},
+           {"HigherQuotaOfAnotherPeriod", engine({.quota = 20'000, .period = 20'000}),
+            wanted_quota(10'000)},
            {"OtherPages", with_hugepages("1GB"), wanted()},
            {"AnotherFile", with_unified("memory.high"), wanted()},
        }) {
