@@ -8,6 +8,7 @@
 
 #include "common/app/configuration.h"
 #include "common/base/text.h"
+#include "common/codec/json_text.h"
 #include "common/sys/directory.h"
 
 namespace podqos::ctl {
@@ -84,9 +85,38 @@ Result<File> open_input(const std::string& path) {
   return file;
 }
 
+namespace {
+
+/// A text without its byte order mark, and in UTF-8 if that tells UTF-16; YAML 1.1, section 5.2.
+std::string in_utf8(std::string text) {
+  if (text.starts_with("\xef\xbb\xbf")) return text.substr(3);
+  const bool big = text.starts_with("\xfe\xff");
+  if (!big && !text.starts_with("\xff\xfe")) return text;
+  constexpr unsigned kHigh = 0xd800;
+  constexpr unsigned kLow = 0xdc00;
+  constexpr unsigned kEndOfLow = 0xe000;
+  std::string out;
+  unsigned high = 0;
+  for (std::size_t at = 2; at + 1 < text.size(); at += 2) {
+    const unsigned first = static_cast<unsigned char>(text[at + (big ? 0 : 1)]);
+    const unsigned second = static_cast<unsigned char>(text[at + (big ? 1 : 0)]);
+    const unsigned unit = first << 8U | second;
+    const bool is_high = unit >= kHigh && unit < kLow;
+    if (is_high) high = unit;
+    if (is_high) continue;
+    const bool is_low = unit >= kLow && unit < kEndOfLow;
+    codec::append_utf8(
+        out, is_low ? 0x10000 + ((std::exchange(high, 0U) - kHigh) << 10U) + (unit - kLow) : unit);
+  }
+  return out;
+}
+
+}  // namespace
+
 Result<std::string> read_input(const std::string& path, std::size_t limit) {
   PODQOS_ASSIGN(const File file, open_input(path));
-  return sys::read_all(::fileno(file.get()), limit, shown_name(path));
+  PODQOS_ASSIGN(auto text, sys::read_all(::fileno(file.get()), limit, shown_name(path)));
+  return in_utf8(std::move(text));
 }
 
 }  // namespace podqos::ctl

@@ -33,7 +33,7 @@ std::string own_path() {
   std::string path = link_text("/proc/self/exe");
   // The kernel (fs/d_path.c) appends this if an upgrade has replaced the file; a file may also have
   // that name itself.
-  if (path.ends_with(kDeleted) && ::faccessat(AT_FDCWD, path.c_str(), F_OK, 0) != 0)
+  if (path.ends_with(kDeleted) && ::access(path.c_str(), F_OK) != 0)
     path.resize(path.size() - kDeleted.size());
   return path;
 }

@@ -14,9 +14,6 @@ using core::CgroupVersion;
 using core::Controller;
 using core::Value;
 
-/// cgroup v1 shows "unlimited" as LONG_MAX rounded down to a page, whatever the page size;
-/// include/linux/page_counter.h, PAGE_COUNTER_MAX.
-constexpr std::int64_t kV1Unlimited = std::int64_t{1} << 62U;
 constexpr std::int64_t kNanosPerMicro = 1000;
 
 /// A limit of 0 or below means "unlimited": nullopt.
@@ -181,7 +178,7 @@ std::optional<std::int64_t> CgroupView::cpu_usage_ns() const {
 std::optional<Bytes> CgroupView::memory_limit() const {
   auto limit = number(Value::kMemoryLimit, CgroupVersion::kV2);
   if (!limit) limit = number(Value::kMemoryLimit, CgroupVersion::kV1);
-  return limit && *limit < kV1Unlimited ? strong<Bytes>(limit) : std::nullopt;
+  return limit && *limit < core::kUnlimitedBytes.value() ? strong<Bytes>(limit) : std::nullopt;
 }
 
 std::optional<Bytes> CgroupView::memory_usage() const {

@@ -162,9 +162,7 @@ std::optional<std::int64_t> find_key(std::string_view text, std::string_view key
 
 std::string shown_value(core::Controller controller, std::string_view value) {
   const auto bytes = controller == core::Controller::kMemory ? parse_int(value) : std::nullopt;
-  // How cgroup v1 shows "unlimited": include/linux/page_counter.h, PAGE_COUNTER_MAX.
-  constexpr std::int64_t kV1Unlimited = std::int64_t{1} << 62U;
-  return bytes ? format_amount(Bytes{*bytes >= kV1Unlimited ? -1 : *bytes})
+  return bytes ? format_amount(Bytes{*bytes >= core::kUnlimitedBytes.value() ? -1 : *bytes})
                : printable(value.substr(0, value.find('\n')));
 }
 

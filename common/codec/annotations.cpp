@@ -205,7 +205,7 @@ bool is_known_annotation(std::string_view key) {
 Result<core::Annotations> read_known_annotations(const JsonPlace& object) {
   core::Annotations known;
   for (const JsonNode& each : object.children()) {
-    if (!is_known_annotation(each.key)) continue;
+    if (!is_known_annotation(each.key) || each.is_null()) continue;
     const JsonPlace annotation = object.child(each);
     PODQOS_TRY(annotation.expect(JsonNode::Kind::kString));
     if (each.text.size() > kMaxAnnotationSize)

@@ -58,7 +58,8 @@ Result<JsonTree> parse_config(std::string_view config) {
   constexpr auto kIsRead = [](std::string_view parent, std::string_view name) {
     return name != kEditRecord && is_container_name(parent, name);
   };
-  return parse_json_tree(config, {.bytes = kMaxConfigSize, .is_read = kIsRead});
+  return parse_json_tree(config,
+                         {.bytes = kMaxConfigSize, .rules = JsonRules::kGo, .is_read = kIsRead});
 }
 
 /// Where a part of a text begins in it.
@@ -105,7 +106,8 @@ std::optional<std::string> former_config(std::string_view config) {
   const JsonNode* const record = root ? root->find(kEditRecord) : nullptr;
   if (record == nullptr) return std::nullopt;
   std::string former = without(*root, *record, config);
-  const auto edits = parse_json_tree(record->raw, {.bytes = kMaxRecordBytes});
+  const auto edits =
+      parse_json_tree(record->raw, {.bytes = kMaxRecordBytes, .rules = JsonRules::kGo});
   if (edits && edits->children.size() <= kMaxRecords) {
     for (const JsonNode& edit : edits->children)
       take_back(edit, former);

@@ -18,19 +18,11 @@ using Kind = JsonNode::Kind;
 constexpr std::size_t kUsualPending = 64;
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+/// U+FFFD, in place of what is no Unicode.
+constexpr unsigned kReplacement = 0xfffd;
 
 constexpr bool is_json_space(char c) {
   return c == ' ' || c == '\n' || c == '\t' || c == '\r';
-}
-
-/// Appends a code point that is not a surrogate as UTF-8; RFC 3629, section 3.
-void append_utf8(std::string& out, unsigned code) {
-  const auto append = [&](unsigned byte) { out += static_cast<char>(byte & 0xffU); };
-  if (code < 0x80) return append(code);
-  const unsigned more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;  // bytes behind the first
-  append(0xff00U >> (more + 1) | code >> 6 * more);
-  for (unsigned left = more; left > 0; --left)
-    append(0x80U | (code >> 6 * (left - 1) & 0x3fU));
 }
 
 /// A recursive descent over a text; RFC 8259. When a function returns false, the descent ends: the
@@ -47,6 +39,7 @@ class JsonParser {
  private:
   bool parse_text();
   [[nodiscard]] std::string_view rest() const { return {at_, end_}; }
+  [[nodiscard]] bool is_strict() const { return bounds_.rules == JsonRules::kStrict; }
 
   /// Skips white space, and comments where they are ignored.
   void skip_space() {
@@ -234,8 +227,12 @@ bool JsonParser::parse_string(std::string_view& value) {
       run = at_;
     } else {
       const std::size_t length = utf8_length(rest());
-      if (length == 0) return refuse(begin, "string that is not UTF-8");
-      at_ += length;
+      if (length == 0 && is_strict()) return refuse(begin, "string that is not UTF-8");
+      if (length == 0) {
+        append_utf8(decoded.append(run, at_), kReplacement);
+        run = at_ + 1;
+      }
+      at_ += std::max<std::size_t>(length, 1);
     }
     at_ += plain_length(rest());
   }
@@ -263,9 +260,12 @@ bool JsonParser::parse_escape(std::string& out) {
   if (!unit) return false;
   unsigned code = *unit;
   if (code >= kHigh && code < kEndOfLow) {
+    const char* const second = at_;
     const auto low = code < kLow ? parse_unit() : std::nullopt;
-    if (!low || *low < kLow || *low >= kEndOfLow) return false;
-    code = 0x10000 + ((code - kHigh) << 10U) + (*low - kLow);
+    const bool paired = low && *low >= kLow && *low < kEndOfLow;
+    if (!paired && is_strict()) return false;
+    if (!paired) at_ = second;
+    code = paired ? 0x10000 + ((code - kHigh) << 10U) + (*low - kLow) : kReplacement;
   }
   append_utf8(out, code);
   return true;
@@ -296,7 +296,7 @@ bool JsonParser::parse_number() {
   const std::string_view number{begin, at_};
   if (!valid && number.empty()) return refuse_here("a value");
   if (!valid) return refuse(begin, "invalid number");
-  if ((exponent || number.size() > kSurelyFinite) &&
+  if (is_strict() && (exponent || number.size() > kSurelyFinite) &&
       !std::isfinite(std::strtod(std::string{number}.c_str(), nullptr)))
     return refuse(begin, cat("number overflow: ", printable(number)));
   return true;

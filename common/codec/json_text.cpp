@@ -33,6 +33,15 @@ std::size_t utf8_length(std::string_view text) {
   return overlong || surrogate || code > 0x10ffff ? 0 : length;
 }
 
+void append_utf8(std::string& out, unsigned code) {
+  const auto append = [&](unsigned byte) { out += static_cast<char>(byte & 0xffU); };
+  if (code < 0x80) return append(code);
+  const unsigned more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;  // bytes behind the first
+  append(0xff00U >> (more + 1) | code >> 6 * more);
+  for (unsigned left = more; left > 0; --left)
+    append(0x80U | (code >> 6 * (left - 1) & 0x3fU));
+}
+
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {
     const std::size_t length = utf8_length(text);

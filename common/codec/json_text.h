@@ -10,6 +10,8 @@ namespace podqos::codec {
 /// none (overlong forms and surrogates are invalid).
 /// @note RFC 3629, section 4.
 [[nodiscard]] std::size_t utf8_length(std::string_view text);
+/// Appends a code point that is not a surrogate as UTF-8; RFC 3629, section 3.
+void append_utf8(std::string& out, unsigned code);
 /// Whether all of `text` is valid UTF-8.
 [[nodiscard]] bool is_utf8(std::string_view text);
 

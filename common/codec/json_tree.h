@@ -83,6 +83,14 @@ template <class... Parts>
 /// people write, a comma behind the last member or element is, too.
 enum class JsonComments : std::uint8_t { kRefuse, kIgnore };
 
+/// What is taken beside valid JSON.
+enum class JsonRules : std::uint8_t {
+  kStrict,  ///< nothing
+  /// What Go's encoding/json takes, and so runc, also in members that are not read: numbers of any
+  /// size, and what is no Unicode in strings, as U+FFFD (decode.go, unquoteBytes).
+  kGo,
+};
+
 /// Levels of nested objects and arrays in the formats that podqos reads.
 constexpr std::size_t kMaxJsonDepth = 64;
 
@@ -100,6 +108,7 @@ struct JsonBounds {
   std::size_t depth = kMaxJsonDepth;
   std::size_t values = kMaxJsonValues;
   JsonComments comments = JsonComments::kRefuse;  ///< kIgnore accepts // and /* */
+  JsonRules rules = JsonRules::kStrict;
   /// Whether anything in a member with this name is read, in an object that is the member `parent`,
   /// "" for the root and for elements; nullptr: in all. The others are checked like all text, but
   /// get no children, so that what `values` bounds is what podqos reads.

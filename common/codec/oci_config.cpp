@@ -86,6 +86,7 @@ Status read_resources(const JsonPlace& resources, EngineResources& out) {
   PODQOS_TRY(read_hugepages(resources, out.hugepages));
   PODQOS_ASSIGN(const auto unified, resources.member("unified", Kind::kObject));
   for (const JsonNode& each : unified.children()) {
+    if (each.is_null()) continue;
     const JsonPlace value = unified.child(each);
     PODQOS_TRY(value.expect(Kind::kString));
     if (!out.unified.emplace(each.key, each.text).second) return value.refuse_repeated();
@@ -200,8 +201,9 @@ Result<OciConfig> OciConfig::parse(std::string_view text, MemberNames names) {
   OciConfig config;
   config.text = text;
   config.names = names;
-  PODQOS_ASSIGN(config.tree,
-                parse_json_tree(text, {.bytes = kMaxConfigSize, .is_read = is_container_name}));
+  PODQOS_ASSIGN(config.tree, parse_json_tree(text, {.bytes = kMaxConfigSize,
+                                                    .rules = JsonRules::kGo,
+                                                    .is_read = is_container_name}));
   const JsonPlace root{config.tree, "config.json", text, names};
   PODQOS_TRY(root.expect(Kind::kObject));
   PODQOS_ASSIGN(const auto process, root.member("process", Kind::kObject));

@@ -156,6 +156,9 @@ constexpr Micros kMaxQuota{(std::int64_t{1} << 44U) - 1};
 /// The largest limit of memory or huge pages. The kernel takes larger values as "no limit".
 /// @note include/linux/page_counter.h PAGE_COUNTER_MAX, on 64-bit machines with pages of 4 KiB.
 constexpr Bytes kMaxMemoryLimit{kInt64Max / 4096 * 4096};
+/// Amounts from here on are no limit. cgroup v1 shows "unlimited" as LONG_MAX rounded down to a
+/// page, whatever the page size.
+constexpr Bytes kUnlimitedBytes{std::int64_t{1} << 62U};
 /// The largest number of processes and threads.
 /// @note include/linux/threads.h PID_MAX_LIMIT on 64-bit machines; kernel/cgroup/pids.c.
 constexpr std::int64_t kMaxPids = std::int64_t{1} << 22U;

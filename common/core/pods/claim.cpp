@@ -301,6 +301,12 @@ std::optional<Quantity> memory_request_from_score(std::int64_t score, Bytes node
   return Quantity::from_units(whole + (rest + kScale - 1) / kScale);
 }
 
+/// An amount of bytes; nullopt for none.
+std::optional<Quantity> bytes_of(std::optional<std::int64_t> engine) {
+  const bool limits = engine && *engine > 0 && *engine < kUnlimitedBytes.value();
+  return limits ? std::optional{Quantity::from_units(*engine)} : std::nullopt;
+}
+
 }  // namespace
 
 Resources infer_resources(const EngineResources& engine, std::optional<std::int64_t> kubelets_score,
@@ -315,11 +321,9 @@ Resources infer_resources(const EngineResources& engine, std::optional<std::int6
     if (const auto limit = milli_cpu_for_quota(Micros{*engine.cpu_quota}, engine.period()))
       out.limits.emplace(kCpu, Quantity::from_milli(limit->value()));
   }
-  if (engine.memory_limit && *engine.memory_limit > 0) {
-    out.limits.emplace(kMemory, Quantity::from_units(*engine.memory_limit));
-  }
-  if (engine.memory_reservation && *engine.memory_reservation > 0) {
-    out.requests.emplace(kMemory, Quantity::from_units(*engine.memory_reservation));
+  if (const auto limit = bytes_of(engine.memory_limit)) out.limits.emplace(kMemory, *limit);
+  if (const auto reservation = bytes_of(engine.memory_reservation)) {
+    out.requests.emplace(kMemory, *reservation);
   } else if (kubelets_score) {
     const auto request =
         memory_request_from_score(*kubelets_score, node_memory, find(out.limits, kMemory));

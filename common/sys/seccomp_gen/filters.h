@@ -51,7 +51,7 @@ inline constexpr std::array kHookRules{
          "flock",
          {}},
     // Checks whether cgroups are writable; directory in which Podman runs the hook.
-    Rule{"faccessat faccessat2 getcwd", {}},
+    Rule{"access faccessat faccessat2 getcwd", {}},
     // Type of the file system, and podqos's mark of ownership on a cgroup.
     Rule{"statfs fstatfs lgetxattr lsetxattr", {}},
     // Descriptor flags only: no locks, signal owners or leases.

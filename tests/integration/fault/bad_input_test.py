@@ -238,6 +238,17 @@ class HookState(BadInput):
             self.assertIn(b"Operation not permitted", done.stderr)
             self.assertEqual((done.returncode, done.stdout), (0, text) if policy == "admit" else (1, b""))
 
+    def test_profile_that_refuses_newer_calls(self):
+        """Seccomp profiles that are older than a system call answer EPERM to it: faccessat2 is of Linux 5.8."""
+        manifest = pod("profile-1", container("app", requests={"cpu": "100m"}))
+        bundle, name = self.bundle(manifest, "app"), self.container_id("app")
+        command = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=faccessat2", "-e",
+                   "inject=faccessat2:error=EPERM", *self.wrapper.command("create"), "--bundle", str(bundle.path), name]
+        self.wrapper.bundles[name] = bundle
+        subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True,
+                       timeout=harness.CALL_TIMEOUT)
+        self.assert_placed(self.wrapper.pid(name), self.pod_path("burstable", "profile-1"))
+
     def precreate(self, policy, text):
         self.set_policy(policy)
         truth = self.truth()

@@ -8,6 +8,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ctl/command.h"
+#include "tests/unit/temporary_directory.h"
+
 namespace podqos::ctl {
 namespace {
 
@@ -25,6 +28,22 @@ spec:
       containers:
         - {name: app, image: x, resources: {limits: {cpu: 100m, memory: 64Mi}}}
 )";
+
+/// Notepad and PowerShell write them.
+TEST(ReadInput, TakesAByteOrderMarkAndUtf16) {
+  const TemporaryDirectory directory;
+  const std::string wanted = "a: \xc3\xa9 \xf0\x9f\x98\x80\r\n";
+  const std::map<std::string, std::string> files = {
+      {"utf8", "\xef\xbb\xbf" + wanted},
+      {"little", std::string("\xff\xfe"
+                             "a\0:\0 \0\xe9\0 \0\x3d\xd8\x00\xde\r\0\n\0",
+                             20)},
+      {"big", std::string("\xfe\xff\0a\0:\0 \0\xe9\0 \xd8\x3d\xde\x00\0\r\0\n", 20)}};
+  for (const auto& [name, content] : files) {
+    directory.write(name, content);
+    EXPECT_EQ(read_input(directory.path(name), kMaxInput), wanted) << name;
+  }
+}
 
 TEST(ParseManifest, FindsThePodOfAWorkload) {
   const auto documents = parse_manifest(kDeployment);

@@ -279,7 +279,10 @@ constexpr auto kOtherReleases = std::to_array<Call>({
     // fstat(3) is newfstatat from 2.33 to 2.38, fstat before and after.
     {"fstat", [] { raw(SYS_fstat, 0, nullptr); }},
     {"newfstatat", [] { raw(SYS_newfstatat, 0, "", nullptr, AT_EMPTY_PATH); }},
-    // access(3) and faccessat(3): faccessat2 from 2.33 on.
+// access(3), of an architecture that lacks access(2) faccessat.
+#ifdef SYS_access
+    {"access", [] { raw(SYS_access, "/", F_OK); }},
+#endif
     {"faccessat", [] { raw(SYS_faccessat, AT_FDCWD, "/", F_OK); }},
     {"faccessat2", [] { raw(SYS_faccessat2, AT_FDCWD, "/", F_OK, 0); }},
     // realpath(3).
