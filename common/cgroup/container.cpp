@@ -49,13 +49,8 @@ std::string way_back(Machine& machine, const std::string& cgroup) {
 }  // namespace
 
 Result<std::string> real_cgroup(Pid pid) {
-  PODQOS_ASSIGN(auto entries, sys::cgroups_of(pid));
-  if (entries.empty())
-    return fail(ErrorCode::kNotFound, cat("process ", pid.value(), " has no cgroup"));
-  const auto memory = std::ranges::find_if(entries, [](const sys::ProcCgroup& entry) {
-    return std::ranges::count(entry.controllers, "memory") != 0;
-  });
-  return memory == entries.end() ? entries.front().path : memory->path;
+  PODQOS_ASSIGN(auto cgroups, sys::cgroups_of(pid));
+  return bounding_cgroup(pid, std::move(cgroups));
 }
 
 Result<bool> holds_this_process(const std::string& cgroup) {

@@ -15,9 +15,7 @@
 // What is observed of a recorded container: its processes, and the cgroups that they are in.
 namespace podqos::cgroup {
 
-/// The cgroup of a process in the memory controller's hierarchy, or in the first one listed.
-/// @return kNotFound if the process has ended or is in no cgroup.
-/// @note /proc/PID/cgroup, cgroups(7).
+/// bounding_cgroup() of a process, without regard to what this machine uses.
 [[nodiscard]] Result<std::string> real_cgroup(Pid pid);
 
 /// True if the cgroup holds this process too: a runtime that was told to create no cgroup leaves

@@ -73,18 +73,20 @@ Result<Report> Machine::execute_with_quota(const core::Plan& plan) {
 }
 
 Result<std::string> Machine::cgroup_of(Pid pid) {
-  const core::CgroupLayout& layout = layout_without_hugepages();
-  const bool is_v2 = (layout.memory ? layout.memory : layout.cpu) == core::CgroupVersion::kV2;
-  const std::string_view wanted = layout.memory ? "memory" : "cpu";
   PODQOS_ASSIGN(auto cgroups, cgroups_of(pid));
-  for (sys::ProcCgroup& cgroup : cgroups) {
-    const bool carries =
-        is_v2 ? cgroup.controllers.empty()
-              : std::ranges::find(cgroup.controllers, wanted) != cgroup.controllers.end();
-    if (carries) return std::move(cgroup.path);
+  return bounding_cgroup(pid, std::move(cgroups));
+}
+
+Result<std::string> bounding_cgroup(Pid pid, std::vector<sys::ProcCgroup> cgroups) {
+  for (const std::string_view wanted : {"memory", "cpu", ""}) {
+    for (sys::ProcCgroup& cgroup : cgroups) {
+      const bool is_it = wanted.empty() ? cgroup.controllers.empty()
+                                        : std::ranges::count(cgroup.controllers, wanted) != 0;
+      if (is_it) return std::move(cgroup.path);
+    }
   }
   return fail(ErrorCode::kNotFound,
-              cat("process ", pid.value(), " is in no cgroup of the ", wanted, " controller"));
+              cat("process ", pid.value(), " is in no cgroup of the memory or cpu controller"));
 }
 
 }  // namespace podqos::cgroup

@@ -148,8 +148,7 @@ class Machine {
     return sys::living_thread_of(pid);
   }
 
-  /// The cgroup path of a process in the hierarchy of the memory controller (or of cpu if there is
-  /// none). kNotFound if the process does not exist or is not in that hierarchy.
+  /// bounding_cgroup() of a process.
   [[nodiscard]] Result<std::string> cgroup_of(Pid pid);
   /// Whether the process with this pid and start time is still running, that is, the pid was not
   /// reused. Also true if that cannot be found out.
@@ -161,5 +160,12 @@ class Machine {
  private:
   bool defers_unit_changes_ = false;
 };
+
+/// The cgroup that bounds what a process has, of those in its /proc/PID/cgroup: in the v1 hierarchy
+/// of the memory controller, else of cpu, else that of cgroup v2, beside which others may be
+/// mounted (net_cls, name=systemd).
+/// @return kNotFound if the process has ended or is in no such hierarchy
+/// @note cgroups(7)
+[[nodiscard]] Result<std::string> bounding_cgroup(Pid pid, std::vector<sys::ProcCgroup> cgroups);
 
 }  // namespace podqos::cgroup

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -41,6 +42,23 @@ TEST(StrayCgroup, IsOneThatIsNeitherTheContainersNorItsPods) {
         Case{"0::/../../pod1/c\n", kContainer, std::nullopt}, Case{"", kContainer, std::nullopt}}) {
     EXPECT_EQ(stray_cgroup(sys::parse_proc_cgroup(cgroups), kPod, recorded), want)
         << cgroups << recorded;
+  }
+}
+
+TEST(BoundingCgroup, IsThatOfMemoryOrCpuElseOfV2) {
+  for (const auto& [cgroups, want] : std::vector<std::pair<const char*, const char*>>{
+           {"0::/pod1/c\n", "/pod1/c"},
+           // As a VPN client, elogind and those who run CentOS 7 mount them beside v2.
+           {"1:net_cls:/\n0::/pod1/c\n", "/pod1/c"},
+           {"2:name=systemd:/\n1:name=elogind:/2\n0::/pod1/c\n", "/pod1/c"},
+           {"3:pids:/x\n2:cpu,cpuacct:/y\n1:memory:/pod1/c\n0::/z\n", "/pod1/c"},
+           {"3:pids:/x\n2:cpu,cpuacct:/pod1/c\n0::/z\n", "/pod1/c"}}) {
+    EXPECT_EQ(bounding_cgroup(Pid{7}, sys::parse_proc_cgroup(cgroups)), want) << cgroups;
+  }
+  for (const char* none : {"", "1:net_cls:/\n"}) {
+    const auto found = bounding_cgroup(Pid{7}, sys::parse_proc_cgroup(none));
+    ASSERT_FALSE(found) << none;
+    EXPECT_EQ(found.error().code, ErrorCode::kNotFound);
   }
 }
 
