@@ -129,6 +129,15 @@ void claim_inferred(PodClaim& claim, const Identity& identity, const ContainerFa
   if (!kubelet) claim.pod = with_api_defaults(std::move(claim.pod));
 }
 
+/// Bounds what the engine says of a container by its pod's limits.
+Resources within(Resources own, const ResourceList& limits) {
+  for (ResourceList* const list : {&own.requests, &own.limits}) {
+    for (auto& [name, amount] : *list)
+      amount = std::min(amount, find(limits, name).value_or(amount));
+  }
+  return own;
+}
+
 void claim_short_forms(PodClaim& claim, const Identity& identity, const ContainerFacts& facts,
                        const PodqosAnnotations& podqos) {
   claim.pod.resources = podqos.pod_level;
@@ -136,8 +145,12 @@ void claim_short_forms(PodClaim& claim, const Identity& identity, const Containe
     add_app(claim, container, resources);
   // A sandbox is not in the pod's spec. A container without annotations keeps the engine's values.
   if (!identity.is_sandbox && find_container(claim.pod, claim.container) == nullptr)
-    add_app(claim, claim.container, infer_resources(facts.resources));
+    add_app(
+        claim, claim.container,
+        within(infer_resources(facts.resources), podqos.pod_level.value_or(Resources{}).limits));
   claim.pod = with_api_defaults(std::move(claim.pod));
+  // Kubernetes refuses a pod that requests more than its limit.
+  if (claim.pod.resources) cap_requests(*claim.pod.resources);
   claim.source = ClassSource::kShortForms;
   claim.complete = podqos.pod_level.has_value();
 }

@@ -89,6 +89,22 @@ TEST(ClaimFor, TakesAWholePodFromPodLevelShortForms) {
   EXPECT_THAT(claim.pod.containers, ElementsAre(container("app", {})));
 }
 
+/// KEP-2837: what containers request is at most the pod's request, and that at most its limit.
+TEST(ClaimFor, RequestsNoMoreThanThePodsLimit) {
+  Arriving a;
+  a.podqos.pod_level =
+      Resources{.requests = {}, .limits = list({{"cpu", "500m"}, {"memory", "256Mi"}})};
+  a.facts.resources = engine({.shares = 2048, .quota = 100'000, .memory = 1'073'741'824});
+  const ResourceList both = list({{"cpu", "500m"}, {"memory", "256Mi"}});
+  PodClaim claim = claim_of(a);
+  EXPECT_EQ(claim.pod.resources, (Resources{.requests = both, .limits = both}));
+  EXPECT_THAT(claim.pod.containers, ElementsAre(container("app", both, both)));
+  // Together they would request 1 CPU.
+  a.podqos.containers["db"] = {.requests = list({{"cpu", "500m"}}), .limits = {}};
+  claim = claim_of(a);
+  EXPECT_EQ(claim.pod.resources, (Resources{.requests = both, .limits = both}));
+}
+
 TEST(ClaimFor, WarnsOfAnAnnotationThatWasSplitAtItsComma) {
   // What Podman 4.3.1 makes of --annotation podqos.io/requests=cpu=100m,memory=64Mi.
   Arriving a;
