@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <optional>
@@ -24,6 +25,7 @@ namespace podqos::hook {
 namespace {
 
 using std::chrono::milliseconds;
+using Clock = app::Timeouts::Clock;
 
 constexpr milliseconds kTick{20};
 /// The same once its end of the pipe is closed: the kernel closes it a moment before a process that
@@ -53,25 +55,23 @@ Status enter(const Sandbox& sandbox, Landlock landlock) {
 /// Waits until the child has ended.
 /// @param pipe  of which the child has the only writing end; -1: none
 /// @return the wait status; nullopt: it has not ended in time
-std::optional<int> await_end(pid_t child, int pipe, milliseconds limit) {
+std::optional<int> await_end(pid_t child, int pipe, Clock::time_point deadline) {
   pollfd polled{.fd = pipe, .events = POLLIN, .revents = 0};
   milliseconds tick = kTick;
-  // Counts ticks: a clock would continue while both processes are stopped or frozen.
-  while (limit > limit.zero()) {
-    const int found = ::poll(&polled, 1, static_cast<int>(tick.count()));
-    if (found == 0 || (found < 0 && errno != EINTR)) limit -= tick;
+  do {
+    ::poll(&polled, 1, static_cast<int>(tick.count()));
     int status = 0;
     if (::waitpid(child, &status, WNOHANG | __WALL) == child) return status;
     // It may close its end and stay.
     if (polled.revents == 0) continue;
     polled.fd = -1;
     tick = kTickOfEnd;
-  }
+  } while (Clock::now() < deadline);
   return std::nullopt;
 }
 
 /// @return the exit status
-Result<int> run(const Sandbox& sandbox, Landlock landlock, milliseconds limit,
+Result<int> run(const Sandbox& sandbox, Landlock landlock, Clock::time_point deadline,
                 const std::function<bool(const Status&)>& decide) {
   std::array<int, 2> ends{-1, -1};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno(errno, "create a pipe to a child");
@@ -89,14 +89,15 @@ Result<int> run(const Sandbox& sandbox, Landlock landlock, milliseconds limit,
     ::_exit(decide(enter(sandbox, landlock)) ? kYes : kNo);
   }
   held = sys::UniqueFd{};
-  const auto status = await_end(child, ended.get(), limit);
+  const auto status = await_end(child, ended.get(), deadline);
   if (!status) {
     // One that hangs in the kernel is left to the runtime's parent.
     ::kill(child, SIGKILL);
-    await_end(child, -1, kEnd);
-    return fail(ErrorCode::kTimeout,
-                cat("the child process (pid ", child, ") timed out after ", limit.count(),
-                    " ms and was killed: check whether it was stopped or frozen"));
+    await_end(child, -1, Clock::now() + kEnd);
+    return fail(
+        ErrorCode::kTimeout,
+        cat("the child process (pid ", child,
+            ") did not end in time and was killed: check whether it was stopped or frozen"));
   }
   if (WIFEXITED(*status)) return WEXITSTATUS(*status);
   return fail(ErrorCode::kCorrupt,
@@ -106,15 +107,15 @@ Result<int> run(const Sandbox& sandbox, Landlock landlock, milliseconds limit,
 
 }  // namespace
 
-Result<bool> run_in_sandbox(const Sandbox& sandbox, milliseconds limit,
+Result<bool> run_in_sandbox(const Sandbox& sandbox, Clock::time_point deadline,
                             const std::function<bool(const Status&)>& decide) {
-  PODQOS_ASSIGN(int status, run(sandbox, Landlock::kUse, limit, decide));
+  PODQOS_ASSIGN(int status, run(sandbox, Landlock::kUse, deadline, decide));
   if (status == kSeesNobody) {
     // Only a child that parses nothing is believed: another one may have been taken over.
     PODQOS_ASSIGN(const int probe,
-                  run(sandbox, Landlock::kUse, limit, [](const Status&) { return true; }));
+                  run(sandbox, Landlock::kUse, deadline, [](const Status&) { return true; }));
     if (probe == kSeesNobody) {
-      PODQOS_ASSIGN(status, run(sandbox, Landlock::kLeave, limit, decide));
+      PODQOS_ASSIGN(status, run(sandbox, Landlock::kLeave, deadline, decide));
     }
   }
   if (status == kYes || status == kNo) return status == kYes;

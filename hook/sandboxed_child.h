@@ -1,10 +1,10 @@
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <span>
 
 #include "common/app/log.h"
+#include "common/app/transaction.h"
 #include "common/base/error.h"
 #include "common/core/settings.h"
 
@@ -22,11 +22,12 @@ struct Sandbox {
 
 /// Decides in a child process, which enters the sandbox before: the caller becomes a runtime, which
 /// must not inherit it.
-/// @param limit   the child is killed then
+/// @param deadline  the child is killed then
 /// @param decide  is told whether the sandbox was entered: otherwise it must not parse anything
 /// @return what `decide` returned; kTimeout, kCorrupt (the child was killed), or the error of
 ///         starting it.
-[[nodiscard]] Result<bool> run_in_sandbox(const Sandbox& sandbox, std::chrono::milliseconds limit,
+[[nodiscard]] Result<bool> run_in_sandbox(const Sandbox& sandbox,
+                                          app::Timeouts::Clock::time_point deadline,
                                           const std::function<bool(const Status&)>& decide);
 
 }  // namespace podqos::hook

@@ -184,6 +184,9 @@ void set_deadline() {
     static_cast<void>(::timer_settime(timer, 0, &time, nullptr));
 }
 
+/// How long the runtime may take to write the state and close standard input.
+constexpr std::chrono::seconds kForInput{4};
+
 /// @param config_file  the file of `--config`
 int run_stage(std::string_view stage, const std::optional<std::string>& config_file) {
   // precreate has the `timeout` of its registration, which Podman itself keeps.
@@ -192,8 +195,10 @@ int run_stage(std::string_view stage, const std::optional<std::string>& config_f
   // Every stage reads its input to the end, also one that has nothing to do: crun fails a container
   // whose hook ends before its state is written (EPIPE; src/libcrun/utils.c,
   // run_process_with_stdin_timeout_envp).
-  const auto input =
-      sys::read_all(STDIN_FILENO, kMaxInput, edits ? "config.json on stdin" : "OCI state on stdin");
+  using Clock = app::Timeouts::Clock;
+  const auto input = edits ? sys::read_all(STDIN_FILENO, kMaxInput, "config.json on stdin")
+                           : sys::read_all(STDIN_FILENO, kMaxInput, "OCI state on stdin",
+                                           sys::FileEnd::kEmptyRead, Clock::now() + kForInput);
   const auto configuration = app::inspect_configuration(config_file);
   const bool known = configuration.source != app::SettingsSource::kReadable;
   const core::Settings settings = known ? configuration.settings : core::Settings{};

@@ -29,11 +29,12 @@ namespace podqos::hook {
 namespace {
 
 using std::chrono::milliseconds;
+using Clock = app::Timeouts::Clock;
 
 constexpr const char* kProgram = "podqos-runtime";
 /// What the child has left of its time once it has given up waiting.
 constexpr milliseconds kReserve{500};
-/// The time of a child that places nothing, and so waits for nothing.
+/// The time of a child that places nothing, and so waits for nothing; the start's last.
 constexpr milliseconds kForUnplaced{1'000};
 
 /// The first candidate that is an executable file and not this program under another name.
@@ -253,9 +254,9 @@ bool place_or_admit(const Context& context, Opened& opened,
 }
 
 /// place_or_admit() in a sandbox.
-/// @param limit  after which the child is killed
+/// @param deadline  when the child is killed
 /// @return the error of a child that did not come to its end
-Result<bool> run_child(const Context& context, Opened& opened, milliseconds limit,
+Result<bool> run_child(const Context& context, Opened& opened, Clock::time_point deadline,
                        const std::optional<app::Timeouts>& timeouts) {
   std::vector<std::string> paths = timeouts ? transaction_paths(context) : log_paths(context);
   if (const std::string& log = context.call.log_file; !log.empty())
@@ -264,9 +265,9 @@ Result<bool> run_child(const Context& context, Opened& opened, milliseconds limi
   std::vector<int> places{opened.bundle.fd(), opened.file().fd()};
   for (const sys::UniqueFd& place : opened_paths)
     places.push_back(place.get());
-  return run_in_sandbox({context.settings, context.log, places}, limit, [&](const Status& entered) {
-    return place_or_admit(context, opened, timeouts, entered);
-  });
+  return run_in_sandbox(
+      {context.settings, context.log, places}, deadline,
+      [&](const Status& entered) { return place_or_admit(context, opened, timeouts, entered); });
 }
 
 /// Handles a call that creates a container.
@@ -275,6 +276,7 @@ Result<bool> run_child(const Context& context, Opened& opened, milliseconds limi
 /// @return false: the container is refused
 bool prepare(const Context& context, const std::optional<Error>& broken) {
   if (broken && !admits(context, *broken)) return false;
+  const Clock::time_point end = Clock::now() + app::start_time_limit(context.settings);
   auto opened = open_config(context.call, context.settings);
   if (!opened) {
     if (!broken) return admits(context, opened.error());
@@ -283,14 +285,13 @@ bool prepare(const Context& context, const std::optional<Error>& broken) {
   }
   if (!*opened) return true;
   if (!broken) {
-    const auto limit = app::start_time_limit(context.settings);
+    const auto deadline = end - kForUnplaced;
     const auto runs =
-        run_child(context, **opened, limit,
-                  app::Timeouts{.deadline = app::Timeouts::Clock::now() + limit - kReserve});
+        run_child(context, **opened, deadline, app::Timeouts{.deadline = deadline - kReserve});
     if (runs) return *runs;
     if (!admits(context, runs.error())) return false;
   }
-  const auto ended = run_child(context, **opened, kForUnplaced, std::nullopt);
+  const auto ended = run_child(context, **opened, end, std::nullopt);
   if (!ended) context.log.error(ended.error().message);
   return true;
 }
@@ -305,9 +306,10 @@ void report_kills(const Context& context) {
   const auto places = open_places(transaction_paths(context));
   std::vector<int> fds(places.size());
   std::ranges::transform(places, fds.begin(), &sys::UniqueFd::get);
-  const app::Timeouts timeouts{.deadline = app::Timeouts::Clock::now() + kForUnplaced - kReserve};
-  const auto done = run_in_sandbox(
-      {context.settings, context.log, fds}, kForUnplaced, [&](const Status& entered) {
+  const Clock::time_point deadline = Clock::now() + kForUnplaced;
+  const app::Timeouts timeouts{.deadline = deadline - kReserve};
+  const auto done =
+      run_in_sandbox({context.settings, context.log, fds}, deadline, [&](const Status& entered) {
         const Status reported =
             entered ? app::report_before_removal(context.settings, context.log, call.id, timeouts)
                     : entered;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
+#include <poll.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -155,11 +156,27 @@ bool is_relative_path(std::string_view path) {
   return true;
 }
 
-Result<std::string> read_all(int fd, std::size_t limit, std::string_view what, FileEnd end) {
+namespace {
+
+/// Waits until there is something to read, or the end.
+bool await_input(int fd, std::chrono::steady_clock::time_point deadline) {
+  using std::chrono::milliseconds;
+  if (deadline == std::chrono::steady_clock::time_point::max()) return true;
+  const auto left = std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
+  pollfd polled{.fd = fd, .events = POLLIN, .revents = 0};
+  return ::poll(&polled, 1, static_cast<int>(std::max(left, milliseconds{0}).count())) != 0;
+}
+
+}  // namespace
+
+Result<std::string> read_all(int fd, std::size_t limit, std::string_view what, FileEnd end,
+                             std::chrono::steady_clock::time_point deadline) {
   // One read for most files, a config.json included, into an uninitialised buffer on the stack.
   std::array<char, 65'536> chunk;  // NOLINT(*-member-init): read(2) fills it
   std::string content;
   while (content.size() <= limit) {
+    if (!await_input(fd, deadline))
+      return fail(ErrorCode::kTimeout, cat("read ", what, ": its writer has not closed it"));
     const ssize_t size = ::read(fd, chunk.data(), chunk.size());
     if (size < 0 && errno == EINTR) continue;
     if (size < 0) return fail_errno(errno, cat("read ", what));

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -36,9 +37,11 @@ enum class FileEnd : std::uint8_t {
 [[nodiscard]] bool is_relative_path(std::string_view path);
 
 /// Reads all of `fd`, at most `limit` bytes; kTooLarge beyond.
-/// @param what  name of the file, for errors
-[[nodiscard]] Result<std::string> read_all(int fd, std::size_t limit, std::string_view what,
-                                           FileEnd end = FileEnd::kEmptyRead);
+/// @param what      name of the file, for errors
+/// @param deadline  kTimeout if it has not ended then
+[[nodiscard]] Result<std::string> read_all(
+    int fd, std::size_t limit, std::string_view what, FileEnd end = FileEnd::kEmptyRead,
+    std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max());
 
 /// A file that was opened, and its state then.
 struct OpenFile {

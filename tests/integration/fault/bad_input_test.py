@@ -238,17 +238,6 @@ class HookState(BadInput):
             self.assertIn(b"Operation not permitted", done.stderr)
             self.assertEqual((done.returncode, done.stdout), (0, text) if policy == "admit" else (1, b""))
 
-    def test_profile_that_refuses_newer_calls(self):
-        """Seccomp profiles that are older than a system call answer EPERM to it: faccessat2 is of Linux 5.8."""
-        manifest = pod("profile-1", container("app", requests={"cpu": "100m"}))
-        bundle, name = self.bundle(manifest, "app"), self.container_id("app")
-        command = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=faccessat2", "-e",
-                   "inject=faccessat2:error=EPERM", *self.wrapper.command("create"), "--bundle", str(bundle.path), name]
-        self.wrapper.bundles[name] = bundle
-        subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True,
-                       timeout=harness.CALL_TIMEOUT)
-        self.assert_placed(self.wrapper.pid(name), self.pod_path("burstable", "profile-1"))
-
     def precreate(self, policy, text):
         self.set_policy(policy)
         truth = self.truth()
@@ -293,12 +282,17 @@ class HookThatWaits(harness.TestCase):
         self.assertRegex(calls, r"timer_settime\(.*it_value=\{tv_sec=30, tv_nsec=0\}")
 
     def test_for_the_state(self):
-        for stage in ("createRuntime", "poststop"):
-            with self.subTest(stage=stage):
-                read, write = os.pipe()
-                self.assert_ends(stage, read)
-                os.close(read)
-                os.close(write)
+        """A writer that leaves the pipe open: one line, and what onError says."""
+        for policy, status in (("admit", 0), ("reject", 1)):
+            self.podqos.settings["onError"] = policy
+            command = [harness.HOOK, "--config", self.podqos.config(self.kind), "createRuntime"]
+            read, write = os.pipe()
+            done = subprocess.run(command, stdin=read, capture_output=True, text=True, check=False,
+                                  timeout=harness.CALL_TIMEOUT)
+            os.close(read)
+            os.close(write)
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (status, 1), done.stderr)
+            self.assertIn("OCI state on stdin", done.stderr)
 
     def test_for_the_lock(self):
         """Which it waits for with a timer of its own."""
