@@ -223,7 +223,7 @@ def measure(table, rounds):
 def run_in_guest(file, *arguments):
     """What a file prints as its last line, in JSON, on cgroup v2 where CPU time is instructions: few pods do, for they
     hardly differ."""
-    done = guest.Guest("counted", timeout=1200).run_test(file, *arguments, installed=False)
+    done = guest.Guest("counted").run_test(file, *arguments, installed=False)
     if done.returncode != 0:
         raise RuntimeError(f"{file} in a guest: exit {done.returncode}\n{done.stdout}")
     return json.loads(done.stdout.splitlines()[-1])

@@ -62,7 +62,7 @@ def measure(table, _):
     with scenario.Scenario("reconcile", **many.NODE) as ground:
         make_pods(ground)
         command = [str(scenario.harness.CTL), "--config", str(ground.config), "reconcile", "--quiet"]
-        oci.call(command, 600)
+        oci.call(command)
         entries = what_it_reads(ground, command)
         listed, program = ground.tmp / "list", ground.tmp / "compare"
         listed.write_bytes(b"".join(b"%s %s\0%d\0%s" % (kind.encode(), path.encode(), len(text), text)

@@ -24,7 +24,6 @@ import syscalls  # noqa: E402
 import units  # noqa: E402
 from spawn import Program  # noqa: E402
 
-PATIENCE = 60  # seconds until systemd has done what it was told
 BURSTABLE, BESTEFFORT = "kubepods-burstable.slice", "kubepods-besteffort.slice"
 TIERS = [f"SetUnitProperties {BURSTABLE}", f"SetUnitProperties {BESTEFFORT}"]
 RESOURCES = {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "128Mi"}}
@@ -69,7 +68,7 @@ class Calls(player.Case):
         for made in self.made:
             self.end(made)
             self.hook("poststop", made)
-        units.wait_for_none("kubepods", PATIENCE)
+        units.wait_for_none("kubepods")
 
     def container(self, uid, name="app", is_known=False):
         """Of a pod of two. Known: podqos.io/pod tells of both; else each tells of itself."""
@@ -98,7 +97,7 @@ class Calls(player.Case):
                    "sleep", "1000")
         made.process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
         self.running.append(made)
-        made.cgroup = patience.wait_for(lambda: self.cgroup_in(made.process.pid, scope), PATIENCE, scope)
+        made.cgroup = patience.expect(lambda: self.cgroup_in(made.process.pid, scope), scope)
 
     @staticmethod
     def cgroup_in(pid, scope):
@@ -109,10 +108,10 @@ class Calls(player.Case):
         """The process ends; systemd removes the scope in its own time."""
         if made.process is not None:
             made.process.kill()
-            made.process.wait(PATIENCE)
+            made.process.wait()
             made.process = None
             self.running.remove(made)
-            patience.wait_for(lambda: not self.machine.exists(made.cgroup), PATIENCE, f"{made.cgroup} is gone")
+            patience.expect(lambda: not self.machine.exists(made.cgroup), f"{made.cgroup} is gone")
 
     def check_life(self, made, placed, released):
         """What is asked for when it is placed, confirmed (nothing), and released."""

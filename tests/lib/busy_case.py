@@ -8,9 +8,7 @@ import machine as machines
 import oracle
 import patience
 
-PATIENCE = 30  # seconds for what must come about
-SETTLED = 1  # seconds until a fight is under way
-FIGHT, STEP, LONGEST = 5, 3, 60
+SETTLED, STEP = 0.5, 1.5  # seconds until a fight is under way, and until its shares are looked at
 BURN = "while :; do :; done"
 
 
@@ -35,7 +33,7 @@ class BusyCase(harness.TestCase):
     def end_all(self):
         """Before the clean-up deletes the containers: a process with much memory takes its time to end, and one that
         outlives its container keeps the pod until the next event."""
-        patience.wait_for(lambda: self.machine.killed(self.root), PATIENCE, "all processes have ended")
+        patience.expect(lambda: self.machine.killed(self.root), "all processes have ended")
 
     def start(self, manifest, name="app", script=BURN):
         """A container of the pod that runs a shell script: (id, pid)."""
@@ -55,29 +53,27 @@ class BusyCase(harness.TestCase):
             return int(self.machine.file(path, "cpuacct", "cpuacct.usage")) / 1e9
         return int(self.machine.file(path, "cpu", "cpu.stat").split()[1]) / 1e6  # usage_usec comes first
 
-    def cpu_shares(self, paths, seconds=FIGHT):
-        """{path: share of the time that it ran in the next seconds}."""
+    def cpu_shares(self, paths, is_enough=lambda shares: True):
+        """{path: share of the time that it ran}, of the next seconds or, where this machine is busy, of as many as are
+        enough."""
         time.sleep(SETTLED)
-        return next(self.growing_shares(paths, seconds))
-
-    def growing_shares(self, paths, step):
-        """cpu_shares() since now after one step of so many seconds, after two, and so on."""
+        turns = patience.turns(length=STEP)
+        next(turns)
         began, before = time.monotonic(), {path: self.cpu_time(path) for path in paths}
-        while True:
-            time.sleep(step)
+        for _ in turns:
             took, after = time.monotonic() - began, {path: self.cpu_time(path) for path in paths}
-            yield {path: (after[path] - before[path]) / took for path in paths}
+            shares = {path: (after[path] - before[path]) / took for path in paths}
+            if is_enough(shares):
+                break
+        return shares
 
     def assert_near(self, share, wanted, tolerance=0.10):
         self.assertGreater(share, wanted * (1 - tolerance))
         self.assertLess(share, wanted * (1 + tolerance))
 
     def assert_shares(self, wanted):
-        """{path: share of the time}, each within a tenth, soon or, where this guest's own machine is busy, later."""
-        time.sleep(SETTLED)
-        for turn, shares in enumerate(self.growing_shares(wanted, STEP), 1):
-            if all(near(share, wanted[path]) for path, share in shares.items()) or turn * STEP >= LONGEST:
-                break
+        """{path: share of the time}, each within a tenth."""
+        shares = self.cpu_shares(wanted, lambda shares: all(near(share, wanted[path]) for path, share in shares.items()))
         print(", ".join(f"{path.removeprefix(self.root) or 'pods'} {share:.1%} of {wanted[path]:.1%}"
                         for path, share in shares.items()), end="; ", flush=True)
         for path, share in shares.items():
@@ -107,6 +103,16 @@ class ClassCase(BusyCase):
         """Other settings, also for what runs."""
         self.configure(**settings)
         self.podqos.ctl("reconcile")
+
+    def parts(self, paths, all_of_it, is_enough=lambda parts: True):
+        """{path: part of what the cgroups `all_of_it` ran}; see cpu_shares()."""
+        def parts_of(shares):
+            whole = sum(shares[path] for path in all_of_it)
+            return {path: shares[path] / whole for path in paths}
+
+        parts = parts_of(self.cpu_shares({*paths, *all_of_it}, lambda shares: is_enough(parts_of(shares))))
+        print(", ".join(f"{path.rpartition('/')[2]} {part:.2%}" for path, part in parts.items()), end="; ", flush=True)
+        return parts
 
     def file(self, path, name):
         return self.machine.file(path, "cpu", name).strip()

@@ -21,7 +21,6 @@ MEASURED = re.compile(r".*\.(current|peak|stat|stat\.local|events|events\.local|
 VOLATILE = re.compile(r".*(Timestamp|TimestampMonotonic|Current|Peak|NSec|Available|IOReadBytes|IOReadOperations"
                       r"|IOWriteBytes|IOWriteOperations|InvocationID|ControlGroupId|Job)"
                       r"|IP(In|E)gress(Bytes|Packets)|TasksCurrent")
-BECOMING = 60  # seconds until a container's process has become its command
 RUNTIME = re.compile(r"$|(/\S*/)?(runc|crun)\b")
 ID = re.compile(r"[0-9a-f]{64}")
 
@@ -56,7 +55,7 @@ def _text(folder, file):
 
 def _processes(folder):
     """[(command, oom_score_adj)], once each of them is what it was started for, and no longer its runtime."""
-    for _ in patience.turns(BECOMING):
+    for _ in patience.turns():
         found = []
         for pid in pathlib.Path(folder, "cgroup.procs").read_text(encoding="ascii").split():
             command = pathlib.Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8").replace("\0", " ").strip()

@@ -37,7 +37,6 @@ EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples/containerd"
 PREINSTALLED = pathlib.Path("/opt/nri/plugins")  # containerd starts what is in there
 PLUGIN_CONFIGS = pathlib.Path("/etc/nri/conf.d")  # and hands it the file of its name from there
 HOOKED_SPEC = WORK / "hooked.json"
-PATIENCE = 600  # seconds until containerd answers; it takes three where nothing else runs
 WRAPPER = "/usr/bin/podqos-runtime"
 RUNTIMES, DRIVERS = ("runc", "crun"), ("cgroupfs", "systemd")
 # What a handler of containerd has of podqos: the wrapper as its runtime, hooks in the spec that containers start from,
@@ -156,7 +155,7 @@ def load_image(client, socket, *names):
     for name in names:
         call(*ctr, "tag", IMAGE, name)
     for name in (IMAGE, *names):
-        patience.wait_for(lambda name=name: client.has_image(name), PATIENCE, f"image {name}")
+        patience.expect(lambda name=name: client.has_image(name), f"image {name}")
 
 
 def log_text():
@@ -177,7 +176,7 @@ class Containerd:
             self.process = subprocess.Popen(["containerd", "--config", CONFIG], stdin=subprocess.DEVNULL, stdout=log,
                                             stderr=log, cwd="/")
         try:
-            self.cri.wait(PATIENCE)
+            self.cri.wait()
         except cri.Failed as refused:
             raise AssertionError(f"containerd does not answer: {refused}\n{log_text()}") from refused
 
@@ -186,7 +185,7 @@ class Containerd:
 
     def stop(self, number=signal.SIGTERM):
         os.kill(self.process.pid, number)
-        self.process.wait(PATIENCE)
+        self.process.wait()
 
     def restart(self, number=signal.SIGTERM):
         self.stop(number)
@@ -238,7 +237,7 @@ class Plugin:
 
     def wait(self, times, text=KNOWN):
         """Until the log says so, so many times."""
-        patience.until(lambda: self.said(text) >= times or self.has_ended(), PATIENCE)
+        patience.until(lambda: self.said(text) >= times or self.has_ended())
         if self.said(text) < times:
             said = PLUGIN_LOG.read_text(encoding="utf-8", errors="replace") if PLUGIN_LOG.exists() else ""
             raise AssertionError(f"podqos-nri has not said {text!r}: {said}\n{engine.log_text()}")
@@ -247,7 +246,7 @@ class Plugin:
         """Its exit status; negative for a signal."""
         if self.process.poll() is None:
             os.kill(self.process.pid, number)
-        return self.process.wait(PATIENCE)
+        return self.process.wait()
 
 
 class Service(Plugin):

@@ -203,6 +203,6 @@ class ContainerdCase(engine.EngineCase):
 
     def assert_nothing_left(self):
         """After a restart containerd tells no plugin of the end of a pod: it looks every two seconds."""
-        patience.until(lambda: not self.plugin or not engine.records(), 10)
+        patience.until(lambda: not self.plugin or not engine.records())
         super().assert_nothing_left()
         self.assertEqual(self.machine.leftovers("/k8s.io"), [])

@@ -18,7 +18,6 @@ import patience
 import wire
 
 SERVICE, IMAGES = "/runtime.v1.RuntimeService", "/runtime.v1.ImageService"
-TIMEOUT = 300  # seconds for one call; most take one or two where nothing else runs
 NODE = 2  # NamespaceMode: the machine's own
 RUNNING, EXITED = 1, 2  # ContainerState
 OK, UNIMPLEMENTED, UNAVAILABLE = 0, 12, 14  # statuses of gRPC
@@ -158,7 +157,7 @@ class Client:
     def update(self, identifier, **resources):
         self.call("UpdateContainerResources", container_id=identifier, linux=resources)
 
-    def exec(self, identifier, *command, timeout=20):
+    def exec(self, identifier, *command, timeout=patience.PATIENCE):
         """Runs a command to its end; its standard output."""
         done = self.call("ExecSync", container_id=identifier, cmd=list(command), timeout=timeout)
         if done["exit_code"] != 0:
@@ -190,9 +189,9 @@ class Client:
         """Ids of all."""
         return [each["id"] for each in self.call("ListPodSandbox")["items"]]
 
-    def wait(self, seconds):
+    def wait(self):
         """Until the engine answers."""
-        for _ in patience.turns(seconds):
+        for _ in patience.turns():
             try:
                 return self.call("ListPodSandbox")  # Version is answered before the engine has seen to what it left
             except Failed as refused:
@@ -214,7 +213,7 @@ def exchange(path, method, message):
     connection.send_data(stream, struct.pack(">BI", 0, len(message)) + message, end_stream=True)
     headers, body, ended = {}, b"", False
     with socket.socket(socket.AF_UNIX) as transport:
-        transport.settimeout(TIMEOUT)
+        transport.settimeout(patience.PATIENCE)
         transport.connect(path)
         while not ended:
             transport.sendall(connection.data_to_send())

@@ -10,7 +10,6 @@ import sys
 import cri
 
 SOCKET = "/run/containerd/containerd.sock"
-PATIENCE = 300  # seconds until containerd answers
 
 
 def main():
@@ -19,7 +18,7 @@ def main():
         sys.exit(f"crictl {verb}: only run is known")
     container, pod = (json.loads(pathlib.Path(name).read_text(encoding="utf-8")) for name in (container, pod))
     client = cri.Client(SOCKET)
-    client.wait(PATIENCE)
+    client.wait()
     identifier = client.create(client.run_pod(pod, ""), container)
     client.start(identifier)
     print(identifier)

@@ -21,7 +21,6 @@ from engine import IMAGE, WORK, call
 CONFIG = pathlib.Path("/etc/docker/daemon.json")
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples/docker/daemon.json"
 LOG = WORK / "docker.log"
-PATIENCE = 120  # seconds; the daemon is there after five where nothing else runs
 
 
 def configure(driver):
@@ -41,13 +40,13 @@ class Docker:
         with LOG.open("a", encoding="utf-8") as log:
             # pylint: disable-next=consider-using-with  # stop() ends it
             self.process = subprocess.Popen(["dockerd"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=WORK)
-        if not patience.until(lambda: self.process.poll() is not None or call("docker", "version", check=False).returncode == 0,
-                              PATIENCE) or self.process.poll() is not None:
+        come = patience.until(lambda: self.process.poll() is not None or call("docker", "version", check=False).returncode == 0)
+        if not come or self.process.poll() is not None:
             raise engine.Failed(f"dockerd does not answer:\n{LOG.read_text(encoding='utf-8')[-3000:]}")
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
-        self.process.wait(PATIENCE)
+        self.process.wait()
 
     def load_image(self):
         self("load", "--quiet", "--input", WORK / "image.tar")

@@ -23,7 +23,6 @@ STATE = pathlib.Path("/run/podqos")
 LOG = WORK / "podqos.log"
 IMAGE = "localhost/busybox:1"
 NODE_MEMORY = 2 << 30
-TIMEOUT = 600  # seconds for one command; most take two where nothing else runs
 # Names of cgroups, and of units; the services of podqos itself are neither's.
 CONTAINER_OR_POD = re.compile(r"kubepods|podqos(?!-(nri\.service|reconcile\.))|(libpod|cri-containerd|docker)-[0-9a-f]{64}")
 APPLETS = ("sh", "sleep", "cat", "dd", "true")
@@ -59,7 +58,7 @@ def cells(module, *rows):
 def guests(file, tests):
     """A test case that runs these classes of a file in Debian 13 under systemd, in a guest for each of the runtimes, with
     whose names theirs end; both at once."""
-    return guest.cases({kind: (guest.Guest("systemd", root="trixie", timeout=2400), file,
+    return guest.cases({kind: (guest.Guest("systemd", root="trixie"), file,
                                *(cls.__name__ for cls in tests if cls.__name__.endswith(kind)))
                         for kind in harness.KINDS}, at_a_time=2)
 
@@ -71,7 +70,7 @@ class Failed(AssertionError):
 def call(*command, check=True, **options):
     """Runs a command; CompletedProcess with text."""
     command = list(map(str, command))
-    options = {"stdin": subprocess.DEVNULL, "cwd": WORK, "timeout": TIMEOUT, **options}
+    options = {"stdin": subprocess.DEVNULL, "cwd": WORK, **options}
     done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
     if check and done.returncode != 0:
         raise Failed(f"{' '.join(command)}: exit {done.returncode}\n{done.stderr}{done.stdout}\n{log_text()}")
@@ -137,7 +136,7 @@ def records():
 
 def leftovers():
     """Cgroups and units that podqos or a container has made. systemd ends a unit when it has time: it gets some."""
-    for _ in patience.turns(10):
+    for _ in patience.turns():
         found = [str(path) for path in pathlib.Path("/sys/fs/cgroup").rglob("*")
                  if path.is_dir() and CONTAINER_OR_POD.match(path.name)]
         if pathlib.Path("/run/systemd/system").exists():

@@ -20,8 +20,6 @@ import patience as patient
 
 BUILD = pathlib.Path(__file__).resolve().parents[1] / "nri/build"
 SKIPPED = 77
-BUILD_TIMEOUT = 3700  # seconds; most of it to wait for another that builds
-PATIENCE = 30  # seconds for an answer; only a test that fails waits for them
 
 
 class Refused(AssertionError):
@@ -31,7 +29,7 @@ class Refused(AssertionError):
 @functools.cache
 def built(*words):
     """The directory of the programs that `build` makes; skips the calling test where they cannot be had."""
-    done = subprocess.run([BUILD, *words], capture_output=True, text=True, check=False, timeout=BUILD_TIMEOUT)
+    done = subprocess.run([BUILD, *words], capture_output=True, text=True, check=False)
     if done.returncode == SKIPPED:
         raise unittest.SkipTest(done.stderr.strip())
     if done.returncode != 0:
@@ -95,8 +93,8 @@ class Runtime:
 
     def wait(self, text, times=1):
         """Until NRI has logged the text so often."""
-        patient.wait_for(lambda: self.log.read_bytes()[self.said_before:].count(text.encode()) >= times, PATIENCE,
-                         f"{text!r} in {self.log}")
+        patient.expect(lambda: self.log.read_bytes()[self.said_before:].count(text.encode()) >= times,
+                       f"{text!r} in {self.log}")
 
     def synchronized(self, runtime=""):
         """How each synchronization of a plugin has ended: {"ns", "error"}."""
@@ -118,4 +116,4 @@ class Plugin:
 
     def stop(self):
         self.process.kill()
-        self.process.wait(PATIENCE)
+        self.process.wait()

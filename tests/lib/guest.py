@@ -11,7 +11,7 @@ The tree stands in the guest where it stands here: on this machine's root by its
 the programs of the Debian package, which is made of those of PODQOS_BIN and installed first; the PODQOS_ variables go
 along. As a program it runs one test file or test program, for ctest:
 
-    guest.py [--root NAME] [--mem SIZE] [--timeout SECONDS] FLAVOUR TEST [ARGUMENT...]
+    guest.py [--root NAME] [--mem SIZE] FLAVOUR TEST [ARGUMENT...]
 
 FLAVOUR is v1, hybrid, v2 (all three with a shell as PID 1), systemd (v2), or emulated: v2 with a shell as PID 1 and all
 that user-mode-linux lacks (PSI, cpuset, huge pages, two CPUs), for the tests that need it. In counted, one more of that
@@ -51,12 +51,8 @@ IF_OF_FLAVOUR = ("sh", "-c", """found="$(cat /proc/1/comm) $(findmnt -rno FSTYPE
     exec "$@\"""")
 MACHINE = "machine"  # the root of this machine; every other name is a release of Debian
 SKIPPED, FAULT, TIMEOUT, DIED = 77, 123, 124, 125  # exit statuses of tests/guest/boot
-PATIENCE = 30  # seconds that boot may take to end beyond its own timeout
-MKROOT_TIMEOUT = 3700
 # What tests of a release that moves were written for, as the beginnings of versions; with others they are skipped.
 WRITTEN_FOR = {"testing": {"containerd": "2.1.", "runc": "1.3.", "crun": "1.28", "podman": "5.8.", "docker.io": "28."}}
-CHECK_TIMEOUT = 400  # seconds; most of it to wait for a kernel that is being fetched
-PACKAGE_TIMEOUT = 300
 
 
 def inside():
@@ -67,8 +63,7 @@ def inside():
 @functools.cache
 def _reason_against(*options):
     """Why no guest with these options of boot can run, or None."""
-    done = subprocess.run([BOOT, *options, "--check"], capture_output=True, text=True, check=False,
-                          timeout=CHECK_TIMEOUT)
+    done = subprocess.run([BOOT, *options, "--check"], capture_output=True, text=True, check=False)
     return None if done.returncode == 0 else (done.stdout + done.stderr).strip()
 
 
@@ -86,7 +81,7 @@ def _unexpected(suite, root):
 def made_root(suite):
     """(directory, None), or (None, why there is none)."""
     command = [MKROOT, "--suite", suite]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=MKROOT_TIMEOUT)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == SKIPPED:
         return None, done.stderr.strip()
     if done.returncode != 0:
@@ -122,7 +117,7 @@ def packages():
         if made.exists() and made.stat().st_mtime > _built_at():
             return place
         done = subprocess.run([REPOSITORY / "packaging/deb/build", place], capture_output=True, text=True, check=False,
-                              timeout=PACKAGE_TIMEOUT, env={**os.environ, "PODQOS_BUILT": str(place.parent)})
+                              env={**os.environ, "PODQOS_BUILT": str(place.parent)})
         if done.returncode != 0:
             raise RuntimeError(f"packaging/deb/build: exit {done.returncode}\n{done.stderr}")
         for line in done.stdout.splitlines():
@@ -134,10 +129,10 @@ def packages():
 class Guest:
     """One kind of guest. Each run boots a new one, so that nothing of an earlier run is there."""
 
-    def __init__(self, flavour, root=MACHINE, mem="1G", timeout=300, kernel=()):
+    def __init__(self, flavour, root=MACHINE, mem="1G", kernel=()):
         if flavour not in FLAVOURS:
             raise ValueError(f"no such flavour: {flavour}")
-        self.flavour, self.root, self.mem, self.timeout, self.kernel = flavour, root, mem, timeout, kernel
+        self.flavour, self.root, self.mem, self.kernel = flavour, root, mem, kernel
 
     def require(self):
         """Skips the calling test, with the reason, where this guest cannot run."""
@@ -147,7 +142,7 @@ class Guest:
             raise unittest.SkipTest(reason)
 
     def _options(self):
-        options = [*FLAVOURS[self.flavour], "--mem", self.mem, "--timeout", str(self.timeout)]
+        options = [*FLAVOURS[self.flavour], "--mem", self.mem]
         for word in self.kernel:
             options += ["--kernel-option", word]
         if self.root != MACHINE:
@@ -157,8 +152,8 @@ class Guest:
     def run(self, *argv, options=(), show=False):
         """Runs a command; `options` are further ones of boot. show: the output goes where ours goes, not into `stdout`.
 
-        Status 124 is a guest that did not end in time, 125 one that ended without a status. One whose kernel has died of
-        a fault of its own is booted once more.
+        It ends with its command, or with us. Status 125 is a guest that ended without a status. One whose kernel has died
+        of a fault of its own is booted once more.
         """
         self.require()
         output = {} if show else {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
@@ -166,7 +161,7 @@ class Guest:
         # The guest goes when we go, also if that is by SIGKILL.
         command = ["setpriv", "--pdeathsig", "TERM", BOOT, *self._options(), *options, "--", *argv]
         boot = functools.partial(subprocess.run, list(map(str, command)), stdin=subprocess.DEVNULL, check=False,
-                                 text=True, errors="replace", timeout=self.timeout + PATIENCE, **output)
+                                 text=True, errors="replace", **output)
         done = boot()
         if done.returncode != FAULT:
             return done
@@ -223,13 +218,12 @@ def main():
     parser = argparse.ArgumentParser(description="Runs a test in a guest.")
     parser.add_argument("--root", default=MACHINE)
     parser.add_argument("--mem", default="1G")
-    parser.add_argument("--timeout", type=int, default=300)
     parser.add_argument("flavour", choices=FLAVOURS)
     parser.add_argument("test")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     given = parser.parse_args()
     try:
-        machine = Guest(given.flavour, given.root, given.mem, given.timeout)
+        machine = Guest(given.flavour, given.root, given.mem)
         done = machine.run_test(given.test, *given.arguments, show=True)
     except unittest.SkipTest as skip:
         print(f"skipped: {skip}")

@@ -44,7 +44,7 @@ HOOK, RUNTIME, CTL = BIN / "podqos-hook", BIN / "podqos-runtime", BIN / "podqosc
 KINDS = ("runc", "crun")
 SKIPPED, EMPTY = 77, 78  # exit statuses: all tests skipped; no test in this process
 GI, MI = 1 << 30, 1 << 20
-CALL_TIMEOUT = 60
+CALL_TIMEOUT = patience.PATIENCE
 
 _counter = itertools.count(1)
 cover_unified = machines.cover_unified
@@ -105,7 +105,7 @@ class Podqos:
         config = [] if args[0] in ("annotate", "version") else ["--config", self.config(kind)]
         if args == ("status",) or args[:2] == ("status", "-o"):
             args = (*args, "--exit-zero")  # what a test asks for is what it looks at
-        return oci.call([CTL, *config, *args], CALL_TIMEOUT, check, stdin)
+        return oci.call([CTL, *config, *args], check, stdin)
 
     def ctl_json(self, *args, **options):
         """podqosctl ... -o json, parsed."""
@@ -115,7 +115,7 @@ class Podqos:
         """podqos-hook with `stdin` (text, bytes or an object that becomes JSON)."""
         if not isinstance(stdin, (str, bytes)):
             stdin = json.dumps(stdin)
-        return oci.call([HOOK, "--config", self.config(kind), stage], CALL_TIMEOUT, check, stdin, cwd)
+        return oci.call([HOOK, "--config", self.config(kind), stage], check, stdin, cwd)
 
     def hook_command(self, kind="runc"):
         """The args of an OCI hook entry, without the stage."""
@@ -224,7 +224,7 @@ class TestCase(CgroupCase):
     def _wait_for_memory(self):
         """The cgroup of a pod that has ended stays for three seconds where the kernel has not added up its memory yet:
         the next event, or reconcile, removes it then."""
-        for _ in patience.turns(6):
+        for _ in patience.turns():
             pods = (self.podqos.state / name for name in self.podqos.records() if name.startswith("pods/"))
             if not any(b'"releasedAt"' in pod.read_bytes() for pod in pods):
                 return

@@ -25,7 +25,6 @@ CPUS = 2
 CRITICAL_SCORE, BESTEFFORT_SCORE, LOWEST_SCORE, HIGHEST_SCORE = -997, 1000, 3, 999
 STATIC = {"kubernetes.io/config.source": "file", "kubernetes.io/config.seen": "2026-01-01T00:00:00.000000000Z"}
 TIERS = ("guaranteed", "burstable", "besteffort")
-PATIENCE = 240  # seconds until a container has ended; most take one
 
 
 def linux_resources(request, cpu_limit, memory_limit):
@@ -171,8 +170,7 @@ class Kubelet:
         self.client.start(running.containers[name])
 
     def _wait_for_end(self, identifier):
-        patience.wait_for(lambda: self.client.containers()[identifier] == cri.EXITED, PATIENCE,
-                          f"container {identifier} has ended")
+        patience.expect(lambda: self.client.containers()[identifier] == cri.EXITED, f"container {identifier} has ended")
 
     def restart(self, name, container):
         """A container has ended, and the next of its name takes its place."""
@@ -227,7 +225,7 @@ class Kubelet:
     @staticmethod
     def _insist(call, subject):
         """An engine on a busy machine gives up on an end; a kubelet asks again."""
-        for _ in patience.turns(PATIENCE, length=0.5):
+        for _ in patience.turns(length=0.5):
             try:
                 return call(subject)
             except cri.Failed as refused:

@@ -20,8 +20,6 @@ import patience
 import units
 
 ROOT = pathlib.Path("/sys/fs/cgroup")
-TIMEOUT = 60  # seconds; a call of systemd that takes longer hangs
-PATIENCE = 120  # seconds until systemd has done what it was told, or the last process is gone
 ACCOUNTING = [word for what in ("Memory", "CPU", "IO", "Tasks") for word in (f"{what}Accounting", "b", "true")]
 
 
@@ -72,7 +70,7 @@ class CgroupFs:
         machines.Machine().killed(path)
         folders = [pathlib.Path(folder) for folder, _, _ in os.walk(self.folder(path), topdown=False)]
         for folder in folders:
-            patience.wait_for(lambda folder=folder: machines.removed(folder), PATIENCE, f"{folder} is removed")
+            patience.expect(lambda folder=folder: machines.removed(folder), f"{folder} is removed")
 
 
 class Systemd(CgroupFs):
@@ -93,7 +91,7 @@ class Systemd(CgroupFs):
         self._call("StartTransientUnit", "ssa(sv)a(sa(sv))", unit, "replace", "7",
                    "Description", "s", f"libcontainer container {unit}", "Wants", "as", "1", above, *ACCOUNTING,
                    "DefaultDependencies", "b", "false", "0")
-        patience.wait_for(lambda: self.exists(path), PATIENCE, f"{unit} is started")
+        patience.expect(lambda: self.exists(path), f"{unit} is started")
         super().create(path, **values)
 
     def update(self, path, **values):
@@ -123,7 +121,7 @@ class Systemd(CgroupFs):
     def _call(method, signature, *arguments):
         subprocess.run(["busctl", "call", "--", "org.freedesktop.systemd1", "/org/freedesktop/systemd1",
                         "org.freedesktop.systemd1.Manager", method, signature, *arguments],
-                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True, timeout=TIMEOUT)
+                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
 
 
 DRIVERS = {"cgroupfs": CgroupFs, "systemd": Systemd}

@@ -208,16 +208,14 @@ class Machine:
     def remove(self, path):
         """Removes a cgroup, whose last process may still be on its way out, from every hierarchy."""
         for folder in self.directories(path):
-            if not patience.until(lambda folder=folder: removed(folder), 10, length=0.002):
+            if not patience.until(lambda folder=folder: removed(folder), length=0.002):
                 os.rmdir(folder)
 
     def sweep(self, root):
         """Kills and removes what is beneath `root`, which must be a test's own, and `root` itself."""
         if not root.startswith(("/podqos-test-", "/podqos-demo-")):
             raise ValueError(f"{root} is not a test's own cgroup")
-        patience.until(lambda: self.killed(root), 5)
-        for directory in self.leftovers(root) + [str(d) for d in self.directories(root)]:
-            patience.until(lambda directory=directory: removed(directory), 5)
+        patience.until(lambda: self.killed(root) and all([*map(removed, (*self.leftovers(root), *self.directories(root)))]))
 
     def killed(self, root):
         """Kills what is in this cgroup and below; False if anything was: it may just have forked."""
@@ -369,4 +367,4 @@ def cover_unified():
     if mount is None:
         return
     private_mounts()
-    subprocess.run(["mount", "-n", "-t", "tmpfs", "-o", "mode=755", "tmpfs", mount], check=True, timeout=60)
+    subprocess.run(["mount", "-n", "-t", "tmpfs", "-o", "mode=755", "tmpfs", mount], check=True)

@@ -4,17 +4,17 @@ import http.client
 import re
 import socket
 
-PATIENCE = 20  # seconds; only a test that fails waits for them
+import patience
 
 
 class _UnixConnection(http.client.HTTPConnection):
     def __init__(self, path):
-        super().__init__("localhost", timeout=PATIENCE)
+        super().__init__("localhost", timeout=patience.PATIENCE)
         self.path = path
 
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(PATIENCE)
+        self.sock.settimeout(patience.PATIENCE)
         self.sock.connect(self.path)
 
 
@@ -24,7 +24,7 @@ def request(address, path, method="GET"):
         connection = _UnixConnection(address.removeprefix("unix:"))
     else:
         host, port = address.rsplit(":", 1)
-        connection = http.client.HTTPConnection(host, int(port), timeout=PATIENCE)
+        connection = http.client.HTTPConnection(host, int(port), timeout=patience.PATIENCE)
     try:
         connection.request(method, path)
         answer = connection.getresponse()

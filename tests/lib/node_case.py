@@ -15,7 +15,6 @@ import units
 from harness import MI, container
 
 DRIVERS = ("cgroupfs", "systemd")
-PATIENCE = 10  # seconds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -242,6 +241,6 @@ class NodeCase(harness.TestCase):
 
     def check_nothing_left(self):
         """No cgroup, no unit, no drop-in of a unit, no record."""
-        units.wait_for_none("kubepods", PATIENCE)
+        units.wait_for_none("kubepods")
         self.assertEqual(self.podqos.records(), [])
         self.assertEqual(units.loaded(f"*{self.root[1:]}*"), [], "scopes of the containers")

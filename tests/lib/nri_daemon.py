@@ -48,7 +48,8 @@ class DaemonCase(unittest.TestCase):
     def end(self, process):
         if process.poll() is None:
             process.kill()
-        process.communicate()
+        process.wait()
+        process.stderr.close()
 
     def start_at_socket(self, **more):
         return self.start("--socket", self.socket, **more)
@@ -66,11 +67,11 @@ class DaemonCase(unittest.TestCase):
 
     def stop(self, process):
         process.terminate()
-        self.assertEqual(process.wait(nri_peer.PATIENCE), 0)
+        self.assertEqual(process.wait(), 0)
 
     def wait_for_log(self, text, times=1):
         if not patience.until(lambda: self.log.exists() and self.log.read_text(encoding="utf-8").count(text) >= times,
-                              nri_peer.PATIENCE, length=0.01):
+                              length=0.01):
             self.fail(f"the log does not say {text!r}:\n{self.log.read_text(encoding='utf-8')}")
 
     def status(self, process, key):

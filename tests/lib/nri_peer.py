@@ -4,11 +4,11 @@ import os
 import socket
 import struct
 
+import patience
 import wire
 
 PLUGIN, RUNTIME = 1, 2  # connections of the mux: who serves there
 REQUEST, RESPONSE = 1, 2  # types of ttrpc
-PATIENCE = 20  # seconds; only a test that fails waits for them
 
 
 def field(number, content):
@@ -66,7 +66,7 @@ class Connection:
 
     def __init__(self, sock):
         self.socket = sock
-        self.socket.settimeout(PATIENCE)
+        self.socket.settimeout(patience.PATIENCE)
         self.stream = 1
         self.streams = {PLUGIN: b"", RUNTIME: b""}
         self.identity = None  # (index, name)
@@ -144,7 +144,7 @@ class Runtime:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.socket.bind(str(path))
         self.socket.listen(8)
-        self.socket.settimeout(PATIENCE)
+        self.socket.settimeout(patience.PATIENCE)
         self.connections = []
 
     def accept(self):

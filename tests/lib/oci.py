@@ -14,7 +14,6 @@ import uuid
 import patience
 
 PATHS = {"runc": ("/usr/sbin/runc", "/usr/bin/runc"), "crun": ("/usr/bin/crun",)}
-COMMAND_TIMEOUT = 60  # seconds of patience; a runtime that takes longer hangs
 
 
 def runtime_path(kind):
@@ -42,7 +41,7 @@ def shared_rootfs():
 def spec_text(kind):
     """The unmodified output of `runc spec` or `crun spec`."""
     with tempfile.TemporaryDirectory(prefix="podqos-test-spec-") as directory:
-        subprocess.run([runtime_path(kind), "spec"], cwd=directory, check=True, timeout=COMMAND_TIMEOUT)
+        subprocess.run([runtime_path(kind), "spec"], cwd=directory, check=True)
         return pathlib.Path(directory, "config.json").read_text(encoding="utf-8")
 
 
@@ -91,9 +90,9 @@ class Failed(AssertionError):
     """A runtime command that a test expected to succeed."""
 
 
-def call(command, seconds, check=True, stdin=None, cwd=None):
+def call(command, check=True, stdin=None, cwd=None):
     """patience.call; check: raise Failed on a non-zero status."""
-    done = patience.call(command, seconds, stdin, cwd)
+    done = patience.call(command, stdin, cwd)
     if check and done.returncode != 0:
         raise Failed(f"{' '.join(done.args)}: exit {done.returncode}\n{done.stderr}{done.stdout}")
     return done
@@ -105,10 +104,8 @@ class Runtime:
     `prefix` is the argv before the verb without the global flags: [runc] or [podqos-runtime, --config, FILE].
     """
 
-    def __init__(self, kind, state, prefix=None, seconds=COMMAND_TIMEOUT):
-        """`seconds`: patience with each command; see patience.run."""
+    def __init__(self, kind, state, prefix=None):
         self.kind = kind
-        self.seconds = seconds
         self.root = pathlib.Path(state)
         self.root.mkdir(parents=True, exist_ok=True)
         self.prefix = list(prefix) if prefix else [runtime_path(kind)]
@@ -119,7 +116,7 @@ class Runtime:
 
     def call(self, *args, check=True, cwd=None, stdin=None, argv=None):
         """Runs a verb, or `argv` as it is; text stdout and stderr."""
-        return call(argv or self.command(*args), self.seconds, check, stdin, cwd)
+        return call(argv or self.command(*args), check, stdin, cwd)
 
     def create(self, name, bundle, *flags, check=True):
         self.bundles[name] = bundle

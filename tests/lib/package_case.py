@@ -35,7 +35,7 @@ WORK = pathlib.Path("/run/podqos-test")  # in the guest: an overlay cannot stand
 
 def output(*command, **options):
     """What a command prints; it has to succeed."""
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, timeout=180, **options)
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, **options)
     if done.returncode != 0:
         raise AssertionError(f"{command}: exit {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout
@@ -175,14 +175,13 @@ class BuiltCase(unittest.TestCase):
 
     def check_with(self, *command):
         """What looks for faults in packages finds none."""
-        done = subprocess.run([*command, self.package, self.plugin], capture_output=True, text=True, check=False,
-                              timeout=600)
+        done = subprocess.run([*command, self.package, self.plugin], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def check_life(self, file, flavour, *classes):
         """The file's classes in a guest."""
         with unittest.mock.patch.dict(os.environ, PODQOS_PACKAGES=str(self.package.parent)):
-            done = guest.Guest(flavour, timeout=600).run_test(file, *classes, show=True, installed=False)
+            done = guest.Guest(flavour).run_test(file, *classes, show=True, installed=False)
         self.assertEqual(done.returncode, 0, f"in the guest with {flavour}")
 
 

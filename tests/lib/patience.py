@@ -3,16 +3,20 @@
 A deadline of the wall clock says nothing about what waits: beside twenty other processes that compute, all takes twenty
 times as long. So a turn of waiting counts as long as it was meant to be, not as long as it took, and in each turn this
 machine has to get a process started and ended as well, which takes the longer, the busier it is.
+
+One patience is for all, many times what anything takes that is waited for here. A program that is no more than a step
+of a test is waited for without an end: ctest has one for the test (TIMEOUT).
 """
 
 import subprocess
 import tempfile
 import time
 
+PATIENCE = 600  # seconds; only a test that fails waits for them
 TURN = 0.05  # seconds
 
 
-def turns(seconds, pause=time.sleep, length=TURN):
+def turns(seconds=PATIENCE, pause=time.sleep, length=TURN):
     """Yields once at the beginning and after each turn, until turns of so many seconds are over."""
     yield
     for _ in range(round(seconds / length)):
@@ -21,7 +25,7 @@ def turns(seconds, pause=time.sleep, length=TURN):
         yield
 
 
-def until(condition, seconds, length=TURN):
+def until(condition, seconds=PATIENCE, length=TURN):
     """Returns what `condition` gives: as soon as it is true, or else when the patience ends."""
     found = None
     for _ in turns(seconds, length=length):
@@ -30,31 +34,36 @@ def until(condition, seconds, length=TURN):
     return found
 
 
-def wait_for(condition, seconds, what):
+def expect(condition, what):
     """Returns what `condition` gives as soon as it is true."""
+    return wait_for(condition, PATIENCE, what)
+
+
+def wait_for(condition, seconds, what):
+    """expect() with another patience."""
     if found := until(condition, seconds):
         return found
     raise AssertionError(f"{what}: not in {seconds} s")
 
 
-def capture(command, seconds, stdin=b"", **given):
+def capture(command, stdin=b"", **given):
     """run(), with what it writes as stdout and stderr, in bytes."""
-    return run(command, seconds, stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **given)
+    return run(command, stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **given)
 
 
-def call(command, seconds, stdin=None, cwd=None):
+def call(command, stdin=None, cwd=None):
     """run() with text. What is written goes to files: a container that stays would keep a pipe open."""
     given = stdin.encode() if isinstance(stdin, str) else stdin
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        done = run(list(map(str, command)), seconds, given, stdout=out, stderr=err, cwd=cwd)
+        done = run(list(map(str, command)), given, stdout=out, stderr=err, cwd=cwd)
         for stream in (out, err):
             stream.seek(0)
         said = (stream.read().decode("utf-8", "replace") for stream in (out, err))
         return subprocess.CompletedProcess(done.args, done.returncode, *said)
 
 
-def run(command, seconds, stdin=None, **given):
-    """subprocess.run with a patience of so many seconds, and `stdin` as bytes; its output goes to where `given` says."""
+def run(command, stdin=None, **given):
+    """subprocess.run with patience, and `stdin` as bytes; its output goes to where `given` says."""
     source = subprocess.DEVNULL if stdin is None else subprocess.PIPE
     with subprocess.Popen(command, stdin=source, **given) as process:
         pending, output = [stdin], []
@@ -65,8 +74,8 @@ def run(command, seconds, stdin=None, **given):
             except subprocess.TimeoutExpired:
                 pass
 
-        for _ in turns(seconds, attend, length=1):
+        for _ in turns(pause=attend, length=1):
             if process.returncode is not None:
                 return subprocess.CompletedProcess(command, process.returncode, *output)
         process.kill()
-        raise subprocess.TimeoutExpired(command, seconds)
+        raise subprocess.TimeoutExpired(command, PATIENCE)

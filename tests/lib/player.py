@@ -64,7 +64,7 @@ class Case(harness.TestCase):
             if not self.stepper.exists():
                 oracle.build_stepper(self.stepper)
             command = [str(self.stepper), *map(str, kill), str(self.count_file), *command]
-        done = patience.capture(command, 60, stdin)
+        done = patience.capture(command, stdin)
         if not kill:
             self.assertEqual((done.returncode, done.stderr), (0, b""))
             return False
@@ -91,7 +91,7 @@ class Case(harness.TestCase):
         if made.process is None:
             return
         made.process.kill()
-        made.process.wait(timeout=20)
+        made.process.wait()
         made.process = None
         self.running.remove(made)
         self.machine.remove(made.cgroup)

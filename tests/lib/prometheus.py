@@ -19,7 +19,6 @@ import patience
 
 CACHE = pathlib.Path(__file__).resolve().parents[2] / "build/guest-root/prometheus"
 PROGRAMS = ("prometheus", "promtool")
-PATIENCE = 30  # seconds; it starts within one
 
 
 def programs():
@@ -32,7 +31,7 @@ def programs():
             os.chmod(part, 0o755)
             fetch = ("apt-get download -q prometheus && dpkg-deb --fsys-tarfile prometheus_*.deb |"
                      " tar -x ./usr/bin/prometheus ./usr/bin/promtool")
-            done = subprocess.run(["sh", "-c", fetch], cwd=part, capture_output=True, text=True, check=False, timeout=300)
+            done = subprocess.run(["sh", "-c", fetch], cwd=part, capture_output=True, text=True, check=False)
             if not all(pathlib.Path(part, "usr/bin", name).exists() for name in PROGRAMS):
                 raise unittest.SkipTest(f"prometheus cannot be fetched: {done.stderr.strip()}")
             with contextlib.suppress(OSError):  # another test was faster
@@ -47,7 +46,7 @@ def yaml_of(path):
 
 def promtool(*words, **more):
     """What promtool says; its exit status has to be 0."""
-    done = subprocess.run([programs() / "promtool", *words], capture_output=True, text=True, check=False, timeout=60, **more)
+    done = subprocess.run([programs() / "promtool", *words], capture_output=True, text=True, check=False, **more)
     if done.returncode != 0:
         raise AssertionError(f"promtool {words}: exit {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout + done.stderr
@@ -71,24 +70,25 @@ class Server:
                 [programs() / "prometheus", f"--config.file={self.folder}/prometheus.yaml",
                  f"--storage.tsdb.path={self.folder}/data", f"--web.listen-address={self.address}"],
                 stdout=log, stderr=log)
-        patience.wait_for(self.is_ready, PATIENCE, "Prometheus is ready")
+        patience.expect(self.is_ready, "Prometheus is ready")
 
     def is_ready(self):
         if self.process.poll() is not None:
             raise AssertionError((self.folder / "log").read_text(encoding="utf-8"))
-        with contextlib.suppress(OSError), urllib.request.urlopen(f"http://{self.address}/-/ready", timeout=1) as answer:
+        url = f"http://{self.address}/-/ready"
+        with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=patience.PATIENCE) as answer:
             return answer.status == 200
         return False
 
     def stop(self):
         self.process.terminate()
-        self.process.wait(PATIENCE)
+        self.process.wait()
 
     def get(self, path, **query):
         """The "data" of an answer of its API; its error is one of the test."""
         url = f"http://{self.address}/api/v1/{path}?{urllib.parse.urlencode(query)}"
         try:
-            with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
+            with urllib.request.urlopen(url, timeout=patience.PATIENCE) as answer:
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{query or path}: {error.read().decode()}") from error

@@ -15,7 +15,6 @@ import tempfile
 import harness
 import machine as machines
 
-TIMEOUT = 120  # seconds, for every process
 TIER = "burstable"
 ENGINE_CONFIG = harness.REPOSITORY / "tests/data/bundles/containerd.json"  # 10 KB, with the seccomp profile that engines add
 UID = "0b6f3b4e-6c0f-4f6e-9d0c-6a1c7d2f5b10"
@@ -24,8 +23,7 @@ NOTHING = "/bin/true"  # a runtime that does nothing
 
 def run(command, **options):
     """A process that must succeed without a word of complaint; its output as text."""
-    done = subprocess.run([str(c) for c in command], capture_output=True, check=False,
-                          timeout=options.pop("timeout", TIMEOUT), **options)
+    done = subprocess.run([str(c) for c in command], capture_output=True, check=False, **options)
     if done.returncode != 0 or done.stderr:
         text = (done.stdout + done.stderr).decode("utf-8", "replace")
         raise RuntimeError(f"{' '.join(map(str, command))}: exit {done.returncode}\n{text}")
@@ -69,7 +67,7 @@ class Scenario:
     def __exit__(self, *_):
         for process in self.processes:
             process.kill()
-            process.wait(timeout=TIMEOUT)
+            process.wait()
         for _ in range(20):
             self.machine.sweep(self.root)
             if not self.machine.exists(self.root):
@@ -132,7 +130,7 @@ class Scenario:
     def leave(self, container):
         """What the runtime does before poststop: process and cgroup of the container are gone."""
         container.process.kill()
-        container.process.wait(timeout=TIMEOUT)
+        container.process.wait()
         for directory in self.machine.directories(container.cgroup):
             os.rmdir(directory)
 

@@ -22,7 +22,6 @@ ON_SYSTEMD = os.environ.get("PODQOS_SOAK_DRIVER") == "systemd"
 KEPT_LOG = os.environ.get("PODQOS_SOAK_LOG")
 HISTORY = 25  # events shown when one fails
 LINES = 12  # of the log, shown with them
-PATIENCE = 10  # seconds until systemd has done what it was asked for
 
 
 class Runtime(oci.Runtime):
@@ -105,7 +104,7 @@ class SoakCase(harness.TestCase):
         return living
 
     def check(self):
-        for _ in patience.turns(PATIENCE if ON_SYSTEMD else 0):
+        for _ in patience.turns() if ON_SYSTEMD else (None,):
             if not (wrong := self.differences()):
                 return
         if wrong:
@@ -141,7 +140,7 @@ class SoakCase(harness.TestCase):
     def assert_no_unit_left(self):
         """The slice above kubepods is the administrator's: podqos leaves it."""
         units.call("stop", os.path.basename(machines.slice_of(self.root)))
-        for _ in patience.turns(PATIENCE):
+        for _ in patience.turns():
             if not (left := units.loaded(f"{self.units}*") + units.kept(self.units)):
                 break
         self.assertEqual(left + units.cgroups(self.units), [])
@@ -178,7 +177,7 @@ class SoakCase(harness.TestCase):
         pid = next((p for i, p in self.living() if i is instance), None)
         instance.runtime.call("kill", instance.id, "KILL")
         # Newer kernels let a zombie out of its cgroup only once it has left its processor for good.
-        for _ in patience.turns(PATIENCE, length=0.002):
+        for _ in patience.turns(length=0.002):
             if not machines.alive(pid) and pid not in self.machine.processes(self.truth.kubepods):
                 break
         else:

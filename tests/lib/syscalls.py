@@ -5,7 +5,6 @@ import pathlib
 import re
 import subprocess
 
-TIMEOUT = 120  # seconds
 LINE = re.compile(r"^(\d+) +(\w+)\((.*)\) += (-?\w+)(?: .*)?$")
 UNFINISHED = re.compile(r"^(\d+) +(.*) <unfinished \.\.\.>$")
 RESUMED = re.compile(r"^(\d+) +<\.\.\. \w+ resumed>(.*)$")
@@ -17,8 +16,7 @@ Call = collections.namedtuple("Call", "name arguments result pid")
 def trace(program, file):
     """Runs a spawn.Program under strace; its calls, execve excepted. `file` keeps strace's own words."""
     command = ["strace", "-f", "-X", "raw", "-xx", "-s", "1048576", "-o", str(file), *map(str, program.argv)]
-    done = subprocess.run(command, input=program.given, capture_output=True, check=False, cwd=program.cwd,
-                          timeout=TIMEOUT)
+    done = subprocess.run(command, input=program.given, capture_output=True, check=False, cwd=program.cwd)
     if done.returncode != 0 or done.stderr:
         raise RuntimeError(f"strace {program.argv}: exit {done.returncode}: {done.stderr.decode()}")
     calls = []

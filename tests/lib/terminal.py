@@ -12,7 +12,6 @@ import subprocess
 import termios
 
 LINES = 24
-SECONDS = 60
 
 
 def run(command, columns, keys=(), **environment):
@@ -33,7 +32,7 @@ def run(command, columns, keys=(), **environment):
             for seen in [each for each in keys if each.encode() in text]:
                 os.write(shown, keys.pop(seen).encode())
         os.close(shown)
-        return process.wait(SECONDS), text.decode().replace("\r\n", "\n")
+        return process.wait(), text.decode().replace("\r\n", "\n")
 
 
 def plain(text):

@@ -55,7 +55,7 @@ class Completion(unittest.TestCase):
             command, script = SHELLS[shell]
             environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "HOME": directory}
             done = subprocess.run([*command, SCRIPTS / script, line], capture_output=True, text=True, check=False,
-                                  cwd=directory, env=environment, timeout=60)
+                                  cwd=directory, env=environment)
         # fish and zsh end with that of their last command, which may have found nothing.
         self.assertEqual((done.stderr, done.returncode in (0, 1)), ("", True))
         return done.stdout.split()

@@ -54,8 +54,7 @@ def configured_docker(**more):
 
 
 def state(unit):
-    return subprocess.run(["systemctl", "is-active", unit], capture_output=True, text=True, check=False,
-                          timeout=engine.TIMEOUT).stdout.strip()
+    return subprocess.run(["systemctl", "is-active", unit], capture_output=True, text=True, check=False).stdout.strip()
 
 
 def unmask(*units):
@@ -81,7 +80,7 @@ def client_of_containerd():
     """Starts containerd.service, with an image, once in a guest."""
     start_containerd_service()
     client = cri.Client(SOCKET)
-    client.wait(containerd.PATIENCE)
+    client.wait()
     containerd.load_image(client, SOCKET, containerd.pause_image())
     return client
 
@@ -122,11 +121,10 @@ class Containerd(unittest.TestCase):
         self.assertEqual((tree["top"]["cgroup"], tree["top"]["cpuWeight"]), ("/podqos", 39))
         self.cri.stop_pod(sandbox)
         self.cri.remove_pod(sandbox)
-        patience.wait_for(lambda: not pathlib.Path("/sys/fs/cgroup/podqos").exists(), containerd.PATIENCE,
-                          "the end of the tree")
+        patience.expect(lambda: not pathlib.Path("/sys/fs/cgroup/podqos").exists(), "the end of the tree")
 
     def wait(self):
-        self.cri.wait(containerd.PATIENCE)
+        self.cri.wait()
 
     def test_wrapper(self):
         stock = CONFIG.read_bytes()
@@ -239,7 +237,7 @@ class Doctor(unittest.TestCase):
         configure("containerd", "--method", "wrapper")
         remedy = self.outcome("known", "problem", f"since before {CONFIG} changed")
         engine.call("sh", "-c", remedy)
-        self.cri.wait(containerd.PATIENCE)
+        self.cri.wait()
         self.outcome("known", "ok")
         self.outcome("registered", "ok", "wrapper")
         self.outcome("used", "warning", "no running container")
@@ -254,7 +252,7 @@ class Doctor(unittest.TestCase):
         self.outcome("plugin", "ok", "connected")
         engine.call("systemctl", "stop", "podqos-nri.service")
         engine.call("sh", "-c", self.outcome("plugin", "problem", "not running"))
-        patience.wait_for(lambda: doctor("containerd")["plugin"]["outcome"] == "ok", containerd.PATIENCE, "the plugin")
+        patience.expect(lambda: doctor("containerd")["plugin"]["outcome"] == "ok", "the plugin")
 
     def test_another_program_of_podqos_name(self):
         stock = CONFIG.read_bytes()
@@ -463,7 +461,7 @@ class ThreeEngines(unittest.TestCase):
     def setUpClass(cls):
         cls.cri = client_of_containerd()
         configure("containerd", "--method", "wrapper", "--restart")
-        cls.cri.wait(containerd.PATIENCE)
+        cls.cri.wait()
         podman.configure_podman()
         cls.podman = podman.Podman("crun", "systemd")
         docker.configure("systemd")
@@ -510,8 +508,8 @@ class ThreeEngines(unittest.TestCase):
             self.assertEqual(tree["tiers"][2]["memoryLimitBytes"], engine.NODE_MEMORY - (256 << 20))
 
     def check_trees(self, *roots):
-        patience.wait_for(lambda: [tree["kubepods"] for tree in self.status()["trees"]] == list(roots),
-                          containerd.PATIENCE, f"trees {roots}")
+        patience.expect(lambda: [tree["kubepods"] for tree in self.status()["trees"]] == list(roots),
+                        f"trees {roots}")
         for root in self.TREES:
             self.assertEqual(pathlib.Path(f"/sys/fs/cgroup{root}").exists(), root in roots, root)
 
@@ -544,7 +542,7 @@ def setUpModule():
 
 
 def of(root, *names):
-    return guest.Guest("systemd", root=root, timeout=900), __file__, *names
+    return guest.Guest("systemd", root=root), __file__, *names
 
 
 if __name__ == "__main__":

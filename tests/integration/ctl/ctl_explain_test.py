@@ -7,7 +7,6 @@ Run with PODQOS_BIN naming the directory of the programs, or with --bin DIR.
 import json
 import os
 import pathlib
-import re
 import stat
 import subprocess
 import sys
@@ -187,7 +186,7 @@ class Batch(unittest.TestCase):
                 process.stdin.flush()
                 self.assertEqual(json.loads(process.stdout.readline())["id"], number)
             process.stdin.close()
-            self.assertEqual(process.wait(timeout=10), 0)
+            self.assertEqual(process.wait(), 0)
 
     def test_hugepage_sizes_and_weight_formula(self):
         params = {"hugePageSizes": ["64KB"], "weightFormula": "log", "podPidsLimit": 10}

@@ -92,7 +92,7 @@ class Views(harness.TestCase):
             for options, wanted in (([], wrong), (["-o", "json"], wrong), (["--exit-zero"], 0)):
                 with self.subTest(wrong=wrong, options=options):
                     done = subprocess.run([harness.CTL, *config, "status", *options], capture_output=True, text=True,
-                                          check=False, timeout=harness.CALL_TIMEOUT)
+                                          check=False)
                     self.assertEqual(done.returncode, wanted, done.stdout + done.stderr)
             self.machine.enter(self.pid, self.elsewhere)
 
@@ -111,7 +111,7 @@ class Views(harness.TestCase):
         script = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && shift && exec "$@"'
         command = ["unshare", "--mount", "sh", "-c", script, "sh", str(self.podqos.state), str(harness.CTL),
                    "--config", str(self.podqos.config(self.kind)), *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=harness.CALL_TIMEOUT)
+        return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @harness.for_each_runtime
@@ -337,7 +337,7 @@ class Reconcile(harness.TestCase):
                 file = os.fstat(err.fileno())
                 stream = f"{file.st_dev}:{file.st_ino + (0 if to_journal else 1)}"
                 done = subprocess.run(command, stdout=subprocess.PIPE, stderr=err, check=False,
-                                      env={**os.environ, "JOURNAL_STREAM": stream}, timeout=harness.CALL_TIMEOUT)
+                                      env={**os.environ, "JOURNAL_STREAM": stream})
                 err.seek(0)
                 self.assertEqual((done.returncode, done.stdout), (1, b""))
                 self.assertEqual(err.read().count(b"quota of 170000000000000 us"), told)

@@ -145,7 +145,7 @@ class Pods(Checks):
 
     def test_a_container_whose_end_was_missed(self):
         os.kill(self.pid, signal.SIGKILL)
-        patience.wait_for(lambda: not machines.alive(self.pid), 10, "the end of the container")
+        patience.expect(lambda: not machines.alive(self.pid), "the end of the container")
         self.mend(self.assert_bad("pods", "containers", "not running", outcome="warning"))
 
     def test_a_pod_cgroup_without_record(self):
@@ -177,7 +177,7 @@ class Tiers(BusyCase, Checks):
         tier, amounts = self.tier_path("besteffort"), {"cpu": "100m", "memory": "384Mi"}
         self.launch(pod("late", container("app", requests=amounts, limits=amounts)), "app")
         self.start(pod("hog", container("hog")), "hog", "dd if=/dev/zero bs=150M count=1 2>/dev/null | sleep 1000")
-        patience.wait_for(lambda: self.machine.read(tier, "usage") >= 150 * MI, 30, "the hog has its memory")
+        patience.expect(lambda: self.machine.read(tier, "usage") >= 150 * MI, "the hog has its memory")
         self.podqos.settings["qosReserved"] = {"memory": "100%"}
         self.podqos.ctl("reconcile", "--converge", "0")
         remedy = self.assert_bad("pods", "tiers", tier, outcome="warning")
@@ -185,7 +185,7 @@ class Tiers(BusyCase, Checks):
 
 
 def call(*command):
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 class Kernel(unittest.TestCase):

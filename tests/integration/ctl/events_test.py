@@ -73,7 +73,7 @@ class Events(harness.TestCase):
         self.wrapper.delete(self.ids[2])
         self.assertRegex(process.stdout.readline(), "released +events-2 ")
         process.stdout.close()
-        self.assertEqual(process.wait(harness.CALL_TIMEOUT), 0)
+        self.assertEqual(process.wait(), 0)
         self.assertEqual(process.stderr.read(), "")
         process.stderr.close()
 

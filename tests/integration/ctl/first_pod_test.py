@@ -88,8 +88,7 @@ class Pages(unittest.TestCase):
     def run_script(self, script):
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run(["bash", "-euxc", script], cwd=PLACE, env=environment, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
-                              timeout=engine.TIMEOUT)
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         print(done.stdout, flush=True)
         self.assertEqual(done.returncode, 0)
         return done.stdout
@@ -128,13 +127,13 @@ class Pages(unittest.TestCase):
         CRICTL.write_text(f"#!/bin/sh\nexec python3 {harness.REPOSITORY}/tests/lib/crictl.py \"$@\"\n", encoding="ascii")
         CRICTL.chmod(0o755)
         client = cri.Client(crictl.SOCKET)
-        client.wait(containerd.PATIENCE)
+        client.wait()
         containerd.load_image(client, crictl.SOCKET, containerd.pause_image(), IMAGE)
         self.addCleanup(remove_pods, client)
 
         def plain():
             """What NVIDIA's runtime is told of a pod."""
-            client.wait(containerd.PATIENCE)
+            client.wait()
             sandbox = client.run_pod(cri.sandbox("plain", "plain-1"), "")
             client.start(client.create(sandbox, cri.container("app", IMAGE)))
             remove_pods(client)
@@ -185,7 +184,7 @@ class Pages(unittest.TestCase):
         self.assertEqual(plain(), before)
 
 
-class Guests(guest.cases({root: (guest.Guest("systemd", root=root, timeout=900), __file__) for root in ("trixie", "testing")},
+class Guests(guest.cases({root: (guest.Guest("systemd", root=root), __file__) for root in ("trixie", "testing")},
                          installed=False)):
     """Here, with the packages for those there."""
 

@@ -15,7 +15,6 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
 import configure_guest_test as services  # noqa: E402
-import containerd  # noqa: E402
 import docker  # noqa: E402
 import engine  # noqa: E402
 import guest  # noqa: E402
@@ -72,7 +71,7 @@ class Engines(Case):
         engine.call("sh", "-c", remedy.removeprefix("fix: "))
 
     def wait_for(self, name):
-        patience.wait_for(lambda: services.doctor("containerd")[name]["outcome"] == "ok", containerd.PATIENCE, name)
+        patience.expect(lambda: services.doctor("containerd")[name]["outcome"] == "ok", name)
 
     def test_registered_wrongly(self):
         stock = services.CONFIG.read_bytes()
@@ -326,4 +325,4 @@ def setUpModule():
 
 if __name__ == "__main__":
     harness.main(("runc",), in_guest=[Engines, Containers, Broken, Kills, Guide], here=[guest.cases({
-        "debian_13": (guest.Guest("systemd", root="trixie", timeout=900), __file__)})])
+        "debian_13": (guest.Guest("systemd", root="trixie"), __file__)})])

@@ -14,7 +14,7 @@ import terminal  # noqa: E402
 
 ERASED = "\r\x1b[K"
 SLOW = "#!/bin/sh\nsleep 1.8\necho crio version 1.24.1\n"  # less than `status` waits for each
-WAITING = r"(\r\d s: waiting for crio\x1b\[K)+"
+WAITING = r"(\r\d+ s: waiting for crio\x1b\[K)+"
 
 
 @harness.runc_only
@@ -47,7 +47,7 @@ class Progress(harness.TestCase):
                 self.assertRegex(line, f"^{WAITING}")
                 self.assertEqual(end, ERASED)
                 # Only the line comes before its end, and nothing of it after.
-                self.assertEqual(re.sub(r"\r\d s: [a-z, ]*(crio)?\x1b\[K", "", line), "")
+                self.assertEqual(re.sub(r"\r\d+ s: [a-z, ]*(crio)?\x1b\[K", "", line), "")
                 self.assertNotIn(" s: ", after)
         self.assertIn("measuring usage for a second", shown[-1])
 
@@ -57,7 +57,7 @@ class Progress(harness.TestCase):
         with (self.podqos.state / "lock").open("w", encoding="ascii") as held:
             fcntl.flock(held, fcntl.LOCK_EX)
             text = terminal.run(command, 20)[1]
-        self.assertRegex(text, "^\r\\d s: reading pods, …\x1b\\[K.*\r\x1b\\[Kpodqosctl: lock ")
+        self.assertRegex(text, "^\r\\d+ s: reading pods, …\x1b\\[K.*\r\x1b\\[Kpodqosctl: lock ")
 
     def test_interrupted(self):
         """Both processes end, and the line is erased."""

@@ -120,7 +120,7 @@ class Report(harness.TestCase):
                     [browser, "--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files",
                      f"--user-data-dir={self.place}/profile", f"--blink-settings=preferredColorScheme={scheme}",
                      "--dump-dom", (self.place / "frames.html").as_uri()],
-                    capture_output=True, text=True, check=True, timeout=60).stdout
+                    capture_output=True, text=True, check=True).stdout
                 measured = re.findall(r"measured (\d+) (rgb\(.*?\))", shown)
                 self.assertEqual([behind for _, behind in measured], [colour] * len(WIDTHS), shown[-2000:])
                 for (needed, _), width in zip(measured, WIDTHS, strict=True):

@@ -80,7 +80,7 @@ class Screen:
 
     def await_text(self, wanted):
         """The lines of the first screen with this text."""
-        for _ in patience.turns(20):
+        for _ in patience.turns():
             lines = self.lines()
             if lines and wanted in "\n".join(lines):
                 return lines
@@ -106,8 +106,7 @@ class Top(harness.TestCase):
         self.command = [str(harness.CTL), "--config", str(self.podqos.config(self.kind)), "top"]
 
     def sample(self, *arguments):
-        said = subprocess.run([*self.command, "-o", "json", *arguments], capture_output=True, text=True, check=True,
-                              timeout=60)
+        said = subprocess.run([*self.command, "-o", "json", *arguments], capture_output=True, text=True, check=True)
         self.assertEqual(said.stderr, "")
         return [json.loads(line) for line in said.stdout.splitlines()]
 
@@ -115,7 +114,7 @@ class Top(harness.TestCase):
         """Of a second in which the burning one gets 200m at most; a busy machine gives it less."""
         path = self.pod_path("burstable", "top-burn")
         before = stat_of(self.machine, path)
-        for _ in patience.turns(10):  # until the memory is filled
+        for _ in patience.turns():  # until the memory is filled
             if memory_of(self.machine, self.pod_path("guaranteed", "top-fill")) >= 20 * MI:
                 break
         (sample,) = self.sample("--once")
@@ -149,7 +148,7 @@ class Top(harness.TestCase):
         one, two = self.sample("-n", "2", "-d", "0.2", "--tier", "Burstable")
         self.assertEqual([each["uid"] for each in one["pods"] + two["pods"]], ["top-burn"] * 2)
         said = subprocess.run([*self.command, "-n1", "-d", "0.1", "--flat", "--sort", "memory"], capture_output=True,
-                              text=True, check=True, timeout=60).stdout.splitlines()
+                              text=True, check=True).stdout.splitlines()
         self.assertTrue(said[2].startswith("top-fill/app "), said)
         with subprocess.Popen([*self.command, "--batch", "-d", "0.1", "-o", "json"], stdout=subprocess.PIPE) as endless:
             def wait_for(count):
@@ -178,7 +177,7 @@ class Top(harness.TestCase):
                 screen.await_text("any key: back")
                 screen.press("x")
                 screen.resize(60, 10)
-                for _ in patience.turns(20):
+                for _ in patience.turns():
                     if len(screen.lines()) == 10:
                         break
                 self.assertEqual([line for line in screen.lines() if len(line) > 60], [])
@@ -200,17 +199,17 @@ class Top(harness.TestCase):
             os.fchmod(config.fileno(), 0o644)
             command = [self.command[0], "--config", config.name, "top", "--once"]
             nobody = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups", *command], cwd="/",
-                                    capture_output=True, text=True, check=False, timeout=60)
+                                    capture_output=True, text=True, check=False)
         self.assertEqual((nobody.returncode, nobody.stdout), (1, ""))
         self.assertIn("run it as root (sudo podqosctl", nobody.stderr)
         broken = subprocess.run([self.command[0], "--config", "/nowhere", "top", "--once", "-d", "0.1"],
-                                capture_output=True, text=True, check=False, timeout=60)
+                                capture_output=True, text=True, check=False)
         self.assertEqual(broken.returncode, 1)
         self.assertIn("/nowhere", broken.stderr)
         self.assertTrue(broken.stdout.startswith("podqos top: "))
 
     def assert_gone(self, screen):
-        self.assertEqual(screen.process.wait(timeout=60), 0)
+        self.assertEqual(screen.process.wait(), 0)
         self.assertEqual(termios.tcgetattr(screen.inner), screen.before)
         self.assertTrue(screen.read().endswith("\x1b[?25h\x1b[?1049l"), screen.text[-100:])
 
@@ -220,7 +219,7 @@ class Top(harness.TestCase):
             self.podqos.state.rename(self.podqos.state.with_name("elsewhere"))
             self.podqos.state.write_text("", encoding="utf-8")
             try:
-                self.assertEqual(screen.process.wait(timeout=60), 1)
+                self.assertEqual(screen.process.wait(), 1)
             finally:
                 self.podqos.state.unlink()
                 self.podqos.state.with_name("elsewhere").rename(self.podqos.state)

@@ -16,12 +16,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 import guest  # noqa: E402
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
-import patience  # noqa: E402
 import shown  # noqa: E402
 
 TUTORIAL = harness.REPOSITORY / "docs/tutorial.md"
 BLOCK = re.compile(r"^```(sh|text)\n(.*?)^```\n(\n?)", re.MULTILINE | re.DOTALL)
-PATIENCE = 240  # seconds for the whole tutorial; it takes twenty where nothing else runs
 
 
 def steps(text):
@@ -109,7 +107,7 @@ class Tutorial(unittest.TestCase):
             script += [f"exec >{self.tmp}/{number} 2>&1", commands]
         file = self.tmp / "script"
         file.write_text("\n".join(script), encoding="utf-8")
-        return patience.run(["bash", file], PATIENCE).returncode
+        return subprocess.run(["bash", file], check=False, stdin=subprocess.DEVNULL).returncode
 
     def test_commands_and_what_they_print(self):
         status = self.run_steps()
@@ -125,7 +123,7 @@ class Tutorial(unittest.TestCase):
     def assert_nothing_left(self):
         self.assertEqual(machines.Machine().leftovers("/podqos"), [])
         self.assertFalse(pathlib.Path("/etc/podqos/conf.d/tutorial.json").exists())
-        left = subprocess.run(["runc", "list", "--quiet"], capture_output=True, text=True, check=True, timeout=60)
+        left = subprocess.run(["runc", "list", "--quiet"], capture_output=True, text=True, check=True)
         self.assertEqual(left.stdout, "")
 
 

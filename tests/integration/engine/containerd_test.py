@@ -169,7 +169,7 @@ class KilledShim(ContainerdCase):
         container = self.start(sandbox, BURSTABLE, "web")
         self.assert_pod(BURSTABLE, sandbox, {"web": container})
         os.kill(containerd.shim(self.cri.pid(container)), signal.SIGKILL)
-        patience.until(lambda: self.cri.containers() == {container: cri.EXITED}, 20)
+        patience.until(lambda: self.cri.containers() == {container: cri.EXITED})
         self.assertEqual(self.cri.containers(), {container: cri.EXITED})
         self.end(sandbox)
 
@@ -289,14 +289,14 @@ class Preinstalled(AllClasses):
         refused = f"another podqos-nri (process {pid}) holds"
         engine.call("systemctl", "start", "--no-block", containerd.Service.UNIT)
         self.addCleanup(engine.call, "systemctl", "stop", containerd.Service.UNIT)
-        patience.wait_for(lambda: self.plugin.said(refused), 60, "the service has been refused")
+        patience.expect(lambda: self.plugin.said(refused), "the service has been refused")
         engine.call("systemctl", "stop", containerd.Service.UNIT)
         self.assertEqual(self.plugin.pid, pid)
 
     def check_end(self, pid):
         """It ends with containerd."""
         self.daemon.stop()
-        patience.wait_for(lambda: not machines.alive(pid), 20, "the plugin has ended")
+        patience.expect(lambda: not machines.alive(pid), "the plugin has ended")
         self.daemon.start()
 
 

@@ -90,6 +90,6 @@ def setUpModule():
 
 if __name__ == "__main__":
     harness.main(
-        ("runc",), here=[guest.cases({"testing": (guest.Guest("systemd", root="testing", timeout=900), __file__)})],
+        ("runc",), here=[guest.cases({"testing": (guest.Guest("systemd", root="testing"), __file__)})],
         in_guest=engine.cells(__name__, *(((Pods,), {"driver": driver, "kind": kind})
                                           for driver, kind in (("systemd", "runc"), ("cgroupfs", "crun")))))

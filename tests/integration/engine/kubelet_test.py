@@ -303,7 +303,7 @@ def guests():
     machines = {}
     for (root, *cell), chosen in GUESTS.items():
         names = [".".join(["_".join((cls, *cell)), *method]) for cls, *method in (one.split(".") for one in chosen)]
-        machines["_".join((root, *cell))] = guest.Guest("systemd", root=root, timeout=1800), __file__, *names
+        machines["_".join((root, *cell))] = guest.Guest("systemd", root=root), __file__, *names
     return guest.cases(machines, at_a_time=2)
 
 

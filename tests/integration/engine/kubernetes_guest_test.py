@@ -64,7 +64,7 @@ class DaemonPod:
     def start(self):
         """Until it is ready."""
         self.launch()
-        if not patience.until(self.is_ready, 60):
+        if not patience.until(self.is_ready):
             raise AssertionError(f"the pod is not ready:\n{self.log()}")
 
     def launch(self):
@@ -164,7 +164,7 @@ class DaemonSet(ContainerdCase):
                 self.cri.remove(container)
 
         def wait_for(number, what):
-            patience.wait_for(lambda: len(placed) >= number or created.done(), 60, what)
+            patience.expect(lambda: len(placed) >= number or created.done(), what)
 
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             created = pool.submit(create)
@@ -176,7 +176,7 @@ class DaemonSet(ContainerdCase):
                 wait_for(len(placed) + 2, "two containers")
                 self.assertGreaterEqual(old.samples()[CREATED], asked + 1)
                 self.assertEqual(old.stop(), 0)
-                patience.wait_for(lambda: self.plugin.request("/readyz").text == "ok\n", 60, "the new one serves")
+                patience.expect(lambda: self.plugin.request("/readyz").text == "ok\n", "the new one serves")
                 wait_for(len(placed) + 3, "three containers more")
             finally:
                 ended.set()
@@ -245,7 +245,7 @@ class Told(ContainerdCase):
         with self.assertRaisesRegex(AssertionError, "exit 137"):
             self.cri.exec(web, "dd", "if=/dev/zero", "of=/dev/null", "bs=200M", "count=1", timeout=120)
         killed = "OOM-killed by its own limit (128Mi)"
-        patience.wait_for(lambda: killed in self.says("events", "--wide", "--pod", BURSTABLE.uid), 60, killed)
+        patience.expect(lambda: killed in self.says("events", "--wide", "--pod", BURSTABLE.uid), killed)
         self.assertEqual(self.cri.pid(web), pid)
         for words in (("why", BURSTABLE.uid), ("describe", BURSTABLE.uid)):
             self.assertIn(killed, self.says(*words), words)
@@ -268,7 +268,7 @@ class SystemdDriver(ContainerdCase):
 
 class Guest(unittest.TestCase):
     def test_in_containerd(self):
-        machine = guest.Guest("systemd", root="trixie", timeout=900)
+        machine = guest.Guest("systemd", root="trixie")
         machine.require()
         guest.require_tools("buildah")
         place = pathlib.Path(tempfile.mkdtemp(prefix="kubernetes-", dir=guest.BIN.resolve().parent))

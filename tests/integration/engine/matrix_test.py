@@ -146,7 +146,7 @@ def guests():
     made = {}
     for flavour, driver in GUESTS:
         names = [cls.__name__ for cls in cells() if cls.driver == driver]
-        made[f"{flavour}_{driver}"] = guest.Guest(flavour, timeout=1500), __file__, *names
+        made[f"{flavour}_{driver}"] = guest.Guest(flavour), __file__, *names
     return guest.cases(made, at_a_time=2)
 
 

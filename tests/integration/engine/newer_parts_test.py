@@ -17,7 +17,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 def of(flavour, *words):
-    return guest.Guest(flavour, root="testing", timeout=1200), *words
+    return guest.Guest(flavour, root="testing"), *words
 
 
 TESTING = guest.cases({

@@ -26,7 +26,6 @@ import machine as machines  # noqa: E402
 import patience  # noqa: E402
 from harness import MI  # noqa: E402
 
-GUEST_TIMEOUT = 900  # seconds; 60 where nothing else runs
 PLUGIN = "/usr/sbin/podqos-nri"
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 SETTINGS = pathlib.Path("/etc/podqos/conf.d/zz-case.json")
@@ -62,12 +61,12 @@ class AdaptationCase(unittest.TestCase):
     def clean_up(self):
         if self.plugin:
             self.plugin.terminate()
-            self.assertEqual(self.plugin.wait(go_nri.PATIENCE), 0)
+            self.assertEqual(self.plugin.wait(), 0)
         if self.runtime:
             self.runtime.kill()
         for process in self.processes:
             process.kill()
-            process.wait(go_nri.PATIENCE)
+            process.wait()
         left = engine.records()
         if left:
             nri = self.folder / "nri.log"
@@ -82,7 +81,7 @@ class AdaptationCase(unittest.TestCase):
     # The two sides.
 
     def start_runtime(self, **options):
-        options = {"patience": go_nri.PATIENCE, **options}
+        options = {"patience": patience.PATIENCE, **options}
         self.runtime = go_nri.Runtime(options.pop("socket", self.socket), log=self.folder / "nri.log", **options)
         return self.runtime
 
@@ -122,7 +121,7 @@ class AdaptationCase(unittest.TestCase):
     def end(self, pid, cgroup):
         process = next(each for each in self.processes if each.pid == pid)
         process.kill()
-        process.wait(go_nri.PATIENCE)
+        process.wait()
         self.processes.remove(process)
         (CGROUPS / cgroup[1:]).rmdir()
 
@@ -243,10 +242,7 @@ class StartModes(AdaptationCase):
         said = subprocess.run(["pgrep", "--exact", "33-podqos"], capture_output=True, text=True, check=True).stdout
         pid = int(said)
         self.runtime.kill()
-        deadline = time.monotonic() + go_nri.PATIENCE
-        while machines.alive(pid) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        self.assertFalse(machines.alive(pid))
+        patience.expect(lambda: not machines.alive(pid), "the plugin has ended")
 
     def test_started_by_the_runtime_with_a_bad_configuration(self):
         with self.assertRaisesRegex(go_nri.Refused, "failed to configure plugin: .*configuration from the runtime.*"
@@ -259,11 +255,11 @@ class StartModes(AdaptationCase):
         first = self.plugin
         self.start_plugin("--socket", self.socket, "--index", "11")
         stands_by = f"another podqos-nri (process {first.pid}) holds"
-        self.assertTrue(patience.until(lambda: stands_by in engine.log_text(), go_nri.PATIENCE))
+        self.assertTrue(patience.until(lambda: stands_by in engine.log_text()))
         self.live_and_end()
         self.assertEqual(len(self.runtime.synchronized()), 1)
         first.terminate()
-        self.assertEqual(first.wait(go_nri.PATIENCE), 0)
+        self.assertEqual(first.wait(), 0)
         self.runtime.wait('plugin "11-podqos" connected')
         self.live_and_end()
         self.assertEqual(len(self.runtime.synchronized()), 2)
@@ -332,7 +328,6 @@ class ManyPods(AdaptationCase):
     """A node full of pods that podqos is told of when it connects, knows when it comes again, and sees gone at last."""
 
     PODS, EACH = 500, 2
-    TAKEN_IN = 180  # seconds until all are; 20 where nothing else runs
     settings = {"nodeCpu": "16"}  # enough for all
 
     def spawn(self, number):
@@ -362,9 +357,7 @@ class ManyPods(AdaptationCase):
         return pods, containers
 
     def wait_for(self, what, value):
-        deadline = time.monotonic() + self.TAKEN_IN
-        while what() != value and time.monotonic() < deadline:
-            time.sleep(0.05)
+        patience.until(lambda: what() == value)
         self.assertEqual(what(), value)
 
     def weight(self):
@@ -404,7 +397,7 @@ class ManyPods(AdaptationCase):
                 # The answer did not wait for that.
                 self.assertLess(answered, (time.monotonic() - begin) / 4)
             self.plugin.kill()
-            self.plugin.wait(go_nri.PATIENCE)
+            self.plugin.wait()
         for each in pods + containers:
             os.kill(each["pid"], signal.SIGKILL)
         self.wait_for(lambda: any(machines.alive(each["pid"]) for each in pods + containers), False)
@@ -569,7 +562,7 @@ def run_in_guest():
     """Boots the guest, runs this file there, and returns the exit status for ctest."""
     try:
         os.environ["PODQOS_GO_NRI"] = str(go_nri.programs())
-        machine = guest.Guest("v2", root="trixie", timeout=GUEST_TIMEOUT)
+        machine = guest.Guest("v2", root="trixie")
         return machine.run_test(__file__, *sys.argv[1:], show=True).returncode
     except unittest.SkipTest as skip:
         print(f"skipped: {skip}")

@@ -92,7 +92,7 @@ class DaemonTest(nri_daemon.DaemonCase):
 
     def test_does_not_serve_from_a_cgroup_namespace_of_its_own(self):
         process = self.start_in_cgroup_namespace("setpriv", "--bounding-set", "-sys_ptrace", "--")
-        _, said = process.communicate(timeout=nri_peer.PATIENCE)
+        _, said = process.communicate()
         self.assertEqual(process.returncode, 1)
         self.assertIn("join the cgroup namespace /proc/1/ns/cgroup: Permission denied", said)
         self.assertIn("needs CAP_SYS_PTRACE and CAP_SYS_ADMIN", said)
@@ -122,7 +122,7 @@ class DaemonTest(nri_daemon.DaemonCase):
         first.wait()
         runtime.accept().welcome()
         said = self.folder / "state/nri.lock"
-        patience.wait_for(lambda: "\nsynchronized with" in said.read_text(encoding="ascii"), nri_peer.PATIENCE, said)
+        patience.expect(lambda: "\nsynchronized with" in said.read_text(encoding="ascii"), said)
         self.assertRegex(said.read_text(encoding="ascii"),
                          rf"^{second.pid}\nsynchronized with the runtime at \S+ \(process \d+\)\n")
         third = self.start_at_socket()
@@ -144,7 +144,7 @@ class DaemonTest(nri_daemon.DaemonCase):
         _, first, connection = self.connected()
         process, ours = self.launch()
         self.addCleanup(ours.close)
-        _, said = process.communicate(timeout=nri_peer.PATIENCE)
+        _, said = process.communicate()
         self.assertEqual(process.returncode, 1)
         self.assertIn(f"another podqos-nri (process {first.pid}) holds {self.folder}/state/nri.lock", said)
         connection.ask("PostStartContainer")
@@ -178,7 +178,7 @@ class DaemonTest(nri_daemon.DaemonCase):
     def test_does_not_start_with_a_bad_configuration(self):
         self.configure(podPidLimit=100)
         process = self.start_at_socket()
-        _, said = process.communicate(timeout=nri_peer.PATIENCE)
+        _, said = process.communicate()
         self.assertEqual(process.returncode, 1)
         self.assertIn("podqos.json: ", said)
         self.assertIn("podPidsLimit", said)
@@ -191,11 +191,11 @@ class DaemonTest(nri_daemon.DaemonCase):
         connection.configure(config='{"podPidsLimit": 100}')
         connection.ask("PostStartContainer")
         connection.close()
-        self.assertEqual(process.wait(nri_peer.PATIENCE), 0)
+        self.assertEqual(process.wait(), 0)
 
     def test_tells_systemd(self):
         systemd = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        systemd.settimeout(nri_peer.PATIENCE)
+        systemd.settimeout(patience.PATIENCE)
         systemd.bind(str(self.folder / "notify"))
         self.addCleanup(systemd.close)
         env = {"NOTIFY_SOCKET": str(self.folder / "notify"), "WATCHDOG_USEC": "100000"}

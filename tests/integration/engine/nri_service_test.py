@@ -14,7 +14,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 import urllib.error
 import urllib.request
@@ -34,7 +33,6 @@ EXPOSURE = "20"  # the most that `systemd-analyze security` may count against a 
 PORT = 9464
 CONFIGURATION = pathlib.Path("/etc/podqos/podqos.json")
 DROP_IN = pathlib.Path("/etc/systemd/system/podqos-nri.service.d/metrics-over-tcp.conf")
-PATIENCE = 60  # seconds for a start or a restart, which take one or two
 KILLS = 7  # systemd gives up after five starts within ten seconds, unless a unit says otherwise
 # The guest takes three seconds for what takes one elsewhere.
 SLOWLY = "[Manager]\nDefaultStartLimitIntervalSec=600\n"
@@ -42,13 +40,13 @@ SLOWLY = "[Manager]\nDefaultStartLimitIntervalSec=600\n"
 
 def journal(unit):
     """What the journal has of a unit, systemd's own lines included."""
-    subprocess.run(["journalctl", "--sync"], check=True, timeout=PATIENCE)
+    subprocess.run(["journalctl", "--sync"], check=True)
     return subprocess.run(["journalctl", "--unit", unit, "--no-pager", "--quiet", "--output=cat"], capture_output=True,
-                          text=True, check=True, timeout=PATIENCE).stdout
+                          text=True, check=True).stdout
 
 
 def systemctl(*words):
-    done = subprocess.run(["systemctl", *words], capture_output=True, text=True, check=False, timeout=PATIENCE)
+    done = subprocess.run(["systemctl", *words], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         said = "".join(map(journal, (UNIT, RECONCILE, METRICS)))
         raise AssertionError(f"systemctl {words}: exit {done.returncode}\n{done.stdout}{done.stderr}{said}")
@@ -69,33 +67,31 @@ class Service(unittest.TestCase):
 
     def wait_for_another(self, pid):
         """The pid of the plugin that has taken the place of `pid`."""
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
+        for _ in patience.turns():
             state, main = self.show("ActiveState"), int(self.show("MainPID"))
             self.assertNotEqual(state, "failed", f"systemd has given the plugin up: {self.show('Result')}")
             if state == "active" and main not in (0, pid):
                 return main
-            time.sleep(0.05)
-        raise AssertionError(f"{UNIT} is {state} {PATIENCE} s after its process {pid} was killed")
+        raise AssertionError(f"{UNIT} is still {state} after its process {pid} was killed")
 
     def test_systemd_knows_all_that_they_say(self):
         for unit in (UNIT, RECONCILE, TIMER, METRICS, METRICS_TIMER):
             fragment = systemctl("show", "--value", "--property=FragmentPath", unit).strip()
             done = subprocess.run(["systemd-analyze", "verify", "--man=no", fragment], capture_output=True, text=True,
-                                  check=False, timeout=PATIENCE)
+                                  check=False)
             said = [line for line in (done.stdout + done.stderr).splitlines() if unit in line]
             self.assertEqual((done.returncode, said), (0, []), unit)
 
     def test_exposure(self):
         for unit in (UNIT, RECONCILE, METRICS):
             done = subprocess.run(["systemd-analyze", "security", "--no-pager", f"--threshold={EXPOSURE}", unit],
-                                  capture_output=True, text=True, check=False, timeout=PATIENCE)
+                                  capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def ask_for_metrics(self):
         """An HTTP status, or None where nobody listens."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/metrics", timeout=PATIENCE) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/metrics", timeout=patience.PATIENCE) as answer:
                 return answer.status
         except urllib.error.URLError:
             return None
@@ -110,7 +106,7 @@ class Service(unittest.TestCase):
         self.assertIsNone(self.ask_for_metrics())
         said = f"metrics are disabled: 127.0.0.1:{PORT}: create a socket: Address family not supported by protocol; " \
                "the service needs a drop-in for it, see podqos-nri(8)"
-        patience.wait_for(lambda: said in journal(UNIT), PATIENCE, said)
+        patience.expect(lambda: said in journal(UNIT), said)
         DROP_IN.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(harness.REPOSITORY / "examples/systemd" / DROP_IN.name, DROP_IN)
         self.addCleanup(systemctl, "daemon-reload")
@@ -142,8 +138,7 @@ class Reconciliation(unittest.TestCase):
         bundle.config["linux"]["cgroupsPath"] = "machine.slice:libpod:gone"
         bundle.save()
         command = ["sh", "-c", '"$@"; exit', "sh", harness.HOOK, "precreate"]
-        subprocess.run(command, input=(bundle.path / "config.json").read_bytes(), check=True, stdout=subprocess.DEVNULL,
-                       timeout=PATIENCE)
+        subprocess.run(command, input=(bundle.path / "config.json").read_bytes(), check=True, stdout=subprocess.DEVNULL)
         [found] = pathlib.Path("/sys/fs/cgroup").glob("**/*podgone_1.slice")
         return found
 
@@ -159,7 +154,7 @@ class Reconciliation(unittest.TestCase):
         systemctl("start", RECONCILE)
         self.assertEqual(journal(RECONCILE), released)
         found = subprocess.run(["journalctl", "--no-pager", "--quiet", "--output=cat", "PODQOS_POD=gone-1",
-                                "PODQOS_EVENT=placed"], capture_output=True, text=True, check=True, timeout=PATIENCE)
+                                "PODQOS_EVENT=placed"], capture_output=True, text=True, check=True)
         self.assertIn("pod gone-1, container gone: Burstable, cpu 100m", found.stdout)
 
     def test_beside_a_plugin_that_waits_for_its_runtime(self):
@@ -192,15 +187,14 @@ class Reconciliation(unittest.TestCase):
         pod = self.leave_pod()
         systemctl("start", TIMER)
         self.addCleanup(systemctl, "stop", TIMER)
-        patience.wait_for(lambda: not pod.exists(), PATIENCE, "a reconciliation by the timer")
+        patience.expect(lambda: not pod.exists(), "a reconciliation by the timer")
 
 
 class Metrics(unittest.TestCase):
     """In the guest: podqos-metrics.service and its timer, which is for those who enable it."""
 
     def test_writes_for_node_exporter(self):
-        done = subprocess.run(["systemctl", "is-enabled", METRICS_TIMER], capture_output=True, text=True, check=False,
-                              timeout=PATIENCE)
+        done = subprocess.run(["systemctl", "is-enabled", METRICS_TIMER], capture_output=True, text=True, check=False)
         self.assertEqual(done.stdout, "disabled\n")
         self.assertFalse(TEXTFILE.exists())
         TEXTFILE.parent.mkdir(parents=True, exist_ok=True)

@@ -96,7 +96,7 @@ class PodmanCase(engine.EngineCase):
 
     def assert_beside(self, container, leaf, command):
         """A second process in the container's cgroup, once it has become this command."""
-        for _ in patience.turns(10):
+        for _ in patience.turns():
             beside = self.machine.processes(leaf) - {self.podman.pid(container)}
             commands = [pathlib.Path(f"/proc/{pid}/cmdline").read_bytes() for pid in beside]
             if commands == [command]:

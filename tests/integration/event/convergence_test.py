@@ -25,7 +25,6 @@ from busy_case import BusyCase  # noqa: E402
 from harness import MI, container, pod  # noqa: E402
 from systemd_driver import SystemdDriver  # noqa: E402
 
-PATIENCE = 30  # seconds: what issue and manual promise
 RULE = 128 * MI
 MARGIN = 16 * MI
 GUARANTEED = {"cpu": "100m", "memory": "384Mi"}
@@ -33,15 +32,11 @@ GUARANTEED = {"cpu": "100m", "memory": "384Mi"}
 HOG = "dd if=/dev/zero bs={}M count=1 2>/dev/null | while [ ! -e /dev/less ]; do sleep 0.1; done; sleep 1000"
 
 
-def wait_until(condition, what):
-    patience.wait_for(condition, PATIENCE, what)
-
-
 class Convergence(BusyCase):
     """Reservation is switched on over a tier that has more than it leaves."""
 
     kind = "runc"
-    settings = {"nodeMemory": "512Mi", "qosReserved": None}
+    settings = {"nodeMemory": "512Mi", "qosReserved": None, "lockDeadline": "60s"}  # under strace a step may be slow
 
     def setUp(self):
         super().setUp()
@@ -67,7 +62,7 @@ class Convergence(BusyCase):
         """A BestEffort pod with so much memory that nothing but its end frees: (id, pid)."""
         before = self.usage()
         started = self.start(pod(f"hog-{number}", container("hog")), "hog", HOG.format(mebibytes))
-        wait_until(lambda: self.usage() >= before + mebibytes * MI, "the hog has its memory")
+        patience.expect(lambda: self.usage() >= before + mebibytes * MI, "the hog has its memory")
         return started
 
     def shrink(self, identifier):
@@ -82,7 +77,7 @@ class Convergence(BusyCase):
     def reconciling(self, *prefix):
         """`podqosctl reconcile` as the timer runs it."""
         command = [*prefix, harness.CTL, "--config", self.podqos.config(self.kind), "reconcile", "--quiet",
-                   "--converge", "120"]
+                   "--converge", str(patience.PATIENCE)]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
             try:
                 yield process
@@ -111,7 +106,7 @@ class Convergence(BusyCase):
             self.assert_unharmed(pid)
             return
         (directory / "memory.max").write_text(str(RULE), encoding="ascii")
-        wait_until(lambda: self.kills() > 0, "the hog is killed")
+        patience.expect(lambda: self.kills() > 0, "the hog is killed")
 
     def test_follows_a_hog_that_shrinks(self):
         first, first_pid = self.hog(100, 1)
@@ -127,16 +122,16 @@ class Convergence(BusyCase):
         self.assertRegex(self.podqos.ctl("status").stdout, r"BestEffort .*\(rule 128Mi\) \(converging\)\n")
         # Neither event nor reconciliation: the limit stays where it is.
         self.shrink(first)
-        wait_until(lambda: self.usage() < 200 * MI, "the first hog has shrunk")
+        patience.expect(lambda: self.usage() < 200 * MI, "the first hog has shrunk")
         time.sleep(2)
         self.assertEqual(self.limit(), held)
         with self.reconciling() as process:
-            wait_until(lambda: self.limit() < 200 * MI, "the limit follows the first hog")
+            patience.expect(lambda: self.limit() < 200 * MI, "the limit follows the first hog")
             self.assertGreaterEqual(self.limit(), 150 * MI)
             self.assertIsNone(process.poll())
             self.shrink(second)
-            wait_until(lambda: self.limit() == RULE, "the limit follows the second hog")
-            self.assertEqual(process.wait(PATIENCE), 0)
+            patience.expect(lambda: self.limit() == RULE, "the limit follows the second hog")
+            self.assertEqual(process.wait(), 0)
         self.assertFalse(self.shown()["converging"])
         self.assert_unharmed(first_pid, second_pid)
         self.assertIn("memory limit has come down to 128Mi", self.podqos.log_text())
@@ -157,10 +152,10 @@ class Convergence(BusyCase):
         bundle.config["mounts"].append({"destination": "/tmp", "type": "bind", "source": str(source),
                                         "options": ["bind", "ro"]})
         pid = self.wrapper.launch(self.container_id("app"), bundle.save())
-        wait_until(lambda: self.usage() > 240 * MI, "the files have been read")
+        patience.expect(lambda: self.usage() > 240 * MI, "the files have been read")
         self.reserve()
         with self.reconciling():
-            wait_until(lambda: self.limit() == RULE, "the limit is the rule's")
+            patience.expect(lambda: self.limit() == RULE, "the limit is the rule's")
         self.assertLessEqual(self.usage(), RULE)
         self.assertGreater(self.usage(), 64 * MI)
         self.assert_unharmed(pid)
@@ -187,13 +182,13 @@ class Convergence(BusyCase):
         self.assertGreaterEqual(self.limit(), 250 * MI + MARGIN)
         with self.plugin() as address, self.reconciling():
             gap = f'podqos_tier_memory_limit_gap_bytes{{tier="besteffort",cgroup="{self.tier}"}}'
-            wait_until(lambda: metrics.samples(address).get(gap, 0) >= 138 * MI, "the gap is shown")
+            patience.expect(lambda: metrics.samples(address).get(gap, 0) >= 138 * MI, "the gap is shown")
             steps = 'podqos_memory_limit_steps_total{step="pause"}'
-            wait_until(lambda: metrics.samples(address)[steps] > 0, "the plugin has found nothing to reclaim")
+            patience.expect(lambda: metrics.samples(address)[steps] > 0, "the plugin has found nothing to reclaim")
             self.assertGreaterEqual(self.limit(), 250 * MI)
             self.shrink(hog)
-            wait_until(lambda: self.limit() == RULE, "the limit follows the hog")
-            wait_until(lambda: metrics.samples(address)[gap] == 0, "the gap is closed")
+            patience.expect(lambda: self.limit() == RULE, "the limit follows the hog")
+            patience.expect(lambda: metrics.samples(address)[gap] == 0, "the gap is closed")
         self.assert_unharmed(pid)
 
     def test_the_plugin_does_it_alone(self):
@@ -201,9 +196,9 @@ class Convergence(BusyCase):
         self.reserve()
         with self.plugin() as address:
             self.shrink(hog)
-            wait_until(lambda: self.limit() == RULE, "the limit follows the hog")
+            patience.expect(lambda: self.limit() == RULE, "the limit follows the hog")
             steps = 'podqos_memory_limit_steps_total{step="lower"}'
-            wait_until(lambda: metrics.samples(address)[steps] > 0, "the step is counted")
+            patience.expect(lambda: metrics.samples(address)[steps] > 0, "the step is counted")
         self.assert_unharmed(pid)
 
     @unittest.skipUnless(shutil.which("strace") and not guest.inside(), "needs strace")
@@ -225,10 +220,10 @@ class Convergence(BusyCase):
                 calls = trace.read_text(encoding="utf-8")
                 self.assertRegex(calls, "LOCK_EX")
                 waits += calls.count("LOCK_NB) = -1 EAGAIN")
-                # No wait outlasts its patience.
+                # No wait outlasts lockDeadline.
                 self.assertNotIn("EINTR", calls)
-            wait_until(lambda: self.limit() == RULE, "the limit has come down")
-            process.wait(PATIENCE)
+            patience.expect(lambda: self.limit() == RULE, "the limit has come down")
+            process.wait()
         steps = (self.tmp / "steps").read_text(encoding="utf-8").count("flock(")
         self.assertGreater(steps, 1)
         self.assertLessEqual(waits, steps)

@@ -16,6 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 import guest  # noqa: E402
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
+import patience  # noqa: E402
 from busy_case import BURN, ClassCase, guaranteed, near  # noqa: E402
 from harness import container, pod  # noqa: E402
 
@@ -66,15 +67,14 @@ class Idle(ClassCase):
 
     MOST = 0.03
 
-    def share_of(self, path, other):
-        """The part that a cgroup has of what it and another one get."""
-        shares = self.cpu_shares([path, other])
-        print(f"{shares[path] / sum(shares.values()):.2%}", end="; ", flush=True)
-        return shares[path] / sum(shares.values())
+    def assert_idle(self, path, other, is_idle=True):
+        """By the part that a cgroup has of what it and another one get."""
+        part = self.parts([path], [path, other], lambda parts: (parts[path] < self.MOST) == is_idle)[path]
+        (self.assertLess if is_idle else self.assertGreater)(part, self.MOST)
 
     def test_besteffort_beside_guaranteed(self):
         plain = {name: self.start_plain(name) for name in ("g", "e")}
-        self.assertGreater(self.share_of(plain["e"], plain["g"]), self.MOST)
+        self.assert_idle(plain["e"], plain["g"], is_idle=False)
         self.plain.delete_all()
 
         self.start(guaranteed("g", "100m"))
@@ -83,13 +83,13 @@ class Idle(ClassCase):
         if self.version == 1:  # 2 shares beside 102, which idle is not below
             self.reconfigure(cpuIdle={"bestEffort": True})
             self.assertEqual((self.file(tier, "cpu.shares"), self.file(tier, "cpu.idle")), ("2", "0"))
-            self.assertLess(self.share_of(tier, beside), self.MOST)
+            self.assert_idle(tier, beside)
             return
         self.assertEqual((self.file(tier, "cpu.idle"), self.file(tier, "cpu.weight")), ("0", "1"))
-        self.assertGreater(self.share_of(tier, beside), self.MOST)  # a weight of 1 beside 17
+        self.assert_idle(tier, beside, is_idle=False)  # a weight of 1 beside 17
         self.reconfigure(cpuIdle={"bestEffort": True})
         self.assertEqual(self.file(tier, "cpu.idle"), "1")
-        self.assertLess(self.share_of(tier, beside), self.MOST)
+        self.assert_idle(tier, beside)
         self.assertEqual(self.podqos.ctl_json("status")["warnings"], [])
         self.assertIn(f"cpu.idle of {tier}: 1\n", self.podqos.ctl("status").stdout)
         self.reconfigure()
@@ -114,7 +114,7 @@ class Idle(ClassCase):
             self.wrapper.launch(self.container_id(name), bundle.save())
         value = (self.file(one, "cpu.shares") if self.version == 1 else self.file(one, "cpu.idle"))
         self.assertEqual(value, "2" if self.version == 1 else "1")
-        self.assertLess(self.share_of(one, other), self.MOST)
+        self.assert_idle(one, other)
 
 
 class Burst(ClassCase):
@@ -152,7 +152,11 @@ class Burst(ClassCase):
         on = self.limited("on")
         self.assertEqual([self.burst(path) for path in on], [QUOTA, QUOTA])
         # The guest's own machine may take the CPU away in a spike, which then takes longer than the burst allows.
-        within = [waited for used, waited in self.spikes(on[0]) if used < 1.8 * QUOTA / 1e6]
+        within = []
+        for _ in patience.turns():
+            within += [waited for used, waited in self.spikes(on[0]) if used < 1.8 * QUOTA / 1e6]
+            if len(within) > SPIKES / 4:
+                break
         self.assertGreater(len(within), SPIKES / 4)
         self.assertLess(max(within), WAITED)
 
@@ -230,7 +234,7 @@ class BurstSlice(SlicesCase):
 
 if __name__ == "__main__":
     other = "v2" if machines.Machine().version("cpu") == 1 else "v1"  # this machine's own is cpu_contention_test's
-    flavours = {other: guest.Guest(other, mem="640M", timeout=300), "systemd": guest.Guest("systemd", timeout=300)}
+    flavours = {other: guest.Guest(other, mem="640M"), "systemd": guest.Guest("systemd")}
     on_systemd = pathlib.Path("/run/systemd/system").is_dir()
     harness.main(("crun",), in_guest=[IdleSlice, BurstSlice] if on_systemd else [Tiers, Idle, Burst],
                  here=[guest.cases({name: (each, __file__) for name, each in flavours.items()})])

@@ -272,4 +272,4 @@ def classes():
 
 if __name__ == "__main__":
     harness.main(("runc",), in_guest=classes(), here=[guest.cases(
-        {flavour: (guest.Guest(flavour, mem="640M", timeout=500), __file__) for flavour in ("v1", "v2")})])
+        {flavour: (guest.Guest(flavour, mem="640M"), __file__) for flavour in ("v1", "v2")})])

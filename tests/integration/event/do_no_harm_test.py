@@ -179,7 +179,7 @@ class AnotherUser(harness.TestCase):
 
     def call(self, caller, program, *args, stdin=""):
         return subprocess.run([*caller, str(program), "--config", str(self.config), *args], input=stdin, check=False,
-                              capture_output=True, encoding="utf-8", timeout=60)
+                              capture_output=True, encoding="utf-8")
 
     def assert_passed_through(self, caller):
         done = self.call(caller, harness.RUNTIME, "create", "--bundle", str(self.bundle_path), "c1")
@@ -251,7 +251,7 @@ umask; ls /proc/self/fd; env | sort"""
             bundle = self.bundle(self.MANIFEST, "app")
             command = [*map(str, prefix), "create", "--bundle", str(bundle.path), "fake"]
             script = 'trap "" USR1; umask 031; exec 7</dev/null; exec env -i A=1 B=2 "$@"'
-            subprocess.run(["bash", "-c", script, "-", *command], cwd=self.tmp, check=True, timeout=60)
+            subprocess.run(["bash", "-c", script, "-", *command], cwd=self.tmp, check=True)
             text = log.read_text(encoding="utf-8")
             seen[runtime is self.plain] = re.sub(r"bundles/app-\d+", "bundles/app", text)
         self.assertEqual(seen[False], seen[True])

@@ -22,7 +22,6 @@ import patience  # noqa: E402
 from busy_case import BusyCase  # noqa: E402
 from harness import BIN, MI, container, pod  # noqa: E402
 
-PATIENCE = 120  # seconds; only a test that fails waits for them
 NODE = 256  # MiB; what the root's limit is
 AT_ONCE = {"memoryPressure": "20%/1s"}
 
@@ -46,7 +45,7 @@ class EvictionCase(BusyCase):
         """A pod whose container "app" has so much memory: the pid of its init."""
         _, pid = self.start(pod(uid, container("app", requests), **spec), "app", take(mebibytes))
         path = self.pod_path(tier, uid)
-        patience.wait_for(lambda: self.machine.read(path, "usage") > mebibytes * MI, PATIENCE, f"{uid} has its memory")
+        patience.expect(lambda: self.machine.read(path, "usage") > mebibytes * MI, f"{uid} has its memory")
         return pid
 
     def watch(self, *tracer, **eviction):
@@ -69,7 +68,7 @@ class EvictionCase(BusyCase):
         runtime.accept().welcome()
 
     def wait_for_log(self, text):
-        patience.wait_for(lambda: text in self.podqos.log_text(), PATIENCE, f"the log says {text!r}")
+        patience.expect(lambda: text in self.podqos.log_text(), f"the log says {text!r}")
 
     def evictions(self):
         """{tier: evictions}, of the metrics."""
@@ -81,7 +80,7 @@ class EvictionCase(BusyCase):
         return [line for line in self.podqos.log_text().splitlines() if "evicted pod" in line]
 
     def assert_ends(self, pid):
-        patience.wait_for(lambda: not machines.alive(pid), PATIENCE, f"process {pid} has ended")
+        patience.expect(lambda: not machines.alive(pid), f"process {pid} has ended")
 
     def assert_evicts_nothing(self, *pids, seconds=4):
         """For several times as long as the threshold asks for."""
@@ -170,8 +169,8 @@ class Interrupted(EvictionCase):
         large, other = self.take("large", 60), self.take("other", 20)
         self.watch("/usr/bin/strace", "-f", "-o", self.tmp / "calls", "-e", "trace=kill", "-e",
                    "inject=kill:signal=KILL:when=1", besteffort=AT_ONCE, interval="1h")
-        patience.wait_for(lambda: "killed by SIGKILL" in (self.tmp / "calls").read_text(encoding="ascii"), PATIENCE,
-                          "podqos-nri has been killed")
+        patience.expect(lambda: "killed by SIGKILL" in (self.tmp / "calls").read_text(encoding="ascii"),
+                        "podqos-nri has been killed")
         cgroup = machines.cgroup_of(large)
         self.assertEqual(self.machine.file(cgroup, "freezer", "freezer.state"), "FROZEN")
         self.assertTrue(machines.alive(large))
@@ -212,7 +211,7 @@ class Stalled(EvictionCase):
             text = self.machine.file(self.tier_path("besteffort"), "memory", "memory.pressure")
             return float(text.splitlines()[1].split()[1].removeprefix("avg10=")) < 30
 
-        patience.wait_for(relaxed, PATIENCE, "the pressure is gone")
+        patience.expect(relaxed, "the pressure is gone")
         self.assertEqual(self.evictions(), {"burstable": 0, "besteffort": 1})
 
 

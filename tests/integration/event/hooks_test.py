@@ -77,7 +77,7 @@ class SharedCgroup(HookCase):
                      "bundle": str(bundle.path), "annotations": bundle.annotations}
             command = [harness.HOOK, "--config", self.podqos.config(), "createRuntime"]
             done = subprocess.run(command, input=json.dumps(state).encode(), capture_output=True, check=False,
-                                  timeout=60, preexec_fn=self.enter)
+                                  preexec_fn=self.enter)
             container_process.kill()
         self.assertEqual(self.machine.snapshot(self.elsewhere), before)
         self.assertIn(f"cgroup {self.elsewhere} is the runtime's own", done.stderr.decode())

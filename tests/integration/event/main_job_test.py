@@ -130,8 +130,8 @@ class Verbs(harness.TestCase):
 
     def test_kill_and_delete(self):
         self.wrapper.kill(self.name, "KILL")
-        patience.wait_for(lambda: not machines.alive(self.pid), 10, f"process {self.pid} has ended")
-        patience.wait_for(lambda: self.wrapper.state(self.name)["status"] == "stopped", 10, "the container has stopped")
+        patience.expect(lambda: not machines.alive(self.pid), f"process {self.pid} has ended")
+        patience.expect(lambda: self.wrapper.state(self.name)["status"] == "stopped", "the container has stopped")
         self.wrapper.delete(self.name, force=False)
         self.assert_nothing_left()
 

@@ -16,7 +16,6 @@ POD = pod("monitored", container("app", requests={"cpu": "250m"}), container("si
 OTHER = pod("other", container("app", requests={"cpu": "500m"}))
 # What conmon and a shim do: start the runtime, stay beside the container. The kernel names a script after its file.
 MONITOR = '#!/bin/sh\n"$@"\necho $? >"$0.status"\nexec 0<&- 1>&- 2>&-\nwhile :; do sleep 1000; done\n'
-PATIENCE = 10
 
 
 @harness.for_each_runtime
@@ -36,7 +35,7 @@ class Charged(harness.TestCase):
                                    stderr=subprocess.DEVNULL, start_new_session=True)
         self.addCleanup(self.end, process)
         status = pathlib.Path(f"{program}.status")
-        patience.wait_for(lambda: status.exists() and status.read_text(encoding="utf-8"), PATIENCE, "the runtime's end")
+        patience.expect(lambda: status.exists() and status.read_text(encoding="utf-8"), "the runtime's end")
         self.assertEqual(status.read_text(encoding="utf-8").strip(), "0")
         self.wrapper.start(ctr)
         return process, ctr, self.wrapper.pid(ctr)
@@ -45,7 +44,7 @@ class Charged(harness.TestCase):
     def end(process):
         if process.poll() is None:
             os.killpg(process.pid, 9)
-            process.wait(PATIENCE)
+            process.wait()
 
     def test_goes_with_its_pod_and_does_not_hold_it(self):
         path, started = self.pod_path("burstable", "monitored"), []

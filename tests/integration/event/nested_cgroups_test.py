@@ -44,9 +44,9 @@ class Nested(harness.TestCase):
             "sh", "-c", " && ".join([f"cd {own}", command, "echo done >/dev/told", "exec sleep 1000"])]
         pid = self.wrapper.launch(name, bundle.save())
         told = pathlib.Path(f"/proc/{pid}/root/dev/told")
-        patience.wait_for(lambda: told.exists() and told.read_text(encoding="ascii"), 60, "the container's cgroups")
+        patience.expect(lambda: told.exists() and told.read_text(encoding="ascii"), "the container's cgroups")
         os.kill(pid, signal.SIGKILL)
-        patience.wait_for(lambda: not os.path.exists(f"/proc/{pid}"), 60, "the end of its init")
+        patience.expect(lambda: not os.path.exists(f"/proc/{pid}"), "the end of its init")
         shutil.rmtree(self.wrapper.root / name)
         self.wrapper.bundles.pop(name)
         return {"ociVersion": "1.0.2", "id": name, "status": "stopped", "bundle": str(bundle.path),
@@ -56,7 +56,7 @@ class Nested(harness.TestCase):
         """The number of system calls of this event."""
         trace = self.tmp / "strace"
         command = ["strace", "-f", "-qq", "-o", trace, harness.HOOK, "--config", self.podqos.config(), "poststop"]
-        subprocess.run(command, input=json.dumps(state).encode(), check=True, timeout=300)
+        subprocess.run(command, input=json.dumps(state).encode(), check=True)
         with open(trace, encoding="utf-8", errors="replace") as lines:
             return sum(1 for _ in lines)
 

@@ -32,7 +32,7 @@ class OomCase(harness.TestCase):
 
     def end(self, identifier):
         """Once the container has ended, as its engine does."""
-        patience.wait_for(lambda: self.wrapper.state(identifier)["status"] == "stopped", 30, "the container has ended")
+        patience.expect(lambda: self.wrapper.state(identifier)["status"] == "stopped", "the container has ended")
         self.wrapper.delete(identifier, force=False)
 
     def told(self):

@@ -20,7 +20,6 @@ import patience  # noqa: E402
 from busy_case import BusyCase  # noqa: E402
 from harness import MI, container, pod  # noqa: E402
 
-PATIENCE = 120  # seconds; only a test that fails waits for them
 NODE = 400  # MiB
 START, STEPS = 90, (70, 70, 80)  # MiB that the Guaranteed pod has, and takes
 GROWN = START + sum(STEPS)
@@ -55,7 +54,7 @@ class Death(BusyCase):
         return self.machine.read(path, "usage") or 0
 
     def wait_for(self, path, mebibytes):
-        patience.wait_for(lambda: self.usage(path) > mebibytes * MI, PATIENCE, f"{path} has {mebibytes} MiB")
+        patience.expect(lambda: self.usage(path) > mebibytes * MI, f"{path} has {mebibytes} MiB")
 
     def dead(self, paths):
         """Those of {path: MiB that it took} that have lost their memory: v1 kills one process, v2 the container."""
@@ -87,8 +86,8 @@ class Death(BusyCase):
             self.grow(self.wrapper, last, number)
             grown += step
             self.wait_for(path, grown)
-            patience.wait_for(lambda: dead() in orders, PATIENCE, "the next have died, in order")
-        patience.wait_for(lambda: dead() == orders[-1], PATIENCE, "all others have died")
+            patience.expect(lambda: dead() in orders, "the next have died, in order")
+        patience.expect(lambda: dead() == orders[-1], "all others have died")
 
     def test_without_podqos_it_is_the_largest(self):
         """The same memory in the same bounds: who has most goes first, whatever it requests."""
@@ -105,7 +104,7 @@ class Death(BusyCase):
         pathlib.Path(self.machine.hierarchy("memory").mount + self.elsewhere, limit).write_text(str(NODE * MI),
                                                                                               encoding="ascii")
         self.grow(self.plain, identifier, 0)
-        patience.wait_for(lambda: self.dead({paths["near"]: took["near"]}), PATIENCE, "the largest has died")
+        patience.expect(lambda: self.dead({paths["near"]: took["near"]}), "the largest has died")
         self.assertEqual(self.dead({paths["batch"]: took["batch"]}), set())
 
 

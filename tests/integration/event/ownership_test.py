@@ -55,7 +55,7 @@ class OwnershipCase(player.Case):
         return path
 
     def call(self, command, stdin=b""):
-        done = patience.capture(command, 60, stdin)
+        done = patience.capture(command, stdin)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stderr.decode()
 

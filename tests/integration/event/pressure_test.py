@@ -26,10 +26,7 @@ from systemd_driver import SystemdDriver  # noqa: E402
 
 SECONDS = float(os.environ.get("PODQOS_PRESSURE_SECONDS", "2"))
 PLAIN_SECONDS = min(SECONDS, 10)  # without protection, which shows sooner
-PATIENCE = 120  # seconds; only a test that fails waits for them
 WANTING = 2  # seconds that a hog meets with its limit
-CONVERGENCE = 30  # seconds in which the limit of a tier that has shrunk must come down
-ROUNDS = 8  # of as long: a tier that goes on reading back comes down as the machine has time for it
 NODE, GUARANTEED, BURSTABLE = 192, 96, 32  # MiB: of the node, and what pods request
 REFAULTS = 1000  # pages: a fight that has taken less from the hogs has not begun
 # MiB that are touched of a file, and of anonymous memory, and the seconds until they are again.
@@ -52,10 +49,6 @@ while True:
 """
 
 
-def wait_until(condition, what, seconds=PATIENCE):
-    patience.wait_for(condition, seconds, what)
-
-
 class PressureCase(BusyCase):
     """Pods, what they have, and what they have lost."""
 
@@ -73,6 +66,10 @@ class PressureCase(BusyCase):
     def configure(self, **settings):
         self.podqos.settings.update(settings)
         self.podqos.config(self.kind)
+
+    def converge(self):
+        """Reconciles until all limits of tiers are the rule's."""
+        self.podqos.ctl("reconcile", "--converge", str(patience.PATIENCE))
 
     def usage(self, path):
         return self.machine.read(path, "usage") or 0
@@ -130,9 +127,9 @@ class WorkingSets(PressureCase):
             for name in names:
                 (self.files / name / "go").touch()
             for name in names:
-                wait_until(lambda name=name: self.usage(self.paths[name]) > SETS[name][1] * MI, f"{name} works")
+                patience.expect(lambda name=name: self.usage(self.paths[name]) > SETS[name][1] * MI, f"{name} works")
             if names == "g":
-                wait_until(lambda: self.usage(self.paths["g"]) > self.working_set, "the working set is there")
+                patience.expect(lambda: self.usage(self.paths["g"]) > self.working_set, "the working set is there")
 
     def rate(self, seconds):
         """Refaults of the Guaranteed pod a second, in so many seconds, or more until the hogs fight."""
@@ -142,7 +139,7 @@ class WorkingSets(PressureCase):
         def of_hogs():
             return sum(self.lost(self.paths[name]) - before[name] for name in "be")
 
-        wait_until(lambda: of_hogs() > REFAULTS, "the hogs want more than there is")
+        patience.expect(lambda: of_hogs() > REFAULTS, "the hogs want more than there is")
         lost, took = self.lost(self.paths["g"]) - before["g"], time.monotonic() - began
         print(f"{lost} refaults beside {of_hogs()} of the hogs in {took:.1f} s", end="; ", flush=True)
         return lost / took
@@ -174,13 +171,10 @@ class Reserved(WorkingSets):
         rule = {"burstable": (NODE - GUARANTEED) * MI, "besteffort": (NODE - GUARANTEED - BURSTABLE) * MI}
         self.assertGreater(self.usage(self.tier_path("besteffort")), rule["besteffort"])
         self.configure(qosReserved={"memory": "100%"})
-        for _ in range(ROUNDS):
-            self.podqos.ctl("reconcile", "--converge", str(CONVERGENCE))
-            if self.limits() == rule:
-                break
+        self.converge()
         self.assertEqual(self.limits(), rule)
         self.assert_none_killed()
-        wait_until(self.has_read_back, "the working set is there again")
+        patience.expect(self.has_read_back, "the working set is there again")
         self.assertLess(self.rate(SECONDS), plain / 100)
         self.assert_none_killed()
 
@@ -200,8 +194,8 @@ class ReadBack(WorkingSets):
         # One more container keeps the tier.
         self.launch(pod("event", container("app")), "app")
         self.wrapper.kill(self.identifiers["e"])
-        wait_until(lambda: self.usage(tier) < rule, "the hog has ended")
-        self.podqos.ctl("reconcile", "--converge", str(CONVERGENCE))
+        patience.expect(lambda: self.usage(tier) < rule, "the hog has ended")
+        self.converge()
         self.assertEqual(self.machine.read(tier, "memory"), rule)
 
 
@@ -247,7 +241,7 @@ class WithinRequest(PressureCase):
         (runtime or self.wrapper).exec(identifier, "sh", "-c", ": >/dev/go")
 
     def wait_for_memory(self, path):
-        wait_until(lambda: self.usage(path) > self.USED * MI, "the pod has its memory")
+        patience.expect(lambda: self.usage(path) > self.USED * MI, "the pod has its memory")
 
     def swapped(self):
         """Bytes of the Burstable pod that are in swap."""
@@ -278,7 +272,7 @@ class WithinRequest(PressureCase):
         """For some seconds it wants more than its tier has."""
         begin, before = time.monotonic(), self.hits()
         self.hog(self.HOG)
-        wait_until(lambda: self.hits() > before + 100 and time.monotonic() - begin > WANTING, "the hog meets its limit")
+        patience.expect(lambda: self.hits() > before + 100 and time.monotonic() - begin > WANTING, "the hog meets its limit")
         self.assertEqual(self.machine.read(self.tier, "memory"), self.RULE)
         self.assertEqual(self.kills(self.path), 0)
         self.assertGreater(self.usage(self.path), self.USED * MI)
@@ -297,7 +291,7 @@ class WithinRequest(PressureCase):
         node = pathlib.Path(self.machine.hierarchy("memory").mount + self.elsewhere)
         (node / limit).write_text(str(NODE * MI), encoding="ascii")
         self.go(identifier, self.plain)
-        wait_until(lambda: self.kills(path) > 0, "the pod is killed")
+        patience.expect(lambda: self.kills(path) > 0, "the pod is killed")
 
     def test_it_lives(self):
         self.configure(qosReserved={"memory": "100%"})
@@ -313,7 +307,7 @@ class WithinRequest(PressureCase):
         self.calm(self.KEEP)
         self.wait_for_memory(self.path)
         self.hog(self.HOG)
-        wait_until(lambda: self.swapped() > 8 * MI, "the pod is swapped out")
+        patience.expect(lambda: self.swapped() > 8 * MI, "the pod is swapped out")
         self.wrapper.delete_all()
         self.configure(qosReserved={"memory": "100%"})
         self.calm(self.KEEP)
@@ -324,12 +318,12 @@ class WithinRequest(PressureCase):
         """It keeps what it has, until it frees it; then the rule holds."""
         self.configure(qosReserved={"memory": "100%"})
         first = self.hog(self.TAKE.format(self.REQUEST + 30) + self.UNTIL_GO + "sleep 1000")
-        wait_until(lambda: self.usage(self.tier) > (self.REQUEST + 30) * MI, "the hog has its memory")
+        patience.expect(lambda: self.usage(self.tier) > (self.REQUEST + 30) * MI, "the hog has its memory")
         calm = self.calm(self.UNTIL_GO + self.KEEP)
         self.assertGreater(self.machine.read(self.tier, "memory"), (self.REQUEST + 30) * MI)
         self.go(first)
         begin = time.monotonic()
-        self.podqos.ctl("reconcile", "--converge", str(CONVERGENCE))
+        self.converge()
         self.assertEqual(self.machine.read(self.tier, "memory"), self.RULE)
         print(f"converged in {time.monotonic() - begin:.1f} s", end="; ", flush=True)
         self.assertEqual(self.kills(self.node), 0)

@@ -131,8 +131,7 @@ class Resizes:
             fcntl.flock(file, fcntl.LOCK_EX)
             waiter = re.compile(rf"-> FLOCK .*:{os.fstat(file.fileno()).st_ino} ")
             done = pool.submit(self.resize, "--container", "app", *TWICE)
-            patience.wait_for(lambda: waiter.search(pathlib.Path("/proc/locks").read_text(encoding="ascii")), 20,
-                              "the resize waits")
+            patience.expect(lambda: waiter.search(pathlib.Path("/proc/locks").read_text(encoding="ascii")), "the resize waits")
             self.assert_container(app, 100, 128 * MI)
             fcntl.flock(file, fcntl.LOCK_UN)
             done.result()
@@ -193,7 +192,7 @@ class Resizes:
         name = self.container_id("app")
         bundle = self.bundle(TWO, "app")
         runtime = oci.runtime_path(self.kind)
-        self.addCleanup(oci.call, [runtime, "delete", "--force", name], harness.CALL_TIMEOUT, False)
+        self.addCleanup(oci.call, [runtime, "delete", "--force", name], False)
         for args in (("create", "--bundle", bundle.path, name), ("start", name)):
             self.wrapper.call(argv=[*self.wrapper.prefix, *args])
         self.assertEqual(self.resize("--container", "app", *TWICE, root=False).stderr, "")

@@ -234,7 +234,7 @@ class HookState(BadInput):
             done = subprocess.run(
                 ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=capset", "-e", "inject=capset:error=EPERM",
                  str(harness.HOOK), "--config", str(self.podqos.config(self.kind)), "precreate"], input=text,
-                capture_output=True, check=False, timeout=harness.CALL_TIMEOUT, cwd=self.tmp)
+                capture_output=True, check=False, cwd=self.tmp)
             self.assertIn(b"Operation not permitted", done.stderr)
             self.assertEqual((done.returncode, done.stdout), (0, text) if policy == "admit" else (1, b""))
 
@@ -270,7 +270,7 @@ class HookThatWaits(harness.TestCase):
         # As crun starts it: with all signals blocked.
         with subprocess.Popen(command, stdin=stdin, stderr=subprocess.DEVNULL, preexec_fn=lambda: signal.pthread_sigmask(
                 signal.SIG_BLOCK, signal.valid_signals())) as process:
-            return process.wait(harness.CALL_TIMEOUT), trace.read_text(encoding="utf-8")
+            return process.wait(), trace.read_text(encoding="utf-8")
 
     def assert_ends(self, stage, stdin):
         poke = f"inject=timer_settime:poke_enter=@arg3={self.TIME}"

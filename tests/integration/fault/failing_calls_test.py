@@ -31,7 +31,7 @@ class FailingCase(player.Case):
         trace = self.tmp / "trace"
         strace = ["strace", "-f", "-qq", "-o", str(trace), "-e", f"trace={OPENS}",
                   "-e", f"inject={OPENS}:error={error}:syscall=getpid:when={turn}", *command]
-        patience.capture(strace, 60, stdin)
+        patience.capture(strace, stdin)
         return "(INJECTED)" in trace.read_text(encoding="utf-8", errors="replace")
 
     def poststop(self, made, error, turn):

@@ -118,7 +118,7 @@ class Refused(player.Case):
         file = f"/sys/fs/cgroup{self.root}/cgroup.subtree_control"
         patience.capture(["strace", "-f", "-qq", "-o", "/dev/null", "-P", file, "-e", "trace=write",
                           "-e", f"inject=write:error={error}:syscall=getpid:when=1..2", harness.RUNTIME, "--config",
-                          self.config, "create", "--bundle", made.bundle.path, made.id], 60, b"")
+                          self.config, "create", "--bundle", made.bundle.path, made.id], b"")
         return self.pod_path("guaranteed", "lacking-1")
 
     def test_enabled_again_where_an_ancestor_lost_it(self):

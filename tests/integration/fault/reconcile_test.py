@@ -54,7 +54,7 @@ class MendingCase(player.Case):
     def end_theirs(self):
         for process, path in zip(self.theirs, self.foreign):
             process.kill()
-            process.wait(timeout=20)
+            process.wait()
             self.machine.remove(f"{path}/container")
             self.machine.remove(path)
 
@@ -81,7 +81,7 @@ class MendingCase(player.Case):
     def kill(self, made):
         """Its process ends, and nobody removes its cgroup."""
         made.process.kill()
-        made.process.wait(timeout=20)
+        made.process.wait()
         made.process = None
         self.running.remove(made)
 
@@ -265,9 +265,9 @@ class Leftovers(harness.TestCase):
     def lose(self, identifier, pid, bundle):
         cgroup = machines.container_cgroup_of(pid)
         os.kill(pid, signal.SIGKILL)
-        patience.wait_for(lambda: not machines.alive(pid), 10, "the container's init has ended")
+        patience.expect(lambda: not machines.alive(pid), "the container's init has ended")
         # A cgroup has the process a moment longer.
-        patience.wait_for(lambda: not self.machine.processes(cgroup), 10, "its cgroup has no processes")
+        patience.expect(lambda: not self.machine.processes(cgroup), "its cgroup has no processes")
         shutil.rmtree(bundle.path)
         shutil.rmtree(self.plain.root / identifier)
         for runtime in (self.plain, self.wrapper):

@@ -7,7 +7,6 @@ import functools
 import json
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 

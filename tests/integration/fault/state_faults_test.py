@@ -60,7 +60,7 @@ class StateCase(player.Case):
     def call(self, *command, stdin=b""):
         """Any program; CompletedProcess with text."""
         started = time.monotonic()
-        done = patience.capture(list(map(str, command)), 60, stdin)
+        done = patience.capture(list(map(str, command)), stdin)
         done.seconds = time.monotonic() - started
         done.stdout, done.stderr = (text.decode("utf-8", "replace") for text in (done.stdout, done.stderr))
         return done
@@ -239,9 +239,8 @@ class Lock(StateCase):
             for policy, status in (("admit", 0), ("reject", 1)):
                 self.configure(onError=policy)
                 for done in (self.try_place(placed), self.try_hook("createRuntime", late)):
-                    self.assert_complaint(done, status, lock)
+                    self.assert_complaint(done, status, lock, "after 300 ms")
                     self.assertGreaterEqual(done.seconds, 0.3)
-                    self.assertLess(done.seconds, 5)
                 self.assert_complaint(self.try_hook("poststop", self.alive[0]), 0, lock)
             self.assertEqual(self.try_reconcile().returncode, 1)
             self.check_values(*self.alive)
@@ -435,7 +434,7 @@ class ByTheKernel(StateCase):
                 meanwhile()
             finally:
                 held.kill()
-                held.wait(timeout=20)
+                held.wait()
                 child.rmdir()
         return done
 
@@ -491,7 +490,7 @@ class Remaining(StateCase):
         subprocess.run(["mount", "-t", "tmpfs", "none", self.mounted], check=True)
         self.addCleanup(subprocess.run, ["umount", self.mounted], check=False, stderr=subprocess.DEVNULL)
         self.left.process.kill()
-        self.left.process.wait(timeout=20)
+        self.left.process.wait()
         self.left.process = None
         self.running.remove(self.left)
 
@@ -542,7 +541,7 @@ class HiddenProcesses(harness.TestCase):
 
     def reconcile(self, before):
         subprocess.run([*before, harness.CTL, "--config", self.podqos.config(self.kind), "reconcile"], check=True,
-                       stdout=subprocess.DEVNULL, timeout=60)
+                       stdout=subprocess.DEVNULL)
 
     def containers(self):
         return sum(len(known["containers"]) for known in self.podqos.ctl_json("status")["pods"])
@@ -564,7 +563,7 @@ class HiddenProcesses(harness.TestCase):
                 seen.delete(name)
                 self.assertEqual(self.containers(), 1)
                 os.kill(first, signal.SIGKILL)
-                patience.wait_for(lambda: not pathlib.Path(f"/proc/{first}").exists(), 60, "the container's end")
+                patience.expect(lambda: not pathlib.Path(f"/proc/{first}").exists(), "the container's end")
                 self.reconcile(self.hidden(options, "sys_ptrace"))
                 self.assert_nothing_left()
 

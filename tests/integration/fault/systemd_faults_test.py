@@ -25,14 +25,13 @@ from node_case import BESTEFFORT, BURSTABLE, GUARANTEED  # noqa: E402
 PRIVATE, BUS = pathlib.Path("/run/systemd/private"), pathlib.Path("/run/dbus/system_bus_socket")
 CGROUPS = "/sys/fs/cgroup"
 UNIT_FILES = pathlib.Path("/run/systemd/system")
-GUEST_TIMEOUT = 600  # seconds
 # As PID 1 of a container `sleep` would make systemd wait for 90 s.
 ENDS_ON_REQUEST = ("sh", "-c", "trap 'exit 0' TERM; sleep 1000 & wait")
 ALL_WELL = "2 pods, 2 containers; 0 pods released, 0 records restored\n"
 
 
 def call(*argv, check=True):
-    done = subprocess.run(list(map(str, argv)), capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(list(map(str, argv)), capture_output=True, text=True, check=False)
     if check and done.returncode != 0:
         raise AssertionError(f"{' '.join(map(str, argv))}: exit {done.returncode}\n{done.stderr}")
     return done
@@ -89,7 +88,7 @@ class FaultCase(node_case.NodeCase):
 
     def wait_for(self, look, wanted):
         """systemd does what it was asked in its own time."""
-        for _ in patience.turns(node_case.PATIENCE):
+        for _ in patience.turns():
             if (found := look()) == wanted:
                 return
         self.assertEqual(found, wanted)
@@ -142,7 +141,7 @@ class Restart(FaultCase):
     def never_created(self, box):
         """precreate for a process that is gone at once: the pod is made, and withdrawn by the next event."""
         command = ["sh", "-c", '"$@"; exit', "sh", harness.HOOK, "--config", self.podqos.config(self.kind), "precreate"]
-        done = subprocess.run(command, input=box.original, capture_output=True, check=True, timeout=60)
+        done = subprocess.run(command, input=box.original, capture_output=True, check=True)
         self.assertEqual(done.stderr, b"")
 
 
@@ -373,4 +372,4 @@ class Controllers(FaultCase):
 if __name__ == "__main__":
     CLASSES = [Restart, Foreign, ByHand, Silence, Drivers, Controllers]
     harness.main(("runc",), in_guest=CLASSES,
-                 here=[guest.cases({"systemd": (guest.Guest("systemd", timeout=GUEST_TIMEOUT), __file__)})])
+                 here=[guest.cases({"systemd": (guest.Guest("systemd"), __file__)})])

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
@@ -18,7 +17,6 @@ import patience  # noqa: E402
 from harness import container, pod  # noqa: E402
 
 MANIFEST = pod("faults-1", container("app", limits={"cpu": "100m", "memory": "64Mi"}))
-PATIENCE = 120
 
 
 def children(pid):
@@ -55,11 +53,10 @@ class Upgrade(harness.TestCase):
                    str(self.wrapper.root), "create", "--bundle", str(bundle.path), name]
         with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL) as tracer:
-            patience.wait_for(lambda: [p for p in children(tracer.pid) if executable(p) == str(program)], PATIENCE,
-                              "the wrapper's start")
+            patience.expect(lambda: [p for p in children(tracer.pid) if executable(p) == str(program)], "the wrapper's start")
             shutil.copy2(harness.HOOK, installed / "new")
             os.replace(installed / "new", program)
-            tracer.wait(PATIENCE)
+            tracer.wait()
         self.assertIsNotNone(self.plain.state(name))
         hooks = json.loads(bundle.read())["hooks"]
         self.assertEqual([hook["path"] for stage in hooks.values() for hook in stage], [str(program)] * 2)
@@ -70,8 +67,6 @@ class StoppedChild(harness.TestCase):
     """A stopped child process does not hold a container up for ever: the start has 5 s for all that it waits for."""
 
     settings = {"lockDeadline": "5s"}
-
-    LIMIT = 15  # with what a busy machine needs beside them
 
     def start(self, policy, status):
         """It is stopped while it waits for the lock; the bundle stays as it is."""
@@ -87,11 +82,9 @@ class StoppedChild(harness.TestCase):
             fcntl.flock(lock, fcntl.LOCK_EX)
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=error)
             self.addCleanup(process.kill)
-            [child] = patience.wait_for(lambda: children(process.pid), PATIENCE, "the child process")
+            [child] = patience.expect(lambda: children(process.pid), "the child process")
             os.kill(child, signal.SIGSTOP)
-            stopped = time.monotonic()
-        self.assertEqual(process.wait(PATIENCE), status)
-        self.assertLess(time.monotonic() - stopped, self.LIMIT)
+        self.assertEqual(process.wait(), status)
         self.assertIn("did not end in time", (self.tmp / "error").read_text(encoding="utf-8"))
         self.assertEqual(bundle.read(), before)
         return name
@@ -117,7 +110,7 @@ class NoProgram(harness.TestCase):
         log = self.tmp / "engine.log"
         done = subprocess.run(
             [*self.podqos.prefix(self.kind), "--log", str(log), "--log-format", "json", "create", "--bundle",
-             str(bundle.path), name], check=False, capture_output=True, encoding="utf-8", timeout=PATIENCE)
+             str(bundle.path), name], check=False, capture_output=True, encoding="utf-8")
         error = f"execute {runtime}: Exec format error"
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn(error, done.stderr)

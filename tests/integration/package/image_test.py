@@ -69,7 +69,7 @@ class Image(unittest.TestCase):
             root = self.folder / "root"
             layer.extractall(root)
         done = subprocess.run(["chroot", root, "/usr/sbin/podqos-nri", "--version"], capture_output=True, text=True,
-                              check=False, timeout=60)
+                              check=False)
         self.assertEqual((done.returncode, done.stdout), (0, f"podqos-nri {VERSION}\n"), done.stderr)
         self.assertEqual((root / "etc/podqos/podqos.json").read_bytes(),
                          (harness.REPOSITORY / "packaging/podqos.json").read_bytes())
@@ -123,7 +123,7 @@ class Image(unittest.TestCase):
                             ((self.folder,), "holds no podqos-nri"),
                             (("--architecture", "../x", self.folder), "Debian's name of an architecture"),
                             (("--isolation", "rootless", self.folder), "unknown argument --isolation")):
-            done = subprocess.run([build, *words], capture_output=True, text=True, check=False, env=environment, timeout=60)
+            done = subprocess.run([build, *words], capture_output=True, text=True, check=False, env=environment)
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(said, done.stderr)
 

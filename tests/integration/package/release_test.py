@@ -46,7 +46,7 @@ class Release(unittest.TestCase):
         """Completed, and the directory that it was told."""
         kept = {name: value for name, value in os.environ.items() if name != "PODQOS_BUILT"}
         done = subprocess.run([*prefix, (tree or self.tree) / "packaging/release", *words, self.place / folder],
-                              capture_output=True, text=True, check=False, timeout=300, env={**kept, **environment})
+                              capture_output=True, text=True, check=False, env={**kept, **environment})
         return done, self.place / folder
 
     def assert_refused(self, reason, *words, status=1, **environment):

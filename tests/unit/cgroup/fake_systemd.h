@@ -235,7 +235,7 @@ class FakeSystemd {
   FakeSystemd(std::string path, Serve serve, int backlog = 8) : path_(std::move(path)) {
     const sys::UniqueFd listener{listen_at(path_, backlog)};
     child_ = start_child([&] {
-      ::alarm(30);  // even if the test is killed
+      ::alarm(600);  // even if the test is killed
       try {
         serve([&] { return Session{listener.get(), transcript_.get()}; });
       } catch (const Session::Gone&) {

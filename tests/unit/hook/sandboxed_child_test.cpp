@@ -87,23 +87,28 @@ TEST_F(RunInSandbox, BelievesNoStatusOfAChildThatHasDecided) {
 }
 
 TEST_F(RunInSandbox, EndsTheChildWithThisProcess) {
-  const std::string begun = directory_.path("place/begun");
   const std::string late = directory_.path("place/late");
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const sys::UniqueFd reading{ends[0]};
+  sys::UniqueFd writing{ends[1]};
   const pid_t wrapper = ::fork();
   ASSERT_GE(wrapper, 0);
   if (wrapper == 0) {
     static_cast<void>(run([&](const Status&) {
-      static_cast<void>(can_make(begun));
-      ::poll(nullptr, 0, 1000);
+      static_cast<void>(::write(writing.get(), "", 1));
+      ::poll(nullptr, 0, static_cast<int>(kLong.count()));
       return can_make(late);
     }));
     ::_exit(0);
   }
-  while (!std::filesystem::exists(begun))
-    ::poll(nullptr, 0, 10);
+  writing = sys::UniqueFd{};
+  char begun = 'x';
+  ASSERT_EQ(::read(reading.get(), &begun, 1), 1);
   ASSERT_EQ(::kill(wrapper, SIGKILL), 0);
   ASSERT_EQ(::waitpid(wrapper, nullptr, 0), wrapper);
-  ::poll(nullptr, 0, 1500);
+  // The pipe has no writer any more once the child has ended.
+  EXPECT_EQ(::read(reading.get(), &begun, 1), 0);
   EXPECT_FALSE(std::filesystem::exists(late));
 }
 
