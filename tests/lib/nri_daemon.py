@@ -49,7 +49,8 @@ class DaemonCase(unittest.TestCase):
         if process.poll() is None:
             process.kill()
         process.wait()
-        process.stderr.close()
+        if process.stderr:
+            process.stderr.close()
 
     def start_at_socket(self, **more):
         return self.start("--socket", self.socket, **more)

@@ -350,7 +350,7 @@ class Explain(unittest.TestCase):
                  "run podqosctl annotate on the manifest again"),
                 # More than the engine gives it counts for nothing.
                 ({"requests.a": "memory=2Gi"}, ("Burstable", "inference", 1000, 1 << 30), "exceeds the engine's limit"),
-                ({"limits": "memory=64"}, ("Burstable", "podqos.io/requests, limits", 1000, 1 << 30), "did you mean 64Mi?"),
+                ({"limits": "memory=64"}, ("Burstable", "podqos.io/requests, limits", 1000, 64), "did you mean 64Mi?"),
         ):
             with self.subTest(annotations):
                 done = explain(annotated(pod_with(spec), **annotations), "-o", "json")

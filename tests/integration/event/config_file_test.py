@@ -149,10 +149,9 @@ class ConfigFile(harness.TestCase):
             bundle.annotations.clear()
             bundle.save()
 
-        for spoil in (annotated_wrongly, no_longer_annotated, lambda _: self.configure(enabled=False),
-                      lambda _: self.configure(onError="perhaps")):
+        for spoil in (annotated_wrongly, no_longer_annotated, lambda _: self.configure(enabled=False)):
             self.check_ordinary_again(spoil)
-            self.configure(enabled=True, onError=None)
+            self.configure(enabled=True)
         self.assertIn("cpu=much", self.podqos.log_text())
 
     def test_registered_by_the_hook_and_annotated_anew(self):
