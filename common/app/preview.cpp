@@ -80,8 +80,11 @@ Result<NodeView> view_node(const core::Settings& settings) {
 Result<ReconcilePreview> preview_reconcile(const core::Settings& settings, NodeView node) {
   Log log = silent_log(settings);
   ReconcilePreview preview;
+  const bool has_state = node.files != nullptr;
   PODQOS_ASSIGN(auto transaction, dry_transaction(settings, log, std::move(node), preview.plan));
   const core::TiersRecord tiers = transaction.tiers();
+  // As Transaction::open() leaves them.
+  if (has_state) transaction.tiers().settings = settings;
   PODQOS_ASSIGN(preview.report, recompute(transaction, Warnings::kLogged, follow_runtime));
   PODQOS_TRY(transaction.finish());
   for (const std::string& line : transaction.release_written())

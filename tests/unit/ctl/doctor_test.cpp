@@ -84,14 +84,15 @@ TEST(CheckConfiguration, TellsErrorsAndWhatIsNotRead) {
   report.source = app::SettingsSource::kLastValid;
   report.errors = {"/etc/podqos/podqos.json: scope: expected one of pods, annotated, all"};
   report.ignored = {"/etc/podqos/conf.d/20-site.yaml"};
-  EXPECT_EQ(shown(check_configuration(report)),
-            "files problem: /etc/podqos/podqos.json: scope: expected one of pods, annotated, all; "
-            "until it is corrected, the last valid settings stay in force → podqosctl config check\n"
-            "files warning: /etc/podqos/conf.d/20-site.yaml is not read: the names of files in "
-            "conf.d end in .json → mv /etc/podqos/conf.d/20-site.yaml "
-            "/etc/podqos/conf.d/20-site.json\n"
-            "enabled warning: podqos is switched off by \"enabled\": false: new containers start "
-            "unmanaged, and earlier ones are released when they end → remove \"enabled\": false\n");
+  EXPECT_EQ(
+      shown(check_configuration(report)),
+      "files problem: /etc/podqos/podqos.json: scope: expected one of pods, annotated, all; "
+      "until it is corrected, the last valid settings stay in force → podqosctl config check\n"
+      "files warning: /etc/podqos/conf.d/20-site.yaml is not read: the names of files in "
+      "conf.d end in .json → mv /etc/podqos/conf.d/20-site.yaml "
+      "/etc/podqos/conf.d/20-site.json\n"
+      "enabled warning: podqos is switched off by \"enabled\": false: new containers start "
+      "unmanaged, and earlier ones are released when they end → remove \"enabled\": false\n");
 }
 
 TEST(CheckWeights, ComparesTheSettingWithTheRuntime) {
