@@ -225,14 +225,13 @@ bool JsonParser::parse_string(std::string_view& value) {
       decoded.append(run, at_);
       if (!parse_escape(decoded)) return refuse(begin, "invalid escape in a string");
       run = at_;
+    } else if (const std::size_t length = utf8_length(rest()); length > 0) {
+      at_ += length;
+    } else if (!is_strict()) {
+      append_utf8(decoded.append(run, at_), kReplacement);
+      run = ++at_;
     } else {
-      const std::size_t length = utf8_length(rest());
-      if (length == 0 && is_strict()) return refuse(begin, "string that is not UTF-8");
-      if (length == 0) {
-        append_utf8(decoded.append(run, at_), kReplacement);
-        run = at_ + 1;
-      }
-      at_ += std::max<std::size_t>(length, 1);
+      return refuse(begin, "string that is not UTF-8");
     }
     at_ += plain_length(rest());
   }
