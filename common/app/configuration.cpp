@@ -34,7 +34,7 @@ bool is_trusted(uid_t owner) {
 }
 
 /// Whether the file system of a file is mounted read-only, as a ConfigMap is for a container:
-/// nobody can write there, whatever the modes.
+/// it cannot be written, whatever the modes.
 bool is_read_only(int fd) {
   struct statfs found = {};
   return ::fstatfs(fd, &found) == 0 && (found.f_flags & ST_RDONLY) != 0;

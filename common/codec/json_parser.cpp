@@ -18,7 +18,7 @@ using Kind = JsonNode::Kind;
 constexpr std::size_t kUsualPending = 64;
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-/// U+FFFD, in place of what is no Unicode.
+/// U+FFFD, in place of what is not valid Unicode.
 constexpr unsigned kReplacement = 0xfffd;
 
 constexpr bool is_json_space(char c) {

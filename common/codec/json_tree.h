@@ -87,7 +87,7 @@ enum class JsonComments : std::uint8_t { kRefuse, kIgnore };
 enum class JsonRules : std::uint8_t {
   kStrict,  ///< nothing
   /// What Go's encoding/json takes, and so runc, also in members that are not read: numbers of any
-  /// size, and what is no Unicode in strings, as U+FFFD (decode.go, unquoteBytes).
+  /// size, and what is not valid Unicode in strings, as U+FFFD (decode.go, unquoteBytes).
   kGo,
 };
 
