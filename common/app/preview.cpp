@@ -83,8 +83,7 @@ Result<ReconcilePreview> preview_reconcile(const core::Settings& settings, NodeV
   const bool has_state = node.files != nullptr;
   PODQOS_ASSIGN(auto transaction, dry_transaction(settings, log, std::move(node), preview.plan));
   const core::TiersRecord tiers = transaction.tiers();
-  // As Transaction::open() leaves them.
-  if (has_state) transaction.tiers().settings = settings;
+  if (has_state) transaction.keep_settings();
   PODQOS_ASSIGN(preview.report, recompute(transaction, Warnings::kLogged, follow_runtime));
   PODQOS_TRY(transaction.finish());
   for (const std::string& line : transaction.release_written())

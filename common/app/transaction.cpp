@@ -129,10 +129,7 @@ Result<Transaction> Transaction::on(store::Store store, const core::Settings& se
   PODQOS_ASSIGN(auto capacity, cgroup::node_capacity(settings));
   Transaction transaction{settings, log, std::make_unique<store::Store>(std::move(store)),
                           std::make_unique<cgroup::Cgroupfs>(std::move(cgroups)), capacity};
-  if (auto& last = transaction.tiers().settings; last != settings) {
-    last = settings;
-    transaction.changed_ = true;
-  }
+  transaction.keep_settings();
   return transaction;
 }
 
@@ -149,6 +146,12 @@ Result<std::optional<Transaction>> Transaction::open_existing(const core::Settin
   if (!store) return fail(std::move(store).error());
   PODQOS_ASSIGN(auto transaction, on(*std::move(store), settings, log, timeouts));
   return transaction;
+}
+
+void Transaction::keep_settings() {
+  if (tiers().settings == *settings_) return;
+  tiers().settings = *settings_;
+  changed_ = true;
 }
 
 core::WeightFormula Transaction::formula() {

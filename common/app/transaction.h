@@ -67,6 +67,9 @@ class Transaction {
   Transaction(const core::Settings& settings, Log& log, std::unique_ptr<store::Store> store,
               std::unique_ptr<cgroup::Machine> machine, core::NodeCapacity capacity);
 
+  /// Keeps the settings as the last valid ones (Configuration).
+  void keep_settings();
+
   /// The effective settings.
   [[nodiscard]] const core::Settings& settings() const { return *settings_; }
   /// The program's log.

@@ -77,8 +77,10 @@ class FakeNode {
     auto store = store::Store::over(
         std::make_unique<FakeFiles>(records, [spend] { return spend("record"); }, state));
     EXPECT_TRUE(store) << store.error().message;
-    return {settings, *log, std::make_unique<store::Store>(std::move(*store)),
-            std::make_unique<cgroup::FakeMachine>(tree, spend), capacity};
+    Transaction transaction{settings, *log, std::make_unique<store::Store>(std::move(*store)),
+                            std::make_unique<cgroup::FakeMachine>(tree, spend), capacity};
+    transaction.keep_settings();
+    return transaction;
   }
 
   /// What a hook tells of a container.

@@ -180,7 +180,9 @@ TEST_P(TwoDrivers, AFirstPodThatSystemdDoesNotMakeLeavesNothing) {
   node_.refuses = silent_after(0);
   node_.driver = core::Driver::kSystemd;
   EXPECT_FALSE(node_.admit(kLogElsewhere));
-  EXPECT_EQ(node_.records.tiers, core::TiersRecord{});
+  core::TiersRecord nothing;
+  nothing.settings = node_.settings;
+  EXPECT_EQ(node_.records.tiers, nothing);
   EXPECT_FALSE(node_.records.dirty);
   EXPECT_THAT(node_.tree.cgroups, ElementsAre(Key("/")));
 }
