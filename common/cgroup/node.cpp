@@ -91,11 +91,15 @@ Result<core::NodeCapacity> node_capacity(const core::Settings& settings) {
   if (!settings.node_memory || !settings.node_cpu || counts_swap) {
     PODQOS_ASSIGN(const auto measured, measure());
     capacity.memory = measured.memory.memory;
+    capacity.hugepages = measured.memory.hugepages;
     capacity.cpu = measured.cpu;
     if (counts_swap) capacity.swap = measured.memory.swap;
   }
   // Configured values override measured ones.
-  if (settings.node_memory) capacity.memory = *settings.node_memory;
+  if (settings.node_memory) {
+    capacity.memory = *settings.node_memory;
+    capacity.hugepages = Bytes{0};
+  }
   if (settings.node_cpu) capacity.cpu = *settings.node_cpu;
   capacity.page_size = Bytes{::sysconf(_SC_PAGESIZE)};
   return capacity;

@@ -18,7 +18,8 @@ namespace podqos::cgroup {
 /// The driver that engines use by default: systemd if it is the init system, else cgroupfs.
 [[nodiscard]] core::Driver machine_driver();
 
-/// The node's memory, swap and CPU: set by the configuration, or measured. Swap is only read for
+/// The node's memory, swap and CPU: set by the configuration, or measured. Of memory that the
+/// configuration sets, nothing is taken for huge pages. Swap is only read for
 /// the swap behavior LimitedSwap, and processes by with_pids().
 [[nodiscard]] Result<core::NodeCapacity> node_capacity(const core::Settings& settings);
 /// The capacity with the machine's processes, which few events need; 0 if the kernel does not tell.

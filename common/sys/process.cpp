@@ -284,7 +284,9 @@ Result<InstalledMemory> installed_memory() {
   const auto memory = meminfo_field(text, "MemTotal");
   const auto swap = meminfo_field(text, "SwapTotal");
   if (!memory) return fail(ErrorCode::kIo, cat(path, ": no MemTotal"));
-  return InstalledMemory{.memory = *memory, .swap = swap.value_or(Bytes{0})};
+  return InstalledMemory{.memory = *memory,
+                         .swap = swap.value_or(Bytes{0}),
+                         .hugepages = meminfo_field(text, "Hugetlb").value_or(Bytes{0})};
 }
 
 MilliCpu online_cpu() {

@@ -83,10 +83,11 @@ struct ProcCgroup {
 struct InstalledMemory {
   Bytes memory;
   Bytes swap;
+  Bytes hugepages;  ///< of `memory`, preallocated huge pages of all sizes; 0 before Linux 4.16
 };
 /// An amount of /proc/meminfo; nullopt if the field is missing or malformed.
 [[nodiscard]] std::optional<Bytes> meminfo_field(std::string_view text, std::string_view name);
-/// MemTotal and SwapTotal of /proc/meminfo, where a container of LXC sees its own limits, unlike in
+/// MemTotal, SwapTotal and Hugetlb of /proc/meminfo, where a container of LXC sees its own limits, unlike in
 /// sysinfo(2).
 /// @note The kubelet's machine info comes from /proc/meminfo; google/cadvisor lib/machine.
 [[nodiscard]] Result<InstalledMemory> installed_memory();

@@ -137,7 +137,8 @@ MilliCpu allocatable_cpu(const Settings& settings, const NodeCapacity& capacity)
 }
 
 Bytes allocatable_memory(const Settings& settings, const NodeCapacity& capacity) {
-  return rest_of(capacity.memory, settings.system_reserved.memory + settings.kube_reserved.memory);
+  return rest_of(capacity.memory, settings.system_reserved.memory + settings.kube_reserved.memory +
+                                      capacity.hugepages);
 }
 
 void grant_requests(PodRecord& record, const TierSums& others, const Settings& settings,

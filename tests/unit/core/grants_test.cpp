@@ -119,6 +119,11 @@ TEST(Allocatable, IsCapacityWithoutReserves) {
   settings.system_reserved = {.cpu = MilliCpu{500}, .memory = Bytes{1000}};
   settings.kube_reserved = {.cpu = MilliCpu{250}, .memory = Bytes{2000}};
   EXPECT_EQ(allocatable_memory(settings, kNodeOf8000Bytes), Bytes{5000});
+  NodeCapacity with_hugepages = kNodeOf8000Bytes;
+  with_hugepages.hugepages = Bytes{4000};
+  EXPECT_EQ(allocatable_memory(settings, with_hugepages), Bytes{1000});
+  with_hugepages.hugepages = Bytes{6000};
+  EXPECT_EQ(allocatable_memory(settings, with_hugepages), Bytes{0});
   EXPECT_EQ(allocatable_cpu(settings, {.memory = {}, .cpu = MilliCpu{4000}}), MilliCpu{3250});
   EXPECT_EQ(allocatable_cpu(settings, {.memory = {}, .cpu = MilliCpu{700}}), MilliCpu{0});
 }
