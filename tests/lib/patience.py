@@ -46,36 +46,18 @@ def wait_for(condition, seconds, what):
     raise AssertionError(f"{what}: not in {seconds} s")
 
 
-def capture(command, stdin=b"", **given):
-    """run(), with what it writes as stdout and stderr, in bytes."""
-    return run(command, stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **given)
+def capture(command, stdin=b""):
+    """Runs a program to its end; what it writes is in stdout and stderr, in bytes."""
+    return subprocess.run(command, input=stdin or b"", capture_output=True, check=False)
 
 
 def call(command, stdin=None, cwd=None):
-    """run() with text. What is written goes to files: a container that stays would keep a pipe open."""
-    given = stdin.encode() if isinstance(stdin, str) else stdin
+    """capture() with text. What is written goes to files: a container that stays would keep a pipe open."""
+    given = {"stdin": subprocess.DEVNULL} if stdin is None else {
+        "input": stdin.encode() if isinstance(stdin, str) else stdin}
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        done = run(list(map(str, command)), given, stdout=out, stderr=err, cwd=cwd)
+        done = subprocess.run(list(map(str, command)), stdout=out, stderr=err, cwd=cwd, check=False, **given)
         for stream in (out, err):
             stream.seek(0)
         said = (stream.read().decode("utf-8", "replace") for stream in (out, err))
         return subprocess.CompletedProcess(done.args, done.returncode, *said)
-
-
-def run(command, stdin=None, **given):
-    """subprocess.run with patience, and `stdin` as bytes; its output goes to where `given` says."""
-    source = subprocess.DEVNULL if stdin is None else subprocess.PIPE
-    with subprocess.Popen(command, stdin=source, **given) as process:
-        pending, output = [stdin], []
-
-        def attend(length):
-            try:
-                output[:] = process.communicate(pending.pop() if pending else None, timeout=length)
-            except subprocess.TimeoutExpired:
-                pass
-
-        for _ in turns(pause=attend, length=1):
-            if process.returncode is not None:
-                return subprocess.CompletedProcess(command, process.returncode, *output)
-        process.kill()
-        raise subprocess.TimeoutExpired(command, PATIENCE)

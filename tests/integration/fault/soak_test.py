@@ -7,7 +7,6 @@ import functools
 import json
 import os
 import pathlib
-import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
@@ -415,7 +414,7 @@ class Soak(soak.SoakCase):
             self.history.append(f"{number}: {event.__name__}")
             try:
                 unheard = event(self)
-            except (oci.Failed, subprocess.TimeoutExpired) as error:
+            except oci.Failed as error:
                 self.fail(f"{error}{self.report()}")
             if unheard:
                 self.reconcile()
