@@ -265,6 +265,7 @@ void expire_pending(Transaction& transaction, const ContainerKey& handled,
   const auto is_created = [&](const core::PendingEntry& entry) {
     if (list != nullptr && list->listener == core::Process{entry.pid, entry.start_time})
       return list->ids.contains(entry.id);
+    if (core::takes_too_long(entry.since, transaction.now())) return false;
     const auto [creator, is_new] = creators.try_emplace(entry.pid);
     if (is_new) creator->second = transaction.machine().start_time_of(entry.pid);
     // What cannot be found out does not tell that the creator is gone.

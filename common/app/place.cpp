@@ -12,6 +12,7 @@
 #include "common/cgroup/node.h"
 #include "common/codec/oci_config.h"
 #include "common/core/pods/pod_values.h"
+#include "common/sys/clock.h"
 #include "common/sys/process.h"
 
 namespace podqos::app {
@@ -84,6 +85,7 @@ Result<std::optional<AdmissionRequest>> request_of(const core::Settings& setting
   request->engine_writes = caller.engine_writes;
   request->pid = caller.creator;
   request->start_time = started.value_or(StartTime{0});
+  if (!caller.engine_writes) request->pending_since = BootSeconds{sys::seconds_since_boot()};
   return request;
 }
 

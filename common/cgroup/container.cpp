@@ -12,6 +12,7 @@
 #include "common/base/text.h"
 #include "common/core/cgroups/layout.h"
 #include "common/core/cgroups/naming.h"
+#include "common/sys/clock.h"
 
 namespace podqos::cgroup {
 
@@ -59,7 +60,8 @@ Result<bool> holds_this_process(const std::string& cgroup) {
 }
 
 bool lives(Machine& machine, const core::ContainerRecord& container) {
-  return machine.is_alive(container.pid, container.start_time);
+  return !core::takes_too_long(container.pending_since, BootSeconds{sys::seconds_since_boot()}) &&
+         machine.is_alive(container.pid, container.start_time);
 }
 
 Result<std::optional<core::Process>> find_init(Machine& machine,

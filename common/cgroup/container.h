@@ -22,7 +22,8 @@ namespace podqos::cgroup {
 /// the container, like its hook, in its caller's.
 [[nodiscard]] Result<bool> holds_this_process(const std::string& cgroup);
 
-/// True if the container's init runs, or while it is pending, the process that creates it.
+/// True if the container's init runs, or while it is pending, the process that creates it, if that
+/// does not take too long.
 [[nodiscard]] bool lives(Machine& machine, const core::ContainerRecord& container);
 /// True if any container of the pod does.
 [[nodiscard]] bool has_living_container(Machine& machine, const core::PodRecord& record);

@@ -99,6 +99,7 @@ void fields(auto& member, Is<core::ContainerRecord> auto& container) {
   member("state", container.state);
   member("pid", container.pid);
   member("startTime", container.start_time);
+  member("pendingSince", container.pending_since);
   member("cgroup", container.cgroup);
   member("sandbox", container.sandbox);
   member("backedMemoryBytes", container.backed_memory);
@@ -144,6 +145,7 @@ void fields(auto& member, Is<core::PendingEntry> auto& entry) {
   member("bundle", entry.bundle);
   member("pid", entry.pid);
   member("startTime", entry.start_time);
+  member("since", entry.since);
 }
 
 void fields(auto& member, Is<core::Revisit> auto& entry) {

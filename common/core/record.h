@@ -62,7 +62,9 @@ struct ContainerRecord {
   ContainerState state = ContainerState::kPending;
   Pid pid;  ///< of the process that creates the container while pending, then of its init
   StartTime start_time;  ///< of that process, to detect that its pid was reused
-  std::string cgroup;    ///< actual cgroup, as an absolute path in the hierarchy
+  /// While pending, when that began; absent under NRI, where the engine tells of each container.
+  std::optional<BootSeconds> pending_since = std::nullopt;
+  std::string cgroup;  ///< actual cgroup, as an absolute path in the hierarchy
   bool sandbox = false;
   /// Under a CRI engine: the memory limit that the engine enforces in bytes, 0 for none. nullopt
   /// for containers of the node's operator, whose requests count without a limit.
@@ -151,13 +153,24 @@ struct PodRecord {
 /// Records of pods by uid.
 using PodRecords = std::map<std::string, PodRecord, std::less<>>;
 
-/// A pending container. A later transaction withdraws it if its creator ended without starting it.
+/// How long a process may take to create a container: a service that creates containers, such as
+/// `podman system service`, lives on where that has failed, and does not tell.
+constexpr BootSeconds kLongestCreation{120};
+
+/// Whether a creation that began at `since` must have failed.
+[[nodiscard]] constexpr bool takes_too_long(std::optional<BootSeconds> since, BootSeconds now) {
+  return since && now - *since > kLongestCreation;
+}
+
+/// A pending container. A later transaction withdraws it if its creator ended without starting it,
+/// or takes too long.
 struct PendingEntry {
   std::string uid;
   std::string id;
   std::string bundle;
-  Pid pid;               ///< of the process that creates the container
-  StartTime start_time;  ///< of that process
+  Pid pid;                                          ///< of the process that creates the container
+  StartTime start_time;                             ///< of that process
+  std::optional<BootSeconds> since = std::nullopt;  ///< ContainerRecord::pending_since
   [[nodiscard]] ContainerKey key() const { return {.id = id, .bundle = bundle}; }
   friend bool operator==(const PendingEntry&, const PendingEntry&) = default;
 };

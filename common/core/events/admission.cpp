@@ -63,6 +63,7 @@ ContainerRecord describe(const AdmissionRequest& request, const AdmissionSnapsho
           .state = request.state,
           .pid = request.pid,
           .start_time = request.start_time,
+          .pending_since = request.pending_since,
           .cgroup = request.placed_at.value_or(""),
           .sandbox = snapshot.identity.is_sandbox,
           .backed_memory = backing_in(snapshot, request)};

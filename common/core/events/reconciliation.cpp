@@ -78,6 +78,7 @@ Restoration decide_restoration(FoundPodCgroup found) {
 void confirm_container(ContainerRecord& container, const Process& init) {
   container.pid = init.pid;
   container.start_time = init.start_time;
+  container.pending_since.reset();
   container.state = ContainerState::kLive;
 }
 

@@ -158,7 +158,8 @@ void note_pending(TiersRecord& tiers, const PodRecord& record, const ContainerRe
                            .id = container.id,
                            .bundle = container.bundle,
                            .pid = container.pid,
-                           .start_time = container.start_time});
+                           .start_time = container.start_time,
+                           .since = container.pending_since});
 }
 
 void forget_pending(TiersRecord& tiers, std::string_view uid, const ContainerKey& container) {

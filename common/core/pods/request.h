@@ -143,6 +143,8 @@ struct AdmissionRequest {
   ContainerState state = ContainerState::kPending;
   Pid pid;
   StartTime start_time;
+  /// When that process began to create it, where nothing tells that this has failed.
+  std::optional<BootSeconds> pending_since = std::nullopt;
 };
 
 }  // namespace podqos::core

@@ -1,5 +1,6 @@
 // Events of a container's life on a machine in memory.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -8,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "common/app/container_start.h"
+#include "common/sys/clock.h"
 #include "tests/unit/app/containers.h"
 #include "tests/unit/app/fake_node.h"
 
@@ -266,6 +268,22 @@ TEST_F(Event, ARefusedClaimLeavesNothing) {
   EXPECT_FALSE(node_.records.dirty);
   EXPECT_EQ(node_.records, before);
   EXPECT_EQ(node_.tree.cgroups.size(), cgroups);
+}
+
+/// A service of Podman lives on where the creation of a container has failed.
+TEST(Creation, HasFailedIfItTakesTooLong) {
+  for (const std::int64_t age : {115, 121}) {
+    for (const bool by_reconcile : {true, false}) {
+      FakeNode node{core::CgroupVersion::kV2};
+      node.pending_since = BootSeconds{sys::seconds_since_boot() - age};
+      ASSERT_TRUE(node.admit(kDatabaseContainer));
+      node.pending_since.reset();
+      if (by_reconcile) ASSERT_TRUE(node.reconcile());
+      node.run(kWebContainer, Pid{10});
+      EXPECT_EQ(node.records.pods.contains("c"), age == 115) << age << by_reconcile;
+      EXPECT_EQ(node.records.tiers.pending.empty(), age != 115) << age << by_reconcile;
+    }
+  }
 }
 
 FakeContainer realtime(FakeContainer container) {

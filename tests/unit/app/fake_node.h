@@ -108,6 +108,7 @@ class FakeNode {
     request->driver = driver;
     request->pid = creator;
     request->start_time = tree.processes.at(creator).start_time;
+    request->pending_since = pending_since;
     Transaction transaction = begin();
     auto admission = app::admit(transaction, *std::move(request));
     if (admission) PODQOS_TRY(transaction.finish());
@@ -249,6 +250,7 @@ class FakeNode {
   core::Driver driver;  ///< of the node's runtimes
   FakeRecords records;
   core::Settings settings;
+  std::optional<BootSeconds> pending_since;  ///< of the next containers that are admitted
   core::NodeCapacity capacity{.memory = Bytes{16LL << 30U}, .cpu = MilliCpu{8000}, .pids = 32'768};
   std::unique_ptr<Log> log;
   const sys::Directory* state = nullptr;  ///< where events are recorded; nullptr: nowhere

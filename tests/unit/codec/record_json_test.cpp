@@ -207,11 +207,11 @@ class Random {
     fill(guaranteed, burstable, besteffort, kubelets, requested);
   }
   void set(core::ContainerRecord& out) {
-    auto& [id, bundle, name, state, pid, start_time, cgroup, sandbox, backed, memory_qos,
-           throttling, oom] = out;
+    auto& [id, bundle, name, state, pid, start_time, pending_since, cgroup, sandbox, backed,
+           memory_qos, throttling, oom] = out;
     auto& [min, low, high] = memory_qos;
-    fill(id, bundle, name, state, pid, start_time, cgroup, sandbox, backed, min, low, high,
-         throttling, oom);
+    fill(id, bundle, name, state, pid, start_time, pending_since, cgroup, sandbox, backed, min, low,
+         high, throttling, oom);
   }
   void set(core::ReportedOoms& out) {
     auto& [kills, ooms] = out;
@@ -238,8 +238,8 @@ class Random {
          oom);
   }
   void set(core::PendingEntry& out) {
-    auto& [uid, id, bundle, pid, start_time] = out;
-    fill(uid, id, bundle, pid, start_time);
+    auto& [uid, id, bundle, pid, start_time, since] = out;
+    fill(uid, id, bundle, pid, start_time, since);
   }
   void set(core::Revisit& out) {
     auto& [uid, until, cgroup] = out;
