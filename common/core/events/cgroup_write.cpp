@@ -103,7 +103,7 @@ std::optional<std::string> hold_above_usage(PodWrite& write, const std::string& 
 
 namespace {
 
-/// A hundredth of what is allocatable: the least that a side counts with.
+/// A hundredth of what is allocatable: the least that a tree counts with.
 MilliCpu least(const NodeCpu& node) {
   return MilliCpu{std::max<std::int64_t>(node.allocatable.value() / kPercent, 1)};
 }
@@ -127,9 +127,15 @@ std::int64_t kernel_value(const NodeCpu& node, CgroupVersion version, WeightForm
     return in_unit(shares_for_weight(node.rule.weight, formula), version, formula);
   if (!node.kubelets_root)
     return mul_div(*node.system, node.allocatable.value(), node.reserved.value());
-  const MilliCpu free = node.allocatable - node.kubelets;
-  const MilliCpu own = std::max(std::min(node.requested, free), least(node));
-  return mul_div(*node.kubelets_root, own.value(), std::max(node.kubelets, least(node)).value());
+  const MilliCpu left = rest_of(node.allocatable, node.kubelets);
+  const MilliCpu own = std::min(node.requested, left);
+  // Twice what each side keeps, so that the half of what is free is whole.
+  const MilliCpu free = left - own;
+  const std::int64_t ours = (own + own + free).value();
+  const std::int64_t theirs = (node.kubelets + node.kubelets + free).value();
+  const std::int64_t quarter_of_all = std::max<std::int64_t>(node.allocatable.value() / 2, 1);
+  return std::max<std::int64_t>(
+      mul_div(*node.kubelets_root, ours, std::max(theirs, quarter_of_all)), 1);
 }
 
 /// What the root reserves, as the kubelet's, and the burstable tier's memory.low: the kernel

@@ -78,8 +78,9 @@ struct NodeCpu {
 /// Their CPU shares, beside the system's.
 /// Without a kubelet's pods they are those of what is allocatable, C, as a kubelet's own root has.
 /// Beside them, with K requested there, R by podqos's pods, and weight or shares W of the kubelet's
-/// root: W * min(R, C - K) / max(K, C/100), so that both sides keep what they requested. R counts
-/// as C/100 at least, as K does: BestEffort pods alone must be able to run.
+/// root, each side keeps what it requests, the kubelet first, and half of what is free:
+/// R' = min(R, C - K), F = C - K - R', W * (R' + F/2) / max(K + F/2, C/4). At most 4 W, so that the
+/// system and the kubelet itself keep their part where the kubelet's pods request next to nothing.
 /// rootCpuWeight replaces the shares of C: by system.slice's, times C, divided by what is reserved
 /// (if anything is), or by a weight, which also counts beside a kubelet's pods.
 /// Where each driver has a tree they are divided by what the trees' pods request, each at least

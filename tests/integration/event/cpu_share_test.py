@@ -184,10 +184,12 @@ class KubeletCase(NodeCase):
             os.rmdir(folder)
 
     def sides(self, requested):
-        """The two roots' values: W, and W * min(R, C - K) / max(K, C / 100), where R counts as C / 100 at least."""
+        """The two roots' values: each side keeps what it requests, the kubelet's first, and half of what is free."""
         theirs, whole = sum(map(milli, self.THEIRS)), self.values[KUBELETS]
-        own = max(min(requested, self.allocatable - theirs), self.allocatable // 100)
-        return {self.root: max(whole * own // theirs, self.value(0)), KUBELETS: whole}
+        own = min(requested, self.allocatable - theirs)
+        free = self.allocatable - theirs - own
+        proportion = (own + free / 2) / max(theirs + free / 2, self.allocatable / 4)
+        return {self.root: max(int(whole * proportion), self.value(0)), KUBELETS: whole}
 
     def check_sides(self, pods, values):
         shares = parts(values)
@@ -237,7 +239,36 @@ class BestEffortBesideAKubelet(KubeletCase):
 
     def test_runs(self):
         self.run_pods(*self.PODS)
-        self.check_sides(self.PODS, self.sides(0))
+        shares = self.check_sides(self.PODS, self.sides(0))
+        self.assertGreaterEqual(shares[KUBELETS], 0.6)
+
+
+class BesideAKubeletWithoutRequests(KubeletCase):
+    """The kubelet's pods request nothing: they, the system and the kubelet have their part beside podqos's pods."""
+
+    THEIRS = ({}, {}, {"ke": 0})
+    PODS = ({"g": 500}, {}, {})
+
+    def test_leaves_the_system_its_part(self):
+        self.run_pods(*self.PODS)
+        values = self.sides(500)
+        self.check_sides(self.PODS, values)
+        self.burn_in(self.system)
+        shares = self.check_sides(self.PODS, {**values, self.system: self.default})
+        self.assertGreaterEqual(shares[self.system], 0.34)
+
+
+class NothingRequestedBesideAKubelet(BesideAKubeletWithoutRequests):
+    """Nor do podqos's own: both sides have the same."""
+
+    PODS = ({}, {}, {"e": 0})
+
+    def test_leaves_the_system_its_part(self):
+        self.run_pods(*self.PODS)
+        values = self.sides(0)
+        self.assertEqual(values[self.root], values[KUBELETS])
+        self.burn_in(self.system)
+        self.check_sides(self.PODS, {**values, self.system: self.default})
 
 
 class Start(NodeCase):

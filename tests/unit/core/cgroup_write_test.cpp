@@ -300,7 +300,8 @@ NodeCpu node_of(std::int64_t allocatable, std::int64_t requested, std::int64_t k
           .kubelets_root = kubelets_root};
 }
 
-// Without a kubelet floor(C * 1024 / 1000) within [2, 262144]; else W * R / K.
+// Without a kubelet floor(C * 1024 / 1000) within [2, 262144]; else what both keep, and half of
+// what is free for each.
 TEST(RootShares, FollowAllocatableAndTheKubelet) {
   struct ShareCase {
     const char* name;
@@ -312,12 +313,13 @@ TEST(RootShares, FollowAllocatableAndTheKubelet) {
            {"WhatIsReservedIsNotPods", node_of(3600, 100), 3686},
            {"CappedByTheKernel", node_of(300'000, 0), 262'144},
            {"NothingAllocatable", node_of(0, 0), 2},
-           {"ByRequests", node_of(2000, 250, 500, 2048), 1024},
-           {"TheKubeletsFirst", node_of(2000, 1800, 500, 2048), 6144},  // 1500 are free
-           {"BestEffortCountsAHundredth", node_of(2000, 0, 500, 2048), 81},
+           {"ByRequests", node_of(2000, 250, 500, 2048), 1592},                   // 875 : 1125
+           {"TheKubeletsFirst", node_of(2000, 1800, 500, 2048), 6144},            // 1500 are left
+           {"BestEffortHasHalfOfWhatIsFree", node_of(2000, 0, 500, 2048), 1228},  // 750 : 1250
            {"BestEffortBesideBestEffort", node_of(2000, 0, 0, 2048), 2048},
-           {"KubeletWithoutRequests", node_of(2000, 250, 0, 2048), 25'600},
-           {"KubeletHasAll", node_of(2000, 250, 2500, 2048), 16},
+           {"KubeletWithoutRequests", node_of(2000, 250, 0, 2048), 2633},  // 1125 : 875
+           {"BoundedByFour", node_of(2000, 2000, 0, 2048), 8192},
+           {"KubeletHasAll", node_of(2000, 250, 2500, 2048), 2},
            {"ProportionAboveTheKernelsMost", node_of(2000, 2000, 0, 262'144), 262'144},
            {"ProportionBelowTheKernelsLeast", node_of(2000, 0, 2000, 2), 2},
        }) {
@@ -326,12 +328,29 @@ TEST(RootShares, FollowAllocatableAndTheKubelet) {
   }
 }
 
+// One CPU, whose kubelet has weight 39, and eight with 313.
 TEST(RootShares, KeepTheProportionOfWeightsOnV2) {
-  // Weight 79 is 2 CPUs by the linear formula; half of it is 39.
-  const NodeCpu node = node_of(2000, 250, 500, 79);
-  EXPECT_EQ(root_shares(node, kV2, WeightFormula::kLinear), CpuShares{999});
-  EXPECT_EQ(cpu_weight_for(root_shares(node, kV2, WeightFormula::kLog), WeightFormula::kLog),
-            CpuWeight{39});
+  struct WeightCase {
+    std::int64_t allocatable, requested, kubelets, root, want;
+  };
+  for (const auto& row : std::vector<WeightCase>{
+           {1000, 0, 0, 39, 39},
+           {1000, 500, 0, 39, 117},
+           {1000, 500, 300, 39, 58},
+           {1000, 1000, 0, 39, 156},
+           {1000, 1000, 300, 39, 91},
+           {1000, 100, 900, 39, 4},
+           {1000, 100, 1200, 39, 1},
+           {8000, 0, 0, 313, 313},
+           {8000, 1000, 2000, 313, 243},
+           {8000, 4000, 0, 313, 939},
+           {8000, 8000, 0, 313, 1252},
+       }) {
+    SCOPED_TRACE(row.want);
+    const NodeCpu node = node_of(row.allocatable, row.requested, row.kubelets, row.root);
+    for (const auto formula : {WeightFormula::kLinear, WeightFormula::kLog})
+      EXPECT_EQ(cpu_weight_for(root_shares(node, kV2, formula), formula), CpuWeight{row.want});
+  }
 }
 
 NodeCpu node_with(RootCpuWeight rule, std::int64_t reserved, std::optional<std::int64_t> system) {
@@ -352,11 +371,11 @@ TEST(RootShares, AreProportionalToWhatTheSystemHas) {
   EXPECT_EQ(root_shares(node_with(rule, 0, 1024), kV1, WeightFormula::kLog), CpuShares{4096});
   EXPECT_EQ(root_shares(node_with(rule, 1000, std::nullopt), kV1, WeightFormula::kLog),
             CpuShares{3072});
-  // Beside a kubelet's pods the requests of both count: 2048 * 250 / 500.
+  // Beside a kubelet's pods the requests of both count: 2048 * 1375 / 1625 of 3000.
   NodeCpu beside = node_with(rule, 1000, 1024);
   beside.kubelets = MilliCpu{500};
   beside.kubelets_root = 2048;
-  EXPECT_EQ(root_shares(beside, kV1, WeightFormula::kLog), CpuShares{1024});
+  EXPECT_EQ(root_shares(beside, kV1, WeightFormula::kLog), CpuShares{1732});
 }
 
 TEST(RootShares, AreThoseOfAConfiguredWeight) {
