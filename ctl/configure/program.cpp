@@ -69,6 +69,8 @@ Result<std::string> run_program(const std::vector<std::string>& argv, int status
   const sys::UniqueFd reader{ends[0]};
   sys::UniqueFd writer{ends[1]};
   ::fcntl(reader.get(), F_SETFL, O_NONBLOCK);
+  // Where it is ignored, which is inherited, the kernel keeps no exit status.
+  static_cast<void>(std::signal(SIGCHLD, SIG_DFL));
   const pid_t pid = ::fork();
   if (pid < 0) return fail_errno(errno, cat("run ", argv.front()));
   if (pid == 0) execute(argv, writer.get());
@@ -84,7 +86,8 @@ Result<std::string> run_program(const std::vector<std::string>& argv, int status
   });
   if (!ended) ::kill(-pid, SIGKILL);
   int end = 0;
-  ::waitpid(pid, &end, 0);
+  if (::waitpid(pid, &end, 0) != pid)
+    return fail_errno(errno, cat(join(argv, " "), ": wait for its end"));
   if (!ended)
     return fail(ErrorCode::kTimeout,
                 cat(join(argv, " "), ": timed out after ", patience.count(), " s"));

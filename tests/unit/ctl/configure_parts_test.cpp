@@ -1,3 +1,4 @@
+#include <csignal>
 #include <filesystem>
 #include <string>
 
@@ -5,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "ctl/configure/lines.h"
+#include "tests/unit/child_process.h"
 #include "tests/unit/temporary_directory.h"
 
 namespace podqos::ctl {
@@ -126,6 +128,16 @@ TEST(RunProgram, SaysWhyAProgramDoesNotRun) {
 TEST(RunProgram, SaysWhatAProgramSaysThatFails) {
   const auto done = run_program({"/bin/sh", "-c", "printf 'no \"unit\"\nat all'; exit 1"});
   EXPECT_EQ(done.error().message, "no \"unit\"\\x0aat all");
+}
+
+// As the caller of podqosctl may have left it.
+TEST(RunProgram, KnowsTheExitStatusWhereSigchldIsIgnored) {
+  expect_in_child([] {
+    static_cast<void>(std::signal(SIGCHLD, SIG_IGN));
+    EXPECT_FALSE(run_program({"/bin/sh", "-c", "exit 1"}));
+    static_cast<void>(std::signal(SIGCHLD, SIG_IGN));
+    EXPECT_TRUE(run_program({"/bin/sh", "-c", "exit 0"}));
+  });
 }
 
 std::string diff_of(const std::string& before, const FileState& after, const std::string& root,
