@@ -152,7 +152,7 @@ bool EngineFacts::is_registered(Method method) const {
 }
 
 bool EngineFacts::is_connected() const {
-  return plugin && plugin->process && process && serves(plugin->status, *process);
+  return plugin && plugin->process && process && served_process(plugin->status) == process;
 }
 
 std::optional<bool> EngineFacts::known() const {

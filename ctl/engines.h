@@ -19,7 +19,7 @@ namespace podqos::ctl {
 /// that was started in another way.
 struct PluginFacts {
   std::optional<Pid> process = std::nullopt;  ///< nullopt: it has ended
-  std::string status = {};                    ///< see serves()
+  std::string status = {};                    ///< see served_process()
   std::optional<Time> since = std::nullopt;   ///< of the status
 };
 

@@ -84,7 +84,7 @@ class Activation {
   /// Whether the plugin serves the engine that runs now.
   [[nodiscard]] bool has_plugin(std::string_view status) const {
     const auto runtime = process();
-    return runtime && serves(status, *runtime);
+    return runtime && served_process(status) == runtime;
   }
 
   /// Finds out whether containerd or CRI-O has run since before a file changed that is right by
@@ -168,8 +168,15 @@ class Activation {
   }
 
   Status stop_plugin() {
-    const bool serves = setup_.program && setup_.engine->nri;
-    if (!serves || !is("is-active", kPluginUnit)) return {};
+    if (!setup_.program || !setup_.engine->nri || !is("is-active", kPluginUnit)) return {};
+    const std::string status = property(kPluginUnit, "StatusText");
+    const auto served = served_process(status);
+    // One that has ended was this engine before a restart.
+    if (served && served != process() && start_of(*served)) {
+      setup_.notes.push_back(cat(kPluginUnit, " stays: it serves another engine than ",
+                                 setup_.engine->title, ", and is ", printable(status, 500)));
+      return {};
+    }
     PODQOS_TRY(systemctl({"disable", "--now", kPluginUnit}));
     setup_.events["pluginDisabled"] = cat(kPluginUnit, " stopped and disabled");
     return {};

@@ -81,9 +81,13 @@ Result<DockerAnswer> ask_docker(const Run& run) {
   return fail(std::move(why));
 }
 
-bool serves(std::string_view status, Pid runtime) {
-  return status.starts_with("synchronized with ") &&
-         status.ends_with(cat(" (process ", runtime.value(), ")"));
+std::optional<Pid> served_process(std::string_view status) {
+  constexpr std::string_view kProcess = " (process ";
+  const std::size_t at = status.rfind(kProcess);
+  if (!status.starts_with("synchronized with ") || at == std::string_view::npos) return {};
+  status.remove_prefix(at + kProcess.size());
+  const auto pid = parse_int(read_until(status, ')'));
+  return pid && status.empty() ? std::optional{Pid{*pid}} : std::nullopt;
 }
 
 }  // namespace podqos::ctl

@@ -36,8 +36,8 @@ struct DockerAnswer {
 /// @return kNotFound without a client, or the error of the last one
 [[nodiscard]] Result<DockerAnswer> ask_docker(const Run& run);
 
-/// Whether the plugin's STATUS= (nri/service.cpp) says that it serves this process: the runtime
-/// before it may have ended a moment ago.
-[[nodiscard]] bool serves(std::string_view status, Pid runtime);
+/// The process that the plugin serves by its STATUS= (nri/service.cpp): a runtime that may have
+/// ended a moment ago. nullopt if it serves none.
+[[nodiscard]] std::optional<Pid> served_process(std::string_view status);
 
 }  // namespace podqos::ctl

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/base/text.h"
 #include "ctl/configure/setup.h"
 #include "tests/unit/temporary_directory.h"
 
@@ -100,6 +101,24 @@ TEST(ActivateContainerd, SaysWhatThePluginSaysIfItDoesNotConnect) {
     FakeSystemd systemd{.process = 12, .plugin_status = status};
     EXPECT_EQ(systemd.activate(Method::kNri, Restart::kHarmless).failure, (Error{code, says}));
   }
+}
+
+TEST(ActivateContainerd, UndoLeavesThePluginToAnotherEngine) {
+  const auto undo = [](const std::string& status) {
+    FakeSystemd systemd{.process = 12, .plugin_status = status};
+    struct Setup setup{.engine = &engines()[0], .program = "/usr/bin/containerd", .undo = true};
+    EXPECT_TRUE(ctl::activate(setup, [&](const auto& argv) { return systemd.run(argv); }));
+    EXPECT_EQ(setup.events.contains("pluginDisabled"), !systemd.verbs.empty());
+    EXPECT_EQ(setup.events.contains("pluginDisabled"), setup.notes.empty());
+    return join(setup.notes, "\n");
+  };
+  const std::string other = cat("synchronized with it (process ", ::getpid(), ")");
+  EXPECT_EQ(undo(other), cat("podqos-nri.service stays: it serves another engine than containerd, ",
+                             "and is ", other));
+  // Itself; what it served before a restart; none.
+  for (const char* status : {kConnected.c_str(), "synchronized with it (process 2000000000)",
+                             "waiting for a runtime at /var/run/nri/nri.sock", ""})
+    EXPECT_EQ(undo(status), "") << status;
 }
 
 TEST(ActivateContainerd, IsStaleIfAFileChangedSinceItsStart) {
