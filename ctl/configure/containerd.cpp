@@ -148,10 +148,12 @@ Status plan_handler(Setup& setup, std::int64_t format, const std::string& drop_i
       {.text = lines,
        .what = cat(setup.set_default ? "default " : "", "handler \"podqos\""),
        .table = handler,
-       .default_runtime = DefaultRuntime{cat(cri, "/default_runtime_name"),
-                                         cat("plugins.\"", format == 2 ? kCriPlugin2 : kCriPlugin3,
-                                             "\".containerd")},
-       .program = "/options/BinaryName"});
+       .default_runtime = DefaultRuntime{
+           .path = cat(cri, "/default_runtime_name"),
+           .header = cat("plugins.\"", format == 2 ? kCriPlugin2 : kCriPlugin3, "\".containerd"),
+           .runtimes = cat(cri, "/runtimes"),
+           .program = "/options/BinaryName",
+           .built_in = "runc"}});
 }
 
 Status plan_containerd_nri(Setup& setup, std::int64_t format, const std::string& drop_ins) {

@@ -80,13 +80,15 @@ std::string runtime_lines(toml::table row) {
 }
 
 Status plan_crio_runtime(Setup& setup) {
-  return add_lines(setup,
-                   {.path = kCrioRuntimeDropIn,
-                    .text = runtime_lines(default_row(setup)),
-                    .what = cat(setup.set_default ? "default " : "", "runtime \"podqos\""),
-                    .table = cat(kRuntimes, kHandler),
-                    .default_runtime = DefaultRuntime{std::string{kDefaultRuntime}, "crio.runtime"},
-                    .program = "/runtime_path"});
+  return add_lines(setup, {.path = kCrioRuntimeDropIn,
+                           .text = runtime_lines(default_row(setup)),
+                           .what = cat(setup.set_default ? "default " : "", "runtime \"podqos\""),
+                           .table = cat(kRuntimes, kHandler),
+                           .default_runtime = DefaultRuntime{.path = std::string{kDefaultRuntime},
+                                                             .header = "crio.runtime",
+                                                             .runtimes = "crio/runtime/runtimes",
+                                                             .program = "/runtime_path",
+                                                             .built_in = "crun runc"}});
 }
 
 Status plan_crio_nri(Setup& setup) {

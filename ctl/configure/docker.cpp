@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/codec/json_tree.h"
 #include "ctl/configure/lines.h"
@@ -68,8 +69,9 @@ struct DaemonEdit {
 /// The members of daemon.json that concern podqos, in its text; nullptr where absent.
 struct DaemonMembers {
   std::string_view text;
-  const JsonNode* chosen = nullptr;  ///< "default-runtime"
-  const JsonNode* podqos = nullptr;  ///< among "runtimes"
+  const JsonNode* chosen = nullptr;   ///< "default-runtime"
+  const JsonNode* podqos = nullptr;   ///< among "runtimes"
+  const JsonNode* program = nullptr;  ///< of the chosen one, its "path"
 
   [[nodiscard]] bool is_default() const { return chosen != nullptr && chosen->text == kHandler; }
 };
@@ -83,6 +85,9 @@ Result<DaemonMembers> find_members(std::string_view text, const JsonNode& tree) 
   if (runtimes->kind != JsonNode::Kind::kObject)
     return refuse_at(text, runtimes->raw_key, "\"runtimes\" is not an object");
   PODQOS_ASSIGN(found.podqos, find_member(text, *runtimes, kHandler));
+  if (found.chosen == nullptr) return found;
+  PODQOS_ASSIGN(const JsonNode* const chosen, find_member(text, *runtimes, found.chosen->text));
+  if (chosen != nullptr) found.program = json_at(*chosen, "path");
   return found;
 }
 
@@ -95,14 +100,15 @@ Status check_registration(const DaemonMembers& found, DaemonEdit edit) {
     refused.error().code = ErrorCode::kAlreadyExists;
     return refused;
   }
-  if (edit.set_default && found.chosen != nullptr &&
-      !has_word("podqos runc crun", found.chosen->text))
-    return refuse_at(found.text, found.chosen->raw_key, "the default runtime is \"",
-                     printable(found.chosen->text),
-                     "\", which podqos-runtime calls only if \"runtimes\" of podqos.json names "
-                     "it; write \"default-runtime\": \"",
-                     kHandler, "\" there by hand");
-  return {};
+  if (!edit.set_default || found.chosen == nullptr || found.is_default()) return {};
+  const std::string_view name = found.chosen->text;
+  const std::string_view program = found.program == nullptr ? name : found.program->text;
+  if (has_word("runc crun", leaf_of(program))) return {};
+  return refuse_at(found.text, found.chosen->raw_key, "the default runtime is \"", printable(name),
+                   "\"", program == name ? "" : cat(" (", printable(program), ")"),
+                   ", which podqos-runtime calls only if \"runtimes\" of podqos.json names it; "
+                   "write \"default-runtime\": \"",
+                   kHandler, "\" there by hand");
 }
 
 /// The values with podqos's registration, or without it.

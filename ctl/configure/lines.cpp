@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
 
 namespace podqos::ctl {
@@ -115,6 +116,41 @@ Result<std::string> edit_blocks(std::string_view text, const std::string& file,
 
 namespace {
 
+/// Programs that the engine starts for its runtime of this name; the name itself where no file
+/// says.
+std::vector<std::string> programs_of(const Setup& setup, const DefaultRuntime& runtime,
+                                     const std::string& name) {
+  const std::string table = cat(runtime.runtimes, "/", name);
+  const std::string type = setup.at(cat(table, "/runtime_type")).text();
+  const bool is_shim = type.starts_with("io.containerd.");
+  // The shim of another kind of runtime.
+  if (is_shim && !type.starts_with("io.containerd.runc.")) return {type};
+  const TomlValue program = setup.at(cat(table, runtime.program));
+  if (auto listed = program.strings()) return *std::move(listed);
+  if (!program.text().empty()) return {program.text()};
+  return {is_shim ? "runc" : name};
+}
+
+/// Refuses a default runtime whose program is not runc or crun, whatever its name: containers would
+/// lose what it does for them, as a GPU.
+Status check_default_program(const Setup& setup, const DefaultRuntime& runtime,
+                             const std::string& remedy) {
+  const TomlValue chosen = setup.at(runtime.path);
+  const auto names =
+      chosen.text().empty() ? parts_of(runtime.built_in, ' ') : std::vector{chosen.text()};
+  for (const std::string& name : names) {
+    for (const std::string& program : programs_of(setup, runtime, name)) {
+      if (has_word("runc crun", leaf_of(program))) continue;
+      const TomlValue table = setup.at(cat(runtime.runtimes, "/", name));
+      return refuse((chosen ? chosen : table).place, ": the default runtime is \"", printable(name),
+                    "\"", program == name ? "" : cat(" (", printable(program), ")"),
+                    ", which podqos-runtime calls only if \"runtimes\" of podqos.json names it",
+                    remedy);
+    }
+  }
+  return {};
+}
+
 /// What names podqos's runtime at this path.
 std::string default_line(const std::string& path) {
   return cat(path.substr(path.rfind('/') + 1), " = \"", kHandler, "\"");
@@ -160,11 +196,9 @@ Result<std::string> default_lines(const Setup& setup, const DefaultRuntime& runt
   if (chosen.text() == kHandler || !(setup.set_default || is_default(setup, runtime.path)))
     return std::string{};
   const std::string line = default_line(runtime.path);
-  const std::string remedy = cat("; write ", line, " there by hand");
-  if (chosen && !has_word("runc crun", chosen.text()))
-    return refuse(chosen.place, ": the default runtime is \"", printable(chosen.text()),
-                  "\", which podqos-runtime calls only if \"runtimes\" of podqos.json names it",
-                  remedy);
+  const std::string remedy =
+      cat("; write ", line, chosen ? " there" : cat(" into [", runtime.header, "]"), " by hand");
+  PODQOS_TRY(check_default_program(setup, runtime, remedy));
   // Of several files the last one that has the key counts.
   const std::string directory = file.substr(0, file.rfind('/') + 1);
   const bool is_before =
@@ -172,17 +206,29 @@ Result<std::string> default_lines(const Setup& setup, const DefaultRuntime& runt
                                       (chosen.file.starts_with(directory) && chosen.file < file));
   if (chosen && !is_before)
     return refuse(chosen.place, ": this line counts more than one of podqosctl's", remedy);
-  return cat("[", runtime.header, "]\n", line, "\n");
+  std::string lines = cat("[", runtime.header, "]\n", line, "\n");
+  PODQOS_ASSIGN(const auto text, setup.files.follow(file));
+  PODQOS_ASSIGN(const auto others, edit_blocks(text.value_or(""), file));
+  // TOML has no table twice in a file.
+  if (!TomlDocument::parse(cat(others, "\n", lines), file))
+    return refuse(std::ranges::find(setup.documents, file, &TomlDocument::file)
+                      ->at(runtime.path.substr(0, runtime.path.rfind('/')))
+                      .place,
+                  ": the table [", runtime.header, "] is there already", remedy);
+  return lines;
 }
 
 Status add_lines(Setup& setup, Lines lines) {
   const TomlValue found = setup.at(lines.table);
-  const TomlValue called = setup.at(cat(lines.table, lines.program));
+  const TomlValue called =
+      setup.at(cat(lines.table, lines.default_runtime ? lines.default_runtime->program : ""));
   if (lines.default_runtime) {
     PODQOS_ASSIGN(const auto first, default_lines(setup, *lines.default_runtime, lines.path));
     lines.text = first + lines.text;
     if (found && !lines.table.empty() && setup.set_default && !first.empty())
-      return refuse(found.place, ": runtime \"", kHandler, "\" is there already; ", by_hand(first));
+      return refuse(found.place, ": runtime \"", kHandler, "\" is there already; write ",
+                    default_line(lines.default_runtime->path), " into [",
+                    lines.default_runtime->header, "] by hand");
   }
   lines.text = cat(lines.is_own ? lines.base : "", lines.text);
   if (lines.is_own) lines.base.clear();

@@ -64,15 +64,19 @@ using IsMadeOf = bool (*)(const FileChange& change, const std::string& backup);
 
 /// Where an engine's files name its default runtime.
 struct DefaultRuntime {
-  std::string path;    ///< "crio/runtime/default_runtime"
-  std::string header;  ///< of the table, as it is written: "crio.runtime"
+  std::string path;           ///< "crio/runtime/default_runtime"
+  std::string header;         ///< of the table, as it is written: "crio.runtime"
+  std::string runtimes;       ///< path of the table of runtimes: "crio/runtime/runtimes"
+  std::string program;        ///< "" or "/KEY": where below one of these its program stands
+  std::string_view built_in;  ///< words: the default where none is named
 };
 /// Whether podqos's runtime is the default, by its owner's lines or by podqos's.
 [[nodiscard]] bool is_default(const Setup& setup, const std::string& path);
 /// The lines that make it the default if that is asked for, or was before; else "".
 /// @param file  where they are written
-/// @return an error, naming the line, if a line of the owner's counts more than they would, or
-///         names another runtime than runc and crun, which podqos would not call.
+/// @return an error, naming the line, if a line of the owner's counts more than they would, if the
+///         default runtime's program is another one than runc and crun, which podqos would not
+///         call, or if the owner's table has to be changed.
 [[nodiscard]] Result<std::string> default_lines(const Setup& setup, const DefaultRuntime& runtime,
                                                 const std::string& file);
 
@@ -84,7 +88,6 @@ struct Lines {
   std::string table = {};  ///< path of the table that they define; "" if the operator has none
   /// Where the default runtime is named: lines in front of the text, see default_lines().
   std::optional<DefaultRuntime> default_runtime = std::nullopt;
-  std::string program = {};  ///< "" or "/KEY": where below it the path of the program stands
   std::string block = "podqos";
   /// Whether the file is podqos's own. It has no backup, since of such a directory some engines
   /// read every file.

@@ -24,7 +24,11 @@ constexpr Version kAppending{.major = 4, .minor = 8};
 constexpr const char* kPrecreate = "/usr/share/podqos/podman-hooks.d";
 
 DefaultRuntime default_runtime() {
-  return {.path = "engine/runtime", .header = "engine"};
+  return {.path = "engine/runtime",
+          .header = "engine",
+          .runtimes = "engine/runtimes",
+          .program = "",
+          .built_in = "crun runc"};
 }
 
 Status read_podman(Setup& setup) {

@@ -1,4 +1,5 @@
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include <gmock/gmock.h>
@@ -101,6 +102,63 @@ TEST(SetAsDefault, LeavesLinesOfOthersThatCountMore) {
               StartsWith(kToml + ":4: the default runtime is \"nvidia\", which podqos-runtime"));
   EXPECT_THAT(nvidia.plan("docker 28.5 default").error,
               StartsWith(kDaemon + ":2: the default runtime is \"nvidia\", which podqos-runtime"));
+}
+
+/// A handler of containerd's, in a configuration of version 2.
+std::string handler(const std::string& name, const std::string& lines) {
+  return "[plugins.'io.containerd.grpc.v1.cri'.containerd.runtimes." + name + "]\n" + lines + "\n";
+}
+
+TEST(SetAsDefault, GoesByTheProgramOfTheDefaultRuntime) {
+  const std::string v2 = "version = 2\n";
+  const std::string named = v2 +
+                            "imports = ['conf.d/*.toml']\n[plugins.'io.containerd.grpc.v1.cri'."
+                            "containerd]\ndefault_runtime_name = 'own'\n";
+  const std::string nvidia = "options.BinaryName = '/usr/bin/nvidia-container-runtime'";
+  const std::string crio = "[crio.runtime.runtimes.crun]\nruntime_path = '/opt/";
+  const std::string podman = "[engine]\nruntime = '";
+  const std::string docker = R"({"default-runtime": "own", "runtimes": {"own": {"path": "/opt/)";
+  const std::string engines = "/etc/crio/crio.conf";
+  const std::string containers = "/etc/containers/containers.conf";
+  const std::string other = ", which podqos-runtime calls only if";
+  for (const auto& [file, text, run, says] :
+       {std::tuple{
+            kToml, v2 + handler("runc", nvidia), "containerd 1.7",
+            ":2: the default runtime is \"runc\" (/usr/bin/nvidia-container-runtime)" + other},
+        {kToml, named + handler("own", nvidia), "containerd 2.1",
+         ":4: the default runtime is \"own\" (/usr/bin/nvidia-container-runtime)" + other},
+        {kToml, named + handler("own", "runtime_type = 'io.containerd.runsc.v1'"), "containerd 2.1",
+         ":4: the default runtime is \"own\" (io.containerd.runsc.v1)" + other},
+        {kToml, named + handler("own", "runtime_type = 'io.containerd.runc.v2'"), "containerd 2.1",
+         ""},
+        {kToml, named + handler("own", "options.BinaryName = '/opt/crun'"), "containerd 2.1", ""},
+        {engines, crio + "nvidia-container-runtime'\n", "crio 1.31",
+         ":1: the default runtime is \"crun\" (/opt/nvidia-container-runtime)" + other},
+        {engines, crio + "bin/crun'\n", "crio 1.31", ""},
+        {containers, podman + "crun'\nruntimes.crun = ['/opt/nvidia-container-runtime']\n",
+         "podman 5.4",
+         ":2: the default runtime is \"crun\" (/opt/nvidia-container-runtime)" + other},
+        {containers, podman + "/opt/bin/crun'\n", "podman 5.4", ""},
+        {kDaemon, docker + "nvidia-container-runtime\"}}}", "docker 28.5",
+         ":1: the default runtime is \"own\" (/opt/nvidia-container-runtime)" + other},
+        {kDaemon, docker + "runc\"}}}", "docker 28.5", ""}}) {
+    const std::string refused = says.empty() ? "" : file + says;
+    const std::string error = Tree{{file, text}}.plan(run + std::string{" default"}).error;
+    EXPECT_EQ(error.substr(0, refused.empty() ? error.size() : refused.size()), refused) << text;
+  }
+}
+
+TEST(SetAsDefault, SaysWhichLineGoesIntoATableThatIsThere) {
+  const Tree tree{{kToml,
+                   "version = 2\n[plugins.'io.containerd.grpc.v1.cri'.containerd]\nsnapshotter = "
+                   "'native'\n"}};
+  EXPECT_EQ(tree.plan("containerd 1.7 default").error,
+            kToml +
+                ":2: the table [plugins.\"io.containerd.grpc.v1.cri\".containerd] is there "
+                "already; write default_runtime_name = \"podqos\" into "
+                "[plugins.\"io.containerd.grpc.v1.cri\".containerd] by hand");
+  tree.put(kToml, tree.text(kToml) + "default_runtime_name = \"podqos\"\n");
+  EXPECT_EQ(tree.plan("containerd 1.7 default").error, "");
 }
 
 TEST(SetAsDefault, IsNoMatterOfHooksAndPlugins) {
