@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <utility>
 
@@ -15,6 +16,14 @@ namespace podqos::ctl {
 Status narrow(std::span<const int> kept, sys::Filter filter) {
   PODQOS_TRY(sys::keep_capabilities(kept));
   return sys::install_filter(filter);
+}
+
+void block_signals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP})
+    ::sigaddset(&signals, number);
+  static_cast<void>(::pthread_sigmask(SIG_BLOCK, &signals, nullptr));
 }
 
 bool reads_configuration(const CLI::App& sub) {

@@ -84,6 +84,9 @@ void add_version(Cli& cli);
 /// untrusted input is parsed; cannot be undone.
 [[nodiscard]] Status narrow(std::span<const int> kept, sys::Filter filter = sys::Filter::kHook);
 
+/// Keeps what would end this program, such as Ctrl-C, from doing so before its work is done.
+void block_signals();
+
 /// Writes to standard output. @return kDone, or kRefused with a message if that fails (EPIPE,
 /// ENOSPC, …).
 [[nodiscard]] int print(std::string_view text);

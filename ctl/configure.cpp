@@ -79,6 +79,8 @@ Result<std::string> configure(ConfigureOptions& options, const Run& run) {
     return fail(setup.root.empty() ? planned.error()
                                    : std::move(planned).error().with_context(setup.root));
   if (!setup.dry_run) {
+    // Otherwise files would stay that the engine refuses, and with which it does not start again.
+    if (setup.changed()) block_signals();
     PODQOS_TRY(setup.files.apply(setup.changes));
     // The programs of another root are not run.
     if (setup.root.empty()) PODQOS_TRY(activate(setup, run));

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <chrono>
-#include <csignal>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -131,16 +130,6 @@ Result<app::UpdateContainer> find_runtime(const ResizeOptions& options,
                   engine.empty() ? "" : cat(", or use ", engine)));
 }
 
-/// Postpones what would end this program, such as Ctrl-C, to the end of the resize: otherwise the
-/// pod would stay half resized.
-void block_signals() {
-  sigset_t signals;
-  ::sigemptyset(&signals);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP})
-    ::sigaddset(&signals, number);
-  static_cast<void>(::pthread_sigmask(SIG_BLOCK, &signals, nullptr));
-}
-
 /// Waits for any other resize: the lock of the state is free while runtimes are told, and two of a
 /// pod would leave its record and its containers apart.
 Result<sys::FileLock> lock_resizes() {
@@ -212,6 +201,7 @@ Result<int> run_resize(ResizeOptions& options, const Cli& cli) {
   progress.wait_for("other resizes, or the container's runtime");
   const auto lock = lock_resizes();
   if (!lock) return fail(for_root(lock.error()));
+  // Otherwise the pod would stay half resized.
   block_signals();
   const auto done = app::resize_pod(
       [&]() -> Result<app::Transaction> {

@@ -10,6 +10,7 @@ import os
 import pathlib
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -252,6 +253,31 @@ class Trees(unittest.TestCase):
         self.configure("containerd")
         self.configure("containerd", "--undo")
         self.assertEqual(path.read_bytes(), whole)
+
+    def test_ended_while_the_engine_checks(self):
+        """What the engine goes on to refuse is taken back all the same."""
+        before = b"version = 2\n"
+        path = self.put(CONTAINERD, before)
+        engine = self.put("containerd", f"""#!/bin/sh
+            touch {self.root}/asked
+            until [ -e {self.root}/answer ]; do sleep 0.05; done
+            exit $(cat {self.root}/answer)""")
+        engine.chmod(0o755)
+        for ending, answer in ((signal.SIGINT, "1"), (signal.SIGTERM, "1"), (signal.SIGHUP, "1"), (signal.SIGTERM, "0")):
+            with self.subTest(ending=ending, answer=answer):
+                with subprocess.Popen([harness.CTL, "configure", "containerd", "--config", path, "--program", engine,
+                                       "--engine-version", "1.7", "--method", "wrapper"], stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.PIPE, text=True) as running:
+                    patience.expect((self.root / "asked").exists, "the engine's check")
+                    self.assertNotEqual(path.read_bytes(), before)
+                    running.send_signal(ending)
+                    (self.root / "new").write_text(answer, encoding="ascii")
+                    (self.root / "new").rename(self.root / "answer")
+                    said = running.communicate()[1]
+                self.assertEqual((running.returncode, "changes rolled back" in said), (int(answer), answer == "1"), said)
+                self.assertEqual(path.read_bytes() == before, answer == "1")
+                (self.root / "asked").unlink()
+                (self.root / "answer").unlink()
 
     def test_usage(self):
         for words in ((), ("moby",), ("docker", "--method", "shim"), ("docker", "--root", self.root, "--restart"),
