@@ -79,7 +79,41 @@ std::string runtime_lines(toml::table row) {
   return lines;
 }
 
+/// CRI-O's containers in a runtime's directory, by their annotations; Podman's may be there as
+/// well.
+Result<std::ptrdiff_t> count_containers(const EngineFiles& files, const std::string& root) {
+  PODQOS_ASSIGN(const auto entries, files.list(root));
+  return std::ranges::count_if(entries, [&](const std::string& entry) {
+    // Of runc and of crun.
+    return std::ranges::any_of(std::array{"state.json", "config.json"}, [&](const char* file) {
+      const auto state = files.read(cat(entry, file));
+      return entry.ends_with('/') && state && state->text.contains("io.kubernetes.cri-o.");
+    });
+  });
+}
+
+/// Refuses a new default runtime, which keeps its state elsewhere, while containers of the present
+/// one live: CRI-O, once restarted, would not find them there.
+Status check_containers(const Setup& setup) {
+  if (!setup.set_default || setup.restart == Restart::kForce ||
+      is_default(setup, std::string{kDefaultRuntime}))
+    return {};
+  const std::string named = default_row(setup)["runtime_root"].value_or(std::string{});
+  const auto roots =
+      named.empty() ? std::vector<std::string>{"/run/crun", "/run/runc"} : std::vector{named};
+  for (const std::string& root : roots) {
+    PODQOS_ASSIGN(const auto containers, count_containers(setup.files, root));
+    if (containers > 0)
+      return refuse("containers of CRI-O's default runtime are in ", root, " (", containers,
+                    "): once restarted, CRI-O would look for them in ", kCrioRuntimeRoot,
+                    " and take them for ended, and a kubelet would start each once more; remove "
+                    "their pods first, or use --restart=force; nothing was changed");
+  }
+  return {};
+}
+
 Status plan_crio_runtime(Setup& setup) {
+  PODQOS_TRY(check_containers(setup));
   return add_lines(setup, {.path = kCrioRuntimeDropIn,
                            .text = runtime_lines(default_row(setup)),
                            .what = cat(setup.set_default ? "default " : "", "runtime \"podqos\""),

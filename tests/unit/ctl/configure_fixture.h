@@ -58,7 +58,7 @@ class Tree {
   struct Planned : Setup {
     std::string error = {};
   };
-  /// @param words  engine, and perhaps version, method, "default", "undo" and the path of --config:
+  /// @param words  engine, perhaps version, method, "default", "undo", "force", path of --config:
   ///               "containerd 1.7 nri"
   [[nodiscard]] Planned plan(const std::string& words) const {
     Planned planned{{.version = parse_version(words), .root = root()}};
@@ -68,6 +68,7 @@ class Tree {
       if (has_word(words, kMethods[method])) planned.method = static_cast<Method>(method);
     planned.undo = has_word(words, "undo");
     planned.set_default = has_word(words, "default");
+    if (has_word(words, "force")) planned.restart = Restart::kForce;
     if (const auto at = words.find(" /"); at != std::string::npos)
       planned.config = words.substr(at + 1);
     if (const Status done = ctl::plan(planned); !done) planned.error = done.error().message;

@@ -161,6 +161,29 @@ TEST(SetAsDefault, SaysWhichLineGoesIntoATableThatIsThere) {
   EXPECT_EQ(tree.plan("containerd 1.7 default").error, "");
 }
 
+TEST(SetAsDefault, IsRefusedWhileCrioHasContainersOfItsDefault) {
+  const std::string ours = R"({"annotations": {"io.kubernetes.cri-o.ContainerType": "container"}})";
+  const std::string harm =
+      "containers of CRI-O's default runtime are in /run/own (2): once restarted, CRI-O would look "
+      "for them in /run/podqos-runc and take them for ended";
+  const Tree tree{{"/etc/crio/crio.conf.d/10-crio.conf",
+                   "[crio.runtime]\ndefault_runtime = \"crun\"\n[crio.runtime.runtimes.crun]\n"
+                   "runtime_root = \"/run/own\"\n"},
+                  {"/run/own/podmans/config.json", "{}"},
+                  {"/run/crun/anothers/config.json", ours}};
+  EXPECT_EQ(tree.plan("crio 1.30 default").error, "");
+  tree.put("/run/own/crun/config.json", ours);
+  // runc keeps annotations among the labels.
+  tree.put("/run/own/runc/state.json", R"({"labels": ["io.kubernetes.cri-o.SandboxID=1"]})");
+  EXPECT_THAT(tree.plan("crio 1.30 default").error, StartsWith(harm));
+  EXPECT_EQ(tree.plan("crio 1.30").error, "");
+  Tree::apply(tree.plan("crio 1.30 default force"));
+  EXPECT_EQ(tree.plan("crio 1.30 default").error, "");
+  // No file says where they are.
+  EXPECT_THAT((Tree{{"/run/runc/1/state.json", ours}}).plan("crio 1.30 default").error,
+              HasSubstr("default runtime are in /run/runc (1): "));
+}
+
 TEST(SetAsDefault, IsNoMatterOfHooksAndPlugins) {
   EXPECT_EQ(Tree{}.plan("containerd 2.1 nri default").error,
             "--set-as-default is for --method wrapper: with nri podqos sees all containers without "
