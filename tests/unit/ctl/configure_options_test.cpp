@@ -170,7 +170,7 @@ TEST(SetAsDefault, IsRefusedWhileCrioHasContainersOfItsDefault) {
                    "[crio.runtime]\ndefault_runtime = \"crun\"\n[crio.runtime.runtimes.crun]\n"
                    "runtime_root = \"/run/own\"\n"},
                   {"/run/own/podmans/config.json", "{}"},
-                  {"/run/crun/anothers/config.json", ours}};
+                  {"/run/crun/other/config.json", ours}};
   EXPECT_EQ(tree.plan("crio 1.30 default").error, "");
   tree.put("/run/own/crun/config.json", ours);
   // runc keeps annotations among the labels.
