@@ -233,7 +233,7 @@ void Transaction::leave_held(const std::string& uid, const std::string& cgroup) 
 Status Transaction::write_pod(const core::PodRecord& record, const core::PodRecord* before) {
   core::PodWriteSnapshot snapshot;
   if (before != nullptr && cgroup::is_written(*machine_, record.cgroup)) snapshot.written = *before;
-  if (trees_ == core::TreeState::kMissing)
+  if (trees_ == core::TreeState::kMissing || (!snapshot.written && machine_->exists(record.cgroup)))
     observe_changes(*machine_, record, core::find_tree(tiers(), record.cgroup), snapshot);
   PODQOS_ASSIGN(auto write, core::decide_pod_write(record, snapshot, *settings_));
   if (write.may_cut) {

@@ -89,7 +89,8 @@ class FakeMachine final : public Machine {
   }
   Result<core::MemoryCharge> memory_charge(std::string_view path) override {
     PODQOS_ASSIGN(const auto usage, memory_usage(path));
-    return core::MemoryCharge{.usage = usage, .counted = usage, .shmem = {}};
+    const Bytes shmem{tree_->cgroups.find(path)->second.shmem};
+    return core::MemoryCharge{.usage = usage, .counted = usage, .shmem = shmem};
   }
 
   Result<std::optional<std::string>> attribute(std::string_view path, const char* name) override {
@@ -196,8 +197,7 @@ class FakeMachine final : public Machine {
     auto& files = tree_->cgroups.at(step.path).files;
     files.at(step.file) = step.value;
     report.written.push_back(describe_change(step, *held));
-    // What kernels before 6.12 show of the weight 3: kernel/sched/core.c cpu_weight_read_u64().
-    if (step.file == "cpu.idle") files.at("cpu.weight") = step.value == "1" ? "0" : "100";
+    if (step.file == "cpu.idle") tree_->show_idle(step.path);
     return {};
   }
 

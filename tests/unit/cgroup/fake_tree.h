@@ -33,6 +33,7 @@ struct FakeTree {
     bool enables_io = false;           ///< it has io
     std::int64_t usage = 0;            ///< memory charged to it and to the cgroups below, in bytes
     std::int64_t reclaimable = 0;      ///< what of it the kernel can reclaim
+    std::int64_t shmem = 0;            ///< what of it is tmpfs memory
     std::int64_t reclaim(std::int64_t most) {
       const std::int64_t bytes = std::min(most, reclaimable);
       reclaimable -= bytes;
@@ -93,6 +94,21 @@ struct FakeTree {
       if (path == "/") return;
       path = std::string{parent_of(path)};
     }
+  }
+  /// A cgroup that is made idle has the weight 3 (kernel/sched/sched.h WEIGHT_IDLEPRIO), which
+  /// kernels before 6.12 show as 0 (core.c cpu_weight_read_u64()); another one the default.
+  void show_idle(const std::string& path) {
+    auto& files = cgroups.at(path).files;
+    const bool idle = files.at("cpu.idle") == "1";
+    if (is_v2())
+      files.at("cpu.weight") = idle ? "0" : "100";
+    else
+      files.at("cpu.shares") = idle ? "3" : "1024";
+  }
+  /// Another program makes it idle, as koordlet does.
+  void make_idle(const std::string& path) {
+    cgroups.at(path).files.at("cpu.idle") = "1";
+    show_idle(path);
   }
   /// fork(2) and a write to cgroup.procs, which makes the cgroup if it is missing, as a runtime
   /// does.

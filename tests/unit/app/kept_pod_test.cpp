@@ -1,0 +1,70 @@
+// A pod that has ended and comes again while its cgroup stays, since tmpfs memory is charged to it.
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/app/containers.h"
+#include "tests/unit/app/fake_node.h"
+
+namespace podqos::app {
+namespace {
+
+using containers::kWebContainer;
+using containers::kWebPod;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class KeptPod : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    node_.settings.log_sink = log_;
+    node_.settings.release_delay_seconds = 30;
+  }
+  void TearDown() override { std::filesystem::remove(log_); }
+
+  void run_and_end() {
+    node_.run(kWebContainer, Pid{10});
+    auto& pod = node_.tree.cgroups.at(kWebPod);
+    pod.usage = pod.shmem = std::int64_t{1} << 20U;
+    pod.files["memory.events"] = "oom 0\noom_kill 1";
+    pod.files["memory.events.local"] = "oom 0\noom_kill 0";
+    node_.stop(kWebContainer, Pid{10});
+    ASSERT_TRUE(node_.tree.cgroups.contains(kWebPod));
+    ASSERT_THAT(logged(), HasSubstr("container web: OOM-killed"));
+    std::filesystem::remove(log_);
+  }
+  [[nodiscard]] std::string logged() const {
+    std::ifstream file{log_};
+    return {std::istreambuf_iterator<char>{file}, {}};
+  }
+
+  std::string log_ = cat(::testing::TempDir(), "kept-pod-", ::getpid(), ".log");
+  FakeNode node_{core::CgroupVersion::kV2};
+};
+
+/// What the new pod has no rule for, and another program may have set.
+TEST_F(KeptPod, HasNoValuesOfTheFormerOne) {
+  node_.settings.memory_reservation_policy = core::MemoryReservationPolicy::kTieredReservation;
+  node_.settings.pod_pids_limit = 64;
+  run_and_end();
+  ASSERT_EQ(node_.file(kWebPod, "memory.low"), "67108864");
+  ASSERT_EQ(node_.file(kWebPod, "pids.max"), "64");
+  node_.tree.make_idle(kWebPod);
+  node_.settings.pod_pids_limit.reset();
+  node_.run({.id = "web", .uid = "a", .annotations = {{"podqos.io/requests.web", "cpu=500m"}}},
+            Pid{11});
+  EXPECT_EQ(node_.file(kWebPod, "memory.low"), "0");
+  EXPECT_EQ(node_.file(kWebPod, "pids.max"), "max");
+  EXPECT_EQ(node_.file(kWebPod, "cpu.idle"), "0");
+  EXPECT_EQ(node_.shares(kWebPod), node_.written(512));
+}
+
+}  // namespace
+}  // namespace podqos::app
