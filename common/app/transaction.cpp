@@ -243,7 +243,8 @@ Status Transaction::write_pod(const core::PodRecord& record, const core::PodReco
   }
   const core::CgroupLayout& layout =
       write.hugepages ? machine_->layout() : machine_->layout_without_hugepages();
-  const bool counts_removed = layout.cpu == core::CgroupVersion::kV1 &&
+  const bool counts_removed = write.make == core::Cgroup::kCreate &&
+                              layout.cpu == core::CgroupVersion::kV1 &&
                               core::driver_of(record.cgroup) == core::Driver::kCgroupfs;
   core::Plan plan = core::plan_pod(record.cgroup, write.values, layout, formula(), write.make);
   for (const core::ContainerRecord& container : record.containers) {
@@ -263,8 +264,10 @@ Status Transaction::write_pod(const core::PodRecord& record, const core::PodReco
     note(std::move(*report));
     return {};
   }
-  const bool vanished = report.error().code == ErrorCode::kNotFound;
-  if (vanished && write.make == core::Cgroup::kExists) return write_pod(record, nullptr);
+  // Another program has removed the cgroup, or has made it idle: then it refuses a weight.
+  const ErrorCode code = report.error().code;
+  const bool changed = code == ErrorCode::kNotFound || code == ErrorCode::kInvalidArgument;
+  if (changed && write.make == core::Cgroup::kExists) return write_pod(record, nullptr);
   return fail(std::move(report).error());
 }
 

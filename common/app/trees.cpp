@@ -236,7 +236,9 @@ Status Transaction::write_tree(const core::TreeRecord& tree) {
   }
   const bool just_made = std::ranges::find(made_, tree.kubepods) != made_.end();
   auto done = write_tiers(tree, just_made ? core::TreeState::kFresh : trees_);
-  if (!done && done.error().code == ErrorCode::kNotFound)
+  // Another program has removed them, or has made one idle: then it refuses a weight.
+  if (!done && (done.error().code == ErrorCode::kNotFound ||
+                done.error().code == ErrorCode::kInvalidArgument))
     done = write_tiers(tree, core::TreeState::kMissing);
   else if (done && just_made)
     done = check_io_weight(tree.kubepods);

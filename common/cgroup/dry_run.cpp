@@ -125,8 +125,10 @@ void DryRun::run(const core::WriteFile& step, Report& report) {
   Changed& cgroup = cgroups_[step.path];
   cgroup.files.insert_or_assign(step.file, step.value);
   // kernel/sched/fair.c sched_group_set_idle()
-  if (step.file == core::file_of(core::Value::kCpuIdle, core::CgroupVersion::kV2))
-    cgroup.files.insert_or_assign("cpu.weight", step.value == "1" ? "0" : "100");
+  if (row != nullptr && row->value == core::Value::kCpuIdle) {
+    const core::ValueFile& share = core::row_of(core::Value::kCpuShares).on(*version);
+    cgroup.files.insert_or_assign(std::string{share.name}, step.value == "1" ? "0" : share.unset);
+  }
   cgroup.has_new_value = true;
 }
 

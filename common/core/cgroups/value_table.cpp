@@ -38,6 +38,12 @@ Number idle(const CgroupValues& values, WeightFormula) {
   return values.cpu_idle ? Number{*values.cpu_idle ? 1 : 0} : std::nullopt;
 }
 
+/// On v1 an idle cgroup weighs more than one with 2 shares (WEIGHT_IDLEPRIO is 3): only others make
+/// one idle.
+Number never_idle(const CgroupValues& values, WeightFormula) {
+  return values.cpu_idle ? Number{0} : std::nullopt;
+}
+
 Number burst(const CgroupValues& values, WeightFormula) {
   return values.cpu_burst ? Number{values.cpu_burst->value()} : std::nullopt;
 }
@@ -153,9 +159,10 @@ constexpr ValueFile kPidsMax = file("pids.max", "max", pids, "TasksMax");
 
 constexpr std::array kTable = {
     // Before the weight, which an idle cgroup refuses: kernel/sched/fair.c
-    // sched_group_set_shares(). On v1 it would weigh more than with 2 shares: WEIGHT_IDLEPRIO is 3.
+    // sched_group_set_shares().
     ValueRow{.value = Value::kCpuIdle,
              .controller = Controller::kCpu,
+             .v1 = newer_file("cpu.idle", never_idle),
              .v2 = newer_file("cpu.idle", idle)},
     ValueRow{.value = Value::kCpuShares,
              .controller = Controller::kCpu,

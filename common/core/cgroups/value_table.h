@@ -19,7 +19,7 @@ namespace podqos::core {
 /// The rows that code asks for by name; kOther is known by its files only.
 enum class Value : std::uint8_t {
   kOther,
-  kCpuIdle,    ///< v2 only
+  kCpuIdle,    ///< 1 on v2 only
   kCpuShares,  ///< on v2 the weight that follows from the shares
   kCpuPeriod,
   kCpuQuota,  ///< on v2 quota and period

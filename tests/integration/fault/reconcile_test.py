@@ -219,6 +219,17 @@ class Changed(MendingCase):
             self.mend(*self.alive)
             self.assertEqual(self.tree(), before, path)
 
+    def test_idle(self):
+        """By another program, as koordlet does: the kernel refuses the share of an idle cgroup."""
+        before = self.tree()
+        if not self.machine.has(self.root, "idle"):
+            self.skipTest("this kernel has no idle cgroups")
+        for path in before:
+            self.machine.write(path, "idle", 1)
+            self.mend(*self.alive)
+            self.assertEqual(self.machine.read(path, "idle"), 0, path)
+            self.assertEqual(self.tree(), before, path)
+
     def test_setting(self):
         """Each is followed, and taken back with the setting."""
         guard, tier, root = self.truth.path("guard"), self.truth.tier("burstable"), self.truth.kubepods

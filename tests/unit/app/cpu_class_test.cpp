@@ -15,6 +15,10 @@ namespace {
 
 using containers::kBatchContainer;
 using containers::kBestEffort;
+using containers::kBurstable;
+using containers::kLogContainer;
+using containers::kWebContainer;
+using containers::kWebPod;
 using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -109,14 +113,25 @@ TEST_P(CpuClassOnNode, AKernelWithoutTheFilesRunsThePodWithoutThem) {
 TEST_P(CpuClassOnNode, TheBestEffortTierIsIdleWhileTheSettingsSaySo) {
   node_.settings.cpu_idle_besteffort = true;
   node_.run(kBatchContainer, Pid{11});
-  const std::string unset = is_v2() ? "0" : "";
-  EXPECT_EQ(node_.file(kBestEffort, "cpu.idle"), is_v2() ? "1" : "");
+  EXPECT_EQ(node_.file(kBestEffort, "cpu.idle"), is_v2() ? "1" : "0");
   reconcile();
-  EXPECT_EQ(node_.file(kBestEffort, "cpu.idle"), is_v2() ? "1" : "");
+  EXPECT_EQ(node_.file(kBestEffort, "cpu.idle"), is_v2() ? "1" : "0");
   node_.settings.cpu_idle_besteffort = false;
   reconcile();
-  EXPECT_EQ(node_.file(kBestEffort, "cpu.idle"), unset);
+  EXPECT_EQ(node_.file(kBestEffort, "cpu.idle"), "0");
   EXPECT_EQ(node_.shares(kBestEffort), is_v2() ? "1" : "2");
+}
+
+/// The kernel refuses the weight of an idle cgroup (kernel/sched/fair.c sched_group_set_shares()).
+TEST_P(CpuClassOnNode, WhatAnotherProgramMakesIdleIsWokenByTheNextEvent) {
+  node_.run(kWebContainer, Pid{10});
+  node_.tree.make_idle(kWebPod);
+  node_.tree.make_idle(kBurstable);
+  node_.run(kLogContainer, Pid{11});
+  for (const char* path : {kWebPod, kBurstable}) {
+    EXPECT_EQ(node_.file(path, "cpu.idle"), "0") << path;
+    EXPECT_EQ(node_.shares(path), node_.written(768)) << path;  // 750m
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Versions, CpuClassOnNode,

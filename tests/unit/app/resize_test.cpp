@@ -138,6 +138,18 @@ TEST_P(ResizePod, LowersThePodLast) {
   EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{375});
 }
 
+/// The kernel refuses the weight of an idle cgroup (kernel/sched/fair.c sched_group_set_shares()).
+TEST_P(ResizePod, WakesAPodThatAnotherProgramHasMadeIdle) {
+  node_.tree.make_idle(kWebPod);
+  node_.tree.make_idle(kBurstable);
+  const auto done = resize("web", amounts("500m", "64Mi"), amounts("500m", "128Mi"));
+  ASSERT_TRUE(done) << done.error().message;
+  for (const char* path : {kWebPod, kBurstable}) {
+    EXPECT_EQ(node_.file(path, "cpu.idle"), "0") << path;
+    EXPECT_EQ(node_.shares(path), node_.written(768)) << path;  // 750m
+  }
+}
+
 TEST_P(ResizePod, ChangesNothingIfAllIsAsWanted) {
   const auto changes = node_.changes;
   const auto done = resize("web", amounts("250m", "64Mi"), amounts("500m", "128Mi"));

@@ -226,7 +226,8 @@ class FakeMachine final : public Machine {
     const auto quota = changes ? number(quota_file) : std::nullopt;
     if (quota && *quota >= 0 && number(burst_file) > quota)
       return fail(ErrorCode::kInvalidArgument, cat(step.path, ": burst exceeds the quota"));
-    if (step.file == "cpu.weight" && files.at("cpu.idle") == "1")
+    const bool is_share = step.file == "cpu.weight" || step.file == "cpu.shares";
+    if (is_share && files.at("cpu.idle") == "1")
       return fail(ErrorCode::kInvalidArgument, cat(step.path, ": is idle"));
     return {};
   }

@@ -145,11 +145,9 @@ struct FakeTree {
       {"memory.swap.max", "max"}, {"memory.oom.group", "0"}, {"pids.max", "max"},
       {"cpu.idle", "0"},          {"cpu.max.burst", "0"}};
   static inline const std::map<std::string, std::string, std::less<>> kNewV1{
-      {"cpu.shares", "1024"},
-      {"cpu.cfs_period_us", "100000"},
-      {"cpu.cfs_quota_us", "-1"},
-      {"cpu.cfs_burst_us", "0"},
-      {"memory.limit_in_bytes", "9223372036854771712"},
+      {"cpu.shares", "1024"},     {"cpu.cfs_period_us", "100000"},
+      {"cpu.cfs_quota_us", "-1"}, {"cpu.cfs_burst_us", "0"},
+      {"cpu.idle", "0"},          {"memory.limit_in_bytes", "9223372036854771712"},
       {"pids.max", "max"}};
 };
 
