@@ -13,6 +13,7 @@
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
 #include "common/cgroup/container.h"
+#include "common/core/cgroups/naming.h"
 #include "common/core/events/admission.h"
 #include "common/core/events/event.h"
 #include "common/core/events/oom_kill.h"
@@ -34,9 +35,15 @@ struct Above {
   std::string root;
 };
 
+/// The class whose tier the pod's cgroup lies in. That of a pod whose spec was taken back is lower.
+core::QosClass tier_of(const core::PodRecord& record) {
+  const auto placed = core::find_pod_cgroup(record.cgroup);
+  return placed ? placed->qos_class : record.qos_class;
+}
+
 Above above(const core::PodRecord& record) {
   std::string parent{parent_of(record.cgroup)};
-  if (record.qos_class == core::QosClass::kGuaranteed) return {.tier = "", .root = parent};
+  if (tier_of(record) == core::QosClass::kGuaranteed) return {.tier = "", .root = parent};
   return {.tier = parent, .root = std::string{parent_of(parent)}};
 }
 
@@ -77,7 +84,7 @@ void note_tree(Transaction& transaction, const core::PodRecord& record,
   if (tree == nullptr) return;
   core::TreeOoms ooms = tree->ooms.value_or(core::TreeOoms{});
   ooms.root = snapshot.root;
-  if (std::int64_t* const count = count_of(ooms, record.qos_class)) *count = snapshot.tier;
+  if (std::int64_t* const count = count_of(ooms, tier_of(record))) *count = snapshot.tier;
   tree->ooms = ooms;
 }
 
@@ -87,7 +94,7 @@ core::OomWords words_for(Transaction& transaction, const core::PodRecord& record
   cgroup::Machine& machine = transaction.machine();
   const cgroup::CgroupView pod{machine, record.cgroup};
   const auto values = core::container_values(record, container.name, transaction.settings());
-  const std::string_view tier = record.qos_class == core::QosClass::kBurstable
+  const std::string_view tier = tier_of(record) == core::QosClass::kBurstable
                                     ? std::string_view{"burstable"}
                                     : std::string_view{"besteffort"};
   return {.limits = {values ? values->memory_limit : std::nullopt, pod.memory_limit(),

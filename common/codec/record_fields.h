@@ -124,6 +124,7 @@ void fields(auto& member, Is<core::PodRecord> auto& record) {
   member("engineSums", record.sums);
   member("class", record.qos_class);
   member("classSource", record.class_source);
+  member("takenBack", record.taken_back);
   member("uidSource", record.uid_source);
   member("kubeletsOwn", record.kubelets_own);
   member("cpuBurst", record.cpu_burst);

@@ -130,6 +130,8 @@ struct PodRecord {
   std::optional<EngineSums> sums = std::nullopt;  ///< resources of the pod by its engine
   QosClass qos_class = QosClass::kBestEffort;
   ClassSource class_source = ClassSource::kInference;
+  /// The spec that its sandbox brought has been taken back, and no other counts; absent if not.
+  std::optional<bool> taken_back = std::nullopt;
   IdentitySource uid_source = IdentitySource::kEngine;  ///< of the pod's first container
   bool kubelets_own = false;  ///< placed by a kubelet, which writes the values
   /// Percent of the quota that it was granted as burst when it came (cpu_class.h).

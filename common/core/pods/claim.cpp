@@ -164,6 +164,7 @@ bool claim_pod_annotation(PodClaim& claim, const Identity& identity, const Conta
       checked && !identity.is_sandbox ? contradiction(pod, name, named, facts.resources) : "";
   if (!reason.empty()) {
     claim.warnings.push_back(cat("annotation podqos.io/pod refused: ", reason));
+    claim.refused = true;
     return false;
   }
   claim.pod = pod;
@@ -209,6 +210,7 @@ bool claim_annotated(PodClaim& claim, const Identity& identity, const ContainerF
                      lone ? &*podqos.pod_level : nullptr);
   if (checked && !excess.empty()) {
     claim.warnings.push_back(cat("annotations podqos.io/requests and limits refused: ", excess));
+    claim.refused = true;
     return false;
   }
   if (podqos.pod_level) warn_of_split(claim, *podqos.pod_level, facts.annotations);

@@ -28,6 +28,7 @@ struct PodClaim {
   std::optional<QosClass> engine_class;    ///< tier of the pod cgroup that a kubelet has chosen
   /// A whole spec, and no limit that the engine gives this container is another than the spec's.
   bool runs_as_specified = false;
+  bool refused = false;               ///< annotations of its resources exceed the engine's limits
   bool known = false;                 ///< false: no resources are known (a sandbox alone)
   std::vector<std::string> warnings;  ///< refused annotations, one sentence each
 };

@@ -100,11 +100,55 @@ void fill_names(PodRecord& record, const Identity& identity, const Pod& claimed)
   if (record.pod.pod_namespace.empty()) record.pod.pod_namespace = claimed.pod_namespace;
 }
 
-void add_claim(MergedPod& merged, const Identity& identity, const PodClaim& claim,
+/// What a claim says of its own container, which its engine's limits bear out.
+PodClaim of_own(PodClaim claim) {
+  const Pod pod = std::exchange(claim.pod, {});
+  if (const Container* const own = find_container(pod, claim.container))
+    claim.pod.containers.push_back(*own);
+  claim.complete = false;
+  return claim;
+}
+
+/// Whether the pod's spec has come by its sandbox, and a container's limits contradict it.
+bool contradicts_sandbox(const PodRecord& record, const PodClaim& claim) {
+  return claim.refused && record.complete &&
+         std::ranges::any_of(record.containers, &ContainerRecord::sandbox);
+}
+
+/// Leaves the pod what its other containers have borne out. Its cgroup stays where it is, since
+/// its sandbox runs there.
+void take_back_spec(MergedPod& merged) {
+  PodRecord& record = merged.record;
+  const Pod spec = std::exchange(record.pod, {});
+  record.pod.uid = spec.uid;
+  record.pod.name = spec.name;
+  record.pod.pod_namespace = spec.pod_namespace;
+  for (const ContainerRecord& container : record.containers) {
+    const Container* const known = find_container(spec, container.name);
+    if (known != nullptr && !container.sandbox) record.pod.containers.push_back(*known);
+  }
+  record.complete = false;
+  record.taken_back = true;
+  merged.warnings.emplace_back(
+      "what its sandbox claimed is taken back: the pod has what its engine gives its containers");
+}
+
+/// The class of a pod whose spec was taken back: a lower one.
+void lower_class(PodRecord& record, PodClaim claim, const Settings& settings) {
+  claim.pod = record.pod;
+  std::vector<std::string> told;
+  record.qos_class = std::max(record.qos_class, claimed_class(claim, settings, told));
+  record.class_source = ClassSource::kInference;
+}
+
+void add_claim(MergedPod& merged, const Identity& identity, const PodClaim& made,
                const Settings& settings) {
   PodRecord& record = merged.record;
-  fill_names(record, identity, claim.pod);
-  if (!claim.known) return;
+  fill_names(record, identity, made.pod);
+  if (!made.known) return;
+  const bool contradicts = contradicts_sandbox(record, made);
+  if (contradicts) take_back_spec(merged);
+  const PodClaim claim = record.taken_back && made.complete ? of_own(made) : made;
   const QosClass claimed = claimed_class(claim, settings, merged.warnings);
   if (record.complete && claim.complete && describes_otherwise(claim, record.pod) &&
       !undo_resize(record, identity, claim)) {
@@ -126,6 +170,7 @@ void add_claim(MergedPod& merged, const Identity& identity, const PodClaim& clai
     if (record.pod.overhead.empty()) record.pod.overhead = claim.pod.overhead;
     if (!record.sums) record.sums = claim.sums;
     raise_to_running(record, claim, merged.container);
+    if (contradicts) lower_class(record, claim, settings);
   }
   if (claim.declared_class && *claim.declared_class != record.qos_class && !claim.engine_class) {
     merged.warnings.push_back(

@@ -172,6 +172,95 @@ TEST(ReservedMemory, IsRequestedBeforeAnythingBacksIt) {
   EXPECT_TRUE(node.admit(second));
 }
 
+/// A pod whose author claims more for container "b" than its engine gives it.
+class SandboxClaim : public ::testing::TestWithParam<core::CgroupVersion> {
+ protected:
+  static FakeContainer made(const std::string& name, core::EngineResources limits) {
+    const bool is_sandbox = name == "sandbox";
+    FakeContainer out{
+        .id = name,
+        .uid = "1",
+        .annotations = {{"io.kubernetes.cri.container-type", is_sandbox ? name : "container"},
+                        {"io.kubernetes.cri.sandbox-id", "sandbox"},
+                        {"io.kubernetes.cri.sandbox-uid", "1"},
+                        {"podqos.io/pod", R"({"priorityClassName":"system-node-critical",)"
+                                          R"("containers":[{"name":"a","resources":{)"
+                                          R"("limits":{"cpu":"100m","memory":"32Mi"}}},)"
+                                          R"({"name":"b","resources":{)"
+                                          R"("limits":{"cpu":"4","memory":"8Gi"}}}]})"}},
+        .resources = std::move(limits),
+        .named = false};
+    if (!is_sandbox) out.annotations["io.kubernetes.cri.container-name"] = name;
+    return out;
+  }
+  /// What a CRI engine makes of 100m and this limit.
+  static core::EngineResources cri_limits(std::int64_t mebibytes) {
+    core::EngineResources out;
+    out.cpu_shares = 102;
+    out.cpu_quota = 10'000;
+    out.cpu_period = 100'000;
+    out.memory_limit = mebibytes << 20U;
+    return out;
+  }
+  [[nodiscard]] core::PodRecord record() const {
+    auto read = codec::parse_pod_record(node_.records.pods.at("1"));
+    EXPECT_TRUE(read);
+    return std::move(read).value_or(core::PodRecord{});
+  }
+  void expect_values(std::int64_t shares, std::int64_t quota, std::int64_t mebibytes) const {
+    EXPECT_EQ(node_.shares(kClaimingPod), node_.written(shares));
+    EXPECT_EQ(node_.file(kClaimingPod, node_.tree.is_v2() ? "cpu.max" : "cpu.cfs_quota_us"),
+              cat(quota, node_.tree.is_v2() ? " 100000" : ""));
+    EXPECT_EQ(node_.memory(kClaimingPod), std::to_string(mebibytes << 20U));
+  }
+
+  static constexpr const char* kClaimingPod = "/podqos/kubepods/pod1";
+  FakeNode node_{GetParam()};
+};
+
+INSTANTIATE_TEST_SUITE_P(, SandboxClaim,
+                         ::testing::Values(core::CgroupVersion::kV1, core::CgroupVersion::kV2),
+                         [](const auto& version) {
+                           return version.param == core::CgroupVersion::kV1 ? "V1" : "V2";
+                         });
+
+TEST_P(SandboxClaim, HoldsWhileContainersAgree) {
+  node_.run(made("sandbox", {}), Pid{10});
+  node_.run(made("a", cri_limits(32)), Pid{11});
+  EXPECT_EQ(record().qos_class, core::QosClass::kGuaranteed);
+  expect_values(4198, 410'000, 8192 + 32);  // 4100m * 1024 / 1000
+}
+
+/// As if it had never been: without a sandbox the engine's 100m and 64Mi are all that counts.
+TEST_P(SandboxClaim, IsTakenBackWhereAContainersLimitsContradictIt) {
+  node_.run(made("sandbox", {}), Pid{10});
+  node_.run(made("b", cri_limits(64)), Pid{12});
+  expect_values(102, 10'000, 64);
+  const core::PodRecord pod = record();
+  EXPECT_EQ(pod.qos_class, core::QosClass::kBurstable);
+  EXPECT_FALSE(pod.complete);
+  EXPECT_EQ(pod.pod.priority_class_name, "");
+  EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{100});
+  EXPECT_EQ(node_.records.tiers.sums.guaranteed.cpu, MilliCpu{0});
+  EXPECT_TRUE(node_.reconcile()->changes.empty());
+}
+
+TEST_P(SandboxClaim, OnceTakenBackIsNotMadeAgainByAContainerThatAgrees) {
+  node_.run(made("sandbox", {}), Pid{10});
+  node_.run(made("b", cri_limits(64)), Pid{12});
+  node_.run(made("a", cri_limits(32)), Pid{11});
+  expect_values(204, 20'000, 96);
+  EXPECT_EQ(record().qos_class, core::QosClass::kBurstable);
+}
+
+TEST_P(SandboxClaim, LeavesContainersThatHaveAgreedTheirs) {
+  node_.run(made("sandbox", {}), Pid{10});
+  node_.run(made("a", cri_limits(32)), Pid{11});
+  node_.run(made("b", cri_limits(64)), Pid{12});
+  expect_values(204, 20'000, 96);
+  EXPECT_EQ(record().qos_class, core::QosClass::kBurstable);
+}
+
 /// A node of 2 CPUs, on which "first" has requested all of them.
 class CutRequests : public ::testing::Test {
  protected:

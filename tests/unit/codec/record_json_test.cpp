@@ -230,12 +230,12 @@ class Random {
     fill(events, since, last, raised);
   }
   void set(core::PodRecord& out) {
-    auto& [pod, complete, sums, qos_class, class_source, uid_source, kubelets_own, cpu_burst,
-           cpu_idle, sandbox_id, pod_id, engine, cgroup, capped, counted, containers, released_at,
-           oom] = out;
-    fill(pod, complete, sums, qos_class, class_source, uid_source, kubelets_own, cpu_burst,
-         cpu_idle, sandbox_id, pod_id, engine, cgroup, capped, counted, containers, released_at,
-         oom);
+    auto& [pod, complete, sums, qos_class, class_source, taken_back, uid_source, kubelets_own,
+           cpu_burst, cpu_idle, sandbox_id, pod_id, engine, cgroup, capped, counted, containers,
+           released_at, oom] = out;
+    fill(pod, complete, sums, qos_class, class_source, taken_back, uid_source, kubelets_own,
+         cpu_burst, cpu_idle, sandbox_id, pod_id, engine, cgroup, capped, counted, containers,
+         released_at, oom);
   }
   void set(core::PendingEntry& out) {
     auto& [uid, id, bundle, pid, start_time, since] = out;
