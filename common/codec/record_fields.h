@@ -107,6 +107,7 @@ void fields(auto& member, Is<core::ContainerRecord> auto& container) {
   member("memoryLowBytes", container.memory_qos.low);
   member("memoryHighBytes", container.memory_qos.high);
   member("throttling", container.throttling);
+  member("stated", container.stated);
   member("oom", container.oom);
 }
 

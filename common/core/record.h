@@ -72,7 +72,9 @@ struct ContainerRecord {
   /// The Memory QoS values that podqos has given it; absent ones are its author's or engine's.
   MemoryQos memory_qos = {};
   std::optional<Throttling> throttling = std::nullopt;  ///< where it has a memory.high
-  std::optional<ReportedOoms> oom = std::nullopt;       ///< absent: all are 0
+  /// Annotations state its resources; absent if they do not.
+  std::optional<bool> stated = std::nullopt;
+  std::optional<ReportedOoms> oom = std::nullopt;  ///< absent: all are 0
   [[nodiscard]] ContainerKey key() const { return {.id = id, .bundle = bundle}; }
   friend bool operator==(const ContainerRecord&, const ContainerRecord&) = default;
 };

@@ -66,7 +66,8 @@ ContainerRecord describe(const AdmissionRequest& request, const AdmissionSnapsho
           .pending_since = request.pending_since,
           .cgroup = request.placed_at.value_or(""),
           .sandbox = snapshot.identity.is_sandbox,
-          .backed_memory = backing_in(snapshot, request)};
+          .backed_memory = backing_in(snapshot, request),
+          .stated = snapshot.claim.stated ? std::optional{true} : std::nullopt};
 }
 
 /// Leaves a container of a pod without a cgroup parent where its engine puts it.

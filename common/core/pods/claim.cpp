@@ -141,6 +141,7 @@ Resources within(Resources own, const ResourceList& limits) {
 void claim_short_forms(PodClaim& claim, const Identity& identity, const ContainerFacts& facts,
                        const PodqosAnnotations& podqos) {
   claim.pod.resources = podqos.pod_level;
+  claim.stated = podqos.containers.contains(claim.container);
   for (const auto& [container, resources] : podqos.containers)
     add_app(claim, container, resources);
   // A sandbox is not in the pod's spec. A container without annotations keeps the engine's values.
@@ -171,6 +172,7 @@ bool claim_pod_annotation(PodClaim& claim, const Identity& identity, const Conta
   const Container* const own = find_container(pod, name);
   claim.runs_as_specified = own != nullptr && has_no_other_limit(own->resources, facts.resources);
   claim.source = ClassSource::kPodAnnotation;
+  claim.stated = own != nullptr;
   claim.complete = true;
   return true;
 }

@@ -26,6 +26,7 @@ struct PodClaim {
   ClassSource source = ClassSource::kInference;
   std::optional<QosClass> declared_class;  ///< podqos.io/qos-class
   std::optional<QosClass> engine_class;    ///< tier of the pod cgroup that a kubelet has chosen
+  bool stated = false;                     ///< annotations state the container's resources
   /// A whole spec, and no limit that the engine gives this container is another than the spec's.
   bool runs_as_specified = false;
   bool refused = false;               ///< annotations of its resources exceed the engine's limits

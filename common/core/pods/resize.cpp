@@ -238,9 +238,10 @@ EngineResources find_update(const PodRecord& record, const ContainerRecord& cont
 
 namespace {
 
-/// Whether the pod's resources are those of its containers, and not stated by annotations.
-bool has_inferred_resources(const PodRecord& record) {
-  return !record.kubelets_own && !record.complete &&
+/// Whether a container's resources are those of its engine, and not stated by annotations. The
+/// class tells of them where a former release has written the record.
+bool has_inferred_resources(const PodRecord& record, const ContainerRecord& container) {
+  return !record.kubelets_own && !record.complete && !container.stated &&
          record.class_source != ClassSource::kShortForms;
 }
 
@@ -303,8 +304,8 @@ Followed follow(PodRecord& record, const ContainerRecord& container, const HeldR
 std::vector<Followed> follow_all(PodRecord& record, std::span<const HeldResources> held,
                                  const NodeRules& node) {
   std::vector<Followed> all(held.size());
-  for (std::size_t at = 0; has_inferred_resources(record) && at < held.size(); ++at) {
-    if (held[at] != HeldResources{})
+  for (std::size_t at = 0; at < held.size(); ++at) {
+    if (has_inferred_resources(record, record.containers[at]) && held[at] != HeldResources{})
       all[at] = follow(record, record.containers[at], held[at], node);
   }
   return all;
@@ -358,7 +359,7 @@ std::vector<std::string> describe_unfollowed(const PodRecord& record,
       found.push_back(cat(label, followed[at].error()));
     } else if (const auto excess = excess_of(held[at].values, *values, node.page_size)) {
       std::string_view remedy = "run podqosctl reconcile, which lets the pod follow";
-      if (!has_inferred_resources(record))
+      if (!has_inferred_resources(record, record.containers[at]))
         remedy = "the pod's annotations state its resources: change them and recreate the pod";
       else if (!later_values || excess_of(held[at].values, *later_values, node.page_size))
         remedy = "the pod's limit is its engine's: recreate the pod with a higher one";

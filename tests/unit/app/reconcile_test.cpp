@@ -283,6 +283,24 @@ TEST_P(RuntimeUpdate, RequestsCountUpToWhatOnePodMayClaim) {
   EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{800});
 }
 
+/// Beside a first container without any: 100m and 64Mi of its engine.
+TEST_P(RuntimeUpdate, AContainerWhoseAnnotationsStateItsResourcesKeepsThem) {
+  core::EngineResources loose = resources(1024 * kMi, -1, 512);
+  node_.run({.id = "first", .uid = "b", .resources = resources(64 * kMi, 10'000, 102)}, Pid{12});
+  node_.run({.id = "db",
+             .uid = "b",
+             .annotations = {{"podqos.io/limits.db", "cpu=250m,memory=200Mi"}},
+             .resources = loose},
+            Pid{13});
+  const auto before = node_.records;
+  EXPECT_THAT(reconcile().changes, IsEmpty());
+  EXPECT_EQ(node_.records, before);
+  EXPECT_EQ(node_.memory("/podqos/kubepods/burstable/podb"), std::to_string(264 * kMi));
+  node_.update(Pid{12}, resources(128 * kMi, 10'000, 102));
+  EXPECT_THAT(reconcile().changes, Contains(StartsWith("pod b: follows container first")));
+  EXPECT_EQ(node_.memory("/podqos/kubepods/burstable/podb"), std::to_string(328 * kMi));
+}
+
 TEST_P(RuntimeUpdate, APodWhoseAnnotationsStateItsResourcesStays) {
   const FakeContainer stated{.id = "db",
                              .uid = "b",

@@ -208,10 +208,10 @@ class Random {
   }
   void set(core::ContainerRecord& out) {
     auto& [id, bundle, name, state, pid, start_time, pending_since, cgroup, sandbox, backed,
-           memory_qos, throttling, oom] = out;
+           memory_qos, throttling, stated, oom] = out;
     auto& [min, low, high] = memory_qos;
     fill(id, bundle, name, state, pid, start_time, pending_since, cgroup, sandbox, backed, min, low,
-         high, throttling, oom);
+         high, throttling, stated, oom);
   }
   void set(core::ReportedOoms& out) {
     auto& [kills, ooms] = out;
