@@ -116,18 +116,18 @@ std::int64_t count_oom_kills(cgroup::Machine& machine, const core::PodRecord& re
 
 void note_earlier_ooms(Transaction& transaction, core::PodRecord& record) {
   if (record.cgroup.empty()) return;
-  if (record.kubelets_own) {
-    // Its cgroup is older than the record.
-    const OomCounters pod = counters_in(transaction.machine(), record.cgroup);
-    if (pod.kills > 0)
-      record.oom = {.kills = pod.kills, .below = pod.ooms - pod.own_ooms, .pod = pod.own_ooms};
-    return;
+  // The cgroup may be older than the record: a kubelet's, or that of a former pod of this uid.
+  const OomCounters pod = counters_in(transaction.machine(), record.cgroup);
+  core::OomCounts counts{.kills = pod.kills, .below = pod.ooms - pod.own_ooms, .pod = pod.own_ooms};
+  const core::TreeRecord* const tree =
+      record.kubelets_own ? nullptr : core::find_tree(transaction.tiers(), record.cgroup);
+  if (tree != nullptr && tree->ooms) {
+    core::TreeOoms ooms = *tree->ooms;
+    const std::int64_t* const tier = count_of(ooms, tier_of(record));
+    counts.tier = tier != nullptr ? *tier : 0;
+    counts.root = ooms.root;
   }
-  const core::TreeRecord* const tree = core::find_tree(transaction.tiers(), record.cgroup);
-  if (tree == nullptr || !tree->ooms) return;
-  core::TreeOoms ooms = *tree->ooms;
-  const std::int64_t* const tier = count_of(ooms, record.qos_class);
-  record.oom = {.tier = tier != nullptr ? *tier : 0, .root = ooms.root};
+  if (counts != core::OomCounts{}) record.oom = counts;
 }
 
 bool report_oom_kill(Transaction& transaction, core::PodRecord& record,

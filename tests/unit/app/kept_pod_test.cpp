@@ -66,5 +66,13 @@ TEST_F(KeptPod, HasNoValuesOfTheFormerOne) {
   EXPECT_EQ(node_.shares(kWebPod), node_.written(512));
 }
 
+/// The kernel goes on counting in the cgroup.
+TEST_F(KeptPod, IsNotToldOfTheKillsOfTheFormerOne) {
+  run_and_end();
+  node_.run(kWebContainer, Pid{11});
+  node_.stop(kWebContainer, Pid{11});
+  EXPECT_THAT(logged(), Not(HasSubstr("OOM-killed")));
+}
+
 }  // namespace
 }  // namespace podqos::app
