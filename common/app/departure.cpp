@@ -59,14 +59,16 @@ core::DepartureSnapshot observe(Transaction& transaction, const core::PodRecord&
 /// Decides what becomes of a pod.
 /// @param due  see DepartureSnapshot
 core::Departure decide(Transaction& transaction, const core::PodRecord& record, bool due) {
-  auto departure = core::decide_departure(
-      record, transaction.tiers(), observe(transaction, record, due), transaction.settings());
-  if (!departure.message.empty()) {
-    core::Event event = core::event_of(core::EventKind::kReleased, record);
-    event.text = departure.message;
-    transaction.event(core::LogLevel::kInfo, std::move(event), cat(core::name_of(record), ": "));
-  }
-  return departure;
+  return core::decide_departure(record, transaction.tiers(), observe(transaction, record, due),
+                                transaction.settings());
+}
+
+void tell(const Transaction& transaction, const core::Departure& departure) {
+  if (departure.message.empty()) return;
+  core::Event event = core::event_of(core::EventKind::kReleased, departure.record);
+  event.text = departure.message;
+  transaction.event(core::LogLevel::kInfo, std::move(event),
+                    cat(core::name_of(departure.record), ": "));
 }
 
 /// Writes all values of a pod's cgroup again.
@@ -136,6 +138,7 @@ void remove_left(Transaction& transaction, const core::PodRecord& record,
 Status drop_container(Transaction& transaction, const core::PodRecord& record,
                       const ContainerKey& key) {
   PODQOS_ASSIGN(const auto departure, remove_container(transaction, record, key));
+  if (departure) tell(transaction, *departure);
   if (!departure || departure->outcome != core::PodOutcome::kStays || record.kubelets_own)
     return {};
   // A container that never started takes its resources with it.
@@ -147,7 +150,9 @@ Status drop_container(Transaction& transaction, const core::PodRecord& record,
 }
 
 Result<std::optional<Error>> handle_due(Transaction& transaction, const core::PodRecord& record) {
-  return carry_out(transaction, decide(transaction, record, true), record);
+  const core::Departure departure = decide(transaction, record, true);
+  tell(transaction, departure);
+  return carry_out(transaction, departure, record);
 }
 
 void withdraw(Transaction& transaction, const core::PodRecord& record,

@@ -17,6 +17,7 @@
 #include <system_error>
 #include <utility>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/value.h"
 #include "common/sys/wake_up.h"
@@ -60,6 +61,26 @@ OrErrno<void> lower_limit(const OrErrno<sys::UniqueFd>& file, std::string_view v
   auto written = write_value(file, value);
   if (!written && written.error() == EINTR) return std::unexpected(EBUSY);
   return written;
+}
+
+/// Which limit of cgroups leaves no room for one of this path, and the remedy; "" if none does.
+/// @note kernel/cgroup/cgroup.c cgroup_check_hierarchy_limits()
+std::string describe_full(OpenHierarchy& hierarchy, std::string_view path) {
+  std::int64_t depth = 0;
+  for (; path != "/"; ++depth) {
+    path = parent_of(path);
+    const auto stat = hierarchy.read(path, "cgroup.stat");
+    const auto descendants = stat ? find_key(*stat, "nr_descendants") : std::nullopt;
+    for (const auto& [file, held] : {std::pair{"cgroup.max.descendants", descendants.value_or(0)},
+                                     std::pair{"cgroup.max.depth", depth}}) {
+      const auto text = hierarchy.read(path, file);
+      const auto most = text ? parse_int(*text) : std::nullopt;
+      if (most && held >= *most)
+        return cat(" (", hierarchy.description().mount_point, path == "/" ? "" : path, "/", file,
+                   " is ", *most, ", which is reached: raise it)");
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -209,6 +230,7 @@ Result<bool> OpenHierarchy::make(std::string_view path) {
   Error error = Error::from_errno(err, cat("mkdir ", place_of(path)));
   // Not a lack of memory on the host: the cgroup's structures are charged to its parent.
   if (err == ENOMEM) error.message += " (the parent's memory limit is exhausted)";
+  if (err == EAGAIN) error.message += describe_full(*this, path);
   return fail(std::move(error));
 }
 

@@ -73,7 +73,8 @@ class OpenHierarchy {
   /// Writes a control file unless it holds the value already, see holds_value().
   /// @return what it held before, "" if that cannot be read; nullopt: it holds the value
   [[nodiscard]] OrErrno<std::optional<std::string>> change(const core::WriteFile& step);
-  /// mkdir(2) of a cgroup whose parent exists, mode 0755; false if it exists itself.
+  /// mkdir(2) of a cgroup whose parent exists, mode 0755; false if it exists itself. The error
+  /// names a limit of cgroups (cgroup v2) that is reached.
   [[nodiscard]] Result<bool> make(std::string_view path);
   /// rmdir(2), if it exists; kBusy if it is in use.
   [[nodiscard]] Status remove(std::string_view path);

@@ -78,6 +78,15 @@ TEST_F(EventJournal, TellsThePlacingAndTheReleaseOfAPod) {
   EXPECT_EQ(events[1].container, "");
 }
 
+/// As where no cgroup can be made: whoever called tells why.
+TEST_F(EventJournal, TellsOfNoReleaseOfAPodThatWasNeverPlaced) {
+  node_.refuses = [](const std::string& change) {
+    return change == "mkdir  /podqos/kubepods/burstable/poda";
+  };
+  ASSERT_FALSE(node_.admit(kJournaled));
+  EXPECT_THAT(journal(), IsEmpty());
+}
+
 TEST_F(EventJournal, TellsOfAContainerThatStartedElsewhere) {
   node_.tree.make("/elsewhere");
   node_.tree.start(Pid{10}, "/elsewhere");

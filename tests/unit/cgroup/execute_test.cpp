@@ -107,6 +107,22 @@ TEST_F(Execute, StartsAgainWhenAParentWasRemoved) {
   expect_everywhere(below("a/b"));
 }
 
+/// mkdir(2) says EAGAIN alone: kernel/cgroup/cgroup.c cgroup_check_hierarchy_limits().
+TEST_F(Execute, NamesTheLimitOfCgroupsThatIsReached) {
+  const auto v2 = unified();
+  if (!v2 || !v2->writable) GTEST_SKIP() << "no cgroup v2 here";
+  ensure(below("a"));
+  const std::string descendants = cat(v2->mount_point, base(), "/cgroup.max.descendants");
+  const std::string depth = cat(v2->mount_point, base(), "/cgroup.max.depth");
+  std::ofstream{descendants} << "1";
+  EXPECT_THAT(refused({EnsureCgroup{below("b")}}).message, HasSubstr(descendants + " is 1"));
+  std::ofstream{descendants} << "max";
+  std::ofstream{depth} << "1";
+  EXPECT_THAT(refused({EnsureCgroup{below("a/b")}}).message, HasSubstr(depth + " is 1"));
+  std::ofstream{depth} << "max";
+  ensure(below("a/b"));
+}
+
 TEST_F(Execute, NamesTheProcessesOfAnInnerCgroup) {
   const std::optional<Hierarchy> v2 = unified();
   const auto has = [&](const char* name) { return std::ranges::count(v2->controllers, name) > 0; };
