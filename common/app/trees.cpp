@@ -52,7 +52,7 @@ Status Transaction::make_tree(const std::string& kubepods) {
 Status Transaction::remove_tree(const std::string& kubepods) {
   const core::TreeRecord* tree = core::tree_at(tiers(), kubepods);
   if (tree == nullptr) return {};
-  changed_ = true;
+  PODQOS_TRY(begin());
   PODQOS_ASSIGN(auto removal, cgroup::remove_tree(*machine_, kubepods, tree->top));
   note(std::move(removal.report));
   if (removal.removed == cgroup::Removed::kHeldBySystemd) leave_held("", kubepods);
@@ -250,7 +250,8 @@ Status Transaction::write_tree(const core::TreeRecord& tree) {
 
 Status Transaction::write_trees() {
   if (tiers().trees.empty()) return {};
-  PODQOS_TRY(begin());
+  // Values that follow from sums as they were leave nothing uncertain.
+  if (changed_) PODQOS_TRY(begin());
   // By value: a tree without pods is forgotten.
   for (const core::TreeRecord& tree : std::vector{tiers().trees}) {
     if (auto done = write_tree(tree); !done)

@@ -80,6 +80,7 @@ Status Store::load_tiers() {
   auto tiers = codec::parse_tiers(**text);
   if (!tiers) return set_aside(path, tiers.error());
   tiers_ = std::move(*tiers);
+  stored_ = **text;
   return {};
 }
 
@@ -112,9 +113,12 @@ Status Store::commit() {
 }
 
 Status Store::write_tiers() {
-  const std::string text = codec::format_tiers(tiers_);
+  std::string text = codec::format_tiers(tiers_);
+  if (text == stored_) return {};
   PODQOS_TRY(check_text(full(kTiersName), text));
-  return files_->write(std::string{kTiersName}, text);
+  PODQOS_TRY(files_->write(std::string{kTiersName}, text));
+  stored_ = std::move(text);
+  return {};
 }
 
 Result<std::optional<core::PodRecord>> Store::pod(std::string_view uid) {

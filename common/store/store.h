@@ -62,8 +62,9 @@ class Store {
   /// The sums have been recomputed from the records that are left: takes back dirty() and
   /// keep_mark().
   void recomputed() { dirty_ = keep_mark_ = false; }
-  /// Writes tiers() and clears the mark. The mark stays if the sums are uncertain, since dirty() is
-  /// true or keep_mark() was called: then the next transaction recomputes them.
+  /// Writes tiers(), if they have changed, and clears the mark. The mark stays if the sums are
+  /// uncertain, since dirty() is true or keep_mark() was called: then the next transaction
+  /// recomputes them.
   [[nodiscard]] Status commit();
   /// Writes tiers() with the mark set, for values that must be stored before the next step.
   [[nodiscard]] Status checkpoint();
@@ -119,6 +120,7 @@ class Store {
   std::unique_ptr<StateFiles> files_;
   std::map<std::string, std::vector<std::string>> entries_;  ///< read so far: uids by name
   core::TiersRecord tiers_;
+  std::string stored_;  ///< tiers.json as it is
   bool dirty_ = false;
   bool marked_ = false;     ///< the mark is set
   bool keep_mark_ = false;  ///< keep_mark() was called

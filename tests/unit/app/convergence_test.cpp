@@ -32,6 +32,17 @@ using ::testing::Values;
 constexpr std::int64_t kTierMi = std::int64_t{1} << 20U;
 constexpr const char* kRootOfPods = "/podqos/kubepods";
 
+/// Housekeeping comes every few seconds.
+TEST(Housekeeping, ChangesNothingWhereNothingHasChanged) {
+  FakeNode node{core::CgroupVersion::kV2};
+  node.run(kBatchContainer, Pid{10});
+  node.changes.clear();
+  Transaction transaction = node.begin();
+  transaction.converge();
+  ASSERT_TRUE(transaction.finish());
+  EXPECT_THAT(node.changes, IsEmpty());
+}
+
 /// A node of 2 GiB whose Guaranteed pod has requested 1 GiB: that is left to the tiers.
 class TierAboveItsRule : public TestWithParam<core::CgroupVersion> {
  protected:

@@ -1,3 +1,4 @@
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -33,6 +34,24 @@ TEST_F(StoreEvent, MarksUntilItIsCommitted) {
   EXPECT_TRUE(store.commit());
   EXPECT_FALSE(has("dirty"));
   EXPECT_EQ(read("tiers.json"), clean);
+}
+
+TEST_F(StoreEvent, WritesNoSumsThatAreAsTheyWere) {
+  make_state();
+  const auto inode = [&] {
+    struct stat status{};
+    EXPECT_EQ(::stat(path("tiers.json").c_str(), &status), 0);
+    return status.st_ino;
+  };
+  const ino_t before = inode();
+  EXPECT_TRUE(opened().commit());
+  EXPECT_EQ(inode(), before);
+  {
+    Store store = opened();
+    ++store.tiers().sums.burstable.pods;
+    EXPECT_TRUE(store.commit());
+  }
+  EXPECT_EQ(opened().tiers().sums.burstable.pods, 2);
 }
 
 TEST_F(StoreEvent, CheckpointsItsSumsUnderTheMark) {
