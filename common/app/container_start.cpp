@@ -8,6 +8,7 @@
 
 #include "common/app/admission.h"
 #include "common/app/departure.h"
+#include "common/app/memory_qos.h"
 #include "common/app/reconcile.h"
 #include "common/base/path.h"
 #include "common/base/text.h"
@@ -186,6 +187,7 @@ Status confirm(Transaction& transaction, const store::KnownContainer& found,
     transaction.event(core::LogLevel::kWarning, std::move(event),
                       cat("pod ", record.pod.uid, ", container ", printable(container.id), ": "));
   }
+  complete_memory_qos(transaction, record, record.containers[found.index]);
   PODQOS_TRY(transaction.save(record, &found.record));
   transaction.renew_copy(record);
   spare(transaction, record, record.containers[found.index]);

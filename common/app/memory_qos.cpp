@@ -120,6 +120,15 @@ void follow_memory_qos(Transaction& transaction, core::PodRecord& record) {
   }
 }
 
+void complete_memory_qos(Transaction& transaction, const core::PodRecord& record,
+                         core::ContainerRecord& container) {
+  if (record.kubelets_own || container.memory_qos == core::MemoryQos{}) return;
+  const auto limited = cgroup::limited_cgroup(transaction.machine(), container);
+  if (limited && *limited != container.cgroup)
+    follow_container(transaction, record, container,
+                     core::memory_qos_params(transaction.settings(), transaction.capacity()));
+}
+
 Status relieve_throttled(const core::Settings& settings, Log& log, const Timeouts& timeouts) {
   if (!settings.memory_throttling_thousandths || settings.memory_high_patience_seconds == 0)
     return {};

@@ -15,8 +15,14 @@ namespace podqos::app {
 /// logged, and left to the next call.
 void follow_memory_qos(Transaction& transaction, core::PodRecord& record);
 
-/// Does the same for the pods with containers whose throttling has begun or ended, or lasts too
-/// long. Takes no lock if there are none.
+/// Gives a container that has just started its Memory QoS in its scope too, where its runtime has
+/// given it to a cgroup below that alone, as crun does. Notes it in the record, which the caller
+/// saves.
+void complete_memory_qos(Transaction& transaction, const core::PodRecord& record,
+                         core::ContainerRecord& container);
+
+/// Does the same as follow_memory_qos() for the pods with containers whose throttling has begun or
+/// ended, or lasts too long. Takes no lock if there are none.
 /// @return the errors of opening and finishing a transaction
 [[nodiscard]] Status relieve_throttled(const core::Settings& settings, Log& log,
                                        const Timeouts& timeouts);

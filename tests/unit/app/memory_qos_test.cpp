@@ -93,5 +93,24 @@ TEST_F(ThrottledContainer, DoesNotGoByItsOwnCgroups) {
   EXPECT_EQ(files()["memory.high"], kRule);
 }
 
+// crun gives it to the cgroup "container" that it makes below the scope, and not to the scope, which
+// bounds what protects the cgroups below it: mm/page_counter.c effective_protection().
+TEST(MemoryQosOfAScope, IsThereFromTheStart) {
+  FakeNode node{core::CgroupVersion::kV2, core::Driver::kSystemd};
+  node.settings.memory_reservation_policy = core::MemoryReservationPolicy::kTieredReservation;
+  node.settings.memory_throttling_thousandths = 500;
+  const auto admission = node.admit(kThrottled);
+  ASSERT_TRUE(admission);
+  const std::string scope = (*admission)->container.cgroup;
+  node.tree.start(Pid{10}, scope + "/container");
+  auto& below = node.tree.cgroups.at(scope + "/container").files;
+  below["memory.low"] = "67108864";
+  below["memory.high"] = kRule;
+  ASSERT_TRUE(node.confirm(kThrottled, Pid{10}));
+  EXPECT_EQ(node.file(scope, "memory.low"), "67108864");
+  EXPECT_EQ(node.file(scope, "memory.high"), kRule);
+  EXPECT_TRUE(node.preview()->report.changes.empty());
+}
+
 }  // namespace
 }  // namespace podqos::app
