@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kPodmanDropIns = "/etc/containers/containers.conf.d";
 constexpr const char* kPodmanDropIn = "/etc/containers/containers.conf.d/50-podqos.conf";
-/// What the package makes (packaging/deb/debian/podqos.postinst), and where it leads.
+/// What the package makes (packaging/removal/register-with-podman), and where it leads.
 constexpr const char* kPodmanLink = "/etc/containers/containers.conf.d/zz-podqos.conf";
 constexpr const char* kPodmanLinked = "/usr/share/podqos/containers.conf.d/zz-podqos.conf";
 /// From this version on a list can be appended to; older ones refuse to run beside kPodmanLinked.

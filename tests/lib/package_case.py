@@ -24,7 +24,7 @@ VERSION = re.search(r"VERSION ([\d.]+) LANG", (harness.REPOSITORY / "CMakeLists.
 HOOK = pathlib.Path("/usr/libexec/oci/hooks.d/podqos-hook")
 WRAPPER = pathlib.Path("/usr/bin/podqos-runtime")
 REGISTRATIONS = pathlib.Path("/usr/share/containers/oci/hooks.d")
-REGISTRATIONS = pathlib.Path("/usr/share/containers/oci/hooks.d")
+DROP_IN = pathlib.Path("/etc/containers/containers.conf.d/zz-podqos.conf")
 PROGRAM = pathlib.Path("/usr/libexec/podqos/podqos-hook")  # which the package owns; HOOK and WRAPPER outlive it
 KEPT = pathlib.Path("/usr/libexec/podqos-removed")
 KEPT_UNTIL_BOOT = pathlib.Path("/usr/lib/tmpfiles.d/podqos-removed.conf")
@@ -81,7 +81,7 @@ class Absences:
 
 # What must be there of either kind of package.
 PROGRAMS = {"podqos": ("/usr/bin/podqosctl", *(f"/usr/libexec/podqos/{name}" for name in
-                                               ("hand-over", "podqos-hook", "put-in-place", "removed-hook"))),
+                                               ("hand-over", "podqos-hook", "put-in-place", "register-with-podman", "removed-hook"))),
             "podqos-nri": ("/usr/sbin/podqos-nri",)}
 FILES = {
     "podqos": (
@@ -245,8 +245,8 @@ class LifeCase(PackageCase):
     """What becomes of living pods when a package comes, changes and goes, whichever tool it is of.
 
     A tool is: put(package, refused=False), which installs it or takes it in place of another, take(), which removes it,
-    both of which give what was said, release(), that which is installed, and assert_gone() after a removal.
-    `first` and `second` are packages of one version in that order.
+    both of which give what was said, release(), that which is installed, assert_gone() after a removal, and
+    put_podman(version) and take_podman() for a package of an empty /usr/bin/podman with an epoch. `first` and `second` are packages of one version in that order.
     """
 
     def test_upgrade_with_a_pod_alive(self):
@@ -303,6 +303,35 @@ class LifeCase(PackageCase):
         self.assert_managed(self.launch("log", "again"), "again")
         self.delete_containers("app", "log")
         self.assertTrue(HOOK.exists())
+
+    def test_podman_comes_changes_and_goes(self):
+        """One before 4.8 refuses each command beside a file that appends to a list."""
+        self.assertFalse(os.path.lexists(DROP_IN))
+        self.addCleanup(self.take_podman)
+        for version, registered in (("4.6.1", False), ("4.8.0", True), ("5.4.2", True), ("4.3.1", False), ("4.10.0", True)):
+            self.put_podman(version)
+            self.assertEqual((version, os.path.lexists(DROP_IN)), (version, registered))
+        self.assertTrue(DROP_IN.exists())
+        DROP_IN.unlink()
+        DROP_IN.touch()
+        self.put(self.second)
+        self.put_podman("4.11.0")
+        self.assertFalse(DROP_IN.is_symlink(), "an empty file keeps podqos from being registered")
+        DROP_IN.unlink()
+        self.put(self.first)
+        self.take_podman()
+        self.assertFalse(os.path.lexists(DROP_IN))
+
+    def test_podman_that_is_there_before(self):
+        self.addCleanup(self.take_podman)
+        for version, registered in (("4.6.1", False), ("4.8.0", True), (None, False)):
+            self.take()
+            if version:
+                self.put_podman(version)
+            else:
+                self.take_podman()
+            said = self.put(self.first)
+            self.assertEqual((version, os.path.lexists(DROP_IN), str(DROP_IN) in said), (version, registered, registered))
 
 
 class RemovalCase(PackageCase):

@@ -272,6 +272,20 @@ class Installed(PackageCase):
     def take(self):
         return self.dpkg("--remove", "podqos")
 
+    def put_podman(self, version):
+        place = WORK / "podman"
+        for file, text in (("DEBIAN/control", f"Package: podman\nVersion: 4:{version}-0ubuntu22.04+obs81.12\nArchitecture: all\n"
+                                              "Maintainer: podqos <maintainers@podqos.io>\nDescription: stands in for Podman\n"),
+                           ("DEBIAN/conffiles", "/etc/containers/of-podman\n"), ("etc/containers/of-podman", ""),
+                           ("usr/bin/podman", "")):
+            (place / file).parent.mkdir(parents=True, exist_ok=True)
+            (place / file).write_text(text, encoding="utf-8")
+        output("dpkg-deb", "--build", place, WORK / "podman.deb")
+        self.dpkg("--install", WORK / "podman.deb")
+
+    def take_podman(self):
+        self.dpkg("--remove", "podman")
+
     def release(self):
         version, status = output("dpkg-query", f"--admindir={self.database}", "--show", "--showformat="
                                  "${Version}\n${db:Status-Status}", "podqos").split()
