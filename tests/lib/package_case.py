@@ -337,6 +337,21 @@ class LifeCase(PackageCase):
 class RemovalCase(PackageCase):
     """Living pods outlive the package; what they call outlives them until the boot."""
 
+    def check_named_configuration(self):
+        """Nothing new is managed by a configuration that the caller names and by which podqos is on."""
+        own = WORK / "own.json"
+        own.write_text(json.dumps({"runtimes": [oci.runtime_path(self.kind)]}), encoding="utf-8")
+        records = sorted((STATE / "pods").iterdir())
+        for name, option in (("named", ["--config", str(own)]), ("equals", [f"--config={own}"])):
+            bundle = self.bundle(name, **{"podqos.io/pod-uid": name})
+            bundle.config["hooks"]["createRuntime"][0]["args"] += option
+            before = bundle.save().read()
+            wrapper = oci.Runtime(self.kind, f"/run/{self.kind}", [str(WRAPPER), *option])
+            self.assertNotIn("kubepods", machines.cgroup_of(wrapper.launch(name, bundle)))
+            self.assertEqual((bundle.read(), sorted((STATE / "pods").iterdir())), (before, records), name)
+            wrapper.delete(name)
+            self.assert_foreign_ran(name)
+
     def test_removal_with_a_pod_alive(self):
         pids = [self.launch(name, "removed") for name in ("app", "log")]
         before = self.machine.snapshot(self.pod("removed"))
@@ -351,6 +366,7 @@ class RemovalCase(PackageCase):
 
         stranger = self.wrapper.launch("stranger", self.bundle("stranger", **{"podqos.io/pod-uid": "late"}))
         self.assertNotIn("kubepods", machines.cgroup_of(stranger))
+        self.check_named_configuration()
         self.delete_containers("stranger", "app")
         self.assert_managed(pids[1], "removed")
         self.delete_containers("log")

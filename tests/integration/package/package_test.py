@@ -97,6 +97,14 @@ class Package(BuiltCase):
         # All libraries are linked in.
         self.assertEqual(output("dpkg-deb", "--field", self.package, "Depends").strip(), "")
 
+    def test_architectures(self):
+        """Those with integers of 128 bits."""
+        control = (harness.REPOSITORY / "packaging/deb/debian/control").read_text(encoding="utf-8")
+        for each in re.findall("(?m)^Architecture: (.*)$", control):
+            bits = {name: output("dpkg-architecture", "-f", "-a", name, "-q", "DEB_HOST_ARCH_BITS").strip()
+                    for name in each.split()}
+            self.assertEqual(set(bits.values()), {"64"}, bits)
+
     def test_static_built_using(self):
         """The programs are static executables: whoever ships them must know of what."""
         for package, programs in ((self.package, ("podqos-hook", "podqosctl")), (self.plugin, ("podqos-nri",))):

@@ -18,7 +18,7 @@ import guest  # noqa: E402
 import harness  # noqa: E402
 import oci  # noqa: E402
 from package_case import (  # noqa: E402
-    CONFIGURATION, DROP_IN, HOOK, KEPT, PROGRAM, STATE, VERSION, WORK, WRAPPER, BuiltCase, LifeCase, RemovalCase, boot, output)
+    BUILD, CONFIGURATION, DROP_IN, HOOK, KEPT, PROGRAM, STATE, VERSION, WORK, WRAPPER, BuiltCase, LifeCase, RemovalCase, boot, output)
 
 PODMAN = """Name: podman
 Epoch: 4
@@ -74,6 +74,25 @@ class Package(BuiltCase):
         for package in (self.package, self.plugin):
             self.assertNotIn(".so", self.ask(package, "[%{REQUIRENAME}\n]"))
         self.assertIn("diffutils", self.ask(self.package, "[%{REQUIRENAME}\n]").split())
+
+    def test_architectures(self):
+        """Those with integers of 128 bits."""
+        done = subprocess.run([harness.REPOSITORY / "packaging/rpm/build", "--target", "i686", self.place], text=True,
+                              capture_output=True, check=False, env={**os.environ, "PODQOS_BUILT": str(BUILD)})
+        self.assertIn("Architecture is not included: i686", done.stderr)
+
+    def test_services_are_enabled(self):
+        """By presets, where the distribution's enable nothing."""
+        place = self.place / "enabled"
+        place.mkdir()
+        for package in (self.package, self.plugin):
+            self.unpack(package, place)
+        (place / "usr/lib/systemd/system-preset/99-default.preset").write_text("disable *\n", encoding="ascii")
+        units = ("podqos-reconcile.timer", "podqos-nri.service", "podqos-metrics.timer")
+        output("systemctl", f"--root={place}", "preset", *units)
+        found = {unit: subprocess.run(["systemctl", f"--root={place}", "is-enabled", unit], capture_output=True, text=True,
+                                      check=False).stdout.strip() for unit in units}
+        self.assertEqual(found, dict(zip(units, ("enabled", "enabled", "disabled"), strict=True)))
 
     def test_configuration_belongs_to_the_operator(self):
         listed = output("rpm", "--query", "--package", "--configfiles", self.package).split()
