@@ -87,8 +87,8 @@ struct InstalledMemory {
 };
 /// An amount of /proc/meminfo; nullopt if the field is missing or malformed.
 [[nodiscard]] std::optional<Bytes> meminfo_field(std::string_view text, std::string_view name);
-/// MemTotal, SwapTotal and Hugetlb of /proc/meminfo, where a container of LXC sees its own limits, unlike in
-/// sysinfo(2).
+/// MemTotal, SwapTotal and Hugetlb of /proc/meminfo, where a container of LXC sees its own limits,
+/// unlike in sysinfo(2).
 /// @note The kubelet's machine info comes from /proc/meminfo; google/cadvisor lib/machine.
 [[nodiscard]] Result<InstalledMemory> installed_memory();
 /// Number of online CPUs × 1000: glibc reads /sys/devices/system/cpu/online.

@@ -93,8 +93,8 @@ TEST_F(ThrottledContainer, DoesNotGoByItsOwnCgroups) {
   EXPECT_EQ(files()["memory.high"], kRule);
 }
 
-// crun gives it to the cgroup "container" that it makes below the scope, and not to the scope, which
-// bounds what protects the cgroups below it: mm/page_counter.c effective_protection().
+// crun gives it to the cgroup "container" that it makes below the scope, and not to the scope,
+// which bounds what protects the cgroups below it: mm/page_counter.c effective_protection().
 TEST(MemoryQosOfAScope, IsThereFromTheStart) {
   FakeNode node{core::CgroupVersion::kV2, core::Driver::kSystemd};
   node.settings.memory_reservation_policy = core::MemoryReservationPolicy::kTieredReservation;
