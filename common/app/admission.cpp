@@ -87,6 +87,16 @@ std::vector<core::PodShare> holders_in(store::Store& store, const std::string& b
   return holders;
 }
 
+/// Whether a pod counts of which nothing lives, since its end was not told.
+bool counts_ended(Transaction& transaction) {
+  const auto uids = transaction.store().pod_uids();
+  return uids && std::ranges::any_of(*uids, [&](const std::string& uid) {
+           const auto record = transaction.store().pod(uid);
+           return record && *record && !(*record)->released_at &&
+                  !cgroup::has_living_container(transaction.machine(), **record);
+         });
+}
+
 /// Restricts the OOM score to what the privileges suffice for, with a warning.
 void bound_oom_score(const Transaction& transaction, const AdmissionRequest& request,
                      Admission& admission) {
@@ -267,7 +277,12 @@ Result<std::optional<Admission>> admit_to_pod(Transaction& transaction, Admissio
   }
   PODQOS_ASSIGN(auto admission,
                 core::decide_admission(request, snapshot, std::move(*pod), settings));
-  PODQOS_TRY(check_room(transaction, request, snapshot, admission));
+  if (auto room = check_room(transaction, request, snapshot, admission); !room) {
+    if (transaction.recovered() || !counts_ended(transaction)) return fail(room.error());
+    transaction.begin_recovery();
+    PODQOS_TRY(recompute(transaction));
+    return admit(transaction, request);
+  }
   for (const std::string& warning : admission.warnings)
     transaction.log().warning(warning);
   bound_oom_score(transaction, request, admission);

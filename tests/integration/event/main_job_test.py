@@ -3,6 +3,7 @@
 import concurrent.futures
 import os
 import pathlib
+import signal
 import sys
 import unittest
 
@@ -290,6 +291,16 @@ class FullNode(harness.TestCase):
         self.assertIsNone(self.plain.state(name))
         self.wrapper.delete(first)
         self.wrapper.create(name, bundle)
+
+    def test_what_has_ended_is_not_in_the_way(self):
+        """The first pod's process has ended, and its runtime was not told to delete the container."""
+        first, process = self.launch(pod("first-1", container("app", requests={"cpu": "700m"})), "app")
+        os.kill(process, signal.SIGKILL)
+        patience.expect(lambda: not machines.alive(process), "the container's init has ended")
+        name = self.container_id("app")
+        self.wrapper.create(name, self.bundle(pod("second-1", container("app", requests={"cpu": "400m"})), "app"))
+        self.assertEqual([each["uid"] for each in self.podqos.ctl_json("status")["pods"]], ["second-1"])
+        self.wrapper.delete(first)
 
     def test_many_at_once(self):
         """Of ten pods that want a CPU, 300m each, three get it."""

@@ -89,6 +89,15 @@ TEST_F(FullNode, TakesAPodAgainWhenAnotherHasEnded) {
   EXPECT_TRUE(node_.admit(kWebContainer));
 }
 
+/// Its end was not reported, so that its pod counts until it is in the way of another.
+TEST_F(FullNode, LooksAtThePodsInTheWayBeforeItRefuses) {
+  node_.tree.end(Pid{10});
+  const auto admitted = node_.admit(kWebContainer);
+  ASSERT_TRUE(admitted) << admitted.error().message;
+  EXPECT_FALSE(node_.records.pods.contains("c"));
+  EXPECT_FALSE(node_.records.dirty);
+}
+
 /// Its end was not reported, so that its pod still counts.
 TEST_F(FullNode, TakesAContainerOfACountedPodAgain) {
   node_.capacity.cpu = MilliCpu{100};
