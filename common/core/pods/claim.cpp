@@ -165,7 +165,8 @@ bool claim_pod_annotation(PodClaim& claim, const Identity& identity, const Conta
       checked && !identity.is_sandbox ? contradiction(pod, name, named, facts.resources) : "";
   if (!reason.empty()) {
     claim.warnings.push_back(cat("annotation podqos.io/pod refused: ", reason));
-    claim.refused = true;
+    // A container that the spec does not have may have come later, as one for debugging does.
+    claim.refused = find_container(pod, name) != nullptr;
     return false;
   }
   claim.pod = pod;

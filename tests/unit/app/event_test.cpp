@@ -88,7 +88,8 @@ TEST_F(Event, PodsStandToAKubeletsAsTheirRequestsDo) {
   node_.tree.cgroups.at("/kubepods").files.at("cpu.weight") = "313";
   node_.records.tiers.sums.kubelets = {.pods = 1, .cpu = MilliCpu{1000}, .memory = {}};
   node_.run(kWebContainer, Pid{10});
-  EXPECT_EQ(node_.file("/podqos", "cpu.weight"), "156");  // 313 * 500 / 1000
+  // Of 8000m 6500m are free: 313 * (500 + 3250) / (1000 + 3250).
+  EXPECT_EQ(node_.file("/podqos", "cpu.weight"), "276");
 }
 
 TEST_F(Event, AGuaranteedPodIsBounded) {

@@ -71,7 +71,7 @@ TEST_F(KeptPod, IsNotToldOfTheKillsOfTheFormerOne) {
   run_and_end();
   node_.run(kWebContainer, Pid{11});
   node_.stop(kWebContainer, Pid{11});
-  EXPECT_THAT(logged(), Not(HasSubstr("OOM-killed")));
+  EXPECT_THAT(logged(), Not(HasSubstr("container web: OOM-killed")));
 }
 
 }  // namespace

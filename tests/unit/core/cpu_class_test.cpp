@@ -231,7 +231,7 @@ TEST(CpuClassFiles, AreWrittenInAnOrderThatTheKernelTakes) {
               ElementsAre("cpu.idle = 1", "cpu.weight = 1", "cpu.max = 50000 100000",
                           "cpu.max.burst = 25000"));
   EXPECT_THAT(writes_of(values, kV1),
-              ElementsAre("cpu.shares = 2", "cpu.cfs_period_us = 100000",
+              ElementsAre("cpu.idle = 0", "cpu.shares = 2", "cpu.cfs_period_us = 100000",
                           "cpu.cfs_quota_us = 50000", "cpu.cfs_burst_us = 25000"));
   EXPECT_THAT(writes_of({.cpu_shares = CpuShares{2}, .cpu_idle = false}, kV2),
               ElementsAre("cpu.idle = 0", "cpu.weight = 1"));
