@@ -61,6 +61,15 @@ Method method_of(const ConfigureOptions& options) {
   return static_cast<Method>(std::ranges::find(kMethods, options.method) - kMethods.begin());
 }
 
+/// Writes the planned files, and has the engine judge them.
+Status carry_out(Setup& setup, const Run& run) {
+  // Otherwise files would stay that the engine refuses, and with which it does not start again.
+  if (setup.changed()) block_signals();
+  PODQOS_TRY(setup.files.apply(setup.changes));
+  // The programs of another root are not run.
+  return setup.root.empty() ? activate(setup, run) : Status{};
+}
+
 /// Does all that was asked for. @return what is to be printed.
 Result<std::string> configure(ConfigureOptions& options, const Run& run) {
   Setup& setup = options.setup;
@@ -78,13 +87,7 @@ Result<std::string> configure(ConfigureOptions& options, const Run& run) {
   if (auto planned = plan(setup); !planned)
     return fail(setup.root.empty() ? planned.error()
                                    : std::move(planned).error().with_context(setup.root));
-  if (!setup.dry_run) {
-    // Otherwise files would stay that the engine refuses, and with which it does not start again.
-    if (setup.changed()) block_signals();
-    PODQOS_TRY(setup.files.apply(setup.changes));
-    // The programs of another root are not run.
-    if (setup.root.empty()) PODQOS_TRY(activate(setup, run));
-  }
+  if (!setup.dry_run) PODQOS_TRY(carry_out(setup, run));
   return options.output.is_json() ? format_json(setup) : format_text(setup, options.output.mode());
 }
 

@@ -236,6 +236,18 @@ Status check_room(Transaction& transaction, const AdmissionRequest& request,
   return check_fit(transaction, fit);
 }
 
+/// Checks the room. @return true if there is none because of pods of which nothing lives, which
+/// have been released now: the admission begins anew.
+Result<bool> release_for_room(Transaction& transaction, const AdmissionRequest& request,
+                              const core::AdmissionSnapshot& snapshot, Admission& admission) {
+  auto room = check_room(transaction, request, snapshot, admission);
+  if (room) return false;
+  if (transaction.recovered() || !counts_ended(transaction)) return fail(std::move(room).error());
+  transaction.begin_recovery();
+  PODQOS_TRY(recompute(transaction));
+  return true;
+}
+
 /// Few admissions depend on the capacity of processes.
 core::NodeCapacity capacity_for_admission(Transaction& transaction) {
   const core::Settings& settings = transaction.settings();
@@ -277,12 +289,8 @@ Result<std::optional<Admission>> admit_to_pod(Transaction& transaction, Admissio
   }
   PODQOS_ASSIGN(auto admission,
                 core::decide_admission(request, snapshot, std::move(*pod), settings));
-  if (auto room = check_room(transaction, request, snapshot, admission); !room) {
-    if (transaction.recovered() || !counts_ended(transaction)) return fail(room.error());
-    transaction.begin_recovery();
-    PODQOS_TRY(recompute(transaction));
-    return admit(transaction, request);
-  }
+  PODQOS_ASSIGN(const bool changed, release_for_room(transaction, request, snapshot, admission));
+  if (changed) return admit(transaction, request);
   for (const std::string& warning : admission.warnings)
     transaction.log().warning(warning);
   bound_oom_score(transaction, request, admission);

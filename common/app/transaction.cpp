@@ -230,11 +230,17 @@ void Transaction::leave_held(const std::string& uid, const std::string& cgroup) 
        .error = {ErrorCode::kBusy, cat(cgroup, ": systemd still holds the empty cgroup")}});
 }
 
-Status Transaction::write_pod(const core::PodRecord& record, const core::PodRecord* before) {
+core::PodWriteSnapshot Transaction::observe_pod(const core::PodRecord& record,
+                                                const core::PodRecord* before) {
   core::PodWriteSnapshot snapshot;
   if (before != nullptr && cgroup::is_written(*machine_, record.cgroup)) snapshot.written = *before;
   if (trees_ == core::TreeState::kMissing || (!snapshot.written && machine_->exists(record.cgroup)))
     observe_changes(*machine_, record, core::find_tree(tiers(), record.cgroup), snapshot);
+  return snapshot;
+}
+
+Status Transaction::write_pod(const core::PodRecord& record, const core::PodRecord* before) {
+  const core::PodWriteSnapshot snapshot = observe_pod(record, before);
   PODQOS_ASSIGN(auto write, core::decide_pod_write(record, snapshot, *settings_));
   if (write.may_cut) {
     const auto usage = cgroup::usage_above(*machine_, record.cgroup, *write.values.memory_limit);

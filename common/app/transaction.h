@@ -206,6 +206,9 @@ class Transaction {
   void leave_unfinished(Refusal refusal);
   /// Notes that systemd still holds the empty cgroup of a pod, or of a tree (uid "").
   void leave_held(const std::string& uid, const std::string& cgroup);
+  /// What the kernel holds of a pod's values, as far as its record before does not tell.
+  [[nodiscard]] core::PodWriteSnapshot observe_pod(const core::PodRecord& record,
+                                                   const core::PodRecord* before);
   // Of root, tiers and what is above (trees.cpp).
   [[nodiscard]] bool is_whole(const std::string& kubepods);
   [[nodiscard]] Status write_trees();

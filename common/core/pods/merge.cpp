@@ -141,14 +141,11 @@ void lower_class(PodRecord& record, PodClaim claim, const Settings& settings) {
   record.class_source = ClassSource::kInference;
 }
 
-void add_claim(MergedPod& merged, const Identity& identity, const PodClaim& made,
-               const Settings& settings) {
+/// Adds a claim that is not of what a taken-back spec says of others.
+/// @return the class that it would make the pod
+QosClass add_known(MergedPod& merged, const Identity& identity, const PodClaim& claim,
+                   const Settings& settings) {
   PodRecord& record = merged.record;
-  fill_names(record, identity, made.pod);
-  if (!made.known) return;
-  const bool contradicts = contradicts_sandbox(record, made);
-  if (contradicts) take_back_spec(merged);
-  const PodClaim claim = record.taken_back && made.complete ? of_own(made) : made;
   const QosClass claimed = claimed_class(claim, settings, merged.warnings);
   if (record.complete && claim.complete && describes_otherwise(claim, record.pod) &&
       !undo_resize(record, identity, claim)) {
@@ -170,8 +167,20 @@ void add_claim(MergedPod& merged, const Identity& identity, const PodClaim& made
     if (record.pod.overhead.empty()) record.pod.overhead = claim.pod.overhead;
     if (!record.sums) record.sums = claim.sums;
     raise_to_running(record, claim, merged.container);
-    if (contradicts) lower_class(record, claim, settings);
   }
+  return claimed;
+}
+
+void add_claim(MergedPod& merged, const Identity& identity, const PodClaim& made,
+               const Settings& settings) {
+  PodRecord& record = merged.record;
+  fill_names(record, identity, made.pod);
+  if (!made.known) return;
+  const bool contradicts = contradicts_sandbox(record, made);
+  if (contradicts) take_back_spec(merged);
+  const PodClaim claim = record.taken_back && made.complete ? of_own(made) : made;
+  const QosClass claimed = add_known(merged, identity, claim, settings);
+  if (contradicts) lower_class(record, claim, settings);
   if (claim.declared_class && *claim.declared_class != record.qos_class && !claim.engine_class) {
     merged.warnings.push_back(
         cat("annotation podqos.io/qos-class \"", format_qos_class(*claim.declared_class),
