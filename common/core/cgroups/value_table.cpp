@@ -38,8 +38,7 @@ Number idle(const CgroupValues& values, WeightFormula) {
   return values.cpu_idle ? Number{*values.cpu_idle ? 1 : 0} : std::nullopt;
 }
 
-/// On v1 an idle cgroup weighs more than one with 2 shares (WEIGHT_IDLEPRIO is 3): only others make
-/// one idle.
+/// On v1 only others make one idle: it weighs more than with 2 shares (WEIGHT_IDLEPRIO is 3).
 Number never_idle(const CgroupValues& values, WeightFormula) {
   return values.cpu_idle ? Number{0} : std::nullopt;
 }
@@ -158,8 +157,7 @@ constexpr ValueRow memory_row(Value value, const ValueFile& v1, const ValueFile&
 constexpr ValueFile kPidsMax = file("pids.max", "max", pids, "TasksMax");
 
 constexpr std::array kTable = {
-    // Before the weight, which an idle cgroup refuses: kernel/sched/fair.c
-    // sched_group_set_shares().
+    // Before the weight, which an idle cgroup refuses: sched_group_set_shares() of fair.c.
     ValueRow{.value = Value::kCpuIdle,
              .controller = Controller::kCpu,
              .v1 = newer_file("cpu.idle", never_idle),
