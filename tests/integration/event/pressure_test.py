@@ -166,7 +166,7 @@ class Reserved(WorkingSets):
     def test_from_when_it_is_switched_on(self):
         """Over a full tier, whose pods lose page cache until the rule holds, and nothing else."""
         self.fight(limits={"memory": f"{BURSTABLE}Mi"})
-        plain = self.rate(PLAIN_SECONDS)
+        plain = patience.wait_for(lambda: self.rate(PLAIN_SECONDS), 1, "the others take what is not protected")
         self.assertEqual(self.limits(), {"burstable": None, "besteffort": None})
         rule = {"burstable": (NODE - GUARANTEED) * MI, "besteffort": (NODE - GUARANTEED - BURSTABLE) * MI}
         self.assertGreater(self.usage(self.tier_path("besteffort")), rule["besteffort"])
@@ -209,8 +209,8 @@ class Tiered(WorkingSets):
         self.assert_none_killed()
         self.configure(memoryReservationPolicy="None")
         self.podqos.ctl("reconcile")
-        self.assertLess(protected, self.rate(PLAIN_SECONDS) / 100)
-
+        # On a busy machine the others may take nothing in so short a time.
+        patience.wait_for(lambda: protected < self.rate(PLAIN_SECONDS) / 100, 1, "the others take what was protected")
 
 
 class WithinRequest(PressureCase):
