@@ -246,7 +246,8 @@ class LifeCase(PackageCase):
 
     A tool is: put(package, refused=False), which installs it or takes it in place of another, take(), which removes it,
     both of which give what was said, release(), that which is installed, assert_gone() after a removal, and
-    put_podman(version) and take_podman() for a package of an empty /usr/bin/podman with an epoch. `first` and `second` are packages of one version in that order.
+    put_podman(version) and take_podman() for a package of an empty /usr/bin/podman with an epoch. `first` and `second` are
+    packages of one version in that order.
     """
 
     def test_upgrade_with_a_pod_alive(self):

@@ -218,6 +218,26 @@ class Package(BuiltCase):
         self.check_life(__file__, "v1", "Removal")
 
 
+class RemovedHook(unittest.TestCase):
+    """What stands in the programs' place after a removal, with a wrapper that prints what it is called with."""
+
+    def test_subcommand(self):
+        """Words of a container's process are none: `exec` keeps the caller's runtimes, whatever it runs."""
+        with tempfile.TemporaryDirectory() as folder:
+            kept, script = (pathlib.Path(folder, name, "podqos-runtime") for name in ("kept", "bin"))
+            text = (harness.REPOSITORY / "packaging/removal/removed-hook").read_text(encoding="utf-8")
+            text = re.sub("^kept=.*", f"kept={kept.parent}", text, flags=re.MULTILINE)
+            for path, content in ((kept, '#!/bin/sh\necho "$@"\n'), (script, text)):
+                path.parent.mkdir()
+                path.write_text(content, encoding="utf-8")
+                path.chmod(0o755)
+            for words, config in (("exec web npm run build", "/own"), ("kill create 9", "/own"), ("delete x", "/own"),
+                                  ("--root /r create -b /b x", kept.parent / "podqos.json"),
+                                  ("run exec", kept.parent / "podqos.json")):
+                said = subprocess.run([script, "--config", "/own", *words.split()], check=True, capture_output=True, text=True)
+                self.assertEqual(said.stdout, f"--config {config} {words}\n")
+
+
 class Refused(unittest.TestCase):
     """What is no package."""
 
@@ -428,4 +448,4 @@ class Life(LifeCase, Installed):
 
 
 if __name__ == "__main__":
-    harness.main(("runc",), here=[Package, Refused], in_guest=[Removal, RemovalUnderCrun, Life])
+    harness.main(("runc",), here=[Package, Refused, RemovedHook], in_guest=[Removal, RemovalUnderCrun, Life])
