@@ -129,13 +129,13 @@ std::int64_t kernel_value(const NodeCpu& node, CgroupVersion version, WeightForm
     return mul_div(*node.system, node.allocatable.value(), node.reserved.value());
   const MilliCpu left = rest_of(node.allocatable, node.kubelets);
   const MilliCpu own = std::min(node.requested, left);
-  // Twice what each side keeps, so that the half of what is free is whole.
   const MilliCpu free = left - own;
+  // Twice what each side keeps, so that the half of what is free is whole.
   const std::int64_t ours = (own + own + free).value();
   const std::int64_t theirs = (node.kubelets + node.kubelets + free).value();
-  const std::int64_t quarter_of_all = std::max<std::int64_t>(node.allocatable.value() / 2, 1);
+  const std::int64_t least_of_theirs = std::max<std::int64_t>(node.allocatable.value() / 2, 1);
   return std::max<std::int64_t>(
-      mul_div(*node.kubelets_root, ours, std::max(theirs, quarter_of_all)), 1);
+      mul_div(*node.kubelets_root, ours, std::max(theirs, least_of_theirs)), 1);
 }
 
 /// What the root reserves, as the kubelet's, and the burstable tier's memory.low: the kernel
