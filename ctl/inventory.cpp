@@ -242,8 +242,8 @@ class Inventory {
                                  {"cgroup", container.cgroup},
                                  {"oomScoreAdj", live && score ? Json(*score) : Json(nullptr)}});
       json["throttled"] = container.throttling && container.throttling->since;
-      const auto ooms = cgroup.oom_counters();
-      json["oomKills"] = ooms ? Json(ooms->kills) : Json(nullptr);
+      const auto kills = cgroup.oom_kills_of_container();
+      json["oomKills"] = kills ? Json(*kills) : Json(nullptr);
       json["rule"] = rule_of(record, container, cgroup);
       add_values(json, cgroup, {});
       held.push_back(alive && core::tells_of_updates(record, container)

@@ -19,12 +19,13 @@ namespace podqos::hook {
 namespace {
 
 /// The capabilities of root that every hook keeps, each with its reason.
-constexpr std::array<int, 5> kKeptCapabilities = {
+constexpr std::array<int, 6> kKeptCapabilities = {
     CAP_CHOWN,         // preserve the owner of config.json in a user-namespaced engine's bundle
     CAP_DAC_OVERRIDE,  // open such a bundle, and /proc/PID/oom_score_adj of the container's user
     CAP_SYS_ADMIN,     // trusted.* attributes, which mark podqos's cgroups
     CAP_SYS_PTRACE,    // see processes where /proc is mounted with hidepid
     CAP_SYS_RESOURCE,  // lower an OOM score
+    CAP_SYSLOG,        // the kernel's log, which tells by whose limit a process was OOM-killed
 };
 
 /// Absolute path of the running executable; "" if /proc cannot be read.

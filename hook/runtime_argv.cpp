@@ -59,13 +59,8 @@ class Parser {
   RuntimeCall parse() {
     read_own_option();
     const std::string_view verb = skip_globals();
-    call_.removes = verb == "delete";
-    if (!call_.removes && !has_word(kPlacingVerbs, verb)) return std::move(call_);
+    if (!has_word(kPlacingVerbs, verb)) return std::move(call_);
     read_verb_arguments();
-    if (call_.removes) {
-      call_.removes = !call_.id.empty();
-      return std::move(call_);
-    }
     // Without an id, or with --help, there is nothing to place; with the cgroup manager disabled
     // there is no cgroup to place it in.
     call_.places = !call_.id.empty() && !without_cgroups_;
@@ -138,8 +133,7 @@ class Parser {
         call_.id = word();
       } else if (has_word(kQuestions, option->name)) {
         return call_.id.clear();
-      } else if (!call_.removes && has_word(kVerbValues, option->name)) {
-        // "-f" of delete is "--force".
+      } else if (has_word(kVerbValues, option->name)) {
         const std::string value = value_of(*option);
         if (option->name == "bundle" || option->name == "b") call_.bundle = value;
         if (option->name == "config" || option->name == "f") call_.config_name = value;

@@ -15,8 +15,7 @@ struct RuntimeCall {
   /// create, run, restore: the runtime is about to create a container from a bundle. Any other call
   /// is passed to the runtime unchanged.
   bool places = false;
-  bool removes = false;      ///< delete: the runtime is about to remove a container's cgroup
-  std::string id;            ///< container id; set if `places` or `removes`
+  std::string id;            ///< container id; set if `places`
   std::string bundle = ".";  ///< --bundle; default: the working directory
   /// crun's --config: "config.json" is the bundle's, any other a path.
   std::string config_name = "config.json";

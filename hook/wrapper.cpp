@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "common/app/configuration.h"
-#include "common/app/oom_kills.h"
 #include "common/app/place.h"
 #include "common/base/text.h"
 #include "common/cgroup/discovery.h"
@@ -296,29 +295,6 @@ bool prepare(const Context& context, const std::optional<Error>& broken) {
   return true;
 }
 
-/// Handles a call that removes a container: cgroup v1 counts OOM kills in its cgroup alone, which
-/// is gone when poststop is called.
-void report_kills(const Context& context) {
-  const RuntimeCall& call = context.call;
-  if (::access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0 ||
-      !store::may_involve(context.settings.state_dir, call.id))
-    return;
-  const auto places = open_places(transaction_paths(context));
-  std::vector<int> fds(places.size());
-  std::ranges::transform(places, fds.begin(), &sys::UniqueFd::get);
-  const Clock::time_point deadline = Clock::now() + kForUnplaced;
-  const app::Timeouts timeouts{.deadline = deadline - kReserve};
-  const auto done =
-      run_in_sandbox({context.settings, context.log, fds}, deadline, [&](const Status& entered) {
-        const Status reported =
-            entered ? app::report_before_removal(context.settings, context.log, call.id, timeouts)
-                    : entered;
-        if (!reported) context.log.error(reported.error().message);
-        return true;
-      });
-  if (!done) context.log.error(done.error().message);
-}
-
 /// Executes the runtime in this process. Signal mask and dispositions, umask, working directory and
 /// descriptors are as the engine set them.
 int become(const std::string& runtime, const RuntimeCall& call, app::Log& log) {
@@ -360,8 +336,6 @@ int run_wrapper(std::span<const char* const> args) {
   } else if (call.places) {
     if (known) app::log_errors(configuration, log);
     if (!prepare({call, settings, log, *runtime, Pid{::getpid()}}, broken)) return 1;
-  } else if (call.removes && known) {
-    report_kills({call, settings, log, *runtime, Pid{::getpid()}});
   }
   return become(*runtime, call, log);
 }

@@ -204,7 +204,7 @@ void Plugin::evict(const app::Timeouts& timeouts) {
 void Plugin::report_oom_kills(const app::Timeouts& timeouts) {
   const auto kills = cgroup::node_oom_kills();
   if (kills == oom_kills_) return;
-  if (auto done = app::report_oom_kills(configuration_.settings(), log(), timeouts); !done)
+  if (auto done = app::report_all_oom_kills(configuration_.settings(), log(), timeouts); !done)
     return log_failure("OOM kills", done.error(), "; retrying");
   oom_kills_ = kills;
 }

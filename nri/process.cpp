@@ -42,6 +42,7 @@ constexpr std::array kKept = {
     CAP_SYS_PTRACE,    // see processes where /proc is mounted with hidepid
     CAP_SYS_NICE,      // v1 cpuset controller, to attach a monitor with more capabilities
     CAP_SYS_RESOURCE,  // lower an OOM score
+    CAP_SYSLOG,        // the kernel's log, which tells by whose limit a process was OOM-killed
 };
 
 }  // namespace

@@ -294,7 +294,8 @@ Result<std::optional<Admission>> admit_to_pod(Transaction& transaction, Admissio
   for (const std::string& warning : admission.warnings)
     transaction.log().warning(warning);
   bound_oom_score(transaction, request, admission);
-  if (admission.record.containers.size() == 1) note_earlier_ooms(transaction, admission.record);
+  if (admission.record.containers.size() == 1)
+    note_earlier_oom_kills(transaction, admission.record);
   PODQOS_TRY(write_admission(transaction, before, admission, root));
   // The pod's cgroup exists from here on.
   core::fill_in_missing(

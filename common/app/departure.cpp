@@ -309,7 +309,7 @@ Result<EndResult> end_container(Transaction& transaction, const EndReport& repor
     PODQOS_TRY(transaction.finish_if_changed());
     return result;
   }
-  report_oom_kill(transaction, found->record, found->container());
+  report_oom_kills(transaction, found->record);
   PODQOS_TRY(drop_container(transaction, found->record, found->container().key()));
   expire_pending(transaction, {.id = report.id, .bundle = report.bundle});
   make_revisits(transaction);

@@ -13,7 +13,7 @@ namespace podqos::app {
 
 namespace {
 
-/// Uids of the pods with a container that is due.
+/// Uids of the pods that are due.
 Result<std::vector<std::string>> find_due(const core::Settings& settings, const DuePods& due) {
   std::vector<std::string> found;
   auto records = store::Store::open({.path = settings.state_dir}, store::Opening::kReadUnlocked);
@@ -23,11 +23,7 @@ Result<std::vector<std::string>> find_due(const core::Settings& settings, const 
   PODQOS_ASSIGN(const auto uids, records->pod_uids());
   for (const std::string& uid : uids) {
     const auto record = records->pod(uid);
-    if (record && *record &&
-        std::ranges::any_of((*record)->containers, [&](const core::ContainerRecord& container) {
-          return due.is_due(machine, container);
-        }))
-      found.push_back(uid);
+    if (record && *record && due.is_due(machine, **record)) found.push_back(uid);
   }
   return found;
 }

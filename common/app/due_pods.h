@@ -13,13 +13,12 @@ namespace podqos::app {
 
 /// What is looked for again and again, and found seldom.
 struct DuePods {
-  /// Whether something is to be done about a container.
-  std::function<bool(cgroup::Machine&, const core::ContainerRecord&)> is_due;
-  /// Does it for the whole pod. What it changes of the record is saved.
+  std::function<bool(cgroup::Machine&, const core::PodRecord&)> is_due;
+  /// Does what is to be done. What it changes of the record is saved.
   std::function<void(Transaction&, core::PodRecord&)> handle;
 };
 
-/// Handles the pods that have a container which is due, but no released ones. They are looked for
+/// Handles the pods that are due, but no released ones. They are looked for
 /// without the lock, which is not taken if there are none.
 /// @return the errors of opening and finishing a transaction
 [[nodiscard]] Status handle_due_pods(const core::Settings& settings, Log& log,

@@ -134,12 +134,14 @@ Status relieve_throttled(const core::Settings& settings, Log& log, const Timeout
     return {};
   PODQOS_ASSIGN(const auto capacity, cgroup::node_capacity(settings));
   const core::MemoryQosParams params = core::memory_qos_params(settings, capacity);
-  const auto is_due = [&](cgroup::Machine& machine, const core::ContainerRecord& container) {
-    if (!is_throttled_from(container.memory_qos)) return false;
-    auto throttling = container.throttling;
-    observe_throttling(cgroups_of(machine, container), *container.memory_qos.high, throttling,
-                       params, settings.memory_high_patience_seconds);
-    return throttling != container.throttling;
+  const auto is_due = [&](cgroup::Machine& machine, const core::PodRecord& record) {
+    return std::ranges::any_of(record.containers, [&](const core::ContainerRecord& container) {
+      if (!is_throttled_from(container.memory_qos)) return false;
+      auto throttling = container.throttling;
+      observe_throttling(cgroups_of(machine, container), *container.memory_qos.high, throttling,
+                         params, settings.memory_high_patience_seconds);
+      return throttling != container.throttling;
+    });
   };
   return handle_due_pods(settings, log, timeouts, {.is_due = is_due, .handle = follow_memory_qos});
 }

@@ -2,187 +2,128 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
+#include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "common/app/due_pods.h"
-#include "common/app/reconcile.h"
 #include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
-#include "common/cgroup/container.h"
-#include "common/core/cgroups/naming.h"
-#include "common/core/events/admission.h"
 #include "common/core/events/event.h"
 #include "common/core/events/oom_kill.h"
-#include "common/core/pods/counting.h"
 #include "common/core/pods/pod_name.h"
-#include "common/core/pods/pod_values.h"
-#include "common/store/store.h"
 
 namespace podqos::app {
 
 namespace {
 
-using core::CgroupVersion;
-using core::OomCounters;
-
-/// The cgroups above a pod's, which may be a kubelet's.
-struct Above {
-  std::string tier;  ///< "" of a Guaranteed pod
-  std::string root;
-};
-
-/// The class whose tier the pod's cgroup lies in. That of a pod whose spec was taken back is lower.
-core::QosClass tier_of(const core::PodRecord& record) {
-  const auto placed = core::find_pod_cgroup(record.cgroup);
-  return placed ? placed->qos_class : record.qos_class;
-}
-
-Above above(const core::PodRecord& record) {
-  std::string parent{parent_of(record.cgroup)};
-  if (tier_of(record) == core::QosClass::kGuaranteed) return {.tier = "", .root = parent};
-  return {.tier = parent, .root = std::string{parent_of(parent)}};
-}
-
-/// The count of a tier; nullptr for a class without.
-std::int64_t* count_of(core::TreeOoms& ooms, core::QosClass qos_class) {
-  switch (qos_class) {
-    case core::QosClass::kGuaranteed: return nullptr;
-    case core::QosClass::kBurstable: return &ooms.burstable;
-    case core::QosClass::kBestEffort: return &ooms.besteffort;
-  }
-  return nullptr;
-}
-
-OomCounters counters_in(cgroup::Machine& machine, const std::string& cgroup) {
-  return cgroup::CgroupView{machine, cgroup}.oom_counters().value_or(OomCounters{});
-}
-
-/// Sums over the pod's containers, less one of them, of what was not reported.
-OomCounters unreported(cgroup::Machine& machine, const core::PodRecord& record,
-                       const core::ContainerRecord* subject = nullptr) {
-  OomCounters sums;
+/// What the kernel counts now: of cgroup v1 in the cgroups of containers alone, which go with them.
+std::int64_t counted_now(cgroup::Machine& machine, const core::PodRecord& record) {
+  if (const auto kills = cgroup::CgroupView{machine, record.cgroup}.oom_kills()) return *kills;
+  std::int64_t sum = 0;
   for (const core::ContainerRecord& container : record.containers) {
-    if (&container == subject || !is_below(container.cgroup, record.cgroup)) continue;
-    const auto now = cgroup::CgroupView{machine, container.cgroup}.oom_counters();
-    if (!now) continue;
-    const core::ReportedOoms reported = container.oom.value_or(core::ReportedOoms{});
-    sums.kills += now->kills - reported.kills;
-    sums.ooms += now->ooms - reported.ooms;
+    if (is_below(container.cgroup, record.cgroup))
+      sum += cgroup::CgroupView{machine, container.cgroup}.oom_kills_of_container().value_or(0);
   }
-  return sums;
+  return sum;
 }
 
-/// Keeps what was seen of the tree, for pods that come later.
-void note_tree(Transaction& transaction, const core::PodRecord& record,
-               const core::OomSnapshot& snapshot) {
-  if (record.kubelets_own || (snapshot.tier == 0 && snapshot.root == 0)) return;
-  core::TreeRecord* const tree = core::find_tree(transaction.tiers(), record.cgroup);
-  if (tree == nullptr) return;
-  core::TreeOoms ooms = tree->ooms.value_or(core::TreeOoms{});
-  ooms.root = snapshot.root;
-  if (std::int64_t* const count = count_of(ooms, tier_of(record))) *count = snapshot.tier;
-  tree->ooms = ooms;
+/// As far as they were not there at the last look. The kernel counts from 0 in a cgroup that was
+/// made again.
+std::int64_t newly_counted(cgroup::Machine& machine, const core::PodRecord& record) {
+  const std::int64_t before = record.oom_kills.value_or(core::OomKills{}).counted;
+  return std::max<std::int64_t>(counted_now(machine, record) - before, 0);
 }
 
-/// What the sentence about a kill names, read from the kernel.
-core::OomWords words_for(Transaction& transaction, const core::PodRecord& record,
-                         const core::ContainerRecord& container, const Above& cgroups) {
-  cgroup::Machine& machine = transaction.machine();
-  const cgroup::CgroupView pod{machine, record.cgroup};
-  const auto values = core::container_values(record, container.name, transaction.settings());
-  const std::string_view tier = tier_of(record) == core::QosClass::kBurstable
-                                    ? std::string_view{"burstable"}
-                                    : std::string_view{"besteffort"};
-  return {.limits = {values ? values->memory_limit : std::nullopt, pod.memory_limit(),
-                     cgroup::CgroupView{machine, cgroups.tier}.memory_limit(),
-                     cgroup::CgroupView{machine, cgroups.root}.memory_limit()},
-          .tier = tier,
-          .root = cgroups.root,
-          .peak = pod.memory_peak()};
+std::vector<core::OomKill> read_oom_kills(cgroup::Machine& machine) {
+  return core::parse_oom_kills(machine.kernel_log().value_or(""));
+}
+
+/// Notes that these kills were seen.
+void note_look(std::optional<core::OomLook>& look, std::optional<std::int64_t> node,
+               const std::vector<core::OomKill>& logged) {
+  const std::int64_t before = look.value_or(core::OomLook{}).at;
+  look = core::OomLook{.node = node.value_or(0),
+                       .at = logged.empty() ? before : std::max(before, logged.back().at)};
+}
+
+/// Those of a pod that were not reported.
+std::vector<core::OomKill> new_kills(const std::vector<core::OomKill>& logged,
+                                     const core::PodRecord& record) {
+  std::vector<core::OomKill> kills;
+  std::ranges::copy_if(logged, std::back_inserter(kills), [&](const core::OomKill& kill) {
+    return kill.at > record.oom_look.value_or(core::OomLook{}).at &&
+           core::find_killed(record, kill) != nullptr;
+  });
+  return kills;
+}
+
+void report(Transaction& transaction, const core::PodRecord& record,
+            const core::ContainerRecord* container, const core::OomKill& kill) {
+  const auto peak = cgroup::CgroupView{transaction.machine(), record.cgroup}.memory_peak();
+  core::Event event = core::event_of(core::EventKind::kOomKilled, record, container);
+  event.text = core::describe_oom_kill(record, kill.limited, kill.limit, peak);
+  transaction.event(
+      core::LogLevel::kWarning, std::move(event),
+      cat(container != nullptr ? core::name_of(record, *container) : core::name_of(record), ": "));
 }
 
 }  // namespace
 
 std::int64_t count_oom_kills(cgroup::Machine& machine, const core::PodRecord& record) {
-  const std::int64_t reported = record.oom ? record.oom->kills : 0;
-  const auto kills = cgroup::CgroupView{machine, record.cgroup}.oom_kills();
-  // cgroup v1 counts in the cgroups of containers alone, which go with them.
-  return kills ? std::max(*kills, reported) : reported + unreported(machine, record).kills;
+  return record.oom_kills.value_or(core::OomKills{}).reported + newly_counted(machine, record);
 }
 
-void note_earlier_ooms(Transaction& transaction, core::PodRecord& record) {
-  if (record.cgroup.empty()) return;
+void note_earlier_oom_kills(Transaction& transaction, core::PodRecord& record) {
+  record.oom_look = transaction.tiers().oom_look;
   // The cgroup may be older than the record: a kubelet's, or that of a former pod of this uid.
-  const OomCounters pod = counters_in(transaction.machine(), record.cgroup);
-  core::OomCounts counts{.kills = pod.kills, .below = pod.ooms - pod.own_ooms, .pod = pod.own_ooms};
-  const core::TreeRecord* const tree =
-      record.kubelets_own ? nullptr : core::find_tree(transaction.tiers(), record.cgroup);
-  if (tree != nullptr && tree->ooms) {
-    core::TreeOoms ooms = *tree->ooms;
-    const std::int64_t* const tier = count_of(ooms, tier_of(record));
-    counts.tier = tier != nullptr ? *tier : 0;
-    counts.root = ooms.root;
-  }
-  if (counts != core::OomCounts{}) record.oom = counts;
+  if (record.cgroup.empty()) return;
+  const std::int64_t counted = counted_now(transaction.machine(), record);
+  if (counted > 0) record.oom_kills = core::OomKills{.counted = counted};
 }
 
-bool report_oom_kill(Transaction& transaction, core::PodRecord& record,
-                     core::ContainerRecord& container) {
+bool report_oom_kills(Transaction& transaction, core::PodRecord& record) {
   cgroup::Machine& machine = transaction.machine();
-  const auto version = machine.layout_without_hugepages().memory;
-  const bool has_run = container.state == core::ContainerState::kLive;
-  if (!version || record.cgroup.empty() || !has_run) return false;
-  const cgroup::CgroupView own{machine, container.cgroup};
-  core::OomSnapshot snapshot{.version = *version, .container = own.oom_counters()};
-  const cgroup::CgroupView pod{machine, record.cgroup};
-  // Most containers are not killed: one or two files are all that is read for them.
-  const bool may_be_killed = snapshot.container
-                                 ? snapshot.container->kills > 0
-                                 : core::has_new_kills(record.oom.value_or(core::OomCounts{}),
-                                                       {.kills = pod.oom_kills().value_or(0)});
-  if (!may_be_killed) return false;
-  const Above cgroups = above(record);
-  snapshot.pod = pod.oom_counters().value_or(OomCounters{});
-  snapshot.others = unreported(machine, record, &container);
-  snapshot.tier = counters_in(machine, cgroups.tier).own_ooms;
-  snapshot.root = counters_in(machine, cgroups.root).own_ooms;
-  const auto met = core::decide_oom_kill(record, container, snapshot);
-  if (!met) return false;
-  note_tree(transaction, record, snapshot);
-  core::Event event = core::event_of(core::EventKind::kOomKilled, record, &container);
-  event.text = core::describe_oom_kill(*met, words_for(transaction, record, container, cgroups));
-  transaction.event(core::LogLevel::kWarning, std::move(event),
-                    cat(core::name_of(record, container), ": "));
+  const auto node = machine.node_oom_kills();
+  if (record.cgroup.empty() || node == record.oom_look.value_or(core::OomLook{}).node) return false;
+  const auto logged = read_oom_kills(machine);
+  const auto kills = new_kills(logged, record);
+  const std::int64_t counted = newly_counted(machine, record);
+  note_look(record.oom_look, node, logged);
+  note_look(transaction.tiers().oom_look, node, logged);
+  if (kills.empty() && counted == 0) return false;
+
+  // Of several by the same limit one is told, the last.
+  std::map<std::pair<const core::ContainerRecord*, std::optional<std::string>>, core::OomKill> told;
+  for (const core::OomKill& kill : kills)
+    told.insert_or_assign({core::find_killed(record, kill), kill.limited}, kill);
+  const core::ContainerRecord* const only =
+      record.containers.size() == 1 ? &record.containers.front() : nullptr;
+  if (kills.empty()) told.emplace(std::pair{only, std::nullopt}, core::OomKill{});
+  for (const auto& [whose, kill] : told)
+    report(transaction, record, whose.first, kill);
+
+  const auto before = record.oom_kills.value_or(core::OomKills{});
+  record.oom_kills = core::OomKills{
+      .reported = before.reported + std::max(counted, static_cast<std::int64_t>(kills.size())),
+      .counted = counted_now(machine, record)};
   return true;
 }
 
-Status report_before_removal(const core::Settings& settings, Log& log, const std::string& id,
-                             const Timeouts& timeouts) {
-  PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log, timeouts));
-  if (!transaction) return {};
-  PODQOS_TRY(recover(*transaction));
-  PODQOS_ASSIGN(auto found, store::find_container(transaction->store(), id, ""));
-  const bool has_ended = found && !cgroup::lives(transaction->machine(), found->container());
-  if (has_ended && report_oom_kill(*transaction, found->record, found->container()))
-    PODQOS_TRY(transaction->save(found->record, &found->record));
-  return transaction->finish_if_changed();
-}
-
-Status report_oom_kills(const core::Settings& settings, Log& log, const Timeouts& timeouts) {
-  const auto has_kills = [](cgroup::Machine& machine, const core::ContainerRecord& container) {
-    const std::int64_t reported = container.oom.value_or(core::ReportedOoms{}).kills;
-    return container.state == core::ContainerState::kLive &&
-           counters_in(machine, container.cgroup).kills > reported;
+Status report_all_oom_kills(const core::Settings& settings, Log& log, const Timeouts& timeouts) {
+  std::optional<std::vector<core::OomKill>> logged;
+  const auto has_kills = [&](cgroup::Machine& machine, const core::PodRecord& record) {
+    if (!logged) logged = read_oom_kills(machine);
+    return !new_kills(*logged, record).empty() || newly_counted(machine, record) > 0;
   };
-  const auto report = [](Transaction& transaction, core::PodRecord& record) {
-    for (core::ContainerRecord& container : record.containers)
-      report_oom_kill(transaction, record, container);
-  };
-  return handle_due_pods(settings, log, timeouts, {.is_due = has_kills, .handle = report});
+  return handle_due_pods(settings, log, timeouts,
+                         {.is_due = has_kills, .handle = [](auto& transaction, auto& record) {
+                            report_oom_kills(transaction, record);
+                          }});
 }
 
 }  // namespace podqos::app

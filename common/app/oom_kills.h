@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "common/app/log.h"
 #include "common/app/transaction.h"
@@ -15,27 +14,20 @@ namespace podqos::app {
 /// Processes of a pod that the OOM killer has ended, reported or not.
 [[nodiscard]] std::int64_t count_oom_kills(cgroup::Machine& machine, const core::PodRecord& record);
 
-/// Notes for a pod that comes what has happened in its cgroups before: kills that no container of
-/// it has to do with.
-void note_earlier_ooms(Transaction& transaction, core::PodRecord& record);
+/// Notes for a pod that comes what has happened before: kills that it has nothing to do with.
+void note_earlier_oom_kills(Transaction& transaction, core::PodRecord& record);
 
-/// Reports if processes of a container were OOM-killed. Call it while the pod's cgroup exists; on
-/// cgroup v1, which counts in the container's cgroup alone, that one must exist, too. What cannot
-/// be read is not reported.
-/// @param record  its pod's; what was reported is noted there
+/// Reports the processes of a pod that were OOM-killed since it was looked at last, and by whose
+/// limit, if the kernel's log tells. Where it does not, cgroup v2 counts them, and v1 those of
+/// containers that have a cgroup. Call it while the pod's cgroup exists.
+/// @param record  what was reported is noted there
 /// @return whether there was something to report
-bool report_oom_kill(Transaction& transaction, core::PodRecord& record,
-                     core::ContainerRecord& container);
+bool report_oom_kills(Transaction& transaction, core::PodRecord& record);
 
-/// The same for a container whose runtime is about to remove the cgroup. Does nothing for one that
-/// runs, or is not podqos's.
-[[nodiscard]] Status report_before_removal(const core::Settings& settings, Log& log,
-                                           const std::string& id, const Timeouts& timeouts);
-
-/// The same for containers that run, as only some of their processes were killed. Takes no lock if
-/// there is nothing to report. On cgroup v1, kills in cgroups within a container's are not counted.
+/// The same for all pods, as processes of containers that live on may be killed. Takes no lock if
+/// there is nothing to report.
 /// @return the errors of opening and finishing a transaction
-[[nodiscard]] Status report_oom_kills(const core::Settings& settings, Log& log,
-                                      const Timeouts& timeouts);
+[[nodiscard]] Status report_all_oom_kills(const core::Settings& settings, Log& log,
+                                          const Timeouts& timeouts);
 
 }  // namespace podqos::app

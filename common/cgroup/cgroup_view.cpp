@@ -218,19 +218,9 @@ std::optional<std::int64_t> CgroupView::oom_kills() const {
   return number(Controller::kMemory, "memory.events", "oom_kill");
 }
 
-std::optional<core::OomCounters> CgroupView::oom_counters() const {
+std::optional<std::int64_t> CgroupView::oom_kills_of_container() const {
   const bool is_v2 = has(Controller::kMemory, CgroupVersion::kV2);
-  const auto& events = text(Controller::kMemory, is_v2 ? "memory.events" : "memory.oom_control");
-  const auto kills = events ? find_key(*events, "oom_kill") : std::nullopt;
-  if (!kills) return std::nullopt;
-  if (!is_v2) {
-    const std::int64_t failures = number(Controller::kMemory, "memory.failcnt").value_or(0);
-    return core::OomCounters{.kills = *kills, .ooms = failures, .own_ooms = failures};
-  }
-  const auto& own = text(Controller::kMemory, "memory.events.local");
-  const std::int64_t ooms = find_key(*events, "oom").value_or(0);
-  return core::OomCounters{
-      .kills = *kills, .ooms = ooms, .own_ooms = own ? find_key(*own, "oom").value_or(0) : 0};
+  return number(Controller::kMemory, is_v2 ? "memory.events" : "memory.oom_control", "oom_kill");
 }
 
 std::optional<Bytes> CgroupView::memory_peak() const {

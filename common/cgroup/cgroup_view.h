@@ -11,7 +11,6 @@
 #include "common/base/units.h"
 #include "common/cgroup/machine.h"
 #include "common/core/cgroups/value_table.h"
-#include "common/core/events/oom_kill.h"
 #include "common/core/kubernetes/cgroup_values.h"
 #include "common/core/kubernetes/memory_qos.h"
 #include "common/core/pods/resize.h"
@@ -74,8 +73,8 @@ class CgroupView {
   [[nodiscard]] std::optional<std::int64_t> own_throttled_events() const;
   /// Processes in the cgroup and below that the OOM killer has ended; cgroup v2.
   [[nodiscard]] std::optional<std::int64_t> oom_kills() const;
-  /// What it counts of running out of memory; nullopt without a memory controller.
-  [[nodiscard]] std::optional<core::OomCounters> oom_counters() const;
+  /// The same on cgroup v1, which does not count those below.
+  [[nodiscard]] std::optional<std::int64_t> oom_kills_of_container() const;
   /// The most memory that it has used; before Linux 5.19 only on cgroup v1.
   [[nodiscard]] std::optional<Bytes> memory_peak() const;
   [[nodiscard]] std::optional<std::int64_t> pids_limit() const;

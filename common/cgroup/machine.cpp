@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "common/base/text.h"
+#include "common/cgroup/node.h"
 
 namespace podqos::cgroup {
 
@@ -20,6 +21,14 @@ core::OnRefusal on_refusal_of(const core::Step& step) {
 }
 
 }  // namespace
+
+std::optional<std::int64_t> Machine::node_oom_kills() {
+  return cgroup::node_oom_kills();
+}
+
+std::optional<std::string> Machine::kernel_log() {
+  return cgroup::kernel_log();
+}
 
 bool is_allowed(const core::Step& step, const Error& error) {
   const core::OnRefusal on_refusal = on_refusal_of(step);

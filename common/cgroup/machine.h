@@ -133,6 +133,11 @@ class Machine {
   /// active are not started again; only their properties are set: one call instead of three.
   [[nodiscard]] virtual Result<std::vector<ListedUnit>> learn_units(const std::string& pattern) = 0;
 
+  // What the functions of that name in node.h tell of the machine.
+
+  [[nodiscard]] virtual std::optional<std::int64_t> node_oom_kills();
+  [[nodiscard]] virtual std::optional<std::string> kernel_log();
+
   // What the functions of that name in sys tell of a process.
 
   [[nodiscard]] virtual Result<std::vector<sys::ProcCgroup>> cgroups_of(Pid pid) {

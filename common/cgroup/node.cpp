@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <sys/klog.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -83,6 +84,15 @@ std::optional<std::int64_t> node_oom_kills() {
   if (!proc) return std::nullopt;
   const auto text = proc->read_file("vmstat", kMostBytes);
   return text ? find_key(*text, "oom_kill") : std::nullopt;
+}
+
+std::optional<std::string> kernel_log() {
+  constexpr int kReadAll = 3;  // SYSLOG_ACTION_READ_ALL
+  std::string text(256UL << 10U, '\0');
+  const int read = ::klogctl(kReadAll, text.data(), static_cast<int>(text.size()));
+  if (read < 0) return std::nullopt;
+  text.resize(static_cast<std::size_t>(read));
+  return text;
 }
 
 Result<core::NodeCapacity> node_capacity(const core::Settings& settings) {

@@ -29,6 +29,10 @@ namespace podqos::cgroup {
 /// cgroup; nullopt before Linux 4.13.
 /// @note proc_vmstat(5), oom_kill; mm/oom_kill.c
 [[nodiscard]] std::optional<std::int64_t> node_oom_kills();
+/// The end of the kernel's log, at most 256 KiB of it; nullopt if it cannot be read: without
+/// CAP_SYSLOG where kernel.dmesg_restrict is set, or if a filter of system calls forbids it.
+/// @note syslog(2), SYSLOG_ACTION_READ_ALL
+[[nodiscard]] std::optional<std::string> kernel_log();
 
 /// The oom_score_adj nearest to `wanted`, in [-1000, 1000], that this process can set, and so the
 /// runtime that shares its privileges. Without CAP_SYS_RESOURCE a score cannot be lowered below the

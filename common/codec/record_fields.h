@@ -87,11 +87,6 @@ void fields(auto& member, Is<core::Throttling> auto& throttling) {
   member("raisedBytes", throttling.raised);
 }
 
-void fields(auto& member, Is<core::ReportedOoms> auto& oom) {
-  member("kills", oom.kills);
-  member("ooms", oom.ooms);
-}
-
 void fields(auto& member, Is<core::ContainerRecord> auto& container) {
   member("id", container.id);
   member("bundle", container.bundle);
@@ -108,15 +103,16 @@ void fields(auto& member, Is<core::ContainerRecord> auto& container) {
   member("memoryHighBytes", container.memory_qos.high);
   member("throttling", container.throttling);
   member("stated", container.stated);
-  member("oom", container.oom);
 }
 
-void fields(auto& member, Is<core::OomCounts> auto& oom) {
-  member("kills", oom.kills);
-  member("below", oom.below);
-  member("pod", oom.pod);
-  member("tier", oom.tier);
-  member("root", oom.root);
+void fields(auto& member, Is<core::OomLook> auto& look) {
+  member("node", look.node);
+  member("at", look.at);
+}
+
+void fields(auto& member, Is<core::OomKills> auto& kills) {
+  member("reported", kills.reported);
+  member("counted", kills.counted);
 }
 
 void fields(auto& member, Is<core::PodRecord> auto& record) {
@@ -138,7 +134,8 @@ void fields(auto& member, Is<core::PodRecord> auto& record) {
   member("countedRequest", record.counted_request);
   member("containers", record.containers);
   member("releasedAt", record.released_at);
-  member("oom", record.oom);
+  member("oomLook", record.oom_look);
+  member("oomKills", record.oom_kills);
 }
 
 void fields(auto& member, Is<core::PendingEntry> auto& entry) {
@@ -162,18 +159,11 @@ void fields(auto& member, Is<core::CutEntry> auto& entry) {
   member("memoryBytes", entry.memory);
 }
 
-void fields(auto& member, Is<core::TreeOoms> auto& ooms) {
-  member("root", ooms.root);
-  member("burstable", ooms.burstable);
-  member("besteffort", ooms.besteffort);
-}
-
 void fields(auto& member, Is<core::TreeRecord> auto& tree) {
   member("kubepods", tree.kubepods);
   member("top", tree.top);
   member("sums", tree.sums);
   member("reserves", tree.reserves);
-  member("ooms", tree.ooms);
 }
 
 void fields(auto& member, Is<core::DyingContainer> auto& container) {
@@ -196,6 +186,7 @@ void fields(auto& member, Is<core::TiersRecord> auto& record) {
   member("trees", record.trees);
   member("weightFormula", record.weight_formula);
   member("eviction", record.eviction);
+  member("oomLook", record.oom_look);
   member("settings", record.settings);
 }
 

@@ -46,14 +46,6 @@ struct Throttling {
   friend bool operator==(const Throttling&, const Throttling&) = default;
 };
 
-/// What the kernel has counted of a container that runs out of memory, as far as it was reported;
-/// see OomCounters.
-struct ReportedOoms {
-  std::int64_t kills = 0;
-  std::int64_t ooms = 0;
-  friend bool operator==(const ReportedOoms&, const ReportedOoms&) = default;
-};
-
 /// A container of a pod.
 struct ContainerRecord {
   std::string id;
@@ -74,7 +66,6 @@ struct ContainerRecord {
   std::optional<Throttling> throttling = std::nullopt;  ///< where it has a memory.high
   /// Annotations state its resources; absent if they do not.
   std::optional<bool> stated = std::nullopt;
-  std::optional<ReportedOoms> oom = std::nullopt;  ///< absent: all are 0
   [[nodiscard]] ContainerKey key() const { return {.id = id, .bundle = bundle}; }
   friend bool operator==(const ContainerRecord&, const ContainerRecord&) = default;
 };
@@ -114,15 +105,18 @@ struct EngineSums {
   friend bool operator==(const EngineSums&, const EngineSums&) = default;
 };
 
-/// What the kernel has counted of a pod that runs out of memory, as far as it was reported or had
-/// happened before the pod came; see OomCounters.
-struct OomCounts {
-  std::int64_t kills = 0;  ///< of processes in its containers
-  std::int64_t below = 0;  ///< ooms of the limits of its containers
-  std::int64_t pod = 0;    ///< ooms of the pod's own limit
-  std::int64_t tier = 0;   ///< of its tier's
-  std::int64_t root = 0;   ///< of the root's
-  friend bool operator==(const OomCounts&, const OomCounts&) = default;
+/// Up to where the kernel's log was read for OOM kills.
+struct OomLook {
+  std::int64_t node = 0;  ///< kills that the kernel had counted on the whole machine
+  std::int64_t at = 0;    ///< OomKill::at of the newest kill
+  friend bool operator==(const OomLook&, const OomLook&) = default;
+};
+
+/// Processes of a pod that the OOM killer has ended.
+struct OomKills {
+  std::int64_t reported = 0;
+  std::int64_t counted = 0;  ///< by the kernel in the pod's cgroups at the last look
+  friend bool operator==(const OomKills&, const OomKills&) = default;
 };
 
 /// The stored state of a pod, pods/<uid>.json.
@@ -150,7 +144,8 @@ struct PodRecord {
   std::vector<ContainerRecord> containers;
   /// When the last container ended; the cgroup stays while memory is charged to it.
   std::optional<BootSeconds> released_at;
-  std::optional<OomCounts> oom = std::nullopt;  ///< absent: all are 0
+  std::optional<OomLook> oom_look = std::nullopt;    ///< absent: all are 0
+  std::optional<OomKills> oom_kills = std::nullopt;  ///< absent: all are 0
   friend bool operator==(const PodRecord&, const PodRecord&) = default;
 };
 
@@ -196,15 +191,6 @@ struct CutEntry {
   friend bool operator==(const CutEntry&, const CutEntry&) = default;
 };
 
-/// How often the limits of root and tiers were met with nothing left to reclaim, when that was
-/// counted last.
-struct TreeOoms {
-  std::int64_t root = 0;
-  std::int64_t burstable = 0;
-  std::int64_t besteffort = 0;
-  friend bool operator==(const TreeOoms&, const TreeOoms&) = default;
-};
-
 /// A tree of podqos's own pods: a root cgroup, the tiers and pods below it.
 struct TreeRecord {
   std::string kubepods;  ///< the root, "/podqos/kubepods"; its form tells the driver
@@ -214,7 +200,6 @@ struct TreeRecord {
   TierSums sums = {};  ///< counted requests of its pods; none of them is a kubelet's
   /// podqos may have set memory.min or memory.low of cgroups of it; absent if it has not.
   std::optional<bool> reserves = std::nullopt;
-  std::optional<TreeOoms> ooms = std::nullopt;  ///< absent: all are 0
   friend bool operator==(const TreeRecord&, const TreeRecord&) = default;
 };
 
@@ -249,6 +234,7 @@ struct TiersRecord {
   /// Shares→weight formula of the node's runtime, observed in one of its containers.
   std::optional<WeightFormula> weight_formula;
   std::optional<EvictionRecord> eviction = std::nullopt;  ///< the last one
+  std::optional<OomLook> oom_look = std::nullopt;         ///< the last one of any pod
   /// Of the last transaction: they stay in force while the configuration has an error.
   std::optional<Settings> settings = std::nullopt;
   friend bool operator==(const TiersRecord&, const TiersRecord&) = default;

@@ -15,7 +15,8 @@ namespace {
 
 /// Of what was reported while it lived.
 std::string_view describe_kills(const PodRecord& record) {
-  return record.oom && record.oom->kills > 0 ? "; processes of it were OOM-killed" : "";
+  const bool killed = record.oom_kills && record.oom_kills->reported > 0;
+  return killed ? "; processes of it were OOM-killed" : "";
 }
 
 /// A kubelet's pod is not in podqos's tiers.

@@ -2,17 +2,102 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <utility>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
+#include "common/core/cgroups/naming.h"
 
 namespace podqos::core {
 
 namespace {
 
-/// Whether a counter has grown. One that is lower now is of a new cgroup.
-bool has_grown(std::int64_t before, std::int64_t now) {
-  return now > before || (now < before && now > 0);
+/// What stands between the first `begin` and the next `end`; nullopt without them.
+std::optional<std::string_view> between(std::string_view text, std::string_view begin,
+                                        std::string_view end) {
+  const auto at = text.find(begin);
+  if (at == std::string_view::npos) return std::nullopt;
+  text.remove_prefix(at + begin.size());
+  const auto stop = text.find(end);
+  if (stop == std::string_view::npos) return std::nullopt;
+  return text.substr(0, stop);
+}
+
+bool is_named_once(std::string_view text, std::string_view word) {
+  const auto at = text.find(word);
+  return at != std::string_view::npos && text.find(word, at + 1) == std::string_view::npos;
+}
+
+/// A line of the log.
+struct Line {
+  std::int64_t at = 0;
+  std::string_view text;
+};
+
+/// Takes "<6>[   12.345678] text" or, with CONFIG_PRINTK_CALLER, "<6>[   12.345678][  T321] text"
+/// apart. nullopt for lines without a time, and those of programs, whose priority is 8 or more.
+std::optional<Line> parse_line(std::string_view line) {
+  const auto priority = between(line, "<", ">[");
+  if (!line.starts_with('<') || !priority || priority->size() != 1 || *priority > "7")
+    return std::nullopt;
+  line.remove_prefix(4);
+  const auto end = line.find(']');
+  const auto point = line.find('.');
+  if (end == std::string_view::npos || point >= end) return std::nullopt;
+  const auto seconds = parse_int(trimmed(line.substr(0, point)));
+  const auto micros = parse_int(line.substr(point + 1, end - point - 1));
+  constexpr std::int64_t kMicros = 1'000'000;
+  if (!seconds || !micros || *seconds > kInt64Max / kMicros - 1) return std::nullopt;
+  line.remove_prefix(end + 1);
+  if (line.starts_with('[')) line.remove_prefix(std::min(line.find(']'), line.size() - 1) + 1);
+  return Line{.at = *seconds * kMicros + *micros, .text = trimmed(line)};
+}
+
+/// Of "memory: usage 98304kB, limit 98304kB, failcnt 85".
+std::optional<Bytes> parse_limit(std::string_view text) {
+  const auto kib = between(text, ", limit ", "kB,");
+  const auto number = kib ? parse_int(*kib) : std::nullopt;
+  constexpr std::int64_t kKi = 1024;
+  if (!number || *number < 0 || *number >= kInt64Max / kKi) return std::nullopt;
+  return Bytes{*number * kKi};
+}
+
+/// Of "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=app,mems_allowed=0,
+/// oom_memcg=/kubepods,task_memcg=/kubepods/poda/app,task=dd,pid=18940,uid=0", or with
+/// "global_oom" in place of oom_memcg. Author-controlled are the cgroups' names and the process's.
+std::optional<OomKill> parse_summary(std::string_view text) {
+  constexpr std::string_view kTask = ",task_memcg=";
+  constexpr std::string_view kLimited = ",oom_memcg=";
+  if (!is_named_once(text, kTask)) return std::nullopt;
+  const auto uid = text.rfind(",uid=");
+  const auto pid = text.rfind(",pid=", uid);
+  const auto name = text.rfind(",task=", pid);
+  const auto task = text.find(kTask);
+  if (uid == std::string_view::npos || pid == std::string_view::npos ||
+      name == std::string_view::npos || name < task)
+    return std::nullopt;
+  const auto number = parse_int(text.substr(pid + 5, uid - pid - 5));
+  if (!number) return std::nullopt;
+  OomKill kill{.pid = Pid{*number},
+               .cgroup = std::string{text.substr(task + kTask.size(), name - task - kTask.size())}};
+  const auto limited = between(text, kLimited, kTask);
+  if (limited && !is_named_once(text, kLimited)) return std::nullopt;
+  if (!limited && !text.substr(0, task).ends_with(",global_oom")) return std::nullopt;
+  kill.limited = limited.value_or("");
+  return kill;
+}
+
+/// Of "Memory cgroup out of memory: Killed process 18940 (dd) total-vm:…", or "Out of memory: …".
+std::optional<OomKill> parse_killed(std::string_view text) {
+  const bool by_node = text.starts_with("Out of memory");
+  if (!by_node && !text.starts_with("Memory cgroup out of memory")) return std::nullopt;
+  const auto words = between(text, ": Killed process ", " (");
+  const auto number = words ? parse_int(*words) : std::nullopt;
+  if (!number) return std::nullopt;
+  OomKill kill{.pid = Pid{*number}};
+  if (by_node) kill.limited = "";
+  return kill;
 }
 
 /// In whole Mi, of at least one.
@@ -21,69 +106,67 @@ Bytes whole(Bytes amount) {
   return amount < Bytes{kMi} ? amount : Bytes{amount.value() / kMi * kMi};
 }
 
-std::string_view subject_of(OomLimit limit) {
-  switch (limit) {
-    case OomLimit::kContainer: return "its own limit";
-    case OomLimit::kPod: return "the limit of its pod";
-    case OomLimit::kTier: return "the limit of tier ";
-    case OomLimit::kRoot: return "the limit of all pods, ";
-  }
-  return {};
-}
-
-std::string describe_limit(OomLimit limit, const OomWords& words) {
-  const auto& amount = words.limits.at(static_cast<std::size_t>(limit));
-  return cat(subject_of(limit),
-             limit == OomLimit::kTier   ? words.tier
-             : limit == OomLimit::kRoot ? words.root
-                                        : std::string_view{},
-             amount ? cat(" (", format_amount(*amount), ")") : "");
+/// Whose limit it was, the nearest to the process first.
+std::string subject_of(const PodRecord& pod, const std::string& limited) {
+  if (is_below(limited, pod.cgroup)) return "its own limit";
+  if (limited == pod.cgroup) return "the limit of its pod";
+  const std::string_view parent = parent_of(pod.cgroup);
+  // The tier that the cgroup lies in: that of a pod whose spec was taken back is higher.
+  const auto placed = find_pod_cgroup(pod.cgroup);
+  const QosClass tier = placed ? placed->qos_class : pod.qos_class;
+  const std::string_view root = tier == QosClass::kGuaranteed ? parent : parent_of(parent);
+  if (limited == root) return cat("the limit of all pods, ", limited);
+  if (limited == parent)
+    return cat("the limit of tier ", tier == QosClass::kBurstable ? "burstable" : "besteffort");
+  return cat("the limit of cgroup ", printable(limited));
 }
 
 }  // namespace
 
-bool has_new_kills(const OomCounts& reported, const OomCounters& pod) {
-  return has_grown(reported.kills, pod.kills);
-}
-
-std::optional<std::vector<OomLimit>> decide_oom_kill(PodRecord& pod, ContainerRecord& container,
-                                                     const OomSnapshot& snapshot) {
-  const bool is_v2 = snapshot.version == CgroupVersion::kV2;
-  const OomCounters& now = snapshot.pod;
-  const ReportedOoms reported = container.oom.value_or(ReportedOoms{});
-  OomCounts before = pod.oom.value_or(OomCounts{});
-  // The kernel counts from 0 in a cgroup that was made again.
-  if (is_v2 && now.kills < before.kills) before.kills = before.below = before.pod = 0;
-  const auto& own = snapshot.container;
-  const std::int64_t kills =
-      own ? own->kills - reported.kills : now.kills - before.kills - snapshot.others.kills;
-  const std::int64_t ooms = own ? own->ooms - reported.ooms
-                                : now.ooms - now.own_ooms - before.below - snapshot.others.ooms;
-  if (kills <= 0) return std::nullopt;
-  std::vector<OomLimit> limits;
-  for (const auto& [limit, met] :
-       {std::pair{OomLimit::kContainer, ooms > 0},
-        std::pair{OomLimit::kPod, has_grown(before.pod, now.own_ooms)},
-        std::pair{OomLimit::kTier, has_grown(before.tier, snapshot.tier)},
-        std::pair{OomLimit::kRoot, has_grown(before.root, snapshot.root)}}) {
-    if (met && (!is_v2 || limits.empty())) limits.push_back(limit);
+std::vector<OomKill> parse_oom_kills(std::string_view log) {
+  std::vector<OomKill> kills;
+  std::optional<Bytes> limit;
+  while (!log.empty()) {
+    const auto line = parse_line(read_until(log, '\n'));
+    if (!line) continue;
+    if (line->text.starts_with("memory: usage ")) {
+      limit = parse_limit(line->text);
+      continue;
+    }
+    const bool summary = line->text.starts_with("oom-kill:");
+    auto kill = summary ? parse_summary(line->text) : parse_killed(line->text);
+    if (!kill) continue;
+    const auto last_limit = std::exchange(limit, std::nullopt);
+    // The summary comes first.
+    if (!summary && !kills.empty() && kills.back().pid == kill->pid) continue;
+    kill->at = line->at;
+    if (kill->limited && !kill->limited->empty()) kill->limit = last_limit;
+    kills.push_back(*std::move(kill));
   }
-  if (own) container.oom = {.kills = own->kills, .ooms = own->ooms};
-  pod.oom = {.kills = before.kills + kills,
-             .below = before.below + std::max<std::int64_t>(ooms, 0),
-             .pod = now.own_ooms,
-             .tier = snapshot.tier,
-             .root = snapshot.root};
-  return limits;
+  return kills;
 }
 
-std::string describe_oom_kill(const std::vector<OomLimit>& met, const OomWords& words) {
+const ContainerRecord* find_killed(const PodRecord& pod, const OomKill& kill) {
+  const auto found = std::ranges::find_if(pod.containers, [&](const ContainerRecord& container) {
+    if (kill.cgroup.empty())
+      return container.state == ContainerState::kLive && container.pid == kill.pid;
+    // Below the hierarchy's root are all.
+    return container.cgroup != "/" && is_at_or_below(kill.cgroup, container.cgroup);
+  });
+  return found == pod.containers.end() ? nullptr : &*found;
+}
+
+std::string describe_oom_kill(const PodRecord& pod, const std::optional<std::string>& limited,
+                              std::optional<Bytes> limit, std::optional<Bytes> peak) {
   std::string text = "OOM-killed";
-  std::string_view before = " by ";
-  for (const OomLimit limit : met)
-    text += cat(std::exchange(before, " or "), describe_limit(limit, words));
-  if (met.empty()) text += cat(" as the node, or a cgroup above ", words.root, ", was full");
-  if (words.peak) text += cat("; its pod had used up to ", format_amount(whole(*words.peak)));
+  if (!limited)
+    text += "; the kernel's log does not say by whose limit";
+  else if (limited->empty())
+    text += " as the node's memory was full";
+  else
+    text +=
+        cat(" by ", subject_of(pod, *limited), limit ? cat(" (", format_amount(*limit), ")") : "");
+  if (peak) text += cat("; its pod had used up to ", format_amount(whole(*peak)));
   return text;
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -8,61 +7,41 @@
 #include <vector>
 
 #include "common/base/units.h"
-#include "common/core/cgroups/layout.h"
 #include "common/core/record.h"
 
-// By whose limit a container was OOM-killed, from the counters of its pod's cgroups.
+// By whose limit a process was OOM-killed, as the kernel itself logs it.
 namespace podqos::core {
 
-/// What the kernel counts of one cgroup that runs out of memory. cgroup v2 counts what happens
-/// below a cgroup, too; v1 does not.
-/// @note Documentation/admin-guide/cgroup-v2.rst, memory.events and memory.events.local;
-///       cgroup-v1/memory.rst, oom_kill of memory.oom_control and memory.failcnt.
-struct OomCounters {
-  std::int64_t kills = 0;  ///< processes that the OOM killer has ended
-  /// How often the cgroup's limit was met with nothing left to reclaim; v1: or with something.
-  std::int64_t ooms = 0;
-  std::int64_t own_ooms = 0;  ///< the same without the limits of those below
+/// A process that the OOM killer has ended. Cgroups are absolute paths in the hierarchy of the
+/// memory controller.
+struct OomKill {
+  std::int64_t at = 0;  ///< microseconds of the log's clock, which starts near 0 at boot
+  Pid pid;              ///< in the initial pid namespace
+  /// The process's; "" if the log does not name it: the kernel logs at most ten kills in five
+  /// seconds with their cgroups.
+  std::string cgroup = {};
+  /// The one whose limit was met, "" of the node's memory; nullopt if the log does not name it.
+  std::optional<std::string> limited = std::nullopt;
+  std::optional<Bytes> limit = std::nullopt;  ///< of that cgroup then; nullopt if not logged
+  friend bool operator==(const OomKill&, const OomKill&) = default;
 };
 
-/// The counters of a pod's cgroups when it is asked whether a container of it was OOM-killed.
-struct OomSnapshot {
-  CgroupVersion version = CgroupVersion::kV2;
-  /// The container's; nullopt if it has ended, and its runtime has removed the cgroup.
-  std::optional<OomCounters> container = std::nullopt;
-  OomCounters pod = {};
-  /// Sums over the pod's other containers of what was not reported, as far as they have cgroups.
-  OomCounters others = {};
-  std::int64_t tier = 0;  ///< own_ooms of its tier; 0 for a Guaranteed pod, which has none
-  std::int64_t root = 0;  ///< own_ooms of the root
-};
+/// Finds the kills in the kernel's log, oldest first. Lines that are not the kernel's, have no time
+/// (printk.time=0), or name anything twice, as a cgroup or process may that calls itself so, are
+/// passed over.
+/// @param log  as SYSLOG_ACTION_READ_ALL of syslog(2) returns it
+/// @note mm/oom_kill.c dump_oom_victim, __oom_kill_process; mm/memcontrol.c
+///       mem_cgroup_print_oom_context, mem_cgroup_print_oom_meminfo
+[[nodiscard]] std::vector<OomKill> parse_oom_kills(std::string_view log);
 
-/// Whose memory limit it was that had processes killed, the nearest to them first.
-enum class OomLimit : std::uint8_t { kContainer, kPod, kTier, kRoot };
-
-/// Whether a pod's counters tell of kills that were not reported.
-[[nodiscard]] bool has_new_kills(const OomCounts& reported, const OomCounters& pod);
-
-/// Decides whether processes of a container were OOM-killed, and whose limit was met.
-/// @param pod  its pod's record; what was reported, and is now, is noted there
-/// @param container  of that record
-/// @return nullopt: none since it was reported last. The limits that were met: of cgroup v2 the
-///         nearest; v1 counts limits that reclaim has helped with, too, so that it may be any of
-///         several. Empty if it was none of them, but the node, or a cgroup above the root.
-[[nodiscard]] std::optional<std::vector<OomLimit>> decide_oom_kill(PodRecord& pod,
-                                                                   ContainerRecord& container,
-                                                                   const OomSnapshot& snapshot);
-
-/// What a sentence about a kill names.
-struct OomWords {
-  std::array<std::optional<Bytes>, 4> limits = {};  ///< by OomLimit; absent if not known
-  std::string_view tier = {};                       ///< "besteffort"
-  std::string_view root = {};                       ///< its cgroup
-  std::optional<Bytes> peak = std::nullopt;         ///< the most memory that the pod has used
-};
+/// The container that a killed process belonged to; nullptr if it is none of this pod.
+[[nodiscard]] const ContainerRecord* find_killed(const PodRecord& pod, const OomKill& kill);
 
 /// "OOM-killed by the limit of tier besteffort (380Mi); its pod had used up to 371Mi".
-[[nodiscard]] std::string describe_oom_kill(const std::vector<OomLimit>& met,
-                                            const OomWords& words);
+/// @param limited, limit  of the kill
+/// @param peak  the most memory that the pod has used; nullopt if it is not known
+[[nodiscard]] std::string describe_oom_kill(const PodRecord& pod,
+                                            const std::optional<std::string>& limited,
+                                            std::optional<Bytes> limit, std::optional<Bytes> peak);
 
 }  // namespace podqos::core

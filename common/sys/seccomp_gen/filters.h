@@ -79,6 +79,8 @@ inline constexpr std::array kHookRules{
     Rule{"getpid getppid gettid getuid geteuid getgid getegid sysinfo", {}},
     // Whether a process exists that /proc does not show.
     Rule{"pidfd_open", {}},
+    // Whose limit an OOM kill was by: the kernel's log, to be read only.
+    Rule{"syslog", Condition{0, kInt, 3}},  // SYSLOG_ACTION_READ_ALL
     // Whether lowering an OOM score is permitted.
     Rule{"capget", {}},
     // syslog(3) to /dev/log; plain mkdir(2) for the state directory; stdio checks whether the file

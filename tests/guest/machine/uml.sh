@@ -58,12 +58,13 @@ choose_cpu() {
   done | sort -n | sed -n '1s/.* //p'
 }
 
-# con0, the console, is on descriptor 1; ssl0, the serial line with the command's output, on 3. hostfs takes a path, which
-# the mount(8) of newer releases would pass on as the name of an option.
+# As Debian's kernels, it logs the time of each line. con0, the console, is on descriptor 1; ssl0, the serial line with the
+# command's output, on 3. hostfs takes a path, which the mount(8) of newer releases would pass on as the name of an
+# option.
 compose_machine() {
   machine=(
     env TMPDIR="$runs" taskset --cpu-list "$(choose_cpu)"
-    "$kernel" mem="$mem" uml_dir="$dir" umid=uml root=/dev/root rootfstype=hostfs rootflags="$root" ro
+    "$kernel" mem="$mem" uml_dir="$dir" umid=uml root=/dev/root rootfstype=hostfs rootflags="$root" ro printk.time=1
     con=null con0=null,fd:1 ssl=null ssl0=null,fd:3 noreboot "${how[@]}" "${kernel_options[@]}"
     init=/bin/sh -- -c "\"LIBMOUNT_FORCE_MOUNT2=always mount -n -t hostfs -o $dir none /mnt && exec sh /mnt/root.sh\""
   )

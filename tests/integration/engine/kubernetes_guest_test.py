@@ -142,8 +142,8 @@ class DaemonSet(ContainerdCase):
         """By what the manifest says, to what podqos-nri keeps."""
         status = dict(line.split(":\t", 1) for line in
                       pathlib.Path(f"/proc/{self.plugin.pid}/status").read_text(encoding="utf-8").splitlines())
-        # DAC_OVERRIDE KILL SYS_PTRACE SYS_ADMIN SYS_NICE SYS_RESOURCE
-        kept = sum(1 << number for number in (1, 5, 19, 21, 23, 24))
+        # DAC_OVERRIDE KILL SYS_PTRACE SYS_ADMIN SYS_NICE SYS_RESOURCE SYSLOG
+        kept = sum(1 << number for number in (1, 5, 19, 21, 23, 24, 34))
         self.assertEqual((int(status["CapPrm"], 16), int(status["CapEff"], 16)), (kept, kept))
         self.assertEqual(int(status["CapBnd"], 16), kept)
         self.assertEqual((status["NoNewPrivs"], status["Seccomp"]), ("1", "2"))

@@ -23,8 +23,8 @@ import nri_peer  # noqa: E402
 import patience  # noqa: E402
 from nri_daemon import PROGRAM  # noqa: E402
 
-# CAP_DAC_OVERRIDE, CAP_KILL, CAP_SYS_PTRACE, CAP_SYS_ADMIN, CAP_SYS_NICE, CAP_SYS_RESOURCE
-KEPT = 1 << 1 | 1 << 5 | 1 << 19 | 1 << 21 | 1 << 23 | 1 << 24
+# CAP_DAC_OVERRIDE, CAP_KILL, CAP_SYS_PTRACE, CAP_SYS_ADMIN, CAP_SYS_NICE, CAP_SYS_RESOURCE, CAP_SYSLOG
+KEPT = 1 << 1 | 1 << 5 | 1 << 19 | 1 << 21 | 1 << 23 | 1 << 24 | 1 << 34
 MB = 1 << 20
 
 

@@ -77,6 +77,8 @@ class FakeMachine final : public Machine {
     PODQOS_TRY(ask(cat("processes ", path)));
     return processes_in(path);
   }
+  std::optional<std::int64_t> node_oom_kills() override { return tree_->oom_kills; }
+  std::optional<std::string> kernel_log() override { return tree_->kernel_log; }
   core::MemoryFiles memory_files(std::string_view path) override {
     if (!tree_->is_v2() || !exists(path) || path == "/") return {};
     return {.swap_max = true, .oom_group = true};

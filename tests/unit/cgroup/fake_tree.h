@@ -51,6 +51,9 @@ struct FakeTree {
     cgroups["/"].enables_controllers = true;
   }
 
+  std::int64_t oom_kills = 0;                            ///< on the whole machine
+  std::optional<std::string> kernel_log = std::nullopt;  ///< nullopt: not to be read
+
   /// On v2, whether the kernel enables cpu for children: not with CONFIG_RT_GROUP_SCHED while a
   /// realtime process runs outside the root cgroup (kernel/sched/rt.c sched_rt_can_attach).
   bool refuses_cpu = false;

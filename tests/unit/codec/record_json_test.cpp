@@ -208,22 +208,18 @@ class Random {
   }
   void set(core::ContainerRecord& out) {
     auto& [id, bundle, name, state, pid, start_time, pending_since, cgroup, sandbox, backed,
-           memory_qos, throttling, stated, oom] = out;
+           memory_qos, throttling, stated] = out;
     auto& [min, low, high] = memory_qos;
     fill(id, bundle, name, state, pid, start_time, pending_since, cgroup, sandbox, backed, min, low,
-         high, throttling, stated, oom);
+         high, throttling, stated);
   }
-  void set(core::ReportedOoms& out) {
-    auto& [kills, ooms] = out;
-    fill(kills, ooms);
+  void set(core::OomLook& out) {
+    auto& [node, at] = out;
+    fill(node, at);
   }
-  void set(core::OomCounts& out) {
-    auto& [kills, below, pod, tier, root] = out;
-    fill(kills, below, pod, tier, root);
-  }
-  void set(core::TreeOoms& out) {
-    auto& [root, burstable, besteffort] = out;
-    fill(root, burstable, besteffort);
+  void set(core::OomKills& out) {
+    auto& [reported, counted] = out;
+    fill(reported, counted);
   }
   void set(core::Throttling& out) {
     auto& [events, since, last, raised] = out;
@@ -232,10 +228,10 @@ class Random {
   void set(core::PodRecord& out) {
     auto& [pod, complete, sums, qos_class, class_source, taken_back, uid_source, kubelets_own,
            cpu_burst, cpu_idle, sandbox_id, pod_id, engine, cgroup, capped, counted, containers,
-           released_at, oom] = out;
+           released_at, oom_look, oom_kills] = out;
     fill(pod, complete, sums, qos_class, class_source, taken_back, uid_source, kubelets_own,
          cpu_burst, cpu_idle, sandbox_id, pod_id, engine, cgroup, capped, counted, containers,
-         released_at, oom);
+         released_at, oom_look, oom_kills);
   }
   void set(core::PendingEntry& out) {
     auto& [uid, id, bundle, pid, start_time, since] = out;
@@ -250,12 +246,13 @@ class Random {
     fill(uid, cpu, memory);
   }
   void set(core::TreeRecord& out) {
-    auto& [kubepods, top, sums, reserves, ooms] = out;
-    fill(kubepods, top, sums, reserves, ooms);
+    auto& [kubepods, top, sums, reserves] = out;
+    fill(kubepods, top, sums, reserves);
   }
   void set(core::TiersRecord& out) {
-    auto& [sums, pending, revisits, cut, uncounted, trees, formula, eviction, settings] = out;
-    fill(sums, pending, revisits, cut, uncounted, trees, formula, eviction, settings);
+    auto& [sums, pending, revisits, cut, uncounted, trees, formula, eviction, oom_look, settings] =
+        out;
+    fill(sums, pending, revisits, cut, uncounted, trees, formula, eviction, oom_look, settings);
   }
   void set(core::Settings& out) {
     out.enabled = engine_() % 2 == 0;

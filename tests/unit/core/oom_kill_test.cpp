@@ -2,7 +2,7 @@
 
 #include <optional>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,147 +14,173 @@ namespace {
 
 using byte_units::kMi;
 using ::testing::ElementsAre;
-using ::testing::Eq;
 using ::testing::IsEmpty;
-using ::testing::Optional;
 
-using Met = std::optional<std::vector<OomLimit>>;
+// Lines of Linux 6.18, shortened where lines are left out, the cgroups' names apart.
 
-/// A pod of which one container has ended.
-struct Pod {
-  Pod() = default;
-  explicit Pod(const OomCounts& reported) { record.oom = reported; }
+constexpr std::string_view kByPod =
+    "<4>[34672.429176] dd invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, "
+    "oom_score_adj=993\n"
+    "<6>[34672.429354] memory: usage 102400kB, limit 102400kB, failcnt 18\n"
+    "<6>[34672.429356] memory+swap: usage 102400kB, limit 9007199254740988kB, failcnt 0\n"
+    "<6>[34672.429450] oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=app,"
+    "mems_allowed=0,oom_memcg=/podqos/kubepods/burstable/poda,task_memcg=/podqos/kubepods/"
+    "burstable/poda/app,task=dd,pid=19039,uid=0\n"
+    "<3>[34672.429528] Memory cgroup out of memory: Killed process 19039 (dd) total-vm:109788kB, "
+    "anon-rss:101888kB, file-rss:872kB, shmem-rss:0kB, UID:0 pgtables:244kB oom_score_adj:993\n";
 
-  PodRecord record;
-  ContainerRecord container;
+/// With CONFIG_PRINTK_CALLER.
+constexpr std::string_view kGlobal =
+    "<6>[   71.500012][  T321] oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,"
+    "mems_allowed=0,global_oom,task_memcg=/podqos/kubepods/besteffort/podb/web,task=hog,pid=321,"
+    "uid=1000\n"
+    "<3>[   71.500312][  T321] Out of memory: Killed process 321 (hog) total-vm:1kB\n";
 
-  Met decide(const OomSnapshot& snapshot) { return decide_oom_kill(record, container, snapshot); }
-};
+/// The eleventh within five seconds.
+constexpr std::string_view kBare =
+    "<3>[34623.695898] Memory cgroup out of memory: Killed process 14246 (dd) total-vm:53468kB, "
+    "anon-rss:23808kB, file-rss:892kB, shmem-rss:0kB, UID:0 pgtables:88kB oom_score_adj:1000\n";
 
-// Counters of Linux 6.12 and 6.18, of a container that took all memory, with memory.oom.group where
-// it is killed by its own or its tier's limit. The kernel counts the first victim twice then.
+const OomKill kKilledByPod{.at = 34'672'429'450,
+                           .pid = Pid{19039},
+                           .cgroup = "/podqos/kubepods/burstable/poda/app",
+                           .limited = "/podqos/kubepods/burstable/poda",
+                           .limit = Bytes{100 * kMi}};
 
-TEST(DecideOomKill, ByTheContainersOwnLimit) {
-  Pod pod;
-  EXPECT_THAT(pod.decide({.pod = {.kills = 3, .ooms = 1, .own_ooms = 0}}),
-              Optional(ElementsAre(OomLimit::kContainer)));
-  EXPECT_THAT(pod.record.oom, Optional(Eq(OomCounts{.kills = 3, .below = 1})));
+TEST(ParseOomKills, FindsWhoWasKilledByWhoseLimit) {
+  EXPECT_THAT(parse_oom_kills(kByPod), ElementsAre(kKilledByPod));
 }
 
-TEST(DecideOomKill, ByThePodsLimit) {
-  Pod pod{OomCounts{.kills = 3, .below = 1}};
-  EXPECT_THAT(pod.decide({.pod = {.kills = 4, .ooms = 2, .own_ooms = 1}}),
-              Optional(ElementsAre(OomLimit::kPod)));
-  EXPECT_THAT(pod.record.oom, Optional(Eq(OomCounts{.kills = 4, .below = 1, .pod = 1})));
+TEST(ParseOomKills, FindsKillsOfTheNode) {
+  EXPECT_THAT(parse_oom_kills(std::string{kByPod} + std::string{kGlobal}),
+              ElementsAre(kKilledByPod, OomKill{.at = 71'500'012,
+                                                .pid = Pid{321},
+                                                .cgroup = "/podqos/kubepods/besteffort/podb/web",
+                                                .limited = ""}));
 }
 
-TEST(DecideOomKill, ByTheTiersLimit) {
-  Pod pod{OomCounts{.kills = 4, .below = 1, .pod = 1}};
-  EXPECT_THAT(pod.decide({.pod = {.kills = 7, .ooms = 2, .own_ooms = 1}, .tier = 1}),
-              Optional(ElementsAre(OomLimit::kTier)));
+TEST(ParseOomKills, KnowsThePidAloneOfKillsThatTheKernelLogsBriefly) {
+  EXPECT_THAT(parse_oom_kills(kBare),
+              ElementsAre(OomKill{.at = 34'623'695'898, .pid = Pid{14246}}));
 }
 
-TEST(DecideOomKill, ByTheRootsLimit) {
-  Pod pod{OomCounts{.kills = 7, .below = 1, .pod = 1, .tier = 1}};
-  EXPECT_THAT(pod.decide({.pod = {.kills = 8, .ooms = 2, .own_ooms = 1}, .tier = 1, .root = 1}),
-              Optional(ElementsAre(OomLimit::kRoot)));
+TEST(ParseOomKills, DoesNotTakeALimitFromAnotherKill) {
+  const std::string text =
+      std::string{"<6>[    1.000000] memory: usage 4kB, limit 4kB, failcnt 1\n"} +
+      std::string{kBare} + std::string{kByPod.substr(kByPod.find("<6>[34672.429450]"))};
+  const auto kills = parse_oom_kills(text);
+  ASSERT_EQ(kills.size(), 2U);
+  EXPECT_EQ(kills.back().limit, std::nullopt);
 }
 
-TEST(DecideOomKill, ByNoneOfTheseLimits) {
-  Pod pod{OomCounts{.kills = 8, .below = 1, .pod = 1, .tier = 1, .root = 1}};
-  EXPECT_THAT(pod.decide({.pod = {.kills = 9, .ooms = 2, .own_ooms = 1}, .tier = 1, .root = 1}),
-              Optional(IsEmpty()));
+TEST(ParseOomKills, PassesOverWhatAProgramHasWritten) {
+  std::string text{kByPod};
+  for (std::size_t at = text.find('<'); at != std::string::npos; at = text.find('<', at + 2))
+    text.insert(at + 1, "1");
+  EXPECT_THAT(parse_oom_kills(text), IsEmpty()) << text;
 }
 
-TEST(DecideOomKill, NamesTheNearestLimit) {
-  Pod pod;
-  EXPECT_THAT(pod.decide({.pod = {.kills = 1, .ooms = 9, .own_ooms = 2}, .tier = 4, .root = 1}),
-              Optional(ElementsAre(OomLimit::kContainer)));
+/// The summary with another text in it.
+std::string summary(std::string_view part, std::string_view other) {
+  std::string text{kByPod.substr(0, kByPod.find("<3>"))};
+  return text.replace(text.find(part), part.size(), other);
 }
 
-TEST(DecideOomKill, ReportsNothingOfAContainerThatEndedByItself) {
-  Pod pod;
-  EXPECT_EQ(pod.decide({.pod = {}, .tier = 5, .root = 5}), std::nullopt);
-  EXPECT_EQ(pod.record.oom, std::nullopt);
+TEST(ParseOomKills, PassesOverNamesThatPretendToBeMembers) {
+  for (const auto& [part, other] :
+       {std::pair{"cpuset=app", "cpuset=x,oom_memcg=/a,task_memcg=/b,task=c,pid=1,uid=0"},
+        std::pair{"poda/app,", "poda/app/x,task_memcg=/podqos/kubepods/burstable/podb/app,"},
+        std::pair{"burstable/poda,", "burstable/poda/app/x,oom_memcg=/podqos/kubepods,"},
+        std::pair{"task=dd", "task=,task_memcg=/a"}})
+    EXPECT_THAT(parse_oom_kills(summary(part, other)), IsEmpty()) << other;
 }
 
-TEST(DecideOomKill, ReportsNothingTwice) {
-  Pod pod;
-  const OomSnapshot snapshot{.pod = {.kills = 2, .ooms = 1}};
-  EXPECT_NE(pod.decide(snapshot), std::nullopt);
-  EXPECT_EQ(pod.decide(snapshot), std::nullopt);
+TEST(ParseOomKills, TakesTheLastOfWhatMayBeAProcessesName) {
+  const auto kills = parse_oom_kills(summary("task=dd", "task=,pid=1,uid=2"));
+  EXPECT_THAT(kills, ElementsAre(kKilledByPod));
 }
 
-TEST(DecideOomKill, LeavesTheKillsOfAnotherContainerToItsEnd) {
-  Pod pod;
-  const OomCounters all{.kills = 2, .ooms = 1};
-  EXPECT_EQ(pod.decide({.pod = all, .others = {.kills = 2, .ooms = 1}}), std::nullopt);
-  EXPECT_THAT(pod.decide({.pod = all}), Optional(ElementsAre(OomLimit::kContainer)));
+TEST(ParseOomKills, PassesOverDamagedLines) {
+  for (const std::string_view text :
+       {"", "\n", "<", "<6>", "<6>[", "<6>[]", "<6>[.]", "<6>[1.2", "<6>[ 1.2] oom-kill:",
+        "<6>[ 1.2] oom-kill:,task_memcg=", "<6>[ 1.2][", "<3>[ 1.2] Out of memory",
+        "<3>[ 1.2] Out of memory: Killed process x (y)", "<6>oom-kill:constraint=CONSTRAINT_NONE",
+        "<3>[99999999999999999999.1] Out of memory: Killed process 1 (y)",
+        "<3>[9223372036854.775807] Out of memory: Killed process 1 (y)"})
+    EXPECT_THAT(parse_oom_kills(text), IsEmpty()) << text;
 }
 
-TEST(DecideOomKill, DoesNotTakeTheLimitOfAnotherContainerForItsOwn) {
-  Pod pod;
-  EXPECT_THAT(
-      pod.decide({.pod = {.kills = 3, .ooms = 1}, .others = {.kills = 1, .ooms = 1}, .tier = 1}),
-      Optional(ElementsAre(OomLimit::kTier)));
+/// Pod "a" with the containers "app" and "other".
+PodRecord pod_a() {
+  PodRecord pod;
+  pod.cgroup = "/podqos/kubepods/burstable/poda";
+  pod.qos_class = QosClass::kBurstable;
+  for (const char* name : {"app", "other"}) {
+    ContainerRecord& container = pod.containers.emplace_back();
+    container.name = name;
+    container.cgroup = pod.cgroup + "/" + name;
+    container.state = ContainerState::kLive;
+    container.pid = Pid{name[0]};
+  }
+  return pod;
 }
 
-TEST(DecideOomKill, BelievesTheContainersOwnCountersWhileTheyAreThere) {
-  Pod pod;
-  const OomSnapshot snapshot{.container = OomCounters{.kills = 1, .ooms = 0},
-                             .pod = {.kills = 5, .ooms = 1, .own_ooms = 1}};
-  EXPECT_THAT(pod.decide(snapshot), Optional(ElementsAre(OomLimit::kPod)));
-  EXPECT_THAT(pod.container.oom, Optional(Eq(ReportedOoms{.kills = 1})));
-  EXPECT_THAT(pod.record.oom, Optional(Eq(OomCounts{.kills = 1, .pod = 1})));
-  EXPECT_EQ(pod.decide(snapshot), std::nullopt);
+const ContainerRecord* find(const PodRecord& pod, const char* cgroup, std::int64_t pid = 1) {
+  return find_killed(pod, {.pid = Pid{pid}, .cgroup = cgroup});
 }
 
-TEST(DecideOomKill, CountsFromZeroInACgroupThatWasMadeAgain) {
-  Pod pod{OomCounts{.kills = 8, .below = 4, .pod = 3}};
-  EXPECT_THAT(pod.decide({.pod = {.kills = 1, .ooms = 1, .own_ooms = 1}}),
-              Optional(ElementsAre(OomLimit::kPod)));
+TEST(FindKilled, IsTheContainerOfTheProcessesCgroup) {
+  const PodRecord pod = pod_a();
+  const ContainerRecord* const app = &pod.containers.front();
+  EXPECT_EQ(find(pod, "/podqos/kubepods/burstable/poda/app"), app);
+  EXPECT_EQ(find(pod, "/podqos/kubepods/burstable/poda/app/nested"), app);
+  EXPECT_EQ(find(pod, "/podqos/kubepods/burstable/poda/app2"), nullptr);
+  EXPECT_EQ(find(pod, "/podqos/kubepods/burstable/podb/app"), nullptr);
+  EXPECT_EQ(find(pod, "/podqos/kubepods/burstable/poda/app2", 'a'), nullptr);
+  EXPECT_EQ(find(pod, "", 'a'), app) << "a kill that the kernel logs briefly";
+  EXPECT_EQ(find(pod, "", 'b'), nullptr);
 }
 
-TEST(DecideOomKill, OfVersion1NamesAllLimitsThatWereMet) {
-  Pod pod;
-  EXPECT_THAT(pod.decide({.version = CgroupVersion::kV1,
-                          .container = OomCounters{.kills = 1, .ooms = 66, .own_ooms = 66},
-                          .pod = {.kills = 0, .ooms = 86, .own_ooms = 86},
-                          .tier = 93}),
-              Optional(ElementsAre(OomLimit::kContainer, OomLimit::kPod, OomLimit::kTier)));
-  EXPECT_THAT(pod.record.oom,
-              Optional(Eq(OomCounts{.kills = 1, .below = 66, .pod = 86, .tier = 93})));
+TEST(FindKilled, IsNoContainerOutsideAllCgroups) {
+  PodRecord pod = pod_a();
+  pod.containers.front().cgroup = "/";
+  EXPECT_EQ(find(pod, "/system.slice/ssh.service"), nullptr);
 }
 
-TEST(DecideOomKill, OfVersion1ReportsNothingOfAContainerWithoutACgroup) {
-  Pod pod;
-  EXPECT_EQ(pod.decide({.version = CgroupVersion::kV1, .pod = {.ooms = 86, .own_ooms = 86}}),
-            std::nullopt);
+std::string describe(const PodRecord& pod, const std::optional<std::string>& limited,
+                     std::optional<Bytes> limit = std::nullopt) {
+  return describe_oom_kill(pod, limited, limit, std::nullopt);
 }
 
-constexpr Bytes kTier{380 * kMi};
-
-TEST(DescribeOomKill, NamesLimitAmountAndUse) {
-  const OomWords words{.limits = {std::nullopt, std::nullopt, kTier, std::nullopt},
-                       .tier = "besteffort",
-                       .root = "/podqos/kubepods",
-                       .peak = Bytes{371 * kMi + 5}};
-  EXPECT_EQ(describe_oom_kill({OomLimit::kTier}, words),
-            "OOM-killed by the limit of tier besteffort (380Mi); its pod had used up to 371Mi");
-  EXPECT_EQ(
-      describe_oom_kill({}, words),
-      "OOM-killed as the node, or a cgroup above /podqos/kubepods, was full; its pod had used "
-      "up to 371Mi");
-}
-
-TEST(DescribeOomKill, NamesAllThatItMayBe) {
-  const OomWords words{.limits = {Bytes{24 * kMi}, Bytes{32 * kMi}, kTier, Bytes{700 * kMi}},
-                       .tier = "burstable",
-                       .root = "/podqos/kubepods"};
-  EXPECT_EQ(describe_oom_kill({OomLimit::kContainer, OomLimit::kPod}, words),
-            "OOM-killed by its own limit (24Mi) or the limit of its pod (32Mi)");
-  EXPECT_EQ(describe_oom_kill({OomLimit::kRoot}, words),
+TEST(DescribeOomKill, NamesTheLimitAsItWasThen) {
+  const PodRecord pod = pod_a();
+  EXPECT_EQ(describe(pod, "/podqos/kubepods/burstable/poda/app", Bytes{24 * kMi}),
+            "OOM-killed by its own limit (24Mi)");
+  EXPECT_EQ(describe(pod, "/podqos/kubepods/burstable/poda", Bytes{32 * kMi}),
+            "OOM-killed by the limit of its pod (32Mi)");
+  EXPECT_EQ(describe(pod, "/podqos/kubepods/burstable", Bytes{380 * kMi}),
+            "OOM-killed by the limit of tier burstable (380Mi)");
+  EXPECT_EQ(describe(pod, "/podqos/kubepods", Bytes{700 * kMi}),
             "OOM-killed by the limit of all pods, /podqos/kubepods (700Mi)");
+  EXPECT_EQ(describe(pod, "/podqos"), "OOM-killed by the limit of cgroup /podqos");
+  EXPECT_EQ(describe(pod, ""), "OOM-killed as the node's memory was full");
+  EXPECT_EQ(describe(pod, std::nullopt),
+            "OOM-killed; the kernel's log does not say by whose limit");
+}
+
+TEST(DescribeOomKill, KnowsThatAGuaranteedPodHasNoTier) {
+  PodRecord pod = pod_a();
+  pod.cgroup = "/podqos/kubepods/poda";
+  pod.qos_class = QosClass::kGuaranteed;
+  EXPECT_EQ(describe(pod, "/podqos/kubepods", Bytes{700 * kMi}),
+            "OOM-killed by the limit of all pods, /podqos/kubepods (700Mi)");
+}
+
+TEST(DescribeOomKill, NamesWhatThePodHasUsed) {
+  EXPECT_EQ(
+      describe_oom_kill(pod_a(), "/podqos/kubepods", Bytes{380 * kMi}, Bytes{(371 * kMi) + 5}),
+      "OOM-killed by the limit of all pods, /podqos/kubepods (380Mi); its pod had used up to "
+      "371Mi");
 }
 
 }  // namespace

@@ -109,21 +109,6 @@ TEST(RuntimeArgv, FindsIdBundleAndConfigForYouki) {
   });
 }
 
-TEST(RuntimeArgv, FindsTheContainerThatIsRemoved) {
-  for (const Words& words :
-       {Words{"delete", "c1"}, Words{"--root", "/r", "delete", "--force", "c1"},
-        Words{"--systemd-cgroup", "delete", "-f", "c1"}}) {
-    SCOPED_TRACE(testing::PrintToString(words));
-    const RuntimeCall call = parse(words);
-    EXPECT_TRUE(call.removes);
-    EXPECT_FALSE(call.places);
-    EXPECT_EQ(call.id, "c1");
-  }
-  EXPECT_FALSE(parse({"delete", "--help"}).removes);
-  EXPECT_FALSE(parse({"delete"}).removes);
-  EXPECT_FALSE(parse({"state", "delete"}).removes);
-}
-
 TEST(RuntimeArgv, LeavesOtherCallsToTheRuntime) {
   const std::vector<Words> cases = {{},
                                     {"--version"},
