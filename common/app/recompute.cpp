@@ -41,12 +41,55 @@ bool has_lost_roots(Transaction& transaction) {
          });
 }
 
+void note_event(core::ReconcileReport& report, core::Event event, std::string text) {
+  event.text = std::move(text);
+  report.events.push_back(std::move(event));
+}
+
+void report_failure(const std::string& uid, const Error& error, core::ReconcileReport& report) {
+  report.failed.push_back(cat("pod ", uid, ": ", error.message));
+  note_event(report, {.kind = core::EventKind::kFailed, .uid = uid}, error.message);
+}
+
+/// Compares a recorded pod with the kernel, and writes what differs of its values.
+/// @param stored  the record as it is stored; nullptr if there is none
+/// @return what the machine has refused: a later transaction retries it
+Result<std::optional<Error>> write_anew(Transaction& transaction, core::PodRecord& record,
+                                        const core::PodRecord* stored) {
+  follow_memory_qos(transaction, record);
+  PODQOS_TRY(stored != nullptr && *stored == record ? transaction.index(record)
+                                                    : transaction.save(record, nullptr));
+  if (record.kubelets_own) return std::nullopt;
+  auto refused = transaction.write_or_revisit(record, nullptr);
+  for (const core::ContainerRecord& container : record.containers) {
+    if (container.state == core::ContainerState::kLive) write_burst(transaction, record, container);
+  }
+  return refused;
+}
+
+/// Puts into the report what write_anew() has written, and refused.
+void report_written(Transaction& transaction, const core::PodRecord& record,
+                    const std::optional<Error>& refused, core::ReconcileReport& report) {
+  if (refused && refused->code != ErrorCode::kBusy)
+    report_failure(record.pod.uid, *refused, report);
+  for (const std::string& line : transaction.release_written()) {
+    report.changes.push_back(cat("pod ", record.pod.uid, ": ", line));
+    const std::string cgroup = cat(record.cgroup, "/");
+    note_event(report, core::event_of(core::EventKind::kCorrected, record),
+               line.substr(line.starts_with(cgroup) ? cgroup.size() : 0));
+  }
+}
+
 /// One recomputation of everything, under the lock.
 class Recomputation {
  public:
   explicit Recomputation(Transaction& transaction, const EngineList* list = nullptr,
-                         FollowRuntime follow = nullptr)
-      : transaction_(transaction), list_(list), follow_(follow) {}
+                         FollowRuntime follow = nullptr, Values values = Values::kAll)
+      : transaction_(transaction),
+        list_(list),
+        follow_(follow),
+        // An interrupted transaction may have written any of them.
+        values_(transaction.store().dirty() ? Values::kAll : values) {}
 
   Result<ReconcileReport> run(Warnings warnings = Warnings::kLogged) {
     PODQOS_TRY(load());
@@ -145,6 +188,12 @@ class Recomputation {
   /// A root that another program has removed is made again, and marked, before the pods in it are.
   void remake(const core::TreeRecord& tree) {
     if (!core::has_pods(transaction_.tiers(), tree)) return;
+    // Nothing holds any more that could be left for later.
+    const auto is_complete = [&](const std::string& path) {
+      return transaction_.machine().is_complete(path).value_or(false);
+    };
+    if (!std::ranges::all_of(core::tiers_and_root(tree.kubepods), is_complete))
+      values_ = Values::kAll;
     const bool removed = !transaction_.machine().exists(tree.kubepods);
     if (auto done = transaction_.make_tree(tree.kubepods); !done)
       report_.failed.push_back(std::move(done).error().message);
@@ -215,13 +264,15 @@ class Recomputation {
   /// Writes all records and values.
   Status write_pods() {
     for (auto& [uid, record] : records_) {
-      PODQOS_TRY(note(uid, write(record)));
-      for (const std::string& line : transaction_.release_written()) {
-        report_.changes.push_back(cat("pod ", uid, ": ", line));
-        const std::string cgroup = cat(record.cgroup, "/");
-        note_event(core::event_of(core::EventKind::kCorrected, record),
-                   line.substr(line.starts_with(cgroup) ? cgroup.size() : 0));
+      const auto found = stored_.find(uid);
+      const core::PodRecord* const stored = found == stored_.end() ? nullptr : &found->second;
+      if (values_ == Values::kChanged && stored != nullptr && *stored == record) {
+        report_.unwritten.push_back(uid);
+        continue;
       }
+      auto written = write_anew(transaction_, record, stored);
+      if (!written) PODQOS_TRY(note(uid, written));
+      report_written(transaction_, record, written.value_or(std::nullopt), report_);
     }
     return {};
   }
@@ -240,31 +291,12 @@ class Recomputation {
     return transaction_.store().checkpoint();
   }
 
-  /// Writes one pod's record, unless it is stored so, and its values.
-  /// @return what the machine has refused: a later transaction retries it
-  Result<std::optional<Error>> write(core::PodRecord& record) {
-    follow_memory_qos(transaction_, record);
-    const auto stored = stored_.find(record.pod.uid);
-    PODQOS_TRY(stored != stored_.end() && stored->second == record
-                   ? transaction_.index(record)
-                   : transaction_.save(record, nullptr));
-    if (record.kubelets_own) return std::nullopt;
-    auto refused = transaction_.write_or_revisit(record, nullptr);
-    for (const core::ContainerRecord& container : record.containers) {
-      if (container.state == core::ContainerState::kLive)
-        write_burst(transaction_, record, container);
-    }
-    return refused;
-  }
-
   void report_failure(const std::string& uid, const Error& error) {
-    report_.failed.push_back(cat("pod ", uid, ": ", error.message));
-    note_event({.kind = core::EventKind::kFailed, .uid = uid}, error.message);
+    app::report_failure(uid, error, report_);
   }
 
   void note_event(core::Event event, std::string text) {
-    event.text = std::move(text);
-    report_.events.push_back(std::move(event));
+    app::note_event(report_, std::move(event), std::move(text));
   }
 
   void report_unknown(const std::string& uid, const Error& error) {
@@ -297,6 +329,7 @@ class Recomputation {
   Transaction& transaction_;
   const EngineList* list_;
   FollowRuntime follow_;
+  Values values_;
   core::PodRecords stored_;  ///< as they were read
   core::PodRecords records_;
   Ids unreadable_;          ///< uids of pods whose records cannot be read
@@ -306,9 +339,25 @@ class Recomputation {
 
 }  // namespace
 
-Result<ReconcileReport> recompute(Transaction& transaction, Warnings warnings,
-                                  FollowRuntime follow) {
-  return Recomputation{transaction, nullptr, follow}.run(warnings);
+ReconcileReport compare_pod(Transaction& transaction, const std::string& uid) {
+  ReconcileReport report;
+  auto record = transaction.store().pod(uid);
+  if (record && (!*record || (*record)->released_at)) return report;
+  const auto before = record ? *record : std::nullopt;
+  auto written = record ? write_anew(transaction, **record, &*before)
+                        : Result<std::optional<Error>>{fail(record.error())};
+  if (written) {
+    report_written(transaction, *before, *written, report);
+  } else {
+    report.failed.push_back(cat("pod ", uid, ": ", written.error().message));
+    if (record) transaction.store().keep_mark();
+  }
+  return report;
+}
+
+Result<ReconcileReport> recompute(Transaction& transaction, Warnings warnings, FollowRuntime follow,
+                                  Values values) {
+  return Recomputation{transaction, nullptr, follow, values}.run(warnings);
 }
 
 Result<Ids> recompute_beside(Transaction& transaction, const EngineList& list) {

@@ -71,6 +71,58 @@ Status remove_rest(const core::Settings& settings, Log& log, const std::string& 
               "podqosctl reconcile goes on with it");
 }
 
+/// How long the lock is held as the values of pods are compared: one pod takes about a millisecond.
+constexpr std::chrono::milliseconds kPiece{2};
+
+/// What is left to do after a recomputation.
+struct Unfinished {
+  std::vector<Refusal> refused;
+  std::vector<std::string> partly;  ///< Transaction::partly_removed()
+};
+
+/// Ends a transaction, and reports what it has done beside single pods.
+Status finish(Transaction& transaction, Log& log, ReconcileReport& report, Unfinished& left) {
+  PODQOS_TRY(transaction.finish_if_changed());
+  std::vector<core::Event> corrected;
+  for (const std::string& line : transaction.release_written()) {
+    report.changes.push_back(describe_written(line));
+    log.info(report.changes.back());
+    corrected.push_back({.kind = core::EventKind::kCorrected, .text = line});
+  }
+  record_events(transaction, corrected);
+  for (const std::string& failure : transaction.failures()) {
+    if (std::ranges::count(report.failed, failure) == 0) report.failed.push_back(failure);
+  }
+  std::ranges::copy(transaction.unfinished(), std::back_inserter(left.refused));
+  std::ranges::copy(transaction.partly_removed(), std::back_inserter(left.partly));
+  return {};
+}
+
+/// Compares the values of the first pods of those that a recomputation has left.
+Status compare_some(const core::Settings& settings, Log& log, ReconcileReport& report,
+                    Unfinished& left) {
+  PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log));
+  if (!transaction) {
+    report.unwritten.clear();
+    return {};
+  }
+  PODQOS_TRY(recover(*transaction));
+  const sys::Clock& clock = sys::kSteadyClock;
+  const auto end = clock.now() + kPiece;
+  do {
+    const ReconcileReport found = compare_pod(*transaction, report.unwritten.back());
+    report.unwritten.pop_back();
+    for (const std::string& line : found.changes)
+      log.info(line);
+    for (const std::string& line : found.failed)
+      log.error(line);
+    record_events(*transaction, found.events);
+    std::ranges::copy(found.changes, std::back_inserter(report.changes));
+    std::ranges::copy(found.failed, std::back_inserter(report.failed));
+  } while (!report.unwritten.empty() && clock.now() < end);
+  return finish(*transaction, log, report, left);
+}
+
 }  // namespace
 
 void record_events(const Transaction& transaction, const std::vector<core::Event>& events) {
@@ -116,34 +168,25 @@ Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log, Warn
                                   std::chrono::seconds patience) {
   ReconcileReport report;
   std::vector<core::HeldLimit> held;
-  std::vector<Refusal> unfinished;
-  std::vector<std::string> partly;
+  Unfinished left;
   {
     PODQOS_ASSIGN(auto transaction, Transaction::open(settings, log));
-    PODQOS_ASSIGN(auto recomputed, recompute(transaction, warnings, follow_runtime));
-    report = std::move(recomputed);
-    PODQOS_TRY(transaction.finish());
-    std::vector<core::Event> corrected;
-    for (const std::string& line : transaction.release_written()) {
-      report.changes.push_back(describe_written(line));
-      log.info(report.changes.back());
-      corrected.push_back({.kind = core::EventKind::kCorrected, .text = line});
-    }
-    record_events(transaction, corrected);
+    PODQOS_ASSIGN(report, recompute(transaction, warnings, follow_runtime, Values::kChanged));
+    PODQOS_TRY(finish(transaction, log, report, left));
     for (const std::string& incident : transaction.store().incidents())
       report.warnings.push_back(incident);
-    std::ranges::copy(transaction.failures(), std::back_inserter(report.failed));
     held = transaction.held_limits();
-    unfinished = transaction.unfinished();
-    partly = transaction.partly_removed();
   }
+  std::ranges::reverse(report.unwritten);
+  while (!report.unwritten.empty())
+    PODQOS_TRY(compare_some(settings, log, report, left));
   const auto note = [&](const Status& done, const std::string& context) {
     if (done) return;
     report.failed.push_back(cat(context, done.error().message));
     log.error(report.failed.back());
   };
-  note(follow_up(settings, log, std::move(unfinished)), "");
-  for (const std::string& uid : partly)
+  note(follow_up(settings, log, std::move(left.refused)), "");
+  for (const std::string& uid : left.partly)
     note(remove_rest(settings, log, uid), cat("pod ", uid, ": "));
   PODQOS_ASSIGN(auto still_held, converge(settings, log, std::move(held), patience));
   for (const core::HeldLimit& tier : still_held) {

@@ -18,6 +18,10 @@ using core::EngineList;
 using core::Ids;
 using core::ReconcileReport;
 
+/// Which values of pods a recomputation writes: all, or those of pods whose record has changed,
+/// which leaves the others to ReconcileReport::unwritten.
+enum class Values : std::uint8_t { kAll, kChanged };
+
 /// Whether warnings of a recomputation are logged, or only reported. What calls for an operator
 /// would otherwise be logged once a minute by the timer.
 enum class Warnings : std::uint8_t { kLogged, kReported };
@@ -32,7 +36,11 @@ using FollowRuntime = void (*)(Transaction&, core::PodRecord&, ReconcileReport&)
 /// @return the report, also if single pods failed: see `failed`
 [[nodiscard]] Result<ReconcileReport> recompute(Transaction& transaction,
                                                 Warnings warnings = Warnings::kLogged,
-                                                FollowRuntime follow = nullptr);
+                                                FollowRuntime follow = nullptr,
+                                                Values values = Values::kAll);
+
+/// Compares the values of one pod that a recomputation has left, and writes what differs.
+[[nodiscard]] ReconcileReport compare_pod(Transaction& transaction, const std::string& uid);
 
 /// Records what a recomputation found and changed. It may find the same each time: what the journal
 /// has of the last hour is not recorded again.
@@ -54,9 +62,10 @@ void record_events(const Transaction& transaction, const std::vector<core::Event
 /// container.
 void follow_runtime(Transaction& transaction, core::PodRecord& record, ReconcileReport& report);
 
-/// As recompute(), with follow_runtime(); then, step by step with the lock released in between,
-/// finishes what was not done at once, and lowers memory limits of tiers and roots that usage had
-/// kept above the rule (Convergence): for 10 s, as long as that gets further.
+/// As recompute(), with follow_runtime(), and the lock released each two milliseconds as values are
+/// compared, so that starts come in between; then, step by step, finishes what was not done at
+/// once, and lowers memory limits of tiers and roots that usage had kept above the rule
+/// (Convergence): for 10 s, as long as that gets further.
 /// @param patience  for so long it also waits for usage to fall, where a limit stays above the rule
 [[nodiscard]] Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log,
                                                 Warnings warnings = Warnings::kLogged,

@@ -33,11 +33,12 @@ struct EngineList {
 
 /// What a reconciliation found and changed.
 struct ReconcileReport {
-  std::int64_t pods = 0;             ///< live pods, a kubelet's included
-  std::int64_t containers = 0;       ///< live containers
-  std::int64_t released = 0;         ///< pods whose end podqos had missed
-  std::int64_t repaired = 0;         ///< pods whose lost record was restored
-  std::vector<std::string> changes;  ///< one sentence per change
+  std::int64_t pods = 0;               ///< live pods, a kubelet's included
+  std::int64_t containers = 0;         ///< live containers
+  std::int64_t released = 0;           ///< pods whose end podqos had missed
+  std::int64_t repaired = 0;           ///< pods whose lost record was restored
+  std::vector<std::string> changes;    ///< one sentence per change
+  std::vector<std::string> unwritten;  ///< uids of pods whose values were not compared yet
   /// Pods of which a value or record could not be written, and records that cannot be read, as of a
   /// newer version, which are left unchanged.
   std::vector<std::string> failed;

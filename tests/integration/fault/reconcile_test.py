@@ -157,6 +157,33 @@ class Orphans(MendingCase):
         self.mend(self.a, self.effort)
 
 
+class Beside(player.Case):
+    """Pods that start while a node is reconciled."""
+
+    def test_start(self):
+        """Each file that the reconciliation reads costs 5 ms: a start does not wait for all of it."""
+        for number in range(16):
+            manifest = pod(f"pod-{number}", container("app", {}, {"cpu": "10m", "memory": "16Mi"}))
+            self.create(self.container(manifest, "app"))
+        late = self.container(LATE, "app")
+        trace = self.tmp / "trace"
+        command = ["strace", "-o", trace, "-e", "trace=openat2", "-e", "inject=openat2:delay_enter=5000",
+                   harness.CTL, "--config", self.config, "reconcile"]
+        with subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT) as slow:
+            try:
+                patience.expect(lambda: "podpod-" in trace.read_text(encoding="utf-8") if trace.exists() else False,
+                                "the reconciliation looks at a pod")
+                self.create(late)
+                self.assertIsNone(slow.poll(), "the start has waited for the whole reconciliation")
+            finally:
+                output = slow.communicate()[0]
+        self.assertEqual(slow.returncode, 0, output)
+        self.check(*self.running)
+        for made in list(self.running):
+            self.delete(made)
+
+
 class Removed(MendingCase):
     """Cgroups of podqos that another program has removed; processes have been moved away before."""
 
