@@ -23,12 +23,11 @@ constexpr std::string_view kMembers =
     "/linux/resources/unified/memory.low /linux/resources/unified/memory.high";
 constexpr std::string_view kHugepageLimits = "/linux/resources/hugepageLimits";
 
-/// A value that podqos has filled in, and what came with it: a member or element of an object or
-/// list.
+/// A value that podqos has filled in, and what came with it: the value itself, or the element of a
+/// list that it is in.
 struct Edited {
   const JsonNode* value;
   const JsonNode* item;
-  const JsonNode* container;
 };
 
 /// The value at a path such as "/linux/resources/cpu/shares", if podqos fills in such values.
@@ -42,13 +41,13 @@ std::optional<Edited> find_value(const JsonNode& root, std::string_view path) {
   if (parent != kHugepageLimits) {
     const JsonNode* const value = container->find(name);
     if (value == nullptr) return std::nullopt;
-    return Edited{.value = value, .item = value, .container = container};
+    return Edited{.value = value, .item = value};
   }
   for (const JsonNode& item : container->children) {
     const JsonNode* const size = item.find("pageSize");
     const JsonNode* const limit = item.find("limit");
     if (size != nullptr && size->text == name && limit != nullptr)
-      return Edited{.value = limit, .item = &item, .container = container};
+      return Edited{.value = limit, .item = &item};
   }
   return std::nullopt;
 }
@@ -58,8 +57,11 @@ Result<JsonTree> parse_config(std::string_view config) {
   constexpr auto kIsRead = [](std::string_view parent, std::string_view name) {
     return name != kEditRecord && is_container_name(parent, name);
   };
-  return parse_json_tree(config,
-                         {.bytes = kMaxConfigSize, .rules = JsonRules::kGo, .is_read = kIsRead});
+  PODQOS_ASSIGN(auto root, parse_json_tree(config, {.bytes = kMaxConfigSize,
+                                                    .rules = JsonRules::kGo,
+                                                    .is_read = kIsRead}));
+  merge_members(root);
+  return root;
 }
 
 /// Where a part of a text begins in it.
@@ -68,16 +70,17 @@ std::size_t begin_of(std::string_view part, std::string_view text) {
 }
 
 /// The text without a member or element, and the comma before it or, where it is the first, behind.
-std::string without(const JsonNode& container, const JsonNode& item, std::string_view text) {
-  const auto begin = [&](const JsonNode& node) {
-    return begin_of(node.raw_key.empty() ? node.raw : node.raw_key, text);
-  };
-  const auto end = [&](const JsonNode& node) { return begin_of(node.raw, text) + node.raw.size(); };
-  const JsonNode* const next = &item + 1;
-  const bool is_first = &item == &container.children.front();
-  const bool is_last = &item == &container.children.back();
-  const std::size_t from = is_first ? begin(item) : end(*(&item - 1));
-  const std::size_t to = is_first && !is_last ? begin(*next) : end(item);
+std::string without(const JsonNode& item, std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  std::size_t from = begin_of(item.raw_key.empty() ? item.raw : item.raw_key, text);
+  std::size_t to = begin_of(item.raw, text) + item.raw.size();
+  const std::size_t before = text.find_last_not_of(kSpace, from - 1);
+  const std::size_t behind = text.find_first_not_of(kSpace, to);
+  if (text[before] == ',') {
+    from = text.find_last_not_of(kSpace, before - 1) + 1;
+  } else if (text[behind] == ',') {
+    to = text.find_first_not_of(kSpace, behind + 1);
+  }
   return std::string{text}.erase(from, to - from);
 }
 
@@ -91,7 +94,7 @@ void take_back(const JsonNode& edit, std::string& text) {
   const auto found = root ? find_value(*root, at->text) : std::nullopt;
   if (!found || found->value->raw != is->raw) return;
   if (was == nullptr) {
-    text = without(*found->container, *found->item, text);
+    text = without(*found->item, text);
   } else {
     const std::string_view raw = found->value->raw;
     text.replace(begin_of(raw, text), raw.size(), was->raw);
@@ -105,7 +108,7 @@ std::optional<std::string> former_config(std::string_view config) {
   const auto root = parse_config(config);
   const JsonNode* const record = root ? root->find(kEditRecord) : nullptr;
   if (record == nullptr) return std::nullopt;
-  std::string former = without(*root, *record, config);
+  std::string former = without(*record, config);
   const auto edits =
       parse_json_tree(record->raw, {.bytes = kMaxRecordBytes, .rules = JsonRules::kGo});
   if (edits && edits->children.size() <= kMaxRecords) {

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -20,15 +21,42 @@ namespace {
 using Kind = JsonNode::Kind;
 using core::EngineResources;
 
-/// The objects and lists that are read, separated by spaces, behind the name of their parent: ""
-/// for the root and for elements.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kContainers{{
+/// Names of members, separated by spaces, behind the name of the object that they are in: "" for
+/// the root and for elements.
+using NamedMembers = std::pair<std::string_view, std::string_view>;
+/// The objects and lists that are read.
+constexpr std::array<NamedMembers, 5> kContainers{{
     {"", "process annotations hooks linux podqos.io/edits args"},  // args of a hook
     {"hooks", "prestart createRuntime poststop"},
     {"process", "env"},
     {"linux", "resources namespaces"},
     {"resources", "cpu memory pids hugepageLimits unified"},
 }};
+/// The other values that are read.
+constexpr std::array<NamedMembers, 5> kScalars{{
+    {"process", "oomScoreAdj"},
+    {"linux", "cgroupsPath"},
+    {"cpu", "shares quota period realtimeRuntime"},
+    {"memory", "limit reservation swap"},
+    {"pids", "limit"},
+}};
+
+/// Makes one of each two members of this name; see merge_members().
+void merge_repeated(std::vector<JsonNode>& members, std::string_view name) {
+  JsonNode* former = nullptr;
+  for (JsonNode& each : members) {
+    if (!is_named(each.key, name, MemberNames::kAnyCase)) continue;
+    const bool merged =
+        former != nullptr &&
+        (former->is_null() || (former->kind == each.kind && each.kind != Kind::kArray));
+    if (merged) {
+      each.children.insert(each.children.begin(), former->children.begin(), former->children.end());
+      former->raw = {};
+    }
+    former = &each;
+  }
+  std::erase_if(members, [](const JsonNode& each) { return each.raw.empty(); });
+}
 
 /// A number in linux.resources, and the fact that it is.
 struct ResourceField {
@@ -197,6 +225,17 @@ bool is_container_name(std::string_view parent, std::string_view name) {
   return false;
 }
 
+void merge_members(JsonNode& object) {
+  for (const std::span<const NamedMembers> table : {std::span{kContainers}, std::span{kScalars}}) {
+    for (auto [name, members] : table) {
+      while (is_named(object.key, name, MemberNames::kAnyCase) && !members.empty())
+        merge_repeated(object.children, read_until(members, ' '));
+    }
+  }
+  for (JsonNode& member : object.children)
+    if (member.kind == Kind::kObject) merge_members(member);
+}
+
 Result<OciConfig> OciConfig::parse(std::string_view text, MemberNames names) {
   OciConfig config;
   config.text = text;
@@ -204,6 +243,7 @@ Result<OciConfig> OciConfig::parse(std::string_view text, MemberNames names) {
   PODQOS_ASSIGN(config.tree, parse_json_tree(text, {.bytes = kMaxConfigSize,
                                                     .rules = JsonRules::kGo,
                                                     .is_read = is_container_name}));
+  if (names == MemberNames::kAnyCase) merge_members(config.tree);
   const JsonPlace root{config.tree, "config.json", text, names};
   PODQOS_TRY(root.expect(Kind::kObject));
   PODQOS_ASSIGN(const auto process, root.member("process", Kind::kObject));

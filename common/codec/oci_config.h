@@ -26,6 +26,14 @@ constexpr std::string_view kEditRecord = "podqos.io/edits";
 /// called `parent`: JsonBounds::is_read.
 [[nodiscard]] bool is_container_name(std::string_view parent, std::string_view name);
 
+/// Makes one of the members that an object has several times, in any case, as Go's encoding/json
+/// does, which decodes each into what it has of the former ones: the members of objects come
+/// together, of other values the last counts. The node has the bytes of the last one, so that what
+/// is written there is what Go ends up with. Members stay repeated where Go is less clear: lists,
+/// null behind a value (some fields keep the value), and the keys of maps.
+/// @param object  the root of a config.json, or an object in it
+void merge_members(JsonNode& object);
+
 /// A parsed config.json (OCI runtime-spec, config.md): the facts that podqos uses, and the values
 /// that it may change.
 struct OciConfig {
@@ -34,7 +42,8 @@ struct OciConfig {
   /// @return kTooLarge (kMaxConfigSize bytes, kMaxJsonDepth levels, kMaxJsonValues values
   /// that are read, kMaxKnownAnnotations, kMaxAnnotationSize), or kInvalidArgument with path and
   /// position if the text is not a JSON object, a member that podqos reads has the wrong type or is
-  /// repeated (parsers differ in which one they use), or cgroupsPath has control bytes.
+  /// repeated (parsers differ in which one they use; but see merge_members()), or cgroupsPath has
+  /// control bytes.
   static Result<OciConfig> parse(std::string_view text, MemberNames names = MemberNames::kAnyCase);
 
   core::ContainerFacts facts;  ///< id and bundle are filled in by the caller
@@ -44,7 +53,7 @@ struct OciConfig {
   /// The same for poststop.
   bool has_poststop_hook = false;
   std::string_view text;  ///< what was parsed
-  JsonTree tree;
+  JsonTree tree;          ///< after merge_members() if names are kAnyCase
   MemberNames names = MemberNames::kAnyCase;
 };
 

@@ -82,10 +82,10 @@ class SplicePlanner {
   void add_to(std::string_view container, const std::string& joined) {
     const JsonNode* const node = config_.tree.at(container, config_.names);
     if (node != nullptr && !node->is_null()) {
-      // After the last member, before the white space in front of the closing bracket.
+      // After the last member, before the white space in front of the closing bracket. The children
+      // may be those of an earlier object of this name.
       const std::size_t last = node->raw.find_last_not_of(" \t\r\n", node->raw.size() - 2);
-      return replace(node->raw.substr(last + 1, 0),
-                     node->children.empty() ? joined : cat(",", joined));
+      return replace(node->raw.substr(last + 1, 0), last == 0 ? joined : cat(",", joined));
     }
     const bool list = container == kHugepageLimits || container.starts_with("/hooks/");
     put(node, container, list ? cat("[", joined, "]") : cat("{", joined, "}"));

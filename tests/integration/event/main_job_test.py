@@ -161,6 +161,25 @@ class ContainerValues(harness.TestCase):
         self.assert_values(path, quota=20000, period=50000, memory=100 * MI, pids=9)
         self.assert_oom(pid, 123)
 
+    def test_spellings_beside_each_other(self):
+        """What the runtime makes of members that differ in case alone, is what the engine has set: Go merges them, crun
+        passes over those that it does not know. Beside it the rest is filled in, also at a second start."""
+        bundle = self.bundle(BURSTABLE, "app")
+        bundle.config["linux"]["cgroupsPath"] = f"{self.elsewhere}/app"
+        bundle.resources["cpu"] = {"shares": 77, "quota": 50000, "period": 100000}
+        bundle.resources["CPU"] = {"Shares": 88}
+        bundle.config["Linux"] = {"resources": {"pids": {}}}
+        name, shares = self.container_id("app"), 88 if self.kind == "runc" else 77
+        self.plain.launch(name, bundle.save())
+        self.assert_container_share(f"{self.elsewhere}/app", shares)
+        self.assert_values(f"{self.elsewhere}/app", quota=50000, period=100000)
+        for _ in range(2):
+            self.plain.delete(name)
+            pid = self.wrapper.launch(name, bundle)
+            path = self.assert_placed(pid, self.pod_path("burstable", "burstable-1"))
+            self.assert_container_share(path, shares)
+            self.assert_values(path, quota=50000, period=100000, memory=2 * GI, pids=200)
+
     def test_unlimited_by_the_engine_stays_unlimited(self):
         bundle = self.bundle(BURSTABLE, "app")
         bundle.resources.update({"memory": {"limit": -1}})

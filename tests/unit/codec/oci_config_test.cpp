@@ -200,25 +200,24 @@ struct Refused {
 
 TEST(OciConfig, RefusesWhatParsersReadDifferentlyOrNotAtAll) {
   const std::vector<Refused> cases = {
-      {R"({"linux":{},"linux":{}})", "linux at byte 13: member is repeated"},
-      {R"({"linux":{"cgroupsPath":"/a","cgroupsPath":"/b"}})", "linux.cgroupsPath"},
-      {R"({"linux":{"resources":null,"resources":{}}})", "linux.resources at"},
-      {R"({"linux":{"resources":{"cpu":{},"cpu":{}}}})", "linux.resources.cpu at"},
-      {R"({"linux":{"resources":{"memory":{"limit":1,"limit":1}}}})",
+      {R"({"linux":{},"linux":null})", "linux at byte 13: member is repeated"},
+      {R"({"linux":{"cgroupsPath":"/a","CgroupsPath":null}})", "linux.cgroupsPath"},
+      {R"({"linux":{"resources":{}},"Linux":{"resources":null}})", "linux.resources at byte 36"},
+      {R"({"linux":{"resources":{"cpu":{},"cpu":5}}})", "linux.resources.cpu at"},
+      {R"({"linux":{"resources":{"pids":{"limit":1},"Pids":{"limit":null}}}})",
+       "linux.resources.pids.limit"},
+      {R"({"linux":{"resources":{"memory":{"limit":1,"limit":"1"}}}})",
        "linux.resources.memory.limit"},
-      {R"({"linux":{"resources":{"pids":{},"pids":{}}}})", "linux.resources.pids"},
       {R"({"linux":{"resources":{"hugepageLimits":[],"hugepageLimits":[]}}})",
        "linux.resources.hugepageLimits"},
       {R"({"linux":{"resources":{"hugepageLimits":[{"limit":1,"limit":2}]}}})",
        "hugepageLimits[0].limit at byte 53: member is repeated"},
       {R"({"linux":{"resources":{"unified":{"a":"1","a":"2"}}}})", "linux.resources.unified"},
-      {R"({"process":{"oomScoreAdj":1,"\u006fomScoreAdj":1}})", "process.oomScoreAdj"},
       {R"({"hooks":{"poststop":[],"poststop":[]}})", "hooks.poststop"},
-      {R"({"annotations":{},"annotations":{}})", "annotations at"},
       {R"({"annotations":{"podqos.io/pod":"","podqos.io/pod":""}})",
        "annotations.podqos.io/pod at byte 36: member is repeated"},
-      {R"({"linux":{},"Linux":{}})", "linux at byte 13: member is repeated"},
-      {R"({"linux":{"resources":{"CPU":{},"cpu":{}}}})", "linux.resources.cpu at"},
+      {R"({"annotations":{"podqos.io/pod":""},"Annotations":{"podqos.io/pod":""}})",
+       "annotations.podqos.io/pod"},
       // Wrong types.
       {"[]", "config.json at byte 1: expected an object, found array"},
       {"null", "config.json at byte 1: expected an object, found null"},
@@ -266,6 +265,55 @@ TEST(OciConfig, ReadsMembersInAnyCaseAsGoDoes) {
   EXPECT_EQ(config->facts.resources.hugepages, (core::HugePageLimits{{"2MB", Bytes{9}}}));
   EXPECT_EQ(config->facts.oom_score_adj, 5);
   EXPECT_TRUE(config->has_poststop_hook);
+}
+
+struct MergedCase {
+  std::string text;
+  std::string once;  ///< what specs.Spec is after encoding/json has decoded the text
+};
+
+/// As runc 1.1.5 does, by Go 1.19.
+TEST(OciConfig, MergesMembersThatAreRepeatedAsGoDoes) {
+  const std::vector<MergedCase> cases = {
+      {R"({"linux":{"resources":{"cpu":{"shares":2,"quota":9},"CPU":{"Shares":512}}}})",
+       R"({"linux":{"resources":{"cpu":{"shares":512,"quota":9}}}})"},
+      {R"({"linux":{"resources":{"CPU":{"shares":512,"shares":0},"cpu":{"period":7}}}})",
+       R"({"linux":{"resources":{"cpu":{"shares":0,"period":7}}}})"},
+      {R"({"linux":{"cgroupsPath":"/a","resources":{"memory":{"limit":1,"swap":3}}},"LINUX":{},)"
+       R"("Linux":{"cgroupspath":"/b","resources":{"memory":{"limit":2},"pids":{"limit":5}}}})",
+       R"({"linux":{"cgroupsPath":"/b","resources":{"memory":{"limit":2,"swap":3},)"
+       R"("pids":{"limit":5}}}})"},
+      {R"({"linux":null,"Linux":{"resources":{"cpu":null,"cpu":{"shares":null,"shares":3}}}})",
+       R"({"linux":{"resources":{"cpu":{"shares":3}}}})"},
+      {R"({"process":{"oomScoreAdj":1,"\u006fomScoreAdj":4},"Process":{}})",
+       R"({"process":{"oomScoreAdj":4}})"},
+      {R"({"annotations":{"podqos.io/pod-uid":"a"},"Annotations":{"podqos.io/container":"b"}})",
+       R"({"annotations":{"podqos.io/pod-uid":"a","podqos.io/container":"b"}})"},
+      {R"({"linux":{"resources":{"unified":{"a":"1"},"Unified":{"A":"2"}}}})",
+       R"({"linux":{"resources":{"unified":{"a":"1","A":"2"}}}})"},
+  };
+  for (const auto& [text, once] : cases) {
+    const auto config = OciConfig::parse(text);
+    ASSERT_TRUE(config) << text << config.error().message;
+    EXPECT_EQ(config->facts, OciConfig::parse(once)->facts) << text;
+    EXPECT_NE(config->facts, core::ContainerFacts{});
+  }
+  const auto hooks = OciConfig::parse(
+      R"({"hooks":{"prestart":[{"path":"/podqos-hook"}]},"Hooks":{"poststop":[{"path":"/podqos-hook"}]}})");
+  ASSERT_TRUE(hooks) << hooks.error().message;
+  EXPECT_TRUE(hooks->has_create_hook && hooks->has_poststop_hook);
+}
+
+/// As libocispec does, crun's parser.
+TEST(OciConfig, PassesOverOtherCasesWhereNamesAreExact) {
+  const auto config = OciConfig::parse(
+      R"({"linux":{"resources":{"cpu":{"shares":2},"CPU":{"shares":512}}}})", MemberNames::kExact);
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->facts.resources.cpu_shares, 2);
+  const auto repeated =
+      OciConfig::parse(R"({"linux":{"resources":{"cpu":{},"cpu":{}}}})", MemberNames::kExact);
+  ASSERT_FALSE(repeated);
+  EXPECT_THAT(repeated.error().message, HasSubstr("linux.resources.cpu at byte 33"));
 }
 
 TEST(OciConfig, BoundsSizeDepthAndAnnotations) {

@@ -141,6 +141,10 @@ TEST(FormerConfig, IsToTheByteWhatWasEdited) {
         R"("unified":{"memory.max":"0"} },"cgroupsPath":"/\u0061"}})",
         R"({"Process":{"oomscoreadj":0},"LINUX":{"Resources":{"CPU":{"Burst":1,)"
         R"("Shares":0},"Memory":{},"Pids":{},"HugepageLimits":[],"Unified":{}}}})",
+        R"({"process":{"oomScoreAdj":1},"Process":{"oomScoreAdj":0},"linux":{"cgroupsPath":"/a",)"
+        R"("resources":{"cpu":{"shares":2}}},"Linux":{"resources":{"CPU":{},"cpu":{"x":1},)"
+        R"("memory":{"x":1},"Memory":{ },"pids":{},"hugepageLimits":[],"unified":{},)"
+        R"("Unified":{}}}})",
         R"({"pro\u0063ess":{},"l\u0069nux":{"re\u0073ources":{"c\u0070u":{},"memory":{},)"
         R"("pids":{},"hugepage\u004cimits":[],"uni\u0066ied":{}}}})"}) {
     const std::string after = edited(before);
