@@ -12,7 +12,8 @@ enum class Outcome : std::uint8_t {
   kOk,
   kWarning,  ///< works, but perhaps not as meant
   kProblem,  ///< does not work
-  kSkipped,  ///< does not concern this machine, or cannot be found out
+  /// Does not concern this machine, cannot be found out, or is mere advice.
+  kSkipped,
 };
 
 /// One thing that `podqosctl doctor` has looked at.

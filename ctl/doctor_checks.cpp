@@ -180,6 +180,12 @@ Checks check_configuration(const app::ConfigurationReport& configuration) {
   checks.push_back({"configuration", "enabled", enabled ? kOk : kWarning,
                     enabled ? "podqos is on" : std::string{kSwitchedOff},
                     enabled ? "" : "remove \"enabled\": false"});
+  const auto pids = configuration.settings.pod_pids_limit;
+  checks.push_back({"configuration", "pids", pids ? kOk : kSkipped,
+                    pids ? cat("a pod has at most ", *pids, " processes")
+                         : "podPidsLimit is not set: a pod may take all processes of the node, "
+                           "which then cannot fork either",
+                    pids ? "" : "set podPidsLimit, such as 4096"});
   return checks;
 }
 

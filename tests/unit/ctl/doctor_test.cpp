@@ -77,9 +77,13 @@ TEST(CheckKernel, NeedsPressureForEvictionOnly) {
 }
 
 TEST(CheckConfiguration, TellsErrorsAndWhatIsNotRead) {
-  EXPECT_EQ(shown(check_configuration({})),
-            "files ok: no files: the built-in settings count\nenabled ok: podqos is on\n");
+  EXPECT_EQ(
+      shown(check_configuration({})),
+      "files ok: no files: the built-in settings count\nenabled ok: podqos is on\n"
+      "pids skipped: podPidsLimit is not set: a pod may take all processes of the node, which "
+      "then cannot fork either → set podPidsLimit, such as 4096\n");
   app::ConfigurationReport report;
+  report.settings.pod_pids_limit = 512;
   report.settings.enabled = false;
   report.source = app::SettingsSource::kLastValid;
   report.errors = {"/etc/podqos/podqos.json: scope: expected one of pods, annotated, all"};
@@ -92,7 +96,8 @@ TEST(CheckConfiguration, TellsErrorsAndWhatIsNotRead) {
       "conf.d end in .json → mv /etc/podqos/conf.d/20-site.yaml "
       "/etc/podqos/conf.d/20-site.json\n"
       "enabled warning: podqos is switched off by \"enabled\": false: new containers start "
-      "unmanaged, and earlier ones are released when they end → remove \"enabled\": false\n");
+      "unmanaged, and earlier ones are released when they end → remove \"enabled\": false\n"
+      "pids ok: a pod has at most 512 processes\n");
 }
 
 TEST(CheckWeights, ComparesTheSettingWithTheRuntime) {
