@@ -2,10 +2,11 @@
 
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -17,10 +18,13 @@
 #include "common/codec/annotations.h"
 #include "common/core/pods/grants.h"
 #include "common/core/pods/pod_name.h"
+#include "common/core/pods/pod_values.h"
+#include "common/core/pods/resize.h"
 #include "common/sys/directory.h"
 #include "common/sys/file_lock.h"
 #include "ctl/command.h"
 #include "ctl/configure/program.h"
+#include "ctl/engine_update.h"
 #include "ctl/inventory_view.h"
 #include "ctl/json.h"
 #include "ctl/progress.h"
@@ -43,25 +47,6 @@ struct ResizeOptions {
   std::string runtime;       ///< "": those of the settings
   std::string runtime_root;  ///< "": known_roots()
 };
-
-/// Where a container's bundle lies under engines that keep limits of their own, and the command
-/// that changes both these and the container.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kEngineCommands = {{
-    {"/moby/", "docker update"},
-    {"/k8s.io/", "crictl update"},
-    {"/run/containers/storage/", "crictl update"},
-    {"/containers/storage/", "podman update"},
-    {"/io.containerd.", "nerdctl update"},
-}};
-
-/// The engine's command for a container; "" if no engine is known to have it.
-std::string engine_command(const core::ContainerRecord& container) {
-  for (const auto& [part, command] : kEngineCommands) {
-    if (container.bundle.contains(part)) return cat(command, " ", printable(container.id));
-  }
-  // NRI names no bundle.
-  return container.bundle.empty() ? cat("crictl update ", printable(container.id)) : "";
-}
 
 /// The directories in which runtimes keep the state of their containers unless they are told
 /// otherwise, and those that Docker and containerd, by namespace, tell them.
@@ -123,7 +108,7 @@ Result<app::UpdateContainer> find_runtime(const ResizeOptions& options,
       if (has_container(runtime, root, container)) return runtime_at(runtime, root, container.id);
     }
   }
-  const std::string engine = engine_command(container);
+  const std::string_view engine = engine_command(container);
   return fail(ErrorCode::kNotFound,
               cat("none of the runtimes ", join(runtimes, ", "), " has it in ", join(roots, ", "),
                   ": name its runtime with --runtime and the --root of it with --runtime-root",
@@ -181,6 +166,49 @@ std::string text_of(const core::PodRecord& pod, const Json& done) {
              amounts_in(done, "requests"), "; limits ", amounts_in(done, "limits"));
 }
 
+/// A container's values after a resize. Those of a pod as a whole are the limits of its only
+/// container as well, of which its engine may have lower ones.
+Result<core::CgroupValues> new_values(const core::RequestedResize& done,
+                                      const core::ContainerRecord& container, bool told,
+                                      const core::Settings& settings) {
+  const core::PodRecord& pod = done.after;
+  const core::PodConfigParams params = core::pod_config_params(settings);
+  const core::Container* const known = core::find_container(pod.pod, container.name);
+  if (told && known != nullptr) return core::container_cgroup_values(pod.pod, *known, params);
+  if (!done.container.empty() || pod.containers.size() > 1) return core::CgroupValues{};
+  PODQOS_ASSIGN(auto values, core::container_cgroup_values(pod.pod, {}, params));
+  values.cpu_shares.reset();
+  return values;
+}
+
+/// Says with what the engines of a resized pod's containers start them again.
+/// @param told  the containers whose runtimes were
+Status warn_of_restart(const core::RequestedResize& done,
+                       std::span<const core::ContainerRecord> told,
+                       const core::Settings& settings) {
+  const core::PodRecord& pod = done.after;
+  bool stated = false;
+  for (const core::ContainerRecord& each : pod.containers) {
+    if (engine_command(each).empty()) continue;
+    const bool inferred = core::has_inferred_resources(pod, each);
+    stated = stated || !inferred;
+    const bool is_told = std::ranges::find(told, each.id, &core::ContainerRecord::id) != told.end();
+    PODQOS_ASSIGN(const auto values, new_values(done, each, is_told, settings));
+    const std::string update =
+        engine_update(each, engine_resources(each, !inferred, values), values);
+    if (!update.empty())
+      warn(cat("container ", core::display_name(each),
+               ": its engine has limits of its own, and starts it again with them: tell it the "
+               "new ones: ",
+               update));
+  }
+  if (stated)
+    warn(cat("pod ", core::display_name(pod),
+             ": its annotations state its resources, and count again when its engine starts a "
+             "container of it again: make it anew with other annotations, to keep these"));
+  return {};
+}
+
 /// Executes runtimes, which need all capabilities and system calls, so drops none.
 Result<int> run_resize(ResizeOptions& options, const Cli& cli) {
   core::Resources& wanted = options.resize.request.wanted;
@@ -219,14 +247,8 @@ Result<int> run_resize(ResizeOptions& options, const Cli& cli) {
   if (!done) return fail(for_root(Error{done.error()}.with_context(name)));
   if (const auto words = core::describe_uncounted(done->after, settings))
     warn(cat(name, ": ", *words));
-  for (const core::ContainerRecord& container : told) {
-    if (const std::string engine = engine_command(container); !engine.empty())
-      warn(
-          cat("the engine has limits of its own for the container, which count when it restarts "
-              "it: tell it the same by ",
-              engine));
-  }
   const Json report = report_of(*done, !told.empty());
+  if (report.at("changed") == true) PODQOS_TRY(warn_of_restart(*done, told, settings));
   return print(cat(options.output.is_json() ? dump(report) : text_of(pod, report), "\n"));
 }
 

@@ -236,14 +236,12 @@ EngineResources find_update(const PodRecord& record, const ContainerRecord& cont
   return update;
 }
 
-namespace {
-
-/// Whether a container's resources are those of its engine, and not stated by annotations. The
-/// class tells of them where a former release has written the record.
 bool has_inferred_resources(const PodRecord& record, const ContainerRecord& container) {
   return !record.kubelets_own && !record.complete && !container.stated &&
          record.class_source != ClassSource::kShortForms;
 }
+
+namespace {
 
 std::string memory_text(std::int64_t limit) {
   return cat("memory limit ", limit > 0 ? format_amount(Bytes{limit}) : "unlimited");

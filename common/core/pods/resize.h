@@ -70,6 +70,11 @@ struct NodeRules {
 [[nodiscard]] EngineResources find_update(const PodRecord& record, const ContainerRecord& container,
                                           const HeldResources& held, const NodeRules& node);
 
+/// Whether a container's resources are those of its engine, and not stated by annotations. The
+/// class tells of them where a former release has written the record.
+[[nodiscard]] bool has_inferred_resources(const PodRecord& record,
+                                          const ContainerRecord& container);
+
 /// Takes what runtimes have changed of running containers (`runc update`, `docker update`) as
 /// updates of the engine, see apply_resize(): the values that differ from what podqos knows that
 /// the runtime was given, lower ones as well. A pod whose annotations state its resources keeps

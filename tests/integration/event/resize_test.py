@@ -198,6 +198,37 @@ class Resizes:
         self.assertEqual(self.resize("--container", "app", *TWICE, root=False).stderr, "")
         self.assert_pod(300, 320 * MI, 160 * MI)
 
+    def engine_bundle(self, **annotations):
+        """A bundle where Docker has them, whose container Docker limits to 200m and 128Mi."""
+        name = self.container_id("app")
+        made = oci.Bundle(self.tmp / "moby" / name, self.kind)
+        made.annotations.update({"podqos.io/pod-uid": "resized", "podqos.io/container": "app", **annotations})
+        made.resources.update({"cpu": {"quota": 20_000, "period": 100_000},
+                               "memory": {"limit": 128 * MI, "swap": 256 * MI}})
+        self.wrapper.launch(name, made.save())
+        return name, f"docker update --cpus 0.400 --memory {192 * MI} --memory-swap {320 * MI} {name}"
+
+    def test_limits_of_its_engine(self):
+        """They are the ones that count at a restart, and are told the whole command."""
+        _, update = self.engine_bundle()
+        said = self.resize("--limits", "cpu=400m,memory=192Mi").stderr
+        self.assertIn(update, said)
+        self.assertNotIn("annotations", said)
+
+    def test_limits_of_annotations(self):
+        """They count again at a restart; Docker has limits of its own beside them, or none."""
+        name, update = self.engine_bundle(**{"podqos.io/requests": "cpu=50m,memory=64Mi"})
+        said = self.resize("--limits", "cpu=400m,memory=192Mi").stderr
+        self.assertIn("annotations", said)
+        self.assertIn(update, said)
+        self.wrapper.delete(name)
+        made = oci.Bundle(self.tmp / "moby" / "annotated", self.kind)
+        made.annotations.update(self.podqos.annotations(TWO, "app"))
+        self.wrapper.launch(self.container_id("app"), made.save())
+        said = self.resize("--container", "app", *TWICE).stderr
+        self.assertIn("annotations", said)
+        self.assertNotIn("docker update", said)
+
     def test_refusals(self):
         name, _ = self.place(TWO, "app")
         self.place(TWO, "log")
