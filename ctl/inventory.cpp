@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "common/app/memory_qos.h"
 #include "common/app/oom_kills.h"
 #include "common/base/path.h"
 #include "common/base/text.h"
@@ -186,6 +187,9 @@ class Inventory {
     add_values(json, cgroup, rule.cpu_shares);
     json["oomKills"] = app::count_oom_kills(cgroups_, record);
     json["containers"] = containers_json(name, record);
+    for (const std::string& words :
+         app::describe_memory_qos(cgroups_, record, core::memory_qos_params(settings_, capacity_)))
+      note("values", name, words);
     return json;
   }
 

@@ -76,12 +76,27 @@ void log_raise(Transaction& transaction, const std::string& label, core::Event e
   transaction.event(core::LogLevel::kWarning, std::move(event), cat(label, ": "));
 }
 
-void follow_container(Transaction& transaction, const core::PodRecord& record,
-                      core::ContainerRecord& container, const core::MemoryQosParams& params) {
+/// What podqos gives the container now; nullopt where Memory QoS is off, and was taken back.
+std::optional<core::MemoryQos> given_to(const core::PodRecord& record,
+                                        const core::ContainerRecord& container,
+                                        const core::MemoryQosParams& params) {
   const core::MemoryQos given = core::next_memory_qos(
       container.memory_qos, core::container_memory_qos(record, container.name, params));
-  // Switched off, and taken back already.
-  if (!params.enabled() && given == container.memory_qos) return;
+  if (!params.enabled() && given == container.memory_qos) return std::nullopt;
+  return given;
+}
+
+/// Whether podqos gives it Memory QoS, and it runs.
+bool has_memory_qos(const core::PodRecord& record, const core::ContainerRecord& container) {
+  return !record.kubelets_own && container.memory_qos != core::MemoryQos{} &&
+         container.state == core::ContainerState::kLive;
+}
+
+void follow_container(Transaction& transaction, const core::PodRecord& record,
+                      core::ContainerRecord& container, const core::MemoryQosParams& params) {
+  const auto next = given_to(record, container, params);
+  if (!next) return;
+  const core::MemoryQos& given = *next;
   const std::string label = cat(core::name_of(record), ", container ", printable(container.name));
   const auto cgroups = cgroups_of(transaction.machine(), container);
   core::MemoryQos wanted = given;
@@ -110,14 +125,31 @@ void follow_container(Transaction& transaction, const core::PodRecord& record,
 }  // namespace
 
 void follow_memory_qos(Transaction& transaction, core::PodRecord& record) {
-  if (record.kubelets_own) return;
   const core::MemoryQosParams params =
       core::memory_qos_params(transaction.settings(), transaction.capacity());
-  for (core::ContainerRecord& container : record.containers) {
-    const bool given = container.memory_qos != core::MemoryQos{};
-    if (given && container.state == core::ContainerState::kLive)
-      follow_container(transaction, record, container, params);
+  for (core::ContainerRecord& container : record.containers)
+    if (has_memory_qos(record, container)) follow_container(transaction, record, container, params);
+}
+
+std::vector<std::string> describe_memory_qos(cgroup::Machine& machine,
+                                             const core::PodRecord& record,
+                                             const core::MemoryQosParams& params) {
+  std::vector<std::string> found;
+  for (const core::ContainerRecord& container : record.containers) {
+    if (!has_memory_qos(record, container)) continue;
+    auto wanted = given_to(record, container, params);
+    if (!wanted) continue;
+    const auto& throttling = container.throttling;
+    if (wanted->high == container.memory_qos.high && throttling && throttling->raised)
+      wanted->high = throttling->raised;
+    for (const cgroup::CgroupView& cgroup : cgroups_of(machine, container)) {
+      for (const std::string& words :
+           cgroup::memory_qos_differences(cgroup, core::unified_values(*wanted), params.page_size))
+        found.push_back(cat("container ", core::display_name(container), ", cgroup ", cgroup.path(),
+                            ": ", words));
+    }
   }
+  return found;
 }
 
 void complete_memory_qos(Transaction& transaction, const core::PodRecord& record,

@@ -1,8 +1,13 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "common/app/log.h"
 #include "common/app/transaction.h"
 #include "common/base/error.h"
+#include "common/cgroup/machine.h"
+#include "common/core/kubernetes/memory_qos.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
 
@@ -20,6 +25,13 @@ void follow_memory_qos(Transaction& transaction, core::PodRecord& record);
 /// saves.
 void complete_memory_qos(Transaction& transaction, const core::PodRecord& record,
                          core::ContainerRecord& container);
+
+/// Which values of the pod's running containers follow_memory_qos() would write, one clause for
+/// each: "container web, cgroup /…/web.scope: memory.low is 0, the rule says 64Mi". A memory.high
+/// that it has raised is right.
+[[nodiscard]] std::vector<std::string> describe_memory_qos(cgroup::Machine& machine,
+                                                           const core::PodRecord& record,
+                                                           const core::MemoryQosParams& params);
 
 /// Does the same as follow_memory_qos() for the pods with containers whose throttling has begun or
 /// ended, or lasts too long. Takes no lock if there are none.

@@ -314,6 +314,19 @@ core::HeldResources held_by(Machine& machine, const core::ContainerRecord& conta
   return held;
 }
 
+std::vector<std::string> memory_qos_differences(const CgroupView& cgroup,
+                                                const core::UnifiedValues& rule, Bytes page_size) {
+  std::vector<std::string> found;
+  for (const auto& [file, value] : rule) {
+    const auto amount = cgroup.protection(file);
+    const Bytes ruled{value == "max" ? kInt64Max : parse_int(value).value_or(0)};
+    if (amount && amount->value() / page_size.value() != ruled.value() / page_size.value())
+      found.push_back(cat(file, " is ", shown_protection(*amount), ", the rule says ",
+                          shown_protection(ruled)));
+  }
+  return found;
+}
+
 std::vector<std::string> differences(const CgroupView& cgroup, const core::CgroupValues& rule,
                                      core::WeightFormula formula, Bytes page_size) {
   using Number = std::optional<std::int64_t>;
@@ -346,13 +359,8 @@ std::vector<std::string> differences(const CgroupView& cgroup, const core::Cgrou
     };
     differ("memory limit", amount(limit), amount(wanted));
   }
-  for (const auto& [file, value] : rule.unified) {
-    // Memory QoS, in bytes.
-    const auto amount = cgroup.protection(file);
-    const Bytes ruled{parse_int(value).value_or(0)};
-    if (amount && pages(amount->value()) != pages(ruled.value()))
-      differ(file, shown_protection(*amount), format_amount(ruled));
-  }
+  for (std::string& words : memory_qos_differences(cgroup, rule.unified, page_size))
+    found.push_back(std::move(words));
   if (rule.pids_limit && cgroup.pids()) compare("pids.max", cgroup.pids_limit(), rule.pids_limit);
   compare_io_weights(cgroup.machine(), cgroup.path(), rule, found);
   return found;

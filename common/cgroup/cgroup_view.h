@@ -147,6 +147,11 @@ class CgroupView {
                                                    const core::CgroupValues& rule,
                                                    core::WeightFormula formula, Bytes page_size);
 
+/// The same of memory.min, memory.low and memory.high alone.
+[[nodiscard]] std::vector<std::string> memory_qos_differences(const CgroupView& cgroup,
+                                                              const core::UnifiedValues& rule,
+                                                              Bytes page_size);
+
 /// Whether podqos has written the weight of `cgroup`. If the setting is gone, the cgroup must get
 /// the kernel's default once more.
 [[nodiscard]] bool has_io_weight(Machine& machine, const std::string& cgroup);

@@ -3,6 +3,8 @@
 Expected values follow from KEP-2570; those of tiers from pkg/kubelet/cm/qos_container_manager_linux.go setMemoryQoS.
 """
 
+import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -15,6 +17,7 @@ import machine as machines  # noqa: E402
 import metrics  # noqa: E402
 import nri_peer  # noqa: E402
 import patience  # noqa: E402
+from systemd_driver import SystemdDriver  # noqa: E402
 
 MI = harness.MI
 ON_V2 = machines.Machine().version("memory") == 2 and machines.Machine().version("cpu") == 2
@@ -126,7 +129,7 @@ class Values(MemoryCase):
         for path in (cgroup, self.pod_path("burstable", "burstable"), self.tier_path("burstable")):
             pathlib.Path(mount + path, "memory.low").write_text("0", encoding="ascii")
         warnings = self.podqos.ctl_json("status")["warnings"]
-        self.assertEqual(len([line for line in warnings if "memory.low is 0" in line]), 2, warnings)
+        self.assertEqual(len([line for line in warnings if "memory.low is 0" in line]), 3, warnings)
         self.podqos.ctl("reconcile")
         self.assertEqual(self.held(cgroup), ("0", str(64 * MI), self.HIGH))
         self.assert_tree(64 * MI, 64 * MI)
@@ -171,6 +174,34 @@ class Values(MemoryCase):
         self.podqos.ctl("reconcile")
         self.assertEqual(self.held(cgroup), ("0", str(64 * MI), self.HIGH))
         self.assertEqual(self.held(self.pod_path("burstable", "updated")), ("0", str(64 * MI), "max"))
+
+
+@harness.for_each_runtime
+@unittest.skipUnless(ON_V2 and os.path.isdir("/run/systemd/system"), "systemd does not run this machine with cgroup v2")
+class Scope(SystemdDriver, MemoryCase):
+    """With systemd's driver, where crun 1.8 has a cgroup of its own below the scope, whose values count as well."""
+
+    settings = TIERED
+
+    def test_status_and_reconcile_agree(self):
+        self.use_driver()
+        _, pid = self.launch(self.BURSTABLE, "app")
+        scope = machines.container_cgroup_of(pid)
+        cgroups = {scope, machines.cgroup_of(pid)}
+        for cgroup in cgroups:
+            self.assertEqual(self.held(cgroup), ("0", str(64 * MI), self.HIGH))
+        self.assertEqual(self.podqos.ctl_json("status")["warnings"], [])
+        self.assertEqual(self.podqos.ctl_json("reconcile", "--dry-run")["changes"], [])
+        for cgroup in cgroups:
+            pathlib.Path(self.machine.hierarchy("memory").mount + cgroup, "memory.low").write_text("0", encoding="ascii")
+        warnings = self.podqos.ctl_json("status")["warnings"]
+        self.assertEqual(len(warnings), len(cgroups), warnings)
+        for cgroup in cgroups:
+            self.assertTrue(any(f"cgroup {cgroup}: memory.low is 0, the rule says 64Mi" in line for line in warnings), warnings)
+        # systemd writes memory.oom.group along with it.
+        changes = [change for change in self.podqos.ctl_json("reconcile")["changes"] if "memory.low" in json.dumps(change)]
+        self.assertEqual(len(changes), len(cgroups), changes)
+        self.assertEqual(self.podqos.ctl_json("status")["warnings"], [])
 
 
 @harness.for_each_runtime

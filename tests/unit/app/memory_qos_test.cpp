@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "common/codec/record_json.h"
@@ -110,6 +111,23 @@ TEST(MemoryQosOfAScope, IsThereFromTheStart) {
   EXPECT_EQ(node.file(scope, "memory.low"), "67108864");
   EXPECT_EQ(node.file(scope, "memory.high"), kRule);
   EXPECT_TRUE(node.preview()->report.changes.empty());
+
+  // What status says is what reconcile would write.
+  const auto described = [&] {
+    cgroup::FakeMachine machine{
+        node.tree, [](const std::string& change) { return Status{fail(ErrorCode::kIo, change)}; }};
+    return describe_memory_qos(machine, *codec::parse_pod_record(node.records.pods.at("a")),
+                               {.reserves = true, .throttling_thousandths = 500});
+  };
+  EXPECT_THAT(described(), testing::IsEmpty());
+  node.tree.cgroups.at(scope).files["memory.low"] = "0";
+  below["memory.high"] = "max";
+  EXPECT_THAT(described(),
+              testing::ElementsAre(
+                  cat("container web, cgroup ", scope, ": memory.low is 0, the rule says 64Mi"),
+                  cat("container web, cgroup ", scope,
+                      "/container: memory.high is max, the rule says 96Mi")));
+  EXPECT_EQ(node.preview()->report.changes.size(), 2U);
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr std::int64_t kMebibyte = 1LL << 20U;
 
@@ -160,16 +161,16 @@ class ViewedPod : public ::testing::Test {
     record_.cgroup = "/pod";
     record_.qos_class = core::QosClass::kBurstable;
   }
-  /// The pod of an inventory.
-  Json pod() {
+  Json pod() { return inventory()["pods"][0]; }
+  Json inventory() {
     const NodeRecords records{.tiers = {}, .pods = {record_}, .warnings = {"a \"quoted\" \xff"}};
     app::ConfigurationReport configuration;
     configuration.settings = settings_;
     auto inventory = inventory_json(configuration, records, machine_);
     if (!inventory) ADD_FAILURE() << inventory.error().message;
-    const Json shown = Json::parse(dump(inventory.value_or(Json{})));
+    Json shown = Json::parse(dump(inventory.value_or(Json{})));
     EXPECT_EQ(shown["warnings"][0], "a \"quoted\" \xef\xbf\xbd");
-    return shown["pods"][0];
+    return shown;
   }
 
   core::Settings settings_;
@@ -231,6 +232,36 @@ TEST_F(ViewedPod, ShowsBurstAndMemoryQosOfAContainer) {
   EXPECT_EQ(shown["cpuBurstUs"], 10'000);
   EXPECT_EQ(shown["memoryLowBytes"], 4096);
   EXPECT_EQ(shown["memoryHighBytes"], 175 * kMebibyte);
+}
+
+/// As reconcile would write them: a memory.high that podqos has raised is right, what the author
+/// has set is not compared, and 4 MiB of memory.low are not the rule's 100.
+TEST_F(ViewedPod, WarnsOfMemoryQosThatAContainerLacks) {
+  core::Container app;
+  app.name = "app";
+  app.resources.requests.emplace(core::kMemory, core::Quantity::from_units(100 * kMebibyte));
+  app.resources.limits.emplace(core::kMemory, core::Quantity::from_units(200 * kMebibyte));
+  record_.pod.containers = {app};
+  record_.capped_request.memory = record_.counted_request.memory = Bytes{100 * kMebibyte};
+  core::ContainerRecord container;
+  container.name = "app";
+  container.state = core::ContainerState::kLive;
+  container.cgroup = "/pod/app";
+  container.memory_qos = {.low = Bytes{100 * kMebibyte}, .high = Bytes{150 * kMebibyte}};
+  container.throttling = core::Throttling{.raised = Bytes{175 * kMebibyte}};
+  record_.containers = {container};
+  tree_.make("/pod/app");
+  auto& files = tree_.cgroups.at("/pod/app").files;
+  files["memory.min"] = "4096";
+  files["memory.low"] = cat(4 * kMebibyte);
+  files["memory.high"] = cat(175 * kMebibyte);
+  settings_.memory_reservation_policy = core::MemoryReservationPolicy::kTieredReservation;
+  settings_.memory_throttling_thousandths = 500;
+  const std::vector<std::string> warnings = inventory()["warnings"];
+  EXPECT_THAT(warnings, Contains("pod u-1: container app, cgroup /pod/app: memory.low is 4Mi, the "
+                                 "rule says 100Mi"));
+  EXPECT_THAT(warnings, Not(Contains(HasSubstr("memory.high"))));
+  EXPECT_THAT(warnings, Not(Contains(HasSubstr("memory.min"))));
 }
 
 // What bounds a kubelet's pod is in its cgroup, whatever its annotations say.
