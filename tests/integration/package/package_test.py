@@ -87,7 +87,7 @@ class Package(BuiltCase):
 
     def programs(self):
         """As they are packed."""
-        for package, paths in ((self.package, ("usr/libexec/podqos/podqos-hook", "usr/bin/podqosctl")),
+        for package, paths in ((self.package, ("usr/libexec/oci/hooks.d/podqos-hook", "usr/bin/podqosctl")),
                                (self.plugin, ("usr/sbin/podqos-nri",))):
             yield from (self.unpacked(package) / path for path in paths)
 
@@ -300,6 +300,10 @@ class Installed(PackageCase):
     def take(self):
         return self.dpkg("--remove", "podqos")
 
+    def verify(self):
+        """What is not as the package has it."""
+        return self.dpkg("--verify", "podqos")
+
     def put_podman(self, version):
         place = WORK / "podman"
         for file, text in (("DEBIAN/control", f"Package: podman\nVersion: 4:{version}-0ubuntu22.04+obs81.12\nArchitecture: all\n"
@@ -423,7 +427,7 @@ class Life(LifeCase, Installed):
         program = HOOK.read_bytes()
         for _ in range(2):  # a removal that was cut off is begun again
             output(script / "podqos.prerm", "remove", env=environment)
-        self.assertNotEqual(HOOK.read_bytes(), program)
+        self.assertTrue(KEPT.exists())
         output(script / "podqos.postinst", "abort-remove", env=environment)
         self.assertEqual(HOOK.read_bytes(), program)
         self.assertFalse(KEPT.exists())

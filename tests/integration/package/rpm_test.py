@@ -18,7 +18,7 @@ import guest  # noqa: E402
 import harness  # noqa: E402
 import oci  # noqa: E402
 from package_case import (  # noqa: E402
-    BUILD, CONFIGURATION, DROP_IN, HOOK, KEPT, PROGRAM, STATE, VERSION, WORK, WRAPPER, BuiltCase, LifeCase, RemovalCase, boot, output)
+    BUILD, CONFIGURATION, DROP_IN, HOOK, KEPT, STATE, VERSION, WORK, WRAPPER, BuiltCase, LifeCase, RemovalCase, boot, output)
 
 PODMAN = """Name: podman
 Epoch: 4
@@ -143,6 +143,10 @@ class Life(LifeCase, RemovalCase):
     def take(self):
         return self.rpm("--erase", "podqos")
 
+    def verify(self):
+        """What is not as the package has it."""
+        return self.rpm("--verify", "podqos")
+
     def release(self):
         return output("rpm", "--query", "--queryformat", "%{RELEASE}", "podqos")
 
@@ -163,7 +167,7 @@ class Life(LifeCase, RemovalCase):
 
     def clean_up(self):
         self.delete_all()
-        if PROGRAM.exists():
+        if pathlib.Path("/usr/bin/podqosctl").exists():
             self.take()
         self.assert_gone()
         shutil.rmtree("/etc/podqos", ignore_errors=True)
