@@ -45,7 +45,7 @@ std::string quota_options(const core::EngineResources& own, const core::CgroupVa
 
 /// Memory and swap together keep their distance from memory.
 std::string memory_options(const core::EngineResources& own, Bytes limit, bool takes_swap) {
-  const std::string memory = cat(" --memory ", limit.value());
+  std::string memory = cat(" --memory ", limit.value());
   if (!takes_swap || own.memory_swap.value_or(0) == 0) return memory;
   const std::int64_t swap =
       *own.memory_swap < 0 ? -1 : *own.memory_swap - *own.memory_limit + limit.value();
