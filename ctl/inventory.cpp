@@ -187,6 +187,10 @@ class Inventory {
     add_values(json, cgroup, rule.cpu_shares);
     json["oomKills"] = app::count_oom_kills(cgroups_, record);
     json["containers"] = containers_json(name, record);
+    if (record.containers.empty() && !record.released_at)
+      note("containers", name,
+           "its containers have ended and it counts on, as something runs in its cgroup or could "
+           "not be looked at: run podqosctl reconcile, which says what");
     for (const std::string& words :
          app::describe_memory_qos(cgroups_, record, core::memory_qos_params(settings_, capacity_)))
       note("values", name, words);

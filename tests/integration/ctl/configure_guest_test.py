@@ -86,11 +86,21 @@ def client_of_containerd():
 
 
 class Containerd(unittest.TestCase):
-    """In the guest: containerd.service."""
+    """In the guest: containerd.service, with a container of somebody else's that is to live on through each change."""
 
     @classmethod
     def setUpClass(cls):
         cls.cri = client_of_containerd()
+        cls.customer = cls.cri.create(cls.cri.run_pod(cri.sandbox("customer", "customer-1"), ""),
+                                      cri.container("customer", engine.IMAGE))
+        cls.cri.start(cls.customer)
+        cls.init = cls.cri.pid(cls.customer)
+        cls.cgroup = machines.cgroup_of(cls.init)
+
+    def tearDown(self):
+        self.assertEqual(self.cri.pid(self.customer), self.init)
+        self.assertEqual(machines.cgroup_of(self.init), self.cgroup)
+        self.assertIn("1", self.cri.exec(self.customer, "sh", "-c", "echo 1"))
 
     def setUp(self):
         # All tests together restart it too often for systemd.
@@ -114,7 +124,8 @@ class Containerd(unittest.TestCase):
         self.cri.start(container)
         self.assertTrue(machines.cgroup_of(self.cri.pid(container)).startswith(f"{parent}/"))
         status = json.loads(engine.call("podqosctl", "status", "-o", "json", "--exit-zero").stdout)
-        ((pod,), (tree,)) = status["pods"], status["trees"]
+        (tree,) = status["trees"]
+        (pod,) = [pod for pod in status["pods"] if pod["uid"] == "web-1"]
         # 100m are 102 shares: 1 + (102 - 2) * 9999 / 262142.
         self.assertEqual((pod["kubeletsOwn"], pod["cpuWeight"], pod["memoryLimitBytes"]), (False, 4, 128 << 20))
         # The guest's one CPU.

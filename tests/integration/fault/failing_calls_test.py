@@ -49,6 +49,7 @@ class FailingCase(player.Case):
                 made = self.create(self.container(ENDING, "app"))
                 self.end(made)
                 failed = fails(made, error, turn)
+                self.assert_said(made)
                 self.reconcile()
                 shutil.rmtree(made.bundle.path)
                 if left := self.left_of(made):
@@ -60,6 +61,12 @@ class FailingCase(player.Case):
                     break
             self.assertGreater(turn, FEWEST)
         self.assertEqual(stayed, {})
+
+    def assert_said(self, made):
+        """What counts although nothing of it runs, status warns of."""
+        status = self.podqos.ctl_json("status")
+        if any(each["uid"] == made.uid for each in status["pods"]):
+            self.assertTrue(any(f"pod {made.uid}: " in warning for warning in status["warnings"]), status)
 
     def left_of(self, made):
         """The directories of its pod, in all hierarchies."""
