@@ -141,6 +141,10 @@ Status Service::try_to_connect() {
   status_.obstacle = error.message;
   if (only_) {
     retry_later();
+    if (error.code != ErrorCode::kNotFound && error.code != ErrorCode::kBusy) return {};
+    // The next one to accept is another runtime, or has just started.
+    retry_ = options_.times.first_retry;
+    next_attempt_ = ports_.clock.now() + options_.times.absent;
     return {};
   }
   // Ready to follow, as far as that can be seen without a connection.
@@ -234,8 +238,7 @@ void Service::end_link(const Error& reason) {
     line += " after Configure; requesting another set of events";
   } else if (status_.synchronized) {
     newest = true;
-    if (ports_.clock.now() - status_.since >= options_.times.longest_retry)
-      retry_ = options_.times.first_retry;
+    retry_ = options_.times.first_retry;
   }
   // The runtime is there: pods that are created meanwhile are not placed.
   const auto pause = expected ? options_.times.first_retry : retry_;

@@ -23,9 +23,11 @@ namespace podqos::nri {
 
 /// How long a Service waits for a runtime, and how often it does what no runtime asks for.
 struct ServiceTimes {
-  std::chrono::milliseconds first_retry{100};  ///< doubles with each failed attempt
-  /// Maximum of the retry interval; a connection that was synchronized for so long resets it.
+  /// After the end of a connection; doubles with each one that ends before the synchronization.
+  std::chrono::milliseconds first_retry{100};
   std::chrono::milliseconds longest_retry{5000};
+  /// Between two attempts while no runtime listens: one that is back is without podqos for so long.
+  std::chrono::milliseconds absent{200};
   /// From the connection to Configure: a runtime handles plugins one by one, each in up to 9 s.
   std::chrono::milliseconds configure{60'000};
   /// From Configure to a successful Synchronize: NRI up to 0.6 keeps the connection of a plugin

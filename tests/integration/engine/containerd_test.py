@@ -87,7 +87,7 @@ class Restart(ContainerdCase):
     def test_restart(self):
         sandbox, containers = self.run_whole(BURSTABLE)
         before = (engine.records(), {each: self.cri.pid(each) for each in containers.values()})
-        for number in (signal.SIGTERM, signal.SIGKILL):
+        for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGTERM, signal.SIGKILL):
             self.restart(number)
             after = (engine.records(), {each: self.cri.pid(each) for each in containers.values()})
             self.assertEqual(after, before)
@@ -97,11 +97,12 @@ class Restart(ContainerdCase):
         self.end(sandbox)
 
     def restart(self, number):
-        """Of containerd, and the plugin has found it again."""
+        """Of containerd, and the plugin has found it again, which it looks for at once each time."""
         told = self.plugin.synchronized() if self.plugin else 0
         self.daemon.restart(number)
         if self.plugin:
             self.plugin.wait(told + 1)
+            self.assertNotRegex(engine.LOG.read_text(encoding="utf-8"), "; retrying in (?!100 ms)")
 
     def check_replacement(self, sandbox, containers):
         """A container that has ended is followed by another of its name, as a kubelet restarts it."""

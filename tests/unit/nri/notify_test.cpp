@@ -143,7 +143,7 @@ TEST_F(NotifyingServiceTest, IsReadyBeforeTheRuntimeIs) {
   start_notifying(nullptr);
   EXPECT_EQ(systemd_.next(), "READY=1\nSTATUS=waiting for a runtime at " + options_.socket);
   runtime_.emplace(options_.socket);
-  clock_.pass(10ms);
+  clock_.pass(40ms);
   welcome();
   clock_.settle();
   EXPECT_THAT(systemd_.next(), StartsWith("STATUS=connected to the runtime at "));

@@ -39,6 +39,7 @@ class ServiceTest : public ::testing::Test {
     options_.socket = temporary_.path("nri.sock");
     options_.times = {.first_retry = std::chrono::milliseconds{10},
                       .longest_retry = std::chrono::milliseconds{40},
+                      .absent = std::chrono::milliseconds{40},
                       .configure = kLong,
                       .synchronize = kLong,
                       .standby = std::chrono::milliseconds{50}};

@@ -275,25 +275,53 @@ TEST_F(ServiceTest, TriesSoonAgainAfterAConnectionThatWasGood) {
   EXPECT_EQ(logged("retrying in 10 ms"), 2);
 }
 
-TEST_F(ServiceTest, DoesNotHurryAfterOneThatEndsAtOnce) {
-  runtime_.emplace(options_.socket);
+/// An engine that is restarted again and again: no pod of the gaps is placed.
+TEST_F(ServiceTest, HurriesAfterARuntimeThatHadSynchronizedItHoweverShortly) {
   options_.times.longest_retry = kLong;
-  start();
-  for (const auto pause : {10ms, 20ms, 40ms}) {
+  start_at_runtime();
+  for (int restart = 0; restart < 5; ++restart) {
     welcome();
-    close_and_pass(pause);
+    connection_->close();
+    ASSERT_EQ(clock_.left(), 10ms) << restart;
+    clock_.pass(10ms);
+  }
+  EXPECT_TRUE(stop());
+  EXPECT_EQ(logged("retrying in 10 ms"), 5);
+}
+
+/// Whatever has happened before: a runtime that listens again is another one.
+TEST_F(ServiceTest, LooksForAnAbsentRuntimeAtAConstantPace) {
+  const std::chrono::milliseconds pace = ServiceTimes{}.absent;
+  EXPECT_EQ(pace, 200ms);
+  options_.times = {};
+  start_at_runtime();
+  for (const auto pause : {100ms, 200ms, 400ms, 800ms}) {
+    turn_away();
+    ASSERT_EQ(clock_.left(), pause);
+    clock_.pass(pause);
   }
   turn_away();
+  runtime_.reset();  // it leaves a file at which nothing listens
+  clock_.pass(1600ms);
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    ASSERT_EQ(clock_.left(), pace) << attempt;
+    clock_.pass(pace);
+    if (attempt == 10) EXPECT_EQ(::unlink(options_.socket.c_str()), 0);
+  }
+  runtime_.emplace(options_.socket);
+  clock_.pass(pace);
+  turn_away();
+  EXPECT_EQ(clock_.left(), 100ms);
   EXPECT_TRUE(stop());
-  for (const std::string pause : {"10", "20", "40"})
-    EXPECT_EQ(logged("retrying in " + pause + " ms"), 1) << pause;
+  EXPECT_EQ(logged("connect to " + options_.socket + ": Connection refused"), 1);
+  EXPECT_EQ(logged("connect to " + options_.socket + ": No such file or directory"), 1);
 }
 
 /// A runtime that is there again after a long time does not wait for the events that it knows.
 TEST_F(ServiceTest, AsksForTheOldestEventsAtOnce) {
   start();
-  for (const auto pause : {10ms, 20ms, 40ms})
-    clock_.pass(pause);
+  for (int attempt = 0; attempt < 3; ++attempt)
+    clock_.pass(40ms);
   runtime_.emplace(options_.socket);
   clock_.pass(40ms);
   accept_registration();
