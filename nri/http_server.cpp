@@ -1,10 +1,14 @@
 #include "nri/http_server.h"
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
+#include <map>
 
 #include "common/base/text.h"
 #include "nri/sockets.h"
@@ -22,6 +26,15 @@ std::string format_answer(const HttpAnswer& answer, bool head_only) {
   return cat("HTTP/1.1 ", answer.status, "\r\nContent-Type: ", answer.content_type,
              "\r\nContent-Length: ", answer.body.size(), refused ? "\r\nAllow: GET, HEAD" : "",
              "\r\nConnection: close\r\n\r\n", head_only ? "" : answer.body);
+}
+
+/// The bytes of a client's address, without its port.
+std::string address_of(const sockaddr_storage& client) {
+  const bool is_six = client.ss_family == AF_INET6;
+  if (!is_six && client.ss_family != AF_INET) return {};
+  const auto* bytes = reinterpret_cast<const char*>(&client);
+  return is_six ? std::string{bytes + offsetof(sockaddr_in6, sin6_addr), sizeof(in6_addr)}
+                : std::string{bytes + offsetof(sockaddr_in, sin_addr), sizeof(in_addr)};
 }
 
 }  // namespace
@@ -60,25 +73,49 @@ void HttpServer::serve(std::span<const pollfd> polled, const Pages& pages, Clock
   // polled.front() is the listener's.
   for (std::size_t i = 0; i < connections_.size() && i + 1 < polled.size(); ++i) {
     Connection& connection = connections_[i];
-    if (now >= connection.deadline)
+    if (connection.over || now >= connection.deadline)
       connection.over = true;
     else if (polled[i + 1].revents != 0)
       connection.output.empty() ? receive(connection, pages) : send(connection);
   }
-  std::erase_if(connections_, [](const Connection& connection) { return connection.over; });
   if (deaf_until_ && now >= *deaf_until_) deaf_until_.reset();
   if (!polled.empty() && polled.front().revents != 0) accept(now);
+  std::erase_if(connections_, [](const Connection& connection) { return connection.over; });
 }
 
 void HttpServer::accept(Clock::time_point now) {
-  sys::UniqueFd socket{::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)};
+  sockaddr_storage client{};
+  socklen_t size = sizeof client;
+  // The socket calls take every kind of address as a sockaddr.
+  sys::UniqueFd socket{::accept4(listener_, reinterpret_cast<sockaddr*>(&client), &size,
+                                 SOCK_NONBLOCK | SOCK_CLOEXEC)};
   if (const int err = errno; !socket.valid()) {
     // Another error would make poll(2) return at once, as long as it persists.
     if (!is_later(err) && err != ECONNABORTED) deaf_until_ = now + kDeafness;
     return;
   }
-  if (connections_.size() >= kMaxConnections) connections_.erase(connections_.begin());
-  connections_.push_back({.socket = std::move(socket), .deadline = now + timeout_});
+  make_room(false, kMaxConnections);
+  connections_.push_back(
+      {.socket = std::move(socket), .address = address_of(client), .deadline = now + timeout_});
+}
+
+void HttpServer::make_room(bool unread, std::size_t most) {
+  const auto counts = [unread](const Connection& each) {
+    return !each.over && each.output.empty() != unread;
+  };
+  std::map<std::string_view, std::size_t> of_address;
+  std::size_t all = 0;
+  for (const Connection& each : connections_) {
+    if (!counts(each)) continue;
+    ++of_address[each.address];
+    ++all;
+  }
+  if (all < most) return;
+  // The first of the largest is the oldest.
+  const auto first = std::ranges::max_element(connections_, {}, [&](const Connection& each) {
+    return counts(each) ? of_address[each.address] : 0;
+  });
+  *first = {.over = true};
 }
 
 void HttpServer::receive(Connection& connection, const Pages& pages) {
@@ -105,6 +142,7 @@ void HttpServer::receive(Connection& connection, const Pages& pages) {
   connection.answered = true;
   input.clear();
   send(connection);
+  make_room(true, kMaxUnread + 1);
 }
 
 void HttpServer::send(Connection& connection) {

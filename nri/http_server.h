@@ -43,13 +43,16 @@ struct HttpAnswer {
 /// Answers GET and HEAD on a listening socket, within the caller's event loop, without blocking. A
 /// connection serves one request, of at most kMaxRequest bytes, and lasts no longer than the
 /// timeout. No client can delay the others: in each turn requests that have come are answered, and
-/// then one connection is accepted, which replaces the oldest one at kMaxConnections.
+/// then one connection is accepted. Where there are too many, the address that has most of them
+/// loses its oldest, so that whatever clients at fewer than kMaxConnections / 2 addresses do, one
+/// that has a connection or two at its own keeps them until its request has come.
 class HttpServer {
  public:
   using Clock = std::chrono::steady_clock;
   /// Computes the page at a path, or an error.
   using Pages = std::function<HttpAnswer(std::string_view path)>;
-  static constexpr std::size_t kMaxConnections = 8;
+  static constexpr std::size_t kMaxConnections = 256;  ///< that wait for their client's request
+  static constexpr std::size_t kMaxUnread = 8;  ///< whose client leaves a part of its answer unread
   static constexpr std::size_t kMaxRequest = 2048;  ///< bytes, header fields included
 
   /// @param listener  non-blocking listening socket, which outlives the server; -1: none
@@ -67,8 +70,9 @@ class HttpServer {
 
  private:
   struct Connection {
-    sys::UniqueFd socket;
-    Clock::time_point deadline;
+    sys::UniqueFd socket = {};
+    std::string address = {};  ///< its client's, in network byte order; "" at a unix socket
+    Clock::time_point deadline = {};
     std::string input = {};   ///< the request so far
     std::string output = {};  ///< bytes of the answer that are still to be sent
     bool answered = false;    ///< the answer was computed
@@ -76,7 +80,10 @@ class HttpServer {
   };
 
   void accept(Clock::time_point now);
-  static void receive(Connection& connection, const Pages& pages);
+  /// Ends the oldest connection of the address that has most, if `most` are in this state: their
+  /// answer is partly unread, or not.
+  void make_room(bool unread, std::size_t most);
+  void receive(Connection& connection, const Pages& pages);
   static void send(Connection& connection);
 
   int listener_;

@@ -20,9 +20,9 @@ namespace podqos::nri {
 
 namespace {
 
-/// Connections that wait in the kernel: more than HttpServer serves at once, but few, because a
-/// probe waits behind them.
-constexpr int kBacklog = 16;
+/// Connections that wait in the kernel, which bounds it by net.core.somaxconn (4096). HttpServer
+/// accepts them within a fraction of a second; one that finds no room would try again in a second.
+constexpr int kBacklog = SOMAXCONN;
 /// Owner and group may connect, which requires write permission (unix(7)).
 constexpr mode_t kSocketMode = S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP;
 

@@ -138,6 +138,17 @@ class Health(MetricsCase):
         self.assertEqual(self.shown("/healthz"), (200, "ok\n"))
         self.stop(process)
 
+    def test_answers_beside_connections_that_ask_for_nothing(self):
+        """300 of a pod or of several, silent or with half a request, that come again as soon as they are closed."""
+        for addresses in (1, 5):
+            self.address = f"127.0.0.1:{free_port()}"
+            process = self.start_shown()
+            with metrics.idle_connections(self.address, 300, addresses) as reopened:
+                for probe in range(40):
+                    self.assertEqual(self.shown("/healthz"), (200, "ok\n"), (addresses, probe, reopened))
+                self.wait_for(lambda: reopened)  # 256 are kept
+            self.stop(process)
+
 
 class Addresses(MetricsCase):
     """It listens where it was told to, on this machine alone, and nowhere without."""
