@@ -16,6 +16,9 @@ namespace {
 using Kind = DeferredEvent::Kind;
 using std::chrono::seconds;
 
+/// Within which a kubelet that has changed a container has resized its pod's cgroup as well.
+constexpr seconds kKubeletsResize{5};
+
 /// The end of a pod or container.
 DeferredEvent end_of(const std::string& id) {
   DeferredEvent end{.kind = Kind::kEnded, .event = {}};
@@ -186,6 +189,8 @@ Result<bool> Plugin::apply(const DeferredEvent& deferred, const app::Timeouts& t
       PODQOS_ASSIGN(auto followed,
                     app::resources_changed(settings, log(), deferred.event, timeouts));
       if (followed == app::Followed::kLater) recomputes_ = true;
+      if (followed == app::Followed::kByKubelet)
+        next_recomputation_ = std::min(next_recomputation_, clock_.now() + kKubeletsResize);
       return true;
     }
     case Kind::kEnded: break;

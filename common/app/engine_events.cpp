@@ -94,6 +94,7 @@ Result<Followed> resize(Transaction& transaction, core::PodRecord record,
   }
   const std::vector<core::ContainerRecord> given = record.containers;
   PODQOS_ASSIGN(const auto refused, save_resized(transaction, record, before));
+  if (record.kubelets_own) return Followed::kByKubelet;
   // Its update writes the Memory QoS values that the engine knows once more.
   if (!refused) return record.containers == given ? Followed::kNow : Followed::kLater;
   // The engine resizes its container after this call; until then cgroup v1 refuses a lower pod

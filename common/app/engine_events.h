@@ -45,7 +45,8 @@ struct ContainerEvent {
 /// Whether pod and tiers have followed a resize.
 enum class Followed : std::uint8_t {
   kNow,
-  kLater,  ///< containers still hold the old value; recompute once they have changed
+  kLater,      ///< containers still hold the old value; recompute once they have changed
+  kByKubelet,  ///< a kubelet may still have to resize its pod's cgroup; recompute once it has
 };
 
 /// The engine has changed the resources of a container, or those of a pod, which it reports for the

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "common/app/reconcile.h"
 #include "common/base/path.h"
 #include "common/base/text.h"
+#include "common/cgroup/cgroup_view.h"
 #include "common/cgroup/container.h"
 #include "common/cgroup/pod_cgroup.h"
 #include "common/cgroup/root.h"
@@ -20,6 +22,9 @@
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/events/root.h"
 #include "common/core/pods/counting.h"
+#include "common/core/pods/grants.h"
+#include "common/core/pods/kubelets_requests.h"
+#include "common/core/pods/pod_name.h"
 
 namespace podqos::app {
 
@@ -98,6 +103,7 @@ class Recomputation {
     find_roots();
     for (const core::TreeRecord& tree : transaction_.tiers().trees)
       restore_orphans(transaction_, tree, {records_, unreadable_, report_});
+    follow_kubelets_pods();
     PODQOS_TRY(evaluate());
     detect_formulas();
     for (const core::TreeRecord& tree : std::vector{transaction_.tiers().trees})
@@ -199,6 +205,21 @@ class Recomputation {
       report_.failed.push_back(std::move(done).error().message);
     else if (removed)
       report_.changes.push_back(cat("made cgroup ", tree.kubepods, " again, which was removed"));
+  }
+
+  /// A kubelet resizes its pods, and its engine may not tell.
+  void follow_kubelets_pods() {
+    std::map<std::string, core::HeldResources> held;
+    for (const auto& [uid, record] : records_) {
+      if (record.kubelets_own && !record.released_at)
+        held.emplace(uid, cgroup::CgroupView{transaction_.machine(), record.cgroup}.held());
+    }
+    for (const std::string& uid : core::follow_kubelet(records_, held, transaction_.formula())) {
+      core::PodRecord& record = records_.at(uid);
+      core::grant_requests(record, {}, transaction_.settings(), transaction_.capacity());
+      report_.changes.push_back(cat(core::name_of(record), ": ", core::describe_requests(record),
+                                    ", as its kubelet has resized it"));
+    }
   }
 
   /// Releases ended pods, sums up the living ones and grants their requests.

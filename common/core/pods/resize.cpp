@@ -70,6 +70,14 @@ void resize_whole(PodRecord& record, const Resize& resize) {
   record.sums = sums.resources == Resources{} ? std::nullopt : std::optional{std::move(sums)};
 }
 
+/// Lets the requests be the limits.
+void request_limits(Resources& known) {
+  for (const std::string_view name : {kCpu, kMemory}) {
+    if (const auto limit = find(known.limits, name))
+      known.requests.insert_or_assign(std::string{name}, *limit);
+  }
+}
+
 /// Updates the memory limit that backs the container's request. Updates contain all values, also
 /// those that podqos has filled in, so only a limit that differs from the known one is the
 /// engine's.
@@ -137,6 +145,8 @@ void apply_resize(PodRecord& record, const Resize& resize) {
   if (!assign_exact(known->resources, resize.exact)) {
     update(known->resources, resize.now);
     cap_requests(known->resources);
+    if (record.kubelets_own && record.qos_class == QosClass::kGuaranteed)
+      request_limits(known->resources);
   }
   if (pod.resources) raise_to_containers(*pod.resources, pod);
   if (record.sums && !record.sums->enforced && !pod_level)
@@ -163,6 +173,17 @@ bool has_new_share(const HeldResources& held) {
              : held.values.cpu_shares.value_or(kNewShares.value()) == kNewShares.value();
 }
 
+bool gives_share(MilliCpu request, const HeldResources& held,
+                 std::span<const WeightFormula> formulas) {
+  const CpuShares most = cpu_shares_for(request);
+  for (const CpuShares shares : {most, CpuShares{most.value() - 1}}) {
+    if (!held.cpu_weight && held.values.cpu_shares == shares.value()) return true;
+    for (const WeightFormula formula : formulas)
+      if (held.cpu_weight == cpu_weight_for(shares, formula)) return true;
+  }
+  return false;
+}
+
 namespace {
 
 /// Whether the container had limits, and has none and no CPU share either.
@@ -172,24 +193,12 @@ bool has_lost_limits(const Resources& known, const HeldResources& held) {
          has_new_share(held);
 }
 
-/// Whether the shares or weight are what a runtime was given for the request: by either formula,
-/// as that of the node may not be known yet. A request stands for shares that are up to one less.
-bool gives_share(const Resources& known, const HeldResources& held) {
-  const CpuShares most = cpu_shares_for(cpu_of(known.requests));
-  for (const CpuShares shares : {most, CpuShares{most.value() - 1}}) {
-    if (!held.cpu_weight && held.values.cpu_shares == shares.value()) return true;
-    if (held.cpu_weight == cpu_weight_for(shares, WeightFormula::kLinear) ||
-        held.cpu_weight == cpu_weight_for(shares, WeightFormula::kLog))
-      return true;
-  }
-  return false;
-}
-
 /// Shares that a runtime has set. Those of a new cgroup tell nothing: the engine may have set none.
 std::optional<std::int64_t> updated_shares(const Resources& known, const HeldResources& held,
                                            WeightFormula formula) {
   // An idle cgroup shows weight 0.
-  if (has_new_share(held) || held.cpu_weight == CpuWeight{0} || gives_share(known, held))
+  if (has_new_share(held) || held.cpu_weight == CpuWeight{0} ||
+      gives_share(cpu_of(known.requests), held))
     return std::nullopt;
   if (!held.cpu_weight) return held.values.cpu_shares;
   return shares_for_weight(*held.cpu_weight, formula).value();

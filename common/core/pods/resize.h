@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,7 +29,8 @@ struct Resize {
 /// converts to changes nothing, since the engine's units are coarser. Pod-level resources and the
 /// engine's sums are raised to the sum of the containers; only an update of the pod lowers them.
 /// Sums below that of the containers before the update are a kubelet's pod-level resources, and
-/// stay, as do limits of a pod that its engine enforces. The class does not change.
+/// stay, as do limits of a pod that its engine enforces. The class does not change: a container of
+/// a kubelet's Guaranteed pod requests its new limits.
 /// @note KEP-1287, in-place update of pod resources.
 void apply_resize(PodRecord& record, const Resize& resize);
 
@@ -43,7 +45,8 @@ void apply_resize(PodRecord& record, const Resize& resize);
 /// Raises the resources that `whole` has to at least the sum of the pod's containers.
 void raise_to_containers(Resources& whole, const Pod& pod);
 
-/// What a container's own cgroup holds of the values that its runtime sets. Absent: not known.
+/// What a cgroup holds of the values that a container's runtime sets, or a kubelet for a pod.
+/// Absent: not known.
 struct HeldResources {
   /// CPU shares (cgroup v1), quota, period and memory limit; -1: no limit.
   EngineResources values = {};
@@ -51,8 +54,16 @@ struct HeldResources {
   friend bool operator==(const HeldResources&, const HeldResources&) = default;
 };
 
+/// Both: that of the node may not be known yet.
+constexpr std::array kWeightFormulas = {WeightFormula::kLinear, WeightFormula::kLog};
+
 /// Whether the CPU share is that of a new cgroup, so that the runtime may have set none.
 [[nodiscard]] bool has_new_share(const HeldResources& held);
+
+/// Whether the shares or weight are what is set for a CPU request, by one of these formulas. A
+/// request may stand for shares that are up to one less.
+[[nodiscard]] bool gives_share(MilliCpu request, const HeldResources& held,
+                               std::span<const WeightFormula> formulas = kWeightFormulas);
 
 /// What is known of the node.
 struct NodeRules {

@@ -153,6 +153,19 @@ TEST(ApplyResize, SumsThatArePodLevelResourcesStay) {
   EXPECT_EQ(record.sums->resources.requests, list({{"cpu", "150m"}}));
 }
 
+/// A resize keeps the class, and so a request of 250m and 128Mi its limit.
+TEST(ApplyResize, AKubeletsGuaranteedPodRequestsItsLimits) {
+  const ResourceList usual = list({{"cpu", "250m"}, {"memory", "128Mi"}});
+  PodRecord record = plain_record_of(pod_text::pod({container("app", usual, usual)}));
+  record.kubelets_own = true;
+  record.qos_class = QosClass::kGuaranteed;
+  apply_resize(record,
+               of("app", {.shares = 307, .quota = 30'000, .period = 100'000, .memory = 192 * kMi}));
+  const ResourceList resized = list({{"cpu", "300m"}, {"memory", "192Mi"}});
+  EXPECT_EQ(record.pod.containers.front().resources,
+            (Resources{.requests = resized, .limits = resized}));
+}
+
 constexpr const char* kPod = "/podqos/kubepods/burstable/pod42";
 
 ContainerRecord live(const std::string& name, const std::string& pod_cgroup = kPod) {

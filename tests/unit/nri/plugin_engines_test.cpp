@@ -184,6 +184,31 @@ TEST_F(KubeletPodTest, RequestsItsPodLevelResources) {
   expect_requests(150);
 }
 
+/// NRI before 0.10 has no UpdatePodSandbox. A kubelet that lowers a pod updates its containers, and
+/// then the pod's cgroup, of which nobody is told.
+TEST_F(KubeletPodTest, RequestsTheCpuThatItsCgroupHasAfterAResize) {
+  const auto resize_cgroup = [this](std::string_view shares, std::string_view weight) {
+    const bool newer = is_v2(core::Controller::kCpu);
+    std::ofstream{
+        cat(hierarchy_with("cpu").mount_point, parent(), "/", newer ? "cpu.weight" : "cpu.shares")}
+        << (newer ? weight : shares);
+  };
+  pod_ = ran(kubelet_pod({.shares = 256}));
+  resize_cgroup("256", "10");
+  const auto app = running(kubelets("app", {.shares = 256}));
+  housekeep();
+  expect_requests(250);
+  ASSERT_TRUE(update(app, {.shares = 102}));
+  housekeep();
+  expect_requests(250);
+  resize_cgroup("102", "4");
+  pass(std::chrono::seconds{5});
+  housekeep();
+  expect_requests(100);
+  EXPECT_THAT(log(), HasSubstr("pod 1 (web/front): cpu 100m, memory 0 requested, as its kubelet "
+                               "has resized it"));
+}
+
 TEST_F(KubeletPodTest, EndsWithoutReturningAnything) {
   pod_ = ran(kubelet_pod(kSmall));
   EXPECT_TRUE(is_known("1"));
