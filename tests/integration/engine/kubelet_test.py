@@ -117,6 +117,7 @@ class Life:
         for name, wanted in RESIZED.items():
             node.resize(name, wanted)
         self._look("resized")
+        self.requested = self._requested()
         for name, ended in RESTARTED:
             node.restart(name, ended)
         node.update_tiers()
@@ -128,6 +129,12 @@ class Life:
             node.remove(name)
         node.update_tiers()
         self._look("after")
+
+    def _requested(self):
+        """{name of a resized pod: (millicores, bytes) that it requests}, as podqos counts."""
+        status = json.loads(engine.call("podqosctl", "status", "-o", "json", "--exit-zero").stdout)
+        return {pod["name"]: (pod["requests"]["cpuMilli"], pod["requests"]["memoryBytes"]) for pod in status["pods"]
+                if pod["name"] in RESIZED}
 
     def _meet_late_plugin(self):
         """podqos-nri is started beside pods that run already."""
@@ -188,6 +195,11 @@ class Untouched(InGuest):
     def check(self, way):
         life = Life(self.daemon, self.driver, self.kind, way).live()
         self.assertEqual(life.known, {pod.name: (True, "engine") for pod in pods()}, "podqos has seen all pods")
+        if life.with_plugin and not life.are_told:
+            # With the overhead of the second, which is Guaranteed: its request is its limit. Of the first the memory
+            # request is known by an OOM score alone, which no resize changes.
+            self.assertEqual({name: cpu for name, (cpu, _) in life.requested.items()}, {"mix": 80, "bank": 100})
+            self.assertEqual(life.requested["bank"][1], 128 * harness.MI)
         if life.with_plugin:
             self.check_metrics(life.shown, life.node.tier_path("burstable"))
         for stage in ("before", "started", "resized", "restarted", "after"):
