@@ -10,6 +10,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
+import guest  # noqa: E402
 import harness  # noqa: E402
 import patience  # noqa: E402
 from harness import MI, container, pod  # noqa: E402
@@ -128,6 +129,13 @@ class Told(OomCase):
         self.wrapper.kill(identifier)
         self.end(identifier)
         self.assert_told("parent", "by its own limit (24Mi)")
+
+    def test_full_machine(self):
+        """No limit is met: the settings promise more than the guest has."""
+        if not guest.inside():
+            self.skipTest("it takes all memory: in a guest alone")
+        self.run_hog(pod("whole-node", container("app")))
+        self.assert_told("whole-node", "as the node's memory was full")
 
     def test_killed_by_hand(self):
         identifier, _ = self.launch(pod("hand", container("app", {}, {"memory": "24Mi"})), "app")
