@@ -524,6 +524,19 @@ class ThreeEngines(unittest.TestCase):
         for root in self.TREES:
             self.assertEqual(pathlib.Path(f"/sys/fs/cgroup{root}").exists(), root in roots, root)
 
+    def test_a_container_of_podman_lives_on(self):
+        """Through each change of `configure`; it starts again afterwards."""
+        customer = engine.call("podman", "run", "--detach", engine.IMAGE).stdout.strip()
+        self.addCleanup(engine.call, "podman", "rm", "--force", "--time", "0", customer)
+        init = self.podman.pid(customer)
+        for words in (("--method", "wrapper"), ("--set-as-default",)):
+            for change in (words, ("--undo",)):
+                self.assertNotEqual(configure("podman", *change)["changes"], [])
+                self.assertEqual(engine.call("podman", "exec", customer, "echo", "1").stdout, "1\n")
+                self.assertEqual(self.podman.pid(customer), init)
+            engine.call("podman", "restart", "--time", "0", customer)
+            init = self.podman.pid(customer)
+
     def test_systemd_first(self):
         ends = [self.start_podman(), self.start_docker()]
         self.check_trees(self.TREES[0])
