@@ -428,6 +428,8 @@ class Life(LifeCase, Installed):
         for _ in range(2):  # a removal that was cut off is begun again
             output(script / "podqos.prerm", "remove", env=environment)
         self.assertTrue(KEPT.exists())
+        boot()
+        self.assertEqual(HOOK.read_bytes(), program, "registered still: without it Podman starts no container")
         output(script / "podqos.postinst", "abort-remove", env=environment)
         self.assertEqual(HOOK.read_bytes(), program)
         self.assertFalse(KEPT.exists())
