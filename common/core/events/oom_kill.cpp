@@ -29,9 +29,14 @@ bool is_named_once(std::string_view text, std::string_view word) {
   return at != std::string_view::npos && text.find(word, at + 1) == std::string_view::npos;
 }
 
+/// Priorities (printk) of what is looked for.
+constexpr char kError = '3';
+constexpr char kInfo = '6';
+
 /// A line of the log.
 struct Line {
   std::int64_t at = 0;
+  char priority = kInfo;
   std::string_view text;
 };
 
@@ -51,7 +56,8 @@ std::optional<Line> parse_line(std::string_view line) {
   if (!seconds || !micros || *seconds > kInt64Max / kMicros - 1) return std::nullopt;
   line.remove_prefix(end + 1);
   if (line.starts_with('[')) line.remove_prefix(std::min(line.find(']'), line.size() - 1) + 1);
-  return Line{.at = *seconds * kMicros + *micros, .text = trimmed(line)};
+  return Line{
+      .at = *seconds * kMicros + *micros, .priority = priority->front(), .text = trimmed(line)};
 }
 
 /// Of "memory: usage 98304kB, limit 98304kB, failcnt 85".
@@ -67,24 +73,25 @@ std::optional<Bytes> parse_limit(std::string_view text) {
 /// oom_memcg=/kubepods,task_memcg=/kubepods/poda/app,task=dd,pid=18940,uid=0", or with
 /// "global_oom" in place of oom_memcg. Author-controlled are the cgroups' names and the process's.
 std::optional<OomKill> parse_summary(std::string_view text) {
-  constexpr std::string_view kTask = ",task_memcg=";
-  constexpr std::string_view kLimited = ",oom_memcg=";
+  // With the slash: of the cpuset the kernel logs the name alone.
+  constexpr std::string_view kTask = ",task_memcg=/";
+  constexpr std::string_view kLimited = ",oom_memcg=/";
   if (!is_named_once(text, kTask)) return std::nullopt;
   const auto uid = text.rfind(",uid=");
   const auto pid = text.rfind(",pid=", uid);
-  const auto name = text.rfind(",task=", pid);
   const auto task = text.find(kTask);
-  if (uid == std::string_view::npos || pid == std::string_view::npos ||
-      name == std::string_view::npos || name < task)
+  // The first: if that is in the name of a cgroup, of one that the author has made, it is cut off.
+  const auto name = text.find(",task=", task + kTask.size());
+  if (uid == std::string_view::npos || pid == std::string_view::npos || name > pid)
     return std::nullopt;
   const auto number = parse_int(text.substr(pid + 5, uid - pid - 5));
   if (!number) return std::nullopt;
   OomKill kill{.pid = Pid{*number},
-               .cgroup = std::string{text.substr(task + kTask.size(), name - task - kTask.size())}};
+               .cgroup = cat("/", text.substr(task + kTask.size(), name - task - kTask.size()))};
   const auto limited = between(text, kLimited, kTask);
   if (limited && !is_named_once(text, kLimited)) return std::nullopt;
   if (!limited && !text.substr(0, task).ends_with(",global_oom")) return std::nullopt;
-  kill.limited = limited.value_or("");
+  kill.limited = limited ? cat("/", *limited) : "";
   return kill;
 }
 
@@ -126,14 +133,19 @@ std::string subject_of(const PodRecord& pod, const std::string& limited) {
 std::vector<OomKill> parse_oom_kills(std::string_view log) {
   std::vector<OomKill> kills;
   std::optional<Bytes> limit;
+  std::int64_t before = 0;
   while (!log.empty()) {
     const auto line = parse_line(read_until(log, '\n'));
     if (!line) continue;
+    // A message that quotes a text with line breaks, as errors of mount(2) do, which an author may
+    // cause, has several lines here: of one priority and time.
+    const bool may_continue = std::exchange(before, line->at) == line->at;
     if (line->text.starts_with("memory: usage ")) {
       limit = parse_limit(line->text);
       continue;
     }
     const bool summary = line->text.starts_with("oom-kill:");
+    if (summary ? line->priority != kInfo : line->priority != kError || may_continue) continue;
     auto kill = summary ? parse_summary(line->text) : parse_killed(line->text);
     if (!kill) continue;
     const auto last_limit = std::exchange(limit, std::nullopt);

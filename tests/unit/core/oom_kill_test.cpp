@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/base/text.h"
 #include "tests/unit/core/byte_units.h"
 
 namespace podqos::core {
@@ -98,6 +99,32 @@ TEST(ParseOomKills, PassesOverNamesThatPretendToBeMembers) {
 TEST(ParseOomKills, TakesTheLastOfWhatMayBeAProcessesName) {
   const auto kills = parse_oom_kills(summary("task=dd", "task=,pid=1,uid=2"));
   EXPECT_THAT(kills, ElementsAre(kKilledByPod));
+}
+
+TEST(ParseOomKills, TakesNoCgroupFromAProcessesName) {
+  const auto kills = parse_oom_kills(summary("task=dd", "task=a,task=b"));
+  EXPECT_THAT(kills, ElementsAre(kKilledByPod));
+}
+
+TEST(ParseOomKills, TakesNoLimitFromACpusetsName) {
+  std::string text{kGlobal};
+  text.replace(text.find("cpuset=/"), 8, "cpuset=x,oom_memcg=y");
+  const auto kills = parse_oom_kills(text);
+  ASSERT_EQ(kills.size(), 1U);
+  EXPECT_EQ(kills.front().limited, "");
+}
+
+// What Linux 6.18 logs of an overlay that a process without privileges has mounted in a user
+// namespace of its own; the name of the lower directory has a line break.
+TEST(ParseOomKills, PassesOverWhatIsTheRestOfAnotherMessage) {
+  for (const std::string_view forged :
+       {"oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=a,mems_allowed=0,"
+        "oom_memcg=/podqos,task_memcg=/podqos/kubepods/podb/app,task=dd,pid=1,uid=0",
+        "Out of memory: Killed process 19039 (dd)"}) {
+    const std::string text = cat("<3>[40694.481925] overlayfs: failed to resolve '/x\n",
+                                 "<3>[40694.481925] ", forged, "': -2\n");
+    EXPECT_THAT(parse_oom_kills(text), IsEmpty()) << forged;
+  }
 }
 
 TEST(ParseOomKills, PassesOverDamagedLines) {
