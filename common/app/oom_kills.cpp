@@ -101,6 +101,12 @@ bool report_oom_kills(Transaction& transaction, core::PodRecord& record) {
   std::map<std::pair<const core::ContainerRecord*, std::optional<std::string>>, core::OomKill> told;
   for (const core::OomKill& kill : kills)
     told.insert_or_assign({core::find_killed(record, kill), kill.limited}, kill);
+  // Of the other processes of a memory.oom.group, and of the eleventh kill within five seconds on,
+  // the log has no limit, which sorts first.
+  std::erase_if(told, [&](const auto& entry) {
+    const auto next = told.upper_bound(entry.first);
+    return !entry.first.second && next != told.end() && next->first.first == entry.first.first;
+  });
   const core::ContainerRecord* const only =
       record.containers.size() == 1 ? &record.containers.front() : nullptr;
   if (kills.empty()) told.emplace(std::pair{only, std::nullopt}, core::OomKill{});

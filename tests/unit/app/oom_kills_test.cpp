@@ -114,6 +114,21 @@ TEST_F(OomKills, AreReportedOnceByEachLimit) {
   EXPECT_THAT(logged(), Not(HasSubstr("(1Mi)")));
 }
 
+// memory.oom.group, which kubelets set: of the group's other processes the kernel logs the pids.
+TEST_F(OomKills, OfAGroupAreReportedByTheLimitOfTheFirst) {
+  node_.run(kApp, Pid{10});
+  kill(kPod + "/app", kPod + "/app/nested");
+  *node_.tree.kernel_log +=
+      cat("<3>[  101.000078] Memory cgroup out of memory: Killed process 18940 (dd) total-vm:1kB\n",
+          "<6>[  101.000090] Tasks in ", kPod,
+          "/app are going to be killed due to memory.oom.group set\n",
+          "<3>[  101.000099] Memory cgroup out of memory: Killed process 10 (sh) total-vm:1kB\n");
+  count(kPod, "oom 1\noom_kill 2\noom_group_kill 1");
+  node_.stop(kApp, Pid{10});
+  EXPECT_THAT(logged(), HasSubstr("container app: OOM-killed by its own limit (380Mi)\n"));
+  EXPECT_THAT(logged(), Not(HasSubstr("does not say by whose limit")));
+}
+
 TEST_F(OomKills, AreSaidWithoutALimitIfTheLogCannotBeRead) {
   node_.tree.kernel_log = std::nullopt;
   node_.run(kApp, Pid{10});
