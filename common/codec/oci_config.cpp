@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <span>
 #include <system_error>
@@ -50,7 +51,9 @@ void merge_repeated(std::vector<JsonNode>& members, std::string_view name) {
         former != nullptr &&
         (former->is_null() || (former->kind == each.kind && each.kind != Kind::kArray));
     if (merged) {
-      each.children.insert(each.children.begin(), former->children.begin(), former->children.end());
+      // Moved, and to the longer list: there may be as many as the text has room for.
+      std::ranges::move(each.children, std::back_inserter(former->children));
+      each.children = std::move(former->children);
       former->raw = {};
     }
     former = &each;

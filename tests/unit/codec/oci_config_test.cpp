@@ -304,6 +304,16 @@ TEST(OciConfig, MergesMembersThatAreRepeatedAsGoDoes) {
   EXPECT_TRUE(hooks->has_create_hook && hooks->has_poststop_hook);
 }
 
+/// In a time that grows with their number, and not with its square: the engine waits.
+TEST(OciConfig, MergesAsManyMembersAsATextMayHave) {
+  std::string text = R"({"linux":{"resources":{"cpu":{"shares":7}}})";
+  for (int i = 0; i < 33'000; ++i)
+    text += R"(,"linux":{"resources":{"cpu":{}}})";
+  const auto config = OciConfig::parse(text + "}");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->facts.resources.cpu_shares, 7);
+}
+
 /// As libocispec does, crun's parser.
 TEST(OciConfig, PassesOverOtherCasesWhereNamesAreExact) {
   const auto config = OciConfig::parse(
