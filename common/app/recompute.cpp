@@ -10,6 +10,7 @@
 #include "common/app/memory_qos.h"
 #include "common/app/orphans.h"
 #include "common/app/reconcile.h"
+#include "common/app/write_anew.h"
 #include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
@@ -44,45 +45,6 @@ bool has_lost_roots(Transaction& transaction) {
          std::ranges::any_of(possible_roots(transaction), [&](const std::string& root) {
            return cgroup::is_marked(transaction.machine(), root).value_or(false);
          });
-}
-
-void note_event(core::ReconcileReport& report, core::Event event, std::string text) {
-  event.text = std::move(text);
-  report.events.push_back(std::move(event));
-}
-
-void report_failure(const std::string& uid, const Error& error, core::ReconcileReport& report) {
-  report.failed.push_back(cat("pod ", uid, ": ", error.message));
-  note_event(report, {.kind = core::EventKind::kFailed, .uid = uid}, error.message);
-}
-
-/// Compares a recorded pod with the kernel, and writes what differs of its values.
-/// @param stored  the record as it is stored; nullptr if there is none
-/// @return what the machine has refused: a later transaction retries it
-Result<std::optional<Error>> write_anew(Transaction& transaction, core::PodRecord& record,
-                                        const core::PodRecord* stored) {
-  follow_memory_qos(transaction, record);
-  PODQOS_TRY(stored != nullptr && *stored == record ? transaction.index(record)
-                                                    : transaction.save(record, nullptr));
-  if (record.kubelets_own) return std::nullopt;
-  auto refused = transaction.write_or_revisit(record, nullptr);
-  for (const core::ContainerRecord& container : record.containers) {
-    if (container.state == core::ContainerState::kLive) write_burst(transaction, record, container);
-  }
-  return refused;
-}
-
-/// Puts into the report what write_anew() has written, and refused.
-void report_written(Transaction& transaction, const core::PodRecord& record,
-                    const std::optional<Error>& refused, core::ReconcileReport& report) {
-  if (refused && refused->code != ErrorCode::kBusy)
-    report_failure(record.pod.uid, *refused, report);
-  for (const std::string& line : transaction.release_written()) {
-    report.changes.push_back(cat("pod ", record.pod.uid, ": ", line));
-    const std::string cgroup = cat(record.cgroup, "/");
-    note_event(report, core::event_of(core::EventKind::kCorrected, record),
-               line.substr(line.starts_with(cgroup) ? cgroup.size() : 0));
-  }
 }
 
 /// One recomputation of everything, under the lock.
@@ -276,7 +238,7 @@ class Recomputation {
     for (const core::ContainerRecord& container : pod.record.containers) {
       auto stray = cgroup::describe_stray(machine, pod.record, container);
       if (!stray) continue;
-      note_event(core::event_of(core::EventKind::kMoved, pod.record, &container), *stray);
+      note_event(report_, core::event_of(core::EventKind::kMoved, pod.record, &container), *stray);
       pod.strays.push_back(*std::move(stray));
     }
     return pod;
@@ -291,9 +253,8 @@ class Recomputation {
         report_.unwritten.push_back(uid);
         continue;
       }
-      auto written = write_anew(transaction_, record, stored);
-      if (!written) PODQOS_TRY(note(uid, written));
-      report_written(transaction_, record, written.value_or(std::nullopt), report_);
+      if (auto done = write_anew(transaction_, record, stored, report_); !done)
+        PODQOS_TRY(note(uid, fail(std::move(done).error())));
     }
     return {};
   }
@@ -302,22 +263,14 @@ class Recomputation {
   /// @return an error only if nothing can be stored any more
   Status note(const std::string& uid, const Result<std::optional<Error>>& done) {
     if (done) {
-      if (*done && (*done)->code != ErrorCode::kBusy) report_failure(uid, **done);
+      if (*done && (*done)->code != ErrorCode::kBusy) note_failure(report_, uid, **done);
       return {};
     }
-    report_failure(uid, done.error());
+    note_failure(report_, uid, done.error());
     const ErrorCode code = done.error().code;
     if (code == ErrorCode::kTooLarge || code == ErrorCode::kUnsupported) return {};
     uncertain_ = true;
     return transaction_.store().checkpoint();
-  }
-
-  void report_failure(const std::string& uid, const Error& error) {
-    app::report_failure(uid, error, report_);
-  }
-
-  void note_event(core::Event event, std::string text) {
-    app::note_event(report_, std::move(event), std::move(text));
   }
 
   void report_unknown(const std::string& uid, const Error& error) {
@@ -359,22 +312,6 @@ class Recomputation {
 };
 
 }  // namespace
-
-ReconcileReport compare_pod(Transaction& transaction, const std::string& uid) {
-  ReconcileReport report;
-  auto record = transaction.store().pod(uid);
-  if (record && (!*record || (*record)->released_at)) return report;
-  const auto before = record ? *record : std::nullopt;
-  auto written = record ? write_anew(transaction, **record, &*before)
-                        : Result<std::optional<Error>>{fail(record.error())};
-  if (written) {
-    report_written(transaction, *before, *written, report);
-  } else {
-    report.failed.push_back(cat("pod ", uid, ": ", written.error().message));
-    if (record) transaction.store().keep_mark();
-  }
-  return report;
-}
 
 Result<ReconcileReport> recompute(Transaction& transaction, Warnings warnings, FollowRuntime follow,
                                   Values values) {

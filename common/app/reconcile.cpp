@@ -10,6 +10,7 @@
 #include "common/app/convergence.h"
 #include "common/app/departure.h"
 #include "common/app/preview.h"
+#include "common/app/write_anew.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
 #include "common/core/pods/pod_name.h"
@@ -98,6 +99,23 @@ Status finish(Transaction& transaction, Log& log, ReconcileReport& report, Unfin
   return {};
 }
 
+/// Compares the values of one pod that a recomputation has left.
+ReconcileReport compare(Transaction& transaction, const std::string& uid) {
+  ReconcileReport report;
+  auto record = transaction.store().pod(uid);
+  if (!record) {
+    note_failure(report, uid, record.error());
+    return report;
+  }
+  if (!*record || (*record)->released_at) return report;
+  const core::PodRecord before = **record;
+  if (const auto done = write_anew(transaction, **record, &before, report); !done) {
+    note_failure(report, uid, done.error());
+    transaction.store().keep_mark();
+  }
+  return report;
+}
+
 /// Compares the values of the first pods of those that a recomputation has left.
 Status compare_some(const core::Settings& settings, Log& log, ReconcileReport& report,
                     Unfinished& left) {
@@ -110,7 +128,7 @@ Status compare_some(const core::Settings& settings, Log& log, ReconcileReport& r
   const sys::Clock& clock = sys::kSteadyClock;
   const auto end = clock.now() + kPiece;
   do {
-    const ReconcileReport found = compare_pod(*transaction, report.unwritten.back());
+    const ReconcileReport found = compare(*transaction, report.unwritten.back());
     report.unwritten.pop_back();
     for (const std::string& line : found.changes)
       log.info(line);
@@ -167,19 +185,32 @@ void follow_runtime(Transaction& transaction, core::PodRecord& record,
 Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log, Warnings warnings,
                                   std::chrono::seconds patience) {
   ReconcileReport report;
+  ReconcileReport pods;  // those whose values are compared later
+  std::ptrdiff_t tiers = 0;
   std::vector<core::HeldLimit> held;
   Unfinished left;
   {
     PODQOS_ASSIGN(auto transaction, Transaction::open(settings, log));
     PODQOS_ASSIGN(report, recompute(transaction, warnings, follow_runtime, Values::kChanged));
+    tiers = std::ssize(report.changes);
     PODQOS_TRY(finish(transaction, log, report, left));
     for (const std::string& incident : transaction.store().incidents())
       report.warnings.push_back(incident);
     held = transaction.held_limits();
+    pods.unwritten = std::exchange(report.unwritten, {});
+    std::ranges::reverse(pods.unwritten);
+    pods.failed = std::exchange(report.failed, {});
   }
-  std::ranges::reverse(report.unwritten);
-  while (!report.unwritten.empty())
-    PODQOS_TRY(compare_some(settings, log, report, left));
+  while (!pods.unwritten.empty()) {
+    if (const auto done = compare_some(settings, log, pods, left); !done) {
+      pods.failed.push_back(
+          cat("the values of other pods were not compared: ", done.error().message));
+      break;
+    }
+  }
+  // As the preview has it: pods, then tiers.
+  report.changes.insert(report.changes.begin() + tiers, pods.changes.begin(), pods.changes.end());
+  report.failed = std::move(pods.failed);
   const auto note = [&](const Status& done, const std::string& context) {
     if (done) return;
     report.failed.push_back(cat(context, done.error().message));

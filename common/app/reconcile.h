@@ -39,9 +39,6 @@ using FollowRuntime = void (*)(Transaction&, core::PodRecord&, ReconcileReport&)
                                                 FollowRuntime follow = nullptr,
                                                 Values values = Values::kAll);
 
-/// Compares the values of one pod that a recomputation has left, and writes what differs.
-[[nodiscard]] ReconcileReport compare_pod(Transaction& transaction, const std::string& uid);
-
 /// Records what a recomputation found and changed. It may find the same each time: what the journal
 /// has of the last hour is not recorded again.
 void record_events(const Transaction& transaction, const std::vector<core::Event>& events);
