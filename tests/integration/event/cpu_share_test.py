@@ -255,7 +255,8 @@ class BesideAKubeletWithoutRequests(KubeletCase):
         self.check_sides(self.PODS, values)
         self.burn_in(self.system)
         shares = self.check_sides(self.PODS, {**values, self.system: self.default})
-        self.assertGreaterEqual(shares[self.system], 0.34)
+        # On v1 the kubelet's root has as much as the system by default, 1024 shares, and podqos's three times as much.
+        self.assertGreaterEqual(shares[self.system], 0.34 if self.version == 2 else 0.19)
         before = self.start_kubelets()
         for pid in self.machine.processes(f"{self.root}/kubepods"):
             os.kill(pid, signal.SIGSTOP)
