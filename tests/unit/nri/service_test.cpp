@@ -306,7 +306,9 @@ TEST_F(ServiceTest, LooksForAnAbsentRuntimeAtAConstantPace) {
   for (int attempt = 0; attempt < 20; ++attempt) {
     ASSERT_EQ(clock_.left(), pace) << attempt;
     clock_.pass(pace);
-    if (attempt == 10) EXPECT_EQ(::unlink(options_.socket.c_str()), 0);
+    if (attempt == 10) {
+      EXPECT_EQ(::unlink(options_.socket.c_str()), 0);
+    }
   }
   runtime_.emplace(options_.socket);
   clock_.pass(pace);
