@@ -18,8 +18,8 @@ struct DuePods {
   std::function<void(Transaction&, core::PodRecord&)> handle;
 };
 
-/// Handles the pods that are due, but no released ones. They are looked for
-/// without the lock, which is not taken if there are none.
+/// Handles the pods that are due, but no released ones. They are looked for without the lock, which
+/// is not taken if there are none.
 /// @return the errors of opening and finishing a transaction
 [[nodiscard]] Status handle_due_pods(const core::Settings& settings, Log& log,
                                      const Timeouts& timeouts, const DuePods& due);

@@ -32,11 +32,10 @@ std::int64_t counted_now(cgroup::Machine& machine, const core::PodRecord& record
   return sum;
 }
 
-/// As far as they were not there at the last look. The kernel counts from 0 in a cgroup that was
-/// made again.
-std::int64_t newly_counted(cgroup::Machine& machine, const core::PodRecord& record) {
-  const std::int64_t before = record.oom_kills.value_or(core::OomKills{}).counted;
-  return std::max<std::int64_t>(counted_now(machine, record) - before, 0);
+/// Of those that the kernel counts now, how many were not there at the last look. It counts from 0
+/// in a cgroup that was made again.
+std::int64_t newly_counted(std::int64_t now, const core::PodRecord& record) {
+  return std::max<std::int64_t>(now - record.oom_kills.value_or(core::OomKills{}).counted, 0);
 }
 
 std::vector<core::OomKill> read_oom_kills(cgroup::Machine& machine) {
@@ -75,7 +74,8 @@ void report(Transaction& transaction, const core::PodRecord& record,
 }  // namespace
 
 std::int64_t count_oom_kills(cgroup::Machine& machine, const core::PodRecord& record) {
-  return record.oom_kills.value_or(core::OomKills{}).reported + newly_counted(machine, record);
+  return record.oom_kills.value_or(core::OomKills{}).reported +
+         newly_counted(counted_now(machine, record), record);
 }
 
 void note_earlier_oom_kills(Transaction& transaction, core::PodRecord& record) {
@@ -92,7 +92,8 @@ bool report_oom_kills(Transaction& transaction, core::PodRecord& record) {
   if (record.cgroup.empty() || node == record.oom_look.value_or(core::OomLook{}).node) return false;
   const auto logged = read_oom_kills(machine);
   const auto kills = new_kills(logged, record);
-  const std::int64_t counted = newly_counted(machine, record);
+  const std::int64_t now = counted_now(machine, record);
+  const std::int64_t counted = newly_counted(now, record);
   note_look(record.oom_look, node, logged);
   note_look(transaction.tiers().oom_look, node, logged);
   if (kills.empty() && counted == 0) return false;
@@ -116,7 +117,7 @@ bool report_oom_kills(Transaction& transaction, core::PodRecord& record) {
   const auto before = record.oom_kills.value_or(core::OomKills{});
   record.oom_kills = core::OomKills{
       .reported = before.reported + std::max(counted, static_cast<std::int64_t>(kills.size())),
-      .counted = counted_now(machine, record)};
+      .counted = now};
   return true;
 }
 
@@ -124,7 +125,8 @@ Status report_all_oom_kills(const core::Settings& settings, Log& log, const Time
   std::optional<std::vector<core::OomKill>> logged;
   const auto has_kills = [&](cgroup::Machine& machine, const core::PodRecord& record) {
     if (!logged) logged = read_oom_kills(machine);
-    return !new_kills(*logged, record).empty() || newly_counted(machine, record) > 0;
+    return !new_kills(*logged, record).empty() ||
+           newly_counted(counted_now(machine, record), record) > 0;
   };
   return handle_due_pods(settings, log, timeouts,
                          {.is_due = has_kills, .handle = [](auto& transaction, auto& record) {

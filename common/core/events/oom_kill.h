@@ -34,7 +34,7 @@ struct OomKill {
 ///       mem_cgroup_print_oom_context, mem_cgroup_print_oom_meminfo
 [[nodiscard]] std::vector<OomKill> parse_oom_kills(std::string_view log);
 
-/// The container that a killed process belonged to; nullptr if it is none of this pod.
+/// The container that a killed process belonged to; nullptr for a process of another pod, or none.
 [[nodiscard]] const ContainerRecord* find_killed(const PodRecord& pod, const OomKill& kill);
 
 /// "OOM-killed by the limit of tier besteffort (380Mi); its pod had used up to 371Mi".
