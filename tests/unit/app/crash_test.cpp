@@ -111,8 +111,12 @@ const std::vector<Scenario>& scenarios() {
 
 class Crash : public TestWithParam<std::tuple<core::CgroupVersion, core::Driver, std::size_t>> {
  protected:
-  /// The node on which the event comes.
-  static std::unique_ptr<FakeNode> prepared() {
+  /// The node on which the event comes: each time a copy of the first.
+  std::unique_ptr<FakeNode> prepared() {
+    if (!first) first = prepare();
+    return std::make_unique<FakeNode>(*first);
+  }
+  static std::unique_ptr<FakeNode> prepare() {
     auto node = std::make_unique<FakeNode>(std::get<0>(GetParam()), std::get<1>(GetParam()));
     for (const Known& each : scenario().before)
       node->run(each.container, each.init);
@@ -122,7 +126,7 @@ class Crash : public TestWithParam<std::tuple<core::CgroupVersion, core::Driver,
   static const Scenario& scenario() { return scenarios()[std::get<2>(GetParam())]; }
 
   /// The node after an event that was cut off.
-  static std::unique_ptr<FakeNode> cut_off_after(int changes) {
+  std::unique_ptr<FakeNode> cut_off_after(int changes) {
     auto node = prepared();
     node->allow(changes);
     scenario().event(*node);
@@ -133,8 +137,8 @@ class Crash : public TestWithParam<std::tuple<core::CgroupVersion, core::Driver,
 
   /// Calls `check` with each number of changes from `first` that may be made of those of the event,
   /// and with the next one.
-  static void at_each_change(
-      int first, const std::function<void(int allowed, const std::string& next)>& check) {
+  void at_each_change(int first,
+                      const std::function<void(int allowed, const std::string& next)>& check) {
     const auto whole = prepared();
     const auto before = static_cast<std::ptrdiff_t>(whole->changes.size());
     scenario().event(*whole);
@@ -152,6 +156,8 @@ class Crash : public TestWithParam<std::tuple<core::CgroupVersion, core::Driver,
     const auto report = node.reconcile();
     EXPECT_TRUE(report) << report.error().message;
   }
+
+  std::unique_ptr<const FakeNode> first;
 };
 
 TEST_P(Crash, TheNextContainerFindsTheTruth) {
@@ -166,7 +172,7 @@ TEST_P(Crash, TheNextContainerFindsTheTruth) {
 }
 
 TEST_P(Crash, ReconcileFindsTheTruth) {
-  at_each_change(0, [](int allowed, const std::string&) {
+  at_each_change(0, [this](int allowed, const std::string&) {
     const auto node = cut_off_after(allowed);
     reconcile(*node);
     expect_truth(*node, scenario().living);
@@ -175,7 +181,7 @@ TEST_P(Crash, ReconcileFindsTheTruth) {
 
 /// A change that is refused ends neither the program nor what comes after it.
 TEST_P(Crash, OneRefusedChangeIsMadeGood) {
-  at_each_change(0, [](int allowed, const std::string& refused) {
+  at_each_change(0, [this](int allowed, const std::string& refused) {
     const auto node = prepared();
     // Above its root podqos leaves what it cannot remove: another program uses it.
     if (refused.empty() || refused == cat("rmdir  ", paths_of(*node).top)) return;
@@ -191,7 +197,7 @@ TEST_P(Crash, OneRefusedChangeIsMadeGood) {
 /// The preview is what a reconciliation then does to the machine, in this order, and it changes
 /// nothing.
 TEST_P(Crash, ThePreviewIsWhatReconcileDoes) {
-  at_each_change(0, [](int allowed, const std::string&) {
+  at_each_change(0, [this](int allowed, const std::string&) {
     const auto node = cut_off_after(allowed);
     const auto preview = node->preview();
     ASSERT_TRUE(preview) << preview.error().message;

@@ -59,7 +59,7 @@ class FakeNode {
 
   /// A transaction on this node.
   Transaction begin() {
-    log = std::make_unique<Log>("test", settings);
+    log = std::make_shared<Log>("test", settings);
     const auto spend = [this](const std::string& change) -> Status {
       if (changes_left == 0) {
         if (std::exchange(failing, false)) {
@@ -252,7 +252,7 @@ class FakeNode {
   core::Settings settings;
   std::optional<BootSeconds> pending_since;  ///< of the next containers that are admitted
   core::NodeCapacity capacity{.memory = Bytes{16LL << 30U}, .cpu = MilliCpu{8000}, .pids = 32'768};
-  std::unique_ptr<Log> log;
+  std::shared_ptr<Log> log;               ///< shared, so that a node can be copied
   const sys::Directory* state = nullptr;  ///< where events are recorded; nullptr: nowhere
   std::function<void(const std::string& change)> on_change;  ///< called before each change
   /// Changes that are refused each time, as by a systemd that does not answer.

@@ -67,8 +67,13 @@ bool is_about_pod(const FakeNode& node, std::string_view line, const Known& pod)
 
 class OneFailure : public TestWithParam<std::tuple<core::CgroupVersion, core::Driver>> {
  protected:
-  /// A node on which a recomputation finds something to do everywhere.
-  static std::unique_ptr<FakeNode> prepared() {
+  /// A node on which a recomputation finds something to do everywhere: each time a copy of the
+  /// first.
+  std::unique_ptr<FakeNode> prepared() {
+    if (!first) first = prepare();
+    return std::make_unique<FakeNode>(*first);
+  }
+  static std::unique_ptr<FakeNode> prepare() {
     auto node = std::make_unique<FakeNode>(std::get<0>(GetParam()), std::get<1>(GetParam()));
     for (const Known& each : living())
       node->run(each.container, each.init);
@@ -117,8 +122,7 @@ class OneFailure : public TestWithParam<std::tuple<core::CgroupVersion, core::Dr
   }
 
   /// Refuses each change of the machine that a reconciliation makes, in turn, during `event`.
-  static void refuse_each_change(
-      const std::function<void(FakeNode&, const std::string& change)>& event) {
+  void refuse_each_change(const std::function<void(FakeNode&, const std::string& change)>& event) {
     const auto whole = prepared();
     ASSERT_TRUE(whole->reconcile());
     std::set<std::string> changes{whole->changes.begin(), whole->changes.end()};
@@ -135,6 +139,8 @@ class OneFailure : public TestWithParam<std::tuple<core::CgroupVersion, core::Dr
       if (HasFailure()) return;
     }
   }
+
+  std::unique_ptr<const FakeNode> first;
 };
 
 TEST_P(OneFailure, OfAChangeLeavesAllElseToAReconciliation) {
