@@ -34,10 +34,12 @@ EAGER = {"nodeMemory": "8Gi", "podPidsLimit": 100, "allowQosOverride": True, "tr
 # How podqos takes part: the way of containerd's handler, whether podqos-nri is connected, and whether pods are told.
 WAYS = {"none": ("plain", False, False), "wrapper": ("wrapper", False, False), "hooks": ("hooks", False, False),
         "plugin": ("plain", True, False), "both": ("wrapper", True, True)}
-# (release of Debian, cgroup driver, runtime): one guest each, and what is run there.
+# (release of Debian, cgroup driver, runtime): one guest each, and what is run there. With systemd, wrapper and plugin are
+# tried together.
 GUESTS = {
     ("trixie", "cgroupfs", "crun"): ("Untouched", "Beside"),
-    ("trixie", "systemd", "crun"): ("Untouched", "Beside"),
+    ("trixie", "systemd", "crun"): (*(f"Untouched.test_with{out}" for out in ("_hooks", "_both", "_late_plugin", "out")),
+                                    "Beside"),
     ("testing", "cgroupfs", "runc"): ("Untouched.test_with_plugin", "Beside"),
 }
 
