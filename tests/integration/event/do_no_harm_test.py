@@ -160,6 +160,9 @@ class AnotherUser(harness.TestCase):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="podqos-test-user-"))
         self.addCleanup(shutil.rmtree, self.folder)
         self.folder.chmod(0o755)
+        # The tree may be where only root can look, such as root's home.
+        self.hook, self.wrapper_program = (pathlib.Path(shutil.copy(path, self.folder))
+                                           for path in (harness.HOOK, harness.RUNTIME))
         runtime = self.folder / "runtime"
         runtime.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\"\n", encoding="ascii")
         runtime.chmod(0o755)
@@ -182,7 +185,7 @@ class AnotherUser(harness.TestCase):
                               capture_output=True, encoding="utf-8")
 
     def assert_passed_through(self, caller):
-        done = self.call(caller, harness.RUNTIME, "create", "--bundle", str(self.bundle_path), "c1")
+        done = self.call(caller, self.wrapper_program, "create", "--bundle", str(self.bundle_path), "c1")
         given = f"create\n--bundle\n{self.bundle_path}\nc1\n"
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, given, ""))
         state = json.dumps({"ociVersion": "1.0.2", "id": "c1", "status": "created", "pid": 1,
@@ -190,7 +193,7 @@ class AnotherUser(harness.TestCase):
         for stage, stdin, stdout in (("createRuntime", state, ""), ("prestart", state, ""), ("poststop", state, ""),
                                      ("precreate", self.text, self.text)):
             with self.subTest(stage=stage):
-                done = self.call(caller, harness.HOOK, stage, stdin=stdin)
+                done = self.call(caller, self.hook, stage, stdin=stdin)
                 self.assertEqual((done.returncode, done.stdout, done.stderr), (0, stdout, ""))
         self.assertEqual((self.bundle_path / "config.json").read_text(encoding="utf-8"), self.text)
         self.assertEqual((self.podqos.state_bytes(), self.podqos.events()), ({}, []))
