@@ -13,6 +13,12 @@
 
 namespace podqos::hook {
 
+namespace {
+
+constexpr const char* kConfigName = "config.json";
+
+}  // namespace
+
 Result<Bundle> Bundle::open(const std::string& path) {
   auto directory = sys::Directory::open(path);
   if (!directory) return fail(std::move(directory).error().with_context("bundle"));
@@ -24,17 +30,15 @@ Result<Bundle> Bundle::open(const std::string& path) {
 std::string Bundle::identity() const {
   struct stat status{};
   const bool lacks_config =
-      ::fstatat(directory_.fd(), "config.json", &status, AT_SYMLINK_NOFOLLOW) != 0 &&
-      errno == ENOENT;
+      ::fstatat(directory_.fd(), kConfigName, &status, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
   return lacks_config ? "" : canonical_;
 }
 
-Status Bundle::read_config(std::string_view name) {
-  PODQOS_ASSIGN(const auto file, directory_.open_file(name, O_RDONLY));
+Status Bundle::read_config() {
+  PODQOS_ASSIGN(const auto file, directory_.open_file(kConfigName, O_RDONLY));
   const struct stat& status = file.status;
   PODQOS_ASSIGN(file_, sys::read_all(file.fd.get(), codec::kMaxConfigSize,
-                                     cat(canonical_, "/", name), sys::FileEnd::kShortRead));
-  name_ = name;
+                                     cat(canonical_, "/", kConfigName), sys::FileEnd::kShortRead));
   owner_ = {.uid = status.st_uid, .gid = status.st_gid, .mode = status.st_mode & 07777U};
   return {};
 }
@@ -46,7 +50,7 @@ bool Bundle::take_edits_back() {
 
 Status Bundle::write_config(const std::string& text) {
   if (text == file_) return {};
-  PODQOS_TRY(sys::replace_file(directory_, name_, text, owner_));
+  PODQOS_TRY(sys::replace_file(directory_, kConfigName, text, owner_));
   if (!former_) former_ = std::move(file_);
   file_ = text;
   return {};

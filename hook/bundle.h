@@ -2,7 +2,6 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "common/base/error.h"
@@ -27,9 +26,9 @@ class Bundle {
   /// The open directory, which stays owned by the bundle.
   [[nodiscard]] int fd() const { return directory_.fd(); }
 
-  /// Reads the file, at most codec::kMaxConfigSize bytes.
-  [[nodiscard]] Status read_config(std::string_view name = "config.json");
-  /// The text of the file that was read, without the edits that were taken back.
+  /// Reads config.json, at most codec::kMaxConfigSize bytes.
+  [[nodiscard]] Status read_config();
+  /// The text of config.json, without the edits that were taken back.
   [[nodiscard]] const std::string& config() const { return former_ ? *former_ : file_; }
   /// Takes back what podqos has filled in for an earlier container of this bundle: it has no
   /// meaning for another one, its cgroup least of all. See codec::former_config(), which parses
@@ -45,8 +44,7 @@ class Bundle {
       : directory_(std::move(directory)), canonical_(std::move(canonical)) {}
   sys::Directory directory_;
   std::string canonical_;
-  std::string name_;                   ///< of the file
-  std::string file_;                   ///< its text
+  std::string file_;                   ///< text of config.json
   std::optional<std::string> former_;  ///< config(), if it differs
   sys::FileOwner owner_;
 };

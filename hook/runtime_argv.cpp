@@ -62,8 +62,9 @@ class Parser {
     if (!has_word(kPlacingVerbs, verb)) return std::move(call_);
     read_verb_arguments();
     // Without an id, or with --help, there is nothing to place; with the cgroup manager disabled
-    // there is no cgroup to place it in.
-    call_.places = !call_.id.empty() && !without_cgroups_;
+    // there is no cgroup to place it in. crun takes only this very name for the bundle's file
+    // (src/run.c).
+    call_.places = !call_.id.empty() && !without_cgroups_ && config_name_ == "config.json";
     return std::move(call_);
   }
 
@@ -136,14 +137,15 @@ class Parser {
       } else if (has_word(kVerbValues, option->name)) {
         const std::string value = value_of(*option);
         if (option->name == "bundle" || option->name == "b") call_.bundle = value;
-        if (option->name == "config" || option->name == "f") call_.config_name = value;
+        if (option->name == "config" || option->name == "f") config_name_ = value;
       }
     }
   }
 
   std::span<const char* const> args_;
   std::size_t at_ = 0;
-  bool without_cgroups_ = false;  ///< crun's --cgroup-manager=disabled
+  bool without_cgroups_ = false;             ///< crun's --cgroup-manager=disabled
+  std::string config_name_ = "config.json";  ///< crun's --config
   RuntimeCall call_;
 };
 

@@ -17,10 +17,8 @@ struct RuntimeCall {
   bool places = false;
   std::string id;            ///< container id; set if `places`
   std::string bundle = ".";  ///< --bundle; default: the working directory
-  /// crun's --config: "config.json" is the bundle's, any other a path.
-  std::string config_name = "config.json";
-  bool systemd = false;  ///< --systemd-cgroup, --cgroup-manager=systemd
-  std::string log_file;  ///< the runtime's own --log, where an engine looks for its errors
+  bool systemd = false;      ///< --systemd-cgroup, --cgroup-manager=systemd
+  std::string log_file;      ///< the runtime's own --log, where an engine looks for its errors
   bool log_json = false;
   std::optional<std::string> podqos_config;  ///< podqos's own --config; first option only
   /// Arguments for the runtime: `args` without podqos's own option.
@@ -32,7 +30,8 @@ struct RuntimeCall {
 /// '='.
 /// @param args  argv without argv[0].
 /// @return `places` is false also for a call without an id, with --help or --version, or with
-///         --cgroup-manager=disabled of crun: nothing is to be placed.
+///         --cgroup-manager=disabled of crun: nothing is to be placed; and with crun's --config of
+///         a file that is not the bundle's, which no engine gives.
 /// @note runc main.go, crun src/crun.c, youki crates/liboci-cli.
 [[nodiscard]] RuntimeCall parse_runtime_argv(std::span<const char* const> args);
 

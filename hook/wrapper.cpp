@@ -113,10 +113,7 @@ int refuse_call(const RuntimeCall& call, app::Log& log, const Error& error) {
 /// or has edited it.
 struct Opened {
   Bundle bundle;
-  std::optional<Bundle> elsewhere;  ///< the directory of the file, where it is not the bundle
-  bool concerns = false;            ///< podqos may be concerned by the container
-
-  Bundle& file() { return elsewhere ? *elsewhere : bundle; }
+  bool concerns = false;  ///< podqos may be concerned by the container
 };
 
 /// Whether podqos may be concerned by a config.json that it cannot edit, such as a symlink, read as
@@ -128,34 +125,24 @@ bool uneditable_may_concern(const std::string& path, const core::Settings& setti
   return !text || app::may_concern(*text, settings);
 }
 
-/// Opens the bundle, and reads the file that the runtime will read.
+/// Opens the bundle, and reads its config.json.
 /// @return nullopt: podqos does nothing and runs the runtime
 Result<std::optional<Opened>> open_config(const RuntimeCall& call, const core::Settings& settings) {
   auto bundle = Bundle::open(call.bundle);
   // The runtime reports a bundle that cannot be read, in the form that its engine expects.
   if (!bundle) return std::nullopt;
-  Opened opened{.bundle = std::move(*bundle), .elsewhere = {}};
-  std::string name = call.config_name;
-  // Only this very name is the bundle's file for crun; any other is a path, relative to the working
-  // directory (src/run.c).
-  if (name != "config.json") {
-    const std::size_t slash = name.rfind('/');
-    auto directory = Bundle::open(slash == std::string::npos ? "." : name.substr(0, slash + 1));
-    if (!directory) return std::nullopt;
-    opened.elsewhere = std::move(*directory);
-    name.erase(0, slash + 1);
-  }
-  Bundle& file = opened.file();
-  const Status read = file.read_config(name);
+  Opened opened{.bundle = std::move(*bundle)};
+  const Status read = opened.bundle.read_config();
   if (!read) {
     if (read.error().code == ErrorCode::kNotFound ||
-        !uneditable_may_concern(cat(file.canonical(), "/", name), settings))
+        !uneditable_may_concern(cat(opened.bundle.canonical(), "/config.json"), settings))
       return std::nullopt;
     return fail(read.error());
   }
-  opened.concerns = app::may_concern(file.config(), settings);
+  const std::string& text = opened.bundle.config();
+  opened.concerns = app::may_concern(text, settings);
   // Only while podqos is switched off may it be unconcerned by a file that it has edited.
-  if (!opened.concerns && (settings.enabled || !file.config().contains(codec::kEditRecord)))
+  if (!opened.concerns && (settings.enabled || !text.contains(codec::kEditRecord)))
     return std::nullopt;
   return opened;
 }
@@ -196,7 +183,7 @@ app::PlacementRequest request_for(const Context& context, Opened& opened,
   const RuntimeCall& call = context.call;
   return {.id = call.id,
           .bundle = opened.bundle.canonical(),
-          .config = opened.file().config(),
+          .config = opened.bundle.config(),
           .creator = context.self,
           .driver = call.systemd ? core::Driver::kSystemd : core::Driver::kCgroupfs,
           .hooks = own_hooks(call.podqos_config),
@@ -208,7 +195,7 @@ app::PlacementRequest request_for(const Context& context, Opened& opened,
 /// its engine, with a cgroupsPath that its runtime accepts.
 Status let_start(const Context& context, Opened& opened) {
   const RuntimeCall& call = context.call;
-  Bundle& file = opened.file();
+  Bundle& file = opened.bundle;
   PODQOS_TRY(file.write_config(file.config()));
   PODQOS_ASSIGN(const auto startable, app::make_startable(request_for(context, opened, {})));
   if (!startable) return {};
@@ -224,7 +211,7 @@ Status let_start(const Context& context, Opened& opened) {
 }
 
 Status place(const Context& context, Opened& opened, const app::Timeouts& timeouts) {
-  Bundle& file = opened.file();
+  Bundle& file = opened.bundle;
   if (!opened.concerns) return file.write_config(file.config());
   PODQOS_ASSIGN(const auto placed,
                 app::place(context.settings, context.log, request_for(context, opened, timeouts)));
@@ -239,7 +226,7 @@ Status place(const Context& context, Opened& opened, const app::Timeouts& timeou
 bool place_or_admit(const Context& context, Opened& opened,
                     const std::optional<app::Timeouts>& timeouts, const Status& entered) {
   if (!entered) return admits(context, entered.error());
-  opened.file().take_edits_back();
+  opened.bundle.take_edits_back();
   Status placed;
   if (timeouts) {
     placed = place(context, opened, *timeouts);
@@ -261,7 +248,7 @@ Result<bool> run_child(const Context& context, Opened& opened, Clock::time_point
   if (const std::string& log = context.call.log_file; !log.empty())
     paths.push_back(log.contains('/') ? log : cat("./", log));
   const auto opened_paths = open_places(std::move(paths));
-  std::vector<int> places{opened.bundle.fd(), opened.file().fd()};
+  std::vector<int> places{opened.bundle.fd()};
   for (const sys::UniqueFd& place : opened_paths)
     places.push_back(place.get());
   return run_in_sandbox(

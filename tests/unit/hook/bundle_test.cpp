@@ -52,26 +52,24 @@ TEST_F(BundleTest, SaysWhichBundleIsNotThere) {
 
 TEST_F(BundleTest, ReplacesTheConfigKeepingOwnerAndMode) {
   const bool root = ::geteuid() == 0;
-  for (const std::string name : {"config.json", "other.json"}) {
-    const std::string file = directory_.path("b/" + name);
-    directory_.write("b/" + name, "before");
-    ASSERT_EQ(::chmod(file.c_str(), 0604), 0);
-    if (root) {
-      ASSERT_EQ(::chown(file.c_str(), 1234, 4321), 0);
-    }
-    Bundle bundle = open();
-    ASSERT_TRUE(bundle.read_config(name));
-    EXPECT_EQ(bundle.config(), "before");
-    ASSERT_TRUE(bundle.write_config("after"));
-    EXPECT_EQ(directory_.read("b/" + name), "after");
-    struct stat status{};
-    ASSERT_EQ(::stat(file.c_str(), &status), 0);
-    EXPECT_EQ(status.st_mode & 07777U, 0604U);
-    EXPECT_EQ(status.st_uid, root ? 1234U : ::geteuid());
-    EXPECT_EQ(status.st_gid, root ? 4321U : ::getegid());
-    std::filesystem::remove(file);
-    EXPECT_TRUE(std::filesystem::is_empty(path())) << "something is left beside it";
+  const std::string file = directory_.path("b/config.json");
+  directory_.write("b/config.json", "before");
+  ASSERT_EQ(::chmod(file.c_str(), 0604), 0);
+  if (root) {
+    ASSERT_EQ(::chown(file.c_str(), 1234, 4321), 0);
   }
+  Bundle bundle = open();
+  ASSERT_TRUE(bundle.read_config());
+  EXPECT_EQ(bundle.config(), "before");
+  ASSERT_TRUE(bundle.write_config("after"));
+  EXPECT_EQ(directory_.read("b/config.json"), "after");
+  struct stat status{};
+  ASSERT_EQ(::stat(file.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777U, 0604U);
+  EXPECT_EQ(status.st_uid, root ? 1234U : ::geteuid());
+  EXPECT_EQ(status.st_gid, root ? 4321U : ::getegid());
+  std::filesystem::remove(file);
+  EXPECT_TRUE(std::filesystem::is_empty(path())) << "something is left beside it";
 }
 
 TEST_F(BundleTest, RefusesWhatIsNoFileOfItsOwn) {

@@ -23,23 +23,21 @@ struct Placing {
   Words words;
   const char* id;
   const char* bundle = ".";
-  const char* config_name = "config.json";
 };
 
 void expect_placed(const std::vector<Placing>& cases) {
-  for (const auto& [words, id, bundle, config_name] : cases) {
+  for (const auto& [words, id, bundle] : cases) {
     SCOPED_TRACE(testing::PrintToString(words));
     const RuntimeCall call = parse(words);
     EXPECT_TRUE(call.places);
     EXPECT_EQ(call.id, id);
     EXPECT_EQ(call.bundle, bundle);
-    EXPECT_EQ(call.config_name, config_name);
     EXPECT_THAT(call.runtime_args, ElementsAreArray(words));
     EXPECT_EQ(call.podqos_config, std::nullopt);
   }
 }
 
-TEST(RuntimeArgv, FindsIdBundleAndConfigForRunc) {
+TEST(RuntimeArgv, FindsIdAndBundleForRunc) {
   expect_placed({
       {{"create", "c1"}, "c1"},
       {{"--root", "/run/containerd/runc/k8s.io", "--log", "/b/log.json", "--log-format", "json",
@@ -76,7 +74,7 @@ TEST(RuntimeArgv, FindsIdBundleAndConfigForRunc) {
   });
 }
 
-TEST(RuntimeArgv, FindsIdBundleAndConfigForCrun) {
+TEST(RuntimeArgv, FindsIdAndBundleForCrun) {
   expect_placed({
       {{"--systemd-cgroup", "--root=/run/crun", "--log=/l", "--log-format=json", "create",
         "--bundle", "/b", "--pid-file", "/p", "--console-socket", "/s", "c1"},
@@ -89,14 +87,12 @@ TEST(RuntimeArgv, FindsIdBundleAndConfigForCrun) {
       {{"create", "-bdir", "c1"}, "c1", "dir"},
       {{"--debug", "--", "create", "-b", "/b", "c1"}, "c1", "/b"},
       {{"--log", "kill", "--root", "create", "run", "c1"}, "c1"},
-      {{"create", "--config", "other.json", "c1"}, "c1", ".", "other.json"},
-      {{"run", "--config=other.json", "c1"}, "c1", ".", "other.json"},
-      {{"run", "-f", "other.json", "c1"}, "c1", ".", "other.json"},
-      {{"run", "-fother.json", "c1"}, "c1", ".", "other.json"},
+      {{"create", "--config", "config.json", "c1"}, "c1"},
+      {{"run", "-fconfig.json", "c1"}, "c1"},
   });
 }
 
-TEST(RuntimeArgv, FindsIdBundleAndConfigForYouki) {
+TEST(RuntimeArgv, FindsIdAndBundleForYouki) {
   expect_placed({
       {{"-r", "/run/youki", "-l", "/log", "-s", "create", "c1"}, "c1"},
       {{"create", "-b", "/b", "-p", "/pid", "c1"}, "c1", "/b"},
@@ -117,6 +113,10 @@ TEST(RuntimeArgv, LeavesOtherCallsToTheRuntime) {
                                     {"--root", "/r", "start", "c1"},
                                     {"start", "create"},
                                     {"kill", "--all", "create", "KILL"},
+                                    {"create", "--config", "other.json", "c1"},
+                                    {"run", "--config=./config.json", "c1"},
+                                    {"run", "-f", "/b/config.json", "c1"},
+                                    {"run", "-fother.json", "c1"},
                                     {"exec", "--pid-file", "p", "c1", "create", "c2"},
                                     {"update", "--resources=-", "run"},
                                     {"delete", "--force", "create"},
@@ -186,14 +186,12 @@ TEST(RuntimeArgv, TakesItsOwnConfigurationInFront) {
   const RuntimeCall call = parse({"--config", "/p.json", "--root", "/r", "create", "c1"});
   EXPECT_EQ(call.podqos_config, "/p.json");
   EXPECT_EQ(call.id, "c1");
-  EXPECT_EQ(call.config_name, "config.json");
   EXPECT_THAT(call.runtime_args, ElementsAre("--root", "/r", "create", "c1"));
 }
 
 TEST(RuntimeArgv, TakesItsOwnConfigurationWithEquals) {
   const RuntimeCall call = parse({"--config=/p.json", "create", "--config=x.json", "c1"});
   EXPECT_EQ(call.podqos_config, "/p.json");
-  EXPECT_EQ(call.config_name, "x.json");
   EXPECT_THAT(call.runtime_args, ElementsAre("create", "--config=x.json", "c1"));
 }
 
