@@ -100,7 +100,6 @@ class EngineChecks {
     const bool only = facts_.registered.size() == 1;
     const Outcome bad = only ? kProblem : kWarning;
     if (facts_.is_connected()) return add("plugin", kOk, "podqos-nri is connected");
-    if (facts_.launched) return add("plugin", kOk, "podqos-nri was started by the engine");
     if (!facts_.unit && !facts_.plugin)
       return add("plugin", kSkipped, "systemd cannot be asked about the plugin");
     const UnitState unit = facts_.unit.value_or(UnitState{});
@@ -158,7 +157,7 @@ bool EngineFacts::is_connected() const {
 std::optional<bool> EngineFacts::known() const {
   if (!process || registered.empty()) return std::nullopt;
   if (docker) return *docker ? std::optional{(*docker)->knows_podqos} : std::nullopt;
-  return !unread || is_connected() || launched;
+  return !unread || is_connected();
 }
 
 Checks check_engine(const EngineFacts& facts) {
@@ -180,7 +179,7 @@ Json json_of(const EngineFacts& facts) {
       problems.push_back(cat(check.text, check.remedy.empty() ? "" : ": ", check.remedy));
   Json plugin = nullptr;
   if (facts.is_registered(Method::kNri)) {
-    const bool connected = facts.is_connected() || facts.launched;
+    const bool connected = facts.is_connected();
     plugin = {{"connected", connected}, {"since", nullptr}};
     // It has connected since both run.
     if (connected && facts.plugin)

@@ -40,15 +40,6 @@ std::optional<Pid> find_process(const Condition& is_wanted) {
   return std::nullopt;
 }
 
-/// Whether a runtime with NRI has started the plugin itself, by a link such as 10-podqos.
-bool has_launched(Pid runtime) {
-  return find_process([&](const sys::ProcStat& stat) {
-           return stat.parent == runtime &&
-                  (stat.name == "podqos-nri" || stat.name.ends_with("-podqos"));
-         })
-      .has_value();
-}
-
 /// The version of the program, or why it is not known.
 Result<Version> read_version(const std::string& program, const Run& run) {
   PODQOS_ASSIGN(const auto said, run({program, "--version"}));
@@ -111,8 +102,6 @@ std::optional<EngineFacts> read_engine(EngineFacts facts, const Units& units, co
     facts.process =
         find_process([&](const sys::ProcStat& stat) { return stat.name == engine.program; });
   find_registration(setup, facts);
-  if (facts.process && engine.nri && !facts.is_connected())
-    facts.launched = has_launched(*facts.process);
   auto settings = engine.inspect(setup);
   if (settings)
     facts.settings = *std::move(settings);

@@ -42,7 +42,6 @@ struct EngineFacts {
   std::optional<UnitState> unit = std::nullopt;
   /// nullopt: none has run since the node was booted, as far as the caller may see.
   std::optional<PluginFacts> plugin = std::nullopt;
-  bool launched = false;  ///< the daemon has started a plugin of its own (/opt/nri/plugins)
   /// Pods of its that podqos manages; nullopt: not looked for.
   std::optional<std::size_t> pods = std::nullopt;
 

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "common/base/text.h"
-#include "common/codec/settings_json.h"
 
 namespace podqos::nri {
 
@@ -33,7 +32,7 @@ Result<Configuration> Configuration::load(std::optional<std::string> file,
 }
 
 void Configuration::reload() {
-  const auto done = replace(text_);
+  const auto done = replace();
   if (done && done->empty()) return log_.info("configuration reloaded");
   log_.error(cat("configuration not reloaded, keeping the previous one: ",
                  done ? *done : done.error().message));
@@ -43,26 +42,13 @@ void Configuration::follow() {
   if (app::stamp_configuration(file_, paths_) != stamp_) reload();
 }
 
-Status Configuration::lay_over(std::string text) {
-  if (text == text_) return {};
-  PODQOS_TRY(replace(text));
-  text_ = std::move(text);
-  return {};
-}
-
-Result<std::string> Configuration::replace(std::string_view text) {
+Result<std::string> Configuration::replace() {
   stamp_ = app::stamp_configuration(file_, paths_);
   app::ConfigurationReport report = app::inspect_configuration(file_, paths_);
   core::Settings& settings = report.settings;
   // The plugin's own are the last valid ones, unless another program has used others since.
   if (report.source == app::SettingsSource::kReadable)
     return fail(ErrorCode::kInvalidArgument, app::describe_errors(report));
-  if (!text.empty()) {
-    auto merged = codec::merge_settings(std::move(settings), text);
-    if (!merged)
-      return fail(std::move(merged).error().with_context("configuration from the runtime"));
-    settings = std::move(*merged);
-  }
   if (settings.state_dir != settings_.state_dir) {
     return fail(ErrorCode::kConflict,
                 cat("stateDir: cannot change from ", settings_.state_dir, " to ",

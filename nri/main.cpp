@@ -2,8 +2,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <optional>
 #include <string>
@@ -36,18 +36,12 @@ namespace nri = podqos::nri;
 constexpr int kDone = 0;
 constexpr int kFailed = 1;
 
-/// How long a plugin that a runtime has started waits for a previous one to exit, which notices the
-/// end of its runtime only after answering the last request. Below the 5 s that the runtime grants
-/// for the registration.
-constexpr std::chrono::milliseconds kLaunchPatience{3000};
-
 /// Writes to a standard stream; an error is ignored, because it cannot be reported anywhere.
 void print(std::FILE* stream, const std::string& text) {
   static_cast<void>(std::fputs(text.c_str(), stream));
 }
 
-/// Reports an error to standard error, for a start by hand, and to the log, since a runtime that
-/// starts the plugin discards standard error.
+/// Reports an error to standard error, for a start by hand, and to the log.
 int report_failure(podqos::app::Log& log, const Error& error) {
   print(stderr, podqos::cat("podqos-nri: ", podqos::app::one_line(error.message), "\n"));
   log.error(error.message);
@@ -66,14 +60,17 @@ podqos::sys::UniqueFd listen(const std::optional<podqos::core::MetricsAddress>& 
 
 /// Sets up the plugin and serves runtimes until it is told to stop.
 Status run(const nri::Options& options, nri::Configuration& configuration) {
-  PODQOS_ASSIGN(auto launched,
-                options.socket ? podqos::Result<podqos::sys::UniqueFd>{} : nri::inherited_socket());
+  // A runtime sets it for the plugins that it starts by itself (containerd/nri, pkg/api/plugin.go).
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): the plugin has one thread
+  if (std::getenv("NRI_PLUGIN_SOCKET") != nullptr) {
+    return fail(
+        podqos::ErrorCode::kUnsupported,
+        "NRI_PLUGIN_SOCKET is set, as by a runtime for what is in its directory of plugins: "
+        "remove podqos-nri from there (/opt/nri/plugins) and run `systemctl enable --now "
+        "podqos-nri.service`");
+  }
   const std::string state_dir = configuration.settings().state_dir;
   std::optional<podqos::sys::FileLock> only;
-  // One that a runtime has started registers in time or never.
-  if (launched.valid()) {
-    PODQOS_ASSIGN(only, nri::lock_single_instance(state_dir, kLaunchPatience));
-  }
   // A state directory of no use fails the start, not a service that is up.
   PODQOS_TRY(podqos::store::make_state_directory(state_dir));
   PODQOS_ASSIGN(const auto notify, nri::Notify::open());
@@ -87,7 +84,7 @@ Status run(const nri::Options& options, nri::Configuration& configuration) {
   nri::Plugin plugin{configuration, metrics};
   nri::Pages pages{configuration, metrics};
   const auto hold = [&, stood_by = false]() mutable -> Status {
-    auto lock = nri::lock_single_instance(state_dir, {});
+    auto lock = nri::lock_single_instance(state_dir);
     // The one that has ended had this address.
     if (lock && stood_by && address && !listener.valid()) {
       return fail(podqos::ErrorCode::kConflict,
@@ -119,7 +116,7 @@ Status run(const nri::Options& options, nri::Configuration& configuration) {
                    const nri::ConnectionStatus& status) { return pages.answer(path, status); }}};
   PODQOS_TRY(nri::join_cgroup_namespace());
   PODQOS_TRY(nri::enter_sandbox());
-  const auto ran = service.run(std::move(launched));
+  const auto ran = service.run();
   // While it is open, no other plugin has replaced its file.
   const auto* socket = address ? std::get_if<podqos::core::UnixSocket>(&*address) : nullptr;
   if (socket != nullptr && listener.valid())

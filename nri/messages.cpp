@@ -23,12 +23,7 @@ constexpr std::size_t kEntrySize = 64;
 // The numbers of the fields that podqos reads or writes (containerd/nri v0.12.2,
 // pkg/api/api.proto). A runtime skips those that it does not know.
 enum RegistrationField : std::uint8_t { kPluginName = 1, kPluginIndex = 2 };
-enum ConfigureField : std::uint8_t {
-  kConfig = 1,
-  kRuntimeName = 2,
-  kRuntimeVersion = 3,
-  kNriVersion = 6,
-};
+enum ConfigureField : std::uint8_t { kRuntimeName = 2, kRuntimeVersion = 3, kNriVersion = 6 };
 enum ConfigureResponseField : std::uint8_t { kEvents = 2 };
 enum SynchronizeField : std::uint8_t { kPods = 1, kContainers = 2, kMore = 3 };
 enum PodField : std::uint8_t {
@@ -276,7 +271,7 @@ Result<PodEvent> parse_event(std::string_view bytes, const EventFields& fields) 
 Result<ConfigureRequest> parse_configure_request(std::string_view bytes) {
   return parse_message("ConfigureRequest", bytes, [&](const pbf_reader& reader) {
     ConfigureRequest out;
-    read_fields(reader, text(kConfig, out.config), text(kRuntimeName, out.runtime_name),
+    read_fields(reader, text(kRuntimeName, out.runtime_name),
                 text(kRuntimeVersion, out.runtime_version), text(kNriVersion, out.nri_version));
     return out;
   });

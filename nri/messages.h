@@ -117,7 +117,6 @@ static_assert(kRequests[static_cast<std::size_t>(Request::kRemoveContainer)].nam
 
 /// ConfigureRequest.
 struct ConfigureRequest {
-  std::string config;  ///< "" for a plugin that the runtime did not start
   std::string runtime_name;
   std::string runtime_version;
   std::string nri_version;  ///< from NRI 0.12 on

@@ -51,11 +51,9 @@ std::variant<Options, Answer> parse_options(int argc, const char* const* argv) {
          "--index", options.index,
          cat("Two digits: position of this plugin in the call\norder (", options.index, ")"))
       ->type_name("NN")
-      ->envname("NRI_PLUGIN_IDX")
       ->check(index_fault);
   app.add_option("--name", options.name, cat("The plugin's name (", options.name, ")"))
       ->type_name("NAME")
-      ->envname("NRI_PLUGIN_NAME")
       ->check(name_fault);
   app.add_option_function<std::string>(
          "--metrics",
@@ -67,9 +65,7 @@ std::variant<Options, Answer> parse_options(int argc, const char* const* argv) {
       ->type_name("ADDRESS")
       ->check([](const std::string& text) { return fault_of(core::parse_metrics_address(text)); });
   app.footer(
-      "A runtime that starts the plugin sets NRI_PLUGIN_SOCKET, NRI_PLUGIN_NAME and\n"
-      "NRI_PLUGIN_IDX; options take precedence over them. SIGHUP reloads the\n"
-      "configuration.\n"
+      "SIGHUP reloads the configuration.\n"
       "Exit status: 0 stopped, 1 failed, 2 usage error.\n"
       "See podqos-nri(8), podqos.json(5).");
   try {

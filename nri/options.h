@@ -12,11 +12,11 @@ namespace podqos::nri {
 struct Options {
   std::optional<std::string> socket;  ///< --socket PATH
   std::optional<std::string> config;  ///< --config FILE
-  /// --index NN, else NRI_PLUGIN_IDX. Plugins are called in the order of their indices, and see
+  /// --index NN. Plugins are called in the order of their indices, and see
   /// what earlier ones have set: 10 is early, so that plugins that read a container's cgroup path
   /// see the final one.
   std::string index = "10";
-  std::string name = "podqos";                  ///< --name NAME, else NRI_PLUGIN_NAME
+  std::string name = "podqos";                  ///< --name NAME
   std::optional<core::MetricsAddress> metrics;  ///< --metrics ADDRESS
   friend bool operator==(const Options&, const Options&) = default;
 };

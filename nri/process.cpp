@@ -59,12 +59,9 @@ Result<sys::UniqueFd> open_signals() {
   return fd;
 }
 
-Result<sys::FileLock> lock_single_instance(const std::string& state_directory,
-                                           std::chrono::milliseconds timeout,
-                                           const sys::Clock& clock) {
+Result<sys::FileLock> lock_single_instance(const std::string& state_directory) {
   PODQOS_ASSIGN(const auto directory, store::make_state_directory(state_directory));
-  auto lock = sys::FileLock::acquire(directory, store::kPluginFile, timeout,
-                                     sys::Clock::TimePoint::max(), clock);
+  auto lock = sys::FileLock::acquire(directory, store::kPluginFile, {});
   const std::string path = cat(directory.path(), "/", store::kPluginFile);
   if (!lock && lock.error().code == ErrorCode::kTimeout) {
     return fail(ErrorCode::kTimeout, cat("another podqos-nri", holder_of(directory), " holds ",

@@ -1,11 +1,9 @@
 #pragma once
 
-#include <chrono>
 #include <string>
 #include <string_view>
 
 #include "common/base/error.h"
-#include "common/sys/clock.h"
 #include "common/sys/fd.h"
 #include "common/sys/file_lock.h"
 
@@ -19,10 +17,8 @@ namespace podqos::nri {
 /// of this process into it. Only one plugin per state directory may serve a runtime: if two
 /// connections adjust the same container, its creation fails (containerd/nri,
 /// pkg/adaptation/result.go). The kernel releases the lock when the process ends.
-/// @return kTimeout: another plugin held it during the whole timeout; the error names its process.
-[[nodiscard]] Result<sys::FileLock> lock_single_instance(
-    const std::string& state_directory, std::chrono::milliseconds timeout,
-    const sys::Clock& clock = sys::kSteadyClock);
+/// @return kTimeout: another plugin holds it; the error names its process.
+[[nodiscard]] Result<sys::FileLock> lock_single_instance(const std::string& state_directory);
 
 /// Writes what the plugin does below its pid in `nri.lock`, on one line, where podqosctl finds it
 /// however the plugin was started. Only for the holder of the lock. What a longer status has left

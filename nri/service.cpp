@@ -32,16 +32,9 @@ Service::Service(ServiceOptions options, ServicePorts ports)
   set_status(false, waiting_);
 }
 
-Status Service::run(sys::UniqueFd launched) {
-  launched_ = launched.valid();
-  if (launched_) {
-    // It could not connect again without those that the runtime does not know.
-    options_.session.newest_events = false;
-    if (auto made = make_link(std::move(launched)); !made)
-      return fail(std::move(made).error().with_context("the runtime that started this plugin"));
-  }
+Status Service::run() {
   if (ports_.notify.watchdog_interval()) next_watchdog_ = ports_.clock.now();
-  ports_.notify.ready(link_ ? "connected" : waiting_);
+  ports_.notify.ready(waiting_);
   while (!stopping_) {
     PODQOS_TRY(apply_deadlines());
     PODQOS_TRY(wait());
@@ -88,16 +81,11 @@ std::optional<Service::TimePoint> Service::next_deadline() const {
   std::optional<TimePoint> earliest;
   for (const std::optional<TimePoint>& each :
        {next_watchdog_, link_ ? timeout_ : next_attempt_,
-        counts_on_plugin() ? std::optional{next_housekeeping_} : std::nullopt,
+        status_.synchronized ? std::optional{next_housekeeping_} : std::nullopt,
         ports_.http.next_deadline()}) {
     if (each && (!earliest || *each < *earliest)) earliest = each;
   }
   return earliest;
-}
-
-bool Service::counts_on_plugin() const {
-  // NRI up to 0.6.1 never synchronizes a plugin that it has started.
-  return status_.synchronized || (launched_ && link_ && progress_ == Progress::kConfigured);
 }
 
 Status Service::apply_deadlines() {
@@ -106,7 +94,7 @@ Status Service::apply_deadlines() {
     ports_.notify.watchdog();
     next_watchdog_ = now + *ports_.notify.watchdog_interval();
   }
-  if (counts_on_plugin() && now >= next_housekeeping_) {
+  if (status_.synchronized && now >= next_housekeeping_) {
     // Between two pieces of long work the runtime is served, and other processes get the lock.
     const auto pause = ports_.housekeep() ? options_.times.piece : options_.times.housekeeping;
     next_housekeeping_ = ports_.clock.now() + pause;
@@ -172,10 +160,9 @@ void Service::log_failure(const Error& error) {
 }
 
 Status Service::make_link(sys::UniqueFd socket) {
-  const std::string where = launched_ ? "its socket" : options_.socket;
   const auto runtime = runtime_at(socket.get());
-  if (!runtime) return fail(Error{runtime.error()}.with_context(where));
-  peer_ = cat("the runtime at ", where, " (process ", runtime->value(), ")");
+  if (!runtime) return fail(Error{runtime.error()}.with_context(options_.socket));
+  peer_ = cat("the runtime at ", options_.socket, " (process ", runtime->value(), ")");
   progress_ = Progress::kRegistering;
   link_.emplace(std::move(socket), options_.session, ports_.handler);
   link_->begin();
@@ -183,9 +170,7 @@ Status Service::make_link(sys::UniqueFd socket) {
   set_status(true, cat("connected to ", peer_, ", which has not synchronized the plugin yet"));
   last_failure_.clear();
   announce(cat("connected to ", peer_), &app::Log::info);
-  // No timeout for a launched plugin: up to NRI 0.6 the runtime never synchronizes it, but sends
-  // events.
-  if (!launched_) timeout_ = ports_.clock.now() + options_.times.configure;
+  timeout_ = ports_.clock.now() + options_.times.configure;
   return {};
 }
 
@@ -204,11 +189,7 @@ void Service::observe_progress() {
     case Progress::kRegistering: return;
     case Progress::kConfigured:
     case Progress::kSynchronizing:
-      // From NRI 0.7 on the runtime synchronizes a launched plugin now: housekeeping waits for it.
-      if (launched_)
-        next_housekeeping_ = ports_.clock.now() + options_.times.housekeeping;
-      else
-        timeout_ = ports_.clock.now() + options_.times.synchronize;
+      timeout_ = ports_.clock.now() + options_.times.synchronize;
       return;
     case Progress::kSynchronized:
       timeout_.reset();
@@ -223,11 +204,6 @@ void Service::end_link(const Error& reason) {
   link_.reset();
   timeout_.reset();
   std::string line = cat("connection to ", peer_, " ended: ", reason.message);
-  if (launched_) {
-    ports_.log.warning(cat(line, "; exiting, because that runtime started this plugin"));
-    stopping_ = true;
-    return;
-  }
   bool& newest = options_.session.newest_events;
   bool expected = false;
   if (progress_ == Progress::kConfigured && reason.code == ErrorCode::kNotFound) {
@@ -256,7 +232,7 @@ void Service::announce(const std::string& line, void (app::Log::*write)(std::str
 
 void Service::report(std::string_view status) {
   ports_.notify.status(status);
-  if (only_ || launched_) ports_.record(status);
+  if (only_) ports_.record(status);
 }
 
 void Service::retry_later() {

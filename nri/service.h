@@ -65,13 +65,13 @@ struct ServicePorts {
   const Notify& notify;
   app::Log& log;
   std::function<void()> reload;  ///< called at SIGHUP
-  /// Called before the plugin connects by path, until it succeeds; kTimeout: another plugin serves
+  /// Called before the plugin connects, until it succeeds; kTimeout: another plugin serves
   /// the runtime.
   std::function<Status()> hold;
   /// Called with the status that systemd gets, while this is the only plugin.
   std::function<void(std::string_view status)> record;
-  /// Called regularly while the runtime sends events to the plugin, which may not have been
-  /// synchronized. If it returns true, it is called again after pending requests.
+  /// Called regularly while the runtime sends events to the plugin. If it returns true, it is
+  /// called again after pending requests.
   std::function<bool()> housekeep;
   HttpServer& http;
   /// Computes the page at a path.
@@ -87,11 +87,9 @@ class Service {
 
   /// Serves the runtime that listens at the socket's path, and its successors, until SIGTERM or
   /// SIGINT.
-  /// @param launched  if valid, the socket of a runtime that has started this plugin: serves only
-  ///                  that one, until it closes the connection
-  /// @return the errors of poll(2), of ServicePorts::hold but kTimeout, and of `launched`; those of
-  ///         other connections are logged, and lead to a reconnect.
-  [[nodiscard]] Status run(sys::UniqueFd launched = {});
+  /// @return the errors of poll(2), and of ServicePorts::hold but kTimeout; those of connections
+  ///         are logged, and lead to a reconnect.
+  [[nodiscard]] Status run();
 
   [[nodiscard]] const ConnectionStatus& status() const { return status_; }
 
@@ -101,13 +99,11 @@ class Service {
   /// Polls all descriptors until one is ready or a deadline has passed.
   [[nodiscard]] Status wait();
   void read_signals();
-  /// Whether the runtime sends events to the plugin, as far as can be known.
-  [[nodiscard]] bool counts_on_plugin() const;
   /// Does what is due: watchdog, housekeeping, timeout of the link, next attempt to connect.
   [[nodiscard]] Status apply_deadlines();
   [[nodiscard]] std::optional<TimePoint> next_deadline() const;
 
-  /// Connects by path, or stands by; after an error schedules the next attempt.
+  /// Connects, or stands by; after an error schedules the next attempt.
   [[nodiscard]] Status try_to_connect();
   /// Becomes the only plugin, and connects.
   [[nodiscard]] Status connect();
@@ -119,7 +115,7 @@ class Service {
   void serve_link();
   /// Follows the progress of the link: sets status and timeouts.
   void observe_progress();
-  /// Closes the link; schedules the next attempt, or stops a plugin that the runtime started.
+  /// Closes the link, and schedules the next attempt.
   void end_link(const Error& reason);
   void retry_later();
   /// Reports a status to systemd, and for podqosctl if this is the only plugin.
@@ -131,9 +127,8 @@ class Service {
 
   ServiceOptions options_;
   ServicePorts ports_;
-  std::string waiting_;    ///< the status while there is no runtime
-  bool launched_ = false;  ///< by a runtime
-  std::string peer_;       ///< description of the runtime for messages
+  std::string waiting_;  ///< the status while there is no runtime
+  std::string peer_;     ///< description of the runtime for messages
   std::optional<Connection> link_;
   Progress progress_ = Progress::kRegistering;  ///< as last observed
   ConnectionStatus status_;

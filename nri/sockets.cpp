@@ -108,33 +108,6 @@ Result<sys::UniqueFd> connect_to(const std::string& path) {
   return fail(std::move(error));
 }
 
-Result<sys::UniqueFd> inherited_socket() {
-  const char* value = ::secure_getenv("NRI_PLUGIN_SOCKET");
-  if (value == nullptr) return sys::UniqueFd{};
-  const std::string context = cat("NRI_PLUGIN_SOCKET=", printable(value));
-  const auto number = parse_int(value);
-  constexpr std::int64_t kFirstInherited = 3;
-  if (!number || *number < kFirstInherited || !std::in_range<int>(*number)) {
-    return fail(ErrorCode::kInvalidArgument,
-                cat(context,
-                    ": expected a file descriptor number as set by a runtime; unset it to "
-                    "connect by path"));
-  }
-  const int fd = static_cast<int>(*number);
-  const int flags = ::fcntl(fd, F_GETFL);
-  if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
-      ::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
-    return fail_errno(errno, context);
-  sockaddr_storage peer{};
-  socklen_t size = sizeof peer;
-  // The socket calls take every kind of address as a sockaddr.
-  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0)
-    return fail_errno(errno, cat(context, ": get the address of its peer"));
-  if (peer.ss_family != AF_UNIX)
-    return fail(ErrorCode::kInvalidArgument, cat(context, ": not a unix socket"));
-  return sys::UniqueFd{fd};
-}
-
 Result<Pid> runtime_at(int socket) {
   ucred peer{};
   socklen_t size = sizeof peer;

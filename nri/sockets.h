@@ -24,13 +24,7 @@ constexpr const char* kDefaultSocket = "/var/run/nri/nri.sock";
   return err == EAGAIN || err == EINTR;
 }
 
-/// Takes ownership of the socket that a runtime passes to a plugin that it starts (containerd/nri,
-/// pkg/api/plugin.go), and makes it non-blocking and close-on-exec.
-/// @return an invalid one if NRI_PLUGIN_SOCKET is not set. kInvalidArgument: its value is not a
-///         number.
-[[nodiscard]] Result<sys::UniqueFd> inherited_socket();
-
-/// The process at the other end of a unix socket, as of connect(2) or socketpair(2), which has to
+/// The process at the other end of a unix socket, as of connect(2), which has to
 /// be a runtime of root in this pid namespace: it decides what this process writes as root, and to
 /// which processes.
 /// @return kConflict or kPermission if it is not

@@ -34,8 +34,6 @@ KNOWN = " sandboxes and containers"  # what podqos-nri says after a synchronizat
 LOG = WORK / "containerd.log"
 CONFIG = WORK / "containerd.toml"
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples/containerd"
-PREINSTALLED = pathlib.Path("/opt/nri/plugins")  # containerd starts what is in there
-PLUGIN_CONFIGS = pathlib.Path("/etc/nri/conf.d")  # and hands it the file of its name from there
 HOOKED_SPEC = WORK / "hooked.json"
 WRAPPER = "/usr/bin/podqos-runtime"
 RUNTIMES, DRIVERS = ("runc", "crun"), ("cgroupfs", "systemd")
@@ -105,8 +103,6 @@ sandbox_image = "{IMAGE}"
 [plugins."io.containerd.nri.v1.nri"]
 disable = false
 socket_path = "{NRI_SOCKET}"
-plugin_path = "{PREINSTALLED}"
-plugin_config_path = "{PLUGIN_CONFIGS}"
 """
 
 
@@ -277,43 +273,6 @@ class Service(Plugin):
         """Whether it has failed."""
         call("systemctl", "stop", self.UNIT)
         return int(self.show("Result") != "success")
-
-
-class Preinstalled(Plugin):
-    """The same, started by containerd, in whose directory of plugins it is while the object is not stopped."""
-
-    LINK = PREINSTALLED / "10-podqos"
-    daemon = None  # the Containerd that starts it
-
-    def start(self):
-        """NRI up to 0.6.1, that of containerd 1.7, never synchronizes a plugin that it has started."""
-        text = KNOWN if config_version() == 3 else "configured by containerd"
-        before = self.said(text)
-        self.LINK.parent.mkdir(parents=True, exist_ok=True)
-        self.LINK.symlink_to(PLUGIN)
-        try:
-            self.daemon.restart()
-            self.wait(before + 1, text)
-        except BaseException:
-            self.stop()
-            raise
-
-    @property
-    def pid(self):
-        """It is a child of containerd."""
-        children = pathlib.Path(f"/proc/{self.daemon.process.pid}/task").glob("*/children")
-        pids = [pid for file in children for pid in file.read_text(encoding="ascii").split()]
-        (own,) = (pid for pid in pids
-                  if pathlib.Path(f"/proc/{pid}/comm").read_text(encoding="utf-8") == "10-podqos\n")
-        return int(own)
-
-    def has_ended(self):
-        return self.daemon.process.poll() is not None
-
-    def stop(self, number=signal.SIGTERM):
-        self.LINK.unlink(missing_ok=True)
-        self.daemon.restart(number)
-        return 0
 
 
 def bundle(identifier):

@@ -1,6 +1,6 @@
 """Programs in Go, built by tests/nri/build: a runtime that embeds NRI as containerd does, and a small plugin.
 
-    runtime = go_nri.Runtime(directory / "nri.sock", directory / "log", plugins=directory / "plugins")
+    runtime = go_nri.Runtime(directory / "nri.sock", directory / "log")
     runtime.wait('plugin "10-podqos" connected')
     adjust = runtime.call("CreateContainer", pod, container)["adjust"]
     runtime.kill()
@@ -58,12 +58,11 @@ class Runtime:
             self.kill()
             raise
 
-    def start(self, socket, runtime="", name="containerd", version="v1.7.24", plugins="/nowhere", configs="/nowhere",
-              patience=0):
+    def start(self, socket, runtime="", name="containerd", version="v1.7.24", patience=0):
         """NRI of one more runtime; the version is what it tells plugins of itself. It waits for an answer as long as
         containerd does, or that many seconds."""
-        self.ask(do="start", runtime=runtime, socket=str(socket), name=name, version=version, plugins=str(plugins),
-                 configs=str(configs), patience=patience)
+        self.ask(do="start", runtime=runtime, socket=str(socket), name=name, version=version, plugins="/nowhere",
+                 configs="/nowhere", patience=patience)
 
     def send(self, **command):
         """Without waiting for the answer."""

@@ -261,52 +261,12 @@ class AsAService(ContainerdCase):
         self.remove(sandbox)
 
 
-class Preinstalled(AllClasses):
-    """The plugin in containerd's own directory: it starts it, and ends with it."""
-
-    plugin_type = containerd.Preinstalled
-
-    def test_configuration(self):
-        """containerd's file for it lies over podqos's own, which has the address of its metrics."""
-        handed = containerd.PLUGIN_CONFIGS / "10-podqos.conf"
-        self.addCleanup(handed.unlink)
-        engine.write_json(handed, {"podPidsLimit": 100})
-        engine.write_json(SETTINGS, {"podPidsLimit": 200, "nri": {"metrics": containerd.METRICS}})
-        self.plugin.stop()
-        self.plugin.start()
-        sandbox, containers = self.run_whole(BURSTABLE)
-        self.assert_pod(BURSTABLE, sandbox, containers)
-        self.assert_values(self.pod_path(BURSTABLE), pids=100)
-        values = metrics.samples(containerd.METRICS)
-        self.assertEqual(values["podqos_nri_connected"], 1)
-        self.assertEqual(values['podqos_pods{qos_class="Burstable",owner="podqos"}'], 1)
-        self.check_service(self.plugin.pid)
-        self.assert_pod(BURSTABLE, sandbox, containers)
-        self.end(sandbox)
-        self.check_end(self.plugin.pid)
-
-    def check_service(self, pid):
-        """A service beside it waits in vain, and takes nothing."""
-        refused = f"another podqos-nri (process {pid}) holds"
-        engine.call("systemctl", "start", "--no-block", containerd.Service.UNIT)
-        self.addCleanup(engine.call, "systemctl", "stop", containerd.Service.UNIT)
-        patience.expect(lambda: self.plugin.said(refused), "the service has been refused")
-        engine.call("systemctl", "stop", containerd.Service.UNIT)
-        self.assertEqual(self.plugin.pid, pid)
-
-    def check_end(self, pid):
-        """It ends with containerd."""
-        self.daemon.stop()
-        patience.expect(lambda: not machines.alive(pid), "the plugin has ended")
-        self.daemon.start()
-
-
 def cells():
     """What is run of the classes above with which set-up, driver and runtime."""
     every = [((AllClasses,), "example", "systemd")]
     crun = [((AllClasses, Annotated, Restart, WithoutPodAnnotations, ChargedShim, KilledShim), "wrapper", "cgroupfs"),
             ((AllClasses, Annotated, Restart), "hooks", "cgroupfs"), ((AllClasses,), "both", "cgroupfs"),
-            ((AllClasses, Annotated, Preinstalled, Restart, PluginGone), "plugin", "cgroupfs"),
+            ((AllClasses, Annotated, Restart, PluginGone), "plugin", "cgroupfs"),
             ((AsAService,), "plugin", "systemd"), ((KilledInCreate,), "all", "cgroupfs"),
             ((AllClasses, Annotated), "all", "systemd")]
     # A program in Go, which takes thrice the time in this guest.
@@ -319,7 +279,7 @@ def cells():
 
 def setUpModule():
     containerd.configure()
-    ContainerdCase.daemon = containerd.Preinstalled.daemon = containerd.Containerd()
+    ContainerdCase.daemon = containerd.Containerd()
     ContainerdCase.daemon.start()
     ContainerdCase.daemon.load_image()
     unittest.addModuleCleanup(ContainerdCase.daemon.stop)

@@ -25,8 +25,7 @@ TESTING = guest.cases({
     "runtimes": of("v2", HERE / "matrix_test.py", "Wrapper_cgroupfs_runc", "Wrapper_cgroupfs_crun"),
     "weights": of("v2", __file__),
     # NRI is on by itself, the configuration has version 3.
-    "containerd": of("systemd", HERE / "containerd_test.py", "AllClasses_plugin_cgroupfs_crun",
-                     "Preinstalled_plugin_cgroupfs_crun", "AsAService_plugin_systemd_crun",
+    "containerd": of("systemd", HERE / "containerd_test.py", "AllClasses_plugin_cgroupfs_crun", "AsAService_plugin_systemd_crun",
                      "AllClasses_example_systemd_crun", "AllClasses_wrapper_cgroupfs_runc"),
     "podman": of("systemd", HERE / "podman_test.py", "Verbs_precreate_systemd_crun", "PodCreate_precreate_systemd_crun",
                  "KubePlay_wrapper_systemd_crun", "KubePlay_precreate_cgroupfs_crun", "Verbs_wrapper_systemd_runc"),

@@ -227,28 +227,6 @@ class StartModes(AdaptationCase):
         self.runtime.wait(CONNECTED)
         self.live_and_end()
 
-    def start_launched(self, config):
-        plugins, configs = self.folder / "plugins", self.folder / "conf.d"
-        for directory in (plugins, configs):
-            directory.mkdir()
-        (plugins / "33-podqos").symlink_to(PLUGIN)
-        (configs / "podqos.conf").write_text(config, encoding="utf-8")
-        self.start_runtime(plugins=plugins, configs=configs)
-
-    def test_started_by_the_runtime(self):
-        self.start_launched('{"podPidsLimit": 77}')
-        self.runtime.wait('registered as "33-podqos"')
-        self.live_and_end(pids=77)
-        said = subprocess.run(["pgrep", "--exact", "33-podqos"], capture_output=True, text=True, check=True).stdout
-        pid = int(said)
-        self.runtime.kill()
-        patience.expect(lambda: not machines.alive(pid), "the plugin has ended")
-
-    def test_started_by_the_runtime_with_a_bad_configuration(self):
-        with self.assertRaisesRegex(go_nri.Refused, "failed to configure plugin: .*configuration from the runtime.*"
-                                                    "podPidLimit.*podPidsLimit"):
-            self.start_launched('{"podPidLimit": 77}')
-
     def test_twice(self):
         """The second one stands by, unknown to the runtime, until the first has ended."""
         self.connect()

@@ -159,10 +159,6 @@ TEST(CheckEngine, TellsOfAPluginThatIsAway) {
       testing::HasSubstr("plugin problem: podqos-nri.service is not connected: synchronized "
                          "with the runtime at /var/run/nri/nri.sock (process 1) → "
                          "journalctl -u podqos-nri.service\n"));
-  facts.launched = true;
-  EXPECT_THAT(shown(check_engine(facts)),
-              testing::HasSubstr("plugin ok: podqos-nri was started by the engine\n"));
-  facts.launched = false;
   facts.unit = UnitState{.installed = true, .failed = true};
   facts.plugin = PluginFacts{};  // of before
   EXPECT_THAT(
@@ -227,12 +223,6 @@ TEST(JsonOfEngine, HasTheSameMembersForAll) {
   EXPECT_EQ(dump(json_of(podman())),
             R"({"engine":"podman","version":"5.4","running":null,"registered":"wrapper and hooks",)"
             R"("known":null,"driver":null,"plugin":null,"problems":[]})");
-  EngineFacts launched = containerd();  // which NRI up to 0.6 does not synchronize
-  launched.launched = true;
-  launched.plugin->status = "connected to the runtime at its socket (process 1)";
-  EXPECT_EQ(json_of(launched)["plugin"], json_of(containerd())["plugin"]);
-  launched.plugin.reset();
-  EXPECT_EQ(dump(json_of(launched)["plugin"]), R"({"connected":true,"since":null})");
   const Json json = json_of(docker({}));
   EXPECT_EQ(json["known"], false);
   EXPECT_THAT(json["problems"],

@@ -19,7 +19,6 @@ namespace podqos::nri {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 class ConfigurationTest : public ::testing::Test {
  protected:
@@ -88,9 +87,6 @@ TEST_F(ConfigurationTest, TakesWhatOtherProgramsFoundValid) {
   configuration.follow();
   EXPECT_EQ(configuration.settings().pod_pids_limit, 2);
   EXPECT_THAT(temporary_.read("log"), HasSubstr("error: configuration not reloaded"));
-  EXPECT_TRUE(configuration.lay_over(R"({"releaseDelay": "7s"})"));
-  EXPECT_EQ(configuration.settings().pod_pids_limit, 2);
-  EXPECT_EQ(configuration.settings().release_delay_seconds, 7);
 }
 
 TEST_F(ConfigurationTest, StaysWhenTheNewOneIsBadOrHasAnotherStateDirectory) {
@@ -137,36 +133,6 @@ TEST_F(ConfigurationTest, OpensTheLogAnew) {
   configuration.reload();
   log.debug("second");
   EXPECT_THAT(temporary_.read("log"), HasSubstr("debug: second"));
-}
-
-TEST_F(ConfigurationTest, HasTheRuntimesTextOnTop) {
-  temporary_.write("podqos.json", R"({"cgroupRoot": "/a", "podPidsLimit": 5})");
-  auto configuration = load();
-  EXPECT_TRUE(configuration.lay_over(R"({"cgroupRoot": "/b"})"));
-  EXPECT_EQ(configuration.settings().cgroup_root, "/b");
-  EXPECT_EQ(configuration.settings().pod_pids_limit, 5);
-  temporary_.write("podqos.json", R"({"cgroupRoot": "/c", "podPidsLimit": 6})");
-  configuration.reload();
-  EXPECT_EQ(configuration.settings().cgroup_root, "/b");
-  EXPECT_EQ(configuration.settings().pod_pids_limit, 6);
-}
-
-TEST_F(ConfigurationTest, RefusesABadTextOfTheRuntime) {
-  auto configuration = load();
-  const auto refused = configuration.lay_over(R"({"cgroupRot": "/b"})");
-  ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, StartsWith("configuration from the runtime: "));
-  configuration.reload();
-  EXPECT_TRUE(configuration.lay_over(""));
-}
-
-TEST_F(ConfigurationTest, IsNotReadAgainForTheSameText) {
-  auto configuration = load();
-  EXPECT_TRUE(configuration.lay_over(R"({"podPidsLimit": 7})"));
-  temporary_.write("podqos.json", "{");
-  EXPECT_TRUE(configuration.lay_over(R"({"podPidsLimit": 7})"));
-  EXPECT_FALSE(configuration.lay_over(""));
-  EXPECT_EQ(configuration.settings().pod_pids_limit, 7);
 }
 
 TEST_F(ConfigurationTest, NeedsAGoodOneToStart) {

@@ -88,23 +88,5 @@ TEST(ParseOptions, RefusesWithTheWordAndTheReason) {
   }
 }
 
-TEST(ParseOptions, TakesWhatTheRuntimeSaysUnlessItIsToldOtherwise) {
-  const TemporaryVariable name{"NRI_PLUGIN_NAME", "qos"};
-  const TemporaryVariable index{"NRI_PLUGIN_IDX", "55"};
-  auto options = std::get<Options>(parse({}));
-  EXPECT_EQ(options.name, "qos");
-  EXPECT_EQ(options.index, "55");
-  options = std::get<Options>(parse({"--index", "66", "--name", "mine"}));
-  EXPECT_EQ(options.name, "mine");
-  EXPECT_EQ(options.index, "66");
-}
-
-TEST(ParseOptions, RefusesWhatNoRuntimeWouldAccept) {
-  const TemporaryVariable index{"NRI_PLUGIN_IDX", "5"};
-  const Answer answer = answer_to({});
-  EXPECT_EQ(answer.status, 2);
-  EXPECT_THAT(answer.text, HasSubstr("expected a plugin index of two digits, found \"5\""));
-}
-
 }  // namespace
 }  // namespace podqos::nri

@@ -64,28 +64,6 @@ void end(pid_t pid) {
   ::waitpid(pid, nullptr, 0);
 }
 
-TEST_F(PluginTest, TakesTheConfigurationOfTheRuntimeThatStartsIt) {
-  ConfigureRequest request;
-  request.runtime_name = "containerd";
-  request.runtime_version = "v2.1.0";
-  request.config = R"({"podPidsLimit": 77})";
-  ASSERT_TRUE(plugin().configure(request));
-  EXPECT_EQ(configuration().settings().pod_pids_limit, 77);
-  EXPECT_THAT(log(), HasSubstr("configured by containerd v2.1.0"));
-}
-
-TEST_F(PluginTest, RefusesAndCountsABadConfigurationOfTheRuntime) {
-  ConfigureRequest request;
-  request.config = R"({"podPidLimit": 77})";
-  const auto refused = plugin().configure(request);
-  ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, HasSubstr("podPidsLimit"));
-  EXPECT_EQ(configuration().settings().pod_pids_limit, std::nullopt);
-  EXPECT_THAT(text_of(metrics()),
-              HasSubstr(cat("podqos_errors_total{code=\"", format_error_code(refused.error().code),
-                            "\"} 1\n")));
-}
-
 TEST_F(PluginTest, CountsEachRequestOfTheRuntime) {
   EXPECT_TRUE(plugin().configure({}));
   EXPECT_TRUE(plugin().synchronize({}));

@@ -3,26 +3,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/unit/temporary_directory.h"
-#include "tests/unit/test_clock.h"
 
 namespace podqos::nri {
 namespace {
 
-using namespace std::chrono_literals;
-
 class SingleInstance : public ::testing::Test {
  protected:
-  [[nodiscard]] Result<sys::FileLock> lock(std::chrono::milliseconds timeout = 0ms,
-                                           const sys::Clock& clock = sys::kSteadyClock) const {
-    return lock_single_instance(directory_, timeout, clock);
-  }
+  [[nodiscard]] Result<sys::FileLock> lock() const { return lock_single_instance(directory_); }
 
   TemporaryDirectory temporary_;
   std::string directory_ = temporary_.path("state");
@@ -41,10 +34,7 @@ TEST_F(SingleInstance, RefusesTheSecondAndNamesTheFirst) {
   ASSERT_TRUE(lock());
   const auto first = lock();  // the one before has ended
   ASSERT_TRUE(first);
-  const LeapingClock clock;
-  const auto start = clock.now();
-  const auto held = lock(100ms, clock);
-  EXPECT_EQ(clock.now() - start, 100ms);
+  const auto held = lock();
   ASSERT_FALSE(held);
   EXPECT_EQ(held.error().code, ErrorCode::kTimeout);
   EXPECT_EQ(held.error().message, "another podqos-nri (process " + std::to_string(::getpid()) +
@@ -72,7 +62,7 @@ TEST_F(SingleInstance, RefusesADirectoryThatOthersCanWriteTo) {
 
 TEST_F(SingleInstance, NamesTheDirectoryThatCannotBeMade) {
   EXPECT_EQ(
-      lock_single_instance(temporary_.path("none/state"), 0ms).error().message,
+      lock_single_instance(temporary_.path("none/state")).error().message,
       "make state directory " + temporary_.path("none/state") + ": No such file or directory");
 }
 

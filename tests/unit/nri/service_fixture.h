@@ -48,11 +48,10 @@ class ServiceTest : public ::testing::Test {
     if (thread_.joinable()) static_cast<void>(stop());
   }
 
-  /// @param launched  the socket, if a runtime has started the plugin.
-  void start(sys::UniqueFd launched = {}) {
+  void start() {
     std::promise<void> started;
     auto ready = started.get_future();
-    thread_ = std::thread{[this, &started, launched = std::move(launched)]() mutable {
+    thread_ = std::thread{[this, &started] {
       core::Settings settings;
       settings.log_sink = temporary_.path("log");
       settings.log_level = core::LogLevel::kDebug;
@@ -80,7 +79,7 @@ class ServiceTest : public ::testing::Test {
                },
            .clock = clock_}};
       started.set_value();
-      result_ = service.run(std::move(launched));
+      result_ = service.run();
       status_ = service.status();
       clock_.end();
     }};
@@ -119,14 +118,6 @@ class ServiceTest : public ::testing::Test {
   void start_synchronized() {
     start_at_runtime();
     welcome();
-  }
-  /// Starts it as a runtime does, which configures it then.
-  void start_launched(const std::string& version = "v0.12.2", std::int32_t events = kAllEvents) {
-    auto [plugin, runtime] = connected_pair();
-    connection_.emplace(std::move(runtime));
-    start(std::move(plugin));
-    ASSERT_TRUE(connection_->accepts_registration());
-    EXPECT_EQ(connection_->configure(version), events);
   }
   /// The runtime closes the connection, and the plugin connects again after a while.
   void close_and_pass(std::chrono::milliseconds time) {

@@ -424,47 +424,5 @@ TEST_F(ServiceTest, LeavesARuntimeThatRefusesIt) {
       " ended: the runtime rejected the plugin's registration: refused with code 2: \"bad\"");
 }
 
-TEST_F(ServiceTest, EndsWithTheRuntimeThatStartedIt) {
-  start_launched();
-  EXPECT_TRUE(connection_->synchronize());
-  connection_->close();
-  EXPECT_TRUE(join());
-  EXPECT_EQ(status_.connections, 1U);
-  EXPECT_EQ(logged("exiting, because that runtime started this plugin"), 1);
-}
-
-TEST_F(ServiceTest, ServesARuntimeThatStartsItAndDoesNotSynchronizeIt) {
-  options_.times.configure = 50ms;
-  options_.times.synchronize = 50ms;
-  start_launched();
-  clock_.pass(150ms);
-  EXPECT_TRUE(connection_->ask("StartContainer", ""));
-  EXPECT_TRUE(stop());
-}
-
-TEST_F(ServiceTest, LooksForWhatARuntimeThatDoesNotSynchronizeItDoesNotTell) {
-  options_.times.housekeeping = 10ms;
-  start_launched();
-  clock_.pass(10ms);
-  clock_.pass(10ms);
-  EXPECT_TRUE(stop());
-  EXPECT_EQ(housekeepings_, 2);
-}
-
-TEST_F(ServiceTest, AsksForNoEventThatEndsTheConnectionToTheRuntimeThatStartsIt) {
-  for (const auto& [version, events] : {std::pair{"", kOldestEvents}, {"v0.12.0", kAllEvents}}) {
-    start_launched(version, events);
-    EXPECT_TRUE(stop());
-  }
-}
-
-TEST_F(ServiceTest, LeavesTimeToSynchronizeToARuntimeThatStartsIt) {
-  options_.times.housekeeping = kLong;
-  start_launched();
-  EXPECT_TRUE(connection_->ask("StartContainer", ""));
-  EXPECT_TRUE(stop());
-  EXPECT_EQ(housekeepings_, 0);
-}
-
 }  // namespace
 }  // namespace podqos::nri

@@ -15,14 +15,12 @@
 #include "common/sys/fd.h"
 #include "tests/unit/nri/runtime_peer.h"
 #include "tests/unit/temporary_directory.h"
-#include "tests/unit/temporary_variable.h"
 
 namespace podqos::nri {
 namespace {
 
 using test::connected_pair;
 using test::RuntimePeer;
-using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -62,61 +60,6 @@ TEST(ConnectTo, DoesNotWaitForRoom) {
 
 TEST(ConnectTo, RefusesWhatIsNoAddress) {
   EXPECT_EQ(connect_to("nri.sock").error().code, ErrorCode::kInvalidArgument);
-}
-
-/// The socket of a plugin that is started with this variable; nullptr: not set.
-Result<sys::UniqueFd> launched(const char* socket) {
-  const TemporaryVariable variable{"NRI_PLUGIN_SOCKET", socket};
-  return inherited_socket();
-}
-
-TEST(InheritedSocket, IsNotOneWithoutTheVariable) {
-  const auto launch = launched(nullptr);
-  ASSERT_TRUE(launch);
-  EXPECT_FALSE(launch->valid());
-}
-
-TEST(InheritedSocket, TakesTheSocketOver) {
-  auto [plugin, runtime] = connected_pair();
-  const int fd = plugin.release();
-  ASSERT_EQ(::fcntl(fd, F_SETFL, 0), 0);
-  ASSERT_EQ(::fcntl(fd, F_SETFD, 0), 0);
-  const std::string number = std::to_string(fd);
-  {
-    const auto launch = launched(number.c_str());
-    ASSERT_TRUE(launch) << launch.error().message;
-    EXPECT_EQ(launch->get(), fd);
-    EXPECT_EQ(::fcntl(fd, F_GETFL) & O_NONBLOCK, O_NONBLOCK);
-    EXPECT_EQ(::fcntl(fd, F_GETFD), FD_CLOEXEC);
-  }
-  EXPECT_EQ(::fcntl(fd, F_GETFD), -1);
-}
-
-TEST(InheritedSocket, LooksAtWhatTheDescriptorIs) {
-  const auto fault_of = [](const sys::UniqueFd& fd) {
-    const auto launch = launched(std::to_string(fd.get()).c_str());
-    return launch ? "" : launch.error().message;
-  };
-  const sys::UniqueFd file{::open("/dev/null", O_RDWR | O_CLOEXEC)};
-  EXPECT_THAT(fault_of(file),
-              EndsWith("get the address of its peer: Socket operation on non-socket"));
-  const sys::UniqueFd alone{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-  EXPECT_THAT(fault_of(alone), EndsWith("Transport endpoint is not connected"));
-}
-
-TEST(InheritedSocket, RefusesWhatIsNoDescriptor) {
-  const std::string no_number =
-      "expected a file descriptor number as set by a runtime; unset it to connect by path";
-  for (const auto& [socket, want] : {std::pair{"", no_number},
-                                     {"x3", no_number},
-                                     {"2", no_number},
-                                     {"-1", no_number},
-                                     {"4294967299", no_number},
-                                     {"1000000", std::string{"Bad file descriptor"}}}) {
-    const auto launch = launched(socket);
-    ASSERT_FALSE(launch);
-    EXPECT_EQ(launch.error().message, std::string{"NRI_PLUGIN_SOCKET="} + socket + ": " + want);
-  }
 }
 
 TEST(RuntimeAt, NamesTheProcessAtTheOtherEndOfASocket) {
