@@ -58,17 +58,20 @@ podqos::sys::UniqueFd listen(const std::optional<podqos::core::MetricsAddress>& 
   return {};
 }
 
+/// @return kUnsupported if a runtime has started this program, of those in its directory of plugins
+///         (containerd/nri, pkg/api/plugin.go)
+Status check_starter() {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): the plugin has one thread
+  if (std::getenv("NRI_PLUGIN_SOCKET") == nullptr) return {};
+  return fail(podqos::ErrorCode::kUnsupported,
+              "NRI_PLUGIN_SOCKET is set, as by a runtime for what is in its directory of plugins: "
+              "remove podqos-nri from there (/opt/nri/plugins) and run `systemctl enable --now "
+              "podqos-nri.service`");
+}
+
 /// Sets up the plugin and serves runtimes until it is told to stop.
 Status run(const nri::Options& options, nri::Configuration& configuration) {
-  // A runtime sets it for the plugins that it starts by itself (containerd/nri, pkg/api/plugin.go).
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): the plugin has one thread
-  if (std::getenv("NRI_PLUGIN_SOCKET") != nullptr) {
-    return fail(
-        podqos::ErrorCode::kUnsupported,
-        "NRI_PLUGIN_SOCKET is set, as by a runtime for what is in its directory of plugins: "
-        "remove podqos-nri from there (/opt/nri/plugins) and run `systemctl enable --now "
-        "podqos-nri.service`");
-  }
+  PODQOS_TRY(check_starter());
   const std::string state_dir = configuration.settings().state_dir;
   std::optional<podqos::sys::FileLock> only;
   // A state directory of no use fails the start, not a service that is up.
