@@ -61,9 +61,8 @@ class Parser {
     const std::string_view verb = skip_globals();
     if (!has_word(kPlacingVerbs, verb)) return std::move(call_);
     read_verb_arguments();
-    // Without an id, or with --help, there is nothing to place; with the cgroup manager disabled
-    // there is no cgroup to place it in. crun takes only this very name for the bundle's file
-    // (src/run.c).
+    // Without an id, or with --help, nothing is to be placed; with the cgroup manager disabled the
+    // container gets no cgroup. crun takes only this very name for the bundle's file (src/run.c).
     call_.places = !call_.id.empty() && !without_cgroups_ && config_name_ == "config.json";
     return std::move(call_);
   }

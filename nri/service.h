@@ -127,7 +127,7 @@ class Service {
 
   ServiceOptions options_;
   ServicePorts ports_;
-  std::string waiting_;  ///< the status while there is no runtime
+  std::string waiting_;  ///< the status without a runtime
   std::string peer_;     ///< description of the runtime for messages
   std::optional<Connection> link_;
   Progress progress_ = Progress::kRegistering;  ///< as last observed
