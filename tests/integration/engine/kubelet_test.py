@@ -38,8 +38,8 @@ WAYS = {"none": ("plain", False, False), "wrapper": ("wrapper", False, False), "
 # tried together.
 GUESTS = {
     ("trixie", "cgroupfs", "crun"): ("Untouched", "Beside"),
-    ("trixie", "systemd", "crun"): ("Untouched.test_with_hooks", "Untouched.test_with_both", "Untouched.test_with_late_plugin",
-                                    "Untouched.test_without", "Beside"),
+    ("trixie", "systemd", "crun"): ("Untouched.test_with_hooks", "Untouched.test_with_both",
+                                    "Untouched.test_with_late_plugin", "Untouched.test_without", "Beside"),
     ("testing", "cgroupfs", "runc"): ("Untouched.test_with_plugin", "Beside"),
 }
 
