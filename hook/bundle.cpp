@@ -56,6 +56,12 @@ Status Bundle::write_config(const std::string& text) {
   return {};
 }
 
+Status Bundle::restore_config() {
+  const std::string text = std::exchange(file_, {});
+  PODQOS_TRY(read_config());
+  return write_config(text);
+}
+
 std::string canonical_bundle(const std::string& path) {
   if (path.empty()) return path;
   const auto bundle = Bundle::open(path);

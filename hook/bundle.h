@@ -38,6 +38,9 @@ class Bundle {
   /// Replaces the file that was read atomically, keeping its owner and mode, unless it has this
   /// text already.
   [[nodiscard]] Status write_config(const std::string& text);
+  /// Gives config.json the text that read_config() found, whatever another process has made of it
+  /// since.
+  [[nodiscard]] Status restore_config();
 
  private:
   Bundle(sys::Directory directory, std::string canonical)

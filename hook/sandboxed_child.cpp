@@ -7,12 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
-#include <optional>
 #include <utility>
 
 #include "common/base/text.h"
@@ -27,10 +26,6 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = app::Timeouts::Clock;
 
-constexpr milliseconds kTick{20};
-/// The same once its end of the pipe is closed: the kernel closes it a moment before a process that
-/// ends can be waited for.
-constexpr milliseconds kTickOfEnd{1};
 /// How long a killed child may take to end.
 constexpr milliseconds kEnd{1'000};
 
@@ -52,31 +47,21 @@ Status enter(const Sandbox& sandbox, Landlock landlock) {
   return enter_sandbox(sandbox.settings);
 }
 
-/// Waits until the child has ended.
-/// @param pipe  of which the child has the only writing end; -1: none
-/// @return the wait status; nullopt: it has not ended in time
-std::optional<int> await_end(pid_t child, int pipe, Clock::time_point deadline) {
-  pollfd polled{.fd = pipe, .events = POLLIN, .revents = 0};
-  milliseconds tick = kTick;
-  do {
-    ::poll(&polled, 1, static_cast<int>(tick.count()));
-    int status = 0;
-    if (::waitpid(child, &status, WNOHANG | __WALL) == child) return status;
-    // It may close its end and stay.
-    if (polled.revents == 0) continue;
-    polled.fd = -1;
-    tick = kTickOfEnd;
-  } while (Clock::now() < deadline);
-  return std::nullopt;
+/// Waits until a child has ended.
+/// @param child  its pidfd
+/// @return whether it has, in time
+bool has_ended(int child, Clock::time_point deadline) {
+  pollfd polled{.fd = child, .events = POLLIN, .revents = 0};
+  for (;;) {
+    const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
+    const int ready = ::poll(&polled, 1, static_cast<int>(std::max(left, milliseconds{0}).count()));
+    if (ready >= 0 || errno != EINTR) return ready == 1;
+  }
 }
 
 /// @return the exit status
 Result<int> run(const Sandbox& sandbox, Landlock landlock, Clock::time_point deadline,
                 const std::function<bool(const Status&)>& decide) {
-  std::array<int, 2> ends{-1, -1};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno(errno, "create a pipe to a child");
-  const sys::UniqueFd ended{ends[0]};
-  sys::UniqueFd held{ends[1]};
   // Like fork(2), but without an exit signal: if the engine has blocked SIGCHLD, it would be
   // pending in the runtime. This program has one thread and no fork handlers.
   const pid_t self = ::getpid();
@@ -88,21 +73,28 @@ Result<int> run(const Sandbox& sandbox, Landlock landlock, Clock::time_point dea
     if (::getppid() != self) ::_exit(kNo);
     ::_exit(decide(enter(sandbox, landlock)) ? kYes : kNo);
   }
-  held = sys::UniqueFd{};
-  const auto status = await_end(child, ended.get(), deadline);
-  if (!status) {
-    // One that hangs in the kernel is left to the runtime's parent.
+  const sys::UniqueFd ended{static_cast<int>(::syscall(SYS_pidfd_open, child, 0U))};
+  if (!ended.valid()) {
+    const int err = errno;
     ::kill(child, SIGKILL);
-    await_end(child, -1, Clock::now() + kEnd);
+    ::waitpid(child, nullptr, __WALL);
+    return fail_errno(err, "open a descriptor of a child");
+  }
+  const bool in_time = has_ended(ended.get(), deadline);
+  // One that hangs in the kernel is left to the runtime's parent.
+  if (!in_time) ::kill(child, SIGKILL);
+  int status = 0;
+  if (in_time || has_ended(ended.get(), Clock::now() + kEnd)) ::waitpid(child, &status, __WALL);
+  if (!in_time) {
     return fail(
         ErrorCode::kTimeout,
         cat("the child process (pid ", child,
             ") did not end in time and was killed: check whether it was stopped or frozen"));
   }
-  if (WIFEXITED(*status)) return WEXITSTATUS(*status);
+  if (WIFEXITED(status)) return WEXITSTATUS(status);
   return fail(ErrorCode::kCorrupt,
-              cat("the child process was killed by signal ", WTERMSIG(*status),
-                  WTERMSIG(*status) == SIGSYS ? " (a syscall outside its sandbox)" : ""));
+              cat("the child process was killed by signal ", WTERMSIG(status),
+                  WTERMSIG(status) == SIGSYS ? " (a syscall outside its sandbox)" : ""));
 }
 
 }  // namespace

@@ -195,10 +195,10 @@ int run_stage(std::string_view stage, const std::optional<std::string>& config_f
   // Every stage reads its input to the end, also one that has nothing to do: crun fails a container
   // whose hook ends before its state is written (EPIPE; src/libcrun/utils.c,
   // run_process_with_stdin_timeout_envp).
-  using Clock = app::Timeouts::Clock;
-  const auto input = edits ? sys::read_all(STDIN_FILENO, kMaxInput, "config.json on stdin")
-                           : sys::read_all(STDIN_FILENO, kMaxInput, "OCI state on stdin",
-                                           sys::FileEnd::kEmptyRead, Clock::now() + kForInput);
+  const auto input =
+      edits ? sys::read_all(STDIN_FILENO, kMaxInput, "config.json on stdin")
+            : sys::read_all(STDIN_FILENO, kMaxInput, "OCI state on stdin", sys::FileEnd::kEmptyRead,
+                            app::Timeouts::Clock::now() + kForInput);
   const auto configuration = app::inspect_configuration(config_file);
   const bool known = configuration.source != app::SettingsSource::kReadable;
   const core::Settings settings = known ? configuration.settings : core::Settings{};

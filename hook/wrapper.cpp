@@ -33,8 +33,6 @@ using Clock = app::Timeouts::Clock;
 constexpr const char* kProgram = "podqos-runtime";
 /// What the child has left of its time once it has given up waiting.
 constexpr milliseconds kReserve{500};
-/// The time of a child that places nothing, and so waits for nothing; the start's last.
-constexpr milliseconds kForUnplaced{1'000};
 
 /// The first candidate that is an executable file and not this program under another name.
 /// @return kNotFound if there is none; the error of stat(2) if a candidate cannot be examined.
@@ -218,9 +216,9 @@ Status place(const Context& context, Opened& opened, const app::Timeouts& timeou
   return file.write_config(placed ? *placed : file.config());
 }
 
-/// What the child does: places the container; where that fails under "admit", or has been tried,
-/// makes sure that it can start.
-/// @param timeouts  of placing; nullopt: it has been tried
+/// What the child does: places the container; where that fails under "admit", or no settings are
+/// known, makes sure that it can start.
+/// @param timeouts  of placing; nullopt: nothing is placed
 /// @param entered  whether it is in the sandbox
 /// @return false: the container is refused
 bool place_or_admit(const Context& context, Opened& opened,
@@ -270,15 +268,15 @@ bool prepare(const Context& context, const std::optional<Error>& broken) {
     return true;
   }
   if (!*opened) return true;
-  if (!broken) {
-    const auto deadline = end - kForUnplaced;
-    const auto runs =
-        run_child(context, **opened, deadline, app::Timeouts{.deadline = deadline - kReserve});
-    if (runs) return *runs;
-    if (!admits(context, runs.error())) return false;
-  }
-  const auto ended = run_child(context, **opened, end, std::nullopt);
-  if (!ended) context.log.error(ended.error().message);
+  const auto timeouts =
+      broken ? std::nullopt : std::optional{app::Timeouts{.deadline = end - kReserve}};
+  const auto ended = run_child(context, **opened, end, timeouts);
+  if (ended) return *ended;
+  if (!broken && !admits(context, ended.error())) return false;
+  if (broken) context.log.error(ended.error().message);
+  // Nothing that is parsed here: the file is as the engine, or an earlier start, has left it.
+  if (const Status restored = (*opened)->bundle.restore_config(); !restored)
+    context.log.error(restored.error().message);
   return true;
 }
 

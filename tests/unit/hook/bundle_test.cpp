@@ -72,6 +72,29 @@ TEST_F(BundleTest, ReplacesTheConfigKeepingOwnerAndMode) {
   EXPECT_TRUE(std::filesystem::is_empty(path())) << "something is left beside it";
 }
 
+TEST_F(BundleTest, RestoresWhatAnotherProcessHasChanged) {
+  directory_.write("b/config.json", "before");
+  Bundle bundle = open();
+  ASSERT_TRUE(bundle.read_config());
+  const auto inode = [&] {
+    struct stat status{};
+    EXPECT_EQ(::stat(directory_.path("b/config.json").c_str(), &status), 0);
+    return status.st_ino;
+  };
+  const auto unchanged = inode();
+  ASSERT_TRUE(bundle.restore_config());
+  EXPECT_EQ(inode(), unchanged);
+  {
+    Bundle child = open();
+    ASSERT_TRUE(child.read_config());
+    ASSERT_TRUE(child.write_config("edited"));
+  }
+  ASSERT_TRUE(bundle.restore_config());
+  EXPECT_EQ(directory_.read("b/config.json"), "before");
+  std::filesystem::remove(directory_.path("b/config.json"));
+  EXPECT_FALSE(bundle.restore_config());
+}
+
 TEST_F(BundleTest, RefusesWhatIsNoFileOfItsOwn) {
   const std::string config = directory_.path("b/config.json");
   const auto code = [&] { return open().read_config().error().code; };
