@@ -28,6 +28,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 import unittest
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
@@ -51,6 +52,7 @@ IF_OF_FLAVOUR = ("sh", "-c", """found="$(cat /proc/1/comm) $(findmnt -rno FSTYPE
     exec "$@\"""")
 MACHINE = "machine"  # the root of this machine; every other name is a release of Debian
 SKIPPED, FAULT, TIMEOUT, DIED = 77, 123, 124, 125  # exit statuses of tests/guest/boot
+GRACE = 600  # seconds that a guest may live after PODQOS_END_BY
 # What tests of a release that moves were written for, as the beginnings of versions; with others they are skipped.
 WRITTEN_FOR = {"testing": {"containerd": "2.1.", "runc": "1.3.", "crun": "1.28", "podman": "5.8.", "docker.io": "28."}}
 
@@ -159,6 +161,9 @@ class Guest:
         output = {} if show else {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         sys.stdout.flush()
         # The guest goes when we go, also if that is by SIGKILL.
+        if "PODQOS_END_BY" in os.environ:
+            # A run that has to end in time (.ci/run): a test that hangs tells what it has said until then.
+            options = ("--timeout", max(1, int(os.environ["PODQOS_END_BY"]) + GRACE - int(time.time())), *options)
         command = ["setpriv", "--pdeathsig", "TERM", BOOT, *self._options(), *options, "--", *argv]
         boot = functools.partial(subprocess.run, list(map(str, command)), stdin=subprocess.DEVNULL, check=False,
                                  text=True, errors="replace", **output)
