@@ -20,9 +20,9 @@
 namespace podqos::ctl {
 namespace {
 
+/// With a program of an engine, and in `status` with those of all: of four that hang, the last
+/// three have a second each.
 constexpr std::chrono::seconds kPatience{10};
-// Of four engines that hang, the last three have a second each.
-constexpr std::chrono::seconds kPatienceWithAll{3};
 constexpr std::chrono::seconds kLeastPatience{1};
 
 /// A running process of root's of which this is true: any user can give a process a name.
@@ -166,7 +166,7 @@ std::vector<EngineFacts> read_engines(const Units& units, const std::string& sta
 }
 
 Json read_engines_json(const std::string& state_dir, const Progress& progress) {
-  const auto end = std::chrono::steady_clock::now() + kPatienceWithAll;
+  const auto end = std::chrono::steady_clock::now() + kPatience;
   const Run run = [end, &progress](const std::vector<std::string>& argv) {
     progress.wait_for(leaf_of(argv.front()));
     const auto left = end - std::chrono::steady_clock::now();

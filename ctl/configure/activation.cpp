@@ -17,7 +17,7 @@ using std::chrono::seconds;
 /// Each question to a service starts a program.
 constexpr std::chrono::milliseconds kInterval{100};
 /// Of a reload that removes its last runtime, Docker never shows anything.
-constexpr std::chrono::milliseconds kReloadPatience{5000};
+constexpr std::chrono::milliseconds kRemovalPatience{10'000};
 /// dockerd --validate came with this version.
 constexpr Version kDockerValidates{.major = 23, .minor = 0};
 
@@ -155,7 +155,7 @@ class Activation {
     if (!setup_.stale || !may_restart()) return {};
     PODQOS_TRY(systemctl({"reload", service_}));
     bool answers = false;
-    wait_until(std::min(patience_, kReloadPatience), kInterval, [&] {
+    wait_until(setup_.undo ? std::min(patience_, kRemovalPatience) : patience_, kInterval, [&] {
       answers = is("is-active", service_) && update_from_docker();
       return !answers || !setup_.stale;
     });

@@ -181,11 +181,12 @@ struct Setup {
 /// enough: a reload does not forget the last runtime. A restart of containerd or CRI-O costs no
 /// container anything. Nothing is done where the engine has this configuration already.
 /// @param patience  how long an engine may take to show what it was told: Docker that it has read
-///                  its file after a reload (5 s at most), containerd and CRI-O that podqos-nri has
-///                  found them, which it tries at least every 5 s
+///                  its file after a reload (10 s at most where it is to forget a runtime),
+///                  containerd and CRI-O that podqos-nri has found them, which it tries at least
+///                  every 5 s
 /// @return an error after which the files are as they were and nothing is to be reported.
 [[nodiscard]] Status activate(Setup& setup, const Run& run,
-                              std::chrono::milliseconds patience = std::chrono::seconds{10});
+                              std::chrono::milliseconds patience = std::chrono::seconds{30});
 
 /// For people: a line for each change with how to undo it, the notes, what was done, and what is
 /// left to the operator. Of a dry run the diffs of all changes, and the notes in lines that begin
