@@ -160,10 +160,10 @@ class Guest:
         self.require()
         output = {} if show else {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         sys.stdout.flush()
-        # The guest goes when we go, also if that is by SIGKILL.
         if "PODQOS_END_BY" in os.environ:
             # A run that has to end in time (.ci/run): a test that hangs tells what it has said until then.
             options = ("--timeout", max(1, int(os.environ["PODQOS_END_BY"]) + GRACE - int(time.time())), *options)
+        # The guest goes when we go, also if that is by SIGKILL.
         command = ["setpriv", "--pdeathsig", "TERM", BOOT, *self._options(), *options, "--", *argv]
         boot = functools.partial(subprocess.run, list(map(str, command)), stdin=subprocess.DEVNULL, check=False,
                                  text=True, errors="replace", **output)
