@@ -8,9 +8,9 @@
 #include "common/base/text.h"
 #include "common/core/kubernetes/validation.h"
 #include "common/core/pods/claim.h"
+#include "common/core/pods/counted_requests.h"
 #include "common/core/pods/counting.h"
 #include "common/core/pods/cpu_class.h"
-#include "common/core/pods/grants.h"
 #include "common/core/pods/identity.h"
 #include "common/core/pods/merge.h"
 #include "common/core/pods/pod_name.h"
@@ -90,7 +90,7 @@ Result<core::PodRecord> record_of(const core::Pod& pod, const core::PodqosAnnota
   for (const core::Container& container : record->pod.init_containers)
     add(container.name);
   // Of a node that has room for it.
-  core::grant_requests(*record, {}, {}, {.memory = Bytes{kInt64Max}, .cpu = MilliCpu{kInt64Max}});
+  core::count_requests(*record, {}, {.memory = Bytes{kInt64Max}, .cpu = MilliCpu{kInt64Max}});
   return *std::move(record);
 }
 

@@ -25,9 +25,10 @@
 #include "common/core/events/cgroup_write.h"
 #include "common/core/events/convergence.h"
 #include "common/core/events/root.h"
+#include "common/core/pods/counted_requests.h"
 #include "common/core/pods/counting.h"
 #include "common/core/pods/cpu_class.h"
-#include "common/core/pods/grants.h"
+#include "common/core/pods/node_fit.h"
 #include "common/core/pods/placement.h"
 #include "common/core/pods/pod_name.h"
 #include "common/core/pods/pod_values.h"
@@ -84,9 +85,11 @@ class Inventory {
       add_all("controllers", lacking_controllers(tree, cgroups_));
     }
     add_all("roots", unusable_roots(settings_, records_, cgroups_));
+    const core::TierSums& sums = records_.tiers.sums;
     const core::NodeCapacity node = cgroup::with_pids({.memory = {}, .cpu = {}});
-    if (auto words = core::describe_pids(records_.tiers.sums, settings_, node))
-      add("requests", *std::move(words));
+    for (const auto& words : {core::describe_overcommitment(sums, settings_, capacity_),
+                              core::describe_pids(sums, settings_, node)})
+      if (words) add("requests", *words);
     json["pods"] = std::move(pods);
     json["warnings"] = std::move(records_.warnings);
     json["warningKinds"] = std::move(kinds_);

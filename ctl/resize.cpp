@@ -16,7 +16,7 @@
 #include "common/app/log.h"
 #include "common/base/text.h"
 #include "common/codec/annotations.h"
-#include "common/core/pods/grants.h"
+#include "common/core/pods/counted_requests.h"
 #include "common/core/pods/pod_name.h"
 #include "common/core/pods/pod_values.h"
 #include "common/core/pods/resize.h"

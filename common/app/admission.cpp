@@ -16,9 +16,10 @@
 #include "common/codec/record_json.h"
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/events/root.h"
+#include "common/core/pods/counted_requests.h"
 #include "common/core/pods/counting.h"
-#include "common/core/pods/grants.h"
 #include "common/core/pods/identity.h"
+#include "common/core/pods/node_fit.h"
 #include "common/core/pods/placement.h"
 #include "common/core/pods/pod_name.h"
 #include "common/core/pods/pod_values.h"
@@ -224,16 +225,18 @@ Result<std::string> own_root_for(Transaction& transaction, const AdmissionReques
 /// Checks that the node has room for the pod; where not, the error names the pods that have it.
 Status check_room(Transaction& transaction, const AdmissionRequest& request,
                   const core::AdmissionSnapshot& snapshot, Admission& admission) {
+  const core::TierSums others = core::sums_beside(transaction.tiers(), snapshot.before);
   const core::NodeFit fit{.pod = admission.record,
                           .before = snapshot.before,
-                          .others = snapshot.others,
+                          .others = others,
                           .capacity = snapshot.capacity};
   const core::Settings& settings = transaction.settings();
-  if (auto words = core::describe_pids(fit, settings))
-    admission.warnings.push_back(cat(core::name_of(admission.record), ": ", *words));
   // Nothing undoes the start of a container that runs.
-  if (request.running && !request.undone_if_refused) return {};
-  return check_fit(transaction, fit);
+  const bool is_enforced = !request.running || request.undone_if_refused;
+  for (const auto& words : {core::describe_overcommitment(fit, settings, is_enforced),
+                            core::describe_pids(fit, settings)})
+    if (words) admission.warnings.push_back(cat(core::name_of(admission.record), ": ", *words));
+  return is_enforced ? check_fit(transaction, fit) : Status{};
 }
 
 /// Checks the room. @return true if there is none because of pods of which nothing lives, which
@@ -272,7 +275,6 @@ Result<std::optional<Admission>> admit_to_pod(Transaction& transaction, Admissio
                                          .before = before,
                                          .existing = existing,
                                          .running = find_running(machine, request, before),
-                                         .others = core::sums_beside(transaction.tiers(), before),
                                          .capacity = capacity_for_admission(transaction),
                                          .layout = machine.layout_without_hugepages(),
                                          .root = root};

@@ -10,7 +10,7 @@
 #include "common/base/text.h"
 #include "common/core/events/admission.h"
 #include "common/core/events/event.h"
-#include "common/core/pods/grants.h"
+#include "common/core/pods/node_fit.h"
 #include "common/core/pods/request.h"
 #include "common/core/settings.h"
 
@@ -48,7 +48,7 @@ template <class Outcome>
 /// @return nullopt for a sandbox whose pod is unknown: it stays where the engine puts it. kConflict
 ///         if the pod's cgroup or the root is not podqos's; kRefused for a running container
 ///         outside its pod if placement.onMisplaced is "fail", and for one whose pod does not fit
-///         the node if that is enforced (core/pods/grants.h); kInvalidArgument for one that the
+///         the node if that is enforced (core/pods/node_fit.h); kInvalidArgument for one that the
 ///         kernel gives no realtime time in its pod (core/pods/pod_values.h).
 [[nodiscard]] Result<std::optional<Admission>> admit(Transaction& transaction,
                                                      AdmissionRequest request);

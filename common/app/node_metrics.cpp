@@ -135,7 +135,7 @@ void write_pods(const NodeFigures& figures, codec::Exposition& out) {
              "a kubelet's.");
   write_sums(figures, out, [](const TierSum& sum) { return static_cast<double>(sum.pods); });
   out.metric("gauge", "podqos_pod_requests_cpu_cores",
-             "CPU that the pods of a QoS class request, in CPUs, as far as the node can grant it.");
+             "CPU that the pods of a QoS class request, in CPUs, as far as it counts.");
   write_sums(figures, out,
              [](const TierSum& sum) { return static_cast<double>(sum.cpu.value()) * kMilli; });
   out.metric("gauge", "podqos_pod_requests_memory_bytes",

@@ -22,8 +22,8 @@
 #include "common/core/cgroups/naming.h"
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/events/root.h"
+#include "common/core/pods/counted_requests.h"
 #include "common/core/pods/counting.h"
-#include "common/core/pods/grants.h"
 #include "common/core/pods/kubelets_requests.h"
 #include "common/core/pods/pod_name.h"
 
@@ -178,13 +178,13 @@ class Recomputation {
     }
     for (const std::string& uid : core::follow_kubelet(records_, held, transaction_.formula())) {
       core::PodRecord& record = records_.at(uid);
-      core::grant_requests(record, {}, transaction_.settings(), transaction_.capacity());
+      core::count_requests(record, transaction_.settings(), transaction_.capacity());
       report_.changes.push_back(cat(core::name_of(record), ": ", core::describe_requests(record),
                                     ", as its kubelet has resized it"));
     }
   }
 
-  /// Releases ended pods, sums up the living ones and grants their requests.
+  /// Releases ended pods, and sums up the living ones.
   Status evaluate() {
     std::vector<core::ReconciledPod> pods;
     pods.reserve(records_.size());
@@ -195,7 +195,6 @@ class Recomputation {
     auto decided = core::reconcile_pods(std::move(pods), tiers, report_,
                                         {now, core::retry_at(now, transaction_.settings())});
     records_ = std::move(decided.living);
-    core::grant_all(records_, tiers, transaction_.settings(), transaction_.capacity());
     for (const core::PodRecord& record : decided.ended) {
       PODQOS_TRY(note(record.pod.uid, handle_due(transaction_, record)));
     }
@@ -230,6 +229,8 @@ class Recomputation {
     auto pod = core::remove_ended(std::move(record), observations, list_);
     if (!pod.record.containers.empty()) remove_left(transaction_, pod.record, pod.ended);
     if (follow_ != nullptr) follow_(transaction_, pod.record, report_);
+    if (!pod.record.kubelets_own)
+      core::count_requests(pod.record, transaction_.settings(), transaction_.capacity());
     if (pod.record.containers.empty() && !pod.record.kubelets_own) {
       const auto populated = cgroup::holds_container(machine, pod.record.cgroup);
       if (!populated) report_unknown(pod.record.pod.uid, populated.error());

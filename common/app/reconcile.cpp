@@ -13,6 +13,7 @@
 #include "common/app/write_anew.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
+#include "common/core/pods/counted_requests.h"
 #include "common/core/pods/pod_name.h"
 #include "common/core/pods/resize.h"
 #include "common/store/event_file.h"
@@ -175,11 +176,9 @@ void follow_runtime(Transaction& transaction, core::PodRecord& record,
   for (const std::string& warning : core::describe_unfollowed(record, held, node))
     report.warnings.push_back(cat(pod, warning));
   if (followed.empty()) return;
-  // What one pod may claim, whatever the others have.
-  core::PodRecord alone = record;
-  core::grant_requests(alone, {}, transaction.settings(), transaction.capacity());
-  if (const auto cut = core::describe_uncounted(alone, transaction.settings()))
-    report.warnings.push_back(cat(pod, *cut));
+  core::count_requests(record, transaction.settings(), transaction.capacity());
+  if (const auto words = core::describe_uncounted(record, transaction.settings()))
+    report.warnings.push_back(cat(pod, *words));
 }
 
 Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log, Warnings warnings,

@@ -12,8 +12,8 @@
 #include "common/cgroup/cgroup_view.h"
 #include "common/cgroup/container.h"
 #include "common/codec/record_json.h"
+#include "common/core/pods/counted_requests.h"
 #include "common/core/pods/counting.h"
-#include "common/core/pods/grants.h"
 #include "common/core/pods/merge.h"
 #include "common/core/pods/pod_name.h"
 #include "common/core/pods/pod_values.h"
@@ -242,8 +242,7 @@ Result<std::optional<Error>> save_resized(Transaction& transaction, core::PodRec
                                           const core::PodRecord& before) {
   PODQOS_TRY(core::check_described(record));
   PODQOS_TRY(codec::check_record_size(record));
-  core::grant_requests(record, core::sums_beside(transaction.tiers(), before),
-                       transaction.settings(), transaction.capacity());
+  core::count_requests(record, transaction.settings(), transaction.capacity());
   if (!record.kubelets_own) PODQOS_TRY(core::pod_values(record, transaction.settings()));
   follow_memory_qos(transaction, record);
   core::count_pod(transaction.tiers(), record, before);

@@ -13,7 +13,7 @@
 
 namespace podqos::app {
 
-/// Saves a pod with other resources, as far as the node grants them, and writes its cgroup.
+/// Saves a pod with other resources, and writes its cgroup.
 /// Transaction::finish() writes the tiers' values. A kubelet writes those of its pods itself.
 /// @param record  gets what of its requests counts
 /// @param before  the stored record
@@ -43,7 +43,7 @@ struct PodResize {
 /// anything is written. If a step fails, what was done is taken back, and the error says so.
 /// @return the pod before and after; equal if nothing was to be changed. The errors of
 ///         core::decide_resize(); kNotFound for a pod that is not known or has ended; kRefused for
-///         a memory limit below what is in use, and by admission (core/pods/grants.h); kBusy if a
+///         a memory limit below what is in use, and by admission (core/pods/node_fit.h); kBusy if a
 ///         container is being created, or the pod has changed meanwhile.
 /// @note KEP-1287; pkg/kubelet/kuberuntime/kuberuntime_manager.go doPodResizeAction.
 [[nodiscard]] Result<core::RequestedResize> resize_pod(const Begin& begin, const PodResize& wanted,

@@ -80,31 +80,6 @@ void observe_changes(cgroup::Machine& machine, const core::PodRecord& record,
   snapshot.has_reservation = tree != nullptr && tree->reserves.value_or(false);
 }
 
-/// Grants what has become free to the pods whose requests have been cut, in the order in which they
-/// asked; to few of them, so that later transactions go on.
-Status grant_freed(Transaction& transaction) {
-  core::TiersRecord& tiers = transaction.tiers();
-  for (const std::string& uid :
-       core::grantable(tiers, transaction.settings(), transaction.capacity())) {
-    auto record = transaction.store().pod(uid);
-    // What cannot be read now is for a reconciliation.
-    if (!record || !*record || (*record)->released_at) {
-      core::forget_cut(tiers, uid);
-      continue;
-    }
-    const core::PodRecord before = **record;
-    core::grant_again(**record, tiers, transaction.settings(), transaction.capacity());
-    transaction.log().info(cat("pod ", uid, ": cpu ", format_amount((*record)->counted_request.cpu),
-                               ", memory ", format_amount((*record)->counted_request.memory),
-                               " count now, as other pods have left room"));
-    PODQOS_TRY(transaction.save(**record, &before));
-    // What a pod reserves is what it is granted.
-    if (core::reserves_memory(transaction.settings()))
-      transaction.write_or_revisit(**record, &before);
-  }
-  return {};
-}
-
 }  // namespace
 
 Transaction::Transaction(const core::Settings& settings, Log& log,
@@ -186,7 +161,6 @@ Status Transaction::begin() {
 
 Status Transaction::save(const core::PodRecord& record, const core::PodRecord* before) {
   PODQOS_TRY(begin());
-  core::note_cut(tiers(), record, *settings_);
   for (const std::string_view id : ids_beyond(record, before))
     PODQOS_TRY(store_->put_entry({.name = store::index_name(id), .uid = record.pod.uid}));
   PODQOS_TRY(store_->put_pod(record));
@@ -197,7 +171,6 @@ Status Transaction::save(const core::PodRecord& record, const core::PodRecord* b
 }
 
 Status Transaction::index(const core::PodRecord& record) {
-  core::note_cut(tiers(), record, *settings_);
   for (const core::ContainerRecord& container : record.containers)
     PODQOS_TRY(store_->put_entry({.name = store::index_name(container.id), .uid = record.pod.uid}));
   return {};
@@ -205,7 +178,6 @@ Status Transaction::index(const core::PodRecord& record) {
 
 Status Transaction::erase(const core::PodRecord& record) {
   PODQOS_TRY(begin());
-  core::forget_cut(tiers(), record.pod.uid);
   PODQOS_TRY(store_->erase_pod(record.pod.uid));
   for (const std::string_view id : ids_beyond(record, nullptr))
     PODQOS_TRY(store_->erase_entry({.name = store::index_name(id), .uid = record.pod.uid}));
@@ -345,7 +317,6 @@ void Transaction::note_failure(std::string failure) {
 }
 
 Status Transaction::finish() {
-  PODQOS_TRY(grant_freed(*this));
   PODQOS_TRY(write_trees());
   if (machine_->defers_unit_changes()) {
     machine_->defer_unit_changes(false);

@@ -18,7 +18,7 @@
 #include "common/core/events/cgroup_write.h"
 #include "common/core/events/convergence.h"
 #include "common/core/events/event.h"
-#include "common/core/pods/grants.h"
+#include "common/core/pods/capacity.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
 #include "common/store/store.h"
@@ -170,10 +170,9 @@ class Transaction {
   /// values are still to be written.
   void renew_copy(const core::PodRecord& record);
 
-  /// Grants what has become free (grant_freed()); writes the tiers' values, or removes tiers and
-  /// root of a tree without pods; sends deferred unit properties to systemd and clears the mark of
-  /// an unfinished transaction. What the machine refuses is logged, see failures(), and left to a
-  /// later transaction.
+  /// Writes the tiers' values, or removes tiers and root of a tree without pods; sends deferred
+  /// unit properties to systemd and clears the mark of an unfinished transaction. What the machine
+  /// refuses is logged, see failures(), and left to a later transaction.
   /// @return the errors of the record store
   [[nodiscard]] Status finish();
   /// For a transaction without changes of its own: finishes what a recovery, or the care for other

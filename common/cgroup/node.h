@@ -5,7 +5,7 @@
 
 #include "common/base/error.h"
 #include "common/core/cgroups/naming.h"
-#include "common/core/pods/grants.h"
+#include "common/core/pods/capacity.h"
 #include "common/core/settings.h"
 
 namespace podqos::cgroup {

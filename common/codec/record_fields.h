@@ -153,12 +153,6 @@ void fields(auto& member, Is<core::Revisit> auto& entry) {
   member("cgroup", entry.cgroup);
 }
 
-void fields(auto& member, Is<core::CutEntry> auto& entry) {
-  member("uid", entry.uid);
-  member("cpuMilli", entry.cpu);
-  member("memoryBytes", entry.memory);
-}
-
 void fields(auto& member, Is<core::TreeRecord> auto& tree) {
   member("kubepods", tree.kubepods);
   member("top", tree.top);
@@ -181,7 +175,6 @@ void fields(auto& member, Is<core::TiersRecord> auto& record) {
   member("sums", record.sums);
   member("pending", record.pending);
   member("revisits", record.revisits);
-  member("cut", record.cut);
   member("uncounted", record.uncounted);
   member("trees", record.trees);
   member("weightFormula", record.weight_formula);

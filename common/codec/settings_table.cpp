@@ -127,7 +127,8 @@ constexpr std::array<Setting, 51> kTable{{
     setting<&Settings::root_cpu_weight>(
         "rootCpuWeight",
         {.form = Form::kNumber, .min = 1, .max = 10'000, .words = "kubelet proportional"}),
-    setting<&Settings::admission, &core::AdmissionPolicies::memory>("admission.memory", kPolicy),
+    setting<&Settings::admission, &core::AdmissionPolicies::memory>("admission.memory",
+                                                                    or_null(kPolicy)),
     setting<&Settings::admission, &core::AdmissionPolicies::cpu>("admission.cpu", kPolicy),
     setting<&Settings::admission, &core::AdmissionPolicies::pids>("admission.pids", kPolicy),
     setting<&Settings::reserve_memory_percent>("qosReserved.memory",

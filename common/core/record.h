@@ -139,8 +139,8 @@ struct PodRecord {
   std::optional<std::string> pod_id = std::nullopt;
   std::optional<Engine> engine = std::nullopt;  ///< nullopt if it is not known
   std::string cgroup;                           ///< of the pod
-  TierSum capped_request;                       ///< see grant_requests(); pods is 1
-  TierSum counted_request;  ///< see grant_requests(); the part that counts in its tier
+  TierSum capped_request;                       ///< see count_requests(); pods is 1
+  TierSum counted_request;  ///< see count_requests(); the part that counts in its tier
   std::vector<ContainerRecord> containers;
   /// When the last container ended; the cgroup stays while memory is charged to it.
   std::optional<BootSeconds> released_at;
@@ -183,14 +183,6 @@ struct Revisit {
   friend bool operator==(const Revisit&, const Revisit&) = default;
 };
 
-/// A pod whose requests have been cut, and what of them is still to be granted.
-struct CutEntry {
-  std::string uid;
-  MilliCpu cpu;
-  Bytes memory;
-  friend bool operator==(const CutEntry&, const CutEntry&) = default;
-};
-
 /// A tree of podqos's own pods: a root cgroup, the tiers and pods below it.
 struct TreeRecord {
   std::string kubepods;  ///< the root, "/podqos/kubepods"; its form tells the driver
@@ -225,9 +217,6 @@ struct TiersRecord {
   TierSums sums;
   std::vector<PendingEntry> pending;
   std::vector<Revisit> revisits;
-  /// In the order in which the pods asked. As it is bounded, not all of them: a reconciliation
-  /// grants to all.
-  std::vector<CutEntry> cut;
   /// Uids of the pods that are not in the sums, since their records could not be read then.
   std::vector<std::string> uncounted;
   std::vector<TreeRecord> trees;  ///< one for each driver that podqos's own pods use

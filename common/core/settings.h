@@ -58,9 +58,9 @@ struct Reserved {
   friend bool operator==(const Reserved&, const Reserved&) = default;
 };
 
-/// admission: the policy for each resource (grants.h).
+/// admission: the policy for each resource (node_fit.h).
 struct AdmissionPolicies {
-  AdmissionPolicy memory = AdmissionPolicy::kWarn;
+  std::optional<AdmissionPolicy> memory;  ///< nullopt: see memory_admission()
   AdmissionPolicy cpu = AdmissionPolicy::kWarn;
   AdmissionPolicy pids = AdmissionPolicy::kWarn;
   friend bool operator==(const AdmissionPolicies&, const AdmissionPolicies&) = default;
@@ -176,6 +176,19 @@ struct Settings {
 /// Whether requested memory is reserved (memory.min, memory.low).
 [[nodiscard]] inline bool reserves_memory(const Settings& settings) {
   return settings.memory_reservation_policy == MemoryReservationPolicy::kTieredReservation;
+}
+
+/// Whether memory that is requested is kept from others: by reserves_memory(), or by the limits of
+/// lower tiers (qosReserved).
+[[nodiscard]] inline bool keeps_memory(const Settings& settings) {
+  return settings.reserve_memory_percent.value_or(0) > 0 || reserves_memory(settings);
+}
+
+/// The policy for memory; by default "enforce" where it is kept, since nobody can keep more than
+/// there is, else "warn".
+[[nodiscard]] inline AdmissionPolicy memory_admission(const Settings& settings) {
+  return settings.admission.memory.value_or(keeps_memory(settings) ? AdmissionPolicy::kEnforce
+                                                                   : AdmissionPolicy::kWarn);
 }
 
 /// Whether a container is refused because of this error: of any under onError "reject", and of a

@@ -10,7 +10,7 @@
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/events/admission.h"
 #include "common/core/pods/claim.h"
-#include "common/core/pods/grants.h"
+#include "common/core/pods/counted_requests.h"
 #include "common/core/pods/identity.h"
 #include "common/core/pods/pod_values.h"
 #include "nri/messages.h"
@@ -57,7 +57,6 @@ std::optional<core::Admission> admitted(const core::ContainerFacts& facts,
                                          .claim = claim,
                                          .before = existing,
                                          .existing = existing,
-                                         .others = {},
                                          .capacity = kNode,
                                          .layout = kLayout,
                                          .root = root};

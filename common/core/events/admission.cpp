@@ -9,6 +9,7 @@
 #include "common/core/cgroups/naming.h"
 #include "common/core/cgroups/value_table.h"
 #include "common/core/events/reconciliation.h"
+#include "common/core/pods/counted_requests.h"
 #include "common/core/pods/counting.h"
 #include "common/core/pods/cpu_class.h"
 #include "common/core/pods/placement.h"
@@ -155,7 +156,7 @@ void bound_quota(CgroupValues& wanted, const CgroupValues& pod) {
   wanted.cpu_period = pod.cpu_period;
 }
 
-/// Warns if requests of the pod do not fit the node, once and not for each of its containers.
+/// Warns if not all requests of the pod count, once and not for each of its containers.
 void warn_uncounted(Admission& admission, const AdmissionSnapshot& snapshot,
                     const Settings& settings) {
   const PodRecord& record = admission.record;
@@ -236,7 +237,7 @@ Result<Admission> decide_admission(const AdmissionRequest& request,
   }
   record.containers.push_back(admission.container);
   // Before computing values: they follow from the counted requests.
-  grant_requests(record, snapshot.others, settings, snapshot.capacity);
+  count_requests(record, settings, snapshot.capacity);
   warn_uncounted(admission, snapshot, settings);
   PODQOS_ASSIGN(auto values, container_values(record, admission.container.name, settings));
   admission.wanted = std::move(values);

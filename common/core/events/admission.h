@@ -7,8 +7,8 @@
 #include "common/base/error.h"
 #include "common/core/cgroups/layout.h"
 #include "common/core/kubernetes/cgroup_values.h"
+#include "common/core/pods/capacity.h"
 #include "common/core/pods/claim.h"
-#include "common/core/pods/grants.h"
 #include "common/core/pods/identity.h"
 #include "common/core/pods/merge.h"
 #include "common/core/pods/request.h"
@@ -25,7 +25,6 @@ struct AdmissionSnapshot {
   const std::optional<PodRecord>& existing;  ///< the same without containers that have ended
   /// The container if it runs already, although it is requested to be created; else nullptr.
   const ContainerRecord* running = nullptr;
-  TierSums others;  ///< sums_beside() of `before`
   const NodeCapacity& capacity;
   const CgroupLayout& layout;       ///< without huge pages
   const Result<std::string>& root;  ///< root of podqos's own pods, or why there is none
@@ -59,7 +58,7 @@ void reconcile_bundle(TiersRecord& tiers, PodRecord& record, ContainerFacts& fac
 [[nodiscard]] Result<std::optional<MergedPod>> decide_pod(const AdmissionRequest& request,
                                                           const AdmissionSnapshot& snapshot,
                                                           const Settings& settings);
-/// Decides the container's place and values in that pod, and grants the pod its requests.
+/// Decides the container's place and values in that pod, and what of its requests counts.
 /// check_node_fit() comes next.
 /// @return `missing` is set by fill_in_missing(). kRefused for a running container outside its pod
 ///         if onMisplaced is "fail"; the errors of check_realtime(), container_leaf(),

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/base/text.h"
+#include "common/core/pods/counted_requests.h"
 #include "common/core/pods/counting.h"
 #include "common/core/pods/pod_name.h"
 
@@ -58,7 +59,7 @@ Departure decide_departure(PodRecord record, TiersRecord& tiers, const Departure
     if (snapshot.due) forget_revisit(tiers, pod.pod.uid);
     // An ended container no longer backs its requests, and one that never started has taken its
     // own with it.
-    grant_again(pod, tiers, settings, snapshot.capacity);
+    count_again(pod, tiers, settings, snapshot.capacity);
     if (snapshot.unwritten) departure.outcome = PodOutcome::kRewritten;
     return departure;
   }

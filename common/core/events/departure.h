@@ -6,7 +6,7 @@
 #include <string>
 
 #include "common/base/units.h"
-#include "common/core/pods/grants.h"
+#include "common/core/pods/capacity.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
 
@@ -92,7 +92,7 @@ struct Departure {
 
 /// Decides what becomes of a pod. Its requests count while a container lives or a process is in its
 /// cgroup, and leave the sums in `tiers` as soon as it is released. Those of a pod that lives on
-/// are granted again: an ended container may have backed a part of them, or never have started.
+/// are counted again: an ended container may have backed a part of them, or never have started.
 /// @param tiers  the pod included in the sums, unless it is released already; changed with it
 [[nodiscard]] Departure decide_departure(PodRecord record, TiersRecord& tiers,
                                          const DepartureSnapshot& snapshot,

@@ -7,8 +7,8 @@
 #include "common/core/cgroups/layout.h"
 #include "common/core/kubernetes/cgroup_values.h"
 #include "common/core/kubernetes/memory_qos.h"
+#include "common/core/pods/capacity.h"
 #include "common/core/pods/claim.h"
-#include "common/core/pods/grants.h"
 #include "common/core/pods/request.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
@@ -77,7 +77,7 @@ namespace podqos::core {
 /// Values of the pod's cgroup, as Kubernetes computes them. Two cases differ: an incomplete pod has
 /// the limits of its containers whatever its class is, and is unlimited as soon as one has none;
 /// a pod that exceeds the node, by requesting more CPU or memory than one pod may claim of it
-/// (grant_requests()), has the shares of its capped CPU request. Kubernetes has no values for such
+/// (count_requests()), has the shares of its capped CPU request. Kubernetes has no values for such
 /// a pod, since its kubelet would not admit it.
 /// @return the errors of pod_cgroup_values() and, unless the pod is a kubelet's,
 /// check_kernel_bounds()

@@ -232,6 +232,18 @@ class OvercommittedBesideAKubelet(KubeletCase):
         self.assertGreaterEqual(shares[KUBELETS], 0.6)
 
 
+class Overcommitted(NodeCase):
+    """The first pod requests all there is, and those that come later as much again: all get their part."""
+
+    PODS = ({}, {"b1": 2000, "b2": 1000, "b3": 1000}, {})
+
+    def test_shares_in_proportion(self):
+        self.run_pods(*self.PODS)
+        self.assert_shares(self.tree_shares((f"{self.root}/kubepods", 1.0), self.PODS))
+        (warning,) = self.podqos.ctl_json("status", "--exit-zero")["warnings"]
+        self.assertIn("pods request more than is allocatable, cpu 4 of 2", warning)
+
+
 class BestEffortBesideAKubelet(KubeletCase):
     """Nothing is requested, and yet it runs."""
 
@@ -318,8 +330,8 @@ class Start(NodeCase):
 def classes():
     """Those for this version: on v1 there are no weights to make of shares."""
     linear = [] if machines.Machine().version("cpu") == 1 else [BusySystemLinear, BesideAKubeletLinear]
-    return [BusySystem, Proportional, BesideAKubelet, OvercommittedBesideAKubelet, BestEffortBesideAKubelet,
-            BesideAKubeletWithoutRequests, NothingRequestedBesideAKubelet, Start, *linear]
+    return [BusySystem, Overcommitted, Proportional, BesideAKubelet, OvercommittedBesideAKubelet,
+            BestEffortBesideAKubelet, BesideAKubeletWithoutRequests, NothingRequestedBesideAKubelet, Start, *linear]
 
 
 if __name__ == "__main__":

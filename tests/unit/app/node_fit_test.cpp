@@ -68,8 +68,8 @@ TEST_F(FullNode, RefusesTheFirstPodOfATree) {
 TEST_F(FullNode, WarnsOnlyIfThatIsSet) {
   node_.settings.admission.cpu = core::AdmissionPolicy::kWarn;
   ASSERT_TRUE(node_.admit(kWebContainer));
-  EXPECT_THAT(log(), HasSubstr("pod a requests cpu 500m, of which 200m counts: other pods have "));
-  EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{200});
+  EXPECT_THAT(log(), HasSubstr("pod a: requests cpu 500m, of which 200m is free: 1200m is "));
+  EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{500});
 }
 
 /// Each decides under the lock from the sums that the one before has written, although neither has
@@ -133,7 +133,7 @@ TEST_F(FullNode, OnlyWarnsOfAContainerThatRuns) {
   Transaction transaction = node_.begin();
   const auto counted = count_running(transaction, std::move(**request), init);
   ASSERT_TRUE(counted) << counted.error().message;
-  EXPECT_THAT(log(), HasSubstr("pod a requests cpu 500m, of which 200m counts"));
+  EXPECT_THAT(log(), HasSubstr("pod a: requests cpu 500m, of which 200m is free"));
 }
 
 TEST_F(FullNode, CountsTheLimitsOfProcesses) {
@@ -270,95 +270,30 @@ TEST_P(SandboxClaim, LeavesContainersThatHaveAgreedTheirs) {
   EXPECT_EQ(record().qos_class, core::QosClass::kBurstable);
 }
 
-/// A node of 2 CPUs, on which "first" has requested all of them.
-class CutRequests : public ::testing::Test {
- protected:
-  CutRequests() {
-    node_.capacity.cpu = MilliCpu{2000};
-    node_.run(pod("first", "2"), Pid{10});
-  }
-  static FakeContainer pod(const std::string& uid, const std::string& cpu) {
-    return requesting(uid, "cpu=" + cpu);
-  }
-  /// Runs a pod each, in this order.
-  void run_all(const std::vector<std::string>& uids, const std::string& cpu) {
-    for (std::int64_t pid = 20; const std::string& uid : uids)
-      node_.run(pod(uid, cpu), Pid{pid++});
-  }
-  void end(const std::string& uid, Pid init) { node_.stop({.id = uid, .uid = uid}, init); }
-  /// Millicpu that count of each pod.
-  [[nodiscard]] std::vector<std::int64_t> counted(const std::vector<std::string>& uids) const {
-    std::vector<std::int64_t> found;
-    for (const std::string& uid : uids)
-      found.push_back(
-          codec::parse_pod_record(node_.records.pods.at(uid))->counted_request.cpu.value());
-    return found;
-  }
-  /// Millicpu that the Burstable tier counts.
-  [[nodiscard]] std::int64_t counted() const {
-    return node_.records.tiers.sums.burstable.cpu.value();
-  }
-
-  FakeNode node_{core::CgroupVersion::kV2};
-};
-
-TEST_F(CutRequests, AreGrantedWhenAnotherPodEnds) {
-  node_.run(pod("z", "1500m"), Pid{11});
-  node_.run(pod("a", "1500m"), Pid{12});
-  EXPECT_THAT(counted({"z", "a"}), ElementsAre(0, 0));
-  end("first", Pid{10});
-  EXPECT_THAT(counted({"z", "a"}), ElementsAre(1500, 500)) << "the first that asked comes first";
-  EXPECT_EQ(counted(), 2000);
-  EXPECT_EQ(node_.file("/podqos/kubepods/burstable", "cpu.weight"), "79");  // of 2048 shares
-  EXPECT_FALSE(node_.records.dirty);
-  end("z", Pid{11});
-  EXPECT_THAT(counted({"a"}), ElementsAre(1500));
-  EXPECT_THAT(node_.records.tiers.cut, IsEmpty());
+/// Who came first does not matter, nor that the first alone has requested all there is.
+TEST(Overcommitment, CountsWhatAllPodsRequest) {
+  FakeNode node{core::CgroupVersion::kV2};
+  node.capacity.cpu = MilliCpu{2000};
+  node.run(requesting("first", "cpu=2"), Pid{10});
+  node.run(requesting("second", "cpu=1500m"), Pid{11});
+  EXPECT_EQ(node.records.tiers.sums.burstable.cpu, MilliCpu{3500});
+  EXPECT_EQ(node.file("/podqos/kubepods/burstable/podfirst", "cpu.weight"), node.written(2048));
+  EXPECT_EQ(node.file("/podqos/kubepods/burstable/podsecond", "cpu.weight"), node.written(1536));
+  EXPECT_EQ(node.file("/podqos/kubepods/burstable", "cpu.weight"), node.written(3584));
+  EXPECT_TRUE(node.reconcile()->changes.empty());
+  node.stop({.id = "first", .uid = "first"}, Pid{10});
+  EXPECT_EQ(node.records.tiers.sums.burstable.cpu, MilliCpu{1500});
 }
 
-/// Its last container was not seen to end, so that no pod has left when it begins anew.
-TEST_F(CutRequests, AreGrantedWhenAPodBeginsAnewWithLess) {
-  node_.run(pod("other", "1"), Pid{11});
-  node_.tree.end(Pid{10});
-  node_.run(pod("first", "500m"), Pid{12});
-  EXPECT_THAT(counted({"first", "other"}), ElementsAre(500, 1000));
-  EXPECT_EQ(counted(), 1500);
-}
-
-/// What has become free is granted although the node is no longer full when the next event comes.
-TEST_F(CutRequests, AreGrantedWhenTheNodeHasGrown) {
-  node_.run(pod("other", "1"), Pid{11});
-  node_.capacity.cpu = MilliCpu{4000};
-  node_.run(kBatchContainer, Pid{12});
-  EXPECT_THAT(counted({"other"}), ElementsAre(1000));
-}
-
-/// An event costs the same with 10 pods as with 10,000.
-TEST_F(CutRequests, AreGrantedToFourPodsAnEvent) {
-  const std::vector<std::string> uids{"f", "e", "d", "c", "b", "a"};
-  run_all(uids, "100m");
-  end("first", Pid{10});
-  EXPECT_THAT(counted(uids), ElementsAre(100, 100, 100, 100, 0, 0));
-  node_.run({.id = "batch", .uid = "batch"}, Pid{11});
-  EXPECT_THAT(counted(uids), ElementsAre(100, 100, 100, 100, 100, 100));
-  EXPECT_EQ(counted(), 600);
-}
-
-TEST_F(CutRequests, AreGrantedToAllByAReconciliation) {
-  const std::vector<std::string> uids{"f", "e", "d", "c", "b", "a"};
-  run_all(uids, "400m");
-  node_.tree.end(Pid{10});
-  ASSERT_TRUE(node_.reconcile());
-  EXPECT_THAT(counted(uids), ElementsAre(400, 400, 400, 400, 400, 0));
-  EXPECT_THAT(node_.records.tiers.cut,
-              ElementsAre(core::CutEntry{.uid = "a", .cpu = MilliCpu{400}, .memory = {}}));
-}
-
-TEST_F(CutRequests, AreForgottenWithTheirPod) {
-  node_.run(pod("other", "1"), Pid{11});
-  ASSERT_EQ(node_.records.tiers.cut.size(), 1U);
-  end("other", Pid{11});
-  EXPECT_THAT(node_.records.tiers.cut, IsEmpty());
+/// With a node that has become larger or smaller what one pod may claim is another.
+TEST(Overcommitment, CountsByTheNodeAsItIs) {
+  FakeNode node{core::CgroupVersion::kV2};
+  node.capacity.cpu = MilliCpu{2000};
+  node.run(requesting("large", "cpu=3"), Pid{10});
+  EXPECT_EQ(node.records.tiers.sums.burstable.cpu, MilliCpu{2000});
+  node.capacity.cpu = MilliCpu{4000};
+  ASSERT_TRUE(node.reconcile());
+  EXPECT_EQ(node.records.tiers.sums.burstable.cpu, MilliCpu{3000});
 }
 
 /// Its record cannot be read when all is counted anew, and can be when it ends.

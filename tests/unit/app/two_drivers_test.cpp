@@ -107,13 +107,6 @@ TEST_P(TwoDrivers, ShareTheReservationOfMemory) {
     EXPECT_EQ(node_.memory(tier), besteffort) << tier;
 }
 
-TEST_P(TwoDrivers, GrantWhatTheNodeHasOnce) {
-  node_.settings.reserve_memory_percent = 100;
-  node_.capacity.cpu = MilliCpu{600};
-  run_both(true);
-  EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{600});
-}
-
 TEST_P(TwoDrivers, AreFoundAgainAfterTheLossOfTheState) {
   run_both(true);
   const auto before = node_.records;

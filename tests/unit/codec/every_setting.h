@@ -107,7 +107,7 @@ inline const std::vector<Field> kFields = {
     {"reserved.kube.memory", R"("1Gi")"},
     {"enforceNodeAllocatable", R"(["pods"])", {"[]"}},
     {"rootCpuWeight", R"("proportional")"},
-    {"admission.memory", R"("off")"},
+    {"admission.memory", R"("off")", {"null"}},
     {"admission.cpu", R"("enforce")"},
     {"admission.pids", R"("off")"},
     {"qosReserved.memory", R"("50%")", {"null"}},

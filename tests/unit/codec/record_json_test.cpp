@@ -241,18 +241,13 @@ class Random {
     auto& [uid, until, cgroup] = out;
     fill(uid, until, cgroup);
   }
-  void set(core::CutEntry& out) {
-    auto& [uid, cpu, memory] = out;
-    fill(uid, cpu, memory);
-  }
   void set(core::TreeRecord& out) {
     auto& [kubepods, top, sums, reserves] = out;
     fill(kubepods, top, sums, reserves);
   }
   void set(core::TiersRecord& out) {
-    auto& [sums, pending, revisits, cut, uncounted, trees, formula, eviction, oom_look, settings] =
-        out;
-    fill(sums, pending, revisits, cut, uncounted, trees, formula, eviction, oom_look, settings);
+    auto& [sums, pending, revisits, uncounted, trees, formula, eviction, oom_look, settings] = out;
+    fill(sums, pending, revisits, uncounted, trees, formula, eviction, oom_look, settings);
   }
   void set(core::Settings& out) {
     out.enabled = engine_() % 2 == 0;

@@ -166,7 +166,7 @@ TEST(FormatSettings, PrintsEveryFieldInTheUnitsOfPeople) {
     "nodeMemory": null, "nodeCpu": null,
     "reserved": {"system": {"cpu": "0", "memory": "0"}, "kube": {"cpu": "0", "memory": "0"}},
     "enforceNodeAllocatable": ["pods"], "rootCpuWeight": "kubelet",
-    "admission": {"memory": "warn", "cpu": "warn", "pids": "warn"},
+    "admission": {"memory": null, "cpu": "warn", "pids": "warn"},
     "qosReserved": {"memory": null}, "maxPodClaim": "100%", "cpuCFSQuota": true,
     "cpuCFSQuotaPeriod": "100ms", "cpuBurst": {"guaranteed": null, "burstable": null},
     "cpuIdle": {"bestEffort": false}, "weightFormula": "auto", "podPidsLimit": null,

@@ -55,7 +55,6 @@ class AdmissionTest : public ::testing::Test {
                                      .before = before_,
                                      .existing = before_,
                                      .running = running_,
-                                     .others = others_,
                                      .capacity = capacity_,
                                      .layout = layout_,
                                      .root = root_};
@@ -85,7 +84,6 @@ class AdmissionTest : public ::testing::Test {
   Identity identity_ = facts::identity(IdentitySource::kAnnotation);
   PodClaim claim_;
   std::optional<PodRecord> before_;
-  TierSums others_;
   NodeCapacity capacity_{.memory = Bytes{std::int64_t{8} << 30U}, .cpu = MilliCpu{4000}};
   CgroupLayout layout_{.cpu = CgroupVersion::kV1, .memory = CgroupVersion::kV1};
   Result<std::string> root_{kKubepods};
@@ -144,12 +142,6 @@ TEST_F(AdmissionTest, AQuotaOfTheEngineIsLoweredToThePods) {
     EXPECT_EQ(decided.missing.cpu_quota, Micros{10'000}) << name;
     EXPECT_EQ(decided.missing.cpu_period, std::nullopt) << name;
   }
-}
-
-TEST_F(AdmissionTest, GrantsOnlyWhatOtherPodsLeave) {
-  others_.guaranteed.cpu = MilliCpu{3950};
-  const Admission decided = admitted();
-  EXPECT_EQ(decided.record.counted_request.cpu, MilliCpu{50});
 }
 
 TEST_F(AdmissionTest, APodThatAKubeletHasPlacedIsItsOwn) {

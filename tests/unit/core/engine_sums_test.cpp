@@ -13,7 +13,7 @@
 
 #include "common/core/events/departure.h"
 #include "common/core/pods/claim.h"
-#include "common/core/pods/grants.h"
+#include "common/core/pods/counted_requests.h"
 #include "common/core/pods/merge.h"
 #include "common/core/pods/pod_values.h"
 #include "tests/unit/core/byte_units.h"
@@ -103,7 +103,7 @@ class EngineSums : public ::testing::Test {
     arrived.state = ContainerState::kLive;
     arrived.sandbox = a.is_sandbox;
     record_.containers.push_back(std::move(arrived));
-    grant_requests(record_, {}, settings_, kNodeOf8Gi);
+    count_requests(record_, settings_, kNodeOf8Gi);
   }
 };
 

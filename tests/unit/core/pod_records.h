@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/core/pods/grants.h"
+#include "common/core/pods/counted_requests.h"
 #include "tests/unit/core/pod_text.h"
 
 namespace podqos::core::pod_text {
@@ -16,7 +16,7 @@ inline PodRecord record_of(std::vector<Container> containers, bool complete = fa
   record.qos_class = QosClass::kBurstable;
   record.class_source = ClassSource::kShortForms;
   record.cgroup = "/kubepods/burstable/pod42";
-  grant_requests(record, {}, {}, {.memory = Bytes{kInt64Max}, .cpu = MilliCpu{kInt64Max}});
+  count_requests(record, {}, {.memory = Bytes{kInt64Max}, .cpu = MilliCpu{kInt64Max}});
   return record;
 }
 

@@ -9,14 +9,12 @@
 #include <gtest/gtest.h>
 
 #include "common/core/pods/counting.h"
-#include "common/core/pods/grants.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/pod_text.h"
 
 namespace podqos::core {
 namespace {
 
-using byte_units::kGi;
 using byte_units::kMi;
 using pod_text::list;
 using ::testing::ElementsAre;
@@ -53,6 +51,7 @@ PodRecord requesting_pod(std::string uid, const char* cpu) {
   record.qos_class = QosClass::kBurstable;
   record.cgroup = kCgroup;
   record.containers = {in_state(ContainerState::kLive)};
+  record.capped_request = record.counted_request = amounts_requested(record);
   return record;
 }
 
@@ -207,10 +206,8 @@ TEST(RemoveEnded, ThePodKeepsWhatHasStartedAtMost) {
 class ReconcilePods : public ::testing::Test {
  protected:
   Reconciliation reconcile(std::vector<ReconciledPod> pods) {
-    auto decided = reconcile_pods(std::move(pods), tiers_, report_,
-                                  {.now = BootSeconds{1000}, .retry = BootSeconds{1030}});
-    grant_all(decided.living, tiers_, settings_, capacity_);
-    return decided;
+    return reconcile_pods(std::move(pods), tiers_, report_,
+                          {.now = BootSeconds{1000}, .retry = BootSeconds{1030}});
   }
   [[nodiscard]] static ReconciledPod living(PodRecord record) {
     return {.record = std::move(record), .ended = {}, .populated = false, .strays = {}};
@@ -218,8 +215,6 @@ class ReconcilePods : public ::testing::Test {
 
   TiersRecord tiers_;
   ReconcileReport report_;
-  NodeCapacity capacity_{.memory = Bytes{8 * kGi}, .cpu = MilliCpu{4000}};
-  Settings settings_;
 };
 
 TEST_F(ReconcilePods, SumsUpWhatLives) {
@@ -307,26 +302,6 @@ TEST_F(ReconcilePods, TellsOfContainersThatAnotherProgramHasMoved) {
   pod.strays = {"container c1 runs elsewhere"};
   reconcile({pod});
   EXPECT_THAT(report_.warnings, ElementsAre("pod 42: container c1 runs elsewhere"));
-}
-
-TEST_F(ReconcilePods, GrantsWhatAnEndedPodHasFreed) {
-  // The node has 4 CPUs, and the pod that has ended had 3 of them.
-  PodRecord waiting = requesting_pod("43", "2");
-  waiting.counted_request.cpu = MilliCpu{1000};
-  const auto decided = reconcile({living(waiting)});
-  EXPECT_EQ(decided.living.at("43").counted_request.cpu, MilliCpu{2000});
-  EXPECT_EQ(tiers_.sums.burstable.cpu, MilliCpu{2000});
-}
-
-TEST_F(ReconcilePods, GrantsWhatAnotherPodMayNoLongerClaim) {
-  settings_.max_pod_claim_percent = 50;
-  PodRecord greedy = requesting_pod("42", "3");
-  greedy.counted_request.cpu = MilliCpu{3000};
-  PodRecord waiting = requesting_pod("43", "2");
-  waiting.counted_request.cpu = MilliCpu{1000};
-  const auto decided = reconcile({living(waiting), living(greedy)});
-  EXPECT_EQ(decided.living.at("42").counted_request.cpu, MilliCpu{2000});
-  EXPECT_EQ(decided.living.at("43").counted_request.cpu, MilliCpu{2000});
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/core/pods/grants.h"
+#include "common/core/pods/counted_requests.h"
 #include "common/core/pods/resize.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/facts.h"
@@ -47,7 +47,7 @@ void add_container(PodRecord& record, const char* id, std::optional<Bytes> backe
 }
 
 Bytes counted_memory(PodRecord record, const Settings& settings = reserving()) {
-  grant_requests(record, {}, settings, kNodeOf32Gi);
+  count_requests(record, settings, kNodeOf32Gi);
   return record.counted_request.memory;
 }
 
@@ -82,7 +82,7 @@ void by_engine(PodRecord& record, Settings&) {
   record.uid_source = IdentitySource::kEngine;
 }
 
-TEST(GrantRequestsByBacking, KeepsTheMemoryThatIsBacked) {
+TEST(CountRequestsByBacking, KeepsTheMemoryThatIsBacked) {
   /// A pod that requests 8Gi.
   struct Backing {
     const char* name;
@@ -121,17 +121,17 @@ TEST(GrantRequestsByBacking, KeepsTheMemoryThatIsBacked) {
   }
 }
 
-TEST(GrantRequests, CountsOnePodUpToMaxPodClaim) {
+TEST(CountRequests, CountsOnePodUpToMaxPodClaim) {
   Settings settings;
   settings.max_pod_claim_percent = 25;
   PodRecord record = claiming("16", "32Gi");
-  grant_requests(record, {}, settings, kNodeOf32Gi);
+  count_requests(record, settings, kNodeOf32Gi);
   const TierSum quarter{.pods = 1, .cpu = MilliCpu{4'000}, .memory = Bytes{8 * kGi}};
   EXPECT_EQ(record.capped_request, quarter);
   EXPECT_EQ(record.counted_request, quarter);
 }
 
-TEST(GrantRequests, LeavesAKubeletsPodsBeyondMaxPodClaim) {
+TEST(CountRequests, LeavesAKubeletsPodsBeyondMaxPodClaim) {
   Settings settings = reserving();
   settings.max_pod_claim_percent = 25;
   PodRecord record = claiming("16", "32Gi");
@@ -177,19 +177,12 @@ void before_the_second_container(PodRecord& record, Settings& settings) {
 }
 
 /// What is said of a pod that claims 8Gi, after a change; "" for nothing.
-std::string words_after(void (*change)(PodRecord& record, Settings& settings),
-                        const TierSums& others = {}) {
+std::string words_after(void (*change)(PodRecord& record, Settings& settings)) {
   PodRecord record = claiming("1", "8Gi");
   Settings settings;
   change(record, settings);
-  grant_requests(record, others, settings, kNodeOf32Gi);
+  count_requests(record, settings, kNodeOf32Gi);
   return describe_uncounted(record, settings).value_or("");
-}
-
-TierSums held_by_others(std::int64_t milli_cpu) {
-  TierSums others;
-  others.guaranteed = {.pods = 1, .cpu = MilliCpu{milli_cpu}, .memory = Bytes{30 * kGi}};
-  return others;
 }
 
 TEST(DescribeUncounted, NamesWhatLacksAndHowToHelp) {
@@ -205,11 +198,6 @@ TEST(DescribeUncounted, NamesWhatLacksAndHowToHelp) {
       HasSubstr("of which 3435973836 counts: maxPodClaim is 10% of what is "));
   EXPECT_THAT(words_after([](PodRecord& record, Settings&) { record = claiming("32", "1Gi"); }),
               HasSubstr("requests cpu 32, of which 16 counts: the node has no more"));
-  const auto as_it_is = [](PodRecord&, Settings&) {};
-  EXPECT_THAT(words_after(as_it_is, held_by_others(15'400)),
-              HasSubstr("requests cpu 1, of which 600m counts: other pods have"));
-  EXPECT_THAT(words_after(as_it_is, held_by_others(0)),
-              HasSubstr("requests memory 8Gi, of which 2Gi counts: other pods have"));
 }
 
 TEST(DescribeUncounted, SaysNothingWhereNothingLacksOrMoreIsToCome) {
@@ -229,6 +217,11 @@ TEST(DescribeUncounted, SaysNothingWhereNothingLacksOrMoreIsToCome) {
             [](PodRecord& record, Settings&) {
               record = claiming("32", "1Gi");
               record.released_at = BootSeconds{1};
+            }},
+           {"TheNodeIsTooSmallAndNobodyAsked",
+            [](PodRecord& record, Settings& settings) {
+              record = claiming("32", "1Gi");
+              settings.admission.cpu = AdmissionPolicy::kOff;
             }},
            // The wrapper under containerd, and RunPodSandbox of NRI: the sandbox comes first.
            {"TheSandboxAlone", before_the_first_container},

@@ -361,8 +361,8 @@ TEST_F(PluginTest, WarnsOfAPodThatDoesNotFitIfThatIsNotEnforced) {
   run_pod(kSmall);
   ASSERT_TRUE(ask(kRunPodSandbox, pod("2", start_process(), kSmall)));
   ASSERT_TRUE(create(pod("3"), container(pod("3"), "app", kSmall)));
-  EXPECT_THAT(log(), HasSubstr("pod 2 (web/front) requests cpu 100m, of which 50m counts"));
-  EXPECT_THAT(log(), HasSubstr("pod 3 (web/front) requests cpu 100m, of which 0 counts"));
+  EXPECT_THAT(log(), HasSubstr("pod 2 (web/front): requests cpu 100m, of which 50m is free"));
+  EXPECT_THAT(log(), HasSubstr("pod 3 (web/front): requests cpu 100m, of which 0 is free"));
 }
 
 /// Its runtime has created it, and would start it despite an error.
@@ -372,7 +372,7 @@ TEST_F(PluginTest, OnlyWarnsOfAContainerThatItHasNotPlaced) {
   run_in(below("engine/app"), stranger);
   ASSERT_TRUE(ask(kStartContainer, stranger));
   EXPECT_TRUE(is_known("1"));
-  EXPECT_THAT(log(), HasSubstr("pod 1 (web/front) requests cpu 100m, of which 50m counts"));
+  EXPECT_THAT(log(), HasSubstr("pod 1 (web/front): requests cpu 100m, of which 50m is free"));
 }
 
 TEST_F(PluginTest, ResizesAPod) {
