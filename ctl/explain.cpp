@@ -76,7 +76,7 @@ Result<core::CgroupLayout> layout_for(const ExplainOptions& options) {
 /// @return nullopt for a caller who may not read the state
 std::optional<core::WeightFormula> observed_formula(const core::Settings& settings) {
   auto store = store::Store::open({.path = settings.state_dir}, store::Opening::kReadUnlocked);
-  return store ? store->tiers().weight_formula : std::nullopt;
+  return store ? store->node().weight_formula : std::nullopt;
 }
 
 /// Combines options, settings and machine.

@@ -67,12 +67,12 @@ class Inventory {
       return std::tie(record.qos_class, record.pod.pod_namespace, record.pod.name, record.pod.uid);
     });
     std::ranges::sort(records_.tiers.trees, {}, &core::TreeRecord::kubepods);
-    for (std::size_t each = 0; each < records_.warnings.size(); ++each)
-      kinds_.push_back("records");
-    const core::TierSum& kubelets = records_.tiers.sums.kubelets;
-    json["kubelets"] = {{"pods", kubelets.pods}, {"requests", json_of(kubelets)}};
+    kinds_ = Json(records_.warnings.size(), "records");
+    const core::TierSums& sums = records_.tiers.sums;
+    json["kubelets"] = {{"pods", sums.kubelets.pods}, {"requests", json_of(sums.kubelets)}};
     json["weightFormula"] = node_.formula == core::WeightFormula::kLog ? "log" : "linear";
-    PODQOS_ASSIGN(capacity_, cgroup::node_capacity(settings_));
+    PODQOS_ASSIGN(const auto capacity, cgroup::node_capacity(settings_));
+    capacity_ = cgroup::with_pids(capacity);
     json["node"] = node_json();
     Json& trees = json["trees"] = Json::array();
     Json pods = Json::array();
@@ -85,10 +85,8 @@ class Inventory {
       add_all("controllers", lacking_controllers(tree, cgroups_));
     }
     add_all("roots", unusable_roots(settings_, records_, cgroups_));
-    const core::TierSums& sums = records_.tiers.sums;
-    const core::NodeCapacity node = cgroup::with_pids({.memory = {}, .cpu = {}});
     for (const auto& words : {core::describe_overcommitment(sums, settings_, capacity_),
-                              core::describe_pids(sums, settings_, node)})
+                              core::describe_pids(sums, settings_, capacity_)})
       if (words) add("requests", *words);
     json["pods"] = std::move(pods);
     json["warnings"] = std::move(records_.warnings);
@@ -310,8 +308,7 @@ class Inventory {
     rule.besteffort.io_weight = settings_.io_weight.besteffort;
     if (cgroups_.layout_without_hugepages().cpu == core::CgroupVersion::kV2)
       rule.besteffort.cpu_idle = settings_.cpu_idle_besteffort;
-    core::CgroupValues root =
-        core::root_limits(records_.tiers, record, settings_, cgroup::with_pids(capacity_));
+    core::CgroupValues root = core::root_limits(records_.tiers, record, settings_, capacity_);
     const auto shares = shares_of(record);
     if (record.top.empty()) root.cpu_shares = shares;
     const auto tier = [&](core::QosClass qos_class, const core::CgroupValues& wanted) {

@@ -25,10 +25,10 @@ Result<NodeRecords> read_records(const core::Settings& settings, store::Opening 
       records.pods.push_back(std::move(**pod));
     }
   }
-  records.tiers = store.tiers();
-  if (store.dirty())
+  records.tiers = store.node();
+  if (store.dirty() || !store.take_interrupted().empty())
     records.warnings.emplace_back(
-        "the last transaction was interrupted and the sums may be wrong: run podqosctl reconcile");
+        "an event was interrupted, or records have been lost: run podqosctl reconcile");
   std::ranges::copy(store.incidents(), std::back_inserter(records.warnings));
   return records;
 }

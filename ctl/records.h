@@ -12,7 +12,7 @@ namespace podqos::ctl {
 
 /// What the state directory has; empty if it is missing.
 struct NodeRecords {
-  core::TiersRecord tiers;
+  core::NodeState tiers;
   std::vector<core::PodRecord> pods;
   std::vector<std::string> warnings;  ///< of records that cannot be read
 };

@@ -14,10 +14,10 @@ namespace podqos::ctl {
 namespace {
 
 /// What changes with each change of the records: a record is replaced by a rename in its directory,
-/// the sums by one of their file.
+/// a row in its file.
 std::string state_of_records(const core::Settings& settings) {
   std::string state;
-  for (const std::string_view name : {"/pods", "/tiers.json"}) {
+  for (const std::string_view name : {"/pods", "/rows"}) {
     struct stat file{};
     if (::stat(cat(settings.state_dir, name).c_str(), &file) == 0)
       state += cat(file.st_dev, " ", file.st_ino, " ", file.st_mtim.tv_sec, ".",

@@ -88,14 +88,15 @@ std::vector<core::PodShare> holders_in(store::Store& store, const std::string& b
   return holders;
 }
 
-/// Whether a pod counts of which nothing lives, since its end was not told.
-bool counts_ended(Transaction& transaction) {
-  const auto uids = transaction.store().pod_uids();
-  return uids && std::ranges::any_of(*uids, [&](const std::string& uid) {
-           const auto record = transaction.store().pod(uid);
-           return record && *record && !(*record)->released_at &&
-                  !cgroup::has_living_container(transaction.machine(), **record);
-         });
+/// The pods that count although nothing of them lives, since their end was not told.
+std::vector<std::string> ended_but_counted(Transaction& transaction) {
+  std::vector<std::string> uids;
+  for (const core::PodRow& row : transaction.node().rows) {
+    const auto record = row.counts != 0 ? transaction.store().pod(row.uid.view()) : std::nullopt;
+    if (record && *record && !cgroup::has_living_container(transaction.machine(), **record))
+      uids.emplace_back(row.uid.view());
+  }
+  return uids;
 }
 
 /// Restricts the OOM score to what the privileges suffice for, with a warning.
@@ -115,9 +116,8 @@ void bound_oom_score(const Transaction& transaction, const AdmissionRequest& req
 
 /// Makes the pod's cgroup, or writes what has changed of its values. Before it is observed what the
 /// cgroup uses, removes what an earlier pod of this uid has left.
-Status make_cgroup(Transaction& transaction, const core::PodRecord* before,
-                   const Admission& admission) {
-  const core::PodRecord& record = admission.record;
+Status make_cgroup(Transaction& transaction, const core::PodRecord* before, Admission& admission) {
+  core::PodRecord& record = admission.record;
   if (before != nullptr && !before->kubelets_own && before->cgroup != record.cgroup) {
     PODQOS_TRY(transaction.execute(core::plan_removal(before->cgroup)));
   }
@@ -129,26 +129,17 @@ Status make_cgroup(Transaction& transaction, const core::PodRecord* before,
   }
   auto written = transaction.write_pod(record, first ? nullptr : before);
   if (written || written.error().code != ErrorCode::kBusy) return written;
-  transaction.revisit(record, written.error());
   transaction.log().info(
       cat(core::name_of(record), ": values not written yet, retrying: ", written.error().message));
-  return {};
+  return transaction.revisit(record, written.error());
 }
 
 /// Takes back an admission whose registration failed: what it has counted and saved, and a root
 /// that was made for it.
-/// @param tiers  as they were before
 void take_back(Transaction& transaction, const core::PodRecord& record,
-               const core::PodRecord* before, core::TiersRecord tiers) {
-  // What exists of a tree may have changed.
-  for (core::TreeRecord& tree : transaction.tiers().trees) {
-    const core::TreeRecord* old = core::tree_at(tiers, tree.kubepods);
-    tree.sums = old != nullptr ? old->sums : core::TierSums{};
-  }
-  tiers.trees = std::move(transaction.tiers().trees);
-  transaction.tiers() = std::move(tiers);
-  transaction.log_uncertain(before != nullptr ? transaction.save(*before, &record)
-                                              : transaction.erase(record));
+               const core::PodRecord* before) {
+  transaction.log_uncertain(record.pod.uid, before != nullptr ? transaction.save(*before, &record)
+                                                              : transaction.erase(record));
   if (const auto root = core::root_of_pod(record.cgroup); root && !record.kubelets_own)
     transaction.take_back_tree(*root);
 }
@@ -157,23 +148,19 @@ void take_back(Transaction& transaction, const core::PodRecord& record,
 Status register_container(Transaction& transaction, const std::optional<core::PodRecord>& before,
                           const Admission& admission, const Result<std::string>& root) {
   const core::PodRecord& record = admission.record;
-  PODQOS_TRY(transaction.begin());
   if (!record.kubelets_own) PODQOS_TRY(transaction.make_tree(*root));
-  core::count_pod(transaction.tiers(), record, before);
-  core::note_pending(transaction.tiers(), record, admission.container);
+  PODQOS_TRY(transaction.save(record, before ? &*before : nullptr));
   // The entry of a container that starts again may have been lost.
-  PODQOS_TRY(transaction.store().put_entry(
-      {.name = store::index_name(admission.container.id), .uid = record.pod.uid}));
-  return transaction.save(record, before ? &*before : nullptr);
+  return transaction.store().put_entry(
+      {.name = store::index_name(admission.container.id), .uid = record.pod.uid});
 }
 
 /// Carries out a decided admission.
 Status write_admission(Transaction& transaction, const std::optional<core::PodRecord>& before,
-                       const Admission& admission, const Result<std::string>& root) {
+                       Admission& admission, const Result<std::string>& root) {
   const core::PodRecord* known = before ? &*before : nullptr;
-  core::TiersRecord tiers = transaction.tiers();
   if (auto done = register_container(transaction, before, admission, root); !done) {
-    take_back(transaction, admission.record, known, std::move(tiers));
+    take_back(transaction, admission.record, known);
     return done;
   }
   if (auto made = make_cgroup(transaction, known, admission); !made) {
@@ -197,8 +184,8 @@ Status write_admission(Transaction& transaction, const std::optional<core::PodRe
 Result<std::string> choose_root(Transaction& transaction, core::Driver driver,
                                 const std::optional<std::string>& container) {
   PODQOS_ASSIGN(auto root,
-                core::choose_root(transaction.tiers(), transaction.settings().cgroup_root, driver));
-  if (core::tree_at(transaction.tiers(), root) != nullptr) return root;
+                core::choose_root(transaction.node(), transaction.settings().cgroup_root, driver));
+  if (core::tree_at(transaction.node(), root) != nullptr) return root;
   PODQOS_ASSIGN(const auto origin, cgroup::origin_of_root(transaction.machine(), root, container));
   PODQOS_TRY(core::check_root(root, origin));
   return root;
@@ -209,7 +196,7 @@ Result<std::string> choose_root(Transaction& transaction, core::Driver driver,
 /// @param root  of choose_root()
 Result<std::string> own_root_for(Transaction& transaction, const AdmissionRequest& request,
                                  const Result<std::string>& root) {
-  const core::TiersRecord& tiers = transaction.tiers();
+  const core::NodeState& tiers = transaction.node();
   const core::TreeRecord* tree =
       request.placed_at ? core::find_tree(tiers, *request.placed_at) : nullptr;
   if (tree == nullptr) tree = core::tree_in_use(tiers, request.driver);
@@ -225,7 +212,7 @@ Result<std::string> own_root_for(Transaction& transaction, const AdmissionReques
 /// Checks that the node has room for the pod; where not, the error names the pods that have it.
 Status check_room(Transaction& transaction, const AdmissionRequest& request,
                   const core::AdmissionSnapshot& snapshot, Admission& admission) {
-  const core::TierSums others = core::sums_beside(transaction.tiers(), snapshot.before);
+  const core::TierSums others = core::sums_beside(transaction.node(), admission.record.pod.uid);
   const core::NodeFit fit{.pod = admission.record,
                           .before = snapshot.before,
                           .others = others,
@@ -245,9 +232,11 @@ Result<bool> release_for_room(Transaction& transaction, const AdmissionRequest& 
                               const core::AdmissionSnapshot& snapshot, Admission& admission) {
   auto room = check_room(transaction, request, snapshot, admission);
   if (room) return false;
-  if (transaction.recovered() || !counts_ended(transaction)) return fail(std::move(room).error());
+  const std::vector<std::string> ended =
+      transaction.recovered() ? std::vector<std::string>{} : ended_but_counted(transaction);
+  if (ended.empty()) return fail(std::move(room).error());
   transaction.begin_recovery();
-  PODQOS_TRY(recompute(transaction));
+  PODQOS_TRY(make_as_recorded(transaction, ended));
   return true;
 }
 
@@ -268,7 +257,7 @@ Result<std::optional<Admission>> admit_to_pod(Transaction& transaction, Admissio
                                      transaction.capacity().memory);
   make_revisit(transaction, identity.uid);
   PODQOS_ASSIGN(auto before, transaction.store().pod(identity.uid));
-  if (before) core::reconcile_bundle(transaction.tiers(), *before, request.facts);
+  if (before) core::reconcile_bundle(*before, request.facts);
   const auto existing = without_dead(machine, before, request.facts);
   const core::AdmissionSnapshot snapshot{.identity = identity,
                                          .claim = claim,
@@ -385,7 +374,8 @@ Result<std::optional<Admission>> admit(Transaction& transaction, AdmissionReques
   auto admission = admit_unfinished(transaction, std::move(request));
   if (admission) return admission;
   // What was taken back, the care for other pods, or a recovery has changed something.
-  transaction.log_uncertain(transaction.finish_if_changed());
+  if (auto done = transaction.finish_if_changed(); !done)
+    transaction.log().error(done.error().message);
   return admission;
 }
 

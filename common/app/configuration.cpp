@@ -124,9 +124,9 @@ std::vector<ConfigurationFile> read_files(const std::optional<std::string>& file
 std::optional<core::Settings> last_valid(const std::string& state_dir) {
   const auto directory = store::open_state_directory(state_dir);
   if (!directory) return std::nullopt;
-  const auto text = directory->read_file(store::kTiersName, codec::kMaxRecordSize);
-  auto tiers = text ? codec::parse_tiers(*text) : fail(text.error());
-  return tiers ? std::move(tiers->settings) : std::nullopt;
+  const auto text = directory->read_file(store::kNodeName, codec::kMaxRecordSize);
+  auto node = text ? codec::parse_node(*text) : fail(text.error());
+  return node ? std::move(node->settings) : std::nullopt;
 }
 
 /// The field `runtimes` of files with errors: a mistake elsewhere must not make the wrapper run

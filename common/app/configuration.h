@@ -38,7 +38,7 @@ struct ConfigurationReport {
 };
 /// Reads the configuration: built-in defaults, overridden by the main file, overridden by conf.d.
 /// An error in it changes nothing that is in force: the settings of the last transaction, which
-/// tiers.json has, stay so until it is corrected.
+/// node.json has, stay so until it is corrected.
 ///
 /// Every file is optional and opened at most once, because the hook runs this on each container
 /// start. A file or conf.d that is owned by a user other than root or the caller, or is writable by

@@ -34,9 +34,9 @@ namespace {
 /// @param told  the engine's resources; ignored if their shares differ from the record's
 Status learn_formula(Transaction& transaction, const core::PodRecord& record,
                      const core::ContainerRecord& container, const core::EngineResources& told) {
-  const auto before = transaction.tiers().weight_formula;
+  const auto before = transaction.node().weight_formula;
   detect_formula(transaction, record, container, told);
-  if (transaction.tiers().weight_formula == before) return {};
+  if (transaction.node().weight_formula == before) return {};
   // All weights written so far used the other formula.
   PODQOS_TRY(recompute(transaction));
   transaction.begin_recovery();
@@ -179,8 +179,7 @@ Status confirm(Transaction& transaction, const store::KnownContainer& found,
                                                .start_time = init.process.start_time,
                                                .score = cgroup::reachable_oom_score(score)}}));
   }
-  if (auto warning =
-          core::decide_confirmation(record, found.index, init, facts.bundle, transaction.tiers())) {
+  if (auto warning = core::decide_confirmation(record, found.index, init, facts.bundle)) {
     const core::ContainerRecord& container = record.containers[found.index];
     core::Event event = core::event_of(core::EventKind::kMisplaced, record, &container);
     event.text = *std::move(warning);
@@ -223,7 +222,7 @@ void detect_formula(Transaction& transaction, const core::PodRecord& record,
                     const core::ContainerRecord& container, const core::EngineResources& told) {
   const bool wanted =
       transaction.settings().weight_formula == core::WeightFormulaSetting::kAuto &&
-      !transaction.tiers().weight_formula &&
+      !transaction.node().weight_formula &&
       transaction.machine().layout_without_hugepages().cpu == core::CgroupVersion::kV2;
   if (!wanted) return;
   const auto values = core::container_values(record, container.name, transaction.settings());
@@ -237,8 +236,8 @@ void detect_formula(Transaction& transaction, const core::PodRecord& record,
       core::cpu_weight_for(*values->cpu_shares, core::WeightFormula::kLinear).value();
   const auto log = core::cpu_weight_for(*values->cpu_shares, core::WeightFormula::kLog).value();
   if (linear == log) return;
-  if (weight == linear) transaction.tiers().weight_formula = core::WeightFormula::kLinear;
-  if (weight == log) transaction.tiers().weight_formula = core::WeightFormula::kLog;
+  if (weight == linear) transaction.node().weight_formula = core::WeightFormula::kLinear;
+  if (weight == log) transaction.node().weight_formula = core::WeightFormula::kLog;
 }
 
 Result<bool> confirm_started(Transaction& transaction, const core::ContainerFacts& facts,
@@ -258,8 +257,8 @@ Result<bool> confirm_started(Transaction& transaction, const core::ContainerFact
   PODQOS_TRY(confirm(transaction, *found, facts, init, reporter));
   // Values that the kernel refused for the moment when the container was placed.
   const bool retried = make_revisit(transaction, found->record.pod.uid);
-  PODQOS_TRY(retried || transaction.recovered() ? transaction.finish()
-                                                : transaction.store().commit());
+  PODQOS_TRY(retried || transaction.remakes_trees() ? transaction.finish()
+                                                    : transaction.store().commit());
   return true;
 }
 

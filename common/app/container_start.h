@@ -25,7 +25,7 @@ enum class Reporter : std::uint8_t {
   kPlugin,
 };
 
-/// Sets tiers().weight_formula, if it is not known, where the container's weight tells which
+/// Sets node().weight_formula, if it is not known, where the container's weight tells which
 /// formula its runtime uses to convert shares.
 /// @param told  the engine's resources; nothing is detected if their shares differ from those of
 ///              the record

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <thread>
@@ -26,7 +27,7 @@ namespace podqos::app {
 
 namespace {
 
-constexpr int kRevisitsPerTransaction = 4;
+constexpr std::size_t kRevisitsPerTransaction = 4;
 constexpr int kExpiredPerTransaction = 4;
 constexpr std::size_t kCreatorsPerTransaction = 16;
 
@@ -59,8 +60,7 @@ core::DepartureSnapshot observe(Transaction& transaction, const core::PodRecord&
 /// Decides what becomes of a pod.
 /// @param due  see DepartureSnapshot
 core::Departure decide(Transaction& transaction, const core::PodRecord& record, bool due) {
-  return core::decide_departure(record, transaction.tiers(), observe(transaction, record, due),
-                                transaction.settings());
+  return core::decide_departure(record, observe(transaction, record, due), transaction.settings());
 }
 
 void tell(const Transaction& transaction, const core::Departure& departure) {
@@ -73,7 +73,7 @@ void tell(const Transaction& transaction, const core::Departure& departure) {
 
 /// Writes all values of a pod's cgroup again.
 /// @return why the machine has refused them
-std::optional<Error> rewrite(Transaction& transaction, const core::PodRecord& record) {
+Result<std::optional<Error>> rewrite(Transaction& transaction, core::PodRecord record) {
   cgroup::RemoveChildren left{.cgroup = record.cgroup};
   for (const core::ContainerRecord& container : record.containers)
     left.except.push_back(container.cgroup);
@@ -115,7 +115,6 @@ Result<std::optional<core::Departure>> remove_container(Transaction& transaction
   core::PodRecord record = before;
   const auto found = std::ranges::find(record.containers, key, &core::ContainerRecord::key);
   if (found == record.containers.end()) return std::nullopt;
-  core::forget_pending(transaction.tiers(), record.pod.uid, key);
   core::remove_container(record, static_cast<std::size_t>(found - record.containers.begin()));
   core::Departure departure = decide(transaction, record, false);
   PODQOS_TRY(log_refusal(transaction, record.pod.uid, carry_out(transaction, departure, before)));
@@ -137,7 +136,7 @@ void remove_left(Transaction& transaction, const core::PodRecord& record,
 
 Status drop_container(Transaction& transaction, const core::PodRecord& record,
                       const ContainerKey& key) {
-  PODQOS_ASSIGN(const auto departure, remove_container(transaction, record, key));
+  PODQOS_ASSIGN(auto departure, remove_container(transaction, record, key));
   if (departure) tell(transaction, *departure);
   if (!departure || departure->outcome != core::PodOutcome::kStays || record.kubelets_own)
     return {};
@@ -162,77 +161,75 @@ void withdraw(Transaction& transaction, const core::PodRecord& record,
   for (core::ContainerRecord& each : pod.containers) {
     if (each.key() == container.key()) each.state = core::ContainerState::kPending;
   }
-  const auto removed = remove_container(transaction, pod, container.key());
-  if (!removed) transaction.log_uncertain(fail(removed.error()));
+  auto removed = remove_container(transaction, pod, container.key());
+  if (!removed) return transaction.log_uncertain(pod.pod.uid, fail(removed.error()));
   // Some values of the pod may have been written.
-  if (removed && *removed && (*removed)->outcome == core::PodOutcome::kStays &&
-      !record.kubelets_own)
-    transaction.revisit((*removed)->record, reason);
+  if (*removed && (*removed)->outcome == core::PodOutcome::kStays && !record.kubelets_own)
+    transaction.log_uncertain(pod.pod.uid, transaction.revisit((*removed)->record, reason));
 }
 
 namespace {
 
-/// Confirms a pending container that runs, drops one that was never created.
-Status expire(Transaction& transaction, const core::PendingEntry& entry) {
-  core::forget_pending(transaction.tiers(), entry.uid, entry.key());
-  PODQOS_ASSIGN(auto record, transaction.store().pod(entry.uid));
-  if (!record) return {};
-  auto& containers = record->containers;
-  const auto found = std::ranges::find_if(containers, [&](const core::ContainerRecord& container) {
-    return container.key() == entry.key() && container.state == core::ContainerState::kPending;
-  });
-  if (found == containers.end()) return {};
-  const auto init = cgroup::find_init(transaction.machine(), *found);
-  if (!init) {
-    transaction.tiers().pending.push_back(entry);
-    transaction.log().warning(cat("pod ", entry.uid, ", container ", printable(entry.id),
-                                  ": counts as running: ", init.error().message));
-    return {};
+/// Whether a pending container may still be created.
+using IsCreated = std::function<bool(const core::ContainerRecord&)>;
+
+/// Confirms pending containers of a pod that run, drops those that were never created.
+Status expire(Transaction& transaction, const std::string& uid, const IsCreated& is_created) {
+  PODQOS_ASSIGN(const auto found, transaction.store().pod(uid));
+  if (!found) return {};
+  for (const core::ContainerRecord& container : found->containers) {
+    if (container.state != core::ContainerState::kPending || is_created(container)) continue;
+    // The one before may have been the last that keeps the pod.
+    PODQOS_ASSIGN(auto record, transaction.store().pod(uid));
+    if (!record) return {};
+    const auto entry =
+        std::ranges::find(record->containers, container.key(), &core::ContainerRecord::key);
+    if (entry == record->containers.end()) continue;
+    const std::string name = cat("pod ", uid, ", container ", printable(container.id));
+    const auto init = cgroup::find_init(transaction.machine(), container);
+    if (!init) {
+      transaction.log().warning(cat(name, ": counts as running: ", init.error().message));
+    } else if (*init) {
+      core::confirm_container(*entry, **init);
+      PODQOS_TRY(transaction.save(*record, &*record));
+    } else {
+      transaction.log().info(cat(name, ": removed from the pod, its creation was not finished"));
+      PODQOS_TRY(drop_container(transaction, *record, container.key()));
+      remove_left(transaction, *record, {&container, 1});
+    }
   }
-  if (*init) {
-    core::confirm_container(*found, **init);
-    return transaction.save(*record, &*record);
-  }
-  transaction.log().info(cat("pod ", entry.uid, ", container ", printable(entry.id),
-                             ": removed from the pod, its creation was not finished"));
-  PODQOS_TRY(drop_container(transaction, *record, entry.key()));
-  remove_left(transaction, *record, {&*found, 1});
   return {};
+}
+
+/// Whether a pod is due.
+bool is_due(const Transaction& transaction, const core::PodRow& row) {
+  return row.due != core::kNever && seconds_since(row.due, transaction) >= 0;
 }
 
 }  // namespace
 
 void make_revisits(Transaction& transaction) {
-  std::vector<std::string> due;
-  for (const core::Revisit& revisit : transaction.tiers().revisits) {
-    if (seconds_since(revisit.until, transaction) >= 0 && due.size() < kRevisitsPerTransaction)
-      due.push_back(revisit.uid);
-  }
-  for (const std::string& uid : due)
+  std::vector<std::pair<BootSeconds, std::string>> due;
+  for (const core::PodRow& row : transaction.node().rows)
+    if (is_due(transaction, row)) due.emplace_back(row.due, row.uid.view());
+  std::ranges::sort(due);
+  if (due.size() > kRevisitsPerTransaction) due.resize(kRevisitsPerTransaction);
+  for (const auto& [time, uid] : due)
     make_revisit(transaction, uid);
 }
 
 bool make_revisit(Transaction& transaction, const std::string& uid) {
-  const auto is_due = [&](const core::Revisit& revisit) {
-    return revisit.uid == uid && seconds_since(revisit.until, transaction) >= 0;
-  };
-  const auto found = std::ranges::find_if(transaction.tiers().revisits, is_due);
-  if (found == transaction.tiers().revisits.end()) return false;
-  core::Revisit revisit = *found;
+  const core::PodRow* row = core::find_row(transaction.node(), uid);
+  if (row == nullptr || !is_due(transaction, *row)) return false;
   Status done;
-  if (auto record = transaction.store().pod(uid); !record) {
+  if (auto record = transaction.store().pod(uid); !record)
     done = fail(std::move(record).error());
-  } else if (*record) {
+  else if (*record)
     done = log_refusal(transaction, uid, handle_due(transaction, **record));
-  } else {
-    core::forget_revisit(transaction.tiers(), uid);
-  }
-  transaction.log_uncertain(done, cat("pod ", uid, ": not completed, will be retried: "));
-  if (!done) {
-    // The others come first the next time.
-    revisit.until = core::retry_at(transaction.now(), transaction.settings());
-    core::note_revisit(transaction.tiers(), std::move(revisit));
-  }
+  transaction.log_uncertain(uid, done, cat("pod ", uid, ": not completed, will be retried: "));
+  // The others come first the next time.
+  if (!done)
+    transaction.store().postpone(uid, core::retry_at(transaction.now(), transaction.settings()));
   return true;
 }
 
@@ -243,8 +240,9 @@ Status retry_unfinished(Transaction& transaction, std::vector<Refusal>& unfinish
   PODQOS_TRY(transaction.finish());
   std::erase_if(unfinished, [&](const Refusal& each) {
     const auto is_same = [&](const auto& other) { return other.uid == each.uid; };
+    const core::PodRow* row = core::find_row(transaction.node(), each.uid);
     return std::ranges::none_of(transaction.unfinished(), is_same) &&
-           std::ranges::none_of(transaction.tiers().revisits, is_same);
+           (row == nullptr || row->due == core::kNever);
   });
   return {};
 }
@@ -267,31 +265,43 @@ void expire_pending(Transaction& transaction, const ContainerKey& handled,
                     const core::EngineList* list) {
   // One process may create many containers: look up each once.
   std::map<Pid, Result<std::optional<StartTime>>> creators;
-  const auto is_created = [&](const core::PendingEntry& entry) {
-    if (list != nullptr && list->listener == core::Process{entry.pid, entry.start_time})
-      return list->ids.contains(entry.id);
-    if (core::takes_too_long(entry.since, transaction.now())) return false;
-    const auto [creator, is_new] = creators.try_emplace(entry.pid);
-    if (is_new) creator->second = transaction.machine().start_time_of(entry.pid);
+  const auto lives = [&](const core::Process& process) {
+    const auto [found, is_new] = creators.try_emplace(process.pid);
+    if (is_new) found->second = transaction.machine().start_time_of(process.pid);
     // What cannot be found out does not tell that the creator is gone.
-    return !creator->second || *creator->second == entry.start_time;
+    return !found->second || *found->second == process.start_time;
   };
-  int expired = 0;
-  const std::vector<core::PendingEntry> pending = transaction.tiers().pending;
-  for (const core::PendingEntry& entry : pending) {
-    if (expired == kExpiredPerTransaction || creators.size() == kCreatorsPerTransaction) {
-      // The next transaction begins where this one has ended.
-      auto& left = transaction.tiers().pending;
-      std::ranges::rotate(left, std::ranges::find(left, entry));
-      return;
-    }
+  const auto is_created = [&](const core::ContainerRecord& container) {
     const bool same_bundle =
-        entry.bundle == handled.bundle || entry.bundle.empty() || handled.bundle.empty();
-    if ((entry.id == handled.id && same_bundle) || is_created(entry)) continue;
+        container.bundle == handled.bundle || container.bundle.empty() || handled.bundle.empty();
+    if (container.id == handled.id && same_bundle) return true;
+    const core::Process creator{.pid = container.pid, .start_time = container.start_time};
+    if (list != nullptr && list->listener == creator) return list->ids.contains(container.id);
+    return !core::takes_too_long(container.pending_since, transaction.now()) && lives(creator);
+  };
+  const auto may_expire = [&](const core::PodRow& row) {
+    const auto since =
+        row.pending_since == core::kNever ? std::nullopt : std::optional{row.pending_since};
+    return (list != nullptr && list->listener == row.creator) ||
+           core::takes_too_long(since, transaction.now()) || !lives(row.creator);
+  };
+  std::vector<std::string> pending;
+  for (const core::PodRow& row : transaction.node().rows)
+    if (row.is_pending != 0) pending.emplace_back(row.uid.view());
+  if (pending.empty()) return;
+  // Each begins elsewhere, so that none is passed over for ever.
+  const auto first = fnv1a(handled.id) + static_cast<std::uint64_t>(transaction.now().value());
+  std::ranges::rotate(
+      pending, std::next(pending.begin(), static_cast<std::ptrdiff_t>(first % pending.size())));
+  int expired = 0;
+  for (const std::string& uid : pending) {
+    if (expired == kExpiredPerTransaction || creators.size() == kCreatorsPerTransaction) return;
+    const core::PodRow* row = core::find_row(transaction.node(), uid);
+    if (row == nullptr || row->is_pending == 0 || !may_expire(*row)) continue;
     ++expired;
-    transaction.log_uncertain(expire(transaction, entry),
-                              cat("pod ", entry.uid, ", container ", printable(entry.id),
-                                  ": not removed from its pod, will be retried: "));
+    transaction.log_uncertain(
+        uid, expire(transaction, uid, is_created),
+        cat("pod ", uid, ": a container that was not created is not removed, will be retried: "));
   }
 }
 

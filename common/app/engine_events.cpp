@@ -177,12 +177,8 @@ Status observe_container(std::optional<Transaction>& transaction, const core::Se
   }
   PODQOS_ASSIGN(auto found,
                 store::find_container(transaction->store(), event.facts.id, event.facts.bundle));
-  auto done = found ? confirm(*transaction, *found, event.facts, *init, Reporter::kPlugin)
-                    : count_running(*transaction, std::move(*request), *init);
-  // The sums may have changed without the record, except for a claim that was rejected before
-  // anything was written.
-  if (!done && done.error().code != ErrorCode::kInvalidArgument) transaction->store().keep_mark();
-  return done;
+  return found ? confirm(*transaction, *found, event.facts, *init, Reporter::kPlugin)
+               : count_running(*transaction, std::move(*request), *init);
 }
 
 }  // namespace
@@ -218,11 +214,7 @@ Status Synchronization::prepare(Transaction& transaction, const EngineList& list
     PODQOS_ASSIGN(live_, recompute_beside(transaction, whole));
     return {};
   }
-  if (!kept_mark_) return recover(transaction);
-  // Unfinished work of one piece must not make every later piece recompute everything: the mark
-  // stays, and the transaction after the last piece recomputes.
-  transaction.begin_recovery();
-  return {};
+  return recover(transaction);
 }
 
 Result<bool> Synchronization::resume(const core::Settings& settings, Log& log,
@@ -248,10 +240,7 @@ Result<bool> Synchronization::resume(const core::Settings& settings, Log& log,
       failed_(done.error());
     if (piece.at_most && clock.now() - begin >= *piece.at_most) break;
   }
-  if (transaction) {
-    PODQOS_TRY(transaction->finish());
-    kept_mark_ = transaction->store().dirty();
-  }
+  if (transaction) PODQOS_TRY(transaction->finish());
   return next_ == all_.size();
 }
 

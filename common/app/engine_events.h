@@ -103,9 +103,8 @@ class Synchronization {
   std::vector<ContainerEvent> all_;
   Failed failed_;
   std::size_t next_ = 0;
-  bool compared_ = false;   ///< the comparison is done
-  bool kept_mark_ = false;  ///< a piece has left work to the next recomputation
-  Ids live_;                ///< containers confirmed by the comparison
+  bool compared_ = false;  ///< the comparison is done
+  Ids live_;               ///< containers confirmed by the comparison
 };
 
 /// Periodic work: withdraws containers that never started and makes the revisits that are due.

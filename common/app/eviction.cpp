@@ -48,7 +48,7 @@ Measured measure(const cgroup::CgroupView& tier, const cgroup::CgroupView& root,
 }
 
 /// Whether the last eviction is less than eviction.interval ago.
-bool is_soon(const core::TiersRecord& tiers, const core::Settings& settings, BootSeconds now) {
+bool is_soon(const core::NodeState& tiers, const core::Settings& settings, BootSeconds now) {
   return tiers.eviction &&
          now.value() - tiers.eviction->at.value() < settings.eviction.interval_seconds;
 }
@@ -114,7 +114,7 @@ std::string describe_eviction(const core::PodRecord& pod, const core::MemoryUse&
 }  // namespace
 
 std::optional<PressedTier> Evictor::find_pressed(cgroup::Machine& machine,
-                                                 const core::TiersRecord& tiers,
+                                                 const core::NodeState& tiers,
                                                  const core::Settings& settings, Bytes node_memory,
                                                  BootSeconds now) {
   // What was measured before an eviction, or soon after it, says nothing of what is left: the
@@ -146,7 +146,7 @@ std::optional<PressedTier> Evictor::find_pressed(cgroup::Machine& machine,
 
 Result<bool> evict_from(Transaction& transaction, const PressedTier& tier) {
   PODQOS_TRY(recover(transaction));
-  core::TiersRecord& tiers = transaction.tiers();
+  core::NodeState& tiers = transaction.node();
   if (is_soon(tiers, transaction.settings(), transaction.now())) return false;
   PODQOS_ASSIGN(auto candidates, candidates_in(transaction, tier.cgroup));
   const auto victim = core::find_victim(candidates.uses);
@@ -157,7 +157,7 @@ Result<bool> evict_from(Transaction& transaction, const PressedTier& tier) {
   }
   const core::PodRecord& pod = candidates.records[*victim];
   tiers.eviction = {.at = transaction.now(), .killing = std::move(candidates.containers[*victim])};
-  PODQOS_TRY(transaction.store().checkpoint());
+  PODQOS_TRY(transaction.store().write_node());
   PODQOS_TRY(finish_eviction(transaction));
   core::Event event = core::event_of(core::EventKind::kEvicted, pod);
   event.text = describe_eviction(pod, candidates.uses[*victim], tier);
@@ -166,7 +166,7 @@ Result<bool> evict_from(Transaction& transaction, const PressedTier& tier) {
 }
 
 Status finish_eviction(Transaction& transaction) {
-  auto& eviction = transaction.tiers().eviction;
+  auto& eviction = transaction.node().eviction;
   if (!eviction) return {};
   core::Plan plan;
   for (const auto& [cgroup, init] : eviction->killing) {
@@ -185,14 +185,14 @@ Result<std::optional<core::QosClass>> Evictor::check(const core::Settings& setti
   if (!watches && finished_) return std::nullopt;
   PODQOS_ASSIGN(auto records,
                 store::Store::open({.path = settings.state_dir}, store::Opening::kReadUnlocked));
-  const auto& last = records.tiers().eviction;
+  const auto& last = records.node().eviction;
   if (last && !last->killing.empty()) PODQOS_TRY(finish_earlier(settings, log, timeouts));
   finished_ = true;
-  if (!watches || records.tiers().trees.empty()) return std::nullopt;
+  if (!watches || records.node().trees.empty()) return std::nullopt;
   PODQOS_ASSIGN(auto cgroups, cgroup::Cgroupfs::open({.access = cgroup::Access::kRead}));
   PODQOS_ASSIGN(const auto capacity, cgroup::node_capacity(settings));
   const BootSeconds now{sys::seconds_since_boot()};
-  const auto tier = find_pressed(cgroups, records.tiers(), settings, capacity.memory, now);
+  const auto tier = find_pressed(cgroups, records.node(), settings, capacity.memory, now);
   if (!tier) return std::nullopt;
   PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log, timeouts));
   if (!transaction) return std::nullopt;

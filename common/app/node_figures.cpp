@@ -100,7 +100,7 @@ Result<NodeFigures> node_figures(const core::Settings& settings, store::Store& r
   NodeFigures figures;
   PODQOS_ASSIGN(auto found, count_pods(settings, records, figures));
   std::set<std::string>& roots = found.roots;
-  for (const core::TreeRecord& tree : records.tiers().trees)
+  for (const core::TreeRecord& tree : records.node().trees)
     roots.insert(tree.kubepods);
   // Also one that has begun since the records were opened.
   figures.interrupted = records.dirty() || records.is_marked();
@@ -115,9 +115,9 @@ Result<NodeFigures> node_figures(const core::Settings& settings, store::Store& r
   leave_largest(figures.pods, settings.pod_series);
   for (const std::string& root : roots) {
     core::TierValues rule;
-    if (const core::TreeRecord* tree = core::tree_at(records.tiers(), root)) {
-      rule = core::wanted_tiers(tree->sums, records.tiers().sums, settings, capacity);
-      rule.root = core::root_limits(records.tiers(), *tree, settings, capacity);
+    if (const core::TreeRecord* tree = core::tree_at(records.node(), root)) {
+      rule = core::wanted_tiers(tree->sums, records.node().sums, settings, capacity);
+      rule.root = core::root_limits(records.node(), *tree, settings, capacity);
     }
     for (const auto& [qos_class, wanted] :
          {std::pair{core::QosClass::kGuaranteed, rule.root.memory_limit},

@@ -79,7 +79,7 @@ std::int64_t count_oom_kills(cgroup::Machine& machine, const core::PodRecord& re
 }
 
 void note_earlier_oom_kills(Transaction& transaction, core::PodRecord& record) {
-  record.oom_look = transaction.tiers().oom_look;
+  record.oom_look = transaction.node().oom_look;
   // The cgroup may be older than the record: a kubelet's, or that of a former pod of this uid.
   if (record.cgroup.empty()) return;
   const std::int64_t counted = counted_now(transaction.machine(), record);
@@ -95,7 +95,7 @@ bool report_oom_kills(Transaction& transaction, core::PodRecord& record) {
   const std::int64_t now = counted_now(machine, record);
   const std::int64_t counted = newly_counted(now, record);
   note_look(record.oom_look, node, logged);
-  note_look(transaction.tiers().oom_look, node, logged);
+  note_look(transaction.node().oom_look, node, logged);
   if (kills.empty() && counted == 0) return false;
 
   // Of several by the same limit one is told, the last.

@@ -45,11 +45,15 @@ class Orphans {
   }
 
   Status restore_pod(const std::string& cgroup, const std::string& uid) {
-    if (known_.unreadable.contains(uid)) return {};
-    const auto known = known_.records.find(uid);
-    if (known != known_.records.end() && known->second.cgroup == cgroup) return {};
+    const core::PodRow* const known = core::find_row(transaction_.node(), uid);
+    if (known != nullptr && is_at(*known, cgroup)) return {};
+    if (known != nullptr) {
+      // Its class may be another than that of its cgroup; what cannot be read is not lost.
+      const auto record = transaction_.store().pod(uid);
+      if (!record || (*record && (*record)->cgroup == cgroup)) return {};
+    }
     PODQOS_ASSIGN(auto populated, cgroup::holds_container(transaction_.machine(), cgroup));
-    const core::TreeRecord* tree = core::find_tree(transaction_.tiers(), cgroup);
+    const core::TreeRecord* tree = core::find_tree(transaction_.node(), cgroup);
     const auto copy = transaction_.machine().attribute(cgroup, core::kRecordAttribute);
     // The hierarchy that has the copies lacks it: what an engine makes is in all of them.
     const bool incomplete = !copy && copy.error().code == ErrorCode::kNotFound;
@@ -58,7 +62,7 @@ class Orphans {
         incomplete || (!*copy && cgroup::is_bare(transaction_.machine(), cgroup));
     core::FoundPodCgroup found{.path = cgroup,
                                .uid = uid,
-                               .known = known != known_.records.end(),
+                               .known = known != nullptr,
                                .populated = populated,
                                .has_copy = copy && copy->has_value(),
                                .left_over = left_over && tree != nullptr,
@@ -109,8 +113,8 @@ class Orphans {
     for (const cgroup::ListedUnit& unit : *units) {
       auto path = core::expand_slice(unit.name);
       const auto pod = path ? core::find_pod_cgroup(*path) : std::nullopt;
-      const bool ours = pod && pod->pod_path == *path && !known_.records.contains(pod->uid) &&
-                        !known_.unreadable.contains(pod->uid);
+      const bool ours =
+          pod && pod->pod_path == *path && core::find_row(transaction_.node(), pod->uid) == nullptr;
       if (!ours || unit.active_state == "inactive" || transaction_.machine().exists(*path))
         continue;
       known_.report.changes.push_back(cat("stopped unit ", unit.name, " of a pod that has ended"));
@@ -120,6 +124,13 @@ class Orphans {
   }
 
  private:
+  /// Whether the cgroup is that of a recorded pod.
+  [[nodiscard]] bool is_at(const core::PodRow& row, const std::string& cgroup) const {
+    const core::TreeRecord* tree = core::find_tree(transaction_.node(), cgroup);
+    return tree != nullptr && row.tree == core::tree_key(tree->kubepods) &&
+           cgroup == core::pod_path(tree->kubepods, row.qos_class, row.uid.view());
+  }
+
   Transaction& transaction_;
   const KnownPods& known_;
 };

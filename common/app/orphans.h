@@ -9,7 +9,6 @@ namespace podqos::app {
 /// What a recomputation knows of the pods, and continues.
 struct KnownPods {
   core::PodRecords& records;
-  const core::Ids& unreadable;  ///< uids of pods whose records cannot be read
   core::ReconcileReport& report;
 };
 

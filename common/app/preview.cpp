@@ -77,19 +77,31 @@ Result<NodeView> view_node(const core::Settings& settings) {
   return node;
 }
 
+namespace {
+
+/// The state with its rows in the order of their uids: where they stand in the file tells nothing.
+core::NodeState in_order(core::NodeState state) {
+  std::ranges::sort(state.rows, {}, [](const core::PodRow& row) { return row.uid.view(); });
+  for (core::PodRow& row : state.rows)
+    row.being_changed = 0;
+  return state;
+}
+
+}  // namespace
+
 Result<ReconcilePreview> preview_reconcile(const core::Settings& settings, NodeView node) {
   Log log = silent_log(settings);
   ReconcilePreview preview;
   const bool has_state = node.files != nullptr;
   PODQOS_ASSIGN(auto transaction, dry_transaction(settings, log, std::move(node), preview.plan));
-  const core::TiersRecord tiers = transaction.tiers();
+  const core::NodeState node_before = in_order(transaction.node());
   if (has_state) transaction.keep_settings();
-  PODQOS_ASSIGN(preview.report, recompute(transaction, Warnings::kLogged, follow_runtime));
+  PODQOS_ASSIGN(preview.report, reconcile_in_one(transaction, Warnings::kLogged));
   PODQOS_TRY(transaction.finish());
   for (const std::string& line : transaction.release_written())
     preview.report.changes.push_back(describe_written(line));
   std::erase_if(preview.plan, is_copy);
-  if (transaction.tiers() != tiers) preview.plan.emplace_back("save   tiers");
+  if (in_order(transaction.node()) != node_before) preview.plan.emplace_back("save   node");
   for (const std::string& incident : transaction.store().incidents())
     preview.report.warnings.push_back(incident);
   return preview;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/app/clean_index.h"
 #include "common/app/container_start.h"
 #include "common/app/departure.h"
 #include "common/app/memory_qos.h"
@@ -41,49 +42,65 @@ std::vector<std::string> possible_roots(const Transaction& transaction) {
 /// True if the state was lost while cgroups still exist: it names no tree, and a root has podqos's
 /// mark.
 bool has_lost_roots(Transaction& transaction) {
-  return transaction.tiers().trees.empty() &&
+  return transaction.node().trees.empty() &&
          std::ranges::any_of(possible_roots(transaction), [&](const std::string& root) {
            return cgroup::is_marked(transaction.machine(), root).value_or(false);
          });
 }
 
-/// One recomputation of everything, under the lock.
+/// Makes pods, or all there is, as the records say, under the lock.
 class Recomputation {
  public:
   explicit Recomputation(Transaction& transaction, const EngineList* list = nullptr,
-                         FollowRuntime follow = nullptr, Values values = Values::kAll)
-      : transaction_(transaction),
-        list_(list),
-        follow_(follow),
-        // An interrupted transaction may have written any of them.
-        values_(transaction.store().dirty() ? Values::kAll : values) {}
+                         FollowRuntime follow = nullptr)
+      : transaction_(transaction), list_(list), follow_(follow) {}
 
-  Result<ReconcileReport> run(Warnings warnings = Warnings::kLogged) {
-    PODQOS_TRY(load());
-    PODQOS_TRY(transaction_.begin());
-    transaction_.store().keep_mark();  // until all of it is done
+  /// Everything: pods, trees, index, and what the state has lost.
+  Result<ReconcileReport> run_all(Warnings warnings) {
+    PODQOS_ASSIGN(const auto uids, transaction_.store().pod_uids());
+    load(uids);
+    PODQOS_TRY(transaction_.store().begin_comparison());
+    PODQOS_TRY(drop_rows(core::uids_of(transaction_.node())));
     find_roots();
-    for (const core::TreeRecord& tree : transaction_.tiers().trees)
-      restore_orphans(transaction_, tree, {records_, unreadable_, report_});
-    follow_kubelets_pods();
+    restore_orphans();
     PODQOS_TRY(evaluate());
     detect_formulas();
-    for (const core::TreeRecord& tree : std::vector{transaction_.tiers().trees})
-      remake(tree);
+    remake_trees();
     PODQOS_TRY(write_pods());
-    clean_index();
-    transaction_.store().recomputed();
-    if (uncertain_) transaction_.store().keep_mark();
-    for (const std::string& line : report_.changes)
-      transaction_.log().info(line);
-    if (warnings == Warnings::kLogged) {
-      for (const std::string& line : report_.warnings)
-        transaction_.log().warning(line);
+    clean_index(transaction_, report_);
+    transaction_.store().compared();
+    return reported(warnings);
+  }
+
+  /// These pods alone. Of those that an earlier event was changing all is uncertain: what is above
+  /// them, and what the index has of them, too.
+  Result<ReconcileReport> run_pods(const std::vector<std::string>& uids, bool interrupted,
+                                   Warnings warnings) {
+    load(uids);
+    PODQOS_TRY(drop_rows(uids));
+    const bool is_gone = find_trees_of_pods();
+    PODQOS_TRY(evaluate());
+    if (interrupted || is_gone) remake_trees();
+    PODQOS_TRY(write_pods());
+    if (interrupted) {
+      // So that it ends with the transaction.
+      for (const std::string& uid : uids)
+        if (core::find_row(transaction_.node(), uid) != nullptr)
+          PODQOS_TRY(transaction_.begin(uid));
+      clean_index(transaction_, report_);
     }
-    for (const std::string& line : report_.failed)
-      transaction_.log().error(line);
-    record_events(transaction_, report_.events);
-    return std::move(report_);
+    return reported(warnings);
+  }
+
+  /// What no pod owns: trees, pod cgroups without a record, and the index.
+  Result<ReconcileReport> run_rest(Warnings warnings) {
+    find_roots();
+    restore_orphans();
+    PODQOS_TRY(evaluate());
+    remake_trees();
+    PODQOS_TRY(write_pods());
+    clean_index(transaction_, report_);
+    return reported(warnings);
   }
 
   /// Ids of the live containers.
@@ -98,10 +115,11 @@ class Recomputation {
   }
 
  private:
-  Status load() {
-    PODQOS_ASSIGN(auto uids, transaction_.store().pod_uids());
+  void load(const std::vector<std::string>& uids) {
     for (const std::string& uid : uids) {
       auto record = transaction_.store().pod(uid);
+      // The row of no uid is damaged, and is dropped.
+      if (!record && record.error().code == ErrorCode::kInvalidArgument) continue;
       if (!record) {
         report_.failed.push_back(std::move(record).error().message);
         unreadable_.insert(uid);
@@ -110,58 +128,56 @@ class Recomputation {
         records_.emplace(uid, std::move(**record));
       }
     }
-    start_counting();
-    return {};
   }
 
-  /// Leaves only what pods with unreadable records count in the sums, as far as the sums tell it.
-  void start_counting() {
-    core::TiersRecord& tiers = transaction_.tiers();
-    if (unreadable_.empty() || transaction_.store().dirty()) {
-      tiers.sums = {};
-      for (core::TreeRecord& tree : tiers.trees)
-        tree.sums = {};
-      tiers.uncounted.assign(unreadable_.begin(), unreadable_.end());
-      return;
-    }
-    for (const auto& [uid, record] : records_) {
-      if (!record.released_at) core::remove_pod(tiers, record);
-    }
+  void add_tree(const std::string& root) {
+    core::NodeState& node = transaction_.node();
+    if (core::tree_at(node, root) == nullptr)
+      node.trees.emplace_back(core::TreeRecord{.kubepods = root, .reserves = true});
   }
 
-  /// Finds the trees that the state does not name: by the mark of their root, and by the records of
-  /// the pods in them.
-  void find_roots() {
-    core::TiersRecord& tiers = transaction_.tiers();
-    const auto add = [&](const std::string& root) {
-      if (core::tree_at(tiers, root) == nullptr)
-        tiers.trees.emplace_back(core::TreeRecord{.kubepods = root, .reserves = true});
-    };
-    for (const std::string& root : possible_roots(transaction_)) {
-      if (core::tree_at(tiers, root) != nullptr) continue;
-      const auto marked = cgroup::is_marked(transaction_.machine(), root);
-      if (!marked) report_.failed.push_back(marked.error().message);
-      if (marked && *marked) add(root);
-    }
+  /// Finds the trees of pods that the state does not name.
+  /// @return whether a tier or root is gone, so that its pods' cgroups would be made without it
+  bool find_trees_of_pods() {
+    bool is_gone = false;
     for (const auto& [uid, record] : records_) {
       const auto root = record.kubelets_own ? std::nullopt : core::root_of_pod(record.cgroup);
-      if (root) add(*root);
+      if (!root) continue;
+      add_tree(*root);
+      is_gone = is_gone || !transaction_.machine().exists(parent_of(record.cgroup));
     }
-    for (core::TreeRecord& tree : tiers.trees) {
+    for (core::TreeRecord& tree : transaction_.node().trees) {
       if (tree.top.empty()) tree.top = cgroup::marked_top(transaction_.machine(), tree.kubepods);
     }
+    return is_gone;
+  }
+
+  /// The same, and those that podqos has marked.
+  void find_roots() {
+    for (const std::string& root : possible_roots(transaction_)) {
+      if (core::tree_at(transaction_.node(), root) != nullptr) continue;
+      const auto marked = cgroup::is_marked(transaction_.machine(), root);
+      if (!marked) report_.failed.push_back(marked.error().message);
+      if (marked && *marked) add_tree(root);
+    }
+    find_trees_of_pods();
+  }
+
+  void restore_orphans() {
+    for (const core::TreeRecord& tree : transaction_.node().trees)
+      app::restore_orphans(transaction_, tree, {records_, report_});
+  }
+
+  /// Writes all values of root and tiers with the end of the transaction.
+  void remake_trees() {
     transaction_.remake_trees();
+    for (const core::TreeRecord& tree : std::vector{transaction_.node().trees})
+      remake(tree);
   }
 
   /// A root that another program has removed is made again, and marked, before the pods in it are.
   void remake(const core::TreeRecord& tree) {
-    if (!core::has_pods(transaction_.tiers(), tree)) return;
-    // Nothing holds any more that could be left for later.
-    const auto is_complete = [&](const std::string& path) {
-      return transaction_.machine().is_complete(path).value_or(false);
-    };
-    if (!std::ranges::all_of(core::tiers_and_root(tree.kubepods), is_complete))
-      values_ = Values::kAll;
+    if (!core::has_pods(transaction_.node(), tree)) return;
     const bool removed = !transaction_.machine().exists(tree.kubepods);
     if (auto done = transaction_.make_tree(tree.kubepods); !done)
       report_.failed.push_back(std::move(done).error().message);
@@ -184,20 +200,21 @@ class Recomputation {
     }
   }
 
-  /// Releases ended pods, and sums up the living ones.
+  /// Releases ended pods, and counts the living ones.
   Status evaluate() {
+    follow_kubelets_pods();
     std::vector<core::ReconciledPod> pods;
     pods.reserve(records_.size());
     for (auto& [uid, record] : records_)
       pods.push_back(observe(std::move(record)));
-    core::TiersRecord& tiers = transaction_.tiers();
     const BootSeconds now = transaction_.now();
-    auto decided = core::reconcile_pods(std::move(pods), tiers, report_,
+    auto decided = core::reconcile_pods(std::move(pods), report_,
                                         {now, core::retry_at(now, transaction_.settings())});
     records_ = std::move(decided.living);
-    for (const core::PodRecord& record : decided.ended) {
-      PODQOS_TRY(note(record.pod.uid, handle_due(transaction_, record)));
-    }
+    for (const auto& [uid, record] : records_)
+      PODQOS_TRY(transaction_.store().put_row(record));
+    for (const core::PodRecord& record : decided.ended)
+      note(record.pod.uid, handle_due(transaction_, record));
     return {};
   }
 
@@ -249,94 +266,105 @@ class Recomputation {
   Status write_pods() {
     for (auto& [uid, record] : records_) {
       const auto found = stored_.find(uid);
-      const core::PodRecord* const stored = found == stored_.end() ? nullptr : &found->second;
-      if (values_ == Values::kChanged && stored != nullptr && *stored == record) {
-        report_.unwritten.push_back(uid);
-        continue;
-      }
-      if (auto done = write_anew(transaction_, record, stored, report_); !done)
-        PODQOS_TRY(note(uid, fail(std::move(done).error())));
+      if (auto done = write_anew(transaction_, record,
+                                 found == stored_.end() ? nullptr : &found->second, report_);
+          !done)
+        note(uid, fail(std::move(done).error()));
+    }
+    return {};
+  }
+
+  /// Forgets pods whose records are gone.
+  Status drop_rows(const std::vector<std::string>& uids) {
+    for (const std::string& uid : uids) {
+      const bool is_known = records_.contains(uid) || unreadable_.contains(uid);
+      if (!is_known && core::find_row(transaction_.node(), uid) != nullptr)
+        PODQOS_TRY(transaction_.store().drop_row(uid));
     }
     return {};
   }
 
   /// Notes what of a pod has failed: that is the pod's alone.
-  /// @return an error only if nothing can be stored any more
-  Status note(const std::string& uid, const Result<std::optional<Error>>& done) {
+  void note(const std::string& uid, const Result<std::optional<Error>>& done) {
     if (done) {
       if (*done && (*done)->code != ErrorCode::kBusy) note_failure(report_, uid, **done);
-      return {};
+      return;
     }
     note_failure(report_, uid, done.error());
     const ErrorCode code = done.error().code;
-    if (code == ErrorCode::kTooLarge || code == ErrorCode::kUnsupported) return {};
-    uncertain_ = true;
-    return transaction_.store().checkpoint();
+    if (code != ErrorCode::kTooLarge && code != ErrorCode::kUnsupported)
+      transaction_.store().leave_unfinished(uid);
   }
 
   void report_unknown(const std::string& uid, const Error& error) {
     report_.failed.push_back(cat("pod ", uid, ": counts on, as it may still run: ", error.message));
   }
 
-  /// Erases index entries that lead to no container.
-  void clean_index() {
-    const auto entries = transaction_.store().all_entries();
-    if (!entries) {
-      report_.failed.push_back(entries.error().message);
-      return;
+  /// Logs the report, and returns it.
+  ReconcileReport reported(Warnings warnings) {
+    for (const std::string& line : report_.changes)
+      transaction_.log().info(line);
+    if (warnings == Warnings::kLogged) {
+      for (const std::string& line : report_.warnings)
+        transaction_.log().warning(line);
     }
-    for (const store::IndexEntry& entry : *entries) {
-      if (leads_to_container(entry)) continue;
-      if (auto done = transaction_.store().erase_entry(entry); !done)
-        report_.failed.push_back(std::move(done).error().message);
-    }
-  }
-
-  [[nodiscard]] bool leads_to_container(const store::IndexEntry& entry) const {
-    if (unreadable_.contains(entry.uid)) return true;
-    const auto record = records_.find(entry.uid);
-    return record != records_.end() &&
-           std::ranges::any_of(record->second.containers, [&](const auto& container) {
-             return store::index_name(container.id) == entry.name;
-           });
+    for (const std::string& line : report_.failed)
+      transaction_.log().error(line);
+    record_events(transaction_, report_.events);
+    return std::move(report_);
   }
 
   Transaction& transaction_;
   const EngineList* list_;
   FollowRuntime follow_;
-  Values values_;
   core::PodRecords stored_;  ///< as they were read
   core::PodRecords records_;
-  Ids unreadable_;          ///< uids of pods whose records cannot be read
-  bool uncertain_ = false;  ///< a record could not be written
+  Ids unreadable_;  ///< uids of pods whose records cannot be read
   ReconcileReport report_;
 };
 
 }  // namespace
 
-Result<ReconcileReport> recompute(Transaction& transaction, Warnings warnings, FollowRuntime follow,
-                                  Values values) {
-  return Recomputation{transaction, nullptr, follow, values}.run(warnings);
+Result<ReconcileReport> recompute(Transaction& transaction, Warnings warnings,
+                                  FollowRuntime follow) {
+  return Recomputation{transaction, nullptr, follow}.run_all(warnings);
+}
+
+Result<ReconcileReport> recompute_pod(Transaction& transaction, const std::string& uid,
+                                      Warnings warnings, FollowRuntime follow) {
+  return Recomputation{transaction, nullptr, follow}.run_pods({uid}, false, warnings);
+}
+
+Result<ReconcileReport> recompute_rest(Transaction& transaction, Warnings warnings) {
+  return Recomputation{transaction}.run_rest(warnings);
+}
+
+Status make_as_recorded(Transaction& transaction, const std::vector<std::string>& uids) {
+  PODQOS_TRY(Recomputation{transaction}.run_pods(uids, true, Warnings::kLogged));
+  return {};
 }
 
 Result<Ids> recompute_beside(Transaction& transaction, const EngineList& list) {
   Recomputation recomputation{transaction, &list};
   transaction.begin_recovery();
-  PODQOS_TRY(recomputation.run());
+  PODQOS_TRY(recomputation.run_all(Warnings::kLogged));
   return recomputation.live();
+}
+
+bool is_state_lost(Transaction& transaction) {
+  return transaction.store().dirty() || has_lost_roots(transaction);
 }
 
 Status recover(Transaction& transaction, bool record_lost) {
   if (transaction.recovered()) return {};
-  if (transaction.store().dirty()) {
-    transaction.log().warning(
-        "an earlier transaction was interrupted: recomputing all records and values");
-  } else if (record_lost || has_lost_roots(transaction)) {
-    transaction.log().error(
-        "the state directory lacks records of existing cgroups: restoring them");
-  } else {
-    return {};
+  const std::vector<std::string> interrupted = transaction.store().take_interrupted();
+  if (!record_lost && !is_state_lost(transaction)) {
+    if (interrupted.empty()) return {};
+    transaction.log().warning(cat("an earlier event was interrupted: making ", interrupted.size(),
+                                  " pods as recorded, ", printable(interrupted.front())));
+    return make_as_recorded(transaction, interrupted);
   }
+  transaction.log().warning("the state is another release's, or has lost records: restoring all");
   transaction.begin_recovery();
   PODQOS_TRY(recompute(transaction));
   return {};

@@ -14,6 +14,7 @@
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
 #include "common/core/pods/counted_requests.h"
+#include "common/core/pods/counting.h"
 #include "common/core/pods/pod_name.h"
 #include "common/core/pods/resize.h"
 #include "common/store/event_file.h"
@@ -82,9 +83,8 @@ struct Unfinished {
   std::vector<std::string> partly;  ///< Transaction::partly_removed()
 };
 
-/// Ends a transaction, and reports what it has done beside single pods.
-Status finish(Transaction& transaction, Log& log, ReconcileReport& report, Unfinished& left) {
-  PODQOS_TRY(transaction.finish_if_changed());
+/// Reports what a transaction, which has ended, has done beside single pods.
+void report_end(Transaction& transaction, Log& log, ReconcileReport& report, Unfinished& left) {
   std::vector<core::Event> corrected;
   for (const std::string& line : transaction.release_written()) {
     report.changes.push_back(describe_written(line));
@@ -97,52 +97,113 @@ Status finish(Transaction& transaction, Log& log, ReconcileReport& report, Unfin
   }
   std::ranges::copy(transaction.unfinished(), std::back_inserter(left.refused));
   std::ranges::copy(transaction.partly_removed(), std::back_inserter(left.partly));
-  return {};
 }
 
-/// Compares the values of one pod that a recomputation has left.
-ReconcileReport compare(Transaction& transaction, const std::string& uid) {
-  ReconcileReport report;
-  auto record = transaction.store().pod(uid);
-  if (!record) {
-    note_failure(report, uid, record.error());
-    return report;
-  }
-  if (!*record || (*record)->released_at) return report;
-  const core::PodRecord before = **record;
-  if (const auto done = write_anew(transaction, **record, &before, report); !done) {
-    note_failure(report, uid, done.error());
-    transaction.store().keep_mark();
-  }
-  return report;
+/// Adds to a report what was found of one pod, or of the rest.
+void add(ReconcileReport& report, ReconcileReport found) {
+  report.pods += found.pods;
+  report.containers += found.containers;
+  report.released += found.released;
+  report.repaired += found.repaired;
+  std::ranges::move(found.changes, std::back_inserter(report.changes));
+  std::ranges::move(found.failed, std::back_inserter(report.failed));
+  std::ranges::move(found.warnings, std::back_inserter(report.warnings));
 }
 
-/// Compares the values of the first pods of those that a recomputation has left.
-Status compare_some(const core::Settings& settings, Log& log, ReconcileReport& report,
-                    Unfinished& left) {
-  PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log));
-  if (!transaction) {
-    report.unwritten.clear();
-    return {};
+/// Uids of all pods that are looked at one after the other, in order. Where the state has lost
+/// something all are looked at first, and none is left.
+Result<std::vector<std::string>> pods_to_compare(Transaction& transaction, Warnings warnings,
+                                                 ReconcileReport& report) {
+  if (is_state_lost(transaction)) {
+    PODQOS_ASSIGN(report, recompute(transaction, warnings, follow_runtime));
+    transaction.begin_recovery();
+    return std::vector<std::string>{};
   }
-  PODQOS_TRY(recover(*transaction));
+  PODQOS_TRY(recover(transaction));
+  PODQOS_ASSIGN(auto uids, transaction.store().pod_uids());
+  // A release without rows may have been in use, and have left those of pods that it has released.
+  std::ranges::move(core::uids_of(transaction.node()), std::back_inserter(uids));
+  std::ranges::sort(uids);
+  uids.erase(std::ranges::unique(uids).begin(), uids.end());
+  return uids;
+}
+
+/// Compares one pod.
+void compare(Transaction& transaction, const std::string& uid, Warnings warnings,
+             ReconcileReport& report) {
+  auto found = recompute_pod(transaction, uid, warnings, follow_runtime);
+  if (found)
+    add(report, std::move(*found));
+  else
+    note_failure(report, uid, found.error());
+}
+
+/// Compares the last of these pods, as many as a piece takes.
+Status compare_some(const core::Settings& settings, Log& log, Warnings warnings,
+                    std::vector<std::string>& uids, ReconcileReport& report, Unfinished& left) {
+  PODQOS_ASSIGN(auto transaction, Transaction::open(settings, log));
+  PODQOS_TRY(recover(transaction));
   const sys::Clock& clock = sys::kSteadyClock;
   const auto end = clock.now() + kPiece;
   do {
-    const ReconcileReport found = compare(*transaction, report.unwritten.back());
-    report.unwritten.pop_back();
-    for (const std::string& line : found.changes)
-      log.info(line);
-    for (const std::string& line : found.failed)
-      log.error(line);
-    record_events(*transaction, found.events);
-    std::ranges::copy(found.changes, std::back_inserter(report.changes));
-    std::ranges::copy(found.failed, std::back_inserter(report.failed));
-  } while (!report.unwritten.empty() && clock.now() < end);
-  return finish(*transaction, log, report, left);
+    compare(transaction, uids.back(), warnings, report);
+    uids.pop_back();
+  } while (!uids.empty() && clock.now() < end);
+  // Root and tiers come with what no pod owns.
+  PODQOS_TRY(transaction.finish_pods());
+  report_end(transaction, log, report, left);
+  return {};
+}
+
+/// Compares what no pod owns; everything, if a record was found to be lost on the way.
+Status compare_rest(Transaction& transaction, Warnings warnings, ReconcileReport& report) {
+  const bool is_lost = !transaction.recovered() && is_state_lost(transaction);
+  if (!is_lost) PODQOS_TRY(recover(transaction));
+  PODQOS_ASSIGN(auto found,
+                is_lost ? recompute(transaction, warnings) : recompute_rest(transaction, warnings));
+  // They have been counted as they were compared.
+  if (is_lost) found.pods = found.containers = 0;
+  add(report, std::move(found));
+  return {};
+}
+
+/// Compares what no pod owns.
+/// @return the limits that are above their rule
+Result<std::vector<core::HeldLimit>> compare_rest(const core::Settings& settings, Log& log,
+                                                  Warnings warnings, ReconcileReport& report,
+                                                  Unfinished& left) {
+  PODQOS_ASSIGN(auto transaction, Transaction::open(settings, log));
+  PODQOS_TRY(compare_rest(transaction, warnings, report));
+  PODQOS_TRY(transaction.finish());
+  report_end(transaction, log, report, left);
+  for (const std::string& incident : transaction.store().incidents())
+    report.warnings.push_back(incident);
+  return transaction.held_limits();
+}
+
+/// Uids of all pods, in reverse order. What the state has lost is restored first.
+Result<std::vector<std::string>> begin(const core::Settings& settings, Log& log, Warnings warnings,
+                                       ReconcileReport& report, Unfinished& left) {
+  PODQOS_ASSIGN(auto transaction, Transaction::open(settings, log));
+  PODQOS_ASSIGN(auto uids, pods_to_compare(transaction, warnings, report));
+  PODQOS_TRY(transaction.finish_pods());
+  report_end(transaction, log, report, left);
+  for (const std::string& incident : transaction.store().incidents())
+    report.warnings.push_back(incident);
+  std::ranges::reverse(uids);
+  return uids;
 }
 
 }  // namespace
+
+Result<ReconcileReport> reconcile_in_one(Transaction& transaction, Warnings warnings) {
+  ReconcileReport report;
+  PODQOS_ASSIGN(const auto uids, pods_to_compare(transaction, warnings, report));
+  for (const std::string& uid : uids)
+    compare(transaction, uid, warnings, report);
+  PODQOS_TRY(compare_rest(transaction, warnings, report));
+  return report;
+}
 
 void record_events(const Transaction& transaction, const std::vector<core::Event>& events) {
   const sys::Directory* const state = transaction.state();
@@ -184,32 +245,16 @@ void follow_runtime(Transaction& transaction, core::PodRecord& record,
 Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log, Warnings warnings,
                                   std::chrono::seconds patience) {
   ReconcileReport report;
-  ReconcileReport pods;  // those whose values are compared later
-  std::ptrdiff_t tiers = 0;
-  std::vector<core::HeldLimit> held;
   Unfinished left;
-  {
-    PODQOS_ASSIGN(auto transaction, Transaction::open(settings, log));
-    PODQOS_ASSIGN(report, recompute(transaction, warnings, follow_runtime, Values::kChanged));
-    tiers = std::ssize(report.changes);
-    PODQOS_TRY(finish(transaction, log, report, left));
-    for (const std::string& incident : transaction.store().incidents())
-      report.warnings.push_back(incident);
-    held = transaction.held_limits();
-    pods.unwritten = std::exchange(report.unwritten, {});
-    std::ranges::reverse(pods.unwritten);
-    pods.failed = std::exchange(report.failed, {});
-  }
-  while (!pods.unwritten.empty()) {
-    if (const auto done = compare_some(settings, log, pods, left); !done) {
-      pods.failed.push_back(
+  PODQOS_ASSIGN(auto uids, begin(settings, log, warnings, report, left));
+  while (!uids.empty()) {
+    if (const auto done = compare_some(settings, log, warnings, uids, report, left); !done) {
+      report.failed.push_back(
           cat("the values of other pods were not compared: ", done.error().message));
       break;
     }
   }
-  // As the preview has it: pods, then tiers.
-  report.changes.insert(report.changes.begin() + tiers, pods.changes.begin(), pods.changes.end());
-  report.failed = std::move(pods.failed);
+  PODQOS_ASSIGN(auto held, compare_rest(settings, log, warnings, report, left));
   const auto note = [&](const Status& done, const std::string& context) {
     if (done) return;
     report.failed.push_back(cat(context, done.error().message));

@@ -18,10 +18,6 @@ using core::EngineList;
 using core::Ids;
 using core::ReconcileReport;
 
-/// Which values of pods a recomputation writes: all, or those of pods whose record has changed,
-/// which leaves the others to ReconcileReport::unwritten.
-enum class Values : std::uint8_t { kAll, kChanged };
-
 /// Whether warnings of a recomputation are logged, or only reported. What calls for an operator
 /// would otherwise be logged once a minute by the timer.
 enum class Warnings : std::uint8_t { kLogged, kReported };
@@ -31,13 +27,21 @@ enum class Warnings : std::uint8_t { kLogged, kReported };
 using FollowRuntime = void (*)(Transaction&, core::PodRecord&, ReconcileReport&);
 
 /// Makes records and cgroups match the running containers: removes ended containers, restores lost
-/// records from their copies in the cgroups, recomputes the sums, writes all values and removes
-/// what is left over.
+/// records from their copies in the cgroups, writes all values and removes what is left over.
 /// @return the report, also if single pods failed: see `failed`
 [[nodiscard]] Result<ReconcileReport> recompute(Transaction& transaction,
                                                 Warnings warnings = Warnings::kLogged,
-                                                FollowRuntime follow = nullptr,
-                                                Values values = Values::kAll);
+                                                FollowRuntime follow = nullptr);
+/// The same for one pod.
+[[nodiscard]] Result<ReconcileReport> recompute_pod(Transaction& transaction,
+                                                    const std::string& uid, Warnings warnings,
+                                                    FollowRuntime follow);
+/// The same for what no pod owns: trees, pod cgroups without a record, and the index.
+[[nodiscard]] Result<ReconcileReport> recompute_rest(Transaction& transaction, Warnings warnings);
+
+/// Makes these pods as recorded, and the tiers above them: releases those of which nothing lives.
+[[nodiscard]] Status make_as_recorded(Transaction& transaction,
+                                      const std::vector<std::string>& uids);
 
 /// Records what a recomputation found and changed. It may find the same each time: what the journal
 /// has of the last hour is not recorded again.
@@ -49,8 +53,11 @@ void record_events(const Transaction& transaction, const std::vector<core::Event
 /// @return ids of the live containers.
 [[nodiscard]] Result<Ids> recompute_beside(Transaction& transaction, const EngineList& list);
 
-/// Recomputes if an earlier transaction was interrupted, or if the state was lost while cgroups
-/// still exist, at most once per transaction.
+/// Whether the state has lost records or rows, or all of it while cgroups still exist.
+[[nodiscard]] bool is_state_lost(Transaction& transaction);
+/// Makes the pods as recorded that an earlier transaction was changing and did not finish, and the
+/// tiers above them; everything, at most once per transaction, if the state was lost while cgroups
+/// still exist.
 /// @param record_lost  a single record is: its pod's cgroup has a copy of it
 [[nodiscard]] Status recover(Transaction& transaction, bool record_lost = false);
 
@@ -59,13 +66,16 @@ void record_events(const Transaction& transaction, const std::vector<core::Event
 /// container.
 void follow_runtime(Transaction& transaction, core::PodRecord& record, ReconcileReport& report);
 
-/// As recompute(), with follow_runtime(), and the lock released each two milliseconds as values are
-/// compared, so that starts come in between; then, step by step, finishes what was not done at
-/// once, and lowers memory limits of tiers and roots that usage had kept above the rule
-/// (Convergence): for 10 s, as long as that gets further.
+/// As recompute(), with follow_runtime(), pod after pod and then what no pod owns, with the lock
+/// released after each two milliseconds, so that starts come in between; then, step by step,
+/// finishes what was not done at once, and lowers memory limits of tiers and roots that usage had
+/// kept above the rule (Convergence): for 10 s, as long as that gets further.
 /// @param patience  for so long it also waits for usage to fall, where a limit stays above the rule
 [[nodiscard]] Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log,
                                                 Warnings warnings = Warnings::kLogged,
                                                 std::chrono::seconds patience = {});
+
+/// As reconcile(), without what comes step by step, in one transaction: for a preview.
+[[nodiscard]] Result<ReconcileReport> reconcile_in_one(Transaction& transaction, Warnings warnings);
 
 }  // namespace podqos::app

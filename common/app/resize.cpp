@@ -104,10 +104,11 @@ Result<DecidedResize> decide_steps(Transaction& transaction, const PodResize& wa
   const cgroup::CgroupView view{transaction.machine(), record.cgroup};
   PODQOS_TRY(core::check_usage(values, new_values, view.memory_usage()));
   const std::optional before{record};
-  PODQOS_TRY(check_fit(transaction, {.pod = after,
-                                     .before = before,
-                                     .others = core::sums_beside(transaction.tiers(), before),
-                                     .capacity = transaction.capacity()}));
+  PODQOS_TRY(
+      check_fit(transaction, {.pod = after,
+                              .before = before,
+                              .others = core::sums_beside(transaction.node(), record.pod.uid),
+                              .capacity = transaction.capacity()}));
   bool runs = decided.pod.container.empty();
   for (const core::ContainerRecord& container : record.containers) {
     if (!cgroup::lives(transaction.machine(), container)) continue;
@@ -178,7 +179,7 @@ class Resizing {
                       const std::vector<ContainerUpdate>& updated = {}) {
     PODQOS_ASSIGN(auto refused, save_resized(transaction, record, before));
     if (refused && refused->code == ErrorCode::kBusy) {
-      transaction.revisit(record, *refused);
+      PODQOS_TRY(transaction.revisit(record, *refused));
       refused.reset();
     }
     if (!refused) {
@@ -245,7 +246,7 @@ Result<std::optional<Error>> save_resized(Transaction& transaction, core::PodRec
   core::count_requests(record, transaction.settings(), transaction.capacity());
   if (!record.kubelets_own) PODQOS_TRY(core::pod_values(record, transaction.settings()));
   follow_memory_qos(transaction, record);
-  core::count_pod(transaction.tiers(), record, before);
+  record.due.reset();
   PODQOS_TRY(transaction.save(record, &before));
   if (record.kubelets_own) return std::nullopt;
   auto written = transaction.write_pod(record, &before);

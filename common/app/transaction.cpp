@@ -91,8 +91,8 @@ Transaction::Transaction(const core::Settings& settings, Log& log,
       machine_(std::move(machine)),
       capacity_(capacity),
       now_(sys::seconds_since_boot()) {
-  before_.sums = tiers().sums;
-  before_.trees = tiers().trees;
+  before_.sums = node().sums;
+  before_.trees = node().trees;
 }
 
 Result<Transaction> Transaction::on(store::Store store, const core::Settings& settings, Log& log,
@@ -124,13 +124,13 @@ Result<std::optional<Transaction>> Transaction::open_existing(const core::Settin
 }
 
 void Transaction::keep_settings() {
-  if (tiers().settings == *settings_) return;
-  tiers().settings = *settings_;
+  if (node().settings == *settings_) return;
+  node().settings = *settings_;
   changed_ = true;
 }
 
 core::WeightFormula Transaction::formula() {
-  return core::weight_formula(*settings_, tiers().weight_formula);
+  return core::weight_formula(*settings_, node().weight_formula);
 }
 
 const core::CgroupLayout& Transaction::layout_for(const core::CgroupValues& values) {
@@ -148,22 +148,24 @@ void Transaction::note(cgroup::Report report) {
   std::ranges::move(report.written, std::back_inserter(written_));
 }
 
-void Transaction::log_uncertain(const Status& done, std::string_view context) {
+void Transaction::log_uncertain(std::string_view uid, const Status& done,
+                                std::string_view context) {
   if (done) return;
-  store_->keep_mark();
+  store_->leave_unfinished(uid);
   log_->error(cat(context, done.error().message));
 }
 
-Status Transaction::begin() {
+Status Transaction::begin(std::string_view uid) {
   changed_ = true;
-  return store_->begin();
+  return store_->begin(uid);
 }
 
 Status Transaction::save(const core::PodRecord& record, const core::PodRecord* before) {
-  PODQOS_TRY(begin());
+  changed_ = true;
+  std::vector<std::string> names;
   for (const std::string_view id : ids_beyond(record, before))
-    PODQOS_TRY(store_->put_entry({.name = store::index_name(id), .uid = record.pod.uid}));
-  PODQOS_TRY(store_->put_pod(record));
+    names.push_back(store::index_name(id));
+  PODQOS_TRY(store_->put_pod(record, names));
   if (before == nullptr) return {};
   for (const std::string_view id : ids_beyond(*before, &record))
     PODQOS_TRY(store_->erase_entry({.name = store::index_name(id), .uid = record.pod.uid}));
@@ -171,13 +173,15 @@ Status Transaction::save(const core::PodRecord& record, const core::PodRecord* b
 }
 
 Status Transaction::index(const core::PodRecord& record) {
+  changed_ = true;
+  PODQOS_TRY(store_->put_row(record));
   for (const core::ContainerRecord& container : record.containers)
     PODQOS_TRY(store_->put_entry({.name = store::index_name(container.id), .uid = record.pod.uid}));
   return {};
 }
 
 Status Transaction::erase(const core::PodRecord& record) {
-  PODQOS_TRY(begin());
+  changed_ = true;
   PODQOS_TRY(store_->erase_pod(record.pod.uid));
   for (const std::string_view id : ids_beyond(record, nullptr))
     PODQOS_TRY(store_->erase_entry({.name = store::index_name(id), .uid = record.pod.uid}));
@@ -207,7 +211,7 @@ core::PodWriteSnapshot Transaction::observe_pod(const core::PodRecord& record,
   core::PodWriteSnapshot snapshot;
   if (before != nullptr && cgroup::is_written(*machine_, record.cgroup)) snapshot.written = *before;
   if (trees_ == core::TreeState::kMissing || (!snapshot.written && machine_->exists(record.cgroup)))
-    observe_changes(*machine_, record, core::find_tree(tiers(), record.cgroup), snapshot);
+    observe_changes(*machine_, record, core::find_tree(node(), record.cgroup), snapshot);
   return snapshot;
 }
 
@@ -250,29 +254,27 @@ Status Transaction::write_pod(const core::PodRecord& record, const core::PodReco
 }
 
 void Transaction::renew_copy(const core::PodRecord& record) {
-  const bool unwritten = std::ranges::any_of(
-      tiers().revisits, [&](const core::Revisit& each) { return each.uid == record.pod.uid; });
-  if (record.kubelets_own || unwritten) return;
+  if (record.kubelets_own || record.due) return;
   static_cast<void>(execute({copy_of(record)}).has_value());
 }
 
-void Transaction::revisit(const core::PodRecord& record, const Error& refused) {
+Status Transaction::revisit(core::PodRecord& record, const Error& refused) {
+  const bool busy = refused.code == ErrorCode::kBusy;
+  record.due = busy ? now_ : core::retry_at(now_, *settings_);
   core::SetAttribute copy = copy_of(record);
   copy.value.insert(0, core::kUnwrittenRecord);
   copy.otherwise = core::kUnwrittenRecord;
   // Without support for the attribute, each transaction writes all values anyway.
   static_cast<void>(execute({std::move(copy)}).has_value());
-  const bool busy = refused.code == ErrorCode::kBusy;
-  const BootSeconds until = busy ? now_ : core::retry_at(now_, *settings_);
-  core::note_revisit(tiers(), {.uid = record.pod.uid, .until = until, .cgroup = record.cgroup});
   if (busy) leave_unfinished({.uid = record.pod.uid, .error = refused});
+  return save(record, &record);
 }
 
-std::optional<Error> Transaction::write_or_revisit(const core::PodRecord& record,
-                                                   const core::PodRecord* before) {
+Result<std::optional<Error>> Transaction::write_or_revisit(core::PodRecord& record,
+                                                           const core::PodRecord* before) {
   auto written = write_pod(record, before);
   if (written) return std::nullopt;
-  revisit(record, written.error());
+  PODQOS_TRY(revisit(record, written.error()));
   return std::move(written).error();
 }
 
@@ -287,17 +289,16 @@ void Transaction::remove_children(const cgroup::RemoveChildren& children) {
   }
 }
 
-Result<std::optional<Error>> Transaction::remove_pod(const core::PodRecord& record,
+Result<std::optional<Error>> Transaction::remove_pod(core::PodRecord record,
                                                      const core::PodRecord& before) {
   const std::string& uid = record.pod.uid;
-  PODQOS_TRY(begin());
+  PODQOS_TRY(begin(uid));
   auto removal = cgroup::remove_pod(*machine_, record.cgroup);
   const auto removed = removal ? removal->removed : cgroup::Removed::kInUse;
   std::optional<Error> in_use;
   if (removed == cgroup::Removed::kInUse) in_use = describe_left(record.cgroup, removal);
   if (removal) note(std::move(removal->report));
   if (removed == cgroup::Removed::kGone) {
-    core::forget_revisit(tiers(), uid);
     PODQOS_TRY(erase(before));
     return in_use;
   }
@@ -305,7 +306,7 @@ Result<std::optional<Error>> Transaction::remove_pod(const core::PodRecord& reco
   // A cgroup that systemd holds is released in a moment.
   const bool held = removed == cgroup::Removed::kHeldBySystemd;
   if (held) leave_held(uid, record.cgroup);
-  core::note_revisit(tiers(), {uid, held ? now_ : core::retry_at(now_, *settings_), record.cgroup});
+  record.due = held ? now_ : core::retry_at(now_, *settings_);
   PODQOS_TRY(save(record, &before));
   return in_use;
 }
@@ -318,6 +319,18 @@ void Transaction::note_failure(std::string failure) {
 
 Status Transaction::finish() {
   PODQOS_TRY(write_trees());
+  return end();
+}
+
+Status Transaction::finish_pods() {
+  for (core::TreeRecord& tree : node().trees) {
+    const core::TreeRecord* old = core::tree_at(before_, tree.kubepods);
+    if (remakes_trees() || old == nullptr || old->sums != tree.sums) tree.unfinished = true;
+  }
+  return end();
+}
+
+Status Transaction::end() {
   if (machine_->defers_unit_changes()) {
     machine_->defer_unit_changes(false);
     if (auto done = execute({}); !done)

@@ -78,9 +78,8 @@ class Transaction {
   [[nodiscard]] store::Store& store() { return *store_; }
   /// Cgroups, systemd units and processes; its wait budget is that of the transaction.
   [[nodiscard]] cgroup::Machine& machine() { return *machine_; }
-  /// The sums of the tiers, the trees in use, and the lists of pending containers and revisits;
-  /// written by finish().
-  [[nodiscard]] core::TiersRecord& tiers() const { return store_->tiers(); }
+  /// The sums of the tiers, the trees in use, and a row for each pod; written by finish().
+  [[nodiscard]] core::NodeState& node() const { return store_->node(); }
   /// Seconds since boot when the transaction began, so that steps of the wall clock have no effect.
   [[nodiscard]] BootSeconds now() const { return now_; }
   /// The node's memory, swap and CPU, see cgroup::node_capacity().
@@ -99,13 +98,16 @@ class Transaction {
   }
   /// The state directory; nullptr if the records are in none.
   [[nodiscard]] const sys::Directory* state() const { return store_->directory(); }
-  /// Logs an error after which the records are uncertain: the next transaction recomputes them.
+  /// Logs an error after which it is uncertain what a pod has: the next transaction makes it as its
+  /// record says.
   /// @param context  precedes its message
-  void log_uncertain(const Status& done, std::string_view context = {});
+  void log_uncertain(std::string_view uid, const Status& done, std::string_view context = {});
   /// Notes that everything is being recomputed, so that it is done once per transaction.
   void begin_recovery() { recovered_ = true; }
   /// Makes finish() create the roots and tiers of all trees again and write all their values.
   void remake_trees() { trees_ = core::TreeState::kMissing; }
+  /// Whether that was called.
+  [[nodiscard]] bool remakes_trees() const { return trees_ != core::TreeState::kUnchanged; }
   /// Limits by cgroup.
   using Limits = std::map<std::string, Bytes, std::less<>>;
   /// Makes finish() lower the roots' limits too, which it else writes only if their rule has
@@ -118,11 +120,11 @@ class Transaction {
   }
 
   // What an event changes, of the stored records and of the machine. A program may die between any
-  // two of these calls: records are the truth, and the next transaction, which finds the mark of
-  // the interrupted one, recomputes everything else from them.
+  // two of these calls: records are the truth, and the next transaction, which finds the pods that
+  // the interrupted one was changing, makes everything else of them as their records say.
 
-  /// Sets the mark; all that change a record do it too.
-  [[nodiscard]] Status begin();
+  /// Begins to change a pod; all that change its record do it too.
+  [[nodiscard]] Status begin(std::string_view uid);
   /// Creates or replaces a pod's record. The index leads to the record of each of its containers
   /// before it is saved, and no longer to it from those that have left it afterwards.
   /// @param before  the stored record; nullptr if there is none, or if the index may lack entries
@@ -150,19 +152,22 @@ class Transaction {
   [[nodiscard]] Status write_pod(const core::PodRecord& record, const core::PodRecord* before);
   /// Leaves the values of a live pod's cgroup, which were refused, to a later transaction, which
   /// writes all of them: at once where the refusal passes by itself (kBusy), else later.
-  void revisit(const core::PodRecord& record, const Error& refused);
+  /// @return the errors of save()
+  [[nodiscard]] Status revisit(core::PodRecord& record, const Error& refused);
   /// As write_pod(), for a pod that runs on in any case.
-  /// @return why its values were refused, for the log or a report: they are revisited
-  std::optional<Error> write_or_revisit(const core::PodRecord& record,
-                                        const core::PodRecord* before);
+  /// @return why its values were refused, for the log or a report: they are revisited; the errors
+  /// of
+  ///         save()
+  [[nodiscard]] Result<std::optional<Error>> write_or_revisit(core::PodRecord& record,
+                                                              const core::PodRecord* before);
   /// Removes what an earlier pod, or ended containers, have left below a pod's cgroup: it has old
   /// limits, which the kernel checks the pod's new ones against. Children that remain are no error.
   void remove_children(const cgroup::RemoveChildren& children);
   /// Removes the cgroup of a released pod and all that is left below it, then the pod's record.
-  /// Where the cgroup remains, the record does, too, and a revisit is noted.
+  /// Where the cgroup remains, the record does, too, and is due.
   /// @param before  the stored record
   /// @return why the cgroup is in use; nullopt if it is gone, or systemd releases it in a moment
-  [[nodiscard]] Result<std::optional<Error>> remove_pod(const core::PodRecord& record,
+  [[nodiscard]] Result<std::optional<Error>> remove_pod(core::PodRecord record,
                                                         const core::PodRecord& before);
 
   /// Writes the copy of the record to the pod's cgroup, so that a container is found by its process
@@ -171,13 +176,18 @@ class Transaction {
   void renew_copy(const core::PodRecord& record);
 
   /// Writes the tiers' values, or removes tiers and root of a tree without pods; sends deferred
-  /// unit properties to systemd and clears the mark of an unfinished transaction. What the machine
+  /// unit properties to systemd and ends the change of all pods that were begun. What the machine
   /// refuses is logged, see failures(), and left to a later transaction.
   /// @return the errors of the record store
   [[nodiscard]] Status finish();
+  /// As finish(), but leaves root and tiers of a tree whose sums have changed to a later
+  /// transaction, which writes all their values.
+  [[nodiscard]] Status finish_pods();
   /// For a transaction without changes of its own: finishes what a recovery, or the care for other
   /// pods, has changed.
-  [[nodiscard]] Status finish_if_changed() { return recovered_ || changed_ ? finish() : Status{}; }
+  [[nodiscard]] Status finish_if_changed() {
+    return remakes_trees() || changed_ ? finish() : Status{};
+  }
   /// After finish(): tiers and, after converge() or remake_trees(), roots whose memory limit is
   /// above the rule because of their usage.
   [[nodiscard]] const std::vector<core::HeldLimit>& held_limits() const { return held_limits_; }
@@ -208,6 +218,8 @@ class Transaction {
   /// What the kernel holds of a pod's values, as far as its record before does not tell.
   [[nodiscard]] core::PodWriteSnapshot observe_pod(const core::PodRecord& record,
                                                    const core::PodRecord* before);
+  /// The end of finish() and finish_pods().
+  [[nodiscard]] Status end();
   // Of root, tiers and what is above (trees.cpp).
   [[nodiscard]] bool is_whole(const std::string& kubepods);
   [[nodiscard]] Status write_trees();
@@ -239,7 +251,7 @@ class Transaction {
   std::unique_ptr<cgroup::Machine> machine_;
   core::NodeCapacity capacity_;
   BootSeconds now_;
-  core::TiersRecord before_;  ///< sums and trees when the transaction began
+  core::NodeState before_;  ///< sums and trees when the transaction began
   std::vector<std::string> written_;
   std::vector<std::string> failures_;
   Limits cuts_;  ///< of converge()

@@ -26,8 +26,8 @@ bool Transaction::is_whole(const std::string& kubepods) {
 
 Status Transaction::make_tree(const std::string& kubepods) {
   // Without pods its tiers may be missing, even if another program's cgroup keeps it.
-  const core::TreeRecord* tree = core::tree_at(tiers(), kubepods);
-  const bool used = tree != nullptr && core::has_pods(tiers(), *tree);
+  const core::TreeRecord* tree = core::tree_at(node(), kubepods);
+  const bool used = tree != nullptr && core::has_pods(node(), *tree);
   if (used && (trees_ != core::TreeState::kMissing || is_whole(kubepods))) return {};
   // A cgroup of another name may be the node operator's.
   const bool own_name = settings_->cgroup_root == core::kDefaultCgroupRoot;
@@ -36,33 +36,32 @@ Status Transaction::make_tree(const std::string& kubepods) {
     return machine_->exists(path) &&
            !(own_name && cgroup::is_made_above(*machine_, path, kubepods));
   });
-  core::Plan plan = core::plan_root(tiers(), kubepods, missing);
+  core::Plan plan = core::plan_root(node(), kubepods, missing);
   if (used) {
     std::erase_if(plan, [&](const core::Step& step) {
       const auto* mark = std::get_if<core::SetAttribute>(&step);
       return mark != nullptr && cgroup::is_marked(*machine_, mark->path).value_or(false);
     });
   }
-  PODQOS_TRY(store_->checkpoint());
+  PODQOS_TRY(store_->write_node());
   PODQOS_TRY(execute(plan));
   if (!used) made_.push_back(kubepods);
   return {};
 }
 
 Status Transaction::remove_tree(const std::string& kubepods) {
-  const core::TreeRecord* tree = core::tree_at(tiers(), kubepods);
+  const core::TreeRecord* tree = core::tree_at(node(), kubepods);
   if (tree == nullptr) return {};
-  PODQOS_TRY(begin());
   PODQOS_ASSIGN(auto removal, cgroup::remove_tree(*machine_, kubepods, tree->top));
   note(std::move(removal.report));
   if (removal.removed == cgroup::Removed::kHeldBySystemd) leave_held("", kubepods);
-  if (removal.removed == cgroup::Removed::kGone) core::forget_root(tiers(), kubepods);
+  if (removal.removed == cgroup::Removed::kGone) core::forget_root(node(), kubepods);
   return {};
 }
 
 void Transaction::take_back_tree(const std::string& kubepods) {
-  const core::TreeRecord* tree = core::tree_at(tiers(), kubepods);
-  if (tree == nullptr || core::has_pods(tiers(), *tree)) return;
+  const core::TreeRecord* tree = core::tree_at(node(), kubepods);
+  if (tree == nullptr || core::has_pods(node(), *tree)) return;
   const std::string top = tree->top;
   if (auto done = remove_tree(kubepods); !done) log_->error(done.error().message);
   core::Plan left;  // by a systemd that has answered the first calls only
@@ -72,7 +71,7 @@ void Transaction::take_back_tree(const std::string& kubepods) {
   for (auto path = directories.rbegin(); path != directories.rend(); ++path)
     left.emplace_back(core::RemoveCgroup{.path = *path});
   if (auto done = execute(left); !done) log_->error(done.error().message);
-  if (!machine_->exists(top.empty() ? kubepods : top)) core::forget_root(tiers(), kubepods);
+  if (!machine_->exists(top.empty() ? kubepods : top)) core::forget_root(node(), kubepods);
 }
 
 /// The CPU shares of core::cgroups_with_share(), see core::tree_shares(); nullopt if there are
@@ -80,8 +79,9 @@ void Transaction::take_back_tree(const std::string& kubepods) {
 std::optional<CpuShares> Transaction::observe_share(const core::TreeRecord& tree) {
   const auto& cpu = machine_->layout_without_hugepages().cpu;
   if (!cpu || core::cgroups_with_share(tree).empty()) return std::nullopt;
-  const core::NodeCpu node = cgroup::observe_node_cpu(*machine_, tiers(), *settings_, capacity_);
-  return core::tree_shares(node, tiers(), tree, *cpu, formula());
+  const core::NodeCpu cpu_of_node =
+      cgroup::observe_node_cpu(*machine_, node(), *settings_, capacity_);
+  return core::tree_shares(cpu_of_node, node(), tree, *cpu, formula());
 }
 
 /// The limits to write to a tree's root, see core::root_limits(): those that differ from what they
@@ -90,9 +90,9 @@ core::CgroupValues Transaction::changed_root_limits(const core::TreeRecord& tree
                                                     core::TreeState state) const {
   const core::TreeRecord* old = core::tree_at(before_, tree.kubepods);
   if (state != core::TreeState::kUnchanged || converges_ || old == nullptr)
-    return core::root_limits(tiers(), tree, *settings_, cgroup::with_pids(capacity_));
+    return core::root_limits(node(), tree, *settings_, cgroup::with_pids(capacity_));
   const core::CgroupValues held = core::root_limits(before_, *old, *settings_, capacity_);
-  core::CgroupValues wanted = core::root_limits(tiers(), tree, *settings_, capacity_);
+  core::CgroupValues wanted = core::root_limits(node(), tree, *settings_, capacity_);
   if (wanted.memory_limit == held.memory_limit) wanted.memory_limit.reset();
   if (wanted.unified == held.unified) wanted.unified.clear();
   wanted.pids_limit.reset();  // constant
@@ -162,7 +162,7 @@ void Transaction::note_held(const std::string& kubepods, const core::TierValues&
 }
 
 Status Transaction::write_tiers(const core::TreeRecord& tree, core::TreeState state) {
-  core::TierValues wanted = core::wanted_tiers(tree.sums, tiers().sums, *settings_, capacity_);
+  core::TierValues wanted = core::wanted_tiers(tree.sums, node().sums, *settings_, capacity_);
   wanted.root = changed_root_limits(tree, state);
   const auto share = observe_share(tree);
   if (tree.top.empty()) wanted.root.cpu_shares = share;
@@ -213,7 +213,7 @@ Status Transaction::write_tiers(const core::TreeRecord& tree, core::TreeState st
 /// Notes whether cgroups of a tree may have a reservation.
 /// @param rewritten  all of them hold what the settings say
 void Transaction::note_reservation(const std::string& kubepods, bool rewritten) {
-  core::TreeRecord* tree = core::tree_at(tiers(), kubepods);
+  core::TreeRecord* tree = core::tree_at(node(), kubepods);
   if (core::reserves_memory(*settings_))
     tree->reserves = true;
   else if (rewritten)
@@ -221,7 +221,7 @@ void Transaction::note_reservation(const std::string& kubepods, bool rewritten) 
 }
 
 Status Transaction::write_tree(const core::TreeRecord& tree) {
-  if (!core::has_pods(tiers(), tree)) {
+  if (!core::has_pods(node(), tree)) {
     // Only units may be left that systemd did not stop when it was asked: that is for reconcile to
     // try again, so that no container waits for a systemd that does not answer.
     const bool may_remain = trees_ == core::TreeState::kUnchanged &&
@@ -235,7 +235,9 @@ Status Transaction::write_tree(const core::TreeRecord& tree) {
     return {};
   }
   const bool just_made = std::ranges::find(made_, tree.kubepods) != made_.end();
-  auto done = write_tiers(tree, just_made ? core::TreeState::kFresh : trees_);
+  const core::TreeState known =
+      tree.unfinished.value_or(false) ? core::TreeState::kMissing : trees_;
+  auto done = write_tiers(tree, just_made ? core::TreeState::kFresh : known);
   // Another program has removed them, or has made one idle: then it refuses a weight.
   if (!done && (done.error().code == ErrorCode::kNotFound ||
                 done.error().code == ErrorCode::kInvalidArgument))
@@ -244,16 +246,19 @@ Status Transaction::write_tree(const core::TreeRecord& tree) {
     done = check_io_weight(tree.kubepods);
   if (just_made) check_memory_qos();
   // Later transactions write what has changed, not all that a new tree needs.
-  if (!done && just_made) store_->keep_mark();
+  if (core::TreeRecord* kept = core::tree_at(node(), tree.kubepods)) {
+    if (done)
+      kept->unfinished.reset();
+    else if (just_made)
+      kept->unfinished = true;
+  }
   return done;
 }
 
 Status Transaction::write_trees() {
-  if (tiers().trees.empty()) return {};
-  // Values that follow from sums as they were leave nothing uncertain.
-  if (changed_) PODQOS_TRY(begin());
+  if (node().trees.empty()) return {};
   // By value: a tree without pods is forgotten.
-  for (const core::TreeRecord& tree : std::vector{tiers().trees}) {
+  for (const core::TreeRecord& tree : std::vector{node().trees}) {
     if (auto done = write_tree(tree); !done)
       note_failure(cat("tiers of ", tree.kubepods, " not written: ", done.error().message));
   }

@@ -21,10 +21,10 @@ void note_failure(core::ReconcileReport& report, const std::string& uid, const E
 Status write_anew(Transaction& transaction, core::PodRecord& record, const core::PodRecord* stored,
                   core::ReconcileReport& report) {
   follow_memory_qos(transaction, record);
-  PODQOS_TRY(stored != nullptr && *stored == record ? transaction.index(record)
-                                                    : transaction.save(record, nullptr));
+  if (stored == nullptr || *stored != record) PODQOS_TRY(transaction.save(record, stored));
+  PODQOS_TRY(transaction.index(record));
   if (record.kubelets_own) return {};
-  const auto refused = transaction.write_or_revisit(record, nullptr);
+  PODQOS_ASSIGN(const auto refused, transaction.write_or_revisit(record, nullptr));
   for (const core::ContainerRecord& container : record.containers) {
     if (container.state == core::ContainerState::kLive) write_burst(transaction, record, container);
   }

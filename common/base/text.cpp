@@ -114,4 +114,21 @@ std::string format_amount(Micros time) {
   return cat(time.value(), "us");
 }
 
+std::uint64_t fnv1a(std::string_view text) {
+  std::uint64_t hash = 0xcbf2'9ce4'8422'2325;
+  for (const char byte : text) {
+    hash ^= static_cast<unsigned char>(byte);
+    hash *= 0x0000'0100'0000'01b3;
+  }
+  return hash;
+}
+
+std::string fnv1a_hex(std::string_view text) {
+  std::uint64_t hash = fnv1a(text);
+  std::string out(16, '0');
+  for (std::size_t i = out.size(); i-- > 0; hash >>= 4U)
+    out[i] = "0123456789abcdef"[hash & 0xfU];
+  return out;
+}
+
 }  // namespace podqos

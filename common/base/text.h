@@ -77,6 +77,11 @@ std::string_view read_until(std::string_view& rest, char separator);
 /// \xNN, '"' and '\' get a backslash. Input beyond `limit` bytes is replaced by "…".
 [[nodiscard]] std::string printable(std::string_view text, std::size_t limit = 128);
 
+/// 64-bit FNV-1a.
+[[nodiscard]] std::uint64_t fnv1a(std::string_view text);
+/// The same as 16 hex digits.
+[[nodiscard]] std::string fnv1a_hex(std::string_view text);
+
 /// An exact amount for people: "64Mi", "1536Ki", "1000000"; "unlimited" if negative.
 [[nodiscard]] std::string format_amount(Bytes bytes);
 /// "2", "250m".

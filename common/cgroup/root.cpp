@@ -109,7 +109,7 @@ std::optional<std::string> holder_of(Machine& machine, const std::string& kubepo
   return std::nullopt;
 }
 
-core::NodeCpu observe_node_cpu(Machine& machine, const core::TiersRecord& tiers,
+core::NodeCpu observe_node_cpu(Machine& machine, const core::NodeState& tiers,
                                const core::Settings& settings, const core::NodeCapacity& capacity) {
   core::NodeCpu node{.allocatable = core::allocatable_cpu(settings, capacity),
                      .requested = core::sum_of_own(tiers.sums).cpu,

@@ -72,14 +72,6 @@ void fields(auto& member, Is<core::TierSum> auto& sum) {
   member("memoryBytes", sum.memory);
 }
 
-void fields(auto& member, Is<core::TierSums> auto& sums) {
-  member("guaranteed", sums.guaranteed);
-  member("burstable", sums.burstable);
-  member("besteffort", sums.besteffort);
-  member("requested", sums.requested);
-  member("kubelets", sums.kubelets);
-}
-
 void fields(auto& member, Is<core::Throttling> auto& throttling) {
   member("events", throttling.events);
   member("since", throttling.since);
@@ -134,30 +126,16 @@ void fields(auto& member, Is<core::PodRecord> auto& record) {
   member("countedRequest", record.counted_request);
   member("containers", record.containers);
   member("releasedAt", record.released_at);
+  member("due", record.due);
   member("oomLook", record.oom_look);
   member("oomKills", record.oom_kills);
-}
-
-void fields(auto& member, Is<core::PendingEntry> auto& entry) {
-  member("uid", entry.uid);
-  member("id", entry.id);
-  member("bundle", entry.bundle);
-  member("pid", entry.pid);
-  member("startTime", entry.start_time);
-  member("since", entry.since);
-}
-
-void fields(auto& member, Is<core::Revisit> auto& entry) {
-  member("uid", entry.uid);
-  member("until", entry.until);
-  member("cgroup", entry.cgroup);
 }
 
 void fields(auto& member, Is<core::TreeRecord> auto& tree) {
   member("kubepods", tree.kubepods);
   member("top", tree.top);
-  member("sums", tree.sums);
   member("reserves", tree.reserves);
+  member("unfinished", tree.unfinished);
 }
 
 void fields(auto& member, Is<core::DyingContainer> auto& container) {
@@ -171,16 +149,13 @@ void fields(auto& member, Is<core::EvictionRecord> auto& eviction) {
   member("killing", eviction.killing);
 }
 
-void fields(auto& member, Is<core::TiersRecord> auto& record) {
-  member("sums", record.sums);
-  member("pending", record.pending);
-  member("revisits", record.revisits);
-  member("uncounted", record.uncounted);
-  member("trees", record.trees);
-  member("weightFormula", record.weight_formula);
-  member("eviction", record.eviction);
-  member("oomLook", record.oom_look);
-  member("settings", record.settings);
+/// The rows are in a file of their own, and the sums are those of the rows.
+void fields(auto& member, Is<core::NodeState> auto& state) {
+  member("trees", state.trees);
+  member("weightFormula", state.weight_formula);
+  member("eviction", state.eviction);
+  member("oomLook", state.oom_look);
+  member("settings", state.settings);
 }
 
 }  // namespace podqos::codec

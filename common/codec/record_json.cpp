@@ -238,12 +238,12 @@ Status check_record_size(const core::PodRecord& record) {
                   "podqos.io annotations"));
 }
 
-Result<core::TiersRecord> parse_tiers(std::string_view text) {
-  return parse_record<core::TiersRecord>(text);
+Result<core::NodeState> parse_node(std::string_view text) {
+  return parse_record<core::NodeState>(text);
 }
 
-std::string format_tiers(const core::TiersRecord& record) {
-  return format_record(record);
+std::string format_node(const core::NodeState& state) {
+  return format_record(state);
 }
 
 }  // namespace podqos::codec

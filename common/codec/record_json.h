@@ -27,9 +27,9 @@ constexpr int kRecordVersion = 1;
 /// @return kTooLarge, with what to change
 [[nodiscard]] Status check_record_size(const core::PodRecord& record);
 
-/// The tier sums and lists, tiers.json, as compact JSON.
-[[nodiscard]] std::string format_tiers(const core::TiersRecord& record);
-/// Parses tiers.json; errors as for records.
-[[nodiscard]] Result<core::TiersRecord> parse_tiers(std::string_view text);
+/// What the state says of the node beside its rows, node.json, as compact JSON.
+[[nodiscard]] std::string format_node(const core::NodeState& state);
+/// Parses node.json, or the tiers.json of podqos before it had rows; errors as for records.
+[[nodiscard]] Result<core::NodeState> parse_node(std::string_view text);
 
 }  // namespace podqos::codec

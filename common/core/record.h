@@ -1,13 +1,18 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
+#include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/core/kubernetes/cgroup_values.h"
 #include "common/core/kubernetes/memory_qos.h"
@@ -144,6 +149,9 @@ struct PodRecord {
   std::vector<ContainerRecord> containers;
   /// When the last container ended; the cgroup stays while memory is charged to it.
   std::optional<BootSeconds> released_at;
+  /// When a later transaction has to look at the pod: it is released and its cgroup remains, or it
+  /// lives with a process that outlives its containers, or with values that were refused.
+  std::optional<BootSeconds> due = std::nullopt;
   std::optional<OomLook> oom_look = std::nullopt;    ///< absent: all are 0
   std::optional<OomKills> oom_kills = std::nullopt;  ///< absent: all are 0
   friend bool operator==(const PodRecord&, const PodRecord&) = default;
@@ -161,27 +169,57 @@ constexpr BootSeconds kLongestCreation{120};
   return since && now - *since > kLongestCreation;
 }
 
-/// A pending container. A later transaction withdraws it if its creator ended without starting it,
-/// or takes too long.
-struct PendingEntry {
-  std::string uid;
-  std::string id;
-  std::string bundle;
-  Pid pid;                                          ///< of the process that creates the container
-  StartTime start_time;                             ///< of that process
-  std::optional<BootSeconds> since = std::nullopt;  ///< ContainerRecord::pending_since
-  [[nodiscard]] ContainerKey key() const { return {.id = id, .bundle = bundle}; }
-  friend bool operator==(const PendingEntry&, const PendingEntry&) = default;
+/// A uid within a row, and its hash.
+class RowUid {
+ public:
+  static constexpr std::size_t kMost = 128;  ///< check_pod_uid()
+
+  constexpr RowUid() = default;
+  /// @param uid  what is beyond kMost is left out
+  // NOLINTNEXTLINE(google-explicit-constructor): it stands for the text
+  RowUid(std::string_view uid) : hash_{fnv1a(uid)} {
+    std::ranges::copy_n(uid.begin(), static_cast<std::ptrdiff_t>(std::min(uid.size(), kMost)),
+                        text_.begin());
+  }
+  // NOLINTNEXTLINE(google-explicit-constructor): as above
+  RowUid(const char* uid) : RowUid{std::string_view{uid}} {}
+  [[nodiscard]] std::string_view view() const {
+    return {text_.begin(), std::ranges::find(text_, '\0')};
+  }
+  [[nodiscard]] bool empty() const { return text_.front() == '\0'; }
+  friend bool operator==(const RowUid&, const RowUid&) = default;
+
+ private:
+  std::uint64_t hash_ = 0;
+  std::array<char, kMost> text_{};
 };
 
-/// A pod that a later transaction has to handle: a released one whose cgroup remains, or a live
-/// one with a process that outlives its containers or with values that were refused.
-struct Revisit {
-  std::string uid;
-  BootSeconds until;        ///< when to handle it
-  std::string cgroup = {};  ///< of the pod
-  friend bool operator==(const Revisit&, const Revisit&) = default;
+/// As a row's time: there is none.
+constexpr BootSeconds kNever{-1};
+
+/// What of a pod's record the events of other pods need: a row of the state's file `rows`, in just
+/// these bytes, for each event reads all of them. Everything follows from the record, but for
+/// `being_changed`. What is 0 or 1 is a byte, which a damaged file may give any value.
+struct PodRow {
+  RowUid uid;
+  std::uint64_t tree = 0;              ///< tree_key() of the tree that it lies in; 0 for none
+  MilliCpu requested_cpu = {};         ///< requested_by()
+  Bytes requested_memory = {};         ///< the same
+  MilliCpu counted_cpu = {};           ///< PodRecord::counted_request
+  Bytes counted_memory = {};           ///< the same
+  BootSeconds due = kNever;            ///< as PodRecord::due
+  Process creator = {};                ///< if `is_pending`, the one that creates the container
+  BootSeconds pending_since = kNever;  ///< ContainerRecord::pending_since of that container
+  std::uint32_t containers = 0;        ///< number of them
+  QosClass qos_class = QosClass::kBestEffort;
+  std::uint8_t kubelets_own = 0;
+  std::uint8_t counts = 0;         ///< it is in the sums: not released
+  std::uint8_t being_changed = 0;  ///< by a transaction that is not finished, or was interrupted
+  std::uint8_t is_pending = 0;     ///< a container of it is
+  std::array<std::uint8_t, 39> unused = {};
+  friend bool operator==(const PodRow&, const PodRow&) = default;
 };
+static_assert(sizeof(PodRow) == 256 && std::is_trivially_copyable_v<PodRow>);
 
 /// A tree of podqos's own pods: a root cgroup, the tiers and pods below it.
 struct TreeRecord {
@@ -189,9 +227,11 @@ struct TreeRecord {
   /// The outermost cgroup above `kubepods` that podqos has made ("/podqos"), along with those in
   /// between; "" if it has made none.
   std::string top = {};
-  TierSums sums = {};  ///< counted requests of its pods; none of them is a kubelet's
+  TierSums sums = {};  ///< of the rows of its pods; none of them is a kubelet's
   /// podqos may have set memory.min or memory.low of cgroups of it; absent if it has not.
   std::optional<bool> reserves = std::nullopt;
+  /// Not all values of root and tiers could be written when they were made; absent if they were.
+  std::optional<bool> unfinished = std::nullopt;
   friend bool operator==(const TreeRecord&, const TreeRecord&) = default;
 };
 
@@ -210,15 +250,10 @@ struct EvictionRecord {
   friend bool operator==(const EvictionRecord&, const EvictionRecord&) = default;
 };
 
-/// The stored state of the tiers, tiers.json, and of the pods that later transactions have to
-/// check.
-struct TiersRecord {
-  /// The node's: counted requests of podqos's own pods in all trees, and requests of a kubelet's.
-  TierSums sums;
-  std::vector<PendingEntry> pending;
-  std::vector<Revisit> revisits;
-  /// Uids of the pods that are not in the sums, since their records could not be read then.
-  std::vector<std::string> uncounted;
+/// The stored state of the node: its rows, from which the sums follow, and node.json.
+struct NodeState {
+  TierSums sums;  ///< of the rows: podqos's own pods in all trees, and a kubelet's
+  std::vector<PodRow> rows;
   std::vector<TreeRecord> trees;  ///< one for each driver that podqos's own pods use
   /// Shares→weight formula of the node's runtime, observed in one of its containers.
   std::optional<WeightFormula> weight_formula;
@@ -226,7 +261,7 @@ struct TiersRecord {
   std::optional<OomLook> oom_look = std::nullopt;         ///< the last one of any pod
   /// Of the last transaction: they stay in force while the configuration has an error.
   std::optional<Settings> settings = std::nullopt;
-  friend bool operator==(const TiersRecord&, const TiersRecord&) = default;
+  friend bool operator==(const NodeState&, const NodeState&) = default;
 };
 
 }  // namespace podqos::core

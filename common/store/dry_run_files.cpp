@@ -26,6 +26,19 @@ Status DryRunFiles::remove(const std::string& path) {
   return {};
 }
 
+Result<std::string> DryRunFiles::read_rows() {
+  if (rows_) return *rows_;
+  return files_ == nullptr ? "" : files_->read_rows();
+}
+
+Status DryRunFiles::write_rows(std::size_t offset, std::string_view bytes) {
+  PODQOS_ASSIGN(auto rows, read_rows());
+  rows.resize(std::max(rows.size(), offset + bytes.size()));
+  rows.replace(offset, bytes.size(), bytes);
+  rows_ = std::move(rows);
+  return {};
+}
+
 Result<std::string> DryRunFiles::set_aside(const std::string& path) {
   change(path, std::nullopt);
   return "";
@@ -48,6 +61,10 @@ Result<std::vector<std::string>> DryRunFiles::list(std::string_view subdirectory
 }
 
 void DryRunFiles::change(const std::string& path, std::optional<std::string> content) {
+  if (path == kRowsName) {
+    rows_ = std::move(content);
+    return;
+  }
   // Of a file that cannot be read nothing is left.
   if (plan_ != nullptr) tell(path, read(path).value_or("").value_or(""), content.value_or(""));
   changed_.insert_or_assign(path, std::move(content));

@@ -24,6 +24,8 @@ class DryRunFiles final : public StateFiles {
   [[nodiscard]] Result<std::optional<std::string>> read(const std::string& path) override;
   [[nodiscard]] Status write(const std::string& path, std::string_view content) override;
   [[nodiscard]] Status remove(const std::string& path) override;
+  [[nodiscard]] Result<std::string> read_rows() override;
+  [[nodiscard]] Status write_rows(std::size_t offset, std::string_view bytes) override;
   [[nodiscard]] Result<std::string> set_aside(const std::string& path) override;
   [[nodiscard]] Result<std::vector<std::string>> list(std::string_view subdirectory) override;
   [[nodiscard]] const sys::Directory* directory() const override {
@@ -37,6 +39,7 @@ class DryRunFiles final : public StateFiles {
   std::unique_ptr<StateFiles> files_;
   std::vector<std::string>* plan_;
   std::map<std::string, std::optional<std::string>> changed_;  ///< nullopt: removed
+  std::optional<std::string> rows_;                            ///< once they are changed
 };
 
 }  // namespace podqos::store

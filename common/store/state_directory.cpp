@@ -105,34 +105,10 @@ Result<std::optional<std::string>> read_link(const sys::Directory& directory,
   return fail_errno(errno, "readlink");
 }
 
-/// The content of a file that has none. Not opened, for an event that makes it opens it then.
-Result<std::optional<std::string>> find_empty(const sys::Directory& directory,
-                                              const std::string& name) {
-  struct stat found{};
-  if (::fstatat(directory.fd(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0) return "";
-  if (errno == ENOENT) return std::nullopt;
-  return fail_errno(errno, cat(directory.path(), "/", name));
-}
-
-Status create_empty(const sys::Directory& directory, const std::string& name) {
-  constexpr int kFlags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
-  const sys::UniqueFd file{::openat(directory.fd(), name.c_str(), kFlags, 0600)};
-  if (!file.valid()) return fail_errno(errno, cat("create ", directory.path(), "/", name));
-  return {};
-}
-
 }  // namespace
 
 std::string index_name(std::string_view id) {
-  std::uint64_t hash = 0xcbf2'9ce4'8422'2325;
-  for (const char byte : id) {
-    hash ^= static_cast<unsigned char>(byte);
-    hash *= 0x0000'0100'0000'01b3;
-  }
-  std::string name(kIndexNameLength, '0');
-  for (std::size_t i = kIndexNameLength; i-- > 0; hash >>= 4U)
-    name[i] = kHexDigits[hash & 0xfU];
-  return name;
+  return fnv1a_hex(id);
 }
 
 bool is_index_name(std::string_view name) {
@@ -145,12 +121,9 @@ bool may_involve(const std::string& state_dir, std::string_view id) {
   const auto lacks = [&](const std::string& name) {
     return ::lstat(cat(state_dir, "/", name).c_str(), &found) != 0 && errno == ENOENT;
   };
-  // An index that is lost tells of none, and tiers.json is missing where pods' sums are lost. The
-  // entry is looked for again after the mark: a transaction may have written it in between.
+  // An index that is lost tells of none, as does one beside which the rows are.
   const std::string index{kContainersName};
-  const std::string entry = cat(index, "/", index_name(id));
-  return lacks(index) || !lacks(entry) || !lacks(std::string{kMarkName}) ||
-         lacks(std::string{kTiersName}) || !lacks(entry);
+  return lacks(index) || !lacks(cat(index, "/", index_name(id))) || lacks(std::string{kRowsName});
 }
 
 bool is_read_only(const std::string& path) {
@@ -178,7 +151,8 @@ Result<sys::Directory> make_state_directory(const std::string& path) {
 Result<StateDirectory> StateDirectory::open(const StoreOptions& options, Opening opening) {
   PODQOS_ASSIGN(auto top, opening == Opening::kMake ? make_state_directory(options.path)
                                                     : open_state_directory(options.path));
-  StateDirectory directory{std::move(top)};
+  const bool reads = opening == Opening::kRead || opening == Opening::kReadUnlocked;
+  StateDirectory directory{std::move(top), reads};
   const bool lockable = opening != Opening::kRead || !is_read_only(options.path);
   if (opening != Opening::kReadUnlocked && lockable) {
     PODQOS_ASSIGN(directory.lock_,
@@ -210,7 +184,6 @@ Result<std::optional<std::string>> StateDirectory::read(const std::string& path)
   PODQOS_ASSIGN(const auto directory, find(subdirectory));
   if (directory == nullptr) return std::nullopt;
   if (subdirectory == kContainersName) return read_link(*directory, name);
-  if (path == kMarkName) return find_empty(*directory, name);
   auto text = directory->read_file(name, codec::kMaxRecordSize);
   if (text) return std::optional{*std::move(text)};
   if (text.error().code == ErrorCode::kNotFound) return std::nullopt;
@@ -222,8 +195,41 @@ Status StateDirectory::write(const std::string& path, std::string_view content) 
   PODQOS_ASSIGN(const auto directory, find_or_make(subdirectory));
   if (subdirectory == kContainersName)
     return sys::replace_link(*directory, name, std::string{content});
-  return content.empty() ? create_empty(*directory, name)
-                         : sys::replace_file(*directory, name, content);
+  if (path == kRowsName) rows_ = {};  // the file is another one then
+  return sys::replace_file(*directory, name, content);
+}
+
+Result<std::string> StateDirectory::read_rows() {
+  // 16,000 pods, of which no node has a tenth.
+  constexpr std::size_t kMost = std::size_t{4} << 20U;
+  auto opened = top_.open_file(kRowsName, reads_ ? O_RDONLY : O_RDWR);
+  if (!opened && opened.error().code == ErrorCode::kNotFound) return "";
+  if (!opened) return fail(std::move(opened).error());
+  rows_ = std::move(opened->fd);
+  const auto size = static_cast<std::size_t>(opened->status.st_size);
+  const std::string what = cat("read ", top_.path_of(kRowsName));
+  if (size > kMost) return fail(ErrorCode::kTooLarge, cat(what, ": ", size, " bytes"));
+  std::string bytes;
+  int error = 0;
+  bytes.resize_and_overwrite(size, [&](char* buffer, std::size_t most) {
+    const ssize_t got = ::read(rows_.get(), buffer, most);
+    if (got < 0) error = errno;
+    return static_cast<std::size_t>(std::max<ssize_t>(got, 0));
+  });
+  if (error != 0) return fail_errno(error, what);
+  return bytes;
+}
+
+Status StateDirectory::write_rows(std::size_t offset, std::string_view bytes) {
+  if (!rows_.valid()) {
+    PODQOS_ASSIGN(auto opened, top_.open_file(kRowsName, O_RDWR | O_CREAT));
+    rows_ = std::move(opened.fd);
+  }
+  const ssize_t written =
+      ::pwrite(rows_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+  if (written == static_cast<ssize_t>(bytes.size())) return {};
+  const std::string what = cat("write ", top_.path_of(kRowsName));
+  return written < 0 ? fail_errno(errno, what) : fail_errno(ENOSPC, what);
 }
 
 Status StateDirectory::remove(const std::string& path) {

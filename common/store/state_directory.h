@@ -14,6 +14,7 @@
 #include "common/store/state_files.h"
 #include "common/sys/clock.h"
 #include "common/sys/directory.h"
+#include "common/sys/fd.h"
 #include "common/sys/file_lock.h"
 
 namespace podqos::store {
@@ -33,9 +34,9 @@ constexpr const char* kPluginFile = "nri.lock";
 /// The same for one that exists; kNotFound if it is missing.
 [[nodiscard]] Result<sys::Directory> open_state_directory(const std::string& path);
 
-/// Whether the end of this container may change the state. False only if no transaction was
-/// interrupted and the index has no entry for the id: entries are written before the pod's record
-/// and removed after it. True if the state cannot be read. Takes no lock.
+/// Whether the end of this container may change the state. False only if the index has no entry for
+/// the id: entries are written before the pod's record and removed after it. True if the state
+/// cannot be read. Takes no lock.
 [[nodiscard]] bool may_involve(const std::string& state_dir, std::string_view id);
 
 /// Whether `path` is on a file system that is mounted read-only.
@@ -56,8 +57,8 @@ enum class Opening : std::uint8_t {
   kExisting,  ///< fail with kNotFound if it is missing
   /// As kExisting, for a reader: without the lock where its file system is mounted read-only.
   kRead,
-  /// The same, never with the lock: it waits for no transaction, but may see a part of one, mostly
-  /// with the mark. Each file is whole, since it is replaced by a rename.
+  /// The same, never with the lock: it waits for no transaction, but may see a part of one, in rows
+  /// that are being changed. Each file is whole, since it is replaced by a rename, and each row.
   kReadUnlocked,
 };
 
@@ -68,22 +69,25 @@ class StateDirectory final : public StateFiles {
   static Result<StateDirectory> open(const StoreOptions& options, Opening opening);
 
   [[nodiscard]] Result<std::optional<std::string>> read(const std::string& path) override;
-  /// A file without content is only created.
   [[nodiscard]] Status write(const std::string& path, std::string_view content) override;
   [[nodiscard]] Status remove(const std::string& path) override;
+  [[nodiscard]] Result<std::string> read_rows() override;
+  [[nodiscard]] Status write_rows(std::size_t offset, std::string_view bytes) override;
   /// Appends ".corrupt-<n>", which overwrites no earlier one.
   [[nodiscard]] Result<std::string> set_aside(const std::string& path) override;
   [[nodiscard]] Result<std::vector<std::string>> list(std::string_view subdirectory) override;
   [[nodiscard]] const sys::Directory* directory() const override { return &top_; }
 
  private:
-  explicit StateDirectory(sys::Directory top) : top_(std::move(top)) {}
+  StateDirectory(sys::Directory top, bool reads) : top_(std::move(top)), reads_(reads) {}
 
   /// Opens a subdirectory once; nullptr while it does not exist.
   Result<const sys::Directory*> find(std::string_view subdirectory);
   Result<const sys::Directory*> find_or_make(std::string_view subdirectory);
 
   sys::Directory top_;
+  bool reads_;          ///< nothing is written
+  sys::UniqueFd rows_;  ///< once they are read or written
   std::optional<sys::FileLock> lock_;
   std::map<std::string, sys::Directory, std::less<>> subdirectories_;
 };

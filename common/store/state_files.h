@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,8 +17,8 @@ constexpr mode_t kDirectoryMode = 0700;  ///< of the state directory and its sub
 
 // Names in the state directory.
 constexpr const char* kLockName = "lock";
-constexpr std::string_view kTiersName = "tiers.json";       ///< core::TiersRecord
-constexpr std::string_view kMarkName = "dirty";             ///< see Store; an empty file
+constexpr std::string_view kNodeName = "node.json";         ///< core::NodeState without its rows
+constexpr std::string_view kRowsName = "rows";              ///< its rows (codec/rows.h)
 constexpr std::string_view kPodsName = "pods";              ///< directory of <uid>.json files
 constexpr std::string_view kRecordSuffix = ".json";         ///< of a pod's record
 constexpr std::string_view kContainersName = "containers";  ///< directory of index_name() links
@@ -46,6 +47,10 @@ class StateFiles {
   [[nodiscard]] virtual Status write(const std::string& path, std::string_view content) = 0;
   /// A missing file is not an error.
   [[nodiscard]] virtual Status remove(const std::string& path) = 0;
+  /// Reads the rows; "" if there are none.
+  [[nodiscard]] virtual Result<std::string> read_rows() = 0;
+  /// Writes a part of the rows in its place; the file is made if it is missing.
+  [[nodiscard]] virtual Status write_rows(std::size_t offset, std::string_view bytes) = 0;
   /// Renames a corrupt file, so that it counts as missing.
   /// @return its new name, "" if it has none
   [[nodiscard]] virtual Result<std::string> set_aside(const std::string& path) = 0;

@@ -6,7 +6,9 @@
 #include "common/base/text.h"
 #include "common/codec/json_text.h"
 #include "common/codec/record_json.h"
+#include "common/codec/rows.h"
 #include "common/core/cgroups/naming.h"
+#include "common/core/pods/counting.h"
 #include "common/store/dry_run_files.h"
 #include "common/store/state_directory.h"
 #include "common/store/state_files.h"
@@ -16,7 +18,12 @@ namespace podqos::store {
 
 namespace {
 
-/// Never writes what pod() or load_tiers() would refuse.
+/// As podqos before it had rows: the sums and lists of node.json, and that a transaction was not
+/// finished.
+constexpr std::string_view kFormerName = "tiers.json";
+constexpr std::string_view kFormerMark = "dirty";
+
+/// Never writes what pod() or load_node() would refuse.
 Status check_text(std::string_view what, std::string_view text) {
   if (text.size() > codec::kMaxRecordSize)
     return fail(ErrorCode::kTooLarge, cat(what, " would have ", text.size(),
@@ -62,61 +69,156 @@ Result<Store> Store::open(const StoreOptions& options, Opening opening) {
 
 Result<Store> Store::over(std::unique_ptr<StateFiles> files) {
   Store store{std::move(files)};
-  PODQOS_TRY(store.load_tiers());
+  PODQOS_TRY(store.load_rows());
+  PODQOS_TRY(store.load_node());
+  core::sum_up(store.node_);
   return store;
 }
 
-Status Store::load_tiers() {
-  const std::string path{kTiersName};
-  PODQOS_ASSIGN(const auto mark, files_->read(std::string{kMarkName}));
-  marked_ = dirty_ = mark.has_value();
-  const auto text = files_->read(path);
-  if (!text) return set_aside(path, text.error());
-  if (!*text) {
-    PODQOS_ASSIGN(const auto uids, pod_uids());
-    dirty_ = dirty_ || !uids.empty();
-    return {};
+Status Store::load_node() {
+  std::string path{kNodeName};
+  auto text = files_->read(path);
+  // As podqos before it had rows, whose lists and sums are not read.
+  if (text && !*text) {
+    path = kFormerName;
+    text = files_->read(path);
   }
-  auto tiers = codec::parse_tiers(**text);
-  if (!tiers) return set_aside(path, tiers.error());
-  tiers_ = std::move(*tiers);
-  stored_ = **text;
+  if (!text) return set_aside(path, text.error());
+  if (!*text) return {};
+  auto node = codec::parse_node(**text);
+  if (!node) return set_aside(path, node.error());
+  node->rows = std::move(node_.rows);
+  node_ = std::move(*node);
+  if (path == kNodeName) stored_ = **text;
+  return {};
+}
+
+Status Store::load_rows() {
+  PODQOS_ASSIGN(const auto bytes, files_->read_rows());
+  auto found = codec::parse_rows(bytes);
+  if (!found) return make_rows();
+  head_ = codec::format_rows_head(found->is_whole, found->rows.size());
+  dirty_ = dirty_ || !found->is_whole;
+  for (std::size_t place = 0; place < found->rows.size(); ++place) {
+    const core::PodRow& row = found->rows[place];
+    (row.uid.empty() ? free_ : places_).push_back(place);
+    if (row.being_changed != 0) interrupted_.emplace_back(row.uid.view());
+  }
+  std::erase_if(found->rows, [](const core::PodRow& row) { return row.uid.empty(); });
+  node_.rows = std::move(found->rows);
+  return {};
+}
+
+Status Store::make_rows() {
+  PODQOS_ASSIGN(const auto uids, pod_uids());
+  is_file_lost_ = true;
+  for (const std::string& uid : uids) {
+    const auto record = pod(uid);
+    // What cannot be read now, as of a newer release, counts for nothing.
+    if (record && *record) add_row(uid) = core::row_of(**record);
+  }
+  dirty_ = dirty_ || !uids.empty();
   return {};
 }
 
 bool Store::is_marked() {
-  const auto mark = files_->read(std::string{kMarkName});
-  return !mark || *mark;
+  const auto bytes = files_->read_rows();
+  const auto found = bytes ? codec::parse_rows(*bytes) : std::nullopt;
+  return found &&
+         (!found->is_whole || std::ranges::any_of(found->rows, &core::PodRow::being_changed));
 }
 
-Status Store::begin() {
-  if (marked_) return {};
-  PODQOS_TRY(files_->write(std::string{kMarkName}, ""));
-  marked_ = true;
+core::PodRow& Store::add_row(std::string_view uid) {
+  if (const auto before = dropped_.extract(std::string{uid}); !before.empty()) {
+    places_.push_back(before.mapped());
+  } else {
+    if (free_.empty()) free_.push_back(places_.size() + dropped_.size());
+    places_.push_back(free_.back());
+    free_.pop_back();
+  }
+  return node_.rows.emplace_back(core::PodRow{.uid = uid});
+}
+
+Status Store::write_row(std::size_t place, const core::PodRow& row) {
+  if (is_file_lost_) return write_rows();
+  PODQOS_TRY(files_->write_rows((place + 1) * codec::kRowSize, codec::format_row(row)));
+  return write_head();
+}
+
+Status Store::write_rows() {
+  std::string bytes = codec::format_rows_head(!dirty_, node_.rows.size());
+  std::string head = bytes;
+  free_.clear();
+  dropped_.clear();
+  for (std::size_t at = 0; at < node_.rows.size(); ++at) {
+    places_[at] = at;
+    bytes += codec::format_row(node_.rows[at]);
+  }
+  PODQOS_TRY(files_->write(std::string{kRowsName}, bytes));
+  head_ = std::move(head);
+  is_file_lost_ = false;
   return {};
 }
 
-Status Store::checkpoint() {
-  PODQOS_TRY(begin());
-  return write_tiers();
+Status Store::write_head() {
+  std::string head =
+      codec::format_rows_head(!dirty_, places_.size() + free_.size() + dropped_.size());
+  if (head == head_) return {};
+  if (is_file_lost_) return write_rows();
+  PODQOS_TRY(files_->write_rows(0, head));
+  head_ = std::move(head);
+  return {};
+}
+
+Status Store::begin(std::string_view uid) {
+  core::PodRow* row = find(uid);
+  if (row == nullptr) row = &add_row(uid);
+  row->being_changed = 1;
+  if (begun_.contains(uid)) return {};
+  PODQOS_TRY(write_row(place_of(*row), *row));
+  begun_.emplace(uid);
+  return {};
+}
+
+Status Store::begin_comparison() {
+  dirty_ = true;
+  return write_head();
 }
 
 Status Store::commit() {
-  const bool uncertain = dirty_ || keep_mark_;
-  if (uncertain) PODQOS_TRY(begin());
-  PODQOS_TRY(write_tiers());
-  dirty_ = uncertain;
-  if (uncertain || !marked_) return {};
-  PODQOS_TRY(files_->remove(std::string{kMarkName}));
-  marked_ = false;
-  return {};
+  PODQOS_TRY(write_node());
+  for (const std::string& name : std::exchange(shortened_, {}))
+    PODQOS_TRY(write_uids(name, std::vector{entries_[name]}));
+  for (const std::string& uid : std::exchange(unfinished_, {})) {
+    PODQOS_TRY(begin(uid));
+    begun_.erase(uid);
+  }
+  for (const std::string& uid : std::exchange(begun_, {})) {
+    core::PodRow* row = find(uid);
+    if (row == nullptr) continue;
+    row->being_changed = 0;
+    moved_.insert(uid);
+  }
+  for (const std::string& uid : std::exchange(moved_, {})) {
+    const core::PodRow* row = find(uid);
+    if (row != nullptr) PODQOS_TRY(write_row(place_of(*row), *row));
+  }
+  for (const auto& [uid, place] : dropped_)
+    free_.push_back(place);
+  for (const auto& [uid, place] : std::exchange(dropped_, {}))
+    PODQOS_TRY(write_row(place, {}));
+  return places_.empty() && !dirty_ && head_.empty() ? Status{} : write_head();
 }
 
-Status Store::write_tiers() {
-  std::string text = codec::format_tiers(tiers_);
-  if (text == stored_) return {};
-  PODQOS_TRY(check_text(full(kTiersName), text));
-  PODQOS_TRY(files_->write(std::string{kTiersName}, text));
+Status Store::write_node() {
+  std::string text = codec::format_node(node_);
+  if (text == stored_ || (stored_.empty() && text == codec::format_node({}))) return {};
+  PODQOS_TRY(check_text(full(kNodeName), text));
+  PODQOS_TRY(files_->write(std::string{kNodeName}, text));
+  if (stored_.empty()) {
+    for (const std::string_view former : {kFormerName, kFormerMark})
+      PODQOS_TRY(files_->remove(std::string{former}));
+  }
   stored_ = std::move(text);
   return {};
 }
@@ -135,19 +237,54 @@ Result<std::optional<core::PodRecord>> Store::pod(std::string_view uid) {
   return std::nullopt;
 }
 
-Status Store::put_pod(const core::PodRecord& record) {
+Status Store::put_pod(const core::PodRecord& record, const std::vector<std::string>& names) {
   const std::string& uid = record.pod.uid;
   const std::string text = codec::format_pod_record(record);
   PODQOS_TRY(core::check_pod_uid(uid));
   PODQOS_TRY(check_text(cat("record of pod ", uid), text));
-  PODQOS_TRY(begin());
-  return files_->write(record_path(uid), text);
+  PODQOS_TRY(begin(uid));
+  for (const std::string& name : names)
+    PODQOS_TRY(put_entry({.name = name, .uid = uid}));
+  PODQOS_TRY(files_->write(record_path(uid), text));
+  return put_row(record);
+}
+
+Status Store::put_row(const core::PodRecord& record) {
+  core::PodRow row = core::row_of(record);
+  row.being_changed = begun_.contains(record.pod.uid) ? 1 : 0;
+  const core::PodRow* const before = find(record.pod.uid);
+  if (before != nullptr && *before == row) return {};
+  PODQOS_TRY(begin(record.pod.uid));
+  row.being_changed = 1;
+  *find(record.pod.uid) = row;
+  core::sum_up(node_);
+  return {};
+}
+
+void Store::postpone(std::string_view uid, BootSeconds due) {
+  core::PodRow* row = find(uid);
+  if (row == nullptr) return;
+  row->due = due;
+  moved_.emplace(uid);
 }
 
 Status Store::erase_pod(std::string_view uid) {
   PODQOS_TRY(core::check_pod_uid(uid));
-  PODQOS_TRY(begin());
-  return files_->remove(record_path(uid));
+  if (find(uid) != nullptr) PODQOS_TRY(begin(uid));
+  PODQOS_TRY(files_->remove(record_path(uid)));
+  return drop_row(uid);
+}
+
+Status Store::drop_row(std::string_view uid) {
+  if (find(uid) == nullptr) return {};
+  PODQOS_TRY(begin(uid));
+  const auto at = find(uid) - node_.rows.data();
+  dropped_.emplace(uid, places_[static_cast<std::size_t>(at)]);
+  places_.erase(places_.begin() + at);
+  node_.rows.erase(node_.rows.begin() + at);
+  begun_.erase(begun_.find(uid));
+  core::sum_up(node_);
+  return {};
 }
 
 Result<std::vector<std::string>> Store::pod_uids() {
@@ -176,7 +313,10 @@ Status Store::put_entry(const IndexEntry& entry) {
 
 Status Store::erase_entry(const IndexEntry& entry) {
   PODQOS_ASSIGN(auto uids, uids_at(entry.name));
-  return std::erase(uids, entry.uid) == 0 ? Status{} : write_uids(entry.name, uids);
+  if (std::erase(uids, entry.uid) == 0) return {};
+  entries_.insert_or_assign(entry.name, std::move(uids));
+  shortened_.insert(entry.name);
+  return {};
 }
 
 Result<std::vector<IndexEntry>> Store::all_entries() {
@@ -212,7 +352,6 @@ Result<std::vector<std::string>> Store::uids_at(const std::string& name) {
 }
 
 Status Store::write_uids(const std::string& name, const std::vector<std::string>& uids) {
-  PODQOS_TRY(begin());
   entries_.erase(name);
   std::string target;
   for (const std::string& uid : uids)
@@ -231,52 +370,12 @@ std::string Store::full(std::string_view path) const {
 Status Store::set_aside(const std::string& path, const Error& cause) {
   if (cause.code != ErrorCode::kCorrupt && cause.code != ErrorCode::kTooLarge)
     return fail(Error{cause}.with_context(full(path)));
-  dirty_ = true;
-  // Set the mark first: if the process dies after the rename, the sums still count the lost record.
-  PODQOS_TRY(begin());
+  // First: the process may die after the rename.
+  PODQOS_TRY(begin_comparison());
   PODQOS_ASSIGN(const auto aside, files_->set_aside(path));
   incidents_.push_back(cat(full(path), " is corrupt", aside.empty() ? "" : ", renamed to ", aside,
                            ": ", cause.message));
   return {};
-}
-
-Result<std::optional<KnownContainer>> find_container(Store& records, const std::string& id,
-                                                     const std::string& bundle) {
-  PODQOS_ASSIGN(const auto uids, records.uids_with(id));
-  std::optional<KnownContainer> partial;
-  int candidates = 0;
-  for (const std::string& uid : uids) {
-    PODQOS_ASSIGN(auto record, records.pod(uid));
-    // A program that died in between has left an entry without a record, which is harmless.
-    if (!record) continue;
-    for (std::size_t index = 0; index < record->containers.size(); ++index) {
-      const core::ContainerRecord& container = record->containers[index];
-      if (container.id != id) continue;
-      if (!bundle.empty() && container.bundle == bundle)
-        return KnownContainer{.record = std::move(*record), .index = index};
-      if (!bundle.empty() && !container.bundle.empty()) continue;
-      partial = KnownContainer{.record = *record, .index = index};
-      ++candidates;
-    }
-  }
-  if (candidates > 1) {
-    return fail(
-        ErrorCode::kConflict,
-        cat("container id ", printable(id), " is in use in ", candidates,
-            " bundles and the runtime reports none: nothing changed, run podqosctl reconcile "
-            "to release the one that has ended"));
-  }
-  return partial;
-}
-
-Result<std::string> uid_by_sandbox(Store& records, const core::Identity& identity,
-                                   const std::string& id) {
-  for (const std::string& known : {id, identity.sandbox_id}) {
-    PODQOS_ASSIGN(auto found, find_container(records, known, ""));
-    if (!found || found->record.sandbox_id != identity.sandbox_id) continue;
-    if (known == id || found->container().sandbox) return found->record.pod.uid;
-  }
-  return identity.uid;
 }
 
 }  // namespace podqos::store

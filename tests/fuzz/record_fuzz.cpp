@@ -33,6 +33,6 @@ void check_record(std::string_view text, Parse parse, Format format) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   const std::string_view text = podqos::fuzz::text_of(bytes, size);
   check_record(text, podqos::codec::parse_pod_record, podqos::codec::format_pod_record);
-  check_record(text, podqos::codec::parse_tiers, podqos::codec::format_tiers);
+  check_record(text, podqos::codec::parse_node, podqos::codec::format_node);
   return 0;
 }

@@ -81,7 +81,7 @@ class Effects:
 def told(plan):
     """The plan's lines about what Effects sees: without reasons, and without what is below a removed cgroup."""
     lines = (line.split("  # ")[0].removesuffix(" and all below") for line in plan)
-    return [line for line in lines if not re.match(r"(save|erase)  +(index|tiers)|(start|set|stop) ", line)]
+    return [line for line in lines if not re.match(r"(save|erase)  +(index|node)|(start|set|stop) ", line)]
 
 
 def without_way(lines):
@@ -102,7 +102,8 @@ def compare(case, podqos):
     changed = sorted([f"save   index entry of pod {uid}" for _, uid in index_of(podqos) - index]
                      + [f"erase  index entry of pod {uid}" for _, uid in index - index_of(podqos)])
     case.assertEqual(sorted(line for line in plan if "index entry" in line), changed)
-    case.assertEqual("save   tiers" in plan, before.get("tiers.json") != podqos.state_bytes().get("tiers.json"))
+    after = podqos.state_bytes()
+    case.assertEqual("save   node" in plan, any(before.get(name) != after.get(name) for name in ("node.json", "rows")))
     case.assertEqual(podqos.ctl_json("reconcile", "-n")["plan"], [])
     return done.report
 

@@ -37,6 +37,7 @@ import guest
 import machine as machines
 import oci
 import patience
+import rows
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("PODQOS_BIN", REPOSITORY / "build/release/bin"))
@@ -137,11 +138,15 @@ class Podqos:
         return names
 
     def state_bytes(self):
-        """{path: content} of the state directory, lock and events excepted: two of them compare with ==."""
+        """{path: content} of the state directory, lock and events excepted: two of them compare with ==. Of the rows
+        those that pods have: where they stand, and which are free, tells nothing."""
         left_out = {"lock", "events", "events.1"}
         files = sorted(p for p in self.state.rglob("*") if (p.is_symlink() or p.is_file()) and p.name not in left_out)
-        return {str(p.relative_to(self.state)): os.readlink(p).encode() if p.is_symlink() else p.read_bytes()
-                for p in files}
+        found = {str(p.relative_to(self.state)): os.readlink(p).encode() if p.is_symlink() else p.read_bytes()
+                 for p in files}
+        if "rows" in found:
+            found["rows"] = b"".join(sorted(rows.pieces(found["rows"])))
+        return found
 
     def events(self):
         """The journal of events, read without podqosctl."""

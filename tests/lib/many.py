@@ -5,6 +5,7 @@ import shutil
 
 import harness
 import patience
+import rows
 import scenario
 import spawn
 from spawn import Program
@@ -41,8 +42,7 @@ def program_for(ground, container):
 
 
 def sums(ground):
-    tiers = json.loads((ground.state / "tiers.json").read_text(encoding="utf-8"))
-    return tiers["sums"][scenario.TIER]
+    return rows.sums(ground.state, scenario.CLASS)
 
 
 def run_many(count, at_a_time):

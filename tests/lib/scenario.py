@@ -14,8 +14,9 @@ import tempfile
 
 import harness
 import machine as machines
+import rows
 
-TIER = "burstable"
+TIER, CLASS = "burstable", "Burstable"
 ENGINE_CONFIG = harness.REPOSITORY / "tests/data/bundles/containerd.json"  # 10 KB, with the seccomp profile that engines add
 UID = "0b6f3b4e-6c0f-4f6e-9d0c-6a1c7d2f5b10"
 NOTHING = "/bin/true"  # a runtime that does nothing
@@ -135,17 +136,11 @@ class Scenario:
             os.rmdir(directory)
 
     def copy_pods(self, count):
-        """Copies of the one pod's record until the state has `count`; the sums follow."""
+        """Copies of the one pod's record until the state has `count`, with their rows."""
         (record,) = (self.state / "pods").iterdir()
-        for number in range(1, count):
-            uid = f"{number:08x}{UID[8:]}"
+        uids = [f"{number:08x}{UID[8:]}" for number in range(1, count)]
+        for number, uid in enumerate(uids, 1):
             text = record.read_text(encoding="utf-8").replace(UID, uid).replace(UID[:8], uid[:8])
             (self.state / "pods" / f"{uid}.json").write_text(text, encoding="utf-8")
             (self.state / "containers" / f"{number:016x}").symlink_to(uid)
-        file = self.state / "tiers.json"
-        tiers = file.read_text(encoding="utf-8")
-        start = tiers.index('"burstable"')
-        end = tiers.index("}", start) + 1
-        sums = json.loads("{" + tiers[start:end] + "}")["burstable"]
-        many = json.dumps({name: value * count for name, value in sums.items()}, separators=(",", ":"))
-        file.write_text(f'{tiers[:start]}"burstable":{many}{tiers[end:]}', encoding="utf-8")
+        rows.copy(self.state, UID, uids)

@@ -177,17 +177,15 @@ std::string describe_admission(const Admission& admission) {
              container.cgroup);
 }
 
-void reconcile_bundle(TiersRecord& tiers, PodRecord& record, ContainerFacts& facts) {
+void reconcile_bundle(PodRecord& record, ContainerFacts& facts) {
   auto& containers = record.containers;
   const auto known = std::ranges::find(containers, facts.id, &ContainerRecord::id);
   const bool exact = std::ranges::count(containers, facts.key(), &ContainerRecord::key) != 0;
   if (exact || std::ranges::count(containers, facts.id, &ContainerRecord::id) != 1) return;
-  if (facts.bundle.empty()) {
+  if (facts.bundle.empty())
     facts.bundle = known->bundle;
-  } else if (known->bundle.empty()) {
-    forget_pending(tiers, record.pod.uid, known->key());
+  else if (known->bundle.empty())
     known->bundle = facts.bundle;
-  }
 }
 
 Result<std::optional<MergedPod>> decide_pod(const AdmissionRequest& request,
@@ -236,6 +234,8 @@ Result<Admission> decide_admission(const AdmissionRequest& request,
     leave_with_engine(admission);
   }
   record.containers.push_back(admission.container);
+  // Its values are written now, or it is due again.
+  record.due.reset();
   // Before computing values: they follow from the counted requests.
   count_requests(record, settings, snapshot.capacity);
   warn_uncounted(admission, snapshot, settings);
@@ -264,11 +264,9 @@ void fill_in_missing(Admission& admission, const AdmissionRequest& request, cons
 }
 
 std::optional<std::string> decide_confirmation(PodRecord& record, std::size_t index,
-                                               const Init& init, const std::string& bundle,
-                                               TiersRecord& tiers) {
+                                               const Init& init, const std::string& bundle) {
   ContainerRecord& container = record.containers[index];
   confirm_container(container, init.process);
-  note_pending(tiers, record, container);
   if (!bundle.empty()) container.bundle = bundle;
   if (is_at_or_below(init.cgroup, container.cgroup)) return std::nullopt;
   const std::string placed = std::exchange(container.cgroup, init.cgroup);

@@ -48,7 +48,7 @@ struct Admission {
 
 /// Matches a container that is recorded without its bundle and reported with it, or the other way
 /// round, if it is the only one of its id, and sets the bundle in both.
-void reconcile_bundle(TiersRecord& tiers, PodRecord& record, ContainerFacts& facts);
+void reconcile_bundle(PodRecord& record, ContainerFacts& facts);
 
 /// Decides what the pod of a container is without it: its class, resources and cgroup, and whether
 /// that is a kubelet's. check_pod_cgroup() comes next.
@@ -85,7 +85,6 @@ struct Init {
 /// @return what to warn of if the container is not where it was placed
 [[nodiscard]] std::optional<std::string> decide_confirmation(PodRecord& record, std::size_t index,
                                                              const Init& init,
-                                                             const std::string& bundle,
-                                                             TiersRecord& tiers);
+                                                             const std::string& bundle);
 
 }  // namespace podqos::core

@@ -159,14 +159,14 @@ std::vector<std::string> cgroups_with_share(const TreeRecord& tree) {
   return directories_above(tree.kubepods, tree.top);
 }
 
-CpuShares tree_shares(const NodeCpu& node, const TiersRecord& tiers, const TreeRecord& tree,
+CpuShares tree_shares(const NodeCpu& node, const NodeState& state, const TreeRecord& tree,
                       CgroupVersion version, WeightFormula formula) {
   const auto part = [&](const TreeRecord& of) {
     return std::max(sum_of_own(of.sums).cpu, least(node));
   };
   const MilliCpu own = part(tree);
   MilliCpu all = own;
-  for (const TreeRecord& other : tiers.trees) {
+  for (const TreeRecord& other : state.trees) {
     // One whose last pod has just ended, or whose cgroups are held, has no more use for a share.
     if (other.kubepods != tree.kubepods && sum_of_own(other.sums).pods != 0)
       all = all + part(other);
@@ -177,15 +177,15 @@ CpuShares tree_shares(const NodeCpu& node, const TiersRecord& tiers, const TreeR
                    formula);
 }
 
-CgroupValues root_limits(const TiersRecord& tiers, const TreeRecord& tree, const Settings& settings,
+CgroupValues root_limits(const NodeState& state, const TreeRecord& tree, const Settings& settings,
                          const NodeCapacity& capacity) {
   CgroupValues values;
   if (reserves_memory(settings)) values.unified = root_reservation(tree.sums);
   if (!settings.enforce_node_allocatable) return values;
   const Bytes allocatable = allocatable_memory(settings, capacity);
   if (allocatable.value() > 0) {
-    const Bytes in_other_trees = sum_of_own(tiers.sums).memory - sum_of_own(tree.sums).memory;
-    values.memory_limit = rest_of(allocatable, tiers.sums.kubelets.memory + in_other_trees);
+    const Bytes in_other_trees = sum_of_own(state.sums).memory - sum_of_own(tree.sums).memory;
+    values.memory_limit = rest_of(allocatable, state.sums.kubelets.memory + in_other_trees);
   }
   if (capacity.pids > 0) values.pids_limit = capacity.pids;
   return values;

@@ -87,7 +87,7 @@ struct NodeCpu {
 /// C/100, so equally if nothing is requested. A tree without pods gets none.
 /// @param version  of the cpu controller: on v2 the proportion holds between weights
 /// @note pkg/kubelet/cm/node_container_manager_linux.go getCgroupConfig.
-[[nodiscard]] CpuShares tree_shares(const NodeCpu& node, const TiersRecord& tiers,
+[[nodiscard]] CpuShares tree_shares(const NodeCpu& node, const NodeState& state,
                                     const TreeRecord& tree, CgroupVersion version,
                                     WeightFormula formula);
 
@@ -98,7 +98,7 @@ struct NodeCpu {
 /// tree's own pods.
 /// @note pkg/kubelet/cm/node_container_manager_linux.go enforceNodeAllocatableCgroups,
 ///       getNodeAllocatableInternalAbsolute; the kubelet does not know of pods outside its tree.
-[[nodiscard]] CgroupValues root_limits(const TiersRecord& tiers, const TreeRecord& tree,
+[[nodiscard]] CgroupValues root_limits(const NodeState& state, const TreeRecord& tree,
                                        const Settings& settings, const NodeCapacity& capacity);
 
 /// What a transaction knows of root and tiers of a tree.

@@ -50,33 +50,31 @@ void remove_container(PodRecord& record, std::size_t index) {
   record.containers.erase(ended);
 }
 
-Departure decide_departure(PodRecord record, TiersRecord& tiers, const DepartureSnapshot& snapshot,
+Departure decide_departure(PodRecord record, const DepartureSnapshot& snapshot,
                            const Settings& settings) {
   Departure departure{.record = std::move(record)};
   PodRecord& pod = departure.record;
   if (!pod.released_at && snapshot.has_living) {
     // A reconciliation may have written its values by now.
-    if (snapshot.due) forget_revisit(tiers, pod.pod.uid);
+    if (snapshot.due) pod.due.reset();
     // An ended container no longer backs its requests, and one that never started has taken its
     // own with it.
-    count_again(pod, tiers, settings, snapshot.capacity);
+    count_requests(pod, settings, snapshot.capacity);
     if (snapshot.unwritten) departure.outcome = PodOutcome::kRewritten;
     return departure;
   }
   const auto revisit = [&](BootSeconds until) {
     departure.outcome = PodOutcome::kRevisit;
-    note_revisit(tiers, {.uid = pod.pod.uid, .until = until, .cgroup = pod.cgroup});
+    pod.due = until;
     return departure;
   };
   const BootSeconds later = retry_at(snapshot.now, settings);
   if (!pod.released_at && snapshot.populated && !pod.kubelets_own) return revisit(later);
   if (!pod.released_at) {
-    remove_pod(tiers, pod);
     pod.released_at = snapshot.now;
     departure.message = describe_release(pod);
   }
   if (pod.kubelets_own) {
-    forget_revisit(tiers, pod.pod.uid);
     departure.outcome = PodOutcome::kForgotten;
     return departure;
   }

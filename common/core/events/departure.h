@@ -57,7 +57,7 @@ enum class PodOutcome : std::uint8_t {
   kStays,      ///< a container lives: save the record
   kRewritten,  ///< a container lives: save the record, write all values of the cgroup again
   /// A process has outlived the containers, or tmpfs memory is charged to the cgroup: save the
-  /// record; a revisit is noted.
+  /// record, in which it is due.
   kRevisit,
   kForgotten,  ///< it has ended, and its cgroup is the kubelet's: erase the record
   kRemoved,    ///< it has ended: remove the cgroup, then erase the record
@@ -91,11 +91,9 @@ struct Departure {
 };
 
 /// Decides what becomes of a pod. Its requests count while a container lives or a process is in its
-/// cgroup, and leave the sums in `tiers` as soon as it is released. Those of a pod that lives on
-/// are counted again: an ended container may have backed a part of them, or never have started.
-/// @param tiers  the pod included in the sums, unless it is released already; changed with it
-[[nodiscard]] Departure decide_departure(PodRecord record, TiersRecord& tiers,
-                                         const DepartureSnapshot& snapshot,
+/// cgroup, and leave the sums as soon as it is released. Those of a pod that lives on are counted
+/// again: an ended container may have backed a part of them, or never have started.
+[[nodiscard]] Departure decide_departure(PodRecord record, const DepartureSnapshot& snapshot,
                                          const Settings& settings);
 
 /// When to come back to a pod whose cgroup could not be removed or written: after releaseDelay, at

@@ -33,8 +33,8 @@ bool update_container(ContainerRecord& container, const ContainerObservation& ob
   return observation.lives && list->listener != Process{container.pid, container.start_time};
 }
 
-/// Counts a pod that lives on.
-void count(TiersRecord& tiers, ReconcileReport& report, const ReconciledPod& pod) {
+/// Reports a pod that lives on.
+void count(ReconcileReport& report, const ReconciledPod& pod) {
   const PodRecord& record = pod.record;
   if (record.containers.empty()) {
     report.warnings.push_back(
@@ -44,9 +44,6 @@ void count(TiersRecord& tiers, ReconcileReport& report, const ReconciledPod& pod
   }
   for (const std::string& stray : pod.strays)
     report.warnings.push_back(cat(name_of(record), ": ", stray));
-  for (const ContainerRecord& container : record.containers)
-    note_pending(tiers, record, container);
-  add_pod(tiers, record);
   ++report.pods;
   report.containers += static_cast<std::int64_t>(record.containers.size());
 }
@@ -105,25 +102,23 @@ ReconciledPod remove_ended(PodRecord record, std::span<const ContainerObservatio
   return out;
 }
 
-Reconciliation reconcile_pods(std::vector<ReconciledPod> pods, TiersRecord& tiers,
-                              ReconcileReport& report, ReconcileTimes times) {
+Reconciliation reconcile_pods(std::vector<ReconciledPod> pods, ReconcileReport& report,
+                              ReconcileTimes times) {
   Reconciliation out;
-  Ids empty;  // the values of the others are written now
-  tiers.pending.clear();
   for (ReconciledPod& pod : pods) {
     PodRecord& record = pod.record;
     const std::string uid = record.pod.uid;
-    if (record.containers.empty()) empty.insert(uid);
     for (const ContainerRecord& container : pod.ended) {
       report.changes.push_back(
           cat("pod ", uid, ": container ", printable(container.id), " has ended"));
     }
     if (!record.containers.empty() || (!record.kubelets_own && pod.populated)) {
       record.released_at.reset();
-      count(tiers, report, pod);
-      // Its last processes may be ending: the next event or round looks again.
-      if (record.containers.empty())
-        note_revisit(tiers, {.uid = uid, .until = times.retry, .cgroup = record.cgroup});
+      count(report, pod);
+      // Its last processes may be ending: the next event or round looks again. The values of the
+      // others are written now.
+      record.due.reset();
+      if (record.containers.empty()) record.due = times.retry;
       out.living.emplace(uid, std::move(record));
       continue;
     }
@@ -136,7 +131,6 @@ Reconciliation reconcile_pods(std::vector<ReconciledPod> pods, TiersRecord& tier
     }
     out.ended.push_back(std::move(record));
   }
-  std::erase_if(tiers.revisits, [&](const Revisit& entry) { return !empty.contains(entry.uid); });
   return out;
 }
 

@@ -33,12 +33,11 @@ struct EngineList {
 
 /// What a reconciliation found and changed.
 struct ReconcileReport {
-  std::int64_t pods = 0;               ///< live pods, a kubelet's included
-  std::int64_t containers = 0;         ///< live containers
-  std::int64_t released = 0;           ///< pods whose end podqos had missed
-  std::int64_t repaired = 0;           ///< pods whose lost record was restored
-  std::vector<std::string> changes;    ///< one sentence per change
-  std::vector<std::string> unwritten;  ///< uids of pods whose values were not compared yet
+  std::int64_t pods = 0;             ///< live pods, a kubelet's included
+  std::int64_t containers = 0;       ///< live containers
+  std::int64_t released = 0;         ///< pods whose end podqos had missed
+  std::int64_t repaired = 0;         ///< pods whose lost record was restored
+  std::vector<std::string> changes;  ///< one sentence per change
   /// Pods of which a value or record could not be written, and records that cannot be read, as of a
   /// newer version, which are left unchanged.
   std::vector<std::string> failed;
@@ -122,13 +121,10 @@ struct Reconciliation {
   std::vector<PodRecord> ended;  ///< released: decide_departure() decides about their cgroups
 };
 
-/// Decides which pods have ended, and counts the others. A pod lives while a container of it does,
-/// or a process is in the cgroup that podqos made for it.
-/// @param tiers  sums of the pods whose records cannot be read, and the revisits; then sums of
-///               all pods, what is pending, and the revisits of pods without a container, among
-///               them those that still have processes
+/// Decides which pods have ended. A pod lives while a container of it does, or a process is in the
+/// cgroup that podqos made for it; where only that is so, it is due.
 /// @param report  what was found before, which is continued
-[[nodiscard]] Reconciliation reconcile_pods(std::vector<ReconciledPod> pods, TiersRecord& tiers,
+[[nodiscard]] Reconciliation reconcile_pods(std::vector<ReconciledPod> pods,
                                             ReconcileReport& report, ReconcileTimes times);
 
 }  // namespace podqos::core

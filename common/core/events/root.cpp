@@ -49,11 +49,11 @@ Status check_slices(std::string_view cgroup_root) {
 
 }  // namespace
 
-Result<std::string> choose_root(const TiersRecord& tiers, std::string_view cgroup_root,
+Result<std::string> choose_root(const NodeState& state, std::string_view cgroup_root,
                                 Driver driver) {
-  if (const TreeRecord* in_use = tree_in_use(tiers, driver)) return in_use->kubepods;
+  if (const TreeRecord* in_use = tree_in_use(state, driver)) return in_use->kubepods;
   std::string root = root_path(cgroup_root, driver);
-  if (driver == Driver::kSystemd && tree_at(tiers, root) == nullptr) {
+  if (driver == Driver::kSystemd && tree_at(state, root) == nullptr) {
     PODQOS_TRY(check_slices(cgroup_root));
   }
   return root;
@@ -78,10 +78,10 @@ std::vector<std::string> with_parents(std::string_view path) {
   return out;
 }
 
-Plan plan_root(TiersRecord& tiers, const std::string& kubepods,
+Plan plan_root(NodeState& state, const std::string& kubepods,
                std::span<const std::string> missing) {
-  TreeRecord* tree = tree_at(tiers, kubepods);
-  if (tree == nullptr) tree = &tiers.trees.emplace_back(TreeRecord{.kubepods = kubepods});
+  TreeRecord* tree = tree_at(state, kubepods);
+  if (tree == nullptr) tree = &state.trees.emplace_back(TreeRecord{.kubepods = kubepods});
   // A transaction interrupted here may have left directories without marks.
   const std::string known = tree->top;
   std::vector<std::string> made;
@@ -101,8 +101,8 @@ Plan plan_root(TiersRecord& tiers, const std::string& kubepods,
   return plan;
 }
 
-void forget_root(TiersRecord& tiers, std::string_view kubepods) {
-  std::erase_if(tiers.trees, [&](const TreeRecord& tree) { return tree.kubepods == kubepods; });
+void forget_root(NodeState& state, std::string_view kubepods) {
+  std::erase_if(state.trees, [&](const TreeRecord& tree) { return tree.kubepods == kubepods; });
 }
 
 }  // namespace podqos::core

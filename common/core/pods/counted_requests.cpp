@@ -72,13 +72,6 @@ void count_requests(PodRecord& record, const Settings& settings, const NodeCapac
     record.counted_request.memory = std::min(record.counted_request.memory, *backed);
 }
 
-void count_again(PodRecord& record, TiersRecord& tiers, const Settings& settings,
-                 const NodeCapacity& capacity) {
-  remove_pod(tiers, record);
-  count_requests(record, settings, capacity);
-  add_pod(tiers, record);
-}
-
 std::string describe_requests(const PodRecord& record) {
   const auto amounts = [](const TierSum& sum) {
     return cat("cpu ", format_amount(sum.cpu), ", memory ", format_amount(sum.memory));

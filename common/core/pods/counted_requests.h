@@ -18,9 +18,6 @@ namespace podqos::core {
 /// kubelet has admitted it, and none of a BestEffort pod, as a kubelet does not count requests that
 /// only overhead can give it.
 void count_requests(PodRecord& record, const Settings& settings, const NodeCapacity& capacity);
-/// The same for a pod that is in the sums, which change with it.
-void count_again(PodRecord& record, TiersRecord& tiers, const Settings& settings,
-                 const NodeCapacity& capacity);
 
 /// Sum of the memory limits that a CRI engine enforces on the pod's containers. Only this much of
 /// the pod's memory request is reserved, since under such an engine the pod's author writes the

@@ -1,5 +1,7 @@
 #include "common/core/pods/counting.h"
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <set>
@@ -74,107 +76,145 @@ void forget_container(PodRecord& record, const ContainerRecord& ended) {
   containers.erase(described);
 }
 
-bool has_pods(const TiersRecord& tiers, const TreeRecord& tree) {
-  return sum_of_own(tree.sums).pods != 0 ||
-         std::ranges::any_of(tiers.revisits, [&](const Revisit& entry) {
-           return is_below(entry.cgroup, tree.kubepods);
-         });
+std::uint64_t tree_key(std::string_view kubepods) {
+  return fnv1a(kubepods);
 }
 
-const TreeRecord* tree_in_use(const TiersRecord& tiers, Driver driver) {
-  const auto found = std::ranges::find_if(tiers.trees, [&](const TreeRecord& tree) {
-    return driver_of(tree.kubepods) == driver && has_pods(tiers, tree);
+bool has_pods(const NodeState& state, const TreeRecord& tree) {
+  const std::uint64_t key = tree_key(tree.kubepods);
+  return std::ranges::find(state.rows, key, &PodRow::tree) != state.rows.end();
+}
+
+const TreeRecord* tree_in_use(const NodeState& state, Driver driver) {
+  const auto found = std::ranges::find_if(state.trees, [&](const TreeRecord& tree) {
+    return driver_of(tree.kubepods) == driver && has_pods(state, tree);
   });
-  return found == tiers.trees.end() ? nullptr : &*found;
+  return found == state.trees.end() ? nullptr : &*found;
 }
-
-namespace {
-
-void add_amounts(TierSum& sum, TierSum pod) {
-  pod.pods = 1;
-  sum += pod;
-}
-
-void subtract_amounts(TierSum& sum, const TierSum& pod) {
-  sum.pods = std::max<std::int64_t>(0, sum.pods - 1);
-  sum.cpu = rest_of(sum.cpu, pod.cpu);
-  sum.memory = rest_of(sum.memory, pod.memory);
-}
-
-/// Changes the sums that count the pod: by what counts, and by what it requests.
-template <class Change>
-void change_sums(TierSums& sums, const PodRecord& record, const Change& change_sum) {
-  change_sum(record.kubelets_own ? sums.kubelets : sums.of(record.qos_class),
-             record.counted_request);
-  if (!record.kubelets_own) change_sum(sums.requested, requested_by(record));
-}
-
-/// The same for those of the node and of the pod's tree.
-template <class Change>
-void change_sums(TiersRecord& tiers, const PodRecord& record, const Change& change_sum) {
-  change_sums(tiers.sums, record, change_sum);
-  TreeRecord* tree = record.kubelets_own ? nullptr : find_tree(tiers, record.cgroup);
-  if (tree != nullptr) change_sums(tree->sums, record, change_sum);
-}
-
-}  // namespace
 
 TierSum requested_by(const PodRecord& record) {
   if (record.qos_class == QosClass::kBestEffort) return {.pods = 1, .cpu = {}, .memory = {}};
   return record.capped_request;
 }
 
-void add_pod(TiersRecord& tiers, const PodRecord& record) {
-  std::erase(tiers.uncounted, record.pod.uid);
-  change_sums(tiers, record, add_amounts);
+PodRow row_of(const PodRecord& record) {
+  const TierSum requested = requested_by(record);
+  PodRow row{.uid = std::string_view{record.pod.uid},
+             .requested_cpu = requested.cpu,
+             .requested_memory = requested.memory,
+             .counted_cpu = record.counted_request.cpu,
+             .counted_memory = record.counted_request.memory,
+             .due = record.due.value_or(kNever),
+             .containers = static_cast<std::uint32_t>(record.containers.size()),
+             .qos_class = record.qos_class,
+             .kubelets_own = record.kubelets_own,
+             .counts = !record.released_at};
+  const auto root = record.kubelets_own ? std::nullopt : root_of_pod(record.cgroup);
+  if (root) row.tree = tree_key(*root);
+  const auto pending =
+      std::ranges::find(record.containers, ContainerState::kPending, &ContainerRecord::state);
+  if (pending != record.containers.end()) {
+    row.is_pending = 1;
+    row.creator = {.pid = pending->pid, .start_time = pending->start_time};
+    row.pending_since = pending->pending_since.value_or(kNever);
+  }
+  return row;
 }
 
-void remove_pod(TiersRecord& tiers, const PodRecord& record) {
-  if (std::erase(tiers.uncounted, record.pod.uid) == 0)
-    change_sums(tiers, record, subtract_amounts);
+PodRow* find_row(NodeState& state, std::string_view uid) {
+  const auto found = std::ranges::find(state.rows, RowUid{uid}, &PodRow::uid);
+  return found == state.rows.end() ? nullptr : &*found;
 }
 
-TierSums sums_beside(const TiersRecord& tiers, const std::optional<PodRecord>& pod) {
-  TierSums others = tiers.sums;
-  // A released pod has left the sums already.
-  const bool counts = pod && !pod->released_at &&
-                      std::ranges::find(tiers.uncounted, pod->pod.uid) == tiers.uncounted.end();
-  if (counts) change_sums(others, *pod, subtract_amounts);
+std::vector<std::string> uids_of(const NodeState& state) {
+  std::vector<std::string> uids;
+  for (const PodRow& row : state.rows)
+    uids.emplace_back(row.uid.view());
+  return uids;
+}
+
+namespace {
+
+/// Sums that cannot overflow, to be saturated at the end.
+struct Total {
+  std::int64_t pods = 0;
+  Wide cpu = 0;
+  Wide memory = 0;
+  void add(MilliCpu more_cpu, Bytes more_memory) {
+    ++pods;
+    cpu += more_cpu.value();
+    memory += more_memory.value();
+  }
+  void operator+=(const Total& more) {
+    pods += more.pods;
+    cpu += more.cpu;
+    memory += more.memory;
+  }
+  [[nodiscard]] TierSum sum() const {
+    return {.pods = pods, .cpu = MilliCpu{saturated(cpu)}, .memory = Bytes{saturated(memory)}};
+  }
+};
+
+/// As TierSums.
+struct Totals {
+  std::array<Total, 3> classes;
+  Total kubelets;
+  Total requested;
+  void add(const PodRow& row) {
+    if (row.counts == 0) return;
+    if (row.kubelets_own != 0) return kubelets.add(row.counted_cpu, row.counted_memory);
+    // What is damaged counts for the lowest.
+    classes[std::min<std::size_t>(static_cast<std::size_t>(row.qos_class), 2)].add(
+        row.counted_cpu, row.counted_memory);
+    requested.add(row.requested_cpu, row.requested_memory);
+  }
+  void operator+=(const Totals& more) {
+    for (std::size_t each = 0; each < classes.size(); ++each)
+      classes[each] += more.classes[each];
+    kubelets += more.kubelets;
+    requested += more.requested;
+  }
+  [[nodiscard]] TierSums sums() const {
+    TierSums out;
+    for (const auto qos_class :
+         {QosClass::kGuaranteed, QosClass::kBurstable, QosClass::kBestEffort})
+      out.of(qos_class) = classes[static_cast<std::size_t>(qos_class)].sum();
+    out.kubelets = kubelets.sum();
+    out.requested = requested.sum();
+    return out;
+  }
+};
+
+}  // namespace
+
+void sum_up(NodeState& state) {
+  std::vector<std::uint64_t> keys;
+  for (const TreeRecord& tree : state.trees)
+    keys.push_back(tree_key(tree.kubepods));
+  std::vector<Totals> of_trees(keys.size() + 1);  // the last: in none
+  for (const PodRow& row : state.rows)
+    of_trees[static_cast<std::size_t>(std::ranges::find(keys, row.tree) - keys.begin())].add(row);
+  Totals all;
+  for (const Totals& tree : of_trees)
+    all += tree;
+  state.sums = all.sums();
+  for (std::size_t each = 0; each < keys.size(); ++each)
+    state.trees[each].sums = of_trees[each].sums();
+}
+
+TierSums sums_beside(const NodeState& state, std::string_view uid) {
+  TierSums others = state.sums;
+  const auto row = std::ranges::find(state.rows, RowUid{uid}, &PodRow::uid);
+  if (row == state.rows.end() || row->counts == 0) return others;
+  const auto take = [](TierSum& from, MilliCpu cpu, Bytes memory) {
+    from = {.pods = from.pods - 1,
+            .cpu = rest_of(from.cpu, cpu),
+            .memory = rest_of(from.memory, memory)};
+  };
+  take(row->kubelets_own != 0 ? others.kubelets : others.of(row->qos_class), row->counted_cpu,
+       row->counted_memory);
+  if (row->kubelets_own == 0) take(others.requested, row->requested_cpu, row->requested_memory);
   return others;
-}
-
-void count_pod(TiersRecord& tiers, const PodRecord& record,
-               const std::optional<PodRecord>& before) {
-  // A released pod has left the sums already.
-  if (before && !before->released_at) remove_pod(tiers, *before);
-  add_pod(tiers, record);
-  forget_revisit(tiers, record.pod.uid);
-}
-
-void note_pending(TiersRecord& tiers, const PodRecord& record, const ContainerRecord& container) {
-  forget_pending(tiers, record.pod.uid, container.key());
-  if (container.state != ContainerState::kPending) return;
-  tiers.pending.push_back({.uid = record.pod.uid,
-                           .id = container.id,
-                           .bundle = container.bundle,
-                           .pid = container.pid,
-                           .start_time = container.start_time,
-                           .since = container.pending_since});
-}
-
-void forget_pending(TiersRecord& tiers, std::string_view uid, const ContainerKey& container) {
-  std::erase_if(tiers.pending, [&](const PendingEntry& entry) {
-    return entry.uid == uid && entry.key() == container;
-  });
-}
-
-void note_revisit(TiersRecord& tiers, Revisit revisit) {
-  forget_revisit(tiers, revisit.uid);
-  tiers.revisits.push_back(std::move(revisit));
-}
-
-void forget_revisit(TiersRecord& tiers, std::string_view uid) {
-  std::erase_if(tiers.revisits, [&](const Revisit& entry) { return entry.uid == uid; });
 }
 
 }  // namespace podqos::core

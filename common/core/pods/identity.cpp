@@ -1,6 +1,5 @@
 #include "common/core/pods/identity.h"
 
-#include <cstdint>
 #include <utility>
 
 #include "common/base/path.h"
@@ -9,16 +8,7 @@
 namespace podqos::core {
 
 std::string hash_of(const ContainerFacts& facts) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : cat(facts.id, "\n", facts.bundle)) {
-    hash ^= static_cast<unsigned char>(c);
-    hash *= 0x100000001b3U;
-  }
-  constexpr std::string_view kHex = "0123456789abcdef";
-  std::string out(16, '0');
-  for (std::size_t i = out.size(); i-- > 0; hash >>= 4U)
-    out[i] = kHex[hash & 0xfU];
-  return out;
+  return fnv1a_hex(cat(facts.id, "\n", facts.bundle));
 }
 
 namespace {

@@ -46,7 +46,7 @@ constexpr std::uint64_t kWhole = ~std::uint64_t{0};
 /// podqos-hook, the wrapper's child and podqosctl: statically linked, one thread.
 inline constexpr std::array kHookRules{
     // Files below the state directory, the bundle, /proc and the cgroup hierarchies.
-    Rule{"openat openat2 close read write lseek fstat newfstatat getdents64 readlink "
+    Rule{"openat openat2 close read write pwrite64 lseek fstat newfstatat getdents64 readlink "
          "readlinkat mkdirat unlinkat symlinkat renameat renameat2 fchown fchmod umask "
          "flock",
          {}},

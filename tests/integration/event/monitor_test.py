@@ -76,7 +76,7 @@ class Charged(harness.TestCase):
             self.assert_placed(pid, self.pod_path("burstable", "other"))
             self.assert_values(self.tier_path("burstable"), shares=512)
             self.wrapper.delete(other)
-        self.assertNotIn("recomputing all", self.podqos.log_text()[before:])
+        self.assertNotIn("restoring all", self.podqos.log_text()[before:])
         self.podqos.ctl("reconcile")
         self.assertIsNone(process.poll())
         self.assert_nothing_left()

@@ -116,7 +116,7 @@ class Tree(OwnershipCase):
 class KubeletsRequests(OwnershipCase):
     """What a kubelet's pods request is not free for podqos's own."""
 
-    def test_tiers_and_grants(self):
+    def test_tiers_and_requests(self):
         own = self.create(self.container(BURSTABLE, "app"))
         self.assert_values(self.tier_path("burstable"), memory=32 * GI)
         theirs = self.kubelets(THEIRS, f"{self.elsewhere}/kubepods")
@@ -126,8 +126,8 @@ class KubeletsRequests(OwnershipCase):
         self.assert_values(self.tier_path("burstable"), memory=28 * GI)
         self.assert_values(self.tier_path("besteffort"), memory=27 * GI)
         greedy = self.create(self.container(GREEDY, "app"))
-        # 16 CPUs less 1 of theirs; of those 350m are the other pod's.
-        self.assert_values(self.tier_path("burstable"), shares=15 * 1024, memory=28 * GI)
+        # All 16 CPUs, which is what one pod may claim, and the other pod's 350m.
+        self.assert_values(self.tier_path("burstable"), shares=16_350 * 1024 // 1000, memory=28 * GI)
         self.assert_values(self.tier_path("besteffort"), memory=26 * GI)
         self.assertRegex(self.podqos.ctl("status").stdout, r"of a kubelet +1 +1 \(6%\) +4Gi ")
         self.assertEqual(self.podqos.ctl_json("status")["kubelets"],

@@ -92,7 +92,7 @@ class StateCase(player.Case):
         """The start of another pod reads no pod but its own."""
         before = len(self.podqos.log_text())
         self.alive.append(self.create(self.container(FOURTH, "app")))
-        self.assertNotIn("recomputing all", self.podqos.log_text()[before:])
+        self.assertNotIn("restoring all", self.podqos.log_text()[before:])
 
     # What brings the truth back.
 
@@ -145,7 +145,7 @@ class Damage(StateCase):
     def files(self):
         """One of each kind; the record and the index entry are the Burstable pod's."""
         entry = next(e for e in (self.podqos.state / "containers").iterdir() if os.readlink(e) == "first")
-        return [self.podqos.state / "tiers.json", self.podqos.state / "pods/first.json", entry]
+        return [*(self.podqos.state / name for name in ("node.json", "rows", "pods/first.json")), entry]
 
     def set_aside(self):
         """Takes away the files that podqos has set aside, and returns them."""
@@ -157,10 +157,10 @@ class Damage(StateCase):
     def test_each_file(self):
         """Every fault in every file, mended in each way. Then all ends, and is made anew."""
         for mend in (self.by_reconcile, self.by_another_pod, self.by_the_same_pod, self.by_its_end):
-            for number in range(3):
+            for number in range(4):
                 for fault in FAULTS:
                     file = self.files()[number]
-                    with self.subTest(file=file.parent.name if number else file.name, fault=fault, mend=mend.__name__):
+                    with self.subTest(file=file.parent.name if number > 1 else file.name, fault=fault, mend=mend.__name__):
                         damage(file, fault)
                         mend()
                         damaged = f"{file.relative_to(self.podqos.state)}.corrupt-"
@@ -205,7 +205,7 @@ class Damage(StateCase):
 
     def test_record_that_cannot_be_read_at_all(self):
         """A directory in its place: whoever reads it gets EISDIR. All others are cared for."""
-        file = self.files()[1]
+        file = self.files()[2]
         text = file.read_bytes()
         file.unlink()
         file.mkdir(mode=0o700)

@@ -199,12 +199,12 @@ class LastValid : public LoadSettings {
  protected:
   void SetUp() override {
     ASSERT_EQ(::mkdir(directory_.path("state").c_str(), 0700), 0);
-    core::TiersRecord tiers;
+    core::NodeState tiers;
     core::Settings& last = tiers.settings.emplace();
     last.runtimes = {"/kata"};
     last.pod_pids_limit = 7;
     last.io_weight.besteffort = 10;
-    write("state/tiers.json", codec::format_tiers(tiers));
+    write("state/node.json", codec::format_node(tiers));
   }
   [[nodiscard]] ConfigurationReport report(const std::string& fields) const {
     write("podqos.json", R"({"stateDir": ")" + directory_.path("state") + "\", " + fields);
@@ -235,7 +235,7 @@ TEST_F(LastValid, IsReplacedByWhatIsValid) {
 }
 
 TEST_F(LastValid, IsNoneAfterABoot) {
-  ASSERT_EQ(::unlink(directory_.path("state/tiers.json").c_str()), 0);
+  ASSERT_EQ(::unlink(directory_.path("state/node.json").c_str()), 0);
   const ConfigurationReport found = report(R"("podPidsLimit": 8, "scope": "x"})");
   EXPECT_EQ(found.source, SettingsSource::kReadable);
   EXPECT_EQ(found.settings.pod_pids_limit, 8);

@@ -51,7 +51,7 @@ TEST_F(Event, AdmissionMakesTreeAndPod) {
   EXPECT_EQ(node_.tree.processes.at(Pid{10}).cgroup, "/podqos/kubepods/burstable/poda/web");
   EXPECT_EQ(node_.records.tiers.sums.burstable,
             (core::TierSum{.pods = 1, .cpu = MilliCpu{500}, .memory = Bytes{64LL << 20U}}));
-  EXPECT_THAT(node_.records.tiers.pending, IsEmpty());
+  EXPECT_THAT(node_.records.pending(), IsEmpty());
   EXPECT_FALSE(node_.records.dirty);
 }
 
@@ -86,7 +86,7 @@ TEST_F(Event, LearnsTheFormulaOnlyOfSharesThatTheEngineHasSet) {
 TEST_F(Event, PodsStandToAKubeletsAsTheirRequestsDo) {
   node_.tree.make("/kubepods");
   node_.tree.cgroups.at("/kubepods").files.at("cpu.weight") = "313";
-  node_.records.tiers.sums.kubelets = {.pods = 1, .cpu = MilliCpu{1000}, .memory = {}};
+  node_.records.put({.uid = "k", .counted_cpu = MilliCpu{1000}, .kubelets_own = 1, .counts = 1});
   node_.run(kWebContainer, Pid{10});
   // Of 8000m 6500m are free: 313 * (500 + 3250) / (1000 + 3250).
   EXPECT_EQ(node_.file("/podqos", "cpu.weight"), "276");
@@ -112,7 +112,7 @@ TEST_F(Event, TheEndOfTheLastPodLeavesNothing) {
 
 TEST_F(Event, AContainerThatWasNeverCreatedIsForgotten) {
   ASSERT_TRUE(node_.admit(kWebContainer));
-  EXPECT_EQ(node_.records.tiers.pending.size(), 1U);
+  EXPECT_EQ(node_.records.pending().size(), 1U);
   node_.tree.end(Pid{99});
   node_.run(kBatchContainer, Pid{11});
   EXPECT_THAT(node_.records.pods, ElementsAre(Key("b")));
@@ -282,7 +282,7 @@ TEST(Creation, HasFailedIfItTakesTooLong) {
       if (by_reconcile) ASSERT_TRUE(node.reconcile());
       node.run(kWebContainer, Pid{10});
       EXPECT_EQ(node.records.pods.contains("c"), age == 115) << age << by_reconcile;
-      EXPECT_EQ(node.records.tiers.pending.empty(), age != 115) << age << by_reconcile;
+      EXPECT_EQ(node.records.pending().empty(), age != 115) << age << by_reconcile;
     }
   }
 }

@@ -49,7 +49,7 @@ class EvictionOf : public ::testing::TestWithParam<core::CgroupVersion> {
 
   std::optional<PressedTier> find(std::int64_t now) {
     Transaction transaction = node_.begin();
-    return evictor_.find_pressed(transaction.machine(), transaction.tiers(), node_.settings,
+    return evictor_.find_pressed(transaction.machine(), transaction.node(), node_.settings,
                                  kNodeMemory, BootSeconds{now});
   }
 
@@ -182,7 +182,7 @@ TEST_P(EvictionOf, APodThatRunsAgainIsSpared) {
   Transaction transaction = node_.begin();
   ASSERT_TRUE(finish_eviction(transaction));
   EXPECT_TRUE(node_.tree.processes.contains(Pid{10}));
-  EXPECT_THAT(transaction.tiers().eviction->killing, IsEmpty());
+  EXPECT_THAT(transaction.node().eviction->killing, IsEmpty());
 }
 
 TEST_P(EvictionOf, APodSparesThoseWithinTheirRequests) {
@@ -217,7 +217,7 @@ TEST_F(EvictionByPressure, GoesByTheTimeForWhichAllTasksWaited) {
   Evictor evictor;
   const auto find = [&](std::int64_t now) {
     Transaction transaction = node_.begin();
-    return evictor.find_pressed(transaction.machine(), transaction.tiers(), node_.settings,
+    return evictor.find_pressed(transaction.machine(), transaction.node(), node_.settings,
                                 kNodeMemory, BootSeconds{now});
   };
   EXPECT_EQ(find(1), std::nullopt);
@@ -242,7 +242,7 @@ TEST(EvictionBySystemd, IsLeftToOomdOnCgroupV2) {
   Evictor evictor;
   for (const std::int64_t now : {1, 2, 3}) {
     Transaction transaction = node.begin();
-    EXPECT_EQ(evictor.find_pressed(transaction.machine(), transaction.tiers(), node.settings,
+    EXPECT_EQ(evictor.find_pressed(transaction.machine(), transaction.node(), node.settings,
                                    kNodeMemory, BootSeconds{now}),
               std::nullopt);
   }

@@ -1,28 +1,92 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/codec/record_json.h"
+#include "common/codec/rows.h"
+#include "common/core/pods/counting.h"
 #include "common/store/store.h"
 
 namespace podqos::app {
 
 /// What a state directory holds.
 struct FakeRecords {
-  core::TiersRecord tiers;
-  bool dirty = false;                                    ///< the mark
+  core::NodeState tiers;  ///< node.json and the rows
+  /// Not all is as it should be: a pod is being changed, or records have been lost.
+  bool dirty = false;
   std::map<std::string, std::string, std::less<>> pods;  ///< text of a pod's record by uid
   std::vector<store::IndexEntry> index;
-  friend bool operator==(const FakeRecords&, const FakeRecords&) = default;
+  std::string rows;  ///< the file
+  friend bool operator==(const FakeRecords& a, const FakeRecords& b) {
+    return std::tie(a.tiers, a.dirty, a.pods, a.index) ==
+           std::tie(b.tiers, b.dirty, b.pods, b.index);
+  }
+
+  /// Uids of the pods of which a container is pending.
+  [[nodiscard]] std::vector<std::string> pending() const {
+    return uids([](const core::PodRow& row) { return row.is_pending != 0; });
+  }
+  /// Uids of the pods that a later transaction has to look at.
+  [[nodiscard]] std::vector<std::string> due() const {
+    return uids([](const core::PodRow& row) { return row.due != core::kNever; });
+  }
+  /// The time of those has come, of one after the other.
+  void come_due() {
+    std::set<std::int64_t> times;
+    for (const core::PodRow& row : tiers.rows)
+      if (row.due != core::kNever) times.insert(row.due.value());
+    for (core::PodRow& row : tiers.rows)
+      if (row.due != core::kNever)
+        row.due = BootSeconds{std::distance(times.begin(), times.find(row.due.value()))};
+    write_rows(!dirty);
+  }
+  /// Adds or replaces a row.
+  void put(core::PodRow row) {
+    std::erase_if(tiers.rows, [&](const core::PodRow& other) { return other.uid == row.uid; });
+    tiers.rows.push_back(std::move(row));
+    write_rows(!dirty);
+  }
+  /// Records may have been lost, as the file says.
+  void lose_some() { write_rows(false); }
+  /// What the file says.
+  void read_rows() {
+    auto found = codec::parse_rows(rows);
+    if (!found) return;
+    std::erase_if(found->rows, [](const core::PodRow& row) { return row.uid.empty(); });
+    std::ranges::sort(found->rows, {}, [](const core::PodRow& row) { return row.uid.view(); });
+    tiers.rows = std::move(found->rows);
+    dirty = !found->is_whole || std::ranges::any_of(tiers.rows, &core::PodRow::being_changed);
+    core::sum_up(tiers);
+  }
+
+ private:
+  template <class Is>
+  [[nodiscard]] std::vector<std::string> uids(const Is& is) const {
+    std::vector<std::string> found;
+    for (const core::PodRow& row : tiers.rows)
+      if (is(row)) found.emplace_back(row.uid.view());
+    return found;
+  }
+  void write_rows(bool is_whole) {
+    rows = codec::format_rows_head(is_whole, tiers.rows.size());
+    for (const core::PodRow& row : tiers.rows)
+      rows += codec::format_row(row);
+    read_rows();
+  }
 };
 
 /// The files of such a directory.
@@ -35,9 +99,8 @@ class FakeFiles final : public store::StateFiles {
       : records_(&records), on_change_(std::move(on_change)), state_(state) {}
 
   Result<std::optional<std::string>> read(const std::string& path) override {
-    if (path == store::kMarkName)
-      return records_->dirty ? std::optional<std::string>{""} : std::nullopt;
-    if (path == store::kTiersName) return codec::format_tiers(records_->tiers);
+    if (path == store::kNodeName) return codec::format_node(records_->tiers);
+    if (path == store::kRowsName) return records_->rows;
     if (parent_of(path) == store::kPodsName) {
       const auto found = records_->pods.find(uid_of(path));
       return found == records_->pods.end() ? std::nullopt : std::optional{found->second};
@@ -49,6 +112,16 @@ class FakeFiles final : public store::StateFiles {
   }
   Status write(const std::string& path, std::string_view content) override {
     return change(path, std::string{content});
+  }
+  Result<std::string> read_rows() override { return records_->rows; }
+  Status write_rows(std::size_t offset, std::string_view bytes) override {
+    if (records_->rows.substr(std::min(offset, records_->rows.size()), bytes.size()) == bytes)
+      return {};
+    PODQOS_TRY(on_change_());
+    records_->rows.resize(std::max(records_->rows.size(), offset + bytes.size()));
+    records_->rows.replace(offset, bytes.size(), bytes);
+    records_->read_rows();
+    return {};
   }
   Status remove(const std::string& path) override { return change(path, std::nullopt); }
   Result<std::string> set_aside(const std::string& path) override {
@@ -79,10 +152,12 @@ class FakeFiles final : public store::StateFiles {
   Status change(const std::string& path, std::optional<std::string> content) {
     if (*read(path) == content) return {};
     PODQOS_TRY(on_change_());
-    if (path == store::kMarkName) {
-      records_->dirty = content.has_value();
-    } else if (path == store::kTiersName) {
-      PODQOS_ASSIGN(records_->tiers, codec::parse_tiers(*content));
+    if (path == store::kRowsName) {
+      records_->rows = content.value_or("");
+      records_->read_rows();
+    } else if (path == store::kNodeName) {
+      PODQOS_ASSIGN(records_->tiers, codec::parse_node(*content));
+      records_->read_rows();
     } else if (parent_of(path) == store::kPodsName) {
       records_->pods.erase(uid_of(path));
       if (content) records_->pods.emplace(uid_of(path), std::move(*content));

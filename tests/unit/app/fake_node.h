@@ -203,7 +203,7 @@ class FakeNode {
 
   Result<ReconcileReport> reconcile() {
     Transaction transaction = begin();
-    PODQOS_ASSIGN(auto report, recompute(transaction, Warnings::kLogged, follow_runtime));
+    PODQOS_ASSIGN(auto report, reconcile_in_one(transaction, Warnings::kLogged));
     PODQOS_TRY(transaction.finish());
     std::ranges::copy(transaction.failures(), std::back_inserter(report.failed));
     for (const Refusal& unfinished : transaction.unfinished())

@@ -76,7 +76,7 @@ std::vector<std::string> state_lines(const FakeRecords& before, const FakeRecord
   };
   note("save   ", after.index, before.index);
   note("erase  ", before.index, after.index);
-  if (before.tiers != after.tiers) out.emplace_back("save   tiers");
+  if (before.tiers != after.tiers) out.emplace_back("save   node");
   return out;
 }
 
@@ -123,7 +123,12 @@ const std::vector<Damage>& damages() {
          node.records.index.push_back({.name = store::index_name("gone"), .uid = "a"});
        }},
       {"StateLost", [](FakeNode& node) { node.records = {}; }},
-      {"SumsWrong", [](FakeNode& node) { node.records.tiers.sums.burstable.cpu = MilliCpu{5}; }},
+      {"RowWrong",
+       [](FakeNode& node) {
+         core::PodRow row = node.records.tiers.rows.front();
+         row.counted_cpu = MilliCpu{5};
+         node.records.put(row);
+       }},
       {"RecordLostAndPodEnded",
        [](FakeNode& node) {
          node.tree.end(kDatabase.init);

@@ -35,6 +35,7 @@ core::PodRecord pod(std::string uid, std::string cgroup, core::QosClass qos_clas
 
 void put(FakeRecords& state, const core::PodRecord& record) {
   state.pods.emplace(record.pod.uid, codec::format_pod_record(record));
+  state.put(core::row_of(record));
 }
 
 /// Of what a kubelet's pod requests nothing counts in podqos's tiers.
@@ -60,7 +61,7 @@ TEST(NodeFigures, CountsByClassAndOwner) {
   released.released_at = BootSeconds{7};
   put(state, released);
   state.pods.emplace("e", "{");
-  state.dirty = true;
+  state.lose_some();
   const auto figures = figures_of(state);
   if (!figures) GTEST_SKIP() << figures.error().message;
   EXPECT_EQ(figures->own.burstable,
@@ -146,8 +147,9 @@ TEST_F(NodeFiguresLive, ReadsTheTiersOfPodqosAndOfAKubelet) {
   make(own_ + "/theirs/kubepods/burstable");
   FakeRecords state;
   state.tiers.trees = {{.kubepods = own_ + "/kubepods"}};
-  state.tiers.sums.guaranteed = {.pods = 1, .cpu = {}, .memory = Bytes{1LL << 30}};
-  state.tiers.trees[0].sums = state.tiers.sums;
+  auto reserving = pod("g", own_ + "/kubepods/podg", core::QosClass::kGuaranteed);
+  reserving.counted_request.memory = Bytes{1LL << 30};
+  put(state, reserving);
   put(state,
       of_kubelet(pod("x", own_ + "/theirs/kubepods/burstable/podx", core::QosClass::kBurstable)));
   core::Settings settings;

@@ -296,17 +296,18 @@ TEST(Overcommitment, CountsByTheNodeAsItIs) {
   EXPECT_EQ(node.records.tiers.sums.burstable.cpu, MilliCpu{3000});
 }
 
-/// Its record cannot be read when all is counted anew, and can be when it ends.
-TEST(Sums, LoseNothingToAPodThatTheyLack) {
+/// Its record cannot be read when all is compared, and can be when it ends: what is known of it
+/// counts on.
+TEST(Sums, KeepAPodWhoseRecordCannotBeRead) {
   FakeNode node{core::CgroupVersion::kV2};
   node.run(requesting("a", "cpu=2"), Pid{10});
   node.run(requesting("unreadable", "cpu=2"), Pid{11});
   const std::string text = node.records.pods.at("unreadable");
   std::string& stored = node.records.pods.at("unreadable");
   stored.replace(stored.find("\"version\":1"), 11, "\"version\":2");
-  node.records.dirty = true;
+  node.records.lose_some();
   node.run(requesting("c", "cpu=1"), Pid{12});
-  EXPECT_EQ(node.records.tiers.sums.burstable.cpu, MilliCpu{3000});
+  EXPECT_EQ(node.records.tiers.sums.burstable.cpu, MilliCpu{5000});
   stored = text;
   node.stop({.id = "unreadable", .uid = "unreadable"}, Pid{11});
   EXPECT_FALSE(node.records.pods.contains("unreadable"));

@@ -86,7 +86,7 @@ class OneFailure : public TestWithParam<std::tuple<core::CgroupVersion, core::Dr
     node->records.pods.erase("c");
     node->records.pods.erase("f");
     node->records.index.push_back({.name = store::index_name("ghost"), .uid = "g"});
-    node->records.dirty = true;
+    node->records.lose_some();
     const truth::Paths& paths = paths_of(*node);
     for (const std::string& path : {paths.root, paths.burstable, paths.besteffort,
                                     pod_cgroup_of(*node, kWeb), pod_cgroup_of(*node, kBatch)})
@@ -215,7 +215,7 @@ TEST_P(OneFailure, OfAVersionLeavesAllElseToAReconciliation) {
   std::string& text = node->records.pods.at("a");
   text.replace(text.find("\"version\":1"), 11, "\"version\":2");
   const std::string newer = text;
-  const core::TiersRecord tiers = node->records.tiers;
+  const core::NodeState tiers = node->records.tiers;
   for (const std::string& path : {paths_of(*node).burstable, pod_cgroup_of(*node, kBatch)})
     node->tree.cgroups.at(path).files.at(node->share_file()) = "77";
   for (const int run : {1, 2}) {

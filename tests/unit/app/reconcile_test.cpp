@@ -59,9 +59,9 @@ TEST_F(Reconcile, LeavesAPodWhoseProcessesEndLaterToTheNextEvent) {
   node_.tree.end(Pid{10});
   ASSERT_TRUE(node_.reconcile());
   ASSERT_THAT(node_.records.pods, Contains(Key("a")));
-  ASSERT_THAT(node_.records.tiers.revisits, ElementsAre(Field(&core::Revisit::uid, "a")));
+  ASSERT_THAT(node_.records.due(), ElementsAre("a"));
   node_.tree.end(Pid{12});
-  node_.records.tiers.revisits.front().until = BootSeconds{0};
+  node_.records.come_due();
   node_.stop(kBatchContainer, Pid{11});
   EXPECT_THAT(node_.records.pods, IsEmpty());
 }
@@ -246,8 +246,8 @@ TEST_P(RuntimeUpdate, SharesThatAreNotSetAreNoUpdate) {
 
 TEST_P(RuntimeUpdate, ARecoveryReadsNoContainer) {
   node_.update(Pid{10}, resources(256 * kMi, 75'000, 1024));
+  ASSERT_TRUE(node_.begin().begin("a"));  // and is interrupted
   Transaction transaction = node_.begin();
-  ASSERT_TRUE(transaction.store().begin());
   ASSERT_TRUE(recover(transaction));
   ASSERT_TRUE(transaction.finish());
   expect_unchanged();

@@ -138,8 +138,8 @@ inline void expect_records(const FakeNode& node, const Truth& truth) {
   for (const auto qos_class :
        {core::QosClass::kGuaranteed, core::QosClass::kBurstable, core::QosClass::kBestEffort})
     EXPECT_EQ(node.records.tiers.sums.of(qos_class), truth.sums.of(qos_class));
-  EXPECT_TRUE(node.records.tiers.pending.empty());
-  EXPECT_TRUE(node.records.tiers.revisits.empty());
+  EXPECT_TRUE(node.records.pending().empty());
+  EXPECT_TRUE(node.records.due().empty());
 }
 
 /// Whatever has happened before: records, tiers, cgroups, units and values are those of the

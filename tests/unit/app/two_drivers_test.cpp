@@ -173,7 +173,7 @@ TEST_P(TwoDrivers, AFirstPodThatSystemdDoesNotMakeLeavesNothing) {
   node_.refuses = silent_after(0);
   node_.driver = core::Driver::kSystemd;
   EXPECT_FALSE(node_.admit(kLogElsewhere));
-  core::TiersRecord nothing;
+  core::NodeState nothing;
   nothing.settings = node_.settings;
   EXPECT_EQ(node_.records.tiers, nothing);
   EXPECT_FALSE(node_.records.dirty);

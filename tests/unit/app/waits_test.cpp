@@ -65,7 +65,7 @@ class Waits : public ::testing::Test {
       ASSERT_TRUE(node_.admit(numbered(number), Pid{2000 + number}));
     for (int number = 0; number < count; ++number)
       node_.tree.end(Pid{2000 + number});
-    ASSERT_EQ(node_.records.tiers.pending.size(), static_cast<std::size_t>(count));
+    ASSERT_EQ(node_.records.pending().size(), static_cast<std::size_t>(count));
   }
 
   /// Other pods come, each of which looks for few creators.
@@ -135,17 +135,17 @@ TEST_F(Waits, AnEndIsFollowedUpUntilItsOwnPodHasGone) {
 TEST_F(Waits, AnEventExpiresFewOfManyAndComesToAll) {
   leave_pending(100);
   run_others(1);
-  EXPECT_EQ(node_.records.tiers.pending.size(), 96U);
+  EXPECT_EQ(node_.records.pending().size(), 96U);
   run_others(24);
-  EXPECT_THAT(node_.records.tiers.pending, IsEmpty());
+  EXPECT_THAT(node_.records.pending(), IsEmpty());
 }
 
 TEST_F(Waits, LivingCreatorsHideNoneThatHasGone) {
   leave_pending(100);
   for (int number = 0; number < 99; ++number)
     node_.tree.start(Pid{2000 + number}, "/");
-  run_others(7);
-  EXPECT_EQ(node_.records.tiers.pending.size(), 99U);
+  run_others(60);
+  EXPECT_EQ(node_.records.pending().size(), 99U);
   EXPECT_THAT(node_.records.pods, Not(Contains(Key("n99"))));
 }
 
@@ -169,7 +169,7 @@ TEST(WaitsOnV1, AConfirmationCompletesItsOwnPod) {
   node.tree.end(Pid{99});
   ASSERT_TRUE(node.confirm(second, Pid{11}));
   EXPECT_EQ(node.file(pod, "cpu.cfs_quota_us"), "70000");
-  EXPECT_THAT(node.records.tiers.revisits, IsEmpty());
+  EXPECT_THAT(node.records.due(), IsEmpty());
 }
 
 TEST(StartTimeLimit, FollowsTheLocksDeadlineWithinWhatRuntimesWait) {
@@ -196,8 +196,8 @@ class NestedCgroups : public ::testing::Test {
   }
   /// Time passes, and another container comes and goes.
   void next_event() {
-    for (core::Revisit& entry : node_.records.tiers.revisits)
-      entry.until = BootSeconds{0};
+    ++node_.settings.release_delay_seconds;  // so that what is tried again comes later
+    node_.records.come_due();
     node_.run(kBatchContainer, Pid{99});
     node_.stop(kBatchContainer, Pid{99});
   }

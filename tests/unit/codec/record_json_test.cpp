@@ -97,21 +97,21 @@ TEST(FormatPodRecord, KeepsWhatBacksTheClaims) {
   EXPECT_THAT(format_pod_record(record), HasSubstr(R"("sandbox":false,"backedMemoryBytes":0})"));
 }
 
-TEST(FormatTiers, KeepsTheFormulaOfTheRuntime) {
-  EXPECT_THAT(format_tiers({}), Not(HasSubstr("weightFormula")));
+TEST(FormatNode, KeepsTheFormulaOfTheRuntime) {
+  EXPECT_THAT(format_node({}), Not(HasSubstr("weightFormula")));
   for (const auto& [formula, word] : {std::pair{core::WeightFormula::kLog, "log"},
                                       std::pair{core::WeightFormula::kLinear, "linear"}}) {
-    core::TiersRecord record;
+    core::NodeState record;
     record.weight_formula = formula;
-    EXPECT_THAT(format_tiers(record), HasSubstr(cat(R"("weightFormula":")", word, "\"")));
-    EXPECT_EQ(*parse_tiers(format_tiers(record)), record);
+    EXPECT_THAT(format_node(record), HasSubstr(cat(R"("weightFormula":")", word, "\"")));
+    EXPECT_EQ(*parse_node(format_node(record)), record);
   }
 }
 
-TEST(ParseTiers, RefusesAFormulaThatItDoesNotKnow) {
-  std::string text = format_tiers({});
+TEST(ParseNode, RefusesAFormulaThatItDoesNotKnow) {
+  std::string text = format_node({});
   text.insert(text.size() - 1, R"(,"weightFormula":"cubic")");
-  const auto parsed = parse_tiers(text);
+  const auto parsed = parse_node(text);
   ASSERT_FALSE(parsed);
   EXPECT_EQ(parsed.error().code, ErrorCode::kCorrupt);
   EXPECT_THAT(parsed.error().message, HasSubstr("\"cubic\": unknown value"));
@@ -228,26 +228,18 @@ class Random {
   void set(core::PodRecord& out) {
     auto& [pod, complete, sums, qos_class, class_source, taken_back, uid_source, kubelets_own,
            cpu_burst, cpu_idle, sandbox_id, pod_id, engine, cgroup, capped, counted, containers,
-           released_at, oom_look, oom_kills] = out;
+           released_at, due, oom_look, oom_kills] = out;
     fill(pod, complete, sums, qos_class, class_source, taken_back, uid_source, kubelets_own,
          cpu_burst, cpu_idle, sandbox_id, pod_id, engine, cgroup, capped, counted, containers,
-         released_at, oom_look, oom_kills);
-  }
-  void set(core::PendingEntry& out) {
-    auto& [uid, id, bundle, pid, start_time, since] = out;
-    fill(uid, id, bundle, pid, start_time, since);
-  }
-  void set(core::Revisit& out) {
-    auto& [uid, until, cgroup] = out;
-    fill(uid, until, cgroup);
+         released_at, due, oom_look, oom_kills);
   }
   void set(core::TreeRecord& out) {
-    auto& [kubepods, top, sums, reserves] = out;
-    fill(kubepods, top, sums, reserves);
+    auto& [kubepods, top, sums, reserves, unfinished] = out;
+    fill(kubepods, top, reserves, unfinished);
   }
-  void set(core::TiersRecord& out) {
-    auto& [sums, pending, revisits, uncounted, trees, formula, eviction, oom_look, settings] = out;
-    fill(sums, pending, revisits, uncounted, trees, formula, eviction, oom_look, settings);
+  void set(core::NodeState& out) {
+    auto& [sums, rows, trees, formula, eviction, oom_look, settings] = out;
+    fill(trees, formula, eviction, oom_look, settings);
   }
   void set(core::Settings& out) {
     out.enabled = engine_() % 2 == 0;
@@ -271,7 +263,7 @@ TEST(RecordProperty, EveryFieldSurvives) {
   for (unsigned seed = 1; seed <= kRuns; ++seed) {
     SCOPED_TRACE(cat("seed ", seed));
     core::PodRecord record;
-    core::TiersRecord tiers;
+    core::NodeState tiers;
     Random{seed}.fill(record, tiers);
     const std::string text = format_pod_record(record);
     const auto parsed = parse_pod_record(text);
@@ -279,7 +271,7 @@ TEST(RecordProperty, EveryFieldSurvives) {
     ASSERT_EQ(*parsed, record) << text;
     ASSERT_EQ(format_pod_record(*parsed), text);
 
-    ASSERT_EQ(*parse_tiers(format_tiers(tiers)), tiers);
+    ASSERT_EQ(*parse_node(format_node(tiers)), tiers);
   }
 }
 
@@ -368,9 +360,9 @@ TEST(ParsePodRecord, PassesOverMembersThatItDoesNotKnow) {
   EXPECT_EQ(parse_pod_record(text), record);
 }
 
-TEST(ParseTiers, RefusesRepeatedMembers) {
-  EXPECT_FALSE(parse_tiers(R"({"version":1,"pending":[],"pending":[]})"));
-  EXPECT_FALSE(parse_tiers(R"({"version":1,"revisits":["a"]})"));
+TEST(ParseNode, RefusesRepeatedMembers) {
+  EXPECT_FALSE(parse_node(R"({"version":1,"trees":[],"trees":[]})"));
+  EXPECT_FALSE(parse_node(R"({"version":1,"trees":["a"]})"));
 }
 
 }  // namespace

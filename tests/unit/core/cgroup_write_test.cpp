@@ -299,7 +299,7 @@ class RootLimits : public ::testing::Test {
 
   Settings settings_;
   NodeCapacity capacity_{.memory = Bytes{10 * kGi}, .cpu = MilliCpu{4000}, .pids = 32'768};
-  TiersRecord tiers_;
+  NodeState tiers_;
 };
 
 TEST_F(RootLimits, AreWhatIsAllocatableLessWhatOthersRequest) {

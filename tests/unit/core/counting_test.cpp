@@ -1,29 +1,26 @@
 #include "common/core/pods/counting.h"
 
 #include <cstdint>
-#include <optional>
+#include <utility>
+#include <vector>
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace podqos::core {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
-
 constexpr const char* kRoot = "/podqos/kubepods";
 constexpr const char* kRootSlice = "/podqos.slice/podqos-kubepods.slice";
 
 /// A node with a tree for each driver.
-TiersRecord both_trees() {
-  TiersRecord tiers;
+NodeState both_trees() {
+  NodeState tiers;
   tiers.trees = {{.kubepods = kRoot}, {.kubepods = kRootSlice}};
   return tiers;
 }
 
 TEST(FindTree, IsTheOneAboveTheCgroup) {
-  TiersRecord tiers = both_trees();
+  NodeState tiers = both_trees();
   EXPECT_EQ(find_tree(tiers, "/podqos/kubepods/burstable/pod42/c1"), &tiers.trees[0]);
   EXPECT_EQ(find_tree(tiers, "/podqos.slice/podqos-kubepods.slice/podqos-kubepods-pod42.slice"),
             &tiers.trees[1]);
@@ -33,28 +30,23 @@ TEST(FindTree, IsTheOneAboveTheCgroup) {
   EXPECT_EQ(tree_at(tiers, "/podqos"), nullptr);
 }
 
-TEST(HasPods, ThoseOfTheTreeCountNotThoseOfTheOther) {
-  TiersRecord tiers = both_trees();
-  tiers.trees[0].sums.besteffort.pods = 1;
-  EXPECT_TRUE(has_pods(tiers, tiers.trees[0]));
-  EXPECT_FALSE(has_pods(tiers, tiers.trees[1]));
-  EXPECT_EQ(tree_in_use(tiers, Driver::kCgroupfs), &tiers.trees[0]);
-  EXPECT_EQ(tree_in_use(tiers, Driver::kSystemd), nullptr);
+PodRow in_tree(const char* kubepods) {
+  return {.uid = "42", .tree = tree_key(kubepods)};
 }
 
-TEST(HasPods, APodToRevisitUsesItsTreeToo) {
-  TiersRecord tiers = both_trees();
-  tiers.revisits = {{.uid = "42",
-                     .until = BootSeconds{9},
-                     .cgroup = "/podqos.slice/podqos-kubepods.slice/podqos-kubepods-pod42.slice"}};
-  EXPECT_FALSE(has_pods(tiers, tiers.trees[0]));
-  EXPECT_TRUE(has_pods(tiers, tiers.trees[1]));
+TEST(HasPods, ThoseOfTheTreeCountNotThoseOfTheOther) {
+  NodeState state = both_trees();
+  state.rows = {in_tree(kRoot)};  // released, or not
+  EXPECT_TRUE(has_pods(state, state.trees[0]));
+  EXPECT_FALSE(has_pods(state, state.trees[1]));
+  EXPECT_EQ(tree_in_use(state, Driver::kCgroupfs), &state.trees[0]);
+  EXPECT_EQ(tree_in_use(state, Driver::kSystemd), nullptr);
 }
 
 TEST(HasPods, AKubeletsPodUsesNone) {
-  TiersRecord tiers = both_trees();
-  tiers.sums.kubelets.pods = 1;
-  EXPECT_FALSE(has_pods(tiers, tiers.trees[0]));
+  NodeState state = both_trees();
+  state.rows = {{.uid = "42", .kubelets_own = 1, .counts = 1}};
+  EXPECT_FALSE(has_pods(state, state.trees[0]));
 }
 
 TEST(RootOfPod, IsAboveTheTier) {
@@ -69,166 +61,114 @@ TierSum sum(std::int64_t pods, std::int64_t milli_cpu, std::int64_t bytes) {
   return {.pods = pods, .cpu = MilliCpu{milli_cpu}, .memory = Bytes{bytes}};
 }
 
-TierSums of_burstable(TierSum burstable) {
-  TierSums sums;
-  sums.burstable = burstable;
-  sums.requested.pods = burstable.pods;
-  return sums;
-}
-
-/// Pod 42, whose requests count with this much.
-PodRecord counted(QosClass qos_class, std::int64_t milli_cpu, std::int64_t bytes) {
+/// Burstable pod 42 in the tree of cgroupfs, which requests 2 CPUs and 900 bytes, of which 1 CPU
+/// counts.
+PodRecord pod42() {
   PodRecord record;
   record.pod.uid = "42";
-  record.qos_class = qos_class;
-  record.counted_request = sum(1, milli_cpu, bytes);
+  record.qos_class = QosClass::kBurstable;
+  record.cgroup = "/podqos/kubepods/burstable/pod42";
+  record.capped_request = sum(1, 2000, 900);
+  record.counted_request = sum(1, 1000, 900);
   return record;
 }
 
-ContainerRecord recorded(ContainerState state) {
+ContainerRecord recorded(ContainerState state, std::int64_t pid) {
   ContainerRecord out;
   out.id = "c1";
-  out.bundle = "/b";
   out.state = state;
-  out.pid = Pid{7};
+  out.pid = Pid{pid};
   out.start_time = StartTime{70};
   return out;
 }
 
-TiersRecord with_burstable(TierSum burstable) {
-  TiersRecord tiers;
-  tiers.sums = of_burstable(burstable);
-  return tiers;
+TEST(RowOf, HasWhatOthersNeedOfAPod) {
+  PodRecord record = pod42();
+  const PodRow plain{.uid = "42",
+                     .tree = tree_key(kRoot),
+                     .requested_cpu = MilliCpu{2000},
+                     .requested_memory = Bytes{900},
+                     .counted_cpu = MilliCpu{1000},
+                     .counted_memory = Bytes{900},
+                     .qos_class = QosClass::kBurstable,
+                     .counts = 1};
+  EXPECT_EQ(row_of(record), plain);
+  record.released_at = BootSeconds{5};
+  record.due = BootSeconds{9};
+  PodRow released = plain;
+  released.counts = 0;
+  released.due = BootSeconds{9};
+  EXPECT_EQ(row_of(record), released);
 }
 
-TEST(AddPod, CountsInItsTierAndGoesAgain) {
-  const PodRecord record = counted(QosClass::kBurstable, 1000, 900);
-  TiersRecord tiers = with_burstable(sum(2, 10, 20));
-  add_pod(tiers, record);
-  EXPECT_EQ(tiers.sums, of_burstable(sum(3, 1010, 920)));
-  remove_pod(tiers, record);
-  EXPECT_EQ(tiers.sums, of_burstable(sum(2, 10, 20)));
+TEST(RowOf, HasTheCreatorOfAPendingContainer) {
+  PodRecord record = pod42();
+  record.containers = {recorded(ContainerState::kLive, 7), recorded(ContainerState::kPending, 8),
+                       recorded(ContainerState::kPending, 9)};
+  record.containers[1].pending_since = BootSeconds{3};
+  const PodRow row = row_of(record);
+  EXPECT_EQ(row.is_pending, 1);
+  EXPECT_EQ(row.creator, (Process{.pid = Pid{8}, .start_time = StartTime{70}}));
+  EXPECT_EQ(row.pending_since, BootSeconds{3});
 }
 
-TEST(AddPod, CountsAKubeletsPodsByThemselvesAndInNoTree) {
-  PodRecord record = counted(QosClass::kBurstable, 1000, 900);
-  record.cgroup = "/podqos/kubepods/burstable/pod1";
+TEST(RowOf, AKubeletsPodIsInNoTree) {
+  PodRecord record = pod42();
   record.kubelets_own = true;
-  TiersRecord tiers = both_trees();
-  add_pod(tiers, record);
-  EXPECT_EQ(tiers.sums.kubelets, sum(1, 1000, 900));
-  EXPECT_EQ(tiers.sums.burstable, TierSum{});
-  // Sums never go below zero.
-  remove_pod(tiers, record);
-  remove_pod(tiers, record);
-  EXPECT_EQ(tiers, both_trees());
+  EXPECT_EQ(row_of(record).tree, 0U);
 }
 
-/// Whatever of it counts. BestEffort pods request nothing, and a kubelet's are counted by
-/// themselves.
-TEST(AddPod, SumsUpWhatIsRequested) {
-  PodRecord record = counted(QosClass::kGuaranteed, 1000, 0);
-  record.capped_request = sum(1, 2000, 900);
-  TiersRecord tiers;
-  add_pod(tiers, record);
-  record.qos_class = QosClass::kBurstable;
-  add_pod(tiers, record);
-  EXPECT_EQ(tiers.sums.requested, sum(2, 4000, 1800));
-  EXPECT_EQ(tiers.sums.guaranteed, sum(1, 1000, 0));
-  remove_pod(tiers, record);
-  record.kubelets_own = true;
-  add_pod(tiers, record);
-  EXPECT_EQ(tiers.sums.requested, sum(1, 2000, 900));
-  record.kubelets_own = false;
+/// BestEffort pods request nothing, whatever overhead they have.
+TEST(RowOf, ABestEffortPodRequestsNothing) {
+  PodRecord record = pod42();
   record.qos_class = QosClass::kBestEffort;
-  add_pod(tiers, record);
-  EXPECT_EQ(tiers.sums.requested, sum(2, 2000, 900));
+  EXPECT_EQ(row_of(record).requested_cpu, MilliCpu{0});
+  EXPECT_EQ(row_of(record).requested_memory, Bytes{0});
+}
+
+NodeState with_rows(std::vector<PodRow> rows) {
+  NodeState state = both_trees();
+  state.rows = std::move(rows);
+  sum_up(state);
+  return state;
+}
+
+TEST(SumUp, CountsByClassAndTree) {
+  PodRow burstable = row_of(pod42());
+  PodRow guaranteed = burstable;
+  guaranteed.qos_class = QosClass::kGuaranteed;
+  guaranteed.tree = tree_key(kRootSlice);
+  PodRow kubelets = burstable;
+  kubelets.kubelets_own = 1;
+  kubelets.tree = 0;
+  PodRow released = burstable;
+  released.counts = 0;
+  const NodeState state = with_rows({burstable, guaranteed, burstable, kubelets, released});
+  EXPECT_EQ(state.sums.burstable, sum(2, 2000, 1800));
+  EXPECT_EQ(state.sums.guaranteed, sum(1, 1000, 900));
+  EXPECT_EQ(state.sums.kubelets, sum(1, 1000, 900));
+  EXPECT_EQ(state.sums.requested, sum(3, 6000, 2700));
+  EXPECT_EQ(state.trees[0].sums.burstable, sum(2, 2000, 1800));
+  EXPECT_EQ(state.trees[0].sums.guaranteed, TierSum{});
+  EXPECT_EQ(state.trees[1].sums.guaranteed, sum(1, 1000, 900));
+  EXPECT_EQ(state.trees[1].sums.requested, sum(1, 2000, 900));
+}
+
+/// Nor do damaged rows break anything.
+TEST(SumUp, DoesNotOverflow) {
+  PodRow large = row_of(pod42());
+  large.counted_cpu = MilliCpu{kInt64Max};
+  large.qos_class = static_cast<QosClass>(200);
+  const NodeState state = with_rows({large, large});
+  EXPECT_EQ(state.sums.besteffort, sum(2, kInt64Max, 1800));
 }
 
 TEST(SumsBeside, LeavesThePodOut) {
-  const TiersRecord tiers = with_burstable(sum(3, 1010, 920));
-  EXPECT_EQ(sums_beside(tiers, counted(QosClass::kBurstable, 1000, 900)),
-            of_burstable(sum(2, 10, 20)));
-  EXPECT_EQ(sums_beside(tiers, std::nullopt), tiers.sums);
-  // It has left them.
-  PodRecord released = counted(QosClass::kBurstable, 1000, 900);
-  released.released_at = BootSeconds{5};
-  EXPECT_EQ(sums_beside(tiers, released), tiers.sums);
-}
-
-TEST(RemovePod, TakesNothingFromSumsThatLackThePod) {
-  TiersRecord tiers = with_burstable(sum(2, 1000, 900));
-  tiers.uncounted = {"41", "42"};
-  const PodRecord record = counted(QosClass::kBurstable, 500, 80);
-  EXPECT_EQ(sums_beside(tiers, record), tiers.sums);
-  remove_pod(tiers, record);
-  EXPECT_EQ(tiers.sums, of_burstable(sum(2, 1000, 900)));
-  add_pod(tiers, record);
-  remove_pod(tiers, record);
-  EXPECT_EQ(tiers.sums, of_burstable(sum(2, 1000, 900)));
-  EXPECT_THAT(tiers.uncounted, ElementsAre("41"));
-}
-
-TEST(CountPod, ReplacesThePodAndForgetsItsRevisit) {
-  TiersRecord tiers = with_burstable(sum(3, 1010, 920));
-  note_revisit(tiers, {.uid = "42", .until = BootSeconds{9}});
-  note_revisit(tiers, {.uid = "43", .until = BootSeconds{9}});
-  count_pod(tiers, counted(QosClass::kBurstable, 500, 80),
-            counted(QosClass::kBurstable, 1000, 900));
-  EXPECT_EQ(tiers.sums, of_burstable(sum(3, 510, 100)));
-  EXPECT_THAT(tiers.revisits, ElementsAre(Revisit{.uid = "43", .until = BootSeconds{9}}));
-}
-
-// The node's sums are those of all trees; a kubelet's pods are in none.
-TEST(CountPod, CountsInTheTreeOfThePodsCgroup) {
-  TiersRecord tiers = both_trees();
-  PodRecord record = counted(QosClass::kBurstable, 1000, 900);
-  record.cgroup =
-      "/podqos.slice/podqos-kubepods.slice/podqos-kubepods-burstable.slice/"
-      "podqos-kubepods-burstable-pod42.slice";
-  count_pod(tiers, record, std::nullopt);
-  EXPECT_EQ(tiers.sums, of_burstable(sum(1, 1000, 900)));
-  EXPECT_EQ(tiers.trees[0].sums, TierSums{});
-  EXPECT_EQ(tiers.trees[1].sums, of_burstable(sum(1, 1000, 900)));
-  remove_pod(tiers, record);
-  EXPECT_EQ(tiers.sums, of_burstable({}));
-  EXPECT_EQ(tiers.trees[1].sums, of_burstable({}));
-  record.kubelets_own = true;
-  count_pod(tiers, record, std::nullopt);
-  EXPECT_EQ(tiers.sums.kubelets, sum(1, 1000, 900));
-  EXPECT_EQ(tiers.trees[1].sums, of_burstable({}));
-}
-
-TEST(NotePending, ListsAContainerUntilItIsLive) {
-  TiersRecord tiers;
-  const PodRecord record = counted(QosClass::kBurstable, 1000, 900);
-  const PendingEntry entry{
-      .uid = "42", .id = "c1", .bundle = "/b", .pid = Pid{7}, .start_time = StartTime{70}};
-  note_pending(tiers, record, recorded(ContainerState::kPending));
-  note_pending(tiers, record, recorded(ContainerState::kPending));
-  EXPECT_THAT(tiers.pending, ElementsAre(entry));
-  note_pending(tiers, record, recorded(ContainerState::kLive));
-  EXPECT_THAT(tiers.pending, IsEmpty());
-}
-
-TEST(ForgetPending, KeepsAContainerOfAnotherBundleOrPod) {
-  TiersRecord tiers;
-  const PodRecord record = counted(QosClass::kBurstable, 1000, 900);
-  note_pending(tiers, record, recorded(ContainerState::kPending));
-  forget_pending(tiers, "42", {.id = "c1", .bundle = "/other"});
-  forget_pending(tiers, "43", {.id = "c1", .bundle = "/b"});
-  EXPECT_EQ(tiers.pending.size(), 1U);
-  forget_pending(tiers, "42", {.id = "c1", .bundle = "/b"});
-  EXPECT_THAT(tiers.pending, IsEmpty());
-}
-
-TEST(NoteRevisit, ChangesTheTimeOfOneThatIsNoted) {
-  TiersRecord tiers;
-  note_revisit(tiers, {.uid = "42", .until = BootSeconds{9}});
-  note_revisit(tiers, {.uid = "42", .until = BootSeconds{12}});
-  EXPECT_THAT(tiers.revisits, ElementsAre(Revisit{.uid = "42", .until = BootSeconds{12}}));
-  forget_revisit(tiers, "42");
-  EXPECT_THAT(tiers.revisits, IsEmpty());
+  PodRow other = row_of(pod42());
+  other.uid = "43";
+  const NodeState state = with_rows({row_of(pod42()), other});
+  EXPECT_EQ(sums_beside(state, "42").burstable, sum(1, 1000, 900));
+  EXPECT_EQ(sums_beside(state, "44"), state.sums);
 }
 
 }  // namespace

@@ -83,10 +83,7 @@ TEST(RemoveContainer, LeavesNothingOfAnotherThatHasNotStarted) {
 
 class DecideDeparture : public ::testing::Test {
  protected:
-  DecideDeparture() {
-    tiers_.sums.burstable = kBefore;
-    settings_.release_delay_seconds = 30;
-  }
+  DecideDeparture() { settings_.release_delay_seconds = 30; }
 
   Departure decide(const PodRecord& record) {
     charge_was_read_ = false;
@@ -102,11 +99,9 @@ class DecideDeparture : public ::testing::Test {
                                      .capacity = capacity_,
                                      .now = BootSeconds{1000},
                                      .released_for = released_for_};
-    return decide_departure(record, tiers_, snapshot, settings_);
+    return decide_departure(record, snapshot, settings_);
   }
 
-  static constexpr TierSum kBefore{.pods = 2, .cpu = MilliCpu{300}, .memory = Bytes{100 * kMi}};
-  TiersRecord tiers_;
   NodeCapacity capacity_{.memory = Bytes{1024 * kMi}, .cpu = MilliCpu{4000}};
   Settings settings_;
   bool due_ = false;
@@ -123,7 +118,6 @@ TEST_F(DecideDeparture, APodWithALivingContainerStays) {
   const auto departure = decide(counted_pod());
   EXPECT_EQ(departure.outcome, PodOutcome::kStays);
   EXPECT_EQ(departure.record, counted_pod());
-  EXPECT_EQ(tiers_.sums.burstable, kBefore);
   EXPECT_EQ(departure.message, "");
   EXPECT_FALSE(charge_was_read_);
 }
@@ -136,30 +130,30 @@ TEST_F(DecideDeparture, RequestsThatNothingBacksAnyMoreAreReturned) {
   const auto departure = decide(record);
   EXPECT_EQ(departure.outcome, PodOutcome::kStays);
   EXPECT_EQ(departure.record.counted_request.memory, Bytes{16 * kMi});
-  EXPECT_EQ(tiers_.sums.burstable,
-            (TierSum{.pods = 2, .cpu = MilliCpu{300}, .memory = Bytes{52 * kMi}}));
 }
 
-/// The entry of a pod that is not due yet stays for when it is.
-TEST_F(DecideDeparture, APodWhoseTimeHasComeIsNotRevisitedAnyMore) {
+PodRecord due_at(BootSeconds time) {
+  PodRecord record = counted_pod();
+  record.due = time;
+  return record;
+}
+
+/// One that is not due yet stays so.
+TEST_F(DecideDeparture, APodWhoseTimeHasComeIsNoLongerDue) {
   has_living_ = true;
-  tiers_.revisits = {{.uid = "42", .until = BootSeconds{1010}}};
-  EXPECT_EQ(decide(counted_pod()).outcome, PodOutcome::kStays);
-  EXPECT_THAT(tiers_.revisits, SizeIs(1));
+  const PodRecord record = due_at(BootSeconds{1010});
+  EXPECT_EQ(decide(record).record.due, BootSeconds{1010});
   due_ = true;
-  EXPECT_EQ(decide(counted_pod()).outcome, PodOutcome::kStays);
-  EXPECT_THAT(tiers_.revisits, IsEmpty());
+  EXPECT_EQ(decide(record).record.due, std::nullopt);
 }
 
 TEST_F(DecideDeparture, RefusedValuesAreWrittenAgain) {
   due_ = true;
   has_living_ = true;
   unwritten_ = true;
-  tiers_.revisits = {{.uid = "42", .until = BootSeconds{999}}};
-  const auto departure = decide(counted_pod());
+  const auto departure = decide(due_at(BootSeconds{999}));
   EXPECT_EQ(departure.outcome, PodOutcome::kRewritten);
-  EXPECT_EQ(tiers_.sums.burstable, kBefore);
-  EXPECT_THAT(tiers_.revisits, IsEmpty());
+  EXPECT_EQ(departure.record.due, std::nullopt);
 }
 
 TEST_F(DecideDeparture, AProcessThatOutlivesTheContainersKeepsThePodAndItsRequests) {
@@ -167,41 +161,33 @@ TEST_F(DecideDeparture, AProcessThatOutlivesTheContainersKeepsThePodAndItsReques
   const auto departure = decide(counted_pod());
   EXPECT_EQ(departure.outcome, PodOutcome::kRevisit);
   EXPECT_EQ(departure.record.released_at, std::nullopt);
-  EXPECT_EQ(tiers_.sums.burstable, kBefore);
-  EXPECT_THAT(tiers_.revisits, ElementsAre(Revisit{.uid = "42", .until = BootSeconds{1030}}));
+  EXPECT_EQ(departure.record.due, BootSeconds{1030});
   EXPECT_FALSE(charge_was_read_);
 }
 
-TEST_F(DecideDeparture, RequestsLeaveTheSumsWithTheLastContainer) {
+TEST_F(DecideDeparture, IsReleasedWithTheLastContainer) {
   const auto departure = decide(counted_pod());
   EXPECT_EQ(departure.outcome, PodOutcome::kRemoved);
   EXPECT_EQ(departure.record.released_at, BootSeconds{1000});
-  EXPECT_EQ(tiers_.sums.burstable,
-            (TierSum{.pods = 1, .cpu = MilliCpu{200}, .memory = Bytes{36 * kMi}}));
   EXPECT_EQ(departure.message, "released, Burstable: cpu 100m, memory 64Mi returned to the tiers");
 }
 
-TEST_F(DecideDeparture, AReleasedPodLeavesTheSumsOnce) {
+TEST_F(DecideDeparture, AReleasedPodIsReleasedOnce) {
   PodRecord record = counted_pod();
   record.released_at = BootSeconds{900};
   released_for_ = 100;
   const auto departure = decide(record);
   EXPECT_EQ(departure.outcome, PodOutcome::kRemoved);
   EXPECT_EQ(departure.record, record);
-  EXPECT_EQ(tiers_.sums.burstable, kBefore);
   EXPECT_EQ(departure.message, "");
 }
 
 TEST_F(DecideDeparture, AKubeletsPodEndsWithItsContainers) {
   PodRecord record = counted_pod();
   record.kubelets_own = true;
-  tiers_.sums.kubelets = {.pods = 1, .cpu = MilliCpu{100}, .memory = Bytes{64 * kMi}};
-  tiers_.revisits = {{.uid = "42", .until = BootSeconds{999}}};
   populated_ = true;
   const auto departure = decide(record);
   EXPECT_EQ(departure.outcome, PodOutcome::kForgotten);
-  EXPECT_EQ(tiers_.sums.kubelets, TierSum{});
-  EXPECT_THAT(tiers_.revisits, IsEmpty());
   EXPECT_EQ(departure.message, "a kubelet's pod has ended, Burstable");
   EXPECT_FALSE(charge_was_read_);
 }
@@ -211,7 +197,6 @@ TEST_F(DecideDeparture, TmpfsMemoryKeepsTheCgroupUntilReleaseDelayHasPassed) {
   const auto departure = decide(counted_pod());
   EXPECT_EQ(departure.outcome, PodOutcome::kRevisit);
   EXPECT_EQ(departure.record.released_at, BootSeconds{1000});
-  EXPECT_EQ(tiers_.sums.burstable.pods, 1);
   released_for_ = 29;
   EXPECT_EQ(decide(departure.record).outcome, PodOutcome::kRevisit);
   EXPECT_TRUE(charge_was_read_);
@@ -236,11 +221,9 @@ TEST_F(DecideDeparture, ReleaseDelayAtMostKeepsACgroup) {
     PodRecord record = counted_pod();
     record.released_at = BootSeconds{1001};
     charge_ = ShmemCharge::kSome;
-    decide(record);
-    EXPECT_EQ(tiers_.revisits.at(0).until, BootSeconds{some});
+    EXPECT_EQ(decide(record).record.due, BootSeconds{some});
     charge_ = ShmemCharge::kUncertain;
-    decide(record);
-    EXPECT_EQ(tiers_.revisits.at(0).until, BootSeconds{uncertain});
+    EXPECT_EQ(decide(record).record.due, BootSeconds{uncertain});
     EXPECT_EQ(retry_at(BootSeconds{1000}, settings_), BootSeconds{some});
   }
 }

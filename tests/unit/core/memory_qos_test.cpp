@@ -272,7 +272,7 @@ class MemoryReservation : public ::testing::Test {
   }
 
   Settings settings_;
-  TiersRecord tiers_;
+  NodeState tiers_;
 };
 
 // mm/page_counter.c effective_protection: a child has at most its parent's, so that the burstable

@@ -8,7 +8,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/core/pods/counting.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/pod_text.h"
 
@@ -51,7 +50,6 @@ PodRecord requesting_pod(std::string uid, const char* cpu) {
   record.qos_class = QosClass::kBurstable;
   record.cgroup = kCgroup;
   record.containers = {in_state(ContainerState::kLive)};
-  record.capped_request = record.counted_request = amounts_requested(record);
   return record;
 }
 
@@ -206,37 +204,24 @@ TEST(RemoveEnded, ThePodKeepsWhatHasStartedAtMost) {
 class ReconcilePods : public ::testing::Test {
  protected:
   Reconciliation reconcile(std::vector<ReconciledPod> pods) {
-    return reconcile_pods(std::move(pods), tiers_, report_,
+    return reconcile_pods(std::move(pods), report_,
                           {.now = BootSeconds{1000}, .retry = BootSeconds{1030}});
   }
   [[nodiscard]] static ReconciledPod living(PodRecord record) {
     return {.record = std::move(record), .ended = {}, .populated = false, .strays = {}};
   }
 
-  TiersRecord tiers_;
   ReconcileReport report_;
 };
 
-TEST_F(ReconcilePods, SumsUpWhatLives) {
+TEST_F(ReconcilePods, KeepsWhatLives) {
   const auto decided =
       reconcile({living(requesting_pod("42", "100m")), living(requesting_pod("43", "200m"))});
   EXPECT_THAT(decided.living, ElementsAre(Key("42"), Key("43")));
-  EXPECT_EQ(tiers_.sums.burstable, (TierSum{.pods = 2, .cpu = MilliCpu{300}, .memory = Bytes{0}}));
-  EXPECT_THAT(tiers_.pending, IsEmpty());
   EXPECT_THAT(decided.ended, IsEmpty());
   EXPECT_EQ(report_.pods, 2);
   EXPECT_EQ(report_.containers, 2);
   EXPECT_THAT(report_.changes, IsEmpty());
-}
-
-TEST_F(ReconcilePods, ListsPendingContainers) {
-  PodRecord record = requesting_pod("42", "100m");
-  record.containers = {in_state(ContainerState::kPending)};
-  reconcile({living(record)});
-  EXPECT_THAT(
-      tiers_.pending,
-      ElementsAre(PendingEntry{
-          .uid = "42", .id = "c1", .bundle = "/b", .pid = Pid{7}, .start_time = StartTime{70}}));
 }
 
 TEST_F(ReconcilePods, ReleasesAPodWithoutContainers) {
@@ -246,7 +231,6 @@ TEST_F(ReconcilePods, ReleasesAPodWithoutContainers) {
   pod.ended = {in_state(ContainerState::kLive)};
   const auto decided = reconcile({pod});
   EXPECT_THAT(decided.living, IsEmpty());
-  EXPECT_EQ(tiers_.sums, TierSums{});
   ASSERT_THAT(decided.ended, SizeIs(1));
   EXPECT_EQ(decided.ended.front().released_at, BootSeconds{1000});
   EXPECT_EQ(report_.released, 1);
@@ -270,11 +254,9 @@ TEST_F(ReconcilePods, AProcessInThePodsCgroupKeepsItsRequests) {
   pod.populated = true;
   const auto decided = reconcile({pod});
   EXPECT_THAT(decided.living, ElementsAre(Key("42")));
-  EXPECT_EQ(tiers_.sums.burstable.cpu, MilliCpu{100});
+  EXPECT_EQ(decided.living.at("42").released_at, std::nullopt);
   EXPECT_THAT(report_.warnings, ElementsAre(HasSubstr("its containers have ended")));
-  EXPECT_THAT(
-      tiers_.revisits,
-      ElementsAre(Revisit{.uid = "42", .until = BootSeconds{1030}, .cgroup = pod.record.cgroup}));
+  EXPECT_EQ(decided.living.at("42").due, BootSeconds{1030});
 }
 
 TEST_F(ReconcilePods, AKubeletsPodEndsWithItsContainers) {
@@ -286,15 +268,11 @@ TEST_F(ReconcilePods, AKubeletsPodEndsWithItsContainers) {
   EXPECT_THAT(reconcile({pod}).ended, SizeIs(1));
 }
 
-/// The values of the others are written with the reconciliation.
-TEST_F(ReconcilePods, KeepsRevisitsOfPodsWithoutAContainer) {
-  PodRecord ended = requesting_pod("43", "100m");
-  ended.containers.clear();
-  const Revisit of_ended{.uid = "43", .until = BootSeconds{1}};
-  const Revisit of_living{.uid = "42", .until = BootSeconds{2}};
-  tiers_.revisits = {of_ended, {.uid = "gone", .until = BootSeconds{3}}, of_living};
-  reconcile({living(requesting_pod("42", "100m")), living(ended)});
-  EXPECT_THAT(tiers_.revisits, ElementsAre(of_ended));
+/// Its values are written with the reconciliation.
+TEST_F(ReconcilePods, APodWithAContainerIsNoLongerDue) {
+  PodRecord record = requesting_pod("42", "100m");
+  record.due = BootSeconds{2};
+  EXPECT_EQ(reconcile({living(record)}).living.at("42").due, std::nullopt);
 }
 
 TEST_F(ReconcilePods, TellsOfContainersThatAnotherProgramHasMoved) {

@@ -29,16 +29,17 @@ struct InUse {
   int pods = 0;
 };
 
-TreeRecord tree_of(const InUse& in_use) {
-  TreeRecord tree{.kubepods = in_use.kubepods};
-  tree.sums.burstable.pods = in_use.pods;
-  return tree;
+void add_tree(NodeState& state, const InUse& in_use) {
+  state.trees.push_back({.kubepods = in_use.kubepods});
+  for (int pod = 0; pod < in_use.pods; ++pod)
+    state.rows.push_back(
+        {.uid = std::string_view{std::to_string(pod)}, .tree = tree_key(in_use.kubepods)});
 }
 
-TiersRecord tiers_of(const InUse& in_use) {
-  TiersRecord tiers;
-  if (!in_use.kubepods.empty()) tiers.trees.push_back(tree_of(in_use));
-  return tiers;
+NodeState tiers_of(const InUse& in_use) {
+  NodeState state;
+  if (!in_use.kubepods.empty()) add_tree(state, in_use);
+  return state;
 }
 
 TEST(ChooseRoot, KeepsTheRootInUseWhileItHasPods) {
@@ -68,19 +69,11 @@ TEST(ChooseRoot, KeepsTheRootInUseWhileItHasPods) {
   }
 }
 
-TEST(ChooseRoot, APodToRevisitKeepsTheRootToo) {
-  TiersRecord tiers = tiers_of({.kubepods = "/other/kubepods"});
-  tiers.revisits.push_back(
-      {.uid = "42", .until = BootSeconds{9}, .cgroup = "/other/kubepods/pod42"});
-  const auto chosen = choose_root(tiers, "/podqos", Driver::kCgroupfs);
-  ASSERT_TRUE(chosen) << chosen.error().to_string();
-  EXPECT_EQ(*chosen, "/other/kubepods");
-}
-
 // A stock Debian 13 has Podman and Docker with systemd, and containerd with cgroupfs.
 TEST(ChooseRoot, PodsOfEachDriverHaveATreeOfTheirOwn) {
-  TiersRecord tiers;
-  tiers.trees = {tree_of({kDefaultRoot, 1}), tree_of({kDefaultSlice, 2})};
+  NodeState tiers;
+  add_tree(tiers, {kDefaultRoot, 1});
+  add_tree(tiers, {kDefaultSlice, 2});
   for (const auto& [driver, root] :
        {std::pair{Driver::kCgroupfs, kDefaultRoot}, std::pair{Driver::kSystemd, kDefaultSlice}}) {
     const auto chosen = choose_root(tiers, "/podqos", driver);
@@ -165,7 +158,7 @@ class PlanRoot : public ::testing::Test {
     return plan_root(tiers_, kubepods, missing);
   }
 
-  TiersRecord tiers_;
+  NodeState tiers_;
   std::set<std::string> existing_;
 };
 
@@ -238,11 +231,11 @@ TEST_F(PlanRoot, SlicesAreMadeFromTheOutermostInwards) {
 }
 
 TEST(ForgetRoot, KeepsWhatIsKnownOfPodsAndOtherTrees) {
-  TiersRecord tiers;
+  NodeState tiers;
   tiers.sums.kubelets.pods = 1;
   tiers.weight_formula = WeightFormula::kLog;
   tiers.trees = {tree("/podqos.slice/podqos-kubepods.slice", "/podqos.slice")};
-  const TiersRecord without_root = tiers;
+  const NodeState without_root = tiers;
   tiers.trees.push_back(tree("/podqos/kubepods", "/podqos"));
   forget_root(tiers, "/podqos/kubepods");
   EXPECT_EQ(tiers, without_root);

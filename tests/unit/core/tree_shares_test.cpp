@@ -145,7 +145,7 @@ TEST(TreeShares, DivideTheNodesByRequests) {
       tree.sums.burstable = {.pods = 1, .cpu = MilliCpu{cpu}, .memory = {}};
       return tree;
     };
-    TiersRecord tiers;
+    NodeState tiers;
     tiers.trees = {tree_of("/podqos/kubepods", row.first),
                    tree_of("/podqos.slice/podqos-kubepods.slice", row.second)};
     const NodeCpu node = node_of(1000, row.first + row.second);

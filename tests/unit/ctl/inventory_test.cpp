@@ -68,20 +68,13 @@ class ReadInventory : public ::testing::Test {
                           .pid = Pid{::getpid()},
                           .start_time = StartTime{1},
                           .cgroup = cgroup.empty() ? record.cgroup + "/c1" : cgroup}};
-    core::TiersRecord tiers;
-    tiers.trees = {{.kubepods = kubepods}};
-    tiers.trees[0].sums.besteffort.pods = 1;
-    tiers.sums.besteffort.pods = 1;
-    write(tiers, &record);
+    write(record, {{.kubepods = kubepods}});
   }
-  void write(const core::TiersRecord& tiers, const core::PodRecord* record) const {
+  void write(const core::PodRecord& record, std::vector<core::TreeRecord> trees = {}) const {
     auto store = store::Store::open({.path = settings_.state_dir, .lock_timeout = {}});
     ASSERT_TRUE(store) << store.error().message;
-    ASSERT_TRUE(store->begin());
-    if (record != nullptr) {
-      ASSERT_TRUE(store->put_pod(*record));
-    }
-    store->tiers() = tiers;
+    if (!trees.empty()) store->node().trees = std::move(trees);
+    ASSERT_TRUE(store->put_pod(record));
     ASSERT_TRUE(store->commit());
   }
 
@@ -143,13 +136,15 @@ TEST_F(ReadInventory, SaysWhyAContainerIsOutsideItsPod) {
 /// The kernel's pid_max is 4194304 at most.
 TEST_F(ReadInventory, WarnsOfLimitsThatAddUpToMoreProcessesThanThereAre) {
   settings_.pod_pids_limit = 4'194'304;
-  core::TiersRecord tiers;
-  tiers.sums.besteffort.pods = 2;
-  write(tiers, nullptr);
+  core::PodRecord record;
+  for (const char* uid : {"a", "b"}) {
+    record.pod.uid = uid;
+    write(record);
+  }
   const auto warned = HasSubstr("podPidsLimit 4194304 for each of 2 pods is more than the node's");
-  EXPECT_THAT(warnings(), ElementsAre(warned));
+  EXPECT_THAT(warnings(), Contains(warned));
   settings_.admission.pids = core::AdmissionPolicy::kOff;
-  EXPECT_THAT(warnings(), IsEmpty());
+  EXPECT_THAT(warnings(), Not(Contains(warned)));
 }
 
 /// A machine with the cgroup /pod, for an inventory that only reads.

@@ -79,10 +79,10 @@ TEST_F(ConfigurationTest, TakesWhatOtherProgramsFoundValid) {
   const std::string state = cat(R"("stateDir": ")", temporary_.path("state"), R"(", )");
   write(state + R"("podPidsLimit": 1)");
   auto configuration = load();
-  core::TiersRecord tiers;
+  core::NodeState tiers;
   tiers.settings = configuration.settings();
   tiers.settings->pod_pids_limit = 2;
-  temporary_.write("state/tiers.json", codec::format_tiers(tiers));
+  temporary_.write("state/node.json", codec::format_node(tiers));
   write(state + R"("podPidsLimit": "three")");
   configuration.follow();
   EXPECT_EQ(configuration.settings().pod_pids_limit, 2);

@@ -339,12 +339,11 @@ class PluginAtCrio : public PluginTest {
     ASSERT_TRUE(placed) << placed.error().message;
   }
   /// One pod that requests 100m, as kSmall says, and so many bytes.
-  void expect_counted_once(std::string_view memory) {
-    EXPECT_THAT(
-        temporary().read("state/tiers.json"),
-        HasSubstr(cat(R"("guaranteed":{"pods":0,"cpuMilli":0,"memoryBytes":0},)"
-                      R"("burstable":{"pods":1,"cpuMilli":100,"memoryBytes":)",
-                      memory, R"(},"besteffort":{"pods":0,"cpuMilli":0,"memoryBytes":0})")));
+  void expect_counted_once(Bytes memory) {
+    core::TierSums sums;
+    sums.burstable = {.pods = 1, .cpu = MilliCpu{100}, .memory = memory};
+    sums.requested = sums.burstable;
+    EXPECT_EQ(state().node().sums, sums);
   }
 
   Pid runtime_;
@@ -378,13 +377,13 @@ TEST_F(PluginAtCrio, CountsTheRequestsOfAPodOnceThatWrapperAndHookRegisterToo) {
         config_of(pod_.id(), "sandbox", "/engine/" + pod_.id(), R"("cpu": {"shares": 2})"));
   pod_.set_pid(static_cast<std::uint32_t>(start_process().value()));
   ASSERT_TRUE(ask(kRunPodSandbox));
-  expect_counted_once("0");
+  expect_counted_once(Bytes{0});
   // Its limit, once a container has it: Kubernetes' default for a request.
   auto running = placed(app(kSmall));
   const std::string config = app_config(running);
   place(running.id(), config);
   EXPECT_TRUE(is_known("1"));
-  expect_counted_once("134217728");
+  expect_counted_once(Bytes{134217728});
   const Pid init = run(running);
   temporary().write("config.json", config);
   const auto hooked = hook::create_runtime(
@@ -393,9 +392,9 @@ TEST_F(PluginAtCrio, CountsTheRequestsOfAPodOnceThatWrapperAndHookRegisterToo) {
           init.value(), R"(, "bundle": ")", temporary().path(), R"("})"),
       runtime_, {});
   ASSERT_TRUE(hooked) << hooked.error().message;
-  expect_counted_once("134217728");
+  expect_counted_once(Bytes{134217728});
   ASSERT_TRUE(ask(kStartContainer, running));
-  expect_counted_once("134217728");
+  expect_counted_once(Bytes{134217728});
   expect_pod(kSmall);
   EXPECT_FALSE(is_known(pod_.id()));
 }

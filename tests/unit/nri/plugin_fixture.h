@@ -19,6 +19,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/text.h"
+#include "common/store/store.h"
 #include "nri/configuration.h"
 #include "nri/metrics.h"
 #include "nri/plugin.h"
@@ -86,6 +87,13 @@ class PluginTest : public cgroup::OwnCgroup {
   [[nodiscard]] Metrics& metrics() { return metrics_; }
   [[nodiscard]] Configuration& configuration() { return *configuration_; }
   [[nodiscard]] const TemporaryDirectory& temporary() const { return temporary_; }
+  /// What is stored by now.
+  [[nodiscard]] store::Store state() const {
+    auto store =
+        store::Store::open({.path = temporary_.path("state")}, store::Opening::kReadUnlocked);
+    EXPECT_TRUE(store) << store.error().message;
+    return *std::move(store);
+  }
   [[nodiscard]] std::string log() const { return temporary_.read("log"); }
 
   // What the runtime tells.

@@ -104,11 +104,11 @@ TEST_F(PlacementTest, MakesAnInterruptedEventGood) {
   {
     auto store = store::Store::open({.path = temporary().path("state")});
     ASSERT_TRUE(store);
-    ASSERT_TRUE(store->begin());
+    ASSERT_TRUE(store->begin("1"));
   }
   static_cast<void>(adjusted(app()));
   EXPECT_TRUE(is_counted("app-of-1"));
-  EXPECT_FALSE(temporary().has("state/dirty"));
+  EXPECT_FALSE(state().is_marked());
 }
 
 TEST_F(PlacementTest, SeesWhatOthersHaveChanged) {
@@ -189,7 +189,7 @@ class CreationTest : public PluginTest {
   void expect_nothing_left() {
     EXPECT_FALSE(is_known("1"));
     EXPECT_FALSE(has_cgroup(base() + "/kubepods"));
-    EXPECT_THAT(temporary().read("state/tiers.json"), HasSubstr("\"pending\":[]"));
+    EXPECT_THAT(state().node().rows, IsEmpty());
   }
   /// A container that is created while the runtime lists it to the plugin.
   void create_listed() {

@@ -18,29 +18,84 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
 class StoreEvent : public StoreTest {};
 
-TEST_F(StoreEvent, MarksUntilItIsCommitted) {
+TEST_F(StoreEvent, ChangesAPodUntilItIsCommitted) {
   make_state();
-  const std::string clean = read("tiers.json");
-  EXPECT_FALSE(has("dirty"));
+  const std::string clean = read("rows");
   Store store = opened();
-  EXPECT_TRUE(store.begin());
-  EXPECT_TRUE(has("dirty"));
-  EXPECT_EQ(read("tiers.json"), clean);
+  EXPECT_FALSE(store.is_marked());
+  EXPECT_TRUE(store.begin("pod-1"));
+  EXPECT_TRUE(store.is_marked());
   EXPECT_TRUE(store.commit());
-  EXPECT_FALSE(has("dirty"));
-  EXPECT_EQ(read("tiers.json"), clean);
+  EXPECT_FALSE(store.is_marked());
+  EXPECT_EQ(read("rows"), clean);
 }
 
-TEST_F(StoreEvent, WritesNoSumsThatAreAsTheyWere) {
+TEST_F(StoreEvent, KeepsARowForEachPod) {
+  make_state();
+  Store store = opened();
+  EXPECT_EQ(store.node().sums.burstable,
+            (core::TierSum{.pods = 1, .cpu = MilliCpu{250}, .memory = Bytes{1 << 20}}));
+  EXPECT_TRUE(store.put_pod(record_of("pod-2")));
+  EXPECT_EQ(store.node().sums.burstable.cpu, MilliCpu{500});
+  EXPECT_TRUE(store.erase_pod("pod-1"));
+  EXPECT_EQ(store.node().sums.burstable.cpu, MilliCpu{250});
+  EXPECT_EQ(store.node().trees.at(0).sums.burstable.cpu, MilliCpu{250});
+  EXPECT_TRUE(store.commit());
+  const std::size_t size = read("rows").size();
+  // The place of the one that has gone is free.
+  EXPECT_TRUE(store.put_pod(record_of("pod-3")));
+  EXPECT_TRUE(store.commit());
+  EXPECT_EQ(read("rows").size(), size);
+  EXPECT_EQ(store.node().sums.burstable.pods, 2);
+}
+
+/// Its row is not there twice where the transaction is interrupted.
+TEST_F(StoreEvent, GivesAPodThatComesBackItsPlace) {
+  make_state();
+  {
+    Store store = opened();
+    EXPECT_TRUE(store.put_pod(record_of("pod-2")));
+    EXPECT_TRUE(store.erase_pod("pod-1"));
+    EXPECT_TRUE(store.erase_pod("pod-2"));
+    EXPECT_TRUE(store.put_pod(record_of("pod-1")));
+  }
+  Store store = opened();
+  EXPECT_THAT(store.take_interrupted(), ElementsAre("pod-1", "pod-2"));
+  EXPECT_THAT(store.node().rows, SizeIs(2));
+}
+
+/// Of a record that is stored already, as podqos has found it.
+TEST_F(StoreEvent, WritesARowThatIsAnotherThanTheRecords) {
+  make_state();
+  core::PodRecord record = record_of("pod-1");
+  record.due = BootSeconds{9};
+  {
+    Store store = opened();
+    EXPECT_TRUE(store.put_row(record_of("pod-1")));
+    EXPECT_FALSE(store.is_marked()) << "nothing has changed";
+    EXPECT_TRUE(store.put_row(record));
+    EXPECT_TRUE(store.commit());
+    EXPECT_EQ(store.node().rows.at(0).due, BootSeconds{9});
+    store.postpone("pod-1", BootSeconds{12});
+    store.postpone("gone", BootSeconds{12});
+    EXPECT_TRUE(store.commit());
+  }
+  Store store = opened();
+  EXPECT_EQ(store.node().rows.at(0).due, BootSeconds{12});
+  EXPECT_THAT(store.node().rows, SizeIs(1));
+}
+
+TEST_F(StoreEvent, WritesNoNodeThatIsAsItWas) {
   make_state();
   const auto inode = [&] {
     struct stat status{};
-    EXPECT_EQ(::stat(path("tiers.json").c_str(), &status), 0);
+    EXPECT_EQ(::stat(path("node.json").c_str(), &status), 0);
     return status.st_ino;
   };
   const ino_t before = inode();
@@ -48,96 +103,104 @@ TEST_F(StoreEvent, WritesNoSumsThatAreAsTheyWere) {
   EXPECT_EQ(inode(), before);
   {
     Store store = opened();
-    ++store.tiers().sums.burstable.pods;
+    store.node().weight_formula = core::WeightFormula::kLinear;
     EXPECT_TRUE(store.commit());
   }
-  EXPECT_EQ(opened().tiers().sums.burstable.pods, 2);
+  EXPECT_EQ(opened().node().weight_formula, core::WeightFormula::kLinear);
 }
 
-TEST_F(StoreEvent, CheckpointsItsSumsUnderTheMark) {
+TEST_F(StoreEvent, WritesTheNodeBeforeTheNextStep) {
   make_state();
   {
     Store store = opened();
-    EXPECT_TRUE(store.begin());
-    store.tiers().trees = {{.kubepods = "/podqos/kubepods"}};
-    EXPECT_TRUE(store.checkpoint());
-    EXPECT_TRUE(has("dirty"));
+    store.node().trees.push_back({.kubepods = "/podqos.slice/podqos-kubepods.slice"});
+    EXPECT_TRUE(store.write_node());
   }
-  {
-    Store store = opened();
-    EXPECT_TRUE(store.dirty());
-    EXPECT_EQ(store.tiers().trees.at(0).kubepods, "/podqos/kubepods");
-  }
-  recompute();
-  EXPECT_FALSE(opened().dirty());
+  EXPECT_THAT(opened().node().trees, SizeIs(2));
 }
 
-TEST_F(StoreEvent, WritesNoSumsThatCouldNotBeReadBack) {
+TEST_F(StoreEvent, WritesNoNodeThatCouldNotBeReadBack) {
   make_state();
-  const std::string before = read("tiers.json");
+  const std::string before = read("node.json");
   {
     Store store = opened();
     for (int i = 0; i < 30'000; ++i)
-      store.tiers().revisits.push_back({.uid = std::string(200, 'u'), .until = BootSeconds{i}});
+      store.node().trees.push_back({.kubepods = std::string(200, 'u')});
     const auto refused = store.commit();
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::kTooLarge);
-    EXPECT_THAT(refused.error().message, StartsWith(path("tiers.json")));
+    EXPECT_THAT(refused.error().message, StartsWith(path("node.json")));
   }
-  EXPECT_EQ(read("tiers.json"), before);
+  EXPECT_EQ(read("node.json"), before);
   Store store = opened();
   EXPECT_THAT(store.incidents(), IsEmpty());
-  EXPECT_EQ(store.tiers().sums.burstable.pods, 1);
+  EXPECT_EQ(store.node().sums.burstable.pods, 1);
 }
 
 TEST_F(StoreEvent, IsFoundByTheNextUnlessItWasCommittedLast) {
   struct Case {
     const char* name;
     Status (*event)(Store&);
-    bool dirty;
+    std::vector<std::string> interrupted;
   };
-  for (const auto& [name, event, dirty] : {
-           Case{"a change without begin",
-                [](Store& store) { return store.put_pod(record_of("pod-1")); }, true},
-           Case{"another under the same lock",
-                [](Store& store) -> Status {
-                  PODQOS_TRY(store.begin());
-                  PODQOS_TRY(store.commit());
-                  return store.begin();
-                },
-                true},
-           Case{"the mark is to be left",
-                [](Store& store) -> Status {
-                  store.keep_mark();
-                  PODQOS_TRY(store.put_pod(record_of("pod-1")));
-                  return store.commit();
-                },
-                true},
-           Case{"a checkpoint without begin",
-                [](Store& store) -> Status {
-                  PODQOS_TRY(store.checkpoint());
-                  EXPECT_TRUE(store.is_marked());
-                  PODQOS_TRY(store.put_pod(record_of("pod-1")));
-                  return store.commit();
-                },
-                false},
+  for (const auto& [name, event, interrupted] : std::vector<Case>{
+           {"a change without begin",
+            [](Store& store) { return store.put_pod(record_of("pod-1")); },
+            {"pod-1"}},
+           {"another under the same lock",
+            [](Store& store) -> Status {
+              PODQOS_TRY(store.begin("pod-1"));
+              PODQOS_TRY(store.commit());
+              return store.begin("pod-1");
+            },
+            {"pod-1"}},
+           {"a pod is to be left",
+            [](Store& store) -> Status {
+              store.leave_unfinished("pod-1");
+              PODQOS_TRY(store.put_pod(record_of("pod-1")));
+              PODQOS_TRY(store.put_pod(record_of("pod-2")));
+              return store.commit();
+            },
+            {"pod-1"}},
+           {"it is committed",
+            [](Store& store) -> Status {
+              PODQOS_TRY(store.begin("pod-1"));
+              PODQOS_TRY(store.put_pod(record_of("pod-1")));
+              return store.commit();
+            },
+            {}},
        }) {
     SCOPED_TRACE(name);
+    make_state();
     {
       Store store = opened();
       EXPECT_TRUE(event(store));
     }
-    EXPECT_EQ(has("dirty"), dirty);
-    EXPECT_EQ(opened().dirty(), dirty);
-    if (dirty) recompute();
-    EXPECT_FALSE(opened().dirty());
+    Store store = opened();
+    EXPECT_EQ(store.take_interrupted(), interrupted);
+    EXPECT_THAT(store.take_interrupted(), IsEmpty()) << "once";
+    EXPECT_FALSE(store.dirty());
+    std::filesystem::remove_all(options_.path);
   }
+}
+
+/// Until all is compared, each transaction finds that it is to be.
+TEST_F(StoreEvent, AComparisonThatIsNotFinishedIsBegunAnew) {
+  make_state();
+  EXPECT_TRUE(opened().begin_comparison());
+  {
+    Store store = opened();
+    EXPECT_TRUE(store.dirty());
+    EXPECT_TRUE(store.commit());
+  }
+  compare();
+  EXPECT_FALSE(opened().dirty());
 }
 
 TEST_F(StoreEvent, CutShortAtAnyStepIsFoundByTheNext) {
   using Step = Status (*)(Store&);
   const auto steps = std::to_array<Step>({
-      [](Store& s) { return s.begin(); },
+      [](Store& s) { return s.begin("pod-2"); },
       [](Store& s) { return s.put_entry(entry_of("c2", "pod-2")); },
       [](Store& s) { return s.put_pod(record_of("pod-2")); },
       [](Store& s) { return s.erase_pod("pod-1"); },
@@ -155,7 +218,9 @@ TEST_F(StoreEvent, CutShortAtAnyStepIsFoundByTheNext) {
     EXPECT_EQ(status, 0);
     {
       Store store = opened();
-      EXPECT_EQ(store.dirty(), done > 0 && done < steps.size()) << done << " steps";
+      EXPECT_FALSE(store.dirty());
+      EXPECT_EQ(!store.take_interrupted().empty(), done > 0 && done < steps.size())
+          << done << " steps";
       EXPECT_THAT(store.incidents(), IsEmpty());
       EXPECT_EQ(store.pod("pod-2")->has_value(), done > 2) << done << " steps";
       EXPECT_EQ(store.pod("pod-1")->has_value(), done < 4) << done << " steps";
@@ -166,7 +231,7 @@ TEST_F(StoreEvent, CutShortAtAnyStepIsFoundByTheNext) {
 
 TEST_F(StoreEvent, RemovesTemporaryFilesOfAKilledProcess) {
   make_state();
-  write(".tiers.json.podqos-tmp", "half");
+  write(".node.json.podqos-tmp", "half");
   write("pods/.pod-1.json.podqos-tmp", "half");
   write("pods/.gone.json.podqos-tmp", "half");
   write("pods/pod-1.json.corrupt-1", "an older accident");
@@ -180,11 +245,10 @@ TEST_F(StoreEvent, RemovesTemporaryFilesOfAKilledProcess) {
     EXPECT_THAT(*store.all_entries(), SizeIs(1));
     EXPECT_FALSE(has("containers/." + index_name("c1") + ".podqos-tmp"));
     EXPECT_TRUE(has("pods/pod-1.json.corrupt-1")) << "kept for a person";
-    EXPECT_TRUE(store.begin());
-    ++store.tiers().sums.burstable.pods;
+    store.node().weight_formula = core::WeightFormula::kLog;
     EXPECT_TRUE(store.commit());
   }
-  EXPECT_FALSE(has(".tiers.json.podqos-tmp"));
+  EXPECT_FALSE(has(".node.json.podqos-tmp"));
 }
 
 TEST_F(StoreEvent, PassesOverDirectoriesWithTheNameOfATemporaryFile) {
@@ -206,10 +270,8 @@ TEST_F(StoreEvent, LosesNoUpdateOfManyProcesses) {
     children.push_back(start_child([this, i] {
       Store store = opened();
       EXPECT_FALSE(store.dirty());
-      EXPECT_TRUE(store.begin());
+      EXPECT_THAT(store.take_interrupted(), IsEmpty());
       EXPECT_TRUE(store.put_pod(record_of("pod-" + std::to_string(i))));
-      store.tiers().sums.burstable.pods += 1;
-      store.tiers().sums.burstable.cpu = MilliCpu{store.tiers().sums.burstable.cpu.value() + 10};
       EXPECT_TRUE(store.commit());
     }));
   }
@@ -217,8 +279,8 @@ TEST_F(StoreEvent, LosesNoUpdateOfManyProcesses) {
     EXPECT_EQ(wait_for(child), 0);
   Store store = opened();
   EXPECT_FALSE(store.dirty());
-  EXPECT_EQ(store.tiers().sums.burstable.pods, 200);
-  EXPECT_EQ(store.tiers().sums.burstable.cpu, MilliCpu{2000});
+  EXPECT_EQ(store.node().sums.burstable.pods, 200);
+  EXPECT_EQ(store.node().sums.burstable.cpu, MilliCpu{200 * 250});
   EXPECT_THAT(*store.pod_uids(), SizeIs(200));
 }
 
@@ -231,17 +293,15 @@ TEST_F(StoreEvent, FailsOnAFullFileSystemAndKeepsWhatWasThere) {
     temporary_.write("filler", std::string(std::size_t{1} << 20U, 'x'));
     {
       Store store = opened();
-      EXPECT_TRUE(store.begin());
+      EXPECT_TRUE(store.begin("pod-1"));
       const auto refused = store.put_pod(record_of("pod-2"));
       ASSERT_FALSE(refused);
       EXPECT_EQ(refused.error().message,
                 "replace " + path("pods/pod-2.json") + ": write: No space left on device");
-      ++store.tiers().sums.burstable.pods;
-      EXPECT_FALSE(store.commit());
     }
     ::unlink(temporary_.path("filler").c_str());
     Store store = opened();
-    EXPECT_TRUE(store.dirty());
+    EXPECT_THAT(store.take_interrupted(), Not(IsEmpty()));
     EXPECT_THAT(store.incidents(), IsEmpty());
     EXPECT_THAT(*store.pod_uids(), ElementsAre("pod-1"));
     EXPECT_EQ(*store.pod("pod-1"), record_of("pod-1"));

@@ -18,7 +18,7 @@ inline core::PodRecord record_of(std::string uid) {
   core::PodRecord record;
   record.pod.uid = std::move(uid);
   record.qos_class = core::QosClass::kBurstable;
-  record.cgroup = "/kubepods/burstable/pod" + record.pod.uid;
+  record.cgroup = "/podqos/kubepods/burstable/pod" + record.pod.uid;
   record.capped_request = {.pods = 1, .cpu = MilliCpu{250}, .memory = Bytes{1 << 20}};
   record.counted_request = record.capped_request;
   return record;
@@ -40,10 +40,10 @@ class StoreTest : public ::testing::Test {
   /// A state with one pod and its container, closed cleanly.
   void make_state() const {
     Store store = opened();
-    EXPECT_TRUE(store.begin());
+    EXPECT_TRUE(store.begin("pod-1"));
     EXPECT_TRUE(store.put_entry(entry_of("c1", "pod-1")));
     EXPECT_TRUE(store.put_pod(record_of("pod-1")));
-    store.tiers().sums.burstable = {.pods = 1, .cpu = MilliCpu{250}, .memory = Bytes{1 << 20}};
+    store.node().trees = {{.kubepods = "/podqos/kubepods"}};
     EXPECT_TRUE(store.commit());
   }
   [[nodiscard]] std::string path(std::string_view name) const {
@@ -73,11 +73,11 @@ class StoreTest : public ::testing::Test {
     write(name, text.replace(at, version.size(), "\"version\":2"));
     return text;
   }
-  /// The uncertain sums are recomputed.
-  void recompute() const {
+  /// All is compared with what there is.
+  void compare() const {
     Store store = opened();
     EXPECT_TRUE(store.dirty());
-    store.recomputed();
+    store.compared();
     EXPECT_TRUE(store.commit());
     EXPECT_FALSE(store.dirty());
   }

@@ -28,7 +28,7 @@ TEST_F(StoreOpen, MakesAPrivateDirectoryThatIsCleanAndEmpty) {
   Store store = opened();
   EXPECT_EQ(mode_of(""), 0700U);
   EXPECT_FALSE(store.dirty());
-  EXPECT_EQ(store.tiers(), core::TiersRecord{});
+  EXPECT_EQ(store.node(), core::NodeState{});
   EXPECT_THAT(store.incidents(), IsEmpty());
 }
 
@@ -48,7 +48,7 @@ TEST_F(StoreOpen, ExistingFindsWhatWasWritten) {
   make_state();
   auto store = Store::open(options_, Opening::kExisting);
   ASSERT_TRUE(store) << store.error().message;
-  EXPECT_EQ(store->tiers().sums.burstable.pods, 1);
+  EXPECT_EQ(store->node().sums.burstable.pods, 1);
   EXPECT_EQ(*store->pod("pod-1"), record_of("pod-1"));
 }
 
@@ -136,7 +136,7 @@ TEST_F(StoreOpen, ClosesADirectoryThatOthersMayRead) {
 }
 
 TEST_F(StoreOpen, RefusesSymlinkedFiles) {
-  for (const char* name : {"lock", "tiers.json"}) {
+  for (const char* name : {"lock", "node.json", "rows"}) {
     ASSERT_EQ(::mkdir(options_.path.c_str(), 0700), 0);
     temporary_.write("victim", "precious");
     ASSERT_EQ(::symlink("../victim", path(name).c_str()), 0);
@@ -162,52 +162,102 @@ TEST_F(StoreOpen, RefusesSymlinkedSubdirectories) {
   EXPECT_TRUE(std::filesystem::is_empty(temporary_.path("victim")));
 }
 
-TEST_F(StoreOpen, IsDirtyWhenOnlyTheTiersFileIsMissing) {
+/// Whatever it says: rows are a cache.
+TEST_F(StoreOpen, MakesRowsThatAreLostFromTheRecords) {
   make_state();
-  ASSERT_EQ(::unlink(path("tiers.json").c_str()), 0);
-  Store store = opened();
-  EXPECT_TRUE(store.dirty());
-  EXPECT_EQ(store.tiers(), core::TiersRecord{});
+  const std::string whole = read("rows");
+  const std::vector<std::string> bad{"",
+                                     "garbage",
+                                     std::string(512, '\0'),
+                                     whole.substr(0, whole.size() / 2),
+                                     whole + whole,
+                                     std::string{whole}.replace(whole.find(" 1,"), 3, " 2,")};
+  for (const std::string& text : bad) {
+    SCOPED_TRACE(text.size());
+    write("rows", text);
+    {
+      Store store = opened();
+      EXPECT_TRUE(store.dirty());
+      EXPECT_THAT(store.incidents(), IsEmpty());
+      EXPECT_EQ(store.node().sums.burstable.pods, 1);
+    }
+    compare();
+    EXPECT_EQ(read("rows"), whole);
+  }
+  ASSERT_EQ(::unlink(path("rows").c_str()), 0);
+  EXPECT_TRUE(opened().dirty());
+  compare();
+  EXPECT_EQ(read("rows"), whole);
 }
 
-TEST_F(StoreOpen, IsCleanWhenTheTiersFileIsMissingAndNoRecordIsThere) {
+TEST_F(StoreOpen, IsCleanWhereNoRecordIsThere) {
   make_state();
-  ASSERT_EQ(::unlink(path("tiers.json").c_str()), 0);
+  ASSERT_EQ(::unlink(path("rows").c_str()), 0);
   ASSERT_EQ(::unlink(path("pods/pod-1.json").c_str()), 0);
   EXPECT_FALSE(opened().dirty());
 }
 
-TEST_F(StoreOpen, SetsACorruptTiersFileAside) {
+/// What podqos before it had rows has left in /run: it is read once, and replaced.
+TEST_F(StoreOpen, TakesOverTheStateOfTheReleaseBefore) {
+  make_state();
+  ASSERT_EQ(::unlink(path("rows").c_str()), 0);
+  ASSERT_EQ(::unlink(path("node.json").c_str()), 0);
+  write(
+      "tiers.json",
+      R"({"version":1,"writer":"0.1.0","sums":{"guaranteed":{"pods":0,"cpuMilli":0,)"
+      R"("memoryBytes":0},"burstable":{"pods":1,"cpuMilli":250,"memoryBytes":1048576},)"
+      R"("besteffort":{"pods":0,"cpuMilli":0,"memoryBytes":0},"requested":{"pods":1,)"
+      R"("cpuMilli":250,"memoryBytes":1048576},"kubelets":{"pods":0,"cpuMilli":0,)"
+      R"("memoryBytes":0}},"pending":[{"uid":"pod-1","id":"c1","bundle":"/b","pid":7,)"
+      R"("startTime":99}],"revisits":[{"uid":"43","until":9,"cgroup":"/podqos/kubepods/pod43"}],)"
+      R"("cut":[],"uncounted":[],"trees":[{"kubepods":"/podqos/kubepods","top":"/podqos",)"
+      R"("sums":{"guaranteed":{"pods":0,"cpuMilli":0,"memoryBytes":0}}}],"weightFormula":"log"})");
+  write("dirty", "");
+  {
+    Store store = opened();
+    EXPECT_TRUE(store.dirty());
+    EXPECT_EQ(store.node().trees.at(0).top, "/podqos");
+    EXPECT_EQ(store.node().trees.at(0).sums.burstable.cpu, MilliCpu{250});
+    EXPECT_EQ(store.node().weight_formula, core::WeightFormula::kLog);
+    EXPECT_EQ(store.node().sums.burstable.cpu, MilliCpu{250});
+  }
+  compare();
+  EXPECT_FALSE(has("tiers.json"));
+  EXPECT_FALSE(has("dirty"));
+  EXPECT_EQ(opened().node().trees.at(0).top, "/podqos");
+}
+
+TEST_F(StoreOpen, SetsACorruptNodeFileAside) {
   const std::string huge(codec::kMaxRecordSize + 1, ' ');
   const std::vector<std::string> bad{"", "{", "{\"version\":1,\"ver", "[]", "null", huge};
   for (const std::string& text : bad) {
     make_state();
-    write("tiers.json", text);
+    write("node.json", text);
     {
       Store store = opened();
       EXPECT_TRUE(store.dirty()) << text.substr(0, 20);
-      EXPECT_EQ(store.tiers(), core::TiersRecord{});
+      EXPECT_THAT(store.node().trees, IsEmpty());
+      EXPECT_EQ(store.node().sums.burstable.pods, 1);
       ASSERT_THAT(store.incidents(), SizeIs(1));
-      EXPECT_THAT(
-          store.incidents().front(),
-          StartsWith(path("tiers.json") + " is corrupt, renamed to tiers.json.corrupt-1: "));
-      EXPECT_EQ(read("tiers.json.corrupt-1"), text);
-      EXPECT_FALSE(has("tiers.json"));
+      EXPECT_THAT(store.incidents().front(),
+                  StartsWith(path("node.json") + " is corrupt, renamed to node.json.corrupt-1: "));
+      EXPECT_EQ(read("node.json.corrupt-1"), text);
+      EXPECT_FALSE(has("node.json"));
     }
-    recompute();
+    compare();
     EXPECT_FALSE(opened().dirty());
     std::filesystem::remove_all(options_.path);
   }
 }
 
-TEST_F(StoreOpen, LeavesATiersFileOfANewerVersion) {
+TEST_F(StoreOpen, LeavesANodeFileOfANewerVersion) {
   make_state();
-  const std::string newer = make_newer("tiers.json");
+  const std::string newer = make_newer("node.json");
   const auto refused = open();
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
-  EXPECT_THAT(refused.error().message, HasSubstr(path("tiers.json")));
-  EXPECT_EQ(read("tiers.json"), newer);
+  EXPECT_THAT(refused.error().message, HasSubstr(path("node.json")));
+  EXPECT_EQ(read("node.json"), newer);
 }
 
 }  // namespace

@@ -33,11 +33,12 @@ class DryRun : public StoreTest {
 
 TEST_F(DryRun, KeepsChangesInMemoryAndTellsThem) {
   make_state();
-  const std::string tiers = read("tiers.json");
+  const std::string node = read("node.json");
+  const std::string rows = read("rows");
   {
     auto store = dry();
     ASSERT_TRUE(store) << store.error().message;
-    EXPECT_EQ(store->tiers().sums.burstable.pods, 1);
+    EXPECT_EQ(store->node().sums.burstable.pods, 1);
     EXPECT_EQ(*store->pod("pod-1"), record_of("pod-1"));
     EXPECT_EQ(open().error().code, ErrorCode::kTimeout) << "it holds the lock";
 
@@ -48,7 +49,7 @@ TEST_F(DryRun, KeepsChangesInMemoryAndTellsThem) {
     ASSERT_TRUE(store->put_entry(entry_of("c1", "pod-2")));
     ASSERT_TRUE(store->erase_entry(entry_of("c1", "pod-1")));
     ASSERT_TRUE(store->put_entry(entry_of("c2", "pod-2")));
-    store->tiers().trees = {{.kubepods = "/kubepods"}};
+    store->node().trees = {{.kubepods = "/kubepods"}};
     ASSERT_TRUE(store->commit());
     EXPECT_EQ(*store->pod("pod-1"), std::nullopt);
     EXPECT_EQ(*store->pod("pod-2"), record_of("pod-2"));
@@ -59,10 +60,10 @@ TEST_F(DryRun, KeepsChangesInMemoryAndTellsThem) {
   }
   EXPECT_THAT(plan_,
               ElementsAre("save   record of pod pod-2", "erase  record of pod pod-1",
-                          "save   index entry of pod pod-2", "erase  index entry of pod pod-1",
-                          "save   index entry of pod pod-2"));
-  EXPECT_EQ(read("tiers.json"), tiers);
-  EXPECT_FALSE(has("dirty"));
+                          "save   index entry of pod pod-2", "save   index entry of pod pod-2",
+                          "erase  index entry of pod pod-1"));
+  EXPECT_EQ(read("node.json"), node);
+  EXPECT_EQ(read("rows"), rows);
   EXPECT_FALSE(has("pods/pod-2.json"));
   EXPECT_EQ(*opened().pod("pod-1"), record_of("pod-1"));
   EXPECT_THAT(*opened().uids_with("c1"), ElementsAre("pod-1"));
@@ -80,7 +81,7 @@ TEST_F(DryRun, MakesNoDirectory) {
 
 TEST_F(DryRun, NamesWhatIsCorruptAndLeavesIt) {
   make_state();
-  write("tiers.json", "{");
+  write("node.json", "{");
   write("pods/pod-2.json", "{");
   write("pods/.pod-1.json.podqos-tmp", "half");
   write("containers/" + index_name("c2"), "]");
@@ -92,11 +93,11 @@ TEST_F(DryRun, NamesWhatIsCorruptAndLeavesIt) {
   EXPECT_THAT(*store->pod_uids(), ElementsAre("pod-1"));
   EXPECT_THAT(*store->uids_with("c2"), IsEmpty());
   EXPECT_TRUE(store->all_entries());
-  EXPECT_THAT(store->incidents(), ElementsAre(HasSubstr("state/tiers.json is corrupt: "),
+  EXPECT_THAT(store->incidents(), ElementsAre(HasSubstr("state/node.json is corrupt: "),
                                               HasSubstr("state/pods/pod-2.json is corrupt: "),
                                               HasSubstr(" is corrupt: not a symbolic link")));
   EXPECT_THAT(plan_, ElementsAre("erase  record of pod pod-2"));
-  EXPECT_EQ(read("tiers.json"), "{");
+  EXPECT_EQ(read("node.json"), "{");
   EXPECT_EQ(read("pods/pod-2.json"), "{");
   EXPECT_TRUE(has("pods/.pod-1.json.podqos-tmp"));
 }
@@ -111,12 +112,13 @@ class ReadUnlocked : public StoreTest {
 TEST_F(ReadUnlocked, SeesATransactionInProgressWithoutWaitingForIt) {
   make_state();
   Store holder = opened();
-  EXPECT_FALSE(unlocked()->dirty());
+  EXPECT_FALSE(unlocked()->is_marked());
   EXPECT_TRUE(holder.put_pod(record_of("pod-2")));
   auto store = unlocked();
   ASSERT_TRUE(store) << store.error().message;
-  EXPECT_TRUE(store->dirty());
-  EXPECT_EQ(store->tiers().sums.burstable.pods, 1);
+  EXPECT_TRUE(store->is_marked());
+  EXPECT_FALSE(store->dirty());
+  EXPECT_EQ(store->node().sums.burstable.pods, 1);
   EXPECT_THAT(*store->pod_uids(), ElementsAre("pod-1", "pod-2"));
 }
 
@@ -132,16 +134,11 @@ TEST_F(ReadUnlocked, TellsRecordsThatCannotBeRead) {
 TEST_F(ReadUnlocked, TellsWhichContainersMayBeInvolved) {
   EXPECT_TRUE(may_involve(options_.path, "c2")) << "without a state nothing is known";
   make_state();
-  Store event = opened();
   EXPECT_TRUE(may_involve(options_.path, "c1"));
   EXPECT_FALSE(may_involve(options_.path, "c2"));
   EXPECT_FALSE(may_involve(options_.path, ""));
-  ASSERT_TRUE(event.begin());
-  EXPECT_TRUE(may_involve(options_.path, "c2")) << "the transaction may have been interrupted";
-  ASSERT_TRUE(event.commit());
-  EXPECT_FALSE(may_involve(options_.path, "c2"));
-  ASSERT_TRUE(std::filesystem::remove(path("tiers.json")));
-  EXPECT_TRUE(may_involve(options_.path, "c2")) << "pods whose tiers are lost";
+  ASSERT_TRUE(std::filesystem::remove(path("rows")));
+  EXPECT_TRUE(may_involve(options_.path, "c2")) << "a state whose rows are lost";
   std::filesystem::remove_all(path("containers"));
   EXPECT_TRUE(may_involve(options_.path, "c2")) << "an index that is lost tells of none";
 }

@@ -243,6 +243,10 @@ TEST_F(InstallFilter, LetsTheHookWorkOnFiles) {
     EXPECT_EQ(replace_file(*pods, "a.json", "{}", owner).has_value(), ::geteuid() == 0);
     EXPECT_TRUE(replace_file(*pods, "b.json", "{}"));
     EXPECT_EQ(*pods->read_file("b.json", 10), "{}");
+    const auto rows = pods->open_file("rows", O_RDWR | O_CREAT);
+    ASSERT_TRUE(rows);
+    EXPECT_EQ(::pwrite(rows->fd.get(), "row", 3, 256), 3);
+    EXPECT_TRUE(*pods->remove_file("rows"));
     EXPECT_TRUE(pods->entries());
     const std::string path = temporary.path("pods");
     static_cast<void>(::lgetxattr(path.c_str(), "trusted.podqos", nullptr, 0));
