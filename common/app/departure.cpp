@@ -173,32 +173,57 @@ namespace {
 /// Whether a pending container may still be created.
 using IsCreated = std::function<bool(const core::ContainerRecord&)>;
 
-/// Confirms pending containers of a pod that run, drops those that were never created.
+/// Confirms a pending container that runs, drops one that was never created.
+Status expire(Transaction& transaction, const std::string& uid,
+              const core::ContainerRecord& container) {
+  // The one before may have been the last that keeps the pod.
+  PODQOS_ASSIGN(auto record, transaction.store().pod(uid));
+  if (!record) return {};
+  const auto entry =
+      std::ranges::find(record->containers, container.key(), &core::ContainerRecord::key);
+  if (entry == record->containers.end()) return {};
+  const std::string name = cat("pod ", uid, ", container ", printable(container.id));
+  const auto init = cgroup::find_init(transaction.machine(), container);
+  if (!init) {
+    transaction.log().warning(cat(name, ": counts as running: ", init.error().message));
+    return {};
+  }
+  if (*init) {
+    core::confirm_container(*entry, **init);
+    return transaction.save(*record, &*record);
+  }
+  transaction.log().info(cat(name, ": removed from the pod, its creation was not finished"));
+  PODQOS_TRY(drop_container(transaction, *record, container.key()));
+  remove_left(transaction, *record, {&container, 1});
+  return {};
+}
+
+/// The same for all of a pod that are not being created.
 Status expire(Transaction& transaction, const std::string& uid, const IsCreated& is_created) {
   PODQOS_ASSIGN(const auto found, transaction.store().pod(uid));
   if (!found) return {};
   for (const core::ContainerRecord& container : found->containers) {
-    if (container.state != core::ContainerState::kPending || is_created(container)) continue;
-    // The one before may have been the last that keeps the pod.
-    PODQOS_ASSIGN(auto record, transaction.store().pod(uid));
-    if (!record) return {};
-    const auto entry =
-        std::ranges::find(record->containers, container.key(), &core::ContainerRecord::key);
-    if (entry == record->containers.end()) continue;
-    const std::string name = cat("pod ", uid, ", container ", printable(container.id));
-    const auto init = cgroup::find_init(transaction.machine(), container);
-    if (!init) {
-      transaction.log().warning(cat(name, ": counts as running: ", init.error().message));
-    } else if (*init) {
-      core::confirm_container(*entry, **init);
-      PODQOS_TRY(transaction.save(*record, &*record));
-    } else {
-      transaction.log().info(cat(name, ": removed from the pod, its creation was not finished"));
-      PODQOS_TRY(drop_container(transaction, *record, container.key()));
-      remove_left(transaction, *record, {&container, 1});
-    }
+    if (container.state == core::ContainerState::kPending && !is_created(container))
+      PODQOS_TRY(expire(transaction, uid, container));
   }
   return {};
+}
+
+bool takes_too_long(const core::PodRow& row, BootSeconds now) {
+  return row.pending_since != core::kNever && core::takes_too_long(row.pending_since, now);
+}
+
+/// Pods with a pending container. Each event begins elsewhere, so that none is passed over for
+/// ever.
+std::vector<std::string> pending_pods(const Transaction& transaction, std::string_view handled) {
+  std::vector<std::string> pending;
+  for (const core::PodRow& row : transaction.node().rows)
+    if (row.is_pending != 0) pending.emplace_back(row.uid.view());
+  if (pending.empty()) return pending;
+  const auto first = fnv1a(handled) + static_cast<std::uint64_t>(transaction.now().value());
+  std::ranges::rotate(
+      pending, std::next(pending.begin(), static_cast<std::ptrdiff_t>(first % pending.size())));
+  return pending;
 }
 
 /// Whether a pod is due.
@@ -280,21 +305,11 @@ void expire_pending(Transaction& transaction, const ContainerKey& handled,
     return !core::takes_too_long(container.pending_since, transaction.now()) && lives(creator);
   };
   const auto may_expire = [&](const core::PodRow& row) {
-    const auto since =
-        row.pending_since == core::kNever ? std::nullopt : std::optional{row.pending_since};
     return (list != nullptr && list->listener == row.creator) ||
-           core::takes_too_long(since, transaction.now()) || !lives(row.creator);
+           takes_too_long(row, transaction.now()) || !lives(row.creator);
   };
-  std::vector<std::string> pending;
-  for (const core::PodRow& row : transaction.node().rows)
-    if (row.is_pending != 0) pending.emplace_back(row.uid.view());
-  if (pending.empty()) return;
-  // Each begins elsewhere, so that none is passed over for ever.
-  const auto first = fnv1a(handled.id) + static_cast<std::uint64_t>(transaction.now().value());
-  std::ranges::rotate(
-      pending, std::next(pending.begin(), static_cast<std::ptrdiff_t>(first % pending.size())));
   int expired = 0;
-  for (const std::string& uid : pending) {
+  for (const std::string& uid : pending_pods(transaction, handled.id)) {
     if (expired == kExpiredPerTransaction || creators.size() == kCreatorsPerTransaction) return;
     const core::PodRow* row = core::find_row(transaction.node(), uid);
     if (row == nullptr || row->is_pending == 0 || !may_expire(*row)) continue;

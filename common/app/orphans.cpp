@@ -46,12 +46,7 @@ class Orphans {
 
   Status restore_pod(const std::string& cgroup, const std::string& uid) {
     const core::PodRow* const known = core::find_row(transaction_.node(), uid);
-    if (known != nullptr && is_at(*known, cgroup)) return {};
-    if (known != nullptr) {
-      // Its class may be another than that of its cgroup; what cannot be read is not lost.
-      const auto record = transaction_.store().pod(uid);
-      if (!record || (*record && (*record)->cgroup == cgroup)) return {};
-    }
+    if (known != nullptr && is_recorded_at(*known, cgroup)) return {};
     PODQOS_ASSIGN(auto populated, cgroup::holds_container(transaction_.machine(), cgroup));
     const core::TreeRecord* tree = core::find_tree(transaction_.node(), cgroup);
     const auto copy = transaction_.machine().attribute(cgroup, core::kRecordAttribute);
@@ -124,11 +119,15 @@ class Orphans {
   }
 
  private:
-  /// Whether the cgroup is that of a recorded pod.
-  [[nodiscard]] bool is_at(const core::PodRow& row, const std::string& cgroup) const {
+  /// Whether the cgroup is that of a recorded pod, or its record cannot be read.
+  [[nodiscard]] bool is_recorded_at(const core::PodRow& row, const std::string& cgroup) {
     const core::TreeRecord* tree = core::find_tree(transaction_.node(), cgroup);
-    return tree != nullptr && row.tree == core::tree_key(tree->kubepods) &&
-           cgroup == core::pod_path(tree->kubepods, row.qos_class, row.uid.view());
+    if (tree != nullptr && row.tree == core::tree_key(tree->kubepods) &&
+        cgroup == core::pod_path(tree->kubepods, row.qos_class, row.uid.view()))
+      return true;
+    // Its class may be another than that of its cgroup.
+    const auto record = transaction_.store().pod(row.uid.view());
+    return !record || (*record && (*record)->cgroup == cgroup);
   }
 
   Transaction& transaction_;

@@ -81,6 +81,7 @@ constexpr std::chrono::milliseconds kPiece{2};
 struct Unfinished {
   std::vector<Refusal> refused;
   std::vector<std::string> partly;  ///< Transaction::partly_removed()
+  std::vector<std::string> uids;    ///< of pods to compare, in reverse order
 };
 
 /// Reports what a transaction, which has ended, has done beside single pods.
@@ -140,15 +141,15 @@ void compare(Transaction& transaction, const std::string& uid, Warnings warnings
 
 /// Compares the last of these pods, as many as a piece takes.
 Status compare_some(const core::Settings& settings, Log& log, Warnings warnings,
-                    std::vector<std::string>& uids, ReconcileReport& report, Unfinished& left) {
+                    ReconcileReport& report, Unfinished& left) {
   PODQOS_ASSIGN(auto transaction, Transaction::open(settings, log));
   PODQOS_TRY(recover(transaction));
   const sys::Clock& clock = sys::kSteadyClock;
   const auto end = clock.now() + kPiece;
   do {
-    compare(transaction, uids.back(), warnings, report);
-    uids.pop_back();
-  } while (!uids.empty() && clock.now() < end);
+    compare(transaction, left.uids.back(), warnings, report);
+    left.uids.pop_back();
+  } while (!left.uids.empty() && clock.now() < end);
   // Root and tiers come with what no pod owns.
   PODQOS_TRY(transaction.finish_pods());
   report_end(transaction, log, report, left);
@@ -181,9 +182,9 @@ Result<std::vector<core::HeldLimit>> compare_rest(const core::Settings& settings
   return transaction.held_limits();
 }
 
-/// Uids of all pods, in reverse order. What the state has lost is restored first.
-Result<std::vector<std::string>> begin(const core::Settings& settings, Log& log, Warnings warnings,
-                                       ReconcileReport& report, Unfinished& left) {
+/// Finds the pods to compare. What the state has lost is restored first.
+Status begin(const core::Settings& settings, Log& log, Warnings warnings, ReconcileReport& report,
+             Unfinished& left) {
   PODQOS_ASSIGN(auto transaction, Transaction::open(settings, log));
   PODQOS_ASSIGN(auto uids, pods_to_compare(transaction, warnings, report));
   PODQOS_TRY(transaction.finish_pods());
@@ -191,7 +192,8 @@ Result<std::vector<std::string>> begin(const core::Settings& settings, Log& log,
   for (const std::string& incident : transaction.store().incidents())
     report.warnings.push_back(incident);
   std::ranges::reverse(uids);
-  return uids;
+  left.uids = std::move(uids);
+  return {};
 }
 
 }  // namespace
@@ -246,9 +248,9 @@ Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log, Warn
                                   std::chrono::seconds patience) {
   ReconcileReport report;
   Unfinished left;
-  PODQOS_ASSIGN(auto uids, begin(settings, log, warnings, report, left));
-  while (!uids.empty()) {
-    if (const auto done = compare_some(settings, log, warnings, uids, report, left); !done) {
+  PODQOS_TRY(begin(settings, log, warnings, report, left));
+  while (!left.uids.empty()) {
+    if (const auto done = compare_some(settings, log, warnings, report, left); !done) {
       report.failed.push_back(
           cat("the values of other pods were not compared: ", done.error().message));
       break;

@@ -172,12 +172,19 @@ Status Store::write_head() {
 
 Status Store::begin(std::string_view uid) {
   core::PodRow* row = find(uid);
-  if (row == nullptr) row = &add_row(uid);
+  const bool is_new = row == nullptr;
+  const std::size_t size = places_.size() + free_.size() + dropped_.size();
+  if (is_new) row = &add_row(uid);
   row->being_changed = 1;
   if (begun_.contains(uid)) return {};
-  PODQOS_TRY(write_row(place_of(*row), *row));
-  begun_.emplace(uid);
-  return {};
+  auto done = write_row(place_of(*row), *row);
+  if (done) begun_.emplace(uid);
+  if (!done && is_new) {
+    if (places_.back() < size) free_.push_back(places_.back());
+    places_.pop_back();
+    node_.rows.pop_back();
+  }
+  return done;
 }
 
 Status Store::begin_comparison() {
@@ -199,6 +206,11 @@ Status Store::commit() {
     row->being_changed = 0;
     moved_.insert(uid);
   }
+  PODQOS_TRY(write_changed());
+  return places_.empty() && !dirty_ && head_.empty() ? Status{} : write_head();
+}
+
+Status Store::write_changed() {
   for (const std::string& uid : std::exchange(moved_, {})) {
     const core::PodRow* row = find(uid);
     if (row != nullptr) PODQOS_TRY(write_row(place_of(*row), *row));
@@ -207,7 +219,7 @@ Status Store::commit() {
     free_.push_back(place);
   for (const auto& [uid, place] : std::exchange(dropped_, {}))
     PODQOS_TRY(write_row(place, {}));
-  return places_.empty() && !dirty_ && head_.empty() ? Status{} : write_head();
+  return {};
 }
 
 Status Store::write_node() {

@@ -127,6 +127,8 @@ class Store {
   [[nodiscard]] Status write_row(std::size_t place, const core::PodRow& row);
   [[nodiscard]] Status write_head();
   [[nodiscard]] Status write_rows();
+  /// Writes the rows that have changed, and makes free those that have gone.
+  [[nodiscard]] Status write_changed();
   /// A pod's row; nullptr if it has none.
   [[nodiscard]] core::PodRow* find(std::string_view uid) { return core::find_row(node_, uid); }
   /// The place of a row in the file.

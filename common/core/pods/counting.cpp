@@ -128,6 +128,7 @@ PodRow* find_row(NodeState& state, std::string_view uid) {
 
 std::vector<std::string> uids_of(const NodeState& state) {
   std::vector<std::string> uids;
+  uids.reserve(state.rows.size());
   for (const PodRow& row : state.rows)
     uids.emplace_back(row.uid.view());
   return uids;
@@ -189,6 +190,7 @@ struct Totals {
 
 void sum_up(NodeState& state) {
   std::vector<std::uint64_t> keys;
+  keys.reserve(state.trees.size());
   for (const TreeRecord& tree : state.trees)
     keys.push_back(tree_key(tree.kubepods));
   std::vector<Totals> of_trees(keys.size() + 1);  // the last: in none

@@ -271,6 +271,17 @@ TEST_F(Event, ARefusedClaimLeavesNothing) {
   EXPECT_EQ(node_.tree.cgroups.size(), cgroups);
 }
 
+/// Nor is there a row of a pod that could not be recorded.
+TEST_F(Event, APodThatCannotBeRecordedLeavesNothing) {
+  node_.run(kWebContainer, Pid{10});
+  const auto before = node_.records.rows;
+  node_.fail_once_after(0);
+  ASSERT_FALSE(node_.admit(kBatchContainer));
+  node_.allow_all();
+  EXPECT_EQ(node_.records.rows, before);
+  EXPECT_FALSE(node_.records.dirty);
+}
+
 /// A service of Podman lives on where the creation of a container has failed.
 TEST(Creation, HasFailedIfItTakesTooLong) {
   for (const std::int64_t age : {115, 121}) {
