@@ -96,6 +96,8 @@ void report_end(Transaction& transaction, Log& log, ReconcileReport& report, Unf
   for (const std::string& failure : transaction.failures()) {
     if (std::ranges::count(report.failed, failure) == 0) report.failed.push_back(failure);
   }
+  for (const std::string& incident : transaction.store().incidents())
+    report.warnings.push_back(incident);
   std::ranges::copy(transaction.unfinished(), std::back_inserter(left.refused));
   std::ranges::copy(transaction.partly_removed(), std::back_inserter(left.partly));
 }
@@ -177,8 +179,6 @@ Result<std::vector<core::HeldLimit>> compare_rest(const core::Settings& settings
   PODQOS_TRY(compare_rest(transaction, warnings, report));
   PODQOS_TRY(transaction.finish());
   report_end(transaction, log, report, left);
-  for (const std::string& incident : transaction.store().incidents())
-    report.warnings.push_back(incident);
   return transaction.held_limits();
 }
 
@@ -189,8 +189,6 @@ Status begin(const core::Settings& settings, Log& log, Warnings warnings, Reconc
   PODQOS_ASSIGN(auto uids, pods_to_compare(transaction, warnings, report));
   PODQOS_TRY(transaction.finish_pods());
   report_end(transaction, log, report, left);
-  for (const std::string& incident : transaction.store().incidents())
-    report.warnings.push_back(incident);
   std::ranges::reverse(uids);
   left.uids = std::move(uids);
   return {};

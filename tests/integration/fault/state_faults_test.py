@@ -175,6 +175,18 @@ class Damage(StateCase):
                     if self._outcome_failed():
                         return
 
+    def test_what_reconcile_says(self):
+        """Of each corrupt file once, also of a record, which is read only when its pod is compared."""
+        for file in (f for f in self.files() if f.suffix == ".json"):
+            with self.subTest(file=file.name):
+                damage(file, "garbage")
+                done = self.try_reconcile("-o", "json")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                said = [w for w in json.loads(done.stdout)["warnings"] if f"{file} is corrupt" in w]
+                self.assertEqual(len(said), 1, done.stdout)
+                self.assertEqual(len(self.set_aside()), 1)
+                self.check(*self.alive)
+
     def start_again(self):
         self.alive = [self.create(made) for made in self.alive]
         self.check(*self.alive)
