@@ -47,7 +47,7 @@ class StateFiles {
   [[nodiscard]] virtual Status write(const std::string& path, std::string_view content) = 0;
   /// A missing file is not an error.
   [[nodiscard]] virtual Status remove(const std::string& path) = 0;
-  /// Reads the rows; "" if there are none.
+  /// Reads the rows; "" if there are none, or more than any node has.
   [[nodiscard]] virtual Result<std::string> read_rows() = 0;
   /// Writes a part of the rows in its place; the file is made if it is missing.
   [[nodiscard]] virtual Status write_rows(std::size_t offset, std::string_view bytes) = 0;

@@ -171,6 +171,7 @@ TEST_F(StoreOpen, MakesRowsThatAreLostFromTheRecords) {
                                      std::string(512, '\0'),
                                      whole.substr(0, whole.size() / 2),
                                      whole + whole,
+                                     std::string(std::size_t{5} << 20U, 'x'),
                                      std::string{whole}.replace(whole.find(" 1,"), 3, " 2,")};
   for (const std::string& text : bad) {
     SCOPED_TRACE(text.size());
