@@ -61,7 +61,7 @@ void check_state(const app::ConfigurationReport& configuration, cgroup::Machine&
   }
   auto records = read_records(settings);
   if (!records) return add(checks, check_inventory(fail(records.error())));
-  checks.push_back(check_weights(settings, records->tiers.weight_formula));
+  checks.push_back(check_weights(settings, records->node.weight_formula));
   const auto events = store::read_events(settings.state_dir);
   const auto missed = find_not_managed(
       configuration, *records, events ? events->events : std::vector<core::Event>{}, cgroups);

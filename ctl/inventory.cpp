@@ -57,7 +57,7 @@ class Inventory {
       : settings_(settings),
         cgroups_(cgroups),
         records_(std::move(records)),
-        node_{.formula = core::weight_formula(settings, records_.tiers.weight_formula),
+        node_{.formula = core::weight_formula(settings, records_.node.weight_formula),
               .page_size = Bytes{::sysconf(_SC_PAGESIZE)},
               .settings = settings} {}
 
@@ -66,9 +66,9 @@ class Inventory {
     std::ranges::sort(records_.pods, {}, [](const core::PodRecord& record) {
       return std::tie(record.qos_class, record.pod.pod_namespace, record.pod.name, record.pod.uid);
     });
-    std::ranges::sort(records_.tiers.trees, {}, &core::TreeRecord::kubepods);
+    std::ranges::sort(records_.node.trees, {}, &core::TreeRecord::kubepods);
     kinds_ = Json(records_.warnings.size(), "records");
-    const core::TierSums& sums = records_.tiers.sums;
+    const core::TierSums& sums = records_.node.sums;
     json["kubelets"] = {{"pods", sums.kubelets.pods}, {"requests", json_of(sums.kubelets)}};
     json["weightFormula"] = node_.formula == core::WeightFormula::kLog ? "log" : "linear";
     PODQOS_ASSIGN(const auto capacity, cgroup::node_capacity(settings_));
@@ -80,7 +80,7 @@ class Inventory {
       pods.push_back(pod_json(record));
       known_.insert(record.cgroup);
     }
-    for (const core::TreeRecord& tree : records_.tiers.trees) {
+    for (const core::TreeRecord& tree : records_.node.trees) {
       trees.push_back(tree_json(tree));
       add_all("controllers", lacking_controllers(tree, cgroups_));
     }
@@ -110,7 +110,7 @@ class Inventory {
       classes.push_back({{"qosClass", core::format_qos_class(qos_class)},
                          {"pods", requested.of(qos_class).pods},
                          {"requests", json_of(requested.of(qos_class))},
-                         {"counted", json_of(records_.tiers.sums.of(qos_class))}});
+                         {"counted", json_of(records_.node.sums.of(qos_class))}});
     const MilliCpu cpu = core::allocatable_cpu(settings_, capacity_);
     const Bytes memory = core::allocatable_memory(settings_, capacity_);
     const auto version = cgroups_.layout_without_hugepages().cpu;
@@ -303,12 +303,12 @@ class Inventory {
 
   Json tree_json(const core::TreeRecord& record) {
     core::TierValues rule =
-        core::wanted_tiers(record.sums, records_.tiers.sums, settings_, capacity_);
+        core::wanted_tiers(record.sums, records_.node.sums, settings_, capacity_);
     rule.burstable.io_weight = settings_.io_weight.burstable;
     rule.besteffort.io_weight = settings_.io_weight.besteffort;
     if (cgroups_.layout_without_hugepages().cpu == core::CgroupVersion::kV2)
       rule.besteffort.cpu_idle = settings_.cpu_idle_besteffort;
-    core::CgroupValues root = core::root_limits(records_.tiers, record, settings_, capacity_);
+    core::CgroupValues root = core::root_limits(records_.node, record, settings_, capacity_);
     const auto shares = shares_of(record);
     if (record.top.empty()) root.cpu_shares = shares;
     const auto tier = [&](core::QosClass qos_class, const core::CgroupValues& wanted) {
@@ -344,8 +344,8 @@ class Inventory {
     const auto version = cgroups_.layout().cpu;
     if (!version || core::cgroups_with_share(tree).empty()) return std::nullopt;
     const core::NodeCpu node =
-        cgroup::observe_node_cpu(cgroups_, records_.tiers, settings_, capacity_);
-    return core::tree_shares(node, records_.tiers, tree, *version, node_.formula);
+        cgroup::observe_node_cpu(cgroups_, records_.node, settings_, capacity_);
+    return core::tree_shares(node, records_.node, tree, *version, node_.formula);
   }
 
   /// A cgroup above pods with what they request. Warns if it differs from the rule.

@@ -52,8 +52,7 @@ std::vector<std::string> unusable_roots(const core::Settings& settings, const No
     const bool kubelets = std::ranges::any_of(records.pods, [&](const core::PodRecord& record) {
       return record.kubelets_own && is_below(record.cgroup, root);
     });
-    if (kubelets || core::tree_at(records.tiers, root) != nullptr || !cgroups.exists(root))
-      continue;
+    if (kubelets || core::tree_at(records.node, root) != nullptr || !cgroups.exists(root)) continue;
     const auto mark = cgroups.attribute(root, core::kMadeAttribute);
     if (!mark) continue;
     warnings.push_back(

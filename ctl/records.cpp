@@ -25,7 +25,7 @@ Result<NodeRecords> read_records(const core::Settings& settings, store::Opening 
       records.pods.push_back(std::move(**pod));
     }
   }
-  records.tiers = store.node();
+  records.node = store.node();
   if (store.dirty() || !store.take_interrupted().empty())
     records.warnings.emplace_back(
         "an event was interrupted, or records have been lost: run podqosctl reconcile");

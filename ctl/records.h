@@ -12,7 +12,7 @@ namespace podqos::ctl {
 
 /// What the state directory has; empty if it is missing.
 struct NodeRecords {
-  core::NodeState tiers;
+  core::NodeState node;
   std::vector<core::PodRecord> pods;
   std::vector<std::string> warnings;  ///< of records that cannot be read
 };

@@ -173,7 +173,7 @@ std::vector<UsageEntry> entries_of(const NodeRecords& records) {
       std::ranges::sort(of_class, {}, [](const core::PodRecord* record) {
         return std::tie(record->pod.pod_namespace, record->pod.name, record->pod.uid);
       });
-    add_tree(root, core::tree_at(records.tiers, root), pods, entries);
+    add_tree(root, core::tree_at(records.node, root), pods, entries);
   }
   return entries;
 }

@@ -196,10 +196,10 @@ Result<std::string> choose_root(Transaction& transaction, core::Driver driver,
 /// @param root  of choose_root()
 Result<std::string> own_root_for(Transaction& transaction, const AdmissionRequest& request,
                                  const Result<std::string>& root) {
-  const core::NodeState& tiers = transaction.node();
+  const core::NodeState& node = transaction.node();
   const core::TreeRecord* tree =
-      request.placed_at ? core::find_tree(tiers, *request.placed_at) : nullptr;
-  if (tree == nullptr) tree = core::tree_in_use(tiers, request.driver);
+      request.placed_at ? core::find_tree(node, *request.placed_at) : nullptr;
+  if (tree == nullptr) tree = core::tree_in_use(node, request.driver);
   std::string own_root = tree != nullptr ? tree->kubepods : root.value_or("");
   const auto placed = request.placed_at.and_then(core::find_pod_cgroup);
   if (!placed || !is_below(placed->pod_path, own_root)) return own_root;

@@ -48,9 +48,9 @@ Measured measure(const cgroup::CgroupView& tier, const cgroup::CgroupView& root,
 }
 
 /// Whether the last eviction is less than eviction.interval ago.
-bool is_soon(const core::NodeState& tiers, const core::Settings& settings, BootSeconds now) {
-  return tiers.eviction &&
-         now.value() - tiers.eviction->at.value() < settings.eviction.interval_seconds;
+bool is_soon(const core::NodeState& state, const core::Settings& settings, BootSeconds now) {
+  return state.eviction &&
+         now.value() - state.eviction->at.value() < settings.eviction.interval_seconds;
 }
 
 /// A tier's pods with running containers.
@@ -114,12 +114,12 @@ std::string describe_eviction(const core::PodRecord& pod, const core::MemoryUse&
 }  // namespace
 
 std::optional<PressedTier> Evictor::find_pressed(cgroup::Machine& machine,
-                                                 const core::NodeState& tiers,
+                                                 const core::NodeState& state,
                                                  const core::Settings& settings, Bytes node_memory,
                                                  BootSeconds now) {
   // What was measured before an eviction, or soon after it, says nothing of what is left: the
   // kernel's averages lag.
-  if (is_soon(tiers, settings, now)) {
+  if (is_soon(state, settings, now)) {
     periods_.clear();
     return std::nullopt;
   }
@@ -128,7 +128,7 @@ std::optional<PressedTier> Evictor::find_pressed(cgroup::Machine& machine,
   for (const auto qos_class : {core::QosClass::kBestEffort, core::QosClass::kBurstable}) {
     const auto& threshold = settings.eviction.of(qos_class);
     if (!threshold) continue;
-    for (const core::TreeRecord& tree : tiers.trees) {
+    for (const core::TreeRecord& tree : state.trees) {
       if (core::is_watched_by_oomd(tree.kubepods, machine.layout_without_hugepages())) continue;
       std::string cgroup = core::tier_path(tree.kubepods, qos_class);
       const Measured measured = measure({machine, cgroup}, {machine, tree.kubepods}, node_memory);
@@ -146,8 +146,8 @@ std::optional<PressedTier> Evictor::find_pressed(cgroup::Machine& machine,
 
 Result<bool> evict_from(Transaction& transaction, const PressedTier& tier) {
   PODQOS_TRY(recover(transaction));
-  core::NodeState& tiers = transaction.node();
-  if (is_soon(tiers, transaction.settings(), transaction.now())) return false;
+  core::NodeState& state = transaction.node();
+  if (is_soon(state, transaction.settings(), transaction.now())) return false;
   PODQOS_ASSIGN(auto candidates, candidates_in(transaction, tier.cgroup));
   const auto victim = core::find_victim(candidates.uses);
   if (!victim) {
@@ -156,7 +156,7 @@ Result<bool> evict_from(Transaction& transaction, const PressedTier& tier) {
     return false;
   }
   const core::PodRecord& pod = candidates.records[*victim];
-  tiers.eviction = {.at = transaction.now(), .killing = std::move(candidates.containers[*victim])};
+  state.eviction = {.at = transaction.now(), .killing = std::move(candidates.containers[*victim])};
   PODQOS_TRY(transaction.store().write_node());
   PODQOS_TRY(finish_eviction(transaction));
   core::Event event = core::event_of(core::EventKind::kEvicted, pod);

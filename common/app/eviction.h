@@ -40,7 +40,7 @@ class Evictor {
   /// against the lowest of its limit, its root's and the node's memory.
   /// @param node_memory  the node's capacity
   [[nodiscard]] std::optional<PressedTier> find_pressed(cgroup::Machine& machine,
-                                                        const core::NodeState& tiers,
+                                                        const core::NodeState& state,
                                                         const core::Settings& settings,
                                                         Bytes node_memory, BootSeconds now);
   /// Measures the tier anew, after an eviction, or since no pod could be evicted.

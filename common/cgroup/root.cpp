@@ -109,11 +109,11 @@ std::optional<std::string> holder_of(Machine& machine, const std::string& kubepo
   return std::nullopt;
 }
 
-core::NodeCpu observe_node_cpu(Machine& machine, const core::NodeState& tiers,
+core::NodeCpu observe_node_cpu(Machine& machine, const core::NodeState& state,
                                const core::Settings& settings, const core::NodeCapacity& capacity) {
   core::NodeCpu node{.allocatable = core::allocatable_cpu(settings, capacity),
-                     .requested = core::sum_of_own(tiers.sums).cpu,
-                     .kubelets = tiers.sums.kubelets.cpu,
+                     .requested = core::sum_of_own(state.sums).cpu,
+                     .kubelets = state.sums.kubelets.cpu,
                      .rule = settings.root_cpu_weight,
                      .reserved = core::reserved_cpu(settings)};
   const auto weight_of = [&](const std::string& path) -> std::optional<std::int64_t> {
@@ -124,10 +124,10 @@ core::NodeCpu observe_node_cpu(Machine& machine, const core::NodeState& tiers,
   };
   if (node.rule.rule == core::RootCpuWeight::Rule::kProportional)
     node.system = weight_of("/system.slice");
-  if (tiers.sums.kubelets.pods == 0) return node;
+  if (state.sums.kubelets.pods == 0) return node;
   for (const core::Driver driver : {core::Driver::kCgroupfs, core::Driver::kSystemd}) {
     const std::string root = core::root_path("/", driver);
-    if (core::tree_at(tiers, root) != nullptr) continue;
+    if (core::tree_at(state, root) != nullptr) continue;
     node.kubelets_root = weight_of(root);
     if (node.kubelets_root) break;
   }

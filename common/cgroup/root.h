@@ -34,7 +34,7 @@ namespace podqos::cgroup {
 
 /// Observes what the share of podqos's pods follows from. The kubelet's root counts while it
 /// contains pods of the kubelet and podqos has not made it.
-[[nodiscard]] core::NodeCpu observe_node_cpu(Machine& machine, const core::NodeState& tiers,
+[[nodiscard]] core::NodeCpu observe_node_cpu(Machine& machine, const core::NodeState& state,
                                              const core::Settings& settings,
                                              const core::NodeCapacity& capacity);
 

@@ -27,7 +27,7 @@ struct Rows {
   std::vector<core::PodRow> rows;  ///< by their places, free ones included
   friend bool operator==(const Rows&, const Rows&) = default;
 };
-/// @return nullopt if it is no such file, another release's, or a part of one
+/// @return nullopt if the bytes are not all of such a file, or one of another release
 [[nodiscard]] std::optional<Rows> parse_rows(std::string_view bytes);
 
 }  // namespace podqos::codec

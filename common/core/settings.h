@@ -184,8 +184,8 @@ struct Settings {
   return settings.reserve_memory_percent.value_or(0) > 0 || reserves_memory(settings);
 }
 
-/// The policy for memory; by default "enforce" where it is kept, since nobody can keep more than
-/// there is, else "warn".
+/// The policy for memory; by default "enforce" where it is kept, since more than there is cannot
+/// be, else "warn".
 [[nodiscard]] inline AdmissionPolicy memory_admission(const Settings& settings) {
   return settings.admission.memory.value_or(keeps_memory(settings) ? AdmissionPolicy::kEnforce
                                                                    : AdmissionPolicy::kWarn);

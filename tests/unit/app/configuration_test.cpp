@@ -199,12 +199,12 @@ class LastValid : public LoadSettings {
  protected:
   void SetUp() override {
     ASSERT_EQ(::mkdir(directory_.path("state").c_str(), 0700), 0);
-    core::NodeState tiers;
-    core::Settings& last = tiers.settings.emplace();
+    core::NodeState node;
+    core::Settings& last = node.settings.emplace();
     last.runtimes = {"/kata"};
     last.pod_pids_limit = 7;
     last.io_weight.besteffort = 10;
-    write("state/node.json", codec::format_node(tiers));
+    write("state/node.json", codec::format_node(node));
   }
   [[nodiscard]] ConfigurationReport report(const std::string& fields) const {
     write("podqos.json", R"({"stateDir": ")" + directory_.path("state") + "\", " + fields);

@@ -78,7 +78,7 @@ TEST_P(EngineMade, IsPodqossToTheEnd) {
   EXPECT_EQ(node_.file(pod_, "cpu.weight"), "20");
   const std::string top = slices ? "/podqos.slice" : "/podqos";
   EXPECT_EQ(node_.tree.cgroups.at(top).attributes.at("trusted.podqos.made"), "1");
-  EXPECT_EQ(node_.records.tiers.trees.at(0).top, top);
+  EXPECT_EQ(node_.records.node.trees.at(0).top, top);
   node_.tree.start(Pid{10}, (*admission)->container.cgroup);
   ASSERT_TRUE(node_.confirm(kFirstContainer, Pid{10}));
   node_.tree.end(Pid{1010});

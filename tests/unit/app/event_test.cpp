@@ -49,7 +49,7 @@ TEST_F(Event, AdmissionMakesTreeAndPod) {
   expect_web(512);
   EXPECT_EQ(node_.file("/podqos/kubepods/besteffort", "cpu.weight"), "1");
   EXPECT_EQ(node_.tree.processes.at(Pid{10}).cgroup, "/podqos/kubepods/burstable/poda/web");
-  EXPECT_EQ(node_.records.tiers.sums.burstable,
+  EXPECT_EQ(node_.records.node.sums.burstable,
             (core::TierSum{.pods = 1, .cpu = MilliCpu{500}, .memory = Bytes{64LL << 20U}}));
   EXPECT_THAT(node_.records.pending(), IsEmpty());
   EXPECT_FALSE(node_.records.dirty);
@@ -79,7 +79,7 @@ TEST_F(Event, LearnsTheFormulaOnlyOfSharesThatTheEngineHasSet) {
     node.tree.start(Pid{10}, (*admission)->container.cgroup);
     node.tree.cgroups.at(cat(kWebPod, "/web")).files["cpu.weight"] = "59";
     ASSERT_TRUE(node.report_start(web, node.started(Pid{10}), Reporter::kHook));
-    EXPECT_EQ(node.records.tiers.weight_formula, learned) << told;
+    EXPECT_EQ(node.records.node.weight_formula, learned) << told;
   }
 }
 
@@ -106,8 +106,8 @@ TEST_F(Event, TheEndOfTheLastPodLeavesNothing) {
   EXPECT_THAT(node_.tree.cgroups, ElementsAre(Key("/")));
   EXPECT_THAT(node_.records.pods, IsEmpty());
   EXPECT_THAT(node_.records.index, IsEmpty());
-  EXPECT_EQ(node_.records.tiers.sums, core::TierSums{});
-  EXPECT_THAT(node_.records.tiers.trees, IsEmpty());
+  EXPECT_EQ(node_.records.node.sums, core::TierSums{});
+  EXPECT_THAT(node_.records.node.trees, IsEmpty());
 }
 
 TEST_F(Event, AContainerThatWasNeverCreatedIsForgotten) {
@@ -128,7 +128,7 @@ TEST_F(Event, AProcessInATierIsNamedAndNothingCounts) {
   ASSERT_FALSE(admission);
   EXPECT_EQ(admission.error().code, ErrorCode::kConflict);
   EXPECT_THAT(admission.error().message, StartsWith("pod a: /podqos/kubepods/burstable: "));
-  EXPECT_EQ(node_.records.tiers.sums.burstable, core::TierSum{});
+  EXPECT_EQ(node_.records.node.sums.burstable, core::TierSum{});
   EXPECT_THAT(node_.records.pods, ElementsAre(Key("b")));
 }
 
@@ -213,7 +213,7 @@ TEST_F(Event, AContainerThatCannotBeRecordedLeavesItsPodAsItWas) {
   }
   node_.run(kBatchContainer, Pid{12});
   EXPECT_FALSE(node_.records.dirty);
-  EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{500});
+  EXPECT_EQ(node_.records.node.sums.burstable.cpu, MilliCpu{500});
 }
 
 /// An event that does not look at what was interrupted must not hide it from those that do.
@@ -224,7 +224,7 @@ TEST_F(Event, WhatWasInterruptedStaysKnownUntilItIsMadeGood) {
   node_.allow_all();
   ASSERT_TRUE(node_.begin().finish());
   node_.run(kBatchContainer, Pid{12});
-  EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{750});
+  EXPECT_EQ(node_.records.node.sums.burstable.cpu, MilliCpu{750});
   EXPECT_EQ(node_.shares(kBurstable), node_.written(768));
 }
 

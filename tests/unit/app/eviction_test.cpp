@@ -97,7 +97,7 @@ TEST_P(EvictionOf, ATierWaitsForTheInterval) {
   EXPECT_EQ(find(1), std::nullopt);
   const auto pressed = find(2);
   ASSERT_TRUE(pressed);
-  node_.records.tiers.eviction = core::EvictionRecord{.at = BootSeconds{2}};
+  node_.records.node.eviction = core::EvictionRecord{.at = BootSeconds{2}};
   EXPECT_EQ(find(61), std::nullopt);
   EXPECT_EQ(find(62), std::nullopt);  // It begins anew.
   EXPECT_TRUE(find(63));
@@ -125,7 +125,7 @@ TEST_P(EvictionOf, APodKillsItsContainersAlone) {
 TEST_P(EvictionOf, APodHappensOnce) {
   use("/podqos/kubepods/besteffort/podb", 5 * kMebi);
   ASSERT_TRUE(evict(kBestEffort).value_or(false));
-  node_.records.tiers.eviction.reset();
+  node_.records.node.eviction.reset();
   node_.changes.clear();
   // Its engine has not told of its end yet.
   const auto again = evict(kBestEffort);
@@ -168,7 +168,7 @@ TEST_P(EvictionOf, APodIsFinishedIfThePluginDies) {
     Transaction transaction = node_.begin();
     ASSERT_TRUE(finish_eviction(transaction));
     ASSERT_TRUE(transaction.finish());
-    const bool begun = node_.records.tiers.eviction.has_value();
+    const bool begun = node_.records.node.eviction.has_value();
     EXPECT_EQ(node_.tree.processes.contains(Pid{10}), !begun);
     EXPECT_EQ(node_.tree.processes.contains(Pid{13}), !begun);
     EXPECT_TRUE(node_.tree.processes.contains(Pid{12}));
@@ -177,7 +177,7 @@ TEST_P(EvictionOf, APodIsFinishedIfThePluginDies) {
 }
 
 TEST_P(EvictionOf, APodThatRunsAgainIsSpared) {
-  node_.records.tiers.eviction = core::EvictionRecord{
+  node_.records.node.eviction = core::EvictionRecord{
       .killing = {{.cgroup = cat(kWebPod, "/web"), .init = {Pid{10}, StartTime{1}}}}};
   Transaction transaction = node_.begin();
   ASSERT_TRUE(finish_eviction(transaction));

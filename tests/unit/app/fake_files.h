@@ -25,15 +25,14 @@ namespace podqos::app {
 
 /// What a state directory holds.
 struct FakeRecords {
-  core::NodeState tiers;  ///< node.json and the rows
+  core::NodeState node;  ///< node.json and the rows
   /// Not all is as it should be: a pod is being changed, or records have been lost.
   bool dirty = false;
   std::map<std::string, std::string, std::less<>> pods;  ///< text of a pod's record by uid
   std::vector<store::IndexEntry> index;
   std::string rows;  ///< the file
   friend bool operator==(const FakeRecords& a, const FakeRecords& b) {
-    return std::tie(a.tiers, a.dirty, a.pods, a.index) ==
-           std::tie(b.tiers, b.dirty, b.pods, b.index);
+    return std::tie(a.node, a.dirty, a.pods, a.index) == std::tie(b.node, b.dirty, b.pods, b.index);
   }
 
   /// Uids of the pods of which a container is pending.
@@ -47,17 +46,17 @@ struct FakeRecords {
   /// The time of those has come, of one after the other.
   void come_due() {
     std::set<std::int64_t> times;
-    for (const core::PodRow& row : tiers.rows)
+    for (const core::PodRow& row : node.rows)
       if (row.due != core::kNever) times.insert(row.due.value());
-    for (core::PodRow& row : tiers.rows)
+    for (core::PodRow& row : node.rows)
       if (row.due != core::kNever)
         row.due = BootSeconds{std::distance(times.begin(), times.find(row.due.value()))};
     write_rows(!dirty);
   }
   /// Adds or replaces a row.
   void put(core::PodRow row) {
-    std::erase_if(tiers.rows, [&](const core::PodRow& other) { return other.uid == row.uid; });
-    tiers.rows.push_back(std::move(row));
+    std::erase_if(node.rows, [&](const core::PodRow& other) { return other.uid == row.uid; });
+    node.rows.push_back(std::move(row));
     write_rows(!dirty);
   }
   /// Records may have been lost, as the file says.
@@ -68,22 +67,22 @@ struct FakeRecords {
     if (!found) return;
     std::erase_if(found->rows, [](const core::PodRow& row) { return row.uid.empty(); });
     std::ranges::sort(found->rows, {}, [](const core::PodRow& row) { return row.uid.view(); });
-    tiers.rows = std::move(found->rows);
-    dirty = !found->is_whole || std::ranges::any_of(tiers.rows, &core::PodRow::being_changed);
-    core::sum_up(tiers);
+    node.rows = std::move(found->rows);
+    dirty = !found->is_whole || std::ranges::any_of(node.rows, &core::PodRow::being_changed);
+    core::sum_up(node);
   }
 
  private:
   template <class Is>
   [[nodiscard]] std::vector<std::string> uids(const Is& is) const {
     std::vector<std::string> found;
-    for (const core::PodRow& row : tiers.rows)
+    for (const core::PodRow& row : node.rows)
       if (is(row)) found.emplace_back(row.uid.view());
     return found;
   }
   void write_rows(bool is_whole) {
-    rows = codec::format_rows_head(is_whole, tiers.rows.size());
-    for (const core::PodRow& row : tiers.rows)
+    rows = codec::format_rows_head(is_whole, node.rows.size());
+    for (const core::PodRow& row : node.rows)
       rows += codec::format_row(row);
     read_rows();
   }
@@ -99,7 +98,7 @@ class FakeFiles final : public store::StateFiles {
       : records_(&records), on_change_(std::move(on_change)), state_(state) {}
 
   Result<std::optional<std::string>> read(const std::string& path) override {
-    if (path == store::kNodeName) return codec::format_node(records_->tiers);
+    if (path == store::kNodeName) return codec::format_node(records_->node);
     if (path == store::kRowsName) return records_->rows;
     if (parent_of(path) == store::kPodsName) {
       const auto found = records_->pods.find(uid_of(path));
@@ -156,7 +155,7 @@ class FakeFiles final : public store::StateFiles {
       records_->rows = content.value_or("");
       records_->read_rows();
     } else if (path == store::kNodeName) {
-      PODQOS_ASSIGN(records_->tiers, codec::parse_node(*content));
+      PODQOS_ASSIGN(records_->node, codec::parse_node(*content));
       records_->read_rows();
     } else if (parent_of(path) == store::kPodsName) {
       records_->pods.erase(uid_of(path));

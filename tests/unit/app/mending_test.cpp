@@ -76,7 +76,7 @@ std::vector<std::string> state_lines(const FakeRecords& before, const FakeRecord
   };
   note("save   ", after.index, before.index);
   note("erase  ", before.index, after.index);
-  if (before.tiers != after.tiers) out.emplace_back("save   node");
+  if (before.node != after.node) out.emplace_back("save   node");
   return out;
 }
 
@@ -125,7 +125,7 @@ const std::vector<Damage>& damages() {
       {"StateLost", [](FakeNode& node) { node.records = {}; }},
       {"RowWrong",
        [](FakeNode& node) {
-         core::PodRow row = node.records.tiers.rows.front();
+         core::PodRow row = node.records.node.rows.front();
          row.counted_cpu = MilliCpu{5};
          node.records.put(row);
        }},

@@ -146,7 +146,7 @@ TEST_F(NodeFiguresLive, ReadsTheTiersOfPodqosAndOfAKubelet) {
     make(own_ + tier);
   make(own_ + "/theirs/kubepods/burstable");
   FakeRecords state;
-  state.tiers.trees = {{.kubepods = own_ + "/kubepods"}};
+  state.node.trees = {{.kubepods = own_ + "/kubepods"}};
   auto reserving = pod("g", own_ + "/kubepods/podg", core::QosClass::kGuaranteed);
   reserving.counted_request.memory = Bytes{1LL << 30};
   put(state, reserving);

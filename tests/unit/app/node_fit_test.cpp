@@ -59,9 +59,9 @@ TEST_F(FullNode, RefusesAPodAndKeepsNothingOfIt) {
 
 TEST_F(FullNode, RefusesTheFirstPodOfATree) {
   node_.driver = core::Driver::kSystemd;
-  const auto trees = node_.records.tiers.trees.size();
+  const auto trees = node_.records.node.trees.size();
   EXPECT_FALSE(node_.admit(kWebContainer));
-  EXPECT_EQ(node_.records.tiers.trees.size(), trees);
+  EXPECT_EQ(node_.records.node.trees.size(), trees);
   EXPECT_FALSE(node_.records.dirty);
 }
 
@@ -69,7 +69,7 @@ TEST_F(FullNode, WarnsOnlyIfThatIsSet) {
   node_.settings.admission.cpu = core::AdmissionPolicy::kWarn;
   ASSERT_TRUE(node_.admit(kWebContainer));
   EXPECT_THAT(log(), HasSubstr("pod a: requests cpu 500m, of which 200m is free: 1200m is "));
-  EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{500});
+  EXPECT_EQ(node_.records.node.sums.burstable.cpu, MilliCpu{500});
 }
 
 /// Each decides under the lock from the sums that the one before has written, although neither has
@@ -80,7 +80,7 @@ TEST_F(FullNode, TwoPodsDoNotTakeTheLastBytesTogether) {
   const auto refused = node_.admit(requesting("other", "cpu=500m"));
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("requests cpu 500m, of which 0 is free"));
-  EXPECT_EQ(node_.records.tiers.sums.burstable.pods, 1);
+  EXPECT_EQ(node_.records.node.sums.burstable.pods, 1);
 }
 
 TEST_F(FullNode, TakesAPodAgainWhenAnotherHasEnded) {
@@ -113,7 +113,7 @@ TEST_F(FullNode, RefusesAContainerThatMakesItsPodTooLarge) {
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("requests cpu 750m, of which 600m is free"));
   EXPECT_THAT(node_.records.pods.at("a"), Not(HasSubstr("log")));
-  EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{500});
+  EXPECT_EQ(node_.records.node.sums.burstable.cpu, MilliCpu{500});
 }
 
 /// createRuntime: the container exists already.
@@ -249,8 +249,8 @@ TEST_P(SandboxClaim, IsTakenBackWhereAContainersLimitsContradictIt) {
   EXPECT_EQ(pod.qos_class, core::QosClass::kBurstable);
   EXPECT_FALSE(pod.complete);
   EXPECT_EQ(pod.pod.priority_class_name, "");
-  EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{100});
-  EXPECT_EQ(node_.records.tiers.sums.guaranteed.cpu, MilliCpu{0});
+  EXPECT_EQ(node_.records.node.sums.burstable.cpu, MilliCpu{100});
+  EXPECT_EQ(node_.records.node.sums.guaranteed.cpu, MilliCpu{0});
   EXPECT_TRUE(node_.reconcile()->changes.empty());
 }
 
@@ -276,13 +276,13 @@ TEST(Overcommitment, CountsWhatAllPodsRequest) {
   node.capacity.cpu = MilliCpu{2000};
   node.run(requesting("first", "cpu=2"), Pid{10});
   node.run(requesting("second", "cpu=1500m"), Pid{11});
-  EXPECT_EQ(node.records.tiers.sums.burstable.cpu, MilliCpu{3500});
+  EXPECT_EQ(node.records.node.sums.burstable.cpu, MilliCpu{3500});
   EXPECT_EQ(node.file("/podqos/kubepods/burstable/podfirst", "cpu.weight"), node.written(2048));
   EXPECT_EQ(node.file("/podqos/kubepods/burstable/podsecond", "cpu.weight"), node.written(1536));
   EXPECT_EQ(node.file("/podqos/kubepods/burstable", "cpu.weight"), node.written(3584));
   EXPECT_TRUE(node.reconcile()->changes.empty());
   node.stop({.id = "first", .uid = "first"}, Pid{10});
-  EXPECT_EQ(node.records.tiers.sums.burstable.cpu, MilliCpu{1500});
+  EXPECT_EQ(node.records.node.sums.burstable.cpu, MilliCpu{1500});
 }
 
 /// With a node that has become larger or smaller what one pod may claim is another.
@@ -290,10 +290,10 @@ TEST(Overcommitment, CountsByTheNodeAsItIs) {
   FakeNode node{core::CgroupVersion::kV2};
   node.capacity.cpu = MilliCpu{2000};
   node.run(requesting("large", "cpu=3"), Pid{10});
-  EXPECT_EQ(node.records.tiers.sums.burstable.cpu, MilliCpu{2000});
+  EXPECT_EQ(node.records.node.sums.burstable.cpu, MilliCpu{2000});
   node.capacity.cpu = MilliCpu{4000};
   ASSERT_TRUE(node.reconcile());
-  EXPECT_EQ(node.records.tiers.sums.burstable.cpu, MilliCpu{3000});
+  EXPECT_EQ(node.records.node.sums.burstable.cpu, MilliCpu{3000});
 }
 
 /// Its record cannot be read when all is compared, and can be when it ends: what is known of it
@@ -307,12 +307,12 @@ TEST(Sums, KeepAPodWhoseRecordCannotBeRead) {
   stored.replace(stored.find("\"version\":1"), 11, "\"version\":2");
   node.records.lose_some();
   node.run(requesting("c", "cpu=1"), Pid{12});
-  EXPECT_EQ(node.records.tiers.sums.burstable.cpu, MilliCpu{5000});
+  EXPECT_EQ(node.records.node.sums.burstable.cpu, MilliCpu{5000});
   stored = text;
   node.stop({.id = "unreadable", .uid = "unreadable"}, Pid{11});
   EXPECT_FALSE(node.records.pods.contains("unreadable"));
-  EXPECT_EQ(node.records.tiers.sums.burstable.cpu, MilliCpu{3000});
-  EXPECT_EQ(node.records.tiers.sums.burstable.pods, 2);
+  EXPECT_EQ(node.records.node.sums.burstable.cpu, MilliCpu{3000});
+  EXPECT_EQ(node.records.node.sums.burstable.pods, 2);
 }
 
 }  // namespace

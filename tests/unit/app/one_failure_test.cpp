@@ -215,7 +215,7 @@ TEST_P(OneFailure, OfAVersionLeavesAllElseToAReconciliation) {
   std::string& text = node->records.pods.at("a");
   text.replace(text.find("\"version\":1"), 11, "\"version\":2");
   const std::string newer = text;
-  const core::NodeState tiers = node->records.tiers;
+  const core::NodeState state = node->records.node;
   for (const std::string& path : {paths_of(*node).burstable, pod_cgroup_of(*node, kBatch)})
     node->tree.cgroups.at(path).files.at(node->share_file()) = "77";
   for (const int run : {1, 2}) {
@@ -223,7 +223,7 @@ TEST_P(OneFailure, OfAVersionLeavesAllElseToAReconciliation) {
     const auto report = node->reconcile();
     ASSERT_TRUE(report) << report.error().message;
     EXPECT_THAT(report->failed, ElementsAre(HasSubstr("record of version 2")));
-    EXPECT_EQ(node->records.tiers, tiers);
+    EXPECT_EQ(node->records.node, state);
     EXPECT_EQ(node->records.pods.at("a"), newer);
     EXPECT_FALSE(node->records.dirty);
   }

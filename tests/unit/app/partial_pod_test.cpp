@@ -65,8 +65,8 @@ class PodOfJobs {
     EXPECT_EQ(node.memory(kPodOfJobs), memory);
     for (const char* cgroup : {kPodOfJobs, containers::kBurstable})
       EXPECT_EQ(node.shares(cgroup), node.written(milli_cpu * 1024 / 1000)) << cgroup;
-    EXPECT_EQ(node.records.tiers.sums.burstable.cpu, MilliCpu{milli_cpu});
-    EXPECT_EQ(node.records.tiers.sums.burstable.pods, 1);
+    EXPECT_EQ(node.records.node.sums.burstable.cpu, MilliCpu{milli_cpu});
+    EXPECT_EQ(node.records.node.sums.burstable.pods, 1);
   }
 
   FakeNode node{core::CgroupVersion::kV2};

@@ -88,7 +88,7 @@ TEST_F(Reconcile, FindsAContainerThatWasMovedAfterALossOfTheState) {
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_EQ(report->repaired, 2);
   EXPECT_EQ(node_.records.pods, before.pods);
-  EXPECT_EQ(node_.records.tiers.sums, before.tiers.sums);
+  EXPECT_EQ(node_.records.node.sums, before.node.sums);
   EXPECT_THAT(report->warnings,
               ElementsAre(HasSubstr(
                   "another program moved container web to cgroup /mine, where its limits do not "
@@ -195,7 +195,7 @@ class RuntimeUpdate : public TestWithParam<core::CgroupVersion> {
     // As a kubelet: shares of a pod and of its tier are those of the sum of requests.
     for (const char* cgroup : {kUpdatedPod, containers::kBurstable})
       EXPECT_EQ(node_.shares(cgroup), node_.written(wanted.milli_cpu * 1024 / 1000)) << cgroup;
-    EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{wanted.milli_cpu});
+    EXPECT_EQ(node_.records.node.sums.burstable.cpu, MilliCpu{wanted.milli_cpu});
   }
   /// The pod is as before any update.
   void expect_unchanged() { expect_pod({.memory = 96 * kMi, .quota = 75'000, .milli_cpu = 750}); }
@@ -236,12 +236,12 @@ TEST_P(RuntimeUpdate, SharesThatAreNotSetAreNoUpdate) {
   core::EngineResources unset = resources(64 * kMi, 50'000, 0);
   unset.cpu_shares.reset();
   node_.run({.id = "api", .uid = "b", .resources = unset}, Pid{12});
-  EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{1250});
+  EXPECT_EQ(node_.records.node.sums.burstable.cpu, MilliCpu{1250});
   unset.cpu_quota = 200'000;
   node_.update(Pid{12}, unset);
   EXPECT_THAT(reconcile().changes,
               Contains("pod b: follows container api, updated to CPU limit 2"));
-  EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{1250});
+  EXPECT_EQ(node_.records.node.sums.burstable.cpu, MilliCpu{1250});
 }
 
 TEST_P(RuntimeUpdate, ARecoveryReadsNoContainer) {
@@ -280,7 +280,7 @@ TEST_P(RuntimeUpdate, RequestsCountUpToWhatOnePodMayClaim) {
   const ReconcileReport report = reconcile();
   EXPECT_THAT(report.changes, Contains(StartsWith("pod a: follows container web")));
   EXPECT_THAT(report.warnings, ElementsAre(HasSubstr("maxPodClaim")));
-  EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{800});
+  EXPECT_EQ(node_.records.node.sums.burstable.cpu, MilliCpu{800});
 }
 
 /// Beside a first container without any: 100m and 64Mi of its engine.

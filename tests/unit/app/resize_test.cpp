@@ -96,7 +96,7 @@ class ResizePod : public ::testing::TestWithParam<core::CgroupVersion> {
     EXPECT_EQ(node_.memory(kWebPod), std::to_string(mebibytes * kMebibyte));
     for (const char* cgroup : {kWebPod, kBurstable})
       EXPECT_EQ(node_.shares(cgroup), node_.written(milli * 1024 / 1000)) << cgroup;
-    EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{milli});
+    EXPECT_EQ(node_.records.node.sums.burstable.cpu, MilliCpu{milli});
   }
 
   FakeNode node_{GetParam()};
@@ -135,7 +135,7 @@ TEST_P(ResizePod, LowersThePodLast) {
   EXPECT_THAT(calls_, ElementsAre("web 64Mi 50000", "web 64Mi 25000"));
   EXPECT_EQ(quota(kWebPod), quota_of(75'000));
   EXPECT_EQ(node_.memory(kWebPod), std::to_string(192 * kMebibyte));
-  EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{375});
+  EXPECT_EQ(node_.records.node.sums.burstable.cpu, MilliCpu{375});
 }
 
 /// The kernel refuses the weight of an idle cgroup (kernel/sched/fair.c sched_group_set_shares()).
@@ -305,7 +305,7 @@ TEST_P(ResizePod, KeepsAContainerThatComesWhileItIsResized) {
   ASSERT_TRUE(double_web());
   EXPECT_EQ(quota(kWebPod), quota_of(170'000));
   EXPECT_EQ(node_.memory(kWebPod), std::to_string(416 * kMebibyte));
-  EXPECT_EQ(node_.records.tiers.sums.burstable.cpu, MilliCpu{850});
+  EXPECT_EQ(node_.records.node.sums.burstable.cpu, MilliCpu{850});
 }
 
 TEST_P(ResizePod, LeavesAPodThatDoesNotRun) {

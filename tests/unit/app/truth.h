@@ -137,7 +137,7 @@ inline void expect_records(const FakeNode& node, const Truth& truth) {
   EXPECT_THAT(node.records.index, ::testing::UnorderedElementsAreArray(truth.index));
   for (const auto qos_class :
        {core::QosClass::kGuaranteed, core::QosClass::kBurstable, core::QosClass::kBestEffort})
-    EXPECT_EQ(node.records.tiers.sums.of(qos_class), truth.sums.of(qos_class));
+    EXPECT_EQ(node.records.node.sums.of(qos_class), truth.sums.of(qos_class));
   EXPECT_TRUE(node.records.pending().empty());
   EXPECT_TRUE(node.records.due().empty());
 }

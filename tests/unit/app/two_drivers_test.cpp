@@ -68,14 +68,14 @@ TEST_P(TwoDrivers, HaveATreeEachAndOneSetOfSums) {
     run_both(systemd_first);
     EXPECT_EQ(node_.tree.processes.at(Pid{10}).cgroup, "/podqos/kubepods/burstable/poda/web");
     EXPECT_THAT(node_.tree.processes.at(Pid{11}).cgroup, StartsWith(cat(kBurstableSlice, "/")));
-    EXPECT_EQ(node_.records.tiers.sums.burstable,
+    EXPECT_EQ(node_.records.node.sums.burstable,
               (core::TierSum{.pods = 2, .cpu = MilliCpu{750}, .memory = Bytes{128LL << 20U}}));
     EXPECT_EQ(node_.shares(kBurstable), node_.written(512));
     EXPECT_EQ(node_.shares(kBurstableSlice), node_.written(256));
     node_.stop(kWebContainer, Pid{10});
     EXPECT_THAT(node_.tree.cgroups, Not(Contains(Key("/podqos"))));
     EXPECT_THAT(node_.tree.cgroups, Contains(Key(kBurstableSlice)));
-    EXPECT_EQ(node_.records.tiers.sums.burstable.pods, 1);
+    EXPECT_EQ(node_.records.node.sums.burstable.pods, 1);
     node_.stop(kLogElsewhere, Pid{11});
     EXPECT_THAT(node_.tree.cgroups, ElementsAre(Key("/")));
     EXPECT_THAT(node_.tree.units, IsEmpty());
@@ -114,8 +114,8 @@ TEST_P(TwoDrivers, AreFoundAgainAfterTheLossOfTheState) {
   const auto report = node_.reconcile();
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_EQ(report->repaired, 2);
-  EXPECT_EQ(node_.records.tiers.sums, before.tiers.sums);
-  EXPECT_THAT(node_.records.tiers.trees, UnorderedElementsAreArray(before.tiers.trees));
+  EXPECT_EQ(node_.records.node.sums, before.node.sums);
+  EXPECT_THAT(node_.records.node.trees, UnorderedElementsAreArray(before.node.trees));
   EXPECT_EQ(node_.records.pods, before.pods);
 }
 
@@ -123,8 +123,8 @@ TEST_P(TwoDrivers, AFirstPodFindsBothTreesAfterTheLossOfTheState) {
   run_both(true);
   node_.records = {};
   run(core::Driver::kCgroupfs, kBatchContainer, Pid{13});
-  EXPECT_EQ(node_.records.tiers.sums.burstable.pods, 2);
-  EXPECT_THAT(node_.records.tiers.trees, SizeIs(2));
+  EXPECT_EQ(node_.records.node.sums.burstable.pods, 2);
+  EXPECT_THAT(node_.records.node.trees, SizeIs(2));
 }
 
 TEST_P(TwoDrivers, AContainerOfTheOtherDriverDoesNotJoinAPod) {
@@ -136,7 +136,7 @@ TEST_P(TwoDrivers, AContainerOfTheOtherDriverDoesNotJoinAPod) {
   EXPECT_THAT(refused.error().message,
               HasSubstr("its runtime uses the systemd driver, but its pod is in "
                         "/podqos/kubepods/burstable/poda, of the cgroupfs driver"));
-  EXPECT_EQ(node_.records.tiers.trees, before.tiers.trees);
+  EXPECT_EQ(node_.records.node.trees, before.node.trees);
   EXPECT_FALSE(node_.records.dirty);
 }
 
@@ -175,7 +175,7 @@ TEST_P(TwoDrivers, AFirstPodThatSystemdDoesNotMakeLeavesNothing) {
   EXPECT_FALSE(node_.admit(kLogElsewhere));
   core::NodeState nothing;
   nothing.settings = node_.settings;
-  EXPECT_EQ(node_.records.tiers, nothing);
+  EXPECT_EQ(node_.records.node, nothing);
   EXPECT_FALSE(node_.records.dirty);
   EXPECT_THAT(node_.tree.cgroups, ElementsAre(Key("/")));
 }

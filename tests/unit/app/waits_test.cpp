@@ -208,7 +208,7 @@ class NestedCgroups : public ::testing::Test {
 TEST_F(NestedCgroups, CountNoMoreAndAreRemovedEventByEvent) {
   run_and_kill(kWebContainer, Pid{10}, 5);
   ASSERT_TRUE(node_.end(kWebContainer));
-  EXPECT_EQ(node_.records.tiers.sums.burstable.pods, 0);
+  EXPECT_EQ(node_.records.node.sums.burstable.pods, 0);
   EXPECT_THAT(node_.records.pods, ElementsAre(Key("a")));
   next_event();
   EXPECT_THAT(node_.records.pods, ElementsAre(Key("a")));

@@ -218,7 +218,7 @@ TEST(DescribeUncounted, SaysNothingWhereNothingLacksOrMoreIsToCome) {
               record = claiming("32", "1Gi");
               record.released_at = BootSeconds{1};
             }},
-           {"TheNodeIsTooSmallAndNobodyAsked",
+           {"TheNodeIsTooSmallAndThatIsOff",
             [](PodRecord& record, Settings& settings) {
               record = claiming("32", "1Gi");
               settings.admission.cpu = AdmissionPolicy::kOff;

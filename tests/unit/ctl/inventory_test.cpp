@@ -158,7 +158,7 @@ class ViewedPod : public ::testing::Test {
   }
   Json pod() { return inventory()["pods"][0]; }
   Json inventory() {
-    const NodeRecords records{.tiers = {}, .pods = {record_}, .warnings = {"a \"quoted\" \xff"}};
+    const NodeRecords records{.node = {}, .pods = {record_}, .warnings = {"a \"quoted\" \xff"}};
     app::ConfigurationReport configuration;
     configuration.settings = settings_;
     auto inventory = inventory_json(configuration, records, machine_);

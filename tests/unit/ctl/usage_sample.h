@@ -58,7 +58,7 @@ inline NodeRecords three_pods() {
   core::TreeRecord tree{.kubepods = "/podqos/kubepods"};
   tree.sums.guaranteed = {.pods = 1, .cpu = MilliCpu{200}, .memory = Bytes{4096}};
   tree.sums.burstable = {.pods = 1, .cpu = MilliCpu{300}, .memory = Bytes{64}};
-  records.tiers.trees = {tree};
+  records.node.trees = {tree};
   return records;
 }
 

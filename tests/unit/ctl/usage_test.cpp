@@ -113,7 +113,7 @@ TEST(EntriesOf, LeavesOutSandboxesAndReleasedPods) {
 
 TEST(EntriesOf, SumsUpARootOfAKubelet) {
   NodeRecords records = three_pods();
-  records.tiers.trees.clear();
+  records.node.trees.clear();
   for (core::PodRecord& pod : records.pods) {
     pod.kubelets_own = true;
     pod.capped_request = {.pods = 1, .cpu = MilliCpu{100}, .memory = Bytes{1}};
