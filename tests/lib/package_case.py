@@ -272,11 +272,11 @@ class LifeCase(PackageCase):
         """A version that can read the state takes over from a newer one, any other is not installed."""
         self.put(self.second)
         pid = self.launch("app", "older")
-        texts = {path: path.read_text(encoding="utf-8") for path in STATE.rglob("*") if path.is_file()}
-        texts = {path: text for path, text in texts.items() if '"version":1,' in text}
+        texts = {path: path.read_bytes() for path in STATE.rglob("*") if path.is_file()}
+        texts = {path: text for path, text in texts.items() if b'"version":1,' in text}
         self.assertEqual({path.parent.name for path in texts}, {"podqos", "pods"})
         for path, text in texts.items():
-            path.write_text(re.sub(r'"version":1,"writer":"[^"]*"', '"version":12,"writer":"9.8.7"', text), encoding="utf-8")
+            path.write_bytes(re.sub(rb'"version":1,"writer":"[^"]*"', b'"version":12,"writer":"9.8.7"', text))
         program = HOOK.read_bytes()
         said = self.put(self.first, refused=True)
         self.assertIn(f"podqos: version {VERSION} is not installed: the state in {STATE} has format 12, written by podqos "
@@ -287,7 +287,7 @@ class LifeCase(PackageCase):
         self.take()
         self.assertIn(f"version {VERSION} is not installed", self.put(self.first, refused=True))
         for path, text in texts.items():
-            path.write_text(text, encoding="utf-8")
+            path.write_bytes(text)
         self.put(self.first)
         self.assert_managed(pid, "older")
         self.assert_managed(self.launch("log", "older"), "older")
