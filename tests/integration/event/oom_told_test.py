@@ -1,12 +1,14 @@
 """An OOM kill is told: which container, by whose memory limit, in the log when the container ends.
 
 A container takes memory until it is killed. Expected is what the kernel does: the limit that is met is the one that the
-test has made the lowest. The kernel logs at most ten kills in five seconds whole, so that other tests that have the
-kernel kill do not run beside this one.
+test has made the lowest. The kernel logs at most ten kills in five seconds whole (mm/oom_kill.c, oom_rs), so that other
+tests that have the kernel kill do not run beside this one, and of these no more than three begin in five seconds.
 """
 
+import collections
 import pathlib
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
@@ -17,10 +19,17 @@ from harness import MI, container, pod  # noqa: E402
 
 HOG = ("sh", "-c", "x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done")
 TOLD = "OOM-killed"
+# When the last three tests began, each of which has up to three kills; another file's may have been just before the first.
+BEGUN = collections.deque([time.monotonic()] * 3, maxlen=3)
 
 
 class OomCase(harness.TestCase):
     """Pods of which a container is killed, through the wrapper and its hooks."""
+
+    def setUp(self):
+        super().setUp()
+        time.sleep(max(0, BEGUN[0] + 5 - time.monotonic()))
+        BEGUN.append(time.monotonic())
 
     def run_hog(self, manifest, cgroup=None):
         """A container that takes all memory until it is killed, and its end as its engine makes it; in between this
