@@ -184,7 +184,8 @@ void set_deadline() {
     static_cast<void>(::timer_settime(timer, 0, &time, nullptr));
 }
 
-/// How long the runtime may take to write the state and close standard input.
+/// How long the runtime may write nothing of the state and not close standard input. A busy machine
+/// may take longer for all of it; then the hook waits, for without it crun fails the container.
 constexpr std::chrono::seconds kForInput{4};
 
 /// @param config_file  the file of `--config`
@@ -195,10 +196,9 @@ int run_stage(std::string_view stage, const std::optional<std::string>& config_f
   // Every stage reads its input to the end, also one that has nothing to do: crun fails a container
   // whose hook ends before its state is written (EPIPE; src/libcrun/utils.c,
   // run_process_with_stdin_timeout_envp).
-  const auto input =
-      edits ? sys::read_all(STDIN_FILENO, kMaxInput, "config.json on stdin")
-            : sys::read_all(STDIN_FILENO, kMaxInput, "OCI state on stdin", sys::FileEnd::kEmptyRead,
-                            app::Timeouts::Clock::now() + kForInput);
+  const auto input = edits ? sys::read_all(STDIN_FILENO, kMaxInput, "config.json on stdin")
+                           : sys::read_all(STDIN_FILENO, kMaxInput, "OCI state on stdin",
+                                           sys::FileEnd::kEmptyRead, kForInput);
   const auto configuration = app::inspect_configuration(config_file);
   const bool known = configuration.source != app::SettingsSource::kReadable;
   const core::Settings settings = known ? configuration.settings : core::Settings{};

@@ -159,23 +159,26 @@ bool is_relative_path(std::string_view path) {
 namespace {
 
 /// Waits until there is something to read, or the end.
-bool await_input(int fd, std::chrono::steady_clock::time_point deadline) {
-  using std::chrono::milliseconds;
-  if (deadline == std::chrono::steady_clock::time_point::max()) return true;
-  const auto left = std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
+/// @return false if there was neither for so long.
+bool await_input(int fd, std::optional<std::chrono::milliseconds> patience) {
+  if (!patience) return true;
   pollfd polled{.fd = fd, .events = POLLIN, .revents = 0};
-  return ::poll(&polled, 1, static_cast<int>(std::max(left, milliseconds{0}).count())) != 0;
+  int ready = 0;
+  do {
+    ready = ::poll(&polled, 1, static_cast<int>(patience->count()));
+  } while (ready < 0 && errno == EINTR);
+  return ready != 0;
 }
 
 }  // namespace
 
 Result<std::string> read_all(int fd, std::size_t limit, std::string_view what, FileEnd end,
-                             std::chrono::steady_clock::time_point deadline) {
+                             std::optional<std::chrono::milliseconds> patience) {
   // One read for most files, a config.json included, into an uninitialised buffer on the stack.
   std::array<char, 65'536> chunk;  // NOLINT(*-member-init): read(2) fills it
   std::string content;
   while (content.size() <= limit) {
-    if (!await_input(fd, deadline))
+    if (!await_input(fd, patience))
       return fail(ErrorCode::kTimeout, cat("read ", what, ": its writer has not closed it"));
     const ssize_t size = ::read(fd, chunk.data(), chunk.size());
     if (size < 0 && errno == EINTR) continue;

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,10 +39,10 @@ enum class FileEnd : std::uint8_t {
 
 /// Reads all of `fd`, at most `limit` bytes; kTooLarge beyond.
 /// @param what      name of the file, for errors
-/// @param deadline  kTimeout if it has not ended then
+/// @param patience  kTimeout once nothing has come for so long; nullopt waits without limit
 [[nodiscard]] Result<std::string> read_all(
     int fd, std::size_t limit, std::string_view what, FileEnd end = FileEnd::kEmptyRead,
-    std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max());
+    std::optional<std::chrono::milliseconds> patience = std::nullopt);
 
 /// A file that was opened, and its state then.
 struct OpenFile {

@@ -6,7 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -169,6 +172,28 @@ TEST_F(DirectoryTree, ReadAllEndsAtTheLimit) {
   }
   EXPECT_EQ(root().read_file("secret", 5).error().message,
             cat("read ", place_.path("secret"), ": more than 5 bytes"));
+}
+
+TEST(ReadAll, WaitsForAWriterThatWrites) {
+  using std::chrono::milliseconds;
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+  const UniqueFd read_end{ends[0]};
+  UniqueFd write_end{ends[1]};
+  std::thread writer{[&] {
+    for (int i = 0; i < 12; ++i) {
+      ::usleep(100'000);
+      EXPECT_EQ(::write(write_end.get(), "x", 1), 1);
+    }
+  }};
+  // In all it takes longer than that, and is not closed afterwards.
+  const auto read = read_all(read_end.get(), 100, "pipe", FileEnd::kEmptyRead, milliseconds{1000});
+  writer.join();
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, ErrorCode::kTimeout);
+  char left = 0;
+  write_end = UniqueFd{};
+  EXPECT_EQ(::read(read_end.get(), &left, 1), 0) << "all that was written has been read";
 }
 
 TEST_F(DirectoryTree, ListsEverythingAsOftenAsAsked) {
