@@ -185,8 +185,11 @@ class CgroupCase(unittest.TestCase):
             found = {file: self.machine.file(path, "memory", file) for file in ("memory.swap.max", "memory.oom.group")}
             self.assertEqual(found, {"memory.swap.max": "0", "memory.oom.group": "1"}, path)
 
-    def frozen(self, path):
-        """Is this cgroup really frozen, by whichever above it?"""
+    def expect_frozen(self, path, frozen):
+        """This cgroup is really frozen, by whichever above it, or not: the kernel takes a moment, and crun does not wait."""
+        patience.expect(lambda: self.is_frozen(path) == frozen, f"{path}: frozen {frozen}")
+
+    def is_frozen(self, path):
         if self.machine.hierarchy("freezer"):
             return self.machine.file(path, "freezer", "freezer.state") == "FROZEN"
         return "frozen 1" in self.machine.file(path, "memory", "cgroup.events").splitlines()

@@ -66,7 +66,7 @@ class Pods(engine.EngineCase):
         self.assertEqual(self.machine.read(leaf, "memory"), 256 * MI)
         self.assertEqual(self.daemon("exec", container, "cat", "/proc/self/cgroup"), "0::/")
         self.daemon("pause", container)
-        self.assertTrue(self.frozen(leaf))
+        self.expect_frozen(leaf, True)
         self.daemon("unpause", container)
         self.daemon("update", "--memory", "192m", "--memory-swap", "192m", container)
         self.assertEqual(self.machine.read(leaf, "memory"), 192 * MI)

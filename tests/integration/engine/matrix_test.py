@@ -34,9 +34,9 @@ class Cell(node_case.NodeCase):
         self.assert_values(box.cgroup, memory=UPDATED)
         self.check_pod(box.expected)
         self.runtime.pause(box.name)
-        self.assertTrue(self.frozen(box.cgroup), "a paused container runs on")
+        self.expect_frozen(box.cgroup, True)
         self.runtime.resume(box.name)
-        self.assertFalse(self.frozen(box.cgroup), "a resumed container stays frozen")
+        self.expect_frozen(box.cgroup, False)
 
     def test_life(self):
         """From the first container to the last, with a second pod beside them."""

@@ -92,7 +92,7 @@ class PodmanCase(engine.EngineCase):
         self.assert_beside(container, leaf, b"sleep\x004321\0")
         for verb, frozen in (("pause", True), ("unpause", False)):
             self.podman(verb, container)
-            self.assertEqual(self.frozen(machines.cgroup_of(self.podman.pid(container))), frozen)
+            self.expect_frozen(machines.cgroup_of(self.podman.pid(container)), frozen)
 
     def assert_beside(self, container, leaf, command):
         """A second process in the container's cgroup, once it has become this command."""

@@ -123,10 +123,10 @@ class Verbs(harness.TestCase):
 
     def test_pause_and_resume(self):
         self.wrapper.pause(self.name)
-        self.assertTrue(self.frozen(self.path))
+        self.expect_frozen(self.path, True)
         self.assertEqual(self.wrapper.state(self.name)["status"], "paused")
         self.wrapper.resume(self.name)
-        self.assertFalse(self.frozen(self.path))
+        self.expect_frozen(self.path, False)
         self.assertEqual(self.wrapper.state(self.name)["status"], "running")
 
     def test_kill_and_delete(self):
