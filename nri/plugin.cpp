@@ -186,9 +186,9 @@ Result<bool> Plugin::apply(const DeferredEvent& deferred, const app::Timeouts& t
     case Kind::kChanged: {
       PODQOS_ASSIGN(auto followed,
                     app::resources_changed(settings, log(), deferred.event, timeouts));
-      if (followed == app::Followed::kLater) recomputes_ = true;
+      if (followed == app::Followed::kLater) compares_soon_ = true;
       if (followed == app::Followed::kByKubelet)
-        next_recomputation_ = std::min(next_recomputation_, clock_.now() + kKubeletsResize);
+        next_comparison_ = std::min(next_comparison_, clock_.now() + kKubeletsResize);
       return true;
     }
     case Kind::kEnded: break;
@@ -203,7 +203,7 @@ Result<bool> Plugin::apply(const DeferredEvent& deferred, const app::Timeouts& t
 
 void Plugin::drop(const DeferredEvent& event, const Error& error) {
   metrics_.dropped();
-  recomputes_ = true;
+  compares_soon_ = true;
   metrics_.failed(error.code);
   core::Event failure = app::subject_of(event.event.facts, "");
   failure.kind = core::EventKind::kFailed;

@@ -112,7 +112,9 @@ class Plugin : public Handler {
   void relieve_throttled(const app::Timeouts& timeouts);
   /// Reports OOM kills in containers that run, once the kernel has counted any on the node.
   void report_oom_kills(const app::Timeouts& timeouts);
-  /// Releases due pods, and recomputes everything if that was deferred or is due.
+  /// Begins to compare everything with the records if an event has called for it, or if it is due.
+  void compare_when_due();
+  /// Releases due pods.
   void reconcile(const app::Timeouts& timeouts);
   /// One step towards the rules' memory limits. @return whether the next one may follow at once
   [[nodiscard]] bool converge(const app::Timeouts& timeouts);
@@ -135,13 +137,13 @@ class Plugin : public Handler {
   std::optional<core::Engine> engine_;  ///< as Configure names it
   std::optional<NodeState> state_;      ///< of the last Synchronize, until it is taken in
   std::optional<app::Synchronization> synchronization_;  ///< in progress
-  bool recomputes_ = true;  ///< soon: events may have been missed, at least before the start
+  bool compares_soon_ = true;  ///< events may have been missed, at least before the start
   app::Convergence convergence_{clock_};
   app::Evictor evictor_;
   std::optional<std::int64_t> oom_kills_;  ///< of the node, when they were reported
   TimePoint next_eviction_;
   TimePoint next_release_;
-  TimePoint next_recomputation_;
+  TimePoint next_comparison_;
   TimePoint next_relief_;
 };
 

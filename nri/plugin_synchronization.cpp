@@ -35,8 +35,8 @@ constexpr milliseconds kHousekeeping{500};
 /// How long a container counts as being created: runtimes may abandon one without reporting it. A
 /// container that starts later is registered then.
 constexpr std::chrono::seconds kCreation{120};
-/// Interval at which everything is recomputed.
-constexpr std::chrono::seconds kRecomputation{300};
+/// Interval at which everything is compared with the records.
+constexpr std::chrono::seconds kComparison{300};
 /// Interval at which the pressure of tiers is measured, as systemd-oomd does.
 constexpr std::chrono::seconds kMeasurement{1};
 /// Interval at which due pods are released.
@@ -108,8 +108,8 @@ bool Plugin::read_state() {
                            [this](const Error& error) { log_failure("synchronize", error); });
   // What was only needed until here is as much again.
   static_cast<void>(::malloc_trim(0));
-  // A recomputation deferred from here on runs after the synchronization.
-  recomputes_ = false;
+  // One that is called for from here on follows the synchronization.
+  compares_soon_ = false;
   return true;
 }
 
@@ -130,18 +130,26 @@ void Plugin::synchronize_pod(const Reported& pod, const app::Timeouts& timeouts)
 bool Plugin::note_synchronized(const Result<bool>& taken) {
   if (!taken) {
     log_failure("synchronize", taken.error(), "; retrying");
-    recomputes_ = true;
     return false;
   }
   if (!*taken) return true;
-  log().info(cat("synchronized ", synchronization_->size(), " sandboxes and containers"));
+  if (synchronization_->is_listed()) {
+    log().info(cat("synchronized ", synchronization_->size(), " sandboxes and containers"));
+    metrics_.reconciled();
+  }
   // The synchronization of a full node needs more memory than everything until the next one.
   synchronization_.reset();
   static_cast<void>(::malloc_trim(0));
-  // It has compared everything.
-  next_recomputation_ = clock_.now() + kRecomputation;
-  metrics_.reconciled();
+  next_comparison_ = clock_.now() + kComparison;
+  next_release_ = clock_.now();  // for the limits that are above their rule
   return false;
+}
+
+void Plugin::compare_when_due() {
+  if (synchronization_ || (!compares_soon_ && clock_.now() < next_comparison_)) return;
+  synchronization_.emplace(std::nullopt,
+                           [this](const Error& error) { log_failure("compare", error); });
+  compares_soon_ = false;
 }
 
 void Plugin::register_sandbox(const Reported& pod) {
@@ -168,20 +176,11 @@ bool Plugin::release_ended_sandboxes(const app::Timeouts& timeouts) {
 }
 
 void Plugin::reconcile(const app::Timeouts& timeouts) {
-  const auto now = clock_.now();
-  const bool everything = recomputes_ || now >= next_recomputation_;
-  if (!everything && now < next_release_) return;
-  next_release_ = now + kReleaseInterval;
-  auto done = app::housekeep(configuration_.settings(), log(), listener(), everything,
-                             everything ? whole_node(timeouts) : timeouts);
-  if (!done) {
-    log_failure("housekeeping", done.error(), "; retrying");
-    return;
-  }
+  if (clock_.now() < next_release_) return;
+  next_release_ = clock_.now() + kReleaseInterval;
+  auto done = app::housekeep(configuration_.settings(), log(), listener(), timeouts);
+  if (!done) return log_failure("housekeeping", done.error(), "; retrying");
   convergence_.hold(*std::move(done));
-  if (!everything) return;
-  recomputes_ = false;
-  next_recomputation_ = now + kRecomputation;
 }
 
 bool Plugin::converge(const app::Timeouts& timeouts) {
@@ -218,7 +217,9 @@ bool Plugin::housekeep() {
                                .systemd = kHousekeeping,
                                .clock = &clock_};
   evict(timeouts);
-  if (read_state()) {
+  static_cast<void>(read_state());
+  compare_when_due();
+  if (synchronization_) {
     const auto taken =
         synchronization_->resume(configuration_.settings(), log(), listener(),
                                  {.at_most = kPieceAtOnce, .timeouts = whole_node(timeouts)});

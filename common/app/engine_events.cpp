@@ -177,8 +177,12 @@ Status observe_container(std::optional<Transaction>& transaction, const core::Se
   }
   PODQOS_ASSIGN(auto found,
                 store::find_container(transaction->store(), event.facts.id, event.facts.bundle));
-  return found ? confirm(*transaction, *found, event.facts, *init, Reporter::kPlugin)
-               : count_running(*transaction, std::move(*request), *init);
+  if (!found) return count_running(*transaction, std::move(*request), *init);
+  const core::ContainerRecord& known = found->record.containers[found->index];
+  const bool is_confirmed = known.state == core::ContainerState::kLive &&
+                            core::Process{known.pid, known.start_time} == init->process;
+  return is_confirmed ? Status{}
+                      : confirm(*transaction, *found, event.facts, *init, Reporter::kPlugin);
 }
 
 }  // namespace
@@ -193,8 +197,10 @@ Result<Followed> resources_changed(const core::Settings& settings, Log& log,
   return with_container_id(change(settings, log, event, timeouts), event.facts.id);
 }
 
-Synchronization::Synchronization(std::vector<ContainerEvent> all, Failed failed)
-    : all_{std::move(all)}, failed_{std::move(failed)} {}
+Synchronization::Synchronization(std::optional<std::vector<ContainerEvent>> all, Failed failed)
+    : all_{std::move(all).value_or(std::vector<ContainerEvent>{})},
+      failed_{std::move(failed)},
+      is_listed_{all.has_value()} {}
 
 void Synchronization::forget(std::string_view id) {
   const auto gone =
@@ -204,44 +210,51 @@ void Synchronization::forget(std::string_view id) {
   all_.erase(gone);
 }
 
-Status Synchronization::prepare(Transaction& transaction, const EngineList& list) {
-  if (!compared_) {
-    EngineList whole = list;
-    for (const ContainerEvent& event : all_) {
-      whole.ids.insert(event.facts.id);
-      if (event.init.start_time != StartTime{0}) whole.running.emplace(event.facts.id, event.init);
-    }
-    PODQOS_ASSIGN(live_, recompute_beside(transaction, whole));
-    return {};
-  }
-  return recover(transaction);
+Status Synchronization::compare(const core::Settings& settings, Log& log, const EngineList& whole,
+                                const Timeouts& timeouts) {
+  PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log, timeouts));
+  if (transaction) PODQOS_TRY(comparison_->step(*transaction, &whole));
+  // Without a state there is nothing to compare.
+  if (!transaction || comparison_->is_done()) comparison_.reset();
+  return {};
 }
 
 Result<bool> Synchronization::resume(const core::Settings& settings, Log& log,
                                      const EngineList& list, const Piece& piece) {
   if (!cgroup::owns_host()) return true;
+  const sys::Clock& clock = *piece.timeouts.clock;
+  const auto begin = clock.now();
+  const auto is_over = [&] { return piece.at_most && clock.now() - begin >= *piece.at_most; };
   auto end = all_.end();
   if (!piece.sandbox.empty()) {
     end = std::stable_partition(unprocessed(), end, [&](const ContainerEvent& event) {
       return event.sandbox == piece.sandbox;
     });
+  } else if (comparison_) {
+    EngineList whole = list;
+    for (const ContainerEvent& event : all_) {
+      whole.ids.insert(event.facts.id);
+      if (event.init.start_time != StartTime{0}) whole.running.emplace(event.facts.id, event.init);
+    }
+    while (comparison_) {
+      PODQOS_TRY(compare(settings, log, whole, piece.timeouts));
+      if (comparison_ && is_over()) return false;
+      Reconciler::let_others_in();
+    }
   }
   PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log, piece.timeouts));
-  if (transaction) PODQOS_TRY(prepare(*transaction, list));
-  compared_ = true;  // without a state there is nothing to compare
-  const sys::Clock& clock = *piece.timeouts.clock;
-  const auto begin = clock.now();
+  if (transaction) PODQOS_TRY(recover(*transaction));
   while (unprocessed() != end) {
     const ContainerEvent& event = all_[next_++];
-    if (event.init.pid == Pid{0} || live_.contains(event.facts.id)) continue;
+    if (event.init.pid == Pid{0}) continue;
     if (auto done = with_container_id(
             observe_container(transaction, settings, log, event, piece.timeouts), event.facts.id);
         !done)
       failed_(done.error());
-    if (piece.at_most && clock.now() - begin >= *piece.at_most) break;
+    if (is_over()) break;
   }
   if (transaction) PODQOS_TRY(transaction->finish());
-  return next_ == all_.size();
+  return !comparison_ && next_ == all_.size();
 }
 
 bool Synchronization::awaits(std::string_view sandbox) {
@@ -250,18 +263,13 @@ bool Synchronization::awaits(std::string_view sandbox) {
 }
 
 Result<std::vector<core::HeldLimit>> housekeep(const core::Settings& settings, Log& log,
-                                               const EngineList& list, bool everything,
-                                               const Timeouts& timeouts) {
+                                               const EngineList& list, const Timeouts& timeouts) {
   if (!cgroup::owns_host()) return {};
   PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log, timeouts));
   if (!transaction) return {};
-  if (everything) {
-    PODQOS_TRY(recompute_beside(*transaction, list));
-  } else {
-    PODQOS_TRY(recover(*transaction));
-    expire_pending(*transaction, {}, &list);
-    make_revisits(*transaction);
-  }
+  PODQOS_TRY(recover(*transaction));
+  expire_pending(*transaction, {}, &list);
+  make_revisits(*transaction);
   transaction->converge();
   PODQOS_TRY(transaction->finish());
   return transaction->held_limits();

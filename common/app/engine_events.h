@@ -57,20 +57,22 @@ enum class Followed : std::uint8_t {
                                                  const ContainerEvent& event,
                                                  const Timeouts& timeouts = {});
 
-/// Synchronizes the records with an engine's complete list of containers: releases what has ended,
-/// confirms what was placed and has started, and counts unknown containers without moving them.
-/// Errors are reported per container. The first piece compares all records with the list; later
-/// pieces add new containers in small steps, so that neither the engine nor other users of the lock
-/// wait for all of a full node.
+/// Makes everything as the records say (Reconciler), and synchronizes the records with an engine's
+/// complete list of containers: releases what has ended, confirms what was placed and has started,
+/// and counts unknown containers without moving them. Errors are reported per container. It goes in
+/// small steps, so that neither the engine nor other users of the lock wait for all of a full node.
 /// @note NRI Synchronize, nri pkg/api.
 class Synchronization {
  public:
   using Failed = std::function<void(const Error&)>;
   /// @param all  each pod's sandbox before its containers, because it holds the resources of the
-  ///         whole pod
+  ///         whole pod; nullopt if the engine has not listed them, so that records are compared
+  ///         only
   /// @param failed  called with the error of each container that could not be processed
-  Synchronization(std::vector<ContainerEvent> all, Failed failed);
+  Synchronization(std::optional<std::vector<ContainerEvent>> all, Failed failed);
 
+  /// Whether the engine has listed its containers.
+  [[nodiscard]] bool is_listed() const { return is_listed_; }
   /// Number of containers and sandboxes, processed ones included.
   [[nodiscard]] std::size_t size() const { return all_.size(); }
   /// Removes a container that the engine has reported as removed in the meantime.
@@ -79,8 +81,7 @@ class Synchronization {
   [[nodiscard]] bool awaits(std::string_view sandbox);
   /// The part that one call processes.
   struct Piece {
-    /// Time limit, not counting the wait for the lock and the comparison; at least one container is
-    /// processed.
+    /// Time limit, not counting the wait for the lock; one step is made in any case.
     std::optional<std::chrono::milliseconds> at_most = std::nullopt;
     /// Only the pod of this sandbox, before later events of that pod are handled; "": all.
     std::string_view sandbox = {};
@@ -93,28 +94,26 @@ class Synchronization {
                                     const EngineList& list, const Piece& piece);
 
  private:
-  /// In the first piece compares records and list; in later ones recovers from an interrupted
-  /// transaction, if one was.
-  [[nodiscard]] Status prepare(Transaction& transaction, const EngineList& list);
+  /// A step of the comparison.
+  [[nodiscard]] Status compare(const core::Settings& settings, Log& log, const EngineList& whole,
+                               const Timeouts& timeouts);
   [[nodiscard]] std::vector<ContainerEvent>::iterator unprocessed() {
     return all_.begin() + static_cast<std::ptrdiff_t>(next_);
   }
 
   std::vector<ContainerEvent> all_;
   Failed failed_;
+  bool is_listed_;
   std::size_t next_ = 0;
-  bool compared_ = false;  ///< the comparison is done
-  Ids live_;               ///< containers confirmed by the comparison
+  std::optional<Reconciler> comparison_ = Reconciler{Warnings::kLogged};  ///< nullopt once done
 };
 
 /// Periodic work: withdraws containers that never started and makes the revisits that are due.
-/// With `everything` set, recomputes all records and cgroups.
 /// @param list  the listener, with the ids of containers that the engine is creating: all other
 ///              pending containers placed by the listener are withdrawn
 /// @return what is left for a Convergence
 [[nodiscard]] Result<std::vector<core::HeldLimit>> housekeep(const core::Settings& settings,
                                                              Log& log, const EngineList& list,
-                                                             bool everything,
                                                              const Timeouts& timeouts = {});
 
 }  // namespace podqos::app

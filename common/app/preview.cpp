@@ -96,7 +96,9 @@ Result<ReconcilePreview> preview_reconcile(const core::Settings& settings, NodeV
   PODQOS_ASSIGN(auto transaction, dry_transaction(settings, log, std::move(node), preview.plan));
   const core::NodeState node_before = in_order(transaction.node());
   if (has_state) transaction.keep_settings();
-  PODQOS_ASSIGN(preview.report, reconcile_in_one(transaction, Warnings::kLogged));
+  Reconciler all{Warnings::kLogged, follow_runtime};
+  PODQOS_TRY(all.run(transaction));
+  preview.report = std::move(all.report());
   PODQOS_TRY(transaction.finish());
   for (const std::string& line : transaction.release_written())
     preview.report.changes.push_back(describe_written(line));

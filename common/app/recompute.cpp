@@ -51,31 +51,23 @@ bool has_lost_roots(Transaction& transaction) {
 /// Makes pods, or all there is, as the records say, under the lock.
 class Recomputation {
  public:
-  explicit Recomputation(Transaction& transaction, const EngineList* list = nullptr,
-                         FollowRuntime follow = nullptr)
-      : transaction_(transaction), list_(list), follow_(follow) {}
+  explicit Recomputation(Transaction& transaction, Recompute how = {})
+      : transaction_(transaction), how_(how) {}
 
   /// Everything: pods, trees, index, and what the state has lost.
-  Result<ReconcileReport> run_all(Warnings warnings) {
+  Result<ReconcileReport> run_all() {
     PODQOS_ASSIGN(const auto uids, transaction_.store().pod_uids());
     load(uids);
     PODQOS_TRY(transaction_.store().begin_comparison());
     PODQOS_TRY(drop_rows(core::uids_of(transaction_.node())));
-    find_roots();
-    restore_orphans();
-    PODQOS_TRY(evaluate());
-    detect_formulas();
-    remake_trees();
-    PODQOS_TRY(write_pods());
-    clean_index(transaction_, report_);
-    transaction_.store().compared();
-    return reported(warnings);
+    auto report = run_rest();
+    if (report) transaction_.store().compared();
+    return report;
   }
 
   /// These pods alone. Of those that an earlier event was changing all is uncertain: what is above
   /// them, and what the index has of them, too.
-  Result<ReconcileReport> run_pods(const std::vector<std::string>& uids, bool interrupted,
-                                   Warnings warnings) {
+  Result<ReconcileReport> run_pods(const std::vector<std::string>& uids, bool interrupted) {
     load(uids);
     PODQOS_TRY(drop_rows(uids));
     const bool is_gone = find_trees_of_pods();
@@ -89,29 +81,20 @@ class Recomputation {
           PODQOS_TRY(transaction_.begin(uid));
       clean_index(transaction_, report_);
     }
-    return reported(warnings);
+    return reported();
   }
 
-  /// What no pod owns: trees, pod cgroups without a record, and the index.
-  Result<ReconcileReport> run_rest(Warnings warnings) {
+  /// What no pod owns: trees, pod cgroups without a record, and the index; and the pods that have
+  /// been loaded.
+  Result<ReconcileReport> run_rest() {
     find_roots();
     restore_orphans();
     PODQOS_TRY(evaluate());
+    detect_formulas();
     remake_trees();
     PODQOS_TRY(write_pods());
     clean_index(transaction_, report_);
-    return reported(warnings);
-  }
-
-  /// Ids of the live containers.
-  [[nodiscard]] Ids live() const {
-    Ids ids;
-    for (const auto& [uid, record] : records_) {
-      for (const core::ContainerRecord& container : record.containers) {
-        if (container.state == core::ContainerState::kLive) ids.insert(container.id);
-      }
-    }
-    return ids;
+    return reported();
   }
 
  private:
@@ -236,16 +219,16 @@ class Recomputation {
     for (const core::ContainerRecord& container : record.containers) {
       core::ContainerObservation& observation = observations.emplace_back();
       observation.lives =
-          (list_ != nullptr && list_->runs(container)) || cgroup::lives(machine, container);
-      if (!core::needs_init(container, observation.lives, list_)) continue;
+          (how_.list != nullptr && how_.list->runs(container)) || cgroup::lives(machine, container);
+      if (!core::needs_init(container, observation.lives, how_.list)) continue;
       auto init = cgroup::find_init(machine, container);
       if (!init) report_unknown(record.pod.uid, init.error());
       observation.lives = observation.lives || !init;
       if (init) observation.init = *init;
     }
-    auto pod = core::remove_ended(std::move(record), observations, list_);
+    auto pod = core::remove_ended(std::move(record), observations, how_.list);
     if (!pod.record.containers.empty()) remove_left(transaction_, pod.record, pod.ended);
-    if (follow_ != nullptr) follow_(transaction_, pod.record, report_);
+    if (how_.follow != nullptr) how_.follow(transaction_, pod.record, report_);
     if (!pod.record.kubelets_own)
       core::count_requests(pod.record, transaction_.settings(), transaction_.capacity());
     if (pod.record.containers.empty() && !pod.record.kubelets_own) {
@@ -301,10 +284,10 @@ class Recomputation {
   }
 
   /// Logs the report, and returns it.
-  ReconcileReport reported(Warnings warnings) {
+  ReconcileReport reported() {
     for (const std::string& line : report_.changes)
       transaction_.log().info(line);
-    if (warnings == Warnings::kLogged) {
+    if (how_.warnings == Warnings::kLogged) {
       for (const std::string& line : report_.warnings)
         transaction_.log().warning(line);
     }
@@ -315,8 +298,7 @@ class Recomputation {
   }
 
   Transaction& transaction_;
-  const EngineList* list_;
-  FollowRuntime follow_;
+  Recompute how_;
   core::PodRecords stored_;  ///< as they were read
   core::PodRecords records_;
   Ids unreadable_;  ///< uids of pods whose records cannot be read
@@ -325,30 +307,22 @@ class Recomputation {
 
 }  // namespace
 
-Result<ReconcileReport> recompute(Transaction& transaction, Warnings warnings,
-                                  FollowRuntime follow) {
-  return Recomputation{transaction, nullptr, follow}.run_all(warnings);
+Result<ReconcileReport> recompute(Transaction& transaction, Recompute how) {
+  return Recomputation{transaction, how}.run_all();
 }
 
 Result<ReconcileReport> recompute_pod(Transaction& transaction, const std::string& uid,
-                                      Warnings warnings, FollowRuntime follow) {
-  return Recomputation{transaction, nullptr, follow}.run_pods({uid}, false, warnings);
+                                      Recompute how) {
+  return Recomputation{transaction, how}.run_pods({uid}, false);
 }
 
-Result<ReconcileReport> recompute_rest(Transaction& transaction, Warnings warnings) {
-  return Recomputation{transaction}.run_rest(warnings);
+Result<ReconcileReport> recompute_rest(Transaction& transaction, Recompute how) {
+  return Recomputation{transaction, how}.run_rest();
 }
 
 Status make_as_recorded(Transaction& transaction, const std::vector<std::string>& uids) {
-  PODQOS_TRY(Recomputation{transaction}.run_pods(uids, true, Warnings::kLogged));
+  PODQOS_TRY(Recomputation{transaction}.run_pods(uids, true));
   return {};
-}
-
-Result<Ids> recompute_beside(Transaction& transaction, const EngineList& list) {
-  Recomputation recomputation{transaction, &list};
-  transaction.begin_recovery();
-  PODQOS_TRY(recomputation.run_all(Warnings::kLogged));
-  return recomputation.live();
 }
 
 bool is_state_lost(Transaction& transaction) {

@@ -76,133 +76,126 @@ Status remove_rest(const core::Settings& settings, Log& log, const std::string& 
 
 /// How long the lock is held as the values of pods are compared: one pod takes about a millisecond.
 constexpr std::chrono::milliseconds kPiece{2};
+/// Between two pieces.
+constexpr std::chrono::milliseconds kTurn{1};
 
-/// What is left to do after a recomputation.
-struct Unfinished {
-  std::vector<Refusal> refused;
-  std::vector<std::string> partly;  ///< Transaction::partly_removed()
-  std::vector<std::string> uids;    ///< of pods to compare, in reverse order
-};
+}  // namespace
 
-/// Reports what a transaction, which has ended, has done beside single pods.
-void report_end(Transaction& transaction, Log& log, ReconcileReport& report, Unfinished& left) {
-  std::vector<core::Event> corrected;
-  for (const std::string& line : transaction.release_written()) {
-    report.changes.push_back(describe_written(line));
-    log.info(report.changes.back());
-    corrected.push_back({.kind = core::EventKind::kCorrected, .text = line});
+Status Reconciler::step(Transaction& transaction, const EngineList* list) {
+  how_.list = list;
+  switch (next_) {
+    case Next::kBegin:
+      PODQOS_TRY(begin(transaction));
+      PODQOS_TRY(transaction.finish_pods());
+      break;
+    case Next::kPods:
+      PODQOS_TRY(compare_pods(transaction));
+      // Root and tiers come with what no pod owns.
+      PODQOS_TRY(transaction.finish_pods());
+      break;
+    case Next::kRest:
+      PODQOS_TRY(compare_rest(transaction));
+      PODQOS_TRY(transaction.finish());
+      held_limits_ = transaction.held_limits();
+      break;
+    case Next::kNothing: return {};
   }
-  record_events(transaction, corrected);
-  for (const std::string& failure : transaction.failures()) {
-    if (std::ranges::count(report.failed, failure) == 0) report.failed.push_back(failure);
-  }
-  for (const std::string& incident : transaction.store().incidents())
-    report.warnings.push_back(incident);
-  std::ranges::copy(transaction.unfinished(), std::back_inserter(left.refused));
-  std::ranges::copy(transaction.partly_removed(), std::back_inserter(left.partly));
+  report_end(transaction);
+  return {};
 }
 
-/// Adds to a report what was found of one pod, or of the rest.
-void add(ReconcileReport& report, ReconcileReport found) {
-  report.pods += found.pods;
-  report.containers += found.containers;
-  report.released += found.released;
-  report.repaired += found.repaired;
-  std::ranges::move(found.changes, std::back_inserter(report.changes));
-  std::ranges::move(found.failed, std::back_inserter(report.failed));
-  std::ranges::move(found.warnings, std::back_inserter(report.warnings));
+void Reconciler::let_others_in() {
+  static_cast<void>(sys::kSteadyClock.poll({}, sys::kSteadyClock.now() + kTurn));
 }
 
-/// Uids of all pods that are looked at one after the other, in order. Where the state has lost
-/// something all are looked at first, and none is left.
-Result<std::vector<std::string>> pods_to_compare(Transaction& transaction, Warnings warnings,
-                                                 ReconcileReport& report) {
+Status Reconciler::run(Transaction& transaction) {
+  PODQOS_TRY(begin(transaction));
+  for (; !uids_.empty(); uids_.pop_back())
+    compare(transaction, uids_.back());
+  return compare_rest(transaction);
+}
+
+/// Finds the pods to compare. Where the state has lost something all are looked at first, and none
+/// is left.
+Status Reconciler::begin(Transaction& transaction) {
   if (is_state_lost(transaction)) {
-    PODQOS_ASSIGN(report, recompute(transaction, warnings, follow_runtime));
+    PODQOS_ASSIGN(report_, recompute(transaction, how_));
     transaction.begin_recovery();
-    return std::vector<std::string>{};
+    next_ = Next::kRest;
+    return {};
   }
   PODQOS_TRY(recover(transaction));
-  PODQOS_ASSIGN(auto uids, transaction.store().pod_uids());
+  PODQOS_ASSIGN(uids_, transaction.store().pod_uids());
   // A release without rows may have been in use, and have left those of pods that it has released.
-  std::ranges::move(core::uids_of(transaction.node()), std::back_inserter(uids));
-  std::ranges::sort(uids);
-  uids.erase(std::ranges::unique(uids).begin(), uids.end());
-  return uids;
-}
-
-/// Compares one pod.
-void compare(Transaction& transaction, const std::string& uid, Warnings warnings,
-             ReconcileReport& report) {
-  auto found = recompute_pod(transaction, uid, warnings, follow_runtime);
-  if (found)
-    add(report, std::move(*found));
-  else
-    note_failure(report, uid, found.error());
+  std::ranges::move(core::uids_of(transaction.node()), std::back_inserter(uids_));
+  std::ranges::sort(uids_, std::ranges::greater{});
+  uids_.erase(std::ranges::unique(uids_).begin(), uids_.end());
+  next_ = uids_.empty() ? Next::kRest : Next::kPods;
+  return {};
 }
 
 /// Compares the last of these pods, as many as a piece takes.
-Status compare_some(const core::Settings& settings, Log& log, Warnings warnings,
-                    ReconcileReport& report, Unfinished& left) {
-  PODQOS_ASSIGN(auto transaction, Transaction::open(settings, log));
+Status Reconciler::compare_pods(Transaction& transaction) {
   PODQOS_TRY(recover(transaction));
   const sys::Clock& clock = sys::kSteadyClock;
   const auto end = clock.now() + kPiece;
   do {
-    compare(transaction, left.uids.back(), warnings, report);
-    left.uids.pop_back();
-  } while (!left.uids.empty() && clock.now() < end);
-  // Root and tiers come with what no pod owns.
-  PODQOS_TRY(transaction.finish_pods());
-  report_end(transaction, log, report, left);
+    compare(transaction, uids_.back());
+    uids_.pop_back();
+  } while (!uids_.empty() && clock.now() < end);
+  if (uids_.empty()) next_ = Next::kRest;
   return {};
+}
+
+void Reconciler::compare(Transaction& transaction, const std::string& uid) {
+  auto found = recompute_pod(transaction, uid, how_);
+  if (found)
+    add(std::move(*found));
+  else
+    note_failure(report_, uid, found.error());
 }
 
 /// Compares what no pod owns; everything, if a record was found to be lost on the way.
-Status compare_rest(Transaction& transaction, Warnings warnings, ReconcileReport& report) {
+Status Reconciler::compare_rest(Transaction& transaction) {
   const bool is_lost = !transaction.recovered() && is_state_lost(transaction);
   if (!is_lost) PODQOS_TRY(recover(transaction));
+  const Recompute how{.warnings = how_.warnings, .list = how_.list};
   PODQOS_ASSIGN(auto found,
-                is_lost ? recompute(transaction, warnings) : recompute_rest(transaction, warnings));
+                is_lost ? recompute(transaction, how) : recompute_rest(transaction, how));
   // They have been counted as they were compared.
   if (is_lost) found.pods = found.containers = 0;
-  add(report, std::move(found));
+  add(std::move(found));
+  next_ = Next::kNothing;
   return {};
 }
 
-/// Compares what no pod owns.
-/// @return the limits that are above their rule
-Result<std::vector<core::HeldLimit>> compare_rest(const core::Settings& settings, Log& log,
-                                                  Warnings warnings, ReconcileReport& report,
-                                                  Unfinished& left) {
-  PODQOS_ASSIGN(auto transaction, Transaction::open(settings, log));
-  PODQOS_TRY(compare_rest(transaction, warnings, report));
-  PODQOS_TRY(transaction.finish());
-  report_end(transaction, log, report, left);
-  return transaction.held_limits();
+/// Adds to the report what was found of one pod, or of the rest.
+void Reconciler::add(ReconcileReport found) {
+  report_.pods += found.pods;
+  report_.containers += found.containers;
+  report_.released += found.released;
+  report_.repaired += found.repaired;
+  std::ranges::move(found.changes, std::back_inserter(report_.changes));
+  std::ranges::move(found.failed, std::back_inserter(report_.failed));
+  std::ranges::move(found.warnings, std::back_inserter(report_.warnings));
 }
 
-/// Finds the pods to compare. What the state has lost is restored first.
-Status begin(const core::Settings& settings, Log& log, Warnings warnings, ReconcileReport& report,
-             Unfinished& left) {
-  PODQOS_ASSIGN(auto transaction, Transaction::open(settings, log));
-  PODQOS_ASSIGN(auto uids, pods_to_compare(transaction, warnings, report));
-  PODQOS_TRY(transaction.finish_pods());
-  report_end(transaction, log, report, left);
-  std::ranges::reverse(uids);
-  left.uids = std::move(uids);
-  return {};
-}
-
-}  // namespace
-
-Result<ReconcileReport> reconcile_in_one(Transaction& transaction, Warnings warnings) {
-  ReconcileReport report;
-  PODQOS_ASSIGN(const auto uids, pods_to_compare(transaction, warnings, report));
-  for (const std::string& uid : uids)
-    compare(transaction, uid, warnings, report);
-  PODQOS_TRY(compare_rest(transaction, warnings, report));
-  return report;
+/// Reports what a transaction, which has ended, has done beside single pods.
+void Reconciler::report_end(Transaction& transaction) {
+  std::vector<core::Event> corrected;
+  for (const std::string& line : transaction.release_written()) {
+    report_.changes.push_back(describe_written(line));
+    transaction.log().info(report_.changes.back());
+    corrected.push_back({.kind = core::EventKind::kCorrected, .text = line});
+  }
+  record_events(transaction, corrected);
+  for (const std::string& failure : transaction.failures()) {
+    if (std::ranges::count(report_.failed, failure) == 0) report_.failed.push_back(failure);
+  }
+  for (const std::string& incident : transaction.store().incidents())
+    report_.warnings.push_back(incident);
+  std::ranges::copy(transaction.unfinished(), std::back_inserter(refused_));
+  std::ranges::copy(transaction.partly_removed(), std::back_inserter(partly_removed_));
 }
 
 void record_events(const Transaction& transaction, const std::vector<core::Event>& events) {
@@ -244,32 +237,38 @@ void follow_runtime(Transaction& transaction, core::PodRecord& record,
 
 Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log, Warnings warnings,
                                   std::chrono::seconds patience) {
-  ReconcileReport report;
-  Unfinished left;
-  PODQOS_TRY(begin(settings, log, warnings, report, left));
-  while (!left.uids.empty()) {
-    if (const auto done = compare_some(settings, log, warnings, report, left); !done) {
-      report.failed.push_back(
-          cat("the values of other pods were not compared: ", done.error().message));
-      break;
-    }
+  Reconciler all{warnings, follow_runtime};
+  ReconcileReport& report = all.report();
+  const auto step = [&]() -> Status {
+    PODQOS_ASSIGN(auto transaction, Transaction::open(settings, log));
+    return all.step(transaction);
+  };
+  PODQOS_TRY(step());
+  while (!all.is_done()) {
+    Reconciler::let_others_in();
+    const bool compares_pods = all.compares_pods();
+    const auto done = step();
+    if (done) continue;
+    if (!compares_pods) return fail(done.error());
+    report.failed.push_back(
+        cat("the values of other pods were not compared: ", done.error().message));
+    all.skip_pods();
   }
-  PODQOS_ASSIGN(auto held, compare_rest(settings, log, warnings, report, left));
   const auto note = [&](const Status& done, const std::string& context) {
     if (done) return;
     report.failed.push_back(cat(context, done.error().message));
     log.error(report.failed.back());
   };
-  note(follow_up(settings, log, std::move(left.refused)), "");
-  for (const std::string& uid : left.partly)
+  note(follow_up(settings, log, std::move(all.refused())), "");
+  for (const std::string& uid : all.partly_removed())
     note(remove_rest(settings, log, uid), cat("pod ", uid, ": "));
-  PODQOS_ASSIGN(auto still_held, converge(settings, log, std::move(held), patience));
+  PODQOS_ASSIGN(auto still_held, converge(settings, log, all.held_limits(), patience));
   for (const core::HeldLimit& tier : still_held) {
     report.warnings.push_back(cat("cgroup ", tier.cgroup, ": memory limit is ",
                                   format_amount(tier.limit - tier.goal),
                                   " above the rule because its usage is"));
   }
-  return report;
+  return std::move(report);
 }
 
 }  // namespace podqos::app

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -26,18 +27,25 @@ enum class Warnings : std::uint8_t { kLogged, kReported };
 /// files of each container. nullptr where a start waits; the programs of events do not have it.
 using FollowRuntime = void (*)(Transaction&, core::PodRecord&, ReconcileReport&);
 
+/// How records and cgroups are made to match the running containers.
+struct Recompute {
+  Warnings warnings = Warnings::kLogged;
+  FollowRuntime follow = nullptr;
+  /// All containers of an engine. One that was placed for this engine and is not confirmed yet is
+  /// kept if it is in the list; if it is not, and the listener placed it, it is dropped. nullptr
+  /// without an engine.
+  const EngineList* list = nullptr;
+};
+
 /// Makes records and cgroups match the running containers: removes ended containers, restores lost
 /// records from their copies in the cgroups, writes all values and removes what is left over.
 /// @return the report, also if single pods failed: see `failed`
-[[nodiscard]] Result<ReconcileReport> recompute(Transaction& transaction,
-                                                Warnings warnings = Warnings::kLogged,
-                                                FollowRuntime follow = nullptr);
+[[nodiscard]] Result<ReconcileReport> recompute(Transaction& transaction, Recompute how = {});
 /// The same for one pod.
 [[nodiscard]] Result<ReconcileReport> recompute_pod(Transaction& transaction,
-                                                    const std::string& uid, Warnings warnings,
-                                                    FollowRuntime follow);
+                                                    const std::string& uid, Recompute how);
 /// The same for what no pod owns: trees, pod cgroups without a record, and the index.
-[[nodiscard]] Result<ReconcileReport> recompute_rest(Transaction& transaction, Warnings warnings);
+[[nodiscard]] Result<ReconcileReport> recompute_rest(Transaction& transaction, Recompute how);
 
 /// Makes these pods as recorded, and the tiers above them: releases those of which nothing lives.
 [[nodiscard]] Status make_as_recorded(Transaction& transaction,
@@ -46,12 +54,6 @@ using FollowRuntime = void (*)(Transaction&, core::PodRecord&, ReconcileReport&)
 /// Records what a recomputation found and changed. It may find the same each time: what the journal
 /// has of the last hour is not recorded again.
 void record_events(const Transaction& transaction, const std::vector<core::Event>& events);
-
-/// Recomputes with an engine's list of containers. A container that was placed for this engine and
-/// is not confirmed yet is kept if it is in the list; if it is not, and the listener placed it, it
-/// is dropped.
-/// @return ids of the live containers.
-[[nodiscard]] Result<Ids> recompute_beside(Transaction& transaction, const EngineList& list);
 
 /// Whether the state has lost records or rows, or all of it while cgroups still exist.
 [[nodiscard]] bool is_state_lost(Transaction& transaction);
@@ -66,16 +68,60 @@ void record_events(const Transaction& transaction, const std::vector<core::Event
 /// container.
 void follow_runtime(Transaction& transaction, core::PodRecord& record, ReconcileReport& report);
 
-/// As recompute(), with follow_runtime(), pod after pod and then what no pod owns, with the lock
-/// released after each two milliseconds, so that starts come in between; then, step by step,
-/// finishes what was not done at once, and lowers memory limits of tiers and roots that usage had
-/// kept above the rule (Convergence): for 10 s, as long as that gets further.
+/// Makes records and cgroups match the running containers as recompute() does, but in pieces: pod
+/// after pod, then what no pod owns. The lock is free between two pieces, so that starts come in
+/// between.
+class Reconciler {
+ public:
+  explicit Reconciler(Warnings warnings, FollowRuntime follow = nullptr)
+      : how_{.warnings = warnings, .follow = follow} {}
+
+  /// Does a piece, of two milliseconds or one pod, and ends the transaction. What fails for one pod
+  /// is in the report. After an error the next call goes on with the rest.
+  /// @param list  see Recompute
+  [[nodiscard]] Status step(Transaction& transaction, const EngineList* list = nullptr);
+  /// Waits a moment, between two pieces: flock(2) gives a free lock to whoever asks first, and who
+  /// waits for it has to be woken.
+  static void let_others_in();
+  /// Does all of it in one transaction, which the caller ends: for a preview.
+  [[nodiscard]] Status run(Transaction& transaction);
+  /// Goes on with what no pod owns.
+  void skip_pods() { uids_.clear(), next_ = Next::kRest; }
+  [[nodiscard]] bool compares_pods() const { return next_ == Next::kPods; }
+  [[nodiscard]] bool is_done() const { return next_ == Next::kNothing; }
+
+  /// What it has found and changed.
+  [[nodiscard]] ReconcileReport& report() { return report_; }
+  /// What is left to do step by step: what was refused for the moment, pods of which a part is
+  /// removed (Transaction::partly_removed()), and limits that are above their rule.
+  [[nodiscard]] std::vector<Refusal>& refused() { return refused_; }
+  [[nodiscard]] const std::vector<std::string>& partly_removed() const { return partly_removed_; }
+  [[nodiscard]] const std::vector<core::HeldLimit>& held_limits() const { return held_limits_; }
+
+ private:
+  enum class Next : std::uint8_t { kBegin, kPods, kRest, kNothing };
+  [[nodiscard]] Status begin(Transaction& transaction);
+  [[nodiscard]] Status compare_pods(Transaction& transaction);
+  [[nodiscard]] Status compare_rest(Transaction& transaction);
+  void compare(Transaction& transaction, const std::string& uid);
+  void add(ReconcileReport found);
+  void report_end(Transaction& transaction);
+
+  Recompute how_;
+  Next next_ = Next::kBegin;
+  std::vector<std::string> uids_;  ///< of pods to compare, in reverse order
+  ReconcileReport report_;
+  std::vector<Refusal> refused_;
+  std::vector<std::string> partly_removed_;
+  std::vector<core::HeldLimit> held_limits_;
+};
+
+/// A Reconciler's pieces, with follow_runtime(); then, step by step, finishes what was not done at
+/// once, and lowers memory limits of tiers and roots that usage had kept above the rule
+/// (Convergence): for 10 s, as long as that gets further.
 /// @param patience  for so long it also waits for usage to fall, where a limit stays above the rule
 [[nodiscard]] Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log,
                                                 Warnings warnings = Warnings::kLogged,
                                                 std::chrono::seconds patience = {});
-
-/// As reconcile(), without what comes step by step, in one transaction: for a preview.
-[[nodiscard]] Result<ReconcileReport> reconcile_in_one(Transaction& transaction, Warnings warnings);
 
 }  // namespace podqos::app

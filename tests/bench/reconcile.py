@@ -1,6 +1,7 @@
 """One `podqosctl reconcile` of many pods of which nothing has changed.
 
-Beside it a static C program reads what it reads (compare.c), and compares each with what it must be.
+Beside it a static C program reads what it reads (compare.c), and compares each with what it must be. How long a start
+waits for it is measured by starts while one reconciliation follows the other.
 """
 
 import os
@@ -8,6 +9,8 @@ import pathlib
 import re
 import statistics
 import subprocess
+import threading
+import time
 
 import many
 import oci
@@ -17,6 +20,7 @@ import spawn
 HERE = pathlib.Path(__file__).resolve().parent
 PODS = 1000
 ROUNDS = 11
+STARTS = 100
 READ = re.compile(r"^\d+ +read\(\d+<([^>]*)>")
 LINK = re.compile(r'^\d+ +readlinkat\(\d+<([^>]*)>, "([^"]*)"')
 ATTRIBUTE = re.compile(r'^\d+ +lgetxattr\("([^"]*)", "([^"]*)"')
@@ -58,6 +62,39 @@ def content_of(kind, path):
     return pathlib.Path(path).read_bytes() if kind == "f" else os.getxattr(path, kind)
 
 
+def seconds_of_starts(ground, name):
+    """Of so many createRuntimes, one after the other, each of a container that podqos does not know yet."""
+    found = []
+    for number in range(STARTS):
+        uid = f"{number:08x}{scenario.UID[8:]}"
+        made = ground.spawn(ground.container(f"{name}-{number}", uid))
+        begun = time.monotonic()
+        ground.create_runtime(made)
+        found.append(time.monotonic() - begun)
+    return found
+
+
+def measure_starts(table, ground, command):
+    """Beside nothing, and while one reconciliation follows the other."""
+    alone = seconds_of_starts(ground, "alone")
+    over = threading.Event()
+
+    def reconcile():
+        while not over.is_set():
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+    beside = threading.Thread(target=reconcile)
+    beside.start()
+    try:
+        found = seconds_of_starts(ground, "beside")
+    finally:
+        over.set()
+        beside.join()
+    for what, of in (("median", statistics.median), ("longest", max)):
+        table.compare(f"createRuntime while {PODS:,} pods are reconciled, {what} of {STARTS}; alone",
+                      of(found) * 1000, of(alone) * 1000, "ms")
+
+
 def measure(table, _):
     with scenario.Scenario("reconcile", **many.NODE) as ground:
         make_pods(ground)
@@ -75,3 +112,4 @@ def measure(table, _):
         podqos, plain = (statistics.median(spent[way]) for way in ("podqos", "C"))
         table.compare(f"reconcile of {PODS:,} pods, CPU; a C program that reads the same {len(entries):,} files",
                       podqos, plain, "ms", 3)
+        measure_starts(table, ground, command)

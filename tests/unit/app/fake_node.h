@@ -203,7 +203,9 @@ class FakeNode {
 
   Result<ReconcileReport> reconcile() {
     Transaction transaction = begin();
-    PODQOS_ASSIGN(auto report, reconcile_in_one(transaction, Warnings::kLogged));
+    Reconciler all{Warnings::kLogged, follow_runtime};
+    PODQOS_TRY(all.run(transaction));
+    ReconcileReport report = std::move(all.report());
     PODQOS_TRY(transaction.finish());
     std::ranges::copy(transaction.failures(), std::back_inserter(report.failed));
     for (const Refusal& unfinished : transaction.unfinished())
