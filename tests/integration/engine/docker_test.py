@@ -6,6 +6,7 @@ expected of a pod is Kubernetes' arithmetic on its annotations.
 
 import json
 import pathlib
+import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
@@ -74,6 +75,26 @@ class Pods(engine.EngineCase):
         self.assertTrue(shown["MemUsage"].endswith("/ 192MiB"), shown)
         self.daemon("restart", "--time", "0", container)
         self.assert_placed(container, "burstable", "web-1", quota=50000, memory=256 * MI)
+        self.remove(container)
+
+    def test_update_to_paste(self):
+        """A resize holds until the restart; with the line that it prints, pasted into a shell, also after that."""
+        container = self.daemon.run("--annotation", "podqos.io/pod-uid=web-3", "--cpus", "0.5", "--memory", "128m")
+
+        def limits():
+            leaf = machines.container_cgroup_of(self.daemon.pid(container))
+            return self.machine.read(leaf, "quota"), self.machine.read(leaf, "memory")
+
+        self.assertEqual(limits(), (50000, 128 * MI))
+        said = engine.call("podqosctl", "resize", container, "--limits", "cpu=700m,memory=192Mi").stderr
+        self.assertEqual(limits(), (70000, 192 * MI))
+        self.daemon("restart", "--time", "0", container)
+        self.assertEqual(limits(), (50000, 128 * MI))
+        engine.call("podqosctl", "resize", container, "--limits", "cpu=700m,memory=192Mi")
+        (line,) = re.findall(rf"docker update .*{container}", said)
+        engine.call("sh", "-c", line)
+        self.daemon("restart", "--time", "0", container)
+        self.assertEqual(limits(), (70000, 192 * MI))
         self.remove(container)
 
     def test_no_pod(self):
