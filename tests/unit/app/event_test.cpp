@@ -290,7 +290,9 @@ TEST(Creation, HasFailedIfItTakesTooLong) {
       node.pending_since = BootSeconds{sys::seconds_since_boot() - age};
       ASSERT_TRUE(node.admit(kDatabaseContainer));
       node.pending_since.reset();
-      if (by_reconcile) ASSERT_TRUE(node.reconcile());
+      if (by_reconcile) {
+        ASSERT_TRUE(node.reconcile());
+      }
       node.run(kWebContainer, Pid{10});
       EXPECT_EQ(node.records.pods.contains("c"), age == 115) << age << by_reconcile;
       EXPECT_EQ(node.records.pending().empty(), age != 115) << age << by_reconcile;
