@@ -100,7 +100,7 @@ class Orphans {
     if (core::driver_of(tree.kubepods) == core::Driver::kCgroupfs) return;
     std::string pattern{core::unit_of(tree.kubepods)};
     pattern.replace(pattern.rfind('.'), std::string::npos, "-*.slice");
-    auto units = transaction_.machine().learn_units(pattern);
+    auto units = transaction_.machine().list_units(pattern);
     if (!units) {
       known_.report.failed.push_back(std::move(units).error().message);
       return;

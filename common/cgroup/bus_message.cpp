@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/base/text.h"
+#include "common/core/kubernetes/cgroup_values.h"
 
 namespace podqos::cgroup {
 
@@ -15,6 +16,7 @@ namespace {
 constexpr const char* kSystemd = "org.freedesktop.systemd1";
 constexpr const char* kManagerPath = "/org/freedesktop/systemd1";
 constexpr const char* kManagerInterface = "org.freedesktop.systemd1.Manager";
+constexpr std::string_view kUnitPath = "/org/freedesktop/systemd1/unit/";
 
 /// The D-Bus signature of an array's element or a variant's value.
 template <class T>
@@ -118,6 +120,50 @@ const char* read_text(DBusMessageIter& place) {
   return text;
 }
 
+template <class T>
+T read_number(DBusMessageIter& place) {
+  T number{};
+  dbus_message_iter_get_basic(&place, &number);
+  return number;
+}
+
+/// nullopt for a value of another type.
+std::optional<core::UnitValue> read_value(DBusMessageIter& place) {
+  switch (dbus_message_iter_get_arg_type(&place)) {
+    case DBUS_TYPE_BOOLEAN: return read_number<dbus_bool_t>(place) != 0;
+    case DBUS_TYPE_UINT32: return read_number<std::uint32_t>(place);
+    case DBUS_TYPE_UINT64: return read_number<std::uint64_t>(place);
+    case DBUS_TYPE_STRING: return std::string{read_text(place)};
+    default: return std::nullopt;
+  }
+}
+
+/// The number of a property Job, of type (uo); 0 for none.
+std::uint32_t read_job(DBusMessageIter& value) {
+  if (dbus_message_iter_get_arg_type(&value) != DBUS_TYPE_STRUCT) return 0;
+  DBusMessageIter fields{};
+  dbus_message_iter_recurse(&value, &fields);
+  return read_number<std::uint32_t>(fields);
+}
+
+/// The object of a unit: all but letters and digits are escaped, and a digit at the beginning.
+/// @note systemd's src/libsystemd/sd-bus/sd-bus.h sd_bus_path_encode().
+std::string object_of(std::string_view unit) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::string path{kUnitPath};
+  for (std::size_t at = 0; at < unit.size(); ++at) {
+    const char c = unit[at];
+    const bool is_digit = c >= '0' && c <= '9';
+    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (is_digit && at > 0)) {
+      path += c;
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    path += {'_', kHex[byte / kHex.size()], kHex[byte % kHex.size()]};
+  }
+  return path;
+}
+
 }  // namespace
 
 void UnrefMessage::operator()(DBusMessage* message) const {
@@ -132,6 +178,46 @@ Result<Message> manager_call(const char* method, const std::vector<Argument>& ar
     std::visit([&](const auto& value) { out.append("argument", value); }, argument);
   PODQOS_TRY(out.status());
   return call;
+}
+
+Result<Message> properties_call(std::string_view unit) {
+  Message call{dbus_message_new_method_call(kSystemd, object_of(unit).c_str(),
+                                            DBUS_INTERFACE_PROPERTIES, "GetAll")};
+  if (!call) return fail(ErrorCode::kIo, "out of memory");
+  Writer out{call.get()};
+  out.append("interface", std::string{});
+  PODQOS_TRY(out.status());
+  return call;
+}
+
+Result<std::optional<UnitProperties>> parse_properties(DBusMessage* reply) {
+  if (dbus_message_has_signature(reply, "a{sv}") == 0) {
+    return fail(ErrorCode::kIo,
+                cat("unexpected reply of type \"", dbus_message_get_signature(reply), "\""));
+  }
+  DBusMessageIter place{};
+  DBusMessageIter array{};
+  dbus_message_iter_init(reply, &place);
+  dbus_message_iter_recurse(&place, &array);
+  UnitProperties properties;
+  for (; dbus_message_iter_get_arg_type(&array) == DBUS_TYPE_DICT_ENTRY;
+       dbus_message_iter_next(&array)) {
+    DBusMessageIter entry{};
+    DBusMessageIter value{};
+    dbus_message_iter_recurse(&array, &entry);
+    const std::string name{read_text(entry)};
+    dbus_message_iter_recurse(&entry, &value);
+    if (name == "Job" && read_job(value) != 0) return std::nullopt;
+    auto read = read_value(value);
+    // The default of a period that is not set; systemd.resource-control(5), CPUQuotaPeriodSec=.
+    if (name == "CPUQuotaPeriodUSec" && read == core::UnitValue{core::kUnitInfinity})
+      read = static_cast<std::uint64_t>(core::kDefaultPeriod.value());
+    if (read) properties.insert_or_assign(name, *std::move(read));
+  }
+  const auto state = properties.find("ActiveState");
+  if (state == properties.end() || state->second != core::UnitValue{std::string{"active"}})
+    return std::nullopt;
+  return properties;
 }
 
 std::string parse_object_path(DBusMessage* reply) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -39,6 +40,14 @@ using Argument = std::variant<bool, std::string, std::vector<std::string>,
                                            const std::vector<Argument>& arguments);
 /// Parses the reply to ListUnitsByPatterns, of signature a(ssssssouso). kIo for any other one.
 [[nodiscard]] Result<std::vector<ListedUnit>> parse_units(DBusMessage* reply);
+
+/// A call for all properties of a unit, which need not be loaded.
+/// @note org.freedesktop.DBus.Properties.GetAll; systemd's src/libsystemd/sd-bus/bus-objects.c:
+///       without an interface those of all interfaces.
+[[nodiscard]] Result<Message> properties_call(std::string_view unit);
+/// Parses its reply, of signature a{sv}. nullopt for a unit that is not active, or will not be,
+/// since a job for it is queued. kIo for any other reply.
+[[nodiscard]] Result<std::optional<UnitProperties>> parse_properties(DBusMessage* reply);
 
 /// The object path of a reply that has nothing else; "" for any other one.
 [[nodiscard]] std::string parse_object_path(DBusMessage* reply);

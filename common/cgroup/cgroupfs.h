@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -60,7 +61,9 @@ class Cgroupfs final : public Machine {
   [[nodiscard]] Result<std::optional<std::string>> attribute(std::string_view path,
                                                              const char* name) override;
 
-  [[nodiscard]] Result<std::vector<ListedUnit>> learn_units(const std::string& pattern) override;
+  [[nodiscard]] Result<std::vector<ListedUnit>> list_units(const std::string& pattern) override {
+    return systemd_.list(pattern);
+  }
 
  private:
   [[nodiscard]] OpenHierarchy* hierarchy_of(core::Controller controller);
@@ -85,6 +88,11 @@ class Cgroupfs final : public Machine {
                                    Report& report);
   [[nodiscard]] Status set_attribute(const core::SetAttribute& step);
   [[nodiscard]] Status start(const core::StartUnit& step, Report& report);
+  /// Whether a unit is active; notes what systemd has of it.
+  [[nodiscard]] bool is_active(const std::string& unit);
+  /// Sets properties of a unit, unless systemd is known to have them.
+  [[nodiscard]] Status tell(const std::string& unit,
+                            const std::vector<core::UnitProperty>& properties);
   /// Queues the SetUnit steps of an executed plan whose cgroup has changed.
   void note_units(const core::Plan& plan, const Report& report);
   /// Sends all queued changes.
@@ -106,7 +114,8 @@ class Cgroupfs final : public Machine {
   std::chrono::milliseconds wait_left_{50};
   int nested_steps_ = 0;  ///< left to the plan that is executed, see remove_nested()
   std::vector<core::SetUnit> deferred_changes_;
-  std::set<std::string, std::less<>> active_units_;    ///< filled by learn_units()
+  /// Units that are known to be active, and what systemd is known to have of them.
+  std::map<std::string, UnitProperties, std::less<>> active_units_;
   std::set<std::string, std::less<>> weighted_units_;  ///< removed ones, with kIoWeightAttribute
   std::size_t primary_ = 0;  ///< hierarchy of the memory controller, or of cpu
 };

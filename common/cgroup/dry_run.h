@@ -57,8 +57,8 @@ class DryRun final : public Machine {
   Result<core::MemoryCharge> memory_charge(std::string_view path) override {
     return machine_->memory_charge(path);
   }
-  Result<std::vector<ListedUnit>> learn_units(const std::string& pattern) override {
-    return machine_->learn_units(pattern);
+  Result<std::vector<ListedUnit>> list_units(const std::string& pattern) override {
+    return machine_->list_units(pattern);
   }
   Result<std::vector<sys::ProcCgroup>> cgroups_of(Pid pid) override {
     return machine_->cgroups_of(pid);

@@ -71,24 +71,40 @@ bool Cgroupfs::wait(std::chrono::milliseconds time) {
   return true;
 }
 
-Result<std::vector<ListedUnit>> Cgroupfs::learn_units(const std::string& pattern) {
-  auto units = systemd_.list(pattern);
-  if (!units) return units;
-  for (const ListedUnit& unit : *units) {
-    if (unit.active_state == "active") active_units_.insert(unit.name);
-  }
-  return units;
+bool Cgroupfs::is_active(const std::string& unit) {
+  if (active_units_.contains(unit)) return true;
+  // Where systemd does not answer, the call that follows tells.
+  auto properties = systemd_.properties(unit);
+  const bool is_active = properties && *properties;
+  if (is_active) active_units_.emplace(unit, **std::move(properties));
+  return is_active;
+}
+
+Status Cgroupfs::tell(const std::string& unit, const std::vector<core::UnitProperty>& properties) {
+  const auto known = active_units_.find(unit);
+  if (known == active_units_.end()) return systemd_.set_properties(unit, properties);
+  const auto has = [&](const core::UnitProperty& property) {
+    const auto found = known->second.find(property.name);
+    return found != known->second.end() && found->second == property.value;
+  };
+  if (std::ranges::all_of(properties, has)) return {};
+  PODQOS_TRY(systemd_.set_properties(unit, properties));
+  for (const core::UnitProperty& property : properties)
+    known->second.insert_or_assign(property.name, property.value);
+  return {};
 }
 
 Status Cgroupfs::start(const core::StartUnit& step, Report& report) {
   const std::string unit{core::unit_of(step.path)};
-  if (active_units_.contains(unit))
-    return step.properties.empty() ? Status{} : systemd_.set_properties(unit, step.properties);
+  // One question in place of a start that is refused, and of files that systemd writes again.
+  if (core::scope_of(step.path).empty() && exists(step.path) && is_active(unit))
+    return tell(unit, step.properties);
   std::vector<core::UnitProperty> all = step.once;
   all.insert(all.end(), step.properties.begin(), step.properties.end());
   while (true) {
     auto done = systemd_.start_transient(unit, all);
     if (done) {
+      active_units_.try_emplace(unit);
       report.written.push_back(cat(step.path, " is unit ", unit));
       return {};
     }
@@ -104,7 +120,11 @@ Status Cgroupfs::start(const core::StartUnit& step, Report& report) {
 
 Status Cgroupfs::set_unit(const core::SetUnit& step, Report& report) {
   const std::string unit{core::unit_of(step.path)};
-  if (core::scope_of(step.path).empty()) return systemd_.set_properties(unit, step.properties);
+  if (core::scope_of(step.path).empty()) {
+    // What has changed a file is known to be new.
+    if (step.always) static_cast<void>(is_active(unit));
+    return tell(unit, step.properties);
+  }
   // A scope's name does not determine its cgroup, so that the cgroup must be looked up.
   PODQOS_ASSIGN(const bool own, systemd_.holds(step.path));
   if (!own) return {};

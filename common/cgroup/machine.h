@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,6 +43,8 @@ struct ListedUnit {
   std::string name;
   std::string active_state;  ///< "active", "deactivating", "inactive" …
 };
+/// Properties of a unit by name: those of a type of core::UnitValue that is no list.
+using UnitProperties = std::map<std::string, core::UnitValue, std::less<>>;
 
 /// What an event reads and changes outside podqos's own records: cgroups with the systemd units
 /// that they are, and processes.
@@ -129,9 +132,8 @@ class Machine {
   [[nodiscard]] virtual Result<std::optional<std::string>> attribute(std::string_view path,
                                                                      const char* name) = 0;
 
-  /// Lists systemd's units that match a pattern ("kubepods-*.slice"). From then on, units listed as
-  /// active are not started again; only their properties are set: one call instead of three.
-  [[nodiscard]] virtual Result<std::vector<ListedUnit>> learn_units(const std::string& pattern) = 0;
+  /// Lists systemd's units that match a pattern ("kubepods-*.slice").
+  [[nodiscard]] virtual Result<std::vector<ListedUnit>> list_units(const std::string& pattern) = 0;
 
   // What the functions of that name in node.h tell of the machine.
 

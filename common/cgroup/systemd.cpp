@@ -380,6 +380,15 @@ Result<bool> Systemd::holds(const std::string& cgroup) {
   return holder == named;
 }
 
+Result<std::optional<UnitProperties>> Systemd::properties(const std::string& unit) {
+  const std::string what = cat("GetAll ", printable(unit));
+  PODQOS_ASSIGN(const auto reply, bus_->call(what, properties_call(unit), Bus::Unloaded::kIsFine));
+  if (!reply) return std::nullopt;
+  auto properties = parse_properties(reply.get());
+  if (!properties) return fail(std::move(properties).error().with_context(what));
+  return properties;
+}
+
 Result<std::vector<ListedUnit>> Systemd::list(const std::string& pattern) {
   using Texts = std::vector<std::string>;
   constexpr const char* kMethod = "ListUnitsByPatterns";

@@ -86,6 +86,8 @@ class Systemd {
   [[nodiscard]] Status stop(const std::string& unit);
   /// ResetFailedUnit; succeeds if the unit is not loaded.
   [[nodiscard]] Status reset_failed(const std::string& unit);
+  /// What systemd has of a unit; nullopt if it is not active, or has a job that may change that.
+  [[nodiscard]] Result<std::optional<UnitProperties>> properties(const std::string& unit);
   /// ListUnitsByPatterns, e.g. "kubepods*.slice"; returns loaded units only.
   [[nodiscard]] Result<std::vector<ListedUnit>> list(const std::string& pattern);
 

@@ -140,6 +140,18 @@ class Calls(player.Case):
         self.create(self.container("known", is_known=True))
         self.check_life(self.container("known", "side", is_known=True), [], [])
 
+    def test_reconciliation(self):
+        """What systemd has is asked of each unit, and sent again only where it is something else."""
+        self.create(self.container("first"))
+        command = [harness.CTL, "--config", str(self.podqos.config()), "reconcile"]
+        asked = ["GetAll ", "GetAll ", "GetAll ", "GetAll ", "ListUnitsByPatterns "]
+        self.assertEqual(sorted(self.run_podqos(command, b"")), asked)
+        name = slice_of("first")
+        weight = units.show([name], ("Id", "CPUWeight"))[0]["CPUWeight"]
+        units.call("set-property", "--runtime", name, "CPUWeight=7")
+        self.assertEqual(sorted(self.run_podqos(command, b"")), [*asked, f"SetUnitProperties {name}"])
+        self.assertEqual(units.show([name], ("Id", "CPUWeight"))[0]["CPUWeight"], weight)
+
     def test_container_that_only_the_hook_sees(self):
         """Nobody has placed it: its own limits are told too, once its scope is known to be the unit of that name. Behind
         that comes a call whose answer says that systemd has written its memory.oom.group."""

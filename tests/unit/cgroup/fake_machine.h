@@ -104,7 +104,7 @@ class FakeMachine final : public Machine {
     return std::optional{found->second};
   }
 
-  Result<std::vector<ListedUnit>> learn_units(const std::string& /*pattern*/) override {
+  Result<std::vector<ListedUnit>> list_units(const std::string& /*pattern*/) override {
     PODQOS_TRY(ask("units"));
     std::vector<ListedUnit> units;
     for (const std::string& name : tree_->units)

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
@@ -107,6 +108,17 @@ TEST_P(SystemdHere, MakesASliceWithItsPropertiesChangesAndStopsIt) {
   ASSERT_EQ(units->size(), 1U);
   EXPECT_EQ(units->front().name, slice_);
   EXPECT_EQ(units->front().active_state, "active");
+
+  const auto properties = manager.properties(slice_);
+  ASSERT_TRUE(properties) << properties.error().message;
+  ASSERT_TRUE(*properties);
+  for (const auto& [name, value] :
+       std::map<std::string, std::uint64_t>{{"CPUWeight", 200},
+                                            {"CPUQuotaPerSecUSec", 250'000},
+                                            {"MemoryMax", 33'554'432},
+                                            {"TasksMax", 100}})
+    EXPECT_EQ((*properties)->at(name), core::UnitValue{value}) << name;
+  EXPECT_EQ(manager.properties(cat("no-", slice_)).value(), std::nullopt);
 
   ASSERT_TRUE(manager.stop(slice_));
   for (int i = 0; i < 200 && ::access(directory().c_str(), F_OK) == 0; ++i)

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -114,6 +116,85 @@ TEST_F(SystemdCalls, ACgroupIsAUnitsWhereBothAnswersNameOneObject) {
     EXPECT_EQ(*holds, each.holds);
     EXPECT_THAT(fake.heard(),
                 StartsWith(cat(kPing, kManager, "GetUnitByControlGroup s \"/a.slice/c.scope\"\n")));
+  }
+}
+
+/// Appends a property to a dictionary a{sv}, with what `fill` makes its value.
+template <class Fill>
+void append_property(DBusMessageIter& array, const char* name, const char* type, Fill fill) {
+  DBusMessageIter entry{};
+  DBusMessageIter value{};
+  dbus_message_iter_open_container(&array, DBUS_TYPE_DICT_ENTRY, nullptr, &entry);
+  dbus_message_iter_append_basic(&entry, DBUS_TYPE_STRING, static_cast<const void*>(&name));
+  dbus_message_iter_open_container(&entry, DBUS_TYPE_VARIANT, type, &value);
+  fill(value);
+  dbus_message_iter_close_container(&entry, &value);
+  dbus_message_iter_close_container(&array, &entry);
+}
+
+/// What systemd answers about a slice, but for most of its properties.
+TestMessage properties_of_a_slice(DBusMessage* call, const char* state, std::uint32_t job) {
+  TestMessage reply{dbus_message_new_method_return(call)};
+  DBusMessageIter place{};
+  DBusMessageIter array{};
+  dbus_message_iter_init_append(reply.get(), &place);
+  dbus_message_iter_open_container(&place, DBUS_TYPE_ARRAY, "{sv}", &array);
+  append_property(array, "ActiveState", "s", [&](DBusMessageIter& value) {
+    dbus_message_iter_append_basic(&value, DBUS_TYPE_STRING, static_cast<const void*>(&state));
+  });
+  append_property(array, "Job", "(uo)", [&](DBusMessageIter& value) {
+    DBusMessageIter fields{};
+    const char* object = "/";
+    dbus_message_iter_open_container(&value, DBUS_TYPE_STRUCT, nullptr, &fields);
+    dbus_message_iter_append_basic(&fields, DBUS_TYPE_UINT32, &job);
+    dbus_message_iter_append_basic(&fields, DBUS_TYPE_OBJECT_PATH,
+                                   static_cast<const void*>(&object));
+    dbus_message_iter_close_container(&value, &fields);
+  });
+  append_property(array, "CPUWeight", "t", [](DBusMessageIter& value) {
+    const std::uint64_t weight = 79;
+    dbus_message_iter_append_basic(&value, DBUS_TYPE_UINT64, &weight);
+  });
+  append_property(array, "MemoryAccounting", "b", [](DBusMessageIter& value) {
+    const dbus_bool_t on = 1;
+    dbus_message_iter_append_basic(&value, DBUS_TYPE_BOOLEAN, &on);
+  });
+  append_property(array, "AllowedCPUs", "ay", [](DBusMessageIter& value) {
+    DBusMessageIter bytes{};
+    dbus_message_iter_open_container(&value, DBUS_TYPE_ARRAY, "y", &bytes);
+    dbus_message_iter_close_container(&value, &bytes);
+  });
+  dbus_message_iter_close_container(&place, &array);
+  return reply;
+}
+
+TEST_F(SystemdCalls, TellWhatAnActiveUnitHas) {
+  FakeSystemd fake{
+      path(), [](auto accept) {
+        Session session = authenticated(accept);
+        for (const auto& [state, job] : {std::pair{"active", 0U}, {"inactive", 0U}, {"active", 7U}})
+          session.send(properties_of_a_slice(session.receive().get(), state, job).get());
+        session.answer_job(session.receive().get());
+        session.refuse(session.receive().get(), kNoSuchUnitError, "No.");
+        session.wait();
+      }};
+  {
+    Systemd systemd{only(fake)};
+    const UnitProperties wanted{{"ActiveState", std::string{"active"}},
+                                {"CPUWeight", std::uint64_t{79}},
+                                {"MemoryAccounting", true}};
+    EXPECT_EQ(systemd.properties("a-1b.slice").value(), std::optional{wanted});
+    EXPECT_EQ(systemd.properties("inactive.slice").value(), std::nullopt);
+    EXPECT_EQ(systemd.properties("to-be-stopped.slice").value(), std::nullopt);
+    const auto odd = systemd.properties("odd.slice");
+    ASSERT_FALSE(odd);
+    EXPECT_EQ(odd.error().code, ErrorCode::kIo);
+    EXPECT_EQ(systemd.properties("9.slice").value(), std::nullopt);
+  }
+  const std::string heard = fake.heard();
+  for (const char* object : {"a_2d1b_2eslice", "inactive_2eslice", "_39_2eslice"}) {
+    EXPECT_THAT(heard, HasSubstr(cat("org.freedesktop.systemd1 /org/freedesktop/systemd1/unit/",
+                                     object, " org.freedesktop.DBus.Properties.GetAll s \"\"\n")));
   }
 }
 
