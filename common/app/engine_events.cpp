@@ -198,9 +198,9 @@ Result<Followed> resources_changed(const core::Settings& settings, Log& log,
 }
 
 Synchronization::Synchronization(std::optional<std::vector<ContainerEvent>> all, Failed failed)
-    : all_{std::move(all).value_or(std::vector<ContainerEvent>{})},
-      failed_{std::move(failed)},
-      is_listed_{all.has_value()} {}
+    : is_listed_{all.has_value()},
+      all_{std::move(all).value_or(std::vector<ContainerEvent>{})},
+      failed_{std::move(failed)} {}
 
 void Synchronization::forget(std::string_view id) {
   const auto gone =
@@ -219,41 +219,52 @@ Status Synchronization::compare(const core::Settings& settings, Log& log, const 
   return {};
 }
 
-Result<bool> Synchronization::resume(const core::Settings& settings, Log& log,
-                                     const EngineList& list, const Piece& piece) {
-  if (!cgroup::owns_host()) return true;
-  const sys::Clock& clock = *piece.timeouts.clock;
-  const auto begin = clock.now();
-  const auto is_over = [&] { return piece.at_most && clock.now() - begin >= *piece.at_most; };
-  auto end = all_.end();
-  if (!piece.sandbox.empty()) {
-    end = std::stable_partition(unprocessed(), end, [&](const ContainerEvent& event) {
-      return event.sandbox == piece.sandbox;
-    });
-  } else if (comparison_) {
-    EngineList whole = list;
-    for (const ContainerEvent& event : all_) {
-      whole.ids.insert(event.facts.id);
-      if (event.init.start_time != StartTime{0}) whole.running.emplace(event.facts.id, event.init);
-    }
-    while (comparison_) {
-      PODQOS_TRY(compare(settings, log, whole, piece.timeouts));
-      if (comparison_ && is_over()) return false;
-      Reconciler::let_others_in();
-    }
+Status Synchronization::compare_until(TimePoint end, const core::Settings& settings, Log& log,
+                                      EngineList list, const Timeouts& timeouts) {
+  for (const ContainerEvent& event : all_) {
+    list.ids.insert(event.facts.id);
+    if (event.init.start_time != StartTime{0}) list.running.emplace(event.facts.id, event.init);
   }
-  PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log, piece.timeouts));
+  while (true) {
+    PODQOS_TRY(compare(settings, log, list, timeouts));
+    if (!comparison_ || timeouts.clock->now() >= end) return {};
+    Reconciler::let_others_in();
+  }
+}
+
+Status Synchronization::take_in_until(TimePoint end, std::size_t count,
+                                      const core::Settings& settings, Log& log,
+                                      const Timeouts& timeouts) {
+  PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log, timeouts));
   if (transaction) PODQOS_TRY(recover(*transaction));
-  while (unprocessed() != end) {
+  while (next_ < count) {
     const ContainerEvent& event = all_[next_++];
     if (event.init.pid == Pid{0}) continue;
     if (auto done = with_container_id(
-            observe_container(transaction, settings, log, event, piece.timeouts), event.facts.id);
+            observe_container(transaction, settings, log, event, timeouts), event.facts.id);
         !done)
       failed_(done.error());
-    if (is_over()) break;
+    if (timeouts.clock->now() >= end) break;
   }
-  if (transaction) PODQOS_TRY(transaction->finish());
+  return transaction ? transaction->finish() : Status{};
+}
+
+Result<bool> Synchronization::resume(const core::Settings& settings, Log& log,
+                                     const EngineList& list, const Piece& piece) {
+  if (!cgroup::owns_host()) return true;
+  const TimePoint end =
+      piece.at_most ? piece.timeouts.clock->now() + *piece.at_most : TimePoint::max();
+  auto last = all_.end();
+  if (!piece.sandbox.empty()) {
+    last = std::stable_partition(unprocessed(), last, [&](const ContainerEvent& event) {
+      return event.sandbox == piece.sandbox;
+    });
+  } else if (comparison_) {
+    PODQOS_TRY(compare_until(end, settings, log, list, piece.timeouts));
+    if (comparison_) return false;
+  }
+  const auto count = static_cast<std::size_t>(last - all_.begin());
+  PODQOS_TRY(take_in_until(end, count, settings, log, piece.timeouts));
   return !comparison_ && next_ == all_.size();
 }
 

@@ -94,16 +94,25 @@ class Synchronization {
                                     const EngineList& list, const Piece& piece);
 
  private:
+  using TimePoint = sys::Clock::TimePoint;
   /// A step of the comparison.
   [[nodiscard]] Status compare(const core::Settings& settings, Log& log, const EngineList& whole,
                                const Timeouts& timeouts);
+  /// Steps of it, one at least, until it is done or a time has come.
+  /// @param list  that of resume(), to which the engine's is added
+  [[nodiscard]] Status compare_until(TimePoint end, const core::Settings& settings, Log& log,
+                                     EngineList list, const Timeouts& timeouts);
+  /// Takes in the next of the first `count` containers, one at least, until a time has come.
+  [[nodiscard]] Status take_in_until(TimePoint end, std::size_t count,
+                                     const core::Settings& settings, Log& log,
+                                     const Timeouts& timeouts);
   [[nodiscard]] std::vector<ContainerEvent>::iterator unprocessed() {
     return all_.begin() + static_cast<std::ptrdiff_t>(next_);
   }
 
+  bool is_listed_;
   std::vector<ContainerEvent> all_;
   Failed failed_;
-  bool is_listed_;
   std::size_t next_ = 0;
   std::optional<Reconciler> comparison_ = Reconciler{Warnings::kLogged};  ///< nullopt once done
 };
