@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -86,12 +87,13 @@ app::Timeouts timeouts_within(std::chrono::milliseconds patience) {
 
 /// createRuntime, prestart and poststop.
 /// @param state  the OCI state from standard input
+/// @param end  of all waits, however long the state took to arrive
 Status run_state_stage(std::string_view stage, const core::Settings& settings, app::Log& log,
-                       const Result<std::string>& state) {
+                       const Result<std::string>& state, app::Timeouts::Clock::time_point end) {
   PODQOS_TRY(enter_sandbox(settings));
   const bool ends = stage == "poststop";
-  const app::Timeouts timeouts =
-      timeouts_within(ends ? kPatience : app::start_time_limit(settings));
+  app::Timeouts timeouts = timeouts_within(ends ? kPatience : app::start_time_limit(settings));
+  timeouts.deadline = std::min(timeouts.deadline, end);
   if (!state) return std::unexpected{state.error()};
   const Pid caller{::getppid()};
   return ends ? poststop(settings, log, *state, caller, timeouts)
@@ -192,6 +194,7 @@ constexpr std::chrono::seconds kForInput{4};
 int run_stage(std::string_view stage, const std::optional<std::string>& config_file) {
   // precreate has the `timeout` of its registration, which Podman itself keeps.
   const bool edits = stage == "precreate";
+  const auto end = app::Timeouts::Clock::now() + kPatience;
   if (!edits) set_deadline();
   // Every stage reads its input to the end, also one that has nothing to do: crun fails a container
   // whose hook ends before its state is written (EPIPE; src/libcrun/utils.c,
@@ -213,7 +216,7 @@ int run_stage(std::string_view stage, const std::optional<std::string>& config_f
            {ErrorCode::kInvalidArgument, app::describe_errors(configuration)});
   if (!owned || !known) return !edits || (input && sys::write_all(STDOUT_FILENO, *input)) ? 0 : 1;
   if (edits) return run_precreate(settings, log, input, own_hooks(config_file));
-  const Status done = run_state_stage(stage, settings, log, input);
+  const Status done = run_state_stage(stage, settings, log, input, end);
   const int status = done ? 0 : report(log, stage, settings, done.error());
   // At poststop the container has already stopped: there is nothing to refuse.
   return stage == "poststop" ? 0 : status;

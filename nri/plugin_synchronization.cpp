@@ -110,6 +110,7 @@ bool Plugin::read_state() {
   static_cast<void>(::malloc_trim(0));
   // One that is called for from here on follows the synchronization.
   compares_soon_ = false;
+  next_comparison_ = clock_.now() + kComparison;
   return true;
 }
 
@@ -129,7 +130,8 @@ void Plugin::synchronize_pod(const Reported& pod, const app::Timeouts& timeouts)
 
 bool Plugin::note_synchronized(const Result<bool>& taken) {
   if (!taken) {
-    log_failure("synchronize", taken.error(), "; retrying");
+    log_failure(synchronization_->is_listed() ? "synchronize" : "compare", taken.error(),
+                "; retrying");
     return false;
   }
   if (!*taken) return true;
@@ -140,16 +142,16 @@ bool Plugin::note_synchronized(const Result<bool>& taken) {
   // The synchronization of a full node needs more memory than everything until the next one.
   synchronization_.reset();
   static_cast<void>(::malloc_trim(0));
-  next_comparison_ = clock_.now() + kComparison;
   next_release_ = clock_.now();  // for the limits that are above their rule
   return false;
 }
 
 void Plugin::compare_when_due() {
   if (synchronization_ || (!compares_soon_ && clock_.now() < next_comparison_)) return;
-  synchronization_.emplace(std::nullopt,
-                           [this](const Error& error) { log_failure("compare", error); });
+  // It takes in no container that could fail.
+  synchronization_.emplace(std::nullopt, [](const Error& /*error*/) {});
   compares_soon_ = false;
+  next_comparison_ = clock_.now() + kComparison;
 }
 
 void Plugin::register_sandbox(const Reported& pod) {
@@ -223,14 +225,18 @@ bool Plugin::housekeep() {
     const auto taken =
         synchronization_->resume(configuration_.settings(), log(), listener(),
                                  {.at_most = kPieceAtOnce, .timeouts = whole_node(timeouts)});
-    if (note_synchronized(taken)) return true;
+    // What the runtime has told comes before all else. Where a piece takes all of a round, as with
+    // a systemd that does not answer, the lock is the others' until the next round.
+    if (note_synchronized(taken) && synchronization_->is_listed())
+      return clock_.now() < timeouts.deadline;
   }
   // After a timeout, waiting for the lock or systemd, the following steps would time out as well.
   if (!deferred_.apply(timeouts) || !release_ended_sandboxes(timeouts)) return false;
   reconcile(timeouts);
   relieve_throttled(timeouts);
   report_oom_kills(timeouts);
-  return converge(timeouts);
+  const bool goes_on = synchronization_ && clock_.now() < timeouts.deadline;
+  return converge(timeouts) || goes_on;
 }
 
 void Plugin::relieve_throttled(const app::Timeouts& timeouts) {

@@ -210,33 +210,28 @@ void Synchronization::forget(std::string_view id) {
   all_.erase(gone);
 }
 
-Status Synchronization::compare(const core::Settings& settings, Log& log, const EngineList& whole,
-                                const Timeouts& timeouts) {
-  PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log, timeouts));
-  if (transaction) PODQOS_TRY(comparison_->step(*transaction, &whole));
+Status Synchronization::compare(const Context& context) {
+  PODQOS_ASSIGN(auto transaction,
+                Transaction::open_existing(context.settings, context.log, context.timeouts));
+  if (transaction) PODQOS_TRY(comparison_->step(*transaction, &context.list));
+  comparison_->report() = {};  // it has been logged
   // Without a state there is nothing to compare.
   if (!transaction || comparison_->is_done()) comparison_.reset();
   return {};
 }
 
-Status Synchronization::compare_until(TimePoint end, const core::Settings& settings, Log& log,
-                                      EngineList list, const Timeouts& timeouts) {
-  for (const ContainerEvent& event : all_) {
-    list.ids.insert(event.facts.id);
-    if (event.init.start_time != StartTime{0}) list.running.emplace(event.facts.id, event.init);
-  }
+Status Synchronization::compare_until_end(const Context& context) {
   while (true) {
-    PODQOS_TRY(compare(settings, log, list, timeouts));
-    if (!comparison_ || timeouts.clock->now() >= end) return {};
+    PODQOS_TRY(compare(context));
+    if (!comparison_ || context.timeouts.clock->now() >= context.end) return {};
     Reconciler::let_others_in();
   }
 }
 
-Status Synchronization::take_in_until(TimePoint end, std::size_t count,
-                                      const core::Settings& settings, Log& log,
-                                      const Timeouts& timeouts) {
+Status Synchronization::take_in(const Context& context, std::size_t count) {
+  const auto& [settings, log, list, timeouts, end] = context;
   PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log, timeouts));
-  if (transaction) PODQOS_TRY(recover(*transaction));
+  if (transaction) PODQOS_TRY(recover(*transaction, false, {.list = &list}));
   while (next_ < count) {
     const ContainerEvent& event = all_[next_++];
     if (event.init.pid == Pid{0}) continue;
@@ -252,19 +247,27 @@ Status Synchronization::take_in_until(TimePoint end, std::size_t count,
 Result<bool> Synchronization::resume(const core::Settings& settings, Log& log,
                                      const EngineList& list, const Piece& piece) {
   if (!cgroup::owns_host()) return true;
-  const TimePoint end =
-      piece.at_most ? piece.timeouts.clock->now() + *piece.at_most : TimePoint::max();
+  EngineList whole = list;
+  for (const ContainerEvent& event : all_) {
+    whole.ids.insert(event.facts.id);
+    if (event.init.start_time != StartTime{0}) whole.running.emplace(event.facts.id, event.init);
+  }
+  const Context context{
+      .settings = settings,
+      .log = log,
+      .list = whole,
+      .timeouts = piece.timeouts,
+      .end = piece.at_most ? piece.timeouts.clock->now() + *piece.at_most : TimePoint::max()};
   auto last = all_.end();
   if (!piece.sandbox.empty()) {
     last = std::stable_partition(unprocessed(), last, [&](const ContainerEvent& event) {
       return event.sandbox == piece.sandbox;
     });
   } else if (comparison_) {
-    PODQOS_TRY(compare_until(end, settings, log, list, piece.timeouts));
+    PODQOS_TRY(compare_until_end(context));
     if (comparison_) return false;
   }
-  const auto count = static_cast<std::size_t>(last - all_.begin());
-  PODQOS_TRY(take_in_until(end, count, settings, log, piece.timeouts));
+  PODQOS_TRY(take_in(context, static_cast<std::size_t>(last - all_.begin())));
   return !comparison_ && next_ == all_.size();
 }
 
@@ -278,7 +281,7 @@ Result<std::vector<core::HeldLimit>> housekeep(const core::Settings& settings, L
   if (!cgroup::owns_host()) return {};
   PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log, timeouts));
   if (!transaction) return {};
-  PODQOS_TRY(recover(*transaction));
+  PODQOS_TRY(recover(*transaction, false, {.list = &list}));
   expire_pending(*transaction, {}, &list);
   make_revisits(*transaction);
   transaction->converge();

@@ -81,9 +81,10 @@ class Synchronization {
   [[nodiscard]] bool awaits(std::string_view sandbox);
   /// The part that one call processes.
   struct Piece {
-    /// Time limit, not counting the wait for the lock; one step is made in any case.
+    /// Time limit, the wait for the lock included; one step is made in any case.
     std::optional<std::chrono::milliseconds> at_most = std::nullopt;
-    /// Only the pod of this sandbox, before later events of that pod are handled; "": all.
+    /// Only the pod of this sandbox, before later events of that pod are handled, and before pods
+    /// that have ended are known to have; "": all.
     std::string_view sandbox = {};
     Timeouts timeouts = {};
   };
@@ -95,17 +96,20 @@ class Synchronization {
 
  private:
   using TimePoint = sys::Clock::TimePoint;
+  /// What a call of resume() works with.
+  struct Context {
+    const core::Settings& settings;
+    Log& log;
+    const EngineList& list;  ///< with the engine's containers
+    const Timeouts& timeouts;
+    TimePoint end;  ///< no step begins then
+  };
   /// A step of the comparison.
-  [[nodiscard]] Status compare(const core::Settings& settings, Log& log, const EngineList& whole,
-                               const Timeouts& timeouts);
-  /// Steps of it, one at least, until it is done or a time has come.
-  /// @param list  that of resume(), to which the engine's is added
-  [[nodiscard]] Status compare_until(TimePoint end, const core::Settings& settings, Log& log,
-                                     EngineList list, const Timeouts& timeouts);
-  /// Takes in the next of the first `count` containers, one at least, until a time has come.
-  [[nodiscard]] Status take_in_until(TimePoint end, std::size_t count,
-                                     const core::Settings& settings, Log& log,
-                                     const Timeouts& timeouts);
+  [[nodiscard]] Status compare(const Context& context);
+  /// Steps of it, one at least, until it is done or the end has come.
+  [[nodiscard]] Status compare_until_end(const Context& context);
+  /// Takes in the next of the first `count` containers, one at least, until the end has come.
+  [[nodiscard]] Status take_in(const Context& context, std::size_t count);
   [[nodiscard]] std::vector<ContainerEvent>::iterator unprocessed() {
     return all_.begin() + static_cast<std::ptrdiff_t>(next_);
   }

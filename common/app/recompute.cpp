@@ -320,8 +320,9 @@ Result<ReconcileReport> recompute_rest(Transaction& transaction, Recompute how) 
   return Recomputation{transaction, how}.run_rest();
 }
 
-Status make_as_recorded(Transaction& transaction, const std::vector<std::string>& uids) {
-  PODQOS_TRY(Recomputation{transaction}.run_pods(uids, true));
+Status make_as_recorded(Transaction& transaction, const std::vector<std::string>& uids,
+                        Recompute how) {
+  PODQOS_TRY(Recomputation(transaction, how).run_pods(uids, true));
   return {};
 }
 
@@ -329,18 +330,18 @@ bool is_state_lost(Transaction& transaction) {
   return transaction.store().dirty() || has_lost_roots(transaction);
 }
 
-Status recover(Transaction& transaction, bool record_lost) {
+Status recover(Transaction& transaction, bool record_lost, Recompute how) {
   if (transaction.recovered()) return {};
   const std::vector<std::string> interrupted = transaction.store().take_interrupted();
   if (!record_lost && !is_state_lost(transaction)) {
     if (interrupted.empty()) return {};
     transaction.log().warning(cat("an earlier event was interrupted: making ", interrupted.size(),
                                   " pods as recorded, ", printable(interrupted.front())));
-    return make_as_recorded(transaction, interrupted);
+    return make_as_recorded(transaction, interrupted, how);
   }
   transaction.log().warning("the state is another release's, or has lost records: restoring all");
   transaction.begin_recovery();
-  PODQOS_TRY(recompute(transaction));
+  PODQOS_TRY(recompute(transaction, how));
   return {};
 }
 

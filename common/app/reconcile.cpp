@@ -87,16 +87,21 @@ Status Reconciler::step(Transaction& transaction, const EngineList* list) {
     case Next::kBegin:
       PODQOS_TRY(begin(transaction));
       PODQOS_TRY(transaction.finish_pods());
+      next_ = uids_.empty() ? Next::kRest : Next::kPods;
       break;
-    case Next::kPods:
-      PODQOS_TRY(compare_pods(transaction));
+    case Next::kPods: {
+      PODQOS_ASSIGN(const auto compared, compare_pods(transaction));
       // Root and tiers come with what no pod owns.
       PODQOS_TRY(transaction.finish_pods());
+      uids_.resize(uids_.size() - compared);
+      if (uids_.empty()) next_ = Next::kRest;
       break;
+    }
     case Next::kRest:
       PODQOS_TRY(compare_rest(transaction));
       PODQOS_TRY(transaction.finish());
       held_limits_ = transaction.held_limits();
+      next_ = Next::kNothing;
       break;
     case Next::kNothing: return {};
   }
@@ -121,30 +126,29 @@ Status Reconciler::begin(Transaction& transaction) {
   if (is_state_lost(transaction)) {
     PODQOS_ASSIGN(report_, recompute(transaction, how_));
     transaction.begin_recovery();
-    next_ = Next::kRest;
     return {};
   }
-  PODQOS_TRY(recover(transaction));
+  PODQOS_TRY(recover(transaction, false, how_));
   PODQOS_ASSIGN(uids_, transaction.store().pod_uids());
   // A release without rows may have been in use, and have left those of pods that it has released.
   std::ranges::move(core::uids_of(transaction.node()), std::back_inserter(uids_));
   std::ranges::sort(uids_, std::ranges::greater{});
   uids_.erase(std::ranges::unique(uids_).begin(), uids_.end());
-  next_ = uids_.empty() ? Next::kRest : Next::kPods;
   return {};
 }
 
 /// Compares the last of these pods, as many as a piece takes.
-Status Reconciler::compare_pods(Transaction& transaction) {
-  PODQOS_TRY(recover(transaction));
+/// @return how many
+Result<std::size_t> Reconciler::compare_pods(Transaction& transaction) {
+  PODQOS_TRY(recover(transaction, false, how_));
   const sys::Clock& clock = sys::kSteadyClock;
   const auto end = clock.now() + kPiece;
+  std::size_t compared = 0;
   do {
-    compare(transaction, uids_.back());
-    uids_.pop_back();
-  } while (!uids_.empty() && clock.now() < end);
-  if (uids_.empty()) next_ = Next::kRest;
-  return {};
+    ++compared;
+    compare(transaction, uids_[uids_.size() - compared]);
+  } while (compared < uids_.size() && clock.now() < end);
+  return compared;
 }
 
 void Reconciler::compare(Transaction& transaction, const std::string& uid) {
@@ -158,14 +162,13 @@ void Reconciler::compare(Transaction& transaction, const std::string& uid) {
 /// Compares what no pod owns; everything, if a record was found to be lost on the way.
 Status Reconciler::compare_rest(Transaction& transaction) {
   const bool is_lost = !transaction.recovered() && is_state_lost(transaction);
-  if (!is_lost) PODQOS_TRY(recover(transaction));
+  if (!is_lost) PODQOS_TRY(recover(transaction, false, how_));
   const Recompute how{.warnings = how_.warnings, .list = how_.list};
   PODQOS_ASSIGN(auto found,
                 is_lost ? recompute(transaction, how) : recompute_rest(transaction, how));
   // They have been counted as they were compared.
   if (is_lost) found.pods = found.containers = 0;
   add(std::move(found));
-  next_ = Next::kNothing;
   return {};
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -49,7 +50,7 @@ struct Recompute {
 
 /// Makes these pods as recorded, and the tiers above them: releases those of which nothing lives.
 [[nodiscard]] Status make_as_recorded(Transaction& transaction,
-                                      const std::vector<std::string>& uids);
+                                      const std::vector<std::string>& uids, Recompute how = {});
 
 /// Records what a recomputation found and changed. It may find the same each time: what the journal
 /// has of the last hour is not recorded again.
@@ -61,7 +62,8 @@ void record_events(const Transaction& transaction, const std::vector<core::Event
 /// tiers above them; everything, at most once per transaction, if the state was lost while cgroups
 /// still exist.
 /// @param record_lost  a single record is: its pod's cgroup has a copy of it
-[[nodiscard]] Status recover(Transaction& transaction, bool record_lost = false);
+[[nodiscard]] Status recover(Transaction& transaction, bool record_lost = false,
+                             Recompute how = {});
 
 /// Lets one of podqos's own pods follow what runtimes have changed of its running containers
 /// (core::follow_updates), and reports that and what it does not follow. Reads the limits of each
@@ -77,7 +79,7 @@ class Reconciler {
       : how_{.warnings = warnings, .follow = follow} {}
 
   /// Does a piece, of two milliseconds or one pod, and ends the transaction. What fails for one pod
-  /// is in the report. After an error the next call goes on with the rest.
+  /// is in the report. After an error the next call does the piece again.
   /// @param list  see Recompute
   [[nodiscard]] Status step(Transaction& transaction, const EngineList* list = nullptr);
   /// Waits a moment, between two pieces: flock(2) gives a free lock to whoever asks first, and who
@@ -101,7 +103,7 @@ class Reconciler {
  private:
   enum class Next : std::uint8_t { kBegin, kPods, kRest, kNothing };
   [[nodiscard]] Status begin(Transaction& transaction);
-  [[nodiscard]] Status compare_pods(Transaction& transaction);
+  [[nodiscard]] Result<std::size_t> compare_pods(Transaction& transaction);
   [[nodiscard]] Status compare_rest(Transaction& transaction);
   void compare(Transaction& transaction, const std::string& uid);
   void add(ReconcileReport found);

@@ -1,6 +1,7 @@
 #include "common/cgroup/bus_message.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -17,6 +18,26 @@ constexpr const char* kSystemd = "org.freedesktop.systemd1";
 constexpr const char* kManagerPath = "/org/freedesktop/systemd1";
 constexpr const char* kManagerInterface = "org.freedesktop.systemd1.Manager";
 constexpr std::string_view kUnitPath = "/org/freedesktop/systemd1/unit/";
+
+constexpr std::string_view kMayNot = "; run as root, or allow the call in the bus policy";
+constexpr std::string_view kMasked = "; `systemctl unmask` it unless it was masked deliberately";
+
+constexpr std::array kMeanings{
+    Meaning{"org.freedesktop.systemd1.UnitExists", ErrorCode::kAlreadyExists, ""},
+    Meaning{kNoSuchUnit, ErrorCode::kNotFound, ""},
+    Meaning{"org.freedesktop.systemd1.UnitMasked", ErrorCode::kConflict, kMasked},
+    Meaning{DBUS_ERROR_ACCESS_DENIED, ErrorCode::kPermission, kMayNot},
+    Meaning{DBUS_ERROR_AUTH_FAILED, ErrorCode::kPermission, kMayNot},
+    Meaning{DBUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED, ErrorCode::kPermission, kMayNot},
+    Meaning{DBUS_ERROR_NO_REPLY, ErrorCode::kTimeout, kHangs},
+    Meaning{DBUS_ERROR_TIMEOUT, ErrorCode::kTimeout, kHangs},
+    // systemd's error for an unknown property.
+    Meaning{DBUS_ERROR_PROPERTY_READ_ONLY, ErrorCode::kUnsupported, ""},
+    // From a message bus if systemd is not running and cannot be started by it.
+    Meaning{DBUS_ERROR_SERVICE_UNKNOWN, ErrorCode::kNotFound, kUseCgroupfs},
+    Meaning{DBUS_ERROR_NAME_HAS_NO_OWNER, ErrorCode::kNotFound, kUseCgroupfs},
+    Meaning{DBUS_ERROR_SPAWN_CHILD_EXITED, ErrorCode::kNotFound, kUseCgroupfs},
+};
 
 /// The D-Bus signature of an array's element or a variant's value.
 template <class T>
@@ -138,12 +159,25 @@ std::optional<core::UnitValue> read_value(DBusMessageIter& place) {
   }
 }
 
-/// The number of a property Job, of type (uo); 0 for none.
-std::uint32_t read_job(DBusMessageIter& value) {
-  if (dbus_message_iter_get_arg_type(&value) != DBUS_TYPE_STRUCT) return 0;
+/// Whether a property Job, of type (uo), names no job, which has the number 0.
+bool is_no_job(DBusMessageIter& value) {
+  if (dbus_message_iter_get_arg_type(&value) != DBUS_TYPE_STRUCT) return false;
   DBusMessageIter fields{};
   dbus_message_iter_recurse(&value, &fields);
-  return read_number<std::uint32_t>(fields);
+  return dbus_message_iter_get_arg_type(&fields) == DBUS_TYPE_UINT32 &&
+         read_number<std::uint32_t>(fields) == 0;
+}
+
+/// Whether a unit is active because somebody has defined it: podqos, or a file. Other slices come
+/// with what is put into them, and are podqos's once it has started them.
+/// @note systemd's src/core/unit.c unit_is_pristine().
+bool is_defined_and_active(const UnitProperties& properties) {
+  const auto is = [&](std::string_view name, const core::UnitValue& value) {
+    const auto found = properties.find(name);
+    return found != properties.end() && found->second == value;
+  };
+  const bool has_file = properties.contains("FragmentPath") && !is("FragmentPath", std::string{});
+  return is("ActiveState", std::string{"active"}) && (is("Transient", true) || has_file);
 }
 
 /// The object of a unit: all but letters and digits are escaped, and a digit at the beginning.
@@ -168,6 +202,11 @@ std::string object_of(std::string_view unit) {
 
 void UnrefMessage::operator()(DBusMessage* message) const {
   dbus_message_unref(message);
+}
+
+Meaning meaning_of(std::string_view name) {
+  const auto* known = std::ranges::find(kMeanings, name, &Meaning::name);
+  return known == kMeanings.end() ? Meaning{name, ErrorCode::kIo, ""} : *known;
 }
 
 Result<Message> manager_call(const char* method, const std::vector<Argument>& arguments) {
@@ -207,16 +246,14 @@ Result<std::optional<UnitProperties>> parse_properties(DBusMessage* reply) {
     dbus_message_iter_recurse(&array, &entry);
     const std::string name{read_text(entry)};
     dbus_message_iter_recurse(&entry, &value);
-    if (name == "Job" && read_job(value) != 0) return std::nullopt;
+    if (name == "Job" && !is_no_job(value)) return std::nullopt;
     auto read = read_value(value);
     // The default of a period that is not set; systemd.resource-control(5), CPUQuotaPeriodSec=.
     if (name == "CPUQuotaPeriodUSec" && read == core::UnitValue{core::kUnitInfinity})
       read = static_cast<std::uint64_t>(core::kDefaultPeriod.value());
     if (read) properties.insert_or_assign(name, *std::move(read));
   }
-  const auto state = properties.find("ActiveState");
-  if (state == properties.end() || state->second != core::UnitValue{std::string{"active"}})
-    return std::nullopt;
+  if (!is_defined_and_active(properties)) return std::nullopt;
   return properties;
 }
 

@@ -24,6 +24,23 @@ struct UnrefMessage {
 /// An owned D-Bus message; never null when returned in a Result.
 using Message = std::unique_ptr<DBusMessage, UnrefMessage>;
 
+/// Error of a unit that is not loaded.
+constexpr std::string_view kNoSuchUnit = "org.freedesktop.systemd1.NoSuchUnit";
+// Remedies that errors name.
+constexpr std::string_view kUseCgroupfs =
+    "; if systemd is not running, configure the engine to use the cgroupfs driver";
+constexpr std::string_view kHangs =
+    "; if systemd hangs, check `systemctl is-system-running` and the journal of PID 1";
+
+/// The error code and the remedy for a D-Bus error name.
+struct Meaning {
+  std::string_view name;
+  ErrorCode code;
+  std::string_view remedy;
+};
+/// Of errors of systemd and of the bus that callers distinguish; all others are kIo.
+[[nodiscard]] Meaning meaning_of(std::string_view name);
+
 /// The auxiliary units of StartTransientUnit: none.
 struct NoUnits {};
 /// An argument of a call, of the D-Bus type b, s, as, a(sv) or a(sa(sv)).
@@ -46,7 +63,8 @@ using Argument = std::variant<bool, std::string, std::vector<std::string>,
 ///       without an interface those of all interfaces.
 [[nodiscard]] Result<Message> properties_call(std::string_view unit);
 /// Parses its reply, of signature a{sv}. nullopt for a unit that is not active, or will not be,
-/// since a job for it is queued. kIo for any other reply.
+/// since a job for it is queued, and for a slice that is active without a definition of its own.
+/// kIo for any other reply.
 [[nodiscard]] Result<std::optional<UnitProperties>> parse_properties(DBusMessage* reply);
 
 /// The object path of a reply that has nothing else; "" for any other one.

@@ -1,7 +1,6 @@
 #include "common/cgroup/systemd.h"
 
 #include <algorithm>
-#include <array>
 #include <climits>
 #include <cstddef>
 #include <cstdlib>
@@ -21,13 +20,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::string_view kNoSuchUnit = "org.freedesktop.systemd1.NoSuchUnit";
-constexpr std::string_view kUseCgroupfs =
-    "; if systemd is not running, configure the engine to use the cgroupfs driver";
-constexpr std::string_view kMayNot = "; run as root, or allow the call in the bus policy";
-constexpr std::string_view kMasked = "; `systemctl unmask` it unless it was masked deliberately";
-constexpr std::string_view kHangs =
-    "; if systemd hangs, check `systemctl is-system-running` and the journal of PID 1";
 // Longer error messages of systemd are cut.
 constexpr std::size_t kLongestWords = 512;
 // A list of 10,000 units takes 3 MB. A peer that announces a larger message is disconnected.
@@ -35,36 +27,6 @@ constexpr long kLargestMessage = 16L * 1024 * 1024;
 constexpr milliseconds kRestartPause{20};
 /// A conflicting queued job is replaced rather than the new one refused.
 constexpr const char* kReplace = "replace";
-
-/// The error code and the remedy for a D-Bus error name.
-struct Meaning {
-  std::string_view name;
-  ErrorCode code;
-  std::string_view remedy;
-};
-
-// Errors of systemd and of the bus that callers distinguish; all others are kIo.
-constexpr std::array kMeanings{
-    Meaning{"org.freedesktop.systemd1.UnitExists", ErrorCode::kAlreadyExists, ""},
-    Meaning{kNoSuchUnit, ErrorCode::kNotFound, ""},
-    Meaning{"org.freedesktop.systemd1.UnitMasked", ErrorCode::kConflict, kMasked},
-    Meaning{DBUS_ERROR_ACCESS_DENIED, ErrorCode::kPermission, kMayNot},
-    Meaning{DBUS_ERROR_AUTH_FAILED, ErrorCode::kPermission, kMayNot},
-    Meaning{DBUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED, ErrorCode::kPermission, kMayNot},
-    Meaning{DBUS_ERROR_NO_REPLY, ErrorCode::kTimeout, kHangs},
-    Meaning{DBUS_ERROR_TIMEOUT, ErrorCode::kTimeout, kHangs},
-    // systemd's error for an unknown property.
-    Meaning{DBUS_ERROR_PROPERTY_READ_ONLY, ErrorCode::kUnsupported, ""},
-    // From a message bus if systemd is not running and cannot be started by it.
-    Meaning{DBUS_ERROR_SERVICE_UNKNOWN, ErrorCode::kNotFound, kUseCgroupfs},
-    Meaning{DBUS_ERROR_NAME_HAS_NO_OWNER, ErrorCode::kNotFound, kUseCgroupfs},
-    Meaning{DBUS_ERROR_SPAWN_CHILD_EXITED, ErrorCode::kNotFound, kUseCgroupfs},
-};
-
-Meaning meaning_of(std::string_view name) {
-  const auto* known = std::ranges::find(kMeanings, name, &Meaning::name);
-  return known == kMeanings.end() ? Meaning{name, ErrorCode::kIo, ""} : *known;
-}
 
 }  // namespace
 

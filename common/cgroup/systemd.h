@@ -86,7 +86,8 @@ class Systemd {
   [[nodiscard]] Status stop(const std::string& unit);
   /// ResetFailedUnit; succeeds if the unit is not loaded.
   [[nodiscard]] Status reset_failed(const std::string& unit);
-  /// What systemd has of a unit; nullopt if it is not active, or has a job that may change that.
+  /// What systemd has of a unit; nullopt if it is not active, has a job that may change that, or is
+  /// active without a definition of its own.
   [[nodiscard]] Result<std::optional<UnitProperties>> properties(const std::string& unit);
   /// ListUnitsByPatterns, e.g. "kubepods*.slice"; returns loaded units only.
   [[nodiscard]] Result<std::vector<ListedUnit>> list(const std::string& pattern);

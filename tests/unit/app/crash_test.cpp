@@ -217,6 +217,26 @@ TEST_P(Crash, ThePreviewIsWhatReconcileDoes) {
   });
 }
 
+/// The plugin goes on after a piece that failed: that piece is done again.
+TEST(ReconcilerInPieces, DoesAgainWhatWasRefused) {
+  for (int allowed = 0; allowed < 30; ++allowed) {
+    SCOPED_TRACE(cat("refused after ", allowed, " changes"));
+    FakeNode node{core::CgroupVersion::kV2};
+    node.run(kWeb.container, kWeb.init);
+    node.run(kDatabase.container, kDatabase.init);
+    node.tree.end(kDatabase.init);
+    Reconciler all{Warnings::kLogged};
+    node.fail_once_after(allowed);
+    for (int piece = 0; piece < 10 && !all.is_done(); ++piece) {
+      Transaction transaction = node.begin();
+      static_cast<void>(all.step(transaction).has_value());
+    }
+    node.allow_all();
+    EXPECT_TRUE(all.is_done());
+    expect_truth(node, {kWeb});
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Events, Crash,
     ::testing::Combine(::testing::Values(core::CgroupVersion::kV1, core::CgroupVersion::kV2),

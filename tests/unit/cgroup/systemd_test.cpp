@@ -133,7 +133,8 @@ void append_property(DBusMessageIter& array, const char* name, const char* type,
 }
 
 /// What systemd answers about a slice, but for most of its properties.
-TestMessage properties_of_a_slice(DBusMessage* call, const char* state, std::uint32_t job) {
+TestMessage properties_of_a_slice(DBusMessage* call, const char* state, std::uint64_t job,
+                                  const char* type_of_job = "(uo)", bool is_defined = true) {
   TestMessage reply{dbus_message_new_method_return(call)};
   DBusMessageIter place{};
   DBusMessageIter array{};
@@ -142,11 +143,12 @@ TestMessage properties_of_a_slice(DBusMessage* call, const char* state, std::uin
   append_property(array, "ActiveState", "s", [&](DBusMessageIter& value) {
     dbus_message_iter_append_basic(&value, DBUS_TYPE_STRING, static_cast<const void*>(&state));
   });
-  append_property(array, "Job", "(uo)", [&](DBusMessageIter& value) {
+  append_property(array, "Job", type_of_job, [&](DBusMessageIter& value) {
     DBusMessageIter fields{};
     const char* object = "/";
     dbus_message_iter_open_container(&value, DBUS_TYPE_STRUCT, nullptr, &fields);
-    dbus_message_iter_append_basic(&fields, DBUS_TYPE_UINT32, &job);
+    // Little-endian: a shorter number stands at the front.
+    dbus_message_iter_append_basic(&fields, type_of_job[1], &job);
     dbus_message_iter_append_basic(&fields, DBUS_TYPE_OBJECT_PATH,
                                    static_cast<const void*>(&object));
     dbus_message_iter_close_container(&value, &fields);
@@ -159,6 +161,14 @@ TestMessage properties_of_a_slice(DBusMessage* call, const char* state, std::uin
     const dbus_bool_t on = 1;
     dbus_message_iter_append_basic(&value, DBUS_TYPE_BOOLEAN, &on);
   });
+  append_property(array, "Transient", "b", [&](DBusMessageIter& value) {
+    const dbus_bool_t is_transient = is_defined ? 1 : 0;
+    dbus_message_iter_append_basic(&value, DBUS_TYPE_BOOLEAN, &is_transient);
+  });
+  append_property(array, "FragmentPath", "s", [](DBusMessageIter& value) {
+    const char* none = "";
+    dbus_message_iter_append_basic(&value, DBUS_TYPE_STRING, static_cast<const void*>(&none));
+  });
   append_property(array, "AllowedCPUs", "ay", [](DBusMessageIter& value) {
     DBusMessageIter bytes{};
     dbus_message_iter_open_container(&value, DBUS_TYPE_ARRAY, "y", &bytes);
@@ -169,23 +179,32 @@ TestMessage properties_of_a_slice(DBusMessage* call, const char* state, std::uin
 }
 
 TEST_F(SystemdCalls, TellWhatAnActiveUnitHas) {
-  FakeSystemd fake{
-      path(), [](auto accept) {
-        Session session = authenticated(accept);
-        for (const auto& [state, job] : {std::pair{"active", 0U}, {"inactive", 0U}, {"active", 7U}})
-          session.send(properties_of_a_slice(session.receive().get(), state, job).get());
-        session.answer_job(session.receive().get());
-        session.refuse(session.receive().get(), kNoSuchUnitError, "No.");
-        session.wait();
-      }};
+  FakeSystemd fake{path(), [](auto accept) {
+                     Session session = authenticated(accept);
+                     const auto answer = [&](auto... what) {
+                       session.send(properties_of_a_slice(session.receive().get(), what...).get());
+                     };
+                     answer("active", 0U);
+                     answer("inactive", 0U);
+                     answer("active", 7U);
+                     answer("active", std::uint64_t{1} << 40U, "(to)");
+                     answer("active", 0U, "(uo)", false);
+                     session.answer_job(session.receive().get());
+                     session.refuse(session.receive().get(), kNoSuchUnitError, "No.");
+                     session.wait();
+                   }};
   {
     Systemd systemd{only(fake)};
     const UnitProperties wanted{{"ActiveState", std::string{"active"}},
                                 {"CPUWeight", std::uint64_t{79}},
-                                {"MemoryAccounting", true}};
+                                {"MemoryAccounting", true},
+                                {"Transient", true},
+                                {"FragmentPath", std::string{}}};
     EXPECT_EQ(systemd.properties("a-1b.slice").value(), std::optional{wanted});
     EXPECT_EQ(systemd.properties("inactive.slice").value(), std::nullopt);
     EXPECT_EQ(systemd.properties("to-be-stopped.slice").value(), std::nullopt);
+    EXPECT_EQ(systemd.properties("odd-job.slice").value(), std::nullopt);
+    EXPECT_EQ(systemd.properties("of-what-is-in-it.slice").value(), std::nullopt);
     const auto odd = systemd.properties("odd.slice");
     ASSERT_FALSE(odd);
     EXPECT_EQ(odd.error().code, ErrorCode::kIo);
