@@ -210,7 +210,7 @@ void Plugin::drop(const DeferredEvent& event, const Error& error) {
   // Records do not tell of changed values.
   failure.text = cat(error.message, event.kind == Kind::kChanged
                                         ? "; dropped, waiting for the runtime's next update"
-                                        : "; dropped, waiting for the next recomputation");
+                                        : "; dropped, waiting for the next comparison");
   log().failure(std::move(failure),
                 event.kind == Kind::kEnded ? "deferred release: " : "deferred event: ");
 }

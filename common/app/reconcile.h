@@ -82,8 +82,8 @@ class Reconciler {
   /// is in the report. After an error the next call does the piece again.
   /// @param list  see Recompute
   [[nodiscard]] Status step(Transaction& transaction, const EngineList* list = nullptr);
-  /// Waits a moment, between two pieces: flock(2) gives a free lock to whoever asks first, and who
-  /// waits for it has to be woken.
+  /// Waits a millisecond between two pieces. Without it the next piece takes the free lock again
+  /// before the kernel has woken the process that waits for it in flock(2).
   static void let_others_in();
   /// Does all of it in one transaction, which the caller ends: for a preview.
   [[nodiscard]] Status run(Transaction& transaction);

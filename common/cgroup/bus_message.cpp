@@ -141,6 +141,19 @@ const char* read_text(DBusMessageIter& place) {
   return text;
 }
 
+/// The elements of a reply that is one array, of this signature.
+Result<DBusMessageIter> array_in(DBusMessage* reply, const char* signature) {
+  if (dbus_message_has_signature(reply, signature) == 0) {
+    return fail(ErrorCode::kIo,
+                cat("unexpected reply of type \"", dbus_message_get_signature(reply), "\""));
+  }
+  DBusMessageIter place{};
+  DBusMessageIter array{};
+  dbus_message_iter_init(reply, &place);
+  dbus_message_iter_recurse(&place, &array);
+  return array;
+}
+
 template <class T>
 T read_number(DBusMessageIter& place) {
   T number{};
@@ -168,8 +181,8 @@ bool is_no_job(DBusMessageIter& value) {
          read_number<std::uint32_t>(fields) == 0;
 }
 
-/// Whether a unit is active because somebody has defined it: podqos, or a file. Other slices come
-/// with what is put into them, and are podqos's once it has started them.
+/// Whether a unit is active and has a definition, by StartTransientUnit or a file. A slice without
+/// one is active while something is in it; podqos still has to start that.
 /// @note systemd's src/core/unit.c unit_is_pristine().
 bool is_defined_and_active(const UnitProperties& properties) {
   const auto is = [&](std::string_view name, const core::UnitValue& value) {
@@ -230,14 +243,7 @@ Result<Message> properties_call(std::string_view unit) {
 }
 
 Result<std::optional<UnitProperties>> parse_properties(DBusMessage* reply) {
-  if (dbus_message_has_signature(reply, "a{sv}") == 0) {
-    return fail(ErrorCode::kIo,
-                cat("unexpected reply of type \"", dbus_message_get_signature(reply), "\""));
-  }
-  DBusMessageIter place{};
-  DBusMessageIter array{};
-  dbus_message_iter_init(reply, &place);
-  dbus_message_iter_recurse(&place, &array);
+  PODQOS_ASSIGN(auto array, array_in(reply, "a{sv}"));
   UnitProperties properties;
   for (; dbus_message_iter_get_arg_type(&array) == DBUS_TYPE_DICT_ENTRY;
        dbus_message_iter_next(&array)) {
@@ -265,14 +271,7 @@ std::string parse_object_path(DBusMessage* reply) {
 }
 
 Result<std::vector<ListedUnit>> parse_units(DBusMessage* reply) {
-  if (dbus_message_has_signature(reply, "a(ssssssouso)") == 0) {
-    return fail(ErrorCode::kIo,
-                cat("unexpected reply of type \"", dbus_message_get_signature(reply), "\""));
-  }
-  DBusMessageIter place{};
-  DBusMessageIter array{};
-  dbus_message_iter_init(reply, &place);
-  dbus_message_iter_recurse(&place, &array);
+  PODQOS_ASSIGN(auto array, array_in(reply, "a(ssssssouso)"));
   std::vector<ListedUnit> units;
   for (; dbus_message_iter_get_arg_type(&array) == DBUS_TYPE_STRUCT;
        dbus_message_iter_next(&array)) {

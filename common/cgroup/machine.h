@@ -43,7 +43,7 @@ struct ListedUnit {
   std::string name;
   std::string active_state;  ///< "active", "deactivating", "inactive" …
 };
-/// Properties of a unit by name: those of a type of core::UnitValue that is no list.
+/// Properties of a unit by name: booleans, numbers and strings.
 using UnitProperties = std::map<std::string, core::UnitValue, std::less<>>;
 
 /// What an event reads and changes outside podqos's own records: cgroups with the systemd units

@@ -96,7 +96,7 @@ struct UpperCgroup {
   const char* what;
 };
 
-/// @param make_it  kCreate: systemd is told even what the files hold already
+/// @param make_it  kCreate: systemd is told what the files hold already, if it has not that itself
 Plan write_upper(const std::vector<UpperCgroup>& cgroups, CgroupLayout layout,
                  WeightFormula formula, Cgroup make_it) {
   // Huge pages are bounded per pod only; what limits none must not be lowered to zero pages.

@@ -23,7 +23,7 @@ enum class Cgroup : std::uint8_t { kExists, kCreate };
 
 /// Writes the values of tiers and root. `values` holds what may be written now (see
 /// bounded_tier_limit).
-/// @param make  kCreate: systemd is told even what the files hold already.
+/// @param make  kCreate: systemd is told what the files hold already, if it has not that itself.
 [[nodiscard]] Plan plan_tiers(std::string_view kubepods, const TierValues& values,
                               const CgroupLayout& layout, WeightFormula formula,
                               Cgroup make = Cgroup::kExists);

@@ -127,7 +127,7 @@ TEST_F(ListedTest, IsNotTakenInWhereItsIdentityCannotBeRead) {
 
 TEST_F(ListedTest, SaysWhenEverythingIsKnown) {
   const auto known = HasSubstr("\npodqos_last_reconcile_timestamp_seconds ");
-  // Everything is recomputed, but nobody has told what runs.
+  // Everything is compared, but nobody has told what runs.
   ASSERT_TRUE(ask(kRunPodSandbox, pod("2", start_process(), kSmall)));
   housekeep();
   ASSERT_TRUE(plugin().synchronize(state_of({pod("1", start_process(), kSmall)})));
