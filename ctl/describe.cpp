@@ -11,7 +11,7 @@
 #include "common/cgroup/cgroup_view.h"
 #include "common/cgroup/value.h"
 #include "common/codec/event_json.h"
-#include "common/core/events/admission.h"
+#include "common/core/events/decide_admission.h"
 #include "common/core/pods/pod_name.h"
 #include "common/store/event_file.h"
 #include "ctl/inventory.h"

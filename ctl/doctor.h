@@ -8,7 +8,7 @@
 #include "ctl/engines.h"
 #include "ctl/json.h"
 #include "ctl/progress.h"
-#include "ctl/units.h"
+#include "ctl/systemd_units.h"
 
 namespace podqos::ctl {
 

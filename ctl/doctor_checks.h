@@ -14,8 +14,8 @@
 #include "ctl/engines.h"
 #include "ctl/json.h"
 #include "ctl/not_managed.h"
+#include "ctl/systemd_units.h"
 #include "ctl/table.h"
-#include "ctl/units.h"
 
 // What follows from the facts that `podqosctl doctor` has gathered. docs/troubleshooting.md says
 // what each check means.

@@ -11,7 +11,7 @@
 #include "ctl/configure/setup.h"
 #include "ctl/json.h"
 #include "ctl/progress.h"
-#include "ctl/units.h"
+#include "ctl/systemd_units.h"
 
 namespace podqos::ctl {
 

@@ -6,7 +6,7 @@
 #include "common/base/text.h"
 #include "common/core/cgroups/layout.h"
 #include "common/core/cgroups/naming.h"
-#include "common/core/events/root.h"
+#include "common/core/events/choose_root.h"
 #include "common/core/pods/counting.h"
 #include "ctl/table.h"
 

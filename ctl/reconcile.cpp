@@ -1,5 +1,3 @@
-#include "common/app/reconcile.h"
-
 #include <linux/capability.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +14,7 @@
 
 #include "common/app/log.h"
 #include "common/app/preview.h"
+#include "common/app/reconciler.h"
 #include "common/base/text.h"
 #include "ctl/command.h"
 #include "ctl/json.h"

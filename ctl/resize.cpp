@@ -1,5 +1,3 @@
-#include "common/app/resize.h"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,12 +12,13 @@
 #include <vector>
 
 #include "common/app/log.h"
+#include "common/app/resize_pod.h"
 #include "common/base/text.h"
 #include "common/codec/annotations.h"
+#include "common/core/pods/apply_resize.h"
 #include "common/core/pods/counted_requests.h"
 #include "common/core/pods/pod_name.h"
 #include "common/core/pods/pod_values.h"
-#include "common/core/pods/resize.h"
 #include "common/sys/directory.h"
 #include "common/sys/file_lock.h"
 #include "ctl/command.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/base/units.h"
-#include "common/cgroup/usage.h"
+#include "common/cgroup/cgroup_usage.h"
 #include "common/core/kubernetes/pod_resources.h"
 #include "common/core/record.h"
 #include "ctl/json.h"

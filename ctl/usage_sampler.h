@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/cgroup/cgroup_usage.h"
 #include "common/cgroup/cgroupfs.h"
-#include "common/cgroup/usage.h"
 #include "common/core/settings.h"
 #include "ctl/usage.h"
 

@@ -9,7 +9,7 @@
 #include "common/codec/json_text.h"
 #include "common/codec/oci_config.h"
 #include "common/codec/oci_edit.h"
-#include "hook/process.h"
+#include "hook/programs.h"
 
 namespace podqos::hook {
 

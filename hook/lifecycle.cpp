@@ -16,7 +16,7 @@
 #include "common/core/pods/pod_values.h"
 #include "common/sys/process.h"
 #include "hook/bundle.h"
-#include "hook/process.h"
+#include "hook/programs.h"
 
 namespace podqos::hook {
 

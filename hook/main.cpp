@@ -1,7 +1,7 @@
 #include <span>
 #include <string_view>
 
-#include "hook/process.h"
+#include "hook/programs.h"
 
 /// One executable for both programs: called as podqos-runtime it is the wrapper, else the hook.
 int main(int argc, char** argv) {

@@ -17,7 +17,7 @@
 #include "common/base/text.h"
 #include "common/sys/fd.h"
 #include "common/sys/sandbox.h"
-#include "hook/process.h"
+#include "hook/programs.h"
 
 namespace podqos::hook {
 

@@ -17,7 +17,7 @@
 #include "common/sys/directory.h"
 #include "common/sys/fd.h"
 #include "hook/lifecycle.h"
-#include "hook/process.h"
+#include "hook/programs.h"
 
 namespace podqos::hook {
 

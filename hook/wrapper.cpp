@@ -19,7 +19,7 @@
 #include "common/sys/directory.h"
 #include "common/sys/fd.h"
 #include "hook/bundle.h"
-#include "hook/process.h"
+#include "hook/programs.h"
 #include "hook/runtime_argv.h"
 #include "hook/sandboxed_child.h"
 

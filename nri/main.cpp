@@ -15,14 +15,14 @@
 
 #include "common/base/text.h"
 #include "common/store/state_directory.h"
-#include "nri/configuration.h"
 #include "nri/http_server.h"
-#include "nri/metrics.h"
 #include "nri/notify.h"
 #include "nri/options.h"
 #include "nri/pages.h"
 #include "nri/plugin.h"
-#include "nri/process.h"
+#include "nri/plugin_configuration.h"
+#include "nri/plugin_metrics.h"
+#include "nri/plugin_process.h"
 #include "nri/service.h"
 #include "nri/sockets.h"
 

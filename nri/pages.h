@@ -8,9 +8,9 @@
 #include "common/base/error.h"
 #include "common/core/settings.h"
 #include "common/sys/clock.h"
-#include "nri/configuration.h"
 #include "nri/http_server.h"
-#include "nri/metrics.h"
+#include "nri/plugin_configuration.h"
+#include "nri/plugin_metrics.h"
 #include "nri/service.h"
 
 namespace podqos::nri {

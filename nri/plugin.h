@@ -18,10 +18,10 @@
 #include "common/core/pods/request.h"
 #include "common/sys/clock.h"
 #include "common/sys/process.h"
-#include "nri/configuration.h"
 #include "nri/connection.h"
 #include "nri/deferred_events.h"
-#include "nri/metrics.h"
+#include "nri/plugin_configuration.h"
+#include "nri/plugin_metrics.h"
 
 namespace podqos::nri {
 

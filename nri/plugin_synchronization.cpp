@@ -11,7 +11,7 @@
 
 #include <malloc.h>
 
-#include "common/app/memory_qos.h"
+#include "common/app/follow_memory_qos.h"
 #include "common/app/oom_kills.h"
 #include "common/base/text.h"
 #include "common/cgroup/node.h"

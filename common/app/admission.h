@@ -8,7 +8,7 @@
 #include "common/app/transaction.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
-#include "common/core/events/admission.h"
+#include "common/core/events/decide_admission.h"
 #include "common/core/events/event.h"
 #include "common/core/pods/node_fit.h"
 #include "common/core/pods/request.h"

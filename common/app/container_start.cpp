@@ -8,8 +8,8 @@
 
 #include "common/app/admission.h"
 #include "common/app/departure.h"
-#include "common/app/memory_qos.h"
-#include "common/app/reconcile.h"
+#include "common/app/follow_memory_qos.h"
+#include "common/app/reconciler.h"
 #include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"

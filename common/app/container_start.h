@@ -6,7 +6,7 @@
 
 #include "common/app/transaction.h"
 #include "common/base/error.h"
-#include "common/core/events/admission.h"
+#include "common/core/events/decide_admission.h"
 #include "common/core/pods/request.h"
 #include "common/core/record.h"
 #include "common/store/store.h"

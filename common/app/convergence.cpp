@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "common/app/reconcile.h"
+#include "common/app/reconciler.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
 #include "common/cgroup/cgroupfs.h"

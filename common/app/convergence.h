@@ -11,7 +11,7 @@
 #include "common/app/transaction.h"
 #include "common/base/error.h"
 #include "common/cgroup/machine.h"
-#include "common/core/events/convergence.h"
+#include "common/core/events/decide_convergence.h"
 #include "common/core/settings.h"
 #include "common/sys/clock.h"
 

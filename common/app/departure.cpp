@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "common/app/oom_kills.h"
-#include "common/app/reconcile.h"
+#include "common/app/reconciler.h"
 #include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/container.h"

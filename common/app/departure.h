@@ -10,7 +10,7 @@
 #include "common/app/transaction.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
-#include "common/core/events/departure.h"
+#include "common/core/events/decide_departure.h"
 #include "common/core/events/reconciliation.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/app/reconcile.h"
+#include "common/app/reconciler.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/store/store.h"
 

@@ -5,13 +5,13 @@
 
 #include "common/app/admission.h"
 #include "common/app/container_start.h"
-#include "common/app/memory_qos.h"
-#include "common/app/resize.h"
+#include "common/app/follow_memory_qos.h"
+#include "common/app/resize_pod.h"
 #include "common/base/text.h"
 #include "common/cgroup/container.h"
 #include "common/cgroup/node.h"
+#include "common/core/pods/apply_resize.h"
 #include "common/core/pods/pod_name.h"
-#include "common/core/pods/resize.h"
 #include "common/store/store.h"
 #include "common/sys/process.h"
 

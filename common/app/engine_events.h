@@ -12,7 +12,7 @@
 
 #include "common/app/departure.h"
 #include "common/app/log.h"
-#include "common/app/reconcile.h"
+#include "common/app/reconciler.h"
 #include "common/app/transaction.h"
 #include "common/base/error.h"
 #include "common/base/units.h"

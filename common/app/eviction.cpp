@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "common/app/reconcile.h"
+#include "common/app/reconciler.h"
 #include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"

@@ -11,7 +11,7 @@
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/cgroup/machine.h"
-#include "common/core/kubernetes/eviction.h"
+#include "common/core/kubernetes/eviction_order.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
 

@@ -12,8 +12,8 @@
 #include "common/cgroup/node.h"
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/events/cgroup_write.h"
-#include "common/core/events/convergence.h"
-#include "common/core/events/root.h"
+#include "common/core/events/choose_root.h"
+#include "common/core/events/decide_convergence.h"
 #include "common/core/pods/counting.h"
 
 namespace podqos::app {

@@ -12,7 +12,7 @@
 #include "common/codec/oci_config.h"
 #include "common/codec/oci_edit.h"
 #include "common/core/cgroups/naming.h"
-#include "common/core/events/admission.h"
+#include "common/core/events/decide_admission.h"
 #include "common/core/pods/request.h"
 #include "common/core/settings.h"
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/app/admission.h"
-#include "common/app/reconcile.h"
+#include "common/app/reconciler.h"
 #include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"

@@ -11,7 +11,7 @@
 #include "common/app/transaction.h"
 #include "common/base/error.h"
 #include "common/cgroup/machine.h"
-#include "common/core/events/admission.h"
+#include "common/core/events/decide_admission.h"
 #include "common/core/events/reconciliation.h"
 #include "common/core/settings.h"
 #include "common/store/state_files.h"

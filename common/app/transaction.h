@@ -16,7 +16,7 @@
 #include "common/cgroup/removal.h"
 #include "common/core/cgroups/plan.h"
 #include "common/core/events/cgroup_write.h"
-#include "common/core/events/convergence.h"
+#include "common/core/events/decide_convergence.h"
 #include "common/core/events/event.h"
 #include "common/core/pods/capacity.h"
 #include "common/core/record.h"

@@ -7,11 +7,11 @@
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
 #include "common/cgroup/node.h"
-#include "common/cgroup/root.h"
+#include "common/cgroup/observe_root.h"
 #include "common/core/cgroups/naming.h"
 #include "common/core/cgroups/oomd.h"
 #include "common/core/cgroups/pod_plan.h"
-#include "common/core/events/root.h"
+#include "common/core/events/choose_root.h"
 #include "common/core/pods/counting.h"
 
 namespace podqos::app {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "common/app/container_start.h"
-#include "common/app/memory_qos.h"
+#include "common/app/follow_memory_qos.h"
 #include "common/base/text.h"
 
 namespace podqos::app {

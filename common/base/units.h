@@ -9,6 +9,7 @@ namespace podqos {
 
 constexpr std::int64_t kPercent = 100;  ///< divisor of a percentage
 
+constexpr std::int64_t kNanosPerMicro = 1000;
 constexpr std::int64_t kInt64Max = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kInt64Min = std::numeric_limits<std::int64_t>::min();
 

@@ -14,8 +14,6 @@ using core::CgroupVersion;
 using core::Controller;
 using core::Value;
 
-constexpr std::int64_t kNanosPerMicro = 1000;
-
 /// A limit of 0 or below means "unlimited": nullopt.
 std::optional<std::int64_t> positive(std::optional<std::int64_t> value) {
   return value && *value > 0 ? value : std::nullopt;

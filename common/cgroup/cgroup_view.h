@@ -13,7 +13,7 @@
 #include "common/core/cgroups/value_table.h"
 #include "common/core/kubernetes/cgroup_values.h"
 #include "common/core/kubernetes/memory_qos.h"
-#include "common/core/pods/resize.h"
+#include "common/core/pods/apply_resize.h"
 #include "common/core/record.h"
 
 namespace podqos::cgroup {

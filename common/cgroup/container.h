@@ -7,7 +7,7 @@
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/cgroup/machine.h"
-#include "common/core/events/departure.h"
+#include "common/core/events/decide_departure.h"
 #include "common/core/events/reconciliation.h"
 #include "common/core/record.h"
 #include "common/sys/process.h"

@@ -14,7 +14,7 @@
 #include "common/core/cgroups/layout.h"
 #include "common/core/cgroups/naming.h"
 #include "common/core/cgroups/plan.h"
-#include "common/core/events/departure.h"
+#include "common/core/events/decide_departure.h"
 #include "common/sys/process.h"
 
 namespace podqos::cgroup {

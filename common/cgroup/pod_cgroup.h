@@ -6,7 +6,7 @@
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/cgroup/machine.h"
-#include "common/core/events/departure.h"
+#include "common/core/events/decide_departure.h"
 #include "common/core/pods/identity.h"
 
 namespace podqos::cgroup {

@@ -8,11 +8,11 @@
 
 #include "common/base/path.h"
 #include "common/base/text.h"
-#include "common/cgroup/root.h"
+#include "common/cgroup/observe_root.h"
 #include "common/core/cgroups/naming.h"
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/cgroups/value_table.h"
-#include "common/core/events/root.h"
+#include "common/core/events/choose_root.h"
 
 namespace podqos::cgroup {
 

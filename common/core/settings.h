@@ -8,7 +8,7 @@
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/core/kubernetes/cgroup_values.h"
-#include "common/core/kubernetes/eviction.h"
+#include "common/core/kubernetes/eviction_order.h"
 #include "common/core/kubernetes/pod_resources.h"
 #include "common/core/metrics_address.h"
 

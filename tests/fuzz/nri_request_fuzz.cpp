@@ -8,7 +8,7 @@
 #include "common/codec/record_json.h"
 #include "common/core/cgroups/naming.h"
 #include "common/core/cgroups/pod_plan.h"
-#include "common/core/events/admission.h"
+#include "common/core/events/decide_admission.h"
 #include "common/core/pods/claim.h"
 #include "common/core/pods/counted_requests.h"
 #include "common/core/pods/identity.h"

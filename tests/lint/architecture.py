@@ -1,4 +1,4 @@
-"""The architecture holds: who may include whom, what a layer may know, how long a file may be."""
+"""The architecture holds: who may include whom, what a layer may know, how long a file may be, what it is called."""
 
 import pathlib
 import re
@@ -96,12 +96,23 @@ def faults_in(path):
             yield number, "no shell, no PATH lookup, no NSS"
 
 
+def namesakes(files):
+    """A file is found by its name; of the programs alone each has a main.cpp."""
+    by_name = {}
+    for path in files:
+        if path.suffix in (".cpp", ".h") and folder_of(path) != "tests" and path.name != "main.cpp":
+            by_name.setdefault(path.name, []).append(path)
+    for paths in by_name.values():
+        for path in paths[1:]:
+            yield path, 1, f"{paths[0].relative_to(ROOT)} has the same name"
+
+
 def main():
     folders = [ROOT / name for name in ("common", "hook", "ctl", "nri", "tests") if (ROOT / name).is_dir()]
     suffixes = {".cpp", ".h", ".py", ".sh", ".txt", ".cmake"}
     files = sorted(p for f in folders for p in f.rglob("*") if p.suffix in suffixes and p.is_file())
     files = [p for p in files if p != pathlib.Path(__file__).resolve()]
-    faults = [(p, n, text) for p in files for n, text in faults_in(p)]
+    faults = [(p, n, text) for p in files for n, text in faults_in(p)] + list(namesakes(files))
     for path, number, text in faults:
         print(f"{path.relative_to(ROOT)}:{number}: {text}")
     print(f"{len(files)} files, {len(faults)} faults")

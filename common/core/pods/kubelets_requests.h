@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "common/core/kubernetes/cgroup_values.h"
-#include "common/core/pods/resize.h"
+#include "common/core/pods/apply_resize.h"
 #include "common/core/record.h"
 
 namespace podqos::core {

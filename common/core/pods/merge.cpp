@@ -8,8 +8,8 @@
 #include "common/base/text.h"
 #include "common/core/kubernetes/pod_resources.h"
 #include "common/core/kubernetes/qos.h"
+#include "common/core/pods/apply_resize.h"
 #include "common/core/pods/counting.h"
-#include "common/core/pods/resize.h"
 
 namespace podqos::core {
 

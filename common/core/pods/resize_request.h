@@ -8,8 +8,8 @@
 #include "common/base/units.h"
 #include "common/core/kubernetes/cgroup_values.h"
 #include "common/core/kubernetes/pod_resources.h"
+#include "common/core/pods/apply_resize.h"
 #include "common/core/pods/request.h"
-#include "common/core/pods/resize.h"
 #include "common/core/record.h"
 
 // A resize that the node's operator asks for, and that podqos carries out itself.

@@ -18,7 +18,7 @@
 #include "common/app/departure.h"
 #include "common/app/log.h"
 #include "common/app/preview.h"
-#include "common/app/reconcile.h"
+#include "common/app/reconciler.h"
 #include "common/app/transaction.h"
 #include "tests/unit/app/fake_files.h"
 #include "tests/unit/cgroup/fake_machine.h"

@@ -12,7 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/core/events/root.h"
+#include "common/core/events/choose_root.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/layouts.h"
 #include "tests/unit/core/pod_records.h"

@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/core/events/departure.h"
+#include "common/core/events/decide_departure.h"
 #include "common/core/pods/claim.h"
 #include "common/core/pods/counted_requests.h"
 #include "common/core/pods/merge.h"
@@ -38,7 +38,7 @@ constexpr facts::EngineValues kHelper{
 constexpr facts::EngineValues kTwoShares{.shares = 2};
 
 /// One pod of an engine that names its uid, as its containers come.
-class EngineSums : public ::testing::Test {
+class SumsOfEngine : public ::testing::Test {
  protected:
   void sandbox(const facts::EngineValues& sums) {
     arrive({.name = "", .is_sandbox = true, .sums = engine(sums), .told = {}});
@@ -107,7 +107,7 @@ class EngineSums : public ::testing::Test {
   }
 };
 
-TEST_F(EngineSums, LimitNoContainer) {
+TEST_F(SumsOfEngine, LimitNoContainer) {
   sandbox(kHelper);
   app("helper", kHelper);
   app("main", kTwoShares);
@@ -115,14 +115,14 @@ TEST_F(EngineSums, LimitNoContainer) {
 }
 
 /// As CRI-O runs it without an infra container: each container brings them.
-TEST_F(EngineSums, LimitNoContainerOfAPodWithoutASandbox) {
+TEST_F(SumsOfEngine, LimitNoContainerOfAPodWithoutASandbox) {
   podqos_.qos_class = QosClass::kBurstable;
   app("helper", kHelper, kHelper);
   app("main", kTwoShares, kHelper);
   expect_no_limit("main");
 }
 
-TEST_F(EngineSums, BoundThePodWhileEachContainerHasALimit) {
+TEST_F(SumsOfEngine, BoundThePodWhileEachContainerHasALimit) {
   sandbox({.shares = 102, .quota = 10'000, .period = 100'000, .memory = 64 * kMi});
   EXPECT_EQ(pod().memory_limit, Bytes{64 * kMi});
   app("helper", kHelper);
@@ -132,7 +132,7 @@ TEST_F(EngineSums, BoundThePodWhileEachContainerHasALimit) {
 }
 
 /// A sum is over those that have one: what bounds a container without a limit is no sum.
-TEST_F(EngineSums, DoNotBoundAPodOfWhichAContainerHasNoLimit) {
+TEST_F(SumsOfEngine, DoNotBoundAPodOfWhichAContainerHasNoLimit) {
   sandbox(kHelper);
   EXPECT_EQ(pod().memory_limit, Bytes{32 * kMi});
   app("main", kTwoShares);
@@ -143,14 +143,14 @@ TEST_F(EngineSums, DoNotBoundAPodOfWhichAContainerHasNoLimit) {
   EXPECT_EQ(record_.counted_request.cpu, MilliCpu{50});
 }
 
-TEST_F(EngineSums, GiveTheClass) {
+TEST_F(SumsOfEngine, GiveTheClass) {
   sandbox(kHelper);
   EXPECT_EQ(record_.qos_class, QosClass::kBurstable);
   EXPECT_EQ(record_.class_source, ClassSource::kCriSums);
 }
 
 /// podqos.io/pod of a kubelet's pod, and settings that say more.
-class KubeletsPod : public EngineSums {
+class KubeletsPod : public SumsOfEngine {
  protected:
   void SetUp() override {
     placed_ = kubelet_pod(QosClass::kBurstable);

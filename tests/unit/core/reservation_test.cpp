@@ -7,8 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/core/pods/apply_resize.h"
 #include "common/core/pods/counted_requests.h"
-#include "common/core/pods/resize.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/facts.h"
 #include "tests/unit/core/pod_text.h"

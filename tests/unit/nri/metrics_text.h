@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "nri/metrics.h"
+#include "nri/plugin_metrics.h"
 
 namespace podqos::nri::test {
 

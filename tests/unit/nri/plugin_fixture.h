@@ -20,9 +20,9 @@
 
 #include "common/base/text.h"
 #include "common/store/store.h"
-#include "nri/configuration.h"
-#include "nri/metrics.h"
 #include "nri/plugin.h"
+#include "nri/plugin_configuration.h"
+#include "nri/plugin_metrics.h"
 #include "tests/unit/cgroup/own_cgroup.h"
 #include "tests/unit/nri/metrics_text.h"
 #include "tests/unit/nri/oracle.h"

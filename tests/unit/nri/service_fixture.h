@@ -16,7 +16,7 @@
 
 #include "common/app/log.h"
 #include "nri/notify.h"
-#include "nri/process.h"
+#include "nri/plugin_process.h"
 #include "nri/service.h"
 #include "nri/sockets.h"
 #include "tests/unit/nri/recording_handler.h"

@@ -1,4 +1,4 @@
-#include "common/core/events/root.h"
+#include "common/core/events/choose_root.h"
 
 #include <optional>
 #include <set>

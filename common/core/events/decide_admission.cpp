@@ -1,4 +1,4 @@
-#include "common/core/events/admission.h"
+#include "common/core/events/decide_admission.h"
 
 #include <algorithm>
 #include <span>

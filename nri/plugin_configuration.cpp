@@ -1,4 +1,4 @@
-#include "nri/configuration.h"
+#include "nri/plugin_configuration.h"
 
 #include <utility>
 

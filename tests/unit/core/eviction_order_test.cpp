@@ -1,4 +1,4 @@
-#include "common/core/kubernetes/eviction.h"
+#include "common/core/kubernetes/eviction_order.h"
 
 #include <algorithm>
 #include <cstddef>

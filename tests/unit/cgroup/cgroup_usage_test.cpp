@@ -1,4 +1,4 @@
-#include "common/cgroup/usage.h"
+#include "common/cgroup/cgroup_usage.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "ctl/units.h"
+#include "ctl/systemd_units.h"
 
 #include <algorithm>
 #include <chrono>

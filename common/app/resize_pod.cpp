@@ -1,4 +1,4 @@
-#include "common/app/resize.h"
+#include "common/app/resize_pod.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -6,8 +6,8 @@
 
 #include "common/app/admission.h"
 #include "common/app/container_start.h"
-#include "common/app/memory_qos.h"
-#include "common/app/reconcile.h"
+#include "common/app/follow_memory_qos.h"
+#include "common/app/reconciler.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
 #include "common/cgroup/container.h"

@@ -1,4 +1,4 @@
-#include "common/core/events/convergence.h"
+#include "common/core/events/decide_convergence.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "common/app/reconcile.h"
+#include "common/app/reconciler.h"
 
 #include <unistd.h>
 
@@ -13,10 +13,10 @@
 #include "common/app/write_anew.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
+#include "common/core/pods/apply_resize.h"
 #include "common/core/pods/counted_requests.h"
 #include "common/core/pods/counting.h"
 #include "common/core/pods/pod_name.h"
-#include "common/core/pods/resize.h"
 #include "common/store/event_file.h"
 #include "common/store/store.h"
 #include "common/sys/clock.h"

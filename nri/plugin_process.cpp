@@ -1,4 +1,4 @@
-#include "nri/process.h"
+#include "nri/plugin_process.h"
 
 #include <fcntl.h>
 #include <linux/capability.h>

@@ -1,4 +1,4 @@
-#include "nri/metrics.h"
+#include "nri/plugin_metrics.h"
 
 #include <algorithm>
 #include <iterator>

@@ -1,4 +1,4 @@
-#include "common/core/events/departure.h"
+#include "common/core/events/decide_departure.h"
 
 #include <algorithm>
 #include <cstdlib>

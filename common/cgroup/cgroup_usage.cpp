@@ -1,4 +1,4 @@
-#include "common/cgroup/usage.h"
+#include "common/cgroup/cgroup_usage.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -16,7 +16,6 @@ namespace {
 
 using core::CgroupVersion;
 
-constexpr std::int64_t kNanosPerMicro = 1000;
 /// More than memory.stat has of all kernels; what is beyond is left out.
 constexpr std::size_t kBuffer = 16'384;
 

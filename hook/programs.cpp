@@ -1,4 +1,4 @@
-#include "hook/process.h"
+#include "hook/programs.h"
 
 #include <fcntl.h>
 #include <linux/capability.h>

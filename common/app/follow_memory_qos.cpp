@@ -1,4 +1,4 @@
-#include "common/app/memory_qos.h"
+#include "common/app/follow_memory_qos.h"
 
 #include <algorithm>
 #include <optional>

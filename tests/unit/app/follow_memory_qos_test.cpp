@@ -1,5 +1,5 @@
 // Memory QoS of containers that run, on a machine in memory.
-#include "common/app/memory_qos.h"
+#include "common/app/follow_memory_qos.h"
 
 #include <string>
 

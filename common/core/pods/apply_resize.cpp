@@ -1,4 +1,4 @@
-#include "common/core/pods/resize.h"
+#include "common/core/pods/apply_resize.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "nri/process.h"
+#include "nri/plugin_process.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

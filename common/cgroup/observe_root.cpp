@@ -1,4 +1,4 @@
-#include "common/cgroup/root.h"
+#include "common/cgroup/observe_root.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,6 +1,6 @@
 // A resize that the operator asks for, on a machine in memory.
 
-#include "common/app/resize.h"
+#include "common/app/resize_pod.h"
 
 #include <functional>
 #include <optional>
