@@ -1,8 +1,12 @@
 #include "hook/runtime_argv.h"
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdint>
 
 #include "common/base/text.h"
+#include "common/base/units.h"
 
 namespace podqos::hook {
 
@@ -20,6 +24,24 @@ constexpr std::string_view kVerbValues =
     "bundle b config f console-socket c pidfd-socket pid-file p preserve-fds image-path work-path "
     "parent-path manage-cgroups-mode empty-ns lsm-profile lsm-mount-context status-fd";
 
+/// Options of `update` that take a value, but for those of kLimits.
+constexpr std::string_view kUpdateValues =
+    "resources r blkio-weight cpu-burst cpu-rt-period cpu-rt-runtime cpuset-cpus cpuset-mems "
+    "kernel-memory kernel-memory-tcp memory-reservation memory-swap pids-limit l3-cache-schema "
+    "mem-bw-schema cpu-idle";
+
+/// Options of `update` that a pod follows.
+struct LimitOption {
+  std::string_view name;
+  std::optional<std::int64_t> core::EngineResources::* value;
+};
+constexpr std::array<LimitOption, 4> kLimits{{
+    {"cpu-share", &core::EngineResources::cpu_shares},
+    {"cpu-quota", &core::EngineResources::cpu_quota},
+    {"cpu-period", &core::EngineResources::cpu_period},
+    {"memory", &core::EngineResources::memory_limit},
+}};
+
 /// Options that only print text: no container is created.
 constexpr std::string_view kQuestions = "help h ? usage version v V";
 
@@ -28,6 +50,21 @@ constexpr std::string_view kFalse = "0 f F false FALSE False";
 
 /// Subcommands that create a container from a bundle.
 constexpr std::string_view kPlacingVerbs = "create run restore";
+
+/// A number, or one of bytes with a unit: "-1", "512m", "2GiB". What is neither, or 0, which leaves
+/// the value as it is, is none.
+/// @note github.com/docker/go-units, RAMInBytes
+std::optional<std::int64_t> parse_limit(std::string_view text) {
+  constexpr std::string_view kUnits = "bkmgt";
+  const std::size_t digits = text.find_first_not_of("-0123456789");
+  const auto number = parse_int(text.substr(0, digits));
+  if (!number || *number == 0) return std::nullopt;
+  if (digits == std::string_view::npos) return number;
+  const char unit = static_cast<char>(text[digits] | 0x20);
+  const std::size_t power = kUnits.find(unit);
+  if (power == std::string_view::npos) return std::nullopt;
+  return mul_div(*number, std::int64_t{1} << (10U * power), 1);
+}
 
 /// One option word of the command line.
 struct Option {
@@ -59,8 +96,13 @@ class Parser {
   RuntimeCall parse() {
     read_own_option();
     const std::string_view verb = skip_globals();
-    if (!has_word(kPlacingVerbs, verb)) return std::move(call_);
-    read_verb_arguments();
+    const bool updates = verb == "update";
+    if (!updates && !has_word(kPlacingVerbs, verb)) return std::move(call_);
+    read_verb_arguments(updates ? &Parser::read_update_option : &Parser::read_placing_option);
+    if (updates) {
+      call_.updates = !call_.id.empty();
+      return std::move(call_);
+    }
     // Without an id, or with --help, nothing is to be placed; with the cgroup manager disabled the
     // container gets no cgroup. crun takes only this very name for the bundle's file (src/run.c).
     call_.places = !call_.id.empty() && !without_cgroups_ && config_name_ == "config.json";
@@ -122,8 +164,27 @@ class Parser {
     if (option.name == "log-format") call_.log_json = value == "json";
   }
 
+  /// Reads one option of create, run or restore, with its value.
+  void read_placing_option(const Option& option) {
+    if (!has_word(kVerbValues, option.name)) return;
+    const std::string value = value_of(option);
+    if (option.name == "bundle" || option.name == "b") call_.bundle = value;
+    if (option.name == "config" || option.name == "f") config_name_ = value;
+  }
+
+  /// Reads one option of update, with its value.
+  void read_update_option(const Option& option) {
+    const auto* const limit = std::ranges::find(kLimits, option.name, &LimitOption::name);
+    if (limit != kLimits.end()) {
+      call_.limits.*limit->value = parse_limit(value_of(option));
+    } else if (has_word(kUpdateValues, option.name)) {
+      const std::string value = value_of(option);
+      if (option.name == "resources" || option.name == "r") call_.resources = value;
+    }
+  }
+
   /// Reads options and words after the subcommand; the last word is the container id.
-  void read_verb_arguments() {
+  void read_verb_arguments(void (Parser::*read_option)(const Option&)) {
     bool only_words = false;
     for (; !done(); ++at_) {
       const auto option = only_words ? std::nullopt : parse_option(word());
@@ -133,10 +194,8 @@ class Parser {
         call_.id = word();
       } else if (has_word(kQuestions, option->name)) {
         return call_.id.clear();
-      } else if (has_word(kVerbValues, option->name)) {
-        const std::string value = value_of(*option);
-        if (option->name == "bundle" || option->name == "b") call_.bundle = value;
-        if (option->name == "config" || option->name == "f") config_name_ = value;
+      } else {
+        (this->*read_option)(*option);
       }
     }
   }

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <functional>
 #include <iterator>
 #include <utility>
 #include <vector>
 
+#include "common/app/announced_update.h"
 #include "common/app/configuration.h"
 #include "common/app/place.h"
 #include "common/base/text.h"
@@ -20,6 +22,7 @@
 #include "common/sys/fd.h"
 #include "hook/bundle.h"
 #include "hook/programs.h"
+#include "hook/resources_input.h"
 #include "hook/runtime_argv.h"
 #include "hook/sandboxed_child.h"
 
@@ -237,21 +240,17 @@ bool place_or_admit(const Context& context, Opened& opened,
   return true;
 }
 
-/// place_or_admit() in a sandbox.
-/// @param deadline  when the child is killed
-/// @return the error of a child that did not come to its end
-Result<bool> run_child(const Context& context, Opened& opened, Clock::time_point deadline,
-                       const std::optional<app::Timeouts>& timeouts) {
-  std::vector<std::string> paths = timeouts ? transaction_paths(context) : log_paths(context);
-  if (const std::string& log = context.call.log_file; !log.empty())
-    paths.push_back(log.contains('/') ? log : cat("./", log));
-  const auto opened_paths = open_places(std::move(paths));
-  std::vector<int> places{opened.bundle.fd()};
-  for (const sys::UniqueFd& place : opened_paths)
+/// Decides in a child that may write to `paths` and, unless it is negative, the open directory.
+/// @return as run_in_sandbox()
+Result<bool> run_child(const Context& context, std::vector<std::string> paths, int directory,
+                       Clock::time_point deadline,
+                       const std::function<bool(const Status&)>& decide) {
+  const auto opened = open_places(std::move(paths));
+  std::vector<int> places;
+  if (directory >= 0) places.push_back(directory);
+  for (const sys::UniqueFd& place : opened)
     places.push_back(place.get());
-  return run_in_sandbox(
-      {context.settings, context.log, places}, deadline,
-      [&](const Status& entered) { return place_or_admit(context, opened, timeouts, entered); });
+  return run_in_sandbox({context.settings, context.log, places}, deadline, decide);
 }
 
 /// Handles a call that creates a container.
@@ -270,7 +269,12 @@ bool prepare(const Context& context, const std::optional<Error>& broken) {
   if (!*opened) return true;
   const auto timeouts =
       broken ? std::nullopt : std::optional{app::Timeouts{.deadline = end - kReserve}};
-  const auto ended = run_child(context, **opened, end, timeouts);
+  std::vector<std::string> paths = timeouts ? transaction_paths(context) : log_paths(context);
+  if (const std::string& log = context.call.log_file; !log.empty())
+    paths.push_back(log.contains('/') ? log : cat("./", log));
+  const auto ended = run_child(
+      context, std::move(paths), (*opened)->bundle.fd(), end,
+      [&](const Status& entered) { return place_or_admit(context, **opened, timeouts, entered); });
   if (ended) return *ended;
   if (!broken && !admits(context, ended.error())) return false;
   if (broken) context.log.error(ended.error().message);
@@ -278,6 +282,36 @@ bool prepare(const Context& context, const std::optional<Error>& broken) {
   if (const Status restored = (*opened)->bundle.restore_config(); !restored)
     context.log.error(restored.error().message);
   return true;
+}
+
+/// Lets the pod of a running container follow what the runtime is about to change of it; in any
+/// case the runtime does so.
+void follow_update(const Context& context) {
+  const RuntimeCall& call = context.call;
+  if (!store::may_involve(context.settings.state_dir, call.id)) return;
+  const Clock::time_point end = Clock::now() + app::start_time_limit(context.settings);
+  const auto report = [&](const Error& error) {
+    context.log.warning(cat("container ", printable(call.id),
+                            ": its pod does not follow its update: ", error.message,
+                            "; podqosctl reconcile lets it"));
+  };
+  const Result<std::string> text = call.resources ? read_resources(*call.resources) : "";
+  if (!text) return report(text.error());
+  const auto follow = [&]() -> Status {
+    app::AnnouncedUpdate update{.id = call.id, .values = call.limits};
+    if (call.resources) {
+      PODQOS_ASSIGN(update.values, codec::parse_resources(*text, member_names_of(context.runtime)));
+    }
+    return app::follow_announced(context.settings, context.log, update,
+                                 {.deadline = end - kReserve});
+  };
+  const auto ended =
+      run_child(context, transaction_paths(context), -1, end, [&](const Status& entered) {
+        const Status done = entered ? follow() : entered;
+        if (!done) report(done.error());
+        return true;
+      });
+  if (!ended) report(ended.error());
 }
 
 /// Executes the runtime in this process. Signal mask and dispositions, umask, working directory and
@@ -321,6 +355,8 @@ int run_wrapper(std::span<const char* const> args) {
   } else if (call.places) {
     if (known) app::log_errors(configuration, log);
     if (!prepare({call, settings, log, *runtime, Pid{::getpid()}}, broken)) return 1;
+  } else if (call.updates && known) {
+    follow_update({call, settings, log, *runtime, Pid{::getpid()}});
   }
   return become(*runtime, call, log);
 }

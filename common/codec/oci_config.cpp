@@ -260,6 +260,19 @@ Result<OciConfig> OciConfig::parse(std::string_view text, MemberNames names) {
   return config;
 }
 
+Result<core::EngineResources> parse_resources(std::string_view text, MemberNames names) {
+  PODQOS_ASSIGN(auto tree,
+                parse_json_tree(text, {.bytes = kMaxConfigSize, .rules = JsonRules::kGo}));
+  // What is read in it is known by the name of the member that it is in config.json.
+  tree.key = "resources";
+  if (names == MemberNames::kAnyCase) merge_members(tree);
+  const JsonPlace resources{tree, "resources", text, names};
+  PODQOS_TRY(resources.expect(Kind::kObject));
+  EngineResources out;
+  PODQOS_TRY(read_resources(resources, out));
+  return out;
+}
+
 Result<OciState> parse_oci_state(std::string_view text) {
   const auto tree = parse_json_tree(text, {.bytes = kMaxStateSize});
   auto state = tree ? read_state(JsonPlace{*tree, "state", text}) : fail(tree.error());

@@ -57,6 +57,11 @@ struct OciConfig {
   MemberNames names = MemberNames::kAnyCase;
 };
 
+/// Parses what a runtime's `update --resources` reads: linux.resources alone.
+/// @return the errors of OciConfig::parse()
+[[nodiscard]] Result<core::EngineResources> parse_resources(std::string_view text,
+                                                            MemberNames names);
+
 /// Bound of the state in bytes.
 constexpr std::size_t kMaxStateSize = std::size_t{1} << 20U;
 

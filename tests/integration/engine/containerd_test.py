@@ -58,7 +58,7 @@ class AllClasses(ContainerdCase):
     def assert_verbs(self, pod, container):
         """containerd finds the container where podqos has placed it; 0::/ is the cgroup that it began in.
 
-        Of an update only a plugin is told: then the pod follows.
+        The annotation states what the pod has: it follows an update where NRI, and so the kubelet, tells of one.
         """
         self.assertEqual(self.cri.exec(container, "cat", "/proc/self/cgroup"), "0::/\n")
         self.cri.update(container, memory_limit_in_bytes=96 * MI)

@@ -77,6 +77,17 @@ class Pods(engine.EngineCase):
         self.assert_placed(container, "burstable", "web-1", quota=50000, memory=256 * MI)
         self.remove(container)
 
+    def test_update(self):
+        """A pod follows its containers, whose resources are Docker's, and its tier follows the pod."""
+        container = self.daemon.run("--annotation", "podqos.io/pod-uid=web-4", "--cpus", "0.5", "--memory", "128m")
+        pod = machines.container_cgroup_of(self.daemon.pid(container)).rpartition("/")[0]
+        for cpus, memory in ((0.7, 192), (0.3, 96)):
+            self.daemon("update", "--cpus", str(cpus), "--memory", f"{memory}m", "--memory-swap", f"{memory}m", container)
+            self.assert_values(pod, quota=int(cpus * 100_000), memory=memory * MI)
+        status = json.loads(engine.call("podqosctl", "status", "-o", "json", "--no-engines").stdout)
+        self.assertEqual(status["warnings"], [])
+        self.remove(container)
+
     def test_update_to_paste(self):
         """A resize holds until the restart; with the line that it prints, pasted into a shell, also after that."""
         container = self.daemon.run("--annotation", "podqos.io/pod-uid=web-3", "--cpus", "0.5", "--memory", "128m")

@@ -1,4 +1,4 @@
-"""`runc update` of a running container, of which nothing tells podqos but the container's own cgroup."""
+"""`runc update` of a running container: the wrapper tells podqos of it, else nothing but the container's own cgroup."""
 
 import os
 import pathlib
@@ -75,17 +75,51 @@ class Updates:
         self.assert_pod(64 * MI, 50_000, 512, 64 * MI)
         self.assertEqual(self.warnings(), [])
         self.reconcile([])
-        for runtime, memory in ((self.wrapper, 256 * MI), (self.plain, 512 * MI)):
-            runtime.call("update", "--memory", str(memory), self.name)
-            self.assert_values(self.own, memory=memory)
-            self.assert_warned([self.name, f"memory limit {memory // MI}Mi is above its pod's", "podqosctl reconcile"])
-            self.assertEqual(self.reconcile([f"memory limit {memory // MI}Mi"]), [])
-            self.assert_pod(memory, 50_000, 512, 64 * MI)
-            self.assertEqual(self.warnings(), [])
+        self.plain.call("update", "--memory", str(256 * MI), self.name)
+        self.assert_values(self.own, memory=256 * MI)
+        self.assert_warned([self.name, "memory limit 256Mi is above its pod's", "podqosctl reconcile"])
+        self.assertEqual(self.reconcile(["memory limit 256Mi"]), [])
+        self.assert_pod(256 * MI, 50_000, 512, 64 * MI)
+        self.assertEqual(self.warnings(), [])
         # Requests end at the limits, as Kubernetes has them.
         self.plain.call("update", "--memory", str(32 * MI), self.name)
         self.assertEqual(self.reconcile(["memory limit 32Mi"]), [])
         self.assert_pod(32 * MI, 50_000, 512, 32 * MI)
+
+    def test_by_the_wrapper(self):
+        """Pod and tiers follow at once; the runtime gets what it was given. cgroup v1 refuses it a quota above the pod's."""
+        self.wrapper.update(self.name, {"memory": {"limit": 256 * MI}, "cpu": {"quota": 150_000, "period": 100_000}})
+        self.assert_values(self.own, memory=256 * MI, quota=150_000)
+        self.assert_pod(256 * MI, 150_000, 512, 64 * MI)
+        self.wrapper.call("update", "--memory", str(32 * MI), self.name)
+        self.assert_values(self.own, memory=32 * MI)
+        self.assert_pod(32 * MI, 150_000, 512, 32 * MI)
+        resources = self.tmp / "resources.json"
+        resources.write_text('{"cpu": {"quota": 20000, "period": 100000}}', encoding="ascii")
+        self.wrapper.call("update", "--resources", str(resources), self.name)
+        # A quota below that of its container is refused for a pod on cgroup v1: the next event lowers it.
+        self.reconcile([])
+        self.assert_values(self.own, quota=20_000)
+        self.assert_pod(32 * MI, 20_000, 204, 32 * MI)
+        self.assertEqual(self.warnings(), [])
+
+    def test_what_the_runtime_refuses(self):
+        """A reconciliation takes back what the pod has followed."""
+        refused = self.wrapper.call("update", "--memory", str(256 * MI), "--no-such-option", self.name, check=False)
+        self.assertNotEqual(refused.returncode, 0)
+        self.podqos.ctl("reconcile")
+        self.assert_pod(64 * MI, 50_000, 512, 64 * MI)
+
+    def test_of_no_pod(self):
+        """Standard input and the runtime's answer are as without podqos."""
+        bundle = self.bundle(label="alone")
+        name = self.container_id("alone")
+        self.wrapper.launch(name, bundle.save())
+        before = self.podqos.records()
+        self.wrapper.update(name, {"memory": {"limit": 128 * MI}})
+        self.assertEqual(self.podqos.records(), before)
+        for runtime in (self.wrapper, self.plain):
+            self.assertNotEqual(runtime.call("update", "--memory", "64M", "unknown", check=False).returncode, 0)
 
     def test_a_second_container(self):
         other, _ = self.app("other")

@@ -403,6 +403,27 @@ struct StateCase {
   core::Annotations annotations;
 };
 
+/// What containerd passes for `docker update --cpus 0.7 --memory 192m`.
+TEST(ParseResources, ReadsWhatAnUpdateHas) {
+  const auto read = parse_resources(
+      R"({"memory":{"limit":201326592},"cpu":{"shares":0,"quota":70000,"period":100000},"blockIO":{}})",
+      MemberNames::kAnyCase);
+  ASSERT_TRUE(read) << read.error().message;
+  core::EngineResources want;
+  want.memory_limit = 201'326'592;
+  want.cpu_quota = 70'000;
+  want.cpu_period = 100'000;
+  EXPECT_EQ(*read, want);
+  EXPECT_EQ(parse_resources(R"({"Memory":{"LIMIT":1},"memory":{"limit":2}})", MemberNames::kAnyCase)
+                ->memory_limit,
+            2);
+  for (const char* bad : {"", "[]", R"({"memory":{"limit":"1"}})", R"({"memory":[]})"}) {
+    const auto refused = parse_resources(bad, MemberNames::kAnyCase);
+    ASSERT_FALSE(refused) << bad;
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  }
+}
+
 TEST(ParseOciState, ReadsStatesOfRuncAndCrun) {
   const std::vector<StateCase> cases = {
       {R"({"ociVersion":"1.0.2-dev","id":"c1","status":"creating","pid":4242,)"

@@ -1,10 +1,13 @@
 #include "hook/runtime_argv.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "common/base/units.h"
 
 namespace podqos::hook {
 namespace {
@@ -140,6 +143,46 @@ TEST(RuntimeArgv, LeavesOtherCallsToTheRuntime) {
     EXPECT_FALSE(call.places);
     EXPECT_THAT(call.runtime_args, ElementsAreArray(words));
   }
+}
+
+/// runc update.go; crun src/update.c; go-runc, Runc.Update, for containerd and Docker; Podman,
+/// libpod/oci_conmon_common.go UpdateContainer.
+TEST(RuntimeArgv, ReadsAnUpdate) {
+  const RuntimeCall docker =
+      parse({"--root", "/run/docker/runtime-runc/moby", "--log", "/b/log.json", "--log-format",
+             "json", "update", "--resources=-", "c1"});
+  EXPECT_TRUE(docker.updates);
+  EXPECT_FALSE(docker.places);
+  EXPECT_EQ(docker.id, "c1");
+  EXPECT_EQ(docker.resources, "-");
+  EXPECT_EQ(parse({"update", "--resources", "/tmp/r.json", "c1"}).resources, "/tmp/r.json");
+  EXPECT_EQ(parse({"update", "-r", "-", "c1"}).resources, "-");
+  const RuntimeCall operators =
+      parse({"update", "--memory", "512m", "--memory-swap", "-1", "--cpu-share=256",
+             "--cpu-quota=-1", "--cpu-period", "50000", "--pids-limit", "9", "c1"});
+  EXPECT_EQ(operators.id, "c1");
+  EXPECT_EQ(operators.resources, std::nullopt);
+  EXPECT_EQ(operators.limits.memory_limit, 512 << 20);
+  EXPECT_EQ(operators.limits.cpu_shares, 256);
+  EXPECT_EQ(operators.limits.cpu_quota, -1);
+  EXPECT_EQ(operators.limits.cpu_period, 50'000);
+  for (const Words& words :
+       {Words{"update", "--memory", "1"}, Words{"update", "--help", "c1"}, Words{"update"}})
+    EXPECT_FALSE(parse(words).updates) << testing::PrintToString(words);
+}
+
+TEST(RuntimeArgv, ReadsBytesAsGoUnitsDoes) {
+  const auto memory = [](const char* text) {
+    return parse({"update", "--memory", text, "c1"}).limits.memory_limit;
+  };
+  EXPECT_EQ(memory("1048576"), 1 << 20);
+  EXPECT_EQ(memory("4k"), 4096);
+  EXPECT_EQ(memory("4KiB"), 4096);
+  EXPECT_EQ(memory("2g"), 2LL << 30);
+  EXPECT_EQ(memory("8388608t"), kInt64Max);
+  EXPECT_EQ(memory("-1"), -1);
+  for (const char* text : {"0", "", "m", "1x", "1.5g", "99999999999999999999"})
+    EXPECT_EQ(memory(text), std::nullopt) << text;
 }
 
 TEST(RuntimeArgv, KnowsTheDriver) {
