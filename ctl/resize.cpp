@@ -21,6 +21,7 @@
 #include "common/core/pods/pod_values.h"
 #include "common/sys/directory.h"
 #include "common/sys/file_lock.h"
+#include "common/sys/process.h"
 #include "ctl/command.h"
 #include "ctl/configure/program.h"
 #include "ctl/engine_update.h"
@@ -123,6 +124,12 @@ Result<sys::FileLock> lock_resizes() {
   return lock;
 }
 
+Result<core::Process> own_process() {
+  const Pid self{::getpid()};
+  PODQOS_ASSIGN(const auto start_time, sys::start_time_of(self));
+  return core::Process{self, start_time.value_or(StartTime{0})};
+}
+
 /// The pod that is named, and its container if one is.
 Result<core::PodRecord> choose(ResizeOptions& options, const core::Settings& settings) {
   auto records = read_records(settings);
@@ -131,6 +138,7 @@ Result<core::PodRecord> choose(ResizeOptions& options, const core::Settings& set
   std::erase_if(pods, [](const core::PodRecord& record) { return record.released_at.has_value(); });
   PODQOS_ASSIGN(const auto chosen, select(pods, options.pod));
   options.resize.uid = chosen.pod->pod.uid;
+  PODQOS_ASSIGN(options.resize.by, own_process());
   if (chosen.container == nullptr) return *chosen.pod;
   std::string& container = options.resize.request.container;
   if (!container.empty() && container != chosen.container->name)

@@ -10,9 +10,11 @@
 #include "common/app/convergence.h"
 #include "common/app/departure.h"
 #include "common/app/preview.h"
+#include "common/app/resize_pod.h"
 #include "common/app/write_anew.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
+#include "common/cgroup/container.h"
 #include "common/core/pods/apply_resize.h"
 #include "common/core/pods/counted_requests.h"
 #include "common/core/pods/counting.h"
@@ -215,24 +217,23 @@ void record_events(const Transaction& transaction, const std::vector<core::Event
 void follow_runtime(Transaction& transaction, core::PodRecord& record,
                     core::ReconcileReport& report) {
   if (record.kubelets_own) return;
-  std::vector<core::HeldResources> held;
-  held.reserve(record.containers.size());
-  for (const core::ContainerRecord& container : record.containers) {
-    const cgroup::CgroupView own{transaction.machine(), container.cgroup};
-    held.push_back(core::tells_of_updates(record, container)
-                       ? cgroup::held_by(transaction.machine(), container, own)
-                       : core::HeldResources{});
+  const std::string pod = cat(core::name_of(record), ": ");
+  const auto settled = settle_resize(transaction, record);
+  if (settled) {
+    record = *settled;
+    report.changes.push_back(
+        cat(pod, "has what its containers had got of a resize that was interrupted"));
   }
+  const auto held = cgroup::held_by_containers(transaction.machine(), record);
   const core::NodeRules node{.formula = transaction.formula(),
                              .page_size = Bytes{::sysconf(_SC_PAGESIZE)},
                              .settings = transaction.settings()};
-  const std::string pod = cat(core::name_of(record), ": ");
   const std::vector<std::string> followed = core::follow_updates(record, held, node);
   for (const std::string& change : followed)
     report.changes.push_back(cat(pod, change));
   for (const std::string& warning : core::describe_unfollowed(record, held, node))
     report.warnings.push_back(cat(pod, warning));
-  if (followed.empty()) return;
+  if (followed.empty() && !settled) return;
   core::count_requests(record, transaction.settings(), transaction.capacity());
   if (const auto words = core::describe_uncounted(record, transaction.settings()))
     report.warnings.push_back(cat(pod, *words));

@@ -95,10 +95,19 @@ Result<std::optional<ContainerUpdate>> decide_update(Transaction& transaction,
 Result<DecidedResize> decide_steps(Transaction& transaction, const PodResize& wanted) {
   const core::Settings& settings = transaction.settings();
   PODQOS_TRY(recover(transaction));
-  PODQOS_ASSIGN(const auto record, find_pod(transaction.store(), wanted.uid));
+  PODQOS_ASSIGN(auto record, find_pod(transaction.store(), wanted.uid));
+  if (auto settled = settle_resize(transaction, record)) {
+    PODQOS_TRY(save_resized(transaction, *settled, record));
+    record = *std::move(settled);
+  }
   DecidedResize decided;
   PODQOS_ASSIGN(decided.pod, core::decide_resize(record, wanted.request));
   const core::PodRecord& after = decided.pod.after;
+  decided.pod.raised.resizing =
+      core::Resizing{.by = wanted.by,
+                     .container = decided.pod.container,
+                     .before = core::amounts_of(record, decided.pod.container),
+                     .after = core::amounts_of(after, decided.pod.container)};
   PODQOS_ASSIGN(const auto values, core::pod_values(record, settings));
   PODQOS_ASSIGN(const auto new_values, core::pod_values(after, settings));
   const cgroup::CgroupView view{transaction.machine(), record.cgroup};
@@ -169,7 +178,9 @@ class Resizing {
     PODQOS_TRY(recover(transaction));
     PODQOS_ASSIGN(const auto now, transaction.store().pod(record.pod.uid));
     if (!now || now->released_at) return fail(ErrorCode::kNotFound, "the pod has ended meanwhile");
-    record = core::with_resources_of(*now, record, decided_.pod.container);
+    const std::string& container = decided_.pod.container;
+    record = core::with_amounts(*now, core::amounts_of(record, container), container);
+    record.resizing.reset();
     return write(transaction, record, *now, decided_.updates);
   }
 
@@ -251,14 +262,27 @@ Result<std::optional<Error>> save_resized(Transaction& transaction, core::PodRec
   if (record.kubelets_own) return std::nullopt;
   auto written = transaction.write_pod(record, &before);
   auto refused = written ? std::nullopt : std::optional{std::move(written).error()};
-  // Of the steps of a resize, one changes nothing if all goes up, or down.
-  if (record == before) return refused;
+  // Of the steps of a resize, one changes no amount if all goes up, or down.
+  core::PodRecord marked = before;
+  marked.resizing = record.resizing;
+  if (record == marked) return refused;
   core::Event event = core::event_of(core::EventKind::kResized, record);
   const core::TierSum former = core::amounts_requested(before);
   event.text = cat("resized: ", core::describe_requests(record), ", before cpu ",
                    format_amount(former.cpu), ", memory ", format_amount(former.memory));
   transaction.event(core::LogLevel::kInfo, std::move(event), cat(core::name_of(record), ": "));
   return refused;
+}
+
+std::optional<core::PodRecord> settle_resize(Transaction& transaction,
+                                             const core::PodRecord& record) {
+  if (!record.resizing) return std::nullopt;
+  const core::Process& by = record.resizing->by;
+  if (transaction.machine().is_alive(by.pid, by.start_time)) return std::nullopt;
+  return core::settle_resize(record, cgroup::held_by_containers(transaction.machine(), record),
+                             {.formula = transaction.formula(),
+                              .page_size = transaction.capacity().page_size,
+                              .settings = transaction.settings()});
 }
 
 Result<core::RequestedResize> resize_pod(const Begin& begin, const PodResize& wanted,

@@ -141,4 +141,16 @@ std::optional<std::string> describe_stray(Machine& machine, const core::PodRecor
              way_back(machine, container.cgroup));
 }
 
+std::vector<core::HeldResources> held_by_containers(Machine& machine,
+                                                    const core::PodRecord& record) {
+  std::vector<core::HeldResources> held;
+  held.reserve(record.containers.size());
+  for (const core::ContainerRecord& container : record.containers) {
+    const CgroupView own{machine, container.cgroup};
+    held.push_back(core::tells_of_updates(record, container) ? held_by(machine, container, own)
+                                                             : core::HeldResources{});
+  }
+  return held;
+}
+
 }  // namespace podqos::cgroup

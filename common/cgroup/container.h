@@ -9,6 +9,7 @@
 #include "common/cgroup/machine.h"
 #include "common/core/events/decide_departure.h"
 #include "common/core/events/reconciliation.h"
+#include "common/core/pods/apply_resize.h"
 #include "common/core/record.h"
 #include "common/sys/process.h"
 
@@ -55,5 +56,10 @@ namespace podqos::cgroup {
 [[nodiscard]] std::optional<std::string> describe_stray(Machine& machine,
                                                         const core::PodRecord& record,
                                                         const core::ContainerRecord& container);
+
+/// held_by() of each container, in the record's order; empty for those whose cgroup does not tell
+/// (core::tells_of_updates()).
+[[nodiscard]] std::vector<core::HeldResources> held_by_containers(Machine& machine,
+                                                                  const core::PodRecord& record);
 
 }  // namespace podqos::cgroup

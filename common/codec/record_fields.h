@@ -97,6 +97,20 @@ void fields(auto& member, Is<core::ContainerRecord> auto& container) {
   member("stated", container.stated);
 }
 
+void fields(auto& member, Is<core::ResizedAmounts> auto& amounts) {
+  member("resources", amounts.resources);
+  member("engineSums", amounts.sums);
+  member("backedMemoryBytes", amounts.backed_memory);
+}
+
+void fields(auto& member, Is<core::Resizing> auto& resizing) {
+  member("pid", resizing.by.pid);
+  member("startTime", resizing.by.start_time);
+  member("container", resizing.container);
+  member("before", resizing.before);
+  member("after", resizing.after);
+}
+
 void fields(auto& member, Is<core::OomLook> auto& look) {
   member("node", look.node);
   member("at", look.at);
@@ -127,6 +141,7 @@ void fields(auto& member, Is<core::PodRecord> auto& record) {
   member("containers", record.containers);
   member("releasedAt", record.released_at);
   member("due", record.due);
+  member("resizing", record.resizing);
   member("oomLook", record.oom_look);
   member("oomKills", record.oom_kills);
 }

@@ -110,6 +110,24 @@ struct EngineSums {
   friend bool operator==(const EngineSums&, const EngineSums&) = default;
 };
 
+/// What a resize changes of a pod.
+struct ResizedAmounts {
+  Resources resources;                            ///< of the container, or of the pod as a whole
+  std::optional<EngineSums> sums = std::nullopt;  ///< PodRecord::sums
+  std::optional<Bytes> backed_memory = std::nullopt;  ///< ContainerRecord::backed_memory
+  friend bool operator==(const ResizedAmounts&, const ResizedAmounts&) = default;
+};
+
+/// A resize that has begun: the pod has the higher ones of both amounts, while its containers are
+/// changed one by one. If its process has gone, settle_resize() tells what has become of it.
+struct Resizing {
+  Process by;             ///< podqosctl
+  std::string container;  ///< name in the pod; "" for the pod as a whole
+  ResizedAmounts before;
+  ResizedAmounts after;
+  friend bool operator==(const Resizing&, const Resizing&) = default;
+};
+
 /// Up to where the kernel's log was read for OOM kills.
 struct OomLook {
   std::int64_t node = 0;  ///< kills that the kernel had counted on the whole machine
@@ -152,6 +170,7 @@ struct PodRecord {
   /// When a later transaction has to look at the pod: it is released and its cgroup remains, or it
   /// lives with a process that outlives its containers, or with values that were refused.
   std::optional<BootSeconds> due = std::nullopt;
+  std::optional<Resizing> resizing = std::nullopt;   ///< until it is finished or taken back
   std::optional<OomLook> oom_look = std::nullopt;    ///< absent: all are 0
   std::optional<OomKills> oom_kills = std::nullopt;  ///< absent: all are 0
   friend bool operator==(const PodRecord&, const PodRecord&) = default;

@@ -1,14 +1,17 @@
 #include "common/core/pods/resize_request.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 
 #include "common/base/text.h"
+#include "common/core/cgroups/value_table.h"
 #include "common/core/kubernetes/qos.h"
 #include "common/core/kubernetes/tier.h"
 #include "common/core/kubernetes/validation.h"
 #include "common/core/pods/counting.h"
+#include "common/core/pods/pod_values.h"
 
 namespace podqos::core {
 
@@ -131,15 +134,20 @@ Result<RequestedResize> decide_resize(const PodRecord& record, const ResizeReque
   return decided;
 }
 
-PodRecord with_resources_of(PodRecord now, const PodRecord& other, const std::string& container) {
-  auto* const resources = resources_in(now.pod, container);
-  const auto* const same = resources_in(other.pod, container);
-  if (resources != nullptr && same != nullptr) *resources = *same;
-  if (now.sums && other.sums) now.sums = other.sums;
-  for (ContainerRecord& each : now.containers) {
-    const auto old = std::ranges::find(other.containers, each.key(), &ContainerRecord::key);
-    if (old != other.containers.end()) each.backed_memory = old->backed_memory;
-  }
+ResizedAmounts amounts_of(const PodRecord& record, const std::string& container) {
+  ResizedAmounts amounts{.resources = {}, .sums = record.sums};
+  if (const auto* const resources = resources_in(record.pod, container))
+    amounts.resources = *resources;
+  const auto of = std::ranges::find(record.containers, container, &ContainerRecord::name);
+  if (of != record.containers.end()) amounts.backed_memory = of->backed_memory;
+  return amounts;
+}
+
+PodRecord with_amounts(PodRecord now, const ResizedAmounts& amounts, const std::string& container) {
+  if (auto* const resources = resources_in(now.pod, container)) *resources = amounts.resources;
+  if (now.sums && amounts.sums) now.sums = amounts.sums;
+  for (ContainerRecord& each : now.containers)
+    if (each.name == container) each.backed_memory = amounts.backed_memory;
   return now;
 }
 
@@ -207,6 +215,91 @@ RuntimeUpdate runtime_update(const CgroupValues& before, const CgroupValues& aft
   if (quota) values.cpu_quota = quota_of(after, period);
   if (shares || quota) update.steps.push_back(values);
   return update;
+}
+
+namespace {
+
+/// Which amounts the containers have as the resize makes them.
+struct Arrived {
+  bool cpu = true;
+  bool memory = true;
+};
+
+/// Looks at what the resize changes of one container.
+void compare(Arrived& arrived, const CgroupValues& before, const CgroupValues& after,
+             const HeldResources& held, const NodeRules& node) {
+  const EngineResources& values = held.values;
+  const auto bound = [](std::optional<std::int64_t> limit) {
+    return limit.value_or(0) > 0 ? limit : std::nullopt;
+  };
+  const auto pages = [&](std::optional<std::int64_t> limit) {
+    return limit.transform([&](auto bytes) { return bytes / node.page_size.value(); });
+  };
+  if (memory_of(before) != memory_of(after) &&
+      pages(memory_of(after)) != pages(bound(values.memory_limit)))
+    arrived.memory = false;
+  const auto quota = quota_of(after, values.period());
+  if (quota_of(before, values.period()) != quota && quota != bound(values.cpu_quota)) {
+    const CgroupValues whole{.cpu_quota = Micros{quota.value_or(-1)},
+                             .cpu_period = values.period()};
+    arrived.cpu = arrived.cpu && quota &&
+                  rounded_by_systemd(whole).cpu_quota == Micros{values.cpu_quota.value_or(-1)};
+  }
+  if (before.cpu_shares != after.cpu_shares &&
+      (!after.cpu_shares ||
+       shares_of(held, after.cpu_shares, node.formula) != after.cpu_shares->value()))
+    arrived.cpu = false;
+}
+
+/// What has arrived of a resize.
+/// @param before  as `after`, the pod
+Arrived arrived_of(const Pod& before, const Pod& after, const PodRecord& record,
+                   std::span<const HeldResources> held, const NodeRules& node) {
+  Arrived arrived;
+  const PodConfigParams params = pod_config_params(node.settings);
+  for (std::size_t at = 0; at < held.size(); ++at) {
+    const Container* const old = find_container(before, record.containers[at].name);
+    const Container* const now = find_container(after, record.containers[at].name);
+    if (held[at] == HeldResources{} || old == nullptr || now == nullptr) continue;
+    const auto values = container_cgroup_values(before, *old, params);
+    const auto wanted = container_cgroup_values(after, *now, params);
+    if (values && wanted) compare(arrived, *values, *wanted, held[at], node);
+  }
+  return arrived;
+}
+
+/// Takes over an amount, or that there is none.
+void take(Resources& resources, const Resources& other, std::string_view name) {
+  const auto assign = [name](ResourceList& to, const ResourceList& from) {
+    to.erase(std::string{name});
+    if (const auto amount = find(from, name)) to.emplace(name, *amount);
+  };
+  assign(resources.requests, other.requests);
+  assign(resources.limits, other.limits);
+}
+
+}  // namespace
+
+PodRecord settle_resize(const PodRecord& record, std::span<const HeldResources> held,
+                        const NodeRules& node) {
+  const Resizing& resizing = *record.resizing;
+  const auto with = [&](const ResizedAmounts& amounts) {
+    return with_amounts(record, amounts, resizing.container);
+  };
+  const Arrived arrived =
+      arrived_of(with(resizing.before).pod, with(resizing.after).pod, record, held, node);
+  ResizedAmounts amounts = resizing.before;
+  for (const auto& [name, has] :
+       {std::pair{kCpu, arrived.cpu}, std::pair{kMemory, arrived.memory}}) {
+    if (!has) continue;
+    take(amounts.resources, resizing.after.resources, name);
+    if (amounts.sums && resizing.after.sums)
+      take(amounts.sums->resources, resizing.after.sums->resources, name);
+  }
+  if (arrived.memory) amounts.backed_memory = resizing.after.backed_memory;
+  PodRecord settled = with(amounts);
+  settled.resizing.reset();
+  return settled;
 }
 
 Status check_usage(const CgroupValues& before, const CgroupValues& after,

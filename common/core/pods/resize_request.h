@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,10 +45,18 @@ struct RequestedResize {
 [[nodiscard]] Result<RequestedResize> decide_resize(const PodRecord& record,
                                                     const ResizeRequest& request);
 
-/// The pod as it is now, but with those resources that the resize changes as `other` has them.
-/// @param other  a record of the resize; `now` may have further containers
-[[nodiscard]] PodRecord with_resources_of(PodRecord now, const PodRecord& other,
-                                          const std::string& container);
+/// What a resize of this container, or of the pod as a whole (""), changes of the pod.
+[[nodiscard]] ResizedAmounts amounts_of(const PodRecord& record, const std::string& container);
+/// The pod as it is now, with these amounts; it may have further containers.
+[[nodiscard]] PodRecord with_amounts(PodRecord now, const ResizedAmounts& amounts,
+                                     const std::string& container);
+
+/// The pod after a resize whose process has gone: CPU and memory each as wanted where its container
+/// has got that, otherwise as they were.
+/// @param record  with Resizing
+/// @param held  in the order of the record's containers; empty for those to leave out
+[[nodiscard]] PodRecord settle_resize(const PodRecord& record, std::span<const HeldResources> held,
+                                      const NodeRules& node);
 
 /// Puts what the container's cgroup has in place of the rule's values before a resize, where the
 /// request asks for something else: an earlier resize may have ended before the runtime was told.

@@ -5,6 +5,8 @@ import json
 import os
 import pathlib
 import re
+import signal
+import subprocess
 import sys
 import unittest
 from concurrent import futures
@@ -249,13 +251,16 @@ class Resizes:
         self.assert_refused(["memory limit 48Mi is too low", "in use"], "--container", "app", "--requests",
                             "memory=48Mi", "--limits", "memory=48Mi")
 
-    def runtime_that_refuses(self, words):
-        """The real runtime, except for an `update` whose arguments contain `words`."""
-        script = self.tmp / "runtime-that-refuses"
-        script.write_text(f'#!/bin/sh\ncase "$*" in *{words}*) echo "refused for a test" >&2; exit 1 ;; esac\n'
+    def runtime_that(self, words, does):
+        """The real runtime, except for an `update` whose arguments contain `words`: then a shell does this."""
+        script = self.tmp / "runtime-that"
+        script.write_text(f'#!/bin/sh\ncase "$*" in *{words}*) {does} ;; esac\n'
                           f'exec {oci.runtime_path(self.kind)} "$@"\n', encoding="utf-8")
         script.chmod(0o755)
         return "--runtime", script
+
+    def runtime_that_refuses(self, words):
+        return self.runtime_that(words, 'echo "refused for a test" >&2; exit 1')
 
     def test_a_runtime_that_fails(self):
         """Memory has been changed when its update of CPU fails; both are as they were then."""
@@ -268,6 +273,31 @@ class Resizes:
         self.assert_pod(300, 320 * MI, 160 * MI)
         self.assert_refused(["refused for a test", "taken back"], "--container", "app", *HALF,
                             *self.runtime_that_refuses("--cpu-quota=10000"))
+
+    def test_a_kill_in_between(self):
+        """podqosctl is killed while the runtime changes the container, or before: a reconciliation settles it."""
+        _, app = self.place(TWO, "app")
+        self.place(TWO, "log")
+        for words, pod_now, app_now in (("--memory=", (200, 256 * MI, 128 * MI), (100, 128 * MI)),
+                                        ("--cpu-quota=40000", (200, 320 * MI, 160 * MI), (100, 192 * MI))):
+            waits = self.runtime_that(words, f"touch {self.tmp}/reached; exec sleep 1000")
+            command = [harness.CTL, "--config", self.podqos.config(self.kind), "resize", "resized", "--container", "app",
+                       *map(str, (*TWICE, *waits, "--runtime-root", self.plain.root))]
+            with subprocess.Popen(command, start_new_session=True) as process:
+                try:
+                    patience.expect((self.tmp / "reached").exists, "the runtime is called")
+                    # Whatever comes in between, the pod has all that its container may get.
+                    self.podqos.ctl("reconcile", kind=self.kind)
+                    self.assert_pod(300, 320 * MI, 160 * MI)
+                finally:
+                    os.killpg(process.pid, signal.SIGKILL)
+            (self.tmp / "reached").unlink()
+            report = self.podqos.ctl_json("reconcile", kind=self.kind)
+            self.assertEqual(len([each for each in report["changes"] if "resize that was interrupted" in each]), 1, report)
+            self.assert_pod(*pod_now)
+            self.assert_container(app, *app_now)
+            again = self.podqos.ctl_json("reconcile", kind=self.kind)
+            self.assertEqual((again["changes"], again["warnings"], again["failed"]), ([], [], []))
 
     def test_the_second_of_two_containers_fails(self):
         """Both are bounded by the pod's own limits, which change; the first has them when the second refuses."""

@@ -26,8 +26,10 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr std::int64_t kMebibyte = 1LL << 20U;
+constexpr Pid kPodqosctl{77};
 
 core::ResourceList amounts(const char* cpu, const char* memory) {
   core::ResourceList list;
@@ -66,6 +68,7 @@ class ResizePod : public ::testing::TestWithParam<core::CgroupVersion> {
     return [this, container](const core::EngineResources& values) -> Status {
       calls_.push_back(cat(container.id, " ", values.memory_limit.value_or(0) / kMebibyte, "Mi ",
                            values.cpu_quota.value_or(0)));
+      told_ = values;
       if (on_update) PODQOS_TRY(on_update(calls_.back()));
       node_.update(container.pid, values);
       return {};
@@ -78,7 +81,8 @@ class ResizePod : public ::testing::TestWithParam<core::CgroupVersion> {
         [this]() -> Result<Transaction> { return node_.begin(); },
         {.uid = "a",
          .request = {.container = container,
-                     .wanted = {.requests = std::move(requests), .limits = std::move(limits)}}},
+                     .wanted = {.requests = std::move(requests), .limits = std::move(limits)}},
+         .by = {kPodqosctl, StartTime{kPodqosctl.value() * 10}}},
         [this](const core::ContainerRecord& each) { return find ? find(each) : runtime_of(each); });
   }
   Result<core::RequestedResize> double_web() {
@@ -101,6 +105,7 @@ class ResizePod : public ::testing::TestWithParam<core::CgroupVersion> {
 
   FakeNode node_{GetParam()};
   std::vector<std::string> calls_;
+  core::EngineResources told_;  ///< to the runtime, by its last call
   std::function<Status(const std::string& call)> on_update;
   FindRuntime find;
 };
@@ -215,6 +220,45 @@ TEST_P(ResizePod, IsCompletedByTheNextOne) {
     calls_.clear();
     ASSERT_TRUE(cpu_up());
     EXPECT_THAT(calls_, IsEmpty());
+  }
+}
+
+/// podqosctl is killed before its first call of the runtime, between its calls and after the last,
+/// and nobody calls it again: the pod has what its container has, and while podqosctl runs, all
+/// that it may get.
+TEST_P(ResizePod, AReconciliationSettlesAnInterruptedOne) {
+  struct Killed {};
+  struct Case {
+    const char* killed_at;  ///< the call of the runtime, and whether that has changed the container
+    bool has_changed;
+    std::int64_t milli, mebibytes;  ///< the pod's
+  };
+  const auto tree = node_.tree;
+  const auto records = node_.records;
+  for (const auto& [killed_at, has_changed, milli, mebibytes] :
+       {Case{"web 256Mi 50000", false, 500, 256}, Case{"web 256Mi 50000", true, 500, 384},
+        Case{"web 256Mi 100000", false, 500, 384}, Case{"web 256Mi 100000", true, 750, 384}}) {
+    SCOPED_TRACE(cat(killed_at, has_changed ? ", done" : ", not done"));
+    node_.tree = tree;
+    node_.records = records;
+    node_.tree.start(kPodqosctl, "/");
+    on_update = [&](const std::string& call) -> Status {
+      EXPECT_TRUE(node_.reconcile());
+      expect_pod(750, 384);
+      if (call != killed_at) return {};
+      if (has_changed) node_.update(Pid{10}, told_);
+      throw Killed{};
+    };
+    EXPECT_THROW(static_cast<void>(double_web().has_value()), Killed);
+    node_.tree.end(kPodqosctl);
+    const auto report = node_.reconcile();
+    ASSERT_TRUE(report) << report.error().message;
+    EXPECT_THAT(report->changes, Contains(HasSubstr("a resize that was interrupted")));
+    expect_pod(milli, mebibytes);
+    EXPECT_THAT(node_.records.pods.at("a"), Not(HasSubstr("resizing")));
+    const auto again = node_.reconcile();
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_THAT(again->changes, IsEmpty());
   }
 }
 

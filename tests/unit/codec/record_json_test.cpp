@@ -228,10 +228,18 @@ class Random {
   void set(core::PodRecord& out) {
     auto& [pod, complete, sums, qos_class, class_source, taken_back, uid_source, kubelets_own,
            cpu_burst, cpu_idle, sandbox_id, pod_id, engine, cgroup, capped, counted, containers,
-           released_at, due, oom_look, oom_kills] = out;
+           released_at, due, resizing, oom_look, oom_kills] = out;
     fill(pod, complete, sums, qos_class, class_source, taken_back, uid_source, kubelets_own,
          cpu_burst, cpu_idle, sandbox_id, pod_id, engine, cgroup, capped, counted, containers,
-         released_at, due, oom_look, oom_kills);
+         released_at, due, resizing, oom_look, oom_kills);
+  }
+  void set(core::ResizedAmounts& out) {
+    auto& [resources, sums, backed_memory] = out;
+    fill(resources, sums, backed_memory);
+  }
+  void set(core::Resizing& out) {
+    auto& [by, container, before, after] = out;
+    fill(by.pid, by.start_time, container, before, after);
   }
   void set(core::TreeRecord& out) {
     auto& [kubepods, top, sums, reserves, unfinished] = out;

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/base/text.h"
 #include "tests/unit/core/byte_units.h"
 #include "tests/unit/core/facts.h"
 #include "tests/unit/core/pod_records.h"
@@ -193,15 +194,15 @@ TEST(DecideResize, ChangesWhatBacksTheRequest) {
   EXPECT_EQ(resize.raised.containers.front().backed_memory, Bytes{128 * kMi});
 }
 
-TEST(WithResourcesOf, KeepsContainersThatHaveComeSince) {
+TEST(WithAmounts, KeepsContainersThatHaveComeSince) {
   const PodRecord before = web_beside_log();
   PodRecord now = before;
   now.pod.containers.push_back(container("late", memory("1Mi")));
   const RequestedResize resize = decided_resize(before, {"web", {memory("100Mi"), {}}});
-  const PodRecord next = with_resources_of(now, resize.after, "web");
+  const PodRecord next = with_amounts(now, amounts_of(resize.after, "web"), "web");
   EXPECT_EQ(next.pod.containers.size(), 3U);
   EXPECT_EQ(named_resources(next, "web"), named_resources(resize.after, "web"));
-  EXPECT_EQ(with_resources_of(next, before, "web"), now);
+  EXPECT_EQ(with_amounts(next, amounts_of(before, "web"), "web"), now);
 }
 
 /// Values of 250m, a limit of 500m and 128Mi, and of doubled_values as much, as the
@@ -311,6 +312,41 @@ TEST(CheckUsage, LeavesAMargin) {
   EXPECT_TRUE(check(64, 65, 64));
   EXPECT_FALSE(check(0, 64, 64));  // without a limit before
   EXPECT_TRUE(check_usage({}, {.memory_limit = Bytes{kMi}}, std::nullopt));
+}
+
+/// CPU and memory are told one after the other: each is where its container has it.
+TEST(SettleResize, GoesByWhatTheContainerHas) {
+  const Settings settings;
+  const NodeRules node{
+      .formula = WeightFormula::kLinear, .page_size = Bytes{4096}, .settings = settings};
+  PodRecord record = web_beside_log();
+  record.cgroup = "/podqos/kubepods/burstable/poda";
+  ContainerRecord& web = record.containers.emplace_back();
+  web.name = "web";
+  web.state = ContainerState::kLive;
+  web.cgroup = cat(record.cgroup, "/web");
+  const RequestedResize resize =
+      decided_resize(record, {.container = "web",
+                              .wanted = {.requests = list({{"cpu", "500m"}, {"memory", "96Mi"}}),
+                                         .limits = list({{"cpu", "1"}, {"memory", "256Mi"}})}});
+  PodRecord raised = resize.raised;
+  raised.resizing = Resizing{.by = {},
+                             .container = "web",
+                             .before = amounts_of(resize.before, "web"),
+                             .after = amounts_of(resize.after, "web")};
+  const auto settled = [&](std::int64_t shares, std::int64_t quota, std::int64_t mebibytes) {
+    const std::vector held{HeldResources{.values = runtime_values(shares, quota, mebibytes)}};
+    return settle_resize(raised, held, node);
+  };
+  EXPECT_EQ(settled(256, 50'000, 128), record);
+  EXPECT_EQ(settled(512, 100'000, 256), resize.after);
+  EXPECT_EQ(named_resources(settled(256, 50'000, 256), "web"),
+            (Resources{list({{"cpu", "250m"}, {"memory", "96Mi"}}),
+                       list({{"cpu", "500m"}, {"memory", "256Mi"}})}));
+  // Another program has changed it: nothing of the resize has come.
+  EXPECT_EQ(settled(128, 10'000, 32), record);
+  // It does not run.
+  EXPECT_EQ(settle_resize(raised, std::vector{HeldResources{}}, node), resize.after);
 }
 
 }  // namespace
