@@ -24,7 +24,6 @@
 #include "common/core/cgroups/value_table.h"
 #include "common/core/events/cgroup_write.h"
 #include "common/core/events/choose_root.h"
-#include "common/core/events/decide_convergence.h"
 #include "common/core/pods/apply_resize.h"
 #include "common/core/pods/counted_requests.h"
 #include "common/core/pods/counting.h"
@@ -359,8 +358,8 @@ class Inventory {
                  {"rule", rule_json(rule)}};
     add_values(json, cgroup, rule.cpu_shares);
     const auto limit = rule.memory_limit ? cgroup.memory_limit() : std::nullopt;
-    json["converging"] = limit && core::gap_of_limit(*limit, *rule.memory_limit,
-                                                     settings_.tier_memory_floor) > Bytes{0};
+    json["converging"] =
+        limit && *limit > std::max(*rule.memory_limit, settings_.tier_memory_floor);
     return json;
   }
 

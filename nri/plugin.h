@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "common/app/convergence.h"
 #include "common/app/engine_events.h"
 #include "common/app/eviction.h"
 #include "common/app/log.h"
@@ -116,7 +115,7 @@ class Plugin : public Handler {
   void compare_when_due();
   /// Releases due pods.
   void reconcile(const app::Timeouts& timeouts);
-  /// One step towards the rules' memory limits. @return whether the next one may follow at once
+  /// One round towards the rules' memory limits. @return whether the next one may follow at once
   [[nodiscard]] bool converge(const app::Timeouts& timeouts);
 
   Configuration& configuration_;
@@ -138,11 +137,11 @@ class Plugin : public Handler {
   std::optional<NodeState> state_;      ///< of the last Synchronize, until it is taken in
   std::optional<app::Synchronization> synchronization_;  ///< in progress
   bool compares_soon_ = true;  ///< events may have been missed, at least before the start
-  app::Convergence convergence_{clock_};
   app::Evictor evictor_;
   std::optional<std::int64_t> oom_kills_;  ///< of the node, when they were reported
   TimePoint next_eviction_;
   TimePoint next_release_;
+  TimePoint next_convergence_;
   TimePoint next_comparison_;
   TimePoint next_relief_;
 };

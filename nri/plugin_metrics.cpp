@@ -36,6 +36,12 @@ void Metrics::failed(ErrorCode code) {
   ++errors_.at(static_cast<std::size_t>(code));
 }
 
+void Metrics::converged(const app::ConvergenceRound& round) {
+  limit_steps_["reclaim"] += round.reclaimed;
+  limit_steps_["lower"] += round.lowered;
+  limit_steps_["pause"] += round.pauses;
+}
+
 void Metrics::evicted(core::QosClass qos_class) {
   ++evictions_[qos_class];
 }
@@ -72,9 +78,7 @@ void Metrics::write(codec::Exposition& out) const {
       "Steps of podqos-nri towards the memory limits that the rules ask for, where usage had "
       "kept them higher: reclaim (the kernel was asked to reclaim memory), lower (a limit "
       "was lowered), pause (under pressure, or as nothing could be reclaimed).");
-  for (const auto& [step, count] :
-       {std::pair{"reclaim", limit_steps_.reclaimed}, std::pair{"lower", limit_steps_.lowered},
-        std::pair{"pause", limit_steps_.pauses}})
+  for (const auto& [step, count] : limit_steps_)
     out.sample({{"step", step}}, static_cast<double>(count));
   out.metric("counter", "podqos_evictions_total",
              "Pods that podqos-nri has evicted, by the tier that was under memory pressure; those "

@@ -45,8 +45,8 @@ class Metrics {
   void failed(ErrorCode code);
   /// Counts a deferred event that is given up.
   void dropped() { ++dropped_; }
-  /// Notes the steps that were taken towards memory limits.
-  void converged(const app::Convergence::Steps& steps) { limit_steps_ = steps; }
+  /// Counts the steps of a round towards memory limits.
+  void converged(const app::ConvergenceRound& round);
   /// Counts the eviction of a pod of this class, which is not Guaranteed.
   void evicted(core::QosClass qos_class);
   /// Notes the time at which state and cgroups matched the runtime's state.
@@ -62,7 +62,8 @@ class Metrics {
   std::map<std::string_view, Histogram> operations_{{kCreate, {}}, {kUpdate, {}}, {kDestroy, {}}};
   std::array<std::uint64_t, kErrorCodes> errors_{};
   std::uint64_t dropped_ = 0;
-  app::Convergence::Steps limit_steps_;
+  std::map<std::string_view, std::uint64_t> limit_steps_{
+      {"reclaim", 0}, {"lower", 0}, {"pause", 0}};
   std::map<core::QosClass, std::uint64_t> evictions_{{core::QosClass::kBurstable, 0},
                                                      {core::QosClass::kBestEffort, 0}};
   std::optional<std::chrono::system_clock::time_point> last_reconcile_;

@@ -39,7 +39,7 @@ constexpr std::chrono::seconds kCreation{120};
 constexpr std::chrono::seconds kComparison{300};
 /// Interval at which the pressure of tiers is measured, as systemd-oomd does.
 constexpr std::chrono::seconds kMeasurement{1};
-/// Interval at which due pods are released.
+/// Interval at which due pods are released, and memory limits are compared with their rule.
 constexpr std::chrono::seconds kReleaseInterval{5};
 /// Interval at which throttled containers are looked for: a third of memoryHighPatience's default.
 constexpr std::chrono::seconds kReliefInterval{10};
@@ -142,7 +142,6 @@ bool Plugin::note_synchronized(const Result<bool>& taken) {
   // The synchronization of a full node needs more memory than everything until the next one.
   synchronization_.reset();
   static_cast<void>(::malloc_trim(0));
-  next_release_ = clock_.now();  // for the limits that are above their rule
   return false;
 }
 
@@ -180,18 +179,21 @@ bool Plugin::release_ended_sandboxes(const app::Timeouts& timeouts) {
 void Plugin::reconcile(const app::Timeouts& timeouts) {
   if (clock_.now() < next_release_) return;
   next_release_ = clock_.now() + kReleaseInterval;
-  auto done = app::housekeep(configuration_.settings(), log(), listener(), timeouts);
-  if (!done) return log_failure("housekeeping", done.error(), "; retrying");
-  convergence_.hold(*std::move(done));
+  if (auto done = app::housekeep(configuration_.settings(), log(), listener(), timeouts); !done)
+    log_failure("housekeeping", done.error(), "; retrying");
 }
 
 bool Plugin::converge(const app::Timeouts& timeouts) {
-  if (convergence_.held().empty()) return false;
-  const auto lowered = convergence_.step(configuration_.settings(), log(), timeouts);
-  metrics_.converged(convergence_.steps());
+  if (clock_.now() < next_convergence_) return false;
+  next_convergence_ = clock_.now() + kReleaseInterval;
+  const auto round = app::converge(configuration_.settings(), log(), timeouts);
   // What waits for the lock or systemd goes first.
-  if (!lowered && !is_late(lowered)) log_failure("memory limits", lowered.error(), "; retrying");
-  return lowered && *lowered;
+  if (!round && !is_late(round)) log_failure("memory limits", round.error(), "; retrying");
+  if (!round) return false;
+  metrics_.converged(*round);
+  if (round->lowered == 0) return false;
+  next_convergence_ = clock_.now();
+  return true;
 }
 
 void Plugin::evict(const app::Timeouts& timeouts) {
@@ -232,11 +234,12 @@ bool Plugin::housekeep() {
   }
   // After a timeout, waiting for the lock or systemd, the following steps would time out as well.
   if (!deferred_.apply(timeouts) || !release_ended_sandboxes(timeouts)) return false;
+  // First, since each transaction lowers limits of tiers by the way, and does not count that.
+  const bool lowered = converge(timeouts);
   reconcile(timeouts);
   relieve_throttled(timeouts);
   report_oom_kills(timeouts);
-  const bool goes_on = synchronization_ && clock_.now() < timeouts.deadline;
-  return converge(timeouts) || goes_on;
+  return lowered || (synchronization_ && clock_.now() < timeouts.deadline);
 }
 
 void Plugin::relieve_throttled(const app::Timeouts& timeouts) {

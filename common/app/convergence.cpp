@@ -1,17 +1,17 @@
 #include "common/app/convergence.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <initializer_list>
-#include <string_view>
+#include <chrono>
 #include <utility>
 
 #include "common/app/reconciler.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
 #include "common/cgroup/cgroupfs.h"
+#include "common/cgroup/node.h"
 #include "common/cgroup/value.h"
+#include "common/core/cgroups/pod_plan.h"
+#include "common/store/store.h"
 
 namespace podqos::app {
 
@@ -25,77 +25,34 @@ constexpr const char* kReclaimFile = "memory.reclaim";
 constexpr Bytes kPiece{4LL << 20U};
 constexpr std::chrono::milliseconds kReclaimTime{100};
 
-std::int64_t sum_of(std::string_view stat, std::initializer_list<std::string_view> keys) {
-  std::int64_t sum = 0;
-  for (const std::string_view key : keys)
-    sum = saturating_add(sum, cgroup::find_key(stat, key).value_or(0));
-  return sum;
-}
-
-/// Pages that were read again soon after they had been reclaimed; 0 where the kernel does not tell.
-/// Linux up to 5.8 has but one counter.
-std::int64_t refaults_in(std::string_view stat, std::string_view prefix) {
-  return sum_of(stat, {cat(prefix, "workingset_refault_anon"),
-                       cat(prefix, "workingset_refault_file"), cat(prefix, "workingset_refault")});
-}
-
-}  // namespace
-
-void Convergence::hold(std::vector<core::HeldLimit> held) {
-  std::erase_if(progress_, [&](const auto& entry) {
-    return std::ranges::count(held, entry.first, &core::HeldLimit::cgroup) == 0;
-  });
-  held_ = std::move(held);
-}
-
-void Convergence::back_off(Progress& progress) {
-  progress.pause = core::next_pause(progress.pause);
-  progress.pause_end = clock_->now() + std::chrono::seconds{progress.pause};
-  progress.since.reset();
-  ++steps_.pauses;
-}
-
-core::ConvergenceSnapshot Convergence::observe(cgroup::Machine& machine,
-                                               const core::HeldLimit& held, Progress& progress) {
-  const auto now = clock_->now();
-  const cgroup::CgroupView view{machine, held.cgroup};
-  const bool is_v2 = machine.layout_without_hugepages().memory == core::CgroupVersion::kV2;
-  core::ConvergenceSnapshot snapshot{.goal = held.goal,
-                                     .limit = view.memory_limit(),
-                                     .usage = view.memory_usage().value_or(held.goal),
-                                     .cut = progress.cut,
-                                     .pauses = now < progress.pause_end};
-  if (snapshot.pauses) return snapshot;
-  const auto stat = machine.read(held.cgroup, Controller::kMemory, "memory.stat").value_or("");
-  const std::int64_t refaults = refaults_in(stat, is_v2 ? "" : "total_");
-  const auto pressure = view.pressure("memory");
-  const Micros waited = pressure ? pressure->waiting : Micros{0};
-  if (progress.since) {
-    const Bytes page{::sysconf(_SC_PAGESIZE)};
-    snapshot.refaulted = Bytes{mul_div(refaults - progress.refaults, page.value(), 1)};
-    snapshot.waited = waited - progress.waited;
-    snapshot.elapsed =
-        Micros{std::chrono::floor<std::chrono::microseconds>(now - *progress.since).count()};
-  }
-  progress.since = now;
-  progress.refaults = refaults;
-  progress.waited = waited;
-  if (is_v2) {
+core::ConvergenceStep next_step(cgroup::Machine& machine, const core::LimitRule& rule) {
+  const cgroup::CgroupView view{machine, rule.cgroup};
+  const auto usage = view.memory_usage();
+  // It has been removed, or has no memory controller.
+  if (!usage) return {};
+  core::ConvergenceSnapshot snapshot{
+      .goal = rule.goal, .limit = view.memory_limit(), .usage = *usage};
+  if (snapshot.limit && *snapshot.limit <= rule.goal) return {};
+  snapshot.waiting_percent = view.memory_pressure("some").value_or(0);
+  if (machine.layout_without_hugepages().memory == core::CgroupVersion::kV2) {
     // It can only be written: reading it is refused where it exists.
-    const auto file = machine.read(held.cgroup, Controller::kMemory, kReclaimFile);
+    const auto file = machine.read(rule.cgroup, Controller::kMemory, kReclaimFile);
     snapshot.reclaims = file || file.error().code != ErrorCode::kNotFound;
   } else {
-    snapshot.clean_cache =
-        rest_of(Bytes{sum_of(stat, {"total_inactive_file", "total_active_file"})},
-                Bytes{sum_of(stat, {"total_dirty", "total_writeback"})});
+    const auto stat = machine.read(rule.cgroup, Controller::kMemory, "memory.stat").value_or("");
+    const auto bytes = [&](const char* key) {
+      return Bytes{cgroup::find_key(stat, key).value_or(0)};
+    };
+    snapshot.clean_cache = rest_of(bytes("total_inactive_file") + bytes("total_active_file"),
+                                   bytes("total_dirty") + bytes("total_writeback"));
   }
-  return snapshot;
+  return core::decide_convergence(snapshot);
 }
 
-Bytes Convergence::reclaim(cgroup::Machine& machine, const std::string& cgroup, Bytes amount) {
-  const auto before = machine.memory_usage(cgroup).value_or(Bytes{0});
-  const auto end = clock_->now() + kReclaimTime;
-  while (amount > Bytes{0} && clock_->now() < end) {
+void reclaim_from(cgroup::Machine& machine, const std::string& cgroup, Bytes amount,
+                  const sys::Clock& clock) {
+  const auto end = clock.now() + kReclaimTime;
+  while (amount > Bytes{0} && clock.now() < end) {
     const Bytes piece = std::min(amount, kPiece);
     amount = amount - piece;
     // EAGAIN: less could be reclaimed.
@@ -105,77 +62,80 @@ Bytes Convergence::reclaim(cgroup::Machine& machine, const std::string& cgroup, 
                                                         .value = std::to_string(piece.value()),
                                                         .reason = "lower the tier's limit",
                                                         .on_refusal = core::OnRefusal::kIgnore}});
-    if (!asked || !asked->ignored.empty()) break;
+    if (!asked || !asked->ignored.empty()) return;
   }
-  ++steps_.reclaimed;
-  return rest_of(before, machine.memory_usage(cgroup).value_or(before));
 }
 
-bool Convergence::reclaim(cgroup::Machine& machine) {
-  cuts_.clear();
-  bool lowers = false;
-  for (const core::HeldLimit& held : held_) {
-    Progress& progress = progress_[held.cgroup];
-    const bool paused = !progress.since;
-    const auto snapshot = observe(machine, held, progress);
-    const core::ConvergenceStep step = core::decide_convergence(snapshot);
-    const bool goes_on = step.action == Action::kReclaim || step.action == Action::kLower;
-    if (goes_on && !paused) progress.pause = 0;
-    switch (step.action) {
-      case Action::kWait:
-        if (!snapshot.pauses) back_off(progress);
-        break;
-      case Action::kReclaim:
-        if (reclaim(machine, held.cgroup, step.amount) >= core::kLeastStep)
-          lowers = true;
-        else
-          back_off(progress);
-        break;
-      case Action::kLower:
-        if (step.amount < snapshot.usage) cuts_[held.cgroup] = step.amount;
-        [[fallthrough]];
-      case Action::kNone: lowers = true; break;
+}  // namespace
+
+ConvergenceRound reclaim(cgroup::Machine& machine, const std::vector<core::LimitRule>& rules,
+                         const sys::Clock& clock) {
+  ConvergenceRound round;
+  for (const core::LimitRule& rule : rules) {
+    core::ConvergenceStep step = next_step(machine, rule);
+    if (step.action == Action::kReclaim) {
+      reclaim_from(machine, rule.cgroup, step.amount, clock);
+      ++round.reclaimed;
+      step = next_step(machine, rule);
     }
+    if (step.action == Action::kLower)
+      ++round.lowerable;
+    else if (step.action != Action::kNone)
+      ++round.pauses;
   }
-  return lowers;
+  return round;
 }
 
-Status Convergence::lower(Transaction& transaction) {
+Result<ConvergenceRound> lower(Transaction& transaction, ConvergenceRound round) {
   PODQOS_TRY(recover(transaction));
-  transaction.converge(cuts_);
-  PODQOS_TRY(transaction.finish());
-  for (const auto& [cgroup, cut] : cuts_) {
-    const auto limit = cgroup::CgroupView{transaction.machine(), cgroup}.memory_limit();
-    const bool is_refused = !limit || *limit > cut;
-    Progress& progress = progress_[cgroup];
-    progress.cut = core::next_cut(progress.cut, is_refused);
-    if (is_refused) back_off(progress);
-  }
-  const std::vector<core::HeldLimit>& left = transaction.held_limits();
-  for (const core::HeldLimit& held : held_) {
-    const auto now = std::ranges::find(left, held.cgroup, &core::HeldLimit::cgroup);
-    if (now == left.end() || now->limit < held.limit) ++steps_.lowered;
-    if (now != left.end()) continue;
-    core::Event event{.kind = core::EventKind::kCorrected, .cgroup = held.cgroup};
+  for (const auto& rule :
+       core::limit_rules(transaction.node(), transaction.settings(), transaction.capacity())) {
+    const core::ConvergenceStep step = next_step(transaction.machine(), rule);
+    if (step.action != Action::kLower) continue;
+    const std::string context = cat("cgroup ", rule.cgroup, ": ");
+    const auto done = transaction.execute(core::plan_memory_limit(
+        rule.cgroup, step.amount, transaction.machine().layout_without_hugepages()));
+    if (!done) {
+      ++round.pauses;
+      // One for which cgroup v1 could not make room is left to the next round.
+      if (done.error().code != ErrorCode::kBusy)
+        transaction.log().error(cat(context, "memory limit not lowered: ", done.error().message));
+      continue;
+    }
+    ++round.lowered;
+    if (step.amount > rule.goal) continue;
+    core::Event event{.kind = core::EventKind::kCorrected, .cgroup = rule.cgroup};
     event.text =
-        cat("memory limit has come down to ", format_amount(held.goal), ", as the rule says");
-    transaction.event(core::LogLevel::kInfo, std::move(event), cat("cgroup ", held.cgroup, ": "));
+        cat("memory limit has come down to ", format_amount(rule.goal), ", as the rule says");
+    transaction.event(core::LogLevel::kInfo, std::move(event), context);
   }
-  hold(left);
-  return {};
+  PODQOS_TRY(transaction.finish());
+  return round;
 }
 
-Result<bool> Convergence::step(const core::Settings& settings, Log& log, const Timeouts& timeouts) {
+Result<ConvergenceRound> converge(const core::Settings& settings, Log& log,
+                                  const Timeouts& timeouts) {
+  if (!cgroup::owns_host()) return {};
+  PODQOS_ASSIGN(auto records,
+                store::Store::open({.path = settings.state_dir}, store::Opening::kReadUnlocked));
+  PODQOS_ASSIGN(const auto capacity, cgroup::node_capacity(settings));
+  const auto rules = core::limit_rules(records.node(), settings, capacity);
+  if (rules.empty()) return {};
   PODQOS_ASSIGN(auto machine, cgroup::Cgroupfs::open());
-  if (!reclaim(machine)) return false;
-  PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log, timeouts));
-  if (!transaction) {
-    hold({});
-    return false;
+  ConvergenceRound round = reclaim(machine, rules, *timeouts.clock);
+  if (round.lowerable != 0) {
+    PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log, timeouts));
+    if (!transaction) return {};
+    PODQOS_ASSIGN(round, lower(*transaction, std::move(round)));
   }
-  const std::uint64_t before = steps_.lowered;
-  PODQOS_TRY(lower(*transaction));
-  return steps_.lowered > before;
+  for (const core::LimitRule& rule : rules) {
+    const auto limit = cgroup::CgroupView{machine, rule.cgroup}.memory_limit();
+    if (limit && *limit > rule.goal)
+      round.above.push_back(cat("cgroup ", rule.cgroup, ": memory limit is ",
+                                format_amount(*limit - rule.goal),
+                                " above the rule because its usage is"));
+  }
+  return round;
 }
 
 }  // namespace podqos::app

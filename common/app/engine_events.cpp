@@ -276,17 +276,16 @@ bool Synchronization::awaits(std::string_view sandbox) {
                      [&](const ContainerEvent& event) { return event.sandbox == sandbox; });
 }
 
-Result<std::vector<core::HeldLimit>> housekeep(const core::Settings& settings, Log& log,
-                                               const EngineList& list, const Timeouts& timeouts) {
+Status housekeep(const core::Settings& settings, Log& log, const EngineList& list,
+                 const Timeouts& timeouts) {
   if (!cgroup::owns_host()) return {};
   PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log, timeouts));
   if (!transaction) return {};
   PODQOS_TRY(recover(*transaction, false, {.list = &list}));
   expire_pending(*transaction, {}, &list);
   make_revisits(*transaction);
-  transaction->converge();
-  PODQOS_TRY(transaction->finish());
-  return transaction->held_limits();
+  transaction->write_root_limits();
+  return transaction->finish();
 }
 
 }  // namespace podqos::app

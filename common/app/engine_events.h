@@ -124,9 +124,7 @@ class Synchronization {
 /// Periodic work: withdraws containers that never started and makes the revisits that are due.
 /// @param list  the listener, with the ids of containers that the engine is creating: all other
 ///              pending containers placed by the listener are withdrawn
-/// @return what is left for a Convergence
-[[nodiscard]] Result<std::vector<core::HeldLimit>> housekeep(const core::Settings& settings,
-                                                             Log& log, const EngineList& list,
-                                                             const Timeouts& timeouts = {});
+[[nodiscard]] Status housekeep(const core::Settings& settings, Log& log, const EngineList& list,
+                               const Timeouts& timeouts = {});
 
 }  // namespace podqos::app

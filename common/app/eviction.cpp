@@ -41,7 +41,7 @@ Measured measure_usage(const cgroup::CgroupView& tier, const cgroup::CgroupView&
 
 Measured measure(const cgroup::CgroupView& tier, const cgroup::CgroupView& root,
                  Bytes node_memory) {
-  const auto stalled = tier.memory_stalled_percent();
+  const auto stalled = tier.memory_pressure("full");
   if (!stalled) return measure_usage(tier, root, node_memory);
   return {.percent = stalled,
           .text = cat("all its tasks waited for memory ", *stalled, " % of the time")};

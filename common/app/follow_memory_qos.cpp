@@ -39,7 +39,7 @@ std::vector<cgroup::CgroupView> cgroups_of(cgroup::Machine& machine,
 void observe_throttling(std::span<const cgroup::CgroupView> cgroups, Bytes high,
                         std::optional<core::Throttling>& throttling,
                         const core::MemoryQosParams& node, std::int64_t patience) {
-  core::ThrottlingSnapshot snapshot{.stalled_percent = cgroups.front().memory_stalled_percent(),
+  core::ThrottlingSnapshot snapshot{.stalled_percent = cgroups.front().memory_pressure("full"),
                                     .high = high,
                                     .limit = cgroups.front().memory_limit()};
   if (throttling && throttling->raised) snapshot.high = *throttling->raised;

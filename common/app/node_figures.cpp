@@ -13,7 +13,6 @@
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/events/cgroup_write.h"
 #include "common/core/events/choose_root.h"
-#include "common/core/events/decide_convergence.h"
 #include "common/core/pods/counting.h"
 
 namespace podqos::app {
@@ -93,7 +92,7 @@ void leave_largest(std::vector<PodFigures>& pods, std::int64_t count) {
 std::optional<Bytes> TierFigures::memory_limit_gap() const {
   const auto limit = cgroup.memory_limit();
   if (!limit || !wanted_memory_limit) return std::nullopt;
-  return core::gap_of_limit(*limit, *wanted_memory_limit, floor);
+  return rest_of(*limit, std::max(*wanted_memory_limit, floor));
 }
 
 Result<NodeFigures> node_figures(const core::Settings& settings, store::Store& records) {

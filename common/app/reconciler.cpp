@@ -29,27 +29,24 @@ namespace {
 
 constexpr std::chrono::milliseconds kStepPause{20};
 /// Between two looks at limits that cannot be lowered now.
-constexpr std::chrono::seconds kLook{1};
+constexpr std::chrono::seconds kLook{2};
 /// How long a reconciliation lowers limits that it can lower.
 constexpr std::chrono::seconds kLoweringTime{10};
 
-/// Lowers memory limits as their usage falls, step by step.
+/// Lowers memory limits as their usage falls, round by round.
 /// @param patience  how long it waits for usage to fall
-/// @return those that are above the rule still
-Result<std::vector<core::HeldLimit>> converge(const core::Settings& settings, Log& log,
-                                              std::vector<core::HeldLimit> held,
+/// @return the last round's words of those that are above the rule still
+Result<std::vector<std::string>> converge_for(const core::Settings& settings, Log& log,
                                               std::chrono::seconds patience) {
   const sys::Clock& clock = sys::kSteadyClock;
-  Convergence convergence{clock};
-  convergence.hold(std::move(held));
   const auto begun = clock.now();
-  while (!convergence.held().empty()) {
-    PODQOS_ASSIGN(const bool lowered, convergence.step(settings, log));
+  while (true) {
+    PODQOS_ASSIGN(auto round, converge(settings, log));
+    const bool lowered = round.lowered != 0;
     const auto time = std::max(patience, lowered ? kLoweringTime : std::chrono::seconds{0});
-    if (clock.now() - begun >= time) break;
+    if (round.above.empty() || clock.now() - begun >= time) return std::move(round.above);
     static_cast<void>(clock.poll({}, clock.now() + (lowered ? kStepPause : kLook)));
   }
-  return convergence.held();
 }
 
 constexpr int kMaxAttempts = 400;  ///< to remove 200,000 cgroups; each may take 50 ms of the lock
@@ -102,7 +99,6 @@ Status Reconciler::step(Transaction& transaction, const EngineList* list) {
     case Next::kRest:
       PODQOS_TRY(compare_rest(transaction));
       PODQOS_TRY(transaction.finish());
-      held_limits_ = transaction.held_limits();
       next_ = Next::kNothing;
       break;
     case Next::kNothing: return {};
@@ -266,12 +262,8 @@ Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log, Warn
   note(follow_up(settings, log, std::move(all.refused())), "");
   for (const std::string& uid : all.partly_removed())
     note(remove_rest(settings, log, uid), cat("pod ", uid, ": "));
-  PODQOS_ASSIGN(auto still_held, converge(settings, log, all.held_limits(), patience));
-  for (const core::HeldLimit& tier : still_held) {
-    report.warnings.push_back(cat("cgroup ", tier.cgroup, ": memory limit is ",
-                                  format_amount(tier.limit - tier.goal),
-                                  " above the rule because its usage is"));
-  }
+  PODQOS_ASSIGN(auto above, converge_for(settings, log, patience));
+  std::ranges::move(above, std::back_inserter(report.warnings));
   return std::move(report);
 }
 

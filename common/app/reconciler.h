@@ -94,11 +94,10 @@ class Reconciler {
 
   /// What it has found and changed.
   [[nodiscard]] ReconcileReport& report() { return report_; }
-  /// What is left to do step by step: what was refused for the moment, pods of which a part is
-  /// removed (Transaction::partly_removed()), and limits that are above their rule.
+  /// What is left to do step by step: what was refused for the moment, and pods of which a part is
+  /// removed (Transaction::partly_removed()).
   [[nodiscard]] std::vector<Refusal>& refused() { return refused_; }
   [[nodiscard]] const std::vector<std::string>& partly_removed() const { return partly_removed_; }
-  [[nodiscard]] const std::vector<core::HeldLimit>& held_limits() const { return held_limits_; }
 
  private:
   enum class Next : std::uint8_t { kBegin, kPods, kRest, kNothing };
@@ -115,12 +114,11 @@ class Reconciler {
   ReconcileReport report_;
   std::vector<Refusal> refused_;
   std::vector<std::string> partly_removed_;
-  std::vector<core::HeldLimit> held_limits_;
 };
 
 /// A Reconciler's pieces, with follow_runtime(); then, step by step, finishes what was not done at
 /// once, and lowers memory limits of tiers and roots that usage had kept above the rule
-/// (Convergence): for 10 s, as long as that gets further.
+/// (converge()): for 10 s, as long as that gets further.
 /// @param patience  for so long it also waits for usage to fall, where a limit stays above the rule
 [[nodiscard]] Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log,
                                                 Warnings warnings = Warnings::kLogged,

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,7 +15,6 @@
 #include "common/cgroup/removal.h"
 #include "common/core/cgroups/plan.h"
 #include "common/core/events/cgroup_write.h"
-#include "common/core/events/decide_convergence.h"
 #include "common/core/events/event.h"
 #include "common/core/pods/capacity.h"
 #include "common/core/record.h"
@@ -108,16 +106,8 @@ class Transaction {
   void remake_trees() { trees_ = core::TreeState::kMissing; }
   /// Whether that was called.
   [[nodiscard]] bool remakes_trees() const { return trees_ != core::TreeState::kUnchanged; }
-  /// Limits by cgroup.
-  using Limits = std::map<std::string, Bytes, std::less<>>;
-  /// Makes finish() lower the roots' limits too, which it else writes only if their rule has
-  /// changed, and tell all that stay above the rule: held_limits().
-  /// @param cuts  of cgroup v1: limits that may be below the usage, see core::decide_convergence();
-  ///              one that the kernel refuses is left
-  void converge(Limits cuts = {}) {
-    converges_ = true;
-    cuts_ = std::move(cuts);
-  }
+  /// Makes finish() write the roots' limits too, which it else does only if their rule has changed.
+  void write_root_limits() { writes_root_limits_ = true; }
 
   // What an event changes, of the stored records and of the machine. A program may die between any
   // two of these calls: records are the truth, and the next transaction, which finds the pods that
@@ -188,9 +178,6 @@ class Transaction {
   [[nodiscard]] Status finish_if_changed() {
     return remakes_trees() || changed_ ? finish() : Status{};
   }
-  /// After finish(): tiers and, after converge() or remake_trees(), roots whose memory limit is
-  /// above the rule because of their usage.
-  [[nodiscard]] const std::vector<core::HeldLimit>& held_limits() const { return held_limits_; }
   /// What finish() could not do, one sentence each.
   [[nodiscard]] const std::vector<std::string>& failures() const { return failures_; }
 
@@ -234,12 +221,6 @@ class Transaction {
   [[nodiscard]] std::optional<CpuShares> observe_share(const core::TreeRecord& tree);
   [[nodiscard]] Status check_io_weight(const std::string& kubepods);
   void check_memory_qos();
-  /// The values with the limits that the kernel has, where it has refused one of them.
-  [[nodiscard]] core::TierValues with_present_limits(const std::string& kubepods,
-                                                     core::TierValues values);
-  /// Notes which limits are above their rule.
-  void note_held(const std::string& kubepods, const core::TierValues& wanted,
-                 const core::TierValues& written);
   void note_reservation(const std::string& kubepods, bool rewritten);
   /// Removes tiers and root, of which no pod is left, and the cgroups above that podqos has made.
   /// What another program uses stays, and the root with it; then they remain the ones in use.
@@ -254,13 +235,11 @@ class Transaction {
   core::NodeState before_;  ///< sums and trees when the transaction began
   std::vector<std::string> written_;
   std::vector<std::string> failures_;
-  Limits cuts_;  ///< of converge()
-  std::vector<core::HeldLimit> held_limits_;
   std::vector<Refusal> unfinished_;
   std::vector<std::string> partly_removed_;
   core::TreeState trees_ = core::TreeState::kUnchanged;  ///< all but those of `made_`
   std::vector<std::string> made_;  ///< roots of the trees that this transaction has made
-  bool converges_ = false;         ///< converge() was called
+  bool writes_root_limits_ = false;
   bool recovered_ = false;
   bool changed_ = false;  ///< begin() or execute() was called
 };

@@ -89,7 +89,7 @@ std::optional<CpuShares> Transaction::observe_share(const core::TreeRecord& tree
 core::CgroupValues Transaction::changed_root_limits(const core::TreeRecord& tree,
                                                     core::TreeState state) const {
   const core::TreeRecord* old = core::tree_at(before_, tree.kubepods);
-  if (state != core::TreeState::kUnchanged || converges_ || old == nullptr)
+  if (state != core::TreeState::kUnchanged || writes_root_limits_ || old == nullptr)
     return core::root_limits(node(), tree, *settings_, cgroup::with_pids(capacity_));
   const core::CgroupValues held = core::root_limits(before_, *old, *settings_, capacity_);
   core::CgroupValues wanted = core::root_limits(node(), tree, *settings_, capacity_);
@@ -122,7 +122,6 @@ core::TierSnapshot Transaction::observe_tier(const std::string& path,
     const Bytes least = std::max(*wanted.memory_limit, settings_->tier_memory_floor);
     if (core::bounded_tier_limit(least, snapshot.usage, least) > least)
       snapshot.limit = cgroup::CgroupView{*machine_, path}.memory_limit();
-    if (const auto cut = cuts_.find(path); cut != cuts_.end()) snapshot.cut = cut->second;
   }
   snapshot.has_io_weight =
       state == core::TreeState::kMissing && cgroup::has_io_weight(*machine_, path);
@@ -138,27 +137,6 @@ void Transaction::check_memory_qos() {
       "memoryReservationPolicy and memoryThrottlingFactor have no effect: cgroup v1 has no files "
       "memory.min, memory.low and memory.high: boot with systemd.unified_cgroup_hierarchy=1, or "
       "unset them");
-}
-
-core::TierValues Transaction::with_present_limits(const std::string& kubepods,
-                                                  core::TierValues values) {
-  const auto read = [&](core::QosClass qos_class, core::CgroupValues& tier) {
-    const auto limit =
-        cgroup::CgroupView{*machine_, core::tier_path(kubepods, qos_class)}.memory_limit();
-    if (tier.memory_limit && limit) tier.memory_limit = *limit;
-  };
-  read(core::QosClass::kGuaranteed, values.root);
-  read(core::QosClass::kBurstable, values.burstable);
-  read(core::QosClass::kBestEffort, values.besteffort);
-  return values;
-}
-
-void Transaction::note_held(const std::string& kubepods, const core::TierValues& wanted,
-                            const core::TierValues& written) {
-  for (core::HeldLimit& limit : core::held_limits(kubepods, wanted, written, *settings_)) {
-    std::erase_if(held_limits_, [&](const auto& held) { return held.cgroup == limit.cgroup; });
-    held_limits_.push_back(std::move(limit));
-  }
 }
 
 Status Transaction::write_tiers(const core::TreeRecord& tree, core::TreeState state) {
@@ -189,19 +167,12 @@ Status Transaction::write_tiers(const core::TreeRecord& tree, core::TreeState st
       state == core::TreeState::kUnchanged ? core::Cgroup::kExists : core::Cgroup::kCreate;
   const core::CgroupLayout& layout = machine_->layout_without_hugepages();
   Status first;
-  bool refused_limit = false;
   const auto attempt = [&](const core::Plan& plan) {
     auto done = execute(plan);
-    // Of a limit for which cgroup v1 could not make room: the next step tries again.
-    const bool is_refused = converges_ && layout.memory == core::CgroupVersion::kV1 && !done &&
-                            done.error().code == ErrorCode::kBusy;
-    refused_limit = refused_limit || is_refused;
-    if (first && !done && !is_refused) first = std::move(done);
+    if (first && !done) first = std::move(done);
   };
   if (state == core::TreeState::kMissing) attempt(core::plan_tree(tree.kubepods, tree.top));
   attempt(core::plan_tiers(tree.kubepods, values, layout, formula(), make));
-  note_held(tree.kubepods, wanted,
-            refused_limit ? with_present_limits(tree.kubepods, values) : values);
   const core::CgroupValues above{
       .cpu_shares = share, .cpu_idle = values.root.cpu_idle, .unified = values.root.unified};
   if (!tree.top.empty() && above != core::CgroupValues{})

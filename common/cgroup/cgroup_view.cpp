@@ -245,10 +245,10 @@ std::optional<Pressure> CgroupView::pressure(std::string_view resource) const {
   return found ? parse_pressure(*found) : std::nullopt;
 }
 
-std::optional<std::int64_t> CgroupView::memory_stalled_percent() const {
+std::optional<std::int64_t> CgroupView::memory_pressure(std::string_view kind) const {
   if (!has(Controller::kMemory, CgroupVersion::kV2)) return std::nullopt;
   const auto& found = text(Controller::kMemory, "memory.pressure");
-  return found ? pressure_in(*found, "full", " avg10=") : std::nullopt;
+  return found ? pressure_in(*found, kind, " avg10=") : std::nullopt;
 }
 
 std::optional<Bytes> CgroupView::working_set() const {

@@ -84,9 +84,10 @@ class CgroupView {
   /// (psi=0). Also nullopt if the file is malformed.
   [[nodiscard]] std::optional<Pressure> pressure(std::string_view resource) const;
 
-  /// For how much of the last 10 s all tasks waited for memory at once, in whole percent (PSI full
-  /// avg10), as systemd-oomd measures pressure; nullopt as for pressure().
-  [[nodiscard]] std::optional<std::int64_t> memory_stalled_percent() const;
+  /// For how much of the last 10 s tasks waited for memory, in whole percent (PSI avg10): all at
+  /// once ("full"), as systemd-oomd measures pressure, or at least one ("some"); nullopt as for
+  /// pressure().
+  [[nodiscard]] std::optional<std::int64_t> memory_pressure(std::string_view kind) const;
   /// The memory in use less inactive page cache, at least 0, by which the kubelet evicts.
   /// @note google/cadvisor container/libcontainer/handler.go setMemoryStats
   [[nodiscard]] std::optional<Bytes> working_set() const;

@@ -156,6 +156,11 @@ Plan plan_tiers(std::string_view kubepods, const TierValues& values, const Cgrou
   return write_upper(cgroups, layout, formula, make_it);
 }
 
+Plan plan_memory_limit(const std::string& cgroup, Bytes limit, const CgroupLayout& layout) {
+  return write_and_tell(cgroup, {.memory_limit = limit}, layout, WeightFormula{},
+                        "follows the usage to its rule");
+}
+
 Plan plan_pod(const std::string& cgroup, const CgroupValues& values, const CgroupLayout& layout,
               WeightFormula formula, Cgroup make_it) {
   if (make_it == Cgroup::kExists) return write_and_tell(cgroup, values, layout, formula, "pod");

@@ -28,6 +28,10 @@ enum class Cgroup : std::uint8_t { kExists, kCreate };
                               const CgroupLayout& layout, WeightFormula formula,
                               Cgroup make = Cgroup::kExists);
 
+/// Writes the memory limit of a tier or root alone.
+[[nodiscard]] Plan plan_memory_limit(const std::string& cgroup, Bytes limit,
+                                     const CgroupLayout& layout);
+
 /// Writes the values of all pods, their shares and what is reserved for them, to
 /// cgroups_with_share().
 /// @param make  as above

@@ -209,9 +209,8 @@ void hold_limit(CgroupValues& tier, const TierSnapshot& snapshot, Bytes floor) {
   if (!tier.memory_limit) return;
   const Bytes least = std::max(*tier.memory_limit, floor);
   tier.memory_limit = bounded_tier_limit(*tier.memory_limit, snapshot.usage, floor);
-  for (const auto& lower : {snapshot.limit, snapshot.cut}) {
-    if (lower) tier.memory_limit = std::max(least, std::min(*tier.memory_limit, *lower));
-  }
+  if (snapshot.limit)
+    tier.memory_limit = std::max(least, std::min(*tier.memory_limit, *snapshot.limit));
 }
 
 /// What podqos does not set on root and tiers, or no longer does (enforceNodeAllocatable,

@@ -114,8 +114,6 @@ struct TierSnapshot {
   /// The memory limit as the kernel has it; nullopt: none, or not needed, since usage and margin
   /// are below the rule.
   std::optional<Bytes> limit = std::nullopt;
-  /// A lower memory limit of cgroup v1, for which the kernel reclaims first: decide_convergence().
-  std::optional<Bytes> cut = std::nullopt;
   bool has_io_weight = false;  ///< podqos has set its I/O weight; observed only with kMissing
   bool has_eviction = false;   ///< the same of the threshold that systemd-oomd goes by
 };

@@ -3,40 +3,27 @@
 #include <algorithm>
 
 #include "common/core/cgroups/naming.h"
+#include "common/core/events/cgroup_write.h"
+#include "common/core/pods/counting.h"
 
 namespace podqos::core {
 
-namespace {
-
-/// The kernel adds up the time that tasks have waited every two seconds (kernel/sched/psi.c,
-/// PSI_FREQ).
-constexpr Micros kPressurePeriod{2'000'000};
-
-bool suffers(const ConvergenceSnapshot& snapshot) {
-  const Micros elapsed = std::max(snapshot.elapsed, kPressurePeriod);
-  return snapshot.refaulted > kRefaults ||
-         snapshot.waited.value() > mul_div(elapsed.value(), kWaitingPercent, kPercent);
-}
-
-}  // namespace
-
-std::vector<HeldLimit> held_limits(const std::string& kubepods, const TierValues& wanted,
-                                   const TierValues& written, const Settings& settings) {
-  std::vector<HeldLimit> held;
-  const auto add = [&](QosClass qos_class, const CgroupValues& rule, const CgroupValues& value) {
-    if (!rule.memory_limit || !value.memory_limit) return;
-    const Bytes goal = std::max(*rule.memory_limit, settings.tier_memory_floor);
-    if (*value.memory_limit > goal)
-      held.push_back({tier_path(kubepods, qos_class), goal, *value.memory_limit});
-  };
-  add(QosClass::kBestEffort, wanted.besteffort, written.besteffort);
-  add(QosClass::kBurstable, wanted.burstable, written.burstable);
-  add(QosClass::kGuaranteed, wanted.root, written.root);
-  return held;
-}
-
-Bytes gap_of_limit(Bytes limit, Bytes rule, Bytes floor) {
-  return rest_of(limit, std::max(rule, floor));
+std::vector<LimitRule> limit_rules(const NodeState& node, const Settings& settings,
+                                   const NodeCapacity& capacity) {
+  std::vector<LimitRule> rules;
+  for (const TreeRecord& tree : node.trees) {
+    if (!has_pods(node, tree)) continue;
+    const auto add = [&](QosClass qos_class, const CgroupValues& rule) {
+      if (!rule.memory_limit) return;
+      rules.push_back({.cgroup = tier_path(tree.kubepods, qos_class),
+                       .goal = std::max(*rule.memory_limit, settings.tier_memory_floor)});
+    };
+    const TierValues tiers = wanted_tiers(tree.sums, node.sums, settings, capacity);
+    add(QosClass::kBestEffort, tiers.besteffort);
+    add(QosClass::kBurstable, tiers.burstable);
+    add(QosClass::kGuaranteed, root_limits(node, tree, settings, capacity));
+  }
+  return rules;
 }
 
 ConvergenceStep decide_convergence(const ConvergenceSnapshot& snapshot) {
@@ -46,24 +33,14 @@ ConvergenceStep decide_convergence(const ConvergenceSnapshot& snapshot) {
   const Bytes above_usage = bounded_tier_limit(goal, snapshot.usage, goal);
   if (!snapshot.limit || above_usage == goal || above_usage + kLeastStep <= *snapshot.limit)
     return {.action = Action::kLower, .amount = above_usage};
-  if (snapshot.pauses || suffers(snapshot)) return {.action = Action::kWait};
+  if (snapshot.waiting_percent > kWaitingPercent) return {.action = Action::kWait};
   if (snapshot.reclaims) {
     const Bytes excess = snapshot.usage + kTierMemoryMargin - goal;
     return {.action = Action::kReclaim, .amount = std::min(excess, kReclaimedPerStep)};
   }
-  if (snapshot.clean_cache >= snapshot.cut + kTierMemoryMargin)
-    return {.action = Action::kLower, .amount = std::max(goal, snapshot.usage - snapshot.cut)};
+  if (snapshot.clean_cache >= kCutPerStep + kTierMemoryMargin)
+    return {.action = Action::kLower, .amount = std::max(goal, snapshot.usage - kCutPerStep)};
   return {.action = Action::kWait};
-}
-
-std::int64_t next_pause(std::int64_t last) {
-  constexpr std::int64_t kLongest = 8;
-  return std::clamp<std::int64_t>(2 * last, 1, kLongest);
-}
-
-Bytes next_cut(Bytes last, bool is_refused) {
-  const Bytes next{is_refused ? last.value() / 4 : last.value() * 2};
-  return std::clamp(next, kLeastStep, kCutPerStep);
 }
 
 }  // namespace podqos::core

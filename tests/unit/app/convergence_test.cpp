@@ -1,7 +1,6 @@
 // Memory limits that come down to their rule, on a machine in memory, on both cgroup versions.
 #include "common/app/convergence.h"
 
-#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -19,12 +18,10 @@ namespace {
 using containers::kBatchContainer;
 using containers::kBestEffort;
 using containers::kDatabaseContainer;
-using std::chrono::seconds;
 using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-using ::testing::SizeIs;
 using ::testing::TestParamInfo;
 using ::testing::TestWithParam;
 using ::testing::Values;
@@ -38,7 +35,7 @@ TEST(Housekeeping, ChangesNothingWhereNothingHasChanged) {
   node.run(kBatchContainer, Pid{10});
   node.changes.clear();
   Transaction transaction = node.begin();
-  transaction.converge();
+  transaction.write_root_limits();
   ASSERT_TRUE(transaction.finish());
   EXPECT_THAT(node.changes, IsEmpty());
 }
@@ -71,36 +68,28 @@ class TierAboveItsRule : public TestWithParam<core::CgroupVersion> {
     EXPECT_EQ(node_.memory(kBestEffort), std::to_string(bytes));
   }
 
-  /// Housekeeping, which finds what is above its rule.
-  void find() {
-    Transaction transaction = node_.begin();
-    transaction.converge();
-    ASSERT_TRUE(transaction.finish());
-    convergence_.hold(transaction.held_limits());
-  }
-  /// One step, as Convergence::step().
+  /// A round, as converge().
+  /// @return whether a limit was lowered
   bool step() {
     cgroup::FakeMachine machine{node_.tree, [this](const std::string& change) {
                                   unlocked_.push_back(change);
                                   return Status{};
                                 }};
-    if (!convergence_.reclaim(machine)) return false;
+    round_ = reclaim(machine, rules(), clock_);
+    if (round_.lowerable == 0) return false;
     Transaction transaction = node_.begin();
-    const auto done = convergence_.lower(transaction);
+    const auto done = lower(transaction, round_);
     EXPECT_TRUE(done) << done.error().message;
-    return true;
+    round_ = done.value_or(ConvergenceRound{});
+    return round_.lowered != 0;
   }
-  /// @return how many steps it took until none is left, or nothing is to be had
-  int converge() {
-    int steps = 0;
-    while (!convergence_.held().empty() && step())
-      ++steps;
-    return steps;
+  std::vector<core::LimitRule> rules() {
+    return core::limit_rules(node_.begin().node(), node_.settings, node_.capacity);
   }
 
   FakeNode node_{GetParam()};
   LeapingClock clock_;
-  Convergence convergence_{clock_};
+  ConvergenceRound round_;             ///< the last one
   std::vector<std::string> unlocked_;  ///< changes that were made without the lock
 };
 
@@ -111,24 +100,23 @@ INSTANTIATE_TEST_SUITE_P(, TierAboveItsRule,
                          });
 
 TEST_P(TierAboveItsRule, ComesDownAtOnceWithItsUsage) {
-  find();
   tier().usage = 1200 * kTierMi;
   EXPECT_TRUE(step());
   expect_limit(1216 * kTierMi);
   tier().usage = 100 * kTierMi;
   EXPECT_TRUE(step());
   expect_limit(kRule);
-  EXPECT_THAT(convergence_.held(), IsEmpty());
-  EXPECT_EQ(convergence_.steps().lowered, 2U);
+  EXPECT_EQ(round_.lowered, 1U);
   EXPECT_THAT(unlocked_, IsEmpty());
 }
 
 TEST_P(TierAboveItsRule, ComesDownByWhatTheKernelReclaims) {
-  find();
   let_reclaim(1000 * kTierMi);
-  EXPECT_LE(converge(), node_.tree.is_v2() ? 20 : 35);
+  int steps = 0;
+  while (step())
+    ++steps;
+  EXPECT_LE(steps, node_.tree.is_v2() ? 20 : 35);
   expect_limit(kRule);
-  EXPECT_THAT(convergence_.held(), IsEmpty());
   // Limits are written under the lock, and what takes time is done without it.
   EXPECT_THAT(unlocked_, Each(HasSubstr("memory.reclaim")));
   EXPECT_THAT(node_.changes, Each(Not(HasSubstr("memory.reclaim"))));
@@ -142,80 +130,49 @@ TEST_P(TierAboveItsRule, IsNotRaisedByAnEvent) {
 }
 
 TEST_P(TierAboveItsRule, PausesWhereNothingCanBeReclaimed) {
-  find();
   let_reclaim(0);
-  EXPECT_FALSE(step());
-  EXPECT_EQ(convergence_.steps().pauses, 1U);
-  unlocked_.clear();
-  EXPECT_FALSE(step());
-  clock_.pass(seconds{1});
-  EXPECT_FALSE(step());
-  EXPECT_EQ(convergence_.steps().pauses, 2U);
-  clock_.pass(seconds{1});
-  EXPECT_FALSE(step());
-  EXPECT_EQ(convergence_.steps().pauses, 2U);
-  // Usage that falls meanwhile is not waited for.
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    EXPECT_FALSE(step());
+    EXPECT_EQ(round_.pauses, 1U);
+  }
   tier().usage = 100 * kTierMi;
   EXPECT_TRUE(step());
+  EXPECT_EQ(round_.pauses, 0U);
   expect_limit(kRule);
 }
 
-TEST_P(TierAboveItsRule, PausesWhileItRefaultsAndGoesOnLater) {
-  find();
+TEST_P(TierAboveItsRule, PausesWhileItWaitsForMemory) {
+  if (!node_.tree.is_v2()) GTEST_SKIP() << "cgroup v1 does not tell";
+  const auto waits = [&](const char* percent) {
+    tier().files["memory.pressure"] = cat("some avg10=", percent,
+                                          " avg60=0.00 avg300=0.00 total=0\n"
+                                          "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n");
+  };
   let_reclaim(1000 * kTierMi);
-  EXPECT_TRUE(step());
-  const std::string limit = node_.memory(kBestEffort);
-  // 8 MiB in pages of 4 KiB.
-  const std::string prefix = node_.tree.is_v2() ? "" : "total_";
-  tier().files["memory.stat"] += cat("\n", prefix, "workingset_refault_file 2048");
+  waits("11.00");
   EXPECT_FALSE(step());
-  EXPECT_FALSE(step());
-  EXPECT_EQ(node_.memory(kBestEffort), limit);
-  clock_.pass(seconds{1});
+  EXPECT_EQ(round_.pauses, 1U);
+  EXPECT_THAT(unlocked_, IsEmpty());
+  waits("10.00");
   EXPECT_TRUE(step());
-  EXPECT_NE(node_.memory(kBestEffort), limit);
+  expect_limit(1452 * kTierMi);
 }
 
 /// The page cache that v1 has counted as clean is in use after all.
-TEST_P(TierAboveItsRule, ARefusedCutIsLeftAndRetriedLater) {
-  if (node_.tree.is_v2()) GTEST_SKIP() << "cgroup v2 refuses no limit";
-  tier().usage = 1516 * kTierMi;
-  find();
-  let_reclaim(1000 * kTierMi);
-  tier().reclaimable = 0;
-  EXPECT_TRUE(step());
-  expect_limit(1516 * kTierMi);
-  EXPECT_EQ(convergence_.steps().pauses, 1U);
-  EXPECT_FALSE(step());
-  tier().reclaimable = 1000 * kTierMi;
-  clock_.pass(seconds{1});
-  // A quarter of 16 MiB, then more again.
-  EXPECT_TRUE(step());
-  expect_limit(1512 * kTierMi);
-  EXPECT_TRUE(step());
-  expect_limit(1504 * kTierMi);
-}
-
-/// One that would have reached the rule does not end the convergence.
-TEST_P(TierAboveItsRule, ARefusedLastCutIsRetriedLater) {
+TEST_P(TierAboveItsRule, ARefusedCutIsLeftAndRetried) {
   if (node_.tree.is_v2()) GTEST_SKIP() << "cgroup v2 refuses no limit";
   tier().usage = kRule + (8 * kTierMi);
-  find();
+  EXPECT_TRUE(step());
   expect_limit(kRule + (24 * kTierMi));
   tier().usage = kRule + (10 * kTierMi);
   let_reclaim(100 * kTierMi);
   tier().reclaimable = 0;
-  EXPECT_TRUE(step());
+  EXPECT_FALSE(step());
+  EXPECT_EQ(round_.pauses, 1U);
   expect_limit(kRule + (24 * kTierMi));
-  EXPECT_THAT(convergence_.held(), SizeIs(1));
-  EXPECT_EQ(convergence_.steps().lowered, 0U);
   tier().reclaimable = 100 * kTierMi;
-  clock_.pass(seconds{1});
-  EXPECT_TRUE(step());
-  expect_limit(kRule + (6 * kTierMi));
   EXPECT_TRUE(step());
   expect_limit(kRule);
-  EXPECT_THAT(convergence_.held(), IsEmpty());
 }
 
 /// enforceNodeAllocatable: the root of all pods.
@@ -226,20 +183,35 @@ TEST_P(TierAboveItsRule, TheRootComesDownToo) {
   node_.settings.system_reserved.memory = Bytes{1024 * kTierMi};
   ASSERT_TRUE(node_.reconcile());
   EXPECT_EQ(node_.memory(kRootOfPods), std::to_string(1516 * kTierMi));
-  find();
   root.usage = 1000 * kTierMi;
   EXPECT_TRUE(step());
   EXPECT_EQ(node_.memory(kRootOfPods), std::to_string(1024 * kTierMi));
-  EXPECT_THAT(convergence_.held(), IsEmpty());
 }
 
 TEST_P(TierAboveItsRule, WhatIsAtItsRuleIsLeftAlone) {
   tier().usage = 100 * kTierMi;
   ASSERT_TRUE(node_.reconcile());
+  expect_limit(kRule);
   node_.changes.clear();
-  find();
-  EXPECT_THAT(convergence_.held(), IsEmpty());
-  EXPECT_THAT(node_.changes, Each(Not(HasSubstr("memory."))));
+  EXPECT_FALSE(step());
+  EXPECT_EQ(round_.pauses, 0U);
+  EXPECT_THAT(node_.changes, IsEmpty());
+}
+
+/// It is reported, and the others come down.
+TEST_P(TierAboveItsRule, ARefusalConcernsOneLimit) {
+  cgroup::FakeTree::Cgroup& root = node_.tree.cgroups.at(kRootOfPods);
+  root.usage = 1500 * kTierMi;
+  node_.settings.system_reserved.memory = Bytes{1024 * kTierMi};
+  ASSERT_TRUE(node_.reconcile());
+  root.usage = tier().usage = 10 * kTierMi;
+  node_.refuses = [](const std::string& change) {
+    return change.contains(cat(kBestEffort, "/memory."));
+  };
+  EXPECT_TRUE(step());
+  EXPECT_EQ(round_.pauses, 1U);
+  EXPECT_EQ(node_.memory(kRootOfPods), std::to_string(1024 * kTierMi));
+  EXPECT_NE(node_.memory(kBestEffort), std::to_string(kRule));
 }
 
 }  // namespace

@@ -464,15 +464,6 @@ TEST_F(DecideTierWrite, AFullTiersLimitIsNotRaisedAboveTheRule) {
   }
 }
 
-TEST_F(DecideTierWrite, ACutIsNeverBelowTheRule) {
-  wanted_.burstable.memory_limit = Bytes{kGi};
-  observed_.burstable = {
-      .usage = Bytes{2 * kGi}, .limit = Bytes{2 * kGi}, .cut = Bytes{2000 * kMi}};
-  EXPECT_EQ(decide(TreeState::kUnchanged).burstable.memory_limit, Bytes{2000 * kMi});
-  observed_.burstable.cut = Bytes{kMi};
-  EXPECT_EQ(decide(TreeState::kUnchanged).burstable.memory_limit, Bytes{kGi});
-}
-
 TEST_F(DecideTierWrite, AnyTreeHoldsLimitsAboveUsageAndFloor) {
   settings_.tier_memory_floor = Bytes{32 * kMi};
   wanted_.burstable.memory_limit = Bytes{1'073'741'824};

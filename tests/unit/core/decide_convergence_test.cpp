@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/core/pods/counting.h"
 #include "tests/unit/core/byte_units.h"
 
 namespace podqos::core {
@@ -16,6 +17,7 @@ using byte_units::kGi;
 using byte_units::kMi;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 using Action = ConvergenceStep::Action;
 
 /// A tier whose rule is 1 GiB.
@@ -53,14 +55,11 @@ TEST(DecideConvergence, LowersWhatUsageHasFreed) {
       {"UsageHasFallen",
        {.goal = kRule, .limit = in_mebibytes(3000), .usage = in_mebibytes(2000)},
        {.action = Action::kLower, .amount = in_mebibytes(2016)}},
-      {"InAPause",
-       {.goal = kRule, .limit = in_mebibytes(3000), .usage = in_mebibytes(2000), .pauses = true},
-       {.action = Action::kLower, .amount = in_mebibytes(2016)}},
       {"UnderPressure",
        {.goal = kRule,
         .limit = in_mebibytes(3000),
         .usage = in_mebibytes(2000),
-        .refaulted = in_mebibytes(100)},
+        .waiting_percent = 100},
        {.action = Action::kLower, .amount = in_mebibytes(2016)}},
       {"ByTooLittle",
        {.goal = kRule, .limit = Bytes{2017 * kMi - 4096}, .usage = in_mebibytes(2000)},
@@ -90,26 +89,14 @@ TEST(DecideConvergence, ReclaimsOfAFullTier) {
   });
 }
 
-TEST(DecideConvergence, BacksOffUnderPressure) {
-  const auto with = [](Bytes refaulted, std::int64_t waited, std::int64_t elapsed) {
-    ConvergenceSnapshot snapshot = full_tier(in_mebibytes(2000));
-    snapshot.refaulted = refaulted;
-    snapshot.waited = Micros{waited};
-    snapshot.elapsed = Micros{elapsed};
-    return snapshot;
-  };
-  const ConvergenceStep reclaim{.action = Action::kReclaim, .amount = in_mebibytes(64)};
-  ConvergenceSnapshot paused = full_tier(in_mebibytes(2000));
-  paused.pauses = true;
+TEST(DecideConvergence, PausesUnderPressure) {
+  ConvergenceSnapshot some = full_tier(in_mebibytes(2000));
+  some.waiting_percent = 10;
+  ConvergenceSnapshot more = some;
+  more.waiting_percent = 11;
   expect_steps({
-      {"SomeRefaults", with(in_mebibytes(4), 0, 20'000), reclaim},
-      {"Refaults", with(Bytes{4 * kMi + 4096}, 0, 20'000), {.action = Action::kWait}},
-      {"SomeWaiting", with({}, 1'000'000, 10'000'000), reclaim},
-      {"Waiting", with({}, 1'000'001, 10'000'000), {.action = Action::kWait}},
-      // The kernel tells of two seconds at once.
-      {"SomeWaitingInTwoSeconds", with({}, 200'000, 20'000), reclaim},
-      {"WaitingInTwoSeconds", with({}, 200'001, 20'000), {.action = Action::kWait}},
-      {"InAPause", paused, {.action = Action::kWait}},
+      {"SomeWaiting", some, {.action = Action::kReclaim, .amount = in_mebibytes(64)}},
+      {"Waiting", more, {.action = Action::kWait}},
   });
 }
 
@@ -120,10 +107,6 @@ TEST(DecideConvergence, CutsCleanPageCacheWithoutMemoryReclaim) {
     return ConvergenceSnapshot{
         .goal = kRule, .limit = usage, .usage = usage, .clean_cache = clean_cache};
   };
-  ConvergenceSnapshot suffering = with(in_mebibytes(2000), in_mebibytes(500));
-  suffering.refaulted = in_mebibytes(5);
-  ConvergenceSnapshot refused = with(in_mebibytes(2000), in_mebibytes(20));
-  refused.cut = in_mebibytes(4);
   expect_steps({
       {"AStep",
        with(in_mebibytes(2000), in_mebibytes(500)),
@@ -133,59 +116,50 @@ TEST(DecideConvergence, CutsCleanPageCacheWithoutMemoryReclaim) {
        {.action = Action::kLower, .amount = kRule}},
       {"AMarginStays", with(in_mebibytes(2000), Bytes{32 * kMi - 4096}), {.action = Action::kWait}},
       {"NoPageCache", with(in_mebibytes(2000), {}), {.action = Action::kWait}},
-      {"UnderPressure", suffering, {.action = Action::kWait}},
-      {"LessAfterARefusal", refused, {.action = Action::kLower, .amount = in_mebibytes(1996)}},
   });
 }
 
-TEST(NextPause, DoublesUpToEightSeconds) {
-  EXPECT_EQ(next_pause(0), 1);
-  EXPECT_EQ(next_pause(1), 2);
-  EXPECT_EQ(next_pause(2), 4);
-  EXPECT_EQ(next_pause(4), 8);
-  EXPECT_EQ(next_pause(8), 8);
+/// A node of 1 GiB with pods in both trees: 100 MiB Guaranteed, 900 MiB Burstable.
+NodeState node_with_pods() {
+  NodeState node;
+  for (const char* root : {"/kubepods", "/kubepods.slice"}) {
+    node.trees.push_back({.kubepods = root});
+    node.rows.push_back({.tree = tree_key(root)});
+  }
+  node.sums.guaranteed = {.pods = 1, .memory = in_mebibytes(100)};
+  node.sums.burstable = {.pods = 1, .memory = in_mebibytes(900)};
+  node.trees[0].sums = node.sums;
+  return node;
 }
+constexpr NodeCapacity kCapacity{.memory = Bytes{kGi}};
 
-TEST(NextCut, IsAQuarterAfterARefusalAndTwiceAsMuchOtherwise) {
-  EXPECT_EQ(next_cut(in_mebibytes(16), true), in_mebibytes(4));
-  EXPECT_EQ(next_cut(in_mebibytes(4), true), in_mebibytes(1));
-  EXPECT_EQ(next_cut(in_mebibytes(1), true), in_mebibytes(1));
-  EXPECT_EQ(next_cut(in_mebibytes(1), false), in_mebibytes(2));
-  EXPECT_EQ(next_cut(in_mebibytes(16), false), in_mebibytes(16));
-}
-
-TEST(GapOfLimit, CountsFromTheRuleOrTheFloor) {
-  const Bytes floor = in_mebibytes(64);
-  EXPECT_EQ(gap_of_limit(in_mebibytes(1100), kRule, floor), in_mebibytes(76));
-  EXPECT_EQ(gap_of_limit(in_mebibytes(1000), kRule, floor), Bytes{0});
-  EXPECT_EQ(gap_of_limit(in_mebibytes(64), Bytes{0}, floor), Bytes{0});
-  EXPECT_EQ(gap_of_limit(in_mebibytes(80), Bytes{0}, floor), in_mebibytes(16));
-}
-
-TEST(HeldLimits, AreThoseAboveTheRuleFromTheInnermost) {
+TEST(LimitRules, AreThoseOfAllTreesFromTheInnermost) {
   Settings settings;
+  settings.reserve_memory_percent = 100;
   settings.tier_memory_floor = in_mebibytes(64);
-  const TierValues wanted{.burstable = {.memory_limit = in_mebibytes(200)},
-                          .besteffort = {.memory_limit = Bytes{0}},
-                          .root = {.memory_limit = in_mebibytes(300)}};
-  EXPECT_THAT(held_limits("/kubepods", wanted,
-                          {.burstable = {.memory_limit = in_mebibytes(200)},
-                           .besteffort = {.memory_limit = in_mebibytes(64)},
-                           .root = {.memory_limit = in_mebibytes(300)}},
-                          settings),
-              IsEmpty());
-  EXPECT_THAT(held_limits("/kubepods", wanted,
-                          {.burstable = {.memory_limit = in_mebibytes(216)},
-                           .besteffort = {.memory_limit = in_mebibytes(80)},
-                           .root = {.memory_limit = in_mebibytes(316)}},
-                          settings),
-              ElementsAre(HeldLimit{"/kubepods/besteffort", in_mebibytes(64), in_mebibytes(80)},
-                          HeldLimit{"/kubepods/burstable", in_mebibytes(200), in_mebibytes(216)},
-                          HeldLimit{"/kubepods", in_mebibytes(300), in_mebibytes(316)}));
-  // A reservation that is turned off, and limits that the transaction leaves alone.
-  EXPECT_THAT(held_limits("/kubepods", {},
-                          {.burstable = {.memory_limit = Bytes{-1}}, .besteffort = {}}, settings),
-              IsEmpty());
+  EXPECT_THAT(limit_rules(node_with_pods(), settings, kCapacity),
+              ElementsAre(LimitRule{"/kubepods/besteffort", in_mebibytes(64)},
+                          LimitRule{"/kubepods/burstable", in_mebibytes(924)},
+                          LimitRule{"/kubepods", in_mebibytes(1024)},
+                          LimitRule{"/kubepods.slice/kubepods-besteffort.slice", in_mebibytes(64)},
+                          LimitRule{"/kubepods.slice/kubepods-burstable.slice", in_mebibytes(924)},
+                          // Without what the other tree's pods request, or the floor.
+                          LimitRule{"/kubepods.slice", in_mebibytes(64)}));
+}
+
+TEST(LimitRules, AreAbsentWhereNothingIsLimited) {
+  Settings settings;
+  const NodeState node = node_with_pods();
+  EXPECT_THAT(limit_rules(node, settings, kCapacity), SizeIs(2)) << "the roots";
+  settings.enforce_node_allocatable = false;
+  EXPECT_THAT(limit_rules(node, settings, kCapacity), IsEmpty());
+}
+
+TEST(LimitRules, AreNotThoseOfATreeWithoutPods) {
+  NodeState node = node_with_pods();
+  node.rows.pop_back();
+  EXPECT_THAT(limit_rules(node, Settings{}, kCapacity),
+              ElementsAre(LimitRule{"/kubepods", in_mebibytes(1024)}));
 }
 
 }  // namespace
