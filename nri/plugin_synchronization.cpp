@@ -179,7 +179,7 @@ bool Plugin::release_ended_sandboxes(const app::Timeouts& timeouts) {
 void Plugin::reconcile(const app::Timeouts& timeouts) {
   if (clock_.now() < next_release_) return;
   next_release_ = clock_.now() + kReleaseInterval;
-  if (auto done = app::housekeep(configuration_.settings(), log(), listener(), timeouts); !done)
+  if (auto done = app::reconcile_due(configuration_.settings(), log(), listener(), timeouts); !done)
     log_failure("housekeeping", done.error(), "; retrying");
 }
 

@@ -232,11 +232,12 @@ Result<bool> release_for_room(Transaction& transaction, const AdmissionRequest& 
                               const core::AdmissionSnapshot& snapshot, Admission& admission) {
   auto room = check_room(transaction, request, snapshot, admission);
   if (room) return false;
-  const std::vector<std::string> ended =
-      transaction.recovered() ? std::vector<std::string>{} : ended_but_counted(transaction);
+  const std::vector<std::string> ended = transaction.node_is_reconciled()
+                                             ? std::vector<std::string>{}
+                                             : ended_but_counted(transaction);
   if (ended.empty()) return fail(std::move(room).error());
-  transaction.begin_recovery();
-  PODQOS_TRY(make_as_recorded(transaction, ended));
+  transaction.begin_node_reconciliation();
+  PODQOS_TRY(reconcile_pods(transaction, ended));
   return true;
 }
 
@@ -272,8 +273,8 @@ Result<std::optional<Admission>> admit_to_pod(Transaction& transaction, Admissio
   PODQOS_TRY(codec::check_record_size(pod->record));
   if (core::must_own_cgroup(before, pod->record)) {
     const auto origin = cgroup::origin_of_pod(machine, pod->record.cgroup);
-    if (!before && origin == core::CgroupOrigin::kPodqos && !transaction.recovered()) {
-      PODQOS_TRY(recover(transaction, true));
+    if (!before && origin == core::CgroupOrigin::kPodqos && !transaction.node_is_reconciled()) {
+      PODQOS_TRY(reconcile_interrupted(transaction, true));
       return admit(transaction, request);
     }
     PODQOS_TRY(core::check_pod_cgroup(pod->record, origin, request));
@@ -300,7 +301,7 @@ Result<std::optional<Admission>> admit_to_pod(Transaction& transaction, Admissio
 /// As admit(), without the end of the transaction where it fails.
 Result<std::optional<Admission>> admit_unfinished(Transaction& transaction,
                                                   AdmissionRequest request) {
-  PODQOS_TRY(recover(transaction));
+  PODQOS_TRY(reconcile_interrupted(transaction));
   expire_pending(transaction, request.facts.key());
   const auto root = choose_root(transaction, request.driver, request.placed_at);
   PODQOS_ASSIGN(const auto own_root, own_root_for(transaction, request, root));
@@ -373,7 +374,7 @@ Status check_fit(Transaction& transaction, core::NodeFit fit) {
 Result<std::optional<Admission>> admit(Transaction& transaction, AdmissionRequest request) {
   auto admission = admit_unfinished(transaction, std::move(request));
   if (admission) return admission;
-  // What was taken back, the care for other pods, or a recovery has changed something.
+  // What was taken back, the care for other pods, or a reconciliation has changed something.
   if (auto done = transaction.finish_if_changed(); !done)
     transaction.log().error(done.error().message);
   return admission;

@@ -53,7 +53,7 @@ core::PodRecord followed(Transaction& transaction, const core::PodRecord& before
 }  // namespace
 
 Status follow_announced(Transaction& transaction, const AnnouncedUpdate& update) {
-  PODQOS_TRY(recover(transaction));
+  PODQOS_TRY(reconcile_interrupted(transaction));
   PODQOS_ASSIGN(const auto found, store::find_container(transaction.store(), update.id, ""));
   if (!found) return transaction.finish_if_changed();
   const core::PodRecord& before = found->record;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/app/transaction.h"
-#include "common/core/events/reconciliation.h"
+#include "common/core/events/decide_reconciliation.h"
 
 namespace podqos::app {
 

@@ -30,7 +30,7 @@ namespace {
 
 /// Detects which formula the node's runtime uses to convert shares to a weight, from the weight of
 /// a container whose shares it converted. From then on podqos uses the same formula for all
-/// weights, and recomputes those already written.
+/// weights, and reconciles those already written.
 /// @param told  the engine's resources; ignored if their shares differ from the record's
 Status learn_formula(Transaction& transaction, const core::PodRecord& record,
                      const core::ContainerRecord& container, const core::EngineResources& told) {
@@ -38,8 +38,8 @@ Status learn_formula(Transaction& transaction, const core::PodRecord& record,
   detect_formula(transaction, record, container, told);
   if (transaction.node().weight_formula == before) return {};
   // All weights written so far used the other formula.
-  PODQOS_TRY(recompute(transaction));
-  transaction.begin_recovery();
+  PODQOS_TRY(reconcile_node(transaction));
+  transaction.begin_node_reconciliation();
   return {};
 }
 
@@ -250,7 +250,7 @@ Result<bool> confirm_started(Transaction& transaction, const core::ContainerFact
                   cat("process ", init.process.pid.value(), ", the container's init, has ended"));
     }
   }
-  PODQOS_TRY(recover(transaction));
+  PODQOS_TRY(reconcile_interrupted(transaction));
   PODQOS_ASSIGN(const auto found,
                 store::find_container(transaction.store(), facts.id, facts.bundle));
   if (!found) return false;

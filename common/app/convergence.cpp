@@ -87,7 +87,7 @@ ConvergenceRound reclaim(cgroup::Machine& machine, const std::vector<core::Limit
 }
 
 Result<ConvergenceRound> lower(Transaction& transaction, ConvergenceRound round) {
-  PODQOS_TRY(recover(transaction));
+  PODQOS_TRY(reconcile_interrupted(transaction));
   for (const auto& rule :
        core::limit_rules(transaction.node(), transaction.settings(), transaction.capacity())) {
     const core::ConvergenceStep step = next_step(transaction.machine(), rule);

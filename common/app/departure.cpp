@@ -259,7 +259,7 @@ bool make_revisit(Transaction& transaction, const std::string& uid) {
 }
 
 Status retry_unfinished(Transaction& transaction, std::vector<Refusal>& unfinished) {
-  PODQOS_TRY(recover(transaction));
+  PODQOS_TRY(reconcile_interrupted(transaction));
   for (const Refusal& each : unfinished)
     make_revisit(transaction, each.uid);
   PODQOS_TRY(transaction.finish());
@@ -322,7 +322,7 @@ void expire_pending(Transaction& transaction, const ContainerKey& handled,
 
 Result<EndResult> end_container(Transaction& transaction, const EndReport& report,
                                 IfStillDying if_still_dying) {
-  PODQOS_TRY(recover(transaction));
+  PODQOS_TRY(reconcile_interrupted(transaction));
   PODQOS_ASSIGN(auto found, store::find_container(transaction.store(), report.id, report.bundle));
   EndResult result;
   if (found)

@@ -11,7 +11,7 @@
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/core/events/decide_departure.h"
-#include "common/core/events/reconciliation.h"
+#include "common/core/events/decide_reconciliation.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
 

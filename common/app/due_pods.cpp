@@ -36,7 +36,7 @@ Status handle_due_pods(const core::Settings& settings, Log& log, const Timeouts&
   if (uids.empty()) return {};
   PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log, timeouts));
   if (!transaction) return {};
-  PODQOS_TRY(recover(*transaction));
+  PODQOS_TRY(reconcile_interrupted(*transaction));
   for (const std::string& uid : uids) {
     PODQOS_ASSIGN(auto record, transaction->store().pod(uid));
     if (!record || record->released_at) continue;

@@ -149,7 +149,7 @@ Result<Followed> change(const core::Settings& settings, Log& log, const Containe
   PODQOS_ASSIGN(auto transaction, Transaction::open(settings, log, timeouts));
   // It may have ended while the lock was waited for.
   PODQOS_ASSIGN(init, init_of(event.init));
-  PODQOS_TRY(recover(transaction));
+  PODQOS_TRY(reconcile_interrupted(transaction));
   PODQOS_TRY(count_unknown(transaction, *request, init));
   PODQOS_ASSIGN(auto record, pod_of(transaction, *request));
   auto followed = Followed::kNow;
@@ -231,7 +231,7 @@ Status Synchronization::compare_until_end(const Context& context) {
 Status Synchronization::take_in(const Context& context, std::size_t count) {
   const auto& [settings, log, list, timeouts, end] = context;
   PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log, timeouts));
-  if (transaction) PODQOS_TRY(recover(*transaction, false, {.list = &list}));
+  if (transaction) PODQOS_TRY(reconcile_interrupted(*transaction, false, {.list = &list}));
   while (next_ < count) {
     const ContainerEvent& event = all_[next_++];
     if (event.init.pid == Pid{0}) continue;
@@ -276,12 +276,12 @@ bool Synchronization::awaits(std::string_view sandbox) {
                      [&](const ContainerEvent& event) { return event.sandbox == sandbox; });
 }
 
-Status housekeep(const core::Settings& settings, Log& log, const EngineList& list,
-                 const Timeouts& timeouts) {
+Status reconcile_due(const core::Settings& settings, Log& log, const EngineList& list,
+                     const Timeouts& timeouts) {
   if (!cgroup::owns_host()) return {};
   PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log, timeouts));
   if (!transaction) return {};
-  PODQOS_TRY(recover(*transaction, false, {.list = &list}));
+  PODQOS_TRY(reconcile_interrupted(*transaction, false, {.list = &list}));
   expire_pending(*transaction, {}, &list);
   make_revisits(*transaction);
   transaction->write_root_limits();

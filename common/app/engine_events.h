@@ -45,8 +45,8 @@ struct ContainerEvent {
 /// Whether pod and tiers have followed a resize.
 enum class Followed : std::uint8_t {
   kNow,
-  kLater,      ///< containers still hold the old value; recompute once they have changed
-  kByKubelet,  ///< a kubelet may still have to resize its pod's cgroup; recompute once it has
+  kLater,      ///< containers still hold the old value; reconcile once they have changed
+  kByKubelet,  ///< a kubelet may still have to resize its pod's cgroup; reconcile once it has
 };
 
 /// The engine has changed the resources of a container, or those of a pod, which it reports for the
@@ -124,7 +124,7 @@ class Synchronization {
 /// Periodic work: withdraws containers that never started and makes the revisits that are due.
 /// @param list  the listener, with the ids of containers that the engine is creating: all other
 ///              pending containers placed by the listener are withdrawn
-[[nodiscard]] Status housekeep(const core::Settings& settings, Log& log, const EngineList& list,
-                               const Timeouts& timeouts = {});
+[[nodiscard]] Status reconcile_due(const core::Settings& settings, Log& log, const EngineList& list,
+                                   const Timeouts& timeouts = {});
 
 }  // namespace podqos::app

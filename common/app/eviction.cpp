@@ -145,7 +145,7 @@ std::optional<PressedTier> Evictor::find_pressed(cgroup::Machine& machine,
 }
 
 Result<bool> evict_from(Transaction& transaction, const PressedTier& tier) {
-  PODQOS_TRY(recover(transaction));
+  PODQOS_TRY(reconcile_interrupted(transaction));
   core::NodeState& state = transaction.node();
   if (is_soon(state, transaction.settings(), transaction.now())) return false;
   PODQOS_ASSIGN(auto candidates, candidates_in(transaction, tier.cgroup));

@@ -1,12 +1,12 @@
 #pragma once
 
 #include "common/app/transaction.h"
-#include "common/core/events/reconciliation.h"
+#include "common/core/events/decide_reconciliation.h"
 #include "common/core/record.h"
 
 namespace podqos::app {
 
-/// What a recomputation knows of the pods, and continues.
+/// What a reconciliation knows of the pods, and continues.
 struct KnownPods {
   core::PodRecords& records;
   core::ReconcileReport& report;

@@ -12,7 +12,7 @@
 #include "common/base/error.h"
 #include "common/cgroup/machine.h"
 #include "common/core/events/decide_admission.h"
-#include "common/core/events/reconciliation.h"
+#include "common/core/events/decide_reconciliation.h"
 #include "common/core/settings.h"
 #include "common/store/state_files.h"
 

@@ -59,7 +59,7 @@ Status remove_rest(const core::Settings& settings, Log& log, const std::string& 
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log));
     if (!transaction) return {};
-    PODQOS_TRY(recover(*transaction));
+    PODQOS_TRY(reconcile_interrupted(*transaction));
     PODQOS_ASSIGN(const auto record, transaction->store().pod(uid));
     // Meanwhile another event may have removed it, or started a container in it.
     const bool due = record && record->released_at;
@@ -122,11 +122,11 @@ Status Reconciler::run(Transaction& transaction) {
 /// is left.
 Status Reconciler::begin(Transaction& transaction) {
   if (is_state_lost(transaction)) {
-    PODQOS_ASSIGN(report_, recompute(transaction, how_));
-    transaction.begin_recovery();
+    PODQOS_ASSIGN(report_, reconcile_node(transaction, how_));
+    transaction.begin_node_reconciliation();
     return {};
   }
-  PODQOS_TRY(recover(transaction, false, how_));
+  PODQOS_TRY(reconcile_interrupted(transaction, false, how_));
   PODQOS_ASSIGN(uids_, transaction.store().pod_uids());
   // A release without rows may have been in use, and have left those of pods that it has released.
   std::ranges::move(core::uids_of(transaction.node()), std::back_inserter(uids_));
@@ -138,7 +138,7 @@ Status Reconciler::begin(Transaction& transaction) {
 /// Compares the last of these pods, as many as a piece takes.
 /// @return how many
 Result<std::size_t> Reconciler::compare_pods(Transaction& transaction) {
-  PODQOS_TRY(recover(transaction, false, how_));
+  PODQOS_TRY(reconcile_interrupted(transaction, false, how_));
   const sys::Clock& clock = sys::kSteadyClock;
   const auto end = clock.now() + kPiece;
   std::size_t compared = 0;
@@ -150,7 +150,7 @@ Result<std::size_t> Reconciler::compare_pods(Transaction& transaction) {
 }
 
 void Reconciler::compare(Transaction& transaction, const std::string& uid) {
-  auto found = recompute_pod(transaction, uid, how_);
+  auto found = reconcile_pod(transaction, uid, how_);
   if (found)
     add(std::move(*found));
   else
@@ -159,11 +159,11 @@ void Reconciler::compare(Transaction& transaction, const std::string& uid) {
 
 /// Compares what no pod owns; everything, if a record was found to be lost on the way.
 Status Reconciler::compare_rest(Transaction& transaction) {
-  const bool is_lost = !transaction.recovered() && is_state_lost(transaction);
-  if (!is_lost) PODQOS_TRY(recover(transaction, false, how_));
-  const Recompute how{.warnings = how_.warnings, .list = how_.list};
+  const bool is_lost = !transaction.node_is_reconciled() && is_state_lost(transaction);
+  if (!is_lost) PODQOS_TRY(reconcile_interrupted(transaction, false, how_));
+  const ReconcileParams how{.warnings = how_.warnings, .list = how_.list};
   PODQOS_ASSIGN(auto found,
-                is_lost ? recompute(transaction, how) : recompute_rest(transaction, how));
+                is_lost ? reconcile_node(transaction, how) : reconcile_rest(transaction, how));
   // They have been counted as they were compared.
   if (is_lost) found.pods = found.containers = 0;
   add(std::move(found));

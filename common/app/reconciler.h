@@ -9,8 +9,8 @@
 #include "common/app/log.h"
 #include "common/app/transaction.h"
 #include "common/base/error.h"
+#include "common/core/events/decide_reconciliation.h"
 #include "common/core/events/event.h"
-#include "common/core/events/reconciliation.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
 
@@ -20,7 +20,7 @@ using core::EngineList;
 using core::Ids;
 using core::ReconcileReport;
 
-/// Whether warnings of a recomputation are logged, or only reported. What calls for an operator
+/// Whether warnings of a reconciliation are logged, or only reported. What calls for an operator
 /// would otherwise be logged once a minute by the timer.
 enum class Warnings : std::uint8_t { kLogged, kReported };
 
@@ -29,7 +29,7 @@ enum class Warnings : std::uint8_t { kLogged, kReported };
 using FollowRuntime = void (*)(Transaction&, core::PodRecord&, ReconcileReport&);
 
 /// How records and cgroups are made to match the running containers.
-struct Recompute {
+struct ReconcileParams {
   Warnings warnings = Warnings::kLogged;
   FollowRuntime follow = nullptr;
   /// All containers of an engine. One that was placed for this engine and is not confirmed yet is
@@ -41,19 +41,20 @@ struct Recompute {
 /// Makes records and cgroups match the running containers: removes ended containers, restores lost
 /// records from their copies in the cgroups, writes all values and removes what is left over.
 /// @return the report, also if single pods failed: see `failed`
-[[nodiscard]] Result<ReconcileReport> recompute(Transaction& transaction, Recompute how = {});
+[[nodiscard]] Result<ReconcileReport> reconcile_node(Transaction& transaction,
+                                                     ReconcileParams how = {});
 /// The same for one pod.
-[[nodiscard]] Result<ReconcileReport> recompute_pod(Transaction& transaction,
-                                                    const std::string& uid, Recompute how);
+[[nodiscard]] Result<ReconcileReport> reconcile_pod(Transaction& transaction,
+                                                    const std::string& uid, ReconcileParams how);
 /// The same for what no pod owns: trees, pod cgroups without a record, and the index.
-[[nodiscard]] Result<ReconcileReport> recompute_rest(Transaction& transaction, Recompute how);
+[[nodiscard]] Result<ReconcileReport> reconcile_rest(Transaction& transaction, ReconcileParams how);
 
 /// Makes these pods as recorded, and the tiers above them: releases those of which nothing lives.
-[[nodiscard]] Status make_as_recorded(Transaction& transaction,
-                                      const std::vector<std::string>& uids, Recompute how = {});
+[[nodiscard]] Status reconcile_pods(Transaction& transaction, const std::vector<std::string>& uids,
+                                    ReconcileParams how = {});
 
-/// Records what a recomputation found and changed. It may find the same each time: what the journal
-/// has of the last hour is not recorded again.
+/// Records what a reconciliation found and changed. It may find the same each time: what the
+/// journal has of the last hour is not recorded again.
 void record_events(const Transaction& transaction, const std::vector<core::Event>& events);
 
 /// Whether the state has lost records or rows, or all of it while cgroups still exist.
@@ -62,17 +63,17 @@ void record_events(const Transaction& transaction, const std::vector<core::Event
 /// tiers above them; everything, at most once per transaction, if the state was lost while cgroups
 /// still exist.
 /// @param record_lost  a single record is: its pod's cgroup has a copy of it
-[[nodiscard]] Status recover(Transaction& transaction, bool record_lost = false,
-                             Recompute how = {});
+[[nodiscard]] Status reconcile_interrupted(Transaction& transaction, bool record_lost = false,
+                                           ReconcileParams how = {});
 
 /// Lets one of podqos's own pods follow what runtimes have changed of its running containers
 /// (core::follow_updates), and reports that and what it does not follow. Reads the limits of each
 /// container.
 void follow_runtime(Transaction& transaction, core::PodRecord& record, ReconcileReport& report);
 
-/// Makes records and cgroups match the running containers as recompute() does, but in pieces: pod
-/// after pod, then what no pod owns. The lock is free between two pieces, so that starts come in
-/// between.
+/// Makes records and cgroups match the running containers as reconcile_node() does, but in pieces:
+/// pod after pod, then what no pod owns. The lock is free between two pieces, so that starts come
+/// in between.
 class Reconciler {
  public:
   explicit Reconciler(Warnings warnings, FollowRuntime follow = nullptr)
@@ -80,7 +81,7 @@ class Reconciler {
 
   /// Does a piece, of two milliseconds or one pod, and ends the transaction. What fails for one pod
   /// is in the report. After an error the next call does the piece again.
-  /// @param list  see Recompute
+  /// @param list  see ReconcileParams
   [[nodiscard]] Status step(Transaction& transaction, const EngineList* list = nullptr);
   /// Waits a millisecond between two pieces. Without it the next piece takes the free lock again
   /// before the kernel has woken the process that waits for it in flock(2).
@@ -108,7 +109,7 @@ class Reconciler {
   void add(ReconcileReport found);
   void report_end(Transaction& transaction);
 
-  Recompute how_;
+  ReconcileParams how_;
   Next next_ = Next::kBegin;
   std::vector<std::string> uids_;  ///< of pods to compare, in reverse order
   ReconcileReport report_;

@@ -94,7 +94,7 @@ Result<std::optional<ContainerUpdate>> decide_update(Transaction& transaction,
 /// Decides all that is to be done, and finds what is in the way of it.
 Result<DecidedResize> decide_steps(Transaction& transaction, const PodResize& wanted) {
   const core::Settings& settings = transaction.settings();
-  PODQOS_TRY(recover(transaction));
+  PODQOS_TRY(reconcile_interrupted(transaction));
   PODQOS_ASSIGN(auto record, find_pod(transaction.store(), wanted.uid));
   if (auto settled = settle_resize(transaction, record)) {
     PODQOS_TRY(save_resized(transaction, *settled, record));
@@ -175,7 +175,7 @@ class Resizing {
   /// Gives the pod the resources of one of its records, as it is by now.
   Status give(core::PodRecord& record) {
     PODQOS_ASSIGN(auto transaction, begin_());
-    PODQOS_TRY(recover(transaction));
+    PODQOS_TRY(reconcile_interrupted(transaction));
     PODQOS_ASSIGN(const auto now, transaction.store().pod(record.pod.uid));
     if (!now || now->released_at) return fail(ErrorCode::kNotFound, "the pod has ended meanwhile");
     const std::string& container = decided_.pod.container;
@@ -217,7 +217,7 @@ class Resizing {
     if (done || !decided_.pod.before.cpu_burst) return done;
     {
       PODQOS_ASSIGN(auto transaction, begin_());
-      PODQOS_TRY(recover(transaction));
+      PODQOS_TRY(reconcile_interrupted(transaction));
       lower_bursts(transaction, decided_);
       PODQOS_TRY(transaction.finish_if_changed());
     }

@@ -88,8 +88,8 @@ class Transaction {
   /// The hierarchies of the controllers; hugetlb is included only if `values` has huge page limits.
   [[nodiscard]] const core::CgroupLayout& layout_for(const core::CgroupValues& values);
 
-  /// True if this transaction has recomputed everything after an interrupted one.
-  [[nodiscard]] bool recovered() const { return recovered_; }
+  /// True if this transaction has reconciled everything after an interrupted one.
+  [[nodiscard]] bool node_is_reconciled() const { return node_is_reconciled_; }
   /// Logs an event and records it in the state directory, see Log::event().
   void event(core::LogLevel level, core::Event event, std::string_view context) const {
     log_->event(level, std::move(event), context, state());
@@ -100,8 +100,8 @@ class Transaction {
   /// record says.
   /// @param context  precedes its message
   void log_uncertain(std::string_view uid, const Status& done, std::string_view context = {});
-  /// Notes that everything is being recomputed, so that it is done once per transaction.
-  void begin_recovery() { recovered_ = true; }
+  /// Notes that everything is being reconciled, so that it is done once per transaction.
+  void begin_node_reconciliation() { node_is_reconciled_ = true; }
   /// Makes finish() create the roots and tiers of all trees again and write all their values.
   void remake_trees() { trees_ = core::TreeState::kMissing; }
   /// Whether that was called.
@@ -128,7 +128,7 @@ class Transaction {
   /// Executes steps of the machine. Logs changed values at debug level.
   [[nodiscard]] Status execute(const core::Plan& plan);
   /// Makes root and tiers, whose values finish() writes, unless pods of the tree use them; in a
-  /// recomputation also those that another program has removed. Saves the tiers' record first: a
+  /// reconciliation also those that another program has removed. Saves the tiers' record first: a
   /// program that dies in between must not leave a root that nothing tells to be podqos's.
   [[nodiscard]] Status make_tree(const std::string& kubepods);
   /// Removes the tree again if it could not be made for its first pod. If systemd does not answer
@@ -173,7 +173,7 @@ class Transaction {
   /// As finish(), but leaves root and tiers of a tree whose sums have changed to a later
   /// transaction, which writes all their values.
   [[nodiscard]] Status finish_pods();
-  /// For a transaction without changes of its own: finishes what a recovery, or the care for other
+  /// For a transaction without changes of its own: finishes what reconciling, or the care for other
   /// pods, has changed.
   [[nodiscard]] Status finish_if_changed() {
     return remakes_trees() || changed_ ? finish() : Status{};
@@ -240,7 +240,7 @@ class Transaction {
   core::TreeState trees_ = core::TreeState::kUnchanged;  ///< all but those of `made_`
   std::vector<std::string> made_;  ///< roots of the trees that this transaction has made
   bool writes_root_limits_ = false;
-  bool recovered_ = false;
+  bool node_is_reconciled_ = false;
   bool changed_ = false;  ///< begin() or execute() was called
 };
 

@@ -4,8 +4,8 @@
 
 #include "common/app/transaction.h"
 #include "common/base/error.h"
+#include "common/core/events/decide_reconciliation.h"
 #include "common/core/events/event.h"
-#include "common/core/events/reconciliation.h"
 #include "common/core/record.h"
 
 namespace podqos::app {

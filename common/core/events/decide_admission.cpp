@@ -8,7 +8,7 @@
 #include "common/base/text.h"
 #include "common/core/cgroups/naming.h"
 #include "common/core/cgroups/value_table.h"
-#include "common/core/events/reconciliation.h"
+#include "common/core/events/decide_reconciliation.h"
 #include "common/core/pods/counted_requests.h"
 #include "common/core/pods/counting.h"
 #include "common/core/pods/cpu_class.h"

@@ -197,7 +197,7 @@ TEST_F(Event, APodsCgroupThatVanishesIsMadeAgain) {
   EXPECT_EQ(node_.shares(kWebPod), node_.written(768));
 }
 
-/// A disk that is full for a moment: the pod is as it was, and nothing is left to recompute.
+/// A disk that is full for a moment: the pod is as it was, and nothing is left to reconcile.
 TEST_F(Event, AContainerThatCannotBeRecordedLeavesItsPodAsItWas) {
   node_.run(kWebContainer, Pid{10});
   const auto before = node_.records.pods;

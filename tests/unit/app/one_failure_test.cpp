@@ -1,4 +1,4 @@
-// One failure is one failure: whatever the machine refuses while everything is recomputed, all else
+// One failure is one failure: whatever the machine refuses while everything is reconciled, all else
 // gets what it needs, the next container is placed, and a later run makes good what is left.
 
 #include <algorithm>
@@ -67,7 +67,7 @@ bool is_about_pod(const FakeNode& node, std::string_view line, const Known& pod)
 
 class OneFailure : public TestWithParam<std::tuple<core::CgroupVersion, core::Driver>> {
  protected:
-  /// A node on which a recomputation finds something to do everywhere: each time a copy of the
+  /// A node on which a reconciliation finds something to do everywhere: each time a copy of the
   /// first.
   std::unique_ptr<FakeNode> prepared() {
     if (!first) first = prepare();

@@ -131,7 +131,7 @@ class Life {
     node_.allow(changes);
   }
   /// The event is over.
-  void recover() {
+  void reconcile_interrupted() {
     was_killed_ = was_killed_ || node_.changes_left == 0;
     is_disturbed_ = is_disturbed_ || was_killed_;
     node_.allow_all();
@@ -162,7 +162,7 @@ class Life {
     story_ += cat("; start ", known.container.id);
     endanger();
     const auto admission = node_.admit(known.container, creator);
-    recover();
+    reconcile_interrupted();
     if (!admission) {
       story_ += " fails";
       node_.tree.end(creator);
@@ -175,7 +175,7 @@ class Life {
     living_.push_back(known);
     endanger();
     const auto confirmed = node_.confirm(known.container, known.init);
-    recover();
+    reconcile_interrupted();
     EXPECT_TRUE(is_disturbed_ || confirmed) << confirmed.error().message;
   }
 
@@ -203,7 +203,7 @@ class Life {
     }
     endanger();
     const auto ended = node_.end(known.container);
-    recover();
+    reconcile_interrupted();
     EXPECT_TRUE(is_disturbed_ || ended) << ended.error().message;
   }
 
@@ -220,7 +220,7 @@ class Life {
     if (danger == Danger::kSome) endanger();
     const auto first = node_.reconcile();
     const bool is_killed = node_.changes_left == 0;
-    recover();
+    reconcile_interrupted();
     if (is_killed) return;
     ASSERT_TRUE(first) << first.error().message;
     EXPECT_THAT(first->failed, IsEmpty());

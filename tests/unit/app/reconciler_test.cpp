@@ -248,7 +248,7 @@ TEST_P(RuntimeUpdate, ARecoveryReadsNoContainer) {
   node_.update(Pid{10}, resources(256 * kMi, 75'000, 1024));
   ASSERT_TRUE(node_.begin().begin("a"));  // and is interrupted
   Transaction transaction = node_.begin();
-  ASSERT_TRUE(recover(transaction));
+  ASSERT_TRUE(reconcile_interrupted(transaction));
   ASSERT_TRUE(transaction.finish());
   expect_unchanged();
 }

@@ -247,7 +247,7 @@ TEST_F(NestedCgroups, ThatAreNeverRemovedDoNotStarveOthers) {
 TEST_F(NestedCgroups, AReconciliationSaysWhichPodsAreLeft) {
   run_and_kill(kWebContainer, Pid{10}, 7);
   Transaction transaction = node_.begin();
-  const auto report = recompute(transaction);
+  const auto report = reconcile_node(transaction);
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_THAT(report->failed, IsEmpty());
   EXPECT_THAT(transaction.partly_removed(), ElementsAre("a"));

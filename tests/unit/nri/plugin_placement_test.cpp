@@ -305,12 +305,12 @@ class ForeignPodTest : public PluginTest {
     end_processes();
     ASSERT_TRUE(ask(kRemoveContainer, running));
     ASSERT_TRUE(ask(kRemovePodSandbox));
-    recompute();
+    reconcile_node();
     EXPECT_FALSE(is_known("1"));
     expect_pod(kTheirs);
   }
   /// Everything, as each five minutes.
-  void recompute() {
+  void reconcile_node() {
     pass(seconds{301});
     housekeep();
   }
@@ -329,7 +329,7 @@ TEST_F(ForeignPodTest, IsNeitherResetNorRemovedBesidePodsOfPodqos) {
   make_theirs();
   run_pod_in_theirs();
   ASSERT_TRUE(ask(kRemovePodSandbox, ours));
-  recompute();
+  reconcile_node();
   EXPECT_FALSE(has_cgroup(pod_path("burstable", "2")));
   expect_pod(kTheirs);
 }
@@ -339,7 +339,7 @@ TEST_F(ForeignPodTest, TakesNoContainerThatItsEngineHasElsewhere) {
   make_theirs();
   EXPECT_THAT(adjusted(app(kSmall)).linux().cgroups_path(), IsEmpty());
   EXPECT_THAT(log(), HasSubstr(theirs() + " exists but was not created by podqos"));
-  recompute();
+  reconcile_node();
   expect_pod(kTheirs);
 }
 

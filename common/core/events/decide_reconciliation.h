@@ -124,7 +124,7 @@ struct Reconciliation {
 /// Decides which pods have ended. A pod lives while a container of it does, or a process is in the
 /// cgroup that podqos made for it; where only that is so, it is due.
 /// @param report  what was found before, which is continued
-[[nodiscard]] Reconciliation reconcile_pods(std::vector<ReconciledPod> pods,
-                                            ReconcileReport& report, ReconcileTimes times);
+[[nodiscard]] Reconciliation decide_reconciliation(std::vector<ReconciledPod> pods,
+                                                   ReconcileReport& report, ReconcileTimes times);
 
 }  // namespace podqos::core

@@ -49,9 +49,9 @@ bool has_lost_roots(Transaction& transaction) {
 }
 
 /// Makes pods, or all there is, as the records say, under the lock.
-class Recomputation {
+class NodeReconciliation {
  public:
-  explicit Recomputation(Transaction& transaction, Recompute how = {})
+  explicit NodeReconciliation(Transaction& transaction, ReconcileParams how = {})
       : transaction_(transaction), how_(how) {}
 
   /// Everything: pods, trees, index, and what the state has lost.
@@ -191,8 +191,8 @@ class Recomputation {
     for (auto& [uid, record] : records_)
       pods.push_back(observe(std::move(record)));
     const BootSeconds now = transaction_.now();
-    auto decided = core::reconcile_pods(std::move(pods), report_,
-                                        {now, core::retry_at(now, transaction_.settings())});
+    auto decided = core::decide_reconciliation(std::move(pods), report_,
+                                               {now, core::retry_at(now, transaction_.settings())});
     records_ = std::move(decided.living);
     for (const auto& [uid, record] : records_)
       PODQOS_TRY(transaction_.store().put_row(record));
@@ -298,7 +298,7 @@ class Recomputation {
   }
 
   Transaction& transaction_;
-  Recompute how_;
+  ReconcileParams how_;
   core::PodRecords stored_;  ///< as they were read
   core::PodRecords records_;
   Ids unreadable_;  ///< uids of pods whose records cannot be read
@@ -307,22 +307,22 @@ class Recomputation {
 
 }  // namespace
 
-Result<ReconcileReport> recompute(Transaction& transaction, Recompute how) {
-  return Recomputation{transaction, how}.run_all();
+Result<ReconcileReport> reconcile_node(Transaction& transaction, ReconcileParams how) {
+  return NodeReconciliation{transaction, how}.run_all();
 }
 
-Result<ReconcileReport> recompute_pod(Transaction& transaction, const std::string& uid,
-                                      Recompute how) {
-  return Recomputation{transaction, how}.run_pods({uid}, false);
+Result<ReconcileReport> reconcile_pod(Transaction& transaction, const std::string& uid,
+                                      ReconcileParams how) {
+  return NodeReconciliation{transaction, how}.run_pods({uid}, false);
 }
 
-Result<ReconcileReport> recompute_rest(Transaction& transaction, Recompute how) {
-  return Recomputation{transaction, how}.run_rest();
+Result<ReconcileReport> reconcile_rest(Transaction& transaction, ReconcileParams how) {
+  return NodeReconciliation{transaction, how}.run_rest();
 }
 
-Status make_as_recorded(Transaction& transaction, const std::vector<std::string>& uids,
-                        Recompute how) {
-  PODQOS_TRY(Recomputation(transaction, how).run_pods(uids, true));
+Status reconcile_pods(Transaction& transaction, const std::vector<std::string>& uids,
+                      ReconcileParams how) {
+  PODQOS_TRY(NodeReconciliation(transaction, how).run_pods(uids, true));
   return {};
 }
 
@@ -330,18 +330,18 @@ bool is_state_lost(Transaction& transaction) {
   return transaction.store().dirty() || has_lost_roots(transaction);
 }
 
-Status recover(Transaction& transaction, bool record_lost, Recompute how) {
-  if (transaction.recovered()) return {};
+Status reconcile_interrupted(Transaction& transaction, bool record_lost, ReconcileParams how) {
+  if (transaction.node_is_reconciled()) return {};
   const std::vector<std::string> interrupted = transaction.store().take_interrupted();
   if (!record_lost && !is_state_lost(transaction)) {
     if (interrupted.empty()) return {};
     transaction.log().warning(cat("an earlier event was interrupted: making ", interrupted.size(),
                                   " pods as recorded, ", printable(interrupted.front())));
-    return make_as_recorded(transaction, interrupted, how);
+    return reconcile_pods(transaction, interrupted, how);
   }
   transaction.log().warning("the state is another release's, or has lost records: restoring all");
-  transaction.begin_recovery();
-  PODQOS_TRY(recompute(transaction, how));
+  transaction.begin_node_reconciliation();
+  PODQOS_TRY(reconcile_node(transaction, how));
   return {};
 }
 

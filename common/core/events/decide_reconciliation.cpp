@@ -1,4 +1,4 @@
-#include "common/core/events/reconciliation.h"
+#include "common/core/events/decide_reconciliation.h"
 
 #include <algorithm>
 #include <utility>
@@ -102,8 +102,8 @@ ReconciledPod remove_ended(PodRecord record, std::span<const ContainerObservatio
   return out;
 }
 
-Reconciliation reconcile_pods(std::vector<ReconciledPod> pods, ReconcileReport& report,
-                              ReconcileTimes times) {
+Reconciliation decide_reconciliation(std::vector<ReconciledPod> pods, ReconcileReport& report,
+                                     ReconcileTimes times) {
   Reconciliation out;
   for (ReconciledPod& pod : pods) {
     PodRecord& record = pod.record;

@@ -1,4 +1,4 @@
-#include "common/core/events/reconciliation.h"
+#include "common/core/events/decide_reconciliation.h"
 
 #include <optional>
 #include <string>
@@ -204,8 +204,8 @@ TEST(RemoveEnded, ThePodKeepsWhatHasStartedAtMost) {
 class ReconcilePods : public ::testing::Test {
  protected:
   Reconciliation reconcile(std::vector<ReconciledPod> pods) {
-    return reconcile_pods(std::move(pods), report_,
-                          {.now = BootSeconds{1000}, .retry = BootSeconds{1030}});
+    return decide_reconciliation(std::move(pods), report_,
+                                 {.now = BootSeconds{1000}, .retry = BootSeconds{1030}});
   }
   [[nodiscard]] static ReconciledPod living(PodRecord record) {
     return {.record = std::move(record), .ended = {}, .populated = false, .strays = {}};
