@@ -19,9 +19,9 @@
 #include "common/core/pods/counted_requests.h"
 #include "common/core/pods/pod_name.h"
 #include "common/core/pods/pod_values.h"
+#include "common/store/state_directory.h"
 #include "common/sys/directory.h"
 #include "common/sys/file_lock.h"
-#include "common/sys/process.h"
 #include "ctl/command.h"
 #include "ctl/configure/program.h"
 #include "ctl/engine_update.h"
@@ -117,17 +117,16 @@ Result<app::UpdateContainer> find_runtime(const ResizeOptions& options,
 
 /// Waits for any other resize: the lock of the state is free while runtimes are told, and two of a
 /// pod would leave its record and its containers apart.
-Result<sys::FileLock> lock_resizes() {
-  PODQOS_ASSIGN(const auto directory, sys::Directory::open("/run"));
-  auto lock = sys::FileLock::acquire(directory, "podqos-resize.lock", kPatience);
+Result<sys::FileLock> lock_resizes(const core::Settings& settings) {
+  auto directory = store::open_state_directory(settings.state_dir);
+  if (!directory && directory.error().code == ErrorCode::kNotFound)
+    return fail(ErrorCode::kNotFound,
+                cat("podqos has no pods: ", settings.state_dir, " does not exist"));
+  if (!directory) return fail(std::move(directory).error());
+  auto lock = sys::FileLock::acquire(*directory, app::kResizeLock, kPatience);
   if (!lock) return fail(std::move(lock).error().with_context("wait for another podqosctl resize"));
+  lock->share_with_children();
   return lock;
-}
-
-Result<core::Process> own_process() {
-  const Pid self{::getpid()};
-  PODQOS_ASSIGN(const auto start_time, sys::start_time_of(self));
-  return core::Process{self, start_time.value_or(StartTime{0})};
 }
 
 /// The pod that is named, and its container if one is.
@@ -138,7 +137,6 @@ Result<core::PodRecord> choose(ResizeOptions& options, const core::Settings& set
   std::erase_if(pods, [](const core::PodRecord& record) { return record.released_at.has_value(); });
   PODQOS_ASSIGN(const auto chosen, select(pods, options.pod));
   options.resize.uid = chosen.pod->pod.uid;
-  PODQOS_ASSIGN(options.resize.by, own_process());
   if (chosen.container == nullptr) return *chosen.pod;
   std::string& container = options.resize.request.container;
   if (!container.empty() && container != chosen.container->name)
@@ -234,7 +232,7 @@ Result<int> run_resize(ResizeOptions& options, const Cli& cli) {
   const std::string name = cat("pod ", core::display_name(pod));
   std::vector<core::ContainerRecord> told;
   progress.wait_for("other resizes, or the container's runtime");
-  const auto lock = lock_resizes();
+  const auto lock = lock_resizes(settings);
   if (!lock) return fail(for_root(lock.error()));
   // Otherwise the pod would stay half resized.
   block_signals();

@@ -179,7 +179,8 @@ class Parser {
       call_.limits.*limit->value = parse_limit(value_of(option));
     } else if (has_word(kUpdateValues, option.name)) {
       const std::string value = value_of(option);
-      if (option.name == "resources" || option.name == "r") call_.resources = value;
+      const bool is_file = option.name == "resources" || option.name == "r";
+      if (is_file && !value.empty()) call_.resources = value;
     }
   }
 

@@ -288,14 +288,14 @@ bool prepare(const Context& context, const std::optional<Error>& broken) {
 /// case the runtime does so.
 void follow_update(const Context& context) {
   const RuntimeCall& call = context.call;
-  if (!store::may_involve(context.settings.state_dir, call.id)) return;
+  if (!store::is_indexed(context.settings.state_dir, call.id)) return;
   const Clock::time_point end = Clock::now() + app::start_time_limit(context.settings);
   const auto report = [&](const Error& error) {
     context.log.warning(cat("container ", printable(call.id),
                             ": its pod does not follow its update: ", error.message,
                             "; podqosctl reconcile lets it"));
   };
-  const Result<std::string> text = call.resources ? read_resources(*call.resources) : "";
+  const auto text = call.resources ? read_resources(*call.resources) : std::string{};
   if (!text) return report(text.error());
   const auto follow = [&]() -> Status {
     app::AnnouncedUpdate update{.id = call.id, .values = call.limits};

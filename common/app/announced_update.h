@@ -16,11 +16,12 @@ struct AnnouncedUpdate {
   core::EngineResources values;  ///< what changes
 };
 
-/// Lets pod and tiers follow what a runtime is about to change, as core::follow_updates() does with
-/// what it has changed: before, since the kernel refuses a quota above the pod's (cgroup v1), and a
-/// limit above the pod's has no effect. Values below those that the container still has, which the
-/// kernel may refuse, are left to a later transaction. If the runtime fails then, the next
-/// reconciliation takes back what has been followed.
+/// Gives the pod of a container the limits of memory and CPU quota that a runtime is about to
+/// raise, and lowers its burst to a lower quota: otherwise the kernel refuses the runtime a quota
+/// above the pod's (cgroup v1) or below the burst, and a limit above the pod's has no effect.
+/// Whether the runtime succeeds is not known. All else the pod follows at the next reconciliation
+/// (core::follow_updates()), which also takes back what the runtime has not done. A pod whose
+/// annotations state its resources keeps them, and a kubelet's is its kubelet's.
 /// @return kConflict if several containers have the id
 [[nodiscard]] Status follow_announced(const core::Settings& settings, Log& log,
                                       const AnnouncedUpdate& update, const Timeouts& timeouts = {});

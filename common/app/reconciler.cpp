@@ -220,6 +220,8 @@ void follow_runtime(Transaction& transaction, core::PodRecord& record,
     report.changes.push_back(
         cat(pod, "has what its containers had got of a resize that was interrupted"));
   }
+  // Its containers have the old values still.
+  if (record.resizing) return;
   const auto held = cgroup::held_by_containers(transaction.machine(), record);
   const core::NodeRules node{.formula = transaction.formula(),
                              .page_size = Bytes{::sysconf(_SC_PAGESIZE)},

@@ -1,6 +1,7 @@
 #include "common/app/resize_pod.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <utility>
 
@@ -17,6 +18,8 @@
 #include "common/core/pods/merge.h"
 #include "common/core/pods/pod_name.h"
 #include "common/core/pods/pod_values.h"
+#include "common/sys/directory.h"
+#include "common/sys/file_lock.h"
 
 namespace podqos::app {
 
@@ -91,22 +94,36 @@ Result<std::optional<ContainerUpdate>> decide_update(Transaction& transaction,
   return ContainerUpdate{container, std::move(values)};
 }
 
+core::PodRecord settled_record(Transaction& transaction, const core::PodRecord& record) {
+  return core::settle_resize(record, cgroup::held_by_containers(transaction.machine(), record),
+                             {.formula = transaction.formula(),
+                              .page_size = transaction.capacity().page_size,
+                              .settings = transaction.settings()});
+}
+
+/// The pod as it is, where an earlier resize was interrupted, too: the lock for resizes is this
+/// process's own.
+Result<core::PodRecord> take_up_pod(Transaction& transaction, const std::string& uid) {
+  PODQOS_ASSIGN(auto record, find_pod(transaction.store(), uid));
+  if (!record.resizing) return record;
+  core::PodRecord settled = settled_record(transaction, record);
+  PODQOS_ASSIGN(const auto refused, save_resized(transaction, settled, record));
+  if (refused) PODQOS_TRY(transaction.revisit(settled, *refused));
+  return settled;
+}
+
 /// Decides all that is to be done, and finds what is in the way of it.
 Result<DecidedResize> decide_steps(Transaction& transaction, const PodResize& wanted) {
   const core::Settings& settings = transaction.settings();
   PODQOS_TRY(reconcile_interrupted(transaction));
-  PODQOS_ASSIGN(auto record, find_pod(transaction.store(), wanted.uid));
-  if (auto settled = settle_resize(transaction, record)) {
-    PODQOS_TRY(save_resized(transaction, *settled, record));
-    record = *std::move(settled);
-  }
+  PODQOS_ASSIGN(const auto record, take_up_pod(transaction, wanted.uid));
   DecidedResize decided;
   PODQOS_ASSIGN(decided.pod, core::decide_resize(record, wanted.request));
   const core::PodRecord& after = decided.pod.after;
   decided.pod.raised.resizing =
-      core::Resizing{.by = wanted.by,
-                     .container = decided.pod.container,
+      core::Resizing{.container = decided.pod.container,
                      .before = core::amounts_of(record, decided.pod.container),
+                     .raised = core::amounts_of(decided.pod.raised, decided.pod.container),
                      .after = core::amounts_of(after, decided.pod.container)};
   PODQOS_ASSIGN(const auto values, core::pod_values(record, settings));
   PODQOS_ASSIGN(const auto new_values, core::pod_values(after, settings));
@@ -277,12 +294,12 @@ Result<std::optional<Error>> save_resized(Transaction& transaction, core::PodRec
 std::optional<core::PodRecord> settle_resize(Transaction& transaction,
                                              const core::PodRecord& record) {
   if (!record.resizing) return std::nullopt;
-  const core::Process& by = record.resizing->by;
-  if (transaction.machine().is_alive(by.pid, by.start_time)) return std::nullopt;
-  return core::settle_resize(record, cgroup::held_by_containers(transaction.machine(), record),
-                             {.formula = transaction.formula(),
-                              .page_size = transaction.capacity().page_size,
-                              .settings = transaction.settings()});
+  if (const sys::Directory* const state = transaction.state()) {
+    // Who resizes, and its runtime after it, has the lock. A new resize waits for this transaction.
+    const auto free = sys::FileLock::acquire(*state, kResizeLock, std::chrono::milliseconds{0});
+    if (!free) return std::nullopt;
+  }
+  return settled_record(transaction, record);
 }
 
 Result<core::RequestedResize> resize_pod(const Begin& begin, const PodResize& wanted,

@@ -23,8 +23,12 @@ namespace podqos::app {
                                                         core::PodRecord& record,
                                                         const core::PodRecord& before);
 
-/// Settles a resize whose process has gone: core::settle_resize().
-/// @return the record to save; nullopt if the pod is not being resized, or that process lives
+/// The file in the state directory whose lock who resizes pods has, and its runtimes inherit.
+constexpr const char* kResizeLock = "resize.lock";
+
+/// Settles a resize whose process has gone, and the runtime that it has called:
+/// core::settle_resize().
+/// @return the record to save; nullopt if the pod is not being resized, or is still
 [[nodiscard]] std::optional<core::PodRecord> settle_resize(Transaction& transaction,
                                                            const core::PodRecord& record);
 
@@ -40,14 +44,14 @@ using Begin = std::function<Result<Transaction>()>;
 struct PodResize {
   std::string uid;  ///< of the pod
   core::ResizeRequest request;
-  core::Process by;  ///< the process that resizes it
 };
 
-/// Resizes a running pod: tells its containers' runtimes, each memory first and then CPU, while
-/// pod and tiers have what both the old and the new values need; see core::RequestedResize. The
-/// lock is held before and after that, not while runtimes work. What is in the way is found before
-/// anything is written. If a step fails, what was done is taken back, and the error says so. Until
-/// the end the record says that it is being resized, for the case that this process is killed.
+/// Resizes a running pod, with the lock of kResizeLock: tells its containers' runtimes, each memory
+/// first and then CPU, while pod and tiers have what both the old and the new values need; see
+/// core::RequestedResize. The lock is held before and after that, not while runtimes work. What is
+/// in the way is found before anything is written. If a step fails, what was done is taken back,
+/// and the error says so. Until the end the record says that it is being resized, for the case that
+/// this process is killed.
 /// @return the pod before and after; equal if nothing was to be changed. The errors of
 ///         core::decide_resize(); kNotFound for a pod that is not known or has ended; kRefused for
 ///         a memory limit below what is in use, and by admission (core/pods/node_fit.h); kBusy if a

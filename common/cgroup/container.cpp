@@ -10,6 +10,7 @@
 
 #include "common/base/path.h"
 #include "common/base/text.h"
+#include "common/cgroup/cgroup_view.h"
 #include "common/core/cgroups/layout.h"
 #include "common/core/cgroups/naming.h"
 #include "common/sys/clock.h"

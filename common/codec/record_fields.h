@@ -104,10 +104,9 @@ void fields(auto& member, Is<core::ResizedAmounts> auto& amounts) {
 }
 
 void fields(auto& member, Is<core::Resizing> auto& resizing) {
-  member("pid", resizing.by.pid);
-  member("startTime", resizing.by.start_time);
   member("container", resizing.container);
   member("before", resizing.before);
+  member("raised", resizing.raised);
   member("after", resizing.after);
 }
 

@@ -121,9 +121,9 @@ struct ResizedAmounts {
 /// A resize that has begun: the pod has the higher ones of both amounts, while its containers are
 /// changed one by one. If its process has gone, settle_resize() tells what has become of it.
 struct Resizing {
-  Process by;             ///< podqosctl
   std::string container;  ///< name in the pod; "" for the pod as a whole
   ResizedAmounts before;
+  ResizedAmounts raised;
   ResizedAmounts after;
   friend bool operator==(const Resizing&, const Resizing&) = default;
 };

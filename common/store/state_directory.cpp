@@ -126,6 +126,11 @@ bool may_involve(const std::string& state_dir, std::string_view id) {
   return lacks(index) || !lacks(cat(index, "/", index_name(id))) || lacks(std::string{kRowsName});
 }
 
+bool is_indexed(const std::string& state_dir, std::string_view id) {
+  struct stat found{};
+  return ::lstat(cat(state_dir, "/", kContainersName, "/", index_name(id)).c_str(), &found) == 0;
+}
+
 bool is_read_only(const std::string& path) {
   struct statfs found{};
   return ::statfs(path.c_str(), &found) == 0 && (found.f_flags & ST_RDONLY) != 0;

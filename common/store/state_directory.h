@@ -34,10 +34,12 @@ constexpr const char* kPluginFile = "nri.lock";
 /// The same for one that exists; kNotFound if it is missing.
 [[nodiscard]] Result<sys::Directory> open_state_directory(const std::string& path);
 
-/// Whether the end of this container, or an update of it, may change the state. False only if the
-/// index has no entry for the id: entries are written before the pod's record and removed after it.
-/// True if the state cannot be read. Takes no lock.
+/// Whether the end of this container may change the state. False only if the index has no entry for
+/// the id: entries are written before the pod's record and removed after it. True if the state
+/// cannot be read. Takes no lock.
 [[nodiscard]] bool may_involve(const std::string& state_dir, std::string_view id);
+/// Whether the index has an entry for this container. Takes no lock.
+[[nodiscard]] bool is_indexed(const std::string& state_dir, std::string_view id);
 
 /// Whether `path` is on a file system that is mounted read-only.
 [[nodiscard]] bool is_read_only(const std::string& path);

@@ -88,4 +88,8 @@ Result<FileLock> FileLock::acquire(const Directory& directory, const char* name,
   return FileLock{std::move(fd)};
 }
 
+void FileLock::share_with_children() const {
+  ::fcntl(fd_.get(), F_SETFD, 0);
+}
+
 }  // namespace podqos::sys

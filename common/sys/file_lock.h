@@ -25,6 +25,9 @@ class FileLock {
                                   Clock::TimePoint deadline = Clock::TimePoint::max(),
                                   const Clock& clock = kSteadyClock);
 
+  /// Lets programs that this process starts inherit the lock: it is free once they have ended, too.
+  void share_with_children() const;
+
  private:
   explicit FileLock(UniqueFd fd) : fd_(std::move(fd)) {}
   UniqueFd fd_;

@@ -260,10 +260,13 @@ Arrived arrived_of(const Pod& before, const Pod& after, const PodRecord& record,
   for (std::size_t at = 0; at < held.size(); ++at) {
     const Container* const old = find_container(before, record.containers[at].name);
     const Container* const now = find_container(after, record.containers[at].name);
-    if (held[at] == HeldResources{} || old == nullptr || now == nullptr) continue;
+    if (old == nullptr || now == nullptr) continue;
     const auto values = container_cgroup_values(before, *old, params);
     const auto wanted = container_cgroup_values(after, *now, params);
-    if (values && wanted) compare(arrived, *values, *wanted, held[at], node);
+    if (!values || !wanted || *values == *wanted) continue;
+    // What cannot be seen may be missing.
+    if (held[at] == HeldResources{}) return {.cpu = false, .memory = false};
+    compare(arrived, *values, *wanted, held[at], node);
   }
   return arrived;
 }
@@ -283,6 +286,10 @@ void take(Resources& resources, const Resources& other, std::string_view name) {
 PodRecord settle_resize(const PodRecord& record, std::span<const HeldResources> held,
                         const NodeRules& node) {
   const Resizing& resizing = *record.resizing;
+  PodRecord settled = record;
+  settled.resizing.reset();
+  // Something else has changed the pod since.
+  if (amounts_of(record, resizing.container) != resizing.raised) return settled;
   const auto with = [&](const ResizedAmounts& amounts) {
     return with_amounts(record, amounts, resizing.container);
   };
@@ -297,9 +304,7 @@ PodRecord settle_resize(const PodRecord& record, std::span<const HeldResources> 
       take(amounts.sums->resources, resizing.after.sums->resources, name);
   }
   if (arrived.memory) amounts.backed_memory = resizing.after.backed_memory;
-  PodRecord settled = with(amounts);
-  settled.resizing.reset();
-  return settled;
+  return with_amounts(std::move(settled), amounts, resizing.container);
 }
 
 Status check_usage(const CgroupValues& before, const CgroupValues& after,

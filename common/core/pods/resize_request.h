@@ -52,9 +52,9 @@ struct RequestedResize {
                                      const std::string& container);
 
 /// The pod after a resize whose process has gone: CPU and memory each as wanted where its container
-/// has got that, otherwise as they were.
+/// has got that, otherwise as they were; as it is if something else has changed it since.
 /// @param record  with Resizing
-/// @param held  in the order of the record's containers; empty for those to leave out
+/// @param held  in the order of the record's containers; empty where it is not known
 [[nodiscard]] PodRecord settle_resize(const PodRecord& record, std::span<const HeldResources> held,
                                       const NodeRules& node);
 

@@ -129,7 +129,7 @@ class Resizes:
     def test_one_at_a_time(self):
         """Another one waits: while runtimes are told, the lock of the state is free."""
         _, app = self.place(TWO, "app")
-        with open("/run/podqos-resize.lock", "a", encoding="ascii") as file, futures.ThreadPoolExecutor() as pool:
+        with (self.podqos.state / "resize.lock").open("a", encoding="ascii") as file, futures.ThreadPoolExecutor() as pool:
             fcntl.flock(file, fcntl.LOCK_EX)
             waiter = re.compile(rf"-> FLOCK .*:{os.fstat(file.fileno()).st_ino} ")
             done = pool.submit(self.resize, "--container", "app", *TWICE)
@@ -280,17 +280,24 @@ class Resizes:
         self.place(TWO, "log")
         for words, pod_now, app_now in (("--memory=", (200, 256 * MI, 128 * MI), (100, 128 * MI)),
                                         ("--cpu-quota=40000", (200, 320 * MI, 160 * MI), (100, 192 * MI))):
-            waits = self.runtime_that(words, f"touch {self.tmp}/reached; exec sleep 1000")
+            waits = self.runtime_that(words, f"echo $$ >{self.tmp}/pid; mv {self.tmp}/pid {self.tmp}/reached; exec sleep 1000")
             command = [harness.CTL, "--config", self.podqos.config(self.kind), "resize", "resized", "--container", "app",
                        *map(str, (*TWICE, *waits, "--runtime-root", self.plain.root))]
-            with subprocess.Popen(command, start_new_session=True) as process:
+            with subprocess.Popen(command) as process:
+                patience.expect((self.tmp / "reached").exists, "the runtime is called")
+                runtime = int((self.tmp / "reached").read_text(encoding="ascii"))
                 try:
-                    patience.expect((self.tmp / "reached").exists, "the runtime is called")
-                    # Whatever comes in between, the pod has all that its container may get.
+                    # Whatever comes in between, the pod has all that its container may get, while the runtime works.
+                    self.podqos.ctl("reconcile", kind=self.kind)
+                    self.assert_pod(300, 320 * MI, 160 * MI)
+                    process.kill()
+                    process.wait()
                     self.podqos.ctl("reconcile", kind=self.kind)
                     self.assert_pod(300, 320 * MI, 160 * MI)
                 finally:
-                    os.killpg(process.pid, signal.SIGKILL)
+                    process.kill()
+                    os.kill(runtime, signal.SIGKILL)
+            patience.expect(lambda: not machines.alive(runtime), "the runtime has ended")
             (self.tmp / "reached").unlink()
             report = self.podqos.ctl_json("reconcile", kind=self.kind)
             self.assertEqual(len([each for each in report["changes"] if "resize that was interrupted" in each]), 1, report)

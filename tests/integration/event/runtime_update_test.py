@@ -1,7 +1,9 @@
 """`runc update` of a running container: the wrapper tells podqos of it, else nothing but the container's own cgroup."""
 
+import json
 import os
 import pathlib
+import subprocess
 import sys
 import unittest
 
@@ -87,28 +89,49 @@ class Updates:
         self.assert_pod(32 * MI, 50_000, 512, 32 * MI)
 
     def test_by_the_wrapper(self):
-        """Pod and tiers follow at once; the runtime gets what it was given. cgroup v1 refuses it a quota above the pod's."""
+        """The pod gets what is raised before the runtime acts, which cgroup v1 refuses a quota above the pod's."""
         self.wrapper.update(self.name, {"memory": {"limit": 256 * MI}, "cpu": {"quota": 150_000, "period": 100_000}})
         self.assert_values(self.own, memory=256 * MI, quota=150_000)
         self.assert_pod(256 * MI, 150_000, 512, 64 * MI)
-        self.wrapper.call("update", "--memory", str(32 * MI), self.name)
-        self.assert_values(self.own, memory=32 * MI)
-        self.assert_pod(32 * MI, 150_000, 512, 32 * MI)
-        resources = self.tmp / "resources.json"
-        resources.write_text('{"cpu": {"quota": 20000, "period": 100000}}', encoding="ascii")
-        self.wrapper.call("update", "--resources", str(resources), self.name)
-        # A quota below that of its container is refused for a pod on cgroup v1: the next event lowers it.
-        self.reconcile([])
-        self.assert_values(self.own, quota=20_000)
-        self.assert_pod(32 * MI, 20_000, 204, 32 * MI)
         self.assertEqual(self.warnings(), [])
+        # What is lower, the pod follows afterwards.
+        self.wrapper.call("update", "--memory", str(32 * MI), "--cpu-quota", "20000", self.name)
+        self.assert_values(self.own, memory=32 * MI, quota=20_000)
+        self.assert_pod(256 * MI, 150_000, 512, 64 * MI)
+        self.reconcile(["memory limit 32Mi, CPU limit 200m"])
+        self.assert_pod(32 * MI, 20_000, 204, 32 * MI)
+
+    def test_standard_input(self):
+        """As containerd and Docker pass it: the runtime gets all of it, whatever it is."""
+        wanted = json.dumps({"memory": {"limit": 256 * MI}})
+        self.wrapper.call("update", "--resources=-", self.name, stdin=wanted)
+        self.assert_values(self.own, memory=256 * MI)
+        self.assert_values(self.pod, memory=256 * MI)
+        command = self.wrapper.command("update", "--resources=-", self.name)
+        resources = self.tmp / "resources.json"
+        resources.write_text(wanted.replace(str(256 * MI), str(512 * MI)), encoding="ascii")
+        with resources.open("rb") as file:
+            subprocess.run(command, stdin=file, check=True)
+        self.assert_values(self.own, memory=512 * MI)
+        self.assert_values(self.pod, memory=512 * MI)
+        # What can be read but once is the runtime's alone: the pod follows afterwards.
+        for text in (f"cat {resources} | \"$@\"", f"cat {resources} | {{ sleep 2; cat; }} | \"$@\""):
+            subprocess.run(["sh", "-c", text, "sh", *map(str, command)], check=True)
+        wanted = wanted.replace(str(256 * MI), str(1024 * MI))
+        for path in ("/dev/stdin", "/proc/self/fd/0"):
+            self.wrapper.call("update", "--resources", path, self.name, stdin=wanted)
+            self.assert_values(self.own, memory=1024 * MI)
+        self.assert_values(self.pod, memory=512 * MI)
+        self.reconcile(["memory limit 1Gi"])
+        self.assert_values(self.pod, memory=1024 * MI)
 
     def test_what_the_runtime_refuses(self):
-        """A reconciliation takes back what the pod has followed."""
-        refused = self.wrapper.call("update", "--memory", str(256 * MI), "--no-such-option", self.name, check=False)
-        self.assertNotEqual(refused.returncode, 0)
-        self.podqos.ctl("reconcile")
-        self.assert_pod(64 * MI, 50_000, 512, 64 * MI)
+        """A reconciliation takes back what the pod has been given."""
+        for words in (("--memory", str(256 * MI)), ("--memory", str(32 * MI), "--cpu-quota", "5000", "--cpu-share", "4")):
+            refused = self.wrapper.call("update", *words, "--no-such-option", self.name, check=False)
+            self.assertNotEqual(refused.returncode, 0)
+            self.podqos.ctl("reconcile")
+            self.assert_pod(64 * MI, 50_000, 512, 64 * MI)
 
     def test_of_no_pod(self):
         """Standard input and the runtime's answer are as without podqos."""

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -60,21 +61,38 @@ INSTANTIATE_TEST_SUITE_P(, Announced,
                            return version.param == core::CgroupVersion::kV1 ? "V1" : "V2";
                          });
 
-/// 768 shares are 750m; on v2 weight 30, which begins at 763 shares, 746m.
-TEST_P(Announced, PodAndTierFollowUpAndDown) {
+TEST_P(Announced, ThePodGetsWhatIsRaised) {
   ASSERT_TRUE(announce(engine_limits(256 * kOneMebi, 75'000, 768)));
-  expect_pod(288 * kOneMebi, 100'000, node_.tree.is_v2() ? 996 : 1000);
-  node_.update(kWebInit, engine_limits(256 * kOneMebi, 75'000, 768));
+  expect_pod(288 * kOneMebi, 100'000, 750);
+  node_.update(kWebInit, engine_limits(256 * kOneMebi, 75'000, 512));
   const auto after = node_.reconcile();
   ASSERT_TRUE(after) << after.error().message;
   EXPECT_THAT(after->changes, IsEmpty());
-  ASSERT_TRUE(announce(engine_limits(32 * kOneMebi, 20'000, 512)));
-  if (!node_.tree.is_v2()) {
-    // The kernel refuses a quota below that of a child: the next transaction lowers it.
-    node_.update(kWebInit, engine_limits(32 * kOneMebi, 20'000, 512));
-    ASSERT_TRUE(node_.reconcile());
+}
+
+/// The runtime may refuse: what is lower, and the share, follow when the container has them.
+TEST_P(Announced, NothingIsLoweredBeforeTheRuntimeHasDoneIt) {
+  for (const auto& [memory, quota, shares] :
+       {std::tuple{32 * kOneMebi, 20'000, 4}, std::tuple{-7 * kOneMebi, -5, -5},
+        std::tuple{0 * kOneMebi, 0, 0}}) {
+    ASSERT_TRUE(announce(engine_limits(memory, quota, shares)));
+    expect_pod(96 * kOneMebi, 75'000, 750);
   }
+  core::EngineResources period;
+  period.cpu_period = -100'000;
+  ASSERT_TRUE(announce(period));
+  expect_pod(96 * kOneMebi, 75'000, 750);
+  node_.update(kWebInit, engine_limits(32 * kOneMebi, 20'000, 512));
+  ASSERT_TRUE(node_.reconcile());
   expect_pod(64 * kOneMebi, 45'000, 450);
+}
+
+/// 50 ms of 50 ms in place of 50 of 100.
+TEST_P(Announced, AShorterPeriodRaisesToo) {
+  core::EngineResources period;
+  period.cpu_period = 50'000;
+  ASSERT_TRUE(announce(period));
+  expect_pod(96 * kOneMebi, 125'000, 750);
 }
 
 TEST_P(Announced, WhatIsNotNamedStays) {

@@ -2,6 +2,7 @@
 
 #include "common/app/resize_pod.h"
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
@@ -12,8 +13,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/sys/directory.h"
+#include "common/sys/file_lock.h"
 #include "tests/unit/app/containers.h"
 #include "tests/unit/app/fake_node.h"
+#include "tests/unit/temporary_directory.h"
 
 namespace podqos::app {
 namespace {
@@ -29,7 +33,6 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 
 constexpr std::int64_t kMebibyte = 1LL << 20U;
-constexpr Pid kPodqosctl{77};
 
 core::ResourceList amounts(const char* cpu, const char* memory) {
   core::ResourceList list;
@@ -81,8 +84,7 @@ class ResizePod : public ::testing::TestWithParam<core::CgroupVersion> {
         [this]() -> Result<Transaction> { return node_.begin(); },
         {.uid = "a",
          .request = {.container = container,
-                     .wanted = {.requests = std::move(requests), .limits = std::move(limits)}},
-         .by = {kPodqosctl, StartTime{kPodqosctl.value() * 10}}},
+                     .wanted = {.requests = std::move(requests), .limits = std::move(limits)}}},
         [this](const core::ContainerRecord& each) { return find ? find(each) : runtime_of(each); });
   }
   Result<core::RequestedResize> double_web() {
@@ -233,6 +235,10 @@ TEST_P(ResizePod, AReconciliationSettlesAnInterruptedOne) {
     bool has_changed;
     std::int64_t milli, mebibytes;  ///< the pod's
   };
+  const TemporaryDirectory temporary;
+  const auto state = sys::Directory::open(temporary.path());
+  ASSERT_TRUE(state) << state.error().message;
+  node_.state = &*state;
   const auto tree = node_.tree;
   const auto records = node_.records;
   for (const auto& [killed_at, has_changed, milli, mebibytes] :
@@ -241,7 +247,9 @@ TEST_P(ResizePod, AReconciliationSettlesAnInterruptedOne) {
     SCOPED_TRACE(cat(killed_at, has_changed ? ", done" : ", not done"));
     node_.tree = tree;
     node_.records = records;
-    node_.tree.start(kPodqosctl, "/");
+    auto lock = sys::FileLock::acquire(*state, kResizeLock, std::chrono::seconds{1});
+    ASSERT_TRUE(lock) << lock.error().message;
+    std::optional held{*std::move(lock)};
     on_update = [&](const std::string& call) -> Status {
       EXPECT_TRUE(node_.reconcile());
       expect_pod(750, 384);
@@ -250,7 +258,7 @@ TEST_P(ResizePod, AReconciliationSettlesAnInterruptedOne) {
       throw Killed{};
     };
     EXPECT_THROW(static_cast<void>(double_web().has_value()), Killed);
-    node_.tree.end(kPodqosctl);
+    held.reset();
     const auto report = node_.reconcile();
     ASSERT_TRUE(report) << report.error().message;
     EXPECT_THAT(report->changes, Contains(HasSubstr("a resize that was interrupted")));

@@ -238,8 +238,8 @@ class Random {
     fill(resources, sums, backed_memory);
   }
   void set(core::Resizing& out) {
-    auto& [by, container, before, after] = out;
-    fill(by.pid, by.start_time, container, before, after);
+    auto& [container, before, raised, after] = out;
+    fill(container, before, raised, after);
   }
   void set(core::TreeRecord& out) {
     auto& [kubepods, top, sums, reserves, unfinished] = out;

@@ -330,9 +330,9 @@ TEST(SettleResize, GoesByWhatTheContainerHas) {
                               .wanted = {.requests = list({{"cpu", "500m"}, {"memory", "96Mi"}}),
                                          .limits = list({{"cpu", "1"}, {"memory", "256Mi"}})}});
   PodRecord raised = resize.raised;
-  raised.resizing = Resizing{.by = {},
-                             .container = "web",
+  raised.resizing = Resizing{.container = "web",
                              .before = amounts_of(resize.before, "web"),
+                             .raised = amounts_of(raised, "web"),
                              .after = amounts_of(resize.after, "web")};
   const auto settled = [&](std::int64_t shares, std::int64_t quota, std::int64_t mebibytes) {
     const std::vector held{HeldResources{.values = runtime_values(shares, quota, mebibytes)}};
@@ -345,8 +345,14 @@ TEST(SettleResize, GoesByWhatTheContainerHas) {
                        list({{"cpu", "500m"}, {"memory", "256Mi"}})}));
   // Another program has changed it: nothing of the resize has come.
   EXPECT_EQ(settled(128, 10'000, 32), record);
-  // It does not run.
-  EXPECT_EQ(settle_resize(raised, std::vector{HeldResources{}}, node), resize.after);
+  // Its cgroup cannot be read.
+  EXPECT_EQ(settle_resize(raised, std::vector{HeldResources{}}, node), record);
+  // An event has changed the pod since.
+  PodRecord changed = raised;
+  find_container(changed.pod, "web")->resources.limits = memory("1Gi");
+  PodRecord kept = changed;
+  kept.resizing.reset();
+  EXPECT_EQ(settle_resize(changed, std::vector{HeldResources{}}, node), kept);
 }
 
 }  // namespace
