@@ -11,7 +11,7 @@
 #include "common/app/place.h"
 #include "common/app/transaction.h"
 #include "common/base/text.h"
-#include "common/cgroup/container.h"
+#include "common/cgroup/machine.h"
 #include "common/core/cgroups/naming.h"
 #include "common/core/pods/pod_values.h"
 #include "common/sys/process.h"
@@ -67,7 +67,7 @@ Status start_in_bundle(const core::Settings& settings, app::Log& log, const code
     return fail(ErrorCode::kInvalidArgument,
                 "the OCI state has no pid: register podqos-hook for the stage createRuntime");
   }
-  PODQOS_ASSIGN(auto actual, cgroup::real_cgroup(*state.pid));
+  PODQOS_ASSIGN(auto actual, cgroup::bounding_cgroup(*state.pid));
   PODQOS_ASSIGN(const auto started, sys::start_time_of(*state.pid));
   const core::Init init{
       .process = {.pid = *state.pid, .start_time = started.value_or(StartTime{0})},

@@ -1,5 +1,7 @@
 #include "common/app/container_start.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
@@ -14,6 +16,7 @@
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
 #include "common/cgroup/container.h"
+#include "common/cgroup/machine.h"
 #include "common/cgroup/node.h"
 #include "common/cgroup/pod_cgroup.h"
 #include "common/core/cgroups/naming.h"
@@ -65,10 +68,11 @@ void charge_monitor(Transaction& transaction, const core::PodRecord& record, Pid
   }
 }
 
-/// The limits of a container must not be written to a cgroup that its runtime shares.
+/// The limits of a container must not be written to a cgroup that its runtime shares: one that was
+/// told to create no cgroup leaves the container, like its hook, in its caller's.
 Status check_own(const Admission& admission, const std::string& actual) {
-  PODQOS_ASSIGN(auto shared, cgroup::holds_this_process(actual));
-  if (!shared) return {};
+  PODQOS_ASSIGN(const auto own, cgroup::bounding_cgroup(Pid{::getpid()}));
+  if (!is_at_or_below(own, actual)) return {};
   return fail(
       ErrorCode::kConflict,
       cat(core::name_of(admission.record), ": cgroup ", actual,

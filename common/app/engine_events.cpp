@@ -9,6 +9,7 @@
 #include "common/app/resize_pod.h"
 #include "common/base/text.h"
 #include "common/cgroup/container.h"
+#include "common/cgroup/machine.h"
 #include "common/cgroup/node.h"
 #include "common/core/pods/apply_resize.h"
 #include "common/core/pods/pod_name.h"
@@ -22,11 +23,11 @@ namespace {
 /// Reads the container's current cgroup; nullopt if its init has ended, also if another process has
 /// got its pid since.
 Result<std::optional<Init>> init_of(const core::Process& process) {
-  auto actual = cgroup::real_cgroup(process.pid);
+  auto actual = cgroup::bounding_cgroup(process.pid);
   // Read afterwards, so that the cgroup is that of this process.
   PODQOS_ASSIGN(auto thread, sys::living_thread_of(process.pid, process.start_time));
   if (thread && *thread != process.pid) {
-    actual = cgroup::real_cgroup(*thread);
+    actual = cgroup::bounding_cgroup(*thread);
     PODQOS_ASSIGN(thread, sys::living_thread_of(process.pid, process.start_time));
   }
   if (!thread) return std::nullopt;

@@ -1,7 +1,5 @@
 #include "common/cgroup/container.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <ranges>
@@ -49,16 +47,6 @@ std::string way_back(Machine& machine, const std::string& cgroup) {
 }
 
 }  // namespace
-
-Result<std::string> real_cgroup(Pid pid) {
-  PODQOS_ASSIGN(auto cgroups, sys::cgroups_of(pid));
-  return bounding_cgroup(pid, std::move(cgroups));
-}
-
-Result<bool> holds_this_process(const std::string& cgroup) {
-  PODQOS_ASSIGN(auto own, real_cgroup(Pid{::getpid()}));
-  return is_at_or_below(own, cgroup);
-}
 
 bool lives(Machine& machine, const core::ContainerRecord& container) {
   return !core::takes_too_long(container.pending_since, BootSeconds{sys::seconds_since_boot()}) &&

@@ -16,13 +16,6 @@
 // What is observed of a recorded container: its processes, and the cgroups that they are in.
 namespace podqos::cgroup {
 
-/// bounding_cgroup() of a process, without regard to what this machine uses.
-[[nodiscard]] Result<std::string> real_cgroup(Pid pid);
-
-/// True if the cgroup holds this process too: a runtime that was told to create no cgroup leaves
-/// the container, like its hook, in its caller's.
-[[nodiscard]] Result<bool> holds_this_process(const std::string& cgroup);
-
 /// True if the container's init runs, or while it is pending, the process that creates it, if that
 /// does not take too long.
 [[nodiscard]] bool lives(Machine& machine, const core::ContainerRecord& container);

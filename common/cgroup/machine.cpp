@@ -98,4 +98,9 @@ Result<std::string> bounding_cgroup(Pid pid, std::vector<sys::ProcCgroup> cgroup
               cat("process ", pid.value(), " is in no cgroup of the memory or cpu controller"));
 }
 
+Result<std::string> bounding_cgroup(Pid pid) {
+  PODQOS_ASSIGN(auto cgroups, sys::cgroups_of(pid));
+  return bounding_cgroup(pid, std::move(cgroups));
+}
+
 }  // namespace podqos::cgroup

@@ -174,5 +174,7 @@ class Machine {
 /// @return kNotFound if the process has ended or is in no such hierarchy
 /// @note cgroups(7)
 [[nodiscard]] Result<std::string> bounding_cgroup(Pid pid, std::vector<sys::ProcCgroup> cgroups);
+/// That of a process of this machine.
+[[nodiscard]] Result<std::string> bounding_cgroup(Pid pid);
 
 }  // namespace podqos::cgroup
