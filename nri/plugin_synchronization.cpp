@@ -41,7 +41,8 @@ constexpr std::chrono::seconds kComparison{300};
 constexpr std::chrono::seconds kMeasurement{1};
 /// Interval at which due pods are released, and memory limits are compared with their rule.
 constexpr std::chrono::seconds kReleaseInterval{5};
-/// Interval at which throttled containers are looked for: a third of memoryHighPatience's default.
+/// Interval at which throttled containers are looked for: a third of memoryHighPatience's default;
+/// and memory limits above their rule where there were none.
 constexpr std::chrono::seconds kReliefInterval{10};
 
 }  // namespace
@@ -191,6 +192,7 @@ bool Plugin::converge(const app::Timeouts& timeouts) {
   if (!round && !is_late(round)) log_failure("memory limits", round.error(), "; retrying");
   if (!round) return false;
   metrics_.converged(*round);
+  if (round->above.empty()) next_convergence_ = clock_.now() + kReliefInterval;
   if (round->lowered == 0) return false;
   next_convergence_ = clock_.now();
   return true;

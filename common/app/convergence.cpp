@@ -93,6 +93,7 @@ Result<ConvergenceRound> lower(Transaction& transaction, ConvergenceRound round)
     const core::ConvergenceStep step = next_step(transaction.machine(), rule);
     if (step.action != Action::kLower) continue;
     const std::string context = cat("cgroup ", rule.cgroup, ": ");
+    const bool is_first = !cgroup::CgroupView{transaction.machine(), rule.cgroup}.memory_limit();
     const auto done = transaction.execute(core::plan_memory_limit(
         rule.cgroup, step.amount, transaction.machine().layout_without_hugepages()));
     if (!done) {
@@ -103,7 +104,7 @@ Result<ConvergenceRound> lower(Transaction& transaction, ConvergenceRound round)
       continue;
     }
     ++round.lowered;
-    if (step.amount > rule.goal) continue;
+    if (step.amount > rule.goal || is_first) continue;
     core::Event event{.kind = core::EventKind::kCorrected, .cgroup = rule.cgroup};
     event.text =
         cat("memory limit has come down to ", format_amount(rule.goal), ", as the rule says");
