@@ -31,8 +31,8 @@ def find(value, wanted):
 
 
 def without_usage(text):
-    """What is in use changes from one look to the next."""
-    return re.sub(r"\s+~?\d+(\.\d+)?[KMG]i\b", " N", text)
+    """What is in use changes from one look to the next, and with it the width of its column."""
+    return re.sub(" +", " ", re.sub(r"\s+~?\d+(\.\d+)?[KMG]i\b", " N", text))
 
 
 @harness.runc_only
