@@ -124,7 +124,9 @@ Result<sys::FileLock> lock_resizes(const core::Settings& settings) {
                 cat("podqos has no pods: ", settings.state_dir, " does not exist"));
   if (!directory) return fail(std::move(directory).error());
   auto lock = sys::FileLock::acquire(*directory, app::kResizeLock, kPatience);
-  if (!lock) return fail(std::move(lock).error().with_context("wait for another podqosctl resize"));
+  if (!lock)
+    return fail(std::move(lock).error().with_context(
+        "wait for another podqosctl resize, or the runtime that it has called"));
   lock->share_with_children();
   return lock;
 }
