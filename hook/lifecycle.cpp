@@ -122,11 +122,14 @@ Status end(const core::Settings& settings, app::Log& log, const app::EndReport& 
     const auto waited = std::chrono::steady_clock::now() - begin;
     const auto if_still_dying =
         waited < kWhileDying ? app::IfStillDying::kLeave : app::IfStillDying::kDrop;
-    PODQOS_ASSIGN(auto outcome,
-                  app::end_container(settings, log, report, if_still_dying, timeouts));
-    if (outcome.state == app::EndState::kDone)
-      return app::follow_up(settings, log, std::move(outcome.unfinished), timeouts);
-    if (outcome.state == app::EndState::kStillAlive && waited >= kWhileAlive) break;
+    auto outcome = app::end_container(settings, log, report, if_still_dying, timeouts);
+    // What fails once, such as a file that cannot be opened, would leave a pod that counts.
+    const bool is_final = waited >= kWhileAlive;
+    if (!outcome && (is_final || outcome.error().code == ErrorCode::kTimeout))
+      return fail(std::move(outcome).error());
+    if (outcome && outcome->state == app::EndState::kDone)
+      return app::follow_up(settings, log, std::move(outcome->unfinished), timeouts);
+    if (outcome && outcome->state == app::EndState::kStillAlive && is_final) break;
     std::this_thread::sleep_for(pause);
   }
   log.info(cat("container ", printable(report.id),

@@ -207,6 +207,46 @@ TEST_P(OneFailure, OfAQuestionLeavesAllElseToAReconciliation) {
   }
 }
 
+/// A container's end during which one question is answered with an error, or one change refused:
+/// where its pod counts still, later events come back to it.
+TEST_P(OneFailure, OfAnEndIsLeftToLaterEvents) {
+  for (const bool is_question : {true, false}) {
+    for (int failing = 0;; ++failing) {
+      FakeNode node{std::get<0>(GetParam()), std::get<1>(GetParam())};
+      node.run(kWeb.container, kWeb.init);
+      node.run(kBatch.container, kBatch.init);
+      node.tree.end(kWeb.init);
+      int count = 0;
+      std::string failed;
+      const auto answer = [&](const std::string& what) -> Status {
+        if (count++ != failing) return {};
+        failed = what;
+        return fail(ErrorCode::kIo, cat(what, ": too many open files"));
+      };
+      if (is_question)
+        node.tree.on_read = answer;
+      else
+        node.fail_once_after(failing);
+      // As the hook does, which tries again.
+      if (!node.end(kWeb.container)) static_cast<void>(node.end(kWeb.container).has_value());
+      node.tree.on_read = {};
+      const bool has_failed = is_question ? !failed.empty() : !node.failing;
+      node.allow_all();
+      if (!has_failed) {
+        EXPECT_GT(failing, 3);
+        break;
+      }
+      SCOPED_TRACE(cat(is_question ? "question " : "change ", failing, ": ", failed));
+      node.run(kNext.container, kNext.init);
+      for (const core::PodRow& row : node.begin().node().rows) {
+        EXPECT_TRUE(row.uid.view() != kWeb.container.uid || row.counts == 0 ||
+                    row.due != core::kNever || row.being_changed != 0);
+      }
+      if (HasFailure()) return;
+    }
+  }
+}
+
 /// A podqos of a newer version has written it: that pod keeps what it has, and what it counts.
 TEST_P(OneFailure, OfAVersionLeavesAllElseToAReconciliation) {
   const auto node = prepared();
