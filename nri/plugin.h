@@ -115,8 +115,8 @@ class Plugin : public Handler {
   void compare_when_due();
   /// Releases due pods.
   void reconcile(const app::Timeouts& timeouts);
-  /// One round towards the rules' memory limits. @return whether the next one may follow at once
-  [[nodiscard]] bool converge(const app::Timeouts& timeouts);
+  /// One round towards the rules' memory limits.
+  void converge(const app::Timeouts& timeouts);
 
   Configuration& configuration_;
   Metrics& metrics_;

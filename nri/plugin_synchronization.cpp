@@ -37,7 +37,8 @@ constexpr milliseconds kHousekeeping{500};
 constexpr std::chrono::seconds kCreation{120};
 /// Interval at which everything is compared with the records.
 constexpr std::chrono::seconds kComparison{300};
-/// Interval at which the pressure of tiers is measured, as systemd-oomd does.
+/// Interval at which the pressure of tiers is measured, as systemd-oomd does, and memory limits
+/// that come down are lowered.
 constexpr std::chrono::seconds kMeasurement{1};
 /// Interval at which due pods are released, and memory limits are compared with their rule.
 constexpr std::chrono::seconds kReleaseInterval{5};
@@ -184,18 +185,16 @@ void Plugin::reconcile(const app::Timeouts& timeouts) {
     log_failure("housekeeping", done.error(), "; retrying");
 }
 
-bool Plugin::converge(const app::Timeouts& timeouts) {
-  if (clock_.now() < next_convergence_) return false;
+void Plugin::converge(const app::Timeouts& timeouts) {
+  if (clock_.now() < next_convergence_) return;
   next_convergence_ = clock_.now() + kReleaseInterval;
   const auto round = app::converge(configuration_.settings(), log(), timeouts);
   // What waits for the lock or systemd goes first.
   if (!round && !is_late(round)) log_failure("memory limits", round.error(), "; retrying");
-  if (!round) return false;
+  if (!round) return;
   metrics_.converged(*round);
   if (round->above.empty()) next_convergence_ = clock_.now() + kReliefInterval;
-  if (round->lowered == 0) return false;
-  next_convergence_ = clock_.now();
-  return true;
+  if (round->lowered != 0) next_convergence_ = clock_.now() + kMeasurement;
 }
 
 void Plugin::evict(const app::Timeouts& timeouts) {
@@ -237,11 +236,12 @@ bool Plugin::housekeep() {
   // After a timeout, waiting for the lock or systemd, the following steps would time out as well.
   if (!deferred_.apply(timeouts) || !release_ended_sandboxes(timeouts)) return false;
   // First, since each transaction lowers limits of tiers by the way, and does not count that.
-  const bool lowered = converge(timeouts);
+  converge(timeouts);
+  if (clock_.now() >= timeouts.deadline) return true;
   reconcile(timeouts);
   relieve_throttled(timeouts);
   report_oom_kills(timeouts);
-  return lowered || (synchronization_ && clock_.now() < timeouts.deadline);
+  return synchronization_ && clock_.now() < timeouts.deadline;
 }
 
 void Plugin::relieve_throttled(const app::Timeouts& timeouts) {

@@ -69,9 +69,10 @@ void reclaim_from(cgroup::Machine& machine, const std::string& cgroup, Bytes amo
 }  // namespace
 
 ConvergenceRound reclaim(cgroup::Machine& machine, const std::vector<core::LimitRule>& rules,
-                         const sys::Clock& clock) {
+                         const sys::Clock& clock, sys::Clock::TimePoint deadline) {
   ConvergenceRound round;
   for (const core::LimitRule& rule : rules) {
+    if (clock.now() >= deadline) break;
     core::ConvergenceStep step = next_step(machine, rule);
     if (step.action == Action::kReclaim) {
       reclaim_from(machine, rule.cgroup, step.amount, clock);
@@ -99,7 +100,8 @@ Result<ConvergenceRound> lower(Transaction& transaction, ConvergenceRound round)
     if (!done) {
       ++round.pauses;
       // One for which cgroup v1 could not make room is left to the next round.
-      if (done.error().code != ErrorCode::kBusy)
+      const ErrorCode code = done.error().code;
+      if (code != ErrorCode::kBusy && code != ErrorCode::kTimeout)
         transaction.log().error(cat(context, "memory limit not lowered: ", done.error().message));
       continue;
     }
@@ -123,7 +125,7 @@ Result<ConvergenceRound> converge(const core::Settings& settings, Log& log,
   const auto rules = core::limit_rules(records.node(), settings, capacity);
   if (rules.empty()) return {};
   PODQOS_ASSIGN(auto machine, cgroup::Cgroupfs::open());
-  ConvergenceRound round = reclaim(machine, rules, *timeouts.clock);
+  ConvergenceRound round = reclaim(machine, rules, *timeouts.clock, timeouts.deadline);
   if (round.lowerable != 0) {
     PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log, timeouts));
     if (!transaction) return {};

@@ -26,16 +26,18 @@ struct ConvergenceRound {
 /// One step of each memory limit of tiers and roots that the kernel has above the rule: at most
 /// 100 ms of reclaiming each, without the lock, then, if one can be lowered, a transaction as long
 /// as one of an event. Several programs may do it at once: each looks at what the kernel has then.
-/// If one was lowered the next round may follow at once.
+/// If one was lowered the next round may follow in a second.
 [[nodiscard]] Result<ConvergenceRound> converge(const core::Settings& settings, Log& log,
                                                 const Timeouts& timeouts = {});
 
 // Its two halves.
 
 /// Reclaims memory of those above their rule. Called without the lock.
-[[nodiscard]] ConvergenceRound reclaim(cgroup::Machine& machine,
-                                       const std::vector<core::LimitRule>& rules,
-                                       const sys::Clock& clock = sys::kSteadyClock);
+/// @param deadline  the rest is left to the next round
+[[nodiscard]] ConvergenceRound reclaim(
+    cgroup::Machine& machine, const std::vector<core::LimitRule>& rules,
+    const sys::Clock& clock = sys::kSteadyClock,
+    sys::Clock::TimePoint deadline = sys::Clock::TimePoint::max());
 /// Lowers what can be lowered; finishes the transaction.
 /// @param round  of reclaim()
 /// @return the same with what was done

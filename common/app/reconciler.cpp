@@ -27,7 +27,8 @@ namespace podqos::app {
 
 namespace {
 
-constexpr std::chrono::milliseconds kStepPause{20};
+/// After a step that has reclaimed: the kernel tells of pressure every two seconds.
+constexpr std::chrono::seconds kStepPause{1};
 /// Between two looks at limits that cannot be lowered now.
 constexpr std::chrono::seconds kLook{2};
 /// How long a reconciliation lowers limits that it can lower.
@@ -264,8 +265,11 @@ Result<ReconcileReport> reconcile(const core::Settings& settings, Log& log, Warn
   note(follow_up(settings, log, std::move(all.refused())), "");
   for (const std::string& uid : all.partly_removed())
     note(remove_rest(settings, log, uid), cat("pod ", uid, ": "));
-  PODQOS_ASSIGN(auto above, converge_for(settings, log, patience));
-  std::ranges::move(above, std::back_inserter(report.warnings));
+  auto above = converge_for(settings, log, patience);
+  if (above)
+    std::ranges::move(*above, std::back_inserter(report.warnings));
+  else
+    note(fail(above.error()), "memory limits: ");
   return std::move(report);
 }
 

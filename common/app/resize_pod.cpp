@@ -297,6 +297,10 @@ std::optional<core::PodRecord> settle_resize(Transaction& transaction,
   if (const sys::Directory* const state = transaction.state()) {
     // Who resizes, and its runtime after it, has the lock. A new resize waits for this transaction.
     const auto free = sys::FileLock::acquire(*state, kResizeLock, std::chrono::milliseconds{0});
+    if (!free && free.error().code != ErrorCode::kTimeout)
+      transaction.log().warning(
+          cat(core::name_of(record),
+              ": whether its resize goes on cannot be told: ", free.error().message));
     if (!free) return std::nullopt;
   }
   return settled_record(transaction, record);
