@@ -68,7 +68,7 @@ Result<std::string> read_resources(const std::string& file) {
   if (::fstat(fd, &status) != 0) return fail_errno(errno, cat("stat ", path));
   if (S_ISREG(status.st_mode)) return read_regular(fd, path);
   if (is_input && S_ISFIFO(status.st_mode)) return copy_of_pipe(fd, path);
-  return unreadable(cat(path, " is no regular file"));
+  return unreadable(cat(path, " is not a regular file"));
 }
 
 }  // namespace podqos::hook

@@ -42,7 +42,8 @@ core::PodRecord followed(Transaction& transaction, const core::PodRecord& before
                          const core::EngineResources& update) {
   core::PodRecord record = before;
   const core::ContainerRecord& container = record.containers[index];
-  if (!core::tells_of_updates(record, container)) return record;
+  // Of a pod that is being resized the container has the old values still.
+  if (record.resizing || !core::tells_of_updates(record, container)) return record;
   const core::NodeRules node{.formula = transaction.formula(),
                              .page_size = transaction.capacity().page_size,
                              .settings = transaction.settings()};

@@ -9,6 +9,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/app/resize_pod.h"
+#include "common/core/pods/resize_request.h"
 #include "tests/unit/app/fake_node.h"
 
 namespace podqos::app {
@@ -117,6 +119,27 @@ TEST_P(Announced, AReconciliationTakesBackWhatHasNotCome) {
   ASSERT_TRUE(announce(engine_limits(256 * kOneMebi, 75'000, 512)));
   ASSERT_TRUE(node_.reconcile());
   expect_pod(96 * kOneMebi, 75'000, 750);
+}
+
+/// Its container has the old values until its runtime is told: the pod keeps what it was raised to.
+TEST_P(Announced, LeavesAPodThatIsBeingResized) {
+  {
+    Transaction transaction = node_.begin();
+    const auto before = transaction.store().pod("u");
+    ASSERT_TRUE(before && *before);
+    core::PodRecord raised = **before;
+    raised.pod.containers.front().resources.limits.insert_or_assign(
+        "memory", *core::Quantity::parse("256Mi"));
+    raised.resizing = core::Resizing{.container = "web",
+                                     .before = core::amounts_of(**before, "web"),
+                                     .raised = core::amounts_of(raised, "web"),
+                                     .after = core::amounts_of(raised, "web")};
+    ASSERT_TRUE(save_resized(transaction, raised, **before));
+    ASSERT_TRUE(transaction.finish());
+  }
+  expect_pod(288 * kOneMebi, 75'000, 750);
+  ASSERT_TRUE(announce(engine_limits(64 * kOneMebi, 50'000, 512)));
+  expect_pod(288 * kOneMebi, 75'000, 750);
 }
 
 TEST_P(Announced, ChangesNothingForOthers) {
