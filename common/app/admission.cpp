@@ -1,77 +1,27 @@
 #include "common/app/admission.h"
 
 #include <algorithm>
-#include <span>
 #include <vector>
 
 #include "common/app/departure.h"
+#include "common/app/observe_admission.h"
 #include "common/app/oom_kills.h"
 #include "common/app/reconciler.h"
-#include "common/base/path.h"
 #include "common/cgroup/container.h"
 #include "common/cgroup/node.h"
-#include "common/cgroup/observe_root.h"
-#include "common/cgroup/pod_cgroup.h"
 #include "common/codec/annotations.h"
 #include "common/codec/record_json.h"
 #include "common/core/cgroups/pod_plan.h"
-#include "common/core/events/choose_root.h"
-#include "common/core/pods/counted_requests.h"
 #include "common/core/pods/counting.h"
 #include "common/core/pods/identity.h"
 #include "common/core/pods/node_fit.h"
-#include "common/core/pods/placement.h"
 #include "common/core/pods/pod_name.h"
 #include "common/core/pods/pod_values.h"
 #include "common/store/store.h"
-#include "common/sys/process.h"
 
 namespace podqos::app {
 
 namespace {
-
-/// The existing record for merge_claim(): without this container, which claims its resources anew,
-/// without what containers that have ended no longer need, and without all others if none of them
-/// runs. Looks up each one once.
-std::optional<core::PodRecord> without_dead(cgroup::Machine& machine,
-                                            std::optional<core::PodRecord> before,
-                                            const core::ContainerFacts& facts) {
-  if (!before) return std::nullopt;
-  core::PodRecord& record = *before;
-  bool has_living = false;
-  std::vector<core::ContainerRecord> ended;
-  for (const core::ContainerRecord& container : record.containers) {
-    const bool is_this = container.key() == facts.key();
-    const bool started = container.state == core::ContainerState::kLive;
-    // Who has ended matters where the pod's resources are those of its containers.
-    const bool may_matter = started && !record.complete;
-    if (!may_matter && (has_living || is_this)) continue;
-    const bool lives = cgroup::lives(machine, container);
-    has_living = has_living || (lives && !is_this);
-    if (may_matter && !lives) ended.push_back(container);
-  }
-  for (const core::ContainerRecord& container : ended)
-    core::forget_container(record, container);
-  const auto known = std::ranges::find(record.containers, facts.key(), &core::ContainerRecord::key);
-  if (known != record.containers.end()) {
-    known->state = core::ContainerState::kPending;
-    core::remove_container(record, static_cast<std::size_t>(known - record.containers.begin()));
-  }
-  if (!has_living) record.containers.clear();
-  return before;
-}
-
-/// The container if it is requested to be created although it runs.
-const core::ContainerRecord* find_running(cgroup::Machine& machine, const AdmissionRequest& request,
-                                          const std::optional<core::PodRecord>& before) {
-  if (!before || request.state != core::ContainerState::kPending) return nullptr;
-  const auto found =
-      std::ranges::find(before->containers, request.facts.key(), &core::ContainerRecord::key);
-  const bool runs = found != before->containers.end() &&
-                    found->state == core::ContainerState::kLive && cgroup::lives(machine, *found) &&
-                    !sys::is_ending(found->pid);
-  return runs ? &*found : nullptr;
-}
 
 /// What each pod requests, for the error of one that does not fit; empty for more pods than are
 /// read in a few milliseconds, since others wait for the lock.
@@ -116,7 +66,9 @@ void bound_oom_score(const Transaction& transaction, const AdmissionRequest& req
 
 /// Makes the pod's cgroup, or writes what has changed of its values. Before it is observed what the
 /// cgroup uses, removes what an earlier pod of this uid has left.
-Status make_cgroup(Transaction& transaction, const core::PodRecord* before, Admission& admission) {
+Status make_cgroup(Transaction& transaction, const core::AdmissionSnapshot& snapshot,
+                   Admission& admission) {
+  const core::PodRecord* before = snapshot.before ? &*snapshot.before : nullptr;
   core::PodRecord& record = admission.record;
   if (before != nullptr && !before->kubelets_own && before->cgroup != record.cgroup) {
     PODQOS_TRY(transaction.execute(core::plan_removal(before->cgroup)));
@@ -127,7 +79,8 @@ Status make_cgroup(Transaction& transaction, const core::PodRecord* before, Admi
     transaction.remove_children(
         {.cgroup = record.cgroup, .until = cgroup::RemoveChildren::Until::kEmpty});
   }
-  auto written = transaction.write_pod(record, first ? nullptr : before);
+  auto written = snapshot.has_cgroup ? transaction.write_pod(record, first ? nullptr : before)
+                                     : transaction.make_pod(record);
   if (written || written.error().code != ErrorCode::kBusy) return written;
   transaction.log().info(
       cat(core::name_of(record), ": values not written yet, retrying: ", written.error().message));
@@ -156,14 +109,14 @@ Status register_container(Transaction& transaction, const std::optional<core::Po
 }
 
 /// Carries out a decided admission.
-Status write_admission(Transaction& transaction, const std::optional<core::PodRecord>& before,
-                       Admission& admission, const Result<std::string>& root) {
-  const core::PodRecord* known = before ? &*before : nullptr;
-  if (auto done = register_container(transaction, before, admission, root); !done) {
-    take_back(transaction, admission.record, known);
+Status write_admission(Transaction& transaction, const core::AdmissionSnapshot& snapshot,
+                       Admission& admission) {
+  const auto& before = snapshot.before;
+  if (auto done = register_container(transaction, before, admission, snapshot.root); !done) {
+    take_back(transaction, admission.record, before ? &*before : nullptr);
     return done;
   }
-  if (auto made = make_cgroup(transaction, known, admission); !made) {
+  if (auto made = make_cgroup(transaction, snapshot, admission); !made) {
     withdraw(transaction, admission.record, admission.container, made.error());
     return made;
   }
@@ -176,37 +129,6 @@ Status write_admission(Transaction& transaction, const std::optional<core::PodRe
   transaction.event(core::LogLevel::kInfo, std::move(event),
                     cat(core::name_of(admission.record, container), ": "));
   return {};
-}
-
-/// The root for podqos's own pods of a driver; see core::choose_root(). Creates nothing.
-/// @param container  see cgroup::origin_of_root()
-/// @return the errors of core::choose_root() and core::check_root()
-Result<std::string> choose_root(Transaction& transaction, core::Driver driver,
-                                const std::optional<std::string>& container) {
-  PODQOS_ASSIGN(auto root,
-                core::choose_root(transaction.node(), transaction.settings().cgroup_root, driver));
-  if (core::tree_at(transaction.node(), root) != nullptr) return root;
-  PODQOS_ASSIGN(const auto origin, cgroup::origin_of_root(transaction.machine(), root, container));
-  PODQOS_TRY(core::check_root(root, origin));
-  return root;
-}
-
-/// The root below which podqos created the pod cgroup that the engine names, or may create it; ""
-/// if another program did, so that the pod is counted as a kubelet's.
-/// @param root  of choose_root()
-Result<std::string> own_root_for(Transaction& transaction, const AdmissionRequest& request,
-                                 const Result<std::string>& root) {
-  const core::NodeState& node = transaction.node();
-  const core::TreeRecord* tree =
-      request.placed_at ? core::find_tree(node, *request.placed_at) : nullptr;
-  if (tree == nullptr) tree = core::tree_in_use(node, request.driver);
-  std::string own_root = tree != nullptr ? tree->kubepods : root.value_or("");
-  const auto placed = request.placed_at.and_then(core::find_pod_cgroup);
-  if (!placed || !is_below(placed->pod_path, own_root)) return own_root;
-  const auto origin = cgroup::origin_of_pod(transaction.machine(), placed->pod_path);
-  if (origin == core::CgroupOrigin::kPodqos) return own_root;
-  PODQOS_ASSIGN(const auto record, transaction.store().pod(placed->uid));
-  return core::is_foreign_cgroup(placed->pod_path, origin, record) ? std::string{} : own_root;
 }
 
 /// Checks that the node has room for the pod; where not, the error names the pods that have it.
@@ -241,43 +163,23 @@ Result<bool> release_for_room(Transaction& transaction, const AdmissionRequest& 
   return true;
 }
 
-/// Few admissions depend on the capacity of processes.
-core::NodeCapacity capacity_for_admission(Transaction& transaction) {
-  const core::Settings& settings = transaction.settings();
-  const bool counts_pids =
-      settings.pod_pids_limit && settings.admission.pids != core::AdmissionPolicy::kOff;
-  return counts_pids ? cgroup::with_pids(transaction.capacity()) : transaction.capacity();
-}
-
 Result<std::optional<Admission>> admit_to_pod(Transaction& transaction, AdmissionRequest& request,
-                                              const core::Identity& identity,
-                                              const Result<std::string>& root) {
-  cgroup::Machine& machine = transaction.machine();
+                                              const Place& place) {
   const core::Settings& settings = transaction.settings();
-  const auto claim = core::claim_for(identity, request.facts, request.annotations, settings,
-                                     transaction.capacity().memory);
-  make_revisit(transaction, identity.uid);
-  PODQOS_ASSIGN(auto before, transaction.store().pod(identity.uid));
-  if (before) core::reconcile_bundle(*before, request.facts);
-  const auto existing = without_dead(machine, before, request.facts);
-  const core::AdmissionSnapshot snapshot{.identity = identity,
-                                         .claim = claim,
-                                         .before = before,
-                                         .existing = existing,
-                                         .running = find_running(machine, request, before),
-                                         .capacity = capacity_for_admission(transaction),
-                                         .layout = machine.layout_without_hugepages(),
-                                         .root = root};
+  make_revisit(transaction, place.identity.uid);
+  PODQOS_ASSIGN(auto snapshot, observe_admission(transaction, request, place));
   PODQOS_ASSIGN(auto pod, core::decide_pod(request, snapshot, settings));
   if (!pod) return std::nullopt;
   PODQOS_TRY(codec::check_record_size(pod->record));
-  if (core::must_own_cgroup(before, pod->record)) {
-    const auto origin = cgroup::origin_of_pod(machine, pod->record.cgroup);
-    if (!before && origin == core::CgroupOrigin::kPodqos && !transaction.node_is_reconciled()) {
+  if (core::must_own_cgroup(snapshot.before, pod->record)) {
+    const auto origin = observe_origin(transaction, place, pod->record.cgroup);
+    if (!snapshot.before && origin == core::CgroupOrigin::kPodqos &&
+        !transaction.node_is_reconciled()) {
       PODQOS_TRY(reconcile_interrupted(transaction, true));
       return admit(transaction, request);
     }
     PODQOS_TRY(core::check_pod_cgroup(pod->record, origin, request));
+    snapshot.has_cgroup = origin != core::CgroupOrigin::kNone;
   }
   PODQOS_ASSIGN(auto admission,
                 core::decide_admission(request, snapshot, std::move(*pod), settings));
@@ -288,12 +190,12 @@ Result<std::optional<Admission>> admit_to_pod(Transaction& transaction, Admissio
   bound_oom_score(transaction, request, admission);
   if (admission.record.containers.size() == 1)
     note_earlier_oom_kills(transaction, admission.record);
-  PODQOS_TRY(write_admission(transaction, before, admission, root));
+  PODQOS_TRY(write_admission(transaction, snapshot, admission));
   // The pod's cgroup exists from here on.
   core::fill_in_missing(
-      admission, request, claim,
+      admission, request, snapshot.claim,
       core::container_memory_params(settings, transaction.capacity(),
-                                    machine.memory_files(admission.record.cgroup)),
+                                    transaction.machine().memory_files(admission.record.cgroup)),
       transaction.layout_for(admission.wanted));
   return std::optional{std::move(admission)};
 }
@@ -303,17 +205,10 @@ Result<std::optional<Admission>> admit_unfinished(Transaction& transaction,
                                                   AdmissionRequest request) {
   PODQOS_TRY(reconcile_interrupted(transaction));
   expire_pending(transaction, request.facts.key());
-  const auto root = choose_root(transaction, request.driver, request.placed_at);
-  PODQOS_ASSIGN(const auto own_root, own_root_for(transaction, request, root));
-  PODQOS_ASSIGN(auto identity, core::identify(request.facts, request.annotations,
-                                              transaction.settings(), request.placed_at, own_root));
-  if (identity.source == core::IdentitySource::kSandbox) {
-    PODQOS_ASSIGN(identity.uid,
-                  store::uid_by_sandbox(transaction.store(), identity, request.facts.id));
-  }
-  auto admission = admit_to_pod(transaction, request, identity, root);
-  if (!admission) return fail(std::move(admission).error().with_context(cat("pod ", identity.uid)));
-  return admission;
+  PODQOS_ASSIGN(const auto place, observe_place(transaction, request));
+  auto admission = admit_to_pod(transaction, request, place);
+  if (admission) return admission;
+  return fail(std::move(admission).error().with_context(cat("pod ", place.identity.uid)));
 }
 
 }  // namespace

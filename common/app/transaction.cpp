@@ -216,7 +216,11 @@ core::PodWriteSnapshot Transaction::observe_pod(const core::PodRecord& record,
 }
 
 Status Transaction::write_pod(const core::PodRecord& record, const core::PodRecord* before) {
-  const core::PodWriteSnapshot snapshot = observe_pod(record, before);
+  return write_values(record, observe_pod(record, before));
+}
+
+Status Transaction::write_values(const core::PodRecord& record,
+                                 const core::PodWriteSnapshot& snapshot) {
   PODQOS_ASSIGN(auto write, core::decide_pod_write(record, snapshot, *settings_));
   if (write.may_cut) {
     const auto usage = cgroup::usage_above(*machine_, record.cgroup, *write.values.memory_limit);

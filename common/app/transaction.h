@@ -140,6 +140,8 @@ class Transaction {
   /// @return the errors of core::pod_values(), or what the kernel or systemd has refused: then
   ///         revisit() or taking the record back is up to the caller
   [[nodiscard]] Status write_pod(const core::PodRecord& record, const core::PodRecord* before);
+  /// As write_pod(), for a pod that has no cgroup yet.
+  [[nodiscard]] Status make_pod(const core::PodRecord& record) { return write_values(record, {}); }
   /// Leaves the values of a live pod's cgroup, which were refused, to a later transaction, which
   /// writes all of them: at once where the refusal passes by itself (kBusy), else later.
   /// @return the errors of save()
@@ -205,6 +207,8 @@ class Transaction {
   /// What the kernel holds of a pod's values, as far as its record before does not tell.
   [[nodiscard]] core::PodWriteSnapshot observe_pod(const core::PodRecord& record,
                                                    const core::PodRecord* before);
+  [[nodiscard]] Status write_values(const core::PodRecord& record,
+                                    const core::PodWriteSnapshot& snapshot);
   /// The end of finish() and finish_pods().
   [[nodiscard]] Status end();
   // Of root, tiers and what is above (trees.cpp).

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,7 +18,19 @@ enum class CgroupUse : std::uint8_t {
   kLeaf,   ///< holds processes
 };
 
-/// Creates the cgroup `path` and its missing ancestors, mode 0755, in one hierarchy.
+/// While it lives, cgroups are made with mode 0755, like those of runc and systemd.
+class ReadableByAll {
+ public:
+  ReadableByAll() : before_{::umask(S_IWGRP | S_IWOTH)} {}
+  ~ReadableByAll() { ::umask(before_); }
+  ReadableByAll(const ReadableByAll&) = delete;
+  ReadableByAll& operator=(const ReadableByAll&) = delete;
+
+ private:
+  mode_t before_;
+};
+
+/// Creates the cgroup `path` and its missing ancestors in one hierarchy, see ReadableByAll.
 ///
 /// In a v1 cpuset hierarchy, a cgroup without CPUs gets those of its parent. On v2, as many of the
 /// controllers that every cgroup gets (core::Enabled::kAlways), and of `also`, as the hierarchy has

@@ -107,11 +107,12 @@ Status OpenHierarchy::open_root() {
   if (!root) return fail(std::move(root).error());
   struct statfs file_system{};
   struct stat file{};
-  if (::fstatfs(root->fd(), &file_system) != 0 || ::fstat(root->fd(), &file) != 0)
+  const bool compares = description_.device != 0;
+  if (::fstatfs(root->fd(), &file_system) != 0 || (compares && ::fstat(root->fd(), &file) != 0))
     return fail_errno(errno, cat("stat ", description_.mount_point));
   const bool is_v2 = description_.version == core::CgroupVersion::kV2;
   if (file_system.f_type != (is_v2 ? CGROUP2_SUPER_MAGIC : CGROUP_SUPER_MAGIC)) return {};
-  if (description_.device != 0 && file.st_dev != description_.device) return {};
+  if (compares && file.st_dev != description_.device) return {};
   // Includes a read-only bind mount: statfs(2) reports the flags of the mount.
   description_.writable = (static_cast<std::uint64_t>(file_system.f_flags) & ST_RDONLY) == 0;
   root_ = std::move(*root);
@@ -221,12 +222,9 @@ OrErrno<std::optional<std::string>> OpenHierarchy::change(const core::WriteFile&
 
 Result<bool> OpenHierarchy::make(std::string_view path) {
   PODQOS_ASSIGN(const std::string below, beneath(path));
-  // Readable by all, like cgroups made by runc and systemd, whatever the umask.
-  const mode_t umask = ::umask(S_IWGRP | S_IWOTH);
-  const int made = ::mkdirat(root_->fd(), below.c_str(), S_IRWXU | S_IRWXG | S_IRWXO);
+  if (::mkdirat(root_->fd(), below.c_str(), S_IRWXU | S_IRWXG | S_IRWXO) == 0) return true;
   const int err = errno;
-  ::umask(umask);
-  if (made == 0 || err == EEXIST) return made == 0;
+  if (err == EEXIST) return false;
   Error error = Error::from_errno(err, cat("mkdir ", place_of(path)));
   // Not a lack of memory on the host: the cgroup's structures are charged to its parent.
   if (err == ENOMEM) error.message += " (the parent's memory limit is exhausted)";

@@ -131,6 +131,10 @@ Result<Report> remove_children(Machine& machine, const RemoveChildren& step) {
 }
 
 Result<Removal> remove_pod(Machine& machine, const std::string& cgroup) {
+  if (core::driver_of(cgroup) == core::Driver::kCgroupfs) {
+    PODQOS_ASSIGN(auto report, machine.execute(core::plan_removal(cgroup)));
+    if (report.ignored.empty()) return Removal{.report = std::move(report)};
+  }
   return remove_beside_systemd(machine, cgroup, [&](Report& report) -> Result<bool> {
     PODQOS_TRY(run(machine, core::plan_removal(cgroup), report));
     // Runtimes have removed what they have made in most of them.

@@ -7,6 +7,7 @@
 
 #include "common/base/path.h"
 #include "common/base/text.h"
+#include "common/core/cgroups/value_table.h"
 #include "common/core/pods/pod_values.h"
 
 namespace podqos::core {
@@ -59,14 +60,22 @@ void keep_written(PodWrite& write, const CgroupValues& held, const Settings& set
   write.hugepages = wanted.hugepages != held.hugepages;
 }
 
+/// All values of a cgroup that is to be made. It has no limits but these.
+void write_new(CgroupValues& wanted) {
+  if (limiting_quota(wanted)) return;
+  wanted.cpu_quota.reset();
+  wanted.cpu_period.reset();
+}
+
 /// All values, and the ends of limits that other programs have set.
 void write_over(PodWrite& write, const PodWriteSnapshot& snapshot, const Settings& settings) {
   CgroupValues& wanted = write.values;
+  if (!snapshot.may_differ) return write_new(wanted);
   if (!wanted.cpu_quota) lift_quota(wanted, settings);
   if (bound_of(wanted) == kUnbounded) wanted.memory_limit = Bytes{-1};
   // As that of a podPidsLimit that has been taken back. An idle cgroup refuses a weight.
-  if (snapshot.may_differ && !wanted.pids_limit) wanted.pids_limit = -1;
-  if (snapshot.may_differ && !wanted.cpu_idle) wanted.cpu_idle = false;
+  if (!wanted.pids_limit) wanted.pids_limit = -1;
+  if (!wanted.cpu_idle) wanted.cpu_idle = false;
   write.may_cut = bound_of(wanted) != kUnbounded;
   if (snapshot.has_io_weight && !wanted.io_weight) wanted.io_weight = kDefaultIoWeight;
   if (snapshot.has_eviction && !wanted.oomd_avoid) wanted.oomd_avoid = false;

@@ -24,7 +24,7 @@ struct PodWriteSnapshot {
   /// The pod's record before this event, whose values the cgroup holds; nullopt if it is not known
   /// which values it holds, or if it does not exist.
   std::optional<PodRecord> written = std::nullopt;
-  /// Any value may have been changed, also those that no rule asks for.
+  /// The cgroup exists, and any value may have been changed, also those that no rule asks for.
   bool may_differ = false;
   /// podqos has set the cgroup's I/O weight, and may no longer want one.
   bool has_io_weight = false;

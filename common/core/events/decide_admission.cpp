@@ -192,7 +192,7 @@ Result<std::optional<MergedPod>> decide_pod(const AdmissionRequest& request,
                                             const AdmissionSnapshot& snapshot,
                                             const Settings& settings) {
   // Its runtime will refuse it too, and the record of the running one must not be lost to it.
-  if (snapshot.running != nullptr) {
+  if (snapshot.running) {
     return fail(ErrorCode::kConflict,
                 cat("container ", printable(snapshot.running->id), " runs already, as process ",
                     snapshot.running->pid.value(),

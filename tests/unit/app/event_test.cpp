@@ -228,6 +228,18 @@ TEST_F(Event, WhatWasInterruptedStaysKnownUntilItIsMadeGood) {
   EXPECT_EQ(node_.shares(kBurstable), node_.written(768));
 }
 
+TEST_F(Event, ATierThatCouldNotBeWrittenIsWrittenByTheNextEvent) {
+  node_.run(kWebContainer, Pid{10});
+  node_.refuses = [](const std::string& change) {
+    return change.contains("/burstable/cpu.weight");
+  };
+  node_.run(kLogContainer, Pid{11});
+  EXPECT_EQ(node_.shares(kBurstable), node_.written(512));
+  node_.refuses = {};
+  node_.run(kBatchContainer, Pid{12});
+  EXPECT_EQ(node_.shares(kBurstable), node_.written(768));
+}
+
 TEST_F(Event, WithoutOneControllerAPodHasTheOthers) {
   node_.tree.refuses_cpu = true;
   const auto admission = node_.admit(kWebContainer);

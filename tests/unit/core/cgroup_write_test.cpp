@@ -86,7 +86,7 @@ TEST_F(DecidePodWrite, ACriticalPodIsSparedWhereItsTierLosesPods) {
   EXPECT_EQ(decide(record).values.oomd_avoid, true);
   record.pod.priority = 1'999'999'999;
   EXPECT_EQ(decide(record).values.oomd_avoid, std::nullopt);
-  has_eviction_ = true;
+  may_differ_ = has_eviction_ = true;
   EXPECT_EQ(decide(record).values.oomd_avoid, false);
   written_ = record;
   EXPECT_EQ(decide(record).values.oomd_avoid, std::nullopt);
@@ -144,6 +144,7 @@ TEST_F(DecidePodWrite, RemovesTheLimitsOfOtherPrograms) {
     settings_.cpu_cfs_quota_period = Micros{20'000};
     PodRecord record = whole_pod_with({}, row.limits);
     record.qos_class = row.qos_class;
+    may_differ_ = true;
     const CgroupValues values = decide(record).values;
     EXPECT_EQ(values.cpu_quota, row.quota);
     EXPECT_EQ(values.cpu_period, Micros{20'000});
@@ -160,7 +161,16 @@ TEST_F(DecidePodWrite, RemovesALimitOfProcessesThatNoRuleAsksFor) {
   EXPECT_EQ(decide(bounded_pod()).values.pids_limit, 77);
 }
 
-TEST_F(DecidePodWrite, ALimitOfANewCgroupMayCut) {
+TEST_F(DecidePodWrite, ANewCgroupHasNoLimitsToRemove) {
+  const CgroupValues values = decide(whole_pod_with({}, {})).values;
+  EXPECT_EQ(values.cpu_quota, std::nullopt);
+  EXPECT_EQ(values.cpu_period, std::nullopt);
+  EXPECT_EQ(values.memory_limit, std::nullopt);
+}
+
+TEST_F(DecidePodWrite, ALimitOfACgroupOfUnknownValuesMayCut) {
+  EXPECT_FALSE(decide(bounded_pod()).may_cut);
+  may_differ_ = true;
   EXPECT_TRUE(decide(bounded_pod()).may_cut);
   EXPECT_FALSE(decide(pod_with_memory_limit("")).may_cut);
 }
@@ -219,7 +229,7 @@ TEST_F(DecidePodWrite, WritesTheIoWeightOnce) {
        }) {
     SCOPED_TRACE(row.name);
     settings_.io_weight.guaranteed = row.configured;
-    has_io_weight_ = row.has_io_weight;
+    may_differ_ = has_io_weight_ = row.has_io_weight;
     PodRecord record = bounded_pod();
     record.qos_class = QosClass::kGuaranteed;
     written_ = row.is_written ? std::optional{record} : std::nullopt;

@@ -87,15 +87,14 @@ class AdmissionTest : public ::testing::Test {
   NodeCapacity capacity_{.memory = Bytes{std::int64_t{8} << 30U}, .cpu = MilliCpu{4000}};
   CgroupLayout layout_{.cpu = CgroupVersion::kV1, .memory = CgroupVersion::kV1};
   Result<std::string> root_{kKubepods};
-  const ContainerRecord* running_ = nullptr;
+  std::optional<ContainerRecord> running_;
   Settings settings_;
   bool is_left_ = false;  ///< the last container stays where its engine puts it
 };
 
 TEST_F(AdmissionTest, ARunningContainerIsNotCreatedAgain) {
-  const ContainerRecord running{
+  running_ = {
       .id = "c1", .bundle = "", .name = "web", .pid = Pid{7}, .start_time = {}, .cgroup = ""};
-  running_ = &running;
   const Error refused = refusal();
   EXPECT_EQ(refused.code, ErrorCode::kConflict);
   EXPECT_THAT(refused.message, HasSubstr("container c1 runs already, as process 7"));

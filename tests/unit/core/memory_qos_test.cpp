@@ -322,8 +322,9 @@ TEST_F(MemoryReservation, IsTakenBackFromAPodWithoutIt) {
   smaller.pod.containers[0].resources.requests.clear();
   EXPECT_EQ(decide_pod_write(smaller, {.written = record}, settings_)->values.unified,
             (UnifiedValues{{"memory.low", "0"}}));
-  EXPECT_EQ(decide_pod_write(record, {.has_reservation = true}, {})->values.unified,
-            (UnifiedValues{{"memory.min", "0"}, {"memory.low", "0"}}));
+  EXPECT_EQ(
+      decide_pod_write(record, {.may_differ = true, .has_reservation = true}, {})->values.unified,
+      (UnifiedValues{{"memory.min", "0"}, {"memory.low", "0"}}));
   EXPECT_EQ(decide_pod_write(record, {}, {})->values.unified, UnifiedValues{});
 }
 
