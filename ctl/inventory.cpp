@@ -222,8 +222,8 @@ class Inventory {
       note("containers", pod,
            cat("container ", printable(container.id),
                " is recorded but not running: run podqosctl reconcile"));
-    else if (const auto stray = cgroup::describe_stray(cgroups_, record, container))
-      note("places", pod, *stray);
+    else if (const auto misplaced = cgroup::describe_misplaced(cgroups_, record, container))
+      note("places", pod, *misplaced);
   }
 
   /// The pod's containers. Warns of those that are not what or where the record says, or are not

@@ -84,7 +84,7 @@ Status make_cgroup(Transaction& transaction, const core::AdmissionSnapshot& snap
   if (written || written.error().code != ErrorCode::kBusy) return written;
   transaction.log().info(
       cat(core::name_of(record), ": values not written yet, retrying: ", written.error().message));
-  return transaction.revisit(record, written.error());
+  return transaction.postpone(record, written.error());
 }
 
 /// Takes back an admission whose registration failed: what it has counted and saved, and a root
@@ -166,7 +166,7 @@ Result<bool> release_for_room(Transaction& transaction, const AdmissionRequest& 
 Result<std::optional<Admission>> admit_to_pod(Transaction& transaction, AdmissionRequest& request,
                                               const Place& place) {
   const core::Settings& settings = transaction.settings();
-  make_revisit(transaction, place.identity.uid);
+  handle_if_due(transaction, place.identity.uid);
   PODQOS_ASSIGN(auto snapshot, observe_admission(transaction, request, place));
   PODQOS_ASSIGN(auto pod, core::decide_pod(request, snapshot, settings));
   if (!pod) return std::nullopt;

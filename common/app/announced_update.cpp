@@ -78,7 +78,7 @@ Status follow_announced(Transaction& transaction, const AnnouncedUpdate& update)
   core::PodRecord record = followed(transaction, before, found->index, update.values);
   if (record != before) {
     PODQOS_ASSIGN(const auto refused, save_resized(transaction, record, before));
-    if (refused) PODQOS_TRY(transaction.revisit(record, *refused));
+    if (refused) PODQOS_TRY(transaction.postpone(record, *refused));
   }
   return transaction.finish_if_changed();
 }

@@ -260,7 +260,7 @@ Result<bool> confirm_started(Transaction& transaction, const core::ContainerFact
   if (!found) return false;
   PODQOS_TRY(confirm(transaction, *found, facts, init, reporter));
   // Values that the kernel refused for the moment when the container was placed.
-  const bool retried = make_revisit(transaction, found->record.pod.uid);
+  const bool retried = handle_if_due(transaction, found->record.pod.uid);
   PODQOS_TRY(retried || transaction.remakes_trees() ? transaction.finish()
                                                     : transaction.store().commit());
   return true;

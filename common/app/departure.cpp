@@ -27,7 +27,7 @@ namespace podqos::app {
 
 namespace {
 
-constexpr std::size_t kRevisitsPerTransaction = 4;
+constexpr std::size_t kDuePerTransaction = 4;
 constexpr int kExpiredPerTransaction = 4;
 constexpr std::size_t kCreatorsPerTransaction = 16;
 
@@ -78,7 +78,7 @@ Result<std::optional<Error>> rewrite(Transaction& transaction, core::PodRecord r
   for (const core::ContainerRecord& container : record.containers)
     left.except.push_back(container.cgroup);
   transaction.remove_children(left);
-  return transaction.write_or_revisit(record, nullptr);
+  return transaction.write_or_postpone(record, nullptr);
 }
 
 /// Carries out what was decided.
@@ -89,7 +89,7 @@ Result<std::optional<Error>> carry_out(Transaction& transaction, const core::Dep
   const core::PodRecord& record = departure.record;
   switch (departure.outcome) {
     case core::PodOutcome::kStays:
-    case core::PodOutcome::kRevisit: PODQOS_TRY(transaction.save(record, &before)); break;
+    case core::PodOutcome::kPostponed: PODQOS_TRY(transaction.save(record, &before)); break;
     case core::PodOutcome::kRewritten:
       PODQOS_TRY(transaction.save(record, &before));
       return rewrite(transaction, record);
@@ -145,7 +145,7 @@ Status drop_container(Transaction& transaction, const core::PodRecord& record,
   const auto wanted = core::pod_values(departure->record, transaction.settings());
   if (!held || !wanted || *wanted == *held) return {};
   return log_refusal(transaction, record.pod.uid,
-                     transaction.write_or_revisit(departure->record, &record));
+                     transaction.write_or_postpone(departure->record, &record));
 }
 
 Result<std::optional<Error>> handle_due(Transaction& transaction, const core::PodRecord& record) {
@@ -165,7 +165,7 @@ void withdraw(Transaction& transaction, const core::PodRecord& record,
   if (!removed) return transaction.log_uncertain(pod.pod.uid, fail(removed.error()));
   // Some values of the pod may have been written.
   if (*removed && (*removed)->outcome == core::PodOutcome::kStays && !record.kubelets_own)
-    transaction.log_uncertain(pod.pod.uid, transaction.revisit((*removed)->record, reason));
+    transaction.log_uncertain(pod.pod.uid, transaction.postpone((*removed)->record, reason));
 }
 
 namespace {
@@ -233,17 +233,17 @@ bool is_due(const Transaction& transaction, const core::PodRow& row) {
 
 }  // namespace
 
-void make_revisits(Transaction& transaction) {
+void handle_what_is_due(Transaction& transaction) {
   std::vector<std::pair<BootSeconds, std::string>> due;
   for (const core::PodRow& row : transaction.node().rows)
     if (is_due(transaction, row)) due.emplace_back(row.due, row.uid.view());
   std::ranges::sort(due);
-  if (due.size() > kRevisitsPerTransaction) due.resize(kRevisitsPerTransaction);
+  if (due.size() > kDuePerTransaction) due.resize(kDuePerTransaction);
   for (const auto& [time, uid] : due)
-    make_revisit(transaction, uid);
+    handle_if_due(transaction, uid);
 }
 
-bool make_revisit(Transaction& transaction, const std::string& uid) {
+bool handle_if_due(Transaction& transaction, const std::string& uid) {
   const core::PodRow* row = core::find_row(transaction.node(), uid);
   if (row == nullptr || !is_due(transaction, *row)) return false;
   Status done;
@@ -261,7 +261,7 @@ bool make_revisit(Transaction& transaction, const std::string& uid) {
 Status retry_unfinished(Transaction& transaction, std::vector<Refusal>& unfinished) {
   PODQOS_TRY(reconcile_interrupted(transaction));
   for (const Refusal& each : unfinished)
-    make_revisit(transaction, each.uid);
+    handle_if_due(transaction, each.uid);
   PODQOS_TRY(transaction.finish());
   std::erase_if(unfinished, [&](const Refusal& each) {
     const auto is_same = [&](const auto& other) { return other.uid == each.uid; };
@@ -337,7 +337,7 @@ Result<EndResult> end_container(Transaction& transaction, const EndReport& repor
   report_oom_kills(transaction, found->record);
   PODQOS_TRY(drop_container(transaction, found->record, found->container().key()));
   expire_pending(transaction, {.id = report.id, .bundle = report.bundle});
-  make_revisits(transaction);
+  handle_what_is_due(transaction);
   PODQOS_TRY(transaction.finish());
   result.unfinished = transaction.unfinished();
   std::erase_if(result.unfinished, [&](const Refusal& each) {

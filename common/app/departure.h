@@ -62,13 +62,13 @@ void remove_left(Transaction& transaction, const core::PodRecord& record,
 void withdraw(Transaction& transaction, const core::PodRecord& record,
               const core::ContainerRecord& container, const Error& reason);
 
-/// Makes the revisits that are due: removes cgroups of released pods, writes values that were
-/// refused. At most four pods per call, to bound the time under the lock. Errors are logged per pod
-/// and left to the next transaction.
-void make_revisits(Transaction& transaction);
+/// Handles pods that are due: removes cgroups of released ones, writes values that were refused. At
+/// most four pods per call, to bound the time under the lock. Errors are logged per pod and left to
+/// the next transaction.
+void handle_what_is_due(Transaction& transaction);
 /// The same for one pod.
 /// @return whether it was due
-bool make_revisit(Transaction& transaction, const std::string& uid);
+bool handle_if_due(Transaction& transaction, const std::string& uid);
 
 /// Retries what a transaction left unfinished (Transaction::unfinished()), in transactions of its
 /// own for up to 1.3 s; the lock is free in between. Not for a container's start, which waits for
@@ -80,8 +80,8 @@ bool make_revisit(Transaction& transaction, const std::string& uid);
 /// @param unfinished  keeps what still is
 [[nodiscard]] Status retry_unfinished(Transaction& transaction, std::vector<Refusal>& unfinished);
 
-/// Handles a pod whose revisit is due, or one that a reconciliation has released: removes its
-/// cgroup and record, writes refused values again, or notes another revisit.
+/// Handles a pod that is due, or that a reconciliation has released: removes its cgroup and record,
+/// writes refused values again, or postpones it once more.
 /// @return what the machine has refused, for the log or a report
 [[nodiscard]] Result<std::optional<Error>> handle_due(Transaction& transaction,
                                                       const core::PodRecord& record);

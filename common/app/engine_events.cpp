@@ -284,7 +284,7 @@ Status reconcile_due(const core::Settings& settings, Log& log, const EngineList&
   if (!transaction) return {};
   PODQOS_TRY(reconcile_interrupted(*transaction, false, {.list = &list}));
   expire_pending(*transaction, {}, &list);
-  make_revisits(*transaction);
+  handle_what_is_due(*transaction);
   transaction->write_root_limits();
   return transaction->finish();
 }

@@ -121,7 +121,7 @@ class Synchronization {
   std::optional<Reconciler> comparison_ = Reconciler{Warnings::kLogged};  ///< nullopt once done
 };
 
-/// Periodic work: withdraws containers that never started and makes the revisits that are due.
+/// Periodic work: withdraws containers that never started and handles pods that are due.
 /// @param list  the listener, with the ids of containers that the engine is creating: all other
 ///              pending containers placed by the listener are withdrawn
 [[nodiscard]] Status reconcile_due(const core::Settings& settings, Log& log, const EngineList& list,

@@ -237,10 +237,11 @@ class NodeReconciliation {
       pod.populated = populated.value_or(true);
     }
     for (const core::ContainerRecord& container : pod.record.containers) {
-      auto stray = cgroup::describe_stray(machine, pod.record, container);
-      if (!stray) continue;
-      note_event(report_, core::event_of(core::EventKind::kMoved, pod.record, &container), *stray);
-      pod.strays.push_back(*std::move(stray));
+      auto misplaced = cgroup::describe_misplaced(machine, pod.record, container);
+      if (!misplaced) continue;
+      note_event(report_, core::event_of(core::EventKind::kMoved, pod.record, &container),
+                 *misplaced);
+      pod.misplaced.push_back(*std::move(misplaced));
     }
     return pod;
   }

@@ -108,7 +108,7 @@ Result<core::PodRecord> take_up_pod(Transaction& transaction, const std::string&
   if (!record.resizing) return record;
   core::PodRecord settled = settled_record(transaction, record);
   PODQOS_ASSIGN(const auto refused, save_resized(transaction, settled, record));
-  if (refused) PODQOS_TRY(transaction.revisit(settled, *refused));
+  if (refused) PODQOS_TRY(transaction.postpone(settled, *refused));
   return settled;
 }
 
@@ -207,7 +207,7 @@ class Resizing {
                       const std::vector<ContainerUpdate>& updated = {}) {
     PODQOS_ASSIGN(auto refused, save_resized(transaction, record, before));
     if (refused && refused->code == ErrorCode::kBusy) {
-      PODQOS_TRY(transaction.revisit(record, *refused));
+      PODQOS_TRY(transaction.postpone(record, *refused));
       refused.reset();
     }
     if (!refused) {

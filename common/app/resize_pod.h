@@ -17,7 +17,8 @@ namespace podqos::app {
 /// Transaction::finish() writes the tiers' values. A kubelet writes those of its pods itself.
 /// @param record  gets what of its requests counts
 /// @param before  the stored record
-/// @return what the machine has refused of the pod's values: revisit(), or another resize, is up to
+/// @return what the machine has refused of the pod's values: postpone(), or another resize, is up
+/// to
 ///         the caller; as an error what keeps the pod from having these resources
 [[nodiscard]] Result<std::optional<Error>> save_resized(Transaction& transaction,
                                                         core::PodRecord& record,

@@ -262,7 +262,7 @@ void Transaction::renew_copy(const core::PodRecord& record) {
   static_cast<void>(execute({copy_of(record)}).has_value());
 }
 
-Status Transaction::revisit(core::PodRecord& record, const Error& refused) {
+Status Transaction::postpone(core::PodRecord& record, const Error& refused) {
   const bool busy = refused.code == ErrorCode::kBusy;
   record.due = busy ? now_ : core::retry_at(now_, *settings_);
   core::SetAttribute copy = copy_of(record);
@@ -274,11 +274,11 @@ Status Transaction::revisit(core::PodRecord& record, const Error& refused) {
   return save(record, &record);
 }
 
-Result<std::optional<Error>> Transaction::write_or_revisit(core::PodRecord& record,
-                                                           const core::PodRecord* before) {
+Result<std::optional<Error>> Transaction::write_or_postpone(core::PodRecord& record,
+                                                            const core::PodRecord* before) {
   auto written = write_pod(record, before);
   if (written) return std::nullopt;
-  PODQOS_TRY(revisit(record, written.error()));
+  PODQOS_TRY(postpone(record, written.error()));
   return std::move(written).error();
 }
 

@@ -138,20 +138,20 @@ class Transaction {
   /// cgroup, also again if another program has removed it, and keeps a copy of the record on it.
   /// @param before  the record that the cgroup's values follow from; nullptr to write all
   /// @return the errors of core::pod_values(), or what the kernel or systemd has refused: then
-  ///         revisit() or taking the record back is up to the caller
+  ///         postpone() or taking the record back is up to the caller
   [[nodiscard]] Status write_pod(const core::PodRecord& record, const core::PodRecord* before);
   /// As write_pod(), for a pod that has no cgroup yet.
   [[nodiscard]] Status make_pod(const core::PodRecord& record) { return write_values(record, {}); }
   /// Leaves the values of a live pod's cgroup, which were refused, to a later transaction, which
   /// writes all of them: at once where the refusal passes by itself (kBusy), else later.
   /// @return the errors of save()
-  [[nodiscard]] Status revisit(core::PodRecord& record, const Error& refused);
+  [[nodiscard]] Status postpone(core::PodRecord& record, const Error& refused);
   /// As write_pod(), for a pod that runs on in any case.
-  /// @return why its values were refused, for the log or a report: they are revisited; the errors
+  /// @return why its values were refused, for the log or a report: they are postponed; the errors
   /// of
   ///         save()
-  [[nodiscard]] Result<std::optional<Error>> write_or_revisit(core::PodRecord& record,
-                                                              const core::PodRecord* before);
+  [[nodiscard]] Result<std::optional<Error>> write_or_postpone(core::PodRecord& record,
+                                                               const core::PodRecord* before);
   /// Removes what an earlier pod, or ended containers, have left below a pod's cgroup: it has old
   /// limits, which the kernel checks the pod's new ones against. Children that remain are no error.
   void remove_children(const cgroup::RemoveChildren& children);

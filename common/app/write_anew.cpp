@@ -24,7 +24,7 @@ Status write_anew(Transaction& transaction, core::PodRecord& record, const core:
   if (stored == nullptr || *stored != record) PODQOS_TRY(transaction.save(record, stored));
   PODQOS_TRY(transaction.index(record));
   if (record.kubelets_own) return {};
-  PODQOS_ASSIGN(const auto refused, transaction.write_or_revisit(record, nullptr));
+  PODQOS_ASSIGN(const auto refused, transaction.write_or_postpone(record, nullptr));
   for (const core::ContainerRecord& container : record.containers) {
     if (container.state == core::ContainerState::kLive) write_burst(transaction, record, container);
   }

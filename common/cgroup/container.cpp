@@ -92,9 +92,9 @@ core::EndState observe_end_state(Machine& machine, const core::ContainerRecord& 
   return are_killed(machine, container.cgroup) ? EndState::kDying : EndState::kDone;
 }
 
-std::optional<std::string> stray_cgroup(const std::vector<sys::ProcCgroup>& cgroups,
-                                        const std::string& pod_cgroup,
-                                        const std::string& recorded) {
+std::optional<std::string> misplaced_cgroup(const std::vector<sys::ProcCgroup>& cgroups,
+                                            const std::string& pod_cgroup,
+                                            const std::string& recorded) {
   const bool is_unified =
       std::ranges::none_of(cgroups, [](const auto& each) { return bounds_pods(each, false); });
   const bool in_pod = is_at_or_below(recorded, pod_cgroup);
@@ -109,12 +109,12 @@ std::optional<std::string> stray_cgroup(const std::vector<sys::ProcCgroup>& cgro
   return std::nullopt;
 }
 
-std::optional<std::string> describe_stray(Machine& machine, const core::PodRecord& record,
-                                          const core::ContainerRecord& container) {
+std::optional<std::string> describe_misplaced(Machine& machine, const core::PodRecord& record,
+                                              const core::ContainerRecord& container) {
   if (container.state != core::ContainerState::kLive) return std::nullopt;
   const auto stray_of = [&](Pid thread) {
     const auto cgroups = machine.cgroups_of(thread);
-    return cgroups ? stray_cgroup(*cgroups, record.cgroup, container.cgroup) : std::nullopt;
+    return cgroups ? misplaced_cgroup(*cgroups, record.cgroup, container.cgroup) : std::nullopt;
   };
   auto actual = stray_of(container.pid);
   if (!actual) return std::nullopt;

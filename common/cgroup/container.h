@@ -39,16 +39,16 @@ namespace podqos::cgroup {
 /// controller are checked, because they bound the pod.
 /// @param pod_cgroup  empty for a pod without a cgroup
 /// @param recorded  cgroup of the container when it started
-[[nodiscard]] std::optional<std::string> stray_cgroup(const std::vector<sys::ProcCgroup>& cgroups,
-                                                      const std::string& pod_cgroup,
-                                                      const std::string& recorded);
+[[nodiscard]] std::optional<std::string> misplaced_cgroup(
+    const std::vector<sys::ProcCgroup>& cgroups, const std::string& pod_cgroup,
+    const std::string& recorded);
 
 /// Checks whether another program has moved a container out of its cgroup since it started.
 /// @return a sentence for the operator: where it runs, where it belongs, and the remedy; nullopt if
 ///         it is in place.
-[[nodiscard]] std::optional<std::string> describe_stray(Machine& machine,
-                                                        const core::PodRecord& record,
-                                                        const core::ContainerRecord& container);
+[[nodiscard]] std::optional<std::string> describe_misplaced(Machine& machine,
+                                                            const core::PodRecord& record,
+                                                            const core::ContainerRecord& container);
 
 /// held_by() of each container, in the record's order; empty for those whose cgroup does not tell
 /// (core::tells_of_updates()).

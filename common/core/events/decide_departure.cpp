@@ -63,13 +63,13 @@ Departure decide_departure(PodRecord record, const DepartureSnapshot& snapshot,
     if (snapshot.unwritten) departure.outcome = PodOutcome::kRewritten;
     return departure;
   }
-  const auto revisit = [&](BootSeconds until) {
-    departure.outcome = PodOutcome::kRevisit;
+  const auto postpone = [&](BootSeconds until) {
+    departure.outcome = PodOutcome::kPostponed;
     pod.due = until;
     return departure;
   };
   const BootSeconds later = retry_at(snapshot.now, settings);
-  if (!pod.released_at && snapshot.populated && !pod.kubelets_own) return revisit(later);
+  if (!pod.released_at && snapshot.populated && !pod.kubelets_own) return postpone(later);
   if (!pod.released_at) {
     pod.released_at = snapshot.now;
     departure.message = describe_release(pod);
@@ -80,8 +80,8 @@ Departure decide_departure(PodRecord record, const DepartureSnapshot& snapshot,
   }
   const bool may_hold = snapshot.released_for < settings.release_delay_seconds;
   const auto held = may_hold ? snapshot.charge() : ShmemCharge::kNone;
-  if (held == ShmemCharge::kSome) return revisit(later);
-  if (held == ShmemCharge::kUncertain) return revisit(std::min(later, snapshot.now + kStatDelay));
+  if (held == ShmemCharge::kSome) return postpone(later);
+  if (held == ShmemCharge::kUncertain) return postpone(std::min(later, snapshot.now + kStatDelay));
   departure.outcome = PodOutcome::kRemoved;
   return departure;
 }

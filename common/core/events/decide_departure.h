@@ -58,7 +58,7 @@ enum class PodOutcome : std::uint8_t {
   kRewritten,  ///< a container lives: save the record, write all values of the cgroup again
   /// A process has outlived the containers, or tmpfs memory is charged to the cgroup: save the
   /// record, in which it is due.
-  kRevisit,
+  kPostponed,
   kForgotten,  ///< it has ended, and its cgroup is the kubelet's: erase the record
   kRemoved,    ///< it has ended: remove the cgroup, then erase the record
 };

@@ -42,8 +42,8 @@ void count(ReconcileReport& report, const ReconciledPod& pod) {
             " contains processes but its containers have ended: stop the processes, then run "
             "podqosctl reconcile"));
   }
-  for (const std::string& stray : pod.strays)
-    report.warnings.push_back(cat(name_of(record), ": ", stray));
+  for (const std::string& misplaced : pod.misplaced)
+    report.warnings.push_back(cat(name_of(record), ": ", misplaced));
   ++report.pods;
   report.containers += static_cast<std::int64_t>(record.containers.size());
 }

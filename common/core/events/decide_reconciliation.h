@@ -98,7 +98,7 @@ struct ReconciledPod {
   /// A process other than the monitor's is in its cgroup; observed only for podqos's own pods
   /// without a living container.
   bool populated = false;
-  std::vector<std::string> strays;  ///< living containers that another program has moved
+  std::vector<std::string> misplaced;  ///< living containers that another program has moved
 };
 
 /// Removes ended containers from a pod's record, and confirms those that were found running. A

@@ -40,7 +40,7 @@ TEST(StrayCgroup, IsOneThatIsNeitherTheContainersNorItsPods) {
         Case{"3:pids:/engine/c\n2:cpu,memory:/podqos/kubepods/pod1/c\n1:name=systemd:/x\n0::/\n",
              kContainer, std::nullopt},
         Case{"0::/../../pod1/c\n", kContainer, std::nullopt}, Case{"", kContainer, std::nullopt}}) {
-    EXPECT_EQ(stray_cgroup(sys::parse_proc_cgroup(cgroups), kPod, recorded), want)
+    EXPECT_EQ(misplaced_cgroup(sys::parse_proc_cgroup(cgroups), kPod, recorded), want)
         << cgroups << recorded;
   }
 }

@@ -159,7 +159,7 @@ TEST_F(DecideDeparture, RefusedValuesAreWrittenAgain) {
 TEST_F(DecideDeparture, AProcessThatOutlivesTheContainersKeepsThePodAndItsRequests) {
   populated_ = true;
   const auto departure = decide(counted_pod());
-  EXPECT_EQ(departure.outcome, PodOutcome::kRevisit);
+  EXPECT_EQ(departure.outcome, PodOutcome::kPostponed);
   EXPECT_EQ(departure.record.released_at, std::nullopt);
   EXPECT_EQ(departure.record.due, BootSeconds{1030});
   EXPECT_FALSE(charge_was_read_);
@@ -195,10 +195,10 @@ TEST_F(DecideDeparture, AKubeletsPodEndsWithItsContainers) {
 TEST_F(DecideDeparture, TmpfsMemoryKeepsTheCgroupUntilReleaseDelayHasPassed) {
   charge_ = ShmemCharge::kSome;
   const auto departure = decide(counted_pod());
-  EXPECT_EQ(departure.outcome, PodOutcome::kRevisit);
+  EXPECT_EQ(departure.outcome, PodOutcome::kPostponed);
   EXPECT_EQ(departure.record.released_at, BootSeconds{1000});
   released_for_ = 29;
-  EXPECT_EQ(decide(departure.record).outcome, PodOutcome::kRevisit);
+  EXPECT_EQ(decide(departure.record).outcome, PodOutcome::kPostponed);
   EXPECT_TRUE(charge_was_read_);
   released_for_ = 30;
   EXPECT_EQ(decide(departure.record).outcome, PodOutcome::kRemoved);

@@ -208,7 +208,7 @@ class ReconcilePods : public ::testing::Test {
                                  {.now = BootSeconds{1000}, .retry = BootSeconds{1030}});
   }
   [[nodiscard]] static ReconciledPod living(PodRecord record) {
-    return {.record = std::move(record), .ended = {}, .populated = false, .strays = {}};
+    return {.record = std::move(record), .ended = {}, .populated = false, .misplaced = {}};
   }
 
   ReconcileReport report_;
@@ -277,7 +277,7 @@ TEST_F(ReconcilePods, APodWithAContainerIsNoLongerDue) {
 
 TEST_F(ReconcilePods, TellsOfContainersThatAnotherProgramHasMoved) {
   ReconciledPod pod = living(requesting_pod("42", "100m"));
-  pod.strays = {"container c1 runs elsewhere"};
+  pod.misplaced = {"container c1 runs elsewhere"};
   reconcile({pod});
   EXPECT_THAT(report_.warnings, ElementsAre("pod 42: container c1 runs elsewhere"));
 }
