@@ -38,14 +38,10 @@ Amounts limits_in(const cgroup::CgroupView& cgroup) {
 }  // namespace
 
 Result<UsageSampler> UsageSampler::open(const core::Settings& settings, std::size_t most_files) {
-  PODQOS_ASSIGN(auto cgroups, cgroup::Cgroupfs::open({.access = cgroup::Access::kRead}));
-  PODQOS_ASSIGN(auto reader, cgroup::UsageReader::open(most_files));
-  return UsageSampler{settings, std::move(cgroups), std::move(reader)};
+  PODQOS_ASSIGN(auto cgroups, cgroup::Cgroupfs::open(
+                                  {.access = cgroup::Access::kRead, .most_files = most_files}));
+  return UsageSampler{settings, std::move(cgroups)};
 }
-
-UsageSampler::UsageSampler(const core::Settings& settings, cgroup::Cgroupfs cgroups,
-                           cgroup::UsageReader reader)
-    : settings_(&settings), cgroups_(std::move(cgroups)), reader_(std::move(reader)) {}
 
 Status UsageSampler::refresh() {
   std::string state = state_of_records(*settings_);
@@ -65,10 +61,11 @@ Status UsageSampler::refresh() {
 
 bool UsageSampler::read(UsageEntry& entry) {
   if (entry.cgroup.empty()) return false;
-  const auto usage = reader_.read(entry.cgroup);
+  const cgroup::CgroupView cgroup{cgroups_, entry.cgroup};
+  const auto usage = cgroup::usage_of(cgroup);
   if (!usage) return false;
   if (entry.kind == EntryKind::kTree || entry.kind == EntryKind::kTier)
-    entry.limits = limits_in({cgroups_, entry.cgroup});
+    entry.limits = limits_in(cgroup);
   const auto before = before_.find(entry.cgroup);
   entry.usage =
       usage_between(before == before_.end() ? std::nullopt : std::optional{before->second}, *usage);
@@ -83,7 +80,7 @@ Result<UsageSample> UsageSampler::next() {
   std::vector<bool> found(entries.size());
   for (std::size_t i = 0; i < entries.size(); ++i)
     found[i] = read(entries[i]);
-  reader_.close_unread();
+  cgroups_.close_unread();
   before_ = std::exchange(now_, {});
   UsageSample sample{.entries = leave(std::move(entries), std::move(found))};
   add_sums(sample.entries, cgroups_.layout_without_hugepages().memory);

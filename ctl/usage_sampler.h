@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/error.h"
@@ -20,7 +21,7 @@ namespace podqos::ctl {
 class UsageSampler {
  public:
   /// @param settings  have to outlive the sampler
-  /// @param most_files  see cgroup::UsageReader
+  /// @param most_files  see cgroup::CgroupfsOptions
   /// @return the errors of Cgroupfs::open()
   static Result<UsageSampler> open(const core::Settings& settings, std::size_t most_files);
 
@@ -29,8 +30,8 @@ class UsageSampler {
   [[nodiscard]] Result<UsageSample> next();
 
  private:
-  UsageSampler(const core::Settings& settings, cgroup::Cgroupfs cgroups,
-               cgroup::UsageReader reader);
+  UsageSampler(const core::Settings& settings, cgroup::Cgroupfs cgroups)
+      : settings_(&settings), cgroups_(std::move(cgroups)) {}
   /// Reads the records if they have changed.
   [[nodiscard]] Status refresh();
   /// Reads an entry's usage. @return false if it has gone
@@ -40,7 +41,6 @@ class UsageSampler {
 
   const core::Settings* settings_;
   cgroup::Cgroupfs cgroups_;
-  cgroup::UsageReader reader_;
   std::string seen_;               ///< state of the records' directories when they were read
   bool again_ = true;              ///< the records are to be read once more
   std::vector<UsageEntry> known_;  ///< by the records

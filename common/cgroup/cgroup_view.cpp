@@ -251,13 +251,22 @@ std::optional<std::int64_t> CgroupView::memory_pressure(std::string_view kind) c
   return found ? pressure_in(*found, kind, " avg10=") : std::nullopt;
 }
 
+std::optional<Bytes> CgroupView::inactive_file() const {
+  const bool is_v2 = has(Controller::kMemory, CgroupVersion::kV2);
+  return strong<Bytes>(
+      number(Controller::kMemory, "memory.stat", is_v2 ? "inactive_file" : "total_inactive_file"));
+}
+
+std::optional<Bytes> CgroupView::swap() const {
+  return strong<Bytes>(has(Controller::kMemory, CgroupVersion::kV2)
+                           ? number(Controller::kMemory, "memory.swap.current")
+                           : number(Controller::kMemory, "memory.stat", "total_swap"));
+}
+
 std::optional<Bytes> CgroupView::working_set() const {
   const auto usage = memory_usage();
-  const auto& stat = text(Controller::kMemory, "memory.stat");
-  if (!usage || !stat) return std::nullopt;
-  const bool is_v2 = has(Controller::kMemory, CgroupVersion::kV2);
-  const auto inactive = find_key(*stat, is_v2 ? "inactive_file" : "total_inactive_file");
-  return rest_of(*usage, Bytes{inactive.value_or(0)});
+  if (!usage || !text(Controller::kMemory, "memory.stat")) return std::nullopt;
+  return rest_of(*usage, inactive_file().value_or(Bytes{0}));
 }
 
 std::optional<CpuShares> CgroupView::shares(const std::optional<CpuShares>& rule,

@@ -88,6 +88,9 @@ class CgroupView {
   /// once ("full"), as systemd-oomd measures pressure, or at least one ("some"); nullopt as for
   /// pressure().
   [[nodiscard]] std::optional<std::int64_t> memory_pressure(std::string_view kind) const;
+  /// Page cache that was not used lately.
+  [[nodiscard]] std::optional<Bytes> inactive_file() const;
+  [[nodiscard]] std::optional<Bytes> swap() const;
   /// The memory in use less inactive page cache, at least 0, by which the kubelet evicts.
   /// @note google/cadvisor container/libcontainer/handler.go setMemoryStats
   [[nodiscard]] std::optional<Bytes> working_set() const;

@@ -26,6 +26,7 @@ Result<Cgroupfs> Cgroupfs::open(const CgroupfsOptions& options) {
   cgroupfs.hugetlb_ = std::exchange(cgroupfs.layout_.hugetlb, std::nullopt);
   cgroupfs.hugepages_ = options.hugepages;
   cgroupfs.systemd_ = Systemd{options.systemd};
+  cgroupfs.kept_files_ = KeptFiles{options.most_files};
   cgroupfs.hierarchies_ = std::move(found);
   // Attributes and reads that concern the whole cgroup use this hierarchy.
   const bool has_memory = cgroupfs.layout_.memory.has_value();

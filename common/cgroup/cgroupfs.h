@@ -14,6 +14,7 @@
 #include "common/base/units.h"
 #include "common/cgroup/discovery.h"
 #include "common/cgroup/ensure.h"
+#include "common/cgroup/kept_files.h"
 #include "common/cgroup/machine.h"
 #include "common/cgroup/open_hierarchy.h"
 #include "common/cgroup/systemd.h"
@@ -61,6 +62,9 @@ class Cgroupfs final : public Machine {
   [[nodiscard]] Result<std::optional<std::string>> attribute(std::string_view path,
                                                              const char* name) override;
 
+  /// Closes control files that were not read since the last call, see CgroupfsOptions::most_files.
+  void close_unread() { kept_files_.close_unread(); }
+
   [[nodiscard]] Result<std::vector<ListedUnit>> list_units(const std::string& pattern) override {
     return systemd_.list(pattern);
   }
@@ -107,7 +111,8 @@ class Cgroupfs final : public Machine {
   std::optional<core::CgroupVersion> hugetlb_;
   std::string hugepages_;                           ///< directory that lists the huge page sizes
   std::optional<core::CgroupLayout> whole_layout_;  ///< with hugetlb; set by layout()
-  Hierarchies hierarchies_;                         ///< null only until open() has found them
+  KeptFiles kept_files_{0};
+  Hierarchies hierarchies_;  ///< null only until open() has found them
   Systemd systemd_;
   /// What is left of the time that one transaction may wait for the kernel or systemd to release a
   /// cgroup or unit. The state lock is held meanwhile, and all container starts on the node wait.

@@ -26,6 +26,8 @@ struct CgroupfsOptions {
   Access access = Access::kWrite;
   /// Hierarchies of cgroup v1 stay open for the next call of this process, until mounts change.
   bool keep = false;
+  /// How many control files stay open to be read again (KeptFiles).
+  std::size_t most_files = 0;
   SystemdOptions systemd = {};
 };
 

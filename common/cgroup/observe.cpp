@@ -146,7 +146,7 @@ Result<std::string> Cgroupfs::read(std::string_view path, core::Controller contr
     return fail(ErrorCode::kUnsupported, cat(path, ": this machine has no ",
                                              core::row_of(controller).v2_name, " controller"));
   }
-  return hierarchy->read(path, file);
+  return kept_files_.read(*hierarchy, path, file);
 }
 
 Result<std::vector<std::string>> Cgroupfs::children(std::string_view path) {

@@ -30,16 +30,6 @@ constexpr std::size_t kMaxAttribute = 65'536;  // XATTR_SIZE_MAX of the kernel
 // Attributes of podqos are small; the first read avoids a larger buffer.
 constexpr std::size_t kFirstAttribute = 4'096;
 
-/// Reads a control file that the kernel produces in one piece, trailing newlines removed.
-/// @param what  its full path, for errors
-Result<std::string> read_control(const OrErrno<sys::UniqueFd>& file, std::string_view what) {
-  constexpr std::size_t kMaxControl = 1U << 20U;
-  if (!file) return fail_errno(file.error(), cat("open ", what));
-  auto text = sys::read_all(file->get(), kMaxControl, what, sys::FileEnd::kShortRead);
-  if (text) text->resize(without_newline(*text).size());
-  return text;
-}
-
 /// Writes the whole value with one write(2), since the kernel parses each write on its own, and
 /// takes it whole or not at all: EIO for a partial write.
 OrErrno<void> write_value(const OrErrno<sys::UniqueFd>& file, std::string_view value) {
@@ -84,6 +74,14 @@ std::string describe_full(OpenHierarchy& hierarchy, std::string_view path) {
 }
 
 }  // namespace
+
+Result<std::string> read_control(const OrErrno<sys::UniqueFd>& file, std::string_view what) {
+  constexpr std::size_t kMaxControl = 1U << 20U;
+  if (!file) return fail_errno(file.error(), cat("open ", what));
+  auto text = sys::read_all(file->get(), kMaxControl, what, sys::FileEnd::kShortRead);
+  if (text) text->resize(without_newline(*text).size());
+  return text;
+}
 
 OpenHierarchy::OpenHierarchy(Hierarchy description, sys::Resolve resolve)
     : description_(std::move(description)), resolve_(resolve) {}

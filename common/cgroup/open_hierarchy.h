@@ -11,6 +11,7 @@
 #include "common/base/error.h"
 #include "common/core/cgroups/layout.h"
 #include "common/sys/directory.h"
+#include "common/sys/fd.h"
 
 namespace podqos::cgroup {
 
@@ -28,6 +29,13 @@ struct Hierarchy {
   dev_t device = 0;      ///< device number of the file system; 0 if the text does not tell it
   friend bool operator==(const Hierarchy&, const Hierarchy&) = default;
 };
+
+/// Reads an open control file of at most 1 MiB, which the kernel produces in one piece, trailing
+/// newlines removed.
+/// @param file  or why it could not be opened
+/// @param what  its full path, for errors
+[[nodiscard]] Result<std::string> read_control(const OrErrno<sys::UniqueFd>& file,
+                                               std::string_view what);
 
 /// A hierarchy whose root is opened at first use: of the ten hierarchies of a v1 host most
 /// transactions need three. Cgroups are found beneath it by their path each time, so that one that
@@ -54,6 +62,8 @@ class OpenHierarchy {
   void refuse(std::string_view controller, std::string why);
   /// Why a controller is not enabled for child cgroups; nullptr if it is, or that was not tried.
   [[nodiscard]] const std::string* refusal_of(std::string_view controller) const;
+  /// The path of a cgroup for messages, and for system calls that take no directory.
+  [[nodiscard]] std::string place_of(std::string_view path) const;
 
   // What follows is about the cgroup `path`; "/" is the root. Errors: kNotFound or ENOENT if the
   // cgroup does not exist or the hierarchy is not usable; kInvalidArgument or EINVAL for a path
@@ -65,7 +75,10 @@ class OpenHierarchy {
   [[nodiscard]] Result<std::vector<std::string>> children(std::string_view path);
   /// Opens its directory, to list it.
   [[nodiscard]] Result<sys::Directory> directory(std::string_view path);
-  /// Reads a control file of at most 1 MiB, trailing newlines removed.
+  /// Opens a control file; O_CLOEXEC|O_NOFOLLOW are added to `flags`.
+  [[nodiscard]] OrErrno<sys::UniqueFd> open_file(std::string_view path, std::string_view file,
+                                                 int flags);
+  /// As read_control().
   [[nodiscard]] Result<std::string> read(std::string_view path, std::string_view file);
   /// Writes a control file.
   [[nodiscard]] OrErrno<void> write(std::string_view path, std::string_view file,
@@ -89,13 +102,8 @@ class OpenHierarchy {
  private:
   [[nodiscard]] Status open_root();
   [[nodiscard]] Status read_controllers();
-  /// Opens a control file; O_CLOEXEC|O_NOFOLLOW are added to `flags`.
-  [[nodiscard]] OrErrno<sys::UniqueFd> open_file(std::string_view path, std::string_view file,
-                                                 int flags);
   /// The path beneath the root's directory: "" for "/".
   [[nodiscard]] Result<std::string> beneath(std::string_view path);
-  /// The path for messages, and for system calls that take no directory.
-  [[nodiscard]] std::string place_of(std::string_view path) const;
 
   Hierarchy description_;
   bool is_opened_ = false;
