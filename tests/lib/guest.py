@@ -52,6 +52,7 @@ IF_OF_FLAVOUR = ("sh", "-c", """found="$(cat /proc/1/comm) $(findmnt -rno FSTYPE
     exec "$@\"""")
 MACHINE = "machine"  # the root of this machine; every other name is a release of Debian
 SKIPPED, FAULT, TIMEOUT, DIED = 77, 123, 124, 125  # exit statuses of tests/guest/boot
+BOOTS = 4  # of a guest whose kernel dies of a fault of its own: most often among hogs, twice in a row once
 GRACE = 600  # seconds that a guest may live after PODQOS_END_BY
 # What tests of a release that moves were written for, as the beginnings of versions; with others they are skipped.
 WRITTEN_FOR = {"testing": {"containerd": "2.1.", "runc": "1.3.", "crun": "1.28", "podman": "5.8.", "docker.io": "28."}}
@@ -155,7 +156,7 @@ class Guest:
         """Runs a command; `options` are further ones of boot. show: the output goes where ours goes, not into `stdout`.
 
         It ends with its command, or with us. Status 125 is a guest that ended without a status. One whose kernel has died
-        of a fault of its own is booted once more.
+        of a fault of its own is booted again.
         """
         self.require()
         output = {} if show else {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
@@ -167,10 +168,11 @@ class Guest:
         command = ["setpriv", "--pdeathsig", "TERM", BOOT, *self._options(), *options, "--", *argv]
         boot = functools.partial(subprocess.run, list(map(str, command)), stdin=subprocess.DEVNULL, check=False,
                                  text=True, errors="replace", **output)
-        done = boot()
-        if done.returncode != FAULT:
-            return done
-        print(f"{done.stdout or ''}the guest's kernel has died of a fault of its own: booting another", flush=True)
+        for _ in range(BOOTS - 1):
+            done = boot()
+            if done.returncode != FAULT:
+                return done
+            print(f"{done.stdout or ''}the guest's kernel has died of a fault of its own: booting another", flush=True)
         return boot()
 
     def run_test(self, file, *args, show=False, installed=True):
