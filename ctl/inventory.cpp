@@ -19,7 +19,6 @@
 #include "common/cgroup/observe_root.h"
 #include "common/codec/settings_table.h"
 #include "common/core/cgroups/naming.h"
-#include "common/core/cgroups/oomd.h"
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/cgroups/value_table.h"
 #include "common/core/events/cgroup_write.h"

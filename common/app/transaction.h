@@ -16,7 +16,6 @@
 #include "common/core/cgroups/plan.h"
 #include "common/core/events/cgroup_write.h"
 #include "common/core/events/event.h"
-#include "common/core/pods/capacity.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
 #include "common/store/store.h"

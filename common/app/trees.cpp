@@ -9,7 +9,6 @@
 #include "common/cgroup/node.h"
 #include "common/cgroup/observe_root.h"
 #include "common/core/cgroups/naming.h"
-#include "common/core/cgroups/oomd.h"
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/events/choose_root.h"
 #include "common/core/pods/counting.h"

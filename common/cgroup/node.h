@@ -5,7 +5,6 @@
 
 #include "common/base/error.h"
 #include "common/core/cgroups/naming.h"
-#include "common/core/pods/capacity.h"
 #include "common/core/settings.h"
 
 namespace podqos::cgroup {

@@ -1,13 +1,15 @@
 #include "common/core/cgroups/pod_plan.h"
 
 #include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
 #include <utility>
 #include <variant>
 
 #include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/core/cgroups/naming.h"
-#include "common/core/cgroups/oomd.h"
 #include "common/core/cgroups/value_table.h"
 
 namespace podqos::core {
@@ -43,11 +45,37 @@ void make(Plan& plan, const std::string& path, std::string_view what,
   plan.emplace_back(EnsureCgroup{path});
 }
 
-/// Tells systemd, one by one, what systemd-oomd goes by.
+/// What systemd-oomd goes by, which knows cgroup v2 alone, as properties of a unit.
+/// @note systemd.resource-control(5), systemd src/core/dbus-cgroup.c
+std::vector<UnitProperty> oomd_properties(const CgroupValues& values, const CgroupLayout& layout) {
+  constexpr std::int64_t kMicrosPerSecond = 1'000'000;
+  std::vector<UnitProperty> told;
+  if (layout.memory != CgroupVersion::kV2) return told;
+  if (const auto& pressure = values.oomd_pressure) {
+    // A fraction of 2^32 - 1, rounded: systemd src/basic/percent-util.h UINT32_SCALE_FROM_PERCENT.
+    // 0 is oomd's default, by which it never goes, as the limit comes before the mode.
+    constexpr std::int64_t kWhole = std::numeric_limits<std::uint32_t>::max();
+    const std::int64_t limit = (pressure->percent * kWhole + kPercent / 2) / kPercent;
+    told.push_back(
+        {.name = "ManagedOOMMemoryPressureLimit", .value = static_cast<std::uint32_t>(limit)});
+    // Since systemd 257; before, DefaultMemoryPressureDurationSec= of oomd.conf(5) counts.
+    const auto duration = static_cast<std::uint64_t>(pressure->seconds * kMicrosPerSecond);
+    told.push_back({.name = "ManagedOOMMemoryPressureDurationUSec",
+                    .value = pressure->seconds > 0 ? duration : kUnitInfinity});
+    told.push_back({.name = "ManagedOOMMemoryPressure",
+                    .value = std::string{pressure->percent > 0 ? "kill" : "auto"}});
+  }
+  if (values.oomd_avoid)
+    told.push_back({.name = "ManagedOOMPreference",
+                    .value = std::string{*values.oomd_avoid ? "avoid" : "none"}});
+  return told;
+}
+
+/// Tells systemd, one by one, what systemd-oomd goes by: it may be too old for one of them.
 Plan tell_oomd(const std::string& path, const CgroupValues& values, const CgroupLayout& layout) {
   Plan plan;
   if (driver_of(path) != Driver::kSystemd) return plan;
-  for (UnitProperty& property : optional_properties(values, layout))
+  for (UnitProperty& property : oomd_properties(values, layout))
     plan.emplace_back(SetUnit{.path = path,
                               .properties = {std::move(property)},
                               .on_refusal = OnRefusal::kIgnoreIfUnsupported,
@@ -208,6 +236,10 @@ Plan plan_removal(const std::string& cgroup) {
 std::vector<std::string> tiers_and_root(std::string_view kubepods) {
   return {tier_path(kubepods, QosClass::kBurstable), tier_path(kubepods, QosClass::kBestEffort),
           std::string{kubepods}};
+}
+
+bool is_watched_by_oomd(std::string_view kubepods, const CgroupLayout& layout) {
+  return driver_of(kubepods) == Driver::kSystemd && layout.memory == CgroupVersion::kV2;
 }
 
 }  // namespace podqos::core

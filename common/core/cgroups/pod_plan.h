@@ -59,4 +59,10 @@ enum class Cgroup : std::uint8_t { kExists, kCreate };
 /// The tiers and, last, the root: in this order they are removed.
 [[nodiscard]] std::vector<std::string> tiers_and_root(std::string_view kubepods);
 
+/// Whether systemd-oomd evicts from the tiers of this tree. It takes containers, whose scopes, not
+/// the pods' slices, have to tell that they are spared.
+/// @note systemd src/oom/oomd-manager.c recursively_get_cgroup_context: leaves, and cgroups with
+///       memory.oom.group
+[[nodiscard]] bool is_watched_by_oomd(std::string_view kubepods, const CgroupLayout& layout);
+
 }  // namespace podqos::core

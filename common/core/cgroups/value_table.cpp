@@ -7,7 +7,6 @@
 #include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/core/cgroups/hugepage_files.h"
-#include "common/core/cgroups/oomd.h"
 
 namespace podqos::core {
 
@@ -120,15 +119,6 @@ Number blkio_weight(const CgroupValues& values, WeightFormula) {
                     kMinBlkioWeight, kMaxBlkioWeight);
 }
 
-/// What systemd-oomd goes by on cgroup v2; a property that a systemd may be too old for.
-constexpr ValueRow oomd_row(std::string_view property,
-                            std::optional<UnitValue> (*setting)(const CgroupValues&)) {
-  return {
-      .controller = Controller::kMemory,
-      .v2 = {
-          .property = property, .on_refusal = OnRefusal::kIgnoreIfUnsupported, .setting = setting}};
-}
-
 constexpr ValueFile file(std::string_view name, std::string_view unset, NumberOf number = nullptr,
                          std::string_view property = {}) {
   return {.name = name, .unset = unset, .number = number, .property = property};
@@ -216,13 +206,12 @@ constexpr std::array kTable = {
     ValueRow{.controller = Controller::kIo,
              .v1 = io_file("blkio.bfq.weight", "100", bfq_weight),
              .v2 = io_file("io.bfq.weight", "default 100", bfq_weight)},
-    // The limit before the mode, so that oomd never goes by its own default.
-    oomd_row("ManagedOOMMemoryPressureLimit", oomd::limit),
-    // Since systemd 257; before, DefaultMemoryPressureDurationSec= of oomd.conf(5) counts.
-    oomd_row("ManagedOOMMemoryPressureDurationUSec", oomd::duration),
-    oomd_row("ManagedOOMMemoryPressure", oomd::mode),
-    oomd_row("ManagedOOMPreference", oomd::preference),
 };
+
+/// What systemd-oomd goes by, without a file of the kernel (pod_plan.cpp).
+constexpr std::array<std::string_view, 4> kOomdProperties = {
+    "ManagedOOMMemoryPressureLimit", "ManagedOOMMemoryPressureDurationUSec",
+    "ManagedOOMMemoryPressure", "ManagedOOMPreference"};
 
 /// Where systemd keeps a property, below UNIT.d.
 std::string drop_in_of(std::string_view property) {
@@ -343,10 +332,13 @@ std::string content_for(const ValueFile& file, const CgroupValues& values, Weigh
 }
 
 bool is_drop_in(std::string_view name) {
-  return std::ranges::any_of(kTable, [&](const ValueRow& row) {
-    return (!row.v1.property.empty() && drop_in_of(row.v1.property) == name) ||
-           (!row.v2.property.empty() && drop_in_of(row.v2.property) == name);
-  });
+  const auto keeps = [name](std::string_view property) {
+    return !property.empty() && drop_in_of(property) == name;
+  };
+  return std::ranges::any_of(kOomdProperties, keeps) ||
+         std::ranges::any_of(kTable, [&](const ValueRow& row) {
+           return keeps(row.v1.property) || keeps(row.v2.property);
+         });
 }
 
 std::optional<Micros> limiting_quota(const CgroupValues& values) {

@@ -42,8 +42,6 @@ struct ValueFile {
   NumberOf told = nullptr;  ///< the property, where it is not `number`
   /// Instead of `number` where the file holds more than a number; "" for "not set".
   std::string (*text)(const CgroupValues& values) = nullptr;
-  /// Instead of `told` where the property is not a 64-bit number; nullopt for "not set".
-  std::optional<UnitValue> (*setting)(const CgroupValues& values) = nullptr;
 };
 
 /// A value: its file on cgroup v1 and on v2.

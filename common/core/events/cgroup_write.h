@@ -11,7 +11,6 @@
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/kubernetes/cgroup_values.h"
 #include "common/core/kubernetes/tier.h"
-#include "common/core/pods/capacity.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
 

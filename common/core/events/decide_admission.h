@@ -7,7 +7,6 @@
 #include "common/base/error.h"
 #include "common/core/cgroups/layout.h"
 #include "common/core/kubernetes/cgroup_values.h"
-#include "common/core/pods/capacity.h"
 #include "common/core/pods/claim.h"
 #include "common/core/pods/identity.h"
 #include "common/core/pods/merge.h"

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "common/base/units.h"
-#include "common/core/pods/capacity.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
 

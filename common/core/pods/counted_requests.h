@@ -4,7 +4,6 @@
 #include <string>
 
 #include "common/base/units.h"
-#include "common/core/pods/capacity.h"
 #include "common/core/pods/request.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"

@@ -6,7 +6,6 @@
 
 #include "common/base/error.h"
 #include "common/core/kubernetes/tier.h"
-#include "common/core/pods/capacity.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
 

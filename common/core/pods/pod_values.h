@@ -7,7 +7,6 @@
 #include "common/core/cgroups/layout.h"
 #include "common/core/kubernetes/cgroup_values.h"
 #include "common/core/kubernetes/memory_qos.h"
-#include "common/core/pods/capacity.h"
 #include "common/core/pods/claim.h"
 #include "common/core/pods/request.h"
 #include "common/core/record.h"
