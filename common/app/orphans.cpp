@@ -1,6 +1,10 @@
-// What is found below podqos's roots that no record tells of.
+// What is found below podqos's roots, and in the index, that no record tells of.
 #include "common/app/orphans.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +18,7 @@
 #include "common/core/cgroups/naming.h"
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/pods/counting.h"
+#include "common/store/store.h"
 
 namespace podqos::app {
 
@@ -134,6 +139,15 @@ class Orphans {
   const KnownPods& known_;
 };
 
+/// What cannot be read may lead to one.
+bool leads_to_container(store::Store& store, const store::IndexEntry& entry) {
+  const auto record = store.pod(entry.uid);
+  if (!record) return true;
+  return *record && std::ranges::any_of((*record)->containers, [&](const auto& container) {
+    return store::index_name(container.id) == entry.name;
+  });
+}
+
 }  // namespace
 
 void restore_orphans(Transaction& transaction, const core::TreeRecord& tree,
@@ -141,6 +155,25 @@ void restore_orphans(Transaction& transaction, const core::TreeRecord& tree,
   Orphans orphans{transaction, known};
   orphans.restore(tree.kubepods);
   orphans.stop_stray_units(tree);
+}
+
+void clean_index(Transaction& transaction, core::ReconcileReport& report) {
+  store::Store& store = transaction.store();
+  const auto entries = store.all_entries();
+  if (!entries) {
+    report.failed.push_back(entries.error().message);
+    return;
+  }
+  std::map<std::string, std::uint32_t, std::less<>> counts;
+  for (const store::IndexEntry& entry : *entries)
+    ++counts[entry.uid];
+  for (const store::IndexEntry& entry : *entries) {
+    const core::PodRow* const row = core::find_row(store.node(), entry.uid);
+    const bool is_kept = row != nullptr && row->containers == counts[entry.uid];
+    if (is_kept || leads_to_container(store, entry)) continue;
+    if (auto done = store.erase_entry(entry); !done)
+      report.failed.push_back(std::move(done).error().message);
+  }
 }
 
 }  // namespace podqos::app

@@ -19,4 +19,9 @@ struct KnownPods {
 void restore_orphans(Transaction& transaction, const core::TreeRecord& tree,
                      const KnownPods& known);
 
+/// Erases the entries of the index that lead to no container. Each container that is recorded has
+/// one: a record is only read where its row has another number of them.
+/// @param report  gets what cannot be read or erased
+void clean_index(Transaction& transaction, core::ReconcileReport& report);
+
 }  // namespace podqos::app

@@ -5,13 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include "common/app/clean_index.h"
 #include "common/app/container_start.h"
 #include "common/app/departure.h"
 #include "common/app/follow_memory_qos.h"
 #include "common/app/orphans.h"
 #include "common/app/reconciler.h"
-#include "common/app/write_anew.h"
 #include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
@@ -46,6 +44,12 @@ bool has_lost_roots(Transaction& transaction) {
          std::ranges::any_of(possible_roots(transaction), [&](const std::string& root) {
            return cgroup::is_marked(transaction.machine(), root).value_or(false);
          });
+}
+
+/// Adds an event with this text to the report.
+void note_event(ReconcileReport& report, core::Event event, std::string text) {
+  event.text = std::move(text);
+  report.events.push_back(std::move(event));
 }
 
 /// Makes pods, or all there is, as the records say, under the lock.
@@ -248,12 +252,32 @@ class NodeReconciliation {
 
   /// Writes all records and values.
   Status write_pods() {
-    for (auto& [uid, record] : records_) {
-      const auto found = stored_.find(uid);
-      if (auto done = write_anew(transaction_, record,
-                                 found == stored_.end() ? nullptr : &found->second, report_);
-          !done)
-        note(uid, fail(std::move(done).error()));
+    for (auto& [uid, record] : records_)
+      if (auto done = write(record); !done) note(uid, fail(std::move(done).error()));
+    return {};
+  }
+
+  /// Compares a recorded pod with the kernel, writes what differs of its values, and reports that
+  /// and what the machine has refused, which a later transaction retries.
+  Status write(core::PodRecord& record) {
+    follow_memory_qos(transaction_, record);
+    const auto stored = stored_.find(record.pod.uid);
+    if (stored == stored_.end() || stored->second != record)
+      PODQOS_TRY(transaction_.save(record, stored == stored_.end() ? nullptr : &stored->second));
+    PODQOS_TRY(transaction_.index(record));
+    if (record.kubelets_own) return {};
+    PODQOS_ASSIGN(const auto refused, transaction_.write_or_postpone(record, nullptr));
+    for (const core::ContainerRecord& container : record.containers) {
+      if (container.state == core::ContainerState::kLive)
+        write_burst(transaction_, record, container);
+    }
+    if (refused && refused->code != ErrorCode::kBusy)
+      note_failure(report_, record.pod.uid, *refused);
+    for (const std::string& line : transaction_.release_written()) {
+      report_.changes.push_back(cat("pod ", record.pod.uid, ": ", line));
+      const std::string cgroup = cat(record.cgroup, "/");
+      note_event(report_, core::event_of(core::EventKind::kCorrected, record),
+                 line.substr(line.starts_with(cgroup) ? cgroup.size() : 0));
     }
     return {};
   }
@@ -307,6 +331,11 @@ class NodeReconciliation {
 };
 
 }  // namespace
+
+void note_failure(ReconcileReport& report, const std::string& uid, const Error& error) {
+  report.failed.push_back(cat("pod ", uid, ": ", error.message));
+  note_event(report, {.kind = core::EventKind::kFailed, .uid = uid}, error.message);
+}
 
 Result<ReconcileReport> reconcile_node(Transaction& transaction, ReconcileParams how) {
   return NodeReconciliation{transaction, how}.run_all();

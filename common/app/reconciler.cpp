@@ -11,7 +11,6 @@
 #include "common/app/departure.h"
 #include "common/app/preview.h"
 #include "common/app/resize_pod.h"
-#include "common/app/write_anew.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
 #include "common/cgroup/container.h"

@@ -53,6 +53,9 @@ struct ReconcileParams {
 [[nodiscard]] Status reconcile_pods(Transaction& transaction, const std::vector<std::string>& uids,
                                     ReconcileParams how = {});
 
+/// Adds what has failed of a pod to the report.
+void note_failure(ReconcileReport& report, const std::string& uid, const Error& error);
+
 /// Records what a reconciliation found and changed. It may find the same each time: what the
 /// journal has of the last hour is not recorded again.
 void record_events(const Transaction& transaction, const std::vector<core::Event>& events);
