@@ -6,7 +6,6 @@
 #include <cerrno>
 
 #include "common/base/text.h"
-#include "common/codec/json_text.h"
 #include "common/codec/oci_config.h"
 #include "common/codec/oci_edit.h"
 #include "hook/programs.h"

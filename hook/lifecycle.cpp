@@ -12,11 +12,8 @@
 #include "common/app/transaction.h"
 #include "common/base/text.h"
 #include "common/cgroup/machine.h"
-#include "common/core/cgroups/naming.h"
-#include "common/core/pods/pod_values.h"
 #include "common/sys/process.h"
 #include "hook/bundle.h"
-#include "hook/programs.h"
 
 namespace podqos::hook {
 

@@ -12,7 +12,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
-#include <utility>
 
 #include "common/base/text.h"
 #include "common/sys/fd.h"

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "common/app/log.h"
-#include "common/base/error.h"
 #include "common/core/settings.h"
 
 namespace podqos::app {

@@ -15,7 +15,6 @@
 #include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
-#include "common/cgroup/container.h"
 #include "common/cgroup/machine.h"
 #include "common/cgroup/node.h"
 #include "common/cgroup/pod_cgroup.h"
@@ -23,7 +22,6 @@
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/cgroups/value_table.h"
 #include "common/core/pods/cpu_class.h"
-#include "common/core/pods/placement.h"
 #include "common/core/pods/pod_name.h"
 #include "common/core/pods/pod_values.h"
 

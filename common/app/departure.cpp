@@ -16,7 +16,6 @@
 #include "common/cgroup/container.h"
 #include "common/cgroup/node.h"
 #include "common/cgroup/pod_cgroup.h"
-#include "common/core/cgroups/pod_plan.h"
 #include "common/core/pods/counting.h"
 #include "common/core/pods/pod_name.h"
 #include "common/core/pods/pod_values.h"

@@ -8,7 +8,6 @@
 #include "common/app/follow_memory_qos.h"
 #include "common/app/resize_pod.h"
 #include "common/base/text.h"
-#include "common/cgroup/container.h"
 #include "common/cgroup/machine.h"
 #include "common/cgroup/node.h"
 #include "common/core/pods/apply_resize.h"

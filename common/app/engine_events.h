@@ -15,7 +15,6 @@
 #include "common/app/reconciler.h"
 #include "common/app/transaction.h"
 #include "common/base/error.h"
-#include "common/base/units.h"
 #include "common/core/pods/request.h"
 #include "common/core/settings.h"
 

@@ -1,10 +1,8 @@
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "common/app/log.h"
 #include "common/app/transaction.h"

@@ -9,7 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <utility>
 
 #include <paths.h>
 #include <syslog.h>

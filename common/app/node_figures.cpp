@@ -10,9 +10,7 @@
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/node.h"
-#include "common/core/cgroups/pod_plan.h"
 #include "common/core/events/cgroup_write.h"
-#include "common/core/events/choose_root.h"
 #include "common/core/pods/counting.h"
 
 namespace podqos::app {

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "common/base/path.h"
-#include "common/base/text.h"
 #include "common/cgroup/container.h"
 #include "common/cgroup/node.h"
 #include "common/cgroup/observe_root.h"

@@ -11,7 +11,6 @@
 #include "common/cgroup/cgroup_view.h"
 #include "common/cgroup/node.h"
 #include "common/codec/oci_config.h"
-#include "common/core/pods/pod_values.h"
 #include "common/sys/clock.h"
 #include "common/sys/process.h"
 

@@ -6,7 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "common/app/log.h"
 #include "common/app/place.h"
 #include "common/app/transaction.h"
 #include "common/base/error.h"

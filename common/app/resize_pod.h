@@ -3,7 +3,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "common/app/transaction.h"
 #include "common/base/error.h"

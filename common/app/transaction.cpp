@@ -14,7 +14,6 @@
 #include "common/core/cgroups/layout.h"
 #include "common/core/cgroups/naming.h"
 #include "common/core/cgroups/pod_plan.h"
-#include "common/core/events/choose_root.h"
 #include "common/core/events/decide_departure.h"
 #include "common/core/pods/counting.h"
 #include "common/core/pods/pod_values.h"

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -19,7 +18,6 @@
 #include "common/cgroup/open_hierarchy.h"
 #include "common/cgroup/systemd.h"
 #include "common/core/cgroups/layout.h"
-#include "common/core/cgroups/naming.h"
 #include "common/core/cgroups/plan.h"
 #include "common/core/events/decide_departure.h"
 

@@ -4,13 +4,11 @@
 #include <cstddef>
 #include <ranges>
 #include <string_view>
-#include <utility>
 
 #include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
 #include "common/core/cgroups/layout.h"
-#include "common/core/cgroups/naming.h"
 #include "common/sys/clock.h"
 
 namespace podqos::cgroup {

@@ -8,7 +8,6 @@
 #include "common/base/units.h"
 #include "common/cgroup/machine.h"
 #include "common/core/events/decide_departure.h"
-#include "common/core/events/decide_reconciliation.h"
 #include "common/core/pods/apply_resize.h"
 #include "common/core/record.h"
 #include "common/sys/process.h"

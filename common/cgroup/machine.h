@@ -12,7 +12,6 @@
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/core/cgroups/layout.h"
-#include "common/core/cgroups/naming.h"
 #include "common/core/cgroups/plan.h"
 #include "common/core/events/decide_departure.h"
 #include "common/sys/process.h"

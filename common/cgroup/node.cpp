@@ -13,7 +13,6 @@
 #include <cstddef>
 #include <optional>
 #include <string_view>
-#include <utility>
 
 #include "common/cgroup/value.h"
 #include "common/sys/directory.h"

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <functional>
 #include <initializer_list>
 #include <optional>
@@ -13,7 +12,6 @@
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/value.h"
-#include "common/sys/process.h"
 
 namespace podqos::cgroup {
 

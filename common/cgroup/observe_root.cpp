@@ -11,6 +11,7 @@
 #include "common/core/cgroups/layout.h"
 #include "common/core/cgroups/naming.h"
 #include "common/core/cgroups/pod_plan.h"
+#include "common/core/events/choose_root.h"
 #include "common/core/kubernetes/tier.h"
 #include "common/core/pods/counting.h"
 

@@ -6,7 +6,6 @@
 #include "common/base/error.h"
 #include "common/cgroup/machine.h"
 #include "common/core/events/cgroup_write.h"
-#include "common/core/events/choose_root.h"
 #include "common/core/record.h"
 
 // What is observed of the root cgroup of the node's pods.

@@ -7,7 +7,6 @@
 #include "common/base/units.h"
 #include "common/cgroup/machine.h"
 #include "common/core/events/decide_departure.h"
-#include "common/core/pods/identity.h"
 
 namespace podqos::cgroup {
 

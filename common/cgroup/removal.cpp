@@ -1,7 +1,6 @@
 #include "common/cgroup/removal.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <functional>
 #include <iterator>
 #include <utility>

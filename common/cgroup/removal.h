@@ -6,7 +6,6 @@
 
 #include "common/base/error.h"
 #include "common/cgroup/machine.h"
-#include "common/core/record.h"
 
 namespace podqos::cgroup {
 

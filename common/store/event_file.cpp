@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <iterator>
-#include <optional>
 #include <utility>
 
 #include "common/base/text.h"

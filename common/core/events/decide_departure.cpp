@@ -8,7 +8,6 @@
 #include "common/base/text.h"
 #include "common/core/pods/counted_requests.h"
 #include "common/core/pods/counting.h"
-#include "common/core/pods/pod_name.h"
 
 namespace podqos::core {
 

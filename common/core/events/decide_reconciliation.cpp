@@ -1,6 +1,5 @@
 #include "common/core/events/decide_reconciliation.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "common/base/text.h"

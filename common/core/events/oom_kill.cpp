@@ -1,8 +1,6 @@
 #include "common/core/events/oom_kill.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <iterator>
 #include <utility>
 
 #include "common/base/path.h"

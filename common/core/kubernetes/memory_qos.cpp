@@ -3,8 +3,6 @@
 #include <cmath>
 #include <string>
 
-#include "common/core/kubernetes/quantity.h"
-
 namespace podqos::core {
 
 namespace {

@@ -1,6 +1,5 @@
 #include "common/core/kubernetes/pod_resources.h"
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 

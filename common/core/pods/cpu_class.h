@@ -5,7 +5,6 @@
 
 #include "common/base/units.h"
 #include "common/core/kubernetes/cgroup_values.h"
-#include "common/core/kubernetes/qos.h"
 #include "common/core/pods/request.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"

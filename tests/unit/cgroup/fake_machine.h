@@ -19,6 +19,7 @@
 #include "common/base/text.h"
 #include "common/cgroup/machine.h"
 #include "common/cgroup/value.h"
+#include "common/core/cgroups/naming.h"
 #include "tests/unit/cgroup/fake_tree.h"
 
 namespace podqos::cgroup {
