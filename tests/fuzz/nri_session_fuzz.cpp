@@ -29,7 +29,7 @@ class EchoingHandler : public Handler {
   int calls = 0;
 
   Status configure(const podqos::nri::ConfigureRequest& request) override {
-    return answer(request.config);
+    return answer(request.runtime_name);
   }
   Status synchronize(podqos::nri::NodeState state) override {
     return answer(state.containers.empty() ? "" : state.containers.front().facts.id);
