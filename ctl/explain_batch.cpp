@@ -159,12 +159,10 @@ Result<Json> answer_tiers(const JsonNode& line, const JsonNode& list) {
   answer["tiers"] = {{"burstable", tier_answer(values.burstable)},
                      {"besteffort", tier_answer(values.besteffort)}};
   if (policy) {
-    const core::TierMemoryQos unified =
-        *policy == 1 ? core::tier_memory_qos(sums) : core::TierMemoryQos{};
-    answer["memoryQoSUnified"] = {
-        {"guaranteed", {{"memory.min", cat(unified.root_memory_min.value())}}},
-        {"burstable", {{"memory.low", cat(unified.burstable_memory_low.value())}}},
-        {"besteffort", nullptr}};
+    const auto reserved = core::root_reservation(*policy == 1 ? sums : core::TierSums{});
+    answer["memoryQoSUnified"] = {{"guaranteed", {{"memory.min", reserved.at("memory.min")}}},
+                                  {"burstable", {{"memory.low", reserved.at("memory.low")}}},
+                                  {"besteffort", nullptr}};
   }
   return answer;
 }

@@ -143,7 +143,8 @@ Status apply_container(Transaction& transaction, const Admission& admission, con
 Result<std::optional<Admission>> admit_running(Transaction& transaction, AdmissionRequest request,
                                                const Init& init) {
   // The process's cgroup shows the driver even if cgroupsPath does not.
-  request.driver = core::detect_driver({.path = request.facts.cgroups_path, .real = init.cgroup})
+  request.driver = core::detect_driver(request.facts.cgroups_path.value_or(""))
+                       .or_else([&] { return core::detect_driver(init.cgroup); })
                        .value_or(cgroup::machine_driver());
   PODQOS_TRY(core::check_driver(transaction.settings().cgroup_driver, request.driver));
   request.running = true;

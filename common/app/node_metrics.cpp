@@ -39,57 +39,56 @@ std::optional<double> cpu_limit(const cgroup::CgroupView& cgroup) {
   return static_cast<double>(quota->value()) / static_cast<double>(period->value());
 }
 
-/// Metrics with one sample per tier.
-struct TierMetric {
+/// A metric with one sample for each `Of`.
+template <class Of>
+struct Metric {
   std::string_view type;
   std::string_view name;
   std::string_view help;
-  std::optional<double> (*value)(const TierFigures&);
+  std::optional<double> (*value)(const Of&);
 };
 using Tier = TierFigures;
-constexpr std::array kTierMetrics = {
-    TierMetric{"gauge", "podqos_tier_cpu_shares", "CPU shares of the tier (cgroup v1).",
-               [](const Tier& t) { return scaled(t.cgroup.cpu_shares()); }},
-    TierMetric{"gauge", "podqos_tier_cpu_weight", "CPU weight of the tier (cgroup v2).",
-               [](const Tier& t) { return scaled(t.cgroup.cpu_weight()); }},
-    TierMetric{"gauge", "podqos_tier_cpu_limit_cores",
-               "CPU quota of the tier in CPUs; absent without one.",
-               [](const Tier& t) { return cpu_limit(t.cgroup); }},
-    TierMetric{"counter", "podqos_tier_cpu_usage_seconds_total",
-               "CPU time that the tier has used, in seconds.",
-               [](const Tier& t) { return scaled(t.cgroup.cpu_usage_ns(), kNano); }},
-    TierMetric{"gauge", "podqos_tier_memory_limit_bytes",
-               "Memory limit of the tier as the kernel has it; absent without one.",
-               [](const Tier& t) { return scaled(t.cgroup.memory_limit()); }},
-    TierMetric{"gauge", "podqos_tier_memory_limit_wanted_bytes",
-               "Memory limit that the reservation (qosReserved) asks for: the kernel's is higher "
-               "while the tier uses more than that.",
-               [](const Tier& t) { return scaled(t.wanted_memory_limit); }},
-    TierMetric{"gauge", "podqos_tier_memory_limit_gap_bytes",
-               "How far the kernel's memory limit is above the one that is asked for, or above "
-               "tierMemoryFloor if that is higher: podqos lowers it as the tier's usage falls.",
-               [](const Tier& t) { return scaled(t.memory_limit_gap()); }},
-    TierMetric{"gauge", "podqos_tier_memory_usage_bytes",
-               "Memory charged to the tier, page cache included.",
-               [](const Tier& t) { return scaled(t.cgroup.memory_usage()); }},
-    TierMetric{"gauge", "podqos_tier_memory_min_bytes",
-               "Memory of the tier that is never reclaimed (memory.min, cgroup v2).",
-               [](const Tier& t) { return scaled(t.cgroup.protection("memory.min")); }},
-    TierMetric{"gauge", "podqos_tier_memory_low_bytes",
-               "Memory of the tier that is reclaimed last (memory.low, cgroup v2).",
-               [](const Tier& t) { return scaled(t.cgroup.protection("memory.low")); }},
-    TierMetric{"counter", "podqos_tier_memory_throttlings_total",
-               "Times that containers of the tier were throttled at memory.high (cgroup v2).",
-               [](const Tier& t) { return scaled(t.cgroup.throttled_events()); }},
-    TierMetric{"counter", "podqos_tier_oom_kills_total",
-               "Processes in the tier that the OOM killer has ended (cgroup v2).",
-               [](const Tier& t) { return scaled(t.cgroup.oom_kills()); }},
-    TierMetric{"gauge", "podqos_tier_threads", "Processes and threads in the tier.",
-               [](const Tier& t) { return scaled(t.cgroup.pids()); }},
-};
+constexpr auto kTierMetrics = std::to_array<Metric<Tier>>({
+    {"gauge", "podqos_tier_cpu_shares", "CPU shares of the tier (cgroup v1).",
+     [](const Tier& t) { return scaled(t.cgroup.cpu_shares()); }},
+    {"gauge", "podqos_tier_cpu_weight", "CPU weight of the tier (cgroup v2).",
+     [](const Tier& t) { return scaled(t.cgroup.cpu_weight()); }},
+    {"gauge", "podqos_tier_cpu_limit_cores", "CPU quota of the tier in CPUs; absent without one.",
+     [](const Tier& t) { return cpu_limit(t.cgroup); }},
+    {"counter", "podqos_tier_cpu_usage_seconds_total",
+     "CPU time that the tier has used, in seconds.",
+     [](const Tier& t) { return scaled(t.cgroup.cpu_usage_ns(), kNano); }},
+    {"gauge", "podqos_tier_memory_limit_bytes",
+     "Memory limit of the tier as the kernel has it; absent without one.",
+     [](const Tier& t) { return scaled(t.cgroup.memory_limit()); }},
+    {"gauge", "podqos_tier_memory_limit_wanted_bytes",
+     "Memory limit that the reservation (qosReserved) asks for: the kernel's is higher "
+     "while the tier uses more than that.",
+     [](const Tier& t) { return scaled(t.wanted_memory_limit); }},
+    {"gauge", "podqos_tier_memory_limit_gap_bytes",
+     "How far the kernel's memory limit is above the one that is asked for, or above "
+     "tierMemoryFloor if that is higher: podqos lowers it as the tier's usage falls.",
+     [](const Tier& t) { return scaled(t.memory_limit_gap()); }},
+    {"gauge", "podqos_tier_memory_usage_bytes", "Memory charged to the tier, page cache included.",
+     [](const Tier& t) { return scaled(t.cgroup.memory_usage()); }},
+    {"gauge", "podqos_tier_memory_min_bytes",
+     "Memory of the tier that is never reclaimed (memory.min, cgroup v2).",
+     [](const Tier& t) { return scaled(t.cgroup.protection("memory.min")); }},
+    {"gauge", "podqos_tier_memory_low_bytes",
+     "Memory of the tier that is reclaimed last (memory.low, cgroup v2).",
+     [](const Tier& t) { return scaled(t.cgroup.protection("memory.low")); }},
+    {"counter", "podqos_tier_memory_throttlings_total",
+     "Times that containers of the tier were throttled at memory.high (cgroup v2).",
+     [](const Tier& t) { return scaled(t.cgroup.throttled_events()); }},
+    {"counter", "podqos_tier_oom_kills_total",
+     "Processes in the tier that the OOM killer has ended (cgroup v2).",
+     [](const Tier& t) { return scaled(t.cgroup.oom_kills()); }},
+    {"gauge", "podqos_tier_threads", "Processes and threads in the tier.",
+     [](const Tier& t) { return scaled(t.cgroup.pids()); }},
+});
 
 void write_tiers(const NodeFigures& figures, codec::Exposition& out) {
-  for (const TierMetric& metric : kTierMetrics) {
+  for (const Metric<Tier>& metric : kTierMetrics) {
     out.metric(metric.type, metric.name, metric.help);
     for (const TierFigures& tier : figures.tiers) {
       const auto value = metric.value(tier);
@@ -144,40 +143,30 @@ void write_pods(const NodeFigures& figures, codec::Exposition& out) {
              [](const TierSum& sum) { return static_cast<double>(sum.memory.value()); });
 }
 
-/// Metrics with one sample for each pod that has series of its own.
-struct PodMetric {
-  std::string_view type;
-  std::string_view name;
-  std::string_view help;
-  std::optional<double> (*value)(const PodFigures&);
-};
+/// Of pods that have series of their own.
 using Pod = PodFigures;
-constexpr std::array kPodMetrics = {
-    PodMetric{"counter", "podqos_pod_cpu_usage_seconds_total",
-              "CPU time that the pod has used, in seconds.",
-              [](const Pod& p) { return scaled(p.cgroup.cpu_usage_ns(), kNano); }},
-    PodMetric{"gauge", "podqos_pod_cpu_request_cores",
-              "CPU that the pod requests, in CPUs; absent without a request.",
-              [](const Pod& p) { return scaled(p.cpu_request, kMilli); }},
-    PodMetric{"gauge", "podqos_pod_cpu_limit_cores",
-              "CPU quota of the pod in CPUs; absent without one.",
-              [](const Pod& p) { return cpu_limit(p.cgroup); }},
-    PodMetric{"gauge", "podqos_pod_memory_usage_bytes",
-              "Memory charged to the pod, page cache included.",
-              [](const Pod& p) { return scaled(p.cgroup.memory_usage()); }},
-    PodMetric{"gauge", "podqos_pod_memory_working_set_bytes",
-              "Memory charged to the pod without page cache that was not used lately.",
-              [](const Pod& p) { return scaled(p.cgroup.working_set()); }},
-    PodMetric{"gauge", "podqos_pod_memory_request_bytes",
-              "Memory that the pod requests; absent without a request.",
-              [](const Pod& p) { return scaled(p.memory_request); }},
-    PodMetric{"gauge", "podqos_pod_memory_limit_bytes",
-              "Memory limit of the pod as the kernel has it; absent without one.",
-              [](const Pod& p) { return scaled(p.cgroup.memory_limit()); }},
-    PodMetric{"counter", "podqos_pod_oom_kills_total",
-              "Processes of the pod that the OOM killer has ended.",
-              [](const Pod& p) { return scaled(std::optional{p.oom_kills}); }},
-};
+constexpr auto kPodMetrics = std::to_array<Metric<Pod>>({
+    {"counter", "podqos_pod_cpu_usage_seconds_total", "CPU time that the pod has used, in seconds.",
+     [](const Pod& p) { return scaled(p.cgroup.cpu_usage_ns(), kNano); }},
+    {"gauge", "podqos_pod_cpu_request_cores",
+     "CPU that the pod requests, in CPUs; absent without a request.",
+     [](const Pod& p) { return scaled(p.cpu_request, kMilli); }},
+    {"gauge", "podqos_pod_cpu_limit_cores", "CPU quota of the pod in CPUs; absent without one.",
+     [](const Pod& p) { return cpu_limit(p.cgroup); }},
+    {"gauge", "podqos_pod_memory_usage_bytes", "Memory charged to the pod, page cache included.",
+     [](const Pod& p) { return scaled(p.cgroup.memory_usage()); }},
+    {"gauge", "podqos_pod_memory_working_set_bytes",
+     "Memory charged to the pod without page cache that was not used lately.",
+     [](const Pod& p) { return scaled(p.cgroup.working_set()); }},
+    {"gauge", "podqos_pod_memory_request_bytes",
+     "Memory that the pod requests; absent without a request.",
+     [](const Pod& p) { return scaled(p.memory_request); }},
+    {"gauge", "podqos_pod_memory_limit_bytes",
+     "Memory limit of the pod as the kernel has it; absent without one.",
+     [](const Pod& p) { return scaled(p.cgroup.memory_limit()); }},
+    {"counter", "podqos_pod_oom_kills_total", "Processes of the pod that the OOM killer has ended.",
+     [](const Pod& p) { return scaled(std::optional{p.oom_kills}); }},
+});
 
 /// Writes one count of the pods' own CPU quotas, which have no container in their label, and of
 /// those of containers.
@@ -200,7 +189,7 @@ void write_quotas(const NodeFigures& figures, codec::Exposition& out,
 
 /// Writes the series of single pods.
 void write_single_pods(const NodeFigures& figures, codec::Exposition& out) {
-  for (const PodMetric& metric : kPodMetrics) {
+  for (const Metric<Pod>& metric : kPodMetrics) {
     out.metric(metric.type, metric.name, metric.help);
     for (const PodFigures& pod : figures.pods) {
       if (const auto value = metric.value(pod))

@@ -65,7 +65,8 @@ struct Admitted {
 Result<std::optional<AdmissionRequest>> request_of(const core::Settings& settings, Log& log,
                                                    core::ContainerFacts facts,
                                                    const Caller& caller) {
-  const auto told = core::detect_driver({.flags = caller.flags, .path = facts.cgroups_path});
+  const auto told =
+      caller.flags ? caller.flags : core::detect_driver(facts.cgroups_path.value_or(""));
   const core::Driver driver = told ? *told : cgroup::machine_driver();
   auto placed_at = placed_at_of(facts.cgroups_path, driver);
   PODQOS_ASSIGN(auto request, admission_request(std::move(facts), settings, std::move(placed_at)));

@@ -209,15 +209,10 @@ std::optional<std::string> root_of_pod(std::string_view pod_cgroup) {
   return std::string{pod->qos_class == QosClass::kGuaranteed ? tier : parent_of(tier)};
 }
 
-std::optional<Driver> detect_driver(const DriverSigns& signs) {
-  if (signs.flags) return signs.flags;
-  for (const auto& path : {signs.path, signs.real}) {
-    if (!path) continue;
-    // "slice:prefix:name", a scope, or crun's inner cgroup "container" in a scope.
-    if (parse_systemd_cgroups_path(*path) || !scope_of(*path).empty()) return Driver::kSystemd;
-    if (path->starts_with('/')) return Driver::kCgroupfs;
-  }
-  return std::nullopt;
+std::optional<Driver> detect_driver(std::string_view path) {
+  // "slice:prefix:name", a scope, or crun's inner cgroup "container" in a scope.
+  if (parse_systemd_cgroups_path(path) || !scope_of(path).empty()) return Driver::kSystemd;
+  return path.starts_with('/') ? std::optional{Driver::kCgroupfs} : std::nullopt;
 }
 
 Status check_driver(DriverSetting setting, Driver driver) {

@@ -84,15 +84,9 @@ enum class Driver : std::uint8_t { kCgroupfs, kSystemd };
 /// not a pod's.
 [[nodiscard]] std::optional<std::string> root_of_pod(std::string_view pod_cgroup);
 
-/// Evidence of the driver that a container's runtime uses, strongest first.
-struct DriverSigns {
-  std::optional<Driver> flags = std::nullopt;           ///< command-line flags of the runtime
-  std::optional<std::string_view> path = std::nullopt;  ///< cgroupsPath
-  std::optional<std::string_view> real = std::nullopt;  ///< cgroup of the container's process
-};
-/// The driver by the strongest evidence. Relative paths are ignored.
-/// @return nullopt without evidence: assume the default of the machine's engines
-[[nodiscard]] std::optional<Driver> detect_driver(const DriverSigns& signs);
+/// The driver that a container's runtime uses, by its cgroupsPath or by the cgroup of its process.
+/// @return nullopt for "" and for a relative path, which tell nothing
+[[nodiscard]] std::optional<Driver> detect_driver(std::string_view path);
 
 /// Checks that `cgroupDriver` allows a container of this driver.
 /// @return kUnsupported with the engine options to change if it asks for the other driver

@@ -7,7 +7,6 @@
 
 #include "common/base/path.h"
 #include "common/base/text.h"
-#include "common/core/cgroups/value_table.h"
 #include "common/core/pods/pod_values.h"
 
 namespace podqos::core {
@@ -60,23 +59,16 @@ void keep_written(PodWrite& write, const CgroupValues& held, const Settings& set
   write.hugepages = wanted.hugepages != held.hugepages;
 }
 
-/// All values of a cgroup that is to be made. It has no limits but these.
-void write_new(CgroupValues& wanted) {
-  if (limiting_quota(wanted)) return;
-  wanted.cpu_quota.reset();
-  wanted.cpu_period.reset();
-}
-
-/// All values, and the ends of limits that other programs have set.
+/// All values, and the ends of limits that other programs have set; also of a cgroup that is to be
+/// made, whose unit systemd may still have.
 void write_over(PodWrite& write, const PodWriteSnapshot& snapshot, const Settings& settings) {
   CgroupValues& wanted = write.values;
-  if (!snapshot.may_differ) return write_new(wanted);
   if (!wanted.cpu_quota) lift_quota(wanted, settings);
   if (bound_of(wanted) == kUnbounded) wanted.memory_limit = Bytes{-1};
   // As that of a podPidsLimit that has been taken back. An idle cgroup refuses a weight.
-  if (!wanted.pids_limit) wanted.pids_limit = -1;
-  if (!wanted.cpu_idle) wanted.cpu_idle = false;
-  write.may_cut = bound_of(wanted) != kUnbounded;
+  if (snapshot.may_differ && !wanted.pids_limit) wanted.pids_limit = -1;
+  if (snapshot.may_differ && !wanted.cpu_idle) wanted.cpu_idle = false;
+  write.may_cut = snapshot.may_differ && bound_of(wanted) != kUnbounded;
   if (snapshot.has_io_weight && !wanted.io_weight) wanted.io_weight = kDefaultIoWeight;
   if (snapshot.has_eviction && !wanted.oomd_avoid) wanted.oomd_avoid = false;
   if (snapshot.has_reservation) take_back_reservation(wanted, kReserving);
@@ -147,15 +139,6 @@ std::int64_t kernel_value(const NodeCpu& node, CgroupVersion version, WeightForm
       mul_div(*node.kubelets_root, ours, std::max(theirs, least_of_theirs)), 1);
 }
 
-/// What the root reserves, as the kubelet's, and the burstable tier's memory.low: the kernel
-/// protects a cgroup by at most what protects its parent.
-/// @note mm/page_counter.c effective_protection
-UnifiedValues root_reservation(const TierSums& sums) {
-  const TierMemoryQos qos = tier_memory_qos(sums);
-  return {{"memory.min", cat(qos.root_memory_min.value())},
-          {"memory.low", cat(qos.burstable_memory_low.value())}};
-}
-
 CpuShares to_shares(std::int64_t value, CgroupVersion version, WeightFormula formula) {
   if (version == CgroupVersion::kV2) return shares_for_weight(CpuWeight{value}, formula);
   return std::clamp(CpuShares{value}, kMinShares, kMaxShares);
@@ -206,8 +189,7 @@ TierValues wanted_tiers(const TierSums& tree, const TierSums& node, const Settin
       tier_values(node, settings.reserve_memory_percent, allocatable_memory(settings, capacity));
   values.burstable.cpu_shares = tier_values(tree).burstable.cpu_shares;
   if (reserves_memory(settings))
-    values.burstable.unified["memory.low"] =
-        cat(tier_memory_qos(tree).burstable_memory_low.value());
+    values.burstable.unified["memory.low"] = cat(tree.burstable.memory.value());
   return values;
 }
 

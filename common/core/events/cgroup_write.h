@@ -93,8 +93,8 @@ struct NodeCpu {
 /// Limits and reservation of a tree's root. Limits, by enforceNodeAllocatable: memory that is
 /// allocatable less what pods outside the tree request, at least 0, without regard to usage; and
 /// the machine's capacity of processes. Both are absent where the setting is off, and each where
-/// its capacity is not known. The reservation, by memoryReservationPolicy: tier_memory_qos() of the
-/// tree's own pods.
+/// its capacity is not known. The reservation, by memoryReservationPolicy: root_reservation() of
+/// the tree's own pods.
 /// @note pkg/kubelet/cm/node_container_manager_linux.go enforceNodeAllocatableCgroups,
 ///       getNodeAllocatableInternalAbsolute; the kubelet does not know of pods outside its tree.
 [[nodiscard]] CgroupValues root_limits(const NodeState& state, const TreeRecord& tree,

@@ -11,11 +11,9 @@ namespace podqos::core {
 
 namespace {
 
-constexpr std::int64_t kSharesSpan = 262'142;  // kMaxShares - kMinShares
-constexpr std::int64_t kWeightSpan = 9'999;    // 10000 - 1
+constexpr std::int64_t kSharesSpan = kMaxShares.value() - kMinShares.value();
+constexpr std::int64_t kWeightSpan = 9'999;  // 10000 - 1
 constexpr std::int64_t kMaxWeight = 10'000;
-
-static_assert(kMaxShares.value() - kMinShares.value() == kSharesSpan);
 
 std::int64_t log_weight(std::int64_t shares) {
   // The curve passes through (2, 1), (1024, 100) and (262144, 10000). float64 is exact enough for
@@ -120,11 +118,9 @@ Result<HugePageLimits> hugepage_limits(const ResourceList& requests) {
 
 namespace {
 
-constexpr Micros kUnlimitedQuota{-1};
-
 void set_quota(CgroupValues& values, MilliCpu limit, const PodConfigParams& params) {
-  values.cpu_quota =
-      params.enforce_cpu_limits ? cpu_quota_for(limit, params.cpu_period) : kUnlimitedQuota;
+  const Micros quota = cpu_quota_for(limit, params.cpu_period);
+  values.cpu_quota = params.enforce_cpu_limits ? quota : Micros{-1};
   values.cpu_period = params.cpu_period;
 }
 
@@ -146,19 +142,13 @@ Result<CgroupValues> pod_cgroup_values(const Pod& pod, QosClass qos_class,
 
   CgroupValues values;
   values.hugepages = std::move(hugepages);
-  switch (qos_class) {
-    case QosClass::kGuaranteed:
-      values.cpu_shares = cpu_shares_for(cpu_of(requests));
-      set_quota(values, cpu_of(limits), params);
-      values.memory_limit = Bytes{memory_of(limits).value()};
-      break;
-    case QosClass::kBurstable:
-      values.cpu_shares = cpu_shares_for(cpu_of(requests));
-      if (limit_declared(pod, kCpu)) set_quota(values, cpu_of(limits), params);
-      if (limit_declared(pod, kMemory)) values.memory_limit = Bytes{memory_of(limits).value()};
-      break;
-    case QosClass::kBestEffort: values.cpu_shares = kMinShares; break;
-  }
+  const bool has_requests = qos_class != QosClass::kBestEffort;
+  const auto is_limited = [&](std::string_view name) {
+    return qos_class == QosClass::kGuaranteed || (has_requests && limit_declared(pod, name));
+  };
+  values.cpu_shares = has_requests ? cpu_shares_for(cpu_of(requests)) : kMinShares;
+  if (is_limited(kCpu)) set_quota(values, cpu_of(limits), params);
+  if (is_limited(kMemory)) values.memory_limit = Bytes{memory_of(limits).value()};
   if (qos_class == QosClass::kGuaranteed) values.io_weight = params.guaranteed_io_weight;
   set_memory_qos(values, qos_class, Bytes{memory_of(requests).value()}, params);
   if (params.pod_pids_limit && *params.pod_pids_limit >= 0)

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/base/text.h"
+
 namespace podqos::core {
 
 namespace {
@@ -68,9 +70,9 @@ TierSum sum_of_own(const TierSums& sums) {
   return all;
 }
 
-TierMemoryQos tier_memory_qos(const TierSums& sums) {
-  return {.root_memory_min = sums.guaranteed.memory + sums.burstable.memory,
-          .burstable_memory_low = sums.burstable.memory};
+UnifiedValues root_reservation(const TierSums& sums) {
+  return {{"memory.min", cat((sums.guaranteed.memory + sums.burstable.memory).value())},
+          {"memory.low", cat(sums.burstable.memory.value())}};
 }
 
 Bytes bounded_tier_limit(Bytes wanted, std::optional<Bytes> usage, Bytes floor) {

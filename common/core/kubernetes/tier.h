@@ -56,14 +56,12 @@ struct TierValues {
 /// the node's other pods.
 [[nodiscard]] TierSum sum_of_own(const TierSums& sums);
 
-/// MemoryQoS values of the root and the burstable tier.
-struct TierMemoryQos {
-  Bytes root_memory_min;       ///< kubepods memory.min
-  Bytes burstable_memory_low;  ///< burstable memory.low
-};
-/// Computes the MemoryQoS values with memoryReservationPolicy TieredReservation.
-/// @note pkg/kubelet/cm/qos_container_manager_linux.go setMemoryQoS (1.36).
-[[nodiscard]] TierMemoryQos tier_memory_qos(const TierSums& sums);
+/// What the root reserves with memoryReservationPolicy TieredReservation: as the kubelet's,
+/// memory.min, and the burstable tier's memory.low, since the kernel protects a cgroup by at most
+/// what protects its parent.
+/// @note pkg/kubelet/cm/qos_container_manager_linux.go setMemoryQoS (1.36); mm/page_counter.c
+///       effective_protection
+[[nodiscard]] UnifiedValues root_reservation(const TierSums& sums);
 
 /// The memory limit to write for a tier: `wanted`, but at least `floor` and at least usage +
 /// kTierMemoryMargin, since cgroup v2 reclaims memory or kills processes to enforce a lower limit.

@@ -287,7 +287,7 @@ json describe(const core::TierSums& sums, const json& row) {
   const core::TierValues values =
       core::tier_values(sums, vectors::number_or_null(row.at("reservePercent")), allocatable);
   const bool tiered = row.at("memoryReservationPolicy") == "TieredReservation";
-  const core::TierMemoryQos memory = tiered ? core::tier_memory_qos(sums) : core::TierMemoryQos{};
+  const auto reserved = core::root_reservation(tiered ? sums : core::TierSums{});
   const CpuShares shares = values.burstable.cpu_shares.value_or(CpuShares{});
   return {{"guaranteedMemoryRequests", sums.guaranteed.memory.value()},
           {"burstableMemoryRequests", sums.burstable.memory.value()},
@@ -298,8 +298,8 @@ json describe(const core::TierSums& sums, const json& row) {
           {"besteffortCpuShares", number(values.besteffort.cpu_shares)},
           {"besteffortMemoryLimit", number(values.besteffort.memory_limit)},
           {"memoryQoSUnified",
-           {{"guaranteed", {{"memory.min", std::to_string(memory.root_memory_min.value())}}},
-            {"burstable", {{"memory.low", std::to_string(memory.burstable_memory_low.value())}}},
+           {{"guaranteed", {{"memory.min", reserved.at("memory.min")}}},
+            {"burstable", {{"memory.low", reserved.at("memory.low")}}},
             {"besteffort", json{}}}}};
 }
 

@@ -92,7 +92,7 @@ TEST_F(DecidePodWrite, ACriticalPodIsSparedWhereItsTierLosesPods) {
   EXPECT_EQ(decide(record).values.oomd_avoid, std::nullopt);
 }
 
-TEST_F(DecidePodWrite, ACgroupOfUnknownValuesIsMadeAndGetsAllOfThem) {
+TEST_F(DecidePodWrite, ACgroupIsMadeAndGetsAllValues) {
   settings_.pod_pids_limit = 77;
   const PodWrite write = decide(bounded_pod());
   EXPECT_EQ(write.make, Cgroup::kCreate);
@@ -161,11 +161,12 @@ TEST_F(DecidePodWrite, RemovesALimitOfProcessesThatNoRuleAsksFor) {
   EXPECT_EQ(decide(bounded_pod()).values.pids_limit, 77);
 }
 
-TEST_F(DecidePodWrite, ANewCgroupHasNoLimitsToRemove) {
+/// systemd may still have a unit of its name, with the limits of an earlier pod.
+TEST_F(DecidePodWrite, RemovesLimitsOfAUnitWhoseCgroupIsGone) {
   const CgroupValues values = decide(whole_pod_with({}, {})).values;
-  EXPECT_EQ(values.cpu_quota, std::nullopt);
-  EXPECT_EQ(values.cpu_period, std::nullopt);
-  EXPECT_EQ(values.memory_limit, std::nullopt);
+  EXPECT_EQ(values.cpu_quota, Micros{-1});
+  EXPECT_EQ(values.cpu_period, Micros{100'000});
+  EXPECT_EQ(values.memory_limit, Bytes{-1});
 }
 
 TEST_F(DecidePodWrite, ALimitOfACgroupOfUnknownValuesMayCut) {
