@@ -1,10 +1,14 @@
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
+#include <cstdint>
 #include <functional>
 #include <iterator>
 #include <utility>
@@ -284,22 +288,27 @@ bool prepare(const Context& context, const std::optional<Error>& broken) {
   return true;
 }
 
-/// Lets the pod of a running container follow what the runtime is about to change of it; in any
-/// case the runtime does so.
-void follow_update(const Context& context) {
+enum class Update : std::uint8_t { kBegins, kEnded };
+
+/// Lets the pod of a running container follow what the runtime is about to raise of it, as far as
+/// the call tells; or what it has changed, as the kernel has it.
+/// @return false if the update does not concern podqos
+bool follow_update(const Context& context, Update update_of_runtime) {
   const RuntimeCall& call = context.call;
-  if (!store::is_indexed(context.settings.state_dir, call.id)) return;
+  const bool tells = update_of_runtime == Update::kBegins;
   const Clock::time_point end = Clock::now() + app::start_time_limit(context.settings);
   const auto report = [&](const Error& error) {
     context.log.warning(cat("container ", printable(call.id),
                             ": its pod does not follow its update: ", error.message,
                             "; podqosctl reconcile lets it"));
+    return true;
   };
-  const auto text = call.resources ? read_resources(*call.resources) : std::string{};
+  const auto text = tells && call.resources ? read_resources(*call.resources) : std::string{};
   if (!text) return report(text.error());
-  const auto follow = [&]() -> Status {
-    app::AnnouncedUpdate update{.id = call.id, .values = call.limits};
-    if (call.resources) {
+  const auto follow = [&]() -> Result<bool> {
+    app::AnnouncedUpdate update{.id = call.id};
+    if (tells) update.values = call.limits;
+    if (tells && call.resources) {
       PODQOS_ASSIGN(update.values, codec::parse_resources(*text, member_names_of(context.runtime)));
     }
     return app::follow_announced(context.settings, context.log, update,
@@ -307,11 +316,10 @@ void follow_update(const Context& context) {
   };
   const auto ended =
       run_child(context, transaction_paths(context), -1, end, [&](const Status& entered) {
-        const Status done = entered ? follow() : entered;
-        if (!done) report(done.error());
-        return true;
+        const Result<bool> done = entered ? follow() : fail(entered.error());
+        return done ? *done : report(done.error());
       });
-  if (!ended) report(ended.error());
+  return ended ? *ended : report(ended.error());
 }
 
 /// Executes the runtime in this process. Signal mask and dispositions, umask, working directory and
@@ -324,6 +332,33 @@ int become(const std::string& runtime, const RuntimeCall& call, app::Log& log) {
   ::execv(runtime.c_str(), argv.data());
   const int err = errno;
   return refuse_call(call, log, Error::from_errno(err, cat("execute ", runtime)));
+}
+
+/// Executes the runtime for an update in a child, so that the pod follows once it has ended.
+/// @return its exit status
+int run_update(const Context& context) {
+  if (!follow_update(context, Update::kBegins))
+    return become(context.runtime, context.call, context.log);
+  // Where it is ignored, children leave no status. The runtime gets it as the engine set it.
+  struct sigaction waits{};
+  struct sigaction before{};
+  waits.sa_handler = SIG_DFL;
+  ::sigaction(SIGCHLD, &waits, &before);
+  const pid_t self = ::getpid();
+  const pid_t child = ::fork();
+  if (child <= 0) {
+    ::sigaction(SIGCHLD, &before, nullptr);
+    // An engine that ends this program means the runtime.
+    if (child == 0) ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const bool is_left = child == 0 && ::getppid() != self;
+    return is_left ? 1 : become(context.runtime, context.call, context.log);
+  }
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR)
+    continue;
+  follow_update(context, Update::kEnded);
+  constexpr int kBySignal = 128;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : kBySignal + WTERMSIG(status);
 }
 
 }  // namespace
@@ -355,8 +390,8 @@ int run_wrapper(std::span<const char* const> args) {
   } else if (call.places) {
     if (known) app::log_errors(configuration, log);
     if (!prepare({call, settings, log, *runtime, Pid{::getpid()}}, broken)) return 1;
-  } else if (call.updates && known) {
-    follow_update({call, settings, log, *runtime, Pid{::getpid()}});
+  } else if (call.updates && known && store::is_indexed(settings.state_dir, call.id)) {
+    return run_update({call, settings, log, *runtime, Pid{::getpid()}});
   }
   return become(*runtime, call, log);
 }

@@ -83,11 +83,12 @@ Status follow_announced(Transaction& transaction, const AnnouncedUpdate& update)
   return transaction.finish_if_changed();
 }
 
-Status follow_announced(const core::Settings& settings, Log& log, const AnnouncedUpdate& update,
-                        const Timeouts& timeouts) {
-  if (!may_concern(settings, update.id)) return {};
+Result<bool> follow_announced(const core::Settings& settings, Log& log,
+                              const AnnouncedUpdate& update, const Timeouts& timeouts) {
+  if (!may_concern(settings, update.id)) return false;
   PODQOS_ASSIGN(auto transaction, Transaction::open_existing(settings, log, timeouts));
-  return transaction ? follow_announced(*transaction, update) : Status{};
+  if (transaction) PODQOS_TRY(follow_announced(*transaction, update));
+  return transaction.has_value();
 }
 
 }  // namespace podqos::app

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import unittest
@@ -11,6 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
+import patience  # noqa: E402
 from systemd_driver import SystemdDriver  # noqa: E402
 
 MI, GI = harness.MI, harness.GI
@@ -94,12 +96,33 @@ class Updates:
         self.assert_values(self.own, memory=256 * MI, quota=150_000)
         self.assert_pod(256 * MI, 150_000, 512, 64 * MI)
         self.assertEqual(self.warnings(), [])
-        # What is lower, the pod follows afterwards.
+        # What is lower, it gets once the runtime has ended; and the share.
         self.wrapper.call("update", "--memory", str(32 * MI), "--cpu-quota", "20000", self.name)
         self.assert_values(self.own, memory=32 * MI, quota=20_000)
-        self.assert_pod(256 * MI, 150_000, 512, 64 * MI)
-        self.reconcile(["memory limit 32Mi, CPU limit 200m"])
         self.assert_pod(32 * MI, 20_000, 204, 32 * MI)
+        self.wrapper.call("update", "--cpu-share", "102", self.name)
+        self.assert_values(self.pod, shares=102)
+        self.reconcile([])
+
+    def test_the_end_of_the_runtime(self):
+        """Its status is the wrapper's, and it does not outlive that."""
+        runtime = self.tmp / "ending"
+        config = self.tmp / "ending.json"
+        config.write_text(json.dumps({**self.podqos.settings, "runtimes": [str(runtime)]}), encoding="utf-8")
+        command = [harness.RUNTIME, "--config", config, "update", "--cpu-share", "100", self.name]
+        for words, status in (("exit 7", 7), ("kill -TERM $$", 128 + signal.SIGTERM)):
+            runtime.write_text(f"#!/bin/sh\n{words}\n", encoding="ascii")
+            runtime.chmod(0o755)
+            self.assertEqual(subprocess.run(command, check=False).returncode, status, words)
+        started = self.tmp / "started"
+        runtime.write_text(f"#!/bin/sh\necho $$ > {started}.new\nmv {started}.new {started}\nexec sleep 600\n",
+                           encoding="ascii")
+        with subprocess.Popen(command) as wrapper:
+            patience.expect(started.exists, "the runtime's start")
+            wrapper.kill()
+        status = pathlib.Path("/proc", started.read_text(encoding="ascii").strip(), "stat")
+        patience.expect(lambda: not status.exists() or status.read_text("ascii").split(") ")[1][0] == "Z",
+                        "the runtime's end")
 
     def test_standard_input(self):
         """As containerd and Docker pass it: the runtime gets all of it, whatever it is."""
@@ -114,23 +137,21 @@ class Updates:
             subprocess.run(command, stdin=file, check=True)
         self.assert_values(self.own, memory=512 * MI)
         self.assert_values(self.pod, memory=512 * MI)
-        # What can be read but once is the runtime's alone: the pod follows afterwards.
+        # What can be read but once is the runtime's alone: the pod follows once that has ended.
         for text in (f"cat {resources} | \"$@\"", f"cat {resources} | {{ sleep 2; cat; }} | \"$@\""):
             subprocess.run(["sh", "-c", text, "sh", *map(str, command)], check=True)
         wanted = wanted.replace(str(256 * MI), str(1024 * MI))
         for path in ("/dev/stdin", "/proc/self/fd/0"):
             self.wrapper.call("update", "--resources", path, self.name, stdin=wanted)
             self.assert_values(self.own, memory=1024 * MI)
-        self.assert_values(self.pod, memory=512 * MI)
-        self.reconcile(["memory limit 1Gi"])
         self.assert_values(self.pod, memory=1024 * MI)
+        self.reconcile([])
 
     def test_what_the_runtime_refuses(self):
-        """A reconciliation takes back what the pod has been given."""
+        """It is taken back what the pod has been given."""
         for words in (("--memory", str(256 * MI)), ("--memory", str(32 * MI), "--cpu-quota", "5000", "--cpu-share", "4")):
             refused = self.wrapper.call("update", *words, "--no-such-option", self.name, check=False)
             self.assertNotEqual(refused.returncode, 0)
-            self.podqos.ctl("reconcile")
             self.assert_pod(64 * MI, 50_000, 512, 64 * MI)
 
     def test_of_no_pod(self):
