@@ -166,7 +166,6 @@ Result<bool> release_for_room(Transaction& transaction, const AdmissionRequest& 
 Result<std::optional<Admission>> admit_to_pod(Transaction& transaction, AdmissionRequest& request,
                                               const Place& place) {
   const core::Settings& settings = transaction.settings();
-  handle_if_due(transaction, place.identity.uid);
   PODQOS_ASSIGN(auto snapshot, observe_admission(transaction, request, place));
   PODQOS_ASSIGN(auto pod, core::decide_pod(request, snapshot, settings));
   if (!pod) return std::nullopt;
@@ -205,7 +204,11 @@ Result<std::optional<Admission>> admit_unfinished(Transaction& transaction,
                                                   AdmissionRequest request) {
   PODQOS_TRY(reconcile_interrupted(transaction));
   expire_pending(transaction, request.facts.key());
-  PODQOS_ASSIGN(const auto place, observe_place(transaction, request));
+  PODQOS_ASSIGN(auto place, observe_place(transaction, request));
+  // Which may remove the cgroup of an earlier pod.
+  if (handle_if_due(transaction, place.identity.uid)) {
+    PODQOS_ASSIGN(place, observe_place(transaction, request));
+  }
   auto admission = admit_to_pod(transaction, request, place);
   if (admission) return admission;
   return fail(std::move(admission).error().with_context(cat("pod ", place.identity.uid)));

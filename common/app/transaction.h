@@ -140,7 +140,9 @@ class Transaction {
   ///         postpone() or taking the record back is up to the caller
   [[nodiscard]] Status write_pod(const core::PodRecord& record, const core::PodRecord* before);
   /// As write_pod(), for a pod that has no cgroup yet.
-  [[nodiscard]] Status make_pod(const core::PodRecord& record) { return write_values(record, {}); }
+  [[nodiscard]] Status make_pod(const core::PodRecord& record) {
+    return write_values(record, {.may_differ = remakes_trees()});
+  }
   /// Leaves the values of a live pod's cgroup, which were refused, to a later transaction, which
   /// writes all of them: at once where the refusal passes by itself (kBusy), else later.
   /// @return the errors of save()

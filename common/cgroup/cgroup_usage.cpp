@@ -3,6 +3,7 @@
 namespace podqos::cgroup {
 
 std::optional<CgroupUsage> usage_of(const CgroupView& cgroup) {
+  const auto at = std::chrono::steady_clock::now();
   CgroupUsage usage{.cpu = cgroup.cpu_usage_ns().transform(
                         [](std::int64_t nanos) { return Micros{nanos / kNanosPerMicro}; }),
                     .periods = cgroup.cpu_periods(),
@@ -15,7 +16,7 @@ std::optional<CgroupUsage> usage_of(const CgroupView& cgroup) {
                     .cpu_pressure = cgroup.pressure("cpu"),
                     .memory_pressure = cgroup.pressure("memory")};
   if (usage == CgroupUsage{}) return std::nullopt;
-  usage.at = std::chrono::steady_clock::now();
+  usage.at = at;
   return usage;
 }
 

@@ -39,8 +39,9 @@ struct Removal {
   Removed removed = Removed::kGone;
   Report report = {};
 };
-/// Removes the cgroup of a released pod, with all that is left below it. Waits for systemd within
-/// the budget of the transaction.
+/// Removes the cgroup of a released pod, with all that is left below it; with the cgroupfs driver
+/// in the hierarchies that podqos may write to. Waits for systemd within the budget of the
+/// transaction.
 [[nodiscard]] Result<Removal> remove_pod(Machine& machine, const std::string& cgroup);
 /// Removes tiers and root, and then the cgroups above it that podqos has made. Those that have
 /// children were not created by podqos, or are still in use.

@@ -16,6 +16,7 @@
 namespace podqos::app {
 namespace {
 
+using containers::kBatchContainer;
 using containers::kWebContainer;
 using containers::kWebPod;
 using ::testing::HasSubstr;
@@ -64,6 +65,19 @@ TEST_F(KeptPod, HasNoValuesOfTheFormerOne) {
   EXPECT_EQ(node_.file(kWebPod, "pids.max"), "max");
   EXPECT_EQ(node_.file(kWebPod, "cpu.idle"), "0");
   EXPECT_EQ(node_.shares(kWebPod), node_.written(512));
+}
+
+/// Which its engine names. It is removed first, and that is no loss of the state.
+TEST_F(KeptPod, GivesWayToTheNextOneIfItIsDue) {
+  node_.run(kBatchContainer, Pid{12});
+  run_and_end();
+  auto& pod = node_.tree.cgroups.at(kWebPod);
+  pod.usage = pod.shmem = 0;
+  node_.records.come_due();
+  const auto admission = node_.admit(kWebContainer, Pid{1011}, cat(kWebPod, "/web"));
+  ASSERT_TRUE(admission) << admission.error().message;
+  EXPECT_EQ((*admission)->container.cgroup, cat(kWebPod, "/web"));
+  EXPECT_THAT(logged(), Not(HasSubstr("restoring all")));
 }
 
 /// The kernel goes on counting in the cgroup.
