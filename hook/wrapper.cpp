@@ -299,8 +299,9 @@ bool follow_update(const Context& context, Update update_of_runtime) {
   const Clock::time_point end = Clock::now() + app::start_time_limit(context.settings);
   const auto report = [&](const Error& error) {
     context.log.warning(cat("container ", printable(call.id),
-                            ": its pod does not follow its update: ", error.message,
-                            "; podqosctl reconcile lets it"));
+                            ": its pod does not follow its update",
+                            tells ? " before the runtime acts: " : ": ", error.message,
+                            tells ? "" : "; podqosctl reconcile lets it"));
     return true;
   };
   const auto text = tells && call.resources ? read_resources(*call.resources) : std::string{};

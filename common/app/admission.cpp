@@ -1,6 +1,5 @@
 #include "common/app/admission.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "common/app/departure.h"

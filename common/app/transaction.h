@@ -149,8 +149,7 @@ class Transaction {
   [[nodiscard]] Status postpone(core::PodRecord& record, const Error& refused);
   /// As write_pod(), for a pod that runs on in any case.
   /// @return why its values were refused, for the log or a report: they are postponed; the errors
-  /// of
-  ///         save()
+  ///         of save()
   [[nodiscard]] Result<std::optional<Error>> write_or_postpone(core::PodRecord& record,
                                                                const core::PodRecord* before);
   /// Removes what an earlier pod, or ended containers, have left below a pod's cgroup: it has old
