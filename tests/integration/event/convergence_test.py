@@ -195,6 +195,10 @@ class Convergence(BusyCase):
         hog, pid = self.hog(250)
         self.reserve()
         with self.plugin() as address:
+            # Its first comparison of the whole node lowers what it can as well, and does not count that.
+            compared, pauses = "podqos_last_reconcile_timestamp_seconds", 'podqos_memory_limit_steps_total{step="pause"}'
+            patience.expect(lambda: metrics.samples(address).get(compared), "the plugin has compared the node")
+            patience.expect(lambda: metrics.samples(address)[pauses] > 0, "the plugin has found nothing to reclaim")
             self.shrink(hog)
             patience.expect(lambda: self.limit() == RULE, "the limit follows the hog")
             steps = 'podqos_memory_limit_steps_total{step="lower"}'
