@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -86,6 +87,13 @@ void check_engine(const Annotations& annotations) {
     if (text) require(podqos::core::check_cgroup_component(*text).has_value());
   }
   if (parsed->pod_uid) require(podqos::core::check_pod_uid(*parsed->pod_uid).has_value());
+  // containerd writes its keys after what a pod's author wrote, which may be the manager.
+  const auto is_containerds = [](const auto& entry) {
+    return entry.first == "io.kubernetes.cri.container-type" ||
+           entry.first == "io.kubernetes.cri.sandbox-id" ||
+           entry.first == "io.kubernetes.cri.sandbox-uid";
+  };
+  if (std::ranges::any_of(annotations, is_containerds)) return require(parsed->cri);
   const auto manager = annotations.find("io.container.manager");
   if (manager == annotations.end() || manager->second != "libpod") return;
   require(!parsed->pod_uid && !parsed->pod_sums && !parsed->is_sandbox);
