@@ -284,9 +284,7 @@ Result<std::optional<Error>> save_resized(Transaction& transaction, core::PodRec
   marked.resizing = record.resizing;
   if (record == marked) return refused;
   core::Event event = core::event_of(core::EventKind::kResized, record);
-  const core::TierSum former = core::amounts_requested(before);
-  event.text = cat("resized: ", core::describe_requests(record), ", before cpu ",
-                   format_amount(former.cpu), ", memory ", format_amount(former.memory));
+  event.text = cat("resized: ", core::describe_resize(before, record));
   transaction.event(core::LogLevel::kInfo, std::move(event), cat(core::name_of(record), ": "));
   return refused;
 }

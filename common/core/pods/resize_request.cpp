@@ -307,6 +307,55 @@ PodRecord settle_resize(const PodRecord& record, std::span<const HeldResources> 
   return with_amounts(std::move(settled), amounts, resizing.container);
 }
 
+namespace {
+
+/// What the pod as a whole requests, and where it is limited.
+Resources whole_resources(const PodRecord& record) {
+  const Pod whole = whole_pod(record.pod, record.sums);
+  Resources resources{.requests = pod_requests(whole), .limits = pod_limits(whole)};
+  std::erase_if(resources.limits,
+                [&](const auto& limit) { return !limit_declared(whole, limit.first); });
+  return resources;
+}
+
+std::string differences(const Resources& before, const Resources& after) {
+  std::string text;
+  const auto add = [&](std::string_view name, std::string_view kind, const ResourceList& was,
+                       const ResourceList& is) {
+    const auto amount = [&](const ResourceList& list) {
+      const auto found = find(list, name);
+      if (!found) return std::string{"none"};
+      return name == kCpu ? format_amount(MilliCpu{found->milli_value()})
+                          : format_amount(Bytes{found->value()});
+    };
+    if (amount(was) == amount(is)) return;
+    text += cat(text.empty() ? "" : ", ", name, " ", kind, " ", amount(was), " → ", amount(is));
+  };
+  for (const std::string_view name : {kCpu, kMemory}) {
+    add(name, "request", before.requests, after.requests);
+    add(name, "limit", before.limits, after.limits);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string describe_resize(const PodRecord& before, const PodRecord& after) {
+  std::string text = differences(whole_resources(before), whole_resources(after));
+  if (!text.empty()) return text;
+  for (const auto* list : {&after.pod.containers, &after.pod.init_containers}) {
+    for (const Container& container : *list) {
+      const Container* known = find_container(before.pod, container.name);
+      const std::string changed =
+          differences(known == nullptr ? Resources{} : known->resources, container.resources);
+      if (!changed.empty())
+        text +=
+            cat(text.empty() ? "" : "; ", "container ", printable(container.name), ": ", changed);
+    }
+  }
+  return text;
+}
+
 Status check_usage(const CgroupValues& before, const CgroupValues& after,
                    const std::optional<Bytes>& usage) {
   const auto limit = memory_of(after);

@@ -76,6 +76,10 @@ struct RuntimeUpdate {
 [[nodiscard]] RuntimeUpdate runtime_update(const CgroupValues& before, const CgroupValues& after,
                                            const HeldResources& held, WeightFormula formula);
 
+/// What a resize has changed: "cpu request 200m → 300m, memory limit none → 64Mi" of the pod or,
+/// where that is as before, of its containers, each with its name.
+[[nodiscard]] std::string describe_resize(const PodRecord& before, const PodRecord& after);
+
 /// Checks that a lowered memory limit is above what is in use, by the margin that podqos keeps for
 /// tiers and pods: below it the kernel would invoke the OOM killer.
 /// @param usage  nullopt if it is not known, which refuses nothing

@@ -121,8 +121,10 @@ class Resizes:
         self.assertIn("nothing to change", self.resize("--container", "app", *HALF).stdout)
         resized = [event["text"] for event in self.podqos.events() if event["event"] == "resized"]
         self.assertEqual(resized, [
-            "resized: cpu 300m, memory 160Mi requested, before cpu 200m, memory 128Mi",
-            "resized: cpu 150m, memory 96Mi requested, before cpu 300m, memory 160Mi"])
+            "resized: cpu request 200m → 300m, cpu limit 400m → 600m, memory request 128Mi → 160Mi, "
+            "memory limit 256Mi → 320Mi",
+            "resized: cpu request 300m → 150m, cpu limit 600m → 300m, memory request 160Mi → 96Mi, "
+            "memory limit 320Mi → 192Mi"])
         report = self.podqos.ctl_json("reconcile", kind=self.kind)
         self.assertEqual((report["changes"], report["warnings"], report["failed"]), ([], [], []))
 

@@ -47,6 +47,25 @@ const Resources& named_resources(const PodRecord& record, const char* name) {
   return find_container(record.pod, name)->resources;
 }
 
+TEST(DescribeResize, SaysWhatHasChangedOfThePodOrOfItsContainers) {
+  const PodRecord before =
+      record_of({container("web", list({{"cpu", "250m"}}), list({{"memory", "128Mi"}})),
+                 container("log", list({{"cpu", "10m"}}), memory("64Mi"))},
+                true);
+  const auto with = [&](Resources web) {
+    PodRecord after = before;
+    after.pod.containers.front().resources = std::move(web);
+    return describe_resize(before, after);
+  };
+  EXPECT_EQ(with({.requests = list({{"cpu", "500m"}}), .limits = memory("100Mi")}),
+            "cpu request 260m → 510m, memory limit 192Mi → 164Mi");
+  EXPECT_EQ(with({.requests = list({{"cpu", "250m"}}), .limits = {}}), "memory limit 192Mi → none");
+  // The pod has no CPU limit, since one of its containers has none.
+  EXPECT_EQ(with({.requests = list({{"cpu", "250m"}}),
+                  .limits = list({{"cpu", "1"}, {"memory", "128Mi"}})}),
+            "container web: cpu limit none → 1");
+}
+
 TEST(DecideResize, ChangesWhatIsNamedAndNothingElse) {
   const PodRecord before = web_beside_log();
   const RequestedResize resize = decided_resize(
