@@ -51,14 +51,26 @@ Result<core::PodRecord> find_pod(store::Store& store, const std::string& uid) {
   return fail(ErrorCode::kNotFound, "it has ended");
 }
 
-/// What a container's cgroup has, with its limit of memory and swap together (cgroup v1).
+/// A container's limit of memory and swap together, as runtimes are told it; nullopt for none.
+std::optional<std::int64_t> swap_limit(cgroup::Machine& machine, const std::string& cgroup,
+                                       std::int64_t memory) {
+  const auto read = [&](const char* file) {
+    const auto text = machine.read(cgroup, core::Controller::kMemory, file);
+    return text ? parse_int(*text) : std::nullopt;
+  };
+  if (const auto both = read("memory.memsw.limit_in_bytes"))
+    return *both < core::kMaxMemoryLimit.value() ? both : std::nullopt;
+  // "max" is no number.
+  const auto swap = read("memory.swap.max");
+  return swap && memory > 0 ? std::optional{memory + *swap} : std::nullopt;
+}
+
+/// What a container's cgroup has, with its limits of swap and processes.
 core::HeldResources values_of(cgroup::Machine& machine, const core::ContainerRecord& container) {
   const cgroup::CgroupView view{machine, container.cgroup};
   core::HeldResources held = cgroup::held_by(machine, container, view);
-  const auto swap =
-      machine.read(container.cgroup, core::Controller::kMemory, "memory.memsw.limit_in_bytes");
-  const auto limit = swap ? parse_int(*swap) : std::nullopt;
-  if (limit && *limit < core::kMaxMemoryLimit.value()) held.values.memory_swap = limit;
+  held.values.memory_swap =
+      swap_limit(machine, container.cgroup, held.values.memory_limit.value_or(-1));
   held.values.pids_limit = view.pids_limit();
   return held;
 }

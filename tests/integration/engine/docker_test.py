@@ -87,6 +87,9 @@ class Pods(engine.EngineCase):
             self.assert_values(pod, quota=int(cpus * 100_000), memory=memory * MI)
             status = json.loads(engine.call("podqosctl", "status", "-o", "json", "--no-engines").stdout)
             self.assertEqual(status["warnings"], [])
+        # runc keeps the limit of memory and swap together of the last update, and refuses one of memory above it.
+        engine.call("podqosctl", "resize", container, "--limits", "memory=160Mi")
+        self.assert_values(pod, quota=30000, memory=160 * MI)
         self.remove(container)
 
     def test_update_to_paste(self):

@@ -111,6 +111,23 @@ class ResizePod : public ::testing::TestWithParam<core::CgroupVersion> {
   std::function<Status(const std::string& call)> on_update;
   FindRuntime find;
 };
+
+/// As after `docker update --memory 128m --memory-swap 128m`. runc refuses a limit above that of
+/// memory and swap together, which it takes from its own notes where the update has none.
+TEST_P(ResizePod, LetsTheContainerSwapAsMuchAsBefore) {
+  auto& files = node_.tree.cgroups.at(node_.tree.processes.at(Pid{10}).cgroup).files;
+  if (node_.tree.is_v2())
+    files["memory.swap.max"] = "0";
+  else
+    files["memory.memsw.limit_in_bytes"] = std::to_string(128 * kMebibyte);
+  ASSERT_TRUE(double_web());
+  EXPECT_EQ(told_.memory_swap, 256 * kMebibyte);
+  if (!node_.tree.is_v2()) return;
+  files["memory.swap.max"] = "max";
+  ASSERT_TRUE(resize("web", amounts("500m", "128Mi"), amounts("1", "300Mi")));
+  EXPECT_EQ(told_.memory_swap, std::nullopt);
+}
+
 INSTANTIATE_TEST_SUITE_P(OnBothVersions, ResizePod,
                          ::testing::Values(core::CgroupVersion::kV1, core::CgroupVersion::kV2),
                          [](const auto& version) {
