@@ -297,13 +297,15 @@ Followed follow(PodRecord& record, const ContainerRecord& container, const HeldR
   PodRecord updated = record;
   apply_resize(updated, {.whole_pod = false, .container = container.name, .now = update});
   if (updated == record) return {};
-  if (const auto values = pod_values(updated, node.settings); !values) {
+  const auto values = pod_values(updated, node.settings);
+  if (!values) {
     return std::unexpected(cat(" was updated to ", describe(update, held),
                                ", which its pod does not follow: ", values.error().message));
   }
+  const bool is_same = pod_values(record, node.settings) == values;
   // `container` is one of the record's.
-  std::string change =
-      cat("follows ", label_of(container), ", updated to ", describe(update, held));
+  std::string change = cat(is_same ? "keeps its values beside " : "follows ", label_of(container),
+                           ", updated to ", describe(update, held));
   record = std::move(updated);
   return change;
 }

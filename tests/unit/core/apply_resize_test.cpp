@@ -347,7 +347,8 @@ TEST(FollowUpdates, ALimitOfTheEnginesPodStays) {
   PodRecord record = inferred();
   record.sums = EngineSums{.resources = {.requests = {}, .limits = list({{"memory", "128Mi"}})},
                            .enforced = true};
-  EXPECT_THAT(follow(record, held(256 * kMi)), ElementsAre(HasSubstr("memory limit 256Mi")));
+  EXPECT_THAT(follow(record, held(256 * kMi)),
+              ElementsAre("keeps its values beside container web, updated to memory limit 256Mi"));
   const auto values = pod_values(record, kSettings);
   ASSERT_TRUE(values);
   EXPECT_EQ(values->memory_limit, Bytes{128 * kMi});
