@@ -78,6 +78,25 @@ std::optional<PodCgroup> pod_below(std::span<const std::string> names, std::size
   return pod;
 }
 
+constexpr std::string_view kScope = ".scope";
+/// crun with systemd puts the processes into a cgroup of its own below the scope.
+constexpr std::string_view kCrunInner = "/container";
+
+/// Whether systemd has this slice. A directory with the suffix at another path than its name stands
+/// for is not a slice: the unit of that name is elsewhere.
+bool is_slice(std::string_view cgroup) {
+  if (!cgroup.ends_with(kSlice)) return false;
+  const auto expanded = expand_slice(leaf_of(cgroup));
+  return expanded && *expanded == cgroup;
+}
+
+/// "/a.slice" and "b" → "/a.slice/a-b.slice"; "/a" and "b" → "/a/b".
+std::string child_of(std::string_view parent, std::string_view name) {
+  if (driver_of(parent) == Driver::kCgroupfs) return cat(parent, "/", name);
+  const std::string_view stem = without_suffix(leaf_of(parent), kSlice);
+  return cat(parent, "/", stem, "-", replaced(name, '-', '_'), kSlice);
+}
+
 }  // namespace
 
 Result<std::string> format_systemd(const std::vector<std::string>& names) {
@@ -146,29 +165,6 @@ std::optional<SystemdCgroupsPath> parse_systemd_cgroups_path(std::string_view te
   path.name = text;
   return path;
 }
-
-namespace {
-
-constexpr std::string_view kScope = ".scope";
-/// crun with systemd puts the processes into a cgroup of its own below the scope.
-constexpr std::string_view kCrunInner = "/container";
-
-/// Whether systemd has this slice. A directory with the suffix at another path than its name stands
-/// for is not a slice: the unit of that name is elsewhere.
-bool is_slice(std::string_view cgroup) {
-  if (!cgroup.ends_with(kSlice)) return false;
-  const auto expanded = expand_slice(leaf_of(cgroup));
-  return expanded && *expanded == cgroup;
-}
-
-/// "/a.slice" and "b" → "/a.slice/a-b.slice"; "/a" and "b" → "/a/b".
-std::string child_of(std::string_view parent, std::string_view name) {
-  if (driver_of(parent) == Driver::kCgroupfs) return cat(parent, "/", name);
-  const std::string_view stem = without_suffix(leaf_of(parent), kSlice);
-  return cat(parent, "/", stem, "-", replaced(name, '-', '_'), kSlice);
-}
-
-}  // namespace
 
 std::string_view format_driver(Driver driver) {
   return driver == Driver::kSystemd ? "systemd" : "cgroupfs";

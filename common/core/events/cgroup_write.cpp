@@ -74,36 +74,6 @@ void write_over(PodWrite& write, const PodWriteSnapshot& snapshot, const Setting
   if (snapshot.has_reservation) take_back_reservation(wanted, kReserving);
 }
 
-}  // namespace
-
-Result<PodWrite> decide_pod_write(const PodRecord& record, const PodWriteSnapshot& snapshot,
-                                  const Settings& settings) {
-  PODQOS_ASSIGN(auto values, pod_values(record, settings));
-  PodWrite write{.make = snapshot.written ? Cgroup::kExists : Cgroup::kCreate,
-                 .values = std::move(values),
-                 .hugepages = true};
-  if (snapshot.written) {
-    PODQOS_ASSIGN(const auto held, pod_values(*snapshot.written, settings));
-    keep_written(write, held, settings);
-  } else {
-    write_over(write, snapshot, settings);
-  }
-  return write;
-}
-
-std::optional<std::string> hold_above_usage(PodWrite& write, const std::string& cgroup,
-                                            std::optional<Bytes> usage) {
-  auto& limit = write.values.memory_limit;
-  if (!limit || !usage) return std::nullopt;
-  const Bytes held = bounded_tier_limit(*limit, usage, Bytes{0});
-  auto notice = cat("cgroup ", cgroup, ": memory limit lowered to ", format_amount(held),
-                    " instead of ", format_amount(*limit), ": ", format_amount(*usage), " in use");
-  limit = held;
-  return notice;
-}
-
-namespace {
-
 /// A hundredth of what is allocatable: the least that a tree counts with.
 MilliCpu least(const NodeCpu& node) {
   return MilliCpu{std::max<std::int64_t>(node.allocatable.value() / kPercent, 1)};
@@ -144,7 +114,51 @@ CpuShares to_shares(std::int64_t value, CgroupVersion version, WeightFormula for
   return std::clamp(CpuShares{value}, kMinShares, kMaxShares);
 }
 
+/// A memory limit is not lowered below usage and margin, nor raised above the kernel's for them.
+void hold_limit(CgroupValues& tier, const TierSnapshot& snapshot, Bytes floor) {
+  if (!tier.memory_limit) return;
+  const Bytes least = std::max(*tier.memory_limit, floor);
+  tier.memory_limit = bounded_tier_limit(*tier.memory_limit, snapshot.usage, floor);
+  if (snapshot.limit)
+    tier.memory_limit = std::max(least, std::min(*tier.memory_limit, *snapshot.limit));
+}
+
+/// What podqos does not set on root and tiers, or no longer does (enforceNodeAllocatable,
+/// qosReserved), and other programs may.
+void lift_other_limits(CgroupValues& values) {
+  values.cpu_quota = Micros{-1};
+  values.cpu_idle = false;
+  if (!values.memory_limit) values.memory_limit = Bytes{-1};
+  if (!values.pids_limit) values.pids_limit = -1;
+}
+
 }  // namespace
+
+Result<PodWrite> decide_pod_write(const PodRecord& record, const PodWriteSnapshot& snapshot,
+                                  const Settings& settings) {
+  PODQOS_ASSIGN(auto values, pod_values(record, settings));
+  PodWrite write{.make = snapshot.written ? Cgroup::kExists : Cgroup::kCreate,
+                 .values = std::move(values),
+                 .hugepages = true};
+  if (snapshot.written) {
+    PODQOS_ASSIGN(const auto held, pod_values(*snapshot.written, settings));
+    keep_written(write, held, settings);
+  } else {
+    write_over(write, snapshot, settings);
+  }
+  return write;
+}
+
+std::optional<std::string> hold_above_usage(PodWrite& write, const std::string& cgroup,
+                                            std::optional<Bytes> usage) {
+  auto& limit = write.values.memory_limit;
+  if (!limit || !usage) return std::nullopt;
+  const Bytes held = bounded_tier_limit(*limit, usage, Bytes{0});
+  auto notice = cat("cgroup ", cgroup, ": memory limit lowered to ", format_amount(held),
+                    " instead of ", format_amount(*limit), ": ", format_amount(*usage), " in use");
+  limit = held;
+  return notice;
+}
 
 std::vector<std::string> cgroups_with_share(const TreeRecord& tree) {
   if (tree.top.empty() && parent_of(tree.kubepods) == "/") return {tree.kubepods};
@@ -192,28 +206,6 @@ TierValues wanted_tiers(const TierSums& tree, const TierSums& node, const Settin
     values.burstable.unified["memory.low"] = cat(tree.burstable.memory.value());
   return values;
 }
-
-namespace {
-
-/// A memory limit is not lowered below usage and margin, nor raised above the kernel's for them.
-void hold_limit(CgroupValues& tier, const TierSnapshot& snapshot, Bytes floor) {
-  if (!tier.memory_limit) return;
-  const Bytes least = std::max(*tier.memory_limit, floor);
-  tier.memory_limit = bounded_tier_limit(*tier.memory_limit, snapshot.usage, floor);
-  if (snapshot.limit)
-    tier.memory_limit = std::max(least, std::min(*tier.memory_limit, *snapshot.limit));
-}
-
-/// What podqos does not set on root and tiers, or no longer does (enforceNodeAllocatable,
-/// qosReserved), and other programs may.
-void lift_other_limits(CgroupValues& values) {
-  values.cpu_quota = Micros{-1};
-  values.cpu_idle = false;
-  if (!values.memory_limit) values.memory_limit = Bytes{-1};
-  if (!values.pids_limit) values.pids_limit = -1;
-}
-
-}  // namespace
 
 TierValues decide_tier_write(TierValues wanted, TreeState tree, const TierSnapshots& snapshots,
                              const Settings& settings) {

@@ -10,34 +10,6 @@ namespace {
 /// In the order of QosClass.
 constexpr std::array<std::string_view, 3> kQosClasses{"Guaranteed", "Burstable", "BestEffort"};
 
-}  // namespace
-
-std::optional<Quantity> find(const ResourceList& list, std::string_view name) {
-  const auto found = list.find(name);
-  if (found == list.end()) return std::nullopt;
-  return found->second;
-}
-
-Quantity memory_of(const ResourceList& list) {
-  return find(list, kMemory).value_or(Quantity{});
-}
-
-MilliCpu cpu_of(const ResourceList& list) {
-  return MilliCpu{find(list, kCpu).value_or(Quantity{}).milli_value()};
-}
-
-std::string_view format_qos_class(QosClass qos_class) {
-  return kQosClasses.at(static_cast<std::size_t>(qos_class));
-}
-
-std::optional<QosClass> parse_qos_class(std::string_view text) {
-  const auto* const found = std::ranges::find(kQosClasses, text);
-  if (found == kQosClasses.end()) return std::nullopt;
-  return static_cast<QosClass>(found - kQosClasses.begin());
-}
-
-namespace {
-
 using ListOf = ResourceList Resources::*;
 
 void add(ResourceList& sum, const ResourceList& addend) {
@@ -98,7 +70,68 @@ void overwrite_supported(ResourceList& sum, const ResourceList& pod_level) {
   }
 }
 
+void default_requests_to_limits(std::vector<Container>& containers) {
+  for (Container& container : containers) {
+    auto& resources = container.resources;
+    resources.requests.insert(resources.limits.begin(), resources.limits.end());
+  }
+}
+
+void default_pod_hugepage_limits(const Pod& pod, Resources& pod_level) {
+  if (pod_level.limits.empty() && pod_level.requests.empty()) return;
+  for (const auto& [name, limit] : aggregate(pod, &Resources::limits)) {
+    if (name.starts_with(kHugePagesPrefix) && !pod_level.requests.contains(name)) {
+      pod_level.limits.try_emplace(name, limit);
+    }
+  }
+}
+
+void default_pod_requests(const Pod& pod, Resources& pod_level) {
+  if (pod_level.limits.empty()) return;
+  for (const auto& [name, request] : aggregate(pod, &Resources::requests)) {
+    // Huge pages cannot be overcommitted: their request defaults to the pod-level limit below.
+    if (name == kCpu || name == kMemory) pod_level.requests.try_emplace(name, request);
+  }
+  for (const auto& [name, limit] : pod_level.limits) {
+    if (is_supported_pod_level_resource(name)) pod_level.requests.try_emplace(name, limit);
+  }
+}
+
+void round_up(ResourceList& list) {
+  for (auto& [name, quantity] : list)
+    quantity = quantity.rounded_to_milli();
+}
+
+void round_up(Resources& resources) {
+  round_up(resources.requests);
+  round_up(resources.limits);
+}
+
 }  // namespace
+
+std::optional<Quantity> find(const ResourceList& list, std::string_view name) {
+  const auto found = list.find(name);
+  if (found == list.end()) return std::nullopt;
+  return found->second;
+}
+
+Quantity memory_of(const ResourceList& list) {
+  return find(list, kMemory).value_or(Quantity{});
+}
+
+MilliCpu cpu_of(const ResourceList& list) {
+  return MilliCpu{find(list, kCpu).value_or(Quantity{}).milli_value()};
+}
+
+std::string_view format_qos_class(QosClass qos_class) {
+  return kQosClasses.at(static_cast<std::size_t>(qos_class));
+}
+
+std::optional<QosClass> parse_qos_class(std::string_view text) {
+  const auto* const found = std::ranges::find(kQosClasses, text);
+  if (found == kQosClasses.end()) return std::nullopt;
+  return static_cast<QosClass>(found - kQosClasses.begin());
+}
 
 Resources sum_of_containers(const Pod& pod) {
   return {.requests = aggregate(pod, &Resources::requests),
@@ -140,47 +173,6 @@ bool limit_declared(const Pod& pod, std::string_view resource) {
                        [&](const ResourceList& limits) { declared = declared && is_set(limits); });
   return declared;
 }
-
-namespace {
-
-void default_requests_to_limits(std::vector<Container>& containers) {
-  for (Container& container : containers) {
-    auto& resources = container.resources;
-    resources.requests.insert(resources.limits.begin(), resources.limits.end());
-  }
-}
-
-void default_pod_hugepage_limits(const Pod& pod, Resources& pod_level) {
-  if (pod_level.limits.empty() && pod_level.requests.empty()) return;
-  for (const auto& [name, limit] : aggregate(pod, &Resources::limits)) {
-    if (name.starts_with(kHugePagesPrefix) && !pod_level.requests.contains(name)) {
-      pod_level.limits.try_emplace(name, limit);
-    }
-  }
-}
-
-void default_pod_requests(const Pod& pod, Resources& pod_level) {
-  if (pod_level.limits.empty()) return;
-  for (const auto& [name, request] : aggregate(pod, &Resources::requests)) {
-    // Huge pages cannot be overcommitted: their request defaults to the pod-level limit below.
-    if (name == kCpu || name == kMemory) pod_level.requests.try_emplace(name, request);
-  }
-  for (const auto& [name, limit] : pod_level.limits) {
-    if (is_supported_pod_level_resource(name)) pod_level.requests.try_emplace(name, limit);
-  }
-}
-
-void round_up(ResourceList& list) {
-  for (auto& [name, quantity] : list)
-    quantity = quantity.rounded_to_milli();
-}
-
-void round_up(Resources& resources) {
-  round_up(resources.requests);
-  round_up(resources.limits);
-}
-
-}  // namespace
 
 Pod with_api_defaults(Pod pod) {
   default_requests_to_limits(pod.containers);

@@ -73,21 +73,6 @@ QosVerdict verdict_for(const Tally& tally, std::string_view owner) {
           .reason = cat("cpu and memory are limited, and requested in full, by ", owner)};
 }
 
-}  // namespace
-
-QosVerdict classify(const Pod& pod) {
-  if (pod.status_qos_class) {
-    return {.qos_class = *pod.status_qos_class,
-            .reason = cat("status.qosClass is ", format_qos_class(*pod.status_qos_class))};
-  }
-  if (!pod.resources) return verdict_for(tally_containers(pod), "the containers");
-  Tally tally;
-  count(tally, *pod.resources, [] { return "spec.resources"; });
-  return verdict_for(tally, "spec.resources");
-}
-
-namespace {
-
 constexpr std::string_view kNodeCriticalClass = "system-node-critical";
 constexpr std::int64_t kMaxScore = 1000;
 /// The kubelet's minimum for Burstable containers (3).
@@ -122,6 +107,17 @@ std::int64_t score_for(const OomClaim& claim, Bytes node_memory) {
 }
 
 }  // namespace
+
+QosVerdict classify(const Pod& pod) {
+  if (pod.status_qos_class) {
+    return {.qos_class = *pod.status_qos_class,
+            .reason = cat("status.qosClass is ", format_qos_class(*pod.status_qos_class))};
+  }
+  if (!pod.resources) return verdict_for(tally_containers(pod), "the containers");
+  Tally tally;
+  count(tally, *pod.resources, [] { return "spec.resources"; });
+  return verdict_for(tally, "spec.resources");
+}
 
 OomClaim oom_claim(const Pod& pod, const Container& container, Bytes node_memory) {
   const OomClaim own{.request = memory_of(container.resources.requests).value(),

@@ -111,22 +111,6 @@ void check_pod_level(Problems& problems, const Pod& pod, const Resources& pod_le
   }
 }
 
-}  // namespace
-
-std::vector<std::string> validate(const Pod& pod) {
-  Problems problems;
-  for (const auto* list : {&pod.containers, &pod.init_containers}) {
-    const char* kind = list == &pod.containers ? "container" : "init container";
-    for (const Container& container : *list)
-      check_resources(problems, container.resources, cat(kind, " \"", container.name, "\""));
-  }
-  check_quantities(problems, pod.overhead, "pod", "overhead");
-  if (pod.resources) check_pod_level(problems, pod, *pod.resources);
-  return problems;
-}
-
-namespace {
-
 /// A name that a container may use: standard, or with a domain.
 bool is_container_resource(std::string_view name) {
   return name == kCpu || name == kMemory || name == kEphemeralStorage || is_hugepages(name) ||
@@ -156,7 +140,32 @@ void check_container(Problems& problems, const Container& container) {
   }
 }
 
+void add_fractions(Problems& found, std::string_view owner, const Resources& resources) {
+  const auto add = [&](std::string_view name, std::string_view what, Quantity quantity) {
+    if (is_in_bytes(name) && !quantity.is_whole())
+      found.push_back(cat(owner, ": ", name, " ", what, " is ", describe_fraction(quantity)));
+  };
+  for (const auto& [name, limit] : resources.limits)
+    add(name, "limit", limit);
+  for (const auto& [name, request] : resources.requests) {
+    // By default a request is the limit.
+    if (find(resources.limits, name) != request) add(name, "request", request);
+  }
+}
+
 }  // namespace
+
+std::vector<std::string> validate(const Pod& pod) {
+  Problems problems;
+  for (const auto* list : {&pod.containers, &pod.init_containers}) {
+    const char* kind = list == &pod.containers ? "container" : "init container";
+    for (const Container& container : *list)
+      check_resources(problems, container.resources, cat(kind, " \"", container.name, "\""));
+  }
+  check_quantities(problems, pod.overhead, "pod", "overhead");
+  if (pod.resources) check_pod_level(problems, pod, *pod.resources);
+  return problems;
+}
 
 std::vector<std::string> validate_manifest(const Pod& pod) {
   Problems problems = validate(pod);
@@ -193,23 +202,6 @@ std::string describe_fraction(Quantity bytes) {
              likely.empty() ? ": expected whole bytes, such as 256Mi"
                             : cat(": did you mean ", likely, "?"));
 }
-
-namespace {
-
-void add_fractions(Problems& found, std::string_view owner, const Resources& resources) {
-  const auto add = [&](std::string_view name, std::string_view what, Quantity quantity) {
-    if (is_in_bytes(name) && !quantity.is_whole())
-      found.push_back(cat(owner, ": ", name, " ", what, " is ", describe_fraction(quantity)));
-  };
-  for (const auto& [name, limit] : resources.limits)
-    add(name, "limit", limit);
-  for (const auto& [name, request] : resources.requests) {
-    // By default a request is the limit.
-    if (find(resources.limits, name) != request) add(name, "request", request);
-  }
-}
-
-}  // namespace
 
 std::vector<std::string> fractional_amounts(const Pod& pod) {
   Problems found;

@@ -259,6 +259,28 @@ ResourceList overhead_of(const EngineResources& engine) {
   return std::move(resources.requests);
 }
 
+// Scores that stand for one request: 3 means any larger request, and 999 any request below a
+// thousandth of the node's memory or none.
+constexpr std::int64_t kLowestBurstableScore = 4;
+constexpr std::int64_t kHighestBurstableScore = 998;
+
+std::optional<Quantity> memory_request_from_score(std::int64_t score, Bytes node_memory,
+                                                  const std::optional<Quantity>& limit) {
+  if (score == kGuaranteedOomScoreAdj) return limit;
+  if (score < kLowestBurstableScore || score > kHighestBurstableScore) return std::nullopt;
+  // The smallest request with this score, so rounded up.
+  constexpr std::int64_t kScale = 1000;
+  const std::int64_t whole = node_memory.value() / kScale * (kScale - score);
+  const std::int64_t rest = node_memory.value() % kScale * (kScale - score);
+  return Quantity::from_units(whole + (rest + kScale - 1) / kScale);
+}
+
+/// An amount of bytes; nullopt for none.
+std::optional<Quantity> bytes_of(std::optional<std::int64_t> engine) {
+  const bool limits = engine && *engine > 0 && *engine < kUnlimitedBytes.value();
+  return limits ? std::optional{Quantity::from_units(*engine)} : std::nullopt;
+}
+
 }  // namespace
 
 bool describes_otherwise(const PodClaim& claim, const Pod& known) {
@@ -300,32 +322,6 @@ PodClaim claim_for(const Identity& identity, const ContainerFacts& facts,
   if (!identity.pod_namespace.empty()) claim.pod.pod_namespace = identity.pod_namespace;
   return claim;
 }
-
-namespace {
-
-// Scores that stand for one request: 3 means any larger request, and 999 any request below a
-// thousandth of the node's memory or none.
-constexpr std::int64_t kLowestBurstableScore = 4;
-constexpr std::int64_t kHighestBurstableScore = 998;
-
-std::optional<Quantity> memory_request_from_score(std::int64_t score, Bytes node_memory,
-                                                  const std::optional<Quantity>& limit) {
-  if (score == kGuaranteedOomScoreAdj) return limit;
-  if (score < kLowestBurstableScore || score > kHighestBurstableScore) return std::nullopt;
-  // The smallest request with this score, so rounded up.
-  constexpr std::int64_t kScale = 1000;
-  const std::int64_t whole = node_memory.value() / kScale * (kScale - score);
-  const std::int64_t rest = node_memory.value() % kScale * (kScale - score);
-  return Quantity::from_units(whole + (rest + kScale - 1) / kScale);
-}
-
-/// An amount of bytes; nullopt for none.
-std::optional<Quantity> bytes_of(std::optional<std::int64_t> engine) {
-  const bool limits = engine && *engine > 0 && *engine < kUnlimitedBytes.value();
-  return limits ? std::optional{Quantity::from_units(*engine)} : std::nullopt;
-}
-
-}  // namespace
 
 Resources infer_resources(const EngineResources& engine, std::optional<std::int64_t> kubelets_score,
                           Bytes node_memory) {

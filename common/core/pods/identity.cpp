@@ -32,6 +32,38 @@ Status check_agreement(const Identity& identity, const std::optional<std::string
                   printable(identity.uid), "\": remove the annotation or set it to that uid"));
 }
 
+bool may_admit(const PodRecord& record, const Identity& identity) {
+  const IdentitySource ours = record.uid_source;
+  if (ours == IdentitySource::kLone) return false;
+  const bool same_sandbox = record.sandbox_id == identity.sandbox_id;
+  const bool in_sandbox = same_sandbox && !identity.sandbox_id.empty();
+  switch (identity.source) {
+    // A kubelet's cgroup has the engine's uid.
+    case IdentitySource::kEngine:
+    case IdentitySource::kCgroup:
+      return ours == IdentitySource::kEngine || ours == IdentitySource::kCgroup || in_sandbox ||
+             (identity.placed && identity.placed->pod_path == record.cgroup);
+    case IdentitySource::kAnnotation:
+      return ours == IdentitySource::kAnnotation ? same_sandbox : in_sandbox;
+    case IdentitySource::kSandbox: return in_sandbox;
+    case IdentitySource::kLone: return false;
+  }
+  return false;
+}
+
+std::string sandbox_text(std::string_view id) {
+  return id.empty() ? "no sandbox" : cat("sandbox \"", printable(id), "\"");
+}
+
+/// What to change so that both pods have different uids.
+std::string_view remedy(const PodRecord& record, const Identity& identity) {
+  if (identity.source == IdentitySource::kAnnotation)
+    return "give the container a podqos.io/pod-uid of its own";
+  if (record.uid_source == IdentitySource::kAnnotation)
+    return "stop the containers whose annotation podqos.io/pod-uid claims this uid";
+  return "stop the containers with this uid, or start this container with another id";
+}
+
 }  // namespace
 
 bool is_managed(const PodqosAnnotations& podqos, const EngineAnnotations& engine,
@@ -93,42 +125,6 @@ Result<Identity> identify(const ContainerFacts& facts, const ParsedAnnotations& 
   identity.is_sandbox = engine.is_sandbox;
   return identity;
 }
-
-namespace {
-
-bool may_admit(const PodRecord& record, const Identity& identity) {
-  const IdentitySource ours = record.uid_source;
-  if (ours == IdentitySource::kLone) return false;
-  const bool same_sandbox = record.sandbox_id == identity.sandbox_id;
-  const bool in_sandbox = same_sandbox && !identity.sandbox_id.empty();
-  switch (identity.source) {
-    // A kubelet's cgroup has the engine's uid.
-    case IdentitySource::kEngine:
-    case IdentitySource::kCgroup:
-      return ours == IdentitySource::kEngine || ours == IdentitySource::kCgroup || in_sandbox ||
-             (identity.placed && identity.placed->pod_path == record.cgroup);
-    case IdentitySource::kAnnotation:
-      return ours == IdentitySource::kAnnotation ? same_sandbox : in_sandbox;
-    case IdentitySource::kSandbox: return in_sandbox;
-    case IdentitySource::kLone: return false;
-  }
-  return false;
-}
-
-std::string sandbox_text(std::string_view id) {
-  return id.empty() ? "no sandbox" : cat("sandbox \"", printable(id), "\"");
-}
-
-/// What to change so that both pods have different uids.
-std::string_view remedy(const PodRecord& record, const Identity& identity) {
-  if (identity.source == IdentitySource::kAnnotation)
-    return "give the container a podqos.io/pod-uid of its own";
-  if (record.uid_source == IdentitySource::kAnnotation)
-    return "stop the containers whose annotation podqos.io/pod-uid claims this uid";
-  return "stop the containers with this uid, or start this container with another id";
-}
-
-}  // namespace
 
 Status check_owner(const PodRecord& record, const Identity& identity) {
   if (record.containers.empty()) return {};

@@ -24,6 +24,24 @@ bool is_parentless_at_crio(const ContainerFacts& facts) {
          !facts.annotations.contains("io.kubernetes.cri.container-type");
 }
 
+constexpr std::string_view kScopeSuffix = ".scope";
+
+/// The engine's own name if it contains the id, else one made of the id.
+std::string wanted_leaf(const ContainerFacts& facts, bool systemd) {
+  const std::string_view path = facts.cgroups_path ? *facts.cgroups_path : std::string_view{};
+  std::string_view leaf = leaf_of(path);
+  if (systemd) {
+    const auto unit = parse_systemd_cgroups_path(path);
+    if (unit && unit->name.find(facts.id) != std::string::npos && !unit->name.ends_with(".slice"))
+      return cat(unit->prefix, "-", unit->name, kScopeSuffix);
+    leaf = scope_of(path);
+    if (!leaf.empty() && leaf.find(facts.id) != std::string_view::npos) return std::string{leaf};
+    // Unit names are unique on a machine, but two runtimes may use one id.
+    return cat("podqos-", facts.id, "-", hash_of(facts), kScopeSuffix);
+  }
+  return leaf.find(facts.id) == std::string_view::npos ? facts.id : std::string{leaf};
+}
+
 }  // namespace
 
 bool stays_without_parent(const ContainerFacts& facts, Driver driver, const Settings& settings) {
@@ -50,28 +68,6 @@ std::string describe_missing_parent(std::string_view id, std::string_view cgroup
              systemd ? leaf_of(pod_cgroup) : pod_cgroup,
              " in the engine, or placement.withoutParent");
 }
-
-namespace {
-
-constexpr std::string_view kScopeSuffix = ".scope";
-
-/// The engine's own name if it contains the id, else one made of the id.
-std::string wanted_leaf(const ContainerFacts& facts, bool systemd) {
-  const std::string_view path = facts.cgroups_path ? *facts.cgroups_path : std::string_view{};
-  std::string_view leaf = leaf_of(path);
-  if (systemd) {
-    const auto unit = parse_systemd_cgroups_path(path);
-    if (unit && unit->name.find(facts.id) != std::string::npos && !unit->name.ends_with(".slice"))
-      return cat(unit->prefix, "-", unit->name, kScopeSuffix);
-    leaf = scope_of(path);
-    if (!leaf.empty() && leaf.find(facts.id) != std::string_view::npos) return std::string{leaf};
-    // Unit names are unique on a machine, but two runtimes may use one id.
-    return cat("podqos-", facts.id, "-", hash_of(facts), kScopeSuffix);
-  }
-  return leaf.find(facts.id) == std::string_view::npos ? facts.id : std::string{leaf};
-}
-
-}  // namespace
 
 Result<std::string> container_leaf(const ContainerFacts& facts, const std::string& pod_cgroup,
                                    std::span<const ContainerRecord> known) {

@@ -22,22 +22,6 @@ const Container* described_container(const PodRecord& record, const std::string&
   return inferred ? nullptr : find_container(record.pod, name);
 }
 
-}  // namespace
-
-Result<CgroupValues> container_values(const PodRecord& record, const std::string& name,
-                                      const Settings& settings) {
-  const Container* container = described_container(record, name);
-  if (container == nullptr) return CgroupValues{};
-  PODQOS_ASSIGN(auto values,
-                container_cgroup_values(record.pod, *container, pod_config_params(settings)));
-  values.pids_limit = settings.pod_pids_limit;
-  if (auto taken = check_kernel_bounds(values); !taken)
-    return fail(std::move(taken).error().with_context(cat("container ", printable(name))));
-  return values;
-}
-
-namespace {
-
 /// Scales what follows from a memory request by the counted part of the pod's. No scheduler has
 /// checked the pod, so all pods together may request more than the node has.
 Bytes counted_part(Bytes amount, const PodRecord& record) {
@@ -53,7 +37,89 @@ bool takes_unified(const CgroupLayout& layout) {
   return layout.memory == CgroupVersion::kV2 && layout.cpu != CgroupVersion::kV1;
 }
 
+/// Adds the quota, converted to the engine's period if it has set one, unless the engine's own is
+/// at most that.
+void add_missing_quota(CgroupValues& missing, const CgroupValues& wanted,
+                       const EngineResources& engine) {
+  const std::int64_t period = wanted.cpu_period.value_or(kDefaultPeriod).value();
+  const std::int64_t scaled = mul_div(wanted.cpu_quota->value(), engine.period().value(), period);
+  const Micros most = std::clamp(Micros{scaled}, kMinQuota, kMaxQuota);
+  if (engine.cpu_quota && *engine.cpu_quota <= most.value()) return;
+  missing.cpu_quota = engine.cpu_period ? most : *wanted.cpu_quota;
+  if (!engine.cpu_period) missing.cpu_period = wanted.cpu_period;
+}
+
+void add_missing_hugepages(CgroupValues& missing, const CgroupValues& wanted,
+                           const EngineResources& engine, const CgroupLayout& layout) {
+  // Runtimes use one cgroup version for all controllers and do not find hugetlb on the other.
+  if (!layout.hugetlb || layout.hugetlb != layout.memory) return;
+  for (const auto& [label, limit] : wanted.hugepages) {
+    // Runtimes refuse a container with a page size that the host lacks, since it has no file.
+    const bool on_host =
+        std::ranges::find(layout.hugepage_labels, label) != layout.hugepage_labels.end();
+    const bool set = engine.hugepages.contains(label) ||
+                     engine.unified.contains(hugepage_file(label, CgroupVersion::kV2));
+    if (limit.value() > 0 && on_host && !set) missing.hugepages.emplace(label, limit);
+  }
+}
+
+void add_missing_unified(CgroupValues& missing, const CgroupValues& wanted,
+                         const EngineResources& engine, const CgroupLayout& layout) {
+  if (!takes_unified(layout)) return;
+  const std::string_view swap_limit = file_of(Value::kSwapLimit, CgroupVersion::kV2);
+  for (const auto& [file, value] : wanted.unified) {
+    const bool set = engine.unified.contains(file) || (file == swap_limit && engine.memory_swap) ||
+                     (file == "memory.low" && engine.memory_reservation);
+    if (!set) missing.unified.emplace(file, value);
+  }
+}
+
+/// Whether the pod requests more of a resource than one pod may claim, and podqos bounds that.
+template <class Amount>
+bool exceeds_claim(const PodRecord& record, Amount TierSum::* of) {
+  return !record.kubelets_own && record.qos_class != QosClass::kBestEffort &&
+         amounts_requested(record).*of > record.capped_request.*of;
+}
+
+/// The limit of one resource of an incomplete pod; nullopt if a container has none.
+std::optional<Quantity> partial_limit(const Pod& whole, const ResourceList& limits,
+                                      std::string_view resource) {
+  const auto limit = find(limits, resource);
+  const bool bounded = limit && !limit->is_zero() && limit_declared(whole, resource);
+  return bounded ? limit : std::nullopt;
+}
+
+/// Sets the limits of an incomplete pod whatever its class is, so that they can grow with it: those
+/// of its containers, or unlimited.
+void apply_partial_limits(CgroupValues& values, const Pod& whole, const Settings& settings) {
+  const ResourceList limits = pod_limits(whole);
+  const auto cpu = settings.cpu_cfs_quota ? partial_limit(whole, limits, kCpu) : std::nullopt;
+  const auto memory = partial_limit(whole, limits, kMemory);
+  values.cpu_quota =
+      cpu ? cpu_quota_for(MilliCpu{cpu->milli_value()}, settings.cpu_cfs_quota_period) : Micros{-1};
+  values.cpu_period = settings.cpu_cfs_quota_period;
+  values.memory_limit = Bytes{memory ? memory->value() : -1};
+}
+
+/// Reserves what counts of the request: the rest would be taken from other pods.
+void cap_reserved(CgroupValues& values, Bytes counted) {
+  for (auto& [file, value] : values.unified)
+    value = std::to_string(std::min(parse_int(value).value_or(0), counted.value()));
+}
+
 }  // namespace
+
+Result<CgroupValues> container_values(const PodRecord& record, const std::string& name,
+                                      const Settings& settings) {
+  const Container* container = described_container(record, name);
+  if (container == nullptr) return CgroupValues{};
+  PODQOS_ASSIGN(auto values,
+                container_cgroup_values(record.pod, *container, pod_config_params(settings)));
+  values.pids_limit = settings.pod_pids_limit;
+  if (auto taken = check_kernel_bounds(values); !taken)
+    return fail(std::move(taken).error().with_context(cat("container ", printable(name))));
+  return values;
+}
 
 UnifiedValues container_unified(const PodRecord& record, const PodClaim& claim,
                                 const std::string& name, const ContainerMemoryParams& params) {
@@ -108,47 +174,6 @@ ContainerMemoryParams container_memory_params(const Settings& settings,
   return params;
 }
 
-namespace {
-
-/// Adds the quota, converted to the engine's period if it has set one, unless the engine's own is
-/// at most that.
-void add_missing_quota(CgroupValues& missing, const CgroupValues& wanted,
-                       const EngineResources& engine) {
-  const std::int64_t period = wanted.cpu_period.value_or(kDefaultPeriod).value();
-  const std::int64_t scaled = mul_div(wanted.cpu_quota->value(), engine.period().value(), period);
-  const Micros most = std::clamp(Micros{scaled}, kMinQuota, kMaxQuota);
-  if (engine.cpu_quota && *engine.cpu_quota <= most.value()) return;
-  missing.cpu_quota = engine.cpu_period ? most : *wanted.cpu_quota;
-  if (!engine.cpu_period) missing.cpu_period = wanted.cpu_period;
-}
-
-void add_missing_hugepages(CgroupValues& missing, const CgroupValues& wanted,
-                           const EngineResources& engine, const CgroupLayout& layout) {
-  // Runtimes use one cgroup version for all controllers and do not find hugetlb on the other.
-  if (!layout.hugetlb || layout.hugetlb != layout.memory) return;
-  for (const auto& [label, limit] : wanted.hugepages) {
-    // Runtimes refuse a container with a page size that the host lacks, since it has no file.
-    const bool on_host =
-        std::ranges::find(layout.hugepage_labels, label) != layout.hugepage_labels.end();
-    const bool set = engine.hugepages.contains(label) ||
-                     engine.unified.contains(hugepage_file(label, CgroupVersion::kV2));
-    if (limit.value() > 0 && on_host && !set) missing.hugepages.emplace(label, limit);
-  }
-}
-
-void add_missing_unified(CgroupValues& missing, const CgroupValues& wanted,
-                         const EngineResources& engine, const CgroupLayout& layout) {
-  if (!takes_unified(layout)) return;
-  const std::string_view swap_limit = file_of(Value::kSwapLimit, CgroupVersion::kV2);
-  for (const auto& [file, value] : wanted.unified) {
-    const bool set = engine.unified.contains(file) || (file == swap_limit && engine.memory_swap) ||
-                     (file == "memory.low" && engine.memory_reservation);
-    if (!set) missing.unified.emplace(file, value);
-  }
-}
-
-}  // namespace
-
 CgroupValues missing_values(const CgroupValues& wanted, const EngineResources& engine,
                             const CgroupLayout& layout) {
   CgroupValues missing;
@@ -182,43 +207,6 @@ Status check_realtime(const EngineResources& resources, std::optional<CgroupVers
                   ", which has no realtime time to share: remove it, or annotate the container "
                   "with podqos.io/ignore=true, so that it runs where its engine puts it"));
 }
-
-namespace {
-
-/// Whether the pod requests more of a resource than one pod may claim, and podqos bounds that.
-template <class Amount>
-bool exceeds_claim(const PodRecord& record, Amount TierSum::* of) {
-  return !record.kubelets_own && record.qos_class != QosClass::kBestEffort &&
-         amounts_requested(record).*of > record.capped_request.*of;
-}
-
-/// The limit of one resource of an incomplete pod; nullopt if a container has none.
-std::optional<Quantity> partial_limit(const Pod& whole, const ResourceList& limits,
-                                      std::string_view resource) {
-  const auto limit = find(limits, resource);
-  const bool bounded = limit && !limit->is_zero() && limit_declared(whole, resource);
-  return bounded ? limit : std::nullopt;
-}
-
-/// Sets the limits of an incomplete pod whatever its class is, so that they can grow with it: those
-/// of its containers, or unlimited.
-void apply_partial_limits(CgroupValues& values, const Pod& whole, const Settings& settings) {
-  const ResourceList limits = pod_limits(whole);
-  const auto cpu = settings.cpu_cfs_quota ? partial_limit(whole, limits, kCpu) : std::nullopt;
-  const auto memory = partial_limit(whole, limits, kMemory);
-  values.cpu_quota =
-      cpu ? cpu_quota_for(MilliCpu{cpu->milli_value()}, settings.cpu_cfs_quota_period) : Micros{-1};
-  values.cpu_period = settings.cpu_cfs_quota_period;
-  values.memory_limit = Bytes{memory ? memory->value() : -1};
-}
-
-/// Reserves what counts of the request: the rest would be taken from other pods.
-void cap_reserved(CgroupValues& values, Bytes counted) {
-  for (auto& [file, value] : values.unified)
-    value = std::to_string(std::min(parse_int(value).value_or(0), counted.value()));
-}
-
-}  // namespace
 
 bool is_spared(const PodRecord& record, const Settings& settings) {
   return settings.eviction.of(record.qos_class) && !record.kubelets_own && is_critical(record.pod);

@@ -96,63 +96,6 @@ void raise_resources(Resources& raised, const Resources& other) {
     limit = std::max(limit, other.limits.at(name));
 }
 
-}  // namespace
-
-Result<RequestedResize> decide_resize(const PodRecord& record, const ResizeRequest& request) {
-  if (record.kubelets_own) {
-    return fail(ErrorCode::kRefused,
-                "a kubelet has placed the pod, and resizes it itself: use "
-                "kubectl patch pod --subresource resize");
-  }
-  if (!is_resizable(request.wanted.requests) || !is_resizable(request.wanted.limits))
-    return fail(ErrorCode::kInvalidArgument, "of a running pod only cpu and memory can change");
-  PODQOS_ASSIGN(const auto name, named_container(record.pod, request.container));
-  Resize resize{.whole_pod = name.empty(), .container = name, .now = {}, .exact = request.wanted};
-  if (const auto limit = find(request.wanted.limits, kMemory))
-    resize.now.memory_limit = limit->value();
-  RequestedResize decided{
-      .container = name, .resources = {}, .before = record, .raised = {}, .after = record};
-  PodRecord& after = decided.after;
-  apply_resize(after, resize);
-  if (after.sums && !name.empty() && !after.sums->enforced) {
-    const Resources old = sum_of_containers(record.pod);
-    const Resources now = sum_of_containers(after.pod);
-    follow_containers(after.sums->resources.requests, old.requests, now.requests);
-    follow_containers(after.sums->resources.limits, old.limits, now.limits);
-  }
-  // apply_resize() has raised the pod's resources, which the operator did not ask for.
-  if (!name.empty()) after.pod.resources = record.pod.resources;
-  PODQOS_TRY(check_rules(record, after));
-  decided.resources = *resources_in(after.pod, name);
-  decided.raised = after;
-  raise_resources(*resources_in(decided.raised.pod, name), *resources_in(record.pod, name));
-  if (after.sums) raise_resources(decided.raised.sums->resources, record.sums->resources);
-  for (std::size_t at = 0; at < after.containers.size(); ++at) {
-    auto& backed = decided.raised.containers[at].backed_memory;
-    backed = std::max(backed, record.containers[at].backed_memory);
-  }
-  return decided;
-}
-
-ResizedAmounts amounts_of(const PodRecord& record, const std::string& container) {
-  ResizedAmounts amounts{.resources = {}, .sums = record.sums};
-  if (const auto* const resources = resources_in(record.pod, container))
-    amounts.resources = *resources;
-  const auto of = std::ranges::find(record.containers, container, &ContainerRecord::name);
-  if (of != record.containers.end()) amounts.backed_memory = of->backed_memory;
-  return amounts;
-}
-
-PodRecord with_amounts(PodRecord now, const ResizedAmounts& amounts, const std::string& container) {
-  if (auto* const resources = resources_in(now.pod, container)) *resources = amounts.resources;
-  if (now.sums && amounts.sums) now.sums = amounts.sums;
-  for (ContainerRecord& each : now.containers)
-    if (each.name == container) each.backed_memory = amounts.backed_memory;
-  return now;
-}
-
-namespace {
-
 std::optional<std::int64_t> memory_of(const CgroupValues& values) {
   const Bytes limit = values.memory_limit.value_or(Bytes{0});
   return limit > Bytes{0} ? std::optional{limit.value()} : std::nullopt;
@@ -174,50 +117,6 @@ std::optional<std::int64_t> shares_of(const HeldResources& held,
   if (rule && cpu_weight_for(*rule, formula) == *held.cpu_weight) return rule->value();
   return shares_for_weight(*held.cpu_weight, formula).value();
 }
-
-}  // namespace
-
-void assume_held(CgroupValues& before, const EngineResources& differs, const Resources& wanted) {
-  if (differs.memory_limit && find(wanted.limits, kMemory))
-    before.memory_limit = Bytes{*differs.memory_limit};
-  if (differs.cpu_quota && find(wanted.limits, kCpu)) {
-    before.cpu_quota = Micros{*differs.cpu_quota};
-    before.cpu_period = differs.period();
-  }
-  if (differs.cpu_shares && find(wanted.requests, kCpu))
-    before.cpu_shares = CpuShares{*differs.cpu_shares};
-}
-
-RuntimeUpdate runtime_update(const CgroupValues& before, const CgroupValues& after,
-                             const HeldResources& held, WeightFormula formula) {
-  const Micros period = held.values.period();
-  const bool memory = memory_of(before) != memory_of(after);
-  const bool shares = before.cpu_shares != after.cpu_shares;
-  const bool quota = quota_of(before, period) != quota_of(after, period);
-  EngineResources values = held.values;
-  values.cpu_period = period.value();
-  values.cpu_shares = shares_of(held, before.cpu_shares, formula);
-  // What an update leaves out stays without a limit, and a share that was never set stays so.
-  if (!shares && has_new_share(held)) values.cpu_shares.reset();
-  if (!memory && values.memory_limit.value_or(-1) < 0) values.memory_limit.reset();
-  if (!quota && values.cpu_quota.value_or(-1) < 0) values.cpu_quota = values.cpu_period = {};
-  RuntimeUpdate update{.steps = {}, .undo = values};
-  // The kernel's own "no limit": with -1, runc would lift the limit of swap as well (v2).
-  if (memory && values.memory_limit.value_or(-1) < 0)
-    update.undo.memory_limit = kMaxMemoryLimit.value();
-  if (memory) {
-    if (values.memory_swap && values.memory_limit)
-      *values.memory_swap += memory_of(after).value_or(0) - *values.memory_limit;
-    values.memory_limit = memory_of(after);
-    update.steps.push_back(values);
-  }
-  if (shares) values.cpu_shares = after.cpu_shares->value();
-  if (quota) values.cpu_quota = quota_of(after, period);
-  if (shares || quota) update.steps.push_back(values);
-  return update;
-}
-
-namespace {
 
 /// Which amounts the containers have as the resize makes them.
 struct Arrived {
@@ -282,6 +181,99 @@ void take(Resources& resources, const Resources& other, std::string_view name) {
 }
 
 }  // namespace
+
+Result<RequestedResize> decide_resize(const PodRecord& record, const ResizeRequest& request) {
+  if (record.kubelets_own) {
+    return fail(ErrorCode::kRefused,
+                "a kubelet has placed the pod, and resizes it itself: use "
+                "kubectl patch pod --subresource resize");
+  }
+  if (!is_resizable(request.wanted.requests) || !is_resizable(request.wanted.limits))
+    return fail(ErrorCode::kInvalidArgument, "of a running pod only cpu and memory can change");
+  PODQOS_ASSIGN(const auto name, named_container(record.pod, request.container));
+  Resize resize{.whole_pod = name.empty(), .container = name, .now = {}, .exact = request.wanted};
+  if (const auto limit = find(request.wanted.limits, kMemory))
+    resize.now.memory_limit = limit->value();
+  RequestedResize decided{
+      .container = name, .resources = {}, .before = record, .raised = {}, .after = record};
+  PodRecord& after = decided.after;
+  apply_resize(after, resize);
+  if (after.sums && !name.empty() && !after.sums->enforced) {
+    const Resources old = sum_of_containers(record.pod);
+    const Resources now = sum_of_containers(after.pod);
+    follow_containers(after.sums->resources.requests, old.requests, now.requests);
+    follow_containers(after.sums->resources.limits, old.limits, now.limits);
+  }
+  // apply_resize() has raised the pod's resources, which the operator did not ask for.
+  if (!name.empty()) after.pod.resources = record.pod.resources;
+  PODQOS_TRY(check_rules(record, after));
+  decided.resources = *resources_in(after.pod, name);
+  decided.raised = after;
+  raise_resources(*resources_in(decided.raised.pod, name), *resources_in(record.pod, name));
+  if (after.sums) raise_resources(decided.raised.sums->resources, record.sums->resources);
+  for (std::size_t at = 0; at < after.containers.size(); ++at) {
+    auto& backed = decided.raised.containers[at].backed_memory;
+    backed = std::max(backed, record.containers[at].backed_memory);
+  }
+  return decided;
+}
+
+ResizedAmounts amounts_of(const PodRecord& record, const std::string& container) {
+  ResizedAmounts amounts{.resources = {}, .sums = record.sums};
+  if (const auto* const resources = resources_in(record.pod, container))
+    amounts.resources = *resources;
+  const auto of = std::ranges::find(record.containers, container, &ContainerRecord::name);
+  if (of != record.containers.end()) amounts.backed_memory = of->backed_memory;
+  return amounts;
+}
+
+PodRecord with_amounts(PodRecord now, const ResizedAmounts& amounts, const std::string& container) {
+  if (auto* const resources = resources_in(now.pod, container)) *resources = amounts.resources;
+  if (now.sums && amounts.sums) now.sums = amounts.sums;
+  for (ContainerRecord& each : now.containers)
+    if (each.name == container) each.backed_memory = amounts.backed_memory;
+  return now;
+}
+
+void assume_held(CgroupValues& before, const EngineResources& differs, const Resources& wanted) {
+  if (differs.memory_limit && find(wanted.limits, kMemory))
+    before.memory_limit = Bytes{*differs.memory_limit};
+  if (differs.cpu_quota && find(wanted.limits, kCpu)) {
+    before.cpu_quota = Micros{*differs.cpu_quota};
+    before.cpu_period = differs.period();
+  }
+  if (differs.cpu_shares && find(wanted.requests, kCpu))
+    before.cpu_shares = CpuShares{*differs.cpu_shares};
+}
+
+RuntimeUpdate runtime_update(const CgroupValues& before, const CgroupValues& after,
+                             const HeldResources& held, WeightFormula formula) {
+  const Micros period = held.values.period();
+  const bool memory = memory_of(before) != memory_of(after);
+  const bool shares = before.cpu_shares != after.cpu_shares;
+  const bool quota = quota_of(before, period) != quota_of(after, period);
+  EngineResources values = held.values;
+  values.cpu_period = period.value();
+  values.cpu_shares = shares_of(held, before.cpu_shares, formula);
+  // What an update leaves out stays without a limit, and a share that was never set stays so.
+  if (!shares && has_new_share(held)) values.cpu_shares.reset();
+  if (!memory && values.memory_limit.value_or(-1) < 0) values.memory_limit.reset();
+  if (!quota && values.cpu_quota.value_or(-1) < 0) values.cpu_quota = values.cpu_period = {};
+  RuntimeUpdate update{.steps = {}, .undo = values};
+  // The kernel's own "no limit": with -1, runc would lift the limit of swap as well (v2).
+  if (memory && values.memory_limit.value_or(-1) < 0)
+    update.undo.memory_limit = kMaxMemoryLimit.value();
+  if (memory) {
+    if (values.memory_swap && values.memory_limit)
+      *values.memory_swap += memory_of(after).value_or(0) - *values.memory_limit;
+    values.memory_limit = memory_of(after);
+    update.steps.push_back(values);
+  }
+  if (shares) values.cpu_shares = after.cpu_shares->value();
+  if (quota) values.cpu_quota = quota_of(after, period);
+  if (shares || quota) update.steps.push_back(values);
+  return update;
+}
 
 PodRecord settle_resize(const PodRecord& record, std::span<const HeldResources> held,
                         const NodeRules& node) {
