@@ -31,9 +31,8 @@ Status check_container_name(std::string_view name) {
     return is_alphanumeric(c) || c == '_' || c == '.' || c == '-';
   };
   if (!name.empty() && name.size() <= kMaxContainerName && is_alphanumeric(name.front()) &&
-      std::ranges::all_of(name, allowed)) {
+      std::ranges::all_of(name, allowed))
     return {};
-  }
   return refuse_value("container name \"", printable(name), "\": expected 1 to ", kMaxContainerName,
                       " letters, digits, '_', '.' and '-', starting with a letter or digit");
 }
@@ -41,10 +40,9 @@ Status check_container_name(std::string_view name) {
 /// Only the resources that podqos sets in cgroups: cpu, memory and hugepages-SIZE.
 Status check_short_form_resource(std::string_view name) {
   if (name == core::kCpu || name == core::kMemory) return {};
-  if (!name.starts_with(core::kHugePagesPrefix)) {
+  if (!name.starts_with(core::kHugePagesPrefix))
     return refuse_value("resource \"", printable(name),
                         "\": expected one of cpu, memory, hugepages-<size>");
-  }
   PODQOS_TRY(core::hugepage_limits({{std::string{name}, core::Quantity{}}}));
   return {};
 }
@@ -178,21 +176,18 @@ Status read_one(PodqosAnnotations& out, std::string_view name, std::string_view 
 Status default_and_check(PodqosAnnotations& out) {
   core::Pod pod;
   pod.resources = out.pod_level;
-  for (const auto& [name, resources] : out.containers) {
+  for (const auto& [name, resources] : out.containers)
     pod.containers.push_back(
         {.name = name, .kind = core::ContainerKind::kApp, .resources = resources});
-  }
   pod = core::with_api_defaults(std::move(pod));
-  if (const auto violations = core::validate(pod); !violations.empty()) {
+  if (const auto violations = core::validate(pod); !violations.empty())
     return refuse_value(
         "annotations for requests and limits (podqos.io/requests, podqos.io/limits, "
         "podqos.io/cpu-request and their like): ",
         violations.front());
-  }
   // Containers keep their defaulted resources.
-  for (core::Container& container : pod.containers) {
+  for (core::Container& container : pod.containers)
     out.containers.find(container.name)->second = std::move(container.resources);
-  }
   return {};
 }
 
@@ -243,10 +238,9 @@ Result<PodqosAnnotations> parse_podqos_annotations(const core::Annotations& anno
     const auto& [key, value] = *entry;
     if (!key.starts_with(kPrefix)) break;
     Status status = read_one(out, std::string_view{key}.substr(kPrefix.size()), value);
-    if (!status) {
+    if (!status)
       return fail(std::move(status).error().with_context(
           cat("annotation ", printable(key), " = \"", printable(value), "\"")));
-    }
   }
   if (!out.pod_level && out.containers.empty()) return out;
   PODQOS_TRY(default_and_check(out));

@@ -150,9 +150,8 @@ class EngineReader {
     // CRI-O generates the id after the author has written the annotations.
     if (identified && equals(kCrioContainerId, evidence_.id)) return Manager::kCrio;
     if (is_crios_sandbox()) return Manager::kCrio;
-    for (const std::string_view key : {kCriContainerType, kCriSandboxId, kCriSandboxUid}) {
+    for (const std::string_view key : {kCriContainerType, kCriSandboxId, kCriSandboxUid})
       if (find(key) != nullptr) return Manager::kContainerd;
-    }
     if (equals(kManager, "libpod")) return Manager::kPodman;
     return equals(kManager, "cri-o") ? Manager::kCrio : Manager::kOther;
   }
@@ -325,9 +324,8 @@ bool is_engine_annotation(std::string_view key) {
 std::string_view podman_container_id(std::string_view cgroup) {
   std::string_view leaf = cgroup.substr(cgroup.rfind('/') + 1);
   if (leaf.ends_with(".scope")) leaf.remove_suffix(std::string_view{".scope"}.size());
-  for (const std::string_view prefix : {"libpod-payload-", "libpod-"}) {
+  for (const std::string_view prefix : {"libpod-payload-", "libpod-"})
     if (leaf.starts_with(prefix)) return leaf.substr(prefix.size());
-  }
   return {};
 }
 

@@ -76,11 +76,10 @@ std::string without(const JsonNode& item, std::string_view text) {
   std::size_t to = begin_of(item.raw, text) + item.raw.size();
   const std::size_t before = text.find_last_not_of(kSpace, from - 1);
   const std::size_t behind = text.find_first_not_of(kSpace, to);
-  if (text[before] == ',') {
+  if (text[before] == ',')
     from = text.find_last_not_of(kSpace, before - 1) + 1;
-  } else if (text[behind] == ',') {
+  else if (text[behind] == ',')
     to = text.find_first_not_of(kSpace, behind + 1);
-  }
   return std::string{text}.erase(from, to - from);
 }
 
@@ -111,10 +110,9 @@ std::optional<std::string> former_config(std::string_view config) {
   std::string former = without(*record, config);
   const auto edits =
       parse_json_tree(record->raw, {.bytes = kMaxRecordBytes, .rules = JsonRules::kGo});
-  if (edits && edits->children.size() <= kMaxRecords) {
+  if (edits && edits->children.size() <= kMaxRecords)
     for (const JsonNode& edit : edits->children)
       take_back(edit, former);
-  }
   return former;
 }
 

@@ -26,9 +26,8 @@ char take_folded(std::string_view& name) {
 
 bool is_named(std::string_view key, std::string_view name, MemberNames names) {
   if (key == name || names == MemberNames::kExact) return key == name;
-  while (!key.empty() && !name.empty()) {
+  while (!key.empty() && !name.empty())
     if (take_folded(key) != take_folded(name)) return false;
-  }
   return key.empty() && name.empty();
 }
 

@@ -230,10 +230,9 @@ bool is_container_name(std::string_view parent, std::string_view name) {
 
 void merge_members(JsonNode& object) {
   for (const std::span<const NamedMembers> table : {std::span{kContainers}, std::span{kScalars}}) {
-    for (auto [name, members] : table) {
+    for (auto [name, members] : table)
       while (is_named(object.key, name, MemberNames::kAnyCase) && !members.empty())
         merge_repeated(object.children, read_until(members, ' '));
-    }
   }
   for (JsonNode& member : object.children)
     if (member.kind == Kind::kObject) merge_members(member);

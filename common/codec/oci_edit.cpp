@@ -119,9 +119,8 @@ void plan_edit(SplicePlanner& planner, const OciConfig& config, const core::Conf
   const auto set_number = [&](std::string_view pointer, const auto& value) {
     if (value) planner.set(pointer, std::to_string(value->value()));
   };
-  if (edit.cgroups_path && edit.cgroups_path != config.facts.cgroups_path) {
+  if (edit.cgroups_path && edit.cgroups_path != config.facts.cgroups_path)
     planner.set("/linux/cgroupsPath", quote_json(*edit.cgroups_path));
-  }
   set_number("/linux/resources/cpu/shares", edit.values.cpu_shares);
   set_number("/linux/resources/cpu/quota", edit.values.cpu_quota);
   set_number("/linux/resources/cpu/period", edit.values.cpu_period);
@@ -166,10 +165,9 @@ Result<std::string> apply_splices(std::string_view text, const std::vector<Splic
   std::string out;
   std::size_t done = 0;
   for (const Splice& splice : splices) {
-    if (splice.begin < done || splice.end < splice.begin || splice.end > text.size()) {
+    if (splice.begin < done || splice.end < splice.begin || splice.end > text.size())
       return refuse_value("splice [", splice.begin, ", ", splice.end, ") of ", text.size(),
                           " bytes overlaps or is out of range");
-    }
     out += text.substr(done, splice.begin - done);
     out += splice.text;
     done = splice.end;

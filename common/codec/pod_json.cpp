@@ -44,10 +44,9 @@ Status read_list(const JsonPlace& at, std::string_view field, core::ResourceList
   PODQOS_ASSIGN(const auto place, at.member(field, Kind::kObject));
   for (const JsonNode& child : place.children()) {
     const JsonPlace entry = place.child(child);
-    if (child.key.empty() || child.key.size() > kMaxResourceNameLength) {
+    if (child.key.empty() || child.key.size() > kMaxResourceNameLength)
       return place.refuse(cat("resource name \"", printable(child.key), "\" has ", child.key.size(),
                               " characters, 1 to ", kMaxResourceNameLength, " are allowed"));
-    }
     PODQOS_ASSIGN(const auto quantity, read_quantity(entry));
     if (!list.emplace(child.key, quantity).second) return entry.refuse_repeated();
   }
@@ -79,10 +78,9 @@ Result<core::Container> read_container(const JsonPlace& at, core::ContainerKind 
   core::Container container;
   container.kind = kind;
   PODQOS_TRY(at.read_text("name", container.name));
-  if (!is_dns_label(container.name)) {
+  if (!is_dns_label(container.name))
     return at.refuse(cat("container name \"", printable(container.name),
                          "\" is not a DNS label: expected 1 to 63 of a-z, 0-9 and inner '-'"));
-  }
   if (kind == core::ContainerKind::kInit) {
     std::string restart_policy;
     PODQOS_TRY(at.read_text("restartPolicy", restart_policy));
@@ -108,10 +106,9 @@ Status read_containers(const JsonPlace& spec, std::string_view field, core::Cont
 /// Names are unique among all containers of a pod, init and ephemeral ones included.
 Status check_names(const JsonPlace& spec, const core::Pod& pod) {
   std::vector<std::string_view> names;
-  for (const auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers}) {
+  for (const auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers})
     for (const auto& container : *list)
       names.emplace_back(container.name);
-  }
   if (names.size() > kMaxPodContainers)
     return spec.refuse(
         cat(names.size(), " containers, at most ", kMaxPodContainers, " are allowed"),
@@ -219,9 +216,8 @@ void put_containers(ordered_json& spec, const char* field,
   for (const auto& container : containers) {
     ordered_json entry{{"name", container.name}};
     if (container.kind == core::ContainerKind::kSidecar) entry["restartPolicy"] = "Always";
-    if (container.resources != core::Resources{}) {
+    if (container.resources != core::Resources{})
       entry["resources"] = resources_json(container.resources);
-    }
     out.push_back(std::move(entry));
   }
 }

@@ -51,10 +51,9 @@ std::unexpected<Error> unknown_field(std::string_view prefix, std::string_view n
   auto known = names_below(prefix);
   const std::string path = cat(prefix, printable(name));
   // A dot in a name is not a path.
-  if (std::ranges::find(known, name) != known.end()) {
+  if (std::ranges::find(known, name) != known.end())
     return refuse_value("unknown field ", path, "; write ", path.substr(path.rfind('.') + 1),
                         " as a field of the object ", path.substr(0, path.rfind('.')));
-  }
   // "logLevel" is log.level written flat. Where nothing is near, only what the object has is named.
   if (nearest_name(name, known).empty())
     std::erase_if(known, [](std::string_view each) { return each.contains('.'); });

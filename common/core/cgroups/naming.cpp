@@ -102,11 +102,10 @@ std::string child_of(std::string_view parent, std::string_view name) {
 Result<std::string> format_systemd(const std::vector<std::string>& names) {
   std::string slice;
   for (const std::string& name : names) {
-    if (name.empty() || name.find_first_of("/_") != std::string::npos || is_dots(name)) {
+    if (name.empty() || name.find_first_of("/_") != std::string::npos || is_dots(name))
       return fail(ErrorCode::kInvalidArgument,
                   cat("invalid cgroup name component \"", printable(name),
                       "\": '/', '_', \".\" and \"..\" are not allowed"));
-    }
     slice += cat(slice.empty() ? "" : "-", replaced(name, '-', '_'));
   }
   return expand_slice(slice.append(kSlice));
@@ -131,9 +130,8 @@ std::optional<PodCgroup> find_pod_cgroup(std::string_view path) {
   // A path with ".." may lead out of the pod that it names.
   if (!path.starts_with('/') || std::ranges::any_of(names, is_dots)) return std::nullopt;
   // The outermost pod is the host's; a kubelet that runs in a pod has its own pods below.
-  for (std::size_t at = 0; at < names.size(); ++at) {
+  for (std::size_t at = 0; at < names.size(); ++at)
     if (auto found = pod_below(names, at)) return found;
-  }
   return std::nullopt;
 }
 

@@ -110,10 +110,9 @@ Plan write(const std::string& path, const CgroupValues& values, const CgroupLayo
 Plan write_and_tell(const std::string& path, const CgroupValues& values, const CgroupLayout& layout,
                     WeightFormula formula, const std::string& what) {
   Plan plan = write(path, values, layout, formula, what);
-  if (driver_of(path) == Driver::kSystemd) {
+  if (driver_of(path) == Driver::kSystemd)
     plan.emplace_back(
         SetUnit{.path = path, .properties = unit_properties(values, layout, formula)});
-  }
   return plan;
 }
 

@@ -226,11 +226,10 @@ void set_property(std::vector<UnitProperty>& properties, std::string_view name,
                   std::int64_t number) {
   const std::uint64_t value = number < 0 ? kUnitInfinity : static_cast<std::uint64_t>(number);
   const auto same = std::ranges::find(properties, name, &UnitProperty::name);
-  if (same != properties.end()) {
+  if (same != properties.end())
     same->value = value;
-  } else {
+  else
     properties.push_back({.name = std::string{name}, .value = value});
-  }
 }
 
 /// Calls `visit` with the row and the value of each unified file whose controller is on v2.
@@ -272,10 +271,9 @@ void lower_rows(Plan& plan, const Target& target, Controller controller, const C
     if (row.controller != controller || file.name.empty()) continue;
     std::string content = content_for(file, values, formula);
     if (content.empty()) continue;
-    if (!std::exchange(enabled, true)) {
+    if (!std::exchange(enabled, true))
       plan.emplace_back(
           EnsureCgroup{.path = std::string{parent_of(target.path)}, .also = controller});
-    }
     // The kernel refuses a quota below the burst, which is written next: tg_set_cfs_bandwidth().
     const bool retried = row.value == Value::kCpuQuota && values.cpu_burst;
     plan.emplace_back(write(target, controller, std::string{file.name}, std::move(content),

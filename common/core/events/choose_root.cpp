@@ -53,9 +53,8 @@ Result<std::string> choose_root(const NodeState& state, std::string_view cgroup_
                                 Driver driver) {
   if (const TreeRecord* in_use = tree_in_use(state, driver)) return in_use->kubepods;
   std::string root = root_path(cgroup_root, driver);
-  if (driver == Driver::kSystemd && tree_at(state, root) == nullptr) {
+  if (driver == Driver::kSystemd && tree_at(state, root) == nullptr)
     PODQOS_TRY(check_slices(cgroup_root));
-  }
   return root;
 }
 
@@ -85,19 +84,17 @@ Plan plan_root(NodeState& state, const std::string& kubepods,
   // A transaction interrupted here may have left directories without marks.
   const std::string known = tree->top;
   std::vector<std::string> made;
-  for (std::string& path : with_parents(kubepods)) {
+  for (std::string& path : with_parents(kubepods))
     if (path == kubepods || is_at_or_below(path, known) || std::ranges::count(missing, path) > 0)
       made.push_back(std::move(path));
-  }
   tree->top = made.back() == kubepods ? "" : made.back();
   Plan plan = plan_tree(kubepods, tree->top);
   // Without support for the attribute, only the state directory names the root.
-  for (std::string& path : made) {
+  for (std::string& path : made)
     plan.emplace_back(SetAttribute{.path = std::move(path),
                                    .name = kMadeAttribute,
                                    .value = kMade,
                                    .on_refusal = OnRefusal::kIgnoreIfUnsupported});
-  }
   return plan;
 }
 

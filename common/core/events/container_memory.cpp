@@ -21,9 +21,8 @@ constexpr std::array kEach = {&MemoryQos::min, &MemoryQos::low, &MemoryQos::high
 
 MemoryQos next_memory_qos(const MemoryQos& given, const MemoryQos& wanted) {
   MemoryQos next;
-  for (const auto each : kEach) {
+  for (const auto each : kEach)
     if (given.*each) next.*each = (wanted.*each).value_or(*(kNoMemoryQos.*each));
-  }
   return next;
 }
 

@@ -50,9 +50,8 @@ bool stays(const AdmissionRequest& request, const PodRecord& pod, const Settings
 std::optional<Bytes> backing_in(const AdmissionSnapshot& snapshot,
                                 const AdmissionRequest& request) {
   std::optional<Bytes> backing;
-  for (const ContainerRecord& container : known_in(snapshot)) {
+  for (const ContainerRecord& container : known_in(snapshot))
     if (container.key() == request.facts.key()) backing = container.backed_memory;
-  }
   return backing ? backing : backing_of(request.facts, request.annotations.engine);
 }
 
@@ -106,13 +105,12 @@ Status place_in_pod(Admission& admission, const AdmissionRequest& request,
   PODQOS_TRY(check_realtime(request.facts.resources, snapshot.layout.cpu, pod));
   PODQOS_ASSIGN(auto leaf, container_leaf(request.facts, pod, known_in(snapshot)));
   std::string target = cat(pod, "/", leaf);
-  if (request.running && request.on_misplaced == OnMisplaced::kFail) {
+  if (request.running && request.on_misplaced == OnMisplaced::kFail)
     return fail(ErrorCode::kRefused,
                 cat("container ", printable(request.facts.id), " runs in cgroup ",
                     request.placed_at.value_or(""), ", not in ", target,
                     ": refused by placement.onMisplaced \"fail\"; register podqos-runtime, or "
                     "Podman's precreate hook, so that it is placed before it starts"));
-  }
   (request.running ? admission.belongs_to.emplace() : admission.container.cgroup) =
       std::move(target);
   return {};
@@ -192,28 +190,25 @@ Result<std::optional<MergedPod>> decide_pod(const AdmissionRequest& request,
                                             const AdmissionSnapshot& snapshot,
                                             const Settings& settings) {
   // Its runtime will refuse it too, and the record of the running one must not be lost to it.
-  if (snapshot.running) {
+  if (snapshot.running)
     return fail(ErrorCode::kConflict,
                 cat("container ", printable(snapshot.running->id), " runs already, as process ",
                     snapshot.running->pid.value(),
                     ": its record stays as it is; delete it before it is created again"));
-  }
   const auto& placed = snapshot.identity.placed;
   if (snapshot.identity.is_sandbox && !snapshot.claim.known && !snapshot.before && !placed)
     return std::nullopt;
   PODQOS_ASSIGN(auto pod,
                 merge_claim(snapshot.existing, snapshot.identity, snapshot.claim, settings));
   PodRecord& record = pod.record;
-  for (std::string& warning : pod.warnings) {
+  for (std::string& warning : pod.warnings)
     warning = cat(name_of(record), ", container ", printable(request.facts.id), ": ", warning);
-  }
   const bool fresh = record.cgroup.empty();
   if (fresh) record.kubelets_own = placed.has_value();
   if (!record.kubelets_own && !snapshot.root) return fail(snapshot.root.error());
-  if (fresh) {
+  if (fresh)
     record.cgroup =
         placed ? placed->pod_path : pod_path(*snapshot.root, record.qos_class, record.pod.uid);
-  }
   if (record.containers.empty()) decide_cpu_class(record, snapshot.before, settings);
   apply_cpu_annotations(record, request.annotations.podqos, settings);
   return pod;
@@ -242,10 +237,9 @@ Result<Admission> decide_admission(const AdmissionRequest& request,
   PODQOS_ASSIGN(auto values, container_values(record, admission.container.name, settings));
   admission.wanted = std::move(values);
   give_memory_qos(admission, request, snapshot, settings);
-  if (!record.kubelets_own && !request.facts.sets_oom_score()) {
+  if (!record.kubelets_own && !request.facts.sets_oom_score())
     admission.oom_score_adj =
         container_oom_score_adj(record, admission.container, snapshot.capacity.memory);
-  }
   if (!record.kubelets_own) {
     PODQOS_ASSIGN(const auto pod_wanted, pod_values(record, settings));
     if (request.facts.resources.cpu_quota) bound_quota(admission.wanted, pod_wanted);

@@ -35,12 +35,11 @@ bool update_container(ContainerRecord& container, const ContainerObservation& ob
 /// Reports a pod that lives on.
 void count(ReconcileReport& report, const ReconciledPod& pod) {
   const PodRecord& record = pod.record;
-  if (record.containers.empty()) {
+  if (record.containers.empty())
     report.warnings.push_back(
         cat("cgroup ", record.cgroup, " of pod ", record.pod.uid,
             " contains processes but its containers have ended: stop the processes, then run "
             "podqosctl reconcile"));
-  }
   for (const std::string& misplaced : pod.misplaced)
     report.warnings.push_back(cat(name_of(record), ": ", misplaced));
   ++report.pods;
@@ -107,10 +106,9 @@ Reconciliation decide_reconciliation(std::vector<ReconciledPod> pods, ReconcileR
   for (ReconciledPod& pod : pods) {
     PodRecord& record = pod.record;
     const std::string uid = record.pod.uid;
-    for (const ContainerRecord& container : pod.ended) {
+    for (const ContainerRecord& container : pod.ended)
       report.changes.push_back(
           cat("pod ", uid, ": container ", printable(container.id), " has ended"));
-    }
     if (!record.containers.empty() || (!record.kubelets_own && pod.populated)) {
       record.released_at.reset();
       count(report, pod);

@@ -37,11 +37,10 @@ MemoryQos container_memory_qos(QosClass qos_class, const Container& container,
   const std::int64_t request = memory_of(container.resources.requests).value();
   MemoryQos qos{.high =
                     throttled_from(request, memory_of(container.resources.limits).value(), params)};
-  if (!params.reserves || request == 0) {
+  if (!params.reserves || request == 0)
     qos.min = qos.low = Bytes{0};
-  } else {
+  else
     (qos_class == QosClass::kGuaranteed ? qos.min : qos.low) = Bytes{request};
-  }
   return qos;
 }
 

@@ -65,9 +65,8 @@ bool is_supported_pod_level_resource(std::string_view name) {
 }
 
 void overwrite_supported(ResourceList& sum, const ResourceList& pod_level) {
-  for (const auto& [name, quantity] : pod_level) {
+  for (const auto& [name, quantity] : pod_level)
     if (is_supported_pod_level_resource(name)) sum.insert_or_assign(name, quantity);
-  }
 }
 
 void default_requests_to_limits(std::vector<Container>& containers) {
@@ -79,11 +78,9 @@ void default_requests_to_limits(std::vector<Container>& containers) {
 
 void default_pod_hugepage_limits(const Pod& pod, Resources& pod_level) {
   if (pod_level.limits.empty() && pod_level.requests.empty()) return;
-  for (const auto& [name, limit] : aggregate(pod, &Resources::limits)) {
-    if (name.starts_with(kHugePagesPrefix) && !pod_level.requests.contains(name)) {
+  for (const auto& [name, limit] : aggregate(pod, &Resources::limits))
+    if (name.starts_with(kHugePagesPrefix) && !pod_level.requests.contains(name))
       pod_level.limits.try_emplace(name, limit);
-    }
-  }
 }
 
 void default_pod_requests(const Pod& pod, Resources& pod_level) {
@@ -92,9 +89,8 @@ void default_pod_requests(const Pod& pod, Resources& pod_level) {
     // Huge pages cannot be overcommitted: their request defaults to the pod-level limit below.
     if (name == kCpu || name == kMemory) pod_level.requests.try_emplace(name, request);
   }
-  for (const auto& [name, limit] : pod_level.limits) {
+  for (const auto& [name, limit] : pod_level.limits)
     if (is_supported_pod_level_resource(name)) pod_level.requests.try_emplace(name, limit);
-  }
 }
 
 void round_up(ResourceList& list) {
@@ -156,9 +152,8 @@ ResourceList pod_limits(const Pod& pod) {
 }
 
 void cap_requests(Resources& resources) {
-  for (auto& [name, request] : resources.requests) {
+  for (auto& [name, request] : resources.requests)
     if (const auto limit = find(resources.limits, name)) request = std::min(request, *limit);
-  }
 }
 
 bool limit_declared(const Pod& pod, std::string_view resource) {
@@ -184,10 +179,9 @@ Pod with_api_defaults(Pod pod) {
     round_up(*pod.resources);
   }
   // Last, as in the API server: the sums above use unrounded values.
-  for (auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers}) {
+  for (auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers})
     for (Container& container : *list)
       round_up(container.resources);
-  }
   round_up(pod.overhead);
   return pod;
 }

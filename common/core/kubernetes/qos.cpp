@@ -35,9 +35,8 @@ void count(Tally& tally, const Resources& resources, Owner owner) {
     const Quantity limit = positive(resources.limits, kQosResources[i]);
     tally.requests[i] = tally.requests[i] + positive(resources.requests, kQosResources[i]);
     tally.limits[i] = tally.limits[i] + limit;
-    if (limit.is_zero() && tally.missing.empty()) {
+    if (limit.is_zero() && tally.missing.empty())
       tally.missing = cat(owner(), " has no ", kQosResources[i], " limit");
-    }
   }
 }
 
@@ -58,10 +57,9 @@ std::string amount_of(std::size_t resource, const Quantity& quantity) {
 }
 
 QosVerdict verdict_for(const Tally& tally, std::string_view owner) {
-  if (tally.requests == QosSums{} && tally.limits == QosSums{}) {
+  if (tally.requests == QosSums{} && tally.limits == QosSums{})
     return {.qos_class = QosClass::kBestEffort,
             .reason = cat("no cpu or memory is requested or limited by ", owner)};
-  }
   if (!tally.missing.empty()) return {.qos_class = QosClass::kBurstable, .reason = tally.missing};
   for (std::size_t i = 0; i < kQosResources.size(); ++i) {
     if (tally.requests[i] == tally.limits[i]) continue;
@@ -92,9 +90,8 @@ std::int64_t share_of_pod_request(const Pod& pod) {
 
 std::int64_t least_app_request(const Pod& pod) {
   std::int64_t least = kInt64Max;
-  for (const Container& container : pod.containers) {
+  for (const Container& container : pod.containers)
     least = std::min(least, memory_of(container.resources.requests).value());
-  }
   return least;
 }
 
@@ -109,10 +106,9 @@ std::int64_t score_for(const OomClaim& claim, Bytes node_memory) {
 }  // namespace
 
 QosVerdict classify(const Pod& pod) {
-  if (pod.status_qos_class) {
+  if (pod.status_qos_class)
     return {.qos_class = *pod.status_qos_class,
             .reason = cat("status.qosClass is ", format_qos_class(*pod.status_qos_class))};
-  }
   if (!pod.resources) return verdict_for(tally_containers(pod), "the containers");
   Tally tally;
   count(tally, *pod.resources, [] { return "spec.resources"; });

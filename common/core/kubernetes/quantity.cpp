@@ -161,21 +161,19 @@ Quantity Quantity::from_milli(std::int64_t milli) {
 }
 
 Result<Quantity> Quantity::parse(std::string_view text) {
-  if (text.empty() || text.size() > kMaxQuantityLength) {
+  if (text.empty() || text.size() > kMaxQuantityLength)
     return fail(ErrorCode::kInvalidArgument,
                 cat("quantity \"", printable(text), "\" has ", text.size(), " characters, 1 to ",
                     kMaxQuantityLength, " are allowed"));
-  }
   const Parts parts = split(text);
   const auto scale = parse_suffix(parts.suffix);
-  if (!scale) {
+  if (!scale)
     return fail(
         ErrorCode::kInvalidArgument,
         cat("\"", printable(text),
             "\" is not a quantity: expected a decimal number, optionally with one of n u m k M G T "
             "P E Ki Mi Gi Ti Pi Ei or an exponent within ±",
             kMaxQuantityExponent));
-  }
   const Nano size = scale->binary != 0 ? scale_binary(parts, scale->binary)
                                        : scale_decimal(parts, scale->decimal);
   return Quantity{parts.negative ? -size : size};

@@ -74,9 +74,8 @@ void check_hugepages_company(Problems& problems, const Resources& resources,
   const auto is_cpu_or_memory = [](std::string_view name) {
     return name == kCpu || name == kMemory;
   };
-  if (names_any(is_hugepages) && !names_any(is_cpu_or_memory)) {
+  if (names_any(is_hugepages) && !names_any(is_cpu_or_memory))
     problems.push_back(cat(owner, ": huge pages require cpu or memory as well"));
-  }
 }
 
 void check_resources(Problems& problems, const Resources& resources, std::string_view owner) {
@@ -106,9 +105,8 @@ void check_pod_level(Problems& problems, const Pod& pod, const Resources& pod_le
                            " is below the containers' ", shown(name, needed)));
   }
   // Init containers are not compared: the pod's limit applies to them.
-  for (const Container& container : pod.containers) {
+  for (const Container& container : pod.containers)
     check_against_pod_limits(problems, container, pod_level.limits);
-  }
 }
 
 /// A name that a container may use: standard, or with a domain.
@@ -120,11 +118,10 @@ bool is_container_resource(std::string_view name) {
 /// Checks name and, of huge pages, whole pages, as the API server does when it accepts a pod.
 void check_resource(Problems& problems, std::string_view owner, const std::string& name,
                     Quantity quantity) {
-  if (!is_container_resource(name)) {
+  if (!is_container_resource(name))
     problems.push_back(cat(owner, ": resource \"", printable(name),
                            "\": expected cpu, memory, ephemeral-storage, hugepages-SIZE, or a "
                            "name with a domain such as example.com/device"));
-  }
   if (!is_hugepages(name)) return;
   const auto page = Quantity::parse(name.substr(kHugePagesPrefix.size()));
   if (page && page->value() > 0 && quantity.value() % page->value() == 0) return;
@@ -134,10 +131,9 @@ void check_resource(Problems& problems, std::string_view owner, const std::strin
 
 void check_container(Problems& problems, const Container& container) {
   const std::string owner = cat("container \"", printable(container.name), "\"");
-  for (const auto* list : {&container.resources.requests, &container.resources.limits}) {
+  for (const auto* list : {&container.resources.requests, &container.resources.limits})
     for (const auto& [name, quantity] : *list)
       check_resource(problems, owner, name, quantity);
-  }
 }
 
 void add_fractions(Problems& found, std::string_view owner, const Resources& resources) {
@@ -171,10 +167,9 @@ std::vector<std::string> validate_manifest(const Pod& pod) {
   Problems problems = validate(pod);
   if (pod.containers.empty())
     problems.emplace_back("spec.containers: a pod needs at least one container");
-  for (const auto* list : {&pod.containers, &pod.init_containers}) {
+  for (const auto* list : {&pod.containers, &pod.init_containers})
     for (const Container& container : *list)
       check_container(problems, container);
-  }
   // What is wrong with a limit is wrong with the request that defaults to it.
   Problems once;
   std::ranges::copy_if(problems, std::back_inserter(once),
@@ -205,11 +200,10 @@ std::string describe_fraction(Quantity bytes) {
 
 std::vector<std::string> fractional_amounts(const Pod& pod) {
   Problems found;
-  for (const auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers}) {
+  for (const auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers})
     for (const Container& container : *list)
       add_fractions(found, cat("container \"", printable(container.name), "\""),
                     container.resources);
-  }
   if (pod.resources) add_fractions(found, "pod", *pod.resources);
   add_fractions(found, "pod overhead", {.requests = pod.overhead, .limits = {}});
   return found;
@@ -227,10 +221,9 @@ std::vector<std::string> low_memory_limits(const Pod& pod) {
         " is too low for a container to start, which takes 6Mi",
         limit > 1 && limit < kLeast / 1024 ? cat(": did you mean ", limit, "Mi?") : std::string{}));
   };
-  for (const auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers}) {
+  for (const auto* list : {&pod.containers, &pod.init_containers, &pod.ephemeral_containers})
     for (const Container& container : *list)
       check(cat("container \"", printable(container.name), "\""), container.resources);
-  }
   if (pod.resources) check("pod", *pod.resources);
   return found;
 }

@@ -17,18 +17,16 @@ std::string exceeds_engine(std::string_view kind, const ResourceList& list,
                            const EngineResources& engine) {
   const auto memory = find(list, kMemory);
   if (memory && engine.memory_limit && *engine.memory_limit > 0 &&
-      memory->value() > *engine.memory_limit) {
+      memory->value() > *engine.memory_limit)
     return cat("memory ", kind, " ", format_amount(Bytes{memory->value()}),
                " exceeds the engine's limit ", format_amount(Bytes{*engine.memory_limit}));
-  }
   const auto cpu = find(list, kCpu);
   if (cpu && engine.cpu_quota && *engine.cpu_quota > 0) {
     const Micros period = engine.period();
     // The engine may have rounded its quota down, so 1 us more is accepted.
-    if (cpu_quota_for(MilliCpu{cpu->milli_value()}, period).value() > *engine.cpu_quota + 1) {
+    if (cpu_quota_for(MilliCpu{cpu->milli_value()}, period).value() > *engine.cpu_quota + 1)
       return cat("cpu ", kind, " ", format_amount(MilliCpu{cpu->milli_value()}),
                  " exceeds the engine's quota ", *engine.cpu_quota, "/", period.value());
-    }
   }
   return {};
 }
@@ -95,9 +93,8 @@ bool is_lone(const Pod& pod) {
 std::string contradiction(const Pod& pod, const std::string& name, bool named_by_engine,
                           const EngineResources& engine) {
   const Container* own = find_container(pod, name);
-  if (own == nullptr) {
+  if (own == nullptr)
     return named_by_engine ? cat("it has no container \"", printable(name), "\"") : std::string{};
-  }
   return exceeds_engine(engine, &own->resources,
                         pod.resources && is_lone(pod) ? &*pod.resources : nullptr);
 }
@@ -131,10 +128,9 @@ void claim_inferred(PodClaim& claim, const Identity& identity, const ContainerFa
 
 /// Bounds what the engine says of a container by its pod's limits.
 Resources within(Resources own, const ResourceList& limits) {
-  for (ResourceList* const list : {&own.requests, &own.limits}) {
+  for (ResourceList* const list : {&own.requests, &own.limits})
     for (auto& [name, amount] : *list)
       amount = std::min(amount, find(limits, name).value_or(amount));
-  }
   return own;
 }
 
@@ -229,10 +225,9 @@ void bound_by_engine(PodClaim& claim, const EngineResources& engine) {
     const auto own = find(pod_limits(claim.pod), name);
     // In an incomplete pod, containers without a limit may follow.
     if (claim.complete && limit_declared(claim.pod, name) && own && *own <= bound) continue;
-    if (claim.source != ClassSource::kInference) {
+    if (claim.source != ClassSource::kInference)
       claim.warnings.push_back(cat("annotations allow the pod more ", name,
                                    " than the engine's pod limit, which applies instead"));
-    }
     if (!claim.sums) claim.sums = EngineSums{.resources = {}, .enforced = true};
     claim.sums->resources.limits.insert_or_assign(name, bound);
   }
@@ -327,10 +322,9 @@ Resources infer_resources(const EngineResources& engine, std::optional<std::int6
                           Bytes node_memory) {
   Resources out;
   // A kubelet writes 2 shares for "no request".
-  if (engine.cpu_shares && *engine.cpu_shares > kMinShares.value()) {
+  if (engine.cpu_shares && *engine.cpu_shares > kMinShares.value())
     out.requests.emplace(
         kCpu, Quantity::from_milli(milli_cpu_for(CpuShares{*engine.cpu_shares}).value()));
-  }
   if (engine.cpu_quota && *engine.cpu_quota > 0) {
     if (const auto limit = milli_cpu_for_quota(Micros{*engine.cpu_quota}, engine.period()))
       out.limits.emplace(kCpu, Quantity::from_milli(limit->value()));

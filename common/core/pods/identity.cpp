@@ -16,9 +16,8 @@ namespace {
 /// Uid of a container that is its own pod. Includes the bundle, since two runtimes may use one id.
 std::string lone_uid(const ContainerFacts& facts) {
   std::string name;
-  for (const char c : std::string_view{facts.id}.substr(0, 64)) {
+  for (const char c : std::string_view{facts.id}.substr(0, 64))
     name += is_alphanumeric(c) || c == '.' ? c : '-';
-  }
   return cat(name, "-", hash_of(facts));
 }
 
@@ -106,12 +105,11 @@ Result<Identity> identify(const ContainerFacts& facts, const ParsedAnnotations& 
   }
   PODQOS_TRY(check_pod_uid(identity.uid));
 
-  if (placed && placed->uid != identity.uid) {
+  if (placed && placed->uid != identity.uid)
     return fail(ErrorCode::kConflict,
                 cat("the engine's pod uid \"", printable(identity.uid),
                     "\" contradicts the container's pod cgroup ", printable(placed->pod_path),
                     ": let the engine use one pod uid for both"));
-  }
   identity.placed = std::move(placed);
   identity.sandbox_id = engine.sandbox_id.value_or("");
   identity.pod_id = engine.pod_id;
@@ -128,12 +126,11 @@ Result<Identity> identify(const ContainerFacts& facts, const ParsedAnnotations& 
 
 Status check_owner(const PodRecord& record, const Identity& identity) {
   if (record.containers.empty()) return {};
-  if (identity.placed && !record.kubelets_own && identity.placed->pod_path != record.cgroup) {
+  if (identity.placed && !record.kubelets_own && identity.placed->pod_path != record.cgroup)
     return fail(ErrorCode::kConflict,
                 cat("the container is in the kubelet's pod cgroup ",
                     printable(identity.placed->pod_path), ", but pod \"", printable(identity.uid),
                     "\" at ", record.cgroup, " was made by podqos: ", remedy(record, identity)));
-  }
   const auto refuse = [&](std::string_view theirs, std::string_view own) {
     const std::string_view source = identity.source == IdentitySource::kAnnotation
                                         ? "annotation podqos.io/pod-uid"
@@ -145,10 +142,9 @@ Status check_owner(const PodRecord& record, const Identity& identity) {
   if (!may_admit(record, identity))
     return refuse(sandbox_text(record.sandbox_id), sandbox_text(identity.sandbox_id));
   const std::string& theirs = record.pod.pod_namespace;
-  if (!theirs.empty() && !identity.pod_namespace.empty() && theirs != identity.pod_namespace) {
+  if (!theirs.empty() && !identity.pod_namespace.empty() && theirs != identity.pod_namespace)
     return refuse(cat("namespace \"", printable(theirs), "\""),
                   cat("namespace \"", printable(identity.pod_namespace), "\""));
-  }
   return {};
 }
 

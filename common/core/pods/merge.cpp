@@ -19,11 +19,10 @@ namespace {
 QosClass claimed_class(const PodClaim& claim, const Settings& settings,
                        std::vector<std::string>& warnings) {
   if (claim.engine_class) {
-    if (claim.declared_class && claim.declared_class != claim.engine_class) {
+    if (claim.declared_class && claim.declared_class != claim.engine_class)
       warnings.push_back(
           cat("annotation podqos.io/qos-class \"", format_qos_class(*claim.declared_class),
               "\" refused: the engine runs the pod as ", format_qos_class(*claim.engine_class)));
-    }
     return *claim.engine_class;
   }
   const QosClass computed = classify(whole_pod(claim.pod, claim.sums)).qos_class;
@@ -148,11 +147,10 @@ QosClass add_known(MergedPod& merged, const Identity& identity, const PodClaim& 
   PodRecord& record = merged.record;
   const QosClass claimed = claimed_class(claim, settings, merged.warnings);
   if (record.complete && claim.complete && describes_otherwise(claim, record.pod) &&
-      !undo_resize(record, identity, claim)) {
+      !undo_resize(record, identity, claim))
     merged.warnings.push_back(
         "pod spec differs from the first container's, which applies until the pod has ended: "
         "annotate all containers of a pod with the same spec");
-  }
   if (!record.complete && claim.complete) {
     Pod known = std::exchange(record.pod, claim.pod);
     // The complete spec may lack the names and overhead that were known before.
@@ -213,9 +211,7 @@ PodRecord new_record(const Identity& identity, const PodClaim& claim, const Sett
 Result<MergedPod> merge_claim(const std::optional<PodRecord>& existing, const Identity& identity,
                               const PodClaim& claim, const Settings& settings) {
   MergedPod merged{.record = {}, .container = claim.container, .warnings = claim.warnings};
-  if (existing) {
-    PODQOS_TRY(check_owner(*existing, identity));
-  }
+  if (existing) PODQOS_TRY(check_owner(*existing, identity));
   // A pod whose containers have all ended is a new pod with an old uid; its cgroup may still be
   // charged with tmpfs memory. A pod placed by a kubelet replaces one of podqos's own.
   const bool kubelets = existing && identity.placed && !existing->kubelets_own;

@@ -87,10 +87,9 @@ Result<std::string> container_leaf(const ContainerFacts& facts, const std::strin
     leaf = cat(leaf.substr(0, 128), "-", hash_of(facts), systemd ? kScopeSuffix : "");
   }
   PODQOS_TRY(check_cgroup_component(leaf));
-  if (taken(leaf)) {
+  if (taken(leaf))
     return fail(ErrorCode::kConflict, cat("cgroup ", pod_cgroup, "/", leaf,
                                           " belongs to another container: use another id"));
-  }
   return leaf;
 }
 

@@ -188,9 +188,8 @@ CgroupValues missing_values(const CgroupValues& wanted, const EngineResources& e
       add_missing_quota(missing, wanted, engine);
   }
   if (layout.memory && !engine.memory_limit && !in_unified(Value::kMemoryLimit) &&
-      wanted.memory_limit && wanted.memory_limit->value() > 0) {
+      wanted.memory_limit && wanted.memory_limit->value() > 0)
     missing.memory_limit = wanted.memory_limit;
-  }
   if (layout.pids && !engine.pids_limit && !in_unified(Value::kPidsLimit))
     missing.pids_limit = wanted.pids_limit;
   add_missing_hugepages(missing, wanted, engine, layout);

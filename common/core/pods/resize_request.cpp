@@ -54,10 +54,9 @@ void follow_containers(ResourceList& sums, const ResourceList& before, const Res
 Status check_rules(const PodRecord& before, const PodRecord& after) {
   const auto known = validate(whole_pod(before.pod, before.sums));
   std::string broken;
-  for (const std::string& problem : validate(whole_pod(after.pod, after.sums))) {
+  for (const std::string& problem : validate(whole_pod(after.pod, after.sums)))
     if (std::ranges::find(known, problem) == known.end())
       broken += cat(broken.empty() ? "" : "; ", problem);
-  }
   if (!broken.empty()) return fail(ErrorCode::kInvalidArgument, std::move(broken));
   const auto verdict_on = [](const PodRecord& record) {
     Pod pod = whole_pod(record.pod, record.sums);
@@ -183,11 +182,10 @@ void take(Resources& resources, const Resources& other, std::string_view name) {
 }  // namespace
 
 Result<RequestedResize> decide_resize(const PodRecord& record, const ResizeRequest& request) {
-  if (record.kubelets_own) {
+  if (record.kubelets_own)
     return fail(ErrorCode::kRefused,
                 "a kubelet has placed the pod, and resizes it itself: use "
                 "kubectl patch pod --subresource resize");
-  }
   if (!is_resizable(request.wanted.requests) || !is_resizable(request.wanted.limits))
     return fail(ErrorCode::kInvalidArgument, "of a running pod only cpu and memory can change");
   PODQOS_ASSIGN(const auto name, named_container(record.pod, request.container));
