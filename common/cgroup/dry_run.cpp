@@ -7,7 +7,6 @@
 #include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/value.h"
-#include "common/core/cgroups/hugepage_files.h"
 #include "common/core/cgroups/value_table.h"
 
 namespace podqos::cgroup {

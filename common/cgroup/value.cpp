@@ -10,7 +10,6 @@
 
 #include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/core/cgroups/hugepage_files.h"
 #include "common/core/cgroups/layout.h"
 #include "common/core/cgroups/value_table.h"
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/text.h"
 #include "common/core/cgroups/plan.h"
 
 namespace podqos::core {
@@ -61,6 +62,27 @@ inline constexpr std::array kControllers = {
 
 inline std::optional<CgroupVersion> CgroupLayout::version_of(Controller controller) const {
   return this->*row_of(controller).version;
+}
+
+/// The limit of huge pages of a size: "hugetlb.2MB.max", "hugetlb.2MB.limit_in_bytes".
+/// @note Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/hugetlb.rst
+[[nodiscard]] inline std::string hugepage_file(std::string_view label, CgroupVersion version) {
+  return cat("hugetlb.", label, version == CgroupVersion::kV1 ? ".limit_in_bytes" : ".max");
+}
+/// The limit of reserved pages: "hugetlb.2MB.rsvd.max". Kernels before 5.7 have none.
+[[nodiscard]] inline std::string reserved_hugepage_file(std::string_view label,
+                                                        CgroupVersion version) {
+  return hugepage_file(cat(label, ".rsvd"), version);
+}
+/// The label in the name of either: "2MB"; "" for any other file.
+[[nodiscard]] inline std::string_view hugepage_label_in(std::string_view file) {
+  std::string_view rest = file;
+  if (read_until(rest, '.') != "hugetlb") return {};
+  const std::string_view label = read_until(rest, '.');
+  for (const auto version : {CgroupVersion::kV1, CgroupVersion::kV2})
+    if (file == hugepage_file(label, version) || file == reserved_hugepage_file(label, version))
+      return label;
+  return {};
 }
 
 /// Files of the cgroup v2 memory controller that some kernels lack. The root cgroup has neither.

@@ -6,7 +6,6 @@
 
 #include "common/base/path.h"
 #include "common/base/text.h"
-#include "common/core/cgroups/hugepage_files.h"
 
 namespace podqos::core {
 

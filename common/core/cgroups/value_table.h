@@ -13,7 +13,7 @@
 
 // The files of cgroups that hold values, one row each: all that is known of where a value stands
 // and how it is spelled. What a value is to be, the rules say (cgroup_values.h, tier.h,
-// pod_values.h). Huge pages have a file for each page size: hugepage_files.h.
+// pod_values.h). Huge pages have a file for each page size: layout.h.
 namespace podqos::core {
 
 /// The rows that code asks for by name; kOther is known by its files only.

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "common/base/text.h"
-#include "common/core/cgroups/hugepage_files.h"
 #include "common/core/cgroups/value_table.h"
 #include "common/core/kubernetes/pod_resources.h"
 #include "common/core/kubernetes/qos.h"

@@ -10,7 +10,6 @@
 #include <gtest/gtest.h>
 
 #include "common/base/text.h"
-#include "common/core/cgroups/hugepage_files.h"
 #include "common/core/cgroups/layout.h"
 #include "tests/unit/core/layouts.h"
 
