@@ -5,8 +5,8 @@
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/kubernetes/pod_resources.h"
 #include "common/core/kubernetes/validation.h"
-#include "common/core/pods/cpu_class.h"
 #include "common/core/pods/pod_name.h"
+#include "common/core/pods/pod_values.h"
 #include "ctl/explanation.h"
 
 namespace podqos::ctl {

@@ -10,7 +10,6 @@
 #include "common/core/pods/claim.h"
 #include "common/core/pods/counted_requests.h"
 #include "common/core/pods/counting.h"
-#include "common/core/pods/cpu_class.h"
 #include "common/core/pods/identity.h"
 #include "common/core/pods/merge.h"
 #include "common/core/pods/pod_name.h"

@@ -26,7 +26,6 @@
 #include "common/core/pods/apply_resize.h"
 #include "common/core/pods/counted_requests.h"
 #include "common/core/pods/counting.h"
-#include "common/core/pods/cpu_class.h"
 #include "common/core/pods/node_fit.h"
 #include "common/core/pods/placement.h"
 #include "common/core/pods/pod_name.h"

@@ -21,7 +21,6 @@
 #include "common/core/cgroups/naming.h"
 #include "common/core/cgroups/pod_plan.h"
 #include "common/core/cgroups/value_table.h"
-#include "common/core/pods/cpu_class.h"
 #include "common/core/pods/pod_name.h"
 #include "common/core/pods/pod_values.h"
 

@@ -153,7 +153,7 @@ struct PodRecord {
   std::optional<bool> taken_back = std::nullopt;
   IdentitySource uid_source = IdentitySource::kEngine;  ///< of the pod's first container
   bool kubelets_own = false;  ///< placed by a kubelet, which writes the values
-  /// Percent of the quota that it was granted as burst when it came (cpu_class.h).
+  /// Percent of the quota that it was granted as burst when it came (decide_cpu_class()).
   std::optional<std::int64_t> cpu_burst = std::nullopt;
   /// By podqos.io/cpu-idle; false: an earlier pod of this uid was.
   std::optional<bool> cpu_idle = std::nullopt;

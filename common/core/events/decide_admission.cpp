@@ -11,7 +11,6 @@
 #include "common/core/events/decide_reconciliation.h"
 #include "common/core/pods/counted_requests.h"
 #include "common/core/pods/counting.h"
-#include "common/core/pods/cpu_class.h"
 #include "common/core/pods/placement.h"
 #include "common/core/pods/pod_name.h"
 #include "common/core/pods/pod_values.h"

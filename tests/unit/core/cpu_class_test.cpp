@@ -1,5 +1,3 @@
-#include "common/core/pods/cpu_class.h"
-
 #include <cstdint>
 #include <optional>
 #include <string>
