@@ -19,7 +19,6 @@
 #include "common/core/cgroups/naming.h"
 #include "common/core/pods/counted_requests.h"
 #include "common/core/pods/counting.h"
-#include "common/core/pods/kubelets_requests.h"
 #include "common/core/pods/pod_name.h"
 
 namespace podqos::app {

@@ -1,5 +1,3 @@
-#include "common/core/pods/kubelets_requests.h"
-
 #include <cstdint>
 #include <map>
 #include <string>
