@@ -174,12 +174,13 @@ bool has_new_share(const HeldResources& held) {
 }
 
 bool gives_share(MilliCpu request, const HeldResources& held,
-                 std::span<const WeightFormula> formulas) {
+                 std::optional<WeightFormula> formula) {
   const CpuShares most = cpu_shares_for(request);
   for (const CpuShares shares : {most, CpuShares{most.value() - 1}}) {
     if (!held.cpu_weight && held.values.cpu_shares == shares.value()) return true;
-    for (const WeightFormula formula : formulas)
-      if (held.cpu_weight == cpu_weight_for(shares, formula)) return true;
+    for (const WeightFormula each : kWeightFormulas)
+      if (formula.value_or(each) == each && held.cpu_weight == cpu_weight_for(shares, each))
+        return true;
   }
   return false;
 }

@@ -55,15 +55,16 @@ struct HeldResources {
 };
 
 /// Both: that of the node may not be known yet.
-constexpr std::array kWeightFormulas = {WeightFormula::kLinear, WeightFormula::kLog};
+inline constexpr std::array kWeightFormulas = {WeightFormula::kLinear, WeightFormula::kLog};
 
 /// Whether the CPU share is that of a new cgroup, so that the runtime may have set none.
 [[nodiscard]] bool has_new_share(const HeldResources& held);
 
-/// Whether the shares or weight are what is set for a CPU request, by one of these formulas. A
-/// request may stand for shares that are up to one less.
+/// Whether the shares or weight are what is set for a CPU request. A request may stand for shares
+/// that are up to one less.
+/// @param formula  of the weight; nullopt: any
 [[nodiscard]] bool gives_share(MilliCpu request, const HeldResources& held,
-                               std::span<const WeightFormula> formulas = kWeightFormulas);
+                               std::optional<WeightFormula> formula = std::nullopt);
 
 /// What is known of the node.
 struct NodeRules {

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/core/pods/counted_requests.h"
 #include "common/core/pods/counting.h"
 #include "tests/unit/core/pod_text.h"
 
