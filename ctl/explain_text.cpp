@@ -157,8 +157,7 @@ class ExplanationTable {
 
   /// "floor(quota * 20%), by podqos.io/cpu-burst".
   [[nodiscard]] std::string burst_rule() const {
-    const bool lowered =
-        e_.burst_percent != core::burst_percent(params_.settings.cpu_burst, class_);
+    const bool lowered = e_.burst_percent != params_.settings.cpu_burst.of(class_);
     return cat("floor(quota * ", e_.burst_percent.value_or(0), "%), by ",
                lowered ? "podqos.io/cpu-burst" : "cpuBurst of the configuration");
   }

@@ -68,35 +68,18 @@ struct AdmissionPolicies {
 
 /// ioWeight: the I/O weight of each Guaranteed pod and of the two tiers, 1 to 10000; nullopt:
 /// podqos writes none.
-struct IoWeights {
-  std::optional<std::int64_t> guaranteed;
-  std::optional<std::int64_t> burstable;
-  std::optional<std::int64_t> besteffort;
-  friend bool operator==(const IoWeights&, const IoWeights&) = default;
-};
+using IoWeights = ByClass<std::optional<std::int64_t>>;
 
-/// eviction: at which memory pressure a tier loses a pod; nullopt: at none.
-struct Eviction {
-  std::optional<MemoryPressure> burstable;
-  std::optional<MemoryPressure> besteffort;
+/// eviction: at which memory pressure a tier loses a pod; nullopt: at none. The root, Guaranteed
+/// pods' tier, has no threshold.
+struct Eviction : ByClass<std::optional<MemoryPressure>> {
   std::int64_t interval_seconds = 60;  ///< at least this long between two evictions
-
-  /// The threshold of a tier; the root, Guaranteed pods' tier, has none.
-  [[nodiscard]] const std::optional<MemoryPressure>& of(QosClass qos_class) const {
-    static constexpr std::optional<MemoryPressure> kNone;
-    if (qos_class == QosClass::kGuaranteed) return kNone;
-    return qos_class == QosClass::kBurstable ? burstable : besteffort;
-  }
   friend bool operator==(const Eviction&, const Eviction&) = default;
 };
 
 /// cpuBurst: by how much a pod of the class and each of its containers may exceed the CPU quota in
 /// one period, in percent of it, 0 to 100; nullopt: podqos writes none. BestEffort has no quota.
-struct CpuBurst {
-  std::optional<std::int64_t> guaranteed;
-  std::optional<std::int64_t> burstable;
-  friend bool operator==(const CpuBurst&, const CpuBurst&) = default;
-};
+using CpuBurst = ByClass<std::optional<std::int64_t>>;
 
 /// rootCpuWeight: what CPU weight the root of podqos's own pods has where no kubelet's is beside
 /// it.

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/base/units.h"
@@ -61,6 +62,23 @@ enum class QosClass : std::uint8_t { kGuaranteed, kBurstable, kBestEffort };
 [[nodiscard]] std::string_view format_qos_class(QosClass qos_class);
 /// Parses exactly those three words.
 [[nodiscard]] std::optional<QosClass> parse_qos_class(std::string_view text);
+
+/// What there is of each class.
+template <class T>
+struct ByClass {
+  T guaranteed = {};
+  T burstable = {};
+  T besteffort = {};
+
+  [[nodiscard]] const T& of(QosClass qos_class) const {
+    if (qos_class == QosClass::kGuaranteed) return guaranteed;
+    return qos_class == QosClass::kBurstable ? burstable : besteffort;
+  }
+  [[nodiscard]] T& of(QosClass qos_class) {
+    return const_cast<T&>(std::as_const(*this).of(qos_class));
+  }
+  friend bool operator==(const ByClass&, const ByClass&) = default;
+};
 
 /// The fields of a Kubernetes Pod that resource isolation depends on.
 struct Pod {

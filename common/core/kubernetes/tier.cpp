@@ -13,26 +13,7 @@ Bytes after_reserve(Bytes available, Bytes requested, std::int64_t percent) {
   return rest_of(available, Bytes{mul_div(requested.value(), percent, kPercent)});
 }
 
-/// For constant and changeable sums alike.
-template <class Sums>
-auto& of_class(Sums& sums, QosClass qos_class) {
-  switch (qos_class) {
-    case QosClass::kGuaranteed: return sums.guaranteed;
-    case QosClass::kBurstable: return sums.burstable;
-    case QosClass::kBestEffort: return sums.besteffort;
-  }
-  return sums.besteffort;
-}
-
 }  // namespace
-
-TierSum& TierSums::of(QosClass qos_class) {
-  return of_class(*this, qos_class);
-}
-
-const TierSum& TierSums::of(QosClass qos_class) const {
-  return of_class(*this, qos_class);
-}
 
 TierValues tier_values(const TierSums& sums, std::optional<std::int64_t> reserve_percent,
                        Bytes allocatable_memory) {

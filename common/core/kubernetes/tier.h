@@ -4,6 +4,7 @@
 
 #include "common/base/units.h"
 #include "common/core/kubernetes/cgroup_values.h"
+#include "common/core/kubernetes/pod_resources.h"
 
 namespace podqos::core {
 
@@ -19,17 +20,10 @@ struct TierSum {
   friend bool operator==(const TierSum&, const TierSum&) = default;
 };
 
-/// Sums of the node's pods: of what counts by class, and of what is requested.
-struct TierSums {
-  TierSum guaranteed;
-  TierSum burstable;
-  TierSum besteffort;
+/// Sums of the node's pods: of what counts of podqos's own by class, and of what is requested.
+struct TierSums : ByClass<TierSum> {
   TierSum kubelets = {};   ///< a kubelet's pods of all classes; not available to podqos's own
   TierSum requested = {};  ///< podqos's own pods of all classes, see requested_by()
-
-  /// The sum of podqos's own pods of one class.
-  [[nodiscard]] TierSum& of(QosClass qos_class);
-  [[nodiscard]] const TierSum& of(QosClass qos_class) const;
   friend bool operator==(const TierSums&, const TierSums&) = default;
 };
 

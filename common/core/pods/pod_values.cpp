@@ -267,25 +267,15 @@ Micros cpu_burst_for(std::optional<Micros> quota, std::int64_t percent) {
   return std::clamp(part, Micros{0}, std::max(kMaxQuota - *quota, Micros{0}));
 }
 
-std::optional<std::int64_t> burst_percent(const CpuBurst& configured, QosClass qos_class) {
-  switch (qos_class) {
-    case QosClass::kGuaranteed: return configured.guaranteed;
-    case QosClass::kBurstable: return configured.burstable;
-    case QosClass::kBestEffort: break;
-  }
-  return std::nullopt;
-}
-
 std::optional<std::int64_t> burst_percent(const PodRecord& record, const Settings& settings) {
   if (!record.cpu_burst) return std::nullopt;
-  return std::min(*record.cpu_burst,
-                  burst_percent(settings.cpu_burst, record.qos_class).value_or(0));
+  return std::min(*record.cpu_burst, settings.cpu_burst.of(record.qos_class).value_or(0));
 }
 
 void decide_cpu_class(PodRecord& record, const std::optional<PodRecord>& before,
                       const Settings& settings) {
   if (record.kubelets_own) return;
-  record.cpu_burst = burst_percent(settings.cpu_burst, record.qos_class);
+  record.cpu_burst = settings.cpu_burst.of(record.qos_class);
   if (!record.cpu_burst && before && before->cpu_burst) record.cpu_burst = 0;
   record.cpu_idle = before && before->cpu_idle ? std::optional{false} : std::nullopt;
 }

@@ -108,10 +108,6 @@ namespace podqos::core {
 /// @note kernel/sched/core.c tg_set_cfs_bandwidth(), fair.c __refill_cfs_bandwidth_runtime()
 [[nodiscard]] Micros cpu_burst_for(std::optional<Micros> quota, std::int64_t percent);
 
-/// cpuBurst of the class; nullopt for BestEffort, and where it is not configured.
-[[nodiscard]] std::optional<std::int64_t> burst_percent(const CpuBurst& configured,
-                                                        QosClass qos_class);
-
 /// The percentage that counts for the pod: what it was granted, or less if the configuration grants
 /// less by now. nullopt: podqos writes no burst, which it has never done for this pod.
 [[nodiscard]] std::optional<std::int64_t> burst_percent(const PodRecord& record,

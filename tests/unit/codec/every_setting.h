@@ -53,9 +53,9 @@ inline core::Settings everything() {
   out.weight_formula = core::WeightFormulaSetting::kLog;
   out.pod_pids_limit = 1024;
   out.io_weight = {.guaranteed = 10'000, .burstable = 100, .besteffort = 1};
-  out.eviction = {.burstable = core::MemoryPressure{.percent = 80, .seconds = 60},
-                  .besteffort = core::MemoryPressure{.percent = 60, .seconds = 30},
-                  .interval_seconds = 300};
+  out.eviction = {{.burstable = core::MemoryPressure{.percent = 80, .seconds = 60},
+                   .besteffort = core::MemoryPressure{.percent = 60, .seconds = 30}},
+                  300};
   out.swap_behavior = core::SwapBehavior::kLimitedSwap;
   out.single_process_oom_kill = true;
   out.memory_reservation_policy = core::MemoryReservationPolicy::kTieredReservation;

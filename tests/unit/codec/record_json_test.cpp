@@ -202,10 +202,6 @@ class Random {
     auto& [pods, cpu, memory] = out;
     fill(pods, cpu, memory);
   }
-  void set(core::TierSums& out) {
-    auto& [guaranteed, burstable, besteffort, kubelets, requested] = out;
-    fill(guaranteed, burstable, besteffort, kubelets, requested);
-  }
   void set(core::ContainerRecord& out) {
     auto& [id, bundle, name, state, pid, start_time, pending_since, cgroup, sandbox, backed,
            memory_qos, throttling, stated] = out;

@@ -340,10 +340,9 @@ TEST_F(RootLimits, AreAbsentWhereNothingIsEnforcedOrKnown) {
 
 /// Guaranteed pods request 750m and 1Gi, Burstable ones 250m and 2Gi, a kubelet's 4 CPUs and 1Gi.
 TierSums requested_sums() {
-  return {.guaranteed = {.pods = 1, .cpu = MilliCpu{750}, .memory = Bytes{kGi}},
-          .burstable = {.pods = 2, .cpu = MilliCpu{250}, .memory = Bytes{2 * kGi}},
-          .besteffort = {},
-          .kubelets = {.pods = 1, .cpu = MilliCpu{4000}, .memory = Bytes{kGi}}};
+  return {{.guaranteed = {.pods = 1, .cpu = MilliCpu{750}, .memory = Bytes{kGi}},
+           .burstable = {.pods = 2, .cpu = MilliCpu{250}, .memory = Bytes{2 * kGi}}},
+          {.pods = 1, .cpu = MilliCpu{4000}, .memory = Bytes{kGi}}};
 }
 
 TEST(WantedTiers, ReserveMemoryOfWhatIsAllocatable) {
@@ -372,9 +371,7 @@ TEST(WantedTiers, LimitNoMemoryWithoutQosReserved) {
 TEST(WantedTiers, HaveSharesOfTheirTreeAndMemoryOfTheNode) {
   Settings settings;
   settings.reserve_memory_percent = 100;
-  const TierSums tree{.guaranteed = {},
-                      .burstable = {.pods = 1, .cpu = MilliCpu{100}, .memory = Bytes{kGi}},
-                      .besteffort = {}};
+  const TierSums tree{{.burstable = {.pods = 1, .cpu = MilliCpu{100}, .memory = Bytes{kGi}}}};
   const TierValues tiers = wanted_tiers(tree, requested_sums(), settings,
                                         {.memory = Bytes{10 * kGi}, .cpu = MilliCpu{4000}});
   EXPECT_EQ(tiers.burstable,

@@ -266,9 +266,8 @@ class MemoryReservation : public ::testing::Test {
     settings_.memory_reservation_policy = MemoryReservationPolicy::kTieredReservation;
     settings_.enforce_node_allocatable = false;
     tiers_.trees = {{.kubepods = "/podqos/kubepods",
-                     .sums = {.guaranteed = {.pods = 1, .cpu = {}, .memory = mib(64)},
-                              .burstable = {.pods = 1, .cpu = {}, .memory = mib(32)},
-                              .besteffort = {}}}};
+                     .sums = {{.guaranteed = {.pods = 1, .cpu = {}, .memory = mib(64)},
+                               .burstable = {.pods = 1, .cpu = {}, .memory = mib(32)}}}}};
   }
 
   Settings settings_;

@@ -16,10 +16,9 @@ using byte_units::kMi;
 
 TierSums sums(std::int64_t guaranteed_memory, std::int64_t burstable_memory,
               std::int64_t burstable_milli = 0) {
-  return {
-      .guaranteed = {.pods = 1, .cpu = MilliCpu{500}, .memory = Bytes{guaranteed_memory}},
-      .burstable = {.pods = 1, .cpu = MilliCpu{burstable_milli}, .memory = Bytes{burstable_memory}},
-      .besteffort = {}};
+  return {{.guaranteed = {.pods = 1, .cpu = MilliCpu{500}, .memory = Bytes{guaranteed_memory}},
+           .burstable = {
+               .pods = 1, .cpu = MilliCpu{burstable_milli}, .memory = Bytes{burstable_memory}}}};
 }
 
 TEST(TierSums, GivesTheSumOfAClass) {
@@ -52,10 +51,10 @@ TEST(TierValues, HoldHugeRequests) {
 }
 
 TEST(SumOfOwn, LeavesAKubeletsPodsOut) {
-  const TierSums all{.guaranteed = {.pods = 1, .cpu = MilliCpu{500}, .memory = Bytes{1}},
-                     .burstable = {.pods = 2, .cpu = MilliCpu{250}, .memory = Bytes{2}},
-                     .besteffort = {.pods = 3, .cpu = {}, .memory = {}},
-                     .kubelets = {.pods = 4, .cpu = MilliCpu{9000}, .memory = Bytes{4}}};
+  const TierSums all{{.guaranteed = {.pods = 1, .cpu = MilliCpu{500}, .memory = Bytes{1}},
+                      .burstable = {.pods = 2, .cpu = MilliCpu{250}, .memory = Bytes{2}},
+                      .besteffort = {.pods = 3, .cpu = {}, .memory = {}}},
+                     {.pods = 4, .cpu = MilliCpu{9000}, .memory = Bytes{4}}};
   EXPECT_EQ(sum_of_own(all), (TierSum{.pods = 6, .cpu = MilliCpu{750}, .memory = Bytes{3}}));
 }
 
