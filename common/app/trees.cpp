@@ -130,7 +130,7 @@ core::TierSnapshot Transaction::observe_tier(const std::string& path,
 /// Warns once, when the root is made, if Memory QoS has no effect on this machine.
 void Transaction::check_memory_qos() {
   const bool wanted =
-      core::reserves_memory(*settings_) || settings_->memory_throttling_thousandths.has_value();
+      settings_->reserve_memory || settings_->memory_throttling_thousandths.has_value();
   if (!wanted || machine_->layout_without_hugepages().memory == core::CgroupVersion::kV2) return;
   log_->warning(
       "memoryReservationPolicy and memoryThrottlingFactor have no effect: cgroup v1 has no files "
@@ -184,7 +184,7 @@ Status Transaction::write_tiers(const core::TreeRecord& tree, core::TreeState st
 /// @param rewritten  all of them hold what the settings say
 void Transaction::note_reservation(const std::string& kubepods, bool rewritten) {
   core::TreeRecord* tree = core::tree_at(node(), kubepods);
-  if (core::reserves_memory(*settings_))
+  if (settings_->reserve_memory)
     tree->reserves = true;
   else if (rewritten)
     tree->reserves.reset();

@@ -156,8 +156,7 @@ constexpr std::array<Setting, 51> kTable{{
         "memorySwap.swapBehavior",
         {.form = Form::kWord, .words = "NoSwap LimitedSwap", .null = true, .blank = true}),
     setting<&Settings::single_process_oom_kill>("singleProcessOOMKill", kFlag),
-    setting<&Settings::memory_reservation_policy>("memoryReservationPolicy",
-                                                  words("None TieredReservation")),
+    setting<&Settings::reserve_memory>("memoryReservationPolicy", words("None TieredReservation")),
     setting<&Settings::memory_throttling_thousandths>(
         "memoryThrottlingFactor", {.form = Form::kFraction, .min = 1, .max = 1000, .null = true}),
     setting<&Settings::memory_high_patience_seconds>("memoryHighPatience", kWithinAnHour),

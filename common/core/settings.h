@@ -44,12 +44,6 @@ enum class SwapBehavior : std::uint8_t {
   kNoSwap,
   kLimitedSwap,  ///< Burstable: the memory request's part of the node's swap
 };
-/// What protects requested memory from reclaim, as the kubelet's memoryReservationPolicy; cgroup v2
-/// only.
-enum class MemoryReservationPolicy : std::uint8_t {
-  kNone,
-  kTieredReservation,  ///< memory.min for Guaranteed, memory.low for others
-};
 enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarning, kError };
 
 struct Reserved {
@@ -135,7 +129,9 @@ struct Settings {
   std::optional<SwapBehavior> swap_behavior = SwapBehavior::kNoSwap;  ///< nullopt: the engine's
   /// On cgroup v2: does the kernel's OOM killer take one process of a container, not all of them?
   bool single_process_oom_kill = false;
-  MemoryReservationPolicy memory_reservation_policy = MemoryReservationPolicy::kNone;
+  /// memoryReservationPolicy is TieredReservation: memory.min for Guaranteed, memory.low for others
+  /// protect requested memory from reclaim, on cgroup v2.
+  bool reserve_memory = false;
   /// memoryThrottlingFactor in thousandths, 1 to 1000; nullopt: no memory.high
   std::optional<std::int64_t> memory_throttling_thousandths;
   std::int64_t memory_high_patience_seconds = 30;  ///< 0: memory.high is never raised
@@ -156,15 +152,10 @@ struct Settings {
   friend bool operator==(const Settings&, const Settings&) = default;
 };
 
-/// Whether requested memory is reserved (memory.min, memory.low).
-[[nodiscard]] inline bool reserves_memory(const Settings& settings) {
-  return settings.memory_reservation_policy == MemoryReservationPolicy::kTieredReservation;
-}
-
-/// Whether memory that is requested is kept from others: by reserves_memory(), or by the limits of
+/// Whether memory that is requested is kept from others: by a reservation, or by the limits of
 /// lower tiers (qosReserved).
 [[nodiscard]] inline bool keeps_memory(const Settings& settings) {
-  return settings.reserve_memory_percent.value_or(0) > 0 || reserves_memory(settings);
+  return settings.reserve_memory_percent.value_or(0) > 0 || settings.reserve_memory;
 }
 
 /// The policy for memory; by default "enforce" where it is kept, since more than there is cannot

@@ -186,7 +186,7 @@ CpuShares tree_shares(const NodeCpu& node, const NodeState& state, const TreeRec
 CgroupValues root_limits(const NodeState& state, const TreeRecord& tree, const Settings& settings,
                          const NodeCapacity& capacity) {
   CgroupValues values;
-  if (reserves_memory(settings)) values.unified = root_reservation(tree.sums);
+  if (settings.reserve_memory) values.unified = root_reservation(tree.sums);
   if (!settings.enforce_node_allocatable) return values;
   const Bytes allocatable = allocatable_memory(settings, capacity);
   if (allocatable.value() > 0) {
@@ -202,7 +202,7 @@ TierValues wanted_tiers(const TierSums& tree, const TierSums& node, const Settin
   TierValues values =
       tier_values(node, settings.reserve_memory_percent, allocatable_memory(settings, capacity));
   values.burstable.cpu_shares = tier_values(tree).burstable.cpu_shares;
-  if (reserves_memory(settings))
+  if (settings.reserve_memory)
     values.burstable.unified["memory.low"] = cat(tree.burstable.memory.value());
   return values;
 }

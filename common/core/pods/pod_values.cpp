@@ -140,7 +140,7 @@ MemoryQos container_memory_qos(const PodRecord& record, const std::string& name,
 }
 
 MemoryQosParams memory_qos_params(const Settings& settings, const NodeCapacity& capacity) {
-  return {.reserves = reserves_memory(settings),
+  return {.reserves = settings.reserve_memory,
           .throttling_thousandths = settings.memory_throttling_thousandths,
           .allocatable = allocatable_memory(settings, capacity),
           .page_size = capacity.page_size};
@@ -212,7 +212,7 @@ bool is_spared(const PodRecord& record, const Settings& settings) {
 PodConfigParams pod_config_params(const Settings& settings) {
   return {.enforce_cpu_limits = settings.cpu_cfs_quota,
           .cpu_period = settings.cpu_cfs_quota_period,
-          .reserve_memory = reserves_memory(settings),
+          .reserve_memory = settings.reserve_memory,
           .pod_pids_limit = settings.pod_pids_limit,
           .guaranteed_io_weight = settings.io_weight.guaranteed};
 }
@@ -253,12 +253,10 @@ int container_oom_score_adj(const PodRecord& record, const ContainerRecord& cont
 }
 
 WeightFormula weight_formula(const Settings& settings, std::optional<WeightFormula> observed) {
-  switch (settings.weight_formula) {
-    case WeightFormulaSetting::kLinear: return WeightFormula::kLinear;
-    case WeightFormulaSetting::kLog: return WeightFormula::kLog;
-    case WeightFormulaSetting::kAuto: break;
-  }
-  return observed.value_or(WeightFormula::kLog);
+  if (settings.weight_formula == WeightFormulaSetting::kAuto)
+    return observed.value_or(WeightFormula::kLog);
+  return settings.weight_formula == WeightFormulaSetting::kLog ? WeightFormula::kLog
+                                                               : WeightFormula::kLinear;
 }
 
 Micros cpu_burst_for(std::optional<Micros> quota, std::int64_t percent) {

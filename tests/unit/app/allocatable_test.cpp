@@ -121,7 +121,7 @@ TEST_P(NodeAllocatable, FollowsCapacityAndSettings) {
 
 // An event costs no more for what the root is to reserve than for that itself.
 TEST_P(NodeAllocatable, IsLeftAloneWhereOnlyItsReservationChanges) {
-  node_.settings.memory_reservation_policy = core::MemoryReservationPolicy::kTieredReservation;
+  node_.settings.reserve_memory = true;
   node_.run(kWebContainer, Pid{10});
   node_.tree.cgroups.at(root_).files.at("pids.max") = "7";
   node_.run({.id = "second",

@@ -98,7 +98,7 @@ TEST_F(ThrottledContainer, DoesNotGoByItsOwnCgroups) {
 // which bounds what protects the cgroups below it: mm/page_counter.c effective_protection().
 TEST(MemoryQosOfAScope, IsThereFromTheStart) {
   FakeNode node{core::CgroupVersion::kV2, core::Driver::kSystemd};
-  node.settings.memory_reservation_policy = core::MemoryReservationPolicy::kTieredReservation;
+  node.settings.reserve_memory = true;
   node.settings.memory_throttling_thousandths = 500;
   const auto admission = node.admit(kThrottled);
   ASSERT_TRUE(admission);

@@ -52,7 +52,7 @@ class KeptPod : public ::testing::Test {
 
 /// What the new pod has no rule for, and another program may have set.
 TEST_F(KeptPod, HasNoValuesOfTheFormerOne) {
-  node_.settings.memory_reservation_policy = core::MemoryReservationPolicy::kTieredReservation;
+  node_.settings.reserve_memory = true;
   node_.settings.pod_pids_limit = 64;
   run_and_end();
   ASSERT_EQ(node_.file(kWebPod, "memory.low"), "67108864");

@@ -58,7 +58,7 @@ inline core::Settings everything() {
                   300};
   out.swap_behavior = core::SwapBehavior::kLimitedSwap;
   out.single_process_oom_kill = true;
-  out.memory_reservation_policy = core::MemoryReservationPolicy::kTieredReservation;
+  out.reserve_memory = true;
   out.memory_throttling_thousandths = 900;
   out.memory_high_patience_seconds = 60;
   out.release_delay_seconds = 120;

@@ -263,7 +263,7 @@ TEST_F(DecideThrottling, NeverRaisesWithoutPatience) {
 class MemoryReservation : public ::testing::Test {
  protected:
   MemoryReservation() {
-    settings_.memory_reservation_policy = MemoryReservationPolicy::kTieredReservation;
+    settings_.reserve_memory = true;
     settings_.enforce_node_allocatable = false;
     tiers_.trees = {{.kubepods = "/podqos/kubepods",
                      .sums = {{.guaranteed = {.pods = 1, .cpu = {}, .memory = mib(64)},

@@ -223,7 +223,7 @@ TEST_F(NodeFitTest, RefusesMemoryByDefaultWhereItIsKept) {
   EXPECT_THAT(refusal(record),
               AllOf(HasSubstr("requests memory 3Gi, of which 2Gi is free"), Not(HasSubstr("cpu"))));
   settings_.reserve_memory_percent.reset();
-  settings_.memory_reservation_policy = MemoryReservationPolicy::kTieredReservation;
+  settings_.reserve_memory = true;
   EXPECT_THAT(refusal(record), HasSubstr("requests memory 3Gi, of which 2Gi is free"));
   settings_.admission.memory = AdmissionPolicy::kWarn;
   EXPECT_EQ(refusal(record), "");

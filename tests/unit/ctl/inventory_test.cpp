@@ -217,7 +217,7 @@ TEST_F(ViewedPod, ShowsBurstAndMemoryQosOfAContainer) {
   files["memory.low"] = "4096";
   files["memory.high"] = cat(175 * kMebibyte);
   settings_.cpu_burst.burstable = 60;
-  settings_.memory_reservation_policy = core::MemoryReservationPolicy::kTieredReservation;
+  settings_.reserve_memory = true;
   settings_.memory_throttling_thousandths = 500;
   const Json shown = pod()["containers"][0];
   EXPECT_EQ(shown["throttled"], true);
@@ -250,7 +250,7 @@ TEST_F(ViewedPod, WarnsOfMemoryQosThatAContainerLacks) {
   files["memory.min"] = "4096";
   files["memory.low"] = cat(4 * kMebibyte);
   files["memory.high"] = cat(175 * kMebibyte);
-  settings_.memory_reservation_policy = core::MemoryReservationPolicy::kTieredReservation;
+  settings_.reserve_memory = true;
   settings_.memory_throttling_thousandths = 500;
   const std::vector<std::string> warnings = inventory()["warnings"];
   EXPECT_THAT(warnings, Contains("pod u-1: container app, cgroup /pod/app: memory.low is 4Mi, the "
