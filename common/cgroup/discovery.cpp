@@ -155,7 +155,7 @@ bool carries(const Hierarchy& hierarchy, const core::ControllerRow& row) {
 
 bool has_used_controller(const Hierarchy& hierarchy) {
   return std::ranges::any_of(core::kControllers, [&](const core::ControllerRow& row) {
-    return row.enabled == core::Enabled::kAlways && carries(hierarchy, row);
+    return !row.on_demand && carries(hierarchy, row);
   });
 }
 

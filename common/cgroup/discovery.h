@@ -64,7 +64,7 @@ using Hierarchies = std::shared_ptr<std::vector<OpenHierarchy>>;
 [[nodiscard]] bool carries(const Hierarchy& hierarchy, const core::ControllerRow& row);
 
 /// Whether the hierarchy has a controller that podqos uses in every cgroup
-/// (core::Enabled::kAlways). For v2 only valid once the hierarchy is open.
+/// (not core::ControllerRow::on_demand). For v2 only valid once the hierarchy is open.
 [[nodiscard]] bool has_used_controller(const Hierarchy& hierarchy);
 
 }  // namespace podqos::cgroup

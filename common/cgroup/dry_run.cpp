@@ -135,13 +135,13 @@ void DryRun::run(const core::RemoveCgroup& step, Report& report) {
   if (!exists(step.path)) return;
   const auto below = children(step.path);
   const auto lives = populated(step.path);
-  const bool kept = below && !below->empty() && step.nested == core::Nested::kKept;
+  const bool kept = below && !below->empty() && !step.nested;
   if (!below || !lives || kept || *lives) {
     report.ignored.push_back(cat(step.path, ": in use"));
     return;
   }
   core::RemoveCgroup shown = step;
-  if (below->empty()) shown.nested = core::Nested::kKept;
+  if (below->empty()) shown.nested = false;
   record(shown);
   cgroups_.insert_or_assign(step.path, Changed{.state = Changed::State::kRemoved});
 }

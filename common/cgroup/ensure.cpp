@@ -22,7 +22,7 @@ std::string missing_controllers(const OpenHierarchy& hierarchy, std::string_view
                                 std::optional<core::Controller> also) {
   std::string missing;
   for (const core::ControllerRow& row : core::kControllers) {
-    if (row.enabled == core::Enabled::kOnDemand && row.controller != also) continue;
+    if (row.on_demand && row.controller != also) continue;
     if (!hierarchy.has(row.v2_name) || has_word(enabled, row.v2_name)) continue;
     missing += cat(missing.empty() ? "" : " ", "+", row.v2_name);
   }

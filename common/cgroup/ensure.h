@@ -33,9 +33,9 @@ class ReadableByAll {
 /// Creates the cgroup `path` and its missing ancestors in one hierarchy, see ReadableByAll.
 ///
 /// In a v1 cpuset hierarchy, a cgroup without CPUs gets those of its parent. On v2, as many of the
-/// controllers that every cgroup gets (core::Enabled::kAlways), and of `also`, as the hierarchy has
-/// are enabled in cgroup.subtree_control of all ancestors, and of `path` itself if it is an inner
-/// cgroup. Retried if an ancestor is removed, or loses a controller, concurrently.
+/// controllers that every cgroup gets (not core::ControllerRow::on_demand), and of `also`, as the
+/// hierarchy has are enabled in cgroup.subtree_control of all ancestors, and of `path` itself if it
+/// is an inner cgroup. Retried if an ancestor is removed, or loses a controller, concurrently.
 /// @return an error names the full path and, for EBUSY, the processes that prevent enabling the
 /// controllers.
 /// @note Documentation/admin-guide/cgroup-v2.rst "No Internal Process Constraint";

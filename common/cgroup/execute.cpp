@@ -213,7 +213,7 @@ Status Cgroupfs::remove_from(OpenHierarchy& hierarchy, const core::RemoveCgroup&
   PODQOS_ASSIGN(const bool writable, hierarchy.is_writable());
   if (!writable) return {};
   Status removed = hierarchy.remove(step.path);
-  if (!removed && step.nested == core::Nested::kRemoved) {
+  if (!removed && step.nested) {
     PODQOS_ASSIGN(const auto parent, hierarchy.directory(parent_of(step.path)));
     const bool has_steps = nested_steps_ > 0;
     const bool nested = remove_nested(parent, leaf_of(step.path), nested_steps_);

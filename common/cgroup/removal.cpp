@@ -75,9 +75,7 @@ Result<Report> remove_once(Machine& machine, const RemoveChildren& step) {
     const auto populated = machine.populated(path);
     const bool has_ended = populated && !*populated;
     if (has_ended) lift_quota(machine.layout_without_hugepages(), path, plan);
-    plan.emplace_back(
-        core::RemoveCgroup{.path = std::move(path),
-                           .nested = has_ended ? core::Nested::kRemoved : core::Nested::kKept});
+    plan.emplace_back(core::RemoveCgroup{.path = std::move(path), .nested = has_ended});
   }
   return machine.execute(plan);
 }

@@ -31,19 +31,15 @@ struct CgroupLayout {
   friend bool operator==(const CgroupLayout&, const CgroupLayout&) = default;
 };
 
-/// Where podqos uses a controller.
-enum class Enabled : std::uint8_t {
-  kAlways,    ///< in every cgroup that podqos makes; processes move in its v1 hierarchy too
-  kOnDemand,  ///< only above cgroups with a value of it
-};
-
 /// What is known of a controller.
 struct ControllerRow {
   Controller controller = Controller::kCpu;
   std::string_view v1_name;  ///< among the mount options of a v1 hierarchy
   std::string_view v2_name;  ///< in cgroup.controllers
   std::optional<CgroupVersion> CgroupLayout::* version = nullptr;
-  Enabled enabled = Enabled::kAlways;
+  /// Enabled only above cgroups with a value of it. The others are in every cgroup that podqos
+  /// makes, and processes move in their v1 hierarchies too.
+  bool on_demand = false;
 };
 
 /// Every controller, in the order in which they are enabled.
@@ -53,7 +49,7 @@ inline constexpr std::array kControllers = {
     ControllerRow{Controller::kPids, "pids", "pids", &CgroupLayout::pids},
     ControllerRow{Controller::kHugetlb, "hugetlb", "hugetlb", &CgroupLayout::hugetlb},
     ControllerRow{Controller::kCpuset, "cpuset", "cpuset", &CgroupLayout::cpuset},
-    ControllerRow{Controller::kIo, "blkio", "io", &CgroupLayout::io, Enabled::kOnDemand},
+    ControllerRow{Controller::kIo, "blkio", "io", &CgroupLayout::io, /*on_demand=*/true},
 };
 /// The row of `controller`.
 [[nodiscard]] constexpr const ControllerRow& row_of(Controller controller) {

@@ -53,7 +53,7 @@ struct Line {
   }
   std::string operator()(const KillProcesses& step) const { return cat("kill   ", step.path); }
   std::string operator()(const RemoveCgroup& step) const {
-    return cat("rmdir  ", step.path, step.nested == Nested::kRemoved ? " and all below" : "");
+    return cat("rmdir  ", step.path, step.nested ? " and all below" : "");
   }
   /// Without the value: a record's copy is kilobytes.
   std::string operator()(const SetAttribute& step) const {

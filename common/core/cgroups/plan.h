@@ -40,7 +40,7 @@ enum class OnRefusal : std::uint8_t {
 /// hierarchy, parents included; on v2 with controllers enabled on the way down.
 struct EnsureCgroup {
   std::string path;
-  /// Enabled on v2 like those that every cgroup gets (layout.h, Enabled::kAlways).
+  /// Enabled on v2 like those that every cgroup gets (ControllerRow::on_demand is false).
   std::optional<Controller> also = std::nullopt;
   friend bool operator==(const EnsureCgroup&, const EnsureCgroup&) = default;
 };
@@ -56,7 +56,7 @@ struct WriteFile {
   friend bool operator==(const WriteFile&, const WriteFile&) = default;
 };
 /// Move a process into cgroup `path` in every hierarchy that has a controller of all cgroups
-/// (layout.h, Enabled::kAlways). In v1's others (devices, blkio, freezer, net_cls …) it stays, so
+/// (not ControllerRow::on_demand). In v1's others (devices, blkio, freezer, net_cls …) it stays, so
 /// that what the engine has written there, or writes later, still counts.
 struct MoveProcess {
   std::string path;
@@ -68,17 +68,13 @@ struct KillProcesses {
   std::string path;
   friend bool operator==(const KillProcesses&, const KillProcesses&) = default;
 };
-/// What becomes of the cgroups below one that is removed.
-enum class Nested : std::uint8_t {
-  kKept,  ///< they keep it
-  /// Removed from the bottom, as many as fit into the steps of one plan: see Report::partly.
-  kRemoved,
-};
 /// rmdir `path` in every hierarchy; absent is fine; a populated one is kBusy.
 struct RemoveCgroup {
   std::string path;
   OnRefusal on_refusal = OnRefusal::kIgnore;
-  Nested nested = Nested::kKept;
+  /// With the cgroups below it, from the bottom, as many as fit into the steps of one plan: see
+  /// Report::partly. Otherwise they keep it.
+  bool nested = false;
   friend bool operator==(const RemoveCgroup&, const RemoveCgroup&) = default;
 };
 /// Set an extended attribute ("trusted.podqos…", xattr(7)) of cgroup `path` in the hierarchy of the

@@ -264,7 +264,7 @@ void lower_rows(Plan& plan, const Target& target, Controller controller, const C
   const auto version = target.layout.version_of(controller);
   if (!version) return;
   // A controller that not every cgroup has.
-  bool enabled = row_of(controller).enabled == Enabled::kAlways || version == CgroupVersion::kV1;
+  bool enabled = !row_of(controller).on_demand || version == CgroupVersion::kV1;
   for (const ValueRow& row : kTable) {
     const ValueFile& file = row.on(*version);
     if (row.controller != controller || file.name.empty()) continue;

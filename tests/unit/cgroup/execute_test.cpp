@@ -282,9 +282,7 @@ class ExecuteRemoveNested : public Execute {
     ensure(base());
     place_ = hierarchy_with("memory").mount_point + base();
   }
-  Report remove() {
-    return execute({RemoveCgroup{.path = base(), .nested = core::Nested::kRemoved}});
-  }
+  Report remove() { return execute({RemoveCgroup{.path = base(), .nested = true}}); }
 
   std::string place_;
 };

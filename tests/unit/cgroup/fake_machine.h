@@ -303,7 +303,7 @@ class FakeMachine final : public Machine {
 
   /// As many as tree_->most_nested; of each the kernel refuses what has children or processes.
   Status remove_nested(const core::RemoveCgroup& step, Report& report) {
-    if (step.nested == core::Nested::kKept) return {};
+    if (!step.nested) return {};
     std::vector<std::string> below;
     for (const auto& [path, cgroup] : tree_->cgroups) {
       if (is_below(path, step.path)) below.push_back(path);

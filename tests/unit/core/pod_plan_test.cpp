@@ -31,7 +31,7 @@ TEST(Render, PrintsOneLineAStep) {
       MoveProcess{.path = "/kubepods/pod42/ctr", .pid = Pid{7}},
       SetOomScore{.pid = Pid{7}, .start_time = StartTime{99}, .score = -997},
       RemoveCgroup{.path = "/kubepods/pod41"},
-      RemoveCgroup{.path = "/kubepods/pod40", .nested = Nested::kRemoved},
+      RemoveCgroup{.path = "/kubepods/pod40", .nested = true},
   };
   EXPECT_EQ(render(plan),
             "mkdir  /kubepods +io\n"

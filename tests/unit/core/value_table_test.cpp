@@ -400,10 +400,10 @@ TEST(CgroupLayout, KnowsEachController) {
   // Documentation/admin-guide/cgroup-v2.rst; cgroup-v1/blkio-controller.rst.
   EXPECT_EQ(row_of(Controller::kIo).v1_name, "blkio");
   EXPECT_EQ(row_of(Controller::kIo).v2_name, "io");
-  EXPECT_EQ(row_of(Controller::kIo).enabled, Enabled::kOnDemand);
+  EXPECT_TRUE(row_of(Controller::kIo).on_demand);
   EXPECT_EQ(row_of(Controller::kMemory).v1_name, "memory");
   EXPECT_EQ(row_of(Controller::kMemory).v2_name, "memory");
-  EXPECT_EQ(row_of(Controller::kMemory).enabled, Enabled::kAlways);
+  EXPECT_FALSE(row_of(Controller::kMemory).on_demand);
 }
 
 }  // namespace
