@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,7 +19,12 @@ namespace podqos::app {
 
 using core::ContainerKey;
 using core::EndState;
-using core::IfStillDying;
+
+/// What to do with a container that is still dying (EndState::kDying).
+enum class IfStillDying : std::uint8_t {
+  kLeave,  ///< change nothing, return kDying
+  kDrop,   ///< remove it; an empty pod ends once its cgroup is empty
+};
 
 /// The result of end_container().
 struct EndResult {

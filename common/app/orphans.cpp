@@ -81,7 +81,7 @@ class Orphans {
 
   Status apply(core::Restoration restoration, const std::string& cgroup) {
     if (restoration.warning) known_.report.warnings.push_back(std::move(*restoration.warning));
-    if (restoration.what == core::Restoration::What::kRemove) {
+    if (restoration.removed) {
       transaction_.remove_children({.cgroup = cgroup});
       PODQOS_TRY(transaction_.execute(core::plan_removal(cgroup)));
       if (transaction_.machine().exists(cgroup)) {

@@ -189,13 +189,19 @@ class NodeReconciliation {
     pods.reserve(records_.size());
     for (auto& [uid, record] : records_)
       pods.push_back(observe(std::move(record)));
+    records_.clear();
+    std::vector<core::PodRecord> ended;
     const BootSeconds now = transaction_.now();
-    auto decided = core::decide_reconciliation(std::move(pods), report_,
-                                               {now, core::retry_at(now, transaction_.settings())});
-    records_ = std::move(decided.living);
+    const core::ReconcileTimes times{now, core::retry_at(now, transaction_.settings())};
+    for (auto& pod : pods) {
+      if (core::decide_reconciliation(pod, report_, times))
+        records_.emplace(std::string{pod.record.pod.uid}, std::move(pod.record));
+      else
+        ended.push_back(std::move(pod.record));
+    }
     for (const auto& [uid, record] : records_)
       PODQOS_TRY(transaction_.store().put_row(record));
-    for (const core::PodRecord& record : decided.ended)
+    for (const core::PodRecord& record : ended)
       note(record.pod.uid, handle_due(transaction_, record));
     return {};
   }

@@ -18,12 +18,6 @@ enum class EndState : std::uint8_t {
   kStillAlive,  ///< its process runs: a later container with this id, or not killed yet
 };
 
-/// What to do with a container that is still dying (EndState::kDying).
-enum class IfStillDying : std::uint8_t {
-  kLeave,  ///< change nothing, return kDying
-  kDrop,   ///< remove it; an empty pod ends once its cgroup is empty
-};
-
 /// Removes an ended container from its pod's record, and from the pod's resources
 /// (forget_container()).
 /// @param index  of the container in the record

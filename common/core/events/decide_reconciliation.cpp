@@ -53,7 +53,7 @@ Restoration decide_restoration(FoundPodCgroup found) {
   const bool moved = found.lives_elsewhere && !found.known;
   if (!found.populated && !moved) {
     if (!found.has_copy && !found.left_over) return out;
-    out.what = Restoration::What::kRemove;
+    out.removed = true;
     out.change = cat("removed cgroup ", found.path, " of a pod that has ended");
     return out;
   }
@@ -63,7 +63,6 @@ Restoration decide_restoration(FoundPodCgroup found) {
                       "restart its containers, or move them elsewhere");
     return out;
   }
-  out.what = Restoration::What::kRestore;
   out.change = cat("pod ", found.uid, " restored from the copy of its record in its cgroup");
   out.record = std::move(found.copy);
   out.record->released_at.reset();
@@ -100,35 +99,28 @@ ReconciledPod remove_ended(PodRecord record, std::span<const ContainerObservatio
   return out;
 }
 
-Reconciliation decide_reconciliation(std::vector<ReconciledPod> pods, ReconcileReport& report,
-                                     ReconcileTimes times) {
-  Reconciliation out;
-  for (ReconciledPod& pod : pods) {
-    PodRecord& record = pod.record;
-    const std::string uid = record.pod.uid;
-    for (const ContainerRecord& container : pod.ended)
-      report.changes.push_back(
-          cat("pod ", uid, ": container ", printable(container.id), " has ended"));
-    if (!record.containers.empty() || (!record.kubelets_own && pod.populated)) {
-      record.released_at.reset();
-      count(report, pod);
-      // Its last processes may be ending: the next event or round looks again. The values of the
-      // others are written now.
-      record.due.reset();
-      if (record.containers.empty()) record.due = times.retry;
-      out.living.emplace(uid, std::move(record));
-      continue;
-    }
-    if (!record.released_at) {
-      ++report.released;
-      report.changes.push_back(cat("pod ", uid, " released"));
-      report.events.push_back(event_of(EventKind::kReleased, record));
-      report.events.back().text = "released by a reconciliation, as its end was not reported";
-      record.released_at = times.now;
-    }
-    out.ended.push_back(std::move(record));
+bool decide_reconciliation(ReconciledPod& pod, ReconcileReport& report, ReconcileTimes times) {
+  PodRecord& record = pod.record;
+  for (const ContainerRecord& container : pod.ended)
+    report.changes.push_back(
+        cat("pod ", record.pod.uid, ": container ", printable(container.id), " has ended"));
+  if (!record.containers.empty() || (!record.kubelets_own && pod.populated)) {
+    record.released_at.reset();
+    count(report, pod);
+    // Its last processes may be ending: the next event or round looks again. The values of the
+    // others are written now.
+    record.due.reset();
+    if (record.containers.empty()) record.due = times.retry;
+    return true;
   }
-  return out;
+  if (!record.released_at) {
+    ++report.released;
+    report.changes.push_back(cat("pod ", record.pod.uid, " released"));
+    report.events.push_back(event_of(EventKind::kReleased, record));
+    report.events.back().text = "released by a reconciliation, as its end was not reported";
+    record.released_at = times.now;
+  }
+  return false;
 }
 
 }  // namespace podqos::core

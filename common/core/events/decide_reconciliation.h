@@ -57,15 +57,11 @@ struct FoundPodCgroup {
   std::optional<PodRecord> copy;  ///< nullopt if it cannot be parsed
 };
 
-/// What becomes of a pod cgroup without a record.
+/// What becomes of a pod cgroup without a record. It is left where others have made it, or podqos
+/// does not know what runs in it.
 struct Restoration {
-  enum class What : std::uint8_t {
-    kLeave,    ///< others have made it, or podqos does not know what runs in it
-    kRestore,  ///< its pod has lost its record: use `record`
-    kRemove,   ///< its pod has ended
-  };
-  What what = What::kLeave;
-  std::optional<PodRecord> record;
+  bool removed = false;                ///< its pod has ended: remove it
+  std::optional<PodRecord> record;     ///< of a pod that has lost its record, to be used
   std::optional<std::string> change;   ///< for the report
   std::optional<std::string> warning;  ///< for the report
 };
@@ -115,16 +111,12 @@ struct ReconcileTimes {
   BootSeconds retry;  ///< when to look again at a pod that still has processes
 };
 
-/// The result of a reconciliation.
-struct Reconciliation {
-  PodRecords living;
-  std::vector<PodRecord> ended;  ///< released: decide_departure() decides about their cgroups
-};
-
-/// Decides which pods have ended. A pod lives while a container of it does, or a process is in the
+/// Decides whether a pod lives on. It does while a container of it does, or a process is in the
 /// cgroup that podqos made for it; where only that is so, it is due.
+/// @param pod  whose record becomes that of a living or released pod
 /// @param report  what was found before, which is continued
-[[nodiscard]] Reconciliation decide_reconciliation(std::vector<ReconciledPod> pods,
-                                                   ReconcileReport& report, ReconcileTimes times);
+/// @return false if it has ended: decide_departure() decides about its cgroup
+[[nodiscard]] bool decide_reconciliation(ReconciledPod& pod, ReconcileReport& report,
+                                         ReconcileTimes times);
 
 }  // namespace podqos::core

@@ -23,8 +23,6 @@ using ::testing::IsEmpty;
 using ::testing::Key;
 using ::testing::SizeIs;
 
-using What = Restoration::What;
-
 constexpr const char* kCgroup = "/podqos/kubepods/burstable/pod42";
 constexpr Process kInit{.pid = Pid{20}, .start_time = StartTime{200}};
 constexpr Pid kListener{1};
@@ -70,7 +68,7 @@ TEST(DecideRestoration, ARunningPodIsRestoredFromItsCopy) {
   FoundPodCgroup found = found_cgroup();
   found.copy->released_at = BootSeconds{9};
   const auto decided = decide_restoration(std::move(found));
-  EXPECT_EQ(decided.what, What::kRestore);
+  EXPECT_FALSE(decided.removed);
   EXPECT_EQ(decided.record, requesting_pod("42", "100m"));
   EXPECT_EQ(decided.change, "pod 42 restored from the copy of its record in its cgroup");
   EXPECT_EQ(decided.warning, std::nullopt);
@@ -80,17 +78,18 @@ TEST(DecideRestoration, AnEndedPodsCgroupIsRemovedIfPodqosMadeIt) {
   FoundPodCgroup found = found_cgroup();
   found.populated = false;
   auto decided = decide_restoration(found);
-  EXPECT_EQ(decided.what, What::kRemove);
+  EXPECT_TRUE(decided.removed);
   EXPECT_EQ(decided.change,
             "removed cgroup /podqos/kubepods/burstable/pod42 of a pod that has ended");
   found.has_copy = false;
   found.copy.reset();
   found.left_over = true;
-  EXPECT_EQ(decide_restoration(found).what, What::kRemove);
+  EXPECT_TRUE(decide_restoration(found).removed);
   // An engine has made it for a container.
   found.left_over = false;
   decided = decide_restoration(found);
-  EXPECT_EQ(decided.what, What::kLeave);
+  EXPECT_FALSE(decided.removed);
+  EXPECT_EQ(decided.record, std::nullopt);
   EXPECT_EQ(decided.change, std::nullopt);
   EXPECT_EQ(decided.warning, std::nullopt);
 }
@@ -110,7 +109,8 @@ TEST(DecideRestorationWarns, OfProcessesOfNoKnownPod) {
     FoundPodCgroup found = found_cgroup();
     row.change(found);
     const auto decided = decide_restoration(std::move(found));
-    EXPECT_EQ(decided.what, What::kLeave);
+    EXPECT_FALSE(decided.removed);
+    EXPECT_EQ(decided.record, std::nullopt);
     EXPECT_EQ(decided.change, std::nullopt);
     ASSERT_TRUE(decided.warning);
     EXPECT_THAT(*decided.warning, HasSubstr("contains processes that podqos did not place"));
@@ -201,11 +201,23 @@ TEST(RemoveEnded, ThePodKeepsWhatHasStartedAtMost) {
   }
 }
 
+/// Pods after a reconciliation.
+struct Reconciliation {
+  PodRecords living;
+  std::vector<PodRecord> ended;
+};
+
 class ReconcilePods : public ::testing::Test {
  protected:
   Reconciliation reconcile(std::vector<ReconciledPod> pods) {
-    return decide_reconciliation(std::move(pods), report_,
-                                 {.now = BootSeconds{1000}, .retry = BootSeconds{1030}});
+    Reconciliation out;
+    for (ReconciledPod& pod : pods) {
+      if (decide_reconciliation(pod, report_, {BootSeconds{1000}, BootSeconds{1030}}))
+        out.living.emplace(pod.record.pod.uid, pod.record);
+      else
+        out.ended.push_back(pod.record);
+    }
+    return out;
   }
   [[nodiscard]] static ReconciledPod living(PodRecord record) {
     return {.record = std::move(record), .ended = {}, .populated = false, .misplaced = {}};
