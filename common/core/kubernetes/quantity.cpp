@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <iterator>
 #include <limits>
 #include <optional>
@@ -15,8 +16,7 @@ namespace {
 
 using Nano = Quantity::Nano;
 
-constexpr Nano kNanoPerUnit = 1'000'000'000;
-constexpr Nano kNanoPerMilli = 1'000'000;
+constexpr Nano kNanoPerUnit = Quantity::kNanoPerUnit;
 constexpr Nano kNanoMax = std::numeric_limits<Nano>::max();
 constexpr Nano kNanoMin = std::numeric_limits<Nano>::min();
 constexpr int kNanoDigits = 9;
@@ -90,11 +90,9 @@ std::optional<Scale> parse_suffix(std::string_view suffix) {
 
 /// number * 10 + digit, saturating.
 Nano append_digit(Nano number, char digit) {
-  Nano product = 0;
-  if (__builtin_mul_overflow(number, Nano{10}, &product)) return kNanoMax;
-  Nano sum = 0;
-  if (__builtin_add_overflow(product, Nano{digit - '0'}, &sum)) return kNanoMax;
-  return sum;
+  const bool overflows = __builtin_mul_overflow(number, Nano{10}, &number) ||
+                         __builtin_add_overflow(number, Nano{digit - '0'}, &number);
+  return overflows ? kNanoMax : number;
 }
 
 /// whole.fraction * 10^decimal in billionths, rounded up.
@@ -131,34 +129,15 @@ Nano scale_binary(const Parts& parts, int binary) {
 
 /// number / divisor, rounded away from zero.
 Nano divide_outwards(Nano number, Nano divisor) {
-  const Nano quotient = number / divisor;
-  if (number % divisor == 0) return quotient;
-  return number > 0 ? quotient + 1 : quotient - 1;
+  const Nano rest = number % divisor;
+  return (number / divisor) + int{rest > 0} - int{rest < 0};
 }
 
 std::int64_t saturate(Nano number) {
   return static_cast<std::int64_t>(std::clamp<Nano>(number, kInt64Min, kInt64Max));
 }
 
-/// @param number  (-2^63, 2^63)
-std::uint64_t magnitude(Nano number) {
-  return static_cast<std::uint64_t>(number < 0 ? -number : number);
-}
-
-std::string padded(std::uint64_t number, std::size_t digits) {
-  const std::string text = cat(number);
-  return std::string(digits - text.size(), '0') + text;
-}
-
 }  // namespace
-
-Quantity Quantity::from_units(std::int64_t units) {
-  return Quantity{Nano{units} * kNanoPerUnit};
-}
-
-Quantity Quantity::from_milli(std::int64_t milli) {
-  return Quantity{Nano{milli} * kNanoPerMilli};
-}
 
 Result<Quantity> Quantity::parse(std::string_view text) {
   if (text.empty() || text.size() > kMaxQuantityLength)
@@ -187,35 +166,21 @@ std::int64_t Quantity::milli_value() const {
   return saturate(divide_outwards(nano_, kNanoPerMilli));
 }
 
-bool Quantity::is_whole() const {
-  return nano_ % kNanoPerUnit == 0;
-}
-
-int Quantity::sign() const {
-  return static_cast<int>(nano_ > 0) - static_cast<int>(nano_ < 0);
-}
-
 Quantity Quantity::rounded_to_milli() const {
-  Nano rounded = 0;
-  const Nano milli = divide_outwards(nano_, kNanoPerMilli);
+  Nano rounded = divide_outwards(nano_, kNanoPerMilli);
   // Only values at the ends of the range overflow; they are returned unchanged.
-  if (__builtin_mul_overflow(milli, kNanoPerMilli, &rounded)) return *this;
-  return Quantity{rounded};
+  return __builtin_mul_overflow(rounded, kNanoPerMilli, &rounded) ? *this : Quantity{rounded};
 }
 
 std::string Quantity::format_decimal() const {
-  // In two parts, as the library formats no 128 bits.
-  constexpr Nano kLow = 1'000'000'000'000'000'000;
-  constexpr std::size_t kLowDigits = 18;
-  const Nano whole = nano_ / kNanoPerUnit;
-  const std::uint64_t high = magnitude(whole / kLow);
-  const std::uint64_t low = magnitude(whole % kLow);
-  const std::uint64_t fraction = magnitude(nano_ % kNanoPerUnit);
-  std::string text =
-      cat(nano_ < 0 ? "-" : "", high == 0 ? cat(low) : cat(high, padded(low, kLowDigits)));
-  if (fraction == 0) return text;
-  const std::string digits = padded(fraction, kNanoDigits);
-  return cat(text, ".", digits.substr(0, digits.find_last_not_of('0') + 1));
+  // Digit by digit, as the library formats no 128 bits.
+  std::string whole;
+  for (Nano rest = nano_; rest != 0 || whole.size() <= kNanoDigits; rest /= 10)
+    whole.insert(0, 1, static_cast<char>('0' + std::abs(static_cast<int>(rest % 10))));
+  std::string fraction = whole.substr(whole.size() - kNanoDigits);
+  whole.resize(whole.size() - kNanoDigits);
+  fraction.resize(fraction.find_last_not_of('0') + 1);
+  return cat(nano_ < 0 ? "-" : "", whole, fraction.empty() ? "" : ".", fraction);
 }
 
 Quantity operator+(Quantity a, Quantity b) {

@@ -16,12 +16,18 @@ namespace podqos::core {
 class Quantity {
  public:
   __extension__ using Nano = __int128;
+  static constexpr Nano kNanoPerUnit = 1'000'000'000;
+  static constexpr Nano kNanoPerMilli = 1'000'000;
 
   constexpr Quantity() = default;
   /// A quantity of whole units (cores, bytes).
-  static Quantity from_units(std::int64_t units);
+  static constexpr Quantity from_units(std::int64_t units) {
+    return Quantity{units * kNanoPerUnit};
+  }
   /// A quantity of thousandths (millicpu).
-  static Quantity from_milli(std::int64_t milli);
+  static constexpr Quantity from_milli(std::int64_t milli) {
+    return Quantity{milli * kNanoPerMilli};
+  }
 
   /// Parses Kubernetes' format: [sign] digits [. digits] suffix. Digits may be missing ("." is 0).
   /// The suffix is one of n u m "" k M G T P E Ki Mi Gi Ti Pi Ei, or e/E with a signed exponent.
@@ -36,7 +42,7 @@ class Quantity {
   /// Thousandths, rounded away from zero. Saturates at int64, where Kubernetes wraps.
   [[nodiscard]] std::int64_t milli_value() const;
   /// Returns -1, 0 or 1.
-  [[nodiscard]] int sign() const;
+  [[nodiscard]] constexpr int sign() const { return int{nano_ > 0} - int{nano_ < 0}; }
   /// Rounds away from zero to a whole number of thousandths.
   [[nodiscard]] Quantity rounded_to_milli() const;
   /// Plain decimal notation without exponent or suffix: "1.5", "100", "-0.001".
@@ -44,7 +50,7 @@ class Quantity {
 
   [[nodiscard]] constexpr bool is_zero() const { return nano_ == 0; }
   /// Whether this is a whole number of units.
-  [[nodiscard]] bool is_whole() const;
+  [[nodiscard]] constexpr bool is_whole() const { return nano_ % kNanoPerUnit == 0; }
 
   /// Exact sum, saturating.
   friend Quantity operator+(Quantity a, Quantity b);
