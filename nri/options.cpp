@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "common/base/text.h"
+#include "common/codec/metrics_address.h"
 #include "common/sys/unix_address.h"
 #include "nri/sockets.h"
 
@@ -57,13 +58,13 @@ std::variant<Options, Answer> parse_options(int argc, const char* const* argv) {
       ->check(name_fault);
   app.add_option_function<std::string>(
          "--metrics",
-         [&](const std::string& text) { options.metrics = *core::parse_metrics_address(text); },
+         [&](const std::string& text) { options.metrics = *codec::parse_metrics_address(text); },
          "Serve metrics and health over HTTP at this\n"
          "address instead of the configured one: unix:PATH,\n"
          "127.0.0.1:PORT or [::1]:PORT; in a pod also\n"
          "0.0.0.0:PORT or [::]:PORT")
       ->type_name("ADDRESS")
-      ->check([](const std::string& text) { return fault_of(core::parse_metrics_address(text)); });
+      ->check([](const std::string& text) { return fault_of(codec::parse_metrics_address(text)); });
   app.footer(
       "SIGHUP reloads the configuration.\n"
       "Exit status: 0 stopped, 1 failed, 2 usage error.\n"

@@ -4,7 +4,7 @@
 #include <string>
 #include <variant>
 
-#include "common/core/metrics_address.h"
+#include "common/core/settings.h"
 
 namespace podqos::nri {
 

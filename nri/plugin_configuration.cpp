@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/base/text.h"
+#include "common/codec/metrics_address.h"
 
 namespace podqos::nri {
 
@@ -13,7 +14,7 @@ constexpr const char* kProgram = "podqos-nri";
 
 /// An address for a message, in the form of the configuration.
 std::string shown(const std::optional<core::MetricsAddress>& address) {
-  return address ? core::format_metrics_address(*address) : "null";
+  return address ? codec::format_metrics_address(*address) : "null";
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <variant>
 
 #include "common/base/text.h"
+#include "common/codec/metrics_address.h"
 #include "common/sys/process.h"
 #include "common/sys/unix_address.h"
 
@@ -131,7 +132,7 @@ Result<sys::UniqueFd> listen_at(const core::MetricsAddress& address) {
   auto socket = std::visit([](const auto& each) { return bind_at(each); }, address);
   if (socket && ::listen(socket->get(), kBacklog) != 0) socket = fail_errno(errno, "listen");
   if (socket) return socket;
-  return fail(std::move(socket).error().with_context(core::format_metrics_address(address)));
+  return fail(std::move(socket).error().with_context(codec::format_metrics_address(address)));
 }
 
 }  // namespace podqos::nri

@@ -5,7 +5,7 @@
 
 #include "common/base/error.h"
 #include "common/base/units.h"
-#include "common/core/metrics_address.h"
+#include "common/core/settings.h"
 #include "common/sys/fd.h"
 
 namespace podqos::nri {

@@ -6,9 +6,9 @@
 
 #include "common/base/text.h"
 #include "common/codec/json_text.h"
+#include "common/codec/metrics_address.h"
 #include "common/codec/settings_table.h"
 #include "common/core/kubernetes/quantity.h"
-#include "common/core/metrics_address.h"
 
 namespace podqos::codec {
 
@@ -273,7 +273,7 @@ Result<SettingValue> read_value(const SettingKind& kind, const JsonNode& node) {
   if (kind.form == Form::kPath || kind.form == Form::kCgroup) return read_path(kind, node);
   if (kind.form == Form::kPaths) return read_paths(kind, node);
   if (kind.form == Form::kAddress && node.kind == Kind::kString) {
-    PODQOS_TRY(core::parse_metrics_address(node.text));
+    PODQOS_TRY(parse_metrics_address(node.text));
     return std::string{node.text};
   }
   if (kind.form == Form::kPressure && node.kind == Kind::kString && parse_pressure(node.text))

@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "common/codec/metrics_address.h"
 #include "common/core/kubernetes/cgroup_values.h"
 
 namespace podqos::codec {
@@ -59,10 +60,10 @@ void assign(core::RootCpuWeight& weight, const SettingValue& value) {
 }
 
 SettingValue value_of(const core::MetricsAddress& address) {
-  return core::format_metrics_address(address);
+  return format_metrics_address(address);
 }
 void assign(core::MetricsAddress& address, const SettingValue& value) {
-  if (auto parsed = core::parse_metrics_address(*std::get_if<std::string>(&value)))
+  if (auto parsed = parse_metrics_address(*std::get_if<std::string>(&value)))
     address = *std::move(parsed);
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "common/base/error.h"
@@ -10,7 +11,6 @@
 #include "common/core/kubernetes/cgroup_values.h"
 #include "common/core/kubernetes/eviction_order.h"
 #include "common/core/kubernetes/pod_resources.h"
-#include "common/core/metrics_address.h"
 
 namespace podqos::core {
 
@@ -97,6 +97,24 @@ constexpr Bytes kMaxEventsSize{64LL << 20U};
 
 /// metrics.pods at most, "all": metrics are not shown of a node with more pods.
 constexpr std::int64_t kMaxPodSeries = 4096;
+
+/// A unix socket with a path, so that file permissions restrict access.
+struct UnixSocket {
+  std::string path;  ///< absolute, at most 107 bytes (unix(7))
+  friend bool operator==(const UnixSocket&, const UnixSocket&) = default;
+};
+
+/// A TCP port on the loopback interface, or on all interfaces of the network namespace.
+struct TcpPort {
+  std::string host;        ///< an address in 127.0.0.0/8, or "::1"; all: "0.0.0.0" or "::"
+  std::uint16_t port = 0;  ///< 1 to 65535
+  friend bool operator==(const TcpPort&, const TcpPort&) = default;
+};
+
+/// Where podqos-nri serves its metrics. Other machines can reach only what names all interfaces,
+/// which is meant for a pod with a network of its own: a kubelet's probes come to the pod's
+/// address.
+using MetricsAddress = std::variant<UnixSocket, TcpPort>;
 
 /// The configuration, with its defaults: /etc/podqos/podqos.json and conf.d on top.
 struct Settings {

@@ -1,4 +1,4 @@
-#include "common/core/metrics_address.h"
+#include "common/codec/metrics_address.h"
 
 #include <arpa/inet.h>
 
@@ -7,7 +7,7 @@
 
 #include "common/base/text.h"
 
-namespace podqos::core {
+namespace podqos::codec {
 
 namespace {
 
@@ -35,19 +35,19 @@ std::optional<std::uint16_t> parse_port(std::string_view text) {
   return static_cast<std::uint16_t>(*number);
 }
 
-Result<MetricsAddress> parse_unix(std::string_view text, std::string_view path) {
+Result<core::MetricsAddress> parse_unix(std::string_view text, std::string_view path) {
   if (!path.starts_with('/') || path.ends_with('/') || cat(path, "/").contains("/../") ||
       plain_length(path) != path.size())
     return refuse(text, "is not a socket path: expected unix: and an absolute path without \"..\"");
   if (path.size() > kMaxSocketPath)
     return refuse(text, cat("is not a socket path: it has ", path.size(), " bytes, at most ",
                             kMaxSocketPath, " are allowed"));
-  return UnixSocket{std::string{path}};
+  return core::UnixSocket{std::string{path}};
 }
 
 }  // namespace
 
-Result<MetricsAddress> parse_metrics_address(std::string_view text) {
+Result<core::MetricsAddress> parse_metrics_address(std::string_view text) {
   if (text.starts_with(kUnix)) return parse_unix(text, text.substr(kUnix.size()));
   const std::size_t colon = text.rfind(':');
   const auto port =
@@ -57,19 +57,19 @@ Result<MetricsAddress> parse_metrics_address(std::string_view text) {
                   "is not a metrics address: expected one of unix:/run/podqos/metrics.sock, "
                   "127.0.0.1:9464, [::1]:9464");
   const std::string host{text.substr(0, colon)};
-  if (host == kLoopback6) return TcpPort{.host = "::1", .port = *port};
-  if (host == kAll6) return TcpPort{.host = "::", .port = *port};
-  if (host == kAll4 || is_loopback4(host)) return TcpPort{.host = host, .port = *port};
+  if (host == kLoopback6) return core::TcpPort{.host = "::1", .port = *port};
+  if (host == kAll6) return core::TcpPort{.host = "::", .port = *port};
+  if (host == kAll4 || is_loopback4(host)) return core::TcpPort{.host = host, .port = *port};
   return refuse(
       text,
       "is not a loopback address: expected a unix socket, 127.0.0.1 or [::1], or in a pod with "
       "a network of its own 0.0.0.0 or [::]");
 }
 
-std::string format_metrics_address(const MetricsAddress& address) {
-  if (const auto* socket = std::get_if<UnixSocket>(&address)) return cat(kUnix, socket->path);
-  const auto& [host, port] = std::get<TcpPort>(address);
+std::string format_metrics_address(const core::MetricsAddress& address) {
+  if (const auto* socket = std::get_if<core::UnixSocket>(&address)) return cat(kUnix, socket->path);
+  const auto& [host, port] = std::get<core::TcpPort>(address);
   return host.contains(':') ? cat("[", host, "]:", port) : cat(host, ":", port);
 }
 
-}  // namespace podqos::core
+}  // namespace podqos::codec

@@ -1,4 +1,4 @@
-#include "common/core/metrics_address.h"
+#include "common/codec/metrics_address.h"
 
 #include <cstdint>
 #include <string>
@@ -9,9 +9,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace podqos::core {
+namespace podqos::codec {
 namespace {
 
+using core::MetricsAddress;
+using core::TcpPort;
+using core::UnixSocket;
 using ::testing::HasSubstr;
 
 TEST(ParseMetricsAddress, TakesASocketOrPortAndFormatsIt) {
@@ -70,4 +73,4 @@ TEST(ParseMetricsAddress, RefusesOtherTexts) {
 }
 
 }  // namespace
-}  // namespace podqos::core
+}  // namespace podqos::codec
