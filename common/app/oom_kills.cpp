@@ -13,6 +13,7 @@
 #include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroup_view.h"
+#include "common/codec/kernel_log.h"
 #include "common/core/events/event.h"
 #include "common/core/events/oom_kill.h"
 #include "common/core/pods/pod_name.h"
@@ -39,7 +40,7 @@ std::int64_t newly_counted(std::int64_t now, const core::PodRecord& record) {
 }
 
 std::vector<core::OomKill> read_oom_kills(cgroup::Machine& machine) {
-  return core::parse_oom_kills(machine.kernel_log().value_or(""));
+  return codec::parse_oom_kills(machine.kernel_log().value_or(""));
 }
 
 /// Notes that these kills were seen.

@@ -3,8 +3,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "common/base/units.h"
 #include "common/core/record.h"
@@ -25,14 +23,6 @@ struct OomKill {
   std::optional<Bytes> limit = std::nullopt;  ///< of that cgroup then; nullopt if not logged
   friend bool operator==(const OomKill&, const OomKill&) = default;
 };
-
-/// Finds the kills in the kernel's log, oldest first. Lines that are not the kernel's, have no time
-/// (printk.time=0), or name anything twice, as a cgroup or process may that calls itself so, are
-/// passed over.
-/// @param log  as SYSLOG_ACTION_READ_ALL of syslog(2) returns it
-/// @note mm/oom_kill.c dump_oom_victim, __oom_kill_process; mm/memcontrol.c
-///       mem_cgroup_print_oom_context, mem_cgroup_print_oom_meminfo
-[[nodiscard]] std::vector<OomKill> parse_oom_kills(std::string_view log);
 
 /// The container that a killed process belonged to; nullptr for a process of another pod, or none.
 [[nodiscard]] const ContainerRecord* find_killed(const PodRecord& pod, const OomKill& kill);
