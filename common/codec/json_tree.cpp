@@ -1,7 +1,6 @@
 #include "common/codec/json_tree.h"
 
 #include <algorithm>
-#include <array>
 
 namespace podqos::codec {
 
@@ -63,9 +62,7 @@ std::string format_position(std::string_view text, std::string_view part) {
 }
 
 std::string_view format_kind(JsonNode::Kind kind) {
-  constexpr std::array<std::string_view, 6> kNames{"null",   "boolean", "number",
-                                                   "string", "array",   "object"};
-  return kNames.at(static_cast<std::size_t>(kind));
+  return word_at("null boolean number string array object", static_cast<std::size_t>(kind));
 }
 
 std::string describe(const JsonNode& node) {

@@ -18,7 +18,7 @@ inline constexpr std::string_view kWords<core::ContainerState> = "pending live";
 template <>
 inline constexpr std::string_view kWords<core::ContainerKind> = "app init sidecar ephemeral";
 template <>
-inline constexpr std::string_view kWords<core::QosClass> = "Guaranteed Burstable BestEffort";
+inline constexpr std::string_view kWords<core::QosClass> = core::kQosClassNames;
 template <>
 inline constexpr std::string_view kWords<core::Engine> = core::kEngineNames;
 template <>

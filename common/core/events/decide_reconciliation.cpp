@@ -32,20 +32,6 @@ bool update_container(ContainerRecord& container, const ContainerObservation& ob
   return observation.lives && list->listener != Process{container.pid, container.start_time};
 }
 
-/// Reports a pod that lives on.
-void count(ReconcileReport& report, const ReconciledPod& pod) {
-  const PodRecord& record = pod.record;
-  if (record.containers.empty())
-    report.warnings.push_back(
-        cat("cgroup ", record.cgroup, " of pod ", record.pod.uid,
-            " contains processes but its containers have ended: stop the processes, then run "
-            "podqosctl reconcile"));
-  for (const std::string& misplaced : pod.misplaced)
-    report.warnings.push_back(cat(name_of(record), ": ", misplaced));
-  ++report.pods;
-  report.containers += static_cast<std::int64_t>(record.containers.size());
-}
-
 }  // namespace
 
 Restoration decide_restoration(FoundPodCgroup found) {
@@ -106,11 +92,19 @@ bool decide_reconciliation(ReconciledPod& pod, ReconcileReport& report, Reconcil
         cat("pod ", record.pod.uid, ": container ", printable(container.id), " has ended"));
   if (!record.containers.empty() || (!record.kubelets_own && pod.populated)) {
     record.released_at.reset();
-    count(report, pod);
-    // Its last processes may be ending: the next event or round looks again. The values of the
-    // others are written now.
+    ++report.pods;
+    report.containers += static_cast<std::int64_t>(record.containers.size());
+    for (const std::string& misplaced : pod.misplaced)
+      report.warnings.push_back(cat(name_of(record), ": ", misplaced));
+    // The values of those with containers are written now.
     record.due.reset();
-    if (record.containers.empty()) record.due = times.retry;
+    if (!record.containers.empty()) return true;
+    report.warnings.push_back(
+        cat("cgroup ", record.cgroup, " of pod ", record.pod.uid,
+            " contains processes but its containers have ended: stop the processes, then run "
+            "podqosctl reconcile"));
+    // They may be ending: the next event or round looks again.
+    record.due = times.retry;
     return true;
   }
   if (!record.released_at) {

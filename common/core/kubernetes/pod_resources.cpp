@@ -1,14 +1,12 @@
 #include "common/core/kubernetes/pod_resources.h"
 
-#include <array>
 #include <cstddef>
+
+#include "common/base/text.h"
 
 namespace podqos::core {
 
 namespace {
-
-/// In the order of QosClass.
-constexpr std::array<std::string_view, 3> kQosClasses{"Guaranteed", "Burstable", "BestEffort"};
 
 using ListOf = ResourceList Resources::*;
 
@@ -120,13 +118,13 @@ MilliCpu cpu_of(const ResourceList& list) {
 }
 
 std::string_view format_qos_class(QosClass qos_class) {
-  return kQosClasses.at(static_cast<std::size_t>(qos_class));
+  return word_at(kQosClassNames, static_cast<std::size_t>(qos_class));
 }
 
 std::optional<QosClass> parse_qos_class(std::string_view text) {
-  const auto* const found = std::ranges::find(kQosClasses, text);
-  if (found == kQosClasses.end()) return std::nullopt;
-  return static_cast<QosClass>(found - kQosClasses.begin());
+  return place_of_word(kQosClassNames, text).transform([](std::size_t place) {
+    return static_cast<QosClass>(place);
+  });
 }
 
 Resources sum_of_containers(const Pod& pod) {

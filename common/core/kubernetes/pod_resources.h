@@ -57,6 +57,8 @@ struct Container {
 
 /// QoS class of a pod, best protected first.
 enum class QosClass : std::uint8_t { kGuaranteed, kBurstable, kBestEffort };
+/// Their names, in the order of the enumerators.
+constexpr std::string_view kQosClassNames = "Guaranteed Burstable BestEffort";
 
 /// Returns "Guaranteed", "Burstable" or "BestEffort".
 [[nodiscard]] std::string_view format_qos_class(QosClass qos_class);

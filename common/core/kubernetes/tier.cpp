@@ -57,9 +57,7 @@ UnifiedValues root_reservation(const TierSums& sums) {
 }
 
 Bytes bounded_tier_limit(Bytes wanted, std::optional<Bytes> usage, Bytes floor) {
-  const Bytes at_least_floor = std::max(wanted, floor);
-  if (!usage) return at_least_floor;
-  return std::max(at_least_floor, *usage + kTierMemoryMargin);
+  return std::max({wanted, floor, usage ? *usage + kTierMemoryMargin : floor});
 }
 
 }  // namespace podqos::core

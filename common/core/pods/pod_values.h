@@ -37,7 +37,6 @@ namespace podqos::core {
 [[nodiscard]] MemoryQos container_memory_qos(const PodRecord& record, const std::string& name,
                                              const MemoryQosParams& params);
 
-/// The parameters of containers' Memory QoS for these settings and this node's capacity.
 [[nodiscard]] MemoryQosParams memory_qos_params(const Settings& settings,
                                                 const NodeCapacity& capacity);
 
@@ -48,7 +47,6 @@ namespace podqos::core {
 [[nodiscard]] MemoryQos given_memory_qos(const MemoryQos& wanted, const EngineResources& engine,
                                          const CgroupLayout& layout);
 
-/// The parameters for these settings, this node's capacity and the files that its kernel has.
 [[nodiscard]] ContainerMemoryParams container_memory_params(const Settings& settings,
                                                             const NodeCapacity& capacity,
                                                             const MemoryFiles& files);
@@ -72,7 +70,6 @@ namespace podqos::core {
 /// Whether the pod is evicted last, or not at all: it is critical, and its tier has a threshold.
 [[nodiscard]] bool is_spared(const PodRecord& record, const Settings& settings);
 
-/// The parameters of pods' values that these settings mean.
 [[nodiscard]] PodConfigParams pod_config_params(const Settings& settings);
 
 /// Values of the pod's cgroup, as Kubernetes computes them. Two cases differ: an incomplete pod has
