@@ -5,7 +5,6 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "common/base/text.h"
 #include "common/codec/pod_json.h"

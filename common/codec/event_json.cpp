@@ -1,7 +1,6 @@
 #include "common/codec/event_json.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "common/base/text.h"
 #include "common/base/utc_time.h"

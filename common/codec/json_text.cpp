@@ -1,8 +1,5 @@
 #include "common/codec/json_text.h"
 
-#include <algorithm>
-#include <cstdint>
-
 #include "common/base/text.h"
 
 namespace podqos::codec {

@@ -2,7 +2,6 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "common/base/error.h"
 #include "common/core/record.h"
