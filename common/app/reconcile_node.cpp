@@ -192,9 +192,8 @@ class NodeReconciliation {
     records_.clear();
     std::vector<core::PodRecord> ended;
     const BootSeconds now = transaction_.now();
-    const core::ReconcileTimes times{now, core::retry_at(now, transaction_.settings())};
     for (auto& pod : pods) {
-      if (core::decide_reconciliation(pod, report_, times))
+      if (core::decide_reconciliation(pod, report_, now, transaction_.settings()))
         records_.emplace(std::string{pod.record.pod.uid}, std::move(pod.record));
       else
         ended.push_back(std::move(pod.record));

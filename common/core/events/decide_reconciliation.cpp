@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/base/text.h"
+#include "common/core/events/decide_departure.h"
 #include "common/core/pods/counting.h"
 #include "common/core/pods/pod_name.h"
 
@@ -85,7 +86,8 @@ ReconciledPod remove_ended(PodRecord record, std::span<const ContainerObservatio
   return out;
 }
 
-bool decide_reconciliation(ReconciledPod& pod, ReconcileReport& report, ReconcileTimes times) {
+bool decide_reconciliation(ReconciledPod& pod, ReconcileReport& report, BootSeconds now,
+                           const Settings& settings) {
   PodRecord& record = pod.record;
   for (const ContainerRecord& container : pod.ended)
     report.changes.push_back(
@@ -104,7 +106,7 @@ bool decide_reconciliation(ReconciledPod& pod, ReconcileReport& report, Reconcil
             " contains processes but its containers have ended: stop the processes, then run "
             "podqosctl reconcile"));
     // They may be ending: the next event or round looks again.
-    record.due = times.retry;
+    record.due = retry_at(now, settings);
     return true;
   }
   if (!record.released_at) {
@@ -112,7 +114,7 @@ bool decide_reconciliation(ReconciledPod& pod, ReconcileReport& report, Reconcil
     report.changes.push_back(cat("pod ", record.pod.uid, " released"));
     report.events.push_back(event_of(EventKind::kReleased, record));
     report.events.back().text = "released by a reconciliation, as its end was not reported";
-    record.released_at = times.now;
+    record.released_at = now;
   }
   return false;
 }

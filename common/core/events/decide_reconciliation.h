@@ -12,6 +12,7 @@
 #include "common/base/units.h"
 #include "common/core/events/event.h"
 #include "common/core/record.h"
+#include "common/core/settings.h"
 
 namespace podqos::core {
 
@@ -105,18 +106,12 @@ struct ReconciledPod {
                                          std::span<const ContainerObservation> observations,
                                          const EngineList* list);
 
-/// When a reconciliation takes place, since boot.
-struct ReconcileTimes {
-  BootSeconds now;
-  BootSeconds retry;  ///< when to look again at a pod that still has processes
-};
-
 /// Decides whether a pod lives on. It does while a container of it does, or a process is in the
 /// cgroup that podqos made for it; where only that is so, it is due.
 /// @param pod  whose record becomes that of a living or released pod
 /// @param report  what was found before, which is continued
 /// @return false if it has ended: decide_departure() decides about its cgroup
 [[nodiscard]] bool decide_reconciliation(ReconciledPod& pod, ReconcileReport& report,
-                                         ReconcileTimes times);
+                                         BootSeconds now, const Settings& settings);
 
 }  // namespace podqos::core

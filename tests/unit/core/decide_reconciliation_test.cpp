@@ -212,7 +212,7 @@ class ReconcilePods : public ::testing::Test {
   Reconciliation reconcile(std::vector<ReconciledPod> pods) {
     Reconciliation out;
     for (ReconciledPod& pod : pods) {
-      if (decide_reconciliation(pod, report_, {BootSeconds{1000}, BootSeconds{1030}}))
+      if (decide_reconciliation(pod, report_, BootSeconds{1000}, {}))
         out.living.emplace(pod.record.pod.uid, pod.record);
       else
         out.ended.push_back(pod.record);
