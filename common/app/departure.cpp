@@ -30,11 +30,6 @@ constexpr std::size_t kDuePerTransaction = 4;
 constexpr int kExpiredPerTransaction = 4;
 constexpr std::size_t kCreatorsPerTransaction = 16;
 
-/// Seconds since a time in a record, which counts from boot.
-std::int64_t seconds_since(BootSeconds moment, const Transaction& transaction) {
-  return transaction.now().value() - moment.value();
-}
-
 core::DepartureSnapshot observe(Transaction& transaction, const core::PodRecord& record, bool due) {
   cgroup::Machine& machine = transaction.machine();
   core::DepartureSnapshot snapshot{
@@ -42,10 +37,7 @@ core::DepartureSnapshot observe(Transaction& transaction, const core::PodRecord&
       .charge = [&machine, &record] { return cgroup::tmpfs_memory(machine, record.cgroup); },
       .capacity = transaction.capacity(),
       .now = transaction.now()};
-  if (record.released_at) {
-    snapshot.released_for = seconds_since(*record.released_at, transaction);
-    return snapshot;
-  }
+  if (record.released_at) return snapshot;
   snapshot.has_living = cgroup::has_living_container(machine, record);
   if (snapshot.has_living) {
     snapshot.unwritten = snapshot.due && cgroup::is_unwritten(machine, record.cgroup);
@@ -227,7 +219,7 @@ std::vector<std::string> pending_pods(const Transaction& transaction, std::strin
 
 /// Whether a pod is due.
 bool is_due(const Transaction& transaction, const core::PodRow& row) {
-  return row.due != core::kNever && seconds_since(row.due, transaction) >= 0;
+  return row.due != core::kNever && row.due <= transaction.now();
 }
 
 }  // namespace

@@ -77,7 +77,8 @@ Departure decide_departure(PodRecord record, const DepartureSnapshot& snapshot,
     departure.outcome = PodOutcome::kForgotten;
     return departure;
   }
-  const bool may_hold = snapshot.released_for < settings.release_delay_seconds;
+  const BootSeconds delay{settings.release_delay_seconds};
+  const bool may_hold = snapshot.now - *pod.released_at < delay;
   const auto held = may_hold ? snapshot.charge() : ShmemCharge::kNone;
   if (held == ShmemCharge::kSome) return postpone(later);
   if (held == ShmemCharge::kUncertain) return postpone(std::min(later, snapshot.now + kStatDelay));

@@ -56,8 +56,7 @@ enum class PodOutcome : std::uint8_t {
   kRemoved,    ///< it has ended: remove the cgroup, then erase the record
 };
 
-/// What is observed of a pod for decide_departure(). Of a released pod only `charge` and
-/// `released_for` count.
+/// What is observed of a pod for decide_departure(). Of a released pod only `charge` counts.
 struct DepartureSnapshot {
   bool due = false;         ///< its time has come; false if a container of it has ended
   bool has_living = false;  ///< a container of it is live or being created
@@ -72,8 +71,6 @@ struct DepartureSnapshot {
   std::function<ShmemCharge()> charge = {};
   const NodeCapacity& capacity;
   BootSeconds now;  ///< since boot
-  /// Seconds since a released pod was released; negative if the clock was set back.
-  std::int64_t released_for = 0;
 };
 
 /// The result of decide_departure(): the pod's record, and what else changes with it.

@@ -97,8 +97,7 @@ class DecideDeparture : public ::testing::Test {
                                            return charge_;
                                          },
                                      .capacity = capacity_,
-                                     .now = BootSeconds{1000},
-                                     .released_for = released_for_};
+                                     .now = now_};
     return decide_departure(record, snapshot, settings_);
   }
 
@@ -108,7 +107,7 @@ class DecideDeparture : public ::testing::Test {
   bool has_living_ = false;
   bool populated_ = false;
   bool unwritten_ = false;
-  std::int64_t released_for_ = 0;
+  BootSeconds now_{1000};
   ShmemCharge charge_ = ShmemCharge::kNone;
   bool charge_was_read_ = false;
 };
@@ -175,7 +174,6 @@ TEST_F(DecideDeparture, IsReleasedWithTheLastContainer) {
 TEST_F(DecideDeparture, AReleasedPodIsReleasedOnce) {
   PodRecord record = counted_pod();
   record.released_at = BootSeconds{900};
-  released_for_ = 100;
   const auto departure = decide(record);
   EXPECT_EQ(departure.outcome, PodOutcome::kRemoved);
   EXPECT_EQ(departure.record, record);
@@ -197,10 +195,10 @@ TEST_F(DecideDeparture, TmpfsMemoryKeepsTheCgroupUntilReleaseDelayHasPassed) {
   const auto departure = decide(counted_pod());
   EXPECT_EQ(departure.outcome, PodOutcome::kPostponed);
   EXPECT_EQ(departure.record.released_at, BootSeconds{1000});
-  released_for_ = 29;
+  now_ = BootSeconds{1029};
   EXPECT_EQ(decide(departure.record).outcome, PodOutcome::kPostponed);
   EXPECT_TRUE(charge_was_read_);
-  released_for_ = 30;
+  now_ = BootSeconds{1030};
   EXPECT_EQ(decide(departure.record).outcome, PodOutcome::kRemoved);
   EXPECT_FALSE(charge_was_read_);
 }
@@ -217,7 +215,6 @@ TEST_F(DecideDeparture, ReleaseDelayAtMostKeepsACgroup) {
     SCOPED_TRACE(delay);
     settings_.release_delay_seconds = delay;
     // A delay of 0 asks for no charge, except of a clock that was set back.
-    released_for_ = -1;
     PodRecord record = counted_pod();
     record.released_at = BootSeconds{1001};
     charge_ = ShmemCharge::kSome;
