@@ -124,14 +124,14 @@ NodeState node_with_pods() {
   NodeState node;
   for (const char* root : {"/kubepods", "/kubepods.slice"}) {
     node.trees.push_back({.kubepods = root});
-    node.rows.push_back({.tree = tree_key(root)});
+    node.rows.push_back({.uid = {}, .tree = tree_key(root)});
   }
-  node.sums.guaranteed = {.pods = 1, .memory = in_mebibytes(100)};
-  node.sums.burstable = {.pods = 1, .memory = in_mebibytes(900)};
+  node.sums.guaranteed = {.pods = 1, .cpu = {}, .memory = in_mebibytes(100)};
+  node.sums.burstable = {.pods = 1, .cpu = {}, .memory = in_mebibytes(900)};
   node.trees[0].sums = node.sums;
   return node;
 }
-constexpr NodeCapacity kCapacity{.memory = Bytes{kGi}};
+constexpr NodeCapacity kCapacity{.memory = Bytes{kGi}, .cpu = {}};
 
 TEST(LimitRules, AreThoseOfAllTreesFromTheInnermost) {
   Settings settings;
