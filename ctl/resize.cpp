@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -29,6 +27,7 @@
 #include "ctl/json.h"
 #include "ctl/progress.h"
 #include "ctl/records.h"
+#include "ctl/runtime_state.h"
 #include "ctl/selector.h"
 
 namespace podqos::ctl {
@@ -45,18 +44,8 @@ struct ResizeOptions {
   std::string requests;
   std::string limits;
   std::string runtime;       ///< "": those of the settings
-  std::string runtime_root;  ///< "": known_roots()
+  std::string runtime_root;  ///< "": runtime_roots()
 };
-
-/// The directories in which runtimes keep the state of their containers unless they are told
-/// otherwise, and those that Docker and containerd, by namespace, tell them.
-std::vector<std::string> known_roots() {
-  std::vector<std::string> roots = {"/run/runc", "/run/crun", "/run/docker/runtime-runc/moby"};
-  std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator{"/run/containerd/runc", none})
-    roots.push_back(entry.path());
-  return roots;
-}
 
 /// Whether the runtime says that this container is its own: another may have one of that id.
 bool has_container(const std::string& runtime, const std::string& root,
@@ -102,7 +91,7 @@ Result<app::UpdateContainer> find_runtime(const ResizeOptions& options,
                                           const core::ContainerRecord& container) {
   const auto runtimes = options.runtime.empty() ? settings.runtimes : std::vector{options.runtime};
   const auto roots =
-      options.runtime_root.empty() ? known_roots() : std::vector{options.runtime_root};
+      options.runtime_root.empty() ? runtime_roots() : std::vector{options.runtime_root};
   for (const std::string& root : roots) {
     for (const std::string& runtime : runtimes) {
       if (has_container(runtime, root, container)) return runtime_at(runtime, root, container.id);

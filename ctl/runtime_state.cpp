@@ -1,5 +1,8 @@
 #include "ctl/runtime_state.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -39,19 +42,6 @@ std::vector<std::string> names_in(const std::string& path) {
   return directory->subdirectories().value_or(std::vector<std::string>{});
 }
 
-/// In which each container has a directory of its name.
-std::vector<std::string> state_directories() {
-  std::vector<std::string> found = {"/run/runc", "/run/crun", "/run/youki"};
-  // Containerd's and Docker's have one for each namespace.
-  std::vector<std::string> parents = {"/run/containerd/runc"};
-  for (const std::string& name : names_in("/run/docker"))
-    if (name.starts_with("runtime-")) parents.push_back(cat("/run/docker/", name));
-  for (const std::string& parent : parents)
-    for (const std::string& name : names_in(parent))
-      found.push_back(cat(parent, "/", name));
-  return found;
-}
-
 /// What a runtime has noted in a container's directory; nullopt if it has no process.
 /// @return kNotFound if the directory has gone
 Result<std::optional<RuntimeContainer>> read_state(const std::string& path, const std::string& id) {
@@ -68,6 +58,24 @@ Result<std::optional<RuntimeContainer>> read_state(const std::string& path, cons
 }
 
 }  // namespace
+
+std::vector<std::string> runtime_roots() {
+  std::vector<std::string> found = {"/run/runc", "/run/crun", "/run/youki", kCrioRuntimeRoot};
+  // Containerd's and Docker's have one for each namespace.
+  std::vector<std::string> parents = {"/run/containerd/runc"};
+  for (const std::string& name : names_in("/run/docker"))
+    if (name.starts_with("runtime-")) parents.push_back(cat("/run/docker/", name));
+  for (const std::string& parent : parents)
+    for (const std::string& name : names_in(parent))
+      found.push_back(cat(parent, "/", name));
+  return found;
+}
+
+bool is_noted(const std::string& id, const std::vector<std::string>& roots) {
+  return std::ranges::any_of(roots, [&](const std::string& root) {
+    return ::access(cat(root, "/", id).c_str(), F_OK) == 0;
+  });
+}
 
 Result<std::optional<RuntimeContainer>> parse_runtime_state(std::string id, std::string_view text) {
   PODQOS_ASSIGN(const auto tree, codec::parse_json_tree(text, {.bytes = kMaxState}));
@@ -88,7 +96,7 @@ Result<std::optional<RuntimeContainer>> parse_runtime_state(std::string id, std:
 RuntimeStates read_runtime_states(const std::set<std::string, std::less<>>& known,
                                   std::size_t most) {
   RuntimeStates found;
-  for (const std::string& parent : state_directories()) {
+  for (const std::string& parent : runtime_roots()) {
     for (const std::string& id : names_in(parent)) {
       if (known.contains(id)) continue;
       found.complete = found.containers.size() < most;

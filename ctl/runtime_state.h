@@ -14,6 +14,15 @@
 
 namespace podqos::ctl {
 
+/// That of the runtime which `configure` gives CRI-O.
+constexpr const char* kCrioRuntimeRoot = "/run/podqos-runc";
+/// The directories, --root of a runtime, in which each container has one of its name: where
+/// runtimes, containerd, CRI-O and Docker have them for root. Engines that choose others are not
+/// seen.
+[[nodiscard]] std::vector<std::string> runtime_roots();
+/// Whether a runtime has the container in one of these, as it does until it is deleted.
+[[nodiscard]] bool is_noted(const std::string& id, const std::vector<std::string>& roots);
+
 /// A container as its OCI runtime has noted it.
 struct RuntimeContainer {
   std::string id = {};
@@ -38,8 +47,7 @@ struct RuntimeStates {
   bool complete = true;                                    ///< false: there may be more containers
 };
 
-/// The containers that runtimes have noted in the directories where they, containerd and Docker
-/// have them do so for root. Engines that choose other directories are not seen.
+/// The containers that runtimes have noted in runtime_roots().
 /// @param known  ids that are left out, so that their files are not read
 /// @param most  at which the search ends
 [[nodiscard]] RuntimeStates read_runtime_states(const std::set<std::string, std::less<>>& known,

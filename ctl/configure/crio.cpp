@@ -8,6 +8,7 @@
 #include "common/base/text.h"
 #include "ctl/configure/lines.h"
 #include "ctl/json.h"
+#include "ctl/runtime_state.h"
 #include "ctl/table.h"
 #include "podqos_examples.h"
 
@@ -19,9 +20,6 @@ constexpr const char* kCrioRuntimeDropIn = "/etc/crio/crio.conf.d/50-podqos.conf
 constexpr const char* kCrioNriDropIn = "/etc/crio/crio.conf.d/60-podqos-nri.conf";
 /// CRI-O has NRI switched on from this version on (pkg/config/config.go, DefaultConfig).
 constexpr Version kNriByDefault{.major = 1, .minor = 30};
-
-/// Where the runtime keeps the state of its containers.
-constexpr const char* kCrioRuntimeRoot = "/run/podqos-runc";
 
 constexpr std::string_view kRuntimes = "crio/runtime/runtimes/";
 constexpr std::string_view kDefaultRuntime = "crio/runtime/default_runtime";
