@@ -268,9 +268,8 @@ Check check_missed(const MissedContainers& found) {
     return {"pods", "missed", kOk, "no container that asks for podqos is missed"};
   if (missed.empty())
     return {"pods", "missed", kWarning, cat(warnings.front(), others(warnings.size()))};
-  // Those that run come first.
   const NotManaged& first = missed.front();
-  return {"pods", "missed", first.pid ? kProblem : kWarning,
+  return {"pods", "missed", kProblem,
           cat(name_of(first.container), ": ", first.why, others(missed.size())), first.remedy};
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <map>
 #include <ranges>
 #include <set>
 #include <utility>
@@ -13,7 +14,6 @@
 #include "common/codec/oci_config.h"
 #include "common/core/cgroups/naming.h"
 #include "common/core/pods/pod_name.h"
-#include "common/sys/clock.h"
 #include "common/sys/directory.h"
 #include "ctl/engines.h"
 #include "ctl/event_pods.h"
@@ -44,20 +44,11 @@ bool is_failure(EventKind kind) {
   return kind == EventKind::kFailed || kind == EventKind::kRefused || kind == EventKind::kMisplaced;
 }
 
-/// Whether both are of one container, which may have been made again.
-bool is_same(const Event& a, const Event& b) {
-  if (!a.container_id.empty() && a.container_id == b.container_id) return true;
-  return !a.uid.empty() && a.uid == b.uid && !a.container.empty() && a.container == b.container;
-}
-
-/// Whether the journal tells more of the container of `events[at]` later. One whose name is not
-/// known, as under Docker, may have come again as any container of its pod.
-bool has_later(const std::vector<Event>& events, std::size_t at) {
-  const Event& event = events[at];
-  return std::ranges::any_of(events | std::views::drop(at + 1), [&](const Event& later) {
-    return is_same(later, event) || (event.container.empty() && !event.uid.empty() &&
-                                     later.uid == event.uid && later.kind == EventKind::kPlaced);
-  });
+/// What a container, which may have been made again, has in common with that of an event: its id,
+/// or else its name in its pod. "" for what is not known.
+std::array<std::string, 2> keys_of(const Event& event) {
+  const bool named = !event.uid.empty() && !event.container.empty();
+  return {event.container_id, named ? cat(event.uid, "/", event.container) : ""};
 }
 
 /// See MissedFacts. containerd's shim notes the path of its runtime in the bundle.
@@ -77,9 +68,11 @@ class Search {
       : configuration_(configuration),
         settings_(configuration.settings),
         records_(records),
-        events_(events),
         cgroups_(cgroups) {
     settings_.enabled = true;
+    for (const Event& event : events)
+      for (std::string& key : keys_of(event))
+        if (!key.empty()) last_[std::move(key)] = &event;
     const auto plugin = read_plugin(settings_.state_dir, std::nullopt);
     had_plugin_ = plugin.has_value();
     lacks_plugin_ = plugin && !plugin->process;
@@ -98,7 +91,6 @@ class Search {
       const auto cgroup = cgroups_.cgroup_of(each.pid);
       if (cgroup && !core::find_pod_cgroup(*cgroup)) look_at(each, *cgroup);
     }
-    add_refused();
     if (unread_ > kMostWarnings)
       warnings_.push_back(cat("nor could ", unread_ - kMostWarnings, " more containers be read"));
     if (!states.complete)
@@ -165,31 +157,18 @@ class Search {
 
   /// The last event of the container, if that is a failure.
   [[nodiscard]] const Event* failure_of(const Event& container) const {
-    const auto last = std::ranges::find_if(
-        events_ | std::views::reverse, [&](const Event& each) { return is_same(each, container); });
-    return last != events_.rend() && is_failure(last->kind) ? &*last : nullptr;
-  }
-
-  void add_refused() {
-    constexpr UnixMillis kHour{3'600'000};
-    const UnixMillis since = sys::wall_clock() - kHour;
-    for (std::size_t at = 0; at < events_.size(); ++at) {
-      const Event& event = events_[at];
-      if (event.kind != EventKind::kRefused || event.time < since || has_later(events_, at))
-        continue;
-      const bool runs = std::ranges::any_of(
-          found_, [&](const NotManaged& each) { return is_same(each.container, event); });
-      if (!runs)
-        found_.push_back({.container = event,
-                          .why = cat("it was refused and not started: ", event.text),
-                          .remedy = "correct what is said there, and start it again"});
-    }
+    const Event* found = nullptr;
+    for (const std::string& key : keys_of(container))
+      if (const auto last = last_.find(key);
+          last != last_.end() && (found == nullptr || found->time < last->second->time))
+        found = last->second;
+    return found != nullptr && is_failure(found->kind) ? found : nullptr;
   }
 
   const app::ConfigurationReport& configuration_;
   core::Settings settings_;  ///< as if podqos were on
   const NodeRecords& records_;
-  const std::vector<Event>& events_;
+  std::map<std::string, const Event*> last_;  ///< events by keys_of()
   cgroup::Machine& cgroups_;
   bool had_plugin_ = false;
   bool lacks_plugin_ = false;                 ///< it has ended
@@ -210,13 +189,13 @@ void explain(NotManaged& missed, const MissedFacts& facts) {
     return set(cat("podqos failed, and it started all the same: ", facts.failure->text),
                "correct what is said there");
   if (facts.refusal) return set(facts.refusal->message, "correct the annotation");
-  if (!facts.configuration.settings.enabled)
+  const bool cri = is_cri(facts.engine);
+  const bool by_plugin = cri && facts.had_plugin;
+  if (!facts.configuration.settings.enabled && (by_plugin || !facts.program.empty()))
     return set("podqos is switched off by \"enabled\": false", "remove \"enabled\": false");
   if (!facts.program.empty())
     return set(cat("its engine called ", facts.program, ", which has recorded nothing of it"),
-               cat("see podqosctl doctor and journalctl -t ", facts.program));
-  const bool cri = is_cri(facts.engine);
-  const bool by_plugin = cri && facts.had_plugin;
+               cat("see journalctl -t ", facts.program));
   set(cat("podqos was not asked when it was created: its runtime was not podqos-runtime, it has no "
           "hook of podqos's",
           cri ? ", and podqos-nri was not connected" : ""),
@@ -241,7 +220,7 @@ Json json_of(const std::vector<NotManaged>& missed) {
                     {"uid", container.uid},
                     {"container", {{"id", container.container_id}, {"name", container.container}}},
                     {"title", name_of(container)},
-                    {"pid", json_of(pid)},
+                    {"pid", pid},
                     {"cgroup", container.cgroup},
                     {"why", why},
                     {"remedy", remedy}});

@@ -19,9 +19,9 @@ namespace podqos::ctl {
 /// A container that asks for podqos by an annotation, or is of a pod that podqos manages, and that
 /// podqos does not manage.
 struct NotManaged {
-  core::Event container = {};             ///< engine, pod, names, ids and cgroup
-  std::optional<Pid> pid = std::nullopt;  ///< of its init; nullopt: it was refused
-  std::string why = {};                   ///< one sentence
+  core::Event container = {};  ///< engine, pod, names, ids and cgroup
+  Pid pid = {};                ///< of its init
+  std::string why = {};        ///< one sentence
   std::string remedy = {};
 };
 
@@ -48,11 +48,10 @@ struct MissedFacts {
 void explain(NotManaged& missed, const MissedFacts& facts);
 
 /// The containers that runtimes have noted (read_runtime_states(), at most 2,000) and that run
-/// outside all pod cgroups and are in no record, and those that were refused in the last hour and
-/// have not been placed since. A container without an annotation of podqos's, of no pod of podqos's
-/// or with podqos.io/ignore is nothing to podqos; where podqos-nri has ended, each container of
-/// CRI's may be something. The config.json is read of those only that are in no record. Of those
-/// that cannot be read, at most 20 are warned of one by one.
+/// outside all pod cgroups and are in no record. A container without an annotation of podqos's, of
+/// no pod of podqos's or with podqos.io/ignore is nothing to podqos; where podqos-nri has ended,
+/// each container of CRI's may be something. The config.json is read of those only that are in no
+/// record. Of those that cannot be read, at most 20 are warned of one by one.
 /// @param events  of the journal, in its order
 [[nodiscard]] MissedContainers find_not_managed(const app::ConfigurationReport& configuration,
                                                 const NodeRecords& records,
@@ -60,7 +59,7 @@ void explain(NotManaged& missed, const MissedFacts& facts);
                                                 cgroup::Machine& cgroups);
 
 /// [{"engine", "namespace", "name", "uid", "container": {"id", "name"}, "pid", "cgroup", "why",
-/// "remedy"}]; "" for what is not known, and null for the pid of one that was not started.
+/// "remedy"}]; "" for what is not known.
 [[nodiscard]] Json json_of(const std::vector<NotManaged>& missed);
 
 /// Adds them to an inventory_json(): "notManaged", and the warnings, whose kind is "missed".

@@ -88,11 +88,10 @@ Checks beside(const Diagnosis& diagnosis) {
     return std::ranges::any_of(
         diagnosis.checks, [&](const Check& check) { return check.text.starts_with(found.text); });
   });
-  // As check_missed(): what was refused does not run.
   for (const Json& each : inventory.at("notManaged"))
-    more.push_back(
-        {"status", "not managed", each.at("pid").is_null() ? Outcome::kWarning : Outcome::kProblem,
-         cat(text_in(each, "title"), ": ", text_in(each, "why")), text_in(each, "remedy")});
+    more.push_back({"status", "not managed", Outcome::kProblem,
+                    cat(text_in(each, "title"), ": ", text_in(each, "why")),
+                    text_in(each, "remedy")});
   return more;
 }
 

@@ -14,6 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
 import harness  # noqa: E402
 import machine as machines  # noqa: E402
 import oci  # noqa: E402
+import patience  # noqa: E402
 import terminal  # noqa: E402
 from harness import container, pod  # noqa: E402
 
@@ -138,7 +139,7 @@ class NotManaged(harness.TestCase):
             lines = terminal.plain(text).splitlines()
             self.assertEqual((status, [line for line in lines if len(line) > 80]), (int(command == ["status"]), []))
         self.podqos.settings["enabled"] = False
-        self.assertIn("switched off", self.listed()[missed.pop()][0])
+        self.assertIn("podqos was not asked", self.listed()[missed.pop()][0])
 
     def test_its_annotation_is_misspelt(self):
         plain = self.start(self.engine, request="cpu=1")
@@ -159,10 +160,19 @@ class NotManaged(harness.TestCase):
         self.podqos.settings["onError"] = "reject"
         self.podqos.config(self.kind)
         name = self.start(self.wrapper, check=False, request="cpu=1")
-        why, remedy = self.listed()[name]
-        self.assertIn("it was refused and not started: ", why)
-        self.assertEqual(remedy, "correct what is said there, and start it again")
-        self.assertIn("was refused and not started", self.why(name)[1])
+        self.assertEqual(self.listed(0), {})
+        state, text = self.why(name)
+        self.assertEqual(state, "not started")
+        self.assertIn("was refused and not started", text)
+        self.assertEqual(self.checked("failures")["outcome"], "warning")
+
+    def test_it_has_ended_and_is_yet_to_be_deleted(self):
+        """Its runtime tells of its end when it deletes it: nothing is wrong until then."""
+        name, pid = self.launch(WEB, "app", self.asked)
+        self.asked.kill(name)
+        patience.expect(lambda: not pathlib.Path(f"/proc/{pid}/root").exists(), "its end")
+        view = json.loads(self.podqos.ctl("status", "-o", "json", kind=self.kind).stdout)
+        self.assertEqual((view["pods"][0]["containers"][0]["state"], view["warnings"]), ("dead", []))
 
     def test_of_pods_that_are_managed_and_have_ended(self):
         made, _ = self.launch(WEB, "app")

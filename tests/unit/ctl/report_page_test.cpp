@@ -153,17 +153,16 @@ TEST(FormatReport, PutsProblemsBeforeWarnings) {
 
 TEST(FormatReport, SaysOnceThatAContainerIsMissed) {
   Report made = report();
-  const NotManaged refused{
+  const NotManaged missed{
       .container = {.uid = "u-1"}, .why = "annotation = \"x\"", .remedy = "correct it"};
-  made.diagnosis.checks = {check_missed({.containers = {refused}})};
+  made.diagnosis.checks = {check_missed({.containers = {missed}})};
   EXPECT_EQ(made.diagnosis.checks[0].text, "u-1: annotation = \"x\"");
-  made.diagnosis.inventory["notManaged"] = json_of(std::vector{refused});
-  EXPECT_THAT(
-      format_report(made),
-      HasSubstr("<ul>\n<li class=\"yellow\"><b>status: not managed</b> <span>u-1: annotation "
-                "= &quot;x&quot;<br>fix: <code>correct it</code></span></li>\n</ul>"));
+  made.diagnosis.inventory["notManaged"] = json_of(std::vector{missed});
+  EXPECT_THAT(format_report(made),
+              HasSubstr("<ul>\n<li class=\"red\"><b>status: not managed</b> <span>u-1: annotation "
+                        "= &quot;x&quot;<br>fix: <code>correct it</code></span></li>\n</ul>"));
   made.diagnosis.inventory = nullptr;
-  EXPECT_THAT(format_report(made), HasSubstr("<li class=\"yellow\"><b>pods: missed</b>"));
+  EXPECT_THAT(format_report(made), HasSubstr("<li class=\"red\"><b>pods: missed</b>"));
 }
 
 TEST(FormatReport, SaysThatNothingIsWrong) {
