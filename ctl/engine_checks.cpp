@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <chrono>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -138,12 +137,6 @@ class EngineChecks {
   Checks checks_;
 };
 
-/// Since 1970; null for nullopt.
-Json seconds(const std::optional<Time>& time) {
-  if (!time) return nullptr;
-  return std::chrono::floor<std::chrono::seconds>(*time).time_since_epoch().count();
-}
-
 }  // namespace
 
 bool EngineFacts::is_registered(Method method) const {
@@ -170,30 +163,6 @@ std::string registered_by(const EngineFacts& facts) {
   for (const Method method : facts.registered)
     names.emplace_back(kMethods.at(static_cast<std::size_t>(method)));
   return join(names, " and ");
-}
-
-Json json_of(const EngineFacts& facts) {
-  Json problems = Json::array();
-  for (const Check& check : check_engine(facts))
-    if (check.outcome == kProblem || check.outcome == kWarning)
-      problems.push_back(cat(check.text, check.remedy.empty() ? "" : ": ", check.remedy));
-  Json plugin = nullptr;
-  if (facts.is_registered(Method::kNri)) {
-    const bool connected = facts.is_connected();
-    plugin = {{"connected", connected}, {"since", nullptr}};
-    // It has connected since both run.
-    if (connected && facts.plugin)
-      plugin["since"] = seconds(std::max(facts.plugin->since, start_of(*facts.process)));
-  }
-  const auto& driver = facts.settings.driver;
-  return {{"engine", facts.engine->recorded},
-          {"version", facts.version ? Json(format_version(*facts.version)) : Json(nullptr)},
-          {"running", facts.has_daemon() ? Json(facts.process.has_value()) : Json(nullptr)},
-          {"registered", facts.registered.empty() ? Json(nullptr) : Json(registered_by(facts))},
-          {"known", json_of(facts.known())},
-          {"driver", driver ? Json(core::format_driver(*driver)) : Json(nullptr)},
-          {"plugin", std::move(plugin)},
-          {"problems", std::move(problems)}};
 }
 
 }  // namespace podqos::ctl

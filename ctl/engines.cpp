@@ -10,7 +10,6 @@
 #include <system_error>
 #include <utility>
 
-#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/store/state_directory.h"
 #include "common/sys/directory.h"
@@ -20,10 +19,8 @@
 namespace podqos::ctl {
 namespace {
 
-/// With a program of an engine, and in `status` with those of all: of four that hang, the last
-/// three have a second each.
+/// With a program of an engine.
 constexpr std::chrono::seconds kPatience{10};
-constexpr std::chrono::seconds kLeastPatience{1};
 
 /// A running process of root's of which this is true: any user can give a process a name.
 template <class Condition>
@@ -144,12 +141,10 @@ std::optional<PluginFacts> read_plugin(const std::string& state_dir,
     read_until(lines, '\n');
     found = PluginFacts{};
     if (lock.holder)
-      return PluginFacts{.process = lock.holder,
-                         .status = std::string{read_until(lines, '\n')},
-                         .since = std::chrono::system_clock::now() - lock.held};
+      return PluginFacts{.process = lock.holder, .status = std::string{read_until(lines, '\n')}};
   }
   if (!unit || !unit->active) return found;
-  return PluginFacts{.process = unit->process, .status = unit->status, .since = unit->since};
+  return PluginFacts{.process = unit->process, .status = unit->status};
 }
 
 std::vector<EngineFacts> read_engines(const Units& units, const std::string& state_dir,
@@ -163,21 +158,6 @@ std::vector<EngineFacts> read_engines(const Units& units, const std::string& sta
     if (auto facts = read_engine(shared, units, run)) found.push_back(*std::move(facts));
   }
   return found;
-}
-
-Json read_engines_json(const std::string& state_dir, const Progress& progress) {
-  const auto end = std::chrono::steady_clock::now() + kPatience;
-  const Run run = [end, &progress](const std::vector<std::string>& argv) {
-    progress.wait_for(leaf_of(argv.front()));
-    const auto left = end - std::chrono::steady_clock::now();
-    return run_program(argv, 0,
-                       std::max(std::chrono::ceil<std::chrono::seconds>(left), kLeastPatience));
-  };
-  const auto units = read_units(units_of_engines(), run);
-  Json list = Json::array();
-  for (const EngineFacts& facts : read_engines(units.value_or(Units{}), state_dir, run))
-    list.push_back(json_of(facts));
-  return list;
 }
 
 }  // namespace podqos::ctl

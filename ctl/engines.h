@@ -9,8 +9,6 @@
 #include "ctl/check.h"
 #include "ctl/configure/daemon.h"
 #include "ctl/configure/setup.h"
-#include "ctl/json.h"
-#include "ctl/progress.h"
 #include "ctl/systemd_units.h"
 
 namespace podqos::ctl {
@@ -20,7 +18,6 @@ namespace podqos::ctl {
 struct PluginFacts {
   std::optional<Pid> process = std::nullopt;  ///< nullopt: it has ended
   std::string status = {};                    ///< see served_process()
-  std::optional<Time> since = std::nullopt;   ///< of the status
 };
 
 /// What was found of an engine that is installed.
@@ -71,17 +68,8 @@ struct EngineFacts {
 /// What is right and wrong with an engine's registration; the group of the checks is its name.
 [[nodiscard]] Checks check_engine(const EngineFacts& facts);
 
-/// {"engine", "version", "running", "registered": "nri and wrapper", "known", "driver", "plugin":
-/// {"connected", "since"}, "problems": ["TEXT: REMEDY"]}; null for what cannot be told or does not
-/// exist. "since" is in seconds since 1970.
-[[nodiscard]] Json json_of(const EngineFacts& facts);
-
 /// "hooks and wrapper"; "" if it is not registered.
 [[nodiscard]] std::string registered_by(const EngineFacts& facts);
-
-/// json_of() of each engine that is installed, within some 6 s. To be called before narrow().
-/// @param progress  says which program is waited for
-[[nodiscard]] Json read_engines_json(const std::string& state_dir, const Progress& progress);
 
 /// run_program() that waits for 10 s.
 [[nodiscard]] Result<std::string> run_briefly(const std::vector<std::string>& argv);

@@ -14,7 +14,6 @@
 #include "common/core/pods/pod_name.h"
 #include "common/store/event_file.h"
 #include "ctl/describe.h"
-#include "ctl/engines.h"
 #include "ctl/inventory.h"
 #include "ctl/not_managed.h"
 #include "ctl/progress.h"
@@ -44,18 +43,6 @@ Result<Json> read_view(const app::ConfigurationReport& configuration, std::strin
   PODQOS_ASSIGN(auto view, inventory_json(configuration, std::move(records), cgroups));
   add_missed(view, missed);
   return view;
-}
-
-/// Adds the engines, and a warning for each problem of those that podqos is registered with, or
-/// whose programs do not answer.
-void add_engines(Json& view, const Json& engines) {
-  view["engines"] = engines;
-  for (const Json& engine : engines) {
-    if (engine.at("registered").is_null() && !engine.at("version").is_null()) continue;
-    for (const Json& problem : engine.at("problems"))
-      view.at("warnings")
-          .push_back(cat(text_in(engine, "engine"), ": ", problem.get_ref<const std::string&>()));
-  }
 }
 
 }  // namespace
@@ -115,11 +102,6 @@ Result<int> run_view(const ViewOptions& options, const Cli& cli) {
   Progress progress;
   // Nothing untrusted is parsed before the restriction but what root has configured.
   const app::ConfigurationReport configuration = app::inspect_configuration(cli.config);
-  // Executes programs of theirs.
-  const Json engines = options.engines
-                           ? read_engines_json(configuration.settings.state_dir, progress)
-                           : Json::array();
-  progress.say(kReading);
   PODQOS_TRY(narrow(kKept));
   auto view = read_view(configuration, options.pod);
   progress.end();
@@ -127,7 +109,6 @@ Result<int> run_view(const ViewOptions& options, const Cli& cli) {
     std::ranges::for_each(configuration.errors, warn);
     return fail(for_root(view.error()));
   }
-  if (options.engines) add_engines(*view, engines);
   const Json& warnings = view->at("warnings");
   std::string out = dump(*view) + "\n";
   if (!options.output.is_json()) {
@@ -138,9 +119,12 @@ Result<int> run_view(const ViewOptions& options, const Cli& cli) {
           format_notice("warning: ", app::one_line(warning.get_ref<const std::string&>()), screen);
   }
   const bool wrong = !warnings.empty() || !configuration.ignored.empty() ||
+                     !configuration.settings.enabled ||
                      !view->value("notManaged", Json::array()).empty();
   const int status = print(out);
-  return configuration.errors.empty() && !(options.strict && wrong) ? status : kRefused;
+  return configuration.errors.empty() && !(options.strict && options.pod.empty() && wrong)
+             ? status
+             : kRefused;
 }
 
 const std::string& text_in(const Json& object, const char* key) {

@@ -20,9 +20,8 @@ using TextOfView = std::string (*)(const Json& view, const Screen& screen);
 struct ViewOptions {
   OutputOptions output;
   TextOfView text = nullptr;
-  std::string pod;       ///< a selector: only this pod, or container, is described; "": all
-  bool engines = false;  ///< whether engines are looked at, which takes a while
-  /// Whether warnings make the exit status kRefused, as errors of the configuration do.
+  std::string pod;  ///< a selector: only this pod, or container, is described; "": all
+  /// Whether warnings of all pods make the exit status kRefused, as errors of the configuration do.
   bool strict = false;
 };
 

@@ -10,7 +10,6 @@
 #include "ctl/inventory_view.h"
 #include "ctl/not_managed.h"
 #include "ctl/selector.h"
-#include "ctl/since.h"
 
 namespace podqos::ctl {
 namespace {
@@ -105,42 +104,6 @@ std::string node_text(const Json& view, const Screen& screen) {
   rows.push_back(row_of("requested", pods, sum, nullptr));
   std::ranges::move(classes, std::back_inserter(rows));
   return cat(out, "\n", format_table(rows, screen));
-}
-
-// engines
-
-/// "connected since Jan 31 23:59:59"; "-" where the plugin is not registered.
-std::string plugin_of(const Json& engine) {
-  const Json& plugin = engine.at("plugin");
-  if (plugin.is_null()) return "-";
-  if (plugin.at("connected") == false) return "not connected";
-  const Json& since = plugin.at("since");
-  if (since.is_null()) return "connected";
-  return cat("connected since ", format_local(UnixMillis{since.get<std::int64_t>() * 1000}));
-}
-
-/// A text; "-" for null.
-std::string shown_text(const Json& object, const char* key) {
-  return object.at(key).is_null() ? "-" : printable(text_in(object, key));
-}
-
-/// "yes" or "no"; "-" for null.
-std::string yes_in(const Json& object, const char* key) {
-  const Json& value = object.at(key);
-  return value.is_null() ? "-" : value == true ? "yes" : "no";
-}
-
-/// What is installed, and what each knows of podqos; "" if nothing is, or they were not looked at.
-std::string engines_text(const Json& view, const Screen& screen) {
-  std::vector<Row> rows = {
-      heading({"ENGINE", "VERSION", "RUNS", "DRIVER", "REGISTERED", "KNOWN", "PLUGIN"})};
-  for (const Json& engine : view.value("engines", Json::array()))
-    rows.push_back({cell(text_in(engine, "engine"), Colour::kBold),
-                    cell(shown_text(engine, "version")), cell(yes_in(engine, "running")),
-                    cell(shown_text(engine, "driver")), cell(shown_text(engine, "registered")),
-                    cell(yes_in(engine, "known")), cell(plugin_of(engine))});
-  constexpr std::array kCuts = {Cut{.column = 4, .least = 10}, Cut{.column = 1, .least = 7}};
-  return rows.size() > 1 ? cat("\n", format_table(rows, screen, kCuts)) : "";
 }
 
 // pods
@@ -280,7 +243,7 @@ std::string status_text(const Json& view, const Screen& screen) {
     for (const Json& tier : tree.at("tiers"))
       others += text_of_others(tier, screen);
   }
-  return cat(node_text(view, screen), engines_text(view, screen), "\n", pods_text(view, screen),
+  return cat(node_text(view, screen), "\n", pods_text(view, screen),
              not_managed_text(view.at("notManaged"), screen), tiers.text(screen), others);
 }
 
@@ -307,7 +270,6 @@ void add_status(Cli& cli) {
   auto options = std::make_shared<ViewOptions>();
   options->text = status_text;
   options->strict = true;
-  options->engines = true;
   CLI::App* sub = cli.app.add_subcommand(
       "status",
       "Show the node, its pods and tiers: class, requests, limits, current usage, and what is not "
@@ -316,9 +278,6 @@ void add_status(Cli& cli) {
                   cat("Describes only this one: ", std::string{kContainerSelectorHelp}));
   add_coloured_output(*sub, options->output);
   add_wide(*sub, options->output);
-  sub->add_flag("!--no-engines", options->engines,
-                "Do not ask the engines that are installed what they know of podqos, for which "
-                "their programs are executed");
   sub->add_flag("!--exit-zero", options->strict, "Exit with 0 also if there are warnings");
   sub->callback([options, &cli] { cli.status = run_view(*options, cli); });
 }

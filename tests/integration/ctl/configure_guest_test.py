@@ -489,7 +489,7 @@ class ThreeEngines(unittest.TestCase):
         cls.docker.load_image()
 
     def status(self):
-        return json.loads(engine.call("podqosctl", "status", "-o", "json", "--exit-zero", "--no-engines").stdout)
+        return json.loads(engine.call("podqosctl", "status", "-o", "json", "--exit-zero").stdout)
 
     def ended_by(self, end):
         """Also where the test fails: the next one begins without containers."""

@@ -195,7 +195,7 @@ class Kernel(unittest.TestCase):
         """{name: (outcome, text, remedy)}"""
         with podqosctl.config_file(memorySwap={"swapBehavior": "LimitedSwap"}) as config:
             done = podqosctl.ctl("--config", config, "doctor", "-o", "json", check=False)
-            podqosctl.ctl("--config", config, "status", "--no-engines")
+            podqosctl.ctl("--config", config, "status")
         return {check["name"]: (check["outcome"], check["text"], check["remedy"])
                 for check in json.loads(done.stdout) if check["group"] == "kernel"}
 

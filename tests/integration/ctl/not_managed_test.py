@@ -98,7 +98,7 @@ class NotManaged(harness.TestCase):
         shown = self.podqos.ctl("why", name, check=False, kind=self.kind)
         self.assertIn(f"podqosctl: {said[f'container {name}']}\n", shown.stderr)
         self.note("hostile\x1b[2J", "{")
-        shown = self.podqos.ctl("status", "--no-engines", check=False, kind=self.kind).stdout
+        shown = self.podqos.ctl("status", check=False, kind=self.kind).stdout
         self.assertNotIn("\x1b", shown)
         self.assertIn("hostile\\x1b[2J", shown)
         for number in range(30):

@@ -38,7 +38,7 @@ class Progress(harness.TestCase):
 
     def test_on_a_terminal(self):
         report = str(pathlib.Path(self.tmp) / "node.html")
-        commands = (("status",), ("doctor",), ("status", "-o", "json"), ("report", "-o", report))
+        commands = (("doctor",), ("doctor", "-o", "json"), ("report", "--output", report))
         with concurrent.futures.ThreadPoolExecutor(len(commands)) as pool:
             shown = list(pool.map(lambda words: self.run_on(80, *self.ctl, *words)[1], commands))
         for words, text in zip(commands, shown):

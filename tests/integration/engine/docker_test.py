@@ -85,7 +85,7 @@ class Pods(engine.EngineCase):
             limit = f"{memory}m"
             self.daemon("update", "--cpus", str(cpus), "--memory", limit, "--memory-swap", limit, container)
             self.assert_values(pod, quota=int(cpus * 100_000), memory=memory * MI)
-            status = json.loads(engine.call("podqosctl", "status", "-o", "json", "--no-engines").stdout)
+            status = json.loads(engine.call("podqosctl", "status", "-o", "json").stdout)
             self.assertEqual(status["warnings"], [])
         # runc keeps the limit of memory and swap together of the last update, and refuses one of memory above it.
         engine.call("podqosctl", "resize", container, "--limits", "memory=160Mi")

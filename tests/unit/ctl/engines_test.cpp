@@ -38,8 +38,7 @@ EngineFacts containerd() {
           .plugin = PluginFacts{
               .process = Pid{77},
               .status = cat("synchronized with the runtime at /var/run/nri/nri.sock (process ",
-                            ::getpid(), ")"),
-              .since = Time{seconds{4'000'000'000}}}};
+                            ::getpid(), ")")}};
 }
 
 EngineFacts docker(DockerAnswer answer) {
@@ -213,21 +212,6 @@ TEST(ReadPlugin, FindsTheOneThatHoldsTheLock) {
     EXPECT_EQ(read(unit)->process, Pid{::getpid()});
     EXPECT_EQ(read(unit)->status, "waiting");
   }
-}
-
-TEST(JsonOfEngine, HasTheSameMembersForAll) {
-  EXPECT_EQ(dump(json_of(containerd())),
-            R"({"engine":"containerd","version":"2.1","running":true,"registered":"nri",)"
-            R"("known":true,"driver":"systemd","plugin":{"connected":true,"since":4000000000},)"
-            R"("problems":[]})");
-  EXPECT_EQ(dump(json_of(podman())),
-            R"({"engine":"podman","version":"5.4","running":null,"registered":"wrapper and hooks",)"
-            R"("known":null,"driver":null,"plugin":null,"problems":[]})");
-  const Json json = json_of(docker({}));
-  EXPECT_EQ(json["known"], false);
-  EXPECT_THAT(json["problems"],
-              testing::ElementsAre("the daemon has not read the runtime \"podqos\" yet: systemctl "
-                                   "reload docker.service"));
 }
 
 TEST(ParseUnits, ReadsWhatSystemctlShows) {
