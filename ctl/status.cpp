@@ -134,15 +134,16 @@ std::string pods_text(const Json& view, const Screen& screen) {
     const std::string engine = pod.value("engine", "");
     rows.push_back(
         {cell(pod_title(pod), Colour::kBold), cell(engine.empty() ? "-" : engine),
-         cell(shown_class(pod)), cell(running_of(pod)),
+         cell(screen.is_wide() ? shown_class(pod) : text_in(pod, "qosClass")),
+         cell(running_of(pod)),
          cell(cat(cpu_in(requests, "cpuMilli"), "/", cpu_in(limits, "cpuMilli"))),
          cell(cat(bytes_in(pod, "memoryUsageBytes"), "/", bytes_in(requests, "memoryBytes"), "/",
                   bytes_in(limits, "memoryBytes")))});
     if (screen.is_wide()) rows.back().push_back(cell(text_in(pod, "source")));
   }
-  // The name stays longest; of a class its first word does.
-  constexpr std::array kCuts = {Cut{.column = 3, .least = 7}, Cut{.column = 2, .least = 12},
-                                Cut{.column = 0, .least = 12}, Cut{.column = 1, .least = 6}};
+  // The name stays longest. Names of one workload's pods differ at their ends.
+  constexpr std::array kCuts = {Cut{.column = 3, .least = 7}, Cut{.column = 1, .least = 6},
+                                Cut{.column = 0, .least = 12, .in_the_middle = true}};
   return rows.size() > 1 ? format_table(rows, screen, kCuts) : "no pods\n";
 }
 

@@ -1,13 +1,14 @@
 #include "ctl/table.h"
 
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <iterator>
 #include <numeric>
+#include <set>
 
 #include "common/base/text.h"
 
@@ -18,6 +19,8 @@ constexpr std::array kBinaryUnits = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
 constexpr std::int64_t kBinaryStep = 1024;
 /// Blanks between two columns.
 constexpr std::size_t kGap = 2;
+/// The least width to which the last column is folded.
+constexpr std::size_t kLeastFolded = 20;
 
 /// Whether a byte of UTF-8 begins a character: every one but the continuations.
 bool begins_character(char byte) {
@@ -44,16 +47,11 @@ std::vector<std::size_t> column_widths(const std::vector<Row>& rows) {
   return widths;
 }
 
-/// Where a column begins; for the number of columns, two blanks behind the last.
-std::size_t begin_of(std::size_t column, std::span<const std::size_t> widths) {
-  return std::accumulate(
-      widths.begin(), std::next(widths.begin(), std::ssize(widths.first(column))), column * kGap);
-}
-
 /// Makes columns narrower until the table fits, if they may be that narrow.
 void fit(std::vector<std::size_t>& widths, std::span<const Cut> cuts, std::size_t screen) {
-  for (const auto& [column, least] : cuts) {
-    const std::size_t whole = begin_of(widths.size(), widths) - kGap;
+  for (const auto& [column, least, in_the_middle] : cuts) {
+    const std::size_t whole =
+        std::accumulate(widths.begin(), widths.end(), (widths.size() - 1) * kGap);
     if (whole <= screen) return;
     std::size_t& width = widths.at(column);
     width -= std::min(whole - screen, width - std::min(width, least));
@@ -62,8 +60,7 @@ void fit(std::vector<std::size_t>& widths, std::span<const Cut> cuts, std::size_
 
 /// The last cell of a row in lines that begin below its first, if the screen leaves room for words.
 std::string fold_below(const std::string& text, std::size_t begin, std::size_t screen) {
-  constexpr std::size_t kLeast = 20;
-  if (begin + kLeast > screen || begin + width(text) <= screen) return text;
+  if (begin + kLeastFolded > screen || begin + width(text) <= screen) return text;
   const std::string indent(begin, ' ');
   return std::string{without_newline(fold(indent + text, indent, screen)).substr(begin)};
 }
@@ -117,9 +114,12 @@ std::string paint(const Cell& cell, ColourMode mode) {
 
 std::size_t screen_width() {
   constexpr std::size_t kUsual = 80;
+  struct stat out{};
+  const bool is_pipe = ::fstat(STDOUT_FILENO, &out) == 0 && S_ISFIFO(out.st_mode);
   struct winsize size{};
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-vararg): ioctl(2) has no other form
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  for (const int fd : {STDOUT_FILENO, is_pipe ? STDERR_FILENO : STDOUT_FILENO})
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-vararg): ioctl(2) has no other form
+    if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
   // NOLINTNEXTLINE(concurrency-mt-unsafe): podqosctl has one thread
   const char* const columns = std::getenv("COLUMNS");
   const auto number = parse_int(columns == nullptr ? "" : columns);
@@ -155,12 +155,18 @@ std::string abbreviate(std::string_view sentence) {
   std::string out;
   while (!sentence.empty()) {
     std::string word{read_until(sentence, ' ')};
+    const std::string_view rest = word.starts_with('/') ? "…" : "";
     std::size_t digits = 0;
-    for (std::size_t i = 0; i < word.size(); ++i) {
-      digits = is_hex(word[i]) ? digits + 1 : 0;
-      if (digits != kIdLength) continue;
-      word.erase(i + 1 - kIdLength + kShownId, kIdLength - kShownId);
-      i -= kIdLength - kShownId;
+    for (std::size_t i = 0; i <= word.size(); ++i) {
+      if (i < word.size() && is_hex(word[i])) {
+        ++digits;
+        continue;
+      }
+      // Of more digits the first are those of a prefix: "pod" ends in one.
+      if (digits >= kIdLength) {
+        word.replace(i - kIdLength + kShownId, kIdLength - kShownId, rest);
+        i -= kIdLength - kShownId - rest.size();
+      }
       digits = 0;
     }
     if (word.starts_with('/') && word.size() > kLongest) {
@@ -183,16 +189,27 @@ std::string format_table(const std::vector<Row>& rows, const Screen& screen,
   std::vector<std::size_t> widths = column_widths(rows);
   fit(widths, cuts, screen.width);
   std::string out;
+  std::set<std::size_t> in_the_middle;
+  for (const Cut& cut : cuts)
+    if (cut.in_the_middle) in_the_middle.insert(cut.column);
   for (const auto& row : rows) {
+    std::size_t begin = 0;  // of the column
     std::size_t pending = 0;
     for (std::size_t i = 0; i < row.size(); ++i) {
-      Cell shown = {.text = shorten(row[i].text, widths[i]), .colour = row[i].colour};
+      const bool last = i + 1 == widths.size();
+      if (i > 0 && begin + std::min(widths[i], last ? kLeastFolded : widths[i]) > screen.width) {
+        out += out.ends_with('\n') ? "" : "\n";
+        begin = pending = kGap;
+      }
+      Cell shown = row[i];
+      shown.text = in_the_middle.contains(i) ? shorten_middle(shown.text, widths[i])
+                                             : shorten(shown.text, widths[i]);
       const std::size_t used = width(shown.text);
-      if (i + 1 == widths.size())
-        shown.text = fold_below(shown.text, begin_of(i, widths), screen.width);
+      if (last) shown.text = fold_below(shown.text, begin, screen.width);
       if (used > 0)
         out += cat(std::string(std::exchange(pending, 0), ' '), paint(shown, screen.colour));
       pending += widths[i] - used + kGap;
+      begin += widths[i] + kGap;
     }
     out += '\n';
   }

@@ -59,8 +59,9 @@ struct Screen {
   [[nodiscard]] bool is_wide() const { return width >= 120; }
 };
 
-/// The columns of the terminal that is standard output; else of $COLUMNS, which watch(1) sets; else
-/// 80 for a terminal that does not tell, and Screen::kUnlimited for a file or pipe.
+/// The columns of the terminal that is standard output, or before a pager, which reads a pipe,
+/// standard error; else of $COLUMNS, which watch(1) sets; else 80 for a terminal that does not
+/// tell, and Screen::kUnlimited for a file or pipe.
 /// @note ioctl_tty(2) TIOCGWINSZ
 [[nodiscard]] std::size_t screen_width();
 
@@ -85,7 +86,8 @@ struct Screen {
 /// A column that may be cut off.
 struct Cut {
   std::size_t column;
-  std::size_t least;  ///< width that it keeps
+  std::size_t least;           ///< width that it keeps
+  bool in_the_middle = false;  ///< by shorten_middle()
 };
 
 /// A line for a changed value with what it is for at its end:
@@ -96,7 +98,7 @@ struct Cut {
 /// Formats rows with aligned columns, two blanks apart, and no trailing blanks. A UTF-8 character
 /// counts as one column. Rows may have different numbers of cells. What is too wide for the screen
 /// is cut off, in each column of `cuts` as far as needed, then the last column is folded between
-/// words.
+/// words, and columns for which there is no room stand in a further line.
 [[nodiscard]] std::string format_table(const std::vector<Row>& rows, const Screen& screen,
                                        std::span<const Cut> cuts = {});
 

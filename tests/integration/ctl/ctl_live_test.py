@@ -73,7 +73,7 @@ class Views(harness.TestCase):
         _, pid = self.launch(pod(uid, container("app", limits={"memory": "64Mi"})), "app")
         self.machine.enter(pid, self.elsewhere)
         for view in (["status"], ["tree"], ["describe", uid]):
-            for columns, options, whole in ((80, [], False), (200, [], True), (80, ["--wide"], True)):
+            for columns, options, whole in ((40, [], False), (80, [], False), (200, [], True), (80, ["--wide"], True)):
                 with self.subTest(view=view, columns=columns, options=options):
                     text = terminal.plain(self.on_terminal(columns, *view, *options)[1])
                     self.assertEqual(("SOURCE" if view == ["status"] else f"pod{uid}") in text, whole, text)

@@ -1,12 +1,17 @@
 #include "ctl/table.h"
 
+#include <fcntl.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "common/sys/fd.h"
 #include "tests/unit/temporary_variable.h"
 
 namespace podqos::ctl {
@@ -54,7 +59,28 @@ TEST(FormatTable, CutsColumnsThatAreTooWide) {
   EXPECT_EQ(format_table(rows, {.width = 24}, kCuts),
             "NAME      CLASS        N\na-long-…  Burstable …  1\n");
   EXPECT_EQ(format_table(rows, {.width = 3}, kCuts),
-            "NAME    CLASS        N\na-lon…  Burstable …  1\n");
+            "NAME\n  CLASS\n  N\na-lon…\n  Burstable …\n  1\n");
+}
+
+TEST(FormatTable, CutsNamesInTheMiddle) {
+  constexpr std::array kCuts = {Cut{.column = 0, .least = 15, .in_the_middle = true}};
+  EXPECT_EQ(format_table(
+                {{cell("POD"), cell("N")}, {cell("x/payment-gateway-7f9c4d8b6f-00007"), cell("1")}},
+                {.width = 21}, kCuts),
+            "POD                 N\nx/pay…4d8b6f-00007  1\n");
+}
+
+/// Nothing is lost, and columns stay aligned.
+TEST(FormatTable, GoesOnInAFurtherLineWhereThereIsNoRoom) {
+  const std::vector<Row> rows = {
+      heading({"POD", "ENGINE", "CLASS", "RUNNING", "CPU req/limit", "MEM now/req/limit"}),
+      {cell("shop/web"), cell("podman"), cell("Burstable"), cell("1/1"), cell("10m/-"),
+       cell("184Ki/16Mi/-")}};
+  EXPECT_EQ(format_table(rows, {.width = 40}),
+            "POD       ENGINE  CLASS      RUNNING\n"
+            "  CPU req/limit  MEM now/req/limit\n"
+            "shop/web  podman  Burstable  1/1\n"
+            "  10m/-          184Ki/16Mi/-\n");
 }
 
 TEST(FormatTable, FoldsTheLastColumn) {
@@ -78,7 +104,7 @@ TEST(Abbreviate, ShortensIdsAndPaths) {
   EXPECT_EQ(abbreviate("in /podqos.slice/podqos-kubepods.slice/podqos-kubepods-burstable.slice/"
                        "podqos-kubepods-burstable-podweb_1.slice/libpod-" +
                        id + ".scope, where"),
-            "in …/libpod-0679360e958a.scope, where");
+            "in …/libpod-0679360e958a….scope, where");
   EXPECT_EQ(abbreviate("/podqos/kubepods/burstable/pod11111111-2222-3333-4444-555555555555"),
             "…/pod11111111-2222-3333-4444-555555555555");
   EXPECT_EQ(
@@ -86,6 +112,14 @@ TEST(Abbreviate, ShortensIdsAndPaths) {
       "…/pod11111111-2222-3333-4444-555555555555/cpu.shares:");
   EXPECT_EQ(abbreviate("/" + std::string(50, 'x')), "/" + std::string(50, 'x'));
   EXPECT_EQ(abbreviate(""), "");
+}
+
+/// The "d" of "pod" is a hexadecimal digit, too.
+TEST(Abbreviate, CutsTheIdOfAPodsCgroupAtItsEnd) {
+  const std::string id = "e0c38d2436cab110d97d1a4381b2c3d4e5f60718293a4b5c6d7e8f90a1b1f7ae";
+  EXPECT_EQ(abbreviate("/podqos/kubepods/burstable/pod" + id),
+            "…/kubepods/burstable/pode0c38d2436ca…");
+  EXPECT_EQ(abbreviate("pod " + id), "pod e0c38d2436ca");
 }
 
 TEST(ShortenMiddle, KeepsTheLastPart) {
@@ -110,7 +144,7 @@ TEST(Abbreviate, LeavesThreeLinesOfAWarning) {
            "  ", 80),
       "warning: pod web-1: another program moved container web (2a21f8ac3788) to cgroup\n"
       "  /mine, where its limits do not apply: restart it, or write its pids to\n"
-      "  …/libpod-2a21f8ac3788.scope/cgroup.procs\n");
+      "  …/libpod-2a21f8ac3788….scope/cgroup.procs\n");
 }
 
 /// watch(1) sets it, for a command whose output is a pipe.
@@ -118,6 +152,27 @@ TEST(ScreenWidth, IsThatOfTheEnvironmentWithoutATerminal) {
   if (::isatty(STDOUT_FILENO) != 0) GTEST_SKIP() << "standard output is a terminal";
   const TemporaryVariable columns{"COLUMNS", "72"};
   EXPECT_EQ(screen_width(), 72U);
+}
+
+/// Before a pager, as less(1).
+TEST(ScreenWidth, IsThatOfStandardErrorBeforeAPipe) {
+  const sys::UniqueFd master{::posix_openpt(O_RDWR | O_NOCTTY)};
+  ASSERT_TRUE(master.valid() && ::grantpt(master.get()) == 0 && ::unlockpt(master.get()) == 0);
+  const sys::UniqueFd terminal{::open(::ptsname(master.get()), O_RDWR | O_NOCTTY)};
+  const winsize size{.ws_row = 24, .ws_col = 66, .ws_xpixel = 0, .ws_ypixel = 0};
+  ASSERT_EQ(::ioctl(terminal.get(), TIOCSWINSZ, &size), 0);
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const sys::UniqueFd reader{ends[0]};
+  const sys::UniqueFd writer{ends[1]};
+  const sys::UniqueFd out{::dup(STDOUT_FILENO)};
+  const sys::UniqueFd error{::dup(STDERR_FILENO)};
+  ::dup2(writer.get(), STDOUT_FILENO);
+  ::dup2(terminal.get(), STDERR_FILENO);
+  const std::size_t width = screen_width();
+  ::dup2(out.get(), STDOUT_FILENO);
+  ::dup2(error.get(), STDERR_FILENO);
+  EXPECT_EQ(width, 66U);
 }
 
 TEST(ColourModes, FollowTheOption) {
