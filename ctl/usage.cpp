@@ -66,7 +66,6 @@ Amounts amounts_of(const core::TierSum& sum) {
 
 /// Puts a pod and its containers behind the others.
 void add_pod(const core::PodRecord& record, std::size_t tier, std::vector<UsageEntry>& entries) {
-  const core::Pod whole = core::whole_pod(record.pod, record.sums);
   const UsageEntry pod{.kind = EntryKind::kPod,
                        .parent = tier,
                        .qos_class = record.qos_class,
@@ -74,10 +73,11 @@ void add_pod(const core::PodRecord& record, std::size_t tier, std::vector<UsageE
                        .engine = record.engine,
                        .pod_namespace = record.pod.pod_namespace,
                        .uid = record.pod.uid,
+                       .id = core::engine_id(record),
                        .name = record.pod.name,
                        .kubelets_own = record.kubelets_own,
-                       .requests = amounts_of(core::pod_requests(whole)),
-                       .limits = record.kubelets_own ? Amounts{} : amounts_of(pod_limits(whole))};
+                       .requests = requests_of(record),
+                       .earlier_kills = record.oom_kills.value_or(core::OomKills{})};
   const std::size_t parent = entries.size();
   entries.push_back(pod);
   for (const core::ContainerRecord& container : record.containers) {
@@ -135,6 +135,18 @@ void add_tree(const std::string& root, const core::TreeRecord* tree, const PodsB
 
 }  // namespace
 
+Amounts requests_of(const core::PodRecord& record) {
+  return amounts_of(core::pod_requests(core::whole_pod(record.pod, record.sums)));
+}
+
+Amounts limits_in(const cgroup::CgroupView& cgroup) {
+  Amounts limits{.memory = cgroup.memory_limit()};
+  if (const auto quota = cgroup.cpu_quota())
+    limits.cpu =
+        core::milli_cpu_for_quota(*quota, cgroup.cpu_period().value_or(core::kDefaultPeriod));
+  return limits;
+}
+
 Usage usage_between(const std::optional<cgroup::CgroupUsage>& before,
                     const cgroup::CgroupUsage& now) {
   Usage usage{.memory = now.memory, .swap = now.swap, .pids = now.pids, .oom_kills = now.oom_kills};
@@ -183,6 +195,10 @@ void add_sums(std::vector<UsageEntry>& entries, std::optional<core::CgroupVersio
   // What is in an entry comes behind it.
   for (std::size_t i = entries.size(); i-- > 0;) {
     if (entries[i].parent == UsageEntry::kNoParent) continue;
+    const auto& [reported, counted] = entries[i].earlier_kills;
+    auto& kills = entries[i].usage.oom_kills;
+    if (entries[i].kind == EntryKind::kPod && (kills || reported > 0))
+      kills = reported + std::max<std::int64_t>(kills.value_or(0) - counted, 0);
     const Usage& part = entries[i].usage;
     UsageEntry& whole = entries[entries[i].parent];
     if (whole.cgroup.empty()) {
@@ -201,8 +217,10 @@ std::string full_name(const std::vector<UsageEntry>& entries, std::size_t index)
     case EntryKind::kTree: return entry.cgroup;
     case EntryKind::kTier: return std::string{core::format_qos_class(entry.qos_class)};
     case EntryKind::kPod:
-      if (entry.name.empty()) return std::string{core::short_id(entry.uid)};
-      return cat(entry.pod_namespace, entry.pod_namespace.empty() ? "" : "/", entry.name);
+      return core::display_name({.pod_namespace = entry.pod_namespace,
+                                 .name = entry.name,
+                                 .uid = entry.uid,
+                                 .id = entry.id});
     case EntryKind::kContainer: break;
   }
   return cat(full_name(entries, entry.parent), "/",

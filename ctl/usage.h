@@ -9,6 +9,7 @@
 
 #include "common/base/units.h"
 #include "common/cgroup/cgroup_usage.h"
+#include "common/cgroup/cgroup_view.h"
 #include "common/core/kubernetes/pod_resources.h"
 #include "common/core/record.h"
 #include "ctl/json.h"
@@ -48,6 +49,13 @@ struct Amounts {
   friend bool operator==(const Amounts&, const Amounts&) = default;
 };
 
+/// What the pod requests; nullopt for 0, which is as good as none.
+[[nodiscard]] Amounts requests_of(const core::PodRecord& record);
+/// The limits that the kernel has.
+[[nodiscard]] Amounts limits_in(const cgroup::CgroupView& cgroup);
+/// {"cpuMilli": 500, "memoryBytes": null}.
+[[nodiscard]] Json json_of(const Amounts& amounts);
+
 enum class EntryKind : std::uint8_t { kTree, kTier, kPod, kContainer };
 
 /// One thing whose usage is shown.
@@ -63,21 +71,22 @@ struct UsageEntry {
   std::optional<core::Engine> engine = {};  ///< of pods and containers, as namespace and uid
   std::string pod_namespace = {};
   std::string uid = {};
-  std::string id = {};        ///< of containers
+  std::string id = {};        ///< of pods by engine_id(), and of containers
   std::string name = {};      ///< of pods and containers; "" if it is not known
   bool kubelets_own = false;  ///< a pod, or container of one, that a kubelet has placed
   Amounts requests = {};
   Amounts limits = {};
+  core::OomKills earlier_kills = {};  ///< of pods
   Usage usage = {};
 };
 
 /// The trees of podqos and of a kubelet with their tiers, pods and containers, each followed by
 /// what is in it. Tiers without pods and sandboxes are left out, and released pods. Usage and the
-/// limits of trees, tiers and a kubelet's pods are yet to be read.
+/// limits of all but containers are yet to be read.
 [[nodiscard]] std::vector<UsageEntry> entries_of(const NodeRecords& records);
 
 /// Computes the usage of tiers that have no cgroup of their own, and adds to OOM kills what cgroup
-/// v1 counts in the cgroups below only.
+/// v1 counts in the cgroups below only, and of pods what app::count_oom_kills() does.
 /// @param memory  version that carries the memory controller
 void add_sums(std::vector<UsageEntry>& entries, std::optional<core::CgroupVersion> memory);
 

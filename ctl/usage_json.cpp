@@ -6,10 +6,6 @@
 namespace podqos::ctl {
 namespace {
 
-Json amounts_json(const Amounts& amounts) {
-  return {{"cpuMilli", json_of(amounts.cpu)}, {"memoryBytes", json_of(amounts.memory)}};
-}
-
 /// With one decimal.
 Json percent_of(const std::optional<Permille>& share) {
   constexpr double kPermillePerPercent = 10;
@@ -19,8 +15,8 @@ Json percent_of(const std::optional<Permille>& share) {
 /// What all entries have.
 void add_usage(Json& json, const UsageEntry& entry) {
   const Usage& usage = entry.usage;
-  json["requests"] = amounts_json(entry.requests);
-  json["limits"] = amounts_json(entry.limits);
+  json["requests"] = json_of(entry.requests);
+  json["limits"] = json_of(entry.limits);
   json["cpuMilli"] = json_of(usage.cpu);
   json["throttledPercent"] = percent_of(usage.throttled);
   json["memoryUsageBytes"] = json_of(usage.memory);
@@ -53,6 +49,10 @@ Json identity_json(const UsageEntry& entry) {
 }
 
 }  // namespace
+
+Json json_of(const Amounts& amounts) {
+  return {{"cpuMilli", json_of(amounts.cpu)}, {"memoryBytes", json_of(amounts.memory)}};
+}
 
 Json usage_json(const UsageSample& sample) {
   Json json = {

@@ -26,15 +26,6 @@ std::string state_of_records(const core::Settings& settings) {
   return state;
 }
 
-/// The limits that the kernel has.
-Amounts limits_in(const cgroup::CgroupView& cgroup) {
-  Amounts limits{.memory = cgroup.memory_limit()};
-  if (const auto quota = cgroup.cpu_quota())
-    limits.cpu =
-        core::milli_cpu_for_quota(*quota, cgroup.cpu_period().value_or(core::kDefaultPeriod));
-  return limits;
-}
-
 }  // namespace
 
 Result<UsageSampler> UsageSampler::open(const core::Settings& settings, std::size_t most_files) {
@@ -54,8 +45,7 @@ Status UsageSampler::refresh() {
   seen_ = std::move(state);
   known_ = entries_of(records);
   for (UsageEntry& entry : known_)
-    if (entry.kind == EntryKind::kPod && entry.kubelets_own)
-      entry.limits = limits_in({cgroups_, entry.cgroup});
+    if (entry.kind == EntryKind::kPod) entry.limits = limits_in({cgroups_, entry.cgroup});
   return {};
 }
 

@@ -69,6 +69,7 @@ inline UsageSample sample() {
   UsageSample made{.interval_ms = 2000, .entries = entries_of(three_pods())};
   auto& all = made.entries;
   all[0].usage = {.cpu = MilliCpu{300}};
+  all[5].limits = {.cpu = MilliCpu{500}, .memory = {}};
   all[2].usage = {.cpu = MilliCpu{40},
                   .memory = Bytes{30 * kMi},
                   .working_set = Bytes{20 * kMi},

@@ -90,10 +90,32 @@ TEST(EntriesOf, FollowsTheTree) {
   EXPECT_EQ(entries[4].cgroup, "/podqos/kubepods/burstable");
   EXPECT_EQ(entries[4].requests, (Amounts{.cpu = MilliCpu{300}, .memory = Bytes{64}}));
   EXPECT_EQ(entries[5].requests, (Amounts{.cpu = MilliCpu{300}, .memory = Bytes{64}}));
-  EXPECT_EQ(entries[5].limits, Amounts{.cpu = MilliCpu{500}});
+  EXPECT_EQ(entries[5].limits, Amounts{}) << "the kernel's, which are read later";
   EXPECT_EQ(entries[6].requests, (Amounts{.cpu = MilliCpu{200}, .memory = Bytes{64}}));
   EXPECT_EQ(entries[6].limits, Amounts{.cpu = MilliCpu{500}});
   EXPECT_EQ(entries[7].limits, Amounts{});
+}
+
+/// By its engine's id, as status and selectors have it.
+TEST(FullName, IsThatOfOtherCommands) {
+  NodeRecords records = three_pods();
+  core::PodRecord& best = records.pods[1];
+  best.pod.uid = "1b16b1f423b109e5db4f328e5f60718293a4b5c6d7e8f90a1b2c3d4e5f607182";
+  best.pod_id = "b31e07e7a953d5b2a6b7e7c5a3f1d2e4c6b8a0d9e8f7c6b5a4d3c2b1a0f9e8d7";
+  EXPECT_EQ(full_name(entries_of(records), 9), "b31e07e7a953");
+}
+
+/// As status does: of cgroup v1 the kills of containers that have ended are in the record.
+TEST(AddSums, CountsOomKillsThatWereReported) {
+  NodeRecords records = three_pods();
+  records.pods[0].oom_kills = core::OomKills{.reported = 3, .counted = 1};
+  for (const auto memory : {core::CgroupVersion::kV1, core::CgroupVersion::kV2}) {
+    std::vector<UsageEntry> entries = entries_of(records);
+    const std::size_t counting = memory == core::CgroupVersion::kV1 ? 6 : 5;
+    entries[counting].usage.oom_kills = 2;  // one more than were there at the last look
+    add_sums(entries, memory);
+    EXPECT_EQ(entries[5].usage.oom_kills, 4);
+  }
 }
 
 TEST(EntriesOf, LeavesOutSandboxesAndReleasedPods) {
