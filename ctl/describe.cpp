@@ -9,11 +9,11 @@
 #include "common/base/text.h"
 #include "common/base/utc_time.h"
 #include "common/cgroup/cgroup_view.h"
-#include "common/cgroup/value.h"
 #include "common/codec/event_json.h"
 #include "common/core/events/decide_admission.h"
 #include "common/core/pods/pod_name.h"
 #include "common/store/event_file.h"
+#include "ctl/event_pods.h"
 #include "ctl/inventory.h"
 #include "ctl/inventory_view.h"
 #include "ctl/since.h"
@@ -24,14 +24,10 @@ namespace {
 /// Adds what the kernel has counted of a cgroup since it was made; null for what it does not count.
 /// @param json  with its path in "cgroup"
 void add_counters(Json& json, cgroup::Machine& cgroups) {
-  const auto path = json.at("cgroup").get<std::string>();
-  const auto stat = cgroups.read(path, core::Controller::kCpu, "cpu.stat");
-  const auto count = [&](std::string_view key) {
-    return json_of(stat ? cgroup::find_key(*stat, key) : std::nullopt);
-  };
-  json["cpuUsageNs"] = json_of(cgroup::CgroupView{cgroups, path}.cpu_usage_ns());
-  json["cpuPeriods"] = count("nr_periods");
-  json["cpuThrottledPeriods"] = count("nr_throttled");
+  const cgroup::CgroupView cgroup{cgroups, json.at("cgroup").get<std::string>()};
+  json["cpuUsageNs"] = json_of(cgroup.cpu_usage_ns());
+  json["cpuPeriods"] = json_of(cgroup.cpu_periods());
+  json["cpuThrottledPeriods"] = json_of(cgroup.cpu_throttled_periods());
 }
 
 /// "12.3s", of nanoseconds.
@@ -101,8 +97,8 @@ std::string events_text(const Json& events, const Screen& screen) {
   return rows.size() > 1 ? cat("\n", format_table(rows, screen)) : "";
 }
 
-/// The events of the pod that the journal still has, the last ten.
-Json events_of(const std::string& state_dir, const std::string& uid, Json& warnings) {
+/// The events of the pod or container that the journal still has, the last ten.
+Json events_of(const std::string& state_dir, const Selection& selected, Json& warnings) {
   constexpr std::size_t kMost = 10;
   Json list = Json::array();
   const auto journal = store::read_events(state_dir);
@@ -112,7 +108,7 @@ Json events_of(const std::string& state_dir, const std::string& uid, Json& warni
   }
   std::vector<const core::Event*> own;
   for (const core::Event& event : journal->events)
-    if (event.uid == uid) own.push_back(&event);
+    if (is_about(event, selected)) own.push_back(&event);
   for (const core::Event* event : own | std::views::drop(own.size() - std::min(kMost, own.size())))
     list.push_back(Json::parse(codec::format_event(*event)));
   return list;
@@ -123,12 +119,11 @@ Json events_of(const std::string& state_dir, const std::string& uid, Json& warni
 Result<Json> describe_json(const app::ConfigurationReport& configuration,
                            const NodeRecords& records, cgroup::Machine& cgroups,
                            const Selection& selected) {
-  PODQOS_ASSIGN(const Json view, inventory_json(configuration, records, cgroups));
   const core::PodRecord& record = *selected.pod;
-  const Json& pods = view.at("pods");
-  const auto found = std::ranges::find_if(
-      pods, [&](const Json& pod) { return text_in(pod, "uid") == record.pod.uid; });
-  Json pod = *found;
+  PODQOS_ASSIGN(Json view, checked_inventory(configuration, records, cgroups, record.pod.uid));
+  if (view.at("pods").empty())
+    return fail(ErrorCode::kNotFound, cat("pod ", core::display_name(record), " has ended"));
+  Json pod = std::move(view.at("pods").at(0));
   add_counters(pod, cgroups);
   if (selected.container != nullptr)
     std::erase_if(pod.at("containers").get_ref<Json::array_t&>(), [&](const Json& container) {
@@ -137,13 +132,7 @@ Result<Json> describe_json(const app::ConfigurationReport& configuration,
   for (Json& container : pod.at("containers"))
     add_counters(container, cgroups);
   pod["weightFormula"] = view.at("weightFormula");
-  Json warnings = Json::array();
-  const std::string name = cat("pod ", core::display_name(record));
-  for (const Json& warning : view.at("warnings"))
-    if (warning.get_ref<const std::string&>().starts_with(cat(name, ":")))
-      warnings.push_back(warning);
-  pod["events"] = events_of(configuration.settings.state_dir, record.pod.uid, warnings);
-  pod["warnings"] = std::move(warnings);
+  pod["events"] = events_of(configuration.settings.state_dir, selected, pod.at("warnings"));
   return pod;
 }
 

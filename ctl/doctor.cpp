@@ -65,7 +65,7 @@ void check_state(const app::ConfigurationReport& configuration, cgroup::Machine&
   const auto events = store::read_events(settings.state_dir);
   const auto missed = find_not_managed(
       configuration, *records, events ? events->events : std::vector<core::Event>{}, cgroups);
-  auto inventory = inventory_json(configuration, *std::move(records), cgroups);
+  auto inventory = checked_inventory(configuration, *std::move(records), cgroups);
   add(checks, check_inventory(inventory));
   if (inventory) {
     count_pods(*inventory, engines);

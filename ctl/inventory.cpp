@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -32,31 +33,27 @@
 #include "common/core/pods/pod_values.h"
 #include "common/sys/process.h"
 #include "ctl/inventory_checks.h"
+#include "ctl/runtime_state.h"
+#include "ctl/usage.h"
 
 namespace podqos::ctl {
 namespace {
 
-/// The pod's limits: those in its record, or for a kubelet's pod, whose limits the
-/// kubelet sets, those read from its cgroup.
-Json limits_of(const core::PodRecord& record, const cgroup::CgroupView& cgroup) {
-  if (!record.kubelets_own)
-    return json_of(core::pod_limits(core::whole_pod(record.pod, record.sums)));
-  const Micros period = cgroup.cpu_period().value_or(core::kDefaultPeriod);
-  const auto quota = cgroup.cpu_quota();
-  return {{"cpuMilli", json_of(quota ? core::milli_cpu_for_quota(*quota, period) : std::nullopt)},
-          {"memoryBytes", json_of(cgroup.memory_limit())}};
-}
-
 /// Compares the records with the kernel's values, describes both, and collects warnings.
 class Inventory {
  public:
-  Inventory(const core::Settings& settings, NodeRecords records, cgroup::Machine& cgroups)
+  /// @param before  pods of an earlier look
+  Inventory(const core::Settings& settings, NodeRecords records, cgroup::Machine& cgroups,
+            const Json& before)
       : settings_(settings),
         cgroups_(cgroups),
         records_(std::move(records)),
         node_{.formula = core::weight_formula(settings, records_.node.weight_formula),
               .page_size = Bytes{::sysconf(_SC_PAGESIZE)},
-              .settings = settings} {}
+              .settings = settings} {
+    for (const Json& pod : before)
+      if (pod.at("warnings").empty()) well_.emplace(pod.at("uid").get<std::string>(), &pod);
+  }
 
   /// @param json  what the inventory is added to
   Result<Json> read(Json json) {
@@ -74,7 +71,8 @@ class Inventory {
     Json& trees = json["trees"] = Json::array();
     Json pods = Json::array();
     for (const core::PodRecord& record : records_.pods) {
-      pods.push_back(pod_json(record));
+      const auto well = well_.find(record.pod.uid);
+      pods.push_back(well == well_.end() ? pod_json(record) : *well->second);
       known_.insert(record.cgroup);
     }
     for (const core::TreeRecord& tree : records_.node.trees) {
@@ -163,25 +161,26 @@ class Inventory {
 
   Json pod_json(const core::PodRecord& record) {
     const std::string name = cat("pod ", core::display_name(record));
+    const std::ptrdiff_t others = std::ssize(records_.warnings);
     const cgroup::CgroupView cgroup{cgroups_, record.cgroup};
     const core::CgroupValues rule = check_pod(name, record, cgroup);
     if (const auto words = core::describe_uncounted(record, settings_))
       note("requests", name, *words);
     if (const auto words = core::describe_late_requests(record)) note("requests", name, *words);
-    Json json = {
-        {"uid", record.pod.uid},
-        {"engine", core::format_engine(record.engine)},
-        {"id", core::engine_id(record)},
-        {"name", record.pod.name},
-        {"namespace", record.pod.pod_namespace},
-        {"qosClass", core::format_qos_class(record.qos_class)},
-        {"source", core::format_source(record.class_source)},
-        {"complete", record.complete},
-        {"kubeletsOwn", record.kubelets_own},
-        {"cgroup", record.cgroup},
-        {"requests", json_of(core::pod_requests(core::whole_pod(record.pod, record.sums)))},
-        {"limits", limits_of(record, cgroup)},
-        {"rule", rule_json(rule)}};
+    Json json = {{"uid", record.pod.uid},
+                 {"engine", core::format_engine(record.engine)},
+                 {"id", core::engine_id(record)},
+                 {"name", record.pod.name},
+                 {"namespace", record.pod.pod_namespace},
+                 {"qosClass", core::format_qos_class(record.qos_class)},
+                 {"source", core::format_source(record.class_source)},
+                 {"complete", record.complete},
+                 {"kubeletsOwn", record.kubelets_own},
+                 {"released", record.released_at.has_value()},
+                 {"cgroup", record.cgroup},
+                 {"requests", json_of(requests_of(record))},
+                 {"limits", json_of(limits_in(cgroup))},
+                 {"rule", rule_json(rule)}};
     add_values(json, cgroup, rule.cpu_shares);
     json["oomKills"] = app::count_oom_kills(cgroups_, record);
     json["containers"] = containers_json(name, record);
@@ -192,6 +191,7 @@ class Inventory {
     for (const std::string& words :
          app::describe_memory_qos(cgroups_, record, core::memory_qos_params(settings_, capacity_)))
       note("values", name, words);
+    json["warnings"] = std::vector(records_.warnings.begin() + others, records_.warnings.end());
     return json;
   }
 
@@ -216,12 +216,14 @@ class Inventory {
 
   void check_container(std::string_view pod, const core::PodRecord& record,
                        const core::ContainerRecord& container, bool alive) {
-    if (!alive)
+    if (alive) {
+      if (const auto misplaced = cgroup::describe_misplaced(cgroups_, record, container))
+        note("places", pod, *misplaced);
+    } else if (!is_noted(container.id, runtime_roots())) {  // else it is yet to be deleted
       note("containers", pod,
            cat("container ", printable(container.id),
                " is recorded but not running: run podqosctl reconcile"));
-    else if (const auto misplaced = cgroup::describe_misplaced(cgroups_, record, container))
-      note("places", pod, *misplaced);
+    }
   }
 
   /// The pod's containers. Warns of those that are not what or where the record says, or are not
@@ -380,13 +382,14 @@ class Inventory {
   core::NodeCapacity capacity_;
   Json kinds_ = Json::array();                ///< of the warnings
   std::set<std::string, std::less<>> known_;  ///< cgroups of the records
+  std::map<std::string, const Json*> well_;   ///< pods of which an earlier look warned of nothing
 };
 
 }  // namespace
 
 Result<Json> inventory_json(const app::ConfigurationReport& configuration, NodeRecords records,
-                            cgroup::Machine& cgroups) {
-  return Inventory{configuration.settings, std::move(records), cgroups}.read(
+                            cgroup::Machine& cgroups, const Json& before) {
+  return Inventory{configuration.settings, std::move(records), cgroups, before}.read(
       {{"enabled", configuration.settings.enabled},
        {"files", configuration.files},
        {"ignored", configuration.ignored},

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "common/app/configuration.h"
 #include "common/base/error.h"
@@ -14,14 +15,19 @@ namespace podqos::ctl {
 /// All pods, podqos's own and a kubelet's, and the tiers, with what the records, the rules and
 /// the kernel say of each, as `status -o json` and `tree -o json` print them; "warnings" has a
 /// sentence for each problem, with its remedy, and "warningKinds" of what kind each of these is:
-/// records, values, places, containers, limits, requests, controllers, roots or unmanaged. Changes
-/// nothing.
+/// records, values, places, containers, limits, requests, controllers, roots or unmanaged. Each pod
+/// has its own "warnings", too. Changes nothing.
+/// @param before  pods of an earlier look: those without "warnings" are not looked at again
 [[nodiscard]] Result<Json> inventory_json(const app::ConfigurationReport& configuration,
-                                          NodeRecords records, cgroup::Machine& cgroups);
+                                          NodeRecords records, cgroup::Machine& cgroups,
+                                          const Json& before = Json::array());
 
-/// The same of this machine, with the records of its state directory, and in "notManaged" the
-/// containers of find_not_managed().
-[[nodiscard]] Result<Json> read_inventory(const app::ConfigurationReport& configuration);
+/// The same. What is warned of is looked at again while the lock of the records is held: at the
+/// first look a pod that comes or goes differs from its record.
+/// @param uid  of the only pod that is looked at; "": all
+[[nodiscard]] Result<Json> checked_inventory(const app::ConfigurationReport& configuration,
+                                             NodeRecords records, cgroup::Machine& cgroups,
+                                             std::string_view uid = "");
 
 /// What is to be known of the configuration before anything else: errors, files that are not read,
 /// "enabled": false; a line each, "" if there is nothing.

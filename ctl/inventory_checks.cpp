@@ -21,7 +21,9 @@ std::vector<std::string> unmanaged_pods(const std::string& tier,
   for (const std::string& child : *children) {
     const std::string path = cat(tier, "/", child);
     const auto pod = core::find_pod_cgroup(path);
-    if (pod && pod->pod_path == path && !known.contains(path))
+    // An empty one is that of a sandbox whose container is yet to come, or about to be removed.
+    if (pod && pod->pod_path == path && !known.contains(path) &&
+        cgroups.populated(path).value_or(true))
       warnings.push_back(cat("pod cgroup ", path, " is not managed by podqos"));
   }
   return warnings;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "common/cgroup/cgroupfs.h"
 #include "common/core/pods/pod_name.h"
 #include "common/store/event_file.h"
+#include "common/sys/clock.h"
 #include "ctl/describe.h"
 #include "ctl/inventory.h"
 #include "ctl/not_managed.h"
@@ -40,15 +42,28 @@ Result<Json> read_view(const app::ConfigurationReport& configuration, std::strin
   auto events = store::read_events(configuration.settings.state_dir);
   const auto missed = find_not_managed(
       configuration, records, events ? events->events : std::vector<core::Event>{}, cgroups);
-  PODQOS_ASSIGN(auto view, inventory_json(configuration, std::move(records), cgroups));
+  PODQOS_ASSIGN(auto view, checked_inventory(configuration, std::move(records), cgroups));
   add_missed(view, missed);
   return view;
 }
 
 }  // namespace
 
-Result<Json> read_inventory(const app::ConfigurationReport& configuration) {
-  return read_view(configuration, "");
+Result<Json> checked_inventory(const app::ConfigurationReport& configuration, NodeRecords records,
+                               cgroup::Machine& cgroups, std::string_view uid) {
+  const auto look = [&](NodeRecords seen, const Json& before) {
+    if (!uid.empty())
+      std::erase_if(seen.pods, [&](const core::PodRecord& pod) { return pod.pod.uid != uid; });
+    return inventory_json(configuration, std::move(seen), cgroups, before);
+  };
+  PODQOS_ASSIGN(Json view, look(std::move(records), Json::array()));
+  if ((uid.empty() ? view : view.at("pods").at(0)).at("warnings").empty()) return view;
+  // For the hook of a container whose runtime has just deleted it.
+  static_cast<void>(
+      sys::kSteadyClock.poll({}, sys::kSteadyClock.now() + std::chrono::milliseconds{100}));
+  PODQOS_ASSIGN(auto store, open_records(configuration.settings));
+  PODQOS_ASSIGN(auto now, records_in(store, store::Opening::kRead));
+  return look(std::move(now), view.at("pods"));
 }
 
 std::string format_notices(const app::ConfigurationReport& configuration, const Screen& screen) {

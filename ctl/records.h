@@ -7,6 +7,7 @@
 #include "common/core/record.h"
 #include "common/core/settings.h"
 #include "common/store/state_directory.h"
+#include "common/store/store.h"
 
 namespace podqos::ctl {
 
@@ -16,6 +17,12 @@ struct NodeRecords {
   std::vector<core::PodRecord> pods;
   std::vector<std::string> warnings;  ///< of records that cannot be read
 };
+
+/// Opens the records, whose lock the object holds.
+[[nodiscard]] Result<store::Store> open_records(const core::Settings& settings,
+                                                store::Opening opening = store::Opening::kRead);
+/// @param opening  as the store was opened
+[[nodiscard]] Result<NodeRecords> records_in(store::Store& store, store::Opening opening);
 
 /// Reads the records under the lock, which is held no longer, so that a slow terminal delays no
 /// container.

@@ -111,6 +111,7 @@ std::string node_text(const Json& view, const Screen& screen) {
 /// "2/3", of containers that run and all; ", 1 pending, 1 throttled, 2 OOM-killed" if any are, the
 /// last of processes.
 std::string running_of(const Json& pod) {
+  if (pod.at("released") == true) return "released";
   std::int64_t pending = 0;
   std::int64_t throttled = 0;
   for (const Json& container : pod.at("containers")) {

@@ -58,12 +58,11 @@ class TreeTable {
   /// A pod with its containers.
   /// @param leaf  of its cgroup: the whole path for one outside podqos's root
   void add_pod(std::size_t depth, const Json& pod, std::string_view leaf) {
-    const bool named = !text_in(pod, "name").empty();
     // Where there is no room for both, the name says more, and other commands take it.
-    const std::string cgroup = named && !screen_.is_wide() ? "" : printable(leaf);
     add(depth,
-        cell(cat(cgroup, named && !cgroup.empty() ? "  " : "", named ? pod_title(pod) : "",
-                 pod.at("kubeletsOwn") ? "  (kubelet's)" : "", pod.at("exists") ? "" : "  (gone)"),
+        cell(cat(screen_.is_wide() ? cat(printable(leaf), "  ") : "", pod_title(pod),
+                 pod.at("kubeletsOwn") ? "  (kubelet's)" : "",
+                 pod.at("released") ? "  (released)" : "", pod.at("exists") ? "" : "  (gone)"),
              colour_of(pod)),
         pod);
     for (const Json& container : pod.at("containers"))

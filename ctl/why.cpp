@@ -41,6 +41,11 @@ struct Sentence {
 };
 constexpr std::array kSentences = {
     Sentence{"managed", "podqos manages pod {pod}: {running} of {all} containers run."},
+    Sentence{"counted",
+             "A kubelet manages pod {pod}, podqos counts its requests: {running} of {all} "
+             "containers run."},
+    Sentence{"released",
+             "Pod {pod} has ended; memory is still charged to its cgroup, which stays."},
     Sentence{"class", "Its class is {class}: {reason} (by {source})."},
     Sentence{"partial", "Its containers become known one after another: it may have more."},
     Sentence{"cgroup", "{of} cgroup is {value}."},
@@ -65,21 +70,17 @@ constexpr std::array kSentences = {
     Sentence{"ended", "It has ended: podqos has no record of it any more."},
     Sentence{"unknown", "podqos has no record of it: it may run unmanaged."},
 };
-/// Events in words, in the order of core::EventKind. Most texts are sentences without a subject.
-constexpr std::array<std::string_view, 12> kEventSentences = {
-    "{program} placed {who} before it was created: {text}.",
+/// Events in words, in the order of core::EventKind. The texts of later ones are sentences without
+/// a subject, as are those of most.
+constexpr std::array<std::string_view, 7> kEventSentences = {
+    "{program} {placed} {who} before it was created: {text}.",
     "{program} took in {who}, which ran already: {text}.",
     "podqos failed for {who}: {text}.",
     "{who} was refused and not started: {text}.",
     "{who} started outside its pod: {text}.",
     "{who}: {text}.",
-    "podqos corrected {who}: {text}.",
-    "{who}: {text}.",
-    "{who}: {text}.",
-    "{who}: {text}.",
-    "{who}: {text}.",
-    "{who}: {text}."};
-static_assert(kEventSentences.size() == static_cast<std::size_t>(core::EventKind::kReleased) + 1);
+    "podqos corrected {who}: {text}."};
+static_assert(kEventSentences.size() == static_cast<std::size_t>(core::EventKind::kCorrected) + 1);
 
 /// By which way in a program hears of containers.
 std::string way_in(std::string_view program) {
@@ -108,8 +109,10 @@ std::string sentence_of(const Json& fact, bool whole) {
   if (text_in(fact, "fact") == "event") {
     shown["program"] = way_in(text_in(fact, "program"));
     const auto kind = place_of_word(core::kEventKinds, text_in(fact, "event")).value_or(0);
+    const auto sentence =
+        kind < kEventSentences.size() ? kEventSentences.at(kind) : "{who}: {text}.";
     const auto time = parse_utc(text_in(fact, "time")).value_or(UnixMillis{});
-    return cat(format_local(time), ": ", filled(kEventSentences.at(kind), shown));
+    return cat(format_local(time), ": ", filled(sentence, shown));
   }
   const Json container = fact.value("container", Json(nullptr));
   if (container.is_null())
@@ -134,7 +137,11 @@ class Facts {
 
   void add_class(const core::PodRecord& record, const Json& pod) {
     const auto [running, all] = running_in(pod);
-    add("managed", {{"pod", pod_title(pod)}, {"running", running}, {"all", all}});
+    const bool released = record.released_at.has_value();
+    add(released              ? "released"
+        : record.kubelets_own ? "counted"
+                              : "managed",
+        {{"pod", pod_title(pod)}, {"running", running}, {"all", all}});
     add("class", {{"class", core::format_qos_class(record.qos_class)},
                   {"reason", verdict_of(record, core::whole_pod(record.pod, record.sums)).reason},
                   {"source", text_in(pod, "source")}});
@@ -203,6 +210,7 @@ class Facts {
   }
 
   void add_events(const std::vector<Event>& events) {
+    const char* const placed = selected_.pod->kubelets_own ? "counted" : "placed";
     constexpr std::size_t kMost = 20;
     std::vector<const Event*> own;
     for (const Event& event : events)
@@ -215,6 +223,7 @@ class Facts {
       add("event", {{"event", core::format_event_kind(event.kind)},
                     {"time", format_utc(event.time)},
                     {"program", event.program},
+                    {"placed", placed},
                     {"who", name_of(event)},
                     {"text", event.text}});
     }
@@ -320,7 +329,9 @@ Result<Json> why_json(const NodeStory& story, cgroup::Machine& cgroups, std::str
     PODQOS_ASSIGN(const Json pod,
                   describe_json(story.configuration, story.records, cgroups, recorded));
     facts.add_pod(*recorded.pod, pod);
-    state = "managed";
+    state = recorded.pod->released_at    ? "ended"
+            : recorded.pod->kubelets_own ? "counted"
+                                         : "managed";
   }
   facts.add_events(story.events);
   if (state.empty()) {

@@ -54,7 +54,9 @@ bool stays_without_parent(const ContainerFacts& facts, Driver driver, const Sett
 bool is_left_without_parent(std::string_view cgroup, std::string_view id,
                             const Settings& settings) {
   if (settings.without_parent == WithoutParent::kPlace) return false;
-  if (cgroup == cat("/crio/crio-", id) || cgroup == cat("/system.slice/crio-", id, ".scope"))
+  // crun makes a cgroup below its scope.
+  if (is_at_or_below(cgroup, cat("/crio/crio-", id)) ||
+      is_at_or_below(cgroup, cat("/system.slice/crio-", id, ".scope")))
     return true;
   return settings.without_parent == WithoutParent::kStay && cgroup == cat("/k8s.io/", id);
 }

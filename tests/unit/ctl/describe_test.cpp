@@ -5,7 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/base/text.h"
+#include "common/store/event_file.h"
+#include "common/store/state_directory.h"
+#include "common/sys/directory.h"
 #include "tests/unit/cgroup/fake_machine.h"
+#include "tests/unit/ctl/stored.h"
 #include "tests/unit/temporary_directory.h"
 
 namespace podqos::ctl {
@@ -46,6 +51,7 @@ class Describe : public ::testing::Test {
   }
   Json describe(std::string_view selector) {
     const auto selected = select(records_.pods, selector);
+    store_records(configuration_.settings, records_);
     auto json = selected ? describe_json(configuration_, records_, machine_, *selected)
                          : fail(selected.error());
     if (!json) ADD_FAILURE() << json.error().message;
@@ -81,6 +87,22 @@ TEST_F(Describe, HasOnlyTheContainerThatIsNamed) {
   EXPECT_THAT(text, Not(HasSubstr("app")));
 }
 
+/// Its own ten, and not its sibling's; also a failure from before its pod was known.
+TEST_F(Describe, HasTheEventsOfTheContainerThatIsNamed) {
+  ASSERT_TRUE(store::make_state_directory(configuration_.settings.state_dir));
+  const auto state = sys::Directory::open(configuration_.settings.state_dir);
+  ASSERT_TRUE(state);
+  store::EventWriter journal{Bytes{1 << 20}};
+  ASSERT_TRUE(journal.append(
+      *state, {.kind = core::EventKind::kFailed, .container_id = "app-id", .text = "early"}));
+  for (int each = 1; each <= 11; ++each)
+    ASSERT_TRUE(journal.append(
+        *state, {.uid = "u-1", .container = "log", .container_id = cat("log-", each)}));
+  const Json events = describe("web/app").at("events");
+  ASSERT_EQ(events.size(), 1);
+  EXPECT_EQ(events[0]["text"], "early");
+}
+
 /// As events does.
 TEST_F(Describe, HasTheTimesOfEventsAsPeopleReadThem) {
   Json pod = describe("default/web");
@@ -89,14 +111,14 @@ TEST_F(Describe, HasTheTimesOfEventsAsPeopleReadThem) {
               ContainsRegex("\n[A-Z][a-z]+ [0-9]+ [0-9]+:[0-9]+:00  placed +a\n"));
 }
 
-/// Of this pod, not of those whose uid only begins with its own.
+/// Of this pod, not of another engine's with the same name.
 TEST_F(Describe, HasTheWarningsAboutThePod) {
   core::PodRecord other = records_.pods.front();
   other.pod.uid = "u-12";
-  other.pod.name = "other";
+  other.cgroup = "/gone";
   records_.pods.push_back(other);
   for (const Json& warning : describe("u-1").at("warnings"))
-    EXPECT_THAT(warning.get<std::string>(), HasSubstr("pod default/web: "));
+    EXPECT_THAT(warning.get<std::string>(), Not(HasSubstr("/gone")));
   EXPECT_THAT(dump(describe("u-1").at("warnings")),
               HasSubstr("memory limit is 200Mi, the rule says unlimited"));
 }

@@ -14,9 +14,11 @@
 #include "common/cgroup/cgroupfs.h"
 #include "common/core/cgroups/plan.h"
 #include "common/core/cgroups/value_table.h"
-#include "common/store/store.h"
+#include "common/sys/process.h"
+#include "ctl/inventory_checks.h"
 #include "ctl/inventory_view.h"
 #include "tests/unit/cgroup/fake_machine.h"
+#include "tests/unit/ctl/stored.h"
 #include "tests/unit/temporary_directory.h"
 
 namespace podqos::ctl {
@@ -46,7 +48,10 @@ class ReadInventory : public ::testing::Test {
   [[nodiscard]] Json inventory() const {
     app::ConfigurationReport configuration;
     configuration.settings = settings_;
-    const auto inventory = read_inventory(configuration);
+    auto records = read_records(settings_);
+    auto cgroups = cgroup::Cgroupfs::open({.access = cgroup::Access::kRead});
+    if (!records || !cgroups) return {};
+    const auto inventory = checked_inventory(configuration, *std::move(records), *cgroups);
     if (!inventory) ADD_FAILURE() << inventory.error().message;
     return inventory.value_or(Json{});
   }
@@ -71,11 +76,10 @@ class ReadInventory : public ::testing::Test {
     write(record, {{.kubepods = kubepods}});
   }
   void write(const core::PodRecord& record, std::vector<core::TreeRecord> trees = {}) const {
-    auto store = store::Store::open({.path = settings_.state_dir, .lock_timeout = {}});
-    ASSERT_TRUE(store) << store.error().message;
-    if (!trees.empty()) store->node().trees = std::move(trees);
-    ASSERT_TRUE(store->put_pod(record));
-    ASSERT_TRUE(store->commit());
+    NodeRecords records;
+    records.pods = {record};
+    records.node.trees = std::move(trees);
+    store_records(settings_, records);
   }
 
   TemporaryDirectory directory_;
@@ -88,7 +92,7 @@ TEST_F(ReadInventory, HasTheSameMembersWithoutState) {
   EXPECT_EQ(
       dump(shown),
       R"({"enabled":true,"files":[],"ignored":[],"errors":[],"kubelets":{"pods":0,"requests":{"cpuMilli":0,"memoryBytes":0}},)"
-      R"("weightFormula":"log","trees":[],"pods":[],"warnings":[],"warningKinds":[],"notManaged":[]})");
+      R"("weightFormula":"log","trees":[],"pods":[],"warnings":[],"warningKinds":[]})");
   EXPECT_NE(::access(settings_.state_dir.c_str(), F_OK), 0);
 }
 
@@ -124,6 +128,8 @@ TEST_F(ReadInventory, SaysWhyAContainerIsOutsideItsPod) {
            {"/crio/crio-c1", std::nullopt, kNoParent},
            {"/crio/crio-c1", WithoutParent::kPlace, kTooEarly},
            {"/system.slice/crio-c1.scope", std::nullopt, kNoParent},
+           // crun makes a cgroup in its scope.
+           {"/system.slice/crio-c1.scope/container", std::nullopt, kNoParent},
            {"/system.slice/docker-c1.scope", std::nullopt, kTooEarly},
        }) {
     settings_.without_parent = each.setting;
@@ -265,6 +271,94 @@ TEST_F(ViewedPod, HasTheKernelsLimitsIfItIsAKubelets) {
   files_["cpu.max"] = "25000 50000";
   files_["memory.max"] = "1073741824";
   EXPECT_EQ(dump(pod()["limits"]), R"({"cpuMilli":500,"memoryBytes":1073741824})");
+}
+
+TEST_F(ViewedPod, HasNoLimitThatTheKernelDoesNotHave) {
+  core::Container app;
+  app.name = "app";
+  app.resources.requests.emplace(core::kCpu, core::Quantity::from_units(0));
+  core::Container log = app;
+  log.name = "log";
+  log.resources.limits.emplace(core::kCpu, core::Quantity::from_milli(200));
+  record_.pod.containers = {app, log};
+  files_["cpu.max"] = "max 100000";
+  const Json shown = pod();
+  EXPECT_EQ(dump(shown["limits"]), R"({"cpuMilli":null,"memoryBytes":null})");
+  // As top has it.
+  EXPECT_EQ(dump(shown["requests"]), R"({"cpuMilli":null,"memoryBytes":null})");
+}
+
+TEST_F(ViewedPod, TellsThatItHasEnded) {
+  EXPECT_EQ(pod()["released"], false);
+  record_.released_at = BootSeconds{1};
+  EXPECT_EQ(pod()["released"], true);
+}
+
+/// Records, and a state directory with those of a later time.
+class CheckedInventory : public ViewedPod {
+ protected:
+  CheckedInventory() { settings_.state_dir = directory_.path() + "/state"; }
+  [[nodiscard]] Json checked(NodeRecords before, std::string_view uid = "") {
+    app::ConfigurationReport configuration;
+    configuration.settings = settings_;
+    auto seen = checked_inventory(configuration, std::move(before), machine_, uid);
+    if (!seen) ADD_FAILURE() << seen.error().message;
+    return seen.value_or(Json{});
+  }
+  static core::PodRecord pod_of(const std::string& uid) {
+    core::PodRecord record;
+    record.pod.uid = uid;
+    record.kubelets_own = true;
+    record.cgroup = "/kubepods/besteffort/pod" + uid;
+    core::ContainerRecord container;
+    container.id = "id-of-" + uid;
+    container.cgroup = record.cgroup + "/app";
+    container.pid = Pid{::getpid()};
+    container.start_time = sys::start_time_of(container.pid).value().value();
+    record.containers = {container};
+    return record;
+  }
+
+  TemporaryDirectory directory_;
+};
+
+/// One has ended since the records were read, and one has come.
+TEST_F(CheckedInventory, WarnsOfNothingWhilePodsComeAndGo) {
+  tree_.make("/kubepods/besteffort/podcomes");
+  tree_.make("/kubepods/besteffort/podcomes/app");
+  store_records(settings_, {.node = {}, .pods = {pod_of("comes")}, .warnings = {}});
+  const Json seen = checked({.node = {}, .pods = {pod_of("goes")}, .warnings = {}});
+  EXPECT_THAT(std::vector<std::string>(seen["warnings"]), IsEmpty());
+  ASSERT_EQ(seen["pods"].size(), 1);
+  EXPECT_EQ(seen["pods"][0]["uid"], "comes");
+}
+
+TEST_F(CheckedInventory, WarnsOfWhatDiffersStill) {
+  const NodeRecords records{.node = {}, .pods = {pod_of("a"), pod_of("b")}, .warnings = {}};
+  store_records(settings_, records);
+  EXPECT_THAT(std::vector<std::string>(checked(records)["warnings"]),
+              ElementsAre("pod a: its cgroup /kubepods/besteffort/poda does not exist: run "
+                          "podqosctl reconcile",
+                          "pod b: its cgroup /kubepods/besteffort/podb does not exist: run "
+                          "podqosctl reconcile"));
+  const Json only = checked(records, "b");
+  ASSERT_EQ(only["pods"].size(), 1);
+  EXPECT_THAT(std::string(only["pods"][0]["warnings"][0]), HasSubstr("pod b: "));
+}
+
+/// CRI-O makes that of a sandbox long before its first container, and puts nothing in it.
+TEST(UnmanagedPods, LeavesOutAnEmptyCgroup) {
+  cgroup::FakeTree tree{core::CgroupVersion::kV2};
+  cgroup::FakeMachine machine{tree, [](const std::string& /*change*/) { return Status{}; }};
+  const std::string tier = "/podqos/kubepods/besteffort";
+  for (const std::string& path :
+       {std::string{"/podqos"}, std::string{"/podqos/kubepods"}, tier, tier + "/podu-1"})
+    tree.make(path);
+  EXPECT_THAT(unmanaged_pods(tier, {}, machine), IsEmpty());
+  tree.processes[Pid{7}].cgroup = tier + "/podu-1";
+  EXPECT_THAT(
+      unmanaged_pods(tier, {}, machine),
+      ElementsAre("pod cgroup /podqos/kubepods/besteffort/podu-1 is not managed by podqos"));
 }
 
 TEST(FormatNotices, SaysWhatIsWrongBeforeThePods) {

@@ -9,6 +9,7 @@
 #include "common/sys/process.h"
 #include "tests/unit/cgroup/fake_machine.h"
 #include "tests/unit/core/pod_text.h"
+#include "tests/unit/ctl/stored.h"
 #include "tests/unit/temporary_directory.h"
 
 namespace podqos::ctl {
@@ -56,6 +57,7 @@ class Why : public ::testing::Test {
   }
   /// The sentences about it, in a line; the errors of why_json().
   [[nodiscard]] std::string why(std::string_view selector) {
+    store_records(story_.configuration.settings, story_.records);
     auto json = why_json(story_, machine_, selector);
     if (!json) return json.error().message;
     state_ = json->at("state");
@@ -84,6 +86,23 @@ TEST_F(Why, TellsClassValuesAndEventsOfAPod) {
                               "unlimited"));
   EXPECT_THAT(text, HasSubstr(": The wrapper podqos-runtime placed default/web/app before it was "
                               "created: BestEffort at /pod/app.\n"));
+}
+
+TEST_F(Why, TellsThatAKubeletManagesItsPod) {
+  story_.records.pods.front().kubelets_own = true;
+  add_event(kPlaced, "BestEffort at /pod/app");
+  const std::string text = why("web");
+  EXPECT_EQ(state_, "counted");
+  EXPECT_THAT(text, HasSubstr("A kubelet manages pod default/web, podqos counts its requests: 0 of "
+                              "1 containers run.\n"));
+  EXPECT_THAT(text, HasSubstr(": The wrapper podqos-runtime counted default/web/app before"));
+}
+
+TEST_F(Why, TellsOfAPodThatHasEndedAndWhoseCgroupStays) {
+  story_.records.pods.front().released_at = BootSeconds{1};
+  EXPECT_THAT(why("web"), HasSubstr("Pod default/web has ended; memory is still charged to its "
+                                    "cgroup, which stays.\n"));
+  EXPECT_EQ(state_, "ended");
 }
 
 TEST_F(Why, LeavesOutTheSandbox) {
@@ -213,6 +232,7 @@ TEST_F(Why, LeavesOutEventsInTheMiddle) {
 /// A template in a hostile text stays what it is.
 TEST_F(Why, FoldsHostileTextAt80Columns) {
   add_event(kFailed, cat("{who} {of} \r\n", std::string(30, 'x'), " ", std::string(240, 'y')));
+  store_records(story_.configuration.settings, story_.records);
   const auto json = why_json(story_, machine_, "web");
   ASSERT_TRUE(json);
   std::string text = why_text(*json, {.width = 80});
