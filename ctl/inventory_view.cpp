@@ -30,6 +30,7 @@ constexpr std::array kKept = {CAP_SYS_ADMIN, CAP_DAC_READ_SEARCH};
 /// inventory_json() of this machine, or describe_json() of one pod.
 Result<Json> read_view(const app::ConfigurationReport& configuration, std::string_view pod) {
   PODQOS_ASSIGN(auto records, read_records(configuration.settings));
+  add_engine_names(records.pods);
   PODQOS_ASSIGN(auto cgroups, cgroup::Cgroupfs::open({.access = cgroup::Access::kRead}));
   if (!pod.empty()) {
     const auto selected = select(records.pods, pod);
@@ -54,6 +55,7 @@ Result<Json> checked_inventory(const app::ConfigurationReport& configuration, No
   const auto look = [&](NodeRecords seen, const Json& before) {
     if (!uid.empty())
       std::erase_if(seen.pods, [&](const core::PodRecord& pod) { return pod.pod.uid != uid; });
+    add_engine_names(seen.pods);
     return inventory_json(configuration, std::move(seen), cgroups, before);
   };
   PODQOS_ASSIGN(Json view, look(std::move(records), Json::array()));

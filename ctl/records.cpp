@@ -2,10 +2,54 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <iterator>
+#include <string_view>
 #include <utility>
 
+#include "common/base/text.h"
+#include "common/codec/json_place.h"
+#include "common/sys/directory.h"
+#include "common/sys/process.h"
+
 namespace podqos::ctl {
+namespace {
+
+constexpr std::size_t kMaxFile = std::size_t{1} << 20U;
+
+std::string read_in(const std::string& path, const char* file) {
+  const auto directory = sys::Directory::open(path);
+  return directory ? directory->read_file(file, kMaxFile).value_or("") : "";
+}
+
+/// Podman starts a conmon for each container, whose argument it is.
+/// @note conmon(8) --name
+std::string podmans_name(const std::string& root, Pid init) {
+  const std::string process = cat(root, "/proc/");
+  const auto stat = sys::parse_proc_stat(read_in(cat(process, init.value()), "stat"));
+  if (!stat) return "";
+  const std::string text = read_in(cat(process, stat->parent.value()), "cmdline");
+  for (std::string_view arguments = text; !arguments.empty();)
+    if (read_until(arguments, '\0') == "-n") return std::string{read_until(arguments, '\0')};
+  return "";
+}
+
+/// @note moby daemon/container/container.go ToDisk
+std::string dockers_name(const std::string& root, const std::string& id) {
+  const std::string text = read_in(cat(root, "/var/lib/docker/containers/", id), "config.v2.json");
+  const auto tree = codec::parse_json_tree(text, {.bytes = kMaxFile});
+  std::string name;
+  if (!tree || !codec::JsonPlace{*tree}.read_text("Name", name)) return "";
+  return name.substr(name.starts_with('/') ? 1 : 0);
+}
+
+std::string name_by_engine(const core::PodRecord& pod, const core::ContainerRecord& container,
+                           const std::string& root) {
+  if (pod.engine == core::Engine::kPodman) return podmans_name(root, container.pid);
+  return pod.engine == core::Engine::kDocker ? dockers_name(root, container.id) : "";
+}
+
+}  // namespace
 
 Result<store::Store> open_records(const core::Settings& settings, store::Opening opening) {
   return store::Store::open({.path = settings.state_dir,
@@ -37,6 +81,20 @@ Result<NodeRecords> records_in(store::Store& store, store::Opening opening) {
 Result<NodeRecords> read_records(const core::Settings& settings, store::Opening opening) {
   PODQOS_ASSIGN(auto store, open_records(settings, opening));
   return records_in(store, opening);
+}
+
+void add_engine_names(std::vector<core::PodRecord>& pods, const std::string& root) {
+  for (core::PodRecord& pod : pods) {
+    for (core::ContainerRecord& container : pod.containers) {
+      if (!container.name.empty() && container.name != container.id) continue;
+      const std::string name = name_by_engine(pod, container, root);
+      if (name.empty()) continue;
+      for (core::Container& described : pod.pod.containers)
+        if (described.name == container.name) described.name = name;
+      container.name = name;
+      if (pod.pod.name.empty() && pod.pod.uid.starts_with(container.id)) pod.pod.name = name;
+    }
+  }
 }
 
 }  // namespace podqos::ctl

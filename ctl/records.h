@@ -30,4 +30,10 @@ struct NodeRecords {
 [[nodiscard]] Result<NodeRecords> read_records(const core::Settings& settings,
                                                store::Opening opening = store::Opening::kRead);
 
+/// Gives containers whose names no program has told podqos those by which Podman and Docker show
+/// them, and a pod that is such a container its name. For display and select() alone: in the state
+/// directory they have none.
+/// @param root  "" but in tests
+void add_engine_names(std::vector<core::PodRecord>& pods, const std::string& root = "");
+
 }  // namespace podqos::ctl

@@ -22,7 +22,8 @@ enum class By : std::uint8_t { kName, kNameOrId };
 
 bool is_id_of(std::string_view id, std::string_view text) {
   constexpr std::size_t kLeastDigits = 4;
-  return text.size() >= kLeastDigits && std::ranges::all_of(text, is_hex) && id.starts_with(text);
+  const auto is_digit = [](char c) { return is_hex(c) || c == '-'; };  // a uid has both
+  return text.size() >= kLeastDigits && std::ranges::all_of(text, is_digit) && id.starts_with(text);
 }
 
 bool names_pod(const core::PodRecord& record, Parts parts, By by) {
@@ -113,14 +114,7 @@ std::string hint(const std::vector<const core::PodRecord*>& pods, std::string_vi
   }
   const std::string nearest = codec::nearest_name(argument, {names.begin(), names.end()});
   if (!nearest.empty()) return cat("; did you mean ", nearest, "?");
-  const bool unnamed = std::ranges::any_of(pods, [](const core::PodRecord* pod) {
-    return pod->pod.name.empty() &&
-           (pod->engine == core::Engine::kPodman || pod->engine == core::Engine::kDocker);
-  });
-  return cat("; podqos has ", list_of(all),
-             unnamed ? "; it does not know names given by docker or podman run --name: take the "
-                       "container's id"
-                     : "");
+  return cat("; podqos has ", list_of(all));
 }
 
 }  // namespace

@@ -41,7 +41,8 @@ Status UsageSampler::refresh() {
   if (!changed && !std::exchange(again_, false)) return {};
   again_ = changed;
   // The lock is for container starts, and what is read in the middle of one is read again.
-  PODQOS_ASSIGN(const auto records, read_records(*settings_, store::Opening::kReadUnlocked));
+  PODQOS_ASSIGN(auto records, read_records(*settings_, store::Opening::kReadUnlocked));
+  add_engine_names(records.pods);
   seen_ = std::move(state);
   known_ = entries_of(records);
   for (UsageEntry& entry : known_)

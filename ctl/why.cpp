@@ -303,6 +303,7 @@ Result<NodeStory> read_story(const Cli& cli, cgroup::Machine& cgroups, Progress&
   story.configuration = app::inspect_configuration(cli.config);
   const core::Settings& settings = story.configuration.settings;
   PODQOS_ASSIGN(story.records, read_records(settings));
+  add_engine_names(story.records.pods);
   progress.end();
   auto journal = store::read_events(settings.state_dir);
   if (journal)

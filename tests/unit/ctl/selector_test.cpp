@@ -81,6 +81,7 @@ TEST(Select, FindsWhatNamesAndIdsName) {
       {"aaaa5", "f1a2b3c4-0000-4000-8000-1"},
       {"aaaa", "f1a2b3c4-0000-4000-8000-1"},  // pods before containers
       {"f1a2b3c4", "f1a2b3c4-0000-4000-8000-1"},
+      {"f1a2b3c4-00", "f1a2b3c4-0000-4000-8000-1"},
   };
   const auto pods = node();
   for (const SelectCase& each : cases) {
@@ -107,9 +108,7 @@ TEST(Select, SaysWhatThereIsInstead) {
        "name one of them in full, or by its id"},
       {"default/wbe", "pod or container \"default/wbe\" not found; did you mean default/web?"},
       {"fornt", "pod or container \"fornt\" not found; did you mean front?"},
-      {"docker:web",
-       "pod or container \"docker:web\" not found; podqos has docker:727e8107f56a"
-       "; it does not know names given by docker or podman run --name: take the container's id"},
+      {"docker:web", "pod or container \"docker:web\" not found; podqos has docker:727e8107f56a"},
       {"727", "pod or container \"727\" not found; did you mean 727e8107f56a?"},
       {"\x1b[2J:web",
        R"(unknown engine "\x1b[2J"; expected one of podman, docker, containerd, cri-o)"},
@@ -118,16 +117,13 @@ TEST(Select, SaysWhatThereIsInstead) {
       {"crio:web", "unknown engine \"crio\"; did you mean cri-o?"},
       {"zz\x1b[2J",
        R"(pod or container "zz\x1b[2J" not found; podqos has podman:p1, docker:727e8107f56a, )"
-       "containerd:default/web, podman:shop/web; it does not know names given by docker or podman "
-       "run --name: take the container's id"},
+       "containerd:default/web, podman:shop/web"},
       {"",
        "pod or container \"\" not found; podqos has podman:p1, docker:727e8107f56a, "
-       "containerd:default/web, podman:shop/web; it does not know names given by docker or podman "
-       "run --name: take the container's id"},
+       "containerd:default/web, podman:shop/web"},
       {"//",
        "pod or container \"//\" not found; podqos has podman:p1, docker:727e8107f56a, "
-       "containerd:default/web, podman:shop/web; it does not know names given by docker or podman "
-       "run --name: take the container's id"},
+       "containerd:default/web, podman:shop/web"},
   };
   const auto pods = node();
   for (const RefusedCase& each : cases) {
