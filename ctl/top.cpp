@@ -16,7 +16,9 @@
 #include <vector>
 
 #include "common/app/configuration.h"
+#include "common/app/log.h"
 #include "common/base/text.h"
+#include "common/codec/settings_json.h"
 #include "common/sys/clock.h"
 #include "common/sys/fd.h"
 #include "common/sys/sandbox.h"
@@ -85,8 +87,7 @@ Result<int> print_samples(const TopOptions& options, const TopView& view, UsageS
   const bool endless = options.batch && options.count == 0;
   const std::int64_t count = std::max<std::int64_t>(options.count, 1);
   const ColourMode mode = options.batch ? ColourMode::kPlain : options.output.mode();
-  const std::size_t width = ::isatty(STDOUT_FILENO) == 1 ? terminal_size().width : kUnlimitedWidth;
-  PODQOS_TRY(sampler.next());
+  const std::size_t width = screen_width();
   auto at = sys::kSteadyClock.now();
   for (std::int64_t number = 0; endless || number < count; ++number) {
     at += view.delay;
@@ -126,8 +127,8 @@ class LiveTop {
       : view_(std::move(view)), mode_(mode), signals_(signals), sampler_(&sampler) {}
 
   /// Until a key or a signal ends it.
-  Status run() {
-    PODQOS_ASSIGN(sample_, sampler_->next());
+  Status run(UsageSample first) {
+    sample_ = std::move(first);
     PODQOS_ASSIGN(RawTerminal terminal, RawTerminal::open());
     // Rates come with the second sample.
     constexpr milliseconds kFirst{500};
@@ -160,12 +161,18 @@ class LiveTop {
 
   Result<TopAction> read_keys(TopSize size) {
     constexpr std::size_t kMostBytes = 256;
+    constexpr int kRest = 50;  // milliseconds
     std::array<char, kMostBytes> bytes{};
-    const ssize_t count = ::read(STDIN_FILENO, bytes.data(), bytes.size());
-    // The terminal has gone.
-    if (count <= 0) return TopAction::kQuit;
+    std::string typed;
+    pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+    do {
+      const ssize_t count = ::read(STDIN_FILENO, bytes.data(), bytes.size());
+      // The terminal has gone.
+      if (count <= 0) return TopAction::kQuit;
+      typed.append(bytes.data(), static_cast<std::size_t>(count));
+    } while (is_cut_off(typed) && ::poll(&input, 1, kRest) > 0);
     TopAction last = TopAction::kDraw;
-    for (const KeyPress& press : parse_keys({bytes.data(), static_cast<std::size_t>(count)})) {
+    for (const KeyPress& press : parse_keys(typed)) {
       const TopAction action = apply_key(press, size.height, view_);
       if (action == TopAction::kQuit) return action;
       if (action == TopAction::kSample) last = action;
@@ -197,13 +204,16 @@ Result<int> run_top(const TopOptions& options, const Cli& cli) {
   const app::ConfigurationReport configuration = app::inspect_configuration(cli.config);
   std::ranges::for_each(configuration.errors, warn);
   PODQOS_ASSIGN(auto sampler, UsageSampler::open(configuration.settings, most_files));
+  PODQOS_ASSIGN(auto first, sampler.next());
+  for (const std::string& warning : sampler.warnings())
+    warn(app::one_line(warning));
   int status = kDone;
   if (live) {
-    PODQOS_TRY(LiveTop{*view, options.output.mode(), signals.get(), sampler}.run());
+    PODQOS_TRY(LiveTop{*view, options.output.mode(), signals.get(), sampler}.run(std::move(first)));
   } else {
     PODQOS_ASSIGN(status, print_samples(options, *view, sampler));
   }
-  return configuration.errors.empty() ? status : kRefused;
+  return configuration.errors.empty() && sampler.warnings().empty() ? status : kRefused;
 }
 
 }  // namespace
@@ -232,7 +242,8 @@ void add_top(Cli& cli) {
   const auto known = [words](const std::string& word) {
     return std::ranges::count(words, word) > 0
                ? std::string{}
-               : cat("\"", printable(word), "\": expected one of ", join(words, ", "));
+               : cat("\"", printable(word), "\"",
+                     codec::hint_for(word, {words.begin(), words.end()}));
   };
   sub->add_option("-s,--sort", options->sort, cat("Sort by ", join(words, ", ")))
       ->type_name("COLUMN")
@@ -240,7 +251,7 @@ void add_top(Cli& cli) {
   sub->add_flag("-r,--reverse", options->reversed, "Smallest first");
   sub->add_flag("--flat", options->flat, "List containers, without tiers and pods");
   sub->add_option("--tier", options->tier, "Only one of Guaranteed, Burstable, BestEffort")
-      ->check(CLI::IsMember({"Guaranteed", "Burstable", "BestEffort"}));
+      ->transform(CLI::IsMember({"Guaranteed", "Burstable", "BestEffort"}, CLI::ignore_case));
   sub->add_option("--namespace", options->pod_namespace, "Only pods of this namespace")
       ->type_name("NAME");
   sub->add_option("--filter", options->text, "Only names and ids with this text");

@@ -83,7 +83,7 @@ constexpr std::array kColumns = {
         percent_text},
     TopColumn{"throttled", "THR", 4, 2, "periods in which the CPU limit made it wait",
               [](const UsageEntry& entry) { return plain(entry.usage.throttled); }, percent_text},
-    TopColumn{"cpu-pressure", "CPSI", 4, 4, "time in which a task waited for a CPU (PSI)",
+    TopColumn{"cpu-pressure", "CPSI", 5, 4, "time in which a task waited for a CPU (PSI)",
               [](const UsageEntry& entry) { return plain(entry.usage.cpu_waiting); }, percent_text},
     TopColumn{"memory", "MEM", 6, 1, "memory in use, page cache included",
               [](const UsageEntry& entry) { return plain(entry.usage.memory); }, bytes_text},
@@ -99,7 +99,7 @@ constexpr std::array kColumns = {
                 return permille_of(compared_memory(entry), entry.limits.memory);
               },
               percent_text},
-    TopColumn{"memory-pressure", "MPSI", 4, 4, "time in which a task waited for memory (PSI)",
+    TopColumn{"memory-pressure", "MPSI", 5, 4, "time in which a task waited for memory (PSI)",
               [](const UsageEntry& entry) { return plain(entry.usage.memory_waiting); },
               percent_text},
     TopColumn{"swap", "SWAP", 6, 5, "swap in use",

@@ -59,11 +59,6 @@ std::optional<core::QosClass> next_tier(const std::optional<core::QosClass>& tie
                                              : std::nullopt;
 }
 
-void ask(TopMode mode, TopView& view) {
-  view.mode = mode;
-  view.input.clear();
-}
-
 /// A key at a prompt.
 TopAction type(const KeyPress& press, TopView& view) {
   if (press.key == TopKey::kCharacter && view.input.size() < kMaxTyped) {
@@ -73,16 +68,9 @@ TopAction type(const KeyPress& press, TopView& view) {
   } else if (press.key == TopKey::kEscape) {
     view.mode = TopMode::kRows;
   } else if (press.key == TopKey::kEnter) {
-    const bool filter = std::exchange(view.mode, TopMode::kRows) == TopMode::kFilterPrompt;
-    if (filter) {
-      view.filter.text = view.input;
-      view.first = 0;
-    } else if (auto delay = parse_delay(view.input)) {
-      view.delay = *delay;
-      return TopAction::kSample;
-    } else {
-      view.message = delay.error().message;
-    }
+    view.mode = TopMode::kRows;
+    view.filter.text = view.input;
+    view.first = 0;
   }
   return TopAction::kDraw;
 }
@@ -113,6 +101,14 @@ constexpr std::array kSortKeys = {
 
 }  // namespace
 
+bool is_cut_off(std::string_view bytes) {
+  const std::size_t escape = bytes.rfind(kEscapeByte);
+  if (escape == std::string_view::npos) return false;
+  bytes.remove_prefix(escape + 1);
+  if (!bytes.starts_with('[') && !bytes.starts_with('O')) return bytes.empty();
+  return std::ranges::none_of(bytes.substr(1), [](char c) { return c >= '@' && c <= '~'; });
+}
+
 std::vector<KeyPress> parse_keys(std::string_view bytes) {
   std::vector<KeyPress> keys;
   while (!bytes.empty()) {
@@ -135,7 +131,6 @@ std::vector<KeyPress> parse_keys(std::string_view bytes) {
 }
 
 TopAction apply_key(const KeyPress& press, std::size_t page, TopView& view) {
-  view.message.clear();
   if (view.mode == TopMode::kHelp) {
     view.mode = TopMode::kRows;
     return TopAction::kDraw;
@@ -155,9 +150,10 @@ TopAction apply_key(const KeyPress& press, std::size_t page, TopView& view) {
     case 'c': view.filter.tier = next_tier(view.filter.tier); break;
     case 'h':
     case '?': view.mode = TopMode::kHelp; break;
-    case '/': ask(TopMode::kFilterPrompt, view); break;
-    case 'd':
-    case 's': ask(TopMode::kDelayPrompt, view); break;
+    case '/':
+      view.mode = TopMode::kFilterPrompt;
+      view.input.clear();
+      break;
     default: scroll(press.key, page, view);
   }
   return TopAction::kDraw;

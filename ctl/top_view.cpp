@@ -174,7 +174,7 @@ std::vector<std::string> help_lines() {
       "P by CPU, M by memory, T by throttling, O by OOM kills, N by name",
       "< > or left, right: sort by the next column; R reverse",
       "t tree or containers only   c one tier after the other",
-      "/ only names with a text    Esc all again   d seconds between two samples",
+      "/ only names with a text    Esc all again",
       "up, down, PgUp, PgDn, Home, End: scroll",
       ""};
   // The amounts themselves need no words; with them, the help would be too long.
@@ -193,11 +193,8 @@ std::string bottom_line(const TopView& view, std::size_t rows, std::size_t page)
   switch (view.mode) {
     case TopMode::kHelp: return "any key: back";
     case TopMode::kFilterPrompt: return cat("Only names with: ", input);
-    case TopMode::kDelayPrompt:
-      return cat("Seconds between two samples (", seconds_text(view.delay), "): ", input);
     case TopMode::kRows: break;
   }
-  if (!view.message.empty()) return view.message;
   const std::size_t last = std::min(rows, view.first + page);
   return cat("h help  q quit",
              rows > page ? cat("  ", view.first + 1, "-", last, " of ", rows) : std::string{});
@@ -272,6 +269,8 @@ TopScreen draw_top(const UsageSample& sample, const TopView& view, TopSize size,
   }
   lines.resize(page + kOthers - 1);
   lines.push_back(cut({bottom_line(shown, table.rows(), page)}, size.width).front());
+  while (lines.size() > size.height)
+    lines.erase(lines.begin());
   return {.lines = std::move(lines), .first = shown.first};
 }
 

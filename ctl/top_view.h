@@ -18,7 +18,7 @@ namespace podqos::ctl {
 /// A column behind the name.
 struct TopColumn {
   std::string_view word;     ///< for --sort
-  std::string_view heading;  ///< at most `width` columns
+  std::string_view heading;  ///< fewer than `width` columns: the one that sorts has a mark
   std::size_t width;
   int rank;  ///< those with a higher one are left out first where the screen is too narrow
   std::string_view meaning;  ///< for help
@@ -38,7 +38,6 @@ enum class TopMode : std::uint8_t {
   kRows,
   kHelp,
   kFilterPrompt,  ///< text to look for is typed
-  kDelayPrompt,   ///< seconds are typed
 };
 
 /// What a person has chosen.
@@ -49,9 +48,8 @@ struct TopView {
   UsageFilter filter = {};
   std::chrono::milliseconds delay{2000};
   TopMode mode = TopMode::kRows;
-  std::string input = {};    ///< typed at the prompt
-  std::string message = {};  ///< why what was typed is refused
-  std::size_t first = 0;     ///< row at the top of the screen
+  std::string input = {};  ///< typed at the prompt
+  std::size_t first = 0;   ///< row at the top of the screen
   friend bool operator==(const TopView&, const TopView&) = default;
 };
 
@@ -68,9 +66,6 @@ struct TopRow {
 /// they are in: largest first, and last those whose value is not known.
 [[nodiscard]] std::vector<TopRow> rows_of(const std::vector<UsageEntry>& entries,
                                           const TopView& view);
-
-/// For output that is not a terminal.
-constexpr std::size_t kUnlimitedWidth = 10'000;
 
 /// A screen in columns and lines.
 struct TopSize {
@@ -115,6 +110,9 @@ struct KeyPress {
   char character = '\0';
   friend bool operator==(const KeyPress&, const KeyPress&) = default;
 };
+/// Whether the bytes end within a sequence, whose rest a slow line has not brought yet. So does a
+/// pressed Esc.
+[[nodiscard]] bool is_cut_off(std::string_view bytes);
 /// What a terminal sends, as keys; sequences of other keys and bytes that are not ASCII are left
 /// out.
 /// @note ECMA-48, and xterm's ctlseqs.

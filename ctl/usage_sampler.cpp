@@ -45,6 +45,7 @@ Status UsageSampler::refresh() {
   add_engine_names(records.pods);
   seen_ = std::move(state);
   known_ = entries_of(records);
+  warnings_ = std::move(records.warnings);
   for (UsageEntry& entry : known_)
     if (entry.kind == EntryKind::kPod) entry.limits = limits_in({cgroups_, entry.cgroup});
   return {};

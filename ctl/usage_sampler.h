@@ -28,6 +28,8 @@ class UsageSampler {
   /// The next look; without rates for what the one before did not have, so for all the first time.
   /// @return the errors of the state directory
   [[nodiscard]] Result<UsageSample> next();
+  /// Of records that could not be read.
+  [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
   UsageSampler(const core::Settings& settings, cgroup::Cgroupfs cgroups)
@@ -44,6 +46,7 @@ class UsageSampler {
   std::string seen_;               ///< state of the records' directories when they were read
   bool again_ = true;              ///< the records are to be read once more
   std::vector<UsageEntry> known_;  ///< by the records
+  std::vector<std::string> warnings_;
   Usages before_;
   Usages now_;
   std::optional<std::chrono::steady_clock::time_point> last_;
