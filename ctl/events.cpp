@@ -44,21 +44,12 @@ struct EventsOptions {
 /// Which events are shown.
 class Filter {
  public:
-  /// @return the errors of select(); kInvalidArgument for a time that is not one
+  /// @return the errors of select()
   /// @param pods  have to outlive the filter
   static Result<Filter> make(const EventsOptions& options,
                              const std::vector<core::PodRecord>& pods) {
     Filter filter;
-    if (!options.since.empty()) {
-      const auto since = parse_since(options.since, sys::wall_clock());
-      if (!since) {
-        return fail(ErrorCode::kInvalidArgument,
-                    cat("--since ", printable(options.since),
-                        ": expected a time such as 10m, 15:04, today, 2026-01-31 or \"2026-01-31 "
-                        "15:04\""));
-      }
-      filter.since_ = *since;
-    }
+    filter.since_ = parse_since(options.since, sys::wall_clock()).value_or(UnixMillis{});
     if (options.pod.empty()) return filter;
     auto selection = select(pods, options.pod);
     if (!selection)
@@ -181,7 +172,14 @@ void add_events(Cli& cli) {
   add_wide(*sub, options->output);
   sub->add_option("--pod", options->pod, std::string{kContainerSelectorHelp});
   sub->add_option("--since", options->since,
-                  "Only what came since: 10m, 15:04, today, \"2026-01-31 15:04\"");
+                  "Only what came since: 10m, 15:04, today, \"2026-01-31 15:04\"")
+      ->check([](const std::string& text) {
+        return parse_since(text, sys::wall_clock())
+                   ? std::string{}
+                   : cat(printable(text),
+                         ": expected a time such as 10m, 15:04, today, 2026-01-31 or "
+                         "\"2026-01-31 15:04\"");
+      });
   sub->add_flag("-f,--follow", options->follow, "Show what comes as well, until interrupted");
   sub->add_option("-n,--lines", options->last, "Only the newest N; with --follow 10 by default")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}));

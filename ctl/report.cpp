@@ -103,7 +103,7 @@ void add_report(Cli& cli) {
   auto file = std::make_shared<std::string>();
   CLI::App* sub = cli.app.add_subcommand(
       "report", "Write one page of HTML: what is wrong, what tiers and pods use, and events");
-  sub->add_option("-o,--output", *file, "The file, or - for standard output")
+  sub->add_option("--output", *file, "The file, or - for standard output")
       ->required()
       ->type_name("FILE")
       ->check([](const std::string& path) {

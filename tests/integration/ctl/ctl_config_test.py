@@ -79,7 +79,7 @@ class Metrics(unittest.TestCase):
         for name in ("podqos.prom", "node.html"):
             (self.place / f".{name}.podqos-tmp").mkdir()
         self.assertEqual(self.metrics("--textfile", self.place), (0, "", ""))
-        done = ctl("--config", self.config, "report", "-o", self.place / "node.html", check=False)
+        done = ctl("--config", self.config, "report", "--output", self.place / "node.html", check=False)
         self.assertNotIn(str(self.place), done.stderr)
         self.assertEqual(sorted(os.listdir(self.place)),
                          [".node.html.podqos-tmp", ".podqos.prom.podqos-tmp", "node.html", "podqos.prom"])
@@ -88,7 +88,7 @@ class Metrics(unittest.TestCase):
         absent = f"{self.folder}/absent"
         self.assertEqual(self.metrics("--textfile", absent),
                          (1, "", f"podqosctl: open {absent}: No such file or directory\n"))
-        done = ctl("report", "-o", f"{self.folder}/", check=False)
+        done = ctl("report", "--output", f"{self.folder}/", check=False)
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertIn("--output: expected the name of a file", done.stderr)
 
@@ -206,7 +206,7 @@ class Configuration(unittest.TestCase):
 
     def test_empty_values_are_refused(self):
         for words, wanted in ((("metrics", "--textfile", ""), "--textfile: expected DIR"),
-                              (("report", "-o", ""), "--output: expected FILE"),
+                              (("report", "--output", ""), "--output: expected FILE"),
                               (("--config", "", "status"), "--config: expected FILE"),
                               (("describe", ""), "POD: expected TEXT")):
             done = ctl(*words, check=False)

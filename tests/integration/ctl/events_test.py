@@ -53,9 +53,10 @@ class Events(harness.TestCase):
                                 (["--since", "@9999999999"], [])):
             with self.subTest(options):
                 self.assertEqual(self.shown(*options), wanted)
-        for options, said in ((["--pod", "other"], "other"), (["--since", "soon"], "--since soon: expected a time")):
+        for options, status, said in ((["--pod", "other"], 1, "other"),
+                                      (["--since", "soon"], 2, "--since: soon: expected a time")):
             done = self.podqos.ctl("events", *options, check=False)
-            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertEqual((done.returncode, done.stdout), (status, ""))
             self.assertIn(said, done.stderr)
 
     def test_on_a_terminal(self):

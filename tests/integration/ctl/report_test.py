@@ -89,20 +89,20 @@ class Report(harness.TestCase):
         """Replaced as a whole; its writer's alone; nothing else is left in its directory."""
         self.file.write_text("earlier")
         self.file.chmod(0o644)
-        self.podqos.ctl("report", "-o", self.file)
+        self.podqos.ctl("report", "--output", self.file)
         self.assertEqual(stat.S_IMODE(self.file.stat().st_mode), 0o600)
         self.assertEqual(list(self.place.iterdir()), [self.file])
         self.assert_whole(self.file.read_text(encoding="utf-8"))
 
     def test_standard_output_and_refusals(self):
-        self.assert_whole(self.podqos.ctl("report", "-o", "-").stdout)
+        self.assert_whole(self.podqos.ctl("report", "--output", "-").stdout)
         other = self.place / "other"
         os.mkfifo(other)
         (self.place / "link").symlink_to("other")
         for path, said in ((other, "is not a regular file"), (self.place / "link", "is not a regular file"),
                            (self.place, "is not a regular file"), (self.place / "none" / "x", "No such file")):
             with self.subTest(path):
-                done = self.podqos.ctl("report", "-o", path, check=False)
+                done = self.podqos.ctl("report", "--output", path, check=False)
                 self.assertEqual((done.returncode, done.stdout), (1, ""))
                 self.assertIn(said, done.stderr)
         self.assertEqual(sorted(file.name for file in self.place.iterdir()), ["link", "other"])
@@ -112,7 +112,7 @@ class Report(harness.TestCase):
         browser = next(filter(None, map(shutil.which, BROWSERS)), None)
         if browser is None:
             self.skipTest("no Chromium is installed (Debian: chromium-headless-shell, which tests/run --all installs)")
-        self.podqos.ctl("report", "-o", self.file)
+        self.podqos.ctl("report", "--output", self.file)
         (self.place / "frames.html").write_text(f"<!DOCTYPE html><body>{FRAMES}{SCRIPT}</body>", encoding="utf-8")
         for scheme, colour in (("1", "rgb(255, 255, 255)"), ("0", "rgb(20, 24, 28)")):
             with self.subTest(scheme=scheme):
