@@ -13,7 +13,6 @@
 #include "common/sys/sandbox.h"
 #include "ctl/command.h"
 #include "ctl/configure/setup.h"
-#include "ctl/progress.h"
 
 namespace podqos::ctl {
 namespace {
@@ -96,13 +95,8 @@ Result<int> run_configure(ConfigureOptions& options) {
   ::umask(S_IWGRP | S_IWOTH);
   // No system call filter: the engine's programs, which are executed, would inherit it.
   PODQOS_TRY(sys::keep_capabilities(kFileCapabilities));
-  Progress progress{cat("waiting for ", options.engine)};
-  const Run run = [&](const std::vector<std::string>& argv) {
-    progress.wait_for(argv.front() == kSystemctl ? argv.back() : leaf_of(argv.front()));
-    return run_program(argv);
-  };
+  const Run run = [](const std::vector<std::string>& argv) { return run_program(argv); };
   PODQOS_ASSIGN(const std::string text, configure(options, run));
-  progress.end();
   const int status = print(text);
   return options.setup.failure ? log_failure(*options.setup.failure) : status;
 }

@@ -14,7 +14,6 @@
 
 #include "common/app/configuration.h"
 #include "common/app/log.h"
-#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
 #include "common/store/event_file.h"
@@ -79,16 +78,11 @@ void check_state(const app::ConfigurationReport& configuration, cgroup::Machine&
 
 }  // namespace
 
-ProgramAnswers ask_programs(const std::string& state_dir, const Progress& progress) {
-  const Run run = [&](const std::vector<std::string>& argv) {
-    progress.wait_for(leaf_of(argv.front()));
-    return run_briefly(argv);
-  };
+ProgramAnswers ask_programs(const std::string& state_dir) {
   auto names = units_of_engines();
   names.emplace_back("podqos-reconcile.timer");
-  auto units = read_units(names, run);
-  auto engines = read_engines(units.value_or(Units{}), state_dir, run);
-  progress.say(kReading);
+  auto units = read_units(names, run_briefly);
+  auto engines = read_engines(units.value_or(Units{}), state_dir, run_briefly);
   return {.units = std::move(units), .engines = std::move(engines)};
 }
 
@@ -170,13 +164,11 @@ void add_doctor(Cli& cli) {
   sub->callback([options, &cli] {
     const Screen screen = options->screen();
     const auto run = [&]() -> Result<int> {
-      Progress progress;
       // Nothing untrusted is parsed before the restriction but what root has configured.
       const auto configuration = app::inspect_configuration(cli.config);
-      ProgramAnswers answers = ask_programs(configuration.settings.state_dir, progress);
+      ProgramAnswers answers = ask_programs(configuration.settings.state_dir);
       PODQOS_TRY(narrow(kKept));
       const Checks checks = diagnose(configuration, std::move(answers)).checks;
-      progress.end();
       const int status =
           print(options->is_json() ? dump(json_of(checks)) + "\n" : format_checks(checks, screen));
       const bool well = std::ranges::count(checks, Outcome::kProblem, &Check::outcome) == 0;

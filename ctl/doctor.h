@@ -7,7 +7,6 @@
 #include "ctl/check.h"
 #include "ctl/engines.h"
 #include "ctl/json.h"
-#include "ctl/progress.h"
 #include "ctl/systemd_units.h"
 
 namespace podqos::ctl {
@@ -18,8 +17,7 @@ struct ProgramAnswers {
   std::vector<EngineFacts> engines;
 };
 /// Executes these programs: to be called before narrow(), which forbids that.
-/// @param progress  says which of them is waited for
-[[nodiscard]] ProgramAnswers ask_programs(const std::string& state_dir, const Progress& progress);
+[[nodiscard]] ProgramAnswers ask_programs(const std::string& state_dir);
 
 /// What was found on this machine.
 struct Diagnosis {

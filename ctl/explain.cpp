@@ -24,7 +24,6 @@
 #include "ctl/explain_node.h"
 #include "ctl/explanation.h"
 #include "ctl/manifest.h"
-#include "ctl/progress.h"
 #include "ctl/selector.h"
 
 namespace podqos::ctl {
@@ -175,8 +174,6 @@ Result<int> run_explain(ExplainOptions options, const Cli& cli) {
     directory = canonical.string();
   }
   const bool on_node = !options.selector.empty() || !options.bundle.directory.empty();
-  std::optional<Progress> progress;
-  if (on_node) progress.emplace();
   PODQOS_TRY(narrow(on_node ? std::span<const int>{kForNode} : std::span<const int>{}));
   if (options.batch) return run_batch(options.file.empty() ? "-" : options.file);
   PODQOS_ASSIGN(const auto settings, settings_in_force(cli));
@@ -186,7 +183,6 @@ Result<int> run_explain(ExplainOptions options, const Cli& cli) {
     return params.error().code == ErrorCode::kInvalidArgument ? kUsage : kRefused;
   }
   auto text = answer(options, *params, screen);
-  progress.reset();
   if (!text) return fail(on_node ? for_root(std::move(text).error()) : std::move(text).error());
   return print(*text);
 }

@@ -18,7 +18,6 @@
 #include "ctl/describe.h"
 #include "ctl/inventory.h"
 #include "ctl/not_managed.h"
-#include "ctl/progress.h"
 
 namespace podqos::ctl {
 namespace {
@@ -116,12 +115,10 @@ bool is_set(const Json& value) {
 
 Result<int> run_view(const ViewOptions& options, const Cli& cli) {
   const Screen screen = options.output.screen();
-  Progress progress;
   // Nothing untrusted is parsed before the restriction but what root has configured.
   const app::ConfigurationReport configuration = app::inspect_configuration(cli.config);
   PODQOS_TRY(narrow(kKept));
   auto view = read_view(configuration, options.pod);
-  progress.end();
   if (!view) {
     std::ranges::for_each(configuration.errors, warn);
     return fail(for_root(view.error()));

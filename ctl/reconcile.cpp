@@ -18,7 +18,6 @@
 #include "common/base/text.h"
 #include "ctl/command.h"
 #include "ctl/json.h"
-#include "ctl/progress.h"
 
 namespace podqos::ctl {
 namespace {
@@ -100,11 +99,8 @@ bool logs_to_the_same_journal(const core::Settings& settings) {
 /// Drops all capabilities but kKeptCapabilities.
 Result<int> run_reconcile(const ReconcileOptions& options, const Cli& cli) {
   const Screen screen = options.output.screen();
-  Progress progress{options.converge > 0 ? "waiting for usage to fall" : kReading};
   PODQOS_TRY(narrow(kKeptCapabilities));
   PODQOS_ASSIGN(const auto settings, settings_in_force(cli));
-  // Lines of the log would follow it on its line.
-  if (settings.log_sink == "stderr") progress.end();
   app::ReconcilePreview done;
   if (options.dry_run) {
     PODQOS_ASSIGN(auto node, app::view_node(settings));
@@ -117,7 +113,6 @@ Result<int> run_reconcile(const ReconcileOptions& options, const Cli& cli) {
     if (!report) return fail(for_root(std::move(report).error()));
     done.report = *std::move(report);
   }
-  progress.end();
   const app::ReconcileReport& report = done.report;
   if (!options.dry_run && !logs_to_the_same_journal(settings))
     std::ranges::for_each(report.failed, warn);

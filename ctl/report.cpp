@@ -20,7 +20,6 @@
 #include "common/sys/directory.h"
 #include "ctl/command.h"
 #include "ctl/doctor.h"
-#include "ctl/progress.h"
 #include "ctl/report_page.h"
 #include "ctl/usage_sampler.h"
 
@@ -38,8 +37,7 @@ std::string host_name() {
 }
 
 /// What is used over a second.
-Result<UsageSample> sample_usage(const core::Settings& settings, const Progress& progress) {
-  progress.say("measuring usage for a second");
+Result<UsageSample> sample_usage(const core::Settings& settings) {
   PODQOS_ASSIGN(auto sampler, UsageSampler::open(settings, 0));
   PODQOS_TRY(sampler.next());
   static_cast<void>(sys::kSteadyClock.poll({}, sys::kSteadyClock.now() + std::chrono::seconds{1}));
@@ -72,19 +70,17 @@ Status write_file(const std::string& path, std::string_view text) {
 }
 
 Result<int> run_report(const std::string& file, const Cli& cli) {
-  Progress progress;
   // Nothing untrusted is parsed before the restriction but what root has configured.
   const app::ConfigurationReport configuration = app::inspect_configuration(cli.config);
   const core::Settings& settings = configuration.settings;
-  ProgramAnswers answers = ask_programs(settings.state_dir, progress);
+  ProgramAnswers answers = ask_programs(settings.state_dir);
   std::string host = host_name();
   PODQOS_TRY(narrow(kReportCapabilities, sys::Filter::kTop));
   const Report report{.host = std::move(host),
                       .time = sys::wall_clock(),
                       .diagnosis = diagnose(configuration, std::move(answers)),
-                      .usage = sample_usage(settings, progress),
+                      .usage = sample_usage(settings),
                       .events = last_events(settings.state_dir)};
-  progress.end();
   int status = kDone;
   // Both for one cause, mostly.
   if (!report.usage)

@@ -25,7 +25,6 @@
 #include "ctl/engine_update.h"
 #include "ctl/inventory_view.h"
 #include "ctl/json.h"
-#include "ctl/progress.h"
 #include "ctl/records.h"
 #include "ctl/runtime_state.h"
 #include "ctl/selector.h"
@@ -207,22 +206,11 @@ Status warn_of_restart(const core::RequestedResize& done,
 
 /// Executes runtimes, which need all capabilities and system calls, so drops none.
 Result<int> run_resize(ResizeOptions& options, const Cli& cli) {
-  core::Resources& wanted = options.resize.request.wanted;
-  if (!options.requests.empty()) {
-    PODQOS_ASSIGN(wanted.requests, codec::parse_short_form(options.requests));
-  }
-  if (!options.limits.empty()) {
-    PODQOS_ASSIGN(wanted.limits, codec::parse_short_form(options.limits));
-  }
   PODQOS_ASSIGN(const auto settings, settings_in_force(cli));
-  Progress progress;
-  // Lines of the log would follow it on its line.
-  if (settings.log_sink == "stderr") progress.end();
   app::Log log{"podqosctl", settings};
   PODQOS_ASSIGN(const auto pod, choose(options, settings));
   const std::string name = cat("pod ", core::display_name(pod));
   std::vector<core::ContainerRecord> told;
-  progress.wait_for("other resizes, or the container's runtime");
   const auto lock = lock_resizes(settings);
   if (!lock) return fail(for_root(lock.error()));
   // Otherwise the pod would stay half resized.

@@ -24,7 +24,6 @@
 #include "ctl/event_pods.h"
 #include "ctl/explanation.h"
 #include "ctl/inventory_view.h"
-#include "ctl/progress.h"
 #include "ctl/selector.h"
 #include "ctl/since.h"
 
@@ -297,14 +296,12 @@ std::string_view state_without_record(const std::vector<Event>& events, const Se
   return "ended";
 }
 
-/// @param progress  ends as soon as the lock is free: all else is fast, and may warn
-Result<NodeStory> read_story(const Cli& cli, cgroup::Machine& cgroups, Progress& progress) {
+Result<NodeStory> read_story(const Cli& cli, cgroup::Machine& cgroups) {
   NodeStory story;
   story.configuration = app::inspect_configuration(cli.config);
   const core::Settings& settings = story.configuration.settings;
   PODQOS_ASSIGN(story.records, read_records(settings));
   add_engine_names(story.records.pods);
-  progress.end();
   auto journal = store::read_events(settings.state_dir);
   if (journal)
     story.events = std::move(journal->events);
@@ -370,12 +367,11 @@ void add_why(Cli& cli) {
   sub->callback([options, &cli] {
     const Screen screen = options->output.screen();
     const auto run = [&]() -> Result<int> {
-      Progress progress;
       // For the ownership marks on cgroups, which are trusted.* attributes (xattr(7)), and for
       // bundles of other users.
       PODQOS_TRY(narrow(std::array{CAP_SYS_ADMIN, CAP_DAC_READ_SEARCH}));
       PODQOS_ASSIGN(auto cgroups, cgroup::Cgroupfs::open({.access = cgroup::Access::kRead}));
-      PODQOS_ASSIGN(const NodeStory story, read_story(cli, cgroups, progress));
+      PODQOS_ASSIGN(const NodeStory story, read_story(cli, cgroups));
       const auto why = why_json(story, cgroups, options->selector);
       // It may be one of these.
       if (!why)

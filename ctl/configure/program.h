@@ -9,12 +9,14 @@
 
 namespace podqos::ctl {
 
-/// Runs a program with an environment of its own and no input, and waits for its end.
+/// Runs a program with an environment of its own and no input, and waits for its end, not for that
+/// of processes which it leaves behind. On a terminal a line says so meanwhile.
 /// @param argv  the first is the program's absolute path; no PATH is searched
 /// @param status  exit status that is success
-/// @return standard output and standard error, the first 16 MiB, no newline at its end; kRefused
-///         with the first 2000 bytes of it for another exit status or a signal; kTimeout, after
-///         SIGKILL for its process group, if it has not ended within `patience`.
+/// @return standard output, the first 16 MiB, no newline at its end; kRefused for another exit
+///         status or a signal, with the first 2000 bytes of standard error, or of standard output
+///         if that is empty; kTimeout, after SIGKILL for its process group, if it has not ended
+///         within `patience`.
 [[nodiscard]] Result<std::string> run_program(const std::vector<std::string>& argv, int status = 0,
                                               std::chrono::seconds patience = std::chrono::minutes{
                                                   2});

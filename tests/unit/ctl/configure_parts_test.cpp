@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/base/text.h"
 #include "ctl/configure/lines.h"
 #include "tests/unit/child_process.h"
 #include "tests/unit/temporary_directory.h"
@@ -128,6 +129,22 @@ TEST(RunProgram, SaysWhyAProgramDoesNotRun) {
 TEST(RunProgram, SaysWhatAProgramSaysThatFails) {
   const auto done = run_program({"/bin/sh", "-c", "printf 'no \"unit\"\nat all'; exit 1"});
   EXPECT_EQ(done.error().message, "no \"unit\"\\x0aat all");
+}
+
+// Docker's client warns of a damaged config.json there, and answers all the same.
+TEST(RunProgram, TakesStandardOutputForTheAnswer) {
+  EXPECT_EQ(run_program({"/bin/sh", "-c", "echo WARNING >&2; echo answer"}), "answer");
+  // containerd and CRI-O print the configuration before they say what is wrong with it.
+  EXPECT_EQ(run_program({"/bin/sh", "-c", "echo all; echo why >&2; exit 1"}).error().message,
+            "why");
+}
+
+TEST(RunProgram, DoesNotWaitForWhatAProgramLeavesBehind) {
+  const auto left = run_program({"/bin/sh", "-c", "sleep 1000 & echo $!"});
+  ASSERT_TRUE(left) << left.error().message;
+  const auto pid = parse_int(*left);
+  ASSERT_TRUE(pid);
+  EXPECT_EQ(::kill(static_cast<pid_t>(*pid), SIGKILL), 0);
 }
 
 // As the caller of podqosctl may have left it.
