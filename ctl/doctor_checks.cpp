@@ -291,7 +291,8 @@ Check check_events(const std::vector<core::Event>& events, UnixMillis now) {
 Checks check_engines(const std::vector<EngineFacts>& engines, const core::Settings& settings) {
   if (engines.empty()) return {{"engines", "registered", kSkipped, "no engine is installed"}};
   Checks checks;
-  if (std::ranges::all_of(engines, [](const auto& each) { return each.registered.empty(); }))
+  if (std::ranges::all_of(
+          engines, [](const auto& each) { return each.registered.empty() && !each.unknown; }))
     checks.push_back({"engines", "registered", kProblem,
                       "podqos is registered with no engine: all containers stay unmanaged",
                       cat("podqosctl configure ", engines.front().engine->name, " --restart")});

@@ -51,20 +51,27 @@ class EngineChecks {
   }
 
   void check_version() {
-    if (facts_.unknown)
-      add("version", kProblem, shorten(facts_.unknown->message, 500),
-          cat("run `", engine_.program, " --version`; tell podqosctl configure with --program"));
+    if (!facts_.unknown) return;
+    const auto& [code, why] = *facts_.unknown;
+    const bool is_slow = code == ErrorCode::kTimeout;
+    add("version", is_slow ? kSkipped : kProblem, shorten(why, 500),
+        is_slow                        ? ""
+        : code == ErrorCode::kConflict ? "remove the one that does not run"
+                                       : cat("run `", engine_.program, " --version`"));
   }
 
   void check_registered() {
     if (facts_.wrong)
       add("registered", kProblem, facts_.wrong->message, "");
+    else if (facts_.outdated)
+      add("registered", kWarning, cat("by ", registered_by(facts_), "; its lines are out of date"),
+          configure(" --restart"));
     else if (!facts_.registered.empty())
       add("registered", kOk, cat("by ", registered_by(facts_)));
     else if (facts_.refusal)
       add_refusal(*facts_.refusal);
     else
-      add("registered", kWarning, "not registered: its containers stay unmanaged",
+      add("registered", kSkipped, "not registered: its containers stay unmanaged",
           configure(" --restart"));
   }
 
@@ -72,8 +79,7 @@ class EngineChecks {
   void add_refusal(const Error& refusal) {
     std::string_view rest = refusal.message;
     const std::string_view first = read_until(rest, '\n');
-    add("registered", refusal.code == ErrorCode::kUnsupported ? kSkipped : kWarning,
-        std::string{first}, rest.empty() ? "" : configure(""));
+    add("registered", kSkipped, std::string{first}, rest.empty() ? "" : configure(""));
   }
 
   void check_known() {
@@ -81,8 +87,8 @@ class EngineChecks {
     if (!facts_.process) return add("known", kSkipped, "the daemon does not run");
     if (facts_.docker && !*facts_.docker) {
       const Error& why = facts_.docker->error();
-      // The client is missing, so the daemon cannot be asked; it may well be in order.
-      if (why.code == ErrorCode::kNotFound)
+      // Without a client, or where that is slow, the daemon may well be in order.
+      if (why.code == ErrorCode::kNotFound || why.code == ErrorCode::kTimeout)
         return add("known", kSkipped, cat("the daemon cannot be asked: ", why.message));
       return add("known", kProblem, cat("the daemon does not answer: ", shorten(why.message, 300)),
                  cat("systemctl status ", engine_.service));
@@ -96,13 +102,16 @@ class EngineChecks {
   }
 
   void check_plugin() {
-    const bool only = facts_.registered.size() == 1;
-    const Outcome bad = only ? kProblem : kWarning;
+    if (!facts_.process) return;
     if (facts_.is_connected()) return add("plugin", kOk, "podqos-nri is connected");
     if (!facts_.unit && !facts_.plugin)
       return add("plugin", kSkipped, "systemd cannot be asked about the plugin");
     const UnitState unit = facts_.unit.value_or(UnitState{});
     const bool runs = facts_.plugin && facts_.plugin->process;
+    // Beside the wrapper only one that is to run.
+    const Outcome bad = facts_.registered.size() == 1         ? kProblem
+                        : runs || unit.enabled || unit.failed ? kWarning
+                                                              : kSkipped;
     // A DaemonSet's, where systemd has none.
     const bool in_pod = runs ? facts_.plugin->process != unit.process : !unit.installed;
     const std::string name = in_pod ? "podqos-nri" : kPluginUnit;
@@ -113,7 +122,6 @@ class EngineChecks {
                  in_pod ? cat("kubectl get pods -o wide", kDaemonSet,
                               "; if it was removed for good, remove nri.lock from stateDir")
                         : cat("systemctl enable --now ", kPluginUnit));
-    if (!facts_.process) return;
     add("plugin", bad,
         cat(name, in_pod ? cat(" (process ", facts_.plugin->process->value(), ")") : "",
             " is not connected: ", shorten(facts_.plugin->status, 300)),

@@ -54,20 +54,25 @@ std::vector<Method> methods_of(const Setup& setup) {
   return methods;
 }
 
-/// What `configure` would have to change, method by method.
+/// What `configure` would have to add, method by method.
 void find_registration(const Setup& like, EngineFacts& facts) {
   std::vector<std::string> files;
+  std::vector<Method> older;
   for (const Method method : methods_of(like)) {
     Setup setup{.engine = like.engine, .method = method, .version = like.version};
     const Status planned = plan(setup);
-    if (planned && !setup.changed()) {
-      facts.registered.push_back(method);
+    if (planned && std::ranges::all_of(setup.changes, &FileChange::is_update)) {
+      (setup.changed() ? older : facts.registered).push_back(method);
       std::ranges::move(setup.registered_in, std::back_inserter(files));
     }
     if (planned) continue;
     auto& why = planned.error().code == ErrorCode::kAlreadyExists ? facts.wrong : facts.refusal;
     why = planned.error();
   }
+  // Podman's two methods share a file.
+  if (like.is(EngineId::kPodman) && !facts.registered.empty()) older.clear();
+  facts.outdated = !older.empty();
+  std::ranges::copy(older, std::back_inserter(facts.registered));
   if (!facts.registered.empty()) facts.refusal.reset();
   if (facts.process) facts.unread = unread_file(files, *facts.process);
   const auto need = [&](Method method, std::string program) {

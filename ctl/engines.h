@@ -26,7 +26,8 @@ struct EngineFacts {
   std::optional<Version> version = std::nullopt;
   std::optional<Error> unknown = std::nullopt;  ///< why the version is not known
   std::optional<Pid> process = std::nullopt;    ///< of its daemon, which runs
-  std::vector<Method> registered = {};          ///< what its files have, as `configure` writes it
+  std::vector<Method> registered = {};          ///< what its files have
+  bool outdated = false;  ///< `configure` would write other lines for one of these
   std::optional<Error> refusal = std::nullopt;  ///< why `configure` would not register podqos
   /// A runtime of podqos's name that is another program.
   std::optional<Error> wrong = std::nullopt;

@@ -38,6 +38,7 @@ struct FileChange {
   FileState after = {};
   std::string what = {};    ///< "handler podqos", for the line that is printed
   bool is_removal = false;  ///< what is removed even without --undo
+  bool is_update = false;   ///< of a registration that is there, by older lines of podqos's
   bool backup = false;      ///< whether `before` is kept beside the file unless a backup is there
   /// Whether the backup has become the file again, so that it is removed.
   bool drop_backup = false;

@@ -242,9 +242,15 @@ Status add_lines(Setup& setup, Lines lines) {
   const auto file = std::ranges::find(setup.documents, lines.path, &TomlDocument::file);
   const std::string place =
       file == setup.documents.end() ? cat(lines.path, ":1") : file->at(lines.table).place;
-  return add_change(setup, {.path = lines.path, .what = lines.what, .backup = !lines.is_own},
-                    cat("; ", by_hand(lines.text)),
-                    [&](const auto& text) { return with_lines(text, lines, place); });
+  const std::size_t planned = setup.changes.size();
+  PODQOS_TRY(add_change(setup, {.path = lines.path, .what = lines.what, .backup = !lines.is_own},
+                        cat("; ", by_hand(lines.text)),
+                        [&](const auto& text) { return with_lines(text, lines, place); }));
+  if (setup.changes.size() > planned) {
+    FileChange& change = setup.changes.back();
+    change.is_update = change.before.text.contains(cat(kMark, kBegin, lines.block));
+  }
+  return {};
 }
 
 Status remove_lines(Setup& setup, const std::string& path) {

@@ -71,21 +71,29 @@ TEST(CheckEngine, SaysHowToRegister) {
   EngineFacts facts = docker({});
   facts.registered.clear();
   EXPECT_EQ(shown(check_engine(facts)),
-            "registered warning: not registered: its containers stay unmanaged → "
+            "registered skipped: not registered: its containers stay unmanaged → "
             "podqosctl configure docker --restart\n");
   facts = podman();
   facts.registered.clear();
   EXPECT_THAT(shown(check_engine(facts)), testing::HasSubstr("→ podqosctl configure podman\n"));
   facts.refusal = Error{ErrorCode::kConflict, "zz-podqos.conf:1: disabled by this file"};
   EXPECT_EQ(shown(check_engine(facts)),
-            "registered warning: zz-podqos.conf:1: disabled by this file\n");
+            "registered skipped: zz-podqos.conf:1: disabled by this file\n");
   facts.refusal = Error{ErrorCode::kConflict, "a.toml:1: cannot be changed; add by hand:\n[x]\n"};
   EXPECT_EQ(shown(check_engine(facts)),
-            "registered warning: a.toml:1: cannot be changed; add by hand: → podqosctl configure "
+            "registered skipped: a.toml:1: cannot be changed; add by hand: → podqosctl configure "
             "podman\n");
   facts.wrong = Error{ErrorCode::kAlreadyExists, "a.conf:3: a runtime \"podqos\" is there already"};
   EXPECT_EQ(shown(check_engine(facts)),
             "registered problem: a.conf:3: a runtime \"podqos\" is there already\n");
+}
+
+TEST(CheckEngine, TellsOfOlderLines) {
+  EngineFacts facts = docker({.knows_podqos = true});
+  facts.outdated = true;
+  EXPECT_THAT(shown(check_engine(facts)),
+              testing::HasSubstr("registered warning: by wrapper; its lines are out of date → "
+                                 "podqosctl configure docker --restart\n"));
 }
 
 TEST(CheckEngine, TellsOfARuntimeThatIsNotUsed) {
@@ -105,6 +113,39 @@ TEST(CheckEngine, SkipsAContainerdThatStartsNoPods) {
   facts.registered.clear();
   facts.refusal = Error{ErrorCode::kUnsupported, "config.toml:1: \"cri\" is disabled"};
   EXPECT_EQ(shown(check_engine(facts)), "registered skipped: config.toml:1: \"cri\" is disabled\n");
+}
+
+TEST(CheckEngine, BlamesNoneForBeingSlow) {
+  EngineFacts facts = docker({});
+  facts.registered.clear();
+  facts.version.reset();
+  facts.unknown = Error{ErrorCode::kTimeout, "/usr/bin/dockerd --version: timed out after 10 s"};
+  facts.refusal = Error{ErrorCode::kConflict, "the version is unknown"};
+  EXPECT_EQ(shown(check_engine(facts)),
+            "version skipped: /usr/bin/dockerd --version: timed out after 10 s\n"
+            "registered skipped: the version is unknown\n");
+  facts = docker({});
+  facts.docker = fail(ErrorCode::kTimeout, "/usr/bin/docker info: timed out after 10 s");
+  EXPECT_THAT(shown(check_engine(facts)),
+              testing::HasSubstr("known skipped: the daemon cannot be asked: /usr/bin/docker info: "
+                                 "timed out after 10 s\n"));
+  facts.unknown = Error{ErrorCode::kConflict, "found two binaries (/usr/bin/dockerd, …)"};
+  EXPECT_THAT(shown(check_engine(facts)),
+              testing::HasSubstr("version problem: found two binaries (/usr/bin/dockerd, …) → "
+                                 "remove the one that does not run\n"));
+}
+
+TEST(CheckEngine, MissesNoPluginThatIsNotNeeded) {
+  EngineFacts facts = containerd();
+  facts.plugin.reset();
+  facts.unit = UnitState{.installed = true};
+  EXPECT_THAT(shown(check_engine(facts)), testing::HasSubstr("plugin problem: "));
+  facts.registered = {Method::kWrapper, Method::kNri};
+  EXPECT_THAT(shown(check_engine(facts)), testing::HasSubstr("plugin skipped: "));
+  facts.registered = {Method::kNri};
+  facts.process.reset();
+  EXPECT_EQ(shown(check_engine(facts)),
+            "registered ok: by nri\nknown skipped: the daemon does not run\n");
 }
 
 TEST(CheckEngine, NamesProgramsThatAreMissing) {
@@ -141,10 +182,10 @@ TEST(CheckEngine, TellsOfAForgottenRestart) {
 
 TEST(CheckEngine, TellsOfADaemonThatDoesNotAnswer) {
   EngineFacts facts = docker({});
-  facts.docker = fail(ErrorCode::kTimeout, "/usr/bin/docker info: timed out after 3 s");
+  facts.docker = fail(ErrorCode::kRefused, "Cannot connect to the Docker daemon");
   EXPECT_THAT(shown(check_engine(facts)),
-              testing::HasSubstr("known problem: the daemon does not answer: /usr/bin/docker info: "
-                                 "timed out after 3 s → systemctl status docker.service\n"));
+              testing::HasSubstr("known problem: the daemon does not answer: Cannot connect to the "
+                                 "Docker daemon → systemctl status docker.service\n"));
   EXPECT_EQ(facts.known(), std::nullopt);
   facts.docker = fail(ErrorCode::kNotFound, "Docker's client is not installed");
   EXPECT_THAT(shown(check_engine(facts)), testing::HasSubstr("known skipped: "));
@@ -323,6 +364,23 @@ TEST(InspectCrio, FindsHooksThatItCannotRead) {
             "hooks warning: /etc/crio/crio.conf:2: hooks_dir leaves out "
             "/usr/share/containers/oci/hooks.d/nvidia.json → add "
             "\"/usr/share/containers/oci/hooks.d\" to that list\n");
+}
+
+/// The handler that is there has the driver of before.
+TEST(Plan, KnowsAnUpdateOfItsOwnLines) {
+  const std::string config =
+      "version = 2\n[plugins.'io.containerd.grpc.v1.cri'.containerd.runtimes.runc.options]\n"
+      "SystemdCgroup = ";
+  const Tree tree{{kConfig, config + "true\n"}};
+  const auto first = tree.plan("containerd 1.7 wrapper");
+  ASSERT_EQ(first.changes.size(), 1U);
+  EXPECT_FALSE(first.changes[0].is_update);
+  Tree::apply(first);
+  std::string text = tree.text(kConfig);
+  tree.put(kConfig, text.replace(config.size(), 4, "false"));
+  const auto second = tree.plan("containerd 1.7 wrapper");
+  ASSERT_EQ(second.changes.size(), 1U);
+  EXPECT_TRUE(second.changes[0].is_update);
 }
 
 TEST(Plan, TellsAnotherProgramOfPodqosNameFromOtherRefusals) {
