@@ -2,9 +2,11 @@
 #include <sys/stat.h>
 
 #include <array>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -146,6 +148,10 @@ void add_configure(Cli& cli) {
       ->excludes("--undo");
   sub->add_option("--root", setup.root, "Edit files below DIR instead of / (for images)")
       ->check(CLI::ExistingDirectory)
+      ->check([](const std::string& path) {
+        std::error_code error;
+        return std::filesystem::equivalent(path, "/", error) ? "expected a tree other than /" : "";
+      })
       ->excludes(restart)
       ->excludes(program);
   sub->add_option("--engine-version", options->engine_version,

@@ -49,7 +49,8 @@ class Filter {
   static Result<Filter> make(const EventsOptions& options,
                              const std::vector<core::PodRecord>& pods) {
     Filter filter;
-    filter.since_ = parse_since(options.since, sys::wall_clock()).value_or(UnixMillis{});
+    if (!options.since.empty())
+      filter.since_ = parse_since(options.since, sys::wall_clock()).value_or(UnixMillis{0});
     if (options.pod.empty()) return filter;
     auto selection = select(pods, options.pod);
     if (!selection)
@@ -175,10 +176,10 @@ void add_events(Cli& cli) {
                   "Only what came since: 10m, 15:04, today, \"2026-01-31 15:04\"")
       ->check([](const std::string& text) {
         return parse_since(text, sys::wall_clock())
-                   ? std::string{}
-                   : cat(printable(text),
-                         ": expected a time such as 10m, 15:04, today, 2026-01-31 or "
-                         "\"2026-01-31 15:04\"");
+                   ? ""
+                   : cat("expected a time such as 10m, 15:04, today, 2026-01-31 or \"2026-01-31 "
+                         "15:04\", found ",
+                         printable(text));
       });
   sub->add_flag("-f,--follow", options->follow, "Show what comes as well, until interrupted");
   sub->add_option("-n,--lines", options->last, "Only the newest N; with --follow 10 by default")

@@ -40,8 +40,6 @@ struct ResizeOptions {
   OutputOptions output;
   std::string pod;  ///< as select() takes it
   app::PodResize resize;
-  std::string requests;
-  std::string limits;
   std::string runtime;       ///< "": those of the settings
   std::string runtime_root;  ///< "": runtime_roots()
 };
@@ -227,13 +225,25 @@ Result<int> run_resize(ResizeOptions& options, const Cli& cli) {
         told.push_back(container);
         return find_runtime(options, settings, container);
       });
-  progress.end();
   if (!done) return fail(for_root(Error{done.error()}.with_context(name)));
   if (const auto words = core::describe_uncounted(done->after, settings))
     warn(cat(name, ": ", *words));
   const Json report = report_of(*done, !told.empty());
   if (report.at("changed") == true) PODQOS_TRY(warn_of_restart(*done, told, settings));
   return print(cat(options.output.is_json() ? dump(report) : text_of(pod, report), "\n"));
+}
+
+/// An option for a list of amounts.
+void add_amounts(CLI::App& sub, const char* name, const char* description,
+                 core::ResourceList& amounts) {
+  sub.add_option_function<std::string>(
+      name,
+      [name, &amounts](const std::string& text) {
+        auto parsed = codec::parse_short_form(text);
+        if (!parsed) throw CLI::ValidationError{name, parsed.error().message};
+        amounts = *std::move(parsed);
+      },
+      description);
 }
 
 }  // namespace
@@ -245,14 +255,15 @@ void add_resize(Cli& cli) {
   sub->add_option("POD", options->pod, std::string{kContainerSelectorHelp})->required();
   sub->add_option("--container", options->resize.request.container,
                   "Container to resize; may be left out if the pod has one");
-  auto* requests = sub->add_option("--requests", options->requests, "Such as cpu=250m,memory=64Mi");
-  sub->add_option("--limits", options->limits, "Such as cpu=500m,memory=128Mi");
+  core::Resources& wanted = options->resize.request.wanted;
+  add_amounts(*sub, "--requests", "Such as cpu=250m,memory=64Mi", wanted.requests);
+  add_amounts(*sub, "--limits", "Such as cpu=500m,memory=128Mi", wanted.limits);
   sub->add_option("--runtime", options->runtime, "OCI runtime of its containers")
       ->type_name("FILE");
   sub->add_option("--runtime-root", options->runtime_root, "The --root that its runtime has")
       ->type_name("DIR");
-  sub->callback([options, sub, requests, &cli] {
-    if (requests->empty() && sub->get_option("--limits")->empty())
+  sub->callback([options, sub, &cli] {
+    if (sub->get_option("--requests")->empty() && sub->get_option("--limits")->empty())
       throw CLI::RequiredError{"--requests or --limits"};
     cli.status = run_resize(*options, cli);
   });
