@@ -85,16 +85,6 @@ Check check_reclaim(const KernelFacts& facts) {
   return check;
 }
 
-Check check_realtime(const KernelFacts& facts) {
-  if (facts.realtime.empty())
-    return {"kernel", "realtime", kOk, "no real-time process is in the way of the cpu controller"};
-  return {"kernel", "realtime", kWarning,
-          cat("the cpu controller is off, and a kernel with CONFIG_RT_GROUP_SCHED keeps it off "
-              "while these real-time processes run outside the root cgroup: ",
-              join(facts.realtime, ", ")),
-          "give them an ordinary policy: chrt --other --pid 0 PID"};
-}
-
 /// What a kind of an inventory's warnings means.
 struct WarningKind {
   std::string_view kind;
@@ -104,7 +94,7 @@ struct WarningKind {
   const char* remedy;  ///< "" if the warning says it
 };
 constexpr std::array kKinds = {
-    WarningKind{"records", "state", "all records can be read", kProblem, kReconcile},
+    WarningKind{"records", "state", "all records can be read", kProblem, ""},
     WarningKind{"roots", "pods", "", kProblem, ""},
     WarningKind{"controllers", "pods", "all trees have their controllers", kProblem, kReconcile},
     WarningKind{"values", "pods", "the kernel has what the rules say", kProblem, kReconcile},
@@ -158,7 +148,7 @@ Check check_tiers(const Json& inventory) {
 
 Checks check_kernel(const KernelFacts& facts, const core::Settings& settings) {
   return {check_controllers(facts.layout), check_pressure(facts, settings),
-          check_swap(facts, settings), check_reclaim(facts), check_realtime(facts)};
+          check_swap(facts, settings), check_reclaim(facts)};
 }
 
 Checks check_configuration(const app::ConfigurationReport& configuration) {

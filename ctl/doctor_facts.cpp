@@ -10,9 +10,6 @@
 #include <cerrno>
 #include <charconv>
 #include <ctime>
-#include <filesystem>
-#include <set>
-#include <system_error>
 
 #include "common/base/text.h"
 #include "common/sys/directory.h"
@@ -35,24 +32,6 @@ std::string some_cgroup(cgroup::Machine& cgroups) {
   if (own && *own != "/") return *own;
   const auto children = cgroups.children("/");
   return children && !children->empty() ? cat("/", children->front()) : "/";
-}
-
-/// Processes with a real-time thread outside the root cgroup, where the kernel's own are.
-std::vector<std::string> find_realtime(cgroup::Machine& cgroups) {
-  std::set<std::string> found;
-  std::error_code error;
-  for (std::filesystem::directory_iterator each{"/proc", error};
-       !error && each != std::filesystem::directory_iterator{}; each.increment(error)) {
-    const std::string name = each->path().filename();
-    const auto pid = parse_int(name);
-    const std::string stat = pid ? read_proc(name + "/stat") : "";
-    if (!is_realtime(stat)) continue;
-    const auto cgroup = cgroups.cgroup_of(Pid{*pid});
-    const auto parsed = sys::parse_proc_stat(stat);
-    if (cgroup && *cgroup != "/" && parsed)
-      found.insert(cat(*pid, " (", printable(parsed->name), ")"));
-  }
-  return {found.begin(), found.end()};
 }
 
 }  // namespace
@@ -84,15 +63,6 @@ FileLockers parse_locks(std::string_view text, dev_t device, ino_t inode) {
   return found;
 }
 
-bool is_realtime(std::string_view stat) {
-  constexpr std::size_t kPolicy = 41;
-  const std::size_t name = stat.rfind(") ");
-  if (name == std::string_view::npos) return false;
-  // The first word behind the name is field 3.
-  const auto policy = parse_int(word_at(without_newline(stat.substr(name + 2)), kPolicy - 3));
-  return policy == 1 || policy == 2 || policy == 6;
-}
-
 KernelFacts read_kernel(cgroup::Machine& cgroups) {
   KernelFacts facts{.layout = cgroups.layout_without_hugepages()};
   const std::string some = some_cgroup(cgroups);
@@ -106,11 +76,6 @@ KernelFacts read_kernel(cgroup::Machine& cgroups) {
   facts.limits_swap = facts.layout.memory.has_value() &&
                       has(v2 ? "memory.swap.max" : "memory.memsw.limit_in_bytes");
   facts.reclaims = v2 && has("memory.reclaim");
-  if (facts.layout.cpu == core::CgroupVersion::kV2) {
-    const auto enabled = cgroups.read("/", core::Controller::kCpu, "cgroup.subtree_control");
-    facts.enables_cpu = !enabled || has_word(*enabled, "cpu");
-  }
-  if (!facts.enables_cpu) facts.realtime = find_realtime(cgroups);
   return facts;
 }
 

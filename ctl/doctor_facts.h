@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "common/base/error.h"
 #include "common/base/units.h"
@@ -24,11 +23,6 @@ struct KernelFacts {
   bool has_swap = false;      ///< the machine has swap
   bool limits_swap = false;   ///< the swap of a cgroup can be limited
   bool reclaims = false;      ///< memory.reclaim (cgroup v2, Linux 5.19)
-  /// cgroup v2: the root's children have the cpu controller.
-  bool enables_cpu = true;
-  /// "12 (rtkit-daemon)": processes of a real-time policy outside the root cgroup. Only looked for
-  /// while the cpu controller is not enabled.
-  std::vector<std::string> realtime = {};
 };
 
 /// A file's flock(2) as the kernel shows it; proc_locks(5).
@@ -58,10 +52,6 @@ struct FileLockers {
   std::int64_t waiters = 0;
 };
 [[nodiscard]] FileLockers parse_locks(std::string_view text, dev_t device, ino_t inode);
-
-/// Whether the text of /proc/PID/stat is of a thread with a real-time policy: SCHED_FIFO, SCHED_RR
-/// or SCHED_DEADLINE; proc_pid_stat(5), field 41.
-[[nodiscard]] bool is_realtime(std::string_view stat);
 
 [[nodiscard]] KernelFacts read_kernel(cgroup::Machine& cgroups);
 [[nodiscard]] DirectoryFacts read_directory(const std::string& path);

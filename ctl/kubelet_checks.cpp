@@ -56,8 +56,9 @@ Checks check_kubelet(std::string_view file, const std::optional<std::string>& te
   for (const Field& field : kFields) {
     const codec::JsonNode* const node = json_at(kubelet, field.kubelet);
     if (node == nullptr) continue;
+    // Of numbers and booleans, for which YAML has more words, the text is as JSON has it.
     const bool is_text = node->kind == codec::JsonNode::Kind::kString;
-    const Json value = is_text ? Json(node->text) : Json::parse(node->raw, nullptr, false);
+    const Json value = is_text ? Json(node->text) : Json::parse(node->text, nullptr, false);
     const Json wanted = nested(field.setting, value);
     // What podqos does not take, such as a limit of -1, says nothing.
     const auto merged = codec::merge_settings(settings, dump(wanted));

@@ -9,6 +9,7 @@
 
 #include "common/base/text.h"
 #include "common/codec/json_place.h"
+#include "common/store/store.h"
 #include "common/sys/directory.h"
 #include "common/sys/process.h"
 
@@ -63,7 +64,10 @@ Result<NodeRecords> records_in(store::Store& store, store::Opening opening) {
   for (const std::string& uid : uids) {
     auto pod = store.pod(uid);
     if (!pod) {
-      records.warnings.push_back(pod.error().message);
+      // That of a newer release says what to do.
+      const bool is_newer = pod.error().code == ErrorCode::kUnsupported;
+      records.warnings.push_back(
+          cat(pod.error().message, is_newer ? "" : ": run podqosctl reconcile"));
     } else if (*pod) {
       records.pods.push_back(std::move(**pod));
     }

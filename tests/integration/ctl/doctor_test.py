@@ -69,7 +69,7 @@ class Node(Checks):
         shown = self.podqos.ctl("doctor", check=False).stdout
         self.assertIn(f"{self.podqos.state} does not exist: no pod has come yet", " ".join(shown.split()))
         self.assertFalse(self.podqos.state.exists())
-        for name in ("controllers", "pressure", "swap", "reclaim", "realtime"):
+        for name in ("controllers", "pressure", "swap", "reclaim"):
             self.assertIn(("kernel", name), found(self.podqos)[1])
 
     def test_broken_settings(self):
@@ -220,22 +220,6 @@ class WithoutMemory(Kernel):
         call("swapon", "/dev/zram0")
         self.addCleanup(call, "swapoff", "/dev/zram0")
         self.assertEqual(self.checks()["swap"], ("skipped", self.LACKING, None))
-
-    def test_realtime(self):
-        """This kernel has no CONFIG_RT_GROUP_SCHED, so the controller is switched off by hand."""
-        control = pathlib.Path("/sys/fs/cgroup/cgroup.subtree_control")
-        control.write_text("-cpu", encoding="ascii")
-        self.addCleanup(control.write_text, "+cpu", encoding="ascii")
-        self.assertEqual(self.checks()["realtime"][0], "ok")
-        process = subprocess.Popen(["sleep", "1000"])
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        call("chrt", "--fifo", "--pid", "1", str(process.pid))
-        outcome, text, remedy = self.checks()["realtime"]
-        self.assertEqual(outcome, "warning")
-        self.assertIn(f"outside the root cgroup: {process.pid} (sleep)", text)
-        call("sh", "-c", remedy.partition(": ")[2].replace("PID", str(process.pid)))
-        self.assertEqual(self.checks()["realtime"][0], "ok")
 
 
 class MixedVersions(Kernel):
