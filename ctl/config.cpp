@@ -1,7 +1,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "common/app/configuration.h"
@@ -9,21 +8,9 @@
 #include "common/codec/settings_json.h"
 #include "ctl/command.h"
 #include "ctl/json.h"
-#include "ctl/table.h"
-#include "podqos_manual.h"  // generated
 
 namespace podqos::ctl {
 namespace {
-
-/// What podqos.json(5) says of the fields, on a terminal.
-std::string fields_text() {
-  std::string text;
-  for (std::string_view rest = kManualFields; !rest.empty();) {
-    const std::string_view line = read_until(rest, '\n');
-    text += fold(std::string{line}, line.starts_with(' ') ? "    " : "", 79);
-  }
-  return text;
-}
 
 /// Says whether a file is valid by itself, or all that count.
 int print_report(const app::ConfigurationReport& report) {
@@ -86,8 +73,6 @@ void add_config(Cli& cli) {
         if (!runtimes.empty()) return print(dump(runtimes) + "\n");
         return fail(ErrorCode::kInvalidArgument, app::describe_errors(configuration));
       });
-  add("fields", "List every field with its type, default and meaning",
-      []() -> Result<int> { return print(fields_text()); });
 }
 
 }  // namespace podqos::ctl

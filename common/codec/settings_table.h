@@ -55,8 +55,8 @@ struct SettingKind {
 /// The candidates of podqos-runtime.
 constexpr SettingKind kRuntimePaths{.form = SettingKind::Form::kPaths, .max = 64};
 
-/// What a value may be, in words that fit behind "expected": the same in error messages, in
-/// `podqosctl config fields` and in podqos.json(5).
+/// What a value may be, in words that fit behind "expected": the same in error messages and in
+/// podqos.json(5).
 [[nodiscard]] std::string expected_value(const SettingKind& kind);
 
 /// @return kInvalidArgument with what was expected and found

@@ -69,7 +69,7 @@ class Completion(unittest.TestCase):
 
     def test_words(self):
         self.each_shell("podqosctl expl", "explain")
-        self.each_shell("podqosctl config ", "show", "check", "runtimes", "fields")
+        self.each_shell("podqosctl config ", "show", "check", "runtimes")
         self.each_shell("podqosctl configure do", "docker")
         self.each_shell("podqosctl explain --node", "--node-memory")
         self.each_shell("podqosctl --config /x annotate -o ", "manifest", "annotations")

@@ -174,11 +174,6 @@ class Configuration(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (0, "/etc/podqos/conf.d/10.json: ok\n"), done.stderr)
         self.assertIn("/etc/podqos/conf.d: writable by group or others: run chmod go-w", done.stderr)
 
-    def test_fields_fit_a_terminal(self):
-        text = ctl("config", "fields").stdout
-        self.assertIn('\ncpuCFSQuotaPeriod (a duration from "1ms" to "1s"; default "100ms")\n    Period of the CPU quotas.\n', text)
-        self.assertEqual([line for line in text.splitlines() if len(line) >= 80], [])
-
     def test_no_state_means_no_pods(self):
         with config_file() as file:
             for command in ("status", "tree"):
@@ -244,7 +239,7 @@ class Configuration(unittest.TestCase):
         self.assertEqual([" ".join(args) for args in calls],
                          ["", "explain", "annotate", "status", "describe", "tree", "top", "events", "why", "metrics",
                           "doctor", "report", "reconcile", "resize", "configure", "config", "version", "config show",
-                          "config check", "config runtimes", "config fields"])
+                          "config check", "config runtimes"])
 
     def test_a_full_disk_is_a_failure(self):
         for args in (["--version"], ["version"], ["--help"]):
