@@ -30,13 +30,14 @@ namespace {
 
 /// Detects which formula the node's runtime uses to convert shares to a weight, from the weight of
 /// a container whose shares it converted. From then on podqos uses the same formula for all
-/// weights, and reconciles those already written.
+/// weights, and reconciles those already written, unless weightFormula says which.
 /// @param told  the engine's resources; ignored if their shares differ from the record's
 Status learn_formula(Transaction& transaction, const core::PodRecord& record,
                      const core::ContainerRecord& container, const core::EngineResources& told) {
   const auto before = transaction.node().weight_formula;
   detect_formula(transaction, record, container, told);
-  if (transaction.node().weight_formula == before) return {};
+  const bool is_set = transaction.settings().weight_formula != core::WeightFormulaSetting::kAuto;
+  if (is_set || transaction.node().weight_formula == before) return {};
   // All weights written so far used the other formula.
   PODQOS_TRY(reconcile_node(transaction));
   transaction.begin_node_reconciliation();
@@ -223,7 +224,6 @@ void write_burst(Transaction& transaction, const core::PodRecord& record,
 void detect_formula(Transaction& transaction, const core::PodRecord& record,
                     const core::ContainerRecord& container, const core::EngineResources& told) {
   const bool wanted =
-      transaction.settings().weight_formula == core::WeightFormulaSetting::kAuto &&
       !transaction.node().weight_formula &&
       transaction.machine().layout_without_hugepages().cpu == core::CgroupVersion::kV2;
   if (!wanted) return;

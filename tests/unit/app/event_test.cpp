@@ -83,6 +83,18 @@ TEST_F(Event, LearnsTheFormulaOnlyOfSharesThatTheEngineHasSet) {
   }
 }
 
+/// `doctor` compares it with the setting.
+TEST_F(Event, LearnsTheFormulaOfTheRuntimeWhateverTheSetting) {
+  node_.settings.weight_formula = core::WeightFormulaSetting::kLinear;
+  const auto admission = node_.admit(kWebContainer);
+  ASSERT_TRUE(admission && *admission);
+  node_.tree.start(Pid{10}, (*admission)->container.cgroup);
+  node_.tree.cgroups.at(cat(kWebPod, "/web")).files["cpu.weight"] = "59";
+  ASSERT_TRUE(node_.report_start(kWebContainer, node_.started(Pid{10}), Reporter::kHook));
+  EXPECT_EQ(node_.records.node.weight_formula, core::WeightFormula::kLog);
+  EXPECT_EQ(node_.file(kWebPod, "cpu.weight"), "20");  // 1 + (512 - 2) * 9999 / 262142
+}
+
 TEST_F(Event, PodsStandToAKubeletsAsTheirRequestsDo) {
   node_.tree.make("/kubepods");
   node_.tree.cgroups.at("/kubepods").files.at("cpu.weight") = "313";
