@@ -1,9 +1,12 @@
 #include "common/sys/atomic_file.h"
 
 #include <fcntl.h>
+#include <linux/limits.h>
 #include <sys/random.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -47,6 +50,23 @@ Status set_owner(int fd, const FileOwner& owner) {
   return {};
 }
 
+/// Gives a file the extended attributes of the one that it replaces, such as SELinux's label and
+/// ACLs, as far as there are any and the file system takes them.
+void copy_attributes(const Directory& directory, const std::string& from, int to) {
+  constexpr int kFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  const UniqueFd old{::openat(directory.fd(), from.c_str(), kFlags)};
+  std::string names(XATTR_LIST_MAX, '\0');
+  std::string value(XATTR_SIZE_MAX, '\0');
+  const ssize_t size = ::flistxattr(old.get(), names.data(), names.size());
+  names.resize(static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+  for (std::string_view rest = names; !rest.empty();) {
+    const std::string name{read_until(rest, '\0')};
+    const ssize_t length = ::fgetxattr(old.get(), name.c_str(), value.data(), value.size());
+    if (length >= 0)
+      ::fsetxattr(to, name.c_str(), value.data(), static_cast<std::size_t>(length), 0);
+  }
+}
+
 Status fill_and_close(UniqueFd fd, std::string_view content, const std::optional<FileOwner>& owner,
                       Durability durability) {
   PODQOS_TRY(write_all(fd.get(), content));
@@ -86,6 +106,7 @@ Status replace_by(const Names& names, const Directory& directory, std::string_vi
   });
   if (err != 0) return fail_errno(err, cat("create ", directory.path_of(temporary)));
 
+  if (durability == Durability::kDurable) copy_attributes(directory, target, fd.get());
   auto filled = fill_and_close(std::move(fd), content, owner, durability);
   if (filled &&
       ::renameat(directory.fd(), temporary.c_str(), directory.fd(), target.c_str()) != 0) {

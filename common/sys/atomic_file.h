@@ -28,7 +28,9 @@ enum class Durability : std::uint8_t {
   /// No fsync(2): the state is on a tmpfs and is lost with the boot it describes, and the
   /// config.json of a bundle is written again before each create.
   kUntilBoot,
-  kDurable,  ///< file and directory are on the disk when a function returns
+  /// File and directory are on the disk when a function returns. For files of others, which keep
+  /// their extended attributes.
+  kDurable,
 };
 
 /// Replaces a file by writing a temporary file and renaming it: a reader sees the old or the new

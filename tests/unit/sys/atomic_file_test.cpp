@@ -1,8 +1,10 @@
 #include "common/sys/atomic_file.h"
 
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#include <array>
 #include <optional>
 #include <string>
 
@@ -141,6 +143,21 @@ TEST_F(ReplaceFile, RefusesWhatIsNoFileName) {
     ASSERT_FALSE(refused) << name;
     EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument) << name;
   }
+}
+
+TEST_F(ReplaceFile, KeepsTheExtendedAttributesOfADurableFile) {
+  temporary_.write("config.json", "old");
+  const std::string file = temporary_.path("config.json");
+  for (const char* name : {"user.podqos", "trusted.podqos"}) {
+    if (::setxattr(file.c_str(), name, "label", 5, 0) != 0) continue;
+    ASSERT_TRUE(replace_file(*directory_, "config.json", "new", {}, Durability::kDurable));
+    EXPECT_EQ(temporary_.read("config.json"), "new");
+    std::array<char, 8> label{};
+    EXPECT_EQ(::getxattr(file.c_str(), name, label.data(), label.size()), 5) << name;
+    EXPECT_STREQ(label.data(), "label");
+    return;
+  }
+  GTEST_SKIP() << "this file system takes no extended attributes";
 }
 
 TEST_F(ReplaceFile, LeavesTheTargetOnAFullFileSystem) {
