@@ -35,13 +35,27 @@ std::string directory_of(const std::string& file) {
   return std::filesystem::path{file}.parent_path();
 }
 
+/// What an import means, as containerd cleans it: entries have no "//".
+std::filesystem::path pattern_of(const TomlValue& imports, const std::string& import) {
+  return (std::filesystem::path{directory_of(imports.file)} / import).lexically_normal();
+}
+
+/// Whether containerd imports a file of this name.
+bool is_imported(const Setup& setup, const std::string& path) {
+  return std::ranges::any_of(setup.documents, [&](const TomlDocument& document) {
+    const TomlValue imports = document.at("imports");
+    const auto all = imports.strings().value_or(std::vector<std::string>{});
+    return std::ranges::any_of(all, [&](const std::string& each) {
+      return ::fnmatch(pattern_of(imports, each).c_str(), path.c_str(), FNM_PATHNAME) == 0;
+    });
+  });
+}
+
 /// Adds the files that an import names to `paths`.
 /// @return the directory if the import is every *.toml in it, else ""
 Result<std::string> add_import(const EngineFiles& files, const TomlValue& imports,
                                const std::string& import, std::vector<std::string>& paths) {
-  // As containerd cleans it: entries have no "//".
-  const auto pattern =
-      (std::filesystem::path{directory_of(imports.file)} / import).lexically_normal();
+  const auto pattern = pattern_of(imports, import);
   std::string parent = pattern.parent_path();
   if (!pattern.has_filename() || parent.find_first_of("*?[\\") != std::string::npos)
     return refuse(imports.place, ": cannot follow the import \"", printable(import), "\"");
@@ -126,6 +140,7 @@ Status add_containerd_lines(Setup& setup, std::int64_t format, const std::string
   lines.is_own = !drop_ins.empty() && (is_nri || merges(setup)) && !is_there;
   lines.path = lines.is_own ? cat(drop_ins, is_nri ? kContainerdNriDropIn : kHandlerDropIn)
                             : setup.config_file();
+  lines.has_backup = !lines.is_own && !is_imported(setup, cat(lines.path, kBackupSuffix));
   return add_lines(setup, lines);
 }
 

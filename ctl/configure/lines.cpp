@@ -243,7 +243,7 @@ Status add_lines(Setup& setup, Lines lines) {
   const std::string place =
       file == setup.documents.end() ? cat(lines.path, ":1") : file->at(lines.table).place;
   const std::size_t planned = setup.changes.size();
-  PODQOS_TRY(add_change(setup, {.path = lines.path, .what = lines.what, .backup = !lines.is_own},
+  PODQOS_TRY(add_change(setup, {.path = lines.path, .what = lines.what, .backup = lines.has_backup},
                         cat("; ", by_hand(lines.text)),
                         [&](const auto& text) { return with_lines(text, lines, place); }));
   if (setup.changes.size() > planned) {

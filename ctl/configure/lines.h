@@ -89,9 +89,8 @@ struct Lines {
   /// Where the default runtime is named: lines in front of the text, see default_lines().
   std::optional<DefaultRuntime> default_runtime = std::nullopt;
   std::string block = "podqos";
-  /// Whether the file is podqos's own. It has no backup, since of such a directory some engines
-  /// read every file.
-  bool is_own = true;
+  bool is_own = true;       ///< whether the file is podqos's own
+  bool has_backup = false;  ///< never where the engine would read it, too
   std::string base = {};  ///< what a new file has in front of the block, podqos's own inside of it
 };
 

@@ -79,6 +79,19 @@ TEST(PlanContainerd, UsesNoDropInForCriBefore2) {
   EXPECT_EQ(planned.changes.front().path, kContainerdToml);
 }
 
+/// containerd 1.x would read CRI's table of the backup in place of the one with the handler.
+TEST(PlanContainerd, LeavesNoBackupThatAnImportNames) {
+  for (const char* import : {"*", "/etc/containerd/*", "../containerd/config.*"}) {
+    const Tree tree{{kContainerdToml, cat("version = 2\nimports = [\"", import, "\"]\n")}};
+    auto files = there_and_back(tree, "containerd 1.7");
+    EXPECT_THAT(files[kContainerdToml], HasSubstr("# podqos: begin wrapper")) << import;
+    EXPECT_FALSE(files.contains(std::string{kContainerdToml} + ".podqos-backup")) << import;
+  }
+  const Tree tree{{kContainerdToml, "version = 2\nimports = [\"/etc/containerd/*.toml\"]\n"}};
+  EXPECT_TRUE(there_and_back(tree, "containerd 1.7")
+                  .contains(std::string{kContainerdToml} + ".podqos-backup"));
+}
+
 TEST(PlanContainerd, RefusesAnImportThatWouldHideIt) {
   const Tree tree{
       {kContainerdToml, "version = 2\nimports = [\"/etc/containerd/conf.d//*.toml\"]\n"},
