@@ -33,7 +33,8 @@ using Units = std::map<std::string, UnitState, std::less<>>;
 [[nodiscard]] Units parse_units(std::string_view text, Time monotonic_zero);
 
 /// Asks systemd about these units.
-/// @return kUnsupported if systemd is not the init system; the error of systemctl(1)
+/// @param names  at least one
+/// @return kUnsupported if it says of none; the error of systemctl(1)
 [[nodiscard]] Result<Units> read_units(std::span<const std::string> names, const Run& run);
 
 }  // namespace podqos::ctl

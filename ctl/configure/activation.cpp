@@ -8,6 +8,7 @@
 #include "common/base/units.h"
 #include "ctl/configure/daemon.h"
 #include "ctl/configure/setup.h"
+#include "ctl/systemd_units.h"
 
 namespace podqos::ctl {
 namespace {
@@ -65,21 +66,14 @@ class Activation {
     return fail(std::move(done).error().with_context(cat(kSystemctl, " ", command)));
   }
 
-  /// Whether `systemctl QUESTION UNIT` says so.
-  [[nodiscard]] bool is(const char* question, const std::string& unit) const {
-    return systemctl({question, "--quiet", unit}).has_value();
-  }
-
-  /// A property of a unit; "" if systemd cannot be asked.
-  [[nodiscard]] std::string property(const std::string& unit, const char* name) const {
-    return run_({kSystemctl, "show", cat("--property=", name), "--value", unit}).value_or("");
+  /// What systemd says of a unit; nothing if it cannot be asked.
+  [[nodiscard]] UnitState unit(const std::string& name) const {
+    const auto units = read_units({&name, 1}, run_);
+    return units ? units->begin()->second : UnitState{};
   }
 
   /// The engine's main process; nullopt if it does not run, or not as this service.
-  [[nodiscard]] std::optional<Pid> process() const {
-    const auto pid = parse_int(property(service_, "MainPID"));
-    return pid && *pid > 0 ? std::optional{Pid{*pid}} : std::nullopt;
-  }
+  [[nodiscard]] std::optional<Pid> process() const { return unit(service_).process; }
 
   /// Whether the plugin serves the engine that runs now.
   [[nodiscard]] bool has_plugin(std::string_view status) const {
@@ -97,8 +91,8 @@ class Activation {
     const auto pid = process();
     const auto file = pid ? unread_file(files, *pid) : std::nullopt;
     if (!file) return;
-    setup_.stale = setup_.undo || setup_.method != Method::kNri ||
-                   !has_plugin(property(kPluginUnit, "StatusText"));
+    setup_.stale =
+        setup_.undo || setup_.method != Method::kNri || !has_plugin(unit(kPluginUnit).status);
     why_stale_ = cat(" has not been restarted since ", *file, " changed, and ",
                      setup_.undo ? "may still have podqos registered" : "may not know podqos yet");
   }
@@ -149,14 +143,14 @@ class Activation {
                      " the runtime \"podqos\": it has not read this configuration yet");
     // The socket is systemd's: to ask would start a daemon that is stopped. It reads the file when
     // it starts.
-    if (!is("is-active", service_))
+    if (!unit(service_).active)
       return setup_.undo || !setup_.changed() || !may_restart() ? Status{} : restart();
     if (!update_from_docker()) setup_.stale = setup_.changed();
     if (!setup_.stale || !may_restart()) return {};
     PODQOS_TRY(systemctl({"reload", service_}));
     bool answers = false;
     wait_until(setup_.undo ? std::min(patience_, kRemovalPatience) : patience_, kInterval, [&] {
-      answers = is("is-active", service_) && update_from_docker();
+      answers = unit(service_).active && update_from_docker();
       return !answers || !setup_.stale;
     });
     // A reload adds a runtime, but does not remove the last one.
@@ -168,13 +162,14 @@ class Activation {
   }
 
   Status stop_plugin() {
-    if (!setup_.program || !setup_.engine->nri || !is("is-active", kPluginUnit)) return {};
-    const std::string status = property(kPluginUnit, "StatusText");
-    const auto served = served_process(status);
+    if (!setup_.program || !setup_.engine->nri) return {};
+    const UnitState plugin = unit(kPluginUnit);
+    if (!plugin.active) return {};
+    const auto served = served_process(plugin.status);
     // One that has ended was this engine before a restart.
     if (served && served != process() && start_of(*served)) {
       setup_.notes.push_back(cat(kPluginUnit, " stays: it serves another engine than ",
-                                 setup_.engine->title, ", and is ", printable(status, 500)));
+                                 setup_.engine->title, ", and is ", printable(plugin.status, 500)));
       return {};
     }
     PODQOS_TRY(systemctl({"disable", "--now", kPluginUnit}));
@@ -185,7 +180,8 @@ class Activation {
   /// Starts the plugin if NRI was chosen, and waits until it is connected.
   Status start_plugin() {
     if (setup_.method != Method::kNri) return {};
-    setup_.plugin_ready = is("is-active", kPluginUnit) && is("is-enabled", kPluginUnit);
+    const UnitState plugin = unit(kPluginUnit);
+    setup_.plugin_ready = plugin.active && plugin.enabled;
     if (!may_restart()) return {};
     if (!setup_.plugin_ready) {
       PODQOS_TRY(systemctl({"enable", "--now", kPluginUnit}));
@@ -198,7 +194,7 @@ class Activation {
     bool connected = false;
     bool stands_by = false;
     wait_until(patience_, kInterval, [&] {
-      status = property(kPluginUnit, "StatusText");
+      status = unit(kPluginUnit).status;
       connected = has_plugin(status);
       stands_by = status.contains("standing by until that one ends");
       return connected || stands_by;
@@ -226,7 +222,7 @@ class Activation {
     // systemd counts the starts that have failed, and may refuse one more.
     add(systemctl({"reset-failed", service_}));
     // A reload that systemd refused has changed nothing, and a restart may stop containers.
-    if (is_docker() && is("is-active", service_)) return failed;
+    if (is_docker() && unit(service_).active) return failed;
     add(restart());
     return failed;
   }
