@@ -32,7 +32,8 @@ constexpr std::string_view kRecreate = ", then recreate the container";
 /// How the engine comes to ask podqos, in the order of core::Engine.
 constexpr std::array<std::string_view, 4> kRegistration = {
     "podqosctl configure podman",
-    "start it with --runtime podqos, or: podqosctl configure docker --set-as-default --restart",
+    "podqosctl configure docker --restart, and start it with --runtime podqos; or: podqosctl "
+    "configure docker --set-as-default --restart",
     "podqosctl configure containerd --restart", "podqosctl configure crio --restart"};
 
 /// Whether it has plugins.

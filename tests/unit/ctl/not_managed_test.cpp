@@ -96,7 +96,8 @@ TEST_F(Explain, SaysWhatIsSurest) {
   configuration_.settings.enabled = false;
   EXPECT_EQ(explained(),
             "podqos was not asked when it was created: its runtime was not podqos-runtime, it has "
-            "no hook of podqos's → start it with --runtime podqos, or: podqosctl configure docker "
+            "no hook of podqos's → podqosctl configure docker --restart, and start it with "
+            "--runtime podqos; or: podqosctl configure docker "
             "--set-as-default --restart, then recreate the container");
   configuration_.settings.enabled = true;
   engine_ = core::Engine::kContainerd;
