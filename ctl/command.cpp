@@ -9,6 +9,7 @@
 
 #include "common/app/configuration.h"
 #include "common/base/text.h"
+#include "common/cgroup/node.h"
 #include "common/codec/json_text.h"
 #include "common/sys/directory.h"
 
@@ -24,6 +25,13 @@ void block_signals() {
   for (const int number : {SIGINT, SIGTERM, SIGHUP})
     ::sigaddset(&signals, number);
   static_cast<void>(::pthread_sigmask(SIG_BLOCK, &signals, nullptr));
+}
+
+std::string_view why_unmanaged(const core::Settings& settings) {
+  if (!settings.enabled) return kSwitchedOff;
+  // Others than root only look.
+  if (::geteuid() != 0 || cgroup::owns_host()) return "";
+  return "this is a user namespace, in which podqos manages nothing: containers start unmanaged";
 }
 
 bool reads_configuration(const CLI::App& sub) {

@@ -73,6 +73,9 @@ void add_configure(Cli& cli);
 void add_config(Cli& cli);
 void add_version(Cli& cli);
 
+/// Why podqos manages nothing here: it is switched off, or this is a user namespace; "" if it does.
+[[nodiscard]] std::string_view why_unmanaged(const core::Settings& settings);
+
 /// Whether the subcommand reads podqos's configuration, and so takes --config.
 [[nodiscard]] bool reads_configuration(const CLI::App& sub);
 

@@ -47,7 +47,7 @@ void count_pods(const Json& inventory, std::vector<EngineFacts>& engines) {
 
 /// Everything that the state directory tells.
 void check_state(const app::ConfigurationReport& configuration, cgroup::Machine& cgroups,
-                 std::vector<EngineFacts>& engines, Diagnosis& found) {
+                 ProgramAnswers& answers, Diagnosis& found) {
   const core::Settings& settings = configuration.settings;
   Checks& checks = found.checks;
   checks.push_back(check_directory(read_directory(settings.state_dir)));
@@ -60,6 +60,8 @@ void check_state(const app::ConfigurationReport& configuration, cgroup::Machine&
   }
   auto records = read_records(settings);
   if (!records) return add(checks, check_inventory(fail(records.error())));
+  if (configuration.source == app::SettingsSource::kFiles)
+    checks.push_back(check_settings(configuration, records->node.settings));
   checks.push_back(check_weights(settings, records->node.weight_formula));
   const auto events = store::read_events(settings.state_dir);
   const auto missed = find_not_managed(
@@ -67,7 +69,10 @@ void check_state(const app::ConfigurationReport& configuration, cgroup::Machine&
   auto inventory = checked_inventory(configuration, *std::move(records), cgroups);
   add(checks, check_inventory(inventory));
   if (inventory) {
-    count_pods(*inventory, engines);
+    count_pods(*inventory, answers.engines);
+    const bool plugin_runs = std::ranges::any_of(
+        answers.engines, [](const auto& each) { return each.plugin && each.plugin->process; });
+    checks.push_back(check_eviction(settings, *inventory, answers.units, plugin_runs));
     found.inventory = *std::move(inventory);
     add_missed(found.inventory, missed);
   }
@@ -80,7 +85,7 @@ void check_state(const app::ConfigurationReport& configuration, cgroup::Machine&
 
 ProgramAnswers ask_programs(const std::string& state_dir) {
   auto names = units_of_engines();
-  names.emplace_back("podqos-reconcile.timer");
+  names.insert(names.end(), {kTimerUnit, kOomdUnit});
   auto units = read_units(names, run_briefly);
   auto engines = read_engines(units.value_or(Units{}), state_dir, run_briefly);
   return {.units = std::move(units), .engines = std::move(engines)};
@@ -94,12 +99,13 @@ Diagnosis diagnose(const app::ConfigurationReport& configuration, ProgramAnswers
   if (cgroups)
     add(checks, check_kernel(read_kernel(*cgroups), settings));
   else
-    checks.push_back({"kernel", "controllers", Outcome::kProblem, cgroups.error().message});
+    checks.push_back({"kernel", "controllers", Outcome::kProblem,
+                      cat(cgroups.error().message, ": podqos manages nothing")});
   add(checks, check_configuration(configuration));
   const auto kubelet = read_input(kKubeletConfig, kMaxInput);
   add(checks,
       check_kubelet(kKubeletConfig, kubelet ? std::optional{*kubelet} : std::nullopt, settings));
-  if (cgroups) check_state(configuration, *cgroups, answers.engines, found);
+  if (cgroups) check_state(configuration, *cgroups, answers, found);
   add(checks, check_engines(answers.engines, settings));
   for (const EngineFacts& each : answers.engines)
     add(checks, check_engine(each));

@@ -10,6 +10,7 @@
 
 #include "common/base/text.h"
 #include "common/cgroup/node.h"
+#include "common/codec/settings_table.h"
 #include "ctl/command.h"
 #include "ctl/event_pods.h"
 #include "ctl/table.h"
@@ -19,71 +20,7 @@ namespace {
 
 using enum Outcome;
 
-constexpr const char* kTimerUnit = "podqos-reconcile.timer";
 constexpr const char* kReconcile = "podqosctl reconcile";
-
-/// Which of the controllers in use the kernel has in which version: "cpu, memory (v1)".
-std::string controllers_of(const core::CgroupLayout& layout, core::CgroupVersion version) {
-  std::vector<std::string> names;
-  for (const core::ControllerRow& row : core::kControllers)
-    if (layout.*row.version == version)
-      names.emplace_back(version == core::CgroupVersion::kV2 ? row.v2_name : row.v1_name);
-  return join(names, ", ");
-}
-
-Check check_controllers(const core::CgroupLayout& layout) {
-  const std::string v1 = controllers_of(layout, core::CgroupVersion::kV1);
-  const std::string v2 = controllers_of(layout, core::CgroupVersion::kV2);
-  std::vector<std::string> found;
-  if (!v2.empty()) found.push_back(cat("cgroup v2: ", v2));
-  if (!v1.empty()) found.push_back(cat("cgroup v1: ", v1));
-  Check check{"kernel", "controllers", kOk, join(found, "; ")};
-  std::vector<std::string> lacking;
-  for (const auto controller :
-       {core::Controller::kCpu, core::Controller::kMemory, core::Controller::kPids})
-    if (!layout.version_of(controller)) lacking.emplace_back(core::row_of(controller).v2_name);
-  if (lacking.empty()) return check;
-  check.outcome = kProblem;
-  check.text = cat("the kernel lacks ", join(lacking, ", "), ": pods get no values of it");
-  check.remedy = layout.memory
-                     ? "mount it, or remove cgroup_disable= from the kernel's command line"
-                     : "boot without cgroup_disable=memory, or with cgroup_enable=memory";
-  return check;
-}
-
-constexpr const char* kNoMemory = "the kernel has no memory controller";
-
-Check check_swap(const KernelFacts& facts, const core::Settings& settings) {
-  Check check{"kernel", "swap", kOk, facts.has_swap ? "can be limited" : "the machine has none"};
-  if (!facts.has_swap || facts.limits_swap || !settings.swap_behavior) return check;
-  if (!facts.layout.memory) return {"kernel", "swap", kSkipped, kNoMemory};
-  check.outcome = kWarning;
-  check.text = "the kernel does not account for swap: containers may swap without limit";
-  check.remedy = "boot with swapaccount=1";
-  return check;
-}
-
-Check check_pressure(const KernelFacts& facts, const core::Settings& settings) {
-  if (facts.has_pressure) return {"kernel", "pressure", kOk, "PSI is on"};
-  if (!settings.eviction.burstable && !settings.eviction.besteffort)
-    return {"kernel", "pressure", kSkipped, "PSI is off; eviction would need it"};
-  return {"kernel", "pressure", kProblem, "PSI is off: eviction sees no memory pressure",
-          "boot with psi=1"};
-}
-
-Check check_reclaim(const KernelFacts& facts) {
-  Check check{"kernel", "reclaim", kOk, "memory.reclaim is there"};
-  if (facts.reclaims) return check;
-  if (facts.layout.memory == core::CgroupVersion::kV1) {
-    check.text = "limits of cgroup v1 reclaim by themselves";
-    return check;
-  }
-  check.outcome = kSkipped;
-  check.text = facts.layout.memory
-                   ? "no memory.reclaim before Linux 5.19: limits follow usage more slowly"
-                   : kNoMemory;
-  return check;
-}
 
 /// What a kind of an inventory's warnings means.
 struct WarningKind {
@@ -144,12 +81,30 @@ Check check_tiers(const Json& inventory) {
           "podqosctl reconcile --converge 60"};
 }
 
-}  // namespace
-
-Checks check_kernel(const KernelFacts& facts, const core::Settings& settings) {
-  return {check_controllers(facts.layout), check_pressure(facts, settings),
-          check_swap(facts, settings), check_reclaim(facts)};
+/// By what the tiers of a tree lose pods, if any does; "" otherwise.
+std::string evictor_of(const Json& tree) {
+  for (const Json& tier : tree.at("tiers"))
+    if (const Json eviction = tier.value("eviction", Json(nullptr)); !eviction.is_null())
+      return eviction.at("by");
+  return "";
 }
+
+/// Whether the trees of both drivers have pods.
+Check check_trees(const Json& inventory) {
+  const auto used = std::ranges::count_if(inventory.at("trees"), [](const Json& tree) {
+    return std::ranges::any_of(tree.at("tiers"),
+                               [](const Json& tier) { return tier.at("pods") != 0; });
+  });
+  if (used < 2) return {"pods", "trees", kOk, "no pods of two cgroup drivers"};
+  return {
+      "pods", "trees", kWarning,
+      "pods of both cgroup drivers, each in a tree of its own: CPU that one tree leaves unused "
+      "goes to its own BestEffort pods before the other's Burstable ones",
+      "give all engines one cgroup driver: SystemdCgroup of containerd, cgroup_manager of CRI-O "
+      "and Podman, native.cgroupdriver of Docker"};
+}
+
+}  // namespace
 
 Checks check_configuration(const app::ConfigurationReport& configuration) {
   Checks checks;
@@ -166,10 +121,12 @@ Checks check_configuration(const app::ConfigurationReport& configuration) {
     checks.push_back({"configuration", "files", kOk,
                       configuration.files.empty() ? "no files: the built-in settings count"
                                                   : join(configuration.files, ", ")});
-  const bool enabled = configuration.settings.enabled;
-  checks.push_back({"configuration", "enabled", enabled ? kOk : kWarning,
-                    enabled ? "podqos is on" : std::string{kSwitchedOff},
-                    enabled ? "" : "remove \"enabled\": false"});
+  const std::string why{why_unmanaged(configuration.settings)};
+  checks.push_back({"configuration", "enabled", why.empty() ? kOk : kProblem,
+                    why.empty() ? "podqos is on" : why,
+                    why.empty()           ? ""
+                    : why == kSwitchedOff ? "remove \"enabled\": false"
+                                          : "run engines and podqos as root of the host"});
   const auto pids = configuration.settings.pod_pids_limit;
   checks.push_back({"configuration", "pids", pids ? kOk : kSkipped,
                     pids ? cat("a pod has at most ", *pids, " processes")
@@ -177,6 +134,24 @@ Checks check_configuration(const app::ConfigurationReport& configuration) {
                            "which then cannot fork either",
                     pids ? "" : "set podPidsLimit, such as 4096"});
   return checks;
+}
+
+Check check_settings(const app::ConfigurationReport& configuration,
+                     const std::optional<core::Settings>& last) {
+  Check check{"configuration", "settings", kSkipped, "no transaction has used any yet"};
+  if (!last) return check;
+  std::vector<std::string> differing;
+  for (const codec::Setting& field : codec::settings_table())
+    if (field.get(configuration.settings) != field.get(*last)) differing.emplace_back(field.path);
+  check.outcome = differing.empty() ? kOk : kWarning;
+  check.text = "the last transaction had those of the files";
+  if (differing.empty()) return check;
+  check.text =
+      cat("the last transaction had other settings than the files: ", join(differing, ", "));
+  check.remedy =
+      "podqosctl reconcile; if they differ again, find the program that reads other files: it has "
+      "the option --config, or is a podqos-nri in a pod";
+  return check;
 }
 
 Check check_weights(const core::Settings& settings, std::optional<core::WeightFormula> observed) {
@@ -246,7 +221,30 @@ Checks check_inventory(const Result<Json>& inventory) {
   for (const WarningKind& kind : kKinds)
     checks.push_back(check_kind(kind, *inventory));
   checks.push_back(check_tiers(*inventory));
+  checks.push_back(check_trees(*inventory));
   return checks;
+}
+
+Check check_eviction(const core::Settings& settings, const Json& inventory,
+                     const Result<Units>& units, bool plugin_runs) {
+  Check check{"pods", "eviction", kSkipped,
+              "not configured: where memory runs short, the OOM killer decides"};
+  if (!settings.eviction.burstable && !settings.eviction.besteffort) return check;
+  check.text = "no pods that could be evicted";
+  const auto oomd = units ? units->find(kOomdUnit) : Units::const_iterator{};
+  const bool oomd_runs = units && oomd != units->end() && oomd->second.active;
+  for (const Json& tree : inventory.at("trees")) {
+    const std::string by = evictor_of(tree);
+    if (by.empty()) continue;
+    if (by == "podqos-nri" ? !plugin_runs : !oomd_runs)
+      return {"pods", "eviction", kProblem,
+              cat(by, " does not run, so that nothing evicts pods of ",
+                  tree.at("kubepods").get_ref<const std::string&>()),
+              cat("systemctl enable --now ", by, ".service")};
+    check.outcome = kOk;
+    check.text = cat("by ", by);
+  }
+  return check;
 }
 
 Check check_missed(const MissedContainers& found) {

@@ -72,7 +72,10 @@ KernelFacts read_kernel(cgroup::Machine& cgroups) {
   };
   const bool v2 = facts.layout.memory == core::CgroupVersion::kV2;
   facts.has_pressure = !read_proc("pressure/memory").empty();
-  if (const auto installed = sys::installed_memory()) facts.has_swap = installed->swap > Bytes{0};
+  if (const auto installed = sys::installed_memory()) {
+    facts.has_swap = installed->swap > Bytes{0};
+    facts.hugepages = installed->hugepages;
+  }
   facts.limits_swap = facts.layout.memory.has_value() &&
                       has(v2 ? "memory.swap.max" : "memory.memsw.limit_in_bytes");
   facts.reclaims = v2 && has("memory.reclaim");

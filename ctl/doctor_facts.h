@@ -22,6 +22,7 @@ struct KernelFacts {
   bool has_pressure = false;  ///< /proc/pressure/memory can be read
   bool has_swap = false;      ///< the machine has swap
   bool limits_swap = false;   ///< the swap of a cgroup can be limited
+  Bytes hugepages = {};       ///< preallocated, of all sizes
   bool reclaims = false;      ///< memory.reclaim (cgroup v2, Linux 5.19)
 };
 

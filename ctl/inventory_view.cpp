@@ -78,7 +78,7 @@ std::string format_notices(const app::ConfigurationReport& configuration, const 
     warn_of(cat("until it is corrected, ", app::describe_source(configuration.source)));
   for (const std::string& ignored : configuration.ignored)
     warn_of(cat(ignored, ": not read: the names of files in conf.d end in .json"));
-  if (!configuration.settings.enabled) warn_of(kSwitchedOff);
+  if (const auto why = why_unmanaged(configuration.settings); !why.empty()) warn_of(why);
   return out;
 }
 
@@ -133,7 +133,7 @@ Result<int> run_view(const ViewOptions& options, const Cli& cli) {
           format_notice("warning: ", app::one_line(warning.get_ref<const std::string&>()), screen);
   }
   const bool wrong = !warnings.empty() || !configuration.ignored.empty() ||
-                     !configuration.settings.enabled ||
+                     !why_unmanaged(configuration.settings).empty() ||
                      !view->value("notManaged", Json::array()).empty();
   const int status = print(out);
   return configuration.errors.empty() && !(options.strict && options.pod.empty() && wrong)

@@ -138,10 +138,22 @@ class Configuration(unittest.TestCase):
 
     def test_switched_off_is_said(self):
         with config_file(enabled=False) as file:
-            done = ctl("--config", file, "status")
+            done = ctl("--config", file, "status", check=False)
+            self.assertEqual(done.returncode, 1)
             self.assertTrue(done.stdout.startswith('warning: podqos is switched off by "enabled": false'), done.stdout)
-            self.assertFalse(json.loads(ctl("--config", file, "status", "-o", "json").stdout)["enabled"])
+            self.assertFalse(json.loads(ctl("--config", file, "status", "-o", "json", "--exit-zero").stdout)["enabled"])
             self.assertRegex(ctl("config", "check", file).stdout, r"^.*: ok\npodqos is switched off by ")
+
+    def test_a_user_namespace_is_said(self):
+        namespace = ["unshare", "--user", "--map-root-user"]
+        if subprocess.run([*namespace, "true"], capture_output=True, check=False).returncode:
+            self.skipTest("no user namespaces")
+        with config_file() as file:
+            for command in ("status", "doctor"):
+                done = subprocess.run([*namespace, BIN / "podqosctl", "--config", file, command], capture_output=True,
+                                      text=True, check=False)
+                self.assertIn("in which podqos manages nothing", " ".join(done.stdout.split()))
+                self.assertEqual(done.returncode, 1)
 
     @unittest.skipUnless(os.geteuid() == 0, "is about users other than root")
     def test_other_users_are_told_who_may(self):

@@ -76,7 +76,7 @@ class Node(Checks):
         self.podqos.settings["scope"] = "everything"
         self.assertEqual(self.assert_bad("configuration", "files", "scope", "until it is corrected, "), "podqosctl config check")
         self.podqos.settings.update(scope="pods", enabled=False)
-        self.assert_bad("configuration", "enabled", "switched off", outcome="warning")
+        self.assert_bad("configuration", "enabled", "switched off")
 
     def test_state_directory_that_others_write_to(self):
         self.podqos.state.mkdir()

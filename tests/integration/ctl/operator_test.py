@@ -170,11 +170,11 @@ class Broken(PodmanCase):
 
     def test_settings(self):
         self.settings(eviction={"besteffort": {"memoryPressure": "60%/30s"}})
-        self.assert_check("kernel", "pressure", "problem", "PSI is off: eviction sees no memory pressure")
+        self.assert_check("kernel", "pressure", "warning", "PSI is off: podqos-nri evicts by the working set")
         self.settings(cgroupDriver="cgroupfs")
         self.assert_check("podman", "driver", "problem", "cgroupDriver")
         self.settings(enabled=False)
-        self.assert_check("configuration", "enabled", "warning", "switched off")
+        self.assert_check("configuration", "enabled", "problem", "switched off")
 
     def test_kubelet(self):
         kubelets = pathlib.Path("/var/lib/kubelet/config.yaml")

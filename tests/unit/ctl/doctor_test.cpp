@@ -36,7 +36,13 @@ TEST(CheckKernel, SaysWhatItOffers) {
             "controllers ok: cgroup v2: cpu, memory, pids, hugetlb, cpuset, io\n"
             "pressure ok: PSI is on\n"
             "swap ok: can be limited\n"
-            "reclaim ok: memory.reclaim is there\n");
+            "reclaim ok: memory.reclaim is there\n"
+            "hugepages skipped: no memory is preallocated as huge pages\n");
+  KernelFacts facts = kernel();
+  facts.hugepages = Bytes{1LL << 30U};
+  EXPECT_THAT(shown(check_kernel(facts, {})),
+              HasSubstr("hugepages ok: 1Gi are preallocated as huge pages, and so not allocatable "
+                        "as memory\n"));
 }
 
 TEST(CheckKernel, SaysWhatItLacks) {
@@ -67,8 +73,8 @@ TEST(CheckKernel, NeedsPressureForEvictionOnly) {
   EXPECT_THAT(shown(check_kernel(facts, settings)), HasSubstr("pressure skipped: PSI is off"));
   settings.eviction.besteffort = core::MemoryPressure{};
   EXPECT_THAT(shown(check_kernel(facts, settings)),
-              HasSubstr("pressure problem: PSI is off: eviction sees no memory pressure → boot "
-                        "with psi=1\n"));
+              HasSubstr("pressure warning: PSI is off: podqos-nri evicts by the working set, and "
+                        "systemd-oomd does not run → boot with psi=1\n"));
 }
 
 TEST(CheckConfiguration, TellsErrorsAndWhatIsNotRead) {
@@ -90,9 +96,22 @@ TEST(CheckConfiguration, TellsErrorsAndWhatIsNotRead) {
       "files warning: /etc/podqos/conf.d/20-site.yaml is not read: the names of files in "
       "conf.d end in .json → mv /etc/podqos/conf.d/20-site.yaml "
       "/etc/podqos/conf.d/20-site.json\n"
-      "enabled warning: podqos is switched off by \"enabled\": false: new containers start "
+      "enabled problem: podqos is switched off by \"enabled\": false: new containers start "
       "unmanaged, and earlier ones are released when they end → remove \"enabled\": false\n"
       "pids ok: a pod has at most 512 processes\n");
+}
+
+TEST(CheckSettings, ComparesTheFilesWithTheLastTransaction) {
+  app::ConfigurationReport report;
+  EXPECT_EQ(check_settings(report, std::nullopt).outcome, Outcome::kSkipped);
+  EXPECT_EQ(shown({check_settings(report, core::Settings{})}),
+            "settings ok: the last transaction had those of the files\n");
+  report.settings.pod_pids_limit = 64;
+  report.settings.enabled = false;
+  EXPECT_EQ(shown({check_settings(report, core::Settings{})}),
+            "settings warning: the last transaction had other settings than the files: enabled, "
+            "podPidsLimit → podqosctl reconcile; if they differ again, find the program that reads "
+            "other files: it has the option --config, or is a podqos-nri in a pod\n");
 }
 
 TEST(CheckWeights, ComparesTheSettingWithTheRuntime) {
@@ -188,8 +207,8 @@ Json inventory(const Json& warnings, const Json& kinds) {
   return {{"trees",
            {{{"kubepods", "/podqos/kubepods"},
              {"tiers",
-              {{{"cgroup", "/podqos/kubepods"}, {"converging", false}},
-               {{"cgroup", "/podqos/kubepods/besteffort"}, {"converging", true}}}}}}},
+              {{{"cgroup", "/podqos/kubepods"}, {"pods", 1}, {"converging", false}},
+               {{"cgroup", "/podqos/kubepods/besteffort"}, {"pods", 0}, {"converging", true}}}}}}},
           {"pods",
            {{{"cgroup", "/kubepods.slice/kubepods-pod1.slice"}, {"kubeletsOwn", true}},
             {{"cgroup", "/podqos/kubepods/pod2"}, {"kubeletsOwn", false}}}},
@@ -222,6 +241,51 @@ TEST(CheckInventory, HasNoRemedyBesideTheWarningsOwn) {
 TEST(CheckInventory, SaysWhyThereIsNone) {
   EXPECT_EQ(shown(check_inventory(fail(ErrorCode::kCorrupt, "tiers.json: not JSON"))),
             "records problem: tiers.json: not JSON → podqosctl reconcile\n");
+}
+
+/// Trees with pods, whose BestEffort tier loses some by these.
+Json trees(std::initializer_list<std::pair<const char*, const char*>> evictors) {
+  Json list = Json::array();
+  for (const auto& [kubepods, by] : evictors)
+    list.push_back({{"kubepods", kubepods},
+                    {"tiers",
+                     {{{"cgroup", kubepods}, {"converging", false}, {"pods", 0}},
+                      {{"cgroup", cat(kubepods, "/besteffort")},
+                       {"converging", false},
+                       {"pods", 1},
+                       {"eviction", {{"by", by}}}}}}});
+  return {{"trees", list},
+          {"pods", Json::array()},
+          {"warnings", Json::array()},
+          {"warningKinds", Json::array()}};
+}
+
+TEST(CheckEviction, LooksWhetherAnythingEvicts) {
+  core::Settings settings;
+  const Json both = trees({{"/podqos/kubepods", "podqos-nri"}, {"/podqos.slice", "systemd-oomd"}});
+  const Units oomd{{"systemd-oomd.service", {.installed = true, .active = true}}};
+  EXPECT_EQ(shown({check_eviction(settings, both, Units{}, false)}),
+            "eviction skipped: not configured: where memory runs short, the OOM killer decides\n");
+  settings.eviction.besteffort = core::MemoryPressure{};
+  EXPECT_EQ(shown({check_eviction(settings, trees({}), Units{}, false)}),
+            "eviction skipped: no pods that could be evicted\n");
+  EXPECT_EQ(check_eviction(settings, both, oomd, true).outcome, Outcome::kOk);
+  EXPECT_EQ(shown({check_eviction(settings, both, oomd, false)}),
+            "eviction problem: podqos-nri does not run, so that nothing evicts pods of "
+            "/podqos/kubepods → systemctl enable --now podqos-nri.service\n");
+  EXPECT_EQ(shown({check_eviction(settings, both, Units{}, true)}),
+            "eviction problem: systemd-oomd does not run, so that nothing evicts pods of "
+            "/podqos.slice → systemctl enable --now systemd-oomd.service\n");
+}
+
+TEST(CheckInventory, SaysWhatTwoDriversCost) {
+  EXPECT_THAT(shown(check_inventory(trees({{"/podqos/kubepods", ""}}))),
+              HasSubstr("trees ok: no pods of two cgroup drivers\n"));
+  EXPECT_THAT(
+      shown(check_inventory(trees({{"/podqos/kubepods", ""}, {"/podqos.slice", ""}}))),
+      HasSubstr("trees warning: pods of both cgroup drivers, each in a tree of its own: CPU "
+                "that one tree leaves unused goes to its own BestEffort pods before the "
+                "other's Burstable ones → give all engines one cgroup driver: "));
 }
 
 TEST(CheckEvents, CountsFailuresOfTheLastHour) {
