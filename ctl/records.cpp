@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -78,7 +77,8 @@ Result<NodeRecords> records_in(store::Store& store, store::Opening opening) {
       (store.dirty() || !store.take_interrupted().empty()))
     records.warnings.emplace_back(
         "an event was interrupted, or records have been lost: run podqosctl reconcile");
-  std::ranges::copy(store.incidents(), std::back_inserter(records.warnings));
+  for (const std::string& incident : store.incidents())
+    records.warnings.push_back(cat(incident, ": run podqosctl reconcile"));
   return records;
 }
 
