@@ -54,7 +54,7 @@ class Events(harness.TestCase):
             with self.subTest(options):
                 self.assertEqual(self.shown(*options), wanted)
         for options, status, said in ((["--pod", "other"], 1, "other"),
-                                      (["--since", "soon"], 2, "--since: soon: expected a time")):
+                                      (["--since", "soon"], 2, "--since: expected a time")):
             done = self.podqos.ctl("events", *options, check=False)
             self.assertEqual((done.returncode, done.stdout), (status, ""))
             self.assertIn(said, done.stderr)

@@ -135,16 +135,16 @@ class Crash : public TestWithParam<std::tuple<core::CgroupVersion, core::Driver,
     return node;
   }
 
-  /// Calls `check` with each number of changes from `first` that may be made of those of the event,
+  /// Calls `check` with each number of changes from `least` that may be made of those of the event,
   /// and with the next one.
-  void at_each_change(int first,
+  void at_each_change(int least,
                       const std::function<void(int allowed, const std::string& next)>& check) {
     const auto whole = prepared();
     const auto before = static_cast<std::ptrdiff_t>(whole->changes.size());
     scenario().event(*whole);
     const std::vector<std::string> changes{whole->changes.begin() + before, whole->changes.end()};
     ASSERT_GT(changes.size(), 1U);
-    for (std::size_t allowed = static_cast<std::size_t>(first); allowed <= changes.size();
+    for (std::size_t allowed = static_cast<std::size_t>(least); allowed <= changes.size();
          ++allowed) {
       const std::string next = allowed == changes.size() ? "" : changes[allowed];
       SCOPED_TRACE(cat("cut off after ", allowed, " of ", changes.size(), " changes: ", next));

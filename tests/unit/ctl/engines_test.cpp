@@ -145,7 +145,8 @@ TEST(CheckEngine, MissesNoPluginThatIsNotNeeded) {
   facts.registered = {Method::kNri};
   facts.process.reset();
   EXPECT_EQ(shown(check_engine(facts)),
-            "registered ok: by nri\nknown skipped: the daemon does not run\n");
+            "registered ok: by nri\n"
+            "known skipped: the daemon does not run\n");
 }
 
 TEST(CheckEngine, NamesProgramsThatAreMissing) {
