@@ -162,8 +162,9 @@ Result<bool> release_for_room(Transaction& transaction, const AdmissionRequest& 
   return true;
 }
 
+/// @param begins_anew  set where what the admission was decided from has changed since
 Result<std::optional<Admission>> admit_to_pod(Transaction& transaction, AdmissionRequest& request,
-                                              const Place& place) {
+                                              const Place& place, bool& begins_anew) {
   const core::Settings& settings = transaction.settings();
   PODQOS_ASSIGN(auto snapshot, observe_admission(transaction, request, place));
   PODQOS_ASSIGN(auto pod, core::decide_pod(request, snapshot, settings));
@@ -174,15 +175,16 @@ Result<std::optional<Admission>> admit_to_pod(Transaction& transaction, Admissio
     if (!snapshot.before && origin == core::CgroupOrigin::kPodqos &&
         !transaction.node_is_reconciled()) {
       PODQOS_TRY(reconcile_interrupted(transaction, true));
-      return admit(transaction, request);
+      begins_anew = true;
+      return std::nullopt;
     }
     PODQOS_TRY(core::check_pod_cgroup(pod->record, origin, request));
     snapshot.has_cgroup = origin != core::CgroupOrigin::kNone;
   }
   PODQOS_ASSIGN(auto admission,
                 core::decide_admission(request, snapshot, std::move(*pod), settings));
-  PODQOS_ASSIGN(const bool changed, release_for_room(transaction, request, snapshot, admission));
-  if (changed) return admit(transaction, request);
+  PODQOS_ASSIGN(begins_anew, release_for_room(transaction, request, snapshot, admission));
+  if (begins_anew) return std::nullopt;
   for (const std::string& warning : admission.warnings)
     transaction.log().warning(warning);
   bound_oom_score(transaction, request, admission);
@@ -208,7 +210,9 @@ Result<std::optional<Admission>> admit_unfinished(Transaction& transaction,
   if (handle_if_due(transaction, place.identity.uid)) {
     PODQOS_ASSIGN(place, observe_place(transaction, request));
   }
-  auto admission = admit_to_pod(transaction, request, place);
+  bool begins_anew = false;
+  auto admission = admit_to_pod(transaction, request, place, begins_anew);
+  if (begins_anew) return admit_unfinished(transaction, std::move(request));
   if (admission) return admission;
   return fail(std::move(admission).error().with_context(cat("pod ", place.identity.uid)));
 }

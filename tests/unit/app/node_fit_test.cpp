@@ -26,6 +26,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 /// A node of 1200m, on which "db" of pod c has requested 1.
 class FullNode : public ::testing::Test {
@@ -96,6 +97,15 @@ TEST_F(FullNode, LooksAtThePodsInTheWayBeforeItRefuses) {
   ASSERT_TRUE(admitted) << admitted.error().message;
   EXPECT_FALSE(node_.records.pods.contains("c"));
   EXPECT_FALSE(node_.records.dirty);
+}
+
+TEST_F(FullNode, NamesThePodOnceWhereThatDoesNotHelp) {
+  node_.tree.end(Pid{10});
+  node_.capacity.cpu = MilliCpu{400};
+  const auto refused = node_.admit(kWebContainer);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, StartsWith("pod a: requests cpu 500m, of which 400m is free"));
+  EXPECT_FALSE(node_.records.pods.contains("c"));
 }
 
 /// Its end was not reported, so that its pod still counts.
