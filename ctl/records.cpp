@@ -43,10 +43,16 @@ std::string dockers_name(const std::string& root, const std::string& id) {
   return name.substr(name.starts_with('/') ? 1 : 0);
 }
 
-std::string name_by_engine(const core::PodRecord& pod, const core::ContainerRecord& container,
-                           const std::string& root) {
-  if (pod.engine == core::Engine::kPodman) return podmans_name(root, container.pid);
-  return pod.engine == core::Engine::kDocker ? dockers_name(root, container.id) : "";
+void add_name(core::PodRecord& pod, core::ContainerRecord& container, const std::string& root) {
+  if (!container.name.empty() && container.name != container.id) return;
+  const std::string name = pod.engine == core::Engine::kPodman   ? podmans_name(root, container.pid)
+                           : pod.engine == core::Engine::kDocker ? dockers_name(root, container.id)
+                                                                 : "";
+  if (name.empty()) return;
+  for (core::Container& described : pod.pod.containers)
+    if (described.name == container.name) described.name = name;
+  container.name = name;
+  if (pod.pod.name.empty() && pod.pod.uid.starts_with(container.id)) pod.pod.name = name;
 }
 
 }  // namespace
@@ -88,17 +94,9 @@ Result<NodeRecords> read_records(const core::Settings& settings, store::Opening 
 }
 
 void add_engine_names(std::vector<core::PodRecord>& pods, const std::string& root) {
-  for (core::PodRecord& pod : pods) {
-    for (core::ContainerRecord& container : pod.containers) {
-      if (!container.name.empty() && container.name != container.id) continue;
-      const std::string name = name_by_engine(pod, container, root);
-      if (name.empty()) continue;
-      for (core::Container& described : pod.pod.containers)
-        if (described.name == container.name) described.name = name;
-      container.name = name;
-      if (pod.pod.name.empty() && pod.pod.uid.starts_with(container.id)) pod.pod.name = name;
-    }
-  }
+  for (core::PodRecord& pod : pods)
+    for (core::ContainerRecord& container : pod.containers)
+      add_name(pod, container, root);
 }
 
 }  // namespace podqos::ctl

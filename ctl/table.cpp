@@ -8,7 +8,6 @@
 #include <array>
 #include <cstdlib>
 #include <numeric>
-#include <set>
 
 #include "common/base/text.h"
 
@@ -63,6 +62,52 @@ std::string fold_below(const std::string& text, std::size_t begin, std::size_t s
   if (begin + kLeastFolded > screen || begin + width(text) <= screen) return text;
   const std::string indent(begin, ' ');
   return std::string{without_newline(fold(indent + text, indent, screen)).substr(begin)};
+}
+
+/// A word in which engines' ids have their first 12 digits, in a path with "…" behind them.
+std::string with_short_ids(std::string word) {
+  constexpr std::size_t kIdLength = 64;
+  constexpr std::size_t kShownId = 12;
+  const std::string_view rest = word.starts_with('/') ? "…" : "";
+  std::size_t digits = 0;
+  for (std::size_t i = 0; i <= word.size(); ++i) {
+    if (i < word.size() && is_hex(word[i])) {
+      ++digits;
+      continue;
+    }
+    // Of more digits the first are those of a prefix: "pod" ends in one.
+    if (digits >= kIdLength) {
+      word.replace(i - kIdLength + kShownId, kIdLength - kShownId, rest);
+      i -= kIdLength - kShownId - rest.size();
+    }
+    digits = 0;
+  }
+  return word;
+}
+
+std::string format_row(const Row& row, std::span<const std::size_t> widths,
+                       std::span<const Cut> cuts, const Screen& screen) {
+  std::string out;
+  std::size_t begin = 0;  // of the column
+  std::size_t pending = 0;
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    const bool last = i + 1 == widths.size();
+    if (i > 0 && begin + std::min(widths[i], last ? kLeastFolded : widths[i]) > screen.width) {
+      out += out.empty() ? "" : "\n";
+      begin = pending = kGap;
+    }
+    const auto cut = std::ranges::find(cuts, i, &Cut::column);
+    Cell shown = row[i];
+    shown.text = cut != cuts.end() && cut->in_the_middle ? shorten_middle(shown.text, widths[i])
+                                                         : shorten(shown.text, widths[i]);
+    const std::size_t used = width(shown.text);
+    if (last) shown.text = fold_below(shown.text, begin, screen.width);
+    if (used > 0)
+      out += cat(std::string(std::exchange(pending, 0), ' '), paint(shown, screen.colour));
+    pending += widths[i] - used + kGap;
+    begin += widths[i] + kGap;
+  }
+  return out + "\n";
 }
 
 }  // namespace
@@ -149,26 +194,10 @@ std::string shorten_middle(const std::string& text, std::size_t columns) {
 }
 
 std::string abbreviate(std::string_view sentence) {
-  constexpr std::size_t kIdLength = 64;
-  constexpr std::size_t kShownId = 12;
   constexpr std::size_t kLongest = 40;
   std::string out;
   while (!sentence.empty()) {
-    std::string word{read_until(sentence, ' ')};
-    const std::string_view rest = word.starts_with('/') ? "…" : "";
-    std::size_t digits = 0;
-    for (std::size_t i = 0; i <= word.size(); ++i) {
-      if (i < word.size() && is_hex(word[i])) {
-        ++digits;
-        continue;
-      }
-      // Of more digits the first are those of a prefix: "pod" ends in one.
-      if (digits >= kIdLength) {
-        word.replace(i - kIdLength + kShownId, kIdLength - kShownId, rest);
-        i -= kIdLength - kShownId - rest.size();
-      }
-      digits = 0;
-    }
+    std::string word = with_short_ids(std::string{read_until(sentence, ' ')});
     if (word.starts_with('/') && word.size() > kLongest) {
       const std::size_t most = word.size() - kLongest + 1;
       const std::size_t next = word.find('/', most);  // where a name begins
@@ -189,30 +218,8 @@ std::string format_table(const std::vector<Row>& rows, const Screen& screen,
   std::vector<std::size_t> widths = column_widths(rows);
   fit(widths, cuts, screen.width);
   std::string out;
-  std::set<std::size_t> in_the_middle;
-  for (const Cut& cut : cuts)
-    if (cut.in_the_middle) in_the_middle.insert(cut.column);
-  for (const auto& row : rows) {
-    std::size_t begin = 0;  // of the column
-    std::size_t pending = 0;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const bool last = i + 1 == widths.size();
-      if (i > 0 && begin + std::min(widths[i], last ? kLeastFolded : widths[i]) > screen.width) {
-        out += out.ends_with('\n') ? "" : "\n";
-        begin = pending = kGap;
-      }
-      Cell shown = row[i];
-      shown.text = in_the_middle.contains(i) ? shorten_middle(shown.text, widths[i])
-                                             : shorten(shown.text, widths[i]);
-      const std::size_t used = width(shown.text);
-      if (last) shown.text = fold_below(shown.text, begin, screen.width);
-      if (used > 0)
-        out += cat(std::string(std::exchange(pending, 0), ' '), paint(shown, screen.colour));
-      pending += widths[i] - used + kGap;
-      begin += widths[i] + kGap;
-    }
-    out += '\n';
-  }
+  for (const auto& row : rows)
+    out += format_row(row, widths, cuts, screen);
   return out;
 }
 
