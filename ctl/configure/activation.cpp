@@ -117,7 +117,8 @@ class Activation {
     setup_.events["restarted"] = cat(service_, " restarted");
     if (setup_.containers > 0)
       setup_.events["restarted"] +=
-          cat(", which stopped ", setup_.containers, " running containers: live-restore is off");
+          cat(", which stopped ", format_count(setup_.containers, "running container"),
+              ": live-restore is off");
     return systemctl({"restart", service_});
   }
 

@@ -157,7 +157,8 @@ Status plan_crio_removal(Setup& setup) {
   // Its file may be gone since an earlier removal, after which CRI-O was not restarted.
   if (setup.at(cat(kRuntimes, kHandler)) || containers == 0) return {};
   const std::string harm =
-      cat(containers, " containers of the runtime \"", kHandler, "\" are in ", kCrioRuntimeRoot,
+      cat(format_count(containers, "container"), " of the runtime \"", kHandler, "\" in ",
+          kCrioRuntimeRoot,
           ": once restarted, CRI-O cannot stop or remove them; remove their pods first");
   if (setup.restart == Restart::kHarmless)
     return refuse(harm, ", or use --restart=force; nothing was changed");

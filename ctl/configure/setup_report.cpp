@@ -47,8 +47,8 @@ std::string service_command(const Setup& setup) {
   if (is_docker && !setup.undo) return cat("systemctl reload ", service);
   std::string command = cat("systemctl restart ", service);
   if (setup.containers > 0)
-    command += cat(" (stops the ", setup.containers,
-                   " running containers: live-restore is off; --restart=force does the same)");
+    command += cat(" (stops ", format_count(setup.containers, "running container"),
+                   ": live-restore is off; --restart=force does the same)");
   return command;
 }
 

@@ -355,7 +355,7 @@ class Crio(unittest.TestCase):
         living = pathlib.Path("/run/podqos-runc/0123abcd")
         living.mkdir(parents=True)
         refused = engine.call("podqosctl", "configure", "crio", "--undo", "--restart", check=False)
-        self.assertIn("1 containers of the runtime", refused.stderr)
+        self.assertIn("1 container of the runtime", refused.stderr)
         self.assertTrue(configure("crio", "--undo")["stale"])
         living.rmdir()
         self.assertTrue(configure("crio", "--undo", "--restart")["restarted"])
@@ -439,14 +439,14 @@ class DockerService(unittest.TestCase):
         self.register()
         said = configure("docker", "--undo", "--restart")
         self.assertEqual((said["reloaded"], said["restarted"], said["stale"]), (True, False, True))
-        self.assertEqual(said["next"][0], "systemctl restart docker.service (stops the 1 running containers: "
+        self.assertEqual(said["next"][0], "systemctl restart docker.service (stops 1 running container: "
                                           "live-restore is off; --restart=force does the same)")
         self.assertEqual(docker.CONFIG.read_bytes(), before)
         self.check_lives()
         self.assertIn("stops the 1 running", configure("docker", "--undo", "--restart")["next"][0])
         self.check_lives()
         said = engine.call("podqosctl", "configure", "docker", "--undo", "--restart=force").stdout
-        self.assertIn("docker.service restarted, which stopped 1 running containers: live-restore is off", said)
+        self.assertIn("docker.service restarted, which stopped 1 running container: live-restore is off", said)
         self.assertFalse(self.knows())
         self.assertEqual(self.docker("inspect", "--format", "{{.State.Status}}", self.customer), "exited")
 

@@ -258,12 +258,16 @@ TEST(PlanCrio, UndoTellsWhatCriOCannotStopAfterwards) {
   Tree::apply(tree.plan("crio"));
   EXPECT_THAT(harm(), IsEmpty());
   tree.put("/run/podqos-runc/0123abcd", "");
-  EXPECT_THAT(harm(), ElementsAre(AllOf(StartsWith("1 containers of the runtime"),
-                                        HasSubstr("remove their pods"))));
+  EXPECT_THAT(harm(),
+              ElementsAre(AllOf(
+                  StartsWith("1 container of the runtime \"podqos\" in /run/podqos-runc: once"),
+                  HasSubstr("remove their pods"))));
   // The file is gone, and CRI-O may not have been restarted since.
   Tree::apply(tree.plan("crio undo"));
   EXPECT_THAT(tree.plan("crio undo").changes, IsEmpty());
-  EXPECT_THAT(harm(), ElementsAre(StartsWith("1 containers of the runtime")));
+  EXPECT_THAT(
+      harm(),
+      ElementsAre(StartsWith("1 container of the runtime \"podqos\" in /run/podqos-runc: once")));
   // With a row that somebody else wrote, it can.
   tree.put(kCrioConfig,
            "[crio.runtime.runtimes.podqos]\nruntime_path = \"/usr/bin/podqos-runtime\"\n");
