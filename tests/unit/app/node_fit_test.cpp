@@ -104,7 +104,8 @@ TEST_F(FullNode, NamesThePodOnceWhereThatDoesNotHelp) {
   node_.capacity.cpu = MilliCpu{400};
   const auto refused = node_.admit(kWebContainer);
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, StartsWith("pod a: requests cpu 500m, of which 400m is free"));
+  EXPECT_THAT(refused.error().message,
+              StartsWith("pod a: requests cpu 500m, of which 400m is free"));
   EXPECT_FALSE(node_.records.pods.contains("c"));
 }
 
