@@ -16,6 +16,7 @@
 #include "common/store/event_file.h"
 #include "common/sys/clock.h"
 #include "ctl/describe.h"
+#include "ctl/engines.h"
 #include "ctl/inventory.h"
 #include "ctl/not_managed.h"
 
@@ -44,6 +45,11 @@ Result<Json> read_view(const app::ConfigurationReport& configuration, std::strin
       configuration, records, events ? events->events : std::vector<core::Event>{}, cgroups);
   PODQOS_ASSIGN(auto view, checked_inventory(configuration, std::move(records), cgroups));
   add_missed(view, missed);
+  if (const auto plugin = read_plugin(configuration.settings.state_dir, std::nullopt))
+    view["plugin"] = {{"process", plugin->process ? Json(plugin->process->value()) : Json(nullptr)},
+                      {"status", plugin->status}};
+  else
+    view["plugin"] = nullptr;
   return view;
 }
 

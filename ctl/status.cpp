@@ -252,9 +252,14 @@ std::string status_text(const Json& view, const Screen& screen) {
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> node_facts(const Json& view) {
-  return {{"podqos", switch_of(view)},
-          {"configuration", listed(view.at("files"), "the built-in ones, as no file is there")},
-          {"cgroups", trees_of(view)}};
+  std::vector<std::pair<std::string, std::string>> facts = {
+      {"podqos", switch_of(view)},
+      {"configuration", listed(view.at("files"), "the built-in ones, as no file is there")},
+      {"cgroups", trees_of(view)}};
+  if (const Json plugin = view.value("plugin", Json(nullptr)); !plugin.is_null())
+    facts.emplace_back("podqos-nri",
+                       plugin.at("process").is_null() ? "has ended" : text_in(plugin, "status"));
+  return facts;
 }
 
 void add_describe(Cli& cli) {

@@ -152,6 +152,22 @@ class DaemonTest(nri_daemon.DaemonCase):
         connection.ask("PostStartContainer")
         self.stop(process)
 
+    def test_is_in_status(self):
+        """What podqosctl knows of it without asking systemd or an engine."""
+        command = [nri_daemon.BIN / "podqosctl", "--config", self.folder / "podqos.json", "status"]
+
+        def shown():
+            said = subprocess.run([*command, "-o", "json"], capture_output=True, text=True, check=False).stdout
+            return json.loads(said)["plugin"]
+        self.assertIsNone(shown())
+        _, process, _ = self.connected()
+        patience.expect(lambda: (shown() or {"status": ""})["status"].startswith("synchronized"), "it is synchronized")
+        self.assertEqual(shown()["process"], process.pid)
+        text = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+        self.assertIn(f"podqos-nri     synchronized with the runtime at {self.socket}", text)
+        self.stop(process)
+        self.assertEqual(shown()["process"], None)
+
     def test_follows_its_files(self):
         """Without a signal, before the next event is handled."""
         _, process, connection = self.connected()
