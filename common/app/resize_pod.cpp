@@ -62,7 +62,8 @@ std::optional<std::int64_t> swap_limit(cgroup::Machine& machine, const std::stri
     return *both < core::kMaxMemoryLimit.value() ? both : std::nullopt;
   // "max" is no number.
   const auto swap = read("memory.swap.max");
-  return swap && memory > 0 ? std::optional{memory + *swap} : std::nullopt;
+  const bool bounds = swap && memory > 0 && *swap < core::kMaxMemoryLimit.value() - memory;
+  return bounds ? std::optional{memory + *swap} : std::nullopt;
 }
 
 /// What a container's cgroup has, with its limits of swap and processes.
@@ -294,9 +295,10 @@ Result<std::optional<Error>> save_resized(Transaction& transaction, core::PodRec
   // Of the steps of a resize, one changes no amount if all goes up, or down.
   core::PodRecord marked = before;
   marked.resizing = record.resizing;
-  if (record == marked) return refused;
+  const std::string changed = core::describe_resize(before, record);
+  if (record == marked || changed.empty()) return refused;
   core::Event event = core::event_of(core::EventKind::kResized, record);
-  event.text = cat("resized: ", core::describe_resize(before, record));
+  event.text = cat("resized: ", changed);
   transaction.event(core::LogLevel::kInfo, std::move(event), cat(core::name_of(record), ": "));
   return refused;
 }

@@ -263,7 +263,8 @@ RuntimeUpdate runtime_update(const CgroupValues& before, const CgroupValues& aft
     update.undo.memory_limit = kMaxMemoryLimit.value();
   if (memory) {
     if (values.memory_swap && values.memory_limit)
-      *values.memory_swap += memory_of(after).value_or(0) - *values.memory_limit;
+      values.memory_swap = saturated(Wide{*values.memory_swap} + memory_of(after).value_or(0) -
+                                     *values.memory_limit);
     values.memory_limit = memory_of(after);
     update.steps.push_back(values);
   }

@@ -305,6 +305,11 @@ TEST(RuntimeUpdate, KeepsTheSwapOfCgroupV1) {
       runtime_update(rule_values(), doubled_values(), held, WeightFormula::kLinear);
   EXPECT_EQ(update.steps.front().memory_swap, 320 * kMi);
   EXPECT_EQ(update.undo.memory_swap, 192 * kMi);
+  held.values.memory_swap = kInt64Max - 1;
+  EXPECT_EQ(runtime_update(rule_values(), doubled_values(), held, WeightFormula::kLinear)
+                .steps.front()
+                .memory_swap,
+            kInt64Max);
 }
 
 TEST(RuntimeUpdate, ConvertsTheQuotaToTheContainersPeriod) {
