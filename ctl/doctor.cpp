@@ -66,13 +66,17 @@ void check_state(const app::ConfigurationReport& configuration, cgroup::Machine&
   const auto events = store::read_events(settings.state_dir);
   const auto missed = find_not_managed(
       configuration, *records, events ? events->events : std::vector<core::Event>{}, cgroups);
+  find_engine_names(*records);
   auto inventory = checked_inventory(configuration, *std::move(records), cgroups);
   add(checks, check_inventory(inventory));
   if (inventory) {
     count_pods(*inventory, answers.engines);
-    const bool plugin_runs = std::ranges::any_of(
-        answers.engines, [](const auto& each) { return each.plugin && each.plugin->process; });
-    checks.push_back(check_eviction(settings, *inventory, answers.units, plugin_runs));
+    std::optional<UnitState> unit;
+    if (const auto& units = answers.units; units && units->contains(kPluginUnit))
+      unit = units->at(kPluginUnit);
+    const auto plugin = read_plugin(settings.state_dir, unit);
+    checks.push_back(
+        check_eviction(settings, *inventory, answers.units, plugin && plugin->process.has_value()));
     found.inventory = *std::move(inventory);
     add_missed(found.inventory, missed);
   }

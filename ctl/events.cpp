@@ -53,8 +53,12 @@ class Filter {
       filter.since_ = parse_since(options.since, sys::wall_clock()).value_or(UnixMillis{0});
     if (options.pod.empty()) return filter;
     auto selection = select(pods, options.pod);
-    if (!selection)
-      return fail(std::move(selection).error().with_context("in the journal of events"));
+    if (!selection) {
+      Error error = std::move(selection).error().with_context("in the journal of events");
+      if (error.code == ErrorCode::kNotFound)
+        error.message += "; it has ids in place of names that docker or podman run --name gave";
+      return fail(std::move(error));
+    }
     filter.selection_ = *selection;
     return filter;
   }

@@ -238,7 +238,8 @@ Json with_explanation(const Explanation& e, const ExplainParams& params, Json js
 
 Result<std::string> explain_running(std::string_view selector, ExplainParams params,
                                     const OutputOptions& output, const Screen& screen) {
-  PODQOS_ASSIGN(const auto records, read_records(params.settings));
+  PODQOS_ASSIGN(auto records, read_records(params.settings));
+  find_engine_names(records);
   PODQOS_ASSIGN(const Selection selection, select(records.pods, selector));
   core::PodRecord record = *selection.pod;
   if (selection.container != nullptr) record.containers = {*selection.container};

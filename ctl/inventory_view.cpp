@@ -30,7 +30,7 @@ constexpr std::array kKept = {CAP_SYS_ADMIN, CAP_DAC_READ_SEARCH};
 /// inventory_json() of this machine, or describe_json() of one pod.
 Result<Json> read_view(const app::ConfigurationReport& configuration, std::string_view pod) {
   PODQOS_ASSIGN(auto records, read_records(configuration.settings));
-  add_engine_names(records.pods);
+  find_engine_names(records);
   PODQOS_ASSIGN(auto cgroups, cgroup::Cgroupfs::open({.access = cgroup::Access::kRead}));
   if (!pod.empty()) {
     const auto selected = select(records.pods, pod);
@@ -57,10 +57,10 @@ Result<Json> read_view(const app::ConfigurationReport& configuration, std::strin
 
 Result<Json> checked_inventory(const app::ConfigurationReport& configuration, NodeRecords records,
                                cgroup::Machine& cgroups, std::string_view uid) {
+  const auto names = records.names;
   const auto look = [&](NodeRecords seen, const Json& before) {
     if (!uid.empty())
       std::erase_if(seen.pods, [&](const core::PodRecord& pod) { return pod.pod.uid != uid; });
-    add_engine_names(seen.pods);
     return inventory_json(configuration, std::move(seen), cgroups, before);
   };
   PODQOS_ASSIGN(Json view, look(std::move(records), Json::array()));
@@ -70,6 +70,9 @@ Result<Json> checked_inventory(const app::ConfigurationReport& configuration, No
       sys::kSteadyClock.poll({}, sys::kSteadyClock.now() + std::chrono::milliseconds{100}));
   PODQOS_ASSIGN(auto store, open_records(configuration.settings));
   PODQOS_ASSIGN(auto now, records_in(store, store::Opening::kRead));
+  // Engines are not asked while the lock is held.
+  now.names = names;
+  add_engine_names(now);
   return look(std::move(now), view.at("pods"));
 }
 

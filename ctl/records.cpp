@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/codec/json_place.h"
 #include "common/store/store.h"
@@ -24,14 +25,27 @@ std::string read_in(const std::string& path, const char* file) {
 
 /// Podman starts a conmon for each container, whose argument it is.
 /// @note conmon(8) --name
-std::string podmans_name(const std::string& root, Pid init) {
+std::string podmans_name(const std::string& root, const core::ContainerRecord& container) {
   const std::string process = cat(root, "/proc/");
-  const auto stat = sys::parse_proc_stat(read_in(cat(process, init.value()), "stat"));
-  if (!stat) return "";
+  const auto stat = sys::parse_proc_stat(read_in(cat(process, container.pid.value()), "stat"));
+  // Another process may have got the pid.
+  if (!stat || stat->start_time != container.start_time) return "";
   const std::string text = read_in(cat(process, stat->parent.value()), "cmdline");
-  for (std::string_view arguments = text; !arguments.empty();)
+  std::string_view arguments = text;
+  if (leaf_of(read_until(arguments, '\0')) != "conmon") return "";
+  while (!arguments.empty())
     if (read_until(arguments, '\0') == "-n") return std::string{read_until(arguments, '\0')};
   return "";
+}
+
+/// @note containers/podman libpod/define/config.go NameRegex; moby daemon/names/names.go
+bool is_engines_name(std::string_view name) {
+  const auto is_one_of = [](char c, std::string_view others) {
+    const auto lower = static_cast<char>(c | 0x20);
+    return (c >= '0' && c <= '9') || (lower >= 'a' && lower <= 'z') || others.contains(c);
+  };
+  return !name.empty() && is_one_of(name.front(), "") &&
+         std::ranges::all_of(name, [&](char c) { return is_one_of(c, "_.-"); });
 }
 
 /// @note moby daemon/container/container.go ToDisk
@@ -43,12 +57,7 @@ std::string dockers_name(const std::string& root, const std::string& id) {
   return name.substr(name.starts_with('/') ? 1 : 0);
 }
 
-void add_name(core::PodRecord& pod, core::ContainerRecord& container, const std::string& root) {
-  if (!container.name.empty() && container.name != container.id) return;
-  const std::string name = pod.engine == core::Engine::kPodman   ? podmans_name(root, container.pid)
-                           : pod.engine == core::Engine::kDocker ? dockers_name(root, container.id)
-                                                                 : "";
-  if (name.empty()) return;
+void add_name(core::PodRecord& pod, core::ContainerRecord& container, const std::string& name) {
   for (core::Container& described : pod.pod.containers)
     if (described.name == container.name) described.name = name;
   container.name = name;
@@ -93,10 +102,24 @@ Result<NodeRecords> read_records(const core::Settings& settings, store::Opening 
   return records_in(store, opening);
 }
 
-void add_engine_names(std::vector<core::PodRecord>& pods, const std::string& root) {
-  for (core::PodRecord& pod : pods)
+void find_engine_names(NodeRecords& records, const std::string& root) {
+  for (const core::PodRecord& pod : records.pods) {
+    for (const core::ContainerRecord& container : pod.containers) {
+      if (!container.name.empty() && container.name != container.id) continue;
+      std::string name = pod.engine == core::Engine::kPodman   ? podmans_name(root, container)
+                         : pod.engine == core::Engine::kDocker ? dockers_name(root, container.id)
+                                                               : "";
+      if (is_engines_name(name)) records.names.emplace(container.id, std::move(name));
+    }
+  }
+  add_engine_names(records);
+}
+
+void add_engine_names(NodeRecords& records) {
+  for (core::PodRecord& pod : records.pods)
     for (core::ContainerRecord& container : pod.containers)
-      add_name(pod, container, root);
+      if (const auto name = records.names.find(container.id); name != records.names.end())
+        add_name(pod, container, name->second);
 }
 
 }  // namespace podqos::ctl

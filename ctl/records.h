@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,8 @@ struct NodeRecords {
   core::NodeState node;
   std::vector<core::PodRecord> pods;
   std::vector<std::string> warnings;  ///< of records that cannot be read
+  /// Of find_engine_names(): the names by which engines show containers, by id.
+  std::map<std::string, std::string, std::less<>> names = {};
 };
 
 /// Opens the records, whose lock the object holds.
@@ -34,6 +38,8 @@ struct NodeRecords {
 /// them, and a pod that is such a container its name. For display and select() alone: in the state
 /// directory they have none.
 /// @param root  "" but in tests
-void add_engine_names(std::vector<core::PodRecord>& pods, const std::string& root = "");
+void find_engine_names(NodeRecords& records, const std::string& root = "");
+/// The same with the names that it has found before, which stand in `records`.
+void add_engine_names(NodeRecords& records);
 
 }  // namespace podqos::ctl

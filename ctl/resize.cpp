@@ -123,16 +123,22 @@ Result<core::PodRecord> choose(ResizeOptions& options, const core::Settings& set
   if (!records) return fail(for_root(std::move(records).error()));
   auto& pods = records->pods;
   std::erase_if(pods, [](const core::PodRecord& record) { return record.released_at.has_value(); });
-  PODQOS_ASSIGN(const auto chosen, select(pods, options.pod));
-  options.resize.uid = chosen.pod->pod.uid;
-  if (chosen.container == nullptr) return *chosen.pod;
+  NodeRecords named = *records;
+  find_engine_names(named);
+  PODQOS_ASSIGN(const auto chosen, select(named.pods, options.pod));
+  const core::PodRecord& pod = pods[static_cast<std::size_t>(chosen.pod - named.pods.data())];
+  options.resize.uid = pod.pod.uid;
+  if (chosen.container == nullptr) return pod;
+  // By the name that the record has.
+  const core::ContainerRecord& own =
+      pod.containers[static_cast<std::size_t>(chosen.container - chosen.pod->containers.data())];
   std::string& container = options.resize.request.container;
-  if (!container.empty() && container != chosen.container->name)
+  if (!container.empty() && container != own.name)
     return fail(ErrorCode::kInvalidArgument,
-                cat(printable(options.pod), " is container ", core::display_name(*chosen.container),
+                cat(printable(options.pod), " is container ", core::display_name(own),
                     ", but --container is ", printable(container), ": name one of them"));
-  container = chosen.container->name;
-  return *chosen.pod;
+  container = own.name;
+  return pod;
 }
 
 /// @param told  whether a container's runtime was

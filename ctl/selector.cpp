@@ -17,29 +17,33 @@ namespace {
 /// The parts of an argument between slashes.
 using Parts = std::span<const std::string>;
 
-/// Whether the first digits of ids count too.
-enum class By : std::uint8_t { kName, kNameOrId };
+/// What counts: whole uids and ids, then names too, then the first digits of ids too.
+enum class By : std::uint8_t { kWholeId, kName, kDigits };
 
-bool is_id_of(std::string_view id, std::string_view text) {
+bool is_id_of(std::string_view id, std::string_view text, By by) {
   constexpr std::size_t kLeastDigits = 4;
+  if (!id.empty() && id == text) return true;
   const auto is_digit = [](char c) { return is_hex(c) || c == '-'; };  // a uid has both
-  return text.size() >= kLeastDigits && std::ranges::all_of(text, is_digit) && id.starts_with(text);
+  return by == By::kDigits && text.size() >= kLeastDigits && std::ranges::all_of(text, is_digit) &&
+         id.starts_with(text);
+}
+
+bool is_name_of(std::string_view name, std::string_view text, By by) {
+  return by != By::kWholeId && name == text;
 }
 
 bool names_pod(const core::PodRecord& record, Parts parts, By by) {
   const core::Pod& pod = record.pod;
   if (parts.size() == 2) return pod.pod_namespace == parts[0] && pod.name == parts[1];
   if (parts.size() != 1) return false;
-  if (pod.uid == parts[0] || pod.name == parts[0]) return true;
-  return by == By::kNameOrId &&
-         (is_id_of(pod.uid, parts[0]) || is_id_of(record.sandbox_id, parts[0]) ||
-          is_id_of(record.pod_id.value_or(""), parts[0]));
+  return is_id_of(pod.uid, parts[0], by) || is_name_of(pod.name, parts[0], by) ||
+         is_id_of(record.sandbox_id, parts[0], by) ||
+         is_id_of(record.pod_id.value_or(""), parts[0], by);
 }
 
 bool names_container(const core::ContainerRecord& container, std::string_view text, By by) {
-  if (container.sandbox) return false;
-  return container.name == text ||
-         (by == By::kNameOrId && (container.id == text || is_id_of(container.id, text)));
+  return !container.sandbox &&
+         (is_name_of(container.name, text, by) || is_id_of(container.id, text, by));
 }
 
 using Selections = std::vector<Selection>;
@@ -56,7 +60,7 @@ Selections containers_named(const std::vector<const core::PodRecord*>& pods, Par
   Selections found;
   const Parts of_pod = parts.first(parts.size() - 1);
   for (const core::PodRecord* pod : pods) {
-    if (!of_pod.empty() && !names_pod(*pod, of_pod, by)) continue;
+    if (!of_pod.empty() && !names_pod(*pod, of_pod, std::max(by, By::kName))) continue;
     for (const core::ContainerRecord& container : pod->containers)
       if (names_container(container, parts.back(), by))
         found.push_back({.pod = pod, .container = &container});
@@ -65,7 +69,7 @@ Selections containers_named(const std::vector<const core::PodRecord*>& pods, Par
 }
 
 Selections find(const std::vector<const core::PodRecord*>& pods, Parts parts) {
-  for (const By by : {By::kName, By::kNameOrId}) {
+  for (const By by : {By::kWholeId, By::kName, By::kDigits}) {
     if (auto found = pods_named(pods, parts, by); !found.empty()) return found;
     if (auto found = containers_named(pods, parts, by); !found.empty()) return found;
   }

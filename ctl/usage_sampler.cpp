@@ -42,12 +42,10 @@ Status UsageSampler::refresh() {
   again_ = changed;
   // The lock is for container starts, and what is read in the middle of one is read again.
   PODQOS_ASSIGN(auto records, read_records(*settings_, store::Opening::kReadUnlocked));
-  add_engine_names(records.pods);
+  find_engine_names(records);
   seen_ = std::move(state);
   known_ = entries_of(records);
   warnings_ = std::move(records.warnings);
-  for (UsageEntry& entry : known_)
-    if (entry.kind == EntryKind::kPod) entry.limits = limits_in({cgroups_, entry.cgroup});
   return {};
 }
 
@@ -56,8 +54,7 @@ bool UsageSampler::read(UsageEntry& entry) {
   const cgroup::CgroupView cgroup{cgroups_, entry.cgroup};
   const auto usage = cgroup::usage_of(cgroup);
   if (!usage) return false;
-  if (entry.kind == EntryKind::kTree || entry.kind == EntryKind::kTier)
-    entry.limits = limits_in(cgroup);
+  if (entry.kind != EntryKind::kContainer) entry.limits = limits_in(cgroup);
   const auto before = before_.find(entry.cgroup);
   entry.usage =
       usage_between(before == before_.end() ? std::nullopt : std::optional{before->second}, *usage);

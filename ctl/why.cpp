@@ -301,7 +301,7 @@ Result<NodeStory> read_story(const Cli& cli, cgroup::Machine& cgroups) {
   story.configuration = app::inspect_configuration(cli.config);
   const core::Settings& settings = story.configuration.settings;
   PODQOS_ASSIGN(story.records, read_records(settings));
-  add_engine_names(story.records.pods);
+  find_engine_names(story.records);
   auto journal = store::read_events(settings.state_dir);
   if (journal)
     story.events = std::move(journal->events);

@@ -25,6 +25,7 @@ class AddEngineNames : public ::testing::Test {
     core::ContainerRecord container;
     container.id = container.name = kId;
     container.pid = Pid{71};
+    container.start_time = StartTime{500};
     pod.containers = {container};
     core::Container described;
     described.name = kId;
@@ -37,9 +38,9 @@ class AddEngineNames : public ::testing::Test {
   }
 
   [[nodiscard]] core::PodRecord named(core::PodRecord pod) const {
-    std::vector pods = {std::move(pod)};
-    add_engine_names(pods, directory_.path());
-    return pods.front();
+    NodeRecords records{.node = {}, .pods = {std::move(pod)}, .warnings = {}};
+    find_engine_names(records, directory_.path());
+    return records.pods.front();
   }
 
   TemporaryDirectory directory_;
@@ -50,12 +51,32 @@ TEST_F(AddEngineNames, GivesThoseOfPodman) {
   write("proc/71", "stat", "71 (nginx) S 70 71 71 0 -1 4194560 9 0 0 0 0 0 0 0 20 0 1 0 500 0 0");
   using namespace std::string_literals;
   write("proc/70", "cmdline",
-        "/usr/bin/conmon\0--api-version\0001\0-c\000" + std::string{kId} +
+        "/usr/bin/conmon\0--api-version\0001\0-c\000"s + kId +
             "\0-n\0web\0--exit-dir\0/run/libpod/exits\0"s);
   const core::PodRecord pod = named(pod_of(core::Engine::kPodman));
   EXPECT_EQ(pod.containers.front().name, "web");
   EXPECT_EQ(pod.pod.containers.front().name, "web") << "its resources are found by it";
   EXPECT_EQ(core::display_name(pod), "web");
+}
+
+/// Any user may start a process that gets the pid of a container's init, and has a parent of its
+/// own.
+TEST_F(AddEngineNames, BelieveNoOtherProcess) {
+  using namespace std::string_literals;
+  const auto name_by = [&](const char* stat, const std::string& parent) {
+    write("proc/71", "stat", stat);
+    write("proc/70", "cmdline", parent);
+    return named(pod_of(core::Engine::kPodman)).containers.front().name;
+  };
+  constexpr const char* kInit =
+      "71 (nginx) S 70 71 71 0 -1 4194560 9 0 0 0 0 0 0 0 20 0 1 0 500 0 0";
+  constexpr const char* kLater =
+      "71 (nginx) S 70 71 71 0 -1 4194560 9 0 0 0 0 0 0 0 20 0 1 0 501 0 0";
+  EXPECT_EQ(name_by(kInit, "/usr/bin/conmon\0-n\0web\0"s), "web");
+  EXPECT_EQ(name_by(kLater, "/usr/bin/conmon\0-n\0web\0"s), kId);
+  EXPECT_EQ(name_by(kInit, "/usr/bin/watch\0-n\0002\0"s), kId);
+  EXPECT_EQ(name_by(kInit, "/usr/bin/conmon\0-n\0w\x9b[2J\0"s), kId);
+  EXPECT_EQ(name_by(kInit, "/usr/bin/conmon\0-n\0"s), kId);
 }
 
 /// As Docker 28 writes it, shortened.

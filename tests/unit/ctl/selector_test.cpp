@@ -98,6 +98,17 @@ struct RefusedCase {
   const char* message;
 };
 
+/// A pod's author names it and its containers.
+TEST(Select, TakesAWholeIdBeforeANameOfOthers) {
+  std::vector<core::PodRecord> pods = node();
+  pods.push_back(pod(Engine::kContainerd, "evil", kFront, "u-1"));
+  pods.back().containers = {container("beef8107f5", "web-1"), container("beef8107f6", kLone)};
+  EXPECT_EQ(select(pods, kFront)->container, &pods[0].containers[1]);
+  EXPECT_EQ(select(pods, "web-1")->pod, &pods[3]);
+  EXPECT_EQ(select(pods, kLone)->container, &pods[1].containers[0]);
+  EXPECT_EQ(select(pods, "web-1/nginx")->container, &pods[3].containers[0]);
+}
+
 TEST(Select, SaysWhatThereIsInstead) {
   const std::vector<RefusedCase> cases = {
       {"web",
