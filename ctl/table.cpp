@@ -1,7 +1,6 @@
 #include "ctl/table.h"
 
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -159,12 +158,9 @@ std::string paint(const Cell& cell, ColourMode mode) {
 
 std::size_t screen_width() {
   constexpr std::size_t kUsual = 80;
-  struct stat out{};
-  const bool is_pipe = ::fstat(STDOUT_FILENO, &out) == 0 && S_ISFIFO(out.st_mode);
   struct winsize size{};
-  for (const int fd : {STDOUT_FILENO, is_pipe ? STDERR_FILENO : STDOUT_FILENO})
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-vararg): ioctl(2) has no other form
-    if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-vararg): ioctl(2) has no other form
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
   // NOLINTNEXTLINE(concurrency-mt-unsafe): podqosctl has one thread
   const char* const columns = std::getenv("COLUMNS");
   const auto number = parse_int(columns == nullptr ? "" : columns);

@@ -1,17 +1,13 @@
 #include "ctl/table.h"
 
-#include <fcntl.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "common/sys/fd.h"
 #include "tests/unit/temporary_variable.h"
 
 namespace podqos::ctl {
@@ -152,27 +148,6 @@ TEST(ScreenWidth, IsThatOfTheEnvironmentWithoutATerminal) {
   if (::isatty(STDOUT_FILENO) != 0) GTEST_SKIP() << "standard output is a terminal";
   const TemporaryVariable columns{"COLUMNS", "72"};
   EXPECT_EQ(screen_width(), 72U);
-}
-
-/// Before a pager, as less(1).
-TEST(ScreenWidth, IsThatOfStandardErrorBeforeAPipe) {
-  const sys::UniqueFd master{::posix_openpt(O_RDWR | O_NOCTTY)};
-  ASSERT_TRUE(master.valid() && ::grantpt(master.get()) == 0 && ::unlockpt(master.get()) == 0);
-  const sys::UniqueFd terminal{::open(::ptsname(master.get()), O_RDWR | O_NOCTTY)};
-  const winsize size{.ws_row = 24, .ws_col = 66, .ws_xpixel = 0, .ws_ypixel = 0};
-  ASSERT_EQ(::ioctl(terminal.get(), TIOCSWINSZ, &size), 0);
-  std::array<int, 2> ends{};
-  ASSERT_EQ(::pipe(ends.data()), 0);
-  const sys::UniqueFd reader{ends[0]};
-  const sys::UniqueFd writer{ends[1]};
-  const sys::UniqueFd out{::dup(STDOUT_FILENO)};
-  const sys::UniqueFd error{::dup(STDERR_FILENO)};
-  ::dup2(writer.get(), STDOUT_FILENO);
-  ::dup2(terminal.get(), STDERR_FILENO);
-  const std::size_t width = screen_width();
-  ::dup2(out.get(), STDOUT_FILENO);
-  ::dup2(error.get(), STDERR_FILENO);
-  EXPECT_EQ(width, 66U);
 }
 
 TEST(ColourModes, FollowTheOption) {
