@@ -36,7 +36,8 @@ constexpr std::array kKinds = {
     WarningKind{"controllers", "pods", "all trees have their controllers", kProblem, kReconcile},
     WarningKind{"values", "pods", "the kernel has what the rules say", kProblem, kReconcile},
     WarningKind{"places", "pods", "all containers are in their pods", kProblem, ""},
-    WarningKind{"containers", "pods", "all recorded containers run", kWarning, kReconcile},
+    WarningKind{"containers", "pods", "all recorded containers run, or are yet to be deleted",
+                kWarning, kReconcile},
     WarningKind{"unmanaged", "pods", "each pod cgroup has a record", kProblem, kReconcile},
     WarningKind{"limits", "pods", "pods follow the limits of their containers", kWarning, ""},
     WarningKind{"requests", "pods", "the node has room for all requests", kWarning, ""},
@@ -236,13 +237,18 @@ Check check_eviction(const core::Settings& settings, const Json& inventory,
   for (const Json& tree : inventory.at("trees")) {
     const std::string by = evictor_of(tree);
     if (by.empty()) continue;
+    check.text = cat("by ", by);
+    if (by != "podqos-nri" && !units) {
+      check.text += cat(", of which nothing is known: ", units.error().message);
+      check.outcome = kSkipped;
+      continue;
+    }
     if (by == "podqos-nri" ? !plugin_runs : !oomd_runs)
       return {"pods", "eviction", kProblem,
               cat(by, " does not run, so that nothing evicts pods of ",
                   tree.at("kubepods").get_ref<const std::string&>()),
               cat("systemctl enable --now ", by, ".service")};
     check.outcome = kOk;
-    check.text = cat("by ", by);
   }
   return check;
 }

@@ -19,6 +19,7 @@ namespace {
 /// "on", or why podqos places nothing.
 std::string switch_of(const Json& view) {
   if (!view.at("errors").empty()) return "off: the configuration has errors";
+  if (!why_unmanaged({}).empty()) return "off: this is a user namespace";
   return view.at("enabled") == true ? "on" : "off";
 }
 

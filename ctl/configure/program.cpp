@@ -54,10 +54,10 @@ class WaitingLine {
  public:
   explicit WaitingLine(const std::vector<std::string>& argv)
       : is_shown_(has_terminal(STDERR_FILENO)) {
-    // Of systemctl its unit.
+    // Of systemctl its unit, where it is told but one.
+    const bool has_unit = argv.front() == kSystemctl && argv.size() == 3;
     if (is_shown_)
-      write(cat("\rwaiting for ",
-                printable(leaf_of(argv.front() == kSystemctl ? argv.back() : argv.front()))));
+      write(cat("\rwaiting for ", printable(leaf_of(has_unit ? argv.back() : argv.front()))));
   }
   WaitingLine(const WaitingLine&) = delete;
   WaitingLine& operator=(const WaitingLine&) = delete;

@@ -221,10 +221,11 @@ TEST(CheckInventory, GroupsWarningsByKind) {
       inventory({"pod a: memory limit is 1Gi, the rule says 2Gi", "pod b: c runs in cgroup /x",
                  "pod c: memory limit is 1Gi, the rule says 3Gi"},
                 {"values", "places", "values"})));
-  EXPECT_THAT(all, HasSubstr("values problem: pod a: memory limit is 1Gi, the rule says 2Gi (and 1 "
-                             "more: see podqosctl status) → podqosctl reconcile\n"
-                             "places problem: pod b: c runs in cgroup /x\n"
-                             "containers ok: all recorded containers run\n"));
+  EXPECT_THAT(all,
+              HasSubstr("values problem: pod a: memory limit is 1Gi, the rule says 2Gi (and 1 "
+                        "more: see podqosctl status) → podqosctl reconcile\n"
+                        "places problem: pod b: c runs in cgroup /x\n"
+                        "containers ok: all recorded containers run, or are yet to be deleted\n"));
   EXPECT_THAT(all, HasSubstr("roots ok: /kubepods.slice is a kubelet's, /podqos/kubepods is "
                              "podqos's\n"));
   EXPECT_THAT(all, HasSubstr("tiers warning: usage keeps the memory limit above its rule: "
@@ -276,6 +277,8 @@ TEST(CheckEviction, LooksWhetherAnythingEvicts) {
   EXPECT_EQ(shown({check_eviction(settings, both, Units{}, true)}),
             "eviction problem: systemd-oomd does not run, so that nothing evicts pods of "
             "/podqos.slice → systemctl enable --now systemd-oomd.service\n");
+  EXPECT_EQ(shown({check_eviction(settings, both, fail(ErrorCode::kTimeout, "timed out"), true)}),
+            "eviction skipped: by systemd-oomd, of which nothing is known: timed out\n");
 }
 
 TEST(CheckInventory, SaysWhatTwoDriversCost) {
