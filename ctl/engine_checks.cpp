@@ -79,7 +79,9 @@ class EngineChecks {
   void add_refusal(const Error& refusal) {
     std::string_view rest = refusal.message;
     const std::string_view first = read_until(rest, '\n');
-    add("registered", kSkipped, std::string{first}, rest.empty() ? "" : configure(""));
+    // The engine itself cannot read such a file at its next start.
+    add("registered", refusal.code == ErrorCode::kInvalidArgument ? kWarning : kSkipped,
+        std::string{first}, rest.empty() ? "" : configure(""));
   }
 
   void check_known() {

@@ -83,6 +83,8 @@ TEST(CheckEngine, SaysHowToRegister) {
   EXPECT_EQ(shown(check_engine(facts)),
             "registered skipped: a.toml:1: cannot be changed; add by hand: → podqosctl configure "
             "podman\n");
+  facts.refusal = Error{ErrorCode::kInvalidArgument, "a.toml:1: expected ']'"};
+  EXPECT_EQ(shown(check_engine(facts)), "registered warning: a.toml:1: expected ']'\n");
   facts.wrong = Error{ErrorCode::kAlreadyExists, "a.conf:3: a runtime \"podqos\" is there already"};
   EXPECT_EQ(shown(check_engine(facts)),
             "registered problem: a.conf:3: a runtime \"podqos\" is there already\n");
