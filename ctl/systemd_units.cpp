@@ -1,8 +1,7 @@
 #include "ctl/systemd_units.h"
 
 #include <algorithm>
-#include <chrono>
-#include <ctime>
+#include <cstdint>
 #include <iterator>
 #include <utility>
 #include <vector>
@@ -13,15 +12,10 @@
 namespace podqos::ctl {
 namespace {
 
-using std::chrono::microseconds;
-using std::chrono::nanoseconds;
-using std::chrono::seconds;
-
 constexpr const char* kProperties =
-    "--property=Id,LoadState,ActiveState,UnitFileState,MainPID,StatusText,"
-    "ActiveEnterTimestampMonotonic";
+    "--property=Id,LoadState,ActiveState,UnitFileState,MainPID,StatusText";
 
-void set_property(UnitState& unit, std::string_view name, std::string_view value, Time zero) {
+void set_property(UnitState& unit, std::string_view name, std::string_view value) {
   if (name == "LoadState") unit.installed = value != "not-found";
   if (name == "LoadState") unit.masked = value == "masked";
   if (name == "ActiveState") unit.active = has_word("active reloading", value);
@@ -30,13 +24,11 @@ void set_property(UnitState& unit, std::string_view name, std::string_view value
   if (name == "StatusText") unit.status = value;
   const std::int64_t number = parse_int(value).value_or(0);
   if (name == "MainPID" && number > 0) unit.process = Pid{number};
-  if (name == "ActiveEnterTimestampMonotonic" && number > 0)
-    unit.since = zero + microseconds{number};
 }
 
 }  // namespace
 
-Units parse_units(std::string_view text, Time monotonic_zero) {
+Units parse_units(std::string_view text) {
   Units units;
   std::string name;
   UnitState unit;
@@ -44,7 +36,7 @@ Units parse_units(std::string_view text, Time monotonic_zero) {
     std::string_view value = read_until(text, '\n');
     const std::string_view property = read_until(value, '=');
     if (property == "Id") name = value;
-    set_property(unit, property, value, monotonic_zero);
+    set_property(unit, property, value);
     // An empty line ends a unit.
     if (property.empty() || text.empty()) units[std::exchange(name, {})] = std::exchange(unit, {});
   }
@@ -56,10 +48,7 @@ Result<Units> read_units(std::span<const std::string> names, const Run& run) {
   std::vector<std::string> argv = {kSystemctl, "show", kProperties};
   std::ranges::copy(names, std::back_inserter(argv));
   PODQOS_ASSIGN(const auto text, run(argv));
-  timespec now{};
-  static_cast<void>(::clock_gettime(CLOCK_MONOTONIC, &now));
-  auto units = parse_units(
-      text, std::chrono::system_clock::now() - (seconds{now.tv_sec} + nanoseconds{now.tv_nsec}));
+  auto units = parse_units(text);
   // In a chroot systemctl(1) says nothing, and that it has done so.
   if (units.empty()) return fail(ErrorCode::kUnsupported, "systemd cannot be asked");
   return units;

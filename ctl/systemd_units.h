@@ -8,7 +8,6 @@
 
 #include "common/base/error.h"
 #include "common/base/units.h"
-#include "ctl/configure/daemon.h"
 #include "ctl/configure/program.h"
 
 namespace podqos::ctl {
@@ -22,15 +21,13 @@ struct UnitState {
   bool failed = false;
   std::optional<Pid> process = std::nullopt;  ///< MainPID
   std::string status = {};                    ///< StatusText
-  std::optional<Time> since = std::nullopt;   ///< of its last start
 };
 
 /// By the names of units; one that systemd does not know is not installed.
 using Units = std::map<std::string, UnitState, std::less<>>;
 
 /// Parses what `systemctl show` prints of several units.
-/// @param monotonic_zero  when CLOCK_MONOTONIC was 0, by today's clock
-[[nodiscard]] Units parse_units(std::string_view text, Time monotonic_zero);
+[[nodiscard]] Units parse_units(std::string_view text);
 
 /// Asks systemd about these units.
 /// @param names  at least one
