@@ -60,7 +60,7 @@ std::optional<std::int64_t> swap_limit(cgroup::Machine& machine, const std::stri
   };
   if (const auto both = read("memory.memsw.limit_in_bytes"))
     return *both < core::kMaxMemoryLimit.value() ? both : std::nullopt;
-  // "max" is no number.
+  // "max" is not a number.
   const auto swap = read("memory.swap.max");
   const bool bounds = swap && memory > 0 && *swap < core::kMaxMemoryLimit.value() - memory;
   return bounds ? std::optional{memory + *swap} : std::nullopt;
