@@ -1,5 +1,4 @@
 #include <linux/capability.h>
-#include <sys/stat.h>
 
 #include <array>
 #include <filesystem>
@@ -93,8 +92,6 @@ Result<std::string> configure(ConfigureOptions& options, const Run& run) {
 }
 
 Result<int> run_configure(ConfigureOptions& options) {
-  // Users other than root read the files of engines, too.
-  ::umask(S_IWGRP | S_IWOTH);
   // No system call filter: the engine's programs, which are executed, would inherit it.
   PODQOS_TRY(sys::keep_capabilities(kFileCapabilities));
   const Run run = [](const std::vector<std::string>& argv) { return run_program(argv); };

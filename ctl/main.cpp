@@ -128,7 +128,7 @@ int run(int argc, char** argv) {
 
 /// An exception, from CLI11 or the allocator, ends the program with kRefused and its text.
 int main(int argc, char** argv) {
-  ::umask(S_IRWXG | S_IRWXO);
+  ::umask(S_IWGRP | S_IWOTH);
   try {
     return podqos::ctl::run(argc, argv);
   } catch (const std::exception& exception) {

@@ -74,7 +74,8 @@ codec::HookRegistration own_hooks(const std::optional<std::string>& config) {
 }
 
 Status enter_sandbox(const core::Settings& settings) {
-  ::umask(077);
+  // Files are made for root alone; cgroups as runc and systemd make them, 0755.
+  ::umask(S_IWGRP | S_IWOTH);
   // Without root there are no capabilities to drop, and podqos manages nothing.
   if (::geteuid() == 0) {
     std::vector<int> kept{kKeptCapabilities.begin(), kKeptCapabilities.end()};

@@ -47,7 +47,7 @@ void report_failure(app::Log& log, std::string_view program, core::Event event,
 /// @param config  this program's own --config
 [[nodiscard]] codec::HookRegistration own_hooks(const std::optional<std::string>& config);
 
-/// Restricts the process before it parses untrusted input: umask 077, few capabilities, and the
+/// Restricts the process before it parses untrusted input: umask 022, few capabilities, and the
 /// syscall allow-list sys::Filter::kHook. Cannot be undone.
 /// @param settings  chargeMonitor needs another capability
 /// @return the error of dropping capabilities or of installing the filter; the caller must not

@@ -148,7 +148,7 @@ int start(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  ::umask(S_IRWXG | S_IRWXO);
+  ::umask(S_IWGRP | S_IWOTH);
   // Blocks of this size are returned when they are freed; by default each raises the limit for the
   // next ones, and a Synchronize stays resident.
   // NOLINTNEXTLINE(concurrency-mt-unsafe): the plugin has one thread

@@ -76,7 +76,6 @@ bool Cgroupfs::is_refused(OpenHierarchy& hierarchy, const core::WriteFile& step,
   if (hierarchy.refusal_of(controller) != nullptr) return true;
   if (hierarchy.description().version != core::CgroupVersion::kV2) return false;
   const std::string parent{parent_of(step.path)};
-  const ReadableByAll mode;
   const auto tried = ensure_cgroup(hierarchy, parent, CgroupUse::kInner, step.controller);
   drop_refused(hierarchy, report);
   return tried && hierarchy.refusal_of(controller) != nullptr;

@@ -176,6 +176,9 @@ Result<Hierarchies> find_hierarchies(const CgroupfsOptions& options) {
     const bool relevant = is_relevant(mount);
     // Of several mounts one may be hidden by another.
     const bool is_only = std::ranges::count(mounts, device, &Hierarchy::device) == 1;
+    // Nor can another file system be mounted over one whose mount point is listed once.
+    if (std::ranges::count(mounts, mount.mount_point, &Hierarchy::mount_point) == 1)
+      mount.device = 0;
     OpenHierarchy hierarchy{std::move(mount), options.resolve};
     const Result<bool> usable = relevant || !is_only ? hierarchy.is_usable() : true;
     // Without it, a pod would lack limits, and its directory there would stay.

@@ -110,14 +110,9 @@ Status enable(OpenHierarchy& hierarchy, std::string_view path, const std::string
   return fail(std::move(error));
 }
 
-/// Copies a cpuset file from the parent, unless the cgroup has a value of its own.
-/// @param made  podqos has just made the cgroup: its files are empty
-Status inherit(OpenHierarchy& hierarchy, std::string_view path, const char* file, bool made) {
-  if (!made) {
-    PODQOS_ASSIGN(const std::string current, hierarchy.read(path, file));
-    if (!current.empty()) return {};
-  }
-  PODQOS_ASSIGN(const std::string inherited, hierarchy.read(parent_of(path), file));
+/// Gives a cgroup what its parent has in a cpuset file.
+Status inherit(OpenHierarchy& hierarchy, std::string_view path, const char* file,
+               std::string_view inherited) {
   const OrErrno<void> written = hierarchy.write(path, file, inherited);
   if (written) return {};
   return fail_errno(written.error(), cat(hierarchy.description().mount_point, path, ": write \"",
@@ -135,7 +130,9 @@ class Walk {
     if (hierarchy_.description().version == core::CgroupVersion::kV2) {
       return use == CgroupUse::kInner ? prepare_inner(path) : prepare_leaf(path);
     }
-    return hierarchy_.has("cpuset") ? prepare_cpuset(path) : prepare_plain(path);
+    if (!hierarchy_.has("cpuset")) return prepare_plain(path);
+    PODQOS_TRY(prepare_cpuset(path));
+    return {};
   }
 
  private:
@@ -160,18 +157,23 @@ class Walk {
     return missing.empty() ? Status{} : enable(hierarchy_, path, missing);
   }
 
-  Status prepare_cpuset(const std::string& path) {
-    if (path == "/") return {};
-    const auto cpus = hierarchy_.read(path, "cpuset.cpus");
-    const bool is_new = !cpus && cpus.error().code == ErrorCode::kNotFound;
-    if (!cpus && !is_new) return fail(cpus.error());
+  /// @return the CPUs of the cgroup
+  Result<std::string> prepare_cpuset(const std::string& path) {
+    auto cpus = hierarchy_.read(path, "cpuset.cpus");
+    const bool is_new = !cpus && cpus.error().code == ErrorCode::kNotFound && path != "/";
     // The CPUs are copied last; if they are set, so are the memory nodes, and both in all
     // ancestors.
-    if (cpus && !cpus->empty()) return {};
-    PODQOS_TRY(prepare_cpuset(std::string{parent_of(path)}));
+    if (!is_new && (!cpus || !cpus->empty() || path == "/")) return cpus;
+    const std::string parent{parent_of(path)};
+    PODQOS_ASSIGN(auto inherited, prepare_cpuset(parent));
     PODQOS_ASSIGN(const bool made, is_new ? hierarchy_.make(path) : false);
-    PODQOS_TRY(inherit(hierarchy_, path, "cpuset.mems", made));
-    return inherit(hierarchy_, path, "cpuset.cpus", made);
+    PODQOS_ASSIGN(const auto own, made ? "" : hierarchy_.read(path, "cpuset.mems"));
+    if (own.empty()) {
+      PODQOS_ASSIGN(const auto nodes, hierarchy_.read(parent, "cpuset.mems"));
+      PODQOS_TRY(inherit(hierarchy_, path, "cpuset.mems", nodes));
+    }
+    PODQOS_TRY(inherit(hierarchy_, path, "cpuset.cpus", inherited));
+    return inherited;
   }
 
   Status prepare_plain(const std::string& path) {

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <sys/stat.h>
-
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -18,19 +16,7 @@ enum class CgroupUse : std::uint8_t {
   kLeaf,   ///< holds processes
 };
 
-/// While it lives, cgroups are made with mode 0755, like those of runc and systemd.
-class ReadableByAll {
- public:
-  ReadableByAll() : before_{::umask(S_IWGRP | S_IWOTH)} {}
-  ~ReadableByAll() { ::umask(before_); }
-  ReadableByAll(const ReadableByAll&) = delete;
-  ReadableByAll& operator=(const ReadableByAll&) = delete;
-
- private:
-  mode_t before_;
-};
-
-/// Creates the cgroup `path` and its missing ancestors in one hierarchy, see ReadableByAll.
+/// Creates the cgroup `path` and its missing ancestors in one hierarchy.
 ///
 /// In a v1 cpuset hierarchy, a cgroup without CPUs gets those of its parent. On v2, as many of the
 /// controllers that every cgroup gets (not core::ControllerRow::on_demand), and of `also`, as the

@@ -149,7 +149,6 @@ Status Cgroupfs::run(const core::Step& step, const core::Plan& plan, Report& rep
 }
 
 Status Cgroupfs::ensure(const core::EnsureCgroup& step, CgroupUse use, Report& report) {
-  const ReadableByAll mode;
   for (OpenHierarchy& hierarchy : *hierarchies_) {
     PODQOS_ASSIGN(const bool writable, hierarchy.is_writable());
     if (!writable) continue;

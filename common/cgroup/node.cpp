@@ -79,9 +79,7 @@ core::NodeCapacity with_pids(core::NodeCapacity capacity) {
 
 std::optional<std::int64_t> node_oom_kills() {
   constexpr std::size_t kMostBytes = 65'536;
-  const auto proc = sys::Directory::open("/proc");
-  if (!proc) return std::nullopt;
-  const auto text = proc->read_file("vmstat", kMostBytes);
+  const auto text = sys::read_file("/proc/vmstat", kMostBytes);
   return text ? find_key(*text, "oom_kill") : std::nullopt;
 }
 

@@ -167,6 +167,8 @@ Result<bool> Cgroupfs::populated(std::string_view path) {
   ProcessWalk walk{[](std::string_view pids) { return pids.empty(); }};
   for (OpenHierarchy& hierarchy : *hierarchies_) {
     const bool is_v2 = hierarchy.description().version == core::CgroupVersion::kV2;
+    // Runtimes move a process in all hierarchies of v1.
+    if (!is_v2 && &hierarchy != &primary()) continue;
     // Neither v1 nor the root has cgroup.events.
     PODQOS_ASSIGN(const auto found, is_v2&& path != "/" ? populated_v2(hierarchy, path, walk)
                                                         : lists_process(hierarchy, path, walk));
@@ -203,13 +205,8 @@ core::MemoryFiles Cgroupfs::memory_files(std::string_view path) {
   if (hierarchy == nullptr || hierarchy->description().mount_point != CgroupfsOptions{}.unified ||
       hierarchy->description().version == core::CgroupVersion::kV1)
     return {};
-  const auto cgroup = hierarchy->directory(path);
-  if (!cgroup) return {};
-  const auto has = [fd = cgroup->fd()](const char* file) {
-    // Not faccessat(3) with a flag: glibc calls faccessat2(2) for it, to which some seccomp
-    // profiles answer EPERM.
-    struct stat status{};
-    return ::fstatat(fd, file, &status, AT_SYMLINK_NOFOLLOW) == 0;
+  const auto has = [&](std::string_view file) {
+    return hierarchy->exists(cat(path, "/", file)).value_or(false);
   };
   return {.swap_max = has("memory.swap.max"), .oom_group = has("memory.oom.group")};
 }

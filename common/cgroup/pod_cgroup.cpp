@@ -45,7 +45,7 @@ core::CgroupOrigin origin_of_pod(Machine& machine, const std::string& cgroup) {
   using core::CgroupOrigin;
   const auto copy = machine.attribute(cgroup, core::kRecordAttribute);
   if (copy && copy->has_value()) return CgroupOrigin::kPodqos;
-  if (!machine.exists(cgroup)) return CgroupOrigin::kNone;
+  if (!copy && copy.error().code == ErrorCode::kNotFound) return CgroupOrigin::kNone;
   return is_untouched(machine, cgroup) ? CgroupOrigin::kEngine : CgroupOrigin::kOther;
 }
 

@@ -191,6 +191,12 @@ Result<std::string> read_all(int fd, std::size_t limit, std::string_view what, F
   return fail(ErrorCode::kTooLarge, cat("read ", what, ": more than ", limit, " bytes"));
 }
 
+Result<std::string> read_file(const std::string& path, std::size_t limit) {
+  const UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (const int err = errno; !file.valid()) return fail_errno(err, cat("open ", path));
+  return read_all(file.get(), limit, path, FileEnd::kShortRead);
+}
+
 bool has_no_subdirectories(const struct stat& status) {
   // Its name, its "." and, on file systems that count them, each ".."; kernfs, which sysfs and
   // cgroups are in, does (fs/kernfs/inode.c kernfs_refresh_inode()).

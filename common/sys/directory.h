@@ -44,6 +44,9 @@ enum class FileEnd : std::uint8_t {
     int fd, std::size_t limit, std::string_view what, FileEnd end = FileEnd::kEmptyRead,
     std::optional<std::chrono::milliseconds> patience = std::nullopt);
 
+/// Reads a file of /proc or /sys, which the kernel produces in one piece.
+[[nodiscard]] Result<std::string> read_file(const std::string& path, std::size_t limit);
+
 /// A file that was opened, and its state then.
 struct OpenFile {
   UniqueFd fd;

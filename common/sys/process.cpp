@@ -23,13 +23,6 @@ constexpr std::size_t kMaxCgroups = 1'048'576;  // some 20 lines with paths of u
 constexpr std::size_t kMaxStatus = 1'048'576;   // a process may be in 65,536 groups
 constexpr std::size_t kMaxNumber = 4'096;
 
-/// Reads a file of /proc or /sys, which the kernel produces in one piece.
-Result<std::string> read_file(const std::string& path, std::size_t limit) {
-  const UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (const int err = errno; !file.valid()) return fail_errno(err, cat("open ", path));
-  return read_all(file.get(), limit, path, FileEnd::kShortRead);
-}
-
 /// The number that a file holds.
 Result<std::int64_t> parse_number(const std::string& path, Result<std::string> read) {
   PODQOS_ASSIGN(const auto text, std::move(read));

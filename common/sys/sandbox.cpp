@@ -5,7 +5,6 @@
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -55,13 +54,14 @@ constexpr std::uint64_t kChanges = kOfFiles | LANDLOCK_ACCESS_FS_REMOVE_DIR |
                                    LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM;
 
 Status allow_beneath(int ruleset, int place, std::uint64_t changes) {
-  struct stat status{};
-  if (::fstat(place, &status) != 0) return fail_errno(errno, "fstat of a place for Landlock");
-  if (!S_ISDIR(status.st_mode)) changes &= kOfFiles;
-  const landlock_path_beneath_attr rule{.allowed_access = changes, .parent_fd = place};
-  if (::syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0U) != 0)
-    return fail_errno(errno, "landlock_add_rule");
-  return {};
+  landlock_path_beneath_attr rule{.allowed_access = changes, .parent_fd = place};
+  const auto add = [&] {
+    return ::syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0U) == 0;
+  };
+  if (add()) return {};
+  rule.allowed_access &= kOfFiles;
+  if (errno == EINVAL && add()) return {};
+  return fail_errno(errno, "landlock_add_rule");
 }
 
 /// What libseccomp has compiled at build time.

@@ -47,7 +47,7 @@ constexpr std::uint64_t kWhole = ~std::uint64_t{0};
 inline constexpr std::array kHookRules{
     // Files below the state directory, the bundle, /proc and the cgroup hierarchies.
     Rule{"openat openat2 close read write pwrite64 lseek fstat newfstatat getdents64 readlink "
-         "readlinkat mkdirat unlinkat symlinkat renameat renameat2 fchown fchmod umask "
+         "readlinkat mkdirat unlinkat symlinkat renameat renameat2 fchown fchmod "
          "flock",
          {}},
     // Checks whether cgroups are writable; directory in which Podman runs the hook.

@@ -38,7 +38,7 @@ class Execute : public OwnCgroup {
 };
 
 TEST_F(Execute, MakesTheCgroupInEveryHierarchy) {
-  const mode_t before = ::umask(077);
+  const mode_t before = ::umask(022);
   ensure(below("a"));
   ::umask(before);
   reopen();

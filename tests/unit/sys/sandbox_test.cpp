@@ -251,7 +251,6 @@ TEST_F(InstallFilter, LetsTheHookWorkOnFiles) {
     const std::string path = temporary.path("pods");
     static_cast<void>(::lgetxattr(path.c_str(), "trusted.podqos", nullptr, 0));
     static_cast<void>(::lsetxattr(path.c_str(), "user.podqos", "1", 1, 0));
-    ::umask(::umask(077));
     EXPECT_EQ(::renameat2(pods->fd(), "b.json", pods->fd(), "c.json", RENAME_NOREPLACE), 0);
     EXPECT_TRUE(*pods->remove_file("c.json"));
     static_cast<void>(pods->remove_file("a.json"));
