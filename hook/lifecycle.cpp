@@ -12,6 +12,7 @@
 #include "common/app/transaction.h"
 #include "common/base/text.h"
 #include "common/cgroup/machine.h"
+#include "common/store/state_directory.h"
 #include "common/sys/process.h"
 #include "hook/bundle.h"
 
@@ -20,13 +21,11 @@ namespace podqos::hook {
 namespace {
 
 using app::Admission;
-using app::AdmissionRequest;
 using std::chrono::milliseconds;
 
 /// Registers a container that podqos did not place, with the facts of its config.json, which has
 /// more than the OCI state; and edits it for the container's next start.
-/// @param request  built from the OCI state
-Status register_from(Bundle& bundle, app::Transaction& transaction, AdmissionRequest request,
+Status register_from(Bundle& bundle, app::Transaction& transaction, const std::string& id,
                      const core::Init& init) {
   PODQOS_TRY(bundle.read_config());
   const bool edited_before = bundle.take_edits_back();
@@ -34,17 +33,11 @@ Status register_from(Bundle& bundle, app::Transaction& transaction, AdmissionReq
   if (!config)
     return fail(Error{config.error()}.with_context(cat(bundle.canonical(), "/config.json")));
   core::ContainerFacts facts = config->facts;
-  facts.id = request.facts.id;
+  facts.id = id;
   facts.bundle = bundle.canonical();
-  // Runtimes pass the bundle's annotations on: do not parse the same ones again.
-  if (facts.annotations == request.facts.annotations) {
-    request.facts = std::move(facts);
-  } else {
-    PODQOS_ASSIGN(auto told, app::admission_request(std::move(facts), transaction.settings(),
-                                                    request.placed_at));
-    if (!told) return transaction.finish_if_changed();
-    request = *std::move(told);
-  }
+  PODQOS_ASSIGN(auto request,
+                app::admission_request(std::move(facts), transaction.settings(), init.cgroup));
+  if (!request) return transaction.finish_if_changed();
   const auto registered = [&](const Admission& admission) -> Status {
     // A container in its place is there because of an earlier edit, whose values may be outdated.
     const bool concerned = admission.belongs_to || edited_before;
@@ -53,7 +46,7 @@ Status register_from(Bundle& bundle, app::Transaction& transaction, AdmissionReq
                   codec::edit_config(*config, app::edit_for(admission), std::nullopt));
     return bundle.write_config(edited);
   };
-  return app::register_started(transaction, std::move(request), init, app::Reporter::kHook,
+  return app::register_started(transaction, *std::move(request), init, app::Reporter::kHook,
                                registered);
 }
 
@@ -73,17 +66,20 @@ Status start_in_bundle(const core::Settings& settings, app::Log& log, const code
   core::ContainerFacts facts;
   facts.id = state.id;
   facts.annotations = state.annotations;
-  PODQOS_ASSIGN(auto request, app::admission_request(std::move(facts), settings, init.cgroup));
-  if (!request) return {};
+  // The annotations of a container that is known were judged when it was created.
+  if (!store::is_indexed(settings.state_dir, state.id)) {
+    PODQOS_ASSIGN(const auto request, app::admission_request(facts, settings, init.cgroup));
+    if (!request) return {};
+  }
   // Runtimes run the hook in the bundle; some do not report its path.
   auto opened = Bundle::open(state.bundle.empty() ? "." : state.bundle);
-  request->facts.bundle = opened ? opened->identity() : state.bundle;
+  facts.bundle = opened ? opened->identity() : state.bundle;
   PODQOS_ASSIGN(auto transaction, app::Transaction::open(settings, log, timeouts));
   PODQOS_ASSIGN(const bool confirmed,
-                app::confirm_started(transaction, request->facts, init, app::Reporter::kHook));
+                app::confirm_started(transaction, facts, init, app::Reporter::kHook));
   if (confirmed) return {};
   if (!opened) return fail(std::move(opened).error());
-  return register_from(*opened, transaction, *std::move(request), init);
+  return register_from(*opened, transaction, state.id, init);
 }
 
 }  // namespace

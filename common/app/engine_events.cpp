@@ -57,14 +57,23 @@ Status start(const core::Settings& settings, Log& log, const ContainerEvent& eve
     return fail(ErrorCode::kNotFound,
                 cat("process ", event.init.pid.value(), ", the container's init, has ended"));
   }
-  PODQOS_ASSIGN(auto request, request_of(settings, log, event, init->cgroup));
-  if (!request) return {};
-  if (event.stays) request->on_misplaced = core::OnMisplaced::kIgnore;
-  request->undone_if_refused = event.undone_if_refused;
+  std::optional<AdmissionRequest> request;
+  // The annotations of one that is known were judged when it was created.
+  const bool is_known = store::is_indexed(settings.state_dir, event.facts.id);
+  if (!is_known) {
+    PODQOS_ASSIGN(request, request_of(settings, log, event, init->cgroup));
+    if (!request) return {};
+  }
   PODQOS_ASSIGN(auto transaction, Transaction::open(settings, log, timeouts));
   PODQOS_ASSIGN(const bool confirmed,
-                confirm_started(transaction, request->facts, *init, Reporter::kPlugin));
+                confirm_started(transaction, event.facts, *init, Reporter::kPlugin));
   if (confirmed) return {};
+  if (is_known) {
+    PODQOS_ASSIGN(request, request_of(settings, log, event, init->cgroup));
+    if (!request) return transaction.finish_if_changed();
+  }
+  if (event.stays) request->on_misplaced = core::OnMisplaced::kIgnore;
+  request->undone_if_refused = event.undone_if_refused;
   return register_started(transaction, *std::move(request), *init, Reporter::kPlugin);
 }
 
@@ -169,20 +178,25 @@ Status observe_container(std::optional<Transaction>& transaction, const core::Se
                          Log& log, const ContainerEvent& event, const Timeouts& timeouts) {
   PODQOS_ASSIGN(auto init, init_of(event.init));
   if (!init) return {};
+  std::optional<store::KnownContainer> found;
+  if (transaction) {
+    PODQOS_ASSIGN(found,
+                  store::find_container(transaction->store(), event.facts.id, event.facts.bundle));
+  }
+  if (found) {
+    const core::ContainerRecord& known = found->container();
+    const bool is_confirmed = known.state == core::ContainerState::kLive &&
+                              core::Process{known.pid, known.start_time} == init->process;
+    return is_confirmed ? Status{}
+                        : confirm(*transaction, *found, event.facts, *init, Reporter::kPlugin);
+  }
   PODQOS_ASSIGN(auto request, request_of(settings, log, event, init->cgroup));
   if (!request) return {};
   if (!transaction) {
     PODQOS_ASSIGN(auto opened, Transaction::open(settings, log, timeouts));
     transaction = std::move(opened);
   }
-  PODQOS_ASSIGN(auto found,
-                store::find_container(transaction->store(), event.facts.id, event.facts.bundle));
-  if (!found) return count_running(*transaction, std::move(*request), *init);
-  const core::ContainerRecord& known = found->record.containers[found->index];
-  const bool is_confirmed = known.state == core::ContainerState::kLive &&
-                            core::Process{known.pid, known.start_time} == init->process;
-  return is_confirmed ? Status{}
-                      : confirm(*transaction, *found, event.facts, *init, Reporter::kPlugin);
+  return count_running(*transaction, std::move(*request), *init);
 }
 
 }  // namespace

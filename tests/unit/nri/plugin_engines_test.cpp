@@ -338,6 +338,15 @@ class PluginAtCrio : public PluginTest {
                                     .hooks = {}});
     ASSERT_TRUE(placed) << placed.error().message;
   }
+  /// The hook of a container in the test's own bundle.
+  Status create_runtime(const api::Container& running, std::string_view annotations) {
+    return hook::create_runtime(
+        configuration().settings(), configuration().log(),
+        cat(R"({"ociVersion": "1.0.2", "id": ")", running.id(), R"(", "status": "creating", )",
+            R"("pid": )", running.pid(), R"(, "bundle": ")", temporary().path(),
+            R"(", "annotations": )", annotations, "}"),
+        runtime_, {});
+  }
   /// One pod that requests 100m, as kSmall says, and so many bytes.
   void expect_counted_once(Bytes memory) {
     core::TierSums sums;
@@ -384,19 +393,29 @@ TEST_F(PluginAtCrio, CountsTheRequestsOfAPodOnceThatWrapperAndHookRegisterToo) {
   place(running.id(), config);
   EXPECT_TRUE(is_known("1"));
   expect_counted_once(Bytes{134217728});
-  const Pid init = run(running);
+  run(running);
   temporary().write("config.json", config);
-  const auto hooked = hook::create_runtime(
-      configuration().settings(), configuration().log(),
-      cat(R"({"ociVersion": "1.0.2", "id": ")", running.id(), R"(", "status": "creating", "pid": )",
-          init.value(), R"(, "bundle": ")", temporary().path(), R"("})"),
-      runtime_, {});
+  const auto hooked = create_runtime(running, "{}");
   ASSERT_TRUE(hooked) << hooked.error().message;
   expect_counted_once(Bytes{134217728});
   ASSERT_TRUE(ask(kStartContainer, running));
   expect_counted_once(Bytes{134217728});
   expect_pod(kSmall);
   EXPECT_FALSE(is_known(pod_.id()));
+}
+
+/// Its annotations were judged when it was created.
+TEST_F(PluginAtCrio, ParsesNoAnnotationsOfAContainerThatIsKnown) {
+  run_pod(kSmall);
+  auto container = placed(app(kSmall));
+  run(container);
+  const auto hooked = create_runtime(container, R"({"podqos.io/pod": "{"})");
+  EXPECT_TRUE(hooked) << hooked.error().message;
+  (*container.mutable_annotations())["podqos.io/pod"] = "{";
+  ASSERT_TRUE(ask(kStartContainer, container));
+  EXPECT_THAT(log(), Not(HasSubstr("podqos.io/pod")));
+  container.set_id("unknown");
+  EXPECT_FALSE(create_runtime(container, R"({"podqos.io/pod": "{"})"));
 }
 
 }  // namespace
