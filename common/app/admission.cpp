@@ -169,7 +169,6 @@ Result<std::optional<Admission>> admit_to_pod(Transaction& transaction, Admissio
   PODQOS_ASSIGN(auto snapshot, observe_admission(transaction, request, place));
   PODQOS_ASSIGN(auto pod, core::decide_pod(request, snapshot, settings));
   if (!pod) return std::nullopt;
-  PODQOS_TRY(codec::check_record_size(pod->record));
   if (core::must_own_cgroup(snapshot.before, pod->record)) {
     const auto origin = observe_origin(transaction, place, pod->record.cgroup);
     if (!snapshot.before && origin == core::CgroupOrigin::kPodqos &&
@@ -190,6 +189,7 @@ Result<std::optional<Admission>> admit_to_pod(Transaction& transaction, Admissio
   bound_oom_score(transaction, request, admission);
   if (admission.record.containers.size() == 1)
     note_earlier_oom_kills(transaction, admission.record);
+  PODQOS_TRY(codec::check_record_size(transaction.store().text_of(admission.record)));
   PODQOS_TRY(write_admission(transaction, snapshot, admission));
   // The pod's cgroup exists from here on.
   core::fill_in_missing(

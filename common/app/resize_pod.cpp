@@ -283,11 +283,11 @@ class Resizing {
 Result<std::optional<Error>> save_resized(Transaction& transaction, core::PodRecord& record,
                                           const core::PodRecord& before) {
   PODQOS_TRY(core::check_described(record));
-  PODQOS_TRY(codec::check_record_size(record));
   core::count_requests(record, transaction.settings(), transaction.capacity());
+  record.due.reset();
+  PODQOS_TRY(codec::check_record_size(transaction.store().text_of(record)));
   if (!record.kubelets_own) PODQOS_TRY(core::pod_values(record, transaction.settings()));
   follow_memory_qos(transaction, record);
-  record.due.reset();
   PODQOS_TRY(transaction.save(record, &before));
   if (record.kubelets_own) return std::nullopt;
   auto written = transaction.write_pod(record, &before);

@@ -10,7 +10,6 @@
 #include "common/cgroup/cgroupfs.h"
 #include "common/cgroup/node.h"
 #include "common/cgroup/pod_cgroup.h"
-#include "common/codec/record_json.h"
 #include "common/core/cgroups/layout.h"
 #include "common/core/cgroups/naming.h"
 #include "common/core/cgroups/pod_plan.h"
@@ -62,10 +61,10 @@ std::vector<std::string_view> ids_beyond(const core::PodRecord& record,
 
 /// The copy is only needed if the state directory is lost: a kernel without the attribute can do
 /// without it.
-core::SetAttribute copy_of(const core::PodRecord& record) {
+core::SetAttribute copy_of(store::Store& store, const core::PodRecord& record) {
   return {.path = record.cgroup,
           .name = core::kRecordAttribute,
-          .value = codec::format_pod_record(record),
+          .value = store.text_of(record),
           .otherwise = ""};
 }
 
@@ -238,7 +237,7 @@ Status Transaction::write_values(const core::PodRecord& record,
         plan_preference(*machine_, container, {.oomd_avoid = write.values.oomd_avoid}),
         std::back_inserter(plan));
   }
-  core::SetAttribute copy = copy_of(record);
+  core::SetAttribute copy = copy_of(*store_, record);
   const auto held = trees_ == core::TreeState::kMissing
                         ? machine_->attribute(record.cgroup, core::kRecordAttribute)
                         : std::nullopt;
@@ -258,13 +257,13 @@ Status Transaction::write_values(const core::PodRecord& record,
 
 void Transaction::renew_copy(const core::PodRecord& record) {
   if (record.kubelets_own || record.due) return;
-  static_cast<void>(execute({copy_of(record)}).has_value());
+  static_cast<void>(execute({copy_of(*store_, record)}).has_value());
 }
 
 Status Transaction::postpone(core::PodRecord& record, const Error& refused) {
   const bool busy = refused.code == ErrorCode::kBusy;
   record.due = busy ? now_ : core::retry_at(now_, *settings_);
-  core::SetAttribute copy = copy_of(record);
+  core::SetAttribute copy = copy_of(*store_, record);
   copy.value.insert(0, core::kUnwrittenRecord);
   copy.otherwise = core::kUnwrittenRecord;
   // Without support for the attribute, each transaction writes all values anyway.

@@ -228,12 +228,11 @@ std::string format_pod_record(const core::PodRecord& record) {
   return format_record(record);
 }
 
-Status check_record_size(const core::PodRecord& record) {
+Status check_record_size(std::string_view record) {
   constexpr std::size_t kMost = std::size_t{192} << 10U;
-  const std::size_t size = format_pod_record(record).size();
-  if (size <= kMost) return {};
+  if (record.size() <= kMost) return {};
   return fail(ErrorCode::kTooLarge,
-              cat("the pod's record needs ", size, " bytes, at most ", kMost,
+              cat("the pod's record needs ", record.size(), " bytes, at most ", kMost,
                   " are allowed: give it fewer containers, or fewer resources in its "
                   "podqos.io annotations"));
 }

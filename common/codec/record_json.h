@@ -20,11 +20,12 @@ constexpr int kRecordVersion = 1;
 /// with the release that wrote it and what to do.
 [[nodiscard]] Result<core::PodRecord> parse_pod_record(std::string_view text);
 
-/// Checks that one more container can be admitted to the pod, or that its resources can be updated:
-/// each transaction of the pod reads and writes the record under the lock, so a pod's author must
-/// not be able to make it larger.
+/// Checks that a container can be admitted to the pod, or that its resources can be updated: each
+/// transaction of the pod reads and writes the record under the lock, so a pod's author must not be
+/// able to make it larger.
+/// @param record  as format_pod_record() has it
 /// @return kTooLarge, with what to change
-[[nodiscard]] Status check_record_size(const core::PodRecord& record);
+[[nodiscard]] Status check_record_size(std::string_view record);
 
 /// What the state says of the node beside its rows, node.json, as compact JSON.
 [[nodiscard]] std::string format_node(const core::NodeState& state);

@@ -251,7 +251,7 @@ Result<std::optional<core::PodRecord>> Store::pod(std::string_view uid) {
 
 Status Store::put_pod(const core::PodRecord& record, const std::vector<std::string>& names) {
   const std::string& uid = record.pod.uid;
-  const std::string text = codec::format_pod_record(record);
+  const std::string& text = text_of(record);
   PODQOS_TRY(core::check_pod_uid(uid));
   PODQOS_TRY(check_text(cat("record of pod ", uid), text));
   PODQOS_TRY(begin(uid));
@@ -259,6 +259,14 @@ Status Store::put_pod(const core::PodRecord& record, const std::vector<std::stri
     PODQOS_TRY(put_entry({.name = name, .uid = uid}));
   PODQOS_TRY(files_->write(record_path(uid), text));
   return put_row(record);
+}
+
+const std::string& Store::text_of(const core::PodRecord& record) {
+  if (text_.empty() || printed_ != record) {
+    printed_ = record;
+    text_ = codec::format_pod_record(record);
+  }
+  return text_;
 }
 
 Status Store::put_row(const core::PodRecord& record) {

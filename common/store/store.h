@@ -88,6 +88,8 @@ class Store {
   ///         check_pod_uid() rejects.
   [[nodiscard]] Status put_pod(const core::PodRecord& record,
                                const std::vector<std::string>& names = {});
+  /// The record as put_pod() writes it. It is printed once, however often it is asked for.
+  [[nodiscard]] const std::string& text_of(const core::PodRecord& record);
   /// Makes the pod's row that of this record, which is stored already; calls begin() if it is not.
   [[nodiscard]] Status put_row(const core::PodRecord& record);
   /// Forgets the row of a pod that has no record.
@@ -153,7 +155,9 @@ class Store {
   std::unique_ptr<StateFiles> files_;
   std::map<std::string, std::vector<std::string>> entries_;  ///< read so far: uids by name
   core::NodeState node_;
-  std::string stored_;               ///< node.json as it is
+  std::string stored_;       ///< node.json as it is
+  core::PodRecord printed_;  ///< what `text_` is of
+  std::string text_;
   std::vector<std::size_t> places_;  ///< of the rows of node_, in the file
   std::vector<std::size_t> free_;    ///< places in the file
   std::vector<std::string> interrupted_;

@@ -301,9 +301,9 @@ TEST(CheckRecordSize, BoundsWhatAPodDescribes) {
   for (int i = 0; i < 50; ++i)
     container.resources.requests.emplace(cat("example.com/", i),
                                          core::Quantity::parse("1E").value());
-  EXPECT_TRUE(check_record_size(record));
+  EXPECT_TRUE(check_record_size(format_pod_record(record)));
   record.pod.containers.resize(200, core::Container{container});
-  const auto checked = check_record_size(record);
+  const auto checked = check_record_size(format_pod_record(record));
   ASSERT_FALSE(checked);
   EXPECT_EQ(checked.error().code, ErrorCode::kTooLarge);
   EXPECT_THAT(checked.error().message, HasSubstr("bytes"));
@@ -313,9 +313,9 @@ TEST(CheckRecordSize, BoundsTheContainersThatLive) {
   core::PodRecord record = example_record();
   record.containers.front().bundle = std::string(100, 'b');
   record.containers.resize(200, core::ContainerRecord{record.containers.front()});
-  EXPECT_TRUE(check_record_size(record));
+  EXPECT_TRUE(check_record_size(format_pod_record(record)));
   record.containers.resize(1000, core::ContainerRecord{record.containers.front()});
-  EXPECT_FALSE(check_record_size(record));
+  EXPECT_FALSE(check_record_size(format_pod_record(record)));
 }
 
 struct RecordRefusal {

@@ -35,6 +35,15 @@ TEST_F(StorePods, WritesNoBytesThatJsonCannotHold) {
   EXPECT_EQ(*store.pod("pod-1"), std::nullopt);
 }
 
+TEST_F(StorePods, TellsTheTextOfARecord) {
+  Store store = opened();
+  EXPECT_TRUE(store.put_pod(record_of("pod-1")));
+  EXPECT_EQ(store.text_of(record_of("pod-1")), read("pods/pod-1.json"));
+  auto changed = record_of("pod-1");
+  changed.complete = true;
+  EXPECT_EQ(store.text_of(changed), codec::format_pod_record(changed)) << "not what was put last";
+}
+
 TEST_F(StorePods, KeepsAndErasesRecords) {
   Store store = opened();
   EXPECT_EQ(*store.pod("pod-1"), std::nullopt);
