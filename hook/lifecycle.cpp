@@ -63,23 +63,21 @@ Status start_in_bundle(const core::Settings& settings, app::Log& log, const code
       .process = {.pid = *state.pid, .start_time = started.value_or(StartTime{0})},
       .cgroup = std::move(actual),
       .child_of_monitor = runtime};
-  core::ContainerFacts facts;
-  facts.id = state.id;
-  facts.annotations = state.annotations;
+  core::ContainerFacts facts = state.facts;
   // The annotations of a container that is known were judged when it was created.
-  if (!store::is_indexed(settings.state_dir, state.id)) {
+  if (!store::is_indexed(settings.state_dir, facts.id)) {
     PODQOS_ASSIGN(const auto request, app::admission_request(facts, settings, init.cgroup));
     if (!request) return {};
   }
   // Runtimes run the hook in the bundle; some do not report its path.
-  auto opened = Bundle::open(state.bundle.empty() ? "." : state.bundle);
-  facts.bundle = opened ? opened->identity() : state.bundle;
+  auto opened = Bundle::open(facts.bundle.empty() ? "." : facts.bundle);
+  if (opened) facts.bundle = opened->identity();
   PODQOS_ASSIGN(auto transaction, app::Transaction::open(settings, log, timeouts));
   PODQOS_ASSIGN(const bool confirmed,
                 app::confirm_started(transaction, facts, init, app::Reporter::kHook));
   if (confirmed) return {};
   if (!opened) return fail(std::move(opened).error());
-  return register_from(*opened, transaction, state.id, init);
+  return register_from(*opened, transaction, facts.id, init);
 }
 
 }  // namespace
@@ -88,13 +86,8 @@ Status create_runtime(const core::Settings& settings, app::Log& log, std::string
                       Pid runtime, const app::Timeouts& timeouts) {
   PODQOS_ASSIGN(const auto state, codec::parse_oci_state(text));
   auto done = start_in_bundle(settings, log, state, runtime, timeouts);
-  if (!done) {
-    core::ContainerFacts facts;
-    facts.id = state.id;
-    facts.annotations = state.annotations;
-    log.set_subject(app::subject_of(facts, ""));
-  }
-  return app::with_container_id(std::move(done), state.id);
+  if (!done) log.set_subject(app::subject_of(state.facts, ""));
+  return app::with_container_id(std::move(done), state.facts.id);
 }
 
 namespace {
@@ -135,10 +128,11 @@ Status end(const core::Settings& settings, app::Log& log, const app::EndReport& 
 Status poststop(const core::Settings& settings, app::Log& log, std::string_view text, Pid caller,
                 const app::Timeouts& timeouts) {
   PODQOS_ASSIGN(const auto state, codec::parse_oci_state(text));
+  const std::string& id = state.facts.id;
   const app::EndReport report{
-      .id = state.id, .bundle = canonical_bundle(state.bundle), .caller = caller};
-  log.set_subject({.container_id = state.id});
-  return app::with_container_id(end(settings, log, report, timeouts), state.id);
+      .id = id, .bundle = canonical_bundle(state.facts.bundle), .caller = caller};
+  log.set_subject({.container_id = id});
+  return app::with_container_id(end(settings, log, report, timeouts), id);
 }
 
 }  // namespace podqos::hook

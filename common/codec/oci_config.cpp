@@ -209,9 +209,9 @@ Result<OciState> read_state(const JsonPlace& root) {
   if (bundle.text().contains('\0')) return bundle.refuse("contains a NUL byte");
   PODQOS_ASSIGN(const auto object, root.member("annotations", Kind::kObject));
   OciState state;
-  PODQOS_ASSIGN(state.annotations, read_known_annotations(object));
-  state.id = id.text();
-  state.bundle = bundle.text();
+  PODQOS_ASSIGN(state.facts.annotations, read_known_annotations(object));
+  state.facts.id = id.text();
+  state.facts.bundle = bundle.text();
   // crun writes 0 in poststop, where runc omits the member.
   if (pid.value_or(0) != 0) state.pid = Pid{*pid};
   return state;

@@ -68,12 +68,11 @@ constexpr std::size_t kMaxStateSize = std::size_t{1} << 20U;
 /// The OCI state that a runtime passes to a hook on stdin (OCI runtime-spec, runtime.md "State").
 /// `status` is not read, since runtimes disagree on it.
 struct OciState {
-  /// 1 to 1024 bytes of printable ASCII without space.
-  std::string id;
+  /// Id, of 1 to 1024 bytes of printable ASCII without space, bundle as it is told, and
+  /// annotations.
+  core::ContainerFacts facts;
   /// nullopt if absent or 0, as in poststop.
   std::optional<Pid> pid;
-  std::string bundle;             ///< "" if absent
-  core::Annotations annotations;  ///< known keys only, see is_known_annotation()
 };
 
 /// Parses a state.

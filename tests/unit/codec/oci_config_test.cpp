@@ -447,10 +447,10 @@ TEST(ParseOciState, ReadsStatesOfRuncAndCrun) {
   for (const auto& [text, pid, bundle, annotations] : cases) {
     const auto state = parse_oci_state(text);
     ASSERT_TRUE(state) << text << state.error().message;
-    EXPECT_EQ(state->id, "c1") << text;
+    EXPECT_EQ(state->facts.id, "c1") << text;
     EXPECT_EQ(state->pid, pid) << text;
-    EXPECT_EQ(state->bundle, bundle) << text;
-    EXPECT_EQ(state->annotations, annotations) << text;
+    EXPECT_EQ(state->facts.bundle, bundle) << text;
+    EXPECT_EQ(state->facts.annotations, annotations) << text;
   }
 }
 
