@@ -140,7 +140,7 @@ Status check_room(Transaction& transaction, const AdmissionRequest& request,
                           .capacity = snapshot.capacity};
   const core::Settings& settings = transaction.settings();
   // Nothing undoes the start of a container that runs.
-  const bool is_enforced = !request.running || request.undone_if_refused;
+  const bool is_enforced = !request.runs() || request.undone_if_refused;
   for (const auto& words : {core::describe_overcommitment(fit, settings, is_enforced),
                             core::describe_pids(fit, settings)})
     if (words) admission.warnings.push_back(cat(core::name_of(admission.record), ": ", *words));
@@ -164,13 +164,14 @@ Result<bool> release_for_room(Transaction& transaction, const AdmissionRequest& 
 
 /// @param begins_anew  set where what the admission was decided from has changed since
 Result<std::optional<Admission>> admit_to_pod(Transaction& transaction, AdmissionRequest& request,
-                                              const Place& place, bool& begins_anew) {
+                                              core::AdmissionSnapshot& snapshot,
+                                              bool& begins_anew) {
   const core::Settings& settings = transaction.settings();
-  PODQOS_ASSIGN(auto snapshot, observe_admission(transaction, request, place));
+  PODQOS_TRY(observe_pod(transaction, request, snapshot));
   PODQOS_ASSIGN(auto pod, core::decide_pod(request, snapshot, settings));
   if (!pod) return std::nullopt;
   if (core::must_own_cgroup(snapshot.before, pod->record)) {
-    const auto origin = observe_origin(transaction, place, pod->record.cgroup);
+    const auto origin = observe_origin(transaction, snapshot, pod->record.cgroup);
     if (!snapshot.before && origin == core::CgroupOrigin::kPodqos &&
         !transaction.node_is_reconciled()) {
       PODQOS_TRY(reconcile_interrupted(transaction, true));
@@ -205,16 +206,16 @@ Result<std::optional<Admission>> admit_unfinished(Transaction& transaction,
                                                   AdmissionRequest request) {
   PODQOS_TRY(reconcile_interrupted(transaction));
   expire_pending(transaction, request.facts.key());
-  PODQOS_ASSIGN(auto place, observe_place(transaction, request));
+  PODQOS_ASSIGN(auto snapshot, observe_place(transaction, request));
   // Which may remove the cgroup of an earlier pod.
-  if (handle_if_due(transaction, place.identity.uid)) {
-    PODQOS_ASSIGN(place, observe_place(transaction, request));
+  if (handle_if_due(transaction, snapshot.identity.uid)) {
+    PODQOS_ASSIGN(snapshot, observe_place(transaction, request));
   }
   bool begins_anew = false;
-  auto admission = admit_to_pod(transaction, request, place, begins_anew);
+  auto admission = admit_to_pod(transaction, request, snapshot, begins_anew);
   if (begins_anew) return admit_unfinished(transaction, std::move(request));
   if (admission) return admission;
-  return fail(std::move(admission).error().with_context(cat("pod ", place.identity.uid)));
+  return fail(std::move(admission).error().with_context(cat("pod ", snapshot.identity.uid)));
 }
 
 }  // namespace

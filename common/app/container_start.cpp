@@ -147,10 +147,8 @@ Result<std::optional<Admission>> admit_running(Transaction& transaction, Admissi
                        .or_else([&] { return core::detect_driver(init.cgroup); })
                        .value_or(cgroup::machine_driver());
   PODQOS_TRY(core::check_driver(transaction.settings().cgroup_driver, request.driver));
-  request.running = true;
   request.state = core::ContainerState::kLive;
-  request.pid = init.process.pid;
-  request.start_time = init.process.start_time;
+  request.process = init.process;
   // If systemd refuses them at the end, nothing is rolled back.
   transaction.machine().defer_unit_changes(true);
   return admit(transaction, std::move(request));

@@ -86,8 +86,10 @@ core::NodeCapacity capacity_for_admission(Transaction& transaction) {
 
 }  // namespace
 
-Result<Place> observe_place(Transaction& transaction, const core::AdmissionRequest& request) {
-  Place place{.root = choose_root(transaction, request.driver, request.placed_at)};
+Result<core::AdmissionSnapshot> observe_place(Transaction& transaction,
+                                              const core::AdmissionRequest& request) {
+  core::AdmissionSnapshot place{.root =
+                                    choose_root(transaction, request.driver, request.placed_at)};
   const core::NodeState& node = transaction.node();
   const core::TreeRecord* tree =
       request.placed_at ? core::find_tree(node, *request.placed_at) : nullptr;
@@ -112,28 +114,24 @@ Result<Place> observe_place(Transaction& transaction, const core::AdmissionReque
   return place;
 }
 
-Result<core::AdmissionSnapshot> observe_admission(Transaction& transaction,
-                                                  core::AdmissionRequest& request,
-                                                  const Place& place) {
+Status observe_pod(Transaction& transaction, core::AdmissionRequest& request,
+                   core::AdmissionSnapshot& snapshot) {
   cgroup::Machine& machine = transaction.machine();
-  core::AdmissionSnapshot snapshot{
-      .identity = place.identity,
-      .claim = core::claim_for(place.identity, request.facts, request.annotations,
-                               transaction.settings(), transaction.capacity().memory),
-      .capacity = capacity_for_admission(transaction),
-      .layout = machine.layout_without_hugepages(),
-      .root = place.root};
-  PODQOS_ASSIGN(snapshot.before, transaction.store().pod(place.identity.uid));
+  snapshot.claim = core::claim_for(snapshot.identity, request.facts, request.annotations,
+                                   transaction.settings(), transaction.capacity().memory);
+  snapshot.capacity = capacity_for_admission(transaction);
+  snapshot.layout = machine.layout_without_hugepages();
+  PODQOS_ASSIGN(snapshot.before, transaction.store().pod(snapshot.identity.uid));
   if (snapshot.before) core::reconcile_bundle(*snapshot.before, request.facts);
   snapshot.existing = without_dead(machine, snapshot.before, request.facts);
   snapshot.running = find_running(machine, request, snapshot.before);
-  return snapshot;
+  return {};
 }
 
-core::CgroupOrigin observe_origin(Transaction& transaction, const Place& place,
+core::CgroupOrigin observe_origin(Transaction& transaction, const core::AdmissionSnapshot& snapshot,
                                   const std::string& pod_cgroup) {
-  return pod_cgroup == place.named ? place.origin_of_named
-                                   : cgroup::origin_of_pod(transaction.machine(), pod_cgroup);
+  return pod_cgroup == snapshot.named ? snapshot.origin_of_named
+                                      : cgroup::origin_of_pod(transaction.machine(), pod_cgroup);
 }
 
 }  // namespace podqos::app

@@ -83,8 +83,7 @@ Result<std::optional<AdmissionRequest>> request_of(const core::Settings& setting
   }
   request->driver = driver;
   request->engine_writes = caller.engine_writes;
-  request->pid = caller.creator;
-  request->start_time = started.value_or(StartTime{0});
+  request->process = {.pid = caller.creator, .start_time = started.value_or(StartTime{0})};
   if (!caller.engine_writes) request->pending_since = BootSeconds{sys::seconds_since_boot()};
   return request;
 }

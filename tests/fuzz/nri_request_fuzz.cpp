@@ -54,12 +54,12 @@ std::optional<core::Admission> admitted(const core::ContainerFacts& facts,
   const auto claim = core::claim_for(*identity, facts, request.annotations, settings, kNode.memory);
   const podqos::Result<std::string> root{"/kubepods"};
   const core::AdmissionSnapshot snapshot{.identity = *identity,
+                                         .root = root,
                                          .claim = claim,
                                          .before = existing,
                                          .existing = existing,
                                          .capacity = kNode,
-                                         .layout = kLayout,
-                                         .root = root};
+                                         .layout = kLayout};
   auto pod = core::decide_pod(request, snapshot, settings);
   if (!pod || !*pod) return std::nullopt;
   auto admission = core::decide_admission(request, snapshot, std::move(**pod), settings);

@@ -35,7 +35,7 @@ std::span<const ContainerRecord> known_in(const AdmissionSnapshot& snapshot) {
 
 /// True if the container runs in the pod's cgroup.
 bool is_in_place(const AdmissionRequest& request, const PodRecord& pod) {
-  return request.running && request.placed_at && is_below(*request.placed_at, pod.cgroup);
+  return request.runs() && request.placed_at && is_below(*request.placed_at, pod.cgroup);
 }
 
 /// True if the container stays where it is without being misplaced.
@@ -60,8 +60,8 @@ ContainerRecord describe(const AdmissionRequest& request, const AdmissionSnapsho
           .bundle = request.facts.bundle,
           .name = std::move(name),
           .state = request.state,
-          .pid = request.pid,
-          .start_time = request.start_time,
+          .pid = request.process.pid,
+          .start_time = request.process.start_time,
           .pending_since = request.pending_since,
           .cgroup = request.placed_at.value_or(""),
           .sandbox = snapshot.identity.is_sandbox,
@@ -104,13 +104,13 @@ Status place_in_pod(Admission& admission, const AdmissionRequest& request,
   PODQOS_TRY(check_realtime(request.facts.resources, snapshot.layout.cpu, pod));
   PODQOS_ASSIGN(auto leaf, container_leaf(request.facts, pod, known_in(snapshot)));
   std::string target = cat(pod, "/", leaf);
-  if (request.running && request.on_misplaced == OnMisplaced::kFail)
+  if (request.runs() && request.on_misplaced == OnMisplaced::kFail)
     return fail(ErrorCode::kRefused,
                 cat("container ", printable(request.facts.id), " runs in cgroup ",
                     request.placed_at.value_or(""), ", not in ", target,
                     ": refused by placement.onMisplaced \"fail\"; register podqos-runtime, or "
                     "Podman's precreate hook, so that it is placed before it starts"));
-  (request.running ? admission.belongs_to.emplace() : admission.container.cgroup) =
+  (request.runs() ? admission.belongs_to.emplace() : admission.container.cgroup) =
       std::move(target);
   return {};
 }
@@ -136,7 +136,7 @@ void warn_unknown_container(Admission& admission, const PodClaim& claim) {
 /// gets none.
 void give_memory_qos(Admission& admission, const AdmissionRequest& request,
                      const AdmissionSnapshot& snapshot, const Settings& settings) {
-  if (request.running && request.on_misplaced == OnMisplaced::kIgnore) return;
+  if (request.runs() && request.on_misplaced == OnMisplaced::kIgnore) return;
   ContainerRecord& container = admission.container;
   const MemoryQos wanted = container_memory_qos(admission.record, container.name,
                                                 memory_qos_params(settings, snapshot.capacity));

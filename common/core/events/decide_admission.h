@@ -19,15 +19,17 @@ namespace podqos::core {
 /// The state of pod and node that an admission is decided from.
 struct AdmissionSnapshot {
   Identity identity = {};
+  Result<std::string> root = {};  ///< root of podqos's own pods, or why there is none
+  std::string named = {};  ///< the pod cgroup that the engine names, if it is below podqos's root
+  CgroupOrigin origin_of_named = CgroupOrigin::kNone;
   PodClaim claim = {};
   std::optional<PodRecord> before = std::nullopt;    ///< the pod's record; nullopt for a new pod
   std::optional<PodRecord> existing = std::nullopt;  ///< the same without ended containers
   /// The container if it runs already, although it is requested to be created.
   std::optional<ContainerRecord> running = std::nullopt;
   NodeCapacity capacity = {};
-  CgroupLayout layout = {};       ///< without huge pages
-  Result<std::string> root = {};  ///< root of podqos's own pods, or why there is none
-  bool has_cgroup = true;         ///< false: that of the pod has been seen to be absent
+  CgroupLayout layout = {};  ///< without huge pages
+  bool has_cgroup = true;    ///< false: that of the pod has been seen to be absent
 };
 
 /// The result of an admission: the pod's record with the container, and what the container needs.

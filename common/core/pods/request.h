@@ -128,8 +128,6 @@ struct AdmissionRequest {
   /// Absent if config.json has none.
   std::optional<std::string> placed_at;
   Driver driver = Driver::kCgroupfs;  ///< cgroup driver of its runtime
-  /// True if placed_at is the cgroup of a running process.
-  bool running = false;
   /// True if its engine undoes it on an error although it runs (the sandbox of NRI's
   /// RunPodSandbox), so that it is refused like one that does not run yet.
   bool undone_if_refused = false;
@@ -139,12 +137,12 @@ struct AdmissionRequest {
   /// True if the engine applies the values with its own privileges (NRI), so that this program's
   /// capabilities do not limit them.
   bool engine_writes = false;
-  /// kPending: pid is the process that creates the container; kLive: pid is its init.
+  /// kLive: it runs, and placed_at is where.
   ContainerState state = ContainerState::kPending;
-  Pid pid;
-  StartTime start_time;
+  Process process = {};  ///< the one that creates the container or, of a live one, its init
   /// When that process began to create it, where nothing tells that this has failed.
   std::optional<BootSeconds> pending_since = std::nullopt;
+  [[nodiscard]] bool runs() const { return state == ContainerState::kLive; }
 };
 
 }  // namespace podqos::core

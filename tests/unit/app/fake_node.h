@@ -106,8 +106,7 @@ class FakeNode {
     if (!tree.processes.contains(creator)) tree.start(creator, "/");
     PODQOS_ASSIGN(auto request, request_of(container, std::move(placed_at)));
     request->driver = driver;
-    request->pid = creator;
-    request->start_time = tree.processes.at(creator).start_time;
+    request->process = {creator, tree.processes.at(creator).start_time};
     request->pending_since = pending_since;
     Transaction transaction = begin();
     auto admission = app::admit(transaction, *std::move(request));

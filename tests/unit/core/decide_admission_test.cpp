@@ -45,19 +45,18 @@ class AdmissionTest : public ::testing::Test {
   /// As an engine that has chosen this cgroup, which the container runs in.
   void runs_in(const std::string& cgroup) {
     request_.placed_at = cgroup;
-    request_.running = true;
     request_.state = ContainerState::kLive;
   }
 
   [[nodiscard]] Result<Admission> admission() {
     const AdmissionSnapshot snapshot{.identity = identity_,
+                                     .root = root_,
                                      .claim = claim_,
                                      .before = before_,
                                      .existing = before_,
                                      .running = running_,
                                      .capacity = capacity_,
-                                     .layout = layout_,
-                                     .root = root_};
+                                     .layout = layout_};
     auto pod = decide_pod(request_, snapshot, settings_);
     if (!pod) return fail(pod.error());
     is_left_ = !pod->has_value();
