@@ -1,7 +1,5 @@
 #include "ctl/inventory.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -49,7 +47,7 @@ class Inventory {
         cgroups_(cgroups),
         records_(std::move(records)),
         node_{.formula = core::weight_formula(settings, records_.node.weight_formula),
-              .page_size = Bytes{::sysconf(_SC_PAGESIZE)},
+              .capacity = {},
               .settings = settings} {
     for (const Json& pod : before)
       if (pod.at("warnings").empty()) well_.emplace(pod.at("uid").get<std::string>(), &pod);
@@ -66,7 +64,7 @@ class Inventory {
     json["kubelets"] = {{"pods", sums.kubelets.pods}, {"requests", json_of(sums.kubelets)}};
     json["weightFormula"] = node_.formula == core::WeightFormula::kLog ? "log" : "linear";
     PODQOS_ASSIGN(const auto capacity, cgroup::node_capacity(settings_));
-    capacity_ = cgroup::with_pids(capacity);
+    node_.capacity = cgroup::with_pids(capacity);
     json["node"] = node_json();
     Json& trees = json["trees"] = Json::array();
     Json pods = Json::array();
@@ -80,8 +78,8 @@ class Inventory {
       add_all("controllers", lacking_controllers(tree, cgroups_));
     }
     add_all("roots", unusable_roots(settings_, records_, cgroups_));
-    for (const auto& words : {core::describe_overcommitment(sums, settings_, capacity_),
-                              core::describe_pids(sums, settings_, capacity_)})
+    for (const auto& words : {core::describe_overcommitment(sums, settings_, node_.capacity),
+                              core::describe_pids(sums, settings_, node_.capacity)})
       if (words) add("requests", *words);
     json["pods"] = std::move(pods);
     json["warnings"] = std::move(records_.warnings);
@@ -106,13 +104,14 @@ class Inventory {
                          {"pods", requested.of(qos_class).pods},
                          {"requests", json_of(requested.of(qos_class))},
                          {"counted", json_of(records_.node.sums.of(qos_class))}});
-    const MilliCpu cpu = core::allocatable_cpu(settings_, capacity_);
-    const Bytes memory = core::allocatable_memory(settings_, capacity_);
+    const MilliCpu cpu = core::allocatable_cpu(settings_, node_.capacity);
+    const Bytes memory = core::allocatable_memory(settings_, node_.capacity);
     const auto version = cgroups_.layout_without_hugepages().cpu;
     return {{"cgroupVersion",
              version ? Json(*version == core::CgroupVersion::kV2 ? 2 : 1) : Json(nullptr)},
-            {"capacity", amounts(capacity_.cpu, capacity_.memory)},
-            {"reserved", amounts(rest_of(capacity_.cpu, cpu), rest_of(capacity_.memory, memory))},
+            {"capacity", amounts(node_.capacity.cpu, node_.capacity.memory)},
+            {"reserved",
+             amounts(rest_of(node_.capacity.cpu, cpu), rest_of(node_.capacity.memory, memory))},
             {"allocatable", amounts(cpu, memory)},
             {"classes", std::move(classes)}};
   }
@@ -137,7 +136,8 @@ class Inventory {
       note("values", name,
            cat("its cgroup ", cgroup.path(), " does not exist: run podqosctl reconcile"));
     else if (rule)
-      for (const std::string& words : differences(cgroup, *rule, node_.formula, node_.page_size))
+      for (const std::string& words :
+           differences(cgroup, *rule, node_.formula, node_.capacity.page_size))
         note("values", name, words);
   }
 
@@ -188,8 +188,8 @@ class Inventory {
       note("containers", name,
            "its containers have ended and it counts on, as something runs in its cgroup or could "
            "not be looked at: run podqosctl reconcile, which says what");
-    for (const std::string& words :
-         app::describe_memory_qos(cgroups_, record, core::memory_qos_params(settings_, capacity_)))
+    for (const std::string& words : app::describe_memory_qos(
+             cgroups_, record, core::memory_qos_params(settings_, node_.capacity)))
       note("values", name, words);
     json["warnings"] = std::vector(records_.warnings.begin() + others, records_.warnings.end());
     return json;
@@ -277,7 +277,7 @@ class Inventory {
     Json rule = {{"cpuBurstUs", bursts ? Json(core::cpu_burst_for(cgroup.cpu_quota(), *percent))
                                        : Json(nullptr)}};
     core::MemoryQos wanted = core::container_memory_qos(
-        record, container.name, core::memory_qos_params(settings_, capacity_));
+        record, container.name, core::memory_qos_params(settings_, node_.capacity));
     for (const auto value : {&core::MemoryQos::min, &core::MemoryQos::low, &core::MemoryQos::high})
       if (!(container.memory_qos.*value)) (wanted.*value).reset();
     rule.update(json_of(wanted));
@@ -302,12 +302,12 @@ class Inventory {
 
   Json tree_json(const core::TreeRecord& record) {
     core::TierValues rule =
-        core::wanted_tiers(record.sums, records_.node.sums, settings_, capacity_);
+        core::wanted_tiers(record.sums, records_.node.sums, settings_, node_.capacity);
     rule.burstable.io_weight = settings_.io_weight.burstable;
     rule.besteffort.io_weight = settings_.io_weight.besteffort;
     if (cgroups_.layout_without_hugepages().cpu == core::CgroupVersion::kV2)
       rule.besteffort.cpu_idle = settings_.cpu_idle_besteffort;
-    core::CgroupValues root = core::root_limits(records_.node, record, settings_, capacity_);
+    core::CgroupValues root = core::root_limits(records_.node, record, settings_, node_.capacity);
     const auto shares = shares_of(record);
     if (record.top.empty()) root.cpu_shares = shares;
     const auto tier = [&](core::QosClass qos_class, const core::CgroupValues& wanted) {
@@ -343,7 +343,7 @@ class Inventory {
     const auto version = cgroups_.layout().cpu;
     if (!version || core::cgroups_with_share(tree).empty()) return std::nullopt;
     const core::NodeCpu node =
-        cgroup::observe_node_cpu(cgroups_, records_.node, settings_, capacity_);
+        cgroup::observe_node_cpu(cgroups_, records_.node, settings_, node_.capacity);
     return core::tree_shares(node, records_.node, tree, *version, node_.formula);
   }
 
@@ -379,7 +379,6 @@ class Inventory {
   cgroup::Machine& cgroups_;
   NodeRecords records_;
   core::NodeRules node_;
-  core::NodeCapacity capacity_;
   Json kinds_ = Json::array();                ///< of the warnings
   std::set<std::string, std::less<>> known_;  ///< cgroups of the records
   std::map<std::string, const Json*> well_;   ///< pods of which an earlier look warned of nothing

@@ -44,15 +44,12 @@ core::PodRecord followed(Transaction& transaction, const core::PodRecord& before
   const core::ContainerRecord& container = record.containers[index];
   // Of a pod that is being resized the container has the old values still.
   if (record.resizing || !core::tells_of_updates(record, container)) return record;
-  const core::NodeRules node{.formula = transaction.formula(),
-                             .page_size = transaction.capacity().page_size,
-                             .settings = transaction.settings()};
   std::vector<core::HeldResources> held(record.containers.size());
   const cgroup::CgroupView own{transaction.machine(), container.cgroup};
   held[index] = cgroup::held_by(transaction.machine(), container, own);
   raise_memory(held[index].values, update);
   raise_quota(held[index].values, update);
-  core::follow_updates(record, held, node);
+  core::follow_updates(record, held, transaction.rules());
   return record;
 }
 

@@ -1,7 +1,5 @@
 #include "common/app/reconciler.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <iterator>
@@ -223,9 +221,7 @@ void follow_runtime(Transaction& transaction, core::PodRecord& record,
   // Its containers have the old values still.
   if (record.resizing) return;
   const auto held = cgroup::held_by_containers(transaction.machine(), record);
-  const core::NodeRules node{.formula = transaction.formula(),
-                             .page_size = Bytes{::sysconf(_SC_PAGESIZE)},
-                             .settings = transaction.settings()};
+  const core::NodeRules node = transaction.rules();
   const std::vector<std::string> followed = core::follow_updates(record, held, node);
   for (const std::string& change : followed)
     report.changes.push_back(cat(pod, change));

@@ -89,12 +89,9 @@ Result<std::optional<ContainerUpdate>> decide_update(Transaction& transaction,
   PODQOS_ASSIGN(auto before, core::container_cgroup_values(pod.before.pod, *old, params));
   PODQOS_ASSIGN(const auto after, core::container_cgroup_values(pod.after.pod, *now, params));
   const core::HeldResources held = values_of(transaction.machine(), container);
-  if (container.name == pod.container && core::tells_of_updates(pod.after, container)) {
-    const core::NodeRules node{.formula = transaction.formula(),
-                               .page_size = transaction.capacity().page_size,
-                               .settings = transaction.settings()};
-    core::assume_held(before, core::find_update(pod.after, container, held, node), wanted);
-  }
+  if (container.name == pod.container && core::tells_of_updates(pod.after, container))
+    core::assume_held(before, core::find_update(pod.after, container, held, transaction.rules()),
+                      wanted);
   if (before == after) return std::nullopt;
   PODQOS_TRY(core::check_kernel_bounds(after));
   if (container.state != core::ContainerState::kLive)
@@ -109,9 +106,7 @@ Result<std::optional<ContainerUpdate>> decide_update(Transaction& transaction,
 
 core::PodRecord settled_record(Transaction& transaction, const core::PodRecord& record) {
   return core::settle_resize(record, cgroup::held_by_containers(transaction.machine(), record),
-                             {.formula = transaction.formula(),
-                              .page_size = transaction.capacity().page_size,
-                              .settings = transaction.settings()});
+                             transaction.rules());
 }
 
 /// The pod as it is, where an earlier resize was interrupted, too: the lock for resizes is this

@@ -16,6 +16,7 @@
 #include "common/core/cgroups/plan.h"
 #include "common/core/events/cgroup_write.h"
 #include "common/core/events/event.h"
+#include "common/core/pods/apply_resize.h"
 #include "common/core/record.h"
 #include "common/core/settings.h"
 #include "common/store/store.h"
@@ -84,6 +85,10 @@ class Transaction {
   /// The formula that converts shares to a cgroup v2 weight: configured, or that of the node's
   /// runtime.
   [[nodiscard]] core::WeightFormula formula();
+  /// What is known of the node.
+  [[nodiscard]] core::NodeRules rules() {
+    return {.formula = formula(), .capacity = capacity_, .settings = *settings_};
+  }
   /// The hierarchies of the controllers; hugetlb is included only if `values` has huge page limits.
   [[nodiscard]] const core::CgroupLayout& layout_for(const core::CgroupValues& values);
 

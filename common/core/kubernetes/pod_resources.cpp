@@ -149,6 +149,11 @@ ResourceList pod_limits(const Pod& pod) {
   return limits;
 }
 
+void take(ResourceList& list, const ResourceList& other, std::string_view name) {
+  list.erase(std::string{name});
+  if (const auto found = other.find(name); found != other.end()) list.insert(*found);
+}
+
 void cap_requests(Resources& resources) {
   for (auto& [name, request] : resources.requests)
     if (const auto limit = find(resources.limits, name)) request = std::min(request, *limit);

@@ -129,6 +129,9 @@ template <class AnyPod>
 /// @note pkg/kubelet/types/pod_update.go IsCriticalPod
 [[nodiscard]] bool is_critical(const Pod& pod);
 
+/// Replaces one resource, or removes it if the other list lacks it.
+void take(ResourceList& list, const ResourceList& other, std::string_view name);
+
 /// Lowers requests to the limits that are below them.
 void cap_requests(Resources& resources);
 

@@ -11,6 +11,7 @@
 #include "common/core/cgroups/naming.h"
 #include "common/core/cgroups/value_table.h"
 #include "common/core/kubernetes/pod_resources.h"
+#include "common/core/pods/counted_requests.h"
 #include "common/core/pods/pod_values.h"
 
 namespace podqos::core {
@@ -22,12 +23,6 @@ bool gives_quota(const Resources& known, const EngineResources& now) {
   const auto limit = find(known.limits, kCpu);
   if (!limit) return *now.cpu_quota <= 0;
   return cpu_quota_for(MilliCpu{limit->milli_value()}, now.period()).value() == *now.cpu_quota;
-}
-
-/// Replaces one resource, or removes it if the other list lacks it.
-void take(ResourceList& list, const ResourceList& updated, std::string_view name) {
-  std::erase_if(list, [&](const auto& known) { return known.first == name; });
-  if (const auto found = updated.find(name); found != updated.end()) list.insert(*found);
 }
 
 void update(Resources& known, const EngineResources& now) {
@@ -241,7 +236,7 @@ EngineResources find_update(const PodRecord& record, const ContainerRecord& cont
     update.cpu_quota = values.cpu_quota;
     update.cpu_period = values.cpu_period;
   }
-  if (values.memory_limit && !gives_memory(known, *values.memory_limit, node.page_size))
+  if (values.memory_limit && !gives_memory(known, *values.memory_limit, node.capacity.page_size))
     update.memory_limit = values.memory_limit;
   return update;
 }
@@ -298,6 +293,7 @@ Followed follow(PodRecord& record, const ContainerRecord& container, const HeldR
   PodRecord updated = record;
   apply_resize(updated, {.whole_pod = false, .container = container.name, .now = update});
   if (updated == record) return {};
+  count_requests(updated, node.settings, node.capacity);
   const auto values = pod_values(updated, node.settings);
   if (!values) {
     return std::unexpected(cat(" was updated to ", describe(update, held),
@@ -367,11 +363,11 @@ std::vector<std::string> describe_unfollowed(const PodRecord& record,
     const std::string label = label_of(record.containers[at]);
     if (!followed[at]) {
       found.push_back(cat(label, followed[at].error()));
-    } else if (const auto excess = excess_of(held[at].values, *values, node.page_size)) {
+    } else if (const auto excess = excess_of(held[at].values, *values, node.capacity.page_size)) {
       std::string_view remedy = "run podqosctl reconcile, which lets the pod follow";
       if (!has_inferred_resources(record, record.containers[at]))
         remedy = "the pod's annotations state its resources: change them and recreate the pod";
-      else if (!later_values || excess_of(held[at].values, *later_values, node.page_size))
+      else if (!later_values || excess_of(held[at].values, *later_values, node.capacity.page_size))
         remedy = "the pod's limit is its engine's: recreate the pod with a higher one";
       found.push_back(cat(label, ": its ", *excess, ", so it has no effect: ", remedy));
     }

@@ -69,7 +69,7 @@ inline constexpr std::array kWeightFormulas = {WeightFormula::kLinear, WeightFor
 /// What is known of the node.
 struct NodeRules {
   WeightFormula formula;  ///< of its runtimes
-  Bytes page_size;        ///< the kernel stores memory limits in whole pages
+  NodeCapacity capacity;  ///< the kernel stores memory limits in whole pages
   const Settings& settings;
 };
 
@@ -93,6 +93,7 @@ struct NodeRules {
 /// them, and limits that its engine has set for the pod itself stay. A container that has lost all
 /// limits changes nothing: its cgroup may have been made anew. Nor do the CPU shares of a new
 /// cgroup (1024, weight 100), which a container has for which its engine sets none.
+/// Counts what the pod then requests.
 /// @param held  in the order of the record's containers; empty for those to leave out
 /// @return what the pod follows, one clause for each container
 std::vector<std::string> follow_updates(PodRecord& record, std::span<const HeldResources> held,

@@ -13,11 +13,8 @@ namespace {
 
 /// Warning that a pod requests more of a resource than one pod may claim.
 template <class Amount>
-std::optional<std::string> describe_cap(const PodRecord& record, std::string_view name,
-                                        Amount TierSum::* of, AdmissionPolicy policy,
-                                        const Settings& settings) {
-  const Amount requested = amounts_requested(record).*of;
-  const Amount capped = record.capped_request.*of;
+std::optional<std::string> describe_cap(std::string_view name, Amount requested, Amount capped,
+                                        AdmissionPolicy policy, const Settings& settings) {
   const bool bounded = settings.max_pod_claim_percent != kPercent;
   if (requested <= capped || (!bounded && policy == AdmissionPolicy::kOff)) return std::nullopt;
   return cat("requests ", name, " ", format_amount(requested), ", of which ", format_amount(capped),
@@ -132,14 +129,16 @@ std::optional<std::string> describe_late_requests(const PodRecord& record) {
 std::optional<std::string> describe_uncounted(const PodRecord& record, const Settings& settings) {
   if (record.kubelets_own || record.released_at || record.qos_class == QosClass::kBestEffort)
     return std::nullopt;
-  if (auto words = describe_cap(record, "cpu", &TierSum::cpu, settings.admission.cpu, settings))
+  const TierSum requested = amounts_requested(record);
+  const TierSum& capped = record.capped_request;
+  if (auto words = describe_cap("cpu", requested.cpu, capped.cpu, settings.admission.cpu, settings))
     return words;
-  if (auto words =
-          describe_cap(record, "memory", &TierSum::memory, memory_admission(settings), settings))
+  if (auto words = describe_cap("memory", requested.memory, capped.memory,
+                                memory_admission(settings), settings))
     return words;
   const Bytes counted = record.counted_request.memory;
-  if (counted == record.capped_request.memory || awaits_containers(record)) return std::nullopt;
-  return cat("requests memory ", format_amount(record.capped_request.memory), ", of which ",
+  if (counted == capped.memory || awaits_containers(record)) return std::nullopt;
+  return cat("requests memory ", format_amount(capped.memory), ", of which ",
              format_amount(counted),
              " is reserved, the sum of the memory limits that its engine enforces; set memory "
              "limits of its containers that add up to the request");

@@ -39,11 +39,9 @@ bool takes_unified(const CgroupLayout& layout) {
 /// at most that.
 void add_missing_quota(CgroupValues& missing, const CgroupValues& wanted,
                        const EngineResources& engine) {
-  const std::int64_t period = wanted.cpu_period.value_or(kDefaultPeriod).value();
-  const std::int64_t scaled = mul_div(wanted.cpu_quota->value(), engine.period().value(), period);
-  const Micros most = std::clamp(Micros{scaled}, kMinQuota, kMaxQuota);
-  if (engine.cpu_quota && *engine.cpu_quota <= most.value()) return;
-  missing.cpu_quota = engine.cpu_period ? most : *wanted.cpu_quota;
+  const auto most = quota_in(engine.period(), wanted);
+  if (!most || (engine.cpu_quota && *engine.cpu_quota <= most->value())) return;
+  missing.cpu_quota = engine.cpu_period ? *most : *wanted.cpu_quota;
   if (!engine.cpu_period) missing.cpu_period = wanted.cpu_period;
 }
 
@@ -73,10 +71,11 @@ void add_missing_unified(CgroupValues& missing, const CgroupValues& wanted,
 }
 
 /// Whether the pod requests more of a resource than one pod may claim, and podqos bounds that.
-template <class Amount>
-bool exceeds_claim(const PodRecord& record, Amount TierSum::* of) {
-  return !record.kubelets_own && record.qos_class != QosClass::kBestEffort &&
-         amounts_requested(record).*of > record.capped_request.*of;
+bool exceeds_claim(const PodRecord& record) {
+  if (record.kubelets_own || record.qos_class == QosClass::kBestEffort) return false;
+  const TierSum requested = amounts_requested(record);
+  const TierSum& capped = record.capped_request;
+  return requested.cpu > capped.cpu || requested.memory > capped.memory;
 }
 
 /// The limit of one resource of an incomplete pod; nullopt if a container has none.
@@ -172,6 +171,14 @@ ContainerMemoryParams container_memory_params(const Settings& settings,
   return params;
 }
 
+std::optional<Micros> quota_in(Micros period, const CgroupValues& values) {
+  return limiting_quota(values).transform([&](Micros quota) {
+    const Micros own = values.cpu_period.value_or(kDefaultPeriod);
+    const Micros scaled{mul_div(quota.value(), period.value(), own.value())};
+    return std::clamp(scaled, kMinQuota, kMaxQuota);
+  });
+}
+
 CgroupValues missing_values(const CgroupValues& wanted, const EngineResources& engine,
                             const CgroupLayout& layout) {
   CgroupValues missing;
@@ -182,8 +189,7 @@ CgroupValues missing_values(const CgroupValues& wanted, const EngineResources& e
   if (layout.cpu) {
     if (!engine.cpu_shares && !in_unified(Value::kCpuShares))
       missing.cpu_shares = wanted.cpu_shares;
-    if (!in_unified(Value::kCpuQuota) && limiting_quota(wanted))
-      add_missing_quota(missing, wanted, engine);
+    if (!in_unified(Value::kCpuQuota)) add_missing_quota(missing, wanted, engine);
   }
   if (layout.memory && !engine.memory_limit && !in_unified(Value::kMemoryLimit) &&
       wanted.memory_limit && wanted.memory_limit->value() > 0)
@@ -225,10 +231,10 @@ Result<CgroupValues> pod_values(const PodRecord& record, const Settings& setting
   }
   const Pod whole = whole_pod(record.pod, record.sums);
   PODQOS_ASSIGN(auto values, pod_cgroup_values(whole, record.qos_class, params));
-  if (exceeds_claim(record, &TierSum::cpu))
-    values.cpu_shares = cpu_shares_for(record.capped_request.cpu);
-  if (record.qos_class != QosClass::kBestEffort)
+  if (record.qos_class != QosClass::kBestEffort) {
+    if (!record.kubelets_own) values.cpu_shares = cpu_shares_for(record.capped_request.cpu);
     cap_reserved(values, record.counted_request.memory);
+  }
   if (!record.complete) apply_partial_limits(values, whole, settings);
   if (is_spared(record, settings)) values.oomd_avoid = true;
   if (!record.kubelets_own) {
@@ -244,7 +250,7 @@ int container_oom_score_adj(const PodRecord& record, const ContainerRecord& cont
   static const Container unknown;
   const Container* known = find_container(record.pod, container.name);
   const Container& facts = known != nullptr ? *known : unknown;
-  if (!exceeds_claim(record, &TierSum::cpu) && !exceeds_claim(record, &TierSum::memory))
+  if (!exceeds_claim(record))
     return oom_score_adj(record.pod, record.qos_class, facts, node_memory);
   Pod uncritical = record.pod;
   uncritical.is_static = false;

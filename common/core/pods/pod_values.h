@@ -51,6 +51,9 @@ namespace podqos::core {
                                                             const NodeCapacity& capacity,
                                                             const MemoryFiles& files);
 
+/// The quota that limits, in another period; nullopt for none.
+[[nodiscard]] std::optional<Micros> quota_in(Micros period, const CgroupValues& values);
+
 /// The wanted values that the engine left unset, restricted to what this machine's controllers and
 /// its runtime accept. Of the engine's values only a quota above the wanted one is replaced: on
 /// cgroup v1 a runtime cannot write a quota above its pod's. A quota is converted to the engine's

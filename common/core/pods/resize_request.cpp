@@ -102,10 +102,7 @@ std::optional<std::int64_t> memory_of(const CgroupValues& values) {
 
 /// The quota of the rule in the period that the container has.
 std::optional<std::int64_t> quota_of(const CgroupValues& values, Micros period) {
-  if (!values.cpu_quota || *values.cpu_quota <= Micros{0}) return std::nullopt;
-  const Micros own = values.cpu_period.value_or(kDefaultPeriod);
-  const Micros scaled{mul_div(values.cpu_quota->value(), period.value(), own.value())};
-  return std::clamp(scaled, kMinQuota, kMaxQuota).value();
+  return quota_in(period, values).transform(&Micros::value);
 }
 
 /// The shares of which the runtime has made what the cgroup has.
@@ -131,7 +128,7 @@ void compare(Arrived& arrived, const CgroupValues& before, const CgroupValues& a
     return limit.value_or(0) > 0 ? limit : std::nullopt;
   };
   const auto pages = [&](std::optional<std::int64_t> limit) {
-    return limit.transform([&](auto bytes) { return bytes / node.page_size.value(); });
+    return limit.transform([&](auto bytes) { return bytes / node.capacity.page_size.value(); });
   };
   if (memory_of(before) != memory_of(after) &&
       pages(memory_of(after)) != pages(bound(values.memory_limit)))
@@ -171,12 +168,8 @@ Arrived arrived_of(const Pod& before, const Pod& after, const PodRecord& record,
 
 /// Takes over an amount, or that there is none.
 void take(Resources& resources, const Resources& other, std::string_view name) {
-  const auto assign = [name](ResourceList& to, const ResourceList& from) {
-    to.erase(std::string{name});
-    if (const auto amount = find(from, name)) to.emplace(name, *amount);
-  };
-  assign(resources.requests, other.requests);
-  assign(resources.limits, other.limits);
+  take(resources.requests, other.requests, name);
+  take(resources.limits, other.limits, name);
 }
 
 }  // namespace

@@ -210,7 +210,9 @@ const Settings kSettings;
 constexpr Bytes kPage{4096};
 
 NodeRules node(WeightFormula formula = WeightFormula::kLinear) {
-  return {.formula = formula, .page_size = kPage, .settings = kSettings};
+  return {.formula = formula,
+          .capacity = {.memory = Bytes{kInt64Max}, .cpu = MilliCpu{kInt64Max}, .page_size = kPage},
+          .settings = kSettings};
 }
 
 std::vector<std::string> follow(PodRecord& record, const HeldResources& web,
@@ -253,6 +255,18 @@ TEST(FollowUpdates, TakesSharesAndLimitsThatWereLifted) {
       ElementsAre("follows container web, updated to memory limit unlimited, CPU shares 256"));
   EXPECT_EQ(web_of(record).limits, list({{"cpu", "500m"}}));
   EXPECT_EQ(web_of(record).requests, list({{"cpu", "250m"}, {"memory", "64Mi"}}));
+}
+
+/// Which are the only value of its pod that they change.
+TEST(FollowUpdates, TakesHigherShares) {
+  PodRecord record = pod_text::record_of(
+      {container("web", list({{"cpu", "500m"}, {"memory", "64Mi"}}), list({{"memory", "64Mi"}}))});
+  record.class_source = ClassSource::kInference;
+  record.cgroup = kPod;
+  record.containers = {live("web")};
+  EXPECT_THAT(follow_updates(record, std::vector{held(64 * kMi, -1, 2048)}, node()),
+              ElementsAre("follows container web, updated to CPU shares 2048"));
+  EXPECT_EQ(pod_values(record, kSettings)->cpu_shares, CpuShares{2048});
 }
 
 Resources limits(const char* cpu, const char* memory) {

@@ -341,8 +341,7 @@ TEST(CheckUsage, LeavesAMargin) {
 /// CPU and memory are told one after the other: each is where its container has it.
 TEST(SettleResize, GoesByWhatTheContainerHas) {
   const Settings settings;
-  const NodeRules node{
-      .formula = WeightFormula::kLinear, .page_size = Bytes{4096}, .settings = settings};
+  const NodeRules node{.formula = WeightFormula::kLinear, .capacity = {}, .settings = settings};
   PodRecord record = web_beside_log();
   record.cgroup = "/podqos/kubepods/burstable/poda";
   ContainerRecord& web = record.containers.emplace_back();
