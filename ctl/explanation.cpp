@@ -51,8 +51,9 @@ core::EngineResources engine_resources(const core::Resources& spec) {
 /// @param warnings  gets what is refused of the annotations
 Result<core::PodRecord> record_of(const core::Pod& pod, const core::PodqosAnnotations& annotations,
                                   const ExplainParams& params, std::vector<std::string>& warnings) {
-  core::ParsedAnnotations parsed{.podqos = annotations, .engine = {}};
-  auto& own = parsed.podqos;
+  core::AdmissionRequest request;
+  request.podqos = annotations;
+  auto& own = request.podqos;
   // As `podqosctl annotate` would describe it.
   if (!own.pod && !own.pod_level && own.containers.empty())
     own.pod = std::make_shared<const core::Pod>(pod);
@@ -72,10 +73,8 @@ Result<core::PodRecord> record_of(const core::Pod& pod, const core::PodqosAnnota
     identity.pod_name = pod.name;
     identity.pod_namespace = pod.pod_namespace;
     identity.container_name = container.name;
-    core::ContainerFacts facts;
-    facts.resources = engine_resources(container.resources);
-    core::PodClaim claim =
-        core::claim_for(identity, facts, parsed, params.settings, params.node_memory);
+    request.facts.resources = engine_resources(container.resources);
+    core::PodClaim claim = core::claim_for(identity, request, params.settings, params.node_memory);
     PODQOS_ASSIGN(auto merged, core::merge_claim(record, identity, claim, params.settings));
     for (const auto* list : {&claim.warnings, &merged.warnings})
       for (const std::string& warning : *list)

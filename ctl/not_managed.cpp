@@ -138,7 +138,7 @@ class Search {
         annotated || (lacks_plugin_ && is_cri(engine)) || is_of_known_pod(missed.container);
     if ((request && !*request) || !meant) return;
     // The pod's containers tell of it.
-    if (request && (*request)->annotations.engine.is_sandbox) return;
+    if (request && (*request)->engine.is_sandbox) return;
     explain(missed, {.configuration = configuration_,
                      .failure = failure_of(missed.container),
                      .refusal = request ? std::nullopt : std::optional{request.error()},

@@ -238,7 +238,8 @@ Result<std::optional<AdmissionRequest>> admission_request(core::ContainerFacts f
   if (!core::is_managed(*podqos, *engine, settings, placed_at)) return std::nullopt;
   Result<std::optional<AdmissionRequest>> found{std::in_place, std::in_place};
   (*found)->facts = std::move(facts);
-  (*found)->annotations = {.podqos = std::move(*podqos), .engine = std::move(*engine)};
+  (*found)->podqos = std::move(*podqos);
+  (*found)->engine = std::move(*engine);
   (*found)->placed_at = std::move(placed_at);
   (*found)->on_misplaced = settings.on_misplaced;
   return found;

@@ -82,13 +82,13 @@ std::string name_in(const core::PodRecord& record, const AdmissionRequest& reque
   for (const core::ContainerRecord& container : record.containers) {
     if (container.id == request.facts.id) return container.name;
   }
-  return request.annotations.engine.container_name.value_or(request.facts.id);
+  return request.engine.container_name.value_or(request.facts.id);
 }
 
 /// Applies a resize to the record, the sums and the pod's cgroup.
 Result<Followed> resize(Transaction& transaction, core::PodRecord record,
                         const AdmissionRequest& request) {
-  const core::EngineAnnotations& engine = request.annotations.engine;
+  const core::EngineAnnotations& engine = request.engine;
   const core::PodRecord before = record;
   core::apply_resize(record,
                      {.whole_pod = engine.is_sandbox,
@@ -121,11 +121,11 @@ Result<std::optional<core::PodRecord>> pod_of(Transaction& transaction,
                 store::find_container(transaction.store(), request.facts.id, request.facts.bundle));
   if (found) return std::move(found->record);
   // Sandboxes without a process and containers that have not started are not recorded.
-  if (!request.annotations.engine.pod_uid) return std::nullopt;
-  PODQOS_ASSIGN(auto record, transaction.store().pod(*request.annotations.engine.pod_uid));
-  const bool same_sandbox = record && !record->sandbox_id.empty() &&
-                            request.annotations.engine.sandbox_id == record->sandbox_id;
-  if (!request.annotations.engine.is_sandbox && !same_sandbox) return std::nullopt;
+  if (!request.engine.pod_uid) return std::nullopt;
+  PODQOS_ASSIGN(auto record, transaction.store().pod(*request.engine.pod_uid));
+  const bool same_sandbox =
+      record && !record->sandbox_id.empty() && request.engine.sandbox_id == record->sandbox_id;
+  if (!request.engine.is_sandbox && !same_sandbox) return std::nullopt;
   return record;
 }
 
@@ -143,7 +143,7 @@ void prepare_burst(Transaction& transaction, const core::PodRecord& record,
 /// Registers a running container that has no record; not a sandbox.
 Status count_unknown(Transaction& transaction, const AdmissionRequest& request,
                      const std::optional<Init>& init) {
-  if (!init || request.annotations.engine.is_sandbox) return {};
+  if (!init || request.engine.is_sandbox) return {};
   PODQOS_ASSIGN(const auto found,
                 store::find_container(transaction.store(), request.facts.id, request.facts.bundle));
   return found ? Status{} : count_running(transaction, request, *init);
@@ -165,7 +165,7 @@ Result<Followed> change(const core::Settings& settings, Log& log, const Containe
   if (record) {
     prepare_burst(transaction, *record, *request);
     PODQOS_ASSIGN(followed, resize(transaction, *std::move(record), *request));
-  } else if (init && request->annotations.engine.is_sandbox) {  // of an unknown pod
+  } else if (init && request->engine.is_sandbox) {  // of an unknown pod
     PODQOS_TRY(count_running(transaction, *std::move(request), *init));
   }
   PODQOS_TRY(transaction.finish_if_changed());

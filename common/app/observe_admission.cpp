@@ -105,9 +105,7 @@ Result<core::AdmissionSnapshot> observe_place(Transaction& transaction,
     // Another program has made it: the pod is counted as a kubelet's.
     if (core::is_foreign_cgroup(place.named, place.origin_of_named, record)) own_root.clear();
   }
-  PODQOS_ASSIGN(place.identity,
-                core::identify(request.facts, request.annotations, transaction.settings(),
-                               request.placed_at, own_root));
+  PODQOS_ASSIGN(place.identity, core::identify(request, transaction.settings(), own_root));
   if (place.identity.source != core::IdentitySource::kSandbox) return place;
   PODQOS_ASSIGN(place.identity.uid,
                 store::uid_by_sandbox(transaction.store(), place.identity, request.facts.id));
@@ -117,8 +115,8 @@ Result<core::AdmissionSnapshot> observe_place(Transaction& transaction,
 Status observe_pod(Transaction& transaction, core::AdmissionRequest& request,
                    core::AdmissionSnapshot& snapshot) {
   cgroup::Machine& machine = transaction.machine();
-  snapshot.claim = core::claim_for(snapshot.identity, request.facts, request.annotations,
-                                   transaction.settings(), transaction.capacity().memory);
+  snapshot.claim = core::claim_for(snapshot.identity, request, transaction.settings(),
+                                   transaction.capacity().memory);
   snapshot.capacity = capacity_for_admission(transaction);
   snapshot.layout = machine.layout_without_hugepages();
   PODQOS_ASSIGN(snapshot.before, transaction.store().pod(snapshot.identity.uid));

@@ -30,7 +30,7 @@ std::optional<std::string> placed_at_of(const std::optional<std::string>& cgroup
 /// nullopt if it has none, or if the engine reports the pod's uid: then a kubelet sets them.
 std::optional<core::EngineResources> engine_pod_limits(cgroup::Machine& machine,
                                                        const AdmissionRequest& request) {
-  const core::EngineAnnotations& engine = request.annotations.engine;
+  const core::EngineAnnotations& engine = request.engine;
   if (!engine.sandbox_id || engine.pod_uid || engine.is_sandbox) return std::nullopt;
   const std::string path = request.placed_at.value_or("");
   // Already placed in a pod cgroup by an earlier interface.
@@ -114,7 +114,7 @@ Result<std::optional<AdmissionRequest>> request_of(const core::Settings& setting
 
 Result<std::optional<Admission>> admit_created(Transaction& transaction, AdmissionRequest request) {
   if (auto limits = engine_pod_limits(transaction.machine(), request))
-    request.annotations.engine.pod_bound = std::move(limits);
+    request.engine.pod_bound = std::move(limits);
   PODQOS_ASSIGN(auto admission, admit(transaction, std::move(request)));
   if (!admission) PODQOS_TRY(transaction.finish_if_changed());
   return admission;

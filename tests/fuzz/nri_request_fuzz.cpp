@@ -45,13 +45,13 @@ std::optional<core::Admission> admitted(const core::ContainerFacts& facts,
     return std::nullopt;
   core::AdmissionRequest request;
   request.facts = facts;
-  request.annotations = {*podqos, *engine};
+  request.podqos = *podqos;
+  request.engine = *engine;
   request.placed_at = facts.cgroups_path;
-  const auto identity =
-      core::identify(facts, request.annotations, settings, facts.cgroups_path, "/kubepods");
+  const auto identity = core::identify(request, settings, "/kubepods");
   if (!identity) return std::nullopt;
   require(core::check_pod_uid(identity->uid).has_value());
-  const auto claim = core::claim_for(*identity, facts, request.annotations, settings, kNode.memory);
+  const auto claim = core::claim_for(*identity, request, settings, kNode.memory);
   const podqos::Result<std::string> root{"/kubepods"};
   const core::AdmissionSnapshot snapshot{.identity = *identity,
                                          .root = root,

@@ -51,7 +51,7 @@ std::optional<Bytes> backing_in(const AdmissionSnapshot& snapshot,
   std::optional<Bytes> backing;
   for (const ContainerRecord& container : known_in(snapshot))
     if (container.key() == request.facts.key()) backing = container.backed_memory;
-  return backing ? backing : backing_of(request.facts, request.annotations.engine);
+  return backing ? backing : backing_of(request.facts, request.engine);
 }
 
 ContainerRecord describe(const AdmissionRequest& request, const AdmissionSnapshot& snapshot,
@@ -209,7 +209,7 @@ Result<std::optional<MergedPod>> decide_pod(const AdmissionRequest& request,
     record.cgroup =
         placed ? placed->pod_path : pod_path(*snapshot.root, record.qos_class, record.pod.uid);
   if (record.containers.empty()) decide_cpu_class(record, snapshot.before, settings);
-  apply_cpu_annotations(record, request.annotations.podqos, settings);
+  apply_cpu_annotations(record, request.podqos, settings);
   return pod;
 }
 

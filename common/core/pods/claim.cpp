@@ -291,14 +291,14 @@ bool describes_otherwise(const PodClaim& claim, const Pod& known) {
          claim.pod.resources.value_or(Resources{}).limits;
 }
 
-PodClaim claim_for(const Identity& identity, const ContainerFacts& facts,
-                   const ParsedAnnotations& annotations, const Settings& settings,
-                   Bytes node_memory) {
-  const auto& [podqos, engine] = annotations;
+PodClaim claim_for(const Identity& identity, const AdmissionRequest& request,
+                   const Settings& settings, Bytes node_memory) {
+  const ContainerFacts& facts = request.facts;
+  const EngineAnnotations& engine = request.engine;
   PodClaim claim;
   if (identity.placed) claim.engine_class = identity.placed->qos_class;
   claim.container = name_in(nullptr, identity, facts);
-  claim.known = claim_annotated(claim, identity, facts, podqos, settings);
+  claim.known = claim_annotated(claim, identity, facts, request.podqos, settings);
   if (!claim.known) {
     if (engine.pod_sums) claim_sums(claim, *engine.pod_sums);
     if (!identity.is_sandbox) claim_inferred(claim, identity, facts, node_memory);

@@ -38,9 +38,8 @@ struct PodClaim {
 /// annotations that exceed the engine's limits of the container are refused with a warning. A limit
 /// that the engine sets for its pod limits every claim. A kubelet's pod (`identity.placed`)
 /// requests what the kubelet says, whatever the annotations.
-[[nodiscard]] PodClaim claim_for(const Identity& identity, const ContainerFacts& facts,
-                                 const ParsedAnnotations& annotations, const Settings& settings,
-                                 Bytes node_memory);
+[[nodiscard]] PodClaim claim_for(const Identity& identity, const AdmissionRequest& request,
+                                 const Settings& settings, Bytes node_memory);
 
 /// Whether a complete claim differs from the pod's known spec. For podqos.io/requests and limits
 /// only the pod-level limits are compared: each request names its own container only, and pod-level

@@ -80,14 +80,14 @@ bool is_managed(const PodqosAnnotations& podqos, const EngineAnnotations& engine
   return false;
 }
 
-Result<Identity> identify(const ContainerFacts& facts, const ParsedAnnotations& annotations,
-                          const Settings& settings, const std::optional<std::string>& placed_at,
+Result<Identity> identify(const AdmissionRequest& request, const Settings& settings,
                           std::string_view own_root) {
-  const auto& [podqos, engine] = annotations;
+  const PodqosAnnotations& podqos = request.podqos;
+  const EngineAnnotations& engine = request.engine;
   const bool trusted = settings.trust_annotations != TrustAnnotations::kNone;
   const auto annotated = trusted ? podqos.pod_uid : std::nullopt;
   Identity identity;
-  auto placed = placed_at.and_then(find_pod_cgroup);
+  auto placed = request.placed_at.and_then(find_pod_cgroup);
   // Ignore cgroups that podqos chose: a copied bundle would be admitted to the original's pod.
   if (placed && is_below(placed->pod_path, own_root)) placed.reset();
   if (engine.pod_uid || placed) {
@@ -101,7 +101,7 @@ Result<Identity> identify(const ContainerFacts& facts, const ParsedAnnotations& 
     identity.uid = *engine.sandbox_id;
     identity.source = IdentitySource::kSandbox;
   } else {
-    identity.uid = lone_uid(facts);
+    identity.uid = lone_uid(request.facts);
   }
   PODQOS_TRY(check_pod_uid(identity.uid));
 

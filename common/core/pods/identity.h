@@ -37,15 +37,11 @@ struct Identity {
 /// Determines the pod of a container that concerns podqos. Sources, strongest first: the engine's
 /// pod uid, the pod cgroup that it lies in, podqos.io/pod-uid, the sandbox id. Without any, the
 /// container becomes a pod of its own.
-/// @param placed_at  as above
 /// @param own_root   root of podqos's own pods, "" if there is none. Pod cgroups below it were made
 ///                   by podqos and are ignored.
 /// @return kConflict if an annotation or the cgroup contradicts the engine, kInvalidArgument for a
 ///         uid that cannot be part of a cgroup name
-[[nodiscard]] Result<Identity> identify(const ContainerFacts& facts,
-                                        const ParsedAnnotations& annotations,
-                                        const Settings& settings,
-                                        const std::optional<std::string>& placed_at,
+[[nodiscard]] Result<Identity> identify(const AdmissionRequest& request, const Settings& settings,
                                         std::string_view own_root);
 
 /// Checks that a container of this identity may be admitted to the pod of this record.

@@ -113,17 +113,11 @@ struct PodqosAnnotations {
   }
 };
 
-/// All annotations of a container that podqos uses.
-struct ParsedAnnotations {
-  PodqosAnnotations podqos;
-  EngineAnnotations engine;
-};
-
 /// A container requesting admission to its pod.
 struct AdmissionRequest {
   ContainerFacts facts;
-  /// podqos's own annotations and those of the engine.
-  ParsedAnnotations annotations;
+  PodqosAnnotations podqos;
+  EngineAnnotations engine;
   /// cgroupsPath from config.json before the container exists, or the cgroup of its init process.
   /// Absent if config.json has none.
   std::optional<std::string> placed_at;

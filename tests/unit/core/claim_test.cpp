@@ -42,7 +42,8 @@ struct Arriving {
 };
 
 PodClaim claim_of(const Arriving& a) {
-  return claim_for(a.identity, a.facts, {a.podqos, a.engine}, a.settings, facts::kNodeMemory);
+  return claim_for(a.identity, {.facts = a.facts, .podqos = a.podqos, .engine = a.engine},
+                   a.settings, facts::kNodeMemory);
 }
 
 Pod pod_named_app(ResourceList requests, ResourceList limits = {}) {

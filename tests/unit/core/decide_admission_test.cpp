@@ -177,7 +177,7 @@ TEST_F(AdmissionTest, WarnsOfMemoryThatIsNotReservedWithTheContainerThatLacksALi
   settings_.reserve_memory_percent = 100;
   claim_.pod.containers.front().resources.requests.insert_or_assign(
       "memory", list({{"memory", "64Mi"}}).at("memory"));
-  request_.annotations.engine.cri = true;
+  request_.engine.cri = true;
   request_.facts = facts::container_facts("box");
   identity_.is_sandbox = true;
   Admission decided = admitted();
@@ -286,7 +286,7 @@ TEST_F(AdmissionTest, IsNotWarnedOfForTheNextContainer) {
 TEST_F(AdmissionTest, TheBackingOfAKnownContainerIsThatOfItsCreation) {
   before_ = admission()->record;
   before_->containers.front().backed_memory = Bytes{4096};
-  request_.annotations.engine.sandbox_id = "box";
+  request_.engine.sandbox_id = "box";
   request_.facts.resources = facts::engine({.memory = 1 << 20});
   const Admission decided = admitted();
   EXPECT_EQ(decided.container.backed_memory, Bytes{4096});

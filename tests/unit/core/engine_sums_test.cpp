@@ -90,8 +90,8 @@ class SumsOfEngine : public ::testing::Test {
     said.is_sandbox = a.is_sandbox;
     said.pod_sums = a.sums;
     if (a.is_sandbox) said.pod_overhead = overhead_;
-    const PodClaim claim =
-        claim_for(identity, facts, {podqos_, said}, settings_, kNodeOf8Gi.memory);
+    const PodClaim claim = claim_for(identity, {.facts = facts, .podqos = podqos_, .engine = said},
+                                     settings_, kNodeOf8Gi.memory);
     const auto known = record_.containers.empty() ? std::nullopt : std::optional{record_};
     auto joined = merge_claim(known, identity, claim, settings_);
     ASSERT_TRUE(joined) << joined.error().message;

@@ -33,8 +33,11 @@ struct Told {
 
   [[nodiscard]] Result<Identity> identify(std::string id = "c1",
                                           std::string_view own_root = kOwnRoot) const {
-    return core::identify(container_facts(std::move(id), bundle), {podqos, engine}, settings,
-                          placed_at, own_root);
+    return core::identify({.facts = container_facts(std::move(id), bundle),
+                           .podqos = podqos,
+                           .engine = engine,
+                           .placed_at = placed_at},
+                          settings, own_root);
   }
   /// Its identity, which must be found.
   [[nodiscard]] Identity identity(std::string id = "c1") const {
