@@ -144,14 +144,15 @@ Result<core::PodRecord> choose(ResizeOptions& options, const core::Settings& set
 /// @param told  whether a container's runtime was
 Json report_of(const core::RequestedResize& done, bool told) {
   const core::Pod& pod = done.after.pod;
+  const core::Resources resources = core::amounts_of(done.after, done.container).resources;
   return {{"engine", core::format_engine(done.after.engine)},
           {"namespace", pod.pod_namespace},
           {"name", pod.name},
           {"uid", pod.uid},
           {"container", done.container.empty() ? Json(nullptr) : Json(done.container)},
           {"changed", told || done.after.pod != done.before.pod},
-          {"requests", json_of(done.resources.requests)},
-          {"limits", json_of(done.resources.limits)}};
+          {"requests", json_of(resources.requests)},
+          {"limits", json_of(resources.limits)}};
 }
 
 /// "pod default/web, container app: requests cpu 250m; limits -".

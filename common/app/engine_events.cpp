@@ -90,11 +90,10 @@ Result<Followed> resize(Transaction& transaction, core::PodRecord record,
                         const AdmissionRequest& request) {
   const core::EngineAnnotations& engine = request.engine;
   const core::PodRecord before = record;
-  core::apply_resize(record,
-                     {.whole_pod = engine.is_sandbox,
-                      .container = name_in(record, request),
-                      .now = engine.is_sandbox ? engine.pod_sums.value_or(core::EngineResources{})
-                                               : request.facts.resources});
+  core::Resize update{.container = name_in(record, request), .now = request.facts.resources};
+  if (engine.is_sandbox)
+    update = {.container = "", .now = engine.pod_sums.value_or(core::EngineResources{})};
+  core::apply_resize(record, update);
   if (record.pod == before.pod && record.sums == before.sums &&
       record.containers == before.containers) {
     follow_memory_qos(transaction, record);

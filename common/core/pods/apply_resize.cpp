@@ -127,7 +127,7 @@ bool undo_resize(PodRecord& record, const Identity& identity, const PodClaim& cl
 
 void apply_resize(PodRecord& record, const Resize& resize) {
   Pod& pod = record.pod;
-  if (resize.whole_pod) {
+  if (resize.container.empty()) {
     resize_whole(record, resize);
     return;
   }
@@ -291,7 +291,7 @@ Followed follow(PodRecord& record, const ContainerRecord& container, const HeldR
   const EngineResources update = find_update(record, container, held, node);
   if (update == EngineResources{}) return {};
   PodRecord updated = record;
-  apply_resize(updated, {.whole_pod = false, .container = container.name, .now = update});
+  apply_resize(updated, {.container = container.name, .now = update});
   if (updated == record) return {};
   count_requests(updated, node.settings, node.capacity);
   const auto values = pod_values(updated, node.settings);

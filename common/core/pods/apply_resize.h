@@ -18,9 +18,8 @@ namespace podqos::core {
 
 /// New resources of a running container, or of a running pod as a whole.
 struct Resize {
-  bool whole_pod = false;  ///< the resources of the pod, updated with its sandbox
-  std::string container;   ///< else the container's name in the pod
-  EngineResources now;     ///< all resources after the update; -1: no limit any more
+  std::string container;  ///< name in the pod; "" for the pod as a whole
+  EngineResources now;    ///< all resources after the update; -1: no limit any more
   /// Exact amounts, in place of what `now` stands for; those that are absent stay as they are.
   std::optional<Resources> exact = std::nullopt;
 };

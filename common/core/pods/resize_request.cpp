@@ -182,11 +182,10 @@ Result<RequestedResize> decide_resize(const PodRecord& record, const ResizeReque
   if (!is_resizable(request.wanted.requests) || !is_resizable(request.wanted.limits))
     return fail(ErrorCode::kInvalidArgument, "of a running pod only cpu and memory can change");
   PODQOS_ASSIGN(const auto name, named_container(record.pod, request.container));
-  Resize resize{.whole_pod = name.empty(), .container = name, .now = {}, .exact = request.wanted};
+  Resize resize{.container = name, .now = {}, .exact = request.wanted};
   if (const auto limit = find(request.wanted.limits, kMemory))
     resize.now.memory_limit = limit->value();
-  RequestedResize decided{
-      .container = name, .resources = {}, .before = record, .raised = {}, .after = record};
+  RequestedResize decided{.container = name, .before = record, .raised = {}, .after = record};
   PodRecord& after = decided.after;
   apply_resize(after, resize);
   if (after.sums && !name.empty() && !after.sums->enforced) {
@@ -198,7 +197,6 @@ Result<RequestedResize> decide_resize(const PodRecord& record, const ResizeReque
   // apply_resize() has raised the pod's resources, which the operator did not ask for.
   if (!name.empty()) after.pod.resources = record.pod.resources;
   PODQOS_TRY(check_rules(record, after));
-  decided.resources = *resources_in(after.pod, name);
   decided.raised = after;
   raise_resources(*resources_in(decided.raised.pod, name), *resources_in(record.pod, name));
   if (after.sums) raise_resources(decided.raised.sums->resources, record.sums->resources);

@@ -26,7 +26,6 @@ struct ResizeRequest {
 /// A pod before, during and after a resize.
 struct RequestedResize {
   std::string container;  ///< name in the pod; "" for the pod-level resources
-  Resources resources;    ///< of the container or the pod, as they are afterwards
   PodRecord before;
   /// While containers are changed one by one: each amount is the higher one of before and after,
   /// and a limit that only one of them has is not there yet. So neither pod nor tiers are ever

@@ -48,11 +48,11 @@ PodRecord plain_record_of(Pod pod) {
 }
 
 Resize of(const char* container, const facts::EngineValues& now) {
-  return {.whole_pod = false, .container = container, .now = engine(now)};
+  return {.container = container, .now = engine(now)};
 }
 
 Resize of_pod(const facts::EngineValues& now) {
-  return {.whole_pod = true, .container = "", .now = engine(now)};
+  return {.container = "", .now = engine(now)};
 }
 
 /// A pod of which the engine says nothing as a whole, after this.

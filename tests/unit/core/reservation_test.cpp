@@ -143,7 +143,7 @@ TEST(ApplyResize, ChangesWhatBacksTheClaim) {
   PodRecord record = claiming("1", "8Gi");
   add_container(record, "a", Bytes{2 * kGi});
   const auto backed_after = [&](const facts::EngineValues& now) {
-    apply_resize(record, {.whole_pod = false, .container = "a", .now = facts::engine(now)});
+    apply_resize(record, {.container = "a", .now = facts::engine(now)});
     return record.containers.front().backed_memory;
   };
   EXPECT_EQ(backed_after({.memory = 4 * kGi}), Bytes{4 * kGi});
@@ -156,9 +156,8 @@ TEST(ApplyResize, TakesNoLimitThatIsKnownForTheEngines) {
   PodRecord record = claiming("1", "8Gi");
   record.pod.containers.front().resources.limits = list({{"memory", "8Gi"}});
   add_container(record, "a", Bytes{0});
-  apply_resize(record, {.whole_pod = false,
-                        .container = "a",
-                        .now = facts::engine({.shares = 512, .memory = 8 * kGi})});
+  apply_resize(record,
+               {.container = "a", .now = facts::engine({.shares = 512, .memory = 8 * kGi})});
   EXPECT_EQ(record.containers.front().backed_memory, Bytes{0});
 }
 
