@@ -1,8 +1,10 @@
 """packaging/image and packaging/kubernetes as tests use them: the image as an archive, manifests as Python's values.
 
     archive = build_image(directory)
-    kustomize("overlays/containerd")       # [{"kind": "ConfigMap", ...}, ...]
+    plain("containerd")       # [{"kind": "ConfigMap", ...}, ...]
     Chart().render(podMonitor={"create": True})
+
+Called as a program it renders the plain manifests anew, which is to be done after a change of the chart.
 """
 
 import json
@@ -32,9 +34,9 @@ def parse(text):
     return [each for each in yaml.safe_load_all(text) if each is not None]
 
 
-def kustomize(path):
-    """What kubectl makes of a directory with a kustomization."""
-    return parse(output("kubectl", "kustomize", MANIFESTS / path))
+def plain(name):
+    """The objects of packaging/kubernetes/<name>.yaml."""
+    return parse((MANIFESTS / f"{name}.yaml").read_text(encoding="utf-8"))
 
 
 def values():
@@ -61,7 +63,25 @@ class Chart:
     def close(self):
         self.folder.cleanup()
 
-    def render(self, **given):
-        """The objects, for values that are laid over the chart's own."""
+    def text(self, *templates, **given):
+        """What these templates make, or all, for values that are laid over the chart's own."""
         data = {"Values": laid_over(values(), given), "Release": {"Name": "podqos", "Namespace": "kube-system"}}
-        return parse(output(f"{self.folder.name}/render", MANIFESTS / "chart/templates", input=json.dumps(data)))
+        folder = MANIFESTS / "chart/templates"
+        files = [folder / name for name in templates] or sorted(folder.iterdir())
+        return output(f"{self.folder.name}/render", *files, input=json.dumps(data))
+
+    def render(self, **given):
+        """The objects of all templates."""
+        return parse(self.text(**given))
+
+    def plain(self):
+        """{name: contents} of the manifests for those who have no Helm."""
+        made = {"containerd": self.text(), "cri-o": self.text(runtimeClass={"handler": "crun"}),
+                "podmonitor": self.text("podmonitor.yaml", podMonitor={"create": True})}
+        return {name: f"# Rendered from packaging/kubernetes/chart: kubectl apply -f {name}.yaml\n{text}"
+                for name, text in made.items()}
+
+
+if __name__ == "__main__":
+    for made_name, made_text in Chart().plain().items():
+        (MANIFESTS / f"{made_name}.yaml").write_text(made_text, encoding="utf-8")

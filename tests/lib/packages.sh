@@ -33,8 +33,6 @@ packages_testing+=(qemu-system-x86)
 # To build the container image, and to render and check the manifests of Kubernetes.
 packages_packaging+=(buildah binutils)
 packages_testing+=(python3-kubernetes golang-github-masterminds-sprig-dev)
-# kubectl may have come from elsewhere, and two packages of it cannot be installed.
-if ! command -v kubectl >/dev/null; then packages_testing+=(kubernetes-client); fi
 
 # To look at a report in a browser, which is too much (100 MB) for every day.
 packages_all=(chromium-headless-shell)

@@ -1,6 +1,6 @@
 """podqos-nri as the DaemonSet of packaging/kubernetes, in containerd 1.7 of Debian 13.
 
-Here the image is built and the overlay is rendered; one guest is booted, in which this file runs again. There the
+Here the image is built and the manifest is read; one guest is booted, in which this file runs again. There the
 DaemonSet's pod is started through CRI as a kubelet does it (tests/lib/manifest_pod.py): it registers through NRI, the
 next pods are managed, and a new pod follows it while containers are being created. On the node is podqosctl, and no
 podqos-nri: what becomes of the DaemonSet's, and what that one hears of containers, podqosctl tells all the same.
@@ -267,7 +267,7 @@ class Guest(unittest.TestCase):
         self.addCleanup(shutil.rmtree, place)
         built = kubernetes_manifests.build_image(place)
         built.rename(place / "image.tar")
-        rendered = kubernetes_manifests.kustomize("overlays/containerd")
+        rendered = kubernetes_manifests.plain("containerd")
         (place / "containerd.json").write_text(json.dumps(rendered), encoding="utf-8")
         os.environ[BROUGHT] = str(place)
         self.addCleanup(os.environ.pop, BROUGHT)

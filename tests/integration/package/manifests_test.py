@@ -1,4 +1,4 @@
-"""The manifests of packaging/kubernetes: rendered, held against the API's own schemas, and what they ask for.
+"""The manifests of packaging/kubernetes: as the chart makes them, held against the API's own schemas, and what they ask for.
 
 The schemas are those of Debian's python3-kubernetes, which are made of Kubernetes' OpenAPI document (1.22).
 """
@@ -8,6 +8,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))
@@ -69,42 +70,29 @@ def one(objects, kind):
     return found
 
 
-def without_hashes(objects):
-    """As the other way to render names and marks a configuration: each says by itself when it has changed."""
-    text = re.sub(r'"podqos-[0-9a-z]{10}"', '"podqos"', json.dumps(objects))
-    plain = json.loads(text)
-    for each in plain:
-        if each["kind"] == "DaemonSet":
-            each["spec"]["template"]["metadata"]["annotations"].pop("checksum/config", None)
-        if each["kind"] == "ConfigMap":
-            each["data"] = {name: json.loads(content) for name, content in each["data"].items()}
-    return sorted(plain, key=lambda each: each["kind"])
+class Plain(unittest.TestCase):
+    """What is applied without Helm."""
 
-
-class Kustomize(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        guest.require_tools("kubectl")
-        cls.overlays = {name: manifests.kustomize(f"overlays/{name}") for name in ("containerd", "cri-o")}
-        cls.daemon_set = one(cls.overlays["containerd"], "DaemonSet")
+        cls.runtimes = {name: manifests.plain(name) for name in ("containerd", "cri-o")}
+        cls.daemon_set = one(cls.runtimes["containerd"], "DaemonSet")
         cls.pod = cls.daemon_set["spec"]["template"]["spec"]
         (cls.container,) = cls.pod["containers"]
 
-    def test_renders_what_the_api_knows(self):
-        for name, objects in self.overlays.items():
+    def test_has_what_the_api_knows(self):
+        for name, objects in self.runtimes.items():
             self.assertEqual(sorted(each["kind"] for each in objects), ["ConfigMap", "DaemonSet", "RuntimeClass"])
             for each in objects:
                 model = MODELS[each["apiVersion"], each["kind"]]
                 self.assertEqual(faults(model, each, f"{name}: {each['kind']}"), [])
 
-    def test_overlays_differ_in_the_handler_only(self):
-        handlers = {name: one(objects, "RuntimeClass").pop("handler") for name, objects in
-                    json.loads(json.dumps(self.overlays)).items()}
+    def test_runtimes_differ_in_the_handler_only(self):
+        handlers = {name: one(objects, "RuntimeClass")["handler"] for name, objects in self.runtimes.items()}
         self.assertEqual(handlers, {"containerd": "runc", "cri-o": "crun"})
-        plain = {name: [each | {"handler": None} if each["kind"] == "RuntimeClass" else each for each in objects]
-                 for name, objects in self.overlays.items()}
-        self.assertEqual(plain["containerd"], plain["cri-o"])
-        self.assertEqual(one(self.overlays["cri-o"], "RuntimeClass")["scheduling"]["nodeSelector"],
+        same = [[each | {"handler": None} for each in objects] for objects in self.runtimes.values()]
+        self.assertEqual(same[0], same[1])
+        self.assertEqual(one(self.runtimes["cri-o"], "RuntimeClass")["scheduling"]["nodeSelector"],
                          self.pod["nodeSelector"])
 
     def test_may_do_what_the_unit_may_and_join_the_cgroups_of_the_host(self):
@@ -122,7 +110,7 @@ class Kustomize(unittest.TestCase):
         self.assertEqual({name: value for name, value in self.pod.items() if name.startswith("host")}, {"hostPID": True})
         self.assertIs(self.pod["automountServiceAccountToken"], False)
         self.assertNotIn("serviceAccountName", self.pod)
-        sources = {each["name"]: each.get("hostPath", {}).get("path", each.get("configMap", {}).get("name", "")[:6])
+        sources = {each["name"]: each.get("hostPath", {}).get("path", each.get("configMap", {}).get("name"))
                    for each in self.pod["volumes"]}
         mounts = {(sources[each["name"]], each["mountPath"], each.get("readOnly", False))
                   for each in self.container["volumeMounts"]}
@@ -139,7 +127,7 @@ class Kustomize(unittest.TestCase):
         self.assertEqual(self.daemon_set["spec"]["updateStrategy"],
                          {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}})
         self.assertNotIn("cpu", self.container["resources"]["limits"])
-        self.assertEqual(self.daemon_set["spec"]["template"]["metadata"]["annotations"], {"podqos.io/ignore": "true"})
+        self.assertEqual(self.daemon_set["spec"]["template"]["metadata"]["annotations"]["podqos.io/ignore"], "true")
 
     def test_runs_the_image_that_is_built(self):
         self.assertEqual(self.container["image"], f"localhost/podqos-nri:{VERSION}")
@@ -148,14 +136,13 @@ class Kustomize(unittest.TestCase):
 
     def test_is_asked_where_it_answers(self):
         """Probes and the PodMonitor, whose form is the Prometheus operator's."""
-        config = one(self.overlays["containerd"], "ConfigMap")["data"]
-        self.assertEqual(json.loads(config["podqos.json"]), {"nri": {"metrics": "0.0.0.0:9464"}, "log": {"sink": "stderr"}})
+        self.assertEqual(json.loads(self.config()), {"nri": {"metrics": "0.0.0.0:9464"}, "log": {"sink": "stderr"}})
         (port,) = self.container["ports"]
         self.assertEqual(port["containerPort"], 9464)
         asked = {probe: self.container[probe]["httpGet"] for probe in ("livenessProbe", "readinessProbe")}
         self.assertEqual(asked, {"livenessProbe": {"path": "/healthz", "port": port["name"]},
                                  "readinessProbe": {"path": "/readyz", "port": port["name"]}})
-        (monitor,) = manifests.kustomize("podmonitor")
+        (monitor,) = manifests.plain("podmonitor")
         self.assertEqual((monitor["apiVersion"], monitor["kind"]), ("monitoring.coreos.com/v1", "PodMonitor"))
         self.assertEqual(monitor["spec"]["selector"], self.daemon_set["spec"]["selector"])
         (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
@@ -163,9 +150,15 @@ class Kustomize(unittest.TestCase):
 
     def test_the_configuration_is_valid(self):
         """As podqosctl reads it."""
-        done = subprocess.run([guest.BIN / "podqosctl", "config", "check", manifests.MANIFESTS / "base/podqos.json"],
-                              capture_output=True, text=True, check=False)
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix="podqos-test-", suffix=".json") as file:
+            file.write(self.config())
+            file.flush()
+            done = subprocess.run([guest.BIN / "podqosctl", "config", "check", file.name],
+                                  capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
+
+    def config(self):
+        return one(self.runtimes["containerd"], "ConfigMap")["data"]["podqos.json"]
 
 
 class Helm(unittest.TestCase):
@@ -173,18 +166,19 @@ class Helm(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        guest.require_tools("kubectl", "go")
+        guest.require_tools("go")
         if not pathlib.Path("/usr/share/gocode/src/github.com/Masterminds/sprig").exists():
             raise unittest.SkipTest("golang-github-masterminds-sprig-dev is not installed")
         cls.chart = manifests.Chart()
         cls.addClassCleanup(cls.chart.close)
 
-    def test_is_the_same_as_the_overlays(self):
-        for overlay, values in (("containerd", {}), ("cri-o", {"runtimeClass": {"handler": "crun"}})):
-            self.assertEqual(without_hashes(self.chart.render(**values)),
-                             without_hashes(manifests.kustomize(f"overlays/{overlay}")), overlay)
+    def test_makes_the_plain_manifests(self):
+        made = {f"{name}.yaml": text for name, text in self.chart.plain().items()}
+        there = {path.name: path.read_text(encoding="utf-8") for path in manifests.MANIFESTS.glob("*.yaml")}
+        self.assertEqual(made, there, "the chart has changed: run tests/lib/kubernetes_manifests.py")
+
+    def test_makes_what_is_asked_for(self):
         monitored = self.chart.render(runtimeClass={"create": False}, podMonitor={"create": True})
-        self.assertEqual(one(monitored, "PodMonitor"), manifests.kustomize("podmonitor")[0])
         self.assertEqual(sorted(each["kind"] for each in monitored), ["ConfigMap", "DaemonSet", "PodMonitor"])
 
     def test_every_value_counts(self):

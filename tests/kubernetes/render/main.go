@@ -1,15 +1,15 @@
-// Renders the templates of a Helm chart, as far as podqos's chart uses what Helm adds to Go's templates: the functions of
+// Renders templates of a Helm chart, as far as podqos's chart uses what Helm adds to Go's templates: the functions of
 // sprig, and toYaml.
 //
-// usage: render DIRECTORY <DATA, where DATA is JSON: {"Values": {...}, "Release": {"Namespace": "..."}}
+// usage: render TEMPLATE... <DATA, where DATA is JSON: {"Values": {...}, "Release": {"Namespace": "..."}}
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"log"
 	"os"
-	"path/filepath"
 	"strings"
 	"text/template"
 
@@ -18,8 +18,11 @@ import (
 )
 
 func toYaml(value interface{}) (string, error) {
-	text, err := yaml.Marshal(value)
-	return strings.TrimSuffix(string(text), "\n"), err
+	var text bytes.Buffer
+	encoder := yaml.NewEncoder(&text)
+	encoder.SetIndent(2)
+	err := encoder.Encode(value)
+	return strings.TrimSuffix(text.String(), "\n"), err
 }
 
 func must[T any](value T, err error) T {
@@ -33,15 +36,14 @@ func main() {
 	log.SetFlags(0)
 	var data map[string]interface{}
 	must(0, json.NewDecoder(os.Stdin).Decode(&data))
-	files := must(filepath.Glob(filepath.Join(os.Args[1], "*.yaml")))
-	if len(files) == 0 {
-		log.Fatalf("%s holds no templates", os.Args[1])
-	}
-	for _, file := range files {
+	for _, file := range os.Args[1:] {
 		// A value that is not there is a mistake in a template.
 		chart := template.New(file).Option("missingkey=error").Funcs(sprig.TxtFuncMap())
 		chart = must(chart.Funcs(template.FuncMap{"toYaml": toYaml}).Parse(string(must(os.ReadFile(file)))))
-		fmt.Println("---")
-		must(0, chart.Execute(os.Stdout, data))
+		var text bytes.Buffer
+		must(0, chart.Execute(&text, data))
+		if object := strings.TrimSpace(text.String()); object != "" {
+			fmt.Printf("---\n%s\n", object)
+		}
 	}
 }
