@@ -19,6 +19,7 @@
 #include "common/sys/fd.h"
 #include "ctl/configure/setup.h"
 #include "ctl/raw_terminal.h"
+#include "ctl/table.h"
 
 namespace podqos::ctl {
 namespace {
@@ -140,7 +141,8 @@ Result<std::string> run_program(const std::vector<std::string>& argv, int status
   if (ended != pid) return fail_errno(errno, cat(join(argv, " "), ": wait for its end"));
   if (!WIFEXITED(end) || WEXITSTATUS(end) != status) {
     const std::string& said = errors.text.empty() ? output.text : errors.text;
-    return fail(ErrorCode::kRefused, app::one_line(without_newline(said).substr(0, kMostSaid)));
+    const auto lines = parts_of(std::string_view{said}.substr(0, kMostSaid), '\n');
+    return fail(ErrorCode::kRefused, app::one_line(join(lines, "; ")));
   }
   output.text.resize(without_newline(output.text).size());
   return std::move(output.text);

@@ -128,7 +128,7 @@ TEST(RunProgram, SaysWhyAProgramDoesNotRun) {
 
 TEST(RunProgram, SaysWhatAProgramSaysThatFails) {
   const auto done = run_program({"/bin/sh", "-c", "printf 'no \"unit\"\nat all'; exit 1"});
-  EXPECT_EQ(done.error().message, "no \"unit\"\\x0aat all");
+  EXPECT_EQ(done.error().message, "no \"unit\"; at all");
 }
 
 // Docker's client warns of a damaged config.json there, and answers all the same.
