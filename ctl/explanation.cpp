@@ -110,8 +110,14 @@ Status name_cgroups(Explanation& result, const ExplainParams& params) {
 
 }  // namespace
 
-core::QosVerdict verdict_of(const core::PodRecord& record, const core::Pod& whole) {
+core::QosVerdict verdict_of(const core::PodRecord& record, core::Pod whole) {
   core::QosVerdict verdict = core::classify(whole);
+  if (whole.resources && record.sums) {
+    // The reason names the request that counts, which Podman states for containers alone.
+    whole.resources->requests = core::pod_requests(whole);
+    if (auto named = core::classify(whole); named.qos_class == verdict.qos_class)
+      verdict.reason = std::move(named.reason);
+  }
   const core::QosClass computed = std::exchange(verdict.qos_class, record.qos_class);
   if (record.class_source == core::ClassSource::kEngine) {
     verdict.reason = "the tier of the pod cgroup that its engine has chosen";
@@ -123,8 +129,8 @@ core::QosVerdict verdict_of(const core::PodRecord& record, const core::Pod& whol
         "podqos.io/qos-class";
   } else if (computed != record.qos_class) {
     verdict.reason = "that of its first container";
-  } else if (record.class_source == core::ClassSource::kShortForms) {
-    // In the words of the rule, which knows no annotations.
+  } else if (record.class_source != core::ClassSource::kPodAnnotation) {
+    // In the words of the rule, which knows neither annotations nor engines.
     const std::size_t at = verdict.reason.find(kPodLevel);
     if (at != std::string::npos) verdict.reason.replace(at, kPodLevel.size(), "the pod");
   }

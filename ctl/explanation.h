@@ -77,7 +77,7 @@ struct Explanation {
 
 /// The class of a recorded pod, and why it has this one.
 /// @param whole  core::whole_pod() of it
-[[nodiscard]] core::QosVerdict verdict_of(const core::PodRecord& record, const core::Pod& whole);
+[[nodiscard]] core::QosVerdict verdict_of(const core::PodRecord& record, core::Pod whole);
 
 /// Class and values of a recorded pod, by the rules that its events follow.
 /// @return the errors of core::pod_values() and core::container_values()

@@ -135,6 +135,23 @@ TEST_F(Why, SaysThatAShortAnnotationIsAboutThePod) {
                                     "podqos.io/requests, limits).\n"));
 }
 
+/// podman pod create --cpus 0.5, and a container with a share of the CPU.
+TEST_F(Why, NamesTheRequestThatCountsBesideTheLimitOfAPodOfPodman) {
+  core::PodRecord& record = story_.records.pods.front();
+  record.pod.containers = {
+      core::pod_text::container("app", core::pod_text::list({{"cpu", "250m"}, {"memory", "64Mi"}}))};
+  record.sums = core::EngineSums{
+      .resources = {.requests = {},
+                    .limits = core::pod_text::list({{"cpu", "500m"}, {"memory", "64Mi"}})},
+      .enforced = true};
+  record.qos_class = core::QosClass::kBurstable;
+  record.class_source = core::ClassSource::kInference;
+  const std::string text = why("u-1");
+  EXPECT_THAT(text, HasSubstr("Its class is Burstable: cpu request 250m differs from limit 500m of "
+                              "the pod (by inference).\n"));
+  EXPECT_THAT(text, HasSubstr("Its requests are cpu 250m, memory 64Mi.\n"));
+}
+
 /// A pod that is made again has another uid.
 TEST_F(Why, IsAboutTheNewestPodOfAName) {
   add_event(kReleased, "the first");
