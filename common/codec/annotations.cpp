@@ -199,8 +199,10 @@ bool is_known_annotation(std::string_view key) {
 Result<core::Annotations> read_known_annotations(const JsonPlace& object) {
   core::Annotations known;
   for (const JsonNode& each : object.children()) {
-    if (!is_known_annotation(each.key) || each.is_null()) continue;
+    const bool is_repeated = known.contains(each.key);
+    if (!is_known_annotation(each.key) || (each.is_null() && !is_repeated)) continue;
     const JsonPlace annotation = object.child(each);
+    if (is_repeated) return annotation.refuse_repeated();
     PODQOS_TRY(annotation.expect(JsonNode::Kind::kString));
     if (each.text.size() > kMaxAnnotationSize)
       return annotation.refuse(
@@ -209,7 +211,7 @@ Result<core::Annotations> read_known_annotations(const JsonPlace& object) {
     if (known.size() == kMaxKnownAnnotations)
       return object.refuse(cat("more than ", kMaxKnownAnnotations, " that podqos reads"),
                            ErrorCode::kTooLarge);
-    if (!known.emplace(each.key, each.text).second) return annotation.refuse_repeated();
+    known.emplace(each.key, each.text);
   }
   return known;
 }

@@ -117,10 +117,12 @@ Status read_resources(const JsonPlace& resources, EngineResources& out) {
   PODQOS_TRY(read_hugepages(resources, out.hugepages));
   PODQOS_ASSIGN(const auto unified, resources.member("unified", Kind::kObject));
   for (const JsonNode& each : unified.children()) {
-    if (each.is_null()) continue;
+    const bool is_repeated = out.unified.contains(each.key);
+    if (each.is_null() && !is_repeated) continue;
     const JsonPlace value = unified.child(each);
+    if (is_repeated) return value.refuse_repeated();
     PODQOS_TRY(value.expect(Kind::kString));
-    if (!out.unified.emplace(each.key, each.text).second) return value.refuse_repeated();
+    out.unified.emplace(each.key, each.text);
   }
   return {};
 }

@@ -216,6 +216,10 @@ TEST(OciConfig, RefusesWhatParsersReadDifferentlyOrNotAtAll) {
       {R"({"hooks":{"poststop":[],"poststop":[]}})", "hooks.poststop"},
       {R"({"annotations":{"podqos.io/pod":"","podqos.io/pod":""}})",
        "annotations.podqos.io/pod at byte 36: member is repeated"},
+      {R"({"annotations":{"podqos.io/pod":"","podqos.io/pod":null}})",
+       "annotations.podqos.io/pod at byte 36: member is repeated"},
+      {R"({"linux":{"resources":{"unified":{"a":"1","a":null}}}})",
+       "linux.resources.unified.a at byte 43: member is repeated"},
       {R"({"annotations":{"podqos.io/pod":""},"Annotations":{"podqos.io/pod":""}})",
        "annotations.podqos.io/pod"},
       // Wrong types.
