@@ -2,45 +2,38 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <ranges>
 #include <utility>
 
-#include "common/app/log.h"
 #include "common/base/text.h"
-#include "common/base/utc_time.h"
-#include "common/cgroup/cgroup_view.h"
 #include "common/codec/event_json.h"
-#include "common/core/events/decide_admission.h"
+#include "common/core/pods/counting.h"
 #include "common/core/pods/pod_name.h"
-#include "common/store/event_file.h"
 #include "ctl/event_pods.h"
-#include "ctl/inventory.h"
-#include "ctl/inventory_view.h"
-#include "ctl/since.h"
+#include "ctl/explanation.h"
+#include "ctl/node_json.h"
+#include "ctl/node_text.h"
 
 namespace podqos::ctl {
 namespace {
 
 /// Adds what the kernel has counted of a cgroup since it was made; null for what it does not count.
-/// @param json  with its path in "cgroup"
-void add_counters(Json& json, cgroup::Machine& cgroups) {
-  const cgroup::CgroupView cgroup{cgroups, json.at("cgroup").get<std::string>()};
+void add_counters(Json& json, const cgroup::CgroupView& cgroup) {
   json["cpuUsageNs"] = json_of(cgroup.cpu_usage_ns());
   json["cpuPeriods"] = json_of(cgroup.cpu_periods());
   json["cpuThrottledPeriods"] = json_of(cgroup.cpu_throttled_periods());
 }
 
 /// "12.3s", of nanoseconds.
-std::string shown_seconds(const Json& nanoseconds) {
+std::string shown_seconds(std::int64_t nanoseconds) {
   constexpr std::int64_t kNanosPerTenth = 100'000'000;
-  const std::int64_t tenths = nanoseconds.get<std::int64_t>() / kNanosPerTenth;
+  const std::int64_t tenths = nanoseconds / kNanosPerTenth;
   return cat(tenths / 10, ".", tenths % 10, "s");
 }
 
 /// The lines about a pod.
-class Description {
+class Lines {
  public:
-  Description(const Json& view, const Screen& screen) : view_(view), screen_(screen) {}
+  explicit Lines(const Screen& screen) : screen_(screen) {}
 
   void add(std::string_view name, std::string_view value) {
     rows_.push_back({cell(cat(indent_, name), Colour::kDim), cell(fitted(value, screen_))});
@@ -51,29 +44,32 @@ class Description {
   }
 
   /// Values of the kernel, with those of the rule where they differ, usage, and what was counted.
-  void add_values(const Json& cgroup) {
-    const Json& rule = cgroup.at("rule");
-    add("cgroup", printable(text_in(cgroup, "cgroup"), kLongestPath));
-    add(cgroup.at("cpuWeight").is_null() ? "cpu shares" : "cpu weight",
-        with_rule(held_share(cgroup), ruled_share(view_, cgroup)));
-    const Json& periods = cgroup.at("cpuPeriods");
-    const bool throttles = periods.is_number() && periods != 0;
+  void add_values(const Entry& entry, const std::optional<std::int64_t>& oom_kills) {
+    const cgroup::CgroupView& held = entry.held;
+    add("cgroup", printable(held.path(), kLongestPath));
+    add(held.cpu_weight() ? "cpu weight" : "cpu shares", share_of(entry));
     add("cpu limit",
-        cat(shown_quota(cgroup),
-            throttles ? cat(", throttled in ", number_in(cgroup, "cpuThrottledPeriods"), " of ",
-                            periods.dump(), " periods")
-                      : ""));
-    if (!cgroup.at("cpuUsageNs").is_null()) add("cpu time", shown_seconds(cgroup.at("cpuUsageNs")));
-    add("memory",
-        cat(bytes_in(cgroup, "memoryUsageBytes"), " in use, limit ",
-            with_rule(bytes_in(cgroup, "memoryLimitBytes"), rule.contains("memoryLimitBytes")
-                                                                ? bytes_in(rule, "memoryLimitBytes")
-                                                                : "-")));
-    for (const auto& [name, key] : kProtections)
-      if (is_set(cgroup.at(key)) || is_set(rule.at(key)))
-        add(name, with_rule(bytes_in(cgroup, key), bytes_in(rule, key)));
-    add("processes", cat(number_in(cgroup, "pids"), ", limit ", number_in(cgroup, "pidsLimit")));
-    if (!cgroup.at("oomKills").is_null()) add("OOM kills", number_in(cgroup, "oomKills"));
+        cat(shown_quota(held), held.cpu_periods().value_or(0) == 0
+                                   ? ""
+                                   : cat(", throttled in ", shown(held.cpu_throttled_periods()),
+                                         " of ", *held.cpu_periods(), " periods")));
+    if (const auto used = held.cpu_usage_ns()) add("cpu time", shown_seconds(*used));
+    add("memory", cat(shown(held.memory_usage()), " in use, limit ", memory_limit_of(entry)));
+    for (const Protection& each : kProtections)
+      if (const auto text = shown(each, entry); !text.empty()) add(each.file, text);
+    add("processes", cat(shown(held.pids()), ", limit ", shown(held.pids_limit())));
+    if (oom_kills) add("OOM kills", cat(*oom_kills));
+  }
+
+  void add_container(const ContainerEntry& container) {
+    const core::ContainerRecord& record = container.record;
+    begin_container(cat(core::display_name(record), record.sandbox ? " (sandbox)" : "", ", ",
+                        word_of(container.status), container.is_throttled() ? ", throttled" : ""));
+    add("id", printable(record.id));
+    if (container.status != ContainerStatus::kDead)
+      add("pid",
+          cat(record.pid.value(), ", OOM score adjustment ", shown(container.oom_score_adj)));
+    add_values(container.cgroup, container.cgroup.held.oom_kills_of_container());
   }
 
   [[nodiscard]] std::string text() const { return format_table(rows_, screen_); }
@@ -81,82 +77,73 @@ class Description {
  private:
   static constexpr std::size_t kLongestPath = 4096;
 
-  const Json& view_;
   const Screen& screen_;
   std::string_view indent_;
   std::vector<Row> rows_;
 };
 
 /// The last events of the pod, as a table.
-std::string events_text(const Json& events, const Screen& screen) {
+std::string events_text(const std::vector<core::Event>& events, const Screen& screen) {
+  if (events.empty()) return "";
   std::vector<Row> rows = {heading({"TIME", "EVENT", "WHAT"})};
-  for (const Json& event : events)
-    rows.push_back({cell(format_local(parse_utc(event.value("time", "")).value_or(UnixMillis{}))),
-                    cell(event.value("event", "")),
-                    cell(fitted(app::one_line(event.value("text", "")), screen))});
-  return rows.size() > 1 ? cat("\n", format_table(rows, screen)) : "";
-}
-
-/// The events of the pod or container that the journal still has, the last ten.
-Json events_of(const std::string& state_dir, const Selection& selected, Json& warnings) {
-  constexpr std::size_t kMost = 10;
-  Json list = Json::array();
-  const auto journal = store::read_events(state_dir);
-  if (!journal) {
-    warnings.push_back(journal.error().message);
-    return list;
+  for (const core::Event& event : events) {
+    Row& row = rows.emplace_back(row_of(event, screen));
+    row.erase(row.begin() + 2);
   }
-  std::vector<const core::Event*> own;
-  for (const core::Event& event : journal->events)
-    if (is_about(event, selected)) own.push_back(&event);
-  for (const core::Event* event : own | std::views::drop(own.size() - std::min(kMost, own.size())))
-    list.push_back(Json::parse(codec::format_event(*event)));
-  return list;
+  return cat("\n", format_table(rows, screen));
 }
 
 }  // namespace
 
-Result<Json> describe_json(const app::ConfigurationReport& configuration,
-                           const NodeRecords& records, cgroup::Machine& cgroups,
-                           const Selection& selected) {
+Result<Description> describe(const app::ConfigurationReport& configuration,
+                             const NodeRecords& records, cgroup::Machine& cgroups,
+                             const Selection& selected, std::vector<core::Event> events) {
   const core::PodRecord& record = *selected.pod;
-  PODQOS_ASSIGN(Json view, checked_inventory(configuration, records, cgroups, record.pod.uid));
-  if (view.at("pods").empty())
+  const std::string& uid = record.pod.uid;
+  PODQOS_ASSIGN(Node node, read_checked_node(configuration, records, cgroups, uid));
+  if (node.pods.empty())
     return fail(ErrorCode::kNotFound, cat("pod ", core::display_name(record), " has ended"));
-  Json pod = std::move(view.at("pods").at(0));
-  add_counters(pod, cgroups);
+  Description found{.pod = std::move(node.pods.front()), .findings = {}, .events = {}};
+  std::ranges::copy_if(node.findings, std::back_inserter(found.findings),
+                       [&](const Finding& each) { return each.subject == uid; });
   if (selected.container != nullptr)
-    std::erase_if(pod.at("containers").get_ref<Json::array_t&>(), [&](const Json& container) {
-      return text_in(container, "id") != selected.container->id;
+    std::erase_if(found.pod.containers, [&](const ContainerEntry& container) {
+      return container.record.id != selected.container->id;
     });
-  for (Json& container : pod.at("containers"))
-    add_counters(container, cgroups);
-  pod["weightFormula"] = view.at("weightFormula");
-  pod["events"] = events_of(configuration.settings.state_dir, selected, pod.at("warnings"));
-  return pod;
+  constexpr std::ptrdiff_t kMost = 10;
+  found.events = std::move(events);
+  std::erase_if(found.events, [&](const core::Event& event) { return !is_about(event, selected); });
+  if (const auto surplus = std::ssize(found.events) - kMost; surplus > 0)
+    found.events.erase(found.events.begin(), found.events.begin() + surplus);
+  return found;
 }
 
-std::string describe_text(const Json& pod, const Screen& screen) {
-  Description lines{pod, screen};
-  lines.add("pod", pod_title(pod));
-  lines.add("uid", printable(text_in(pod, "uid")));
-  const std::string& engine = text_in(pod, "engine");
+Json describe_json(const Description& description) {
+  Json json = pod_json(description.pod, description.findings);
+  add_counters(json, description.pod.cgroup.held);
+  for (std::size_t each = 0; each < description.pod.containers.size(); ++each)
+    add_counters(json.at("containers").at(each), description.pod.containers[each].cgroup.held);
+  json["weightFormula"] = word_of(description.pod.cgroup.formula);
+  json["events"] = Json::array();
+  for (const core::Event& event : description.events)
+    json["events"].push_back(Json::parse(codec::format_event(event)));
+  return json;
+}
+
+std::string describe_text(const Description& description, const Screen& screen) {
+  const core::PodRecord& record = description.pod.record;
+  Lines lines{screen};
+  lines.add("pod", core::display_name(record));
+  lines.add("uid", printable(record.pod.uid));
+  const std::string_view engine = core::format_engine(record.engine);
   lines.add("engine", engine.empty() ? "-" : engine);
-  lines.add("class", cat(shown_class(pod), ", by ", text_in(pod, "source")));
-  lines.add("requests", amounts_in(pod, "requests"));
-  lines.add("limits", amounts_in(pod, "limits"));
-  lines.add_values(pod);
-  for (const Json& container : pod.at("containers")) {
-    lines.begin_container(
-        cat(container_title(container), container.at("sandbox") ? " (sandbox)" : "", ", ",
-            text_in(container, "state"), container.at("throttled") ? ", throttled" : ""));
-    lines.add("id", printable(text_in(container, "id")));
-    if (container.at("state") != "dead")
-      lines.add("pid", cat(number_in(container, "pid"), ", OOM score adjustment ",
-                           number_in(container, "oomScoreAdj")));
-    lines.add_values(container);
-  }
-  return cat(lines.text(), events_text(pod.at("events"), screen));
+  lines.add("class", cat(shown_class(record), ", by ", core::format_source(record.class_source)));
+  lines.add("requests", shown(requests_of(record)));
+  lines.add("limits", shown(limits_in(description.pod.cgroup.held)));
+  lines.add_values(description.pod.cgroup, description.pod.oom_kills);
+  for (const ContainerEntry& container : description.pod.containers)
+    lines.add_container(container);
+  return cat(lines.text(), events_text(description.events, screen));
 }
 
 }  // namespace podqos::ctl

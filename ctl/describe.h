@@ -1,27 +1,41 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "common/app/configuration.h"
 #include "common/base/error.h"
 #include "common/cgroup/machine.h"
+#include "common/core/events/event.h"
 #include "ctl/json.h"
+#include "ctl/node_model.h"
 #include "ctl/records.h"
 #include "ctl/selector.h"
 #include "ctl/table.h"
 
 namespace podqos::ctl {
 
-/// One pod in full, as `describe -o json` prints it: the pod of inventory_json(), for it and its
-/// containers what the kernel has counted ("cpuUsageNs", "cpuPeriods", "cpuThrottledPeriods",
-/// "oomKills"), the "warnings" about it, and its last "events". Changes nothing.
-/// @param selected  of `records`: the pod, or a container: then it has no other
-/// @return the errors of inventory_json()
-[[nodiscard]] Result<Json> describe_json(const app::ConfigurationReport& configuration,
-                                         const NodeRecords& records, cgroup::Machine& cgroups,
-                                         const Selection& selected);
+/// One pod in full.
+struct Description {
+  PodEntry pod;
+  Findings findings;                ///< about the pod
+  std::vector<core::Event> events;  ///< the last ones
+};
 
-/// The same for people, without its warnings.
-[[nodiscard]] std::string describe_text(const Json& pod, const Screen& screen);
+/// Changes nothing.
+/// @param selected  of `records`: the pod, or a container: then it has no other
+/// @param events  of the journal
+/// @return the errors of read_node()
+[[nodiscard]] Result<Description> describe(const app::ConfigurationReport& configuration,
+                                           const NodeRecords& records, cgroup::Machine& cgroups,
+                                           const Selection& selected,
+                                           std::vector<core::Event> events);
+
+/// As `describe -o json` prints it: the pod of node_json(), for it and its containers what the
+/// kernel has counted ("cpuUsageNs", "cpuPeriods", "cpuThrottledPeriods"), and its "events".
+[[nodiscard]] Json describe_json(const Description& description);
+
+/// The same for people, without what is wrong.
+[[nodiscard]] std::string describe_text(const Description& description, const Screen& screen);
 
 }  // namespace podqos::ctl

@@ -16,11 +16,13 @@
 #include "common/app/log.h"
 #include "common/base/text.h"
 #include "common/cgroup/cgroupfs.h"
+#include "common/core/pods/pod_name.h"
 #include "common/store/event_file.h"
 #include "ctl/command.h"
 #include "ctl/doctor_checks.h"
 #include "ctl/document.h"
-#include "ctl/inventory.h"
+#include "ctl/json.h"
+#include "ctl/node_checks.h"
 #include "ctl/records.h"
 #include "ctl/table.h"
 
@@ -33,56 +35,50 @@ constexpr std::array kKept = {CAP_SYS_ADMIN, CAP_DAC_READ_SEARCH};
 constexpr const char* kKubeletConfig = "/var/lib/kubelet/config.yaml";  // as kubeadm writes it
 constexpr std::array<std::string_view, 4> kOutcomes = {"ok", "warning", "problem", "skipped"};
 
-void add(Checks& checks, Checks more) {
+void add(Findings& checks, Findings more) {
   std::ranges::move(more, std::back_inserter(checks));
-}
-
-/// How many of the inventory's pods are of each engine.
-void count_pods(const Json& inventory, std::vector<EngineFacts>& engines) {
-  for (EngineFacts& each : engines)
-    each.pods = std::ranges::count_if(inventory.at("pods"), [&](const Json& pod) {
-      return pod.at("engine") == each.engine->recorded;
-    });
 }
 
 /// Everything that the state directory tells.
 void check_state(const app::ConfigurationReport& configuration, cgroup::Machine& cgroups,
                  ProgramAnswers& answers, Diagnosis& found) {
   const core::Settings& settings = configuration.settings;
-  Checks& checks = found.checks;
+  Findings& checks = found.checks;
   checks.push_back(check_directory(read_directory(settings.state_dir)));
-  const Check lock = check_lock(read_lock(settings.state_dir + "/lock"), settings);
+  const Finding lock = check_lock(read_lock(settings.state_dir + "/lock"), settings);
   checks.push_back(lock);
   // Programs that wait for the lock at this moment will time out.
   if (lock.outcome == Outcome::kProblem) {
     checks.push_back({"state", "records", Outcome::kSkipped, "not read: see the lock"});
     return;
   }
+  const auto unread = [&](const Error& error) {
+    checks.push_back({"state", "records", Outcome::kProblem, for_root(error).message, kReconcile});
+  };
   auto records = read_records(settings);
-  if (!records) return add(checks, check_inventory(fail(records.error())));
+  if (!records) return unread(records.error());
   if (configuration.source == app::SettingsSource::kFiles)
     checks.push_back(check_settings(configuration, records->node.settings));
   checks.push_back(check_weights(settings, records->node.weight_formula));
-  const auto events = store::read_events(settings.state_dir);
-  const auto missed = find_not_managed(
-      configuration, *records, events ? events->events : std::vector<core::Event>{}, cgroups);
   find_engine_names(*records);
-  auto inventory = checked_inventory(configuration, *std::move(records), cgroups);
-  add(checks, check_inventory(inventory));
-  if (inventory) {
-    count_pods(*inventory, answers.engines);
-    std::optional<UnitState> unit;
-    if (const auto& units = answers.units; units && units->contains(kPluginUnit))
-      unit = units->at(kPluginUnit);
-    const auto plugin = read_plugin(settings.state_dir, unit);
-    checks.push_back(
-        check_eviction(settings, *inventory, answers.units, plugin && plugin->process.has_value()));
-    found.inventory = *std::move(inventory);
-    add_missed(found.inventory, missed);
-  }
-  checks.push_back(check_missed(missed));
-  checks.push_back(events ? check_events(events->events, UnixMillis{std::time(nullptr) * 1000})
-                          : Check{"pods", "failures", Outcome::kSkipped, events.error().message});
+  const auto journal = store::read_events(settings.state_dir);
+  const auto& events = journal ? journal->events : std::vector<core::Event>{};
+  std::optional<UnitState> unit;
+  if (const auto& units = answers.units; units && units->contains(kPluginUnit))
+    unit = units->at(kPluginUnit);
+  auto node = read_whole_node(configuration, *std::move(records), events, cgroups, unit);
+  if (!node) return unread(node.error());
+  add(checks, check_node(*node));
+  for (EngineFacts& each : answers.engines)
+    each.pods = std::ranges::count(node->pods, each.engine->recorded, [](const PodEntry& pod) {
+      return core::format_engine(pod.record.engine);
+    });
+  checks.push_back(check_eviction(settings, *node, answers.units,
+                                  node->plugin && node->plugin->process.has_value()));
+  found.node = *std::move(node);
+  checks.push_back(journal
+                       ? check_events(events, UnixMillis{std::time(nullptr) * 1000})
+                       : Finding{"pods", "failures", Outcome::kSkipped, journal.error().message});
 }
 
 }  // namespace
@@ -95,11 +91,11 @@ ProgramAnswers ask_programs(const std::string& state_dir) {
   return {.units = std::move(units), .engines = std::move(engines)};
 }
 
-Diagnosis diagnose(const app::ConfigurationReport& configuration, ProgramAnswers answers) {
+Diagnosis diagnose(const app::ConfigurationReport& configuration, Result<cgroup::Cgroupfs>& cgroups,
+                   ProgramAnswers answers) {
   const core::Settings& settings = configuration.settings;
   Diagnosis found;
-  Checks& checks = found.checks;
-  auto cgroups = cgroup::Cgroupfs::open({.access = cgroup::Access::kRead});
+  Findings& checks = found.checks;
   if (cgroups)
     add(checks, check_kernel(read_kernel(*cgroups), settings));
   else
@@ -116,24 +112,25 @@ Diagnosis diagnose(const app::ConfigurationReport& configuration, ProgramAnswers
   checks.push_back(check_timer(answers.units));
   // Groups stand together, in the order of their first checks.
   std::vector<std::string> groups;
-  for (const Check& each : checks)
+  for (const Finding& each : checks)
     if (std::ranges::find(groups, each.group) == groups.end()) groups.push_back(each.group);
-  std::ranges::stable_sort(checks, {}, [&](const Check& each) {
+  std::ranges::stable_sort(checks, {}, [&](const Finding& each) {
     return std::ranges::find(groups, each.group) - groups.begin();
   });
   return found;
 }
 
-std::string format_checks(const Checks& checks, const Screen& screen) {
+std::string format_checks(const Findings& checks, const Screen& screen) {
   constexpr std::array kMarks = {"OK    ", "WARN  ", "FAIL  ", "-     "};
   constexpr std::array kColours = {Colour::kDim, Colour::kYellow, Colour::kRed, Colour::kDim};
   const std::size_t name_width =
-      std::ranges::max(checks, {}, [](const Check& each) { return each.name.size(); }).name.size() +
+      std::ranges::max(checks, {}, [](const Finding& each) { return each.name.size(); })
+          .name.size() +
       2;
   const std::string indent(name_width + 8, ' ');
   std::string out;
   std::string_view group;
-  for (const Check& check : checks) {
+  for (const Finding& check : checks) {
     if (check.group != group)
       out += cat(paint(cell(check.group, Colour::kBold), screen.colour), "\n");
     group = check.group;
@@ -149,15 +146,15 @@ std::string format_checks(const Checks& checks, const Screen& screen) {
       out += painted(fold(cat(indent, "fix: ", app::one_line(check.remedy)), indent, screen.width));
   }
   const auto count = [&](Outcome outcome) {
-    return std::ranges::count(checks, outcome, &Check::outcome);
+    return std::ranges::count(checks, outcome, &Finding::outcome);
   };
   return cat(out, format_count(count(Outcome::kProblem), "problem"), ", ",
              format_count(count(Outcome::kWarning), "warning"), "\n");
 }
 
-Json json_of(const Checks& checks) {
+Json json_of(const Findings& checks) {
   Json list = Json::array();
-  for (const Check& check : checks)
+  for (const Finding& check : checks)
     list.push_back({{"group", check.group},
                     {"name", check.name},
                     {"outcome", kOutcomes.at(static_cast<std::size_t>(check.outcome))},
@@ -178,10 +175,11 @@ void add_doctor(Cli& cli) {
       const auto configuration = app::inspect_configuration(cli.config);
       ProgramAnswers answers = ask_programs(configuration.settings.state_dir);
       PODQOS_TRY(narrow(kKept));
-      const Checks checks = diagnose(configuration, std::move(answers)).checks;
+      auto cgroups = cgroup::Cgroupfs::open({.access = cgroup::Access::kRead});
+      const Findings checks = diagnose(configuration, cgroups, std::move(answers)).checks;
       const int status =
           print(options->is_json() ? dump(json_of(checks)) + "\n" : format_checks(checks, screen));
-      const bool well = std::ranges::count(checks, Outcome::kProblem, &Check::outcome) == 0;
+      const bool well = std::ranges::count(checks, Outcome::kProblem, &Finding::outcome) == 0;
       return well ? status : kRefused;
     };
     cli.status = run();

@@ -1,12 +1,14 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "common/app/configuration.h"
 #include "common/base/error.h"
-#include "ctl/check.h"
+#include "common/cgroup/cgroupfs.h"
 #include "ctl/engines.h"
-#include "ctl/json.h"
+#include "ctl/finding.h"
+#include "ctl/node_model.h"
 #include "ctl/systemd_units.h"
 
 namespace podqos::ctl {
@@ -21,11 +23,12 @@ struct ProgramAnswers {
 
 /// What was found on this machine.
 struct Diagnosis {
-  Checks checks;             ///< group by group
-  Json inventory = nullptr;  ///< see inventory_json(), with "notManaged"; null if not read
+  Findings checks;                          ///< group by group
+  std::optional<Node> node = std::nullopt;  ///< nullopt if it could not be read
 };
 /// Makes all checks of `podqosctl doctor`. Changes nothing.
+/// @param cgroups  have to outlive the node
 [[nodiscard]] Diagnosis diagnose(const app::ConfigurationReport& configuration,
-                                 ProgramAnswers answers);
+                                 Result<cgroup::Cgroupfs>& cgroups, ProgramAnswers answers);
 
 }  // namespace podqos::ctl

@@ -13,6 +13,7 @@
 #include "common/codec/settings_table.h"
 #include "ctl/command.h"
 #include "ctl/event_pods.h"
+#include "ctl/node_checks.h"
 #include "ctl/table.h"
 
 namespace podqos::ctl {
@@ -20,81 +21,45 @@ namespace {
 
 using enum Outcome;
 
-constexpr const char* kReconcile = "podqosctl reconcile";
-
-/// What a kind of an inventory's warnings means.
-struct WarningKind {
-  std::string_view kind;
-  std::string_view group;
-  std::string_view good;  ///< said without such a warning; "": who owns each kubepods
-  Outcome outcome;
-  const char* remedy;  ///< "" if the warning says it
-};
-constexpr std::array kKinds = {
-    WarningKind{"records", "state", "all records can be read", kProblem, ""},
-    WarningKind{"roots", "pods", "", kProblem, ""},
-    WarningKind{"controllers", "pods", "all trees have their controllers", kProblem, kReconcile},
-    WarningKind{"values", "pods", "the kernel has what the rules say", kProblem, kReconcile},
-    WarningKind{"places", "pods", "all containers are in their pods", kProblem, ""},
-    WarningKind{"containers", "pods", "all recorded containers run, or are yet to be deleted",
-                kWarning, kReconcile},
-    WarningKind{"unmanaged", "pods", "each pod cgroup has a record", kProblem, kReconcile},
-    WarningKind{"limits", "pods", "pods follow the limits of their containers", kWarning, ""},
-    WarningKind{"requests", "pods", "the node has room for all requests", kWarning, ""},
-};
-
 /// "/podqos/kubepods is podqos's", and what a kubelet's pods are in.
-std::string owners_of(const Json& inventory) {
+std::string owners_of(const Node& node) {
   std::set<std::string> owners;
-  for (const Json& tree : inventory.at("trees"))
-    owners.insert(cat(tree.at("kubepods").get_ref<const std::string&>(), " is podqos's"));
-  for (const Json& pod : inventory.at("pods"))
-    if (const auto& cgroup = pod.at("cgroup").get_ref<const std::string&>();
-        pod.at("kubeletsOwn") == true)
+  for (const TreeEntry& tree : node.trees)
+    owners.insert(cat(tree.kubepods, " is podqos's"));
+  for (const PodEntry& pod : node.pods)
+    if (const auto& cgroup = pod.record.cgroup; pod.record.kubelets_own)
       owners.insert(cat(printable(cgroup.substr(0, cgroup.find('/', 1))), " is a kubelet's"));
   return owners.empty() ? "no kubepods cgroup is in use"
                         : join({owners.begin(), owners.end()}, ", ");
 }
 
-Check check_kind(const WarningKind& kind, const Json& inventory) {
-  Check check{std::string{kind.group}, std::string{kind.kind}, kOk, std::string{kind.good}};
-  std::size_t found = 0;
-  for (std::size_t each = 0; each < inventory.at("warnings").size(); ++each) {
-    if (inventory.at("warningKinds").at(each) != kind.kind) continue;
-    if (found++ == 0) check.text = inventory.at("warnings").at(each).get<std::string>();
-  }
-  if (found == 0 && kind.good.empty()) check.text = owners_of(inventory);
-  if (found == 0) return check;
-  check.outcome = kind.outcome;
-  check.remedy = kind.remedy;
-  if (found > 1) check.text += cat(" (and ", found - 1, " more: see podqosctl status)");
-  return check;
+/// The first finding of a kind, or that there is none.
+Finding check_kind(const NodeCheck& kind, const Node& node) {
+  const auto count = std::ranges::count(node.findings, kind.name, &Finding::name);
+  if (count == 0)
+    return {std::string{kind.group}, std::string{kind.name}, kOk,
+            kind.good.empty() ? owners_of(node) : std::string{kind.good}};
+  Finding first = *std::ranges::find(node.findings, kind.name, &Finding::name);
+  if (count > 1) first.text += cat(" (and ", count - 1, " more: see podqosctl status)");
+  return first;
 }
 
-Check check_tiers(const Json& inventory) {
+Finding check_tiers(const Node& node) {
   std::vector<std::string> above;
-  for (const Json& tree : inventory.at("trees"))
-    for (const Json& tier : tree.at("tiers"))
-      if (tier.at("converging") == true) above.push_back(tier.at("cgroup").get<std::string>());
+  for (const TreeEntry& tree : node.trees)
+    for (const TierEntry& tier : tree.tiers)
+      if (tier.converging) above.push_back(tier.cgroup.held.path());
   if (above.empty()) return {"pods", "tiers", kOk, "no memory limit is above its rule"};
   return {"pods", "tiers", kWarning,
           cat("usage keeps the memory limit above its rule: ", join(above, ", ")),
           "podqosctl reconcile --converge 60"};
 }
 
-/// By what the tiers of a tree lose pods, if any does; "" otherwise.
-std::string evictor_of(const Json& tree) {
-  for (const Json& tier : tree.at("tiers"))
-    if (const Json eviction = tier.value("eviction", Json(nullptr)); !eviction.is_null())
-      return eviction.at("by");
-  return "";
-}
-
 /// Whether the trees of both drivers have pods.
-Check check_trees(const Json& inventory) {
-  const auto used = std::ranges::count_if(inventory.at("trees"), [](const Json& tree) {
-    return std::ranges::any_of(tree.at("tiers"),
-                               [](const Json& tier) { return tier.at("pods") != 0; });
+Finding check_trees(const Node& node) {
+  const auto used = std::ranges::count_if(node.trees, [](const TreeEntry& tree) {
+    return std::ranges::any_of(tree.tiers,
+                               [](const TierEntry& tier) { return tier.sum.pods != 0; });
   });
   if (used < 2) return {"pods", "trees", kOk, "no pods of two cgroup drivers"};
   return {
@@ -105,10 +70,21 @@ Check check_trees(const Json& inventory) {
       "and Podman, native.cgroupdriver of Docker"};
 }
 
+/// Containers that podqos should manage and does not, else those of which that is unknown.
+Finding check_missed(const Node& node) {
+  const auto& missed = node.missed;
+  if (missed.empty()) return check_kind(kNodeChecks.back(), node);
+  return {"pods", "missed", kProblem,
+          cat(name_of(missed.front().container), ": ", missed.front().why,
+              missed.size() > 1 ? cat(" (and ", missed.size() - 1, " more: see podqosctl status)")
+                                : ""),
+          missed.front().remedy};
+}
+
 }  // namespace
 
-Checks check_configuration(const app::ConfigurationReport& configuration) {
-  Checks checks;
+Findings check_configuration(const app::ConfigurationReport& configuration) {
+  Findings checks;
   for (const std::string& error : configuration.errors)
     checks.push_back(
         {"configuration", "files", kProblem,
@@ -137,9 +113,9 @@ Checks check_configuration(const app::ConfigurationReport& configuration) {
   return checks;
 }
 
-Check check_settings(const app::ConfigurationReport& configuration,
-                     const std::optional<core::Settings>& last) {
-  Check check{"configuration", "settings", kSkipped, "no transaction has used any yet"};
+Finding check_settings(const app::ConfigurationReport& configuration,
+                       const std::optional<core::Settings>& last) {
+  Finding check{"configuration", "settings", kSkipped, "no transaction has used any yet"};
   if (!last) return check;
   std::vector<std::string> differing;
   for (const codec::Setting& field : codec::settings_table())
@@ -155,7 +131,7 @@ Check check_settings(const app::ConfigurationReport& configuration,
   return check;
 }
 
-Check check_weights(const core::Settings& settings, std::optional<core::WeightFormula> observed) {
+Finding check_weights(const core::Settings& settings, std::optional<core::WeightFormula> observed) {
   using Setting = core::WeightFormulaSetting;
   const auto name = [](bool log) { return log ? "log" : "linear"; };
   if (!observed)
@@ -170,10 +146,10 @@ Check check_weights(const core::Settings& settings, std::optional<core::WeightFo
           "set weightFormula to auto"};
 }
 
-Check check_directory(const DirectoryFacts& facts) {
+Finding check_directory(const DirectoryFacts& facts) {
   constexpr std::int64_t kLeastBytes = 1LL << 20U;
   constexpr std::int64_t kLeastFiles = 64;
-  Check check{"state", "directory", kProblem, "", ""};
+  Finding check{"state", "directory", kProblem, "", ""};
   const auto problem = [&](std::string_view text, std::string remedy) {
     check.text = cat(facts.path, " ", text);
     check.remedy = std::move(remedy);
@@ -203,8 +179,8 @@ Check check_directory(const DirectoryFacts& facts) {
   return problem(cat("has ", format_bytes(Bytes{facts.free_bytes}), " free"), "");
 }
 
-Check check_lock(const LockFacts& facts, const core::Settings& settings) {
-  Check check{"state", "lock", kOk, "free"};
+Finding check_lock(const LockFacts& facts, const core::Settings& settings) {
+  Finding check{"state", "lock", kOk, "free"};
   if (!facts.holder) return check;
   check.text = cat("held by process ", facts.holder->value(), " (", facts.program, ") for ",
                    facts.held.count(), " s, ", facts.waiters, " waiting");
@@ -215,28 +191,28 @@ Check check_lock(const LockFacts& facts, const core::Settings& settings) {
   return check;
 }
 
-Checks check_inventory(const Result<Json>& inventory) {
-  if (!inventory)
-    return {{"state", "records", kProblem, for_root(inventory.error()).message, kReconcile}};
-  Checks checks;
-  for (const WarningKind& kind : kKinds)
-    checks.push_back(check_kind(kind, *inventory));
-  checks.push_back(check_tiers(*inventory));
-  checks.push_back(check_trees(*inventory));
+Findings check_node(const Node& node) {
+  Findings checks;
+  for (const NodeCheck& kind : kNodeChecks)
+    if (kind.name != "missed") checks.push_back(check_kind(kind, node));
+  for (const auto check : {check_tiers, check_trees, check_missed})
+    checks.push_back(check(node));
   return checks;
 }
 
-Check check_eviction(const core::Settings& settings, const Json& inventory,
-                     const Result<Units>& units, bool plugin_runs) {
-  Check check{"pods", "eviction", kSkipped,
-              "not configured: where memory runs short, the OOM killer decides"};
+Finding check_eviction(const core::Settings& settings, const Node& node, const Result<Units>& units,
+                       bool plugin_runs) {
+  Finding check{"pods", "eviction", kSkipped,
+                "not configured: where memory runs short, the OOM killer decides"};
   if (!settings.eviction.burstable && !settings.eviction.besteffort) return check;
   check.text = "no pods that could be evicted";
   const auto oomd = units ? units->find(kOomdUnit) : Units::const_iterator{};
   const bool oomd_runs = units && oomd != units->end() && oomd->second.active;
-  for (const Json& tree : inventory.at("trees")) {
-    const std::string by = evictor_of(tree);
-    if (by.empty()) continue;
+  for (const TreeEntry& tree : node.trees) {
+    const auto tier = std::ranges::find_if(
+        tree.tiers, [](const TierEntry& each) { return each.eviction.has_value(); });
+    if (tier == tree.tiers.end()) continue;
+    const std::string_view by = tier->eviction->by;
     check.text = cat("by ", by);
     if (by != "podqos-nri" && !units) {
       check.text += cat(", of which nothing is known: ", units.error().message);
@@ -245,29 +221,14 @@ Check check_eviction(const core::Settings& settings, const Json& inventory,
     }
     if (by == "podqos-nri" ? !plugin_runs : !oomd_runs)
       return {"pods", "eviction", kProblem,
-              cat(by, " does not run, so that nothing evicts pods of ",
-                  tree.at("kubepods").get_ref<const std::string&>()),
+              cat(by, " does not run, so that nothing evicts pods of ", tree.kubepods),
               cat("systemctl enable --now ", by, ".service")};
     check.outcome = kOk;
   }
   return check;
 }
 
-Check check_missed(const MissedContainers& found) {
-  const auto& [missed, warnings] = found;
-  const auto others = [](std::size_t count) {
-    return count > 1 ? cat(" (and ", count - 1, " more: see podqosctl status)") : "";
-  };
-  if (missed.empty() && warnings.empty())
-    return {"pods", "missed", kOk, "no container that asks for podqos is missed"};
-  if (missed.empty())
-    return {"pods", "missed", kWarning, cat(warnings.front(), others(warnings.size()))};
-  const NotManaged& first = missed.front();
-  return {"pods", "missed", kProblem,
-          cat(name_of(first.container), ": ", first.why, others(missed.size())), first.remedy};
-}
-
-Check check_events(const std::vector<core::Event>& events, UnixMillis now) {
+Finding check_events(const std::vector<core::Event>& events, UnixMillis now) {
   const core::Event* last = nullptr;
   std::size_t count = 0;
   for (const core::Event& event : events) {
@@ -282,9 +243,9 @@ Check check_events(const std::vector<core::Event>& events, UnixMillis now) {
           "podqosctl events --since 1h"};
 }
 
-Checks check_engines(const std::vector<EngineFacts>& engines, const core::Settings& settings) {
+Findings check_engines(const std::vector<EngineFacts>& engines, const core::Settings& settings) {
   if (engines.empty()) return {{"engines", "registered", kSkipped, "no engine is installed"}};
-  Checks checks;
+  Findings checks;
   if (std::ranges::all_of(
           engines, [](const auto& each) { return each.registered.empty() && !each.unknown; }))
     checks.push_back({"engines", "registered", kProblem,
@@ -303,8 +264,8 @@ Checks check_engines(const std::vector<EngineFacts>& engines, const core::Settin
   return checks;
 }
 
-Check check_timer(const Result<Units>& units) {
-  Check check{"services", "timer", kSkipped, ""};
+Finding check_timer(const Result<Units>& units) {
+  Finding check{"services", "timer", kSkipped, ""};
   if (!units) {
     check.text = shorten(units.error().message, 300);
     return check;

@@ -23,7 +23,7 @@ class EngineChecks {
  public:
   explicit EngineChecks(const EngineFacts& facts) : facts_(facts), engine_(*facts.engine) {}
 
-  Checks check() {
+  Findings check() {
     check_version();
     check_registered();
     for (const std::string& program : facts_.missing)
@@ -144,7 +144,7 @@ class EngineChecks {
 
   const EngineFacts& facts_;
   const Engine& engine_;
-  Checks checks_;
+  Findings checks_;
 };
 
 }  // namespace
@@ -163,7 +163,7 @@ std::optional<bool> EngineFacts::known() const {
   return !unread || is_connected();
 }
 
-Checks check_engine(const EngineFacts& facts) {
+Findings check_engine(const EngineFacts& facts) {
   return EngineChecks{facts}.check();
 }
 

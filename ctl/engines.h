@@ -6,9 +6,9 @@
 
 #include "common/base/error.h"
 #include "common/core/cgroups/naming.h"
-#include "ctl/check.h"
 #include "ctl/configure/daemon.h"
 #include "ctl/configure/setup.h"
+#include "ctl/finding.h"
 #include "ctl/systemd_units.h"
 
 namespace podqos::ctl {
@@ -67,7 +67,7 @@ struct EngineFacts {
 [[nodiscard]] std::vector<std::string> units_of_engines();
 
 /// What is right and wrong with an engine's registration; the group of the checks is its name.
-[[nodiscard]] Checks check_engine(const EngineFacts& facts);
+[[nodiscard]] Findings check_engine(const EngineFacts& facts);
 
 /// "hooks and wrapper"; "" if it is not registered.
 [[nodiscard]] std::string registered_by(const EngineFacts& facts);

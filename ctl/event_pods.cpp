@@ -5,8 +5,10 @@
 #include <map>
 #include <utility>
 
+#include "common/app/log.h"
 #include "common/base/text.h"
 #include "common/core/pods/pod_name.h"
+#include "ctl/since.h"
 
 namespace podqos::ctl {
 
@@ -74,6 +76,12 @@ std::string name_of(const Event& event) {
   const std::string name = core::display_name(
       {.pod_namespace = event.pod_namespace, .name = event.pod_name, .uid = event.uid, .id = {}});
   return has_container ? cat(name, "/", core::display_name(container)) : name;
+}
+
+Row row_of(const Event& event, const Screen& screen) {
+  return {cell(format_local(event.time)),
+          cell(std::string{core::format_event_kind(event.kind)}, colour_of(event.kind)),
+          cell(name_of(event)), cell(fitted(app::one_line(event.text), screen))};
 }
 
 Colour colour_of(core::EventKind kind) {

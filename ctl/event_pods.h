@@ -24,6 +24,9 @@ namespace podqos::ctl {
 /// "web/front/app", as select() takes it; "-" for an event about neither pod nor container.
 [[nodiscard]] std::string name_of(const core::Event& event);
 
+/// TIME, EVENT, POD and WHAT of a table of events.
+[[nodiscard]] Row row_of(const core::Event& event, const Screen& screen);
+
 /// Red for what went wrong, yellow for what is not as it should be.
 [[nodiscard]] Colour colour_of(core::EventKind kind);
 

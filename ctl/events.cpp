@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "common/app/log.h"
 #include "common/base/text.h"
 #include "common/codec/event_json.h"
 #include "common/core/events/event.h"
@@ -87,27 +86,20 @@ class Printer {
     std::vector<Row> rows;
     if (!std::exchange(has_heading_, true))
       rows.push_back(heading({"TIME", "EVENT", "POD", "WHAT"}));
-    for (const Event& event : events)
-      rows.push_back(row_of(event));
+    for (const Event& event : events) {
+      Row& row = rows.emplace_back(row_of(event, screen_));
+      // Rows that come later stand below those that are there.
+      if (!options_.follow) continue;
+      constexpr std::size_t kKind = 10;
+      constexpr std::size_t kName = 16;
+      row[1].text.resize(std::max(row[1].text.size(), kKind), ' ');
+      row[2].text.resize(std::max(row[2].text.size(), kName), ' ');
+    }
     constexpr std::array kCuts{Cut{.column = 2, .least = 16}};
     return print(format_table(rows, screen_, kCuts));
   }
 
  private:
-  [[nodiscard]] Row row_of(const Event& event) const {
-    std::string kind{core::format_event_kind(event.kind)};
-    std::string name = name_of(event);
-    // Rows that come later stand below those that are there.
-    constexpr std::size_t kKind = 10;
-    constexpr std::size_t kName = 16;
-    kind.resize(std::max(kind.size(), options_.follow ? kKind : 0), ' ');
-    name.resize(std::max(name.size(), options_.follow ? kName : 0), ' ');
-    const std::string text = app::one_line(event.text);
-    return {cell(format_local(event.time)), cell(std::move(kind), colour_of(event.kind)),
-            cell(std::move(name)),
-            cell(screen_.width == Screen::kUnlimited ? text : abbreviate(text))};
-  }
-
   const EventsOptions& options_;
   Screen screen_;
   bool has_heading_ = false;

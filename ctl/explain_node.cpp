@@ -21,7 +21,7 @@
 #include "common/core/pods/pod_name.h"
 #include "common/sys/directory.h"
 #include "common/sys/process.h"
-#include "ctl/inventory_view.h"
+#include "ctl/node_text.h"
 #include "ctl/records.h"
 #include "ctl/selector.h"
 
@@ -37,35 +37,41 @@ core::CgroupValues looked_at(core::CgroupValues values) {
   return values;
 }
 
-/// {"file", "rule", "kernel", "note"} of a control file: what the kernel has otherwise than the
-/// rule, or than a new cgroup where no rule is, and who has set it.
+/// A control file: what the kernel has otherwise than the rule, or than a new cgroup where no rule
+/// is, and who has set it.
+struct HeldFile {
+  std::string name;
+  std::optional<std::string> rule;
+  std::optional<std::string> kernel;  ///< printable
+  std::string_view note;
+};
+
 /// @param engine_sets  whether its engine sets values that podqos leaves
-Json file_json(const core::WriteFile& write, const std::optional<std::string>& rule,
-               const Result<std::string>& held, const core::CgroupLayout& layout,
-               bool engine_sets) {
+HeldFile file_of(const core::WriteFile& write, std::optional<std::string> rule,
+                 const Result<std::string>& held, const core::CgroupLayout& layout,
+                 bool engine_sets) {
   const auto version = layout.version_of(write.controller);
   const core::ValueRow* const row = version ? core::row_with(write.file, *version) : nullptr;
   const std::string usual =
       rule || row == nullptr ? rule.value_or("") : std::string{row->on(*version).unset};
-  std::string_view note;
+  HeldFile file{.name = write.file, .rule = std::move(rule), .kernel = {}, .note = {}};
+  if (held) file.kernel = printable(held->substr(0, held->find('\n')));
   if (held && !usual.empty() && !cgroup::holds_value(write.file, *held, usual))
-    note = engine_sets ? "set by its engine, its runtime or another program: podqos keeps it"
-                       : "set by another program, or held by usage: podqosctl reconcile";
-  return {{"file", write.file},
-          {"rule", rule ? Json(*rule) : Json(nullptr)},
-          {"kernel", held ? Json(printable(held->substr(0, held->find('\n')))) : Json(nullptr)},
-          {"note", note}};
+    file.note = engine_sets ? "set by its engine, its runtime or another program: podqos keeps it"
+                            : "set by another program, or held by usage: podqosctl reconcile";
+  return file;
 }
 
 /// The files of a cgroup, by the rule and in the kernel; not those that a kernel may lack and does.
-Json files_json(cgroup::Machine& cgroups, const std::string& path, core::CgroupValues values,
-                const ExplainParams& params, bool engine_sets) {
+std::vector<HeldFile> files_of(cgroup::Machine& cgroups, const std::string& path,
+                               core::CgroupValues values, const ExplainParams& params,
+                               bool engine_sets) {
   if (params.driver == core::Driver::kSystemd) values = core::rounded_by_systemd(values);
   // Those of huge pages only in containers that name them.
   const bool plain = engine_sets && values.hugepages.empty();
   const core::CgroupLayout& layout = plain ? cgroups.layout_without_hugepages() : params.layout;
   const Contents rules = files_on(values, layout, params.formula);
-  std::map<std::string, Json> files;
+  std::map<std::string, HeldFile> files;
   for (const core::Step& step :
        core::lower_values(path, looked_at(std::move(values)), layout, params.formula, "")) {
     const auto* write = std::get_if<core::WriteFile>(&step);
@@ -75,67 +81,83 @@ Json files_json(cgroup::Machine& cgroups, const std::string& path, core::CgroupV
     const auto found = rules.find(write->file);
     std::optional<std::string> rule;
     if (found != rules.end()) rule = found->second;
-    files[write->file] = file_json(*write, rule, held, layout, engine_sets);
+    files.insert_or_assign(write->file,
+                           file_of(*write, std::move(rule), held, layout, engine_sets));
   }
-  Json list = Json::array();
+  std::vector<HeldFile> list;
   for (auto& [name, file] : files)
     list.push_back(std::move(file));
   return list;
 }
 
-/// The cgroups of what is explained, as JSON: [{"cgroup", "container", "files"}].
-Json cgroups_json(cgroup::Machine& cgroups, const core::PodRecord& record, const Explanation& e,
-                  const ExplainParams& params) {
-  Json list = Json::array();
-  const auto add = [&](const std::string& path, const Json& container,
-                       const core::CgroupValues& values, bool engine_sets) {
-    list.push_back({{"cgroup", path},
-                    {"container", container},
-                    {"files", files_json(cgroups, path, values, params, engine_sets)}});
-  };
-  add(record.cgroup, nullptr, record.kubelets_own ? core::CgroupValues{} : e.values,
-      record.kubelets_own);
+/// A cgroup of what is explained.
+struct HeldCgroup {
+  std::string path;
+  std::optional<std::string> container;  ///< its name; nullopt: the pod's
+  std::vector<HeldFile> files;
+  std::optional<int> rule_score = std::nullopt;  ///< of a container
+  std::optional<int> held_score = std::nullopt;
+};
+
+std::vector<HeldCgroup> cgroups_of(cgroup::Machine& cgroups, const core::PodRecord& record,
+                                   const Explanation& e, const ExplainParams& params) {
+  std::vector<HeldCgroup> list = {
+      {record.cgroup, std::nullopt,
+       files_of(cgroups, record.cgroup, record.kubelets_own ? core::CgroupValues{} : e.values,
+                params, record.kubelets_own)}};
   for (const core::ContainerRecord& container : record.containers) {
     const auto found = std::ranges::find(e.containers, container.name,
                                          [](const auto& each) { return each.container.name; });
     if (found == e.containers.end()) continue;
-    add(container.cgroup, core::display_name(container), found->values, true);
+    HeldCgroup& held = list.emplace_back(
+        HeldCgroup{container.cgroup, core::display_name(container),
+                   files_of(cgroups, container.cgroup, found->values, params, true)});
     // Until it is live, the process is its creator.
     const bool live = container.state == core::ContainerState::kLive &&
                       sys::is_alive(container.pid, container.start_time);
     const auto score = sys::oom_score_adj_of(container.pid);
-    list.back()["oomScoreAdj"] = {
-        {"rule", record.kubelets_own ? Json(nullptr) : Json(found->oom_score_adj)},
-        {"kernel", live && score ? Json(*score) : Json(nullptr)}};
+    if (!record.kubelets_own) held.rule_score = found->oom_score_adj;
+    if (live && score) held.held_score = *score;
   }
   return list;
 }
 
-/// Of file_json().
-Row file_row(const Json& file) {
-  const auto name = file.at("file").get<std::string>();
-  const auto of = name.starts_with("memory.") ? core::Controller::kMemory : core::Controller::kCpu;
-  const auto shown = [&](const char* key) {
-    const Json& value = file.at(key);
-    return cell(value.is_null() ? "-" : cgroup::shown_value(of, value.get<std::string>()));
-  };
-  return {cell(name), shown("rule"), shown("kernel"), cell(file.at("note").get<std::string>())};
+/// [{"cgroup", "container", "files": [{"file", "rule", "kernel", "note"}], "oomScoreAdj"}]
+Json cgroups_json(const std::vector<HeldCgroup>& cgroups) {
+  Json list = Json::array();
+  for (const HeldCgroup& each : cgroups) {
+    Json files = Json::array();
+    for (const auto& [name, rule, kernel, note] : each.files)
+      files.push_back(
+          {{"file", name}, {"rule", json_of(rule)}, {"kernel", json_of(kernel)}, {"note", note}});
+    list.push_back({{"cgroup", each.path},
+                    {"container", json_of(each.container)},
+                    {"files", std::move(files)}});
+    if (each.container)
+      list.back()["oomScoreAdj"] = {{"rule", json_of(each.rule_score)},
+                                    {"kernel", json_of(each.held_score)}};
+  }
+  return list;
 }
 
-std::string cgroups_text(const Json& cgroups, const Screen& screen) {
+std::string cgroups_text(const std::vector<HeldCgroup>& cgroups, const Screen& screen) {
   std::string out;
-  for (const Json& cgroup : cgroups) {
-    const Json& container = cgroup.at("container");
-    std::string title = shown_path(
-        cat("Cgroup of ", container.is_null() ? "the pod" : container.get<std::string>(), " "),
-        cgroup.at("cgroup").get<std::string>(), screen);
+  for (const HeldCgroup& cgroup : cgroups) {
+    std::string title = shown_path(cat("Cgroup of ", cgroup.container.value_or("the pod"), " "),
+                                   cgroup.path, screen);
     title.pop_back();  // the newline
     std::vector<Row> rows = {heading({"FILE", "RULE", "KERNEL", "NOTE"})};
-    for (const Json& file : cgroup.at("files"))
-      rows.push_back(file_row(file));
-    if (const auto score = cgroup.find("oomScoreAdj"); score != cgroup.end())
-      rows.push_back({cell("oom_score_adj"), cell(ctl::number_in(*score, "rule")),
-                      cell(ctl::number_in(*score, "kernel"))});
+    for (const auto& [name, rule, kernel, note] : cgroup.files) {
+      const auto of =
+          name.starts_with("memory.") ? core::Controller::kMemory : core::Controller::kCpu;
+      const auto shown = [&](const std::optional<std::string>& value) {
+        return cell(value ? cgroup::shown_value(of, *value) : "-");
+      };
+      rows.push_back({cell(name), shown(rule), shown(kernel), cell(std::string{note})});
+    }
+    if (cgroup.container)
+      rows.push_back(
+          {cell("oom_score_adj"), cell(shown(cgroup.rule_score)), cell(shown(cgroup.held_score))});
     out += cat("\n", paint(cell(std::move(title), Colour::kBold), screen.colour), "\n",
                format_table(rows, screen));
   }
@@ -246,16 +268,16 @@ Result<std::string> explain_running(std::string_view selector, ExplainParams par
   params.driver = core::driver_of(record.cgroup);
   PODQOS_ASSIGN(const auto e, explain(record, params));
   PODQOS_ASSIGN(auto cgroups, cgroup::Cgroupfs::open({.access = cgroup::Access::kRead}));
-  Json files = cgroups_json(cgroups, record, e, params);
+  const auto held = cgroups_of(cgroups, record, e, params);
   const std::string path = cat(params.settings.state_dir, "/pods/", record.pod.uid, ".json");
   const std::string name = core::display_name(record);
   if (output.is_json())
     return dump(with_explanation(
-               e, params, {{"pod", name}, {"record", path}, {"cgroups", std::move(files)}})) +
+               e, params, {{"pod", name}, {"record", path}, {"cgroups", cgroups_json(held)}})) +
            "\n";
   return cat(paint(cell(cat("Pod ", name), Colour::kCyan), screen.colour), "\n",
              values_text(e, params, screen), shorten(cat("record  ", path), screen.width), "\n",
-             cgroups_text(files, screen), warnings_text(e.warnings, screen));
+             cgroups_text(held, screen), warnings_text(e.warnings, screen));
 }
 
 Result<std::string> explain_bundle(const BundleOptions& bundle, ExplainParams params,

@@ -254,18 +254,6 @@ Json limits_json(const core::CgroupValues& values) {
           {"pidsLimit", json_of(values.pids_limit)}};
 }
 
-Json rule_json(const core::CgroupValues& values) {
-  const auto amount = [&](std::string_view file) -> std::optional<Bytes> {
-    const auto found = values.unified.find(file);
-    const auto bytes = found == values.unified.end() ? std::nullopt : parse_int(found->second);
-    return bytes ? std::optional{Bytes{*bytes}} : std::nullopt;
-  };
-  Json json = limits_json(values);
-  json["cpuIdle"] = json_of(values.cpu_idle);
-  json.update(json_of(core::MemoryQos{.min = amount("memory.min"), .low = amount("memory.low")}));
-  return json;
-}
-
 Json explanation_json(const Explanation& e, const ExplainParams& params) {
   Json scores = Json::object();
   Json containers = Json::object();

@@ -54,7 +54,4 @@ template <class T>
 /// null for what is unset, and for limits that are 0 or negative, which means unlimited.
 [[nodiscard]] Json limits_json(const core::CgroupValues& values);
 
-/// The same with "cpuIdle" and the members of Memory QoS, of a pod or tier.
-[[nodiscard]] Json rule_json(const core::CgroupValues& values);
-
 }  // namespace podqos::ctl

@@ -21,13 +21,13 @@ std::string controllers_of(const core::CgroupLayout& layout, core::CgroupVersion
   return join(names, ", ");
 }
 
-Check check_controllers(const core::CgroupLayout& layout) {
+Finding check_controllers(const core::CgroupLayout& layout) {
   const std::string v1 = controllers_of(layout, core::CgroupVersion::kV1);
   const std::string v2 = controllers_of(layout, core::CgroupVersion::kV2);
   std::vector<std::string> found;
   if (!v2.empty()) found.push_back(cat("cgroup v2: ", v2));
   if (!v1.empty()) found.push_back(cat("cgroup v1: ", v1));
-  Check check{"kernel", "controllers", kOk, join(found, "; ")};
+  Finding check{"kernel", "controllers", kOk, join(found, "; ")};
   std::vector<std::string> lacking;
   for (const auto controller :
        {core::Controller::kCpu, core::Controller::kMemory, core::Controller::kPids})
@@ -43,7 +43,7 @@ Check check_controllers(const core::CgroupLayout& layout) {
 
 constexpr const char* kNoMemory = "the kernel has no memory controller";
 
-Check check_hugepages(const KernelFacts& facts) {
+Finding check_hugepages(const KernelFacts& facts) {
   if (facts.hugepages == Bytes{0})
     return {"kernel", "hugepages", kSkipped, "no memory is preallocated as huge pages"};
   return {"kernel", "hugepages", kOk,
@@ -51,8 +51,8 @@ Check check_hugepages(const KernelFacts& facts) {
               " are preallocated as huge pages, and so not allocatable as memory")};
 }
 
-Check check_swap(const KernelFacts& facts, const core::Settings& settings) {
-  Check check{"kernel", "swap", kOk, facts.has_swap ? "can be limited" : "the machine has none"};
+Finding check_swap(const KernelFacts& facts, const core::Settings& settings) {
+  Finding check{"kernel", "swap", kOk, facts.has_swap ? "can be limited" : "the machine has none"};
   if (!facts.has_swap || facts.limits_swap || !settings.swap_behavior) return check;
   if (!facts.layout.memory) return {"kernel", "swap", kSkipped, kNoMemory};
   check.outcome = kWarning;
@@ -61,7 +61,7 @@ Check check_swap(const KernelFacts& facts, const core::Settings& settings) {
   return check;
 }
 
-Check check_pressure(const KernelFacts& facts, const core::Settings& settings) {
+Finding check_pressure(const KernelFacts& facts, const core::Settings& settings) {
   if (facts.has_pressure) return {"kernel", "pressure", kOk, "PSI is on"};
   if (!settings.eviction.burstable && !settings.eviction.besteffort)
     return {"kernel", "pressure", kSkipped, "PSI is off; eviction would need it"};
@@ -70,8 +70,8 @@ Check check_pressure(const KernelFacts& facts, const core::Settings& settings) {
           "boot with psi=1"};
 }
 
-Check check_reclaim(const KernelFacts& facts) {
-  Check check{"kernel", "reclaim", kOk, "memory.reclaim is there"};
+Finding check_reclaim(const KernelFacts& facts) {
+  Finding check{"kernel", "reclaim", kOk, "memory.reclaim is there"};
   if (facts.reclaims) return check;
   if (facts.layout.memory == core::CgroupVersion::kV1) {
     check.text = "limits of cgroup v1 reclaim by themselves";
@@ -86,7 +86,7 @@ Check check_reclaim(const KernelFacts& facts) {
 
 }  // namespace
 
-Checks check_kernel(const KernelFacts& facts, const core::Settings& settings) {
+Findings check_kernel(const KernelFacts& facts, const core::Settings& settings) {
   return {check_controllers(facts.layout), check_pressure(facts, settings),
           check_swap(facts, settings), check_reclaim(facts), check_hugepages(facts)};
 }

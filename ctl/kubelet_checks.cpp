@@ -44,15 +44,15 @@ Json nested(std::string_view path, Json value) {
 
 }  // namespace
 
-Checks check_kubelet(std::string_view file, const std::optional<std::string>& text,
-                     const core::Settings& settings) {
+Findings check_kubelet(std::string_view file, const std::optional<std::string>& text,
+                       const core::Settings& settings) {
   if (!text) return {{"configuration", "kubelet", kSkipped, cat("no ", file)}};
   const auto documents = parse_yaml(*text);
   if (!documents || documents->empty())
     return {{"configuration", "kubelet", kSkipped,
              cat(file, ": ", documents ? "is empty" : documents.error().message)}};
   const codec::JsonNode& kubelet = documents->front().tree;
-  Checks checks;
+  Findings checks;
   for (const Field& field : kFields) {
     const codec::JsonNode* const node = json_at(kubelet, field.kubelet);
     if (node == nullptr) continue;

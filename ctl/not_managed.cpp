@@ -17,7 +17,7 @@
 #include "common/sys/directory.h"
 #include "ctl/engines.h"
 #include "ctl/event_pods.h"
-#include "ctl/inventory_view.h"
+#include "ctl/node_checks.h"
 #include "ctl/runtime_state.h"
 
 namespace podqos::ctl {
@@ -93,16 +93,18 @@ class Search {
       if (cgroup && !core::find_pod_cgroup(*cgroup)) look_at(each, *cgroup);
     }
     if (unread_ > kMostWarnings)
-      warnings_.push_back(cat("nor could ", unread_ - kMostWarnings, " more containers be read"));
+      add_finding(cat("nor could ", unread_ - kMostWarnings, " more containers be read"));
     if (!states.complete)
-      warnings_.push_back(cat("only the first ", kMost,
-                              " containers of runtimes were looked at: others that podqos does not "
-                              "manage may be missing here"));
-    return {.containers = std::move(found_), .warnings = std::move(warnings_)};
+      add_finding(cat("only the first ", kMost,
+                      " containers of runtimes were looked at: others that podqos does not "
+                      "manage may be missing here"));
+    return {.containers = std::move(found_), .findings = std::move(findings_)};
   }
 
  private:
   static constexpr std::size_t kMostWarnings = 20;
+
+  void add_finding(std::string text) { findings_.push_back(finding_of("missed", std::move(text))); }
 
   [[nodiscard]] bool may_run(const RuntimeContainer& container) const {
     return !container.start_time || cgroups_.is_alive(container.pid, *container.start_time);
@@ -111,8 +113,8 @@ class Search {
   /// Warns of a container of which it cannot be told whether podqos should manage it.
   void add_unread(const std::string& id, const Error& error) {
     if (++unread_ <= kMostWarnings)
-      warnings_.push_back(cat("container ", id, ": ", error.message,
-                              "; whether podqos should manage it is unknown"));
+      add_finding(cat("container ", id, ": ", error.message,
+                      "; whether podqos should manage it is unknown"));
   }
 
   /// Adds the container if podqos should manage it.
@@ -175,7 +177,7 @@ class Search {
   bool lacks_plugin_ = false;                 ///< it has ended
   std::set<std::string, std::less<>> known_;  ///< ids of containers with records
   std::vector<NotManaged> found_;
-  std::vector<std::string> warnings_;
+  Findings findings_;
   std::size_t unread_ = 0;
 };
 
@@ -212,40 +214,16 @@ MissedContainers find_not_managed(const app::ConfigurationReport& configuration,
   return Search{configuration, records, events, cgroups}.run();
 }
 
-Json json_of(const std::vector<NotManaged>& missed) {
-  Json list = Json::array();
-  for (const auto& [container, pid, why, remedy] : missed)
-    list.push_back({{"engine", container.engine},
-                    {"namespace", container.pod_namespace},
-                    {"name", container.pod_name},
-                    {"uid", container.uid},
-                    {"container", {{"id", container.container_id}, {"name", container.container}}},
-                    {"title", name_of(container)},
-                    {"pid", pid},
-                    {"cgroup", container.cgroup},
-                    {"why", why},
-                    {"remedy", remedy}});
-  return list;
-}
-
-void add_missed(Json& inventory, const MissedContainers& missed) {
-  inventory["notManaged"] = json_of(missed.containers);
-  for (const std::string& warning : missed.warnings) {
-    inventory.at("warnings").push_back(warning);
-    inventory.at("warningKinds").push_back("missed");
-  }
-}
-
-std::string not_managed_text(const Json& missed, const Screen& screen) {
+std::string not_managed_text(const std::vector<NotManaged>& missed, const Screen& screen) {
   std::vector<Row> rows = {heading({"NOT MANAGED", "ENGINE", "WHY"})};
   const auto shown = [&](const std::string& text) { return fitted(app::one_line(text), screen); };
   constexpr std::size_t kMost = 20;
-  for (const Json& each : missed | std::views::take(kMost)) {
-    const std::string& engine = text_in(each, "engine");
-    rows.push_back({cell(shorten_middle(text_in(each, "title"), screen.width / 3), Colour::kBold),
+  for (const NotManaged& each : missed | std::views::take(kMost)) {
+    const std::string& engine = each.container.engine;
+    rows.push_back({cell(shorten_middle(name_of(each.container), screen.width / 3), Colour::kBold),
                     cell(engine.empty() ? "-" : printable(engine)),
-                    cell(shown(text_in(each, "why")), Colour::kRed)});
-    rows.push_back({cell(""), cell(""), cell(cat("fix: ", shown(text_in(each, "remedy"))))});
+                    cell(shown(each.why), Colour::kRed)});
+    rows.push_back({cell(""), cell(""), cell(cat("fix: ", shown(each.remedy)))});
   }
   if (missed.empty()) return "";
   return cat("\n", format_table(rows, screen),

@@ -10,7 +10,7 @@
 #include "common/cgroup/machine.h"
 #include "common/core/events/event.h"
 #include "common/core/record.h"
-#include "ctl/json.h"
+#include "ctl/finding.h"
 #include "ctl/records.h"
 #include "ctl/table.h"
 
@@ -28,7 +28,7 @@ struct NotManaged {
 /// What was found of such containers.
 struct MissedContainers {
   std::vector<NotManaged> containers = {};
-  std::vector<std::string> warnings = {};  ///< why there may be more; a sentence each
+  Findings findings = {};  ///< why there may be more
 };
 
 /// What tells why a container that runs is not managed.
@@ -58,14 +58,8 @@ void explain(NotManaged& missed, const MissedFacts& facts);
                                                 const std::vector<core::Event>& events,
                                                 cgroup::Machine& cgroups);
 
-/// [{"engine", "namespace", "name", "uid", "container": {"id", "name"}, "pid", "cgroup", "why",
-/// "remedy"}]; "" for what is not known.
-[[nodiscard]] Json json_of(const std::vector<NotManaged>& missed);
-
-/// Adds them to an inventory_json(): "notManaged", and the warnings, whose kind is "missed".
-void add_missed(Json& inventory, const MissedContainers& missed);
-
-/// The same for people, from json_of(): a table beneath a blank line, "" if it is empty.
-[[nodiscard]] std::string not_managed_text(const Json& missed, const Screen& screen);
+/// For people: a table beneath a blank line, "" if it is empty.
+[[nodiscard]] std::string not_managed_text(const std::vector<NotManaged>& missed,
+                                           const Screen& screen);
 
 }  // namespace podqos::ctl

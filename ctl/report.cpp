@@ -76,9 +76,10 @@ Result<int> run_report(const std::string& file, const Cli& cli) {
   ProgramAnswers answers = ask_programs(settings.state_dir);
   std::string host = host_name();
   PODQOS_TRY(narrow(kReportCapabilities, sys::Filter::kTop));
+  auto cgroups = cgroup::Cgroupfs::open({.access = cgroup::Access::kRead});
   const Report report{.host = std::move(host),
                       .time = sys::wall_clock(),
-                      .diagnosis = diagnose(configuration, std::move(answers)),
+                      .diagnosis = diagnose(configuration, cgroups, std::move(answers)),
                       .usage = sample_usage(settings),
                       .events = last_events(settings.state_dir)};
   int status = kDone;

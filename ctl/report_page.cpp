@@ -9,6 +9,7 @@
 #include <ranges>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/app/log.h"
@@ -16,7 +17,8 @@
 #include "common/base/utc_time.h"
 #include "common/core/pods/pod_name.h"
 #include "ctl/event_pods.h"
-#include "ctl/inventory_view.h"
+#include "ctl/node_checks.h"
+#include "ctl/node_text.h"
 #include "ctl/report_style.h"
 #include "ctl/since.h"
 #include "ctl/top_view.h"
@@ -50,7 +52,7 @@ std::string failure(std::string_view what, const Error& error) {
 
 // what is wrong
 
-std::string item_of(const Check& check) {
+std::string item_of(const Finding& check) {
   const bool red = check.outcome == Outcome::kProblem;
   return cat("<li class=\"", red ? "red" : "yellow", "\"><b>", html(check.group), ": ",
              html(check.name), "</b> <span>", html(check.text),
@@ -59,10 +61,10 @@ std::string item_of(const Check& check) {
 }
 
 /// The checks that are well, or do not concern this machine.
-std::string others_of(const Checks& checks) {
+std::string others_of(const Findings& checks) {
   std::string rows;
   std::int64_t count = 0;
-  for (const Check& check : checks) {
+  for (const Finding& check : checks) {
     if (check.outcome != Outcome::kOk && check.outcome != Outcome::kSkipped) continue;
     ++count;
     rows += cat("<tr><td>", html(check.group), ": ", html(check.name), "</td><td>",
@@ -73,38 +75,29 @@ std::string others_of(const Checks& checks) {
              "</summary>\n<table><tbody>\n", rows, "</tbody></table></details>\n");
 }
 
-bool is_missed(const Check& check) {
-  return check.group == "pods" && check.name == "missed";
-}
-
-/// What `status` finds, without warnings that a check says already: it has the first of a kind.
-Checks beside(const Diagnosis& diagnosis) {
-  Checks more;
-  const Json& inventory = diagnosis.inventory;
-  if (inventory.is_null()) return more;
-  for (const Json& warning : inventory.at("warnings"))
-    more.push_back({"status", "warning", Outcome::kWarning, warning.get<std::string>()});
-  std::erase_if(more, [&](const Check& found) {
-    return std::ranges::any_of(
-        diagnosis.checks, [&](const Check& check) { return check.text.starts_with(found.text); });
+/// What was found, and of the node each, where doctor has the first of a kind.
+Findings findings_of(const Diagnosis& diagnosis) {
+  Findings checks = diagnosis.checks;
+  if (!diagnosis.node) return checks;
+  std::erase_if(checks, [](const Finding& check) {
+    return check.outcome != Outcome::kOk &&
+           std::ranges::any_of(kNodeChecks, [&](const NodeCheck& kind) {
+             return kind.group == check.group && kind.name == check.name;
+           });
   });
-  for (const Json& each : inventory.at("notManaged"))
-    more.push_back({"status", "not managed", Outcome::kProblem,
-                    cat(text_in(each, "title"), ": ", text_in(each, "why")),
-                    text_in(each, "remedy")});
-  return more;
+  std::ranges::copy(diagnosis.node->findings, std::back_inserter(checks));
+  for (const NotManaged& each : diagnosis.node->missed)
+    checks.push_back({"pods", "missed", Outcome::kProblem,
+                      cat(name_of(each.container), ": ", each.why), each.remedy});
+  return checks;
 }
 
 /// Problems, then warnings.
 std::string problems_of(const Diagnosis& diagnosis) {
-  Checks checks = diagnosis.checks;
-  // beside() has all that are missed.
-  if (!diagnosis.inventory.is_null() && !diagnosis.inventory.at("notManaged").empty())
-    std::erase_if(checks, is_missed);
-  std::ranges::move(beside(diagnosis), std::back_inserter(checks));
+  const Findings checks = findings_of(diagnosis);
   std::string items;
   for (const Outcome outcome : {Outcome::kProblem, Outcome::kWarning})
-    for (const Check& check : checks)
+    for (const Finding& check : checks)
       if (check.outcome == outcome) items += item_of(check);
   return cat(
       "<h2>What is wrong</h2>\n",
@@ -146,8 +139,8 @@ constexpr std::array kFigures = {Figure{"Throttled", "throttled"},
 /// The rows of the node, its trees, tiers, pods and containers.
 class UsageTable {
  public:
-  /// @param node  of the inventory; null if it is not known
-  UsageTable(const std::vector<UsageEntry>& entries, const Json& node) : entries_(entries) {
+  UsageTable(const std::vector<UsageEntry>& entries, const std::optional<Node>& node)
+      : entries_(entries) {
     for (const UsageEntry& entry : entries | std::views::filter([](const UsageEntry& each) {
                                      return each.kind == EntryKind::kTree;
                                    })) {
@@ -162,10 +155,7 @@ class UsageTable {
         return column(figure.word).value(entry).has_value();
       });
     });
-    if (node.is_null()) return;
-    const Json& allocatable = node.at("allocatable");
-    node_.limits = {.cpu = MilliCpu{allocatable.at("cpuMilli").get<std::int64_t>()},
-                    .memory = Bytes{allocatable.at("memoryBytes").get<std::int64_t>()}};
+    if (node) node_.limits = {.cpu = node->allocatable.cpu, .memory = node->allocatable.memory};
   }
 
   [[nodiscard]] std::string text() const {
@@ -270,12 +260,10 @@ std::string usage_of(const Report& report) {
   if (!report.usage) return cat(kTitle, failure("usage", report.usage.error()));
   const UsageSample& sample = *report.usage;
   if (sample.entries.empty()) return cat(kTitle, "<p>No pods.</p>\n");
-  const Json& inventory = report.diagnosis.inventory;
-  return cat(
-      kTitle, "<p class=\"dim\">Over ", sample.interval_ms,
-      " ms. A bar ends at the limit, its own or else that of what it is in; the line is the "
-      "request. Memory is the working set.</p>\n",
-      UsageTable{sample.entries, inventory.is_null() ? inventory : inventory.at("node")}.text());
+  return cat(kTitle, "<p class=\"dim\">Over ", sample.interval_ms,
+             " ms. A bar ends at the limit, its own or else that of what it is in; the line is the "
+             "request. Memory is the working set.</p>\n",
+             UsageTable{sample.entries, report.diagnosis.node}.text());
 }
 
 // events
@@ -298,13 +286,15 @@ std::string events_of(const Report& report) {
       rows, "</tbody>\n</table>\n");
 }
 
-std::string facts_of(const Json& inventory) {
-  if (inventory.is_null()) return "";
+std::string facts_of(const std::optional<Node>& node) {
+  if (!node) return "";
+  auto facts = node_facts(*node);
+  for (const auto& [name, sum] :
+       {std::pair{"capacity", node->capacity}, std::pair{"allocatable", node->allocatable}})
+    facts.emplace_back(name, shown(Amounts{.cpu = sum.cpu, .memory = sum.memory}));
   std::string out;
-  for (const auto& [name, fact] : node_facts(inventory))
+  for (const auto& [name, fact] : facts)
     out += cat("<dt>", name, "</dt><dd>", html(fact), "</dd>\n");
-  for (const char* key : {"capacity", "allocatable"})
-    out += cat("<dt>", key, "</dt><dd>", html(amounts_in(inventory.at("node"), key)), "</dd>\n");
   return cat("<dl>\n", out, "</dl>\n");
 }
 
@@ -320,7 +310,7 @@ std::string format_report(const Report& report) {
              "<title>podqos on ", host, "</title>\n<style>", kReportStyle,
              "</style>\n</head>\n<body>\n<h1>podqos on ", host, "</h1>\n<p class=\"dim\">",
              "<time datetime=\"", format_utc(report.time), "\">", format_local(report.time),
-             "</time>, podqosctl " PODQOS_VERSION "</p>\n", facts_of(report.diagnosis.inventory),
+             "</time>, podqosctl " PODQOS_VERSION "</p>\n", facts_of(report.diagnosis.node),
              problems_of(report.diagnosis), usage_of(report), events_of(report),
              "</body>\n</html>\n");
 }

@@ -23,8 +23,8 @@
 #include "ctl/command.h"
 #include "ctl/configure/program.h"
 #include "ctl/engine_update.h"
-#include "ctl/inventory_view.h"
 #include "ctl/json.h"
+#include "ctl/node_text.h"
 #include "ctl/records.h"
 #include "ctl/runtime_state.h"
 #include "ctl/selector.h"
@@ -141,8 +141,7 @@ Result<core::PodRecord> choose(ResizeOptions& options, const core::Settings& set
   return pod;
 }
 
-/// @param told  whether a container's runtime was
-Json report_of(const core::RequestedResize& done, bool told) {
+Json report_of(const core::RequestedResize& done, bool changed) {
   const core::Pod& pod = done.after.pod;
   const core::Resources resources = core::amounts_of(done.after, done.container).resources;
   return {{"engine", core::format_engine(done.after.engine)},
@@ -150,20 +149,27 @@ Json report_of(const core::RequestedResize& done, bool told) {
           {"name", pod.name},
           {"uid", pod.uid},
           {"container", done.container.empty() ? Json(nullptr) : Json(done.container)},
-          {"changed", told || done.after.pod != done.before.pod},
+          {"changed", changed},
           {"requests", json_of(resources.requests)},
           {"limits", json_of(resources.limits)}};
 }
 
+/// CPU and memory of a list.
+Amounts amounts_of(const core::ResourceList& list) {
+  Amounts amounts;
+  if (const auto cpu = core::find(list, core::kCpu)) amounts.cpu = MilliCpu{cpu->milli_value()};
+  if (const auto memory = core::find(list, core::kMemory)) amounts.memory = Bytes{memory->value()};
+  return amounts;
+}
+
 /// "pod default/web, container app: requests cpu 250m; limits -".
-std::string text_of(const core::PodRecord& pod, const Json& done) {
-  const Json& container = done.at("container");
-  return cat("pod ", core::display_name(pod),
-             container.is_null()
-                 ? ""
-                 : cat(", container ", printable(core::short_id(container.get<std::string>()))),
-             done.at("changed") ? "" : ": nothing to change", ": requests ",
-             amounts_in(done, "requests"), "; limits ", amounts_in(done, "limits"));
+std::string text_of(const core::PodRecord& pod, const core::RequestedResize& done, bool changed) {
+  const core::Resources resources = core::amounts_of(done.after, done.container).resources;
+  return cat(
+      "pod ", core::display_name(pod),
+      done.container.empty() ? "" : cat(", container ", printable(core::short_id(done.container))),
+      changed ? "" : ": nothing to change", ": requests ", shown(amounts_of(resources.requests)),
+      "; limits ", shown(amounts_of(resources.limits)));
 }
 
 /// A container's values after a resize. Those of a pod as a whole are the limits of its only
@@ -235,9 +241,11 @@ Result<int> run_resize(ResizeOptions& options, const Cli& cli) {
   if (!done) return fail(for_root(Error{done.error()}.with_context(name)));
   if (const auto words = core::describe_uncounted(done->after, settings))
     warn(cat(name, ": ", *words));
-  const Json report = report_of(*done, !told.empty());
-  if (report.at("changed") == true) PODQOS_TRY(warn_of_restart(*done, told, settings));
-  return print(cat(options.output.is_json() ? dump(report) : text_of(pod, report), "\n"));
+  const bool changed = !told.empty() || done->after.pod != done->before.pod;
+  if (changed) PODQOS_TRY(warn_of_restart(*done, told, settings));
+  return print(
+      cat(options.output.is_json() ? dump(report_of(*done, changed)) : text_of(pod, *done, changed),
+          "\n"));
 }
 
 /// An option for a list of amounts.

@@ -8,27 +8,25 @@
 #include "common/base/path.h"
 #include "common/base/text.h"
 #include "common/core/pods/pod_name.h"
-#include "ctl/inventory_view.h"
+#include "ctl/node_text.h"
 
 namespace podqos::ctl {
 namespace {
 
 /// The colour of a class, also for its tier.
-Colour colour_of(const Json& object) {
-  const Json& qos_class = object.at("qosClass");
-  if (qos_class == "Guaranteed") return Colour::kGreen;
-  return qos_class == "Burstable" ? Colour::kYellow : Colour::kCyan;
+Colour colour_of(core::QosClass qos_class) {
+  if (qos_class == core::QosClass::kGuaranteed) return Colour::kGreen;
+  return qos_class == core::QosClass::kBurstable ? Colour::kYellow : Colour::kCyan;
 }
 
 /// On cgroup v2 "weight (shares)" where the weight is that of the shares of the rule, and there is
 /// room.
-std::string shown_share(const Json& cgroup, const Screen& screen) {
-  const std::string held = held_share(cgroup);
-  const Json& rule = cgroup.at("rule");
-  const Json shares = rule.value("cpuShares", Json(nullptr));
-  const bool both = !cgroup.at("cpuWeight").is_null() && !shares.is_null() && held != "idle" &&
-                    cgroup.at("cpuShares") == shares && screen.is_wide();
-  return both ? cat(held, " (", shares.dump(), ")") : held;
+std::string shown_share(const Entry& entry, const Screen& screen) {
+  std::string held = held_share(entry);
+  const auto& shares = entry.rule.cpu_shares;
+  const bool both = entry.held.cpu_weight() && shares && held != "idle" &&
+                    entry.shares() == shares && screen.is_wide();
+  return both ? cat(held, " (", shares->value(), ")") : held;
 }
 
 /// Collects the rows of the tree, depth first.
@@ -40,14 +38,15 @@ class TreeTable {
 
   /// The root of a tree, which is the tier of Guaranteed pods, with its pods and the other tiers.
   /// @param pods  those of no tree so far; the tiers take theirs
-  void add_tree(const Json& tree, std::vector<const Json*>& pods) {
-    for (const Json& tier : tree.at("tiers")) {
-      const std::string& path = text_in(tier, "cgroup");
-      const bool root = path == text_in(tree, "kubepods");
-      add(root ? 0 : 1, root ? cell(path, Colour::kBold) : cell(short_leaf(path), colour_of(tier)),
-          tier);
-      std::erase_if(pods, [&](const Json* pod) {
-        const std::string& cgroup = text_in(*pod, "cgroup");
+  void add_tree(const TreeEntry& tree, std::vector<const PodEntry*>& pods) {
+    for (const TierEntry& tier : tree.tiers) {
+      const std::string& path = tier.cgroup.held.path();
+      const bool root = path == tree.kubepods;
+      add(root ? 0 : 1,
+          root ? cell(path, Colour::kBold) : cell(short_leaf(path), colour_of(tier.qos_class)),
+          tier.cgroup);
+      std::erase_if(pods, [&](const PodEntry* pod) {
+        const std::string& cgroup = pod->record.cgroup;
         if (parent_of(cgroup) != path) return false;
         add_pod(root ? 1 : 2, *pod, short_leaf(cgroup));
         return true;
@@ -57,16 +56,18 @@ class TreeTable {
 
   /// A pod with its containers.
   /// @param leaf  of its cgroup: the whole path for one outside podqos's root
-  void add_pod(std::size_t depth, const Json& pod, std::string_view leaf) {
+  void add_pod(std::size_t depth, const PodEntry& pod, std::string_view leaf) {
+    const core::PodRecord& record = pod.record;
     // Where there is no room for both, the name says more, and other commands take it.
     add(depth,
-        cell(cat(screen_.is_wide() ? cat(printable(leaf), "  ") : "", pod_title(pod),
-                 pod.at("kubeletsOwn") ? "  (kubelet's)" : "",
-                 pod.at("released") ? "  (released)" : "", pod.at("exists") ? "" : "  (gone)"),
-             colour_of(pod)),
-        pod);
-    for (const Json& container : pod.at("containers"))
-      add_container(depth + 1, container, text_in(pod, "cgroup"));
+        cell(cat(screen_.is_wide() ? cat(printable(leaf), "  ") : "", core::display_name(record),
+                 record.kubelets_own ? "  (kubelet's)" : "",
+                 record.released_at ? "  (released)" : "",
+                 pod.cgroup.held.exists() ? "" : "  (gone)"),
+             colour_of(record.qos_class)),
+        pod.cgroup);
+    for (const ContainerEntry& container : pod.containers)
+      add_container(depth + 1, container, record.cgroup);
   }
 
   /// The rows, with the lines of the tree in front of the labels.
@@ -102,29 +103,30 @@ class TreeTable {
   }
 
   /// A container, marked if it is not live, a sandbox, or outside its pod's cgroup.
-  void add_container(std::size_t depth, const Json& container, const std::string& pod) {
-    const std::string& state = text_in(container, "state");
-    const std::string& cgroup = text_in(container, "cgroup");
+  void add_container(std::size_t depth, const ContainerEntry& container, const std::string& pod) {
+    const core::ContainerRecord& record = container.record;
+    const bool live = container.status == ContainerStatus::kLive;
+    const bool dead = container.status == ContainerStatus::kDead;
     add(depth,
-        cell(cat(container_title(container), state == "live" ? "" : cat(" (", state, ")"),
-                 container.at("sandbox") ? " (sandbox)" : "",
-                 is_below(cgroup, pod) ? "" : cat(" at ", printable(cgroup))),
-             state == "dead" ? Colour::kRed : Colour::kNone),
-        container);
+        cell(cat(core::display_name(record), live ? "" : cat(" (", word_of(container.status), ")"),
+                 record.sandbox ? " (sandbox)" : "",
+                 is_below(record.cgroup, pod) ? "" : cat(" at ", printable(record.cgroup))),
+             dead ? Colour::kRed : Colour::kNone),
+        container.cgroup);
+    Row& row = rows_.back();
+    if (container.oom_score_adj) (row.end() - 2)->text = cat(*container.oom_score_adj);
+    if (!dead) row.back().text = cat(record.pid.value());
   }
 
-  /// @param cgroup  of a tier, pod or container in the view
-  void add(std::size_t depth, Cell label, const Json& cgroup) {
-    const bool score = cgroup.contains("oomScoreAdj") && !cgroup.at("oomScoreAdj").is_null();
-    const bool process = cgroup.contains("pid") && cgroup.at("state") != "dead";
-    if (!cgroup.at("cpuWeight").is_null())
+  /// The row of a tier, pod or container.
+  void add(std::size_t depth, Cell label, const Entry& entry) {
+    const cgroup::CgroupView& held = entry.held;
+    if (held.cpu_weight())
       rows_.front().at(1).text = screen_.is_wide() ? "WEIGHT (SHARES)" : "WEIGHT";
     depths_.push_back(depth);
-    rows_.push_back(
-        {std::move(label), cell(shown_share(cgroup, screen_)), cell(shown_quota(cgroup)),
-         cell(cat(bytes_in(cgroup, "memoryUsageBytes"), "/", bytes_in(cgroup, "memoryLimitBytes"))),
-         cell(number_in(cgroup, "pids")), cell(score ? number_in(cgroup, "oomScoreAdj") : ""),
-         cell(process ? number_in(cgroup, "pid") : "")});
+    rows_.push_back({std::move(label), cell(shown_share(entry, screen_)), cell(shown_quota(held)),
+                     cell(cat(shown(held.memory_usage()), "/", shown(held.memory_limit()))),
+                     cell(shown(held.pids())), cell(""), cell("")});
     if (!screen_.is_wide()) rows_.back().erase(rows_.back().begin() + kPids);
   }
 
@@ -135,15 +137,16 @@ class TreeTable {
 };
 
 /// The whole text output: the trees, then pods outside them (a kubelet's).
-std::string tree_text(const Json& view, const Screen& screen) {
+std::string tree_text(const Node& node, const Screen& screen) {
   TreeTable table{screen};
-  std::vector<const Json*> pods;
-  for (const Json& pod : view.at("pods"))
+  std::vector<const PodEntry*> pods;
+  pods.reserve(node.pods.size());
+  for (const PodEntry& pod : node.pods)
     pods.push_back(&pod);
-  for (const Json& tree : view.at("trees"))
+  for (const TreeEntry& tree : node.trees)
     table.add_tree(tree, pods);
-  for (const Json* pod : pods)
-    table.add_pod(0, *pod, text_in(*pod, "cgroup"));
+  for (const PodEntry* pod : pods)
+    table.add_pod(0, *pod, pod->record.cgroup);
   const std::vector<Row> rows = std::move(table).rows();
   constexpr std::array kCuts = {Cut{.column = 0, .least = 16}};
   return rows.size() > 1 ? format_table(rows, screen, kCuts) : "no pods\n";

@@ -23,7 +23,7 @@
 #include "ctl/describe.h"
 #include "ctl/event_pods.h"
 #include "ctl/explanation.h"
-#include "ctl/inventory_view.h"
+#include "ctl/node_text.h"
 #include "ctl/selector.h"
 #include "ctl/since.h"
 
@@ -31,55 +31,6 @@ namespace podqos::ctl {
 namespace {
 
 using core::Event;
-
-/// A fact in words. "{NAME}" stands for its member of that name.
-struct Sentence {
-  std::string_view fact;
-  std::string_view text;
-  std::string_view without = "";  ///< where the member "value" is null
-};
-constexpr std::array kSentences = {
-    Sentence{"managed", "podqos manages pod {pod}: {running} of {all} containers run."},
-    Sentence{"counted",
-             "A kubelet manages pod {pod}, podqos counts its requests: {running} of {all} "
-             "containers run."},
-    Sentence{"released",
-             "Pod {pod} has ended; memory is still charged to its cgroup, which stays."},
-    Sentence{"class", "Its class is {class}: {reason} (by {source})."},
-    Sentence{"partial", "Its containers become known one after another: it may have more."},
-    Sentence{"cgroup", "{of} cgroup is {value}."},
-    Sentence{"requests", "{of} requests are {value}.",
-             "{of} requests are none, so that it has the least share of the CPU."},
-    Sentence{"cpuWeight", "{of} CPU weight is {value}."},
-    Sentence{"cpuShares", "{of} CPU shares are {value}."},
-    Sentence{"cpuLimit", "{of} CPU limit is {value}.", "{of} CPU has no limit."},
-    Sentence{"throttled", "{of} CPU limit made it wait in {value} of {periods} periods."},
-    Sentence{"memoryLimit", "{of} memory limit is {value}; {usage} are in use.",
-             "{of} memory has no limit; {usage} are in use."},
-    Sentence{"memory.min", "{of} memory.min is {value}: so much is never reclaimed."},
-    Sentence{"memory.low", "{of} memory.low is {value}: so much is reclaimed last."},
-    Sentence{"memory.high", "{of} memory.high is {value}: beyond it is throttled."},
-    Sentence{"pidsLimit", "{of} limit of processes is {value}."},
-    Sentence{"oomScoreAdj", "{of} OOM score adjustment is {value}."},
-    Sentence{"oomKills", "{of} processes were OOM-killed: {value}, as the kernel counts."},
-    Sentence{"warning", "Warning: {text}."},
-    Sentence{"notManaged", "podqos does not manage {who}: {text}."},
-    Sentence{"remedy", "Remedy: {text}."},
-    Sentence{"omitted", "Events left out here: {value}, see podqosctl events."},
-    Sentence{"ended", "It has ended: podqos has no record of it any more."},
-    Sentence{"unknown", "podqos has no record of it: it may run unmanaged."},
-};
-/// Events in words, in the order of core::EventKind. The texts of later ones are sentences without
-/// a subject, as are those of most.
-constexpr std::array<std::string_view, 7> kEventSentences = {
-    "{program} {placed} {who} before it was created: {text}.",
-    "{program} took in {who}, which ran already: {text}.",
-    "podqos failed for {who}: {text}.",
-    "{who} was refused and not started: {text}.",
-    "{who} started outside its pod: {text}.",
-    "{who}: {text}.",
-    "podqos corrected {who}: {text}."};
-static_assert(kEventSentences.size() == static_cast<std::size_t>(core::EventKind::kCorrected) + 1);
 
 /// By which way in a program hears of containers.
 std::string way_in(std::string_view program) {
@@ -89,39 +40,31 @@ std::string way_in(std::string_view program) {
   return printable(program);
 }
 
-/// The text of a template with the members of `fact`.
-std::string filled(std::string_view text, const Json& fact) {
-  std::string out;
-  while (!text.empty()) {
-    out += read_until(text, '{');
-    if (text.empty()) break;
-    const Json value = fact.value(std::string{read_until(text, '}')}, Json(""));
-    out += value.is_string() ? value.get<std::string>() : value.dump();
-  }
-  if (out.ends_with("?.")) out.pop_back();
-  return out;
-}
-
-/// @param whole  whether the story is about a whole pod, not about one container
-std::string sentence_of(const Json& fact, bool whole) {
-  Json shown = fact;
-  if (text_in(fact, "fact") == "event") {
-    shown["program"] = way_in(text_in(fact, "program"));
-    const auto kind = place_of_word(core::kEventKinds, text_in(fact, "event")).value_or(0);
-    const auto sentence =
-        kind < kEventSentences.size() ? kEventSentences.at(kind) : "{who}: {text}.";
-    const auto time = parse_utc(text_in(fact, "time")).value_or(UnixMillis{});
-    return cat(format_local(time), ": ", filled(sentence, shown));
-  }
-  const Json container = fact.value("container", Json(nullptr));
-  if (container.is_null())
-    shown["of"] = whole ? "Its" : "Its pod's";
-  else
-    shown["of"] = whole ? cat("Container ", container.get<std::string>(), "'s") : "Its";
-  const auto* const sentence =
-      std::ranges::find(kSentences, text_in(fact, "fact"), &Sentence::fact);
-  const bool is_null = fact.contains("value") && fact.at("value").is_null();
-  return filled(is_null ? sentence->without : sentence->text, shown);
+/// What became of the container or pod of an event.
+/// @param placed  "placed", or what else podqos does with pods such as this
+std::string sentence_of(const Event& event, std::string_view placed) {
+  const std::string who = name_of(event);
+  const auto told = [&]() -> std::string {
+    switch (event.kind) {
+      using enum core::EventKind;
+      case kPlaced:
+        return cat(way_in(event.program), " ", placed, " ", who, " before it was created");
+      case kRegistered: return cat(way_in(event.program), " took in ", who, ", which ran already");
+      case kFailed: return cat("podqos failed for ", who);
+      case kRefused: return cat(who, " was refused and not started");
+      case kMisplaced: return cat(who, " started outside its pod");
+      case kCorrected: return cat("podqos corrected ", who);
+      case kMoved:
+      case kResized:
+      case kThrottled:
+      case kOomKilled:
+      case kEvicted:
+      case kReleased: break;
+    }
+    return cat(who);
+  };
+  return cat(format_local(event.time), ": ", told(), ": ", event.text,
+             event.text.ends_with('?') ? "" : ".");
 }
 
 /// Collects facts about what was selected.
@@ -129,83 +72,112 @@ class Facts {
  public:
   explicit Facts(const Selection& selected) : selected_(selected) {}
 
-  void add(std::string_view fact, const Json& members) {
-    Json& json = list_.emplace_back(Json{{"fact", fact}});
+  void add(std::string_view fact, std::string text, const Json& members = Json::object()) {
+    Json json = {{"fact", fact}};
     json.update(members);
+    list_.push_back({std::move(json), std::move(text)});
   }
 
-  void add_class(const core::PodRecord& record, const Json& pod) {
+  void add_class(const PodEntry& pod) {
+    const core::PodRecord& record = pod.record;
     const auto [running, all] = running_in(pod);
-    const bool released = record.released_at.has_value();
-    add(released              ? "released"
-        : record.kubelets_own ? "counted"
-                              : "managed",
-        {{"pod", pod_title(pod)}, {"running", running}, {"all", all}});
-    add("class", {{"class", core::format_qos_class(record.qos_class)},
-                  {"reason", verdict_of(record, core::whole_pod(record.pod, record.sums)).reason},
-                  {"source", text_in(pod, "source")}});
-    if (!record.complete) add("partial", Json::object());
+    const std::string name = core::display_name(record);
+    const std::string run = cat(": ", running, " of ", all, " containers run.");
+    const Json members = {{"pod", name}, {"running", running}, {"all", all}};
+    if (record.released_at)
+      add("released",
+          cat("Pod ", name, " has ended; memory is still charged to its cgroup, which stays."),
+          members);
+    else if (record.kubelets_own)
+      add("counted", cat("A kubelet manages pod ", name, ", podqos counts its requests", run),
+          members);
+    else
+      add("managed", cat("podqos manages pod ", name, run), members);
+    const auto qos_class = core::format_qos_class(record.qos_class);
+    const auto source = core::format_source(record.class_source);
+    const std::string reason = verdict_of(record, core::whole_pod(record.pod, record.sums)).reason;
+    add("class", cat("Its class is ", qos_class, ": ", reason, " (by ", source, ")."),
+        {{"class", qos_class}, {"reason", reason}, {"source", source}});
+    if (!record.complete)
+      add("partial", "Its containers become known one after another: it may have more.");
   }
 
   /// A value of the pod, or of one of its containers.
   /// @param container  nullptr: of the pod
-  /// @param text  "-" for none
-  void add_value(const Json* container, std::string_view fact, std::string_view text,
-                 const Json& more = Json::object()) {
-    Json members = {
-        {"container", container == nullptr ? Json() : Json(container_title(*container))},
-        {"value", text == "-" ? Json(nullptr) : Json(text)}};
+  /// @param value  "-" for none
+  /// @param what  what the sentence says behind whose value it is
+  void add_value(const ContainerEntry* container, std::string_view fact, std::string_view value,
+                 std::string_view what, const Json& more = Json::object()) {
+    const bool whole = selected_.container == nullptr;
+    const std::string name = container == nullptr ? "" : core::display_name(container->record);
+    Json members = {{"container", container == nullptr ? Json(nullptr) : Json(name)},
+                    {"value", value == "-" ? Json(nullptr) : Json(value)}};
     members.update(more);
-    add(fact, members);
+    const bool of_other = whole == (container != nullptr);
+    add(fact,
+        cat(!of_other ? "Its"
+            : whole   ? cat("Container ", name, "'s")
+                      : "Its pod's",
+            " ", what, "."),
+        members);
   }
 
-  void add_cpu(const Json& pod, const Json* container) {
-    const Json& cgroup = container == nullptr ? pod : *container;
-    add_value(container, "cgroup", text_in(cgroup, "cgroup"));
-    if (container == nullptr) add_value(container, "requests", amounts_in(pod, "requests"));
-    const std::string share = with_rule(held_share(cgroup), ruled_share(pod, cgroup));
-    if (share != "-")
-      add_value(container, cgroup.at("cpuWeight").is_null() ? "cpuShares" : "cpuWeight", share);
-    add_value(container, "cpuLimit", shown_quota(cgroup));
-    const Json& throttled = cgroup.at("cpuThrottledPeriods");
-    if (throttled.is_number() && throttled != 0)
-      add_value(container, "throttled", throttled.dump(),
-                {{"periods", number_in(cgroup, "cpuPeriods")}});
-  }
-
-  void add_memory(const Json& pod, const Json* container) {
-    const Json& cgroup = container == nullptr ? pod : *container;
-    const Json& rule = cgroup.at("rule");
-    add_value(
-        container, "memoryLimit",
-        with_rule(bytes_in(cgroup, "memoryLimitBytes"),
-                  rule.contains("memoryLimitBytes") ? bytes_in(rule, "memoryLimitBytes") : "-"),
-        {{"usage", bytes_in(cgroup, "memoryUsageBytes")}});
-    for (const auto& [name, key] : kProtections)
-      if (is_set(cgroup.at(key)))
-        add_value(container, name, with_rule(bytes_in(cgroup, key), bytes_in(rule, key)));
-    for (const char* key : {"pidsLimit", "oomScoreAdj", "oomKills"})
-      if (const Json held = cgroup.value(key, Json(nullptr)); is_set(held))
-        add_value(container, key, held.dump());
+  /// The values of the pod, or of one of its containers.
+  void add_values(const PodEntry& pod, const ContainerEntry* container) {
+    const Entry& entry = container == nullptr ? pod.cgroup : container->cgroup;
+    const cgroup::CgroupView& held = entry.held;
+    add_value(container, "cgroup", held.path(), cat("cgroup is ", held.path()));
+    if (container == nullptr) {
+      const std::string requests = shown(requests_of(pod.record));
+      add_value(container, "requests", requests,
+                requests == "-" ? "requests are none, so that it has the least share of the CPU"
+                                : cat("requests are ", requests));
+    }
+    const bool weighs = held.cpu_weight().has_value();
+    if (const std::string share = share_of(entry); share != "-")
+      add_value(container, weighs ? "cpuWeight" : "cpuShares", share,
+                cat(weighs ? "CPU weight is " : "CPU shares are ", share));
+    const std::string quota = shown_quota(held);
+    add_value(container, "cpuLimit", quota,
+              quota == "-" ? "CPU has no limit" : cat("CPU limit is ", quota));
+    if (const auto throttled = held.cpu_throttled_periods().value_or(0); throttled != 0) {
+      const std::string periods = shown(held.cpu_periods());
+      add_value(container, "throttled", cat(throttled),
+                cat("CPU limit made it wait in ", throttled, " of ", periods, " periods"),
+                {{"periods", periods}});
+    }
+    add_memory(entry, container);
+    const auto add_number = [&](std::string_view fact, std::string_view what,
+                                const std::optional<std::int64_t>& number,
+                                std::string_view after = "") {
+      if (number && *number != 0)
+        add_value(container, fact, cat(*number), cat(what, *number, after));
+    };
+    add_number("pidsLimit", "limit of processes is ", held.pids_limit());
+    if (container != nullptr)
+      add_number("oomScoreAdj", "OOM score adjustment is ", container->oom_score_adj);
+    add_number("oomKills", "processes were OOM-killed: ",
+               container == nullptr ? pod.oom_kills : held.oom_kills_of_container(),
+               ", as the kernel counts");
   }
 
   /// All values, and what is wrong with them.
-  void add_pod(const core::PodRecord& record, const Json& pod) {
-    add_class(record, pod);
-    add_cpu(pod, nullptr);
-    add_memory(pod, nullptr);
-    for (const Json& container : pod.at("containers")) {
-      if (container.at("state") == "dead" || container.at("sandbox") == true) continue;
-      add_cpu(pod, &container);
-      add_memory(pod, &container);
-    }
-    for (const Json& warning : pod.at("warnings"))
-      add("warning", {{"text", warning}});
+  void add_pod(const Description& description) {
+    const PodEntry& pod = description.pod;
+    add_class(pod);
+    add_values(pod, nullptr);
+    for (const ContainerEntry& container : pod.containers)
+      if (container.status != ContainerStatus::kDead && !container.record.sandbox)
+        add_values(pod, &container);
+    for (const Finding& each : description.findings)
+      add("warning", cat("Warning: ", each.text, "."), {{"text", each.text}});
   }
 
   void add_missed(const NotManaged& missed) {
-    add("notManaged", {{"who", name_of(missed.container)}, {"text", missed.why}});
-    add("remedy", {{"text", missed.remedy}});
+    const std::string who = name_of(missed.container);
+    add("notManaged", cat("podqos does not manage ", who, ": ", missed.why, "."),
+        {{"who", who}, {"text", missed.why}});
+    add("remedy", cat("Remedy: ", missed.remedy, "."), {{"text", missed.remedy}});
   }
 
   void add_events(const std::vector<Event>& events) {
@@ -216,23 +188,42 @@ class Facts {
       if (is_about(event, selected_)) own.push_back(&event);
     const std::size_t omitted = own.size() - std::min(own.size(), kMost);
     for (std::size_t at = 0; at < own.size(); ++at) {
-      if (at == 1 && omitted > 0) add("omitted", {{"value", omitted}});
+      if (at == 1 && omitted > 0)
+        add("omitted", cat("Events left out here: ", omitted, ", see podqosctl events."),
+            {{"value", omitted}});
       if (at > 0 && at <= omitted) continue;
       const Event& event = *own[at];
-      add("event", {{"event", core::format_event_kind(event.kind)},
-                    {"time", format_utc(event.time)},
-                    {"program", event.program},
-                    {"placed", placed},
-                    {"who", name_of(event)},
-                    {"text", event.text}});
+      add("event", sentence_of(event, placed),
+          {{"event", core::format_event_kind(event.kind)},
+           {"time", format_utc(event.time)},
+           {"program", event.program},
+           {"placed", placed},
+           {"who", name_of(event)},
+           {"text", event.text}});
     }
   }
 
-  Json take() { return std::move(list_); }
+  std::vector<Fact> take() { return std::move(list_); }
 
  private:
+  void add_memory(const Entry& entry, const ContainerEntry* container) {
+    const std::string limit = memory_limit_of(entry);
+    const std::string usage = shown(entry.held.memory_usage());
+    add_value(container, "memoryLimit", limit,
+              cat("memory ", limit == "-" ? "has no limit" : cat("limit is ", limit), "; ", usage,
+                  " are in use"),
+              {{"usage", usage}});
+    constexpr std::array kEffects = {"so much is never reclaimed", "so much is reclaimed last",
+                                     "beyond it is throttled"};
+    for (std::size_t each = 0; each < kProtections.size(); ++each) {
+      const char* const file = kProtections.at(each).file;
+      if (const std::string value = shown(kProtections.at(each), entry); !value.empty())
+        add_value(container, file, value, cat(file, " is ", value, ": ", kEffects.at(each)));
+    }
+  }
+
   const Selection& selected_;
-  Json list_ = Json::array();
+  std::vector<Fact> list_;
 };
 
 /// The pods with records first, and all that the journal or a runtime knows beside these and their
@@ -313,7 +304,8 @@ Result<NodeStory> read_story(const Cli& cli, cgroup::Machine& cgroups) {
 
 }  // namespace
 
-Result<Json> why_json(const NodeStory& story, cgroup::Machine& cgroups, std::string_view selector) {
+Result<Why> explain_why(const NodeStory& story, cgroup::Machine& cgroups,
+                        std::string_view selector) {
   const std::vector<core::PodRecord> pods = known_pods(story);
   PODQOS_ASSIGN(const Selection selected, select_known(pods, story.records.pods.size(), selector));
   Facts facts{selected};
@@ -324,9 +316,9 @@ Result<Json> why_json(const NodeStory& story, cgroup::Machine& cgroups, std::str
     state = "not managed";
   }
   if (const Selection recorded = in_records(story.records, selected); recorded.pod != nullptr) {
-    PODQOS_ASSIGN(const Json pod,
-                  describe_json(story.configuration, story.records, cgroups, recorded));
-    facts.add_pod(*recorded.pod, pod);
+    PODQOS_ASSIGN(const auto description,
+                  describe(story.configuration, story.records, cgroups, recorded, {}));
+    facts.add_pod(description);
     state = recorded.pod->released_at    ? "ended"
             : recorded.pod->kubelets_own ? "counted"
                                          : "managed";
@@ -335,21 +327,31 @@ Result<Json> why_json(const NodeStory& story, cgroup::Machine& cgroups, std::str
   if (state.empty()) {
     state = state_without_record(story.events, selected);
     // Of a refusal the event tells.
-    if (state != "not started") facts.add(state, Json::object());
+    if (state == "ended") facts.add(state, "It has ended: podqos has no record of it any more.");
+    if (state == "unknown") facts.add(state, "podqos has no record of it: it may run unmanaged.");
   }
-  const auto* container = selected.container;
-  return Json{
-      {"pod", core::display_name(*selected.pod)},
-      {"container", container == nullptr ? Json(nullptr) : Json(core::display_name(*container))},
-      {"state", state},
-      {"facts", facts.take()}};
+  Why why{.pod = core::display_name(*selected.pod),
+          .container = std::nullopt,
+          .state = state,
+          .facts = facts.take()};
+  if (selected.container != nullptr) why.container = core::display_name(*selected.container);
+  return why;
 }
 
-std::string why_text(const Json& why, const Screen& screen) {
-  const bool whole = why.at("container").is_null();
+Json why_json(const Why& why) {
+  Json facts = Json::array();
+  for (const Fact& fact : why.facts)
+    facts.push_back(fact.json);
+  return {{"pod", why.pod},
+          {"container", json_of(why.container)},
+          {"state", why.state},
+          {"facts", std::move(facts)}};
+}
+
+std::string why_text(const Why& why, const Screen& screen) {
   std::string out;
-  for (const Json& fact : why.at("facts"))
-    out += fold(fitted(app::one_line(sentence_of(fact, whole)), screen), "  ", screen.width);
+  for (const Fact& fact : why.facts)
+    out += fold(fitted(app::one_line(fact.text), screen), "  ", screen.width);
   return out;
 }
 
@@ -372,13 +374,14 @@ void add_why(Cli& cli) {
       PODQOS_TRY(narrow(std::array{CAP_SYS_ADMIN, CAP_DAC_READ_SEARCH}));
       PODQOS_ASSIGN(auto cgroups, cgroup::Cgroupfs::open({.access = cgroup::Access::kRead}));
       PODQOS_ASSIGN(const NodeStory story, read_story(cli, cgroups));
-      const auto why = why_json(story, cgroups, options->selector);
+      const auto why = explain_why(story, cgroups, options->selector);
       // It may be one of these.
       if (!why)
-        for (const std::string& warning : story.missed.warnings)
-          warn(app::one_line(warning));
+        for (const Finding& each : story.missed.findings)
+          warn(app::one_line(each.text));
       if (!why) return fail(why.error());
-      return print(options->output.is_json() ? dump(*why) + "\n" : why_text(*why, screen));
+      return print(options->output.is_json() ? dump(why_json(*why)) + "\n"
+                                             : why_text(*why, screen));
     };
     auto status = run();
     cli.status = status ? std::move(status) : fail(for_root(status.error()));

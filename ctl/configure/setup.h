@@ -14,10 +14,10 @@
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/core/cgroups/naming.h"
-#include "ctl/check.h"
 #include "ctl/configure/files.h"
 #include "ctl/configure/program.h"
 #include "ctl/configure/toml.h"
+#include "ctl/finding.h"
 #include "ctl/table.h"
 
 namespace podqos::ctl {
@@ -86,8 +86,8 @@ enum class EngineId : std::uint8_t { kContainerd, kCrio, kPodman, kDocker };
 /// What an engine's files say beside the registration itself.
 struct EngineSettings {
   std::optional<core::Driver> driver = std::nullopt;  ///< nullopt: they do not say
-  bool is_default = false;         ///< containers get podqos's runtime without asking for it
-  std::vector<Check> checks = {};  ///< of settings on which the registration depends
+  bool is_default = false;           ///< containers get podqos's runtime without asking for it
+  std::vector<Finding> checks = {};  ///< of settings on which the registration depends
 };
 
 /// An engine that `podqosctl configure` knows.

@@ -1,14 +1,13 @@
 #include "ctl/describe.h"
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "common/base/text.h"
-#include "common/store/event_file.h"
-#include "common/store/state_directory.h"
-#include "common/sys/directory.h"
 #include "tests/unit/cgroup/fake_machine.h"
 #include "tests/unit/ctl/stored.h"
 #include "tests/unit/temporary_directory.h"
@@ -49,15 +48,21 @@ class Describe : public ::testing::Test {
     files["memory.events"] = "low 0\noom_kill 2\n";
     tree_.cgroups.at("/pod").files["memory.max"] = "209715200";
   }
-  Json describe(std::string_view selector) {
+  Description described(std::string_view selector) {
     const auto selected = select(records_.pods, selector);
     store_records(configuration_.settings, records_);
-    auto json = selected ? describe_json(configuration_, records_, machine_, *selected)
-                         : fail(selected.error());
-    if (!json) ADD_FAILURE() << json.error().message;
-    return json.value_or(Json{});
+    auto found = selected ? describe(configuration_, records_, machine_, *selected, events_)
+                          : fail(selected.error());
+    if (found) return *std::move(found);
+    ADD_FAILURE() << found.error().message;
+    return {
+        .pod = {.record = {}, .cgroup = {.held = {machine_, ""}}}, .findings = {}, .events = {}};
+  }
+  std::string text(std::string_view selector) {
+    return describe_text(described(selector), {.width = 80});
   }
 
+  std::vector<core::Event> events_;
   TemporaryDirectory directory_;
   app::ConfigurationReport configuration_;
   NodeRecords records_;
@@ -67,7 +72,7 @@ class Describe : public ::testing::Test {
 };
 
 TEST_F(Describe, HasWhatTheKernelCountsOfAContainer) {
-  const Json pod = describe("default/web");
+  const Json pod = describe_json(described("default/web"));
   const Json& app = pod.at("containers").at(0);
   EXPECT_EQ(app.at("cpuUsageNs"), 12'345'678'000);
   EXPECT_EQ(app.at("cpuPeriods"), 38);
@@ -75,39 +80,33 @@ TEST_F(Describe, HasWhatTheKernelCountsOfAContainer) {
   EXPECT_EQ(app.at("oomKills"), 2);
   EXPECT_TRUE(pod.at("cpuPeriods").is_null());
   EXPECT_EQ(pod.at("events"), Json::array());
-  const std::string text = describe_text(pod, {.width = 80});
+  const std::string text = Describe::text("default/web");
   EXPECT_THAT(text, HasSubstr("500m, throttled in 37 of 38 periods\n"));
   EXPECT_THAT(text, HasSubstr("12.3s\n"));
   EXPECT_THAT(text, ContainsRegex("\n  OOM kills +2\n"));
 }
 
 TEST_F(Describe, HasOnlyTheContainerThatIsNamed) {
-  const std::string text = describe_text(describe("default/web/log"), {.width = 80});
+  const std::string text = Describe::text("default/web/log");
   EXPECT_THAT(text, ContainsRegex("\ncontainer +log, dead\n"));
   EXPECT_THAT(text, Not(HasSubstr("app")));
 }
 
 /// Its own ten, and not its sibling's; also a failure from before its pod was known.
 TEST_F(Describe, HasTheEventsOfTheContainerThatIsNamed) {
-  ASSERT_TRUE(store::make_state_directory(configuration_.settings.state_dir));
-  const auto state = sys::Directory::open(configuration_.settings.state_dir);
-  ASSERT_TRUE(state);
-  store::EventWriter journal{Bytes{1 << 20}};
-  ASSERT_TRUE(journal.append(
-      *state, {.kind = core::EventKind::kFailed, .container_id = "app-id", .text = "early"}));
+  events_.push_back({.kind = core::EventKind::kFailed, .container_id = "app-id", .text = "early"});
   for (int each = 1; each <= 11; ++each)
-    ASSERT_TRUE(journal.append(
-        *state, {.uid = "u-1", .container = "log", .container_id = cat("log-", each)}));
-  const Json events = describe("web/app").at("events");
+    events_.push_back({.uid = "u-1", .container = "log", .container_id = cat("log-", each)});
+  EXPECT_EQ(described("web/log").events.size(), 10);
+  const Json events = describe_json(described("web/app")).at("events");
   ASSERT_EQ(events.size(), 1);
   EXPECT_EQ(events[0]["text"], "early");
 }
 
 /// As events does.
 TEST_F(Describe, HasTheTimesOfEventsAsPeopleReadThem) {
-  Json pod = describe("default/web");
-  pod["events"] = {{{"time", "2026-01-31T12:00:00.000Z"}, {"event", "placed"}, {"text", "a"}}};
-  EXPECT_THAT(describe_text(pod, {.width = 80}),
+  events_ = {{.time = UnixMillis{1'769'860'800'000}, .uid = "u-1", .text = "a"}};
+  EXPECT_THAT(text("default/web"),
               ContainsRegex("\n[A-Z][a-z]+ [0-9]+ [0-9]+:[0-9]+:00  placed +a\n"));
 }
 
@@ -117,10 +116,10 @@ TEST_F(Describe, HasTheWarningsAboutThePod) {
   other.pod.uid = "u-12";
   other.cgroup = "/gone";
   records_.pods.push_back(other);
-  for (const Json& warning : describe("u-1").at("warnings"))
+  const Json warnings = describe_json(described("u-1")).at("warnings");
+  for (const Json& warning : warnings)
     EXPECT_THAT(warning.get<std::string>(), Not(HasSubstr("/gone")));
-  EXPECT_THAT(dump(describe("u-1").at("warnings")),
-              HasSubstr("memory limit is 200Mi, the rule says unlimited"));
+  EXPECT_THAT(dump(warnings), HasSubstr("memory limit is 200Mi, the rule says unlimited"));
 }
 
 }  // namespace

@@ -7,7 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "ctl/doctor_checks.h"
-#include "tests/unit/ctl/shown_checks.h"
+#include "ctl/node_checks.h"
+#include "tests/unit/cgroup/fake_machine.h"
+#include "tests/unit/ctl/shown_findings.h"
 
 namespace podqos::ctl {
 namespace {
@@ -202,25 +204,46 @@ TEST(ParseLocks, FindsHolderAndWaitersOfAFile) {
   EXPECT_FALSE(parse_locks("", makedev(0, 0x1a), 34).holder);
 }
 
-/// An inventory with a tree, where these are the warnings.
-Json inventory(const Json& warnings, const Json& kinds) {
-  return {{"trees",
-           {{{"kubepods", "/podqos/kubepods"},
-             {"tiers",
-              {{{"cgroup", "/podqos/kubepods"}, {"pods", 1}, {"converging", false}},
-               {{"cgroup", "/podqos/kubepods/besteffort"}, {"pods", 0}, {"converging", true}}}}}}},
-          {"pods",
-           {{{"cgroup", "/kubepods.slice/kubepods-pod1.slice"}, {"kubeletsOwn", true}},
-            {{"cgroup", "/podqos/kubepods/pod2"}, {"kubeletsOwn", false}}}},
-          {"warnings", warnings},
-          {"warningKinds", kinds}};
-}
+/// Where what is checked of a node was read.
+class NodeFixture : public ::testing::Test {
+ protected:
+  Entry entry(const std::string& path) { return {.held = {machine_, path}}; }
+  TierEntry tier(core::QosClass qos_class, const std::string& path, std::int64_t pods) {
+    return {.qos_class = qos_class,
+            .sum = {.pods = pods, .cpu = {}, .memory = {}},
+            .cgroup = entry(path)};
+  }
+  /// A tree whose BestEffort tier has a pod, and loses it by this; "": by nothing.
+  TreeEntry tree(const std::string& kubepods, std::string_view by) {
+    TreeEntry made{.kubepods = kubepods};
+    made.tiers = {tier(core::QosClass::kGuaranteed, kubepods, 0),
+                  tier(core::QosClass::kBestEffort, kubepods + "/besteffort", 1)};
+    if (!by.empty()) made.tiers[1].eviction = {.pressure = "60% for 30s", .by = by};
+    return made;
+  }
+  PodEntry pod(const std::string& path, bool kubelets_own) {
+    PodEntry made{.record = {}, .cgroup = entry(path)};
+    made.record.cgroup = path;
+    made.record.kubelets_own = kubelets_own;
+    return made;
+  }
 
-TEST(CheckInventory, GroupsWarningsByKind) {
-  const std::string all = shown(check_inventory(
-      inventory({"pod a: memory limit is 1Gi, the rule says 2Gi", "pod b: c runs in cgroup /x",
-                 "pod c: memory limit is 1Gi, the rule says 3Gi"},
-                {"values", "places", "values"})));
+  cgroup::FakeTree tree_{core::CgroupVersion::kV2};
+  cgroup::FakeMachine machine_{tree_, [](const std::string& /*change*/) { return Status{}; }};
+};
+using CheckNode = NodeFixture;
+using CheckEviction = NodeFixture;
+
+TEST_F(CheckNode, GroupsFindingsByKind) {
+  Node node{.configuration = {}};
+  node.trees = {tree("/podqos/kubepods", "")};
+  node.trees[0].tiers[1].converging = true;
+  node.pods = {pod("/kubepods.slice/kubepods-pod1.slice", true),
+               pod("/podqos/kubepods/pod2", false)};
+  node.findings = {finding_of("values", "pod a: memory limit is 1Gi, the rule says 2Gi"),
+                   finding_of("places", "pod b: c runs in cgroup /x"),
+                   finding_of("values", "pod c: memory limit is 1Gi, the rule says 3Gi")};
+  const std::string all = shown(check_node(node));
   EXPECT_THAT(all,
               HasSubstr("values problem: pod a: memory limit is 1Gi, the rule says 2Gi (and 1 "
                         "more: see podqosctl status) → podqosctl reconcile\n"
@@ -230,45 +253,37 @@ TEST(CheckInventory, GroupsWarningsByKind) {
                              "podqos's\n"));
   EXPECT_THAT(all, HasSubstr("tiers warning: usage keeps the memory limit above its rule: "
                              "/podqos/kubepods/besteffort → podqosctl reconcile --converge 60\n"));
+  EXPECT_THAT(all, HasSubstr("missed ok: no container that asks for podqos is missed\n"));
 }
 
-TEST(CheckInventory, HasNoRemedyBesideTheWarningsOwn) {
+TEST_F(CheckNode, HasNoRemedyBesideTheFindingsOwn) {
   const std::string newer =
       "record of version 9, written by podqos 2.0: use the newer release on this node";
-  EXPECT_THAT(shown(check_inventory(inventory({newer}, {"records"}))),
-              HasSubstr(cat("records problem: ", newer, "\n")));
+  Node node{.configuration = {}};
+  node.findings = {finding_of("records", newer)};
+  EXPECT_THAT(shown(check_node(node)), HasSubstr(cat("records problem: ", newer, "\n")));
 }
 
-TEST(CheckInventory, SaysWhyThereIsNone) {
-  EXPECT_EQ(shown(check_inventory(fail(ErrorCode::kCorrupt, "tiers.json: not JSON"))),
-            "records problem: tiers.json: not JSON → podqosctl reconcile\n");
+TEST_F(CheckNode, SaysWhatIsMissed) {
+  Node node{.configuration = {}};
+  node.findings = {finding_of("missed", "container x: cannot be read")};
+  EXPECT_THAT(shown(check_node(node)), HasSubstr("missed warning: container x: cannot be read\n"));
+  node.missed = {{.container = {.uid = "u-1"}, .why = "annotation = \"x\"", .remedy = "correct it"},
+                 {.container = {.uid = "u-2"}}};
+  EXPECT_THAT(shown(check_node(node)),
+              HasSubstr("missed problem: u-1: annotation = \"x\" (and 1 more: see podqosctl "
+                        "status) → correct it\n"));
 }
 
-/// Trees with pods, whose BestEffort tier loses some by these.
-Json trees(std::initializer_list<std::pair<const char*, const char*>> evictors) {
-  Json list = Json::array();
-  for (const auto& [kubepods, by] : evictors)
-    list.push_back({{"kubepods", kubepods},
-                    {"tiers",
-                     {{{"cgroup", kubepods}, {"converging", false}, {"pods", 0}},
-                      {{"cgroup", cat(kubepods, "/besteffort")},
-                       {"converging", false},
-                       {"pods", 1},
-                       {"eviction", {{"by", by}}}}}}});
-  return {{"trees", list},
-          {"pods", Json::array()},
-          {"warnings", Json::array()},
-          {"warningKinds", Json::array()}};
-}
-
-TEST(CheckEviction, LooksWhetherAnythingEvicts) {
+TEST_F(CheckEviction, LooksWhetherAnythingEvicts) {
   core::Settings settings;
-  const Json both = trees({{"/podqos/kubepods", "podqos-nri"}, {"/podqos.slice", "systemd-oomd"}});
+  Node both{.configuration = {}};
+  both.trees = {tree("/podqos/kubepods", "podqos-nri"), tree("/podqos.slice", "systemd-oomd")};
   const Units oomd{{"systemd-oomd.service", {.installed = true, .active = true}}};
   EXPECT_EQ(shown({check_eviction(settings, both, Units{}, false)}),
             "eviction skipped: not configured: where memory runs short, the OOM killer decides\n");
   settings.eviction.besteffort = core::MemoryPressure{};
-  EXPECT_EQ(shown({check_eviction(settings, trees({}), Units{}, false)}),
+  EXPECT_EQ(shown({check_eviction(settings, {.configuration = {}}, Units{}, false)}),
             "eviction skipped: no pods that could be evicted\n");
   EXPECT_EQ(check_eviction(settings, both, oomd, true).outcome, Outcome::kOk);
   EXPECT_EQ(shown({check_eviction(settings, both, oomd, false)}),
@@ -281,11 +296,13 @@ TEST(CheckEviction, LooksWhetherAnythingEvicts) {
             "eviction skipped: by systemd-oomd, of which nothing is known: timed out\n");
 }
 
-TEST(CheckInventory, SaysWhatTwoDriversCost) {
-  EXPECT_THAT(shown(check_inventory(trees({{"/podqos/kubepods", ""}}))),
-              HasSubstr("trees ok: no pods of two cgroup drivers\n"));
+TEST_F(CheckNode, SaysWhatTwoDriversCost) {
+  Node node{.configuration = {}};
+  node.trees = {tree("/podqos/kubepods", "")};
+  EXPECT_THAT(shown(check_node(node)), HasSubstr("trees ok: no pods of two cgroup drivers\n"));
+  node.trees.push_back(tree("/podqos.slice", ""));
   EXPECT_THAT(
-      shown(check_inventory(trees({{"/podqos/kubepods", ""}, {"/podqos.slice", ""}}))),
+      shown(check_node(node)),
       HasSubstr("trees warning: pods of both cgroup drivers, each in a tree of its own: CPU "
                 "that one tree leaves unused goes to its own BestEffort pods before the "
                 "other's Burstable ones → give all engines one cgroup driver: "));
@@ -378,7 +395,7 @@ TEST(CheckKubelet, FindsWhatContradicts) {
 }
 
 TEST(FormatChecks, FitsTheScreen) {
-  const Checks checks = {
+  const Findings checks = {
       {"kernel", "pressure", Outcome::kOk, "PSI is on"},
       {"docker", "known", Outcome::kProblem,
        "the daemon has not read the runtime \"podqos\" yet, and more words than a line has",

@@ -11,7 +11,7 @@
 #include "common/store/state_directory.h"
 #include "common/sys/file_lock.h"
 #include "tests/unit/ctl/configure_fixture.h"
-#include "tests/unit/ctl/shown_checks.h"
+#include "tests/unit/ctl/shown_findings.h"
 #include "tests/unit/temporary_directory.h"
 
 namespace podqos::ctl {

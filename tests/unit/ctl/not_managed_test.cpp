@@ -9,9 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ctl/doctor_checks.h"
 #include "ctl/runtime_state.h"
-#include "tests/unit/ctl/shown_checks.h"
 #include "tests/unit/temporary_directory.h"
 
 namespace podqos::ctl {
@@ -112,27 +110,28 @@ TEST_F(Explain, SaysWhatIsSurest) {
 }
 
 TEST(NotManagedText, IsShownWithin80ColumnsWithoutControlCharacters) {
-  const Json json = json_of(std::vector{
-      NotManaged{.container = {.engine = "podman", .pod_name = "web", .container = "app"},
-                 .pid = Pid{7},
-                 .why = "no room: \x1b[2J",
-                 .remedy = "make room"}});
-  EXPECT_EQ(not_managed_text(json, {.width = 80}),
+  const std::vector<NotManaged> missed = {
+      {.container = {.engine = "podman", .pod_name = "web", .container = "app"},
+       .pid = Pid{7},
+       .why = "no room: \x1b[2J",
+       .remedy = "make room"}};
+  EXPECT_EQ(not_managed_text(missed, {.width = 80}),
             "\n"
             "NOT MANAGED  ENGINE  WHY\n"
             "web/app      podman  no room: \\x1b[2J\n"
             "                     fix: make room\n");
-  EXPECT_EQ(not_managed_text(Json::array(), {}), "");
+  EXPECT_EQ(not_managed_text({}, {}), "");
 }
 
 TEST(NotManagedText, ShowsTheNamesOfTheFirstContainers) {
-  Json json = Json::array();
+  std::vector<NotManaged> missed;
   for (int each = 1; each <= 22; ++each)
-    json.push_back({{"title", cat("11111111-2222-3333-4444-555555555555/web-", each)},
-                    {"engine", "containerd"},
-                    {"why", "unknown annotation " + std::string(90, 'x')},
-                    {"remedy", "correct the annotation"}});
-  const std::string text = not_managed_text(json, {.width = 80});
+    missed.push_back({.container = {.engine = "containerd",
+                                    .uid = "11111111-2222-3333-4444-555555555555",
+                                    .container = cat("web-", each)},
+                      .why = "unknown annotation " + std::string(90, 'x'),
+                      .remedy = "correct the annotation"});
+  const std::string text = not_managed_text(missed, {.width = 80});
   EXPECT_THAT(text, HasSubstr("\n11111111-2222-3333-…/web-1  containerd  unknown annotation\n"));
   EXPECT_THAT(text, HasSubstr("…/web-20 "));
   EXPECT_THAT(text, Not(HasSubstr("/web-21")));
@@ -141,19 +140,6 @@ TEST(NotManagedText, ShowsTheNamesOfTheFirstContainers) {
     const std::string line{read_until(rest, '\n')};
     EXPECT_EQ(shorten(line, 80), line);
   }
-}
-
-TEST(CheckMissed, IsAProblemWhereOneRuns) {
-  EXPECT_EQ(shown({check_missed({})}), "missed ok: no container that asks for podqos is missed\n");
-  NotManaged missed{.container = {.pod_name = "web", .container = "app"},
-                    .pid = Pid{7},
-                    .why = "switched off",
-                    .remedy = "switch it on"};
-  EXPECT_EQ(shown({check_missed({.containers = {missed, missed}, .warnings = {""}})}),
-            "missed problem: web/app: switched off (and 1 more: see podqosctl status) → switch it "
-            "on\n");
-  EXPECT_EQ(shown({check_missed({.warnings = {"a: damaged", "b: damaged"}})}),
-            "missed warning: a: damaged (and 1 more: see podqosctl status)\n");
 }
 
 }  // namespace

@@ -8,8 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/text.h"
-#include "ctl/doctor_checks.h"
-#include "ctl/not_managed.h"
+#include "ctl/node_checks.h"
 #include "tests/unit/ctl/usage_sample.h"
 
 namespace podqos::ctl {
@@ -32,16 +31,12 @@ Report report() {
               .diagnosis = {.checks = {{"kernel", "swap", Outcome::kOk, "can be limited"}}},
               .usage = sample(),
               .events = {}};
-  made.diagnosis.inventory = {{"errors", Json::array()},
-                              {"enabled", true},
-                              {"files", {"/etc/podqos/podqos.json"}},
-                              {"trees", {{{"kubepods", "/podqos/kubepods"}}}},
-                              {"node",
-                               {{"cgroupVersion", 2},
-                                {"capacity", {{"cpuMilli", 2000}, {"memoryBytes", 1024 * kMi}}},
-                                {"allocatable", {{"cpuMilli", 2000}, {"memoryBytes", 924 * kMi}}}}},
-                              {"warnings", Json::array()},
-                              {"notManaged", Json::array()}};
+  Node& node = made.diagnosis.node.emplace(Node{.configuration = {}});
+  node.configuration.files = {"/etc/podqos/podqos.json"};
+  node.version = core::CgroupVersion::kV2;
+  node.capacity = {.cpu = MilliCpu{2000}, .memory = Bytes{1024 * kMi}};
+  node.allocatable = {.cpu = MilliCpu{2000}, .memory = Bytes{924 * kMi}};
+  node.trees = {{.kubepods = "/podqos/kubepods"}};
   return made;
 }
 
@@ -78,11 +73,12 @@ TEST(FormatReport, EscapesTextOfOthers) {
                            {"g", "h", Outcome::kWarning, kHostile, "i"},
                            {"j", "k", Outcome::kWarning, "l", kHostile},
                            {"m", "n", Outcome::kOk, kHostile}};
-  made.diagnosis.inventory["warnings"] = {cat(kHostile, " warning")};
-  made.diagnosis.inventory["notManaged"] = {
-      {{"title", kHostile}, {"why", kHostile}, {"remedy", kHostile}, {"pid", 1}}};
-  made.diagnosis.inventory["files"] = {kHostile};
-  made.diagnosis.inventory["trees"][0]["kubepods"] = kHostile;
+  Node& node = made.diagnosis.node.value();
+  node.findings = {finding_of("limits", cat(kHostile, " warning"))};
+  node.missed = {
+      {.container = {.pod_name = kHostile, .uid = "u"}, .why = kHostile, .remedy = kHostile}};
+  node.configuration.files = {kHostile};
+  node.trees[0].kubepods = kHostile;
   made.usage->entries[0].cgroup = kHostile;
   made.usage->entries[5].pod_namespace = kHostile;
   made.usage->entries[7].name = kHostile;
@@ -128,15 +124,20 @@ TEST(FormatReport, ColoursWhatNearsItsLimit) {
                     HasSubstr("<rect class=\"limit\" height=\"10\" width=\"833\"/>")));
 }
 
+/// Each that was found of the node, where doctor has the first of a kind.
 TEST(FormatReport, PutsProblemsBeforeWarnings) {
   Report made = report();
   made.diagnosis.checks.insert(
       made.diagnosis.checks.begin(),
-      {{"state", "records", Outcome::kWarning, "interrupted (and 1 more)"},
+      {{"state", "records", Outcome::kProblem, "interrupted (and 1 more)"},
+       {"pods", "missed", Outcome::kProblem, "shop/web: not read yet"},
        {"docker", "known", Outcome::kProblem, "not read yet", "systemctl reload docker.service"}});
-  made.diagnosis.inventory["warnings"] = {"interrupted", "pod web: moved"};
-  made.diagnosis.inventory["notManaged"] = {
-      {{"title", "shop/web"}, {"why", "not read yet"}, {"remedy", "recreate it"}, {"pid", 1}}};
+  made.diagnosis.node->findings = {finding_of("records", "interrupted"),
+                                   finding_of("records", "lost"),
+                                   finding_of("limits", "pod web: above its rule")};
+  made.diagnosis.node->missed = {{.container = {.pod_namespace = "shop", .pod_name = "web"},
+                                  .why = "not read yet",
+                                  .remedy = "recreate it"}};
   const std::string page = format_report(made);
   const auto items = page.substr(page.find("<ul>"), page.find("</ul>") - page.find("<ul>"));
   EXPECT_EQ(
@@ -144,25 +145,12 @@ TEST(FormatReport, PutsProblemsBeforeWarnings) {
       "<ul>\n"
       "<li class=\"red\"><b>docker: known</b> <span>not read yet<br>fix: <code>systemctl reload "
       "docker.service</code></span></li>\n"
-      "<li class=\"red\"><b>status: not managed</b> <span>shop/web: not read yet<br>fix: "
+      "<li class=\"red\"><b>state: records</b> <span>interrupted</span></li>\n"
+      "<li class=\"red\"><b>state: records</b> <span>lost</span></li>\n"
+      "<li class=\"red\"><b>pods: missed</b> <span>shop/web: not read yet<br>fix: "
       "<code>recreate it</code></span></li>\n"
-      "<li class=\"yellow\"><b>state: records</b> <span>interrupted (and 1 more)</span></li>\n"
-      "<li class=\"yellow\"><b>status: warning</b> <span>pod web: moved</span></li>\n");
+      "<li class=\"yellow\"><b>pods: limits</b> <span>pod web: above its rule</span></li>\n");
   EXPECT_THAT(page, HasSubstr("<summary>1 other check</summary>"));
-}
-
-TEST(FormatReport, SaysOnceThatAContainerIsMissed) {
-  Report made = report();
-  const NotManaged missed{
-      .container = {.uid = "u-1"}, .why = "annotation = \"x\"", .remedy = "correct it"};
-  made.diagnosis.checks = {check_missed({.containers = {missed}})};
-  EXPECT_EQ(made.diagnosis.checks[0].text, "u-1: annotation = \"x\"");
-  made.diagnosis.inventory["notManaged"] = json_of(std::vector{missed});
-  EXPECT_THAT(format_report(made),
-              HasSubstr("<ul>\n<li class=\"red\"><b>status: not managed</b> <span>u-1: annotation "
-                        "= &quot;x&quot;<br>fix: <code>correct it</code></span></li>\n</ul>"));
-  made.diagnosis.inventory = nullptr;
-  EXPECT_THAT(format_report(made), HasSubstr("<li class=\"red\"><b>pods: missed</b>"));
 }
 
 TEST(FormatReport, SaysThatNothingIsWrong) {
@@ -190,7 +178,7 @@ TEST(FormatReport, ShowsTheNewestEventFirst) {
 
 TEST(FormatReport, SaysWhatCannotBeRead) {
   Report made = report();
-  made.diagnosis.inventory = nullptr;
+  made.diagnosis.node.reset();
   made.usage = fail(ErrorCode::kIo, "open <pods>");
   made.events = fail(ErrorCode::kIo, "read events");
   EXPECT_THAT(format_report(made),

@@ -58,15 +58,17 @@ class Why : public ::testing::Test {
   /// The sentences about it, in a line; the errors of why_json().
   [[nodiscard]] std::string why(std::string_view selector) {
     store_records(story_.configuration.settings, story_.records);
-    auto json = why_json(story_, machine_, selector);
-    if (!json) return json.error().message;
-    state_ = json->at("state");
-    return why_text(*json, {});
+    const auto found = explain_why(story_, machine_, selector);
+    if (!found) return found.error().message;
+    state_ = found->state;
+    json_ = why_json(*found);
+    return why_text(*found, {});
   }
 
   TemporaryDirectory directory_;
   NodeStory story_;
   std::string state_;
+  Json json_;
   cgroup::FakeTree tree_{core::CgroupVersion::kV2};
   cgroup::FakeMachine machine_{tree_, [](const std::string& /*change*/) { return Status{}; }};
 };
@@ -86,6 +88,26 @@ TEST_F(Why, TellsClassValuesAndEventsOfAPod) {
                               "unlimited"));
   EXPECT_THAT(text, HasSubstr(": The wrapper podqos-runtime placed default/web/app before it was "
                               "created: BestEffort at /pod/app.\n"));
+  EXPECT_EQ(
+      dump(json_),
+      R"({"pod":"default/web","container":null,"state":"managed","facts":[)"
+      R"({"fact":"managed","pod":"default/web","running":0,"all":1},)"
+      R"({"fact":"class","class":"BestEffort","reason":"no cpu or memory is requested or limited )"
+      R"(by the containers","source":"podqos.io/requests, limits"},)"
+      R"({"fact":"cgroup","container":null,"value":"/pod"},)"
+      R"({"fact":"requests","container":null,"value":null},)"
+      R"-({"fact":"cpuWeight","container":null,"value":"100 (rule 1)"},)-"
+      R"({"fact":"cpuLimit","container":null,"value":"500m"},)"
+      R"({"fact":"throttled","container":null,"value":"37","periods":"38"},)"
+      R"({"fact":"memoryLimit","container":null,"value":"200Mi","usage":"0"},)"
+      R"({"fact":"warning","text":"pod default/web: cpu.weight is 100, the rule says 1"},)"
+      R"({"fact":"warning","text":"pod default/web: cpu quota is 50ms, the rule says unlimited"},)"
+      R"({"fact":"warning","text":"pod default/web: memory limit is 200Mi, the rule says unlimited"},)"
+      R"({"fact":"warning","text":"pod default/web: container app-id is recorded but not running: run )"
+      R"(podqosctl reconcile"},)"
+      R"({"fact":"event","event":"placed","time":"2026-01-31T15:04:05.000Z",)"
+      R"("program":"podqos-runtime","placed":"placed","who":"default/web/app",)"
+      R"("text":"BestEffort at /pod/app"}]})");
 }
 
 TEST_F(Why, TellsThatAKubeletManagesItsPod) {
@@ -138,8 +160,8 @@ TEST_F(Why, SaysThatAShortAnnotationIsAboutThePod) {
 /// podman pod create --cpus 0.5, and a container with a share of the CPU.
 TEST_F(Why, NamesTheRequestThatCountsBesideTheLimitOfAPodOfPodman) {
   core::PodRecord& record = story_.records.pods.front();
-  record.pod.containers = {
-      core::pod_text::container("app", core::pod_text::list({{"cpu", "250m"}, {"memory", "64Mi"}}))};
+  record.pod.containers = {core::pod_text::container(
+      "app", core::pod_text::list({{"cpu", "250m"}, {"memory", "64Mi"}}))};
   record.sums = core::EngineSums{
       .resources = {.requests = {},
                     .limits = core::pod_text::list({{"cpu", "500m"}, {"memory", "64Mi"}})},
@@ -250,9 +272,9 @@ TEST_F(Why, LeavesOutEventsInTheMiddle) {
 TEST_F(Why, FoldsHostileTextAt80Columns) {
   add_event(kFailed, cat("{who} {of} \r\n", std::string(30, 'x'), " ", std::string(240, 'y')));
   store_records(story_.configuration.settings, story_.records);
-  const auto json = why_json(story_, machine_, "web");
-  ASSERT_TRUE(json);
-  std::string text = why_text(*json, {.width = 80});
+  const auto found = explain_why(story_, machine_, "web");
+  ASSERT_TRUE(found);
+  std::string text = why_text(*found, {.width = 80});
   EXPECT_THAT(text, HasSubstr("{who} {of}\n  \\x0d\\x0axxx"));
   for (std::string_view rest = text; !rest.empty();)
     EXPECT_LE(read_until(rest, '\n').size(), 80) << text;

@@ -1,5 +1,3 @@
-#include "ctl/inventory.h"
-
 #include <unistd.h>
 
 #include <cstdint>
@@ -15,8 +13,10 @@
 #include "common/core/cgroups/plan.h"
 #include "common/core/cgroups/value_table.h"
 #include "common/sys/process.h"
-#include "ctl/inventory_checks.h"
-#include "ctl/inventory_view.h"
+#include "ctl/node_checks.h"
+#include "ctl/node_json.h"
+#include "ctl/node_model.h"
+#include "ctl/node_text.h"
 #include "tests/unit/cgroup/fake_machine.h"
 #include "tests/unit/ctl/stored.h"
 #include "tests/unit/temporary_directory.h"
@@ -34,9 +34,9 @@ using ::testing::Not;
 constexpr std::int64_t kMebibyte = 1LL << 20U;
 
 /// A state directory, and a root where nothing is.
-class ReadInventory : public ::testing::Test {
+class ReadNode : public ::testing::Test {
  protected:
-  ReadInventory() {
+  ReadNode() {
     settings_.state_dir = directory_.path() + "/state";
     settings_.cgroup_root = cat("/podqos-test-nowhere-", ::getpid());
     settings_.node_memory = Bytes{8LL << 30};
@@ -51,9 +51,9 @@ class ReadInventory : public ::testing::Test {
     auto records = read_records(settings_);
     auto cgroups = cgroup::Cgroupfs::open({.access = cgroup::Access::kRead});
     if (!records || !cgroups) return {};
-    const auto inventory = checked_inventory(configuration, *std::move(records), *cgroups);
-    if (!inventory) ADD_FAILURE() << inventory.error().message;
-    return inventory.value_or(Json{});
+    const auto node = read_checked_node(configuration, *std::move(records), *cgroups);
+    if (!node) ADD_FAILURE() << node.error().message;
+    return node ? node_json(*node) : Json{};
   }
   [[nodiscard]] std::vector<std::string> warnings() const { return inventory().at("warnings"); }
 
@@ -86,17 +86,17 @@ class ReadInventory : public ::testing::Test {
   core::Settings settings_;
 };
 
-TEST_F(ReadInventory, HasTheSameMembersWithoutState) {
+TEST_F(ReadNode, HasTheSameMembersWithoutState) {
   Json shown = inventory();
   shown.erase("node");  // it depends on the machine
   EXPECT_EQ(
       dump(shown),
       R"({"enabled":true,"files":[],"ignored":[],"errors":[],"kubelets":{"pods":0,"requests":{"cpuMilli":0,"memoryBytes":0}},)"
-      R"("weightFormula":"log","trees":[],"pods":[],"warnings":[],"warningKinds":[]})");
+      R"("weightFormula":"log","trees":[],"pods":[],"warnings":[],"warningKinds":[],"notManaged":[],"plugin":null})");
   EXPECT_NE(::access(settings_.state_dir.c_str(), F_OK), 0);
 }
 
-TEST_F(ReadInventory, WarnsOfWhatIsRecordedButGone) {
+TEST_F(ReadNode, WarnsOfWhatIsRecordedButGone) {
   record_pod("");
   const Json shown = inventory();
   EXPECT_EQ(shown["pods"][0]["containers"][0]["state"], "dead");
@@ -113,7 +113,7 @@ TEST_F(ReadInventory, WarnsOfWhatIsRecordedButGone) {
 }
 
 /// Names, where a container is, why it is outside its pod and what helps.
-TEST_F(ReadInventory, SaysWhyAContainerIsOutsideItsPod) {
+TEST_F(ReadNode, SaysWhyAContainerIsOutsideItsPod) {
   constexpr const char* kTooEarly = "because it was started before podqos could place it: recreate";
   constexpr const char* kNoParent = "because its engine set no cgroup parent for the pod";
   using core::WithoutParent;
@@ -140,7 +140,7 @@ TEST_F(ReadInventory, SaysWhyAContainerIsOutsideItsPod) {
 }
 
 /// The kernel's pid_max is 4194304 at most.
-TEST_F(ReadInventory, WarnsOfLimitsThatAddUpToMoreProcessesThanThereAre) {
+TEST_F(ReadNode, WarnsOfLimitsThatAddUpToMoreProcessesThanThereAre) {
   settings_.pod_pids_limit = 4'194'304;
   core::PodRecord record;
   for (const char* uid : {"a", "b"}) {
@@ -167,9 +167,9 @@ class ViewedPod : public ::testing::Test {
     const NodeRecords records{.node = {}, .pods = {record_}, .warnings = {"a \"quoted\" \xff"}};
     app::ConfigurationReport configuration;
     configuration.settings = settings_;
-    auto inventory = inventory_json(configuration, records, machine_);
-    if (!inventory) ADD_FAILURE() << inventory.error().message;
-    Json shown = Json::parse(dump(inventory.value_or(Json{})));
+    const auto node = read_node(configuration, records, machine_);
+    if (!node) ADD_FAILURE() << node.error().message;
+    Json shown = Json::parse(dump(node ? node_json(*node) : Json{}));
     EXPECT_EQ(shown["warnings"][0], "a \"quoted\" \xef\xbf\xbd");
     return shown;
   }
@@ -295,15 +295,15 @@ TEST_F(ViewedPod, TellsThatItHasEnded) {
 }
 
 /// Records, and a state directory with those of a later time.
-class CheckedInventory : public ViewedPod {
+class ReadCheckedNode : public ViewedPod {
  protected:
-  CheckedInventory() { settings_.state_dir = directory_.path() + "/state"; }
+  ReadCheckedNode() { settings_.state_dir = directory_.path() + "/state"; }
   [[nodiscard]] Json checked(NodeRecords before, std::string_view uid = "") {
     app::ConfigurationReport configuration;
     configuration.settings = settings_;
-    auto seen = checked_inventory(configuration, std::move(before), machine_, uid);
+    const auto seen = read_checked_node(configuration, std::move(before), machine_, uid);
     if (!seen) ADD_FAILURE() << seen.error().message;
-    return seen.value_or(Json{});
+    return seen ? node_json(*seen) : Json{};
   }
   static core::PodRecord pod_of(const std::string& uid) {
     core::PodRecord record;
@@ -323,7 +323,7 @@ class CheckedInventory : public ViewedPod {
 };
 
 /// One has ended since the records were read, and one has come.
-TEST_F(CheckedInventory, WarnsOfNothingWhilePodsComeAndGo) {
+TEST_F(ReadCheckedNode, WarnsOfNothingWhilePodsComeAndGo) {
   tree_.make("/kubepods/besteffort/podcomes");
   tree_.make("/kubepods/besteffort/podcomes/app");
   store_records(settings_, {.node = {}, .pods = {pod_of("comes")}, .warnings = {}});
@@ -333,7 +333,7 @@ TEST_F(CheckedInventory, WarnsOfNothingWhilePodsComeAndGo) {
   EXPECT_EQ(seen["pods"][0]["uid"], "comes");
 }
 
-TEST_F(CheckedInventory, WarnsOfWhatDiffersStill) {
+TEST_F(ReadCheckedNode, WarnsOfWhatDiffersStill) {
   const NodeRecords records{.node = {}, .pods = {pod_of("a"), pod_of("b")}, .warnings = {}};
   store_records(settings_, records);
   EXPECT_THAT(std::vector<std::string>(checked(records)["warnings"]),
@@ -377,15 +377,6 @@ TEST(FormatNotices, SaysWhatIsWrongBeforeThePods) {
       ".json\n"
       "warning: podqos is switched off by \"enabled\": false: new containers start unmanaged, "
       "and earlier ones are released when they end\n");
-}
-
-TEST(PodTitle, IsTheUidWithoutAName) {
-  Json pod = {{"uid", "u-1"}, {"id", ""}, {"name", ""}, {"namespace", ""}};
-  EXPECT_EQ(pod_title(pod), "u-1");
-  pod["name"] = "web";
-  EXPECT_EQ(pod_title(pod), "web");
-  pod["namespace"] = "shop";
-  EXPECT_EQ(pod_title(pod), "shop/web");
 }
 
 }  // namespace

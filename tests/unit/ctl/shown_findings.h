@@ -5,15 +5,15 @@
 #include <string>
 
 #include "common/base/text.h"
-#include "ctl/check.h"
+#include "ctl/finding.h"
 
 namespace podqos::ctl {
 
 /// "NAME OUTCOME: TEXT → REMEDY", a line each.
-[[nodiscard]] inline std::string shown(const Checks& checks) {
+[[nodiscard]] inline std::string shown(const Findings& checks) {
   constexpr std::array kOutcomes = {"ok", "warning", "problem", "skipped"};
   std::string out;
-  for (const Check& each : checks)
+  for (const Finding& each : checks)
     out += cat(each.name, " ", kOutcomes.at(static_cast<std::size_t>(each.outcome)), ": ",
                each.text, each.remedy.empty() ? "" : " → ", each.remedy, "\n");
   return out;

@@ -1,6 +1,7 @@
-#include "ctl/inventory_checks.h"
+#include "ctl/node_checks.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/base/path.h"
 #include "common/base/text.h"
@@ -11,6 +12,16 @@
 #include "ctl/table.h"
 
 namespace podqos::ctl {
+
+Finding finding_of(std::string_view name, std::string text, std::string_view subject) {
+  const NodeCheck& check = *std::ranges::find(kNodeChecks, name, &NodeCheck::name);
+  return {.group = std::string{check.group},
+          .name = std::string{name},
+          .outcome = check.outcome,
+          .text = std::move(text),
+          .remedy = check.remedy,
+          .subject = std::string{subject}};
+}
 
 std::vector<std::string> unmanaged_pods(const std::string& tier,
                                         const std::set<std::string, std::less<>>& known,
